@@ -1,0 +1,204 @@
+/* autograd.h - the tape and the differentiable ops.
+ *
+ * Ownership, in one sentence: an op lends you its result; the open tape owns it. Between
+ * tape_begin() and tape_end() expressions compose without a release call:
+ *
+ *     ag_bmm(ag_softmax(ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), s), -1), v)
+ *
+ * and tape_end() lets everything go. What must outlive the tape: tensor_retain it.
+ * Inputs are borrowed; the tape keeps its own reference to those that it needs.
+ *
+ * Errors are those of tensor.h: NULL or false, one sentence, the first one stays. An op whose
+ * input is NULL returns NULL, so a chain needs one check at its end.
+ *
+ * Types: inputs of one op have one float type, F32 or F64, unless said otherwise below; nothing
+ * is promoted silently. Broadcasting is NumPy's. Negative dimensions count from the end.
+ */
+#ifndef TAPEHEAD_AUTOGRAD_H
+#define TAPEHEAD_AUTOGRAD_H
+
+#include "../tensor/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the tape ---------------------------------------------------------------------------- */
+
+/* Opens a tape that records. At most one recording tape is open in a thread. */
+bool tape_begin(void);
+/* Opens a tape that owns results in the same way and records nothing: for inference. */
+bool tape_begin_no_grad(void);
+/* Closes the innermost tape and lets its results go. A result that you retained lives on, but its
+ * history is gone: a recorded op refuses it until you ag_detach it. Closing nothing does nothing. */
+void tape_end(void);
+/* Closes the innermost tape but keeps y, one of its results: the tape outside owns it then, or you
+ * do (tensor_release it) when there is none. Always closes the tape; y NULL returns NULL. */
+Tensor *tape_end_keeping(Tensor *y);
+/* Keep the gradients of intermediate results too, on the open recording tape: for teaching. */
+void tape_keep_grads(bool keep);
+/* A line per node of the open tape: number, op, shapes, inputs, names. */
+bool tape_print(FILE *file);
+
+/* Backpropagation. loss has one element; y may have any shape, and dy is the gradient of whatever
+ * comes after y, of y's shape and type. Adds to ->grad of every leaf that requires a gradient; all
+ * or nothing, if it fails no gradient has changed. May be called again on the same tape. */
+bool ag_backward(Tensor *loss);
+bool ag_backward_from(Tensor *y, const Tensor *dy);
+
+/* These hand x back (NULL on error). */
+Tensor *ag_requires_grad(Tensor *x);            /* x, a float leaf, will get a gradient */
+Tensor *ag_retain_grad(Tensor *x);              /* keep the gradient of this intermediate result */
+Tensor *ag_name(Tensor *x, const char *name);   /* copied, at most 31 characters; for tape_print */
+
+/* A loan that shares x's bytes and requires no gradient. */
+Tensor *ag_detach(Tensor *x);
+
+/* ---- lists of dimensions ------------------------------------------------------------------ */
+
+typedef struct {
+    int n;
+    int axis[TENSOR_MAX_DIMS];
+} Axes;
+/* AXES(0, 2, 1, 3) */
+#ifdef __cplusplus
+}
+template <class... Ints> inline Axes AXES(Ints... axes) {
+    return Axes{(int)sizeof...(axes), {(int)axes...}};
+}
+extern "C" {
+#else
+#define AXES(...) ((Axes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
+#endif
+
+/* ---- elementwise --------------------------------------------------------------------------- *
+ * The formula and the gradient of each are one row of tensor/kernels/elementwise.def.          */
+
+Tensor *ag_add(Tensor *a, Tensor *b);
+Tensor *ag_sub(Tensor *a, Tensor *b);
+Tensor *ag_mul(Tensor *a, Tensor *b);
+Tensor *ag_div(Tensor *a, Tensor *b);
+Tensor *ag_pow(Tensor *a, Tensor *b);
+Tensor *ag_maximum(Tensor *a, Tensor *b); /* equal elements share the gradient, half each */
+Tensor *ag_minimum(Tensor *a, Tensor *b);
+
+Tensor *ag_neg(Tensor *x);
+Tensor *ag_abs(Tensor *x); /* gradient 0 at 0 */
+Tensor *ag_square(Tensor *x);
+Tensor *ag_sqrt(Tensor *x);
+Tensor *ag_exp(Tensor *x);
+Tensor *ag_log(Tensor *x);
+Tensor *ag_sin(Tensor *x);
+Tensor *ag_cos(Tensor *x);
+Tensor *ag_tanh(Tensor *x);
+Tensor *ag_sigmoid(Tensor *x);
+Tensor *ag_relu(Tensor *x); /* gradient 0 at 0 */
+Tensor *ag_gelu(Tensor *x); /* x Phi(x), the exact form */
+Tensor *ag_silu(Tensor *x);
+
+Tensor *ag_scale(Tensor *x, double factor);
+Tensor *ag_add_scalar(Tensor *x, double number);
+Tensor *ag_pow_scalar(Tensor *x, double exponent);
+
+/* Results are BOOL, without a gradient. Inputs: one common type, any of the four. */
+Tensor *ag_eq(Tensor *a, Tensor *b);
+Tensor *ag_ne(Tensor *a, Tensor *b);
+Tensor *ag_lt(Tensor *a, Tensor *b);
+Tensor *ag_le(Tensor *a, Tensor *b);
+Tensor *ag_gt(Tensor *a, Tensor *b);
+Tensor *ag_ge(Tensor *a, Tensor *b);
+/* BOOL inputs, BOOL results. */
+Tensor *ag_logical_not(Tensor *x);
+Tensor *ag_logical_and(Tensor *a, Tensor *b);
+Tensor *ag_logical_or(Tensor *a, Tensor *b);
+
+/* condition and mask are BOOL; all operands broadcast together. A value that is not chosen gets a
+ * gradient of exactly 0. */
+Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b); /* a where true, b where false */
+Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value); /* value where true; x's shape */
+
+/* ---- shape. Any type; views wherever PyTorch's are ------------------------------------------- */
+
+Tensor *ag_reshape(Tensor *x, Shape shape); /* one size may be -1; a copy where no view will do */
+Tensor *ag_view(Tensor *x, Shape shape);    /* the same, but an error where no view will do */
+Tensor *ag_contiguous(Tensor *x);           /* x itself when it is contiguous already */
+Tensor *ag_permute(Tensor *x, Axes axes);   /* dimension i of the result is axes[i] of x */
+Tensor *ag_transpose(Tensor *x, int dim0, int dim1);
+Tensor *ag_unsqueeze(Tensor *x, int dim); /* a new dimension of size 1 that will be dim */
+Tensor *ag_squeeze(Tensor *x, int dim);   /* unchanged when the size is not 1 */
+Tensor *ag_expand(Tensor *x, Shape shape); /* sizes of 1 repeat, by stride 0; -1 keeps a size */
+Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end); /* Python's x[start:end] */
+Tensor *ag_select(Tensor *x, int dim, int64_t index);             /* drops dim */
+Tensor *ag_cat(Tensor **list, int n, int dim);
+Tensor *ag_stack(Tensor **list, int n, int dim);
+Tensor *ag_repeat(Tensor *x, Shape repeats); /* tiles, as torch's x.repeat; repeats.ndim >= x's */
+Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim); /* each slice, repeats times */
+Tensor *ag_masked_select(Tensor *x, Tensor *mask); /* (count of true); x and mask broadcast */
+Tensor *ag_tril(Tensor *x, int diagonal); /* the last two dimensions; 0 above the diagonal */
+Tensor *ag_triu(Tensor *x, int diagonal);
+
+/* ---- reductions ----------------------------------------------------------------------------- */
+
+Tensor *ag_sum(Tensor *x);  /* a scalar */
+Tensor *ag_mean(Tensor *x); /* a scalar; NaN of no elements */
+Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim);
+Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim);
+/* torch.var: divided by n - 1. */
+Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim);
+/* torch.amax of one dimension, but the first maximum alone gets the gradient, as torch.max(x, d). */
+Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim);
+Tensor *ag_logsumexp(Tensor *x, int dim); /* log sum exp(x), dim dropped */
+Tensor *ag_argmax(Tensor *x, int dim);    /* I64, the first maximum, NaN counts as the largest */
+
+/* ---- products --------------------------------------------------------------------------------- */
+
+Tensor *ag_matmul(Tensor *a, Tensor *b); /* torch.matmul: 1-d, 2-d and batched, batches broadcast */
+Tensor *ag_bmm(Tensor *a, Tensor *b);    /* (B, N, K), (B, K, M) -> (B, N, M) */
+Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b); /* x (..., in) w (out, in) b (out) or NULL: x w' + b */
+
+/* ---- softmax ------------------------------------------------------------------------------------ */
+
+Tensor *ag_softmax(Tensor *x, int dim);
+Tensor *ag_log_softmax(Tensor *x, int dim);
+/* Softmax over the last dimension of scores (N, Q, K), ignoring keys at or past the valid length.
+ * valid_lens: I64, (N) or (N, Q), or NULL for none. Ignored keys get weight exactly 0, and so does a
+ * whole row of length 0; a length beyond K means K; a negative one is an error. */
+Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
+
+/* Which keys a query may attend to. (AttentionMask){0} is no mask. */
+typedef struct {
+    const Tensor *valid_lens; /* I64 (B) or (B, Q): keys at or past it are ignored; NULL: none */
+} AttentionMask;
+
+/* ---- others ----------------------------------------------------------------------------------- */
+
+/* Zeroes elements with probability p and divides the rest by 1 - p. p = 0 hands x back. Always drops:
+ * whether a model trains or not is the business of nn. */
+Tensor *ag_dropout(Tensor *x, double p);
+
+typedef enum { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } Reduction;
+Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction); /* (y - t)^2; equal shapes */
+
+/* ---- gradient checking --------------------------------------------------------------------------- */
+
+/* Computes something differentiable from the inputs, on the open tape; a loan. */
+typedef Tensor *(*ScalarOrTensorFn)(Tensor **inputs, void *ctx);
+
+typedef struct {
+    double eps;    /* half the step of the central difference; 0 means 1e-6 */
+    double rtol;   /* 0 means 1e-6 */
+    double atol;   /* 0 means 1e-7 */
+    uint64_t seed; /* of the random cotangent */
+} GradcheckOptions; /* (GradcheckOptions){0} is good */
+
+/* Compares backpropagation of <c, fn(inputs)>, c a fixed random tensor, with central differences, for
+ * every element of every input that requires a gradient (F64, no two elements in one place). fn is
+ * called many times; the generator is put back before each call and at the end, so dropout draws the
+ * same mask every time. False with a sentence that names the input and the element. Leaves the
+ * inputs, their gradients and the generator as they were. No recording tape may be open. */
+bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, GradcheckOptions options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,185 @@
+/* tensor.h - n-d arrays: bytes, shapes, views, numbers, text. No gradients here.
+ *
+ * A Tensor is a window onto bytes: a shape, a stride for each dimension, and a pointer to
+ * the first element. Several tensors may look at the same bytes (views); the bytes are
+ * counted and live as long as somebody looks at them.
+ *
+ * Ownership. Every function here that returns a Tensor * gives you a reference that is
+ * yours: hand it back with tensor_release. Arguments are only borrowed.
+ *
+ * Errors. A mistake or a failed allocation makes a function return NULL (false, or NaN)
+ * and leaves one sentence behind; tensor_error() reads it. The first error stays, and
+ * while it is pending every function that makes a tensor returns NULL, so a long chain of
+ * calls needs one check at its end. Nothing here prints, aborts or exits on what you did.
+ *
+ * Threads. Each thread has its own error, generator and allocator cache. A tensor belongs
+ * to one thread at a time.
+ */
+#ifndef TAPEHEAD_TENSOR_H
+#define TAPEHEAD_TENSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENSOR_MAX_DIMS 8
+
+/* Element types: float, double, int64_t, bool. Only the first two can carry a gradient. */
+typedef enum { F32, F64, I64, BOOL } DType;
+
+/* Sizes of the dimensions, the last one varying fastest. ndim 0 is a scalar: one element. */
+typedef struct {
+    int ndim;
+    int64_t dim[TENSOR_MAX_DIMS];
+} Shape;
+
+typedef struct Storage Storage;
+
+typedef struct Tensor {
+    /* Read these as you like. */
+    Shape shape;
+    int64_t stride[TENSOR_MAX_DIMS]; /* in elements; 0 where a dimension is expanded */
+    DType dtype;
+    bool requires_grad;
+    struct Tensor *grad; /* NULL until a backward pass has computed it; owned by this tensor */
+
+    /* Read these when you write an op; nobody writes them outside tensor/ and autograd/. */
+    void *data;           /* the first element */
+    Storage *storage;     /* the bytes, shared by views */
+    int refs;             /* references to this tensor */
+    bool is_parameter;    /* printed as "Parameter containing:" */
+    bool retains_grad;    /* autograd: keep this intermediate result's gradient */
+    bool tape_ended;      /* autograd: the tape that computed this result is gone */
+    const char *grad_fn;  /* autograd: what made it, as PyTorch names it; NULL for a leaf */
+    struct Tensor *arriving; /* autograd: the gradient gathered by the backward pass under way */
+    char name[32];        /* autograd: "scores"; "" when it has none */
+} Tensor;
+
+/* SHAPE(2, 4, 100), SCALAR */
+#ifdef __cplusplus
+} /* a template cannot have C linkage */
+template <class... Sizes> inline Shape SHAPE(Sizes... sizes) {
+    return Shape{(int)sizeof...(sizes), {(int64_t)sizes...}};
+}
+#define SCALAR (Shape{})
+extern "C" {
+#else
+#define SHAPE(...)                                                                               \
+    ((Shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define SCALAR ((Shape){0})
+#endif
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+/* The pending error's sentence, or NULL. It stays valid until the next error of this thread. */
+const char *tensor_error(void);
+void tensor_clear_error(void);
+
+/* Leaves a printf-formatted sentence as the pending error, unless one is pending already, and
+ * returns NULL. Every error of the library is born here: put your breakpoint on it. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+void *tensor_fail(const char *format, ...);
+
+/* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. */
+typedef struct {
+    char text[192];
+} ShapeText;
+ShapeText tensor_shape_text(Shape shape);
+const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "bool" */
+
+/* ---- creation ---------------------------------------------------------------------------- */
+
+/* Floats are made in the default type, F32 unless this thread changed it to F64. */
+bool tensor_set_default_dtype(DType dtype);
+DType tensor_default_dtype(void);
+
+/* A size must not be negative, and the bytes must fit an int64_t. */
+Tensor *tensor_empty(Shape shape); /* the elements are not initialised */
+Tensor *tensor_zeros(Shape shape);
+Tensor *tensor_ones(Shape shape);
+Tensor *tensor_full(Shape shape, double value);
+
+/* start, start + step, ... while below end (above it for a negative step). Shape (n). */
+Tensor *tensor_arange(double start, double end, double step);
+Tensor *tensor_eye(int64_t n); /* (n, n), ones on the diagonal */
+
+/* Copies tensor_numel(shape) elements, row-major. */
+Tensor *tensor_from_doubles(Shape shape, const double *elements);
+Tensor *tensor_from_floats(Shape shape, const float *elements);
+Tensor *tensor_from_int64s(Shape shape, const int64_t *elements);
+Tensor *tensor_from_bools(Shape shape, const bool *elements);
+
+/* ---- random numbers: PyTorch's CPU generator, number for number ----------------------------- */
+
+/* torch.manual_seed. A thread that never seeds starts from seed 0. */
+void tensor_manual_seed(uint64_t seed);
+
+Tensor *tensor_rand(Shape shape);                                /* uniform in [0, 1) */
+Tensor *tensor_uniform(double low, double high, Shape shape);    /* torch's uniform_ */
+Tensor *tensor_randn(Shape shape);                               /* normal, mean 0, deviation 1 */
+Tensor *tensor_normal(double mean, double std, Shape shape);     /* torch.normal; std >= 0 */
+Tensor *tensor_bernoulli(double p, Shape shape);                 /* BOOL: true with probability p */
+Tensor *tensor_randint(int64_t low, int64_t high, Shape shape);  /* I64 in [low, high) */
+Tensor *tensor_randperm(int64_t n);                              /* I64: 0 .. n-1, shuffled */
+
+/* ---- lifetime ------------------------------------------------------------------------------ */
+
+Tensor *tensor_retain(Tensor *x);  /* one more reference; hands x back. NULL is fine. */
+void tensor_release(Tensor *x);    /* one reference less; the last one frees. NULL is fine. */
+int64_t tensor_live(void);         /* tensors alive now, in all threads: for leak checks */
+void tensor_empty_cache(void);     /* gives this thread's cached free memory back to the system */
+
+/* ---- copies, conversion, views --------------------------------------------------------------- */
+
+Tensor *tensor_clone(const Tensor *x);           /* the same elements, contiguous, a leaf */
+Tensor *tensor_to(const Tensor *x, DType dtype); /* a copy, converted as a C cast does; != 0 for BOOL */
+
+/* A view of x's bytes: element (i, j, ...) is x's bytes at offset + i stride[0] + j stride[1] + ...
+ * elements from the start of the storage. torch.as_strided. Out of bounds is an error. */
+Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset);
+
+/* Sorted along the last dimension, ascending, stable, NaN last. indices, unless NULL, receives
+ * the I64 positions that the elements came from (yours too). */
+Tensor *tensor_sort(const Tensor *x, Tensor **indices);
+
+/* ---- access ---------------------------------------------------------------------------------- */
+
+int64_t tensor_numel(const Tensor *x);     /* number of elements; 1 for a scalar */
+bool tensor_is_contiguous(const Tensor *x);
+double tensor_item(const Tensor *x);       /* the element of a one-element tensor; NaN on error */
+
+/* x[i, j, ...]: one index per dimension; negative ones count from the end. NaN on error. */
+double tensor_get(const Tensor *x, ...);   /* each index an int64_t */
+double tensor_get_at(const Tensor *x, Shape index);
+#define tensor_get(x, ...) tensor_get_at((x), SHAPE(__VA_ARGS__)) /* makes plain ints safe */
+
+/* A row-major copy of all elements, any strides, any type. */
+bool tensor_to_doubles(const Tensor *x, double *out);
+
+/* Equal shapes and types and |a - b| <= atol + rtol |b| everywhere (NaN equals nothing). False
+ * is also the answer to NULL; different types or shapes are simply not close. */
+bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol);
+
+/* ---- writes in place. Each bumps the storage's version ----------------------------------------- */
+
+/* src is broadcast to dst's shape; the types must be equal. Overlapping bytes are handled. */
+bool tensor_copy_from(Tensor *dst, const Tensor *src);
+bool tensor_fill(Tensor *x, double value);
+bool tensor_add_(Tensor *x, const Tensor *y, double alpha); /* x += alpha y, y broadcast to x */
+bool tensor_mul_(Tensor *x, double factor);                 /* x *= factor */
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Exactly what Python's print(x) writes, and a newline. False if the file took it badly. */
+bool tensor_print(const Tensor *x, FILE *file);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
