@@ -1,0 +1,100 @@
+# make          the library and the examples     make demo   see them work
+# make test     the test suites                  make help   everything else
+#
+# Every source is found by its folder; to add a file, add the file.
+
+VERSION = 0.1.0
+BUILD   = build
+PREFIX ?= /usr/local
+CFLAGS ?= -O3 -g
+WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
+          -Wdouble-promotion $(if $(DEV),-Werror)
+
+# What the sources count on, whatever CFLAGS says. No flag here lets the compiler change a digit:
+# a product and a sum are fused where the code says so and nowhere else.
+FLAGS   = $(CFLAGS) -std=c11 -D_POSIX_C_SOURCE=200809L -pthread -fPIC -fno-semantic-interposition \
+          -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN)
+
+# Each kernel is compiled once per instruction set, and dispatch.c chooses at start-up.
+ISAS     = baseline $(if $(filter x86_64-% amd64-%,$(TARGET)),avx2 avx512)
+AVX2     = -mavx2 -mfma
+AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
+TARGET  := $(shell $(CC) -dumpmachine)
+
+# What there is to build ---------------------------------------------------------------------
+
+DISPATCH = tensor/kernels/dispatch.c
+KERNELS  = $(filter-out $(DISPATCH),$(wildcard tensor/kernels/*.c))
+LIBRARY  = $(wildcard tensor/*.c $(DISPATCH) autograd/*.c autograd/ops/*.c nn/*.c)
+HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
+SOURCES  = $(wildcard $(foreach room,tensor autograd nn examples tests,\
+           $(room)/*.[ch] $(room)/*.inc $(room)/*/*.[ch] $(room)/*/*.inc))
+
+objects  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+OBJECTS  = $(call objects,$(LIBRARY)) \
+           $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
+EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
+TESTS    = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c))
+BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
+
+all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library and the examples (also plain make)
+
+# How to build it ----------------------------------------------------------------------------
+
+compile = @echo "  cc   $(@:$(BUILD)/%=%)"; mkdir -p $(@D); $(CC) $(FLAGS) $(MORE) -MMD -MP -c $< -o $@
+link    = @echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o %.a,$^) -o $@
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags
+	$(compile)
+$(BUILD)/obj/%.baseline.o: %.c $(BUILD)/flags
+	$(compile) -DISA=baseline -Wno-psabi
+$(BUILD)/obj/%.avx2.o: %.c $(BUILD)/flags
+	$(compile) -DISA=avx2 $(AVX2) -Wno-psabi
+$(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
+	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi
+$(call objects,$(DISPATCH)): MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
+$(BUILD)/obj/tests/%.o: MORE = $$(pkg-config --cflags check)
+
+$(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
+	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
+$(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources
+	$(link) -shared -Wl,-soname,$(@F) -Wl,--no-undefined -lm
+$(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(call objects,$(wildcard examples/common/*.c)) $(BUILD)/libtapehead.a
+	$(link) -lm
+$(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(call objects,$(wildcard tests/common*.c)) $(BUILD)/libtapehead.a
+	$(link) $(WRAP) $$(pkg-config --libs check) -lm
+$(BENCHES): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
+	$(link) -lm
+
+# The suite that makes every allocation fail in turn stands between the library and malloc.
+comma := ,
+$(BUILD)/tests/test_alloc_failure: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
+                                          aligned_alloc posix_memalign)
+$(call objects,$(wildcard tests/test_*.c tests/common*.c)): | have-check
+
+# Two notes of what was built, rewritten only when they would read differently: objects made with
+# other flags, and archives of other objects, are then out of date.
+$(BUILD)/flags:   note = $(CC) $(FLAGS)
+$(BUILD)/sources: note = $(OBJECTS)
+$(BUILD)/flags $(BUILD)/sources: FORCE
+	@mkdir -p $(@D); echo '$(note)' | cmp -s - $@ || echo '$(note)' >$@
+
+# What to do with it -------------------------------------------------------------------------
+
+have-check:
+	@tests/install-check
+
+test: $(TESTS) $(EXAMPLES) ## run every test suite (finds or installs Check)
+	@BUILD=$(BUILD) tests/run-suites $(TESTS)
+
+clean: ## remove what was built
+	rm -rf $(BUILD)
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+FORCE:
+.PHONY: all test clean help have-check FORCE
+.SECONDARY:
+.DELETE_ON_ERROR:
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
