@@ -41,7 +41,7 @@ all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library a
 
 # How to build it ----------------------------------------------------------------------------
 
-compile = @echo "  cc   $(@:$(BUILD)/%=%)"; mkdir -p $(@D); $(CC) $(FLAGS) $(MORE) -MMD -MP -c $< -o $@
+compile = @echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(MORE) -MMD -MP -c $< -o $@
 link    = @echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o %.a,$^) -o $@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
@@ -81,20 +81,74 @@ $(BUILD)/flags $(BUILD)/sources: FORCE
 
 # What to do with it -------------------------------------------------------------------------
 
+demo: all ## see it work: the notebook retraced, real measurements fitted
+	@tests/run-demo $(BUILD)
+
 have-check:
 	@tests/install-check
-
 test: $(TESTS) $(EXAMPLES) ## run every test suite (finds or installs Check)
 	@BUILD=$(BUILD) tests/run-suites $(TESTS)
+
+bench: $(BENCHES) ## measure how fast it is
+	@for bench in $(BENCHES); do $$bench || exit 1; done
+
+# The library keeps freed memory for the next tensor; without that cache the checkers below see
+# every block come and go.
+SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,possible
+sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-behaviour sanitizers
+sanitize-%: FORCE
+	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
+valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
+	@CK_FORK=no TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 BUILD=$(BUILD) RUNNER='$(MEMCHECK)' tests/run-suites $(TESTS)
+
+lint: have-lint $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES)))) ## formatting, layers, headers, clang-tidy
+	clang-format --dry-run -Werror $(SOURCES)
+	tests/check-layers
+	tests/check-headers $(FLAGS)
+	tests/check-functions $(SOURCES)
+have-lint:
+	@tests/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags
+$(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
+	@echo "  tidy $<"; mkdir -p $(@D); clang-tidy --quiet $< -- $(FLAGS) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }
+fmt: ## format the sources in place
+	clang-format -i $(SOURCES)
+
+lines = cat $(wildcard $(foreach e,c h inc def,$(1:%=%/*.$(e)))) /dev/null | wc -l
+size: ## lines per folder, and what DESIGN.md allows
+	@for each in "tensor $$($(call lines,tensor))" "autograd $$($(call lines,autograd autograd/ops))" \
+	    "nn $$($(call lines,nn))" "kernels $$($(call lines,tensor/kernels))" \
+	    "examples $$($(call lines,examples examples/*))" "tests $$($(call lines,tests tests/*))"; do \
+	    printf '%-10s%6d\n' $$each; done | awk '{ print; n[$$1] = $$2 } \
+	    END { core = n["tensor"] + n["autograd"] + n["nn"]; \
+	          printf "tensor, autograd and nn: %d of 5000; kernels: %d of 3000\n", core, n["kernels"]; \
+	          exit core > 5000 || n["kernels"] > 3000 }'
+
+INCLUDE = $(DESTDIR)$(PREFIX)/include/tapehead
+LIB     = $(DESTDIR)$(PREFIX)/lib
+install: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so ## into PREFIX (/usr/local), below DESTDIR
+	install -d $(LIB)/pkgconfig $(addprefix $(INCLUDE)/,$(dir $(HEADERS)))
+	install -m 644 $(BUILD)/libtapehead.a $(LIB)
+	install -m 755 $(BUILD)/libtapehead.so $(LIB)
+	$(foreach header,$(HEADERS),install -m 644 $(header) $(INCLUDE)/$(header);)
+	printf '%s\n' 'Name: tapehead' 'Description: a minimal autograd tensor framework' \
+	    'Version: $(VERSION)' 'Cflags: -I$(PREFIX)/include' 'Libs: -L$(PREFIX)/lib -ltapehead' \
+	    'Libs.private: -lm -pthread' >$(LIB)/pkgconfig/tapehead.pc
+uninstall: ## take it away again
+	rm -rf $(INCLUDE) $(LIB)/libtapehead.a $(LIB)/libtapehead.so $(LIB)/pkgconfig/tapehead.pc
 
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
+# Work on all cores, unless told otherwise or told to clean first.
+ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
+MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
+endif
 FORCE:
-.PHONY: all test clean help have-check FORCE
+.PHONY: all demo test bench sanitize valgrind lint fmt size install uninstall clean help have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
