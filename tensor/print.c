@@ -1,0 +1,232 @@
+/* print.c - tensor_print: the text that PyTorch's print(x) writes, character for character.
+ *
+ * Two passes over the elements that will be shown. The first surveys them and settles one
+ * format for all: integers as "1.", four decimals, or scientific where the magnitudes are too
+ * far apart. The second writes them, right-aligned in columns, brackets nested. Above 1000
+ * elements only the first and last three of each long dimension are shown, and only these are
+ * surveyed, so printing never reads more of a large tensor than it shows.
+ *
+ * Three of PyTorch's habits look like mistakes and are kept because a diff would see them:
+ * zeros, NaN and infinities do not count towards the width of a column, an ellipsis counts as
+ * one element when a row is broken, and the first suffix thinks itself two columns further
+ * right than it is.
+ *
+ * Nothing is allocated: the walk recurses at most TENSOR_MAX_DIMS deep.
+ */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { EDGE = 3, SUMMARY_ABOVE = 1000, LINE_WIDTH = 80, INDENT = 7 /* "tensor(" */ };
+
+/* How floats are written: 1. or 1.0000 or 1.0000e+00 */
+typedef enum { WHOLE, FIXED, SCIENTIFIC } Style;
+
+typedef struct {
+    const Tensor *x;
+    FILE *file;
+    int column;   /* where the next character goes on its line */
+    bool summary; /* leave out the middle of long dimensions */
+    Style style;
+    double smallest, largest; /* magnitudes of the finite elements shown that are not zero */
+    int width;                /* of a column */
+} Printer;
+
+typedef struct {
+    char text[32]; /* the longest are -9223372036854775808 and, in floats, -1.7977e+308 */
+} ElementText;
+
+/* ---- elements ------------------------------------------------------------------------------ */
+
+static bool is_float(const Tensor *x) { return x->dtype == F32 || x->dtype == F64; }
+
+/* at: in elements, from the first element of x */
+static double float_at(const Tensor *x, int64_t at) {
+    return x->dtype == F32 ? (double)((const float *)x->data)[at] : ((const double *)x->data)[at];
+}
+
+static ElementText float_text(Style style, double value) {
+    ElementText t;
+    if (isnan(value)) /* C may write a sign or a payload too */
+        snprintf(t.text, sizeof t.text, "nan");
+    else if (isinf(value))
+        snprintf(t.text, sizeof t.text, value < 0 ? "-inf" : "inf");
+    else if (style == WHOLE)
+        snprintf(t.text, sizeof t.text, "%.0f.", value);
+    else if (style == FIXED)
+        snprintf(t.text, sizeof t.text, "%.4f", value);
+    else
+        snprintf(t.text, sizeof t.text, "%.4e", value);
+    return t;
+}
+
+static ElementText element_text(const Printer *p, int64_t at) {
+    ElementText t;
+    if (is_float(p->x)) return float_text(p->style, float_at(p->x, at));
+    if (p->x->dtype == BOOL)
+        snprintf(t.text, sizeof t.text, ((const bool *)p->x->data)[at] ? "True" : "False");
+    else
+        snprintf(t.text, sizeof t.text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
+    return t;
+}
+
+/* ---- the first pass: one format for all ------------------------------------------------------ */
+
+typedef void Visit(Printer *p, int64_t at);
+
+static bool is_long(const Printer *p, int dim) {
+    return p->summary && p->x->shape.dim[dim] > 2 * EDGE;
+}
+
+/* The index shown after index i. */
+static int64_t next_shown(const Printer *p, int dim, int64_t i) {
+    return is_long(p, dim) && i == EDGE - 1 ? p->x->shape.dim[dim] - EDGE : i + 1;
+}
+
+static void visit_shown(Printer *p, int dim, int64_t at, Visit *visit) {
+    if (dim == p->x->shape.ndim) {
+        visit(p, at);
+        return;
+    }
+    for (int64_t i = 0; i < p->x->shape.dim[dim]; i = next_shown(p, dim, i))
+        visit_shown(p, dim + 1, at + i * p->x->stride[dim], visit);
+}
+
+static bool counts(const Printer *p, int64_t at) {
+    if (!is_float(p->x)) return true;
+    double value = float_at(p->x, at);
+    return isfinite(value) && value != 0;
+}
+
+static void survey_magnitude(Printer *p, int64_t at) {
+    if (!counts(p, at)) return;
+    double value = float_at(p->x, at);
+    p->smallest = fmin(p->smallest, fabs(value));
+    p->largest = fmax(p->largest, fabs(value));
+    if (value != ceil(value)) p->style = FIXED;
+}
+
+static void survey_width(Printer *p, int64_t at) {
+    if (!counts(p, at)) return;
+    int width = (int)strlen(element_text(p, at).text);
+    if (width > p->width) p->width = width;
+}
+
+static void choose_format(Printer *p) {
+    if (is_float(p->x)) {
+        visit_shown(p, 0, 0, survey_magnitude);
+        if (p->largest / p->smallest > 1000 || p->largest > 1e8 ||
+            (p->style == FIXED && p->smallest < 1e-4))
+            p->style = SCIENTIFIC;
+    }
+    visit_shown(p, 0, 0, survey_width);
+}
+
+/* ---- the second pass: the text --------------------------------------------------------------- */
+
+static void put(Printer *p, const char *text) {
+    const char *newline = strrchr(text, '\n');
+    fputs(text, p->file);
+    if (newline) p->column = 0;
+    p->column += (int)strlen(newline ? newline + 1 : text);
+}
+
+static void put_right(Printer *p, int width, const char *text) {
+    for (int length = (int)strlen(text); length < width; length++) put(p, " ");
+    put(p, text);
+}
+
+/* What stands before item number n of a dimension: a comma and then, between elements, a new
+ * line when the row is full, else between slices a new line and their blank lines. */
+static void separate(Printer *p, int dim, int64_t n) {
+    int inner = p->x->shape.ndim - 1 - dim; /* dimensions of an item */
+    int per_line = (LINE_WIDTH - INDENT - dim) / (p->width + 2);
+    if (n == 0) return;
+    put(p, ",");
+    if (inner == 0 && per_line > 1 && n % per_line != 0) {
+        put(p, " ");
+        return;
+    }
+    put(p, "\n");
+    for (int blank = 1; blank < inner; blank++) put(p, "\n");
+    put_right(p, INDENT + dim + 1, "");
+}
+
+static void write_slice(Printer *p, int dim, int64_t at) {
+    const Tensor *x = p->x;
+    int64_t n = 0; /* items written, an ellipsis being one */
+    if (dim == x->shape.ndim) {
+        put_right(p, p->width, element_text(p, at).text);
+        return;
+    }
+    put(p, "[");
+    for (int64_t i = 0; i < x->shape.dim[dim]; i = next_shown(p, dim, i)) {
+        separate(p, dim, n++);
+        write_slice(p, dim + 1, at + i * x->stride[dim]);
+        if (is_long(p, dim) && i == EDGE - 1) {
+            separate(p, dim, n++);
+            put(p, dim == x->shape.ndim - 1 ? " ..." : "...");
+        }
+    }
+    put(p, "]");
+}
+
+/* ---- what follows the elements --------------------------------------------------------------- */
+
+static void write_suffix(Printer *p, const char *before, const char *text, const char *after) {
+    size_t length = strlen(before) + strlen(text) + strlen(after);
+    if ((size_t)p->column + length + 2 > LINE_WIDTH) {
+        put(p, ",\n");
+        put_right(p, INDENT, "");
+    } else {
+        put(p, ", ");
+    }
+    put(p, before);
+    put(p, text);
+    put(p, after);
+}
+
+/* Types that the elements give away are not named: the default type, and of a tensor that has
+ * elements, integers and bools. */
+static bool names_dtype(const Tensor *x, bool empty) {
+    return x->dtype != tensor_default_dtype() && (empty || is_float(x));
+}
+
+static void write_suffixes(Printer *p, bool empty) {
+    const Tensor *x = p->x;
+    p->column += 2; /* PyTorch's off by two, and only for the first line */
+    if (empty && x->shape.ndim != 1) write_suffix(p, "size=", tensor_shape_text(x->shape).text, "");
+    if (names_dtype(x, empty)) write_suffix(p, "dtype=torch.", tensor_dtype_name(x->dtype), "");
+    if (x->requires_grad && x->grad_fn)
+        write_suffix(p, "grad_fn=<", x->grad_fn, ">");
+    else if (x->requires_grad)
+        write_suffix(p, "requires_grad=True", "", "");
+}
+
+bool tensor_print(const Tensor *x, FILE *file) {
+    if (tensor_pending()) return false;
+    if (!x) return tensor_fail("print: the tensor is NULL");
+    if (!file) return tensor_fail("print: the file is NULL");
+
+    int64_t numel = tensor_numel(x);
+    Printer p = {.x = x, .file = file, .summary = numel > SUMMARY_ABOVE};
+    p.smallest = HUGE_VAL;
+    p.width = 1;
+    if (x->is_parameter) put(&p, "Parameter containing:\n");
+    put(&p, "tensor(");
+    if (numel > 0) {
+        choose_format(&p);
+        write_slice(&p, 0, 0);
+    } else {
+        put(&p, "[]");
+    }
+    write_suffixes(&p, numel == 0);
+    put(&p, ")\n");
+
+    /* A full disk shows only when the bytes leave the buffer. */
+    if (fflush(file) != 0 || ferror(file))
+        return tensor_fail("print: the file could not be written");
+    return true;
+}
