@@ -117,8 +117,7 @@ static void survey_width(Printer *p, int64_t at) {
 static void choose_format(Printer *p) {
     if (is_float(p->x)) {
         visit_shown(p, 0, 0, survey_magnitude);
-        if (p->largest / p->smallest > 1000 || p->largest > 1e8 ||
-            (p->style == FIXED && p->smallest < 1e-4))
+        if (p->largest / p->smallest > 1000 || p->largest > 1e8 || p->smallest < 1e-4)
             p->style = SCIENTIFIC;
     }
     visit_shown(p, 0, 0, survey_width);
@@ -141,11 +140,11 @@ static void put_right(Printer *p, int width, const char *text) {
 /* What stands before item number n of a dimension: a comma and then, between elements, a new
  * line when the row is full, else between slices a new line and their blank lines. */
 static void separate(Printer *p, int dim, int64_t n) {
-    int inner = p->x->shape.ndim - 1 - dim; /* dimensions of an item */
-    int per_line = (LINE_WIDTH - INDENT - dim) / (p->width + 2);
+    int inner = p->x->shape.ndim - 1 - dim;                      /* dimensions of an item */
+    int per_line = (LINE_WIDTH - INDENT - dim) / (p->width + 2); /* 2 or more */
     if (n == 0) return;
     put(p, ",");
-    if (inner == 0 && per_line > 1 && n % per_line != 0) {
+    if (inner == 0 && n % per_line != 0) {
         put(p, " ");
         return;
     }

@@ -139,7 +139,8 @@ static int check_cases(const char *path) {
     ck_assert_msg(file != NULL, "cannot open %s: run the tests from the repository's root", path);
     for (; read_case(file, &c); cases++) {
         char *text = printed(c.x);
-        ck_assert_msg(strcmp(text, c.text) == 0, "case %d: wanted\n%sgot\n%s", cases, c.text, text);
+        ck_assert_msg(strcmp(text, c.text) == 0, "case %d: wanted\n%.1500s\ngot\n%.1500s", cases,
+                      c.text, text);
         free(text);
         free(c.text);
         tensor_release(c.x);

@@ -135,7 +135,8 @@ def with_grad_fn(rng, x):
         return type(name, (torch.autograd.Function,), {"forward": forward}).apply(x)
     return rng.choice([lambda x: x.clone(), lambda x: x * 1, lambda x: torch.relu(x),
                        lambda x: torch.softmax(x, -1), lambda x: x.masked_fill(x > 1, 0.0),
-                       lambda x: x.reshape(-1), lambda x: x.unsqueeze(0)])(x)
+                       lambda x: x.reshape(-1),
+                       lambda x: x.unsqueeze(0) if x.dim() < 8 else x.clone()])(x)
 
 
 def flagged(rng, storage, view):
