@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""Writes random_<seed>.bin, what PyTorch's CPU generator draws, for tests/test_random.c.
+
+Run it as `/usr/bin/python3 tests/golden/generate_random.py` with Debian's python3-torch (1.13)
+on a CPU with AVX2; it writes next to itself, and the same bytes every time. PyTorch's digits
+depend on the CPU in two places. The float32 normals of 16 elements and more move by up to 2.4e-6;
+these files hold those of AVX2. And u (high - low) + low is rounded once with AVX2 and twice
+without, a last bit that only bounds other than 0 and 1 show; these files hold the latter.
+
+A file is a row of records, all little-endian:
+
+    name    16 bytes, padded with zeros
+    type     8 bytes, padded with zeros: f4, f8, i8 or b1, as NumPy abbreviates them
+    count    int64, the number of elements
+    elements
+
+Each record starts from a fresh manual_seed. Draws come in calls of a fixed number of elements,
+as many calls as it takes to reach 1000, because PyTorch draws normals in two ways and chooses
+by the number of elements in the call.
+"""
+import pathlib
+import struct
+import subprocess
+import sys
+
+import torch
+
+SEEDS = [0, 42, 517109245]
+DRAWS = 1000
+TYPES = {torch.float32: "f4", torch.float64: "f8", torch.int64: "i8", torch.bool: "b1"}
+F32, F64 = torch.float32, torch.float64
+
+
+def dropout(n, p):
+    """The keep mask that dropout drew: the ones that it left."""
+    return torch.nn.functional.dropout(torch.ones(n), p) != 0
+
+
+# name: default type, elements per call, draw
+RECORDS = {
+    "rand": (F32, DRAWS, torch.rand),
+    "randn 15": (F32, 15, torch.randn),
+    "randn 16": (F32, 16, torch.randn),
+    "randn 37": (F32, 37, torch.randn),
+    "normal 15": (F32, 15, lambda n: torch.normal(3.5, 0.25, (n,))),
+    "normal 37": (F32, 37, lambda n: torch.normal(3.5, 0.25, (n,))),
+    "randint": (F32, DRAWS, lambda n: torch.randint(-7, 1000, (n,))),
+    "randint wide": (F32, DRAWS, lambda n: torch.randint(-(2**63), 2**63 - 1, (n,))),
+    "randperm": (F32, DRAWS, torch.randperm),
+    "dropout .1": (F32, DRAWS, lambda n: dropout(n, 0.1)),
+    "dropout .5": (F32, 10, lambda n: dropout(n, 0.5)),
+    "rand f64": (F64, DRAWS, torch.rand),
+    "randn 15 f64": (F64, 15, torch.randn),
+    "randn 37 f64": (F64, 37, torch.randn),
+    "normal 16 f64": (F64, 16, lambda n: torch.normal(3.5, 0.25, (n,))),
+}
+
+
+def draw(seed, dtype, per_call, one_call):
+    torch.set_default_dtype(dtype)
+    torch.manual_seed(seed)
+    return torch.cat([one_call(per_call) for _ in range(-(-DRAWS // per_call))])
+
+
+def uniform(seed):
+    """1000 uniforms in [-0.7, 0.4), drawn by a PyTorch that does without AVX2."""
+    program = (
+        f"import sys, torch; torch.manual_seed({seed}); x = torch.empty({DRAWS}); "
+        "sys.stdout.buffer.write(x.uniform_(-0.7, 0.4).numpy().tobytes())"
+    )
+    environment = {"ATEN_CPU_CAPABILITY": "default"}
+    drawn = subprocess.check_output([sys.executable, "-c", program], env=environment)
+    return torch.frombuffer(bytearray(drawn), dtype=F32)
+
+
+def medley(seed):
+    """One stream through every kind of draw: what one kind leaves behind, the next one finds."""
+    torch.manual_seed(seed)
+    parts = []
+    for dtype in (F32, F64, F32):
+        torch.set_default_dtype(dtype)
+        parts += [
+            torch.rand(3),
+            torch.randn(5),
+            torch.randn(16),
+            torch.randint(0, 10, (3,)),
+            torch.randn(2),
+            dropout(4, 0.3),
+            torch.randperm(7),
+            torch.normal(1.0, 2.0, (20,)),
+            torch.randn(1),
+            torch.rand(0),
+            torch.empty(2).uniform_(2, 5),
+        ]
+    return torch.cat([part.to(F64) for part in parts])
+
+
+def write(file, name, x):
+    file.write(struct.pack("<16s8sq", name.encode(), TYPES[x.dtype].encode(), x.numel()))
+    file.write(x.numpy().astype("<" + TYPES[x.dtype] if x.dtype != torch.bool else "?").tobytes())
+
+
+def main():
+    for seed in SEEDS:
+        path = pathlib.Path(__file__).parent / f"random_{seed}.bin"
+        with open(path, "wb") as file:
+            for name, record in RECORDS.items():
+                write(file, name, draw(seed, *record))
+            write(file, "uniform", uniform(seed))
+            write(file, "medley", medley(seed))
+
+
+main()
