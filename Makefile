@@ -1,7 +1,8 @@
-# make          the library and the examples     make demo   see them work
-# make test     the test suites                  make help   everything else
+# make         the library and the examples    make demo    see them work
+# make test    the test suites                 make help    everything else
 #
-# Every source is found by its folder; to add a file, add the file.
+# Every source is found by its folder: to add a file, add the file. V=1 shows the commands,
+# DEV=1 makes warnings errors, CC=clang uses clang.
 
 VERSION = 0.1.0
 BUILD   = build
@@ -10,8 +11,8 @@ CFLAGS ?= -O3 -g
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
           -Wdouble-promotion $(if $(DEV),-Werror)
 
-# What the sources count on, whatever CFLAGS says. No flag here lets the compiler change a digit:
-# a product and a sum are fused where the code says so and nowhere else.
+# What the sources count on, whatever CFLAGS says: C11, POSIX with M_PI and realpath, and that the
+# compiler changes no digit. A product and a sum are fused where the code says so, nowhere else.
 FLAGS   = $(CFLAGS) -std=c11 -D_XOPEN_SOURCE=700 -pthread -fPIC -fno-semantic-interposition \
           -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN)
 
@@ -35,14 +36,17 @@ OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
 EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c))
+COMMON   = $(call objects,$(wildcard examples/common/*.c))
+HELPERS  = $(call objects,$(wildcard tests/common*.c))
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 
-all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library and the examples (also plain make)
+all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library and the examples
 
 # How to build it ----------------------------------------------------------------------------
 
-compile = @echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(MORE) -MMD -MP -c $< -o $@
-link    = @echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o %.a,$^) -o $@
+quiet   = $(if $(V),,@)
+compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(MORE) -MMD -MP -c $< -o $@
+link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o %.a,$^) -o $@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(compile)
@@ -53,24 +57,23 @@ $(BUILD)/obj/%.avx2.o: %.c $(BUILD)/flags
 $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi
 $(call objects,$(DISPATCH)): MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
-$(BUILD)/obj/tests/%.o: MORE = $$(pkg-config --cflags check)
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
 $(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources
 	$(link) -shared -Wl,-soname,$(@F) -Wl,--no-undefined -lm
-$(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(call objects,$(wildcard examples/common/*.c)) $(BUILD)/libtapehead.a
+$(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
-$(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(call objects,$(wildcard tests/common*.c)) $(BUILD)/libtapehead.a
+$(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BENCHES): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) -lm
 
+$(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = $$(pkg-config --cflags check)
+$(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): | have-check
 # The suite that makes every allocation fail in turn stands between the library and malloc.
-comma := ,
-$(BUILD)/tests/test_alloc_failure: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc \
-                                          aligned_alloc posix_memalign)
-$(call objects,$(wildcard tests/test_*.c tests/common*.c)): | have-check
+$(BUILD)/tests/test_alloc_failure: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+                                          -Wl,--wrap=aligned_alloc,--wrap=posix_memalign
 
 # Two notes of what was built, rewritten only when they would read differently: objects made with
 # other flags, and archives of other objects, are then out of date.
@@ -95,14 +98,18 @@ bench: $(BENCHES) ## measure how fast it is
 # The library keeps freed memory for the next tensor; without that cache the checkers below see
 # every block come and go.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,possible
+MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full \
+           --errors-for-leak-kinds=definite,possible
 sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-behaviour sanitizers
 sanitize-%: FORCE
-	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
+	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
+	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
 valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
-	@CK_FORK=no TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 BUILD=$(BUILD) RUNNER='$(MEMCHECK)' tests/run-suites $(TESTS)
+	@CK_FORK=no TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
+	    tests/run-suites $(TESTS)
 
-lint: have-lint $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES)))) ## formatting, layers, headers, clang-tidy
+TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
+lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, headers alone, long functions
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/check-layers
 	tests/check-headers $(FLAGS)
@@ -110,19 +117,13 @@ lint: have-lint $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.
 have-lint:
 	@tests/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags
 $(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
-	@echo "  tidy $<"; mkdir -p $(@D); clang-tidy --quiet $< -- $(FLAGS) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }
+	@echo "  tidy $<"; mkdir -p $(@D); \
+	clang-tidy --quiet $< -- $(FLAGS) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }
 fmt: ## format the sources in place
 	clang-format -i $(SOURCES)
 
-lines = cat $(wildcard $(foreach e,c h inc def,$(1:%=%/*.$(e)))) /dev/null | wc -l
 size: ## lines per folder, and what DESIGN.md allows
-	@for each in "tensor $$($(call lines,tensor))" "autograd $$($(call lines,autograd autograd/ops))" \
-	    "nn $$($(call lines,nn))" "kernels $$($(call lines,tensor/kernels))" \
-	    "examples $$($(call lines,examples examples/*))" "tests $$($(call lines,tests tests/*))"; do \
-	    printf '%-10s%6d\n' $$each; done | awk '{ print; n[$$1] = $$2 } \
-	    END { core = n["tensor"] + n["autograd"] + n["nn"]; \
-	          printf "tensor, autograd and nn: %d of 5000; kernels: %d of 3000\n", core, n["kernels"]; \
-	          exit core > 5000 || n["kernels"] > 3000 }'
+	@tests/check-size
 
 INCLUDE = $(DESTDIR)$(PREFIX)/include/tapehead
 LIB     = $(DESTDIR)$(PREFIX)/lib
@@ -148,7 +149,8 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo test bench sanitize valgrind lint fmt size install uninstall clean help have-check have-lint FORCE
+.PHONY: all demo test bench sanitize valgrind lint fmt size install uninstall clean help \
+        have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
