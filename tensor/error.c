@@ -1,0 +1,44 @@
+/* error.c - one sentence per thread. tensor_fail is the only place where an error is born. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* A fixed buffer: reporting that memory has run out must not need memory. */
+static _Thread_local char sentence[512];
+static _Thread_local bool pending;
+
+const char *tensor_error(void) { return pending ? sentence : NULL; }
+
+void tensor_clear_error(void) { pending = false; }
+
+bool tensor_pending(void) { return pending; }
+
+void *tensor_fail(const char *format, ...) {
+    if (pending) return NULL; /* the first error is the cause, the later ones are its echo */
+    pending = true;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return NULL;
+}
+
+ShapeText tensor_shape_text(Shape shape) {
+    ShapeText out = {"("};
+    char *end = out.text + 1;
+    size_t room = sizeof out.text - 1;
+    for (int d = 0; d < shape.ndim; d++) {
+        const char *comma = d + 1 < shape.ndim ? ", " : shape.ndim == 1 ? "," : "";
+        int n = snprintf(end, room, "%lld%s", (long long)shape.dim[d], comma);
+        end += n;
+        room -= (size_t)n;
+    }
+    snprintf(end, room, ")");
+    return out;
+}
+
+const char *tensor_dtype_name(DType dtype) {
+    static const char *const names[] = {"float32", "float64", "int64", "bool"};
+    return names[dtype];
+}
