@@ -1,0 +1,206 @@
+/* kernels.c - all arithmetic on buffers, compiled once per instruction set into one table.
+ *
+ * The code is plain C that the compiler turns into vectors of whatever width the instruction set
+ * has. It is built with -ffp-contract=off, so a * b + c is rounded twice everywhere, and sums have
+ * a fixed order (real.inc): the digits do not depend on the table that is in use. */
+#include "kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#ifndef ISA
+#define ISA baseline
+#endif
+#define JOIN2(a, b)    a##_##b
+#define JOIN(a, b)     JOIN2(a, b)
+#define TEXT2(a)       #a
+#define TEXT(a)        TEXT2(a)
+
+/* "Iterations do not depend on each other": an output is at most the very same buffer as an input.
+ * Clang has no such hint that stays quiet where a loop cannot be a vector loop; it checks instead. */
+#ifdef __clang__
+#define IVDEP
+#else
+#define IVDEP _Pragma("GCC ivdep")
+#endif
+
+#define REAL           float
+#define REAL_IS_DOUBLE 0
+#define NAME(name)     name##_f32
+#include "real.inc"
+#undef REAL
+#undef REAL_IS_DOUBLE
+#undef NAME
+#undef EXP
+#undef LOG
+#undef SIN
+#undef COS
+#undef TANH
+#undef ERF
+#undef SQRT
+#undef ABS
+#undef POW
+
+#define REAL           double
+#define REAL_IS_DOUBLE 1
+#define NAME(name)     name##_f64
+#include "real.inc"
+
+/* ---- comparisons, conversions, selection: any type -------------------------------------------------- */
+
+#define DEFINE_COMPARE(name, TYPE, value)                                                          \
+    static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
+        (void)s;                                                                                   \
+        bool *out = data[0];                                                                       \
+        const TYPE *pa = data[1], *pb = data[2];                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const TYPE a = pa[i * t[1]], b = pb[i * t[2]];                                         \
+            out[i * t[0]] = value;                                                                 \
+        }                                                                                          \
+    }
+#define UNARY(name, ...)
+#define UNARY_SCALAR(name, ...)
+#define BINARY(name, ...)
+#define COMPARE(name, doc, value)                                                                  \
+    DEFINE_COMPARE(name##_f32, float, value)                                                       \
+    DEFINE_COMPARE(name##_f64, double, value)                                                      \
+    DEFINE_COMPARE(name##_i64, int64_t, value)                                                     \
+    DEFINE_COMPARE(name##_bool, bool, value)
+#define LOGICAL(name, doc, value) DEFINE_COMPARE(name##_bool, bool, value)
+#include "elementwise.def"
+#undef UNARY
+#undef UNARY_SCALAR
+#undef BINARY
+#undef COMPARE
+#undef LOGICAL
+
+static void logical_not(int64_t n, void *const *data, const int64_t *t, double s) {
+    (void)s;
+    bool *out = data[0];
+    const bool *x = data[1];
+    for (int64_t i = 0; i < n; i++) out[i * t[0]] = !x[i * t[1]];
+}
+
+/* A float beyond the integers becomes the smallest one, as the x86 conversion does: in C it would
+ * be undefined. */
+static inline int64_t to_i64(double x) {
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
+#define DEFINE_CONVERT(name, TO, FROM, value)                                                      \
+    static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
+        (void)s;                                                                                   \
+        TO *out = data[0];                                                                         \
+        const FROM *px = data[1];                                                                  \
+        if (t[0] == 1 && t[1] == 1) {                                                              \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                const FROM x = px[i];                                                              \
+                out[i] = value;                                                                    \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const FROM x = px[i * t[1]];                                                           \
+            out[i * t[0]] = value;                                                                 \
+        }                                                                                          \
+    }
+DEFINE_CONVERT(f32_from_f32, float, float, x)
+DEFINE_CONVERT(f32_from_f64, float, double, (float)x)
+DEFINE_CONVERT(f32_from_i64, float, int64_t, (float)x)
+DEFINE_CONVERT(f32_from_bool, float, bool, x)
+DEFINE_CONVERT(f64_from_f32, double, float, (double)x)
+DEFINE_CONVERT(f64_from_f64, double, double, x)
+DEFINE_CONVERT(f64_from_i64, double, int64_t, (double)x)
+DEFINE_CONVERT(f64_from_bool, double, bool, x)
+DEFINE_CONVERT(i64_from_f32, int64_t, float, to_i64((double)x))
+DEFINE_CONVERT(i64_from_f64, int64_t, double, to_i64(x))
+DEFINE_CONVERT(i64_from_i64, int64_t, int64_t, x)
+DEFINE_CONVERT(i64_from_bool, int64_t, bool, x)
+DEFINE_CONVERT(bool_from_f32, bool, float, x != 0)
+DEFINE_CONVERT(bool_from_f64, bool, double, x != 0)
+DEFINE_CONVERT(bool_from_i64, bool, int64_t, x != 0)
+DEFINE_CONVERT(bool_from_bool, bool, bool, x)
+
+#define DEFINE_SELECT(SUFFIX, TYPE, number)                                                        \
+    static void where_##SUFFIX(int64_t n, void *const *data, const int64_t *t, double s) {         \
+        (void)s;                                                                                   \
+        TYPE *out = data[0];                                                                       \
+        const bool *condition = data[1];                                                           \
+        const TYPE *a = data[2], *b = data[3];                                                     \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i * t[0]] = condition[i * t[1]] ? a[i * t[2]] : b[i * t[3]];                       \
+    }                                                                                              \
+    static void masked_fill_##SUFFIX(int64_t n, void *const *data, const int64_t *t, double s) {   \
+        TYPE *out = data[0];                                                                       \
+        const TYPE *x = data[1], value = number;                                                   \
+        const bool *mask = data[2];                                                                \
+        for (int64_t i = 0; i < n; i++) out[i * t[0]] = mask[i * t[2]] ? value : x[i * t[1]];      \
+    }
+DEFINE_SELECT(f32, float, (float)s)
+DEFINE_SELECT(f64, double, s)
+DEFINE_SELECT(i64, int64_t, to_i64(s))
+DEFINE_SELECT(bool, bool, s != 0)
+
+/* ---- the table ---------------------------------------------------------------------------------------- */
+
+extern const Kernels JOIN(kernels, ISA);
+
+#define BOTH(name)                                                                                 \
+    { name##_f32, name##_f64 }
+#define FOUR(name)                                                                                 \
+    { name##_f32, name##_f64, name##_i64, name##_bool }
+
+const Kernels JOIN(kernels, ISA) = {
+    .name = TEXT(ISA),
+    .value =
+        {
+#define UNARY(name, ...)   [ELEMENTWISE_##name] = BOTH(name),
+#define UNARY_SCALAR(name, ...)  [ELEMENTWISE_##name] = BOTH(name),
+#define BINARY(name, ...)  [ELEMENTWISE_##name] = BOTH(name),
+#define COMPARE(name, ...) [ELEMENTWISE_##name] = FOUR(name),
+#define LOGICAL(name, ...) [ELEMENTWISE_##name] = {[BOOL] = name##_bool},
+#include "elementwise.def"
+#undef UNARY
+#undef UNARY_SCALAR
+#undef BINARY
+#undef COMPARE
+#undef LOGICAL
+        },
+    .vjp =
+        {
+#define UNARY(name, ...)  [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
+#define UNARY_SCALAR(name, ...) [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
+#define BINARY(name, ...) [ELEMENTWISE_##name] = {BOTH(name##_vjp_a), BOTH(name##_vjp_b)},
+#define COMPARE(name, ...)
+#define LOGICAL(name, ...)
+#include "elementwise.def"
+#undef UNARY
+#undef UNARY_SCALAR
+#undef BINARY
+#undef COMPARE
+#undef LOGICAL
+        },
+    .convert =
+        {
+            [F32] = {f32_from_f32, f32_from_f64, f32_from_i64, f32_from_bool},
+            [F64] = {f64_from_f32, f64_from_f64, f64_from_i64, f64_from_bool},
+            [I64] = {i64_from_f32, i64_from_f64, i64_from_i64, i64_from_bool},
+            [BOOL] = {bool_from_f32, bool_from_f64, bool_from_i64, bool_from_bool},
+        },
+    .where = FOUR(where),
+    .masked_fill = FOUR(masked_fill),
+    .dropout = BOTH(dropout),
+    .logical_not = logical_not,
+    .add_scaled = BOTH(add_scaled),
+    .sum = BOTH(sum),
+    .variance = BOTH(variance),
+    .argmax = BOTH(argmax),
+    .logsumexp = BOTH(logsumexp),
+    .softmax = BOTH(softmax),
+    .softmax_dx = BOTH(softmax_dx),
+    .log_softmax = BOTH(log_softmax),
+    .log_softmax_dx = BOTH(log_softmax_dx),
+    .masked_softmax = BOTH(masked_softmax),
+    .masked_softmax_dx = BOTH(masked_softmax_dx),
+    .matmul = BOTH(matmul),
+};
