@@ -1,0 +1,206 @@
+/* loop.c - runs kernels over whole tensors of any strides.
+ *
+ * The one idea: a Walk goes over the outer dimensions like an odometer and keeps one pointer per
+ * operand; a kernel works along what is inside. Broadcasting is a stride of 0. Elementwise loops
+ * first merge dimensions that lie evenly in all operands, so contiguous tensors take one call. */
+#include "internal.h"
+
+#include <string.h>
+
+typedef struct {
+    int n;    /* operands */
+    int ndim; /* dimensions that are left */
+    int64_t size[TENSOR_MAX_DIMS];
+    int64_t stride[LOOP_OPERANDS][TENSOR_MAX_DIMS]; /* in elements */
+    void *data[LOOP_OPERANDS];
+    int64_t element[LOOP_OPERANDS]; /* bytes of an element */
+} Walk;
+
+/* Operands aligned at the right with x[0], whose shape rules. */
+static void walk_start(Walk *walk, int n, const Tensor *const *x) {
+    walk->n = n;
+    walk->ndim = x[0]->shape.ndim;
+    memcpy(walk->size, x[0]->shape.dim, sizeof walk->size);
+    for (int i = 0; i < n; i++) {
+        int lead = walk->ndim - x[i]->shape.ndim;
+        walk->data[i] = x[i]->data;
+        walk->element[i] = (int64_t)dtype_size(x[i]->dtype);
+        for (int d = 0; d < walk->ndim; d++) {
+            bool repeats = d < lead || (x[i]->shape.dim[d - lead] == 1 && walk->size[d] != 1);
+            walk->stride[i][d] = repeats ? 0 : x[i]->stride[d - lead];
+        }
+    }
+}
+
+/* Can dimension d be walked as a continuation of dimension d + 1 by every operand? */
+static bool lies_evenly(const Walk *walk, int d) {
+    for (int i = 0; i < walk->n; i++)
+        if (walk->stride[i][d] != walk->stride[i][d + 1] * walk->size[d + 1]) return false;
+    return true;
+}
+
+static void remove_dim(Walk *walk, int d) {
+    for (int e = d; e + 1 < walk->ndim; e++) {
+        walk->size[e] = walk->size[e + 1];
+        for (int i = 0; i < walk->n; i++) walk->stride[i][e] = walk->stride[i][e + 1];
+    }
+    walk->ndim--;
+}
+
+static void merge_dims(Walk *walk) {
+    for (int d = walk->ndim - 1; d >= 0 && walk->ndim > 1; d--)
+        if (walk->size[d] == 1) remove_dim(walk, d);
+    for (int d = walk->ndim - 2; d >= 0; d--) {
+        if (!lies_evenly(walk, d)) continue;
+        walk->size[d + 1] *= walk->size[d];
+        remove_dim(walk, d);
+    }
+}
+
+static bool is_empty(const Walk *walk, int ndim) {
+    for (int d = 0; d < ndim; d++)
+        if (walk->size[d] == 0) return true;
+    return false;
+}
+
+/* To the next position of the dimensions before ndim; false after the last one. */
+static bool walk_next(Walk *walk, int ndim, int64_t *index) {
+    for (int d = ndim - 1; d >= 0; d--) {
+        bool wraps = ++index[d] == walk->size[d];
+        int64_t steps = wraps ? 1 - walk->size[d] : 1;
+        for (int i = 0; i < walk->n; i++)
+            walk->data[i] = (char *)walk->data[i] + steps * walk->stride[i][d] * walk->element[i];
+        if (!wraps) return true;
+        index[d] = 0;
+    }
+    return false;
+}
+
+/* Calls the kernel along the last dimension at every position of the others. */
+static void run(Walk *walk, LoopKernel kernel, double s) {
+    int outer = walk->ndim - 1;
+    if (is_empty(walk, outer)) return;
+    int64_t index[TENSOR_MAX_DIMS] = {0}, step[LOOP_OPERANDS];
+    for (int i = 0; i < walk->n; i++) step[i] = walk->stride[i][outer];
+    do kernel(walk->size[outer], walk->data, step, s);
+    while (walk_next(walk, outer, index));
+}
+
+/* A scalar is walked as one row of one element. */
+static void add_scalar_dim(Walk *walk) {
+    if (walk->ndim > 0) return;
+    walk->ndim = 1;
+    walk->size[0] = 1;
+    for (int i = 0; i < walk->n; i++) walk->stride[i][0] = 1;
+}
+
+void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
+    Walk walk;
+    walk_start(&walk, n, x);
+    add_scalar_dim(&walk);
+    if (is_empty(&walk, walk.ndim)) return;
+    merge_dims(&walk);
+    run(&walk, kernel, s);
+}
+
+void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
+    Walk walk;
+    walk_start(&walk, n, x);
+    add_scalar_dim(&walk);
+    run(&walk, kernel, s);
+}
+
+/* ---- whole tensors --------------------------------------------------------------------------------- */
+
+Tensor *map1(LoopKernel kernel, const Tensor *x, double s) {
+    Tensor *y = tensor_make(x->shape, x->dtype);
+    if (y) loop_elements(kernel, 2, (const Tensor *[]){y, x}, s);
+    return y;
+}
+
+Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s) {
+    Shape shape;
+    if (!shape_broadcast(a->shape, b->shape, &shape)) return NULL;
+    Tensor *y = tensor_make(shape, a->dtype);
+    if (y) loop_elements(kernel, 3, (const Tensor *[]){y, a, b}, s);
+    return y;
+}
+
+/* The row kernel gets the output as a row of stride 0: its one element is the result. */
+Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
+    Shape kept = x->shape;
+    kept.dim[dim] = 1;
+    Tensor *y = tensor_make(kept, out);
+    Tensor *rows = y ? view_transpose(x, dim, x->shape.ndim - 1) : NULL;
+    Tensor *target = rows ? view_transpose(y, dim, x->shape.ndim - 1) : NULL;
+    Tensor *repeated = target ? view_expand(target, rows->shape) : NULL;
+    if (repeated) loop_rows(kernel, 2, (const Tensor *[]){repeated, rows}, 0);
+    tensor_release(rows);
+    tensor_release(target);
+    tensor_release(repeated);
+    if (repeated) return y;
+    tensor_release(y);
+    return NULL;
+}
+
+/* The summed dimensions go last and become one row. */
+Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
+    int axes[TENSOR_MAX_DIMS], kept = 0;
+    Shape result = x->shape, rows = {0, {0}};
+    int64_t row = 1;
+    for (int d = 0; d < x->shape.ndim; d++) {
+        if (dims[d]) result.dim[d] = 1, row *= x->shape.dim[d];
+        else axes[kept++] = d;
+    }
+    if (kept == x->shape.ndim) return tensor_clone(x);
+    for (int d = 0, last = kept; d < x->shape.ndim; d++)
+        if (dims[d]) axes[last++] = d;
+    for (int d = 0; d < kept; d++) rows.dim[rows.ndim++] = x->shape.dim[axes[d]];
+    rows.dim[rows.ndim++] = row;
+
+    Tensor *moved = view_permute(x, axes);
+    Tensor *flat = moved ? tensor_reshape(moved, rows) : NULL;
+    Tensor *sums = flat ? tensor_reduce(flat, kernels()->sum[x->dtype], kept, x->dtype) : NULL;
+    Tensor *y = sums ? view_reshape(sums, result) : NULL;
+    tensor_release(moved);
+    tensor_release(flat);
+    tensor_release(sums);
+    return y;
+}
+
+Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
+    bool summed[TENSOR_MAX_DIMS] = {false};
+    int lead = x->shape.ndim - shape.ndim;
+    for (int d = 0; d < x->shape.ndim; d++)
+        summed[d] = d < lead || (shape.dim[d - lead] == 1 && x->shape.dim[d] != 1);
+    Tensor *sums = tensor_sum_dims(x, summed);
+    Tensor *y = sums ? view_reshape(sums, shape) : NULL;
+    tensor_release(sums);
+    return y;
+}
+
+Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
+    const int na = a->shape.ndim, nb = b->shape.ndim;
+    Shape shape, batch_a = a->shape, batch_b = b->shape;
+    batch_a.ndim -= 2;
+    batch_b.ndim -= 2;
+    shape_broadcast(batch_a, batch_b, &shape);
+    MatmulShape m = {.m = a->shape.dim[na - 2], .n = b->shape.dim[nb - 1], .k = a->shape.dim[na - 1]};
+    shape.dim[shape.ndim++] = m.m;
+    shape.dim[shape.ndim++] = m.n;
+    Tensor *c = tensor_make(shape, a->dtype);
+    if (!c) return NULL;
+    memcpy(m.a_stride, a->stride + na - 2, sizeof m.a_stride);
+    memcpy(m.b_stride, b->stride + nb - 2, sizeof m.b_stride);
+    memcpy(m.c_stride, c->stride + shape.ndim - 2, sizeof m.c_stride);
+
+    Walk walk;
+    Tensor outer[3] = {*c, *a, *b}; /* the same tensors without their last two dimensions */
+    for (int i = 0; i < 3; i++) outer[i].shape.ndim -= 2;
+    walk_start(&walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});
+    int64_t index[TENSOR_MAX_DIMS] = {0};
+    if (is_empty(&walk, walk.ndim)) return c;
+    do kernels()->matmul[a->dtype](&m, walk.data[1], walk.data[2], walk.data[0]);
+    while (walk_next(&walk, walk.ndim, index));
+    return c;
+}

@@ -1,0 +1,371 @@
+/* tensor.c - the life of a tensor: how it is made, shared, read, written and let go.
+ *
+ * A Tensor and its bytes are two allocations: the small struct that says how to look, and the
+ * Storage that is looked at. Views have their own struct and share the storage. */
+#include "internal.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+
+static atomic_llong live; /* tensors alive in all threads */
+static _Thread_local DType default_dtype = F32;
+
+size_t dtype_size(DType dtype) {
+    static const size_t size[] = {sizeof(float), sizeof(double), sizeof(int64_t), sizeof(bool)};
+    return size[dtype];
+}
+
+bool tensor_set_default_dtype(DType dtype) {
+    if (!dtype_is_float(dtype)) {
+        tensor_fail("set_default_dtype: the type is %s: it must be float32 or float64",
+                    tensor_dtype_name(dtype));
+        return false;
+    }
+    default_dtype = dtype;
+    return true;
+}
+
+DType tensor_default_dtype(void) { return default_dtype; }
+
+/* ---- lifetime ---------------------------------------------------------------------------------- */
+
+/* A Storage and its bytes are one block: the header takes one alignment unit in front. */
+enum { STORAGE_HEADER = 64 };
+_Static_assert(sizeof(Storage) <= STORAGE_HEADER, "the elements must stay aligned");
+
+static Storage *storage_new(int64_t size) {
+    Storage *storage = cache_alloc((size_t)size + STORAGE_HEADER);
+    if (storage) *storage = (Storage){(char *)storage + STORAGE_HEADER, size, 1, 0, NULL};
+    return storage;
+}
+
+static void storage_release(Storage *storage) {
+    if (storage && --storage->refs == 0) cache_free(storage, (size_t)storage->size + STORAGE_HEADER);
+}
+
+static Tensor *header_new(Shape shape, DType dtype) {
+    Tensor *x = cache_alloc(sizeof *x);
+    if (!x) return NULL;
+    memset(x, 0, sizeof *x);
+    x->shape = shape;
+    x->dtype = dtype;
+    x->refs = 1;
+    atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    return x;
+}
+
+/* The bytes of a shape, or -1 with an error. */
+static int64_t shape_bytes(Shape shape, DType dtype) {
+    int64_t bytes = (int64_t)dtype_size(dtype);
+    bool empty = false;
+    for (int d = 0; d < shape.ndim; d++) {
+        if (shape.dim[d] < 0) {
+            tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape).text);
+            return -1;
+        }
+        empty = empty || shape.dim[d] == 0;
+    }
+    for (int d = 0; d < shape.ndim && !empty; d++) {
+        if (__builtin_mul_overflow(bytes, shape.dim[d], &bytes)) {
+            tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape).text);
+            return -1;
+        }
+    }
+    return empty ? 0 : bytes;
+}
+
+static void set_row_major(Tensor *x) {
+    int64_t step = 1;
+    for (int d = x->shape.ndim - 1; d >= 0; d--) {
+        x->stride[d] = step;
+        step *= x->shape.dim[d] > 1 ? x->shape.dim[d] : 1;
+    }
+}
+
+Tensor *tensor_make(Shape shape, DType dtype) {
+    if (tensor_pending()) return NULL;
+    if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
+        return tensor_fail("shape: %d dimensions: there may be 0 to %d", shape.ndim, TENSOR_MAX_DIMS);
+    int64_t bytes = shape_bytes(shape, dtype);
+    Tensor *x = bytes < 0 ? NULL : header_new(shape, dtype);
+    if (!x) return NULL;
+    x->storage = storage_new(bytes);
+    if (!x->storage) {
+        tensor_release(x);
+        return NULL;
+    }
+    x->data = x->storage->bytes;
+    set_row_major(x);
+    return x;
+}
+
+Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
+    Tensor *view = tensor_pending() ? NULL : header_new(shape, x->dtype);
+    if (!view) return NULL;
+    memcpy(view->stride, stride, sizeof view->stride);
+    view->data = data;
+    view->storage = x->storage;
+    view->storage->refs++;
+    return view;
+}
+
+Tensor *tensor_retain(Tensor *x) {
+    if (x) x->refs++;
+    return x;
+}
+
+/* A gradient has no gradient of its own, so this is a loop of at most two or three turns and never
+ * recurses. */
+void tensor_release(Tensor *x) {
+    while (x && --x->refs == 0) {
+        Tensor *grad = x->grad;
+        storage_release(x->storage);
+        cache_free(x, sizeof *x);
+        atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+        x = grad;
+    }
+}
+
+int64_t tensor_live(void) { return atomic_load_explicit(&live, memory_order_relaxed); }
+
+void tensor_written(Tensor *x, const char *by) {
+    x->storage->version++;
+    x->storage->written_by = by;
+}
+
+/* ---- creation ------------------------------------------------------------------------------------ */
+
+Tensor *tensor_empty(Shape shape) { return tensor_make(shape, default_dtype); }
+
+/* Writes the number to every element, converted to x's type. */
+static void fill(Tensor *x, double value) {
+    const int64_t here[TENSOR_MAX_DIMS] = {0};
+    Tensor number = {.dtype = F64, .data = &value};
+    memcpy(number.stride, here, sizeof here);
+    loop_elements(kernels()->convert[x->dtype][F64], 2, (const Tensor *[]){x, &number}, 0);
+}
+
+Tensor *tensor_full(Shape shape, double value) {
+    Tensor *x = tensor_empty(shape);
+    if (x) fill(x, value);
+    return x;
+}
+
+Tensor *tensor_zeros(Shape shape) { return tensor_full(shape, 0); }
+Tensor *tensor_ones(Shape shape) { return tensor_full(shape, 1); }
+
+static void set_element(Tensor *x, int64_t i, double value) {
+    if (x->dtype == F32) ((float *)x->data)[i] = (float)value;
+    else ((double *)x->data)[i] = value;
+}
+
+Tensor *tensor_arange(double start, double end, double step) {
+    double count = ceil((end - start) / step);
+    if (!(step != 0 && count >= 0 && count < 0x1p62))
+        return tensor_fail("arange: from %g to %g in steps of %g: the step must lead from start to end",
+                           start, end, step);
+    Tensor *x = tensor_empty(SHAPE((int64_t)count));
+    for (int64_t i = 0; x && i < x->shape.dim[0]; i++) set_element(x, i, start + (double)i * step);
+    return x;
+}
+
+Tensor *tensor_eye(int64_t n) {
+    Tensor *x = tensor_zeros(SHAPE(n, n));
+    for (int64_t i = 0; x && i < n; i++) set_element(x, i * n + i, 1);
+    return x;
+}
+
+static Tensor *from_elements(Shape shape, DType from, const void *elements, DType to) {
+    Tensor *x = tensor_make(shape, to);
+    if (!x) return NULL;
+    Tensor source = *x; /* looks at the caller's array as x's shape */
+    source.dtype = from;
+    source.data = (void *)(uintptr_t)elements;
+    if (elements || tensor_numel(x) == 0) {
+        loop_elements(kernels()->convert[to][from], 2, (const Tensor *[]){x, &source}, 0);
+        return x;
+    }
+    tensor_release(x);
+    return tensor_fail("from_%s: the array is NULL", tensor_dtype_name(from));
+}
+
+Tensor *tensor_from_doubles(Shape shape, const double *elements) {
+    return from_elements(shape, F64, elements, default_dtype);
+}
+Tensor *tensor_from_floats(Shape shape, const float *elements) {
+    return from_elements(shape, F32, elements, default_dtype);
+}
+Tensor *tensor_from_int64s(Shape shape, const int64_t *elements) {
+    return from_elements(shape, I64, elements, I64);
+}
+Tensor *tensor_from_bools(Shape shape, const bool *elements) {
+    return from_elements(shape, BOOL, elements, BOOL);
+}
+
+/* ---- copies --------------------------------------------------------------------------------------- */
+
+/* The function's own word on a NULL argument, when no earlier error explains it. */
+static bool present(const char *function, const Tensor *x) {
+    if (!x) tensor_fail("%s: the tensor is NULL", function);
+    return x != NULL;
+}
+
+Tensor *tensor_convert(const Tensor *x, DType dtype) {
+    Tensor *y = tensor_make(x->shape, dtype);
+    if (y) loop_elements(kernels()->convert[dtype][x->dtype], 2, (const Tensor *[]){y, x}, 0);
+    return y;
+}
+
+Tensor *tensor_clone(const Tensor *x) {
+    return present("clone", x) ? tensor_convert(x, x->dtype) : NULL;
+}
+
+Tensor *tensor_to(const Tensor *x, DType dtype) {
+    if (!present("to", x)) return NULL;
+    if ((unsigned)dtype > BOOL) return tensor_fail("to: %d is not a type", (int)dtype);
+    return tensor_convert(x, dtype);
+}
+
+/* ---- access ----------------------------------------------------------------------------------------- */
+
+int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
+
+static double element(const Tensor *x, int64_t offset) {
+    switch (x->dtype) {
+    case F32: return (double)((const float *)x->data)[offset];
+    case F64: return ((const double *)x->data)[offset];
+    case I64: return (double)((const int64_t *)x->data)[offset];
+    default: return ((const bool *)x->data)[offset];
+    }
+}
+
+double tensor_item(const Tensor *x) {
+    if (!present("item", x)) return NAN;
+    if (tensor_numel(x) == 1) return element(x, 0);
+    tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape).text);
+    return NAN;
+}
+
+double tensor_get_at(const Tensor *x, Shape index) {
+    if (!present("get", x)) return NAN;
+    bool inside = index.ndim == x->shape.ndim;
+    int64_t offset = 0;
+    for (int d = 0; d < index.ndim && inside; d++) {
+        int64_t i = index.dim[d] < 0 ? index.dim[d] + x->shape.dim[d] : index.dim[d];
+        inside = i >= 0 && i < x->shape.dim[d];
+        offset += i * x->stride[d];
+    }
+    if (inside) return element(x, offset);
+    tensor_fail("get: there is no element %s in x, which is %s", tensor_shape_text(index).text,
+                tensor_shape_text(x->shape).text);
+    return NAN;
+}
+
+double(tensor_get)(const Tensor *x, ...) {
+    Shape index = {x ? x->shape.ndim : 0, {0}};
+    va_list arguments;
+    va_start(arguments, x);
+    for (int d = 0; d < index.ndim; d++) index.dim[d] = va_arg(arguments, int64_t);
+    va_end(arguments);
+    return tensor_get_at(x, index);
+}
+
+bool tensor_to_doubles(const Tensor *x, double *out) {
+    if (!present("to_doubles", x)) return false;
+    if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL") != NULL;
+    Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
+    set_row_major(&target);
+    loop_elements(kernels()->convert[F64][x->dtype], 2, (const Tensor *[]){&target, x}, 0);
+    return true;
+}
+
+bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
+    if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
+    const int64_t n = tensor_numel(a);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, at_a = 0, at_b = 0;
+        for (int d = a->shape.ndim - 1; d >= 0; rest /= a->shape.dim[d--]) {
+            at_a += rest % a->shape.dim[d] * a->stride[d];
+            at_b += rest % a->shape.dim[d] * b->stride[d];
+        }
+        double p = element(a, at_a), q = element(b, at_b);
+        if (!(p == q || fabs(p - q) <= atol + rtol * fabs(q)) || (isinf(p - q))) return false;
+    }
+    return true;
+}
+
+/* ---- writes in place ----------------------------------------------------------------------------------- */
+
+static bool can_write(const char *op, const Tensor *x) {
+    if (tensor_pending() || !present(op, x)) return false;
+    for (int d = 0; d < x->shape.ndim; d++)
+        if (x->stride[d] == 0 && x->shape.dim[d] > 1)
+            return tensor_fail("%s: x is %s and expanded: several elements share one place", op,
+                               tensor_shape_text(x->shape).text) != NULL;
+    return true;
+}
+
+static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
+    if (!present(op, y)) return false;
+    Shape both;
+    if (x->dtype != y->dtype)
+        tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
+                    tensor_dtype_name(y->dtype));
+    else if (!shape_broadcast(x->shape, y->shape, &both) || !shape_equal(both, x->shape))
+        tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape).text,
+                    tensor_shape_text(x->shape).text);
+    else return true;
+    return false;
+}
+
+/* y, or a copy of it when a write to x could change y before it is read. */
+static Tensor *apart(const Tensor *x, const Tensor *y) {
+    bool same_view = x->data == y->data && shape_equal(x->shape, y->shape) &&
+                     memcmp(x->stride, y->stride, sizeof x->stride) == 0;
+    bool shared = x->storage == y->storage && !same_view;
+    return shared ? tensor_clone(y) : view_make(y, y->shape, y->stride, y->data);
+}
+
+bool tensor_copy_from(Tensor *dst, const Tensor *src) {
+    if (!can_write("copy_from", dst) || !broadcasts_into("copy_from", dst, src)) return false;
+    Tensor *source = apart(dst, src);
+    if (!source) return false;
+    LoopKernel copy = kernels()->convert[dst->dtype][dst->dtype];
+    loop_elements(copy, 2, (const Tensor *[]){dst, source}, 0);
+    tensor_release(source);
+    tensor_written(dst, "copy_from");
+    return true;
+}
+
+bool tensor_fill(Tensor *x, double value) {
+    if (!can_write("fill", x)) return false;
+    fill(x, value);
+    tensor_written(x, "fill");
+    return true;
+}
+
+static bool is_float(const char *op, const Tensor *x) {
+    if (!dtype_is_float(x->dtype))
+        tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype));
+    return dtype_is_float(x->dtype);
+}
+
+bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
+    if (!can_write("add_", x) || !is_float("add_", x) || !broadcasts_into("add_", x, y)) return false;
+    Tensor *term = apart(x, y);
+    if (!term) return false;
+    loop_elements(kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term}, alpha);
+    tensor_release(term);
+    tensor_written(x, "add_");
+    return true;
+}
+
+bool tensor_mul_(Tensor *x, double factor) {
+    if (!can_write("mul_", x) || !is_float("mul_", x)) return false;
+    LoopKernel scale = kernels()->value[ELEMENTWISE_scale][x->dtype];
+    loop_elements(scale, 2, (const Tensor *[]){x, x}, factor);
+    tensor_written(x, "mul_");
+    return true;
+}

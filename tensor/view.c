@@ -1,0 +1,169 @@
+/* view.c - shapes, broadcasting, and views: other ways to look at the same bytes. */
+#include "internal.h"
+
+#include <string.h>
+
+int64_t shape_numel(Shape shape) {
+    int64_t numel = 1;
+    for (int d = 0; d < shape.ndim; d++) numel *= shape.dim[d];
+    return numel;
+}
+
+bool shape_equal(Shape a, Shape b) {
+    if (a.ndim != b.ndim) return false;
+    for (int d = 0; d < a.ndim; d++)
+        if (a.dim[d] != b.dim[d]) return false;
+    return true;
+}
+
+bool shape_broadcast(Shape a, Shape b, Shape *out) {
+    *out = a.ndim >= b.ndim ? a : b;
+    for (int i = 1; i <= a.ndim && i <= b.ndim; i++) { /* the i-th dimension from the right */
+        int64_t m = a.dim[a.ndim - i], n = b.dim[b.ndim - i];
+        if (m != n && m != 1 && n != 1) return false;
+        out->dim[out->ndim - i] = m == 1 ? n : m;
+    }
+    return true;
+}
+
+int shape_dim(const char *op, Shape shape, int dim) {
+    int from_start = dim < 0 ? dim + shape.ndim : dim;
+    if (from_start >= 0 && from_start < shape.ndim) return from_start;
+    tensor_fail("%s: there is no dimension %d in %s", op, dim, tensor_shape_text(shape).text);
+    return -1;
+}
+
+Shape shape_without(Shape shape, int dim) {
+    for (int d = dim; d + 1 < shape.ndim; d++) shape.dim[d] = shape.dim[d + 1];
+    shape.ndim--;
+    return shape;
+}
+
+ShapeText stride_text(const Tensor *x) {
+    Shape strides = x->shape;
+    memcpy(strides.dim, x->stride, sizeof strides.dim);
+    return tensor_shape_text(strides);
+}
+
+/* Sizes of 1 may have any stride, and a tensor without elements is contiguous. */
+bool tensor_is_contiguous(const Tensor *x) {
+    int64_t step = 1;
+    for (int d = x->shape.ndim - 1; d >= 0; d--) {
+        if (x->shape.dim[d] == 0) return true;
+        if (x->shape.dim[d] != 1 && x->stride[d] != step) step = -1; /* no stride is -1 times a size */
+        step *= x->shape.dim[d];
+    }
+    return step > 0;
+}
+
+/* Each run of old dimensions that lie evenly in memory can be cut anew; a new size must not reach
+ * across two runs. Walks both shapes from the right, filling one run of the old with new sizes. */
+static bool reshape_strides(const Tensor *x, Shape shape, int64_t *stride) {
+    int d_new = shape.ndim - 1;
+    int64_t run = 1, filled = 1;
+    int64_t base = x->shape.ndim ? x->stride[x->shape.ndim - 1] : 1;
+    for (int d = x->shape.ndim - 1; d >= 0; d--) {
+        run *= x->shape.dim[d];
+        bool ends = d == 0 || (x->shape.dim[d - 1] != 1 && x->stride[d - 1] != run * base);
+        if (!ends) continue;
+        for (; d_new >= 0 && (filled < run || shape.dim[d_new] == 1); d_new--) {
+            stride[d_new] = filled * base;
+            filled *= shape.dim[d_new];
+        }
+        if (filled != run) return false;
+        if (d > 0) {
+            base = x->stride[d - 1];
+            run = filled = 1;
+        }
+    }
+    for (; d_new >= 0; d_new--) stride[d_new] = base; /* a scalar becomes (1, 1, ...) */
+    return true;
+}
+
+Tensor *view_reshape(const Tensor *x, Shape shape) {
+    int64_t stride[TENSOR_MAX_DIMS] = {0};
+    if (shape_numel(shape) == 0 || tensor_is_contiguous(x)) {
+        int64_t step = 1;
+        for (int d = shape.ndim - 1; d >= 0; d--) {
+            stride[d] = step;
+            step *= shape.dim[d] > 1 ? shape.dim[d] : 1;
+        }
+    } else if (!reshape_strides(x, shape, stride)) return NULL;
+    return view_make(x, shape, stride, x->data);
+}
+
+Tensor *view_permute(const Tensor *x, const int *axes) {
+    Shape shape = x->shape;
+    int64_t stride[TENSOR_MAX_DIMS] = {0};
+    for (int d = 0; d < shape.ndim; d++) {
+        shape.dim[d] = x->shape.dim[axes[d]];
+        stride[d] = x->stride[axes[d]];
+    }
+    return view_make(x, shape, stride, x->data);
+}
+
+Tensor *view_transpose(const Tensor *x, int dim0, int dim1) {
+    int axes[TENSOR_MAX_DIMS];
+    for (int d = 0; d < x->shape.ndim; d++) axes[d] = d;
+    axes[dim0] = dim1;
+    axes[dim1] = dim0;
+    return view_permute(x, axes);
+}
+
+Tensor *view_expand(const Tensor *x, Shape shape) {
+    int64_t stride[TENSOR_MAX_DIMS] = {0};
+    int lead = shape.ndim - x->shape.ndim;
+    for (int d = lead; d < shape.ndim; d++)
+        stride[d] = x->shape.dim[d - lead] == 1 && shape.dim[d] != 1 ? 0 : x->stride[d - lead];
+    return view_make(x, shape, stride, x->data);
+}
+
+Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
+    Shape shape = x->shape;
+    shape.dim[dim] = size;
+    int64_t offset = size ? start * x->stride[dim] : 0; /* nothing is nowhere: stay inside */
+    char *data = (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
+    return view_make(x, shape, x->stride, data);
+}
+
+Tensor *view_select(const Tensor *x, int dim, int64_t index) {
+    int64_t stride[TENSOR_MAX_DIMS] = {0};
+    for (int d = 0; d + 1 < x->shape.ndim; d++) stride[d] = x->stride[d < dim ? d : d + 1];
+    char *data = (char *)x->data + index * x->stride[dim] * (int64_t)dtype_size(x->dtype);
+    return view_make(x, shape_without(x->shape, dim), stride, data);
+}
+
+Tensor *tensor_contiguous(const Tensor *x) {
+    return tensor_is_contiguous(x) ? view_make(x, x->shape, x->stride, x->data) : tensor_clone(x);
+}
+
+Tensor *tensor_reshape(const Tensor *x, Shape shape) {
+    Tensor *y = view_reshape(x, shape);
+    if (y || tensor_pending()) return y;
+    Tensor *copy = tensor_clone(x);
+    if (copy) y = view_reshape(copy, shape);
+    tensor_release(copy);
+    return y;
+}
+
+Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
+    if (!x) return tensor_fail("as_strided: the tensor is NULL");
+    if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS || (shape.ndim > 0 && !stride))
+        return tensor_fail("as_strided: %d dimensions: there may be 0 to %d, with a stride each",
+                           shape.ndim, TENSOR_MAX_DIMS);
+    int64_t steps[TENSOR_MAX_DIMS] = {0}, low = offset, high = offset;
+    bool fits = offset >= 0, empty = false;
+    for (int d = 0; d < shape.ndim && fits; d++) {
+        int64_t reach = 0;
+        steps[d] = stride[d];
+        fits = shape.dim[d] >= 0 && !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&
+               !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+        empty = empty || shape.dim[d] == 0;
+    }
+    int64_t elements = x->storage->size / (int64_t)dtype_size(x->dtype);
+    if (!fits || (empty ? offset > elements : low < 0 || high >= elements))
+        return tensor_fail("as_strided: %s at offset %lld does not lie inside a storage of %lld elements",
+                           tensor_shape_text(shape).text, (long long)offset, (long long)elements);
+    char *data = (char *)x->storage->bytes + offset * (int64_t)dtype_size(x->dtype);
+    return view_make(x, shape, steps, data);
+}
