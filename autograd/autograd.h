@@ -115,7 +115,7 @@ Tensor *ag_logical_or(Tensor *a, Tensor *b);
 /* condition and mask are BOOL; all operands broadcast together. A value that is not chosen gets a
  * gradient of exactly 0. */
 Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b); /* a where true, b where false */
-Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value); /* value where true; x's shape */
+Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value); /* value where true */
 
 /* ---- shape. Any type; views wherever PyTorch's are ------------------------------------------- */
 

@@ -1,0 +1,156 @@
+/* gradcheck.c - is the gradient right? Backpropagation of <c, f(x)> against central differences
+ *
+ *     (<c, f(x + eps e)> - <c, f(x - eps e)>) / (2 eps)
+ *
+ * for every element e of every input, with a fixed random cotangent c: summing f instead would not
+ * notice a wrong gradient that sums to zero, as that of softmax does. */
+#include "op.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    ScalarOrTensorFn fn;
+    Tensor **inputs;
+    int n;
+    void *ctx;
+    Generator generator; /* as it was: fn draws the same numbers at every call */
+    Tensor *cotangent;   /* made at the first call, when the shape of the result is known */
+    GradcheckOptions options;
+} Check;
+
+/* c: normal numbers from a generator of its own. */
+static Tensor *draw_cotangent(const Check *check, Shape shape) {
+    const DType before = tensor_default_dtype();
+    tensor_manual_seed(check->options.seed);
+    tensor_set_default_dtype(F64);
+    Tensor *c = tensor_randn(shape);
+    tensor_set_default_dtype(before);
+    return c;
+}
+
+/* f(inputs) on the open tape, checked for what can be checked. */
+static Tensor *call(Check *check) {
+    *generator_current() = check->generator;
+    Tensor *y = check->fn(check->inputs, check->ctx);
+    if (!y) return tensor_fail("gradcheck: the function returned NULL without an error");
+    if (y->dtype != F64)
+        return tensor_fail("gradcheck: the function returned %s: it must be float64",
+                           tensor_dtype_name(y->dtype));
+    if (!check->cotangent) check->cotangent = draw_cotangent(check, y->shape);
+    if (!check->cotangent) return NULL;
+    if (shape_equal(check->cotangent->shape, y->shape)) return y;
+    return tensor_fail("gradcheck: the function returned %s and then %s: its shape must not change",
+                       tensor_shape_text(check->cotangent->shape).text,
+                       tensor_shape_text(y->shape).text);
+}
+
+/* <c, f(inputs)>, or NaN with an error. */
+static double contracted(Check *check) {
+    if (!tape_begin_no_grad()) return NAN;
+    Tensor *y = call(check);
+    Tensor *sum = y ? ag_sum(ag_mul(check->cotangent, y)) : NULL;
+    double value = sum ? tensor_item(sum) : (double)NAN;
+    tape_end();
+    return value;
+}
+
+/* Backpropagates c from f(inputs); the gradients gather in ->grad. */
+static bool backpropagate(Check *check) {
+    if (!tape_begin()) return false;
+    Tensor *y = call(check);
+    bool done = y && ag_backward_from(y, check->cotangent);
+    tape_end();
+    return done;
+}
+
+static double *element_at(const Tensor *x, int64_t i, Shape *index) {
+    int64_t offset = 0;
+    *index = x->shape;
+    for (int d = x->shape.ndim - 1; d >= 0; d--) {
+        index->dim[d] = i % x->shape.dim[d];
+        offset += index->dim[d] * x->stride[d];
+        i /= x->shape.dim[d];
+    }
+    return (double *)x->data + offset;
+}
+
+/* One element: is its gradient what the difference quotient says? NaN is never right. */
+static bool check_element(Check *check, int which, int64_t i) {
+    const Tensor *x = check->inputs[which];
+    const double eps = check->options.eps;
+    Shape index, unused;
+    double *element = element_at(x, i, &index), before = *element;
+    *element = before + eps;
+    double above = contracted(check);
+    *element = before - eps;
+    double below = contracted(check);
+    *element = before;
+    if (tensor_pending()) return false;
+    double numeric = (above - below) / (2 * eps);
+    double analytic = x->grad ? *element_at(x->grad, i, &unused) : 0; /* not reached: no influence */
+    if (fabs(analytic - numeric) <= check->options.atol + check->options.rtol * fabs(numeric))
+        return true;
+    return tensor_fail("gradcheck: input %d, element %s: backpropagation gives %.12g, the difference "
+                       "quotient %.12g", which, tensor_shape_text(index).text, analytic, numeric) != NULL;
+}
+
+/* Two elements in one place could not be moved one at a time. */
+static bool can_check(const Check *check) {
+    for (int i = 0; i < check->n; i++) {
+        const Tensor *x = check->inputs[i];
+        if (!ag_present("gradcheck", x)) return false;
+        if (!x->requires_grad) continue;
+        if (x->dtype != F64)
+            return tensor_fail("gradcheck: input %d is %s: it must be float64", i,
+                               tensor_dtype_name(x->dtype)) != NULL;
+        for (int d = 0; d < x->shape.ndim; d++)
+            if (x->stride[d] == 0 && x->shape.dim[d] > 1)
+                return tensor_fail("gradcheck: input %d is expanded: its elements share places", i) != NULL;
+    }
+    return true;
+}
+
+/* The inputs' gradients are put aside; `mine` holds them meanwhile. */
+static void swap_grads(Check *check, Tensor **mine) {
+    for (int i = 0; i < check->n; i++) {
+        bool again = false; /* the same tensor given twice is swapped once */
+        for (int j = 0; j < i; j++) again = again || check->inputs[j] == check->inputs[i];
+        if (again) continue;
+        Tensor *grad = check->inputs[i]->grad;
+        check->inputs[i]->grad = mine[i];
+        mine[i] = grad;
+    }
+}
+
+static bool check_all(Check *check) {
+    bool right = backpropagate(check);
+    for (int i = 0; i < check->n && right; i++) {
+        if (!check->inputs[i]->requires_grad) continue;
+        for (int64_t e = 0; e < tensor_numel(check->inputs[i]) && right; e++)
+            right = check_element(check, i, e);
+    }
+    return right;
+}
+
+bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, GradcheckOptions options) {
+    if (tensor_pending()) return false;
+    if (!fn || n < 0 || (n > 0 && !inputs))
+        return tensor_fail("gradcheck: it needs a function and its inputs") != NULL;
+    if (options.eps == 0) options.eps = 1e-6;
+    if (options.rtol == 0) options.rtol = 1e-6;
+    if (options.atol == 0) options.atol = 1e-7;
+    Check check = {fn, inputs, n, ctx, *generator_current(), NULL, options};
+    const size_t size = (size_t)n * sizeof(Tensor *);
+    Tensor **grads = can_check(&check) ? cache_alloc(size) : NULL;
+    if (!grads) return false;
+    memset(grads, 0, size);
+    swap_grads(&check, grads);
+    bool right = check_all(&check);
+    swap_grads(&check, grads);
+    for (int i = 0; i < n; i++) tensor_release(grads[i]);
+    cache_free(grads, size);
+    tensor_release(check.cotangent);
+    *generator_current() = check.generator;
+    return right;
+}

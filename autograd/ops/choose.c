@@ -1,0 +1,237 @@
+/* choose.c - ops that pick elements by a mask: where, masked_fill, masked_select, tril, triu, dropout.
+ * Elements are selected, never multiplied by 0 or 1, since 0 times NaN is NaN; what was not picked gets
+ * a gradient of exactly 0. */
+#include "../op.h"
+
+#include <string.h>
+
+/* The shape that n's inputs broadcast to. */
+static bool broadcast_inputs(const Node *n, Shape *shape) {
+    *shape = n->in[0]->shape;
+    for (int i = 1; i < n->n_in; i++) {
+        Shape other = n->in[i]->shape, before = *shape;
+        if (!shape_broadcast(before, other, shape))
+            return tensor_fail("%s: %s is %s and does not broadcast with %s", n->op->name, n->op->in[i].name,
+                               tensor_shape_text(other).text, tensor_shape_text(before).text) != NULL;
+    }
+    return true;
+}
+
+/* ---- where: y = condition ? a : b -------------------------------------------------------------------- */
+
+static Tensor *where_forward(Node *n) {
+    Shape shape;
+    const Tensor *a = n->in[1];
+    Tensor *y = broadcast_inputs(n, &shape) ? tensor_make(shape, a->dtype) : NULL;
+    const LoopKernel kernel = kernels()->where[a->dtype];
+    if (y) loop_elements(kernel, 4, (const Tensor *[]){y, n->in[0], a, n->in[2]}, 0);
+    return y;
+}
+
+/* da = condition ? dy : 0,  db = condition ? 0 : dy */
+static void where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    double zero = 0; /* its bits are 0 in both float types */
+    const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
+    const LoopKernel kernel = kernels()->where[dy->dtype];
+    for (int i = 1; i <= 2; i++) {
+        if (!ag_needs(n, i) || !(dx[i] = tensor_make(dy->shape, dy->dtype))) continue;
+        const Tensor *yes = i == 1 ? dy : &nothing, *no = i == 1 ? &nothing : dy;
+        loop_elements(kernel, 4, (const Tensor *[]){dx[i], n->in[0], yes, no}, 0);
+    }
+}
+
+const Op op_where = {.name = "where",
+                     .formula = "a where the condition holds, b elsewhere",
+                     .grad_fn = "WhereBackward0",
+                     .inputs = 3,
+                     .in = {{"condition", BOOLEAN}, {"a", SAME}, {"b", SAME}},
+                     .reads = READS_IN0,
+                     .forward = where_forward,
+                     .backward = where_backward};
+
+Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
+    return apply3(&op_where, condition, a, b, (Attributes){0});
+}
+
+/* ---- masked_fill: y = mask ? value : x ------------------------------------------------------------------ */
+
+static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
+    Tensor *y = tensor_make(shape, x->dtype);
+    const LoopKernel kernel = kernels()->masked_fill[x->dtype];
+    if (y) loop_elements(kernel, 3, (const Tensor *[]){y, x, mask}, value);
+    return y;
+}
+
+static Tensor *masked_fill_forward(Node *n) {
+    Shape shape;
+    return broadcast_inputs(n, &shape) ? filled(n->in[0], n->in[1], shape, n->at.number) : NULL;
+}
+
+/* dx = mask ? 0 : dy */
+static void masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = filled(dy, n->in[1], dy->shape, 0);
+}
+
+const Op op_masked_fill = {.name = "masked_fill",
+                           .formula = "value where the mask holds, x elsewhere",
+                           .grad_fn = "MaskedFillBackward0",
+                           .inputs = 2,
+                           .in = {{"x", SAME}, {"mask", BOOLEAN}},
+                           .reads = READS_IN1,
+                           .forward = masked_fill_forward,
+                           .backward = masked_fill_backward};
+
+Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
+    return apply2(&op_masked_fill, x, mask, (Attributes){.number = value});
+}
+
+/* ---- masked_select: the elements of x where the mask holds, in one row ------------------------------------ */
+
+/* x and mask, broadcast together, as row-major copies. */
+static bool spread_inputs(const Node *n, const Tensor *x, Tensor **x_all, Tensor **mask_all) {
+    Shape shape;
+    if (!broadcast_inputs(n, &shape)) return false;
+    Tensor *x_wide = view_expand(x, shape), *mask_wide = view_expand(n->in[1], shape);
+    *x_all = x_wide ? tensor_contiguous(x_wide) : NULL;
+    *mask_all = mask_wide ? tensor_contiguous(mask_wide) : NULL;
+    tensor_release(x_wide);
+    tensor_release(mask_wide);
+    return *x_all && *mask_all;
+}
+
+static Tensor *masked_select_forward(Node *n) {
+    Tensor *x = NULL, *mask = NULL, *y = NULL;
+    if (spread_inputs(n, n->in[0], &x, &mask)) {
+        const bool *keep = mask->data;
+        const int64_t numel = tensor_numel(mask), size = (int64_t)dtype_size(x->dtype);
+        int64_t count = 0;
+        for (int64_t i = 0; i < numel; i++) count += keep[i];
+        y = tensor_make(SHAPE(count), x->dtype);
+        char *to = y ? y->data : NULL;
+        for (int64_t i = 0; i < numel && y; i++)
+            if (keep[i]) memcpy(to, (char *)x->data + i * size, (size_t)size), to += size;
+    }
+    tensor_release(x);
+    tensor_release(mask);
+    return y;
+}
+
+/* dx: zeros, and dy's elements put back where they came from */
+static void masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    Tensor *x = NULL, *mask = NULL, *row = tensor_contiguous(dy);
+    if (row && spread_inputs(n, n->in[0], &x, &mask)) dx[0] = tensor_make(x->shape, dy->dtype);
+    if (dx[0]) {
+        tensor_fill(dx[0], 0);
+        const bool *keep = mask->data;
+        const int64_t numel = tensor_numel(mask), size = (int64_t)dtype_size(dy->dtype);
+        const char *from = row->data;
+        for (int64_t i = 0; i < numel; i++)
+            if (keep[i]) memcpy((char *)dx[0]->data + i * size, from, (size_t)size), from += size;
+    }
+    tensor_release(row);
+    tensor_release(x);
+    tensor_release(mask);
+}
+
+const Op op_masked_select = {.name = "masked_select",
+                             .formula = "the elements of x where the mask holds",
+                             .grad_fn = "MaskedSelectBackward0",
+                             .inputs = 2,
+                             .in = {{"x", SAME}, {"mask", BOOLEAN}},
+                             .reads = READS_IN1,
+                             .forward = masked_select_forward,
+                             .backward = masked_select_backward};
+
+Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
+    return apply2(&op_masked_select, x, mask, (Attributes){0});
+}
+
+/* ---- tril, triu: y[i, j] = x[i, j] where j - i <= diagonal (tril) or >= (triu), 0 elsewhere ------------------ */
+
+static Tensor *triangle(const Tensor *x, int diagonal, bool lower) {
+    Tensor *y = tensor_clone(x);
+    if (!y) return NULL;
+    const int64_t rows = x->shape.dim[x->shape.ndim - 2], columns = x->shape.dim[x->shape.ndim - 1];
+    const int64_t all = columns ? tensor_numel(x) / columns : 0, size = (int64_t)dtype_size(x->dtype);
+    for (int64_t r = 0; r < all; r++) {
+        int64_t edge = r % rows + diagonal + (lower ? 1 : 0); /* where the zeros begin or end */
+        edge = edge < 0 ? 0 : edge > columns ? columns : edge;
+        char *row = (char *)y->data + r * columns * size;
+        memset(lower ? row + edge * size : row, 0, (size_t)((lower ? columns - edge : edge) * size));
+    }
+    return y;
+}
+
+static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
+    if (!ag_present(op->name, x)) return NULL;
+    if (x->shape.ndim < 2)
+        return tensor_fail("%s: x is %s: it must have at least 2 dimensions", op->name,
+                           tensor_shape_text(x->shape).text);
+    return apply1(op, x, (Attributes){.dim = diagonal});
+}
+
+static Tensor *tril_forward(Node *n) { return triangle(n->in[0], n->at.dim, true); }
+static void tril_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = triangle(dy, n->at.dim, true);
+}
+
+const Op op_tril = {.name = "tril",
+                    .formula = "x where j - i <= diagonal, 0 elsewhere",
+                    .grad_fn = "TrilBackward0",
+                    .inputs = 1,
+                    .in = {{"x", SAME}},
+                    .forward = tril_forward,
+                    .backward = tril_backward};
+
+Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&op_tril, x, diagonal); }
+
+static Tensor *triu_forward(Node *n) { return triangle(n->in[0], n->at.dim, false); }
+static void triu_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = triangle(dy, n->at.dim, false);
+}
+
+const Op op_triu = {.name = "triu",
+                    .formula = "x where j - i >= diagonal, 0 elsewhere",
+                    .grad_fn = "TriuBackward0",
+                    .inputs = 1,
+                    .in = {{"x", SAME}},
+                    .forward = triu_forward,
+                    .backward = triu_backward};
+
+Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, diagonal); }
+
+/* ---- dropout: y = keep ? x / (1 - p) : 0, keep drawn with probability 1 - p; Srivastava et al. 2014 ------------ */
+
+static Tensor *dropped(const Node *n, const Tensor *x) {
+    Tensor *y = tensor_make(x->shape, x->dtype);
+    const LoopKernel kernel = kernels()->dropout[x->dtype];
+    const double scale = 1 / (1 - n->at.number);
+    if (y) loop_elements(kernel, 3, (const Tensor *[]){y, x, n->saved[0]}, scale);
+    return y;
+}
+
+/* p = 1 keeps nothing, and like PyTorch draws nothing. */
+static Tensor *dropout_forward(Node *n) {
+    const Shape shape = n->in[0]->shape;
+    if (n->at.number < 1) n->saved[0] = tensor_bernoulli(1 - n->at.number, shape);
+    else if ((n->saved[0] = tensor_make(shape, BOOL))) tensor_fill(n->saved[0], 0);
+    return n->saved[0] ? dropped(n, n->in[0]) : NULL;
+}
+
+/* dx = keep ? dy / (1 - p) : 0 */
+static void dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = dropped(n, dy); }
+
+const Op op_dropout = {.name = "dropout",
+                       .formula = "x / (1 - p) with probability 1 - p, else 0",
+                       .grad_fn = "MulBackward0",
+                       .inputs = 1,
+                       .in = {{"x", FLOAT}},
+                       .forward = dropout_forward,
+                       .backward = dropout_backward};
+
+Tensor *ag_dropout(Tensor *x, double p) {
+    if (!ag_present("dropout", x)) return NULL;
+    if (!(p >= 0 && p <= 1))
+        return tensor_fail("dropout: p is %g: it must be a probability, from 0 to 1", p);
+    return p == 0 ? x : apply1(&op_dropout, x, (Attributes){.number = p});
+}

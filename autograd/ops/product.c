@@ -1,0 +1,175 @@
+/* product.c - matrix products. The kernels take operands of any strides, so the transposes below cost
+ * nothing. */
+#include "../op.h"
+
+static Tensor *last_two_swapped(const Tensor *x) {
+    return view_transpose(x, x->shape.ndim - 2, x->shape.ndim - 1);
+}
+
+/* a b' */
+static Tensor *product_nt(const Tensor *a, const Tensor *b) {
+    Tensor *bt = last_two_swapped(b);
+    Tensor *c = bt ? tensor_matmul(a, bt) : NULL;
+    tensor_release(bt);
+    return c;
+}
+
+/* a' b */
+static Tensor *product_tn(const Tensor *a, const Tensor *b) {
+    Tensor *at = last_two_swapped(a);
+    Tensor *c = at ? tensor_matmul(at, b) : NULL;
+    tensor_release(at);
+    return c;
+}
+
+/* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
+static void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
+    if (ag_needs(n, 0)) dx[0] = product_nt(dc, n->in[1]);
+    if (ag_needs(n, 1)) dx[1] = product_tn(n->in[0], dc);
+}
+
+/* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M) --------------------------------------------------------- */
+
+static Tensor *bmm_forward(Node *n) {
+    const Shape a = n->in[0]->shape, b = n->in[1]->shape;
+    ShapeText ta = tensor_shape_text(a), tb = tensor_shape_text(b);
+    if (a.ndim != 3 || b.ndim != 3)
+        return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta.text, tb.text);
+    if (a.dim[0] != b.dim[0])
+        return tensor_fail("bmm: a is %s and b is %s: the batch sizes %lld and %lld must be equal",
+                           ta.text, tb.text, (long long)a.dim[0], (long long)b.dim[0]);
+    if (a.dim[2] != b.dim[1])
+        return tensor_fail("bmm: a is %s and b is %s: a's last size %lld and b's middle size %lld must "
+                           "be equal", ta.text, tb.text, (long long)a.dim[2], (long long)b.dim[1]);
+    return tensor_matmul(n->in[0], n->in[1]);
+}
+
+const Op op_bmm = {.name = "bmm",
+                   .formula = "c[b] = a[b] b[b]",
+                   .grad_fn = "BmmBackward0",
+                   .inputs = 2,
+                   .in = {{"a", FLOAT}, {"b", FLOAT}},
+                   .reads = READS_IN0 | READS_IN1,
+                   .forward = bmm_forward,
+                   .backward = product_backward};
+
+Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes){0}); }
+
+/* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M) --------------------------------------------------- */
+
+static Tensor *matmul_forward(Node *n) {
+    const Shape a = n->in[0]->shape, b = n->in[1]->shape;
+    Shape batch_a = a, batch_b = b, batch;
+    batch_a.ndim -= 2;
+    batch_b.ndim -= 2;
+    if (a.dim[a.ndim - 1] != b.dim[b.ndim - 2])
+        return tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's last size but one "
+                           "%lld must be equal", tensor_shape_text(a).text, tensor_shape_text(b).text,
+                           (long long)a.dim[a.ndim - 1], (long long)b.dim[b.ndim - 2]);
+    if (!shape_broadcast(batch_a, batch_b, &batch))
+        return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
+                           tensor_shape_text(a).text, tensor_shape_text(b).text,
+                           tensor_shape_text(batch_a).text, tensor_shape_text(batch_b).text);
+    Tensor *c = tensor_matmul(n->in[0], n->in[1]);
+    if (c && c->shape.ndim == 2) c->grad_fn = "MmBackward0";
+    return c;
+}
+
+const Op op_matmul = {.name = "matmul",
+                      .formula = "a b over the last two dimensions, batches broadcast",
+                      .grad_fn = "UnsafeViewBackward0",
+                      .inputs = 2,
+                      .in = {{"a", FLOAT}, {"b", FLOAT}},
+                      .reads = READS_IN0 | READS_IN1,
+                      .forward = matmul_forward,
+                      .backward = product_backward};
+
+/* A 1-d operand becomes a matrix of one row or one column, and that dimension is dropped afterwards. */
+Tensor *ag_matmul(Tensor *a, Tensor *b) {
+    if (!ag_present("matmul", a) || !ag_present("matmul", b)) return NULL;
+    if (a->shape.ndim == 0 || b->shape.ndim == 0)
+        return tensor_fail("matmul: a is %s and b is %s: both must have at least 1 dimension",
+                           tensor_shape_text(a->shape).text, tensor_shape_text(b->shape).text);
+    const bool row = a->shape.ndim == 1, column = b->shape.ndim == 1;
+    Tensor *c = apply2(&op_matmul, row ? ag_unsqueeze(a, 0) : a, column ? ag_unsqueeze(b, 1) : b,
+                       (Attributes){0});
+    const bool matrices = a->shape.ndim <= 2 && b->shape.ndim <= 2;
+    if (column) c = ag_squeeze(c, -1);
+    if (row) c = ag_squeeze(c, column ? -1 : -2);
+    if (c && c->grad_fn && matrices && column) c->grad_fn = row ? "DotBackward0" : "MvBackward0";
+    return c;
+}
+
+/* ---- linear: (..., in) -> (..., out) ------------------------------------------------------------------- */
+
+/* x as a matrix: (..., in) -> (rows, in) */
+static Tensor *as_matrix(const Tensor *x) {
+    const int64_t columns = x->shape.dim[x->shape.ndim - 1];
+    int64_t rows = 1;
+    for (int d = 0; d < x->shape.ndim - 1; d++) rows *= x->shape.dim[d];
+    return tensor_reshape(x, SHAPE(rows, columns));
+}
+
+static bool linear_fits(const Node *n) {
+    const Shape x = n->in[0]->shape, w = n->in[1]->shape;
+    ShapeText tx = tensor_shape_text(x), tw = tensor_shape_text(w);
+    if (w.ndim != 2)
+        return tensor_fail("linear: w is %s: it must have 2 dimensions, (out, in)", tw.text) != NULL;
+    if (x.ndim < 1 || x.dim[x.ndim - 1] != w.dim[1])
+        return tensor_fail("linear: x is %s and w is %s: x's last size must be w's last size %lld", tx.text,
+                           tw.text, (long long)w.dim[1]) != NULL;
+    if (n->n_in == 3 && !shape_equal(n->in[2]->shape, SHAPE(w.dim[0])))
+        return tensor_fail("linear: w is %s and b is %s: b must be (%lld,)", tw.text,
+                           tensor_shape_text(n->in[2]->shape).text, (long long)w.dim[0]) != NULL;
+    return true;
+}
+
+/* y = x w' + b */
+static Tensor *linear_forward(Node *n) {
+    if (!linear_fits(n)) return NULL;
+    const Tensor *x = n->in[0], *w = n->in[1];
+    Shape shape = x->shape;
+    shape.dim[shape.ndim - 1] = w->shape.dim[0];
+    Tensor *rows = as_matrix(x);
+    Tensor *y = rows ? product_nt(rows, w) : NULL;
+    if (y && n->n_in == 3) {
+        const LoopKernel add = kernels()->value[ELEMENTWISE_add][y->dtype];
+        loop_elements(add, 3, (const Tensor *[]){y, y, n->in[2]}, 0);
+    }
+    Tensor *shaped = y ? view_reshape(y, shape) : NULL;
+    tensor_release(rows);
+    tensor_release(y);
+    if (shaped && shape.ndim == 2) shaped->grad_fn = n->n_in == 3 ? "AddmmBackward0" : "MmBackward0";
+    else if (shaped && n->n_in == 3) shaped->grad_fn = "ViewBackward0";
+    return shaped;
+}
+
+/* dx = dy w,  dw = dy' x,  db = dy summed over the rows (by the engine) */
+static void linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const Tensor *x = n->in[0], *w = n->in[1];
+    Tensor *dy_rows = as_matrix(dy), *x_rows = as_matrix(x);
+    if (dy_rows && ag_needs(n, 0)) {
+        Tensor *dx_rows = tensor_matmul(dy_rows, w);
+        dx[0] = dx_rows ? view_reshape(dx_rows, x->shape) : NULL;
+        tensor_release(dx_rows);
+    }
+    if (dy_rows && x_rows && ag_needs(n, 1)) dx[1] = product_tn(dy_rows, x_rows);
+    if (n->n_in == 3 && ag_needs(n, 2)) dx[2] = view_make(dy, dy->shape, dy->stride, dy->data);
+    tensor_release(dy_rows);
+    tensor_release(x_rows);
+}
+
+const Op op_linear = {.name = "linear",
+                      .formula = "x w' + b",
+                      .grad_fn = "UnsafeViewBackward0",
+                      .inputs = 3,
+                      .optional = 1,
+                      .in = {{"x", FLOAT}, {"w", FLOAT}, {"b", FLOAT}},
+                      .reads = READS_IN0 | READS_IN1,
+                      .forward = linear_forward,
+                      .backward = linear_backward};
+
+Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {
+    if (!b) return apply2(&op_linear, x, w, (Attributes){0});
+    return apply3(&op_linear, x, w, b, (Attributes){0});
+}

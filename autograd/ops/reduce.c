@@ -1,0 +1,260 @@
+/* reduce.c - sums, means, variances and maxima over dimensions. */
+#include "../op.h"
+
+#include <string.h>
+
+/* The reduced dimensions of x, listed, as flags; false and an error for a wrong list. */
+static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
+    for (int i = 0; i < dims.n; i++) {
+        int d = shape_dim(op, x->shape, dims.axis[i]);
+        if (d < 0) return false;
+        if (flags[d]) return tensor_fail("%s: dimension %d is named twice", op, dims.axis[i]) != NULL;
+        flags[d] = true;
+    }
+    return true;
+}
+
+/* The shape with reduced dimensions of size 1, and how many elements each result gathers. */
+static Shape kept_shape(const Node *n, double *count) {
+    Shape shape = n->in[0]->shape;
+    *count = 1;
+    for (int d = 0; d < shape.ndim; d++) {
+        if (!n->at.dims[d]) continue;
+        *count *= (double)shape.dim[d];
+        shape.dim[d] = 1;
+    }
+    return shape;
+}
+
+/* y without the reduced dimensions, unless they are to be kept. Takes over y. */
+static Tensor *drop_dims(const Node *n, Tensor *y) {
+    if (!y || n->at.keepdim) return y;
+    Shape shape = {0, {0}};
+    for (int d = 0; d < y->shape.ndim; d++)
+        if (!n->at.dims[d]) shape.dim[shape.ndim++] = y->shape.dim[d];
+    Tensor *dropped = view_reshape(y, shape);
+    tensor_release(y);
+    return dropped;
+}
+
+/* y divided by count, in place: PyTorch's mean is a sum and one division. */
+static void divide(Tensor *y, double count) {
+    float count_f32 = (float)count;
+    const Tensor number = {.dtype = y->dtype, .data = y->dtype == F32 ? (void *)&count_f32 : &count};
+    const LoopKernel kernel = kernels()->value[ELEMENTWISE_div][y->dtype];
+    loop_elements(kernel, 3, (const Tensor *[]){y, y, &number}, 0);
+}
+
+/* dy looked at in x's shape: every element of a group sees the gradient of its result. */
+static Tensor *spread(const Node *n, const Tensor *dy) {
+    double count;
+    Tensor *kept = tensor_reshape(dy, kept_shape(n, &count));
+    Tensor *wide = kept ? view_expand(kept, n->in[0]->shape) : NULL;
+    tensor_release(kept);
+    return wide;
+}
+
+/* ---- sum and mean ---------------------------------------------------------------------------------- */
+
+static Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
+
+/* dx = dy for every element that was summed */
+static void sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
+
+static Tensor *mean_forward(Node *n) {
+    double count;
+    Tensor *y = tensor_sum_dims(n->in[0], n->at.dims);
+    kept_shape(n, &count);
+    if (y) divide(y, count);
+    return drop_dims(n, y);
+}
+
+/* dx = dy / count */
+static void mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    double count;
+    kept_shape(n, &count);
+    Tensor *share = tensor_clone(dy);
+    if (share) divide(share, count);
+    dx[0] = share ? spread(n, share) : NULL;
+    tensor_release(share);
+}
+
+#define REDUCTION(op_name, torch, doc, kind)                                                       \
+    const Op op_##op_name = {.name = #op_name,                                                     \
+                             .formula = doc,                                                       \
+                             .grad_fn = torch,                                                     \
+                             .inputs = 1,                                                          \
+                             .in = {{"x", FLOAT}},                                                 \
+                             .forward = kind##_forward,                                            \
+                             .backward = kind##_backward};
+REDUCTION(sum, "SumBackward0", "the sum of all elements", sum)
+REDUCTION(mean, "MeanBackward0", "the mean of all elements", mean)
+REDUCTION(sum_dims, "SumBackward1", "sums over dimensions", sum)
+REDUCTION(mean_dims, "MeanBackward1", "means over dimensions", mean)
+
+static Tensor *reduce_all(const Op *op, Tensor *x) {
+    Attributes at = {0};
+    memset(at.dims, true, sizeof at.dims);
+    return apply1(op, x, at);
+}
+
+Tensor *ag_sum(Tensor *x) { return reduce_all(&op_sum, x); }
+Tensor *ag_mean(Tensor *x) { return reduce_all(&op_mean, x); }
+
+static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
+    Attributes at = {.keepdim = keepdim};
+    if (!ag_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
+    return apply1(op, x, at);
+}
+
+Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim) {
+    return reduce_dims(&op_sum_dims, x, dims, keepdim);
+}
+Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
+    return reduce_dims(&op_mean_dims, x, dims, keepdim);
+}
+
+/* ---- along one dimension: variance, maximum, logsumexp, argmax ----------------------------------------- */
+
+/* A scalar counts as one row of one element. */
+static Tensor *reduce_one(const Op *op, Tensor *x, int dim, bool keepdim) {
+    if (!ag_present(op->name, x)) return NULL;
+    const bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
+    if (scalar) return ag_reshape(reduce_one(op, ag_reshape(x, SHAPE(1)), 0, false), SCALAR);
+    const int d = shape_dim(op->name, x->shape, dim);
+    if (d < 0) return NULL;
+    Attributes at = {.dim = d, .keepdim = keepdim};
+    at.dims[d] = true;
+    return apply1(op, x, at);
+}
+
+static Tensor *var_dim_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    return drop_dims(n, tensor_reduce(x, kernels()->variance[x->dtype], n->at.dim, x->dtype));
+}
+
+/* dx = dy 2 (x - mean) / (n - 1) */
+static void var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const Tensor *x = n->in[0];
+    const double size = (double)x->shape.dim[n->at.dim];
+    Tensor *mean = tensor_sum_dims(x, n->at.dims), *wide = spread(n, dy);
+    if (mean) divide(mean, size);
+    Tensor *from_mean =
+        mean && wide ? map2(kernels()->value[ELEMENTWISE_sub][x->dtype], x, mean, 0) : NULL;
+    dx[0] = from_mean ? map2(kernels()->value[ELEMENTWISE_mul][x->dtype], from_mean, wide, 0) : NULL;
+    if (dx[0]) tensor_mul_(dx[0], 2 / (size - 1));
+    tensor_release(mean);
+    tensor_release(wide);
+    tensor_release(from_mean);
+}
+
+const Op op_var_dim = {.name = "var_dim",
+                       .formula = "sum (x - mean)^2 / (n - 1) over a dimension",
+                       .grad_fn = "VarBackward0",
+                       .inputs = 1,
+                       .in = {{"x", FLOAT}},
+                       .reads = READS_IN0,
+                       .forward = var_dim_forward,
+                       .backward = var_dim_backward};
+
+Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {
+    return reduce_one(&op_var_dim, x, dim, keepdim);
+}
+
+static Tensor *logsumexp_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    return drop_dims(n, tensor_reduce(x, kernels()->logsumexp[x->dtype], n->at.dim, x->dtype));
+}
+
+/* dx = dy exp(x - y) */
+static void logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const Tensor *x = n->in[0];
+    const Kernels *k = kernels();
+    Tensor *wide_y = spread(n, n->out), *wide_dy = spread(n, dy);
+    dx[0] = wide_y && wide_dy ? map2(k->value[ELEMENTWISE_sub][x->dtype], x, wide_y, 0) : NULL;
+    if (dx[0]) {
+        const Tensor *d = dx[0];
+        loop_elements(k->value[ELEMENTWISE_exp][x->dtype], 2, (const Tensor *[]){d, d}, 0);
+        loop_elements(k->value[ELEMENTWISE_mul][x->dtype], 3, (const Tensor *[]){d, d, wide_dy}, 0);
+    }
+    tensor_release(wide_y);
+    tensor_release(wide_dy);
+}
+
+const Op op_logsumexp = {.name = "logsumexp",
+                         .formula = "log sum exp(x) over a dimension",
+                         .grad_fn = "LogsumexpBackward0",
+                         .inputs = 1,
+                         .in = {{"x", FLOAT}},
+                         .reads = READS_IN0 | READS_OUT,
+                         .forward = logsumexp_forward,
+                         .backward = logsumexp_backward};
+
+Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_one(&op_logsumexp, x, dim, false); }
+
+/* The positions of the maxima, I64, with the dimension kept. There must be something to choose from. */
+static Tensor *positions(const Node *n) {
+    const Tensor *x = n->in[0];
+    if (x->shape.dim[n->at.dim] == 0 && tensor_numel(x) == 0)
+        return tensor_fail("%s: x is %s: dimension %d is empty and has no maximum", n->op->name,
+                           tensor_shape_text(x->shape).text, n->at.dim);
+    return tensor_reduce(x, kernels()->argmax[x->dtype], n->at.dim, I64);
+}
+
+/* Element `index` of dimension dim at the place whose number, row-major in the kept shape, is i. */
+static void *chosen(const Tensor *x, int dim, int64_t i, int64_t index) {
+    int64_t offset = index * x->stride[dim];
+    for (int d = x->shape.ndim - 1; d >= 0; d--) {
+        if (d == dim) continue;
+        offset += i % x->shape.dim[d] * x->stride[d];
+        i /= x->shape.dim[d];
+    }
+    return (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
+}
+
+static Tensor *max_dim_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    const size_t size = dtype_size(x->dtype);
+    n->saved[0] = positions(n);
+    Tensor *y = n->saved[0] ? tensor_make(n->saved[0]->shape, x->dtype) : NULL;
+    for (int64_t i = 0; y && i < tensor_numel(y); i++) {
+        int64_t index = ((const int64_t *)n->saved[0]->data)[i];
+        memcpy((char *)y->data + i * (int64_t)size, chosen(x, n->at.dim, i, index), size);
+    }
+    return drop_dims(n, y);
+}
+
+/* dx: zeros, and dy at the maxima */
+static void max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const size_t size = dtype_size(dy->dtype);
+    Tensor *dense = tensor_contiguous(dy);
+    dx[0] = dense ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
+    if (dx[0]) tensor_fill(dx[0], 0);
+    for (int64_t i = 0; dx[0] && i < tensor_numel(dy); i++) {
+        int64_t index = ((const int64_t *)n->saved[0]->data)[i];
+        memcpy(chosen(dx[0], n->at.dim, i, index), (char *)dense->data + i * (int64_t)size, size);
+    }
+    tensor_release(dense);
+}
+
+const Op op_max_dim = {.name = "max_dim",
+                       .formula = "the maximum over a dimension",
+                       .grad_fn = "MaxBackward0",
+                       .inputs = 1,
+                       .in = {{"x", FLOAT}},
+                       .forward = max_dim_forward,
+                       .backward = max_dim_backward};
+
+Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
+    return reduce_one(&op_max_dim, x, dim, keepdim);
+}
+
+static Tensor *argmax_forward(Node *n) { return drop_dims(n, positions(n)); }
+
+const Op op_argmax = {.name = "argmax",
+                      .formula = "the position of the first maximum over a dimension",
+                      .inputs = 1,
+                      .in = {{"x", FLOAT}},
+                      .forward = argmax_forward};
+
+Tensor *ag_argmax(Tensor *x, int dim) { return reduce_one(&op_argmax, x, dim, false); }

@@ -1,0 +1,531 @@
+/* shape.c - other ways to look at the same elements, and their copies: the gradient of a view is the
+ * gradient looked at in the same way, backwards. */
+#include "../op.h"
+
+#include <string.h>
+
+/* ---- reshape, view, contiguous -------------------------------------------------------------------- */
+
+/* Replaces the one -1 of a shape by what makes its size that of x. False and an error if it cannot. */
+static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
+    int64_t known = 1;
+    int unknown = -1, unknowns = 0;
+    for (int d = 0; d < shape->ndim; d++) {
+        if (shape->dim[d] == -1) unknown = d, unknowns++;
+        else known *= shape->dim[d];
+        if (shape->dim[d] < -1) unknowns = 2;
+    }
+    const int64_t numel = tensor_numel(x);
+    const bool fits = unknowns == 0   ? known == numel
+                      : unknowns == 1 ? known != 0 && numel % known == 0
+                                      : false;
+    if (!fits)
+        return tensor_fail("%s: x is %s and the shape is %s: the number of elements must stay the same, and one "
+                           "size may be -1", op, tensor_shape_text(x->shape).text,
+                           tensor_shape_text(*shape).text) != NULL;
+    if (unknowns == 1) shape->dim[unknown] = numel / known;
+    return true;
+}
+
+static Tensor *reshape_forward(Node *n) {
+    Tensor *y = view_reshape(n->in[0], n->at.shape);
+    if (y || tensor_pending()) return y;
+    y = tensor_reshape(n->in[0], n->at.shape);
+    if (y) y->grad_fn = "UnsafeViewBackward0"; /* PyTorch's word for a view of a fresh copy */
+    return y;
+}
+
+/* dx = dy, in x's shape */
+static void reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = tensor_reshape(dy, n->in[0]->shape);
+}
+
+const Op op_reshape = {.name = "reshape",
+                       .formula = "the same elements, row-major, in another shape",
+                       .grad_fn = "ReshapeAliasBackward0",
+                       .inputs = 1,
+                       .in = {{"x", SAME}},
+                       .forward = reshape_forward,
+                       .backward = reshape_backward};
+
+Tensor *ag_reshape(Tensor *x, Shape shape) {
+    if (!ag_present("reshape", x) || !infer_size("reshape", x, &shape)) return NULL;
+    return apply1(&op_reshape, x, (Attributes){.shape = shape});
+}
+
+static Tensor *view_forward(Node *n) {
+    Tensor *y = view_reshape(n->in[0], n->at.shape);
+    if (y || tensor_pending()) return y;
+    return tensor_fail("view: x is %s with strides %s: %s cannot look at the same bytes; use ag_reshape",
+                       tensor_shape_text(n->in[0]->shape).text, stride_text(n->in[0]).text,
+                       tensor_shape_text(n->at.shape).text);
+}
+
+const Op op_view = {.name = "view",
+                    .formula = "reshape that never copies",
+                    .grad_fn = "ViewBackward0",
+                    .inputs = 1,
+                    .in = {{"x", SAME}},
+                    .forward = view_forward,
+                    .backward = reshape_backward};
+
+Tensor *ag_view(Tensor *x, Shape shape) {
+    if (!ag_present("view", x) || !infer_size("view", x, &shape)) return NULL;
+    return apply1(&op_view, x, (Attributes){.shape = shape});
+}
+
+static Tensor *contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
+
+const Op op_contiguous = {.name = "contiguous",
+                          .formula = "the same elements, row-major in memory",
+                          .grad_fn = "CloneBackward0",
+                          .inputs = 1,
+                          .in = {{"x", SAME}},
+                          .forward = contiguous_forward,
+                          .backward = reshape_backward};
+
+Tensor *ag_contiguous(Tensor *x) {
+    if (!ag_present("contiguous", x) || tensor_is_contiguous(x)) return x;
+    return apply1(&op_contiguous, x, (Attributes){0});
+}
+
+static Tensor *detach_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    return view_make(x, x->shape, x->stride, x->data);
+}
+
+const Op op_detach = {.name = "detach",
+                      .formula = "x without its history",
+                      .inputs = 1,
+                      .in = {{"x", SAME}},
+                      .forward = detach_forward};
+
+Tensor *ag_detach(Tensor *x) { return apply1(&op_detach, x, (Attributes){0}); }
+
+/* ---- permute and transpose -------------------------------------------------------------------------- */
+
+static Tensor *permute_forward(Node *n) { return view_permute(n->in[0], n->at.axes.axis); }
+
+/* dx = dy with the axes put back */
+static void permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    int back[TENSOR_MAX_DIMS] = {0};
+    for (int d = 0; d < n->at.axes.n; d++) back[n->at.axes.axis[d]] = d;
+    dx[0] = view_permute(dy, back);
+}
+
+const Op op_permute = {.name = "permute",
+                       .formula = "dimension i of the result is dimension axes[i] of x",
+                       .grad_fn = "PermuteBackward0",
+                       .inputs = 1,
+                       .in = {{"x", SAME}},
+                       .forward = permute_forward,
+                       .backward = permute_backward};
+
+Tensor *ag_permute(Tensor *x, Axes axes) {
+    if (!ag_present("permute", x)) return NULL;
+    bool seen[TENSOR_MAX_DIMS] = {false}, fits = axes.n == x->shape.ndim;
+    Shape asked = {axes.n, {0}};
+    for (int d = 0; d < axes.n; d++) asked.dim[d] = axes.axis[d];
+    for (int d = 0; d < axes.n && fits; d++) {
+        if (axes.axis[d] < 0) axes.axis[d] += axes.n;
+        fits = axes.axis[d] >= 0 && axes.axis[d] < axes.n && !seen[axes.axis[d]];
+        if (fits) seen[axes.axis[d]] = true;
+    }
+    if (fits) return apply1(&op_permute, x, (Attributes){.axes = axes});
+    return tensor_fail("permute: x is %s and the axes are %s: each of its dimensions must be named once",
+                       tensor_shape_text(x->shape).text, tensor_shape_text(asked).text);
+}
+
+static Tensor *transpose_forward(Node *n) {
+    return view_transpose(n->in[0], n->at.dim, n->at.dim1);
+}
+
+static void transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = view_transpose(dy, n->at.dim, n->at.dim1);
+}
+
+const Op op_transpose = {.name = "transpose",
+                         .formula = "x with two dimensions swapped",
+                         .grad_fn = "TransposeBackward0",
+                         .inputs = 1,
+                         .in = {{"x", SAME}},
+                         .forward = transpose_forward,
+                         .backward = transpose_backward};
+
+Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
+    if (!ag_present("transpose", x)) return NULL;
+    Attributes at = {.dim = shape_dim("transpose", x->shape, dim0),
+                     .dim1 = shape_dim("transpose", x->shape, dim1)};
+    return at.dim < 0 || at.dim1 < 0 ? NULL : apply1(&op_transpose, x, at);
+}
+
+/* ---- unsqueeze, squeeze, expand ------------------------------------------------------------------------ */
+
+static Tensor *unsqueeze_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    const int dim = n->at.dim;
+    Shape shape = x->shape;
+    int64_t stride[TENSOR_MAX_DIMS] = {0};
+    shape.ndim++;
+    for (int d = shape.ndim - 1; d > dim; d--) {
+        shape.dim[d] = x->shape.dim[d - 1];
+        stride[d] = x->stride[d - 1];
+    }
+    memcpy(stride, x->stride, (size_t)dim * sizeof *stride);
+    stride[dim] = dim < x->shape.ndim ? x->shape.dim[dim] * x->stride[dim] : 1;
+    shape.dim[dim] = 1;
+    return view_make(x, shape, stride, x->data);
+}
+
+const Op op_unsqueeze = {.name = "unsqueeze",
+                         .formula = "x with a new dimension of size 1",
+                         .grad_fn = "UnsqueezeBackward0",
+                         .inputs = 1,
+                         .in = {{"x", SAME}},
+                         .forward = unsqueeze_forward,
+                         .backward = reshape_backward};
+
+Tensor *ag_unsqueeze(Tensor *x, int dim) {
+    if (!ag_present("unsqueeze", x)) return NULL;
+    const int ndim = x->shape.ndim + 1, d = dim < 0 ? dim + ndim : dim;
+    if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
+        return tensor_fail("unsqueeze: x is %s: there is no place for a dimension %d",
+                           tensor_shape_text(x->shape).text, dim);
+    return apply1(&op_unsqueeze, x, (Attributes){.dim = d});
+}
+
+static Tensor *squeeze_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    const int dim = n->at.dim;
+    int64_t stride[TENSOR_MAX_DIMS];
+    memcpy(stride, x->stride, sizeof stride);
+    if (x->shape.ndim == 0 || x->shape.dim[dim] != 1)
+        return view_make(x, x->shape, stride, x->data);
+    memmove(stride + dim, stride + dim + 1, (size_t)(TENSOR_MAX_DIMS - 1 - dim) * sizeof *stride);
+    return view_make(x, shape_without(x->shape, dim), stride, x->data);
+}
+
+const Op op_squeeze = {.name = "squeeze",
+                       .formula = "x without a dimension of size 1",
+                       .grad_fn = "SqueezeBackward1",
+                       .inputs = 1,
+                       .in = {{"x", SAME}},
+                       .forward = squeeze_forward,
+                       .backward = reshape_backward};
+
+Tensor *ag_squeeze(Tensor *x, int dim) {
+    if (!ag_present("squeeze", x)) return NULL;
+    bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
+    int d = scalar ? 0 : shape_dim("squeeze", x->shape, dim);
+    return d < 0 ? NULL : apply1(&op_squeeze, x, (Attributes){.dim = d});
+}
+
+static Tensor *expand_forward(Node *n) { return view_expand(n->in[0], n->at.shape); }
+
+/* dx = dy summed over what was repeated, by the engine */
+static void expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    (void)n;
+    dx[0] = view_make(dy, dy->shape, dy->stride, dy->data);
+}
+
+const Op op_expand = {.name = "expand",
+                      .formula = "sizes of 1 repeated, without a copy",
+                      .grad_fn = "ExpandBackward0",
+                      .inputs = 1,
+                      .in = {{"x", SAME}},
+                      .forward = expand_forward,
+                      .backward = expand_backward};
+
+Tensor *ag_expand(Tensor *x, Shape shape) {
+    if (!ag_present("expand", x)) return NULL;
+    const Shape asked = shape;
+    const int lead = shape.ndim - x->shape.ndim;
+    bool fits = lead >= 0 && shape.ndim <= TENSOR_MAX_DIMS;
+    for (int d = 0; d < shape.ndim && fits; d++) {
+        if (shape.dim[d] == -1 && d >= lead) shape.dim[d] = x->shape.dim[d - lead];
+        fits = shape.dim[d] >= 0 && (d < lead || x->shape.dim[d - lead] == 1 ||
+                                     x->shape.dim[d - lead] == shape.dim[d]);
+    }
+    if (fits) return apply1(&op_expand, x, (Attributes){.shape = shape});
+    return tensor_fail("expand: x is %s and the shape is %s: only sizes of 1 can change, and dimensions be "
+                       "added in front", tensor_shape_text(x->shape).text,
+                       tensor_shape_text(asked).text);
+}
+
+/* ---- slice and select ------------------------------------------------------------------------------------- */
+
+static Tensor *slice_forward(Node *n) {
+    return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.end - n->at.start);
+}
+
+/* Zeros like x, where positions start .. start + size of dim will be y's gradient. */
+static Tensor *padded(const Tensor *x, const Tensor *dy, int dim, int64_t start) {
+    Tensor *dx = tensor_make(x->shape, dy->dtype);
+    if (dx) tensor_fill(dx, 0);
+    Tensor *part = dx ? view_narrow(dx, dim, start, dy->shape.dim[dim]) : NULL;
+    const LoopKernel copy = kernels()->convert[dy->dtype][dy->dtype];
+    if (part) loop_elements(copy, 2, (const Tensor *[]){part, dy}, 0);
+    tensor_release(part);
+    if (part) return dx;
+    tensor_release(dx);
+    return NULL;
+}
+
+/* dx = dy where it was cut out, 0 elsewhere */
+static void slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = padded(n->in[0], dy, n->at.dim, n->at.start);
+}
+
+const Op op_slice = {.name = "slice",
+                     .formula = "x[start:end] along a dimension",
+                     .grad_fn = "SliceBackward0",
+                     .inputs = 1,
+                     .in = {{"x", SAME}},
+                     .forward = slice_forward,
+                     .backward = slice_backward};
+
+/* Python's rule: negative ends count from the end, and both are clipped to what is there. */
+static int64_t clip_index(int64_t i, int64_t size) {
+    if (i < 0) i += size;
+    return i < 0 ? 0 : i > size ? size : i;
+}
+
+Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
+    int d = ag_present("slice", x) ? shape_dim("slice", x->shape, dim) : -1;
+    if (d < 0) return NULL;
+    Attributes at = {.dim = d};
+    at.start = clip_index(start, x->shape.dim[d]);
+    at.end = clip_index(end, x->shape.dim[d]);
+    if (at.end < at.start) at.end = at.start;
+    return apply1(&op_slice, x, at);
+}
+
+static Tensor *select_forward(Node *n) { return view_select(n->in[0], n->at.dim, n->at.start); }
+
+static void select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    Shape shape = n->in[0]->shape;
+    shape.dim[n->at.dim] = 1;
+    Tensor *one = tensor_reshape(dy, shape);
+    if (one) dx[0] = padded(n->in[0], one, n->at.dim, n->at.start);
+    tensor_release(one);
+}
+
+const Op op_select = {.name = "select",
+                      .formula = "x[index] along a dimension, which is dropped",
+                      .grad_fn = "SelectBackward0",
+                      .inputs = 1,
+                      .in = {{"x", SAME}},
+                      .forward = select_forward,
+                      .backward = select_backward};
+
+Tensor *ag_select(Tensor *x, int dim, int64_t index) {
+    int d = ag_present("select", x) ? shape_dim("select", x->shape, dim) : -1;
+    if (d < 0) return NULL;
+    int64_t i = index < 0 ? index + x->shape.dim[d] : index;
+    if (i >= 0 && i < x->shape.dim[d]) return apply1(&op_select, x, (Attributes){.dim = d, .start = i});
+    return tensor_fail("select: x is %s: there is no index %lld in dimension %d",
+                       tensor_shape_text(x->shape).text, (long long)index, dim);
+}
+
+/* ---- repetition: x as (outer, size, inner), with a repeated dimension beside size ------------------------ */
+
+/* The dimensions before dim as one, dim, and those behind it as one; then the new dimension at place. */
+static Shape with_repeats(Shape shape, int dim, int place, int64_t repeats) {
+    int64_t outer = 1, inner = 1;
+    for (int d = 0; d < dim; d++) outer *= shape.dim[d];
+    for (int d = dim + 1; d < shape.ndim; d++) inner *= shape.dim[d];
+    if (place == 1) return SHAPE(outer, repeats, shape.dim[dim], inner);
+    return SHAPE(outer, shape.dim[dim], repeats, inner);
+}
+
+static Tensor *repeat_along(const Node *n, int place) {
+    const Tensor *x = n->in[0];
+    Shape shape = x->shape;
+    shape.dim[n->at.dim] *= n->at.end;
+    Tensor *y = tensor_make(shape, x->dtype);
+    Tensor *once = y ? tensor_reshape(x, with_repeats(x->shape, n->at.dim, place, 1)) : NULL;
+    Tensor *all = once ? view_reshape(y, with_repeats(x->shape, n->at.dim, place, n->at.end)) : NULL;
+    const LoopKernel copy = kernels()->convert[x->dtype][x->dtype];
+    if (all) loop_elements(copy, 2, (const Tensor *[]){all, once}, 0);
+    tensor_release(once);
+    tensor_release(all);
+    if (all) return y;
+    tensor_release(y);
+    return NULL;
+}
+
+/* dx = dy summed over the repeats */
+static void sum_repeats(const Node *n, const Tensor *dy, Tensor **dx, int place) {
+    const Shape shape = n->in[0]->shape;
+    const bool repeated[TENSOR_MAX_DIMS] = {false, place == 1, place == 2};
+    Tensor *all = tensor_reshape(dy, with_repeats(shape, n->at.dim, place, n->at.end));
+    Tensor *sums = all ? tensor_sum_dims(all, repeated) : NULL;
+    dx[0] = sums ? view_reshape(sums, shape) : NULL;
+    tensor_release(all);
+    tensor_release(sums);
+}
+
+static Tensor *repeat_forward(Node *n) { return repeat_along(n, 1); }
+static void repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    sum_repeats(n, dy, dx, 1);
+}
+
+const Op op_repeat = {.name = "repeat",
+                      .formula = "x, then x again, along dimensions",
+                      .grad_fn = "RepeatBackward0",
+                      .inputs = 1,
+                      .in = {{"x", SAME}},
+                      .forward = repeat_forward,
+                      .backward = repeat_backward};
+
+Tensor *ag_repeat(Tensor *x, Shape repeats) {
+    if (!ag_present("repeat", x)) return NULL;
+    Shape shape = x->shape;
+    const int lead = repeats.ndim - shape.ndim;
+    bool fits = lead >= 0 && repeats.ndim <= TENSOR_MAX_DIMS;
+    for (int d = 0; d < repeats.ndim && fits; d++) fits = repeats.dim[d] >= 0;
+    if (!fits)
+        return tensor_fail("repeat: x is %s and the repeats are %s: there must be one, at least 0, for each "
+                           "dimension", tensor_shape_text(shape).text, tensor_shape_text(repeats).text);
+    for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
+    if (lead == 0 && shape_numel(repeats) == 1) return apply1(&op_contiguous, x, (Attributes){0});
+    for (int d = 0; d < repeats.ndim; d++)
+        if (repeats.dim[d] != 1) x = apply1(&op_repeat, x, (Attributes){.dim = d, .end = repeats.dim[d]});
+    return x;
+}
+
+static Tensor *repeat_interleave_forward(Node *n) { return repeat_along(n, 2); }
+static void repeat_interleave_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    sum_repeats(n, dy, dx, 2);
+}
+
+const Op op_repeat_interleave = {.name = "repeat_interleave",
+                                 .formula = "each slice of x repeated along a dimension",
+                                 .grad_fn = "IndexSelectBackward0",
+                                 .inputs = 1,
+                                 .in = {{"x", SAME}},
+                                 .forward = repeat_interleave_forward,
+                                 .backward = repeat_interleave_backward};
+
+Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
+    int d = ag_present("repeat_interleave", x) ? shape_dim("repeat_interleave", x->shape, dim) : -1;
+    if (d < 0) return NULL;
+    if (repeats < 0)
+        return tensor_fail("repeat_interleave: %lld repeats: there must be at least 0", (long long)repeats);
+    return apply1(&op_repeat_interleave, x, (Attributes){.dim = d, .end = repeats});
+}
+
+/* ---- cat and stack ----------------------------------------------------------------------------------------- */
+
+static bool cat_shape(const Node *n, Shape *shape) {
+    *shape = n->in[0]->shape;
+    int64_t size = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        Shape s = n->in[i]->shape;
+        if (s.ndim == shape->ndim) shape->dim[n->at.dim] = s.dim[n->at.dim];
+        if (!shape_equal(s, *shape))
+            return tensor_fail("%s: tensor 0 is %s and tensor %d is %s: all sizes but that of dimension %d must "
+                               "be equal", n->op->name, tensor_shape_text(n->in[0]->shape).text, i,
+                               tensor_shape_text(s).text, n->at.dim) != NULL;
+        size += s.dim[n->at.dim];
+    }
+    shape->dim[n->at.dim] = size;
+    return true;
+}
+
+static Tensor *cat_forward(Node *n) {
+    Shape shape;
+    Tensor *y = cat_shape(n, &shape) ? tensor_make(shape, n->in[0]->dtype) : NULL;
+    int64_t start = 0;
+    for (int i = 0; i < n->n_in && y; i++) {
+        const Tensor *x = n->in[i];
+        Tensor *part = view_narrow(y, n->at.dim, start, x->shape.dim[n->at.dim]);
+        if (!part) {
+            tensor_release(y);
+            return NULL;
+        }
+        const LoopKernel copy = kernels()->convert[x->dtype][x->dtype];
+        loop_elements(copy, 2, (const Tensor *[]){part, x}, 0);
+        tensor_release(part);
+        start += x->shape.dim[n->at.dim];
+    }
+    return y;
+}
+
+/* dx[i] = dy's part that came from x[i] */
+static void cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    int64_t start = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t size = n->in[i]->shape.dim[n->at.dim];
+        if (ag_needs(n, i)) dx[i] = view_narrow(dy, n->at.dim, start, size);
+        start += size;
+    }
+}
+
+const Op op_cat = {.name = "cat",
+                   .formula = "tensors one behind the other along a dimension",
+                   .grad_fn = "CatBackward0",
+                   .inputs = 1,
+                   .variadic = true,
+                   .in = {{"a tensor of the list", SAME}},
+                   .forward = cat_forward,
+                   .backward = cat_backward};
+
+static bool list_present(const char *op, Tensor **list, int n) {
+    if (n < 1 || !list) tensor_fail("%s: the list is empty: there must be at least one tensor", op);
+    return n >= 1 && list && ag_present(op, list[0]);
+}
+
+Tensor *ag_cat(Tensor **list, int n, int dim) {
+    int d = list_present("cat", list, n) ? shape_dim("cat", list[0]->shape, dim) : -1;
+    return d < 0 ? NULL : ag_apply(&op_cat, n, list, (Attributes){.dim = d});
+}
+
+static Tensor *stack_forward(Node *n) {
+    const Shape one = n->in[0]->shape;
+    Shape shape = one;
+    shape.ndim++;
+    for (int d = shape.ndim - 1; d > n->at.dim; d--) shape.dim[d] = shape.dim[d - 1];
+    shape.dim[n->at.dim] = n->n_in;
+    for (int i = 0; i < n->n_in; i++)
+        if (!shape_equal(n->in[i]->shape, one))
+            return tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
+                               tensor_shape_text(one).text, i, tensor_shape_text(n->in[i]->shape).text);
+    Tensor *y = tensor_make(shape, n->in[0]->dtype);
+    for (int i = 0; i < n->n_in && y; i++) {
+        const Tensor *x = n->in[i];
+        Tensor *part = view_select(y, n->at.dim, i);
+        if (!part) {
+            tensor_release(y);
+            return NULL;
+        }
+        const LoopKernel copy = kernels()->convert[x->dtype][x->dtype];
+        loop_elements(copy, 2, (const Tensor *[]){part, x}, 0);
+        tensor_release(part);
+    }
+    return y;
+}
+
+/* dx[i] = dy[i] along the new dimension */
+static void stack_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    for (int i = 0; i < n->n_in; i++)
+        if (ag_needs(n, i)) dx[i] = view_select(dy, n->at.dim, i);
+}
+
+const Op op_stack = {.name = "stack",
+                     .formula = "tensors side by side along a new dimension",
+                     .grad_fn = "StackBackward0",
+                     .inputs = 1,
+                     .variadic = true,
+                     .in = {{"a tensor of the list", SAME}},
+                     .forward = stack_forward,
+                     .backward = stack_backward};
+
+Tensor *ag_stack(Tensor **list, int n, int dim) {
+    if (!list_present("stack", list, n)) return NULL;
+    const int ndim = list[0]->shape.ndim + 1, d = dim < 0 ? dim + ndim : dim;
+    if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
+        return tensor_fail("stack: the tensors are %s: there is no place for a dimension %d",
+                           tensor_shape_text(list[0]->shape).text, dim);
+    return ag_apply(&op_stack, n, list, (Attributes){.dim = d});
+}

@@ -1,0 +1,419 @@
+/* tape.c - the tape: recording ops, and walking them backwards.
+ *
+ * The tape is a flat array of nodes in the order of creation. An op's inputs exist before its
+ * result does, so this order is topological, and walking it from the end to the start is
+ * backpropagation: when a node's turn comes, everything that used its result has already added
+ * its share to the result's gradient.
+ *
+ * All tapes of a thread share one array: a nested tape is its end, and closing a tape cuts it off. */
+#include "op.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { TAPES_MAX = 64 };
+
+static _Thread_local struct {
+    Node *nodes;
+    int count, capacity;
+    struct {
+        int first; /* its nodes begin here and end where the next tape begins */
+        bool records, keep_grads;
+    } tape[TAPES_MAX];
+    int tapes; /* open */
+} tapes;
+
+/* ---- opening and closing ---------------------------------------------------------------------- */
+
+/* The innermost recording tape, or -1. */
+static int recording_tape(void) {
+    for (int t = tapes.tapes - 1; t >= 0; t--)
+        if (tapes.tape[t].records) return t;
+    return -1;
+}
+
+static bool open_tape(const char *function, bool records) {
+    if (tensor_pending()) return false;
+    if (tapes.tapes == TAPES_MAX)
+        return tensor_fail("%s: %d tapes are open already: is a tape_end missing?", function,
+                           TAPES_MAX) != NULL;
+    if (records && recording_tape() >= 0)
+        return tensor_fail("%s: a recording tape is open already: tape_end it first", function) != NULL;
+    tapes.tape[tapes.tapes].first = tapes.count;
+    tapes.tape[tapes.tapes].records = records;
+    tapes.tape[tapes.tapes].keep_grads = false;
+    tapes.tapes++;
+    return true;
+}
+
+bool tape_begin(void) { return open_tape("tape_begin", true); }
+
+bool tape_begin_no_grad(void) { return open_tape("tape_begin_no_grad", false); }
+
+/* Lets go of what a node holds. A result that somebody retained outlives its history. */
+static void node_release(Node *n) {
+    for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
+    if (n->in != n->few) cache_free(n->in, (size_t)n->n_in * sizeof *n->in);
+    for (int i = 0; i < 2; i++) tensor_release(n->saved[i]);
+    if (n->out->refs > 1 && n->out->requires_grad) n->out->tape_ended = true;
+    tensor_release(n->out);
+}
+
+void tape_end(void) {
+    if (tapes.tapes == 0) return;
+    int first = tapes.tape[--tapes.tapes].first;
+    while (tapes.count > first) node_release(&tapes.nodes[--tapes.count]);
+    if (tapes.tapes > 0) return;
+    cache_free(tapes.nodes, (size_t)tapes.capacity * sizeof(Node));
+    tapes.nodes = NULL;
+    tapes.capacity = 0;
+}
+
+void tape_keep_grads(bool keep) {
+    int t = recording_tape();
+    if (t >= 0) tapes.tape[t].keep_grads = keep;
+    else tensor_fail("tape_keep_grads: no recording tape is open: call tape_begin first");
+}
+
+/* ---- recording ---------------------------------------------------------------------------------- */
+
+/* Makes room for one more node. The inputs of a node may stand inside it, so they move with it. */
+static bool make_room(void) {
+    if (tapes.count < tapes.capacity) return true;
+    int capacity = tapes.capacity ? 2 * tapes.capacity : 64;
+    Node *nodes = cache_alloc((size_t)capacity * sizeof(Node));
+    if (!nodes) return false;
+    if (tapes.count) memcpy(nodes, tapes.nodes, (size_t)tapes.count * sizeof(Node));
+    for (int i = 0; i < tapes.count; i++)
+        if (tapes.nodes[i].in == tapes.nodes[i].few) nodes[i].in = nodes[i].few;
+    cache_free(tapes.nodes, (size_t)tapes.capacity * sizeof(Node));
+    tapes.nodes = nodes;
+    tapes.capacity = capacity;
+    return true;
+}
+
+bool ag_present(const char *op, const Tensor *x) {
+    if (!x) tensor_fail("%s: the tensor is NULL", op);
+    return x && !tensor_pending();
+}
+
+static const char *input_name(const Op *op, int i) { return op->in[op->variadic ? 0 : i].name; }
+
+/* Is input i of a type that the op takes, and of the same type as those that it must agree with? */
+static bool type_fits(const Op *op, int i, Tensor *const *in) {
+    InputType type = op->in[op->variadic ? 0 : i].type;
+    DType is = in[i]->dtype;
+    const char *wanted = type == FLOAT     ? dtype_is_float(is) ? NULL : "float32 or float64"
+                         : type == INT64   ? is == I64 ? NULL : "int64"
+                         : type == BOOLEAN ? is == BOOL ? NULL : "bool"
+                                           : NULL;
+    if (wanted)
+        return tensor_fail("%s: %s is %s: it must be %s", op->name, input_name(op, i),
+                           tensor_dtype_name(is), wanted) != NULL;
+    for (int j = 0; j < i && type <= SAME; j++)
+        if (op->in[op->variadic ? 0 : j].type == type && in[j]->dtype != is)
+            return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
+                               input_name(op, j), tensor_dtype_name(in[j]->dtype),
+                               input_name(op, i), tensor_dtype_name(is)) != NULL;
+    return true;
+}
+
+/* NULLs, a pending error, types, an open tape. */
+static bool inputs_fit(const Op *op, int n_in, Tensor *const *in) {
+    if (tensor_pending()) return false;
+    for (int i = 0; i < n_in; i++)
+        if (!in[i]) return tensor_fail("%s: %s is NULL", op->name, input_name(op, i)) != NULL;
+    for (int i = 0; i < n_in; i++)
+        if (!type_fits(op, i, in)) return false;
+    if (tapes.tapes == 0)
+        return tensor_fail("%s: no tape is open: call tape_begin or tape_begin_no_grad first",
+                           op->name) != NULL;
+    return true;
+}
+
+/* Does the result require a gradient? An input whose tape has ended cannot pass one on. */
+static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
+    bool wanted = false;
+    if (!op->backward || !tapes.tape[tapes.tapes - 1].records) return false;
+    for (int i = 0; i < n_in; i++) {
+        wanted = wanted || in[i]->requires_grad;
+        if (in[i]->requires_grad && in[i]->tape_ended)
+            tensor_fail("%s: %s was computed on a tape that has ended: ag_detach it to use it as a constant",
+                        op->name, input_name(op, i));
+    }
+    return wanted;
+}
+
+/* Keeps the inputs for the backward pass and for tape_print. */
+static bool retain_inputs(Node *n, Tensor *const *in) {
+    n->in = n->few;
+    if (n->n_in > OP_INPUTS) n->in = cache_alloc((size_t)n->n_in * sizeof *n->in);
+    if (!n->in) return false;
+    for (int i = 0; i < n->n_in; i++) n->in[i] = tensor_retain(in[i]);
+    return true;
+}
+
+static void note_versions(Node *n) {
+    for (int i = 0; i < n->n_in && i < OP_INPUTS; i++)
+        n->version[i] = n->in[i]->storage->version;
+    n->version[OP_INPUTS] = n->out->storage->version;
+}
+
+Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
+    if (!inputs_fit(op, n_in, in) || !make_room()) return NULL;
+    const bool records = tapes.tape[tapes.tapes - 1].records, grad = wants_grad(op, n_in, in);
+    if (tensor_pending()) return NULL;
+    Node *n = &tapes.nodes[tapes.count];
+    memset(n, 0, offsetof(Node, at));
+    n->op = op;
+    n->at = at;
+    n->n_in = n_in;
+    n->in = (Tensor **)(uintptr_t)in; /* forward only reads them */
+    n->out = op->forward(n);
+    n->n_in = records && n->out ? n_in : 0;
+    if (!n->out || !retain_inputs(n, in)) {
+        n->in = n->few;
+        n->n_in = 0;
+        for (int i = 0; i < 2; i++) tensor_release(n->saved[i]);
+        tensor_release(n->out);
+        return NULL;
+    }
+    n->out->requires_grad = grad;
+    if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : op->name;
+    if (!grad) n->out->grad_fn = NULL;
+    note_versions(n);
+    tapes.count++;
+    return n->out;
+}
+
+/* A line of the tape that only owns its result. */
+static const Op op_kept = {.name = "kept"};
+
+Tensor *tape_end_keeping(Tensor *y) {
+    bool inner = tapes.tapes > 1;
+    bool kept = y && !tensor_pending() && (!inner || make_room());
+    if (kept) tensor_retain(y);
+    tape_end();
+    if (!kept) return NULL;
+    if (inner) {
+        Node *n = &tapes.nodes[tapes.count++];
+        memset(n, 0, sizeof *n);
+        n->op = &op_kept;
+        n->out = y;
+        n->in = n->few;
+    }
+    return y;
+}
+
+/* ---- backpropagation ------------------------------------------------------------------------------- */
+
+/* Nobody else looks at x's bytes, and each element has its own place: x may be added to in place. */
+static bool is_private(const Tensor *x) {
+    bool repeats = false;
+    for (int d = 0; d < x->shape.ndim; d++)
+        repeats = repeats || (x->stride[d] == 0 && x->shape.dim[d] > 1);
+    return x->refs == 1 && x->storage->refs == 1 && !repeats;
+}
+
+/* Adds g, whose reference it takes over, to the gradient arriving at x. */
+static bool arrive(Tensor *x, Tensor *g) {
+    const LoopKernel add = kernels()->value[ELEMENTWISE_add][x->dtype];
+    if (!x->arriving) {
+        x->arriving = g;
+        return true;
+    }
+    if (is_private(x->arriving)) {
+        loop_elements(add, 3, (const Tensor *[]){x->arriving, x->arriving, g}, 0);
+        tensor_release(g);
+        return true;
+    }
+    Tensor *sum = map2(add, x->arriving, g, 0);
+    tensor_release(g);
+    if (!sum) return false;
+    tensor_release(x->arriving);
+    x->arriving = sum;
+    return true;
+}
+
+/* Broadcasting is undone here and nowhere else: what was repeated is summed. */
+static Tensor *unbroadcast(Tensor *g, Shape shape) {
+    if (!g || shape_equal(g->shape, shape)) return g;
+    Tensor *summed = tensor_sum_to(g, shape);
+    tensor_release(g);
+    return summed;
+}
+
+/* Have the bytes that n's backward reads been written since? */
+static bool is_unchanged(const Node *n) {
+    for (int i = 0; i <= OP_INPUTS; i++) {
+        bool is_out = i == OP_INPUTS;
+        if (!(n->op->reads & (is_out ? READS_OUT : 1u << i)) || (!is_out && i >= n->n_in)) continue;
+        const Tensor *x = is_out ? n->out : n->in[i];
+        if (x->storage->version != n->version[i])
+            return tensor_fail("backward: %s needs its %s%s %s as it was, but %s has written over it since",
+                               n->op->name, is_out ? "result" : "input ",
+                               is_out ? "" : input_name(n->op, i), tensor_shape_text(x->shape).text,
+                               x->storage->written_by) != NULL;
+    }
+    return true;
+}
+
+/* Passes the gradient of n's result on to its inputs. */
+static bool node_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    if (!is_unchanged(n)) return false;
+    memset(dx, 0, (size_t)n->n_in * sizeof *dx);
+    n->op->backward(n, dy, dx);
+    bool done = !tensor_pending();
+    for (int i = 0; i < n->n_in; i++) {
+        Tensor *g = done && ag_needs(n, i) ? unbroadcast(dx[i], n->in[i]->shape) : dx[i];
+        if (done && ag_needs(n, i)) done = g && arrive(n->in[i], g);
+        else tensor_release(g);
+    }
+    return done;
+}
+
+static bool node_walk(const Node *n, bool keep_grads) {
+    Tensor *few[OP_INPUTS], **dx = few;
+    Tensor *dy = n->out->arriving;
+    if (!dy || !n->out->grad_fn) return true; /* not reached, or a leaf */
+    if (n->n_in > OP_INPUTS) dx = cache_alloc((size_t)n->n_in * sizeof *dx);
+    if (!dx) return false;
+    bool done = node_backward(n, dy, dx);
+    if (dx != few) cache_free(dx, (size_t)n->n_in * sizeof *dx);
+    if (done && !keep_grads && !n->out->retains_grad) {
+        n->out->arriving = NULL;
+        tensor_release(dy);
+    }
+    return done;
+}
+
+/* A gradient that others look at too, or that is strided, becomes a contiguous one of x's own. */
+static bool make_own(Tensor *x) {
+    if (!x->arriving || (is_private(x->arriving) && tensor_is_contiguous(x->arriving))) return true;
+    Tensor *own = tensor_clone(x->arriving);
+    if (!own) return false;
+    tensor_release(x->arriving);
+    x->arriving = own;
+    return true;
+}
+
+/* x->grad += what has arrived. Cannot fail. */
+static bool settle(Tensor *x) {
+    if (!x->arriving) return true;
+    if (!x->grad) x->grad = x->arriving;
+    else {
+        const LoopKernel add = kernels()->value[ELEMENTWISE_add][x->dtype];
+        loop_elements(add, 3, (const Tensor *[]){x->grad, x->grad, x->arriving}, 0);
+        tensor_written(x->grad, "backward");
+        tensor_release(x->arriving);
+    }
+    x->arriving = NULL;
+    return true;
+}
+
+static bool discard(Tensor *x) {
+    tensor_release(x->arriving);
+    x->arriving = NULL;
+    return true;
+}
+
+/* Does something to y and to every tensor on the nodes. */
+static bool each_tensor(Tensor *y, const Node *from, const Node *end, bool (*act)(Tensor *)) {
+    bool done = act(y);
+    for (const Node *n = from; n < end; n++) {
+        done = done && act(n->out);
+        for (int i = 0; i < n->n_in; i++) done = done && act(n->in[i]);
+    }
+    return done;
+}
+
+/* The rules of ag_backward_from's arguments. */
+static bool can_start(const Tensor *y, const Tensor *dy) {
+    if (!ag_present("backward", y) || !ag_present("backward", dy)) return false;
+    const char *rule = NULL;
+    if (recording_tape() < 0) rule = "no recording tape is open: call tape_begin first";
+    else if (!y->requires_grad) rule = "y does not require a gradient, since none of its inputs does";
+    else if (y->tape_ended) rule = "y was computed on a tape that has ended";
+    if (rule) return tensor_fail("backward: %s", rule) != NULL;
+    if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
+    return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
+                       tensor_dtype_name(y->dtype), tensor_shape_text(y->shape).text,
+                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape).text) != NULL;
+}
+
+bool ag_backward_from(Tensor *y, const Tensor *dy) {
+    if (!can_start(y, dy)) return false;
+    const int t = recording_tape();
+    const Node *from = tapes.nodes + tapes.tape[t].first;
+    const Node *end = tapes.nodes + (t + 1 < tapes.tapes ? tapes.tape[t + 1].first : tapes.count);
+    y->arriving = view_make(dy, dy->shape, dy->stride, dy->data);
+    bool done = y->arriving != NULL;
+    for (const Node *n = end; done && n-- > from;) done = node_walk(n, tapes.tape[t].keep_grads);
+    done = done && each_tensor(y, from, end, make_own);
+    each_tensor(y, from, end, done ? settle : discard);
+    return done;
+}
+
+bool ag_backward(Tensor *loss) {
+    if (!ag_present("backward", loss)) return false;
+    if (tensor_numel(loss) != 1)
+        return tensor_fail("backward: the loss is %s: it must have one element, or use ag_backward_from",
+                           tensor_shape_text(loss->shape).text) != NULL;
+    Tensor *one = dtype_is_float(loss->dtype) ? tensor_make(loss->shape, loss->dtype) : NULL;
+    if (one) tensor_fill(one, 1);
+    bool done = ag_backward_from(loss, one ? one : loss);
+    tensor_release(one);
+    return done;
+}
+
+/* ---- marks on tensors --------------------------------------------------------------------------------- */
+
+Tensor *ag_requires_grad(Tensor *x) {
+    if (!ag_present("requires_grad", x)) return NULL;
+    if (!dtype_is_float(x->dtype))
+        return tensor_fail("requires_grad: x is %s: only floats can have a gradient",
+                           tensor_dtype_name(x->dtype));
+    x->requires_grad = true;
+    return x;
+}
+
+Tensor *ag_retain_grad(Tensor *x) {
+    if (!ag_present("retain_grad", x)) return NULL;
+    if (!x->requires_grad) return tensor_fail("retain_grad: x does not require a gradient");
+    x->retains_grad = true;
+    return x;
+}
+
+Tensor *ag_name(Tensor *x, const char *name) {
+    if (!ag_present("name", x)) return NULL;
+    snprintf(x->name, sizeof x->name, "%s", name ? name : "");
+    return x;
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------- */
+
+/* "%2 scores" for a result on the tape, "weight (3, 2)" for a tensor from outside. */
+static void print_input(const Tensor *x, int before, FILE *file) {
+    for (int i = before - 1; i >= 0; i--) {
+        if (tapes.nodes[i].out != x) continue;
+        fprintf(file, "%%%d%s%s", i, x->name[0] ? " " : "", x->name);
+        return;
+    }
+    fprintf(file, "%s%s%s", x->name, x->name[0] ? " " : "", tensor_shape_text(x->shape).text);
+}
+
+bool tape_print(FILE *file) {
+    if (tensor_pending()) return false;
+    if (tapes.tapes == 0) return tensor_fail("tape_print: no tape is open") != NULL;
+    for (int i = tapes.tape[tapes.tapes - 1].first; i < tapes.count; i++) {
+        const Node *n = &tapes.nodes[i];
+        fprintf(file, "%%%d%s%s = %s(", i, n->out->name[0] ? " " : "", n->out->name, n->op->name);
+        for (int k = 0; k < n->n_in; k++) {
+            if (k) fprintf(file, ", ");
+            print_input(n->in[k], i, file);
+        }
+        fprintf(file, ") %s%s\n", tensor_shape_text(n->out->shape).text,
+                n->out->requires_grad ? " grad" : "");
+    }
+    return !ferror(file) || tensor_fail("tape_print: the file cannot be written") != NULL;
+}
