@@ -1,0 +1,47 @@
+/* fit.c - a fitted curve and the attention behind it: see fit.h. */
+#include "fit.h"
+
+#include "svg.h"
+#include "terminal.h"
+
+#include <math.h>
+
+void fit_write_csv(FILE *file, const void *context) {
+    const Fit *fit = context;
+    csv_write_cell(file, fit->sample->data.name[0]);
+    putc(',', file);
+    csv_write_cell(file, fit->sample->data.name[1]);
+    putc('\n', file);
+    for (int i = 0; i < FIT_CURVE; i++) fprintf(file, "%.15g,%.12g\n", fit->x[i], fit->y[i]);
+}
+
+/* Above the measurements and the curve, below where each query looks, with x running alike in both.
+ * A slice of x is a whole number of units wide: no seams shine through between its rectangles. */
+void fit_write_svg(FILE *file, const void *context) {
+    const Fit *fit = context;
+    const CsvTable *data = &fit->sample->data;
+    Scale x = fit->sample->x_scale, y = fit->sample->y_scale;
+    double pad = y.max > y.min ? (y.max - y.min) * 0.05 : fmax(fabs(y.max), 1), most = 0;
+    Panel curve = {100, 50, 9 * FIT_HEAT, 300, x.min, x.max, y.min - pad, y.max + pad};
+    Panel heat = {100, 480, 9 * FIT_HEAT, 9 * FIT_HEAT, x.min, x.max, x.min, x.max};
+    char title[64], key[192], query[192];
+    snprintf(title, sizeof title, "Kernel regression, bandwidth %.6g", fit->bandwidth);
+    snprintf(key, sizeof key, "key: %.160s", data->name[0]);
+    snprintf(query, sizeof query, "query: %.160s", data->name[0]);
+    for (int i = 0; i < FIT_HEAT * FIT_HEAT; i++) most = fmax(most, fit->heat[i]);
+    svg_begin(file, 980, title);
+    svg_points(file, &curve, data->column[0], data->column[1], data->num_rows);
+    svg_line(file, &curve, fit->x, fit->y, FIT_CURVE);
+    svg_axes(file, &curve, data->name[0], data->name[1]);
+    svg_heat_map(file, &heat, fit->heat, FIT_HEAT, FIT_HEAT, most);
+    svg_axes(file, &heat, key, query);
+    svg_colour_bar(file, &heat, most, "weight");
+    svg_end(file);
+}
+
+void fit_draw(FILE *file, const Fit *fit) {
+    const CsvTable *data = &fit->sample->data;
+    if (terminal_is(file))
+        terminal_curve(file, data->column[0], data->column[1], data->num_rows, fit->x, fit->y,
+                       FIT_CURVE);
+}

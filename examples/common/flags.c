@@ -1,0 +1,144 @@
+/* flags.c - command-line flags: see flags.h.
+ *
+ * A flag's text goes through the one function of its kind, which either accepts all of it or
+ * complains; nothing is guessed and nothing is ignored.
+ */
+#include "flags.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((format(printf, 2, 3), noreturn)) static void misuse(const char *program,
+                                                                   const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s: ", program);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "; see %s --help\n", program);
+    va_end(arguments);
+    exit(2);
+}
+
+static void print_default(const Flag *flag) {
+    const char *text = flag->kind == FLAG_TEXT ? *(const char **)flag->value : NULL;
+    if (flag->otherwise)
+        printf(" Default: %s.", flag->otherwise);
+    else if (flag->kind == FLAG_INTEGER)
+        printf(" Default: %" PRId64 ".", *(int64_t *)flag->value);
+    else if (flag->kind == FLAG_SEED)
+        printf(" Default: %" PRIu64 ".", *(uint64_t *)flag->value);
+    else if (flag->kind == FLAG_NUMBER && *(double *)flag->value >= flag->low)
+        printf(" Default: %g.", *(double *)flag->value);
+    else if (text)
+        printf(" Default: %s.", text);
+}
+
+static void print_sentence(const char *sentence) {
+    printf("        ");
+    for (; *sentence; sentence++) {
+        putchar(*sentence);
+        if (*sentence == '\n') printf("        ");
+    }
+}
+
+static int print_help(const char *program, const char *summary, const Flag *flags, int num_flags) {
+    printf("%s - %s\n\nUsage: %s [flags]\n\n", program, summary, program);
+    for (const Flag *flag = flags; flag < flags + num_flags; flag++) {
+        printf("  %s%s%s\n", flag->name, flag->argument ? " " : "",
+               flag->argument ? flag->argument : "");
+        print_sentence(flag->sentence);
+        print_default(flag);
+        putchar('\n');
+    }
+    printf("  --help\n        Prints this and exits.\n");
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+}
+
+/* Each of these is true if all of text was understood. strtoll and its like skip white space and
+ * strtoull takes a minus sign; a flag's value has neither. */
+static bool read_integer(const Flag *flag, const char *text) {
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end || errno || strchr(" \t\n\v\f\r", *text)) return false;
+    if ((double)number < flag->low || (double)number > flag->high) return false;
+    *(int64_t *)flag->value = number;
+    return true;
+}
+
+static bool read_seed(const Flag *flag, const char *text) {
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (*end || errno) return false;
+    *(uint64_t *)flag->value = number;
+    return true;
+}
+
+static bool read_number(const Flag *flag, const char *text) {
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end || strchr(" \t\n\v\f\r", *text) || !isfinite(number)) return false;
+    if (number < flag->low || number > flag->high) return false;
+    *(double *)flag->value = number;
+    return true;
+}
+
+static void read_value(const char *program, const Flag *flag, const char *text) {
+    switch (flag->kind) {
+    case FLAG_TEXT:
+        if (!*text) misuse(program, "%s wants %s, not nothing", flag->name, flag->argument);
+        *(const char **)flag->value = text;
+        break;
+    case FLAG_INTEGER:
+        if (!read_integer(flag, text))
+            misuse(program, "%s wants a whole number %s, not \"%s\"", flag->name, flag->range,
+                   text);
+        break;
+    case FLAG_SEED:
+        if (!read_seed(flag, text))
+            misuse(program, "%s wants a whole number from 0 to 2^64 - 1, not \"%s\"", flag->name,
+                   text);
+        break;
+    case FLAG_NUMBER:
+        if (!read_number(flag, text))
+            misuse(program, "%s wants a number %s, not \"%s\"", flag->name, flag->range, text);
+        break;
+    case FLAG_SWITCH: *(bool *)flag->value = true; break;
+    }
+}
+
+static const Flag *find(const Flag *flags, int num_flags, const char *text, size_t length) {
+    for (const Flag *flag = flags; flag < flags + num_flags; flag++)
+        if (strlen(flag->name) == length && memcmp(flag->name, text, length) == 0) return flag;
+    return NULL;
+}
+
+void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
+                 int num_flags) {
+    for (int i = 1; i < argc; i++) {
+        const char *text = argv[i];
+        if (strcmp(text, "--help") == 0) exit(print_help(program, summary, flags, num_flags));
+        size_t length = strcspn(text, "=");
+        const Flag *flag = find(flags, num_flags, text, length);
+        if (!flag && text[0] != '-') misuse(program, "\"%s\" is not a flag", text);
+        if (!flag) misuse(program, "there is no flag %.*s", (int)length, text);
+        if (flag->kind == FLAG_SWITCH && text[length])
+            misuse(program, "%s takes no value", flag->name);
+        if (flag->kind == FLAG_SWITCH)
+            read_value(program, flag, "");
+        else if (text[length])
+            read_value(program, flag, text + length + 1);
+        else if (i + 1 < argc)
+            read_value(program, flag, argv[++i]);
+        else
+            misuse(program, "%s wants %s", flag->name, flag->argument);
+    }
+}

@@ -1,0 +1,19 @@
+/* output.h - files that appear whole or not at all. */
+#ifndef TAPEHEAD_EXAMPLES_OUTPUT_H
+#define TAPEHEAD_EXAMPLES_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#define OUTPUT_ERROR_SIZE 512
+
+/* Has write(file, context) fill a temporary file beside path and then gives it path's name, so that
+ * nobody ever sees half of it; an interrupt in between removes the temporary file. A path that is
+ * a device or a pipe is written directly. False with a sentence in error. */
+bool output_write(const char *path, void (*write)(FILE *file, const void *context),
+                  const void *context, char error[OUTPUT_ERROR_SIZE]);
+
+/* True if all that was printed so far has arrived. */
+bool output_stdout_ok(void);
+
+#endif

@@ -1,0 +1,100 @@
+/* sample.c - pairs (x, y) to fit a curve to: see sample.h. */
+#include "sample.h"
+
+#include "../../autograd/autograd.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Standardised, as x is. */
+static bool measure_gaps(Sample *s) {
+    Tensor *sorted = tensor_sort(s->x, NULL);
+    if (!sorted) return false;
+    s->x_gap = s->x_range = tensor_get(sorted, -1) - tensor_get(sorted, 0);
+    for (int64_t i = 1; i < s->data.num_rows; i++) {
+        double gap = tensor_get(sorted, i) - tensor_get(sorted, i - 1);
+        if (gap > 1e-9 * s->x_range && gap < s->x_gap) s->x_gap = gap;
+    }
+    tensor_release(sorted);
+    return true;
+}
+
+/* Double precision: six digits of a fitted width need more than six digits of the loss. */
+static bool make_tensors(Sample *s) {
+    int64_t n = s->data.num_rows;
+    s->x_scale = scale_measure(s->data.column[0], n);
+    s->y_scale = scale_measure(s->data.column[1], n);
+    tensor_set_default_dtype(F64);
+    s->x = scale_standardise(s->data.column[0], n, s->x_scale);
+    s->y = scale_standardise(s->data.column[1], n, s->y_scale);
+    Tensor *eye = tensor_eye(n);
+    s->self = eye ? tensor_to(eye, BOOL) : NULL;
+    tensor_release(eye);
+    return s->x && s->y && s->self && measure_gaps(s);
+}
+
+static bool describe(char *error, const char *path, const Sample *s, const char *problem) {
+    snprintf(error, CSV_ERROR_SIZE, "%.300s:%lld: the file ends after %lld point%s%s", path,
+             (long long)s->data.last_line, (long long)s->data.num_rows,
+             s->data.num_rows == 1 ? "" : "s", problem);
+    return false;
+}
+
+bool sample_read(Sample *s, const char *path, const char *x_column, const char *y_column,
+                 char error[CSV_ERROR_SIZE]) {
+    const char *columns[] = {x_column, y_column};
+    char problem[64];
+    *s = (Sample){0};
+    if (!csv_read(path, columns, 2, &s->data, error)) return false;
+    if (s->data.num_rows < 3) return describe(error, path, s, ", and at least 3 are needed");
+    if (s->data.num_rows > SAMPLE_MAX_POINTS) {
+        snprintf(problem, sizeof problem, ", and %d is the most that fit", SAMPLE_MAX_POINTS);
+        return describe(error, path, s, problem);
+    }
+    Scale x = scale_measure(s->data.column[0], s->data.num_rows);
+    Scale y = scale_measure(s->data.column[1], s->data.num_rows);
+    if (!isfinite(x.deviation) || !isfinite(y.deviation))
+        return describe(error, path, s, " that are too far apart to be told in numbers");
+    if (!(x.deviation > 0)) {
+        snprintf(problem, sizeof problem, ", and x is %g in all of them", x.mean);
+        return describe(error, path, s, problem);
+    }
+    if (make_tensors(s)) return true;
+    snprintf(error, CSV_ERROR_SIZE, "%s", tensor_error());
+    return false;
+}
+
+/* In single precision, as the notebook: doubles would be other numbers. */
+static bool draw(double *x, double *y) {
+    Tensor *u = tensor_rand(SHAPE(50)), *sorted = NULL, *noise = NULL;
+    bool ok = u && tensor_mul_(u, 5) && (sorted = tensor_sort(u, NULL)) &&
+              (noise = tensor_normal(0, 0.5, SHAPE(50))) && tape_begin_no_grad();
+    if (ok) {
+        Tensor *f = ag_add(ag_scale(ag_sin(sorted), 2), ag_pow_scalar(sorted, 0.8));
+        ok = tensor_to_doubles(sorted, x) && tensor_to_doubles(ag_add(f, noise), y);
+        tape_end();
+    }
+    tensor_release(u);
+    tensor_release(sorted);
+    tensor_release(noise);
+    return ok;
+}
+
+bool sample_notebook(Sample *s, uint64_t seed) {
+    *s = (Sample){.data = {.num_columns = 2, .num_rows = 50}};
+    for (int i = 0; i < 2; i++) {
+        s->data.column[i] = malloc(50 * sizeof(double));
+        s->data.name[i] = calloc(2, 1);
+        if (!s->data.column[i] || !s->data.name[i]) return tensor_fail("out of memory");
+        *s->data.name[i] = i ? 'y' : 'x';
+    }
+    tensor_manual_seed(seed);
+    return draw(s->data.column[0], s->data.column[1]) && make_tensors(s);
+}
+
+void sample_free(Sample *s) {
+    tensor_release(s->x);
+    tensor_release(s->y);
+    tensor_release(s->self);
+    csv_free(&s->data);
+}

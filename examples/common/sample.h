@@ -1,0 +1,31 @@
+/* sample.h - pairs (x, y) to fit a curve to: from a file or the notebook's, standardised. */
+#ifndef TAPEHEAD_EXAMPLES_SAMPLE_H
+#define TAPEHEAD_EXAMPLES_SAMPLE_H
+
+#include "csv.h"
+#include "scale.h"
+
+#define SAMPLE_MAX_POINTS                                                                          \
+    4000 /* attention makes n^2 numbers: 128 MB for each intermediate result */
+
+typedef struct {
+    CsvTable data; /* column 0 is x, column 1 is y, in their own units and order */
+    Scale x_scale, y_scale;
+    Tensor *x, *y;         /* (n), F64, standardised */
+    double x_range, x_gap; /* of x: between the ends; the smallest between two different ones, those
+                              aside that differ by rounding, less than 1e-9 of the range */
+    Tensor *self; /* (n, n), BOOL, true on the diagonal: query and key are the same point */
+} Sample;
+
+/* At least 3 points, at most SAMPLE_MAX_POINTS, and not all at one x; otherwise false and a
+ * sentence in error. The sample is the caller's to sample_free, also after a failure. */
+bool sample_read(Sample *s, const char *path, const char *x_column, const char *y_column,
+                 char error[CSV_ERROR_SIZE]);
+
+/* The notebook's 50 points: x uniform in [0, 5), sorted; y = 2 sin x + x^0.8 + normal noise of
+ * deviation 0.5, drawn in the notebook's order. False leaves tensor_error(). */
+bool sample_notebook(Sample *s, uint64_t seed);
+
+void sample_free(Sample *s);
+
+#endif

@@ -1,0 +1,81 @@
+/* terminal.c - small drawings made of characters: see terminal.h.
+ *
+ * A fine grid of bits is painted first: 2 x 4 of its cells make one character, a braille pattern
+ * where those can be shown, and a '*' or '.' where not.
+ */
+#include "terminal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COLUMNS 64
+#define LINES   16
+
+typedef struct {
+    double x_min, x_max, y_min, y_max;
+    unsigned char dots[2][LINES][COLUMNS]; /* of the points and of the curve: eight bits each */
+} Canvas;
+
+bool terminal_is(FILE *file) { return isatty(fileno(file)) == 1; }
+
+static bool is_plain(void) {
+    const char *locale = getenv("LC_ALL"), *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (!locale || !*locale) locale = getenv("LC_CTYPE");
+    if (!locale || !*locale) locale = getenv("LANG");
+    bool utf8 = locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
+    return !utf8 || (no_color && *no_color) || !term || strcmp(term, "dumb") == 0;
+}
+
+static void widen(double *min, double *max, const double *v, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        *min = fmin(*min, v[i]);
+        *max = fmax(*max, v[i]);
+    }
+}
+
+/* The braille patterns U+2800 .. U+28FF number their dots in columns, the lowest row last. */
+static void paint(Canvas *canvas, int layer, double x, double y) {
+    static const unsigned char bit[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
+    double range = canvas->y_max > canvas->y_min ? canvas->y_max - canvas->y_min : 1;
+    int column =
+        (int)((x - canvas->x_min) / (canvas->x_max - canvas->x_min) * (2 * COLUMNS - 1) + 0.5);
+    int row = (int)((canvas->y_max - y) / range * (4 * LINES - 1) + 0.5);
+    canvas->dots[layer][row / 4][column / 2] |= bit[row % 4][column % 2];
+}
+
+/* A character cell shows the curve if it passes there, else the points. */
+static void print_cell(FILE *file, int points, int curve, bool plain) {
+    if (plain) {
+        putc(curve ? '*' : points ? '.' : ' ', file);
+    } else if (!curve && !points) {
+        putc(' ', file);
+    } else {
+        int pattern = curve ? curve : points; /* U+2800 + pattern in UTF-8; blue or orange */
+        fprintf(file, "\033[%sm\xE2%c%c\033[0m", curve ? "38;5;208" : "38;5;75",
+                0xA0 | pattern >> 6, 0x80 | (pattern & 0x3F));
+    }
+}
+
+void terminal_curve(FILE *file, const double *x, const double *y, int64_t n, const double *curve_x,
+                    const double *curve_y, int64_t num_curve) {
+    Canvas canvas = {x[0], x[0], y[0], y[0], {{{0}}}};
+    bool plain = is_plain();
+    widen(&canvas.x_min, &canvas.x_max, x, n);
+    widen(&canvas.x_min, &canvas.x_max, curve_x, num_curve);
+    widen(&canvas.y_min, &canvas.y_max, y, n);
+    widen(&canvas.y_min, &canvas.y_max, curve_y, num_curve);
+    for (int64_t i = 0; i < n; i++) paint(&canvas, 0, x[i], y[i]);
+    for (int64_t i = 0; i < num_curve; i++) paint(&canvas, 1, curve_x[i], curve_y[i]);
+    for (int row = 0; row < LINES; row++) {
+        if (row == 0 || row == LINES - 1)
+            fprintf(file, "%11.5g ", row == 0 ? canvas.y_max : canvas.y_min);
+        else
+            fprintf(file, "%11s ", "");
+        for (int column = 0; column < COLUMNS; column++)
+            print_cell(file, canvas.dots[0][row][column], canvas.dots[1][row][column], plain);
+        putc('\n', file);
+    }
+    fprintf(file, "%11s %-*.5g%*.5g\n", "", COLUMNS / 2, canvas.x_min, COLUMNS / 2, canvas.x_max);
+}

@@ -1,0 +1,17 @@
+/* terminal.h - small drawings made of characters. */
+#ifndef TAPEHEAD_EXAMPLES_TERMINAL_H
+#define TAPEHEAD_EXAMPLES_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* True if the file is a terminal. */
+bool terminal_is(FILE *file);
+
+/* Points and a curve through them, 64 columns by 16 lines: in braille dots and colours where the
+ * environment allows (a UTF-8 locale, no NO_COLOR, TERM not dumb), else in plain characters. */
+void terminal_curve(FILE *file, const double *x, const double *y, int64_t n, const double *curve_x,
+                    const double *curve_y, int64_t num_curve);
+
+#endif

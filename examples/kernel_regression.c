@@ -1,0 +1,268 @@
+/* kernel_regression.c - the Nadaraya-Watson estimator as a tool for real data.
+ *
+ * Attention in its smallest form: a query x looks at all measured x_i, near ones get more weight,
+ * and the answer is the weighted mean of their y_i. One number is learned, the width of the look,
+ * and it is learned honestly: every point is predicted from all the others, never from itself.
+ *
+ * Inside, x and y are standardised (mean 0, deviation 1), so that one learning rate fits data in
+ * any units; all that is printed is in the units of the data, but for the loss, where 1 is the
+ * variance of y. Read on in the order model, loss, where to start, training, pictures, main.
+ */
+#include "../nn/nn.h"
+#include "common/fit.h"
+#include "common/flags.h"
+#include "common/output.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+
+static struct {
+    const char *data, *x, *y, *predict, *plot;
+    double lr, momentum, w0;
+    int64_t epochs;
+    uint64_t seed;
+} options = {.x = "1", .y = "2", .lr = 0.2, .momentum = 0.5, .epochs = 1000, .seed = 517109245};
+
+__attribute__((format(printf, 1, 2))) static bool fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "kernel_regression: ");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+    return false;
+}
+
+/* ---- the model --------------------------------------------------------------------------- */
+
+/* The inverse width w must stay positive and means the same ratio everywhere, so its logarithm is
+ * what is learned. */
+typedef struct {
+    Module module;
+    Tensor *log_w;             /* (1) */
+    Tensor *attention_weights; /* (Q, K) of the last forward */
+} KernelRegression;
+
+static KernelRegression *kernel_regression_new(void) {
+    static const ModuleClass class = {"KernelRegression", sizeof(KernelRegression), NULL, NULL};
+    KernelRegression *net = nn_module_new(&class);
+    if (net && nn_add_parameter(net, "log_w", &net->log_w, tensor_zeros(SHAPE(1))) &&
+        nn_add_result(net, &net->attention_weights))
+        return net;
+    nn_free(net);
+    return NULL;
+}
+
+/* f(q) = sum_i softmax_i(-((q - x_i) w)^2 / 2) y_i
+ * queries (Q), keys x_i (K), values y_i (K) -> (Q). Where self (Q, K) is true the weight is 0: a
+ * score of minus infinity. The softmax subtracts the largest score first, so that even the
+ * loneliest point has a nearest neighbour; neighbours equally near share. */
+static Tensor *kernel_regression_forward(KernelRegression *net, Tensor *queries, Tensor *keys,
+                                         Tensor *values, Tensor *self) {
+    Tensor *w = ag_exp(net->log_w);
+    Tensor *differences = ag_sub(ag_unsqueeze(queries, 1), ag_unsqueeze(keys, 0)); /* (Q, K) */
+    Tensor *scores = ag_scale(ag_square(ag_mul(differences, w)), -0.5);
+    if (self) scores = ag_masked_fill(scores, self, -HUGE_VAL);
+    Tensor *weights = ag_softmax(scores, 1);
+    nn_keep_result(net, &net->attention_weights, weights);
+    return ag_matmul(weights, values);
+}
+
+/* L(w) = 1/n sum_i (f_{-i}(x_i) - y_i)^2, where f_{-i} has not seen point i. */
+static Tensor *leave_one_out_loss(KernelRegression *net, const Sample *s) {
+    Tensor *y_hat = kernel_regression_forward(net, s->x, s->x, s->y, s->self);
+    return ag_mse_loss(y_hat, s->y, REDUCE_MEAN);
+}
+
+static double loss_at(KernelRegression *net, const Sample *s, double log_w) {
+    if (!tensor_fill(net->log_w, log_w) || !tape_begin_no_grad()) return tensor_item(NULL);
+    double loss = tensor_item(leave_one_out_loss(net, s));
+    tape_end();
+    return loss;
+}
+
+/* w in 1 / (units of x). */
+static double width(const KernelRegression *net, const Sample *s) {
+    return exp(tensor_item(net->log_w)) / s->x_scale.deviation;
+}
+
+/* ---- where to start ---------------------------------------------------------------------- */
+
+/* L(w) is no bowl. Far to the left it is flat, every prediction is the mean; far to the right it is
+ * flat again, every prediction is the nearest neighbour; between them may lie several valleys, and
+ * SGD finds the floor only of the one that it starts in, and nothing at all on a flat. (The Old
+ * Faithful data have two valleys whose floors differ by 0.2 %.) So look before you walk: evaluate L
+ * on a grid of log w that spans both flats, in steps of at most log 1.2: from 1e-5 / range, where
+ * all weights are equal, to 10 / gap, gap the smallest distance between two different x, where only
+ * the nearest neighbour has any. Through each low point and
+ * its neighbours goes one parabola; its vertex estimates the floor of that valley, the lowest
+ * vertex is where SGD starts, and its curvature L'' sets the size of the steps. */
+typedef struct {
+    double log_w, loss, curvature;
+} Valley;
+
+/* Through (-step, L[-1]), (0, L[0]), (step, L[1]). */
+static Valley vertex(const double *L, double log_w, double step) {
+    double slope = (L[1] - L[-1]) / (2 * step),
+           curvature = (L[-1] - 2 * L[0] + L[1]) / (step * step);
+    double t = curvature > 0 ? -slope / curvature : 0;
+    return (Valley){log_w + t, L[0] + slope * t / 2, curvature};
+}
+
+static bool find_start(KernelRegression *net, const Sample *s, Valley *best) {
+    double L[256], steepest = 0; /* log(10 / 1e-5 x 1e9) / log 1.2 is 189 */
+    double low = log(1e-5 / s->x_range), high = log(10 / s->x_gap);
+    int n = (int)ceil((high - low) / log(1.2)) + 1;
+    double step = (high - low) / (n - 1);
+    for (int i = 0; i < n; i++)
+        if (isnan(L[i] = loss_at(net, s, low + i * step))) return false;
+    *best = (Valley){low, L[0], 0};
+    for (int i = 1; i < n; i++) {
+        bool last = i == n - 1;
+        Valley here = last ? (Valley){high, L[i], 0} : vertex(&L[i], low + i * step, step);
+        steepest = fmax(steepest, fabs(here.curvature));
+        if (L[i] > L[i - 1] || (!last && L[i] > L[i + 1])) continue;
+        if (here.loss < best->loss - 1e-7) *best = here; /* on a tie the wider kernel wins */
+    }
+    printf("scan %d widths: the lowest valley is near w %.4g\n", n,
+           exp(best->log_w) / s->x_scale.deviation);
+    if (options.w0 > 0) /* Anywhere on the curve, then: steps that are safe at its steepest. */
+        *best = (Valley){log(options.w0 * s->x_scale.deviation), 0, steepest};
+    return tensor_fill(net->log_w, best->log_w);
+}
+
+/* ---- training ---------------------------------------------------------------------------- */
+
+/* One step of SGD on log w; done when the slope is gone, dL / d(log w) = 0 to ten digits. */
+static bool train_step(KernelRegression *net, Optimizer *sgd, const Sample *s, int64_t epoch,
+                       bool *done) {
+    Tensor *loss = leave_one_out_loss(net, s);
+    nn_optimizer_zero_grad(sgd);
+    if (!ag_backward(loss)) return false;
+    double slope = tensor_item(net->log_w->grad);
+    if (!isfinite(slope))
+        return fail("epoch %lld: the slope is not a number: try a smaller --lr or another --w0",
+                    (long long)epoch);
+    *done = fabs(slope) < 1e-10;
+    int64_t digit = epoch; /* 1, 2, 5, 10, 20, 50, ... are worth a line */
+    while (digit % 10 == 0) digit /= 10;
+    if (*done || epoch == options.epochs || digit == 1 || digit == 2 || digit == 5)
+        printf("epoch %4lld  loss %.6f  w %.6g%s\n", (long long)epoch, tensor_item(loss),
+               width(net, s), *done ? "  the slope is 0" : "");
+    if (!output_stdout_ok()) return fail("cannot write to standard output");
+    return *done || nn_optimizer_step(sgd);
+}
+
+/* The step is lr / L'' times the slope: --lr 1 without momentum would jump to the parabola's
+ * vertex, Newton's step, on any data. Smaller ones forgive a parabola that fits badly. */
+static bool train(KernelRegression *net, const Sample *s, double curvature) {
+    double lr = options.lr / fmax(curvature, 1e-4);
+    Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = lr, .momentum = options.momentum});
+    bool ok = sgd != NULL, done = false;
+    for (int64_t epoch = 1; ok && !done && epoch <= options.epochs; epoch++) {
+        ok = tape_begin() && train_step(net, sgd, s, epoch, &done);
+        tape_end();
+    }
+    nn_free(sgd);
+    return ok;
+}
+
+/* ---- what comes out ---------------------------------------------------------------------- */
+
+/* n places, evenly spaced, their first and last `inset` spacings from the ends of the data, and
+ * what the model, trained on all points, says there. */
+static bool predict(KernelRegression *net, const Sample *s, double inset, double *x, double *y,
+                    int n) {
+    Scale scale = s->x_scale;
+    double spacing = (scale.max - scale.min) / (n - 1 + 2 * inset);
+    for (int i = 0; i < n; i++) x[i] = scale.min + (i + inset) * spacing;
+    Tensor *queries = scale_standardise(x, n, scale);
+    bool ok = tape_begin_no_grad() &&
+              tensor_to_doubles(kernel_regression_forward(net, queries, s->x, s->y, NULL), y);
+    tape_end();
+    tensor_release(queries);
+    scale_restore(y, n, s->y_scale);
+    return ok;
+}
+
+static bool make_fit(KernelRegression *net, const Sample *s, Fit *fit) {
+    double x[FIT_HEAT], y[FIT_HEAT];
+    fit->sample = s;
+    fit->bandwidth = 1 / width(net, s);
+    if (!predict(net, s, 0, fit->x, fit->y, FIT_CURVE) || !predict(net, s, 0.5, x, y, FIT_HEAT))
+        return false;
+    for (int64_t k = 0; k < s->data.num_rows; k++) {
+        double place = (s->data.column[0][k] - s->x_scale.min) / (s->x_scale.max - s->x_scale.min);
+        int slice = place < 1 ? (int)(place * FIT_HEAT) : FIT_HEAT - 1;
+        for (int q = 0; q < FIT_HEAT; q++)
+            fit->heat[q * FIT_HEAT + slice] += tensor_get(net->attention_weights, q, k);
+    }
+    return true;
+}
+
+static bool load(Sample *s) {
+    char error[CSV_ERROR_SIZE];
+    if (!options.data) return sample_notebook(s, options.seed);
+    if (sample_read(s, options.data, options.x, options.y, error)) return true;
+    tensor_clear_error(); /* error already has it */
+    return fail("%s", error);
+}
+
+static bool report(KernelRegression *net, const Sample *s, Fit *fit) {
+    char error[OUTPUT_ERROR_SIZE];
+    double w = width(net, s), loss = loss_at(net, s, tensor_item(net->log_w));
+    if (!make_fit(net, s, fit)) return false;
+    fit_draw(stdout, fit);
+    printf("w                   %.6g\n", w);
+    printf("bandwidth           %.6g\n", 1 / w);
+    printf("leave-one-out rmse  %.6g\n", sqrt(loss) * s->y_scale.deviation);
+    if (!output_stdout_ok()) return fail("cannot write to standard output");
+    if (options.predict && !output_write(options.predict, fit_write_csv, fit, error))
+        return fail("%s", error);
+    if (options.plot && !output_write(options.plot, fit_write_svg, fit, error))
+        return fail("%s", error);
+    return true;
+}
+
+/* ---- main -------------------------------------------------------------------------------- */
+
+static const Flag flags[] = {
+    TEXT_FLAG("--data", options.data, "FILE.csv", "the 50 points of the notebook",
+              "The measurements, with or without a header."),
+    TEXT_FLAG("--x", options.x, "COLUMN", NULL,
+              "The column of x: a name from the header, or a number, counted from 1."),
+    TEXT_FLAG("--y", options.y, "COLUMN", NULL, "The column of y."),
+    INTEGER_FLAG("--epochs", options.epochs, 0, 1000000000, "from 0 to 10^9",
+                 "At most so many steps of SGD; it stops when the slope is 0."),
+    NUMBER_FLAG("--lr", options.lr, 1e-300, 1e300, "above 0",
+                "Learning rate: 1 would jump to the lowest point of a parabola."),
+    NUMBER_FLAG("--momentum", options.momentum, 0, 1 - 1e-16, "of at least 0 and below 1",
+                "How much of the last step goes into the next."),
+    NUMBER_FLAG("--w0", options.w0, 1e-300, 1e300, "above 0",
+                "Start at this w, in 1 / (units of x), and go down into whatever valley is there;\n"
+                "without it, in the lowest valley of all, which a scan finds."),
+    SEED_FLAG("--seed", options.seed, "Of the notebook's data; with --data nothing is random."),
+    TEXT_FLAG("--predict", options.predict, "FILE.csv", "none",
+              "Write the fitted curve: 201 points from the smallest x to the largest."),
+    TEXT_FLAG("--plot", options.plot, "FILE.svg", "none",
+              "Draw the points and the curve, and below them the attention: for each query\n"
+              "(row) how its weight spreads over x."),
+};
+
+int main(int argc, char **argv) {
+    Sample s = {0};
+    Fit fit = {0};
+    Valley start;
+    flags_parse(argc, argv, "kernel_regression",
+                "fits a curve to measurements by attention (Nadaraya-Watson)", flags,
+                sizeof flags / sizeof *flags);
+    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is reported as any other failure */
+    KernelRegression *net = load(&s) ? kernel_regression_new() : NULL;
+    bool ok = net && find_start(net, &s, &start) && train(net, &s, start.curvature) &&
+              report(net, &s, &fit);
+    if (!ok && tensor_error()) fail("%s", tensor_error());
+    nn_free(net);
+    sample_free(&s);
+    return ok ? 0 : 1;
+}
