@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* ---- modules ------------------------------------------------------------------------------ */
+/* ---- modules ----------------------------------------------------------------------------- */
 
 /* A module is a struct that begins with a Module. The functions here take any of them as a
  * void *; all of them accept NULL where a pending error explains it. */
@@ -23,65 +23,86 @@ typedef struct Module Module;
 typedef struct {
     const char *name; /* "Linear", as nn_print shows it */
     size_t size;      /* of the whole struct */
-    void (*print_settings)(const void *module, FILE *file); /* "in_features=2, ..." or NULL */
-    void (*destroy)(void *module); /* frees what is neither parameter, result nor child; or NULL */
+    /* Writes "in_features=2, out_features=3"; NULL when there is nothing to say. */
+    void (*print_settings)(const void *module, FILE *file);
+    /* Frees what is neither parameter, kept result nor child; NULL when nothing is. */
+    void (*destroy)(void *module);
 } ModuleClass;
 
+#define NN_NAME_SIZE 24
+
 typedef struct {
-    char name[24];
-    Tensor **slot; /* the field of the module that holds the tensor, NULL inside until it is made */
+    char name[NN_NAME_SIZE];
+    Tensor **slot; /* the field of the module that holds the tensor; NULL there until it is made */
 } ModuleSlot;
 
 struct Module {
     const ModuleClass *kind;
-    bool training; /* true at birth */
+    bool training;           /* true at birth */
+    char name[NN_NAME_SIZE]; /* its name among its parent's children; "" at the root */
+    Module *parent;          /* who frees it; NULL at the root */
     int num_parameters, num_results, num_children;
     ModuleSlot *parameters; /* in the order of registration, as PyTorch's state_dict */
     Tensor ***results;      /* fields that hold kept results: attention weights */
-    struct ModuleChild {
-        char name[24];
-        Module *module;
-    } *children;
+    Module **children;
 };
 
-/* Your own module, in five lines:
+/* Your own module, in six lines:
  *
  *     typedef struct { Module module; Tensor *w; } Net;
  *     static const ModuleClass net_class = {"Net", sizeof(Net), NULL, NULL};
  *     Net *net = nn_module_new(&net_class);
+ *     if (!net) return NULL;
  *     nn_add_parameter(net, "w", &net->w, tensor_rand(SHAPE(1)));
+ *     return nn_module_done(net);
  */
 void *nn_module_new(const ModuleClass *kind); /* zeroed; NULL on error */
-/* slot, a field of the module, will hold value, whose reference the module takes over; value NULL
- * with no error pending means that it comes later (a lazy parameter): nn_set_parameter. */
-bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value);
-bool nn_set_parameter(void *module, Tensor **slot, Tensor *value); /* takes over the reference */
-bool nn_add_child(void *module, const char *name, void *child);    /* takes over the child */
-bool nn_add_result(void *module, Tensor **slot);    /* a field for a result that the module keeps */
-bool nn_keep_result(void *module, Tensor **slot, Tensor *value); /* lets the old one go, retains value */
+/* Ends a constructor: hands the module back or, when an error is pending, frees it with all that
+ * it took over, and returns NULL. So the lines before it need no checks. */
+void *nn_module_done(void *module);
 
-void nn_free(void *module); /* and its children and parameters; NULL is fine */
-void nn_train(void *module, bool on); /* training mode (dropout drops) or evaluation, all the way down */
+/* Each of these takes over the reference or the child that it is given, also when it fails.
+ * A name has 1 to 23 characters, no dot among them, and is unique in its module. */
+
+/* slot, a field of the module, will hold value, made a parameter: it requires a gradient. value
+ * NULL with no error pending means that it comes later (a lazy one), by nn_set_parameter. */
+bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value);
+bool nn_set_parameter(void *module, Tensor **slot, Tensor *value);
+bool nn_add_child(void *module, const char *name, void *child); /* a child has one parent */
+
+/* A field for a result that the module keeps past the tape. Keeping retains value and lets the
+ * old one go; a value NULL, the sign of an error, changes nothing. */
+bool nn_add_result(void *module, Tensor **slot);
+bool nn_keep_result(void *module, Tensor **slot, Tensor *value);
+
+/* Frees a module with its children, parameters and kept results. NULL is fine; a child is freed
+ * by its parent, so freeing it yourself does nothing but leave an error. */
+void nn_free(void *module);
+/* Training mode (dropout drops) or evaluation, all the way down. */
+void nn_train(void *module, bool on);
 bool nn_print(void *module, FILE *file); /* the tree, as Python's print(module), and a newline */
 bool nn_zero_grad(void *module);         /* every ->grad becomes NULL */
-int64_t nn_num_parameters(void *module); /* elements of all parameters that exist already */
-/* "W_q.weight", as in PyTorch's state_dict. A borrowed reference. NULL and an error if there is none. */
+/* Elements of all parameters that exist already, one held twice counted once. -1 on error. */
+int64_t nn_num_parameters(void *module);
+/* "W_q.weight", as in PyTorch's state_dict. A borrowed reference; NULL and an error when there is
+ * none, or not yet. */
 Tensor *nn_parameter(void *module, const char *path);
-/* All parameters, depth first, in state_dict order, as the fields that hold them (which may hold NULL
- * while lazy). Writes at most capacity of them and returns how many there are. */
+/* All parameters, depth first, in state_dict order, as the fields that hold them (which hold NULL
+ * while lazy). Writes at most capacity of them, returns how many there are; -1 on error. */
 int nn_parameter_slots(void *module, Tensor ***slots, int capacity);
 
-/* ---- layers --------------------------------------------------------------------------------- */
+/* ---- layers ------------------------------------------------------------------------------ */
 
 #define NN_LAZY (-1) /* a size that the first input sets */
 
 typedef struct {
     Module module;
-    Tensor *weight; /* (out, in), U(-1/sqrt(in), 1/sqrt(in)); NULL while lazy */
-    Tensor *bias;   /* (out), the same distribution; NULL without */
-    int64_t in_features, out_features;
+    Tensor *weight;                    /* (out, in), U(-1/sqrt(in), 1/sqrt(in)); NULL while lazy */
+    Tensor *bias;                      /* (out), the same distribution; NULL without */
+    int64_t in_features, out_features; /* in_features is NN_LAZY until the first input */
     bool has_bias;
 } Linear;
+/* in = NN_LAZY: the first forward draws the weight, then the bias, for the size that it sees. */
 Linear *nn_linear_new(int64_t in, int64_t out, bool bias);
 Tensor *nn_linear_forward(Linear *linear, Tensor *x); /* (..., in) -> (..., out): x W' + b */
 
@@ -90,27 +111,31 @@ typedef struct {
     double p; /* probability of zeroing an element, in [0, 1] */
 } Dropout;
 Dropout *nn_dropout_new(double p);
-Tensor *nn_dropout_forward(Dropout *dropout, Tensor *x); /* x itself in evaluation mode */
+Tensor *nn_dropout_forward(Dropout *dropout, Tensor *x); /* x itself in evaluation or p = 0 */
 
-/* ---- attention -------------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------------- */
+
+/* The weights that a module shows are those of its last forward that succeeded, before dropout.
+ * They outlive the tape, until the next forward or nn_free; retain them to have them longer. */
 
 /* softmax(Q K' / sqrt(d)) V, Vaswani et al. 2017, section 3.2.1. */
 typedef struct {
     Module module;
     Dropout *dropout;          /* on the weights */
-    Tensor *attention_weights; /* (B, Q, K) of the last forward, before dropout */
+    Tensor *attention_weights; /* (B, Q, K) */
 } DotProductAttention;
 DotProductAttention *nn_dot_product_attention_new(double dropout);
 /* q (B, Q, D), k (B, K, D), v (B, K, Dv) -> (B, Q, Dv) */
-Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k, Tensor *v,
-                                         AttentionMask mask);
+Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k,
+                                         Tensor *v, AttentionMask mask);
 
-/* Scores w_v' tanh(W_q q + W_k k), Bahdanau et al. 2015. The sizes of queries and keys are lazy. */
+/* Scores w_v' tanh(W_q q + W_k k), Bahdanau et al. 2015. The sizes of queries and keys are lazy;
+ * the first forward draws W_q, W_k, w_v. */
 typedef struct {
     Module module;
     Linear *W_k, *W_q, *w_v; /* to num_hiddens, num_hiddens, 1; no biases */
     Dropout *dropout;
-    Tensor *attention_weights;
+    Tensor *attention_weights; /* (B, Q, K) */
 } AdditiveAttention;
 AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout);
 /* q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, Q, Dv) */
@@ -121,10 +146,12 @@ typedef struct {
     int64_t num_hiddens, num_heads; /* num_heads must divide num_hiddens */
     double dropout;
     bool bias;
-    int64_t query_size, key_size, value_size; /* 0: set by the first input */
+    /* 0: set by the first input; W_o then is lazy too, so the draws' order stays q, k, v, o. */
+    int64_t query_size, key_size, value_size;
 } MultiHeadAttentionConfig;
 
-/* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), section 3.2.2. */
+/* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), the same paper,
+ * section 3.2.2. The mask's lengths are those of the batch; every head gets them. */
 typedef struct {
     Module module;
     DotProductAttention *attention; /* all heads at once, as a batch of B * heads */
@@ -134,10 +161,10 @@ typedef struct {
 } MultiHeadAttention;
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig config);
 /* q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, Q, num_hiddens) */
-Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k, Tensor *v,
-                                        AttentionMask mask);
+Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
+                                        Tensor *v, AttentionMask mask);
 
-/* ---- optimizers ---------------------------------------------------------------------------------- */
+/* ---- optimizers -------------------------------------------------------------------------- */
 
 typedef struct Optimizer Optimizer;
 
@@ -148,9 +175,11 @@ typedef struct {
     bool nesterov;
 } SGDConfig;
 
-/* Yours: nn_free it. It borrows the module, which must live while you step. */
+/* Yours: nn_free it. It borrows the module, whose parameters it lists now, lazy ones included, and
+ * which must live while you step. */
 Optimizer *nn_sgd_new(void *module, SGDConfig config);
-/* One step for every parameter that has a gradient; the others are skipped. */
+/* One step for every parameter that has a gradient; the others are skipped. In place, and all or
+ * nothing: when it fails, no parameter has moved. */
 bool nn_optimizer_step(Optimizer *optimizer);
 void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL */
 

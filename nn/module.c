@@ -1,0 +1,311 @@
+/* module.c - the tree of named parameters that a model is.
+ *
+ * A module knows three lists: fields that hold parameters, fields that hold kept results, and
+ * children. All that the library does to a model as a whole (train or evaluate, print, count,
+ * zero, find by name, free) is a walk over these lists, parameters before children, which is
+ * also the order of PyTorch's state_dict. The lists hold the addresses of fields, not tensors:
+ * a lazy parameter has its place in the order before it exists.
+ *
+ * What goes in is owned: nn_free lets everything go, and a function that takes something over
+ * takes it over when it fails too. So a constructor is a list of lines without checks, closed by
+ * nn_module_done.
+ */
+#include "nn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A NULL module is the sign of an earlier failure, whose sentence stays; else it gets this one. */
+static Module *given(void *module, const char *function) {
+    return module ? module : tensor_fail("%s: the module is NULL", function);
+}
+
+/* ---- construction ------------------------------------------------------------------------ */
+
+void *nn_module_new(const ModuleClass *kind) {
+    if (tensor_error()) return NULL;
+    if (!kind || kind->size < sizeof(Module))
+        return tensor_fail(
+            "module_new: a class needs the size of a struct that begins with Module");
+    Module *module = calloc(1, kind->size);
+    if (!module) return tensor_fail("module_new: out of memory for %s", kind->name);
+    module->kind = kind;
+    module->training = true;
+    return module;
+}
+
+void *nn_module_done(void *module) {
+    if (!given(module, "module_done")) return NULL;
+    if (!tensor_error()) return module;
+    nn_free(module);
+    return NULL;
+}
+
+/* list with room for one element after its count; the old list stays good when this fails. */
+static void *one_longer(void *list, int count, size_t size) {
+    void *longer = realloc(list, ((size_t)count + 1) * size);
+    return longer ? longer : tensor_fail("module: out of memory for %d elements", count + 1);
+}
+
+static Module *find_child(const Module *module, const char *name, size_t length) {
+    for (int i = 0; i < module->num_children; i++) {
+        const char *candidate = module->children[i]->name;
+        if (strlen(candidate) == length && !memcmp(candidate, name, length))
+            return module->children[i];
+    }
+    return NULL;
+}
+
+static Tensor **find_slot(const Module *module, const char *name) {
+    for (int i = 0; i < module->num_parameters; i++)
+        if (!strcmp(module->parameters[i].name, name)) return module->parameters[i].slot;
+    return NULL;
+}
+
+static bool name_is_good(const Module *module, const char *name, const char *function) {
+    size_t length = name ? strlen(name) : 0;
+    if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.')) {
+        tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
+                    function, name ? name : "", NN_NAME_SIZE - 1);
+        return false;
+    }
+    if (find_slot(module, name) || find_child(module, name, length)) {
+        tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name);
+        return false;
+    }
+    return true;
+}
+
+/* ---- parameters -------------------------------------------------------------------------- */
+
+/* "W_q.weight" on a printed tape: the path from the root, or as much of its end as fits. */
+static void name_parameter(const Module *module, const ModuleSlot *parameter) {
+    char path[sizeof((*parameter->slot)->name)], longer[sizeof path + NN_NAME_SIZE];
+    strcpy(path, parameter->name);
+    for (; module->parent; module = module->parent) {
+        int length = snprintf(longer, sizeof longer, "%s.%s", module->name, path);
+        if (length >= (int)sizeof path) break;
+        strcpy(path, longer);
+    }
+    ag_name(*parameter->slot, path);
+}
+
+bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
+    Module *m = given(module, "set_parameter");
+    ModuleSlot *parameter = NULL;
+    for (int i = 0; m && i < m->num_parameters; i++)
+        if (m->parameters[i].slot == slot) parameter = &m->parameters[i];
+    if (m && !parameter)
+        tensor_fail("set_parameter: the field is no parameter of %s", m->kind->name);
+    if (!value) tensor_fail("set_parameter: the value is NULL");
+    if (tensor_error() || !ag_requires_grad(value)) {
+        tensor_release(value);
+        return false;
+    }
+    value->is_parameter = true;
+    tensor_release(*slot);
+    *slot = value;
+    name_parameter(m, parameter);
+    return true;
+}
+
+bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
+    Module *m = given(module, "add_parameter");
+    if (!slot) tensor_fail("add_parameter: the field is NULL");
+    ModuleSlot *longer = NULL;
+    if (!tensor_error() && name_is_good(m, name, "add_parameter"))
+        longer = one_longer(m->parameters, m->num_parameters, sizeof *longer);
+    if (!longer) {
+        tensor_release(value);
+        return false;
+    }
+    m->parameters = longer;
+    ModuleSlot *parameter = &longer[m->num_parameters++];
+    strcpy(parameter->name, name);
+    parameter->slot = slot;
+    *slot = NULL;
+    return !value || nn_set_parameter(m, slot, value);
+}
+
+/* ---- children and kept results ----------------------------------------------------------- */
+
+static void name_parameters(const Module *module) {
+    for (int i = 0; i < module->num_parameters; i++)
+        if (*module->parameters[i].slot) name_parameter(module, &module->parameters[i]);
+    for (int i = 0; i < module->num_children; i++) name_parameters(module->children[i]);
+}
+
+static bool may_adopt(const Module *parent, const Module *child) {
+    const Module *root = parent;
+    while (root->parent) root = root->parent;
+    if (root == child || child->parent) {
+        tensor_fail("add_child: %s is in a tree already", child->kind->name);
+        return false;
+    }
+    return true;
+}
+
+bool nn_add_child(void *module, const char *name, void *child) {
+    Module *parent = given(module, "add_child"), *c = given(child, "add_child");
+    if (parent && c && !may_adopt(parent, c)) return false; /* its tree goes on owning it */
+    Module **longer = NULL;
+    if (!tensor_error() && name_is_good(parent, name, "add_child"))
+        longer = one_longer(parent->children, parent->num_children, sizeof(Module *));
+    if (!longer) {
+        nn_free(c);
+        return false;
+    }
+    parent->children = longer;
+    longer[parent->num_children++] = c;
+    c->parent = parent;
+    strcpy(c->name, name);
+    name_parameters(c);
+    return true;
+}
+
+bool nn_add_result(void *module, Tensor **slot) {
+    Module *m = given(module, "add_result");
+    if (!slot) tensor_fail("add_result: the field is NULL");
+    if (tensor_error()) return false;
+    Tensor ***longer = one_longer(m->results, m->num_results, sizeof(Tensor **));
+    if (!longer) return false;
+    m->results = longer;
+    longer[m->num_results++] = slot;
+    *slot = NULL;
+    return true;
+}
+
+bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
+    const Module *m = given(module, "keep_result");
+    if (!value) tensor_fail("keep_result: the value is NULL");
+    if (!m || !value) return false;
+    for (int i = 0; i < m->num_results; i++) {
+        if (m->results[i] != slot) continue;
+        tensor_retain(value); /* before the release: it may be the value that is kept already */
+        tensor_release(*slot);
+        *slot = value;
+        return true;
+    }
+    tensor_fail("keep_result: the field is no kept result of %s", m->kind->name);
+    return false;
+}
+
+void nn_free(void *module) {
+    Module *m = module;
+    if (!m) return;
+    if (m->parent) {
+        tensor_fail("free: %s belongs to %s, which frees it", m->name, m->parent->kind->name);
+        return;
+    }
+    for (int i = 0; i < m->num_children; i++) {
+        m->children[i]->parent = NULL;
+        nn_free(m->children[i]);
+    }
+    for (int i = 0; i < m->num_parameters; i++) tensor_release(*m->parameters[i].slot);
+    for (int i = 0; i < m->num_results; i++) tensor_release(*m->results[i]);
+    if (m->kind->destroy) m->kind->destroy(m);
+    free(m->parameters);
+    free(m->results);
+    free(m->children);
+    free(m);
+}
+
+/* ---- walks over the tree ----------------------------------------------------------------- */
+
+void nn_train(void *module, bool on) {
+    Module *m = given(module, "train");
+    if (!m) return;
+    m->training = on;
+    for (int i = 0; i < m->num_children; i++) nn_train(m->children[i], on);
+}
+
+/* Module.__repr__: a leaf is one line, Kind(settings); settings and children of the others stand on
+ * lines of their own, two columns in. */
+static void print_tree(const Module *module, FILE *file, int indent) {
+    bool is_leaf = module->num_children == 0;
+    fprintf(file, "%s(", module->kind->name);
+    if (module->kind->print_settings) {
+        if (!is_leaf) fprintf(file, "\n%*s", indent + 2, "");
+        module->kind->print_settings(module, file);
+    }
+    for (int i = 0; i < module->num_children; i++) {
+        fprintf(file, "\n%*s(%s): ", indent + 2, "", module->children[i]->name);
+        print_tree(module->children[i], file, indent + 2);
+    }
+    if (!is_leaf) fprintf(file, "\n%*s", indent, "");
+    fputc(')', file);
+}
+
+bool nn_print(void *module, FILE *file) {
+    const Module *m = given(module, "print");
+    if (!file) tensor_fail("print: the file is NULL");
+    if (!m || !file) return false;
+    print_tree(m, file, 0);
+    fputc('\n', file);
+    if (ferror(file)) tensor_fail("print: the file does not take what is written to it");
+    return !ferror(file);
+}
+
+bool nn_zero_grad(void *module) {
+    const Module *m = given(module, "zero_grad");
+    if (!m) return false;
+    for (int i = 0; i < m->num_parameters; i++) {
+        Tensor *parameter = *m->parameters[i].slot;
+        if (!parameter) continue;
+        tensor_release(parameter->grad);
+        parameter->grad = NULL;
+    }
+    for (int i = 0; i < m->num_children; i++) nn_zero_grad(m->children[i]);
+    return true;
+}
+
+/* The first field in the tree, in state_dict order, that holds x. */
+static Tensor **first_holder(const Module *module, const Tensor *x) {
+    for (int i = 0; i < module->num_parameters; i++)
+        if (*module->parameters[i].slot == x) return module->parameters[i].slot;
+    Tensor **slot = NULL;
+    for (int i = 0; !slot && i < module->num_children; i++)
+        slot = first_holder(module->children[i], x);
+    return slot;
+}
+
+static int64_t count_elements(const Module *root, const Module *module) {
+    int64_t n = 0;
+    for (int i = 0; i < module->num_parameters; i++) {
+        Tensor **slot = module->parameters[i].slot;
+        if (*slot && first_holder(root, *slot) == slot) n += tensor_numel(*slot);
+    }
+    for (int i = 0; i < module->num_children; i++) n += count_elements(root, module->children[i]);
+    return n;
+}
+
+int64_t nn_num_parameters(void *module) {
+    const Module *m = given(module, "num_parameters");
+    return m ? count_elements(m, m) : -1;
+}
+
+Tensor *nn_parameter(void *module, const char *path) {
+    const Module *root = given(module, "parameter"), *m = root;
+    if (!path) tensor_fail("parameter: the path is NULL");
+    if (!root || !path) return NULL;
+    const char *name = path;
+    for (const char *dot; m && (dot = strchr(name, '.')); name = dot + 1)
+        m = find_child(m, name, (size_t)(dot - name));
+    Tensor **slot = m ? find_slot(m, name) : NULL;
+    if (!slot) return tensor_fail("parameter: %s has no \"%s\"", root->kind->name, path);
+    if (!*slot) return tensor_fail("parameter: \"%s\" is lazy, the first input makes it", path);
+    return *slot;
+}
+
+int nn_parameter_slots(void *module, Tensor ***slots, int capacity) {
+    const Module *m = given(module, "parameter_slots");
+    if (!m) return -1;
+    int n = 0;
+    for (; n < m->num_parameters; n++)
+        if (n < capacity) slots[n] = m->parameters[n].slot;
+    for (int i = 0; i < m->num_children; i++) {
+        int room = capacity > n ? capacity - n : 0;
+        n += nn_parameter_slots(m->children[i], room ? slots + n : NULL, room);
+    }
+    return n;
+}
