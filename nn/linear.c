@@ -1,0 +1,91 @@
+/* linear.c - x W' + b, with a size that may wait for the first input.
+ *
+ * The initial weights are PyTorch's, number for number: weight, then bias, each uniform within
+ * 1 / sqrt(in). A lazy layer draws them in its first forward, so the order in which layers are
+ * first used is the order of their draws.
+ */
+#include "nn.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static void print_linear(const void *module, FILE *file) {
+    const Linear *linear = module;
+    int64_t in = linear->in_features == NN_LAZY ? 0 : linear->in_features;
+    fprintf(file, "in_features=%" PRId64 ", out_features=%" PRId64 ", bias=%s", in,
+            linear->out_features, linear->has_bias ? "True" : "False");
+}
+
+static const ModuleClass linear_class = {"Linear", sizeof(Linear), print_linear, NULL};
+static const ModuleClass lazy_linear_class = {"LazyLinear", sizeof(Linear), print_linear, NULL};
+
+/* 1 / sqrt(in), by the detour of Kaiming's formula sqrt(3) gain / sqrt(in) with the gain
+ * sqrt(2 / (1 + a^2)) of a leaky ReLU of slope a = sqrt(5): PyTorch takes it, and its last bit
+ * shows in float64. No inputs draw nothing, so their bound does not matter. */
+static double weight_bound(int64_t in) {
+    double slope = sqrt(5), gain = sqrt(2 / (1 + slope * slope));
+    return in > 0 ? sqrt(3) * (gain / sqrt((double)in)) : 0;
+}
+
+static double bias_bound(int64_t in) { return in > 0 ? 1 / sqrt((double)in) : 0; }
+
+static Tensor *draw(double bound, Shape shape) { return tensor_uniform(-bound, bound, shape); }
+
+/* Both or none: a layer is never half made. */
+static bool draw_parameters(Linear *linear, int64_t in) {
+    int64_t out = linear->out_features;
+    Tensor *weight = draw(weight_bound(in), SHAPE(out, in));
+    Tensor *bias = linear->has_bias ? draw(bias_bound(in), SHAPE(out)) : NULL;
+    if (tensor_error()) {
+        tensor_release(weight);
+        tensor_release(bias);
+        return false;
+    }
+    linear->in_features = in;
+    linear->module.kind = &linear_class;
+    bool ok = nn_set_parameter(linear, &linear->weight, weight);
+    return linear->has_bias ? nn_set_parameter(linear, &linear->bias, bias) && ok : ok;
+}
+
+Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
+    if ((in < 0 && in != NN_LAZY) || out < 0)
+        return tensor_fail("linear: in_features is %" PRId64 " and out_features %" PRId64
+                           ": a size must not be negative",
+                           in, out);
+    Linear *linear = nn_module_new(&lazy_linear_class);
+    if (!linear) return NULL;
+    linear->in_features = NN_LAZY;
+    linear->out_features = out;
+    linear->has_bias = bias;
+    nn_add_parameter(linear, "weight", &linear->weight, NULL);
+    if (bias) nn_add_parameter(linear, "bias", &linear->bias, NULL);
+    if (in != NN_LAZY) draw_parameters(linear, in);
+    return nn_module_done(linear);
+}
+
+/* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
+static bool admit(Linear *linear, const Tensor *x) {
+    int ndim = x->shape.ndim;
+    if (ndim == 0) {
+        tensor_fail("linear: x is (): it needs a last size, the number of features");
+        return false;
+    }
+    int64_t in = x->shape.dim[ndim - 1];
+    if (!linear->weight && x->dtype != tensor_default_dtype()) {
+        tensor_fail("linear: x is %s and the weights would be made as %s: the types must be equal",
+                    tensor_dtype_name(x->dtype), tensor_dtype_name(tensor_default_dtype()));
+        return false;
+    }
+    if (!linear->weight) return draw_parameters(linear, in);
+    if (in != linear->in_features)
+        tensor_fail("linear: x is %s: its last size %" PRId64 " and in_features %" PRId64
+                    " must be equal",
+                    tensor_shape_text(x->shape).text, in, linear->in_features);
+    return in == linear->in_features;
+}
+
+Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
+    if (!linear || !x) return tensor_fail("linear: %s is NULL", linear ? "x" : "the module");
+    if (tensor_error() || !admit(linear, x)) return NULL;
+    return ag_linear(x, linear->weight, linear->bias);
+}
