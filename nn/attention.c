@@ -1,0 +1,282 @@
+/* attention.c - three ways to score a query against keys, one way to pool values.
+ *
+ * weights = softmax of the scores over the keys, ignoring those at or past the valid length;
+ * output = weights times values. Dot-product attention scores by an inner product, additive
+ * attention by a small network, and multi-head attention is dot-product attention in several
+ * projections at once, which are a larger batch and nothing more. Everything here is a
+ * composition of ops: it has no backward pass of its own.
+ *
+ * B batch, Q queries, K keys and values, D size of a head, H heads.
+ */
+#include "nn.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- what the three demand of their inputs ----------------------------------------------- */
+
+typedef struct {
+    const char *role; /* "queries" */
+    const Tensor *x;
+} Input;
+
+static bool is_float(const Tensor *x) { return x->dtype == F32 || x->dtype == F64; }
+
+static bool equal_types(const char *who, Input a, Input b) {
+    if (!is_float(b.x))
+        tensor_fail("%s: %s are %s: they must be float32 or float64", who, b.role,
+                    tensor_dtype_name(b.x->dtype));
+    else if (a.x->dtype != b.x->dtype)
+        tensor_fail("%s: %s are %s and %s %s: the types must be equal", who, a.role,
+                    tensor_dtype_name(a.x->dtype), b.role, tensor_dtype_name(b.x->dtype));
+    else
+        return true;
+    return false;
+}
+
+/* what: "batch sizes" */
+static bool equal_sizes(const char *who, Input a, Input b, int dim, const char *what) {
+    int64_t m = a.x->shape.dim[dim], n = b.x->shape.dim[dim];
+    if (m != n)
+        tensor_fail("%s: %s are %s and %s %s: the %s %" PRId64 " and %" PRId64 " must be equal",
+                    who, a.role, tensor_shape_text(a.x->shape).text, b.role,
+                    tensor_shape_text(b.x->shape).text, what, m, n);
+    return m == n;
+}
+
+static bool three_dims(const char *who, Input a) {
+    if (!a.x)
+        tensor_fail("%s: %s are NULL", who, a.role);
+    else if (a.x->shape.ndim != 3)
+        tensor_fail("%s: %s are %s: they need three dimensions (batch, number, size)", who, a.role,
+                    tensor_shape_text(a.x->shape).text);
+    else
+        return true;
+    return false;
+}
+
+static bool no_negative(const char *who, const Tensor *lens) {
+    bool one = lens->shape.ndim == 1;
+    for (int64_t b = 0; b < lens->shape.dim[0]; b++) {
+        for (int64_t i = 0; i < (one ? 1 : lens->shape.dim[1]); i++) {
+            double len = one ? tensor_get(lens, b) : tensor_get(lens, b, i);
+            if (len >= 0) continue;
+            tensor_fail("%s: valid_lens hold %.0f: a length must not be negative", who, len);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* lens: (B) or (B, Q) */
+static bool fitting_lens(const char *who, const Tensor *lens, const Tensor *q) {
+    if (!lens) return true;
+    int64_t B = q->shape.dim[0], Q = q->shape.dim[1];
+    const Shape *s = &lens->shape;
+    bool fits = s->ndim == 1 ? s->dim[0] == B : s->ndim == 2 && s->dim[0] == B && s->dim[1] == Q;
+    if (lens->dtype != I64)
+        tensor_fail("%s: valid_lens are %s: lengths must be int64", who,
+                    tensor_dtype_name(lens->dtype));
+    else if (!fits)
+        tensor_fail("%s: valid_lens are %s and queries %s: there must be one length per batch,"
+                    " (%" PRId64 ",), or one per query, (%" PRId64 ", %" PRId64 ")",
+                    who, tensor_shape_text(*s).text, tensor_shape_text(q->shape).text, B, B, Q);
+    else
+        return no_negative(who, lens);
+    return false;
+}
+
+/* q: (B, Q, Dq)  k: (B, K, Dk)  v: (B, K, Dv) */
+static bool fitting(const char *who, const void *module, const Tensor *q, const Tensor *k,
+                    const Tensor *v, AttentionMask mask) {
+    Input queries = {"queries", q}, keys = {"keys", k}, values = {"values", v};
+    if (!module) tensor_fail("%s: the module is NULL", who);
+    if (tensor_error()) return false;
+    return three_dims(who, queries) && three_dims(who, keys) && three_dims(who, values) &&
+           equal_types(who, queries, queries) && equal_types(who, keys, queries) &&
+           equal_types(who, values, queries) && equal_sizes(who, keys, queries, 0, "batch sizes") &&
+           equal_sizes(who, values, keys, 0, "batch sizes") &&
+           equal_sizes(who, values, keys, 1, "numbers") && fitting_lens(who, mask.valid_lens, q);
+}
+
+/* Whether x may enter a projection, which is told here by the name that it has in its parent. */
+static bool enters(const char *who, const char *role, const Tensor *x, const Linear *projection) {
+    int64_t size = x->shape.dim[2], in = projection->in_features;
+    if (in == NN_LAZY || size == in) return true;
+    tensor_fail("%s: %s are %s: their last size %" PRId64 " and the in_features %" PRId64
+                " of %s must be equal",
+                who, role, tensor_shape_text(x->shape).text, size, in, projection->module.name);
+    return false;
+}
+
+/* ---- scaled dot-product attention -------------------------------------------------------- */
+
+static const ModuleClass dot_product_attention_class = {"DotProductAttention",
+                                                        sizeof(DotProductAttention), NULL, NULL};
+
+DotProductAttention *nn_dot_product_attention_new(double dropout) {
+    DotProductAttention *attention = nn_module_new(&dot_product_attention_class);
+    if (!attention) return NULL;
+    attention->dropout = nn_dropout_new(dropout);
+    nn_add_child(attention, "dropout", attention->dropout);
+    nn_add_result(attention, &attention->attention_weights);
+    return nn_module_done(attention);
+}
+
+/* weights: (B, Q, K), kept in *kept; the output: dropout(weights) V, (B, Q, Dv) */
+static Tensor *pool(void *module, Tensor **kept, Dropout *dropout, Tensor *scores, Tensor *v,
+                    AttentionMask mask) {
+    Tensor *weights = ag_masked_softmax(ag_name(scores, "scores"), mask.valid_lens);
+    Tensor *output = ag_bmm(nn_dropout_forward(dropout, ag_name(weights, "attention_weights")), v);
+    return output && nn_keep_result(module, kept, weights) ? ag_name(output, "output") : NULL;
+}
+
+Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k,
+                                         Tensor *v, AttentionMask mask) {
+    const char *who = "dot_product_attention";
+    Input queries = {"queries", q}, keys = {"keys", k};
+    if (!fitting(who, attention, q, k, v, mask)) return NULL;
+    if (!equal_sizes(who, keys, queries, 2, "last sizes")) return NULL;
+
+    double d = (double)q->shape.dim[2];
+    /* scores: (B, Q, D) (B, D, K) -> (B, Q, K) */
+    Tensor *scores = ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), 1 / sqrt(d));
+    return pool(attention, &attention->attention_weights, attention->dropout, scores, v, mask);
+}
+
+/* ---- additive attention ------------------------------------------------------------------ */
+
+static const ModuleClass additive_attention_class = {"AdditiveAttention", sizeof(AdditiveAttention),
+                                                     NULL, NULL};
+
+AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout) {
+    if (num_hiddens <= 0)
+        return tensor_fail("additive_attention: num_hiddens is %" PRId64 ": it must be positive",
+                           num_hiddens);
+    AdditiveAttention *attention = nn_module_new(&additive_attention_class);
+    if (!attention) return NULL;
+    attention->W_k = nn_linear_new(NN_LAZY, num_hiddens, false);
+    nn_add_child(attention, "W_k", attention->W_k);
+    attention->W_q = nn_linear_new(NN_LAZY, num_hiddens, false);
+    nn_add_child(attention, "W_q", attention->W_q);
+    attention->w_v = nn_linear_new(NN_LAZY, 1, false);
+    nn_add_child(attention, "w_v", attention->w_v);
+    attention->dropout = nn_dropout_new(dropout);
+    nn_add_child(attention, "dropout", attention->dropout);
+    nn_add_result(attention, &attention->attention_weights);
+    return nn_module_done(attention);
+}
+
+Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, Tensor *k, Tensor *v,
+                                      AttentionMask mask) {
+    const char *who = "additive_attention";
+    if (!fitting(who, attention, q, k, v, mask)) return NULL;
+    if (!enters(who, "queries", q, attention->W_q) || !enters(who, "keys", k, attention->W_k))
+        return NULL;
+
+    /* queries: (B, Q, H)  keys: (B, K, H), H the hidden units; the queries draw first */
+    Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
+    Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
+    /* features: (B, Q, 1, H) + (B, 1, K, H) -> (B, Q, K, H), every query with every key */
+    Tensor *features = ag_tanh(ag_add(ag_unsqueeze(queries, 2), ag_unsqueeze(keys, 1)));
+    /* scores: (B, Q, K, 1) -> (B, Q, K) */
+    Tensor *scores = nn_linear_forward(attention->w_v, ag_name(features, "features"));
+    return pool(attention, &attention->attention_weights, attention->dropout,
+                ag_squeeze(scores, -1), v, mask);
+}
+
+/* ---- multi-head attention ---------------------------------------------------------------- */
+
+static const ModuleClass multi_head_attention_class = {"MultiHeadAttention",
+                                                       sizeof(MultiHeadAttention), NULL, NULL};
+
+static bool good_config(const MultiHeadAttentionConfig *c) {
+    const char *who = "multi_head_attention";
+    if (c->num_hiddens <= 0 || c->num_heads <= 0)
+        tensor_fail("%s: num_hiddens is %" PRId64 " and num_heads %" PRId64
+                    ": both must be positive",
+                    who, c->num_hiddens, c->num_heads);
+    else if (c->num_hiddens % c->num_heads)
+        tensor_fail("%s: num_heads %" PRId64 " must divide num_hiddens %" PRId64, who, c->num_heads,
+                    c->num_hiddens);
+    else if (c->query_size < 0 || c->key_size < 0 || c->value_size < 0)
+        tensor_fail("%s: query_size is %" PRId64 ", key_size %" PRId64 " and value_size %" PRId64
+                    ": a size must not be negative (0 leaves it to the first input)",
+                    who, c->query_size, c->key_size, c->value_size);
+    else
+        return true;
+    return false;
+}
+
+/* A child that projects size features, or as many as come when size is 0. */
+static Linear *add_projection(MultiHeadAttention *attention, const char *name, int64_t size,
+                              const MultiHeadAttentionConfig *c) {
+    Linear *linear = nn_linear_new(size ? size : NN_LAZY, c->num_hiddens, c->bias);
+    return nn_add_child(attention, name, linear) ? linear : NULL;
+}
+
+MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
+    if (!good_config(&c)) return NULL;
+    MultiHeadAttention *attention = nn_module_new(&multi_head_attention_class);
+    if (!attention) return NULL;
+    bool lazy = !c.query_size || !c.key_size || !c.value_size;
+    attention->num_heads = c.num_heads;
+    attention->attention = nn_dot_product_attention_new(c.dropout);
+    nn_add_child(attention, "attention", attention->attention);
+    attention->W_q = add_projection(attention, "W_q", c.query_size, &c);
+    attention->W_k = add_projection(attention, "W_k", c.key_size, &c);
+    attention->W_v = add_projection(attention, "W_v", c.value_size, &c);
+    attention->W_o = add_projection(attention, "W_o", lazy ? 0 : c.num_hiddens, &c);
+    nn_add_result(attention, &attention->attention_weights);
+    return nn_module_done(attention);
+}
+
+/* x: (B, N, H D) -> (B, N, H, D) -> (B, H, N, D) -> (B H, N, D) */
+static Tensor *split_heads(Tensor *x, int64_t H, const char *name) {
+    if (!x) return NULL;
+    int64_t B = x->shape.dim[0], N = x->shape.dim[1], D = x->shape.dim[2] / H;
+    x = ag_permute(ag_reshape(x, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3));
+    return ag_name(ag_reshape(x, SHAPE(B * H, N, D)), name);
+}
+
+/* x: (B H, N, D) -> (B, H, N, D) -> (B, N, H, D) -> (B, N, H D) */
+static Tensor *join_heads(Tensor *x, int64_t H) {
+    if (!x) return NULL;
+    int64_t B = x->shape.dim[0] / H, N = x->shape.dim[1], D = x->shape.dim[2];
+    x = ag_permute(ag_reshape(x, SHAPE(B, H, N, D)), AXES(0, 2, 1, 3));
+    return ag_name(ag_reshape(x, SHAPE(B, N, H * D)), "heads");
+}
+
+/* The mask of B H heads from that of the batch: lengths (B) or (B, Q), each H times in a row, for
+ * the head varies fastest. The cast is safe: the op reads its input. */
+static AttentionMask repeat_per_head(AttentionMask mask, int64_t H) {
+    Tensor *lens = (Tensor *)mask.valid_lens;
+    if (lens) mask.valid_lens = ag_name(ag_repeat_interleave(lens, H, 0), "valid_lens");
+    return mask;
+}
+
+Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
+                                        Tensor *v, AttentionMask mask) {
+    const char *who = "multi_head_attention";
+    if (!fitting(who, attention, q, k, v, mask)) return NULL;
+    if (!enters(who, "queries", q, attention->W_q) || !enters(who, "keys", k, attention->W_k) ||
+        !enters(who, "values", v, attention->W_v))
+        return NULL;
+
+    int64_t H = attention->num_heads;
+    /* queries: (B H, Q, D)  keys, values: (B H, K, D) */
+    Tensor *queries = split_heads(nn_linear_forward(attention->W_q, q), H, "queries");
+    Tensor *keys = split_heads(nn_linear_forward(attention->W_k, k), H, "keys");
+    Tensor *values = split_heads(nn_linear_forward(attention->W_v, v), H, "values");
+    AttentionMask heads_mask = repeat_per_head(mask, H);
+    if (tensor_error()) return NULL; /* a lost mask must not become no mask */
+
+    /* output: (B H, Q, D) -> (B, Q, H D) -> (B, Q, num_hiddens) */
+    Tensor *output =
+        nn_dot_product_attention_forward(attention->attention, queries, keys, values, heads_mask);
+    output = nn_linear_forward(attention->W_o, join_heads(output, H));
+    if (!output) return NULL;
+    nn_keep_result(attention, &attention->attention_weights,
+                   attention->attention->attention_weights);
+    return ag_name(output, "output");
+}
