@@ -1,0 +1,236 @@
+#!/usr/bin/python3
+"""Writes nn.txt and nn_print.txt, what PyTorch's modules draw, compute and print, for
+tests/test_nn.c.
+
+Run it as `/usr/bin/python3 tests/golden/generate_nn.py` with Debian's python3-torch (1.13); it
+writes next to itself, and the same bytes every time. Without AVX2, because with it the last bit
+of a uniform number between bounds is another one (see generate_random.py).
+
+A line of nn.txt is a tensor: name, type, number of dimensions, sizes, elements. Floats are written
+in hexadecimal, to the bit. nn_print.txt is what print(module) wrote for several modules in a row.
+"""
+import math
+import os
+import pathlib
+import warnings
+
+os.environ["ATEN_CPU_CAPABILITY"] = "default"
+import torch
+from torch import nn
+
+warnings.filterwarnings("ignore")
+HERE = pathlib.Path(__file__).parent
+TYPES = {torch.float32: "float32", torch.float64: "float64", torch.int64: "int64"}
+lines = []
+
+
+def record(name, x):
+    write = str if x.dtype == torch.int64 else float.hex
+    elements = [write(e) for e in x.detach().reshape(-1).tolist()]
+    lines.append(" ".join([name, TYPES[x.dtype], str(x.dim()), *map(str, x.shape), *elements]))
+
+
+# ---- the modules, as the notebook defines them -------------------------------------------------
+
+
+def masked_softmax(scores, lens):
+    if lens is None:
+        return torch.softmax(scores, -1)
+    keys = torch.arange(scores.shape[2])
+    lens = lens.reshape(scores.shape[0], -1, 1)
+    return torch.softmax(scores.masked_fill(keys >= lens, -1e6), -1)
+
+
+class DotProductAttention(nn.Module):
+    def __init__(self, dropout):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, q, k, v, lens):
+        scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1])
+        self.attention_weights = masked_softmax(scores, lens)
+        return torch.bmm(self.dropout(self.attention_weights), v)
+
+
+class AdditiveAttention(nn.Module):
+    def __init__(self, num_hiddens, dropout):
+        super().__init__()
+        self.W_k = nn.LazyLinear(num_hiddens, bias=False)
+        self.W_q = nn.LazyLinear(num_hiddens, bias=False)
+        self.w_v = nn.LazyLinear(1, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, q, k, v, lens):
+        q, k = self.W_q(q), self.W_k(k)
+        features = torch.tanh(q.unsqueeze(2) + k.unsqueeze(1))
+        self.attention_weights = masked_softmax(self.w_v(features).squeeze(-1), lens)
+        return torch.bmm(self.dropout(self.attention_weights), v)
+
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, num_hiddens, num_heads, dropout, bias, q_size=0, k_size=0, v_size=0):
+        super().__init__()
+        self.num_heads = num_heads
+        self.attention = DotProductAttention(dropout)
+        for name, size in ("W_q", q_size), ("W_k", k_size), ("W_v", v_size), ("W_o", num_hiddens):
+            lazy = size == 0 or name == "W_o" and q_size == 0
+            layer = nn.LazyLinear if lazy else lambda *a, **b: nn.Linear(size, *a, **b)
+            setattr(self, name, layer(num_hiddens, bias=bias))
+
+    def split(self, x):
+        x = x.reshape(x.shape[0], x.shape[1], self.num_heads, -1).permute(0, 2, 1, 3)
+        return x.reshape(-1, x.shape[2], x.shape[3])
+
+    def forward(self, q, k, v, lens):
+        q, k, v = self.split(self.W_q(q)), self.split(self.W_k(k)), self.split(self.W_v(v))
+        if lens is not None:
+            lens = torch.repeat_interleave(lens, self.num_heads, dim=0)
+        x = self.attention(q, k, v, lens)
+        x = x.reshape(-1, self.num_heads, x.shape[1], x.shape[2]).permute(0, 2, 1, 3)
+        return self.W_o(x.reshape(x.shape[0], x.shape[1], -1))
+
+
+# ---- what is recorded ---------------------------------------------------------------------------
+
+
+def draws():
+    for dtype in torch.float32, torch.float64:
+        torch.set_default_dtype(dtype)
+        for size in 1, 2, 3, 5, 6, 7, 10, 11, 20, 48, 100, 300:
+            torch.manual_seed(size)
+            layer = nn.Linear(size, 2)
+            record(f"draw_{TYPES[dtype]}_{size}_weight", layer.weight)
+            record(f"draw_{TYPES[dtype]}_{size}_bias", layer.bias)
+
+
+def forward_and_backward(name, module, inputs, *rest):
+    """Records the output, a cotangent, and the gradient of every input and parameter."""
+    module.zero_grad()
+    inputs = [x.clone().requires_grad_() for x in inputs]
+    output = module(*inputs, *rest)
+    cotangent = torch.randn_like(output)
+    output.backward(cotangent)
+    record(f"{name}_output", output)
+    record(f"{name}_cotangent", cotangent)
+    for role, x in zip("qkv" if len(inputs) == 3 else "x", inputs):
+        record(f"{name}_d{role}", x.grad)
+    for path, parameter in module.named_parameters():
+        record(f"{name}_d{path}", parameter.grad)
+    inner = getattr(module, "attention", module)
+    if hasattr(inner, "attention_weights"):
+        record(f"{name}_weights", inner.attention_weights)
+
+
+def linear():
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(1)
+    layer, x = nn.Linear(4, 5), torch.randn(2, 3, 4)
+    record("linear_weight", layer.weight)
+    record("linear_bias", layer.bias)
+    record("linear_x", x)
+    forward_and_backward("linear", layer, [x])
+
+
+LENS = {"none": None, "per_batch": torch.tensor([2, 5]),
+        "per_query": torch.tensor([[1, 2, 3], [6, 9, 4]])}
+
+
+def attention(name, module, sizes):
+    """Queries (2, 3, .), keys and values (2, 6, .), with each kind of lengths."""
+    module.eval()
+    torch.manual_seed(2)
+    inputs = [torch.randn(2, n, size) for n, size in zip((3, 6, 6), sizes)]
+    for role, x in zip("qkv", inputs):
+        record(f"{name}_{role}", x)
+    torch.manual_seed(3)
+    module(*inputs, None)
+    for path, parameter in module.named_parameters():
+        record(f"{name}_{path}", parameter)
+    for kind, lens in LENS.items():
+        forward_and_backward(f"{name}_{kind}", module, inputs, lens)
+
+
+def attentions():
+    record("per_batch", LENS["per_batch"])
+    record("per_query", LENS["per_query"])
+    torch.set_default_dtype(torch.float64)
+    attention("dot", DotProductAttention(0.5), (4, 4, 5))
+    attention("additive", AdditiveAttention(8, 0.1), (4, 3, 5))
+    torch.manual_seed(4)
+    attention("heads", MultiHeadAttention(12, 3, 0.5, True, 5, 7, 4), (5, 7, 4))
+    attention("lazy", MultiHeadAttention(12, 4, 0, False), (5, 7, 4))
+
+
+def training():
+    """Dropout drops: the weights that are kept are those before it."""
+    torch.set_default_dtype(torch.float32)
+    torch.manual_seed(5)
+    module = MultiHeadAttention(8, 2, 0.5, False, 8, 8, 8)
+    x = torch.randn(2, 4, 8)
+    record("training_x", x)
+    record("training_output", module(x, x, x, torch.tensor([3, 2])))
+    record("training_weights", module.attention.attention_weights)
+    torch.manual_seed(6)
+    record("dropout_x", torch.randn(5, 7))
+    record("dropout_y", nn.Dropout(0.3)(torch.ones(5, 7)))
+
+
+SGD = {
+    "plain": {},
+    "momentum": {"momentum": 0.9},
+    "dampening": {"momentum": 0.9, "dampening": 0.5},
+    "nesterov": {"momentum": 0.9, "nesterov": True},
+    "decay": {"weight_decay": 0.01},
+    "momentum_decay": {"momentum": 0.9, "weight_decay": 0.01},
+    "nesterov_decay": {"momentum": 0.5, "nesterov": True, "weight_decay": 0.1},
+}
+
+
+def optimizers():
+    """theta after each of six steps along fixed gradients, a row per step."""
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(7)
+    start, gradients = torch.randn(3), torch.randn(6, 3)
+    record("sgd_start", start)
+    record("sgd_gradients", gradients)
+    for name, options in SGD.items():
+        theta = nn.Parameter(start.clone())
+        optimizer = torch.optim.SGD([theta], lr=0.1, **options)
+        path = []
+        for gradient in gradients:
+            theta.grad = gradient.clone()
+            optimizer.step()
+            path.append(theta.detach().clone())
+        record(f"sgd_{name}", torch.stack(path))
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = MultiHeadAttention(10, 5, 0.5, False, 10, 10, 10)
+        self.head = nn.Linear(10, 3)
+
+
+class Empty(nn.Module):
+    pass
+
+
+def prints():
+    torch.set_default_dtype(torch.float32)
+    lazy = nn.LazyLinear(8, bias=False)
+    modules = [nn.Linear(10, 10, bias=False), nn.Linear(2, 3), lazy]
+    text = "".join(f"{m}\n" for m in modules)
+    lazy(torch.ones(2, 3))
+    modules = [lazy, nn.LazyLinear(3), Empty(), DotProductAttention(0.1), AdditiveAttention(8, 0.25),
+               MultiHeadAttention(10, 5, 0.5, False, 10, 10, 10), MultiHeadAttention(8, 2, 0.0, True),
+               Outer(), *map(nn.Dropout, (0.0, 1.0, 0.1, 1 / 3, 1e-5, 0.0001))]
+    return text + "".join(f"{m}\n" for m in modules)
+
+
+draws()
+linear()
+attentions()
+training()
+optimizers()
+(HERE / "nn.txt").write_text("\n".join(lines) + "\n")
+(HERE / "nn_print.txt").write_text(prints())
