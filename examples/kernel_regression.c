@@ -93,43 +93,73 @@ static double width(const KernelRegression *net, const Sample *s) {
  * flat again, every prediction is the nearest neighbour; between them may lie several valleys, and
  * SGD finds the floor only of the one that it starts in, and nothing at all on a flat. (The Old
  * Faithful data have two valleys whose floors differ by 0.2 %.) So look before you walk: evaluate L
- * on a grid of log w that spans both flats, in steps of at most log 1.2: from 1e-5 / range, where
- * all weights are equal, to 10 / gap, gap the smallest distance between two different x, where only
- * the nearest neighbour has any. Through each low point and
- * its neighbours goes one parabola; its vertex estimates the floor of that valley, the lowest
- * vertex is where SGD starts, and its curvature L'' sets the size of the steps. */
+ * on a grid of log w from flat to flat, in steps of at most log 1.2. With R the range of x, at
+ * w = 1e-5 / R all weights are equal; where w^2 (d2^2 - d1^2) / 2 = 50 for any two distances, each
+ * point sees its nearest neighbours alone. Each low point of the grid lies in a valley: sound how
+ * deep that is, and start in the deepest. How strongly its floor is bent, L'', sets the size of the
+ * steps. */
 typedef struct {
-    double log_w, loss, curvature;
+    double log_w; /* the low point of the grid: where SGD starts */
+    double floor, curvature;
 } Valley;
 
-/* Through (-step, L[-1]), (0, L[0]), (step, L[1]). */
-static Valley vertex(const double *L, double log_w, double step) {
-    double slope = (L[1] - L[-1]) / (2 * step),
-           curvature = (L[-1] - 2 * L[0] + L[1]) / (step * step);
-    double t = curvature > 0 ? -slope / curvature : 0;
-    return (Valley){log_w + t, L[0] + slope * t / 2, curvature};
+#define FLAT 1e-6 /* a smaller curvature is none */
+
+/* Halves the spacing of three points around a minimum, five times, and puts a parabola through what
+ * it ends with. L: the losses at log_w - step, log_w, log_w + step. */
+static Valley sound(KernelRegression *net, const Sample *s, const double *L, double log_w,
+                    double step) {
+    double left = L[0], here = L[1], right = L[2], w = log_w;
+    for (int i = 0; i < 5; i++) {
+        step /= 2;
+        double a = loss_at(net, s, w - step), b = loss_at(net, s, w + step);
+        if (a < here && a <= b)
+            right = here, here = a, w -= step;
+        else if (b < here)
+            left = here, here = b, w += step;
+        else
+            left = a, right = b;
+    }
+    double slope = (right - left) / (2 * step), bend = (left - 2 * here + right) / (step * step);
+    return (Valley){log_w, bend > 0 ? here - slope * slope / (2 * bend) : here, bend};
 }
 
-static bool find_start(KernelRegression *net, const Sample *s, Valley *best) {
-    double L[256], steepest = 0; /* log(10 / 1e-5 x 1e9) / log 1.2 is 189 */
+/* From the widest kernel to the narrowest; only a floor that is lower by 1e-7 wins over a wider
+ * one. Should one of the flats win, SGD starts, and stays, where it begins. */
+static Valley deepest(KernelRegression *net, const Sample *s, const double *L, int n, double low,
+                      double step) {
+    Valley best = {low, L[0], 0};
+    for (int i = 1; i < n - 1; i++) {
+        double bend = (L[i - 1] - 2 * L[i] + L[i + 1]) / (step * step);
+        if (L[i] > L[i - 1] || L[i] > L[i + 1] || bend < FLAT) continue;
+        Valley here = sound(net, s, &L[i - 1], low + i * step, step);
+        here.curvature = fmax(here.curvature, bend); /* the walls' is that of the first steps */
+        if (here.floor < best.floor - 1e-7) best = here;
+    }
+    int flat = n - 1;
+    while (flat > 0 && fabs(L[flat - 1] - L[n - 1]) < 1e-12) flat--;
+    return L[n - 1] < best.floor - 1e-7 ? (Valley){low + flat * step, L[n - 1], 0} : best;
+}
+
+static bool find_start(KernelRegression *net, const Sample *s, double *curvature) {
+    double L[256] = {0}; /* at most log(10 / 1e-5 x 1e9) / log 1.2 + 2 = 191 points */
     double low = log(1e-5 / s->x_range), high = log(10 / s->x_gap);
     int n = (int)ceil((high - low) / log(1.2)) + 1;
     double step = (high - low) / (n - 1);
     for (int i = 0; i < n; i++)
         if (isnan(L[i] = loss_at(net, s, low + i * step))) return false;
-    *best = (Valley){low, L[0], 0};
-    for (int i = 1; i < n; i++) {
-        bool last = i == n - 1;
-        Valley here = last ? (Valley){high, L[i], 0} : vertex(&L[i], low + i * step, step);
-        steepest = fmax(steepest, fabs(here.curvature));
-        if (L[i] > L[i - 1] || (!last && L[i] > L[i + 1])) continue;
-        if (here.loss < best->loss - 1e-7) *best = here; /* on a tie the wider kernel wins */
+    Valley start = deepest(net, s, L, n, low, step);
+    printf("scan %d widths: the deepest valley is near w %.4g\n", n,
+           exp(start.log_w) / s->x_scale.deviation);
+    if (options.w0 >
+        0) { /* anywhere on the curve, then: steps that are safe where it is steepest */
+        start = (Valley){log(options.w0 * s->x_scale.deviation), 0, 0};
+        for (int i = 1; i < n - 1; i++)
+            start.curvature =
+                fmax(start.curvature, fabs(L[i - 1] - 2 * L[i] + L[i + 1]) / (step * step));
     }
-    printf("scan %d widths: the lowest valley is near w %.4g\n", n,
-           exp(best->log_w) / s->x_scale.deviation);
-    if (options.w0 > 0) /* Anywhere on the curve, then: steps that are safe at its steepest. */
-        *best = (Valley){log(options.w0 * s->x_scale.deviation), 0, steepest};
-    return tensor_fill(net->log_w, best->log_w);
+    *curvature = fmax(start.curvature, FLAT);
+    return tensor_fill(net->log_w, start.log_w);
 }
 
 /* ---- training ---------------------------------------------------------------------------- */
@@ -157,8 +187,8 @@ static bool train_step(KernelRegression *net, Optimizer *sgd, const Sample *s, i
 /* The step is lr / L'' times the slope: --lr 1 without momentum would jump to the parabola's
  * vertex, Newton's step, on any data. Smaller ones forgive a parabola that fits badly. */
 static bool train(KernelRegression *net, const Sample *s, double curvature) {
-    double lr = options.lr / fmax(curvature, 1e-4);
-    Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = lr, .momentum = options.momentum});
+    SGDConfig config = {.lr = options.lr / curvature, .momentum = options.momentum};
+    Optimizer *sgd = nn_sgd_new(net, config);
     bool ok = sgd != NULL, done = false;
     for (int64_t epoch = 1; ok && !done && epoch <= options.epochs; epoch++) {
         ok = tape_begin() && train_step(net, sgd, s, epoch, &done);
@@ -253,13 +283,13 @@ static const Flag flags[] = {
 int main(int argc, char **argv) {
     Sample s = {0};
     Fit fit = {0};
-    Valley start;
+    double curvature;
     flags_parse(argc, argv, "kernel_regression",
                 "fits a curve to measurements by attention (Nadaraya-Watson)", flags,
                 sizeof flags / sizeof *flags);
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone is reported as any other failure */
     KernelRegression *net = load(&s) ? kernel_regression_new() : NULL;
-    bool ok = net && find_start(net, &s, &start) && train(net, &s, start.curvature) &&
+    bool ok = net && find_start(net, &s, &curvature) && train(net, &s, curvature) &&
               report(net, &s, &fit);
     if (!ok && tensor_error()) fail("%s", tensor_error());
     nn_free(net);

@@ -6,15 +6,24 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Standardised, as x is. */
+/* Walks through the different values of x in ascending order, a and b the steps to and from each.
+ * From the value between them the neighbours are at a and b, and two points at one value are at 0.
+ */
 static bool measure_gaps(Sample *s) {
     Tensor *sorted = tensor_sort(s->x, NULL);
     if (!sorted) return false;
-    s->x_gap = s->x_range = tensor_get(sorted, -1) - tensor_get(sorted, 0);
+    double last = tensor_get(sorted, 0), range = tensor_get(sorted, -1) - last, a = 0;
+    double square = range * range, rounding = 1e-9 * range;
     for (int64_t i = 1; i < s->data.num_rows; i++) {
-        double gap = tensor_get(sorted, i) - tensor_get(sorted, i - 1);
-        if (gap > 1e-9 * s->x_range && gap < s->x_gap) s->x_gap = gap;
+        double b = tensor_get(sorted, i) - last;
+        if (b <= rounding) continue;
+        square = fmin(square, b * b);
+        if (a > 0 && fabs(a - b) > rounding) square = fmin(square, fabs(a - b) * (a + b));
+        last += b;
+        a = b;
     }
+    s->x_range = range;
+    s->x_gap = sqrt(square);
     tensor_release(sorted);
     return true;
 }

@@ -11,10 +11,11 @@
 typedef struct {
     CsvTable data; /* column 0 is x, column 1 is y, in their own units and order */
     Scale x_scale, y_scale;
-    Tensor *x, *y;         /* (n), F64, standardised */
-    double x_range, x_gap; /* of x: between the ends; the smallest between two different ones, those
-                              aside that differ by rounding, less than 1e-9 of the range */
-    Tensor *self; /* (n, n), BOOL, true on the diagonal: query and key are the same point */
+    Tensor *x, *y;  /* (n), F64, standardised */
+    double x_range; /* of the standardised x */
+    double x_gap;   /* the smallest sqrt(d2^2 - d1^2) of two distances d1 < d2 from any x to its
+                       neighbours; differences below 1e-9 of the range are rounding, and none */
+    Tensor *self;   /* (n, n), BOOL, true on the diagonal: query and key are the same point */
 } Sample;
 
 /* At least 3 points, at most SAMPLE_MAX_POINTS, and not all at one x; otherwise false and a
