@@ -67,13 +67,14 @@ $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehea
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BENCHES): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
-	$(link) -lm
+	$(link) $(WRAP) -lm
 
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = $$(pkg-config --cflags check)
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): | have-check
-# The suite that makes every allocation fail in turn stands between the library and malloc.
+# These stand between the library and malloc: to make allocations fail, and to count them.
 $(BUILD)/tests/test_alloc_failure: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign
+$(BUILD)/bench/nw: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # Two notes of what was built, rewritten only when they would read differently: objects made with
 # other flags, and archives of other objects, are then out of date.
