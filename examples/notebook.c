@@ -14,8 +14,7 @@
 #include "common/flags.h"
 #include "common/output.h"
 
-/* ---- what a notebook does without being asked --------------------------------------------------
- */
+/* ---- what a notebook does without being asked -------------------------------------------- */
 
 static void die(void) {
     fprintf(stderr, "notebook: %s\n", tensor_error() ? tensor_error() : "cannot write the output");
@@ -56,8 +55,7 @@ static Tensor *lengths(Shape shape, const int64_t *elements) {
 }
 #define LENGTHS(shape, ...) lengths(shape, (int64_t[]){__VA_ARGS__})
 
-/* ---- 1 intuition: the data ---------------------------------------------------------------------
- */
+/* ---- 1 intuition: the data --------------------------------------------------------------- */
 
 enum { n_train = 50 }; /* train sample size */
 static int64_t n_test;
@@ -91,8 +89,7 @@ static void generate_mock_dataset(void) {
     tape_end();
 }
 
-/* ---- 1.1 average pooling -----------------------------------------------------------------------
- */
+/* ---- 1.1 average pooling ----------------------------------------------------------------- */
 
 static void average_pooling(void) {
     tape_begin_no_grad();
@@ -102,8 +99,7 @@ static void average_pooling(void) {
     tape_end();
 }
 
-/* ---- 1.2 nonparametric attention pooling -------------------------------------------------------
- */
+/* ---- 1.2 nonparametric attention pooling ------------------------------------------------- */
 
 /* queries: (Q)  keys: (K)  ->  (Q, 1) - (1, K) = (Q, K) */
 static Tensor *diff(Tensor *queries, Tensor *keys) {
@@ -141,8 +137,7 @@ static void nonparametric_attention_pooling(void) {
     tape_end();
 }
 
-/* ---- 1.3 parametric attention pooling ----------------------------------------------------------
- */
+/* ---- 1.3 parametric attention pooling ---------------------------------------------------- */
 
 /* Every row of X_tile but its element on the diagonal: a sample is no key of its own. */
 static Tensor *all_but_self(Tensor *tile) {
@@ -262,8 +257,7 @@ static void parametric_attention_pooling(void) {
     nn_free(net);
 }
 
-/* ---- 2 attention scoring functions: masked softmax ---------------------------------------------
- */
+/* ---- 2 attention scoring functions: masked softmax --------------------------------------- */
 
 static void masked_softmax_operation(void) {
     tape_begin_no_grad();
@@ -278,8 +272,7 @@ static void masked_softmax_operation(void) {
     tape_end();
 }
 
-/* ---- 2.1 scaled dot-product attention ----------------------------------------------------------
- */
+/* ---- 2.1 scaled dot-product attention ---------------------------------------------------- */
 
 /* arange(40) as two equal matrices (10, 4) of values: (2, 10, 4) */
 static Tensor *two_value_matrices(void) {
@@ -312,8 +305,7 @@ static void scaled_dot_product_attention(void) {
     tape_end();
 }
 
-/* ---- 2.2 additive attention --------------------------------------------------------------------
- */
+/* ---- 2.2 additive attention -------------------------------------------------------------- */
 
 static void additive_attention(void) {
     tape_begin();
@@ -336,8 +328,7 @@ static void additive_attention(void) {
     tape_end();
 }
 
-/* ---- further reading: multi-head attention and self-attention ----------------------------------
- */
+/* ---- further reading: multi-head attention and self-attention ---------------------------- */
 
 enum { num_hiddens = 10, num_heads = 5, batch_size = 2, num_queries = 4, num_kvpairs = 6 };
 

@@ -17,7 +17,7 @@
 
 #define NO_MASK ((AttentionMask){0})
 
-/* ---- every test ends with no tensor alive and no error pending ------------------------------ */
+/* ---- every test ends with no tensor alive and no error pending --------------------------- */
 
 static int64_t live_before;
 
@@ -39,7 +39,7 @@ static void expect_error(const char *sentence) {
     tensor_clear_error();
 }
 
-/* ---- golden tensors ------------------------------------------------------------------------- */
+/* ---- golden tensors ---------------------------------------------------------------------- */
 
 static Tensor *read_golden(FILE *file, const char *type, bool wanted) {
     Shape shape = {0};
@@ -99,8 +99,7 @@ static Tensor *ones(Shape shape) {
     return x;
 }
 
-/* ---- modules ----------------------------------------------------------------------------------
- */
+/* ---- modules ----------------------------------------------------------------------------- */
 
 typedef struct {
     Module module;
@@ -391,8 +390,7 @@ START_TEST(a_null_module_is_named) {
 }
 END_TEST
 
-/* ---- print ------------------------------------------------------------------------------------
- */
+/* ---- print ------------------------------------------------------------------------------- */
 
 static void print_and_free(void *module, FILE *file) {
     ck_assert(nn_print(module, file));
@@ -488,8 +486,7 @@ START_TEST(printing_to_a_full_disk) {
 }
 END_TEST
 
-/* ---- linear -----------------------------------------------------------------------------------
- */
+/* ---- linear ------------------------------------------------------------------------------ */
 
 START_TEST(linear_draws_pytorchs_weights_to_the_bit) {
     const int sizes[] = {1, 2, 3, 5, 6, 7, 10, 11, 20, 48, 100, 300};
@@ -603,8 +600,7 @@ START_TEST(linear_of_nothing) {
 }
 END_TEST
 
-/* ---- dropout ----------------------------------------------------------------------------------
- */
+/* ---- dropout ----------------------------------------------------------------------------- */
 
 START_TEST(dropout_drops_in_training_only) {
     Dropout *dropout = nn_dropout_new(0.3), *never = nn_dropout_new(0);
@@ -648,8 +644,7 @@ START_TEST(dropout_needs_a_probability) {
 }
 END_TEST
 
-/* ---- attention: results and gradients ---------------------------------------------------------
- */
+/* ---- attention: results and gradients ---------------------------------------------------- */
 
 typedef Tensor *(*AttentionFn)(void *, Tensor *, Tensor *, Tensor *, AttentionMask);
 
@@ -930,8 +925,7 @@ START_TEST(the_tape_tells_the_story) {
 }
 END_TEST
 
-/* ---- attention: mistakes ----------------------------------------------------------------------
- */
+/* ---- attention: mistakes ----------------------------------------------------------------- */
 
 /* Each kind of attention is asked the same wrong questions and answers with its own name. */
 typedef struct {
@@ -1072,8 +1066,7 @@ START_TEST(attention_sizes_must_make_sense) {
 }
 END_TEST
 
-/* ---- optimizers -------------------------------------------------------------------------------
- */
+/* ---- optimizers -------------------------------------------------------------------------- */
 
 static void set_gradient(Tensor *theta, Tensor *gradient) {
     tensor_release(theta->grad);
@@ -1256,8 +1249,7 @@ START_TEST(sgd_prints_its_settings) {
 }
 END_TEST
 
-/* ---- the suite --------------------------------------------------------------------------------
- */
+/* ---- the suite --------------------------------------------------------------------------- */
 
 static TCase *add_case(Suite *suite, const char *name) {
     TCase *tcase = tcase_create(name);
