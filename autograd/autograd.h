@@ -30,7 +30,8 @@ bool tape_begin(void);
 /* Opens a tape that owns results in the same way and records nothing: for inference. */
 bool tape_begin_no_grad(void);
 /* Closes the innermost tape and lets its results go. A result that you retained lives on, but its
- * history is gone: a recorded op refuses it until you ag_detach it. Closing nothing does nothing. */
+ * history is gone: a recorded op refuses it until you ag_detach it. Closing nothing does nothing.
+ */
 void tape_end(void);
 /* Closes the innermost tape but keeps y, one of its results: the tape outside owns it then, or you
  * do (tensor_release it) when there is none. Always closes the tape; y NULL returns NULL. */
@@ -47,9 +48,9 @@ bool ag_backward(Tensor *loss);
 bool ag_backward_from(Tensor *y, const Tensor *dy);
 
 /* These hand x back (NULL on error). */
-Tensor *ag_requires_grad(Tensor *x);            /* x, a float leaf, will get a gradient */
-Tensor *ag_retain_grad(Tensor *x);              /* keep the gradient of this intermediate result */
-Tensor *ag_name(Tensor *x, const char *name);   /* copied, at most 31 characters; for tape_print */
+Tensor *ag_requires_grad(Tensor *x);          /* x, a float leaf, will get a gradient */
+Tensor *ag_retain_grad(Tensor *x);            /* keep the gradient of this intermediate result */
+Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; for tape_print */
 
 /* A loan that shares x's bytes and requires no gradient. */
 Tensor *ag_detach(Tensor *x);
@@ -114,7 +115,7 @@ Tensor *ag_logical_or(Tensor *a, Tensor *b);
 
 /* condition and mask are BOOL; all operands broadcast together. A value that is not chosen gets a
  * gradient of exactly 0. */
-Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b); /* a where true, b where false */
+Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b);     /* a where true, b where false */
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value); /* value where true */
 
 /* ---- shape. Any type; views wherever PyTorch's are ------------------------------------------- */
@@ -124,8 +125,8 @@ Tensor *ag_view(Tensor *x, Shape shape);    /* the same, but an error where no v
 Tensor *ag_contiguous(Tensor *x);           /* x itself when it is contiguous already */
 Tensor *ag_permute(Tensor *x, Axes axes);   /* dimension i of the result is axes[i] of x */
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1);
-Tensor *ag_unsqueeze(Tensor *x, int dim); /* a new dimension of size 1 that will be dim */
-Tensor *ag_squeeze(Tensor *x, int dim);   /* unchanged when the size is not 1 */
+Tensor *ag_unsqueeze(Tensor *x, int dim);  /* a new dimension of size 1 that will be dim */
+Tensor *ag_squeeze(Tensor *x, int dim);    /* unchanged when the size is not 1 */
 Tensor *ag_expand(Tensor *x, Shape shape); /* sizes of 1 repeat, by stride 0; -1 keeps a size */
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end); /* Python's x[start:end] */
 Tensor *ag_select(Tensor *x, int dim, int64_t index);             /* drops dim */
@@ -145,24 +146,28 @@ Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim);
 Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim);
 /* torch.var: divided by n - 1. */
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim);
-/* torch.amax of one dimension, but the first maximum alone gets the gradient, as torch.max(x, d). */
+/* torch.amax of one dimension, but the first maximum alone gets the gradient, as torch.max(x, d).
+ */
 Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim);
 Tensor *ag_logsumexp(Tensor *x, int dim); /* log sum exp(x), dim dropped */
 Tensor *ag_argmax(Tensor *x, int dim);    /* I64, the first maximum, NaN counts as the largest */
 
-/* ---- products --------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------
+ */
 
 Tensor *ag_matmul(Tensor *a, Tensor *b); /* torch.matmul: 1-d, 2-d and batched, batches broadcast */
 Tensor *ag_bmm(Tensor *a, Tensor *b);    /* (B, N, K), (B, K, M) -> (B, N, M) */
-Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b); /* x (..., in) w (out, in) b (out) or NULL: x w' + b */
+Tensor *ag_linear(Tensor *x, Tensor *w,
+                  Tensor *b); /* x (..., in) w (out, in) b (out) or NULL: x w' + b */
 
-/* ---- softmax ------------------------------------------------------------------------------------ */
+/* ---- softmax ------------------------------------------------------------------------------------
+ */
 
 Tensor *ag_softmax(Tensor *x, int dim);
 Tensor *ag_log_softmax(Tensor *x, int dim);
 /* Softmax over the last dimension of scores (N, Q, K), ignoring keys at or past the valid length.
- * valid_lens: I64, (N) or (N, Q), or NULL for none. Ignored keys get weight exactly 0, and so does a
- * whole row of length 0; a length beyond K means K; a negative one is an error. */
+ * valid_lens: I64, (N) or (N, Q), or NULL for none. Ignored keys get weight exactly 0, and so does
+ * a whole row of length 0; a length beyond K means K; a negative one is an error. */
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
 
 /* Which keys a query may attend to. (AttentionMask){0} is no mask. */
@@ -170,31 +175,33 @@ typedef struct {
     const Tensor *valid_lens; /* I64 (B) or (B, Q): keys at or past it are ignored; NULL: none */
 } AttentionMask;
 
-/* ---- others ----------------------------------------------------------------------------------- */
+/* ---- others -----------------------------------------------------------------------------------
+ */
 
-/* Zeroes elements with probability p and divides the rest by 1 - p. p = 0 hands x back. Always drops:
- * whether a model trains or not is the business of nn. */
+/* Zeroes elements with probability p and divides the rest by 1 - p. p = 0 hands x back. Always
+ * drops: whether a model trains or not is the business of nn. */
 Tensor *ag_dropout(Tensor *x, double p);
 
 typedef enum { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } Reduction;
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction); /* (y - t)^2; equal shapes */
 
-/* ---- gradient checking --------------------------------------------------------------------------- */
+/* ---- gradient checking
+ * --------------------------------------------------------------------------- */
 
 /* Computes something differentiable from the inputs, on the open tape; a loan. */
 typedef Tensor *(*ScalarOrTensorFn)(Tensor **inputs, void *ctx);
 
 typedef struct {
-    double eps;    /* half the step of the central difference; 0 means 1e-6 */
-    double rtol;   /* 0 means 1e-6 */
-    double atol;   /* 0 means 1e-7 */
-    uint64_t seed; /* of the random cotangent */
+    double eps;     /* half the step of the central difference; 0 means 1e-6 */
+    double rtol;    /* 0 means 1e-6 */
+    double atol;    /* 0 means 1e-7 */
+    uint64_t seed;  /* of the random cotangent */
 } GradcheckOptions; /* (GradcheckOptions){0} is good */
 
-/* Compares backpropagation of <c, fn(inputs)>, c a fixed random tensor, with central differences, for
- * every element of every input that requires a gradient (F64, no two elements in one place). fn is
- * called many times; the generator is put back before each call and at the end, so dropout draws the
- * same mask every time. False with a sentence that names the input and the element. Leaves the
+/* Compares backpropagation of <c, fn(inputs)>, c a fixed random tensor, with central differences,
+ * for every element of every input that requires a gradient (F64, no two elements in one place). fn
+ * is called many times; the generator is put back before each call and at the end, so dropout draws
+ * the same mask every time. False with a sentence that names the input and the element. Leaves the
  * inputs, their gradients and the generator as they were. No recording tape may be open. */
 bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, GradcheckOptions options);
 

@@ -88,11 +88,14 @@ static bool check_element(Check *check, int which, int64_t i) {
     *element = before;
     if (tensor_pending()) return false;
     double numeric = (above - below) / (2 * eps);
-    double analytic = x->grad ? *element_at(x->grad, i, &unused) : 0; /* not reached: no influence */
+    double analytic =
+        x->grad ? *element_at(x->grad, i, &unused) : 0; /* not reached: no influence */
     if (fabs(analytic - numeric) <= check->options.atol + check->options.rtol * fabs(numeric))
         return true;
-    return tensor_fail("gradcheck: input %d, element %s: backpropagation gives %.12g, the difference "
-                       "quotient %.12g", which, tensor_shape_text(index).text, analytic, numeric) != NULL;
+    return tensor_fail(
+               "gradcheck: input %d, element %s: backpropagation gives %.12g, the difference "
+               "quotient %.12g",
+               which, tensor_shape_text(index).text, analytic, numeric) != NULL;
 }
 
 /* Two elements in one place could not be moved one at a time. */
@@ -106,7 +109,8 @@ static bool can_check(const Check *check) {
                                tensor_dtype_name(x->dtype)) != NULL;
         for (int d = 0; d < x->shape.ndim; d++)
             if (x->stride[d] == 0 && x->shape.dim[d] > 1)
-                return tensor_fail("gradcheck: input %d is expanded: its elements share places", i) != NULL;
+                return tensor_fail("gradcheck: input %d is expanded: its elements share places",
+                                   i) != NULL;
     }
     return true;
 }
@@ -133,7 +137,8 @@ static bool check_all(Check *check) {
     return right;
 }
 
-bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, GradcheckOptions options) {
+bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
+                  GradcheckOptions options) {
     if (tensor_pending()) return false;
     if (!fn || n < 0 || (n > 0 && !inputs))
         return tensor_fail("gradcheck: it needs a function and its inputs") != NULL;

@@ -15,9 +15,9 @@ typedef struct Op Op;
 
 /* The numbers of an op, besides its inputs. An op reads those that it knows. */
 typedef struct {
-    double number;      /* scale, exponent, fill value, probability */
-    int dim, dim1;      /* dimensions, counted from the start */
-    int64_t start, end; /* slice, repeats */
+    double number;              /* scale, exponent, fill value, probability */
+    int dim, dim1;              /* dimensions, counted from the start */
+    int64_t start, end;         /* slice, repeats */
     bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
     bool keepdim;
     Shape shape;
@@ -32,13 +32,13 @@ typedef struct {
     int n_in;
     uint32_t version[OP_INPUTS + 1]; /* of the bytes of in[0 .. 2] and of out, when recorded */
     Tensor *few[OP_INPUTS];          /* where in points when there are few */
-    Tensor *saved[2];                /* what forward computed for backward; released with the node */
+    Tensor *saved[2]; /* what forward computed for backward; released with the node */
     Attributes at;
 } Node;
 
 typedef enum {
-    FLOAT,  /* F32 or F64, one type for all FLOAT inputs of the op */
-    SAME,   /* any type, one for all SAME inputs */
+    FLOAT, /* F32 or F64, one type for all FLOAT inputs of the op */
+    SAME,  /* any type, one for all SAME inputs */
     INT64,
     BOOLEAN
 } InputType;
@@ -47,22 +47,23 @@ typedef enum {
 enum { READS_NOTHING = 0, READS_IN0 = 1, READS_IN1 = 2, READS_IN2 = 4, READS_OUT = 8 };
 
 struct Op {
-    const char *name;    /* "softmax": the public function is ag_softmax */
-    const char *formula; /* one line for the reader */
-    const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
+    const char *name;     /* "softmax": the public function is ag_softmax */
+    const char *formula;  /* one line for the reader */
+    const char *grad_fn;  /* PyTorch's name of the node, "SoftmaxBackward0" */
     int inputs, optional; /* how many, and how many of these may be left out at the end */
-    bool variadic;       /* any number, one or more, all like in[0] */
+    bool variadic;        /* any number, one or more, all like in[0] */
     struct {
         const char *name;
         InputType type;
     } in[OP_INPUTS];
     unsigned reads;
-    /* Returns the result (a new reference), or NULL with an error. Shapes are its business, types and
-     * NULLs are checked already. It may fill n->saved. */
+    /* Returns the result (a new reference), or NULL with an error. Shapes are its business, types
+     * and NULLs are checked already. It may fill n->saved. */
     Tensor *(*forward)(Node *n);
     /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs); of in[i]'s
-     * shape or of one that in[i] was broadcast to: the engine sums that back. dy may have any strides.
-     * NULL on failure, with an error. An op without a backward makes results without a gradient. */
+     * shape or of one that in[i] was broadcast to: the engine sums that back. dy may have any
+     * strides. NULL on failure, with an error. An op without a backward makes results without a
+     * gradient. */
     void (*backward)(const Node *n, const Tensor *dy, Tensor **dx);
     int row;          /* of elementwise.def, for those */
     double low, high; /* elementwise: where the gradient check draws its inputs */
@@ -83,19 +84,19 @@ static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attr
     return ag_apply(op, 3, (Tensor *[]){a, b, c}, at);
 }
 
-/* False and an error when x is NULL and no earlier error explains it. For public functions that look
- * at x before ag_apply does. */
+/* False and an error when x is NULL and no earlier error explains it. For public functions that
+ * look at x before ag_apply does. */
 bool ag_present(const char *op, const Tensor *x);
 
 /* Every op, in the order of the documentation, NULL at the end. */
 extern const Op *const ag_ops[];
 
-#define OP(name) extern const Op op_##name;
-#define UNARY(name, ...) OP(name)
+#define OP(name)                extern const Op op_##name;
+#define UNARY(name, ...)        OP(name)
 #define UNARY_SCALAR(name, ...) OP(name)
-#define BINARY(name, ...) OP(name)
-#define COMPARE(name, ...) OP(name)
-#define LOGICAL(name, ...) OP(name)
+#define BINARY(name, ...)       OP(name)
+#define COMPARE(name, ...)      OP(name)
+#define LOGICAL(name, ...)      OP(name)
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 #undef OP

@@ -5,7 +5,8 @@
  * backpropagation: when a node's turn comes, everything that used its result has already added
  * its share to the result's gradient.
  *
- * All tapes of a thread share one array: a nested tape is its end, and closing a tape cuts it off. */
+ * All tapes of a thread share one array: a nested tape is its end, and closing a tape cuts it off.
+ */
 #include "op.h"
 
 #include <stddef.h>
@@ -23,7 +24,8 @@ static _Thread_local struct {
     int tapes; /* open */
 } tapes;
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------
+ */
 
 /* The innermost recording tape, or -1. */
 static int recording_tape(void) {
@@ -38,7 +40,8 @@ static bool open_tape(const char *function, bool records) {
         return tensor_fail("%s: %d tapes are open already: is a tape_end missing?", function,
                            TAPES_MAX) != NULL;
     if (records && recording_tape() >= 0)
-        return tensor_fail("%s: a recording tape is open already: tape_end it first", function) != NULL;
+        return tensor_fail("%s: a recording tape is open already: tape_end it first", function) !=
+               NULL;
     tapes.tape[tapes.tapes].first = tapes.count;
     tapes.tape[tapes.tapes].records = records;
     tapes.tape[tapes.tapes].keep_grads = false;
@@ -71,11 +74,14 @@ void tape_end(void) {
 
 void tape_keep_grads(bool keep) {
     int t = recording_tape();
-    if (t >= 0) tapes.tape[t].keep_grads = keep;
-    else tensor_fail("tape_keep_grads: no recording tape is open: call tape_begin first");
+    if (t >= 0)
+        tapes.tape[t].keep_grads = keep;
+    else
+        tensor_fail("tape_keep_grads: no recording tape is open: call tape_begin first");
 }
 
-/* ---- recording ---------------------------------------------------------------------------------- */
+/* ---- recording ----------------------------------------------------------------------------------
+ */
 
 /* Makes room for one more node. The inputs of a node may stand inside it, so they move with it. */
 static bool make_room(void) {
@@ -138,8 +144,9 @@ static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
     for (int i = 0; i < n_in; i++) {
         wanted = wanted || in[i]->requires_grad;
         if (in[i]->requires_grad && in[i]->tape_ended)
-            tensor_fail("%s: %s was computed on a tape that has ended: ag_detach it to use it as a constant",
-                        op->name, input_name(op, i));
+            tensor_fail(
+                "%s: %s was computed on a tape that has ended: ag_detach it to use it as a constant",
+                op->name, input_name(op, i));
     }
     return wanted;
 }
@@ -154,8 +161,7 @@ static bool retain_inputs(Node *n, Tensor *const *in) {
 }
 
 static void note_versions(Node *n) {
-    for (int i = 0; i < n->n_in && i < OP_INPUTS; i++)
-        n->version[i] = n->in[i]->storage->version;
+    for (int i = 0; i < n->n_in && i < OP_INPUTS; i++) n->version[i] = n->in[i]->storage->version;
     n->version[OP_INPUTS] = n->out->storage->version;
 }
 
@@ -205,9 +211,11 @@ Tensor *tape_end_keeping(Tensor *y) {
     return y;
 }
 
-/* ---- backpropagation ------------------------------------------------------------------------------- */
+/* ---- backpropagation
+ * ------------------------------------------------------------------------------- */
 
-/* Nobody else looks at x's bytes, and each element has its own place: x may be added to in place. */
+/* Nobody else looks at x's bytes, and each element has its own place: x may be added to in place.
+ */
 static bool is_private(const Tensor *x) {
     bool repeats = false;
     for (int d = 0; d < x->shape.ndim; d++)
@@ -250,10 +258,11 @@ static bool is_unchanged(const Node *n) {
         if (!(n->op->reads & (is_out ? READS_OUT : 1u << i)) || (!is_out && i >= n->n_in)) continue;
         const Tensor *x = is_out ? n->out : n->in[i];
         if (x->storage->version != n->version[i])
-            return tensor_fail("backward: %s needs its %s%s %s as it was, but %s has written over it since",
-                               n->op->name, is_out ? "result" : "input ",
-                               is_out ? "" : input_name(n->op, i), tensor_shape_text(x->shape).text,
-                               x->storage->written_by) != NULL;
+            return tensor_fail(
+                       "backward: %s needs its %s%s %s as it was, but %s has written over it since",
+                       n->op->name, is_out ? "result" : "input ",
+                       is_out ? "" : input_name(n->op, i), tensor_shape_text(x->shape).text,
+                       x->storage->written_by) != NULL;
     }
     return true;
 }
@@ -266,8 +275,10 @@ static bool node_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     bool done = !tensor_pending();
     for (int i = 0; i < n->n_in; i++) {
         Tensor *g = done && ag_needs(n, i) ? unbroadcast(dx[i], n->in[i]->shape) : dx[i];
-        if (done && ag_needs(n, i)) done = g && arrive(n->in[i], g);
-        else tensor_release(g);
+        if (done && ag_needs(n, i))
+            done = g && arrive(n->in[i], g);
+        else
+            tensor_release(g);
     }
     return done;
 }
@@ -300,7 +311,8 @@ static bool make_own(Tensor *x) {
 /* x->grad += what has arrived. Cannot fail. */
 static bool settle(Tensor *x) {
     if (!x->arriving) return true;
-    if (!x->grad) x->grad = x->arriving;
+    if (!x->grad)
+        x->grad = x->arriving;
     else {
         const LoopKernel add = kernels()->value[ELEMENTWISE_add][x->dtype];
         loop_elements(add, 3, (const Tensor *[]){x->grad, x->grad, x->arriving}, 0);
@@ -331,9 +343,12 @@ static bool each_tensor(Tensor *y, const Node *from, const Node *end, bool (*act
 static bool can_start(const Tensor *y, const Tensor *dy) {
     if (!ag_present("backward", y) || !ag_present("backward", dy)) return false;
     const char *rule = NULL;
-    if (recording_tape() < 0) rule = "no recording tape is open: call tape_begin first";
-    else if (!y->requires_grad) rule = "y does not require a gradient, since none of its inputs does";
-    else if (y->tape_ended) rule = "y was computed on a tape that has ended";
+    if (recording_tape() < 0)
+        rule = "no recording tape is open: call tape_begin first";
+    else if (!y->requires_grad)
+        rule = "y does not require a gradient, since none of its inputs does";
+    else if (y->tape_ended)
+        rule = "y was computed on a tape that has ended";
     if (rule) return tensor_fail("backward: %s", rule) != NULL;
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
     return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
@@ -357,8 +372,9 @@ bool ag_backward_from(Tensor *y, const Tensor *dy) {
 bool ag_backward(Tensor *loss) {
     if (!ag_present("backward", loss)) return false;
     if (tensor_numel(loss) != 1)
-        return tensor_fail("backward: the loss is %s: it must have one element, or use ag_backward_from",
-                           tensor_shape_text(loss->shape).text) != NULL;
+        return tensor_fail(
+                   "backward: the loss is %s: it must have one element, or use ag_backward_from",
+                   tensor_shape_text(loss->shape).text) != NULL;
     Tensor *one = dtype_is_float(loss->dtype) ? tensor_make(loss->shape, loss->dtype) : NULL;
     if (one) tensor_fill(one, 1);
     bool done = ag_backward_from(loss, one ? one : loss);
@@ -366,7 +382,8 @@ bool ag_backward(Tensor *loss) {
     return done;
 }
 
-/* ---- marks on tensors --------------------------------------------------------------------------------- */
+/* ---- marks on tensors
+ * --------------------------------------------------------------------------------- */
 
 Tensor *ag_requires_grad(Tensor *x) {
     if (!ag_present("requires_grad", x)) return NULL;
@@ -390,7 +407,8 @@ Tensor *ag_name(Tensor *x, const char *name) {
     return x;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------- */
+/* ---- printing
+ * ------------------------------------------------------------------------------------------- */
 
 /* "%2 scores" for a result on the tape, "weight (3, 2)" for a tensor from outside. */
 static void print_input(const Tensor *x, int before, FILE *file) {

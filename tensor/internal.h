@@ -26,56 +26,65 @@ static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
 
 int64_t shape_numel(Shape shape);
 bool shape_equal(Shape a, Shape b);
-/* NumPy's rule: aligned at the right, sizes equal or 1. False, without an error, if they do not fit. */
+/* NumPy's rule: aligned at the right, sizes equal or 1. False, without an error, if they do not
+ * fit. */
 bool shape_broadcast(Shape a, Shape b, Shape *out);
 /* dim in 0 .. ndim-1, negative ones counted from the end; -1 and an error if there is none. */
 int shape_dim(const char *op, Shape shape, int dim);
 Shape shape_without(Shape shape, int dim);
 ShapeText stride_text(const Tensor *x); /* the strides, written as a shape */
 
-/* ---- views: new tensors on the same bytes ------------------------------------------------------ */
+/* ---- views: new tensors on the same bytes ------------------------------------------------------
+ */
 
 /* data: where the first element is, inside x's storage. Checks nothing. */
 Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data);
-Tensor *view_reshape(const Tensor *x, Shape shape); /* NULL without an error where no view will do */
+Tensor *view_reshape(const Tensor *x,
+                     Shape shape); /* NULL without an error where no view will do */
 Tensor *view_permute(const Tensor *x, const int *axes);      /* axes: a permutation, not checked */
 Tensor *view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
-Tensor *view_expand(const Tensor *x, Shape shape);           /* x broadcasts to shape, not checked */
+Tensor *view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */
 Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size);
 Tensor *view_select(const Tensor *x, int dim, int64_t index); /* drops dim */
-Tensor *tensor_contiguous(const Tensor *x); /* a view of x itself, or a copy */
+Tensor *tensor_contiguous(const Tensor *x);                   /* a view of x itself, or a copy */
 /* reshape with a copy where no view will do. The element counts must be equal. */
 Tensor *tensor_reshape(const Tensor *x, Shape shape);
 
-/* ---- arithmetic on whole tensors, without gradients ---------------------------------------------- */
+/* ---- arithmetic on whole tensors, without gradients
+ * ---------------------------------------------- */
 
 #include "kernels/kernels.h"
 
 enum { LOOP_OPERANDS = 5 };
 
-/* Runs an elementwise kernel over x[0] .. x[n-1]; x[0] is written, the others broadcast to its shape. */
+/* Runs an elementwise kernel over x[0] .. x[n-1]; x[0] is written, the others broadcast to its
+ * shape. */
 void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s);
-/* The same for a kernel that sees a whole last dimension at a time. Every operand has x[0]'s number of
- * dimensions or broadcasts to it. Calls the kernel for empty rows too. */
+/* The same for a kernel that sees a whole last dimension at a time. Every operand has x[0]'s number
+ * of dimensions or broadcasts to it. Calls the kernel for empty rows too. */
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s);
 
 /* y = kernel(x...), a new contiguous tensor. */
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s);
 Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s); /* shapes broadcast */
 
-Tensor *tensor_convert(const Tensor *x, DType dtype);             /* always a copy */
-Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out); /* dim kept, size 1 */
+Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */
+Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim,
+                      DType out);                           /* dim kept, size 1 */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims); /* summed dims are kept, with size 1 */
-Tensor *tensor_sum_to(const Tensor *x, Shape shape); /* undoes broadcasting from shape to x's shape */
+Tensor *tensor_sum_to(const Tensor *x,
+                      Shape shape); /* undoes broadcasting from shape to x's shape */
 /* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. */
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
 
-/* ---- memory: the caching allocator ------------------------------------------------------------------ */
+/* ---- memory: the caching allocator
+ * ------------------------------------------------------------------ */
 
 void *cache_alloc(size_t size); /* 64-byte aligned, not initialised; NULL with an error pending */
 void cache_free(void *block, size_t size);
 
-/* ---- the generator ----------------------------------------------------------------------------------- */
+/* ---- the generator
+ * ----------------------------------------------------------------------------------- */
 
 typedef struct {
     uint32_t state[624];

@@ -110,7 +110,8 @@ void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
     run(&walk, kernel, s);
 }
 
-/* ---- whole tensors --------------------------------------------------------------------------------- */
+/* ---- whole tensors
+ * --------------------------------------------------------------------------------- */
 
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s) {
     Tensor *y = tensor_make(x->shape, x->dtype);
@@ -149,8 +150,10 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
     Shape result = x->shape, rows = {0, {0}};
     int64_t row = 1;
     for (int d = 0; d < x->shape.ndim; d++) {
-        if (dims[d]) result.dim[d] = 1, row *= x->shape.dim[d];
-        else axes[kept++] = d;
+        if (dims[d])
+            result.dim[d] = 1, row *= x->shape.dim[d];
+        else
+            axes[kept++] = d;
     }
     if (kept == x->shape.ndim) return tensor_clone(x);
     for (int d = 0, last = kept; d < x->shape.ndim; d++)
@@ -185,7 +188,8 @@ Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
     batch_a.ndim -= 2;
     batch_b.ndim -= 2;
     shape_broadcast(batch_a, batch_b, &shape);
-    MatmulShape m = {.m = a->shape.dim[na - 2], .n = b->shape.dim[nb - 1], .k = a->shape.dim[na - 1]};
+    MatmulShape m = {
+        .m = a->shape.dim[na - 2], .n = b->shape.dim[nb - 1], .k = a->shape.dim[na - 1]};
     shape.dim[shape.ndim++] = m.m;
     shape.dim[shape.ndim++] = m.n;
     Tensor *c = tensor_make(shape, a->dtype);

@@ -15,7 +15,8 @@ static bool element_before(const Tensor *row, int64_t i, int64_t j) {
 }
 
 /* Sorts the positions in from[low .. high) by merging sorted halves; scratch is as long. */
-static void merge_sort(const Tensor *row, int64_t *from, int64_t *scratch, int64_t low, int64_t high) {
+static void merge_sort(const Tensor *row, int64_t *from, int64_t *scratch, int64_t low,
+                       int64_t high) {
     if (high - low < 2) return;
     int64_t middle = low + (high - low) / 2;
     merge_sort(row, from, scratch, low, middle);

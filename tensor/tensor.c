@@ -29,7 +29,8 @@ bool tensor_set_default_dtype(DType dtype) {
 
 DType tensor_default_dtype(void) { return default_dtype; }
 
-/* ---- lifetime ---------------------------------------------------------------------------------- */
+/* ---- lifetime ----------------------------------------------------------------------------------
+ */
 
 /* A Storage and its bytes are one block: the header takes one alignment unit in front. */
 enum { STORAGE_HEADER = 64 };
@@ -42,7 +43,8 @@ static Storage *storage_new(int64_t size) {
 }
 
 static void storage_release(Storage *storage) {
-    if (storage && --storage->refs == 0) cache_free(storage, (size_t)storage->size + STORAGE_HEADER);
+    if (storage && --storage->refs == 0)
+        cache_free(storage, (size_t)storage->size + STORAGE_HEADER);
 }
 
 static Tensor *header_new(Shape shape, DType dtype) {
@@ -87,7 +89,8 @@ static void set_row_major(Tensor *x) {
 Tensor *tensor_make(Shape shape, DType dtype) {
     if (tensor_pending()) return NULL;
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
-        return tensor_fail("shape: %d dimensions: there may be 0 to %d", shape.ndim, TENSOR_MAX_DIMS);
+        return tensor_fail("shape: %d dimensions: there may be 0 to %d", shape.ndim,
+                           TENSOR_MAX_DIMS);
     int64_t bytes = shape_bytes(shape, dtype);
     Tensor *x = bytes < 0 ? NULL : header_new(shape, dtype);
     if (!x) return NULL;
@@ -135,7 +138,8 @@ void tensor_written(Tensor *x, const char *by) {
     x->storage->written_by = by;
 }
 
-/* ---- creation ------------------------------------------------------------------------------------ */
+/* ---- creation
+ * ------------------------------------------------------------------------------------ */
 
 Tensor *tensor_empty(Shape shape) { return tensor_make(shape, default_dtype); }
 
@@ -157,15 +161,18 @@ Tensor *tensor_zeros(Shape shape) { return tensor_full(shape, 0); }
 Tensor *tensor_ones(Shape shape) { return tensor_full(shape, 1); }
 
 static void set_element(Tensor *x, int64_t i, double value) {
-    if (x->dtype == F32) ((float *)x->data)[i] = (float)value;
-    else ((double *)x->data)[i] = value;
+    if (x->dtype == F32)
+        ((float *)x->data)[i] = (float)value;
+    else
+        ((double *)x->data)[i] = value;
 }
 
 Tensor *tensor_arange(double start, double end, double step) {
     double count = ceil((end - start) / step);
     if (!(step != 0 && count >= 0 && count < 0x1p62))
-        return tensor_fail("arange: from %g to %g in steps of %g: the step must lead from start to end",
-                           start, end, step);
+        return tensor_fail(
+            "arange: from %g to %g in steps of %g: the step must lead from start to end", start,
+            end, step);
     Tensor *x = tensor_empty(SHAPE((int64_t)count));
     for (int64_t i = 0; x && i < x->shape.dim[0]; i++) set_element(x, i, start + (double)i * step);
     return x;
@@ -204,7 +211,8 @@ Tensor *tensor_from_bools(Shape shape, const bool *elements) {
     return from_elements(shape, BOOL, elements, BOOL);
 }
 
-/* ---- copies --------------------------------------------------------------------------------------- */
+/* ---- copies
+ * --------------------------------------------------------------------------------------- */
 
 /* The function's own word on a NULL argument, when no earlier error explains it. */
 static bool present(const char *function, const Tensor *x) {
@@ -228,7 +236,8 @@ Tensor *tensor_to(const Tensor *x, DType dtype) {
     return tensor_convert(x, dtype);
 }
 
-/* ---- access ----------------------------------------------------------------------------------------- */
+/* ---- access
+ * ----------------------------------------------------------------------------------------- */
 
 int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
 
@@ -296,7 +305,8 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
     return true;
 }
 
-/* ---- writes in place ----------------------------------------------------------------------------------- */
+/* ---- writes in place
+ * ----------------------------------------------------------------------------------- */
 
 static bool can_write(const char *op, const Tensor *x) {
     if (tensor_pending() || !present(op, x)) return false;
@@ -316,7 +326,8 @@ static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
     else if (!shape_broadcast(x->shape, y->shape, &both) || !shape_equal(both, x->shape))
         tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape).text,
                     tensor_shape_text(x->shape).text);
-    else return true;
+    else
+        return true;
     return false;
 }
 
@@ -353,7 +364,8 @@ static bool is_float(const char *op, const Tensor *x) {
 }
 
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    if (!can_write("add_", x) || !is_float("add_", x) || !broadcasts_into("add_", x, y)) return false;
+    if (!can_write("add_", x) || !is_float("add_", x) || !broadcasts_into("add_", x, y))
+        return false;
     Tensor *term = apart(x, y);
     if (!term) return false;
     loop_elements(kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term}, alpha);

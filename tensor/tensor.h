@@ -48,15 +48,15 @@ typedef struct Tensor {
     struct Tensor *grad; /* NULL until a backward pass has computed it; owned by this tensor */
 
     /* Read these when you write an op; nobody writes them outside tensor/ and autograd/. */
-    void *data;           /* the first element */
-    Storage *storage;     /* the bytes, shared by views */
-    int refs;             /* references to this tensor */
-    bool is_parameter;    /* printed as "Parameter containing:" */
-    bool retains_grad;    /* autograd: keep this intermediate result's gradient */
-    bool tape_ended;      /* autograd: the tape that computed this result is gone */
-    const char *grad_fn;  /* autograd: what made it, as PyTorch names it; NULL for a leaf */
+    void *data;              /* the first element */
+    Storage *storage;        /* the bytes, shared by views */
+    int refs;                /* references to this tensor */
+    bool is_parameter;       /* printed as "Parameter containing:" */
+    bool retains_grad;       /* autograd: keep this intermediate result's gradient */
+    bool tape_ended;         /* autograd: the tape that computed this result is gone */
+    const char *grad_fn;     /* autograd: what made it, as PyTorch names it; NULL for a leaf */
     struct Tensor *arriving; /* autograd: the gradient gathered by the backward pass under way */
-    char name[32];        /* autograd: "scores"; "" when it has none */
+    char name[32];           /* autograd: "scores"; "" when it has none */
 } Tensor;
 
 /* SHAPE(2, 4, 100), SCALAR */
@@ -68,7 +68,7 @@ template <class... Sizes> inline Shape SHAPE(Sizes... sizes) {
 #define SCALAR (Shape{})
 extern "C" {
 #else
-#define SHAPE(...)                                                                               \
+#define SHAPE(...)                                                                                 \
     ((Shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define SCALAR ((Shape){0})
 #endif
@@ -84,7 +84,8 @@ void tensor_clear_error(void);
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
-void *tensor_fail(const char *format, ...);
+void *
+tensor_fail(const char *format, ...);
 
 /* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. */
 typedef struct {
@@ -120,25 +121,26 @@ Tensor *tensor_from_bools(Shape shape, const bool *elements);
 /* torch.manual_seed. A thread that never seeds starts from seed 0. */
 void tensor_manual_seed(uint64_t seed);
 
-Tensor *tensor_rand(Shape shape);                                /* uniform in [0, 1) */
-Tensor *tensor_uniform(double low, double high, Shape shape);    /* torch's uniform_ */
-Tensor *tensor_randn(Shape shape);                               /* normal, mean 0, deviation 1 */
-Tensor *tensor_normal(double mean, double std, Shape shape);     /* torch.normal; std >= 0 */
-Tensor *tensor_bernoulli(double p, Shape shape);                 /* BOOL: true with probability p */
-Tensor *tensor_randint(int64_t low, int64_t high, Shape shape);  /* I64 in [low, high) */
-Tensor *tensor_randperm(int64_t n);                              /* I64: 0 .. n-1, shuffled */
+Tensor *tensor_rand(Shape shape);                               /* uniform in [0, 1) */
+Tensor *tensor_uniform(double low, double high, Shape shape);   /* torch's uniform_ */
+Tensor *tensor_randn(Shape shape);                              /* normal, mean 0, deviation 1 */
+Tensor *tensor_normal(double mean, double std, Shape shape);    /* torch.normal; std >= 0 */
+Tensor *tensor_bernoulli(double p, Shape shape);                /* BOOL: true with probability p */
+Tensor *tensor_randint(int64_t low, int64_t high, Shape shape); /* I64 in [low, high) */
+Tensor *tensor_randperm(int64_t n);                             /* I64: 0 .. n-1, shuffled */
 
 /* ---- lifetime ------------------------------------------------------------------------------ */
 
-Tensor *tensor_retain(Tensor *x);  /* one more reference; hands x back. NULL is fine. */
-void tensor_release(Tensor *x);    /* one reference less; the last one frees. NULL is fine. */
-int64_t tensor_live(void);         /* tensors alive now, in all threads: for leak checks */
-void tensor_empty_cache(void);     /* gives this thread's cached free memory back to the system */
+Tensor *tensor_retain(Tensor *x); /* one more reference; hands x back. NULL is fine. */
+void tensor_release(Tensor *x);   /* one reference less; the last one frees. NULL is fine. */
+int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
+void tensor_empty_cache(void);    /* gives this thread's cached free memory back to the system */
 
 /* ---- copies, conversion, views --------------------------------------------------------------- */
 
-Tensor *tensor_clone(const Tensor *x);           /* the same elements, contiguous, a leaf */
-Tensor *tensor_to(const Tensor *x, DType dtype); /* a copy, converted as a C cast does; != 0 for BOOL */
+Tensor *tensor_clone(const Tensor *x); /* the same elements, contiguous, a leaf */
+Tensor *tensor_to(const Tensor *x,
+                  DType dtype); /* a copy, converted as a C cast does; != 0 for BOOL */
 
 /* A view of x's bytes: element (i, j, ...) is x's bytes at offset + i stride[0] + j stride[1] + ...
  * elements from the start of the storage. torch.as_strided. Out of bounds is an error. */
@@ -150,12 +152,12 @@ Tensor *tensor_sort(const Tensor *x, Tensor **indices);
 
 /* ---- access ---------------------------------------------------------------------------------- */
 
-int64_t tensor_numel(const Tensor *x);     /* number of elements; 1 for a scalar */
+int64_t tensor_numel(const Tensor *x); /* number of elements; 1 for a scalar */
 bool tensor_is_contiguous(const Tensor *x);
-double tensor_item(const Tensor *x);       /* the element of a one-element tensor; NaN on error */
+double tensor_item(const Tensor *x); /* the element of a one-element tensor; NaN on error */
 
 /* x[i, j, ...]: one index per dimension; negative ones count from the end. NaN on error. */
-double tensor_get(const Tensor *x, ...);   /* each index an int64_t */
+double tensor_get(const Tensor *x, ...); /* each index an int64_t */
 double tensor_get_at(const Tensor *x, Shape index);
 #define tensor_get(x, ...) tensor_get_at((x), SHAPE(__VA_ARGS__)) /* makes plain ints safe */
 
@@ -166,7 +168,8 @@ bool tensor_to_doubles(const Tensor *x, double *out);
  * is also the answer to NULL; different types or shapes are simply not close. */
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol);
 
-/* ---- writes in place. Each bumps the storage's version ----------------------------------------- */
+/* ---- writes in place. Each bumps the storage's version -----------------------------------------
+ */
 
 /* src is broadcast to dst's shape; the types must be equal. Overlapping bytes are handled. */
 bool tensor_copy_from(Tensor *dst, const Tensor *src);

@@ -50,7 +50,8 @@ bool tensor_is_contiguous(const Tensor *x) {
     int64_t step = 1;
     for (int d = x->shape.ndim - 1; d >= 0; d--) {
         if (x->shape.dim[d] == 0) return true;
-        if (x->shape.dim[d] != 1 && x->stride[d] != step) step = -1; /* no stride is -1 times a size */
+        if (x->shape.dim[d] != 1 && x->stride[d] != step)
+            step = -1; /* no stride is -1 times a size */
         step *= x->shape.dim[d];
     }
     return step > 0;
@@ -88,7 +89,8 @@ Tensor *view_reshape(const Tensor *x, Shape shape) {
             stride[d] = step;
             step *= shape.dim[d] > 1 ? shape.dim[d] : 1;
         }
-    } else if (!reshape_strides(x, shape, stride)) return NULL;
+    } else if (!reshape_strides(x, shape, stride))
+        return NULL;
     return view_make(x, shape, stride, x->data);
 }
 
@@ -162,8 +164,9 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
     }
     int64_t elements = x->storage->size / (int64_t)dtype_size(x->dtype);
     if (!fits || (empty ? offset > elements : low < 0 || high >= elements))
-        return tensor_fail("as_strided: %s at offset %lld does not lie inside a storage of %lld elements",
-                           tensor_shape_text(shape).text, (long long)offset, (long long)elements);
+        return tensor_fail(
+            "as_strided: %s at offset %lld does not lie inside a storage of %lld elements",
+            tensor_shape_text(shape).text, (long long)offset, (long long)elements);
     char *data = (char *)x->storage->bytes + offset * (int64_t)dtype_size(x->dtype);
     return view_make(x, shape, steps, data);
 }

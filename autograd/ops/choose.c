@@ -1,6 +1,6 @@
-/* choose.c - ops that pick elements by a mask: where, masked_fill, masked_select, tril, triu, dropout.
- * Elements are selected, never multiplied by 0 or 1, since 0 times NaN is NaN; what was not picked gets
- * a gradient of exactly 0. */
+/* choose.c - ops that pick elements by a mask: where, masked_fill, masked_select, tril, triu,
+ * dropout. Elements are selected, never multiplied by 0 or 1, since 0 times NaN is NaN; what was
+ * not picked gets a gradient of exactly 0. */
 #include "../op.h"
 
 #include <string.h>
@@ -11,13 +11,15 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
     for (int i = 1; i < n->n_in; i++) {
         Shape other = n->in[i]->shape, before = *shape;
         if (!shape_broadcast(before, other, shape))
-            return tensor_fail("%s: %s is %s and does not broadcast with %s", n->op->name, n->op->in[i].name,
-                               tensor_shape_text(other).text, tensor_shape_text(before).text) != NULL;
+            return tensor_fail("%s: %s is %s and does not broadcast with %s", n->op->name,
+                               n->op->in[i].name, tensor_shape_text(other).text,
+                               tensor_shape_text(before).text) != NULL;
     }
     return true;
 }
 
-/* ---- where: y = condition ? a : b -------------------------------------------------------------------- */
+/* ---- where: y = condition ? a : b
+ * -------------------------------------------------------------------- */
 
 static Tensor *where_forward(Node *n) {
     Shape shape;
@@ -53,7 +55,8 @@ Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
     return apply3(&op_where, condition, a, b, (Attributes){0});
 }
 
-/* ---- masked_fill: y = mask ? value : x ------------------------------------------------------------------ */
+/* ---- masked_fill: y = mask ? value : x
+ * ------------------------------------------------------------------ */
 
 static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
     Tensor *y = tensor_make(shape, x->dtype);
@@ -85,7 +88,8 @@ Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
     return apply2(&op_masked_fill, x, mask, (Attributes){.number = value});
 }
 
-/* ---- masked_select: the elements of x where the mask holds, in one row ------------------------------------ */
+/* ---- masked_select: the elements of x where the mask holds, in one row
+ * ------------------------------------ */
 
 /* x and mask, broadcast together, as row-major copies. */
 static bool spread_inputs(const Node *n, const Tensor *x, Tensor **x_all, Tensor **mask_all) {
@@ -146,18 +150,21 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
     return apply2(&op_masked_select, x, mask, (Attributes){0});
 }
 
-/* ---- tril, triu: y[i, j] = x[i, j] where j - i <= diagonal (tril) or >= (triu), 0 elsewhere ------------------ */
+/* ---- tril, triu: y[i, j] = x[i, j] where j - i <= diagonal (tril) or >= (triu), 0 elsewhere
+ * ------------------ */
 
 static Tensor *triangle(const Tensor *x, int diagonal, bool lower) {
     Tensor *y = tensor_clone(x);
     if (!y) return NULL;
     const int64_t rows = x->shape.dim[x->shape.ndim - 2], columns = x->shape.dim[x->shape.ndim - 1];
-    const int64_t all = columns ? tensor_numel(x) / columns : 0, size = (int64_t)dtype_size(x->dtype);
+    const int64_t all = columns ? tensor_numel(x) / columns : 0,
+                  size = (int64_t)dtype_size(x->dtype);
     for (int64_t r = 0; r < all; r++) {
         int64_t edge = r % rows + diagonal + (lower ? 1 : 0); /* where the zeros begin or end */
         edge = edge < 0 ? 0 : edge > columns ? columns : edge;
         char *row = (char *)y->data + r * columns * size;
-        memset(lower ? row + edge * size : row, 0, (size_t)((lower ? columns - edge : edge) * size));
+        memset(lower ? row + edge * size : row, 0,
+               (size_t)((lower ? columns - edge : edge) * size));
     }
     return y;
 }
@@ -200,7 +207,8 @@ const Op op_triu = {.name = "triu",
 
 Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, diagonal); }
 
-/* ---- dropout: y = keep ? x / (1 - p) : 0, keep drawn with probability 1 - p; Srivastava et al. 2014 ------------ */
+/* ---- dropout: y = keep ? x / (1 - p) : 0, keep drawn with probability 1 - p; Srivastava et al.
+ * 2014 ------------ */
 
 static Tensor *dropped(const Node *n, const Tensor *x) {
     Tensor *y = tensor_make(x->shape, x->dtype);
@@ -213,13 +221,17 @@ static Tensor *dropped(const Node *n, const Tensor *x) {
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
 static Tensor *dropout_forward(Node *n) {
     const Shape shape = n->in[0]->shape;
-    if (n->at.number < 1) n->saved[0] = tensor_bernoulli(1 - n->at.number, shape);
-    else if ((n->saved[0] = tensor_make(shape, BOOL))) tensor_fill(n->saved[0], 0);
+    if (n->at.number < 1)
+        n->saved[0] = tensor_bernoulli(1 - n->at.number, shape);
+    else if ((n->saved[0] = tensor_make(shape, BOOL)))
+        tensor_fill(n->saved[0], 0);
     return n->saved[0] ? dropped(n, n->in[0]) : NULL;
 }
 
 /* dx = keep ? dy / (1 - p) : 0 */
-static void dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = dropped(n, dy); }
+static void dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = dropped(n, dy);
+}
 
 const Op op_dropout = {.name = "dropout",
                        .formula = "x / (1 - p) with probability 1 - p, else 0",

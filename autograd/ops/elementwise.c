@@ -1,5 +1,6 @@
-/* elementwise.c - what the rows of tensor/kernels/elementwise.def become: an op and a public function
- * each. One forward and one backward serve them all, since the kernels hold the arithmetic. */
+/* elementwise.c - what the rows of tensor/kernels/elementwise.def become: an op and a public
+ * function each. One forward and one backward serve them all, since the kernels hold the
+ * arithmetic. */
 #include "../op.h"
 
 /* What a row may read, in its own letters. */
@@ -17,8 +18,8 @@ static Tensor *elementwise_forward(Node *n) {
                        tensor_shape_text(b->shape).text);
 }
 
-/* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes broadcasting.
- * An operand that the row does not read is replaced by dy, which is always there. */
+/* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
+ * broadcasting. An operand that the row does not read is replaced by dy, which is always there. */
 static void elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const int last = n->n_in + 2;
     const Tensor *operand[LOOP_OPERANDS];
@@ -40,9 +41,9 @@ static Tensor *compare_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[1];
     Shape shape;
     if (!shape_broadcast(a->shape, b->shape, &shape))
-        return tensor_fail("%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1",
-                           n->op->name, tensor_shape_text(a->shape).text,
-                           tensor_shape_text(b->shape).text);
+        return tensor_fail(
+            "%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1", n->op->name,
+            tensor_shape_text(a->shape).text, tensor_shape_text(b->shape).text);
     Tensor *y = tensor_make(shape, BOOL);
     const LoopKernel kernel = kernels()->value[n->op->row][a->dtype];
     if (y) loop_elements(kernel, 3, (const Tensor *[]){y, a, b}, 0);

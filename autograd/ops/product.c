@@ -1,5 +1,5 @@
-/* product.c - matrix products. The kernels take operands of any strides, so the transposes below cost
- * nothing. */
+/* product.c - matrix products. The kernels take operands of any strides, so the transposes below
+ * cost nothing. */
 #include "../op.h"
 
 static Tensor *last_two_swapped(const Tensor *x) {
@@ -28,19 +28,23 @@ static void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 1)) dx[1] = product_tn(n->in[0], dc);
 }
 
-/* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M) --------------------------------------------------------- */
+/* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M)
+ * --------------------------------------------------------- */
 
 static Tensor *bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     ShapeText ta = tensor_shape_text(a), tb = tensor_shape_text(b);
     if (a.ndim != 3 || b.ndim != 3)
-        return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta.text, tb.text);
+        return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta.text,
+                           tb.text);
     if (a.dim[0] != b.dim[0])
         return tensor_fail("bmm: a is %s and b is %s: the batch sizes %lld and %lld must be equal",
                            ta.text, tb.text, (long long)a.dim[0], (long long)b.dim[0]);
     if (a.dim[2] != b.dim[1])
-        return tensor_fail("bmm: a is %s and b is %s: a's last size %lld and b's middle size %lld must "
-                           "be equal", ta.text, tb.text, (long long)a.dim[2], (long long)b.dim[1]);
+        return tensor_fail(
+            "bmm: a is %s and b is %s: a's last size %lld and b's middle size %lld must "
+            "be equal",
+            ta.text, tb.text, (long long)a.dim[2], (long long)b.dim[1]);
     return tensor_matmul(n->in[0], n->in[1]);
 }
 
@@ -55,7 +59,8 @@ const Op op_bmm = {.name = "bmm",
 
 Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes){0}); }
 
-/* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M) --------------------------------------------------- */
+/* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M)
+ * --------------------------------------------------- */
 
 static Tensor *matmul_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
@@ -63,9 +68,11 @@ static Tensor *matmul_forward(Node *n) {
     batch_a.ndim -= 2;
     batch_b.ndim -= 2;
     if (a.dim[a.ndim - 1] != b.dim[b.ndim - 2])
-        return tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's last size but one "
-                           "%lld must be equal", tensor_shape_text(a).text, tensor_shape_text(b).text,
-                           (long long)a.dim[a.ndim - 1], (long long)b.dim[b.ndim - 2]);
+        return tensor_fail(
+            "matmul: a is %s and b is %s: a's last size %lld and b's last size but one "
+            "%lld must be equal",
+            tensor_shape_text(a).text, tensor_shape_text(b).text, (long long)a.dim[a.ndim - 1],
+            (long long)b.dim[b.ndim - 2]);
     if (!shape_broadcast(batch_a, batch_b, &batch))
         return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
                            tensor_shape_text(a).text, tensor_shape_text(b).text,
@@ -84,7 +91,8 @@ const Op op_matmul = {.name = "matmul",
                       .forward = matmul_forward,
                       .backward = product_backward};
 
-/* A 1-d operand becomes a matrix of one row or one column, and that dimension is dropped afterwards. */
+/* A 1-d operand becomes a matrix of one row or one column, and that dimension is dropped
+ * afterwards. */
 Tensor *ag_matmul(Tensor *a, Tensor *b) {
     if (!ag_present("matmul", a) || !ag_present("matmul", b)) return NULL;
     if (a->shape.ndim == 0 || b->shape.ndim == 0)
@@ -100,7 +108,8 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     return c;
 }
 
-/* ---- linear: (..., in) -> (..., out) ------------------------------------------------------------------- */
+/* ---- linear: (..., in) -> (..., out)
+ * ------------------------------------------------------------------- */
 
 /* x as a matrix: (..., in) -> (rows, in) */
 static Tensor *as_matrix(const Tensor *x) {
@@ -114,10 +123,11 @@ static bool linear_fits(const Node *n) {
     const Shape x = n->in[0]->shape, w = n->in[1]->shape;
     ShapeText tx = tensor_shape_text(x), tw = tensor_shape_text(w);
     if (w.ndim != 2)
-        return tensor_fail("linear: w is %s: it must have 2 dimensions, (out, in)", tw.text) != NULL;
+        return tensor_fail("linear: w is %s: it must have 2 dimensions, (out, in)", tw.text) !=
+               NULL;
     if (x.ndim < 1 || x.dim[x.ndim - 1] != w.dim[1])
-        return tensor_fail("linear: x is %s and w is %s: x's last size must be w's last size %lld", tx.text,
-                           tw.text, (long long)w.dim[1]) != NULL;
+        return tensor_fail("linear: x is %s and w is %s: x's last size must be w's last size %lld",
+                           tx.text, tw.text, (long long)w.dim[1]) != NULL;
     if (n->n_in == 3 && !shape_equal(n->in[2]->shape, SHAPE(w.dim[0])))
         return tensor_fail("linear: w is %s and b is %s: b must be (%lld,)", tw.text,
                            tensor_shape_text(n->in[2]->shape).text, (long long)w.dim[0]) != NULL;
@@ -139,8 +149,10 @@ static Tensor *linear_forward(Node *n) {
     Tensor *shaped = y ? view_reshape(y, shape) : NULL;
     tensor_release(rows);
     tensor_release(y);
-    if (shaped && shape.ndim == 2) shaped->grad_fn = n->n_in == 3 ? "AddmmBackward0" : "MmBackward0";
-    else if (shaped && n->n_in == 3) shaped->grad_fn = "ViewBackward0";
+    if (shaped && shape.ndim == 2)
+        shaped->grad_fn = n->n_in == 3 ? "AddmmBackward0" : "MmBackward0";
+    else if (shaped && n->n_in == 3)
+        shaped->grad_fn = "ViewBackward0";
     return shaped;
 }
 

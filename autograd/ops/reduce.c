@@ -8,7 +8,8 @@ static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     for (int i = 0; i < dims.n; i++) {
         int d = shape_dim(op, x->shape, dims.axis[i]);
         if (d < 0) return false;
-        if (flags[d]) return tensor_fail("%s: dimension %d is named twice", op, dims.axis[i]) != NULL;
+        if (flags[d])
+            return tensor_fail("%s: dimension %d is named twice", op, dims.axis[i]) != NULL;
         flags[d] = true;
     }
     return true;
@@ -40,7 +41,8 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
 /* y divided by count, in place: PyTorch's mean is a sum and one division. */
 static void divide(Tensor *y, double count) {
     float count_f32 = (float)count;
-    const Tensor number = {.dtype = y->dtype, .data = y->dtype == F32 ? (void *)&count_f32 : &count};
+    const Tensor number = {.dtype = y->dtype,
+                           .data = y->dtype == F32 ? (void *)&count_f32 : &count};
     const LoopKernel kernel = kernels()->value[ELEMENTWISE_div][y->dtype];
     loop_elements(kernel, 3, (const Tensor *[]){y, y, &number}, 0);
 }
@@ -54,7 +56,8 @@ static Tensor *spread(const Node *n, const Tensor *dy) {
     return wide;
 }
 
-/* ---- sum and mean ---------------------------------------------------------------------------------- */
+/* ---- sum and mean
+ * ---------------------------------------------------------------------------------- */
 
 static Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
 
@@ -114,7 +117,8 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
     return reduce_dims(&op_mean_dims, x, dims, keepdim);
 }
 
-/* ---- along one dimension: variance, maximum, logsumexp, argmax ----------------------------------------- */
+/* ---- along one dimension: variance, maximum, logsumexp, argmax
+ * ----------------------------------------- */
 
 /* A scalar counts as one row of one element. */
 static Tensor *reduce_one(const Op *op, Tensor *x, int dim, bool keepdim) {
@@ -141,7 +145,8 @@ static void var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (mean) divide(mean, size);
     Tensor *from_mean =
         mean && wide ? map2(kernels()->value[ELEMENTWISE_sub][x->dtype], x, mean, 0) : NULL;
-    dx[0] = from_mean ? map2(kernels()->value[ELEMENTWISE_mul][x->dtype], from_mean, wide, 0) : NULL;
+    dx[0] =
+        from_mean ? map2(kernels()->value[ELEMENTWISE_mul][x->dtype], from_mean, wide, 0) : NULL;
     if (dx[0]) tensor_mul_(dx[0], 2 / (size - 1));
     tensor_release(mean);
     tensor_release(wide);
@@ -192,7 +197,8 @@ const Op op_logsumexp = {.name = "logsumexp",
 
 Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_one(&op_logsumexp, x, dim, false); }
 
-/* The positions of the maxima, I64, with the dimension kept. There must be something to choose from. */
+/* The positions of the maxima, I64, with the dimension kept. There must be something to choose
+ * from. */
 static Tensor *positions(const Node *n) {
     const Tensor *x = n->in[0];
     if (x->shape.dim[n->at.dim] == 0 && tensor_numel(x) == 0)

@@ -1,18 +1,22 @@
-/* shape.c - other ways to look at the same elements, and their copies: the gradient of a view is the
- * gradient looked at in the same way, backwards. */
+/* shape.c - other ways to look at the same elements, and their copies: the gradient of a view is
+ * the gradient looked at in the same way, backwards. */
 #include "../op.h"
 
 #include <string.h>
 
-/* ---- reshape, view, contiguous -------------------------------------------------------------------- */
+/* ---- reshape, view, contiguous
+ * -------------------------------------------------------------------- */
 
-/* Replaces the one -1 of a shape by what makes its size that of x. False and an error if it cannot. */
+/* Replaces the one -1 of a shape by what makes its size that of x. False and an error if it cannot.
+ */
 static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
     int64_t known = 1;
     int unknown = -1, unknowns = 0;
     for (int d = 0; d < shape->ndim; d++) {
-        if (shape->dim[d] == -1) unknown = d, unknowns++;
-        else known *= shape->dim[d];
+        if (shape->dim[d] == -1)
+            unknown = d, unknowns++;
+        else
+            known *= shape->dim[d];
         if (shape->dim[d] < -1) unknowns = 2;
     }
     const int64_t numel = tensor_numel(x);
@@ -20,9 +24,10 @@ static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
                       : unknowns == 1 ? known != 0 && numel % known == 0
                                       : false;
     if (!fits)
-        return tensor_fail("%s: x is %s and the shape is %s: the number of elements must stay the same, and one "
-                           "size may be -1", op, tensor_shape_text(x->shape).text,
-                           tensor_shape_text(*shape).text) != NULL;
+        return tensor_fail(
+                   "%s: x is %s and the shape is %s: the number of elements must stay the same, and one "
+                   "size may be -1",
+                   op, tensor_shape_text(x->shape).text, tensor_shape_text(*shape).text) != NULL;
     if (unknowns == 1) shape->dim[unknown] = numel / known;
     return true;
 }
@@ -56,9 +61,10 @@ Tensor *ag_reshape(Tensor *x, Shape shape) {
 static Tensor *view_forward(Node *n) {
     Tensor *y = view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
-    return tensor_fail("view: x is %s with strides %s: %s cannot look at the same bytes; use ag_reshape",
-                       tensor_shape_text(n->in[0]->shape).text, stride_text(n->in[0]).text,
-                       tensor_shape_text(n->at.shape).text);
+    return tensor_fail(
+        "view: x is %s with strides %s: %s cannot look at the same bytes; use ag_reshape",
+        tensor_shape_text(n->in[0]->shape).text, stride_text(n->in[0]).text,
+        tensor_shape_text(n->at.shape).text);
 }
 
 const Op op_view = {.name = "view",
@@ -102,7 +108,8 @@ const Op op_detach = {.name = "detach",
 
 Tensor *ag_detach(Tensor *x) { return apply1(&op_detach, x, (Attributes){0}); }
 
-/* ---- permute and transpose -------------------------------------------------------------------------- */
+/* ---- permute and transpose
+ * -------------------------------------------------------------------------- */
 
 static Tensor *permute_forward(Node *n) { return view_permute(n->in[0], n->at.axes.axis); }
 
@@ -132,8 +139,9 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
         if (fits) seen[axes.axis[d]] = true;
     }
     if (fits) return apply1(&op_permute, x, (Attributes){.axes = axes});
-    return tensor_fail("permute: x is %s and the axes are %s: each of its dimensions must be named once",
-                       tensor_shape_text(x->shape).text, tensor_shape_text(asked).text);
+    return tensor_fail(
+        "permute: x is %s and the axes are %s: each of its dimensions must be named once",
+        tensor_shape_text(x->shape).text, tensor_shape_text(asked).text);
 }
 
 static Tensor *transpose_forward(Node *n) {
@@ -159,7 +167,8 @@ Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
     return at.dim < 0 || at.dim1 < 0 ? NULL : apply1(&op_transpose, x, at);
 }
 
-/* ---- unsqueeze, squeeze, expand ------------------------------------------------------------------------ */
+/* ---- unsqueeze, squeeze, expand
+ * ------------------------------------------------------------------------ */
 
 static Tensor *unsqueeze_forward(Node *n) {
     const Tensor *x = n->in[0];
@@ -243,16 +252,18 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
     bool fits = lead >= 0 && shape.ndim <= TENSOR_MAX_DIMS;
     for (int d = 0; d < shape.ndim && fits; d++) {
         if (shape.dim[d] == -1 && d >= lead) shape.dim[d] = x->shape.dim[d - lead];
-        fits = shape.dim[d] >= 0 && (d < lead || x->shape.dim[d - lead] == 1 ||
-                                     x->shape.dim[d - lead] == shape.dim[d]);
+        fits = shape.dim[d] >= 0 &&
+               (d < lead || x->shape.dim[d - lead] == 1 || x->shape.dim[d - lead] == shape.dim[d]);
     }
     if (fits) return apply1(&op_expand, x, (Attributes){.shape = shape});
-    return tensor_fail("expand: x is %s and the shape is %s: only sizes of 1 can change, and dimensions be "
-                       "added in front", tensor_shape_text(x->shape).text,
-                       tensor_shape_text(asked).text);
+    return tensor_fail(
+        "expand: x is %s and the shape is %s: only sizes of 1 can change, and dimensions be "
+        "added in front",
+        tensor_shape_text(x->shape).text, tensor_shape_text(asked).text);
 }
 
-/* ---- slice and select ------------------------------------------------------------------------------------- */
+/* ---- slice and select
+ * ------------------------------------------------------------------------------------- */
 
 static Tensor *slice_forward(Node *n) {
     return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.end - n->at.start);
@@ -322,14 +333,17 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     int d = ag_present("select", x) ? shape_dim("select", x->shape, dim) : -1;
     if (d < 0) return NULL;
     int64_t i = index < 0 ? index + x->shape.dim[d] : index;
-    if (i >= 0 && i < x->shape.dim[d]) return apply1(&op_select, x, (Attributes){.dim = d, .start = i});
+    if (i >= 0 && i < x->shape.dim[d])
+        return apply1(&op_select, x, (Attributes){.dim = d, .start = i});
     return tensor_fail("select: x is %s: there is no index %lld in dimension %d",
                        tensor_shape_text(x->shape).text, (long long)index, dim);
 }
 
-/* ---- repetition: x as (outer, size, inner), with a repeated dimension beside size ------------------------ */
+/* ---- repetition: x as (outer, size, inner), with a repeated dimension beside size
+ * ------------------------ */
 
-/* The dimensions before dim as one, dim, and those behind it as one; then the new dimension at place. */
+/* The dimensions before dim as one, dim, and those behind it as one; then the new dimension at
+ * place. */
 static Shape with_repeats(Shape shape, int dim, int place, int64_t repeats) {
     int64_t outer = 1, inner = 1;
     for (int d = 0; d < dim; d++) outer *= shape.dim[d];
@@ -344,7 +358,8 @@ static Tensor *repeat_along(const Node *n, int place) {
     shape.dim[n->at.dim] *= n->at.end;
     Tensor *y = tensor_make(shape, x->dtype);
     Tensor *once = y ? tensor_reshape(x, with_repeats(x->shape, n->at.dim, place, 1)) : NULL;
-    Tensor *all = once ? view_reshape(y, with_repeats(x->shape, n->at.dim, place, n->at.end)) : NULL;
+    Tensor *all =
+        once ? view_reshape(y, with_repeats(x->shape, n->at.dim, place, n->at.end)) : NULL;
     const LoopKernel copy = kernels()->convert[x->dtype][x->dtype];
     if (all) loop_elements(copy, 2, (const Tensor *[]){all, once}, 0);
     tensor_release(once);
@@ -385,12 +400,15 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
     bool fits = lead >= 0 && repeats.ndim <= TENSOR_MAX_DIMS;
     for (int d = 0; d < repeats.ndim && fits; d++) fits = repeats.dim[d] >= 0;
     if (!fits)
-        return tensor_fail("repeat: x is %s and the repeats are %s: there must be one, at least 0, for each "
-                           "dimension", tensor_shape_text(shape).text, tensor_shape_text(repeats).text);
+        return tensor_fail(
+            "repeat: x is %s and the repeats are %s: there must be one, at least 0, for each "
+            "dimension",
+            tensor_shape_text(shape).text, tensor_shape_text(repeats).text);
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
     if (lead == 0 && shape_numel(repeats) == 1) return apply1(&op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
-        if (repeats.dim[d] != 1) x = apply1(&op_repeat, x, (Attributes){.dim = d, .end = repeats.dim[d]});
+        if (repeats.dim[d] != 1)
+            x = apply1(&op_repeat, x, (Attributes){.dim = d, .end = repeats.dim[d]});
     return x;
 }
 
@@ -411,11 +429,13 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     int d = ag_present("repeat_interleave", x) ? shape_dim("repeat_interleave", x->shape, dim) : -1;
     if (d < 0) return NULL;
     if (repeats < 0)
-        return tensor_fail("repeat_interleave: %lld repeats: there must be at least 0", (long long)repeats);
+        return tensor_fail("repeat_interleave: %lld repeats: there must be at least 0",
+                           (long long)repeats);
     return apply1(&op_repeat_interleave, x, (Attributes){.dim = d, .end = repeats});
 }
 
-/* ---- cat and stack ----------------------------------------------------------------------------------------- */
+/* ---- cat and stack
+ * ----------------------------------------------------------------------------------------- */
 
 static bool cat_shape(const Node *n, Shape *shape) {
     *shape = n->in[0]->shape;
@@ -424,9 +444,11 @@ static bool cat_shape(const Node *n, Shape *shape) {
         Shape s = n->in[i]->shape;
         if (s.ndim == shape->ndim) shape->dim[n->at.dim] = s.dim[n->at.dim];
         if (!shape_equal(s, *shape))
-            return tensor_fail("%s: tensor 0 is %s and tensor %d is %s: all sizes but that of dimension %d must "
-                               "be equal", n->op->name, tensor_shape_text(n->in[0]->shape).text, i,
-                               tensor_shape_text(s).text, n->at.dim) != NULL;
+            return tensor_fail(
+                       "%s: tensor 0 is %s and tensor %d is %s: all sizes but that of dimension %d must "
+                       "be equal",
+                       n->op->name, tensor_shape_text(n->in[0]->shape).text, i,
+                       tensor_shape_text(s).text, n->at.dim) != NULL;
         size += s.dim[n->at.dim];
     }
     shape->dim[n->at.dim] = size;
@@ -489,8 +511,9 @@ static Tensor *stack_forward(Node *n) {
     shape.dim[n->at.dim] = n->n_in;
     for (int i = 0; i < n->n_in; i++)
         if (!shape_equal(n->in[i]->shape, one))
-            return tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
-                               tensor_shape_text(one).text, i, tensor_shape_text(n->in[i]->shape).text);
+            return tensor_fail(
+                "stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
+                tensor_shape_text(one).text, i, tensor_shape_text(n->in[i]->shape).text);
     Tensor *y = tensor_make(shape, n->in[0]->dtype);
     for (int i = 0; i < n->n_in && y; i++) {
         const Tensor *x = n->in[i];

@@ -21,7 +21,8 @@ static Tensor *new_rows(LoopKernel kernel, int dim, const Tensor *x, const Tenso
     bool scalar = x->shape.ndim == 0;
     const Tensor *operand[] = {y, x, other};
     const int n = other ? 3 : 2;
-    if (scalar) loop_rows(kernel, n, operand, 0);
+    if (scalar)
+        loop_rows(kernel, n, operand, 0);
     else if (!rows_along(kernel, dim, n, operand)) {
         tensor_release(y);
         return NULL;
@@ -37,7 +38,8 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
     return d < 0 ? NULL : apply1(op, x, (Attributes){.dim = d});
 }
 
-/* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------------- */
+/* ---- softmax: y = exp(x - max x) / sum exp(x - max x)
+ * -------------------------------------------- */
 
 static Tensor *softmax_forward(Node *n) {
     return new_rows(kernels()->softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
@@ -59,7 +61,8 @@ const Op op_softmax = {.name = "softmax",
 
 Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim); }
 
-/* ---- log_softmax: y = x - log sum exp(x) ------------------------------------------------------------ */
+/* ---- log_softmax: y = x - log sum exp(x)
+ * ------------------------------------------------------------ */
 
 static Tensor *log_softmax_forward(Node *n) {
     return new_rows(kernels()->log_softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
@@ -81,7 +84,8 @@ const Op op_log_softmax = {.name = "log_softmax",
 
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax, x, dim); }
 
-/* ---- masked_softmax: softmax of a row's first valid_lens keys, 0 behind ------------------------------- */
+/* ---- masked_softmax: softmax of a row's first valid_lens keys, 0 behind
+ * ------------------------------- */
 
 /* The lengths as (N, 1, 1) or (N, Q, 1), to go along with the rows of scores (N, Q, K). */
 static Tensor *lengths_by_row(const Tensor *lengths) {
@@ -94,15 +98,19 @@ static Tensor *lengths_by_row(const Tensor *lengths) {
 static bool lengths_fit(const Tensor *scores, const Tensor *lengths) {
     const Shape s = scores->shape, l = lengths->shape;
     if (l.ndim < 1 || l.ndim > 2 || l.dim[0] != s.dim[0] || (l.ndim == 2 && l.dim[1] != s.dim[1]))
-        return tensor_fail("masked_softmax: scores is %s and valid_lens is %s: it must be (%lld,) or "
-                           "(%lld, %lld)", tensor_shape_text(s).text, tensor_shape_text(l).text,
-                           (long long)s.dim[0], (long long)s.dim[0], (long long)s.dim[1]) != NULL;
+        return tensor_fail(
+                   "masked_softmax: scores is %s and valid_lens is %s: it must be (%lld,) or "
+                   "(%lld, %lld)",
+                   tensor_shape_text(s).text, tensor_shape_text(l).text, (long long)s.dim[0],
+                   (long long)s.dim[0], (long long)s.dim[1]) != NULL;
     for (int64_t i = 0; i < l.dim[0]; i++)
         for (int64_t j = 0; j < (l.ndim == 2 ? l.dim[1] : 1); j++) {
-            int64_t length = ((const int64_t *)lengths->data)[i * lengths->stride[0] + j * lengths->stride[1]];
+            int64_t length =
+                ((const int64_t *)lengths->data)[i * lengths->stride[0] + j * lengths->stride[1]];
             if (length < 0)
-                return tensor_fail("masked_softmax: valid_lens has %lld: a length must not be negative",
-                                   (long long)length) != NULL;
+                return tensor_fail(
+                           "masked_softmax: valid_lens has %lld: a length must not be negative",
+                           (long long)length) != NULL;
         }
     return true;
 }

@@ -11,13 +11,14 @@
 #ifndef ISA
 #define ISA baseline
 #endif
-#define JOIN2(a, b)    a##_##b
-#define JOIN(a, b)     JOIN2(a, b)
-#define TEXT2(a)       #a
-#define TEXT(a)        TEXT2(a)
+#define JOIN2(a, b) a##_##b
+#define JOIN(a, b)  JOIN2(a, b)
+#define TEXT2(a)    #a
+#define TEXT(a)     TEXT2(a)
 
 /* "Iterations do not depend on each other": an output is at most the very same buffer as an input.
- * Clang has no such hint that stays quiet where a loop cannot be a vector loop; it checks instead. */
+ * Clang has no such hint that stays quiet where a loop cannot be a vector loop; it checks instead.
+ */
 #ifdef __clang__
 #define IVDEP
 #else
@@ -46,7 +47,8 @@
 #define NAME(name)     name##_f64
 #include "real.inc"
 
-/* ---- comparisons, conversions, selection: any type -------------------------------------------------- */
+/* ---- comparisons, conversions, selection: any type
+ * -------------------------------------------------- */
 
 #define DEFINE_COMPARE(name, TYPE, value)                                                          \
     static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
@@ -141,7 +143,8 @@ DEFINE_SELECT(f64, double, s)
 DEFINE_SELECT(i64, int64_t, to_i64(s))
 DEFINE_SELECT(bool, bool, s != 0)
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ---------------------------------------------------------------------------------------- */
 
 extern const Kernels JOIN(kernels, ISA);
 
@@ -154,11 +157,11 @@ const Kernels JOIN(kernels, ISA) = {
     .name = TEXT(ISA),
     .value =
         {
-#define UNARY(name, ...)   [ELEMENTWISE_##name] = BOTH(name),
-#define UNARY_SCALAR(name, ...)  [ELEMENTWISE_##name] = BOTH(name),
-#define BINARY(name, ...)  [ELEMENTWISE_##name] = BOTH(name),
-#define COMPARE(name, ...) [ELEMENTWISE_##name] = FOUR(name),
-#define LOGICAL(name, ...) [ELEMENTWISE_##name] = {[BOOL] = name##_bool},
+#define UNARY(name, ...)        [ELEMENTWISE_##name] = BOTH(name),
+#define UNARY_SCALAR(name, ...) [ELEMENTWISE_##name] = BOTH(name),
+#define BINARY(name, ...)       [ELEMENTWISE_##name] = BOTH(name),
+#define COMPARE(name, ...)      [ELEMENTWISE_##name] = FOUR(name),
+#define LOGICAL(name, ...)      [ELEMENTWISE_##name] = {[BOOL] = name##_bool},
 #include "elementwise.def"
 #undef UNARY
 #undef UNARY_SCALAR
@@ -168,9 +171,9 @@ const Kernels JOIN(kernels, ISA) = {
         },
     .vjp =
         {
-#define UNARY(name, ...)  [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
+#define UNARY(name, ...)        [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
 #define UNARY_SCALAR(name, ...) [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
-#define BINARY(name, ...) [ELEMENTWISE_##name] = {BOTH(name##_vjp_a), BOTH(name##_vjp_b)},
+#define BINARY(name, ...)       [ELEMENTWISE_##name] = {BOTH(name##_vjp_a), BOTH(name##_vjp_b)},
 #define COMPARE(name, ...)
 #define LOGICAL(name, ...)
 #include "elementwise.def"

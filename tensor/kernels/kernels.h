@@ -6,7 +6,8 @@
 #include "../tensor.h"
 
 /* Works along one dimension of n elements. data[0] is written, the others are read (data[0] may be
- * the very same buffer as another); stride[i], in elements, belongs to data[i]. s: a number of the op. */
+ * the very same buffer as another); stride[i], in elements, belongs to data[i]. s: a number of the
+ * op. */
 typedef void (*LoopKernel)(int64_t n, void *const *data, const int64_t *stride, double s);
 
 /* c (m, n) = a (m, k) b (k, n), every matrix with any two strides, in elements. */
@@ -18,12 +19,12 @@ typedef void (*MatmulKernel)(const MatmulShape *shape, const void *a, const void
 
 /* The rows of elementwise.def, by number: ELEMENTWISE_add, ... */
 enum {
-#define ROW(name) ELEMENTWISE_##name,
-#define UNARY(name, ...) ROW(name)
+#define ROW(name)               ELEMENTWISE_##name,
+#define UNARY(name, ...)        ROW(name)
 #define UNARY_SCALAR(name, ...) ROW(name)
-#define BINARY(name, ...) ROW(name)
-#define COMPARE(name, ...) ROW(name)
-#define LOGICAL(name, ...) ROW(name)
+#define BINARY(name, ...)       ROW(name)
+#define COMPARE(name, ...)      ROW(name)
+#define LOGICAL(name, ...)      ROW(name)
 #include "elementwise.def"
 #undef UNARY
 #undef UNARY_SCALAR
@@ -39,7 +40,7 @@ enum {
 typedef struct {
     const char *name; /* "baseline", "avx2", "avx512" */
 
-    LoopKernel value[ELEMENTWISE_COUNT][4]; /* y, x  or  y, a, b */
+    LoopKernel value[ELEMENTWISE_COUNT][4];  /* y, x  or  y, a, b */
     LoopKernel vjp[ELEMENTWISE_COUNT][2][2]; /* by input, type: dx, x, y, dy  or  da, a, b, y, dy */
 
     LoopKernel convert[4][4];  /* [to][from]: y, x */
@@ -50,15 +51,15 @@ typedef struct {
     LoopKernel add_scaled[2];  /* y, a, b: a + s b */
 
     /* rows */
-    LoopKernel sum[2];         /* y, x; y has stride 0 */
-    LoopKernel variance[2];    /* y, x; divided by n - 1 */
-    LoopKernel argmax[2];      /* index (I64), x; the first maximum; NaN is the largest */
-    LoopKernel logsumexp[2];   /* y, x */
-    LoopKernel softmax[2];     /* y, x */
-    LoopKernel softmax_dx[2];  /* dx, y, dy:  y (dy - sum(y dy)) */
-    LoopKernel log_softmax[2]; /* y, x */
-    LoopKernel log_softmax_dx[2]; /* dx, y, dy:  dy - exp(y) sum(dy) */
-    LoopKernel masked_softmax[2]; /* y, x, length (I64, stride 0) */
+    LoopKernel sum[2];               /* y, x; y has stride 0 */
+    LoopKernel variance[2];          /* y, x; divided by n - 1 */
+    LoopKernel argmax[2];            /* index (I64), x; the first maximum; NaN is the largest */
+    LoopKernel logsumexp[2];         /* y, x */
+    LoopKernel softmax[2];           /* y, x */
+    LoopKernel softmax_dx[2];        /* dx, y, dy:  y (dy - sum(y dy)) */
+    LoopKernel log_softmax[2];       /* y, x */
+    LoopKernel log_softmax_dx[2];    /* dx, y, dy:  dy - exp(y) sum(dy) */
+    LoopKernel masked_softmax[2];    /* y, x, length (I64, stride 0) */
     LoopKernel masked_softmax_dx[2]; /* dx, y, dy, length */
 
     MatmulKernel matmul[2];
