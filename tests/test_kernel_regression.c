@@ -1,0 +1,503 @@
+/* test_kernel_regression.c - does build/kernel_regression find the widths that a dense scan finds,
+ * does it say what is wrong with bad input, and does it write its files whole or not at all?
+ *
+ * The program is run as a person runs it, by the shell, in a temporary folder; what it printed and
+ * its exit status are compared. The numbers come from golden/kernel_regression.txt, which
+ * golden/generate_kernel_regression.py made with numpy and no gradient.
+ *
+ * Run from the root of the repository. BUILD names the folder of the program, RUNNER may hold a
+ * command to run it with, as valgrind. */
+#include <check.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../examples/common/output.c"
+
+static char folder[] = "/tmp/test_kernel_regression.XXXXXX"; /* of this run */
+static char out[1 << 16], err[1 << 16];                      /* what the last run printed */
+
+/* ---- running it -------------------------------------------------------------------------- */
+
+static const char *variable(const char *name, const char *otherwise) {
+    const char *value = getenv(name);
+    return value && *value ? value : otherwise;
+}
+
+static const char *path(const char *name) {
+    static char paths[4][256];
+    static int next;
+    char *text = paths[next++ % 4];
+    snprintf(text, sizeof paths[0], "%s/%s", folder, name);
+    return text;
+}
+
+static void slurp(const char *file, char *text, size_t size) {
+    FILE *f = fopen(file, "rb");
+    size_t n = f ? fread(text, 1, size - 1, f) : 0;
+    text[n] = '\0';
+    if (f) fclose(f);
+}
+
+static void put(const char *file, const char *text) {
+    FILE *f = fopen(file, "wb");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+/* Runs a shell line, before + program + after, and returns its exit status. $D is the folder. */
+static int run_line(const char *before, const char *after) {
+    char line[2048];
+    snprintf(line, sizeof line, "{ %s %s %s/kernel_regression %s ; } >$D/out 2>$D/err", before,
+             variable("RUNNER", ""), variable("BUILD", "build"), after);
+    int status = system(line);
+    slurp(path("out"), out, sizeof out);
+    slurp(path("err"), err, sizeof err);
+    ck_assert_msg(WIFEXITED(status), "%s: ended by a signal", line);
+    return WEXITSTATUS(status);
+}
+
+static int run(const char *arguments) { return run_line("", arguments); }
+
+/* The number after a label at the beginning of a line of out; NaN without one. */
+static double printed(const char *label) {
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "\n%-20s", label);
+    const char *found = strstr(out, wanted);
+    return found ? atof(found + strlen(wanted)) : (double)NAN;
+}
+
+static void assert_near(double value, double expected, double relative) {
+    ck_assert_msg(fabs(value - expected) <= relative * fabs(expected), "%.9g is not %.9g", value,
+                  expected);
+}
+
+static int files_in_folder(void) {
+    int n = 0;
+    FILE *list = popen("ls -A $D | wc -l", "r");
+    ck_assert_ptr_nonnull(list);
+    ck_assert_int_eq(fscanf(list, "%d", &n), 1);
+    pclose(list);
+    return n;
+}
+
+static void setup(void) {
+    memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    setenv("D", folder, 1); /* for the shell */
+    unsetenv("LC_ALL");
+    unsetenv("NO_COLOR");
+    setenv("LANG", "C", 1);
+}
+
+static void teardown(void) { ck_assert_int_eq(system("rm -r \"$D\""), 0); }
+
+/* ---- the numbers ------------------------------------------------------------------------- */
+
+/* To the six digits that the program prints; the curve at places 0, 50, ... 200 of its 201. */
+static void check_golden(const char *name, double w0, double w, double rmse, const double *curve) {
+    char arguments[256], csv[1 << 14], *line = csv;
+    int n = snprintf(arguments, sizeof arguments, "--predict $D/curve.csv --epochs 3000");
+    if (strcmp(name, "notebook") != 0)
+        n += snprintf(arguments + n, sizeof arguments - (size_t)n, " --data examples/data/%s.csv",
+                      name);
+    if (w0 > 0) snprintf(arguments + n, sizeof arguments - (size_t)n, " --w0 %g", w0);
+    ck_assert_int_eq(run(arguments), 0);
+    ck_assert_str_eq(err, "");
+    assert_near(printed("w"), w, 5e-6);
+    assert_near(printed("bandwidth"), 1 / w, 5e-6);
+    assert_near(printed("leave-one-out rmse"), rmse, 5e-6);
+    slurp(path("curve.csv"), csv, sizeof csv);
+    for (int i = -1; i <= 200; i++, line = strchr(line, '\n') + 1) {
+        if (i >= 0 && i % 50 == 0) assert_near(atof(strchr(line, ',') + 1), curve[i / 50], 1e-5);
+    }
+    ck_assert_str_eq(line, "");
+}
+
+START_TEST(finds_the_global_minimum) {
+    static const char *golden = "tests/golden/kernel_regression.txt";
+    char name[32];
+    double w0, w, rmse, curve[5];
+    int lines = 0;
+    FILE *file = fopen(golden, "r");
+    ck_assert_ptr_nonnull(file);
+    while (fscanf(file, "%31s %lf %lf %lf %lf %lf %lf %lf %lf", name, &w0, &w, &rmse, &curve[0],
+                  &curve[1], &curve[2], &curve[3], &curve[4]) == 9) {
+        check_golden(name, w0, w, rmse, curve);
+        lines++;
+    }
+    fclose(file);
+    ck_assert_int_eq(lines, 6);
+}
+END_TEST
+
+/* Between two epochs of SGD the loss falls, and the last line printed is flat. */
+START_TEST(prints_the_loss_as_it_goes) {
+    ck_assert_int_eq(run("--data examples/data/cars.csv --epochs 5 --lr 0.5 --w0 0.2"), 0);
+    double first = atof(strstr(out, "loss") + 4);
+    ck_assert_ptr_nonnull(strstr(out, "epoch    1  loss "));
+    ck_assert_ptr_nonnull(strstr(out, "epoch    5  loss "));
+    ck_assert_ptr_null(strstr(out, "the slope is 0"));
+    ck_assert_double_lt(atof(strstr(strstr(out, "epoch    5"), "loss") + 4), first);
+    ck_assert_int_eq(run("--data examples/data/cars.csv"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "the slope is 0\nw        "));
+    ck_assert_int_eq(run("--data examples/data/cars.csv --epochs 0 --w0 0.5"), 0);
+    assert_near(printed("w"), 0.5, 1e-6);
+}
+END_TEST
+
+/* Old Faithful upside down: rows reversed, x in units of 1e-12, y in units of 1e9 and moved,
+ * columns exchanged, a third one between, semicolons, quotes, a byte order mark, Windows line ends.
+ */
+START_TEST(any_units_and_any_file) {
+    ck_assert_int_eq(
+        system("{ printf '\\357\\273\\277\"waiting, in \"\"us\"\"\";note;x\\r\\n';"
+               " tail -n +2 examples/data/faithful.csv | tac |"
+               " awk -F, '{printf \"\\\"%.12g\\\"; abc ;%.12ge12\\r\\n\", $2*1e-9 + 5, $1}';"
+               " printf '\\r\\n\\r\\n'; } >$D/data.csv"),
+        0);
+    ck_assert_int_eq(run("--data $D/data.csv --x x --y 1 --predict $D/curve.csv"), 0);
+    assert_near(printed("w"), 3.8254527e-12, 5e-6);
+    assert_near(printed("leave-one-out rmse"), 5.6829622e-9, 1e-5);
+    slurp(path("curve.csv"), out, sizeof out);
+    *(strchr(out, '\n') + 1) = '\0';
+    ck_assert_str_eq(out, "x,\"waiting, in \"\"us\"\"\"\n");
+}
+END_TEST
+
+/* Few points, equal ones, outliers, a constant y, nothing to learn, no noise: always an answer. */
+START_TEST(odd_data) {
+    static const char *const data[] = {
+        "1,1\n2,5\n9,4\n",             /* three points */
+        "1,1\n1,2\n1,3\n2,5\n2,6\n",   /* two places */
+        "1,5\n2,5\n9,5\n",             /* a constant y */
+        "1,1\n2,2\n3,3\n4,4\n1e9,5\n", /* far away */
+        "-1e300,1\n0,2\n1e300,3\n",
+        "1e-300,1\n2e-300,2\n3e-300,3\n",
+        "1,1\n2,2\n3,3\n4,1e150\n",
+        "0,1\n1e-15,2\n1,3\n2,4\n",
+        "1,0\n2,0\n3,0\n4,1\n5,1\n6,1\n",
+    };
+    for (size_t i = 0; i < sizeof data / sizeof *data; i++) {
+        put(path("data.csv"), data[i]);
+        ck_assert_msg(run("--data $D/data.csv --plot $D/p.svg --predict $D/p.csv") == 0, "%s: %s",
+                      data[i], err);
+        ck_assert_msg(printed("w") > 0 && isfinite(printed("w")), "%s: %s", data[i], out);
+        ck_assert(isfinite(printed("leave-one-out rmse")));
+        slurp(path("p.svg"), out, sizeof out);
+        ck_assert_ptr_nonnull(strstr(out, "</svg>\n"));
+        ck_assert_msg(!strstr(out, "nan") && !strstr(out, "inf\""), "%s: a NaN is drawn", data[i]);
+    }
+}
+END_TEST
+
+/* The best prediction where y jumps is the mean of the equal ones and the nearest: by hand. */
+START_TEST(three_points_by_hand) {
+    put(path("data.csv"), "0,0\n1,0\n1,6\n5,3\n");
+    ck_assert_int_eq(run("--data $D/data.csv --epochs 0 --w0 1000"), 0);
+    /* nearest neighbours: 0 sees (0 + 6) / 2, the two at 1 each other, 5 sees (0 + 6) / 2 */
+    assert_near(printed("leave-one-out rmse"), sqrt((9 + 36 + 36 + 0) / 4.0), 1e-5);
+    ck_assert_int_eq(run("--data $D/data.csv --epochs 0 --w0 1e-9"), 0);
+    /* the mean of the others: 3, 3, 1, 2 */
+    assert_near(printed("leave-one-out rmse"), sqrt((9 + 9 + 25 + 1) / 4.0), 1e-5);
+}
+END_TEST
+
+/* ---- what is wrong ----------------------------------------------------------------------- */
+
+static const struct {
+    const char *text, *flags, *sentence; /* the sentence after "kernel_regression: FOLDER/" */
+} bad_files[] = {
+    {NULL, "", "data.csv: cannot read the file: No such file or directory\n"},
+    {"", "", "data.csv: the file is empty\n"},
+    {"x,y\n", "", "data.csv:1: the file ends after 0 points, and at least 3 are needed\n"},
+    {"x,y\n1,2\n3,4\n", "",
+     "data.csv:3: the file ends after 2 points, and at least 3 are needed\n"},
+    {"x,y\n1,2\n3,abc\n", "", "data.csv:3: \"abc\" in column 2 is not a number\n"},
+    {"x,y\n1,2\n\n3,0x10\n", "", "data.csv:4: \"0x10\" in column 2 is not a number\n"},
+    {"1,2\n3,inf\n", "", "data.csv:2: \"inf\" in column 2 is not a finite number\n"},
+    {"1,2\nnan,3\n", "", "data.csv:2: \"nan\" in column 1 is not a finite number\n"},
+    {"1,2\n1e999,3\n", "", "data.csv:2: \"1e999\" in column 1 is not a finite number\n"},
+    {"1,2\n,3\n", "", "data.csv:2: column 1 is empty\n"},
+    {"x,y\r\n1,2,3\r\n", "", "data.csv:2: the line has 3 cells where the first has 2\n"},
+    {"x,y\n1\n", "", "data.csv:2: the line has 1 cell where the first has 2\n"},
+    {"x,y\n1,\"2\n3,4\n", "", "data.csv:2: a quoted cell has no closing quote\n"},
+    {"x,y\n1,\"2\"3\n", "", "data.csv:2: text after a closing quote\n"},
+    {"x,y\n1,\033[31m\n", "", "data.csv:2: \"?[31m\" in column 2 is not a number\n"},
+    {"x,y\n1,2\n1,3\n1,5\n", "",
+     "data.csv:4: the file ends after 3 points, and x is 1 in all of them\n"},
+    {"x,y\n-1e308,2\n1e308,3\n1,5\n", "",
+     "data.csv:4: the file ends after 3 points that are too far apart to be told in numbers\n"},
+    {"x\n1\n2\n3\n", "", "data.csv:1: there is no column 2, the line has 1\n"},
+    {"x,y\n1,2\n", "--y z", "data.csv:1: there is no column named \"z\" in the first line\n"},
+    {"x,y\n1,2\n", "--x 0", "data.csv:1: there is no column 0, the line has 2\n"},
+    {"x,y\n1,2\n", "--x 99999999999999999999",
+     "data.csv:1: there is no column 99999999999999999999, the line has 2\n"},
+};
+
+START_TEST(bad_file) {
+    char expected[512];
+    const char *text = bad_files[_i].text;
+    if (text) put(path("data.csv"), text);
+    snprintf(expected, sizeof expected, "--data $D/data.csv %s", bad_files[_i].flags);
+    ck_assert_int_eq(run(expected), 1);
+    snprintf(expected, sizeof expected, "kernel_regression: %s/%s", folder, bad_files[_i].sentence);
+    ck_assert_str_eq(err, expected);
+    ck_assert_str_eq(out, "");
+}
+END_TEST
+
+START_TEST(other_bad_files) {
+    ck_assert_int_eq(run("--data $D"), 1);
+    ck_assert_ptr_nonnull(strstr(err, ": cannot read the file: Is a directory\n"));
+    ck_assert_int_eq(run("--data /dev/zero"), 1);
+    ck_assert_str_eq(err, "kernel_regression: /dev/zero: not a UTF-8 text file\n");
+    ck_assert_int_eq(system("seq 4001 | sed 's/$/,1/' >$D/data.csv"), 0);
+    ck_assert_int_eq(run("--data $D/data.csv"), 1);
+    ck_assert_ptr_nonnull(strstr(
+        err, "data.csv:4001: the file ends after 4001 points, and 4000 is the most that fit\n"));
+}
+END_TEST
+
+static const char *const misuses[] = {
+    "--nonsense",
+    "--nonsense=1",
+    "data.csv",
+    "--data",
+    "--data=",
+    "--epochs 1e3",
+    "--epochs -1",
+    "--epochs ''",
+    "--epochs 5x",
+    "--lr 0",
+    "--lr abc",
+    "--lr nan",
+    "--lr inf",
+    "--lr ' 1'",
+    "--momentum 1",
+    "--momentum -0.1",
+    "--seed -1",
+    "--seed x",
+    "--seed 18446744073709551616",
+    "--w0 0",
+    "--w0 -3",
+    "--w0",
+    "--plot",
+    "--predict ''",
+    "--epochs 1 --lr=",
+    "--help=1",
+    "-h",
+};
+
+START_TEST(misuse) {
+    ck_assert_int_eq(run(misuses[_i]), 2);
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(strncmp(err, "kernel_regression: ", 19), 0);
+    static const char end[] = "; see kernel_regression --help\n";
+    ck_assert_str_eq(err + strlen(err) - strlen(end), end);
+    ck_assert_ptr_eq(strchr(err, '\n'), err + strlen(err) - 1); /* one line */
+}
+END_TEST
+
+START_TEST(help_names_every_flag) {
+    static const char *const flags[] = {
+        "--data FILE.csv",    "--x COLUMN",        "--y COLUMN",         "--epochs N",
+        "--lr NUMBER",        "--momentum NUMBER", "--seed N",           "--w0 NUMBER",
+        "--predict FILE.csv", "--plot FILE.svg",   "Default: 517109245."};
+    ck_assert_int_eq(run("--help"), 0);
+    ck_assert_str_eq(err, "");
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        ck_assert_ptr_nonnull(strstr(out, flags[i]));
+}
+END_TEST
+
+START_TEST(a_rate_that_is_too_large) {
+    ck_assert_int_eq(run("--w0 5 --momentum 0 --lr 1e200"), 1);
+    ck_assert_str_eq(err, "kernel_regression: epoch 2: the slope is not a number: "
+                          "try a smaller --lr or another --w0\n");
+    ck_assert_int_eq(run("--data examples/data/mcycle.csv --w0 1e300"), 1);
+    ck_assert_ptr_nonnull(strstr(err, "epoch 1: the slope is not a number"));
+}
+END_TEST
+
+/* ---- what it writes ---------------------------------------------------------------------- */
+
+START_TEST(same_bytes_every_time) {
+    static char again[1 << 16];
+    ck_assert_int_eq(run("--plot $D/a.svg --predict $D/a.csv"), 0);
+    ck_assert_int_eq(run("--plot $D/b.svg --predict $D/b.csv"), 0);
+    ck_assert_int_eq(system("cmp $D/a.svg $D/b.svg && cmp $D/a.csv $D/b.csv"), 0);
+    ck_assert_int_eq(files_in_folder(), 6); /* out and err are the other two */
+    slurp(path("a.svg"), again, sizeof again);
+    ck_assert_ptr_nonnull(strstr(again, "viewBox=\"0 0 640 980\""));
+    ck_assert_ptr_nonnull(strstr(again, "fill=\"#ffffff\"/>"));
+    int circles = 0;
+    for (const char *s = again; (s = strstr(s, "<circle")) != NULL; s++) circles++;
+    ck_assert_int_eq(circles, 50);
+}
+END_TEST
+
+/* Names that would break the XML, the CSV and the UTF-8. */
+START_TEST(hostile_names) {
+    put(path("data.csv"), "<b>&\"\"\xff,a\x01\xc3\xa9\n1,2\n2,3\n4,3\n");
+    ck_assert_int_eq(run("--data $D/data.csv --plot $D/p.svg"), 0);
+    slurp(path("p.svg"), out, sizeof out);
+    ck_assert_ptr_nonnull(strstr(out, ">&lt;b&gt;&amp;\"\"?</text>"));
+    ck_assert_ptr_nonnull(strstr(out, ">a?\xc3\xa9</text>"));
+}
+END_TEST
+
+/* A failure leaves the old file, and nothing else. */
+START_TEST(files_whole_or_not_at_all) {
+    ck_assert_int_eq(run("--predict $D/nowhere/a.csv"), 1);
+    ck_assert_ptr_nonnull(strstr(err, "nowhere/a.csv: No such file or directory\n"));
+    ck_assert_int_eq(run("--plot $D"), 1);
+    ck_assert_ptr_nonnull(strstr(err, ": Is a directory\n"));
+    ck_assert_int_eq(run("--plot /dev/full"), 1);
+    ck_assert_str_eq(err, "kernel_regression: cannot write /dev/full: No space left on device\n");
+    ck_assert_int_eq(run("--predict /dev/full"), 1);
+    ck_assert_int_eq(system("test -c /dev/full"), 0); /* nothing was put in its place */
+    ck_assert_double_gt(printed("w"), 0);             /* the numbers are out before the files */
+    put(path("old.csv"), "old\n");
+    ck_assert_int_eq(run_line("ulimit -f 2; trap '' XFSZ;", "--predict $D/old.csv"), 1);
+    ck_assert_ptr_nonnull(strstr(err, "old.csv: File too large\n"));
+    slurp(path("old.csv"), out, sizeof out);
+    ck_assert_str_eq(out, "old\n");
+    ck_assert_int_eq(files_in_folder(), 3);
+}
+END_TEST
+
+START_TEST(replaces_what_a_link_leads_to) {
+    put(path("real.csv"), "old\n");
+    ck_assert_int_eq(system("chmod 640 $D/real.csv; ln -s real.csv $D/link.csv"), 0);
+    ck_assert_int_eq(run("--predict $D/link.csv"), 0);
+    ck_assert_int_eq(system("test -L $D/link.csv && test $(stat -c %a $D/real.csv) = 640 &&"
+                            " test $(wc -l <$D/real.csv) = 202"),
+                     0);
+}
+END_TEST
+
+START_TEST(standard_output_fails) {
+    ck_assert_int_eq(run(">/dev/full"), 1);
+    ck_assert_str_eq(err, "kernel_regression: cannot write to standard output\n");
+    ck_assert_int_eq(run("--help >/dev/full"), 1);
+    ck_assert_int_eq(run(">&-"), 1);
+    int ends[2]; /* a pipe whose reader has gone */
+    ck_assert(pipe(ends) == 0 && close(ends[0]) == 0 && dup2(ends[1], 9) == 9);
+    ck_assert_int_eq(run(">&9"), 1);
+    ck_assert_str_eq(err, "kernel_regression: cannot write to standard output\n");
+    close(ends[1]);
+    close(9);
+}
+END_TEST
+
+static void write_and_interrupt(FILE *file, const void *context) {
+    (void)context;
+    fputs("half a file\n", file);
+    fflush(file);
+    raise(SIGINT);
+}
+
+/* Ctrl-C while a file is written: the process ends by that signal, and its temporary file goes. */
+START_TEST(interrupted) {
+    int status;
+    put(path("data.csv"), "old\n");
+    pid_t child = fork();
+    if (child == 0) {
+        char error[OUTPUT_ERROR_SIZE];
+        signal(SIGINT, SIG_DFL);
+        output_write(path("data.csv"), write_and_interrupt, NULL, error);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+    slurp(path("data.csv"), out, sizeof out);
+    ck_assert_str_eq(out, "old\n");
+    ck_assert_int_eq(files_in_folder(), 1);
+}
+END_TEST
+
+/* ---- the terminal ------------------------------------------------------------------------ */
+
+/* Runs the program with a pseudo-terminal as its standard output; what came is in out. */
+static void run_on_terminal(void) {
+    char line[512];
+    size_t n = 0;
+    ssize_t got;
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(terminal, 0);
+    ck_assert(grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    snprintf(line, sizeof line, "exec %s %s/kernel_regression >%s", variable("RUNNER", ""),
+             variable("BUILD", "build"), ptsname(terminal));
+    int slave =
+        open(ptsname(terminal), O_RDWR | O_NOCTTY); /* else there is an end before it begins */
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(127);
+    }
+    close(slave);
+    while ((got = read(terminal, out + n, sizeof out - 1 - n)) > 0) n += (size_t)got;
+    out[n] = '\0';
+    close(terminal);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+START_TEST(draws_in_a_terminal) {
+    setenv("TERM", "xterm", 1);
+    setenv("LANG", "C.UTF-8", 1);
+    unsetenv("LC_CTYPE");
+    run_on_terminal();
+    ck_assert_ptr_nonnull(strstr(out, "\033[38;5;208m\xE2"));
+    setenv("NO_COLOR", "1", 1);
+    run_on_terminal();
+    ck_assert_ptr_null(strchr(out, '\033'));
+    ck_assert_ptr_nonnull(strstr(out, "**"));
+    unsetenv("NO_COLOR");
+    setenv("LANG", "C", 1);
+    run_on_terminal();
+    for (const char *s = out; *s; s++) ck_assert_int_gt(*s, 0);
+    ck_assert_ptr_nonnull(strstr(out, "**"));
+    ck_assert_int_eq(run(""), 0); /* and in a file nothing is drawn */
+    ck_assert_ptr_null(strstr(out, "**"));
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("kernel_regression");
+    TCase *tcase = tcase_create("program");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, finds_the_global_minimum);
+    tcase_add_test(tcase, prints_the_loss_as_it_goes);
+    tcase_add_test(tcase, any_units_and_any_file);
+    tcase_add_test(tcase, odd_data);
+    tcase_add_test(tcase, three_points_by_hand);
+    tcase_add_test(tcase, other_bad_files);
+    tcase_add_test(tcase, help_names_every_flag);
+    tcase_add_test(tcase, a_rate_that_is_too_large);
+    tcase_add_test(tcase, same_bytes_every_time);
+    tcase_add_test(tcase, hostile_names);
+    tcase_add_test(tcase, files_whole_or_not_at_all);
+    tcase_add_test(tcase, replaces_what_a_link_leads_to);
+    tcase_add_test(tcase, standard_output_fails);
+    tcase_add_test(tcase, interrupted);
+    tcase_add_test(tcase, draws_in_a_terminal);
+    tcase_add_loop_test(tcase, bad_file, 0, sizeof bad_files / sizeof *bad_files);
+    tcase_add_loop_test(tcase, misuse, 0, sizeof misuses / sizeof *misuses);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
