@@ -47,7 +47,7 @@ static Tensor *call(Check *check) {
 
 /* <c, f(inputs)>, or NaN with an error. */
 static double contracted(Check *check) {
-    if (!tape_begin_no_grad()) return NAN;
+    if (!tape_begin_no_grad()) return (double)NAN;
     Tensor *y = call(check);
     Tensor *sum = y ? ag_sum(ag_mul(check->cotangent, y)) : NULL;
     double value = sum ? tensor_item(sum) : (double)NAN;
@@ -107,10 +107,9 @@ static bool can_check(const Check *check) {
         if (x->dtype != F64)
             return tensor_fail("gradcheck: input %d is %s: it must be float64", i,
                                tensor_dtype_name(x->dtype)) != NULL;
-        for (int d = 0; d < x->shape.ndim; d++)
-            if (x->stride[d] == 0 && x->shape.dim[d] > 1)
-                return tensor_fail("gradcheck: input %d is expanded: its elements share places",
-                                   i) != NULL;
+        if (has_repeats(x))
+            return tensor_fail("gradcheck: input %d is expanded: its elements share places", i) !=
+                   NULL;
     }
     return true;
 }

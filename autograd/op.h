@@ -91,19 +91,30 @@ bool ag_present(const char *op, const Tensor *x);
 /* Every op, in the order of the documentation, NULL at the end. */
 extern const Op *const ag_ops[];
 
-#define OP(name)                extern const Op op_##name;
-#define UNARY(name, ...)        OP(name)
-#define UNARY_SCALAR(name, ...) OP(name)
-#define BINARY(name, ...)       OP(name)
-#define COMPARE(name, ...)      OP(name)
-#define LOGICAL(name, ...)      OP(name)
+#define OP_NO_GRAD(name, formula, forward, ...)                                                    \
+    extern const Op op_##name;                                                                     \
+    Tensor *forward(Node *n);
+#define OP(name, formula, torch, forward, backward, ...)                                           \
+    OP_NO_GRAD(name, formula, forward, )                                                           \
+    void backward(const Node *n, const Tensor *dy, Tensor **dx);
+#define UNARY(name, ...)        extern const Op op_##name;
+#define UNARY_SCALAR(name, ...) extern const Op op_##name;
+#define BINARY(name, ...)       extern const Op op_##name;
+#define COMPARE(name, ...)      extern const Op op_##name;
+#define LOGICAL(name, ...)      extern const Op op_##name;
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 #undef OP
+#undef OP_NO_GRAD
 #undef UNARY
 #undef UNARY_SCALAR
 #undef BINARY
 #undef COMPARE
 #undef LOGICAL
+
+/* What the elementwise ops share. */
+Tensor *elementwise_forward(Node *n);
+void elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx);
+Tensor *compare_forward(Node *n);
 
 #endif

@@ -1,14 +1,58 @@
-/* table.c - the list of all ops, for tests and documentation. */
+/* table.c - the table of all ops: the rows of elementwise.def and ops.def become Ops, and the list
+ * of these that tests and documentation walk. */
 #include "op.h"
 
-#define OP(name)                &op_##name,
-#define UNARY(name, ...)        OP(name)
-#define UNARY_SCALAR(name, ...) OP(name)
-#define BINARY(name, ...)       OP(name)
-#define COMPARE(name, ...)      OP(name)
-#define LOGICAL(name, ...)      OP(name)
+/* How many inputs. */
+#define ONE          .inputs = 1
+#define TWO          .inputs = 2
+#define THREE        .inputs = 3
+#define ONE_OR_TWO   .inputs = 2, .optional = 1
+#define TWO_OR_THREE .inputs = 3, .optional = 1
+#define MANY         .inputs = 1, .variadic = true
+
+/* What an elementwise row may read, in its own letters. */
+enum { NOTHING = 0, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT };
+
+#define DEFINE(op, doc, ...) const Op op_##op = {.name = #op, .formula = doc, __VA_ARGS__};
+#define ELEMENTWISE(op, doc, torch, mask, lo, hi, ...)                                             \
+    DEFINE(op, doc, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo,           \
+           .high = hi, .forward = elementwise_forward, .backward = elementwise_backward,           \
+           __VA_ARGS__)
+
+#define UNARY(op, doc, torch, value, vjp, mask, lo, hi)                                            \
+    ELEMENTWISE(op, doc, torch, mask, lo, hi, ONE, .in = {{"x", FLOAT}})
+#define UNARY_SCALAR UNARY
+#define BINARY(op, doc, torch, value, da, db, mask, lo, hi)                                        \
+    ELEMENTWISE(op, doc, torch, mask, lo, hi, TWO, .in = {{"a", FLOAT}, {"b", FLOAT}})
+#define COMPARE(op, doc, value)                                                                    \
+    DEFINE(op, doc, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = compare_forward,     \
+           TWO, .in = {{"a", SAME}, {"b", SAME}})
+#define LOGICAL(op, doc, value)                                                                    \
+    DEFINE(op, doc, .row = ELEMENTWISE_##op, .forward = compare_forward, TWO,                      \
+           .in = {{"a", BOOLEAN}, {"b", BOOLEAN}})
+#define OP_NO_GRAD(op, doc, fw, arity, ...)                                                        \
+    DEFINE(op, doc, .forward = fw, arity, .in = {__VA_ARGS__})
+#define OP(op, doc, torch, fw, bw, mask, arity, ...)                                               \
+    DEFINE(op, doc, .grad_fn = torch, .forward = fw, .backward = bw, .reads = mask, arity,         \
+           .in = {__VA_ARGS__})
+#include "../tensor/kernels/elementwise.def"
+#include "ops.def"
+#undef UNARY
+#undef UNARY_SCALAR
+#undef BINARY
+#undef COMPARE
+#undef LOGICAL
+#undef OP_NO_GRAD
+#undef OP
 
 const Op *const ag_ops[] = {
+#define UNARY(op, ...)        &op_##op,
+#define UNARY_SCALAR(op, ...) &op_##op,
+#define BINARY(op, ...)       &op_##op,
+#define COMPARE(op, ...)      &op_##op,
+#define LOGICAL(op, ...)      &op_##op,
+#define OP_NO_GRAD(op, ...)   &op_##op,
+#define OP(op, ...)           &op_##op,
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
     NULL,

@@ -217,10 +217,7 @@ Tensor *tape_end_keeping(Tensor *y) {
 /* Nobody else looks at x's bytes, and each element has its own place: x may be added to in place.
  */
 static bool is_private(const Tensor *x) {
-    bool repeats = false;
-    for (int d = 0; d < x->shape.ndim; d++)
-        repeats = repeats || (x->stride[d] == 0 && x->shape.dim[d] > 1);
-    return x->refs == 1 && x->storage->refs == 1 && !repeats;
+    return x->refs == 1 && x->storage->refs == 1 && !has_repeats(x);
 }
 
 /* Adds g, whose reference it takes over, to the gradient arriving at x. */

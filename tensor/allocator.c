@@ -24,9 +24,25 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
 static bool caching;
 
+/* Gives what waits in the lists back to the system. Was there anything? */
+static bool empty_lists(void) {
+    bool any = false;
+    for (int i = 0; i < CLASSES; i++) {
+        while (free_lists[i]) {
+            FreeBlock *block = free_lists[i];
+            free_lists[i] = block->next;
+            free(block);
+            any = true;
+        }
+    }
+    return any;
+}
+
+void tensor_empty_cache(void) { empty_lists(); }
+
 static void empty_at_exit(void *unused) {
     (void)unused;
-    tensor_empty_cache();
+    empty_lists();
 }
 
 static void start(void) {
@@ -61,10 +77,7 @@ void *cache_alloc(size_t size) {
         return block;
     }
     void *block = aligned_alloc(ALIGNMENT, block_size);
-    if (!block) { /* what waits in the lists may be what is missing */
-        tensor_empty_cache();
-        block = aligned_alloc(ALIGNMENT, block_size);
-    }
+    if (!block && empty_lists()) block = aligned_alloc(ALIGNMENT, block_size);
     return block ? block : tensor_fail("out of memory: %zu bytes", size);
 }
 
@@ -83,14 +96,4 @@ void cache_free(void *block, size_t size) {
     FreeBlock *freed = block;
     freed->next = *list;
     *list = freed;
-}
-
-void tensor_empty_cache(void) {
-    for (int i = 0; i < CLASSES; i++) {
-        while (free_lists[i]) {
-            FreeBlock *block = free_lists[i];
-            free_lists[i] = block->next;
-            free(block);
-        }
-    }
 }

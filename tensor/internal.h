@@ -32,7 +32,9 @@ bool shape_broadcast(Shape a, Shape b, Shape *out);
 /* dim in 0 .. ndim-1, negative ones counted from the end; -1 and an error if there is none. */
 int shape_dim(const char *op, Shape shape, int dim);
 Shape shape_without(Shape shape, int dim);
-ShapeText stride_text(const Tensor *x); /* the strides, written as a shape */
+void shape_strides(Shape shape, int64_t *stride); /* row-major */
+bool has_repeats(const Tensor *x);                /* do several elements share one place? */
+ShapeText stride_text(const Tensor *x);           /* the strides, written as a shape */
 
 /* ---- views: new tensors on the same bytes ------------------------------------------------------
  */
@@ -45,8 +47,7 @@ Tensor *view_permute(const Tensor *x, const int *axes);      /* axes: a permutat
 Tensor *view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
 Tensor *view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */
 Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size);
-Tensor *view_select(const Tensor *x, int dim, int64_t index); /* drops dim */
-Tensor *tensor_contiguous(const Tensor *x);                   /* a view of x itself, or a copy */
+Tensor *tensor_contiguous(const Tensor *x); /* a view of x itself, or a copy */
 /* reshape with a copy where no view will do. The element counts must be equal. */
 Tensor *tensor_reshape(const Tensor *x, Shape shape);
 

@@ -95,7 +95,7 @@ static void add_scalar_dim(Walk *walk) {
 }
 
 void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
-    Walk walk;
+    Walk walk = {0};
     walk_start(&walk, n, x);
     add_scalar_dim(&walk);
     if (is_empty(&walk, walk.ndim)) return;
@@ -104,7 +104,7 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
 }
 
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
-    Walk walk;
+    Walk walk = {0};
     walk_start(&walk, n, x);
     add_scalar_dim(&walk);
     run(&walk, kernel, s);
@@ -198,7 +198,7 @@ Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
     memcpy(m.b_stride, b->stride + nb - 2, sizeof m.b_stride);
     memcpy(m.c_stride, c->stride + shape.ndim - 2, sizeof m.c_stride);
 
-    Walk walk;
+    Walk walk = {0};
     Tensor outer[3] = {*c, *a, *b}; /* the same tensors without their last two dimensions */
     for (int i = 0; i < 3; i++) outer[i].shape.ndim -= 2;
     walk_start(&walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});

@@ -78,14 +78,6 @@ static int64_t shape_bytes(Shape shape, DType dtype) {
     return empty ? 0 : bytes;
 }
 
-static void set_row_major(Tensor *x) {
-    int64_t step = 1;
-    for (int d = x->shape.ndim - 1; d >= 0; d--) {
-        x->stride[d] = step;
-        step *= x->shape.dim[d] > 1 ? x->shape.dim[d] : 1;
-    }
-}
-
 Tensor *tensor_make(Shape shape, DType dtype) {
     if (tensor_pending()) return NULL;
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
@@ -100,7 +92,7 @@ Tensor *tensor_make(Shape shape, DType dtype) {
         return NULL;
     }
     x->data = x->storage->bytes;
-    set_row_major(x);
+    shape_strides(shape, x->stride);
     return x;
 }
 
@@ -251,14 +243,14 @@ static double element(const Tensor *x, int64_t offset) {
 }
 
 double tensor_item(const Tensor *x) {
-    if (!present("item", x)) return NAN;
+    if (!present("item", x)) return (double)NAN;
     if (tensor_numel(x) == 1) return element(x, 0);
     tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape).text);
-    return NAN;
+    return (double)NAN;
 }
 
 double tensor_get_at(const Tensor *x, Shape index) {
-    if (!present("get", x)) return NAN;
+    if (!present("get", x)) return (double)NAN;
     bool inside = index.ndim == x->shape.ndim;
     int64_t offset = 0;
     for (int d = 0; d < index.ndim && inside; d++) {
@@ -269,7 +261,7 @@ double tensor_get_at(const Tensor *x, Shape index) {
     if (inside) return element(x, offset);
     tensor_fail("get: there is no element %s in x, which is %s", tensor_shape_text(index).text,
                 tensor_shape_text(x->shape).text);
-    return NAN;
+    return (double)NAN;
 }
 
 double(tensor_get)(const Tensor *x, ...) {
@@ -285,7 +277,7 @@ bool tensor_to_doubles(const Tensor *x, double *out) {
     if (!present("to_doubles", x)) return false;
     if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL") != NULL;
     Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
-    set_row_major(&target);
+    shape_strides(x->shape, target.stride);
     loop_elements(kernels()->convert[F64][x->dtype], 2, (const Tensor *[]){&target, x}, 0);
     return true;
 }
@@ -310,10 +302,9 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
 
 static bool can_write(const char *op, const Tensor *x) {
     if (tensor_pending() || !present(op, x)) return false;
-    for (int d = 0; d < x->shape.ndim; d++)
-        if (x->stride[d] == 0 && x->shape.dim[d] > 1)
-            return tensor_fail("%s: x is %s and expanded: several elements share one place", op,
-                               tensor_shape_text(x->shape).text) != NULL;
+    if (has_repeats(x))
+        return tensor_fail("%s: x is %s and expanded: several elements share one place", op,
+                           tensor_shape_text(x->shape).text) != NULL;
     return true;
 }
 

@@ -39,6 +39,20 @@ Shape shape_without(Shape shape, int dim) {
     return shape;
 }
 
+void shape_strides(Shape shape, int64_t *stride) {
+    int64_t step = 1;
+    for (int d = shape.ndim - 1; d >= 0; d--) {
+        stride[d] = step;
+        step *= shape.dim[d] > 1 ? shape.dim[d] : 1;
+    }
+}
+
+bool has_repeats(const Tensor *x) {
+    for (int d = 0; d < x->shape.ndim; d++)
+        if (x->stride[d] == 0 && x->shape.dim[d] > 1) return true;
+    return false;
+}
+
 ShapeText stride_text(const Tensor *x) {
     Shape strides = x->shape;
     memcpy(strides.dim, x->stride, sizeof strides.dim);
@@ -84,11 +98,7 @@ static bool reshape_strides(const Tensor *x, Shape shape, int64_t *stride) {
 Tensor *view_reshape(const Tensor *x, Shape shape) {
     int64_t stride[TENSOR_MAX_DIMS] = {0};
     if (shape_numel(shape) == 0 || tensor_is_contiguous(x)) {
-        int64_t step = 1;
-        for (int d = shape.ndim - 1; d >= 0; d--) {
-            stride[d] = step;
-            step *= shape.dim[d] > 1 ? shape.dim[d] : 1;
-        }
+        shape_strides(shape, stride);
     } else if (!reshape_strides(x, shape, stride))
         return NULL;
     return view_make(x, shape, stride, x->data);
@@ -126,13 +136,6 @@ Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
     int64_t offset = size ? start * x->stride[dim] : 0; /* nothing is nowhere: stay inside */
     char *data = (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
     return view_make(x, shape, x->stride, data);
-}
-
-Tensor *view_select(const Tensor *x, int dim, int64_t index) {
-    int64_t stride[TENSOR_MAX_DIMS] = {0};
-    for (int d = 0; d + 1 < x->shape.ndim; d++) stride[d] = x->stride[d < dim ? d : d + 1];
-    char *data = (char *)x->data + index * x->stride[dim] * (int64_t)dtype_size(x->dtype);
-    return view_make(x, shape_without(x->shape, dim), stride, data);
 }
 
 Tensor *tensor_contiguous(const Tensor *x) {

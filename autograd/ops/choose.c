@@ -21,7 +21,7 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
 /* ---- where: y = condition ? a : b
  * -------------------------------------------------------------------- */
 
-static Tensor *where_forward(Node *n) {
+Tensor *where_forward(Node *n) {
     Shape shape;
     const Tensor *a = n->in[1];
     Tensor *y = broadcast_inputs(n, &shape) ? tensor_make(shape, a->dtype) : NULL;
@@ -31,7 +31,7 @@ static Tensor *where_forward(Node *n) {
 }
 
 /* da = condition ? dy : 0,  db = condition ? 0 : dy */
-static void where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
     const LoopKernel kernel = kernels()->where[dy->dtype];
@@ -41,15 +41,6 @@ static void where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         loop_elements(kernel, 4, (const Tensor *[]){dx[i], n->in[0], yes, no}, 0);
     }
 }
-
-const Op op_where = {.name = "where",
-                     .formula = "a where the condition holds, b elsewhere",
-                     .grad_fn = "WhereBackward0",
-                     .inputs = 3,
-                     .in = {{"condition", BOOLEAN}, {"a", SAME}, {"b", SAME}},
-                     .reads = READS_IN0,
-                     .forward = where_forward,
-                     .backward = where_backward};
 
 Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
     return apply3(&op_where, condition, a, b, (Attributes){0});
@@ -65,24 +56,15 @@ static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double v
     return y;
 }
 
-static Tensor *masked_fill_forward(Node *n) {
+Tensor *masked_fill_forward(Node *n) {
     Shape shape;
     return broadcast_inputs(n, &shape) ? filled(n->in[0], n->in[1], shape, n->at.number) : NULL;
 }
 
 /* dx = mask ? 0 : dy */
-static void masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = filled(dy, n->in[1], dy->shape, 0);
 }
-
-const Op op_masked_fill = {.name = "masked_fill",
-                           .formula = "value where the mask holds, x elsewhere",
-                           .grad_fn = "MaskedFillBackward0",
-                           .inputs = 2,
-                           .in = {{"x", SAME}, {"mask", BOOLEAN}},
-                           .reads = READS_IN1,
-                           .forward = masked_fill_forward,
-                           .backward = masked_fill_backward};
 
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
     return apply2(&op_masked_fill, x, mask, (Attributes){.number = value});
@@ -103,7 +85,7 @@ static bool spread_inputs(const Node *n, const Tensor *x, Tensor **x_all, Tensor
     return *x_all && *mask_all;
 }
 
-static Tensor *masked_select_forward(Node *n) {
+Tensor *masked_select_forward(Node *n) {
     Tensor *x = NULL, *mask = NULL, *y = NULL;
     if (spread_inputs(n, n->in[0], &x, &mask)) {
         const bool *keep = mask->data;
@@ -121,7 +103,7 @@ static Tensor *masked_select_forward(Node *n) {
 }
 
 /* dx: zeros, and dy's elements put back where they came from */
-static void masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *x = NULL, *mask = NULL, *row = tensor_contiguous(dy);
     if (row && spread_inputs(n, n->in[0], &x, &mask)) dx[0] = tensor_make(x->shape, dy->dtype);
     if (dx[0]) {
@@ -136,15 +118,6 @@ static void masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx)
     tensor_release(x);
     tensor_release(mask);
 }
-
-const Op op_masked_select = {.name = "masked_select",
-                             .formula = "the elements of x where the mask holds",
-                             .grad_fn = "MaskedSelectBackward0",
-                             .inputs = 2,
-                             .in = {{"x", SAME}, {"mask", BOOLEAN}},
-                             .reads = READS_IN1,
-                             .forward = masked_select_forward,
-                             .backward = masked_select_backward};
 
 Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
     return apply2(&op_masked_select, x, mask, (Attributes){0});
@@ -177,33 +150,17 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     return apply1(op, x, (Attributes){.dim = diagonal});
 }
 
-static Tensor *tril_forward(Node *n) { return triangle(n->in[0], n->at.dim, true); }
-static void tril_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+Tensor *tril_forward(Node *n) { return triangle(n->in[0], n->at.dim, true); }
+void tril_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = triangle(dy, n->at.dim, true);
 }
 
-const Op op_tril = {.name = "tril",
-                    .formula = "x where j - i <= diagonal, 0 elsewhere",
-                    .grad_fn = "TrilBackward0",
-                    .inputs = 1,
-                    .in = {{"x", SAME}},
-                    .forward = tril_forward,
-                    .backward = tril_backward};
-
 Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&op_tril, x, diagonal); }
 
-static Tensor *triu_forward(Node *n) { return triangle(n->in[0], n->at.dim, false); }
-static void triu_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+Tensor *triu_forward(Node *n) { return triangle(n->in[0], n->at.dim, false); }
+void triu_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = triangle(dy, n->at.dim, false);
 }
-
-const Op op_triu = {.name = "triu",
-                    .formula = "x where j - i >= diagonal, 0 elsewhere",
-                    .grad_fn = "TriuBackward0",
-                    .inputs = 1,
-                    .in = {{"x", SAME}},
-                    .forward = triu_forward,
-                    .backward = triu_backward};
 
 Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, diagonal); }
 
@@ -219,7 +176,7 @@ static Tensor *dropped(const Node *n, const Tensor *x) {
 }
 
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
-static Tensor *dropout_forward(Node *n) {
+Tensor *dropout_forward(Node *n) {
     const Shape shape = n->in[0]->shape;
     if (n->at.number < 1)
         n->saved[0] = tensor_bernoulli(1 - n->at.number, shape);
@@ -229,17 +186,7 @@ static Tensor *dropout_forward(Node *n) {
 }
 
 /* dx = keep ? dy / (1 - p) : 0 */
-static void dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = dropped(n, dy);
-}
-
-const Op op_dropout = {.name = "dropout",
-                       .formula = "x / (1 - p) with probability 1 - p, else 0",
-                       .grad_fn = "MulBackward0",
-                       .inputs = 1,
-                       .in = {{"x", FLOAT}},
-                       .forward = dropout_forward,
-                       .backward = dropout_backward};
+void dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = dropped(n, dy); }
 
 Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_present("dropout", x)) return NULL;

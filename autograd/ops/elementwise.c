@@ -3,11 +3,8 @@
  * arithmetic. */
 #include "../op.h"
 
-/* What a row may read, in its own letters. */
-enum { NOTHING = 0, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT };
-
 /* y = value(x) or value(a, b), with NumPy's broadcasting. */
-static Tensor *elementwise_forward(Node *n) {
+Tensor *elementwise_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[n->n_in - 1];
     const LoopKernel kernel = kernels()->value[n->op->row][a->dtype];
     if (n->n_in == 1) return map1(kernel, a, n->at.number);
@@ -20,7 +17,7 @@ static Tensor *elementwise_forward(Node *n) {
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
  * broadcasting. An operand that the row does not read is replaced by dy, which is always there. */
-static void elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const int last = n->n_in + 2;
     const Tensor *operand[LOOP_OPERANDS];
     for (int i = 0; i < n->n_in; i++)
@@ -37,7 +34,7 @@ static void elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 }
 
 /* A bool for each pair of elements. */
-static Tensor *compare_forward(Node *n) {
+Tensor *compare_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[1];
     Shape shape;
     if (!shape_broadcast(a->shape, b->shape, &shape))
@@ -50,76 +47,22 @@ static Tensor *compare_forward(Node *n) {
     return y;
 }
 
-#define ELEMENTWISE_OP(op_name, doc, torch, arity, ...)                                            \
-    const Op op_##op_name = {.name = #op_name,                                                     \
-                             .formula = doc,                                                       \
-                             .grad_fn = torch,                                                     \
-                             .inputs = arity,                                                      \
-                             .row = ELEMENTWISE_##op_name,                                         \
-                             __VA_ARGS__}
-#define UNARY_OP(name, doc, mask, lo, hi)                                                          \
-    ELEMENTWISE_OP(name, doc, grad_fn_##name, 1, .in = {{"x", FLOAT}}, .reads = mask,              \
-                   .forward = elementwise_forward, .backward = elementwise_backward, .low = lo,    \
-                   .high = hi);
-#define UNARY(name, doc, value, vjp, mask, lo, hi)                                                 \
-    UNARY_OP(name, doc, mask, lo, hi)                                                              \
+#define UNARY(name, ...)                                                                           \
     Tensor *ag_##name(Tensor *x) { return apply1(&op_##name, x, (Attributes){0}); }
-#define UNARY_SCALAR(name, doc, value, vjp, mask, lo, hi)                                          \
-    UNARY_OP(name, doc, mask, lo, hi)                                                              \
+#define UNARY_SCALAR(name, ...)                                                                    \
     Tensor *ag_##name(Tensor *x, double s) {                                                       \
         return apply1(&op_##name, x, (Attributes){.number = s});                                   \
     }
-#define BINARY(name, doc, value, da, db, mask, lo, hi)                                             \
-    ELEMENTWISE_OP(name, doc, grad_fn_##name, 2, .in = {{"a", FLOAT}, {"b", FLOAT}},               \
-                   .reads = mask, .forward = elementwise_forward,                                  \
-                   .backward = elementwise_backward, .low = lo, .high = hi);                       \
+#define BINARY(name, ...)                                                                          \
     Tensor *ag_##name(Tensor *a, Tensor *b) { return apply2(&op_##name, a, b, (Attributes){0}); }
-#define COMPARE(name, doc, value)                                                                  \
-    ELEMENTWISE_OP(name, doc, NULL, 2, .in = {{"a", SAME}, {"b", SAME}},                           \
-                   .forward = compare_forward, .low = -2, .high = 2);                              \
-    Tensor *ag_##name(Tensor *a, Tensor *b) { return apply2(&op_##name, a, b, (Attributes){0}); }
-#define LOGICAL(name, doc, value)                                                                  \
-    ELEMENTWISE_OP(name, doc, NULL, 2, .in = {{"a", BOOLEAN}, {"b", BOOLEAN}},                     \
-                   .forward = compare_forward);                                                    \
-    Tensor *ag_##name(Tensor *a, Tensor *b) { return apply2(&op_##name, a, b, (Attributes){0}); }
-
-/* PyTorch's names of the nodes, as printed tensors show them. */
-#define grad_fn_add        "AddBackward0"
-#define grad_fn_sub        "SubBackward0"
-#define grad_fn_mul        "MulBackward0"
-#define grad_fn_div        "DivBackward0"
-#define grad_fn_pow        "PowBackward1"
-#define grad_fn_maximum    "MaximumBackward0"
-#define grad_fn_minimum    "MinimumBackward0"
-#define grad_fn_neg        "NegBackward0"
-#define grad_fn_abs        "AbsBackward0"
-#define grad_fn_square     "PowBackward0"
-#define grad_fn_sqrt       "SqrtBackward0"
-#define grad_fn_exp        "ExpBackward0"
-#define grad_fn_log        "LogBackward0"
-#define grad_fn_sin        "SinBackward0"
-#define grad_fn_cos        "CosBackward0"
-#define grad_fn_tanh       "TanhBackward0"
-#define grad_fn_sigmoid    "SigmoidBackward0"
-#define grad_fn_relu       "ReluBackward0"
-#define grad_fn_gelu       "GeluBackward0"
-#define grad_fn_silu       "SiluBackward0"
-#define grad_fn_scale      "MulBackward0"
-#define grad_fn_add_scalar "AddBackward0"
-#define grad_fn_pow_scalar "PowBackward0"
-
+#define COMPARE BINARY
+#define LOGICAL BINARY
 #include "../../tensor/kernels/elementwise.def"
 
-static Tensor *logical_not_forward(Node *n) {
+Tensor *logical_not_forward(Node *n) {
     Tensor *y = tensor_make(n->in[0]->shape, BOOL);
     if (y) loop_elements(kernels()->logical_not, 2, (const Tensor *[]){y, n->in[0]}, 0);
     return y;
 }
-
-const Op op_logical_not = {.name = "logical_not",
-                           .formula = "not x",
-                           .inputs = 1,
-                           .in = {{"x", BOOLEAN}},
-                           .forward = logical_not_forward};
 
 Tensor *ag_logical_not(Tensor *x) { return apply1(&op_logical_not, x, (Attributes){0}); }

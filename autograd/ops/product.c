@@ -23,7 +23,7 @@ static Tensor *product_tn(const Tensor *a, const Tensor *b) {
 }
 
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
-static void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
+void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) dx[0] = product_nt(dc, n->in[1]);
     if (ag_needs(n, 1)) dx[1] = product_tn(n->in[0], dc);
 }
@@ -31,7 +31,7 @@ static void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
 /* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M)
  * --------------------------------------------------------- */
 
-static Tensor *bmm_forward(Node *n) {
+Tensor *bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     ShapeText ta = tensor_shape_text(a), tb = tensor_shape_text(b);
     if (a.ndim != 3 || b.ndim != 3)
@@ -48,21 +48,12 @@ static Tensor *bmm_forward(Node *n) {
     return tensor_matmul(n->in[0], n->in[1]);
 }
 
-const Op op_bmm = {.name = "bmm",
-                   .formula = "c[b] = a[b] b[b]",
-                   .grad_fn = "BmmBackward0",
-                   .inputs = 2,
-                   .in = {{"a", FLOAT}, {"b", FLOAT}},
-                   .reads = READS_IN0 | READS_IN1,
-                   .forward = bmm_forward,
-                   .backward = product_backward};
-
 Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes){0}); }
 
 /* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M)
  * --------------------------------------------------- */
 
-static Tensor *matmul_forward(Node *n) {
+Tensor *matmul_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     Shape batch_a = a, batch_b = b, batch;
     batch_a.ndim -= 2;
@@ -81,15 +72,6 @@ static Tensor *matmul_forward(Node *n) {
     if (c && c->shape.ndim == 2) c->grad_fn = "MmBackward0";
     return c;
 }
-
-const Op op_matmul = {.name = "matmul",
-                      .formula = "a b over the last two dimensions, batches broadcast",
-                      .grad_fn = "UnsafeViewBackward0",
-                      .inputs = 2,
-                      .in = {{"a", FLOAT}, {"b", FLOAT}},
-                      .reads = READS_IN0 | READS_IN1,
-                      .forward = matmul_forward,
-                      .backward = product_backward};
 
 /* A 1-d operand becomes a matrix of one row or one column, and that dimension is dropped
  * afterwards. */
@@ -135,7 +117,7 @@ static bool linear_fits(const Node *n) {
 }
 
 /* y = x w' + b */
-static Tensor *linear_forward(Node *n) {
+Tensor *linear_forward(Node *n) {
     if (!linear_fits(n)) return NULL;
     const Tensor *x = n->in[0], *w = n->in[1];
     Shape shape = x->shape;
@@ -157,7 +139,7 @@ static Tensor *linear_forward(Node *n) {
 }
 
 /* dx = dy w,  dw = dy' x,  db = dy summed over the rows (by the engine) */
-static void linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *w = n->in[1];
     Tensor *dy_rows = as_matrix(dy), *x_rows = as_matrix(x);
     if (dy_rows && ag_needs(n, 0)) {
@@ -170,16 +152,6 @@ static void linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(dy_rows);
     tensor_release(x_rows);
 }
-
-const Op op_linear = {.name = "linear",
-                      .formula = "x w' + b",
-                      .grad_fn = "UnsafeViewBackward0",
-                      .inputs = 3,
-                      .optional = 1,
-                      .in = {{"x", FLOAT}, {"w", FLOAT}, {"b", FLOAT}},
-                      .reads = READS_IN0 | READS_IN1,
-                      .forward = linear_forward,
-                      .backward = linear_backward};
 
 Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {
     if (!b) return apply2(&op_linear, x, w, (Attributes){0});

@@ -59,12 +59,12 @@ static Tensor *spread(const Node *n, const Tensor *dy) {
 /* ---- sum and mean
  * ---------------------------------------------------------------------------------- */
 
-static Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
+Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
 
 /* dx = dy for every element that was summed */
-static void sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
+void sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
 
-static Tensor *mean_forward(Node *n) {
+Tensor *mean_forward(Node *n) {
     double count;
     Tensor *y = tensor_sum_dims(n->in[0], n->at.dims);
     kept_shape(n, &count);
@@ -73,7 +73,7 @@ static Tensor *mean_forward(Node *n) {
 }
 
 /* dx = dy / count */
-static void mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double count;
     kept_shape(n, &count);
     Tensor *share = tensor_clone(dy);
@@ -81,19 +81,6 @@ static void mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = share ? spread(n, share) : NULL;
     tensor_release(share);
 }
-
-#define REDUCTION(op_name, torch, doc, kind)                                                       \
-    const Op op_##op_name = {.name = #op_name,                                                     \
-                             .formula = doc,                                                       \
-                             .grad_fn = torch,                                                     \
-                             .inputs = 1,                                                          \
-                             .in = {{"x", FLOAT}},                                                 \
-                             .forward = kind##_forward,                                            \
-                             .backward = kind##_backward};
-REDUCTION(sum, "SumBackward0", "the sum of all elements", sum)
-REDUCTION(mean, "MeanBackward0", "the mean of all elements", mean)
-REDUCTION(sum_dims, "SumBackward1", "sums over dimensions", sum)
-REDUCTION(mean_dims, "MeanBackward1", "means over dimensions", mean)
 
 static Tensor *reduce_all(const Op *op, Tensor *x) {
     Attributes at = {0};
@@ -132,13 +119,13 @@ static Tensor *reduce_one(const Op *op, Tensor *x, int dim, bool keepdim) {
     return apply1(op, x, at);
 }
 
-static Tensor *var_dim_forward(Node *n) {
+Tensor *var_dim_forward(Node *n) {
     const Tensor *x = n->in[0];
     return drop_dims(n, tensor_reduce(x, kernels()->variance[x->dtype], n->at.dim, x->dtype));
 }
 
 /* dx = dy 2 (x - mean) / (n - 1) */
-static void var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0];
     const double size = (double)x->shape.dim[n->at.dim];
     Tensor *mean = tensor_sum_dims(x, n->at.dims), *wide = spread(n, dy);
@@ -153,26 +140,17 @@ static void var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(from_mean);
 }
 
-const Op op_var_dim = {.name = "var_dim",
-                       .formula = "sum (x - mean)^2 / (n - 1) over a dimension",
-                       .grad_fn = "VarBackward0",
-                       .inputs = 1,
-                       .in = {{"x", FLOAT}},
-                       .reads = READS_IN0,
-                       .forward = var_dim_forward,
-                       .backward = var_dim_backward};
-
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_one(&op_var_dim, x, dim, keepdim);
 }
 
-static Tensor *logsumexp_forward(Node *n) {
+Tensor *logsumexp_forward(Node *n) {
     const Tensor *x = n->in[0];
     return drop_dims(n, tensor_reduce(x, kernels()->logsumexp[x->dtype], n->at.dim, x->dtype));
 }
 
 /* dx = dy exp(x - y) */
-static void logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0];
     const Kernels *k = kernels();
     Tensor *wide_y = spread(n, n->out), *wide_dy = spread(n, dy);
@@ -185,15 +163,6 @@ static void logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(wide_y);
     tensor_release(wide_dy);
 }
-
-const Op op_logsumexp = {.name = "logsumexp",
-                         .formula = "log sum exp(x) over a dimension",
-                         .grad_fn = "LogsumexpBackward0",
-                         .inputs = 1,
-                         .in = {{"x", FLOAT}},
-                         .reads = READS_IN0 | READS_OUT,
-                         .forward = logsumexp_forward,
-                         .backward = logsumexp_backward};
 
 Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_one(&op_logsumexp, x, dim, false); }
 
@@ -218,7 +187,7 @@ static void *chosen(const Tensor *x, int dim, int64_t i, int64_t index) {
     return (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
 }
 
-static Tensor *max_dim_forward(Node *n) {
+Tensor *max_dim_forward(Node *n) {
     const Tensor *x = n->in[0];
     const size_t size = dtype_size(x->dtype);
     n->saved[0] = positions(n);
@@ -231,7 +200,7 @@ static Tensor *max_dim_forward(Node *n) {
 }
 
 /* dx: zeros, and dy at the maxima */
-static void max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const size_t size = dtype_size(dy->dtype);
     Tensor *dense = tensor_contiguous(dy);
     dx[0] = dense ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
@@ -243,24 +212,10 @@ static void max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(dense);
 }
 
-const Op op_max_dim = {.name = "max_dim",
-                       .formula = "the maximum over a dimension",
-                       .grad_fn = "MaxBackward0",
-                       .inputs = 1,
-                       .in = {{"x", FLOAT}},
-                       .forward = max_dim_forward,
-                       .backward = max_dim_backward};
-
 Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_one(&op_max_dim, x, dim, keepdim);
 }
 
-static Tensor *argmax_forward(Node *n) { return drop_dims(n, positions(n)); }
-
-const Op op_argmax = {.name = "argmax",
-                      .formula = "the position of the first maximum over a dimension",
-                      .inputs = 1,
-                      .in = {{"x", FLOAT}},
-                      .forward = argmax_forward};
+Tensor *argmax_forward(Node *n) { return drop_dims(n, positions(n)); }
 
 Tensor *ag_argmax(Tensor *x, int dim) { return reduce_one(&op_argmax, x, dim, false); }

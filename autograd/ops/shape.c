@@ -32,7 +32,7 @@ static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
     return true;
 }
 
-static Tensor *reshape_forward(Node *n) {
+Tensor *reshape_forward(Node *n) {
     Tensor *y = view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
     y = tensor_reshape(n->in[0], n->at.shape);
@@ -41,24 +41,16 @@ static Tensor *reshape_forward(Node *n) {
 }
 
 /* dx = dy, in x's shape */
-static void reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = tensor_reshape(dy, n->in[0]->shape);
 }
-
-const Op op_reshape = {.name = "reshape",
-                       .formula = "the same elements, row-major, in another shape",
-                       .grad_fn = "ReshapeAliasBackward0",
-                       .inputs = 1,
-                       .in = {{"x", SAME}},
-                       .forward = reshape_forward,
-                       .backward = reshape_backward};
 
 Tensor *ag_reshape(Tensor *x, Shape shape) {
     if (!ag_present("reshape", x) || !infer_size("reshape", x, &shape)) return NULL;
     return apply1(&op_reshape, x, (Attributes){.shape = shape});
 }
 
-static Tensor *view_forward(Node *n) {
+Tensor *view_forward(Node *n) {
     Tensor *y = view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
     return tensor_fail(
@@ -67,66 +59,36 @@ static Tensor *view_forward(Node *n) {
         tensor_shape_text(n->at.shape).text);
 }
 
-const Op op_view = {.name = "view",
-                    .formula = "reshape that never copies",
-                    .grad_fn = "ViewBackward0",
-                    .inputs = 1,
-                    .in = {{"x", SAME}},
-                    .forward = view_forward,
-                    .backward = reshape_backward};
-
 Tensor *ag_view(Tensor *x, Shape shape) {
     if (!ag_present("view", x) || !infer_size("view", x, &shape)) return NULL;
     return apply1(&op_view, x, (Attributes){.shape = shape});
 }
 
-static Tensor *contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
-
-const Op op_contiguous = {.name = "contiguous",
-                          .formula = "the same elements, row-major in memory",
-                          .grad_fn = "CloneBackward0",
-                          .inputs = 1,
-                          .in = {{"x", SAME}},
-                          .forward = contiguous_forward,
-                          .backward = reshape_backward};
+Tensor *contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
 
 Tensor *ag_contiguous(Tensor *x) {
     if (!ag_present("contiguous", x) || tensor_is_contiguous(x)) return x;
     return apply1(&op_contiguous, x, (Attributes){0});
 }
 
-static Tensor *detach_forward(Node *n) {
+Tensor *detach_forward(Node *n) {
     const Tensor *x = n->in[0];
     return view_make(x, x->shape, x->stride, x->data);
 }
-
-const Op op_detach = {.name = "detach",
-                      .formula = "x without its history",
-                      .inputs = 1,
-                      .in = {{"x", SAME}},
-                      .forward = detach_forward};
 
 Tensor *ag_detach(Tensor *x) { return apply1(&op_detach, x, (Attributes){0}); }
 
 /* ---- permute and transpose
  * -------------------------------------------------------------------------- */
 
-static Tensor *permute_forward(Node *n) { return view_permute(n->in[0], n->at.axes.axis); }
+Tensor *permute_forward(Node *n) { return view_permute(n->in[0], n->at.axes.axis); }
 
 /* dx = dy with the axes put back */
-static void permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int back[TENSOR_MAX_DIMS] = {0};
     for (int d = 0; d < n->at.axes.n; d++) back[n->at.axes.axis[d]] = d;
     dx[0] = view_permute(dy, back);
 }
-
-const Op op_permute = {.name = "permute",
-                       .formula = "dimension i of the result is dimension axes[i] of x",
-                       .grad_fn = "PermuteBackward0",
-                       .inputs = 1,
-                       .in = {{"x", SAME}},
-                       .forward = permute_forward,
-                       .backward = permute_backward};
 
 Tensor *ag_permute(Tensor *x, Axes axes) {
     if (!ag_present("permute", x)) return NULL;
@@ -144,21 +106,11 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
         tensor_shape_text(x->shape).text, tensor_shape_text(asked).text);
 }
 
-static Tensor *transpose_forward(Node *n) {
-    return view_transpose(n->in[0], n->at.dim, n->at.dim1);
-}
+Tensor *transpose_forward(Node *n) { return view_transpose(n->in[0], n->at.dim, n->at.dim1); }
 
-static void transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = view_transpose(dy, n->at.dim, n->at.dim1);
 }
-
-const Op op_transpose = {.name = "transpose",
-                         .formula = "x with two dimensions swapped",
-                         .grad_fn = "TransposeBackward0",
-                         .inputs = 1,
-                         .in = {{"x", SAME}},
-                         .forward = transpose_forward,
-                         .backward = transpose_backward};
 
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
     if (!ag_present("transpose", x)) return NULL;
@@ -170,7 +122,7 @@ Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
 /* ---- unsqueeze, squeeze, expand
  * ------------------------------------------------------------------------ */
 
-static Tensor *unsqueeze_forward(Node *n) {
+Tensor *unsqueeze_forward(Node *n) {
     const Tensor *x = n->in[0];
     const int dim = n->at.dim;
     Shape shape = x->shape;
@@ -186,14 +138,6 @@ static Tensor *unsqueeze_forward(Node *n) {
     return view_make(x, shape, stride, x->data);
 }
 
-const Op op_unsqueeze = {.name = "unsqueeze",
-                         .formula = "x with a new dimension of size 1",
-                         .grad_fn = "UnsqueezeBackward0",
-                         .inputs = 1,
-                         .in = {{"x", SAME}},
-                         .forward = unsqueeze_forward,
-                         .backward = reshape_backward};
-
 Tensor *ag_unsqueeze(Tensor *x, int dim) {
     if (!ag_present("unsqueeze", x)) return NULL;
     const int ndim = x->shape.ndim + 1, d = dim < 0 ? dim + ndim : dim;
@@ -203,7 +147,7 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
     return apply1(&op_unsqueeze, x, (Attributes){.dim = d});
 }
 
-static Tensor *squeeze_forward(Node *n) {
+Tensor *squeeze_forward(Node *n) {
     const Tensor *x = n->in[0];
     const int dim = n->at.dim;
     int64_t stride[TENSOR_MAX_DIMS];
@@ -214,14 +158,6 @@ static Tensor *squeeze_forward(Node *n) {
     return view_make(x, shape_without(x->shape, dim), stride, x->data);
 }
 
-const Op op_squeeze = {.name = "squeeze",
-                       .formula = "x without a dimension of size 1",
-                       .grad_fn = "SqueezeBackward1",
-                       .inputs = 1,
-                       .in = {{"x", SAME}},
-                       .forward = squeeze_forward,
-                       .backward = reshape_backward};
-
 Tensor *ag_squeeze(Tensor *x, int dim) {
     if (!ag_present("squeeze", x)) return NULL;
     bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
@@ -229,21 +165,13 @@ Tensor *ag_squeeze(Tensor *x, int dim) {
     return d < 0 ? NULL : apply1(&op_squeeze, x, (Attributes){.dim = d});
 }
 
-static Tensor *expand_forward(Node *n) { return view_expand(n->in[0], n->at.shape); }
+Tensor *expand_forward(Node *n) { return view_expand(n->in[0], n->at.shape); }
 
 /* dx = dy summed over what was repeated, by the engine */
-static void expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     (void)n;
     dx[0] = view_make(dy, dy->shape, dy->stride, dy->data);
 }
-
-const Op op_expand = {.name = "expand",
-                      .formula = "sizes of 1 repeated, without a copy",
-                      .grad_fn = "ExpandBackward0",
-                      .inputs = 1,
-                      .in = {{"x", SAME}},
-                      .forward = expand_forward,
-                      .backward = expand_backward};
 
 Tensor *ag_expand(Tensor *x, Shape shape) {
     if (!ag_present("expand", x)) return NULL;
@@ -265,7 +193,7 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
 /* ---- slice and select
  * ------------------------------------------------------------------------------------- */
 
-static Tensor *slice_forward(Node *n) {
+Tensor *slice_forward(Node *n) {
     return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.end - n->at.start);
 }
 
@@ -283,17 +211,9 @@ static Tensor *padded(const Tensor *x, const Tensor *dy, int dim, int64_t start)
 }
 
 /* dx = dy where it was cut out, 0 elsewhere */
-static void slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = padded(n->in[0], dy, n->at.dim, n->at.start);
 }
-
-const Op op_slice = {.name = "slice",
-                     .formula = "x[start:end] along a dimension",
-                     .grad_fn = "SliceBackward0",
-                     .inputs = 1,
-                     .in = {{"x", SAME}},
-                     .forward = slice_forward,
-                     .backward = slice_backward};
 
 /* Python's rule: negative ends count from the end, and both are clipped to what is there. */
 static int64_t clip_index(int64_t i, int64_t size) {
@@ -311,32 +231,17 @@ Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
     return apply1(&op_slice, x, at);
 }
 
-static Tensor *select_forward(Node *n) { return view_select(n->in[0], n->at.dim, n->at.start); }
-
-static void select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    Shape shape = n->in[0]->shape;
-    shape.dim[n->at.dim] = 1;
-    Tensor *one = tensor_reshape(dy, shape);
-    if (one) dx[0] = padded(n->in[0], one, n->at.dim, n->at.start);
-    tensor_release(one);
-}
-
-const Op op_select = {.name = "select",
-                      .formula = "x[index] along a dimension, which is dropped",
-                      .grad_fn = "SelectBackward0",
-                      .inputs = 1,
-                      .in = {{"x", SAME}},
-                      .forward = select_forward,
-                      .backward = select_backward};
-
+/* One slice of size 1, without its dimension. */
 Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     int d = ag_present("select", x) ? shape_dim("select", x->shape, dim) : -1;
     if (d < 0) return NULL;
     int64_t i = index < 0 ? index + x->shape.dim[d] : index;
-    if (i >= 0 && i < x->shape.dim[d])
-        return apply1(&op_select, x, (Attributes){.dim = d, .start = i});
-    return tensor_fail("select: x is %s: there is no index %lld in dimension %d",
-                       tensor_shape_text(x->shape).text, (long long)index, dim);
+    if (i < 0 || i >= x->shape.dim[d])
+        return tensor_fail("select: x is %s: there is no index %lld in dimension %d",
+                           tensor_shape_text(x->shape).text, (long long)index, dim);
+    Tensor *y = ag_squeeze(ag_slice(x, d, i, i + 1), d);
+    if (y && y->grad_fn) y->grad_fn = "SelectBackward0";
+    return y;
 }
 
 /* ---- repetition: x as (outer, size, inner), with a repeated dimension beside size
@@ -380,18 +285,8 @@ static void sum_repeats(const Node *n, const Tensor *dy, Tensor **dx, int place)
     tensor_release(sums);
 }
 
-static Tensor *repeat_forward(Node *n) { return repeat_along(n, 1); }
-static void repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    sum_repeats(n, dy, dx, 1);
-}
-
-const Op op_repeat = {.name = "repeat",
-                      .formula = "x, then x again, along dimensions",
-                      .grad_fn = "RepeatBackward0",
-                      .inputs = 1,
-                      .in = {{"x", SAME}},
-                      .forward = repeat_forward,
-                      .backward = repeat_backward};
+Tensor *repeat_forward(Node *n) { return repeat_along(n, 1); }
+void repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) { sum_repeats(n, dy, dx, 1); }
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
     if (!ag_present("repeat", x)) return NULL;
@@ -412,18 +307,10 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
     return x;
 }
 
-static Tensor *repeat_interleave_forward(Node *n) { return repeat_along(n, 2); }
-static void repeat_interleave_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+Tensor *repeat_interleave_forward(Node *n) { return repeat_along(n, 2); }
+void repeat_interleave_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     sum_repeats(n, dy, dx, 2);
 }
-
-const Op op_repeat_interleave = {.name = "repeat_interleave",
-                                 .formula = "each slice of x repeated along a dimension",
-                                 .grad_fn = "IndexSelectBackward0",
-                                 .inputs = 1,
-                                 .in = {{"x", SAME}},
-                                 .forward = repeat_interleave_forward,
-                                 .backward = repeat_interleave_backward};
 
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     int d = ag_present("repeat_interleave", x) ? shape_dim("repeat_interleave", x->shape, dim) : -1;
@@ -455,7 +342,7 @@ static bool cat_shape(const Node *n, Shape *shape) {
     return true;
 }
 
-static Tensor *cat_forward(Node *n) {
+Tensor *cat_forward(Node *n) {
     Shape shape;
     Tensor *y = cat_shape(n, &shape) ? tensor_make(shape, n->in[0]->dtype) : NULL;
     int64_t start = 0;
@@ -475,7 +362,7 @@ static Tensor *cat_forward(Node *n) {
 }
 
 /* dx[i] = dy's part that came from x[i] */
-static void cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in; i++) {
         int64_t size = n->in[i]->shape.dim[n->at.dim];
@@ -483,15 +370,6 @@ static void cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         start += size;
     }
 }
-
-const Op op_cat = {.name = "cat",
-                   .formula = "tensors one behind the other along a dimension",
-                   .grad_fn = "CatBackward0",
-                   .inputs = 1,
-                   .variadic = true,
-                   .in = {{"a tensor of the list", SAME}},
-                   .forward = cat_forward,
-                   .backward = cat_backward};
 
 static bool list_present(const char *op, Tensor **list, int n) {
     if (n < 1 || !list) tensor_fail("%s: the list is empty: there must be at least one tensor", op);
@@ -503,52 +381,23 @@ Tensor *ag_cat(Tensor **list, int n, int dim) {
     return d < 0 ? NULL : ag_apply(&op_cat, n, list, (Attributes){.dim = d});
 }
 
-static Tensor *stack_forward(Node *n) {
-    const Shape one = n->in[0]->shape;
-    Shape shape = one;
-    shape.ndim++;
-    for (int d = shape.ndim - 1; d > n->at.dim; d--) shape.dim[d] = shape.dim[d - 1];
-    shape.dim[n->at.dim] = n->n_in;
-    for (int i = 0; i < n->n_in; i++)
-        if (!shape_equal(n->in[i]->shape, one))
-            return tensor_fail(
-                "stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
-                tensor_shape_text(one).text, i, tensor_shape_text(n->in[i]->shape).text);
-    Tensor *y = tensor_make(shape, n->in[0]->dtype);
-    for (int i = 0; i < n->n_in && y; i++) {
-        const Tensor *x = n->in[i];
-        Tensor *part = view_select(y, n->at.dim, i);
-        if (!part) {
-            tensor_release(y);
-            return NULL;
-        }
-        const LoopKernel copy = kernels()->convert[x->dtype][x->dtype];
-        loop_elements(copy, 2, (const Tensor *[]){part, x}, 0);
-        tensor_release(part);
-    }
-    return y;
-}
-
-/* dx[i] = dy[i] along the new dimension */
-static void stack_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    for (int i = 0; i < n->n_in; i++)
-        if (ag_needs(n, i)) dx[i] = view_select(dy, n->at.dim, i);
-}
-
-const Op op_stack = {.name = "stack",
-                     .formula = "tensors side by side along a new dimension",
-                     .grad_fn = "StackBackward0",
-                     .inputs = 1,
-                     .variadic = true,
-                     .in = {{"a tensor of the list", SAME}},
-                     .forward = stack_forward,
-                     .backward = stack_backward};
-
+/* cat along a new dimension of size 1. */
 Tensor *ag_stack(Tensor **list, int n, int dim) {
     if (!list_present("stack", list, n)) return NULL;
-    const int ndim = list[0]->shape.ndim + 1, d = dim < 0 ? dim + ndim : dim;
+    const Shape first = list[0]->shape;
+    const int ndim = first.ndim + 1, d = dim < 0 ? dim + ndim : dim;
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
         return tensor_fail("stack: the tensors are %s: there is no place for a dimension %d",
-                           tensor_shape_text(list[0]->shape).text, dim);
-    return ag_apply(&op_stack, n, list, (Attributes){.dim = d});
+                           tensor_shape_text(first).text, dim);
+    Tensor **rows = cache_alloc((size_t)n * sizeof *rows);
+    for (int i = 0; i < n && rows; i++) {
+        if (list[i] && !shape_equal(list[i]->shape, first))
+            tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
+                        tensor_shape_text(first).text, i, tensor_shape_text(list[i]->shape).text);
+        rows[i] = ag_unsqueeze(list[i], d);
+    }
+    Tensor *y = rows ? ag_cat(rows, n, d) : NULL;
+    if (y && y->grad_fn) y->grad_fn = "StackBackward0";
+    cache_free(rows, (size_t)n * sizeof *rows);
+    return y;
 }

@@ -41,46 +41,28 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
 /* ---- softmax: y = exp(x - max x) / sum exp(x - max x)
  * -------------------------------------------- */
 
-static Tensor *softmax_forward(Node *n) {
+Tensor *softmax_forward(Node *n) {
     return new_rows(kernels()->softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
 }
 
 /* dx = y (dy - sum(y dy)) */
-static void softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = new_rows(kernels()->softmax_dx[dy->dtype], n->at.dim, n->out, dy);
 }
-
-const Op op_softmax = {.name = "softmax",
-                       .formula = "exp(x - max x) / sum exp(x - max x)",
-                       .grad_fn = "SoftmaxBackward0",
-                       .inputs = 1,
-                       .in = {{"x", FLOAT}},
-                       .reads = READS_OUT,
-                       .forward = softmax_forward,
-                       .backward = softmax_backward};
 
 Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim); }
 
 /* ---- log_softmax: y = x - log sum exp(x)
  * ------------------------------------------------------------ */
 
-static Tensor *log_softmax_forward(Node *n) {
+Tensor *log_softmax_forward(Node *n) {
     return new_rows(kernels()->log_softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
 }
 
 /* dx = dy - exp(y) sum(dy) */
-static void log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = new_rows(kernels()->log_softmax_dx[dy->dtype], n->at.dim, n->out, dy);
 }
-
-const Op op_log_softmax = {.name = "log_softmax",
-                           .formula = "x - log sum exp(x)",
-                           .grad_fn = "LogSoftmaxBackward0",
-                           .inputs = 1,
-                           .in = {{"x", FLOAT}},
-                           .reads = READS_OUT,
-                           .forward = log_softmax_forward,
-                           .backward = log_softmax_backward};
 
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax, x, dim); }
 
@@ -115,7 +97,7 @@ static bool lengths_fit(const Tensor *scores, const Tensor *lengths) {
     return true;
 }
 
-static Tensor *masked_softmax_forward(Node *n) {
+Tensor *masked_softmax_forward(Node *n) {
     const Tensor *scores = n->in[0];
     if (scores->shape.ndim != 3)
         return tensor_fail("masked_softmax: scores is %s: it must have 3 dimensions, (N, Q, K)",
@@ -130,7 +112,7 @@ static Tensor *masked_softmax_forward(Node *n) {
 }
 
 /* dx = y (dy - sum(y dy)) over the valid keys, exactly 0 behind them whatever dy holds there. */
-static void masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (n->n_in == 1) {
         dx[0] = new_rows(kernels()->softmax_dx[dy->dtype], 2, n->out, dy);
         return;
@@ -141,16 +123,6 @@ static void masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx
     if (dx[0]) loop_rows(kernel, 4, (const Tensor *[]){dx[0], n->out, dy, lengths}, 0);
     tensor_release(lengths);
 }
-
-const Op op_masked_softmax = {.name = "masked_softmax",
-                              .formula = "softmax over the keys before valid_lens, 0 behind them",
-                              .grad_fn = "SoftmaxBackward0",
-                              .inputs = 2,
-                              .optional = 1,
-                              .in = {{"scores", FLOAT}, {"valid_lens", INT64}},
-                              .reads = READS_OUT | READS_IN1,
-                              .forward = masked_softmax_forward,
-                              .backward = masked_softmax_backward};
 
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens) {
     Tensor *lengths = (Tensor *)(uintptr_t)valid_lens; /* the tape counts a reference, no more */
