@@ -55,7 +55,7 @@ Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; 
 /* A loan that shares x's bytes and requires no gradient. */
 Tensor *ag_detach(Tensor *x);
 
-/* ---- lists of dimensions ------------------------------------------------------------------ */
+/* ---- lists of dimensions ------------------------------------------------------------------- */
 
 typedef struct {
     int n;
@@ -72,8 +72,8 @@ extern "C" {
 #define AXES(...) ((Axes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
 #endif
 
-/* ---- elementwise --------------------------------------------------------------------------- *
- * The formula and the gradient of each are one row of tensor/kernels/elementwise.def.          */
+/* ---- elementwise ---------------------------------------------------------------------------- */
+/* The formula and the gradient of each are one row of tensor/kernels/elementwise.def. */
 
 Tensor *ag_add(Tensor *a, Tensor *b);
 Tensor *ag_sub(Tensor *a, Tensor *b);
@@ -118,7 +118,7 @@ Tensor *ag_logical_or(Tensor *a, Tensor *b);
 Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b);     /* a where true, b where false */
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value); /* value where true */
 
-/* ---- shape. Any type; views wherever PyTorch's are ------------------------------------------- */
+/* ---- shape. Any type; views wherever PyTorch's are ----------------------------------------- */
 
 Tensor *ag_reshape(Tensor *x, Shape shape); /* one size may be -1; a copy where no view will do */
 Tensor *ag_view(Tensor *x, Shape shape);    /* the same, but an error where no view will do */
@@ -138,7 +138,7 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask); /* (count of true); x and mas
 Tensor *ag_tril(Tensor *x, int diagonal); /* the last two dimensions; 0 above the diagonal */
 Tensor *ag_triu(Tensor *x, int diagonal);
 
-/* ---- reductions ----------------------------------------------------------------------------- */
+/* ---- reductions ---------------------------------------------------------------------------- */
 
 Tensor *ag_sum(Tensor *x);  /* a scalar */
 Tensor *ag_mean(Tensor *x); /* a scalar; NaN of no elements */
@@ -152,16 +152,14 @@ Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim);
 Tensor *ag_logsumexp(Tensor *x, int dim); /* log sum exp(x), dim dropped */
 Tensor *ag_argmax(Tensor *x, int dim);    /* I64, the first maximum, NaN counts as the largest */
 
-/* ---- products ---------------------------------------------------------------------------------
- */
+/* ---- products ------------------------------------------------------------------------------ */
 
 Tensor *ag_matmul(Tensor *a, Tensor *b); /* torch.matmul: 1-d, 2-d and batched, batches broadcast */
 Tensor *ag_bmm(Tensor *a, Tensor *b);    /* (B, N, K), (B, K, M) -> (B, N, M) */
 Tensor *ag_linear(Tensor *x, Tensor *w,
                   Tensor *b); /* x (..., in) w (out, in) b (out) or NULL: x w' + b */
 
-/* ---- softmax ------------------------------------------------------------------------------------
- */
+/* ---- softmax ------------------------------------------------------------------------------- */
 
 Tensor *ag_softmax(Tensor *x, int dim);
 Tensor *ag_log_softmax(Tensor *x, int dim);
@@ -175,8 +173,7 @@ typedef struct {
     const Tensor *valid_lens; /* I64 (B) or (B, Q): keys at or past it are ignored; NULL: none */
 } AttentionMask;
 
-/* ---- others -----------------------------------------------------------------------------------
- */
+/* ---- others -------------------------------------------------------------------------------- */
 
 /* Zeroes elements with probability p and divides the rest by 1 - p. p = 0 hands x back. Always
  * drops: whether a model trains or not is the business of nn. */
@@ -185,8 +182,7 @@ Tensor *ag_dropout(Tensor *x, double p);
 typedef enum { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } Reduction;
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction); /* (y - t)^2; equal shapes */
 
-/* ---- gradient checking
- * --------------------------------------------------------------------------- */
+/* ---- gradient checking --------------------------------------------------------------------- */
 
 /* Computes something differentiable from the inputs, on the open tape; a loan. */
 typedef Tensor *(*ScalarOrTensorFn)(Tensor **inputs, void *ctx);

@@ -104,13 +104,6 @@ extern const Op *const ag_ops[];
 #define LOGICAL(name, ...)      extern const Op op_##name;
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
-#undef OP
-#undef OP_NO_GRAD
-#undef UNARY
-#undef UNARY_SCALAR
-#undef BINARY
-#undef COMPARE
-#undef LOGICAL
 
 /* What the elementwise ops share. */
 Tensor *elementwise_forward(Node *n);

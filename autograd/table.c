@@ -37,13 +37,6 @@ enum { NOTHING = 0, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT }
            .in = {__VA_ARGS__})
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
-#undef UNARY
-#undef UNARY_SCALAR
-#undef BINARY
-#undef COMPARE
-#undef LOGICAL
-#undef OP_NO_GRAD
-#undef OP
 
 const Op *const ag_ops[] = {
 #define UNARY(op, ...)        &op_##op,

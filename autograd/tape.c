@@ -24,8 +24,7 @@ static _Thread_local struct {
     int tapes; /* open */
 } tapes;
 
-/* ---- opening and closing ----------------------------------------------------------------------
- */
+/* ---- opening and closing ------------------------------------------------------------------- */
 
 /* The innermost recording tape, or -1. */
 static int recording_tape(void) {
@@ -80,8 +79,7 @@ void tape_keep_grads(bool keep) {
         tensor_fail("tape_keep_grads: no recording tape is open: call tape_begin first");
 }
 
-/* ---- recording ----------------------------------------------------------------------------------
- */
+/* ---- recording ----------------------------------------------------------------------------- */
 
 /* Makes room for one more node. The inputs of a node may stand inside it, so they move with it. */
 static bool make_room(void) {
@@ -211,8 +209,7 @@ Tensor *tape_end_keeping(Tensor *y) {
     return y;
 }
 
-/* ---- backpropagation
- * ------------------------------------------------------------------------------- */
+/* ---- backpropagation ----------------------------------------------------------------------- */
 
 /* Nobody else looks at x's bytes, and each element has its own place: x may be added to in place.
  */
@@ -379,8 +376,7 @@ bool ag_backward(Tensor *loss) {
     return done;
 }
 
-/* ---- marks on tensors
- * --------------------------------------------------------------------------------- */
+/* ---- marks on tensors ---------------------------------------------------------------------- */
 
 Tensor *ag_requires_grad(Tensor *x) {
     if (!ag_present("requires_grad", x)) return NULL;
@@ -404,8 +400,7 @@ Tensor *ag_name(Tensor *x, const char *name) {
     return x;
 }
 
-/* ---- printing
- * ------------------------------------------------------------------------------------------- */
+/* ---- printing ------------------------------------------------------------------------------ */
 
 /* "%2 scores" for a result on the tape, "weight (3, 2)" for a tensor from outside. */
 static void print_input(const Tensor *x, int before, FILE *file) {

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* ---- what the three demand of their inputs ----------------------------------------------- */
+/* ---- what the three demand of their inputs ------------------------------------------------- */
 
 typedef struct {
     const char *role; /* "queries" */
@@ -109,7 +109,7 @@ static bool enters(const char *who, const char *role, const Tensor *x, const Lin
     return false;
 }
 
-/* ---- scaled dot-product attention -------------------------------------------------------- */
+/* ---- scaled dot-product attention ---------------------------------------------------------- */
 
 static const ModuleClass dot_product_attention_class = {"DotProductAttention",
                                                         sizeof(DotProductAttention), NULL, NULL};
@@ -144,7 +144,7 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
     return pool(attention, &attention->attention_weights, attention->dropout, scores, v, mask);
 }
 
-/* ---- additive attention ------------------------------------------------------------------ */
+/* ---- additive attention -------------------------------------------------------------------- */
 
 static const ModuleClass additive_attention_class = {"AdditiveAttention", sizeof(AdditiveAttention),
                                                      NULL, NULL};
@@ -185,7 +185,7 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
                 ag_squeeze(scores, -1), v, mask);
 }
 
-/* ---- multi-head attention ---------------------------------------------------------------- */
+/* ---- multi-head attention ------------------------------------------------------------------ */
 
 static const ModuleClass multi_head_attention_class = {"MultiHeadAttention",
                                                        sizeof(MultiHeadAttention), NULL, NULL};

@@ -20,7 +20,7 @@ static Module *given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);
 }
 
-/* ---- construction ------------------------------------------------------------------------ */
+/* ---- construction -------------------------------------------------------------------------- */
 
 void *nn_module_new(const ModuleClass *kind) {
     if (tensor_error()) return NULL;
@@ -127,7 +127,7 @@ bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *val
     return !value || nn_set_parameter(m, slot, value);
 }
 
-/* ---- children and kept results ----------------------------------------------------------- */
+/* ---- children and kept results ------------------------------------------------------------- */
 
 static void name_parameters(const Module *module) {
     for (int i = 0; i < module->num_parameters; i++)
@@ -210,7 +210,7 @@ void nn_free(void *module) {
     free(m);
 }
 
-/* ---- walks over the tree ----------------------------------------------------------------- */
+/* ---- walks over the tree ------------------------------------------------------------------- */
 
 void nn_train(void *module, bool on) {
     Module *m = given(module, "train");

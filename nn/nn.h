@@ -91,7 +91,7 @@ Tensor *nn_parameter(void *module, const char *path);
  * while lazy). Writes at most capacity of them, returns how many there are; -1 on error. */
 int nn_parameter_slots(void *module, Tensor ***slots, int capacity);
 
-/* ---- layers ------------------------------------------------------------------------------ */
+/* ---- layers -------------------------------------------------------------------------------- */
 
 #define NN_LAZY (-1) /* a size that the first input sets */
 
@@ -164,7 +164,7 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig config)
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
                                         Tensor *v, AttentionMask mask);
 
-/* ---- optimizers -------------------------------------------------------------------------- */
+/* ---- optimizers ---------------------------------------------------------------------------- */
 
 typedef struct Optimizer Optimizer;
 

@@ -14,7 +14,7 @@ struct Storage {
     const char *written_by; /* the function that wrote last */
 };
 
-/* ---- making tensors ---------------------------------------------------------------------- */
+/* ---- making tensors ------------------------------------------------------------------------ */
 
 bool tensor_pending(void);                      /* is an error pending? */
 Tensor *tensor_make(Shape shape, DType dtype);  /* contiguous, not initialised */
@@ -22,7 +22,7 @@ void tensor_written(Tensor *x, const char *by); /* bumps the version; by: a stri
 size_t dtype_size(DType dtype);
 static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
 
-/* ---- shapes --------------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------------------- */
 
 int64_t shape_numel(Shape shape);
 bool shape_equal(Shape a, Shape b);
@@ -36,8 +36,7 @@ void shape_strides(Shape shape, int64_t *stride); /* row-major */
 bool has_repeats(const Tensor *x);                /* do several elements share one place? */
 ShapeText stride_text(const Tensor *x);           /* the strides, written as a shape */
 
-/* ---- views: new tensors on the same bytes ------------------------------------------------------
- */
+/* ---- views: new tensors on the same bytes -------------------------------------------------- */
 
 /* data: where the first element is, inside x's storage. Checks nothing. */
 Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data);
@@ -51,8 +50,7 @@ Tensor *tensor_contiguous(const Tensor *x); /* a view of x itself, or a copy */
 /* reshape with a copy where no view will do. The element counts must be equal. */
 Tensor *tensor_reshape(const Tensor *x, Shape shape);
 
-/* ---- arithmetic on whole tensors, without gradients
- * ---------------------------------------------- */
+/* ---- arithmetic on whole tensors, without gradients ---------------------------------------- */
 
 #include "kernels/kernels.h"
 
@@ -69,6 +67,8 @@ void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s);
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s);
 Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s); /* shapes broadcast */
 
+void copy_elements(Tensor *to,
+                   const Tensor *from); /* converted to to's type, broadcast; checks nothing */
 Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */
 Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim,
                       DType out);                           /* dim kept, size 1 */
@@ -78,14 +78,12 @@ Tensor *tensor_sum_to(const Tensor *x,
 /* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. */
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
 
-/* ---- memory: the caching allocator
- * ------------------------------------------------------------------ */
+/* ---- memory: the caching allocator --------------------------------------------------------- */
 
 void *cache_alloc(size_t size); /* 64-byte aligned, not initialised; NULL with an error pending */
 void cache_free(void *block, size_t size);
 
-/* ---- the generator
- * ----------------------------------------------------------------------------------- */
+/* ---- the generator ------------------------------------------------------------------------- */
 
 typedef struct {
     uint32_t state[624];

@@ -110,8 +110,7 @@ void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
     run(&walk, kernel, s);
 }
 
-/* ---- whole tensors
- * --------------------------------------------------------------------------------- */
+/* ---- whole tensors ------------------------------------------------------------------------- */
 
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s) {
     Tensor *y = tensor_make(x->shape, x->dtype);

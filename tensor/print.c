@@ -72,7 +72,7 @@ static ElementText element_text(const Printer *p, int64_t at) {
     return t;
 }
 
-/* ---- the first pass: one format for all ------------------------------------------------------ */
+/* ---- the first pass: one format for all ---------------------------------------------------- */
 
 typedef void Visit(Printer *p, int64_t at);
 
@@ -123,7 +123,7 @@ static void choose_format(Printer *p) {
     visit_shown(p, 0, 0, survey_width);
 }
 
-/* ---- the second pass: the text --------------------------------------------------------------- */
+/* ---- the second pass: the text ------------------------------------------------------------- */
 
 static void put(Printer *p, const char *text) {
     const char *newline = strrchr(text, '\n');
@@ -172,7 +172,7 @@ static void write_slice(Printer *p, int dim, int64_t at) {
     put(p, "]");
 }
 
-/* ---- what follows the elements --------------------------------------------------------------- */
+/* ---- what follows the elements ------------------------------------------------------------- */
 
 static void write_suffix(Printer *p, const char *before, const char *text, const char *after) {
     size_t length = strlen(before) + strlen(text) + strlen(after);

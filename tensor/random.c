@@ -23,7 +23,7 @@
 
 #include "internal.h"
 
-/* ---- the engine ------------------------------------------------------------------------------ */
+/* ---- the engine ---------------------------------------------------------------------------- */
 
 enum { WORDS = 624, MIDDLE = 397 }; /* n and m of the paper */
 
@@ -101,23 +101,19 @@ static Tensor *make(const char *op, Shape shape, DType dtype) {
 
 /* ---- uniform --------------------------------------------------------------------------------- */
 
-static void fill_uniform_f32(Generator *g, float *x, int64_t n, float low, float high) {
-    for (int64_t i = 0; i < n; i++) x[i] = uniform24(g) * (high - low) + low;
-}
-
-static void fill_uniform_f64(Generator *g, double *x, int64_t n, double low, double high) {
-    for (int64_t i = 0; i < n; i++) x[i] = uniform53(g) * (high - low) + low;
+/* Elements from .. end of x: u (high - low) + low, in x's type. */
+static void fill_uniform(Tensor *x, int64_t from, int64_t end, double low, double high) {
+    Generator *g = generator_current();
+    float *f32 = x->data, low_f32 = (float)low, range_f32 = (float)high - low_f32;
+    double *f64 = x->data, range = high - low;
+    for (int64_t i = from; i < end && x->dtype == F32; i++)
+        f32[i] = uniform24(g) * range_f32 + low_f32;
+    for (int64_t i = from; i < end && x->dtype == F64; i++) f64[i] = uniform53(g) * range + low;
 }
 
 static Tensor *uniform(const char *op, double low, double high, Shape shape) {
     Tensor *x = make(op, shape, tensor_default_dtype());
-    if (!x) return NULL;
-    Generator *g = generator_current();
-    int64_t n = tensor_numel(x);
-    if (x->dtype == F32)
-        fill_uniform_f32(g, x->data, n, (float)low, (float)high);
-    else
-        fill_uniform_f64(g, x->data, n, low, high);
+    if (x) fill_uniform(x, 0, tensor_numel(x), low, high);
     return x;
 }
 
@@ -164,46 +160,20 @@ static double draw_normal(Generator *g) {
     return r * cos(theta);
 }
 
-/* 16 or more: x arrives with 16 uniforms and leaves with 8 points, abscissas first. The angle is
- * 2 pi, rounded to float, times u2, as where PyTorch runs with AVX2; in double and rounded last,
- * as it does elsewhere, would move a value by up to 2.4e-6. */
-static void box_muller_f32(float x[BLOCK], float mean, float std) {
-    for (int j = 0; j < BLOCK / 2; j++) {
-        float r = sqrtf(-2 * logf(1 - x[j]));
-        float theta = (float)TWO_PI * x[j + BLOCK / 2];
-        x[j] = r * cosf(theta) * std + mean;
-        x[j + BLOCK / 2] = r * sinf(theta) * std + mean;
-    }
-}
-
-static void box_muller_f64(double x[BLOCK], double mean, double std) {
-    for (int j = 0; j < BLOCK / 2; j++) {
-        double r = sqrt(-2 * log(1 - x[j]));
-        double theta = TWO_PI * x[j + BLOCK / 2];
-        x[j] = r * cos(theta) * std + mean;
-        x[j + BLOCK / 2] = r * sin(theta) * std + mean;
-    }
-}
-
-/* All uniforms are drawn before any block is transformed. Where 16 does not divide n, the last
- * 16 places, most of them finished already, are drawn and transformed again. */
-static void fill_normal_f32(Generator *g, float *x, int64_t n, float mean, float std) {
-    fill_uniform_f32(g, x, n, 0, 1);
-    for (int64_t i = 0; i + BLOCK <= n; i += BLOCK) box_muller_f32(x + i, mean, std);
+/* 16 or more: uniforms, which the kernel turns into points, 16 coordinates at a time. All are drawn
+ * before any is transformed. Where 16 does not divide n, the last 16 places, most of them finished
+ * already, are drawn and transformed again. */
+static void fill_normal_long(Tensor *x, int64_t n, double mean, double std) {
+    const NormalKernel kernel = kernels()->box_muller[x->dtype];
+    fill_uniform(x, 0, n, 0, 1);
+    kernel(n / BLOCK * BLOCK, x->data, mean, std);
     if (n % BLOCK == 0) return;
-    fill_uniform_f32(g, x + n - BLOCK, BLOCK, 0, 1);
-    box_muller_f32(x + n - BLOCK, mean, std);
+    fill_uniform(x, n - BLOCK, n, 0, 1);
+    kernel(BLOCK, (char *)x->data + (n - BLOCK) * (int64_t)dtype_size(x->dtype), mean, std);
 }
 
-static void fill_normal_f64(Generator *g, double *x, int64_t n, double mean, double std) {
-    fill_uniform_f64(g, x, n, 0, 1);
-    for (int64_t i = 0; i + BLOCK <= n; i += BLOCK) box_muller_f64(x + i, mean, std);
-    if (n % BLOCK == 0) return;
-    fill_uniform_f64(g, x + n - BLOCK, BLOCK, 0, 1);
-    box_muller_f64(x + n - BLOCK, mean, std);
-}
-
-static void fill_normal_short(Generator *g, Tensor *x, int64_t n, double mean, double std) {
+static void fill_normal_short(Tensor *x, int64_t n, double mean, double std) {
+    Generator *g = generator_current();
     for (int64_t i = 0; i < n; i++) {
         double value = draw_normal(g) * std + mean;
         if (x->dtype == F32)
@@ -215,15 +185,9 @@ static void fill_normal_short(Generator *g, Tensor *x, int64_t n, double mean, d
 
 static Tensor *normal(const char *op, double mean, double std, Shape shape) {
     Tensor *x = make(op, shape, tensor_default_dtype());
-    if (!x) return NULL;
-    Generator *g = generator_current();
     int64_t n = tensor_numel(x);
-    if (n < BLOCK)
-        fill_normal_short(g, x, n, mean, std);
-    else if (x->dtype == F32)
-        fill_normal_f32(g, x->data, n, (float)mean, (float)std);
-    else
-        fill_normal_f64(g, x->data, n, mean, std);
+    if (x && n < BLOCK) fill_normal_short(x, n, mean, std);
+    if (x && n >= BLOCK) fill_normal_long(x, n, mean, std);
     return x;
 }
 
@@ -236,8 +200,7 @@ Tensor *tensor_normal(double mean, double std, Shape shape) {
     return normal("normal", mean, std, shape);
 }
 
-/* ---- masks, integers, permutations -------------------------------------------------------------
- */
+/* ---- masks, integers, permutations --------------------------------------------------------- */
 
 /* Always compares 53-bit uniforms, whatever the default type, and draws even when p is 0 or 1. */
 Tensor *tensor_bernoulli(double p, Shape shape) {

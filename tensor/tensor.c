@@ -29,8 +29,7 @@ bool tensor_set_default_dtype(DType dtype) {
 
 DType tensor_default_dtype(void) { return default_dtype; }
 
-/* ---- lifetime ----------------------------------------------------------------------------------
- */
+/* ---- lifetime ------------------------------------------------------------------------------ */
 
 /* A Storage and its bytes are one block: the header takes one alignment unit in front. */
 enum { STORAGE_HEADER = 64 };
@@ -130,17 +129,14 @@ void tensor_written(Tensor *x, const char *by) {
     x->storage->written_by = by;
 }
 
-/* ---- creation
- * ------------------------------------------------------------------------------------ */
+/* ---- creation ------------------------------------------------------------------------------ */
 
 Tensor *tensor_empty(Shape shape) { return tensor_make(shape, default_dtype); }
 
 /* Writes the number to every element, converted to x's type. */
 static void fill(Tensor *x, double value) {
-    const int64_t here[TENSOR_MAX_DIMS] = {0};
     Tensor number = {.dtype = F64, .data = &value};
-    memcpy(number.stride, here, sizeof here);
-    loop_elements(kernels()->convert[x->dtype][F64], 2, (const Tensor *[]){x, &number}, 0);
+    copy_elements(x, &number);
 }
 
 Tensor *tensor_full(Shape shape, double value) {
@@ -183,7 +179,7 @@ static Tensor *from_elements(Shape shape, DType from, const void *elements, DTyp
     source.dtype = from;
     source.data = (void *)(uintptr_t)elements;
     if (elements || tensor_numel(x) == 0) {
-        loop_elements(kernels()->convert[to][from], 2, (const Tensor *[]){x, &source}, 0);
+        copy_elements(x, &source);
         return x;
     }
     tensor_release(x);
@@ -203,8 +199,7 @@ Tensor *tensor_from_bools(Shape shape, const bool *elements) {
     return from_elements(shape, BOOL, elements, BOOL);
 }
 
-/* ---- copies
- * --------------------------------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------------------------- */
 
 /* The function's own word on a NULL argument, when no earlier error explains it. */
 static bool present(const char *function, const Tensor *x) {
@@ -214,8 +209,12 @@ static bool present(const char *function, const Tensor *x) {
 
 Tensor *tensor_convert(const Tensor *x, DType dtype) {
     Tensor *y = tensor_make(x->shape, dtype);
-    if (y) loop_elements(kernels()->convert[dtype][x->dtype], 2, (const Tensor *[]){y, x}, 0);
+    if (y) copy_elements(y, x);
     return y;
+}
+
+void copy_elements(Tensor *to, const Tensor *from) {
+    loop_elements(kernels()->convert[to->dtype][from->dtype], 2, (const Tensor *[]){to, from}, 0);
 }
 
 Tensor *tensor_clone(const Tensor *x) {
@@ -228,8 +227,7 @@ Tensor *tensor_to(const Tensor *x, DType dtype) {
     return tensor_convert(x, dtype);
 }
 
-/* ---- access
- * ----------------------------------------------------------------------------------------- */
+/* ---- access -------------------------------------------------------------------------------- */
 
 int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
 
@@ -278,7 +276,7 @@ bool tensor_to_doubles(const Tensor *x, double *out) {
     if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL") != NULL;
     Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
     shape_strides(x->shape, target.stride);
-    loop_elements(kernels()->convert[F64][x->dtype], 2, (const Tensor *[]){&target, x}, 0);
+    copy_elements(&target, x);
     return true;
 }
 
@@ -297,8 +295,7 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
     return true;
 }
 
-/* ---- writes in place
- * ----------------------------------------------------------------------------------- */
+/* ---- writes in place ----------------------------------------------------------------------- */
 
 static bool can_write(const char *op, const Tensor *x) {
     if (tensor_pending() || !present(op, x)) return false;
@@ -334,8 +331,7 @@ bool tensor_copy_from(Tensor *dst, const Tensor *src) {
     if (!can_write("copy_from", dst) || !broadcasts_into("copy_from", dst, src)) return false;
     Tensor *source = apart(dst, src);
     if (!source) return false;
-    LoopKernel copy = kernels()->convert[dst->dtype][dst->dtype];
-    loop_elements(copy, 2, (const Tensor *[]){dst, source}, 0);
+    copy_elements(dst, source);
     tensor_release(source);
     tensor_written(dst, "copy_from");
     return true;

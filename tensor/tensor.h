@@ -136,7 +136,7 @@ void tensor_release(Tensor *x);   /* one reference less; the last one frees. NUL
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
 void tensor_empty_cache(void);    /* gives this thread's cached free memory back to the system */
 
-/* ---- copies, conversion, views --------------------------------------------------------------- */
+/* ---- copies, conversion, views ------------------------------------------------------------- */
 
 Tensor *tensor_clone(const Tensor *x); /* the same elements, contiguous, a leaf */
 Tensor *tensor_to(const Tensor *x,
@@ -150,7 +150,7 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
  * the I64 positions that the elements came from (yours too). */
 Tensor *tensor_sort(const Tensor *x, Tensor **indices);
 
-/* ---- access ---------------------------------------------------------------------------------- */
+/* ---- access -------------------------------------------------------------------------------- */
 
 int64_t tensor_numel(const Tensor *x); /* number of elements; 1 for a scalar */
 bool tensor_is_contiguous(const Tensor *x);
@@ -168,8 +168,7 @@ bool tensor_to_doubles(const Tensor *x, double *out);
  * is also the answer to NULL; different types or shapes are simply not close. */
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol);
 
-/* ---- writes in place. Each bumps the storage's version -----------------------------------------
- */
+/* ---- writes in place. Each bumps the storage's version ------------------------------------- */
 
 /* src is broadcast to dst's shape; the types must be equal. Overlapping bytes are handled. */
 bool tensor_copy_from(Tensor *dst, const Tensor *src);

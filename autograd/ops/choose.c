@@ -18,8 +18,7 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
     return true;
 }
 
-/* ---- where: y = condition ? a : b
- * -------------------------------------------------------------------- */
+/* ---- where: y = condition ? a : b ---------------------------------------------------------- */
 
 Tensor *where_forward(Node *n) {
     Shape shape;
@@ -46,8 +45,7 @@ Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
     return apply3(&op_where, condition, a, b, (Attributes){0});
 }
 
-/* ---- masked_fill: y = mask ? value : x
- * ------------------------------------------------------------------ */
+/* ---- masked_fill: y = mask ? value : x ----------------------------------------------------- */
 
 static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
     Tensor *y = tensor_make(shape, x->dtype);
@@ -70,8 +68,7 @@ Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
     return apply2(&op_masked_fill, x, mask, (Attributes){.number = value});
 }
 
-/* ---- masked_select: the elements of x where the mask holds, in one row
- * ------------------------------------ */
+/* ---- masked_select: the elements of x where the mask holds, in one row --------------------- */
 
 /* x and mask, broadcast together, as row-major copies. */
 static bool spread_inputs(const Node *n, const Tensor *x, Tensor **x_all, Tensor **mask_all) {
@@ -123,8 +120,8 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
     return apply2(&op_masked_select, x, mask, (Attributes){0});
 }
 
-/* ---- tril, triu: y[i, j] = x[i, j] where j - i <= diagonal (tril) or >= (triu), 0 elsewhere
- * ------------------ */
+/* ---- tril, triu: y[i, j] = x[i, j] where j - i <= diagonal (tril) or >= (triu), 0 elsewhere ---
+ */
 
 static Tensor *triangle(const Tensor *x, int diagonal, bool lower) {
     Tensor *y = tensor_clone(x);
@@ -150,22 +147,15 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     return apply1(op, x, (Attributes){.dim = diagonal});
 }
 
-Tensor *tril_forward(Node *n) { return triangle(n->in[0], n->at.dim, true); }
-void tril_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = triangle(dy, n->at.dim, true);
+Tensor *triangle_forward(Node *n) { return triangle(n->in[0], n->at.dim, n->op == &op_tril); }
+void triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = triangle(dy, n->at.dim, n->op == &op_tril);
 }
 
 Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&op_tril, x, diagonal); }
-
-Tensor *triu_forward(Node *n) { return triangle(n->in[0], n->at.dim, false); }
-void triu_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = triangle(dy, n->at.dim, false);
-}
-
 Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, diagonal); }
 
-/* ---- dropout: y = keep ? x / (1 - p) : 0, keep drawn with probability 1 - p; Srivastava et al.
- * 2014 ------------ */
+/* ---- dropout: y = keep ? x / (1 - p) : 0, Srivastava et al. 2014 --------------------- */
 
 static Tensor *dropped(const Node *n, const Tensor *x) {
     Tensor *y = tensor_make(x->shape, x->dtype);

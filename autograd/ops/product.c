@@ -28,8 +28,7 @@ void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 1)) dx[1] = product_tn(n->in[0], dc);
 }
 
-/* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M)
- * --------------------------------------------------------- */
+/* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M) ------------------------------------------------- */
 
 Tensor *bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
@@ -50,8 +49,7 @@ Tensor *bmm_forward(Node *n) {
 
 Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes){0}); }
 
-/* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M)
- * --------------------------------------------------- */
+/* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M) ---------------------------------------- */
 
 Tensor *matmul_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
@@ -90,8 +88,7 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     return c;
 }
 
-/* ---- linear: (..., in) -> (..., out)
- * ------------------------------------------------------------------- */
+/* ---- linear: (..., in) -> (..., out) ------------------------------------------------------- */
 
 /* x as a matrix: (..., in) -> (rows, in) */
 static Tensor *as_matrix(const Tensor *x) {

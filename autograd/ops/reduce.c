@@ -56,8 +56,7 @@ static Tensor *spread(const Node *n, const Tensor *dy) {
     return wide;
 }
 
-/* ---- sum and mean
- * ---------------------------------------------------------------------------------- */
+/* ---- sum and mean -------------------------------------------------------------------------- */
 
 Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
 
@@ -104,8 +103,7 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
     return reduce_dims(&op_mean_dims, x, dims, keepdim);
 }
 
-/* ---- along one dimension: variance, maximum, logsumexp, argmax
- * ----------------------------------------- */
+/* ---- along one dimension: variance, maximum, logsumexp, argmax ----------------------------- */
 
 /* A scalar counts as one row of one element. */
 static Tensor *reduce_one(const Op *op, Tensor *x, int dim, bool keepdim) {

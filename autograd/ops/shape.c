@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* ---- reshape, view, contiguous
- * -------------------------------------------------------------------- */
+/* ---- reshape, view, contiguous ------------------------------------------------------------- */
 
 /* Replaces the one -1 of a shape by what makes its size that of x. False and an error if it cannot.
  */
@@ -78,8 +77,7 @@ Tensor *detach_forward(Node *n) {
 
 Tensor *ag_detach(Tensor *x) { return apply1(&op_detach, x, (Attributes){0}); }
 
-/* ---- permute and transpose
- * -------------------------------------------------------------------------- */
+/* ---- permute and transpose ----------------------------------------------------------------- */
 
 Tensor *permute_forward(Node *n) { return view_permute(n->in[0], n->at.axes.axis); }
 
@@ -119,24 +117,7 @@ Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
     return at.dim < 0 || at.dim1 < 0 ? NULL : apply1(&op_transpose, x, at);
 }
 
-/* ---- unsqueeze, squeeze, expand
- * ------------------------------------------------------------------------ */
-
-Tensor *unsqueeze_forward(Node *n) {
-    const Tensor *x = n->in[0];
-    const int dim = n->at.dim;
-    Shape shape = x->shape;
-    int64_t stride[TENSOR_MAX_DIMS] = {0};
-    shape.ndim++;
-    for (int d = shape.ndim - 1; d > dim; d--) {
-        shape.dim[d] = x->shape.dim[d - 1];
-        stride[d] = x->stride[d - 1];
-    }
-    memcpy(stride, x->stride, (size_t)dim * sizeof *stride);
-    stride[dim] = dim < x->shape.ndim ? x->shape.dim[dim] * x->stride[dim] : 1;
-    shape.dim[dim] = 1;
-    return view_make(x, shape, stride, x->data);
-}
+/* ---- unsqueeze, squeeze, expand ------------------------------------------------------------ */
 
 Tensor *ag_unsqueeze(Tensor *x, int dim) {
     if (!ag_present("unsqueeze", x)) return NULL;
@@ -144,25 +125,21 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
         return tensor_fail("unsqueeze: x is %s: there is no place for a dimension %d",
                            tensor_shape_text(x->shape).text, dim);
-    return apply1(&op_unsqueeze, x, (Attributes){.dim = d});
-}
-
-Tensor *squeeze_forward(Node *n) {
-    const Tensor *x = n->in[0];
-    const int dim = n->at.dim;
-    int64_t stride[TENSOR_MAX_DIMS];
-    memcpy(stride, x->stride, sizeof stride);
-    if (x->shape.ndim == 0 || x->shape.dim[dim] != 1)
-        return view_make(x, x->shape, stride, x->data);
-    memmove(stride + dim, stride + dim + 1, (size_t)(TENSOR_MAX_DIMS - 1 - dim) * sizeof *stride);
-    return view_make(x, shape_without(x->shape, dim), stride, x->data);
+    Attributes at = {.shape = x->shape};
+    at.shape.ndim = ndim;
+    for (int e = ndim - 1; e > d; e--) at.shape.dim[e] = at.shape.dim[e - 1];
+    at.shape.dim[d] = 1;
+    return apply1(&op_unsqueeze, x, at);
 }
 
 Tensor *ag_squeeze(Tensor *x, int dim) {
     if (!ag_present("squeeze", x)) return NULL;
     bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
     int d = scalar ? 0 : shape_dim("squeeze", x->shape, dim);
-    return d < 0 ? NULL : apply1(&op_squeeze, x, (Attributes){.dim = d});
+    if (d < 0) return NULL;
+    bool drops = !scalar && x->shape.dim[d] == 1;
+    Shape shape = drops ? shape_without(x->shape, d) : x->shape;
+    return apply1(&op_squeeze, x, (Attributes){.shape = shape});
 }
 
 Tensor *expand_forward(Node *n) { return view_expand(n->in[0], n->at.shape); }
@@ -190,8 +167,7 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
         tensor_shape_text(x->shape).text, tensor_shape_text(asked).text);
 }
 
-/* ---- slice and select
- * ------------------------------------------------------------------------------------- */
+/* ---- slice and select ---------------------------------------------------------------------- */
 
 Tensor *slice_forward(Node *n) {
     return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.end - n->at.start);
@@ -202,8 +178,7 @@ static Tensor *padded(const Tensor *x, const Tensor *dy, int dim, int64_t start)
     Tensor *dx = tensor_make(x->shape, dy->dtype);
     if (dx) tensor_fill(dx, 0);
     Tensor *part = dx ? view_narrow(dx, dim, start, dy->shape.dim[dim]) : NULL;
-    const LoopKernel copy = kernels()->convert[dy->dtype][dy->dtype];
-    if (part) loop_elements(copy, 2, (const Tensor *[]){part, dy}, 0);
+    if (part) copy_elements(part, dy);
     tensor_release(part);
     if (part) return dx;
     tensor_release(dx);
@@ -244,8 +219,7 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     return y;
 }
 
-/* ---- repetition: x as (outer, size, inner), with a repeated dimension beside size
- * ------------------------ */
+/* ---- repetition: x as (outer, size, inner), with a repeated dimension beside size ---------- */
 
 /* The dimensions before dim as one, dim, and those behind it as one; then the new dimension at
  * place. */
@@ -257,16 +231,21 @@ static Shape with_repeats(Shape shape, int dim, int place, int64_t repeats) {
     return SHAPE(outer, shape.dim[dim], repeats, inner);
 }
 
-static Tensor *repeat_along(const Node *n, int place) {
+/* repeat puts it in front of dim, repeat_interleave behind. */
+static int repeats_place(const Node *n) { return n->op == &op_repeat ? 1 : 2; }
+
+Tensor *repeat_forward(Node *n) {
     const Tensor *x = n->in[0];
+    const int place = repeats_place(n);
     Shape shape = x->shape;
-    shape.dim[n->at.dim] *= n->at.end;
+    if (__builtin_mul_overflow(shape.dim[n->at.dim], n->at.end, &shape.dim[n->at.dim]))
+        return tensor_fail("%s: %lld repeats of %s are too many", n->op->name, (long long)n->at.end,
+                           tensor_shape_text(x->shape).text);
     Tensor *y = tensor_make(shape, x->dtype);
     Tensor *once = y ? tensor_reshape(x, with_repeats(x->shape, n->at.dim, place, 1)) : NULL;
     Tensor *all =
         once ? view_reshape(y, with_repeats(x->shape, n->at.dim, place, n->at.end)) : NULL;
-    const LoopKernel copy = kernels()->convert[x->dtype][x->dtype];
-    if (all) loop_elements(copy, 2, (const Tensor *[]){all, once}, 0);
+    if (all) copy_elements(all, once);
     tensor_release(once);
     tensor_release(all);
     if (all) return y;
@@ -275,8 +254,9 @@ static Tensor *repeat_along(const Node *n, int place) {
 }
 
 /* dx = dy summed over the repeats */
-static void sum_repeats(const Node *n, const Tensor *dy, Tensor **dx, int place) {
+void repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Shape shape = n->in[0]->shape;
+    const int place = repeats_place(n);
     const bool repeated[TENSOR_MAX_DIMS] = {false, place == 1, place == 2};
     Tensor *all = tensor_reshape(dy, with_repeats(shape, n->at.dim, place, n->at.end));
     Tensor *sums = all ? tensor_sum_dims(all, repeated) : NULL;
@@ -284,9 +264,6 @@ static void sum_repeats(const Node *n, const Tensor *dy, Tensor **dx, int place)
     tensor_release(all);
     tensor_release(sums);
 }
-
-Tensor *repeat_forward(Node *n) { return repeat_along(n, 1); }
-void repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) { sum_repeats(n, dy, dx, 1); }
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
     if (!ag_present("repeat", x)) return NULL;
@@ -307,11 +284,6 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
     return x;
 }
 
-Tensor *repeat_interleave_forward(Node *n) { return repeat_along(n, 2); }
-void repeat_interleave_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    sum_repeats(n, dy, dx, 2);
-}
-
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     int d = ag_present("repeat_interleave", x) ? shape_dim("repeat_interleave", x->shape, dim) : -1;
     if (d < 0) return NULL;
@@ -321,8 +293,7 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     return apply1(&op_repeat_interleave, x, (Attributes){.dim = d, .end = repeats});
 }
 
-/* ---- cat and stack
- * ----------------------------------------------------------------------------------------- */
+/* ---- cat and stack ------------------------------------------------------------------------- */
 
 static bool cat_shape(const Node *n, Shape *shape) {
     *shape = n->in[0]->shape;
@@ -353,8 +324,7 @@ Tensor *cat_forward(Node *n) {
             tensor_release(y);
             return NULL;
         }
-        const LoopKernel copy = kernels()->convert[x->dtype][x->dtype];
-        loop_elements(copy, 2, (const Tensor *[]){part, x}, 0);
+        copy_elements(part, x);
         tensor_release(part);
         start += x->shape.dim[n->at.dim];
     }

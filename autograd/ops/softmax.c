@@ -38,8 +38,7 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
     return d < 0 ? NULL : apply1(op, x, (Attributes){.dim = d});
 }
 
-/* ---- softmax: y = exp(x - max x) / sum exp(x - max x)
- * -------------------------------------------- */
+/* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------- */
 
 Tensor *softmax_forward(Node *n) {
     return new_rows(kernels()->softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
@@ -52,8 +51,7 @@ void softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim); }
 
-/* ---- log_softmax: y = x - log sum exp(x)
- * ------------------------------------------------------------ */
+/* ---- log_softmax: y = x - log sum exp(x) --------------------------------------------------- */
 
 Tensor *log_softmax_forward(Node *n) {
     return new_rows(kernels()->log_softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
@@ -66,8 +64,7 @@ void log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax, x, dim); }
 
-/* ---- masked_softmax: softmax of a row's first valid_lens keys, 0 behind
- * ------------------------------- */
+/* ---- masked_softmax: softmax of a row's first valid_lens keys, 0 behind -------------------- */
 
 /* The lengths as (N, 1, 1) or (N, Q, 1), to go along with the rows of scores (N, Q, K). */
 static Tensor *lengths_by_row(const Tensor *lengths) {

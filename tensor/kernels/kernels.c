@@ -47,8 +47,7 @@
 #define NAME(name)     name##_f64
 #include "real.inc"
 
-/* ---- comparisons, conversions, selection: any type
- * -------------------------------------------------- */
+/* ---- comparisons, conversions, selection: any type ----------------------------------------- */
 
 #define DEFINE_COMPARE(name, TYPE, value)                                                          \
     static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
@@ -70,11 +69,6 @@
     DEFINE_COMPARE(name##_bool, bool, value)
 #define LOGICAL(name, doc, value) DEFINE_COMPARE(name##_bool, bool, value)
 #include "elementwise.def"
-#undef UNARY
-#undef UNARY_SCALAR
-#undef BINARY
-#undef COMPARE
-#undef LOGICAL
 
 static void logical_not(int64_t n, void *const *data, const int64_t *t, double s) {
     (void)s;
@@ -143,8 +137,7 @@ DEFINE_SELECT(f64, double, s)
 DEFINE_SELECT(i64, int64_t, to_i64(s))
 DEFINE_SELECT(bool, bool, s != 0)
 
-/* ---- the table
- * ---------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 extern const Kernels JOIN(kernels, ISA);
 
@@ -163,11 +156,6 @@ const Kernels JOIN(kernels, ISA) = {
 #define COMPARE(name, ...)      [ELEMENTWISE_##name] = FOUR(name),
 #define LOGICAL(name, ...)      [ELEMENTWISE_##name] = {[BOOL] = name##_bool},
 #include "elementwise.def"
-#undef UNARY
-#undef UNARY_SCALAR
-#undef BINARY
-#undef COMPARE
-#undef LOGICAL
         },
     .vjp =
         {
@@ -177,11 +165,6 @@ const Kernels JOIN(kernels, ISA) = {
 #define COMPARE(name, ...)
 #define LOGICAL(name, ...)
 #include "elementwise.def"
-#undef UNARY
-#undef UNARY_SCALAR
-#undef BINARY
-#undef COMPARE
-#undef LOGICAL
         },
     .convert =
         {
@@ -206,4 +189,5 @@ const Kernels JOIN(kernels, ISA) = {
     .masked_softmax = BOTH(masked_softmax),
     .masked_softmax_dx = BOTH(masked_softmax_dx),
     .matmul = BOTH(matmul),
+    .box_muller = BOTH(box_muller),
 };

@@ -17,6 +17,9 @@ typedef struct {
 } MatmulShape;
 typedef void (*MatmulKernel)(const MatmulShape *shape, const void *a, const void *b, void *c);
 
+/* Turns n uniforms, a multiple of 16 of them, into normals in place. */
+typedef void (*NormalKernel)(int64_t n, void *x, double mean, double std);
+
 /* The rows of elementwise.def, by number: ELEMENTWISE_add, ... */
 enum {
 #define ROW(name)               ELEMENTWISE_##name,
@@ -26,11 +29,6 @@ enum {
 #define COMPARE(name, ...)      ROW(name)
 #define LOGICAL(name, ...)      ROW(name)
 #include "elementwise.def"
-#undef UNARY
-#undef UNARY_SCALAR
-#undef BINARY
-#undef COMPARE
-#undef LOGICAL
 #undef ROW
     ELEMENTWISE_COUNT
 };
@@ -63,6 +61,7 @@ typedef struct {
     LoopKernel masked_softmax_dx[2]; /* dx, y, dy, length */
 
     MatmulKernel matmul[2];
+    NormalKernel box_muller[2];
 } Kernels;
 
 extern const Kernels kernels_baseline, kernels_avx2, kernels_avx512;
