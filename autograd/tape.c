@@ -33,8 +33,9 @@ static int recording_tape(void) {
     return -1;
 }
 
+/* Opens even while an error is pending, so that the tape_end that follows closes this tape and not
+ * the one outside. */
 static bool open_tape(const char *function, bool records) {
-    if (tensor_pending()) return false;
     if (tapes.tapes == TAPES_MAX)
         return tensor_fail("%s: %d tapes are open already: is a tape_end missing?", function,
                            TAPES_MAX) != NULL;
@@ -57,7 +58,7 @@ static void node_release(Node *n) {
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
     if (n->in != n->few) cache_free(n->in, (size_t)n->n_in * sizeof *n->in);
     for (int i = 0; i < 2; i++) tensor_release(n->saved[i]);
-    if (n->out->refs > 1 && n->out->requires_grad) n->out->tape_ended = true;
+    if (n->out->refs > 1 && n->out->grad_fn) n->out->tape_ended = true;
     tensor_release(n->out);
 }
 

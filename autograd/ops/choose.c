@@ -120,8 +120,7 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
     return apply2(&op_masked_select, x, mask, (Attributes){0});
 }
 
-/* ---- tril, triu: y[i, j] = x[i, j] where j - i <= diagonal (tril) or >= (triu), 0 elsewhere ---
- */
+/* ---- tril, triu: x where j - i <= diagonal or >= diagonal, 0 elsewhere ---------------------- */
 
 static Tensor *triangle(const Tensor *x, int diagonal, bool lower) {
     Tensor *y = tensor_clone(x);
