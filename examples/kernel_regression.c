@@ -103,7 +103,8 @@ typedef struct {
     double floor, curvature;
 } Valley;
 
-#define FLAT 1e-6 /* a smaller curvature is none */
+/* A smaller curvature is none, compared with the loss: that of data without noise is tiny. */
+static double flat(double loss) { return 1e-6 * fmax(loss, 1e-12); }
 
 /* Halves the spacing of three points around a minimum, five times, and puts a parabola through what
  * it ends with. L: the losses at log_w - step, log_w, log_w + step. */
@@ -124,47 +125,48 @@ static Valley sound(KernelRegression *net, const Sample *s, const double *L, dou
     return (Valley){log_w, bend > 0 ? here - slope * slope / (2 * bend) : here, bend};
 }
 
-/* From the widest kernel to the narrowest; only a floor that is lower by 1e-7 wins over a wider
- * one. Should one of the flats win, SGD starts, and stays, where it begins. */
+/* From the widest kernel to the narrowest; a floor only as deep as a wider one's does not win.
+ * Should one of the flats win, SGD starts, and stays, where it begins. */
 static Valley deepest(KernelRegression *net, const Sample *s, const double *L, int n, double low,
                       double step) {
     Valley best = {low, L[0], 0};
     for (int i = 1; i < n - 1; i++) {
         double bend = (L[i - 1] - 2 * L[i] + L[i + 1]) / (step * step);
-        if (L[i] > L[i - 1] || L[i] > L[i + 1] || bend < FLAT) continue;
+        if (L[i] > L[i - 1] || L[i] > L[i + 1] || bend < flat(L[i])) continue;
         Valley here = sound(net, s, &L[i - 1], low + i * step, step);
-        here.curvature = fmax(here.curvature, bend); /* the walls' is that of the first steps */
-        if (here.floor < best.floor - 1e-7) best = here;
+        here.curvature = fmax(here.curvature, bend); /* on the first steps it is the walls' */
+        if (here.floor < best.floor * (1 - 1e-7)) best = here;
     }
-    int flat = n - 1;
-    while (flat > 0 && fabs(L[flat - 1] - L[n - 1]) < 1e-12) flat--;
-    return L[n - 1] < best.floor - 1e-7 ? (Valley){low + flat * step, L[n - 1], 0} : best;
+    if (L[n - 1] >= best.floor * (1 - 1e-7)) return best;
+    int i = n - 1;
+    while (i > 0 && fabs(L[i - 1] - L[n - 1]) <= 1e-12 * L[n - 1]) i--;
+    return (Valley){low + i * step, L[n - 1], 0};
 }
 
 static bool find_start(KernelRegression *net, const Sample *s, double *curvature) {
     double L[256] = {0}; /* at most log(10 / 1e-5 x 1e9) / log 1.2 + 2 = 191 points */
-    double low = log(1e-5 / s->x_range), high = log(10 / s->x_gap);
+    double low = log(1e-5 / s->x_range), high = log(10 / s->x_gap), steepest = 0;
     int n = (int)ceil((high - low) / log(1.2)) + 1;
     double step = (high - low) / (n - 1);
     for (int i = 0; i < n; i++)
         if (isnan(L[i] = loss_at(net, s, low + i * step))) return false;
+    for (int i = 1; i < n - 1; i++)
+        steepest = fmax(steepest, fabs(L[i - 1] - 2 * L[i] + L[i + 1]) / (step * step));
     Valley start = deepest(net, s, L, n, low, step);
-    printf("scan %d widths: the deepest valley is near w %.4g\n", n,
-           exp(start.log_w) / s->x_scale.deviation);
-    if (options.w0 >
-        0) { /* anywhere on the curve, then: steps that are safe where it is steepest */
-        start = (Valley){log(options.w0 * s->x_scale.deviation), 0, 0};
-        for (int i = 1; i < n - 1; i++)
-            start.curvature =
-                fmax(start.curvature, fabs(L[i - 1] - 2 * L[i] + L[i + 1]) / (step * step));
-    }
-    *curvature = fmax(start.curvature, FLAT);
+    const char *where = start.curvature > 0 ? "the deepest valley is near"
+                        : start.log_w > low ? "the nearest neighbour predicts best, above"
+                                            : "the mean of all predicts best, below";
+    printf("scan %d widths: %s w %.4g\n", n, where, exp(start.log_w) / s->x_scale.deviation);
+    if (options.w0 > 0) /* anywhere on the curve, then: steps that are safe where it is steepest */
+        start = (Valley){log(options.w0 * s->x_scale.deviation), L[0], steepest};
+    *curvature = fmax(start.curvature, flat(start.floor));
     return tensor_fill(net->log_w, start.log_w);
 }
 
 /* ---- training ---------------------------------------------------------------------------- */
 
-/* One step of SGD on log w; done when the slope is gone, dL / d(log w) = 0 to ten digits. */
+/* One step of SGD on log w; done when the slope is gone: dL / d(log w) = 0 to nine
+ * digits of L. */
 static bool train_step(KernelRegression *net, Optimizer *sgd, const Sample *s, int64_t epoch,
                        bool *done) {
     Tensor *loss = leave_one_out_loss(net, s);
@@ -174,11 +176,11 @@ static bool train_step(KernelRegression *net, Optimizer *sgd, const Sample *s, i
     if (!isfinite(slope))
         return fail("epoch %lld: the slope is not a number: try a smaller --lr or another --w0",
                     (long long)epoch);
-    *done = fabs(slope) < 1e-10;
+    *done = fabs(slope) <= 1e-9 * (tensor_item(loss) + 1e-12);
     int64_t digit = epoch; /* 1, 2, 5, 10, 20, 50, ... are worth a line */
     while (digit % 10 == 0) digit /= 10;
     if (*done || epoch == options.epochs || digit == 1 || digit == 2 || digit == 5)
-        printf("epoch %4lld  loss %.6f  w %.6g%s\n", (long long)epoch, tensor_item(loss),
+        printf("epoch %4lld  loss %.6g  w %.6g%s\n", (long long)epoch, tensor_item(loss),
                width(net, s), *done ? "  the slope is 0" : "");
     if (!output_stdout_ok()) return fail("cannot write to standard output");
     return *done || nn_optimizer_step(sgd);
@@ -200,35 +202,12 @@ static bool train(KernelRegression *net, const Sample *s, double curvature) {
 
 /* ---- what comes out ---------------------------------------------------------------------- */
 
-/* n places, evenly spaced, their first and last `inset` spacings from the ends of the data, and
- * what the model, trained on all points, says there. */
-static bool predict(KernelRegression *net, const Sample *s, double inset, double *x, double *y,
-                    int n) {
-    Scale scale = s->x_scale;
-    double spacing = (scale.max - scale.min) / (n - 1 + 2 * inset);
-    for (int i = 0; i < n; i++) x[i] = scale.min + (i + inset) * spacing;
-    Tensor *queries = scale_standardise(x, n, scale);
-    bool ok = tape_begin_no_grad() &&
-              tensor_to_doubles(kernel_regression_forward(net, queries, s->x, s->y, NULL), y);
-    tape_end();
-    tensor_release(queries);
-    scale_restore(y, n, s->y_scale);
-    return ok;
-}
-
-static bool make_fit(KernelRegression *net, const Sample *s, Fit *fit) {
-    double x[FIT_HEAT], y[FIT_HEAT];
-    fit->sample = s;
-    fit->bandwidth = 1 / width(net, s);
-    if (!predict(net, s, 0, fit->x, fit->y, FIT_CURVE) || !predict(net, s, 0.5, x, y, FIT_HEAT))
-        return false;
-    for (int64_t k = 0; k < s->data.num_rows; k++) {
-        double place = (s->data.column[0][k] - s->x_scale.min) / (s->x_scale.max - s->x_scale.min);
-        int slice = place < 1 ? (int)(place * FIT_HEAT) : FIT_HEAT - 1;
-        for (int q = 0; q < FIT_HEAT; q++)
-            fit->heat[q * FIT_HEAT + slice] += tensor_get(net->attention_weights, q, k);
-    }
-    return true;
+/* What the trained model says at the queries, having seen all points; for fit_make. */
+static Tensor *attend(void *model, const Sample *s, Tensor *queries, Tensor **weights) {
+    KernelRegression *net = model;
+    Tensor *y_hat = kernel_regression_forward(net, queries, s->x, s->y, NULL);
+    *weights = net->attention_weights;
+    return y_hat;
 }
 
 static bool load(Sample *s) {
@@ -242,7 +221,7 @@ static bool load(Sample *s) {
 static bool report(KernelRegression *net, const Sample *s, Fit *fit) {
     char error[OUTPUT_ERROR_SIZE];
     double w = width(net, s), loss = loss_at(net, s, tensor_item(net->log_w));
-    if (!make_fit(net, s, fit)) return false;
+    if (!fit_make(fit, s, 1 / w, attend, net)) return false;
     fit_draw(stdout, fit);
     printf("w                   %.6g\n", w);
     printf("bandwidth           %.6g\n", 1 / w);
@@ -255,7 +234,7 @@ static bool report(KernelRegression *net, const Sample *s, Fit *fit) {
     return true;
 }
 
-/* ---- main -------------------------------------------------------------------------------- */
+/* ---- main ---------------------------------------------------------------------------------- */
 
 static const Flag flags[] = {
     TEXT_FLAG("--data", options.data, "FILE.csv", "the 50 points of the notebook",

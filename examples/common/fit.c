@@ -4,7 +4,38 @@
 #include "svg.h"
 #include "terminal.h"
 
+#include "../../autograd/autograd.h"
+
 #include <math.h>
+#include <string.h>
+
+/* n places, evenly spaced, the first and the last `inset` spacings from the ends of the data, and
+ * the answers there. heat, unless NULL, receives the weights, by the slice that the key is in. */
+static bool ask(const Sample *s, double inset, double *x, double *y, int n, double *heat,
+                FitAttend attend, void *model) {
+    double range = s->x_scale.max - s->x_scale.min;
+    for (int i = 0; i < n; i++) x[i] = s->x_scale.min + (i + inset) * range / (n - 1 + 2 * inset);
+    Tensor *queries = scale_standardise(x, n, s->x_scale), *weights = NULL;
+    bool ok = tape_begin_no_grad() && tensor_to_doubles(attend(model, s, queries, &weights), y);
+    for (int64_t k = 0; ok && heat && k < s->data.num_rows; k++) {
+        double place = (s->data.column[0][k] - s->x_scale.min) / range;
+        int slice = place < 1 ? (int)(place * FIT_HEAT) : FIT_HEAT - 1;
+        for (int q = 0; q < n; q++) heat[q * FIT_HEAT + slice] += tensor_get(weights, q, k);
+    }
+    tape_end();
+    tensor_release(queries);
+    scale_restore(y, n, s->y_scale);
+    return ok;
+}
+
+bool fit_make(Fit *fit, const Sample *sample, double bandwidth, FitAttend attend, void *model) {
+    double x[FIT_HEAT], y[FIT_HEAT] = {0};
+    memset(fit, 0, sizeof *fit);
+    fit->sample = sample;
+    fit->bandwidth = bandwidth;
+    return ask(sample, 0, fit->x, fit->y, FIT_CURVE, NULL, attend, model) &&
+           ask(sample, 0.5, x, y, FIT_HEAT, fit->heat, attend, model);
+}
 
 void fit_write_csv(FILE *file, const void *context) {
     const Fit *fit = context;

@@ -15,6 +15,11 @@ typedef struct {
                 FIT_HEAT]; /* [query][slice of x]: the weight that goes to the points there */
 } Fit;
 
+/* Lends the answers (Q) to standardised queries (Q), and the weights (Q, K) behind them. */
+typedef Tensor *(*FitAttend)(void *model, const Sample *sample, Tensor *queries, Tensor **weights);
+
+bool fit_make(Fit *fit, const Sample *sample, double bandwidth, FitAttend attend, void *model);
+
 /* For output_write: context is a Fit. */
 void fit_write_csv(FILE *file, const void *context);
 void fit_write_svg(FILE *file, const void *context);

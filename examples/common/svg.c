@@ -129,7 +129,7 @@ void svg_axes(FILE *file, const Panel *p, const char *x_label, const char *y_lab
     svg_text(file, p->left, p->top - 12, "start", y_label);
 }
 
-/* ---- points and lines -------------------------------------------------------------------- */
+/* ---- points and lines ---------------------------------------------------------------------- */
 
 void svg_points(FILE *file, const Panel *p, const double *x, const double *y, int64_t n) {
     fputs("<g fill=\"#0072b2\" fill-opacity=\"0.55\">\n", file);

@@ -67,10 +67,10 @@ void terminal_curve(FILE *file, const double *x, const double *y, int64_t n, con
     widen(&canvas.y_min, &canvas.y_max, y, n);
     widen(&canvas.y_min, &canvas.y_max, curve_y, num_curve);
     for (int64_t i = 0; i < n; i++) paint(&canvas, 0, x[i], y[i]);
-    for (int64_t i = 0; i + 1 < num_curve; i++)
-        for (double t = 0; t <= 1; t += 0.0625) /* in between, too: it may be steep */
-            paint(&canvas, 1, curve_x[i] + t * (curve_x[i + 1] - curve_x[i]),
-                  curve_y[i] + t * (curve_y[i + 1] - curve_y[i]));
+    for (int64_t i = 0; i < 16 * (num_curve - 1); i++) { /* in between, too: it may be steep */
+        const double *a = &curve_x[i / 16], *b = &curve_y[i / 16], t = (double)(i % 16) / 16;
+        paint(&canvas, 1, a[0] + t * (a[1] - a[0]), b[0] + t * (b[1] - b[0]));
+    }
     for (int row = 0; row < LINES; row++) {
         if (row == 0 || row == LINES - 1)
             fprintf(file, "%11.5g ", row == 0 ? canvas.y_max : canvas.y_min);
