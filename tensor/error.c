@@ -28,7 +28,7 @@ ShapeText tensor_shape_text(Shape shape) {
     ShapeText out = {"("};
     char *end = out.text + 1;
     size_t room = sizeof out.text - 1;
-    for (int d = 0; d < shape.ndim; d++) {
+    for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++) {
         const char *comma = d + 1 < shape.ndim ? ", " : shape.ndim == 1 ? "," : "";
         int n = snprintf(end, room, "%lld%s", (long long)shape.dim[d], comma);
         end += n;
@@ -40,5 +40,5 @@ ShapeText tensor_shape_text(Shape shape) {
 
 const char *tensor_dtype_name(DType dtype) {
     static const char *const names[] = {"float32", "float64", "int64", "bool"};
-    return names[dtype];
+    return (unsigned)dtype <= BOOL ? names[dtype] : "unknown";
 }

@@ -24,7 +24,9 @@ static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
 
 /* ---- shapes -------------------------------------------------------------------------------- */
 
-int64_t shape_numel(Shape shape);
+int64_t shape_numel(Shape shape); /* INT64_MAX if there are more */
+/* Do the bytes of so many elements fit an int64_t? A size of 0 counts as 1: strides must fit. */
+bool shape_fits(Shape shape, int64_t bytes_per_element);
 bool shape_equal(Shape a, Shape b);
 /* NumPy's rule: aligned at the right, sizes equal or 1. False, without an error, if they do not
  * fit. */

@@ -54,11 +54,12 @@ static bool sort_rows(const Tensor *x, Tensor *y, Tensor *order) {
 }
 
 Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
+    if (indices) *indices = NULL;
     if (!x) return tensor_fail("sort: the tensor is NULL");
     Tensor *y = tensor_make(x->shape, x->dtype);
     Tensor *order = y ? tensor_make(x->shape, I64) : NULL;
     bool sorted = order && sort_rows(x, y, order);
-    if (indices) *indices = sorted ? tensor_retain(order) : NULL;
+    if (indices && sorted) *indices = tensor_retain(order);
     tensor_release(order);
     if (sorted) return y;
     tensor_release(y);

@@ -59,22 +59,15 @@ static Tensor *header_new(Shape shape, DType dtype) {
 
 /* The bytes of a shape, or -1 with an error. */
 static int64_t shape_bytes(Shape shape, DType dtype) {
-    int64_t bytes = (int64_t)dtype_size(dtype);
-    bool empty = false;
+    const int64_t size = (int64_t)dtype_size(dtype);
     for (int d = 0; d < shape.ndim; d++) {
-        if (shape.dim[d] < 0) {
-            tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape).text);
-            return -1;
-        }
-        empty = empty || shape.dim[d] == 0;
+        if (shape.dim[d] >= 0) continue;
+        tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape).text);
+        return -1;
     }
-    for (int d = 0; d < shape.ndim && !empty; d++) {
-        if (__builtin_mul_overflow(bytes, shape.dim[d], &bytes)) {
-            tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape).text);
-            return -1;
-        }
-    }
-    return empty ? 0 : bytes;
+    if (shape_fits(shape, size)) return shape_numel(shape) * size;
+    tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape).text);
+    return -1;
 }
 
 Tensor *tensor_make(Shape shape, DType dtype) {
@@ -96,6 +89,9 @@ Tensor *tensor_make(Shape shape, DType dtype) {
 }
 
 Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
+    if (!shape_fits(shape, 1)) /* a view can be expanded beyond what its bytes could be */
+        return tensor_fail("shape %s: its elements cannot be counted",
+                           tensor_shape_text(shape).text);
     Tensor *view = tensor_pending() ? NULL : header_new(shape, x->dtype);
     if (!view) return NULL;
     memcpy(view->stride, stride, sizeof view->stride);
@@ -183,7 +179,8 @@ static Tensor *from_elements(Shape shape, DType from, const void *elements, DTyp
         return x;
     }
     tensor_release(x);
-    return tensor_fail("from_%s: the array is NULL", tensor_dtype_name(from));
+    static const char *const of[] = {"floats", "doubles", "int64s", "bools"};
+    return tensor_fail("from_%s: the array is NULL", of[from]);
 }
 
 Tensor *tensor_from_doubles(Shape shape, const double *elements) {
@@ -254,7 +251,7 @@ double tensor_get_at(const Tensor *x, Shape index) {
     for (int d = 0; d < index.ndim && inside; d++) {
         int64_t i = index.dim[d] < 0 ? index.dim[d] + x->shape.dim[d] : index.dim[d];
         inside = i >= 0 && i < x->shape.dim[d];
-        offset += i * x->stride[d];
+        if (inside) offset += i * x->stride[d];
     }
     if (inside) return element(x, offset);
     tensor_fail("get: there is no element %s in x, which is %s", tensor_shape_text(index).text,
@@ -280,6 +277,18 @@ bool tensor_to_doubles(const Tensor *x, double *out) {
     return true;
 }
 
+/* Integers are subtracted before a double rounds them; an infinity is close to itself alone. */
+static bool is_close(const Tensor *a, int64_t i, const Tensor *b, int64_t j, double rtol,
+                     double atol) {
+    double p = element(a, i), q = element(b, j), gap = fabs(p - q);
+    if (a->dtype == I64) {
+        int64_t m = ((const int64_t *)a->data)[i], n = ((const int64_t *)b->data)[j];
+        gap = (double)(m > n ? (uint64_t)m - (uint64_t)n : (uint64_t)n - (uint64_t)m);
+    } else if (p == q)
+        gap = 0;
+    return gap == 0 || (gap <= atol + rtol * fabs(q) && !isinf(gap));
+}
+
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
     const int64_t n = tensor_numel(a);
@@ -289,8 +298,7 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
             at_a += rest % a->shape.dim[d] * a->stride[d];
             at_b += rest % a->shape.dim[d] * b->stride[d];
         }
-        double p = element(a, at_a), q = element(b, at_b);
-        if (!(p == q || fabs(p - q) <= atol + rtol * fabs(q)) || (isinf(p - q))) return false;
+        if (!is_close(a, at_a, b, at_b, rtol, atol)) return false;
     }
     return true;
 }

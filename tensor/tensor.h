@@ -100,7 +100,7 @@ const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "b
 bool tensor_set_default_dtype(DType dtype);
 DType tensor_default_dtype(void);
 
-/* A size must not be negative, and the bytes must fit an int64_t. */
+/* A size must not be negative, and the bytes, a size of 0 counted as 1, must fit an int64_t. */
 Tensor *tensor_empty(Shape shape); /* the elements are not initialised */
 Tensor *tensor_zeros(Shape shape);
 Tensor *tensor_ones(Shape shape);

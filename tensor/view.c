@@ -5,8 +5,17 @@
 
 int64_t shape_numel(Shape shape) {
     int64_t numel = 1;
-    for (int d = 0; d < shape.ndim; d++) numel *= shape.dim[d];
+    for (int d = 0; d < shape.ndim; d++) {
+        if (shape.dim[d] == 0) return 0;
+        if (__builtin_mul_overflow(numel, shape.dim[d], &numel)) numel = INT64_MAX;
+    }
     return numel;
+}
+
+bool shape_fits(Shape shape, int64_t bytes) {
+    for (int d = 0; d < shape.ndim; d++)
+        if (shape.dim[d] > 1 && __builtin_mul_overflow(bytes, shape.dim[d], &bytes)) return false;
+    return true;
 }
 
 bool shape_equal(Shape a, Shape b) {
@@ -49,7 +58,7 @@ void shape_strides(Shape shape, int64_t *stride) {
 
 bool has_repeats(const Tensor *x) {
     for (int d = 0; d < x->shape.ndim; d++)
-        if (x->stride[d] == 0 && x->shape.dim[d] > 1) return true;
+        if (x->stride[d] == 0 && x->shape.dim[d] > 1) return tensor_numel(x) > 0;
     return false;
 }
 
@@ -61,6 +70,7 @@ ShapeText stride_text(const Tensor *x) {
 
 /* Sizes of 1 may have any stride, and a tensor without elements is contiguous. */
 bool tensor_is_contiguous(const Tensor *x) {
+    if (!x) return false;
     int64_t step = 1;
     for (int d = x->shape.ndim - 1; d >= 0; d--) {
         if (x->shape.dim[d] == 0) return true;
