@@ -1,0 +1,1525 @@
+/* test_kernels.c - do the kernels compute what they say, on every instruction set to the bit, and
+ * do the loops bring every element of any strides to them?
+ *
+ * A table of kernels is a struct of function pointers, so the tests can walk it: every kernel of
+ * every table that this CPU runs gets the same buffers, and must return the same bytes (which NaN a
+ * NaN is does not count). What the bytes should be is written again here, in double, one element
+ * after another, without the care for speed. The loops are compared with code that computes the
+ * place of each element from its index. All draws are from a generator of our own with a fixed
+ * seed. */
+#include <assert.h>
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tensor/internal.h"
+
+#define INF          ((double)INFINITY)
+#define NOT          ((double)NAN)
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* Check notes every assertion that it passes, with a system call; these are for the millions. */
+#define EXPECT(condition, ...)                                                                     \
+    do {                                                                                           \
+        if (!(condition)) ck_abort_msg(__VA_ARGS__);                                               \
+    } while (0)
+#define CHECK(condition) EXPECT(condition, "%s", #condition)
+
+static int64_t live_before;
+
+static void setup(void) {
+    live_before = tensor_live();
+    tensor_set_default_dtype(F32);
+}
+
+static void teardown(void) {
+    ck_assert_ptr_null(tensor_error());
+    ck_assert_int_eq(tensor_live(), live_before);
+}
+
+/* ---- draws: Knuth's 64-bit linear congruence, its upper bits ----------------------------------
+ */
+
+static uint64_t draw_state;
+
+static uint32_t draw(uint32_t range) {
+    draw_state = draw_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(draw_state >> 33) % range;
+}
+
+static double draw_in(double low, double high) {
+    return low + (high - low) * draw(1 << 24) * 0x1p-24;
+}
+
+/* ---- elements
+ * ------------------------------------------------------------------------------------- */
+
+static double load(DType dtype, const void *data, int64_t i) {
+    switch (dtype) {
+    case F32: return (double)((const float *)data)[i];
+    case F64: return ((const double *)data)[i];
+    case I64: return (double)((const int64_t *)data)[i];
+    default: return ((const unsigned char *)data)[i];
+    }
+}
+
+static void store(DType dtype, void *data, int64_t i, double value) {
+    switch (dtype) {
+    case F32: ((float *)data)[i] = (float)value; return;
+    case F64: ((double *)data)[i] = value; return;
+    case I64: ((int64_t *)data)[i] = (int64_t)value; return;
+    default: ((bool *)data)[i] = value != 0; return;
+    }
+}
+
+/* The same bytes, or NaN and NaN: the sign of a NaN depends on the order of commuting operands. */
+static bool same_bits(DType dtype, const void *a, int64_t i, const void *b, int64_t j) {
+    const size_t size = dtype_size(dtype);
+    if (memcmp((const char *)a + (size_t)i * size, (const char *)b + (size_t)j * size, size) == 0)
+        return true;
+    return dtype_is_float(dtype) && isnan(load(dtype, a, i)) && isnan(load(dtype, b, j));
+}
+
+/* ---- the tables that this CPU can run
+ * --------------------------------------------------------------- */
+
+static const Kernels *tables[3];
+static int table_count;
+
+static void find_tables(void) {
+    tables[table_count++] = &kernels_baseline;
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (avx2) tables[table_count++] = &kernels_avx2;
+    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        tables[table_count++] = &kernels_avx512;
+#endif
+}
+
+/* ---- a list of every loop kernel
+ * ---------------------------------------------------------------------- */
+
+enum { ELEMENTS, ROWS, REDUCES }; /* what a kernel sees, and whether one element comes out */
+
+typedef struct {
+    const char *name;
+    size_t slot; /* where in the table, in bytes */
+    int form, operands;
+    DType type[LOOP_OPERANDS];
+} Kernel;
+
+static Kernel list[400];
+static int list_count;
+
+static LoopKernel kernel_of(const Kernels *table, size_t slot) {
+    LoopKernel kernel;
+    memcpy(&kernel, (const char *)table + slot, sizeof kernel);
+    return kernel;
+}
+
+/* types: a letter per operand, f for the float type at hand, i for I64, b for BOOL. */
+static void list_kernel(const char *name, const LoopKernel *slot, int form, const char *types,
+                        DType dtype) {
+    if (!*slot) return;
+    assert(list_count < COUNT(list));
+    Kernel *kernel = &list[list_count++];
+    size_t at = (size_t)((const char *)slot - (const char *)&kernels_baseline);
+    *kernel = (Kernel){name, at, form, (int)strlen(types), {F32}};
+    for (int i = 0; types[i]; i++)
+        kernel->type[i] = types[i] == 'f' ? dtype : types[i] == 'i' ? I64 : BOOL;
+}
+
+typedef struct {
+    const char *name;
+    int op, inputs;
+    bool compares;
+} Row;
+static const Row ROWS_OF_DEF[] = {
+#define UNARY(name, ...)        {#name, ELEMENTWISE_##name, 1, false},
+#define UNARY_SCALAR(name, ...) UNARY(name, )
+#define BINARY(name, ...)       {#name, ELEMENTWISE_##name, 2, false},
+#define COMPARE(name, ...)      {#name, ELEMENTWISE_##name, 2, true},
+#define LOGICAL(name, ...)      COMPARE(name, )
+#include "../tensor/kernels/elementwise.def"
+};
+
+static void list_elementwise(void) {
+    const Kernels *k = &kernels_baseline;
+    for (int i = 0; i < COUNT(ROWS_OF_DEF); i++) {
+        const Row *row = &ROWS_OF_DEF[i];
+        const char *value = row->compares ? "bff" : row->inputs == 1 ? "ff" : "fff";
+        for (int t = F32; t <= BOOL; t++)
+            list_kernel(row->name, &k->value[row->op][t], ELEMENTS, value, (DType)t);
+        for (int t = F32; t <= F64; t++)
+            for (int input = 0; input < 2; input++)
+                list_kernel(row->name, &k->vjp[row->op][input][t], ELEMENTS,
+                            row->inputs == 1 ? "ffff" : "fffff", (DType)t);
+    }
+}
+
+static void list_the_rest(void) {
+    const Kernels *k = &kernels_baseline;
+    list_kernel("logical_not", &k->logical_not, ELEMENTS, "bb", BOOL);
+    for (int t = F32; t <= BOOL; t++) {
+        list_kernel("where", &k->where[t], ELEMENTS, "fbff", (DType)t);
+        list_kernel("masked_fill", &k->masked_fill[t], ELEMENTS, "ffb", (DType)t);
+        for (int from = F32; from <= BOOL; from++) {
+            list_kernel("convert", &k->convert[t][from], ELEMENTS, "ff", F32);
+            list[list_count - 1].type[0] = (DType)t;
+            list[list_count - 1].type[1] = (DType)from;
+        }
+    }
+    for (int i = F32; i <= F64; i++) {
+        DType t = (DType)i;
+        list_kernel("dropout", &k->dropout[t], ELEMENTS, "ffb", t);
+        list_kernel("add_scaled", &k->add_scaled[t], ELEMENTS, "fff", t);
+        list_kernel("sum", &k->sum[t], REDUCES, "ff", t);
+        list_kernel("variance", &k->variance[t], REDUCES, "ff", t);
+        list_kernel("argmax", &k->argmax[t], REDUCES, "if", t);
+        list_kernel("logsumexp", &k->logsumexp[t], REDUCES, "ff", t);
+        list_kernel("softmax", &k->softmax[t], ROWS, "ff", t);
+        list_kernel("softmax_dx", &k->softmax_dx[t], ROWS, "fff", t);
+        list_kernel("log_softmax", &k->log_softmax[t], ROWS, "ff", t);
+        list_kernel("log_softmax_dx", &k->log_softmax_dx[t], ROWS, "fff", t);
+        list_kernel("masked_softmax", &k->masked_softmax[t], ROWS, "ffi", t);
+        list_kernel("masked_softmax_dx", &k->masked_softmax_dx[t], ROWS, "fffi", t);
+    }
+}
+
+/* A kernel that somebody adds to the struct must be listed above, or this says so. */
+START_TEST(the_list_is_complete_and_the_tables_agree_on_it) {
+    const size_t first = offsetof(Kernels, value), last = offsetof(Kernels, matmul);
+    int filled = 0;
+    for (size_t slot = first; slot < last; slot += sizeof(LoopKernel)) {
+        bool has = kernel_of(&kernels_baseline, slot) != NULL;
+        filled += has;
+        for (int t = 1; t < table_count; t++)
+            ck_assert_int_eq(kernel_of(tables[t], slot) != NULL, has);
+    }
+    ck_assert_int_eq(list_count, filled);
+    ck_assert_uint_eq(sizeof(Kernels), offsetof(Kernels, box_muller) + 2 * sizeof(NormalKernel));
+    static const char *const names[] = {"baseline", "avx2", "avx512"};
+    for (int t = 0; t < table_count; t++) ck_assert_str_eq(tables[t]->name, names[t]);
+}
+END_TEST
+
+/* ---- a trial: one kernel, one size, one pattern of strides
+ * ---------------------------------------------- */
+
+enum { GAP = 0x5a }; /* what lies where nothing may be written */
+
+typedef struct {
+    const Kernel *kernel;
+    int64_t n, stride[LOOP_OPERANDS];
+    size_t bytes[LOOP_OPERANDS];
+    void *buffer[LOOP_OPERANDS];
+} Trial;
+
+/* Where element i of operand o lies in its buffer: with a negative stride it starts at the end. */
+static int64_t at(const Trial *trial, int o, int64_t i) {
+    int64_t s = trial->stride[o];
+    return s < 0 && trial->n > 0 ? (i - (trial->n - 1)) * s : i * s;
+}
+
+static const double SPECIAL[] = {0.,     -0.,  1,     -1,     INF,   -INF, NOT,    1e-40,
+                                 -1e-40, 1e38, -3e38, 1e-300, 1e300, 88.7, -103.9, 5e-324};
+
+static void fill(Trial *trial, int o, bool special) {
+    const DType type = trial->kernel->type[o];
+    for (int64_t i = 0; i * (int64_t)dtype_size(type) < (int64_t)trial->bytes[o]; i++) {
+        double x = draw_in(-3, 3);
+        if (special && draw(3) == 0) x = SPECIAL[draw(COUNT(SPECIAL))];
+        if (type == BOOL) x = draw(2);
+        if (type == I64) x = (double)draw(7) - 3;
+        store(type, trial->buffer[o], i, x);
+    }
+}
+
+/* A masked row's length is one non-negative number; 0 and more than there are elements are allowed.
+ */
+static void fill_length(Trial *trial) {
+    int o = trial->kernel->operands - 1;
+    if (trial->kernel->form != ROWS || trial->kernel->type[o] != I64) return;
+    trial->stride[o] = 0;
+    *(int64_t *)trial->buffer[o] = (int64_t)draw((uint32_t)trial->n + 3);
+}
+
+static Trial trial_new(const Kernel *kernel, int64_t n, const int64_t *stride, bool special) {
+    Trial trial = {.kernel = kernel, .n = n};
+    for (int o = 0; o < kernel->operands; o++) {
+        trial.stride[o] = o == 0 && kernel->form == REDUCES ? 0 : stride[o];
+        int64_t elements = n > 0 ? (n - 1) * llabs(trial.stride[o]) + 1 : 1;
+        trial.bytes[o] = (size_t)elements * dtype_size(kernel->type[o]);
+        trial.buffer[o] = malloc(trial.bytes[o]);
+        ck_assert_ptr_nonnull(trial.buffer[o]);
+        fill(&trial, o, special);
+    }
+    fill_length(&trial);
+    return trial;
+}
+
+static void trial_free(Trial *trial) {
+    for (int o = 0; o < trial->kernel->operands; o++) free(trial->buffer[o]);
+}
+
+static void trial_run(const Trial *trial, const Kernels *table) {
+    void *data[LOOP_OPERANDS];
+    for (int o = 0; o < trial->kernel->operands; o++)
+        data[o] = (char *)trial->buffer[o] +
+                  at(trial, o, 0) * (int64_t)dtype_size(trial->kernel->type[o]);
+    memset(trial->buffer[0], GAP, trial->bytes[0]);
+    kernel_of(table, trial->kernel->slot)(trial->n, data, trial->stride, 1.7);
+}
+
+/* The same elements, one after another. */
+static Trial trial_dense(const Trial *trial) {
+    static const int64_t ones[LOOP_OPERANDS] = {1, 1, 1, 1, 1};
+    Trial dense = trial_new(trial->kernel, trial->n, ones, false);
+    for (int o = 1; o < trial->kernel->operands; o++) {
+        const size_t size = dtype_size(trial->kernel->type[o]);
+        const bool length = trial->kernel->form == ROWS && trial->kernel->type[o] == I64;
+        if (length) *(int64_t *)dense.buffer[o] = *(int64_t *)trial->buffer[o];
+        for (int64_t i = 0; i < trial->n && !length; i++)
+            memcpy((char *)dense.buffer[o] + (size_t)i * size,
+                   (char *)trial->buffer[o] + at(trial, o, i) * (int64_t)size, size);
+    }
+    return dense;
+}
+
+static void expect_same(const Trial *a, const Trial *b, const char *what) {
+    const DType type = a->kernel->type[0];
+    const int64_t results = a->kernel->form == REDUCES ? 1 : a->n;
+    for (int64_t i = 0; i < results; i++)
+        EXPECT(same_bits(type, a->buffer[0], at(a, 0, i), b->buffer[0], at(b, 0, i)),
+               "%s of %s: %s: element %lld of %lld is %.17g or %.17g", a->kernel->name,
+               tensor_dtype_name(type), what, (long long)i, (long long)a->n,
+               load(type, a->buffer[0], at(a, 0, i)), load(type, b->buffer[0], at(b, 0, i)));
+}
+
+static void expect_gaps(const Trial *trial) {
+    const size_t size = dtype_size(trial->kernel->type[0]);
+    const int64_t step = llabs(trial->stride[0]);
+    const unsigned char *bytes = trial->buffer[0];
+    for (size_t b = 0; b < trial->bytes[0]; b++)
+        if (step > 1 && b / size % (size_t)step != 0) CHECK(bytes[b] == GAP);
+}
+
+/* Runs on every table, and on the same elements without strides. */
+static void try_kernel(const Kernel *kernel, int64_t n, const int64_t *stride, bool special) {
+    Trial trial = trial_new(kernel, n, stride, special), dense = trial_dense(&trial);
+    trial_run(&dense, tables[0]);
+    for (int t = 0; t < table_count; t++) {
+        trial_run(&trial, tables[t]);
+        if (n > 0 || kernel->form == REDUCES) expect_same(&trial, &dense, tables[t]->name);
+        expect_gaps(&trial);
+    }
+    trial_free(&trial);
+    trial_free(&dense);
+}
+
+static const int64_t PATTERNS[][LOOP_OPERANDS] = {
+    {1, 1, 1, 1, 1},     {1, 0, 1, 1, 1}, {1, 1, 0, 1, 1},  {1, 1, 1, 0, 1},
+    {1, 1, 1, 1, 0},     {2, 2, 2, 2, 2}, {1, 2, 1, 3, 1},  {2, 1, 1, 1, 1},
+    {1, -1, -1, -1, -1}, {1, 0, 0, 0, 0}, {-1, 1, 2, 0, -2}};
+
+START_TEST(every_elementwise_kernel_gives_the_same_bits) {
+    static const int64_t sizes[] = {0, 1, 3, 16, 37};
+    for (int k = _i; k < list_count; k += 8)
+        for (int p = 0; p < COUNT(PATTERNS) && list[k].form == ELEMENTS; p++)
+            for (int i = 0; i < COUNT(sizes); i++)
+                try_kernel(&list[k], sizes[i], PATTERNS[p], (p + i) % 2);
+}
+END_TEST
+
+START_TEST(every_row_kernel_gives_the_same_bits) {
+    static const int64_t sizes[] = {0, 1, 2, 31, 32, 33, 100, 1023, 1024, 1025, 4095, 4096, 4097};
+    for (int k = _i; k < list_count; k += 8)
+        for (int p = 0; p < COUNT(PATTERNS) && list[k].form != ELEMENTS; p++)
+            for (int i = 0; i < COUNT(sizes); i++) {
+                if (sizes[i] > 100 && p % 5) continue; /* dense, stride 2, and an odd one */
+                try_kernel(&list[k], sizes[i], PATTERNS[p], (p + i) % 3 == 1);
+            }
+}
+END_TEST
+
+START_TEST(long_rows_give_the_same_bits) {
+    for (int k = 0; k < list_count; k++)
+        if (list[k].form != ELEMENTS)
+            for (int p = 0; p < 6; p += 5) try_kernel(&list[k], 100000, PATTERNS[p], false);
+}
+END_TEST
+
+/* data[0] may be the very buffer of an input: that is how x *= s and softmax in place are made. */
+START_TEST(an_output_may_be_an_input) {
+    static const int64_t dense[] = {1, 1, 1, 1, 1}, wide[] = {2, 2, 2, 2, 2};
+    for (int k = 0; k < list_count; k++) {
+        const Kernel *kernel = &list[k];
+        for (int o = 1; o < kernel->operands && kernel->form != REDUCES; o++) {
+            if (kernel->type[o] != kernel->type[0]) continue;
+            Trial trial = trial_new(kernel, 37, o % 2 ? dense : wide, false);
+            void *data[LOOP_OPERANDS];
+            memcpy(data, trial.buffer, sizeof data);
+            trial_run(&trial, tables[0]);
+            data[0] = data[o];
+            for (int t = table_count - 1; t >= 0; t--) {
+                void *original = malloc(trial.bytes[o]);
+                memcpy(original, trial.buffer[o], trial.bytes[o]);
+                kernel_of(tables[t], kernel->slot)(37, data, trial.stride, 1.7);
+                for (int64_t i = 0; i < 37; i++)
+                    EXPECT(same_bits(kernel->type[0], data[0], at(&trial, o, i), trial.buffer[0],
+                                     at(&trial, 0, i)),
+                           "%s on %s", kernel->name, tables[t]->name);
+                memcpy(trial.buffer[o], original, trial.bytes[o]);
+                free(original);
+            }
+            trial_free(&trial);
+        }
+    }
+}
+END_TEST
+
+/* ---- elementwise kernels against double
+ * -------------------------------------------------------------------- */
+
+/* Value and partial derivatives, as a textbook has them. */
+typedef double (*Formula)(double a, double b);
+#define FORMULA(name, value)                                                                       \
+    static double name(double a, double b) {                                                       \
+        (void)a, (void)b;                                                                          \
+        return value;                                                                              \
+    }
+static const double S = 1.7; /* the number that trials hand to a kernel */
+FORMULA(zero, 0)
+FORMULA(one, 1)
+FORMULA(minus_one, -1)
+FORMULA(add, a + b)
+FORMULA(sub, a - b)
+FORMULA(mul, a *b)
+FORMULA(mul_da, b)
+FORMULA(mul_db, a)
+FORMULA(quotient, a / b)
+FORMULA(quotient_da, 1 / b)
+FORMULA(quotient_db, -a / (b * b))
+FORMULA(power, exp(b *log(a)))
+FORMULA(power_da, b *exp((b - 1) * log(a)))
+FORMULA(power_db, exp(b *log(a)) * log(a))
+FORMULA(larger, a > b ? a : b)
+FORMULA(smaller, a < b ? a : b)
+FORMULA(a_is_larger, a > b)
+FORMULA(a_is_smaller, a < b)
+FORMULA(negative, -a)
+FORMULA(magnitude, a < 0 ? -a : a)
+FORMULA(sign, a < 0 ? -1 : 1)
+FORMULA(squared, a *a)
+FORMULA(squared_da, 2 * a)
+FORMULA(root, sqrt(a))
+FORMULA(root_da, 0.5 / sqrt(a))
+FORMULA(exponential, exp(a))
+FORMULA(logarithm, log(a))
+FORMULA(logarithm_da, 1 / a)
+FORMULA(sine, sin(a))
+FORMULA(cosine, cos(a))
+FORMULA(cosine_da, -sin(a))
+FORMULA(hyperbolic, (exp(a) - exp(-a)) / (exp(a) + exp(-a)))
+FORMULA(hyperbolic_da, 4 / ((exp(a) + exp(-a)) * (exp(a) + exp(-a))))
+FORMULA(logistic, exp(a) / (exp(a) + 1))
+FORMULA(logistic_da, exp(a) / ((exp(a) + 1) * (exp(a) + 1)))
+FORMULA(positive_part, a > 0 ? a : 0)
+FORMULA(positive, a > 0)
+FORMULA(normal_cdf, 0.5 * erfc(-a / sqrt(2)))
+FORMULA(gelu, a *normal_cdf(a, 0))
+FORMULA(gelu_da, normal_cdf(a, 0) + a * exp(-a * a / 2) / sqrt(8 * atan(1)))
+FORMULA(silu, a / (1 + exp(-a)))
+FORMULA(silu_da, logistic(a, 0) + a * logistic_da(a, 0))
+FORMULA(scaled, a *S)
+FORMULA(scaled_da, S)
+FORMULA(shifted, a + S)
+FORMULA(raised, exp(S *log(a)))
+FORMULA(raised_da, S *exp((S - 1) * log(a)))
+
+static const struct {
+    int op;
+    Formula value, da, db;
+    bool positive; /* only for a > 0 */
+} FORMULAS[] = {
+    {ELEMENTWISE_add, add, one, one, false},
+    {ELEMENTWISE_sub, sub, one, minus_one, false},
+    {ELEMENTWISE_mul, mul, mul_da, mul_db, false},
+    {ELEMENTWISE_div, quotient, quotient_da, quotient_db, true},
+    {ELEMENTWISE_pow, power, power_da, power_db, true},
+    {ELEMENTWISE_maximum, larger, a_is_larger, a_is_smaller, false},
+    {ELEMENTWISE_minimum, smaller, a_is_smaller, a_is_larger, false},
+    {ELEMENTWISE_neg, negative, minus_one, zero, false},
+    {ELEMENTWISE_abs, magnitude, sign, zero, false},
+    {ELEMENTWISE_square, squared, squared_da, zero, false},
+    {ELEMENTWISE_sqrt, root, root_da, zero, true},
+    {ELEMENTWISE_exp, exponential, exponential, zero, false},
+    {ELEMENTWISE_log, logarithm, logarithm_da, zero, true},
+    {ELEMENTWISE_sin, sine, cosine, zero, false},
+    {ELEMENTWISE_cos, cosine, cosine_da, zero, false},
+    {ELEMENTWISE_tanh, hyperbolic, hyperbolic_da, zero, false},
+    {ELEMENTWISE_sigmoid, logistic, logistic_da, zero, false},
+    {ELEMENTWISE_relu, positive_part, positive, zero, false},
+    {ELEMENTWISE_gelu, gelu, gelu_da, zero, false},
+    {ELEMENTWISE_silu, silu, silu_da, zero, false},
+    {ELEMENTWISE_scale, scaled, scaled_da, zero, false},
+    {ELEMENTWISE_add_scalar, shifted, one, zero, false},
+    {ELEMENTWISE_pow_scalar, raised, raised_da, zero, true},
+};
+
+enum { FORMULA_N = 101 };
+
+/* Operands a, b, dy, and room for y and a gradient, all dense. */
+typedef struct {
+    double room[5][FORMULA_N];
+} Operands;
+enum { A, B, DY, Y, DX };
+
+static void operands_draw(Operands *x, DType dtype, bool is_positive) {
+    double low = is_positive ? 0.25 : -3;
+    for (int i = 0; i < FORMULA_N; i++) {
+        store(dtype, x->room[A], i, draw_in(low, 3));
+        store(dtype, x->room[B], i, draw_in(low, 3));
+        store(dtype, x->room[DY], i, draw_in(-2, 2));
+    }
+}
+
+static void expect_near(DType dtype, double got, double want, const char *what) {
+    double tolerance = (dtype == F32 ? 1e-6 : 1e-14) * (1 + fabs(want));
+    EXPECT(fabs(got - want) <= tolerance, "%s of %s: %.17g, not %.17g", what,
+           tensor_dtype_name(dtype), got, want);
+}
+
+static void check_formula(int f, DType dtype, const Row *row) {
+    static const int64_t ones[] = {1, 1, 1, 1, 1};
+    const Kernels *k = tables[table_count - 1];
+    Operands x;
+    operands_draw(&x, dtype, FORMULAS[f].positive);
+    const bool two = row->inputs == 2;
+    k->value[row->op][dtype](FORMULA_N, (void *[]){x.room[Y], x.room[A], x.room[B]}, ones, S);
+    for (int input = 0; input < row->inputs; input++) {
+        void *unary[] = {x.room[DX], x.room[A], x.room[Y], x.room[DY]};
+        void *binary[] = {x.room[DX], x.room[A], x.room[B], x.room[Y], x.room[DY]};
+        k->vjp[row->op][input][dtype](FORMULA_N, two ? binary : unary, ones, S);
+        for (int i = 0; i < FORMULA_N; i++) {
+            double a = load(dtype, x.room[A], i), b = load(dtype, x.room[B], i);
+            double slope = (input ? FORMULAS[f].db : FORMULAS[f].da)(a, b);
+            expect_near(dtype, load(dtype, x.room[Y], i), FORMULAS[f].value(a, b), row->name);
+            expect_near(dtype, load(dtype, x.room[DX], i), slope * load(dtype, x.room[DY], i),
+                        row->name);
+        }
+    }
+}
+
+START_TEST(elementwise_kernels_follow_the_textbook) {
+    int checked = 0, floats = 0;
+    for (int r = 0; r < COUNT(ROWS_OF_DEF); r++) {
+        floats += !ROWS_OF_DEF[r].compares;
+        for (int f = 0; f < COUNT(FORMULAS); f++) {
+            if (FORMULAS[f].op != ROWS_OF_DEF[r].op) continue;
+            check_formula(f, F32, &ROWS_OF_DEF[r]);
+            check_formula(f, F64, &ROWS_OF_DEF[r]);
+            checked++;
+        }
+    }
+    ck_assert_int_eq(checked, floats); /* a new row needs its formula above */
+}
+END_TEST
+
+/* a < b, a == b, a > b, or none of them, decides every comparison. */
+static bool compares(int op, bool less, bool equal, bool greater) {
+    switch (op) {
+    case ELEMENTWISE_eq: return equal;
+    case ELEMENTWISE_ne: return !equal;
+    case ELEMENTWISE_lt: return less;
+    case ELEMENTWISE_le: return less || equal;
+    case ELEMENTWISE_gt: return greater;
+    default: ck_assert_int_eq(op, ELEMENTWISE_ge); return greater || equal;
+    }
+}
+
+START_TEST(comparisons_tell_all_numbers_apart) {
+    static const double x[] = {NOT, -INF, -1, -0., 0., 5e-324, 1, INF};
+    static const int64_t order[] = {-9, -3, -1, 0, 0, 1, 2, 3}; /* -9: unordered */
+    static const int64_t ints[] = {
+        0, INT64_MIN, -1, 7, 7, INT64_C(1) << 53, (INT64_C(1) << 53) + 1, INT64_MAX};
+    static const int64_t ints_order[] = {0, -2, -1, 1, 1, 3, 4, 5};
+    static const int64_t ones[] = {1, 0, 0};
+    const Kernels *k = tables[table_count - 1];
+    for (int op = ELEMENTWISE_eq; op <= ELEMENTWISE_ge; op++)
+        for (int i = 0; i < 64; i++) {
+            int a = i / 8, b = i % 8;
+            bool doubles, integers, none = order[a] == -9 || order[b] == -9;
+            k->value[op][F64](1, (void *[]){&doubles, (void *)(x + a), (void *)(x + b)}, ones, 0);
+            k->value[op][I64](1, (void *[]){&integers, (void *)(ints + a), (void *)(ints + b)},
+                              ones, 0);
+            ck_assert_int_eq(doubles,
+                             compares(op, !none && order[a] < order[b],
+                                      !none && order[a] == order[b], !none && order[a] > order[b]));
+            ck_assert_int_eq(
+                integers,
+                compares(op,
+                         ints_order[a]<ints_order[b], ints_order[a] == ints_order[b], ints_order[a]>
+                             ints_order[b]));
+        }
+}
+END_TEST
+
+/* Runs an elementwise kernel on single numbers, in float64. */
+static double once(LoopKernel kernel, double a, double b, double s) {
+    double y;
+    static const int64_t strides[] = {1, 1, 1};
+    kernel(1, (void *[]){&y, &a, &b}, strides, s);
+    return y;
+}
+
+/* torch.maximum and minimum hand on a NaN from either side; relu(nan) is nan; masked_fill, where
+ * and dropout choose, and never multiply what is not chosen. */
+START_TEST(nan_is_handed_on_or_not_touched) {
+    const Kernels *k = tables[table_count - 1];
+    const double nan_ = NOT;
+    for (int op = ELEMENTWISE_maximum; op <= ELEMENTWISE_minimum; op++) {
+        ck_assert_double_nan(once(k->value[op][F64], nan_, 1, 0));
+        ck_assert_double_nan(once(k->value[op][F64], 1, nan_, 0));
+    }
+    ck_assert_double_nan(once(k->value[ELEMENTWISE_relu][F64], nan_, 0, 0));
+    ck_assert_double_nan(once(k->value[ELEMENTWISE_abs][F64], nan_, 0, 0));
+    ck_assert(!signbit(once(k->value[ELEMENTWISE_abs][F64], -0., 0, 0)));
+    double x[] = {NOT, 2, NOT, 4}, y[4], other[] = {5, NOT, 7, NOT};
+    bool chosen[] = {true, false, true, false};
+    static const int64_t ones[] = {1, 1, 1, 1};
+    k->masked_fill[F64](4, (void *[]){y, x, chosen}, ones, -1e6);
+    for (int i = 0; i < 4; i++) ck_assert_double_eq(y[i], chosen[i] ? -1e6 : x[i]);
+    k->where[F64](4, (void *[]){y, chosen, other, x}, ones, 0);
+    for (int i = 0; i < 4; i++) ck_assert_double_eq(y[i], chosen[i] ? other[i] : x[i]);
+    bool kept[] = {false, true, false, true};
+    k->dropout[F64](4, (void *[]){y, x, kept}, ones, 2);
+    for (int i = 0; i < 4; i++) ck_assert_double_eq(y[i], kept[i] ? 2 * x[i] : 0);
+    k->add_scaled[F64](4, (void *[]){y, x + 1, other + 2}, (const int64_t[]){1, 0, 0}, -3);
+    for (int i = 0; i < 4; i++) ck_assert_double_eq(y[i], 2 - 21);
+    bool turned[4];
+    k->logical_not(4, (void *[]){turned, kept}, ones, 0);
+    for (int i = 0; i < 4; i++) ck_assert_int_eq(turned[i], !kept[i]);
+}
+END_TEST
+
+/* ---- exp of float32
+ * ------------------------------------------------------------------------------------------ */
+
+/* Floats as integers that stand in the floats' order, so that neighbours differ by 1. */
+static int64_t ordered(float x) {
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits < 0 ? (int64_t)INT32_MIN - bits : bits;
+}
+
+static float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+enum { EXP_N = 1 << 10 };
+
+static void check_exp(const float *x, int n) {
+    static const int64_t ones[] = {1, 1};
+    float y[EXP_N];
+    for (int t = 0; t < table_count; t++) {
+        tables[t]->value[ELEMENTWISE_exp][F32](n, (void *[]){y, (void *)(uintptr_t)x}, ones, 0);
+        for (int i = 0; i < n; i++) {
+            float want = (float)exp((double)x[i]);
+            if (isnan(x[i]))
+                CHECK(isnan(y[i]));
+            else
+                EXPECT(llabs(ordered(y[i]) - ordered(want)) <= 1, "%s: exp(%.9g) is %.9g, not %.9g",
+                       tables[t]->name, (double)x[i], (double)y[i], (double)want);
+        }
+    }
+}
+
+/* Every sign and exponent, denormals, infinities and NaNs included, with mantissas from end to end.
+ */
+START_TEST(exp_is_good_to_an_ulp_on_every_exponent) {
+    enum { MANTISSAS = 256 };
+    float x[MANTISSAS];
+    for (uint32_t top = 0; top < 512; top++) {
+        for (uint32_t i = 0; i < MANTISSAS; i++) {
+            uint32_t mantissa = i < 4 ? i : i < 8 ? (1 << 23) - (i - 3) : draw(1 << 23);
+            x[i] = float_of(top << 23 | mantissa);
+        }
+        check_exp(x, MANTISSAS);
+    }
+}
+END_TEST
+
+/* Where the results are neither 0 nor inf, evenly. */
+START_TEST(exp_is_good_to_an_ulp_in_between) {
+    float x[EXP_N];
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < EXP_N; i++) x[i] = (float)draw_in(-104.5, 89);
+        check_exp(x, EXP_N);
+    }
+}
+END_TEST
+
+static float exp_of(const Kernels *table, float x) {
+    float y[8], row[8];
+    static const int64_t ones[] = {1, 1};
+    for (int i = 0; i < 8; i++) row[i] = x;
+    table->value[ELEMENTWISE_exp][F32](8, (void *[]){y, row}, ones, 0);
+    for (int i = 1; i < 8; i++) ck_assert_mem_eq(y, y + i, sizeof *y);
+    return y[0];
+}
+
+/* ln(FLT_MAX) = 88.7228391117..., which rounds to the float 0x1.62e43p+6; e^-103.97 is half the
+ * smallest denormal. */
+START_TEST(exp_at_its_ends) {
+    for (int t = 0; t < table_count; t++) {
+        const Kernels *k = tables[t];
+        ck_assert(exp_of(k, 0.0f) == 1.0f && exp_of(k, -0.0f) == 1.0f);
+        ck_assert(exp_of(k, FLT_TRUE_MIN) == 1.0f);
+        ck_assert(exp_of(k, INFINITY) == INFINITY && exp_of(k, FLT_MAX) == INFINITY);
+        ck_assert(exp_of(k, -INFINITY) == 0 && !signbit(exp_of(k, -INFINITY)));
+        ck_assert(exp_of(k, -FLT_MAX) == 0 && exp_of(k, -200) == 0);
+        CHECK(isnan(exp_of(k, NAN)) && isnan(exp_of(k, -NAN)));
+        ck_assert(exp_of(k, 88.72f) < INFINITY && exp_of(k, 0x1.62e42ep+6f) < INFINITY);
+        ck_assert(exp_of(k, 88.73f) == INFINITY && exp_of(k, 0x1.62e430p+6f) == INFINITY);
+        ck_assert(exp_of(k, -87.5f) < FLT_MIN && exp_of(k, -87.5f) > 0);
+        ck_assert(exp_of(k, -103.9f) == FLT_TRUE_MIN);
+        ck_assert(exp_of(k, -104.0f) == 0);
+    }
+}
+END_TEST
+
+/* ---- rows against double
+ * ---------------------------------------------------------------------------------------- */
+
+enum { ROW_N = 5000 };
+static double row_x[ROW_N], row_dy[ROW_N], row_y[ROW_N]; /* as float32 or float64 */
+
+static void row_draw(DType dtype, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        store(dtype, row_x, i, draw_in(-4, 9));
+        store(dtype, row_dy, i, draw_in(-1, 1));
+    }
+}
+
+static double row_sum(DType dtype, int64_t n, double *largest, double *exps) {
+    double sum = 0;
+    *largest = -INF, *exps = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += load(dtype, row_x, i);
+        if (load(dtype, row_x, i) > *largest) *largest = load(dtype, row_x, i);
+    }
+    for (int64_t i = 0; i < n; i++) *exps += exp(load(dtype, row_x, i) - *largest);
+    return sum;
+}
+
+static const int64_t ROW_SIZES[] = {1, 2, 31, 32, 33, 100, 1023, 1024, 1025, 4095, 4096, 4097};
+static const int64_t REDUCE[] = {0, 1}, MAP[] = {1, 1, 1, 0};
+
+static void check_reductions(const Kernels *k, DType dtype, int64_t n) {
+    double result, largest, exps, sum = row_sum(dtype, n, &largest, &exps), squares = 0;
+    const double tiny = dtype == F32 ? 2e-6 : 1e-14;
+    k->sum[dtype](n, (void *[]){&result, row_x}, REDUCE, 0);
+    CHECK(fabs(load(dtype, &result, 0) - sum) <= tiny * (double)n * 4);
+    for (int64_t i = 0; i < n; i++) {
+        double d = load(dtype, row_x, i) - sum / (double)n;
+        squares += d * d;
+    }
+    k->variance[dtype](n, (void *[]){&result, row_x}, REDUCE, 0);
+    if (n == 1)
+        ck_assert_double_nan(load(dtype, &result, 0)); /* torch.tensor([1.]).var() */
+    else
+        CHECK(fabs(load(dtype, &result, 0) - squares / (double)(n - 1)) <= tiny * 50);
+    k->logsumexp[dtype](n, (void *[]){&result, row_x}, REDUCE, 0);
+    expect_near(dtype, load(dtype, &result, 0), largest + log(exps), "logsumexp");
+    int64_t best;
+    k->argmax[dtype](n, (void *[]){&best, row_x}, REDUCE, 0);
+    CHECK(load(dtype, row_x, best) == largest);
+    for (int64_t i = 0; i < best; i++) CHECK(load(dtype, row_x, i) < largest);
+}
+
+static void check_softmax(const Kernels *k, DType dtype, int64_t n, int64_t length) {
+    int64_t valid = length < n ? length : n;
+    double largest, exps, dot = 0;
+    row_sum(dtype, valid, &largest, &exps);
+    double *dx = malloc(ROW_N * sizeof *dx);
+    if (length == n)
+        k->softmax[dtype](n, (void *[]){row_y, row_x}, MAP, 0);
+    else
+        k->masked_softmax[dtype](n, (void *[]){row_y, row_x, &length}, (int64_t[]){1, 1, 0}, 0);
+    for (int64_t i = 0; i < n; i++) {
+        double want = i < valid ? exp(load(dtype, row_x, i) - largest) / exps : 0;
+        expect_near(dtype, load(dtype, row_y, i), want, "softmax");
+        if (i >= valid) CHECK(load(dtype, row_y, i) == 0);
+        dot += want * load(dtype, row_dy, i);
+    }
+    if (length == n)
+        k->softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy}, MAP, 0);
+    else
+        k->masked_softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy, &length}, MAP, 0);
+    for (int64_t i = 0; i < n; i++) {
+        double want = i < valid ? exp(load(dtype, row_x, i) - largest) / exps : 0;
+        expect_near(dtype, load(dtype, dx, i), want * (load(dtype, row_dy, i) - dot), "softmax_dx");
+    }
+    free(dx);
+}
+
+static void check_log_softmax(const Kernels *k, DType dtype, int64_t n) {
+    double largest, exps, sum = 0;
+    row_sum(dtype, n, &largest, &exps);
+    double *dx = malloc(ROW_N * sizeof *dx);
+    k->log_softmax[dtype](n, (void *[]){row_y, row_x}, MAP, 0);
+    k->log_softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy}, MAP, 0);
+    for (int64_t i = 0; i < n; i++) sum += load(dtype, row_dy, i);
+    for (int64_t i = 0; i < n; i++) {
+        double p = exp(load(dtype, row_x, i) - largest) / exps;
+        expect_near(dtype, load(dtype, row_y, i), log(p), "log_softmax");
+        CHECK(fabs(load(dtype, dx, i) - (load(dtype, row_dy, i) - p * sum)) <=
+              (dtype == F32 ? 4e-6 : 1e-13) * (1 + fabs(sum)));
+    }
+    free(dx);
+}
+
+START_TEST(row_kernels_follow_the_textbook) {
+    const Kernels *k = tables[table_count - 1];
+    for (int t = F32; t <= F64; t++)
+        for (int i = 0; i < COUNT(ROW_SIZES); i++) {
+            const int64_t n = ROW_SIZES[i];
+            row_draw((DType)t, n);
+            check_reductions(k, (DType)t, n);
+            check_softmax(k, (DType)t, n, n);
+            check_softmax(k, (DType)t, n, 0);
+            check_softmax(k, (DType)t, n, n / 2);
+            check_softmax(k, (DType)t, n, n + 5);
+            check_log_softmax(k, (DType)t, n);
+        }
+}
+END_TEST
+
+/* torch.softmax, logsumexp, log_softmax and argmax of rows with infinities and NaN. */
+START_TEST(rows_with_nan_and_infinity) {
+    const float inf = INFINITY, nan_ = NAN;
+    const struct {
+        float x[3], softmax[3], log_softmax[3], logsumexp;
+        int64_t argmax;
+    } cases[] = {
+        {{1, nan_, 2}, {nan_, nan_, nan_}, {nan_, nan_, nan_}, nan_, 1},
+        {{nan_, nan_, nan_}, {nan_, nan_, nan_}, {nan_, nan_, nan_}, nan_, 0},
+        {{1, inf, nan_}, {nan_, nan_, nan_}, {nan_, nan_, nan_}, nan_, 2},
+        {{-inf, -inf, -inf}, {nan_, nan_, nan_}, {nan_, nan_, nan_}, -inf, 0},
+        {{-inf, 3, -inf}, {0, 1, 0}, {-inf, 0, -inf}, 3, 1},
+        {{1, inf, 2}, {nan_, nan_, nan_}, {nan_, nan_, nan_}, inf, 1},
+        {{1e30f, 1e30f, -1e30f}, {.5f, .5f, 0}, {-0.693147182f, -0.693147182f, -2e30f}, 1e30f, 0},
+    };
+    for (int c = 0; c < COUNT(cases); c++)
+        for (int t = 0; t < table_count; t++) {
+            float y[3], log_y[3], sum;
+            int64_t best;
+            void *x = (void *)(uintptr_t)cases[c].x;
+            tables[t]->softmax[F32](3, (void *[]){y, x}, MAP, 0);
+            tables[t]->log_softmax[F32](3, (void *[]){log_y, x}, MAP, 0);
+            tables[t]->logsumexp[F32](3, (void *[]){&sum, x}, REDUCE, 0);
+            tables[t]->argmax[F32](3, (void *[]){&best, x}, REDUCE, 0);
+            for (int i = 0; i < 3; i++) {
+                EXPECT(same_bits(F32, y, i, cases[c].softmax, i), "softmax %d", c);
+                EXPECT(same_bits(F32, log_y, i, cases[c].log_softmax, i), "log %d", c);
+            }
+            EXPECT(same_bits(F32, &sum, 0, &cases[c].logsumexp, 0), "logsumexp %d", c);
+            ck_assert_int_eq(best, cases[c].argmax);
+        }
+}
+END_TEST
+
+/* What lies behind a row's length is not read: NaN there changes nothing. */
+START_TEST(masked_elements_are_not_read) {
+    float x[] = {1, 2, NAN, INFINITY}, y[4], dx[4], dy[] = {3, 1, NAN, NAN};
+    int64_t length = 2;
+    for (int t = 0; t < table_count; t++) {
+        tables[t]->masked_softmax[F32](4, (void *[]){y, x, &length}, (int64_t[]){1, 1, 0}, 0);
+        tables[t]->masked_softmax_dx[F32](4, (void *[]){dx, y, dy, &length}, MAP, 0);
+        expect_near(F32, (double)y[1], 1 / (1 + exp(-1)), "masked_softmax");
+        expect_near(F32, (double)dx[0], (double)y[0] * 2 * (double)y[1], "masked_softmax_dx");
+        CHECK(y[2] == 0 && y[3] == 0 && dx[2] == 0 && dx[3] == 0);
+    }
+}
+END_TEST
+
+START_TEST(long_sums_are_accurate) {
+    enum { N = 1000000 };
+    float *x = malloc(N * sizeof *x), sum;
+    for (int i = 0; i < N; i++) x[i] = 0.1f;
+    for (int t = 0; t < table_count; t++) {
+        tables[t]->sum[F32](N, (void *[]){&sum, x}, REDUCE, 0);
+        CHECK(fabs((double)sum / (N * (double)0.1f) - 1) <= 1e-6);
+    }
+    free(x);
+}
+END_TEST
+
+/* ---- matrix products
+ * -----------------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    DType dtype;
+    int64_t rows, columns, stride[2];
+    size_t bytes;
+    void *data;
+} Matrix;
+
+/* layout bit 0: transposed; bit 1: every second element. */
+static Matrix matrix_new(DType dtype, int64_t rows, int64_t columns, int layout) {
+    int64_t step = layout & 2 ? 2 : 1;
+    Matrix x = {dtype, rows, columns, {columns * step, step}, 0, NULL};
+    if (layout & 1) x.stride[0] = step, x.stride[1] = rows * step;
+    x.bytes = (size_t)(rows * columns * step + 1) * dtype_size(dtype);
+    x.data = malloc(x.bytes);
+    ck_assert_ptr_nonnull(x.data);
+    memset(x.data, GAP, x.bytes);
+    return x;
+}
+
+static int64_t matrix_at(const Matrix *x, int64_t i, int64_t j) {
+    return i * x->stride[0] + j * x->stride[1];
+}
+
+static void matrix_draw(Matrix *x) {
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->columns; j++)
+            store(x->dtype, x->data, matrix_at(x, i, j), draw_in(-2, 2));
+}
+
+static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, Matrix *c) {
+    MatmulShape shape = {.m = a->rows, .n = b->columns, .k = a->columns};
+    memcpy(shape.a_stride, a->stride, sizeof a->stride);
+    memcpy(shape.b_stride, b->stride, sizeof b->stride);
+    memcpy(shape.c_stride, c->stride, sizeof c->stride);
+    memset(c->data, GAP, c->bytes);
+    table->matmul[a->dtype](&shape, a->data, b->data, c->data);
+}
+
+/* Rounding k products and sums, in any order, errs by at most about k eps sum |a b|. */
+static void expect_product(const Matrix *a, const Matrix *b, const Matrix *c) {
+    const double eps = c->dtype == F32 ? (double)FLT_EPSILON : DBL_EPSILON;
+    for (int64_t i = 0; i < c->rows; i++)
+        for (int64_t j = 0; j < c->columns; j++) {
+            double sum = 0, size = 0;
+            for (int64_t p = 0; p < a->columns; p++) {
+                double term = load(a->dtype, a->data, matrix_at(a, i, p)) *
+                              load(b->dtype, b->data, matrix_at(b, p, j));
+                sum += term, size += fabs(term);
+            }
+            double got = load(c->dtype, c->data, matrix_at(c, i, j));
+            EXPECT(fabs(got - sum) <= (double)(a->columns + 1) * eps * size,
+                   "c[%lld, %lld] is %.17g, not %.17g", (long long)i, (long long)j, got, sum);
+        }
+}
+
+/* Nothing else than c's elements was written. */
+static void expect_matrix_gaps(const Matrix *c) {
+    const size_t size = dtype_size(c->dtype);
+    const int64_t step = c->stride[0] < c->stride[1] ? c->stride[0] : c->stride[1];
+    for (size_t b = 0; b < c->bytes; b++) {
+        int64_t e = (int64_t)(b / size);
+        if (e >= c->rows * c->columns * step || e % step)
+            CHECK(((unsigned char *)c->data)[b] == GAP);
+    }
+}
+
+static void try_product(DType dtype, int64_t m, int64_t n, int64_t k, int layouts) {
+    Matrix a = matrix_new(dtype, m, k, layouts & 3), b = matrix_new(dtype, k, n, layouts >> 2 & 3);
+    Matrix c = matrix_new(dtype, m, n, layouts >> 4), first = matrix_new(dtype, m, n, layouts >> 4);
+    matrix_draw(&a);
+    matrix_draw(&b);
+    multiply(tables[0], &a, &b, &first);
+    expect_product(&a, &b, &first);
+    expect_matrix_gaps(&first);
+    for (int t = 1; t < table_count; t++) {
+        multiply(tables[t], &a, &b, &c);
+        EXPECT(memcmp(c.data, first.data, c.bytes) == 0, "%s: (%d, %d) (%d, %d)", tables[t]->name,
+               (int)m, (int)k, (int)k, (int)n);
+    }
+    free(a.data), free(b.data), free(c.data), free(first.data);
+}
+
+START_TEST(products_of_every_shape_and_stride) {
+    static const int64_t sizes[][3] = {
+        {0, 3, 4},  {3, 0, 4},    {3, 4, 0},   {0, 0, 0},   {1, 1, 1},   {1, 5, 1},  {5, 1, 1},
+        {1, 1, 9},  {1, 7, 3},    {7, 1, 3},   {2, 3, 4},   {5, 7, 3},   {8, 8, 8},  {17, 9, 33},
+        {4, 16, 5}, {31, 33, 32}, {13, 65, 7}, {3, 70, 40}, {1, 40, 50}, {50, 1, 40}};
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int layouts = 0; layouts < 64; layouts += layouts < 15 ? 1 : 7)
+            try_product(_i ? F64 : F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts);
+}
+END_TEST
+
+/* Larger than any block that a kernel may cut: odd sizes on purpose. */
+START_TEST(larger_products) {
+    for (int layouts = 0; layouts < 16; layouts += 5)
+        try_product(_i ? F64 : F32, 67, 131, 259, layouts);
+    try_product(_i ? F64 : F32, 5, 3, 5003, 1);
+    try_product(_i ? F64 : F32, 3, 1031, 5, 4);
+    try_product(_i ? F64 : F32, 1031, 3, 5, 0);
+}
+END_TEST
+
+/* A product of nothing is 0, and a zero does not silence a NaN or an infinity. */
+START_TEST(products_skip_no_zero) {
+    float a[] = {0, 1}, b[] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7};
+    MatmulShape shape = {1, 2, 2, {2, 1}, {2, 1}, {2, 1}}, none = {1, 2, 0, {0, 1}, {2, 1}, {2, 1}};
+    for (int t = 0; t < table_count; t++) {
+        tables[t]->matmul[F32](&shape, a, b, c);
+        CHECK(isnan(c[0]) && isnan(c[1]));
+        tables[t]->matmul[F32](&none, a, b, c);
+        ck_assert(c[0] == 0 && c[1] == 0);
+    }
+}
+END_TEST
+
+/* Every row of a product has the bits that it would have alone: no digit depends on the other rows,
+ * so none can depend on how rows are shared among threads. */
+START_TEST(rows_of_a_product_stand_alone) {
+    Matrix a = matrix_new(F32, 13, 37, 0), b = matrix_new(F32, 37, 29, 0);
+    Matrix all = matrix_new(F32, 13, 29, 0), row = matrix_new(F32, 1, 29, 0);
+    matrix_draw(&a);
+    matrix_draw(&b);
+    multiply(kernels(), &a, &b, &all);
+    for (int64_t i = 0; i < 13; i++) {
+        Matrix one = a;
+        one.rows = 1;
+        one.data = (float *)a.data + i * 37;
+        multiply(kernels(), &one, &b, &row);
+        ck_assert_mem_eq(row.data, (float *)all.data + i * 29, 29 * sizeof(float));
+    }
+    free(a.data), free(b.data), free(all.data), free(row.data);
+}
+END_TEST
+
+/* ---- Box and Muller
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(box_muller_turns_uniforms_into_normals) {
+    enum { N = 160 };
+    for (int t = F32; t <= F64; t++) {
+        const DType dtype = (DType)t;
+        double u[N] = {0}, first[N] = {0}, x[N] = {0};
+        for (int i = 0; i < N; i++) store(dtype, u, i, draw_in(0, 1));
+        for (int k = 0; k < table_count; k++) {
+            memcpy(x, u, sizeof x);
+            tables[k]->box_muller[dtype](N, x, 3, 0.5);
+            if (k == 0) memcpy(first, x, sizeof x);
+            ck_assert_mem_eq(first, x, N * dtype_size(dtype));
+        }
+        for (int i = 0; i < N; i++) {
+            int pair = i / 16 * 16 + i % 8;
+            double r = sqrt(-2 * log1p(-load(dtype, u, pair)));
+            double theta = 8 * atan(1) * load(dtype, u, pair + 8);
+            double want = 3 + 0.5 * r * (i % 16 < 8 ? cos(theta) : sin(theta));
+            CHECK(fabs(load(dtype, x, i) - want) <= (dtype == F32 ? 4e-6 : 1e-14));
+        }
+    }
+}
+END_TEST
+
+/* ---- loops: tensors of any strides
+ * ------------------------------------------------------------------------------------- */
+
+static Shape draw_shape(int most_dims) {
+    Shape shape = {(int)draw((uint32_t)most_dims + 1), {0}};
+    for (int d = 0; d < shape.ndim; d++) shape.dim[d] = draw(12) == 0 ? 0 : 1 + draw(5);
+    return shape;
+}
+
+/* A view of that shape into a larger storage: axes in any order in memory, steps over other
+ * elements, some backwards, and, where repeats may be, some of stride 0 or overlapping. */
+static Tensor *draw_view(Shape shape, DType dtype, bool repeats) {
+    int order[TENSOR_MAX_DIMS];
+    int64_t stride[TENSOR_MAX_DIMS] = {0}, step = 1 + draw(4) / 3, low = 0, high = 0;
+    for (int d = 0; d < shape.ndim; d++) order[d] = d;
+    for (int d = shape.ndim - 1; d > 0 && draw(3); d--) {
+        int other = (int)draw((uint32_t)d + 1), kept = order[d];
+        order[d] = order[other], order[other] = kept;
+    }
+    for (int i = shape.ndim - 1; i >= 0; i--) {
+        const int d = order[i];
+        stride[d] = repeats && draw(6) == 0 ? (int64_t)draw(2) : draw(6) == 0 ? -step : step;
+        step *= (shape.dim[d] > 1 ? shape.dim[d] : 1) + (draw(5) == 0);
+        if (shape.dim[d] == 0) continue;
+        int64_t reach = (shape.dim[d] - 1) * stride[d];
+        *(reach < 0 ? &low : &high) += reach;
+    }
+    Tensor *whole = tensor_make(SHAPE(high - low + 1 + draw(3)), dtype);
+    for (int64_t i = 0; i < tensor_numel(whole); i++)
+        store(dtype, whole->data, i, dtype == I64 ? draw(100) : draw_in(-2, 2));
+    Tensor *view = tensor_as_strided(whole, shape, stride, -low);
+    EXPECT(view != NULL, "%s", tensor_error());
+    tensor_release(whole);
+    return view;
+}
+
+/* A shape that broadcasts to this one: fewer dimensions, or some of size 1. */
+static Shape draw_narrower(Shape shape) {
+    int drop = shape.ndim && draw(3) == 0 ? (int)draw((uint32_t)shape.ndim + 1) : 0;
+    Shape narrower = {shape.ndim - drop, {0}};
+    for (int d = 0; d < narrower.ndim; d++)
+        narrower.dim[d] = draw(3) == 0 ? 1 : shape.dim[d + drop];
+    return narrower;
+}
+
+/* The index of the i-th element in row-major order. */
+static void index_of(Shape shape, int64_t i, int64_t *index) {
+    for (int d = shape.ndim - 1; d >= 0; d--) {
+        index[d] = i % shape.dim[d];
+        i /= shape.dim[d];
+    }
+}
+
+/* x at an index of a shape that x is broadcast to: aligned at the right, sizes of 1 repeat. */
+static int64_t broadcast_at(const Tensor *x, int ndim, const int64_t *index) {
+    int64_t offset = 0;
+    for (int d = 0; d < x->shape.ndim; d++)
+        if (x->shape.dim[d] != 1) offset += index[d + ndim - x->shape.ndim] * x->stride[d];
+    return offset;
+}
+
+static double value_at(const Tensor *x, Shape shape, int64_t i) {
+    int64_t index[TENSOR_MAX_DIMS];
+    index_of(shape, i, index);
+    return load(x->dtype, x->data, broadcast_at(x, shape.ndim, index));
+}
+
+static double value_of(const Tensor *x, int64_t i) { return value_at(x, x->shape, i); }
+
+/* Every loop test draws this many cases. */
+enum { CASES = 300 };
+
+/* y = a + 2 b, y a view without repeats: the whole storage must look as if written one by one. */
+START_TEST(elements_find_their_partners) {
+    for (int c = 0; c < CASES; c++) {
+        const DType dtype = draw(2) ? F32 : F64;
+        Shape shape = draw_shape(6);
+        Tensor *y = draw_view(shape, dtype, false);
+        Tensor *a = draw_view(draw_narrower(shape), dtype, true);
+        Tensor *b = draw_view(draw_narrower(shape), dtype, true);
+        const size_t size = (size_t)y->storage->size;
+        char *want = malloc(size + 1);
+        memcpy(want, y->storage->bytes, size);
+        const int64_t start =
+            ((char *)y->data - (char *)y->storage->bytes) / (int64_t)dtype_size(dtype);
+        for (int64_t i = 0; i < tensor_numel(y); i++) {
+            int64_t index[TENSOR_MAX_DIMS];
+            index_of(shape, i, index);
+            int64_t place = start + broadcast_at(y, shape.ndim, index);
+            double sum = value_at(a, shape, i) + 2 * value_at(b, shape, i);
+            store(dtype, want, place, dtype == F32 ? (double)(float)sum : sum);
+        }
+        loop_elements(kernels()->add_scaled[dtype], 3, (const Tensor *[]){y, a, b}, 2);
+        EXPECT(memcmp(want, y->storage->bytes, size) == 0, "case %d: %s", c,
+               tensor_shape_text(shape).text);
+        free(want);
+        tensor_release(y);
+        tensor_release(a);
+        tensor_release(b);
+    }
+}
+END_TEST
+
+/* Two shapes that broadcast to a third: one of every pair of sizes may be 1. */
+START_TEST(map2_broadcasts) {
+    for (int c = 0; c < CASES; c++) {
+        Shape shape = draw_shape(6);
+        Tensor *a = draw_view(draw_narrower(shape), F64, true);
+        Tensor *b = draw_view(draw_narrower(shape), F64, true);
+        Shape both;
+        ck_assert(shape_broadcast(a->shape, b->shape, &both));
+        Tensor *y = map2(kernels()->value[ELEMENTWISE_sub][F64], a, b, 0);
+        ck_assert(y && shape_equal(y->shape, both) && tensor_is_contiguous(y));
+        for (int64_t i = 0; i < tensor_numel(y); i++)
+            CHECK(value_of(y, i) == value_at(a, both, i) - value_at(b, both, i));
+        Tensor *minus = map1(kernels()->value[ELEMENTWISE_neg][F64], a, 0);
+        for (int64_t i = 0; i < tensor_numel(a); i++) CHECK(value_of(minus, i) == -value_of(a, i));
+        tensor_release(minus);
+        tensor_release(y);
+        tensor_release(a);
+        tensor_release(b);
+    }
+}
+END_TEST
+
+START_TEST(broadcasting_is_numpys) {
+    static const struct {
+        Shape a, b;
+        bool fits;
+        Shape both;
+    } cases[] = {
+        {{0, {0}}, {0, {0}}, true, {0, {0}}},
+        {{0, {0}}, {2, {2, 3}}, true, {2, {2, 3}}},
+        {{1, {3}}, {2, {2, 3}}, true, {2, {2, 3}}},
+        {{2, {2, 1}}, {1, {3}}, true, {2, {2, 3}}},
+        {{3, {4, 1, 3}}, {2, {5, 1}}, true, {3, {4, 5, 3}}},
+        {{1, {1}}, {1, {0}}, true, {1, {0}}},
+        {{2, {0, 1}}, {2, {1, 3}}, true, {2, {0, 3}}},
+        {{1, {2}}, {1, {3}}, false, {0, {0}}},
+        {{1, {2}}, {2, {2, 3}}, false, {0, {0}}},
+        {{1, {0}}, {1, {3}}, false, {0, {0}}},
+    };
+    for (int i = 0; i < COUNT(cases); i++) {
+        Shape both;
+        ck_assert_int_eq(shape_broadcast(cases[i].a, cases[i].b, &both), cases[i].fits);
+        if (cases[i].fits) CHECK(shape_equal(both, cases[i].both));
+        ck_assert_int_eq(shape_broadcast(cases[i].b, cases[i].a, &both), cases[i].fits);
+        if (cases[i].fits) CHECK(shape_equal(both, cases[i].both));
+    }
+}
+END_TEST
+
+/* A row kernel sees rows of the last dimension, and gives a strided row the bits of a dense one. */
+START_TEST(rows_are_whole) {
+    for (int c = 0; c < CASES; c++) {
+        const DType dtype = draw(2) ? F32 : F64;
+        Shape shape = draw_shape(5);
+        Tensor *x = draw_view(shape, dtype, true), *y = draw_view(shape, dtype, false);
+        Tensor *dense = tensor_clone(x), *want = tensor_clone(x);
+        loop_rows(kernels()->softmax[dtype], 2, (const Tensor *[]){y, x}, 0);
+        loop_rows(kernels()->softmax[dtype], 2, (const Tensor *[]){want, dense}, 0);
+        const int64_t n = shape.ndim ? shape.dim[shape.ndim - 1] : 1;
+        for (int64_t i = 0; i < tensor_numel(y); i++) {
+            double sum = 0;
+            for (int64_t j = i / n * n; j < i / n * n + n; j++) sum += exp(value_of(x, j));
+            expect_near(dtype, value_of(y, i), exp(value_of(x, i)) / sum, "a row's softmax");
+            CHECK(value_of(y, i) == value_of(want, i));
+        }
+        Tensor *all[] = {x, y, dense, want};
+        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    }
+}
+END_TEST
+
+/* Sums along drawn dimensions of a drawn view, and the same bits from a contiguous copy. */
+static void expect_sums(const Tensor *x, const bool *dims) {
+    Tensor *dense = tensor_clone(x), *y = tensor_sum_dims(x, dims);
+    Tensor *again = tensor_sum_dims(dense, dims);
+    ck_assert(y && again && y->shape.ndim == x->shape.ndim);
+    double *sums = calloc((size_t)tensor_numel(y) + 1, sizeof *sums);
+    for (int64_t i = 0; i < tensor_numel(x); i++) {
+        int64_t index[TENSOR_MAX_DIMS], to = 0;
+        index_of(x->shape, i, index);
+        for (int d = 0; d < x->shape.ndim; d++)
+            to = to * y->shape.dim[d] + (dims[d] ? 0 : index[d]);
+        sums[to] += value_of(x, i);
+    }
+    for (int d = 0; d < x->shape.ndim; d++)
+        ck_assert_int_eq(y->shape.dim[d], dims[d] ? 1 : x->shape.dim[d]);
+    for (int64_t i = 0; i < tensor_numel(y); i++) {
+        CHECK(fabs(value_of(y, i) - sums[i]) <= (x->dtype == F32 ? 1e-3 : 1e-12));
+        CHECK(value_of(y, i) == value_of(again, i));
+    }
+    free(sums);
+    tensor_release(dense);
+    tensor_release(y);
+    tensor_release(again);
+}
+
+START_TEST(sums_along_any_dimensions) {
+    for (int c = 0; c < CASES; c++) {
+        Tensor *x = draw_view(draw_shape(6), draw(2) ? F32 : F64, true);
+        bool dims[TENSOR_MAX_DIMS];
+        for (int d = 0; d < TENSOR_MAX_DIMS; d++) dims[d] = draw(2);
+        expect_sums(x, dims);
+        tensor_release(x);
+    }
+}
+END_TEST
+
+START_TEST(sums_undo_broadcasting) {
+    for (int c = 0; c < CASES; c++) {
+        Tensor *x = draw_view(draw_shape(6), F64, true);
+        Shape shape = draw_narrower(x->shape);
+        Tensor *y = tensor_sum_to(x, shape);
+        ck_assert(y && shape_equal(y->shape, shape) && tensor_is_contiguous(y));
+        double *sums = calloc((size_t)tensor_numel(y) + 1, sizeof *sums);
+        for (int64_t i = 0; i < tensor_numel(x); i++) {
+            int64_t index[TENSOR_MAX_DIMS];
+            index_of(x->shape, i, index);
+            sums[broadcast_at(y, x->shape.ndim, index)] += value_of(x, i);
+        }
+        for (int64_t i = 0; i < tensor_numel(y); i++)
+            CHECK(fabs(value_of(y, i) - sums[i]) <= 1e-11);
+        free(sums);
+        tensor_release(y);
+        tensor_release(x);
+    }
+}
+END_TEST
+
+START_TEST(reductions_along_one_dimension) {
+    for (int c = 0; c < CASES; c++) {
+        Shape shape = draw_shape(5);
+        if (shape.ndim == 0) continue;
+        Tensor *x = draw_view(shape, F64, true);
+        int dim = (int)draw((uint32_t)shape.ndim);
+        if (shape.dim[dim] == 0) shape.dim[dim] = 1; /* what a maximum of nothing is, ag_ decides */
+        Tensor *y = x->shape.dim[dim] ? tensor_reduce(x, kernels()->argmax[F64], dim, I64) : NULL;
+        for (int64_t i = 0; y && i < tensor_numel(y); i++) {
+            int64_t index[TENSOR_MAX_DIMS], best = ((int64_t *)y->data)[i];
+            index_of(y->shape, i, index);
+            index[dim] = best;
+            double largest = load(F64, x->data, broadcast_at(x, shape.ndim, index));
+            for (index[dim] = 0; index[dim] < shape.dim[dim]; index[dim]++) {
+                double other = load(F64, x->data, broadcast_at(x, shape.ndim, index));
+                CHECK(index[dim] < best ? other < largest : other <= largest);
+            }
+        }
+        tensor_release(y);
+        tensor_release(x);
+    }
+}
+END_TEST
+
+/* (..., M, K) (..., K, N): batches of both broadcast, matrices of any strides. */
+static void expect_matmul(const Tensor *a, const Tensor *b) {
+    Tensor *c = tensor_matmul(a, b);
+    ck_assert_ptr_nonnull(c);
+    const int na = a->shape.ndim, nb = b->shape.ndim, nc = c->shape.ndim;
+    const int64_t k = a->shape.dim[na - 1];
+    for (int64_t i = 0; i < tensor_numel(c); i++) {
+        int64_t index[TENSOR_MAX_DIMS];
+        index_of(c->shape, i, index);
+        const int64_t row = index[nc - 2], column = index[nc - 1];
+        Tensor batch_a = *a, batch_b = *b;
+        batch_a.shape.ndim = na - 2;
+        batch_b.shape.ndim = nb - 2;
+        int64_t at_a = broadcast_at(&batch_a, nc - 2, index) + row * a->stride[na - 2];
+        int64_t at_b = broadcast_at(&batch_b, nc - 2, index) + column * b->stride[nb - 1];
+        double sum = 0;
+        for (int64_t p = 0; p < k; p++)
+            sum += load(a->dtype, a->data, at_a + p * a->stride[na - 1]) *
+                   load(b->dtype, b->data, at_b + p * b->stride[nb - 2]);
+        expect_near(a->dtype, value_of(c, i), sum, "matmul");
+    }
+    tensor_release(c);
+}
+
+START_TEST(matmul_of_batches) {
+    for (int c = 0; c < CASES; c++) {
+        const DType dtype = draw(2) ? F32 : F64;
+        Shape batch = draw_shape(3), sa = draw_narrower(batch), sb = draw_narrower(batch);
+        const int64_t m = draw(6), n = draw(6), k = draw(6);
+        sa.dim[sa.ndim++] = m, sa.dim[sa.ndim++] = k;
+        sb.dim[sb.ndim++] = k, sb.dim[sb.ndim++] = n;
+        Tensor *a = draw_view(sa, dtype, true), *b = draw_view(sb, dtype, true);
+        expect_matmul(a, b);
+        tensor_release(a);
+        tensor_release(b);
+    }
+}
+END_TEST
+
+/* ---- views
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+/* The same number of elements, cut anew: the primes of the sizes are dealt to new dimensions. */
+static Shape draw_cut(int64_t numel) {
+    Shape shape = {1 + (int)draw(5), {1, 1, 1, 1, 1}};
+    for (int64_t prime = 2; numel > 1; prime++)
+        for (; numel % prime == 0; numel /= prime) shape.dim[draw((uint32_t)shape.ndim)] *= prime;
+    if (numel == 0) shape.dim[draw((uint32_t)shape.ndim)] = 0;
+    return shape;
+}
+
+/* Does any choice of strides show x's elements in that shape? The first step along each dimension
+ * determines it. */
+static bool view_exists(const Tensor *x, Shape shape) {
+    int64_t offset[4096], stride[TENSOR_MAX_DIMS] = {0}, step = 1;
+    const int64_t n = tensor_numel(x);
+    ck_assert_int_le(n, 4096);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t index[TENSOR_MAX_DIMS];
+        index_of(x->shape, i, index);
+        offset[i] = broadcast_at(x, x->shape.ndim, index);
+    }
+    for (int d = shape.ndim - 1; d >= 0; step *= shape.dim[d--])
+        if (shape.dim[d] > 1) stride[d] = offset[step];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t index[TENSOR_MAX_DIMS], there = 0;
+        index_of(shape, i, index);
+        for (int d = 0; d < shape.ndim; d++) there += index[d] * stride[d];
+        if (there != offset[i]) return false;
+    }
+    return true;
+}
+
+/* A view where there is one, with the same elements at the same places; NULL where there is none.
+ */
+START_TEST(reshape_views_wherever_it_can) {
+    int views = 0, copies = 0;
+    for (int c = 0; c < 4 * CASES; c++) {
+        Tensor *x = draw_view(draw_shape(5), I64, true);
+        Shape shape = draw_cut(tensor_numel(x));
+        Tensor *view = view_reshape(x, shape), *y = tensor_reshape(x, shape);
+        ck_assert_ptr_null(tensor_error());
+        EXPECT((view != NULL) == view_exists(x, shape), "%s with strides %s to %s",
+               tensor_shape_text(x->shape).text, stride_text(x).text,
+               tensor_shape_text(shape).text);
+        views += view != NULL, copies += view == NULL;
+        CHECK(shape_equal(y->shape, shape));
+        ck_assert_int_eq(y->storage == x->storage, view != NULL);
+        for (int64_t i = 0; i < tensor_numel(x); i++) {
+            CHECK(value_of(y, i) == value_of(x, i));
+            if (view) CHECK(value_of(view, i) == value_of(x, i));
+        }
+        tensor_release(view);
+        tensor_release(y);
+        tensor_release(x);
+    }
+    ck_assert_int_gt(views, CASES / 4); /* both happened often */
+    ck_assert_int_gt(copies, CASES / 4);
+}
+END_TEST
+
+/* permute, transpose, narrow and expand against the index arithmetic that they stand for. */
+START_TEST(views_are_index_arithmetic) {
+    for (int c = 0; c < CASES; c++) {
+        Shape shape = draw_shape(4), wide = shape;
+        shape.dim[shape.ndim++] = 1 + draw(4);
+        wide = shape;
+        Tensor *x = draw_view(shape, I64, true);
+        const int n = shape.ndim, d0 = (int)draw((uint32_t)n), d1 = (int)draw((uint32_t)n);
+        const int64_t size = shape.dim[d0], start = draw((uint32_t)size + 1);
+        const int64_t length = draw((uint32_t)(size - start) + 1);
+        Tensor *turned = view_transpose(x, d0, d1), *part = view_narrow(x, d0, start, length);
+        wide.dim[wide.ndim++] = 3;
+        Shape column = shape;
+        column.dim[column.ndim++] = 1;
+        Tensor *upright = view_reshape(x, column), *whole = NULL;
+        if (upright) whole = view_expand(upright, wide);
+        for (int64_t i = 0; i < tensor_numel(x); i++) {
+            int64_t index[TENSOR_MAX_DIMS];
+            index_of(shape, i, index);
+            double want = value_of(x, i);
+            if (index[d0] >= start && index[d0] < start + length) {
+                index[d0] -= start;
+                CHECK(load(I64, part->data, broadcast_at(part, n, index)) == want);
+                index[d0] += start;
+            }
+            for (int64_t j = 0; whole && j < 3; j++) CHECK(value_of(whole, 3 * i + j) == want);
+            int64_t kept = index[d0];
+            index[d0] = index[d1], index[d1] = kept;
+            CHECK(load(I64, turned->data, broadcast_at(turned, n, index)) == want);
+        }
+        Tensor *all[] = {x, turned, part, upright, whole};
+        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    }
+}
+END_TEST
+
+/* ---- which table a program gets
+ * -------------------------------------------------------------------------------------------- */
+
+static const char *program;
+
+/* What a run of this program with TAPEHEAD_ISA=wanted says: the table that it chose, and its best.
+ */
+static void ask(const char *wanted, char *chosen, char *best) {
+    char command[1000];
+    snprintf(command, sizeof command, "TAPEHEAD_ISA=%s '%s' --which-kernels", wanted, program);
+    FILE *answer = popen(command, "r");
+    ck_assert_ptr_nonnull(answer);
+    ck_assert_int_eq(fscanf(answer, "%19s %19s", chosen, best), 2);
+    ck_assert_int_eq(pclose(answer), 0);
+}
+
+/* One that the CPU cannot run is replaced by the best that it can; so is a name that means nothing.
+ */
+START_TEST(the_environment_chooses_the_table) {
+    static const char *const names[] = {"baseline", "avx2", "avx512"};
+    char chosen[20], best[20];
+    ask("", chosen, best);
+    ck_assert_str_eq(chosen, best);
+    ask("nonsense", chosen, best);
+    ck_assert_str_eq(chosen, best);
+    int most = 0;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(best, names[i]) == 0) most = i;
+    for (int i = 0; i < 3; i++) {
+        ask(names[i], chosen, best);
+        ck_assert_str_eq(chosen, names[i < most ? i : most]);
+    }
+}
+END_TEST
+
+/* ---- the suite
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+static Suite *kernels_suite(void) {
+    Suite *suite = suite_create("kernels");
+    TCase *bits = add_case(suite, "bits");
+    tcase_add_test(bits, the_list_is_complete_and_the_tables_agree_on_it);
+    tcase_add_loop_test(bits, every_elementwise_kernel_gives_the_same_bits, 0, 8);
+    tcase_add_loop_test(bits, every_row_kernel_gives_the_same_bits, 0, 8);
+    tcase_add_test(bits, long_rows_give_the_same_bits);
+    tcase_add_test(bits, an_output_may_be_an_input);
+    tcase_add_test(bits, the_environment_chooses_the_table);
+    TCase *values = add_case(suite, "values");
+    tcase_add_test(values, elementwise_kernels_follow_the_textbook);
+    tcase_add_test(values, comparisons_tell_all_numbers_apart);
+    tcase_add_test(values, nan_is_handed_on_or_not_touched);
+    tcase_add_test(values, exp_is_good_to_an_ulp_on_every_exponent);
+    tcase_add_test(values, exp_is_good_to_an_ulp_in_between);
+    tcase_add_test(values, exp_at_its_ends);
+    tcase_add_test(values, row_kernels_follow_the_textbook);
+    tcase_add_test(values, rows_with_nan_and_infinity);
+    tcase_add_test(values, masked_elements_are_not_read);
+    tcase_add_test(values, long_sums_are_accurate);
+    tcase_add_test(values, box_muller_turns_uniforms_into_normals);
+    TCase *products = add_case(suite, "products");
+    tcase_add_loop_test(products, products_of_every_shape_and_stride, 0, 2);
+    tcase_add_loop_test(products, larger_products, 0, 2);
+    tcase_add_test(products, products_skip_no_zero);
+    tcase_add_test(products, rows_of_a_product_stand_alone);
+    TCase *loops = add_case(suite, "loops");
+    tcase_add_test(loops, elements_find_their_partners);
+    tcase_add_test(loops, map2_broadcasts);
+    tcase_add_test(loops, broadcasting_is_numpys);
+    tcase_add_test(loops, rows_are_whole);
+    tcase_add_test(loops, sums_along_any_dimensions);
+    tcase_add_test(loops, sums_undo_broadcasting);
+    tcase_add_test(loops, reductions_along_one_dimension);
+    tcase_add_test(loops, matmul_of_batches);
+    tcase_add_test(loops, reshape_views_wherever_it_can);
+    tcase_add_test(loops, views_are_index_arithmetic);
+    return suite;
+}
+
+int main(int argc, char **argv) {
+    find_tables();
+    if (argc > 1) { /* the question of ask() */
+        printf("%s %s\n", kernels()->name, tables[table_count - 1]->name);
+        return EXIT_SUCCESS;
+    }
+    program = argv[0];
+    list_elementwise();
+    list_the_rest();
+    SRunner *runner = srunner_create(kernels_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
