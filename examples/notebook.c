@@ -14,7 +14,7 @@
 #include "common/flags.h"
 #include "common/output.h"
 
-/* ---- what a notebook does without being asked -------------------------------------------- */
+/* ---- what a notebook does without being asked ---------------------------------------------- */
 
 static void die(void) {
     fprintf(stderr, "notebook: %s\n", tensor_error() ? tensor_error() : "cannot write the output");
@@ -55,7 +55,7 @@ static Tensor *lengths(Shape shape, const int64_t *elements) {
 }
 #define LENGTHS(shape, ...) lengths(shape, (int64_t[]){__VA_ARGS__})
 
-/* ---- 1 intuition: the data --------------------------------------------------------------- */
+/* ---- 1 intuition: the data ----------------------------------------------------------------- */
 
 enum { n_train = 50 }; /* train sample size */
 static int64_t n_test;
@@ -89,7 +89,7 @@ static void generate_mock_dataset(void) {
     tape_end();
 }
 
-/* ---- 1.1 average pooling ----------------------------------------------------------------- */
+/* ---- 1.1 average pooling ------------------------------------------------------------------- */
 
 static void average_pooling(void) {
     tape_begin_no_grad();
@@ -257,7 +257,7 @@ static void parametric_attention_pooling(void) {
     nn_free(net);
 }
 
-/* ---- 2 attention scoring functions: masked softmax --------------------------------------- */
+/* ---- 2 attention scoring functions: masked softmax ----------------------------------------- */
 
 static void masked_softmax_operation(void) {
     tape_begin_no_grad();
@@ -305,7 +305,7 @@ static void scaled_dot_product_attention(void) {
     tape_end();
 }
 
-/* ---- 2.2 additive attention -------------------------------------------------------------- */
+/* ---- 2.2 additive attention ---------------------------------------------------------------- */
 
 static void additive_attention(void) {
     tape_begin();
@@ -328,7 +328,7 @@ static void additive_attention(void) {
     tape_end();
 }
 
-/* ---- further reading: multi-head attention and self-attention ---------------------------- */
+/* ---- further reading: multi-head attention and self-attention ------------------------------ */
 
 enum { num_hiddens = 10, num_heads = 5, batch_size = 2, num_queries = 4, num_kvpairs = 6 };
 
