@@ -53,12 +53,16 @@ bool tape_begin(void) { return open_tape("tape_begin", true); }
 
 bool tape_begin_no_grad(void) { return open_tape("tape_begin_no_grad", false); }
 
-/* Lets go of what a node holds. A result that somebody retained outlives its history. */
+/* A line of the tape that only owns its result. */
+static const Op op_kept = {.name = "kept"};
+
+/* Lets go of what a node holds. A result that somebody retained outlives its history, which is on
+ * the tape that computed it, not on one that it was handed to. */
 static void node_release(Node *n) {
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
     if (n->in != n->few) cache_free(n->in, (size_t)n->n_in * sizeof *n->in);
     for (int i = 0; i < 2; i++) tensor_release(n->saved[i]);
-    if (n->out->refs > 1 && n->out->grad_fn) n->out->tape_ended = true;
+    if (n->out->refs > 1 && n->out->grad_fn && n->op != &op_kept) n->out->tape_ended = true;
     tensor_release(n->out);
 }
 
@@ -190,9 +194,6 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
     tapes.count++;
     return n->out;
 }
-
-/* A line of the tape that only owns its result. */
-static const Op op_kept = {.name = "kept"};
 
 Tensor *tape_end_keeping(Tensor *y) {
     bool inner = tapes.tapes > 1;

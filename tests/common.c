@@ -1,0 +1,386 @@
+/* common.c - the frame around a test, and every op of the table with inputs that suit it. */
+#include "common.h"
+
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- the frame ----------------------------------------------------------------------------- */
+
+static int64_t live_before;
+
+void frame_setup(void) {
+    live_before = tensor_live();
+    tensor_set_default_dtype(F64);
+    tensor_manual_seed(0);
+}
+
+void frame_teardown(void) {
+    ck_assert_msg(!tensor_error(), "an error is pending: %s", tensor_error());
+    Tensor *x = tensor_ones(SCALAR);
+    ck_assert_msg(!ag_neg(x), "a tape is still open");
+    tensor_release(x);
+    tensor_clear_error();
+    ck_assert_int_eq(tensor_live(), live_before);
+}
+
+void expect_error(const char *sentence) {
+    ck_assert_msg(tensor_error() != NULL, "no error is pending; expected: %s", sentence);
+    ck_assert_str_eq(tensor_error(), sentence);
+    tensor_clear_error();
+}
+
+void expect_error_like(const char *beginning, const char *part) {
+    const char *error = tensor_error();
+    ck_assert_msg(error != NULL, "no error is pending; expected: %s ... %s", beginning, part);
+    ck_assert_msg(!strncmp(error, beginning, strlen(beginning)) && strstr(error, part) != NULL,
+                  "the error is: %s; expected: %s ... %s", error, beginning, part);
+    tensor_clear_error();
+}
+
+/* ---- small tensors ------------------------------------------------------------------------- */
+
+Tensor *leaf(Shape shape, const double *elements) {
+    const DType before = tensor_default_dtype();
+    tensor_set_default_dtype(F64);
+    Tensor *x = ag_requires_grad(tensor_from_doubles(shape, elements));
+    tensor_set_default_dtype(before);
+    ck_assert_msg(x != NULL, "%s", tensor_error());
+    return x;
+}
+
+bool same_number(double a, double b, double tolerance) {
+    if (isnan(b)) return isnan(a);
+    return a == b || fabs(a - b) <= tolerance * (1 + fabs(b));
+}
+
+void expect_elements(const char *what, const Tensor *x, const double *expected, double tolerance) {
+    double element[256];
+    ck_assert_msg(x != NULL, "%s is NULL: %s", what, tensor_error());
+    ck_assert_int_le(tensor_numel(x), 256);
+    ck_assert(tensor_to_doubles(x, element));
+    for (int64_t i = 0; i < tensor_numel(x); i++)
+        ck_assert_msg(same_number(element[i], expected[i], tolerance),
+                      "%s: element %lld is %.17g and should be %.17g", what, (long long)i,
+                      element[i], expected[i]);
+}
+
+/* ---- calling an op by its name ------------------------------------------------------------- */
+
+/* in: the inputs, n of them; a: the attributes */
+typedef Tensor *Call(Tensor **in, int n, const double *a);
+
+/* A shape among the attributes: how many sizes, then the sizes. */
+static Shape shape_at(const double *a) {
+    Shape shape = {(int)a[0], {0}};
+    for (int d = 0; d < shape.ndim; d++) shape.dim[d] = (int64_t)a[1 + d];
+    return shape;
+}
+
+static Axes axes_at(const double *a) {
+    Axes axes = {(int)a[0], {0}};
+    for (int d = 0; d < axes.n; d++) axes.axis[d] = (int)a[1 + d];
+    return axes;
+}
+
+#define CALL(name, ...)                                                                            \
+    static Tensor *call_##name(Tensor **in, int n, const double *a) {                              \
+        (void)n, (void)a;                                                                          \
+        return ag_##name(__VA_ARGS__);                                                             \
+    }
+#define UNARY(name, ...)        CALL(name, in[0])
+#define UNARY_SCALAR(name, ...) CALL(name, in[0], a[0])
+#define BINARY(name, ...)       CALL(name, in[0], in[1])
+#define COMPARE(name, ...)      CALL(name, in[0], in[1])
+#define LOGICAL(name, ...)      CALL(name, in[0], in[1])
+#include "../tensor/kernels/elementwise.def"
+
+CALL(logical_not, in[0])
+CALL(where, in[0], in[1], in[2])
+CALL(masked_fill, in[0], in[1], a[0])
+CALL(detach, in[0])
+CALL(reshape, in[0], shape_at(a))
+CALL(view, in[0], shape_at(a))
+CALL(permute, in[0], axes_at(a))
+CALL(transpose, in[0], (int)a[0], (int)a[1])
+CALL(unsqueeze, in[0], (int)a[0])
+CALL(squeeze, in[0], (int)a[0])
+CALL(expand, in[0], shape_at(a))
+CALL(slice, in[0], (int)a[0], (int64_t)a[1], (int64_t)a[2])
+CALL(select, in[0], (int)a[0], (int64_t)a[1])
+CALL(cat, in, n, (int)a[0])
+CALL(stack, in, n, (int)a[0])
+CALL(repeat, in[0], shape_at(a))
+CALL(repeat_interleave, in[0], (int64_t)a[0], (int)a[1])
+CALL(masked_select, in[0], in[1])
+CALL(tril, in[0], (int)a[0])
+CALL(triu, in[0], (int)a[0])
+CALL(sum, in[0])
+CALL(mean, in[0])
+CALL(sum_dims, in[0], axes_at(a + 1), a[0] != 0)
+CALL(mean_dims, in[0], axes_at(a + 1), a[0] != 0)
+CALL(var_dim, in[0], (int)a[0], a[1] != 0)
+CALL(max_dim, in[0], (int)a[0], a[1] != 0)
+CALL(logsumexp, in[0], (int)a[0])
+CALL(argmax, in[0], (int)a[0])
+CALL(matmul, in[0], in[1])
+CALL(bmm, in[0], in[1])
+CALL(linear, in[0], in[1], n == 3 ? in[2] : NULL)
+CALL(softmax, in[0], (int)a[0])
+CALL(log_softmax, in[0], (int)a[0])
+CALL(masked_softmax, in[0], n == 2 ? in[1] : NULL)
+CALL(dropout, in[0], a[0])
+CALL(mse_loss, in[0], in[1], (Reduction)a[0])
+
+/* ag_contiguous hands x back when it is contiguous: what is transposed first is not. */
+static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
+    (void)n, (void)a;
+    return ag_contiguous(ag_transpose(in[0], 0, 1));
+}
+
+static const struct {
+    const char *name;
+    Call *call;
+} calls[] = {
+#define ENTRY(name)             {#name, call_##name},
+#define UNARY(name, ...)        ENTRY(name)
+#define UNARY_SCALAR(name, ...) ENTRY(name)
+#define BINARY(name, ...)       ENTRY(name)
+#define COMPARE(name, ...)      ENTRY(name)
+#define LOGICAL(name, ...)      ENTRY(name)
+#include "../tensor/kernels/elementwise.def"
+    ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape) ENTRY(view)
+        ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze) ENTRY(squeeze)
+            ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(repeat)
+                ENTRY(repeat_interleave) ENTRY(masked_select) ENTRY(tril) ENTRY(triu) ENTRY(sum)
+                    ENTRY(mean) ENTRY(sum_dims) ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim)
+                        ENTRY(logsumexp) ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear)
+                            ENTRY(softmax) ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(dropout)
+                                ENTRY(mse_loss)};
+
+Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (!strcmp(calls[i].name, name)) return calls[i].call(in, n, number);
+    ck_abort_msg("tests/common.c does not know how to call ag_%s: add a CALL and an ENTRY", name);
+    return NULL;
+}
+
+const Op *find_op(const char *name) {
+    for (int i = 0; ag_ops[i]; i++)
+        if (!strcmp(ag_ops[i]->name, name)) return ag_ops[i];
+    return NULL;
+}
+
+/* ---- samples ------------------------------------------------------------------------------- */
+
+/* One input of a sample: what it holds, and its sizes. */
+#define REAL(...)                                                                                  \
+    {                                                                                              \
+        'r', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define MASK(...)                                                                                  \
+    {                                                                                              \
+        'm', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define LENGTHS(...)                                                                               \
+    {                                                                                              \
+        'l', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define REAL_SCALAR                                                                                \
+    {                                                                                              \
+        'r', {                                                                                     \
+            0, { 0 }                                                                               \
+        }                                                                                          \
+    }
+#define MASK_SCALAR                                                                                \
+    {                                                                                              \
+        'm', {                                                                                     \
+            0, { 0 }                                                                               \
+        }                                                                                          \
+    }
+
+/* The elementwise rows are sampled by rule, below; these are all the others. */
+static const Sample structured[] = {
+    {"logical_not", 1, {MASK(2, 3)}, {0}},
+    {"logical_not", 1, {MASK_SCALAR}, {0}},
+    {"where", 3, {MASK(2, 3), REAL(2, 3), REAL(2, 3)}, {0}},
+    {"where", 3, {MASK(3), REAL(2, 1), REAL_SCALAR}, {0}},
+    {"where", 3, {MASK(0, 3), REAL(1, 3), REAL(0, 1)}, {0}},
+    {"masked_fill", 2, {REAL(2, 3), MASK(2, 3)}, {-1e6}},
+    {"masked_fill", 2, {REAL(3), MASK(2, 1)}, {0.5}},
+    {"masked_fill", 2, {REAL_SCALAR, MASK_SCALAR}, {2}},
+    {"detach", 1, {REAL(2, 3)}, {0}},
+    {"reshape", 1, {REAL(2, 6)}, {3, 3, 2, 2}},
+    {"reshape", 1, {REAL(2, 6)}, {2, -1, 4}},
+    {"reshape", 1, {REAL_SCALAR}, {2, 1, 1}},
+    {"reshape", 1, {REAL(0, 3)}, {2, 2, 0}},
+    {"view", 1, {REAL(2, 6)}, {3, 2, 3, 2}},
+    {"view", 1, {REAL(1)}, {0}},
+    {"contiguous", 1, {REAL(2, 3)}, {0}},
+    {"permute", 1, {REAL(2, 3, 2)}, {3, 2, 0, 1}},
+    {"permute", 1, {REAL_SCALAR}, {0}},
+    {"transpose", 1, {REAL(2, 3)}, {0, 1}},
+    {"transpose", 1, {REAL(2, 0, 3)}, {-1, 0}},
+    {"unsqueeze", 1, {REAL(2, 3)}, {1}},
+    {"unsqueeze", 1, {REAL_SCALAR}, {-1}},
+    {"squeeze", 1, {REAL(2, 1, 3)}, {1}},
+    {"squeeze", 1, {REAL(2, 3)}, {0}},
+    {"squeeze", 1, {REAL_SCALAR}, {-1}},
+    {"expand", 1, {REAL(2, 1)}, {3, 2, 2, 3}},
+    {"expand", 1, {REAL(3)}, {2, 0, -1}},
+    {"expand", 1, {REAL_SCALAR}, {1, 4}},
+    {"slice", 1, {REAL(3, 4)}, {1, 1, 3}},
+    {"slice", 1, {REAL(3, 4)}, {0, -2, 100}},
+    {"slice", 1, {REAL(3, 4)}, {0, 2, 1}},
+    {"cat", 2, {REAL(2, 3), REAL(2, 3)}, {0}},
+    {"cat", 4, {REAL(2, 1), REAL(2, 2), REAL(2, 0), REAL(2, 3)}, {-1}},
+    {"cat", 1, {REAL(3)}, {0}},
+    {"repeat", 1, {REAL(2, 3)}, {2, 2, 1}},
+    {"repeat", 1, {REAL(2)}, {3, 2, 1, 3}},
+    {"repeat", 1, {REAL_SCALAR}, {1, 3}},
+    {"repeat", 1, {REAL(3)}, {1, 0}},
+    {"repeat_interleave", 1, {REAL(2, 3)}, {2, 0}},
+    {"repeat_interleave", 1, {REAL(2, 3)}, {3, -1}},
+    {"repeat_interleave", 1, {REAL(2, 3)}, {0, 1}},
+    {"masked_select", 2, {REAL(2, 3), MASK(2, 3)}, {0}},
+    {"masked_select", 2, {REAL(2, 1), MASK(3)}, {0}},
+    {"masked_select", 2, {REAL_SCALAR, MASK_SCALAR}, {0}},
+    {"masked_select", 2, {REAL(0, 3), MASK(1, 3)}, {0}},
+    {"tril", 1, {REAL(3, 4)}, {0}},
+    {"tril", 1, {REAL(2, 3, 2)}, {-1}},
+    {"tril", 1, {REAL(0, 2)}, {0}},
+    {"triu", 1, {REAL(3, 4)}, {1}},
+    {"triu", 1, {REAL(2, 2, 3)}, {-1}},
+    {"sum", 1, {REAL(2, 3)}, {0}},
+    {"sum", 1, {REAL_SCALAR}, {0}},
+    {"sum", 1, {REAL(2, 0)}, {0}},
+    {"mean", 1, {REAL(2, 3)}, {0}},
+    {"mean", 1, {REAL_SCALAR}, {0}},
+    {"sum_dims", 1, {REAL(2, 3, 2)}, {0, 2, 0, 2}},
+    {"sum_dims", 1, {REAL(2, 3)}, {1, 1, -1}},
+    {"sum_dims", 1, {REAL(2, 0)}, {0, 1, 1}},
+    {"mean_dims", 1, {REAL(2, 3, 2)}, {0, 2, 0, 2}},
+    {"mean_dims", 1, {REAL(2, 3)}, {1, 1, 1}},
+    {"mean_dims", 1, {REAL(0, 3)}, {0, 1, 1}},
+    {"var_dim", 1, {REAL(3, 4)}, {1, 0}},
+    {"var_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
+    {"var_dim", 1, {REAL(3, 0)}, {0, 0}},
+    {"max_dim", 1, {REAL(2, 4)}, {-1, 0}},
+    {"max_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
+    {"max_dim", 1, {REAL_SCALAR}, {0, 0}},
+    {"max_dim", 1, {REAL(0, 3)}, {1, 0}},
+    {"logsumexp", 1, {REAL(2, 4)}, {1}},
+    {"logsumexp", 1, {REAL(3, 2, 2)}, {0}},
+    {"logsumexp", 1, {REAL_SCALAR}, {-1}},
+    {"argmax", 1, {REAL(2, 4)}, {-1}},
+    {"argmax", 1, {REAL_SCALAR}, {0}},
+    {"matmul", 2, {REAL(2, 3), REAL(3, 2)}, {0}},
+    {"matmul", 2, {REAL(3, 3), REAL(3, 3)}, {0}},
+    {"matmul", 2, {REAL(3), REAL(3)}, {0}},
+    {"matmul", 2, {REAL(3), REAL(2, 3, 2)}, {0}},
+    {"matmul", 2, {REAL(2, 2, 3), REAL(3)}, {0}},
+    {"matmul", 2, {REAL(2, 1, 2, 3), REAL(2, 3, 1)}, {0}},
+    {"matmul", 2, {REAL(2, 0), REAL(0, 3)}, {0}},
+    {"matmul", 2, {REAL(0, 2, 3), REAL(3, 2)}, {0}},
+    {"bmm", 2, {REAL(2, 2, 3), REAL(2, 3, 2)}, {0}},
+    {"bmm", 2, {REAL(2, 2, 2), REAL(2, 2, 2)}, {0}},
+    {"bmm", 2, {REAL(1, 1, 1), REAL(1, 1, 4)}, {0}},
+    {"bmm", 2, {REAL(2, 3, 0), REAL(2, 0, 2)}, {0}},
+    {"linear", 3, {REAL(4, 3), REAL(2, 3), REAL(2)}, {0}},
+    {"linear", 3, {REAL(2, 2, 3), REAL(4, 3), REAL(4)}, {0}},
+    {"linear", 2, {REAL(3, 3), REAL(3, 3)}, {0}},
+    {"linear", 3, {REAL(3), REAL(2, 3), REAL(2)}, {0}},
+    {"linear", 3, {REAL(0, 3), REAL(2, 3), REAL(2)}, {0}},
+    {"linear", 3, {REAL(2, 0), REAL(3, 0), REAL(3)}, {0}},
+    {"softmax", 1, {REAL(2, 4)}, {-1}},
+    {"softmax", 1, {REAL(2, 3, 2)}, {1}},
+    {"softmax", 1, {REAL_SCALAR}, {0}},
+    {"softmax", 1, {REAL(2, 0)}, {1}},
+    {"log_softmax", 1, {REAL(2, 4)}, {-1}},
+    {"log_softmax", 1, {REAL(3, 2)}, {0}},
+    {"log_softmax", 1, {REAL_SCALAR}, {-1}},
+    {"masked_softmax", 2, {REAL(3, 2, 4), LENGTHS(3)}, {0}},
+    {"masked_softmax", 2, {REAL(2, 3, 4), LENGTHS(2, 3)}, {0}},
+    {"masked_softmax", 1, {REAL(2, 2, 3)}, {0}},
+    {"masked_softmax", 2, {REAL(2, 2, 0), LENGTHS(2)}, {0}},
+    {"masked_softmax", 2, {REAL(0, 2, 3), LENGTHS(0)}, {0}},
+    {"dropout", 1, {REAL(4, 5)}, {0.4}},
+    {"dropout", 1, {REAL(4, 5)}, {1}},
+    {"dropout", 1, {REAL_SCALAR}, {0.5}},
+    {"dropout", 1, {REAL(0)}, {0.5}},
+};
+
+/* What every elementwise row is tried with. */
+static const Sample one_input[] = {
+    {NULL, 1, {REAL(3, 4)}, {3}},
+    {NULL, 1, {REAL_SCALAR}, {-0.5}},
+    {NULL, 1, {REAL(2, 0, 3)}, {2}},
+};
+static const Sample two_inputs[] = {
+    {NULL, 2, {REAL(2, 3), REAL(2, 3)}, {0}},    {NULL, 2, {REAL(2, 3), REAL(3)}, {0}},
+    {NULL, 2, {REAL(2, 1), REAL(1, 3)}, {0}},    {NULL, 2, {REAL_SCALAR, REAL(2, 2)}, {0}},
+    {NULL, 2, {REAL(3, 1, 2), REAL(2, 1)}, {0}}, {NULL, 2, {REAL_SCALAR, REAL_SCALAR}, {0}},
+    {NULL, 2, {REAL(0, 3), REAL(1, 3)}, {0}},    {NULL, 2, {REAL(2, 1), REAL(2, 0)}, {0}},
+};
+
+enum { SAMPLES_MAX = 512 };
+
+/* Appends n samples like these for op. */
+static int append(Sample *to, int count, const Sample *like, int n, const Op *op) {
+    for (int i = 0; i < n; i++, count++) {
+        ck_assert_int_lt(count, SAMPLES_MAX - 1);
+        to[count] = like[i];
+        to[count].op = op->name;
+        for (int k = 0; k < like[i].n; k++)
+            if (op->in[k].type == BOOLEAN) to[count].in[k].kind = 'm';
+    }
+    return count;
+}
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+const Sample *samples(void) {
+    static Sample all[SAMPLES_MAX];
+    int count = 0;
+    if (all[0].op) return all;
+    for (int i = 0; ag_ops[i]; i++) {
+        const Op *op = ag_ops[i];
+        if (op->forward != elementwise_forward && op->forward != compare_forward) continue;
+        count = op->inputs == 1 ? append(all, count, one_input, COUNT(one_input), op)
+                                : append(all, count, two_inputs, COUNT(two_inputs), op);
+    }
+    for (int i = 0; i < COUNT(structured); i++) all[count++] = structured[i];
+    ck_assert_int_lt(count, SAMPLES_MAX);
+    return all;
+}
+
+/* Lengths from 0 to one beyond the keys of a sample of masked_softmax. */
+static Tensor *draw_lengths(const Sample *sample, Shape shape) {
+    return tensor_randint(0, sample->in[0].shape.dim[2] + 2, shape);
+}
+
+Tensor *sample_input(const Sample *sample, int i, DType dtype) {
+    const Op *op = find_op(sample->op);
+    const bool ranged = op && op->low < op->high;
+    const Shape shape = sample->in[i].shape;
+    const DType before = tensor_default_dtype();
+    Tensor *x = NULL;
+    tensor_set_default_dtype(F64);
+    if (sample->in[i].kind == 'm')
+        x = tensor_bernoulli(0.5, shape);
+    else if (sample->in[i].kind == 'l')
+        x = draw_lengths(sample, shape);
+    else
+        x = tensor_uniform(ranged ? op->low : -2, ranged ? op->high : 2, shape);
+    tensor_set_default_dtype(before);
+    if (!x || sample->in[i].kind != 'r' || dtype == F64) return x;
+    Tensor *converted = tensor_to(x, dtype);
+    tensor_release(x);
+    return converted;
+}

@@ -1,0 +1,57 @@
+/* common.h - what several suites share: the frame around a test, small tensors, sentences of
+ * errors, and the ops of the table with inputs that suit them.
+ *
+ * Ops are called by name, with their attributes as a list of numbers, so that the samples below,
+ * the golden file and the wrong cases of test_ops.c are all data. */
+#ifndef TESTS_COMMON_H
+#define TESTS_COMMON_H
+
+#include "../autograd/op.h"
+
+/* ---- the frame: no tensor may stay alive, no error pending, no tape open -----------------------
+ */
+
+void frame_setup(void);    /* float64, seed 0 */
+void frame_teardown(void); /* fails the test that left something behind */
+
+/* The pending error must be this sentence; it is cleared. */
+void expect_error(const char *sentence);
+/* The same for a sentence that begins, or continues somewhere, like this. */
+void expect_error_like(const char *beginning, const char *part);
+
+/* ---- small tensors ------------------------------------------------------------------------- */
+
+Tensor *leaf(Shape shape, const double *elements); /* float64, requires a gradient, yours */
+#define LEAF(shape, ...) leaf(shape, (double[]){__VA_ARGS__})
+
+/* x's elements, row-major, must be these to within the tolerance; NaN is what NaN should be. */
+void expect_elements(const char *what, const Tensor *x, const double *expected, double tolerance);
+#define EXPECT_ELEMENTS(x, ...) expect_elements(#x, x, (double[]){__VA_ARGS__}, 1e-12)
+bool same_number(double a, double b, double tolerance);
+
+/* ---- calling an op by its name ------------------------------------------------------------- */
+
+enum { SAMPLE_INPUTS = 4, SAMPLE_NUMBERS = 10 };
+
+typedef struct {
+    const char *op; /* its name in ag_ops */
+    int n;
+    struct {
+        char kind; /* 'r' a float that gets a gradient, 'm' a mask, 'l' lengths, 0 absent */
+        Shape shape;
+    } in[SAMPLE_INPUTS];
+    double number[SAMPLE_NUMBERS]; /* the attributes */
+} Sample;
+
+/* ag_<name>(in..., number...). A shape among the numbers is its ndim and then its sizes. */
+Tensor *call_op(const char *name, Tensor **in, int n, const double *number);
+
+/* Samples of every op of the table, until one whose op is NULL: ordinary ones, and ones with
+ * scalars, with broadcasting and without elements. */
+const Sample *samples(void);
+const Op *find_op(const char *name);
+
+/* Input i of a sample, drawn from where the op can be differentiated. Yours. */
+Tensor *sample_input(const Sample *sample, int i, DType dtype);
+
+#endif

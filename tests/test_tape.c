@@ -1,0 +1,1284 @@
+/* test_tape.c - the rules of the tape: who owns a result, what backpropagation adds where, what it
+ * refuses, what tape_print writes, and whether ag_gradcheck can tell a right rule from a wrong one.
+ *
+ * The numbers here are small enough to be checked by hand. Whether each op's own gradient is right
+ * is the business of test_ops.c. */
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+/* The gradient of x must hold these. */
+#define EXPECT_GRAD(x, ...) expect_elements(#x "->grad", (x)->grad, (double[]){__VA_ARGS__}, 1e-12)
+
+static void zero_grad(Tensor *x) {
+    tensor_release(x->grad);
+    x->grad = NULL;
+}
+
+/* ---- ownership ----------------------------------------------------------------------------- */
+
+START_TEST(a_result_is_lent_and_the_tape_lets_it_go) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    int64_t before = tensor_live();
+    ck_assert(tape_begin());
+    Tensor *y = ag_exp(ag_mul(ag_add(x, x), x));
+    ck_assert_ptr_nonnull(y);
+    ck_assert_int_eq(tensor_live(), before + 3);
+    ck_assert_int_eq(y->refs, 1);
+    tape_end();
+    ck_assert_int_eq(tensor_live(), before);
+    ck_assert_int_eq(x->refs, 1);
+    tensor_release(x);
+}
+END_TEST
+
+/* The tape counts a reference to what its ops read, so the caller may let go early. */
+START_TEST(an_input_may_be_released_before_the_tape_ends) {
+    Tensor *w = LEAF(SHAPE(2), 3, 4);
+    ck_assert(tape_begin());
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *y = ag_mul(w, x);
+    tensor_release(x);
+    ck_assert(ag_backward(ag_sum(y)));
+    tape_end();
+    EXPECT_GRAD(w, 1, 2);
+    tensor_release(w);
+}
+END_TEST
+
+START_TEST(a_retained_result_outlives_the_tape) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = tensor_retain(ag_scale(ag_transpose(ag_reshape(x, SHAPE(1, 2)), 0, 1), 3));
+    tape_end();
+    ck_assert_int_eq(y->refs, 1);
+    EXPECT_ELEMENTS(y, 3, 6);
+    tensor_release(x);
+    EXPECT_ELEMENTS(y, 3, 6);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(a_retained_view_keeps_the_bytes) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    ck_assert(tape_begin());
+    Tensor *y = tensor_retain(ag_select(ag_exp(ag_scale(x, 0)), 0, 1));
+    tape_end();
+    tensor_release(x);
+    EXPECT_ELEMENTS(y, 1, 1);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(ending_nothing_does_nothing) {
+    tape_end();
+    tape_end();
+    ck_assert_ptr_null(tensor_error());
+    ck_assert(tape_begin());
+    tape_end();
+}
+END_TEST
+
+START_TEST(an_op_needs_an_open_tape) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert_ptr_null(ag_exp(x));
+    expect_error("exp: no tape is open: call tape_begin or tape_begin_no_grad first");
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- nested tapes -------------------------------------------------------------------------- */
+
+START_TEST(an_inner_tape_lets_go_of_its_own_results) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_scale(x, 2);
+    int64_t before = tensor_live();
+    ck_assert(tape_begin_no_grad());
+    Tensor *inner = ag_exp(y);
+    ck_assert(!inner->requires_grad);
+    ck_assert_ptr_null(inner->grad_fn);
+    ck_assert(tape_begin_no_grad());
+    ck_assert_ptr_nonnull(ag_exp(inner));
+    ck_assert_int_eq(tensor_live(), before + 2);
+    tape_end();
+    ck_assert_int_eq(tensor_live(), before + 1);
+    tape_end();
+    ck_assert_int_eq(tensor_live(), before);
+    ck_assert(y->requires_grad);
+    ck_assert(ag_backward(ag_sum(ag_square(y))));
+    tape_end();
+    EXPECT_GRAD(x, 8, 16);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_recording_tape_may_stand_inside_one_that_does_not_record) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin_no_grad());
+    Tensor *constant = ag_scale(x, 5);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward(ag_sum(ag_mul(x, constant))));
+    tape_end();
+    tape_end();
+    EXPECT_GRAD(x, 5, 10);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(two_recording_tapes_are_an_error) {
+    const char *sentence = "tape_begin: a recording tape is open already: tape_end it first";
+    ck_assert(tape_begin());
+    ck_assert(!tape_begin());
+    expect_error(sentence);
+    ck_assert(tape_begin_no_grad());
+    ck_assert(!tape_begin());
+    expect_error(sentence);
+    tape_end();
+    tape_end();
+}
+END_TEST
+
+START_TEST(sixty_four_tapes_are_enough) {
+    ck_assert(tape_begin());
+    for (int i = 1; i < 64; i++) ck_assert(tape_begin_no_grad());
+    ck_assert(!tape_begin_no_grad());
+    expect_error("tape_begin_no_grad: 64 tapes are open already: is a tape_end missing?");
+    Tensor *x = LEAF(SCALAR, 2);
+    ck_assert_ptr_nonnull(ag_exp(x));
+    for (int i = 0; i < 63; i++) tape_end();
+    ck_assert(ag_backward(ag_square(x))); /* the first one is open still, and records */
+    tape_end();
+    EXPECT_GRAD(x, 4);
+    tensor_release(x);
+}
+END_TEST
+
+/* So that the tape_end that follows closes this tape and not the one outside. */
+START_TEST(a_tape_opens_while_an_error_is_pending) {
+    Tensor *x = LEAF(SCALAR, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x);
+    tensor_fail("the first mistake");
+    ck_assert(tape_begin_no_grad());
+    ck_assert_ptr_null(ag_exp(y));
+    tape_end();
+    expect_error("the first mistake");
+    ck_assert(ag_backward(y));
+    tape_end();
+    EXPECT_GRAD(x, 4);
+    tensor_release(x);
+}
+END_TEST
+
+static void *use_tape_in_thread(void *ok) {
+    Tensor *x = LEAF(SCALAR, 3);
+    *(bool *)ok = !ag_exp(x); /* the other thread's tape is not ours */
+    tensor_clear_error();
+    *(bool *)ok = *(bool *)ok && tape_begin() && ag_backward(ag_square(x));
+    *(bool *)ok = *(bool *)ok && tensor_item(x->grad) == 6;
+    tape_end();
+    tensor_release(x);
+    return NULL;
+}
+
+START_TEST(each_thread_has_its_own_tapes) {
+    Tensor *x = LEAF(SCALAR, 2);
+    bool ok = false;
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x);
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, use_tape_in_thread, &ok), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert(ok);
+    ck_assert(ag_backward(y));
+    tape_end();
+    EXPECT_GRAD(x, 4);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- tape_end_keeping ---------------------------------------------------------------------- */
+
+START_TEST(kept_for_the_caller) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    int64_t before = tensor_live();
+    ck_assert(tape_begin_no_grad());
+    Tensor *y = tape_end_keeping(ag_exp(ag_scale(x, 0)));
+    ck_assert_ptr_nonnull(y);
+    ck_assert_int_eq(tensor_live(), before + 1);
+    ck_assert_int_eq(y->refs, 1);
+    EXPECT_ELEMENTS(y, 1, 1);
+    tensor_release(y);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(kept_for_the_tape_outside) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    int64_t before = tensor_live();
+    ck_assert(tape_begin_no_grad());
+    ck_assert(tape_begin_no_grad());
+    Tensor *y = tape_end_keeping(ag_scale(ag_exp(ag_scale(x, 0)), 3));
+    y = tape_end_keeping(y);
+    ck_assert_int_eq(tensor_live(), before + 1);
+    ck_assert_int_eq(y->refs, 1); /* the outer tape's */
+    ck_assert(ag_backward(ag_sum(ag_mul(x, y))));
+    tape_end();
+    ck_assert_int_eq(tensor_live(), before + 1); /* x's gradient */
+    EXPECT_GRAD(x, 3, 3);
+    tensor_release(x);
+}
+END_TEST
+
+/* Handing through what the inner tape did not make must not cut it off from its own tape. */
+START_TEST(keeping_a_result_of_an_outer_tape_changes_nothing) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x);
+    ck_assert(tape_begin_no_grad());
+    ck_assert(tape_begin_no_grad());
+    ck_assert_ptr_eq(tape_end_keeping(ag_dropout(y, 0)), y);
+    tape_end();
+    Tensor *z = ag_scale(y, 2);
+    ck_assert_msg(z != NULL, "%s", tensor_error());
+    ck_assert(ag_backward(ag_sum(z)));
+    tape_end();
+    EXPECT_GRAD(x, 4, 8);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(keeping_a_leaf_is_retaining_it) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    ck_assert_ptr_eq(tape_end_keeping(x), x);
+    ck_assert_int_eq(x->refs, 2);
+    tensor_release(x);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(keeping_nothing_closes_the_tape) {
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(tape_end_keeping(NULL));
+    ck_assert_ptr_null(tensor_error());
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_exp(x);
+    tensor_fail("the first mistake");
+    ck_assert_ptr_null(tape_end_keeping(y));
+    expect_error("the first mistake");
+    tensor_release(x); /* and frame_teardown sees that no tape is open */
+}
+END_TEST
+
+/* ---- a result whose tape has ended --------------------------------------------------------- */
+
+START_TEST(history_ends_with_the_tape) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = tape_end_keeping(ag_square(x));
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(ag_mul(x, y));
+    expect_error(
+        "mul: b was computed on a tape that has ended: ag_detach it to use it as a constant");
+    ck_assert(!ag_backward_from(y, y));
+    expect_error("backward: y was computed on a tape that has ended");
+    ck_assert(ag_backward(ag_sum(ag_mul(x, ag_detach(y)))));
+    tape_end();
+    EXPECT_GRAD(x, 1, 4); /* y is a constant */
+    tensor_release(y);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(history_does_not_matter_where_nothing_is_recorded) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = tape_end_keeping(ag_square(x));
+    ck_assert(tape_begin_no_grad());
+    EXPECT_ELEMENTS(ag_add(y, y), 2, 8);
+    tape_end();
+    ck_assert(tape_begin());
+    ck_assert_ptr_nonnull(ag_gt(y, x)); /* has no gradient anyway */
+    tape_end();
+    tensor_release(y);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_kept_constant_may_become_a_leaf) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin_no_grad());
+    Tensor *y = ag_requires_grad(tape_end_keeping(ag_square(x)));
+    ck_assert_ptr_nonnull(y);
+    for (int i = 0; i < 2; i++) { /* it is not used up by the first tape */
+        ck_assert(tape_begin());
+        ck_assert(ag_backward(ag_sum(ag_mul(x, y))));
+        tape_end();
+    }
+    EXPECT_GRAD(y, 2, 4);
+    EXPECT_GRAD(x, 2, 8);
+    tensor_release(y);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- accumulation -------------------------------------------------------------------------- */
+
+START_TEST(leaf_gradients_add_up_over_tapes) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    for (int i = 1; i <= 3; i++) {
+        ck_assert(tape_begin());
+        ck_assert(ag_backward(ag_sum(ag_square(x))));
+        tape_end();
+        EXPECT_GRAD(x, 2 * i, 4 * i);
+    }
+    zero_grad(x);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward(ag_sum(ag_square(x))));
+    tape_end();
+    EXPECT_GRAD(x, 2, 4);
+    tensor_release(x);
+}
+END_TEST
+
+/* Exactly twice: the second walk computes the same numbers. */
+START_TEST(walking_a_tape_twice_adds_exactly_twice) {
+    Tensor *x = LEAF(SHAPE(2, 2), 0.1, 0.7, -1.3, 2.9), *w = LEAF(SHAPE(2, 2), 0.3, -0.2, 1.1, 0.9);
+    double first[8], second[8];
+    ck_assert(tape_begin());
+    Tensor *h = ag_tanh(ag_linear(x, w, NULL));
+    Tensor *loss = ag_sum(ag_mul(ag_softmax(h, -1), ag_square(ag_sub(h, x))));
+    ck_assert(ag_backward(loss));
+    ck_assert(tensor_to_doubles(x->grad, first) && tensor_to_doubles(w->grad, first + 4));
+    ck_assert(ag_backward(loss));
+    ck_assert(tensor_to_doubles(x->grad, second) && tensor_to_doubles(w->grad, second + 4));
+    tape_end();
+    for (int i = 0; i < 8; i++) ck_assert_double_eq(second[i], 2 * first[i]);
+    tensor_release(x);
+    tensor_release(w);
+}
+END_TEST
+
+START_TEST(a_value_used_twice_gets_both_contributions) {
+    Tensor *x = LEAF(SHAPE(2), 3, 5);
+    ck_assert(tape_begin());
+    Tensor *y = ag_mul(x, x);                             /* x^2 */
+    Tensor *z = ag_add(ag_mul(y, x), ag_add(y, x));       /* x^3 + x^2 + x */
+    ck_assert(ag_backward(ag_sum(ag_sub(z, ag_neg(y))))); /* x^3 + 2 x^2 + x */
+    tape_end();
+    EXPECT_GRAD(x, 27 + 12 + 1, 75 + 20 + 1);
+    tensor_release(x);
+}
+END_TEST
+
+/* add passes one gradient on to both inputs: they must not end up with one buffer. */
+START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
+    Tensor *a = LEAF(SHAPE(2), 1, 2), *b = LEAF(SHAPE(2), 3, 4);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward(ag_sum(ag_add(a, ag_reshape(b, SHAPE(2))))));
+    tape_end();
+    ck_assert_ptr_ne(a->grad->storage, b->grad->storage);
+    ck_assert(tensor_fill(a->grad, 7));
+    EXPECT_GRAD(b, 1, 1);
+    tensor_release(a);
+    tensor_release(b);
+}
+END_TEST
+
+/* cat hands out views of one gradient, and expand one of stride 0. */
+START_TEST(each_leaf_gets_a_gradient_of_its_own) {
+    Tensor *a = LEAF(SHAPE(2), 1, 2), *b = LEAF(SHAPE(2), 3, 4), *s = LEAF(SCALAR, 2);
+    double c[] = {1, 2, 3, 4};
+    Tensor *dy = tensor_from_doubles(SHAPE(4), c);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward_from(ag_cat((Tensor *[]){a, b}, 2, 0), dy));
+    ck_assert(ag_backward(ag_sum(ag_expand(s, SHAPE(3, 2)))));
+    ck_assert(ag_backward_from(ag_reshape(a, SHAPE(2)), b));
+    tape_end();
+    EXPECT_GRAD(a, 1 + 3, 2 + 4);
+    EXPECT_GRAD(b, 3, 4);
+    EXPECT_GRAD(s, 6);
+    EXPECT_ELEMENTS(dy, 1, 2, 3, 4);
+    EXPECT_ELEMENTS(b, 3, 4);
+    Tensor *all[] = {a, b, s};
+    for (int i = 0; i < 3; i++) {
+        ck_assert(tensor_is_contiguous(all[i]->grad));
+        ck_assert_int_eq(all[i]->grad->storage->refs, 1);
+        tensor_release(all[i]);
+    }
+    tensor_release(dy);
+}
+END_TEST
+
+START_TEST(gradients_are_of_the_inputs_type_and_shape) {
+    double one[] = {1, 2};
+    tensor_set_default_dtype(F32);
+    Tensor *x = ag_requires_grad(tensor_from_doubles(SHAPE(2, 1), one));
+    Tensor *row = tensor_from_doubles(SHAPE(2), one);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward(ag_sum(ag_mul(x, row))));
+    tape_end();
+    ck_assert_int_eq(x->grad->dtype, F32);
+    ck_assert_int_eq(x->grad->shape.ndim, 2);
+    EXPECT_GRAD(x, 3, 3);
+    ck_assert(!x->grad->requires_grad);
+    ck_assert_ptr_null(row->grad);
+    tensor_release(x);
+    tensor_release(row);
+}
+END_TEST
+
+/* More nodes than the tape has room for at first, ops with more inputs than fit a node among them.
+ */
+START_TEST(a_long_tape_grows) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = x;
+    for (int i = 0; i < 300; i++) {
+        y = ag_add(y, x);
+        if (i % 50 == 0) y = ag_slice(ag_cat((Tensor *[]){x, y, x, x, y}, 5, 0), 0, 2, 4);
+    }
+    ck_assert(ag_backward(ag_sum(y)));
+    tape_end();
+    EXPECT_GRAD(x, 301, 301);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- gradients of intermediate results ----------------------------------------------------- */
+
+START_TEST(gradients_of_intermediate_results_are_let_go) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x), *z = ag_exp(y), *loss = ag_sum(z);
+    int64_t before = tensor_live();
+    ck_assert(ag_backward(loss));
+    ck_assert_ptr_null(y->grad);
+    ck_assert_ptr_null(z->grad);
+    ck_assert_ptr_null(loss->grad);
+    ck_assert_int_eq(tensor_live(), before + 1);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(one_gradient_may_be_retained) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x), *z = ag_scale(y, 3), *loss = ag_sum(z);
+    ck_assert_ptr_eq(ag_retain_grad(y), y);
+    ck_assert(ag_backward(loss));
+    EXPECT_GRAD(y, 3, 3);
+    ck_assert_ptr_null(z->grad);
+    ck_assert(ag_backward(loss));
+    EXPECT_GRAD(y, 6, 6);
+    EXPECT_GRAD(x, 12, 24); /* not fed by what y retained */
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_tape_may_keep_all_gradients) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    tape_keep_grads(true);
+    Tensor *y = ag_square(x), *z = ag_reshape(y, SHAPE(2, 1)), *loss = ag_sum(z);
+    ck_assert(ag_backward(loss));
+    EXPECT_GRAD(loss, 1);
+    EXPECT_GRAD(z, 1, 1);
+    EXPECT_GRAD(y, 1, 1);
+    EXPECT_GRAD(x, 2, 4);
+    ck_assert_ptr_ne(y->grad->storage, z->grad->storage);
+    tape_keep_grads(false);
+    ck_assert(ag_backward(loss));
+    EXPECT_GRAD(y, 1, 1); /* as it was */
+    EXPECT_GRAD(x, 4, 8);
+    tape_end();
+    ck_assert(tape_begin()); /* the next tape begins without */
+    y = ag_square(x);
+    ck_assert(ag_backward(ag_sum(y)));
+    ck_assert_ptr_null(y->grad);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(keeping_gradients_needs_a_recording_tape) {
+    tape_keep_grads(true);
+    expect_error("tape_keep_grads: no recording tape is open: call tape_begin first");
+    ck_assert(tape_begin_no_grad());
+    tape_keep_grads(true);
+    expect_error("tape_keep_grads: no recording tape is open: call tape_begin first");
+    tape_end();
+}
+END_TEST
+
+/* ---- marks --------------------------------------------------------------------------------- */
+
+START_TEST(marks_hand_their_tensor_back_or_say_why_not) {
+    Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1}), *x = tensor_ones(SHAPE(1));
+    ck_assert_ptr_eq(ag_requires_grad(x), x);
+    ck_assert(x->requires_grad);
+    ck_assert_ptr_eq(ag_retain_grad(x), x); /* a leaf keeps its gradient anyway */
+    ck_assert_ptr_null(ag_requires_grad(whole));
+    expect_error("requires_grad: x is int64: only floats can have a gradient");
+    ck_assert_ptr_null(ag_retain_grad(whole));
+    expect_error("retain_grad: x does not require a gradient");
+    ck_assert_ptr_null(ag_requires_grad(NULL));
+    expect_error("requires_grad: the tensor is NULL");
+    ck_assert_ptr_null(ag_retain_grad(NULL));
+    expect_error("retain_grad: the tensor is NULL");
+    ck_assert_ptr_null(ag_name(NULL, "x"));
+    expect_error("name: the tensor is NULL");
+    ck_assert_ptr_eq(ag_name(x, "an astonishingly long name for one"), x);
+    ck_assert_str_eq(x->name, "an astonishingly long name for ");
+    ck_assert_ptr_eq(ag_name(x, NULL), x);
+    ck_assert_str_eq(x->name, "");
+    tensor_release(whole);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(detach_shares_bytes_and_stops_gradients) {
+    Tensor *x = LEAF(SHAPE(2), 3, 5);
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x), *d = ag_detach(y);
+    ck_assert(!d->requires_grad);
+    ck_assert_ptr_null(d->grad_fn);
+    ck_assert_ptr_eq(d->data, y->data);
+    ck_assert(ag_backward(ag_sum(ag_mul(y, d))));
+    EXPECT_GRAD(x, 9 * 6, 25 * 10);
+    ck_assert(!ag_backward(ag_sum(d)));
+    expect_error("backward: y does not require a gradient, since none of its inputs does");
+    ck_assert_ptr_nonnull(ag_requires_grad(d)); /* a leaf of its own now */
+    ck_assert(ag_backward(ag_sum(ag_square(d))));
+    EXPECT_GRAD(d, 18, 50);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- printing ------------------------------------------------------------------------------ */
+
+static void expect_printed(const char *text) {
+    char *printed = NULL;
+    size_t size;
+    FILE *file = open_memstream(&printed, &size);
+    ck_assert_ptr_nonnull(file);
+    ck_assert(tape_print(file));
+    fclose(file);
+    ck_assert_str_eq(printed, text);
+    free(printed);
+}
+
+START_TEST(a_printed_tape_reads_like_a_book) {
+    Tensor *q = ag_requires_grad(ag_name(tensor_ones(SHAPE(1, 2, 4)), "queries"));
+    Tensor *k = tensor_ones(SHAPE(1, 3, 4));
+    ck_assert(tape_begin());
+    expect_printed("");
+    Tensor *scores = ag_name(ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), 0.5), "scores");
+    ag_sum(ag_cat((Tensor *[]){scores, scores}, 2, 0));
+    expect_printed("%0 = transpose((1, 3, 4)) (1, 4, 3)\n"
+                   "%1 = bmm(queries (1, 2, 4), %0) (1, 2, 3) grad\n"
+                   "%2 scores = scale(%1) (1, 2, 3) grad\n"
+                   "%3 = cat(%2 scores, %2 scores) (2, 2, 3) grad\n"
+                   "%4 = sum(%3) () grad\n");
+    tape_end();
+    tensor_release(q);
+    tensor_release(k);
+}
+END_TEST
+
+/* The innermost tape is printed; one that records nothing knows results and no inputs. */
+START_TEST(an_inner_tape_prints_itself) {
+    Tensor *x = LEAF(SHAPE(3), 1, 2, 3);
+    ck_assert(tape_begin());
+    ag_exp(x);
+    ck_assert(tape_begin_no_grad());
+    ck_assert(tape_begin_no_grad());
+    ck_assert_ptr_nonnull(tape_end_keeping(ag_name(ag_neg(x), "minus")));
+    expect_printed("%1 minus = kept() (3,)\n");
+    ag_neg(x);
+    expect_printed("%1 minus = kept() (3,)\n%2 = neg() (3,)\n");
+    tape_end();
+    expect_printed("%0 = exp((3,)) (3,) grad\n");
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(printing_needs_a_tape_and_a_good_file) {
+    ck_assert(!tape_print(stdout));
+    expect_error("tape_print: no tape is open");
+    FILE *full = fopen("/dev/full", "w");
+    if (!full) return;
+    setvbuf(full, NULL, _IONBF, 0);
+    Tensor *x = LEAF(SCALAR, 1);
+    ck_assert(tape_begin());
+    ag_exp(x);
+    ck_assert(!tape_print(full));
+    expect_error("tape_print: the file cannot be written");
+    tape_end();
+    fclose(full);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- writes in place ----------------------------------------------------------------------- */
+
+/* What is computed from the leaves a, b and the mask m, then what is written, then the sentence. */
+typedef struct {
+    const char *op;
+    int n;                /* inputs: a, b; m first when 3 */
+    int written;          /* -1: the result, else that input */
+    const char *by;       /* the write */
+    const char *sentence; /* NULL: the op does not mind */
+} Overwrite;
+
+static const Overwrite overwrites[] = {
+    {"mul", 2, 0, "add_",
+     "backward: mul needs its input a (2, 3) as it was, but add_ has written over it since"},
+    {"mul", 2, 1, "mul_",
+     "backward: mul needs its input b (2, 3) as it was, but mul_ has written over it since"},
+    {"mul", 2, -1, "fill", NULL},
+    {"add", 2, 0, "add_", NULL},
+    {"add", 2, -1, "mul_", NULL},
+    {"square", 1, 0, "copy_from",
+     "backward: square needs its input x (2, 3) as it was, but copy_from has written over it since"},
+    {"exp", 1, -1, "mul_",
+     "backward: exp needs its result (2, 3) as it was, but mul_ has written over it since"},
+    {"exp", 1, 0, "mul_", NULL},
+    {"div", 2, -1, "fill",
+     "backward: div needs its result (2, 3) as it was, but fill has written over it since"},
+    {"div", 2, 0, "fill", NULL},
+    {"softmax", 1, -1, "fill",
+     "backward: softmax needs its result (2, 3) as it was, but fill has written over it since"},
+    {"where", 3, 0, "fill",
+     "backward: where needs its input condition (2, 3) as it was, but fill has written over it "
+     "since"},
+    {"where", 3, 1, "fill", NULL},
+    {"sum", 1, 0, "fill", NULL},
+    {"max_dim", 1, 0, "fill", NULL},
+    {"logsumexp", 1, 0, "add_",
+     "backward: logsumexp needs its input x (2, 3) as it was, but add_ has written over it since"},
+    {"dropout", 1, 0, "fill", NULL},
+};
+
+static bool write_over(Tensor *x, const char *by) {
+    Tensor *other = tensor_clone(x);
+    bool done = !strcmp(by, "add_")        ? tensor_add_(x, other, 1)
+                : !strcmp(by, "mul_")      ? tensor_mul_(x, 2)
+                : !strcmp(by, "copy_from") ? tensor_copy_from(x, other)
+                                           : tensor_fill(x, 1);
+    tensor_release(other);
+    return done;
+}
+
+START_TEST(a_write_over_what_backward_needs_is_noticed) {
+    const Overwrite *o = &overwrites[_i];
+    Tensor *m = tensor_bernoulli(0.5, SHAPE(2, 3));
+    Tensor *a = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6), *b = LEAF(SHAPE(2, 3), 2, 2, 2, 2, 2, 2);
+    Tensor *masked[] = {m, a, b}, **in = o->n == 3 ? masked : masked + 1;
+    ck_assert(tape_begin());
+    Tensor *y = call_op(o->op, in, o->n, (double[SAMPLE_NUMBERS]){0.5});
+    ck_assert_msg(y != NULL, "%s", tensor_error());
+    Tensor *loss = ag_sum(y);
+    ck_assert(write_over(o->written < 0 ? y : in[o->written], o->by));
+    ck_assert(ag_backward(loss) == !o->sentence);
+    if (o->sentence) {
+        expect_error(o->sentence);
+        ck_assert_ptr_null(a->grad);
+        ck_assert_ptr_null(b->grad);
+    }
+    tape_end();
+    for (int i = 0; i < 3; i++) tensor_release(masked[i]);
+}
+END_TEST
+
+/* A view shares bytes and version: writing through it is noticed too. */
+START_TEST(a_write_through_a_view_is_noticed) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    ck_assert(tape_begin());
+    Tensor *loss = ag_sum(ag_square(ag_transpose(x, 0, 1)));
+    ck_assert(tensor_fill(ag_select(x, 0, 1), 9));
+    ck_assert(!ag_backward(loss));
+    expect_error("backward: square needs its input x (2, 2) as it was, but fill has written over "
+                 "it since");
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* The write that a training step makes, after backward: the next tape sees new bytes. */
+START_TEST(writes_between_tapes_are_fine) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    for (int i = 0; i < 3; i++) {
+        zero_grad(x);
+        ck_assert(tape_begin());
+        ck_assert(ag_backward(ag_sum(ag_square(x))));
+        ck_assert(tensor_add_(x, x->grad, -0.25)); /* x / 2 */
+        tape_end();
+    }
+    EXPECT_ELEMENTS(x, 0.125, 0.25);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- mistakes of backward ------------------------------------------------------------------ */
+
+START_TEST(backward_without_a_tape) {
+    Tensor *x = LEAF(SCALAR, 1);
+    ck_assert(!ag_backward(x));
+    expect_error("backward: no recording tape is open: call tape_begin first");
+    ck_assert(tape_begin_no_grad());
+    ck_assert(!ag_backward(ag_square(x)));
+    expect_error("backward: no recording tape is open: call tape_begin first");
+    tape_end();
+    ck_assert_ptr_null(x->grad);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(backward_wants_one_element) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *none = ag_requires_grad(tensor_ones(SHAPE(0)));
+    ck_assert(tape_begin());
+    ck_assert(!ag_backward(ag_square(x)));
+    expect_error("backward: the loss is (2,): it must have one element, or use ag_backward_from");
+    ck_assert(!ag_backward(ag_square(none)));
+    expect_error("backward: the loss is (0,): it must have one element, or use ag_backward_from");
+    ck_assert(ag_backward(ag_reshape(ag_sum(ag_square(x)), SHAPE(1, 1))));
+    tape_end();
+    EXPECT_GRAD(x, 2, 4);
+    tensor_release(x);
+    tensor_release(none);
+}
+END_TEST
+
+START_TEST(backward_wants_something_that_requires_a_gradient) {
+    Tensor *x = tensor_ones(SCALAR), *whole = tensor_from_int64s(SCALAR, (int64_t[]){1});
+    ck_assert(tape_begin());
+    ck_assert(!ag_backward(ag_square(x)));
+    expect_error("backward: y does not require a gradient, since none of its inputs does");
+    ck_assert(!ag_backward(whole));
+    expect_error("backward: y does not require a gradient, since none of its inputs does");
+    ck_assert(!ag_backward(NULL));
+    expect_error("backward: the tensor is NULL");
+    ck_assert(!ag_backward_from(NULL, x));
+    expect_error("backward: the tensor is NULL");
+    ck_assert(!ag_backward_from(x, NULL));
+    expect_error("backward: the tensor is NULL");
+    tape_end();
+    tensor_release(x);
+    tensor_release(whole);
+}
+END_TEST
+
+START_TEST(backward_wants_a_gradient_that_fits) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *dy = tensor_ones(SHAPE(1, 2)), *f32 = tensor_to(x, F32);
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x);
+    ck_assert(!ag_backward_from(y, dy));
+    expect_error("backward: y is float64 (2,) and dy is float64 (1, 2): shapes and types must be "
+                 "equal");
+    ck_assert(!ag_backward_from(y, f32));
+    expect_error("backward: y is float64 (2,) and dy is float32 (2,): shapes and types must be "
+                 "equal");
+    tensor_fail("the first mistake");
+    ck_assert(!ag_backward_from(y, x));
+    expect_error("the first mistake");
+    ck_assert_ptr_null(x->grad);
+    ck_assert(ag_backward_from(y, x));
+    EXPECT_GRAD(x, 2, 8);
+    tape_end();
+    tensor_release(x);
+    tensor_release(dy);
+    tensor_release(f32);
+}
+END_TEST
+
+START_TEST(backward_of_a_leaf_is_the_gradient_itself) {
+    Tensor *x = LEAF(SCALAR, 5);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward(x));
+    ck_assert(ag_backward(x));
+    tape_end();
+    EXPECT_GRAD(x, 2);
+    tensor_release(x);
+}
+END_TEST
+
+/* It starts at the tape that records, whatever is open inside. */
+START_TEST(backward_may_run_inside_a_no_grad_tape) {
+    Tensor *x = LEAF(SCALAR, 5);
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x);
+    ck_assert(tape_begin_no_grad());
+    ck_assert_ptr_nonnull(ag_exp(y));
+    ck_assert(ag_backward(y));
+    tape_end();
+    tape_end();
+    EXPECT_GRAD(x, 10);
+    tensor_release(x);
+}
+END_TEST
+
+/* A gradient that comes from outside may lie in any way, and is only read. */
+START_TEST(an_incoming_gradient_may_be_strided) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4), *c = LEAF(SHAPE(2, 2), 10, 20, 30, 40);
+    Tensor *turned = tensor_as_strided(c, SHAPE(2, 2), (int64_t[]){1, 2}, 0);
+    Tensor *repeated = tensor_as_strided(c, SHAPE(2, 2), (int64_t[]){0, 1}, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_reshape(x, SHAPE(2, 2));
+    ck_assert(ag_backward_from(y, turned));
+    EXPECT_GRAD(x, 10, 30, 20, 40);
+    ck_assert(ag_backward_from(ag_add(y, y), repeated));
+    EXPECT_GRAD(x, 70, 110, 80, 120);
+    tape_end();
+    EXPECT_ELEMENTS(c, 10, 20, 30, 40);
+    Tensor *all[] = {turned, repeated, x, c};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* The nodes behind the one that fails have passed their gradients on already; it must not show. */
+START_TEST(a_failing_backward_changes_no_gradient) {
+    Tensor *a = LEAF(SHAPE(2), 1, 2), *b = LEAF(SHAPE(2), 3, 4);
+    ck_assert(tape_begin());
+    Tensor *early = ag_exp(a), *late = ag_retain_grad(ag_square(b));
+    Tensor *good = ag_sum(late), *all = ag_add(ag_sum(early), good);
+    ck_assert(ag_backward(good));
+    ck_assert(tensor_fill(early, 0));
+    int64_t before = tensor_live();
+    for (int i = 0; i < 2; i++) {
+        ck_assert(!ag_backward(all));
+        expect_error("backward: exp needs its result (2,) as it was, but fill has written over it "
+                     "since");
+        ck_assert_ptr_null(a->grad);
+        EXPECT_GRAD(b, 6, 8);
+        EXPECT_GRAD(late, 1, 1);
+        ck_assert_int_eq(tensor_live(), before);
+    }
+    ck_assert(ag_backward(good)); /* nothing of the failed walks is left over */
+    EXPECT_GRAD(b, 12, 16);
+    EXPECT_GRAD(late, 2, 2);
+    tape_end();
+    tensor_release(a);
+    tensor_release(b);
+}
+END_TEST
+
+/* ---- gradcheck: planted rules -------------------------------------------------------------- */
+
+/* Ops of our own, each with a right backward rule and, when at.dim is 1, a wrong one. All inputs
+ * are contiguous float64. */
+#define ELEMENTS(x) ((double *)(x)->data)
+
+static bool is_wrong(const Node *n) { return n->at.dim == 1; }
+
+static Tensor *like(const Tensor *x) { return tensor_make(x->shape, F64); }
+
+/* y = f(x), dx = dy * df(x, y), wrong or right. */
+typedef double Rule(double x, double y, bool wrong);
+
+static Tensor *each_element(Node *n, double (*f)(double)) {
+    Tensor *y = like(n->in[0]);
+    for (int64_t i = 0; i < tensor_numel(y); i++) ELEMENTS(y)[i] = f(ELEMENTS(n->in[0])[i]);
+    return y;
+}
+
+static void each_gradient(const Node *n, const Tensor *dy, Tensor **dx, Rule *rule) {
+    dx[0] = like(n->in[0]);
+    Tensor *dense = tensor_contiguous(dy);
+    for (int64_t i = 0; i < tensor_numel(dx[0]); i++) ELEMENTS(dx[0])
+    [i] = ELEMENTS(dense)[i] * rule(ELEMENTS(n->in[0])[i], ELEMENTS(n->out)[i], is_wrong(n));
+    tensor_release(dense);
+}
+
+/* The sign: d exp(x) = -y */
+static double sign_rule(double x, double y, bool wrong) { return (void)x, wrong ? -y : y; }
+static Tensor *sign_forward(Node *n) { return each_element(n, exp); }
+static void sign_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    each_gradient(n, dy, dx, sign_rule);
+}
+
+/* The factor: d x^2 = x */
+static double square_of(double x) { return x * x; }
+static double factor_rule(double x, double y, bool wrong) { return (void)y, wrong ? x : 2 * x; }
+static Tensor *factor_forward(Node *n) { return each_element(n, square_of); }
+static void factor_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    each_gradient(n, dy, dx, factor_rule);
+}
+
+/* The missing term: d x sin(x) = sin(x) */
+static double x_sin(double x) { return x * sin(x); }
+static double term_rule(double x, double y, bool wrong) {
+    return (void)y, sin(x) + (wrong ? 0 : x * cos(x));
+}
+static Tensor *term_forward(Node *n) { return each_element(n, x_sin); }
+static void term_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    each_gradient(n, dy, dx, term_rule);
+}
+
+/* The stale value: d tanh(x) = 1 - y^2 with the y of an earlier call. */
+static double stale[16];
+static Tensor *stale_forward(Node *n) {
+    Tensor *y = each_element(n, tanh);
+    if (stale[0] == 0) memcpy(stale, y->data, (size_t)tensor_numel(y) * sizeof *stale);
+    return y;
+}
+static void stale_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = like(n->out);
+    Tensor *dense = tensor_contiguous(dy);
+    const double *y = is_wrong(n) ? stale : ELEMENTS(n->out);
+    for (int64_t i = 0; i < tensor_numel(dx[0]); i++)
+        ELEMENTS(dx[0])[i] = (1 - y[i] * y[i]) * ELEMENTS(dense)[i];
+    tensor_release(dense);
+}
+
+/* Transposed: the gradient of x' is dy, as if it were square for a reason. */
+static Tensor *turned_forward(Node *n) {
+    Tensor *view = view_transpose(n->in[0], 0, 1), *y = tensor_clone(view);
+    tensor_release(view);
+    return y;
+}
+static void turned_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = is_wrong(n) ? tensor_clone(dy) : view_transpose(dy, 0, 1);
+}
+
+/* The lost operand: db of a b is dy, without a. */
+static Tensor *product_of(const Tensor *a, const Tensor *b) {
+    Tensor *y = like(a), *p = tensor_contiguous(a), *q = tensor_contiguous(b);
+    for (int64_t i = 0; i < tensor_numel(y); i++) ELEMENTS(y)[i] = ELEMENTS(p)[i] * ELEMENTS(q)[i];
+    tensor_release(p);
+    tensor_release(q);
+    return y;
+}
+static Tensor *lost_forward(Node *n) { return product_of(n->in[0], n->in[1]); }
+static void lost_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    if (ag_needs(n, 0)) dx[0] = product_of(n->in[1], dy);
+    if (ag_needs(n, 1)) dx[1] = is_wrong(n) ? tensor_clone(dy) : product_of(n->in[0], dy);
+}
+
+/* Unbroadcast: of a row that was repeated, the last repeat's gradient alone instead of the sum. */
+static Tensor *rows_forward(Node *n) {
+    Tensor *view = view_expand(n->in[0], SHAPE(2, n->in[0]->shape.dim[0]));
+    Tensor *y = tensor_clone(view);
+    tensor_release(view);
+    return y;
+}
+static void rows_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    Tensor *last = is_wrong(n) ? view_narrow(dy, 0, 1, 1) : NULL;
+    dx[0] = last ? tensor_reshape(last, n->in[0]->shape) : tensor_sum_to(dy, n->in[0]->shape);
+    tensor_release(last);
+}
+
+/* Zero: no gradient at all, which a check of absolute differences with small values would miss. */
+static double zero_rule(double x, double y, bool wrong) {
+    return (void)x, (void)y, wrong ? 0 : 1e-3;
+}
+static double thousandth(double x) { return 1e-3 * x; }
+static Tensor *zero_forward(Node *n) { return each_element(n, thousandth); }
+static void zero_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    each_gradient(n, dy, dx, zero_rule);
+}
+
+#define PLANT(rule, count)                                                                         \
+    {                                                                                              \
+        .name = #rule, .grad_fn = "Planted", .inputs = count, .in = {{"a", FLOAT}, {"b", FLOAT}},  \
+        .forward = rule##_forward, .backward = rule##_backward                                     \
+    }
+static const Op planted[] = {PLANT(sign, 1),   PLANT(factor, 1), PLANT(term, 1), PLANT(stale, 1),
+                             PLANT(turned, 1), PLANT(lost, 2),   PLANT(rows, 1), PLANT(zero, 1)};
+enum { PLANTED = sizeof planted / sizeof *planted };
+
+typedef struct {
+    const Op *op;
+    bool wrong;
+} Plant;
+
+static Tensor *apply_planted(Tensor **inputs, void *ctx) {
+    const Plant *plant = ctx;
+    return ag_apply(plant->op, plant->op->inputs, inputs, (Attributes){.dim = plant->wrong});
+}
+
+/* The wrong rule is rejected with a sentence, the right one accepted: on inputs of one sign and two
+ * sizes, so that no mistake hides behind symmetry. */
+static void expect_verdict(const Op *op, Tensor **in, int culprit) {
+    Plant plant = {op, true};
+    char beginning[64];
+    snprintf(beginning, sizeof beginning, "gradcheck: input %d, element (", culprit);
+    ck_assert_msg(!ag_gradcheck(apply_planted, in, op->inputs, &plant, (GradcheckOptions){0}),
+                  "the wrong rule `%s` passes", op->name);
+    expect_error_like(beginning, "): backpropagation gives ");
+    plant.wrong = false;
+    bool passes = ag_gradcheck(apply_planted, in, op->inputs, &plant, (GradcheckOptions){0});
+    ck_assert_msg(passes, "%s: %s", op->name, tensor_error());
+}
+
+START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
+    const Op *op = &planted[_i];
+    bool row = op->forward == rows_forward;
+    Tensor *a = row ? LEAF(SHAPE(3), 0.3, 0.9, 1.4)
+                    : LEAF(SHAPE(3, 3), 0.3, 0.9, 1.4, 0.5, 1.1, 0.7, 0.2, 1.6, 0.8);
+    Tensor *b = LEAF(SHAPE(3, 3), 1.2, 0.4, 0.6, 1.5, 0.1, 0.9, 1.3, 0.8, 0.35);
+    ck_assert(tape_begin_no_grad()); /* the earlier call that leaves something stale */
+    ck_assert_ptr_nonnull(apply_planted((Tensor *[]){b, b}, &(Plant){op, false}));
+    tape_end();
+    expect_verdict(op, (Tensor *[]){a, b}, op->inputs - 1);
+    tensor_release(a);
+    tensor_release(b);
+}
+END_TEST
+
+/* The softmax of a row has gradients that sum to zero: a check that sums the result sees nothing.
+ */
+static Tensor *softmax_of(Tensor **in, void *ctx) { return (void)ctx, ag_softmax(in[0], -1); }
+static void nothing_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    (void)dy;
+    dx[0] = like(n->in[0]);
+    tensor_fill(dx[0], 0);
+}
+static Tensor *softmax_without_gradient(Tensor **in, void *ctx) {
+    static Op op;
+    op = *find_op("softmax");
+    op.backward = nothing_backward;
+    (void)ctx;
+    return ag_apply(&op, 1, in, (Attributes){.dim = in[0]->shape.ndim - 1});
+}
+
+START_TEST(gradcheck_sees_a_gradient_that_sums_to_zero) {
+    Tensor *x = LEAF(SHAPE(1, 3), 0.3, -0.9, 1.4);
+    ck_assert(ag_gradcheck(softmax_of, &x, 1, NULL, (GradcheckOptions){0}));
+    ck_assert(!ag_gradcheck(softmax_without_gradient, &x, 1, NULL, (GradcheckOptions){0}));
+    expect_error_like("gradcheck: input 0, element (0, 0): backpropagation gives 0, ",
+                      "the difference quotient ");
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- gradcheck: what it demands, and what it leaves alone ---------------------------------- */
+
+/* What the function that is checked does. */
+typedef struct {
+    int calls;
+    enum { PRODUCT, SINGLE, WHOLE, FAILS, SILENT, GROWS, UNREACHED } how;
+} Function;
+
+static Tensor *function(Tensor **in, void *ctx) {
+    Function *f = ctx;
+    f->calls++;
+    switch (f->how) {
+    case SINGLE: return ag_exp(in[0]);
+    case WHOLE: return ag_argmax(in[0], 0);
+    case FAILS: return ag_reshape(in[0], SHAPE(1000));
+    case SILENT: return NULL;
+    case GROWS: return ag_expand(ag_sum(in[0]), SHAPE(f->calls));
+    case UNREACHED: return ag_exp(in[1]);
+    default: return ag_dropout(ag_mul(in[0], in[1]), 0.5);
+    }
+}
+
+static bool check(Tensor **in, int n, int how) {
+    Function f = {.how = how};
+    return ag_gradcheck(function, in, n, &f, (GradcheckOptions){0});
+}
+
+START_TEST(gradcheck_explains_what_it_cannot_check) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *y = LEAF(SHAPE(2), 3, 4);
+    Tensor *f32 = ag_requires_grad(tensor_to(x, F32));
+    Tensor *wide = ag_requires_grad(tensor_as_strided(x, SHAPE(2, 2), (int64_t[]){0, 1}, 0));
+    ck_assert(!check((Tensor *[]){f32}, 1, SINGLE));
+    expect_error("gradcheck: input 0 is float32: it must be float64");
+    ck_assert(!check((Tensor *[]){x, wide}, 2, PRODUCT));
+    expect_error("gradcheck: input 1 is expanded: its elements share places");
+    ck_assert(!check((Tensor *[]){x, NULL}, 2, PRODUCT));
+    expect_error("gradcheck: the tensor is NULL");
+    ck_assert(!check(NULL, 1, PRODUCT));
+    expect_error("gradcheck: it needs a function and its inputs");
+    ck_assert(!ag_gradcheck(NULL, (Tensor *[]){x}, 1, NULL, (GradcheckOptions){0}));
+    expect_error("gradcheck: it needs a function and its inputs");
+    ck_assert(!check((Tensor *[]){x}, 1, WHOLE));
+    expect_error("gradcheck: the function returned int64: it must be float64");
+    ck_assert(!check((Tensor *[]){x}, 1, FAILS));
+    expect_error_like("reshape: x is (2,) and the shape is (1000,): ", "");
+    ck_assert(!check((Tensor *[]){x}, 1, SILENT));
+    expect_error("gradcheck: the function returned NULL without an error");
+    ck_assert(!check((Tensor *[]){x}, 1, GROWS));
+    expect_error("gradcheck: the function returned (1,) and then (2,): its shape must not change");
+    ck_assert(tape_begin());
+    ck_assert(!check((Tensor *[]){x}, 1, SINGLE));
+    expect_error("tape_begin: a recording tape is open already: tape_end it first");
+    tape_end();
+    tensor_fail("the first mistake");
+    ck_assert(!check((Tensor *[]){x}, 1, SINGLE));
+    expect_error("the first mistake");
+    Tensor *all[] = {x, y, f32, wide};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+}
+END_TEST
+
+START_TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *y = LEAF(SHAPE(2), 3, 4);
+    Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1}), *none = LEAF(SHAPE(0), 0);
+    ck_assert(check((Tensor *[]){x, whole}, 2, SINGLE));
+    ck_assert(check((Tensor *[]){x, y}, 2, UNREACHED)); /* no gradient is a gradient of 0 */
+    ck_assert(check((Tensor *[]){none}, 1, SINGLE));
+    ck_assert(check((Tensor *[]){x, x}, 2, PRODUCT));
+    ck_assert(tape_begin_no_grad());
+    ck_assert(check((Tensor *[]){x}, 1, SINGLE));
+    tape_end();
+    Tensor *all[] = {x, y, whole, none};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* Inputs, gradients, generator and default type are as they were, after success and failure. */
+START_TEST(gradcheck_leaves_everything_as_it_was) {
+    Tensor *x = LEAF(SHAPE(2), 0.1, 0.2), *y = LEAF(SHAPE(2), 0.3, 0.4);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward(ag_sum(ag_mul(x, x))));
+    tape_end();
+    tensor_set_default_dtype(F32);
+    tensor_release(tensor_randn(SHAPE(3))); /* the generator holds half a pair */
+    const Generator generator = *generator_current();
+    Tensor *grad = x->grad;
+    int64_t before = tensor_live();
+    for (int how = PRODUCT; how <= GROWS; how++) {
+        check((Tensor *[]){x, y}, 2, how);
+        tensor_clear_error();
+        ck_assert_ptr_eq(x->grad, grad);
+        EXPECT_GRAD(x, 0.2, 0.4);
+        ck_assert_ptr_null(y->grad);
+        ck_assert_double_eq(tensor_get(x, 0), 0.1);
+        ck_assert_double_eq(tensor_get(y, 1), 0.4);
+        ck_assert_mem_eq(generator_current(), &generator, sizeof generator);
+        ck_assert_int_eq(tensor_default_dtype(), F32);
+        ck_assert_int_eq(tensor_live(), before);
+    }
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+/* NaN is never right, however it comes about. */
+START_TEST(gradcheck_rejects_nan) {
+    Tensor *x = LEAF(SHAPE(2), 1, (double)NAN);
+    ck_assert(!check((Tensor *[]){x}, 1, SINGLE));
+    expect_error_like("gradcheck: input 0, element (0,): backpropagation gives ", "nan");
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(gradcheck_options_count) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Function f = {.how = SINGLE};
+    /* A step of 0.1 is off by 2e-3: enough for nothing but a generous tolerance. */
+    ck_assert(!ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.eps = 0.1}));
+    tensor_clear_error();
+    ck_assert(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.eps = 0.1, .rtol = 0.01}));
+    ck_assert(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.eps = 0.1, .atol = 0.1}));
+    ck_assert(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.seed = 7}));
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- the suite ----------------------------------------------------------------------------- */
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+static void add_ownership(Suite *suite) {
+    TCase *ownership = add_case(suite, "ownership");
+    tcase_add_test(ownership, a_result_is_lent_and_the_tape_lets_it_go);
+    tcase_add_test(ownership, an_input_may_be_released_before_the_tape_ends);
+    tcase_add_test(ownership, a_retained_result_outlives_the_tape);
+    tcase_add_test(ownership, a_retained_view_keeps_the_bytes);
+    tcase_add_test(ownership, ending_nothing_does_nothing);
+    tcase_add_test(ownership, an_op_needs_an_open_tape);
+    TCase *nested = add_case(suite, "nested");
+    tcase_add_test(nested, an_inner_tape_lets_go_of_its_own_results);
+    tcase_add_test(nested, a_recording_tape_may_stand_inside_one_that_does_not_record);
+    tcase_add_test(nested, two_recording_tapes_are_an_error);
+    tcase_add_test(nested, sixty_four_tapes_are_enough);
+    tcase_add_test(nested, a_tape_opens_while_an_error_is_pending);
+    tcase_add_test(nested, each_thread_has_its_own_tapes);
+    TCase *keeping = add_case(suite, "keeping");
+    tcase_add_test(keeping, kept_for_the_caller);
+    tcase_add_test(keeping, kept_for_the_tape_outside);
+    tcase_add_test(keeping, keeping_a_result_of_an_outer_tape_changes_nothing);
+    tcase_add_test(keeping, keeping_a_leaf_is_retaining_it);
+    tcase_add_test(keeping, keeping_nothing_closes_the_tape);
+    tcase_add_test(keeping, history_ends_with_the_tape);
+    tcase_add_test(keeping, history_does_not_matter_where_nothing_is_recorded);
+    tcase_add_test(keeping, a_kept_constant_may_become_a_leaf);
+}
+
+static void add_gradients(Suite *suite) {
+    TCase *gradients = add_case(suite, "gradients");
+    tcase_add_test(gradients, leaf_gradients_add_up_over_tapes);
+    tcase_add_test(gradients, walking_a_tape_twice_adds_exactly_twice);
+    tcase_add_test(gradients, a_value_used_twice_gets_both_contributions);
+    tcase_add_test(gradients, a_gradient_handed_to_two_inputs_is_not_shared);
+    tcase_add_test(gradients, each_leaf_gets_a_gradient_of_its_own);
+    tcase_add_test(gradients, gradients_are_of_the_inputs_type_and_shape);
+    tcase_add_test(gradients, a_long_tape_grows);
+    tcase_add_test(gradients, gradients_of_intermediate_results_are_let_go);
+    tcase_add_test(gradients, one_gradient_may_be_retained);
+    tcase_add_test(gradients, a_tape_may_keep_all_gradients);
+    tcase_add_test(gradients, keeping_gradients_needs_a_recording_tape);
+    TCase *marks = add_case(suite, "marks");
+    tcase_add_test(marks, marks_hand_their_tensor_back_or_say_why_not);
+    tcase_add_test(marks, detach_shares_bytes_and_stops_gradients);
+    tcase_add_test(marks, a_printed_tape_reads_like_a_book);
+    tcase_add_test(marks, an_inner_tape_prints_itself);
+    tcase_add_test(marks, printing_needs_a_tape_and_a_good_file);
+}
+
+static void add_mistakes(Suite *suite) {
+    TCase *writes = add_case(suite, "writes");
+    tcase_add_loop_test(writes, a_write_over_what_backward_needs_is_noticed, 0,
+                        sizeof overwrites / sizeof *overwrites);
+    tcase_add_test(writes, a_write_through_a_view_is_noticed);
+    tcase_add_test(writes, writes_between_tapes_are_fine);
+    TCase *backward = add_case(suite, "backward");
+    tcase_add_test(backward, backward_without_a_tape);
+    tcase_add_test(backward, backward_wants_one_element);
+    tcase_add_test(backward, backward_wants_something_that_requires_a_gradient);
+    tcase_add_test(backward, backward_wants_a_gradient_that_fits);
+    tcase_add_test(backward, backward_of_a_leaf_is_the_gradient_itself);
+    tcase_add_test(backward, backward_may_run_inside_a_no_grad_tape);
+    tcase_add_test(backward, an_incoming_gradient_may_be_strided);
+    tcase_add_test(backward, a_failing_backward_changes_no_gradient);
+    TCase *gradcheck = add_case(suite, "gradcheck");
+    tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, PLANTED);
+    tcase_add_test(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero);
+    tcase_add_test(gradcheck, gradcheck_explains_what_it_cannot_check);
+    tcase_add_test(gradcheck, gradcheck_takes_constants_of_any_type_and_unreached_inputs);
+    tcase_add_test(gradcheck, gradcheck_leaves_everything_as_it_was);
+    tcase_add_test(gradcheck, gradcheck_rejects_nan);
+    tcase_add_test(gradcheck, gradcheck_options_count);
+}
+
+int main(void) {
+    Suite *suite = suite_create("tape");
+    add_ownership(suite);
+    add_gradients(suite);
+    add_mistakes(suite);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
