@@ -28,20 +28,7 @@
     } while (0)
 #define CHECK(condition) EXPECT(condition, "%s", #condition)
 
-static int64_t live_before;
-
-static void setup(void) {
-    live_before = tensor_live();
-    tensor_set_default_dtype(F32);
-}
-
-static void teardown(void) {
-    ck_assert_ptr_null(tensor_error());
-    ck_assert_int_eq(tensor_live(), live_before);
-}
-
-/* ---- draws: Knuth's 64-bit linear congruence, its upper bits ----------------------------------
- */
+/* ---- draws: Knuth's 64-bit linear congruence, its upper bits --------------------------------- */
 
 static uint64_t draw_state;
 
@@ -54,8 +41,22 @@ static double draw_in(double low, double high) {
     return low + (high - low) * draw(1 << 24) * 0x1p-24;
 }
 
-/* ---- elements
- * ------------------------------------------------------------------------------------- */
+/* ---- every test begins with the same draws and ends with the tensors that it began with ------ */
+
+static int64_t live_before;
+
+static void setup(void) {
+    live_before = tensor_live();
+    tensor_set_default_dtype(F32);
+    draw_state = 1;
+}
+
+static void teardown(void) {
+    ck_assert_ptr_null(tensor_error());
+    ck_assert_int_eq(tensor_live(), live_before);
+}
+
+/* ---- elements -------------------------------------------------------------------------------- */
 
 static double load(DType dtype, const void *data, int64_t i) {
     switch (dtype) {
@@ -83,8 +84,7 @@ static bool same_bits(DType dtype, const void *a, int64_t i, const void *b, int6
     return dtype_is_float(dtype) && isnan(load(dtype, a, i)) && isnan(load(dtype, b, j));
 }
 
-/* ---- the tables that this CPU can run
- * --------------------------------------------------------------- */
+/* ---- the tables that this CPU can run -------------------------------------------------------- */
 
 static const Kernels *tables[3];
 static int table_count;
@@ -101,8 +101,7 @@ static void find_tables(void) {
 #endif
 }
 
-/* ---- a list of every loop kernel
- * ---------------------------------------------------------------------- */
+/* ---- a list of every loop kernel ------------------------------------------------------------- */
 
 enum { ELEMENTS, ROWS, REDUCES }; /* what a kernel sees, and whether one element comes out */
 
@@ -208,8 +207,7 @@ START_TEST(the_list_is_complete_and_the_tables_agree_on_it) {
 }
 END_TEST
 
-/* ---- a trial: one kernel, one size, one pattern of strides
- * ---------------------------------------------- */
+/* ---- a trial: one kernel, one size, one pattern of strides ----------------------------------- */
 
 enum { GAP = 0x5a }; /* what lies where nothing may be written */
 
@@ -323,9 +321,9 @@ static void try_kernel(const Kernel *kernel, int64_t n, const int64_t *stride, b
 }
 
 static const int64_t PATTERNS[][LOOP_OPERANDS] = {
-    {1, 1, 1, 1, 1},     {1, 0, 1, 1, 1}, {1, 1, 0, 1, 1},  {1, 1, 1, 0, 1},
-    {1, 1, 1, 1, 0},     {2, 2, 2, 2, 2}, {1, 2, 1, 3, 1},  {2, 1, 1, 1, 1},
-    {1, -1, -1, -1, -1}, {1, 0, 0, 0, 0}, {-1, 1, 2, 0, -2}};
+    {1, 1, 1, 1, 1},   {1, 0, 1, 1, 1}, {1, 1, 0, 1, 1}, {1, 1, 1, 0, 1},     {1, 1, 1, 1, 0},
+    {2, 2, 2, 2, 2},   {1, 2, 1, 3, 1}, {2, 1, 1, 1, 1}, {1, -1, -1, -1, -1}, {1, 0, 0, 0, 0},
+    {-1, 1, 2, 0, -2}, {1, 0, 2, 1, 1}, {1, 2, 0, 1, 1}};
 
 START_TEST(every_elementwise_kernel_gives_the_same_bits) {
     static const int64_t sizes[] = {0, 1, 3, 16, 37};
@@ -383,8 +381,7 @@ START_TEST(an_output_may_be_an_input) {
 }
 END_TEST
 
-/* ---- elementwise kernels against double
- * -------------------------------------------------------------------- */
+/* ---- elementwise kernels against double ------------------------------------------------------ */
 
 /* Value and partial derivatives, as a textbook has them. */
 typedef double (*Formula)(double a, double b);
@@ -608,8 +605,7 @@ START_TEST(nan_is_handed_on_or_not_touched) {
 }
 END_TEST
 
-/* ---- exp of float32
- * ------------------------------------------------------------------------------------------ */
+/* ---- exp of float32 -------------------------------------------------------------------------- */
 
 /* Floats as integers that stand in the floats' order, so that neighbours differ by 1. */
 static int64_t ordered(float x) {
@@ -696,8 +692,7 @@ START_TEST(exp_at_its_ends) {
 }
 END_TEST
 
-/* ---- rows against double
- * ---------------------------------------------------------------------------------------- */
+/* ---- rows against double --------------------------------------------------------------------- */
 
 enum { ROW_N = 5000 };
 static double row_x[ROW_N], row_dy[ROW_N], row_y[ROW_N]; /* as float32 or float64 */
@@ -851,21 +846,21 @@ START_TEST(masked_elements_are_not_read) {
 }
 END_TEST
 
+/* Every lane of a block adds 128 of these, and each addition rounds the same way: 1.0007e-6 in all.
+ * A single running sum of floats would be off by 1e-2. */
 START_TEST(long_sums_are_accurate) {
     enum { N = 1000000 };
     float *x = malloc(N * sizeof *x), sum;
     for (int i = 0; i < N; i++) x[i] = 0.1f;
     for (int t = 0; t < table_count; t++) {
         tables[t]->sum[F32](N, (void *[]){&sum, x}, REDUCE, 0);
-        CHECK(fabs((double)sum / (N * (double)0.1f) - 1) <= 1e-6);
+        CHECK(fabs((double)sum / (N * (double)0.1f) - 1) <= 1.1e-6);
     }
     free(x);
 }
 END_TEST
 
-/* ---- matrix products
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- matrix products ------------------------------------------------------------------------- */
 
 typedef struct {
     DType dtype;
@@ -1002,9 +997,7 @@ START_TEST(rows_of_a_product_stand_alone) {
 }
 END_TEST
 
-/* ---- Box and Muller
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- Box and Muller -------------------------------------------------------------------------- */
 
 START_TEST(box_muller_turns_uniforms_into_normals) {
     enum { N = 160 };
@@ -1029,8 +1022,7 @@ START_TEST(box_muller_turns_uniforms_into_normals) {
 }
 END_TEST
 
-/* ---- loops: tensors of any strides
- * ------------------------------------------------------------------------------------- */
+/* ---- loops: tensors of any strides ----------------------------------------------------------- */
 
 static Shape draw_shape(int most_dims) {
     Shape shape = {(int)draw((uint32_t)most_dims + 1), {0}};
@@ -1323,9 +1315,7 @@ START_TEST(matmul_of_batches) {
 }
 END_TEST
 
-/* ---- views
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 /* The same number of elements, cut anew: the primes of the sizes are dealt to new dimensions. */
 static Shape draw_cut(int64_t numel) {
@@ -1422,8 +1412,7 @@ START_TEST(views_are_index_arithmetic) {
 }
 END_TEST
 
-/* ---- which table a program gets
- * -------------------------------------------------------------------------------------------- */
+/* ---- which table a program gets -------------------------------------------------------------- */
 
 static const char *program;
 
@@ -1457,9 +1446,7 @@ START_TEST(the_environment_chooses_the_table) {
 }
 END_TEST
 
-/* ---- the suite
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- the suite ------------------------------------------------------------------------------- */
 
 static TCase *add_case(Suite *suite, const char *name) {
     TCase *tcase = tcase_create(name);

@@ -20,8 +20,7 @@
 #define NOT          ((double)NAN)
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* ---- every test ends with the tensors that it began with, and no error ------------------------
- */
+/* ---- every test ends with the tensors that it began with, and no error ----------------------- */
 
 static int64_t live_before;
 
@@ -36,8 +35,7 @@ static void teardown(void) {
     tensor_set_default_dtype(F32);
 }
 
-/* ---- reading and expecting
- * ----------------------------------------------------------------------- */
+/* ---- reading and expecting ------------------------------------------------------------------- */
 
 /* Where x's i-th element in row-major order lies, in elements from x->data. */
 static int64_t place(const Tensor *x, int64_t i) {
@@ -147,8 +145,7 @@ static Tensor *counting(Shape shape) {
 #define STRIDED(x, shape, offset, ...)                                                             \
     tensor_as_strided(x, shape, (const int64_t[]){__VA_ARGS__}, offset)
 
-/* ---- creation
- * ------------------------------------------------------------------------------------ */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 START_TEST(constants_are_made_in_the_default_type) {
     static const DType types[] = {F32, F64};
@@ -386,8 +383,7 @@ START_TEST(the_default_type_is_a_float) {
 }
 END_TEST
 
-/* ---- lifetime
- * --------------------------------------------------------------------------------------- */
+/* ---- lifetime -------------------------------------------------------------------------------- */
 
 START_TEST(references_are_counted) {
     Tensor *x = tensor_ones(SHAPE(2));
@@ -489,9 +485,9 @@ START_TEST(blocks_of_all_sizes_are_apart) {
 }
 END_TEST
 
-/* ---- conversion: x.to(dtype)
- * ---------------------------------------------------------------------------- *
- * torch.tensor(FLOATS, dtype=source).to(target) and torch.tensor(INTS).to(target), read with
+/* ---- conversion: x.to(dtype) ----------------------------------------------------------------- */
+
+/* torch.tensor(FLOATS, dtype=source).to(target) and torch.tensor(INTS).to(target), read with
  * float.hex. F32 holds the FLOATS rounded, so that it is a case of its own. */
 
 static const double FLOATS[] = {NOT,
@@ -570,6 +566,7 @@ static const int64_t F32_AS_I64[FLOAT_COUNT] = {INT64_MIN,
 static const double F32_AS_BOOL[FLOAT_COUNT] = {1, 1, 1, 1, 1, 0, 0, 1, 0, 1, 1,
                                                 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1};
 
+/* Of the last one, the nearest float is not the float nearest to its nearest double. */
 static const int64_t INTS[] = {0,
                                1,
                                -1,
@@ -580,13 +577,16 @@ static const int64_t INTS[] = {0,
                                INT64_MIN,
                                16777217,
                                16777219,
-                               (INT64_C(1) << 62) + 1};
+                               (INT64_C(1) << 62) + 1,
+                               (INT64_C(1) << 60) + (INT64_C(1) << 36) + 1};
 enum { INT_COUNT = sizeof INTS / sizeof *INTS };
 static const double INTS_AS_F32[INT_COUNT] = {
-    0, 1, -1, 0x1p53, 0x1p53, -0x1p53, 0x1p63, -0x1p63, 0x1p24, 0x1.000004p+24, 0x1p62};
+    0,      1,       -1,     0x1p53,         0x1p53, -0x1p53,
+    0x1p63, -0x1p63, 0x1p24, 0x1.000004p+24, 0x1p62, 0x1.000002p+60};
 static const double INTS_AS_F64[INT_COUNT] = {
-    0, 1, -1, 0x1p53, 0x1.0000000000002p+53, -0x1p53, 0x1p63, -0x1p63, 16777217, 16777219, 0x1p62};
-static const double INTS_AS_BOOL[INT_COUNT] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    0,       1,        -1,       0x1p53, 0x1.0000000000002p+53, -0x1p53, 0x1p63,
+    -0x1p63, 16777217, 16777219, 0x1p62, 0x1.000001p+60};
+static const double INTS_AS_BOOL[INT_COUNT] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 /* Converts x and a view of every second element of its doubled self: two loops of the kernel. */
 static Tensor *spread(const Tensor *x) {
@@ -660,9 +660,7 @@ START_TEST(to_needs_a_tensor_and_a_type) {
 }
 END_TEST
 
-/* ---- clone
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- clone ----------------------------------------------------------------------------------- */
 
 START_TEST(a_clone_is_contiguous_and_apart) {
     Tensor *x = counting(SHAPE(2, 3));
@@ -696,8 +694,7 @@ START_TEST(clones_of_odd_views) {
 }
 END_TEST
 
-/* ---- as_strided
- * --------------------------------------------------------------------------------------------- */
+/* ---- as_strided ------------------------------------------------------------------------------ */
 
 static void expect_view(const Tensor *x, Tensor *view, Shape shape, const double *want, int n) {
     expect_form(view, x->dtype, shape);
@@ -805,8 +802,7 @@ START_TEST(as_strided_needs_its_arguments) {
 }
 END_TEST
 
-/* ---- sort: torch.sort(x, stable=True)
- * --------------------------------------------------------------------- */
+/* ---- sort: torch.sort(x, stable=True) -------------------------------------------------------- */
 
 static void expect_sorted(const Tensor *x, const double *want, const int64_t *from, int n) {
     Tensor *indices = NULL, *y = tensor_sort(x, &indices), *alone = tensor_sort(x, NULL);
@@ -916,9 +912,7 @@ START_TEST(sort_fails_with_no_indices) {
 }
 END_TEST
 
-/* ---- access
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- access ---------------------------------------------------------------------------------- */
 
 /* torch.zeros(100).as_strided(size, stride).is_contiguous() */
 START_TEST(contiguous_is_what_torch_says) {
@@ -1054,9 +1048,9 @@ START_TEST(to_doubles_reads_everything) {
 }
 END_TEST
 
-/* ---- allclose: torch.allclose(torch.tensor([a]), torch.tensor([b]), rtol, atol), float64
- * ----------------------- */
+/* ---- allclose -------------------------------------------------------------------------------- */
 
+/* torch.allclose(torch.tensor([a]), torch.tensor([b]), rtol, atol) in float64 */
 START_TEST(allclose_says_what_torch_says) {
     static const struct {
         double a, b, rtol, atol;
@@ -1160,8 +1154,7 @@ START_TEST(allclose_takes_strides_but_no_other_shape_or_type) {
 }
 END_TEST
 
-/* ---- writes in place
- * ------------------------------------------------------------------------------------------- */
+/* ---- writes in place ------------------------------------------------------------------------- */
 
 /* Written once since the last look, by that function? */
 static void expect_written(const Tensor *x, uint32_t *version, const char *by) {
@@ -1428,9 +1421,7 @@ START_TEST(a_refused_write_writes_nothing) {
 }
 END_TEST
 
-/* ---- errors
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 START_TEST(the_first_error_stays) {
     ck_assert_ptr_null(tensor_error());
@@ -1547,8 +1538,7 @@ START_TEST(text_for_sentences) {
 }
 END_TEST
 
-/* ---- threads: what one does is nothing to the other
- * ------------------------------------------------------------------- */
+/* ---- threads: what one does is nothing to the other ------------------------------------------ */
 
 /* Check's assertions belong to the main thread, so a thread only notes what it saw. */
 typedef struct {
@@ -1642,9 +1632,7 @@ START_TEST(live_counts_right_from_many_threads) {
 }
 END_TEST
 
-/* ---- the suite
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the suite ------------------------------------------------------------------------------- */
 
 static TCase *add_case(Suite *suite, const char *name) {
     TCase *tcase = tcase_create(name);
