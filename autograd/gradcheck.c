@@ -41,8 +41,7 @@ static Tensor *call(Check *check) {
     if (!check->cotangent) return NULL;
     if (shape_equal(check->cotangent->shape, y->shape)) return y;
     return tensor_fail("gradcheck: the function returned %s and then %s: its shape must not change",
-                       tensor_shape_text(check->cotangent->shape).text,
-                       tensor_shape_text(y->shape).text);
+                       tensor_shape_text(check->cotangent->shape), tensor_shape_text(y->shape));
 }
 
 /* <c, f(inputs)>, or NaN with an error. */
@@ -95,7 +94,7 @@ static bool check_element(Check *check, int which, int64_t i) {
     return tensor_fail(
                "gradcheck: input %d, element %s: backpropagation gives %.12g, the difference "
                "quotient %.12g",
-               which, tensor_shape_text(index).text, analytic, numeric) != NULL;
+               which, tensor_shape_text(index), analytic, numeric) != NULL;
 }
 
 /* Two elements in one place could not be moved one at a time. */

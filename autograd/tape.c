@@ -257,7 +257,7 @@ static bool is_unchanged(const Node *n) {
             return tensor_fail(
                        "backward: %s needs its %s%s %s as it was, but %s has written over it since",
                        n->op->name, is_out ? "result" : "input ",
-                       is_out ? "" : input_name(n->op, i), tensor_shape_text(x->shape).text,
+                       is_out ? "" : input_name(n->op, i), tensor_shape_text(x->shape),
                        x->storage->written_by) != NULL;
     }
     return true;
@@ -348,8 +348,8 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
     if (rule) return tensor_fail("backward: %s", rule) != NULL;
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
     return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
-                       tensor_dtype_name(y->dtype), tensor_shape_text(y->shape).text,
-                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape).text) != NULL;
+                       tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
+                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape)) != NULL;
 }
 
 bool ag_backward_from(Tensor *y, const Tensor *dy) {
@@ -370,7 +370,7 @@ bool ag_backward(Tensor *loss) {
     if (tensor_numel(loss) != 1)
         return tensor_fail(
                    "backward: the loss is %s: it must have one element, or use ag_backward_from",
-                   tensor_shape_text(loss->shape).text) != NULL;
+                   tensor_shape_text(loss->shape)) != NULL;
     Tensor *one = dtype_is_float(loss->dtype) ? tensor_make(loss->shape, loss->dtype) : NULL;
     if (one) tensor_fill(one, 1);
     bool done = ag_backward_from(loss, one ? one : loss);
@@ -411,7 +411,7 @@ static void print_input(const Tensor *x, int before, FILE *file) {
         fprintf(file, "%%%d%s%s", i, x->name[0] ? " " : "", x->name);
         return;
     }
-    fprintf(file, "%s%s%s", x->name, x->name[0] ? " " : "", tensor_shape_text(x->shape).text);
+    fprintf(file, "%s%s%s", x->name, x->name[0] ? " " : "", tensor_shape_text(x->shape));
 }
 
 bool tape_print(FILE *file) {
@@ -424,7 +424,7 @@ bool tape_print(FILE *file) {
             if (k) fprintf(file, ", ");
             print_input(n->in[k], i, file);
         }
-        fprintf(file, ") %s%s\n", tensor_shape_text(n->out->shape).text,
+        fprintf(file, ") %s%s\n", tensor_shape_text(n->out->shape),
                 n->out->requires_grad ? " grad" : "");
     }
     return !ferror(file) || tensor_fail("tape_print: the file cannot be written") != NULL;

@@ -39,8 +39,8 @@ static bool equal_sizes(const char *who, Input a, Input b, int dim, const char *
     int64_t m = a.x->shape.dim[dim], n = b.x->shape.dim[dim];
     if (m != n)
         tensor_fail("%s: %s are %s and %s %s: the %s %" PRId64 " and %" PRId64 " must be equal",
-                    who, a.role, tensor_shape_text(a.x->shape).text, b.role,
-                    tensor_shape_text(b.x->shape).text, what, m, n);
+                    who, a.role, tensor_shape_text(a.x->shape), b.role,
+                    tensor_shape_text(b.x->shape), what, m, n);
     return m == n;
 }
 
@@ -49,7 +49,7 @@ static bool three_dims(const char *who, Input a) {
         tensor_fail("%s: %s are NULL", who, a.role);
     else if (a.x->shape.ndim != 3)
         tensor_fail("%s: %s are %s: they need three dimensions (batch, number, size)", who, a.role,
-                    tensor_shape_text(a.x->shape).text);
+                    tensor_shape_text(a.x->shape));
     else
         return true;
     return false;
@@ -80,7 +80,7 @@ static bool fitting_lens(const char *who, const Tensor *lens, const Tensor *q) {
     else if (!fits)
         tensor_fail("%s: valid_lens are %s and queries %s: there must be one length per batch,"
                     " (%" PRId64 ",), or one per query, (%" PRId64 ", %" PRId64 ")",
-                    who, tensor_shape_text(*s).text, tensor_shape_text(q->shape).text, B, B, Q);
+                    who, tensor_shape_text(*s), tensor_shape_text(q->shape), B, B, Q);
     else
         return no_negative(who, lens);
     return false;
@@ -105,7 +105,7 @@ static bool enters(const char *who, const char *role, const Tensor *x, const Lin
     if (in == NN_LAZY || size == in) return true;
     tensor_fail("%s: %s are %s: their last size %" PRId64 " and the in_features %" PRId64
                 " of %s must be equal",
-                who, role, tensor_shape_text(x->shape).text, size, in, projection->module.name);
+                who, role, tensor_shape_text(x->shape), size, in, projection->module.name);
     return false;
 }
 

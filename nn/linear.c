@@ -80,7 +80,7 @@ static bool admit(Linear *linear, const Tensor *x) {
     if (in != linear->in_features)
         tensor_fail("linear: x is %s: its last size %" PRId64 " and in_features %" PRId64
                     " must be equal",
-                    tensor_shape_text(x->shape).text, in, linear->in_features);
+                    tensor_shape_text(x->shape), in, linear->in_features);
     return in == linear->in_features;
 }
 

@@ -106,8 +106,8 @@ static bool fits(const Tensor *theta) {
     for (int d = 0; ok && d < theta->shape.ndim; d++) ok = g->shape.dim[d] == theta->shape.dim[d];
     if (!ok)
         tensor_fail("sgd: %s is %s %s and its gradient %s %s: they must be equal", theta->name,
-                    tensor_dtype_name(theta->dtype), tensor_shape_text(theta->shape).text,
-                    tensor_dtype_name(g->dtype), tensor_shape_text(g->shape).text);
+                    tensor_dtype_name(theta->dtype), tensor_shape_text(theta->shape),
+                    tensor_dtype_name(g->dtype), tensor_shape_text(g->shape));
     return ok;
 }
 

@@ -24,18 +24,17 @@ void *tensor_fail(const char *format, ...) {
     return NULL;
 }
 
-ShapeText tensor_shape_text(Shape shape) {
-    ShapeText out = {"("};
-    char *end = out.text + 1;
-    size_t room = sizeof out.text - 1;
+const char *tensor_shape_text(Shape shape) {
+    static _Thread_local char texts[8][192];
+    static _Thread_local unsigned next;
+    char *text = texts[next++ % 8], *end = text;
+    end += sprintf(end, "(");
     for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++) {
         const char *comma = d + 1 < shape.ndim ? ", " : shape.ndim == 1 ? "," : "";
-        int n = snprintf(end, room, "%lld%s", (long long)shape.dim[d], comma);
-        end += n;
-        room -= (size_t)n;
+        end += sprintf(end, "%lld%s", (long long)shape.dim[d], comma);
     }
-    snprintf(end, room, ")");
-    return out;
+    sprintf(end, ")");
+    return text;
 }
 
 const char *tensor_dtype_name(DType dtype) {

@@ -36,7 +36,7 @@ int shape_dim(const char *op, Shape shape, int dim);
 Shape shape_without(Shape shape, int dim);
 void shape_strides(Shape shape, int64_t *stride); /* row-major */
 bool has_repeats(const Tensor *x);                /* do several elements share one place? */
-ShapeText stride_text(const Tensor *x);           /* the strides, written as a shape */
+const char *stride_text(const Tensor *x);         /* the strides, written as a shape */
 
 /* ---- views: new tensors on the same bytes -------------------------------------------------- */
 

@@ -196,7 +196,7 @@ static bool names_dtype(const Tensor *x, bool empty) {
 static void write_suffixes(Printer *p, bool empty) {
     const Tensor *x = p->x;
     p->column += 2; /* PyTorch's off by two, and only for the first line */
-    if (empty && x->shape.ndim != 1) write_suffix(p, "size=", tensor_shape_text(x->shape).text, "");
+    if (empty && x->shape.ndim != 1) write_suffix(p, "size=", tensor_shape_text(x->shape), "");
     if (names_dtype(x, empty)) write_suffix(p, "dtype=torch.", tensor_dtype_name(x->dtype), "");
     if (x->requires_grad && x->grad_fn)
         write_suffix(p, "grad_fn=<", x->grad_fn, ">");

@@ -94,7 +94,7 @@ static Tensor *make(const char *op, Shape shape, DType dtype) {
     for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++) {
         if (shape.dim[d] < 0)
             return tensor_fail("%s: shape is %s: a size must not be negative", op,
-                               tensor_shape_text(shape).text);
+                               tensor_shape_text(shape));
     }
     return tensor_make(shape, dtype);
 }

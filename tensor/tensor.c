@@ -62,11 +62,11 @@ static int64_t shape_bytes(Shape shape, DType dtype) {
     const int64_t size = (int64_t)dtype_size(dtype);
     for (int d = 0; d < shape.ndim; d++) {
         if (shape.dim[d] >= 0) continue;
-        tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape).text);
+        tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape));
         return -1;
     }
     if (shape_fits(shape, size)) return shape_numel(shape) * size;
-    tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape).text);
+    tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape));
     return -1;
 }
 
@@ -90,8 +90,7 @@ Tensor *tensor_make(Shape shape, DType dtype) {
 
 Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
     if (!shape_fits(shape, 1)) /* a view can be expanded beyond what its bytes could be */
-        return tensor_fail("shape %s: its elements cannot be counted",
-                           tensor_shape_text(shape).text);
+        return tensor_fail("shape %s: its elements cannot be counted", tensor_shape_text(shape));
     Tensor *view = tensor_pending() ? NULL : header_new(shape, x->dtype);
     if (!view) return NULL;
     memcpy(view->stride, stride, sizeof view->stride);
@@ -240,7 +239,7 @@ static double element(const Tensor *x, int64_t offset) {
 double tensor_item(const Tensor *x) {
     if (!present("item", x)) return (double)NAN;
     if (tensor_numel(x) == 1) return element(x, 0);
-    tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape).text);
+    tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
     return (double)NAN;
 }
 
@@ -254,8 +253,8 @@ double tensor_get_at(const Tensor *x, Shape index) {
         if (inside) offset += i * x->stride[d];
     }
     if (inside) return element(x, offset);
-    tensor_fail("get: there is no element %s in x, which is %s", tensor_shape_text(index).text,
-                tensor_shape_text(x->shape).text);
+    tensor_fail("get: there is no element %s in x, which is %s", tensor_shape_text(index),
+                tensor_shape_text(x->shape));
     return (double)NAN;
 }
 
@@ -309,7 +308,7 @@ static bool can_write(const char *op, const Tensor *x) {
     if (tensor_pending() || !present(op, x)) return false;
     if (has_repeats(x))
         return tensor_fail("%s: x is %s and expanded: several elements share one place", op,
-                           tensor_shape_text(x->shape).text) != NULL;
+                           tensor_shape_text(x->shape)) != NULL;
     return true;
 }
 
@@ -320,8 +319,8 @@ static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
         tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
                     tensor_dtype_name(y->dtype));
     else if (!shape_broadcast(x->shape, y->shape, &both) || !shape_equal(both, x->shape))
-        tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape).text,
-                    tensor_shape_text(x->shape).text);
+        tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape),
+                    tensor_shape_text(x->shape));
     else
         return true;
     return false;

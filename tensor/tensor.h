@@ -87,11 +87,9 @@ __attribute__((format(printf, 1, 2)))
 void *
 tensor_fail(const char *format, ...);
 
-/* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. */
-typedef struct {
-    char text[192];
-} ShapeText;
-ShapeText tensor_shape_text(Shape shape);
+/* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. The text stays valid
+ * until this thread's eighth call from here. */
+const char *tensor_shape_text(Shape shape);
 const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "bool" */
 
 /* ---- creation ---------------------------------------------------------------------------- */

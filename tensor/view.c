@@ -38,7 +38,7 @@ bool shape_broadcast(Shape a, Shape b, Shape *out) {
 int shape_dim(const char *op, Shape shape, int dim) {
     int from_start = dim < 0 ? dim + shape.ndim : dim;
     if (from_start >= 0 && from_start < shape.ndim) return from_start;
-    tensor_fail("%s: there is no dimension %d in %s", op, dim, tensor_shape_text(shape).text);
+    tensor_fail("%s: there is no dimension %d in %s", op, dim, tensor_shape_text(shape));
     return -1;
 }
 
@@ -62,7 +62,7 @@ bool has_repeats(const Tensor *x) {
     return false;
 }
 
-ShapeText stride_text(const Tensor *x) {
+const char *stride_text(const Tensor *x) {
     Shape strides = x->shape;
     memcpy(strides.dim, x->stride, sizeof strides.dim);
     return tensor_shape_text(strides);
@@ -179,7 +179,7 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
     if (!fits || (empty ? offset > elements : low < 0 || high >= elements))
         return tensor_fail(
             "as_strided: %s at offset %lld does not lie inside a storage of %lld elements",
-            tensor_shape_text(shape).text, (long long)offset, (long long)elements);
+            tensor_shape_text(shape), (long long)offset, (long long)elements);
     char *data = (char *)x->storage->bytes + offset * (int64_t)dtype_size(x->dtype);
     return view_make(x, shape, steps, data);
 }

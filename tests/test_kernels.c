@@ -1115,7 +1115,7 @@ START_TEST(elements_find_their_partners) {
         }
         loop_elements(kernels()->add_scaled[dtype], 3, (const Tensor *[]){y, a, b}, 2);
         EXPECT(memcmp(want, y->storage->bytes, size) == 0, "case %d: %s", c,
-               tensor_shape_text(shape).text);
+               tensor_shape_text(shape));
         free(want);
         tensor_release(y);
         tensor_release(a);
@@ -1358,8 +1358,7 @@ START_TEST(reshape_views_wherever_it_can) {
         Tensor *view = view_reshape(x, shape), *y = tensor_reshape(x, shape);
         ck_assert_ptr_null(tensor_error());
         EXPECT((view != NULL) == view_exists(x, shape), "%s with strides %s to %s",
-               tensor_shape_text(x->shape).text, stride_text(x).text,
-               tensor_shape_text(shape).text);
+               tensor_shape_text(x->shape), stride_text(x), tensor_shape_text(shape));
         views += view != NULL, copies += view == NULL;
         CHECK(shape_equal(y->shape, shape));
         ck_assert_int_eq(y->storage == x->storage, view != NULL);

@@ -12,8 +12,8 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
         Shape other = n->in[i]->shape, before = *shape;
         if (!shape_broadcast(before, other, shape))
             return tensor_fail("%s: %s is %s and does not broadcast with %s", n->op->name,
-                               n->op->in[i].name, tensor_shape_text(other).text,
-                               tensor_shape_text(before).text) != NULL;
+                               n->op->in[i].name, tensor_shape_text(other),
+                               tensor_shape_text(before)) != NULL;
     }
     return true;
 }
@@ -142,7 +142,7 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     if (!ag_present(op->name, x)) return NULL;
     if (x->shape.ndim < 2)
         return tensor_fail("%s: x is %s: it must have at least 2 dimensions", op->name,
-                           tensor_shape_text(x->shape).text);
+                           tensor_shape_text(x->shape));
     return apply1(op, x, (Attributes){.dim = diagonal});
 }
 

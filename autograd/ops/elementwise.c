@@ -11,8 +11,7 @@ Tensor *elementwise_forward(Node *n) {
     Tensor *y = map2(kernel, a, b, n->at.number);
     if (y || tensor_pending()) return y;
     return tensor_fail("%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1",
-                       n->op->name, tensor_shape_text(a->shape).text,
-                       tensor_shape_text(b->shape).text);
+                       n->op->name, tensor_shape_text(a->shape), tensor_shape_text(b->shape));
 }
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
@@ -40,7 +39,7 @@ Tensor *compare_forward(Node *n) {
     if (!shape_broadcast(a->shape, b->shape, &shape))
         return tensor_fail(
             "%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1", n->op->name,
-            tensor_shape_text(a->shape).text, tensor_shape_text(b->shape).text);
+            tensor_shape_text(a->shape), tensor_shape_text(b->shape));
     Tensor *y = tensor_make(shape, BOOL);
     const LoopKernel kernel = kernels()->value[n->op->row][a->dtype];
     if (y) loop_elements(kernel, 3, (const Tensor *[]){y, a, b}, 0);

@@ -32,18 +32,17 @@ void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
 
 Tensor *bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
-    ShapeText ta = tensor_shape_text(a), tb = tensor_shape_text(b);
+    const char *ta = tensor_shape_text(a), *tb = tensor_shape_text(b);
     if (a.ndim != 3 || b.ndim != 3)
-        return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta.text,
-                           tb.text);
+        return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta, tb);
     if (a.dim[0] != b.dim[0])
         return tensor_fail("bmm: a is %s and b is %s: the batch sizes %lld and %lld must be equal",
-                           ta.text, tb.text, (long long)a.dim[0], (long long)b.dim[0]);
+                           ta, tb, (long long)a.dim[0], (long long)b.dim[0]);
     if (a.dim[2] != b.dim[1])
         return tensor_fail(
             "bmm: a is %s and b is %s: a's last size %lld and b's middle size %lld must "
             "be equal",
-            ta.text, tb.text, (long long)a.dim[2], (long long)b.dim[1]);
+            ta, tb, (long long)a.dim[2], (long long)b.dim[1]);
     return tensor_matmul(n->in[0], n->in[1]);
 }
 
@@ -60,12 +59,12 @@ Tensor *matmul_forward(Node *n) {
         return tensor_fail(
             "matmul: a is %s and b is %s: a's last size %lld and b's last size but one "
             "%lld must be equal",
-            tensor_shape_text(a).text, tensor_shape_text(b).text, (long long)a.dim[a.ndim - 1],
+            tensor_shape_text(a), tensor_shape_text(b), (long long)a.dim[a.ndim - 1],
             (long long)b.dim[b.ndim - 2]);
     if (!shape_broadcast(batch_a, batch_b, &batch))
         return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
-                           tensor_shape_text(a).text, tensor_shape_text(b).text,
-                           tensor_shape_text(batch_a).text, tensor_shape_text(batch_b).text);
+                           tensor_shape_text(a), tensor_shape_text(b), tensor_shape_text(batch_a),
+                           tensor_shape_text(batch_b));
     Tensor *c = tensor_matmul(n->in[0], n->in[1]);
     if (c && c->shape.ndim == 2) c->grad_fn = "MmBackward0";
     return c;
@@ -77,7 +76,7 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     if (!ag_present("matmul", a) || !ag_present("matmul", b)) return NULL;
     if (a->shape.ndim == 0 || b->shape.ndim == 0)
         return tensor_fail("matmul: a is %s and b is %s: both must have at least 1 dimension",
-                           tensor_shape_text(a->shape).text, tensor_shape_text(b->shape).text);
+                           tensor_shape_text(a->shape), tensor_shape_text(b->shape));
     const bool row = a->shape.ndim == 1, column = b->shape.ndim == 1;
     Tensor *c = apply2(&op_matmul, row ? ag_unsqueeze(a, 0) : a, column ? ag_unsqueeze(b, 1) : b,
                        (Attributes){0});
@@ -100,16 +99,15 @@ static Tensor *as_matrix(const Tensor *x) {
 
 static bool linear_fits(const Node *n) {
     const Shape x = n->in[0]->shape, w = n->in[1]->shape;
-    ShapeText tx = tensor_shape_text(x), tw = tensor_shape_text(w);
+    const char *tx = tensor_shape_text(x), *tw = tensor_shape_text(w);
     if (w.ndim != 2)
-        return tensor_fail("linear: w is %s: it must have 2 dimensions, (out, in)", tw.text) !=
-               NULL;
+        return tensor_fail("linear: w is %s: it must have 2 dimensions, (out, in)", tw) != NULL;
     if (x.ndim < 1 || x.dim[x.ndim - 1] != w.dim[1])
         return tensor_fail("linear: x is %s and w is %s: x's last size must be w's last size %lld",
-                           tx.text, tw.text, (long long)w.dim[1]) != NULL;
+                           tx, tw, (long long)w.dim[1]) != NULL;
     if (n->n_in == 3 && !shape_equal(n->in[2]->shape, SHAPE(w.dim[0])))
-        return tensor_fail("linear: w is %s and b is %s: b must be (%lld,)", tw.text,
-                           tensor_shape_text(n->in[2]->shape).text, (long long)w.dim[0]) != NULL;
+        return tensor_fail("linear: w is %s and b is %s: b must be (%lld,)", tw,
+                           tensor_shape_text(n->in[2]->shape), (long long)w.dim[0]) != NULL;
     return true;
 }
 

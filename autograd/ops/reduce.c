@@ -170,7 +170,7 @@ static Tensor *positions(const Node *n) {
     const Tensor *x = n->in[0];
     if (x->shape.dim[n->at.dim] == 0 && tensor_numel(x) == 0)
         return tensor_fail("%s: x is %s: dimension %d is empty and has no maximum", n->op->name,
-                           tensor_shape_text(x->shape).text, n->at.dim);
+                           tensor_shape_text(x->shape), n->at.dim);
     return tensor_reduce(x, kernels()->argmax[x->dtype], n->at.dim, I64);
 }
 

@@ -26,7 +26,7 @@ static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
         return tensor_fail(
                    "%s: x is %s and the shape is %s: the number of elements must stay the same, and one "
                    "size may be -1",
-                   op, tensor_shape_text(x->shape).text, tensor_shape_text(*shape).text) != NULL;
+                   op, tensor_shape_text(x->shape), tensor_shape_text(*shape)) != NULL;
     if (unknowns == 1) shape->dim[unknown] = numel / known;
     return true;
 }
@@ -54,8 +54,7 @@ Tensor *view_forward(Node *n) {
     if (y || tensor_pending()) return y;
     return tensor_fail(
         "view: x is %s with strides %s: %s cannot look at the same bytes; use ag_reshape",
-        tensor_shape_text(n->in[0]->shape).text, stride_text(n->in[0]).text,
-        tensor_shape_text(n->at.shape).text);
+        tensor_shape_text(n->in[0]->shape), stride_text(n->in[0]), tensor_shape_text(n->at.shape));
 }
 
 Tensor *ag_view(Tensor *x, Shape shape) {
@@ -101,7 +100,7 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
     if (fits) return apply1(&op_permute, x, (Attributes){.axes = axes});
     return tensor_fail(
         "permute: x is %s and the axes are %s: each of its dimensions must be named once",
-        tensor_shape_text(x->shape).text, tensor_shape_text(asked).text);
+        tensor_shape_text(x->shape), tensor_shape_text(asked));
 }
 
 Tensor *transpose_forward(Node *n) { return view_transpose(n->in[0], n->at.dim, n->at.dim1); }
@@ -124,7 +123,7 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
     const int ndim = x->shape.ndim + 1, d = dim < 0 ? dim + ndim : dim;
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
         return tensor_fail("unsqueeze: x is %s: there is no place for a dimension %d",
-                           tensor_shape_text(x->shape).text, dim);
+                           tensor_shape_text(x->shape), dim);
     Attributes at = {.shape = x->shape};
     at.shape.ndim = ndim;
     for (int e = ndim - 1; e > d; e--) at.shape.dim[e] = at.shape.dim[e - 1];
@@ -164,7 +163,7 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
     return tensor_fail(
         "expand: x is %s and the shape is %s: only sizes of 1 can change, and dimensions be "
         "added in front",
-        tensor_shape_text(x->shape).text, tensor_shape_text(asked).text);
+        tensor_shape_text(x->shape), tensor_shape_text(asked));
 }
 
 /* ---- slice and select ---------------------------------------------------------------------- */
@@ -213,7 +212,7 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     int64_t i = index < 0 ? index + x->shape.dim[d] : index;
     if (i < 0 || i >= x->shape.dim[d])
         return tensor_fail("select: x is %s: there is no index %lld in dimension %d",
-                           tensor_shape_text(x->shape).text, (long long)index, dim);
+                           tensor_shape_text(x->shape), (long long)index, dim);
     Tensor *y = ag_squeeze(ag_slice(x, d, i, i + 1), d);
     if (y && y->grad_fn) y->grad_fn = "SelectBackward0";
     return y;
@@ -240,7 +239,7 @@ Tensor *repeat_forward(Node *n) {
     Shape shape = x->shape;
     if (__builtin_mul_overflow(shape.dim[n->at.dim], n->at.end, &shape.dim[n->at.dim]))
         return tensor_fail("%s: %lld repeats of %s are too many", n->op->name, (long long)n->at.end,
-                           tensor_shape_text(x->shape).text);
+                           tensor_shape_text(x->shape));
     Tensor *y = tensor_make(shape, x->dtype);
     Tensor *once = y ? tensor_reshape(x, with_repeats(x->shape, n->at.dim, place, 1)) : NULL;
     Tensor *all =
@@ -275,7 +274,7 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
         return tensor_fail(
             "repeat: x is %s and the repeats are %s: there must be one, at least 0, for each "
             "dimension",
-            tensor_shape_text(shape).text, tensor_shape_text(repeats).text);
+            tensor_shape_text(shape), tensor_shape_text(repeats));
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
     if (lead == 0 && shape_numel(repeats) == 1) return apply1(&op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
@@ -305,8 +304,8 @@ static bool cat_shape(const Node *n, Shape *shape) {
             return tensor_fail(
                        "%s: tensor 0 is %s and tensor %d is %s: all sizes but that of dimension %d must "
                        "be equal",
-                       n->op->name, tensor_shape_text(n->in[0]->shape).text, i,
-                       tensor_shape_text(s).text, n->at.dim) != NULL;
+                       n->op->name, tensor_shape_text(n->in[0]->shape), i, tensor_shape_text(s),
+                       n->at.dim) != NULL;
         size += s.dim[n->at.dim];
     }
     shape->dim[n->at.dim] = size;
@@ -358,12 +357,12 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
     const int ndim = first.ndim + 1, d = dim < 0 ? dim + ndim : dim;
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
         return tensor_fail("stack: the tensors are %s: there is no place for a dimension %d",
-                           tensor_shape_text(first).text, dim);
+                           tensor_shape_text(first), dim);
     Tensor **rows = cache_alloc((size_t)n * sizeof *rows);
     for (int i = 0; i < n && rows; i++) {
         if (list[i] && !shape_equal(list[i]->shape, first))
             tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
-                        tensor_shape_text(first).text, i, tensor_shape_text(list[i]->shape).text);
+                        tensor_shape_text(first), i, tensor_shape_text(list[i]->shape));
         rows[i] = ag_unsqueeze(list[i], d);
     }
     Tensor *y = rows ? ag_cat(rows, n, d) : NULL;

@@ -80,7 +80,7 @@ static bool lengths_fit(const Tensor *scores, const Tensor *lengths) {
         return tensor_fail(
                    "masked_softmax: scores is %s and valid_lens is %s: it must be (%lld,) or "
                    "(%lld, %lld)",
-                   tensor_shape_text(s).text, tensor_shape_text(l).text, (long long)s.dim[0],
+                   tensor_shape_text(s), tensor_shape_text(l), (long long)s.dim[0],
                    (long long)s.dim[0], (long long)s.dim[1]) != NULL;
     for (int64_t i = 0; i < l.dim[0]; i++)
         for (int64_t j = 0; j < (l.ndim == 2 ? l.dim[1] : 1); j++) {
@@ -98,7 +98,7 @@ Tensor *masked_softmax_forward(Node *n) {
     const Tensor *scores = n->in[0];
     if (scores->shape.ndim != 3)
         return tensor_fail("masked_softmax: scores is %s: it must have 3 dimensions, (N, Q, K)",
-                           tensor_shape_text(scores->shape).text);
+                           tensor_shape_text(scores->shape));
     if (n->n_in == 1) return new_rows(kernels()->softmax[scores->dtype], 2, scores, NULL);
     Tensor *lengths = lengths_fit(scores, n->in[1]) ? lengths_by_row(n->in[1]) : NULL;
     Tensor *y = lengths ? tensor_make(scores->shape, scores->dtype) : NULL;
