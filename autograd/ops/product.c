@@ -83,7 +83,11 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     const bool matrices = a->shape.ndim <= 2 && b->shape.ndim <= 2;
     if (column) c = ag_squeeze(c, -1);
     if (row) c = ag_squeeze(c, column ? -1 : -2);
-    if (c && c->grad_fn && matrices && column) c->grad_fn = row ? "DotBackward0" : "MvBackward0";
+    if (!c || !c->grad_fn || !(row || column)) return c;
+    c->grad_fn = !matrices       ? "UnsafeViewBackward0"
+                 : row && column ? "DotBackward0"
+                 : column        ? "MvBackward0"
+                                 : "SqueezeBackward3";
     return c;
 }
 
@@ -129,7 +133,9 @@ Tensor *linear_forward(Node *n) {
     if (shaped && shape.ndim == 2)
         shaped->grad_fn = n->n_in == 3 ? "AddmmBackward0" : "MmBackward0";
     else if (shaped && n->n_in == 3)
-        shaped->grad_fn = "ViewBackward0";
+        shaped->grad_fn = shape.ndim == 1 ? "AddBackward0" : "ViewBackward0";
+    else if (shaped && shape.ndim == 1)
+        shaped->grad_fn = "SqueezeBackward3";
     return shaped;
 }
 

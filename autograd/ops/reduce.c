@@ -5,6 +5,9 @@
 
 /* The reduced dimensions of x, listed, as flags; false and an error for a wrong list. */
 static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
+    if (dims.n < 0 || dims.n > TENSOR_MAX_DIMS)
+        return tensor_fail("%s: %d dimensions are named: there may be 0 to %d", op, dims.n,
+                           TENSOR_MAX_DIMS) != NULL;
     for (int i = 0; i < dims.n; i++) {
         int d = shape_dim(op, x->shape, dims.axis[i]);
         if (d < 0) return false;
@@ -109,7 +112,11 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
 static Tensor *reduce_one(const Op *op, Tensor *x, int dim, bool keepdim) {
     if (!ag_present(op->name, x)) return NULL;
     const bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
-    if (scalar) return ag_reshape(reduce_one(op, ag_reshape(x, SHAPE(1)), 0, false), SCALAR);
+    if (scalar) {
+        Tensor *y = ag_reshape(reduce_one(op, ag_reshape(x, SHAPE(1)), 0, false), SCALAR);
+        if (y && y->grad_fn) y->grad_fn = op->grad_fn;
+        return y;
+    }
     const int d = shape_dim(op->name, x->shape, dim);
     if (d < 0) return NULL;
     Attributes at = {.dim = d, .keepdim = keepdim};

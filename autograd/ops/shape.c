@@ -9,18 +9,16 @@
 /* Replaces the one -1 of a shape by what makes its size that of x. False and an error if it cannot.
  */
 static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
-    int64_t known = 1;
-    int unknown = -1, unknowns = 0;
-    for (int d = 0; d < shape->ndim; d++) {
-        if (shape->dim[d] == -1)
-            unknown = d, unknowns++;
-        else
-            known *= shape->dim[d];
+    const bool counted = shape->ndim >= 0 && shape->ndim <= TENSOR_MAX_DIMS;
+    Shape rest = *shape; /* with 1 for the unknown size */
+    int unknown = -1, unknowns = counted ? 0 : 2;
+    for (int d = 0; counted && d < shape->ndim; d++) {
+        if (shape->dim[d] < 0) rest.dim[d] = 1, unknown = d, unknowns++;
         if (shape->dim[d] < -1) unknowns = 2;
     }
-    const int64_t numel = tensor_numel(x);
-    const bool fits = unknowns == 0   ? known == numel
-                      : unknowns == 1 ? known != 0 && numel % known == 0
+    const int64_t numel = tensor_numel(x), known = unknowns < 2 ? shape_numel(rest) : 0;
+    const bool fits = unknowns == 0   ? known == numel && shape_fits(rest, 1)
+                      : unknowns == 1 ? known != 0 && numel % known == 0 && shape_fits(rest, 1)
                                       : false;
     if (!fits)
         return tensor_fail(
@@ -91,7 +89,7 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
     if (!ag_present("permute", x)) return NULL;
     bool seen[TENSOR_MAX_DIMS] = {false}, fits = axes.n == x->shape.ndim;
     Shape asked = {axes.n, {0}};
-    for (int d = 0; d < axes.n; d++) asked.dim[d] = axes.axis[d];
+    for (int d = 0; d < axes.n && d < TENSOR_MAX_DIMS; d++) asked.dim[d] = axes.axis[d];
     for (int d = 0; d < axes.n && fits; d++) {
         if (axes.axis[d] < 0) axes.axis[d] += axes.n;
         fits = axes.axis[d] >= 0 && axes.axis[d] < axes.n && !seen[axes.axis[d]];
@@ -276,7 +274,7 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
             "dimension",
             tensor_shape_text(shape), tensor_shape_text(repeats));
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
-    if (lead == 0 && shape_numel(repeats) == 1) return apply1(&op_contiguous, x, (Attributes){0});
+    if (shape_numel(repeats) == 1) return apply1(&op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
         if (repeats.dim[d] != 1)
             x = apply1(&op_repeat, x, (Attributes){.dim = d, .end = repeats.dim[d]});

@@ -1,0 +1,1195 @@
+/* test_ops.c - every op of the table: is the value PyTorch's, is the gradient the slope, and is a
+ * mistake answered with a sentence?
+ *
+ * Nothing here lists the ops: the tests walk ag_ops and fail for one without a sample
+ * (common.c), without a golden case, without a wrong-shape case or without its line in
+ * autograd/README.md. golden/ops.txt holds what python3-torch computed (generate_ops.py beside it
+ * tells the format); the corners of softmax, maxima, powers, masks and nothing at all are there.
+ *
+ * Run from the root of the repository, where the golden file is found. */
+#include <check.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static void release_all(Tensor **x, int n) {
+    for (int i = 0; i < n; i++) tensor_release(x[i]);
+}
+
+/* c[i] = (7 i mod 11 - 5) / 4: a cotangent that favours no element. */
+static Tensor *cotangent(Shape shape, DType dtype) {
+    Tensor *c = tensor_make(shape, dtype);
+    ck_assert_ptr_nonnull(c);
+    for (int64_t i = 0; i < tensor_numel(c); i++) {
+        double value = (double)(i * 7 % 11 - 5) / 4;
+        if (dtype == F32)
+            ((float *)c->data)[i] = (float)value;
+        else
+            ((double *)c->data)[i] = value;
+    }
+    return c;
+}
+
+/* ---- golden cases -------------------------------------------------------------------------- */
+
+enum { LINE = 4096, ELEMENTS_MAX = 256 };
+
+typedef struct {
+    char kind; /* f, i, b */
+    bool requires_grad;
+    Shape shape;
+    double element[ELEMENTS_MAX];
+} Array;
+
+typedef struct {
+    char op[32], grad_fn[64];
+    double tolerance, number[SAMPLE_NUMBERS];
+    int n;
+    Array in[SAMPLE_INPUTS], out;
+    bool has_grad[SAMPLE_INPUTS];
+    double grad[SAMPLE_INPUTS][ELEMENTS_MAX];
+} Golden;
+
+static int read_numbers(char *text, double *to, int room) {
+    int n = 0;
+    for (char *end; n < room; n++, text = end) {
+        to[n] = strtod(text, &end);
+        if (end == text) break;
+    }
+    return n;
+}
+
+/* "NDIM SIZES... VALUES" */
+static void read_array(char *text, Array *x) {
+    double number[1 + TENSOR_MAX_DIMS + ELEMENTS_MAX];
+    int n = read_numbers(text, number, COUNT(number));
+    x->shape = (Shape){(int)number[0], {0}};
+    for (int d = 0; d < x->shape.ndim; d++) x->shape.dim[d] = (int64_t)number[1 + d];
+    int first = 1 + x->shape.ndim;
+    ck_assert_int_eq(shape_numel(x->shape), n - first);
+    if (n > first) memcpy(x->element, number + first, (size_t)(n - first) * sizeof *number);
+}
+
+static void read_line(char *line, Golden *g) {
+    int skip = 0, i = 0;
+    double numbers[1 + SAMPLE_NUMBERS] = {0};
+    if (sscanf(line, "op %31s %n", g->op, &skip) == 1) {
+        read_numbers(line + skip, numbers, COUNT(numbers));
+        g->tolerance = numbers[0];
+        memcpy(g->number, numbers + 1, sizeof g->number);
+    } else if (sscanf(line, "in %c %d %n", &g->in[g->n].kind, &i, &skip) == 2) {
+        g->in[g->n].requires_grad = i;
+        read_array(line + skip, &g->in[g->n++]);
+    } else if (sscanf(line, "out %c %n", &g->out.kind, &skip) == 1) {
+        read_array(line + skip, &g->out);
+    } else if (sscanf(line, "grad %d %n", &i, &skip) == 1) {
+        g->has_grad[i] = true;
+        read_numbers(line + skip, g->grad[i], ELEMENTS_MAX);
+    } else {
+        ck_assert_msg(sscanf(line, "grad_fn %63s", g->grad_fn) == 1, "golden line: %s", line);
+    }
+}
+
+/* Golden case number i, or false behind the last one. */
+static bool read_golden(int i, Golden *g) {
+    static char line[LINE];
+    FILE *file = fopen("tests/golden/ops.txt", "r");
+    ck_assert_msg(file != NULL, "run me from the root of the repository");
+    memset(g, 0, sizeof *g);
+    while (fgets(line, LINE, file)) {
+        if (!strcmp(line, "end\n")) {
+            if (i-- == 0) break;
+        } else if (i == 0)
+            read_line(line, g);
+    }
+    fclose(file);
+    return g->op[0] != '\0';
+}
+
+/* Not a test yet, so it cannot fail: without the file there are no cases, and the tests say so. */
+static int count_golden(void) {
+    static char line[LINE];
+    int n = 0;
+    FILE *file = fopen("tests/golden/ops.txt", "r");
+    while (file && fgets(line, LINE, file)) n += !strcmp(line, "end\n");
+    if (file) fclose(file);
+    return n;
+}
+
+static Tensor *array_tensor(const Array *x) {
+    const DType dtype = x->kind == 'f' ? F64 : x->kind == 'i' ? I64 : BOOL;
+    Tensor *wide = tensor_from_doubles(x->shape, x->element), *y = tensor_to(wide, dtype);
+    tensor_release(wide);
+    ck_assert_ptr_nonnull(y);
+    return x->requires_grad ? ag_requires_grad(y) : y;
+}
+
+static void expect_array(const Golden *g, const char *what, const Tensor *x, Shape shape,
+                         const double *element) {
+    char name[128];
+    snprintf(name, sizeof name, "%s of %s %s", what, g->op, tensor_shape_text(g->in[0].shape));
+    ck_assert_msg(x != NULL, "%s is NULL: %s", name, tensor_error());
+    ck_assert_msg(shape_equal(x->shape, shape), "%s is %s and should be %s", name,
+                  tensor_shape_text(x->shape), tensor_shape_text(shape));
+    expect_elements(name, x, element, g->tolerance);
+}
+
+/* Backpropagates the fixed cotangent and compares every gradient. */
+static void expect_gradients(const Golden *g, Tensor *y, Tensor **in) {
+    Tensor *c = cotangent(y->shape, F64);
+    ck_assert_msg(ag_backward_from(y, c), "%s: %s", g->op, tensor_error());
+    tensor_release(c);
+    for (int i = 0; i < g->n; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "gradient %d", i);
+        if (g->has_grad[i])
+            expect_array(g, what, in[i]->grad, g->in[i].shape, g->grad[i]);
+        else
+            ck_assert_ptr_null(in[i]->grad);
+    }
+}
+
+static int golden_count;
+
+START_TEST(what_torch_computes) {
+    static Golden g;
+    ck_assert(read_golden(_i, &g));
+    static const DType types[] = {['f'] = F64, ['i'] = I64, ['b'] = BOOL};
+    Tensor *in[SAMPLE_INPUTS];
+    for (int i = 0; i < g.n; i++) in[i] = array_tensor(&g.in[i]);
+    ck_assert(tape_begin());
+    tensor_manual_seed(0);
+    Tensor *y = call_op(g.op, in, g.n, g.number);
+    expect_array(&g, "value", y, g.out.shape, g.out.element);
+    ck_assert_int_eq(y->dtype, types[(int)g.out.kind]);
+    ck_assert_msg(y->requires_grad == (g.grad_fn[0] != '\0'), "%s: requires_grad", g.op);
+    if (y->requires_grad) {
+        if (y != in[0]) ck_assert_str_eq(y->grad_fn, g.grad_fn);
+        expect_gradients(&g, y, in);
+    }
+    tape_end();
+    release_all(in, g.n);
+}
+END_TEST
+
+/* ---- every op has what it needs to be tested ----------------------------------------------- */
+
+static int op_count(void) {
+    int n = 0;
+    while (ag_ops[n]) n++;
+    return n;
+}
+
+static const Sample *sample_of(const char *op) {
+    const Sample *s = samples();
+    while (s->op && strcmp(s->op, op)) s++;
+    return s->op ? s : NULL;
+}
+
+static bool file_has(const char *path, const char *text) {
+    char line[1024];
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "run me from the root of the repository");
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file)) found = strstr(line, text) != NULL;
+    fclose(file);
+    return found;
+}
+
+START_TEST(every_op_has_a_sample_a_golden_case_and_a_line_in_the_readme) {
+    static Golden g;
+    char text[64];
+    const char *op = ag_ops[_i]->name;
+    ck_assert_msg(sample_of(op) != NULL, "%s has no sample in tests/common.c", op);
+    bool found = false;
+    for (int i = 0; i < golden_count && !found; i++)
+        found = read_golden(i, &g) && !strcmp(g.op, op);
+    ck_assert_msg(found, "%s has no case in tests/golden/ops.txt", op);
+    snprintf(text, sizeof text, "`ag_%s(", op);
+    ck_assert_msg(file_has("autograd/README.md", text), "no %s in autograd/README.md", text);
+    snprintf(text, sizeof text, "*ag_%s(", op);
+    ck_assert_msg(file_has("autograd/autograd.h", text), "no %s in autograd/autograd.h", text);
+    ck_assert_msg(ag_ops[_i]->formula && ag_ops[_i]->formula[0], "%s has no formula", op);
+    ck_assert_msg(!ag_ops[_i]->backward == !ag_ops[_i]->grad_fn, "%s: backward and grad_fn", op);
+}
+END_TEST
+
+START_TEST(names_are_unique) {
+    for (int i = 0; ag_ops[i]; i++) ck_assert_ptr_eq(find_op(ag_ops[i]->name), ag_ops[i]);
+}
+END_TEST
+
+/* ---- the walk: inputs of a sample in any layout -------------------------------------------- */
+
+typedef enum { DENSE, PERMUTED, SLICED, FLIPPED, EXPANDED, LAYOUTS } Layout;
+
+/* x's elements at these strides of a larger buffer. Takes over x. */
+static Tensor *laid_out(Tensor *x, Shape buffer, const int64_t *stride, int64_t offset) {
+    Tensor *bytes = tensor_make(buffer, x->dtype);
+    Tensor *view = tensor_as_strided(bytes, x->shape, stride, offset);
+    ck_assert_msg(view != NULL, "%s", tensor_error());
+    ck_assert(tensor_fill(bytes, 1e3) && tensor_copy_from(view, x));
+    tensor_release(bytes);
+    tensor_release(x);
+    return view;
+}
+
+/* The first dimension runs fastest. */
+static Tensor *permuted(Tensor *x) {
+    int64_t stride[TENSOR_MAX_DIMS], step = 1;
+    for (int d = 0; d < x->shape.ndim; d++, step *= x->shape.dim[d - 1]) stride[d] = step;
+    return laid_out(x, SHAPE(tensor_numel(x)), stride, 0);
+}
+
+/* Every second element of a larger tensor, from the second one on. */
+static Tensor *sliced(Tensor *x) {
+    Shape buffer = x->shape;
+    int64_t stride[TENSOR_MAX_DIMS], offset = 0;
+    for (int d = 0; d < x->shape.ndim; d++) buffer.dim[d] = 2 * x->shape.dim[d] + 1;
+    shape_strides(buffer, stride);
+    for (int d = 0; d < x->shape.ndim; d++) {
+        offset += stride[d];
+        stride[d] *= 2;
+    }
+    return laid_out(x, buffer, stride, tensor_numel(x) ? offset : 0);
+}
+
+/* All dimensions backwards. */
+static Tensor *flipped(Tensor *x) {
+    int64_t stride[TENSOR_MAX_DIMS], offset = 0;
+    shape_strides(x->shape, stride);
+    for (int d = 0; d < x->shape.ndim; d++) {
+        if (x->shape.dim[d] > 0) offset += (x->shape.dim[d] - 1) * stride[d];
+        stride[d] = -stride[d];
+    }
+    return laid_out(x, x->shape, stride, tensor_numel(x) ? offset : 0);
+}
+
+/* What all rows share: x[0:1], for the op to see expanded to x's shape. */
+static Tensor *first_row(Tensor *x) {
+    if (x->shape.ndim == 0 || x->shape.dim[0] == 0) return x;
+    Tensor *view = view_narrow(x, 0, 0, 1), *row = tensor_clone(view);
+    tensor_release(view);
+    tensor_release(x);
+    return row;
+}
+
+static Tensor *in_layout(Tensor *x, Layout layout) {
+    switch (layout) {
+    case PERMUTED: return permuted(x);
+    case SLICED: return sliced(x);
+    case FLIPPED: return flipped(x);
+    case EXPANDED: return first_row(x);
+    default: return x;
+    }
+}
+
+/* The inputs of a sample; bit i of grads says whether the i-th one requires a gradient. */
+static void make_inputs(const Sample *s, Layout layout, unsigned grads, Tensor **in) {
+    tensor_manual_seed(3);
+    for (int i = 0; i < s->n; i++) {
+        in[i] = in_layout(sample_input(s, i, F64), layout);
+        ck_assert_msg(in[i] != NULL, "%s: %s", s->op, tensor_error());
+        if (s->in[i].kind == 'r' && grads & 1u << i) ag_requires_grad(in[i]);
+    }
+}
+
+/* The sample's op; what came with one row is expanded first. */
+static Tensor *apply_sample(Tensor **in, void *ctx) {
+    const Sample *s = ctx;
+    Tensor *x[SAMPLE_INPUTS];
+    for (int i = 0; i < s->n; i++) {
+        x[i] = in[i];
+        if (in[i] && !shape_equal(in[i]->shape, s->in[i].shape))
+            x[i] = ag_expand(in[i], s->in[i].shape);
+    }
+    return call_op(s->op, x, s->n, s->number);
+}
+
+static void check_sample(const Sample *s, Tensor **in, const char *how) {
+    bool right = ag_gradcheck(apply_sample, in, s->n, (void *)(uintptr_t)s, (GradcheckOptions){0});
+    ck_assert_msg(right, "%s %s, %s: %s", s->op, tensor_shape_text(s->in[0].shape), how,
+                  tensor_error());
+}
+
+static bool has_gradient(const Sample *s) { return find_op(s->op)->backward != NULL; }
+
+static unsigned real_inputs(const Sample *s) {
+    unsigned bits = 0;
+    for (int i = 0; i < s->n; i++)
+        if (s->in[i].kind == 'r') bits |= 1u << i;
+    return bits;
+}
+
+START_TEST(gradients_are_slopes_in_any_layout) {
+    static const char *const how[] = {"dense", "permuted", "sliced", "flipped", "expanded"};
+    const Sample *s = samples() + _i;
+    if (!has_gradient(s)) return;
+    for (Layout layout = DENSE; layout < LAYOUTS; layout++) {
+        /* A view cannot look at a repeated row in another shape, and maxima of one would tie. */
+        bool apart = !strcmp(s->op, "view") || !strcmp(s->op, "max_dim");
+        if (layout == EXPANDED && apart) continue;
+        Tensor *in[SAMPLE_INPUTS];
+        make_inputs(s, layout, real_inputs(s), in);
+        check_sample(s, in, how[layout]);
+        release_all(in, s->n);
+    }
+}
+END_TEST
+
+START_TEST(some_inputs_may_do_without_a_gradient) {
+    const Sample *s = samples() + _i;
+    unsigned all = real_inputs(s);
+    Tensor *in[SAMPLE_INPUTS];
+    for (unsigned grads = 0; grads <= all; grads++) {
+        if ((grads & all) != grads) continue;
+        make_inputs(s, DENSE, grads, in);
+        ck_assert(tape_begin());
+        Tensor *y = apply_sample(in, (void *)(uintptr_t)s);
+        ck_assert_msg(y != NULL, "%s: %s", s->op, tensor_error());
+        ck_assert(y->requires_grad == (has_gradient(s) && grads != 0));
+        tape_end();
+        if (grads && has_gradient(s)) check_sample(s, in, "some inputs without gradients");
+        for (int i = 0; i < s->n; i++) ck_assert_ptr_null(in[i]->grad);
+        release_all(in, s->n);
+    }
+}
+END_TEST
+
+/* a op a: both contributions arrive at one leaf. */
+START_TEST(the_same_tensor_may_come_twice) {
+    const Sample *s = samples() + _i;
+    unsigned all = real_inputs(s);
+    Tensor *in[SAMPLE_INPUTS], *first = NULL;
+    if (!has_gradient(s) || !(all & (all - 1))) return; /* fewer than two */
+    make_inputs(s, DENSE, all, in);
+    for (int i = 0; i < s->n; i++) {
+        if (s->in[i].kind != 'r') continue;
+        if (!first) first = in[i];
+        if (in[i] == first || !shape_equal(in[i]->shape, first->shape)) continue;
+        tensor_release(in[i]);
+        in[i] = tensor_retain(first);
+    }
+    check_sample(s, in, "the same tensor twice");
+    release_all(in, s->n);
+}
+END_TEST
+
+/* ---- the walk: values ---------------------------------------------------------------------- */
+
+static void expect_close(const Sample *s, const char *what, const Tensor *x, const Tensor *y,
+                         double tolerance) {
+    double a[ELEMENTS_MAX], b[ELEMENTS_MAX];
+    ck_assert_msg(x && y, "%s: %s: %s", s->op, what, tensor_error());
+    ck_assert(shape_equal(x->shape, y->shape));
+    ck_assert(tensor_to_doubles(x, a) && tensor_to_doubles(y, b));
+    for (int64_t i = 0; i < tensor_numel(x); i++)
+        ck_assert_msg(same_number(a[i], b[i], tolerance),
+                      "%s %s: %s: element %" PRId64 " is %.17g and should be %.17g", s->op,
+                      tensor_shape_text(s->in[0].shape), what, i, a[i], b[i]);
+}
+
+/* The op of the same inputs on a tape of its own; the result is yours. */
+static Tensor *value_of(const Sample *s, Tensor **in) {
+    tensor_manual_seed(1);
+    ck_assert(tape_begin_no_grad());
+    Tensor *y = tape_end_keeping(apply_sample(in, (void *)(uintptr_t)s));
+    ck_assert_msg(y != NULL, "%s: %s", s->op, tensor_error());
+    ck_assert(!y->requires_grad && !y->grad_fn);
+    return y;
+}
+
+/* As slicing and flipping say, and as the expanded row says when it is copied first. */
+START_TEST(values_do_not_depend_on_the_layout) {
+    const Sample *s = samples() + _i;
+    for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
+        Tensor *in[SAMPLE_INPUTS], *dense[SAMPLE_INPUTS];
+        if (layout == EXPANDED && !strcmp(s->op, "view")) continue;
+        make_inputs(s, layout, 0, in);
+        for (int i = 0; i < s->n; i++) {
+            Tensor *wide = view_expand(in[i], s->in[i].shape);
+            dense[i] = tensor_clone(wide);
+            tensor_release(wide);
+        }
+        Tensor *y = value_of(s, in), *expected = value_of(s, dense);
+        expect_close(s, "value", y, expected, 1e-13);
+        tensor_release(y);
+        tensor_release(expected);
+        release_all(in, s->n);
+        release_all(dense, s->n);
+    }
+}
+END_TEST
+
+/* Forward and backward, in the type of the inputs; the result is yours, gradients are in x->grad.
+ */
+static Tensor *run(const Sample *s, Tensor **in, Tensor *dy) {
+    tensor_manual_seed(1);
+    ck_assert(tape_begin());
+    Tensor *y = apply_sample(in, (void *)(uintptr_t)s);
+    ck_assert_msg(y != NULL, "%s: %s", s->op, tensor_error());
+    Tensor *c = dy || !y->requires_grad ? tensor_retain(dy) : cotangent(y->shape, y->dtype);
+    if (c) ck_assert_msg(ag_backward_from(y, c), "%s: %s", s->op, tensor_error());
+    tensor_release(c);
+    return tape_end_keeping(y);
+}
+
+START_TEST(float32_agrees_with_float64) {
+    const Sample *s = samples() + _i;
+    Tensor *small[SAMPLE_INPUTS], *large[SAMPLE_INPUTS];
+    for (int i = 0; i < s->n; i++) {
+        small[i] = sample_input(s, i, F32);
+        bool real = s->in[i].kind == 'r';
+        large[i] = real ? tensor_to(small[i], F64) : tensor_retain(small[i]);
+        if (real) ag_requires_grad(small[i]), ag_requires_grad(large[i]);
+    }
+    Tensor *y32 = run(s, small, NULL), *y64 = run(s, large, NULL);
+    expect_close(s, "float32 value", y32, y64, 2e-6);
+    ck_assert_int_eq(y32->dtype, y64->dtype == F64 ? F32 : y64->dtype);
+    for (int i = 0; i < s->n && y64->requires_grad; i++) {
+        if (s->in[i].kind != 'r') continue;
+        ck_assert_int_eq(small[i]->grad->dtype, F32);
+        expect_close(s, "float32 gradient", small[i]->grad, large[i]->grad, 1e-5);
+    }
+    tensor_release(y32);
+    tensor_release(y64);
+    release_all(small, s->n);
+    release_all(large, s->n);
+}
+END_TEST
+
+/* A gradient that arrives may have any strides, 0 among them. */
+START_TEST(the_incoming_gradient_may_have_any_layout) {
+    const Sample *s = samples() + _i;
+    if (!has_gradient(s)) return;
+    for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
+        Tensor *in[SAMPLE_INPUTS], *same[SAMPLE_INPUTS];
+        make_inputs(s, DENSE, real_inputs(s), in);
+        make_inputs(s, DENSE, real_inputs(s), same);
+        Tensor *y = value_of(s, in);
+        Tensor *dy = in_layout(cotangent(y->shape, F64), layout);
+        Tensor *wide = view_expand(dy, y->shape), *dense = tensor_clone(wide);
+        tensor_release(run(s, in, wide));
+        tensor_release(run(s, same, dense));
+        for (int i = 0; i < s->n; i++)
+            if (s->in[i].kind == 'r')
+                expect_close(s, "gradient", in[i]->grad, same[i]->grad, 1e-13);
+        Tensor *all[] = {y, dy, wide, dense};
+        release_all(all, 4);
+        release_all(in, s->n);
+        release_all(same, s->n);
+    }
+}
+END_TEST
+
+/* Neither forward nor backward writes to an input, and the sample does use the op that it claims.
+ */
+START_TEST(inputs_are_only_read) {
+    const Sample *s = samples() + _i;
+    Tensor *in[SAMPLE_INPUTS], *copy[SAMPLE_INPUTS];
+    make_inputs(s, DENSE, real_inputs(s), in);
+    uint32_t version[SAMPLE_INPUTS];
+    for (int i = 0; i < s->n; i++) {
+        copy[i] = tensor_clone(in[i]);
+        version[i] = in[i]->storage->version;
+    }
+    char *printed = NULL, name[64];
+    size_t size;
+    FILE *file = open_memstream(&printed, &size);
+    ck_assert(tape_begin());
+    ck_assert_ptr_nonnull(apply_sample(in, (void *)(uintptr_t)s));
+    ck_assert(tape_print(file));
+    tape_end();
+    fclose(file);
+    snprintf(name, sizeof name, " = %s(", s->op);
+    ck_assert_msg(strstr(printed, name) != NULL, "a sample of %s does %s", s->op, printed);
+    free(printed);
+    tensor_release(run(s, in, NULL));
+    for (int i = 0; i < s->n; i++) {
+        ck_assert_msg(tensor_allclose(in[i], copy[i], 0, 0), "%s wrote to its input", s->op);
+        ck_assert_uint_eq(in[i]->storage->version, version[i]);
+    }
+    release_all(in, s->n);
+    release_all(copy, s->n);
+}
+END_TEST
+
+/* Ops that move elements move integers and bools in the same way. */
+START_TEST(any_type_is_moved_in_the_same_way) {
+    const Sample *s = samples() + _i;
+    const Op *op = find_op(s->op);
+    if (op->forward == compare_forward) return;
+    for (int i = 0; i < s->n; i++)
+        if (s->in[i].kind == 'r' && op->in[op->variadic ? 0 : i].type != SAME) return;
+    Sample plain = *s;
+    if (!strcmp(s->op, "masked_fill")) plain.number[0] = 1; /* a value that every type has */
+    for (DType dtype = I64; dtype <= BOOL; dtype++) {
+        Tensor *in[SAMPLE_INPUTS], *real[SAMPLE_INPUTS];
+        make_inputs(s, DENSE, 0, in);
+        for (int i = 0; i < s->n; i++) {
+            Tensor *whole = s->in[i].kind == 'r' ? tensor_to(in[i], dtype) : tensor_retain(in[i]);
+            tensor_release(in[i]);
+            in[i] = whole;
+            real[i] = s->in[i].kind == 'r' ? tensor_to(whole, F64) : tensor_retain(whole);
+        }
+        Tensor *y = value_of(&plain, in), *expected = value_of(&plain, real);
+        expect_close(s, "value", y, expected, 0);
+        ck_assert_int_eq(y->dtype, strcmp(s->op, "logical_not") ? dtype : BOOL);
+        tensor_release(y);
+        tensor_release(expected);
+        release_all(in, s->n);
+        release_all(real, s->n);
+    }
+}
+END_TEST
+
+/* ---- mistakes: shapes and numbers ---------------------------------------------------------- */
+
+#define R(...)                                                                                     \
+    {                                                                                              \
+        'r', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define M(...)                                                                                     \
+    {                                                                                              \
+        'm', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define L(...)                                                                                     \
+    {                                                                                              \
+        'l', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define R0                                                                                         \
+    {                                                                                              \
+        'r', {                                                                                     \
+            0, { 0 }                                                                               \
+        }                                                                                          \
+    }
+
+/* The op that cannot be, and what it says. */
+static const struct {
+    Sample sample;
+    const char *sentence;
+} wrong[] = {
+    {{"where", 3, {M(2), R(2), R(3)}, {0}}, "where: b is (3,) and does not broadcast with (2,)"},
+    {{"where", 3, {M(4), R(2, 3), R(3)}, {0}},
+     "where: a is (2, 3) and does not broadcast with (4,)"},
+    {{"masked_fill", 2, {R(2, 3), M(2)}, {0}},
+     "masked_fill: mask is (2,) and does not broadcast with (2, 3)"},
+    {{"masked_select", 2, {R(2, 3), M(2)}, {0}},
+     "masked_select: mask is (2,) and does not broadcast with (2, 3)"},
+    {{"reshape", 1, {R(2, 3)}, {2, 4, 2}},
+     "reshape: x is (2, 3) and the shape is (4, 2): the number of elements must stay the same, "
+     "and one size may be -1"},
+    {{"reshape", 1, {R(2, 3)}, {2, -1, -1}},
+     "reshape: x is (2, 3) and the shape is (-1, -1): the number of elements must stay the same, "
+     "and one size may be -1"},
+    {{"reshape", 1, {R(2, 3)}, {2, -1, 4}},
+     "reshape: x is (2, 3) and the shape is (-1, 4): the number of elements must stay the same, "
+     "and one size may be -1"},
+    {{"reshape", 1, {R(2, 3)}, {2, -2, -3}},
+     "reshape: x is (2, 3) and the shape is (-2, -3): the number of elements must stay the same, "
+     "and one size may be -1"},
+    {{"reshape", 1, {R(0, 3)}, {2, -1, 0}},
+     "reshape: x is (0, 3) and the shape is (-1, 0): the number of elements must stay the same, "
+     "and one size may be -1"},
+    {{"reshape", 1, {R(0, 3)}, {2, 0x1p62, 4}},
+     "reshape: x is (0, 3) and the shape is (4611686018427387904, 4): the number of elements must "
+     "stay the same, and one size may be -1"},
+    {{"reshape", 1, {R(0, 3)}, {3, -1, 0x1p62, 4}},
+     "reshape: x is (0, 3) and the shape is (-1, 4611686018427387904, 4): the number of elements "
+     "must stay the same, and one size may be -1"},
+    {{"view", 1, {R(2, 3)}, {1, 5}},
+     "view: x is (2, 3) and the shape is (5,): the number of elements must stay the same, and one "
+     "size may be -1"},
+    {{"permute", 1, {R(2, 3)}, {2, 0, 0}},
+     "permute: x is (2, 3) and the axes are (0, 0): each of its dimensions must be named once"},
+    {{"permute", 1, {R(2, 3)}, {1, 0}},
+     "permute: x is (2, 3) and the axes are (0,): each of its dimensions must be named once"},
+    {{"permute", 1, {R(2, 3)}, {2, 0, 2}},
+     "permute: x is (2, 3) and the axes are (0, 2): each of its dimensions must be named once"},
+    {{"permute", 1, {R(2, 3)}, {2, 0, -3}},
+     "permute: x is (2, 3) and the axes are (0, -3): each of its dimensions must be named once"},
+    {{"transpose", 1, {R(2, 3)}, {0, 2}}, "transpose: there is no dimension 2 in (2, 3)"},
+    {{"transpose", 1, {R(2, 3)}, {-3, 0}}, "transpose: there is no dimension -3 in (2, 3)"},
+    {{"unsqueeze", 1, {R(2, 3)}, {3}},
+     "unsqueeze: x is (2, 3): there is no place for a dimension 3"},
+    {{"unsqueeze", 1, {R(1, 1, 1, 1, 1, 1, 1, 1)}, {0}},
+     "unsqueeze: x is (1, 1, 1, 1, 1, 1, 1, 1): there is no place for a dimension 0"},
+    {{"squeeze", 1, {R(2, 1)}, {2}}, "squeeze: there is no dimension 2 in (2, 1)"},
+    {{"expand", 1, {R(2, 3)}, {2, 4, 3}},
+     "expand: x is (2, 3) and the shape is (4, 3): only sizes of 1 can change, and dimensions be "
+     "added in front"},
+    {{"expand", 1, {R(2, 3)}, {1, 3}},
+     "expand: x is (2, 3) and the shape is (3,): only sizes of 1 can change, and dimensions be "
+     "added in front"},
+    {{"expand", 1, {R(3)}, {2, -1, 3}},
+     "expand: x is (3,) and the shape is (-1, 3): only sizes of 1 can change, and dimensions be "
+     "added in front"},
+    {{"slice", 1, {R(2, 3)}, {2, 0, 1}}, "slice: there is no dimension 2 in (2, 3)"},
+    {{"slice", 1, {R0}, {0, 0, 1}}, "slice: there is no dimension 0 in ()"},
+    {{"select", 1, {R(2, 3)}, {1, 3}}, "select: x is (2, 3): there is no index 3 in dimension 1"},
+    {{"select", 1, {R(2, 3)}, {0, -3}}, "select: x is (2, 3): there is no index -3 in dimension 0"},
+    {{"cat", 2, {R(2, 3), R(2, 4)}, {0}},
+     "cat: tensor 0 is (2, 3) and tensor 1 is (2, 4): all sizes but that of dimension 0 must be "
+     "equal"},
+    {{"cat", 2, {R(2, 3), R(3)}, {0}},
+     "cat: tensor 0 is (2, 3) and tensor 1 is (3,): all sizes but that of dimension 0 must be "
+     "equal"},
+    {{"cat", 1, {R0}, {0}}, "cat: there is no dimension 0 in ()"},
+    {{"cat", 0, {R0}, {0}}, "cat: the list is empty: there must be at least one tensor"},
+    {{"stack", 2, {R(2, 3), R(2, 4)}, {0}},
+     "stack: tensor 0 is (2, 3) and tensor 1 is (2, 4): the shapes must be equal"},
+    {{"stack", 1, {R(2, 3)}, {3}},
+     "stack: the tensors are (2, 3): there is no place for a dimension 3"},
+    {{"stack", 0, {R0}, {0}}, "stack: the list is empty: there must be at least one tensor"},
+    {{"repeat", 1, {R(2, 3)}, {1, 2}},
+     "repeat: x is (2, 3) and the repeats are (2,): there must be one, at least 0, for each "
+     "dimension"},
+    {{"repeat", 1, {R(2, 3)}, {2, 2, -1}},
+     "repeat: x is (2, 3) and the repeats are (2, -1): there must be one, at least 0, for each "
+     "dimension"},
+    {{"repeat", 1, {R(2, 3)}, {2, 1, 0x1p62}},
+     "repeat: 4611686018427387904 repeats of (2, 3) are too many"},
+    {{"repeat_interleave", 1, {R(2, 3)}, {2, 2}},
+     "repeat_interleave: there is no dimension 2 in (2, 3)"},
+    {{"repeat_interleave", 1, {R(2, 3)}, {-1, 0}},
+     "repeat_interleave: -1 repeats: there must be at least 0"},
+    {{"tril", 1, {R(3)}, {0}}, "tril: x is (3,): it must have at least 2 dimensions"},
+    {{"triu", 1, {R0}, {0}}, "triu: x is (): it must have at least 2 dimensions"},
+    {{"sum_dims", 1, {R(2, 3)}, {0, 1, 2}}, "sum_dims: there is no dimension 2 in (2, 3)"},
+    {{"sum_dims", 1, {R(2, 3)}, {0, 2, 1, -1}}, "sum_dims: dimension -1 is named twice"},
+    {{"mean_dims", 1, {R(2, 3)}, {0, 1, -3}}, "mean_dims: there is no dimension -3 in (2, 3)"},
+    {{"mean_dims", 1, {R(2, 3)}, {0, 2, 0, 0}}, "mean_dims: dimension 0 is named twice"},
+    {{"var_dim", 1, {R(2, 3)}, {2, 0}}, "var_dim: there is no dimension 2 in (2, 3)"},
+    {{"max_dim", 1, {R(2, 3)}, {2, 0}}, "max_dim: there is no dimension 2 in (2, 3)"},
+    {{"max_dim", 1, {R(2, 0)}, {1, 0}},
+     "max_dim: x is (2, 0): dimension 1 is empty and has no maximum"},
+    {{"logsumexp", 1, {R0}, {1}}, "logsumexp: there is no dimension 1 in ()"},
+    {{"argmax", 1, {R(2, 3)}, {-3}}, "argmax: there is no dimension -3 in (2, 3)"},
+    {{"argmax", 1, {R(0, 3)}, {0}}, "argmax: x is (0, 3): dimension 0 is empty and has no maximum"},
+    {{"matmul", 2, {R(2, 3), R(4, 2)}, {0}},
+     "matmul: a is (2, 3) and b is (4, 2): a's last size 3 and b's last size but one 4 must be "
+     "equal"},
+    {{"matmul", 2, {R(2, 2, 3), R(3, 3, 2)}, {0}},
+     "matmul: a is (2, 2, 3) and b is (3, 3, 2): the batch sizes (2,) and (3,) must broadcast"},
+    {{"matmul", 2, {R0, R(3)}, {0}},
+     "matmul: a is () and b is (3,): both must have at least 1 dimension"},
+    {{"bmm", 2, {R(2, 4, 6), R(2, 5, 3)}, {0}},
+     "bmm: a is (2, 4, 6) and b is (2, 5, 3): a's last size 6 and b's middle size 5 must be equal"},
+    {{"bmm", 2, {R(2, 4, 6), R(3, 6, 3)}, {0}},
+     "bmm: a is (2, 4, 6) and b is (3, 6, 3): the batch sizes 2 and 3 must be equal"},
+    {{"bmm", 2, {R(4, 6), R(3, 6, 3)}, {0}},
+     "bmm: a is (4, 6) and b is (3, 6, 3): both must have 3 dimensions"},
+    {{"linear", 2, {R(2, 3), R(4)}, {0}},
+     "linear: w is (4,): it must have 2 dimensions, (out, in)"},
+    {{"linear", 2, {R(2, 3), R(3, 4)}, {0}},
+     "linear: x is (2, 3) and w is (3, 4): x's last size must be w's last size 4"},
+    {{"linear", 2, {R0, R(3, 4)}, {0}},
+     "linear: x is () and w is (3, 4): x's last size must be w's last size 4"},
+    {{"linear", 3, {R(2, 3), R(4, 3), R(3)}, {0}},
+     "linear: w is (4, 3) and b is (3,): b must be (4,)"},
+    {{"softmax", 1, {R(2, 3)}, {2}}, "softmax: there is no dimension 2 in (2, 3)"},
+    {{"log_softmax", 1, {R0}, {1}}, "log_softmax: there is no dimension 1 in ()"},
+    {{"masked_softmax", 2, {R(2, 3), L(2)}, {0}},
+     "masked_softmax: scores is (2, 3): it must have 3 dimensions, (N, Q, K)"},
+    {{"masked_softmax", 1, {R(3)}, {0}},
+     "masked_softmax: scores is (3,): it must have 3 dimensions, (N, Q, K)"},
+    {{"masked_softmax", 2, {R(2, 3, 4), L(3)}, {0}},
+     "masked_softmax: scores is (2, 3, 4) and valid_lens is (3,): it must be (2,) or (2, 3)"},
+    {{"masked_softmax", 2, {R(2, 3, 4), L(2, 4)}, {0}},
+     "masked_softmax: scores is (2, 3, 4) and valid_lens is (2, 4): it must be (2,) or (2, 3)"},
+    {{"mse_loss", 2, {R(2, 3), R(3)}, {1}},
+     "mse_loss: y is (2, 3) and t is (3,): the shapes must be equal"},
+    {{"mse_loss", 2, {R(3), R(3)}, {7}}, "mse_loss: 7 is not a reduction"},
+    {{"dropout", 1, {R(2, 3)}, {1.5}}, "dropout: p is 1.5: it must be a probability, from 0 to 1"},
+    {{"dropout", 1, {R(2, 3)}, {-0.5}},
+     "dropout: p is -0.5: it must be a probability, from 0 to 1"},
+    {{"dropout", 1, {R(2, 3)}, {(double)NAN}},
+     "dropout: p is nan: it must be a probability, from 0 to 1"},
+};
+
+/* No shape and no number is wrong for these: they take any. */
+static const char *const take_any_shape[] = {"logical_not", "detach", "contiguous", "sum", "mean"};
+
+START_TEST(a_wrong_shape_is_one_sentence) {
+    const Sample *s = &wrong[_i].sample;
+    Tensor *in[SAMPLE_INPUTS];
+    make_inputs(s, DENSE, real_inputs(s), in);
+    int64_t before = tensor_live();
+    ck_assert(tape_begin());
+    ck_assert_msg(call_op(s->op, in, s->n, s->number) == NULL, "expected: %s", wrong[_i].sentence);
+    expect_error(wrong[_i].sentence);
+    tape_end();
+    ck_assert_int_eq(tensor_live(), before);
+    release_all(in, s->n);
+}
+END_TEST
+
+/* The elementwise ops of two inputs have one sentence between them. */
+static void expect_no_broadcast(const Op *op) {
+    static const Sample pair = {NULL, 2, {R(2, 3), R(2)}, {0}};
+    Sample s = pair;
+    s.op = op->name;
+    if (op->in[0].type == BOOLEAN) s.in[0].kind = s.in[1].kind = 'm';
+    Tensor *in[SAMPLE_INPUTS];
+    make_inputs(&s, DENSE, 0, in);
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(call_op(s.op, in, 2, s.number));
+    char sentence[256];
+    snprintf(sentence, sizeof sentence,
+             "%s: a is (2, 3) and b is (2,): sizes, aligned at the right, must be equal or 1",
+             op->name);
+    expect_error(sentence);
+    tape_end();
+    release_all(in, 2);
+}
+
+START_TEST(every_op_has_a_wrong_shape_or_takes_any) {
+    const Op *op = ag_ops[_i];
+    bool elementwise = op->forward == elementwise_forward || op->forward == compare_forward;
+    bool known = elementwise && op->inputs == 1;
+    if (elementwise && op->inputs == 2) {
+        expect_no_broadcast(op);
+        known = true;
+    }
+    for (int i = 0; i < COUNT(wrong); i++) known = known || !strcmp(wrong[i].sample.op, op->name);
+    for (int i = 0; i < COUNT(take_any_shape); i++)
+        known = known || !strcmp(take_any_shape[i], op->name);
+    ck_assert_msg(known, "%s has no wrong-shape case", op->name);
+}
+END_TEST
+
+/* ---- mistakes: types, NULL, a pending error, no tape --------------------------------------- */
+
+/* The first sample of op ag_ops[i], with its inputs. */
+static const Sample *start_mistake(int i, Tensor **in) {
+    const Sample *s = sample_of(ag_ops[i]->name);
+    ck_assert_ptr_nonnull(s);
+    make_inputs(s, DENSE, real_inputs(s), in);
+    return s;
+}
+
+/* The op must refuse and leave this sentence, and no tensor. */
+static void expect_refusal(const Sample *s, Tensor **in, const char *beginning, const char *part) {
+    int64_t before = tensor_live();
+    Tensor *y = call_op(s->op, in, s->n, s->number);
+    ck_assert_msg(y == NULL, "%s should have said: %s ... %s", s->op, beginning, part);
+    expect_error_like(beginning, part);
+    ck_assert_int_eq(tensor_live(), before);
+}
+
+/* Input i, given in another type, is refused by its name. */
+static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int i, DType dtype,
+                                const char *must_be) {
+    char sentence[128];
+    Tensor *right = in[i];
+    in[i] = tensor_to(right, dtype);
+    snprintf(sentence, sizeof sentence, "%s: %s is %s: it must be %s", op->name,
+             op->in[op->variadic ? 0 : i].name, tensor_dtype_name(dtype), must_be);
+    ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
+    expect_error(sentence);
+    tensor_release(in[i]);
+    in[i] = right;
+}
+
+/* Input i in float32 beside another one in float64. */
+static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, int j, int i) {
+    char sentence[128];
+    Tensor *right = in[i];
+    in[i] = tensor_to(right, F32);
+    snprintf(sentence, sizeof sentence,
+             "%s: %s is float64 and %s is float32: the types must be equal", op->name,
+             op->in[op->variadic ? 0 : j].name, op->in[op->variadic ? 0 : i].name);
+    ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
+    expect_error(sentence);
+    tensor_release(in[i]);
+    in[i] = right;
+}
+
+START_TEST(wrong_types_are_refused) {
+    const Op *op = ag_ops[_i];
+    Tensor *in[SAMPLE_INPUTS];
+    const Sample *s = start_mistake(_i, in);
+    int first_real = -1;
+    ck_assert(tape_begin());
+    for (int i = 0; i < s->n; i++) {
+        switch (op->in[op->variadic ? 0 : i].type) {
+        case FLOAT:
+            expect_type_refused(op, s, in, i, I64, "float32 or float64");
+            expect_type_refused(op, s, in, i, BOOL, "float32 or float64");
+            break;
+        case BOOLEAN: expect_type_refused(op, s, in, i, F64, "bool"); continue;
+        case INT64: expect_type_refused(op, s, in, i, F64, "int64"); continue;
+        case SAME: break;
+        }
+        if (first_real >= 0) expect_mixture_refused(op, s, in, first_real, i);
+        if (first_real < 0) first_real = i;
+    }
+    tape_end();
+    release_all(in, s->n);
+}
+END_TEST
+
+START_TEST(null_is_refused) {
+    const Op *op = ag_ops[_i];
+    Tensor *in[SAMPLE_INPUTS];
+    const Sample *s = start_mistake(_i, in);
+    char beginning[64];
+    snprintf(beginning, sizeof beginning, "%s: ", op->name);
+    if (!strcmp(op->name, "contiguous")) strcpy(beginning, "transpose: "); /* as we call it */
+    ck_assert(tape_begin());
+    for (int i = 0; i < s->n; i++) {
+        if (!op->variadic && i >= op->inputs - op->optional) continue; /* NULL means none */
+        Tensor *right = in[i];
+        in[i] = NULL;
+        expect_refusal(s, in, beginning, " is NULL");
+        in[i] = right;
+    }
+    tape_end();
+    release_all(in, s->n);
+}
+END_TEST
+
+START_TEST(a_pending_error_stays) {
+    Tensor *in[SAMPLE_INPUTS];
+    const Sample *s = start_mistake(_i, in);
+    ck_assert(tape_begin());
+    tensor_fail("the first mistake");
+    expect_refusal(s, in, "the first mistake", "");
+    tensor_fail("the first mistake"); /* and it explains a NULL */
+    Tensor *right = in[0];
+    in[0] = NULL;
+    expect_refusal(s, in, "the first mistake", "");
+    in[0] = right;
+    tape_end();
+    release_all(in, s->n);
+}
+END_TEST
+
+START_TEST(without_a_tape_there_is_no_op) {
+    Tensor *in[SAMPLE_INPUTS];
+    const Sample *s = start_mistake(_i, in);
+    expect_refusal(s, in, "", ": no tape is open: call tape_begin or tape_begin_no_grad first");
+    release_all(in, s->n);
+}
+END_TEST
+
+/* ---- what single ops promise --------------------------------------------------------------- */
+
+START_TEST(views_share_bytes_and_copies_do_not) {
+    static const char *const views[] = {"detach",    "reshape", "view",   "permute", "transpose",
+                                        "unsqueeze", "squeeze", "expand", "slice"};
+    static const char *const copies[] = {"contiguous", "cat",  "repeat", "repeat_interleave",
+                                         "tril",       "triu", "neg"};
+    Tensor *in[SAMPLE_INPUTS];
+    for (int i = 0; i < COUNT(views) + COUNT(copies); i++) {
+        bool view = i < COUNT(views);
+        const Sample *s = sample_of(view ? views[i] : copies[i - COUNT(views)]);
+        make_inputs(s, DENSE, 0, in);
+        Tensor *y = value_of(s, in);
+        ck_assert_msg((y->storage == in[0]->storage) == view, "%s", s->op);
+        tensor_release(y);
+        release_all(in, s->n);
+    }
+}
+END_TEST
+
+/* torch's x.repeat never returns a view, not even when it repeats nothing. */
+START_TEST(repeat_always_copies) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Shape shapes[] = {SHAPE(1), SHAPE(1, 1), SHAPE(2, 1)};
+    for (int i = 0; i < COUNT(shapes); i++)
+        ck_assert_ptr_ne(ag_repeat(x, shapes[i])->storage, x->storage);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(what_changes_nothing_hands_x_back) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    const Generator before = *generator_current();
+    ck_assert(tape_begin());
+    ck_assert_ptr_eq(ag_contiguous(x), x);
+    ck_assert_ptr_eq(ag_dropout(x, 0), x);
+    ck_assert_mem_eq(generator_current(), &before, sizeof before);
+    ck_assert_ptr_ne(ag_contiguous(ag_transpose(x, 0, 1)), x);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_view_that_cannot_be_is_an_error) {
+    Tensor *x = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    ck_assert(tape_begin());
+    Tensor *turned = ag_transpose(x, 0, 1);
+    ck_assert_ptr_null(ag_view(turned, SHAPE(6)));
+    expect_error("view: x is (3, 2) with strides (1, 3): (6,) cannot look at the same bytes; use "
+                 "ag_reshape");
+    EXPECT_ELEMENTS(ag_reshape(turned, SHAPE(6)), 1, 4, 2, 5, 3, 6);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_negative_length_is_an_error) {
+    Tensor *x = LEAF(SHAPE(2, 1, 2), 1, 2, 3, 4);
+    Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, -1});
+    Tensor *each = tensor_from_int64s(SHAPE(2, 1), (int64_t[]){INT64_MIN, 1});
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(ag_masked_softmax(x, lens));
+    expect_error("masked_softmax: valid_lens has -1: a length must not be negative");
+    ck_assert_ptr_null(ag_masked_softmax(x, each));
+    expect_error(
+        "masked_softmax: valid_lens has -9223372036854775808: a length must not be negative");
+    tape_end();
+    tensor_release(x);
+    tensor_release(lens);
+    tensor_release(each);
+}
+END_TEST
+
+/* What arrives behind the mask counts for nothing, whatever it is. */
+START_TEST(gradients_behind_the_mask_are_exactly_zero) {
+    Tensor *x = LEAF(SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6);
+    Tensor *lens = tensor_from_int64s(SHAPE(1, 2), (int64_t[]){2, 0});
+    Tensor *dy = LEAF(SHAPE(1, 2, 3), 1, 2, (double)NAN, (double)INFINITY, (double)NAN, 1);
+    ck_assert(tape_begin());
+    Tensor *y = ag_masked_softmax(x, lens);
+    ck_assert(ag_backward_from(y, dy));
+    tape_end();
+    double p = 1 / (1 + exp(1)), slope = p * (1 - p);
+    EXPECT_ELEMENTS(x->grad, -slope, slope, 0, 0, 0, 0);
+    for (int i = 2; i < 6; i++) ck_assert(((double *)x->grad->data)[i] == 0);
+    Tensor *all[] = {x, lens, dy};
+    release_all(all, 3);
+}
+END_TEST
+
+/* The same of the other ops that choose: 0 times NaN would be NaN. */
+START_TEST(what_is_not_chosen_gets_exactly_zero) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4), *z = LEAF(SHAPE(2, 2), 5, 6, 7, 8);
+    Tensor *m = tensor_from_bools(SHAPE(2, 2), (bool[]){true, false, false, true});
+    const double n = (double)NAN;
+    Tensor *dy = LEAF(SHAPE(2, 2), n, 1, 2, n);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward_from(ag_masked_fill(x, m, 0), dy));
+    EXPECT_ELEMENTS(x->grad, 0, 1, 2, 0);
+    ck_assert(ag_backward_from(ag_where(m, z, x), dy));
+    EXPECT_ELEMENTS(x->grad, 0, 2, 4, 0);
+    EXPECT_ELEMENTS(z->grad, n, 0, 0, n);
+    ck_assert(tensor_fill(x->grad, 0));
+    ck_assert(ag_backward_from(ag_tril(x, -1), dy));
+    EXPECT_ELEMENTS(x->grad, 0, 0, 2, 0);
+    EXPECT_ELEMENTS(ag_dropout(dy, 1), 0, 0, 0, 0);
+    ck_assert(tensor_fill(x->grad, 0));
+    ck_assert(ag_backward_from(ag_dropout(x, 1), dy));
+    EXPECT_ELEMENTS(x->grad, 0, 0, 0, 0);
+    tape_end();
+    Tensor *all[] = {x, z, m, dy};
+    release_all(all, 4);
+}
+END_TEST
+
+START_TEST(dropout_keeps_what_it_says) {
+    double ones[1000], y[1000];
+    for (int i = 0; i < 1000; i++) ones[i] = 1;
+    Tensor *x = leaf(SHAPE(1000), ones);
+    ck_assert(tape_begin());
+    Tensor *dropped = ag_dropout(x, 0.2);
+    ck_assert(tensor_to_doubles(dropped, y) && ag_backward(ag_sum(dropped)));
+    tape_end();
+    int kept = 0;
+    for (int i = 0; i < 1000; i++) {
+        ck_assert(y[i] == 0 || y[i] == 1.25);
+        ck_assert_double_eq(((double *)x->grad->data)[i], y[i]);
+        kept += y[i] != 0;
+    }
+    ck_assert(kept > 750 && kept < 850); /* four standard deviations */
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- fused ops and their composed twins ---------------------------------------------------- */
+
+typedef Tensor *Twin(Tensor **in);
+
+static Tensor *linear_fused(Tensor **in) { return ag_linear(in[0], in[1], in[2]); }
+static Tensor *linear_composed(Tensor **in) {
+    return ag_add(ag_matmul(in[0], ag_transpose(in[1], 0, 1)), in[2]);
+}
+
+static Tensor *masked_fused(Tensor **in) { return ag_masked_softmax(in[0], in[1]); }
+static Tensor *masked_composed(Tensor **in) {
+    Tensor *keys = tensor_from_int64s(SHAPE(5), (int64_t[]){0, 1, 2, 3, 4});
+    Tensor *behind = ag_ge(keys, ag_unsqueeze(in[1], -1));
+    tensor_release(keys);
+    return ag_softmax(ag_masked_fill(in[0], behind, -1e300), -1);
+}
+
+static Tensor *mse_fused(Tensor **in) { return ag_mse_loss(in[0], in[1], REDUCE_MEAN); }
+static Tensor *mse_composed(Tensor **in) {
+    Tensor *gap = ag_sub(in[0], in[1]);
+    return ag_scale(ag_sum(ag_mul(gap, gap)), 1.0 / (double)tensor_numel(gap));
+}
+
+static Tensor *log_fused(Tensor **in) { return ag_log_softmax(in[0], 1); }
+static Tensor *log_composed(Tensor **in) {
+    return ag_sub(in[0], ag_unsqueeze(ag_logsumexp(in[0], 1), 1));
+}
+
+static Tensor *var_fused(Tensor **in) { return ag_var_dim(in[0], 1, false); }
+static Tensor *var_composed(Tensor **in) {
+    Tensor *gap = ag_sub(in[0], ag_mean_dims(in[0], AXES(1), true));
+    return ag_scale(ag_sum_dims(ag_square(gap), AXES(1), false), 1.0 / 4);
+}
+
+static const struct {
+    Twin *fused, *composed;
+    Sample inputs;
+} twins[] = {
+    {linear_fused, linear_composed, {"linear", 3, {R(2, 3, 5), R(4, 5), R(4)}, {0}}},
+    {mse_fused, mse_composed, {"sub", 2, {R(3, 5), R(3, 5)}, {0}}},
+    {log_fused, log_composed, {"log_softmax", 1, {R(3, 5, 2)}, {0}}},
+    {var_fused, var_composed, {"var_dim", 1, {R(3, 5)}, {0}}},
+    {masked_fused, masked_composed, {"softmax", 2, {R(3, 4, 5), L(3, 4)}, {0}}},
+};
+
+static Tensor *twin_input(const Sample *s, int i) {
+    if (s->in[i].kind == 'l') return tensor_randint(1, 7, s->in[i].shape); /* never 0 */
+    return ag_requires_grad(sample_input(s, i, F64));
+}
+
+START_TEST(fused_ops_agree_with_their_composed_twins) {
+    const Sample *s = &twins[_i].inputs;
+    Tensor *in[2][SAMPLE_INPUTS], *y[2];
+    for (int which = 0; which < 2; which++) {
+        tensor_manual_seed(5);
+        for (int i = 0; i < s->n; i++) in[which][i] = twin_input(s, i);
+        ck_assert(tape_begin());
+        y[which] = (which ? twins[_i].composed : twins[_i].fused)(in[which]);
+        ck_assert_msg(y[which] != NULL, "%s: %s", s->op, tensor_error());
+        Tensor *c = cotangent(y[which]->shape, F64);
+        ck_assert(ag_backward_from(y[which], c));
+        tensor_release(c);
+        y[which] = tape_end_keeping(y[which]);
+    }
+    expect_close(s, "value", y[0], y[1], 1e-13);
+    for (int i = 0; i < s->n; i++)
+        if (s->in[i].kind == 'r')
+            expect_close(s, "gradient", in[0][i]->grad, in[1][i]->grad, 1e-12);
+    for (int which = 0; which < 2; which++) {
+        release_all(in[which], s->n);
+        tensor_release(y[which]);
+    }
+}
+END_TEST
+
+/* ---- shapes that do not fit the types' bounds ---------------------------------------------- */
+
+/* Nine dimensions, or fewer than none, are a mistake like any other. */
+START_TEST(too_many_dimensions_are_an_error) {
+    Tensor *x = LEAF(SHAPE(1), 1);
+    Shape nine = SHAPE(1), minus = SHAPE(1);
+    Axes axes = AXES(0);
+    nine.ndim = axes.n = 9;
+    minus.ndim = -1;
+    ck_assert(tape_begin());
+    typedef Tensor *WithShape(Tensor *, Shape);
+    static WithShape *const ops[] = {ag_reshape, ag_view, ag_expand, ag_repeat};
+    static const char *const names[] = {"reshape: ", "view: ", "expand: ", "repeat: "};
+    for (int i = 0; i < COUNT(ops); i++) {
+        ck_assert_ptr_null(ops[i](x, nine));
+        expect_error_like(names[i], "x is (1,)");
+        ck_assert_ptr_null(ops[i](x, minus));
+        expect_error_like(names[i], "x is (1,)");
+    }
+    ck_assert_ptr_null(ag_permute(x, axes));
+    expect_error_like("permute: ", "x is (1,)");
+    axes.axis[1] = 1;
+    ck_assert_ptr_null(ag_sum_dims(x, axes, false));
+    expect_error_like("sum_dims: ", "");
+    axes.n = -1;
+    ck_assert_ptr_null(ag_permute(x, axes));
+    expect_error_like("permute: ", "x is (1,)");
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- the suite ----------------------------------------------------------------------------- */
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+static void add_walk(Suite *suite) {
+    int n = 0;
+    while (samples()[n].op) n++;
+    TCase *walk = add_case(suite, "walk");
+    tcase_add_loop_test(walk, gradients_are_slopes_in_any_layout, 0, n);
+    tcase_add_loop_test(walk, some_inputs_may_do_without_a_gradient, 0, n);
+    tcase_add_loop_test(walk, the_same_tensor_may_come_twice, 0, n);
+    tcase_add_loop_test(walk, values_do_not_depend_on_the_layout, 0, n);
+    tcase_add_loop_test(walk, float32_agrees_with_float64, 0, n);
+    tcase_add_loop_test(walk, the_incoming_gradient_may_have_any_layout, 0, n);
+    tcase_add_loop_test(walk, inputs_are_only_read, 0, n);
+    tcase_add_loop_test(walk, any_type_is_moved_in_the_same_way, 0, n);
+}
+
+static void add_mistakes(Suite *suite) {
+    const int n = op_count();
+    TCase *mistakes = add_case(suite, "mistakes");
+    tcase_add_loop_test(mistakes, a_wrong_shape_is_one_sentence, 0, COUNT(wrong));
+    tcase_add_loop_test(mistakes, every_op_has_a_wrong_shape_or_takes_any, 0, n);
+    tcase_add_loop_test(mistakes, wrong_types_are_refused, 0, n);
+    tcase_add_loop_test(mistakes, null_is_refused, 0, n);
+    tcase_add_loop_test(mistakes, a_pending_error_stays, 0, n);
+    tcase_add_loop_test(mistakes, without_a_tape_there_is_no_op, 0, n);
+    tcase_add_test(mistakes, a_view_that_cannot_be_is_an_error);
+    tcase_add_test(mistakes, a_negative_length_is_an_error);
+    tcase_add_test(mistakes, too_many_dimensions_are_an_error);
+}
+
+static Suite *ops_suite(void) {
+    Suite *suite = suite_create("ops");
+    golden_count = count_golden();
+    TCase *table = add_case(suite, "table");
+    tcase_add_loop_test(table, every_op_has_a_sample_a_golden_case_and_a_line_in_the_readme, 0,
+                        op_count());
+    tcase_add_test(table, names_are_unique);
+    TCase *goldens = add_case(suite, "goldens");
+    tcase_add_loop_test(goldens, what_torch_computes, 0, golden_count);
+    add_walk(suite);
+    add_mistakes(suite);
+    TCase *promises = add_case(suite, "promises");
+    tcase_add_test(promises, views_share_bytes_and_copies_do_not);
+    tcase_add_test(promises, repeat_always_copies);
+    tcase_add_test(promises, what_changes_nothing_hands_x_back);
+    tcase_add_test(promises, gradients_behind_the_mask_are_exactly_zero);
+    tcase_add_test(promises, what_is_not_chosen_gets_exactly_zero);
+    tcase_add_test(promises, dropout_keeps_what_it_says);
+    tcase_add_loop_test(promises, fused_ops_agree_with_their_composed_twins, 0, COUNT(twins));
+    return suite;
+}
+
+int main(void) {
+    SRunner *runner = srunner_create(ops_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
