@@ -73,7 +73,7 @@ $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = $$(pkg-config --cflags c
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): | have-check
 # These stand between the library and malloc: to make allocations fail, and to count them.
 $(BUILD)/tests/test_alloc_failure: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
-                                          -Wl,--wrap=aligned_alloc,--wrap=posix_memalign
+                                          -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/bench/nw: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # Two notes of what was built, rewritten only when they would read differently: objects made with

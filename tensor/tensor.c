@@ -326,12 +326,13 @@ static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
     return false;
 }
 
-/* y, or a copy of it when a write to x could change y before it is read. */
+/* y, or a copy of it when a write to x could change y before it is read. Without a copy nothing is
+ * allocated, so that an optimizer's last half, which only adds, cannot fail. */
 static Tensor *apart(const Tensor *x, const Tensor *y) {
     bool same_view = x->data == y->data && shape_equal(x->shape, y->shape) &&
                      memcmp(x->stride, y->stride, sizeof x->stride) == 0;
     bool shared = x->storage == y->storage && !same_view;
-    return shared ? tensor_clone(y) : view_make(y, y->shape, y->stride, y->data);
+    return shared ? tensor_clone(y) : tensor_retain((Tensor *)(uintptr_t)y);
 }
 
 bool tensor_copy_from(Tensor *dst, const Tensor *src) {

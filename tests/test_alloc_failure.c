@@ -1,0 +1,822 @@
+/* test_alloc_failure.c - every allocation is made to fail, one after the other.
+ *
+ * The Makefile links this suite so that malloc and its relatives pass through the functions below.
+ * A piece of work is done again and again: first its 1st allocation fails, then its 2nd, and so on
+ * until it gets through without having asked for the one that would have failed; then all of it
+ * once more, with every later allocation failing too, as when memory has really run out. Each time
+ * the work must say that it failed, or be right; no gradient, parameter or number may be half
+ * changed; and every block and tensor must be back where it was.
+ *
+ * The caching allocator, which would hide allocations, is off, except where it is the point. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../nn/nn.h"
+#include "common.h"
+
+/* ---- between the library and malloc -------------------------------------------------------- */
+
+enum { BLOCKS_MAX = 8192 };
+
+static struct {
+    bool armed;      /* count, and fail when it is time */
+    bool persistent; /* fail from fail_at on, not only then */
+    int calls, fail_at, failed;
+    void *block[BLOCKS_MAX]; /* handed out while armed, and not yet freed */
+    int blocks;
+} memory;
+
+static bool refuses(void) {
+    if (!memory.armed) return false;
+    int call = ++memory.calls;
+    bool refused = call == memory.fail_at || (memory.persistent && call > memory.fail_at);
+    memory.failed += refused;
+    return refused;
+}
+
+static void *handed_out(void *block) {
+    if (block && memory.armed) {
+        if (memory.blocks == BLOCKS_MAX) abort();
+        memory.block[memory.blocks++] = block;
+    }
+    return block;
+}
+
+static void taken_back(const void *block) {
+    for (int i = memory.blocks - 1; i >= 0 && block; i--) {
+        if (memory.block[i] != block) continue;
+        memory.block[i] = memory.block[--memory.blocks];
+        return;
+    }
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void **block, size_t alignment, size_t size);
+void __real_free(void *block);
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+int __wrap_posix_memalign(void **block, size_t alignment, size_t size);
+void __wrap_free(void *block);
+
+void *__wrap_malloc(size_t size) { return refuses() ? NULL : handed_out(__real_malloc(size)); }
+void *__wrap_calloc(size_t count, size_t size) {
+    return refuses() ? NULL : handed_out(__real_calloc(count, size));
+}
+void *__wrap_realloc(void *block, size_t size) {
+    if (refuses()) return NULL;
+    taken_back(block);
+    return handed_out(__real_realloc(block, size));
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+    return refuses() ? NULL : handed_out(__real_aligned_alloc(alignment, size));
+}
+int __wrap_posix_memalign(void **block, size_t alignment, size_t size) {
+    if (refuses()) return 12; /* ENOMEM */
+    int error = __real_posix_memalign(block, alignment, size);
+    if (!error) handed_out(*block);
+    return error;
+}
+void __wrap_free(void *block) {
+    taken_back(block);
+    __real_free(block);
+}
+
+/* ---- doing a piece of work until nothing fails --------------------------------------------- */
+
+/* What a piece of work brought about, to be compared with what it should. */
+typedef struct {
+    int n;
+    double number[4096];
+} Outcome;
+
+static void note(Outcome *outcome, const Tensor *x) {
+    int room = (int)(sizeof outcome->number / sizeof *outcome->number) - outcome->n;
+    if (!x || tensor_numel(x) > room) abort(); /* memory is scarce: no ck_assert here */
+    tensor_to_doubles(x, outcome->number + outcome->n);
+    outcome->n += (int)tensor_numel(x);
+}
+
+/* A piece of work. `prepare` runs with memory to spare before each try, `attempt` without: it
+ * closes its tapes and returns whether all of it succeeded. `inspect` then sees whether a failure
+ * left everything as it was, and `clean` takes back what was prepared. */
+typedef struct {
+    const char *name;
+    void (*prepare)(void *context);
+    bool (*attempt)(void *context, Outcome *outcome);
+    void (*inspect)(void *context, bool succeeded);
+    void (*clean)(void *context);
+} Work;
+
+static void arm(int fail_at, bool persistent) {
+    tensor_empty_cache();
+    memory.armed = true;
+    memory.persistent = persistent;
+    memory.fail_at = fail_at;
+    memory.calls = memory.failed = memory.blocks = 0;
+}
+
+/* One try, the fail_at-th allocation failing. Did nothing fail? */
+static bool try_once(const Work *work, void *context, int fail_at, bool persistent,
+                     Outcome *outcome) {
+    int64_t live = tensor_live();
+    tensor_manual_seed(1);
+    if (work->prepare) work->prepare(context);
+    int64_t prepared = tensor_live();
+    outcome->n = 0;
+    arm(fail_at, persistent);
+    bool succeeded = work->attempt(context, outcome);
+    memory.armed = false;
+    if (!succeeded) {
+        ck_assert_msg(memory.failed > 0, "%s failed by itself: %s", work->name, tensor_error());
+        ck_assert_msg(tensor_error() != NULL, "%s: allocation %d failed and nobody says so",
+                      work->name, fail_at);
+        ck_assert_msg(strstr(tensor_error(), "out of memory") != NULL, "%s: %s", work->name,
+                      tensor_error());
+        ck_assert_msg(!work->inspect || prepared <= tensor_live(), "%s", work->name);
+    } else ck_assert_msg(!tensor_error(), "%s succeeded, and yet: %s", work->name, tensor_error());
+    tensor_clear_error();
+    ck_assert_msg(!tape_print(stdout), "%s leaves a tape open", work->name);
+    tensor_clear_error();
+    if (work->inspect) work->inspect(context, succeeded);
+    if (work->clean) work->clean(context);
+    tensor_empty_cache();
+    ck_assert_msg(tensor_live() == live, "%s: allocation %d failed and %d tensors are left over",
+                  work->name, fail_at, (int)(tensor_live() - live));
+    ck_assert_msg(memory.blocks == 0, "%s: allocation %d failed and %d blocks are left over",
+                  work->name, fail_at, memory.blocks);
+    bool done = memory.failed == 0;
+    ck_assert_msg(!done || succeeded, "%s", work->name);
+    return succeeded;
+}
+
+static void expect_outcome(const Work *work, int k, const Outcome *got, const Outcome *right) {
+    ck_assert_int_eq(got->n, right->n);
+    for (int i = 0; i < got->n; i++)
+        ck_assert_msg(same_number(got->number[i], right->number[i], 0),
+                      "%s: allocation %d failed, it claims success, and number %d is %g, not %g",
+                      work->name, k, i, got->number[i], right->number[i]);
+}
+
+static void exhaust(const Work *work, void *context) {
+    static Outcome right, got;
+    ck_assert(try_once(work, context, 0, false, &right));
+    for (int persistent = 0; persistent < 2; persistent++) {
+        int k = 1;
+        do {
+            if (try_once(work, context, k, persistent, &got)) expect_outcome(work, k, &got, &right);
+            ck_assert_int_lt(k, 10000);
+        } while (memory.failed > 0 && k++);
+    }
+}
+
+/* ---- ops: forward and backward ------------------------------------------------------------- */
+
+typedef struct {
+    const Sample *sample;
+    bool has_grads; /* the inputs have gradients already */
+    Tensor *in[SAMPLE_INPUTS], *c;
+} OpWork;
+
+static Tensor *apply_work(OpWork *work) {
+    return call_op(work->sample->op, work->in, work->sample->n, work->sample->number);
+}
+
+static bool gets_grad(const OpWork *work, int i) {
+    return work->sample->in[i].kind == 'r' && find_op(work->sample->op)->backward;
+}
+
+static void prepare_op(void *context) {
+    OpWork *work = context;
+    for (int i = 0; i < work->sample->n; i++) {
+        work->in[i] = sample_input(work->sample, i, F64);
+        if (work->sample->in[i].kind == 'r') ag_requires_grad(work->in[i]);
+        if (work->has_grads && gets_grad(work, i)) {
+            work->in[i]->grad = tensor_clone(work->in[i]);
+            tensor_fill(work->in[i]->grad, 0.5);
+        }
+    }
+    ck_assert(tape_begin_no_grad());
+    Tensor *y = apply_work(work);
+    ck_assert_msg(y != NULL, "%s: %s", work->sample->op, tensor_error());
+    work->c = y->dtype == F64 ? tensor_full(y->shape, 0.25) : NULL;
+    tape_end();
+    tensor_manual_seed(2);
+}
+
+static bool attempt_op(void *context, Outcome *outcome) {
+    OpWork *work = context;
+    tape_begin();
+    Tensor *y = apply_work(work);
+    bool done = y && (!y->requires_grad || ag_backward_from(y, work->c));
+    if (done) note(outcome, y);
+    for (int i = 0; i < work->sample->n && done; i++)
+        if (gets_grad(work, i)) note(outcome, work->in[i]->grad);
+    tape_end();
+    return done;
+}
+
+/* All or nothing. */
+static void inspect_op(void *context, bool succeeded) {
+    const OpWork *work = context;
+    for (int i = 0; i < work->sample->n && !succeeded; i++) {
+        const Tensor *grad = work->in[i]->grad;
+        ck_assert_msg(!grad == !(work->has_grads && gets_grad(work, i)), "%s: input %d has a %s",
+                      work->sample->op, i, "gradient from a backward pass that failed");
+        for (int64_t e = 0; grad && e < tensor_numel(grad); e++)
+            ck_assert_double_eq(((const double *)grad->data)[e], 0.5);
+    }
+}
+
+static void clean_op(void *context) {
+    OpWork *work = context;
+    for (int i = 0; i < work->sample->n; i++) tensor_release(work->in[i]);
+    tensor_release(work->c);
+}
+
+static void exhaust_op(const Sample *sample) {
+    const Work work = {sample->op, prepare_op, attempt_op, inspect_op, clean_op};
+    for (int has_grads = 0; has_grads < 2; has_grads++)
+        exhaust(&work, &(OpWork){.sample = sample, .has_grads = has_grads});
+}
+
+START_TEST(ops) { exhaust_op(samples() + _i); }
+END_TEST
+
+/* With the cache on, a failure may be cured by giving cached blocks back. (Under CK_FORK=no the
+ * setting was read already, and this is the same as above.) */
+START_TEST(ops_with_a_cache) {
+    setenv("TAPEHEAD_CACHE", "1", 1);
+    exhaust_op(samples() + _i);
+    setenv("TAPEHEAD_CACHE", "0", 1);
+}
+END_TEST
+
+/* ---- ops that are made of others ----------------------------------------------------------- */
+
+static const Sample composites[] = {
+    {"select", 1, {{'r', {2, {2, 3}}}}, {1, 0}},
+    {"stack", 2, {{'r', {1, {3}}}, {'r', {1, {3}}}}, {0}},
+    {"mse_loss", 2, {{'r', {1, {3}}}, {'r', {1, {3}}}}, {2}},
+};
+
+typedef struct {
+    const Sample *sample;
+    Tensor *in[SAMPLE_INPUTS];
+} CompositeWork;
+
+static void prepare_composite(void *context) {
+    CompositeWork *work = context;
+    for (int i = 0; i < work->sample->n; i++)
+        work->in[i] = ag_requires_grad(sample_input(work->sample, i, F64));
+}
+
+static bool attempt_composite(void *context, Outcome *outcome) {
+    CompositeWork *work = context;
+    const Sample *s = work->sample;
+    tape_begin();
+    Tensor *y = call_op(s->op, work->in, s->n, s->number);
+    bool done = ag_backward(ag_sum(y));
+    if (done) note(outcome, y);
+    for (int i = 0; i < s->n && done; i++) note(outcome, work->in[i]->grad);
+    tape_end();
+    return done;
+}
+
+static void inspect_composite(void *context, bool succeeded) {
+    const CompositeWork *work = context;
+    for (int i = 0; i < work->sample->n && !succeeded; i++) ck_assert_ptr_null(work->in[i]->grad);
+}
+
+static void clean_composite(void *context) {
+    CompositeWork *work = context;
+    for (int i = 0; i < work->sample->n; i++) tensor_release(work->in[i]);
+}
+
+START_TEST(composite_ops) {
+    const Work work = {composites[_i].op, prepare_composite, attempt_composite, inspect_composite,
+                       clean_composite};
+    exhaust(&work, &(CompositeWork){.sample = &composites[_i]});
+}
+END_TEST
+
+/* ---- the tape ------------------------------------------------------------------------------ */
+
+typedef struct {
+    Tensor *x, *w;
+} Leaves;
+
+static void prepare_leaves(void *context) {
+    Leaves *leaves = context;
+    leaves->x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    leaves->w = LEAF(SHAPE(2, 2), 0.5, 0.25, -0.5, 1);
+}
+
+static void clean_leaves(void *context) {
+    Leaves *leaves = context;
+    tensor_release(leaves->x);
+    tensor_release(leaves->w);
+}
+
+static void inspect_leaves(void *context, bool succeeded) {
+    const Leaves *leaves = context;
+    if (succeeded) return;
+    ck_assert_ptr_null(leaves->x->grad);
+    ck_assert_ptr_null(leaves->w->grad);
+}
+
+/* More nodes than the tape begins with, an op with many inputs, gradients that are kept. */
+static bool attempt_long_tape(void *context, Outcome *outcome) {
+    Leaves *l = context;
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *y = l->x;
+    for (int i = 0; i < 66; i++) y = ag_add(y, l->w);
+    y = ag_cat((Tensor *[]){y, l->x, l->w, y, l->x}, 5, 0);
+    Tensor *loss = ag_sum(ag_mul(ag_expand(ag_sum_dims(y, AXES(0), true), SHAPE(10, 2)), y));
+    bool done = ag_backward(loss);
+    const Tensor *all[] = {loss, l->x->grad, l->w->grad, done ? y->grad : NULL};
+    for (int i = 0; i < 4 && done; i++) note(outcome, all[i]);
+    tape_end();
+    return done;
+}
+
+/* A result is handed through two tapes; whatever fails, both are closed. */
+static bool attempt_nested_tapes(void *context, Outcome *outcome) {
+    Leaves *l = context;
+    tape_begin();
+    tape_begin_no_grad();
+    tape_begin_no_grad();
+    Tensor *constant = tape_end_keeping(ag_softmax(ag_matmul(l->x, l->w), -1));
+    constant = tape_end_keeping(ag_square(constant));
+    bool done = ag_backward(ag_sum(ag_mul(l->x, constant)));
+    if (done) note(outcome, l->x->grad);
+    tape_end();
+    return done;
+}
+
+/* A value used three times, whose gradients cannot be added in place. */
+static bool attempt_fan_out(void *context, Outcome *outcome) {
+    Leaves *l = context;
+    tape_begin();
+    Tensor *y = ag_reshape(l->x, SHAPE(4));
+    Tensor *z = ag_add(ag_reshape(y, SHAPE(2, 2)), ag_expand(ag_sum(y), SHAPE(2, 2)));
+    bool done = ag_backward(ag_sum(ag_add(z, ag_add(l->x, ag_transpose(l->x, 0, 1)))));
+    if (done) note(outcome, l->x->grad);
+    tape_end();
+    return done;
+}
+
+static Tensor *checked_function(Tensor **in, void *context) {
+    (void)context;
+    return ag_tanh(ag_dropout(ag_matmul(in[0], in[1]), 0.5));
+}
+
+static bool attempt_gradcheck(void *context, Outcome *outcome) {
+    Leaves *l = context;
+    const Generator before = *generator_current();
+    bool done =
+        ag_gradcheck(checked_function, (Tensor *[]){l->x, l->w}, 2, NULL, (GradcheckOptions){0});
+    if (memcmp(&before, generator_current(), sizeof before) != 0) abort();
+    note(outcome, l->x); /* as they were */
+    note(outcome, l->w);
+    if (outcome->number[3] != 4 || outcome->number[4] != 0.5) abort();
+    return done;
+}
+
+static const Work tape_work[] = {
+    {"a long tape", prepare_leaves, attempt_long_tape, inspect_leaves, clean_leaves},
+    {"nested tapes", prepare_leaves, attempt_nested_tapes, inspect_leaves, clean_leaves},
+    {"fan out", prepare_leaves, attempt_fan_out, inspect_leaves, clean_leaves},
+    {"gradcheck", prepare_leaves, attempt_gradcheck, inspect_leaves, clean_leaves},
+};
+
+START_TEST(tapes) { exhaust(&tape_work[_i], &(Leaves){NULL, NULL}); }
+END_TEST
+
+/* ---- tensors ------------------------------------------------------------------------------- */
+
+static const Shape six = {2, {2, 3}};
+static const double doubles[] = {1, 2, 3, 4, 5, 6};
+
+static Tensor *from_floats(void) { return tensor_from_floats(six, (float[]){1, 2, 3, 4, 5, 6}); }
+static Tensor *from_int64s(void) { return tensor_from_int64s(six, (int64_t[]){1, 2, 3, 4, 5, 6}); }
+static Tensor *from_bools(void) { return tensor_from_bools(SHAPE(2), (bool[]){true, false}); }
+static Tensor *from_doubles(void) { return tensor_from_doubles(six, doubles); }
+static Tensor *zeros(void) { return tensor_zeros(six); }
+static Tensor *ones(void) { return tensor_ones(six); }
+static Tensor *full(void) { return tensor_full(six, 7); }
+static Tensor *empty(void) {
+    Tensor *x = tensor_empty(six);
+    if (x) tensor_fill(x, 3);
+    return x;
+}
+static Tensor *arange(void) { return tensor_arange(0, 5, 1); }
+static Tensor *eye(void) { return tensor_eye(3); }
+static Tensor *uniforms(void) { return tensor_rand(six); }
+static Tensor *between(void) { return tensor_uniform(2, 3, six); }
+static Tensor *normals(void) { return tensor_randn(six); }
+static Tensor *many_normals(void) { return tensor_normal(1, 2, SHAPE(5, 7)); }
+static Tensor *bernoulli(void) { return tensor_bernoulli(0.5, six); }
+static Tensor *randint(void) { return tensor_randint(0, 9, six); }
+static Tensor *randperm(void) { return tensor_randperm(9); }
+
+typedef Tensor *Maker(void);
+static const struct {
+    const char *name;
+    Maker *make;
+} makers[] = {
+    {"from_floats", from_floats},
+    {"from_int64s", from_int64s},
+    {"from_bools", from_bools},
+    {"from_doubles", from_doubles},
+    {"zeros", zeros},
+    {"ones", ones},
+    {"full", full},
+    {"empty", empty},
+    {"arange", arange},
+    {"eye", eye},
+    {"rand", uniforms},
+    {"uniform", between},
+    {"randn", normals},
+    {"normal", many_normals},
+    {"bernoulli", bernoulli},
+    {"randint", randint},
+    {"randperm", randperm},
+};
+
+/* What could not be made has drawn nothing. */
+static bool attempt_maker(void *context, Outcome *outcome) {
+    Maker *const *make = context;
+    const Generator before = *generator_current();
+    Tensor *x = (*make)();
+    if (x) note(outcome, x);
+    if (!x && memcmp(&before, generator_current(), sizeof before) != 0) abort();
+    tensor_release(x);
+    return x != NULL;
+}
+
+START_TEST(creation) {
+    Maker *make = makers[_i].make;
+    exhaust(&(Work){.name = makers[_i].name, .attempt = attempt_maker}, &make);
+}
+END_TEST
+
+static bool noted(Outcome *outcome, Tensor *x) {
+    if (x) note(outcome, x);
+    tensor_release(x);
+    return x != NULL;
+}
+
+static bool attempt_clone(void *context, Outcome *outcome) {
+    return noted(outcome, tensor_clone(((Leaves *)context)->x));
+}
+static bool attempt_to(void *context, Outcome *outcome) {
+    return noted(outcome, tensor_to(((Leaves *)context)->x, I64));
+}
+static bool attempt_as_strided(void *context, Outcome *outcome) {
+    const int64_t stride[] = {1, 2};
+    return noted(outcome, tensor_as_strided(((Leaves *)context)->x, SHAPE(2, 2), stride, 0));
+}
+static bool attempt_sort(void *context, Outcome *outcome) {
+    Tensor *indices = NULL, *sorted = tensor_sort(((Leaves *)context)->w, &indices);
+    if (!sorted && indices) abort();
+    return noted(outcome, sorted) && noted(outcome, indices);
+}
+
+/* Writes x over its own transpose, which takes a copy. */
+static bool attempt_write(Leaves *l, bool add, Outcome *outcome) {
+    const int64_t stride[] = {1, 2};
+    memory.armed = false;
+    Tensor *turned = tensor_as_strided(l->x, SHAPE(2, 2), stride, 0);
+    memory.armed = true;
+    bool done = add ? tensor_add_(l->x, turned, 2) : tensor_copy_from(l->x, turned);
+    note(outcome, l->x);
+    tensor_release(turned);
+    return done;
+}
+static bool attempt_copy_from(void *context, Outcome *outcome) {
+    return attempt_write(context, false, outcome);
+}
+static bool attempt_add(void *context, Outcome *outcome) {
+    return attempt_write(context, true, outcome);
+}
+
+/* All or nothing. */
+static void inspect_write(void *context, bool succeeded) {
+    if (!succeeded) EXPECT_ELEMENTS(((Leaves *)context)->x, 1, 2, 3, 4);
+}
+
+static const Work tensor_work[] = {
+    {"clone", prepare_leaves, attempt_clone, NULL, clean_leaves},
+    {"to", prepare_leaves, attempt_to, NULL, clean_leaves},
+    {"as_strided", prepare_leaves, attempt_as_strided, NULL, clean_leaves},
+    {"sort", prepare_leaves, attempt_sort, NULL, clean_leaves},
+    {"copy_from", prepare_leaves, attempt_copy_from, inspect_write, clean_leaves},
+    {"add_", prepare_leaves, attempt_add, inspect_write, clean_leaves},
+};
+
+START_TEST(tensors) { exhaust(&tensor_work[_i], &(Leaves){NULL, NULL}); }
+END_TEST
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+static void *linear(void) { return nn_linear_new(4, 3, true); }
+static void *lazy_linear(void) { return nn_linear_new(NN_LAZY, 3, true); }
+static void *dropout(void) { return nn_dropout_new(0.5); }
+static void *dot_product(void) { return nn_dot_product_attention_new(0.5); }
+static void *additive(void) { return nn_additive_attention_new(3, 0.5); }
+static void *multi_head(void) {
+    return nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 4,
+                                                                  .num_heads = 2,
+                                                                  .bias = true,
+                                                                  .query_size = 4,
+                                                                  .key_size = 4,
+                                                                  .value_size = 4});
+}
+static void *lazy_multi_head(void) {
+    return nn_multi_head_attention_new(
+        (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .dropout = 0.1});
+}
+
+static Tensor *linear_forward_of(void *m, Tensor *x, Tensor *lens) {
+    (void)lens;
+    return nn_linear_forward(m, x);
+}
+static Tensor *dropout_forward_of(void *m, Tensor *x, Tensor *lens) {
+    (void)lens;
+    return nn_dropout_forward(m, x);
+}
+static Tensor *dot_product_forward_of(void *m, Tensor *x, Tensor *lens) {
+    return nn_dot_product_attention_forward(m, x, x, x, (AttentionMask){lens});
+}
+static Tensor *additive_forward_of(void *m, Tensor *x, Tensor *lens) {
+    return nn_additive_attention_forward(m, x, x, x, (AttentionMask){lens});
+}
+static Tensor *multi_head_forward_of(void *m, Tensor *x, Tensor *lens) {
+    return nn_multi_head_attention_forward(m, x, x, x, (AttentionMask){lens});
+}
+
+typedef struct {
+    const char *name;
+    void *(*make)(void);
+    Tensor *(*forward)(void *module, Tensor *x, Tensor *lens);
+    bool lazy;
+} Kind;
+
+static const Kind kinds[] = {
+    {"linear", linear, linear_forward_of, false},
+    {"lazy linear", lazy_linear, linear_forward_of, true},
+    {"dropout", dropout, dropout_forward_of, false},
+    {"dot product attention", dot_product, dot_product_forward_of, false},
+    {"additive attention", additive, additive_forward_of, true},
+    {"multi-head attention", multi_head, multi_head_forward_of, false},
+    {"lazy multi-head attention", lazy_multi_head, multi_head_forward_of, true},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds, SLOTS = 16 };
+
+static bool attempt_make(void *context, Outcome *outcome) {
+    const Kind *kind = *(const Kind *const *)context;
+    Tensor **slots[SLOTS];
+    void *module = kind->make();
+    int n = module ? nn_parameter_slots(module, slots, SLOTS) : 0;
+    for (int i = 0; i < n; i++)
+        if (*slots[i]) note(outcome, *slots[i]);
+    nn_free(module);
+    return module != NULL;
+}
+
+START_TEST(constructors) {
+    const Kind *kind = &kinds[_i];
+    exhaust(&(Work){.name = kind->name, .attempt = attempt_make}, &kind);
+}
+END_TEST
+
+/* ---- training steps ------------------------------------------------------------------------ */
+
+typedef struct {
+    const Kind *kind;
+    SGDConfig config;
+    void *module;
+    Optimizer *sgd;
+    Tensor *x, *lens;
+    enum { FORWARD, BACKWARD, STEP, DONE } reached; /* what was tried last */
+    Outcome before;                                 /* the parameters */
+} Training;
+
+static void note_parameters(void *module, Outcome *outcome) {
+    Tensor **slots[SLOTS];
+    int n = nn_parameter_slots(module, slots, SLOTS);
+    for (int i = 0; i < n; i++)
+        if (*slots[i]) note(outcome, *slots[i]);
+}
+
+static bool has_any_gradient(void *module) {
+    Tensor **slots[SLOTS];
+    int n = nn_parameter_slots(module, slots, SLOTS);
+    bool any = false;
+    for (int i = 0; i < n; i++) any = any || (*slots[i] && (*slots[i])->grad);
+    return any;
+}
+
+/* One step: the parameters afterwards are the outcome. */
+static bool attempt_training(void *context, Outcome *outcome) {
+    Training *t = context;
+    tape_begin();
+    t->reached = FORWARD;
+    Tensor *y = t->kind->forward(t->module, t->x, t->lens);
+    Tensor *loss = ag_mean(ag_square(y));
+    if (loss) {
+        t->reached = BACKWARD;
+        t->before.n = 0;
+        note_parameters(t->module, &t->before);
+    }
+    if (loss && ag_backward(loss)) t->reached = STEP;
+    if (t->reached == STEP && nn_optimizer_step(t->sgd)) t->reached = DONE;
+    tape_end();
+    if (t->reached == DONE) note_parameters(t->module, outcome);
+    return t->reached == DONE;
+}
+
+/* A module after two steps, so that there is momentum to lose. */
+static void prepare_training(void *context) {
+    Training *t = context;
+    t->module = t->kind->make();
+    t->sgd = nn_sgd_new(t->module, t->config);
+    t->x = tensor_randn(SHAPE(2, 3, 4));
+    t->lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 3});
+    ck_assert_ptr_nonnull(t->sgd);
+    if (t->kind->make == dropout || t->kind->make == dot_product) ag_requires_grad(t->x);
+    for (int i = 0; i < 2 && !t->kind->lazy; i++) {
+        static Outcome unused;
+        unused.n = 0;
+        ck_assert_msg(attempt_training(t, &unused), "%s: %s", t->kind->name, tensor_error());
+        nn_optimizer_zero_grad(t->sgd);
+    }
+    tensor_release(t->x->grad);
+    t->x->grad = NULL;
+    tensor_manual_seed(3);
+}
+
+/* What failed changed neither gradients nor parameters; and the module can go on. */
+static void inspect_training(void *context, bool succeeded) {
+    static Outcome after;
+    Training *t = context;
+    if (succeeded) return;
+    after.n = 0;
+    note_parameters(t->module, &after);
+    if (t->reached == FORWARD || t->reached == BACKWARD) {
+        ck_assert_msg(!has_any_gradient(t->module), "%s", t->kind->name);
+        ck_assert_ptr_null(t->x->grad);
+    }
+    if (t->reached == BACKWARD || t->reached == STEP) {
+        ck_assert_int_eq(after.n, t->before.n);
+        for (int i = 0; i < after.n; i++)
+            ck_assert_msg(after.number[i] == t->before.number[i],
+                          "%s: parameter %d has moved in a step that failed", t->kind->name, i);
+    }
+    nn_optimizer_zero_grad(t->sgd);
+    tensor_manual_seed(3);
+    after.n = 0;
+    ck_assert_msg(attempt_training(t, &after), "%s: %s", t->kind->name, tensor_error());
+}
+
+static void clean_training(void *context) {
+    Training *t = context;
+    nn_free(t->sgd);
+    nn_free(t->module);
+    tensor_release(t->x);
+    tensor_release(t->lens);
+}
+
+static const SGDConfig configs[] = {
+    {.lr = 0.1},
+    {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true},
+};
+enum { CONFIGS = sizeof configs / sizeof *configs };
+
+START_TEST(training) {
+    static Training t;
+    t = (Training){.kind = &kinds[_i / CONFIGS], .config = configs[_i % CONFIGS]};
+    exhaust(
+        &(Work){t.kind->name, prepare_training, attempt_training, inspect_training, clean_training},
+        &t);
+}
+END_TEST
+
+/* A step that failed and is taken again leads where it would have led: momentum was not lost. */
+static bool attempt_step_again(void *context, Outcome *outcome) {
+    Training *t = context;
+    if (!nn_optimizer_step(t->sgd)) {
+        if (memory.failed == 0 || !tensor_error()) abort();
+        memory.armed = false;
+        tensor_clear_error();
+        if (!nn_optimizer_step(t->sgd)) abort();
+        memory.armed = true;
+    }
+    note_parameters(t->module, outcome);
+    return true;
+}
+
+static void prepare_step(void *context) {
+    Training *t = context;
+    prepare_training(t);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward(ag_mean(ag_square(t->kind->forward(t->module, t->x, t->lens)))));
+    tape_end();
+}
+
+START_TEST(a_failed_step_can_be_taken_again) {
+    static Training t;
+    t = (Training){.kind = &kinds[5], .config = configs[_i]};
+    exhaust(&(Work){.name = "step",
+                    .prepare = prepare_step,
+                    .attempt = attempt_step_again,
+                    .clean = clean_training},
+            &t);
+}
+END_TEST
+
+static bool attempt_sgd(void *context, Outcome *outcome) {
+    Training *t = context;
+    Optimizer *sgd = nn_sgd_new(t->module, t->config);
+    (void)outcome;
+    nn_free(sgd);
+    return sgd != NULL;
+}
+
+START_TEST(optimizers) {
+    static Training t;
+    t = (Training){.kind = &kinds[5], .config = configs[1]};
+    exhaust(&(Work){.name = "sgd",
+                    .prepare = prepare_training,
+                    .attempt = attempt_sgd,
+                    .clean = clean_training},
+            &t);
+}
+END_TEST
+
+/* ---- does this suite see anything? --------------------------------------------------------- */
+
+START_TEST(allocations_are_counted_and_refused) {
+    arm(3, false);
+    Tensor *x = tensor_ones(SHAPE(2)); /* the tensor and its bytes */
+    int calls = memory.calls, blocks = memory.blocks;
+    Tensor *y = tensor_ones(SHAPE(2));
+    memory.armed = false; /* before Check, which allocates too */
+    ck_assert_int_eq(calls, 2);
+    ck_assert_int_eq(blocks, 2);
+    ck_assert_ptr_null(y);
+    ck_assert_int_eq(memory.failed, 1);
+    expect_error_like("out of memory: ", " bytes");
+    tensor_release(x);
+    ck_assert_int_eq(memory.blocks, 0);
+}
+END_TEST
+
+/* ---- the suite ----------------------------------------------------------------------------- */
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static Suite *failure_suite(void) {
+    int n = 0;
+    while (samples()[n].op) n++;
+    Suite *suite = suite_create("alloc_failure");
+    TCase *tensor = add_case(suite, "tensor");
+    tcase_add_test(tensor, allocations_are_counted_and_refused);
+    tcase_add_loop_test(tensor, creation, 0, COUNT(makers));
+    tcase_add_loop_test(tensor, tensors, 0, COUNT(tensor_work));
+    TCase *autograd = add_case(suite, "autograd");
+    tcase_add_loop_test(autograd, ops, 0, n);
+    tcase_add_loop_test(autograd, ops_with_a_cache, 0, n);
+    tcase_add_loop_test(autograd, composite_ops, 0, COUNT(composites));
+    tcase_add_loop_test(autograd, tapes, 0, COUNT(tape_work));
+    TCase *nn = add_case(suite, "nn");
+    tcase_add_loop_test(nn, constructors, 0, KINDS);
+    tcase_add_loop_test(nn, training, 0, KINDS * CONFIGS);
+    tcase_add_loop_test(nn, a_failed_step_can_be_taken_again, 0, CONFIGS);
+    tcase_add_test(nn, optimizers);
+    return suite;
+}
+
+int main(void) {
+    setenv("TAPEHEAD_CACHE", "0", 1); /* read at the first free */
+    SRunner *runner = srunner_create(failure_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
