@@ -48,7 +48,8 @@ bool ag_backward(Tensor *loss);
 bool ag_backward_from(Tensor *y, const Tensor *dy);
 
 /* These hand x back (NULL on error). */
-Tensor *ag_requires_grad(Tensor *x);          /* x, a float leaf, will get a gradient */
+Tensor *ag_requires_grad(
+    Tensor *x); /* x, a float leaf, gets a gradient from the ops that use it from here on */
 Tensor *ag_retain_grad(Tensor *x);            /* keep the gradient of this intermediate result */
 Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; for tape_print */
 

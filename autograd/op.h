@@ -44,7 +44,13 @@ typedef enum {
 } InputType;
 
 /* What a backward reads, so that a write in place over it is noticed. */
-enum { READS_NOTHING = 0, READS_IN0 = 1, READS_IN1 = 2, READS_IN2 = 4, READS_OUT = 8 };
+enum {
+    READS_IN0 = 1,
+    READS_IN1 = 2,
+    READS_IN2 = 4,
+    READS_OUT = 8,
+    READS_OTHER = 16 /* in[0] is read for in[1]'s gradient alone, and the other way round */
+};
 
 struct Op {
     const char *name;     /* "softmax": the public function is ag_softmax */
@@ -87,6 +93,7 @@ static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attr
 /* False and an error when x is NULL and no earlier error explains it. For public functions that
  * look at x before ag_apply does. */
 bool ag_present(const char *op, const Tensor *x);
+bool ag_ready(const char *op, const Tensor *x); /* and is a tape open? */
 
 /* Every op, in the order of the documentation, NULL at the end. */
 extern const Op *const ag_ops[];

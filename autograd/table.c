@@ -11,7 +11,14 @@
 #define MANY         .inputs = 1, .variadic = true
 
 /* What an elementwise row may read, in its own letters. */
-enum { NOTHING = 0, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT };
+enum {
+    NOTHING = 0,
+    X = READS_IN0,
+    A = READS_IN0,
+    B = READS_IN1,
+    Y = READS_OUT,
+    OTHER = READS_OTHER
+};
 
 #define DEFINE(op, doc, ...) const Op op_##op = {.name = #op, .formula = doc, __VA_ARGS__};
 #define ELEMENTWISE(op, doc, torch, mask, lo, hi, ...)                                             \

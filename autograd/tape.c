@@ -78,10 +78,8 @@ void tape_end(void) {
 
 void tape_keep_grads(bool keep) {
     int t = recording_tape();
-    if (t >= 0)
-        tapes.tape[t].keep_grads = keep;
-    else
-        tensor_fail("tape_keep_grads: no recording tape is open: call tape_begin first");
+    if (t >= 0) tapes.tape[t].keep_grads = keep;
+    else tensor_fail("tape_keep_grads: no recording tape is open: call tape_begin first");
 }
 
 /* ---- recording ----------------------------------------------------------------------------- */
@@ -104,6 +102,12 @@ static bool make_room(void) {
 bool ag_present(const char *op, const Tensor *x) {
     if (!x) tensor_fail("%s: the tensor is NULL", op);
     return x && !tensor_pending();
+}
+
+bool ag_ready(const char *op, const Tensor *x) {
+    if (ag_present(op, x) && tapes.tapes == 0)
+        tensor_fail("%s: no tape is open: call tape_begin or tape_begin_no_grad first", op);
+    return !tensor_pending();
 }
 
 static const char *input_name(const Op *op, int i) { return op->in[op->variadic ? 0 : i].name; }
@@ -134,10 +138,7 @@ static bool inputs_fit(const Op *op, int n_in, Tensor *const *in) {
         if (!in[i]) return tensor_fail("%s: %s is NULL", op->name, input_name(op, i)) != NULL;
     for (int i = 0; i < n_in; i++)
         if (!type_fits(op, i, in)) return false;
-    if (tapes.tapes == 0)
-        return tensor_fail("%s: no tape is open: call tape_begin or tape_begin_no_grad first",
-                           op->name) != NULL;
-    return true;
+    return ag_ready(op->name, in[0]);
 }
 
 /* Does the result require a gradient? An input whose tape has ended cannot pass one on. */
@@ -252,6 +253,7 @@ static bool is_unchanged(const Node *n) {
     for (int i = 0; i <= OP_INPUTS; i++) {
         bool is_out = i == OP_INPUTS;
         if (!(n->op->reads & (is_out ? READS_OUT : 1u << i)) || (!is_out && i >= n->n_in)) continue;
+        if (n->op->reads & READS_OTHER && i < 2 && !ag_needs(n, 1 - i)) continue;
         const Tensor *x = is_out ? n->out : n->in[i];
         if (x->storage->version != n->version[i])
             return tensor_fail(
@@ -271,10 +273,8 @@ static bool node_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     bool done = !tensor_pending();
     for (int i = 0; i < n->n_in; i++) {
         Tensor *g = done && ag_needs(n, i) ? unbroadcast(dx[i], n->in[i]->shape) : dx[i];
-        if (done && ag_needs(n, i))
-            done = g && arrive(n->in[i], g);
-        else
-            tensor_release(g);
+        if (done && ag_needs(n, i)) done = g && arrive(n->in[i], g);
+        else tensor_release(g);
     }
     return done;
 }
@@ -282,7 +282,7 @@ static bool node_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 static bool node_walk(const Node *n, bool keep_grads) {
     Tensor *few[OP_INPUTS], **dx = few;
     Tensor *dy = n->out->arriving;
-    if (!dy || !n->out->grad_fn) return true; /* not reached, or a leaf */
+    if (!dy || !n->out->grad_fn || !n->op->backward) return true; /* not reached, a leaf, or kept */
     if (n->n_in > OP_INPUTS) dx = cache_alloc((size_t)n->n_in * sizeof *dx);
     if (!dx) return false;
     bool done = node_backward(n, dy, dx);
@@ -294,9 +294,13 @@ static bool node_walk(const Node *n, bool keep_grads) {
     return done;
 }
 
-/* A gradient that others look at too, or that is strided, becomes a contiguous one of x's own. */
+/* A gradient that others look at too, that is strided, or that is a small part of its bytes becomes
+ * a contiguous one of x's own. */
 static bool make_own(Tensor *x) {
-    if (!x->arriving || (is_private(x->arriving) && tensor_is_contiguous(x->arriving))) return true;
+    const Tensor *g = x->arriving;
+    if (!g || (is_private(g) && tensor_is_contiguous(g) &&
+               g->storage->size == tensor_numel(g) * (int64_t)dtype_size(g->dtype)))
+        return true;
     Tensor *own = tensor_clone(x->arriving);
     if (!own) return false;
     tensor_release(x->arriving);
@@ -307,8 +311,7 @@ static bool make_own(Tensor *x) {
 /* x->grad += what has arrived. Cannot fail. */
 static bool settle(Tensor *x) {
     if (!x->arriving) return true;
-    if (!x->grad)
-        x->grad = x->arriving;
+    if (!x->grad) x->grad = x->arriving;
     else {
         const LoopKernel add = kernels()->value[ELEMENTWISE_add][x->dtype];
         loop_elements(add, 3, (const Tensor *[]){x->grad, x->grad, x->arriving}, 0);
@@ -326,25 +329,23 @@ static bool discard(Tensor *x) {
 }
 
 /* Does something to y and to every tensor on the nodes. */
-static bool each_tensor(Tensor *y, const Node *from, const Node *end, bool (*act)(Tensor *)) {
+static bool each_tensor(Tensor *y, int from, int end, bool (*act)(Tensor *)) {
     bool done = act(y);
-    for (const Node *n = from; n < end; n++) {
+    for (int i = from; i < end; i++) {
+        const Node *n = &tapes.nodes[i];
         done = done && act(n->out);
-        for (int i = 0; i < n->n_in; i++) done = done && act(n->in[i]);
+        for (int k = 0; k < n->n_in; k++) done = done && act(n->in[k]);
     }
     return done;
 }
 
 /* The rules of ag_backward_from's arguments. */
 static bool can_start(const Tensor *y, const Tensor *dy) {
-    if (!ag_present("backward", y) || !ag_present("backward", dy)) return false;
-    const char *rule = NULL;
-    if (recording_tape() < 0)
-        rule = "no recording tape is open: call tape_begin first";
-    else if (!y->requires_grad)
-        rule = "y does not require a gradient, since none of its inputs does";
-    else if (y->tape_ended)
-        rule = "y was computed on a tape that has ended";
+    if (!ag_present("backward", y)) return false;
+    const char *rule = dy ? NULL : "dy is NULL";
+    if (recording_tape() < 0) rule = "no recording tape is open: call tape_begin first";
+    else if (!y->requires_grad) rule = "y does not require a gradient";
+    else if (y->tape_ended) rule = "y was computed on a tape that has ended";
     if (rule) return tensor_fail("backward: %s", rule) != NULL;
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
     return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
@@ -355,11 +356,12 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
 bool ag_backward_from(Tensor *y, const Tensor *dy) {
     if (!can_start(y, dy)) return false;
     const int t = recording_tape();
-    const Node *from = tapes.nodes + tapes.tape[t].first;
-    const Node *end = tapes.nodes + (t + 1 < tapes.tapes ? tapes.tape[t + 1].first : tapes.count);
+    const int from = tapes.tape[t].first;
+    const int end = t + 1 < tapes.tapes ? tapes.tape[t + 1].first : tapes.count;
     y->arriving = view_make(dy, dy->shape, dy->stride, dy->data);
     bool done = y->arriving != NULL;
-    for (const Node *n = end; done && n-- > from;) done = node_walk(n, tapes.tape[t].keep_grads);
+    for (int i = end - 1; i >= from && done; i--)
+        done = node_walk(&tapes.nodes[i], tapes.tape[t].keep_grads);
     done = done && each_tensor(y, from, end, make_own);
     each_tensor(y, from, end, done ? settle : discard);
     return done;
@@ -416,6 +418,7 @@ static void print_input(const Tensor *x, int before, FILE *file) {
 
 bool tape_print(FILE *file) {
     if (tensor_pending()) return false;
+    if (!file) return tensor_fail("tape_print: the file is NULL") != NULL;
     if (tapes.tapes == 0) return tensor_fail("tape_print: no tape is open") != NULL;
     for (int i = tapes.tape[tapes.tapes - 1].first; i < tapes.count; i++) {
         const Node *n = &tapes.nodes[i];
@@ -427,5 +430,6 @@ bool tape_print(FILE *file) {
         fprintf(file, ") %s%s\n", tensor_shape_text(n->out->shape),
                 n->out->requires_grad ? " grad" : "");
     }
-    return !ferror(file) || tensor_fail("tape_print: the file cannot be written") != NULL;
+    if (fflush(file) == 0 && !ferror(file)) return true;
+    return tensor_fail("tape_print: the file could not be written") != NULL;
 }

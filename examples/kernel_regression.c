@@ -114,12 +114,9 @@ static Valley sound(KernelRegression *net, const Sample *s, const double *L, dou
     for (int i = 0; i < 5; i++) {
         step /= 2;
         double a = loss_at(net, s, w - step), b = loss_at(net, s, w + step);
-        if (a < here && a <= b)
-            right = here, here = a, w -= step;
-        else if (b < here)
-            left = here, here = b, w += step;
-        else
-            left = a, right = b;
+        if (a < here && a <= b) right = here, here = a, w -= step;
+        else if (b < here) left = here, here = b, w += step;
+        else left = a, right = b;
     }
     double slope = (right - left) / (2 * step), bend = (left - 2 * here + right) / (step * step);
     return (Valley){log_w, bend > 0 ? here - slope * slope / (2 * bend) : here, bend};

@@ -29,8 +29,7 @@ static bool equal_types(const char *who, Input a, Input b) {
     else if (a.x->dtype != b.x->dtype)
         tensor_fail("%s: %s are %s and %s %s: the types must be equal", who, a.role,
                     tensor_dtype_name(a.x->dtype), b.role, tensor_dtype_name(b.x->dtype));
-    else
-        return true;
+    else return true;
     return false;
 }
 
@@ -45,13 +44,11 @@ static bool equal_sizes(const char *who, Input a, Input b, int dim, const char *
 }
 
 static bool three_dims(const char *who, Input a) {
-    if (!a.x)
-        tensor_fail("%s: %s are NULL", who, a.role);
+    if (!a.x) tensor_fail("%s: %s are NULL", who, a.role);
     else if (a.x->shape.ndim != 3)
         tensor_fail("%s: %s are %s: they need three dimensions (batch, number, size)", who, a.role,
                     tensor_shape_text(a.x->shape));
-    else
-        return true;
+    else return true;
     return false;
 }
 
@@ -81,8 +78,7 @@ static bool fitting_lens(const char *who, const Tensor *lens, const Tensor *q) {
         tensor_fail("%s: valid_lens are %s and queries %s: there must be one length per batch,"
                     " (%" PRId64 ",), or one per query, (%" PRId64 ", %" PRId64 ")",
                     who, tensor_shape_text(*s), tensor_shape_text(q->shape), B, B, Q);
-    else
-        return no_negative(who, lens);
+    else return no_negative(who, lens);
     return false;
 }
 
@@ -203,8 +199,7 @@ static bool good_config(const MultiHeadAttentionConfig *c) {
         tensor_fail("%s: query_size is %" PRId64 ", key_size %" PRId64 " and value_size %" PRId64
                     ": a size must not be negative (0 leaves it to the first input)",
                     who, c->query_size, c->key_size, c->value_size);
-    else
-        return true;
+    else return true;
     return false;
 }
 

@@ -43,19 +43,16 @@ static const ModuleClass sgd_class = {"SGD", sizeof(Optimizer), print_sgd, destr
 
 /* Written so that NaN fails too. */
 static bool good_config(const SGDConfig *c) {
-    if (!(c->lr >= 0))
-        tensor_fail("sgd: lr is %g: it must not be negative", c->lr);
+    if (!(c->lr >= 0)) tensor_fail("sgd: lr is %g: it must not be negative", c->lr);
     else if (!(c->momentum >= 0))
         tensor_fail("sgd: momentum is %g: it must not be negative", c->momentum);
     else if (!(c->weight_decay >= 0))
         tensor_fail("sgd: weight_decay is %g: it must not be negative", c->weight_decay);
-    else if (c->dampening != c->dampening)
-        tensor_fail("sgd: dampening is not a number");
+    else if (c->dampening != c->dampening) tensor_fail("sgd: dampening is not a number");
     else if (c->nesterov && (c->momentum == 0 || c->dampening != 0))
         tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
                     c->momentum, c->dampening);
-    else
-        return true;
+    else return true;
     return false;
 }
 

@@ -20,6 +20,7 @@ typedef struct FreeBlock {
 
 static _Thread_local FreeBlock *free_lists[CLASSES];
 static _Thread_local bool registered; /* will this thread's lists be emptied when it exits? */
+static _Thread_local bool exiting;    /* they have been: nothing may be put there any more */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
 static bool caching;
@@ -43,6 +44,8 @@ void tensor_empty_cache(void) { empty_lists(); }
 static void empty_at_exit(void *unused) {
     (void)unused;
     empty_lists();
+    registered = false;
+    exiting = true;
 }
 
 static void start(void) {
@@ -83,7 +86,7 @@ void *cache_alloc(size_t size) {
 
 void cache_free(void *block, size_t size) {
     if (!block) return;
-    if (!registered) {
+    if (!registered && !exiting) {
         pthread_once(&once, start);
         registered = caching && pthread_setspecific(exit_key, free_lists) == 0;
     }

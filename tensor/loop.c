@@ -149,10 +149,8 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
     Shape result = x->shape, rows = {0, {0}};
     int64_t row = 1;
     for (int d = 0; d < x->shape.ndim; d++) {
-        if (dims[d])
-            result.dim[d] = 1, row *= x->shape.dim[d];
-        else
-            axes[kept++] = d;
+        if (dims[d]) result.dim[d] = 1, row *= x->shape.dim[d];
+        else axes[kept++] = d;
     }
     if (kept == x->shape.ndim) return tensor_clone(x);
     for (int d = 0, last = kept; d < x->shape.ndim; d++)

@@ -51,14 +51,10 @@ static ElementText float_text(Style style, double value) {
     ElementText t;
     if (isnan(value)) /* C may write a sign or a payload too */
         snprintf(t.text, sizeof t.text, "nan");
-    else if (isinf(value))
-        snprintf(t.text, sizeof t.text, value < 0 ? "-inf" : "inf");
-    else if (style == WHOLE)
-        snprintf(t.text, sizeof t.text, "%.0f.", value);
-    else if (style == FIXED)
-        snprintf(t.text, sizeof t.text, "%.4f", value);
-    else
-        snprintf(t.text, sizeof t.text, "%.4e", value);
+    else if (isinf(value)) snprintf(t.text, sizeof t.text, value < 0 ? "-inf" : "inf");
+    else if (style == WHOLE) snprintf(t.text, sizeof t.text, "%.0f.", value);
+    else if (style == FIXED) snprintf(t.text, sizeof t.text, "%.4f", value);
+    else snprintf(t.text, sizeof t.text, "%.4e", value);
     return t;
 }
 
@@ -67,8 +63,7 @@ static ElementText element_text(const Printer *p, int64_t at) {
     if (is_float(p->x)) return float_text(p->style, float_at(p->x, at));
     if (p->x->dtype == BOOL)
         snprintf(t.text, sizeof t.text, ((const bool *)p->x->data)[at] ? "True" : "False");
-    else
-        snprintf(t.text, sizeof t.text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
+    else snprintf(t.text, sizeof t.text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
     return t;
 }
 
@@ -198,10 +193,8 @@ static void write_suffixes(Printer *p, bool empty) {
     p->column += 2; /* PyTorch's off by two, and only for the first line */
     if (empty && x->shape.ndim != 1) write_suffix(p, "size=", tensor_shape_text(x->shape), "");
     if (names_dtype(x, empty)) write_suffix(p, "dtype=torch.", tensor_dtype_name(x->dtype), "");
-    if (x->requires_grad && x->grad_fn)
-        write_suffix(p, "grad_fn=<", x->grad_fn, ">");
-    else if (x->requires_grad)
-        write_suffix(p, "requires_grad=True", "", "");
+    if (x->requires_grad && x->grad_fn) write_suffix(p, "grad_fn=<", x->grad_fn, ">");
+    else if (x->requires_grad) write_suffix(p, "requires_grad=True", "", "");
 }
 
 bool tensor_print(const Tensor *x, FILE *file) {

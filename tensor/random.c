@@ -176,10 +176,8 @@ static void fill_normal_short(Tensor *x, int64_t n, double mean, double std) {
     Generator *g = generator_current();
     for (int64_t i = 0; i < n; i++) {
         double value = draw_normal(g) * std + mean;
-        if (x->dtype == F32)
-            ((float *)x->data)[i] = (float)value;
-        else
-            ((double *)x->data)[i] = value;
+        if (x->dtype == F32) ((float *)x->data)[i] = (float)value;
+        else ((double *)x->data)[i] = value;
     }
 }
 

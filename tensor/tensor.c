@@ -5,7 +5,6 @@
 #include "internal.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -144,18 +143,16 @@ Tensor *tensor_zeros(Shape shape) { return tensor_full(shape, 0); }
 Tensor *tensor_ones(Shape shape) { return tensor_full(shape, 1); }
 
 static void set_element(Tensor *x, int64_t i, double value) {
-    if (x->dtype == F32)
-        ((float *)x->data)[i] = (float)value;
-    else
-        ((double *)x->data)[i] = value;
+    if (x->dtype == F32) ((float *)x->data)[i] = (float)value;
+    else ((double *)x->data)[i] = value;
 }
 
 Tensor *tensor_arange(double start, double end, double step) {
     double count = ceil((end - start) / step);
     if (!(step != 0 && count >= 0 && count < 0x1p62))
         return tensor_fail(
-            "arange: from %g to %g in steps of %g: the step must lead from start to end", start,
-            end, step);
+            "arange: from %g to %g in steps of %g: the step must lead from start to end",
+            start, end, step);
     Tensor *x = tensor_empty(SHAPE((int64_t)count));
     for (int64_t i = 0; x && i < x->shape.dim[0]; i++) set_element(x, i, start + (double)i * step);
     return x;
@@ -258,15 +255,6 @@ double tensor_get_at(const Tensor *x, Shape index) {
     return (double)NAN;
 }
 
-double(tensor_get)(const Tensor *x, ...) {
-    Shape index = {x ? x->shape.ndim : 0, {0}};
-    va_list arguments;
-    va_start(arguments, x);
-    for (int d = 0; d < index.ndim; d++) index.dim[d] = va_arg(arguments, int64_t);
-    va_end(arguments);
-    return tensor_get_at(x, index);
-}
-
 bool tensor_to_doubles(const Tensor *x, double *out) {
     if (!present("to_doubles", x)) return false;
     if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL") != NULL;
@@ -283,8 +271,7 @@ static bool is_close(const Tensor *a, int64_t i, const Tensor *b, int64_t j, dou
     if (a->dtype == I64) {
         int64_t m = ((const int64_t *)a->data)[i], n = ((const int64_t *)b->data)[j];
         gap = (double)(m > n ? (uint64_t)m - (uint64_t)n : (uint64_t)n - (uint64_t)m);
-    } else if (p == q)
-        gap = 0;
+    } else if (p == q) gap = 0;
     return gap == 0 || (gap <= atol + rtol * fabs(q) && !isinf(gap));
 }
 
@@ -321,8 +308,7 @@ static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
     else if (!shape_broadcast(x->shape, y->shape, &both) || !shape_equal(both, x->shape))
         tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape),
                     tensor_shape_text(x->shape));
-    else
-        return true;
+    else return true;
     return false;
 }
 

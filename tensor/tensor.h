@@ -155,9 +155,8 @@ bool tensor_is_contiguous(const Tensor *x);
 double tensor_item(const Tensor *x); /* the element of a one-element tensor; NaN on error */
 
 /* x[i, j, ...]: one index per dimension; negative ones count from the end. NaN on error. */
-double tensor_get(const Tensor *x, ...); /* each index an int64_t */
 double tensor_get_at(const Tensor *x, Shape index);
-#define tensor_get(x, ...) tensor_get_at((x), SHAPE(__VA_ARGS__)) /* makes plain ints safe */
+#define tensor_get(x, ...) tensor_get_at((x), SHAPE(__VA_ARGS__)) /* tensor_get(x, i, j) */
 
 /* A row-major copy of all elements, any strides, any type. */
 bool tensor_to_doubles(const Tensor *x, double *out);

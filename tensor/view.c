@@ -109,8 +109,7 @@ Tensor *view_reshape(const Tensor *x, Shape shape) {
     int64_t stride[TENSOR_MAX_DIMS] = {0};
     if (shape_numel(shape) == 0 || tensor_is_contiguous(x)) {
         shape_strides(shape, stride);
-    } else if (!reshape_strides(x, shape, stride))
-        return NULL;
+    } else if (!reshape_strides(x, shape, stride)) return NULL;
     return view_make(x, shape, stride, x->data);
 }
 

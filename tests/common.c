@@ -374,12 +374,9 @@ Tensor *sample_input(const Sample *sample, int i, DType dtype) {
     const DType before = tensor_default_dtype();
     Tensor *x = NULL;
     tensor_set_default_dtype(F64);
-    if (sample->in[i].kind == 'm')
-        x = tensor_bernoulli(0.5, shape);
-    else if (sample->in[i].kind == 'l')
-        x = draw_lengths(sample, shape);
-    else
-        x = tensor_uniform(ranged ? op->low : -2, ranged ? op->high : 2, shape);
+    if (sample->in[i].kind == 'm') x = tensor_bernoulli(0.5, shape);
+    else if (sample->in[i].kind == 'l') x = draw_lengths(sample, shape);
+    else x = tensor_uniform(ranged ? op->low : -2, ranged ? op->high : 2, shape);
     tensor_set_default_dtype(before);
     if (!x || sample->in[i].kind != 'r' || dtype == F64) return x;
     Tensor *converted = tensor_to(x, dtype);

@@ -595,7 +595,7 @@ START_TEST(nan_is_handed_on_or_not_touched) {
     k->where[F64](4, (void *[]){y, chosen, other, x}, ones, 0);
     for (int i = 0; i < 4; i++) ck_assert_double_eq(y[i], chosen[i] ? other[i] : x[i]);
     bool kept[] = {false, true, false, true};
-    k->dropout[F64](4, (void *[]){y, x, kept}, ones, 2);
+    k->dropout[F64](4, (void *[]){y, x, kept}, ones, 0.5);
     for (int i = 0; i < 4; i++) ck_assert_double_eq(y[i], kept[i] ? 2 * x[i] : 0);
     k->add_scaled[F64](4, (void *[]){y, x + 1, other + 2}, (const int64_t[]){1, 0, 0}, -3);
     for (int i = 0; i < 4; i++) ck_assert_double_eq(y[i], 2 - 21);

@@ -709,7 +709,7 @@ static const struct {
     {{"masked_softmax", 2, {R(2, 3, 4), L(2, 4)}, {0}},
      "masked_softmax: scores is (2, 3, 4) and valid_lens is (2, 4): it must be (2,) or (2, 3)"},
     {{"mse_loss", 2, {R(2, 3), R(3)}, {1}},
-     "mse_loss: y is (2, 3) and t is (3,): the shapes must be equal"},
+     "mse_loss: y is float64 (2, 3) and t is float64 (3,): shapes and types must be equal"},
     {{"mse_loss", 2, {R(3), R(3)}, {7}}, "mse_loss: 7 is not a reduction"},
     {{"dropout", 1, {R(2, 3)}, {1.5}}, "dropout: p is 1.5: it must be a probability, from 0 to 1"},
     {{"dropout", 1, {R(2, 3)}, {-0.5}},

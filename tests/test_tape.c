@@ -557,7 +557,7 @@ START_TEST(detach_shares_bytes_and_stops_gradients) {
     ck_assert(ag_backward(ag_sum(ag_mul(y, d))));
     EXPECT_GRAD(x, 9 * 6, 25 * 10);
     ck_assert(!ag_backward(ag_sum(d)));
-    expect_error("backward: y does not require a gradient, since none of its inputs does");
+    expect_error("backward: y does not require a gradient");
     ck_assert_ptr_nonnull(ag_requires_grad(d)); /* a leaf of its own now */
     ck_assert(ag_backward(ag_sum(ag_square(d))));
     EXPECT_GRAD(d, 18, 50);
@@ -625,7 +625,7 @@ START_TEST(printing_needs_a_tape_and_a_good_file) {
     ck_assert(tape_begin());
     ag_exp(x);
     ck_assert(!tape_print(full));
-    expect_error("tape_print: the file cannot be written");
+    expect_error("tape_print: the file could not be written");
     tape_end();
     fclose(full);
     tensor_release(x);
@@ -766,15 +766,15 @@ START_TEST(backward_wants_something_that_requires_a_gradient) {
     Tensor *x = tensor_ones(SCALAR), *whole = tensor_from_int64s(SCALAR, (int64_t[]){1});
     ck_assert(tape_begin());
     ck_assert(!ag_backward(ag_square(x)));
-    expect_error("backward: y does not require a gradient, since none of its inputs does");
+    expect_error("backward: y does not require a gradient");
     ck_assert(!ag_backward(whole));
-    expect_error("backward: y does not require a gradient, since none of its inputs does");
+    expect_error("backward: y does not require a gradient");
     ck_assert(!ag_backward(NULL));
     expect_error("backward: the tensor is NULL");
     ck_assert(!ag_backward_from(NULL, x));
     expect_error("backward: the tensor is NULL");
-    ck_assert(!ag_backward_from(x, NULL));
-    expect_error("backward: the tensor is NULL");
+    ck_assert(!ag_backward_from(ag_requires_grad(x), NULL));
+    expect_error("backward: dy is NULL");
     tape_end();
     tensor_release(x);
     tensor_release(whole);

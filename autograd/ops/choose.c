@@ -159,18 +159,15 @@ Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, di
 static Tensor *dropped(const Node *n, const Tensor *x) {
     Tensor *y = tensor_make(x->shape, x->dtype);
     const LoopKernel kernel = kernels()->dropout[x->dtype];
-    const double scale = 1 / (1 - n->at.number);
-    if (y) loop_elements(kernel, 3, (const Tensor *[]){y, x, n->saved[0]}, scale);
+    if (y) loop_elements(kernel, 3, (const Tensor *[]){y, x, n->saved[0]}, 1 - n->at.number);
     return y;
 }
 
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
 Tensor *dropout_forward(Node *n) {
     const Shape shape = n->in[0]->shape;
-    if (n->at.number < 1)
-        n->saved[0] = tensor_bernoulli(1 - n->at.number, shape);
-    else if ((n->saved[0] = tensor_make(shape, BOOL)))
-        tensor_fill(n->saved[0], 0);
+    if (n->at.number < 1) n->saved[0] = tensor_bernoulli(1 - n->at.number, shape);
+    else if ((n->saved[0] = tensor_make(shape, BOOL))) tensor_fill(n->saved[0], 0);
     return n->saved[0] ? dropped(n, n->in[0]) : NULL;
 }
 
@@ -181,5 +178,6 @@ Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_present("dropout", x)) return NULL;
     if (!(p >= 0 && p <= 1))
         return tensor_fail("dropout: p is %g: it must be a probability, from 0 to 1", p);
-    return p == 0 ? x : apply1(&op_dropout, x, (Attributes){.number = p});
+    return p == 0 && dtype_is_float(x->dtype) ? x
+                                              : apply1(&op_dropout, x, (Attributes){.number = p});
 }

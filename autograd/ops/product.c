@@ -32,18 +32,17 @@ void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
 
 Tensor *bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
+    if (a.ndim == 3 && b.ndim == 3 && a.dim[0] == b.dim[0] && a.dim[2] == b.dim[1])
+        return tensor_matmul(n->in[0], n->in[1]);
     const char *ta = tensor_shape_text(a), *tb = tensor_shape_text(b);
     if (a.ndim != 3 || b.ndim != 3)
         return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta, tb);
     if (a.dim[0] != b.dim[0])
         return tensor_fail("bmm: a is %s and b is %s: the batch sizes %lld and %lld must be equal",
                            ta, tb, (long long)a.dim[0], (long long)b.dim[0]);
-    if (a.dim[2] != b.dim[1])
-        return tensor_fail(
-            "bmm: a is %s and b is %s: a's last size %lld and b's middle size %lld must "
-            "be equal",
-            ta, tb, (long long)a.dim[2], (long long)b.dim[1]);
-    return tensor_matmul(n->in[0], n->in[1]);
+    return tensor_fail("bmm: a is %s and b is %s: a's last size %lld and b's middle size %lld must "
+                       "be equal",
+                       ta, tb, (long long)a.dim[2], (long long)b.dim[1]);
 }
 
 Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes){0}); }
@@ -73,7 +72,7 @@ Tensor *matmul_forward(Node *n) {
 /* A 1-d operand becomes a matrix of one row or one column, and that dimension is dropped
  * afterwards. */
 Tensor *ag_matmul(Tensor *a, Tensor *b) {
-    if (!ag_present("matmul", a) || !ag_present("matmul", b)) return NULL;
+    if (!ag_ready("matmul", a) || !ag_ready("matmul", b)) return NULL;
     if (a->shape.ndim == 0 || b->shape.ndim == 0)
         return tensor_fail("matmul: a is %s and b is %s: both must have at least 1 dimension",
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape));
@@ -103,16 +102,16 @@ static Tensor *as_matrix(const Tensor *x) {
 
 static bool linear_fits(const Node *n) {
     const Shape x = n->in[0]->shape, w = n->in[1]->shape;
-    const char *tx = tensor_shape_text(x), *tw = tensor_shape_text(w);
+    const bool bias = n->n_in == 3;
     if (w.ndim != 2)
-        return tensor_fail("linear: w is %s: it must have 2 dimensions, (out, in)", tw) != NULL;
-    if (x.ndim < 1 || x.dim[x.ndim - 1] != w.dim[1])
-        return tensor_fail("linear: x is %s and w is %s: x's last size must be w's last size %lld",
-                           tx, tw, (long long)w.dim[1]) != NULL;
-    if (n->n_in == 3 && !shape_equal(n->in[2]->shape, SHAPE(w.dim[0])))
-        return tensor_fail("linear: w is %s and b is %s: b must be (%lld,)", tw,
-                           tensor_shape_text(n->in[2]->shape), (long long)w.dim[0]) != NULL;
-    return true;
+        tensor_fail("linear: w is %s: it must have 2 dimensions, (out, in)", tensor_shape_text(w));
+    else if (x.ndim < 1 || x.dim[x.ndim - 1] != w.dim[1])
+        tensor_fail("linear: x is %s and w is %s: x's last size must be w's last size %lld",
+                    tensor_shape_text(x), tensor_shape_text(w), (long long)w.dim[1]);
+    else if (bias && !shape_equal(n->in[2]->shape, SHAPE(w.dim[0])))
+        tensor_fail("linear: w is %s and b is %s: b must be (%lld,)", tensor_shape_text(w),
+                    tensor_shape_text(n->in[2]->shape), (long long)w.dim[0]);
+    return !tensor_pending();
 }
 
 /* y = x w' + b */
@@ -134,8 +133,7 @@ Tensor *linear_forward(Node *n) {
         shaped->grad_fn = n->n_in == 3 ? "AddmmBackward0" : "MmBackward0";
     else if (shaped && n->n_in == 3)
         shaped->grad_fn = shape.ndim == 1 ? "AddBackward0" : "ViewBackward0";
-    else if (shaped && shape.ndim == 1)
-        shaped->grad_fn = "SqueezeBackward3";
+    else if (shaped && shape.ndim == 1) shaped->grad_fn = "SqueezeBackward3";
     return shaped;
 }
 

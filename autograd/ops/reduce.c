@@ -110,13 +110,9 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
 
 /* A scalar counts as one row of one element. */
 static Tensor *reduce_one(const Op *op, Tensor *x, int dim, bool keepdim) {
-    if (!ag_present(op->name, x)) return NULL;
+    if (!ag_ready(op->name, x)) return NULL;
     const bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
-    if (scalar) {
-        Tensor *y = ag_reshape(reduce_one(op, ag_reshape(x, SHAPE(1)), 0, false), SCALAR);
-        if (y && y->grad_fn) y->grad_fn = op->grad_fn;
-        return y;
-    }
+    if (scalar) return reduce_one(op, ag_reshape(x, SHAPE(1)), 0, false);
     const int d = shape_dim(op->name, x->shape, dim);
     if (d < 0) return NULL;
     Attributes at = {.dim = d, .keepdim = keepdim};
@@ -175,7 +171,7 @@ Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_one(&op_logsumexp, x, d
  * from. */
 static Tensor *positions(const Node *n) {
     const Tensor *x = n->in[0];
-    if (x->shape.dim[n->at.dim] == 0 && tensor_numel(x) == 0)
+    if (x->shape.dim[n->at.dim] == 0)
         return tensor_fail("%s: x is %s: dimension %d is empty and has no maximum", n->op->name,
                            tensor_shape_text(x->shape), n->at.dim);
     return tensor_reduce(x, kernels()->argmax[x->dtype], n->at.dim, I64);

@@ -63,8 +63,8 @@ Tensor *ag_view(Tensor *x, Shape shape) {
 Tensor *contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
 
 Tensor *ag_contiguous(Tensor *x) {
-    if (!ag_present("contiguous", x) || tensor_is_contiguous(x)) return x;
-    return apply1(&op_contiguous, x, (Attributes){0});
+    if (!ag_present("contiguous", x)) return NULL;
+    return tensor_is_contiguous(x) ? x : apply1(&op_contiguous, x, (Attributes){0});
 }
 
 Tensor *detach_forward(Node *n) {
@@ -205,7 +205,7 @@ Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
 
 /* One slice of size 1, without its dimension. */
 Tensor *ag_select(Tensor *x, int dim, int64_t index) {
-    int d = ag_present("select", x) ? shape_dim("select", x->shape, dim) : -1;
+    int d = ag_ready("select", x) ? shape_dim("select", x->shape, dim) : -1;
     if (d < 0) return NULL;
     int64_t i = index < 0 ? index + x->shape.dim[d] : index;
     if (i < 0 || i >= x->shape.dim[d])
@@ -263,7 +263,7 @@ void repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 }
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
-    if (!ag_present("repeat", x)) return NULL;
+    if (!ag_ready("repeat", x)) return NULL;
     Shape shape = x->shape;
     const int lead = repeats.ndim - shape.ndim;
     bool fits = lead >= 0 && repeats.ndim <= TENSOR_MAX_DIMS;
@@ -304,7 +304,7 @@ static bool cat_shape(const Node *n, Shape *shape) {
                        "be equal",
                        n->op->name, tensor_shape_text(n->in[0]->shape), i, tensor_shape_text(s),
                        n->at.dim) != NULL;
-        size += s.dim[n->at.dim];
+        if (__builtin_add_overflow(size, s.dim[n->at.dim], &size)) size = INT64_MAX;
     }
     shape->dim[n->at.dim] = size;
     return true;
@@ -340,7 +340,7 @@ void cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 static bool list_present(const char *op, Tensor **list, int n) {
     if (n < 1 || !list) tensor_fail("%s: the list is empty: there must be at least one tensor", op);
-    return n >= 1 && list && ag_present(op, list[0]);
+    return n >= 1 && list && ag_ready(op, list[0]);
 }
 
 Tensor *ag_cat(Tensor **list, int n, int dim) {
@@ -358,6 +358,7 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
                            tensor_shape_text(first), dim);
     Tensor **rows = cache_alloc((size_t)n * sizeof *rows);
     for (int i = 0; i < n && rows; i++) {
+        if (!list[i]) tensor_fail("stack: a tensor of the list is NULL");
         if (list[i] && !shape_equal(list[i]->shape, first))
             tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
                         tensor_shape_text(first), i, tensor_shape_text(list[i]->shape));

@@ -21,8 +21,7 @@ static Tensor *new_rows(LoopKernel kernel, int dim, const Tensor *x, const Tenso
     bool scalar = x->shape.ndim == 0;
     const Tensor *operand[] = {y, x, other};
     const int n = other ? 3 : 2;
-    if (scalar)
-        loop_rows(kernel, n, operand, 0);
+    if (scalar) loop_rows(kernel, n, operand, 0);
     else if (!rows_along(kernel, dim, n, operand)) {
         tensor_release(y);
         return NULL;

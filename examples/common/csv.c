@@ -128,10 +128,8 @@ static bool read_record(Reader *reader) {
         if (!read_cell(reader, &begin, &end)) return false;
         reader->cell[reader->num_cells++] = begin;
         bool more = *reader->cursor && *reader->cursor == reader->delimiter;
-        if (more)
-            reader->cursor++;
-        else
-            end_line(reader);
+        if (more) reader->cursor++;
+        else end_line(reader);
         *end = '\0'; /* only now: this may be the very byte that stopped the cell */
         if (more) continue;
         if (reader->num_cells > 1 || *begin) return true;

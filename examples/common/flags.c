@@ -27,16 +27,12 @@ __attribute__((format(printf, 2, 3), noreturn)) static void misuse(const char *p
 
 static void print_default(const Flag *flag) {
     const char *text = flag->kind == FLAG_TEXT ? *(const char **)flag->value : NULL;
-    if (flag->otherwise)
-        printf(" Default: %s.", flag->otherwise);
-    else if (flag->kind == FLAG_INTEGER)
-        printf(" Default: %" PRId64 ".", *(int64_t *)flag->value);
-    else if (flag->kind == FLAG_SEED)
-        printf(" Default: %" PRIu64 ".", *(uint64_t *)flag->value);
+    if (flag->otherwise) printf(" Default: %s.", flag->otherwise);
+    else if (flag->kind == FLAG_INTEGER) printf(" Default: %" PRId64 ".", *(int64_t *)flag->value);
+    else if (flag->kind == FLAG_SEED) printf(" Default: %" PRIu64 ".", *(uint64_t *)flag->value);
     else if (flag->kind == FLAG_NUMBER && *(double *)flag->value >= flag->low)
         printf(" Default: %g.", *(double *)flag->value);
-    else if (text)
-        printf(" Default: %s.", text);
+    else if (text) printf(" Default: %s.", text);
 }
 
 static void print_sentence(const char *sentence) {
@@ -132,13 +128,9 @@ void flags_parse(int argc, char **argv, const char *program, const char *summary
         if (!flag) misuse(program, "there is no flag %.*s", (int)length, text);
         if (flag->kind == FLAG_SWITCH && text[length])
             misuse(program, "%s takes no value", flag->name);
-        if (flag->kind == FLAG_SWITCH)
-            read_value(program, flag, "");
-        else if (text[length])
-            read_value(program, flag, text + length + 1);
-        else if (i + 1 < argc)
-            read_value(program, flag, argv[++i]);
-        else
-            misuse(program, "%s wants %s", flag->name, flag->argument);
+        if (flag->kind == FLAG_SWITCH) read_value(program, flag, "");
+        else if (text[length]) read_value(program, flag, text + length + 1);
+        else if (i + 1 < argc) read_value(program, flag, argv[++i]);
+        else misuse(program, "%s wants %s", flag->name, flag->argument);
     }
 }

@@ -36,16 +36,11 @@ static void print_escaped(FILE *file, const char *text) {
     const unsigned char *s = (const unsigned char *)text;
     for (int n = 0; *s && n < 40; n++) {
         int length = utf8_length(s);
-        if (*s == '&')
-            fputs("&amp;", file);
-        else if (*s == '<')
-            fputs("&lt;", file);
-        else if (*s == '>')
-            fputs("&gt;", file);
-        else if (length == 0 || *s < 32)
-            putc('?', file);
-        else
-            fwrite(s, 1, (size_t)length, file);
+        if (*s == '&') fputs("&amp;", file);
+        else if (*s == '<') fputs("&lt;", file);
+        else if (*s == '>') fputs("&gt;", file);
+        else if (length == 0 || *s < 32) putc('?', file);
+        else fwrite(s, 1, (size_t)length, file);
         s += length ? length : 1;
     }
     if (*s) fputs("...", file);
@@ -84,10 +79,8 @@ static double tick_step(double min, double max, int most) {
 static void format_tick(char text[32], double value, double step) {
     int decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
     if (fabs(value) < step / 2) value = 0; /* not -0 and not 1e-17 */
-    if (decimals > 5 || fabs(value) >= 1e7)
-        snprintf(text, 32, "%.10g", value);
-    else
-        snprintf(text, 32, "%.*f", decimals, value);
+    if (decimals > 5 || fabs(value) >= 1e7) snprintf(text, 32, "%.10g", value);
+    else snprintf(text, 32, "%.*f", decimals, value);
 }
 
 static void tick_x(FILE *file, const Panel *p, double value, double step) {

@@ -74,8 +74,7 @@ void terminal_curve(FILE *file, const double *x, const double *y, int64_t n, con
     for (int row = 0; row < LINES; row++) {
         if (row == 0 || row == LINES - 1)
             fprintf(file, "%11.5g ", row == 0 ? canvas.y_max : canvas.y_min);
-        else
-            fprintf(file, "%11s ", "");
+        else fprintf(file, "%11s ", "");
         for (int column = 0; column < COLUMNS; column++)
             print_cell(file, canvas.dots[0][row][column], canvas.dots[1][row][column], plain);
         putc('\n', file);

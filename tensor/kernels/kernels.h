@@ -1,5 +1,5 @@
 /* kernels.h - the interface of all arithmetic on buffers. kernels.c is compiled once per
- * instruction set and fills one table each; dispatch.c picks one when the program starts. */
+ * instruction set and fills one table each; dispatch.c picks one when it is first needed. */
 #ifndef TAPEHEAD_KERNELS_H
 #define TAPEHEAD_KERNELS_H
 
@@ -44,7 +44,7 @@ typedef struct {
     LoopKernel convert[4][4];  /* [to][from]: y, x */
     LoopKernel where[4];       /* y, condition, a, b */
     LoopKernel masked_fill[4]; /* y, x, mask; s where the mask is true */
-    LoopKernel dropout[2];     /* y, x, keep; s x where kept, else 0 */
+    LoopKernel dropout[2];     /* y, x, keep; x / s where kept, else 0 */
     LoopKernel logical_not;    /* y, x */
     LoopKernel add_scaled[2];  /* y, a, b: a + s b */
 

@@ -1,0 +1,235 @@
+/* test_corners.c - corners that a reviewer reached: each of these once crashed, was wrong, or
+ * blamed something else. PyTorch 1.13's answers stand as literals. */
+#include "common.h"
+
+#include <check.h>
+#include <float.h>
+#include <math.h>
+
+/* ---- the tape ------------------------------------------------------------------------------ */
+
+START_TEST(a_result_handed_through_one_no_grad_tape_keeps_its_history) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    tape_begin();
+    Tensor *y = ag_scale(x, 2);
+    tape_begin_no_grad();
+    ck_assert_ptr_eq(tape_end_keeping(ag_contiguous(y)), y);
+    ck_assert(ag_backward(ag_sum(y)));
+    EXPECT_ELEMENTS(x->grad, 2, 2);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_leaf_on_an_empty_tape_gets_the_gradient_itself) {
+    Tensor *x = LEAF(SCALAR, 3);
+    tape_begin();
+    ck_assert(ag_backward(x));
+    EXPECT_ELEMENTS(x->grad, 1);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* w's gradient needs x alone, and x wants none: w may change before the backward pass. */
+START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
+    Tensor *x = tensor_from_doubles(SHAPE(1, 2), (double[]){5, 7}), *w = LEAF(SHAPE(1, 2), 1, 1);
+    tape_begin();
+    Tensor *loss = ag_sum(ag_add(ag_linear(x, w, NULL), ag_sum(ag_mul(w, x))));
+    ck_assert(tensor_mul_(w, 2));
+    ck_assert(ag_backward(loss));
+    EXPECT_ELEMENTS(w->grad, 10, 14);
+    ck_assert(tensor_mul_(x, 2));
+    ck_assert(!ag_backward(loss));
+    expect_error("backward: linear needs its input x (1, 2) as it was, but mul_ has written over "
+                 "it since");
+    tape_end();
+    tensor_release(x);
+    tensor_release(w);
+}
+END_TEST
+
+START_TEST(a_small_gradient_does_not_hold_on_to_large_bytes) {
+    Tensor *a = LEAF(SHAPE(1), 1), *b = tensor_zeros(SHAPE(1000));
+    tape_begin();
+    ck_assert(ag_backward(ag_sum(ag_square(ag_cat((Tensor *[]){a, b}, 2, 0)))));
+    ck_assert_int_eq(a->grad->storage->size, sizeof(double));
+    tape_end();
+    tensor_release(a);
+    tensor_release(b);
+}
+END_TEST
+
+START_TEST(printing_a_tape_notices_a_bad_file) {
+    tape_begin();
+    ck_assert(!tape_print(NULL));
+    expect_error("tape_print: the file is NULL");
+    tape_end();
+}
+END_TEST
+
+/* ---- values and gradients ----------------------------------------------------------------------
+ */
+
+START_TEST(the_gradient_of_a_loser_is_zero_even_where_it_is_infinite) {
+    const double inf = (double)INFINITY;
+    Tensor *low = LEAF(SCALAR, -inf), *high = LEAF(SCALAR, 1);
+    tape_begin();
+    ck_assert(ag_backward(ag_add(ag_maximum(low, high), ag_minimum(low, high))));
+    EXPECT_ELEMENTS(low->grad, 1);
+    EXPECT_ELEMENTS(high->grad, 1);
+    tape_end();
+    tensor_release(low);
+    tensor_release(high);
+}
+END_TEST
+
+START_TEST(dropout_divides_in_the_type_of_the_tensor) {
+    tensor_set_default_dtype(F32);
+    Tensor *x = tensor_ones(SHAPE(4));
+    tape_begin_no_grad();
+    tensor_manual_seed(3);
+    Tensor *y = ag_dropout(x, 0.15); /* torch.nn.functional.dropout(torch.ones(4), 0.15) */
+    for (int i = 0; i < 4; i++) ck_assert_double_eq(tensor_get(y, i), 1.1764705181121826);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(the_variance_of_fewer_than_two_is_nan) {
+    Tensor *none = tensor_zeros(SHAPE(1, 0)), *one = tensor_zeros(SHAPE(1, 1));
+    tape_begin_no_grad();
+    ck_assert_double_nan(tensor_item(ag_var_dim(none, 1, false)));
+    ck_assert_double_nan(tensor_item(ag_var_dim(one, 1, false)));
+    tape_end();
+    tensor_release(none);
+    tensor_release(one);
+}
+END_TEST
+
+START_TEST(the_gradient_of_abs_is_plain_zero_at_zero) {
+    Tensor *x = LEAF(SHAPE(2), -0.0, (double)NAN);
+    tape_begin();
+    ck_assert(ag_backward(ag_sum(ag_abs(x))));
+    ck_assert(!signbit(tensor_get(x->grad, 0)));
+    EXPECT_ELEMENTS(x->grad, 0, 0);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_repeat_is_always_a_copy) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    tape_begin_no_grad();
+    Tensor *y = ag_repeat(x, SHAPE(1, 1));
+    ck_assert(tensor_fill(x, 7));
+    EXPECT_ELEMENTS(y, 1, 2);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- shapes beyond all bounds
+ * -------------------------------------------------------------------- */
+
+START_TEST(too_many_dimensions_are_an_error) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    const Shape nine = {9, {1, 1, 1, 1, 1, 1, 1, 2}}, negative = {-1, {0}};
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_reshape(x, nine));
+    expect_error_like("reshape: x is (2,) and the shape is (1, 1,", "one size may be -1");
+    ck_assert_ptr_null(ag_view(x, negative));
+    expect_error_like("view: x is (2,) and the shape is ()", "one size may be -1");
+    ck_assert_ptr_null(ag_permute(x, (Axes){9, {0}}));
+    expect_error_like("permute: x is (2,) and the axes are", "named once");
+    ck_assert_ptr_null(ag_sum_dims(x, (Axes){9, {0}}, false));
+    expect_error("sum_dims: 9 dimensions are named: there may be 0 to 8");
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(sizes_that_overflow_are_an_error) {
+    Tensor *x = LEAF(SHAPE(1), 1);
+    const int64_t huge = INT64_C(1) << 62;
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_reshape(x, SHAPE(huge, 4)));
+    expect_error_like("reshape: x is (1,)", "the number of elements must stay the same");
+    Tensor *wide = ag_expand(x, SHAPE(huge));
+    ck_assert_ptr_null(ag_cat((Tensor *[]){wide, wide}, 2, 0));
+    expect_error_like("shape (", "its bytes do not fit in memory");
+    ck_assert_ptr_null(ag_repeat(ag_expand(x, SHAPE(4)), SHAPE(huge)));
+    expect_error_like("repeat: 4611686018427387904 repeats of (4,)", "too many");
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- the right name on an error
+ * -------------------------------------------------------------------- */
+
+START_TEST(a_composite_names_itself) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *t = tensor_to(x, F32), *scalar = LEAF(SCALAR, 1);
+    const char *rule = "no tape is open";
+    ck_assert_ptr_null(ag_select(x, 0, 0));
+    expect_error_like("select: ", rule);
+    ck_assert_ptr_null(ag_matmul(x, x));
+    expect_error_like("matmul: ", rule);
+    ck_assert_ptr_null(ag_stack(&x, 1, 0));
+    expect_error_like("stack: ", rule);
+    ck_assert_ptr_null(ag_mse_loss(x, x, REDUCE_SUM));
+    expect_error_like("mse_loss: ", rule);
+    ck_assert_ptr_null(ag_max_dim(scalar, 0, false));
+    expect_error_like("max_dim: ", rule);
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_mse_loss(x, t, REDUCE_SUM));
+    expect_error(
+        "mse_loss: y is float64 (2,) and t is float32 (2,): shapes and types must be equal");
+    ck_assert_ptr_null(ag_stack((Tensor *[]){x, NULL}, 2, 0));
+    expect_error("stack: a tensor of the list is NULL");
+    tape_end();
+    tensor_release(x);
+    tensor_release(t);
+    tensor_release(scalar);
+}
+END_TEST
+
+START_TEST(a_pending_error_reaches_the_end_of_every_chain) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_dropout(whole, 0));
+    expect_error("dropout: x is int64: it must be float32 or float64");
+    tensor_fail("first");
+    ck_assert_ptr_null(ag_contiguous(x));
+    expect_error("first");
+    tape_end();
+    tensor_release(x);
+    tensor_release(whole);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("corners");
+    TCase *cases = tcase_create("corners");
+    tcase_add_checked_fixture(cases, frame_setup, frame_teardown);
+    tcase_add_test(cases, a_result_handed_through_one_no_grad_tape_keeps_its_history);
+    tcase_add_test(cases, a_leaf_on_an_empty_tape_gets_the_gradient_itself);
+    tcase_add_test(cases, only_bytes_that_a_wanted_gradient_needs_must_stay);
+    tcase_add_test(cases, a_small_gradient_does_not_hold_on_to_large_bytes);
+    tcase_add_test(cases, printing_a_tape_notices_a_bad_file);
+    tcase_add_test(cases, the_gradient_of_a_loser_is_zero_even_where_it_is_infinite);
+    tcase_add_test(cases, dropout_divides_in_the_type_of_the_tensor);
+    tcase_add_test(cases, the_variance_of_fewer_than_two_is_nan);
+    tcase_add_test(cases, the_gradient_of_abs_is_plain_zero_at_zero);
+    tcase_add_test(cases, a_repeat_is_always_a_copy);
+    tcase_add_test(cases, too_many_dimensions_are_an_error);
+    tcase_add_test(cases, sizes_that_overflow_are_an_error);
+    tcase_add_test(cases, a_composite_names_itself);
+    tcase_add_test(cases, a_pending_error_reaches_the_end_of_every_chain);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
