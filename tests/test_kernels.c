@@ -629,8 +629,7 @@ static void check_exp(const float *x, int n) {
         tables[t]->value[ELEMENTWISE_exp][F32](n, (void *[]){y, (void *)(uintptr_t)x}, ones, 0);
         for (int i = 0; i < n; i++) {
             float want = (float)exp((double)x[i]);
-            if (isnan(x[i]))
-                CHECK(isnan(y[i]));
+            if (isnan(x[i])) CHECK(isnan(y[i]));
             else
                 EXPECT(llabs(ordered(y[i]) - ordered(want)) <= 1, "%s: exp(%.9g) is %.9g, not %.9g",
                        tables[t]->name, (double)x[i], (double)y[i], (double)want);
@@ -728,10 +727,8 @@ static void check_reductions(const Kernels *k, DType dtype, int64_t n) {
         squares += d * d;
     }
     k->variance[dtype](n, (void *[]){&result, row_x}, REDUCE, 0);
-    if (n == 1)
-        ck_assert_double_nan(load(dtype, &result, 0)); /* torch.tensor([1.]).var() */
-    else
-        CHECK(fabs(load(dtype, &result, 0) - squares / (double)(n - 1)) <= tiny * 50);
+    if (n == 1) ck_assert_double_nan(load(dtype, &result, 0)); /* torch.tensor([1.]).var() */
+    else CHECK(fabs(load(dtype, &result, 0) - squares / (double)(n - 1)) <= tiny * 50);
     k->logsumexp[dtype](n, (void *[]){&result, row_x}, REDUCE, 0);
     expect_near(dtype, load(dtype, &result, 0), largest + log(exps), "logsumexp");
     int64_t best;
@@ -745,20 +742,16 @@ static void check_softmax(const Kernels *k, DType dtype, int64_t n, int64_t leng
     double largest, exps, dot = 0;
     row_sum(dtype, valid, &largest, &exps);
     double *dx = malloc(ROW_N * sizeof *dx);
-    if (length == n)
-        k->softmax[dtype](n, (void *[]){row_y, row_x}, MAP, 0);
-    else
-        k->masked_softmax[dtype](n, (void *[]){row_y, row_x, &length}, (int64_t[]){1, 1, 0}, 0);
+    if (length == n) k->softmax[dtype](n, (void *[]){row_y, row_x}, MAP, 0);
+    else k->masked_softmax[dtype](n, (void *[]){row_y, row_x, &length}, (int64_t[]){1, 1, 0}, 0);
     for (int64_t i = 0; i < n; i++) {
         double want = i < valid ? exp(load(dtype, row_x, i) - largest) / exps : 0;
         expect_near(dtype, load(dtype, row_y, i), want, "softmax");
         if (i >= valid) CHECK(load(dtype, row_y, i) == 0);
         dot += want * load(dtype, row_dy, i);
     }
-    if (length == n)
-        k->softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy}, MAP, 0);
-    else
-        k->masked_softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy, &length}, MAP, 0);
+    if (length == n) k->softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy}, MAP, 0);
+    else k->masked_softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy, &length}, MAP, 0);
     for (int64_t i = 0; i < n; i++) {
         double want = i < valid ? exp(load(dtype, row_x, i) - largest) / exps : 0;
         expect_near(dtype, load(dtype, dx, i), want * (load(dtype, row_dy, i) - dot), "softmax_dx");

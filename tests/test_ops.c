@@ -27,10 +27,8 @@ static Tensor *cotangent(Shape shape, DType dtype) {
     ck_assert_ptr_nonnull(c);
     for (int64_t i = 0; i < tensor_numel(c); i++) {
         double value = (double)(i * 7 % 11 - 5) / 4;
-        if (dtype == F32)
-            ((float *)c->data)[i] = (float)value;
-        else
-            ((double *)c->data)[i] = value;
+        if (dtype == F32) ((float *)c->data)[i] = (float)value;
+        else ((double *)c->data)[i] = value;
     }
     return c;
 }
@@ -104,8 +102,7 @@ static bool read_golden(int i, Golden *g) {
     while (fgets(line, LINE, file)) {
         if (!strcmp(line, "end\n")) {
             if (i-- == 0) break;
-        } else if (i == 0)
-            read_line(line, g);
+        } else if (i == 0) read_line(line, g);
     }
     fclose(file);
     return g->op[0] != '\0';
@@ -147,10 +144,8 @@ static void expect_gradients(const Golden *g, Tensor *y, Tensor **in) {
     for (int i = 0; i < g->n; i++) {
         char what[32];
         snprintf(what, sizeof what, "gradient %d", i);
-        if (g->has_grad[i])
-            expect_array(g, what, in[i]->grad, g->in[i].shape, g->grad[i]);
-        else
-            ck_assert_ptr_null(in[i]->grad);
+        if (g->has_grad[i]) expect_array(g, what, in[i]->grad, g->in[i].shape, g->grad[i]);
+        else ck_assert_ptr_null(in[i]->grad);
     }
 }
 

@@ -134,10 +134,8 @@ static Tensor *counting(Shape shape) {
     Tensor *x = tensor_empty(shape);
     ck_assert_ptr_nonnull(x);
     for (int64_t i = 0; i < tensor_numel(x); i++) {
-        if (x->dtype == F32)
-            ((float *)x->data)[i] = (float)i;
-        else
-            ((double *)x->data)[i] = (double)i;
+        if (x->dtype == F32) ((float *)x->data)[i] = (float)i;
+        else ((double *)x->data)[i] = (double)i;
     }
     return x;
 }
@@ -605,10 +603,8 @@ static void expect_to(const Tensor *x, DType to, const double *numbers, const in
         expect_form(y, to, x->shape);
         ck_assert(tensor_is_contiguous(y));
         ck_assert_ptr_ne(y->storage, sources[i]->storage); /* a copy, of the same type too */
-        if (to == I64)
-            expect_integers(y, integers, (int)tensor_numel(x));
-        else
-            expect_numbers(y, numbers, (int)tensor_numel(x));
+        if (to == I64) expect_integers(y, integers, (int)tensor_numel(x));
+        else expect_numbers(y, numbers, (int)tensor_numel(x));
         tensor_release(y);
     }
     tensor_release(wide);
