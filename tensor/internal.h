@@ -69,6 +69,7 @@ void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s);
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s);
 Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s); /* shapes broadcast */
 
+bool value_fits(const char *op, DType dtype, double value); /* else an error: too large for it */
 void copy_elements(Tensor *to,
                    const Tensor *from); /* converted to to's type, broadcast; checks nothing */
 Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */

@@ -4,6 +4,7 @@
  * Storage that is looked at. Views have their own struct and share the storage. */
 #include "internal.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -127,6 +128,14 @@ void tensor_written(Tensor *x, const char *by) {
 
 Tensor *tensor_empty(Shape shape) { return tensor_make(shape, default_dtype); }
 
+bool value_fits(const char *op, DType dtype, double value) {
+    const bool fits = dtype == F32   ? !isfinite(value) || fabs(value) <= (double)FLT_MAX
+                      : dtype == I64 ? value >= -0x1p63 && value < 0x1p63
+                                     : true;
+    if (!fits) tensor_fail("%s: %s cannot hold %g", op, tensor_dtype_name(dtype), value);
+    return fits;
+}
+
 /* Writes the number to every element, converted to x's type. */
 static void fill(Tensor *x, double value) {
     Tensor number = {.dtype = F64, .data = &value};
@@ -134,7 +143,7 @@ static void fill(Tensor *x, double value) {
 }
 
 Tensor *tensor_full(Shape shape, double value) {
-    Tensor *x = tensor_empty(shape);
+    Tensor *x = value_fits("full", default_dtype, value) ? tensor_empty(shape) : NULL;
     if (x) fill(x, value);
     return x;
 }
@@ -151,8 +160,8 @@ Tensor *tensor_arange(double start, double end, double step) {
     double count = ceil((end - start) / step);
     if (!(step != 0 && count >= 0 && count < 0x1p62))
         return tensor_fail(
-            "arange: from %g to %g in steps of %g: the step must lead from start to end",
-            start, end, step);
+            "arange: from %g to %g in steps of %g: the step must lead from start to end", start,
+            end, step);
     Tensor *x = tensor_empty(SHAPE((int64_t)count));
     for (int64_t i = 0; x && i < x->shape.dim[0]; i++) set_element(x, i, start + (double)i * step);
     return x;
@@ -332,7 +341,7 @@ bool tensor_copy_from(Tensor *dst, const Tensor *src) {
 }
 
 bool tensor_fill(Tensor *x, double value) {
-    if (!can_write("fill", x)) return false;
+    if (!can_write("fill", x) || !value_fits("fill", x->dtype, value)) return false;
     fill(x, value);
     tensor_written(x, "fill");
     return true;

@@ -165,6 +165,30 @@ START_TEST(sizes_that_overflow_are_an_error) {
 }
 END_TEST
 
+/* PyTorch: "value cannot be converted to type ... without overflow" */
+START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
+    Tensor *one = LEAF(SHAPE(1), 1), *f32 = tensor_to(one, F32);
+    Tensor *i64 = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
+    Tensor *mask = tensor_from_bools(SHAPE(1), (bool[]){true});
+    ck_assert(!tensor_fill(f32, 1e39));
+    expect_error("fill: float32 cannot hold 1e+39");
+    ck_assert(!tensor_fill(i64, (double)NAN));
+    expect_error("fill: int64 cannot hold nan");
+    ck_assert(tensor_fill(f32, -(double)INFINITY) && tensor_fill(i64, -0x1p63));
+    tensor_set_default_dtype(F32);
+    ck_assert_ptr_null(tensor_full(SHAPE(1), 1e300));
+    expect_error("full: float32 cannot hold 1e+300");
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_masked_fill(i64, mask, 0x1p63));
+    expect_error("masked_fill: int64 cannot hold 9.22337e+18");
+    tape_end();
+    tensor_release(one);
+    tensor_release(f32);
+    tensor_release(i64);
+    tensor_release(mask);
+}
+END_TEST
+
 /* ---- the right name on an error
  * -------------------------------------------------------------------- */
 
@@ -224,6 +248,7 @@ int main(void) {
     tcase_add_test(cases, a_repeat_is_always_a_copy);
     tcase_add_test(cases, too_many_dimensions_are_an_error);
     tcase_add_test(cases, sizes_that_overflow_are_an_error);
+    tcase_add_test(cases, a_number_that_the_type_cannot_hold_is_an_error);
     tcase_add_test(cases, a_composite_names_itself);
     tcase_add_test(cases, a_pending_error_reaches_the_end_of_every_chain);
     suite_add_tcase(suite, cases);

@@ -65,6 +65,7 @@ void masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 }
 
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
+    if (x && !value_fits("masked_fill", x->dtype, value)) return NULL;
     return apply2(&op_masked_fill, x, mask, (Attributes){.number = value});
 }
 
