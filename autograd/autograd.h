@@ -8,6 +8,9 @@
  * and tape_end() lets everything go. What must outlive the tape: tensor_retain it.
  * Inputs are borrowed; the tape keeps its own reference to those that it needs.
  *
+ * C does not say which argument of a call is computed first: give ops that draw random numbers, two
+ * dropouts say, statements of their own.
+ *
  * Errors are those of tensor.h: NULL or false, one sentence, the first one stays. An op whose
  * input is NULL returns NULL, so a chain needs one check at its end.
  *
