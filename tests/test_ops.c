@@ -48,7 +48,7 @@ typedef struct {
     char op[32], grad_fn[64];
     double tolerance, number[SAMPLE_NUMBERS];
     int n;
-    Array in[SAMPLE_INPUTS], out;
+    Array in[SAMPLE_INPUTS + 1], out; /* one more, for a line that turns out to be no input */
     bool has_grad[SAMPLE_INPUTS];
     double grad[SAMPLE_INPUTS][ELEMENTS_MAX];
 } Golden;
