@@ -109,6 +109,11 @@ valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-
 	@CK_FORK=no TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
 	    tests/run-suites $(TESTS)
 
+coverage: ## which lines of the library the suites reach (needs gcovr)
+	@tests/have gcovr
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
+	@gcovr --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
+
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, headers alone, long functions
 	clang-format --dry-run -Werror $(SOURCES)
@@ -150,7 +155,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo test bench sanitize valgrind lint fmt size install uninstall clean help \
+.PHONY: all demo test bench sanitize valgrind coverage lint fmt size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
