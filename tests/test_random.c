@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../autograd/autograd.h"
 #include "../tensor/internal.h"
 
 /* ---- every test ends with no tensor alive and no error pending ----------------------------------
@@ -141,8 +142,18 @@ static Tensor *draw_randn(int64_t n) { return tensor_randn(SHAPE(n)); }
 static Tensor *draw_normal(int64_t n) { return tensor_normal(3.5, 0.25, SHAPE(n)); }
 static Tensor *draw_randint(int64_t n) { return tensor_randint(-7, 1000, SHAPE(n)); }
 static Tensor *draw_wide(int64_t n) { return tensor_randint(INT64_MIN, INT64_MAX, SHAPE(n)); }
-static Tensor *draw_dropout_1(int64_t n) { return tensor_bernoulli(1 - 0.1, SHAPE(n)); }
-static Tensor *draw_dropout_5(int64_t n) { return tensor_bernoulli(1 - 0.5, SHAPE(n)); }
+
+/* The mask that dropout drew: what it left of ones is not 0. */
+static Tensor *draw_dropout(int64_t n, double p) {
+    Tensor *ones = tensor_ones(SHAPE(n)), *zeros = tensor_zeros(SHAPE(n));
+    tape_begin_no_grad();
+    Tensor *kept = tape_end_keeping(ag_ne(ag_dropout(ones, p), zeros));
+    tensor_release(ones);
+    tensor_release(zeros);
+    return kept;
+}
+static Tensor *draw_dropout_1(int64_t n) { return draw_dropout(n, 0.1); }
+static Tensor *draw_dropout_5(int64_t n) { return draw_dropout(n, 0.5); }
 
 typedef struct {
     const char *name;
