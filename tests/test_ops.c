@@ -321,9 +321,21 @@ static unsigned real_inputs(const Sample *s) {
     return bits;
 }
 
-START_TEST(gradients_are_slopes_in_any_layout) {
+/* A test that is run for every op and does what follows for each of its samples. (A test for each
+ * sample would be a process for each sample, and Check's processes are slow under sanitizers.) */
+#define WALK(name)                                                                                 \
+    static void name##_of(const Sample *s);                                                        \
+    START_TEST(name) { each_sample(_i, name##_of); }                                               \
+    END_TEST                                                                                       \
+    static void name##_of(const Sample *s)
+
+static void each_sample(int op, void (*check)(const Sample *)) {
+    for (const Sample *s = samples(); s->op; s++)
+        if (!strcmp(s->op, ag_ops[op]->name)) check(s);
+}
+
+WALK(gradients_are_slopes_in_any_layout) {
     static const char *const how[] = {"dense", "permuted", "sliced", "flipped", "expanded"};
-    const Sample *s = samples() + _i;
     if (!has_gradient(s)) return;
     for (Layout layout = DENSE; layout < LAYOUTS; layout++) {
         /* A view cannot look at a repeated row in another shape, and maxima of one would tie. */
@@ -335,10 +347,8 @@ START_TEST(gradients_are_slopes_in_any_layout) {
         release_all(in, s->n);
     }
 }
-END_TEST
 
-START_TEST(some_inputs_may_do_without_a_gradient) {
-    const Sample *s = samples() + _i;
+WALK(some_inputs_may_do_without_a_gradient) {
     unsigned all = real_inputs(s);
     Tensor *in[SAMPLE_INPUTS];
     for (unsigned grads = 0; grads <= all; grads++) {
@@ -354,11 +364,9 @@ START_TEST(some_inputs_may_do_without_a_gradient) {
         release_all(in, s->n);
     }
 }
-END_TEST
 
 /* a op a: both contributions arrive at one leaf. */
-START_TEST(the_same_tensor_may_come_twice) {
-    const Sample *s = samples() + _i;
+WALK(the_same_tensor_may_come_twice) {
     unsigned all = real_inputs(s);
     Tensor *in[SAMPLE_INPUTS], *first = NULL;
     if (!has_gradient(s) || !(all & (all - 1))) return; /* fewer than two */
@@ -373,7 +381,6 @@ START_TEST(the_same_tensor_may_come_twice) {
     check_sample(s, in, "the same tensor twice");
     release_all(in, s->n);
 }
-END_TEST
 
 /* ---- the walk: values ---------------------------------------------------------------------- */
 
@@ -400,8 +407,7 @@ static Tensor *value_of(const Sample *s, Tensor **in) {
 }
 
 /* As slicing and flipping say, and as the expanded row says when it is copied first. */
-START_TEST(values_do_not_depend_on_the_layout) {
-    const Sample *s = samples() + _i;
+WALK(values_do_not_depend_on_the_layout) {
     for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
         Tensor *in[SAMPLE_INPUTS], *dense[SAMPLE_INPUTS];
         if (layout == EXPANDED && !strcmp(s->op, "view")) continue;
@@ -419,7 +425,6 @@ START_TEST(values_do_not_depend_on_the_layout) {
         release_all(dense, s->n);
     }
 }
-END_TEST
 
 /* Forward and backward, in the type of the inputs; the result is yours, gradients are in x->grad.
  */
@@ -434,8 +439,7 @@ static Tensor *run(const Sample *s, Tensor **in, Tensor *dy) {
     return tape_end_keeping(y);
 }
 
-START_TEST(float32_agrees_with_float64) {
-    const Sample *s = samples() + _i;
+WALK(float32_agrees_with_float64) {
     Tensor *small[SAMPLE_INPUTS], *large[SAMPLE_INPUTS];
     for (int i = 0; i < s->n; i++) {
         small[i] = sample_input(s, i, F32);
@@ -456,11 +460,9 @@ START_TEST(float32_agrees_with_float64) {
     release_all(small, s->n);
     release_all(large, s->n);
 }
-END_TEST
 
 /* A gradient that arrives may have any strides, 0 among them. */
-START_TEST(the_incoming_gradient_may_have_any_layout) {
-    const Sample *s = samples() + _i;
+WALK(the_incoming_gradient_may_have_any_layout) {
     if (!has_gradient(s)) return;
     for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
         Tensor *in[SAMPLE_INPUTS], *same[SAMPLE_INPUTS];
@@ -480,12 +482,10 @@ START_TEST(the_incoming_gradient_may_have_any_layout) {
         release_all(same, s->n);
     }
 }
-END_TEST
 
 /* Neither forward nor backward writes to an input, and the sample does use the op that it claims.
  */
-START_TEST(inputs_are_only_read) {
-    const Sample *s = samples() + _i;
+WALK(inputs_are_only_read) {
     Tensor *in[SAMPLE_INPUTS], *copy[SAMPLE_INPUTS];
     make_inputs(s, DENSE, real_inputs(s), in);
     uint32_t version[SAMPLE_INPUTS];
@@ -512,11 +512,9 @@ START_TEST(inputs_are_only_read) {
     release_all(in, s->n);
     release_all(copy, s->n);
 }
-END_TEST
 
 /* Ops that move elements move integers and bools in the same way. */
-START_TEST(any_type_is_moved_in_the_same_way) {
-    const Sample *s = samples() + _i;
+WALK(any_type_is_moved_in_the_same_way) {
     const Op *op = find_op(s->op);
     if (op->forward == compare_forward) return;
     for (int i = 0; i < s->n; i++)
@@ -541,7 +539,6 @@ START_TEST(any_type_is_moved_in_the_same_way) {
         release_all(real, s->n);
     }
 }
-END_TEST
 
 /* ---- mistakes: shapes and numbers ---------------------------------------------------------- */
 
@@ -1132,8 +1129,7 @@ static TCase *add_case(Suite *suite, const char *name) {
 }
 
 static void add_walk(Suite *suite) {
-    int n = 0;
-    while (samples()[n].op) n++;
+    const int n = op_count();
     TCase *walk = add_case(suite, "walk");
     tcase_add_loop_test(walk, gradients_are_slopes_in_any_layout, 0, n);
     tcase_add_loop_test(walk, some_inputs_may_do_without_a_gradient, 0, n);
