@@ -908,6 +908,17 @@ START_TEST(repeat_always_copies) {
 }
 END_TEST
 
+/* A sum of one number is a new number. */
+START_TEST(a_sum_of_nothing_but_itself_is_a_copy) {
+    Tensor *x = LEAF(SCALAR, 3);
+    ck_assert(tape_begin());
+    ck_assert_ptr_ne(ag_sum(x)->storage, x->storage);
+    ck_assert_ptr_ne(ag_mean(x)->storage, x->storage);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
 START_TEST(what_changes_nothing_hands_x_back) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     const Generator before = *generator_current();
@@ -1169,6 +1180,7 @@ static Suite *ops_suite(void) {
     TCase *promises = add_case(suite, "promises");
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);
     tcase_add_test(promises, repeat_always_copies);
+    tcase_add_test(promises, a_sum_of_nothing_but_itself_is_a_copy);
     tcase_add_test(promises, what_changes_nothing_hands_x_back);
     tcase_add_test(promises, gradients_behind_the_mask_are_exactly_zero);
     tcase_add_test(promises, what_is_not_chosen_gets_exactly_zero);

@@ -379,6 +379,20 @@ START_TEST(a_value_used_twice_gets_both_contributions) {
 }
 END_TEST
 
+/* The gradient of sum arrives as one number with strides of 0; what is added must not land there.
+ */
+START_TEST(contributions_of_different_strides_add_up) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    ck_assert(tape_begin());
+    Tensor *squares = ag_sum(ag_square(x)), *turned = ag_sum(ag_square(ag_transpose(x, 0, 1)));
+    Tensor *loss = ag_add(ag_add(squares, turned), ag_sum(x)); /* sum's gradient is the first */
+    ck_assert(ag_backward(loss));
+    tape_end();
+    EXPECT_GRAD(x, 5, 9, 13, 17);
+    tensor_release(x);
+}
+END_TEST
+
 /* add passes one gradient on to both inputs: they must not end up with one buffer. */
 START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
     Tensor *a = LEAF(SHAPE(2), 1, 2), *b = LEAF(SHAPE(2), 3, 4);
@@ -501,6 +515,7 @@ START_TEST(a_tape_may_keep_all_gradients) {
     ck_assert(ag_backward(loss));
     EXPECT_GRAD(y, 1, 1); /* as it was */
     EXPECT_GRAD(x, 4, 8);
+    tape_keep_grads(true);
     tape_end();
     ck_assert(tape_begin()); /* the next tape begins without */
     y = ag_square(x);
@@ -700,6 +715,25 @@ START_TEST(a_write_over_what_backward_needs_is_noticed) {
     }
     tape_end();
     for (int i = 0; i < 3; i++) tensor_release(masked[i]);
+}
+END_TEST
+
+/* A factor is read for the other factor's gradient alone: one whose partner is a constant may be
+ * written over, as a layer's weight whose input is data. */
+START_TEST(a_write_over_what_nobody_needs_is_fine) {
+    static const char *const ops[] = {"mul", "matmul", "linear"};
+    for (int i = 0; i < 6; i++) {
+        bool harmless = i < 3;
+        Tensor *w = LEAF(SHAPE(2, 2), 1, 2, 3, 4), *constant = tensor_ones(SHAPE(2, 2));
+        ck_assert(tape_begin());
+        Tensor *loss = ag_sum(call_op(ops[i % 3], (Tensor *[]){constant, w}, 2, NULL));
+        ck_assert(tensor_fill(harmless ? w : constant, 7));
+        ck_assert(ag_backward(loss) == harmless);
+        if (!harmless) expect_error_like("backward: ", "fill has written over it since");
+        tape_end();
+        tensor_release(w);
+        tensor_release(constant);
+    }
 }
 END_TEST
 
@@ -1230,6 +1264,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(gradients, leaf_gradients_add_up_over_tapes);
     tcase_add_test(gradients, walking_a_tape_twice_adds_exactly_twice);
     tcase_add_test(gradients, a_value_used_twice_gets_both_contributions);
+    tcase_add_test(gradients, contributions_of_different_strides_add_up);
     tcase_add_test(gradients, a_gradient_handed_to_two_inputs_is_not_shared);
     tcase_add_test(gradients, each_leaf_gets_a_gradient_of_its_own);
     tcase_add_test(gradients, gradients_are_of_the_inputs_type_and_shape);
@@ -1250,6 +1285,7 @@ static void add_mistakes(Suite *suite) {
     TCase *writes = add_case(suite, "writes");
     tcase_add_loop_test(writes, a_write_over_what_backward_needs_is_noticed, 0,
                         sizeof overwrites / sizeof *overwrites);
+    tcase_add_test(writes, a_write_over_what_nobody_needs_is_fine);
     tcase_add_test(writes, a_write_through_a_view_is_noticed);
     tcase_add_test(writes, writes_between_tapes_are_fine);
     TCase *backward = add_case(suite, "backward");
