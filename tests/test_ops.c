@@ -600,6 +600,9 @@ static const struct {
     {{"reshape", 1, {R(0, 3)}, {3, -1, 0x1p62, 4}},
      "reshape: x is (0, 3) and the shape is (-1, 4611686018427387904, 4): the number of elements "
      "must stay the same, and one size may be -1"},
+    {{"reshape", 1, {R(0, 3)}, {3, 0, 0x1p62, 4}},
+     "reshape: x is (0, 3) and the shape is (0, 4611686018427387904, 4): the number of elements "
+     "must stay the same, and one size may be -1"},
     {{"view", 1, {R(2, 3)}, {1, 5}},
      "view: x is (2, 3) and the shape is (5,): the number of elements must stay the same, and one "
      "size may be -1"},
