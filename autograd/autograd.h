@@ -146,7 +146,7 @@ Tensor *ag_triu(Tensor *x, int diagonal);
 
 Tensor *ag_sum(Tensor *x);  /* a scalar */
 Tensor *ag_mean(Tensor *x); /* a scalar; NaN of no elements */
-Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim);
+Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim); /* no dims: all of them */
 Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim);
 /* torch.var: divided by n - 1. */
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim);

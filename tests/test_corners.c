@@ -120,6 +120,16 @@ START_TEST(the_gradient_of_abs_is_plain_zero_at_zero) {
 }
 END_TEST
 
+START_TEST(a_sum_over_no_dimensions_is_over_all) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    tape_begin_no_grad();
+    EXPECT_ELEMENTS(ag_sum_dims(x, (Axes){0}, false), 10); /* torch.sum(x, dim=[]) */
+    ck_assert_int_eq(ag_mean_dims(x, (Axes){0}, true)->shape.ndim, 2);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
 START_TEST(a_repeat_is_always_a_copy) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     tape_begin_no_grad();
@@ -247,6 +257,7 @@ int main(void) {
     tcase_add_test(cases, dropout_divides_in_the_type_of_the_tensor);
     tcase_add_test(cases, the_variance_of_fewer_than_two_is_nan);
     tcase_add_test(cases, the_gradient_of_abs_is_plain_zero_at_zero);
+    tcase_add_test(cases, a_sum_over_no_dimensions_is_over_all);
     tcase_add_test(cases, a_repeat_is_always_a_copy);
     tcase_add_test(cases, too_many_dimensions_are_an_error);
     tcase_add_test(cases, sizes_that_overflow_are_an_error);

@@ -96,6 +96,7 @@ Tensor *ag_mean(Tensor *x) { return reduce_all(&op_mean, x); }
 static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
     Attributes at = {.keepdim = keepdim};
     if (!ag_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
+    if (dims.n == 0) memset(at.dims, true, sizeof at.dims); /* as in PyTorch */
     return apply1(op, x, at);
 }
 
