@@ -47,11 +47,10 @@ typedef struct {
 static KernelRegression *kernel_regression_new(void) {
     static const ModuleClass class = {"KernelRegression", sizeof(KernelRegression), NULL, NULL};
     KernelRegression *net = nn_module_new(&class);
-    if (net && nn_add_parameter(net, "log_w", &net->log_w, tensor_zeros(SHAPE(1))) &&
-        nn_add_result(net, &net->attention_weights))
-        return net;
-    nn_free(net);
-    return NULL;
+    if (!net) return NULL;
+    nn_add_parameter(net, "log_w", &net->log_w, tensor_zeros(SHAPE(1)));
+    nn_add_result(net, &net->attention_weights);
+    return nn_module_done(net);
 }
 
 /* f(q) = sum_i softmax_i(-((q - x_i) w)^2 / 2) y_i

@@ -53,7 +53,9 @@ static int print_help(const char *program, const char *summary, const Flag *flag
         putchar('\n');
     }
     printf("  --help\n        Prints this and exits.\n");
-    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    fprintf(stderr, "%s: cannot write to standard output\n", program);
+    return 1;
 }
 
 /* Each of these is true if all of text was understood. strtoll and its like skip white space and
