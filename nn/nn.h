@@ -1,4 +1,4 @@
-/* nn.h - modules, losses, optimizers. Built on the public headers below alone, so everything
+/* nn.h - modules, attention, optimizers. Built on the public headers below alone, so everything
  * here you could have written yourself.
  *
  * nn_*_new is yours: nn_free it. nn_*_forward lends its result, like the ops that it calls: the
