@@ -144,8 +144,8 @@ Tensor *ag_triu(Tensor *x, int diagonal);
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
-Tensor *ag_sum(Tensor *x);  /* a scalar */
-Tensor *ag_mean(Tensor *x); /* a scalar; NaN of no elements */
+Tensor *ag_sum(Tensor *x);                               /* a scalar */
+Tensor *ag_mean(Tensor *x);                              /* a scalar; NaN of no elements */
 Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim); /* no dims: all of them */
 Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim);
 /* torch.var: divided by n - 1. */

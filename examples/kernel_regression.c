@@ -1,7 +1,7 @@
 /* kernel_regression.c - the Nadaraya-Watson estimator as a tool for real data.
  *
  * Attention in its smallest form: a query x looks at all measured x_i, near ones get more weight,
- * and the answer is the weighted mean of their y_i. One number is learned, the width of the look,
+ * and the answer is the weighted mean of their y_i. One number is learned, the bandwidth,
  * and it is learned honestly: every point is predicted from all the others, never from itself.
  *
  * Inside, x and y are standardised (mean 0, deviation 1), so that one learning rate fits data in
@@ -82,7 +82,7 @@ static double loss_at(KernelRegression *net, const Sample *s, double log_w) {
 }
 
 /* w in 1 / (units of x). */
-static double width(const KernelRegression *net, const Sample *s) {
+static double inverse_width(const KernelRegression *net, const Sample *s) {
     return exp(tensor_item(net->log_w)) / s->x_scale.deviation;
 }
 
@@ -144,15 +144,18 @@ static bool find_start(KernelRegression *net, const Sample *s, double *curvature
     double low = log(1e-5 / s->x_range), high = log(10 / s->x_gap), steepest = 0;
     int n = (int)ceil((high - low) / log(1.2)) + 1;
     double step = (high - low) / (n - 1);
+    printf("scan %d values of w: ", n);
+    fflush(stdout); /* thousands of points take a while */
     for (int i = 0; i < n; i++)
         if (isnan(L[i] = loss_at(net, s, low + i * step))) return false;
     for (int i = 1; i < n - 1; i++)
         steepest = fmax(steepest, fabs(L[i - 1] - 2 * L[i] + L[i + 1]) / (step * step));
     Valley start = deepest(net, s, L, n, low, step);
-    const char *where = start.curvature > 0 ? "the deepest valley is near"
+    const char *where = start.curvature > 0 ? "the lowest minimum is near"
                         : start.log_w > low ? "the nearest neighbour predicts best, above"
                                             : "the mean of all predicts best, below";
-    printf("scan %d widths: %s w %.4g\n", n, where, exp(start.log_w) / s->x_scale.deviation);
+    printf("%s w %.4g\n", where, exp(start.log_w) / s->x_scale.deviation);
+    fflush(stdout);
     if (options.w0 > 0) /* anywhere on the curve, then: steps that are safe where it is steepest */
         start = (Valley){log(options.w0 * s->x_scale.deviation), L[0], steepest};
     *curvature = fmax(start.curvature, flat(start.floor));
@@ -177,7 +180,7 @@ static bool train_step(KernelRegression *net, Optimizer *sgd, const Sample *s, i
     while (digit % 10 == 0) digit /= 10;
     if (*done || epoch == options.epochs || digit == 1 || digit == 2 || digit == 5)
         printf("epoch %4lld  loss %.6g  w %.6g%s\n", (long long)epoch, tensor_item(loss),
-               width(net, s), *done ? "  the slope is 0" : "");
+               inverse_width(net, s), *done ? "  the slope is 0" : "");
     if (!output_stdout_ok()) return fail("cannot write to standard output");
     return *done || nn_optimizer_step(sgd);
 }
@@ -216,7 +219,7 @@ static bool load(Sample *s) {
 
 static bool report(KernelRegression *net, const Sample *s, Fit *fit) {
     char error[OUTPUT_ERROR_SIZE];
-    double w = width(net, s), loss = loss_at(net, s, tensor_item(net->log_w));
+    double w = inverse_width(net, s), loss = loss_at(net, s, tensor_item(net->log_w));
     if (!fit_make(fit, s, 1 / w, attend, net)) return false;
     fit_draw(stdout, fit);
     printf("w                   %.6g\n", w);
@@ -245,8 +248,8 @@ static const Flag flags[] = {
     NUMBER_FLAG("--momentum", options.momentum, 0, 1 - 1e-16, "of at least 0 and below 1",
                 "How much of the last step goes into the next."),
     NUMBER_FLAG("--w0", options.w0, 1e-300, 1e300, "above 0",
-                "Start at this w, in 1 / (units of x), and go down into whatever valley is there;\n"
-                "without it, in the lowest valley of all, which a scan finds."),
+                "Start at this w, in 1 / (units of x), and go down to whatever minimum is there;\n"
+                "without it, near the lowest minimum of all, which a scan finds."),
     SEED_FLAG("--seed", options.seed, "Of the notebook's data; with --data nothing is random."),
     TEXT_FLAG("--predict", options.predict, "FILE.csv", "none",
               "Write the fitted curve: 201 points from the smallest x to the largest."),

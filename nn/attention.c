@@ -52,14 +52,15 @@ static bool three_dims(const char *who, Input a) {
     return false;
 }
 
+/* Looked at here and not only by the op, so that a refused input draws no lazy weights. */
 static bool no_negative(const char *who, const Tensor *lens) {
     bool one = lens->shape.ndim == 1;
     for (int64_t b = 0; b < lens->shape.dim[0]; b++) {
         for (int64_t i = 0; i < (one ? 1 : lens->shape.dim[1]); i++) {
             double len = one ? tensor_get(lens, b) : tensor_get(lens, b, i);
-            if (len >= 0) continue;
-            tensor_fail("%s: valid_lens hold %.0f: a length must not be negative", who, len);
-            return false;
+            if (len < 0)
+                return tensor_fail("%s: valid_lens hold %.0f: a length must not be negative", who,
+                                   len) != NULL;
         }
     }
     return true;
@@ -99,19 +100,19 @@ static bool fitting(const char *who, const void *module, const Tensor *q, const 
 static bool enters(const char *who, const char *role, const Tensor *x, const Linear *projection) {
     int64_t size = x->shape.dim[2], in = projection->in_features;
     if (in == NN_LAZY || size == in) return true;
-    tensor_fail("%s: %s are %s: their last size %" PRId64 " and the in_features %" PRId64
-                " of %s must be equal",
-                who, role, tensor_shape_text(x->shape), size, in, projection->module.name);
-    return false;
+    return tensor_fail("%s: %s are %s: their last size %" PRId64 " and the in_features %" PRId64
+                       " of %s must be equal",
+                       who, role, tensor_shape_text(x->shape), size, in,
+                       projection->module.name) != NULL;
 }
 
 /* ---- scaled dot-product attention ---------------------------------------------------------- */
 
-static const ModuleClass dot_product_attention_class = {"DotProductAttention",
-                                                        sizeof(DotProductAttention), NULL, NULL};
+static const ModuleClass dot_product_class = {"DotProductAttention", sizeof(DotProductAttention),
+                                              NULL, NULL};
 
 DotProductAttention *nn_dot_product_attention_new(double dropout) {
-    DotProductAttention *attention = nn_module_new(&dot_product_attention_class);
+    DotProductAttention *attention = nn_module_new(&dot_product_class);
     if (!attention) return NULL;
     attention->dropout = nn_dropout_new(dropout);
     nn_add_child(attention, "dropout", attention->dropout);
@@ -142,14 +143,14 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
 
 /* ---- additive attention -------------------------------------------------------------------- */
 
-static const ModuleClass additive_attention_class = {"AdditiveAttention", sizeof(AdditiveAttention),
-                                                     NULL, NULL};
+static const ModuleClass additive_class = {"AdditiveAttention", sizeof(AdditiveAttention), NULL,
+                                           NULL};
 
 AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout) {
     if (num_hiddens <= 0)
         return tensor_fail("additive_attention: num_hiddens is %" PRId64 ": it must be positive",
                            num_hiddens);
-    AdditiveAttention *attention = nn_module_new(&additive_attention_class);
+    AdditiveAttention *attention = nn_module_new(&additive_class);
     if (!attention) return NULL;
     attention->W_k = nn_linear_new(NN_LAZY, num_hiddens, false);
     nn_add_child(attention, "W_k", attention->W_k);
@@ -183,8 +184,8 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
 
 /* ---- multi-head attention ------------------------------------------------------------------ */
 
-static const ModuleClass multi_head_attention_class = {"MultiHeadAttention",
-                                                       sizeof(MultiHeadAttention), NULL, NULL};
+static const ModuleClass multi_head_class = {"MultiHeadAttention", sizeof(MultiHeadAttention), NULL,
+                                             NULL};
 
 static bool good_config(const MultiHeadAttentionConfig *c) {
     const char *who = "multi_head_attention";
@@ -212,7 +213,7 @@ static Linear *add_projection(MultiHeadAttention *attention, const char *name, i
 
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     if (!good_config(&c)) return NULL;
-    MultiHeadAttention *attention = nn_module_new(&multi_head_attention_class);
+    MultiHeadAttention *attention = nn_module_new(&multi_head_class);
     if (!attention) return NULL;
     bool lazy = !c.query_size || !c.key_size || !c.value_size;
     attention->num_heads = c.num_heads;

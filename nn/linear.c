@@ -66,16 +66,13 @@ Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
 /* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
 static bool admit(Linear *linear, const Tensor *x) {
     int ndim = x->shape.ndim;
-    if (ndim == 0) {
-        tensor_fail("linear: x is (): it needs a last size, the number of features");
-        return false;
-    }
+    if (ndim == 0)
+        return tensor_fail("linear: x is (): it needs a last size, the number of features") != NULL;
     int64_t in = x->shape.dim[ndim - 1];
-    if (!linear->weight && x->dtype != tensor_default_dtype()) {
-        tensor_fail("linear: x is %s and the weights would be made as %s: the types must be equal",
-                    tensor_dtype_name(x->dtype), tensor_dtype_name(tensor_default_dtype()));
-        return false;
-    }
+    if (!linear->weight && x->dtype != tensor_default_dtype())
+        return tensor_fail(
+                   "linear: x is %s and the weights would be made as %s: the types must be equal",
+                   tensor_dtype_name(x->dtype), tensor_dtype_name(tensor_default_dtype())) != NULL;
     if (!linear->weight) return draw_parameters(linear, in);
     if (in != linear->in_features)
         tensor_fail("linear: x is %s: its last size %" PRId64 " and in_features %" PRId64

@@ -62,17 +62,34 @@ static Tensor **find_slot(const Module *module, const char *name) {
     return NULL;
 }
 
+static ModuleSlot *parameter_of(const Module *module, Tensor **slot) {
+    for (int i = 0; i < module->num_parameters; i++)
+        if (module->parameters[i].slot == slot) return &module->parameters[i];
+    return NULL;
+}
+
+static bool is_result(const Module *module, Tensor **slot) {
+    for (int i = 0; i < module->num_results; i++)
+        if (module->results[i] == slot) return true;
+    return false;
+}
+
+/* A field holds one thing: freed twice, it would be gone once too often. */
+static bool field_is_free(const Module *module, Tensor **slot, const char *function) {
+    if (!slot) tensor_fail("%s: the field is NULL", function);
+    else if (parameter_of(module, slot) || is_result(module, slot))
+        tensor_fail("%s: %s holds something in this field already", function, module->kind->name);
+    return !tensor_error();
+}
+
 static bool name_is_good(const Module *module, const char *name, const char *function) {
     size_t length = name ? strlen(name) : 0;
-    if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.')) {
-        tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
-                    function, name ? name : "", NN_NAME_SIZE - 1);
-        return false;
-    }
-    if (find_slot(module, name) || find_child(module, name, length)) {
-        tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name);
-        return false;
-    }
+    if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.'))
+        return tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
+                           function, name ? name : "", NN_NAME_SIZE - 1) != NULL;
+    if (find_slot(module, name) || find_child(module, name, length))
+        return tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name) !=
+               NULL;
     return true;
 }
 
@@ -92,9 +109,7 @@ static void name_parameter(const Module *module, const ModuleSlot *parameter) {
 
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
     Module *m = given(module, "set_parameter");
-    ModuleSlot *parameter = NULL;
-    for (int i = 0; m && i < m->num_parameters; i++)
-        if (m->parameters[i].slot == slot) parameter = &m->parameters[i];
+    ModuleSlot *parameter = m ? parameter_of(m, slot) : NULL;
     if (m && !parameter)
         tensor_fail("set_parameter: the field is no parameter of %s", m->kind->name);
     if (!value) tensor_fail("set_parameter: the value is NULL");
@@ -111,9 +126,8 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
 
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
     Module *m = given(module, "add_parameter");
-    if (!slot) tensor_fail("add_parameter: the field is NULL");
     ModuleSlot *longer = NULL;
-    if (!tensor_error() && name_is_good(m, name, "add_parameter"))
+    if (m && field_is_free(m, slot, "add_parameter") && name_is_good(m, name, "add_parameter"))
         longer = one_longer(m->parameters, m->num_parameters, sizeof *longer);
     if (!longer) {
         tensor_release(value);
@@ -138,10 +152,8 @@ static void name_parameters(const Module *module) {
 static bool may_adopt(const Module *parent, const Module *child) {
     const Module *root = parent;
     while (root->parent) root = root->parent;
-    if (root == child || child->parent) {
-        tensor_fail("add_child: %s is in a tree already", child->kind->name);
-        return false;
-    }
+    if (root == child || child->parent)
+        return tensor_fail("add_child: %s is in a tree already", child->kind->name) != NULL;
     return true;
 }
 
@@ -165,8 +177,7 @@ bool nn_add_child(void *module, const char *name, void *child) {
 
 bool nn_add_result(void *module, Tensor **slot) {
     Module *m = given(module, "add_result");
-    if (!slot) tensor_fail("add_result: the field is NULL");
-    if (tensor_error()) return false;
+    if (!m || !field_is_free(m, slot, "add_result")) return false;
     Tensor ***longer = one_longer(m->results, m->num_results, sizeof(Tensor **));
     if (!longer) return false;
     m->results = longer;
@@ -179,15 +190,12 @@ bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
     const Module *m = given(module, "keep_result");
     if (!value) tensor_fail("keep_result: the value is NULL");
     if (!m || !value) return false;
-    for (int i = 0; i < m->num_results; i++) {
-        if (m->results[i] != slot) continue;
-        tensor_retain(value); /* before the release: it may be the value that is kept already */
-        tensor_release(*slot);
-        *slot = value;
-        return true;
-    }
-    tensor_fail("keep_result: the field is no kept result of %s", m->kind->name);
-    return false;
+    if (!is_result(m, slot))
+        return tensor_fail("keep_result: the field is no kept result of %s", m->kind->name) != NULL;
+    tensor_retain(value); /* before the release: it may be the value that is kept already */
+    tensor_release(*slot);
+    *slot = value;
+    return true;
 }
 
 void nn_free(void *module) {

@@ -5,13 +5,12 @@
 #include <string.h>
 
 /* Ascending, NaN behind everything. */
-static bool comes_before(double a, double b) { return a < b || (isnan(b) && !isnan(a)); }
-
 static bool element_before(const Tensor *row, int64_t i, int64_t j) {
     const int64_t s = row->stride[0];
     if (row->dtype == I64) /* a double does not tell all integers apart */
         return ((const int64_t *)row->data)[i * s] < ((const int64_t *)row->data)[j * s];
-    return comes_before(tensor_get(row, i), tensor_get(row, j));
+    const double a = tensor_get(row, i), b = tensor_get(row, j);
+    return a < b || (isnan(b) && !isnan(a));
 }
 
 /* Sorts the positions in from[low .. high) by merging sorted halves; scratch is as long. */

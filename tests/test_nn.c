@@ -260,6 +260,12 @@ START_TEST(what_a_module_refuses) {
     expect_error("add_result: the field is NULL");
     ck_assert(!nn_set_parameter(net, &slot, tensor_ones(SHAPE(1))));
     expect_error("set_parameter: the field is no parameter of Net");
+    ck_assert(!nn_add_parameter(net, "again", &net->a, tensor_ones(SHAPE(1))));
+    expect_error("add_parameter: Net holds something in this field already");
+    ck_assert(!nn_add_result(net, &net->a));
+    expect_error("add_result: Net holds something in this field already");
+    ck_assert(!nn_add_parameter(net, "kept", &net->kept, tensor_ones(SHAPE(1))));
+    expect_error("add_parameter: Net holds something in this field already");
     ck_assert(!nn_set_parameter(net, &net->a, NULL));
     expect_error("set_parameter: the value is NULL");
     ck_assert(!nn_set_parameter(net, &net->a, tensor_from_int64s(SHAPE(1), (int64_t[]){3})));

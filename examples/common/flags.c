@@ -109,7 +109,6 @@ static void read_value(const char *program, const Flag *flag, const char *text) 
         if (!read_number(flag, text))
             misuse(program, "%s wants a number %s, not \"%s\"", flag->name, flag->range, text);
         break;
-    case FLAG_SWITCH: *(bool *)flag->value = true; break;
     }
 }
 
@@ -128,10 +127,7 @@ void flags_parse(int argc, char **argv, const char *program, const char *summary
         const Flag *flag = find(flags, num_flags, text, length);
         if (!flag && text[0] != '-') misuse(program, "\"%s\" is not a flag", text);
         if (!flag) misuse(program, "there is no flag %.*s", (int)length, text);
-        if (flag->kind == FLAG_SWITCH && text[length])
-            misuse(program, "%s takes no value", flag->name);
-        if (flag->kind == FLAG_SWITCH) read_value(program, flag, "");
-        else if (text[length]) read_value(program, flag, text + length + 1);
+        if (text[length]) read_value(program, flag, text + length + 1);
         else if (i + 1 < argc) read_value(program, flag, argv[++i]);
         else misuse(program, "%s wants %s", flag->name, flag->argument);
     }

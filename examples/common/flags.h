@@ -10,15 +10,14 @@ typedef enum {
     FLAG_TEXT,    /* const char **: a file, a name */
     FLAG_INTEGER, /* int64_t * */
     FLAG_SEED,    /* uint64_t * */
-    FLAG_NUMBER,  /* double *, always finite */
-    FLAG_SWITCH   /* bool *: takes no argument and sets it */
+    FLAG_NUMBER   /* double *, always finite */
 } FlagKind;
 
 typedef struct {
     const char *name; /* "--lr" */
     FlagKind kind;
     void *value;           /* where it goes; what is there before is the default */
-    const char *argument;  /* "FILE.csv", as --help shows it; NULL for a switch */
+    const char *argument;  /* "FILE.csv", as --help shows it */
     const char *sentence;  /* what it does; lines after the first begin after a newline */
     double low, high;      /* FLAG_INTEGER, FLAG_NUMBER: the values allowed, both ends included */
     const char *range;     /* the same in words, "above 0" */
@@ -34,8 +33,6 @@ typedef struct {
     { name, FLAG_NUMBER, &(variable), "NUMBER", sentence, low, high, range, NULL }
 #define SEED_FLAG(name, variable, sentence)                                                        \
     { name, FLAG_SEED, &(variable), "N", sentence, 0, 0, NULL, NULL }
-#define SWITCH_FLAG(name, variable, sentence)                                                      \
-    { name, FLAG_SWITCH, &(variable), NULL, sentence, 0, 0, NULL, NULL }
 
 /* Reads "--name value" and "--name=value". After --help, prints it and exits 0. What it does not
  * understand it answers in one sentence on stderr and exit status 2. */
