@@ -60,8 +60,8 @@ $(call objects,$(DISPATCH)): MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
-$(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources
-	$(link) -shared -Wl,-soname,$(@F) -Wl,--no-undefined -lm
+$(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources $(BUILD)/exports
+	$(link) -shared -Wl,-soname,$(@F),--version-script,$(BUILD)/exports -Wl,--no-undefined -lm
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
@@ -77,10 +77,12 @@ $(BUILD)/tests/test_alloc_failure: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap
 $(BUILD)/bench/nw: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # Two notes of what was built, rewritten only when they would read differently: objects made with
-# other flags, and archives of other objects, are then out of date.
+# other flags, and archives of other objects, are then out of date. And what the shared library shows:
+# a program may have names of its own for everything else.
 $(BUILD)/flags:   note = $(CC) $(FLAGS)
 $(BUILD)/sources: note = $(OBJECTS)
-$(BUILD)/flags $(BUILD)/sources: FORCE
+$(BUILD)/exports: note = { global: tensor_*; ag_*; tape_*; nn_*; local: *; };
+$(BUILD)/flags $(BUILD)/sources $(BUILD)/exports: FORCE
 	@mkdir -p $(@D); echo '$(note)' | cmp -s - $@ || echo '$(note)' >$@
 
 # What to do with it -------------------------------------------------------------------------

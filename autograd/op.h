@@ -100,10 +100,10 @@ extern const Op *const ag_ops[];
 
 #define OP_NO_GRAD(name, formula, forward, ...)                                                    \
     extern const Op op_##name;                                                                     \
-    Tensor *forward(Node *n);
+    Tensor *ag_##forward(Node *n);
 #define OP(name, formula, torch, forward, backward, ...)                                           \
     OP_NO_GRAD(name, formula, forward, )                                                           \
-    void backward(const Node *n, const Tensor *dy, Tensor **dx);
+    void ag_##backward(const Node *n, const Tensor *dy, Tensor **dx);
 #define UNARY(name, ...)        extern const Op op_##name;
 #define UNARY_SCALAR(name, ...) extern const Op op_##name;
 #define BINARY(name, ...)       extern const Op op_##name;
@@ -113,8 +113,8 @@ extern const Op *const ag_ops[];
 #include "ops.def"
 
 /* What the elementwise ops share. */
-Tensor *elementwise_forward(Node *n);
-void elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx);
-Tensor *compare_forward(Node *n);
+Tensor *ag_elementwise_forward(Node *n);
+void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx);
+Tensor *ag_compare_forward(Node *n);
 
 #endif

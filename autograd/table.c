@@ -23,7 +23,7 @@ enum {
 #define DEFINE(op, doc, ...) const Op op_##op = {.name = #op, .formula = doc, __VA_ARGS__};
 #define ELEMENTWISE(op, doc, torch, mask, lo, hi, ...)                                             \
     DEFINE(op, doc, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo,           \
-           .high = hi, .forward = elementwise_forward, .backward = elementwise_backward,           \
+           .high = hi, .forward = ag_elementwise_forward, .backward = ag_elementwise_backward,     \
            __VA_ARGS__)
 
 #define UNARY(op, doc, torch, value, vjp, mask, lo, hi)                                            \
@@ -32,16 +32,16 @@ enum {
 #define BINARY(op, doc, torch, value, da, db, mask, lo, hi)                                        \
     ELEMENTWISE(op, doc, torch, mask, lo, hi, TWO, .in = {{"a", FLOAT}, {"b", FLOAT}})
 #define COMPARE(op, doc, value)                                                                    \
-    DEFINE(op, doc, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = compare_forward,     \
+    DEFINE(op, doc, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = ag_compare_forward,  \
            TWO, .in = {{"a", SAME}, {"b", SAME}})
 #define LOGICAL(op, doc, value)                                                                    \
-    DEFINE(op, doc, .row = ELEMENTWISE_##op, .forward = compare_forward, TWO,                      \
+    DEFINE(op, doc, .row = ELEMENTWISE_##op, .forward = ag_compare_forward, TWO,                   \
            .in = {{"a", BOOLEAN}, {"b", BOOLEAN}})
 #define OP_NO_GRAD(op, doc, fw, arity, ...)                                                        \
-    DEFINE(op, doc, .forward = fw, arity, .in = {__VA_ARGS__})
+    DEFINE(op, doc, .forward = ag_##fw, arity, .in = {__VA_ARGS__})
 #define OP(op, doc, torch, fw, bw, mask, arity, ...)                                               \
-    DEFINE(op, doc, .grad_fn = torch, .forward = fw, .backward = bw, .reads = mask, arity,         \
-           .in = {__VA_ARGS__})
+    DEFINE(op, doc, .grad_fn = torch, .forward = ag_##fw, .backward = ag_##bw, .reads = mask,      \
+           arity, .in = {__VA_ARGS__})
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 

@@ -516,7 +516,7 @@ WALK(inputs_are_only_read) {
 /* Ops that move elements move integers and bools in the same way. */
 WALK(any_type_is_moved_in_the_same_way) {
     const Op *op = find_op(s->op);
-    if (op->forward == compare_forward) return;
+    if (op->forward == ag_compare_forward) return;
     for (int i = 0; i < s->n; i++)
         if (s->in[i].kind == 'r' && op->in[op->variadic ? 0 : i].type != SAME) return;
     Sample plain = *s;
@@ -751,7 +751,7 @@ static void expect_no_broadcast(const Op *op) {
 
 START_TEST(every_op_has_a_wrong_shape_or_takes_any) {
     const Op *op = ag_ops[_i];
-    bool elementwise = op->forward == elementwise_forward || op->forward == compare_forward;
+    bool elementwise = op->forward == ag_elementwise_forward || op->forward == ag_compare_forward;
     bool known = elementwise && op->inputs == 1;
     if (elementwise && op->inputs == 2) {
         expect_no_broadcast(op);

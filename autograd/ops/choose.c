@@ -20,7 +20,7 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
 
 /* ---- where: y = condition ? a : b ---------------------------------------------------------- */
 
-Tensor *where_forward(Node *n) {
+Tensor *ag_where_forward(Node *n) {
     Shape shape;
     const Tensor *a = n->in[1];
     Tensor *y = broadcast_inputs(n, &shape) ? tensor_make(shape, a->dtype) : NULL;
@@ -30,7 +30,7 @@ Tensor *where_forward(Node *n) {
 }
 
 /* da = condition ? dy : 0,  db = condition ? 0 : dy */
-void where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
     const LoopKernel kernel = kernels()->where[dy->dtype];
@@ -54,13 +54,13 @@ static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double v
     return y;
 }
 
-Tensor *masked_fill_forward(Node *n) {
+Tensor *ag_masked_fill_forward(Node *n) {
     Shape shape;
     return broadcast_inputs(n, &shape) ? filled(n->in[0], n->in[1], shape, n->at.number) : NULL;
 }
 
 /* dx = mask ? 0 : dy */
-void masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = filled(dy, n->in[1], dy->shape, 0);
 }
 
@@ -83,7 +83,7 @@ static bool spread_inputs(const Node *n, const Tensor *x, Tensor **x_all, Tensor
     return *x_all && *mask_all;
 }
 
-Tensor *masked_select_forward(Node *n) {
+Tensor *ag_masked_select_forward(Node *n) {
     Tensor *x = NULL, *mask = NULL, *y = NULL;
     if (spread_inputs(n, n->in[0], &x, &mask)) {
         const bool *keep = mask->data;
@@ -101,7 +101,7 @@ Tensor *masked_select_forward(Node *n) {
 }
 
 /* dx: zeros, and dy's elements put back where they came from */
-void masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *x = NULL, *mask = NULL, *row = tensor_contiguous(dy);
     if (row && spread_inputs(n, n->in[0], &x, &mask)) dx[0] = tensor_make(x->shape, dy->dtype);
     if (dx[0]) {
@@ -147,8 +147,8 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     return apply1(op, x, (Attributes){.dim = diagonal});
 }
 
-Tensor *triangle_forward(Node *n) { return triangle(n->in[0], n->at.dim, n->op == &op_tril); }
-void triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+Tensor *ag_triangle_forward(Node *n) { return triangle(n->in[0], n->at.dim, n->op == &op_tril); }
+void ag_triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = triangle(dy, n->at.dim, n->op == &op_tril);
 }
 
@@ -165,7 +165,7 @@ static Tensor *dropped(const Node *n, const Tensor *x) {
 }
 
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
-Tensor *dropout_forward(Node *n) {
+Tensor *ag_dropout_forward(Node *n) {
     const Shape shape = n->in[0]->shape;
     if (n->at.number < 1) n->saved[0] = tensor_bernoulli(1 - n->at.number, shape);
     else if ((n->saved[0] = tensor_make(shape, BOOL))) tensor_fill(n->saved[0], 0);
@@ -173,7 +173,7 @@ Tensor *dropout_forward(Node *n) {
 }
 
 /* dx = keep ? dy / (1 - p) : 0 */
-void dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = dropped(n, dy); }
+void ag_dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = dropped(n, dy); }
 
 Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_present("dropout", x)) return NULL;

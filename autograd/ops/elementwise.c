@@ -4,7 +4,7 @@
 #include "../op.h"
 
 /* y = value(x) or value(a, b), with NumPy's broadcasting. */
-Tensor *elementwise_forward(Node *n) {
+Tensor *ag_elementwise_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[n->n_in - 1];
     const LoopKernel kernel = kernels()->value[n->op->row][a->dtype];
     if (n->n_in == 1) return map1(kernel, a, n->at.number);
@@ -16,7 +16,7 @@ Tensor *elementwise_forward(Node *n) {
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
  * broadcasting. An operand that the row does not read is replaced by dy, which is always there. */
-void elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const int last = n->n_in + 2;
     const Tensor *operand[LOOP_OPERANDS];
     for (int i = 0; i < n->n_in; i++)
@@ -33,7 +33,7 @@ void elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 }
 
 /* A bool for each pair of elements. */
-Tensor *compare_forward(Node *n) {
+Tensor *ag_compare_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[1];
     Shape shape;
     if (!shape_broadcast(a->shape, b->shape, &shape))
@@ -58,7 +58,7 @@ Tensor *compare_forward(Node *n) {
 #define LOGICAL BINARY
 #include "../../tensor/kernels/elementwise.def"
 
-Tensor *logical_not_forward(Node *n) {
+Tensor *ag_logical_not_forward(Node *n) {
     Tensor *y = tensor_make(n->in[0]->shape, BOOL);
     if (y) loop_elements(kernels()->logical_not, 2, (const Tensor *[]){y, n->in[0]}, 0);
     return y;

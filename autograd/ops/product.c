@@ -23,14 +23,14 @@ static Tensor *product_tn(const Tensor *a, const Tensor *b) {
 }
 
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
-void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
+void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) dx[0] = product_nt(dc, n->in[1]);
     if (ag_needs(n, 1)) dx[1] = product_tn(n->in[0], dc);
 }
 
 /* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M) ------------------------------------------------- */
 
-Tensor *bmm_forward(Node *n) {
+Tensor *ag_bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     if (a.ndim == 3 && b.ndim == 3 && a.dim[0] == b.dim[0] && a.dim[2] == b.dim[1])
         return tensor_matmul(n->in[0], n->in[1]);
@@ -49,7 +49,7 @@ Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes)
 
 /* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M) ---------------------------------------- */
 
-Tensor *matmul_forward(Node *n) {
+Tensor *ag_matmul_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     Shape batch_a = a, batch_b = b, batch;
     batch_a.ndim -= 2;
@@ -115,7 +115,7 @@ static bool linear_fits(const Node *n) {
 }
 
 /* y = x w' + b */
-Tensor *linear_forward(Node *n) {
+Tensor *ag_linear_forward(Node *n) {
     if (!linear_fits(n)) return NULL;
     const Tensor *x = n->in[0], *w = n->in[1];
     Shape shape = x->shape;
@@ -138,7 +138,7 @@ Tensor *linear_forward(Node *n) {
 }
 
 /* dx = dy w,  dw = dy' x,  db = dy summed over the rows (by the engine) */
-void linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *w = n->in[1];
     Tensor *dy_rows = as_matrix(dy), *x_rows = as_matrix(x);
     if (dy_rows && ag_needs(n, 0)) {

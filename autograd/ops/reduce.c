@@ -61,12 +61,12 @@ static Tensor *spread(const Node *n, const Tensor *dy) {
 
 /* ---- sum and mean -------------------------------------------------------------------------- */
 
-Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
+Tensor *ag_sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
 
 /* dx = dy for every element that was summed */
-void sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
+void ag_sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
 
-Tensor *mean_forward(Node *n) {
+Tensor *ag_mean_forward(Node *n) {
     double count;
     Tensor *y = tensor_sum_dims(n->in[0], n->at.dims);
     kept_shape(n, &count);
@@ -75,7 +75,7 @@ Tensor *mean_forward(Node *n) {
 }
 
 /* dx = dy / count */
-void mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double count;
     kept_shape(n, &count);
     Tensor *share = tensor_clone(dy);
@@ -121,13 +121,13 @@ static Tensor *reduce_one(const Op *op, Tensor *x, int dim, bool keepdim) {
     return apply1(op, x, at);
 }
 
-Tensor *var_dim_forward(Node *n) {
+Tensor *ag_var_dim_forward(Node *n) {
     const Tensor *x = n->in[0];
     return drop_dims(n, tensor_reduce(x, kernels()->variance[x->dtype], n->at.dim, x->dtype));
 }
 
 /* dx = dy 2 (x - mean) / (n - 1) */
-void var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0];
     const double size = (double)x->shape.dim[n->at.dim];
     Tensor *mean = tensor_sum_dims(x, n->at.dims), *wide = spread(n, dy);
@@ -146,13 +146,13 @@ Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_one(&op_var_dim, x, dim, keepdim);
 }
 
-Tensor *logsumexp_forward(Node *n) {
+Tensor *ag_logsumexp_forward(Node *n) {
     const Tensor *x = n->in[0];
     return drop_dims(n, tensor_reduce(x, kernels()->logsumexp[x->dtype], n->at.dim, x->dtype));
 }
 
 /* dx = dy exp(x - y) */
-void logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0];
     const Kernels *k = kernels();
     Tensor *wide_y = spread(n, n->out), *wide_dy = spread(n, dy);
@@ -189,7 +189,7 @@ static void *chosen(const Tensor *x, int dim, int64_t i, int64_t index) {
     return (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
 }
 
-Tensor *max_dim_forward(Node *n) {
+Tensor *ag_max_dim_forward(Node *n) {
     const Tensor *x = n->in[0];
     const size_t size = dtype_size(x->dtype);
     n->saved[0] = positions(n);
@@ -202,7 +202,7 @@ Tensor *max_dim_forward(Node *n) {
 }
 
 /* dx: zeros, and dy at the maxima */
-void max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const size_t size = dtype_size(dy->dtype);
     Tensor *dense = tensor_contiguous(dy);
     dx[0] = dense ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
@@ -218,6 +218,6 @@ Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_one(&op_max_dim, x, dim, keepdim);
 }
 
-Tensor *argmax_forward(Node *n) { return drop_dims(n, positions(n)); }
+Tensor *ag_argmax_forward(Node *n) { return drop_dims(n, positions(n)); }
 
 Tensor *ag_argmax(Tensor *x, int dim) { return reduce_one(&op_argmax, x, dim, false); }

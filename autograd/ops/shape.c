@@ -29,7 +29,7 @@ static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
     return true;
 }
 
-Tensor *reshape_forward(Node *n) {
+Tensor *ag_reshape_forward(Node *n) {
     Tensor *y = view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
     y = tensor_reshape(n->in[0], n->at.shape);
@@ -38,7 +38,7 @@ Tensor *reshape_forward(Node *n) {
 }
 
 /* dx = dy, in x's shape */
-void reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = tensor_reshape(dy, n->in[0]->shape);
 }
 
@@ -47,7 +47,7 @@ Tensor *ag_reshape(Tensor *x, Shape shape) {
     return apply1(&op_reshape, x, (Attributes){.shape = shape});
 }
 
-Tensor *view_forward(Node *n) {
+Tensor *ag_view_forward(Node *n) {
     Tensor *y = view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
     return tensor_fail(
@@ -60,14 +60,14 @@ Tensor *ag_view(Tensor *x, Shape shape) {
     return apply1(&op_view, x, (Attributes){.shape = shape});
 }
 
-Tensor *contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
+Tensor *ag_contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
 
 Tensor *ag_contiguous(Tensor *x) {
     if (!ag_present("contiguous", x)) return NULL;
     return tensor_is_contiguous(x) ? x : apply1(&op_contiguous, x, (Attributes){0});
 }
 
-Tensor *detach_forward(Node *n) {
+Tensor *ag_detach_forward(Node *n) {
     const Tensor *x = n->in[0];
     return view_make(x, x->shape, x->stride, x->data);
 }
@@ -76,10 +76,10 @@ Tensor *ag_detach(Tensor *x) { return apply1(&op_detach, x, (Attributes){0}); }
 
 /* ---- permute and transpose ----------------------------------------------------------------- */
 
-Tensor *permute_forward(Node *n) { return view_permute(n->in[0], n->at.axes.axis); }
+Tensor *ag_permute_forward(Node *n) { return view_permute(n->in[0], n->at.axes.axis); }
 
 /* dx = dy with the axes put back */
-void permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int back[TENSOR_MAX_DIMS] = {0};
     for (int d = 0; d < n->at.axes.n; d++) back[n->at.axes.axis[d]] = d;
     dx[0] = view_permute(dy, back);
@@ -101,9 +101,9 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
         tensor_shape_text(x->shape), tensor_shape_text(asked));
 }
 
-Tensor *transpose_forward(Node *n) { return view_transpose(n->in[0], n->at.dim, n->at.dim1); }
+Tensor *ag_transpose_forward(Node *n) { return view_transpose(n->in[0], n->at.dim, n->at.dim1); }
 
-void transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = view_transpose(dy, n->at.dim, n->at.dim1);
 }
 
@@ -139,10 +139,10 @@ Tensor *ag_squeeze(Tensor *x, int dim) {
     return apply1(&op_squeeze, x, (Attributes){.shape = shape});
 }
 
-Tensor *expand_forward(Node *n) { return view_expand(n->in[0], n->at.shape); }
+Tensor *ag_expand_forward(Node *n) { return view_expand(n->in[0], n->at.shape); }
 
 /* dx = dy summed over what was repeated, by the engine */
-void expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     (void)n;
     dx[0] = view_make(dy, dy->shape, dy->stride, dy->data);
 }
@@ -166,7 +166,7 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
 
 /* ---- slice and select ---------------------------------------------------------------------- */
 
-Tensor *slice_forward(Node *n) {
+Tensor *ag_slice_forward(Node *n) {
     return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.end - n->at.start);
 }
 
@@ -183,7 +183,7 @@ static Tensor *padded(const Tensor *x, const Tensor *dy, int dim, int64_t start)
 }
 
 /* dx = dy where it was cut out, 0 elsewhere */
-void slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = padded(n->in[0], dy, n->at.dim, n->at.start);
 }
 
@@ -231,7 +231,7 @@ static Shape with_repeats(Shape shape, int dim, int place, int64_t repeats) {
 /* repeat puts it in front of dim, repeat_interleave behind. */
 static int repeats_place(const Node *n) { return n->op == &op_repeat ? 1 : 2; }
 
-Tensor *repeat_forward(Node *n) {
+Tensor *ag_repeat_forward(Node *n) {
     const Tensor *x = n->in[0];
     const int place = repeats_place(n);
     Shape shape = x->shape;
@@ -251,7 +251,7 @@ Tensor *repeat_forward(Node *n) {
 }
 
 /* dx = dy summed over the repeats */
-void repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Shape shape = n->in[0]->shape;
     const int place = repeats_place(n);
     const bool repeated[TENSOR_MAX_DIMS] = {false, place == 1, place == 2};
@@ -310,7 +310,7 @@ static bool cat_shape(const Node *n, Shape *shape) {
     return true;
 }
 
-Tensor *cat_forward(Node *n) {
+Tensor *ag_cat_forward(Node *n) {
     Shape shape;
     Tensor *y = cat_shape(n, &shape) ? tensor_make(shape, n->in[0]->dtype) : NULL;
     int64_t start = 0;
@@ -329,7 +329,7 @@ Tensor *cat_forward(Node *n) {
 }
 
 /* dx[i] = dy's part that came from x[i] */
-void cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in; i++) {
         int64_t size = n->in[i]->shape.dim[n->at.dim];

@@ -39,12 +39,12 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
 
 /* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------- */
 
-Tensor *softmax_forward(Node *n) {
+Tensor *ag_softmax_forward(Node *n) {
     return new_rows(kernels()->softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
 }
 
 /* dx = y (dy - sum(y dy)) */
-void softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = new_rows(kernels()->softmax_dx[dy->dtype], n->at.dim, n->out, dy);
 }
 
@@ -52,12 +52,12 @@ Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim)
 
 /* ---- log_softmax: y = x - log sum exp(x) --------------------------------------------------- */
 
-Tensor *log_softmax_forward(Node *n) {
+Tensor *ag_log_softmax_forward(Node *n) {
     return new_rows(kernels()->log_softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
 }
 
 /* dx = dy - exp(y) sum(dy) */
-void log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = new_rows(kernels()->log_softmax_dx[dy->dtype], n->at.dim, n->out, dy);
 }
 
@@ -93,7 +93,7 @@ static bool lengths_fit(const Tensor *scores, const Tensor *lengths) {
     return true;
 }
 
-Tensor *masked_softmax_forward(Node *n) {
+Tensor *ag_masked_softmax_forward(Node *n) {
     const Tensor *scores = n->in[0];
     if (scores->shape.ndim != 3)
         return tensor_fail("masked_softmax: scores is %s: it must have 3 dimensions, (N, Q, K)",
@@ -108,7 +108,7 @@ Tensor *masked_softmax_forward(Node *n) {
 }
 
 /* dx = y (dy - sum(y dy)) over the valid keys, exactly 0 behind them whatever dy holds there. */
-void masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (n->n_in == 1) {
         dx[0] = new_rows(kernels()->softmax_dx[dy->dtype], 2, n->out, dy);
         return;
