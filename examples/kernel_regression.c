@@ -217,6 +217,15 @@ static bool load(Sample *s) {
     return fail("%s", error);
 }
 
+/* Asked before the training, which may take a while. */
+static bool can_write(void) {
+    char error[OUTPUT_ERROR_SIZE];
+    const char *const paths[] = {options.predict, options.plot};
+    for (int i = 0; i < 2; i++)
+        if (paths[i] && !output_check(paths[i], error)) return fail("%s", error);
+    return true;
+}
+
 static bool report(KernelRegression *net, const Sample *s, Fit *fit) {
     char error[OUTPUT_ERROR_SIZE];
     double w = inverse_width(net, s), loss = loss_at(net, s, tensor_item(net->log_w));
@@ -266,7 +275,7 @@ int main(int argc, char **argv) {
                 "fits a curve to measurements by attention (Nadaraya-Watson)", flags,
                 sizeof flags / sizeof *flags);
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone is reported as any other failure */
-    KernelRegression *net = load(&s) ? kernel_regression_new() : NULL;
+    KernelRegression *net = can_write() && load(&s) ? kernel_regression_new() : NULL;
     bool ok = net && find_start(net, &s, &curvature) && train(net, &s, curvature) &&
               report(net, &s, &fit);
     if (!ok && tensor_error()) fail("%s", tensor_error());

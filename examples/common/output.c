@@ -66,6 +66,17 @@ static int replace(const char *path, const struct stat *old, void (*write)(FILE 
     return problem;
 }
 
+bool output_check(const char *path, char error[OUTPUT_ERROR_SIZE]) {
+    char folder[MAX_PATH] = ".";
+    const char *slash = strrchr(path, '/');
+    int length = slash == path ? 1 : slash ? (int)(slash - path) : 0;
+    if (length) snprintf(folder, sizeof folder, "%.*s", length, path);
+    bool exists = access(path, F_OK) == 0;
+    if (exists ? access(path, W_OK) == 0 : access(folder, W_OK | X_OK) == 0) return true;
+    snprintf(error, OUTPUT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
+    return false;
+}
+
 bool output_write(const char *path, void (*write)(FILE *file, const void *context),
                   const void *context, char error[OUTPUT_ERROR_SIZE]) {
     struct stat old;

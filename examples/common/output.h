@@ -7,6 +7,10 @@
 
 #define OUTPUT_ERROR_SIZE 512
 
+/* Could path be written, as far as can be told without writing? To ask before long work: false with
+ * the sentence in error that output_write would give. */
+bool output_check(const char *path, char error[OUTPUT_ERROR_SIZE]);
+
 /* Has write(file, context) fill a temporary file beside path and then gives it path's name, so that
  * nobody ever sees half of it; an interrupt in between removes the temporary file. A path that is
  * a device or a pipe is written directly. False with a sentence in error. */
