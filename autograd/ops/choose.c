@@ -71,21 +71,18 @@ Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
 
 /* ---- masked_select: the elements of x where the mask holds, in one row --------------------- */
 
-/* x and mask, broadcast together, as row-major copies. */
-static bool spread_inputs(const Node *n, const Tensor *x, Tensor **x_all, Tensor **mask_all) {
-    Shape shape;
-    if (!broadcast_inputs(n, &shape)) return false;
-    Tensor *x_wide = view_expand(x, shape), *mask_wide = view_expand(n->in[1], shape);
-    *x_all = x_wide ? tensor_contiguous(x_wide) : NULL;
-    *mask_all = mask_wide ? tensor_contiguous(mask_wide) : NULL;
-    tensor_release(x_wide);
-    tensor_release(mask_wide);
-    return *x_all && *mask_all;
+/* x broadcast to the shape, row-major. */
+static Tensor *spread(const Tensor *x, Shape shape) {
+    Tensor *wide = view_expand(x, shape), *rows = wide ? tensor_contiguous(wide) : NULL;
+    tensor_release(wide);
+    return rows;
 }
 
 Tensor *ag_masked_select_forward(Node *n) {
-    Tensor *x = NULL, *mask = NULL, *y = NULL;
-    if (spread_inputs(n, n->in[0], &x, &mask)) {
+    Shape shape;
+    if (!broadcast_inputs(n, &shape)) return NULL;
+    Tensor *x = spread(n->in[0], shape), *mask = spread(n->in[1], shape), *y = NULL;
+    if (x && mask) {
         const bool *keep = mask->data;
         const int64_t numel = tensor_numel(mask), size = (int64_t)dtype_size(x->dtype);
         int64_t count = 0;
@@ -102,8 +99,10 @@ Tensor *ag_masked_select_forward(Node *n) {
 
 /* dx: zeros, and dy's elements put back where they came from */
 void ag_masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    Tensor *x = NULL, *mask = NULL, *row = tensor_contiguous(dy);
-    if (row && spread_inputs(n, n->in[0], &x, &mask)) dx[0] = tensor_make(x->shape, dy->dtype);
+    Shape shape;
+    if (!broadcast_inputs(n, &shape)) return;
+    Tensor *mask = spread(n->in[1], shape), *row = tensor_contiguous(dy);
+    if (mask && row) dx[0] = tensor_make(shape, dy->dtype);
     if (dx[0]) {
         tensor_fill(dx[0], 0);
         const bool *keep = mask->data;
@@ -112,9 +111,8 @@ void ag_masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         for (int64_t i = 0; i < numel; i++)
             if (keep[i]) memcpy((char *)dx[0]->data + i * size, from, (size_t)size), from += size;
     }
-    tensor_release(row);
-    tensor_release(x);
     tensor_release(mask);
+    tensor_release(row);
 }
 
 Tensor *ag_masked_select(Tensor *x, Tensor *mask) {

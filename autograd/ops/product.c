@@ -140,13 +140,13 @@ Tensor *ag_linear_forward(Node *n) {
 /* dx = dy w,  dw = dy' x,  db = dy summed over the rows (by the engine) */
 void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *w = n->in[1];
-    Tensor *dy_rows = as_matrix(dy), *x_rows = as_matrix(x);
+    Tensor *dy_rows = as_matrix(dy), *x_rows = ag_needs(n, 1) ? as_matrix(x) : NULL;
     if (dy_rows && ag_needs(n, 0)) {
         Tensor *dx_rows = tensor_matmul(dy_rows, w);
         dx[0] = dx_rows ? view_reshape(dx_rows, x->shape) : NULL;
         tensor_release(dx_rows);
     }
-    if (dy_rows && x_rows && ag_needs(n, 1)) dx[1] = product_tn(dy_rows, x_rows);
+    if (dy_rows && x_rows) dx[1] = product_tn(dy_rows, x_rows);
     if (n->n_in == 3 && ag_needs(n, 2)) dx[2] = view_make(dy, dy->shape, dy->stride, dy->data);
     tensor_release(dy_rows);
     tensor_release(x_rows);
