@@ -8,6 +8,14 @@
 
 /* ---- the frame ----------------------------------------------------------------------------- */
 
+int run_suite(Suite *suite) {
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
+
 static int64_t live_before;
 
 void frame_setup(void) {
@@ -29,6 +37,7 @@ void expect_error(const char *sentence) {
     ck_assert_msg(tensor_error() != NULL, "no error is pending; expected: %s", sentence);
     ck_assert_str_eq(tensor_error(), sentence);
     tensor_clear_error();
+    ck_assert_ptr_null(tensor_error());
 }
 
 void expect_error_like(const char *beginning, const char *part) {

@@ -8,8 +8,12 @@
 
 #include "../autograd/op.h"
 
+#include <check.h>
+
 /* ---- the frame: no tensor may stay alive, no error pending, no tape open -----------------------
  */
+
+int run_suite(Suite *suite); /* what main returns: 0 if all tests passed */
 
 void frame_setup(void);    /* float64, seed 0 */
 void frame_teardown(void); /* fails the test that left something behind */

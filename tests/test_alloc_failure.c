@@ -820,9 +820,5 @@ static Suite *failure_suite(void) {
 
 int main(void) {
     setenv("TAPEHEAD_CACHE", "0", 1); /* read at the first free */
-    SRunner *runner = srunner_create(failure_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(failure_suite());
 }

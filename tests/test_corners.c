@@ -265,9 +265,5 @@ int main(void) {
     tcase_add_test(cases, a_composite_names_itself);
     tcase_add_test(cases, a_pending_error_reaches_the_end_of_every_chain);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

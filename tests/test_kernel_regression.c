@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "../examples/common/output.c"
+#include "common.h"
 
 static char folder[] = "/tmp/test_kernel_regression.XXXXXX"; /* of this run */
 static char out[1 << 16], err[1 << 16];                      /* what the last run printed */
@@ -498,9 +499,5 @@ int main(void) {
     tcase_add_loop_test(tcase, bad_file, 0, sizeof bad_files / sizeof *bad_files);
     tcase_add_loop_test(tcase, misuse, 0, sizeof misuses / sizeof *misuses);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
+    return run_suite(suite);
 }

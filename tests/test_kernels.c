@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "../tensor/internal.h"
+#include "common.h"
 
 #define INF          ((double)INFINITY)
 #define NOT          ((double)NAN)
@@ -1496,9 +1497,5 @@ int main(int argc, char **argv) {
     program = argv[0];
     list_elementwise();
     list_the_rest();
-    SRunner *runner = srunner_create(kernels_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(kernels_suite());
 }

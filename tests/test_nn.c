@@ -14,29 +14,15 @@
 #include <string.h>
 
 #include "../nn/nn.h"
+#include "common.h"
 
 #define NO_MASK ((AttentionMask){0})
 
 /* ---- every test ends with no tensor alive and no error pending --------------------------- */
 
-static int64_t live_before;
-
 static void setup(void) {
-    live_before = tensor_live();
+    frame_setup();
     tensor_set_default_dtype(F32);
-    tensor_manual_seed(0);
-}
-
-static void teardown(void) {
-    ck_assert_msg(!tensor_error(), "an error is pending: %s", tensor_error());
-    ck_assert_int_eq(tensor_live(), live_before);
-}
-
-/* The pending error must be this sentence; it is cleared. */
-static void expect_error(const char *sentence) {
-    ck_assert_msg(tensor_error(), "no error is pending; expected: %s", sentence);
-    ck_assert_str_eq(tensor_error(), sentence);
-    tensor_clear_error();
 }
 
 /* ---- golden tensors ---------------------------------------------------------------------- */
@@ -1259,7 +1245,7 @@ END_TEST
 
 static TCase *add_case(Suite *suite, const char *name) {
     TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_checked_fixture(tcase, setup, frame_teardown);
     suite_add_tcase(suite, tcase);
     return tcase;
 }
@@ -1330,9 +1316,5 @@ int main(void) {
     add_layer_tests(suite);
     add_attention_tests(suite);
     add_optimizer_tests(suite);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

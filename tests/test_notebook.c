@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include "common.h"
 
 /* The program's command line, with what the shell is to add. */
 static const char *command(const char *more) {
@@ -64,9 +65,5 @@ int main(void) {
     tcase_add_test(tcase, flags);
     tcase_add_test(tcase, an_output_that_cannot_be_written);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

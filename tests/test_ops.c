@@ -1192,10 +1192,4 @@ static Suite *ops_suite(void) {
     return suite;
 }
 
-int main(void) {
-    SRunner *runner = srunner_create(ops_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+int main(void) { return run_suite(ops_suite()); }

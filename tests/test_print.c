@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common.h"
 
 static int64_t live_before;
 
@@ -333,7 +334,7 @@ END_TEST
 /* ---- failures
  * ---------------------------------------------------------------------------------------- */
 
-static void expect_error(const Tensor *x, FILE *file, const char *sentence) {
+static void expect_refusal(const Tensor *x, FILE *file, const char *sentence) {
     ck_assert(!tensor_print(x, file));
     ck_assert_pstr_eq(tensor_error(), sentence);
     tensor_clear_error();
@@ -341,8 +342,8 @@ static void expect_error(const Tensor *x, FILE *file, const char *sentence) {
 
 START_TEST(test_null) {
     Tensor *x = tensor_ones(SHAPE(2));
-    expect_error(NULL, stdout, "print: the tensor is NULL");
-    expect_error(x, NULL, "print: the file is NULL");
+    expect_refusal(NULL, stdout, "print: the tensor is NULL");
+    expect_refusal(x, NULL, "print: the file is NULL");
     tensor_release(x);
 }
 END_TEST
@@ -353,7 +354,7 @@ START_TEST(test_pending_error_prints_nothing) {
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     tensor_fail("something went wrong before");
-    expect_error(x, file, "something went wrong before");
+    expect_refusal(x, file, "something went wrong before");
     fclose(file);
     ck_assert_uint_eq(size, 0);
     free(text);
@@ -367,10 +368,10 @@ START_TEST(test_write_errors) {
     Tensor *x = tensor_ones(SHAPE(2));
     FILE *file = fopen("/dev/null", "r");
     ck_assert_ptr_nonnull(file);
-    expect_error(x, file, sentence);
+    expect_refusal(x, file, sentence);
     fclose(file);
     file = fopen("/dev/full", "w");
-    if (file) expect_error(x, file, sentence);
+    if (file) expect_refusal(x, file, sentence);
     if (file) fclose(file);
     tensor_release(x);
 }
@@ -405,9 +406,5 @@ static Suite *print_suite(void) {
 
 int main(int argc, char **argv) {
     if (argc > 1) golden = argv[1];
-    SRunner *runner = srunner_create(print_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(print_suite());
 }

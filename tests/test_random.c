@@ -15,6 +15,7 @@
 
 #include "../autograd/autograd.h"
 #include "../tensor/internal.h"
+#include "common.h"
 
 /* ---- every test ends with no tensor alive and no error pending ----------------------------------
  */
@@ -565,10 +566,4 @@ static Suite *random_suite(void) {
     return suite;
 }
 
-int main(void) {
-    SRunner *runner = srunner_create(random_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+int main(void) { return run_suite(random_suite()); }

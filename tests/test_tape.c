@@ -1312,9 +1312,5 @@ int main(void) {
     add_ownership(suite);
     add_gradients(suite);
     add_mistakes(suite);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

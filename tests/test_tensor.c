@@ -15,6 +15,7 @@
 #endif
 
 #include "../tensor/internal.h"
+#include "common.h"
 
 #define INF          ((double)INFINITY)
 #define NOT          ((double)NAN)
@@ -105,13 +106,6 @@ static void expect_made(Tensor *x, DType dtype, Shape shape, const double *want,
 
 #define EXPECT_MADE(x, dtype, shape, ...)                                                          \
     expect_made(x, dtype, shape, (const double[]){__VA_ARGS__}, COUNT(((double[]){__VA_ARGS__})))
-
-static void expect_error(const char *sentence) {
-    ck_assert_ptr_nonnull(tensor_error());
-    ck_assert_str_eq(tensor_error(), sentence);
-    tensor_clear_error();
-    ck_assert_ptr_null(tensor_error());
-}
 
 #define FAILS(call, sentence)                                                                      \
     do {                                                                                           \
@@ -1743,9 +1737,5 @@ int main(void) {
     add_copies(suite);
     add_access(suite);
     add_rules(suite);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }
