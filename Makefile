@@ -113,6 +113,7 @@ valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-
 
 coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/have gcovr
+	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
 	@gcovr --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
