@@ -131,7 +131,7 @@ $(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
 fmt: ## format the sources in place
 	clang-format -i $(SOURCES)
 
-size: ## lines per folder, and what DESIGN.md allows
+size: ## lines of code per folder, and what DESIGN.md allows
 	@tests/check-size
 
 INCLUDE = $(DESTDIR)$(PREFIX)/include/tapehead
