@@ -54,7 +54,6 @@ enum {
 
 struct Op {
     const char *name;     /* "softmax": the public function is ag_softmax */
-    const char *formula;  /* one line for the reader */
     const char *grad_fn;  /* PyTorch's name of the node, "SoftmaxBackward0" */
     int inputs, optional; /* how many, and how many of these may be left out at the end */
     bool variadic;        /* any number, one or more, all like in[0] */
@@ -98,11 +97,11 @@ bool ag_ready(const char *op, const Tensor *x); /* and is a tape open? */
 /* Every op, in the order of the documentation, NULL at the end. */
 extern const Op *const ag_ops[];
 
-#define OP_NO_GRAD(name, formula, forward, ...)                                                    \
+#define OP_NO_GRAD(name, arguments, shapes, formula, gradient, source, forward, ...)               \
     extern const Op op_##name;                                                                     \
     Tensor *ag_##forward(Node *n);
-#define OP(name, formula, torch, forward, backward, ...)                                           \
-    OP_NO_GRAD(name, formula, forward, )                                                           \
+#define OP(name, arguments, shapes, formula, gradient, source, torch, forward, backward, ...)      \
+    OP_NO_GRAD(name, arguments, shapes, formula, gradient, source, forward, )                      \
     void ag_##backward(const Node *n, const Tensor *dy, Tensor **dx);
 #define UNARY(name, ...)        extern const Op op_##name;
 #define UNARY_SCALAR(name, ...) extern const Op op_##name;

@@ -20,28 +20,28 @@ enum {
     OTHER = READS_OTHER
 };
 
-#define DEFINE(op, doc, ...) const Op op_##op = {.name = #op, .formula = doc, __VA_ARGS__};
-#define ELEMENTWISE(op, doc, torch, mask, lo, hi, ...)                                             \
-    DEFINE(op, doc, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo,           \
-           .high = hi, .forward = ag_elementwise_forward, .backward = ag_elementwise_backward,     \
-           __VA_ARGS__)
+#define DEFINE(op, ...) const Op op_##op = {.name = #op, __VA_ARGS__};
+#define ELEMENTWISE(op, torch, mask, lo, hi, ...)                                                  \
+    DEFINE(op, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo, .high = hi,    \
+           .forward = ag_elementwise_forward, .backward = ag_elementwise_backward, __VA_ARGS__)
 
-#define UNARY(op, doc, torch, value, vjp, mask, lo, hi)                                            \
-    ELEMENTWISE(op, doc, torch, mask, lo, hi, ONE, .in = {{"x", FLOAT}})
+/* What the README says stays out of the library: tests/docs/ reads it from the same rows. */
+#define UNARY(op, formula, gradient, source, torch, value, vjp, mask, lo, hi)                      \
+    ELEMENTWISE(op, torch, mask, lo, hi, ONE, .in = {{"x", FLOAT}})
 #define UNARY_SCALAR UNARY
-#define BINARY(op, doc, torch, value, da, db, mask, lo, hi)                                        \
-    ELEMENTWISE(op, doc, torch, mask, lo, hi, TWO, .in = {{"a", FLOAT}, {"b", FLOAT}})
-#define COMPARE(op, doc, value)                                                                    \
-    DEFINE(op, doc, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = ag_compare_forward,  \
-           TWO, .in = {{"a", SAME}, {"b", SAME}})
-#define LOGICAL(op, doc, value)                                                                    \
-    DEFINE(op, doc, .row = ELEMENTWISE_##op, .forward = ag_compare_forward, TWO,                   \
+#define BINARY(op, formula, gradient, source, torch, value, da, db, mask, lo, hi)                  \
+    ELEMENTWISE(op, torch, mask, lo, hi, TWO, .in = {{"a", FLOAT}, {"b", FLOAT}})
+#define COMPARE(op, formula, value)                                                                \
+    DEFINE(op, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = ag_compare_forward, TWO,  \
+           .in = {{"a", SAME}, {"b", SAME}})
+#define LOGICAL(op, formula, value)                                                                \
+    DEFINE(op, .row = ELEMENTWISE_##op, .forward = ag_compare_forward, TWO,                        \
            .in = {{"a", BOOLEAN}, {"b", BOOLEAN}})
-#define OP_NO_GRAD(op, doc, fw, arity, ...)                                                        \
-    DEFINE(op, doc, .forward = ag_##fw, arity, .in = {__VA_ARGS__})
-#define OP(op, doc, torch, fw, bw, mask, arity, ...)                                               \
-    DEFINE(op, doc, .grad_fn = torch, .forward = ag_##fw, .backward = ag_##bw, .reads = mask,      \
-           arity, .in = {__VA_ARGS__})
+#define OP_NO_GRAD(op, arguments, shapes, formula, gradient, source, fw, arity, ...)               \
+    DEFINE(op, .forward = ag_##fw, arity, .in = {__VA_ARGS__})
+#define OP(op, arguments, shapes, formula, gradient, source, torch, fw, bw, mask, arity, ...)      \
+    DEFINE(op, .grad_fn = torch, .forward = ag_##fw, .backward = ag_##bw, .reads = mask, arity,    \
+           .in = {__VA_ARGS__})
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 

@@ -196,11 +196,9 @@ static bool file_has(const char *path, const char *text) {
     return found;
 }
 
-START_TEST(every_op_has_a_sample_a_golden_case_and_a_line_in_the_readme) {
+static void expect_documented(const char *op) {
     static Golden g;
     char text[64];
-    const char *op = ag_ops[_i]->name;
-    ck_assert_msg(sample_of(op) != NULL, "%s has no sample in tests/common.c", op);
     bool found = false;
     for (int i = 0; i < golden_count && !found; i++)
         found = read_golden(i, &g) && !strcmp(g.op, op);
@@ -209,8 +207,27 @@ START_TEST(every_op_has_a_sample_a_golden_case_and_a_line_in_the_readme) {
     ck_assert_msg(file_has("autograd/README.md", text), "no %s in autograd/README.md", text);
     snprintf(text, sizeof text, "*ag_%s(", op);
     ck_assert_msg(file_has("autograd/autograd.h", text), "no %s in autograd/autograd.h", text);
-    ck_assert_msg(ag_ops[_i]->formula && ag_ops[_i]->formula[0], "%s has no formula", op);
-    ck_assert_msg(!ag_ops[_i]->backward == !ag_ops[_i]->grad_fn, "%s: backward and grad_fn", op);
+}
+
+START_TEST(every_op_has_a_sample_a_golden_case_and_a_line_in_the_readme) {
+    const Op *op = ag_ops[_i];
+    expect_documented(op->name);
+    ck_assert_msg(sample_of(op->name) != NULL, "%s has no sample in tests/common.c", op->name);
+    ck_assert_msg(!op->backward == !op->grad_fn, "%s: backward and grad_fn", op->name);
+}
+END_TEST
+
+/* The functions of other ops, which are no Op. */
+static const char *const composites[] = {
+#define OP(...)
+#define OP_NO_GRAD(...)
+#define COMPOSITE(name, ...) #name,
+#include "../autograd/ops.def"
+};
+
+START_TEST(every_composite_has_a_golden_case_and_a_line_in_the_readme) {
+    expect_documented(composites[_i]);
+    ck_assert_ptr_null(find_op(composites[_i]));
 }
 END_TEST
 
@@ -1173,6 +1190,8 @@ static Suite *ops_suite(void) {
     Suite *suite = suite_create("ops");
     golden_count = count_golden();
     TCase *table = add_case(suite, "table");
+    tcase_add_loop_test(table, every_composite_has_a_golden_case_and_a_line_in_the_readme, 0,
+                        COUNT(composites));
     tcase_add_loop_test(table, every_op_has_a_sample_a_golden_case_and_a_line_in_the_readme, 0,
                         op_count());
     tcase_add_test(table, names_are_unique);

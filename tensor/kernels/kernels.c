@@ -62,12 +62,12 @@
 #define UNARY(name, ...)
 #define UNARY_SCALAR(name, ...)
 #define BINARY(name, ...)
-#define COMPARE(name, doc, value)                                                                  \
+#define COMPARE(name, formula, value)                                                              \
     DEFINE_COMPARE(name##_f32, float, value)                                                       \
     DEFINE_COMPARE(name##_f64, double, value)                                                      \
     DEFINE_COMPARE(name##_i64, int64_t, value)                                                     \
     DEFINE_COMPARE(name##_bool, bool, value)
-#define LOGICAL(name, doc, value) DEFINE_COMPARE(name##_bool, bool, value)
+#define LOGICAL(name, formula, value) DEFINE_COMPARE(name##_bool, bool, value)
 #include "elementwise.def"
 
 static void logical_not(int64_t n, void *const *data, const int64_t *t, double s) {
