@@ -16,7 +16,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-protot
 FLAGS   = $(CFLAGS) -std=c11 -D_XOPEN_SOURCE=700 -pthread -fPIC -fno-semantic-interposition \
           -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN)
 
-# Each kernel is compiled once per instruction set, and dispatch.c chooses at start-up.
+# The kernels are compiled once per instruction set, and dispatch.c chooses at start-up.
 ISAS     = baseline $(if $(filter x86_64-% amd64-%,$(TARGET)),avx2 avx512)
 AVX2     = -mavx2 -mfma
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
@@ -24,9 +24,9 @@ TARGET  := $(shell $(CC) -dumpmachine)
 
 # What there is to build ---------------------------------------------------------------------
 
-DISPATCH = tensor/kernels/dispatch.c
-KERNELS  = $(filter-out $(DISPATCH),$(wildcard tensor/kernels/*.c))
-LIBRARY  = $(wildcard tensor/*.c $(DISPATCH) autograd/*.c autograd/ops/*.c nn/*.c)
+KERNELS  = tensor/kernels/kernels.c # all else is compiled once
+LIBRARY  = $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/kernels/*.c \
+             autograd/*.c autograd/ops/*.c nn/*.c))
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
 SOURCES  = $(wildcard $(foreach room,tensor autograd nn examples tests,\
            $(room)/*.[ch] $(room)/*.inc $(room)/*/*.[ch] $(room)/*/*.inc))
@@ -56,7 +56,7 @@ $(BUILD)/obj/%.avx2.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx2 $(AVX2) -Wno-psabi
 $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi
-$(call objects,$(DISPATCH)): MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
+$(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)

@@ -88,13 +88,6 @@ void cache_free(void *block, size_t size);
 
 /* ---- the generator ------------------------------------------------------------------------- */
 
-typedef struct {
-    uint32_t state[624];
-    int next;        /* index of the next word of state to temper; 624: twist first */
-    bool seeded;     /* false: behave as if seeded with 0 */
-    bool has_cached; /* the second value of a Box-Muller pair is waiting */
-    double cached;
-} Generator;
 Generator *generator_current(void); /* this thread's: copy it to save, assign it to restore */
 
 #endif

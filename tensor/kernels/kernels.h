@@ -69,4 +69,26 @@ extern const Kernels kernels_baseline, kernels_avx2, kernels_avx512;
 /* The table for this machine, or the one that TAPEHEAD_ISA names. */
 const Kernels *kernels(void);
 
+/* ---- random numbers: twister.c, compiled once ------------------------------------------------ */
+
+enum { GENERATOR_WORDS = 624 };
+
+typedef struct {
+    uint32_t state[GENERATOR_WORDS];
+    int next;        /* index of the next word of state to temper; at the end: twist first */
+    bool seeded;     /* false: behave as if seeded with 0 */
+    bool has_cached; /* the second value of a Box-Muller pair is waiting */
+    double cached;
+} Generator;
+
+void generator_seed(Generator *g, uint32_t seed);
+
+/* Each fills n places in the order, and with as many draws, as PyTorch does. dtype: F32 or F64. */
+void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high);
+void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std);
+void draw_bools(Generator *g, int64_t n, bool *x, double p); /* true with p */
+void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low,
+                   int64_t high);                           /* high excluded */
+void draw_permutation(Generator *g, int64_t n, int64_t *x); /* of 0 .. n-1 */
+
 #endif

@@ -1,0 +1,158 @@
+/* twister.c - the numbers of PyTorch's CPU generator: the Mersenne Twister MT19937, and what
+ * becomes of its words. They come one after the other, so this file is compiled once, not per
+ * instruction set.
+ *
+ * The digits rest on a * b + c being rounded twice: compile with -ffp-contract=off. (PyTorch's
+ * own compiler fused uniform's for CPUs with AVX2, and with bounds other than 0 and 1 its last bit
+ * depends on the machine. Ours never does, and is that of PyTorch's portable code.)
+ *
+ * Sources: Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed
+ * uniform pseudorandom number generator", ACM TOMACS 8 (1998); Box and Muller, "A note on
+ * the generation of random normal deviates", Ann. Math. Statist. 29 (1958); Fisher and Yates
+ * (1938) for the shuffle.
+ */
+#include "kernels.h"
+
+#include <math.h>
+
+/* ---- the engine ---------------------------------------------------------------------------- */
+
+enum { WORDS = GENERATOR_WORDS, MIDDLE = 397 }; /* n and m of the paper */
+
+/* Knuth's linear congruential filler; only the low 32 bits of a seed count, as in PyTorch. */
+void generator_seed(Generator *g, uint32_t seed) {
+    g->state[0] = seed;
+    for (uint32_t j = 1; j < WORDS; j++) {
+        uint32_t before = g->state[j - 1];
+        g->state[j] = 1812433253u * (before ^ (before >> 30)) + j;
+    }
+    g->next = WORDS;
+    g->seeded = true;
+    g->has_cached = false;
+    g->cached = 0;
+}
+
+/* The top bit of one word and the 31 low bits of the next, times the paper's matrix A. */
+static inline uint32_t mix(uint32_t word, uint32_t next) {
+    uint32_t y = (word & 0x80000000u) | (next & 0x7fffffffu);
+    return (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
+}
+
+/* The recurrence x[k + n] = x[k + m] xor mix(x[k], x[k + 1]) for all n words at once. Two loops
+ * and a last word spare it a remainder per index. */
+static void twist(Generator *g) {
+    uint32_t *x = g->state;
+    for (int k = 0; k < WORDS - MIDDLE; k++) x[k] = x[k + MIDDLE] ^ mix(x[k], x[k + 1]);
+    for (int k = WORDS - MIDDLE; k < WORDS - 1; k++)
+        x[k] = x[k + MIDDLE - WORDS] ^ mix(x[k], x[k + 1]);
+    x[WORDS - 1] = x[MIDDLE - 1] ^ mix(x[WORDS - 1], x[0]);
+    g->next = 0;
+}
+
+static inline uint32_t draw32(Generator *g) {
+    if (g->next == WORDS) twist(g);
+    uint32_t y = g->state[g->next++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+
+static inline uint64_t draw64(Generator *g) { /* the high word is drawn first */
+    uint64_t high = draw32(g);
+    return high << 32 | draw32(g);
+}
+
+/* Uniform in [0, 1), with as many bits as the type's significand holds. */
+static inline float uniform24(Generator *g) { return (float)(draw32(g) & 0xffffffu) * 0x1p-24f; }
+
+static inline double uniform53(Generator *g) {
+    return (double)(draw64(g) & 0x1fffffffffffffu) * 0x1p-53;
+}
+
+/* ---- uniform ------------------------------------------------------------------------------- */
+
+/* u (high - low) + low, in the type of x; it may round up to high itself, as PyTorch's does. */
+void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
+    float *f32 = x, low_f32 = (float)low, range_f32 = (float)high - low_f32;
+    double *f64 = x, range = high - low;
+    for (int64_t i = 0; i < n && dtype == F32; i++) f32[i] = uniform24(g) * range_f32 + low_f32;
+    for (int64_t i = 0; i < n && dtype == F64; i++) f64[i] = uniform53(g) * range + low;
+}
+
+/* ---- normal ---------------------------------------------------------------------------------- */
+
+/* Box and Muller: if u1 and u2 are uniform, then r = sqrt(-2 ln u2) is the length and
+ * theta = 2 pi u1 the angle of a point whose two coordinates are independent standard normals.
+ * PyTorch does this in two ways, and which one depends on the number of elements. */
+
+static const double TWO_PI = 6.283185307179586;
+enum { BLOCK = 16 };
+
+/* Fewer than 16 elements: one at a time, in double for both types. The second coordinate of a
+ * point waits in the generator for the next draw, whichever call makes it. */
+static double draw_normal(Generator *g) {
+    if (g->has_cached) {
+        g->has_cached = false;
+        return g->cached;
+    }
+    double u1 = uniform53(g);
+    double u2 = uniform53(g);
+    double r = sqrt(-2 * log1p(-u2)); /* 1 - u2 lies in (0, 1]: the logarithm is finite */
+    double theta = TWO_PI * u1;
+    g->cached = r * sin(theta);
+    g->has_cached = true;
+    return r * cos(theta);
+}
+
+/* 16 or more: uniforms, which the kernel turns into points, 16 coordinates at a time. All are drawn
+ * before any is transformed. Where 16 does not divide n, the last 16 places, most of them finished
+ * already, are drawn and transformed again. */
+static void draw_normals_long(Generator *g, DType dtype, int64_t n, void *x, double mean,
+                              double std) {
+    const NormalKernel kernel = kernels()->box_muller[dtype];
+    void *last = dtype == F32 ? (void *)((float *)x + n - BLOCK) : (double *)x + n - BLOCK;
+    draw_uniforms(g, dtype, n, x, 0, 1);
+    kernel(n / BLOCK * BLOCK, x, mean, std);
+    if (n % BLOCK == 0) return;
+    draw_uniforms(g, dtype, BLOCK, last, 0, 1);
+    kernel(BLOCK, last, mean, std);
+}
+
+void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std) {
+    if (n >= BLOCK) draw_normals_long(g, dtype, n, x, mean, std);
+    for (int64_t i = 0; i < n && n < BLOCK; i++) {
+        double value = draw_normal(g) * std + mean;
+        if (dtype == F32) ((float *)x)[i] = (float)value;
+        else ((double *)x)[i] = value;
+    }
+}
+
+/* ---- masks, integers, permutations --------------------------------------------------------- */
+
+/* Always compares 53-bit uniforms, whatever the default type, and draws even when p is 0 or 1. */
+void draw_bools(Generator *g, int64_t n, bool *x, double p) {
+    for (int64_t i = 0; i < n; i++) x[i] = uniform53(g) < p;
+}
+
+/* A range that 32 bits can count takes one word per element, a wider one takes two. The sums are
+ * taken modulo 2^64, so that the whole range of int64_t works. The remainder favours small
+ * offsets by as much as range / 2^32, a bias that equal digits oblige us to share. */
+void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high) {
+    uint64_t range = (uint64_t)high - (uint64_t)low;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t offset = range <= UINT32_MAX ? draw32(g) % (uint32_t)range : draw64(g) % range;
+        x[i] = (int64_t)(offset + (uint64_t)low);
+    }
+}
+
+/* Fisher and Yates: position i trades places with one of those from i on. */
+void draw_permutation(Generator *g, int64_t n, int64_t *x) {
+    for (int64_t i = 0; i < n; i++) x[i] = i;
+    for (int64_t i = 0; i < n - 1; i++) {
+        int64_t j = i + (int64_t)(draw32(g) % (uint64_t)(n - i));
+        int64_t kept = x[i];
+        x[i] = x[j];
+        x[j] = kept;
+    }
+}
