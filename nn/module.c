@@ -118,6 +118,7 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
         return false;
     }
     value->is_parameter = true;
+    value->requires_grad = !parameter->frozen;
     tensor_release(*slot);
     *slot = value;
     name_parameter(m, parameter);
@@ -135,8 +136,8 @@ bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *val
     }
     m->parameters = longer;
     ModuleSlot *parameter = &longer[m->num_parameters++];
+    *parameter = (ModuleSlot){.slot = slot};
     strcpy(parameter->name, name);
-    parameter->slot = slot;
     *slot = NULL;
     return !value || nn_set_parameter(m, slot, value);
 }
@@ -254,17 +255,65 @@ bool nn_print(void *module, FILE *file) {
     return !ferror(file);
 }
 
+/* What is left of a path once name has been followed: "" at its end, and of "" itself, which leads
+ * to everything; NULL when the path leads elsewhere. */
+static const char *after(const char *path, const char *name) {
+    size_t n = strlen(name);
+    if (!*path) return path;
+    if (strncmp(path, name, n) != 0) return NULL;
+    if (!path[n]) return path + n;
+    return path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
+}
+
+typedef void (*Visit)(ModuleSlot *parameter, void *context);
+
+static int visit_tree(const Module *module, const char *prefix, Visit visit, void *context) {
+    int n = 0;
+    for (int i = 0; i < module->num_parameters; i++) {
+        const char *rest = after(prefix, module->parameters[i].name);
+        if (!rest || *rest) continue;
+        visit(&module->parameters[i], context);
+        n++;
+    }
+    for (int i = 0; i < module->num_children; i++) {
+        const char *rest = after(prefix, module->children[i]->name);
+        if (rest) n += visit_tree(module->children[i], rest, visit, context);
+    }
+    return n;
+}
+
+int nn_visit_parameters(void *module, const char *prefix, Visit visit, void *context) {
+    const Module *m = given(module, "visit_parameters");
+    if (m && (!prefix || !visit)) tensor_fail("visit_parameters: the prefix or visit is NULL");
+    return m && prefix && visit ? visit_tree(m, prefix, visit, context) : -1;
+}
+
+static void drop_gradient(ModuleSlot *parameter, void *context) {
+    Tensor *theta = *parameter->slot;
+    (void)context;
+    if (!theta) return;
+    tensor_release(theta->grad);
+    theta->grad = NULL;
+}
+
 bool nn_zero_grad(void *module) {
     const Module *m = given(module, "zero_grad");
-    if (!m) return false;
-    for (int i = 0; i < m->num_parameters; i++) {
-        Tensor *parameter = *m->parameters[i].slot;
-        if (!parameter) continue;
-        tensor_release(parameter->grad);
-        parameter->grad = NULL;
-    }
-    for (int i = 0; i < m->num_children; i++) nn_zero_grad(m->children[i]);
-    return true;
+    if (m) visit_tree(m, "", drop_gradient, NULL);
+    return m != NULL;
+}
+
+static void set_frozen(ModuleSlot *parameter, void *frozen) {
+    parameter->frozen = *(const bool *)frozen;
+    if (*parameter->slot) (*parameter->slot)->requires_grad = !parameter->frozen;
+    if (parameter->frozen) drop_gradient(parameter, NULL);
+}
+
+bool nn_freeze(void *module, const char *prefix, bool frozen) {
+    const Module *m = given(module, "freeze");
+    if (!prefix) tensor_fail("freeze: the prefix is NULL");
+    if (!m || !prefix) return false;
+    if (visit_tree(m, prefix, set_frozen, &frozen) > 0 || !*prefix) return true;
+    return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix) != NULL;
 }
 
 /* The first field in the tree, in state_dict order, that holds x. */
@@ -305,15 +354,17 @@ Tensor *nn_parameter(void *module, const char *path) {
     return *slot;
 }
 
+typedef struct {
+    Tensor ***slots;
+    int count, capacity;
+} SlotList;
+
+static void list_slot(ModuleSlot *parameter, void *context) {
+    SlotList *list = context;
+    if (list->count < list->capacity) list->slots[list->count++] = parameter->slot;
+}
+
 int nn_parameter_slots(void *module, Tensor ***slots, int capacity) {
     const Module *m = given(module, "parameter_slots");
-    if (!m) return -1;
-    int n = 0;
-    for (; n < m->num_parameters; n++)
-        if (n < capacity) slots[n] = m->parameters[n].slot;
-    for (int i = 0; i < m->num_children; i++) {
-        int room = capacity > n ? capacity - n : 0;
-        n += nn_parameter_slots(m->children[i], room ? slots + n : NULL, room);
-    }
-    return n;
+    return m ? visit_tree(m, "", list_slot, &(SlotList){slots, 0, capacity}) : -1;
 }

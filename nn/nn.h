@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     char name[NN_NAME_SIZE];
     Tensor **slot; /* the field of the module that holds the tensor; NULL there until it is made */
+    bool frozen;   /* by nn_freeze */
 } ModuleSlot;
 
 struct Module {
@@ -90,6 +91,16 @@ Tensor *nn_parameter(void *module, const char *path);
 /* All parameters, depth first, in state_dict order, as the fields that hold them (which hold NULL
  * while lazy). Writes at most capacity of them, returns how many there are; -1 on error. */
 int nn_parameter_slots(void *module, Tensor ***slots, int capacity);
+/* Calls visit for each parameter that a prefix of its path leads to, in the same order, lazy ones
+ * included. "W_o" leads to "W_o" and "W_o.weight", not to "W_other.weight"; "" to all. Returns how
+ * many there are; -1 on error. */
+int nn_visit_parameters(void *module, const char *prefix,
+                        void (*visit)(ModuleSlot *parameter, void *context), void *context);
+/* Frozen, a parameter has requires_grad false and no gradient, so neither backward, clipping nor an
+ * optimizer touches it; false lets it learn again. prefix as above, leading nowhere is an error. A
+ * lazy parameter is frozen before it is made: the field remembers, also when it gets another
+ * value. */
+bool nn_freeze(void *module, const char *prefix, bool frozen);
 
 /* ---- layers -------------------------------------------------------------------------------- */
 

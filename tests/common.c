@@ -3,7 +3,9 @@
 
 #include <assert.h>
 #include <check.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the frame ----------------------------------------------------------------------------- */
@@ -73,6 +75,48 @@ void expect_elements(const char *what, const Tensor *x, const double *expected, 
         ck_assert_msg(same_number(element[i], expected[i], tolerance),
                       "%s: element %lld is %.17g and should be %.17g", what, (long long)i,
                       element[i], expected[i]);
+}
+
+/* ---- golden tensors ---------------------------------------------------------------------- */
+
+static Tensor *read_golden(FILE *file, const char *type, bool wanted) {
+    Shape shape = {0};
+    int64_t count = 1;
+    ck_assert_int_eq(fscanf(file, "%d", &shape.ndim), 1);
+    for (int d = 0; d < shape.ndim; d++) {
+        ck_assert_int_eq(fscanf(file, "%" SCNd64, &shape.dim[d]), 1);
+        count *= shape.dim[d];
+    }
+    double *elements = malloc((size_t)(count + 1) * sizeof *elements);
+    int64_t *integers = malloc((size_t)(count + 1) * sizeof *integers);
+    for (int64_t i = 0; i < count; i++) {
+        ck_assert_int_eq(fscanf(file, "%lf", &elements[i]), 1);
+        integers[i] = (int64_t)elements[i];
+    }
+    Tensor *x = NULL;
+    DType before = tensor_default_dtype();
+    tensor_set_default_dtype(!strcmp(type, "float64") ? F64 : F32);
+    if (wanted)
+        x = !strcmp(type, "int64") ? tensor_from_int64s(shape, integers)
+                                   : tensor_from_doubles(shape, elements);
+    tensor_set_default_dtype(before);
+    free(elements);
+    free(integers);
+    return x;
+}
+
+Tensor *golden_tensor(const char *name_of_file, const char *name) {
+    char path[128];
+    snprintf(path, sizeof path, "tests/golden/%s", name_of_file);
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "run me from the root of the repository");
+    char found[64], type[16];
+    Tensor *x = NULL;
+    while (!x && fscanf(file, "%63s %15s", found, type) == 2)
+        x = read_golden(file, type, !strcmp(found, name));
+    fclose(file);
+    ck_assert_msg(x != NULL, "no golden tensor %s in %s: %s", name, path, tensor_error());
+    return x;
 }
 
 /* ---- calling an op by its name ------------------------------------------------------------- */

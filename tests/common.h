@@ -33,6 +33,10 @@ void expect_elements(const char *what, const Tensor *x, const double *expected, 
 #define EXPECT_ELEMENTS(x, ...) expect_elements(#x, x, (double[]){__VA_ARGS__}, 1e-12)
 bool same_number(double a, double b, double tolerance);
 
+/* The tensor of that name in a file of tests/golden/ with a line per tensor (generate_nn.py tells
+ * how they look). Yours. */
+Tensor *golden_tensor(const char *name_of_file, const char *name);
+
 /* ---- calling an op by its name ------------------------------------------------------------- */
 
 enum { SAMPLE_INPUTS = 4, SAMPLE_NUMBERS = 10 };

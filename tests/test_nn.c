@@ -27,44 +27,7 @@ static void setup(void) {
 
 /* ---- golden tensors ---------------------------------------------------------------------- */
 
-static Tensor *read_golden(FILE *file, const char *type, bool wanted) {
-    Shape shape = {0};
-    int64_t count = 1;
-    ck_assert_int_eq(fscanf(file, "%d", &shape.ndim), 1);
-    for (int d = 0; d < shape.ndim; d++) {
-        ck_assert_int_eq(fscanf(file, "%" SCNd64, &shape.dim[d]), 1);
-        count *= shape.dim[d];
-    }
-    double *elements = malloc((size_t)(count + 1) * sizeof *elements);
-    int64_t *integers = malloc((size_t)(count + 1) * sizeof *integers);
-    for (int64_t i = 0; i < count; i++) {
-        ck_assert_int_eq(fscanf(file, "%lf", &elements[i]), 1);
-        integers[i] = (int64_t)elements[i];
-    }
-    Tensor *x = NULL;
-    DType before = tensor_default_dtype();
-    tensor_set_default_dtype(!strcmp(type, "float64") ? F64 : F32);
-    if (wanted)
-        x = !strcmp(type, "int64") ? tensor_from_int64s(shape, integers)
-                                   : tensor_from_doubles(shape, elements);
-    tensor_set_default_dtype(before);
-    free(elements);
-    free(integers);
-    return x;
-}
-
-/* The golden tensor of that name, which is yours. */
-static Tensor *golden(const char *name) {
-    FILE *file = fopen("tests/golden/nn.txt", "r");
-    ck_assert_msg(file != NULL, "run me from the root of the repository");
-    char found[64], type[16];
-    Tensor *x = NULL;
-    while (!x && fscanf(file, "%63s %15s", found, type) == 2)
-        x = read_golden(file, type, !strcmp(found, name));
-    fclose(file);
-    ck_assert_msg(x != NULL, "no golden tensor %s: %s", name, tensor_error());
-    return x;
-}
+static Tensor *golden(const char *name) { return golden_tensor("nn.txt", name); }
 
 static Tensor *golden_of(const char *group, const char *name) {
     char full[128];
