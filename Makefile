@@ -92,8 +92,9 @@ demo: all ## see it work: the notebook retraced, real measurements fitted
 
 have-check:
 	@tests/install-check
-test: $(TESTS) $(EXAMPLES) ## run every test suite (finds or installs Check)
+test: $(TESTS) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check)
 	@BUILD=$(BUILD) tests/run-suites $(TESTS)
+	@$(BUILD)/docs --check $(LIBRARY)
 
 bench: $(BENCHES) ## measure how fast it is
 	@for bench in $(BENCHES); do $$bench || exit 1; done
@@ -131,6 +132,12 @@ $(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
 fmt: ## format the sources in place
 	clang-format -i $(SOURCES)
 
+# CHECK=1 changes nothing, and fails when a page is stale.
+docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md and nn/README.md
+	@$< $(if $(CHECK),--check) $(LIBRARY)
+$(BUILD)/docs: $(BUILD)/obj/tests/docs.o
+	$(link)
+
 size: ## lines of code per folder, and what DESIGN.md allows
 	@tests/check-size
 
@@ -158,7 +165,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo test bench sanitize valgrind coverage lint fmt size install uninstall clean help \
+.PHONY: all demo test bench sanitize valgrind coverage lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -25,7 +25,7 @@ enum {
     DEFINE(op, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo, .high = hi,    \
            .forward = ag_elementwise_forward, .backward = ag_elementwise_backward, __VA_ARGS__)
 
-/* What the README says stays out of the library: tests/docs/ reads it from the same rows. */
+/* What the README says stays out of the library: tests/docs.c reads the same rows. */
 #define UNARY(op, formula, gradient, source, torch, value, vjp, mask, lo, hi)                      \
     ELEMENTWISE(op, torch, mask, lo, hi, ONE, .in = {{"x", FLOAT}})
 #define UNARY_SCALAR UNARY

@@ -1,0 +1,194 @@
+/* docs.c - `make docs`: rewrites what autograd/README.md and nn/README.md say of each op, module
+ * and function, between two marks, from the tables that the library is made of.
+ *
+ *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
+ *
+ * It finds in the SOURCEs the file that each one is in, and demands that each function of the two
+ * public headers is on its page. */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BEGIN "<!-- made by make docs, from "
+#define END   "<!-- the end of what make docs makes -->\n"
+
+static char **sources; /* NULL at the end */
+
+static void die(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("docs: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(1);
+}
+
+/* A whole file. */
+static char *read_file(const char *path) {
+    FILE *file = fopen(path, "r");
+    char *text = NULL;
+    size_t size = 0;
+    if (!file) die("%s cannot be read: run me from the root of the repository", path);
+    if (getdelim(&text, &size, '\0', file) < 0) die("%s is empty", path);
+    fclose(file);
+    return text;
+}
+
+/* Does the page speak of the function? */
+static bool mentions(const char *page, const char *function) {
+    const size_t length = strlen(function);
+    for (const char *at = page; (at = strstr(at, function)); at += length)
+        if (at[length] == '(' || at[length] == '`') return true;
+    return false;
+}
+
+/* ---- one row of a page ----------------------------------------------------------------------- */
+
+/* Does a line of text begin a declaration or definition of the function: "Tensor *ag_sum("? */
+static bool declares(const char *text, const char *function) {
+    const size_t length = strlen(function);
+    for (const char *at = text; (at = strstr(at, function)); at += length) {
+        const char *line = at;
+        while (line > text && line[-1] != '\n') line--;
+        if (line < at && isalpha(*line) && strchr(" *", at[-1]) && at[length] == '(') return true;
+    }
+    return false;
+}
+
+/* The source that defines the function, as seen from the page's folder. */
+static const char *file_of(const char *function, const char *folder) {
+    for (char **path = sources; *path; path++) {
+        char *text = read_file(*path);
+        bool here = declares(text, function);
+        free(text);
+        if (here) return *path + strlen(folder) + 1;
+    }
+    die("%s is in a table, but in no source", function);
+    return NULL;
+}
+
+/* Text of a cell: a bar would end it. */
+static void cell(FILE *out, const char *text) {
+    fputs(" ", out);
+    for (; *text; text++) fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
+    fputs(" |", out);
+}
+
+/* The cells, NULL behind the last, and in which paper and file more is to be found. */
+static void row(FILE *out, const char *const *cells, const char *paper, const char *file) {
+    const char *base = strrchr(file, '/');
+    fputs("|", out);
+    for (; *cells; cells++) cell(out, *cells);
+    fprintf(out, " %s%s[`%s`](%s) |\n", paper, *paper ? ", " : "", base ? base + 1 : file, file);
+}
+
+/* The head of a table. */
+static void section(FILE *out, const char *title, const char *head) {
+    fprintf(out, "\n### %s\n\n|", title);
+    for (const char *name = head; *name; name += strcspn(name, "|") + 1)
+        fprintf(out, " %.*s |", (int)strcspn(name, "|"), name);
+    fputs("\n|", out);
+    for (; *head; head++)
+        if (*head == '|') fputs("---|", out);
+    fputs("\n", out);
+}
+
+/* ---- the pages ------------------------------------------------------------------------------- */
+
+#define CELLS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void print_ops(FILE *out) {
+#define ROW(name, file, arguments, shapes, formula, gradient, paper)                               \
+    row(out, CELLS("`ag_" #name "(" arguments ")`", shapes, formula, gradient), paper, file);
+
+#define SECTION(title)         section(out, title, "op|shapes|value|gradient|source|");
+#define ELEMENTWISE(name, ...) ROW(name, "../tensor/kernels/elementwise.def", __VA_ARGS__)
+#define UNARY(name, formula, gradient, paper, ...)                                                 \
+    ELEMENTWISE(name, "x", "(...) -> same", formula, gradient, paper)
+#define UNARY_SCALAR(name, formula, gradient, paper, ...)                                          \
+    ELEMENTWISE(name, "x, s", "(...) -> same", formula, gradient, paper)
+#define BINARY(name, formula, gradient, paper, ...)                                                \
+    ELEMENTWISE(name, "a, b", "both broadcast together", formula, gradient, paper)
+#define COMPARE(name, formula, value) BINARY(name, formula, "none: the result is bool", "", )
+#define LOGICAL                       COMPARE
+#include "../tensor/kernels/elementwise.def"
+
+#define SECTION(title) section(out, title, "op|shapes|value|gradient|source|");
+#define OP(name, arguments, shapes, formula, gradient, paper, ...)                                 \
+    ROW(name, file_of("ag_" #name, "autograd"), arguments, shapes, formula, gradient, paper)
+#define OP_NO_GRAD           OP
+#define COMPOSITE(name, ...) OP(name, __VA_ARGS__, )
+#include "../autograd/ops.def"
+}
+
+static void print_modules(FILE *out) {
+#define MODULES(title) section(out, title, "module|shapes|value|parameters|source|");
+#define MODULE(name, arguments, shapes, formula, parameters, paper)                                \
+    row(out,                                                                                       \
+        CELLS("`nn_" #name "_new(" arguments ")`, `nn_" #name "_forward`", shapes, formula,        \
+              parameters),                                                                         \
+        paper, file_of("nn_" #name "_new", "nn"));
+#define FUNCTIONS(title) section(out, title, "function|what it does|source|");
+#define FUNCTION(name, arguments, formula, paper)                                                  \
+    row(out, CELLS("`nn_" #name "(" arguments ")`", formula), paper, file_of("nn_" #name, "nn"));
+#include "../nn/nn.def"
+}
+
+/* The page with what is between the marks made anew. */
+static char *made_anew(const char *path, const char *page, void (*print)(FILE *)) {
+    char *text = NULL;
+    size_t size;
+    const char *begin = strstr(page, BEGIN), *end = begin ? strstr(begin, END) : NULL;
+    if (!end) die("%s has no marks: %s... -->, and %s", path, BEGIN, END);
+    FILE *out = open_memstream(&text, &size);
+    if (!out) die("no memory");
+    begin += strcspn(begin, "\n") + 1;
+    fwrite(page, 1, (size_t)(begin - page), out);
+    print(out);
+    fprintf(out, "\n%s", end);
+    fclose(out);
+    return text;
+}
+
+/* Is every function of the header, prefix_something(, on the page? */
+static bool has_all(const char *path, const char *page, const char *header, const char *prefix) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
+    char *text = read_file(header), name[64];
+    bool all = true;
+    for (const char *at = text; (at = strstr(at, prefix)); at += strlen(prefix)) {
+        snprintf(name, sizeof name, "%.*s", (int)strspn(at, letters), at);
+        if (!declares(text, name) || mentions(page, name)) continue;
+        fprintf(stderr, "docs: %s says nothing about %s of %s\n", path, name, header);
+        all = false;
+    }
+    free(text);
+    return all;
+}
+
+static bool make_page(const char *path, const char *header, const char *prefix,
+                      void (*print)(FILE *), bool only_check) {
+    char *before = read_file(path), *after = made_anew(path, before, print);
+    const bool changes = strcmp(before, after) != 0;
+    if (changes && only_check) fprintf(stderr, "docs: %s is stale: run make docs\n", path);
+    if (changes && !only_check) {
+        FILE *file = fopen(path, "w");
+        if (!file || fputs(after, file) < 0 || fclose(file)) die("%s cannot be written", path);
+        printf("%s\n", path);
+    }
+    const bool fine = has_all(path, after, header, prefix) && !(changes && only_check);
+    free(before);
+    free(after);
+    return fine;
+}
+
+int main(int argc, char **argv) {
+    bool only_check = argc > 1 && !strcmp(argv[1], "--check");
+    sources = argv + 1 + only_check;
+    bool ops = make_page("autograd/README.md", "autograd/autograd.h", "ag_", print_ops, only_check);
+    bool modules = make_page("nn/README.md", "nn/nn.h", "nn_", print_modules, only_check);
+    return ops && modules ? 0 : 1;
+}
