@@ -139,7 +139,12 @@ Tensor *ag_stack(Tensor **list, int n, int dim);
 Tensor *ag_repeat(Tensor *x, Shape repeats); /* tiles, as torch's x.repeat; repeats.ndim >= x's */
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim); /* each slice, repeats times */
 Tensor *ag_masked_select(Tensor *x, Tensor *mask); /* (count of true); x and mask broadcast */
-Tensor *ag_tril(Tensor *x, int diagonal); /* the last two dimensions; 0 above the diagonal */
+/* index: I64, from 0 to the size of dim, exclusive; an element picked twice gets both gradients.
+ * For dim 0: index_select, of an index (n) or (), is x[index[i], j], gather x[index[i, j], j]. */
+Tensor *ag_index_select(Tensor *x, int dim, Tensor *index);
+Tensor *ag_gather(Tensor *x, int dim, Tensor *index);
+Tensor *ag_embedding(Tensor *w, Tensor *index); /* w (N, D), index (...) -> (..., D) */
+Tensor *ag_tril(Tensor *x, int diagonal);       /* the last two dimensions; 0 above the diagonal */
 Tensor *ag_triu(Tensor *x, int diagonal);
 
 /* ---- reductions ---------------------------------------------------------------------------- */

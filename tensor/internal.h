@@ -33,6 +33,8 @@ bool shape_equal(Shape a, Shape b);
 bool shape_broadcast(Shape a, Shape b, Shape *out);
 /* dim in 0 .. ndim-1, negative ones counted from the end; -1 and an error if there is none. */
 int shape_dim(const char *op, Shape shape, int dim);
+/* The same where, as in PyTorch, dimension 0 or -1 of a scalar passes: it is 0. */
+int shape_dim_or_scalar(const char *op, Shape shape, int dim);
 Shape shape_without(Shape shape, int dim);
 void shape_strides(Shape shape, int64_t *stride); /* row-major */
 bool has_repeats(const Tensor *x);                /* do several elements share one place? */

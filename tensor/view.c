@@ -42,6 +42,10 @@ int shape_dim(const char *op, Shape shape, int dim) {
     return -1;
 }
 
+int shape_dim_or_scalar(const char *op, Shape shape, int dim) {
+    return shape.ndim == 0 && (dim == 0 || dim == -1) ? 0 : shape_dim(op, shape, dim);
+}
+
 Shape shape_without(Shape shape, int dim) {
     for (int d = dim; d + 1 < shape.ndim; d++) shape.dim[d] = shape.dim[d + 1];
     shape.ndim--;

@@ -167,6 +167,9 @@ CALL(stack, in, n, (int)a[0])
 CALL(repeat, in[0], shape_at(a))
 CALL(repeat_interleave, in[0], (int64_t)a[0], (int)a[1])
 CALL(masked_select, in[0], in[1])
+CALL(index_select, in[0], (int)a[0], in[1])
+CALL(gather, in[0], (int)a[0], in[1])
+CALL(embedding, in[0], in[1])
 CALL(tril, in[0], (int)a[0])
 CALL(triu, in[0], (int)a[0])
 CALL(sum, in[0])
@@ -206,11 +209,12 @@ static const struct {
     ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape) ENTRY(view)
         ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze) ENTRY(squeeze)
             ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(repeat)
-                ENTRY(repeat_interleave) ENTRY(masked_select) ENTRY(tril) ENTRY(triu) ENTRY(sum)
-                    ENTRY(mean) ENTRY(sum_dims) ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim)
-                        ENTRY(logsumexp) ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear)
-                            ENTRY(softmax) ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(dropout)
-                                ENTRY(mse_loss)};
+                ENTRY(repeat_interleave) ENTRY(masked_select) ENTRY(index_select) ENTRY(gather)
+                    ENTRY(embedding) ENTRY(tril) ENTRY(triu) ENTRY(sum) ENTRY(mean) ENTRY(sum_dims)
+                        ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
+                            ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
+                                ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(dropout)
+                                    ENTRY(mse_loss)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -246,9 +250,21 @@ const Op *find_op(const char *name) {
             sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
         }                                                                                          \
     }
+#define INDEX(...)                                                                                 \
+    {                                                                                              \
+        'i', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
 #define REAL_SCALAR                                                                                \
     {                                                                                              \
         'r', {                                                                                     \
+            0, { 0 }                                                                               \
+        }                                                                                          \
+    }
+#define INDEX_SCALAR                                                                               \
+    {                                                                                              \
+        'i', {                                                                                     \
             0, { 0 }                                                                               \
         }                                                                                          \
     }
@@ -306,6 +322,23 @@ static const Sample structured[] = {
     {"masked_select", 2, {REAL(2, 1), MASK(3)}, {0}},
     {"masked_select", 2, {REAL_SCALAR, MASK_SCALAR}, {0}},
     {"masked_select", 2, {REAL(0, 3), MASK(1, 3)}, {0}},
+    {"index_select", 2, {REAL(3, 4), INDEX(5)}, {0}},
+    {"index_select", 2, {REAL(2, 3, 2), INDEX(2)}, {-2}},
+    {"index_select", 2, {REAL(2, 3), INDEX_SCALAR}, {1}},
+    {"index_select", 2, {REAL_SCALAR, INDEX(1)}, {-1}},
+    {"index_select", 2, {REAL(2, 0), INDEX(0)}, {1}},
+    {"index_select", 2, {REAL(0, 3), INDEX(2)}, {1}},
+    {"gather", 2, {REAL(3, 4), INDEX(5, 2)}, {0}},
+    {"gather", 2, {REAL(2, 3, 2), INDEX(1, 4, 2)}, {1}},
+    {"gather", 2, {REAL(2, 2, 3), INDEX(2, 1, 4)}, {-1}},
+    {"gather", 2, {REAL_SCALAR, INDEX(2)}, {0}},
+    {"gather", 2, {REAL(3), INDEX_SCALAR}, {0}},
+    {"gather", 2, {REAL(2, 3), INDEX(0, 3)}, {0}},
+    {"embedding", 2, {REAL(4, 3), INDEX(6)}, {0}},
+    {"embedding", 2, {REAL(3, 2), INDEX(2, 3)}, {0}},
+    {"embedding", 2, {REAL(3, 2), INDEX_SCALAR}, {0}},
+    {"embedding", 2, {REAL(3, 0), INDEX(2)}, {0}},
+    {"embedding", 2, {REAL(0, 2), INDEX(3, 0)}, {0}},
     {"tril", 1, {REAL(3, 4)}, {0}},
     {"tril", 1, {REAL(2, 3, 2)}, {-1}},
     {"tril", 1, {REAL(0, 2)}, {0}},
@@ -420,6 +453,14 @@ static Tensor *draw_lengths(const Sample *sample, Shape shape) {
     return tensor_randint(0, sample->in[0].shape.dim[2] + 2, shape);
 }
 
+/* Positions in the dimension that the op picks from. */
+static Tensor *draw_index(const Sample *sample, Shape shape) {
+    const Shape x = sample->in[0].shape;
+    const int dim = strcmp(sample->op, "embedding") ? (int)sample->number[0] : 0;
+    const int64_t size = x.ndim ? x.dim[dim < 0 ? dim + x.ndim : dim] : 1;
+    return tensor_randint(0, size ? size : 1, shape);
+}
+
 Tensor *sample_input(const Sample *sample, int i, DType dtype) {
     const Op *op = find_op(sample->op);
     const bool ranged = op && op->low < op->high;
@@ -429,6 +470,7 @@ Tensor *sample_input(const Sample *sample, int i, DType dtype) {
     tensor_set_default_dtype(F64);
     if (sample->in[i].kind == 'm') x = tensor_bernoulli(0.5, shape);
     else if (sample->in[i].kind == 'l') x = draw_lengths(sample, shape);
+    else if (sample->in[i].kind == 'i') x = draw_index(sample, shape);
     else x = tensor_uniform(ranged ? op->low : -2, ranged ? op->high : 2, shape);
     tensor_set_default_dtype(before);
     if (!x || sample->in[i].kind != 'r' || dtype == F64) return x;

@@ -45,7 +45,7 @@ typedef struct {
     const char *op; /* its name in ag_ops */
     int n;
     struct {
-        char kind; /* 'r' a float that gets a gradient, 'm' a mask, 'l' lengths, 0 absent */
+        char kind; /* 'r' a float that gets a gradient, 'm' a mask, 'l' lengths, 'i' indices */
         Shape shape;
     } in[SAMPLE_INPUTS];
     double number[SAMPLE_NUMBERS]; /* the attributes */

@@ -114,7 +114,7 @@ typedef struct {
 } Kernel;
 
 static Kernel list[400];
-static int list_count;
+static int list_count, placed_count; /* those that write where their inputs say stand behind */
 
 static LoopKernel kernel_of(const Kernels *table, size_t slot) {
     LoopKernel kernel;
@@ -191,6 +191,16 @@ static void list_the_rest(void) {
     }
 }
 
+/* What a kernel of the list before writes depends on strides alone. */
+static void list_placed(void) {
+    const Kernels *k = &kernels_baseline;
+    const int before = list_count;
+    for (int t = F32; t <= BOOL; t++) list_kernel("pick", &k->pick[t], ELEMENTS, "ffi", (DType)t);
+    for (int t = F32; t <= F64; t++) list_kernel("put", &k->put[t], ELEMENTS, "ffi", (DType)t);
+    placed_count = list_count - before;
+    list_count = before;
+}
+
 /* A kernel that somebody adds to the struct must be listed above, or this says so. */
 START_TEST(the_list_is_complete_and_the_tables_agree_on_it) {
     const size_t first = offsetof(Kernels, value), last = offsetof(Kernels, matmul);
@@ -201,7 +211,7 @@ START_TEST(the_list_is_complete_and_the_tables_agree_on_it) {
         for (int t = 1; t < table_count; t++)
             ck_assert_int_eq(kernel_of(tables[t], slot) != NULL, has);
     }
-    ck_assert_int_eq(list_count, filled);
+    ck_assert_int_eq(list_count + placed_count, filled);
     ck_assert_uint_eq(sizeof(Kernels), offsetof(Kernels, box_muller) + 2 * sizeof(NormalKernel));
     static const char *const names[] = {"baseline", "avx2", "avx512"};
     for (int t = 0; t < table_count; t++) ck_assert_str_eq(tables[t]->name, names[t]);
@@ -379,6 +389,39 @@ START_TEST(an_output_may_be_an_input) {
             trial_free(&trial);
         }
     }
+}
+END_TEST
+
+/* The same buffers on every table, all of them compared afterwards. (What they should hold is the
+ * business of test_ops.c.) */
+static void try_placed(const Kernel *kernel, int64_t n, const int64_t *stride) {
+    enum { ROOM = 256 }; /* an integer is 0 to 2, a class or a number of steps */
+    void *data[3][LOOP_OPERANDS];
+    for (int t = 0; t < table_count; t++)
+        for (int o = 0; o < kernel->operands; o++) {
+            const DType type = kernel->type[o];
+            data[t][o] = malloc(ROOM * dtype_size(type));
+            for (int64_t i = 0; i < ROOM && t == 0; i++)
+                store(type, data[0][o], i, type == I64 ? draw(3) : draw_in(-3, 3));
+            if (t > 0) memcpy(data[t][o], data[0][o], ROOM * dtype_size(type));
+        }
+    for (int t = table_count - 1; t >= 0; t--)
+        kernel_of(tables[t], kernel->slot)(n, data[t], stride, 1.7);
+    for (int t = 0; t < table_count; t++)
+        for (int o = 0; o < kernel->operands; o++) {
+            for (int64_t i = 0; i < ROOM; i++)
+                EXPECT(same_bits(kernel->type[o], data[0][o], i, data[t][o], i), "%s on %s",
+                       kernel->name, tables[t]->name);
+            if (t > 0) free(data[t][o]);
+        }
+    for (int o = 0; o < kernel->operands; o++) free(data[0][o]);
+}
+
+START_TEST(kernels_that_choose_their_places_give_the_same_bits) {
+    static const int64_t sizes[] = {0, 3, 16, 37, 100};
+    for (int k = list_count; k < list_count + placed_count; k++)
+        for (int p = 0; p < COUNT(PATTERNS) - 5; p++) /* those without negative strides */
+            for (int i = 0; i < COUNT(sizes); i++) try_placed(&list[k], sizes[i], PATTERNS[p]);
 }
 END_TEST
 
@@ -1456,6 +1499,7 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(bits, every_row_kernel_gives_the_same_bits, 0, 8);
     tcase_add_test(bits, long_rows_give_the_same_bits);
     tcase_add_test(bits, an_output_may_be_an_input);
+    tcase_add_test(bits, kernels_that_choose_their_places_give_the_same_bits);
     tcase_add_test(bits, the_environment_chooses_the_table);
     TCase *values = add_case(suite, "values");
     tcase_add_test(values, elementwise_kernels_follow_the_textbook);
@@ -1497,5 +1541,6 @@ int main(int argc, char **argv) {
     program = argv[0];
     list_elementwise();
     list_the_rest();
+    list_placed();
     return run_suite(kernels_suite());
 }

@@ -577,6 +577,12 @@ WALK(any_type_is_moved_in_the_same_way) {
             sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
         }                                                                                          \
     }
+#define I(...)                                                                                     \
+    {                                                                                              \
+        'i', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
 #define R0                                                                                         \
     {                                                                                              \
         'r', {                                                                                     \
@@ -676,6 +682,23 @@ static const struct {
      "repeat_interleave: there is no dimension 2 in (2, 3)"},
     {{"repeat_interleave", 1, {R(2, 3)}, {-1, 0}},
      "repeat_interleave: -1 repeats: there must be at least 0"},
+    {{"index_select", 2, {R(2, 3), I(2)}, {2}}, "index_select: there is no dimension 2 in (2, 3)"},
+    {{"index_select", 2, {R(2, 3), I(2, 1)}, {0}},
+     "index_select: x is (2, 3) and index is (2, 1): it must be a row or a scalar"},
+    {{"index_select", 2, {R0, I(2)}, {0}},
+     "index_select: x is () and index is (2,): it must be (1,) or a scalar"},
+    {{"gather", 2, {R(2, 3), I(2, 1)}, {-3}}, "gather: there is no dimension -3 in (2, 3)"},
+    {{"gather", 2, {R(2, 3), I(2)}, {0}},
+     "gather: x is (2, 3) and index is (2,): index must have as many dimensions, and no size but "
+     "that of dimension 0 may be larger"},
+    {{"gather", 2, {R(2, 3), I(3, 4)}, {1}},
+     "gather: x is (2, 3) and index is (3, 4): index must have as many dimensions, and no size but "
+     "that of dimension 1 may be larger"},
+    {{"embedding", 2, {R(3), I(2)}, {0}},
+     "embedding: w is (3,) and index is (2,): w must have 2 dimensions, and index at most 7"},
+    {{"embedding", 2, {R(3, 2), I(1, 1, 1, 1, 1, 1, 1, 1)}, {0}},
+     "embedding: w is (3, 2) and index is (1, 1, 1, 1, 1, 1, 1, 1): w must have 2 dimensions, and "
+     "index at most 7"},
     {{"tril", 1, {R(3)}, {0}}, "tril: x is (3,): it must have at least 2 dimensions"},
     {{"triu", 1, {R0}, {0}}, "triu: x is (): it must have at least 2 dimensions"},
     {{"sum_dims", 1, {R(2, 3)}, {0, 1, 2}}, "sum_dims: there is no dimension 2 in (2, 3)"},
@@ -982,6 +1005,25 @@ START_TEST(a_negative_length_is_an_error) {
 }
 END_TEST
 
+START_TEST(an_index_out_of_range_is_an_error) {
+    Tensor *x = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6), *scalar = LEAF(SCALAR, 1);
+    Tensor *row = tensor_from_int64s(SHAPE(2), (int64_t[]){0, 7});
+    Tensor *minus = tensor_from_int64s(SHAPE(1, 1), (int64_t[]){-1});
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(ag_index_select(x, 1, row));
+    expect_error("index_select: index 7 is out of range for dimension 1 of x (2, 3)");
+    ck_assert_ptr_null(ag_index_select(scalar, 0, ag_slice(row, 0, 1, 2)));
+    expect_error("index_select: index 7 is out of range for dimension 0 of x ()");
+    ck_assert_ptr_null(ag_gather(x, -2, minus));
+    expect_error("gather: index -1 is out of range for dimension 0 of x (2, 3)");
+    ck_assert_ptr_null(ag_embedding(x, row));
+    expect_error("embedding: index 7 is out of range for dimension 0 of w (2, 3)");
+    tape_end();
+    Tensor *all[] = {x, scalar, row, minus};
+    release_all(all, 4);
+}
+END_TEST
+
 /* What arrives behind the mask counts for nothing, whatever it is. */
 START_TEST(gradients_behind_the_mask_are_exactly_zero) {
     Tensor *x = LEAF(SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6);
@@ -1183,6 +1225,7 @@ static void add_mistakes(Suite *suite) {
     tcase_add_loop_test(mistakes, without_a_tape_there_is_no_op, 0, n);
     tcase_add_test(mistakes, a_view_that_cannot_be_is_an_error);
     tcase_add_test(mistakes, a_negative_length_is_an_error);
+    tcase_add_test(mistakes, an_index_out_of_range_is_an_error);
     tcase_add_test(mistakes, too_many_dimensions_are_an_error);
 }
 

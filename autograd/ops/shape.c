@@ -130,11 +130,9 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
 }
 
 Tensor *ag_squeeze(Tensor *x, int dim) {
-    if (!ag_present("squeeze", x)) return NULL;
-    bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
-    int d = scalar ? 0 : shape_dim("squeeze", x->shape, dim);
+    int d = ag_present("squeeze", x) ? shape_dim_or_scalar("squeeze", x->shape, dim) : -1;
     if (d < 0) return NULL;
-    bool drops = !scalar && x->shape.dim[d] == 1;
+    bool drops = x->shape.ndim > 0 && x->shape.dim[d] == 1;
     Shape shape = drops ? shape_without(x->shape, d) : x->shape;
     return apply1(&op_squeeze, x, (Attributes){.shape = shape});
 }

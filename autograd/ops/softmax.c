@@ -29,11 +29,8 @@ static Tensor *new_rows(LoopKernel kernel, int dim, const Tensor *x, const Tenso
     return y;
 }
 
-/* PyTorch lets dimension 0 or -1 of a scalar pass. */
 static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
-    if (!ag_present(op->name, x)) return NULL;
-    bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
-    int d = scalar ? 0 : shape_dim(op->name, x->shape, dim);
+    int d = ag_present(op->name, x) ? shape_dim_or_scalar(op->name, x->shape, dim) : -1;
     return d < 0 ? NULL : apply1(op, x, (Attributes){.dim = d});
 }
 

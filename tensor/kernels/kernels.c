@@ -131,6 +131,12 @@ DEFINE_CONVERT(bool_from_bool, bool, bool, x)
         const TYPE *x = data[1], value = number;                                                   \
         const bool *mask = data[2];                                                                \
         for (int64_t i = 0; i < n; i++) out[i * t[0]] = mask[i * t[2]] ? value : x[i * t[1]];      \
+    }                                                                                              \
+    static void pick_##SUFFIX(int64_t n, void *const *data, const int64_t *t, double s) {          \
+        TYPE *out = data[0];                                                                       \
+        const TYPE *x = data[1];                                                                   \
+        const int64_t *index = data[2], step = (int64_t)s;                                         \
+        for (int64_t i = 0; i < n; i++) out[i * t[0]] = x[i * t[1] + index[i * t[2]] * step];      \
     }
 DEFINE_SELECT(f32, float, (float)s)
 DEFINE_SELECT(f64, double, s)
@@ -176,6 +182,8 @@ const Kernels JOIN(kernels, ISA) = {
     .where = FOUR(where),
     .masked_fill = FOUR(masked_fill),
     .dropout = BOTH(dropout),
+    .pick = FOUR(pick),
+    .put = BOTH(put),
     .logical_not = logical_not,
     .add_scaled = BOTH(add_scaled),
     .sum = BOTH(sum),

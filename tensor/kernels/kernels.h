@@ -45,6 +45,8 @@ typedef struct {
     LoopKernel where[4];       /* y, condition, a, b */
     LoopKernel masked_fill[4]; /* y, x, mask; s where the mask is true */
     LoopKernel dropout[2];     /* y, x, keep; x / s where kept, else 0 */
+    LoopKernel pick[4];        /* y, x, index (I64): y = x[index s], s the step of an index */
+    LoopKernel put[2];         /* dx, dy, index: dx[index s] += dy */
     LoopKernel logical_not;    /* y, x */
     LoopKernel add_scaled[2];  /* y, a, b: a + s b */
 

@@ -68,6 +68,9 @@ OPS = {
     "repeat": lambda x, a: x.repeat(shape(a)),
     "repeat_interleave": lambda x, a: x.repeat_interleave(int(a[0]), int(a[1])),
     "masked_select": lambda x, m, a: x.masked_select(m),
+    "index_select": lambda x, i, a: torch.index_select(x, int(a[0]), i),
+    "gather": lambda x, i, a: torch.gather(x, int(a[0]), i),
+    "embedding": lambda w, i, a: F.embedding(i, w),
     "tril": lambda x, a: x.tril(int(a[0])),
     "triu": lambda x, a: x.triu(int(a[0])),
     "sum": lambda x, a: x.sum(),
@@ -212,6 +215,27 @@ case("repeat_interleave", [5, 0], [3, 2])
 case("masked_select", [], R(2, 3), [[True, False, True], [False, True, True]])
 case("masked_select", [], R(2, 1), [True, False, True])
 case("masked_select", [], [NAN, 2, 3], [False, True, False], tolerance=EXACT)
+case("index_select", [0], R(3, 2), [2, 0, 2, 2])
+case("index_select", [-1], R(2, 2, 3), [1, 0])
+case("index_select", [1], R(2, 3), 2)
+case("index_select", [0], 3.0, [0])
+case("index_select", [-1], 3.0, 0)
+case("index_select", [1], R(2, 3), torch.zeros(0, dtype=torch.int64))
+case("index_select", [0], [[5, 2**53], [7, 8]], [1, 1, 0])
+case("index_select", [0], [True, False], [1, 0, 1])
+case("index_select", [0], [NAN, 1, INF], [2, 2, 0], tolerance=EXACT)
+case("gather", [0], R(3, 2), [[2, 0], [2, 1], [0, 0], [2, 1]])
+case("gather", [1], R(3, 3), [[0, 0, 2, 2], [1, 1, 1, 1]])
+case("gather", [-2], R(2, 3, 2), [[[0, 2], [1, 1], [0, 0], [2, 2]]])
+case("gather", [0], 3.0, [0, 0])
+case("gather", [0], 3.0, 0)
+case("gather", [-1], R(3), 1)
+case("gather", [0], R(2, 3), torch.zeros(4, 0, dtype=torch.int64))
+case("gather", [1], [[5, 6], [7, 8]], [[1], [0]])
+case("embedding", [], R(4, 2), [3, 0, 3])
+case("embedding", [], R(3, 2), [[0, 1, 2], [2, 2, 0]])
+case("embedding", [], R(3, 2), 1)
+case("embedding", [], R(3, 2), torch.zeros(2, 0, dtype=torch.int64))
 case("tril", [0], R(3, 4))
 case("tril", [-1], R(2, 3, 2))
 case("tril", [1], [[NAN, NAN, NAN], [1.0, 2, NAN]], tolerance=EXACT)

@@ -1,0 +1,126 @@
+/* indexing.c - ops that pick by position: index_select, gather, embedding.
+ *
+ * All three are y[..., i, ...] = x[..., index[i], ...] and differ in the shapes alone. The kernel
+ * sees x from position 0 of dim, in y's shape, and steps from there by index times dim's stride.
+ * What was picked twice gets both gradients, added in y's row-major order. */
+#include "../op.h"
+
+#include <string.h>
+
+static bool indices_fit(const Node *n) {
+    const Shape x = n->in[0]->shape;
+    const int64_t size = x.ndim ? x.dim[n->at.dim] : 1, numel = tensor_numel(n->in[1]);
+    Tensor *row = tensor_contiguous(n->in[1]);
+    const int64_t *index = row ? row->data : NULL;
+    for (int64_t i = 0; i < numel && !tensor_pending(); i++)
+        if (index[i] < 0 || index[i] >= size)
+            tensor_fail("%s: index %lld is out of range for dimension %d of %s %s", n->op->name,
+                        (long long)index[i], n->at.dim, n->op->in[0].name, tensor_shape_text(x));
+    tensor_release(row);
+    return !tensor_pending();
+}
+
+/* x at position 0 of dim, in y's shape: what is behind dim in x ends y's shape, too. */
+static Tensor *at_start(const Tensor *x, int dim, Shape y) {
+    const int lead = y.ndim - x->shape.ndim;
+    int64_t stride[TENSOR_MAX_DIMS] = {0};
+    for (int d = 0; d < x->shape.ndim; d++)
+        if (d != dim) stride[lead + d] = x->stride[d];
+    return view_make(x, y, stride, x->data);
+}
+
+/* index in y's shape: one for each element in gather, else one for all that is behind dim. */
+static Tensor *index_along(const Node *n) {
+    const Tensor *index = n->in[1];
+    Shape shape = index->shape;
+    for (int d = n->at.dim + 1; d < n->in[0]->shape.ndim && n->op != &op_gather; d++)
+        shape.dim[shape.ndim++] = 1;
+    return view_make(index, shape, index->stride, index->data);
+}
+
+/* From x to y, or from dy to dx. */
+static bool run(LoopKernel kernel, const Node *n, const Tensor *whole, const Tensor *part) {
+    Tensor *start = at_start(whole, n->at.dim, part->shape), *index = index_along(n);
+    const bool made = start && index, picks = whole == n->in[0];
+    const Tensor *to = picks ? part : start, *from = picks ? start : part;
+    const double step = (double)whole->stride[n->at.dim];
+    if (made) loop_elements(kernel, 3, (const Tensor *[]){to, from, index}, step);
+    tensor_release(start);
+    tensor_release(index);
+    return made;
+}
+
+static Tensor *picked(const Node *n, Shape shape) {
+    const Tensor *x = n->in[0];
+    Tensor *y = indices_fit(n) ? tensor_make(shape, x->dtype) : NULL;
+    if (!y || run(kernels()->pick[x->dtype], n, x, y)) return y;
+    tensor_release(y);
+    return NULL;
+}
+
+/* dx: zeros, and dy added where it was picked */
+void ag_picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = tensor_make(n->in[0]->shape, dy->dtype);
+    if (!dx[0]) return;
+    tensor_fill(dx[0], 0);
+    run(kernels()->put[dy->dtype], n, dx[0], dy);
+}
+
+static Tensor *apply_indexed(const Op *op, Tensor *x, int dim, Tensor *index) {
+    const int d = ag_present(op->name, x) ? shape_dim_or_scalar(op->name, x->shape, dim) : -1;
+    return d < 0 ? NULL : apply2(op, x, index, (Attributes){.dim = d});
+}
+
+/* ---- index_select: whole slices ------------------------------------------------------------ */
+
+/* A scalar has one slice, itself, which must be picked once. */
+Tensor *ag_index_select_forward(Node *n) {
+    const Shape index = n->in[1]->shape;
+    Shape shape = n->in[0]->shape;
+    if (index.ndim > 1 || (shape.ndim == 0 && shape_numel(index) != 1))
+        return tensor_fail("index_select: x is %s and index is %s: it must be %s",
+                           tensor_shape_text(shape), tensor_shape_text(index),
+                           shape.ndim ? "a row or a scalar" : "(1,) or a scalar");
+    if (shape.ndim) shape.dim[n->at.dim] = shape_numel(index);
+    return picked(n, shape);
+}
+
+Tensor *ag_index_select(Tensor *x, int dim, Tensor *index) {
+    return apply_indexed(&op_index_select, x, dim, index);
+}
+
+/* ---- gather: y[i, j] = x[index[i, j], j] for dim 0 ----------------------------------------- */
+
+Tensor *ag_gather_forward(Node *n) {
+    const Shape x = n->in[0]->shape, index = n->in[1]->shape;
+    /* as in PyTorch, a scalar counts as a row of one element */
+    bool fits = (x.ndim ? x.ndim : 1) == (index.ndim ? index.ndim : 1);
+    for (int d = 0; fits && d < x.ndim && d < index.ndim; d++)
+        fits = d == n->at.dim || index.dim[d] <= x.dim[d];
+    if (fits) return picked(n, index);
+    return tensor_fail("gather: x is %s and index is %s: index must have as many dimensions, and "
+                       "no size but that of dimension %d may be larger",
+                       tensor_shape_text(x), tensor_shape_text(index), n->at.dim);
+}
+
+Tensor *ag_gather(Tensor *x, int dim, Tensor *index) {
+    return apply_indexed(&op_gather, x, dim, index);
+}
+
+/* ---- embedding: a row of w for each index -------------------------------------------------- */
+
+Tensor *ag_embedding_forward(Node *n) {
+    const Shape w = n->in[0]->shape;
+    Shape shape = n->in[1]->shape;
+    if (w.ndim != 2 || shape.ndim == TENSOR_MAX_DIMS)
+        return tensor_fail(
+            "embedding: w is %s and index is %s: w must have 2 dimensions, and index "
+            "at most %d",
+            tensor_shape_text(w), tensor_shape_text(shape), TENSOR_MAX_DIMS - 1);
+    shape.dim[shape.ndim++] = w.dim[1];
+    return picked(n, shape);
+}
+
+Tensor *ag_embedding(Tensor *w, Tensor *index) {
+    return apply2(&op_embedding, w, index, (Attributes){0});
+}
