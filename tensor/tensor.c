@@ -151,11 +151,6 @@ Tensor *tensor_full(Shape shape, double value) {
 Tensor *tensor_zeros(Shape shape) { return tensor_full(shape, 0); }
 Tensor *tensor_ones(Shape shape) { return tensor_full(shape, 1); }
 
-static void set_element(Tensor *x, int64_t i, double value) {
-    if (x->dtype == F32) ((float *)x->data)[i] = (float)value;
-    else ((double *)x->data)[i] = value;
-}
-
 Tensor *tensor_arange(double start, double end, double step) {
     double count = ceil((end - start) / step);
     if (!(step != 0 && count >= 0 && count < 0x1p62))
@@ -163,13 +158,19 @@ Tensor *tensor_arange(double start, double end, double step) {
             "arange: from %g to %g in steps of %g: the step must lead from start to end", start,
             end, step);
     Tensor *x = tensor_empty(SHAPE((int64_t)count));
-    for (int64_t i = 0; x && i < x->shape.dim[0]; i++) set_element(x, i, start + (double)i * step);
+    if (x)
+        kernels()->arange[x->dtype](x->shape.dim[0], (void *[]){x->data, &start}, (int64_t[]){1, 0},
+                                    step);
     return x;
 }
 
 Tensor *tensor_eye(int64_t n) {
     Tensor *x = tensor_zeros(SHAPE(n, n));
-    for (int64_t i = 0; x && i < n; i++) set_element(x, i * n + i, 1);
+    if (!x) return NULL;
+    Tensor diagonal = *x;
+    diagonal.shape = SHAPE(n);
+    diagonal.stride[0] = n + 1;
+    fill(&diagonal, 1);
     return x;
 }
 
@@ -273,29 +274,14 @@ bool tensor_to_doubles(const Tensor *x, double *out) {
     return true;
 }
 
-/* Integers are subtracted before a double rounds them; an infinity is close to itself alone. */
-static bool is_close(const Tensor *a, int64_t i, const Tensor *b, int64_t j, double rtol,
-                     double atol) {
-    double p = element(a, i), q = element(b, j), gap = fabs(p - q);
-    if (a->dtype == I64) {
-        int64_t m = ((const int64_t *)a->data)[i], n = ((const int64_t *)b->data)[j];
-        gap = (double)(m > n ? (uint64_t)m - (uint64_t)n : (uint64_t)n - (uint64_t)m);
-    } else if (p == q) gap = 0;
-    return gap == 0 || (gap <= atol + rtol * fabs(q) && !isinf(gap));
-}
-
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
-    const int64_t n = tensor_numel(a);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t rest = i, at_a = 0, at_b = 0;
-        for (int d = a->shape.ndim - 1; d >= 0; rest /= a->shape.dim[d--]) {
-            at_a += rest % a->shape.dim[d] * a->stride[d];
-            at_b += rest % a->shape.dim[d] * b->stride[d];
-        }
-        if (!is_close(a, at_a, b, at_b, rtol, atol)) return false;
-    }
-    return true;
+    int64_t far = 0;
+    double tolerance[] = {rtol, atol};
+    const Tensor count = {.shape = a->shape, .dtype = I64, .data = &far}; /* one place for all */
+    const Tensor bounds = {.dtype = F64, .data = tolerance};
+    loop_elements(kernels()->count_far[a->dtype], 4, (const Tensor *[]){&count, a, b, &bounds}, 0);
+    return far == 0;
 }
 
 /* ---- writes in place ----------------------------------------------------------------------- */

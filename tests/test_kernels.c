@@ -108,8 +108,8 @@ enum { ELEMENTS, ROWS, REDUCES }; /* what a kernel sees, and whether one element
 
 typedef struct {
     const char *name;
-    size_t slot; /* where in the table, in bytes */
-    int form, operands;
+    size_t slot;                /* where in the table, in bytes */
+    int form, operands, length; /* the operand that is the row's length, or -1 */
     DType type[LOOP_OPERANDS];
 } Kernel;
 
@@ -122,16 +122,20 @@ static LoopKernel kernel_of(const Kernels *table, size_t slot) {
     return kernel;
 }
 
-/* types: a letter per operand, f for the float type at hand, i for I64, b for BOOL. */
+/* types: a letter per operand, f for the type at hand, d for F64, i for I64, b for BOOL, and l for
+ * an I64 that is the length of the row. */
 static void list_kernel(const char *name, const LoopKernel *slot, int form, const char *types,
                         DType dtype) {
     if (!*slot) return;
     assert(list_count < COUNT(list));
     Kernel *kernel = &list[list_count++];
     size_t at = (size_t)((const char *)slot - (const char *)&kernels_baseline);
-    *kernel = (Kernel){name, at, form, (int)strlen(types), {F32}};
+    const char *length = strchr(types, 'l');
+    *kernel =
+        (Kernel){name, at, form, (int)strlen(types), length ? (int)(length - types) : -1, {F32}};
+    static const DType letters[] = {['d'] = F64, ['i'] = I64, ['l'] = I64, ['b'] = BOOL};
     for (int i = 0; types[i]; i++)
-        kernel->type[i] = types[i] == 'f' ? dtype : types[i] == 'i' ? I64 : BOOL;
+        kernel->type[i] = types[i] == 'f' ? dtype : letters[(int)types[i]];
 }
 
 typedef struct {
@@ -168,6 +172,10 @@ static void list_the_rest(void) {
     for (int t = F32; t <= BOOL; t++) {
         list_kernel("where", &k->where[t], ELEMENTS, "fbff", (DType)t);
         list_kernel("masked_fill", &k->masked_fill[t], ELEMENTS, "ffb", (DType)t);
+        list_kernel("cut", &k->cut[t], ROWS, "ffl", (DType)t);
+        list_kernel("arange", &k->arange[t], ROWS, "fd", (DType)t);
+        list_kernel("sum", &k->sum[t], REDUCES, t <= F64 ? "ff" : "if", (DType)t);
+        list_kernel("argmax", &k->argmax[t], REDUCES, "if", (DType)t);
         for (int from = F32; from <= BOOL; from++) {
             list_kernel("convert", &k->convert[t][from], ELEMENTS, "ff", F32);
             list[list_count - 1].type[0] = (DType)t;
@@ -178,16 +186,14 @@ static void list_the_rest(void) {
         DType t = (DType)i;
         list_kernel("dropout", &k->dropout[t], ELEMENTS, "ffb", t);
         list_kernel("add_scaled", &k->add_scaled[t], ELEMENTS, "fff", t);
-        list_kernel("sum", &k->sum[t], REDUCES, "ff", t);
         list_kernel("variance", &k->variance[t], REDUCES, "ff", t);
-        list_kernel("argmax", &k->argmax[t], REDUCES, "if", t);
         list_kernel("logsumexp", &k->logsumexp[t], REDUCES, "ff", t);
         list_kernel("softmax", &k->softmax[t], ROWS, "ff", t);
         list_kernel("softmax_dx", &k->softmax_dx[t], ROWS, "fff", t);
         list_kernel("log_softmax", &k->log_softmax[t], ROWS, "ff", t);
         list_kernel("log_softmax_dx", &k->log_softmax_dx[t], ROWS, "fff", t);
-        list_kernel("masked_softmax", &k->masked_softmax[t], ROWS, "ffi", t);
-        list_kernel("masked_softmax_dx", &k->masked_softmax_dx[t], ROWS, "fffi", t);
+        list_kernel("masked_softmax", &k->masked_softmax[t], ROWS, "ffl", t);
+        list_kernel("masked_softmax_dx", &k->masked_softmax_dx[t], ROWS, "fffl", t);
     }
 }
 
@@ -212,7 +218,7 @@ START_TEST(the_list_is_complete_and_the_tables_agree_on_it) {
             ck_assert_int_eq(kernel_of(tables[t], slot) != NULL, has);
     }
     ck_assert_int_eq(list_count + placed_count, filled);
-    ck_assert_uint_eq(sizeof(Kernels), offsetof(Kernels, box_muller) + 2 * sizeof(NormalKernel));
+    ck_assert_uint_eq(sizeof(Kernels), offsetof(Kernels, count_far) + 4 * sizeof(LoopKernel));
     static const char *const names[] = {"baseline", "avx2", "avx512"};
     for (int t = 0; t < table_count; t++) ck_assert_str_eq(tables[t]->name, names[t]);
 }
@@ -252,8 +258,8 @@ static void fill(Trial *trial, int o, bool special) {
 /* A masked row's length is one non-negative number; 0 and more than there are elements are allowed.
  */
 static void fill_length(Trial *trial) {
-    int o = trial->kernel->operands - 1;
-    if (trial->kernel->form != ROWS || trial->kernel->type[o] != I64) return;
+    int o = trial->kernel->length;
+    if (o < 0) return;
     trial->stride[o] = 0;
     *(int64_t *)trial->buffer[o] = (int64_t)draw((uint32_t)trial->n + 3);
 }
@@ -291,7 +297,7 @@ static Trial trial_dense(const Trial *trial) {
     Trial dense = trial_new(trial->kernel, trial->n, ones, false);
     for (int o = 1; o < trial->kernel->operands; o++) {
         const size_t size = dtype_size(trial->kernel->type[o]);
-        const bool length = trial->kernel->form == ROWS && trial->kernel->type[o] == I64;
+        const bool length = o == trial->kernel->length;
         if (length) *(int64_t *)dense.buffer[o] = *(int64_t *)trial->buffer[o];
         for (int64_t i = 0; i < trial->n && !length; i++)
             memcpy((char *)dense.buffer[o] + (size_t)i * size,
@@ -369,7 +375,7 @@ START_TEST(an_output_may_be_an_input) {
     for (int k = 0; k < list_count; k++) {
         const Kernel *kernel = &list[k];
         for (int o = 1; o < kernel->operands && kernel->form != REDUCES; o++) {
-            if (kernel->type[o] != kernel->type[0]) continue;
+            if (kernel->type[o] != kernel->type[0] || o == kernel->length) continue;
             Trial trial = trial_new(kernel, 37, o % 2 ? dense : wide, false);
             void *data[LOOP_OPERANDS];
             memcpy(data, trial.buffer, sizeof data);
@@ -832,6 +838,99 @@ START_TEST(row_kernels_follow_the_textbook) {
             check_softmax(k, (DType)t, n, n + 5);
             check_log_softmax(k, (DType)t, n);
         }
+}
+END_TEST
+
+/* ---- rows whose operands differ in size -------------------------------------------------------
+ */
+
+enum { SORT_N = 100, SORT_STEP = 3 };
+
+static bool comes_before(DType dtype, const void *x, int64_t i, int64_t j) {
+    if (dtype == I64) return ((const int64_t *)x)[i] < ((const int64_t *)x)[j];
+    const double a = load(dtype, x, i), b = load(dtype, x, j);
+    return isnan(b) ? !isnan(a) : a < b;
+}
+
+/* Of few values, so that many are equal; integers that a double would not tell apart. */
+static void draw_few(DType dtype, void *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        store(dtype, x, i, dtype == BOOL ? draw(2) : SPECIAL[draw(COUNT(SPECIAL))]);
+        if (dtype == I64) ((int64_t *)x)[i] = INT64_MAX - draw(5);
+    }
+}
+
+/* Insertion sort is stable too. */
+static void check_sort(const Kernels *k, DType dtype, int64_t n) {
+    double x[SORT_N * SORT_STEP], y[SORT_N * SORT_STEP]; /* room for any type */
+    int64_t order[SORT_N], scratch[SORT_N], want[SORT_N];
+    draw_few(dtype, x, SORT_N * SORT_STEP);
+    k->sort[dtype](n, (void *[]){y, order, x, scratch}, (int64_t[]){2, 1, SORT_STEP, 1}, 0);
+    for (int64_t i = 0, j; i < n; i++) {
+        for (j = i; j > 0 && comes_before(dtype, x, i * SORT_STEP, want[j - 1] * SORT_STEP); j--)
+            want[j] = want[j - 1];
+        want[j] = i;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        EXPECT(order[i] == want[i], "%s: order[%d]", tensor_dtype_name(dtype), (int)i);
+        CHECK(same_bits(dtype, y, 2 * i, x, want[i] * SORT_STEP));
+    }
+}
+
+START_TEST(rows_are_sorted_and_equals_keep_their_order) {
+    static const int64_t sizes[] = {0, 1, 2, 3, 31, SORT_N};
+    for (int t = 0; t < table_count; t++)
+        for (int type = F32; type <= BOOL; type++)
+            for (int i = 0; i < COUNT(sizes); i++) check_sort(tables[t], (DType)type, sizes[i]);
+}
+END_TEST
+
+START_TEST(what_a_mask_takes_it_puts_back) {
+    double x[40], packed[40] = {0}, back[40];
+    bool mask[40];
+    for (int t = 0; t < 4 * table_count; t++) {
+        const DType dtype = (DType)(t % 4);
+        const Kernels *k = tables[t / 4];
+        draw_few(dtype, x, 40);
+        for (int i = 0; i < 40; i++) mask[i] = draw(2);
+        k->compress[dtype](20, (void *[]){packed, x, mask}, (int64_t[]){1, 2, 2}, 0);
+        k->decompress[dtype](20, (void *[]){back, packed, mask}, (int64_t[]){2, 1, 2}, 0);
+        for (int i = 0, taken = 0; i < 40; i += 2) {
+            if (mask[i]) CHECK(same_bits(dtype, packed, taken++, x, i));
+            if (mask[i]) CHECK(same_bits(dtype, back, i, x, i));
+            else CHECK(load(dtype, back, i) == 0);
+        }
+    }
+}
+END_TEST
+
+/* (~torch.isclose(a, b, rtol=0.5, atol=1)).sum(), and integers that a double would not tell apart.
+ */
+START_TEST(far_pairs_are_counted) {
+    const double a[] = {1, 0, 4, -4, INF, INF, INF, NOT, 1},
+                 b[] = {2, 4, 1, 4, INF, -INF, 1, NOT, INF};
+    const double same[] = {0, 0}, loose[] = {0.5, 1};
+    const int64_t i[] = {INT64_MAX, INT64_MAX, INT64_MIN},
+                  j[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX};
+    for (int t = 0; t < table_count; t++) {
+        int64_t far = 0, exact = 0, near = 0;
+        const int64_t strides[] = {0, 1, 1, 0};
+        tables[t]->count_far[F64](
+            9,
+            (void *[]){&far, (void *)(uintptr_t)a, (void *)(uintptr_t)b, (void *)(uintptr_t)loose},
+            strides, 0);
+        ck_assert_int_eq(far, 7); /* all but 1 and 2, inf and inf */
+        tables[t]->count_far[I64](
+            3,
+            (void *[]){&exact, (void *)(uintptr_t)i, (void *)(uintptr_t)j, (void *)(uintptr_t)same},
+            strides, 0);
+        ck_assert_int_eq(exact, 2);
+        tables[t]->count_far[I64](
+            3,
+            (void *[]){&near, (void *)(uintptr_t)i, (void *)(uintptr_t)j, (void *)(uintptr_t)loose},
+            strides, 0);
+        ck_assert_int_eq(near, 1);
+    }
 }
 END_TEST
 
@@ -1513,6 +1612,9 @@ static Suite *kernels_suite(void) {
     tcase_add_test(values, masked_elements_are_not_read);
     tcase_add_test(values, long_sums_are_accurate);
     tcase_add_test(values, box_muller_turns_uniforms_into_normals);
+    tcase_add_test(values, rows_are_sorted_and_equals_keep_their_order);
+    tcase_add_test(values, what_a_mask_takes_it_puts_back);
+    tcase_add_test(values, far_pairs_are_counted);
     TCase *products = add_case(suite, "products");
     tcase_add_loop_test(products, products_of_every_shape_and_stride, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);

@@ -78,20 +78,21 @@ static Tensor *spread(const Tensor *x, Shape shape) {
     return rows;
 }
 
+/* Everything contiguous, seen as one row. */
+static void along_mask(LoopKernel kernel, const Tensor *y, const Tensor *x, const Tensor *mask) {
+    kernel(tensor_numel(mask), (void *[]){y->data, x->data, mask->data}, (int64_t[]){1, 1, 1}, 0);
+}
+
 Tensor *ag_masked_select_forward(Node *n) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return NULL;
     Tensor *x = spread(n->in[0], shape), *mask = spread(n->in[1], shape), *y = NULL;
-    if (x && mask) {
-        const bool *keep = mask->data;
-        const int64_t numel = tensor_numel(mask), size = (int64_t)dtype_size(x->dtype);
-        int64_t count = 0;
-        for (int64_t i = 0; i < numel; i++) count += keep[i];
-        y = tensor_make(SHAPE(count), x->dtype);
-        char *to = y ? y->data : NULL;
-        for (int64_t i = 0; i < numel && y; i++)
-            if (keep[i]) memcpy(to, (char *)x->data + i * size, (size_t)size), to += size;
-    }
+    int64_t count = 0;
+    if (mask)
+        kernels()->sum[BOOL](tensor_numel(mask), (void *[]){&count, mask->data}, (int64_t[]){0, 1},
+                             0);
+    if (x && mask) y = tensor_make(SHAPE(count), x->dtype);
+    if (y) along_mask(kernels()->compress[x->dtype], y, x, mask);
     tensor_release(x);
     tensor_release(mask);
     return y;
@@ -103,14 +104,7 @@ void ag_masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (!broadcast_inputs(n, &shape)) return;
     Tensor *mask = spread(n->in[1], shape), *row = tensor_contiguous(dy);
     if (mask && row) dx[0] = tensor_make(shape, dy->dtype);
-    if (dx[0]) {
-        tensor_fill(dx[0], 0);
-        const bool *keep = mask->data;
-        const int64_t numel = tensor_numel(mask), size = (int64_t)dtype_size(dy->dtype);
-        const char *from = row->data;
-        for (int64_t i = 0; i < numel; i++)
-            if (keep[i]) memcpy((char *)dx[0]->data + i * size, from, (size_t)size), from += size;
-    }
+    if (dx[0]) along_mask(kernels()->decompress[dy->dtype], dx[0], row, mask);
     tensor_release(mask);
     tensor_release(row);
 }
@@ -121,19 +115,15 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
 
 /* ---- tril, triu: x where j - i <= diagonal or >= diagonal, 0 elsewhere ---------------------- */
 
+/* Row i keeps its first i + diagonal + 1 elements, or loses its first i + diagonal. */
 static Tensor *triangle(const Tensor *x, int diagonal, bool lower) {
-    Tensor *y = tensor_clone(x);
-    if (!y) return NULL;
-    const int64_t rows = x->shape.dim[x->shape.ndim - 2], columns = x->shape.dim[x->shape.ndim - 1];
-    const int64_t all = columns ? tensor_numel(x) / columns : 0,
-                  size = (int64_t)dtype_size(x->dtype);
-    for (int64_t r = 0; r < all; r++) {
-        int64_t edge = r % rows + diagonal + (lower ? 1 : 0); /* where the zeros begin or end */
-        edge = edge < 0 ? 0 : edge > columns ? columns : edge;
-        char *row = (char *)y->data + r * columns * size;
-        memset(lower ? row + edge * size : row, 0,
-               (size_t)((lower ? columns - edge : edge) * size));
-    }
+    const int64_t rows = x->shape.dim[x->shape.ndim - 2];
+    double first = (double)diagonal + (lower ? 1 : 0);
+    Tensor *edges = tensor_make(SHAPE(rows, 1), I64);
+    if (edges) kernels()->arange[I64](rows, (void *[]){edges->data, &first}, (int64_t[]){1, 0}, 1);
+    Tensor *y = edges ? tensor_make(x->shape, x->dtype) : NULL;
+    if (y) loop_rows(kernels()->cut[x->dtype], 3, (const Tensor *[]){y, x, edges}, lower);
+    tensor_release(edges);
     return y;
 }
 

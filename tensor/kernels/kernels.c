@@ -25,6 +25,25 @@
 #define IVDEP _Pragma("GCC ivdep")
 #endif
 
+/* A float beyond the integers becomes the smallest one, as the x86 conversion does: in C it would
+ * be undefined. */
+static inline int64_t to_i64(double x) {
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
+#define TYPE       float
+#define NAME(name) name##_f32
+#include "any.inc"
+#define TYPE       double
+#define NAME(name) name##_f64
+#include "any.inc"
+#define TYPE       int64_t
+#define NAME(name) name##_i64
+#include "any.inc"
+#define TYPE       bool
+#define NAME(name) name##_bool
+#include "any.inc"
+
 #define REAL           float
 #define REAL_IS_DOUBLE 0
 #define NAME(name)     name##_f32
@@ -75,12 +94,6 @@ static void logical_not(int64_t n, void *const *data, const int64_t *t, double s
     bool *out = data[0];
     const bool *x = data[1];
     for (int64_t i = 0; i < n; i++) out[i * t[0]] = !x[i * t[1]];
-}
-
-/* A float beyond the integers becomes the smallest one, as the x86 conversion does: in C it would
- * be undefined. */
-static inline int64_t to_i64(double x) {
-    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
 
 #define DEFINE_CONVERT(name, TO, FROM, value)                                                      \
@@ -143,6 +156,20 @@ DEFINE_SELECT(f64, double, s)
 DEFINE_SELECT(i64, int64_t, to_i64(s))
 DEFINE_SELECT(bool, bool, s != 0)
 
+/* ---- sums of integers ---------------------------------------------------------------------- */
+
+/* An int64, modulo 2^64. */
+#define DEFINE_SUM(SUFFIX, TYPE)                                                                   \
+    static void sum_##SUFFIX(int64_t n, void *const *data, const int64_t *t, double s) {           \
+        (void)s;                                                                                   \
+        const TYPE *x = data[1];                                                                   \
+        uint64_t sum = 0;                                                                          \
+        for (int64_t i = 0; i < n; i++) sum += (uint64_t)x[i * t[1]];                              \
+        *(int64_t *)data[0] = (int64_t)sum;                                                        \
+    }
+DEFINE_SUM(i64, int64_t)
+DEFINE_SUM(bool, bool)
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 extern const Kernels JOIN(kernels, ISA);
@@ -186,9 +213,11 @@ const Kernels JOIN(kernels, ISA) = {
     .put = BOTH(put),
     .logical_not = logical_not,
     .add_scaled = BOTH(add_scaled),
-    .sum = BOTH(sum),
+    .cut = FOUR(cut),
+    .arange = FOUR(arange),
+    .sum = FOUR(sum),
     .variance = BOTH(variance),
-    .argmax = BOTH(argmax),
+    .argmax = FOUR(argmax),
     .logsumexp = BOTH(logsumexp),
     .softmax = BOTH(softmax),
     .softmax_dx = BOTH(softmax_dx),
@@ -198,4 +227,8 @@ const Kernels JOIN(kernels, ISA) = {
     .masked_softmax_dx = BOTH(masked_softmax_dx),
     .matmul = BOTH(matmul),
     .box_muller = BOTH(box_muller),
+    .sort = FOUR(sort),
+    .compress = FOUR(compress),
+    .decompress = FOUR(decompress),
+    .count_far = FOUR(count_far),
 };

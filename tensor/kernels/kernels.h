@@ -51,19 +51,29 @@ typedef struct {
     LoopKernel add_scaled[2];  /* y, a, b: a + s b */
 
     /* rows */
-    LoopKernel sum[2];               /* y, x; y has stride 0 */
-    LoopKernel variance[2];          /* y, x; divided by n - 1 */
-    LoopKernel argmax[2];            /* index (I64), x; the first maximum; NaN is the largest */
-    LoopKernel logsumexp[2];         /* y, x */
-    LoopKernel softmax[2];           /* y, x */
-    LoopKernel softmax_dx[2];        /* dx, y, dy:  y (dy - sum(y dy)) */
-    LoopKernel log_softmax[2];       /* y, x */
-    LoopKernel log_softmax_dx[2];    /* dx, y, dy:  dy - exp(y) sum(dy) */
-    LoopKernel masked_softmax[2];    /* y, x, length (I64, stride 0) */
+    LoopKernel cut[4];            /* y, x, edge (I64, stride 0); x before the edge, else 0; s 0:
+                                   * 0 before it, else x */
+    LoopKernel arange[4];         /* y, start (F64, stride 0): start + s i */
+    LoopKernel sum[4];            /* y, x; y has stride 0; of I64 and BOOL it is I64, modulo 2^64 */
+    LoopKernel variance[2];       /* y, x; divided by n - 1 */
+    LoopKernel argmax[4];         /* index (I64), x; the first maximum; NaN is the largest */
+    LoopKernel logsumexp[2];      /* y, x */
+    LoopKernel softmax[2];        /* y, x */
+    LoopKernel softmax_dx[2];     /* dx, y, dy:  y (dy - sum(y dy)) */
+    LoopKernel log_softmax[2];    /* y, x */
+    LoopKernel log_softmax_dx[2]; /* dx, y, dy:  dy - exp(y) sum(dy) */
+    LoopKernel masked_softmax[2]; /* y, x, length (I64, stride 0) */
     LoopKernel masked_softmax_dx[2]; /* dx, y, dy, length */
 
     MatmulKernel matmul[2];
     NormalKernel box_muller[2];
+
+    /* rows again, but the operands differ in size */
+    LoopKernel sort[4];     /* y, order (I64), x, room for n I64s; order, dense: where y was in x */
+    LoopKernel compress[4]; /* y, x, mask: the elements of x where the mask is true, then no more */
+    LoopKernel decompress[4]; /* y, x, mask: y where the mask is true is the next of x, else 0 */
+    LoopKernel count_far[4];  /* count (I64, stride 0), a, b, {rtol, atol} (F64): adds the number of
+                               * pairs with |a - b| > atol + rtol |b| */
 } Kernels;
 
 extern const Kernels kernels_baseline, kernels_avx2, kernels_avx512;
