@@ -186,11 +186,22 @@ typedef struct {
     bool nesterov;
 } SGDConfig;
 
+/* torch.optim.AdamW: Adam with weight decay apart from the gradient, Loshchilov & Hutter 2019,
+ * algorithm 2. At a parameter's t-th step
+ *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,  theta -= lr weight_decay theta,
+ *     theta -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+ * beta1, beta2 and eps of 0 mean 0.9, 0.999 and 1e-8. A weight_decay of 0 means none, which is Adam
+ * (Kingma & Ba 2015); torch's own default is 0.01. */
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay;
+} AdamWConfig;
+
 /* Yours: nn_free it. It borrows the module, whose parameters it lists now, lazy ones included, and
  * which must live while you step. */
 Optimizer *nn_sgd_new(void *module, SGDConfig config);
+Optimizer *nn_adamw_new(void *module, AdamWConfig config);
 /* One step for every parameter that has a gradient; the others are skipped. In place, and all or
- * nothing: when it fails, no parameter has moved. */
+ * nothing: when it fails, no parameter has moved and nothing that is remembered of them. */
 bool nn_optimizer_step(Optimizer *optimizer);
 void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL */
 

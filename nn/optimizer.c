@@ -2,53 +2,123 @@
  *
  * A step has two halves. The first computes, for every parameter that has a gradient, where it
  * will go; this allocates, so it can fail, and then nothing has changed. The second moves the
- * parameters. Between steps an optimizer remembers only its momentum buffers. A parameter
- * without a gradient is skipped: it is not one whose gradient is zero, which momentum and
- * weight decay would still move.
+ * parameters. A rule (SGD, AdamW) is the first half alone, and reads as it does in its paper: ops
+ * on a tape that records nothing. Between steps an optimizer remembers what the rule asks it to,
+ * for each parameter by itself. A parameter without a gradient is skipped: it is not one whose
+ * gradient is zero, which momentum and weight decay would still move.
  */
 #include "nn.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+enum { STATES = 2 };
 
 typedef struct {
-    Tensor **slot;     /* the module's field that holds theta; *slot is NULL while lazy */
-    Tensor *momentum;  /* b; NULL before the first step with a gradient */
-    Tensor *next;      /* planned: b after this step; NULL when there is no momentum */
-    Tensor *direction; /* planned: theta -= lr * direction; NULL when theta is skipped */
+    Tensor **slot;           /* the module's field that holds theta; *slot is NULL while lazy */
+    double lr, weight_decay; /* of its group */
+    int64_t steps;           /* that it has taken */
+    Tensor *state[STATES];   /* what the rule remembers of it; NULL before the first step */
+
+    /* planned: theta = keep theta - rate direction; direction is NULL when theta is skipped */
+    double keep, rate;
+    Tensor *direction, *next[STATES]; /* the state after this step */
 } Update;
+
+typedef struct {
+    const char *name, *state[STATES]; /* as torch names them in an optimizer's state_dict */
+    /* Plans a step of u with learning rate lr; the tensors are loans. */
+    void (*plan)(const Optimizer *optimizer, Update *u, double lr);
+} Rule;
 
 struct Optimizer {
     Module module; /* without parameters of its own */
-    SGDConfig config;
+    const Rule *rule;
+    SGDConfig sgd; /* the configuration of its rule; the other one is not used */
+    AdamWConfig adamw;
     int num_updates;
     Update *updates; /* in state_dict order */
 };
 
+/* ---- the rules ----------------------------------------------------------------------------- */
+
+/* a x + b y, or b y while there is no x */
+static Tensor *combine(double a, Tensor *x, double b, Tensor *y) {
+    return x ? ag_add(ag_scale(x, a), ag_scale(y, b)) : ag_scale(y, b);
+}
+
+/* g = grad + weight_decay theta
+ * b = g at first, then mu b + (1 - dampening) g
+ * theta -= lr g without momentum, lr (g + mu b) with Nesterov's, else lr b */
+static void plan_sgd(const Optimizer *optimizer, Update *u, double lr) {
+    const SGDConfig *c = &optimizer->sgd;
+    const double mu = c->momentum, fresh = u->state[0] ? 1 - c->dampening : 1;
+    Tensor *theta = *u->slot, *g = theta->grad;
+    if (u->weight_decay != 0) g = combine(u->weight_decay, theta, 1, g);
+    if (mu != 0) u->next[0] = combine(mu, u->state[0], fresh, g);
+    u->keep = 1;
+    u->rate = lr;
+    u->direction = mu == 0 ? g : c->nesterov ? combine(mu, u->next[0], 1, g) : u->next[0];
+}
+
+/* m = beta1 m + (1 - beta1) g
+ * v = beta2 v + (1 - beta2) g^2
+ * theta -= lr weight_decay theta
+ * theta -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
+static void plan_adamw(const Optimizer *optimizer, Update *u, double lr) {
+    const AdamWConfig *c = &optimizer->adamw;
+    const double t = (double)(u->steps + 1);
+    Tensor *g = (*u->slot)->grad;
+    Tensor *m = combine(c->beta1, u->state[0], 1 - c->beta1, g);
+    Tensor *v = combine(c->beta2, u->state[1], 1 - c->beta2, ag_square(g));
+    Tensor *root = ag_scale(ag_sqrt(v), 1 / sqrt(1 - pow(c->beta2, t)));
+    u->next[0] = m;
+    u->next[1] = v;
+    u->keep = 1 - lr * u->weight_decay;
+    u->rate = lr / (1 - pow(c->beta1, t));
+    u->direction = ag_div(m, ag_add_scalar(root, c->eps));
+}
+
+/* ---- construction ------------------------------------------------------------------------ */
+
 static void print_sgd(const void *module, FILE *file) {
-    const SGDConfig *c = &((const Optimizer *)module)->config;
+    const SGDConfig *c = &((const Optimizer *)module)->sgd;
     fprintf(file, "lr=%g, momentum=%g, dampening=%g, weight_decay=%g, nesterov=%s", c->lr,
             c->momentum, c->dampening, c->weight_decay, c->nesterov ? "True" : "False");
 }
 
+static void print_adamw(const void *module, FILE *file) {
+    const AdamWConfig *c = &((const Optimizer *)module)->adamw;
+    fprintf(file, "lr=%g, beta1=%g, beta2=%g, eps=%g, weight_decay=%g", c->lr, c->beta1, c->beta2,
+            c->eps, c->weight_decay);
+}
+
 static void destroy_optimizer(void *module) {
     Optimizer *optimizer = module;
-    for (int i = 0; i < optimizer->num_updates; i++) tensor_release(optimizer->updates[i].momentum);
+    for (int i = 0; i < optimizer->num_updates; i++)
+        for (int k = 0; k < STATES; k++) tensor_release(optimizer->updates[i].state[k]);
     free(optimizer->updates);
 }
 
 static const ModuleClass sgd_class = {"SGD", sizeof(Optimizer), print_sgd, destroy_optimizer};
-
-/* ---- construction ------------------------------------------------------------------------ */
+static const ModuleClass adamw_class = {"AdamW", sizeof(Optimizer), print_adamw, destroy_optimizer};
+static const Rule sgd_rule = {"sgd", {"momentum_buffer", NULL}, plan_sgd};
+static const Rule adamw_rule = {"adamw", {"exp_avg", "exp_avg_sq"}, plan_adamw};
 
 /* Written so that NaN fails too. */
-static bool good_config(const SGDConfig *c) {
-    if (!(c->lr >= 0)) tensor_fail("sgd: lr is %g: it must not be negative", c->lr);
-    else if (!(c->momentum >= 0))
-        tensor_fail("sgd: momentum is %g: it must not be negative", c->momentum);
-    else if (!(c->weight_decay >= 0))
-        tensor_fail("sgd: weight_decay is %g: it must not be negative", c->weight_decay);
-    else if (c->dampening != c->dampening) tensor_fail("sgd: dampening is not a number");
+static bool not_negative(const char *who, const char *what, double value) {
+    if (!(value >= 0)) tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
+    return value >= 0;
+}
+
+static bool good_group(const char *who, double lr, double weight_decay) {
+    return not_negative(who, "lr", lr) && not_negative(who, "weight_decay", weight_decay);
+}
+
+static bool good_sgd(const SGDConfig *c) {
+    if (!good_group("sgd", c->lr, c->weight_decay) || !not_negative("sgd", "momentum", c->momentum))
+        return false;
+    if (isnan(c->dampening)) tensor_fail("sgd: dampening is not a number");
     else if (c->nesterov && (c->momentum == 0 || c->dampening != 0))
         tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
                     c->momentum, c->dampening);
@@ -56,103 +126,122 @@ static bool good_config(const SGDConfig *c) {
     return false;
 }
 
-static bool list_parameters(Optimizer *optimizer, void *module) {
+static bool good_beta(const char *name, double beta) {
+    if (beta >= 0 && beta < 1) return true;
+    return tensor_fail("adamw: %s is %g: it must be in [0, 1)", name, beta) != NULL;
+}
+
+static bool good_adamw(const AdamWConfig *c) {
+    return good_group("adamw", c->lr, c->weight_decay) && good_beta("beta1", c->beta1) &&
+           good_beta("beta2", c->beta2) && not_negative("adamw", "eps", c->eps);
+}
+
+static bool list_parameters(Optimizer *optimizer, void *module, double lr, double weight_decay) {
     int n = nn_parameter_slots(module, NULL, 0);
     size_t count = n > 0 ? (size_t)n : 1;
     Tensor ***slots = malloc(count * sizeof *slots);
     optimizer->updates = calloc(count, sizeof *optimizer->updates);
     bool ok = slots && optimizer->updates;
-    if (!ok) tensor_fail("sgd: out of memory for %d parameters", n);
+    if (!ok) tensor_fail("%s: out of memory for %d parameters", optimizer->rule->name, n);
     if (ok) optimizer->num_updates = nn_parameter_slots(module, slots, n);
-    for (int i = 0; i < optimizer->num_updates; i++) optimizer->updates[i].slot = slots[i];
+    for (int i = 0; i < optimizer->num_updates; i++)
+        optimizer->updates[i] = (Update){.slot = slots[i], .lr = lr, .weight_decay = weight_decay};
     free(slots);
     return ok;
 }
 
 Optimizer *nn_sgd_new(void *module, SGDConfig config) {
     if (!module) return tensor_fail("sgd: the module is NULL");
-    if (!good_config(&config)) return NULL;
-    Optimizer *optimizer = nn_module_new(&sgd_class);
+    Optimizer *optimizer = good_sgd(&config) ? nn_module_new(&sgd_class) : NULL;
     if (!optimizer) return NULL;
-    optimizer->config = config;
-    list_parameters(optimizer, module);
+    optimizer->rule = &sgd_rule;
+    optimizer->sgd = config;
+    list_parameters(optimizer, module, config.lr, config.weight_decay);
+    return nn_module_done(optimizer);
+}
+
+Optimizer *nn_adamw_new(void *module, AdamWConfig config) {
+    if (!module) return tensor_fail("adamw: the module is NULL");
+    if (config.beta1 == 0) config.beta1 = 0.9;
+    if (config.beta2 == 0) config.beta2 = 0.999;
+    if (config.eps == 0) config.eps = 1e-8;
+    Optimizer *optimizer = good_adamw(&config) ? nn_module_new(&adamw_class) : NULL;
+    if (!optimizer) return NULL;
+    optimizer->rule = &adamw_rule;
+    optimizer->adamw = config;
+    list_parameters(optimizer, module, config.lr, config.weight_decay);
     return nn_module_done(optimizer);
 }
 
 /* ---- a step ------------------------------------------------------------------------------ */
 
-/* Parameters that two fields share take one step, as the first of them. */
-static bool comes_earlier(const Optimizer *optimizer, int i) {
+/* Does theta, the i-th parameter, take a step? One that two fields share takes it as the first. */
+static bool is_due(const Optimizer *optimizer, int i) {
     const Tensor *theta = *optimizer->updates[i].slot;
-    for (int j = 0; j < i; j++)
-        if (*optimizer->updates[j].slot == theta) return true;
-    return false;
+    for (int j = 0; theta && j < i; j++)
+        if (*optimizer->updates[j].slot == theta) return false;
+    return theta && theta->grad;
 }
 
-/* factor x + alpha y, a new tensor */
-static Tensor *combine(const Tensor *x, double factor, const Tensor *y, double alpha) {
-    Tensor *sum = tensor_clone(x);
-    if (sum && (factor == 1 || tensor_mul_(sum, factor)) && tensor_add_(sum, y, alpha)) return sum;
-    tensor_release(sum);
-    return NULL;
-}
-
-static bool fits(const Tensor *theta) {
-    const Tensor *g = theta->grad;
-    bool ok = g->dtype == theta->dtype && g->shape.ndim == theta->shape.ndim;
-    for (int d = 0; ok && d < theta->shape.ndim; d++) ok = g->shape.dim[d] == theta->shape.dim[d];
+static bool agrees(const Rule *rule, const Tensor *theta, const char *what, const Tensor *x) {
+    bool ok = x->dtype == theta->dtype && x->shape.ndim == theta->shape.ndim;
+    for (int d = 0; ok && d < theta->shape.ndim; d++) ok = x->shape.dim[d] == theta->shape.dim[d];
     if (!ok)
-        tensor_fail("sgd: %s is %s %s and its gradient %s %s: they must be equal", theta->name,
-                    tensor_dtype_name(theta->dtype), tensor_shape_text(theta->shape),
-                    tensor_dtype_name(g->dtype), tensor_shape_text(g->shape));
+        tensor_fail("%s: %s is %s %s and its %s %s %s: they must be equal", rule->name, theta->name,
+                    tensor_dtype_name(theta->dtype), tensor_shape_text(theta->shape), what,
+                    tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
     return ok;
 }
 
-/* g = grad + weight_decay theta
- * b' = g at first, then mu b + (1 - dampening) g
- * direction = g without momentum, g + mu b' with Nesterov's, else b' */
-static bool plan(const SGDConfig *c, Update *u) {
+/* A parameter may have got another value, of another shape, since its last step. */
+static bool fits(const Rule *rule, const Update *u) {
     const Tensor *theta = *u->slot;
-    double mu = c->momentum;
-    if (!fits(theta)) return false;
-    Tensor *g = c->weight_decay == 0 ? tensor_retain(theta->grad)
-                                     : combine(theta->grad, 1, theta, c->weight_decay);
-    if (g && mu == 0) {
-        u->direction = g;
-        return true;
-    }
-    if (g) u->next = u->momentum ? combine(u->momentum, mu, g, 1 - c->dampening) : tensor_clone(g);
-    if (u->next) u->direction = c->nesterov ? combine(g, 1, u->next, mu) : tensor_retain(u->next);
-    tensor_release(g);
-    return u->direction != NULL;
+    bool ok = agrees(rule, theta, "gradient", theta->grad);
+    for (int k = 0; ok && k < STATES; k++)
+        ok = !u->state[k] || agrees(rule, theta, rule->state[k], u->state[k]);
+    return ok;
 }
 
-static void commit(const SGDConfig *c, Update *u) {
+/* The tape lets go of what lies on the way to the plan. */
+static bool plan(const Optimizer *optimizer, Update *u) {
+    if (!fits(optimizer->rule, u) || !tape_begin_no_grad()) return false;
+    optimizer->rule->plan(optimizer, u, u->lr);
+    const bool ok = !tensor_error();
+    u->direction = ok ? tensor_retain(u->direction) : NULL;
+    for (int k = 0; k < STATES; k++) u->next[k] = ok ? tensor_retain(u->next[k]) : NULL;
+    tape_end();
+    return ok;
+}
+
+static void commit(Update *u) {
     if (!u->direction) return;
-    tensor_add_(*u->slot, u->direction, -c->lr);
-    if (!u->next) return;
-    tensor_release(u->momentum);
-    u->momentum = tensor_retain(u->next);
+    if (u->keep != 1) tensor_mul_(*u->slot, u->keep);
+    tensor_add_(*u->slot, u->direction, -u->rate);
+    for (int k = 0; k < STATES; k++) {
+        tensor_release(u->state[k]);
+        u->state[k] = tensor_retain(u->next[k]);
+    }
+    u->steps++;
 }
 
 static void forget_plan(Update *u) {
-    tensor_release(u->next);
     tensor_release(u->direction);
-    u->next = u->direction = NULL;
+    u->direction = NULL;
+    for (int k = 0; k < STATES; k++) {
+        tensor_release(u->next[k]);
+        u->next[k] = NULL;
+    }
 }
 
 bool nn_optimizer_step(Optimizer *optimizer) {
     if (!optimizer) tensor_fail("optimizer_step: the optimizer is NULL");
     if (tensor_error()) return false;
+    const int n = optimizer->num_updates;
     bool ok = true;
-    for (int i = 0; ok && i < optimizer->num_updates; i++) {
-        const Tensor *theta = *optimizer->updates[i].slot;
-        if (theta && theta->grad && !comes_earlier(optimizer, i))
-            ok = plan(&optimizer->config, &optimizer->updates[i]);
-    }
-    for (int i = 0; ok && i < optimizer->num_updates; i++)
-        commit(&optimizer->config, &optimizer->updates[i]);
-    for (int i = 0; i < optimizer->num_updates; i++) forget_plan(&optimizer->updates[i]);
+    for (int i = 0; ok && i < n; i++)
+        if (is_due(optimizer, i)) ok = plan(optimizer, &optimizer->updates[i]);
+    for (int i = 0; ok && i < n; i++) commit(&optimizer->updates[i]);
+    for (int i = 0; i < n; i++) forget_plan(&optimizer->updates[i]);
     return ok && !tensor_error();
 }
 

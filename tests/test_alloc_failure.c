@@ -608,9 +608,9 @@ END_TEST
 
 typedef struct {
     const Kind *kind;
-    SGDConfig config;
+    Optimizer *(*make_optimizer)(void *module);
     void *module;
-    Optimizer *sgd;
+    Optimizer *optimizer;
     Tensor *x, *lens;
     enum { FORWARD, BACKWARD, STEP, DONE } reached; /* what was tried last */
     Outcome before;                                 /* the parameters */
@@ -644,7 +644,7 @@ static bool attempt_training(void *context, Outcome *outcome) {
         note_parameters(t->module, &t->before);
     }
     if (loss && ag_backward(loss)) t->reached = STEP;
-    if (t->reached == STEP && nn_optimizer_step(t->sgd)) t->reached = DONE;
+    if (t->reached == STEP && nn_optimizer_step(t->optimizer)) t->reached = DONE;
     tape_end();
     if (t->reached == DONE) note_parameters(t->module, outcome);
     return t->reached == DONE;
@@ -654,16 +654,16 @@ static bool attempt_training(void *context, Outcome *outcome) {
 static void prepare_training(void *context) {
     Training *t = context;
     t->module = t->kind->make();
-    t->sgd = nn_sgd_new(t->module, t->config);
+    t->optimizer = t->make_optimizer(t->module);
     t->x = tensor_randn(SHAPE(2, 3, 4));
     t->lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 3});
-    ck_assert_ptr_nonnull(t->sgd);
+    ck_assert_ptr_nonnull(t->optimizer);
     if (t->kind->make == dropout || t->kind->make == dot_product) ag_requires_grad(t->x);
     for (int i = 0; i < 2 && !t->kind->lazy; i++) {
         static Outcome unused;
         unused.n = 0;
         ck_assert_msg(attempt_training(t, &unused), "%s: %s", t->kind->name, tensor_error());
-        nn_optimizer_zero_grad(t->sgd);
+        nn_optimizer_zero_grad(t->optimizer);
     }
     tensor_release(t->x->grad);
     t->x->grad = NULL;
@@ -687,7 +687,7 @@ static void inspect_training(void *context, bool succeeded) {
             ck_assert_msg(after.number[i] == t->before.number[i],
                           "%s: parameter %d has moved in a step that failed", t->kind->name, i);
     }
-    nn_optimizer_zero_grad(t->sgd);
+    nn_optimizer_zero_grad(t->optimizer);
     tensor_manual_seed(3);
     after.n = 0;
     ck_assert_msg(attempt_training(t, &after), "%s: %s", t->kind->name, tensor_error());
@@ -695,21 +695,26 @@ static void inspect_training(void *context, bool succeeded) {
 
 static void clean_training(void *context) {
     Training *t = context;
-    nn_free(t->sgd);
+    nn_free(t->optimizer);
     nn_free(t->module);
     tensor_release(t->x);
     tensor_release(t->lens);
 }
 
-static const SGDConfig configs[] = {
-    {.lr = 0.1},
-    {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true},
-};
-enum { CONFIGS = sizeof configs / sizeof *configs };
+static Optimizer *plain_sgd(void *module) { return nn_sgd_new(module, (SGDConfig){.lr = 0.1}); }
+static Optimizer *nesterov_sgd(void *module) {
+    return nn_sgd_new(
+        module, (SGDConfig){.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
+}
+static Optimizer *adamw(void *module) {
+    return nn_adamw_new(module, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01});
+}
+static Optimizer *(*const optimizers[])(void *) = {plain_sgd, nesterov_sgd, adamw};
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
 START_TEST(training) {
     static Training t;
-    t = (Training){.kind = &kinds[_i / CONFIGS], .config = configs[_i % CONFIGS]};
+    t = (Training){.kind = &kinds[_i / OPTIMIZERS], .make_optimizer = optimizers[_i % OPTIMIZERS]};
     exhaust(
         &(Work){t.kind->name, prepare_training, attempt_training, inspect_training, clean_training},
         &t);
@@ -719,11 +724,11 @@ END_TEST
 /* A step that failed and is taken again leads where it would have led: momentum was not lost. */
 static bool attempt_step_again(void *context, Outcome *outcome) {
     Training *t = context;
-    if (!nn_optimizer_step(t->sgd)) {
+    if (!nn_optimizer_step(t->optimizer)) {
         if (memory.failed == 0 || !tensor_error()) abort();
         memory.armed = false;
         tensor_clear_error();
-        if (!nn_optimizer_step(t->sgd)) abort();
+        if (!nn_optimizer_step(t->optimizer)) abort();
         memory.armed = true;
     }
     note_parameters(t->module, outcome);
@@ -740,7 +745,7 @@ static void prepare_step(void *context) {
 
 START_TEST(a_failed_step_can_be_taken_again) {
     static Training t;
-    t = (Training){.kind = &kinds[5], .config = configs[_i]};
+    t = (Training){.kind = &kinds[5], .make_optimizer = optimizers[_i]};
     exhaust(&(Work){.name = "step",
                     .prepare = prepare_step,
                     .attempt = attempt_step_again,
@@ -749,20 +754,20 @@ START_TEST(a_failed_step_can_be_taken_again) {
 }
 END_TEST
 
-static bool attempt_sgd(void *context, Outcome *outcome) {
+static bool attempt_optimizer(void *context, Outcome *outcome) {
     Training *t = context;
-    Optimizer *sgd = nn_sgd_new(t->module, t->config);
+    Optimizer *optimizer = t->make_optimizer(t->module);
     (void)outcome;
-    nn_free(sgd);
-    return sgd != NULL;
+    nn_free(optimizer);
+    return optimizer != NULL;
 }
 
-START_TEST(optimizers) {
+START_TEST(making_optimizers) {
     static Training t;
-    t = (Training){.kind = &kinds[5], .config = configs[1]};
-    exhaust(&(Work){.name = "sgd",
+    t = (Training){.kind = &kinds[5], .make_optimizer = optimizers[_i]};
+    exhaust(&(Work){.name = "optimizer",
                     .prepare = prepare_training,
-                    .attempt = attempt_sgd,
+                    .attempt = attempt_optimizer,
                     .clean = clean_training},
             &t);
 }
@@ -812,9 +817,9 @@ static Suite *failure_suite(void) {
     tcase_add_loop_test(autograd, tapes, 0, COUNT(tape_work));
     TCase *nn = add_case(suite, "nn");
     tcase_add_loop_test(nn, constructors, 0, KINDS);
-    tcase_add_loop_test(nn, training, 0, KINDS * CONFIGS);
-    tcase_add_loop_test(nn, a_failed_step_can_be_taken_again, 0, CONFIGS);
-    tcase_add_test(nn, optimizers);
+    tcase_add_loop_test(nn, training, 0, KINDS * OPTIMIZERS);
+    tcase_add_loop_test(nn, a_failed_step_can_be_taken_again, 0, OPTIMIZERS);
+    tcase_add_loop_test(nn, making_optimizers, 0, OPTIMIZERS);
     return suite;
 }
 

@@ -129,6 +129,256 @@ START_TEST(freezing_nothing) {
 }
 END_TEST
 
+/* ---- optimizers ---------------------------------------------------------------------------- */
+
+enum { STEPS = 8 };
+
+/* a (3) and b (2, 2), from the golden start, in the default type */
+typedef struct {
+    Module module;
+    Tensor *a, *b;
+} Pair;
+
+static const ModuleClass pair_class = {"Pair", sizeof(Pair), NULL, NULL};
+
+static Tensor *golden(const char *name) { return golden_tensor("training.txt", name); }
+
+static Tensor *golden_in_type(const char *name) {
+    char full[64];
+    snprintf(full, sizeof full, "%s_%s", tensor_dtype_name(tensor_default_dtype()), name);
+    return golden(full);
+}
+
+/* n elements of a flat or two-dimensional x, from the first-th on, in another shape */
+static Tensor *cut(const Tensor *x, int64_t first, Shape shape) {
+    double element[256];
+    ck_assert_int_le(tensor_numel(x), 256);
+    ck_assert(tensor_to_doubles(x, element));
+    return tensor_from_doubles(shape, element + first);
+}
+
+static Pair *pair_new(void) {
+    Pair *pair = nn_module_new(&pair_class);
+    Tensor *start = golden_in_type("start");
+    nn_add_parameter(pair, "a", &pair->a, cut(start, 0, SHAPE(3)));
+    nn_add_parameter(pair, "b", &pair->b, cut(start, 3, SHAPE(2, 2)));
+    tensor_release(start);
+    return nn_module_done(pair);
+}
+
+static void set_gradient(Tensor *theta, Tensor *gradient) {
+    tensor_release(theta->grad);
+    theta->grad = gradient;
+}
+
+static const bool has_a[STEPS] = {1, 1, 0, 0, 1, 1, 1, 1}, has_b[STEPS] = {0, 1, 1, 0, 1, 1, 0, 1};
+
+static void set_gradients(Pair *pair, const Tensor *gradients, int step) {
+    set_gradient(pair->a, has_a[step] ? cut(gradients, 7 * step, SHAPE(3)) : NULL);
+    set_gradient(pair->b, has_b[step] ? cut(gradients, 7 * step + 3, SHAPE(2, 2)) : NULL);
+}
+
+static void expect_row(const char *name, const Pair *pair, const Tensor *path, int step) {
+    const double tolerance = pair->a->dtype == F64 ? 1e-13 : 1e-6;
+    for (int i = 0; i < 7; i++) {
+        double theta =
+            i < 3 ? tensor_get(pair->a, i) : tensor_get(pair->b, (i - 3) / 2, (i - 3) % 2);
+        ck_assert_msg(same_number(theta, tensor_get(path, step, i), tolerance),
+                      "%s: element %d is %.17g after step %d and should be %.17g", name, i, theta,
+                      step, tensor_get(path, step, i));
+    }
+}
+
+/* From start to end along PyTorch's path, in the default type; frees both. */
+static void expect_path(const char *name, Pair *pair, Optimizer *optimizer) {
+    Tensor *gradients = golden_in_type("gradients"), *path = golden_in_type(name);
+    for (int step = 0; step < STEPS; step++) {
+        set_gradients(pair, gradients, step);
+        ck_assert_msg(nn_optimizer_step(optimizer), "%s: %s", name, tensor_error());
+        expect_row(name, pair, path, step);
+    }
+    tensor_release(gradients);
+    tensor_release(path);
+    nn_free(optimizer);
+    nn_free(pair);
+}
+
+START_TEST(sgd_takes_pytorchs_steps) {
+    static const struct {
+        const char *name;
+        SGDConfig config;
+    } runs[] = {
+        {"sgd", {.lr = 0.1}},
+        {"sgd_momentum", {.lr = 0.1, .momentum = 0.9}},
+        {"sgd_dampening", {.lr = 0.1, .momentum = 0.9, .dampening = 0.5}},
+        {"sgd_nesterov", {.lr = 0.1, .momentum = 0.9, .nesterov = true}},
+        {"sgd_decay", {.lr = 0.1, .weight_decay = 0.01}},
+        {"sgd_all", {.lr = 0.2, .momentum = 0.5, .dampening = 0.25, .weight_decay = 0.1}},
+        {"sgd_nesterov_decay", {.lr = 0.1, .momentum = 0.5, .weight_decay = 0.1, .nesterov = true}},
+    };
+    tensor_set_default_dtype(_i ? F64 : F32);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        Pair *pair = pair_new();
+        expect_path(runs[i].name, pair, nn_sgd_new(pair, runs[i].config));
+    }
+}
+END_TEST
+
+START_TEST(adamw_takes_pytorchs_steps) {
+    static const struct {
+        const char *name;
+        AdamWConfig config;
+    } runs[] = {
+        {"adamw", {.lr = 0.1, .weight_decay = 0.01}},
+        {"adamw", {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01}},
+        {"adam", {.lr = 0.1}},
+        {"adamw_betas",
+         {.lr = 0.02, .beta1 = 0.5, .beta2 = 0.75, .eps = 0.125, .weight_decay = 0.5}},
+    };
+    tensor_set_default_dtype(_i ? F64 : F32);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        Pair *pair = pair_new();
+        expect_path(runs[i].name, pair, nn_adamw_new(pair, runs[i].config));
+    }
+}
+END_TEST
+
+/* The numbers of the reference page: theta = 1, gradients .5 .25 -.1, lr .1, in float32. */
+START_TEST(adamw_numbers_known_by_heart) {
+    const double gradients[] = {.5, .25, -.1}, theta[2][3] = {{.900000002, .80678204, .747110939},
+                                                              {.899000002, .80488304, .744407056}};
+    tensor_set_default_dtype(F32);
+    Linear *linear = nn_linear_new(1, 1, false);
+    ck_assert(tensor_fill(linear->weight, 1));
+    Optimizer *adamw = nn_adamw_new(linear, (AdamWConfig){.lr = 0.1, .weight_decay = _i * 0.01});
+    for (int step = 0; step < 3; step++) {
+        set_gradient(linear->weight, tensor_full(SHAPE(1, 1), gradients[step]));
+        ck_assert(nn_optimizer_step(adamw));
+        ck_assert_double_eq_tol(tensor_item(linear->weight), theta[_i][step], 1e-7);
+    }
+    nn_free(adamw);
+    nn_free(linear);
+}
+END_TEST
+
+/* Gradients that add up in place, as when they are not zeroed, must not reach into what momentum
+ * remembers: b = g, then b = mu b + g, each g as it was at its step. */
+START_TEST(momentum_has_bytes_of_its_own) {
+    Linear *linear = nn_linear_new(1, 1, false);
+    ck_assert(tensor_fill(linear->weight, 0));
+    Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1, .momentum = 0.5});
+    set_gradient(linear->weight, tensor_full(SHAPE(1, 1), 1));
+    ck_assert(nn_optimizer_step(sgd)); /* theta = -1 */
+    ck_assert(tensor_fill(linear->weight->grad, 3));
+    ck_assert(nn_optimizer_step(sgd)); /* b = .5 + 3 */
+    ck_assert_double_eq(tensor_item(linear->weight), -4.5);
+    nn_free(sgd);
+    nn_free(linear);
+}
+END_TEST
+
+/* b cannot move, so a does not either, and neither its moments nor its count of steps have changed:
+ * from there the path goes on as PyTorch's. */
+START_TEST(adamw_is_all_or_nothing) {
+    Pair *pair = pair_new();
+    Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01});
+    Tensor *gradients = golden_in_type("gradients"), *path = golden_in_type("adamw");
+    for (int step = 0; step < STEPS; step++) {
+        set_gradient(pair->a, tensor_ones(SHAPE(3)));
+        set_gradient(pair->b, tensor_ones(SHAPE(2)));
+        ck_assert(!nn_optimizer_step(adamw));
+        expect_error(
+            "adamw: b is float64 (2, 2) and its gradient float64 (2,): they must be equal");
+        set_gradients(pair, gradients, step);
+        ck_assert(nn_optimizer_step(adamw));
+        expect_row("adamw", pair, path, step);
+    }
+    tensor_release(gradients);
+    tensor_release(path);
+    nn_free(adamw);
+    nn_free(pair);
+}
+END_TEST
+
+/* A parameter that is replaced by one of another shape no longer fits what is remembered of it. */
+START_TEST(a_parameter_must_fit_its_state) {
+    Pair *pair = pair_new();
+    Optimizer *optimizers[] = {nn_adamw_new(pair, (AdamWConfig){.lr = 0.1}),
+                               nn_sgd_new(pair, (SGDConfig){.lr = 0.1, .momentum = 0.5})};
+    set_gradient(pair->a, tensor_ones(SHAPE(3)));
+    ck_assert(nn_optimizer_step(optimizers[0]) && nn_optimizer_step(optimizers[1]));
+    ck_assert(nn_set_parameter(pair, &pair->a, tensor_zeros(SHAPE(1))));
+    set_gradient(pair->a, tensor_ones(SHAPE(1)));
+    ck_assert(!nn_optimizer_step(optimizers[0]));
+    expect_error("adamw: a is float64 (1,) and its exp_avg float64 (3,): they must be equal");
+    ck_assert(!nn_optimizer_step(optimizers[1]));
+    expect_error("sgd: a is float64 (1,) and its momentum_buffer float64 (3,): they must be equal");
+    ck_assert_double_eq(tensor_item(pair->a), 0);
+    nn_free(optimizers[0]);
+    nn_free(optimizers[1]);
+    nn_free(pair);
+}
+END_TEST
+
+/* A view of other bytes, transposed, and one without elements; theta's strides are its own
+ * business. */
+START_TEST(adamw_moves_views_and_nothing) {
+    Tensor *base = tensor_zeros(SHAPE(3, 2));
+    const int64_t transposed[] = {1, 2};
+    Pair *pair = nn_module_new(&pair_class);
+    nn_add_parameter(pair, "a", &pair->a, tensor_as_strided(base, SHAPE(2, 3), transposed, 0));
+    nn_add_parameter(pair, "b", &pair->b, tensor_zeros(SHAPE(0, 2)));
+    Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.5});
+    set_gradient(pair->a, tensor_from_doubles(SHAPE(2, 3), (double[]){1, -1, 1, 1, 1, -1}));
+    set_gradient(pair->b, tensor_zeros(SHAPE(0, 2)));
+    ck_assert_msg(nn_optimizer_step(adamw), "%s", tensor_error());
+    expect_elements("base", base, (double[]){-0.5, -0.5, 0.5, -0.5, -0.5, 0.5}, 1e-7);
+    nn_free(adamw);
+    nn_free(pair);
+    tensor_release(base);
+}
+END_TEST
+
+START_TEST(adamw_settings_must_make_sense) {
+    Linear *linear = nn_linear_new(1, 1, false);
+    const struct {
+        AdamWConfig config;
+        const char *sentence;
+    } mistakes[] = {
+        {{.lr = -1}, "adamw: lr is -1: it must not be negative"},
+        {{.lr = (double)NAN}, "adamw: lr is nan: it must not be negative"},
+        {{.weight_decay = -2}, "adamw: weight_decay is -2: it must not be negative"},
+        {{.beta1 = 1}, "adamw: beta1 is 1: it must be in [0, 1)"},
+        {{.beta1 = -0.5}, "adamw: beta1 is -0.5: it must be in [0, 1)"},
+        {{.beta2 = 1.5}, "adamw: beta2 is 1.5: it must be in [0, 1)"},
+        {{.beta2 = (double)NAN}, "adamw: beta2 is nan: it must be in [0, 1)"},
+        {{.eps = -1}, "adamw: eps is -1: it must not be negative"},
+    };
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        ck_assert_ptr_null(nn_adamw_new(linear, mistakes[i].config));
+        expect_error(mistakes[i].sentence);
+    }
+    ck_assert_ptr_null(nn_adamw_new(NULL, (AdamWConfig){.lr = 1}));
+    expect_error("adamw: the module is NULL");
+    nn_free(linear);
+}
+END_TEST
+
+START_TEST(adamw_prints_its_settings) {
+    Linear *linear = nn_linear_new(1, 1, false);
+    Optimizer *adamw = nn_adamw_new(linear, (AdamWConfig){.lr = 0.5, .weight_decay = 0.25});
+    char text[128] = {0};
+    FILE *file = tmpfile();
+    ck_assert(nn_print(adamw, file));
+    rewind(file);
+    ck_assert_ptr_nonnull(fgets(text, sizeof text, file));
+    ck_assert_str_eq(text, "AdamW(lr=0.5, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.25)\n");
+    fclose(file);
+    nn_free(adamw);
+    nn_free(linear);
+}
+END_TEST
+
 /* ---- the suite --------------------------------------------------------------------------- */
 
 static TCase *add_case(Suite *suite, const char *name) {
@@ -145,5 +395,15 @@ int main(void) {
     tcase_add_test(freezing, a_lazy_parameter_is_frozen_before_it_is_made);
     tcase_add_test(freezing, a_prefix_ends_where_a_name_does);
     tcase_add_test(freezing, freezing_nothing);
+    TCase *optimizers = add_case(suite, "optimizers");
+    tcase_add_loop_test(optimizers, sgd_takes_pytorchs_steps, 0, 2);
+    tcase_add_loop_test(optimizers, adamw_takes_pytorchs_steps, 0, 2);
+    tcase_add_loop_test(optimizers, adamw_numbers_known_by_heart, 0, 2);
+    tcase_add_test(optimizers, momentum_has_bytes_of_its_own);
+    tcase_add_test(optimizers, adamw_is_all_or_nothing);
+    tcase_add_test(optimizers, a_parameter_must_fit_its_state);
+    tcase_add_test(optimizers, adamw_moves_views_and_nothing);
+    tcase_add_test(optimizers, adamw_settings_must_make_sense);
+    tcase_add_test(optimizers, adamw_prints_its_settings);
     return run_suite(suite);
 }

@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+"""Writes training.txt, the paths that PyTorch's training takes, for tests/test_training.c.
+
+Run it as `/usr/bin/python3 tests/golden/generate_training.py` with Debian's python3-torch (1.13); it
+writes next to itself, and the same bytes every time. Without AVX2, because with it the last bit
+of a uniform number between bounds is another one (see generate_random.py).
+
+A line is a tensor: name, type, number of dimensions, sizes, elements. Floats are written in
+hexadecimal, to the bit.
+"""
+import os
+import pathlib
+import warnings
+
+os.environ["ATEN_CPU_CAPABILITY"] = "default"
+import torch
+from torch import nn
+
+warnings.filterwarnings("ignore")
+HERE = pathlib.Path(__file__).parent
+TYPES = {torch.float32: "float32", torch.float64: "float64"}
+lines = []
+
+
+def record(name, x):
+    elements = [float.hex(e) for e in x.detach().reshape(-1).tolist()]
+    lines.append(" ".join([name, TYPES[x.dtype], str(x.dim()), *map(str, x.shape), *elements]))
+
+
+# ---- optimizers ----------------------------------------------------------------------------------
+
+STEPS = 8
+HAS_A = [1, 1, 0, 0, 1, 1, 1, 1]  # at which steps a and b have a gradient
+HAS_B = [0, 1, 1, 0, 1, 1, 0, 1]
+
+SGD, ADAMW = torch.optim.SGD, torch.optim.AdamW
+RUNS = {
+    "sgd": (SGD, dict(lr=0.1)),
+    "sgd_momentum": (SGD, dict(lr=0.1, momentum=0.9)),
+    "sgd_dampening": (SGD, dict(lr=0.1, momentum=0.9, dampening=0.5)),
+    "sgd_nesterov": (SGD, dict(lr=0.1, momentum=0.9, nesterov=True)),
+    "sgd_decay": (SGD, dict(lr=0.1, weight_decay=0.01)),
+    "sgd_all": (SGD, dict(lr=0.2, momentum=0.5, dampening=0.25, weight_decay=0.1)),
+    "sgd_nesterov_decay": (SGD, dict(lr=0.1, momentum=0.5, nesterov=True, weight_decay=0.1)),
+    "adamw": (ADAMW, dict(lr=0.1, weight_decay=0.01)),
+    "adam": (torch.optim.Adam, dict(lr=0.1)),
+    "adamw_betas": (ADAMW, dict(lr=0.02, betas=(0.5, 0.75), eps=0.125, weight_decay=0.5)),
+}
+
+
+def path(optimizer, a, b, gradients):
+    """A row per step: the elements of a and b after it."""
+    rows = []
+    for step in range(STEPS):
+        a.grad = gradients[step, :3].clone() if HAS_A[step] else None
+        b.grad = gradients[step, 3:].reshape(2, 2).clone() if HAS_B[step] else None
+        optimizer.step()
+        rows.append(torch.cat([a.detach(), b.detach().reshape(-1)]))
+    return torch.stack(rows)
+
+
+def optimizers():
+    for dtype in TYPES:
+        torch.manual_seed(1)
+        start = torch.randn(7, dtype=dtype)
+        gradients = torch.randn(STEPS, 7, dtype=dtype)
+        record(f"{TYPES[dtype]}_start", start)
+        record(f"{TYPES[dtype]}_gradients", gradients)
+        for name, (kind, options) in RUNS.items():
+            a, b = nn.Parameter(start[:3].clone()), nn.Parameter(start[3:].reshape(2, 2).clone())
+            record(f"{TYPES[dtype]}_{name}", path(kind([a, b], **options), a, b, gradients))
+
+
+optimizers()
+(HERE / "training.txt").write_text("\n".join(lines) + "\n")
