@@ -178,40 +178,31 @@ static Tensor *positions(const Node *n) {
     return tensor_reduce(x, kernels()->argmax[x->dtype], n->at.dim, I64);
 }
 
-/* Element `index` of dimension dim at the place whose number, row-major in the kept shape, is i. */
-static void *chosen(const Tensor *x, int dim, int64_t i, int64_t index) {
-    int64_t offset = index * x->stride[dim];
-    for (int d = x->shape.ndim - 1; d >= 0; d--) {
-        if (d == dim) continue;
-        offset += i % x->shape.dim[d] * x->stride[d];
-        i /= x->shape.dim[d];
-    }
-    return (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
+/* Between x and, with the dimension kept, the elements at the positions: from x, or added to it. */
+static bool at_positions(LoopKernel kernel, const Node *n, const Tensor *x, const Tensor *y) {
+    Tensor *start = view_narrow(x, n->at.dim, 0, 1);
+    const bool picks = x == n->in[0];
+    const Tensor *operand[] = {picks ? y : start, picks ? start : y, n->saved[0]};
+    if (start) loop_elements(kernel, 3, operand, (double)x->stride[n->at.dim]);
+    tensor_release(start);
+    return start != NULL;
 }
 
 Tensor *ag_max_dim_forward(Node *n) {
     const Tensor *x = n->in[0];
-    const size_t size = dtype_size(x->dtype);
     n->saved[0] = positions(n);
     Tensor *y = n->saved[0] ? tensor_make(n->saved[0]->shape, x->dtype) : NULL;
-    for (int64_t i = 0; y && i < tensor_numel(y); i++) {
-        int64_t index = ((const int64_t *)n->saved[0]->data)[i];
-        memcpy((char *)y->data + i * (int64_t)size, chosen(x, n->at.dim, i, index), size);
-    }
-    return drop_dims(n, y);
+    if (!y || at_positions(kernels()->pick[x->dtype], n, x, y)) return drop_dims(n, y);
+    tensor_release(y);
+    return NULL;
 }
 
 /* dx: zeros, and dy at the maxima */
 void ag_max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const size_t size = dtype_size(dy->dtype);
-    Tensor *dense = tensor_contiguous(dy);
-    dx[0] = dense ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
-    if (dx[0]) tensor_fill(dx[0], 0);
-    for (int64_t i = 0; dx[0] && i < tensor_numel(dy); i++) {
-        int64_t index = ((const int64_t *)n->saved[0]->data)[i];
-        memcpy(chosen(dx[0], n->at.dim, i, index), (char *)dense->data + i * (int64_t)size, size);
-    }
-    tensor_release(dense);
+    Tensor *kept = tensor_reshape(dy, n->saved[0]->shape);
+    dx[0] = kept ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
+    if (dx[0] && tensor_fill(dx[0], 0)) at_positions(kernels()->put[dy->dtype], n, dx[0], kept);
+    tensor_release(kept);
 }
 
 Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
