@@ -200,6 +200,14 @@ typedef struct {
  * which must live while you step. */
 Optimizer *nn_sgd_new(void *module, SGDConfig config);
 Optimizer *nn_adamw_new(void *module, AdamWConfig config);
+/* The parameters at a prefix of their path (see nn_visit_parameters) get a learning rate and a
+ * weight decay of their own; the last call that reaches a parameter counts, and a prefix that leads
+ * nowhere is an error. A parameter that two fields share is in the group of the first. */
+bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
+                            double weight_decay);
+/* Every group's learning rate = the one it was given * factor, from the next step until the next
+ * call: factors do not pile up. */
+bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor);
 /* One step for every parameter that has a gradient; the others are skipped. In place, and all or
  * nothing: when it fails, no parameter has moved and nothing that is remembered of them. */
 bool nn_optimizer_step(Optimizer *optimizer);

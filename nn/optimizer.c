@@ -36,6 +36,8 @@ struct Optimizer {
     const Rule *rule;
     SGDConfig sgd; /* the configuration of its rule; the other one is not used */
     AdamWConfig adamw;
+    double factor; /* of every group's learning rate */
+    Module *model;
     int num_updates;
     Update *updates; /* in state_dict order */
 };
@@ -137,6 +139,8 @@ static bool good_adamw(const AdamWConfig *c) {
 }
 
 static bool list_parameters(Optimizer *optimizer, void *module, double lr, double weight_decay) {
+    optimizer->model = module;
+    optimizer->factor = 1;
     int n = nn_parameter_slots(module, NULL, 0);
     size_t count = n > 0 ? (size_t)n : 1;
     Tensor ***slots = malloc(count * sizeof *slots);
@@ -173,6 +177,43 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig config) {
     return nn_module_done(optimizer);
 }
 
+/* ---- groups, and the schedule of their learning rates --------------------------------------- */
+
+typedef struct {
+    Optimizer *optimizer;
+    double lr, weight_decay;
+} Group;
+
+static void join_group(ModuleSlot *parameter, void *context) {
+    const Group *group = context;
+    for (int i = 0; i < group->optimizer->num_updates; i++) {
+        Update *u = &group->optimizer->updates[i];
+        if (u->slot != parameter->slot) continue;
+        u->lr = group->lr;
+        u->weight_decay = group->weight_decay;
+    }
+}
+
+bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
+                            double weight_decay) {
+    const char *who = "optimizer_set_group";
+    if (!optimizer || !prefix)
+        return tensor_fail("%s: the %s is NULL", who, optimizer ? "prefix" : "optimizer") != NULL;
+    if (!good_group(who, lr, weight_decay)) return false;
+    Group group = {optimizer, lr, weight_decay};
+    if (nn_visit_parameters(optimizer->model, prefix, join_group, &group) > 0 || !*prefix)
+        return true;
+    return tensor_fail("%s: %s has no parameter at \"%s\"", who, optimizer->model->kind->name,
+                       prefix) != NULL;
+}
+
+bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor) {
+    if (!optimizer) tensor_fail("optimizer_scale_lr: the optimizer is NULL");
+    if (!optimizer || !not_negative("optimizer_scale_lr", "factor", factor)) return false;
+    optimizer->factor = factor;
+    return true;
+}
+
 /* ---- a step ------------------------------------------------------------------------------ */
 
 /* Does theta, the i-th parameter, take a step? One that two fields share takes it as the first. */
@@ -205,7 +246,7 @@ static bool fits(const Rule *rule, const Update *u) {
 /* The tape lets go of what lies on the way to the plan. */
 static bool plan(const Optimizer *optimizer, Update *u) {
     if (!fits(optimizer->rule, u) || !tape_begin_no_grad()) return false;
-    optimizer->rule->plan(optimizer, u, u->lr);
+    optimizer->rule->plan(optimizer, u, u->lr * optimizer->factor);
     const bool ok = !tensor_error();
     u->direction = ok ? tensor_retain(u->direction) : NULL;
     for (int k = 0; k < STATES; k++) u->next[k] = ok ? tensor_retain(u->next[k]) : NULL;

@@ -189,11 +189,13 @@ static void expect_row(const char *name, const Pair *pair, const Tensor *path, i
     }
 }
 
-/* From start to end along PyTorch's path, in the default type; frees both. */
-static void expect_path(const char *name, Pair *pair, Optimizer *optimizer) {
+/* From start to end along PyTorch's path, in the default type; frees both. The learning rate's
+ * factor is this one from step 4 on. */
+static void expect_path(const char *name, Pair *pair, Optimizer *optimizer, double factor) {
     Tensor *gradients = golden_in_type("gradients"), *path = golden_in_type(name);
     for (int step = 0; step < STEPS; step++) {
         set_gradients(pair, gradients, step);
+        if (step >= 4) ck_assert(nn_optimizer_scale_lr(optimizer, factor));
         ck_assert_msg(nn_optimizer_step(optimizer), "%s: %s", name, tensor_error());
         expect_row(name, pair, path, step);
     }
@@ -219,7 +221,7 @@ START_TEST(sgd_takes_pytorchs_steps) {
     tensor_set_default_dtype(_i ? F64 : F32);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         Pair *pair = pair_new();
-        expect_path(runs[i].name, pair, nn_sgd_new(pair, runs[i].config));
+        expect_path(runs[i].name, pair, nn_sgd_new(pair, runs[i].config), 1);
     }
 }
 END_TEST
@@ -238,7 +240,7 @@ START_TEST(adamw_takes_pytorchs_steps) {
     tensor_set_default_dtype(_i ? F64 : F32);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         Pair *pair = pair_new();
-        expect_path(runs[i].name, pair, nn_adamw_new(pair, runs[i].config));
+        expect_path(runs[i].name, pair, nn_adamw_new(pair, runs[i].config), 1);
     }
 }
 END_TEST
@@ -339,6 +341,91 @@ START_TEST(adamw_moves_views_and_nothing) {
 }
 END_TEST
 
+static Optimizer *sgd_or_adamw(void *module, bool adamw) {
+    return adamw
+               ? nn_adamw_new(module, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01})
+               : nn_sgd_new(module, (SGDConfig){.lr = 0.1, .momentum = 0.5, .weight_decay = 0.01});
+}
+
+START_TEST(groups_take_pytorchs_steps) {
+    for (int adamw = 0; adamw < 2; adamw++) {
+        const char *name = adamw ? "adamw_groups" : "sgd_groups";
+        tensor_set_default_dtype(_i ? F64 : F32);
+        Pair *pair = pair_new();
+        Optimizer *optimizer = sgd_or_adamw(pair, adamw);
+        ck_assert(nn_optimizer_set_group(optimizer, "b", 0.25, 0.5));
+        expect_path(name, pair, optimizer, 0.5);
+
+        /* The last call counts; factors replace each other; one given earlier holds for later
+         * groups. */
+        pair = pair_new();
+        optimizer = sgd_or_adamw(pair, adamw);
+        ck_assert(nn_optimizer_scale_lr(optimizer, 3) && nn_optimizer_scale_lr(optimizer, 1));
+        ck_assert(nn_optimizer_set_group(optimizer, "", 0.25, 0.5));
+        ck_assert(nn_optimizer_set_group(optimizer, "a", 0.1, 0.01));
+        expect_path(name, pair, optimizer, 0.5);
+    }
+}
+END_TEST
+
+/* W_o is lazy and in its group all the same; W_other begins alike and is not. */
+START_TEST(a_group_is_a_prefix_of_names) {
+    Net *net = net_new();
+    Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 0});
+    ck_assert(nn_optimizer_set_group(sgd, "W_o", 1, 0));
+    backward(net);
+    double bias = tensor_get(net->W_o->bias, 1), other = tensor_get(net->W_other->weight, 0, 0);
+    double weight = tensor_get(net->W_o->weight, 0, 0);
+    ck_assert(nn_optimizer_step(sgd));
+    ck_assert_double_ne(tensor_get(net->W_o->bias, 1), bias);
+    ck_assert_double_ne(tensor_get(net->W_o->weight, 0, 0), weight);
+    ck_assert_double_eq(tensor_get(net->W_other->weight, 0, 0), other);
+    nn_free(sgd);
+    nn_free(net);
+}
+END_TEST
+
+START_TEST(group_mistakes) {
+    Net *net = net_new();
+    Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
+    ck_assert(!nn_optimizer_set_group(sgd, "W", 1, 0));
+    expect_error("optimizer_set_group: Net has no parameter at \"W\"");
+    ck_assert(!nn_optimizer_set_group(sgd, NULL, 1, 0));
+    expect_error("optimizer_set_group: the prefix is NULL");
+    ck_assert(!nn_optimizer_set_group(NULL, "", 1, 0));
+    expect_error("optimizer_set_group: the optimizer is NULL");
+    ck_assert(!nn_optimizer_set_group(sgd, "W_o", -1, 0));
+    expect_error("optimizer_set_group: lr is -1: it must not be negative");
+    ck_assert(!nn_optimizer_set_group(sgd, "W_o", 1, (double)NAN));
+    expect_error("optimizer_set_group: weight_decay is nan: it must not be negative");
+    ck_assert(!nn_optimizer_scale_lr(NULL, 1));
+    expect_error("optimizer_scale_lr: the optimizer is NULL");
+    ck_assert(!nn_optimizer_scale_lr(sgd, -0.5));
+    expect_error("optimizer_scale_lr: factor is -0.5: it must not be negative");
+    nn_free(sgd);
+    nn_free(net);
+}
+END_TEST
+
+/* While frozen, a parameter takes no step, and what is remembered of it waits. */
+START_TEST(state_survives_freezing) {
+    Linear *linear = nn_linear_new(1, 1, false);
+    Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1, .momentum = 0.5});
+    ck_assert(tensor_fill(linear->weight, 0));
+    set_gradient(linear->weight, tensor_ones(SHAPE(1, 1)));
+    ck_assert(nn_optimizer_step(sgd));
+    ck_assert(nn_freeze(linear, "weight", true));
+    ck_assert(nn_optimizer_step(sgd));
+    ck_assert_double_eq(tensor_item(linear->weight), -1);
+    ck_assert(nn_freeze(linear, "weight", false));
+    set_gradient(linear->weight, tensor_ones(SHAPE(1, 1)));
+    ck_assert(nn_optimizer_step(sgd)); /* b = .5 + 1 */
+    ck_assert_double_eq(tensor_item(linear->weight), -2.5);
+    nn_free(sgd);
+    nn_free(linear);
+}
+END_TEST
+
 START_TEST(adamw_settings_must_make_sense) {
     Linear *linear = nn_linear_new(1, 1, false);
     const struct {
@@ -403,6 +490,10 @@ int main(void) {
     tcase_add_test(optimizers, adamw_is_all_or_nothing);
     tcase_add_test(optimizers, a_parameter_must_fit_its_state);
     tcase_add_test(optimizers, adamw_moves_views_and_nothing);
+    tcase_add_loop_test(optimizers, groups_take_pytorchs_steps, 0, 2);
+    tcase_add_test(optimizers, a_group_is_a_prefix_of_names);
+    tcase_add_test(optimizers, group_mistakes);
+    tcase_add_test(optimizers, state_survives_freezing);
     tcase_add_test(optimizers, adamw_settings_must_make_sense);
     tcase_add_test(optimizers, adamw_prints_its_settings);
     return run_suite(suite);

@@ -48,13 +48,15 @@ RUNS = {
 }
 
 
-def path(optimizer, a, b, gradients):
+def path(optimizer, a, b, gradients, schedule=None):
     """A row per step: the elements of a and b after it."""
     rows = []
     for step in range(STEPS):
         a.grad = gradients[step, :3].clone() if HAS_A[step] else None
         b.grad = gradients[step, 3:].reshape(2, 2).clone() if HAS_B[step] else None
         optimizer.step()
+        if schedule:
+            schedule.step()
         rows.append(torch.cat([a.detach(), b.detach().reshape(-1)]))
     return torch.stack(rows)
 
@@ -71,5 +73,20 @@ def optimizers():
             record(f"{TYPES[dtype]}_{name}", path(kind([a, b], **options), a, b, gradients))
 
 
+def groups():
+    """b has a learning rate and a decay of its own; from step 4 on all learning rates are halved."""
+    for dtype in TYPES:
+        torch.manual_seed(1)
+        start = torch.randn(7, dtype=dtype)
+        gradients = torch.randn(STEPS, 7, dtype=dtype)
+        for name, kind, options in ("sgd", SGD, dict(momentum=0.5)), ("adamw", ADAMW, {}):
+            a, b = nn.Parameter(start[:3].clone()), nn.Parameter(start[3:].reshape(2, 2).clone())
+            own = dict(params=[b], lr=0.25, weight_decay=0.5)
+            optimizer = kind([dict(params=[a]), own], lr=0.1, weight_decay=0.01, **options)
+            halved = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: 1 if t < 4 else 0.5)
+            record(f"{TYPES[dtype]}_{name}_groups", path(optimizer, a, b, gradients, halved))
+
+
 optimizers()
+groups()
 (HERE / "training.txt").write_text("\n".join(lines) + "\n")
