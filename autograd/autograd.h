@@ -184,6 +184,10 @@ typedef struct {
 
 /* ---- others -------------------------------------------------------------------------------- */
 
+/* (x - mean) / sqrt(variance + eps) w + b over the last dimensions of x, whose sizes are those of w
+ * and b; b may be NULL. The variance is divided by the count. Ba, Kiros & Hinton 2016. */
+Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps);
+
 /* Zeroes elements with probability p and divides the rest by 1 - p. p = 0 hands x back. Always
  * drops: whether a model trains or not is the business of nn. */
 Tensor *ag_dropout(Tensor *x, double p);

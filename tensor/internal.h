@@ -58,7 +58,7 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape);
 
 #include "kernels/kernels.h"
 
-enum { LOOP_OPERANDS = 5 };
+enum { LOOP_OPERANDS = 6 };
 
 /* Runs an elementwise kernel over x[0] .. x[n-1]; x[0] is written, the others broadcast to its
  * shape. */

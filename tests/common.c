@@ -187,6 +187,7 @@ CALL(softmax, in[0], (int)a[0])
 CALL(log_softmax, in[0], (int)a[0])
 CALL(masked_softmax, in[0], n == 2 ? in[1] : NULL)
 CALL(dropout, in[0], a[0])
+CALL(layer_norm, in[0], in[1], n == 3 ? in[2] : NULL, a[0])
 CALL(mse_loss, in[0], in[1], (Reduction)a[0])
 
 /* ag_contiguous hands x back when it is contiguous: what is transposed first is not. */
@@ -214,7 +215,7 @@ static const struct {
                         ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
                             ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
                                 ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(dropout)
-                                    ENTRY(mse_loss)};
+                                    ENTRY(mse_loss) ENTRY(layer_norm)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -397,6 +398,13 @@ static const Sample structured[] = {
     {"masked_softmax", 1, {REAL(2, 2, 3)}, {0}},
     {"masked_softmax", 2, {REAL(2, 2, 0), LENGTHS(2)}, {0}},
     {"masked_softmax", 2, {REAL(0, 2, 3), LENGTHS(0)}, {0}},
+    {"layer_norm", 3, {REAL(3, 4), REAL(4), REAL(4)}, {1e-5}},
+    {"layer_norm", 3, {REAL(2, 2, 3), REAL(2, 3), REAL(2, 3)}, {0.1}},
+    {"layer_norm", 2, {REAL(2, 2, 3), REAL(3)}, {1e-5}},
+    {"layer_norm", 3, {REAL(5), REAL(5), REAL(5)}, {0.01}},
+    {"layer_norm", 3, {REAL(3, 1), REAL(1), REAL(1)}, {0.5}},
+    {"layer_norm", 3, {REAL(0, 3), REAL(3), REAL(3)}, {1e-5}},
+    {"layer_norm", 3, {REAL(2, 0), REAL(0), REAL(0)}, {1e-5}},
     {"dropout", 1, {REAL(4, 5)}, {0.4}},
     {"dropout", 1, {REAL(4, 5)}, {1}},
     {"dropout", 1, {REAL_SCALAR}, {0.5}},

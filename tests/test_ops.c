@@ -743,6 +743,16 @@ static const struct {
      "masked_softmax: scores is (2, 3, 4) and valid_lens is (3,): it must be (2,) or (2, 3)"},
     {{"masked_softmax", 2, {R(2, 3, 4), L(2, 4)}, {0}},
      "masked_softmax: scores is (2, 3, 4) and valid_lens is (2, 4): it must be (2,) or (2, 3)"},
+    {{"layer_norm", 3, {R(2, 3), R(4), R(4)}, {0}},
+     "layer_norm: x is (2, 3) and w is (4,): w's sizes must be x's last ones, at least one"},
+    {{"layer_norm", 2, {R(2, 3), R(2)}, {0}},
+     "layer_norm: x is (2, 3) and w is (2,): w's sizes must be x's last ones, at least one"},
+    {{"layer_norm", 2, {R(2, 3), R0}, {0}},
+     "layer_norm: x is (2, 3) and w is (): w's sizes must be x's last ones, at least one"},
+    {{"layer_norm", 2, {R(3), R(2, 3)}, {0}},
+     "layer_norm: x is (3,) and w is (2, 3): w's sizes must be x's last ones, at least one"},
+    {{"layer_norm", 3, {R(2, 3), R(3), R(1, 3)}, {0}},
+     "layer_norm: w is (3,) and b is (1, 3): the shapes must be equal"},
     {{"mse_loss", 2, {R(2, 3), R(3)}, {1}},
      "mse_loss: y is float64 (2, 3) and t is float64 (3,): shapes and types must be equal"},
     {{"mse_loss", 2, {R(3), R(3)}, {7}}, "mse_loss: 7 is not a reduction"},
@@ -1119,6 +1129,15 @@ static Tensor *var_composed(Tensor **in) {
     return ag_scale(ag_sum_dims(ag_square(gap), AXES(1), false), 1.0 / 4);
 }
 
+static Tensor *norm_fused(Tensor **in) { return ag_layer_norm(in[0], in[1], in[2], 0.01); }
+static Tensor *norm_composed(Tensor **in) {
+    Axes last = AXES(-1);
+    Tensor *x = ag_reshape(in[0], SHAPE(3, 10)), *gap = ag_sub(x, ag_mean_dims(x, last, true));
+    Tensor *variance = ag_mean_dims(ag_square(gap), last, true);
+    Tensor *z = ag_div(gap, ag_sqrt(ag_add_scalar(variance, 0.01)));
+    return ag_add(ag_mul(ag_reshape(z, SHAPE(3, 2, 5)), in[1]), in[2]);
+}
+
 static const struct {
     Twin *fused, *composed;
     Sample inputs;
@@ -1127,6 +1146,7 @@ static const struct {
     {mse_fused, mse_composed, {"sub", 2, {R(3, 5), R(3, 5)}, {0}}},
     {log_fused, log_composed, {"log_softmax", 1, {R(3, 5, 2)}, {0}}},
     {var_fused, var_composed, {"var_dim", 1, {R(3, 5)}, {0}}},
+    {norm_fused, norm_composed, {"layer_norm", 3, {R(3, 2, 5), R(2, 5), R(2, 5)}, {0}}},
     {masked_fused, masked_composed, {"softmax", 2, {R(3, 4, 5), L(3, 4)}, {0}}},
 };
 

@@ -64,6 +64,8 @@ typedef struct {
     LoopKernel log_softmax_dx[2]; /* dx, y, dy:  dy - exp(y) sum(dy) */
     LoopKernel masked_softmax[2]; /* y, x, length (I64, stride 0) */
     LoopKernel masked_softmax_dx[2]; /* dx, y, dy, length */
+    LoopKernel layer_norm[2];        /* y, x, w, b, stats; s: eps. Writes stats, two per row, too */
+    LoopKernel layer_norm_dx[2];     /* dx, dw, x, w, dy, stats. Writes a row's dx and its dw */
 
     MatmulKernel matmul[2];
     NormalKernel box_muller[2];

@@ -89,6 +89,7 @@ OPS = {
     "masked_softmax": lambda *l: masked_softmax(*l[:-1]),
     "dropout": lambda x, a: F.dropout(x, a[0], True),
     "mse_loss": lambda x, y, a: F.mse_loss(x, y, reduction=REDUCTION[int(a[0])]),
+    "layer_norm": lambda x, w, *r: F.layer_norm(x, w.shape, w, r[0] if r[:-1] else None, r[-1][0]),
     "scale": lambda x, a: x * a[0],
     "add_scalar": lambda x, a: x + a[0],
     "pow_scalar": lambda x, a: x.pow(a[0]),
@@ -284,6 +285,11 @@ case("dropout", [0.1], R(30))
 case("mse_loss", [0], R(2, 3), R(2, 3))
 case("mse_loss", [1], R(2, 3), R(2, 3))
 case("mse_loss", [2], R(2, 3), R(2, 3))
+case("layer_norm", [1e-5], R(3, 4), R(4), R(4))
+case("layer_norm", [0.5], R(2, 2, 3), R(2, 3), R(2, 3))
+case("layer_norm", [1e-5], R(2, 3, 2), R(2))
+case("layer_norm", [1e-5], R(4), R(4), R(4))
+case("layer_norm", [1e-5], R(3, 1), R(1), R(1))
 
 # Corners of the elementwise ops.
 NUMBERS = [0.0, -0.0, 1, -1, INF, -INF, NAN, 1e-310]
@@ -319,6 +325,12 @@ for rows in ROWS:
     case("argmax", [1], rows)
     case("max_dim", [1, 0], rows, tolerance=EXACT)
     case("masked_softmax", [], [rows], [3])
+for rows in ROWS[:-1]:  # PyTorch's variance of the last ones overflows to NaN, ours to infinity
+    case("layer_norm", [1e-5], rows, [1.0, -2, 3], [0.0, 1, -1])
+case("layer_norm", [0], [[3.0, 3, 3], [1, 2, 3]], R(3))
+case("layer_norm", [-1], [[3.0, 3, 3]], R(3))
+case("layer_norm", [1e-5], torch.zeros(0, 3), R(3), R(3))
+case("layer_norm", [1e-5], torch.zeros(2, 0), torch.zeros(0), torch.zeros(0))
 case("softmax", [0], 3.0)
 case("log_softmax", [-1], 3.0)
 case("logsumexp", [0], 3.0)
