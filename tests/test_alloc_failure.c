@@ -773,6 +773,35 @@ START_TEST(making_optimizers) {
 }
 END_TEST
 
+/* ---- the sentences of modules -------------------------------------------------------------- */
+
+static void *an_optimizer(void *of) { return plain_sgd(of); }
+static void *a_layer(void *of) { return (void)of, nn_linear_new(2, 3, true); }
+static void *a_dropout(void *of) { return (void)of, nn_dropout_new(0.5); }
+
+/* Some allocation of make, refused, leads to this sentence. */
+static void expect_refused(void *(*make)(void *), void *of, const char *sentence) {
+    for (int k = 1;; k++) {
+        arm(k, false);
+        void *made = make(of);
+        memory.armed = false;
+        nn_free(made);
+        ck_assert_msg(made == NULL, "nobody said: %s", sentence);
+        if (!strcmp(tensor_error(), sentence)) break;
+        tensor_clear_error();
+    }
+    expect_error(sentence);
+}
+
+START_TEST(modules_say_for_what_memory_is_missing) {
+    Linear *layer = a_layer(NULL);
+    expect_refused(a_dropout, NULL, "module_new: out of memory for Dropout");
+    expect_refused(a_layer, NULL, "module: out of memory for 2 elements");
+    expect_refused(an_optimizer, layer, "sgd: out of memory for 2 parameters");
+    nn_free(layer);
+}
+END_TEST
+
 /* ---- does this suite see anything? --------------------------------------------------------- */
 
 START_TEST(allocations_are_counted_and_refused) {
@@ -820,6 +849,7 @@ static Suite *failure_suite(void) {
     tcase_add_loop_test(nn, training, 0, KINDS * OPTIMIZERS);
     tcase_add_loop_test(nn, a_failed_step_can_be_taken_again, 0, OPTIMIZERS);
     tcase_add_loop_test(nn, making_optimizers, 0, OPTIMIZERS);
+    tcase_add_test(nn, modules_say_for_what_memory_is_missing);
     return suite;
 }
 

@@ -336,8 +336,7 @@ END_TEST
 
 static void expect_refusal(const Tensor *x, FILE *file, const char *sentence) {
     ck_assert(!tensor_print(x, file));
-    ck_assert_pstr_eq(tensor_error(), sentence);
-    tensor_clear_error();
+    expect_error(sentence);
 }
 
 START_TEST(test_null) {

@@ -484,8 +484,7 @@ enum { SENTENCE_COUNT = sizeof SENTENCES / sizeof *SENTENCES };
 
 START_TEST(a_mistake_is_one_sentence_and_draws_nothing) {
     ck_assert_ptr_null(bad_call(_i));
-    ck_assert_str_eq(tensor_error(), SENTENCES[_i]);
-    tensor_clear_error();
+    expect_error(SENTENCES[_i]);
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
 END_TEST
@@ -494,9 +493,8 @@ START_TEST(float64_reaches_further) {
     tensor_set_default_dtype(F64);
     expect_form(tensor_uniform(-3e38, 3e38, SHAPE(2)), F64, 1, 2);
     ck_assert_ptr_null(tensor_uniform(-1e308, 1e308, SHAPE(2)));
-    ck_assert_str_eq(tensor_error(), "uniform: low is -1e+308 and high is 1e+308: both, and "
-                                     "high - low, must be finite in float64");
-    tensor_clear_error();
+    expect_error("uniform: low is -1e+308 and high is 1e+308: both, and "
+                 "high - low, must be finite in float64");
 }
 END_TEST
 
@@ -510,8 +508,7 @@ START_TEST(a_pending_error_stays_and_draws_nothing) {
     ck_assert_ptr_null(tensor_randint(0, 2, SHAPE(2)));
     ck_assert_ptr_null(tensor_randperm(2));
     ck_assert_ptr_null(tensor_normal(0, -1, SHAPE(2)));
-    ck_assert_str_eq(tensor_error(), "the first mistake");
-    tensor_clear_error();
+    expect_error("the first mistake");
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
 END_TEST

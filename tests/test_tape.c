@@ -1098,6 +1098,29 @@ START_TEST(gradcheck_sees_a_gradient_that_sums_to_zero) {
 }
 END_TEST
 
+/* At 0, with steps that halve without rounding, the quotient of x is the cotangent to the bit. */
+static Tensor *double_the_rest(Tensor **in, void *ctx) {
+    (void)ctx;
+    return ag_sub(ag_detach(ag_scale(in[0], 2)), in[0]);
+}
+
+START_TEST(gradcheck_says_what_it_found) {
+    char sentence[256];
+    Tensor *x = LEAF(SHAPE(1), 0);
+    tensor_manual_seed(7);
+    Tensor *c = tensor_randn(SHAPE(1));
+    GradcheckOptions options = {.eps = 0.5, .seed = 7};
+    ck_assert(!ag_gradcheck(double_the_rest, &x, 1, NULL, options));
+    snprintf(sentence, sizeof sentence,
+             "gradcheck: input 0, element (0,): backpropagation gives %.12g, the difference "
+             "quotient %.12g",
+             -tensor_item(c), tensor_item(c));
+    expect_error(sentence);
+    tensor_release(x);
+    tensor_release(c);
+}
+END_TEST
+
 /* ---- gradcheck: what it demands, and what it leaves alone ---------------------------------- */
 
 /* What the function that is checked does. */
@@ -1300,6 +1323,7 @@ static void add_mistakes(Suite *suite) {
     TCase *gradcheck = add_case(suite, "gradcheck");
     tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, PLANTED);
     tcase_add_test(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero);
+    tcase_add_test(gradcheck, gradcheck_says_what_it_found);
     tcase_add_test(gradcheck, gradcheck_explains_what_it_cannot_check);
     tcase_add_test(gradcheck, gradcheck_takes_constants_of_any_type_and_unreached_inputs);
     tcase_add_test(gradcheck, gradcheck_leaves_everything_as_it_was);
