@@ -133,8 +133,7 @@ Tensor *golden_tensor(const char *name_of_file, const char *name) {
 /* in: the inputs, n of them; a: the attributes */
 typedef Tensor *Call(Tensor **in, int n, const double *a);
 
-/* A shape among the attributes: how many sizes, then the sizes. */
-static Shape shape_at(const double *a) {
+Shape shape_at(const double *a) {
     Shape shape = {(int)a[0], {0}};
     for (int d = 0; d < shape.ndim; d++) shape.dim[d] = (int64_t)a[1 + d];
     return shape;
@@ -307,6 +306,7 @@ static const Sample structured[] = {
     {"permute", 1, {REAL_SCALAR}, {0}},
     {"transpose", 1, {REAL(2, 3)}, {0, 1}},
     {"transpose", 1, {REAL(2, 0, 3)}, {-1, 0}},
+    {"transpose", 1, {REAL_SCALAR}, {0, -1}},
     {"unsqueeze", 1, {REAL(2, 3)}, {1}},
     {"unsqueeze", 1, {REAL_SCALAR}, {-1}},
     {"squeeze", 1, {REAL(2, 1, 3)}, {1}},
@@ -359,9 +359,11 @@ static const Sample structured[] = {
     {"sum", 1, {REAL(2, 0)}, {0}},
     {"mean", 1, {REAL(2, 3)}, {0}},
     {"mean", 1, {REAL_SCALAR}, {0}},
+    {"sum_dims", 1, {REAL_SCALAR}, {1, 1, -1}},
     {"sum_dims", 1, {REAL(2, 3, 2)}, {0, 2, 0, 2}},
     {"sum_dims", 1, {REAL(2, 3)}, {1, 1, -1}},
     {"sum_dims", 1, {REAL(2, 0)}, {0, 1, 1}},
+    {"mean_dims", 1, {REAL_SCALAR}, {0, 1, -1}},
     {"mean_dims", 1, {REAL(2, 3, 2)}, {0, 2, 0, 2}},
     {"mean_dims", 1, {REAL(2, 3)}, {1, 1, 1}},
     {"mean_dims", 1, {REAL(0, 3)}, {0, 1, 1}},

@@ -53,6 +53,7 @@ typedef struct {
 
 /* ag_<name>(in..., number...). A shape among the numbers is its ndim and then its sizes. */
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number);
+Shape shape_at(const double *number); /* a shape among the numbers */
 
 /* Samples of every op of the table, until one whose op is NULL: ordinary ones, and ones with
  * scalars, with broadcasting and without elements. */

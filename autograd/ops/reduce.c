@@ -9,7 +9,7 @@ static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
         return tensor_fail("%s: %d dimensions are named: there may be 0 to %d", op, dims.n,
                            TENSOR_MAX_DIMS) != NULL;
     for (int i = 0; i < dims.n; i++) {
-        int d = shape_dim(op, x->shape, dims.axis[i]);
+        int d = shape_dim_or_scalar(op, x->shape, dims.axis[i]);
         if (d < 0) return false;
         if (flags[d])
             return tensor_fail("%s: dimension %d is named twice", op, dims.axis[i]) != NULL;

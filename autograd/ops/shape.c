@@ -109,8 +109,8 @@ void ag_transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
     if (!ag_present("transpose", x)) return NULL;
-    Attributes at = {.dim = shape_dim("transpose", x->shape, dim0),
-                     .dim1 = shape_dim("transpose", x->shape, dim1)};
+    Attributes at = {.dim = shape_dim_or_scalar("transpose", x->shape, dim0),
+                     .dim1 = shape_dim_or_scalar("transpose", x->shape, dim1)};
     return at.dim < 0 || at.dim1 < 0 ? NULL : apply1(&op_transpose, x, at);
 }
 
