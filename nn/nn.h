@@ -213,6 +213,12 @@ bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor);
 bool nn_optimizer_step(Optimizer *optimizer);
 void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL */
 
+/* torch.nn.utils.clip_grad_norm_: multiplies every gradient by min(1, max_norm / (norm + 1e-6)),
+ * norm being the 2-norm of all gradients together, summed in float64, and returns norm. Gradients
+ * that are not finite give a norm that is not, and NaN for a norm of NaN; that is no error. NaN on
+ * error. */
+double nn_clip_grad_norm(void *module, double max_norm);
+
 #ifdef __cplusplus
 }
 #endif

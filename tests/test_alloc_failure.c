@@ -9,6 +9,7 @@
  *
  * The caching allocator, which would hide allocations, is off, except where it is the point. */
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -754,6 +755,45 @@ START_TEST(a_failed_step_can_be_taken_again) {
 }
 END_TEST
 
+static void note_gradients(void *module, Outcome *outcome) {
+    Tensor **slots[SLOTS];
+    int n = nn_parameter_slots(module, slots, SLOTS);
+    for (int i = 0; i < n; i++) note(outcome, (*slots[i])->grad);
+}
+
+static bool attempt_clipping(void *context, Outcome *outcome) {
+    Training *t = context;
+    if (isnan(nn_clip_grad_norm(t->module, 1e-3))) return false;
+    note_gradients(t->module, outcome);
+    return true;
+}
+
+static void prepare_clipping(void *context) {
+    Training *t = context;
+    prepare_step(context);
+    t->before.n = 0;
+    note_gradients(t->module, &t->before);
+}
+
+static void inspect_clipping(void *context, bool succeeded) {
+    static Outcome after;
+    Training *t = context;
+    after.n = 0;
+    note_gradients(t->module, &after);
+    ck_assert_int_eq(after.n, t->before.n);
+    for (int i = 0; i < after.n && !succeeded; i++)
+        ck_assert_msg(after.number[i] == t->before.number[i], "gradient %d has changed", i);
+}
+
+START_TEST(clipping) {
+    static Training t;
+    t = (Training){.kind = &kinds[5], .make_optimizer = plain_sgd};
+    exhaust(
+        &(Work){"clipping", prepare_clipping, attempt_clipping, inspect_clipping, clean_training},
+        &t);
+}
+END_TEST
+
 static bool attempt_optimizer(void *context, Outcome *outcome) {
     Training *t = context;
     Optimizer *optimizer = t->make_optimizer(t->module);
@@ -848,6 +888,7 @@ static Suite *failure_suite(void) {
     tcase_add_loop_test(nn, constructors, 0, KINDS);
     tcase_add_loop_test(nn, training, 0, KINDS * OPTIMIZERS);
     tcase_add_loop_test(nn, a_failed_step_can_be_taken_again, 0, OPTIMIZERS);
+    tcase_add_test(nn, clipping);
     tcase_add_loop_test(nn, making_optimizers, 0, OPTIMIZERS);
     tcase_add_test(nn, modules_say_for_what_memory_is_missing);
     return suite;

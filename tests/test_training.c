@@ -466,6 +466,92 @@ START_TEST(adamw_prints_its_settings) {
 }
 END_TEST
 
+/* ---- clipping ------------------------------------------------------------------------------ */
+
+static void expect_clipped(Pair *pair, double max_norm, const Tensor *golden_rows, int row) {
+    const double tolerance = pair->a->dtype == F64 ? 1e-13 : 1e-6;
+    double expected[8], norm = nn_clip_grad_norm(pair, max_norm);
+    for (int i = 0; i < 8; i++) expected[i] = tensor_get(golden_rows, row, i);
+    ck_assert_msg(same_number(norm, expected[0], tolerance), "norm %g", norm);
+    expect_elements("a's gradient", pair->a->grad, expected + 1, tolerance);
+    expect_elements("b's gradient", pair->b->grad, expected + 4, tolerance);
+}
+
+START_TEST(clipping_as_pytorch) {
+    const double bounds[] = {0.5, 1, 100, 0, (double)INFINITY};
+    tensor_set_default_dtype(_i ? F64 : F32);
+    Pair *pair = pair_new();
+    Tensor *g = golden_in_type("clip_gradients"), *rows = golden_in_type("clip");
+    for (int row = 0; row < 5; row++) {
+        set_gradient(pair->a, cut(g, 0, SHAPE(3)));
+        set_gradient(pair->b, cut(g, 3, SHAPE(2, 2)));
+        expect_clipped(pair, bounds[row], rows, row);
+    }
+    tensor_release(g);
+    tensor_release(rows);
+    nn_free(pair);
+}
+END_TEST
+
+/* A sum of squares beyond float32: the norm is 1e30 sqrt(2), and is not lost to infinity. */
+START_TEST(the_norm_is_summed_in_float64) {
+    tensor_set_default_dtype(F32);
+    Pair *pair = pair_new();
+    set_gradient(pair->a, tensor_from_doubles(SHAPE(3), (double[]){1e30, 0, 0}));
+    set_gradient(pair->b, tensor_from_doubles(SHAPE(2, 2), (double[]){0, 0, 0, 1e30}));
+    ck_assert_double_eq_tol(nn_clip_grad_norm(pair, 5) / 1e30, sqrt(2), 1e-7);
+    ck_assert_double_eq_tol(tensor_get(pair->b->grad, 1, 1), 5 / sqrt(2), 1e-6);
+    nn_free(pair);
+}
+END_TEST
+
+START_TEST(norms_that_are_not_finite) {
+    const double inf = (double)INFINITY, nan = (double)NAN;
+    Pair *pair = pair_new();
+    set_gradient(pair->a, tensor_from_doubles(SHAPE(3), (double[]){1, inf, 2}));
+    ck_assert(isinf(nn_clip_grad_norm(pair, 1)));
+    EXPECT_ELEMENTS(pair->a->grad, 0, nan, 0);
+    set_gradient(pair->a, tensor_from_doubles(SHAPE(3), (double[]){1, nan, 2}));
+    set_gradient(pair->b, tensor_ones(SHAPE(2, 2)));
+    ck_assert(isnan(nn_clip_grad_norm(pair, 1)));
+    EXPECT_ELEMENTS(pair->a->grad, nan, nan, nan);
+    EXPECT_ELEMENTS(pair->b->grad, nan, nan, nan, nan);
+    nn_free(pair);
+}
+END_TEST
+
+/* Lazy ones, ones without a gradient, and one held twice, whose gradient counts once. */
+START_TEST(what_counts_in_the_norm) {
+    Net *net = net_new();
+    ck_assert_double_eq(nn_clip_grad_norm(net, 1), 0);
+    set_gradient(net->scale, tensor_full(SHAPE(1), 3));
+    set_gradient(net->W_other->weight, tensor_zeros(SHAPE(2, 3)));
+    ck_assert(nn_set_parameter(net->W_o, &net->W_o->bias, tensor_retain(net->scale)));
+    ck_assert_double_eq(nn_clip_grad_norm(net, 1.5), 3);
+    ck_assert_double_eq_tol(tensor_item(net->scale->grad), 1.5, 1e-6);
+    ck_assert(nn_freeze(net, "scale", true));
+    ck_assert_double_eq(nn_clip_grad_norm(net, 1), 0);
+    nn_free(net);
+}
+END_TEST
+
+START_TEST(clipping_mistakes) {
+    Pair *pair = pair_new();
+    set_gradient(pair->a, tensor_ones(SHAPE(3)));
+    ck_assert(isnan(nn_clip_grad_norm(NULL, 1)));
+    expect_error("clip_grad_norm: the module is NULL");
+    ck_assert(isnan(nn_clip_grad_norm(pair, -1)));
+    expect_error("clip_grad_norm: max_norm is -1: it must not be negative");
+    ck_assert(isnan(nn_clip_grad_norm(pair, (double)NAN)));
+    expect_error("clip_grad_norm: max_norm is nan: it must not be negative");
+    tensor_fail("pending");
+    ck_assert(isnan(nn_clip_grad_norm(pair, 0)));
+    expect_error("pending");
+    EXPECT_ELEMENTS(pair->a->grad, 1, 1, 1);
+    nn_free(pair);
+}
+END_TEST
+
 /* ---- the suite --------------------------------------------------------------------------- */
 
 static TCase *add_case(Suite *suite, const char *name) {
@@ -496,5 +582,11 @@ int main(void) {
     tcase_add_test(optimizers, state_survives_freezing);
     tcase_add_test(optimizers, adamw_settings_must_make_sense);
     tcase_add_test(optimizers, adamw_prints_its_settings);
+    TCase *clipping = add_case(suite, "clipping");
+    tcase_add_loop_test(clipping, clipping_as_pytorch, 0, 2);
+    tcase_add_test(clipping, the_norm_is_summed_in_float64);
+    tcase_add_test(clipping, norms_that_are_not_finite);
+    tcase_add_test(clipping, what_counts_in_the_norm);
+    tcase_add_test(clipping, clipping_mistakes);
     return run_suite(suite);
 }

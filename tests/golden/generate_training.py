@@ -87,6 +87,22 @@ def groups():
             record(f"{TYPES[dtype]}_{name}_groups", path(optimizer, a, b, gradients, halved))
 
 
+def clipping():
+    """For each bound: the norm, and the gradients of a and b afterwards."""
+    for dtype in TYPES:
+        torch.manual_seed(2)
+        gradients = torch.randn(7, dtype=dtype)
+        record(f"{TYPES[dtype]}_clip_gradients", gradients)
+        rows = []
+        for bound in 0.5, 1, 100, 0, float("inf"):
+            a, b = (nn.Parameter(torch.zeros(shape, dtype=dtype)) for shape in ((3,), (2, 2)))
+            a.grad, b.grad = gradients[:3].clone(), gradients[3:].reshape(2, 2).clone()
+            norm = nn.utils.clip_grad_norm_([a, b], bound)
+            rows.append(torch.cat([norm.reshape(1), a.grad, b.grad.reshape(-1)]))
+        record(f"{TYPES[dtype]}_clip", torch.stack(rows))
+
+
 optimizers()
 groups()
+clipping()
 (HERE / "training.txt").write_text("\n".join(lines) + "\n")
