@@ -132,8 +132,56 @@ static bool read_case(FILE *file, Case *c) {
     return true;
 }
 
+/* What the cases must show, and how many do. */
+typedef enum {
+    NANS = BOOL + 1, /* the types come first */
+    INFINITIES,
+    DENORMALS,
+    EMPTY,
+    SCALARS,
+    SUMMARISED,
+    SCIENTIFIC,
+    EIGHT_DIMENSIONS,
+    VIEWS,
+    LEAVES,
+    PARAMETERS,
+    RESULTS,
+    OTHER_DEFAULT_TYPE,
+    KINDS
+} Kind;
+
+static bool has_denormal(const Tensor *x) {
+    const double smallest = x->dtype == F32 ? 1.1754943508222875e-38 : 2.2250738585072014e-308;
+    int64_t n = tensor_numel(x);
+    double *element = malloc((size_t)(n + 1) * sizeof *element);
+    bool found = false;
+    ck_assert(tensor_to_doubles(x, element));
+    for (int64_t i = 0; i < n && x->dtype <= F64; i++)
+        found = found || (element[i] != 0 && fabs(element[i]) < smallest);
+    free(element);
+    return found;
+}
+
+static void count_kinds(const Case *c, int *seen) {
+    const Tensor *x = c->x;
+    seen[x->dtype]++;
+    seen[NANS] += strstr(c->text, "nan") != NULL;
+    seen[INFINITIES] += strstr(c->text, "inf") != NULL;
+    seen[DENORMALS] += has_denormal(x);
+    seen[EMPTY] += tensor_numel(x) == 0;
+    seen[SCALARS] += x->shape.ndim == 0;
+    seen[SUMMARISED] += tensor_numel(x) > 1000;
+    seen[SCIENTIFIC] += strstr(c->text, "e-") != NULL && strstr(c->text, "e+") != NULL;
+    seen[EIGHT_DIMENSIONS] += x->shape.ndim == 8;
+    seen[VIEWS] += !tensor_is_contiguous(x);
+    seen[LEAVES] += x->requires_grad && !x->grad_fn && !x->is_parameter;
+    seen[PARAMETERS] += x->is_parameter;
+    seen[RESULTS] += x->grad_fn != NULL;
+    seen[OTHER_DEFAULT_TYPE] += x->dtype <= F64 && x->dtype != tensor_default_dtype();
+}
+
 /* Prints every case of the file and compares; returns how many there were. */
-static int check_cases(const char *path) {
+static int check_cases(const char *path, int *seen) {
     int cases = 0;
     Case c;
     FILE *file = fopen(path, "r");
@@ -142,6 +190,7 @@ static int check_cases(const char *path) {
         char *text = printed(c.x);
         ck_assert_msg(strcmp(text, c.text) == 0, "case %d: wanted\n%.1500s\ngot\n%.1500s", cases,
                       c.text, text);
+        count_kinds(&c, seen);
         free(text);
         free(c.text);
         tensor_release(c.x);
@@ -152,7 +201,12 @@ static int check_cases(const char *path) {
 
 static const char *golden = "tests/golden/print.txt";
 
-START_TEST(test_golden) { ck_assert_int_ge(check_cases(golden), 300); }
+START_TEST(test_golden) {
+    int seen[KINDS] = {0};
+    ck_assert_int_ge(check_cases(golden, seen), 300);
+    for (int kind = 0; kind < KINDS; kind++)
+        ck_assert_msg(seen[kind] >= 5, "only %d cases of kind %d", seen[kind], kind);
+}
 END_TEST
 
 /* ---- the notebook's formats
