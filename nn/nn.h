@@ -219,6 +219,18 @@ void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL 
  * error. */
 double nn_clip_grad_norm(void *module, double max_norm);
 
+/* Schedules: factors of the learning rate for a step, counted from 0. They multiply:
+ *     nn_optimizer_scale_lr(optimizer, nn_warmup(step, 10) * nn_cosine_decay(step, 100, 0));
+ * A negative step, size or factor is an error, and the answer NaN, which nn_optimizer_scale_lr
+ * refuses. */
+/* torch's StepLR: gamma^floor(step / step_size) */
+double nn_step_decay(int64_t step, int64_t step_size, double gamma);
+/* torch's CosineAnnealingLR: half a cosine from 1 down to min_factor, its eta_min / lr, at
+ * total_steps, after which it rises again. Loshchilov & Hutter 2017 */
+double nn_cosine_decay(int64_t step, int64_t total_steps, double min_factor);
+/* (step + 1) / warmup_steps, up to 1; warmup_steps of 0 is no warm-up */
+double nn_warmup(int64_t step, int64_t warmup_steps);
+
 #ifdef __cplusplus
 }
 #endif

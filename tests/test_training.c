@@ -552,6 +552,82 @@ START_TEST(clipping_mistakes) {
 }
 END_TEST
 
+/* ---- schedules ----------------------------------------------------------------------------- */
+
+static double step_30(int64_t step) { return nn_step_decay(step, 30, 0.1); }
+static double step_7(int64_t step) { return nn_step_decay(step, 7, 0.9); }
+static double cosine_100(int64_t step) { return nn_cosine_decay(step, 100, 0); }
+static double cosine_40(int64_t step) { return nn_cosine_decay(step, 40, 0.1); }
+static double warmup_12(int64_t step) { return nn_warmup(step, 12); }
+
+START_TEST(schedules_as_pytorch) {
+    static const struct {
+        const char *name;
+        double (*factor)(int64_t step);
+    } schedules[] = {{"schedule_step_30", step_30},
+                     {"schedule_step_7", step_7},
+                     {"schedule_cosine_100", cosine_100},
+                     {"schedule_cosine_40", cosine_40},
+                     {"schedule_warmup_12", warmup_12}};
+    Tensor *rates = golden(schedules[_i].name);
+    for (int64_t step = 0; step < 100; step++) {
+        double factor = schedules[_i].factor(step), expected = tensor_get(rates, step);
+        ck_assert_msg(same_number(factor, expected, 1e-13), "%s: %.17g at step %d, not %.17g",
+                      schedules[_i].name, factor, (int)step, expected);
+    }
+    tensor_release(rates);
+}
+END_TEST
+
+START_TEST(schedules_at_their_ends) {
+    ck_assert_double_eq(nn_warmup(0, 0), 1);
+    ck_assert_double_eq(nn_warmup(0, 1), 1);
+    ck_assert_double_eq(nn_warmup(0, 4), 0.25);
+    ck_assert_double_eq(nn_warmup(3, 4), 1);
+    ck_assert_double_eq(nn_warmup(INT64_MAX, INT64_MAX - 1), 1);
+    ck_assert_double_eq(nn_cosine_decay(0, 1, 0.25), 1);
+    ck_assert_double_eq(nn_cosine_decay(1, 1, 0.25), 0.25);
+    ck_assert_double_eq(nn_step_decay(9, 10, 0), 1); /* 0^0 */
+    ck_assert_double_eq(nn_step_decay(10, 10, 0), 0);
+}
+END_TEST
+
+START_TEST(schedule_mistakes) {
+    const double nan = (double)NAN;
+    const char *sentences[] = {
+        "step_decay: step is -1 and step_size 3: step must be at least 0 and step_size at least 1",
+        "step_decay: step is 0 and step_size 0: step must be at least 0 and step_size at least 1",
+        "step_decay: gamma is -2: it must not be negative",
+        "step_decay: gamma is nan: it must not be negative",
+        "cosine_decay: step is -1 and total_steps 3: step must be at least 0 and total_steps at least 1",
+        "cosine_decay: step is 0 and total_steps 0: step must be at least 0 and total_steps at least 1",
+        "cosine_decay: min_factor is -0.5: it must not be negative",
+        "warmup: step is -7 and warmup_steps 3: step must be at least 0 and warmup_steps at least 0",
+        "warmup: step is 7 and warmup_steps -3: step must be at least 0 and warmup_steps at least 0",
+    };
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+        double factor = i == 0   ? nn_step_decay(-1, 3, 1)
+                        : i == 1 ? nn_step_decay(0, 0, 1)
+                        : i == 2 ? nn_step_decay(0, 3, -2)
+                        : i == 3 ? nn_step_decay(0, 3, nan)
+                        : i == 4 ? nn_cosine_decay(-1, 3, 0)
+                        : i == 5 ? nn_cosine_decay(0, 0, 0)
+                        : i == 6 ? nn_cosine_decay(0, 3, -0.5)
+                        : i == 7 ? nn_warmup(-7, 3)
+                                 : nn_warmup(7, -3);
+        ck_assert(isnan(factor));
+        expect_error(sentences[i]);
+    }
+    Linear *linear = nn_linear_new(1, 1, false);
+    Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
+    ck_assert(!nn_optimizer_scale_lr(sgd, nn_warmup(-1, 3))); /* the first sentence stays */
+    expect_error(
+        "warmup: step is -1 and warmup_steps 3: step must be at least 0 and warmup_steps at least 0");
+    nn_free(sgd);
+    nn_free(linear);
+}
+END_TEST
+
 /* ---- the suite --------------------------------------------------------------------------- */
 
 static TCase *add_case(Suite *suite, const char *name) {
@@ -588,5 +664,9 @@ int main(void) {
     tcase_add_test(clipping, norms_that_are_not_finite);
     tcase_add_test(clipping, what_counts_in_the_norm);
     tcase_add_test(clipping, clipping_mistakes);
+    TCase *schedules = add_case(suite, "schedules");
+    tcase_add_loop_test(schedules, schedules_as_pytorch, 0, 5);
+    tcase_add_test(schedules, schedules_at_their_ends);
+    tcase_add_test(schedules, schedule_mistakes);
     return run_suite(suite);
 }

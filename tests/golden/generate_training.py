@@ -102,7 +102,30 @@ def clipping():
         record(f"{TYPES[dtype]}_clip", torch.stack(rows))
 
 
+def schedules():
+    """The learning rates of 100 steps, the given one being 1."""
+    from torch.optim import lr_scheduler
+
+    torch.set_default_dtype(torch.float64)
+    kinds = {
+        "step_30": lambda o: lr_scheduler.StepLR(o, 30, gamma=0.1),
+        "step_7": lambda o: lr_scheduler.StepLR(o, 7, gamma=0.9),
+        "cosine_100": lambda o: lr_scheduler.CosineAnnealingLR(o, 100),
+        "cosine_40": lambda o: lr_scheduler.CosineAnnealingLR(o, 40, eta_min=0.1),
+        "warmup_12": lambda o: lr_scheduler.LambdaLR(o, lambda step: min(1, (step + 1) / 12)),
+    }
+    for name, make in kinds.items():
+        optimizer = SGD([nn.Parameter(torch.zeros(1))], lr=1)
+        schedule, rates = make(optimizer), []
+        for _ in range(100):
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            schedule.step()
+        record(f"schedule_{name}", torch.tensor(rates))
+
+
 optimizers()
 groups()
 clipping()
+schedules()
 (HERE / "training.txt").write_text("\n".join(lines) + "\n")

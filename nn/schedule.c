@@ -1,0 +1,40 @@
+/* schedule.c - factors of the learning rate, as functions of the step. They remember nothing, so
+ * they multiply, and training that goes on from a checkpoint needs only the number of its step. */
+#include "nn.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static bool good_steps(const char *who, int64_t step, const char *what, int64_t steps, int least) {
+    if (step >= 0 && steps >= least) return true;
+    return tensor_fail("%s: step is %" PRId64 " and %s %" PRId64
+                       ": step must be at least 0 and %s at least %d",
+                       who, step, what, steps, what, least) != NULL;
+}
+
+/* Written so that NaN fails too. */
+static bool good_factor(const char *who, const char *what, double factor) {
+    if (!(factor >= 0)) tensor_fail("%s: %s is %g: it must not be negative", who, what, factor);
+    return factor >= 0;
+}
+
+double nn_step_decay(int64_t step, int64_t step_size, double gamma) {
+    const char *who = "step_decay";
+    if (!good_steps(who, step, "step_size", step_size, 1) || !good_factor(who, "gamma", gamma))
+        return (double)NAN;
+    return pow(gamma, (double)(step / step_size));
+}
+
+double nn_cosine_decay(int64_t step, int64_t total_steps, double min_factor) {
+    const char *who = "cosine_decay";
+    if (!good_steps(who, step, "total_steps", total_steps, 1) ||
+        !good_factor(who, "min_factor", min_factor))
+        return (double)NAN;
+    const double angle = M_PI * (double)step / (double)total_steps;
+    return min_factor + (1 - min_factor) * (1 + cos(angle)) / 2;
+}
+
+double nn_warmup(int64_t step, int64_t warmup_steps) {
+    if (!good_steps("warmup", step, "warmup_steps", warmup_steps, 0)) return (double)NAN;
+    return step < warmup_steps ? (double)(step + 1) / (double)warmup_steps : 1;
+}
