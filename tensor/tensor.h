@@ -173,6 +173,49 @@ bool tensor_fill(Tensor *x, double value);
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha); /* x += alpha y, y broadcast to x */
 bool tensor_mul_(Tensor *x, double factor);                 /* x *= factor */
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* What is saved is written to a new file in the same directory, which then takes path's place: a
+ * failure or a crash leaves what was there before. A link is followed; a device or a pipe is
+ * written to directly. What is loaded is trusted in nothing: a file that is not in order is an
+ * error. */
+
+/* NumPy's format for one array. Loads versions 1 to 3, and either order of bytes; an array in
+ * Fortran order becomes a transposed view. */
+bool tensor_save_npy(const Tensor *x, const char *path);
+Tensor *tensor_load_npy(const char *path);
+
+/* Named tensors, and text about them: what a safetensors file holds. Read the fields as you like.
+ */
+typedef struct {
+    char *name;
+    Tensor *tensor;
+} NamedTensor;
+typedef struct {
+    char *key, *value;
+} Metadata;
+typedef struct {
+    int n;
+    NamedTensor *entry;
+    int n_metadata;
+    Metadata *metadata;
+} TensorDict;
+
+TensorDict *tensor_dict_new(void);       /* empty, yours */
+void tensor_dict_free(TensorDict *dict); /* and its references. NULL is fine. */
+/* Retains x; an entry of the same name lets its tensor go. Names, keys and values are UTF-8 and are
+ * copied; "__metadata__" is no name. */
+bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x);
+Tensor *tensor_dict_get(const TensorDict *dict, const char *name); /* borrowed; NULL is an error */
+bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value);
+/* The value, until it is set anew; NULL, which is no error, when there is none. */
+const char *tensor_dict_metadata(const TensorDict *dict, const char *key);
+
+/* The format of Hugging Face's safetensors, for all four types. Loading gives the entries in the
+ * order of the file, which need not be the one in which they were set. */
+bool tensor_save_safetensors(const TensorDict *dict, const char *path);
+TensorDict *tensor_load_safetensors(const char *path); /* yours: tensor_dict_free it */
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* Exactly what Python's print(x) writes, and a newline. False if the file took it badly. */

@@ -1,0 +1,129 @@
+/* dict.c - named tensors, and text about them: what a checkpoint is between file and model. */
+#include "file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+TensorDict *tensor_dict_new(void) {
+    TensorDict *dict = tensor_pending() ? NULL : calloc(1, sizeof *dict);
+    return dict ? dict : tensor_fail("dict_new: out of memory");
+}
+
+void tensor_dict_free(TensorDict *dict) {
+    if (!dict) return;
+    for (int i = 0; i < dict->n; i++) {
+        free(dict->entry[i].name);
+        tensor_release(dict->entry[i].tensor);
+    }
+    for (int i = 0; i < dict->n_metadata; i++) {
+        free(dict->metadata[i].key);
+        free(dict->metadata[i].value);
+    }
+    free(dict->entry);
+    free(dict->metadata);
+    free(dict);
+}
+
+bool is_utf8(const char *text, size_t size) {
+    static const uint32_t least[] = {0, 0x80, 0x800,
+                                     0x10000}; /* else it is longer than it need be */
+    const unsigned char *s = (const unsigned char *)text;
+    for (size_t i = 0; i < size;) {
+        const unsigned c = s[i];
+        const size_t more = c < 0x80       ? 0
+                            : c >> 5 == 6  ? 1
+                            : c >> 4 == 14 ? 2
+                            : c >> 3 == 30 ? 3
+                                           : 9;
+        if (more > 3 || more >= size - i) return false;
+        uint32_t code = more ? c & (0x3fu >> more) : c;
+        for (size_t k = 1; k <= more; k++) {
+            if (s[i + k] >> 6 != 2) return false;
+            code = code << 6 | (s[i + k] & 0x3f);
+        }
+        if (code < least[more] || code > 0x10ffff || code >> 11 == 0x1b) return false;
+        i += more + 1;
+    }
+    return true;
+}
+
+static bool is_text(const char *what, const char *text) {
+    if (!text) tensor_fail("%s is NULL", what);
+    else if (!is_utf8(text, strlen(text))) tensor_fail("%s is not UTF-8", what);
+    return !tensor_pending();
+}
+
+void *room_for_one(void *list, int n, size_t size) {
+    if (n & (n - 1)) return list; /* it doubles at 0, 1, 2, 4, ... */
+    void *longer = realloc(list, (size_t)(n ? 2 * n : 1) * size);
+    return longer ? longer : tensor_fail("dict: out of memory for %d entries", n + 1);
+}
+
+static char *copy_of(const char *text) {
+    char *copy = malloc(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : tensor_fail("dict: out of memory for \"%s\"", shown(text));
+}
+
+bool dict_append(TensorDict *dict, const char *name, Tensor *x) {
+    NamedTensor *longer = room_for_one(dict->entry, dict->n, sizeof *longer);
+    if (longer) dict->entry = longer;
+    char *copy = longer ? copy_of(name) : NULL;
+    if (copy) dict->entry[dict->n++] = (NamedTensor){copy, tensor_retain(x)};
+    return copy != NULL;
+}
+
+bool dict_append_metadata(TensorDict *dict, const char *key, const char *value) {
+    Metadata *longer = room_for_one(dict->metadata, dict->n_metadata, sizeof *longer);
+    if (longer) dict->metadata = longer;
+    Metadata pair = {longer ? copy_of(key) : NULL, longer ? copy_of(value) : NULL};
+    if (pair.key && pair.value) dict->metadata[dict->n_metadata++] = pair;
+    else free(pair.key), free(pair.value);
+    return pair.key && pair.value;
+}
+
+static NamedTensor *find(const TensorDict *dict, const char *name) {
+    for (int i = 0; i < dict->n; i++)
+        if (!strcmp(dict->entry[i].name, name)) return &dict->entry[i];
+    return NULL;
+}
+
+bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
+    if (!dict || !x) tensor_fail("dict_set: the %s is NULL", dict ? "tensor" : "dict");
+    if (!dict || !x || !is_text("dict_set: the name", name)) return false;
+    if (!strcmp(name, "__metadata__"))
+        return tensor_fail("dict_set: the name __metadata__ is taken by the metadata") != NULL;
+    NamedTensor *entry = find(dict, name);
+    if (!entry) return dict_append(dict, name, x);
+    tensor_retain(x); /* before the release: it may be the same one */
+    tensor_release(entry->tensor);
+    entry->tensor = x;
+    return true;
+}
+
+Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
+    if (!dict || !name) return tensor_fail("dict_get: the %s is NULL", dict ? "name" : "dict");
+    const NamedTensor *entry = find(dict, name);
+    return entry ? entry->tensor : tensor_fail("dict_get: there is no \"%s\"", shown(name));
+}
+
+bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value) {
+    if (!dict) return tensor_fail("dict_set_metadata: the dict is NULL") != NULL;
+    if (!is_text("dict_set_metadata: the key", key)) return false;
+    if (!is_text("dict_set_metadata: the value", value)) return false;
+    for (int i = 0; i < dict->n_metadata; i++) {
+        if (strcmp(dict->metadata[i].key, key) != 0) continue;
+        char *copy = copy_of(value);
+        if (!copy) return false;
+        free(dict->metadata[i].value);
+        dict->metadata[i].value = copy;
+        return true;
+    }
+    return dict_append_metadata(dict, key, value);
+}
+
+const char *tensor_dict_metadata(const TensorDict *dict, const char *key) {
+    if (!dict || !key) return tensor_fail("dict_metadata: the %s is NULL", dict ? "key" : "dict");
+    for (int i = 0; i < dict->n_metadata; i++)
+        if (!strcmp(dict->metadata[i].key, key)) return dict->metadata[i].value;
+    return NULL;
+}

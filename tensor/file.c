@@ -1,0 +1,235 @@
+/* file.c - files that appear whole or not at all, and the few words their headers are made of.
+ *
+ * What is written goes to a temporary file in the directory of the target, is flushed to the disk,
+ * and takes the target's place by rename, which is atomic: a crash leaves the old file or the new
+ * one, never half of either. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- sentences ------------------------------------------------------------------------------- */
+
+const char *shown(const char *text) {
+    enum { LENGTH = 60 };
+    static _Thread_local char ring[4][LENGTH + 4];
+    static _Thread_local unsigned next;
+    char *out = ring[next++ % 4];
+    size_t n = strlen(text), kept = n;
+    if (n > LENGTH) /* cut between characters: a byte 10xxxxxx continues one */
+        for (kept = LENGTH; kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80;) kept--;
+    for (size_t i = 0; i < kept; i++)
+        out[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
+    strcpy(out + kept, n > kept ? "..." : "");
+    return out;
+}
+
+bool file_fail(const File *file, const char *format, ...) {
+    char text[256], entry[72] = "";
+    if (tensor_pending()) return false;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (file->entry) snprintf(entry, sizeof entry, "\"%s\": ", shown(file->entry));
+    size_t length = strlen(file->path), most = 120; /* of a long path the end tells more */
+    const char *dots = length > most ? "..." : "";
+    const char *path = file->path + (length > most ? length - most : 0);
+    tensor_fail("%s: %s%s: %s%s", file->function, dots, path, entry, text);
+    return false;
+}
+
+static const char *reason(void) { return errno == ENOMEM ? "out of memory" : strerror(errno); }
+
+static bool check(const File *file, const char *what, bool ok) {
+    if (!ok) file_fail(file, "it cannot be %s: %s", what, reason());
+    return ok;
+}
+
+static bool start(File *file, const char *function, const char *path) {
+    *file = (File){.function = function, .path = path};
+    if (!path) tensor_fail("%s: the path is NULL", function);
+    return path && !tensor_pending();
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+bool file_open(File *file, const char *function, const char *path) {
+    if (!start(file, function, path)) return false;
+    /* Without O_NONBLOCK a pipe would keep us waiting for a writer; regular files ignore it. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    if (!check(file, "opened", fd >= 0 && fstat(fd, &status) == 0)) return false;
+    if (!S_ISREG(status.st_mode)) file_fail(file, "it is not a regular file");
+    else check(file, "opened", (file->stream = fdopen(fd, "rb")) != NULL);
+    if (!file->stream) close(fd);
+    file->size = status.st_size;
+    return file->stream != NULL;
+}
+
+void file_close(File *file) {
+    if (file->stream) fclose(file->stream);
+}
+
+bool file_read(const File *file, int64_t at, void *to, int64_t size) {
+    errno = 0; /* stays 0 if the file has become shorter */
+    bool ok = fseeko(file->stream, at, SEEK_SET) == 0 &&
+              fread(to, 1, (size_t)size, file->stream) == (size_t)size;
+    if (!ok) file_fail(file, "it cannot be read: %s", errno ? reason() : "it ends too early");
+    return ok;
+}
+
+Tensor *file_read_tensor(const File *file, int64_t at, Shape shape, DType dtype) {
+    Tensor *x = tensor_make(shape, dtype);
+    if (!x) return NULL;
+    if (!file_read(file, at, x->data, tensor_numel(x) * (int64_t)dtype_size(dtype))) {
+        tensor_release(x);
+        return NULL;
+    }
+    unsigned char *byte = x->data; /* a bool that is neither 0 nor 1 must not be looked at */
+    for (int64_t i = 0; dtype == BOOL && i < tensor_numel(x); i++) byte[i] = byte[i] != 0;
+    return x;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* What is no regular file is written to directly, and what the system lists under these names. */
+static bool is_device(const char *path, bool exists, mode_t mode) {
+    return (exists && !S_ISREG(mode)) || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+}
+
+/* Opens a new file beside the target, with the rights that the target has or would get. */
+static FILE *open_temporary(File *file, bool exists, mode_t mode) {
+    const char *slash = strrchr(file->target, '/');
+    int directory = slash ? (int)(slash - file->target) + 1 : 0, fd = -1;
+    size_t size = (size_t)directory + 48;
+    file->temporary = malloc(size);
+    if (!file->temporary) return NULL;
+    for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST); i++) {
+        snprintf(file->temporary, size, "%.*s.tapehead-%ld-%d", directory, file->target,
+                 (long)getpid(), i);
+        fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    FILE *stream = fd >= 0 && (!exists || fchmod(fd, mode & 0777) == 0) ? fdopen(fd, "wb") : NULL;
+    if (fd >= 0 && !stream) close(fd);
+    if (fd < 0) { /* nothing to remove */
+        free(file->temporary);
+        file->temporary = NULL;
+    }
+    return stream;
+}
+
+bool file_create(File *file, const char *function, const char *path) {
+    if (!start(file, function, path)) return false;
+    struct stat status = {0};
+    bool exists = stat(path, &status) == 0;
+    if (is_device(path, exists, status.st_mode)) {
+        file->stream = fopen(path, "ab");
+    } else if (!exists || access(path, W_OK) == 0) {                 /* rename would not ask */
+        file->target = exists ? realpath(path, NULL) : strdup(path); /* the end of a link */
+        if (file->target) file->stream = open_temporary(file, exists, status.st_mode);
+    }
+    return check(file, "written", file->stream != NULL);
+}
+
+bool file_write(const File *file, const void *bytes, size_t size) {
+    return check(file, "written", fwrite(bytes, 1, size, file->stream) == size);
+}
+
+bool file_write_tensor(const File *file, const Tensor *x) {
+    Tensor *y = tensor_contiguous(x);
+    bool ok = y && file_write(file, y->data, (size_t)tensor_numel(y) * dtype_size(y->dtype));
+    tensor_release(y);
+    return ok;
+}
+
+bool file_finish(File *file, bool ok) {
+    FILE *stream = file->stream;
+    ok = ok && check(file, "written", fflush(stream) == 0);
+    ok = ok && (!file->temporary || check(file, "written", fsync(fileno(stream)) == 0));
+    bool closed = !stream || fclose(stream) == 0;
+    ok = ok && check(file, "written", closed);
+    if (ok && file->temporary)
+        ok = check(file, "written", rename(file->temporary, file->target) == 0);
+    if (!ok && file->temporary) unlink(file->temporary);
+    free(file->temporary);
+    free(file->target);
+    return ok;
+}
+
+/* ---- headers --------------------------------------------------------------------------------- */
+
+bool text_read(Text *text, const File *file, int64_t at, int64_t size) {
+    char *start = cache_alloc((size_t)size);
+    *text = (Text){file, start, start, start ? start + size : NULL};
+    return start && file_read(file, at, start, size);
+}
+
+void text_free(Text *text) { cache_free(text->start, (size_t)(text->end - text->start)); }
+
+bool text_fail(const Text *text, const char *what) {
+    return file_fail(text->file, "byte %lld of the header should be %s",
+                     (long long)(text->at - text->start), what);
+}
+
+static void skip_space(Text *text) {
+    while (text->at < text->end && *text->at && strchr(" \t\n\r", *text->at)) text->at++;
+}
+
+bool text_take(Text *text, char c) {
+    skip_space(text);
+    bool taken = text->at < text->end && *text->at == c;
+    text->at += taken;
+    return taken;
+}
+
+bool text_expect(Text *text, char c) {
+    return text_take(text, c) || text_fail(text, (char[]){'\'', c, '\'', '\0'});
+}
+
+bool text_end(Text *text) {
+    skip_space(text);
+    return text->at == text->end || text_fail(text, "its end");
+}
+
+bool text_whole(Text *text, int64_t *number) {
+    skip_space(text);
+    char *first = text->at;
+    bool fits = true;
+    for (*number = 0; fits && text->at < text->end && *text->at >= '0' && *text->at <= '9';)
+        fits = !__builtin_mul_overflow(*number, 10, number) &&
+               !__builtin_add_overflow(*number, *text->at++ - '0', number);
+    const int64_t digits = text->at - first;
+    if (fits && digits > 0 && (*first != '0' || digits == 1)) return true;
+    text->at = first;
+    return text_fail(text, "a whole number from 0 to 2^63 - 1");
+}
+
+bool text_list(Text *text, char open, char close, Shape *list) {
+    const bool tuple = close == ')';
+    *list = SCALAR;
+    if (!text_expect(text, open)) return false;
+    if (text_take(text, close)) return true;
+    do {
+        if (list->ndim == TENSOR_MAX_DIMS)
+            return file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
+        if (!text_whole(text, &list->dim[list->ndim++])) return false;
+        if (!text_take(text, ','))
+            return text_expect(text, tuple && list->ndim == 1 ? ',' : close); /* (3) is a number */
+    } while (!tuple || !text_take(text, close));
+    return true;
+}
+
+int text_field(const char *name, const char *const *names, unsigned *seen) {
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, names[i]) != 0 || *seen & 1u << i) continue;
+        *seen |= 1u << i;
+        return i;
+    }
+    return -1;
+}

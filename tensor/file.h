@@ -1,0 +1,71 @@
+/* file.h - what the readers and writers of files share: a file that appears whole or not at all,
+ * tensors as their bytes, and the few words that both kinds of header are made of. */
+#ifndef TAPEHEAD_TENSOR_FILE_H
+#define TAPEHEAD_TENSOR_FILE_H
+
+#include "internal.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files hold the bytes of memory");
+
+/* A file that is read, or one that is being written. */
+typedef struct {
+    const char *function, *path, *entry; /* for sentences; entry: the tensor at hand, or NULL */
+    FILE *stream;
+    int64_t size;             /* reading: the bytes of the file */
+    char *target, *temporary; /* writing: what temporary will be renamed to; NULL for a device */
+} File;
+
+/* Leaves an error, "save_npy: x.npy: ...", for an entry "load_safetensors: x: \"W_q.weight\": ...",
+ * and returns false. */
+__attribute__((format(printf, 2, 3))) bool file_fail(const File *file, const char *format, ...);
+/* Text out of a file, short and printable. It stays valid until this thread's fourth call from
+ * here. */
+const char *shown(const char *text);
+
+bool file_open(File *file, const char *function, const char *path);
+bool file_read(const File *file, int64_t at, void *to, int64_t size);
+/* The elements that begin at byte `at`, contiguous. */
+Tensor *file_read_tensor(const File *file, int64_t at, Shape shape, DType dtype);
+void file_close(File *file); /* one that was read; file_open may have failed */
+
+/* What is written goes to a temporary file beside path, which file_finish puts in its place. */
+bool file_create(File *file, const char *function, const char *path);
+bool file_write(const File *file, const void *bytes, size_t size);
+bool file_write_tensor(const File *file, const Tensor *x); /* row-major */
+/* Ends what file_create began, also when that failed. ok: has all been written? If not, or if
+ * this fails, path is left as it was. */
+bool file_finish(File *file, bool ok);
+
+/* ---- headers: text that is taken apart from left to right --------------------------------------
+ */
+
+typedef struct {
+    const File *file;
+    char *start, *at, *end;
+} Text;
+
+bool text_read(Text *text, const File *file, int64_t at, int64_t size);
+void text_free(Text *text);
+/* "byte 12 of the header should be ..."; returns false. Each function below does this when it
+ * returns false, text_take apart, and skips white space first. */
+bool text_fail(const Text *text, const char *what);
+bool text_take(Text *text, char c); /* if c comes next */
+bool text_expect(Text *text, char c);
+bool text_whole(Text *text, int64_t *number); /* 0 .. 2^63 - 1 */
+bool text_list(Text *text, char open, char close,
+               Shape *list); /* [2, 3]; with (): Python's tuple */
+bool text_end(Text *text);
+/* Which of three names it is; -1 for none of them, and for one that has been seen already. */
+int text_field(const char *name, const char *const *names, unsigned *seen);
+
+/* ---- dicts -------------------------------------------------------------------------------------
+ */
+
+bool is_utf8(const char *text, size_t size);
+/* list, a realloc'ed array of n, with room for one more; NULL and an error when there is none. */
+void *room_for_one(void *list, int n, size_t size);
+/* These look for no earlier one of the name. */
+bool dict_append(TensorDict *dict, const char *name, Tensor *x);
+bool dict_append_metadata(TensorDict *dict, const char *key, const char *value);
+
+#endif

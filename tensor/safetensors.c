@@ -1,0 +1,349 @@
+/* safetensors.c - named tensors in a file: 8 bytes with the length of the header, the header, the
+ * elements of all tensors one after the other. The header is JSON:
+ *
+ *     {"__metadata__": {"format": "pt"},
+ *      "W_q.weight": {"dtype": "F32", "shape": [4, 3], "data_offsets": [0, 48]}, ...}
+ *
+ * with offsets from the end of the header, which is padded with spaces to a multiple of 8. Wider
+ * types come first, so that all elements are aligned; within a type names are sorted. What is
+ * written here is byte for byte what Python's safetensors would write (with one pair of metadata:
+ * it shuffles several).
+ *
+ * The reader trusts nothing. A header is at most 100 MB long, nesting is as deep as it stands
+ * above, the entries must tile the data without gap or overlap, and no entry is given memory before
+ * its size is known to be in the file. */
+#include "file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEADER_MAX = 100000000, METADATA_MAX = 4096 };
+
+static const char *const type_names[] = {"F32", "F64", "I64", "BOOL"}; /* by DType */
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int by_type_and_name(const void *a, const void *b) {
+    static const int rank[] = {2, 1, 0, 3}; /* by DType: int64, float64, float32, bool */
+    const NamedTensor *p = a, *q = b;
+    int order = rank[p->tensor->dtype] - rank[q->tensor->dtype];
+    return order ? order : strcmp(p->name, q->name);
+}
+
+static void print_string(FILE *out, const char *text) {
+    static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
+    fputc('"', out);
+    for (; *text; text++) {
+        const char *escape = strchr(plain, *text);
+        if (escape) fprintf(out, "\\%c", letter[escape - plain]);
+        else if ((unsigned char)*text < ' ') fprintf(out, "\\u%04x", (unsigned)*text);
+        else fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static int64_t bytes_of(const Tensor *x) { return tensor_numel(x) * (int64_t)dtype_size(x->dtype); }
+
+static void print_header(FILE *out, const TensorDict *dict, const NamedTensor *sorted) {
+    int64_t at = 0;
+    fputs(dict->n_metadata ? "{\"__metadata__\":{" : "{", out);
+    for (int i = 0; i < dict->n_metadata; i++) {
+        fputs(i ? "," : "", out);
+        print_string(out, dict->metadata[i].key);
+        fputc(':', out);
+        print_string(out, dict->metadata[i].value);
+    }
+    if (dict->n_metadata) fputs(dict->n ? "}," : "}", out);
+    for (int i = 0; i < dict->n; i++) {
+        const Tensor *x = sorted[i].tensor;
+        fputs(i ? "," : "", out);
+        print_string(out, sorted[i].name);
+        fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", type_names[x->dtype]);
+        for (int d = 0; d < x->shape.ndim; d++)
+            fprintf(out, "%s%lld", d ? "," : "", (long long)x->shape.dim[d]);
+        fprintf(out, "],\"data_offsets\":[%lld,%lld]}", (long long)at,
+                (long long)(at + bytes_of(x)));
+        at += bytes_of(x);
+    }
+    fputc('}', out);
+    while (ftell(out) % 8 != 0) fputc(' ', out);
+}
+
+static bool write_all(const File *file, const TensorDict *dict, const NamedTensor *sorted) {
+    char *header = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&header, &size);
+    if (out) print_header(out, dict, sorted);
+    const bool printed = out && !ferror(out);
+    bool ok = out && fclose(out) == 0 && printed;
+    if (!ok) file_fail(file, "out of memory for its header");
+    else if (size > HEADER_MAX)
+        ok = file_fail(file, "its header of %zu bytes is longer than %d", size, HEADER_MAX);
+    const uint64_t length = size;
+    ok = ok && file_write(file, &length, 8) && file_write(file, header, size);
+    for (int i = 0; ok && i < dict->n; i++) ok = file_write_tensor(file, sorted[i].tensor);
+    free(header);
+    return ok;
+}
+
+bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
+    if (!dict) return tensor_fail("save_safetensors: the dict is NULL") != NULL;
+    NamedTensor *sorted = malloc(((size_t)dict->n + 1) * sizeof *sorted);
+    if (!sorted)
+        return tensor_fail("save_safetensors: out of memory for %d names", dict->n) != NULL;
+    for (int i = 0; i < dict->n; i++) sorted[i] = dict->entry[i];
+    qsort(sorted, (size_t)dict->n, sizeof *sorted, by_type_and_name);
+    File file;
+    bool ok = file_create(&file, "save_safetensors", path);
+    ok = file_finish(&file, ok && write_all(&file, dict, sorted));
+    free(sorted);
+    return ok;
+}
+
+/* ---- reading: JSON --------------------------------------------------------------------------- */
+
+/* uXXXX */
+static bool take_code(Text *text, uint32_t *code) {
+    *code = 0;
+    bool ok = text->end - text->at >= 5 && *text->at == 'u';
+    for (int i = 1; ok && i <= 4; i++) {
+        const char c = text->at[i];
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
+        ok = digit >= 0;
+        *code = *code << 4 | (uint32_t)digit;
+    }
+    text->at += ok ? 5 : 0;
+    return ok;
+}
+
+static char *put_utf8(char *to, uint32_t code) {
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    static const uint32_t first[] = {0, 0xc0, 0xe0, 0xf0};
+    *to++ = (char)(first[more] | code >> 6 * more);
+    for (int i = more - 1; i >= 0; i--) *to++ = (char)(0x80 | (code >> 6 * i & 0x3f));
+    return to;
+}
+
+/* What follows a backslash. Characters above 0xffff come as a pair of surrogates: 0xd800 and the
+ * high ten bits, 0xdc00 and the low ten. */
+static bool take_escape(Text *text, char **to) {
+    static const char letter[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
+    const char c = text->at < text->end ? *text->at : '\0';
+    const char *simple = c ? strchr(letter, c) : NULL;
+    if (simple) {
+        *(*to)++ = plain[simple - letter];
+        text->at++;
+        return true;
+    }
+    uint32_t code, low = 0;
+    bool ok = take_code(text, &code) && code != 0 && code >> 10 != 0x37;
+    if (ok && code >> 10 == 0x36) {
+        ok = text->at < text->end && *text->at++ == '\\' && take_code(text, &low) &&
+             low >> 10 == 0x37;
+        code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
+    }
+    if (ok) *to = put_utf8(*to, code);
+    return ok || text_fail(text, "an escape of JSON, and not that of a NUL");
+}
+
+/* Unescaped in place, which never makes a string longer, and ended with a '\0'. */
+static bool take_string(Text *text, const char **string) {
+    if (!text_expect(text, '"')) return false;
+    char *to = text->at;
+    *string = to;
+    while (text->at < text->end && *text->at != '"') {
+        if ((unsigned char)*text->at < ' ') return text_fail(text, "escaped");
+        const char c = *text->at++;
+        if (c != '\\') *to++ = c;
+        else if (!take_escape(text, &to)) return false;
+    }
+    if (text->at == text->end) return text_expect(text, '"');
+    text->at++;
+    *to = '\0';
+    return true;
+}
+
+/* ---- reading: entries ------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *name; /* in the text of the header */
+    int64_t begin, end;
+} Place;
+
+typedef struct {
+    File file;
+    Text text;
+    int64_t data, data_size; /* where the elements begin, and how many bytes they are */
+    int64_t taken;           /* of them by the entries so far */
+    TensorDict *dict;
+    Place *place; /* dict->n of them */
+    bool has_metadata;
+} Reader;
+
+typedef struct {
+    const char *type;
+    DType dtype; /* what type names */
+    Shape shape, offsets;
+} Description;
+
+static bool fields_fail(const Text *text) {
+    return file_fail(text->file, "it must have dtype, shape and data_offsets, each once");
+}
+
+/* {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, in any order */
+static bool take_description(Text *text, Description *it) {
+    static const char *const names[] = {"dtype", "shape", "data_offsets"};
+    unsigned seen = 0;
+    if (!text_expect(text, '{')) return false;
+    do {
+        const char *name;
+        if (!take_string(text, &name) || !text_expect(text, ':')) return false;
+        const int field = text_field(name, names, &seen);
+        if (field < 0) return fields_fail(text);
+        if (field == 0 ? !take_string(text, &it->type)
+                       : !text_list(text, '[', ']', field == 1 ? &it->shape : &it->offsets))
+            return false;
+    } while (text_take(text, ','));
+    return text_expect(text, '}') && (seen == 7 || fields_fail(text));
+}
+
+static bool check_description(const Reader *r, Description *it) {
+    int type = 0;
+    while (type <= BOOL && strcmp(it->type, type_names[type]) != 0) type++;
+    if (type > BOOL)
+        return file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read",
+                         shown(it->type));
+    it->dtype = (DType)type;
+    const int64_t begin = it->offsets.dim[0], end = it->offsets.dim[1];
+    if (it->offsets.ndim != 2 || begin > end || end > r->data_size)
+        return file_fail(&r->file, "its data_offsets %s are no range in the %lld bytes of data",
+                         tensor_shape_text(it->offsets), (long long)r->data_size);
+    const int64_t size = (int64_t)dtype_size(it->dtype);
+    if (!shape_fits(it->shape, size) || shape_numel(it->shape) * size != end - begin)
+        return file_fail(&r->file,
+                         "shape %s of %s does not take the %lld bytes of its data_offsets",
+                         tensor_shape_text(it->shape), it->type, (long long)(end - begin));
+    return true;
+}
+
+static bool take_entry(Reader *r, const char *name) {
+    Description it = {0};
+    r->file.entry = name;
+    if (!take_description(&r->text, &it) || !check_description(r, &it)) return false;
+    Place place = {name, it.offsets.dim[0], it.offsets.dim[1]};
+    r->taken += place.end - place.begin;
+    if (r->taken > r->data_size) return file_fail(&r->file, "its data overlap those of others");
+    Place *longer = room_for_one(r->place, r->dict->n, sizeof *longer);
+    if (!longer) return false;
+    r->place = longer;
+    r->place[r->dict->n] = place;
+    Tensor *x = file_read_tensor(&r->file, r->data + place.begin, it.shape, it.dtype);
+    bool ok = x && dict_append(r->dict, name, x);
+    tensor_release(x);
+    r->file.entry = NULL;
+    return ok;
+}
+
+static bool take_metadata(Reader *r) {
+    Text *text = &r->text;
+    if (r->has_metadata) return file_fail(&r->file, "the name \"__metadata__\" is there twice");
+    r->has_metadata = true;
+    if (!text_expect(text, '{')) return false;
+    if (text_take(text, '}')) return true;
+    do {
+        const char *key, *value;
+        if (r->dict->n_metadata == METADATA_MAX)
+            return file_fail(&r->file, "there are more than %d metadata", METADATA_MAX);
+        if (!take_string(text, &key) || !text_expect(text, ':') || !take_string(text, &value) ||
+            !dict_append_metadata(r->dict, key, value))
+            return false;
+    } while (text_take(text, ','));
+    return text_expect(text, '}');
+}
+
+static bool take_header(Reader *r) {
+    Text *text = &r->text;
+    if (!is_utf8(text->start, (size_t)(text->end - text->start)))
+        return file_fail(&r->file, "its header is not UTF-8");
+    if (!text_expect(text, '{')) return false;
+    if (text_take(text, '}')) return text_end(text);
+    do {
+        const char *name;
+        if (!take_string(text, &name) || !text_expect(text, ':')) return false;
+        if (!(strcmp(name, "__metadata__") ? take_entry(r, name) : take_metadata(r))) return false;
+    } while (text_take(text, ','));
+    return text_expect(text, '}') && text_end(text);
+}
+
+/* ---- reading: the file as a whole --------------------------------------------------------------
+ */
+
+static int by_place(const void *a, const void *b) {
+    const Place *p = a, *q = b;
+    if (p->begin != q->begin) return p->begin > q->begin ? 1 : -1;
+    return (p->end > q->end) - (p->end < q->end); /* an empty one before what begins there too */
+}
+
+static bool check_tiling(Reader *r) {
+    int64_t at = 0;
+    const int n = r->dict->n;
+    if (n > 0) qsort(r->place, (size_t)n, sizeof *r->place, by_place);
+    for (int i = 0; i < n; at = r->place[i++].end) {
+        if (r->place[i].begin == at) continue;
+        r->file.entry = r->place[i].name;
+        return file_fail(&r->file, "its data begin at byte %lld, and those before end at %lld",
+                         (long long)r->place[i].begin, (long long)at);
+    }
+    if (at == r->data_size) return true;
+    return file_fail(&r->file, "its tensors take %lld of %lld bytes of data", (long long)at,
+                     (long long)r->data_size);
+}
+
+/* Of any structs that begin with a name. */
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool check_names(const Reader *r, void *list, int n, size_t size) {
+    if (n > 0) qsort(list, (size_t)n, size, by_name);
+    for (int i = 1; i < n; i++) {
+        const char *const *name = (const void *)((const char *)list + (size_t)i * size);
+        if (!by_name(name, (const char *)name - size))
+            return file_fail(&r->file, "the name \"%s\" is there twice", shown(*name));
+    }
+    return true;
+}
+
+/* The length of the header, and the header. */
+static bool read_header(Reader *r) {
+    uint64_t length;
+    if (r->file.size < 8)
+        return file_fail(&r->file, "it is shorter than the 8 bytes that all begin with");
+    if (!file_read(&r->file, 0, &length, sizeof length)) return false;
+    if (length > HEADER_MAX)
+        return file_fail(&r->file, "its header of %llu bytes is longer than %d",
+                         (unsigned long long)length, HEADER_MAX);
+    r->data = 8 + (int64_t)length;
+    r->data_size = r->file.size - r->data;
+    if (r->data_size < 0)
+        return file_fail(&r->file, "its header of %llu bytes goes beyond its end",
+                         (unsigned long long)length);
+    return text_read(&r->text, &r->file, 8, (int64_t)length);
+}
+
+TensorDict *tensor_load_safetensors(const char *path) {
+    Reader r = {.dict = tensor_dict_new()};
+    bool ok = r.dict && file_open(&r.file, "load_safetensors", path) && read_header(&r) &&
+              take_header(&r) && check_tiling(&r) &&
+              check_names(&r, r.place, r.dict->n, sizeof *r.place) &&
+              check_names(&r, r.dict->metadata, r.dict->n_metadata, sizeof *r.dict->metadata);
+    text_free(&r.text);
+    free(r.place);
+    file_close(&r.file);
+    if (ok) return r.dict;
+    tensor_dict_free(r.dict);
+    return NULL;
+}

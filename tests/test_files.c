@@ -1,0 +1,803 @@
+/* test_files.c - .npy and safetensors: there and back, NumPy's and Python's own files, files that
+ * are not in order, and disks that do not take what is written.
+ *
+ * tests/golden/files/ holds what NumPy and Python's safetensors wrote;
+ * tests/golden/generate_files.py made it. Every other file is made in a folder of its own, which is
+ * the current one while a test runs and must hold nothing but what the test expects. */
+#include "common.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* ---- the frame: a folder, and no descriptor left open ------------------------------------------
+ */
+
+static char folder[] = "/tmp/tapehead-files-XXXXXX", root[4096];
+static int descriptors_before;
+
+/* How many entries a folder has, "." and ".." apart; each is removed if so wanted. */
+static int entries(const char *path, bool removing) {
+    int n = 0;
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        if (removing) ck_assert_int_eq(remove(entry->d_name), 0);
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+static void setup(void) {
+    frame_setup();
+    tensor_set_default_dtype(F32);
+    ck_assert_ptr_nonnull(getcwd(root, sizeof root));
+    strcpy(folder + sizeof folder - 7, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+    descriptors_before = entries("/proc/self/fd", false);
+}
+
+static void teardown(void) {
+    ck_assert_int_eq(entries("/proc/self/fd", false), descriptors_before);
+    entries(".", true);
+    ck_assert_int_eq(chdir(root), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    frame_teardown();
+}
+
+/* ---- files as bytes ----------------------------------------------------------------------------
+ */
+
+typedef struct {
+    char bytes[4096];
+    size_t size;
+} Bytes;
+
+static Bytes slurp(const char *path) {
+    Bytes all;
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    all.size = fread(all.bytes, 1, sizeof all.bytes, file);
+    ck_assert_int_lt(all.size, sizeof all.bytes);
+    fclose(file);
+    return all;
+}
+
+static void spit(const char *path, const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+static const char *golden(const char *name) {
+    static char path[sizeof root + 64];
+    snprintf(path, sizeof path, "%s/tests/golden/files/%s", root, name);
+    return path;
+}
+
+static void expect_same_bytes(const char *a, const char *b) {
+    Bytes x = slurp(a), y = slurp(b);
+    ck_assert_int_eq(x.size, y.size);
+    ck_assert_msg(!memcmp(x.bytes, y.bytes, x.size), "%s and %s differ", a, b);
+}
+
+/* ---- tensors to save ---------------------------------------------------------------------------
+ */
+
+/* 0, 1, 2, ... in row-major order; a bool is true where 3 does not divide that number. */
+static Tensor *counting(Shape shape, DType dtype) {
+    bool odd[512];
+    double number[512];
+    int64_t n = 1;
+    for (int d = 0; d < shape.ndim; d++) n *= shape.dim[d];
+    ck_assert_int_le(n, 512);
+    for (int i = 0; i < n; i++) number[i] = i, odd[i] = i % 3 != 0;
+    if (dtype == BOOL) return tensor_from_bools(shape, odd);
+    Tensor *doubles = tensor_from_doubles(shape, number), *x = tensor_to(doubles, dtype);
+    tensor_release(doubles);
+    return x;
+}
+
+static void expect_equal(const char *what, const Tensor *a, const Tensor *b) {
+    ck_assert_msg(a && b, "%s: %s", what, tensor_error());
+    ck_assert_msg(a->dtype == b->dtype, "%s is %s", what, tensor_dtype_name(a->dtype));
+    ck_assert_str_eq(tensor_shape_text(a->shape), tensor_shape_text(b->shape));
+    ck_assert_msg(tensor_allclose(a, b, 0, 0), "%s has other elements", what);
+}
+
+static const Shape shapes[] = {
+    {0, {0}},
+    {1, {5}},
+    {1, {0}},
+    {2, {2, 3}},
+    {3, {2, 0, 4}},
+    {3, {3, 1, 4}},
+    {8, {2, 1, 2, 1, 3, 1, 1, 2}},
+    {8, {1, 1, 0, 1, 1, 1, 1, 7}},
+};
+
+/* A view of x that is not contiguous, or expanded; NULL when there are no more. */
+static Tensor *view(Tensor *x, int i) {
+    const int64_t m = x->shape.dim[0], n = x->shape.dim[1];
+    switch (i) {
+    case 0: return tensor_as_strided(x, SHAPE(n, m), (int64_t[]){1, n}, 0);       /* transposed */
+    case 1: return tensor_as_strided(x, SHAPE(m, n - 1), (int64_t[]){n, 1}, 1);   /* sliced */
+    case 2: return tensor_as_strided(x, SHAPE(m, n), (int64_t[]){n, -1}, n - 1);  /* turned round */
+    case 3: return tensor_as_strided(x, SHAPE(3, m, n), (int64_t[]){0, n, 1}, 0); /* expanded */
+    case 4: return tensor_as_strided(x, SHAPE(m), (int64_t[]){n}, 0);             /* a column */
+    case 5: return tensor_as_strided(x, SCALAR, NULL, 3);                         /* an element */
+    default: return NULL;
+    }
+}
+
+/* ---- .npy --------------------------------------------------------------------------------------
+ */
+
+static void npy_there_and_back(Tensor *x) {
+    ck_assert_msg(tensor_save_npy(x, "x.npy"), "%s", tensor_error());
+    Tensor *y = tensor_load_npy("x.npy");
+    expect_equal("what came back", y, x);
+    ck_assert(tensor_is_contiguous(y));
+    tensor_release(y);
+}
+
+START_TEST(npy_round_trips) {
+    for (DType dtype = F32; dtype <= BOOL; dtype++) {
+        for (int i = 0; i < COUNT(shapes); i++) {
+            Tensor *x = counting(shapes[i], dtype);
+            npy_there_and_back(x);
+            tensor_release(x);
+        }
+        Tensor *x = counting(SHAPE(4, 5), dtype), *v;
+        for (int i = 0; (v = view(x, i)); i++) {
+            npy_there_and_back(v);
+            tensor_release(v);
+        }
+        tensor_release(x);
+    }
+    ck_assert_int_eq(entries(".", false), 1);
+}
+END_TEST
+
+/* Bit patterns, which no comparison of numbers would see. */
+START_TEST(npy_keeps_every_bit) {
+    const double odd[] = {NAN, -NAN, INFINITY, -INFINITY, -0.0, 5e-324, 1e308};
+    const int64_t wide[] = {INT64_MIN, INT64_MAX, -1, (1LL << 53) + 1};
+    tensor_set_default_dtype(F64);
+    Tensor *x = tensor_from_doubles(SHAPE(7), odd), *n = tensor_from_int64s(SHAPE(4), wide);
+    ck_assert(tensor_save_npy(x, "x.npy") && tensor_save_npy(n, "n.npy"));
+    Tensor *y = tensor_load_npy("x.npy"), *m = tensor_load_npy("n.npy");
+    ck_assert(y && m && !memcmp(y->data, odd, sizeof odd) && !memcmp(m->data, wide, sizeof wide));
+    Tensor *all[] = {x, n, y, m};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+}
+END_TEST
+
+static const struct {
+    const char *name;
+    DType dtype;
+    Shape shape;
+    bool ours; /* do we write it the same? */
+} npy_golden[] = {
+    {"float32.npy", F32, {2, {2, 3}}, true},
+    {"float64.npy", F64, {2, {2, 3}}, true},
+    {"int64.npy", I64, {2, {2, 3}}, true},
+    {"bool.npy", BOOL, {2, {2, 3}}, true},
+    {"scalar.npy", F32, {0, {0}}, true},
+    {"empty.npy", F64, {3, {3, 0, 2}}, true},
+    {"eight.npy", I64, {8, {1, 2, 1, 1, 3, 1, 1, 1}}, true},
+    {"long.npy", BOOL, {1, {70}}, true},
+    {"fortran.npy", F32, {3, {2, 3, 4}}, false},
+    {"fortran_bool.npy", BOOL, {2, {2, 3}}, false},
+    {"big_float32.npy", F32, {2, {2, 3}}, false},
+    {"big_float64.npy", F64, {2, {2, 3}}, false},
+    {"big_int64.npy", I64, {2, {2, 3}}, false},
+    {"version2.npy", F32, {2, {2, 3}}, false},
+    {"version3.npy", F32, {2, {2, 3}}, false},
+};
+
+START_TEST(npy_is_numpys) {
+    Tensor *x = counting(npy_golden[_i].shape, npy_golden[_i].dtype);
+    Tensor *y = tensor_load_npy(golden(npy_golden[_i].name));
+    expect_equal(npy_golden[_i].name, y, x);
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    if (npy_golden[_i].ours) expect_same_bytes("x.npy", golden(npy_golden[_i].name));
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+/* Version 1 with this header and so many bytes of data. */
+static void make_npy(const char *header, size_t data) {
+    Bytes all = {.size = 10};
+    memcpy(all.bytes, "\x93NUMPY\x01\x00", 8);
+    all.bytes[8] = (char)(strlen(header) & 0xff);
+    all.bytes[9] = (char)(strlen(header) >> 8);
+    strcpy(all.bytes + 10, header);
+    spit("x.npy", all.bytes, 10 + strlen(header) + data);
+}
+
+START_TEST(npy_headers_as_python_would_read_them) {
+    static const char *const header[] = {
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",
+        "{\"shape\":(2,3),\"descr\":\"<f4\",\"fortran_order\":False}",
+        " { 'fortran_order' :\tFalse\n,\r'shape' : ( 2 , 3 , ) , 'descr' : '=f4' , } ",
+        "{'descr':'|f4','shape':(2,3),'fortran_order':True}",
+    };
+    for (int i = 0; i < COUNT(header); i++) {
+        make_npy(header[i], 24);
+        Tensor *x = tensor_load_npy("x.npy");
+        ck_assert_msg(x != NULL, "%s: %s", header[i], tensor_error());
+        ck_assert_str_eq(tensor_shape_text(x->shape), "(2, 3)");
+        ck_assert_int_eq(x->stride[0], i == 3 ? 1 : 3);
+        tensor_release(x);
+    }
+}
+END_TEST
+
+#define NPY(descr, order, shape)                                                                   \
+    "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape "}"
+#define FIELDS "its header must have descr, fortran_order and shape, each once"
+
+static const struct {
+    const char *header;
+    size_t data;
+    const char *rule;
+} npy_wrong[] = {
+    {"", 0, "byte 0 of the header should be '{'"},
+    {"[]", 0, "byte 0 of the header should be '{'"},
+    {"{", 0, "byte 1 of the header should be a string"},
+    {"{}", 0, FIELDS},
+    {"{'shape': (2,)}", 0, FIELDS},
+    {"{'other': 1}", 0, FIELDS},
+    {"{'shape': (2,), 'shape': (2,), 'fortran_order': False}", 0, FIELDS},
+    {NPY("'<f4'", "False", "(2,)") "x", 8, "byte 55 of the header should be its end"},
+    {"{'descr' '<f4'}", 0, "byte 9 of the header should be ':'"},
+    {"{'descr': '<f4' 'shape': (2,)}", 0, "byte 16 of the header should be '}'"},
+    {"{'descr': '<f4',, 'shape': (2,)}", 0, "byte 16 of the header should be a string"},
+    {"{'descr': '<f4", 0, "byte 14 of the header should be the end of a string"},
+    {"{\"descr", 0, "byte 7 of the header should be the end of a string"},
+    {"{'de\\x73cr': '<f4'}", 0, "byte 4 of the header should be the end of a string"},
+    {"{'de\nscr': '<f4'}", 0, "byte 4 of the header should be the end of a string"},
+    {NPY("4", "False", "(2,)"), 8, "byte 10 of the header should be a string"},
+    {NPY("'<f2'", "False", "(2,)"), 4, "its type is '<f2': only f4, f8, i8 and b1 are read"},
+    {NPY("''", "False", "(2,)"), 8, "its type is '': only f4, f8, i8 and b1 are read"},
+    {NPY("'f4'", "False", "(2,)"), 8, "its type is 'f4': only f4, f8, i8 and b1 are read"},
+    {NPY("'<f4x'", "False", "(2,)"), 8, "its type is '<f4x': only f4, f8, i8 and b1 are read"},
+    {NPY("'<f4'", "0", "(2,)"), 8, "byte 34 of the header should be True or False"},
+    {NPY("'<f4'", "Trie", "(2,)"), 8, "byte 35 of the header should be True or False"},
+    {"{'fortran_order': Fal", 8, "byte 19 of the header should be True or False"},
+    {NPY("'<f4'", "False", "2"), 8, "byte 50 of the header should be '('"},
+    {NPY("'<f4'", "False", "[2]"), 8, "byte 50 of the header should be '('"},
+    {NPY("'<f4'", "False", "(2)"), 8, "byte 52 of the header should be ','"},
+    {NPY("'<f4'", "False", "(,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2,,)"), 8,
+     "byte 53 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2, 3"), 8, "byte 55 of the header should be ')'"},
+    {NPY("'<f4'", "False", "(-2,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2.0,)"), 8, "byte 52 of the header should be ','"},
+    {NPY("'<f4'", "False", "(02,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(nan,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(9223372036854775808,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(99999999999999999999999,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(1, 1, 1, 1, 1, 1, 1, 1, 1)"), 4, "there may be 0 to 8 dimensions"},
+    {NPY("'<f4'", "False", "((((((((((2,),),"), 4,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2, 3)"), 23,
+     "shape (2, 3) of float32 does not take its 23 bytes of data"},
+    {NPY("'<f4'", "False", "(2, 3)"), 25,
+     "shape (2, 3) of float32 does not take its 25 bytes of data"},
+    {NPY("'|b1'", "True", "(2, 3)"), 0, "shape (2, 3) of bool does not take its 0 bytes of data"},
+    {NPY("'<f8'", "False", "(9223372036854775807,)"), 8,
+     "shape (9223372036854775807,) of float64 does not take its 8 bytes of data"},
+    {NPY("'<f8'", "False", "(4294967296, 4294967296)"), 0,
+     "shape (4294967296, 4294967296) of float64 does not take its 0 bytes of data"},
+    {NPY("'<f8'", "False", "(0, 4294967296, 4294967296)"), 0,
+     "shape (0, 4294967296, 4294967296) of float64 does not take its 0 bytes of data"},
+};
+
+START_TEST(npy_wrong_headers) {
+    char sentence[256];
+    make_npy(npy_wrong[_i].header, npy_wrong[_i].data);
+    Tensor *x = tensor_load_npy("x.npy");
+    ck_assert_msg(!x, "%s was read", npy_wrong[_i].header);
+    snprintf(sentence, sizeof sentence, "load_npy: x.npy: %s", npy_wrong[_i].rule);
+    expect_error(sentence);
+}
+END_TEST
+
+/* NumPy's files of a kind that is not for us, by their full path, which the sentence shortens. */
+START_TEST(npy_of_other_kinds) {
+    static const struct {
+        const char *name, *rule;
+    } wrong[] = {
+        {"int32.npy", "its type is '<i4': only f4, f8, i8 and b1 are read"},
+        {"complex.npy", "its type is '<c8': only f4, f8, i8 and b1 are read"},
+        {"text.npy", "its type is '<U2': only f4, f8, i8 and b1 are read"},
+        {"record.npy", "byte 10 of the header should be a string"},
+        {"nine.npy", "there may be 0 to 8 dimensions"},
+    };
+    for (int i = 0; i < COUNT(wrong); i++) {
+        char path[32], sentence[256];
+        Bytes all = slurp(golden(wrong[i].name));
+        snprintf(path, sizeof path, "%s", wrong[i].name);
+        spit(path, all.bytes, all.size);
+        ck_assert_ptr_null(tensor_load_npy(path));
+        snprintf(sentence, sizeof sentence, "load_npy: %s: %s", wrong[i].name, wrong[i].rule);
+        expect_error(sentence);
+    }
+}
+END_TEST
+
+START_TEST(npy_wrong_beginnings) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *rule;
+    } wrong[] = {
+        {"", 0, "it does not begin as a .npy file"},
+        {"\x93NUMP", 5, "it does not begin as a .npy file"},
+        {"PK\x03\x04 and more of this", 20, "it does not begin as a .npy file"},
+        {"\x93NUMPY", 6, "its version is 0.0: 1.0, 2.0 and 3.0 are read"},
+        {"\x93NUMPY\x04\x00\x00\x00", 10, "its version is 4.0: 1.0, 2.0 and 3.0 are read"},
+        {"\x93NUMPY\x01\x01\x00\x00", 10, "its version is 1.1: 1.0, 2.0 and 3.0 are read"},
+        {"\x93NUMPY\x01\x00", 8, "its header of 0 bytes goes beyond its end"},
+        {"\x93NUMPY\x01\x00\x05\x00{}  ", 14, "its header of 5 bytes goes beyond its end"},
+        {"\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14,
+         "its header of 4294967295 bytes goes beyond its end"},
+    };
+    for (int i = 0; i < COUNT(wrong); i++) {
+        char sentence[256];
+        spit("x.npy", wrong[i].bytes, wrong[i].size);
+        ck_assert_ptr_null(tensor_load_npy("x.npy"));
+        snprintf(sentence, sizeof sentence, "load_npy: x.npy: %s", wrong[i].rule);
+        expect_error(sentence);
+    }
+}
+END_TEST
+
+/* ---- dicts -------------------------------------------------------------------------------------
+ */
+
+START_TEST(dicts) {
+    TensorDict *dict = tensor_dict_new();
+    Tensor *a = counting(SHAPE(2), F32), *b = counting(SCALAR, BOOL);
+    ck_assert(tensor_dict_set(dict, "a", a) && tensor_dict_set(dict, "b", a));
+    ck_assert(tensor_dict_set(dict, "", b) && tensor_dict_set(dict, "b", b));
+    ck_assert(tensor_dict_set(dict, "b", b)); /* once more the same */
+    ck_assert_int_eq(dict->n, 3);
+    ck_assert_int_eq(a->refs, 2);
+    ck_assert_int_eq(b->refs, 3);
+    ck_assert_ptr_eq(tensor_dict_get(dict, "a"), a);
+    ck_assert_ptr_eq(tensor_dict_get(dict, "b"), b);
+    ck_assert_ptr_eq(tensor_dict_get(dict, ""), b);
+    ck_assert_ptr_null(tensor_dict_metadata(dict, "k"));
+    ck_assert(tensor_dict_set_metadata(dict, "k", "v") && tensor_dict_set_metadata(dict, "l", ""));
+    ck_assert(tensor_dict_set_metadata(dict, "k", "w"));
+    ck_assert_int_eq(dict->n_metadata, 2);
+    ck_assert_str_eq(tensor_dict_metadata(dict, "k"), "w");
+    ck_assert_str_eq(tensor_dict_metadata(dict, "l"), "");
+    tensor_dict_free(dict);
+    tensor_dict_free(NULL);
+    ck_assert_int_eq(a->refs, 1);
+    tensor_release(a);
+    tensor_release(b);
+}
+END_TEST
+
+START_TEST(dict_errors) {
+    static const char *const bad[] = {
+        "\x80",             /* a continuation of nothing */
+        "\xc3",             /* one that ends too early */
+        "a\xe2\x82",        /* another */
+        "\xc0\xaf",         /* '/' in two bytes */
+        "\xe0\x80\xaf",     /* in three */
+        "\xf0\x80\x80\xaf", /* in four */
+        "\xed\xa0\x80",     /* a surrogate */
+        "\xf4\x90\x80\x80", /* beyond 0x10ffff */
+        "\xf8\x88\x80\x80\x80",
+        "\xff",
+    };
+    TensorDict *dict = tensor_dict_new();
+    Tensor *x = tensor_ones(SCALAR);
+    for (int i = 0; i < COUNT(bad); i++) {
+        ck_assert(!tensor_dict_set(dict, bad[i], x));
+        expect_error("dict_set: the name is not UTF-8");
+        ck_assert(!tensor_dict_set_metadata(dict, bad[i], ""));
+        expect_error("dict_set_metadata: the key is not UTF-8");
+        ck_assert(!tensor_dict_set_metadata(dict, "", bad[i]));
+        expect_error("dict_set_metadata: the value is not UTF-8");
+    }
+    ck_assert(!tensor_dict_set(NULL, "x", x));
+    expect_error("dict_set: the dict is NULL");
+    ck_assert(!tensor_dict_set(dict, "x", NULL));
+    expect_error("dict_set: the tensor is NULL");
+    ck_assert(!tensor_dict_set(dict, NULL, x));
+    expect_error("dict_set: the name is NULL");
+    ck_assert(!tensor_dict_set(dict, "__metadata__", x));
+    expect_error("dict_set: the name __metadata__ is taken by the metadata");
+    ck_assert(!tensor_dict_set_metadata(NULL, "k", "v"));
+    expect_error("dict_set_metadata: the dict is NULL");
+    ck_assert(!tensor_dict_set_metadata(dict, NULL, "v"));
+    expect_error("dict_set_metadata: the key is NULL");
+    ck_assert(!tensor_dict_set_metadata(dict, "k", NULL));
+    expect_error("dict_set_metadata: the value is NULL");
+    ck_assert_ptr_null(tensor_dict_get(dict, "x\n\x7f"));
+    expect_error("dict_get: there is no \"x??\"");
+    ck_assert_ptr_null(tensor_dict_get(NULL, "x"));
+    expect_error("dict_get: the dict is NULL");
+    ck_assert_ptr_null(tensor_dict_get(dict, NULL));
+    expect_error("dict_get: the name is NULL");
+    ck_assert_ptr_null(tensor_dict_metadata(NULL, "k"));
+    expect_error("dict_metadata: the dict is NULL");
+    ck_assert_ptr_null(tensor_dict_metadata(dict, NULL));
+    expect_error("dict_metadata: the key is NULL");
+    ck_assert_int_eq(dict->n + dict->n_metadata, 0);
+    tensor_dict_free(dict);
+    ck_assert_ptr_null(tensor_fail("an earlier error"));
+    ck_assert_ptr_null(tensor_dict_new());
+    ck_assert_ptr_null(tensor_load_npy("x.npy"));
+    ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
+    ck_assert(!tensor_save_npy(x, "x.npy"));
+    expect_error("an earlier error");
+    ck_assert_int_eq(entries(".", false), 0);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- safetensors -------------------------------------------------------------------------------
+ */
+
+static void put(TensorDict *dict, const char *name, Tensor *x) {
+    ck_assert_msg(tensor_dict_set(dict, name, x), "%s", tensor_error());
+    tensor_release(x);
+}
+
+static void expect_same_dicts(const TensorDict *a, const TensorDict *b) {
+    ck_assert_msg(a && b, "%s", tensor_error());
+    ck_assert_int_eq(a->n, b->n);
+    for (int i = 0; i < a->n; i++)
+        expect_equal(a->entry[i].name, tensor_dict_get(b, a->entry[i].name), a->entry[i].tensor);
+    ck_assert_int_eq(a->n_metadata, b->n_metadata);
+    for (int i = 0; i < a->n_metadata; i++)
+        ck_assert_str_eq(tensor_dict_metadata(b, a->metadata[i].key), a->metadata[i].value);
+}
+
+START_TEST(safetensors_round_trips) {
+    TensorDict *dict = tensor_dict_new();
+    Tensor *sources[4], *v;
+    char name[32];
+    for (DType dtype = F32; dtype <= BOOL; dtype++) {
+        for (int i = 0; i < COUNT(shapes); i++) {
+            snprintf(name, sizeof name, "%s of shape %d", tensor_dtype_name(dtype), i);
+            put(dict, name, counting(shapes[i], dtype));
+        }
+        sources[dtype] = counting(SHAPE(4, 5), dtype);
+        for (int i = 0; (v = view(sources[dtype], i)); i++) {
+            snprintf(name, sizeof name, "%s view %d", tensor_dtype_name(dtype), i);
+            put(dict, name, v);
+        }
+    }
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "key %d", i);
+        ck_assert(tensor_dict_set_metadata(dict, name, name + 4));
+    }
+    ck_assert_msg(tensor_save_safetensors(dict, "x.safetensors"), "%s", tensor_error());
+    TensorDict *loaded = tensor_load_safetensors("x.safetensors");
+    expect_same_dicts(dict, loaded);
+    ck_assert_int_eq(entries(".", false), 1);
+    tensor_dict_free(loaded);
+    tensor_dict_free(dict);
+    for (int i = 0; i < 4; i++) tensor_release(sources[i]);
+}
+END_TEST
+
+static const char all_of_json[] = "\"\\/\b\f\n\r\t\x01\x7f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80";
+
+START_TEST(safetensors_is_pythons) {
+    TensorDict *dict = tensor_dict_new();
+    for (DType dtype = F32; dtype <= BOOL; dtype++)
+        put(dict, tensor_dtype_name(dtype), counting(SHAPE(2, 3), dtype));
+    put(dict, "scalar", counting(SCALAR, F64));
+    put(dict, "empty", counting(SHAPE(0, 2), F32));
+    put(dict, "odd", counting(SHAPE(3), BOOL));
+    put(dict, all_of_json, counting(SHAPE(1), F32));
+    ck_assert(tensor_dict_set_metadata(dict, "format", "n\"p\n\xc3\xa9"));
+    TensorDict *theirs = tensor_load_safetensors(golden("all.safetensors"));
+    expect_same_dicts(dict, theirs);
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    expect_same_bytes("x.safetensors", golden("all.safetensors"));
+    tensor_dict_free(theirs);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+START_TEST(safetensors_of_nothing) {
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    expect_same_bytes("x.safetensors", golden("nothing.safetensors"));
+    TensorDict *loaded = tensor_load_safetensors("x.safetensors");
+    expect_same_dicts(dict, loaded);
+    tensor_dict_free(loaded);
+    ck_assert(tensor_dict_set_metadata(dict, "k", "v"));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    loaded = tensor_load_safetensors("x.safetensors");
+    expect_same_dicts(dict, loaded);
+    tensor_dict_free(loaded);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* A header that may hold a NUL, and so many bytes of data, all of them 1. */
+static void make_safetensors(const char *header, size_t size, size_t data) {
+    Bytes all = {.size = 8 + size + data};
+    all.bytes[0] = (char)(size & 0xff);
+    all.bytes[1] = (char)(size >> 8);
+    memset(all.bytes + 8, 1, sizeof all.bytes - 8);
+    memcpy(all.bytes + 8, header, size);
+    spit("x.safetensors", all.bytes, all.size);
+}
+
+START_TEST(safetensors_headers_of_any_json) {
+    static const char header[] =
+        " {\n\t\"\\u0061\\ud83d\\ude00\\u20AC\\u00e9\\/\" : { \"data_offsets\" : [ 2 , 6 ] ,\r\n"
+        "\"shape\":[1 ,1],\"dtype\":\"\\u0046\\u00332\" } , \"__metadata__\" : { } ,"
+        "\"z\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[0,2]},"
+        "\"e\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[2,2]}}  \n ";
+    make_safetensors(header, sizeof header - 1, 6);
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_msg(dict != NULL, "%s", tensor_error());
+    ck_assert_int_eq(dict->n, 3);
+    ck_assert_str_eq(dict->entry[0].name, "a\xf0\x9f\x98\x80\xe2\x82\xac\xc3\xa9/");
+    ck_assert_int_eq(dict->entry[0].tensor->dtype, F32);
+    ck_assert_str_eq(tensor_shape_text(dict->entry[0].tensor->shape), "(1, 1)");
+    ck_assert_str_eq(dict->entry[2].name, "e");
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* A byte of a bool that is neither 0 nor 1, which C must not look at, is true. */
+START_TEST(bools_of_any_byte) {
+    static const char header[] =
+        "{\"a\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]}}";
+    make_safetensors(header, sizeof header - 1, 0);
+    FILE *file = fopen("x.safetensors", "ab");
+    fwrite("\x00\x02\xff", 1, 3, file);
+    fclose(file);
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_msg(dict != NULL, "%s", tensor_error());
+    EXPECT_ELEMENTS(tensor_dict_get(dict, "a"), 0, 1, 1);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+#define ENTRY(name, dtype, shape, offsets)                                                         \
+    "\"" name "\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+#define GOOD        ENTRY("a", "\"F32\"", "[1]", "[0,4]")
+#define JSON_FIELDS "\"a\": it must have dtype, shape and data_offsets, each once"
+#define NUMBER      "a whole number from 0 to 2^63 - 1"
+
+static const struct {
+    const char *header;
+    size_t data;
+    const char *rule;
+} safetensors_wrong[] = {
+    {"", 0, "byte 0 of the header should be '{'"},
+    {"[]", 0, "byte 0 of the header should be '{'"},
+    {"{", 0, "byte 1 of the header should be '\"'"},
+    {"{,}", 0, "byte 1 of the header should be '\"'"},
+    {"{}}", 0, "byte 2 of the header should be its end"},
+    {"{" GOOD "} x", 4, "byte 55 of the header should be its end"},
+    {"{" GOOD, 4, "byte 53 of the header should be '}'"},
+    {"{" GOOD ",}", 4, "byte 54 of the header should be '\"'"},
+    {"{" GOOD " " GOOD "}", 4, "byte 54 of the header should be '}'"},
+    {"{\"a\"}", 0, "byte 4 of the header should be ':'"},
+    {"{\"a", 0, "byte 3 of the header should be '\"'"},
+    {"{\"a\n\":1}", 0, "byte 3 of the header should be escaped"},
+    {"{'a':1}", 0, "byte 1 of the header should be '\"'"},
+    {"{\"\\x\":1}", 0, "byte 3 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\", 0, "byte 3 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\u12", 0, "byte 3 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\u12g4\":1}", 0,
+     "byte 3 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\u0000\":1}", 0,
+     "byte 8 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\ude00\":1}", 0,
+     "byte 8 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\ud83d\":1}", 0,
+     "byte 9 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\ud83d", 0, "byte 8 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\ud83d\\n\":1}", 0,
+     "byte 9 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\\ud83d\\ud83d\":1}", 0,
+     "byte 14 of the header should be an escape of JSON, and not that of a NUL"},
+    {"{\"\xff\":1}", 0, "its header is not UTF-8"},
+    {"{\"a\":1}", 0, "\"a\": byte 5 of the header should be '{'"},
+    {"{\"a\":{}}", 0, "\"a\": byte 6 of the header should be '\"'"},
+    {"{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 0, "\"a\": byte 5 of the header should be '{'"},
+    {"{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{", 0, JSON_FIELDS},
+    {"{\"a\":{\"shape\":[[[[[[[[[[[[[[[[[[[[[[[[", 0,
+     "\"a\": byte 15 of the header should be " NUMBER},
+    {"{\"__metadata__\":{\"a\":{\"a\":{\"a\":{", 0, "byte 21 of the header should be '\"'"},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "byte 21 of the header should be '\"'"},
+    {"{\"__metadata__\":null}", 0, "byte 16 of the header should be '{'"},
+    {"{\"__metadata__\":{\"a\":\"b\"", 0, "byte 24 of the header should be '}'"},
+    {"{\"__metadata__\":{\"a\":\"b\",\"c\":\"\",\"a\":\"b\"}}", 0, "the name \"a\" is there twice"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "the name \"__metadata__\" is there twice"},
+    {"{" GOOD
+     "," ENTRY("b", "\"I64\"", "[0]", "[4,4]") "," ENTRY("a", "\"F32\"", "[1]", "[4,8]") "}",
+     8, "the name \"a\" is there twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, JSON_FIELDS},
+    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 4, JSON_FIELDS},
+    {"{\"a\":{\"dtype\":\"F32\",\"more\":1}}", 4, JSON_FIELDS},
+    {"{" ENTRY("a", "1", "[1]", "[0,4]") "}", 4, "\"a\": byte 14 of the header should be '\"'"},
+    {"{" ENTRY("a", "\"F32\"", "1", "[0,4]") "}", 4, "\"a\": byte 28 of the header should be '['"},
+    {"{" ENTRY("a", "\"F32\"", "{}", "[0,4]") "}", 4, "\"a\": byte 28 of the header should be '['"},
+    {"{" ENTRY("a", "\"F32\"", "[\"1\"]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[-1]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[1.0]", "[0,4]") "}", 4,
+     "\"a\": byte 30 of the header should be ']'"},
+    {"{" ENTRY("a", "\"F32\"", "[1e0]", "[0,4]") "}", 4,
+     "\"a\": byte 30 of the header should be ']'"},
+    {"{" ENTRY("a", "\"F32\"", "[01]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[NaN]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[Infinity]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[0,1e999]") "}", 4,
+     "\"a\": byte 51 of the header should be ']'"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[0,18446744073709551620]") "}", 4,
+     "\"a\": byte 50 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[1,]", "[0,4]") "}", 4,
+     "\"a\": byte 31 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4,
+     "\"a\": there may be 0 to 8 dimensions"},
+    {"{" ENTRY("a", "\"F16\"", "[2]", "[0,4]") "}", 4,
+     "\"a\": its type is F16: only F32, F64, I64 and BOOL are read"},
+    {"{" ENTRY("a", "\"BF16\"", "[2]", "[0,4]") "}", 4,
+     "\"a\": its type is BF16: only F32, F64, I64 and BOOL are read"},
+    {"{" ENTRY("a", "\"f32\"", "[2]", "[0,4]") "}", 4,
+     "\"a\": its type is f32: only F32, F64, I64 and BOOL are read"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[0]") "}", 4,
+     "\"a\": its data_offsets (0,) are no range in the 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[0,4,8]") "}", 4,
+     "\"a\": its data_offsets (0, 4, 8) are no range in the 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[4,0]") "}", 4,
+     "\"a\": its data_offsets (4, 0) are no range in the 4 bytes of data"},
+    {"{" GOOD "}", 3, "\"a\": its data_offsets (0, 4) are no range in the 3 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[9223372036854775803,9223372036854775807]") "}", 4,
+     "\"a\": its data_offsets (9223372036854775803, 9223372036854775807) are no range in the 4 bytes "
+     "of data"},
+    {"{" ENTRY("a", "\"F64\"", "[1]", "[0,4]") "}", 4,
+     "\"a\": shape (1,) of F64 does not take the 4 bytes of its data_offsets"},
+    {"{" ENTRY("a", "\"F32\"", "[4611686018427387905]", "[0,4]") "}", 4,
+     "\"a\": shape (4611686018427387905,) of F32 does not take the 4 bytes of its data_offsets"},
+    {"{" ENTRY("a", "\"F32\"", "[0,9223372036854775807]", "[0,0]") "}", 0,
+     "\"a\": shape (0, 9223372036854775807) of F32 does not take the 0 bytes of its data_offsets"},
+    {"{" GOOD "}", 5, "its tensors take 4 of 5 bytes of data"},
+    {"{}", 1, "its tensors take 0 of 1 bytes of data"},
+    {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[0,4]") "}", 4,
+     "\"b\": its data overlap those of others"},
+    {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[2,6]") "}", 8,
+     "\"b\": its data begin at byte 2, and those before end at 4"},
+    {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[6,10]") "}", 10,
+     "\"b\": its data begin at byte 6, and those before end at 4"},
+    {"{" GOOD "," ENTRY("b", "\"F32\"", "[0]", "[2,2]") "}", 4,
+     "\"b\": its data begin at byte 2, and those before end at 4"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[1,5]") "}", 5,
+     "\"a\": its data begin at byte 1, and those before end at 0"},
+    {"{" ENTRY("a name of more than sixty bytes is cut before a character \xe2\x82\xac\xe2\x82\xac",
+               "\"F8\"", "[1]", "[1,5]") "}",
+     5,
+     "\"a name of more than sixty bytes is cut before a character ...\": its type is F8: "
+     "only F32, F64, I64 and BOOL are read"},
+};
+
+START_TEST(safetensors_wrong_headers) {
+    const char *header = safetensors_wrong[_i].header;
+    char sentence[256];
+    make_safetensors(header, strlen(header), safetensors_wrong[_i].data);
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_msg(!dict, "%s was read", header);
+    snprintf(sentence, sizeof sentence, "load_safetensors: x.safetensors: %s",
+             safetensors_wrong[_i].rule);
+    expect_error(sentence);
+}
+END_TEST
+
+START_TEST(safetensors_of_other_types) {
+    static const char *const type[] = {"F16", "I32", "U8"};
+    char path[32], sentence[256];
+    Bytes all = slurp(golden(strcat(strcpy(path, type[_i]), ".safetensors")));
+    spit(path, all.bytes, all.size);
+    ck_assert_ptr_null(tensor_load_safetensors(path));
+    snprintf(sentence, sizeof sentence,
+             "load_safetensors: %s: \"w\": its type is %s: only F32, F64, I64 and BOOL are read",
+             path, type[_i]);
+    expect_error(sentence);
+}
+END_TEST
+
+START_TEST(safetensors_wrong_lengths) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *rule;
+    } wrong[] = {
+        {"", 0, "it is shorter than the 8 bytes that all begin with"},
+        {"\2\0\0\0\0\0\0", 7, "it is shorter than the 8 bytes that all begin with"},
+        {"\2\0\0\0\0\0\0\0{", 9, "its header of 2 bytes goes beyond its end"},
+        {"\0\xe1\xf5\5\0\0\0\0{}", 10, "its header of 100000000 bytes goes beyond its end"},
+        {"\1\xe1\xf5\5\0\0\0\0{}", 10, "its header of 100000001 bytes is longer than 100000000"},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10,
+         "its header of 18446744073709551615 bytes is longer than 100000000"},
+    };
+    for (int i = 0; i < COUNT(wrong); i++) {
+        char sentence[256];
+        spit("x.safetensors", wrong[i].bytes, wrong[i].size);
+        ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
+        snprintf(sentence, sizeof sentence, "load_safetensors: x.safetensors: %s", wrong[i].rule);
+        expect_error(sentence);
+    }
+    make_safetensors("{\"a\0\":1}", 8, 0); /* a NUL as it is */
+    ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
+    expect_error("load_safetensors: x.safetensors: byte 3 of the header should be escaped");
+}
+END_TEST
+
+/* ---- the suite ---------------------------------------------------------------------------------
+ */
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+int main(void) {
+    Suite *suite = suite_create("files");
+    TCase *npy = add_case(suite, "npy");
+    tcase_add_test(npy, npy_round_trips);
+    tcase_add_test(npy, npy_keeps_every_bit);
+    tcase_add_loop_test(npy, npy_is_numpys, 0, COUNT(npy_golden));
+    tcase_add_test(npy, npy_headers_as_python_would_read_them);
+    tcase_add_loop_test(npy, npy_wrong_headers, 0, COUNT(npy_wrong));
+    tcase_add_test(npy, npy_of_other_kinds);
+    tcase_add_test(npy, npy_wrong_beginnings);
+    TCase *dict = add_case(suite, "dict");
+    tcase_add_test(dict, dicts);
+    tcase_add_test(dict, dict_errors);
+    TCase *safetensors = add_case(suite, "safetensors");
+    tcase_add_test(safetensors, safetensors_round_trips);
+    tcase_add_test(safetensors, safetensors_is_pythons);
+    tcase_add_test(safetensors, safetensors_of_nothing);
+    tcase_add_test(safetensors, safetensors_headers_of_any_json);
+    tcase_add_test(safetensors, bools_of_any_byte);
+    tcase_add_loop_test(safetensors, safetensors_wrong_headers, 0, COUNT(safetensors_wrong));
+    tcase_add_loop_test(safetensors, safetensors_of_other_types, 0, 3);
+    tcase_add_test(safetensors, safetensors_wrong_lengths);
+    return run_suite(suite);
+}
