@@ -66,6 +66,8 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s);
 /* The same for a kernel that sees a whole last dimension at a time. Every operand has x[0]'s number
  * of dimensions or broadcasts to it. Calls the kernel for empty rows too. */
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s);
+/* The same along another dimension; dim 0 of a scalar passes. */
+void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s);
 
 /* y = kernel(x...), a new contiguous tensor. */
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s);
@@ -76,7 +78,8 @@ void copy_elements(Tensor *to,
                    const Tensor *from); /* converted to to's type, broadcast; checks nothing */
 Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */
 Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim,
-                      DType out);                           /* dim kept, size 1 */
+                      DType out);             /* dim kept, size 1 */
+void tensor_divide(Tensor *y, double number); /* y /= number: a mean is a sum and one division */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims); /* summed dims are kept, with size 1 */
 Tensor *tensor_sum_to(const Tensor *x,
                       Shape shape); /* undoes broadcasting from shape to x's shape */

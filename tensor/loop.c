@@ -103,11 +103,23 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
     run(&walk, kernel, s);
 }
 
-void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
+static void swap(int64_t *x, int i, int j) {
+    const int64_t moved = x[i];
+    x[i] = x[j];
+    x[j] = moved;
+}
+
+void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s) {
     Walk walk = {0};
     walk_start(&walk, n, x);
     add_scalar_dim(&walk);
+    swap(walk.size, dim, walk.ndim - 1);
+    for (int i = 0; i < n; i++) swap(walk.stride[i], dim, walk.ndim - 1);
     run(&walk, kernel, s);
+}
+
+void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
+    loop_rows_along(kernel, x[0]->shape.ndim ? x[0]->shape.ndim - 1 : 0, n, x, s);
 }
 
 /* ---- whole tensors ------------------------------------------------------------------------- */
@@ -131,16 +143,20 @@ Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
     Shape kept = x->shape;
     kept.dim[dim] = 1;
     Tensor *y = tensor_make(kept, out);
-    Tensor *rows = y ? view_transpose(x, dim, x->shape.ndim - 1) : NULL;
-    Tensor *target = rows ? view_transpose(y, dim, x->shape.ndim - 1) : NULL;
-    Tensor *repeated = target ? view_expand(target, rows->shape) : NULL;
-    if (repeated) loop_rows(kernel, 2, (const Tensor *[]){repeated, rows}, 0);
-    tensor_release(rows);
-    tensor_release(target);
+    Tensor *repeated = y ? view_expand(y, x->shape) : NULL;
+    if (repeated) loop_rows_along(kernel, dim, 2, (const Tensor *[]){repeated, x}, 0);
     tensor_release(repeated);
     if (repeated) return y;
     tensor_release(y);
     return NULL;
+}
+
+void tensor_divide(Tensor *y, double number) {
+    float number_f32 = (float)number;
+    const Tensor divisor = {.dtype = y->dtype,
+                            .data = y->dtype == F32 ? (void *)&number_f32 : &number};
+    const LoopKernel kernel = kernels()->value[ELEMENTWISE_div][y->dtype];
+    loop_elements(kernel, 3, (const Tensor *[]){y, y, &divisor}, 0);
 }
 
 /* The summed dimensions go last and become one row. */

@@ -41,15 +41,6 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
     return dropped;
 }
 
-/* y divided by count, in place: PyTorch's mean is a sum and one division. */
-static void divide(Tensor *y, double count) {
-    float count_f32 = (float)count;
-    const Tensor number = {.dtype = y->dtype,
-                           .data = y->dtype == F32 ? (void *)&count_f32 : &count};
-    const LoopKernel kernel = kernels()->value[ELEMENTWISE_div][y->dtype];
-    loop_elements(kernel, 3, (const Tensor *[]){y, y, &number}, 0);
-}
-
 /* dy looked at in x's shape: every element of a group sees the gradient of its result. */
 static Tensor *spread(const Node *n, const Tensor *dy) {
     double count;
@@ -70,7 +61,7 @@ Tensor *ag_mean_forward(Node *n) {
     double count;
     Tensor *y = tensor_sum_dims(n->in[0], n->at.dims);
     kept_shape(n, &count);
-    if (y) divide(y, count);
+    if (y) tensor_divide(y, count);
     return drop_dims(n, y);
 }
 
@@ -79,7 +70,7 @@ void ag_mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double count;
     kept_shape(n, &count);
     Tensor *share = tensor_clone(dy);
-    if (share) divide(share, count);
+    if (share) tensor_divide(share, count);
     dx[0] = share ? spread(n, share) : NULL;
     tensor_release(share);
 }
@@ -131,7 +122,7 @@ void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0];
     const double size = (double)x->shape.dim[n->at.dim];
     Tensor *mean = tensor_sum_dims(x, n->at.dims), *wide = spread(n, dy);
-    if (mean) divide(mean, size);
+    if (mean) tensor_divide(mean, size);
     Tensor *from_mean =
         mean && wide ? map2(kernels()->value[ELEMENTWISE_sub][x->dtype], x, mean, 0) : NULL;
     dx[0] =

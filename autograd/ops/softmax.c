@@ -1,31 +1,10 @@
 /* softmax.c - softmax, log_softmax, and softmax over the valid keys alone. */
 #include "../op.h"
 
-/* Runs a row kernel along dimension dim of all operands, which have x[0]'s number of dimensions. */
-static bool rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x) {
-    const Tensor *view[LOOP_OPERANDS] = {NULL};
-    bool made = true;
-    for (int i = 0; i < n; i++) {
-        view[i] = view_transpose(x[i], dim, x[i]->shape.ndim - 1);
-        made = made && view[i];
-    }
-    if (made) loop_rows(kernel, n, view, 0);
-    for (int i = 0; i < n; i++) tensor_release((Tensor *)(uintptr_t)view[i]);
-    return made;
-}
-
 /* A new tensor like x, filled by a row kernel along dim; NULL if anything failed. */
 static Tensor *new_rows(LoopKernel kernel, int dim, const Tensor *x, const Tensor *other) {
     Tensor *y = tensor_make(x->shape, x->dtype);
-    if (!y) return NULL;
-    bool scalar = x->shape.ndim == 0;
-    const Tensor *operand[] = {y, x, other};
-    const int n = other ? 3 : 2;
-    if (scalar) loop_rows(kernel, n, operand, 0);
-    else if (!rows_along(kernel, dim, n, operand)) {
-        tensor_release(y);
-        return NULL;
-    }
+    if (y) loop_rows_along(kernel, dim, other ? 3 : 2, (const Tensor *[]){y, x, other}, 0);
     return y;
 }
 
