@@ -172,15 +172,28 @@ Tensor *ag_linear(Tensor *x, Tensor *w,
 
 Tensor *ag_softmax(Tensor *x, int dim);
 Tensor *ag_log_softmax(Tensor *x, int dim);
-/* Softmax over the last dimension of scores (N, Q, K), ignoring keys at or past the valid length.
- * valid_lens: I64, (N) or (N, Q), or NULL for none. Ignored keys get weight exactly 0, and so does
- * a whole row of length 0; a length beyond K means K; a negative one is an error. */
-Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
-
-/* Which keys a query may attend to. (AttentionMask){0} is no mask. */
+/* Which keys a query may attend to: B batch, H heads, Q queries, K keys. All parts combine, and a
+ * key that one of them ignores is ignored. (AttentionMask){0} is no mask. */
 typedef struct {
-    const Tensor *valid_lens; /* I64 (B) or (B, Q): keys at or past it are ignored; NULL: none */
+    const Tensor *valid_lens; /* I64 (B) or (B, Q), not negative: keys at or past it are ignored */
+    const Tensor *keep;       /* BOOL, broadcasts to (B, H, Q, K): false is ignored */
+    const Tensor *window; /* float (windows, Q, K), added to the scaled scores, which are seen as
+                             (B / windows, windows, H, Q, K): Swin, Liu et al. 2021. A constant;
+                             -inf ignores the key */
+    bool causal;          /* query i ignores the keys behind key i */
 } AttentionMask;
+/* Does the mask suit scores (B, H, Q, K) of this type? If not, false and a sentence that begins
+ * with who and names the part. For those who must know before they draw weights. */
+bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype);
+
+/* The weights of attention, softmax(scale scores + window) over the keys that the mask leaves.
+ * scores: (B, H, Q, K), or (B H, Q, K) with the num_heads of a batch one behind the other. Ignored
+ * keys get weight exactly 0 and gradient exactly 0, whatever their scores are, NaN too; so does a
+ * whole row with nothing to attend to. */
+Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads);
+/* The same of scores (N, Q, K) or (B, H, Q, K) with scale 1 and lengths alone. A length beyond K
+ * means K. valid_lens may be NULL. */
+Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
 
 /* ---- others -------------------------------------------------------------------------------- */
 

@@ -9,13 +9,15 @@
 #include "autograd.h"
 #include "../tensor/internal.h"
 
-enum { OP_INPUTS = 3 };
+enum { OP_INPUTS = 6 };
 
 typedef struct Op Op;
 
 /* The numbers of an op, besides its inputs. An op reads those that it knows. */
 typedef struct {
-    double number;              /* scale, exponent, fill value, probability */
+    double number; /* scale, exponent, fill value, probability */
+    bool causal;
+    int64_t heads;              /* that a batch is made of */
     int dim, dim1;              /* dimensions, counted from the start */
     int64_t start, end;         /* slice, repeats */
     bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
@@ -28,9 +30,9 @@ typedef struct {
 typedef struct {
     const Op *op;
     Tensor *out;
-    Tensor **in; /* n_in of them */
+    Tensor **in; /* n_in of them; NULL where an optional one is absent */
     int n_in;
-    uint32_t version[OP_INPUTS + 1]; /* of the bytes of in[0 .. 2] and of out, when recorded */
+    uint32_t version[OP_INPUTS + 1]; /* of the bytes of the inputs and of out, when recorded */
     Tensor *few[OP_INPUTS];          /* where in points when there are few */
     Tensor *saved[2]; /* what forward computed for backward; released with the node */
     Attributes at;
@@ -48,14 +50,16 @@ enum {
     READS_IN0 = 1,
     READS_IN1 = 2,
     READS_IN2 = 4,
-    READS_OUT = 8,
-    READS_OTHER = 16 /* in[0] is read for in[1]'s gradient alone, and the other way round */
+    READS_INPUTS = (1 << OP_INPUTS) - 1, /* all of them */
+    READS_OUT = 1 << OP_INPUTS,
+    READS_OTHER =
+        2 << OP_INPUTS /* in[0] is read for in[1]'s gradient alone, and the other way round */
 };
 
 struct Op {
     const char *name;     /* "softmax": the public function is ag_softmax */
     const char *grad_fn;  /* PyTorch's name of the node, "SoftmaxBackward0" */
-    int inputs, optional; /* how many, and how many of these may be left out at the end */
+    int inputs, optional; /* how many, and how many of these, the last ones, may be NULL */
     bool variadic;        /* any number, one or more, all like in[0] */
     struct {
         const char *name;
@@ -74,7 +78,7 @@ struct Op {
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
 
-static inline bool ag_needs(const Node *n, int i) { return n->in[i]->requires_grad; }
+static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
 
 /* Applies an op on the open tape: a loan. */
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at);
@@ -110,6 +114,26 @@ extern const Op *const ag_ops[];
 #define LOGICAL(name, ...)      extern const Op op_##name;
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
+
+/* ---- what the attention ops share ----------------------------------------------------------- */
+
+/* A mask over scores (B, H, Q, K), taken apart for the kernel. Every operand of the kernel is seen
+ * as (B / W, W, H, Q, .), W the number of windows. These Tensors are only shapes, strides and data.
+ */
+typedef struct {
+    Shape scores;
+    int64_t windows;
+    Tensor *row_lengths; /* how many keys each query sees by valid_lens and causal; the owner */
+    Tensor lengths, keep, window;
+} MaskView;
+
+/* From the node's inputs first (valid_lens), first + 1 (keep), first + 2 (window) and at.causal.
+ * False with an error; else ag_mask_close it. */
+bool ag_mask_open(MaskView *mask, const Node *n, int first, Shape scores);
+void ag_mask_close(MaskView *mask);
+/* x, (B H, N, L) or (B, H, N, L), as (B, H, N, L), and that seen as (B / W, W, H, N, L). */
+Tensor ag_split_heads(const Tensor *x, int64_t heads);
+Tensor ag_split_windows(const Tensor *x, const MaskView *mask);
 
 /* What the elementwise ops share. */
 Tensor *ag_elementwise_forward(Node *n);

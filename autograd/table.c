@@ -6,8 +6,8 @@
 #define ONE          .inputs = 1
 #define TWO          .inputs = 2
 #define THREE        .inputs = 3
-#define ONE_OR_TWO   .inputs = 2, .optional = 1
 #define TWO_OR_THREE .inputs = 3, .optional = 1
+#define ONE_TO_FOUR  .inputs = 4, .optional = 3
 #define MANY         .inputs = 1, .variadic = true
 
 /* What an elementwise row may read, in its own letters. */

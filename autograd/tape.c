@@ -115,6 +115,7 @@ static const char *input_name(const Op *op, int i) { return op->in[op->variadic 
 /* Is input i of a type that the op takes, and of the same type as those that it must agree with? */
 static bool type_fits(const Op *op, int i, Tensor *const *in) {
     InputType type = op->in[op->variadic ? 0 : i].type;
+    if (!in[i]) return true;
     DType is = in[i]->dtype;
     const char *wanted = type == FLOAT     ? dtype_is_float(is) ? NULL : "float32 or float64"
                          : type == INT64   ? is == I64 ? NULL : "int64"
@@ -124,7 +125,7 @@ static bool type_fits(const Op *op, int i, Tensor *const *in) {
         return tensor_fail("%s: %s is %s: it must be %s", op->name, input_name(op, i),
                            tensor_dtype_name(is), wanted) != NULL;
     for (int j = 0; j < i && type <= SAME; j++)
-        if (op->in[op->variadic ? 0 : j].type == type && in[j]->dtype != is)
+        if (op->in[op->variadic ? 0 : j].type == type && in[j] && in[j]->dtype != is)
             return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
                                input_name(op, j), tensor_dtype_name(in[j]->dtype),
                                input_name(op, i), tensor_dtype_name(is)) != NULL;
@@ -134,7 +135,8 @@ static bool type_fits(const Op *op, int i, Tensor *const *in) {
 /* NULLs, a pending error, types, an open tape. */
 static bool inputs_fit(const Op *op, int n_in, Tensor *const *in) {
     if (tensor_pending()) return false;
-    for (int i = 0; i < n_in; i++)
+    const int needed = op->variadic ? n_in : op->inputs - op->optional;
+    for (int i = 0; i < needed; i++)
         if (!in[i]) return tensor_fail("%s: %s is NULL", op->name, input_name(op, i)) != NULL;
     for (int i = 0; i < n_in; i++)
         if (!type_fits(op, i, in)) return false;
@@ -146,6 +148,7 @@ static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
     bool wanted = false;
     if (!op->backward || !tapes.tape[tapes.tapes - 1].records) return false;
     for (int i = 0; i < n_in; i++) {
+        if (!in[i]) continue;
         wanted = wanted || in[i]->requires_grad;
         if (in[i]->requires_grad && in[i]->tape_ended)
             tensor_fail(
@@ -165,7 +168,8 @@ static bool retain_inputs(Node *n, Tensor *const *in) {
 }
 
 static void note_versions(Node *n) {
-    for (int i = 0; i < n->n_in && i < OP_INPUTS; i++) n->version[i] = n->in[i]->storage->version;
+    for (int i = 0; i < n->n_in && i < OP_INPUTS; i++)
+        if (n->in[i]) n->version[i] = n->in[i]->storage->version;
     n->version[OP_INPUTS] = n->out->storage->version;
 }
 
@@ -252,7 +256,8 @@ static Tensor *unbroadcast(Tensor *g, Shape shape) {
 static bool is_unchanged(const Node *n) {
     for (int i = 0; i <= OP_INPUTS; i++) {
         bool is_out = i == OP_INPUTS;
-        if (!(n->op->reads & (is_out ? READS_OUT : 1u << i)) || (!is_out && i >= n->n_in)) continue;
+        if (!(n->op->reads & (is_out ? READS_OUT : 1u << i))) continue;
+        if (!is_out && (i >= n->n_in || !n->in[i])) continue;
         if (n->op->reads & READS_OTHER && i < 2 && !ag_needs(n, 1 - i)) continue;
         const Tensor *x = is_out ? n->out : n->in[i];
         if (x->storage->version != n->version[i])
@@ -334,7 +339,7 @@ static bool each_tensor(Tensor *y, int from, int end, bool (*act)(Tensor *)) {
     for (int i = from; i < end; i++) {
         const Node *n = &tapes.nodes[i];
         done = done && act(n->out);
-        for (int k = 0; k < n->n_in; k++) done = done && act(n->in[k]);
+        for (int k = 0; k < n->n_in; k++) done = done && (!n->in[k] || act(n->in[k]));
     }
     return done;
 }
@@ -424,6 +429,7 @@ bool tape_print(FILE *file) {
         const Node *n = &tapes.nodes[i];
         fprintf(file, "%%%d%s%s = %s(", i, n->out->name[0] ? " " : "", n->out->name, n->op->name);
         for (int k = 0; k < n->n_in; k++) {
+            if (!n->in[k]) continue;
             if (k) fprintf(file, ", ");
             print_input(n->in[k], i, file);
         }

@@ -52,40 +52,17 @@ static bool three_dims(const char *who, Input a) {
     return false;
 }
 
-/* Looked at here and not only by the op, so that a refused input draws no lazy weights. */
-static bool no_negative(const char *who, const Tensor *lens) {
-    bool one = lens->shape.ndim == 1;
-    for (int64_t b = 0; b < lens->shape.dim[0]; b++) {
-        for (int64_t i = 0; i < (one ? 1 : lens->shape.dim[1]); i++) {
-            double len = one ? tensor_get(lens, b) : tensor_get(lens, b, i);
-            if (len < 0)
-                return tensor_fail("%s: valid_lens hold %.0f: a length must not be negative", who,
-                                   len) != NULL;
-        }
-    }
-    return true;
+/* The mask must suit scores (B, H, Q, K). */
+static bool fitting_mask(const char *who, AttentionMask mask, int64_t B, int64_t H, const Tensor *q,
+                         const Tensor *k) {
+    Shape scores = SHAPE(B, H, q->shape.dim[1], k->shape.dim[1]);
+    return ag_mask_fits(who, mask, scores, q->dtype);
 }
 
-/* lens: (B) or (B, Q) */
-static bool fitting_lens(const char *who, const Tensor *lens, const Tensor *q) {
-    if (!lens) return true;
-    int64_t B = q->shape.dim[0], Q = q->shape.dim[1];
-    const Shape *s = &lens->shape;
-    bool fits = s->ndim == 1 ? s->dim[0] == B : s->ndim == 2 && s->dim[0] == B && s->dim[1] == Q;
-    if (lens->dtype != I64)
-        tensor_fail("%s: valid_lens are %s: lengths must be int64", who,
-                    tensor_dtype_name(lens->dtype));
-    else if (!fits)
-        tensor_fail("%s: valid_lens are %s and queries %s: there must be one length per batch,"
-                    " (%" PRId64 ",), or one per query, (%" PRId64 ", %" PRId64 ")",
-                    who, tensor_shape_text(*s), tensor_shape_text(q->shape), B, B, Q);
-    else return no_negative(who, lens);
-    return false;
-}
-
-/* q: (B, Q, Dq)  k: (B, K, Dk)  v: (B, K, Dv) */
+/* q: (B, Q, Dq)  k: (B, K, Dk)  v: (B, K, Dv). Looked at before anything is computed, so that a
+ * refused input draws no lazy weights. */
 static bool fitting(const char *who, const void *module, const Tensor *q, const Tensor *k,
-                    const Tensor *v, AttentionMask mask) {
+                    const Tensor *v) {
     Input queries = {"queries", q}, keys = {"keys", k}, values = {"values", v};
     if (!module) tensor_fail("%s: the module is NULL", who);
     if (tensor_error()) return false;
@@ -93,7 +70,7 @@ static bool fitting(const char *who, const void *module, const Tensor *q, const 
            equal_types(who, queries, queries) && equal_types(who, keys, queries) &&
            equal_types(who, values, queries) && equal_sizes(who, keys, queries, 0, "batch sizes") &&
            equal_sizes(who, values, keys, 0, "batch sizes") &&
-           equal_sizes(who, values, keys, 1, "numbers") && fitting_lens(who, mask.valid_lens, q);
+           equal_sizes(who, values, keys, 1, "numbers");
 }
 
 /* Whether x may enter a projection, which is told here by the name that it has in its parent. */
@@ -114,16 +91,15 @@ static const ModuleClass dot_product_class = {"DotProductAttention", sizeof(DotP
 DotProductAttention *nn_dot_product_attention_new(double dropout) {
     DotProductAttention *attention = nn_module_new(&dot_product_class);
     if (!attention) return NULL;
+    attention->num_heads = 1;
     attention->dropout = nn_dropout_new(dropout);
     nn_add_child(attention, "dropout", attention->dropout);
     nn_add_result(attention, &attention->attention_weights);
     return nn_module_done(attention);
 }
 
-/* weights: (B, Q, K), kept in *kept; the output: dropout(weights) V, (B, Q, Dv) */
-static Tensor *pool(void *module, Tensor **kept, Dropout *dropout, Tensor *scores, Tensor *v,
-                    AttentionMask mask) {
-    Tensor *weights = ag_masked_softmax(ag_name(scores, "scores"), mask.valid_lens);
+/* weights: (N, Q, K), kept in *kept; the output: dropout(weights) V, (N, Q, Dv) */
+static Tensor *pool(void *module, Tensor **kept, Dropout *dropout, Tensor *weights, Tensor *v) {
     Tensor *output = ag_bmm(nn_dropout_forward(dropout, ag_name(weights, "attention_weights")), v);
     return output && nn_keep_result(module, kept, weights) ? ag_name(output, "output") : NULL;
 }
@@ -132,13 +108,19 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
                                          Tensor *v, AttentionMask mask) {
     const char *who = "dot_product_attention";
     Input queries = {"queries", q}, keys = {"keys", k};
-    if (!fitting(who, attention, q, k, v, mask)) return NULL;
+    if (!fitting(who, attention, q, k, v)) return NULL;
     if (!equal_sizes(who, keys, queries, 2, "last sizes")) return NULL;
+    int64_t N = q->shape.dim[0], H = attention->num_heads;
+    if (H < 1 || N % H)
+        return tensor_fail("%s: queries are %s: num_heads %" PRId64 " must divide their batch size",
+                           who, tensor_shape_text(q->shape), H);
+    if (!fitting_mask(who, mask, N / H, H, q, k)) return NULL;
 
-    double d = (double)q->shape.dim[2];
-    /* scores: (B, Q, D) (B, D, K) -> (B, Q, K) */
-    Tensor *scores = ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), 1 / sqrt(d));
-    return pool(attention, &attention->attention_weights, attention->dropout, scores, v, mask);
+    /* scores: (N, Q, D) (N, D, K) -> (N, Q, K) */
+    Tensor *scores = ag_name(ag_bmm(q, ag_transpose(k, 1, 2)), "scores");
+    double scale = 1 / sqrt((double)q->shape.dim[2]);
+    Tensor *weights = ag_attention_weights(scores, scale, mask, H);
+    return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
 /* ---- additive attention -------------------------------------------------------------------- */
@@ -167,9 +149,10 @@ AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout
 Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, Tensor *k, Tensor *v,
                                       AttentionMask mask) {
     const char *who = "additive_attention";
-    if (!fitting(who, attention, q, k, v, mask)) return NULL;
+    if (!fitting(who, attention, q, k, v)) return NULL;
     if (!enters(who, "queries", q, attention->W_q) || !enters(who, "keys", k, attention->W_k))
         return NULL;
+    if (!fitting_mask(who, mask, q->shape.dim[0], 1, q, k)) return NULL;
 
     /* queries: (B, Q, H)  keys: (B, K, H), H the hidden units; the queries draw first */
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
@@ -178,8 +161,8 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
     Tensor *features = ag_tanh(ag_add(ag_unsqueeze(queries, 2), ag_unsqueeze(keys, 1)));
     /* scores: (B, Q, K, 1) -> (B, Q, K) */
     Tensor *scores = nn_linear_forward(attention->w_v, ag_name(features, "features"));
-    return pool(attention, &attention->attention_weights, attention->dropout,
-                ag_squeeze(scores, -1), v, mask);
+    Tensor *weights = ag_attention_weights(ag_name(ag_squeeze(scores, -1), "scores"), 1, mask, 1);
+    return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
 /* ---- multi-head attention ------------------------------------------------------------------ */
@@ -218,6 +201,7 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     bool lazy = !c.query_size || !c.key_size || !c.value_size;
     attention->num_heads = c.num_heads;
     attention->attention = nn_dot_product_attention_new(c.dropout);
+    if (attention->attention) attention->attention->num_heads = c.num_heads;
     nn_add_child(attention, "attention", attention->attention);
     attention->W_q = add_projection(attention, "W_q", c.query_size, &c);
     attention->W_k = add_projection(attention, "W_k", c.key_size, &c);
@@ -243,33 +227,24 @@ static Tensor *join_heads(Tensor *x, int64_t H) {
     return ag_name(ag_reshape(x, SHAPE(B, N, H * D)), "heads");
 }
 
-/* The mask of B H heads from that of the batch: lengths (B) or (B, Q), each H times in a row, for
- * the head varies fastest. The cast is safe: the op reads its input. */
-static AttentionMask repeat_per_head(AttentionMask mask, int64_t H) {
-    Tensor *lens = (Tensor *)mask.valid_lens;
-    if (lens) mask.valid_lens = ag_name(ag_repeat_interleave(lens, H, 0), "valid_lens");
-    return mask;
-}
-
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
                                         Tensor *v, AttentionMask mask) {
     const char *who = "multi_head_attention";
-    if (!fitting(who, attention, q, k, v, mask)) return NULL;
+    if (!fitting(who, attention, q, k, v)) return NULL;
     if (!enters(who, "queries", q, attention->W_q) || !enters(who, "keys", k, attention->W_k) ||
         !enters(who, "values", v, attention->W_v))
         return NULL;
-
     int64_t H = attention->num_heads;
+    if (!fitting_mask(who, mask, q->shape.dim[0], H, q, k)) return NULL;
+
     /* queries: (B H, Q, D)  keys, values: (B H, K, D) */
     Tensor *queries = split_heads(nn_linear_forward(attention->W_q, q), H, "queries");
     Tensor *keys = split_heads(nn_linear_forward(attention->W_k, k), H, "keys");
     Tensor *values = split_heads(nn_linear_forward(attention->W_v, v), H, "values");
-    AttentionMask heads_mask = repeat_per_head(mask, H);
-    if (tensor_error()) return NULL; /* a lost mask must not become no mask */
 
     /* output: (B H, Q, D) -> (B, Q, H D) -> (B, Q, num_hiddens) */
     Tensor *output =
-        nn_dot_product_attention_forward(attention->attention, queries, keys, values, heads_mask);
+        nn_dot_product_attention_forward(attention->attention, queries, keys, values, mask);
     output = nn_linear_forward(attention->W_o, join_heads(output, H));
     if (!output) return NULL;
     nn_keep_result(attention, &attention->attention_weights,

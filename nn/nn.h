@@ -133,6 +133,8 @@ Tensor *nn_dropout_forward(Dropout *dropout, Tensor *x); /* x itself in evaluati
 typedef struct {
     Module module;
     Dropout *dropout;          /* on the weights */
+    int64_t num_heads;         /* 1, or yours: the B num_heads inputs are the heads of a batch of B,
+                                  one behind the other, and a mask is that of the batch */
     Tensor *attention_weights; /* (B, Q, K) */
 } DotProductAttention;
 DotProductAttention *nn_dot_product_attention_new(double dropout);

@@ -193,10 +193,29 @@ CALL(bmm, in[0], in[1])
 CALL(linear, in[0], in[1], n == 3 ? in[2] : NULL)
 CALL(softmax, in[0], (int)a[0])
 CALL(log_softmax, in[0], (int)a[0])
-CALL(masked_softmax, in[0], n == 2 ? in[1] : NULL)
 CALL(dropout, in[0], a[0])
 CALL(layer_norm, in[0], in[1], n == 3 ? in[2] : NULL, a[0])
 CALL(mse_loss, in[0], in[1], (Reduction)a[0])
+
+/* The parts of a mask that follow the inputs before: all that are there, in their order, or those
+ * whose bits are set: 1 valid_lens, 2 keep, 4 window. */
+static AttentionMask mask_at(Tensor **in, int n, int parts, bool causal) {
+    Tensor *part[3] = {NULL};
+    for (int p = 0, i = 0; p < 3 && i < n; p++)
+        if (!parts || parts & 1 << p) part[p] = in[i++];
+    return (AttentionMask){part[0], part[1], part[2], causal};
+}
+
+/* a: scale, causal, heads, parts of the mask; or nothing */
+static Tensor *call_masked_softmax(Tensor **in, int n, const double *a) {
+    if (a[0] == 0) return ag_masked_softmax(in[0], n == 2 ? in[1] : NULL);
+    return ag_attention_weights(in[0], a[0], mask_at(in + 1, n - 1, (int)a[3], a[1] != 0),
+                                (int64_t)a[2]);
+}
+
+static Tensor *call_attention_weights(Tensor **in, int n, const double *a) {
+    return call_masked_softmax(in, n, a);
+}
 
 /* ag_contiguous hands x back when it is contiguous: what is transposed first is not. */
 static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
@@ -222,8 +241,8 @@ static const struct {
                     ENTRY(embedding) ENTRY(tril) ENTRY(triu) ENTRY(sum) ENTRY(mean) ENTRY(sum_dims)
                         ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
                             ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
-                                ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(dropout)
-                                    ENTRY(mse_loss) ENTRY(layer_norm)};
+                                ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(attention_weights)
+                                    ENTRY(dropout) ENTRY(mse_loss) ENTRY(layer_norm)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -262,6 +281,12 @@ const Op *find_op(const char *name) {
 #define INDEX(...)                                                                                 \
     {                                                                                              \
         'i', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define CONSTANT(...)                                                                              \
+    {                                                                                              \
+        'c', {                                                                                     \
             sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
         }                                                                                          \
     }
@@ -321,6 +346,7 @@ static const Sample structured[] = {
     {"cat", 2, {REAL(2, 3), REAL(2, 3)}, {0}},
     {"cat", 4, {REAL(2, 1), REAL(2, 2), REAL(2, 0), REAL(2, 3)}, {-1}},
     {"cat", 1, {REAL(3)}, {0}},
+    {"cat", 7, {REAL(1), REAL(1), REAL(1), REAL(2), REAL(1), REAL(1), REAL(1)}, {0}},
     {"repeat", 1, {REAL(2, 3)}, {2, 2, 1}},
     {"repeat", 1, {REAL(2)}, {3, 2, 1, 3}},
     {"repeat", 1, {REAL_SCALAR}, {1, 3}},
@@ -404,6 +430,10 @@ static const Sample structured[] = {
     {"log_softmax", 1, {REAL(2, 4)}, {-1}},
     {"log_softmax", 1, {REAL(3, 2)}, {0}},
     {"log_softmax", 1, {REAL_SCALAR}, {-1}},
+    {"masked_softmax",
+     4,
+     {REAL(4, 3, 4), LENGTHS(2), MASK(2, 1, 3, 4), CONSTANT(2, 3, 4)},
+     {0.5, 1, 2}},
     {"masked_softmax", 2, {REAL(3, 2, 4), LENGTHS(3)}, {0}},
     {"masked_softmax", 2, {REAL(2, 3, 4), LENGTHS(2, 3)}, {0}},
     {"masked_softmax", 1, {REAL(2, 2, 3)}, {0}},
@@ -416,6 +446,11 @@ static const Sample structured[] = {
     {"layer_norm", 3, {REAL(3, 1), REAL(1), REAL(1)}, {0.5}},
     {"layer_norm", 3, {REAL(0, 3), REAL(3), REAL(3)}, {1e-5}},
     {"layer_norm", 3, {REAL(2, 0), REAL(0), REAL(0)}, {1e-5}},
+    {"masked_softmax", 2, {REAL(2, 2, 3, 4), MASK(4)}, {1, 0, 1, 2}},
+    {"masked_softmax", 2, {REAL(4, 2, 3, 3), CONSTANT(2, 3, 3)}, {-2, 1, 1, 4}},
+    {"masked_softmax", 2, {REAL(6, 2, 3), MASK(2, 1, 2, 1)}, {0.5, 0, 3, 2}},
+    {"masked_softmax", 1, {REAL(2, 3, 2)}, {3, 1, 1}},
+    {"masked_softmax", 2, {REAL(2, 2, 0), MASK(2, 0)}, {1, 1, 1, 2}},
     {"dropout", 1, {REAL(4, 5)}, {0.4}},
     {"dropout", 1, {REAL(4, 5)}, {1}},
     {"dropout", 1, {REAL_SCALAR}, {0.5}},
@@ -469,7 +504,8 @@ const Sample *samples(void) {
 
 /* Lengths from 0 to one beyond the keys of a sample of masked_softmax. */
 static Tensor *draw_lengths(const Sample *sample, Shape shape) {
-    return tensor_randint(0, sample->in[0].shape.dim[2] + 2, shape);
+    const Shape scores = sample->in[0].shape;
+    return tensor_randint(0, scores.dim[scores.ndim - 1] + 2, shape);
 }
 
 /* Positions in the dimension that the op picks from. */
@@ -492,7 +528,7 @@ Tensor *sample_input(const Sample *sample, int i, DType dtype) {
     else if (sample->in[i].kind == 'i') x = draw_index(sample, shape);
     else x = tensor_uniform(ranged ? op->low : -2, ranged ? op->high : 2, shape);
     tensor_set_default_dtype(before);
-    if (!x || sample->in[i].kind != 'r' || dtype == F64) return x;
+    if (!x || x->dtype != F64 || dtype == F64) return x;
     Tensor *converted = tensor_to(x, dtype);
     tensor_release(x);
     return converted;

@@ -39,13 +39,14 @@ Tensor *golden_tensor(const char *name_of_file, const char *name);
 
 /* ---- calling an op by its name ------------------------------------------------------------- */
 
-enum { SAMPLE_INPUTS = 4, SAMPLE_NUMBERS = 10 };
+enum { SAMPLE_INPUTS = 7, SAMPLE_NUMBERS = 10 };
 
 typedef struct {
     const char *op; /* its name in ag_ops */
     int n;
     struct {
-        char kind; /* 'r' a float that gets a gradient, 'm' a mask, 'l' lengths, 'i' indices */
+        /* 'r' a float that gets a gradient, 'c' one without, 'm' mask, 'l' lengths, 'i' indices */
+        char kind;
         Shape shape;
     } in[SAMPLE_INPUTS];
     double number[SAMPLE_NUMBERS]; /* the attributes */

@@ -561,13 +561,13 @@ static Tensor *dropout_forward_of(void *m, Tensor *x, Tensor *lens) {
     return nn_dropout_forward(m, x);
 }
 static Tensor *dot_product_forward_of(void *m, Tensor *x, Tensor *lens) {
-    return nn_dot_product_attention_forward(m, x, x, x, (AttentionMask){lens});
+    return nn_dot_product_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens});
 }
 static Tensor *additive_forward_of(void *m, Tensor *x, Tensor *lens) {
-    return nn_additive_attention_forward(m, x, x, x, (AttentionMask){lens});
+    return nn_additive_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens});
 }
 static Tensor *multi_head_forward_of(void *m, Tensor *x, Tensor *lens) {
-    return nn_multi_head_attention_forward(m, x, x, x, (AttentionMask){lens});
+    return nn_multi_head_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens});
 }
 
 typedef struct {

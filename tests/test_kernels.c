@@ -192,8 +192,8 @@ static void list_the_rest(void) {
         list_kernel("softmax_dx", &k->softmax_dx[t], ROWS, "fff", t);
         list_kernel("log_softmax", &k->log_softmax[t], ROWS, "ff", t);
         list_kernel("log_softmax_dx", &k->log_softmax_dx[t], ROWS, "fff", t);
-        list_kernel("masked_softmax", &k->masked_softmax[t], ROWS, "ffl", t);
-        list_kernel("masked_softmax_dx", &k->masked_softmax_dx[t], ROWS, "fffl", t);
+        list_kernel("masked_softmax", &k->masked_softmax[t], ROWS, "fflbf", t);
+        list_kernel("masked_softmax_dx", &k->masked_softmax_dx[t], ROWS, "fff", t);
     }
 }
 
@@ -380,6 +380,7 @@ START_TEST(an_output_may_be_an_input) {
         const Kernel *kernel = &list[k];
         for (int o = 1; o < kernel->operands && kernel->form != REDUCES; o++) {
             if (kernel->type[o] != kernel->type[0] || o == kernel->length) continue;
+            if (!strcmp(kernel->name, "masked_softmax") && o > 1) continue; /* the window may not */
             Trial trial = trial_new(kernel, 37, o % 2 ? dense : wide, false);
             void *data[LOOP_OPERANDS];
             memcpy(data, trial.buffer, sizeof data);
@@ -791,13 +792,17 @@ static void check_reductions(const Kernels *k, DType dtype, int64_t n) {
     for (int64_t i = 0; i < best; i++) CHECK(load(dtype, row_x, i) < largest);
 }
 
+static const int64_t ROW[] = {1, 1, 0, 0, 0}; /* masked_softmax: length, keep, window repeat */
+
 static void check_softmax(const Kernels *k, DType dtype, int64_t n, int64_t length) {
+    bool keep = true;
+    double window = 0;
     int64_t valid = length < n ? length : n;
     double largest, exps, dot = 0;
     row_sum(dtype, valid, &largest, &exps);
     double *dx = malloc(ROW_N * sizeof *dx);
     if (length == n) k->softmax[dtype](n, (void *[]){row_y, row_x}, MAP, 0);
-    else k->masked_softmax[dtype](n, (void *[]){row_y, row_x, &length}, (int64_t[]){1, 1, 0}, 0);
+    else k->masked_softmax[dtype](n, (void *[]){row_y, row_x, &length, &keep, &window}, ROW, 1);
     for (int64_t i = 0; i < n; i++) {
         double want = i < valid ? exp(load(dtype, row_x, i) - largest) / exps : 0;
         expect_near(dtype, load(dtype, row_y, i), want, "softmax");
@@ -805,7 +810,7 @@ static void check_softmax(const Kernels *k, DType dtype, int64_t n, int64_t leng
         dot += want * load(dtype, row_dy, i);
     }
     if (length == n) k->softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy}, MAP, 0);
-    else k->masked_softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy, &length}, MAP, 0);
+    else k->masked_softmax_dx[dtype](n, (void *[]){dx, row_y, row_dy}, MAP, 1);
     for (int64_t i = 0; i < n; i++) {
         double want = i < valid ? exp(load(dtype, row_x, i) - largest) / exps : 0;
         expect_near(dtype, load(dtype, dx, i), want * (load(dtype, row_dy, i) - dot), "softmax_dx");
@@ -972,16 +977,38 @@ START_TEST(rows_with_nan_and_infinity) {
 }
 END_TEST
 
-/* What lies behind a row's length is not read: NaN there changes nothing. */
+/* What lies behind a row's length or is not kept changes nothing: NaN, infinity. */
 START_TEST(masked_elements_are_not_read) {
-    float x[] = {1, 2, NAN, INFINITY}, y[4], dx[4], dy[] = {3, 1, NAN, NAN};
-    int64_t length = 2;
+    float x[] = {1, NAN, 2, NAN, INFINITY}, y[5], dx[5], dy[] = {3, INFINITY, 1, NAN, NAN};
+    bool keep[] = {true, false, true, true, true};
+    float window[] = {1, NAN, 0.5, NAN, 1};
+    int64_t length = 3, steps[] = {1, 1, 0, 1, 1};
     for (int t = 0; t < table_count; t++) {
-        tables[t]->masked_softmax[F32](4, (void *[]){y, x, &length}, (int64_t[]){1, 1, 0}, 0);
-        tables[t]->masked_softmax_dx[F32](4, (void *[]){dx, y, dy, &length}, MAP, 0);
-        expect_near(F32, (double)y[1], 1 / (1 + exp(-1)), "masked_softmax");
-        expect_near(F32, (double)dx[0], (double)y[0] * 2 * (double)y[1], "masked_softmax_dx");
-        CHECK(y[2] == 0 && y[3] == 0 && dx[2] == 0 && dx[3] == 0);
+        tables[t]->masked_softmax[F32](5, (void *[]){y, x, &length, keep, window}, steps, 3);
+        tables[t]->masked_softmax_dx[F32](5, (void *[]){dx, y, dy}, MAP, 3);
+        expect_near(F32, (double)y[2], 1 / (1 + exp(-2.5)), "masked_softmax");
+        expect_near(F32, (double)dx[0], 3 * (double)y[0] * 2 * (double)y[2], "masked_softmax_dx");
+        for (int i = 0; i < 5; i++) CHECK(i == 0 || i == 2 || (y[i] == 0 && dx[i] == 0));
+    }
+}
+END_TEST
+
+/* Every element ignored, by its place, by keep or by a window of -inf: zeros. A kept NaN is no such
+ * thing, and neither are scores of -inf: PyTorch says NaN. */
+START_TEST(a_row_with_nothing_to_attend_to_is_zero) {
+    const float none = -INFINITY;
+    float x[][3] = {{1, 2, NAN}, {NAN, 4, 2}, {NAN, 1, 2}, {none, none, 3}}, y[3];
+    float window[][3] = {{0, none, 0}, {none, 1, 0}, {0, 0, 0}, {0, 0, 0}};
+    bool keep[][3] = {{false, true, false}, {true, true, false}, {1, 1, 0}, {1, 1, 1}};
+    float want[][3] = {{0, 0, 0}, {0, 1, 0}, {NAN, NAN, 0}, {NAN, NAN, 0}};
+    int64_t length[] = {3, 3, 3, 2}, steps[] = {1, 1, 0, 1, 1};
+    for (int c = 0; c < 4 * table_count; c++) {
+        int i = c % 4;
+        void *data[] = {y, x[i], &length[i], keep[i], window[i]};
+        tables[c / 4]->masked_softmax[F32](3, data, steps, 1);
+        for (int e = 0; e < 3; e++)
+            EXPECT(isnan(want[i][e]) ? isnan(y[e]) : y[e] == want[i][e], "row %d, element %d", i,
+                   e);
     }
 }
 END_TEST
@@ -1614,6 +1641,7 @@ static Suite *kernels_suite(void) {
     tcase_add_test(values, row_kernels_follow_the_textbook);
     tcase_add_test(values, rows_with_nan_and_infinity);
     tcase_add_test(values, masked_elements_are_not_read);
+    tcase_add_test(values, a_row_with_nothing_to_attend_to_is_zero);
     tcase_add_test(values, long_sums_are_accurate);
     tcase_add_test(values, box_muller_turns_uniforms_into_normals);
     tcase_add_test(values, rows_are_sorted_and_equals_keep_their_order);

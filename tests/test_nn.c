@@ -951,17 +951,14 @@ START_TEST(attention_checks_its_lengths) {
     Tensor *deep = tensor_from_int64s(SHAPE(2, 4), (int64_t[]){1, 2, 3, 4, 5, 6, -7, 8});
     Tensor *floats = ones(SHAPE(2)), *one = tensor_from_int64s(SCALAR, (int64_t[]){3});
     expect_refusal(a, q, k, k, three,
-                   "valid_lens are (3,) and queries (2, 4, 8): there must be one length per batch,"
-                   " (2,), or one per query, (2, 4)");
+                   "valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 4)");
     expect_refusal(a, q, k, k, wrong,
-                   "valid_lens are (2, 3) and queries (2, 4, 8): there must be one length per"
-                   " batch, (2,), or one per query, (2, 4)");
+                   "valid_lens is (2, 3): it must be (B) or (B, Q), here (2,) or (2, 4)");
     expect_refusal(a, q, k, k, one,
-                   "valid_lens are () and queries (2, 4, 8): there must be one length per batch,"
-                   " (2,), or one per query, (2, 4)");
-    expect_refusal(a, q, k, k, floats, "valid_lens are float32: lengths must be int64");
-    expect_refusal(a, q, k, k, negative, "valid_lens hold -1: a length must not be negative");
-    expect_refusal(a, q, k, k, deep, "valid_lens hold -7: a length must not be negative");
+                   "valid_lens is (): it must be (B) or (B, Q), here (2,) or (2, 4)");
+    expect_refusal(a, q, k, k, floats, "valid_lens is float32: it must be int64");
+    expect_refusal(a, q, k, k, negative, "valid_lens has -1: a length must not be negative");
+    expect_refusal(a, q, k, k, deep, "valid_lens has -7: a length must not be negative");
     Tensor *all[] = {q, k, three, wrong, negative, deep, floats, one};
     for (int i = 0; i < 8; i++) tensor_release(all[i]);
     nn_free(a.module);

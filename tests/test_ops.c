@@ -461,7 +461,7 @@ WALK(float32_agrees_with_float64) {
     for (int i = 0; i < s->n; i++) {
         small[i] = sample_input(s, i, F32);
         bool real = s->in[i].kind == 'r';
-        large[i] = real ? tensor_to(small[i], F64) : tensor_retain(small[i]);
+        large[i] = small[i]->dtype == F32 ? tensor_to(small[i], F64) : tensor_retain(small[i]);
         if (real) ag_requires_grad(small[i]), ag_requires_grad(large[i]);
     }
     Tensor *y32 = run(s, small, NULL), *y64 = run(s, large, NULL);
@@ -580,6 +580,12 @@ WALK(any_type_is_moved_in_the_same_way) {
 #define I(...)                                                                                     \
     {                                                                                              \
         'i', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define C(...)                                                                                     \
+    {                                                                                              \
+        'c', {                                                                                     \
             sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
         }                                                                                          \
     }
@@ -736,13 +742,35 @@ static const struct {
     {{"softmax", 1, {R(2, 3)}, {2}}, "softmax: there is no dimension 2 in (2, 3)"},
     {{"log_softmax", 1, {R0}, {1}}, "log_softmax: there is no dimension 1 in ()"},
     {{"masked_softmax", 2, {R(2, 3), L(2)}, {0}},
-     "masked_softmax: scores is (2, 3): it must have 3 dimensions, (N, Q, K)"},
+     "masked_softmax: scores is (2, 3): it must be (B, H, Q, K) or (B H, Q, K)"},
     {{"masked_softmax", 1, {R(3)}, {0}},
-     "masked_softmax: scores is (3,): it must have 3 dimensions, (N, Q, K)"},
+     "masked_softmax: scores is (3,): it must be (B, H, Q, K) or (B H, Q, K)"},
     {{"masked_softmax", 2, {R(2, 3, 4), L(3)}, {0}},
-     "masked_softmax: scores is (2, 3, 4) and valid_lens is (3,): it must be (2,) or (2, 3)"},
+     "masked_softmax: valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 3)"},
     {{"masked_softmax", 2, {R(2, 3, 4), L(2, 4)}, {0}},
-     "masked_softmax: scores is (2, 3, 4) and valid_lens is (2, 4): it must be (2,) or (2, 3)"},
+     "masked_softmax: valid_lens is (2, 4): it must be (B) or (B, Q), here (2,) or (2, 3)"},
+    {{"masked_softmax", 1, {R(4, 3, 4)}, {1, 0, 3}},
+     "masked_softmax: scores is (4, 3, 4): its first size must be a multiple of the number of "
+     "heads, 3"},
+    {{"masked_softmax", 1, {R(4, 3, 4)}, {1, 0, -2}},
+     "masked_softmax: scores is (4, 3, 4): its first size must be a multiple of the number of "
+     "heads, -2"},
+    {{"masked_softmax", 2, {R(4, 3, 4), M(4, 3, 4)}, {1, 0, 2, 2}},
+     "masked_softmax: keep is (4, 3, 4): it must broadcast to (B, H, Q, K), here (2, 2, 3, 4)"},
+    {{"masked_softmax", 2, {R(2, 1, 3, 4), M(1, 2, 1, 3, 4)}, {1, 0, 1, 2}},
+     "masked_softmax: keep is (1, 2, 1, 3, 4): it must broadcast to (B, H, Q, K), here (2, 1, 3, "
+     "4)"},
+    {{"masked_softmax", 2, {R(4, 3, 4), C(2, 4, 4)}, {1, 0, 2, 4}},
+     "masked_softmax: window is (2, 4, 4): it must be (windows, Q, K), here (windows, 3, 4)"},
+    {{"masked_softmax", 2, {R(4, 3, 4), C(3, 4)}, {1, 0, 2, 4}},
+     "masked_softmax: window is (3, 4): it must be (windows, Q, K), here (windows, 3, 4)"},
+    {{"masked_softmax", 2, {R(4, 3, 4), C(4, 3, 4)}, {1, 0, 2, 4}},
+     "masked_softmax: window is (4, 3, 4): the number of windows 4 must divide the batch size 2"},
+    {{"masked_softmax", 2, {R(4, 3, 4), C(0, 3, 4)}, {1, 0, 2, 4}},
+     "masked_softmax: window is (0, 3, 4): the number of windows 0 must divide the batch size 2"},
+    {{"masked_softmax", 2, {R(4, 3, 4), R(1, 3, 4)}, {1, 0, 2, 4}},
+     "masked_softmax: window requires a gradient and is a constant: ag_detach it, or add it to the "
+     "scores"},
     {{"layer_norm", 3, {R(2, 3), R(4), R(4)}, {0}},
      "layer_norm: x is (2, 3) and w is (4,): w's sizes must be x's last ones, at least one"},
     {{"layer_norm", 2, {R(2, 3), R(2)}, {0}},

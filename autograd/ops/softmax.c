@@ -39,65 +39,54 @@ void ag_log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax, x, dim); }
 
-/* ---- masked_softmax: softmax of a row's first valid_lens keys, 0 behind -------------------- */
+/* ---- masked_softmax: softmax(s x + window) over the keys that the mask leaves, 0 elsewhere -- */
 
-/* The lengths as (N, 1, 1) or (N, Q, 1), to go along with the rows of scores (N, Q, K). */
-static Tensor *lengths_by_row(const Tensor *lengths) {
-    Shape shape = lengths->shape;
-    int64_t stride[TENSOR_MAX_DIMS] = {lengths->stride[0], lengths->stride[1]};
-    while (shape.ndim < 3) shape.dim[shape.ndim++] = 1;
-    return view_make(lengths, shape, stride, lengths->data);
-}
-
-static bool lengths_fit(const Tensor *scores, const Tensor *lengths) {
-    const Shape s = scores->shape, l = lengths->shape;
-    if (l.ndim < 1 || l.ndim > 2 || l.dim[0] != s.dim[0] || (l.ndim == 2 && l.dim[1] != s.dim[1]))
-        return tensor_fail(
-                   "masked_softmax: scores is %s and valid_lens is %s: it must be (%lld,) or "
-                   "(%lld, %lld)",
-                   tensor_shape_text(s), tensor_shape_text(l), (long long)s.dim[0],
-                   (long long)s.dim[0], (long long)s.dim[1]) != NULL;
-    for (int64_t i = 0; i < l.dim[0]; i++)
-        for (int64_t j = 0; j < (l.ndim == 2 ? l.dim[1] : 1); j++) {
-            int64_t length =
-                ((const int64_t *)lengths->data)[i * lengths->stride[0] + j * lengths->stride[1]];
-            if (length < 0)
-                return tensor_fail(
-                           "masked_softmax: valid_lens has %lld: a length must not be negative",
-                           (long long)length) != NULL;
-        }
-    return true;
+/* scores: (B H, Q, K) or (B, H, Q, K) */
+static bool scores_fit(const Tensor *scores, int64_t heads) {
+    const Shape s = scores->shape;
+    if (s.ndim != 3 && s.ndim != 4)
+        tensor_fail("masked_softmax: scores is %s: it must be (B, H, Q, K) or (B H, Q, K)",
+                    tensor_shape_text(s));
+    else if (s.ndim == 3 && (heads < 1 || s.dim[0] % heads))
+        tensor_fail("masked_softmax: scores is %s: its first size must be a multiple of the number "
+                    "of heads, %lld",
+                    tensor_shape_text(s), (long long)heads);
+    return !tensor_pending();
 }
 
 Tensor *ag_masked_softmax_forward(Node *n) {
+    MaskView mask;
     const Tensor *scores = n->in[0];
-    if (scores->shape.ndim != 3)
-        return tensor_fail("masked_softmax: scores is %s: it must have 3 dimensions, (N, Q, K)",
-                           tensor_shape_text(scores->shape));
-    if (n->n_in == 1) return new_rows(kernels()->softmax[scores->dtype], 2, scores, NULL);
-    Tensor *lengths = lengths_fit(scores, n->in[1]) ? lengths_by_row(n->in[1]) : NULL;
-    Tensor *y = lengths ? tensor_make(scores->shape, scores->dtype) : NULL;
-    const LoopKernel kernel = kernels()->masked_softmax[scores->dtype];
-    if (y) loop_rows(kernel, 3, (const Tensor *[]){y, scores, lengths}, 0);
-    tensor_release(lengths);
-    return y;
+    if (!scores_fit(scores, n->at.heads)) return NULL;
+    const Tensor heads = ag_split_heads(scores, n->at.heads);
+    if (!ag_mask_open(&mask, n, 1, heads.shape)) return NULL;
+    Tensor *weights = tensor_make(scores->shape, scores->dtype);
+    if (weights) {
+        const Tensor y_heads = ag_split_heads(weights, n->at.heads);
+        const Tensor x = ag_split_windows(&heads, &mask), y = ag_split_windows(&y_heads, &mask);
+        loop_rows(kernels()->masked_softmax[x.dtype], 5,
+                  (const Tensor *[]){&y, &x, &mask.lengths, &mask.keep, &mask.window},
+                  n->at.number);
+    }
+    ag_mask_close(&mask);
+    return weights;
 }
 
-/* dx = y (dy - sum(y dy)) over the valid keys, exactly 0 behind them whatever dy holds there. */
+/* dx = s y (dy - sum(y dy)), exactly 0 where the weight is 0, whatever dy holds there. */
 void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    if (n->n_in == 1) {
-        dx[0] = new_rows(kernels()->softmax_dx[dy->dtype], 2, n->out, dy);
-        return;
-    }
-    Tensor *lengths = lengths_by_row(n->in[1]);
-    dx[0] = lengths ? tensor_make(dy->shape, dy->dtype) : NULL;
     const LoopKernel kernel = kernels()->masked_softmax_dx[dy->dtype];
-    if (dx[0]) loop_rows(kernel, 4, (const Tensor *[]){dx[0], n->out, dy, lengths}, 0);
-    tensor_release(lengths);
+    dx[0] = tensor_make(dy->shape, dy->dtype);
+    if (dx[0]) loop_rows(kernel, 3, (const Tensor *[]){dx[0], n->out, dy}, n->at.number);
+}
+
+/* The tape counts references to the parts of the mask and writes to none of them. */
+Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
+    Tensor *in[] = {scores, (Tensor *)(uintptr_t)mask.valid_lens, (Tensor *)(uintptr_t)mask.keep,
+                    (Tensor *)(uintptr_t)mask.window};
+    const Attributes at = {.number = scale, .causal = mask.causal, .heads = num_heads};
+    return ag_apply(&op_masked_softmax, 4, in, at);
 }
 
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens) {
-    Tensor *lengths = (Tensor *)(uintptr_t)valid_lens; /* the tape counts a reference, no more */
-    if (!lengths) return apply1(&op_masked_softmax, scores, (Attributes){0});
-    return apply2(&op_masked_softmax, scores, lengths, (Attributes){0});
+    return ag_attention_weights(scores, 1, (AttentionMask){.valid_lens = valid_lens}, 1);
 }

@@ -62,8 +62,8 @@ typedef struct {
     LoopKernel softmax_dx[2];     /* dx, y, dy:  y (dy - sum(y dy)) */
     LoopKernel log_softmax[2];    /* y, x */
     LoopKernel log_softmax_dx[2]; /* dx, y, dy:  dy - exp(y) sum(dy) */
-    LoopKernel masked_softmax[2]; /* y, x, length (I64, stride 0) */
-    LoopKernel masked_softmax_dx[2]; /* dx, y, dy, length */
+    LoopKernel masked_softmax[2]; /* y, x, length (I64, stride 0), keep, window (not y) */
+    LoopKernel masked_softmax_dx[2]; /* dx, y, dy:  s y (dy - sum(y dy)), 0 where y is */
     LoopKernel layer_norm[2];        /* y, x, w, b, stats; s: eps. Writes stats, two per row, too */
     LoopKernel layer_norm_dx[2];     /* dx, dw, x, w, dy, stats. Writes a row's dx and its dw */
 

@@ -28,6 +28,7 @@ torch.set_default_dtype(torch.float64)
 lines = []
 NAN, INF = math.nan, math.inf
 R = lambda *sizes: ("draw", sizes)  # drawn from the op's range
+C = lambda *sizes: ("constant", sizes)  # the same, and no gradient is asked for
 
 
 def shape(a):
@@ -46,6 +47,29 @@ def masked_softmax(x, lens=None):
             v = min(int(lens[i, j]), k)
             rows.append(torch.cat([torch.softmax(x[i, j, :v], -1), torch.zeros(k - v)]))
     return torch.stack(rows).reshape(n, q, k)
+
+
+def attention_weights(x, *rest):
+    """softmax(scale x + window) without what the mask ignores; a row of nothing else is zeros.
+
+    The numbers: scale, causal, heads, and which parts of the mask follow (1 valid_lens, 2 keep,
+    4 window)."""
+    *rest, (scale, causal, heads, parts) = rest
+    lens, keep, window = (rest.pop(0) if int(parts) & bit else None for bit in (1, 2, 4))
+    s = scale * (x if x.dim() == 4 else x.reshape(-1, int(heads), *x.shape[1:]))
+    ignored = torch.zeros(s.shape, dtype=torch.bool)
+    if window is not None:
+        split = (-1, len(window), *s.shape[1:])
+        s = (s.reshape(split) + window[:, None]).reshape(s.shape)
+        ignored = ignored | (torch.zeros(s.shape).reshape(split) + window[:, None] == -INF).reshape(s.shape)
+    if lens is not None:
+        ignored = ignored | (torch.arange(s.shape[-1]) >= lens.reshape(len(s), 1, -1, 1))
+    if keep is not None:
+        ignored = ignored | ~keep
+    if causal:
+        ignored = ignored | torch.ones(s.shape, dtype=torch.bool).triu(1)
+    y = torch.softmax(s.masked_fill(ignored, -INF), -1)
+    return y.masked_fill(ignored, 0).reshape(x.shape)
 
 
 REDUCTION = ["none", "sum", "mean"]
@@ -87,6 +111,7 @@ OPS = {
     "softmax": lambda x, a: torch.softmax(x, int(a[0])),
     "log_softmax": lambda x, a: torch.log_softmax(x, int(a[0])),
     "masked_softmax": lambda *l: masked_softmax(*l[:-1]),
+    "attention_weights": attention_weights,
     "dropout": lambda x, a: F.dropout(x, a[0], True),
     "mse_loss": lambda x, y, a: F.mse_loss(x, y, reduction=REDUCTION[int(a[0])]),
     "layer_norm": lambda x, w, *r: F.layer_norm(x, w.shape, w, r[0] if r[:-1] else None, r[-1][0]),
@@ -99,7 +124,7 @@ OPS = {
 }
 POSITIVE = {op: (0.5, 2) for op in ["pow", "sqrt", "log", "pow_scalar"]} | {"div": (1, 3)}
 EXACT = 0
-GRAD_FN = {"masked_softmax": "SoftmaxBackward0"}  # the last step of the notebook's function
+GRAD_FN = {op: "SoftmaxBackward0" for op in ("masked_softmax", "attention_weights")}  # their last step
 
 
 def call(op, inputs, a):
@@ -140,7 +165,8 @@ def line(*words):
 def case(op, numbers, *specs, tolerance=1e-12):
     torch.manual_seed(len(op) + len(specs) + len(str(numbers)))
     inputs = [tensor(op, s) for s in specs]
-    inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
+    constant = [isinstance(spec, tuple) and spec[0] == "constant" for spec in specs]
+    inputs = [x.requires_grad_(x.is_floating_point() and not c) for x, c in zip(inputs, constant)]
     torch.manual_seed(0)
     y = call(op, inputs, numbers)
     line("op", op, tolerance, *[number(n) for n in numbers])
@@ -358,6 +384,26 @@ case("masked_softmax", [], R(2, 2, 3), [0, 7])
 case("masked_softmax", [], R(2, 2, 3), [[0, 3], [1, 2**62]])
 case("masked_softmax", [], [[[NAN, NAN]]], [0], tolerance=EXACT)
 case("masked_softmax", [], [[[NAN, 1, 2]]], [1])
+
+# Every part of a mask, and all together: (B, H, Q, K) is (2, 2, 3, 4) but for the windows.
+KEEP = [[True, False, True, True], [False, False, True, False], [False] * 4]
+PER_QUERY = [[1, 2, 4], [0, 9, 3]]
+case("attention_weights", [0.5, 0, 1, 0], R(2, 3, 4))
+case("attention_weights", [0.5, 1, 2, 0], R(4, 3, 4))
+case("attention_weights", [2, 1, 1, 0], R(2, 2, 4, 3))
+case("attention_weights", [1, 0, 2, 1], R(4, 3, 4), [1, 3])
+case("attention_weights", [1, 0, 2, 1], R(4, 3, 4), PER_QUERY)
+case("attention_weights", [0.5, 0, 2, 2], R(4, 3, 4), KEEP)
+case("attention_weights", [0.5, 0, 1, 2], R(2, 2, 3, 4), [[[KEEP[0]]], [[KEEP[2]]]])
+case("attention_weights", [-1, 0, 2, 2], R(4, 3, 4), [[[True]], [[False]]])
+case("attention_weights", [0.5, 0, 2, 4], R(8, 3, 4), C(2, 3, 4))
+case("attention_weights", [0.5, 0, 1, 4], R(2, 2, 3, 4), C(1, 3, 4))
+case("attention_weights", [0.5, 1, 2, 7], R(8, 3, 4), PER_QUERY * 2, KEEP, C(2, 3, 4))
+case("attention_weights", [0.5, 1, 1, 7], R(2, 2, 3, 4), [3, 2], KEEP, C(2, 3, 4))
+case("attention_weights", [1, 0, 1, 2], [[[NAN, 1, 2, INF], [INF, -INF, NAN, 3]]],
+     [[False, True, True, False], [False, True, False, True]])
+case("attention_weights", [1, 0, 1, 2], [[[NAN, 1, 2, INF]]], [[True, False, True, True]])
+case("attention_weights", [1, 1, 1, 0], [[[1, NAN, INF], [2.0, 1, NAN], [-INF, -INF, -INF]]])
 
 # Nothing inside.
 case("matmul", [], torch.zeros(2, 0), torch.zeros(0, 3), tolerance=EXACT)
