@@ -195,6 +195,7 @@ CALL(softmax, in[0], (int)a[0])
 CALL(log_softmax, in[0], (int)a[0])
 CALL(dropout, in[0], a[0])
 CALL(layer_norm, in[0], in[1], n == 3 ? in[2] : NULL, a[0])
+CALL(cross_entropy, in[0], in[1], (int64_t)a[0], (Reduction)a[1])
 CALL(mse_loss, in[0], in[1], (Reduction)a[0])
 
 /* The parts of a mask that follow the inputs before: all that are there, in their order, or those
@@ -242,7 +243,8 @@ static const struct {
                         ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
                             ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
                                 ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(attention_weights)
-                                    ENTRY(dropout) ENTRY(mse_loss) ENTRY(layer_norm)};
+                                    ENTRY(dropout) ENTRY(mse_loss) ENTRY(layer_norm)
+                                        ENTRY(cross_entropy)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -439,6 +441,14 @@ static const Sample structured[] = {
     {"masked_softmax", 1, {REAL(2, 2, 3)}, {0}},
     {"masked_softmax", 2, {REAL(2, 2, 0), LENGTHS(2)}, {0}},
     {"masked_softmax", 2, {REAL(0, 2, 3), LENGTHS(0)}, {0}},
+    {"cross_entropy", 2, {REAL(3, 4), INDEX(3)}, {-100, 2}},
+    {"cross_entropy", 2, {REAL(6, 3), INDEX(6)}, {1, 2}},
+    {"cross_entropy", 2, {REAL(3, 4), INDEX(3)}, {-100, 1}},
+    {"cross_entropy", 2, {REAL(4), INDEX_SCALAR}, {-1, 0}},
+    {"cross_entropy", 2, {REAL(4, 2, 3), INDEX(4, 3)}, {0, 0}},
+    {"cross_entropy", 2, {REAL(2, 3, 2, 2), INDEX(2, 2, 2)}, {0, 2}},
+    {"cross_entropy", 2, {REAL(0, 3), INDEX(0)}, {0, 1}},
+    {"cross_entropy", 2, {REAL(2, 3, 0), INDEX(2, 0)}, {0, 0}},
     {"layer_norm", 3, {REAL(3, 4), REAL(4), REAL(4)}, {1e-5}},
     {"layer_norm", 3, {REAL(2, 2, 3), REAL(2, 3), REAL(2, 3)}, {0.1}},
     {"layer_norm", 2, {REAL(2, 2, 3), REAL(3)}, {1e-5}},
@@ -511,7 +521,9 @@ static Tensor *draw_lengths(const Sample *sample, Shape shape) {
 /* Positions in the dimension that the op picks from. */
 static Tensor *draw_index(const Sample *sample, Shape shape) {
     const Shape x = sample->in[0].shape;
-    const int dim = strcmp(sample->op, "embedding") ? (int)sample->number[0] : 0;
+    int dim = (int)sample->number[0];
+    if (!strcmp(sample->op, "embedding")) dim = 0;
+    if (!strcmp(sample->op, "cross_entropy")) dim = x.ndim > 1;
     const int64_t size = x.ndim ? x.dim[dim < 0 ? dim + x.ndim : dim] : 1;
     return tensor_randint(0, size ? size : 1, shape);
 }

@@ -204,6 +204,8 @@ static void list_placed(void) {
     for (int t = F32; t <= BOOL; t++) list_kernel("pick", &k->pick[t], ELEMENTS, "ffi", (DType)t);
     for (int t = F32; t <= F64; t++) list_kernel("put", &k->put[t], ELEMENTS, "ffi", (DType)t);
     for (int t = F32; t <= F64; t++) {
+        list_kernel("cross_entropy", &k->cross_entropy[t], ROWS, "ffif", (DType)t);
+        list_kernel("cross_entropy_dx", &k->cross_entropy_dx[t], ROWS, "ffiff", (DType)t);
         list_kernel("layer_norm", &k->layer_norm[t], ROWS, "fffff", (DType)t);
         list_kernel("layer_norm_dx", &k->layer_norm_dx[t], ROWS, "ffffff", (DType)t);
     }

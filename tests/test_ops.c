@@ -771,6 +771,15 @@ static const struct {
     {{"masked_softmax", 2, {R(4, 3, 4), R(1, 3, 4)}, {1, 0, 2, 4}},
      "masked_softmax: window requires a gradient and is a constant: ag_detach it, or add it to the "
      "scores"},
+    {{"cross_entropy", 2, {R(2, 3), I(3)}, {0, 0}},
+     "cross_entropy: logits is (2, 3) and targets is (3,): it must be (2,)"},
+    {{"cross_entropy", 2, {R(2, 3, 4), I(2, 3)}, {0, 0}},
+     "cross_entropy: logits is (2, 3, 4) and targets is (2, 3): it must be (2, 4)"},
+    {{"cross_entropy", 2, {R(3), I(1)}, {0, 0}},
+     "cross_entropy: logits is (3,) and targets is (1,): it must be ()"},
+    {{"cross_entropy", 2, {R0, I(1)}, {0, 0}},
+     "cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)"},
+    {{"cross_entropy", 2, {R(2, 3), I(2)}, {0, 3}}, "cross_entropy: 3 is not a reduction"},
     {{"layer_norm", 3, {R(2, 3), R(4), R(4)}, {0}},
      "layer_norm: x is (2, 3) and w is (4,): w's sizes must be x's last ones, at least one"},
     {{"layer_norm", 2, {R(2, 3), R(2)}, {0}},
@@ -1062,6 +1071,44 @@ START_TEST(an_index_out_of_range_is_an_error) {
 }
 END_TEST
 
+START_TEST(a_target_that_is_no_class_is_an_error) {
+    Tensor *x = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    Tensor *beyond = tensor_from_int64s(SHAPE(2), (int64_t[]){-100, 3});
+    Tensor *minus = tensor_from_int64s(SHAPE(2), (int64_t[]){-100, -1});
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(ag_cross_entropy(x, beyond, -100, REDUCE_MEAN));
+    expect_error("cross_entropy: target 3 is neither a class of logits (2, 3) in dimension 1 nor "
+                 "ignore_index -100");
+    ck_assert_ptr_null(ag_cross_entropy(x, minus, -100, REDUCE_NONE));
+    expect_error("cross_entropy: target -1 is neither a class of logits (2, 3) in dimension 1 nor "
+                 "ignore_index -100");
+    ck_assert_ptr_null(ag_cross_entropy(x, beyond, 3, REDUCE_SUM));
+    expect_error(
+        "cross_entropy: target -100 is neither a class of logits (2, 3) in dimension 1 nor "
+        "ignore_index 3");
+    tape_end();
+    Tensor *all[] = {x, beyond, minus};
+    release_all(all, 3);
+}
+END_TEST
+
+/* Whatever the logits and the gradient are: in PyTorch, NaN among ignored logits would get out. */
+START_TEST(what_is_ignored_gets_exactly_zero) {
+    const double n = (double)NAN;
+    Tensor *x = LEAF(SHAPE(2, 2), n, 1, 0, 0), *dy = LEAF(SHAPE(2), n, 2);
+    Tensor *targets = tensor_from_int64s(SHAPE(2), (int64_t[]){7, 1});
+    ck_assert(tape_begin());
+    Tensor *y = ag_cross_entropy(x, targets, 7, REDUCE_NONE);
+    EXPECT_ELEMENTS(y, 0, log(2));
+    ck_assert(ag_backward_from(y, dy));
+    tape_end();
+    EXPECT_ELEMENTS(x->grad, 0, 0, 1, -1);
+    for (int i = 0; i < 2; i++) ck_assert(((double *)x->grad->data)[i] == 0);
+    Tensor *all[] = {x, dy, targets};
+    release_all(all, 3);
+}
+END_TEST
+
 /* What arrives behind the mask counts for nothing, whatever it is. */
 START_TEST(gradients_behind_the_mask_are_exactly_zero) {
     Tensor *x = LEAF(SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6);
@@ -1157,6 +1204,16 @@ static Tensor *var_composed(Tensor **in) {
     return ag_scale(ag_sum_dims(ag_square(gap), AXES(1), false), 1.0 / 4);
 }
 
+static Tensor *entropy_fused(Tensor **in) { return ag_cross_entropy(in[0], in[1], 2, REDUCE_MEAN); }
+static Tensor *entropy_composed(Tensor **in) {
+    Tensor *two = tensor_full(SCALAR, 2), *ignore = tensor_to(two, I64);
+    Tensor *log_p = ag_gather(ag_log_softmax(in[0], 1), 1, ag_unsqueeze(in[1], 1));
+    Tensor *loss = ag_masked_select(ag_squeeze(log_p, 1), ag_ne(in[1], ignore));
+    tensor_release(two);
+    tensor_release(ignore);
+    return ag_neg(ag_mean(loss));
+}
+
 static Tensor *norm_fused(Tensor **in) { return ag_layer_norm(in[0], in[1], in[2], 0.01); }
 static Tensor *norm_composed(Tensor **in) {
     Axes last = AXES(-1);
@@ -1174,12 +1231,14 @@ static const struct {
     {mse_fused, mse_composed, {"sub", 2, {R(3, 5), R(3, 5)}, {0}}},
     {log_fused, log_composed, {"log_softmax", 1, {R(3, 5, 2)}, {0}}},
     {var_fused, var_composed, {"var_dim", 1, {R(3, 5)}, {0}}},
+    {entropy_fused, entropy_composed, {"cross_entropy", 2, {R(5, 4, 3), I(5, 3)}, {0}}},
     {norm_fused, norm_composed, {"layer_norm", 3, {R(3, 2, 5), R(2, 5), R(2, 5)}, {0}}},
     {masked_fused, masked_composed, {"softmax", 2, {R(3, 4, 5), L(3, 4)}, {0}}},
 };
 
 static Tensor *twin_input(const Sample *s, int i) {
     if (s->in[i].kind == 'l') return tensor_randint(1, 7, s->in[i].shape); /* never 0 */
+    if (s->in[i].kind == 'i') return sample_input(s, i, F64);
     return ag_requires_grad(sample_input(s, i, F64));
 }
 
@@ -1274,6 +1333,7 @@ static void add_mistakes(Suite *suite) {
     tcase_add_test(mistakes, a_view_that_cannot_be_is_an_error);
     tcase_add_test(mistakes, a_negative_length_is_an_error);
     tcase_add_test(mistakes, an_index_out_of_range_is_an_error);
+    tcase_add_test(mistakes, a_target_that_is_no_class_is_an_error);
     tcase_add_test(mistakes, too_many_dimensions_are_an_error);
 }
 
@@ -1297,6 +1357,7 @@ static Suite *ops_suite(void) {
     tcase_add_test(promises, what_changes_nothing_hands_x_back);
     tcase_add_test(promises, gradients_behind_the_mask_are_exactly_zero);
     tcase_add_test(promises, what_is_not_chosen_gets_exactly_zero);
+    tcase_add_test(promises, what_is_ignored_gets_exactly_zero);
     tcase_add_test(promises, dropout_keeps_what_it_says);
     tcase_add_loop_test(promises, fused_ops_agree_with_their_composed_twins, 0, COUNT(twins));
     return suite;

@@ -1,18 +1,123 @@
-/* loss.c - losses, composed of other ops. */
+/* loss.c - losses: the mean of squares, composed of other ops, and cross entropy. */
 #include "../op.h"
 
-/* (y - t)^2, as it is, summed, or averaged */
+#include <string.h>
+
+static bool is_reduction(const char *op, Reduction reduction) {
+    if (reduction != REDUCE_NONE && reduction != REDUCE_SUM && reduction != REDUCE_MEAN)
+        tensor_fail("%s: %d is not a reduction", op, (int)reduction);
+    return !tensor_pending();
+}
+
+/* ---- mse_loss: (y - t)^2, as it is, summed, or averaged ------------------------------------ */
+
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     if (!ag_ready("mse_loss", y) || !ag_ready("mse_loss", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)
         return tensor_fail("mse_loss: y is %s %s and t is %s %s: shapes and types must be equal",
                            tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
                            tensor_dtype_name(t->dtype), tensor_shape_text(t->shape));
-    if (reduction != REDUCE_NONE && reduction != REDUCE_SUM && reduction != REDUCE_MEAN)
-        return tensor_fail("mse_loss: %d is not a reduction", (int)reduction);
+    if (!is_reduction("mse_loss", reduction)) return NULL;
     Tensor *loss = ag_square(ag_sub(y, t));
     if (reduction == REDUCE_SUM) loss = ag_sum(loss);
     if (reduction == REDUCE_MEAN) loss = ag_mean(loss);
     if (loss && loss->grad_fn) loss->grad_fn = "MseLossBackward0";
     return loss;
+}
+
+/* ---- cross_entropy: -log softmax(logits)[target] ------------------------------------------- */
+
+/* Attributes: dim is that of the classes, start the ignore_index, dim1 the reduction, and number,
+ * which forward finds out, what the sum of the losses is divided by. */
+
+/* x's shape with so many elements in the dimension of the classes. */
+static Shape with_classes(const Node *n, int64_t count) {
+    Shape shape = n->in[0]->shape;
+    shape.dim[n->at.dim] = count;
+    return shape;
+}
+
+static bool targets_fit(const Node *n) {
+    const Shape logits = n->in[0]->shape, targets = n->in[1]->shape;
+    const Shape wanted = logits.ndim ? shape_without(logits, n->at.dim) : logits;
+    if (logits.ndim == 0)
+        tensor_fail("cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)");
+    else if (!shape_equal(targets, wanted))
+        tensor_fail("cross_entropy: logits is %s and targets is %s: it must be %s",
+                    tensor_shape_text(logits), tensor_shape_text(targets),
+                    tensor_shape_text(wanted));
+    return !tensor_pending();
+}
+
+/* The targets beside the logits, (N, 1, ...), -1 for those to ignore. */
+static Tensor *known_targets(Node *n) {
+    const int64_t classes = n->in[0]->shape.dim[n->at.dim], ignored = n->at.start;
+    Tensor *copy = tensor_clone(n->in[1]), *targets = NULL;
+    int64_t *target = copy ? copy->data : NULL, count = 0;
+    for (int64_t i = 0; i < tensor_numel(copy); i++) {
+        if (target[i] == ignored) target[i] = -1;
+        else if (target[i] >= 0 && target[i] < classes) count++;
+        else
+            tensor_fail("cross_entropy: target %lld is neither a class of logits %s in dimension "
+                        "%d nor ignore_index %lld",
+                        (long long)target[i], tensor_shape_text(n->in[0]->shape), n->at.dim,
+                        (long long)ignored);
+    }
+    n->at.number = n->at.dim1 == REDUCE_MEAN ? (double)count : 1;
+    if (copy) targets = view_reshape(copy, with_classes(n, 1));
+    tensor_release(copy);
+    return targets;
+}
+
+/* losses (N, 1, ...) as they are, or summed and divided. PyTorch names the node by its shape. */
+static Tensor *reduced(const Node *n, const Tensor *losses) {
+    bool all[TENSOR_MAX_DIMS];
+    const bool each = n->at.dim1 == REDUCE_NONE;
+    memset(all, true, sizeof all);
+    Tensor *sum = each ? tensor_retain((Tensor *)(uintptr_t)losses) : tensor_sum_dims(losses, all);
+    if (sum && n->at.dim1 == REDUCE_MEAN) tensor_divide(sum, n->at.number);
+    Tensor *y = sum ? view_reshape(sum, each ? n->in[1]->shape : SCALAR) : NULL;
+    const int ndim = losses->shape.ndim;
+    if (y && ndim > 2) y->grad_fn = each && ndim != 4 ? "ViewBackward0" : "NllLoss2DBackward0";
+    tensor_release(sum);
+    return y;
+}
+
+/* saved: the targets, and max x and log sum exp(x - max x) of each row */
+Tensor *ag_cross_entropy_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    if (!targets_fit(n) || !(n->saved[0] = known_targets(n))) return NULL;
+    Tensor *losses = tensor_make(with_classes(n, 1), x->dtype), *y = NULL;
+    Tensor *wide = losses ? view_expand(losses, x->shape) : NULL;
+    n->saved[1] = tensor_make(with_classes(n, 2), x->dtype);
+    const Tensor *const operand[] = {wide, x, n->saved[0], n->saved[1]};
+    if (n->saved[1]) {
+        loop_rows_along(kernels()->cross_entropy[x->dtype], n->at.dim, 4, operand, 0);
+        y = reduced(n, losses);
+    }
+    tensor_release(wide);
+    tensor_release(losses);
+    return y;
+}
+
+/* dx = (softmax(x) - 1 at the target) dy, dy divided where a mean was taken; exactly 0 where the
+ * target is ignored */
+void ag_cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const bool each = n->at.dim1 == REDUCE_NONE;
+    Tensor *d =
+        each ? tensor_reshape(dy, with_classes(n, 1)) : tensor_retain((Tensor *)(uintptr_t)dy);
+    dx[0] = d ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
+    const Tensor *const operand[] = {dx[0], n->in[0], n->saved[0], n->saved[1], d};
+    const LoopKernel kernel = kernels()->cross_entropy_dx[dy->dtype];
+    if (dx[0]) loop_rows_along(kernel, n->at.dim, 5, operand, n->at.number);
+    tensor_release(d);
+}
+
+Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
+                         Reduction reduction) {
+    if (!ag_present("cross_entropy", logits) || !is_reduction("cross_entropy", reduction))
+        return NULL;
+    const Attributes at = {
+        .dim = logits->shape.ndim > 1, .start = ignore_index, .dim1 = (int)reduction};
+    return apply2(&op_cross_entropy, logits, targets, at);
 }

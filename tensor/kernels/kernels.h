@@ -64,6 +64,9 @@ typedef struct {
     LoopKernel log_softmax_dx[2]; /* dx, y, dy:  dy - exp(y) sum(dy) */
     LoopKernel masked_softmax[2]; /* y, x, length (I64, stride 0), keep, window (not y) */
     LoopKernel masked_softmax_dx[2]; /* dx, y, dy:  s y (dy - sum(y dy)), 0 where y is */
+    LoopKernel cross_entropy[2];     /* loss (stride 0), x, target (I64, stride 0), stats; negative
+                                      * targets are ignored. Writes stats, two per row, too */
+    LoopKernel cross_entropy_dx[2];  /* dx, x, target, stats, dy (stride 0); dy is divided by s */
     LoopKernel layer_norm[2];        /* y, x, w, b, stats; s: eps. Writes stats, two per row, too */
     LoopKernel layer_norm_dx[2];     /* dx, dw, x, w, dy, stats. Writes a row's dx and its dw */
 

@@ -115,6 +115,7 @@ OPS = {
     "dropout": lambda x, a: F.dropout(x, a[0], True),
     "mse_loss": lambda x, y, a: F.mse_loss(x, y, reduction=REDUCTION[int(a[0])]),
     "layer_norm": lambda x, w, *r: F.layer_norm(x, w.shape, w, r[0] if r[:-1] else None, r[-1][0]),
+    "cross_entropy": lambda x, t, a: F.cross_entropy(x, t, ignore_index=a[0], reduction=REDUCTION[a[1]]),
     "scale": lambda x, a: x * a[0],
     "add_scalar": lambda x, a: x + a[0],
     "pow_scalar": lambda x, a: x.pow(a[0]),
@@ -308,9 +309,21 @@ case("masked_softmax", [], R(2, 2, 4), [[1, 3], [2, 4]])
 case("masked_softmax", [], R(2, 2, 3))
 case("dropout", [0.5], R(4, 5))
 case("dropout", [0.1], R(30))
-case("mse_loss", [0], R(2, 3), R(2, 3))
-case("mse_loss", [1], R(2, 3), R(2, 3))
-case("mse_loss", [2], R(2, 3), R(2, 3))
+for reduction in range(3):
+    case("mse_loss", [reduction], R(2, 3), R(2, 3))
+    case("mse_loss", [reduction], 1.5, 2.0)
+    case("mse_loss", [reduction], torch.zeros(0, 2), torch.zeros(0, 2))
+    case("mse_loss", [reduction], [NAN, INF, 1], [1.0, 2, -INF])
+for reduction in range(3):
+    case("cross_entropy", [-100, reduction], R(3, 4), [1, 3, 0])
+    case("cross_entropy", [2, reduction], R(4, 3), [2, 1, 2, 0])
+    case("cross_entropy", [-100, reduction], R(3), 1)
+    case("cross_entropy", [-1, reduction], R(2, 3, 2), [[0, -1], [2, 1]])
+    case("cross_entropy", [0, reduction], R(2, 3, 2, 2), [[[0, 1], [2, 2]], [[1, 0], [0, 1]]])
+    case("cross_entropy", [0, reduction], R(1, 2, 2, 1, 2), [[[[0, 1]], [[1, 1]]]])
+    case("cross_entropy", [5, reduction], R(2, 3), [5, 5])
+    case("cross_entropy", [5, reduction], torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64))
+    case("cross_entropy", [5, reduction], torch.zeros(2, 0), [5, 5])
 case("layer_norm", [1e-5], R(3, 4), R(4), R(4))
 case("layer_norm", [0.5], R(2, 2, 3), R(2, 3), R(2, 3))
 case("layer_norm", [1e-5], R(2, 3, 2), R(2))
@@ -351,6 +364,9 @@ for rows in ROWS:
     case("argmax", [1], rows)
     case("max_dim", [1, 0], rows, tolerance=EXACT)
     case("masked_softmax", [], [rows], [3])
+for rows in ROWS:
+    case("cross_entropy", [-100, 0], rows, [1, 0])
+    case("cross_entropy", [-100, 2], rows, [2, 2])
 for rows in ROWS[:-1]:  # PyTorch's variance of the last ones overflows to NaN, ours to infinity
     case("layer_norm", [1e-5], rows, [1.0, -2, 3], [0.0, 1, -1])
 case("layer_norm", [0], [[3.0, 3, 3], [1, 2, 3]], R(3))
