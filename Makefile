@@ -71,8 +71,10 @@ $(BENCHES): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = $$(pkg-config --cflags check)
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): | have-check
-# These stand between the library and malloc: to make allocations fail, and to count them.
-$(BUILD)/tests/test_alloc_failure: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+# These stand between the library and tensor_fail, to know what was said; and between it and malloc:
+# to make allocations fail, and to count them.
+$(TESTS): WRAP = -Wl,--wrap=tensor_fail
+$(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/bench/nw: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 

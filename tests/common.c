@@ -5,6 +5,7 @@
 #include <check.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,11 +36,26 @@ void frame_teardown(void) {
     ck_assert_int_eq(tensor_live(), live_before);
 }
 
-/* For tests/check-errors, which asks whether each sentence of the library is expected somewhere. */
+/* The linker puts this between the library and tensor_fail, so that tests/check-errors can ask
+ * whether each format of the library has been expected somewhere. */
+void *__real_tensor_fail(const char *format, ...);
+void *__wrap_tensor_fail(const char *format, ...);
+static _Thread_local const char *last_format = "";
+
+void *__wrap_tensor_fail(const char *format, ...) {
+    char sentence[4096];
+    if (!tensor_error()) last_format = format;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return __real_tensor_fail("%s", sentence);
+}
+
 static void write_down(const char *sentence) {
     FILE *file = getenv("SENTENCES") ? fopen(getenv("SENTENCES"), "a") : NULL;
     if (!file) return;
-    fprintf(file, "%s\n", sentence);
+    fprintf(file, "%s\t%s\n", last_format, sentence);
     fclose(file);
 }
 
