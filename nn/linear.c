@@ -19,23 +19,14 @@ static void print_linear(const void *module, FILE *file) {
 static const ModuleClass linear_class = {"Linear", sizeof(Linear), print_linear, NULL};
 static const ModuleClass lazy_linear_class = {"LazyLinear", sizeof(Linear), print_linear, NULL};
 
-/* 1 / sqrt(in), by the detour of Kaiming's formula sqrt(3) gain / sqrt(in) with the gain
- * sqrt(2 / (1 + a^2)) of a leaky ReLU of slope a = sqrt(5): PyTorch takes it, and its last bit
- * shows in float64. No inputs draw nothing, so their bound does not matter. */
-static double weight_bound(int64_t in) {
-    double slope = sqrt(5), gain = sqrt(2 / (1 + slope * slope));
-    return in > 0 ? sqrt(3) * (gain / sqrt((double)in)) : 0;
-}
-
-static double bias_bound(int64_t in) { return in > 0 ? 1 / sqrt((double)in) : 0; }
-
-static Tensor *draw(double bound, Shape shape) { return tensor_uniform(-bound, bound, shape); }
-
 /* Both or none: a layer is never half made. */
 static bool draw_parameters(Linear *linear, int64_t in) {
     int64_t out = linear->out_features;
-    Tensor *weight = draw(weight_bound(in), SHAPE(out, in));
-    Tensor *bias = linear->has_bias ? draw(bias_bound(in), SHAPE(out)) : NULL;
+    double bound = in > 0 ? 1 / sqrt((double)in) : 0; /* no inputs draw nothing */
+    Tensor *weight = tensor_empty(SHAPE(out, in)), *bias = NULL;
+    /* within 1 / sqrt(in) too, but PyTorch takes this detour, and its last bit shows in float64 */
+    bool drawn = weight && nn_init_kaiming_uniform(weight, sqrt(5));
+    if (drawn && linear->has_bias) bias = tensor_uniform(-bound, bound, SHAPE(out));
     if (tensor_error()) {
         tensor_release(weight);
         tensor_release(bias);

@@ -102,6 +102,22 @@ int nn_visit_parameters(void *module, const char *prefix,
  * value. */
 bool nn_freeze(void *module, const char *prefix, bool frozen);
 
+/* ---- initial values ------------------------------------------------------------------------ */
+
+/* torch.nn.init, number for number from the same seed: w is drawn anew in place, and stays the
+ * parameter that it is. fan_in and fan_out of w (out, in, ...) are in and out times the sizes after
+ * them; one with fewer than two dimensions has none, which is an error. One without elements draws
+ * nothing. gain and a are taken as they are given: torch's own defaults are a gain of 1, an a of 0.
+ */
+bool nn_init_uniform(Tensor *w, double low, double high);
+bool nn_init_normal(Tensor *w, double mean, double std);
+/* deviation gain sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010 */
+bool nn_init_xavier_uniform(Tensor *w, double gain);
+bool nn_init_xavier_normal(Tensor *w, double gain);
+/* deviation sqrt(2 / (1 + a^2)) / sqrt(fan_in), a the slope of a leaky ReLU. He et al. 2015 */
+bool nn_init_kaiming_uniform(Tensor *w, double a);
+bool nn_init_kaiming_normal(Tensor *w, double a);
+
 /* ---- layers -------------------------------------------------------------------------------- */
 
 #define NN_LAZY (-1) /* a size that the first input sets */

@@ -73,6 +73,7 @@ void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, 
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s);
 Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s); /* shapes broadcast */
 
+bool can_write_floats(const char *op, const Tensor *x);     /* in place; else an error */
 bool value_fits(const char *op, DType dtype, double value); /* else an error: too large for it */
 void copy_elements(Tensor *to,
                    const Tensor *from); /* converted to to's type, broadcast; checks nothing */

@@ -10,6 +10,7 @@
  */
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "internal.h"
 
@@ -40,18 +41,23 @@ static Tensor *uniform(const char *op, double low, double high, Shape shape) {
 
 Tensor *tensor_rand(Shape shape) { return uniform("rand", 0, 1, shape); }
 
-Tensor *tensor_uniform(double low, double high, Shape shape) {
-    DType dtype = tensor_default_dtype();
+static bool good_uniform(const char *op, double low, double high, DType dtype) {
     double largest = dtype == F32 ? (double)FLT_MAX : DBL_MAX;
     if (isnan(low) || isnan(high))
-        return tensor_fail("uniform: %s is nan: it must be a number", isnan(low) ? "low" : "high");
-    if (low > high)
-        return tensor_fail("uniform: low is %.15g and high is %.15g: low must not be above high",
-                           low, high);
-    if (low < -largest || high > largest || high - low > largest)
-        return tensor_fail("uniform: low is %.15g and high is %.15g: both, and high - low, must be "
-                           "finite in %s",
-                           low, high, tensor_dtype_name(dtype));
+        tensor_fail("%s: %s is nan: it must be a number", op, isnan(low) ? "low" : "high");
+    else if (low > high)
+        tensor_fail("%s: low is %.15g and high is %.15g: low must not be above high", op, low,
+                    high);
+    else if (low < -largest || high > largest || high - low > largest)
+        tensor_fail(
+            "%s: low is %.15g and high is %.15g: both, and high - low, must be finite in %s", op,
+            low, high, tensor_dtype_name(dtype));
+    else return true;
+    return false;
+}
+
+Tensor *tensor_uniform(double low, double high, Shape shape) {
+    if (!good_uniform("uniform", low, high, tensor_default_dtype())) return NULL;
     return uniform("uniform", low, high, shape);
 }
 
@@ -64,11 +70,64 @@ static Tensor *normal(const char *op, double mean, double std, Shape shape) {
 Tensor *tensor_randn(Shape shape) { return normal("randn", 0, 1, shape); }
 
 /* A mean that is not finite goes through to the elements, as in PyTorch. */
-Tensor *tensor_normal(double mean, double std, Shape shape) {
-    if (isnan(std)) return tensor_fail("normal: std is nan: it must be a number");
-    if (std < 0) return tensor_fail("normal: std is %.15g: it must not be negative", std);
-    return normal("normal", mean, std, shape);
+static bool good_std(const char *op, double std) {
+    if (isnan(std)) tensor_fail("%s: std is nan: it must be a number", op);
+    else if (std < 0) tensor_fail("%s: std is %.15g: it must not be negative", op, std);
+    return std >= 0;
 }
+
+Tensor *tensor_normal(double mean, double std, Shape shape) {
+    return good_std("normal", std) ? normal("normal", mean, std, shape) : NULL;
+}
+
+/* ---- in place ------------------------------------------------------------------------------ */
+
+/* A view of x whose last dimension has the smallest stride: torch's order of writing to x. */
+static Tensor *in_order_of_memory(const Tensor *x) {
+    int axes[TENSOR_MAX_DIMS];
+    for (int d = 0; d < x->shape.ndim; d++) {
+        int at = d;
+        for (; at > 0 && llabs(x->stride[axes[at - 1]]) < llabs(x->stride[d]); at--)
+            axes[at] = axes[at - 1];
+        axes[at] = d;
+    }
+    return view_permute(x, axes);
+}
+
+typedef void Draw(Generator *g, DType dtype, int64_t n, void *x, double a, double b);
+
+/* One by one, and so, from 16 normals on, other numbers than all at once: as torch does it. */
+static bool redraw_each(Tensor *x, Draw *draw, double a, double b) {
+    Tensor *view = in_order_of_memory(x);
+    Tensor *drawn = view ? tensor_make(view->shape, x->dtype) : NULL;
+    char *element = drawn ? drawn->data : NULL;
+    for (int64_t n = drawn ? tensor_numel(x) : 0; n > 0; n--, element += dtype_size(x->dtype))
+        draw(generator_current(), x->dtype, 1, element, a, b);
+    if (drawn) copy_elements(view, drawn);
+    tensor_release(view);
+    tensor_release(drawn);
+    return drawn != NULL;
+}
+
+static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
+    if (tensor_is_contiguous(x))
+        draw(generator_current(), x->dtype, tensor_numel(x), x->data, a, b);
+    else if (!redraw_each(x, draw, a, b)) return false;
+    tensor_written(x, op);
+    return true;
+}
+
+bool tensor_uniform_(Tensor *x, double low, double high) {
+    return can_write_floats("uniform_", x) && good_uniform("uniform_", low, high, x->dtype) &&
+           redraw("uniform_", x, draw_uniforms, low, high);
+}
+
+bool tensor_normal_(Tensor *x, double mean, double std) {
+    return can_write_floats("normal_", x) && good_std("normal_", std) &&
+           redraw("normal_", x, draw_normals, mean, std);
+}
+
+/* ---- masks, integers, permutations --------------------------------------------------------- */
 
 Tensor *tensor_bernoulli(double p, Shape shape) {
     if (isnan(p)) return tensor_fail("bernoulli: p is nan: it must be in [0, 1]");

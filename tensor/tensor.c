@@ -333,15 +333,14 @@ bool tensor_fill(Tensor *x, double value) {
     return true;
 }
 
-static bool is_float(const char *op, const Tensor *x) {
-    if (!dtype_is_float(x->dtype))
-        tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype));
-    return dtype_is_float(x->dtype);
+bool can_write_floats(const char *op, const Tensor *x) {
+    if (!can_write(op, x)) return false;
+    if (dtype_is_float(x->dtype)) return true;
+    return tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype)) != NULL;
 }
 
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    if (!can_write("add_", x) || !is_float("add_", x) || !broadcasts_into("add_", x, y))
-        return false;
+    if (!can_write_floats("add_", x) || !broadcasts_into("add_", x, y)) return false;
     Tensor *term = apart(x, y);
     if (!term) return false;
     loop_elements(kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term}, alpha);
@@ -351,7 +350,7 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
 }
 
 bool tensor_mul_(Tensor *x, double factor) {
-    if (!can_write("mul_", x) || !is_float("mul_", x)) return false;
+    if (!can_write_floats("mul_", x)) return false;
     LoopKernel scale = kernels()->value[ELEMENTWISE_scale][x->dtype];
     loop_elements(scale, 2, (const Tensor *[]){x, x}, factor);
     tensor_written(x, "mul_");

@@ -120,7 +120,7 @@ Tensor *tensor_from_bools(Shape shape, const bool *elements);
 void tensor_manual_seed(uint64_t seed);
 
 Tensor *tensor_rand(Shape shape);                               /* uniform in [0, 1) */
-Tensor *tensor_uniform(double low, double high, Shape shape);   /* torch's uniform_ */
+Tensor *tensor_uniform(double low, double high, Shape shape);   /* low <= high */
 Tensor *tensor_randn(Shape shape);                              /* normal, mean 0, deviation 1 */
 Tensor *tensor_normal(double mean, double std, Shape shape);    /* torch.normal; std >= 0 */
 Tensor *tensor_bernoulli(double p, Shape shape);                /* BOOL: true with probability p */
@@ -172,6 +172,9 @@ bool tensor_copy_from(Tensor *dst, const Tensor *src);
 bool tensor_fill(Tensor *x, double value);
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha); /* x += alpha y, y broadcast to x */
 bool tensor_mul_(Tensor *x, double factor);                 /* x *= factor */
+/* Drawn anew, as torch's, number for number; x is F32 or F64. */
+bool tensor_uniform_(Tensor *x, double low, double high);
+bool tensor_normal_(Tensor *x, double mean, double std);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

@@ -515,6 +515,19 @@ static bool attempt_add(void *context, Outcome *outcome) {
     return attempt_write(context, true, outcome);
 }
 
+/* A view that is not contiguous is drawn elsewhere first. */
+static bool attempt_redraw(void *context, Outcome *outcome) {
+    Leaves *l = context;
+    memory.armed = false;
+    Tensor *turned = tensor_as_strided(l->x, SHAPE(2, 2), (int64_t[]){1, 2}, 0);
+    memory.armed = true;
+    tensor_manual_seed(1);
+    bool done = tensor_normal_(turned, 0, 1);
+    note(outcome, l->x);
+    tensor_release(turned);
+    return done;
+}
+
 /* All or nothing. */
 static void inspect_write(void *context, bool succeeded) {
     if (!succeeded) EXPECT_ELEMENTS(((Leaves *)context)->x, 1, 2, 3, 4);
@@ -527,6 +540,7 @@ static const Work tensor_work[] = {
     {"sort", prepare_leaves, attempt_sort, NULL, clean_leaves},
     {"copy_from", prepare_leaves, attempt_copy_from, inspect_write, clean_leaves},
     {"add_", prepare_leaves, attempt_add, inspect_write, clean_leaves},
+    {"normal_", prepare_leaves, attempt_redraw, inspect_write, clean_leaves},
 };
 
 START_TEST(tensors) { exhaust(&tensor_work[_i], &(Leaves){NULL, NULL}); }

@@ -13,6 +13,149 @@
 #include "../nn/nn.h"
 #include "common.h"
 
+/* ---- golden tensors ------------------------------------------------------------------------ */
+
+static Tensor *golden(const char *name) { return golden_tensor("training.txt", name); }
+
+static Tensor *golden_in_type(const char *name) {
+    char full[128];
+    snprintf(full, sizeof full, "%s_%s", tensor_dtype_name(tensor_default_dtype()), name);
+    return golden(full);
+}
+
+/* ---- initial values ------------------------------------------------------------------------ */
+
+static bool uniform(Tensor *w) { return nn_init_uniform(w, -1.5, 0.25); }
+static bool normal(Tensor *w) { return nn_init_normal(w, 1, 0.1); }
+static bool xavier_uniform(Tensor *w) { return nn_init_xavier_uniform(w, 2); }
+static bool xavier_normal(Tensor *w) { return nn_init_xavier_normal(w, 1); }
+static bool kaiming_uniform(Tensor *w) { return nn_init_kaiming_uniform(w, sqrt(5)); }
+static bool kaiming_normal(Tensor *w) { return nn_init_kaiming_normal(w, 0); }
+
+static const struct {
+    const char *name;
+    bool (*init)(Tensor *w);
+    bool is_normal;
+} inits[] = {{"uniform", uniform, false},
+             {"normal", normal, true},
+             {"xavier_uniform", xavier_uniform, false},
+             {"xavier_normal", xavier_normal, true},
+             {"kaiming_uniform", kaiming_uniform, false},
+             {"kaiming_normal", kaiming_normal, true}};
+enum { INITS = sizeof inits / sizeof *inits };
+
+/* base, and a view of it */
+static const struct {
+    const char *name;
+    Shape base, shape;
+    int64_t stride[4], offset;
+} tensors[] = {
+    {"small", {2, {2, 3}}, {2, {2, 3}}, {3, 1}, 0},
+    {"large", {2, {5, 7}}, {2, {5, 7}}, {7, 1}, 0},
+    {"kernel", {4, {3, 2, 2, 3}}, {4, {3, 2, 2, 3}}, {12, 6, 3, 1}, 0},
+    {"transposed", {2, {6, 4}}, {2, {4, 6}}, {1, 4}, 0},
+    {"permuted", {3, {3, 4, 5}}, {3, {5, 3, 4}}, {1, 20, 5}, 0},
+    {"sliced", {2, {6, 8}}, {2, {6, 4}}, {8, 1}, 1},
+    {"nothing", {2, {0, 3}}, {2, {0, 3}}, {3, 1}, 0},
+};
+enum { TENSORS = sizeof tensors / sizeof *tensors };
+
+/* Uniforms to the bit, normals as far as the C library's log, cos and sin agree; and what is drawn
+ * afterwards: as many numbers have been taken from the generator. */
+static void expect_draws(int i, int t, DType dtype) {
+    char name[64];
+    tensor_set_default_dtype(dtype);
+    snprintf(name, sizeof name, "%s_%s", inits[i].name, tensors[t].name);
+    Tensor *base = tensor_full(tensors[t].base, 77), *expected = golden_in_type(name);
+    Tensor *w = tensor_as_strided(base, tensors[t].shape, tensors[t].stride, tensors[t].offset);
+    ag_requires_grad(w);
+    tensor_manual_seed(5);
+    ck_assert_msg(inits[i].init(w), "%s: %s", name, tensor_error());
+    ck_assert(w->requires_grad && !w->grad);
+
+    const int64_t n = tensor_numel(w);
+    const double tolerance = inits[i].is_normal ? dtype == F64 ? 1e-14 : 1e-6 : 0;
+    double drawn[64];
+    Tensor *next = tensor_randn(SHAPE(1));
+    ck_assert(tensor_to_doubles(w, drawn));
+    drawn[n] = tensor_item(next);
+    for (int64_t k = 0; k <= n; k++)
+        ck_assert_msg(same_number(drawn[k], tensor_get(expected, k), k < n ? tolerance : 1e-6),
+                      "%s: element %d is %.17g, not %.17g", name, (int)k, drawn[k],
+                      tensor_get(expected, k));
+    if (!strcmp(tensors[t].name, "sliced")) ck_assert_double_eq(tensor_get(base, 2, 5), 77);
+    tensor_release(next);
+    tensor_release(expected);
+    tensor_release(w);
+    tensor_release(base);
+}
+
+START_TEST(initial_values_are_pytorchs_draws) {
+    for (int t = 0; t < TENSORS; t++)
+        for (int dtype = F32; dtype <= F64; dtype++) expect_draws(_i, t, (DType)dtype);
+}
+END_TEST
+
+/* A weight that is drawn anew after an op has used it is not what that op's backward needs. */
+START_TEST(drawing_anew_is_a_write_in_place) {
+    Tensor *w = ag_requires_grad(tensor_ones(SHAPE(2, 2)));
+    tape_begin();
+    Tensor *y = ag_sum(ag_square(w));
+    ck_assert(inits[_i].init(w));
+    ck_assert(!ag_backward(y));
+    expect_error(
+        inits[_i].is_normal
+            ? "backward: square needs its input x (2, 2) as it was, but normal_ has written"
+              " over it since"
+            : "backward: square needs its input x (2, 2) as it was, but uniform_ has"
+              " written over it since");
+    tape_end();
+    tensor_release(w);
+}
+END_TEST
+
+START_TEST(initial_value_mistakes) {
+    const double nan = (double)NAN;
+    Tensor *vector = tensor_ones(SHAPE(3)), *w = tensor_ones(SHAPE(2, 3));
+    Tensor *integers = tensor_from_int64s(SHAPE(1, 1), (int64_t[]){1});
+    Tensor *repeated = tensor_as_strided(vector, SHAPE(2, 3), (int64_t[]){0, 1}, 0);
+    tensor_manual_seed(1);
+    ck_assert(!nn_init_xavier_uniform(vector, 1));
+    expect_error("xavier_uniform: w is (3,): it needs two dimensions or more");
+    ck_assert(!nn_init_kaiming_normal(vector, 1));
+    expect_error("kaiming_normal: w is (3,): it needs two dimensions or more");
+    ck_assert(!nn_init_xavier_normal(NULL, 1)), expect_error("xavier_normal: w is NULL");
+    ck_assert(!nn_init_kaiming_uniform(NULL, 1)), expect_error("kaiming_uniform: w is NULL");
+    ck_assert(!nn_init_uniform(NULL, 0, 1)), expect_error("uniform_: the tensor is NULL");
+    ck_assert(!nn_init_xavier_uniform(w, -1));
+    expect_error("xavier_uniform: gain is -1: it must not be negative");
+    ck_assert(!nn_init_xavier_normal(w, nan));
+    expect_error("xavier_normal: gain is nan: it must not be negative");
+    ck_assert(!nn_init_kaiming_uniform(w, nan));
+    expect_error("kaiming_uniform: a is nan: it must be a number");
+    ck_assert(!nn_init_uniform(w, 1, 0));
+    expect_error("uniform_: low is 1 and high is 0: low must not be above high");
+    ck_assert(!nn_init_uniform(w, nan, 0)),
+        expect_error("uniform_: low is nan: it must be a number");
+    ck_assert(!nn_init_uniform(w, 0, (double)INFINITY));
+    expect_error(
+        "uniform_: low is 0 and high is inf: both, and high - low, must be finite in float64");
+    ck_assert(!nn_init_normal(w, 0, -1));
+    expect_error("normal_: std is -1: it must not be negative");
+    ck_assert(!nn_init_normal(w, 0, nan)), expect_error("normal_: std is nan: it must be a number");
+    ck_assert(!nn_init_kaiming_normal(integers, 0));
+    expect_error("normal_: x is int64: it must be a float");
+    ck_assert(!nn_init_uniform(repeated, 0, 1));
+    expect_error("uniform_: x is (2, 3) and expanded: several elements share one place");
+    EXPECT_ELEMENTS(w, 1, 1, 1, 1, 1, 1); /* nothing was written, and nothing drawn */
+    Tensor *first = tensor_rand(SHAPE(1));
+    tensor_manual_seed(1);
+    Tensor *again = tensor_rand(SHAPE(1)), *all[] = {vector, w, integers, repeated, first, again};
+    ck_assert(tensor_allclose(first, again, 0, 0));
+    for (int i = 0; i < 6; i++) tensor_release(all[i]);
+}
+END_TEST
+
 /* ---- a small model ------------------------------------------------------------------------ */
 
 typedef struct {
@@ -140,14 +283,6 @@ typedef struct {
 } Pair;
 
 static const ModuleClass pair_class = {"Pair", sizeof(Pair), NULL, NULL};
-
-static Tensor *golden(const char *name) { return golden_tensor("training.txt", name); }
-
-static Tensor *golden_in_type(const char *name) {
-    char full[64];
-    snprintf(full, sizeof full, "%s_%s", tensor_dtype_name(tensor_default_dtype()), name);
-    return golden(full);
-}
 
 /* n elements of a flat or two-dimensional x, from the first-th on, in another shape */
 static Tensor *cut(const Tensor *x, int64_t first, Shape shape) {
@@ -639,6 +774,10 @@ static TCase *add_case(Suite *suite, const char *name) {
 
 int main(void) {
     Suite *suite = suite_create("training");
+    TCase *values = add_case(suite, "initial values");
+    tcase_add_loop_test(values, initial_values_are_pytorchs_draws, 0, INITS);
+    tcase_add_loop_test(values, drawing_anew_is_a_write_in_place, 0, INITS);
+    tcase_add_test(values, initial_value_mistakes);
     TCase *freezing = add_case(suite, "freezing");
     tcase_add_test(freezing, a_frozen_parameter_gets_no_gradient);
     tcase_add_test(freezing, a_lazy_parameter_is_frozen_before_it_is_made);

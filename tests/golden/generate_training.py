@@ -27,6 +27,39 @@ def record(name, x):
     lines.append(" ".join([name, TYPES[x.dtype], str(x.dim()), *map(str, x.shape), *elements]))
 
 
+# ---- initial values -------------------------------------------------------------------------------
+
+# The names are those of the functions here; test_training.c makes the same tensors.
+TENSORS = {
+    "small": lambda: torch.empty(2, 3),
+    "large": lambda: torch.empty(5, 7),
+    "kernel": lambda: torch.empty(3, 2, 2, 3),
+    "transposed": lambda: torch.empty(6, 4).t(),
+    "permuted": lambda: torch.empty(3, 4, 5).permute(2, 0, 1),
+    "sliced": lambda: torch.empty(6, 8)[:, 1:5],
+    "nothing": lambda: torch.empty(0, 3),
+}
+INITS = {
+    "uniform": lambda w: nn.init.uniform_(w, -1.5, 0.25),
+    "normal": lambda w: nn.init.normal_(w, 1, 0.1),
+    "xavier_uniform": lambda w: nn.init.xavier_uniform_(w, 2),
+    "xavier_normal": lambda w: nn.init.xavier_normal_(w),
+    "kaiming_uniform": lambda w: nn.init.kaiming_uniform_(w, 5**0.5),
+    "kaiming_normal": lambda w: nn.init.kaiming_normal_(w),
+}
+
+
+def initial_values():
+    """The elements of each, row-major, and the normal number that is drawn next."""
+    for dtype in TYPES:
+        torch.set_default_dtype(dtype)
+        for kind, make in TENSORS.items():
+            for name, init in INITS.items():
+                torch.manual_seed(5)
+                w = init(make())
+                record(f"{TYPES[dtype]}_{name}_{kind}", torch.cat([w.reshape(-1), torch.randn(1)]))
+
+
 # ---- optimizers ----------------------------------------------------------------------------------
 
 STEPS = 8
@@ -124,6 +157,7 @@ def schedules():
         record(f"schedule_{name}", torch.tensor(rates))
 
 
+initial_values()
 optimizers()
 groups()
 clipping()
