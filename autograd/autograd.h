@@ -195,6 +195,12 @@ Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, i
  * means K. valid_lens may be NULL. */
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
 
+/* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask leaves: the same numbers,
+ * random ones too, as a product, ag_attention_weights, ag_dropout and a product, but without ever
+ * holding Q x K weights, forward or backward. q (B, H, Q, D), k (B, H, K, D), v (B, H, K, Dv) ->
+ * (B, H, Q, Dv), or all without H. dropout: the probability of losing a weight; it always drops. */
+Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
+
 /* ---- others -------------------------------------------------------------------------------- */
 
 /* (x - mean) / sqrt(variance + eps) w + b over the last dimensions of x, whose sizes are those of w

@@ -8,6 +8,7 @@
 #define THREE        .inputs = 3
 #define TWO_OR_THREE .inputs = 3, .optional = 1
 #define ONE_TO_FOUR  .inputs = 4, .optional = 3
+#define THREE_TO_SIX .inputs = 6, .optional = 3
 #define MANY         .inputs = 1, .variadic = true
 
 /* What an elementwise row may read, in its own letters. */

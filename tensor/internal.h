@@ -86,6 +86,7 @@ Tensor *tensor_sum_to(const Tensor *x,
                       Shape shape); /* undoes broadcasting from shape to x's shape */
 /* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. */
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
+void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b); /* writes over c's elements */
 
 /* ---- memory: the caching allocator --------------------------------------------------------- */
 

@@ -195,29 +195,35 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
     return y;
 }
 
+void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b) {
+    const Tensor *const operand[] = {c, a, b};
+    Tensor outer[3]; /* the same tensors without their last two dimensions */
+    for (int i = 0; i < 3; i++) {
+        outer[i] = *operand[i];
+        outer[i].shape.ndim -= 2;
+    }
+    const int nc = outer[0].shape.ndim, na = outer[1].shape.ndim, nb = outer[2].shape.ndim;
+    MatmulShape m = {.m = c->shape.dim[nc], .n = c->shape.dim[nc + 1], .k = a->shape.dim[na + 1]};
+    memcpy(m.a_stride, a->stride + na, sizeof m.a_stride);
+    memcpy(m.b_stride, b->stride + nb, sizeof m.b_stride);
+    memcpy(m.c_stride, c->stride + nc, sizeof m.c_stride);
+
+    Walk walk = {0};
+    walk_start(&walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});
+    int64_t index[TENSOR_MAX_DIMS] = {0};
+    if (is_empty(&walk, walk.ndim)) return;
+    do kernels()->matmul[a->dtype](&m, walk.data[1], walk.data[2], walk.data[0]);
+    while (walk_next(&walk, walk.ndim, index));
+}
+
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
-    const int na = a->shape.ndim, nb = b->shape.ndim;
     Shape shape, batch_a = a->shape, batch_b = b->shape;
     batch_a.ndim -= 2;
     batch_b.ndim -= 2;
     shape_broadcast(batch_a, batch_b, &shape);
-    MatmulShape m = {
-        .m = a->shape.dim[na - 2], .n = b->shape.dim[nb - 1], .k = a->shape.dim[na - 1]};
-    shape.dim[shape.ndim++] = m.m;
-    shape.dim[shape.ndim++] = m.n;
+    shape.dim[shape.ndim++] = a->shape.dim[batch_a.ndim];
+    shape.dim[shape.ndim++] = b->shape.dim[batch_b.ndim + 1];
     Tensor *c = tensor_make(shape, a->dtype);
-    if (!c) return NULL;
-    memcpy(m.a_stride, a->stride + na - 2, sizeof m.a_stride);
-    memcpy(m.b_stride, b->stride + nb - 2, sizeof m.b_stride);
-    memcpy(m.c_stride, c->stride + shape.ndim - 2, sizeof m.c_stride);
-
-    Walk walk = {0};
-    Tensor outer[3] = {*c, *a, *b}; /* the same tensors without their last two dimensions */
-    for (int i = 0; i < 3; i++) outer[i].shape.ndim -= 2;
-    walk_start(&walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});
-    int64_t index[TENSOR_MAX_DIMS] = {0};
-    if (is_empty(&walk, walk.ndim)) return c;
-    do kernels()->matmul[a->dtype](&m, walk.data[1], walk.data[2], walk.data[0]);
-    while (walk_next(&walk, walk.ndim, index));
+    if (c) matmul_into(c, a, b);
     return c;
 }

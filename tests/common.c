@@ -234,6 +234,11 @@ static Tensor *call_attention_weights(Tensor **in, int n, const double *a) {
     return call_masked_softmax(in, n, a);
 }
 
+/* a: dropout, causal, parts of the mask */
+static Tensor *call_attention(Tensor **in, int n, const double *a) {
+    return ag_attention(in[0], in[1], in[2], mask_at(in + 3, n - 3, (int)a[2], a[1] != 0), a[0]);
+}
+
 /* ag_contiguous hands x back when it is contiguous: what is transposed first is not. */
 static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
     (void)n, (void)a;
@@ -259,8 +264,8 @@ static const struct {
                         ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
                             ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
                                 ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(attention_weights)
-                                    ENTRY(dropout) ENTRY(mse_loss) ENTRY(layer_norm)
-                                        ENTRY(cross_entropy)};
+                                    ENTRY(attention) ENTRY(dropout) ENTRY(mse_loss)
+                                        ENTRY(layer_norm) ENTRY(cross_entropy)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -477,6 +482,21 @@ static const Sample structured[] = {
     {"masked_softmax", 2, {REAL(6, 2, 3), MASK(2, 1, 2, 1)}, {0.5, 0, 3, 2}},
     {"masked_softmax", 1, {REAL(2, 3, 2)}, {3, 1, 1}},
     {"masked_softmax", 2, {REAL(2, 2, 0), MASK(2, 0)}, {1, 1, 1, 2}},
+    {"attention",
+     6,
+     {REAL(2, 2, 3, 2), REAL(2, 2, 4, 2), REAL(2, 2, 4, 3), LENGTHS(2), MASK(2, 1, 3, 4),
+      CONSTANT(2, 3, 4)},
+     {0.4, 1}},
+    {"attention", 3, {REAL(2, 3, 2), REAL(2, 3, 2), REAL(2, 3, 2)}, {0, 1}},
+    {"attention", 4, {REAL(2, 3, 2), REAL(2, 5, 2), REAL(2, 5, 1), LENGTHS(2, 3)}, {0, 0, 1}},
+    {"attention",
+     4,
+     {REAL(1, 2, 1, 2), REAL(1, 2, 3, 2), REAL(1, 2, 3, 2), MASK(2, 1, 3)},
+     {0.5, 0, 2}},
+    {"attention", 4, {REAL(4, 2, 3), REAL(4, 2, 3), REAL(4, 2, 3), CONSTANT(2, 2, 2)}, {1, 0, 4}},
+    {"attention", 4, {REAL(4, 2, 3), REAL(4, 2, 3), REAL(4, 2, 1), CONSTANT(2, 2, 2)}, {0, 0, 4}},
+    {"attention", 3, {REAL(2, 2, 3), REAL(2, 0, 3), REAL(2, 0, 2)}, {0.5}},
+    {"attention", 3, {REAL(0, 2, 3), REAL(0, 4, 3), REAL(0, 4, 2)}, {0.5}},
     {"dropout", 1, {REAL(4, 5)}, {0.4}},
     {"dropout", 1, {REAL(4, 5)}, {1}},
     {"dropout", 1, {REAL_SCALAR}, {0.5}},
@@ -528,10 +548,11 @@ const Sample *samples(void) {
     return all;
 }
 
-/* Lengths from 0 to one beyond the keys of a sample of masked_softmax. */
+/* Lengths from 0 to one beyond the keys, which are columns of the scores or rows of k. */
 static Tensor *draw_lengths(const Sample *sample, Shape shape) {
-    const Shape scores = sample->in[0].shape;
-    return tensor_randint(0, scores.dim[scores.ndim - 1] + 2, shape);
+    const bool rows = !strcmp(sample->op, "attention");
+    const Shape keys = sample->in[rows].shape;
+    return tensor_randint(0, keys.dim[keys.ndim - 1 - rows] + 2, shape);
 }
 
 /* Positions in the dimension that the op picks from. */

@@ -72,6 +72,16 @@ def attention_weights(x, *rest):
     return y.masked_fill(ignored, 0).reshape(x.shape)
 
 
+def attention(q, k, v, *rest):
+    """The numbers: dropout, causal, and which parts of the mask follow, as above."""
+    *rest, (dropout, causal, parts) = rest
+    four = q.dim() == 4
+    q, k, v = (x if x.dim() == 4 else x[:, None] for x in (q, k, v))
+    weights = attention_weights(q @ k.mT, *rest, [q.shape[-1] ** -0.5, causal, 1, parts])
+    y = F.dropout(weights, dropout) @ v
+    return y if four else y[:, 0]
+
+
 REDUCTION = ["none", "sum", "mean"]
 OPS = {
     "masked_fill": lambda x, m, a: x.masked_fill(m, a[0] if x.is_floating_point() else int(a[0])),
@@ -112,6 +122,7 @@ OPS = {
     "log_softmax": lambda x, a: torch.log_softmax(x, int(a[0])),
     "masked_softmax": lambda *l: masked_softmax(*l[:-1]),
     "attention_weights": attention_weights,
+    "attention": attention,
     "dropout": lambda x, a: F.dropout(x, a[0], True),
     "mse_loss": lambda x, y, a: F.mse_loss(x, y, reduction=REDUCTION[int(a[0])]),
     "layer_norm": lambda x, w, *r: F.layer_norm(x, w.shape, w, r[0] if r[:-1] else None, r[-1][0]),
@@ -126,6 +137,7 @@ OPS = {
 POSITIVE = {op: (0.5, 2) for op in ["pow", "sqrt", "log", "pow_scalar"]} | {"div": (1, 3)}
 EXACT = 0
 GRAD_FN = {op: "SoftmaxBackward0" for op in ("masked_softmax", "attention_weights")}  # their last step
+GRAD_FN["attention"] = "ScaledDotProductAttentionBackward0"
 
 
 def call(op, inputs, a):
@@ -420,6 +432,15 @@ case("attention_weights", [1, 0, 1, 2], [[[NAN, 1, 2, INF], [INF, -INF, NAN, 3]]
      [[False, True, True, False], [False, True, False, True]])
 case("attention_weights", [1, 0, 1, 2], [[[NAN, 1, 2, INF]]], [[True, False, True, True]])
 case("attention_weights", [1, 1, 1, 0], [[[1, NAN, INF], [2.0, 1, NAN], [-INF, -INF, -INF]]])
+QKV = R(2, 2, 3, 2), R(2, 2, 4, 2), R(2, 2, 4, 3)
+case("attention", [0, 0, 0], *QKV)
+case("attention", [0, 1, 0], R(2, 4, 3), R(2, 3, 3), R(2, 3, 1))
+case("attention", [0, 0, 1], *QKV, PER_QUERY)
+case("attention", [0.5, 0, 2], *QKV, KEEP)
+case("attention", [0, 0, 4], R(4, 3, 2), R(4, 4, 2), R(4, 4, 2), C(2, 3, 4))
+case("attention", [0.4, 1, 7], *QKV, [3, 2], [[True, False, True, True]], C(2, 3, 4))
+case("attention", [1, 0, 0], *QKV)
+case("attention", [0, 0, 0], torch.zeros(2, 3, 2), torch.zeros(2, 0, 2), torch.zeros(2, 0, 2))
 
 # Nothing inside.
 case("matmul", [], torch.zeros(2, 0), torch.zeros(0, 3), tolerance=EXACT)
