@@ -763,6 +763,80 @@ START_TEST(schedule_mistakes) {
 }
 END_TEST
 
+/* ---- a training program --------------------------------------------------------------------- */
+
+typedef struct {
+    Module module;
+    MultiHeadAttention *attention;
+    Linear *hidden, *output;
+} Model;
+
+static const ModuleClass model_class = {"Model", sizeof(Model), NULL, NULL};
+
+static Model *model_new(void) {
+    Model *model = nn_module_new(&model_class);
+    ck_assert_ptr_nonnull(model);
+    model->attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 8,
+                                                                              .num_heads = 2,
+                                                                              .bias = true,
+                                                                              .query_size = 8,
+                                                                              .key_size = 8,
+                                                                              .value_size = 8});
+    nn_add_child(model, "attention", model->attention);
+    model->hidden = nn_linear_new(8, 16, true);
+    nn_add_child(model, "hidden", model->hidden);
+    model->output = nn_linear_new(16, 1, true);
+    nn_add_child(model, "output", model->output);
+    return nn_module_done(model);
+}
+
+/* x: (B, N, 8) -> (B, N, 1) */
+static Tensor *model_forward(Model *model, Tensor *x, const Tensor *lens) {
+    AttentionMask mask = {.valid_lens = lens};
+    Tensor *y = nn_multi_head_attention_forward(model->attention, x, x, x, mask);
+    return nn_linear_forward(model->output,
+                             ag_tanh(nn_linear_forward(model->hidden, ag_add(x, y))));
+}
+
+static Optimizer *adamw_with_decay_of_weights(Model *model) {
+    const char *biases[] = {"attention.W_q.bias", "attention.W_k.bias", "attention.W_v.bias",
+                            "attention.W_o.bias", "hidden.bias",        "output.bias"};
+    Optimizer *adamw = nn_adamw_new(model, (AdamWConfig){.lr = 0.05, .weight_decay = 0.1});
+    for (int i = 0; i < 6; i++) ck_assert(nn_optimizer_set_group(adamw, biases[i], 0.05, 0));
+    return adamw;
+}
+
+/* From the seed on, everything together: each loss and each norm is PyTorch's. */
+START_TEST(a_training_program_as_pytorch) {
+    tensor_manual_seed(8);
+    Model *model = model_new();
+    Tensor *x = tensor_randn(SHAPE(4, 5, 8)), *target = tensor_randn(SHAPE(4, 5, 1));
+    Tensor *lens = tensor_from_int64s(SHAPE(4), (int64_t[]){5, 3, 1, 4});
+    Tensor *expected = golden("training_program");
+    Optimizer *adamw = adamw_with_decay_of_weights(model);
+    for (int64_t step = 0; step < 20; step++) {
+        ck_assert(nn_freeze(model, "attention", step >= 6 && step < 10));
+        tape_begin();
+        Tensor *loss = ag_mse_loss(model_forward(model, x, lens), target, REDUCE_MEAN);
+        nn_optimizer_zero_grad(adamw);
+        ck_assert_msg(ag_backward(loss), "%s", tensor_error());
+        double norm = nn_clip_grad_norm(model, 0.25);
+        nn_optimizer_scale_lr(adamw, nn_warmup(step, 5) * nn_cosine_decay(step, 20, 0));
+        ck_assert_msg(nn_optimizer_step(adamw), "%s", tensor_error());
+        ck_assert_msg(same_number(tensor_item(loss), tensor_get(expected, step, 0), 1e-12) &&
+                          same_number(norm, tensor_get(expected, step, 1), 1e-12),
+                      "step %d: loss %.17g, norm %.17g, not %.17g and %.17g", (int)step,
+                      tensor_item(loss), norm, tensor_get(expected, step, 0),
+                      tensor_get(expected, step, 1));
+        tape_end();
+    }
+    Tensor *all[] = {x, target, lens, expected};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    nn_free(adamw);
+    nn_free(model);
+}
+END_TEST
+
 /* ---- the suite --------------------------------------------------------------------------- */
 
 static TCase *add_case(Suite *suite, const char *name) {
@@ -807,5 +881,7 @@ int main(void) {
     tcase_add_loop_test(schedules, schedules_as_pytorch, 0, 5);
     tcase_add_test(schedules, schedules_at_their_ends);
     tcase_add_test(schedules, schedule_mistakes);
+    TCase *program = add_case(suite, "program");
+    tcase_add_test(program, a_training_program_as_pytorch);
     return run_suite(suite);
 }

@@ -8,6 +8,7 @@ of a uniform number between bounds is another one (see generate_random.py).
 A line is a tensor: name, type, number of dimensions, sizes, elements. Floats are written in
 hexadecimal, to the bit.
 """
+import math
 import os
 import pathlib
 import warnings
@@ -157,9 +158,68 @@ def schedules():
         record(f"schedule_{name}", torch.tensor(rates))
 
 
+# ---- a training program ---------------------------------------------------------------------------
+
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, size, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        for name in "W_q", "W_k", "W_v", "W_o":
+            setattr(self, name, nn.Linear(size, size))
+
+    def forward(self, x, lens):
+        B, N, size = x.shape
+        split = lambda y: y.reshape(B, N, self.num_heads, -1).transpose(1, 2)
+        q, k, v = split(self.W_q(x)), split(self.W_k(x)), split(self.W_v(x))
+        scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
+        ignored = torch.arange(N) >= lens.reshape(B, 1, 1, 1)
+        y = torch.softmax(scores.masked_fill(ignored, -math.inf), -1) @ v
+        return self.W_o(y.transpose(1, 2).reshape(B, N, size))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = MultiHeadAttention(8, 2)
+        self.hidden = nn.Linear(8, 16)
+        self.output = nn.Linear(16, 1)
+
+    def forward(self, x, lens):
+        return self.output(torch.tanh(self.hidden(x + self.attention(x, lens))))
+
+
+def training_program():
+    """AdamW with weight decay for weights alone, warm-up times cosine, clipping, and an attention that
+    is frozen from step 6 to 9. A row per step: the loss, the norm of the gradients."""
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(8)
+    model = Model()
+    x, target, lens = torch.randn(4, 5, 8), torch.randn(4, 5, 1), torch.tensor([5, 3, 1, 4])
+    named = list(model.named_parameters())
+    decay = [p for name, p in named if name.endswith("weight")]
+    others = [p for name, p in named if name.endswith("bias")]
+    optimizer = ADAMW([dict(params=decay, weight_decay=0.1), dict(params=others, weight_decay=0)], lr=0.05)
+    factor = lambda step: min(1, (step + 1) / 5) * (1 + math.cos(math.pi * step / 20)) / 2
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    rows = []
+    for step in range(20):
+        for parameter in model.attention.parameters():
+            parameter.requires_grad_(not 6 <= step < 10)
+        optimizer.zero_grad(set_to_none=True)
+        loss = nn.functional.mse_loss(model(x, lens), target)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.25)
+        optimizer.step()
+        schedule.step()
+        rows.append(torch.stack([loss.detach(), norm]))
+    record("training_program", torch.stack(rows))
+
+
 initial_values()
 optimizers()
 groups()
 clipping()
 schedules()
+training_program()
 (HERE / "training.txt").write_text("\n".join(lines) + "\n")
