@@ -755,6 +755,12 @@ static int draw_inputs(const Case *c, Tensor *leaf_of[3], Tensor *enters[3]) {
     return count;
 }
 
+/* 0, and -inf with probability 0.4. */
+static Tensor *torn_window(Shape shape) {
+    Tensor *zeros = own(tensor_zeros(shape));
+    return keep(ag_masked_fill(zeros, own(tensor_bernoulli(0.4, shape)), -INFINITY));
+}
+
 /* Lengths run from 0 to one more than there are keys. */
 static AttentionMask draw_mask(const Case *c) {
     AttentionMask mask = NO_MASK;
@@ -767,6 +773,7 @@ static AttentionMask draw_mask(const Case *c) {
         if (*letter == 'b') mask.keep = own(tensor_bernoulli(0.6, SHAPE(B, 1, 1, K)));
         if (*letter == 'p') mask.keep = own(tensor_bernoulli(0.6, SHAPE(Q, K)));
         if (*letter == 'w') mask.window = own(tensor_uniform(-3, 3, SHAPE(2, Q, K)));
+        if (*letter == 'i') mask.window = torn_window(SHAPE(2, Q, K));
         if (*letter == 'c') mask.causal = true;
     }
     return mask;
@@ -849,7 +856,7 @@ static int run_cases(const char *module, int dtype) {
     return count;
 }
 
-enum { MASKS = 14, VARIANTS = 4 };
+enum { MASKS = 15, VARIANTS = 4 };
 
 START_TEST(dot_product_attention) {
     ck_assert_int_eq(run_cases("dot_product", _i), MASKS * VARIANTS);

@@ -449,7 +449,7 @@ def masked_softmax(scores, valid_lens):
         windows = mask.window.shape[0]
         by_window = scores.reshape(-1, windows, mask.heads, q, k)
         scores = (by_window + mask.window[None, :, None]).reshape(n, q, k)
-    ignored = torch.zeros(n, q, k, dtype=torch.bool)
+    ignored = scores == -math.inf
     if valid_lens is not None:
         ignored |= torch.arange(k) >= valid_lens.reshape(n, -1, 1)
     if mask.keep is not None:
@@ -478,8 +478,8 @@ def make(c):
 
 
 LETTERS = "none, l lengths (B), q lengths (B, Q), k keep (B, H, Q, K), b keep (B, 1, 1, K), " \
-          "p keep (Q, K), w window, c causal"
-MASKS = ["none", "l", "q", "k", "b", "p", "w", "c", "lc", "qk", "lb", "lw", "pwc", "qkwc"]
+          "p keep (Q, K), w window, i window of -inf and 0, c causal"
+MASKS = "none l q k b p w i c lc qk lb lw pi qkwc".split()
 
 
 def draw_mask(c):
@@ -493,7 +493,10 @@ def draw_mask(c):
         elif letter in keep:
             mask.keep = torch.empty(keep[letter], dtype=torch.bool).bernoulli_(0.6)
         elif letter == "w":
-            mask.window = 3 * uniform(2, Q, K)
+            mask.window = torch.empty(2, Q, K).uniform_(-3, 3)
+        elif letter == "i":
+            mask.window = torch.zeros(2, Q, K)
+            mask.window[torch.empty(2, Q, K, dtype=torch.bool).bernoulli_(0.4)] = -math.inf
         else:
             mask.causal = True
     return lens
@@ -528,16 +531,17 @@ def run(c):
 SIZES = dict(B=2, Q=3, K=4, Dq=4, Dk=4, Dv=3)
 VARIANTS = {  # four of each kind: every mask meets all of them
     "dot_product": [
-        dict(inputs="qkv"), dict(inputs="qkk", Q=2, K=5, Dv=4), dict(inputs="xxx", K=3, Dv=4),
-        dict(inputs="transposed", Q=5, K=3)],
+        dict(inputs="qkv"), dict(inputs="qkk", Q=2, K=5, Dv=4), dict(inputs="xxx", Q=3, K=3, Dv=4),
+        dict(inputs="transposed", B=4, Q=2, K=3)],
     "additive": [
         dict(hiddens=3, inputs="qkv", Dq=2), dict(hiddens=4, inputs="qkk", Dv=4, Q=1),
-        dict(hiddens=1, inputs="xxx", K=3, Dv=4), dict(hiddens=2, inputs="transposed", Dk=5)],
+        dict(hiddens=1, inputs="xxx", Q=3, K=3, Dv=4),
+        dict(hiddens=2, inputs="transposed", B=4, Q=2)],
     "multi_head": [
-        dict(hiddens=6, heads=3, bias=1, inputs="xxx", Q=4, Dq=2, Dk=2, Dv=2),  # 002's sizes
+        dict(hiddens=6, heads=3, bias=1, inputs="xxx", Q=3, K=3, Dq=2, Dk=2, Dv=2),  # 002's sizes
         dict(hiddens=4, heads=2, lazy=1, inputs="qkk", Dq=3, Dk=5, Dv=5),
-        dict(hiddens=6, heads=2, bias=1, inputs="qkv", Q=2, Dq=5, Dk=3, Dv=4),
-        dict(hiddens=3, heads=1, lazy=1, bias=1, inputs="transposed", B=4)],
+        dict(hiddens=4, heads=2, bias=1, inputs="qkv", Q=2, Dq=5, Dk=3, Dv=2),
+        dict(hiddens=3, heads=1, lazy=1, bias=1, inputs="transposed", B=4, Q=2, K=3)],
 }
 ORDER = "module seed training dropout hiddens heads bias lazy B Q K Dq Dk Dv inputs mask".split()
 
