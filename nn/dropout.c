@@ -1,17 +1,10 @@
 /* dropout.c - zeroes elements while a model trains, and does nothing while it is used. */
 #include "nn.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-/* p as Python writes a float: the fewest digits that read back as p. */
 static void print_dropout(const void *module, FILE *file) {
-    double p = ((const Dropout *)module)->p;
-    char text[32];
-    int digits = 1;
-    do snprintf(text, sizeof text, "%.*g", digits, p);
-    while (strtod(text, NULL) != p && digits++ < 17);
-    fprintf(file, "p=%s%s, inplace=False", text, strpbrk(text, ".e") ? "" : ".0");
+    fprintf(file, "p=");
+    nn_print_float(((const Dropout *)module)->p, file);
+    fprintf(file, ", inplace=False");
 }
 
 static const ModuleClass dropout_class = {"Dropout", sizeof(Dropout), print_dropout, NULL};

@@ -255,6 +255,18 @@ bool nn_print(void *module, FILE *file) {
     return !ferror(file);
 }
 
+/* The fewest digits that read back as x; an exponent below 1e-4 and from 1e16 on. */
+void nn_print_float(double x, FILE *file) {
+    char text[32];
+    int digits = 0;
+    do snprintf(text, sizeof text, "%.*e", digits, x);
+    while (strtod(text, NULL) != x && digits++ < 16);
+    const char *e = strchr(text, 'e');
+    const int exponent = e ? atoi(e + 1) : 16; /* no e: inf, nan */
+    if (exponent < -4 || exponent >= 16) fputs(text, file);
+    else fprintf(file, "%.*f", digits > exponent ? digits - exponent : 1, x);
+}
+
 /* What is left of a path once name has been followed: "" at its end, and of "" itself, which leads
  * to everything; NULL when the path leads elsewhere. */
 static const char *after(const char *path, const char *name) {

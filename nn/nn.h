@@ -81,8 +81,9 @@ bool nn_keep_result(void *module, Tensor **slot, Tensor *value);
 void nn_free(void *module);
 /* Training mode (dropout drops) or evaluation, all the way down. */
 void nn_train(void *module, bool on);
-bool nn_print(void *module, FILE *file); /* the tree, as Python's print(module), and a newline */
-bool nn_zero_grad(void *module);         /* every ->grad becomes NULL */
+bool nn_print(void *module, FILE *file);   /* the tree, as Python's print(module), and a newline */
+void nn_print_float(double x, FILE *file); /* as Python writes it, for print_settings: 0.1, 1e-05 */
+bool nn_zero_grad(void *module);           /* every ->grad becomes NULL */
 /* Elements of all parameters that exist already, one held twice counted once. -1 on error. */
 int64_t nn_num_parameters(void *module);
 /* "W_q.weight", as in PyTorch's state_dict. A borrowed reference; NULL and an error when there is
@@ -139,6 +140,37 @@ typedef struct {
 } Dropout;
 Dropout *nn_dropout_new(double p);
 Tensor *nn_dropout_forward(Dropout *dropout, Tensor *x); /* x itself in evaluation or p = 0 */
+
+typedef struct {
+    Module module;
+    Tensor *weight; /* (num_embeddings, embedding_dim), N(0, 1) */
+} Embedding;
+Embedding *nn_embedding_new(int64_t num_embeddings, int64_t embedding_dim);
+/* index I64 (...), from 0 to num_embeddings - 1 -> (..., embedding_dim): a row of weight for each
+ */
+Tensor *nn_embedding_forward(Embedding *embedding, Tensor *index);
+
+/* (x - mean) / sqrt(variance + eps) weight + bias over the last dimensions, Ba, Kiros & Hinton
+ * 2016. */
+typedef struct {
+    Module module;
+    Tensor *weight, *bias; /* normalized_shape: ones, zeros */
+    double eps;            /* 1e-5 unless you set it */
+} LayerNorm;
+LayerNorm *nn_layer_norm_new(Shape normalized_shape);
+Tensor *nn_layer_norm_forward(LayerNorm *norm, Tensor *x); /* (..., normalized_shape) -> same */
+
+/* Adds P[i, 2j] = sin(i / 10000^(2j / d)), P[i, 2j + 1] = cos(i / 10000^(2j / d)) to the vector of
+ * size d = num_hiddens at place i, then drops out. Vaswani et al. 2017, section 3.5. */
+typedef struct {
+    Module module;
+    Dropout *dropout; /* on the sum */
+    Tensor *P;        /* (1, max_len, num_hiddens), of the default type at birth; no parameter */
+} PositionalEncoding;
+PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropout,
+                                               int64_t max_len); /* num_hiddens even */
+/* x (B, length, num_hiddens), length <= max_len -> same */
+Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x);
 
 /* ---- attention --------------------------------------------------------------------------- */
 

@@ -293,6 +293,12 @@ START_TEST(a_pending_error_stays) {
     ck_assert_ptr_null(nn_linear_forward(net->first, net->a));
     ck_assert_ptr_null(nn_linear_forward(NULL, NULL));
     ck_assert_ptr_null(nn_dropout_forward(NULL, NULL));
+    ck_assert_ptr_null(nn_embedding_new(2, 2));
+    ck_assert_ptr_null(nn_layer_norm_new(SHAPE(2)));
+    ck_assert_ptr_null(nn_positional_encoding_new(2, 0.5, 2));
+    ck_assert_ptr_null(nn_embedding_forward(NULL, NULL));
+    ck_assert_ptr_null(nn_layer_norm_forward(NULL, NULL));
+    ck_assert_ptr_null(nn_positional_encoding_forward(NULL, NULL));
     ck_assert_ptr_null(nn_dot_product_attention_forward(NULL, NULL, NULL, NULL, mask));
     ck_assert_ptr_null(nn_additive_attention_forward(NULL, NULL, NULL, NULL, mask));
     ck_assert_ptr_null(nn_multi_head_attention_forward(NULL, NULL, NULL, NULL, mask));
@@ -316,6 +322,10 @@ START_TEST(a_null_module_is_named) {
     AttentionMask mask = NO_MASK;
     nn_linear_forward(NULL, NULL), expect_error("linear: the module is NULL");
     nn_dropout_forward(NULL, NULL), expect_error("dropout: the module is NULL");
+    nn_embedding_forward(NULL, NULL), expect_error("embedding: the module is NULL");
+    nn_layer_norm_forward(NULL, NULL), expect_error("layer_norm: the module is NULL");
+    nn_positional_encoding_forward(NULL, NULL);
+    expect_error("positional_encoding: the module is NULL");
     nn_dot_product_attention_forward(NULL, NULL, NULL, NULL, mask);
     expect_error("dot_product_attention: the module is NULL");
     nn_additive_attention_forward(NULL, NULL, NULL, NULL, mask);
@@ -385,6 +395,18 @@ static void print_modules(FILE *file) {
     nn_add_child(outer, "encoder", nn_multi_head_attention_new(ten_in_five()));
     nn_add_child(outer, "head", nn_linear_new(10, 3, true));
     print_and_free(outer, file);
+    print_and_free(nn_embedding_new(10, 3), file);
+    print_and_free(nn_layer_norm_new(SHAPE(4)), file);
+    LayerNorm *norm = nn_layer_norm_new(SHAPE(2, 3));
+    norm->eps = 0.1;
+    print_and_free(norm, file);
+    print_and_free(nn_positional_encoding_new(4, 0.1, 9), file);
+    double eps[] = {1e-4, 0.00001234, 10, 123456, 1e15, 123456789012345678, 1e16, INFINITY, NAN};
+    for (int i = 0; i < 9; i++) {
+        norm = nn_layer_norm_new(SHAPE(5));
+        norm->eps = eps[i];
+        print_and_free(norm, file);
+    }
     double p[] = {0.0, 1.0, 0.1, 1.0 / 3, 1e-5, 0.0001};
     for (int i = 0; i < 6; i++) print_and_free(nn_dropout_new(p[i]), file);
 }
@@ -552,6 +574,167 @@ START_TEST(linear_of_nothing) {
     tensor_release(empty);
     nn_free(no_inputs);
     nn_free(no_outputs);
+}
+END_TEST
+
+/* ---- embedding, layer norm, positional encoding --------------------------------------------- */
+
+START_TEST(embedding_draws_pytorchs_numbers) {
+    const int sizes[] = {2, 5, 50};
+    DType dtype = _i ? F64 : F32;
+    tensor_set_default_dtype(dtype);
+    for (int i = 0; i < 3; i++) {
+        char group[64];
+        snprintf(group, sizeof group, "embedding_%s_%d", tensor_dtype_name(dtype), sizes[i]);
+        tensor_manual_seed((uint64_t)sizes[i]);
+        Embedding *embedding = nn_embedding_new(sizes[i], 3);
+        expect_near(group, "weight", embedding->weight, dtype == F64 ? 1e-14 : 3e-6);
+        ck_assert(embedding->weight->is_parameter);
+        nn_free(embedding);
+    }
+}
+END_TEST
+
+START_TEST(embedding_forward_and_backward) {
+    tensor_set_default_dtype(F64);
+    tensor_manual_seed(11);
+    Embedding *embedding = nn_embedding_new(4, 3);
+    Tensor *index = golden("embedding_index"), *dy = golden("embedding_dy");
+    tape_begin();
+    Tensor *y = nn_embedding_forward(embedding, index); /* (2, 2) -> (2, 2, 3) */
+    expect_near("embedding", "y", y, 1e-12);
+    ck_assert(ag_backward_from(y, dy));
+    ck_assert_ptr_null(nn_embedding_forward(embedding, NULL));
+    expect_error("embedding: index is NULL");
+    ck_assert_ptr_null(nn_embedding_forward(embedding, dy));
+    expect_error("embedding: index is float64: it must be int64");
+    tape_end();
+    expect_near("embedding", "dweight", nn_parameter(embedding, "weight")->grad, 1e-12);
+    ck_assert_ptr_null(nn_embedding_new(3, -1));
+    expect_error(
+        "embedding: num_embeddings is 3 and embedding_dim -1: a size must not be negative");
+    tensor_release(index);
+    tensor_release(dy);
+    nn_free(embedding);
+}
+END_TEST
+
+START_TEST(layer_norm_forward_and_backward) {
+    LayerNorm *norm = nn_layer_norm_new(SHAPE(3, 4));
+    for (int i = 0; i < 3; i++) ck_assert_double_eq(tensor_get(norm->weight, i, 3), 1);
+    ck_assert_double_eq(tensor_get(norm->bias, 2, 1), 0);
+    ck_assert_double_eq(norm->eps, 1e-5);
+    nn_set_parameter(norm, &norm->weight, golden("norm_weight"));
+    nn_set_parameter(norm, &norm->bias, golden("norm_bias"));
+    Tensor *x = ag_requires_grad(golden("norm_x")), *dy = golden("norm_cotangent");
+    tape_begin();
+    Tensor *y = nn_layer_norm_forward(norm, x);
+    expect_near("norm", "output", y, 1e-12);
+    ck_assert(ag_backward_from(y, dy));
+    ck_assert_ptr_null(nn_layer_norm_forward(norm, NULL));
+    expect_error("layer_norm: x is NULL");
+    tape_end();
+    expect_near("norm", "dx", x->grad, 1e-12);
+    expect_near("norm", "dweight", norm->weight->grad, 1e-12);
+    expect_near("norm", "dbias", norm->bias->grad, 1e-12);
+    tensor_release(x);
+    tensor_release(dy);
+    nn_free(norm);
+}
+END_TEST
+
+START_TEST(layer_norm_needs_sizes) {
+    Shape nine = SHAPE(1);
+    nine.ndim = 9;
+    ck_assert_ptr_null(nn_layer_norm_new(SCALAR));
+    expect_error(
+        "layer_norm: normalized_shape is (): it needs 1 to 8 sizes, none of them negative");
+    ck_assert_ptr_null(nn_layer_norm_new(SHAPE(2, -1)));
+    expect_error("layer_norm: normalized_shape is (2, -1): it needs 1 to 8 sizes, none of them "
+                 "negative");
+    ck_assert_ptr_null(nn_layer_norm_new(nine));
+    expect_error_like("layer_norm: normalized_shape is (1, ", "it needs 1 to 8 sizes");
+}
+END_TEST
+
+/* Every 37th of 1000 places. Far along, an angle's last bit is worth 6e-5: the steps of the
+ * computation must be PyTorch's. */
+START_TEST(positions_are_pytorchs) {
+    DType dtype = _i ? F64 : F32;
+    tensor_set_default_dtype(dtype);
+    PositionalEncoding *encoding = nn_positional_encoding_new(32, 0, 1000);
+    const int64_t stride[] = {0, 37 * 32, 1};
+    Tensor *some = tensor_as_strided(encoding->P, SHAPE(1, 28, 32), stride, 0);
+    expect_near(dtype == F64 ? "position_float64" : "position_float32", "P", some,
+                dtype == F64 ? 1e-12 : 2e-7);
+    ck_assert_int_eq(encoding->P->dtype, dtype);
+    ck_assert_int_eq(nn_num_parameters(encoding), 0);
+    ck_assert(!encoding->P->requires_grad);
+    tensor_release(some);
+    nn_free(encoding);
+}
+END_TEST
+
+START_TEST(positional_encoding_forward_and_backward) {
+    tensor_set_default_dtype(F64);
+    tape_begin(); /* what it computes at birth is not on the tape */
+    PositionalEncoding *encoding = nn_positional_encoding_new(6, 0.5, 20);
+    Tensor *x = ag_requires_grad(golden("position_x")), *dy = golden("position_cotangent");
+    tensor_manual_seed(14);
+    Tensor *y = nn_positional_encoding_forward(encoding, x);
+    expect_near("position", "output", y, 1e-12);
+    ck_assert(ag_backward_from(y, dy));
+    expect_near("position", "dx", x->grad, 1e-12);
+    nn_train(encoding, false);
+    y = nn_positional_encoding_forward(encoding, x);
+    ck_assert_double_eq_tol(tensor_get(y, 1, 2, 1), tensor_get(x, 1, 2, 1) + cos(2), 1e-15);
+    tape_end();
+    tensor_release(x);
+    tensor_release(dy);
+    nn_free(encoding);
+}
+END_TEST
+
+START_TEST(positional_encoding_mistakes) {
+    const char *rule =
+        ": neither may be negative, and num_hiddens must be even, a sine and a cosine "
+        "for each wavelength";
+    const int64_t wrong[][2] = {{5, 10}, {-2, 10}, {4, -1}};
+    for (int i = 0; i < 3; i++) {
+        char sentence[256];
+        snprintf(sentence, sizeof sentence,
+                 "positional_encoding: num_hiddens is %" PRId64 " and max_len %" PRId64 "%s",
+                 wrong[i][0], wrong[i][1], rule);
+        ck_assert_ptr_null(nn_positional_encoding_new(wrong[i][0], 0, wrong[i][1]));
+        expect_error(sentence);
+    }
+    ck_assert_ptr_null(nn_positional_encoding_new(4, 2, 10));
+    expect_error("dropout: p is 2: a probability lies in [0, 1]");
+
+    PositionalEncoding *encoding = nn_positional_encoding_new(4, 0, 10);
+    Tensor *flat = ones(SHAPE(10, 4)), *wide = ones(SHAPE(1, 3, 6)), *whole = ones(SHAPE(0, 10, 4));
+    Tensor *longer = ones(SHAPE(1, 11, 4)), *wider = tensor_to(whole, F64);
+    tape_begin();
+    ck_assert_ptr_nonnull(nn_positional_encoding_forward(encoding, whole));
+    ck_assert_ptr_null(nn_positional_encoding_forward(encoding, flat));
+    expect_error("positional_encoding: x is (10, 4): it must be (batch, length, num_hiddens), and "
+                 "num_hiddens is 4");
+    ck_assert_ptr_null(nn_positional_encoding_forward(encoding, wide));
+    expect_error(
+        "positional_encoding: x is (1, 3, 6): it must be (batch, length, num_hiddens), and "
+        "num_hiddens is 4");
+    ck_assert_ptr_null(nn_positional_encoding_forward(encoding, longer));
+    expect_error("positional_encoding: x is (1, 11, 4): its length 11 is beyond max_len 10");
+    ck_assert_ptr_null(nn_positional_encoding_forward(encoding, wider));
+    expect_error(
+        "positional_encoding: x is float64 and the encoding was made as float32: the types "
+        "must be equal");
+    ck_assert_ptr_null(nn_positional_encoding_forward(encoding, NULL));
+    expect_error("positional_encoding: x is NULL");
+    tape_end();
+    Tensor *all[] = {flat, wide, whole, longer, wider};
+    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    nn_free(encoding);
 }
 END_TEST
 
@@ -1236,6 +1419,13 @@ static void add_layer_tests(Suite *suite) {
     tcase_add_test(tcase, a_lazy_linear_draws_at_its_first_forward);
     tcase_add_test(tcase, linear_mistakes);
     tcase_add_test(tcase, linear_of_nothing);
+    tcase_add_loop_test(tcase, embedding_draws_pytorchs_numbers, 0, 2);
+    tcase_add_test(tcase, embedding_forward_and_backward);
+    tcase_add_test(tcase, layer_norm_forward_and_backward);
+    tcase_add_test(tcase, layer_norm_needs_sizes);
+    tcase_add_loop_test(tcase, positions_are_pytorchs, 0, 2);
+    tcase_add_test(tcase, positional_encoding_forward_and_backward);
+    tcase_add_test(tcase, positional_encoding_mistakes);
     tcase_add_test(tcase, dropout_drops_in_training_only);
     tcase_add_test(tcase, dropout_needs_a_probability);
 }

@@ -90,6 +90,21 @@ class MultiHeadAttention(nn.Module):
         return self.W_o(x.reshape(x.shape[0], x.shape[1], -1))
 
 
+class PositionalEncoding(nn.Module):
+    def __init__(self, num_hiddens, dropout, max_len=1000):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.P = torch.zeros((1, max_len, num_hiddens))
+        dtype = torch.get_default_dtype()
+        X = torch.arange(max_len, dtype=dtype).reshape(-1, 1) / torch.pow(
+            10000, torch.arange(0, num_hiddens, 2, dtype=dtype) / num_hiddens)
+        self.P[:, :, 0::2] = torch.sin(X)
+        self.P[:, :, 1::2] = torch.cos(X)
+
+    def forward(self, X):
+        return self.dropout(X + self.P[:, : X.shape[1], :])
+
+
 # ---- what is recorded ---------------------------------------------------------------------------
 
 
@@ -129,6 +144,47 @@ def linear():
     record("linear_bias", layer.bias)
     record("linear_x", x)
     forward_and_backward("linear", layer, [x])
+
+
+def embedding():
+    """Draws of fewer than 16 numbers are made one by one, more of them in blocks."""
+    for dtype in torch.float32, torch.float64:
+        torch.set_default_dtype(dtype)
+        for size in 2, 5, 50:
+            torch.manual_seed(size)
+            record(f"embedding_{TYPES[dtype]}_{size}_weight", nn.Embedding(size, 3).weight)
+    torch.manual_seed(11)
+    layer, index = nn.Embedding(4, 3), torch.tensor([[0, 3], [3, 1]])
+    y, dy = layer(index), torch.randn(2, 2, 3)
+    y.backward(dy)
+    record("embedding_index", index)
+    record("embedding_y", y)
+    record("embedding_dy", dy)
+    record("embedding_dweight", layer.weight.grad)
+
+
+def layer_norm():
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(12)
+    layer, x = nn.LayerNorm((3, 4)), torch.randn(2, 3, 4)
+    record("norm_x", x)
+    nn.init.normal_(layer.weight)
+    nn.init.normal_(layer.bias)
+    record("norm_weight", layer.weight)
+    record("norm_bias", layer.bias)
+    forward_and_backward("norm", layer, [x])
+
+
+def positional_encoding():
+    for dtype in torch.float32, torch.float64:
+        torch.set_default_dtype(dtype)
+        P = PositionalEncoding(32, 0, 1000).P[:, ::37]
+        record(f"position_{TYPES[dtype]}_P", P)
+    torch.manual_seed(13)
+    layer, x = PositionalEncoding(6, 0.5, 20), torch.randn(2, 5, 6)
+    record("position_x", x)
+    torch.manual_seed(14)
+    forward_and_backward("position", layer, [x])
 
 
 LENS = {"none": None, "per_batch": torch.tensor([2, 5]),
@@ -211,6 +267,9 @@ class Outer(nn.Module):
         self.head = nn.Linear(10, 3)
 
 
+FLOATS = (1e-4, 0.00001234, 10.0, 123456.0, 1e15, 123456789012345678.0, 1e16, math.inf, math.nan)
+
+
 class Empty(nn.Module):
     pass
 
@@ -223,12 +282,16 @@ def prints():
     lazy(torch.ones(2, 3))
     modules = [lazy, nn.LazyLinear(3), Empty(), DotProductAttention(0.1), AdditiveAttention(8, 0.25),
                MultiHeadAttention(10, 5, 0.5, False, 10, 10, 10), MultiHeadAttention(8, 2, 0.0, True),
-               Outer(), *map(nn.Dropout, (0.0, 1.0, 0.1, 1 / 3, 1e-5, 0.0001))]
+               Outer(), nn.Embedding(10, 3), nn.LayerNorm(4), nn.LayerNorm((2, 3), eps=0.1),
+               PositionalEncoding(4, 0.1, 9), *map(nn.LayerNorm, [5] * 9, FLOATS), *map(nn.Dropout, (0.0, 1.0, 0.1, 1 / 3, 1e-5, 0.0001))]
     return text + "".join(f"{m}\n" for m in modules)
 
 
 draws()
 linear()
+embedding()
+layer_norm()
+positional_encoding()
 attentions()
 training()
 optimizers()

@@ -1,0 +1,29 @@
+/* embedding.c - vectors for words: a table whose rows are learned, looked up by number. */
+#include "nn.h"
+
+#include <inttypes.h>
+
+static void print_embedding(const void *module, FILE *file) {
+    const Shape shape = ((const Embedding *)module)->weight->shape;
+    fprintf(file, "%" PRId64 ", %" PRId64, shape.dim[0], shape.dim[1]);
+}
+
+static const ModuleClass embedding_class = {"Embedding", sizeof(Embedding), print_embedding, NULL};
+
+Embedding *nn_embedding_new(int64_t num_embeddings, int64_t embedding_dim) {
+    if (num_embeddings < 0 || embedding_dim < 0)
+        return tensor_fail("embedding: num_embeddings is %" PRId64 " and embedding_dim %" PRId64
+                           ": a size must not be negative",
+                           num_embeddings, embedding_dim);
+    Embedding *embedding = nn_module_new(&embedding_class);
+    if (!embedding) return NULL;
+    nn_add_parameter(embedding, "weight", &embedding->weight,
+                     tensor_randn(SHAPE(num_embeddings, embedding_dim)));
+    return nn_module_done(embedding);
+}
+
+Tensor *nn_embedding_forward(Embedding *embedding, Tensor *index) {
+    if (!embedding || !index)
+        return tensor_fail("embedding: %s is NULL", embedding ? "index" : "the module");
+    return ag_embedding(embedding->weight, index);
+}

@@ -1,0 +1,72 @@
+/* positional_encoding.c - attention does not see the order of its inputs, so each is marked with
+ * its place: sines and cosines of wavelengths from 2 pi to 10000 * 2 pi are added. From one place
+ * to another, however far along, is a rotation that depends on the distance alone. */
+#include "nn.h"
+
+static void destroy_positional_encoding(void *module) {
+    tensor_release(((PositionalEncoding *)module)->P);
+}
+
+static const ModuleClass positional_encoding_class = {
+    "PositionalEncoding", sizeof(PositionalEncoding), NULL, destroy_positional_encoding};
+
+/* place / 10000^(2j / d): (length, d / 2); rounded step by step as PyTorch does it */
+static Tensor *angles(Tensor *place, Tensor *even, int64_t d) {
+    Tensor *width = tensor_full(SCALAR, (double)d), *base = tensor_full(SCALAR, 10000);
+    Tensor *angle = ag_div(ag_unsqueeze(place, 1), ag_pow(base, ag_div(even, width)));
+    tensor_release(width);
+    tensor_release(base);
+    return angle;
+}
+
+/* P[0, i, 2j] is the sine and P[0, i, 2j + 1] the cosine of an angle: (1, max_len, d), yours */
+static Tensor *waves(int64_t max_len, int64_t d) {
+    if (!tape_begin_no_grad()) return NULL;
+    Tensor *place = tensor_arange(0, (double)max_len, 1), *even = tensor_arange(0, (double)d, 2);
+    Tensor *angle = angles(place, even, d);
+    Tensor *pair = ag_stack((Tensor *[]){ag_sin(angle), ag_cos(angle)}, 2, 2);
+    Tensor *P = tensor_retain(ag_name(ag_reshape(pair, SHAPE(1, max_len, d)), "P"));
+    tensor_release(place);
+    tensor_release(even);
+    tape_end();
+    return P;
+}
+
+PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropout,
+                                               int64_t max_len) {
+    if (num_hiddens < 0 || num_hiddens % 2 || max_len < 0)
+        return tensor_fail("positional_encoding: num_hiddens is %lld and max_len %lld: neither may "
+                           "be negative, and num_hiddens must be even, a sine and a cosine for "
+                           "each wavelength",
+                           (long long)num_hiddens, (long long)max_len);
+    PositionalEncoding *encoding = nn_module_new(&positional_encoding_class);
+    if (!encoding) return NULL;
+    encoding->dropout = nn_dropout_new(dropout);
+    nn_add_child(encoding, "dropout", encoding->dropout);
+    encoding->P = waves(max_len, num_hiddens);
+    return nn_module_done(encoding);
+}
+
+static bool admit(const Tensor *P, const Tensor *x) {
+    if (x->shape.ndim != 3 || x->shape.dim[2] != P->shape.dim[2])
+        tensor_fail("positional_encoding: x is %s: it must be (batch, length, num_hiddens), and "
+                    "num_hiddens is %lld",
+                    tensor_shape_text(x->shape), (long long)P->shape.dim[2]);
+    else if (x->shape.dim[1] > P->shape.dim[1])
+        tensor_fail("positional_encoding: x is %s: its length %lld is beyond max_len %lld",
+                    tensor_shape_text(x->shape), (long long)x->shape.dim[1],
+                    (long long)P->shape.dim[1]);
+    else if (x->dtype != P->dtype)
+        tensor_fail("positional_encoding: x is %s and the encoding was made as %s: the types must "
+                    "be equal",
+                    tensor_dtype_name(x->dtype), tensor_dtype_name(P->dtype));
+    return !tensor_error();
+}
+
+Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x) {
+    if (!encoding || !x)
+        return tensor_fail("positional_encoding: %s is NULL", encoding ? "x" : "the module");
+    if (!admit(encoding->P, x)) return NULL;
+    Tensor *P = ag_slice(encoding->P, 1, 0, x->shape.dim[1]);
+    return nn_dropout_forward(encoding->dropout, ag_add(x, P));
+}
