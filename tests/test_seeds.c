@@ -780,10 +780,13 @@ static AttentionMask draw_mask(const Case *c) {
 }
 
 /* The module's output; *weights become those that it keeps. */
-static Tensor *forward(const Case *c, void *module, Tensor *x[3], AttentionMask mask,
+static Tensor *forward(const Case *c, void *module, bool fused, Tensor *x[3], AttentionMask mask,
                        const Tensor **weights) {
     Tensor *output;
-    if (!strcmp(c->module, "dot_product")) {
+    if (fused && !strcmp(c->module, "dot_product")) { /* no module has it: the op itself */
+        output = ag_attention(x[0], x[1], x[2], mask, c->training ? c->dropout : 0);
+        *weights = NULL;
+    } else if (!strcmp(c->module, "dot_product")) {
         output = nn_dot_product_attention_forward(module, x[0], x[1], x[2], mask);
         *weights = ((DotProductAttention *)module)->attention_weights;
     } else if (!strcmp(c->module, "additive")) {
@@ -810,26 +813,28 @@ static void expect_next(Joined *joined, const char *what, const Tensor *x, Shape
     joined->at += count;
 }
 
-static void run_case(const Case *c, int dtype, int number) {
+static void run_case(const Case *c, int dtype, int number, bool fused) {
     begin(dtype, (uint64_t)c->seed, "%d", number);
     Tensor *expected = tensor_dict_get(golden, group), *leaves[3], *inputs[3];
     ck_assert_msg(expected != NULL, "%s", tensor_error());
     Joined joined = {.n = tensor_numel(expected)};
     joined.element = malloc((size_t)joined.n * sizeof *joined.element);
     ck_assert(tensor_to_doubles(expected, joined.element));
-    snprintf(group, sizeof group, "case %d, %s with mask %s, %s", number, c->module, c->mask,
-             tensor_dtype_name((DType)dtype));
+    snprintf(group, sizeof group, "case %d, %s%s with mask %s, %s", number, fused ? "fused " : "",
+             c->module, c->mask, tensor_dtype_name((DType)dtype));
 
     void *module = module_of(c);
     tape_begin();
     int count = draw_inputs(c, leaves, inputs);
     AttentionMask mask = draw_mask(c);
     const Tensor *weights;
-    Tensor *output = forward(c, module, inputs, mask, &weights);
+    Tensor *output = forward(c, module, fused, inputs, mask, &weights);
     int64_t width = !strcmp(c->module, "multi_head") ? c->hiddens : c->Dv;
     expect_next(&joined, "output", output, SHAPE(c->B, c->Q, width));
     const Shape by_head = SHAPE(c->B * c->heads, c->Q, c->K);
-    expect_next(&joined, "weights", weights, by_head);
+    if (fused) ck_assert_ptr_null(weights);
+    if (fused) joined.at += by_head.dim[0] * by_head.dim[1] * by_head.dim[2];
+    else expect_next(&joined, "weights", weights, by_head);
     backward(output);
     for (int i = 0; i < count; i++)
         expect_next(&joined, "the gradient of an input", leaves[i]->grad, leaves[i]->shape);
@@ -845,12 +850,12 @@ static void run_case(const Case *c, int dtype, int number) {
 }
 
 /* Every case of that module; how many there are. */
-static int run_cases(const char *module, int dtype) {
+static int run_cases(const char *module, int dtype, bool fused) {
     int count = 0;
     Case c;
     for (int number = 0; read_case(number, &c); number++) {
         if (strcmp(c.module, module)) continue;
-        run_case(&c, dtype, number);
+        run_case(&c, dtype, number, fused);
         count++;
     }
     return count;
@@ -859,15 +864,23 @@ static int run_cases(const char *module, int dtype) {
 enum { MASKS = 15, VARIANTS = 4 };
 
 START_TEST(dot_product_attention) {
-    ck_assert_int_eq(run_cases("dot_product", _i), MASKS * VARIANTS);
+    ck_assert_int_eq(run_cases("dot_product", _i, false), MASKS * VARIANTS);
 }
 END_TEST
 
-START_TEST(additive_attention) { ck_assert_int_eq(run_cases("additive", _i), MASKS * VARIANTS); }
+START_TEST(additive_attention) {
+    ck_assert_int_eq(run_cases("additive", _i, false), MASKS * VARIANTS);
+}
 END_TEST
 
 START_TEST(multi_head_attention) {
-    ck_assert_int_eq(run_cases("multi_head", _i), MASKS * VARIANTS);
+    ck_assert_int_eq(run_cases("multi_head", _i, false), MASKS * VARIANTS);
+}
+END_TEST
+
+/* Nobody keeps the weights; everything else is the same. */
+START_TEST(fused_dot_product_attention) {
+    ck_assert_int_eq(run_cases("dot_product", _i, true), MASKS * VARIANTS);
 }
 END_TEST
 
@@ -889,6 +902,7 @@ int main(void) {
     tcase_add_loop_test(modules, dot_product_attention, F32, F64 + 1);
     tcase_add_loop_test(modules, additive_attention, F32, F64 + 1);
     tcase_add_loop_test(modules, multi_head_attention, F32, F64 + 1);
+    tcase_add_loop_test(modules, fused_dot_product_attention, F32, F64 + 1);
     suite_add_tcase(suite, modules);
     return run_suite(suite);
 }
