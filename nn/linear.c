@@ -11,13 +11,20 @@
 
 static void print_linear(const void *module, FILE *file) {
     const Linear *linear = module;
-    int64_t in = linear->in_features == NN_LAZY ? 0 : linear->in_features;
+    int64_t in = linear->weight ? linear->weight->shape.dim[1] : 0;
     fprintf(file, "in_features=%" PRId64 ", out_features=%" PRId64 ", bias=%s", in,
             linear->out_features, linear->has_bias ? "True" : "False");
 }
 
 static const ModuleClass linear_class = {"Linear", sizeof(Linear), print_linear, NULL};
 static const ModuleClass lazy_linear_class = {"LazyLinear", sizeof(Linear), print_linear, NULL};
+
+/* Once it has a weight, be it drawn or loaded, a layer is no longer lazy. */
+static void settle(Linear *linear) {
+    if (!linear->weight || linear->in_features != NN_LAZY) return;
+    linear->in_features = linear->weight->shape.dim[1];
+    linear->module.kind = &linear_class;
+}
 
 /* Both or none: a layer is never half made. */
 static bool draw_parameters(Linear *linear, int64_t in) {
@@ -32,10 +39,10 @@ static bool draw_parameters(Linear *linear, int64_t in) {
         tensor_release(bias);
         return false;
     }
-    linear->in_features = in;
-    linear->module.kind = &linear_class;
     bool ok = nn_set_parameter(linear, &linear->weight, weight);
-    return linear->has_bias ? nn_set_parameter(linear, &linear->bias, bias) && ok : ok;
+    if (linear->has_bias) ok = nn_set_parameter(linear, &linear->bias, bias) && ok;
+    settle(linear);
+    return ok;
 }
 
 Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
@@ -48,8 +55,8 @@ Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
     linear->in_features = NN_LAZY;
     linear->out_features = out;
     linear->has_bias = bias;
-    nn_add_parameter(linear, "weight", &linear->weight, NULL);
-    if (bias) nn_add_parameter(linear, "bias", &linear->bias, NULL);
+    nn_add_lazy_parameter(linear, "weight", &linear->weight, SHAPE(out, NN_LAZY));
+    if (bias) nn_add_lazy_parameter(linear, "bias", &linear->bias, SHAPE(out));
     if (in != NN_LAZY) draw_parameters(linear, in);
     return nn_module_done(linear);
 }
@@ -60,6 +67,7 @@ static bool admit(Linear *linear, const Tensor *x) {
     if (ndim == 0)
         return tensor_fail("linear: x is (): it needs a last size, the number of features") != NULL;
     int64_t in = x->shape.dim[ndim - 1];
+    settle(linear);
     if (!linear->weight && x->dtype != tensor_default_dtype())
         return tensor_fail(
                    "linear: x is %s and the weights would be made as %s: the types must be equal",

@@ -136,10 +136,35 @@ bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *val
     }
     m->parameters = longer;
     ModuleSlot *parameter = &longer[m->num_parameters++];
-    *parameter = (ModuleSlot){.slot = slot};
+    *parameter = (ModuleSlot){.slot = slot, .lazy = {.ndim = -1}, .module = m};
     strcpy(parameter->name, name);
     *slot = NULL;
     return !value || nn_set_parameter(m, slot, value);
+}
+
+bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape shape) {
+    if (!nn_add_parameter(module, name, slot, NULL)) return false;
+    parameter_of(module, slot)->lazy = shape;
+    return true;
+}
+
+bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size) {
+    if (!root || !parameter || !path)
+        return tensor_fail("parameter_path: an argument is NULL") != NULL;
+    const char *name = parameter->name;
+    size_t at = size; /* from the end to the start, up the tree */
+    for (const Module *m = parameter->module; m; name = m->name, m = m->parent) {
+        const size_t length = strlen(name) + 1; /* and what follows it: a dot, or the end */
+        if (length > at)
+            return tensor_fail("parameter_path: it has more than %zu bytes", size) != NULL;
+        at -= length;
+        memcpy(path + at, name, length - 1);
+        path[at + length - 1] = at + length == size ? '\0' : '.';
+        if (m != root) continue;
+        memmove(path, path + at, size - at);
+        return true;
+    }
+    return tensor_fail("parameter_path: \"%s\" is not in this module", parameter->name) != NULL;
 }
 
 /* ---- children and kept results ------------------------------------------------------------- */

@@ -35,6 +35,9 @@ typedef struct {
     char name[NN_NAME_SIZE];
     Tensor **slot; /* the field of the module that holds the tensor; NULL there until it is made */
     bool frozen;   /* by nn_freeze */
+    /* Its shape while lazy, NN_LAZY for a size that is not known yet; ndim -1: any shape. */
+    Shape lazy;
+    Module *module; /* whose it is */
 } ModuleSlot;
 
 struct Module {
@@ -69,6 +72,9 @@ void *nn_module_done(void *module);
  * NULL with no error pending means that it comes later (a lazy one), by nn_set_parameter. */
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value);
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value);
+/* A parameter that comes later and will have this shape, NN_LAZY standing for sizes that are not
+ * known yet: what nn_load may put there. */
+bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape shape);
 bool nn_add_child(void *module, const char *name, void *child); /* a child has one parent */
 
 /* A field for a result that the module keeps past the tape. Keeping retains value and lets the
@@ -97,6 +103,9 @@ int nn_parameter_slots(void *module, Tensor ***slots, int capacity);
  * many there are; -1 on error. */
 int nn_visit_parameters(void *module, const char *prefix,
                         void (*visit)(ModuleSlot *parameter, void *context), void *context);
+/* "W_q.weight": the path of a parameter from root, one of the modules that hold it, in a buffer of
+ * this size; false and an error if it is longer. */
+bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size);
 /* Frozen, a parameter has requires_grad false and no gradient, so neither backward, clipping nor an
  * optimizer touches it; false lets it learn again. prefix as above, leading nowhere is an error. A
  * lazy parameter is frozen before it is made: the field remembers, also when it gets another
@@ -118,6 +127,21 @@ bool nn_init_xavier_normal(Tensor *w, double gain);
 /* deviation sqrt(2 / (1 + a^2)) / sqrt(fan_in), a the slope of a leaky ReLU. He et al. 2015 */
 bool nn_init_kaiming_uniform(Tensor *w, double a);
 bool nn_init_kaiming_normal(Tensor *w, double a);
+
+/* ---- checkpoints --------------------------------------------------------------------------- */
+
+/* Saves all parameters in a safetensors file, under the names and with the metadata that PyTorch
+ * gives them, so that Python's load_file and load_state_dict take it, and loads such a file. The
+ * names must be the module's, each once and no others, and shapes and types equal; a lazy parameter
+ * takes what its layer's rule allows. If anything does not fit, one sentence says what, and nothing
+ * has changed. A parameter that does not exist yet cannot be saved. */
+bool nn_save(void *module, const char *path);
+bool nn_load(void *module, const char *path);
+/* The same with a dict: the names are those above behind a prefix ("model."), so that one file can
+ * hold more than a model. Setting retains the parameters, loading copies into them; entries without
+ * the prefix are left alone. */
+bool nn_state_dict(void *module, const char *prefix, TensorDict *dict);
+bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict);
 
 /* ---- layers -------------------------------------------------------------------------------- */
 

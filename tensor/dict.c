@@ -61,7 +61,8 @@ void *room_for_one(void *list, int n, size_t size) {
 
 static char *copy_of(const char *text) {
     char *copy = malloc(strlen(text) + 1);
-    return copy ? strcpy(copy, text) : tensor_fail("dict: out of memory for \"%s\"", shown(text));
+    return copy ? strcpy(copy, text)
+                : tensor_fail("dict: out of memory for \"%s\"", tensor_name_text(text));
 }
 
 bool dict_append(TensorDict *dict, const char *name, Tensor *x) {
@@ -103,7 +104,8 @@ bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
 Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
     if (!dict || !name) return tensor_fail("dict_get: the %s is NULL", dict ? "name" : "dict");
     const NamedTensor *entry = find(dict, name);
-    return entry ? entry->tensor : tensor_fail("dict_get: there is no \"%s\"", shown(name));
+    return entry ? entry->tensor
+                 : tensor_fail("dict_get: there is no \"%s\"", tensor_name_text(name));
 }
 
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value) {

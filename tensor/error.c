@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* A fixed buffer: reporting that memory has run out must not need memory. */
-static _Thread_local char sentence[512];
+static _Thread_local char sentence[1024];
 static _Thread_local bool pending;
 
 const char *tensor_error(void) { return pending ? sentence : NULL; }
@@ -35,6 +35,20 @@ const char *tensor_shape_text(Shape shape) {
     }
     sprintf(end, ")");
     return text;
+}
+
+const char *tensor_name_text(const char *name) {
+    enum { LENGTH = 60 };
+    static _Thread_local char ring[4][LENGTH + 4];
+    static _Thread_local unsigned next;
+    char *out = ring[next++ % 4];
+    size_t n = strlen(name), kept = n;
+    if (n > LENGTH) /* cut between characters: a byte 10xxxxxx continues one */
+        for (kept = LENGTH; kept > 0 && ((unsigned char)name[kept] & 0xc0) == 0x80;) kept--;
+    for (size_t i = 0; i < kept; i++)
+        out[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
+    strcpy(out + kept, n > kept ? "..." : "");
+    return out;
 }
 
 const char *tensor_dtype_name(DType dtype) {

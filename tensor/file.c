@@ -15,20 +15,6 @@
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 
-const char *shown(const char *text) {
-    enum { LENGTH = 60 };
-    static _Thread_local char ring[4][LENGTH + 4];
-    static _Thread_local unsigned next;
-    char *out = ring[next++ % 4];
-    size_t n = strlen(text), kept = n;
-    if (n > LENGTH) /* cut between characters: a byte 10xxxxxx continues one */
-        for (kept = LENGTH; kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80;) kept--;
-    for (size_t i = 0; i < kept; i++)
-        out[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
-    strcpy(out + kept, n > kept ? "..." : "");
-    return out;
-}
-
 bool file_fail(const File *file, const char *format, ...) {
     char text[256], entry[72] = "";
     if (tensor_pending()) return false;
@@ -36,7 +22,7 @@ bool file_fail(const File *file, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (file->entry) snprintf(entry, sizeof entry, "\"%s\": ", shown(file->entry));
+    if (file->entry) snprintf(entry, sizeof entry, "\"%s\": ", tensor_name_text(file->entry));
     size_t length = strlen(file->path), most = 120; /* of a long path the end tells more */
     const char *dots = length > most ? "..." : "";
     const char *path = file->path + (length > most ? length - most : 0);

@@ -18,10 +18,6 @@ typedef struct {
 /* Leaves an error, "save_npy: x.npy: ...", for an entry "load_safetensors: x: \"W_q.weight\": ...",
  * and returns false. */
 __attribute__((format(printf, 2, 3))) bool file_fail(const File *file, const char *format, ...);
-/* Text out of a file, short and printable. It stays valid until this thread's fourth call from
- * here. */
-const char *shown(const char *text);
-
 bool file_open(File *file, const char *function, const char *path);
 bool file_read(const File *file, int64_t at, void *to, int64_t size);
 /* The elements that begin at byte `at`, contiguous. */

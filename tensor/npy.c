@@ -63,7 +63,8 @@ static bool take_type(Text *text, Header *header) {
         header->big_endian = *type == '>';
         return true;
     }
-    return file_fail(text->file, "its type is '%s': only f4, f8, i8 and b1 are read", shown(type));
+    return file_fail(text->file, "its type is '%s': only f4, f8, i8 and b1 are read",
+                     tensor_name_text(type));
 }
 
 static bool take_bool(Text *text, bool *value) {

@@ -215,7 +215,7 @@ static bool check_description(const Reader *r, Description *it) {
     while (type <= BOOL && strcmp(it->type, type_names[type]) != 0) type++;
     if (type > BOOL)
         return file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read",
-                         shown(it->type));
+                         tensor_name_text(it->type));
     it->dtype = (DType)type;
     const int64_t begin = it->offsets.dim[0], end = it->offsets.dim[1];
     if (it->offsets.ndim != 2 || begin > end || end > r->data_size)
@@ -312,7 +312,7 @@ static bool check_names(const Reader *r, void *list, int n, size_t size) {
     for (int i = 1; i < n; i++) {
         const char *const *name = (const void *)((const char *)list + (size_t)i * size);
         if (!by_name(name, (const char *)name - size))
-            return file_fail(&r->file, "the name \"%s\" is there twice", shown(*name));
+            return file_fail(&r->file, "the name \"%s\" is there twice", tensor_name_text(*name));
     }
     return true;
 }

@@ -90,6 +90,9 @@ tensor_fail(const char *format, ...);
 /* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. The text stays valid
  * until this thread's eighth call from here. */
 const char *tensor_shape_text(Shape shape);
+/* A name from outside for error sentences: printable, at most 60 bytes and "...". It stays valid
+ * until this thread's fourth call from here. */
+const char *tensor_name_text(const char *name);
 const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "bool" */
 
 /* ---- creation ---------------------------------------------------------------------------- */

@@ -6,6 +6,8 @@
  * the current one while a test runs and must hold nothing but what the test expects. */
 #include "common.h"
 
+#include "../nn/nn.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +24,7 @@
 /* ---- the frame: a folder, and no descriptor left open ------------------------------------------
  */
 
-static char folder[] = "/tmp/tapehead-files-XXXXXX", root[4096];
+static char folder[] = "/tmp/tapehead-files-XXXXXX", home[4096];
 static int descriptors_before;
 
 /* How many entries a folder has, "." and ".." apart; each is removed if so wanted. */
@@ -42,7 +44,7 @@ static int entries(const char *path, bool removing) {
 static void setup(void) {
     frame_setup();
     tensor_set_default_dtype(F32);
-    ck_assert_ptr_nonnull(getcwd(root, sizeof root));
+    ck_assert_ptr_nonnull(getcwd(home, sizeof home));
     strcpy(folder + sizeof folder - 7, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(chdir(folder), 0);
@@ -52,7 +54,7 @@ static void setup(void) {
 static void teardown(void) {
     ck_assert_int_eq(entries("/proc/self/fd", false), descriptors_before);
     entries(".", true);
-    ck_assert_int_eq(chdir(root), 0);
+    ck_assert_int_eq(chdir(home), 0);
     ck_assert_int_eq(rmdir(folder), 0);
     frame_teardown();
 }
@@ -83,8 +85,8 @@ static void spit(const char *path, const void *bytes, size_t size) {
 }
 
 static const char *golden(const char *name) {
-    static char path[sizeof root + 64];
-    snprintf(path, sizeof path, "%s/tests/golden/files/%s", root, name);
+    static char path[sizeof home + 64];
+    snprintf(path, sizeof path, "%s/tests/golden/files/%s", home, name);
     return path;
 }
 
@@ -767,6 +769,265 @@ START_TEST(safetensors_wrong_lengths) {
 }
 END_TEST
 
+/* ---- checkpoints -------------------------------------------------------------------------------
+ */
+
+static MultiHeadAttention *attention_new(int64_t size) {
+    MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2, .bias = true};
+    config.query_size = config.key_size = config.value_size = size;
+    MultiHeadAttention *attention = nn_multi_head_attention_new(config);
+    ck_assert_msg(attention != NULL, "%s", tensor_error());
+    nn_train(attention, false);
+    return attention;
+}
+
+static Tensor *attend(MultiHeadAttention *attention, Tensor *x) {
+    ck_assert(tape_begin_no_grad());
+    Tensor *y = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
+    y = tape_end_keeping(y);
+    ck_assert_msg(y != NULL, "%s", tensor_error());
+    return y;
+}
+
+static const char *const attention_names[] = {"W_q.weight", "W_q.bias", "W_k.weight", "W_k.bias",
+                                              "W_v.weight", "W_v.bias", "W_o.weight", "W_o.bias"};
+
+START_TEST(models_there_and_back) {
+    MultiHeadAttention *one = attention_new(3), *other = attention_new(3), *lazy = attention_new(0);
+    ck_assert_msg(nn_save(one, "x.safetensors"), "%s", tensor_error());
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_int_eq(dict->n, 8);
+    ck_assert_str_eq(tensor_dict_metadata(dict, "format"), "pt");
+    for (int i = 0; i < 8; i++)
+        expect_equal(attention_names[i], tensor_dict_get(dict, attention_names[i]),
+                     nn_parameter(one, attention_names[i]));
+    const uint32_t version = other->W_q->weight->storage->version;
+    ck_assert(nn_load(other, "x.safetensors"));
+    ck_assert_uint_eq(other->W_q->weight->storage->version, version + 1);
+    ck_assert(nn_freeze(lazy, "W_o", true));
+    const Generator before = *generator_current();
+    ck_assert_msg(nn_load(lazy, "x.safetensors"), "%s", tensor_error());
+    ck_assert_mem_eq(&before, generator_current(), sizeof before); /* it draws nothing */
+    ck_assert(!lazy->W_o->weight->requires_grad && lazy->W_q->weight->requires_grad);
+    ck_assert(lazy->W_q->weight->is_parameter);
+    ck_assert_str_eq(lazy->W_q->weight->name, "W_q.weight");
+    Tensor *x = tensor_randn(SHAPE(2, 5, 3)), *y[3];
+    MultiHeadAttention *all[] = {one, other, lazy};
+    for (int i = 0; i < 3; i++) y[i] = attend(all[i], x);
+    expect_equal("a loaded model's output", y[1], y[0]);
+    expect_equal("a lazy model's output", y[2], y[0]);
+    ck_assert_int_eq(lazy->W_q->in_features, 3);
+    for (int i = 0; i < 3; i++) tensor_release(y[i]), nn_free(all[i]);
+    tensor_release(x);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+START_TEST(a_lazy_model_is_printed_as_what_it_has_loaded) {
+    Linear *linear = nn_linear_new(3, 2, true), *lazy = nn_linear_new(NN_LAZY, 2, true);
+    ck_assert(nn_save(linear, "x.safetensors") && nn_load(lazy, "x.safetensors"));
+    ck_assert(nn_load(lazy, "x.safetensors")); /* no longer lazy: copied into */
+    char text[128];
+    FILE *file = fopen("text", "w+");
+    ck_assert(nn_print(lazy, file));
+    rewind(file);
+    ck_assert_str_eq(fgets(text, sizeof text, file),
+                     "LazyLinear(in_features=3, out_features=2, bias=True)\n");
+    fclose(file);
+    nn_free(linear);
+    nn_free(lazy);
+}
+END_TEST
+
+/* A backward pass that needs what has been loaded over says so. */
+START_TEST(loading_is_a_write_in_place) {
+    Linear *linear = nn_linear_new(2, 1, false);
+    Tensor *x = ag_requires_grad(tensor_ones(SHAPE(1, 2)));
+    ck_assert(nn_save(linear, "x.safetensors"));
+    ck_assert(tape_begin());
+    Tensor *y = ag_sum(nn_linear_forward(linear, x));
+    ck_assert(nn_load(linear, "x.safetensors"));
+    ck_assert(!ag_backward(y));
+    expect_error(
+        "backward: linear needs its input w (1, 2) as it was, but copy_from has written over "
+        "it since");
+    tape_end();
+    tensor_release(x);
+    nn_free(linear);
+}
+END_TEST
+
+START_TEST(two_models_in_one_file) {
+    Linear *a = nn_linear_new(2, 3, true), *b = nn_linear_new(3, 2, false);
+    Linear *c = nn_linear_new(2, 3, true), *d = nn_linear_new(NN_LAZY, 2, false);
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(nn_state_dict(a, "encoder.", dict) && nn_state_dict(b, "decoder.", dict));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    tensor_dict_free(dict);
+    dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_int_eq(dict->n, 3);
+    ck_assert_msg(nn_load_state_dict(c, "encoder.", dict), "%s", tensor_error());
+    ck_assert_msg(nn_load_state_dict(d, "decoder.", dict), "%s", tensor_error());
+    expect_equal("weight", c->weight, a->weight);
+    expect_equal("bias", c->bias, a->bias);
+    expect_equal("lazy weight", d->weight, b->weight);
+    ck_assert_ptr_ne(d->weight, tensor_dict_get(dict, "decoder.weight")); /* a copy */
+    ck_assert(!tensor_dict_get(dict, "decoder.weight")->requires_grad);
+    ck_assert(!nn_load_state_dict(c, "", dict));
+    expect_error("load_state_dict: the dict does not fit Linear: missing: \"weight\", \"bias\"; "
+                 "unexpected: \"decoder.weight\", \"encoder.bias\", \"encoder.weight\"");
+    tensor_dict_free(dict);
+    nn_free(a), nn_free(b), nn_free(c), nn_free(d);
+}
+END_TEST
+
+/* Loads a dict of these entries into what must not change, and expects this sentence. */
+static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) {
+    Tensor **slot[8], *before[8];
+    uint32_t version[8];
+    const int n = nn_parameter_slots(module, slot, 8);
+    for (int i = 0; i < n; i++) {
+        before[i] = *slot[i] ? tensor_clone(*slot[i]) : NULL;
+        version[i] = *slot[i] ? (*slot[i])->storage->version : 0;
+    }
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    ck_assert(!nn_load(module, "x.safetensors"));
+    expect_error(sentence);
+    for (int i = 0; i < n; i++) {
+        ck_assert((*slot[i] == NULL) == (before[i] == NULL));
+        if (!before[i]) continue;
+        expect_equal("a parameter", *slot[i], before[i]);
+        ck_assert_uint_eq((*slot[i])->storage->version, version[i]);
+        tensor_release(before[i]);
+    }
+}
+
+START_TEST(models_that_do_not_fit) {
+    MultiHeadAttention *attention = attention_new(3), *lazy = attention_new(0);
+    Linear *linear = nn_linear_new(3, 2, true);
+    TensorDict *dict = tensor_dict_new();
+    expect_no_fit(attention, dict,
+                  "load: x.safetensors does not fit MultiHeadAttention: missing: \"W_q.weight\", "
+                  "\"W_q.bias\", \"W_k.weight\" and 5 more");
+    put(dict, "weight", counting(SHAPE(2, 3), F32));
+    expect_no_fit(linear, dict, "load: x.safetensors does not fit Linear: missing: \"bias\"");
+    put(dict, "bias", counting(SHAPE(2), F32));
+    put(dict, "a\nb", counting(SHAPE(2), F32));
+    expect_no_fit(linear, dict, "load: x.safetensors does not fit Linear: unexpected: \"a?b\"");
+    put(dict, "bias", counting(SHAPE(3), F32));
+    put(dict, "weight", counting(SHAPE(2, 3), F64));
+    expect_no_fit(
+        linear, dict,
+        "load: x.safetensors does not fit Linear: unexpected: \"a?b\"; \"weight\" is "
+        "float64 (2, 3) and should be float32 (2, 3), \"bias\" is float32 (3,) and should "
+        "be float32 (2,)");
+    tensor_dict_free(dict);
+    dict = tensor_dict_new();
+    ck_assert(nn_state_dict(attention, "", dict));
+    put(dict, "W_o.weight", counting(SHAPE(3, 4), F32));
+    put(dict, "W_q.bias", counting(SHAPE(4, 1), F32));
+    put(dict, "W_k.bias", counting(SHAPE(4), I64));
+    expect_no_fit(lazy, dict,
+                  "load: x.safetensors does not fit MultiHeadAttention: \"W_q.bias\" is float32 "
+                  "(4, 1) and should be float32 (4,), \"W_k.bias\" is int64 (4,) and should be "
+                  "float32 (4,), \"W_o.weight\" is float32 (3, 4) and should be float32 (4, -1)");
+    tensor_dict_free(dict);
+    nn_free(attention), nn_free(lazy), nn_free(linear);
+}
+END_TEST
+
+/* A parameter whose module has no rule takes any shape, but no type that cannot learn. */
+typedef struct {
+    Module module;
+    Tensor *w;
+} Bare;
+static const ModuleClass bare_class = {"Bare", sizeof(Bare), NULL, NULL};
+
+START_TEST(lazy_without_a_rule) {
+    Bare *bare = nn_module_new(&bare_class);
+    nn_add_parameter(bare, "w", &bare->w, NULL);
+    TensorDict *dict = tensor_dict_new();
+    put(dict, "w", counting(SHAPE(2, 3), I64));
+    expect_no_fit(bare, dict,
+                  "load: x.safetensors does not fit Bare: \"w\" is int64 (2, 3) and should be "
+                  "float32 (2, 3)");
+    put(dict, "w", counting(SHAPE(2, 3), F32));
+    ck_assert(nn_load_state_dict(bare, "", dict));
+    expect_equal("w", bare->w, tensor_dict_get(dict, "w"));
+    tensor_dict_free(dict);
+    nn_free(bare);
+}
+END_TEST
+
+START_TEST(checkpoint_errors) {
+    MultiHeadAttention *lazy = attention_new(0);
+    TensorDict *dict = tensor_dict_new();
+    char prefix[129];
+    memset(prefix, 'p', 128);
+    prefix[128] = '\0';
+    ck_assert(!nn_save(lazy, "x.safetensors"));
+    expect_error("save: \"W_q.weight\" is lazy, the first input makes it");
+    ck_assert(!nn_state_dict(lazy, "model.", dict));
+    expect_error("state_dict: \"model.W_q.weight\" is lazy, the first input makes it");
+    ck_assert_int_eq(dict->n, 0);
+    ck_assert(!nn_load(lazy, "x.safetensors"));
+    expect_error("load_safetensors: x.safetensors: it cannot be opened: No such file or directory");
+    ck_assert(!nn_save(NULL, "x.safetensors"));
+    expect_error("save: the module is NULL");
+    ck_assert(!nn_load(NULL, "x.safetensors"));
+    expect_error("load: the module is NULL");
+    ck_assert(!nn_save(lazy->attention, NULL));
+    expect_error("save_safetensors: the path is NULL");
+    ck_assert(!nn_load(lazy, NULL));
+    expect_error("load_safetensors: the path is NULL");
+    ck_assert(!nn_state_dict(lazy, NULL, dict));
+    expect_error("state_dict: the prefix is NULL");
+    ck_assert(!nn_state_dict(lazy, "", NULL));
+    expect_error("state_dict: the dict is NULL");
+    ck_assert(!nn_load_state_dict(lazy, "", NULL));
+    expect_error("load_state_dict: the dict is NULL");
+    ck_assert(!nn_load_state_dict(lazy, prefix, dict));
+    expect_error("load_state_dict: the prefix is longer than 127 bytes");
+    prefix[127] = '\0';
+    ck_assert(!nn_load_state_dict(lazy, prefix, dict));
+    expect_error_like("load_state_dict: the dict does not fit MultiHeadAttention: missing: \"pppp",
+                      "p...\" and 5 more");
+    ck_assert_int_eq(entries(".", false), 0);
+    tensor_dict_free(dict);
+    nn_free(lazy);
+}
+END_TEST
+
+START_TEST(paths_of_parameters) {
+    static const char name[] = "a_name_of_23_characters";
+    char path[600];
+    Bare *root = nn_module_new(&bare_class), *leaf = root;
+    for (int i = 0; i < 22; i++) {
+        Bare *child = nn_module_new(&bare_class);
+        ck_assert(nn_add_child(leaf, name, child));
+        leaf = child;
+    }
+    ck_assert(nn_add_parameter(leaf, "w", &leaf->w, tensor_ones(SCALAR)));
+    const ModuleSlot *w = leaf->module.parameters;
+    ck_assert(nn_parameter_path(leaf, w, path, 2));
+    ck_assert_str_eq(path, "w");
+    ck_assert(nn_parameter_path(root, w, path, 22 * 24 + 2));
+    ck_assert_int_eq(strlen(path), 22 * 24 + 1);
+    ck_assert_ptr_eq(nn_parameter(root, path), leaf->w);
+    ck_assert(!nn_parameter_path(root, w, path, 22 * 24 + 1));
+    expect_error("parameter_path: it has more than 529 bytes");
+    ck_assert(!nn_save(root, "x.safetensors"));
+    expect_error("parameter_path: it has more than 512 bytes");
+    ck_assert(!nn_parameter_path(root, NULL, path, sizeof path));
+    expect_error("parameter_path: an argument is NULL");
+    Bare *stranger = nn_module_new(&bare_class);
+    ck_assert(!nn_parameter_path(stranger, w, path, sizeof path));
+    expect_error("parameter_path: \"w\" is not in this module");
+    nn_free(stranger);
+    nn_free(root);
+}
+END_TEST
+
 /* ---- the suite ---------------------------------------------------------------------------------
  */
 
@@ -799,5 +1060,14 @@ int main(void) {
     tcase_add_loop_test(safetensors, safetensors_wrong_headers, 0, COUNT(safetensors_wrong));
     tcase_add_loop_test(safetensors, safetensors_of_other_types, 0, 3);
     tcase_add_test(safetensors, safetensors_wrong_lengths);
+    TCase *checkpoint = add_case(suite, "checkpoint");
+    tcase_add_test(checkpoint, models_there_and_back);
+    tcase_add_test(checkpoint, a_lazy_model_is_printed_as_what_it_has_loaded);
+    tcase_add_test(checkpoint, loading_is_a_write_in_place);
+    tcase_add_test(checkpoint, two_models_in_one_file);
+    tcase_add_test(checkpoint, models_that_do_not_fit);
+    tcase_add_test(checkpoint, lazy_without_a_rule);
+    tcase_add_test(checkpoint, checkpoint_errors);
+    tcase_add_test(checkpoint, paths_of_parameters);
     return run_suite(suite);
 }
