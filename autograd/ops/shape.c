@@ -272,10 +272,11 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
             "dimension",
             tensor_shape_text(shape), tensor_shape_text(repeats));
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
-    if (shape_numel(repeats) == 1) return apply1(&op_contiguous, x, (Attributes){0});
+    if (shape_numel(repeats) == 1) x = apply1(&op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
         if (repeats.dim[d] != 1)
             x = apply1(&op_repeat, x, (Attributes){.dim = d, .end = repeats.dim[d]});
+    if (x && x->grad_fn) x->grad_fn = op_repeat.grad_fn;
     return x;
 }
 
