@@ -1,0 +1,652 @@
+#!/usr/bin/python3
+"""Writes functions/NAME.safetensors: what PyTorch computes for every function of the contract that
+computes something, values and gradients, on PyTorch's own samples and in many memory layouts.
+
+Run it as `/usr/bin/python3 tests/golden/generate.py` with Debian's python3-torch (1.13), its vector
+code switched off (ATEN_CPU_CAPABILITY=default, no oneDNN, one thread), so that the bytes are the same
+every time. torch.testing._internal wants `expecttest`, which pip installs. ../test_golden.c reads the files.
+
+A file is a list of cases of one function. The tensors of case 7 are
+
+    7.in0 7.in1 ...   the inputs, as they lie in memory; an input that is missing in between is absent (NULL)
+    7.out0 7.out1     the results
+    7.dy0             the gradient that arrives, random
+    7.grad0 ...       the gradient of each input that requires one: of sum(dy0 out0)
+
+and the metadata's "7" tells the rest, in fields that a semicolon ends:
+
+    float32 transposed;            the type of the case (the default type of C's calls), what it shows
+    numbers 2 0 1;                 the arguments that are not tensors, in the order of C's call,
+                                   a shape or a list of dimensions as its length and then its sizes
+    grad_fn AddBackward0;          what PyTorch calls the node, if the result requires a gradient
+    in0 2  3 4  1 3  0;            in0 is a view of its bytes: ndim, sizes, strides, offset
+
+and "cases" says how many there are. "float64" lists the results for which PyTorch's float32 is itself
+off by more than a fifth of the suite's tolerance: those are float64's, rounded.
+
+What a case shows: "op_db" is one of PyTorch's own sample inputs
+(torch.testing._internal.common_methods_invocations, with its sizes S, M, L set to 3, 4, 6, as far as
+C's function can express it); "transposed", "sliced", "expanded" the same call on views; "own" what
+PyTorch's samples leave out: sizes of zero, scalars, corners, integers.
+"""
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import struct
+import sys
+
+os.environ["ATEN_CPU_CAPABILITY"] = "default"
+import torch
+
+torch.set_num_threads(1)
+torch.backends.mkldnn.enabled = False  # what follows locks it
+import torch.nn.functional as F
+import torch.testing._internal.common_methods_invocations as invocations
+from torch.testing._internal.opinfo import core
+
+NAN, INF = math.nan, math.inf
+FLOATS = (torch.float32, torch.float64)
+TYPE_NAME = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL"}
+SAMPLES = 6  # of op_db's, at most, and for each type
+ELEMENTS = 64  # of an input, at most
+
+
+def write_safetensors(path, tensors, metadata):
+    """8 bytes: the header's length; the header, JSON; the bytes of the tensors, one behind the other."""
+    header, body = {"__metadata__": metadata}, b""
+    for name, x in sorted(tensors.items(), key=lambda item: -item[1].element_size()):  # aligned
+        data = x.detach().contiguous().numpy().tobytes()
+        header[name] = {"dtype": TYPE_NAME[x.dtype], "shape": list(x.shape),
+                        "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+# ---- drawing inputs ----------------------------------------------------------------------------------
+
+INPUT = re.compile(r"([fib])([\d,]*)(?:~(.*),(.*))?")
+RANGE = {"f": (-2, 2), "i": (-5, 6), "b": (0, 2)}
+
+
+def draw(text, dtype):
+    """An input of a case: f3,4 floats, i3,4 int64, b3,4 bools, random, of shape (3, 4); f3,4~0,9 from 0 to
+    below 9; [1,nan] these numbers; - is absent, NULL in C."""
+    if text == "-":
+        return None
+    if text[0] == "[":
+        x = torch.tensor(eval(text, {"nan": NAN, "inf": INF, "true": True, "false": False}))
+        return x.to(dtype) if x.is_floating_point() else x
+    kind, sizes, *bounds = INPUT.fullmatch(text).groups()
+    sizes = [int(n) for n in sizes.split(",") if n]
+    low, high = map(float, bounds) if bounds[0] else RANGE[kind]
+    if kind == "f":
+        return low + (high - low) * torch.rand(sizes, dtype=dtype)
+    x = torch.randint(int(low), int(high), sizes)
+    return x.bool() if kind == "b" else x
+
+
+def parse(case):
+    """"1 0: f3,4 b4" -> [1, 0], ["f3,4", "b4"]"""
+    numbers, inputs = case.split(":") if ":" in case else ("", case)
+    return [eval(n, {"nan": NAN, "inf": INF}) for n in numbers.split()], inputs.split()
+
+
+# ---- memory layouts ----------------------------------------------------------------------------------
+
+
+def transposed(x):
+    """The first dimension runs fastest."""
+    return x.permute(*reversed(range(x.dim()))).contiguous().permute(*reversed(range(x.dim())))
+
+
+def bytes_of(x):
+    """Everything that lies in the memory that x looks at."""
+    return torch.tensor([], dtype=x.dtype).set_(x.storage())
+
+
+def copied(x):
+    """x and its memory."""
+    return torch.as_strided(bytes_of(x).clone(), x.shape, x.stride(), x.storage_offset())
+
+
+def sliced(x):
+    """Every second column, from the second row on, of something larger."""
+    if x.dim() == 0:
+        return torch.stack([x, x])[1]
+    larger = torch.zeros([n + (d == 0) for d, n in enumerate(x.shape[:-1])] + [2 * x.shape[-1] + 1], dtype=x.dtype)
+    view = larger[..., 1::2] if x.dim() == 1 else larger[1:, ..., 1::2]
+    return view.copy_(x)
+
+
+def expanded(x):
+    """The first row again and again, by stride 0."""
+    return x[:1].clone().expand(x.shape) if x.dim() and len(x) else x
+
+
+LAYOUTS = (transposed, sliced, expanded)
+
+
+# ---- the functions -----------------------------------------------------------------------------------
+
+
+class Function:
+    """A function of the contract, and what it is called with.
+
+    call(x, a): the same in PyTorch, x the inputs and a the numbers of C's call.
+    cases: own calls, "numbers: inputs; numbers: inputs"; the first of them is tried in every layout too.
+    db, variant: its name in op_db. adapt(sample): (inputs, numbers) of C's call, None if C has no such call.
+    sizes: op_db's S, M and L. grad: so many of the inputs, as far as they are floats, get a gradient.
+    grad_fn: what C's result shows for what PyTorch's shows, where it is several steps; None: whatever.
+    seeded: numbers[0] is the seed. drawn: floats are drawn in this type, whatever the case's.
+    """
+
+    def __init__(self, name, call, cases, db=None, adapt=None, variant="", sizes=(3, 4, 6), grad=9, grad_fn={},
+                 layouts=LAYOUTS, types=FLOATS, seeded=False, drawn=None):
+        self.name, self.call, self.cases = name, call, [parse(case) for case in cases.split(";")]
+        self.db, self.adapt, self.variant, self.sizes = db, adapt, variant, sizes
+        self.grad, self.grad_fn, self.layouts, self.types, self.seeded = grad, grad_fn, layouts, types, seeded
+        self.drawn = drawn
+        FUNCTIONS.append(self)
+
+
+FUNCTIONS = []
+
+
+def shape(a):
+    return [int(n) for n in a[1 : 1 + int(a[0])]]
+
+
+def listed(sizes):
+    return [len(sizes), *sizes]
+
+
+def tensors_only(s):
+    x = [s.input, *s.args]
+    return None if s.kwargs or not all(isinstance(t, torch.Tensor) for t in x) else (x, [])
+
+
+def with_dim(s):
+    """A sample with one dimension among its arguments."""
+    dim = s.args[0] if s.args else s.kwargs.get("dim")
+    return ([s.input], [dim]) if isinstance(dim, int) and "dtype" not in s.kwargs else None
+
+
+def with_list(s):
+    """A sample with a shape or dimensions."""
+    return [s.input], listed(s.args[0])
+
+
+def with_numbers(s):
+    return [s.input], list(s.args)
+
+
+def quartered(s):
+    """PyTorch's numbers, up to 9, over 4: products of 81 that cancel leave more than 1e-6 in float32."""
+    return [x / 4 for x in (s.input, *s.args)], []
+
+
+def number(x, a):
+    """A number of x's type."""
+    return a[0] if x[0].is_floating_point() else int(a[0])
+
+
+# ---- elementwise
+
+UNARY, WHOLE = "f3,4; f; f2,0,3; f12~-8,8", {name: "; i3,4; [-3,2**31,0]" for name in "neg abs square relu".split()}
+for name in "neg abs square exp sin cos tanh sigmoid".split():
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0]), UNARY + WHOLE.get(name, ""),
+             db=name, adapt=lambda s: ([s.input[:4]], []) if s.input.dim() else ([s.input], []))
+for name in "relu gelu silu".split():
+    Function("ag_" + name, lambda x, a, f=getattr(F, name): f(x[0]), UNARY + WHOLE.get(name, ""),
+             db="nn.functional." + name, adapt=lambda s: None if s.kwargs.get("approximate") == "tanh" else
+             ([s.input[:4, :4] if s.input.dim() > 1 else s.input], []))
+for name in "sqrt log".split():
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0]), "f3,4~0.1,9; f~0.5,2; f2,0,3",
+             db=name, adapt=tensors_only)
+
+WHOLE = {"sub": "; i3,4 i4"}
+for name in "add mul maximum minimum".split():
+    WHOLE[name] = "; i3,4 i4; [2**62,-2**63,3] [2**62,-1,2**62]; b3,4 b3,1"
+for name in "add sub mul maximum minimum".split():
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x),
+             "f3,4 f3,4; f2,0 f1,1; f3,1,2 f4,1; f f" + WHOLE[name], db=name, adapt=tensors_only)
+Function("ag_div", lambda x, a: x[0] / x[1], "f3,4 f3,4~0.5,2; f2,0 f1,1; f f~1,2", db="div",
+         variant="no_rounding_mode", adapt=tensors_only)
+Function("ag_pow", lambda x, a: x[0] ** x[1], "f3,4~0.5,2 f3,4; f2,0 f1,1; f~1,2 f", db="pow", adapt=tensors_only)
+Function("ag_scale", lambda x, a: x[0] * number(x, a), "-1.75: f3,4; 0.3: f; 2: f0,3; -3: i3,4")
+Function("ag_add_scalar", lambda x, a: x[0] + number(x, a), "0.3: f3,4; -7: f; 2: f0,3; -3: i3,4")
+Function("ag_pow_scalar", lambda x, a: x[0] ** a[0], "2.5: f3,4~0.1,2; 3: f; -2: f5; 2: f0,3; 0: f4; 0.5: f3~0,2")
+for name in "eq ne lt le gt ge".split():
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x), "f3,4 f3,4; f f; f2,0 f1,1; i3,4 i4; "
+             "b3,4 b3,1; [0,nan,inf,-0.0,2] [-0.0,nan,inf,0,3]", db=name, adapt=tensors_only, grad=0)
+for name in "logical_and logical_or".split():
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x), "b3,4 b3,4; b b; b2,0 b1,1; b3,1 b4",
+             db=name, adapt=lambda s: ([s.input > 0, s.args[0] > 0], []), grad=0)
+Function("ag_logical_not", lambda x, a: ~x[0], "b3,4; b; b2,0", grad=0)
+Function("ag_where", lambda x, a: torch.where(*x), "b3,4 f3,4 f3,4; b0,3 f0,3 f1,3; b f f; b3 i2,3 i1; b3 b3 b3",
+         db="where", adapt=lambda s: ([s.args[0], s.input, s.args[1]], []))
+Function("ag_masked_fill", lambda x, a: x[0].masked_fill(x[1], number(x, a)),
+         "-1e6: f3,4 b3,4; 2: f0,3 b1,3; 7: i2,3 b3; 1: b2,3 b2,1", db="masked_fill",
+         adapt=lambda s: None if isinstance(s.args[1], torch.Tensor) else ([s.input, s.args[0]], [s.args[1]]))
+
+# ---- shape
+
+
+def slice_of(x, dim, start, end):
+    return x[(slice(None),) * (int(dim) % x.dim()) + (slice(int(start), int(end)),)]
+
+
+def narrowed(s):
+    dim, start, length = map(int, s.args)
+    return ([s.input], [dim, start, start + length]) if start >= 0 else None
+
+
+def repeated(s):
+    repeats, dim = s.kwargs["repeats"], s.kwargs.get("dim")
+    return ([s.input], [repeats, dim]) if isinstance(repeats, int) and dim is not None else None
+
+
+def at_indices(s):
+    dim, index = s.args
+    return [s.input, index.long()], [dim]
+
+
+Function("ag_detach", lambda x, a: x[0].detach(), "f3,4; f; f0,3; i3,4", grad=0)
+Function("ag_reshape", lambda x, a: x[0].reshape(shape(a)), "2 6 -1: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4; 1 12: b3,4",
+         db="reshape", adapt=with_list)
+Function("ag_view", lambda x, a: x[0].view(shape(a)), "3 3 2 2: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4",
+         db="view", adapt=with_list)
+Function("ag_contiguous", lambda x, a: x[0].contiguous(), "f3,4; f; f0,3; i3,4", db="contiguous", adapt=tensors_only)
+Function("ag_permute", lambda x, a: x[0].permute(shape(a)), "3 2 0 1: f2,3,4; 2 1 0: f0,3; 3 -1 0 -2: i2,1,3",
+         db="permute", adapt=with_list)
+Function("ag_transpose", lambda x, a: x[0].transpose(*map(int, a)), "0 -1: f2,3,4; 0 1: f0,3; -2 0: i2,3; 0 1: b2,3",
+         db="transpose", adapt=with_numbers)
+Function("ag_unsqueeze", lambda x, a: x[0].unsqueeze(int(a[0])), "1: f3,4; -1: f0,3; 0: i2", db="unsqueeze", adapt=with_dim)
+Function("ag_squeeze", lambda x, a: x[0].squeeze(int(a[0])), "1: f3,1,4; 0: f3,4; 0: f1,0; -1: i2,1",
+         db="squeeze", adapt=with_dim)
+Function("ag_expand", lambda x, a: x[0].expand(shape(a)), "3 3 4 2: f4,1; 2 0 3: f1,3; 3 2 0 3: f0,1; 3 2 -1 3: i2,1; 1 3: b",
+         db="expand", adapt=with_list)
+Function("ag_slice", lambda x, a: slice_of(x[0], *a), "1 1 3: f3,4; 0 -2 100: f3,4; 0 2 1: f3,2; -1 0 -1: f2,3; "
+         "1 0 2: f0,3; 0 5 9: f3; 1 1 3: i2,4; 1 1 3: b2,4", db="narrow", adapt=narrowed)
+Function("ag_select", lambda x, a: x[0].select(*map(int, a)), "1 -2: f3,4; 1 0: f0,3; 0 1: f2; 0 1: i2,3",
+         db="select", adapt=with_numbers)
+Function("ag_cat", lambda x, a: torch.cat(x, int(a[0])), "0: f2,4 f3,4; -1: f2,1 f2,0 f2,3; 0: f3; 0: i2 i3; 0: b2 b3",
+         db="cat", adapt=lambda s: (s.input, [s.kwargs.get("dim", 0)]))
+Function("ag_stack", lambda x, a: torch.stack(x, int(a[0])), "1: f3,4 f3,4; 0: f f f; -1: i2 i2; 0: b2 b2",
+         db="stack", adapt=lambda s: (s.input, s.args))
+Function("ag_repeat", lambda x, a: x[0].repeat(shape(a)), "2 2 1: f3,4; 3 2 1 3: f2; 1 2: i3; 2 2 2: b2",
+         db="repeat", adapt=with_list)
+Function("ag_repeat_interleave", lambda x, a: x[0].repeat_interleave(int(a[0]), int(a[1])),
+         "2 1: f3,4; 3 0: f2,2; 0 1: f2,3; 2 0: f0,3; 5 0: i2; 2 -1: b2,2", db="repeat_interleave", adapt=repeated)
+# Of a transposed x, PyTorch 1.13 hands out the gradient in the order of memory: contiguous() keeps it right.
+Function("ag_masked_select", lambda x, a: x[0].contiguous().masked_select(x[1]),
+         "f3,4 b3,4; f0,3 b1,3; i2,3 b3; b3 b2,1", db="masked_select", adapt=tensors_only)
+for name in "tril triu".split():
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], int(a[0])),
+             "0: f3,4; -1: f2,3,2; 1: f0,3; 1: i3,3; -1: b3,3", db=name,
+             adapt=lambda s: ([s.input], list(s.args) or [0]))
+Function("ag_index_select", lambda x, a: x[0].index_select(int(a[0]), x[1]), "0: f3,4 i5~0,3; -1: f2,3 i2~0,3; "
+         "0: f3,2 i0; 1: f0,3 i2~0,3; 0: i3,2 i4~0,3; 0: b3,2 i4~0,3", db="index_select", adapt=at_indices)
+Function("ag_gather", lambda x, a: x[0].gather(int(a[0]), x[1]), "1: f3,4 i3,2~0,4; 0: f3,4 i5,3~0,3; "
+         "-1: f2,3 i2,0; 0: f0,3 i0,2; 0: i3,2 i4,2~0,3; 0: b3,2 i4,2~0,3", db="gather", sizes=(4, 5, 6), adapt=at_indices)
+Function("ag_embedding", lambda x, a: F.embedding(x[1], x[0]), "f3,4 i2,3~0,3; f3,2 i0; f3,2 i~0,3; f2,0 [1,0]",
+         db="nn.functional.embedding", adapt=tensors_only)
+
+# ---- reductions
+
+
+def everything(s):
+    return None if s.kwargs or s.args else ([s.input], [])
+
+
+def over_dims(s):
+    dims = s.kwargs.get("dim")
+    dims = [dims] if isinstance(dims, int) else dims
+    return None if dims is None else ([s.input], [int(s.kwargs["keepdim"]), *listed(dims)])
+
+
+def unbiased(s):
+    dim = s.kwargs.get("dim")
+    if dim is None or not s.kwargs.get("unbiased", True):
+        return None
+    return [s.input], [dim if isinstance(dim, int) else dim[0], int(s.kwargs.get("keepdim", 0))]
+
+
+WHOLE = {"sum": ("; i3,4; b3,4; i0", "; 0 1 0: i3,4; 1 1 1: b3,4"), "mean": ("", "")}
+for name, f in [("sum", torch.sum), ("mean", torch.mean)]:
+    Function("ag_" + name, lambda x, a, f=f: f(x[0]), "f3,4; f2,0; f; f64" + WHOLE[name][0], db=name, adapt=everything)
+    Function(f"ag_{name}_dims", lambda x, a, f=f: f(x[0], shape(a[1:]), keepdim=bool(a[0])),
+             "0 1 0: f3,4; 1 2 0 -1: f2,3,2; 0 1 1: f2,0; 1 1 0: f2,0" + WHOLE[name][1], db=name, adapt=over_dims)
+Function("ag_max_dim", lambda x, a: x[0].max(int(a[0]), bool(a[1]))[0],
+         "1 0: f3,4; -2 1: f2,3,2; 1 0: f0,3; 1 0: [[2.,5,5,5],[3,3,nan,nan],[-inf,-inf,-inf,-inf]]", db="max",
+         variant="reduction_with_dim", adapt=lambda s: ([s.input], [s.args[0], int(len(s.args) > 1)]))
+Function("ag_var_dim", lambda x, a: x[0].var(int(a[0]), keepdim=bool(a[1])),
+         "1 0: f3,4; 0 1: f3,2,2; 1 0: f2,0; 0 0: f0,2", db="var", adapt=unbiased)
+Function("ag_logsumexp", lambda x, a: x[0].logsumexp(int(a[0])),
+         "1: f3,4; 0: f3,2,2; -1: f2,0; 0: f; 1: [[95.,96],[-95,-96],[-inf,-inf]]", db="logsumexp",
+         adapt=lambda s: ([s.input], s.args[0]) if len(s.args[0]) == 1 and not s.args[1] else None)
+Function("ag_argmax", lambda x, a: x[0].argmax(int(a[0])), "1: f3,4; 0: f; 1: f0,3; 1: [[1.,nan,nan],[3,3,-inf]]",
+         db="argmax", adapt=lambda s: None if s.kwargs.get("keepdim") else with_dim(s), grad=0)
+
+# ---- products
+
+FOLDED = {"CloneBackward0": None, "TransposeBackward0": None}  # how 1.13 multiplies two and three dimensions
+Function("ag_matmul", lambda x, a: x[0] @ x[1], "f3,4 f4,3; f2,1,2,3 f2,3,1; f0,2,3 f3,2; f2,0 f0,3; f2,3,1 f1; "
+         "f0 f0; f17,5 f5,3", db="matmul", adapt=quartered, grad_fn=FOLDED)
+Function("ag_bmm", lambda x, a: torch.bmm(*x), "f2,3,4 f2,4,3; f0,2,3 f0,3,2; f2,2,0 f2,0,3", db="bmm", adapt=quartered)
+Function("ag_linear", lambda x, a: F.linear(*x), "f3,4 f2,4 f2; f2,0 f3,0 f3; f3,4 f2,4", db="nn.functional.linear",
+         adapt=quartered)
+
+# ---- softmax and attention
+
+
+def keep_before(lens, n, q, k):
+    """(n, q, k): true for the keys before the length."""
+    return torch.arange(k) < (lens if lens.dim() == 2 else lens[:, None].expand(n, q))[:, :, None]
+
+
+def softmax_where(scores, keep):
+    """Softmax over the scores that are kept; a row of none is zeros, also in the gradient."""
+    some = keep.any(-1, keepdim=True)
+    y = torch.softmax(scores.masked_fill(~keep, -INF).masked_fill(~some, 0), -1)
+    return torch.where(keep & some, y, torch.zeros((), dtype=y.dtype))
+
+
+def masked_softmax(scores, lens=None):
+    return torch.softmax(scores, -1) if lens is None else softmax_where(scores, keep_before(lens, *scores.shape))
+
+
+def attention_weights(scores, scale, causal, heads, lens=None, keep=None, window=None):
+    """scores (b, h, q, k), or (b h, q, k); those of batch b see window b mod windows."""
+    b = scores.shape[0] if scores.dim() == 4 else scores.shape[0] // int(heads)
+    x = scores.reshape(b, int(heads), *scores.shape[-2:]) * scale
+    if window is not None:
+        x = (x.reshape(-1, len(window), *x.shape[1:]) + window[:, None]).reshape(x.shape)
+    allowed = torch.ones(x.shape, dtype=torch.bool)
+    if lens is not None:
+        allowed = allowed & keep_before(lens, b, *x.shape[2:])[:, None]
+    if keep is not None:
+        allowed = allowed & keep
+    return softmax_where(x, allowed.tril() if causal else allowed).reshape(scores.shape)
+
+
+def parts(x, bits):
+    """The lens, keep and window among x."""
+    rest = list(x)
+    return [rest.pop(0) if int(bits) & bit else None for bit in (1, 2, 4)]
+
+
+def attention(q, k, v, dropout, causal, *mask):
+    heads = q.shape[1] if q.dim() == 4 else 1
+    weights = attention_weights(q @ k.transpose(-1, -2), 1 / math.sqrt(q.shape[-1]), causal, heads, *mask)
+    return F.dropout(weights, dropout, dropout > 0) @ v
+
+
+def without_dropout(s):
+    if s.kwargs["dropout_p"] or s.kwargs["need_attn_weights"]:
+        return None
+    return [x[:2] / 4 for x in (s.input, *s.args)], [0, int(s.kwargs["is_causal"]), 0]
+
+
+for name in "softmax log_softmax".split():
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], int(a[0])), "-1: f3,4; 1: f2,3,2; 0: f; 1: f2,0; "
+             "1: f0,2; 0: f3,4; 1: [[1000.,1001,-inf],[-1000,-1001,0]]", db=name, adapt=with_dim)
+SHOWN = {name: "SoftmaxBackward0" for name in ("WhereBackward0", "ReshapeAliasBackward0", "ViewBackward0")}
+Function("ag_masked_softmax", lambda x, a: masked_softmax(*x), "f3,2,4 [3,1,4]; f2,3,4 [[0,1,2],[3,4,9]]; f2,2,3; "
+         "f2,2,0 [0,1]; f0,2,3 i0; f2,1,3 [0,3]", grad_fn=SHOWN)
+# scale, causal, heads, which parts of the mask there are
+Function("ag_attention_weights", lambda x, a: attention_weights(x[0], *a[:3], *parts(x[1:], a[3])),
+         "0.5 1 2 7: f2,2,3,4 [3,2] b2,1,3,4 f2,3,4; 0.7 0 1 0: f2,3,4; 0.7 1 2 0: f4,3,3; 0.7 0 2 1: f4,2,4 [1,9]; "
+         "0.7 0 2 1: f4,2,4 [[1,0],[4,3]]; 0.7 0 2 2: f4,2,4 b1,1,2,4; 0.7 1 3 3: f2,3,2,2 [2,1] b3,2,2; "
+         "1 0 1 4: f4,1,2,3 f2,2,3; 1 0 2 4: f4,2,3 f1,2,3; 1 1 1 0: f0,2,3; 1 1 1 0: f2,0,3; 1 1 1 0: f2,3,0",
+         grad=1, grad_fn=SHOWN)
+Q3, Q4 = "f2,3,4 f2,5,4 f2,5,2", "f2,2,3,4 f2,2,5,4 f2,2,5,3"
+Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2])),  # dropout, causal, which parts
+         f"0 0 0: {Q3}; 0 1 0: {Q3}; 0 0 0: {Q4}; 0 1 1: {Q4} [4,2]; 0 0 1: {Q3} [[0,1,9],[5,3,2]]; 0.5 0 0: {Q4}; "
+         f"0 0 2: {Q4} b2,1,1,5; 0 1 3: {Q4} [5,3] b2,2,3,5; 0 0 4: {Q4} f2,3,5; 0 1 7: {Q4} [5,0] b2,1,3,5 f1,3,5; "
+         f"0.4 1 3: {Q3} [5,3] b2,1,3,5; 0 0 0: f2,0,4 f2,3,4 f2,3,2; 0 0 0: f2,3,4 f2,0,4 f2,0,2; "
+         "0 0 0: f0,3,4 f0,2,4 f0,2,2; 0 0 0: f1,1,1 f1,1,1 f1,1,1; 1 0 0: f1,2,3 f1,2,3 f1,2,3",
+         db="nn.functional._scaled_dot_product_attention", adapt=without_dropout, grad=3,
+         grad_fn={name: None for name in ("BmmBackward0", "UnsafeViewBackward0")})
+
+# ---- losses and others
+
+REDUCTION = ["none", "sum", "mean"]
+
+
+def reduction(s):
+    return REDUCTION.index(s.kwargs.get("reduction", "mean"))
+
+
+def classes(s):
+    if s.kwargs.get("weight") is not None or s.args[0].dtype != torch.int64:
+        return None
+    return [s.input, *s.args], [s.kwargs.get("ignore_index", -100), reduction(s)]
+
+
+def normed(s):
+    """Not of rows of 2: their gradient is what is left of terms 1e5 times as large."""
+    if len(s.args) != 3 or s.kwargs.get("eps", 1) < 0 or s.input.shape[-1] == 2:
+        return None
+    return [s.input, *s.args[1:]], [s.kwargs.get("eps", 1e-5)]
+
+
+Function("ag_mse_loss", lambda x, a: F.mse_loss(*x, reduction=REDUCTION[int(a[0])]), "2: f3,4 f3,4; 1: f3,4 f3,4; "
+         "0: f3,4 f3,4; 0: f0,3 f0,3; 1: f0,3 f0,3; 2: f0 f0; 1: f f", db="nn.functional.mse_loss",
+         adapt=lambda s: ([s.input, *s.args], [reduction(s)]))
+Function("ag_cross_entropy", lambda x, a: F.cross_entropy(*x, ignore_index=int(a[0]), reduction=REDUCTION[int(a[1])]),
+         "-100 2: f3,4 [2,0,3]; -100 0: f3,4 [2,0,3]; -100 1: f3,4 [2,0,3]; 1 2: f4,3 [1,0,2,1]; 1 0: f4,3 [1,0,2,1]; "
+         "-1 1: f4,3 [-1,0,2,-1]; -100 2: [[1000.,0],[0,-1000]] [0,1]; -100 1: f0,3 i0; -100 0: f0,3 i0; 1 2: f2,3 [1,1]; "
+         "0 1: f2,3 [0,0]", db="nn.functional.cross_entropy", adapt=classes)
+Function("ag_dropout", lambda x, a: F.dropout(x[0], a[0], True), "0.4: f3,4; 0.5: f7,7; 1: f3; 0.5: f0,3",
+         db="nn.functional.dropout", adapt=lambda s: ([s.input], [s.kwargs["p"]]) if s.kwargs.get("training") else None)
+Function("ag_layer_norm", lambda x, a: F.layer_norm(x[0], x[1].shape, *x[1:], eps=a[0]),
+         "1e-5: f3,4 f4 f4; 1e-5: f2,3,4 f3,4 f3,4; 0.1: f2,2,5 f5 f5; 1e-5: f0,3 f3 f3; 1e-5: f3 f3 f3; 1e-5: f2,4 f4",
+         db="nn.functional.layer_norm", adapt=normed)
+
+# ---- tensor.h: making
+
+SHAPES = ["2 3 4", "0", "2 0 2", "3 2 1 3"]
+for name, f in [("zeros", torch.zeros), ("ones", torch.ones)]:
+    Function("tensor_" + name, lambda x, a, f=f: f(shape(a)), ": ;".join(SHAPES) + ":", layouts=())
+Function("tensor_full", lambda x, a: torch.full(shape(a[1:]), float(a[0])), "0.1 2 3 4: ; -7 0: ; inf 2 0 2: ; nan 1 2:", layouts=())
+Function("tensor_arange", lambda x, a: torch.arange(*a, dtype=torch.get_default_dtype()),
+         "0 1 0.1: ; 5 5 1: ; 1 -2 -0.5: ; -3 40 1:", db="arange", layouts=(),
+         adapt=lambda s: ([], [s.input, *s.args]) if len(s.args) == 2 else None)
+Function("tensor_eye", lambda x, a: torch.eye(int(a[0])), "0: ; 1: ; 2: ; 5:", layouts=())
+for name, dtype in [("doubles", torch.float64), ("floats", torch.float32)]:
+    Function("tensor_from_" + name, lambda x, a: x[0].to(torch.get_default_dtype()),
+             "f2,3; f; f0,2; [1e30,-0.0,1e-40,nan,inf,0.1]", layouts=(), grad=0, drawn=dtype)
+Function("tensor_from_int64s", lambda x, a: x[0].clone(), "i2,3; i; i0,2; [2**62,-2**63]", layouts=())
+Function("tensor_from_bools", lambda x, a: x[0].clone(), "b2,3; b; b0,2", layouts=())
+
+# ---- tensor.h: drawing
+
+Function("tensor_manual_seed", lambda x, a: torch.rand(3), "0: ; 42: ; 2**32-1: ; 2**40+7:", layouts=(), seeded=True)
+for name, f in [("rand", torch.rand), ("randn", torch.randn)]:
+    Function("tensor_" + name, lambda x, a, f=f: f(shape(a[1:])), "0 2 3 4: ; 42 0: ; 1 2 0 2: ; 2**40+7 2 4 9:",
+             layouts=(), seeded=True)
+Function("tensor_normal", lambda x, a: torch.normal(a[1], a[2], shape(a[3:])),
+         "0 2 0.5 2 2 3: ; 7 -1 0.5 1 20: ; 7 1 0 1 2: ; 7 1 1 1 0:", layouts=(), seeded=True)
+Function("tensor_uniform", lambda x, a: torch.empty(shape(a[3:])).uniform_(a[1], a[2]),
+         "0 -100 100 1 4: ; 1 0 1 2 3 3: ; 2 1 1 0: ; 7 1 2 1 0:", layouts=(), seeded=True)
+Function("tensor_bernoulli", lambda x, a: torch.empty(shape(a[2:])).bernoulli_(a[1]).bool(),
+         "0 0.5 2 3 4: ; 1 0.1 1 20: ; 2 1 0: ; 7 0 1 5:", layouts=(), types=FLOATS[:1], seeded=True)
+Function("tensor_randint", lambda x, a: torch.randint(int(a[1]), int(a[2]), shape(a[3:])),
+         "0 0 10 2 3 4: ; 1 -5 5 1 6: ; 2 0 2**40 1 6: ; 3 7 8 0:", layouts=(), types=FLOATS[:1], seeded=True)
+Function("tensor_randperm", lambda x, a: torch.randperm(int(a[1])), "0 10: ; 42 1: ; 1 0: ; 517109245 30:", layouts=(),
+         types=FLOATS[:1], seeded=True)
+
+# ---- tensor.h: copying, sorting, reading
+
+
+def ascending(s):
+    dim, descending = (*s.args, *s.kwargs.values(), -1, False)[:2]
+    if descending or dim not in (-1, s.input.dim() - 1):
+        return None
+    return [s.input[:40] if s.input.dim() == 1 else s.input], []
+
+
+ANY = "f3,4; f; f0,2; i3,4; b3,4"
+TYPES = [torch.float32, torch.float64, torch.int64, torch.bool]
+Function("tensor_clone", lambda x, a: x[0].clone(), ANY, db="clone", adapt=tensors_only, grad=0)
+Function("tensor_to", lambda x, a: x[0].to(TYPES[int(a[0])]), "; ".join(f"{i}: {x}" for i in range(4) for x in
+         "f3,4 i2,3 b4 f f0,2".split()) + "; 0: [1e300,nan,inf,1e-46,1+2**-30]; 3: [0.,-0.,nan,1e-40,0.5]", grad=0)
+Function("tensor_sort", lambda x, a: tuple(torch.sort(x[0], dim=-1, stable=True)), ANY + "; f2,0; i2,9~0,3; "
+         "[[3.,nan,-inf,3,-0.0],[0,-0.0,nan,1,inf]]", db="sort", adapt=ascending, grad=0)
+Function("tensor_numel", lambda x, a: torch.tensor(x[0].numel()), ANY, grad=0)
+Function("tensor_item", lambda x, a: x[0].double().reshape(()), "f1,1; f; i; b1", grad=0)
+Function("tensor_get", lambda x, a: x[0][tuple(map(int, a))].double(), "1 -2: f3,4; 0 3: f3,4; -1 0: i3,4; 2 2: b3,4", grad=0)
+Function("tensor_to_doubles", lambda x, a: x[0].double(), ANY, grad=0)
+Function("tensor_allclose", lambda x, a: torch.tensor(torch.allclose(*x, *a)), "0.5 0.5: f3,4~0,2 f3,4~0,2; "
+         "0 0.2: [1.,2] [1.125,2.25]; 0.1 0: [1.,2] [1.125,2.2]; 0.1 0: [1.,2] [1.0625,2.2]; 1 1: [nan,1] [nan,1]; "
+         "0 0: [inf,-inf] [inf,-inf]; 1 1: [inf] [-inf]; 1 1: [1.] [inf]; 0 0: f0,2 f0,2; 0 0: [1,2] [1,2]; 0 1: [1,2] [2,4]; "
+         "0 0: [True] [True]; 0 0.5: [True] [False]", db="allclose",
+         adapt=lambda s: ([s.input, *s.args], list(s.kwargs.values())), grad=0)
+
+# ---- tensor.h: writing in place. The result is all the bytes that the first input looks at.
+
+VIEWS = LAYOUTS[:2]
+Function("tensor_copy_from", lambda x, a: bytes_of(x[0].copy_(x[1])), "f3,4 f3,4; f3,4 f4; f0,2 f1,2; i3,2 i2; b3,2 b; f f",
+         layouts=VIEWS, grad=0)
+Function("tensor_fill", lambda x, a: bytes_of(x[0].fill_(a[0])), "0.1: f3,4; -2: f; 1: f0,2; 7: i3,4; 1: b2,2",
+         layouts=VIEWS, db="fill", adapt=lambda s: ([s.input], [float(s.kwargs["value"])]), grad=0)
+Function("tensor_add_", lambda x, a: bytes_of(x[0].add_(x[1], alpha=a[0])), "-0.3: f3,4 f3,4; 2: f3,4 f4; 1: f f; 1: f0,2 f1,2",
+         layouts=VIEWS, grad=0)
+Function("tensor_mul_", lambda x, a: bytes_of(x[0].mul_(a[0])), "-0.3: f3,4; 2: f; 1: f0,2", layouts=VIEWS, grad=0)
+
+
+# ---- writing -----------------------------------------------------------------------------------------
+
+
+def op_db_samples(f, dtype):
+    """Calls that PyTorch tests its own function with, as far as C has them: small and all different."""
+    if not f.db:
+        return []
+    for module in (invocations, core):
+        module.S, module.M, module.L = f.sizes
+    infos = [o for o in invocations.op_db if o.name == f.db and o.variant_test_name == f.variant]
+    assert len(infos) == 1, f.db
+    calls, seen = [], set()
+    for sample in infos[0].sample_inputs("cpu", dtype, requires_grad=False):
+        adapted = f.adapt(sample)
+        if adapted is None or any(x.numel() > ELEMENTS for x in adapted[0]):
+            continue
+        key = str((adapted[1], [tuple(x.shape) for x in adapted[0]]))
+        if key not in seen:
+            seen.add(key)
+            calls.append(("op_db", adapted[1], adapted[0]))
+    step = max(1, len(calls) / SAMPLES)
+    return [calls[int(i * step)] for i in range(min(SAMPLES, len(calls)))]
+
+
+def own_calls(f, dtype):
+    """The function's own cases; those without floats are made once."""
+    for i, (numbers, texts) in enumerate(f.cases):
+        x = [draw(text, f.drawn or dtype) for text in texts]
+        if dtype == f.types[0] or not x or any(t is not None and t.is_floating_point() for t in x):
+            yield "own", numbers, x
+        if i == 0:
+            for layout in f.layouts:
+                views = [t if t is None else layout(t) for t in x]
+                yield layout.__name__, numbers, views
+
+
+def text_of(number):
+    return str(int(number)) if float(number).is_integer() and abs(number) < 2**53 else repr(float(number))
+
+
+def results(f, dtype, inputs, numbers, dy=None):
+    """The results and what backpropagating dy gives the inputs that are floats."""
+    torch.set_default_dtype(dtype)
+    torch.manual_seed(numbers[0] if f.seeded else 0)
+    floats = [i < f.grad and t is not None and t.is_floating_point() for i, t in enumerate(inputs)]
+    x = [t if t is None else copied(t).requires_grad_(float_) for t, float_ in zip(inputs, floats)]
+    out = f.call(x, numbers)
+    out = out if isinstance(out, tuple) else (out,)
+    found = {f"out{i}": y for i, y in enumerate(out)}
+    found["grad_fn"] = type(out[0].grad_fn).__name__ if out[0].grad_fn else None
+    if dy is not None and out[0].requires_grad:
+        wanted = [i for i, float_ in enumerate(floats) if float_]
+        grads = torch.autograd.grad(out[0], [x[i] for i in wanted], dy.to(dtype))
+        found |= {f"grad{i}": g for i, g in zip(wanted, grads)}
+    return found
+
+
+def off(x, exact):
+    """Is PyTorch's float32 off by more than a fifth of what the suite allows?"""
+    exact = exact.to(torch.float64)
+    return bool(((x - exact).abs() > (1e-6 + 2e-6 * exact.abs()) / 5).any())
+
+
+def case_of(f, dtype, what, numbers, inputs):
+    """The tensors of one case, and its line."""
+    y = results(f, dtype, inputs, numbers)["out0"]
+    torch.manual_seed(1)
+    dy = torch.randn(y.shape, dtype=dtype)
+    made, tensors, fields, rounded = results(f, dtype, inputs, numbers, dy), {}, [], []
+    grad_fn = made.pop("grad_fn")
+    if dtype == torch.float32 and f.grad and not f.seeded:
+        wide = [t.double() if t is not None and t.is_floating_point() else t for t in inputs]
+        wide = results(f, torch.float64, wide, numbers, dy)
+        for name in made:
+            if made[name].is_floating_point() and off(made[name], wide[name]):
+                made[name] = wide[name].float()
+                rounded.append(name)
+    fields.append(str(dtype)[6:] + " " + what)
+    fields.append(" ".join(["numbers", *map(text_of, numbers)]))
+    if grad_fn and f.grad_fn.get(grad_fn, True):
+        fields.append("grad_fn " + f.grad_fn.get(grad_fn, grad_fn))
+    for i, x in enumerate(inputs):
+        if x is None:
+            continue
+        whole = bytes_of(x)
+        if x.is_contiguous() and whole.numel() == x.numel():
+            tensors[f"in{i}"] = x
+            continue
+        tensors[f"in{i}"] = whole
+        fields.append(" ".join(map(str, [f"in{i}", x.dim(), *x.shape, *x.stride(), x.storage_offset()])))
+    tensors |= made
+    if "grad" in "".join(made):
+        tensors["dy0"] = dy
+    return tensors, fields, rounded
+
+
+def write(f, folder):
+    tensors, metadata, count, rounded = {}, {"function": f.name, "torch": torch.__version__}, 0, []
+    for dtype in f.types:
+        torch.set_default_dtype(torch.float32)
+        torch.manual_seed(len(f.name))
+        random.seed(0)
+        for what, numbers, inputs in [*op_db_samples(f, dtype), *own_calls(f, dtype)]:
+            inputs = [x if x is None else x.detach() for x in inputs]
+            try:
+                made, fields, wide = case_of(f, dtype, what, numbers, inputs)
+            except RuntimeError:  # view, of what cannot be viewed so
+                assert what in ("transposed", "sliced", "expanded"), (f.name, what)
+                continue
+            metadata[str(count)] = "; ".join(fields) + ";"
+            tensors |= {f"{count}.{name}": x for name, x in made.items()}
+            rounded += [f"{count}.{name}" for name in wide]
+            count += 1
+    metadata["cases"] = str(count)
+    if rounded:
+        metadata["float64"] = " ".join(rounded)
+        print(f.name, "float32 taken from float64:", metadata["float64"])
+    write_safetensors(folder / f"{f.name}.safetensors", tensors, metadata)
+
+
+if __name__ == "__main__":
+    take_one = random.sample
+    random.sample = lambda population, n: take_one(sorted(population), n)  # cross_entropy's samples: Python 3.11
+    folder = pathlib.Path(__file__).parent / "functions"
+    folder.mkdir(exist_ok=True)
+    for f in FUNCTIONS:
+        if f.name[3:] in "add sub mul maximum minimum neg abs square relu scale add_scalar sum sum_dims".split():
+            f.cases = [(a, x) for a, x in f.cases if x[0][0] == "f"]
+        write(f, folder)
