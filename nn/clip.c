@@ -4,25 +4,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The gradients that exist, each once, in a list to be freed; NULL on error. */
-static Tensor **list_gradients(void *module, int *n) {
-    const int slots = nn_parameter_slots(module, NULL, 0);
-    Tensor **gradient = malloc((size_t)(slots + 1) * sizeof *gradient);
-    Tensor ***slot = malloc((size_t)(slots + 1) * sizeof *slot);
-    if (!gradient || !slot) tensor_fail("clip_grad_norm: out of memory for %d parameters", slots);
-    else nn_parameter_slots(module, slot, slots);
-    *n = 0;
-    for (int i = 0; !tensor_error() && i < slots; i++) {
-        int earlier = 0; /* a tensor held twice has one gradient */
-        if (!*slot[i] || !(*slot[i])->grad) continue;
-        gradient[*n] = (*slot[i])->grad;
-        while (gradient[earlier] != gradient[*n]) earlier++;
-        *n += earlier == *n;
-    }
-    free(slot);
-    if (!tensor_error()) return gradient;
-    free(gradient);
-    return NULL;
+typedef struct {
+    Tensor **gradient;
+    int n;
+} Gradients;
+
+/* A tensor held twice has one gradient. */
+static void list_gradient(ModuleSlot *parameter, void *context) {
+    Gradients *list = context;
+    const Tensor *theta = *parameter->slot;
+    int i = 0;
+    if (!theta || !theta->grad) return;
+    list->gradient[list->n] = theta->grad;
+    while (list->gradient[i] != theta->grad) i++;
+    if (i == list->n) list->n++;
 }
 
 /* In float64, whatever the gradient's type. */
@@ -36,16 +31,19 @@ static double sum_of_squares(const Tensor *g) {
 }
 
 double nn_clip_grad_norm(void *module, double max_norm) {
-    int n = 0;
-    double sum = 0;
     if (!module) tensor_fail("clip_grad_norm: the module is NULL");
     else if (!(max_norm >= 0)) /* NaN fails too */
         tensor_fail("clip_grad_norm: max_norm is %g: it must not be negative", max_norm);
-    Tensor **gradient = tensor_error() ? NULL : list_gradients(module, &n);
-    for (int i = 0; i < n; i++) sum += sum_of_squares(gradient[i]);
+    if (tensor_error()) return (double)NAN;
+    const int capacity = nn_parameter_slots(module, NULL, 0);
+    Gradients list = {malloc((size_t)(capacity + 1) * sizeof *list.gradient), 0};
+    if (!list.gradient) tensor_fail("clip_grad_norm: out of memory for %d parameters", capacity);
+    else nn_visit_parameters(module, "", list_gradient, &list);
+    double sum = 0;
+    for (int i = 0; i < list.n; i++) sum += sum_of_squares(list.gradient[i]);
     const double norm = sqrt(sum), scale = max_norm / (norm + 1e-6);
-    for (int i = 0; i < n && !tensor_error(); i++)
-        tensor_mul_(gradient[i], scale > 1 ? 1 : scale); /* a NaN stays one */
-    free(gradient);
+    for (int i = 0; i < list.n && !tensor_error(); i++)
+        tensor_mul_(list.gradient[i], scale > 1 ? 1 : scale); /* a NaN stays one */
+    free(list.gradient);
     return tensor_error() ? (double)NAN : norm;
 }

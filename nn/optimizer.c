@@ -138,43 +138,43 @@ static bool good_adamw(const AdamWConfig *c) {
            good_beta("beta2", c->beta2) && not_negative("adamw", "eps", c->eps);
 }
 
-static bool list_parameters(Optimizer *optimizer, void *module, double lr, double weight_decay) {
-    optimizer->model = module;
+static void list_parameter(ModuleSlot *parameter, void *context) {
+    Optimizer *optimizer = context;
+    optimizer->updates[optimizer->num_updates++].slot = parameter->slot;
+}
+
+static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
+                                double weight_decay) {
+    Optimizer *optimizer = nn_module_new(kind);
+    if (!optimizer) return NULL;
+    const int n = nn_parameter_slots(model, NULL, 0);
+    optimizer->rule = rule;
+    optimizer->model = model;
     optimizer->factor = 1;
-    int n = nn_parameter_slots(module, NULL, 0);
-    size_t count = n > 0 ? (size_t)n : 1;
-    Tensor ***slots = malloc(count * sizeof *slots);
-    optimizer->updates = calloc(count, sizeof *optimizer->updates);
-    bool ok = slots && optimizer->updates;
-    if (!ok) tensor_fail("%s: out of memory for %d parameters", optimizer->rule->name, n);
-    if (ok) optimizer->num_updates = nn_parameter_slots(module, slots, n);
-    for (int i = 0; i < optimizer->num_updates; i++)
-        optimizer->updates[i] = (Update){.slot = slots[i], .lr = lr, .weight_decay = weight_decay};
-    free(slots);
-    return ok;
+    optimizer->updates = calloc((size_t)n + 1, sizeof *optimizer->updates);
+    if (!optimizer->updates) tensor_fail("%s: out of memory for %d parameters", rule->name, n);
+    else nn_visit_parameters(model, "", list_parameter, optimizer);
+    nn_optimizer_set_group(optimizer, "", lr, weight_decay);
+    return nn_module_done(optimizer);
 }
 
-Optimizer *nn_sgd_new(void *module, SGDConfig config) {
+Optimizer *nn_sgd_new(void *module, SGDConfig c) {
     if (!module) return tensor_fail("sgd: the module is NULL");
-    Optimizer *optimizer = good_sgd(&config) ? nn_module_new(&sgd_class) : NULL;
-    if (!optimizer) return NULL;
-    optimizer->rule = &sgd_rule;
-    optimizer->sgd = config;
-    list_parameters(optimizer, module, config.lr, config.weight_decay);
-    return nn_module_done(optimizer);
+    if (!good_sgd(&c)) return NULL;
+    Optimizer *sgd = optimizer_new(&sgd_class, &sgd_rule, module, c.lr, c.weight_decay);
+    if (sgd) sgd->sgd = c;
+    return sgd;
 }
 
-Optimizer *nn_adamw_new(void *module, AdamWConfig config) {
+Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
     if (!module) return tensor_fail("adamw: the module is NULL");
-    if (config.beta1 == 0) config.beta1 = 0.9;
-    if (config.beta2 == 0) config.beta2 = 0.999;
-    if (config.eps == 0) config.eps = 1e-8;
-    Optimizer *optimizer = good_adamw(&config) ? nn_module_new(&adamw_class) : NULL;
-    if (!optimizer) return NULL;
-    optimizer->rule = &adamw_rule;
-    optimizer->adamw = config;
-    list_parameters(optimizer, module, config.lr, config.weight_decay);
-    return nn_module_done(optimizer);
+    if (c.beta1 == 0) c.beta1 = 0.9;
+    if (c.beta2 == 0) c.beta2 = 0.999;
+    if (c.eps == 0) c.eps = 1e-8;
+    if (!good_adamw(&c)) return NULL;
+    Optimizer *adamw = optimizer_new(&adamw_class, &adamw_rule, module, c.lr, c.weight_decay);
+    if (adamw) adamw->adamw = c;
+    return adamw;
 }
 
 /* ---- groups, and the schedule of their learning rates --------------------------------------- */
@@ -287,11 +287,6 @@ bool nn_optimizer_step(Optimizer *optimizer) {
 }
 
 void nn_optimizer_zero_grad(Optimizer *optimizer) {
-    if (!optimizer) tensor_fail("optimizer_zero_grad: the optimizer is NULL");
-    for (int i = 0; optimizer && i < optimizer->num_updates; i++) {
-        Tensor *theta = *optimizer->updates[i].slot;
-        if (!theta) continue;
-        tensor_release(theta->grad);
-        theta->grad = NULL;
-    }
+    if (optimizer) nn_zero_grad(optimizer->model);
+    else tensor_fail("optimizer_zero_grad: the optimizer is NULL");
 }

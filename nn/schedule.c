@@ -22,7 +22,8 @@ double nn_step_decay(int64_t step, int64_t step_size, double gamma) {
     const char *who = "step_decay";
     if (!good_steps(who, step, "step_size", step_size, 1) || !good_factor(who, "gamma", gamma))
         return (double)NAN;
-    return pow(gamma, (double)(step / step_size));
+    const int64_t decays = step / step_size;
+    return pow(gamma, (double)decays);
 }
 
 double nn_cosine_decay(int64_t step, int64_t total_steps, double min_factor) {
