@@ -1208,43 +1208,6 @@ static void set_gradient(Tensor *theta, Tensor *gradient) {
     theta->grad = gradient;
 }
 
-static Tensor *row_of(const Tensor *x, int64_t row) {
-    double elements[3];
-    for (int j = 0; j < 3; j++) elements[j] = tensor_get(x, row, j);
-    return tensor_from_doubles(SHAPE(3), elements);
-}
-
-START_TEST(sgd_takes_pytorchs_steps) {
-    static const struct {
-        const char *name;
-        SGDConfig config;
-    } runs[] = {
-        {"plain", {.lr = 0.1}},
-        {"momentum", {.lr = 0.1, .momentum = 0.9}},
-        {"dampening", {.lr = 0.1, .momentum = 0.9, .dampening = 0.5}},
-        {"nesterov", {.lr = 0.1, .momentum = 0.9, .nesterov = true}},
-        {"decay", {.lr = 0.1, .weight_decay = 0.01}},
-        {"momentum_decay", {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01}},
-        {"nesterov_decay", {.lr = 0.1, .momentum = 0.5, .weight_decay = 0.1, .nesterov = true}},
-    };
-    tensor_set_default_dtype(F64);
-    Net *net = nn_module_new(&net_class);
-    nn_add_parameter(net, "a", &net->a, golden("sgd_start"));
-    Optimizer *sgd = nn_sgd_new(net, runs[_i].config);
-    Tensor *gradients = golden("sgd_gradients"), *path = golden_of("sgd", runs[_i].name);
-    for (int step = 0; step < 6; step++) {
-        set_gradient(net->a, row_of(gradients, step));
-        ck_assert_msg(nn_optimizer_step(sgd), "%s", tensor_error());
-        for (int j = 0; j < 3; j++)
-            ck_assert_double_eq_tol(tensor_get(net->a, j), tensor_get(path, step, j), 1e-14);
-    }
-    tensor_release(gradients);
-    tensor_release(path);
-    nn_free(sgd);
-    nn_free(net);
-}
-END_TEST
-
 /* The numbers of the reference page: theta = 1, gradients .5 .25 -.1, lr .1, in float32. */
 START_TEST(sgd_numbers_known_by_heart) {
     static const struct {
@@ -1450,7 +1413,6 @@ static void add_attention_tests(Suite *suite) {
 
 static void add_optimizer_tests(Suite *suite) {
     TCase *tcase = add_case(suite, "optimizer");
-    tcase_add_loop_test(tcase, sgd_takes_pytorchs_steps, 0, 7);
     tcase_add_loop_test(tcase, sgd_numbers_known_by_heart, 0, 4);
     tcase_add_test(tcase, sgd_skips_what_has_no_gradient);
     tcase_add_test(tcase, sgd_steps_once_for_a_shared_tensor);

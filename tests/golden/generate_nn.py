@@ -231,35 +231,6 @@ def training():
     record("dropout_y", nn.Dropout(0.3)(torch.ones(5, 7)))
 
 
-SGD = {
-    "plain": {},
-    "momentum": {"momentum": 0.9},
-    "dampening": {"momentum": 0.9, "dampening": 0.5},
-    "nesterov": {"momentum": 0.9, "nesterov": True},
-    "decay": {"weight_decay": 0.01},
-    "momentum_decay": {"momentum": 0.9, "weight_decay": 0.01},
-    "nesterov_decay": {"momentum": 0.5, "nesterov": True, "weight_decay": 0.1},
-}
-
-
-def optimizers():
-    """theta after each of six steps along fixed gradients, a row per step."""
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(7)
-    start, gradients = torch.randn(3), torch.randn(6, 3)
-    record("sgd_start", start)
-    record("sgd_gradients", gradients)
-    for name, options in SGD.items():
-        theta = nn.Parameter(start.clone())
-        optimizer = torch.optim.SGD([theta], lr=0.1, **options)
-        path = []
-        for gradient in gradients:
-            theta.grad = gradient.clone()
-            optimizer.step()
-            path.append(theta.detach().clone())
-        record(f"sgd_{name}", torch.stack(path))
-
-
 class Outer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -294,6 +265,5 @@ layer_norm()
 positional_encoding()
 attentions()
 training()
-optimizers()
 (HERE / "nn.txt").write_text("\n".join(lines) + "\n")
 (HERE / "nn_print.txt").write_text(prints())
