@@ -14,8 +14,11 @@
  * Errors are those of tensor.h: NULL or false, one sentence, the first one stays. An op whose
  * input is NULL returns NULL, so a chain needs one check at its end.
  *
- * Types: inputs of one op have one float type, F32 or F64, unless said otherwise below; nothing
- * is promoted silently. Broadcasting is NumPy's. Negative dimensions count from the end.
+ * Types: the tensors of one op, and its result, have one type, unless said otherwise below; nothing
+ * is promoted silently. Every op of numbers takes F32 and F64. Where PyTorch would answer integers
+ * or bools, I64 (modulo 2^64, with numbers that are whole) and BOOL are taken as is said below;
+ * where it would make floats of them, use tensor_to. Only floats can have a gradient. Broadcasting
+ * is NumPy's. Negative dimensions count from the end.
  */
 #ifndef TAPEHEAD_AUTOGRAD_H
 #define TAPEHEAD_AUTOGRAD_H
@@ -77,7 +80,9 @@ extern "C" {
 #endif
 
 /* ---- elementwise ---------------------------------------------------------------------------- */
-/* The formula and the gradient of each are one row of tensor/kernels/elementwise.def. */
+/* The formula and the gradient of each are one row of tensor/kernels/elementwise.def. add, mul,
+ * maximum and minimum take any type (of bools, + is "or" and * is "and"); sub, neg, abs, square,
+ * relu, scale and add_scalar take I64 too; the others, pow among them, floats alone. */
 
 Tensor *ag_add(Tensor *a, Tensor *b);
 Tensor *ag_sub(Tensor *a, Tensor *b);
@@ -149,6 +154,7 @@ Tensor *ag_triu(Tensor *x, int diagonal);
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
+/* Sums take any type, and are I64 of I64 and BOOL; max_dim takes any type, argmax I64 too. */
 Tensor *ag_sum(Tensor *x);                               /* a scalar */
 Tensor *ag_mean(Tensor *x);                              /* a scalar; NaN of no elements */
 Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim); /* no dims: all of them */
@@ -161,7 +167,7 @@ Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim);
 Tensor *ag_logsumexp(Tensor *x, int dim); /* log sum exp(x), dim dropped */
 Tensor *ag_argmax(Tensor *x, int dim);    /* I64, the first maximum, NaN counts as the largest */
 
-/* ---- products ------------------------------------------------------------------------------ */
+/* ---- products. Floats or I64 ---------------------------------------------------------------- */
 
 Tensor *ag_matmul(Tensor *a, Tensor *b); /* torch.matmul: 1-d, 2-d and batched, batches broadcast */
 Tensor *ag_bmm(Tensor *a, Tensor *b);    /* (B, N, K), (B, K, M) -> (B, N, M) */

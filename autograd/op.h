@@ -39,8 +39,9 @@ typedef struct {
 } Node;
 
 typedef enum {
-    FLOAT, /* F32 or F64, one type for all FLOAT inputs of the op */
-    SAME,  /* any type, one for all SAME inputs */
+    FLOAT,  /* F32 or F64, one type for all FLOAT inputs of the op */
+    NUMBER, /* F32, F64 or I64, one type for all NUMBER inputs */
+    SAME,   /* any type, one for all SAME inputs */
     INT64,
     BOOLEAN
 } InputType;

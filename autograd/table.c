@@ -27,11 +27,11 @@ enum {
            .forward = ag_elementwise_forward, .backward = ag_elementwise_backward, __VA_ARGS__)
 
 /* What the README says stays out of the library: tests/docs.c reads the same rows. */
-#define UNARY(op, formula, gradient, source, torch, value, vjp, mask, lo, hi)                      \
-    ELEMENTWISE(op, torch, mask, lo, hi, ONE, .in = {{"x", FLOAT}})
+#define UNARY(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)               \
+    ELEMENTWISE(op, torch, mask, lo, hi, ONE, .in = {{"x", types}})
 #define UNARY_SCALAR UNARY
-#define BINARY(op, formula, gradient, source, torch, value, da, db, mask, lo, hi)                  \
-    ELEMENTWISE(op, torch, mask, lo, hi, TWO, .in = {{"a", FLOAT}, {"b", FLOAT}})
+#define BINARY(op, formula, gradient, source, types, torch, value, da, db, mask, lo, hi)           \
+    ELEMENTWISE(op, torch, mask, lo, hi, TWO, .in = {{"a", types}, {"b", types}})
 #define COMPARE(op, formula, value)                                                                \
     DEFINE(op, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = ag_compare_forward, TWO,  \
            .in = {{"a", SAME}, {"b", SAME}})

@@ -112,18 +112,26 @@ bool ag_ready(const char *op, const Tensor *x) {
 
 static const char *input_name(const Op *op, int i) { return op->in[op->variadic ? 0 : i].name; }
 
+/* What an input must be instead; NULL when its type will do. */
+static const char *other_type(InputType type, DType is) {
+    switch (type) {
+    case FLOAT: return dtype_is_float(is) ? NULL : "float32 or float64";
+    case NUMBER: return is != BOOL ? NULL : "float32, float64 or int64";
+    case INT64: return is == I64 ? NULL : "int64";
+    case BOOLEAN: return is == BOOL ? NULL : "bool";
+    default: return NULL;
+    }
+}
+
 /* Is input i of a type that the op takes, and of the same type as those that it must agree with? */
 static bool type_fits(const Op *op, int i, Tensor *const *in) {
     InputType type = op->in[op->variadic ? 0 : i].type;
     if (!in[i]) return true;
     DType is = in[i]->dtype;
-    const char *wanted = type == FLOAT     ? dtype_is_float(is) ? NULL : "float32 or float64"
-                         : type == INT64   ? is == I64 ? NULL : "int64"
-                         : type == BOOLEAN ? is == BOOL ? NULL : "bool"
-                                           : NULL;
+    const char *wanted = other_type(type, is);
     if (wanted)
-        return tensor_fail("%s: %s is %s: it must be %s", op->name, input_name(op, i),
-                           tensor_dtype_name(is), wanted) != NULL;
+        return tensor_fail("%s: %s is %s: it must be %s; convert it with tensor_to", op->name,
+                           input_name(op, i), tensor_dtype_name(is), wanted) != NULL;
     for (int j = 0; j < i && type <= SAME; j++)
         if (op->in[op->variadic ? 0 : j].type == type && in[j] && in[j]->dtype != is)
             return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,

@@ -75,13 +75,17 @@ Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s); /* 
 
 bool can_write_floats(const char *op, const Tensor *x);     /* in place; else an error */
 bool value_fits(const char *op, DType dtype, double value); /* else an error: too large for it */
+/* May x of this type be multiplied by the number? int64 demands one that it can hold, and a whole
+ * one. */
+bool number_fits(const char *op, DType dtype, double number);
 void copy_elements(Tensor *to,
                    const Tensor *from); /* converted to to's type, broadcast; checks nothing */
 Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */
 Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim,
                       DType out);             /* dim kept, size 1 */
 void tensor_divide(Tensor *y, double number); /* y /= number: a mean is a sum and one division */
-Tensor *tensor_sum_dims(const Tensor *x, const bool *dims); /* summed dims are kept, with size 1 */
+/* Summed dims are kept, with size 1; sums of integers and bools are I64. */
+Tensor *tensor_sum_dims(const Tensor *x, const bool *dims);
 Tensor *tensor_sum_to(const Tensor *x,
                       Shape shape); /* undoes broadcasting from shape to x's shape */
 /* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. */

@@ -161,6 +161,7 @@ void tensor_divide(Tensor *y, double number) {
 
 /* The summed dimensions go last and become one row. */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
+    const DType out = dtype_is_float(x->dtype) ? x->dtype : I64;
     int axes[TENSOR_MAX_DIMS], kept = 0;
     Shape result = x->shape, rows = {0, {0}};
     int64_t row = 1;
@@ -168,7 +169,7 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
         if (dims[d]) result.dim[d] = 1, row *= x->shape.dim[d];
         else axes[kept++] = d;
     }
-    if (kept == x->shape.ndim) return tensor_clone(x);
+    if (kept == x->shape.ndim) return tensor_convert(x, out);
     for (int d = 0, last = kept; d < x->shape.ndim; d++)
         if (dims[d]) axes[last++] = d;
     for (int d = 0; d < kept; d++) rows.dim[rows.ndim++] = x->shape.dim[axes[d]];
@@ -176,7 +177,7 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
 
     Tensor *moved = view_permute(x, axes);
     Tensor *flat = moved ? tensor_reshape(moved, rows) : NULL;
-    Tensor *sums = flat ? tensor_reduce(flat, kernels()->sum[x->dtype], kept, x->dtype) : NULL;
+    Tensor *sums = flat ? tensor_reduce(flat, kernels()->sum[x->dtype], kept, out) : NULL;
     Tensor *y = sums ? view_reshape(sums, result) : NULL;
     tensor_release(moved);
     tensor_release(flat);

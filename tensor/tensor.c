@@ -136,6 +136,15 @@ bool value_fits(const char *op, DType dtype, double value) {
     return fits;
 }
 
+bool number_fits(const char *op, DType dtype, double number) {
+    if (dtype_is_float(dtype)) return true;
+    if (!value_fits(op, dtype, number)) return false;
+    if (number == trunc(number)) return true;
+    return tensor_fail(
+               "%s: x is %s and the number is %g: it must be whole; convert x with tensor_to", op,
+               tensor_dtype_name(dtype), number) != NULL;
+}
+
 /* Writes the number to every element, converted to x's type. */
 static void fill(Tensor *x, double value) {
     Tensor number = {.dtype = F64, .data = &value};
@@ -339,8 +348,15 @@ bool can_write_floats(const char *op, const Tensor *x) {
     return tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype)) != NULL;
 }
 
+/* Has x a type that can be multiplied, and by this number? */
+static bool is_number(const char *op, const Tensor *x, double number) {
+    if (x->dtype != BOOL) return number_fits(op, x->dtype, number);
+    return tensor_fail("%s: x is bool: it must be float32, float64 or int64", op) != NULL;
+}
+
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    if (!can_write_floats("add_", x) || !broadcasts_into("add_", x, y)) return false;
+    if (!can_write("add_", x) || !is_number("add_", x, alpha) || !broadcasts_into("add_", x, y))
+        return false;
     Tensor *term = apart(x, y);
     if (!term) return false;
     loop_elements(kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term}, alpha);
@@ -350,7 +366,7 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
 }
 
 bool tensor_mul_(Tensor *x, double factor) {
-    if (!can_write_floats("mul_", x)) return false;
+    if (!can_write("mul_", x) || !is_number("mul_", x, factor)) return false;
     LoopKernel scale = kernels()->value[ELEMENTWISE_scale][x->dtype];
     loop_elements(scale, 2, (const Tensor *[]){x, x}, factor);
     tensor_written(x, "mul_");

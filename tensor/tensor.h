@@ -147,8 +147,9 @@ Tensor *tensor_to(const Tensor *x,
  * elements from the start of the storage. torch.as_strided. Out of bounds is an error. */
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset);
 
-/* Sorted along the last dimension, ascending, stable, NaN last. indices, unless NULL, receives
- * the I64 positions that the elements came from (yours too). */
+/* A sorted copy, along the last dimension, ascending, stable, NaN last: out of place, so x keeps
+ * its version. indices, unless NULL, receives the I64 positions that the elements came from (yours
+ * too). */
 Tensor *tensor_sort(const Tensor *x, Tensor **indices);
 
 /* ---- access -------------------------------------------------------------------------------- */
@@ -173,6 +174,7 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
 /* src is broadcast to dst's shape; the types must be equal. Overlapping bytes are handled. */
 bool tensor_copy_from(Tensor *dst, const Tensor *src);
 bool tensor_fill(Tensor *x, double value);
+/* x float or I64; the number must be whole for I64, whose arithmetic is modulo 2^64. */
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha); /* x += alpha y, y broadcast to x */
 bool tensor_mul_(Tensor *x, double factor);                 /* x *= factor */
 /* Drawn anew, as torch's, number for number; x is F32 or F64. */

@@ -171,6 +171,7 @@ static void list_the_rest(void) {
     list_kernel("logical_not", &k->logical_not, ELEMENTS, "bb", BOOL);
     for (int t = F32; t <= BOOL; t++) {
         list_kernel("where", &k->where[t], ELEMENTS, "fbff", (DType)t);
+        if (t < BOOL) list_kernel("add_scaled", &k->add_scaled[t], ELEMENTS, "fff", (DType)t);
         list_kernel("masked_fill", &k->masked_fill[t], ELEMENTS, "ffb", (DType)t);
         list_kernel("cut", &k->cut[t], ROWS, "ffl", (DType)t);
         list_kernel("arange", &k->arange[t], ROWS, "fd", (DType)t);
@@ -185,7 +186,6 @@ static void list_the_rest(void) {
     for (int i = F32; i <= F64; i++) {
         DType t = (DType)i;
         list_kernel("dropout", &k->dropout[t], ELEMENTS, "ffb", t);
-        list_kernel("add_scaled", &k->add_scaled[t], ELEMENTS, "fff", t);
         list_kernel("variance", &k->variance[t], REDUCES, "ff", t);
         list_kernel("logsumexp", &k->logsumexp[t], REDUCES, "ff", t);
         list_kernel("softmax", &k->softmax[t], ROWS, "ff", t);

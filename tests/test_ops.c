@@ -530,32 +530,140 @@ WALK(inputs_are_only_read) {
     release_all(copy, s->n);
 }
 
-/* Ops that move elements move integers and bools in the same way. */
-WALK(any_type_is_moved_in_the_same_way) {
+/* ---- the walk: integers and bools ------------------------------------------------------------ */
+
+/* Does the op take the type for everything that may be a float? */
+static bool takes(const Sample *s, DType dtype) {
     const Op *op = find_op(s->op);
-    if (op->forward == ag_compare_forward) return;
-    for (int i = 0; i < s->n; i++)
-        if (s->in[i].kind == 'r' && op->in[op->variadic ? 0 : i].type != SAME) return;
+    bool all = true;
+    for (int i = 0; i < s->n; i++) {
+        const InputType type = op->in[op->variadic ? 0 : i].type;
+        all = all && (s->in[i].kind != 'r' || type == SAME || (type == NUMBER && dtype == I64));
+    }
+    return all;
+}
+
+/* What PyTorch makes of integers and bools. */
+static DType result_type(const Op *op, DType dtype) {
+    static const char *const integers[] = {"sum", "sum_dims", "argmax"};
+    for (int i = 0; i < COUNT(integers); i++)
+        if (!strcmp(op->name, integers[i])) return I64;
+    return op->forward == ag_compare_forward || op == &op_logical_not ? BOOL : dtype;
+}
+
+static void make_whole_inputs(const Sample *s, Layout layout, DType dtype, Tensor **in) {
+    tensor_manual_seed(3);
+    for (int i = 0; i < s->n; i++) {
+        Tensor *x = sample_input(s, i, F64), *whole = NULL;
+        if (s->in[i].kind == 'r') {
+            ck_assert(tensor_mul_(x, 3)); /* from -6 to 6, mostly */
+            whole = tensor_to(x, dtype);
+        } else whole = tensor_retain(x);
+        tensor_release(x);
+        in[i] = in_layout(whole, layout);
+    }
+}
+
+/* The small integers of an I64 or BOOL result are those that doubles give. */
+WALK(integers_and_bools_compute_as_doubles_do) {
+    const Op *op = find_op(s->op);
     Sample plain = *s;
     if (!strcmp(s->op, "masked_fill")) plain.number[0] = 1; /* a value that every type has */
-    for (DType dtype = I64; dtype <= BOOL; dtype++) {
+    if (!strcmp(s->op, "scale") || !strcmp(s->op, "add_scalar")) plain.number[0] = -3;
+    for (int t = 0; t < 2 * LAYOUTS; t++) {
+        const DType dtype = t % 2 ? BOOL : I64;
+        const Layout layout = (Layout)(t / 2);
         Tensor *in[SAMPLE_INPUTS], *real[SAMPLE_INPUTS];
-        make_inputs(s, DENSE, 0, in);
-        for (int i = 0; i < s->n; i++) {
-            Tensor *whole = s->in[i].kind == 'r' ? tensor_to(in[i], dtype) : tensor_retain(in[i]);
-            tensor_release(in[i]);
-            in[i] = whole;
-            real[i] = s->in[i].kind == 'r' ? tensor_to(whole, F64) : tensor_retain(whole);
-        }
-        Tensor *y = value_of(&plain, in), *expected = value_of(&plain, real);
-        expect_close(s, "value", y, expected, 0);
-        ck_assert_int_eq(y->dtype, strcmp(s->op, "logical_not") ? dtype : BOOL);
-        tensor_release(y);
-        tensor_release(expected);
+        if (!takes(s, dtype) || (layout == EXPANDED && !strcmp(s->op, "view"))) continue;
+        make_whole_inputs(s, layout, dtype, in);
+        for (int i = 0; i < s->n; i++)
+            real[i] = s->in[i].kind == 'r' ? tensor_to(in[i], F64) : tensor_retain(in[i]);
+        Tensor *y = value_of(&plain, in), *doubles = value_of(&plain, real);
+        ck_assert_msg(y->dtype == result_type(op, dtype), "%s of %s is %s", s->op,
+                      tensor_dtype_name(dtype), tensor_dtype_name(y->dtype));
+        Tensor *expected = tensor_to(doubles, y->dtype); /* as a bool, 1 + 1 is 1 */
+        expect_close(s, tensor_dtype_name(dtype), y, expected, 0);
+        Tensor *results[] = {y, doubles, expected};
+        release_all(results, 3);
         release_all(in, s->n);
         release_all(real, s->n);
     }
 }
+
+/* Not even on a recording tape, beside a tensor that requires a gradient. */
+START_TEST(integers_have_no_gradient) {
+    Tensor *x = LEAF(SHAPE(2), 1.5, -2), *i = tensor_from_int64s(SHAPE(2), (int64_t[]){3, 4});
+    ck_assert(tape_begin());
+    Tensor *y = ag_sum(ag_mul(ag_add(i, i), ag_neg(i)));
+    ck_assert(!y->requires_grad && !y->grad_fn && y->dtype == I64);
+    ck_assert(!ag_backward(y));
+    expect_error("backward: y does not require a gradient");
+    Tensor *where_positive = ag_sum(ag_gt(x, ag_scale(x, 0)));
+    ck_assert(!where_positive->requires_grad && where_positive->dtype == I64);
+    EXPECT_ELEMENTS(where_positive, 1);
+    tape_end();
+    tensor_release(x);
+    tensor_release(i);
+}
+END_TEST
+
+/* torch: m = torch.tensor([-2**63, 2**63 - 1]); abs(m), -m, m * m, m + m, m - 1, m @ m, m.sum() */
+START_TEST(integers_wrap_around) {
+    const int64_t low = INT64_MIN, high = INT64_MAX;
+    Tensor *m = tensor_from_int64s(SHAPE(2), (int64_t[]){low, high});
+    Tensor *one = tensor_from_int64s(SCALAR, (int64_t[]){1});
+    ck_assert(tape_begin());
+    const struct {
+        Tensor *y;
+        int64_t element[2];
+    } cases[] = {
+        {ag_abs(m), {low, high}},
+        {ag_neg(m), {low, -high}},
+        {ag_mul(m, m), {0, 1}},
+        {ag_square(m), {0, 1}},
+        {ag_add(m, m), {0, -2}},
+        {ag_sub(m, one), {high, high - 1}},
+        {ag_scale(m, -3), {low, -high + 2}},
+        {ag_add_scalar(m, 1), {low + 1, low}},
+        {ag_maximum(m, one), {1, high}},
+        {ag_minimum(m, one), {low, 1}},
+        {ag_relu(m), {0, high}},
+        {ag_unsqueeze(ag_matmul(m, m), 0), {1}},
+        {ag_sum_dims(m, AXES(0), true), {-1}},
+        {ag_max_dim(m, 0, true), {high}},
+    };
+    for (int c = 0; c < COUNT(cases); c++) {
+        ck_assert_msg(cases[c].y != NULL, "%d: %s", c, tensor_error());
+        for (int64_t i = 0; i < tensor_numel(cases[c].y); i++)
+            ck_assert_msg(((int64_t *)cases[c].y->data)[i] == cases[c].element[i],
+                          "case %d, element %d is %" PRId64, c, (int)i,
+                          ((int64_t *)cases[c].y->data)[i]);
+    }
+    tape_end();
+    tensor_release(m);
+    tensor_release(one);
+}
+END_TEST
+
+START_TEST(numbers_for_integers_are_whole) {
+    Tensor *x = tensor_from_int64s(SHAPE(2), (int64_t[]){3, 4});
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(ag_scale(x, 2.5));
+    expect_error(
+        "scale: x is int64 and the number is 2.5: it must be whole; convert x with tensor_to");
+    ck_assert_ptr_null(ag_add_scalar(x, -0.25));
+    expect_error(
+        "add_scalar: x is int64 and the number is -0.25: it must be whole; convert x with tensor_to");
+    ck_assert_ptr_null(ag_scale(x, 0x1p63));
+    expect_error("scale: int64 cannot hold 9.22337e+18");
+    ck_assert_ptr_null(ag_scale(x, (double)NAN));
+    expect_error("scale: int64 cannot hold nan");
+    ck_assert_ptr_null(ag_mse_loss(x, x, REDUCE_SUM));
+    expect_error("mse_loss: y is int64: it must be float32 or float64; convert it with tensor_to");
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
 
 /* ---- mistakes: shapes and numbers ---------------------------------------------------------- */
 
@@ -898,8 +1006,8 @@ static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int 
     char sentence[128];
     Tensor *right = in[i];
     in[i] = tensor_to(right, dtype);
-    snprintf(sentence, sizeof sentence, "%s: %s is %s: it must be %s", op->name,
-             op->in[op->variadic ? 0 : i].name, tensor_dtype_name(dtype), must_be);
+    snprintf(sentence, sizeof sentence, "%s: %s is %s: it must be %s; convert it with tensor_to",
+             op->name, op->in[op->variadic ? 0 : i].name, tensor_dtype_name(dtype), must_be);
     ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
     expect_error(sentence);
     tensor_release(in[i]);
@@ -932,6 +1040,7 @@ START_TEST(wrong_types_are_refused) {
             expect_type_refused(op, s, in, i, I64, "float32 or float64");
             expect_type_refused(op, s, in, i, BOOL, "float32 or float64");
             break;
+        case NUMBER: expect_type_refused(op, s, in, i, BOOL, "float32, float64 or int64"); break;
         case BOOLEAN: expect_type_refused(op, s, in, i, F64, "bool"); continue;
         case INT64: expect_type_refused(op, s, in, i, F64, "int64"); continue;
         case SAME: break;
@@ -1347,7 +1456,7 @@ static void add_walk(Suite *suite) {
     tcase_add_loop_test(walk, float32_agrees_with_float64, 0, n);
     tcase_add_loop_test(walk, the_incoming_gradient_may_have_any_layout, 0, n);
     tcase_add_loop_test(walk, inputs_are_only_read, 0, n);
-    tcase_add_loop_test(walk, any_type_is_moved_in_the_same_way, 0, n);
+    tcase_add_loop_test(walk, integers_and_bools_compute_as_doubles_do, 0, n);
 }
 
 static void add_mistakes(Suite *suite) {
@@ -1379,6 +1488,10 @@ static Suite *ops_suite(void) {
     tcase_add_loop_test(goldens, what_torch_computes, 0, golden_count);
     add_walk(suite);
     add_mistakes(suite);
+    TCase *integers = add_case(suite, "integers");
+    tcase_add_test(integers, integers_have_no_gradient);
+    tcase_add_test(integers, integers_wrap_around);
+    tcase_add_test(integers, numbers_for_integers_are_whole);
     TCase *promises = add_case(suite, "promises");
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);
     tcase_add_test(promises, repeat_always_copies);

@@ -1324,6 +1324,20 @@ END_TEST
 
 /* x.mul_(.1) of torch.arange(6.) in float32 and float64: the factor is rounded to the type first.
  */
+START_TEST(integers_are_added_and_scaled) {
+    Tensor *x = tensor_from_int64s(SHAPE(3), (int64_t[]){1, INT64_MAX, -5});
+    Tensor *y = tensor_from_int64s(SCALAR, (int64_t[]){2});
+    ck_assert(tensor_add_(x, y, -3));
+    const int64_t *element = x->data;
+    ck_assert(element[0] == -5 && element[1] == INT64_MAX - 6 && element[2] == -11);
+    ck_assert(tensor_mul_(x, 2));
+    ck_assert(element[0] == -10 && element[1] == -14 && element[2] == -22);
+    ck_assert_uint_eq(x->storage->version, 2);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
 START_TEST(mul_scales) {
     Tensor *x = counting(SHAPE(6));
     ck_assert(tensor_mul_(x, 0.1));
@@ -1364,7 +1378,8 @@ START_TEST(a_single_place_is_not_shared) {
 }
 END_TEST
 
-static bool bad_write(int i, Tensor *x, Tensor *ints, Tensor *wide, const Tensor *two) {
+static bool bad_write(int i, Tensor *x, Tensor *ints, Tensor *bools, Tensor *wide,
+                      const Tensor *two) {
     switch (i) {
     case 0: return tensor_copy_from(NULL, x);
     case 1: return tensor_copy_from(x, NULL);
@@ -1378,10 +1393,13 @@ static bool bad_write(int i, Tensor *x, Tensor *ints, Tensor *wide, const Tensor
     case 9: return tensor_add_(x, ints, 1);
     case 10: return tensor_add_(x, two, 1);
     case 11: return tensor_add_(wide, x, 1);
-    case 12: return tensor_add_(ints, ints, 1);
+    case 12: return tensor_add_(ints, ints, 0.5);
     case 13: return tensor_mul_(NULL, 1);
     case 14: return tensor_mul_(wide, 1);
-    case 15: return tensor_mul_(ints, 2);
+    case 15: return tensor_mul_(ints, 2.5);
+    case 17: return tensor_mul_(ints, 1e19);
+    case 18: return tensor_mul_(bools, 1);
+    case 19: return tensor_add_(bools, bools, 1);
     default: return tensor_copy_from(x, wide); /* (2, 3) into (3): torch too refuses it */
     }
 }
@@ -1399,18 +1417,23 @@ static const char *const WRITE_SENTENCES[] = {
     "add_: the types float32 and int64 must be equal",
     "add_: (2,) cannot be broadcast to (3,)",
     "add_: x is (2, 3) and expanded: several elements share one place",
-    "add_: x is int64: it must be a float",
+    "add_: x is int64 and the number is 0.5: it must be whole; convert x with tensor_to",
     "mul_: the tensor is NULL",
     "mul_: x is (2, 3) and expanded: several elements share one place",
-    "mul_: x is int64: it must be a float",
+    "mul_: x is int64 and the number is 2.5: it must be whole; convert x with tensor_to",
     "copy_from: (2, 3) cannot be broadcast to (3,)",
+    "mul_: int64 cannot hold 1e+19",
+    "mul_: x is bool: it must be float32, float64 or int64",
+    "add_: x is bool: it must be float32, float64 or int64",
 };
 
 START_TEST(a_refused_write_writes_nothing) {
     Tensor *x = counting(SHAPE(3)), *ints = tensor_to(x, I64),
            *wide = STRIDED(x, SHAPE(2, 3), 0, 0, 1);
     Tensor *two = tensor_ones(SHAPE(2));
-    REFUSES(bad_write(_i, x, ints, wide, two), WRITE_SENTENCES[_i]);
+    Tensor *bools = tensor_to(x, BOOL);
+    REFUSES(bad_write(_i, x, ints, bools, wide, two), WRITE_SENTENCES[_i]);
+    tensor_release(bools);
     EXPECT(x, 0, 1, 2);
     EXPECT(ints, 0, 1, 2);
     ck_assert_uint_eq(x->storage->version, 0);
@@ -1709,6 +1732,7 @@ static void add_access(Suite *suite) {
     tcase_add_test(writes, a_view_of_x_may_be_broadcast_into_x);
     tcase_add_test(writes, add_broadcasts_and_scales);
     tcase_add_test(writes, add_of_a_transposed_self);
+    tcase_add_test(writes, integers_are_added_and_scaled);
     tcase_add_test(writes, mul_scales);
     tcase_add_test(writes, nothing_can_be_written);
     tcase_add_test(writes, a_single_place_is_not_shared);

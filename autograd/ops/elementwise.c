@@ -7,6 +7,7 @@
 Tensor *ag_elementwise_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[n->n_in - 1];
     const LoopKernel kernel = kernels()->value[n->op->row][a->dtype];
+    if (!number_fits(n->op->name, a->dtype, n->at.number)) return NULL;
     if (n->n_in == 1) return map1(kernel, a, n->at.number);
     Tensor *y = map2(kernel, a, b, n->at.number);
     if (y || tensor_pending()) return y;

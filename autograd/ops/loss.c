@@ -17,6 +17,10 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
         return tensor_fail("mse_loss: y is %s %s and t is %s %s: shapes and types must be equal",
                            tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
                            tensor_dtype_name(t->dtype), tensor_shape_text(t->shape));
+    if (!dtype_is_float(y->dtype))
+        return tensor_fail(
+            "mse_loss: y is %s: it must be float32 or float64; convert it with tensor_to",
+            tensor_dtype_name(y->dtype));
     if (!is_reduction("mse_loss", reduction)) return NULL;
     Tensor *loss = ag_square(ag_sub(y, t));
     if (reduction == REDUCE_SUM) loss = ag_sum(loss);

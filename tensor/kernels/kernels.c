@@ -48,23 +48,20 @@ static inline int64_t to_i64(double x) {
 #define REAL_IS_DOUBLE 0
 #define NAME(name)     name##_f32
 #include "real.inc"
-#undef REAL
-#undef REAL_IS_DOUBLE
-#undef NAME
-#undef EXP
-#undef LOG
-#undef SIN
-#undef COS
-#undef TANH
-#undef ERF
-#undef SQRT
-#undef ABS
-#undef POW
-
 #define REAL           double
 #define REAL_IS_DOUBLE 1
 #define NAME(name)     name##_f64
 #include "real.inc"
+
+#define REAL                   uint64_t
+#define NAME(name)             name##_i64
+#define FOR_NUMBER(definition) definition
+#include "integer.inc"
+#pragma GCC diagnostic ignored "-Wint-in-bool-context" /* a * b of bools is meant */
+#define REAL       bool
+#define NAME(name) name##_bool
+#define FOR_NUMBER(definition)
+#include "integer.inc"
 
 /* ---- comparisons, conversions, selection: any type ----------------------------------------- */
 
@@ -156,19 +153,20 @@ DEFINE_SELECT(f64, double, s)
 DEFINE_SELECT(i64, int64_t, to_i64(s))
 DEFINE_SELECT(bool, bool, s != 0)
 
-/* ---- sums of integers ---------------------------------------------------------------------- */
+/* ---- products of integers -------------------------------------------------------------------- */
 
-/* An int64, modulo 2^64. */
-#define DEFINE_SUM(SUFFIX, TYPE)                                                                   \
-    static void sum_##SUFFIX(int64_t n, void *const *data, const int64_t *t, double s) {           \
-        (void)s;                                                                                   \
-        const TYPE *x = data[1];                                                                   \
-        uint64_t sum = 0;                                                                          \
-        for (int64_t i = 0; i < n; i++) sum += (uint64_t)x[i * t[1]];                              \
-        *(int64_t *)data[0] = (int64_t)sum;                                                        \
-    }
-DEFINE_SUM(i64, int64_t)
-DEFINE_SUM(bool, bool)
+static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
+    const uint64_t *a = a_data, *b = b_data;
+    uint64_t *c = c_data;
+    for (int64_t i = 0; i < m->m; i++)
+        for (int64_t j = 0; j < m->n; j++) {
+            uint64_t sum = 0;
+            for (int64_t p = 0; p < m->k; p++)
+                sum += a[i * m->a_stride[0] + p * m->a_stride[1]] *
+                       b[p * m->b_stride[0] + j * m->b_stride[1]];
+            c[i * m->c_stride[0] + j * m->c_stride[1]] = sum;
+        }
+}
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -176,18 +174,24 @@ extern const Kernels JOIN(kernels, ISA);
 
 #define BOTH(name)                                                                                 \
     { name##_f32, name##_f64 }
+#define THREE(name)                                                                                \
+    { name##_f32, name##_f64, name##_i64 }
 #define FOUR(name)                                                                                 \
     { name##_f32, name##_f64, name##_i64, name##_bool }
+/* the types of elementwise.def */
+#define FLOAT  BOTH
+#define NUMBER THREE
+#define SAME   FOUR
 
 const Kernels JOIN(kernels, ISA) = {
     .name = TEXT(ISA),
     .value =
         {
-#define UNARY(name, ...)        [ELEMENTWISE_##name] = BOTH(name),
-#define UNARY_SCALAR(name, ...) [ELEMENTWISE_##name] = BOTH(name),
-#define BINARY(name, ...)       [ELEMENTWISE_##name] = BOTH(name),
-#define COMPARE(name, ...)      [ELEMENTWISE_##name] = FOUR(name),
-#define LOGICAL(name, ...)      [ELEMENTWISE_##name] = {[BOOL] = name##_bool},
+#define UNARY(name, formula, gradient, source, types, ...) [ELEMENTWISE_##name] = types(name),
+#define UNARY_SCALAR                                       UNARY
+#define BINARY                                             UNARY
+#define COMPARE(name, ...)                                 [ELEMENTWISE_##name] = FOUR(name),
+#define LOGICAL(name, ...)                                 [ELEMENTWISE_##name] = {[BOOL] = name##_bool},
 #include "elementwise.def"
         },
     .vjp =
@@ -212,7 +216,7 @@ const Kernels JOIN(kernels, ISA) = {
     .pick = FOUR(pick),
     .put = BOTH(put),
     .logical_not = logical_not,
-    .add_scaled = BOTH(add_scaled),
+    .add_scaled = THREE(add_scaled),
     .cut = FOUR(cut),
     .arange = FOUR(arange),
     .sum = FOUR(sum),
@@ -229,7 +233,7 @@ const Kernels JOIN(kernels, ISA) = {
     .cross_entropy_dx = BOTH(cross_entropy_dx),
     .layer_norm = BOTH(layer_norm),
     .layer_norm_dx = BOTH(layer_norm_dx),
-    .matmul = BOTH(matmul),
+    .matmul = THREE(matmul),
     .box_muller = BOTH(box_muller),
     .sort = FOUR(sort),
     .compress = FOUR(compress),

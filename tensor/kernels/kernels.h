@@ -48,7 +48,7 @@ typedef struct {
     LoopKernel pick[4];        /* y, x, index (I64): y = x[index s], s the step of an index */
     LoopKernel put[2];         /* dx, dy, index: dx[index s] += dy */
     LoopKernel logical_not;    /* y, x */
-    LoopKernel add_scaled[2];  /* y, a, b: a + s b */
+    LoopKernel add_scaled[3];  /* y, a, b: a + s b */
 
     /* rows */
     LoopKernel cut[4];            /* y, x, edge (I64, stride 0); x before the edge, else 0; s 0:
@@ -70,7 +70,7 @@ typedef struct {
     LoopKernel layer_norm[2];        /* y, x, w, b, stats; s: eps. Writes stats, two per row, too */
     LoopKernel layer_norm_dx[2];     /* dx, dw, x, w, dy, stats. Writes a row's dx and its dw */
 
-    MatmulKernel matmul[2];
+    MatmulKernel matmul[3];
     NormalKernel box_muller[2];
 
     /* rows again, but the operands differ in size */

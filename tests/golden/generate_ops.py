@@ -284,6 +284,47 @@ case("triu", [0], R(4, 3))
 case("triu", [-1], R(2, 2, 3))
 case("triu", [9], R(2, 2), tolerance=EXACT)
 case("triu", [1], [[1, 2], [3, 4]])
+# Integers and bools.
+I, J = [[3, -1, 2], [0, 5, -7]], [1, -2, 3]
+B, C = [[True, False, True], [False, False, True]], [True, False, False]
+for op in "add sub mul maximum minimum".split():
+    case(op, [], I, J, tolerance=EXACT)
+    case(op, [], I, 2, tolerance=EXACT)
+    case(op, [], torch.zeros(0, 3, dtype=torch.int64), J)
+for op in "add mul maximum minimum".split():
+    case(op, [], B, C)
+for op in "neg abs square relu".split():
+    case(op, [], I, tolerance=EXACT)
+case("scale", [-3], I, tolerance=EXACT)
+case("add_scalar", [4], I, tolerance=EXACT)
+for x in [I, B, torch.zeros(0, 3, dtype=torch.int64), torch.zeros(2, 0, dtype=torch.bool)]:
+    case("sum", [], x, tolerance=EXACT)
+    case("sum_dims", [0, 1, 0], x, tolerance=EXACT)
+    case("sum_dims", [1, 1, -1], x, tolerance=EXACT)
+case("sum", [], 7)
+case("sum_dims", [0, 0], True)
+for x in [I, B, [[2, 5, 5], [3, 3, 1]]]:
+    case("max_dim", [0, 1], x, tolerance=EXACT)
+    case("max_dim", [1, 0], x, tolerance=EXACT)
+case("argmax", [1], [[2, 5, 5], [-3, -3, -4]], tolerance=EXACT)
+case("argmax", [0], 3)
+for x, y in [(J, J), (I, J), ([[2, -1]], I), (J, [[[1], [2], [3]]]), ([[I]], [[[4], [5], [-6]]])]:
+    case("matmul", [], x, y, tolerance=EXACT)
+case("matmul", [], torch.zeros(2, 0, dtype=torch.int64), torch.zeros(0, 2, dtype=torch.int64))
+case("bmm", [], [I, I], [[[1, 2], [3, 4], [5, 6]], [[-1, 0], [0, 1], [1, 1]]], tolerance=EXACT)
+case("linear", [], I, [[1, 0, 2], [0, -3, 1]], [10, 20], tolerance=EXACT)
+case("linear", [], I, I, tolerance=EXACT)
+case("masked_select", [], I, B, tolerance=EXACT)
+case("masked_select", [], B, C)
+for op in "tril triu".split():
+    case(op, [0], I, tolerance=EXACT)
+    case(op, [-1], B)
+for x in [I, B]:
+    case("cat", [1], x, x, tolerance=EXACT)
+    case("repeat", [2, 2, 1], x, tolerance=EXACT)
+    case("repeat_interleave", [2, 1], x, tolerance=EXACT)
+    case("slice", [1, 1, 3], x, tolerance=EXACT)
+    case("permute", [2, 1, 0], x, tolerance=EXACT)
 case("sum", [], R(2, 3))
 case("mean", [], R(2, 3))
 case("sum_dims", [0, 2, 0, 2], R(2, 3, 2))
