@@ -200,6 +200,7 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     if (!attention) return NULL;
     bool lazy = !c.query_size || !c.key_size || !c.value_size;
     attention->num_heads = c.num_heads;
+    attention->fused = c.fused;
     attention->attention = nn_dot_product_attention_new(c.dropout);
     if (attention->attention) attention->attention->num_heads = c.num_heads;
     nn_add_child(attention, "attention", attention->attention);
@@ -211,20 +212,42 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     return nn_module_done(attention);
 }
 
-/* x: (B, N, H D) -> (B, N, H, D) -> (B, H, N, D) -> (B H, N, D) */
+/* x: (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view */
 static Tensor *split_heads(Tensor *x, int64_t H, const char *name) {
     if (!x) return NULL;
     int64_t B = x->shape.dim[0], N = x->shape.dim[1], D = x->shape.dim[2] / H;
-    x = ag_permute(ag_reshape(x, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3));
-    return ag_name(ag_reshape(x, SHAPE(B * H, N, D)), name);
+    return ag_name(ag_permute(ag_reshape(x, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3)), name);
 }
 
-/* x: (B H, N, D) -> (B, H, N, D) -> (B, N, H, D) -> (B, N, H D) */
-static Tensor *join_heads(Tensor *x, int64_t H) {
+/* x: (B, H, N, D) -> (B, N, H, D) -> (B, N, H D) */
+static Tensor *join_heads(Tensor *x) {
     if (!x) return NULL;
-    int64_t B = x->shape.dim[0] / H, N = x->shape.dim[1], D = x->shape.dim[2];
-    x = ag_permute(ag_reshape(x, SHAPE(B, H, N, D)), AXES(0, 2, 1, 3));
-    return ag_name(ag_reshape(x, SHAPE(B, N, H * D)), "heads");
+    int64_t B = x->shape.dim[0], H = x->shape.dim[1], N = x->shape.dim[2], D = x->shape.dim[3];
+    x = ag_reshape(ag_permute(x, AXES(0, 2, 1, 3)), SHAPE(B, N, H * D));
+    return ag_name(x, "heads");
+}
+
+/* x: (B, H, N, D) -> (B H, N, D), named as before */
+static Tensor *as_batch(Tensor *x) {
+    if (!x) return NULL;
+    const int64_t *size = x->shape.dim;
+    return ag_name(ag_reshape(x, SHAPE(size[0] * size[1], size[2], size[3])), x->name);
+}
+
+/* As a batch of B H: (B, H, Q, D), (B, H, K, D), (B, H, K, D) -> (B, H, Q, D) */
+static Tensor *pool_heads(MultiHeadAttention *attention, Tensor *q, Tensor *k, Tensor *v,
+                          AttentionMask mask) {
+    Tensor *queries = as_batch(q), *keys = as_batch(k), *values = as_batch(v);
+    Tensor *pooled =
+        nn_dot_product_attention_forward(attention->attention, queries, keys, values, mask);
+    return pooled ? ag_reshape(pooled, q->shape) : NULL;
+}
+
+/* The same without weights to look at. */
+static Tensor *pool_heads_fused(MultiHeadAttention *attention, Tensor *q, Tensor *k, Tensor *v,
+                                AttentionMask mask) {
+    const Dropout *dropout = attention->attention->dropout;
+    return ag_attention(q, k, v, mask, dropout->module.training ? dropout->p : 0);
 }
 
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
@@ -237,17 +260,18 @@ Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q
     int64_t H = attention->num_heads;
     if (!fitting_mask(who, mask, q->shape.dim[0], H, q, k)) return NULL;
 
-    /* queries: (B H, Q, D)  keys, values: (B H, K, D) */
+    /* queries: (B, H, Q, D)  keys, values: (B, H, K, D) */
     Tensor *queries = split_heads(nn_linear_forward(attention->W_q, q), H, "queries");
     Tensor *keys = split_heads(nn_linear_forward(attention->W_k, k), H, "keys");
     Tensor *values = split_heads(nn_linear_forward(attention->W_v, v), H, "values");
 
-    /* output: (B H, Q, D) -> (B, Q, H D) -> (B, Q, num_hiddens) */
-    Tensor *output =
-        nn_dot_product_attention_forward(attention->attention, queries, keys, values, mask);
-    output = nn_linear_forward(attention->W_o, join_heads(output, H));
+    /* output: (B, H, Q, D) -> (B, Q, H D) -> (B, Q, num_hiddens) */
+    Tensor *output = attention->fused ? pool_heads_fused(attention, queries, keys, values, mask)
+                                      : pool_heads(attention, queries, keys, values, mask);
+    output = nn_linear_forward(attention->W_o, join_heads(output));
     if (!output) return NULL;
-    nn_keep_result(attention, &attention->attention_weights,
-                   attention->attention->attention_weights);
+    if (!attention->fused)
+        nn_keep_result(attention, &attention->attention_weights,
+                       attention->attention->attention_weights);
     return ag_name(output, "output");
 }

@@ -233,16 +233,19 @@ typedef struct {
     bool bias;
     /* 0: set by the first input; W_o then is lazy too, so the draws' order stays q, k, v, o. */
     int64_t query_size, key_size, value_size;
+    bool fused; /* by ag_attention: the same numbers in less memory, but no weights to look at */
 } MultiHeadAttentionConfig;
 
 /* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), the same paper,
- * section 3.2.2. The mask's lengths are those of the batch; every head gets them. */
+ * section 3.2.2. The mask is that of the batch: every head gets its lengths. */
 typedef struct {
     Module module;
     DotProductAttention *attention; /* all heads at once, as a batch of B * heads */
     Linear *W_q, *W_k, *W_v, *W_o;
     int64_t num_heads;
-    Tensor *attention_weights; /* (B * heads, Q, K), the same as attention->attention_weights */
+    bool fused;
+    Tensor *attention_weights; /* (B * heads, Q, K), the same as attention->attention_weights;
+                                  NULL if fused */
 } MultiHeadAttention;
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig config);
 /* q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, Q, num_hiddens) */

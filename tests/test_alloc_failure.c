@@ -569,6 +569,10 @@ static void *lazy_multi_head(void) {
 static void *embedding(void) { return nn_embedding_new(4, 3); }
 static void *layer_norm(void) { return nn_layer_norm_new(SHAPE(3, 4)); }
 static void *positional_encoding(void) { return nn_positional_encoding_new(4, 0.5, 3); }
+static void *fused_multi_head(void) {
+    return nn_multi_head_attention_new((MultiHeadAttentionConfig){
+        .num_hiddens = 4, .num_heads = 2, .dropout = 0.1, .fused = true});
+}
 
 static Tensor *linear_forward_of(void *m, Tensor *x, Tensor *lens) {
     (void)lens;
@@ -618,6 +622,7 @@ static const Kind kinds[] = {
     {"embedding", embedding, embedding_forward_of, false},
     {"layer norm", layer_norm, layer_norm_forward_of, false},
     {"positional encoding", positional_encoding, positional_encoding_forward_of, false},
+    {"fused multi-head attention", fused_multi_head, multi_head_forward_of, true},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, SLOTS = 16 };
 

@@ -1,0 +1,499 @@
+/* test_attention.c - what masks and the fused attention promise beyond PyTorch's numbers, which
+ * test_ops.c and test_seeds.c hold them against: the fused op is its composed twin, dropout's draws
+ * included; its memory grows with the lengths, not with their product; nothing that is ignored
+ * leaks; and what does not fit is named by its role.
+ *
+ * The Makefile lets what the library asks of the system pass through the function below. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../nn/nn.h"
+#include "common.h"
+
+#define NO_MASK ((AttentionMask){0})
+
+static size_t bytes_asked_for;
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+    bytes_asked_for += size;
+    return __real_aligned_alloc(alignment, size);
+}
+
+static void release_all(Tensor **x, int n) {
+    for (int i = 0; i < n; i++) tensor_release(x[i]);
+}
+
+static void expect_close(const char *what, const Tensor *a, const Tensor *b, double tolerance) {
+    ck_assert_msg(a && b, "%s: %s", what, tensor_error());
+    ck_assert_msg(tensor_allclose(a, b, tolerance, tolerance), "%s differs", what);
+}
+
+/* ---- a mask of any parts ------------------------------------------------------------------- */
+
+enum { LENS = 1, KEEP = 2, WINDOW = 4, CAUSAL = 8, MASKS = 16 };
+
+typedef struct {
+    Tensor *part[3];
+    AttentionMask mask;
+} Drawn;
+
+/* Lengths from 0 to one beyond the keys; two windows. */
+static Drawn draw_mask(int parts, int64_t B, int64_t H, int64_t Q, int64_t K) {
+    Drawn d = {.mask = {.causal = (parts & CAUSAL) != 0}};
+    const bool several = parts & CAUSAL;
+    if (parts & LENS) d.part[0] = tensor_randint(0, K + 2, several ? SHAPE(B) : SHAPE(B, Q));
+    if (parts & KEEP)
+        d.part[1] = tensor_bernoulli(0.6, several ? SHAPE(H, Q, K) : SHAPE(B, 1, 1, K));
+    if (parts & WINDOW) d.part[2] = tensor_uniform(-2, 2, SHAPE(2, Q, K));
+    ck_assert_msg(!tensor_error(), "%s", tensor_error());
+    d.mask.valid_lens = d.part[0];
+    d.mask.keep = d.part[1];
+    d.mask.window = d.part[2];
+    return d;
+}
+
+/* ---- the fused op and its composed twin ---------------------------------------------------- */
+
+typedef Tensor *Attend(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
+
+static Tensor *composed(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
+    double scale = 1 / sqrt((double)q->shape.dim[q->shape.ndim - 1]);
+    Tensor *scores = ag_matmul(q, ag_transpose(k, -2, -1));
+    Tensor *weights = ag_dropout(ag_attention_weights(scores, scale, mask, 1), dropout);
+    return ag_matmul(weights, v);
+}
+
+typedef struct {
+    Tensor *tensor[4]; /* the result, dq, dk, dv */
+    Generator after;   /* the forward pass; the backward pass must not move it */
+} Outcome;
+
+/* Forward and backward from one place of the generator. x: three leaves or, with a permutation, the
+ * leaves of views. */
+static Outcome outcome_of(Attend *attend, Tensor *const *x, bool permuted, AttentionMask mask,
+                          double dropout, const Tensor *dy) {
+    Outcome o;
+    Tensor *in[3];
+    tensor_manual_seed(9);
+    tape_begin();
+    for (int i = 0; i < 3; i++) in[i] = permuted ? ag_permute(x[i], AXES(0, 2, 1, 3)) : x[i];
+    o.tensor[0] = attend(in[0], in[1], in[2], mask, dropout);
+    o.after = *generator_current();
+    ck_assert_msg(ag_backward_from(o.tensor[0], dy), "%s", tensor_error());
+    ck_assert_mem_eq(generator_current(), &o.after, sizeof o.after);
+    tape_end_keeping(o.tensor[0]);
+    for (int i = 0; i < 3; i++) {
+        o.tensor[1 + i] = x[i]->grad;
+        x[i]->grad = NULL;
+    }
+    return o;
+}
+
+static void expect_twins(Tensor *const *x, bool permuted, AttentionMask mask, double dropout,
+                         const Tensor *dy, double tolerance) {
+    static const char *const what[] = {"the result", "dq", "dk", "dv"};
+    Outcome fused = outcome_of(ag_attention, x, permuted, mask, dropout, dy);
+    Outcome twin = outcome_of(composed, x, permuted, mask, dropout, dy);
+    for (int i = 0; i < 4; i++) expect_close(what[i], fused.tensor[i], twin.tensor[i], tolerance);
+    ck_assert_mem_eq(&fused.after, &twin.after, sizeof twin.after);
+    release_all(fused.tensor, 4);
+    release_all(twin.tensor, 4);
+}
+
+/* 70 queries are a whole block of rows and a part of one. */
+enum { B = 4, H = 2, Q = 70, K = 37, D = 3, DV = 2 };
+
+START_TEST(fused_attention_is_its_composed_twin) {
+    for (int dtype = F32; dtype <= F64; dtype++) {
+        tensor_set_default_dtype((DType)dtype);
+        tensor_manual_seed((uint64_t)_i);
+        Tensor *x[] = {tensor_randn(SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, K, D)),
+                       tensor_randn(SHAPE(B, H, K, DV)), tensor_randn(SHAPE(B, H, Q, DV))};
+        Drawn d = draw_mask(_i, B, H, Q, K);
+        for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
+        for (int p = 0; p < 3; p++)
+            expect_twins(x, false, d.mask, p * 0.3, x[3], dtype == F64 ? 1e-12 : 1e-5);
+        release_all(x, 4);
+        release_all(d.part, 3);
+    }
+}
+END_TEST
+
+/* Without heads, and with heads as multi-head attention has them: views of (B, N, H, D). */
+START_TEST(fused_attention_takes_what_its_twin_takes) {
+    Tensor *x[] = {tensor_randn(SHAPE(B, Q, D)), tensor_randn(SHAPE(B, K, D)),
+                   tensor_randn(SHAPE(B, K, DV)), tensor_randn(SHAPE(B, Q, DV))};
+    Tensor *z[] = {tensor_randn(SHAPE(B, Q, H, D)), tensor_randn(SHAPE(B, K, H, D)),
+                   tensor_randn(SHAPE(B, K, H, DV)), tensor_randn(SHAPE(1, 1, Q, 1))};
+    Drawn d = draw_mask(LENS | KEEP | WINDOW, B, 1, Q, K);
+    Tensor *wide = view_expand(z[3], SHAPE(B, H, Q, DV)); /* a cotangent of stride 0 */
+    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]), ag_requires_grad(z[i]);
+    expect_twins(x, false, d.mask, 0.25, x[3], 1e-12);
+    expect_twins(z, true, d.mask, 0.25, wide, 1e-12);
+    release_all(x, 4);
+    release_all(z, 4);
+    release_all(d.part, 3);
+    tensor_release(wide);
+}
+END_TEST
+
+/* Dropout's draws are replayed each time; gradients add up. */
+START_TEST(walking_twice_adds_twice) {
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 3, 2)));
+    tape_begin();
+    Tensor *y = ag_attention(q, q, q, (AttentionMask){.causal = true}, 0.4);
+    ck_assert(ag_backward(ag_sum(y)));
+    Tensor *once = tensor_clone(q->grad);
+    tensor_manual_seed(77); /* the generator may go anywhere */
+    ck_assert(ag_backward(ag_sum(y)));
+    expect_close("the second walk", q->grad, ag_scale(once, 2), 1e-12);
+    tape_end();
+    tensor_release(once);
+    tensor_release(q);
+}
+END_TEST
+
+/* The backward pass computes the weights again: from the mask as it was. */
+START_TEST(a_mask_must_stay_as_it_was) {
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 3, 2)));
+    Drawn d = draw_mask(LENS | KEEP | WINDOW, 2, 1, 3, 3);
+    static const char *const sentence[] = {
+        "backward: attention needs its input valid_lens (2, 3) as it was, but fill has written over "
+        "it since",
+        "backward: attention needs its input keep (2, 1, 1, 3) as it was, but fill has written over "
+        "it since",
+        "backward: attention needs its input window (2, 3, 3) as it was, but fill has written over "
+        "it since"};
+    for (int i = 0; i < 3; i++) {
+        tape_begin();
+        Tensor *loss = ag_sum(ag_attention(q, q, q, d.mask, 0));
+        ck_assert(tensor_fill(d.part[i], 1));
+        ck_assert(!ag_backward(loss));
+        expect_error(sentence[i]);
+        tape_end();
+    }
+    release_all(d.part, 3);
+    tensor_release(q);
+}
+END_TEST
+
+/* The weights remember what was ignored: theirs may be written over. */
+START_TEST(the_weights_need_no_mask_to_go_back) {
+    Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 3, 3))), *c = tensor_randn(SHAPE(2, 3, 3));
+    Drawn d = draw_mask(LENS | KEEP | WINDOW, 2, 1, 3, 3);
+    tape_begin();
+    Tensor *y = ag_attention_weights(x, 0.5, d.mask, 1);
+    ck_assert(ag_backward_from(y, c));
+    Tensor *before = x->grad;
+    x->grad = NULL;
+    for (int i = 0; i < 3; i++) ck_assert(tensor_fill(d.part[i], 1));
+    ck_assert(ag_backward_from(y, c));
+    expect_close("dx", x->grad, before, 0);
+    tape_end();
+    tensor_release(before);
+    tensor_release(x);
+    tensor_release(c);
+    release_all(d.part, 3);
+}
+END_TEST
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* What forward and backward of one head ask the system for, in bytes. */
+static size_t bytes_for_length(int64_t n) {
+    Tensor *q = ag_requires_grad(tensor_rand(SHAPE(1, n, 4)));
+    tensor_empty_cache();
+    bytes_asked_for = 0;
+    tape_begin();
+    ck_assert(ag_backward(ag_sum(ag_attention(q, q, q, (AttentionMask){.causal = true}, 0.1))));
+    tape_end();
+    tensor_release(q);
+    return bytes_asked_for;
+}
+
+START_TEST(memory_grows_with_the_length_alone) {
+    tensor_set_default_dtype(F32);
+    const size_t once = bytes_for_length(500), fourfold = bytes_for_length(2000);
+    ck_assert_uint_gt(once, 500 * 4 * 4);
+    ck_assert_uint_lt(fourfold, 4.5 * (double)once);
+    ck_assert_uint_lt(fourfold, 2000 * 2000 * sizeof(float) / 4);
+}
+END_TEST
+
+/* ---- what is ignored ----------------------------------------------------------------------- */
+
+/* Scores and values of ignored keys are NaN and infinite: the weights, their gradients and so those
+ * of what made the scores know nothing of it. */
+START_TEST(nothing_ignored_leaks) {
+    for (int parts = 1; parts < MASKS; parts++) {
+        tensor_manual_seed((uint64_t)parts);
+        Drawn d = draw_mask(parts, B, 1, 5, 5);
+        Tensor *all = tensor_ones(SHAPE(B, 5, 5)), *c = tensor_randn(SHAPE(B, 5, 5));
+        Tensor *x = ag_requires_grad(tensor_randn(SHAPE(B, 5, 5)));
+        Tensor *y = ag_requires_grad(tensor_clone(x)), *bad = tensor_clone(c);
+        tape_begin();
+        Tensor *weights = ag_attention_weights(x, 1, d.mask, 1);
+        Tensor *zero = tensor_zeros(SCALAR), *ignored = ag_eq(weights, zero);
+        ag_backward_from(weights, c);
+        tensor_copy_from(y,
+                         ag_where(ignored, ag_scale(all, parts % 2 ? (double)NAN : HUGE_VAL), x));
+        tensor_copy_from(bad, ag_masked_fill(c, ignored, (double)NAN));
+        Tensor *same = ag_attention_weights(y, 1, d.mask, 1);
+        ag_backward_from(same, bad);
+        ck_assert_msg(!tensor_error(), "%s", tensor_error());
+        expect_close("weights", same, weights, 0);
+        expect_close("dx", y->grad, x->grad, 0);
+        expect_close("dx, ignored", ag_masked_fill(y->grad, ag_logical_not(ignored), 0),
+                     ag_scale(all, 0), 0);
+        tape_end();
+        Tensor *made[] = {all, c, x, y, bad, zero};
+        release_all(made, 6);
+        release_all(d.part, 3);
+    }
+}
+END_TEST
+
+/* Through a module: keys whose rows are NaN, behind the lengths, leave output and weights alone. */
+START_TEST(padding_may_be_anything) {
+    Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 3});
+    Tensor *q = tensor_randn(SHAPE(2, 3, 4)), *k = tensor_randn(SHAPE(2, 4, 4));
+    Tensor *padded = tensor_clone(k), *behind[] = {view_narrow(padded, 1, 3, 1), NULL};
+    ck_assert(tensor_fill(behind[0], (double)NAN));
+    for (int fused = 0; fused < 2; fused++) {
+        MultiHeadAttention *attention = nn_multi_head_attention_new(
+            (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .fused = fused});
+        tape_begin();
+        AttentionMask mask = {.valid_lens = lens};
+        Tensor *y = nn_multi_head_attention_forward(attention, q, k, k, mask);
+        Tensor *weights = tensor_retain(attention->attention_weights);
+        Tensor *same = nn_multi_head_attention_forward(attention, q, padded, k, mask);
+        expect_close("the output", same, y, 0);
+        if (!fused) expect_close("weights", attention->attention_weights, weights, 0);
+        tape_end();
+        tensor_release(weights);
+        nn_free(attention);
+    }
+    Tensor *all[] = {lens, q, k, padded, behind[0]};
+    release_all(all, 5);
+}
+END_TEST
+
+/* Each part of a mask can leave a query alone: zeros come out, and zero gradients go back. */
+START_TEST(a_query_that_sees_nothing) {
+    Tensor *lens = tensor_from_int64s(SHAPE(1, 2), (int64_t[]){0, 2});
+    Tensor *keep = tensor_from_bools(SHAPE(2, 1), (bool[]){false, true});
+    double none = -(double)INFINITY;
+    Tensor *window = tensor_from_doubles(SHAPE(1, 2, 2), (double[]){none, none, 0, none});
+    const AttentionMask masks[] = {{.valid_lens = lens}, {.keep = keep}, {.window = window}};
+    for (int i = 0; i < 6; i++) {
+        Tensor *q = LEAF(SHAPE(1, 2, 2), 1, 2, 3, 4), *v = LEAF(SHAPE(1, 2, 2), 5, 6, 7, 8);
+        tape_begin();
+        Tensor *y = (i < 3 ? ag_attention : composed)(q, v, v, masks[i % 3], 0);
+        ck_assert(ag_backward(ag_sum(y)));
+        for (int e = 0; e < 2; e++) {
+            ck_assert_double_eq(tensor_get(y, 0, 0, e), 0);
+            ck_assert_double_gt(tensor_get(y, 0, 1, e), 4);
+            ck_assert_double_eq(tensor_get(q->grad, 0, 0, e), 0);
+        }
+        tape_end();
+        tensor_release(q);
+        tensor_release(v);
+    }
+    Tensor *all[] = {lens, keep, window};
+    release_all(all, 3);
+}
+END_TEST
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+static MultiHeadAttention *heads_new(bool fused) {
+    tensor_manual_seed(4);
+    return nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 6,
+                                                                  .num_heads = 3,
+                                                                  .dropout = 0.3,
+                                                                  .bias = true,
+                                                                  .query_size = 2,
+                                                                  .key_size = 5,
+                                                                  .value_size = 4,
+                                                                  .fused = fused});
+}
+
+/* In training and in evaluation: output, gradients, draws. Only the weights are missing. */
+START_TEST(a_fused_module_is_the_other_one) {
+    MultiHeadAttention *net[] = {heads_new(false), heads_new(true)};
+    Tensor *q = tensor_randn(SHAPE(2, 3, 2)), *k = tensor_randn(SHAPE(2, 5, 5));
+    Tensor *v = tensor_randn(SHAPE(2, 5, 4)), *c = tensor_randn(SHAPE(2, 3, 6)), *y[2];
+    Drawn d = draw_mask(_i, 2, 3, 3, 5);
+    for (int training = 0; training < 2; training++) {
+        Generator after[2];
+        for (int i = 0; i < 2; i++) {
+            nn_train(net[i], training);
+            nn_zero_grad(net[i]);
+            tensor_manual_seed(8);
+            tape_begin();
+            y[i] = nn_multi_head_attention_forward(net[i], q, k, v, d.mask);
+            ck_assert_msg(ag_backward_from(y[i], c), "%s", tensor_error());
+            y[i] = tape_end_keeping(y[i]);
+            after[i] = *generator_current();
+        }
+        expect_close("the output", y[1], y[0], 1e-12);
+        ck_assert_mem_eq(&after[0], &after[1], sizeof after[0]);
+        Tensor **slot[2][8];
+        for (int i = 0; i < 2; i++) ck_assert_int_eq(nn_parameter_slots(net[i], slot[i], 8), 8);
+        for (int i = 0; i < 8; i++)
+            expect_close((*slot[0][i])->name, (*slot[1][i])->grad, (*slot[0][i])->grad, 1e-12);
+        release_all(y, 2);
+    }
+    ck_assert_ptr_nonnull(net[0]->attention_weights);
+    ck_assert_ptr_null(net[1]->attention_weights);
+    ck_assert_ptr_null(net[1]->attention->attention_weights);
+    Tensor *all[] = {q, k, v, c};
+    release_all(all, 4);
+    release_all(d.part, 3);
+    nn_free(net[0]);
+    nn_free(net[1]);
+}
+END_TEST
+
+/* Heads given as a batch, as d2l's class takes them: the mask is that of the batch. */
+START_TEST(dot_product_attention_of_heads) {
+    DotProductAttention *attention = nn_dot_product_attention_new(0), *one;
+    attention->num_heads = 2;
+    one = nn_dot_product_attention_new(0);
+    Tensor *q = tensor_randn(SHAPE(4, 3, 2)), *k = tensor_randn(SHAPE(4, 5, 2));
+    Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 4});
+    tape_begin();
+    Tensor *y =
+        nn_dot_product_attention_forward(attention, q, k, k, (AttentionMask){.valid_lens = lens});
+    AttentionMask repeated = {.valid_lens = ag_repeat_interleave(lens, 2, 0)};
+    expect_close("two heads", y, nn_dot_product_attention_forward(one, q, k, k, repeated), 0);
+    attention->num_heads = 3;
+    ck_assert_ptr_null(nn_dot_product_attention_forward(attention, q, k, k, NO_MASK));
+    expect_error(
+        "dot_product_attention: queries are (4, 3, 2): num_heads 3 must divide their batch "
+        "size");
+    attention->num_heads = 0;
+    ck_assert_ptr_null(nn_dot_product_attention_forward(attention, q, k, k, NO_MASK));
+    expect_error(
+        "dot_product_attention: queries are (4, 3, 2): num_heads 0 must divide their batch "
+        "size");
+    tape_end();
+    Tensor *all[] = {q, k, lens};
+    release_all(all, 3);
+    nn_free(attention);
+    nn_free(one);
+}
+END_TEST
+
+/* ---- mistakes ------------------------------------------------------------------------------ */
+
+/* Each kind of attention, asked the same wrong question, answers with its own name and draws no
+ * lazy weights. */
+static Tensor *attend(int kind, Tensor *q, Tensor *k, AttentionMask mask) {
+    const MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2, .fused = kind == 3};
+    void *module = kind == 0   ? (void *)nn_dot_product_attention_new(0)
+                   : kind == 1 ? (void *)nn_additive_attention_new(4, 0)
+                               : (void *)nn_multi_head_attention_new(config);
+    tape_begin();
+    Tensor *y = kind == 0   ? nn_dot_product_attention_forward(module, q, k, k, mask)
+                : kind == 1 ? nn_additive_attention_forward(module, q, k, k, mask)
+                            : nn_multi_head_attention_forward(module, q, k, k, mask);
+    tape_end();
+    ck_assert_int_eq(nn_num_parameters(module), 0);
+    nn_free(module);
+    return y;
+}
+
+/* part: the sentence behind "attention: ", in which (2, H, 3, 5) stands for the scores */
+static void expect_refusal(int kind, AttentionMask mask, const char *format) {
+    static const char *const name[] = {"dot_product", "additive", "multi_head", "multi_head"};
+    char part[256], sentence[300];
+    Tensor *q = tensor_ones(SHAPE(2, 3, 4)), *k = tensor_ones(SHAPE(2, 5, 4));
+    snprintf(part, sizeof part, format, kind < 2 ? 1 : 2);
+    snprintf(sentence, sizeof sentence, "%s_attention: %s", name[kind], part);
+    ck_assert_ptr_null(attend(kind, q, k, mask));
+    expect_error(sentence);
+    tensor_release(q);
+    tensor_release(k);
+}
+
+#define EXPECT_REFUSAL(field, x, format)                                                           \
+    do {                                                                                           \
+        Tensor *wrong = x;                                                                         \
+        ck_assert_ptr_nonnull(wrong);                                                              \
+        expect_refusal(_i, (AttentionMask){.field = wrong}, format);                               \
+        tensor_release(wrong);                                                                     \
+    } while (0)
+
+START_TEST(a_wrong_mask_is_named) {
+    EXPECT_REFUSAL(keep, tensor_ones(SHAPE(5)), "keep is float64: it must be bool");
+    EXPECT_REFUSAL(keep, tensor_bernoulli(1, SHAPE(2, 5)),
+                   "keep is (2, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
+    EXPECT_REFUSAL(keep, tensor_bernoulli(1, SHAPE(2, 3, 3, 5)),
+                   "keep is (2, 3, 3, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
+    EXPECT_REFUSAL(
+        keep, tensor_bernoulli(1, SHAPE(1, 1, 1, 1, 5)),
+        "keep is (1, 1, 1, 1, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
+    EXPECT_REFUSAL(window, tensor_bernoulli(1, SHAPE(2, 3, 5)),
+                   "window is bool and the scores are float64: the types must be equal");
+    EXPECT_REFUSAL(window, tensor_ones(SHAPE(3, 5)),
+                   "window is (3, 5): it must be (windows, Q, K), here (windows, 3, 5)");
+    EXPECT_REFUSAL(window, tensor_ones(SHAPE(2, 3, 4)),
+                   "window is (2, 3, 4): it must be (windows, Q, K), here (windows, 3, 5)");
+    EXPECT_REFUSAL(window, tensor_ones(SHAPE(4, 3, 5)),
+                   "window is (4, 3, 5): the number of windows 4 must divide the batch size 2");
+    EXPECT_REFUSAL(window, ag_requires_grad(tensor_ones(SHAPE(2, 3, 5))),
+                   "window requires a gradient and is a constant: ag_detach it, or add it to the "
+                   "scores");
+    EXPECT_REFUSAL(valid_lens, tensor_randint(-3, -2, SHAPE(2, 3)),
+                   "valid_lens has -3: a length must not be negative");
+    EXPECT_REFUSAL(valid_lens, tensor_randint(0, 2, SHAPE(3)),
+                   "valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 3)");
+}
+END_TEST
+
+START_TEST(a_mask_is_checked_before_anything_is_drawn) {
+    Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 2});
+    AttentionMask mask = {.valid_lens = lens, .causal = true};
+    ck_assert(ag_mask_fits("me", NO_MASK, SHAPE(2, 1, 3, 4), F32));
+    ck_assert(ag_mask_fits("me", mask, SHAPE(2, 1, 3, 4), F32));
+    ck_assert(!ag_mask_fits("me", mask, SHAPE(3, 1, 3, 4), F32));
+    ck_assert(!ag_mask_fits("me", mask, SHAPE(2, 1, 3, 4), F32)); /* the error is pending */
+    expect_error("me: valid_lens is (2,): it must be (B) or (B, Q), here (3,) or (3, 3)");
+    tensor_release(lens);
+}
+END_TEST
+
+/* ---- the suite ----------------------------------------------------------------------------- */
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+int main(void) {
+    Suite *suite = suite_create("attention");
+    TCase *fused = add_case(suite, "fused");
+    tcase_add_loop_test(fused, fused_attention_is_its_composed_twin, 0, MASKS);
+    tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
+    tcase_add_test(fused, walking_twice_adds_twice);
+    tcase_add_test(fused, a_mask_must_stay_as_it_was);
+    tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
+    tcase_add_test(fused, memory_grows_with_the_length_alone);
+    TCase *ignored = add_case(suite, "ignored");
+    tcase_add_test(ignored, nothing_ignored_leaks);
+    tcase_add_test(ignored, padding_may_be_anything);
+    tcase_add_test(ignored, a_query_that_sees_nothing);
+    TCase *modules = add_case(suite, "modules");
+    tcase_add_loop_test(modules, a_fused_module_is_the_other_one, 0, MASKS);
+    tcase_add_test(modules, dot_product_attention_of_heads);
+    TCase *mistakes = add_case(suite, "mistakes");
+    tcase_add_loop_test(mistakes, a_wrong_mask_is_named, 0, 4);
+    tcase_add_test(mistakes, a_mask_is_checked_before_anything_is_drawn);
+    return run_suite(suite);
+}
