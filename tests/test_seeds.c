@@ -723,7 +723,7 @@ static bool read_case(int number, Case *c) {
     return true;
 }
 
-static void *module_of(const Case *c) {
+static void *module_of(const Case *c, bool fused) {
     void *module;
     if (!strcmp(c->module, "dot_product")) module = nn_dot_product_attention_new(c->dropout);
     else if (!strcmp(c->module, "additive"))
@@ -734,6 +734,7 @@ static void *module_of(const Case *c) {
                                        .num_heads = c->heads,
                                        .dropout = c->dropout,
                                        .bias = c->bias,
+                                       .fused = fused,
                                        .query_size = c->lazy ? 0 : c->Dq,
                                        .key_size = c->lazy ? 0 : c->Dk,
                                        .value_size = c->lazy ? 0 : c->Dv});
@@ -823,7 +824,7 @@ static void run_case(const Case *c, int dtype, int number, bool fused) {
     snprintf(group, sizeof group, "case %d, %s%s with mask %s, %s", number, fused ? "fused " : "",
              c->module, c->mask, tensor_dtype_name((DType)dtype));
 
-    void *module = module_of(c);
+    void *module = module_of(c, fused);
     tape_begin();
     int count = draw_inputs(c, leaves, inputs);
     AttentionMask mask = draw_mask(c);
@@ -884,6 +885,11 @@ START_TEST(fused_dot_product_attention) {
 }
 END_TEST
 
+START_TEST(fused_multi_head_attention) {
+    ck_assert_int_eq(run_cases("multi_head", _i, true), MASKS * VARIANTS);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("seeds");
     TCase *documents = tcase_create("documents");
@@ -903,6 +909,7 @@ int main(void) {
     tcase_add_loop_test(modules, additive_attention, F32, F64 + 1);
     tcase_add_loop_test(modules, multi_head_attention, F32, F64 + 1);
     tcase_add_loop_test(modules, fused_dot_product_attention, F32, F64 + 1);
+    tcase_add_loop_test(modules, fused_multi_head_attention, F32, F64 + 1);
     suite_add_tcase(suite, modules);
     return run_suite(suite);
 }
