@@ -737,7 +737,8 @@ static void *module_of(const Case *c, bool fused) {
                                        .fused = fused,
                                        .query_size = c->lazy ? 0 : c->Dq,
                                        .key_size = c->lazy ? 0 : c->Dk,
-                                       .value_size = c->lazy ? 0 : c->Dv});
+                                       .value_size = c->lazy ? 0 : c->Dv,
+                                       .fused = fused});
     ck_assert_msg(module != NULL, "%s", tensor_error());
     nn_train(module, c->training);
     return module;
