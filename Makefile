@@ -77,6 +77,8 @@ $(TESTS): WRAP = -Wl,--wrap=tensor_fail
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc
+$(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=open_memstream,--wrap=fsync \
+                                   -Wl,--wrap=fclose,--wrap=rename
 $(BUILD)/bench/nw: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # Two notes of what was built, rewritten only when they would read differently: objects made with

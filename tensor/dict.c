@@ -47,9 +47,15 @@ bool is_utf8(const char *text, size_t size) {
     return true;
 }
 
-static bool is_text(const char *what, const char *text) {
-    if (!text) tensor_fail("%s is NULL", what);
-    else if (!is_utf8(text, strlen(text))) tensor_fail("%s is not UTF-8", what);
+/* The function's own word on a NULL argument. */
+static bool given(const char *function, const char *what, const void *argument) {
+    if (!argument) tensor_fail("%s: the %s is NULL", function, what);
+    return argument != NULL;
+}
+
+static bool is_text(const char *function, const char *what, const char *text) {
+    if (!given(function, what, text)) return false;
+    if (!is_utf8(text, strlen(text))) tensor_fail("%s: the %s is not UTF-8", function, what);
     return !tensor_pending();
 }
 
@@ -89,8 +95,10 @@ static NamedTensor *find(const TensorDict *dict, const char *name) {
 }
 
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
-    if (!dict || !x) tensor_fail("dict_set: the %s is NULL", dict ? "tensor" : "dict");
-    if (!dict || !x || !is_text("dict_set: the name", name)) return false;
+    const char *function = "dict_set";
+    if (!given(function, "dict", dict) || !given(function, "tensor", x) ||
+        !is_text(function, "name", name))
+        return false;
     if (!strcmp(name, "__metadata__"))
         return tensor_fail("dict_set: the name __metadata__ is taken by the metadata") != NULL;
     NamedTensor *entry = find(dict, name);
@@ -102,30 +110,34 @@ bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
 }
 
 Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
-    if (!dict || !name) return tensor_fail("dict_get: the %s is NULL", dict ? "name" : "dict");
+    if (!given("dict_get", "dict", dict) || !given("dict_get", "name", name)) return NULL;
     const NamedTensor *entry = find(dict, name);
-    return entry ? entry->tensor
-                 : tensor_fail("dict_get: there is no \"%s\"", tensor_name_text(name));
+    if (entry) return entry->tensor;
+    return tensor_fail("dict_get: there is no \"%s\"", tensor_name_text(name));
+}
+
+static Metadata *find_metadata(const TensorDict *dict, const char *key) {
+    for (int i = 0; i < dict->n_metadata; i++)
+        if (!strcmp(dict->metadata[i].key, key)) return &dict->metadata[i];
+    return NULL;
 }
 
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value) {
-    if (!dict) return tensor_fail("dict_set_metadata: the dict is NULL") != NULL;
-    if (!is_text("dict_set_metadata: the key", key)) return false;
-    if (!is_text("dict_set_metadata: the value", value)) return false;
-    for (int i = 0; i < dict->n_metadata; i++) {
-        if (strcmp(dict->metadata[i].key, key) != 0) continue;
-        char *copy = copy_of(value);
-        if (!copy) return false;
-        free(dict->metadata[i].value);
-        dict->metadata[i].value = copy;
-        return true;
-    }
-    return dict_append_metadata(dict, key, value);
+    const char *function = "dict_set_metadata";
+    if (!given(function, "dict", dict) || !is_text(function, "key", key) ||
+        !is_text(function, "value", value))
+        return false;
+    Metadata *pair = find_metadata(dict, key);
+    if (!pair) return dict_append_metadata(dict, key, value);
+    char *copy = copy_of(value);
+    if (!copy) return false;
+    free(pair->value);
+    pair->value = copy;
+    return true;
 }
 
 const char *tensor_dict_metadata(const TensorDict *dict, const char *key) {
-    if (!dict || !key) return tensor_fail("dict_metadata: the %s is NULL", dict ? "key" : "dict");
-    for (int i = 0; i < dict->n_metadata; i++)
-        if (!strcmp(dict->metadata[i].key, key)) return dict->metadata[i].value;
-    return NULL;
+    if (!given("dict_metadata", "dict", dict) || !given("dict_metadata", "key", key)) return NULL;
+    const Metadata *pair = find_metadata(dict, key);
+    return pair ? pair->value : NULL;
 }

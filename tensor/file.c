@@ -110,13 +110,19 @@ static FILE *open_temporary(File *file, bool exists, mode_t mode) {
     return stream;
 }
 
+/* rename would not ask whether it may replace this file. */
+static bool may_write(const char *path) {
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && close(fd) == 0;
+}
+
 bool file_create(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
     struct stat status = {0};
-    bool exists = stat(path, &status) == 0;
+    const bool exists = stat(path, &status) == 0;
     if (is_device(path, exists, status.st_mode)) {
         file->stream = fopen(path, "ab");
-    } else if (!exists || access(path, W_OK) == 0) {                 /* rename would not ask */
+    } else if (!exists || may_write(path)) {
         file->target = exists ? realpath(path, NULL) : strdup(path); /* the end of a link */
         if (file->target) file->stream = open_temporary(file, exists, status.st_mode);
     }

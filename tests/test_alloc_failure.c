@@ -9,12 +9,16 @@
  *
  * The caching allocator, which would hide allocations, is off, except where it is the point. */
 #include <check.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../nn/nn.h"
 #include "common.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* ---- between the library and malloc -------------------------------------------------------- */
 
@@ -33,6 +37,7 @@ static bool refuses(void) {
     int call = ++memory.calls;
     bool refused = call == memory.fail_at || (memory.persistent && call > memory.fail_at);
     memory.failed += refused;
+    if (refused) errno = ENOMEM;
     return refused;
 }
 
@@ -885,6 +890,99 @@ START_TEST(modules_say_for_what_memory_is_missing) {
 }
 END_TEST
 
+/* ---- files --------------------------------------------------------------------------------- */
+
+static char file_name[] = "/tmp/tapehead-alloc-XXXXXX"; /* made by the test that uses it */
+
+static bool attempt_npy(void *context, Outcome *outcome) {
+    bool saved = tensor_save_npy(((Leaves *)context)->x, file_name);
+    Tensor *y = saved ? tensor_load_npy(file_name) : NULL;
+    if (y) note(outcome, y);
+    tensor_release(y);
+    return y != NULL;
+}
+
+static bool attempt_safetensors(void *context, Outcome *outcome) {
+    TensorDict *dict = tensor_dict_new(), *loaded = NULL;
+    Leaves *l = context;
+    bool ok = dict && tensor_dict_set(dict, "x", l->x) && tensor_dict_set(dict, "y", l->x) &&
+              tensor_dict_set(dict, "z", l->x) && tensor_dict_set_metadata(dict, "k", "v") &&
+              tensor_dict_set_metadata(dict, "l", "v") && tensor_dict_set_metadata(dict, "k", "w");
+    if (ok && tensor_save_safetensors(dict, file_name)) loaded = tensor_load_safetensors(file_name);
+    for (int i = 0; loaded && i < loaded->n; i++) note(outcome, loaded->entry[i].tensor);
+    tensor_dict_free(dict);
+    tensor_dict_free(loaded);
+    return loaded != NULL;
+}
+
+static const Work file_work[] = {
+    {"npy", prepare_leaves, attempt_npy, inspect_write, clean_leaves},
+    {"safetensors", prepare_leaves, attempt_safetensors, inspect_write, clean_leaves},
+};
+
+START_TEST(files) {
+    int file = mkstemp(file_name);
+    ck_assert_int_ge(file, 0);
+    exhaust(&file_work[_i], &(Leaves){NULL, NULL});
+    close(file);
+    ck_assert_int_eq(unlink(file_name), 0);
+}
+END_TEST
+
+typedef struct {
+    Linear *linear, *lazy;
+} Pair;
+
+static void prepare_pair(void *context) {
+    *(Pair *)context = (Pair){nn_linear_new(2, 3, true), nn_linear_new(NN_LAZY, 3, true)};
+}
+static bool attempt_checkpoint(void *context, Outcome *outcome) {
+    Pair *pair = context;
+    if (!nn_save(pair->linear, file_name) || !nn_load(pair->lazy, file_name)) return false;
+    note(outcome, pair->lazy->weight);
+    note(outcome, pair->lazy->bias);
+    return true;
+}
+/* A lazy layer is loaded or it is not. */
+static void inspect_pair(void *context, bool succeeded) {
+    const Pair *pair = context;
+    ck_assert((pair->lazy->weight != NULL) == succeeded && (pair->lazy->bias != NULL) == succeeded);
+}
+static void clean_pair(void *context) {
+    nn_free(((Pair *)context)->linear);
+    nn_free(((Pair *)context)->lazy);
+}
+
+START_TEST(checkpoints) {
+    int file = mkstemp(file_name);
+    exhaust(&(Work){"checkpoint", prepare_pair, attempt_checkpoint, inspect_pair, clean_pair},
+            &(Pair){NULL, NULL});
+    close(file);
+    ck_assert_int_eq(unlink(file_name), 0);
+}
+END_TEST
+
+static bool save_and_load(void *model) {
+    return nn_save(model, file_name) && nn_load(model, file_name);
+}
+
+START_TEST(files_say_for_what_memory_is_missing) {
+    static const char *const sentences[] = {
+        "dict_new: out of memory",
+        "dict: out of memory for 1 entries",
+        "dict: out of memory for \"weight\"",
+        "save_safetensors: out of memory for 2 names",
+        "load: out of memory",
+    };
+    Linear *linear = nn_linear_new(2, 3, true);
+    int file = mkstemp(file_name);
+    for (int i = 0; i < COUNT(sentences); i++) expect_refused(save_and_load, linear, sentences[i]);
+    close(file);
+    unlink(file_name);
+    nn_free(linear);
+}
+END_TEST
+
 /* ---- does this suite see anything? --------------------------------------------------------- */
 
 START_TEST(allocations_are_counted_and_refused) {
@@ -912,8 +1010,6 @@ static TCase *add_case(Suite *suite, const char *name) {
     return tcase;
 }
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 static Suite *failure_suite(void) {
     int n = 0;
     while (ag_ops[n]) n++;
@@ -934,6 +1030,10 @@ static Suite *failure_suite(void) {
     tcase_add_test(nn, clipping);
     tcase_add_loop_test(nn, making_optimizers, 0, OPTIMIZERS);
     tcase_add_test(nn, modules_say_for_what_memory_is_missing);
+    TCase *file = add_case(suite, "files");
+    tcase_add_loop_test(file, files, 0, COUNT(file_work));
+    tcase_add_test(file, checkpoints);
+    tcase_add_test(file, files_say_for_what_memory_is_missing);
     return suite;
 }
 

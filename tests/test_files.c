@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
@@ -769,6 +770,276 @@ START_TEST(safetensors_wrong_lengths) {
 }
 END_TEST
 
+/* ---- disks that do not take what is written ---------------------------------------------------
+ */
+
+/* The Makefile links this suite so that these calls of the library come here first. */
+static const char *failing = ""; /* which of them fails */
+static int with;                 /* this errno */
+
+static bool fails(const char *call) {
+    if (strcmp(call, failing) != 0) return false;
+    errno = with;
+    return true;
+}
+
+FILE *__real_fdopen(int fd, const char *mode);
+FILE *__real_open_memstream(char **text, size_t *size);
+int __real_fsync(int fd);
+int __real_fclose(FILE *file);
+int __real_rename(const char *from, const char *to);
+
+FILE *__wrap_fdopen(int fd, const char *mode);
+FILE *__wrap_open_memstream(char **text, size_t *size);
+int __wrap_fsync(int fd);
+int __wrap_fclose(FILE *file);
+int __wrap_rename(const char *from, const char *to);
+
+FILE *__wrap_fdopen(int fd, const char *mode) {
+    if (fails("fdopen")) return NULL;
+    if (fails("length"))
+        ck_assert_int_eq(truncate("x.npy", 0), 0); /* after it has been looked at */
+    if (!fails("mode")) return __real_fdopen(fd, mode);
+    const int null = open("/dev/null", O_WRONLY); /* which cannot be read from */
+    dup2(null, fd);
+    close(null);
+    return __real_fdopen(fd, "wb");
+}
+FILE *__wrap_open_memstream(char **text, size_t *size) {
+    if (fails("open_memstream")) return NULL;
+    if (!fails("size")) return __real_open_memstream(text, size);
+    *text = malloc(1);
+    *size = 100000008; /* without writing all that */
+    return fopen("/dev/null", "wb");
+}
+int __wrap_fsync(int fd) { return fails("fsync") ? -1 : __real_fsync(fd); }
+int __wrap_fclose(FILE *file) {
+    int result = __real_fclose(file);
+    return fails("fclose") ? EOF : result;
+}
+int __wrap_rename(const char *from, const char *to) {
+    return fails("rename") ? -1 : __real_rename(from, to);
+}
+
+/* Saves in x.npy, which holds 1, a tensor that is not that, while this call fails. */
+static void expect_refused(const char *call, int error, const char *sentence) {
+    Tensor *old = tensor_ones(SCALAR), *x = tensor_zeros(SHAPE(3000)); /* more than a buffer */
+    ck_assert(tensor_save_npy(old, "x.npy"));
+    failing = call;
+    with = error;
+    ck_assert(!tensor_save_npy(x, "x.npy"));
+    failing = "";
+    expect_error(sentence);
+    Tensor *left = tensor_load_npy("x.npy");
+    expect_equal("what was there before", left, old);
+    ck_assert_int_eq(entries(".", false), 1);
+    tensor_release(old);
+    tensor_release(left);
+    tensor_release(x);
+}
+
+START_TEST(a_failed_write_leaves_the_old_file) {
+    expect_refused("fdopen", EMFILE, "save_npy: x.npy: it cannot be written: Too many open files");
+    expect_refused("fdopen", ENOMEM, "save_npy: x.npy: it cannot be written: out of memory");
+    expect_refused("fsync", EIO, "save_npy: x.npy: it cannot be written: Input/output error");
+    expect_refused("fclose", EDQUOT, "save_npy: x.npy: it cannot be written: Disk quota exceeded");
+    expect_refused("rename", EROFS, "save_npy: x.npy: it cannot be written: Read-only file system");
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_the_old_file) {
+    const struct rlimit small = {2048, RLIM_INFINITY};
+    struct rlimit before;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){small.rlim_cur, before.rlim_max});
+    expect_refused("", 0, "save_npy: x.npy: it cannot be written: File too large");
+    setrlimit(RLIMIT_FSIZE, &before);
+}
+END_TEST
+
+/* A process that dies while it saves. */
+START_TEST(a_crash_leaves_the_old_file) {
+    Tensor *old = tensor_ones(SCALAR), *x = tensor_zeros(SHAPE(3000));
+    ck_assert(tensor_save_npy(old, "x.npy"));
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){2048, 2048});
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        signal(SIGXFSZ, SIG_DFL);
+        tensor_save_npy(x, "x.npy");
+        _exit(0);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+    Tensor *left = tensor_load_npy("x.npy");
+    expect_equal("what was there before", left, old);
+    ck_assert(
+        tensor_save_npy(x, "x.npy")); /* what the dead one has left behind is in nobody's way */
+    tensor_release(old);
+    tensor_release(left);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(where_nothing_can_be_written) {
+    Tensor *x = tensor_ones(SCALAR);
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(!tensor_save_npy(x, "nowhere/x.npy"));
+    expect_error("save_npy: nowhere/x.npy: it cannot be written: No such file or directory");
+    ck_assert(!tensor_save_npy(x, "."));
+    expect_error("save_npy: .: it cannot be written: Is a directory");
+    ck_assert(!tensor_save_npy(x, ""));
+    expect_error("save_npy: : it cannot be written: No such file or directory");
+    ck_assert(!tensor_save_npy(x, "/dev/full"));
+    expect_error("save_npy: /dev/full: it cannot be written: No space left on device");
+    ck_assert(!tensor_save_safetensors(dict, "/dev/full"));
+    expect_error("save_safetensors: /dev/full: it cannot be written: No space left on device");
+    ck_assert(!tensor_save_npy(NULL, "x.npy"));
+    expect_error("save_npy: the tensor is NULL");
+    ck_assert(!tensor_save_npy(x, NULL));
+    expect_error("save_npy: the path is NULL");
+    ck_assert(!tensor_save_safetensors(NULL, "x.safetensors"));
+    expect_error("save_safetensors: the dict is NULL");
+    failing = "open_memstream";
+    ck_assert(!tensor_save_safetensors(dict, "x.safetensors"));
+    expect_error("save_safetensors: x.safetensors: out of memory for its header");
+    failing = "size";
+    ck_assert(!tensor_save_safetensors(dict, "x.safetensors"));
+    expect_error("save_safetensors: x.safetensors: its header of 100000008 bytes is longer than "
+                 "100000000");
+    failing = "";
+    ck_assert_int_eq(entries(".", false), 0);
+    tensor_dict_free(dict);
+    tensor_release(x);
+}
+END_TEST
+
+/* As a user who is not root, whom nothing stops. */
+START_TEST(where_nothing_may_be_written) {
+    Tensor *x = tensor_ones(SCALAR), *y = tensor_zeros(SCALAR);
+    const uid_t user = geteuid();
+    ck_assert(tensor_save_npy(x, "x.npy") && tensor_save_npy(x, "y.npy"));
+    ck_assert(!chmod("y.npy", 0444) && !chmod("x.npy", 0666) && !chmod(".", 0777));
+    ck_assert(user != 0 || seteuid(65534) == 0);
+    ck_assert(!tensor_save_npy(y, "y.npy"));
+    expect_error("save_npy: y.npy: it cannot be written: Permission denied");
+    ck_assert(seteuid(user) == 0 && chmod(".", 0555) == 0);
+    ck_assert(user != 0 || seteuid(65534) == 0);
+    ck_assert(!tensor_save_npy(y, "x.npy"));
+    expect_error("save_npy: x.npy: it cannot be written: Permission denied");
+    ck_assert(seteuid(user) == 0 && chmod(".", 0700) == 0);
+    for (int i = 0; i < 2; i++) {
+        Tensor *left = tensor_load_npy(i ? "y.npy" : "x.npy");
+        expect_equal("what was there before", left, x);
+        tensor_release(left);
+    }
+    ck_assert_int_eq(entries(".", false), 2);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+static int mode_of(const char *path) {
+    struct stat status;
+    ck_assert_int_eq(stat(path, &status), 0);
+    return status.st_mode & 0777;
+}
+
+START_TEST(rights_of_what_is_written) {
+    Tensor *x = tensor_ones(SCALAR);
+    const mode_t before = umask(027);
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(mode_of("x.npy"), 0640);
+    ck_assert_int_eq(chmod("x.npy", 0604), 0);
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(mode_of("x.npy"), 0604);
+    umask(before);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(links_are_followed) {
+    Tensor *x = tensor_ones(SCALAR);
+    struct stat status;
+    ck_assert(!mkdir("folder", 0700) && !symlink("folder/x.npy", "link") &&
+              !symlink("link", "link2"));
+    ck_assert(tensor_save_npy(x, "folder/x.npy") && tensor_fill(x, 2));
+    ck_assert(tensor_save_npy(x, "link2"));
+    ck_assert(lstat("link", &status) == 0 && S_ISLNK(status.st_mode));
+    ck_assert(lstat("folder/x.npy", &status) == 0 && S_ISREG(status.st_mode));
+    Tensor *y = tensor_load_npy("link");
+    expect_equal("what the link leads to", y, x);
+    ck_assert_int_eq(remove("folder/x.npy"), 0); /* a link that leads nowhere makes way */
+    ck_assert(tensor_save_npy(x, "link"));
+    ck_assert(lstat("link", &status) == 0 && S_ISREG(status.st_mode));
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+/* Standard output and pipes are written to, not replaced. */
+START_TEST(devices_and_pipes) {
+    Tensor *x = counting(SHAPE(2, 3), F32);
+    const int out = dup(STDOUT_FILENO), file = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    fflush(stdout);
+    dup2(file, STDOUT_FILENO);
+    ck_assert(tensor_save_npy(x, "/dev/stdout"));
+    ck_assert(tensor_save_npy(x, "/proc/self/fd/1"));
+    dup2(out, STDOUT_FILENO);
+    close(out), close(file);
+    Bytes all = slurp("out"), one = slurp(golden("float32.npy"));
+    ck_assert_int_eq(all.size, 2 * one.size);
+    ck_assert(!memcmp(all.bytes, one.bytes, one.size));
+    ck_assert(!memcmp(all.bytes + one.size, one.bytes, one.size));
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+    const int pipe = open("pipe", O_RDWR); /* a reader, so that nobody waits */
+    ck_assert(tensor_save_npy(x, "pipe"));
+    ck_assert_int_eq(read(pipe, all.bytes, sizeof all.bytes), one.size);
+    ck_assert(!memcmp(all.bytes, one.bytes, one.size));
+    close(pipe);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(what_cannot_be_read) {
+    Tensor *x = tensor_ones(SHAPE(3));
+    char path[400] = "./", expected[512];
+    ck_assert(tensor_save_npy(x, "x.npy") && !mkfifo("pipe", 0600));
+    static const struct {
+        const char *path, *failing;
+        int error;
+        const char *sentence;
+    } wrong[] = {
+        {"y.npy", "", 0, "load_npy: y.npy: it cannot be opened: No such file or directory"},
+        {".", "", 0, "load_npy: .: it is not a regular file"},
+        {"pipe", "", 0, "load_npy: pipe: it is not a regular file"},
+        {"/dev/zero", "", 0, "load_npy: /dev/zero: it is not a regular file"},
+        {"x.npy", "fdopen", ENOMEM, "load_npy: x.npy: it cannot be opened: out of memory"},
+        {"x.npy", "mode", 0, "load_npy: x.npy: it cannot be read: Bad file descriptor"},
+        {"x.npy", "length", 0, "load_npy: x.npy: it cannot be read: it ends too early"},
+        {NULL, "", 0, "load_npy: the path is NULL"},
+    };
+    for (int i = 0; i < COUNT(wrong); i++) {
+        failing = wrong[i].failing;
+        with = wrong[i].error;
+        ck_assert_ptr_null(tensor_load_npy(wrong[i].path));
+        failing = "";
+        expect_error(wrong[i].sentence);
+    }
+    while (strlen(path) < 300) strcat(path, "./"); /* of a long path, the end is told */
+    strcat(path, "y.npy");
+    ck_assert_ptr_null(tensor_load_npy(path));
+    snprintf(expected, sizeof expected,
+             "load_npy: ...%s: it cannot be opened: No such file or directory",
+             path + strlen(path) - 120);
+    expect_error(expected);
+    tensor_release(x);
+}
+END_TEST
+
 /* ---- checkpoints -------------------------------------------------------------------------------
  */
 
@@ -1060,6 +1331,16 @@ int main(void) {
     tcase_add_loop_test(safetensors, safetensors_wrong_headers, 0, COUNT(safetensors_wrong));
     tcase_add_loop_test(safetensors, safetensors_of_other_types, 0, 3);
     tcase_add_test(safetensors, safetensors_wrong_lengths);
+    TCase *disk = add_case(suite, "disk");
+    tcase_add_test(disk, a_failed_write_leaves_the_old_file);
+    tcase_add_test(disk, a_full_disk_leaves_the_old_file);
+    tcase_add_test(disk, a_crash_leaves_the_old_file);
+    tcase_add_test(disk, where_nothing_can_be_written);
+    tcase_add_test(disk, where_nothing_may_be_written);
+    tcase_add_test(disk, rights_of_what_is_written);
+    tcase_add_test(disk, links_are_followed);
+    tcase_add_test(disk, devices_and_pipes);
+    tcase_add_test(disk, what_cannot_be_read);
     TCase *checkpoint = add_case(suite, "checkpoint");
     tcase_add_test(checkpoint, models_there_and_back);
     tcase_add_test(checkpoint, a_lazy_model_is_printed_as_what_it_has_loaded);
