@@ -734,7 +734,6 @@ static void *module_of(const Case *c, bool fused) {
                                        .num_heads = c->heads,
                                        .dropout = c->dropout,
                                        .bias = c->bias,
-                                       .fused = fused,
                                        .query_size = c->lazy ? 0 : c->Dq,
                                        .key_size = c->lazy ? 0 : c->Dk,
                                        .value_size = c->lazy ? 0 : c->Dv,
