@@ -139,7 +139,7 @@ Tensor *ag_squeeze(Tensor *x, int dim);    /* unchanged when the size is not 1 *
 Tensor *ag_expand(Tensor *x, Shape shape); /* sizes of 1 repeat, by stride 0; -1 keeps a size */
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end); /* Python's x[start:end] */
 Tensor *ag_select(Tensor *x, int dim, int64_t index);             /* drops dim */
-Tensor *ag_cat(Tensor **list, int n, int dim);
+Tensor *ag_cat(Tensor **list, int n, int dim); /* a (0,) among the tensors counts for nothing */
 Tensor *ag_stack(Tensor **list, int n, int dim);
 Tensor *ag_repeat(Tensor *x, Shape repeats); /* tiles, as torch's x.repeat; repeats.ndim >= x's */
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim); /* each slice, repeats times */
@@ -201,10 +201,11 @@ Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, i
  * means K. valid_lens may be NULL. */
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
 
-/* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask leaves: the same numbers,
- * random ones too, as a product, ag_attention_weights, ag_dropout and a product, but without ever
- * holding Q x K weights, forward or backward. q (B, H, Q, D), k (B, H, K, D), v (B, H, K, Dv) ->
- * (B, H, Q, Dv), or all without H. dropout: the probability of losing a weight; it always drops. */
+/* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask leaves: the same
+ * numbers, random ones too, as a product, ag_attention_weights, ag_dropout and a product, but
+ * without ever holding Q x K weights, forward or backward. q (B, H, Q, D), k (B, H, K, D), v (B, H,
+ * K, Dv) -> (B, H, Q, Dv), or all without H. dropout: the probability of losing a weight; it always
+ * drops. */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
 
 /* ---- others -------------------------------------------------------------------------------- */

@@ -369,6 +369,7 @@ static const Sample structured[] = {
     {"cat", 2, {REAL(2, 3), REAL(2, 3)}, {0}},
     {"cat", 4, {REAL(2, 1), REAL(2, 2), REAL(2, 0), REAL(2, 3)}, {-1}},
     {"cat", 1, {REAL(3)}, {0}},
+    {"cat", 3, {REAL(0), REAL(2, 3), REAL(0)}, {1}},
     {"cat", 7, {REAL(1), REAL(1), REAL(1), REAL(2), REAL(1), REAL(1), REAL(1)}, {0}},
     {"repeat", 1, {REAL(2, 3)}, {2, 2, 1}},
     {"repeat", 1, {REAL(2)}, {3, 2, 1, 3}},

@@ -777,6 +777,10 @@ static const struct {
     {{"cat", 2, {R(2, 3), R(3)}, {0}},
      "cat: tensor 0 is (2, 3) and tensor 1 is (3,): all sizes but that of dimension 0 must be "
      "equal"},
+    {{"cat", 3, {R(0), R(2, 3), R(2, 4)}, {0}},
+     "cat: tensor 1 is (2, 3) and tensor 2 is (2, 4): all sizes but that of dimension 0 must be "
+     "equal"},
+    {{"cat", 2, {R(0), R(0)}, {1}}, "cat: there is no dimension 1 in (0,)"},
     {{"cat", 1, {R0}, {0}}, "cat: there is no dimension 0 in ()"},
     {{"cat", 0, {R0}, {0}}, "cat: the list is empty: there must be at least one tensor"},
     {{"stack", 2, {R(2, 3), R(2, 4)}, {0}},

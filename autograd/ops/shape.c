@@ -291,18 +291,30 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
 
 /* ---- cat and stack ------------------------------------------------------------------------- */
 
+/* As in PyTorch, a (0,) goes with anything and counts for nothing. */
+static bool is_nothing(const Tensor *x) { return x->shape.ndim == 1 && x->shape.dim[0] == 0; }
+
+/* The first of the list that counts, or the first of all. */
+static int first_of(Tensor *const *list, int n) {
+    for (int i = 0; i < n && list[i]; i++)
+        if (!is_nothing(list[i])) return i;
+    return 0;
+}
+
 static bool cat_shape(const Node *n, Shape *shape) {
-    *shape = n->in[0]->shape;
+    const int first = first_of(n->in, n->n_in);
+    *shape = n->in[first]->shape;
     int64_t size = 0;
     for (int i = 0; i < n->n_in; i++) {
         Shape s = n->in[i]->shape;
+        if (is_nothing(n->in[i])) continue;
         if (s.ndim == shape->ndim) shape->dim[n->at.dim] = s.dim[n->at.dim];
         if (!shape_equal(s, *shape))
             return tensor_fail(
-                       "%s: tensor 0 is %s and tensor %d is %s: all sizes but that of dimension %d must "
+                       "%s: tensor %d is %s and tensor %d is %s: all sizes but that of dimension %d must "
                        "be equal",
-                       n->op->name, tensor_shape_text(n->in[0]->shape), i, tensor_shape_text(s),
-                       n->at.dim) != NULL;
+                       n->op->name, first, tensor_shape_text(n->in[first]->shape), i,
+                       tensor_shape_text(s), n->at.dim) != NULL;
         if (__builtin_add_overflow(size, s.dim[n->at.dim], &size)) size = INT64_MAX;
     }
     shape->dim[n->at.dim] = size;
@@ -315,6 +327,7 @@ Tensor *ag_cat_forward(Node *n) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in && y; i++) {
         const Tensor *x = n->in[i];
+        if (is_nothing(x)) continue;
         Tensor *part = view_narrow(y, n->at.dim, start, x->shape.dim[n->at.dim]);
         if (!part) {
             tensor_release(y);
@@ -331,6 +344,10 @@ Tensor *ag_cat_forward(Node *n) {
 void ag_cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in; i++) {
+        if (is_nothing(n->in[i])) {
+            if (ag_needs(n, i)) dx[i] = tensor_make(SHAPE(0), dy->dtype);
+            continue;
+        }
         int64_t size = n->in[i]->shape.dim[n->at.dim];
         if (ag_needs(n, i)) dx[i] = view_narrow(dy, n->at.dim, start, size);
         start += size;
@@ -343,7 +360,8 @@ static bool list_present(const char *op, Tensor **list, int n) {
 }
 
 Tensor *ag_cat(Tensor **list, int n, int dim) {
-    int d = list_present("cat", list, n) ? shape_dim("cat", list[0]->shape, dim) : -1;
+    if (!list_present("cat", list, n)) return NULL;
+    const int d = shape_dim("cat", list[first_of(list, n)]->shape, dim);
     return d < 0 ? NULL : ag_apply(&op_cat, n, list, (Attributes){.dim = d});
 }
 

@@ -246,6 +246,8 @@ case("select", [0, 1], R(2, 3))
 case("cat", [0], R(2, 2), R(1, 2), R(3, 2))
 case("cat", [-1], R(2, 2), R(2, 0), R(2, 1), R(2, 3))
 case("cat", [0], [1, 2], [3])
+case("cat", [1], torch.zeros(0), R(2, 1), torch.zeros(0), R(2, 2))
+case("cat", [0], torch.zeros(0), torch.zeros(0))
 case("stack", [1], R(2, 2), R(2, 2), R(2, 2))
 case("stack", [-1], R(3), R(3))
 case("repeat", [2, 2, 3], R(2, 2))
@@ -286,13 +288,13 @@ case("triu", [9], R(2, 2), tolerance=EXACT)
 case("triu", [1], [[1, 2], [3, 4]])
 # Integers and bools.
 I, J = [[3, -1, 2], [0, 5, -7]], [1, -2, 3]
-B, C = [[True, False, True], [False, False, True]], [True, False, False]
+B, B_ROW = [[True, False, True], [False, False, True]], [True, False, False]
 for op in "add sub mul maximum minimum".split():
     case(op, [], I, J, tolerance=EXACT)
     case(op, [], I, 2, tolerance=EXACT)
     case(op, [], torch.zeros(0, 3, dtype=torch.int64), J)
 for op in "add mul maximum minimum".split():
-    case(op, [], B, C)
+    case(op, [], B, B_ROW)
 for op in "neg abs square relu".split():
     case(op, [], I, tolerance=EXACT)
 case("scale", [-3], I, tolerance=EXACT)
@@ -315,7 +317,7 @@ case("bmm", [], [I, I], [[[1, 2], [3, 4], [5, 6]], [[-1, 0], [0, 1], [1, 1]]], t
 case("linear", [], I, [[1, 0, 2], [0, -3, 1]], [10, 20], tolerance=EXACT)
 case("linear", [], I, I, tolerance=EXACT)
 case("masked_select", [], I, B, tolerance=EXACT)
-case("masked_select", [], B, C)
+case("masked_select", [], B, B_ROW)
 for op in "tril triu".split():
     case(op, [0], I, tolerance=EXACT)
     case(op, [-1], B)
