@@ -3,7 +3,7 @@
  * The one idea: a Walk goes over the outer dimensions like an odometer and keeps one pointer per
  * operand; a kernel works along what is inside. Broadcasting is a stride of 0. Elementwise loops
  * first merge dimensions that lie evenly in all operands, so contiguous tensors take one call. */
-#include "internal.h"
+#include "../internal.h"
 
 #include <string.h>
 
