@@ -114,6 +114,14 @@ START_TEST(drawing_anew_is_a_write_in_place) {
 }
 END_TEST
 
+/* Where both fans are 0, the formulas divide by 0: there is nothing to draw, which is no error. */
+START_TEST(initial_values_of_nothing) {
+    Tensor *w = tensor_zeros(SHAPE(0, 0));
+    for (int i = 0; i < INITS; i++) ck_assert_msg(inits[i].init(w), "%s", tensor_error());
+    tensor_release(w);
+}
+END_TEST
+
 START_TEST(initial_value_mistakes) {
     const double nan = (double)NAN;
     Tensor *vector = tensor_ones(SHAPE(3)), *w = tensor_ones(SHAPE(2, 3));
@@ -476,10 +484,12 @@ START_TEST(adamw_moves_views_and_nothing) {
 }
 END_TEST
 
-static Optimizer *sgd_or_adamw(void *module, bool adamw) {
+static Optimizer *sgd_or_adamw(void *module, bool adamw, double weight_decay) {
+    AdamWConfig config = {.lr = 0.1, .weight_decay = weight_decay};
     return adamw
-               ? nn_adamw_new(module, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01})
-               : nn_sgd_new(module, (SGDConfig){.lr = 0.1, .momentum = 0.5, .weight_decay = 0.01});
+               ? nn_adamw_new(module, config)
+               : nn_sgd_new(module,
+                            (SGDConfig){.lr = 0.1, .momentum = 0.5, .weight_decay = weight_decay});
 }
 
 START_TEST(groups_take_pytorchs_steps) {
@@ -487,14 +497,14 @@ START_TEST(groups_take_pytorchs_steps) {
         const char *name = adamw ? "adamw_groups" : "sgd_groups";
         tensor_set_default_dtype(_i ? F64 : F32);
         Pair *pair = pair_new();
-        Optimizer *optimizer = sgd_or_adamw(pair, adamw);
+        Optimizer *optimizer = sgd_or_adamw(pair, adamw, 0.01);
         ck_assert(nn_optimizer_set_group(optimizer, "b", 0.25, 0.5));
         expect_path(name, pair, optimizer, 0.5);
 
         /* The last call counts; factors replace each other; one given earlier holds for later
          * groups. */
         pair = pair_new();
-        optimizer = sgd_or_adamw(pair, adamw);
+        optimizer = sgd_or_adamw(pair, adamw, 0);
         ck_assert(nn_optimizer_scale_lr(optimizer, 3) && nn_optimizer_scale_lr(optimizer, 1));
         ck_assert(nn_optimizer_set_group(optimizer, "", 0.25, 0.5));
         ck_assert(nn_optimizer_set_group(optimizer, "a", 0.1, 0.01));
@@ -851,6 +861,7 @@ int main(void) {
     TCase *values = add_case(suite, "initial values");
     tcase_add_loop_test(values, initial_values_are_pytorchs_draws, 0, INITS);
     tcase_add_loop_test(values, drawing_anew_is_a_write_in_place, 0, INITS);
+    tcase_add_test(values, initial_values_of_nothing);
     tcase_add_test(values, initial_value_mistakes);
     TCase *freezing = add_case(suite, "freezing");
     tcase_add_test(freezing, a_frozen_parameter_gets_no_gradient);
