@@ -107,13 +107,24 @@ static void name_parameter(const Module *module, const ModuleSlot *parameter) {
     ag_name(*parameter->slot, path);
 }
 
+/* Training writes parameters in place, so each element needs a place of its own. */
+static bool is_expanded(const Tensor *x) {
+    bool repeats = false;
+    for (int d = 0; d < x->shape.ndim; d++)
+        repeats = repeats || (x->shape.dim[d] > 1 && x->stride[d] == 0);
+    if (repeats)
+        tensor_fail("set_parameter: the value is %s and expanded: several elements share one place",
+                    tensor_shape_text(x->shape));
+    return repeats;
+}
+
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
     Module *m = given(module, "set_parameter");
     ModuleSlot *parameter = m ? parameter_of(m, slot) : NULL;
     if (m && !parameter)
         tensor_fail("set_parameter: the field is no parameter of %s", m->kind->name);
     if (!value) tensor_fail("set_parameter: the value is NULL");
-    if (tensor_error() || !ag_requires_grad(value)) {
+    if (tensor_error() || is_expanded(value) || !ag_requires_grad(value)) {
         tensor_release(value);
         return false;
     }

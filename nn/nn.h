@@ -68,8 +68,9 @@ void *nn_module_done(void *module);
 /* Each of these takes over the reference or the child that it is given, also when it fails.
  * A name has 1 to 23 characters, no dot among them, and is unique in its module. */
 
-/* slot, a field of the module, will hold value, made a parameter: it requires a gradient. value
- * NULL with no error pending means that it comes later (a lazy one), by nn_set_parameter. */
+/* slot, a field of the module, will hold value, made a parameter: it requires a gradient, and is
+ * written in place, so it must not be expanded. value NULL with no error pending means that it
+ * comes later (a lazy one), by nn_set_parameter. */
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value);
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value);
 /* A parameter that comes later and will have this shape, NN_LAZY standing for sizes that are not
