@@ -53,6 +53,10 @@ bool tape_print(FILE *file);
 bool ag_backward(Tensor *loss);
 bool ag_backward_from(Tensor *y, const Tensor *dy);
 
+/* Does the open recording tape lead from x, which requires a gradient, to y: would the gradient of y
+ * arrive at x? False, with an error, without such a tape. */
+bool ag_reaches(Tensor *y, Tensor *x);
+
 /* These hand x back (NULL on error). */
 Tensor *ag_requires_grad(
     Tensor *x); /* x, a float leaf, gets a gradient from the ops that use it from here on */

@@ -33,6 +33,9 @@ static int recording_tape(void) {
     return -1;
 }
 
+/* Where a tape's nodes end: the next tape's begin there. */
+static int nodes_end(int t) { return t + 1 < tapes.tapes ? tapes.tape[t + 1].first : tapes.count; }
+
 /* Opens even while an error is pending, so that the tape_end that follows closes this tape and not
  * the one outside. */
 static bool open_tape(const char *function, bool records) {
@@ -292,10 +295,15 @@ static bool node_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     return done;
 }
 
+/* Has something arrived, at a result that has a history? */
+static bool passes_on(const Node *n) {
+    return n->out->arriving && n->out->grad_fn && n->op->backward;
+}
+
 static bool node_walk(const Node *n, bool keep_grads) {
     Tensor *few[OP_INPUTS], **dx = few;
     Tensor *dy = n->out->arriving;
-    if (!dy || !n->out->grad_fn || !n->op->backward) return true; /* not reached, a leaf, or kept */
+    if (!passes_on(n)) return true; /* not reached, a leaf, or kept */
     if (n->n_in > OP_INPUTS) dx = cache_alloc((size_t)n->n_in * sizeof *dx);
     if (!dx) return false;
     bool done = node_backward(n, dy, dx);
@@ -370,7 +378,7 @@ bool ag_backward_from(Tensor *y, const Tensor *dy) {
     if (!can_start(y, dy)) return false;
     const int t = recording_tape();
     const int from = tapes.tape[t].first;
-    const int end = t + 1 < tapes.tapes ? tapes.tape[t + 1].first : tapes.count;
+    const int end = nodes_end(t);
     y->arriving = view_make(dy, dy->shape, dy->stride, dy->data);
     bool done = y->arriving != NULL;
     for (int i = end - 1; i >= from && done; i--)
@@ -391,6 +399,29 @@ bool ag_backward(Tensor *loss) {
     bool done = ag_backward_from(loss, one ? one : loss);
     tensor_release(one);
     return done;
+}
+
+static bool unmark(Tensor *x) {
+    x->arriving = NULL;
+    return true;
+}
+
+/* The same walk, with a mark where a gradient would arrive: the tensor itself. */
+bool ag_reaches(Tensor *y, Tensor *x) {
+    if (!ag_present("reaches", y) || !ag_present("reaches", x)) return false;
+    const int t = recording_tape();
+    if (t < 0)
+        return tensor_fail("reaches: no recording tape is open: call tape_begin first") != NULL;
+    const int from = tapes.tape[t].first, end = nodes_end(t);
+    y->arriving = y;
+    for (int i = end - 1; i >= from; i--) {
+        const Node *n = &tapes.nodes[i];
+        for (int k = 0; k < n->n_in && passes_on(n); k++)
+            if (ag_needs(n, k)) n->in[k]->arriving = n->in[k];
+    }
+    const bool reached = x->requires_grad && x->arriving;
+    each_tensor(y, from, end, unmark);
+    return reached;
 }
 
 /* ---- marks on tensors ---------------------------------------------------------------------- */

@@ -113,6 +113,11 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
  * value. */
 bool nn_freeze(void *module, const char *prefix, bool frozen);
 
+/* Does the loss, on the open tape, reach every parameter that is not frozen? If not, false and an
+ * error that names those that it does not reach, lazy ones that were never made among them. To be
+ * called once, before the first ag_backward, on a model that does not learn. */
+bool nn_check_connected(Tensor *loss, void *module);
+
 /* ---- initial values ------------------------------------------------------------------------ */
 
 /* torch.nn.init, number for number from the same seed: w is drawn anew in place, and stays the

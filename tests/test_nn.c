@@ -358,6 +358,75 @@ START_TEST(a_null_module_is_named) {
 }
 END_TEST
 
+/* ---- does the loss reach every parameter? ------------------------------------------------- */
+
+/* The net without its second layer and with a parameter cut off. */
+START_TEST(parameters_that_the_loss_does_not_reach) {
+    Net *net = net_new();
+    Tensor *x = ones(SHAPE(4, 2));
+    tape_begin();
+    Tensor *hidden = nn_linear_forward(net->first, ag_mul(x, net->a));
+    Tensor *loss = ag_add(ag_sum(hidden), ag_sum(ag_detach(net->b)));
+    ck_assert(!nn_check_connected(loss, net));
+    expect_error("check_connected: the loss does not reach b, second.weight");
+    ck_assert(nn_check_connected(loss, net->first));
+    ck_assert(nn_freeze(net, "second", true)); /* what shall not learn need not be reached */
+    ck_assert(!nn_check_connected(loss, net));
+    expect_error("check_connected: the loss does not reach b");
+    ck_assert(nn_check_connected(ag_add(loss, ag_sum(net->b)), net));
+    ck_assert(ag_backward(loss));
+    tape_end();
+    ck_assert(!nn_check_connected(x, net->first));
+    expect_error("reaches: no recording tape is open: call tape_begin first");
+    ck_assert(!nn_check_connected(NULL, net));
+    expect_error("check_connected: the loss is NULL");
+    ck_assert(!nn_check_connected(x, NULL));
+    expect_error("check_connected: the module is NULL");
+    tensor_release(x);
+    nn_free(net);
+}
+END_TEST
+
+/* A lazy layer that no input made is not reached; attention whose output projection is left out. */
+START_TEST(layers_that_nobody_called) {
+    MultiHeadAttention *attention = nn_multi_head_attention_new(
+        (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .bias = true});
+    Tensor *x = ones(SHAPE(1, 2, 3));
+    tape_begin();
+    Tensor *q = nn_linear_forward(attention->W_q, x), *k = nn_linear_forward(attention->W_k, x);
+    Tensor *v = nn_linear_forward(attention->W_v, x);
+    ck_assert(!nn_check_connected(ag_sum(ag_attention(q, k, v, NO_MASK, 0)), attention));
+    expect_error("check_connected: the loss does not reach W_o.weight, W_o.bias");
+    Tensor *y = nn_multi_head_attention_forward(attention, x, x, x, NO_MASK);
+    ck_assert(nn_check_connected(ag_sum(ag_square(y)), attention));
+    tape_end();
+    tensor_release(x);
+    nn_free(attention);
+}
+END_TEST
+
+/* The sentence has an end. */
+START_TEST(very_many_parameters_that_are_not_reached) {
+    Module *outer = nn_module_new(&outer_class);
+    char expected[1024] = "check_connected: the loss does not reach ", name[32];
+    for (int i = 0; i < 50; i++) {
+        snprintf(name, sizeof name, "layer_%02d", i);
+        ck_assert(nn_add_child(outer, name, nn_linear_new(1, 1, true)));
+        for (int bias = 0; bias < 2 && i < 25; bias++)
+            sprintf(expected + strlen(expected), "%s%s.%s", i || bias ? ", " : "", name,
+                    bias ? "bias" : "weight");
+    }
+    strcat(expected, " and 50 more");
+    Tensor *x = ones(SCALAR);
+    tape_begin();
+    ck_assert(!nn_check_connected(x, outer));
+    expect_error(expected);
+    tape_end();
+    tensor_release(x);
+    nn_free(outer);
+}
+END_TEST
+
 /* ---- print ------------------------------------------------------------------------------- */
 
 static void print_and_free(void *module, FILE *file) {
@@ -1373,6 +1442,9 @@ static void add_module_tests(Suite *suite) {
     tcase_add_test(tcase, a_deep_path_keeps_its_end);
     tcase_add_test(tcase, a_pending_error_stays);
     tcase_add_test(tcase, a_null_module_is_named);
+    tcase_add_test(tcase, parameters_that_the_loss_does_not_reach);
+    tcase_add_test(tcase, layers_that_nobody_called);
+    tcase_add_test(tcase, very_many_parameters_that_are_not_reached);
     tcase_add_test(tcase, modules_print_as_python_prints_them);
     tcase_add_test(tcase, settings_and_children);
     tcase_add_test(tcase, printing_to_a_full_disk);

@@ -594,6 +594,39 @@ static void expect_printed(const char *text) {
     free(printed);
 }
 
+/* ag_reaches asks what backpropagation would do, and leaves nothing behind. */
+START_TEST(reaching_is_where_a_gradient_would_arrive) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *w = LEAF(SHAPE(2), 3, 4), *unused = LEAF(SHAPE(2), 5, 6);
+    Tensor *constant = tensor_ones(SHAPE(2));
+    ck_assert(!ag_reaches(x, x));
+    expect_error("reaches: no recording tape is open: call tape_begin first");
+    tape_begin();
+    Tensor *y = ag_mul(x, constant), *stopped = ag_mul(ag_detach(w), y), *other = ag_exp(unused);
+    Tensor *compared = ag_gt(y, w), *chosen = ag_where(compared, y, stopped);
+    Tensor *lengths = tensor_from_int64s(SHAPE(1), (int64_t[]){1}); /* among absent inputs */
+    Tensor *weights = ag_masked_softmax(ag_reshape(chosen, SHAPE(1, 1, 2)), lengths);
+    ck_assert(ag_reaches(weights, x) && ag_reaches(weights, y) && ag_reaches(weights, weights));
+    ck_assert(ag_reaches(x, x));
+    ck_assert(!ag_reaches(weights, w) && !ag_reaches(weights, constant));
+    ck_assert(!ag_reaches(weights, other) && !ag_reaches(weights, unused));
+    ck_assert(!ag_reaches(y, weights) && !ag_reaches(constant, x) &&
+              !ag_reaches(constant, constant));
+    ck_assert(ag_backward(ag_sum(weights))); /* marks would be taken for gradients */
+    ck_assert_ptr_null(w->grad);
+    ck_assert_ptr_nonnull(x->grad);
+    ck_assert(!ag_reaches(NULL, x));
+    expect_error("reaches: the tensor is NULL");
+    ck_assert(!ag_reaches(x, NULL));
+    expect_error("reaches: the tensor is NULL");
+    tape_begin_no_grad();
+    ck_assert(ag_reaches(weights, x) && !ag_reaches(ag_exp(x), x));
+    tape_end();
+    tape_end();
+    Tensor *all[] = {x, w, unused, constant, lengths};
+    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+}
+END_TEST
+
 START_TEST(a_printed_tape_reads_like_a_book) {
     Tensor *q = ag_requires_grad(ag_name(tensor_ones(SHAPE(1, 2, 4)), "queries"));
     Tensor *k = tensor_ones(SHAPE(1, 3, 4));
@@ -1299,6 +1332,7 @@ static void add_gradients(Suite *suite) {
     TCase *marks = add_case(suite, "marks");
     tcase_add_test(marks, marks_hand_their_tensor_back_or_say_why_not);
     tcase_add_test(marks, detach_shares_bytes_and_stops_gradients);
+    tcase_add_test(marks, reaching_is_where_a_gradient_would_arrive);
     tcase_add_test(marks, a_printed_tape_reads_like_a_book);
     tcase_add_test(marks, an_inner_tape_prints_itself);
     tcase_add_test(marks, printing_needs_a_tape_and_a_good_file);
