@@ -562,7 +562,8 @@ static Tensor *draw_index(const Sample *sample, Shape shape) {
     int dim = (int)sample->number[0];
     if (!strcmp(sample->op, "embedding")) dim = 0;
     if (!strcmp(sample->op, "cross_entropy")) dim = x.ndim > 1;
-    const int64_t size = x.ndim ? x.dim[dim < 0 ? dim + x.ndim : dim] : 1;
+    if (dim < 0) dim += x.ndim;
+    const int64_t size = dim >= 0 && dim < x.ndim ? x.dim[dim] : 1; /* some samples are mistakes */
     return tensor_randint(0, size ? size : 1, shape);
 }
 

@@ -665,6 +665,142 @@ START_TEST(numbers_for_integers_are_whole) {
 }
 END_TEST
 
+/* ---- the walk: writes in place -------------------------------------------------------------- */
+
+/* A write over what an op has read or made is either harmless, and then the gradients are what they
+ * would have been, or refused, and then they would not have been. The latter is found out by
+ * putting the version back, so that the engine does not notice. */
+
+static const char *const writers[] = {"copy_from", "fill", "add_", "mul_"};
+enum { WRITERS = COUNT(writers), OUTPUT = SAMPLE_INPUTS };
+
+/* Other values, but such as the backward pass can bear: an index stays one. */
+static bool write_by(int writer, const Sample *s, int target, Tensor *x) {
+    const bool real = dtype_is_float(x->dtype);
+    switch (writer) {
+    case 0: {
+        Tensor *other = target == OUTPUT ? tensor_full(SCALAR, 0.75) : sample_input(s, target, F64);
+        Tensor *value = tensor_to(other, x->dtype);
+        const bool written = tensor_copy_from(x, value);
+        tensor_release(other);
+        tensor_release(value);
+        return written;
+    }
+    case 1: return tensor_fill(x, real ? (double)NAN : 0);
+    case 2: return tensor_add_(x, x, real);
+    default: return tensor_mul_(x, real ? -3 : 1);
+    }
+}
+
+/* The gradients after a write (none for writer < 0), all in one buffer; false when the backward
+ * pass refuses. */
+static bool gradients_after(const Sample *s, unsigned grads, int target, int writer, bool unnoticed,
+                            double *gradients) {
+    Tensor *in[SAMPLE_INPUTS];
+    make_inputs(s, DENSE, grads, in);
+    tensor_manual_seed(1);
+    ck_assert(tape_begin());
+    Tensor *y = apply_sample(in, (void *)(uintptr_t)s);
+    ck_assert_msg(y != NULL, "%s: %s", s->op, tensor_error());
+    Tensor *c = cotangent(y->shape, F64), *written = target == OUTPUT ? y : in[target];
+    const uint32_t version = written->storage->version;
+    if (writer >= 0) ck_assert(write_by(writer, s, target, written));
+    if (unnoticed) written->storage->version = version;
+    const bool done = ag_backward_from(y, c);
+    for (int i = 0; done && i < s->n; i++) {
+        if (!in[i] || !in[i]->grad) continue;
+        ck_assert(tensor_to_doubles(in[i]->grad, gradients));
+        gradients += tensor_numel(in[i]->grad);
+    }
+    tape_end();
+    tensor_release(c);
+    release_all(in, s->n);
+    return done;
+}
+
+/* "backward: exp needs its result (2, 3) as it was, but fill has written over it since". The shape
+ * is that of a row for matmul's vectors, and the like. */
+static bool says_overwritten(const char *op, const char *role, int writer) {
+    char shape[64] = "", sentence[256];
+    const char *at = tensor_error() ? strrchr(tensor_error(), '(') : NULL;
+    if (at) sscanf(at, "%63[(0123456789, )]", shape);
+    if (strrchr(shape, ')')) strrchr(shape, ')')[1] = '\0';
+    snprintf(sentence, sizeof sentence,
+             "backward: %s needs its %s %s as it was, but %s has written over it since", op, role,
+             shape, writers[writer]);
+    return tensor_error() && !strcmp(tensor_error(), sentence);
+}
+
+static void expect_overwritten(const Op *op, int target, int writer) {
+    bool said = target == OUTPUT && says_overwritten(op->name, "result", writer);
+    for (int i = 0; i < op->inputs && target != OUTPUT; i++) {
+        char role[64];
+        snprintf(role, sizeof role, "input %s", op->in[i].name);
+        const int needed = op->inputs - op->optional; /* a sample leaves some of the others out */
+        if (i == target || (i >= needed && target >= needed))
+            said = said || says_overwritten(op->name, role, writer);
+    }
+    ck_assert_msg(said, "%s: operand %d: %s", op->name, target, tensor_error());
+    tensor_clear_error();
+}
+
+/* Can this be written to in this way: not with one place for several elements, not as a number? */
+static bool can_be_written(const Sample *s, int target, int writer) {
+    Tensor *in[SAMPLE_INPUTS];
+    make_inputs(s, DENSE, 0, in);
+    Tensor *y = value_of(s, in), *x = target == OUTPUT ? y : in[target];
+    const bool can = x && !has_repeats(x) && (x->dtype != BOOL || writer < 2);
+    tensor_release(y);
+    release_all(in, s->n);
+    return can;
+}
+
+static void check_write(const Sample *s, unsigned grads, int target, int writer, bool *refused,
+                        bool *changed) {
+    static double untouched[ELEMENTS_MAX * SAMPLE_INPUTS], after[ELEMENTS_MAX * SAMPLE_INPUTS],
+        unnoticed[ELEMENTS_MAX * SAMPLE_INPUTS];
+    memset(unnoticed, 0, sizeof unnoticed);
+    memset(untouched, 0, sizeof untouched);
+    memset(after, 0, sizeof after);
+    ck_assert(gradients_after(s, grads, OUTPUT, -1, false, untouched));
+    ck_assert(gradients_after(s, grads, target, writer, true, unnoticed));
+    const bool done = gradients_after(s, grads, target, writer, false, after);
+    const bool same = !memcmp(untouched, unnoticed, sizeof untouched);
+    *refused = *refused || !done;
+    *changed = *changed || !same;
+    if (!done) expect_overwritten(find_op(s->op), target, writer);
+    else
+        ck_assert_msg(same && !memcmp(untouched, after, sizeof after),
+                      "%s %s: %s over operand %d changes gradients and is not noticed", s->op,
+                      tensor_shape_text(s->in[0].shape), writers[writer], target);
+}
+
+/* Of all its inputs or of one alone. */
+static bool is_of_interest(unsigned grads, unsigned all) {
+    return grads && (grads & all) == grads && (grads == all || !(grads & (grads - 1)));
+}
+
+START_TEST(writes_in_place_are_harmless_or_refused) {
+    bool refused[OUTPUT + 1] = {false}, changed[OUTPUT + 1] = {false};
+    for (const Sample *s = samples(); s->op; s++) {
+        if (strcmp(s->op, ag_ops[_i]->name) || !has_gradient(s)) continue;
+        for (int target = 0; target <= OUTPUT; target++)
+            for (int writer = 0; writer < WRITERS; writer++) {
+                if (target >= s->n && target != OUTPUT) continue;
+                if (!can_be_written(s, target, writer)) continue;
+                const unsigned all = real_inputs(s);
+                for (unsigned grads = 1; grads <= all; grads++)
+                    if (is_of_interest(grads, all))
+                        check_write(s, grads, target, writer, &refused[target], &changed[target]);
+            }
+    }
+    for (int target = 0; target <= OUTPUT; target++)
+        ck_assert_msg(refused[target] == changed[target],
+                      "%s: writes over operand %d are refused, though no gradient depends on it",
+                      ag_ops[_i]->name, target);
+}
+END_TEST
+
 /* ---- mistakes: shapes and numbers ---------------------------------------------------------- */
 
 #define R(...)                                                                                     \
@@ -1461,6 +1597,7 @@ static void add_walk(Suite *suite) {
     tcase_add_loop_test(walk, the_incoming_gradient_may_have_any_layout, 0, n);
     tcase_add_loop_test(walk, inputs_are_only_read, 0, n);
     tcase_add_loop_test(walk, integers_and_bools_compute_as_doubles_do, 0, n);
+    tcase_add_loop_test(walk, writes_in_place_are_harmless_or_refused, 0, n);
 }
 
 static void add_mistakes(Suite *suite) {
