@@ -358,9 +358,23 @@ static const Row *row_of(const char *name) {
     return NULL;
 }
 
+/* Every op of the tables, and the functions of other ops. */
+static const char *const ops[] = {
+#define OP(name, ...)           #name,
+#define OP_NO_GRAD(name, ...)   #name,
+#define COMPOSITE(name, ...)    #name,
+#define UNARY(name, ...)        #name,
+#define UNARY_SCALAR(name, ...) #name,
+#define BINARY(name, ...)       #name,
+#define COMPARE(name, ...)      #name,
+#define LOGICAL(name, ...)      #name,
+#include "../tensor/kernels/elementwise.def"
+#include "../autograd/ops.def"
+};
+
 START_TEST(every_op_has_a_golden) {
     char name[64];
-    snprintf(name, sizeof name, "ag_%s", ag_ops[_i]->name);
+    snprintf(name, sizeof name, "ag_%s", ops[_i]);
     const Row *row = row_of(name);
     ck_assert_msg(row && !row->suite, "%s has no GOLDEN in tests/golden/contract.def", name);
 }
@@ -430,15 +444,13 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("golden");
     TCase *numbers = tcase_create("numbers"), *cover = tcase_create("cover");
-    int ops = 0;
-    while (ag_ops[ops]) ops++;
     tcase_add_checked_fixture(numbers, frame_setup, frame_teardown);
     tcase_add_checked_fixture(cover, frame_setup, frame_teardown);
     tcase_add_loop_test(numbers, what_torch_computes, 0, COUNT(contract));
     tcase_add_loop_test(cover, every_gradient_has_views_and_empty_inputs_in_both_types, 0,
                         COUNT(contract));
     tcase_add_loop_test(cover, what_is_tested_elsewhere_is_called_there, 0, COUNT(contract));
-    tcase_add_loop_test(cover, every_op_has_a_golden, 0, ops);
+    tcase_add_loop_test(cover, every_op_has_a_golden, 0, COUNT(ops));
     tcase_add_test(cover, every_golden_is_used_and_no_name_comes_twice);
     tcase_add_test(cover, what_is_to_come_has_not_come_yet);
     suite_add_tcase(suite, numbers);
