@@ -122,6 +122,22 @@ START_TEST(initial_values_of_nothing) {
 }
 END_TEST
 
+/* What PyTorch does not have, strides that go back, are drawn in the view's own order. */
+START_TEST(initial_values_of_a_scalar_and_backwards) {
+    Tensor *scalar = tensor_zeros(SCALAR), *base = tensor_zeros(SHAPE(3));
+    Tensor *backwards = tensor_as_strided(base, SHAPE(3), (int64_t[]){-1}, 2);
+    tensor_manual_seed(3);
+    Tensor *expected = tensor_uniform(-1, 1, SHAPE(4));
+    tensor_manual_seed(3);
+    ck_assert(nn_init_uniform(scalar, -1, 1) && nn_init_uniform(backwards, -1, 1));
+    ck_assert_double_eq(tensor_item(scalar), tensor_get(expected, 0));
+    for (int i = 0; i < 3; i++)
+        ck_assert_double_eq(tensor_get(base, 2 - i), tensor_get(expected, i + 1));
+    Tensor *all[] = {scalar, base, backwards, expected};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+}
+END_TEST
+
 START_TEST(initial_value_mistakes) {
     const double nan = (double)NAN;
     Tensor *vector = tensor_ones(SHAPE(3)), *w = tensor_ones(SHAPE(2, 3));
@@ -862,6 +878,7 @@ int main(void) {
     tcase_add_loop_test(values, initial_values_are_pytorchs_draws, 0, INITS);
     tcase_add_loop_test(values, drawing_anew_is_a_write_in_place, 0, INITS);
     tcase_add_test(values, initial_values_of_nothing);
+    tcase_add_test(values, initial_values_of_a_scalar_and_backwards);
     tcase_add_test(values, initial_value_mistakes);
     TCase *freezing = add_case(suite, "freezing");
     tcase_add_test(freezing, a_frozen_parameter_gets_no_gradient);
