@@ -39,6 +39,7 @@ TESTS    = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
+FUZZERS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/*.c))
 
 all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library and the examples
 
@@ -66,7 +67,7 @@ $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehea
 	$(link) -lm
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
-$(BENCHES): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
+$(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm
 
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = $$(pkg-config --cflags check)
@@ -79,7 +80,7 @@ $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wra
 $(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=open_memstream,--wrap=fsync \
                                    -Wl,--wrap=fclose,--wrap=rename
-$(BUILD)/bench/nw: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(BUILD)/bench/nw $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 # Two notes of what was built, rewritten only when they would read differently: objects made with
 # other flags, and archives of other objects, are then out of date. And what the shared library shows:
@@ -116,6 +117,12 @@ sanitize-%: FORCE
 valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
 	@CK_FORK=no TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
 	    tests/run-suites $(TESTS)
+
+fuzz: ## corrupted files for every reader, under the sanitizers
+	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize-fuzz \
+	    CFLAGS='$(SANITIZE)' run-fuzz
+run-fuzz: $(FUZZERS)
+	@for fuzzer in $^; do $$fuzzer || exit 1; done
 
 coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/have gcovr
@@ -170,7 +177,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo test bench sanitize valgrind coverage lint fmt docs size install uninstall clean help \
+.PHONY: all demo test bench sanitize valgrind fuzz run-fuzz coverage lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -770,6 +770,19 @@ START_TEST(safetensors_wrong_lengths) {
 }
 END_TEST
 
+START_TEST(safetensors_with_too_much_metadata) {
+    FILE *file = fopen("x.safetensors", "wb");
+    const uint64_t length = 17 + 4097 * 12; /* {"__metadata__":{, the pairs, }} */
+    fwrite(&length, 8, 1, file);
+    fputs("{\"__metadata__\":{", file);
+    for (int i = 0; i < 4097; i++) fprintf(file, "%s\"%05d\":\"\"", i ? " ," : "", i);
+    fputs("}}", file);
+    fclose(file);
+    ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
+    expect_error("load_safetensors: x.safetensors: there are more than 4096 metadata");
+}
+END_TEST
+
 /* ---- disks that do not take what is written ---------------------------------------------------
  */
 
@@ -1331,6 +1344,7 @@ int main(void) {
     tcase_add_loop_test(safetensors, safetensors_wrong_headers, 0, COUNT(safetensors_wrong));
     tcase_add_loop_test(safetensors, safetensors_of_other_types, 0, 3);
     tcase_add_test(safetensors, safetensors_wrong_lengths);
+    tcase_add_test(safetensors, safetensors_with_too_much_metadata);
     TCase *disk = add_case(suite, "disk");
     tcase_add_test(disk, a_failed_write_leaves_the_old_file);
     tcase_add_test(disk, a_full_disk_leaves_the_old_file);
