@@ -1227,6 +1227,23 @@ typedef struct {
 } Bare;
 static const ModuleClass bare_class = {"Bare", sizeof(Bare), NULL, NULL};
 
+START_TEST(lazy_with_a_shape) {
+    Bare *bare = nn_module_new(&bare_class);
+    ck_assert(nn_add_lazy_parameter(bare, "w", &bare->w, SHAPE(2, NN_LAZY)));
+    ck_assert_ptr_null(bare->w);
+    TensorDict *dict = tensor_dict_new();
+    put(dict, "w", counting(SHAPE(3, 2), F32));
+    expect_no_fit(bare, dict,
+                  "load: x.safetensors does not fit Bare: \"w\" is float32 (3, 2) and should be "
+                  "float32 (2, -1)");
+    put(dict, "w", counting(SHAPE(2, 3), F32));
+    ck_assert(nn_load_state_dict(bare, "", dict));
+    expect_equal("w", bare->w, tensor_dict_get(dict, "w"));
+    tensor_dict_free(dict);
+    nn_free(bare);
+}
+END_TEST
+
 START_TEST(lazy_without_a_rule) {
     Bare *bare = nn_module_new(&bare_class);
     nn_add_parameter(bare, "w", &bare->w, NULL);
@@ -1361,6 +1378,7 @@ int main(void) {
     tcase_add_test(checkpoint, loading_is_a_write_in_place);
     tcase_add_test(checkpoint, two_models_in_one_file);
     tcase_add_test(checkpoint, models_that_do_not_fit);
+    tcase_add_test(checkpoint, lazy_with_a_shape);
     tcase_add_test(checkpoint, lazy_without_a_rule);
     tcase_add_test(checkpoint, checkpoint_errors);
     tcase_add_test(checkpoint, paths_of_parameters);

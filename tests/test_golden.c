@@ -120,6 +120,8 @@ static Tensor *bytes_of(Tensor *x, bool written) {
     CALL(tensor_to_doubles, as_doubles(x[0]))                                                      \
     CALL(tensor_allclose, number(tensor_allclose(x[0], x[1], a[0], a[1]), BOOL))                   \
     CALL(tensor_copy_from, bytes_of(x[0], tensor_copy_from(x[0], x[1])))                           \
+    CALL(tensor_uniform_, SEEDED(bytes_of(x[0], tensor_uniform_(x[0], a[1], a[2]))))               \
+    CALL(tensor_normal_, SEEDED(bytes_of(x[0], tensor_normal_(x[0], a[1], a[2]))))                 \
     CALL(tensor_fill, bytes_of(x[0], tensor_fill(x[0], a[0])))                                     \
     CALL(tensor_add_, bytes_of(x[0], tensor_add_(x[0], x[1], a[0])))                               \
     CALL(tensor_mul_, bytes_of(x[0], tensor_mul_(x[0], a[0])))
@@ -352,6 +354,8 @@ START_TEST(every_gradient_has_views_and_empty_inputs_in_both_types) {
 }
 END_TEST
 
+static const char *const headers[] = {"tensor/tensor.h", "autograd/autograd.h", "nn/nn.h"};
+
 static const Row *row_of(const char *name) {
     for (int i = 0; i < COUNT(contract); i++)
         if (!strcmp(contract[i].name, name)) return &contract[i];
@@ -433,8 +437,42 @@ START_TEST(what_is_tested_elsewhere_is_called_there) {
 }
 END_TEST
 
+/* The next public name of the text that something is declared, or defined, to do: "tensor_zeros(".
+ */
+static const char *next_function(const char **at, char *name, size_t size) {
+    static const char *const prefixes[] = {"tensor_", "ag_", "tape_", "nn_"};
+    for (const char *text = *at; *text; text++) {
+        size_t length = 0;
+        if (text[0] == '/' && text[1] == '*') text = strstr(text, "*/");
+        while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+        if (length == 0) continue;
+        for (int i = 0; i < COUNT(prefixes) && text[length] == '('; i++) {
+            if (strncmp(text, prefixes[i], strlen(prefixes[i]))) continue;
+            snprintf(name, size, "%.*s", (int)length, text);
+            *at = text + length;
+            return name;
+        }
+        text += length - 1;
+    }
+    return NULL;
+}
+
+START_TEST(every_public_function_is_listed) {
+    static char text[1 << 16], name[64];
+    FILE *file = fopen(headers[_i], "r");
+    ck_assert_msg(file != NULL, "run me from the root of the repository");
+    size_t length = fread(text, 1, sizeof text - 1, file), found = 0;
+    ck_assert_uint_lt(length, sizeof text - 1);
+    text[length] = '\0';
+    fclose(file);
+    for (const char *at = text; next_function(&at, name, sizeof name); found++)
+        ck_assert_msg(row_of(name) != NULL, "%s of %s is not in tests/golden/contract.def", name,
+                      headers[_i]);
+    ck_assert_uint_gt(found, 20);
+}
+END_TEST
+
 START_TEST(what_is_to_come_has_not_come_yet) {
-    static const char *const headers[] = {"tensor/tensor.h", "autograd/autograd.h", "nn/nn.h"};
     for (int i = 0; later[i]; i++)
         for (int k = 0; k < COUNT(headers); k++)
             ck_assert_msg(!file_has(headers[k], later[i]), "%s has come: test it", later[i]);
@@ -452,6 +490,7 @@ int main(void) {
     tcase_add_loop_test(cover, what_is_tested_elsewhere_is_called_there, 0, COUNT(contract));
     tcase_add_loop_test(cover, every_op_has_a_golden, 0, COUNT(ops));
     tcase_add_test(cover, every_golden_is_used_and_no_name_comes_twice);
+    tcase_add_loop_test(cover, every_public_function_is_listed, 0, COUNT(headers));
     tcase_add_test(cover, what_is_to_come_has_not_come_yet);
     suite_add_tcase(suite, numbers);
     suite_add_tcase(suite, cover);

@@ -523,6 +523,21 @@ START_TEST(settings_and_children) {
 }
 END_TEST
 
+START_TEST(floats_print_as_python_writes_them) {
+    static const double x[] = {0.1,  1e-05, 1,       -0.0,     1e15,     1e16,
+                               0.25, 1e-4,  -2.5e-7, 1. / 3.0, INFINITY, NAN};
+    char text[256] = {0};
+    FILE *file = tmpfile();
+    for (int i = 0; i < (int)(sizeof x / sizeof *x); i++)
+        nn_print_float(x[i], file), fputc(' ', file);
+    rewind(file);
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, file), 0);
+    ck_assert_str_eq(text, "0.1 1e-05 1.0 -0.0 1000000000000000.0 1e+16 0.25 0.0001 -2.5e-07 "
+                           "0.3333333333333333 inf nan ");
+    fclose(file);
+}
+END_TEST
+
 START_TEST(printing_to_a_full_disk) {
     FILE *full = fopen("/dev/full", "w");
     if (!full) return;
@@ -1447,6 +1462,7 @@ static void add_module_tests(Suite *suite) {
     tcase_add_test(tcase, very_many_parameters_that_are_not_reached);
     tcase_add_test(tcase, modules_print_as_python_prints_them);
     tcase_add_test(tcase, settings_and_children);
+    tcase_add_test(tcase, floats_print_as_python_writes_them);
     tcase_add_test(tcase, printing_to_a_full_disk);
 }
 

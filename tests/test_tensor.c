@@ -1557,6 +1557,16 @@ START_TEST(text_for_sentences) {
     ck_assert_str_eq(tensor_dtype_name(F64), "float64");
     ck_assert_str_eq(tensor_dtype_name(I64), "int64");
     ck_assert_str_eq(tensor_dtype_name(BOOL), "bool");
+    ck_assert_str_eq(tensor_name_text("W_q.weight"), "W_q.weight");
+    ck_assert_str_eq(tensor_name_text("a\tb\n\x7f"), "a?b??");
+    const char *sixty = "123456789 123456789 123456789 123456789 123456789 123456789 ";
+    char longer[64], text[64];
+    snprintf(longer, sizeof longer, "%sx", sixty), snprintf(text, sizeof text, "%s...", sixty);
+    ck_assert_str_eq(tensor_name_text(sixty), sixty);
+    ck_assert_str_eq(tensor_name_text(longer), text);
+    memcpy(longer + 59, "\xc3\xa9", 3); /* a letter of two bytes is not cut in two */
+    memcpy(text + 59, "...", 4);
+    ck_assert_str_eq(tensor_name_text(longer), text);
 }
 END_TEST
 

@@ -481,6 +481,9 @@ Function("tensor_normal", lambda x, a: torch.normal(a[1], a[2], shape(a[3:])),
          "0 2 0.5 2 2 3: ; 7 -1 0.5 1 20: ; 7 1 0 1 2: ; 7 1 1 1 0:", layouts=(), seeded=True)
 Function("tensor_uniform", lambda x, a: torch.empty(shape(a[3:])).uniform_(a[1], a[2]),
          "0 -100 100 1 4: ; 1 0 1 2 3 3: ; 2 1 1 0: ; 7 1 2 1 0:", layouts=(), seeded=True)
+for name in ["uniform_", "normal_"]:
+    Function("tensor_" + name, lambda x, a, name=name: bytes_of(getattr(x[0], name)(a[1], a[2])), "0 -3 0.5: f5,4; "
+             "1 0 1: f2,3; 2 -1 2: f0,3; 3 2 2.5: f; 4 0 1: f20", layouts=LAYOUTS[:2], grad=0, seeded=True)
 Function("tensor_bernoulli", lambda x, a: torch.empty(shape(a[2:])).bernoulli_(a[1]).bool(),
          "0 0.5 2 3 4: ; 1 0.1 1 20: ; 2 1 0: ; 7 0 1 5:", layouts=(), types=FLOATS[:1], seeded=True)
 Function("tensor_randint", lambda x, a: torch.randint(int(a[1]), int(a[2]), shape(a[3:])),
