@@ -116,25 +116,28 @@ extern const Op *const ag_ops[];
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 
-/* ---- what the attention ops share ----------------------------------------------------------- */
+/* ---- what the attention ops share (mask.c) -------------------------------------------------- */
 
-/* A mask over scores (B, H, Q, K), taken apart for the kernel. Every operand of the kernel is seen
- * as (B / W, W, H, Q, .), W the number of windows. These Tensors are only shapes, strides and data.
- */
+/* A mask over scores (B, H, Q, K), ready for the kernel. */
 typedef struct {
     Shape scores;
-    int64_t windows;
-    Tensor *row_lengths; /* how many keys each query sees by valid_lens and causal; the owner */
-    Tensor lengths, keep, window;
-} MaskView;
+    Tensor *lengths, *keep; /* views of the scores' shape; lengths of causal too; keep or NULL */
+    const Tensor *window;   /* (windows, Q, K) or NULL */
+} Mask;
 
 /* From the node's inputs first (valid_lens), first + 1 (keep), first + 2 (window) and at.causal.
- * False with an error; else ag_mask_close it. */
-bool ag_mask_open(MaskView *mask, const Node *n, int first, Shape scores);
-void ag_mask_close(MaskView *mask);
-/* x, (B H, N, L) or (B, H, N, L), as (B, H, N, L), and that seen as (B / W, W, H, N, L). */
-Tensor ag_split_heads(const Tensor *x, int64_t heads);
-Tensor ag_split_windows(const Tensor *x, const MaskView *mask);
+ * False with an error; ag_mask_close it in any case. */
+bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores);
+void ag_mask_close(Mask *mask);
+/* y = softmax(scale x + window) where the mask allows: rows from .. of head i of B H. (R, K) both,
+ * they may be the same. */
+void ag_masked_rows(const Mask *mask, const Tensor *y, const Tensor *x, int64_t i, int64_t from,
+                    double scale);
+/* A part of a mask as an input: the tape counts references to it and writes to none. */
+static inline Tensor *ag_constant(const Tensor *x) { return (Tensor *)(uintptr_t)x; }
+/* Rows from .. from + rows of matrix i of x, (..., N, L) of at most 4 dimensions: a view, but only
+ * shape, strides and data, for kernels. */
+Tensor ag_matrix(const Tensor *x, int64_t i, int64_t from, int64_t rows);
 
 /* What the elementwise ops share. */
 Tensor *ag_elementwise_forward(Node *n);

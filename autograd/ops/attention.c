@@ -17,38 +17,12 @@ enum { BLOCK = 64 };
 /* What both passes go through the blocks with. */
 typedef struct {
     const Node *n;
-    MaskView mask;
-    Tensor q, k, v;         /* seen as the parts of the mask are: (B / W, W, H, Q or K, D or Dv) */
+    Mask mask;
     Generator *generator;   /* of dropout's draws */
     Tensor *weights, *kept; /* of the block: (R, K), and what dropout keeps of them */
 } Pass;
 
-/* ---- matrices: views that live on the stack, for kernels alone ----------------------------- */
-
-/* x: (B, H, N, L) or (B, N, L) */
-static Tensor seen(const Tensor *x, const MaskView *mask) {
-    const Tensor heads = ag_split_heads(x, 1);
-    return ag_split_windows(&heads, mask);
-}
-
-/* Rows from .. from + rows of x's head number i of B H: (rows, L). */
-static Tensor matrix(const Tensor *x, int64_t i, int64_t from, int64_t rows) {
-    const int64_t H = x->shape.dim[2], W = x->shape.dim[1];
-    const int64_t offset = i / H / W * x->stride[0] + i / H % W * x->stride[1] +
-                           i % H * x->stride[2] + from * x->stride[3];
-    Tensor view = *x;
-    view.shape = SHAPE(rows, x->shape.dim[4]);
-    view.stride[0] = x->stride[3];
-    view.stride[1] = x->stride[4];
-    view.data = (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
-    return view;
-}
-
-static Tensor first_rows(const Tensor *x, int64_t rows) {
-    Tensor view = *x;
-    view.shape.dim[0] = rows;
-    return view;
-}
+/* ---- matrices on the stack, for kernels ---------------------------------------------------- */
 
 static Tensor turned(const Tensor *x) {
     Tensor view = *x;
@@ -56,6 +30,11 @@ static Tensor turned(const Tensor *x) {
     view.stride[0] = x->stride[1];
     view.stride[1] = x->stride[0];
     return view;
+}
+
+static void multiply_nt(const Tensor *c, const Tensor *a, const Tensor *b) {
+    const Tensor bt = turned(b);
+    matmul_into(c, a, &bt);
 }
 
 /* sum += a' b, by way of part */
@@ -69,25 +48,36 @@ static void add_product_tn(const Tensor *sum, const Tensor *part, const Tensor *
 
 /* ---- a pass -------------------------------------------------------------------------------- */
 
-static double dropout_of(const Pass *pass) { return pass->n->at.number; }
-static double scale_of(const Pass *pass) { return 1 / sqrt((double)pass->q.shape.dim[4]); }
+static int64_t heads_of(const Pass *pass) {
+    return pass->mask.scores.dim[0] * pass->mask.scores.dim[1];
+}
+static int64_t queries_of(const Pass *pass) { return pass->mask.scores.dim[2]; }
 static int64_t rows_at(const Pass *pass, int64_t from) {
-    const int64_t rows = pass->mask.scores.dim[2] - from;
+    const int64_t rows = queries_of(pass) - from;
     return rows < BLOCK ? rows : BLOCK;
+}
+
+/* Head i of q, k or v, from a row on. */
+static Tensor input(const Pass *pass, int which, int64_t i, int64_t from, int64_t rows) {
+    return ag_matrix(pass->n->in[which], i, from, rows);
+}
+
+static double scale_of(const Pass *pass) {
+    const Shape q = pass->n->in[0]->shape;
+    return 1 / sqrt((double)q.dim[q.ndim - 1]);
 }
 
 /* False with an error; pass_close it in any case. */
 static bool pass_open(Pass *pass, const Node *n) {
-    const Tensor q = ag_split_heads(n->in[0], 1), k = ag_split_heads(n->in[1], 1);
-    const Shape scores = SHAPE(q.shape.dim[0], q.shape.dim[1], q.shape.dim[2], k.shape.dim[2]);
+    const Shape q = n->in[0]->shape, k = n->in[1]->shape;
+    const bool heads = q.ndim == 4;
+    const int64_t K = k.dim[k.ndim - 2];
     *pass = (Pass){.n = n, .generator = generator_current()};
-    if (!ag_mask_open(&pass->mask, n, 3, scores)) return false;
-    pass->q = seen(n->in[0], &pass->mask);
-    pass->k = seen(n->in[1], &pass->mask);
-    pass->v = seen(n->in[2], &pass->mask);
-    const Shape block = SHAPE(rows_at(pass, 0), scores.dim[3]);
-    pass->weights = tensor_make(block, q.dtype);
-    pass->kept = n->at.number > 0 ? tensor_make(block, BOOL) : NULL;
+    if (!ag_mask_open(&pass->mask, n, 3,
+                      SHAPE(q.dim[0], heads ? q.dim[1] : 1, q.dim[q.ndim - 2], K)))
+        return false;
+    pass->weights = tensor_make(SHAPE(rows_at(pass, 0), K), n->in[0]->dtype);
+    pass->kept = n->at.number > 0 ? tensor_make(SHAPE(rows_at(pass, 0), K), BOOL) : NULL;
     if (pass->kept) tensor_fill(pass->kept, 0); /* p = 1 keeps nothing and draws nothing */
     return !tensor_pending();
 }
@@ -101,33 +91,26 @@ static void pass_close(Pass *pass) {
 /* The weights of a block, before dropout, and dropout's draws for it, in the order of the rows. */
 static Tensor block_weights(const Pass *pass, int64_t i, int64_t from) {
     const int64_t rows = rows_at(pass, from), K = pass->mask.scores.dim[3];
-    const Tensor q = matrix(&pass->q, i, from, rows), k = matrix(&pass->k, i, 0, K);
-    const Tensor kt = turned(&k), weights = first_rows(pass->weights, rows);
-    const Tensor lengths = matrix(&pass->mask.lengths, i, from, rows);
-    const Tensor keep = matrix(&pass->mask.keep, i, from, rows);
-    const Tensor window = matrix(&pass->mask.window, i, from, rows);
-    matmul_into(&weights, &q, &kt);
-    loop_rows(kernels()->masked_softmax[q.dtype], 5,
-              (const Tensor *[]){&weights, &weights, &lengths, &keep, &window}, scale_of(pass));
-    const double p = dropout_of(pass);
+    const Tensor q = input(pass, 0, i, from, rows), k = input(pass, 1, i, 0, K);
+    const Tensor weights = ag_matrix(pass->weights, 0, 0, rows);
+    const double p = pass->n->at.number;
+    multiply_nt(&weights, &q, &k);
+    ag_masked_rows(&pass->mask, &weights, &weights, i, from, scale_of(pass));
     if (p > 0 && p < 1) draw_bools(pass->generator, rows * K, pass->kept->data, 1 - p);
     return weights;
 }
 
-/* y = what dropout leaves of x, both (R, K) */
-static void drop(const Pass *pass, const Tensor *y, const Tensor *x) {
-    const Tensor kept = first_rows(pass->kept, x->shape.dim[0]);
-    loop_elements(kernels()->dropout[x->dtype], 3, (const Tensor *[]){y, x, &kept},
-                  1 - dropout_of(pass));
-}
-
-static int64_t heads_of(const Pass *pass) {
-    return pass->mask.scores.dim[0] * pass->mask.scores.dim[1];
+/* What dropout leaves of x, (R, K), in place. */
+static void drop(const Pass *pass, const Tensor *x) {
+    if (!pass->kept) return;
+    const Tensor kept = ag_matrix(pass->kept, 0, 0, x->shape.dim[0]);
+    loop_elements(kernels()->dropout[x->dtype], 3, (const Tensor *[]){x, x, &kept},
+                  1 - pass->n->at.number);
 }
 
 /* ---- forward ------------------------------------------------------------------------------- */
 
-/* The sizes before D, and all of them together; D of q and k; K of k and v. */
+/* Equal sizes before the last two, one D of q and k, one K of k and v. */
 static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
     const int last = q->shape.ndim - 1;
     bool fit = (last == 2 || last == 3) && k->shape.ndim == last + 1 && v->shape.ndim == last + 1;
@@ -156,90 +139,62 @@ Tensor *ag_attention_forward(Node *n) {
     if (!inputs_fit(q, n->in[1], v)) return NULL;
     Shape shape = q->shape;
     shape.dim[shape.ndim - 1] = v->shape.dim[shape.ndim - 1];
-    Tensor *y = tensor_make(shape, q->dtype);
     if (n->at.number > 0) n->saved[0] = generator_saved();
-    if (pass_open(&pass, n)) {
-        const Tensor out = seen(y, &pass.mask);
-        const int64_t Q = pass.mask.scores.dim[2], K = pass.mask.scores.dim[3];
-        for (int64_t i = 0; i < heads_of(&pass); i++)
-            for (int64_t from = 0; from < Q; from += BLOCK) {
-                const Tensor weights = block_weights(&pass, i, from);
-                const Tensor values = matrix(&pass.v, i, 0, K);
-                const Tensor rows = matrix(&out, i, from, weights.shape.dim[0]);
-                if (pass.kept) drop(&pass, &weights, &weights);
-                matmul_into(&rows, &weights, &values);
-            }
-    }
+    Tensor *y = pass_open(&pass, n) ? tensor_make(shape, q->dtype) : NULL;
+    for (int64_t i = 0; y && i < heads_of(&pass); i++)
+        for (int64_t from = 0; from < queries_of(&pass); from += BLOCK) {
+            const Tensor weights = block_weights(&pass, i, from);
+            const Tensor values = input(&pass, 2, i, 0, weights.shape.dim[1]);
+            const Tensor rows = ag_matrix(y, i, from, weights.shape.dim[0]);
+            drop(&pass, &weights);
+            matmul_into(&rows, &weights, &values);
+        }
     pass_close(&pass);
-    if (!tensor_pending()) return y;
-    tensor_release(y);
-    return NULL;
+    return y;
 }
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
-/* What a block of the backward pass computes with: the gradients, seen as the inputs are, where
- * they are wanted, and room. */
-typedef struct {
-    Tensor dy, d[3];            /* (B / W, W, H, ., .) */
-    Tensor *dropped, *dweights; /* (R, K) */
-    Tensor *part[3];            /* of dk and dv, (K, D) and (K, Dv) */
-} Gradients;
-
-/* P weights, P~ = dropout(P):  dv += P~' dy,  dP = dropout's backward of dy v',
- * dS = scale P (dP - sum(P dP)),  dq = dS k,  dk += dS' q */
-static void block_backward(const Pass *pass, const Gradients *g, int64_t i, int64_t from) {
+/* dx: the gradients of q, k and v. room: (R, K), and for what a block adds to dk and to dv.
+ *
+ * P weights, P~ = dropout(P):  dP = dropout's backward of dy v',  dS = scale P (dP - sum(P dP)),
+ * dq = dS k,  dk += dS' q,  dv += P~' dy */
+static void block_backward(const Pass *pass, const Tensor *dy, Tensor *const *dx,
+                           Tensor *const *room, int64_t i, int64_t from) {
     const Tensor P = block_weights(pass, i, from);
     const int64_t rows = P.shape.dim[0], K = P.shape.dim[1];
-    const Tensor dy = matrix(&g->dy, i, from, rows), dP = first_rows(g->dweights, rows);
-    if (ag_needs(pass->n, 2)) {
-        const Tensor dropped = first_rows(g->dropped, rows), dv = matrix(&g->d[2], i, 0, K);
-        if (pass->kept) drop(pass, &dropped, &P);
-        add_product_tn(&dv, g->part[2], pass->kept ? &dropped : &P, &dy);
-    }
-    if (!ag_needs(pass->n, 0) && !ag_needs(pass->n, 1)) return;
-    const Tensor v = matrix(&pass->v, i, 0, K), vt = turned(&v);
-    matmul_into(&dP, &dy, &vt);
-    if (pass->kept) drop(pass, &dP, &dP);
-    loop_rows(kernels()->masked_softmax_dx[dP.dtype], 3, (const Tensor *[]){&dP, &P, &dP},
-              scale_of(pass)); /* now dS */
-    if (ag_needs(pass->n, 0)) {
-        const Tensor k = matrix(&pass->k, i, 0, K), dq = matrix(&g->d[0], i, from, rows);
-        matmul_into(&dq, &dP, &k);
-    }
-    if (ag_needs(pass->n, 1)) {
-        const Tensor q = matrix(&pass->q, i, from, rows), dk = matrix(&g->d[1], i, 0, K);
-        add_product_tn(&dk, g->part[1], &dP, &q);
-    }
-}
-
-/* Makes the gradients that are wanted, zeros, and the room. */
-static void gradients_open(Gradients *g, const Pass *pass, const Tensor *dy, Tensor **dx) {
-    const Node *n = pass->n;
-    g->dy = seen(dy, &pass->mask);
-    g->dropped = tensor_make(pass->weights->shape, dy->dtype);
-    g->dweights = tensor_make(pass->weights->shape, dy->dtype);
-    for (int i = 0; i < 3; i++) {
-        const Shape s = n->in[i]->shape;
-        if (!ag_needs(n, i) || !(dx[i] = tensor_make(s, dy->dtype))) continue;
-        tensor_fill(dx[i], 0);
-        g->d[i] = seen(dx[i], &pass->mask);
-        g->part[i] = tensor_make(SHAPE(s.dim[s.ndim - 2], s.dim[s.ndim - 1]), dy->dtype);
-    }
+    const Tensor q = input(pass, 0, i, from, rows), k = input(pass, 1, i, 0, K),
+                 v = input(pass, 2, i, 0, K), dy_rows = ag_matrix(dy, i, from, rows),
+                 dq = ag_matrix(dx[0], i, from, rows), dk = ag_matrix(dx[1], i, 0, K),
+                 dv = ag_matrix(dx[2], i, 0, K), dS = ag_matrix(room[0], 0, 0, rows);
+    multiply_nt(&dS, &dy_rows, &v);
+    drop(pass, &dS);
+    loop_rows(kernels()->masked_softmax_dx[dS.dtype], 3, (const Tensor *[]){&dS, &P, &dS},
+              scale_of(pass));
+    matmul_into(&dq, &dS, &k);
+    add_product_tn(&dk, room[1], &dS, &q);
+    drop(pass, &P);
+    add_product_tn(&dv, room[2], &P, &dy_rows);
 }
 
 void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Pass pass;
-    Gradients g = {0};
     Generator generator; /* dropout draws what it drew in the forward pass */
+    Tensor *room[3] = {NULL};
+    const bool open = pass_open(&pass, n);
     if (n->saved[0]) memcpy(&generator, n->saved[0]->data, sizeof generator);
-    if (pass_open(&pass, n)) gradients_open(&g, &pass, dy, dx);
     pass.generator = &generator;
+    for (int i = 0; open && i < 3; i++) {
+        const Shape s = n->in[i]->shape;
+        dx[i] = tensor_make(s, dy->dtype);
+        if (dx[i]) tensor_fill(dx[i], 0);
+        room[i] = tensor_make(
+            i == 0 ? pass.weights->shape : SHAPE(s.dim[s.ndim - 2], s.dim[s.ndim - 1]), dy->dtype);
+    }
     for (int64_t i = 0; !tensor_pending() && i < heads_of(&pass); i++)
-        for (int64_t from = 0; from < pass.mask.scores.dim[2]; from += BLOCK)
-            block_backward(&pass, &g, i, from);
-    Tensor *room[] = {g.dropped, g.dweights, g.part[0], g.part[1], g.part[2]};
-    for (int i = 0; i < 5; i++) tensor_release(room[i]);
+        for (int64_t from = 0; from < queries_of(&pass); from += BLOCK)
+            block_backward(&pass, dy, dx, room, i, from);
+    for (int i = 0; i < 3; i++) tensor_release(room[i]);
     pass_close(&pass);
 }
 
@@ -247,11 +202,7 @@ Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double
     if (!(dropout >= 0 && dropout <= 1))
         return tensor_fail("attention: dropout is %g: it must be a probability, from 0 to 1",
                            dropout);
-    Tensor *in[] = {q,
-                    k,
-                    v,
-                    (Tensor *)(uintptr_t)mask.valid_lens,
-                    (Tensor *)(uintptr_t)mask.keep,
-                    (Tensor *)(uintptr_t)mask.window};
+    Tensor *const lens = ag_constant(mask.valid_lens), *const keep = ag_constant(mask.keep);
+    Tensor *const in[] = {q, k, v, lens, keep, ag_constant(mask.window)};
     return ag_apply(&op_attention, 6, in, (Attributes){.number = dropout, .causal = mask.causal});
 }

@@ -66,68 +66,61 @@ bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype
 
 /* ---- its parts ----------------------------------------------------------------------------- */
 
-/* I64 (B, 1, Q, 1): causal and valid_lens are both a number of keys per query. */
+/* I64, (B, H, Q, K) of one number per row: causal and valid_lens are both a number of keys. */
 static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
-    const int64_t B = scores.dim[0], Q = scores.dim[2], K = scores.dim[3];
-    Tensor *rows = tensor_make(SHAPE(B, 1, Q, 1), I64);
+    const int64_t batch = scores.dim[0], Q = scores.dim[2], K = scores.dim[3];
+    Tensor *rows = tensor_make(SHAPE(batch, 1, Q, 1), I64);
     int64_t *length = rows ? rows->data : NULL;
-    for (int64_t b = 0; length && b < B; b++)
+    for (int64_t b = 0; length && b < batch; b++)
         for (int64_t q = 0; q < Q; q++, length++) {
             *length = lens ? length_of(lens, b, q) : K;
             if (causal && *length > q + 1) *length = q + 1;
         }
-    return rows;
+    Tensor *wide = rows ? view_expand(rows, scores) : NULL;
+    tensor_release(rows);
+    return wide;
 }
 
-Tensor ag_split_heads(const Tensor *x, int64_t heads) {
-    Tensor view = *x;
-    if (x->shape.ndim == 4) return view;
-    view.shape = SHAPE(x->shape.dim[0] / heads, heads, x->shape.dim[1], x->shape.dim[2]);
-    for (int d = 3; d > 0; d--) view.stride[d] = x->stride[d - 1];
-    view.stride[0] = heads * x->stride[0];
+bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores) {
+    const Tensor *lens = n->in[first], *keep = n->in[first + 1], *window = n->in[first + 2];
+    *mask = (Mask){.scores = scores, .window = window};
+    if (!ag_mask_fits(n->op->name, (AttentionMask){lens, keep, window, n->at.causal}, scores,
+                      n->in[0]->dtype))
+        return false;
+    mask->lengths = row_lengths(lens, n->at.causal, scores);
+    mask->keep = keep ? view_expand(keep, scores) : NULL;
+    return !tensor_pending();
+}
+
+void ag_mask_close(Mask *mask) {
+    tensor_release(mask->lengths);
+    tensor_release(mask->keep);
+}
+
+/* ---- rows of a head ------------------------------------------------------------------------ */
+
+Tensor ag_matrix(const Tensor *x, int64_t i, int64_t from, int64_t rows) {
+    const int n = x->shape.ndim - 2;
+    const int64_t H = n == 2 ? x->shape.dim[1] : 1;
+    int64_t offset = from * x->stride[n];
+    if (n == 2) offset += i / H * x->stride[0] + i % H * x->stride[1];
+    else if (n == 1) offset += i * x->stride[0];
+    Tensor view = {.shape = SHAPE(rows, x->shape.dim[n + 1]),
+                   .stride = {x->stride[n], x->stride[n + 1]},
+                   .dtype = x->dtype,
+                   .data = (char *)x->data + offset * (int64_t)dtype_size(x->dtype)};
     return view;
 }
 
-/* Missing dimensions and sizes of 1 repeat. */
-Tensor ag_split_windows(const Tensor *x, const MaskView *mask) {
-    const int lead = 4 - x->shape.ndim;
-    int64_t stride[4] = {0};
-    Shape shape = mask->scores;
-    Tensor view = *x;
-    for (int d = lead; d < 4; d++) {
-        if (x->shape.dim[d - lead] > 1) stride[d] = x->stride[d - lead];
-        if (d >= 2) shape.dim[d] = x->shape.dim[d - lead];
-    }
-    view.shape = SHAPE(shape.dim[0] / mask->windows, mask->windows, shape.dim[1], shape.dim[2],
-                       shape.dim[3]);
-    view.stride[0] = mask->windows * stride[0];
-    for (int d = 0; d < 4; d++) view.stride[d + 1] = stride[d];
-    return view;
+void ag_masked_rows(const Mask *mask, const Tensor *y, const Tensor *x, int64_t i, int64_t from,
+                    double scale) {
+    bool yes = true;
+    double zero = 0; /* its bits are 0 in both float types */
+    const int64_t rows = y->shape.dim[0], b = i / mask->scores.dim[1];
+    const Tensor lengths = ag_matrix(mask->lengths, i, from, rows), *w = mask->window;
+    Tensor keep = {.dtype = BOOL, .data = &yes}, window = {.dtype = y->dtype, .data = &zero};
+    if (mask->keep) keep = ag_matrix(mask->keep, i, from, rows);
+    if (w) window = ag_matrix(w, b % w->shape.dim[0], from, rows);
+    loop_rows(kernels()->masked_softmax[y->dtype], 5,
+              (const Tensor *[]){y, x, &lengths, &keep, &window}, scale);
 }
-
-bool ag_mask_open(MaskView *mask, const Node *n, int first, Shape scores) {
-    static const bool yes = true;
-    static const double zero; /* its bits are 0 in both float types */
-    const Tensor *const *part = (const Tensor *const *)n->in + first, *window = part[2];
-    const DType dtype = n->in[0]->dtype;
-    const AttentionMask whole = {part[0], part[1], window, n->at.causal};
-    if (!ag_mask_fits(n->op->name, whole, scores, dtype)) return false;
-
-    *mask = (MaskView){.scores = scores, .windows = window ? window->shape.dim[0] : 1};
-    mask->row_lengths = row_lengths(part[0], n->at.causal, scores);
-    if (!mask->row_lengths) return false;
-    const Tensor all = {.dtype = BOOL, .data = (void *)(uintptr_t)&yes};
-    const Tensor nothing = {.dtype = dtype, .data = (void *)(uintptr_t)&zero};
-    mask->lengths = ag_split_windows(mask->row_lengths, mask);
-    mask->keep = ag_split_windows(part[1] ? part[1] : &all, mask);
-    mask->window = ag_split_windows(&nothing, mask);
-    if (window) { /* (W, Q, K) as (1, W, 1, Q, K) */
-        mask->window.data = window->data;
-        mask->window.stride[1] = window->stride[0];
-        mask->window.stride[3] = window->stride[1];
-        mask->window.stride[4] = window->stride[2];
-    }
-    return true;
-}
-
-void ag_mask_close(MaskView *mask) { tensor_release(mask->row_lengths); }

@@ -41,9 +41,9 @@ Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax,
 
 /* ---- masked_softmax: softmax(s x + window) over the keys that the mask leaves, 0 elsewhere -- */
 
-/* scores: (B H, Q, K) or (B, H, Q, K) */
-static bool scores_fit(const Tensor *scores, int64_t heads) {
-    const Shape s = scores->shape;
+/* scores: (B H, Q, K) or (B, H, Q, K); *full becomes the latter */
+static bool scores_fit(const Tensor *scores, int64_t heads, Shape *full) {
+    const Shape s = *full = scores->shape;
     if (s.ndim != 3 && s.ndim != 4)
         tensor_fail("masked_softmax: scores is %s: it must be (B, H, Q, K) or (B H, Q, K)",
                     tensor_shape_text(s));
@@ -51,22 +51,21 @@ static bool scores_fit(const Tensor *scores, int64_t heads) {
         tensor_fail("masked_softmax: scores is %s: its first size must be a multiple of the number "
                     "of heads, %lld",
                     tensor_shape_text(s), (long long)heads);
+    else if (s.ndim == 3) *full = SHAPE(s.dim[0] / heads, heads, s.dim[1], s.dim[2]);
     return !tensor_pending();
 }
 
 Tensor *ag_masked_softmax_forward(Node *n) {
-    MaskView mask;
+    Mask mask;
+    Shape full;
     const Tensor *scores = n->in[0];
-    if (!scores_fit(scores, n->at.heads)) return NULL;
-    const Tensor heads = ag_split_heads(scores, n->at.heads);
-    if (!ag_mask_open(&mask, n, 1, heads.shape)) return NULL;
-    Tensor *weights = tensor_make(scores->shape, scores->dtype);
-    if (weights) {
-        const Tensor y_heads = ag_split_heads(weights, n->at.heads);
-        const Tensor x = ag_split_windows(&heads, &mask), y = ag_split_windows(&y_heads, &mask);
-        loop_rows(kernels()->masked_softmax[x.dtype], 5,
-                  (const Tensor *[]){&y, &x, &mask.lengths, &mask.keep, &mask.window},
-                  n->at.number);
+    if (!scores_fit(scores, n->at.heads, &full)) return NULL;
+    Tensor *weights =
+        ag_mask_open(&mask, n, 1, full) ? tensor_make(scores->shape, scores->dtype) : NULL;
+    for (int64_t i = 0; weights && i < full.dim[0] * full.dim[1]; i++) {
+        const Tensor x = ag_matrix(scores, i, 0, full.dim[2]),
+                     y = ag_matrix(weights, i, 0, full.dim[2]);
+        ag_masked_rows(&mask, &y, &x, i, 0, n->at.number);
     }
     ag_mask_close(&mask);
     return weights;
@@ -79,10 +78,9 @@ void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (dx[0]) loop_rows(kernel, 3, (const Tensor *[]){dx[0], n->out, dy}, n->at.number);
 }
 
-/* The tape counts references to the parts of the mask and writes to none of them. */
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
-    Tensor *in[] = {scores, (Tensor *)(uintptr_t)mask.valid_lens, (Tensor *)(uintptr_t)mask.keep,
-                    (Tensor *)(uintptr_t)mask.window};
+    Tensor *const lens = ag_constant(mask.valid_lens), *const keep = ag_constant(mask.keep);
+    Tensor *const in[] = {scores, lens, keep, ag_constant(mask.window)};
     const Attributes at = {.number = scale, .causal = mask.causal, .heads = num_heads};
     return ag_apply(&op_masked_softmax, 4, in, at);
 }
