@@ -53,8 +53,8 @@ bool tape_print(FILE *file);
 bool ag_backward(Tensor *loss);
 bool ag_backward_from(Tensor *y, const Tensor *dy);
 
-/* Does the open recording tape lead from x, which requires a gradient, to y: would the gradient of y
- * arrive at x? False, with an error, without such a tape. */
+/* Does the open recording tape lead from x, which requires a gradient, to y: would the gradient of
+ * y arrive at x? False, with an error, without such a tape. */
 bool ag_reaches(Tensor *y, Tensor *x);
 
 /* These hand x back (NULL on error). */
@@ -114,14 +114,14 @@ Tensor *ag_scale(Tensor *x, double factor);
 Tensor *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);
 
-/* Results are BOOL, without a gradient. Inputs: one common type, any of the four. */
+/* Results are BOOL, without a gradient. Inputs: one common type, any of the four; to the logical
+ * ones everything but 0 is true. */
 Tensor *ag_eq(Tensor *a, Tensor *b);
 Tensor *ag_ne(Tensor *a, Tensor *b);
 Tensor *ag_lt(Tensor *a, Tensor *b);
 Tensor *ag_le(Tensor *a, Tensor *b);
 Tensor *ag_gt(Tensor *a, Tensor *b);
 Tensor *ag_ge(Tensor *a, Tensor *b);
-/* BOOL inputs, BOOL results. */
 Tensor *ag_logical_not(Tensor *x);
 Tensor *ag_logical_and(Tensor *a, Tensor *b);
 Tensor *ag_logical_or(Tensor *a, Tensor *b);

@@ -112,7 +112,6 @@ extern const Op *const ag_ops[];
 #define UNARY_SCALAR(name, ...) extern const Op op_##name;
 #define BINARY(name, ...)       extern const Op op_##name;
 #define COMPARE(name, ...)      extern const Op op_##name;
-#define LOGICAL(name, ...)      extern const Op op_##name;
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 

@@ -35,9 +35,6 @@ enum {
 #define COMPARE(op, formula, value)                                                                \
     DEFINE(op, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = ag_compare_forward, TWO,  \
            .in = {{"a", SAME}, {"b", SAME}})
-#define LOGICAL(op, formula, value)                                                                \
-    DEFINE(op, .row = ELEMENTWISE_##op, .forward = ag_compare_forward, TWO,                        \
-           .in = {{"a", BOOLEAN}, {"b", BOOLEAN}})
 #define OP_NO_GRAD(op, arguments, shapes, formula, gradient, source, fw, arity, ...)               \
     DEFINE(op, .forward = ag_##fw, arity, .in = {__VA_ARGS__})
 #define OP(op, arguments, shapes, formula, gradient, source, torch, fw, bw, mask, arity, ...)      \
@@ -51,7 +48,6 @@ const Op *const ag_ops[] = {
 #define UNARY_SCALAR(op, ...) &op_##op,
 #define BINARY(op, ...)       &op_##op,
 #define COMPARE(op, ...)      &op_##op,
-#define LOGICAL(op, ...)      &op_##op,
 #define OP_NO_GRAD(op, ...)   &op_##op,
 #define OP(op, ...)           &op_##op,
 #include "../tensor/kernels/elementwise.def"

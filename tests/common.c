@@ -170,7 +170,6 @@ static Axes axes_at(const double *a) {
 #define UNARY_SCALAR(name, ...) CALL(name, in[0], a[0])
 #define BINARY(name, ...)       CALL(name, in[0], in[1])
 #define COMPARE(name, ...)      CALL(name, in[0], in[1])
-#define LOGICAL(name, ...)      CALL(name, in[0], in[1])
 #include "../tensor/kernels/elementwise.def"
 
 CALL(logical_not, in[0])
@@ -254,7 +253,6 @@ static const struct {
 #define UNARY_SCALAR(name, ...) ENTRY(name)
 #define BINARY(name, ...)       ENTRY(name)
 #define COMPARE(name, ...)      ENTRY(name)
-#define LOGICAL(name, ...)      ENTRY(name)
 #include "../tensor/kernels/elementwise.def"
     ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape) ENTRY(view)
         ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze) ENTRY(squeeze)
@@ -334,8 +332,9 @@ const Op *find_op(const char *name) {
 
 /* The elementwise rows are sampled by rule, below; these are all the others. */
 static const Sample structured[] = {
-    {"logical_not", 1, {MASK(2, 3)}, {0}},
-    {"logical_not", 1, {MASK_SCALAR}, {0}},
+    {"logical_not", 1, {REAL(2, 3)}, {0}},
+    {"logical_not", 1, {REAL_SCALAR}, {0}},
+    {"logical_not", 1, {REAL(2, 0)}, {0}},
     {"where", 3, {MASK(2, 3), REAL(2, 3), REAL(2, 3)}, {0}},
     {"where", 3, {MASK(3), REAL(2, 1), REAL_SCALAR}, {0}},
     {"where", 3, {MASK(0, 3), REAL(1, 3), REAL(0, 1)}, {0}},

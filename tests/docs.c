@@ -114,7 +114,6 @@ static void print_ops(FILE *out) {
 #define BINARY(name, formula, gradient, paper, ...)                                                \
     ELEMENTWISE(name, "a, b", "both broadcast together", formula, gradient, paper)
 #define COMPARE(name, formula, value) BINARY(name, formula, "none: the result is bool", "", )
-#define LOGICAL                       COMPARE
 #include "../tensor/kernels/elementwise.def"
 
 #define SECTION(title) section(out, title, "op|shapes|value|gradient|source|");

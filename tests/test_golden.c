@@ -371,7 +371,6 @@ static const char *const ops[] = {
 #define UNARY_SCALAR(name, ...) #name,
 #define BINARY(name, ...)       #name,
 #define COMPARE(name, ...)      #name,
-#define LOGICAL(name, ...)      #name,
 #include "../tensor/kernels/elementwise.def"
 #include "../autograd/ops.def"
 };

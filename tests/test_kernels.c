@@ -148,7 +148,6 @@ static const Row ROWS_OF_DEF[] = {
 #define UNARY_SCALAR(name, ...) UNARY(name, )
 #define BINARY(name, ...)       {#name, ELEMENTWISE_##name, 2, false},
 #define COMPARE(name, ...)      {#name, ELEMENTWISE_##name, 2, true},
-#define LOGICAL(name, ...)      COMPARE(name, )
 #include "../tensor/kernels/elementwise.def"
 };
 
@@ -168,8 +167,8 @@ static void list_elementwise(void) {
 
 static void list_the_rest(void) {
     const Kernels *k = &kernels_baseline;
-    list_kernel("logical_not", &k->logical_not, ELEMENTS, "bb", BOOL);
     for (int t = F32; t <= BOOL; t++) {
+        list_kernel("logical_not", &k->logical_not[t], ELEMENTS, "bf", (DType)t);
         list_kernel("where", &k->where[t], ELEMENTS, "fbff", (DType)t);
         if (t < BOOL) list_kernel("add_scaled", &k->add_scaled[t], ELEMENTS, "fff", (DType)t);
         list_kernel("masked_fill", &k->masked_fill[t], ELEMENTS, "ffb", (DType)t);
@@ -657,7 +656,7 @@ START_TEST(nan_is_handed_on_or_not_touched) {
     k->add_scaled[F64](4, (void *[]){y, x + 1, other + 2}, (const int64_t[]){1, 0, 0}, -3);
     for (int i = 0; i < 4; i++) ck_assert_double_eq(y[i], 2 - 21);
     bool turned[4];
-    k->logical_not(4, (void *[]){turned, kept}, ones, 0);
+    k->logical_not[BOOL](4, (void *[]){turned, kept}, ones, 0);
     for (int i = 0; i < 4; i++) ck_assert_int_eq(turned[i], !kept[i]);
 }
 END_TEST

@@ -56,12 +56,13 @@ Tensor *ag_compare_forward(Node *n) {
 #define BINARY(name, ...)                                                                          \
     Tensor *ag_##name(Tensor *a, Tensor *b) { return apply2(&op_##name, a, b, (Attributes){0}); }
 #define COMPARE BINARY
-#define LOGICAL BINARY
 #include "../../tensor/kernels/elementwise.def"
 
 Tensor *ag_logical_not_forward(Node *n) {
     Tensor *y = tensor_make(n->in[0]->shape, BOOL);
-    if (y) loop_elements(kernels()->logical_not, 2, (const Tensor *[]){y, n->in[0]}, 0);
+    if (y)
+        loop_elements(kernels()->logical_not[n->in[0]->dtype], 2, (const Tensor *[]){y, n->in[0]},
+                      0);
     return y;
 }
 

@@ -63,35 +63,7 @@ static inline int64_t to_i64(double x) {
 #define FOR_NUMBER(definition)
 #include "integer.inc"
 
-/* ---- comparisons, conversions, selection: any type ----------------------------------------- */
-
-#define DEFINE_COMPARE(name, TYPE, value)                                                          \
-    static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
-        (void)s;                                                                                   \
-        bool *out = data[0];                                                                       \
-        const TYPE *pa = data[1], *pb = data[2];                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const TYPE a = pa[i * t[1]], b = pb[i * t[2]];                                         \
-            out[i * t[0]] = value;                                                                 \
-        }                                                                                          \
-    }
-#define UNARY(name, ...)
-#define UNARY_SCALAR(name, ...)
-#define BINARY(name, ...)
-#define COMPARE(name, formula, value)                                                              \
-    DEFINE_COMPARE(name##_f32, float, value)                                                       \
-    DEFINE_COMPARE(name##_f64, double, value)                                                      \
-    DEFINE_COMPARE(name##_i64, int64_t, value)                                                     \
-    DEFINE_COMPARE(name##_bool, bool, value)
-#define LOGICAL(name, formula, value) DEFINE_COMPARE(name##_bool, bool, value)
-#include "elementwise.def"
-
-static void logical_not(int64_t n, void *const *data, const int64_t *t, double s) {
-    (void)s;
-    bool *out = data[0];
-    const bool *x = data[1];
-    for (int64_t i = 0; i < n; i++) out[i * t[0]] = !x[i * t[1]];
-}
+/* ---- conversions ---------------------------------------------------------------------------- */
 
 #define DEFINE_CONVERT(name, TO, FROM, value)                                                      \
     static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
@@ -126,32 +98,6 @@ DEFINE_CONVERT(bool_from_f32, bool, float, x != 0)
 DEFINE_CONVERT(bool_from_f64, bool, double, x != 0)
 DEFINE_CONVERT(bool_from_i64, bool, int64_t, x != 0)
 DEFINE_CONVERT(bool_from_bool, bool, bool, x)
-
-#define DEFINE_SELECT(SUFFIX, TYPE, number)                                                        \
-    static void where_##SUFFIX(int64_t n, void *const *data, const int64_t *t, double s) {         \
-        (void)s;                                                                                   \
-        TYPE *out = data[0];                                                                       \
-        const bool *condition = data[1];                                                           \
-        const TYPE *a = data[2], *b = data[3];                                                     \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            out[i * t[0]] = condition[i * t[1]] ? a[i * t[2]] : b[i * t[3]];                       \
-    }                                                                                              \
-    static void masked_fill_##SUFFIX(int64_t n, void *const *data, const int64_t *t, double s) {   \
-        TYPE *out = data[0];                                                                       \
-        const TYPE *x = data[1], value = number;                                                   \
-        const bool *mask = data[2];                                                                \
-        for (int64_t i = 0; i < n; i++) out[i * t[0]] = mask[i * t[2]] ? value : x[i * t[1]];      \
-    }                                                                                              \
-    static void pick_##SUFFIX(int64_t n, void *const *data, const int64_t *t, double s) {          \
-        TYPE *out = data[0];                                                                       \
-        const TYPE *x = data[1];                                                                   \
-        const int64_t *index = data[2], step = (int64_t)s;                                         \
-        for (int64_t i = 0; i < n; i++) out[i * t[0]] = x[i * t[1] + index[i * t[2]] * step];      \
-    }
-DEFINE_SELECT(f32, float, (float)s)
-DEFINE_SELECT(f64, double, s)
-DEFINE_SELECT(i64, int64_t, to_i64(s))
-DEFINE_SELECT(bool, bool, s != 0)
 
 /* ---- products of integers -------------------------------------------------------------------- */
 
@@ -191,7 +137,6 @@ const Kernels JOIN(kernels, ISA) = {
 #define UNARY_SCALAR                                       UNARY
 #define BINARY                                             UNARY
 #define COMPARE(name, ...)                                 [ELEMENTWISE_##name] = FOUR(name),
-#define LOGICAL(name, ...)                                 [ELEMENTWISE_##name] = {[BOOL] = name##_bool},
 #include "elementwise.def"
         },
     .vjp =
@@ -200,7 +145,6 @@ const Kernels JOIN(kernels, ISA) = {
 #define UNARY_SCALAR(name, ...) [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
 #define BINARY(name, ...)       [ELEMENTWISE_##name] = {BOTH(name##_vjp_a), BOTH(name##_vjp_b)},
 #define COMPARE(name, ...)
-#define LOGICAL(name, ...)
 #include "elementwise.def"
         },
     .convert =
@@ -215,7 +159,7 @@ const Kernels JOIN(kernels, ISA) = {
     .dropout = BOTH(dropout),
     .pick = FOUR(pick),
     .put = BOTH(put),
-    .logical_not = logical_not,
+    .logical_not = FOUR(logical_not),
     .add_scaled = THREE(add_scaled),
     .cut = FOUR(cut),
     .arange = FOUR(arange),

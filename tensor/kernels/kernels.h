@@ -27,7 +27,6 @@ enum {
 #define UNARY_SCALAR(name, ...) ROW(name)
 #define BINARY(name, ...)       ROW(name)
 #define COMPARE(name, ...)      ROW(name)
-#define LOGICAL(name, ...)      ROW(name)
 #include "elementwise.def"
 #undef ROW
     ELEMENTWISE_COUNT
@@ -47,7 +46,7 @@ typedef struct {
     LoopKernel dropout[2];     /* y, x, keep; x / s where kept, else 0 */
     LoopKernel pick[4];        /* y, x, index (I64): y = x[index s], s the step of an index */
     LoopKernel put[2];         /* dx, dy, index: dx[index s] += dy */
-    LoopKernel logical_not;    /* y, x */
+    LoopKernel logical_not[4]; /* y (BOOL), x */
     LoopKernel add_scaled[3];  /* y, a, b: a + s b */
 
     /* rows */
