@@ -527,7 +527,7 @@ END_TEST
  * would have been, or refused, and then they would not have been. The latter is found out by
  * putting the version back, so that the engine does not notice. */
 
-static const char *const writers[] = {"copy_from", "fill", "add_", "mul_"};
+static const char *const writers[] = {"copy_from", "fill", "add_", "mul_", "uniform_", "normal_"};
 enum { WRITERS = COUNT(writers), OUTPUT = SAMPLE_INPUTS };
 
 /* Other values, but such as the backward pass can bear: an index stays one. */
@@ -544,7 +544,9 @@ static bool write_by(int writer, const Sample *s, int target, Tensor *x) {
     }
     case 1: return tensor_fill(x, real ? (double)NAN : 0);
     case 2: return tensor_add_(x, x, real);
-    default: return tensor_mul_(x, real ? -3 : 1);
+    case 3: return tensor_mul_(x, real ? -3 : 1);
+    case 4: return tensor_uniform_(x, 1, 2);
+    default: return tensor_normal_(x, 0, 1);
     }
 }
 
@@ -605,7 +607,8 @@ static bool can_be_written(const Sample *s, int target, int writer) {
     Tensor *in[SAMPLE_INPUTS];
     make_inputs(s, DENSE, 0, in);
     Tensor *y = value_of(s, in), *x = target == OUTPUT ? y : in[target];
-    const bool can = x && !has_repeats(x) && (x->dtype != BOOL || writer < 2);
+    const int writers_of[] = {WRITERS, WRITERS, 4, 2}; /* bools are copied and filled alone */
+    const bool can = x && !has_repeats(x) && writer < writers_of[x->dtype];
     tensor_release(y);
     release_all(in, s->n);
     return can;
