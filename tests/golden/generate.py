@@ -232,8 +232,9 @@ for name in "eq ne lt le gt ge".split():
              "b3,4 b3,1; [0,nan,inf,-0.0,2] [-0.0,nan,inf,0,3]", db=name, adapt=tensors_only, grad=0)
 for name in "logical_and logical_or".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x), "b3,4 b3,4; b b; b2,0 b1,1; b3,1 b4; "
-             "[0.,-0.,nan,2,inf] [[0.],[1]]; [0,3,-1] [[0],[2]]", db=name, adapt=lambda s: ([s.input > 0, s.args[0] > 0], []), grad=0)
-Function("ag_logical_not", lambda x, a: torch.logical_not(x[0]), "b3,4; b; b2,0; [0.,-0.,nan,2,inf]; [0,3,-1]", grad=0)
+             "[0,nan,inf,-0.0,2] [1.,0,nan,0,0]; i3,4~-1,2 i4~-1,2", db=name, adapt=tensors_only, grad=0)
+Function("ag_logical_not", lambda x, a: torch.logical_not(x[0]), "b3,4; b; b2,0; [0,nan,inf,-0.0,2]; i3,4~-1,2",
+         db="logical_not", adapt=tensors_only, grad=0)
 Function("ag_where", lambda x, a: torch.where(*x), "b3,4 f3,4 f3,4; b0,3 f0,3 f1,3; b f f; b3 i2,3 i1; b3 b3 b3",
          db="where", adapt=lambda s: ([s.args[0], s.input, s.args[1]], []))
 Function("ag_masked_fill", lambda x, a: x[0].masked_fill(x[1], number(x, a)),
