@@ -24,7 +24,8 @@ CORNERS = {
     "minimum": "[1.,2,3,-2] [1.,3,2,-2]; " + ENDS,
     "add": "i0,3 [1,-2,3]; [[3,-1,2],[0,5,-7]] 2",
     "scale": "0: [1.,inf,nan]",
-    "pow_scalar": "-1: f2,3~0.5,2; 0: [0.,2,-3,nan,inf]; 2: [0.,2,-3,nan,inf]; 0.5: [0.,2,-3,inf]; 3: [0.,-2,-inf]",
+    "pow_scalar": "-1: f2,3~0.5,2; 0: [0.,2,-3,nan,inf]; 2: [0.,2,-3,nan,inf]; "
+                  "0.5: [0.,2,-3,inf]; 3: [0.,-2,-inf]",
     **{name: "[[nan],[inf]] [1.,nan,inf,-inf]; [[1,2,3],[-4,2**53,6]] [1,2**53+1,6]" for name in
        "eq ne lt le gt ge".split()},
     "where": "[true,false] [nan,1] [2.,inf]; [[true,false,true]] f2,3 f2,1",
@@ -34,7 +35,8 @@ CORNERS = {
     "slice": "0 -100 -1: f3,2",
     "cat": "1: f0 f2,1 f0 f2,2; 0: f0 f0; 0: f0,2 f1,2",
     "masked_select": "[nan,2,3] [false,true,false]; f2,1 [true,false,true]; 2.5 true",
-    "index_select": "0: 3.0 [0]; -1: 3.0 0; 1: f2,3 2; 0: [nan,1,inf] [2,2,0]; 0: [[5,2**53+1],[7,8]] [1,1,0]",
+    "index_select": "0: 3.0 [0]; -1: 3.0 0; 1: f2,3 2; 0: [nan,1,inf] [2,2,0]; "
+                    "0: [[5,2**53+1],[7,8]] [1,1,0]",
     "gather": "0: 3.0 [0,0]; 0: 3.0 0; -1: f3 1; 0: f2,3 i4,0; -2: f2,3,2 [[[0,2],[1,1],[0,0],[2,2]]]",
     "embedding": "f4,2 [3,0,3]; f3,2 i2,0",
     "tril": "1: [[nan,nan,nan],[1.,2,nan]]; -9: f2,2",
@@ -45,7 +47,8 @@ CORNERS = {
     "mean_dims": "0 0: f2,3; 1 1 0: f0,2",
     "max_dim": each("1 0: ", ROWS) + "; 0 0: 3.0; 0 1: [[2.,nan],[2,nan],[1,5]]; 1 0: [[2,5,5],[3,3,1]]",
     "var_dim": "0 0: [[1.,2],[1,inf]]; 0 0: [[5.,-5]]",
-    "argmax": each("1: ", ROWS) + "; 0: [[1.,nan,-inf],[1,nan,-inf],[0,5,-inf]]; 1: [[2,5,5],[-3,-3,-4]]; 0: 3",
+    "argmax": each("1: ", ROWS) + "; 0: [[1.,nan,-inf],[1,nan,-inf],[0,5,-inf]]; "
+              "1: [[2,5,5],[-3,-3,-4]]; 0: 3",
     "logsumexp": each("1: ", ROWS) + "; -1: 3.0",
     "softmax": each("1: ", ROWS) + "; -1: 3.0",
     "log_softmax": each("1: ", ROWS) + "; -1: 3.0",
@@ -53,16 +56,20 @@ CORNERS = {
     "linear": "f3 f2,3; f3 f2,3 f2; f0,3 f2,3 f2; [[3,-1,2],[0,5,-7]] [[1,0,2],[0,-3,1]] [10,20]",
     "masked_softmax": each("[", ROWS, "] [3]") + "; [[[1.,2,nan,inf]],[[1,2,3,nan]]] [2,3]; "
                       "f2,2,3 [[0,3],[1,2**62]]; [[[nan,nan]]] [0]; [[[nan,1,2]]] [1]",
-    "attention_weights": f"-1 0 2 2: f4,3,4 [[[true]],[[false]]]; 0.5 0 2 2: f4,3,4 {KEEP}; 0.5 0 2 4: f8,3,4 f2,3,4; "
+    "attention_weights": f"-1 0 2 2: f4,3,4 [[[true]],[[false]]]; 0.5 0 2 2: f4,3,4 {KEEP}; "
+                         f"0.5 0 2 4: f8,3,4 f2,3,4; "
                          f"0.5 1 2 7: f8,3,4 [[1,2,4],[0,9,3],[1,2,4],[0,9,3]] {KEEP} f2,3,4; "
-                         "1 0 1 2: [[[nan,1,2,inf],[inf,-inf,nan,3]]] [[false,true,true,false],[false,true,false,true]]; "
-                         "1 0 1 2: [[[nan,1,2,inf]]] [[true,false,true,true]]; 1 1 1 0: [[[1,nan,inf],[2.,1,nan],[-inf,-inf,-inf]]]",
+                         "1 0 1 2: [[[nan,1,2,inf],[inf,-inf,nan,3]]] "
+                         "[[false,true,true,false],[false,true,false,true]]; "
+                         "1 0 1 2: [[[nan,1,2,inf]]] [[true,false,true,true]]; "
+                         "1 1 1 0: [[[1,nan,inf],[2.,1,nan],[-inf,-inf,-inf]]]",
     "attention": f"0 0 2: f2,2,3,2 f2,2,4,2 f2,2,4,3 {KEEP}",
     "dropout": "0.1: f30; 1: [1.,-2,3]; 0.5: f",
     "mse_loss": "; ".join(f"{r}: 1.5 2.; {r}: [nan,inf,1] [1.,2,-inf]" for r in range(3)),
     "cross_entropy": "; ".join(
-        f"-100 {r}: f3 1; -1 {r}: f2,3,2 [[0,-1],[2,1]]; 0 {r}: f2,3,2,2 [[[0,1],[2,2]],[[1,0],[0,1]]]; 5 {r}: f2,3 [5,5]; "
-        f"5 {r}: f2,0 [5,5]; " + each(f"-100 {r}: ", ROWS, " [1,0]") for r in range(3)),
-    "layer_norm": each("1e-5: ", ROWS[:3], " [1.,-2,3] [0.,1,-1]") + "; 0: [[3.,3,3],[1,2,3]] f3; 1e-5: f2,0 f0 f0; "
-                  "0.1: f3,1 f1 f1; -1: [[3.,3,3]] f3",
+        f"-100 {r}: f3 1; -1 {r}: f2,3,2 [[0,-1],[2,1]]; "
+        f"0 {r}: f2,3,2,2 [[[0,1],[2,2]],[[1,0],[0,1]]]; 5 {r}: f2,3 [5,5]; 5 {r}: f2,0 [5,5]; "
+        + each(f"-100 {r}: ", ROWS, " [1,0]") for r in range(3)),
+    "layer_norm": each("1e-5: ", ROWS[:3], " [1.,-2,3] [0.,1,-1]") + "; 0: [[3.,3,3],[1,2,3]] f3; "
+                  "1e-5: f2,0 f0 f0; 0.1: f3,1 f1 f1; -1: [[3.,3,3]] f3",
 }

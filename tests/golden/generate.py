@@ -122,7 +122,8 @@ def sliced(x):
     """Every second column, from the second row on, of something larger."""
     if x.dim() == 0:
         return torch.stack([x, x])[1]
-    larger = torch.zeros([n + (d == 0) for d, n in enumerate(x.shape[:-1])] + [2 * x.shape[-1] + 1], dtype=x.dtype)
+    sizes = [n + (d == 0) for d, n in enumerate(x.shape[:-1])] + [2 * x.shape[-1] + 1]
+    larger = torch.full(sizes, 7).to(x.dtype)
     view = larger[..., 1::2] if x.dim() == 1 else larger[1:, ..., 1::2]
     return view.copy_(x)
 
@@ -149,8 +150,8 @@ class Function:
     seeded: numbers[0] is the seed. drawn: floats are drawn in this type, whatever the case's.
     """
 
-    def __init__(self, name, call, cases, db=None, adapt=None, variant="", sizes=(3, 4, 6), grad=9, grad_fn={},
-                 layouts=LAYOUTS, types=FLOATS, seeded=False, drawn=None):
+    def __init__(self, name, call, cases, db=None, adapt=None, variant="", sizes=(3, 4, 6), grad=9,
+                 grad_fn={}, layouts=LAYOUTS, types=FLOATS, seeded=False, drawn=None):
         corners = CORNERS.get(name.removeprefix("ag_"))
         self.name, self.call = name, call
         self.cases = [parse(case) for case in (cases + ("; " + corners if corners else "")).split(";")]
@@ -203,7 +204,8 @@ def number(x, a):
 
 # ---- elementwise
 
-UNARY, WHOLE = "f3,4; f; f2,0,3; f12~-8,8; f77~-5,5", {name: "; i3,4; [-3,2**31,0]" for name in "neg abs square relu".split()}
+UNARY = "f3,4; f; f2,0,3; f12~-8,8; f77~-5,5"
+WHOLE = {name: "; i3,4; [-3,2**31,0]" for name in "neg abs square relu".split()}
 for name in "neg abs square exp sin cos tanh sigmoid".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0]), UNARY + WHOLE.get(name, ""),
              db=name, adapt=lambda s: ([s.input[:4]], []) if s.input.dim() else ([s.input], []))
@@ -212,8 +214,8 @@ for name in "relu gelu silu".split():
              db="nn.functional." + name, adapt=lambda s: None if s.kwargs.get("approximate") == "tanh" else
              ([s.input[:4, :4] if s.input.dim() > 1 else s.input], []))
 for name in "sqrt log".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0]), "f3,4~0.1,9; f~0.5,2; f2,0,3; f77~0,50",
-             db=name, adapt=tensors_only)
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0]),
+             "f3,4~0.1,9; f~0.5,2; f2,0,3; f77~0,50", db=name, adapt=tensors_only)
 
 WHOLE = {"sub": "; i3,4 i4"}
 for name in "add mul maximum minimum".split():
@@ -223,20 +225,23 @@ for name in "add sub mul maximum minimum".split():
              "f3,4 f3,4; f2,0 f1,1; f3,1,2 f4,1; f f; f2,37 f37" + WHOLE[name], db=name, adapt=tensors_only)
 Function("ag_div", lambda x, a: x[0] / x[1], "f3,4 f3,4~0.5,2; f2,0 f1,1; f f~1,2; f37 f2,37~1,3", db="div",
          variant="no_rounding_mode", adapt=tensors_only)
-Function("ag_pow", lambda x, a: x[0] ** x[1], "f3,4~0.5,2 f3,4; f2,0 f1,1; f~1,2 f; f2,37~0.2,4 f37", db="pow", adapt=tensors_only)
+Function("ag_pow", lambda x, a: x[0] ** x[1], "f3,4~0.5,2 f3,4; f2,0 f1,1; f~1,2 f; f2,37~0.2,4 f37",
+         db="pow", adapt=tensors_only)
 Function("ag_scale", lambda x, a: x[0] * number(x, a), "-1.75: f3,4; 1.5: f77; 0.3: f; 2: f0,3; -3: i3,4")
 Function("ag_add_scalar", lambda x, a: x[0] + number(x, a), "0.3: f3,4; 1.5: f77; -7: f; 2: f0,3; -3: i3,4")
-Function("ag_pow_scalar", lambda x, a: x[0] ** a[0], "2.5: f3,4~0.1,2; 1.7: f77~0.1,9; 3: f; -2: f5; 2: f0,3; 0: f4; 0.5: f3~0,2")
+Function("ag_pow_scalar", lambda x, a: x[0] ** a[0],
+         "2.5: f3,4~0.1,2; 1.7: f77~0.1,9; 3: f; -2: f5; 2: f0,3; 0: f4; 0.5: f3~0,2")
 for name in "eq ne lt le gt ge".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x), "f3,4 f3,4; f f; f2,0 f1,1; i3,4 i4; "
              "b3,4 b3,1; [0,nan,inf,-0.0,2] [-0.0,nan,inf,0,3]", db=name, adapt=tensors_only, grad=0)
 for name in "logical_and logical_or".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x), "b3,4 b3,4; b b; b2,0 b1,1; b3,1 b4; "
              "[0,nan,inf,-0.0,2] [1.,0,nan,0,0]; i3,4~-1,2 i4~-1,2", db=name, adapt=tensors_only, grad=0)
-Function("ag_logical_not", lambda x, a: torch.logical_not(x[0]), "b3,4; b; b2,0; [0,nan,inf,-0.0,2]; i3,4~-1,2",
-         db="logical_not", adapt=tensors_only, grad=0)
-Function("ag_where", lambda x, a: torch.where(*x), "b3,4 f3,4 f3,4; b0,3 f0,3 f1,3; b f f; b3 i2,3 i1; b3 b3 b3",
-         db="where", adapt=lambda s: ([s.args[0], s.input, s.args[1]], []))
+Function("ag_logical_not", lambda x, a: torch.logical_not(x[0]),
+         "b3,4; b; b2,0; [0,nan,inf,-0.0,2]; i3,4~-1,2", db="logical_not", adapt=tensors_only, grad=0)
+Function("ag_where", lambda x, a: torch.where(*x),
+         "b3,4 f3,4 f3,4; b0,3 f0,3 f1,3; b f f; b3 i2,3 i1; b3 b3 b3", db="where",
+         adapt=lambda s: ([s.args[0], s.input, s.args[1]], []))
 Function("ag_masked_fill", lambda x, a: x[0].masked_fill(x[1], number(x, a)),
          "-1e6: f3,4 b3,4; 2: f0,3 b1,3; 7: i2,3 b3; 1: b2,3 b2,1", db="masked_fill",
          adapt=lambda s: None if isinstance(s.args[1], torch.Tensor) else ([s.input, s.args[0]], [s.args[1]]))
@@ -264,32 +269,37 @@ def at_indices(s):
 
 
 Function("ag_detach", lambda x, a: x[0].detach(), "f3,4; f; f0,3; i3,4", grad=0)
-Function("ag_reshape", lambda x, a: x[0].reshape(shape(a)), "2 6 -1: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4; 1 12: b3,4",
-         db="reshape", adapt=with_list)
+Function("ag_reshape", lambda x, a: x[0].reshape(shape(a)),
+         "2 6 -1: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4; 1 12: b3,4", db="reshape", adapt=with_list)
 Function("ag_view", lambda x, a: x[0].view(shape(a)), "3 3 2 2: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4",
          db="view", adapt=with_list)
-Function("ag_contiguous", lambda x, a: x[0].contiguous(), "f3,4; f; f0,3; i3,4", db="contiguous", adapt=tensors_only)
+Function("ag_contiguous", lambda x, a: x[0].contiguous(), "f3,4; f; f0,3; i3,4", db="contiguous",
+         adapt=tensors_only)
 Function("ag_permute", lambda x, a: x[0].permute(shape(a)), "3 2 0 1: f2,3,4; 2 1 0: f0,3; 3 -1 0 -2: i2,1,3",
          db="permute", adapt=with_list)
-Function("ag_transpose", lambda x, a: x[0].transpose(*map(int, a)), "0 -1: f2,3,4; 0 1: f0,3; -2 0: i2,3; 0 1: b2,3",
-         db="transpose", adapt=with_numbers)
-Function("ag_unsqueeze", lambda x, a: x[0].unsqueeze(int(a[0])), "1: f3,4; -1: f0,3; 0: i2", db="unsqueeze", adapt=with_dim)
+Function("ag_transpose", lambda x, a: x[0].transpose(*map(int, a)),
+         "0 -1: f2,3,4; 0 1: f0,3; -2 0: i2,3; 0 1: b2,3", db="transpose", adapt=with_numbers)
+Function("ag_unsqueeze", lambda x, a: x[0].unsqueeze(int(a[0])), "1: f3,4; -1: f0,3; 0: i2", db="unsqueeze",
+         adapt=with_dim)
 Function("ag_squeeze", lambda x, a: x[0].squeeze(int(a[0])), "1: f3,1,4; 0: f3,4; 0: f1,0; -1: i2,1",
          db="squeeze", adapt=with_dim)
-Function("ag_expand", lambda x, a: x[0].expand(shape(a)), "3 3 4 2: f4,1; 2 0 3: f1,3; 3 2 0 3: f0,1; 3 2 -1 3: i2,1; 1 3: b",
-         db="expand", adapt=with_list)
-Function("ag_slice", lambda x, a: slice_of(x[0], *a), "1 1 3: f3,4; 0 -2 100: f3,4; 0 2 1: f3,2; -1 0 -1: f2,3; "
-         "1 0 2: f0,3; 0 5 9: f3; 1 1 3: i2,4; 1 1 3: b2,4", db="narrow", adapt=narrowed)
+Function("ag_expand", lambda x, a: x[0].expand(shape(a)),
+         "3 3 4 2: f4,1; 2 0 3: f1,3; 3 2 0 3: f0,1; 3 2 -1 3: i2,1; 1 3: b", db="expand", adapt=with_list)
+Function("ag_slice", lambda x, a: slice_of(x[0], *a),
+         "1 1 3: f3,4; 0 -2 100: f3,4; 0 2 1: f3,2; -1 0 -1: f2,3; 1 0 2: f0,3; 0 5 9: f3; 1 1 3: i2,4; "
+         "1 1 3: b2,4", db="narrow", adapt=narrowed)
 Function("ag_select", lambda x, a: x[0].select(*map(int, a)), "1 -2: f3,4; 1 0: f0,3; 0 1: f2; 0 1: i2,3",
          db="select", adapt=with_numbers)
-Function("ag_cat", lambda x, a: torch.cat(x, int(a[0])), "0: f2,4 f3,4; -1: f2,1 f2,0 f2,3; 0: f3; 0: i2 i3; 0: b2 b3",
-         db="cat", adapt=lambda s: (s.input, [s.kwargs.get("dim", 0)]))
+Function("ag_cat", lambda x, a: torch.cat(x, int(a[0])),
+         "0: f2,4 f3,4; -1: f2,1 f2,0 f2,3; 0: f3; 0: i2 i3; 0: b2 b3", db="cat",
+         adapt=lambda s: (s.input, [s.kwargs.get("dim", 0)]))
 Function("ag_stack", lambda x, a: torch.stack(x, int(a[0])), "1: f3,4 f3,4; 0: f f f; -1: i2 i2; 0: b2 b2",
          db="stack", adapt=lambda s: (s.input, s.args))
 Function("ag_repeat", lambda x, a: x[0].repeat(shape(a)), "2 2 1: f3,4; 3 2 1 3: f2; 1 2: i3; 2 2 2: b2",
          db="repeat", adapt=with_list)
 Function("ag_repeat_interleave", lambda x, a: x[0].repeat_interleave(int(a[0]), int(a[1])),
-         "2 1: f3,4; 3 0: f2,2; 0 1: f2,3; 2 0: f0,3; 5 0: i2; 2 -1: b2,2", db="repeat_interleave", adapt=repeated)
+         "2 1: f3,4; 3 0: f2,2; 0 1: f2,3; 2 0: f0,3; 5 0: i2; 2 -1: b2,2", db="repeat_interleave",
+         adapt=repeated)
 # Of a transposed x, PyTorch 1.13 hands out the gradient in the order of memory: contiguous() keeps it right.
 Function("ag_masked_select", lambda x, a: x[0].contiguous().masked_select(x[1]),
          "f3,4 b3,4; f0,3 b1,3; i2,3 b3; b3 b2,1", db="masked_select", adapt=tensors_only)
@@ -297,12 +307,15 @@ for name in "tril triu".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], int(a[0])),
              "0: f3,4; -1: f2,3,2; 1: f0,3; 1: i3,3; -1: b3,3", db=name,
              adapt=lambda s: ([s.input], list(s.args) or [0]))
-Function("ag_index_select", lambda x, a: x[0].index_select(int(a[0]), x[1]), "0: f3,4 i5~0,3; -1: f2,3 i2~0,3; "
-         "0: f3,2 i0; 1: f0,3 i2~0,3; 0: i3,2 i4~0,3; 0: b3,2 i4~0,3", db="index_select", adapt=at_indices)
-Function("ag_gather", lambda x, a: x[0].gather(int(a[0]), x[1]), "1: f3,4 i3,2~0,4; 0: f3,4 i5,3~0,3; "
-         "-1: f2,3 i2,0; 0: f0,3 i0,2; 0: i3,2 i4,2~0,3; 0: b3,2 i4,2~0,3", db="gather", sizes=(4, 5, 6), adapt=at_indices)
-Function("ag_embedding", lambda x, a: F.embedding(x[1], x[0]), "f3,4 i2,3~0,3; f3,2 i0; f3,2 i~0,3; f2,0 [1,0]; i3,2 i4~0,3",
-         db="nn.functional.embedding", adapt=tensors_only)
+Function("ag_index_select", lambda x, a: x[0].index_select(int(a[0]), x[1]),
+         "0: f3,4 i5~0,3; -1: f2,3 i2~0,3; 0: f3,2 i0; 1: f0,3 i2~0,3; 0: i3,2 i4~0,3; 0: b3,2 i4~0,3",
+         db="index_select", adapt=at_indices)
+Function("ag_gather", lambda x, a: x[0].gather(int(a[0]), x[1]),
+         "1: f3,4 i3,2~0,4; 0: f3,4 i5,3~0,3; -1: f2,3 i2,0; 0: f0,3 i0,2; 0: i3,2 i4,2~0,3; "
+         "0: b3,2 i4,2~0,3", db="gather", sizes=(4, 5, 6), adapt=at_indices)
+Function("ag_embedding", lambda x, a: F.embedding(x[1], x[0]),
+         "f3,4 i2,3~0,3; f3,2 i0; f3,2 i~0,3; f2,0 [1,0]; i3,2 i4~0,3", db="nn.functional.embedding",
+         adapt=tensors_only)
 
 # ---- reductions
 
@@ -326,28 +339,35 @@ def unbiased(s):
 
 WHOLE = {"sum": ("; i3,4; b3,4; i0", "; 0 1 0: i3,4; 1 1 1: b3,4"), "mean": ("", "")}
 for name, f in [("sum", torch.sum), ("mean", torch.mean)]:
-    Function("ag_" + name, lambda x, a, f=f: f(x[0]), "f3,4; f2,0; f; f3,77" + WHOLE[name][0], db=name, adapt=everything)
+    Function("ag_" + name, lambda x, a, f=f: f(x[0]), "f3,4; f2,0; f; f3,77" + WHOLE[name][0], db=name,
+             adapt=everything)
     Function(f"ag_{name}_dims", lambda x, a, f=f: f(x[0], shape(a[1:]), keepdim=bool(a[0])),
-             "0 1 0: f3,4; 0 1 1: f3,77; 0 1 0: f77,3; 1 2 0 -1: f2,3,2; 0 1 1: f2,0; 1 1 0: f2,0" + WHOLE[name][1], db=name, adapt=over_dims)
+             "0 1 0: f3,4; 0 1 1: f3,77; 0 1 0: f77,3; 1 2 0 -1: f2,3,2; 0 1 1: f2,0; "
+             "1 1 0: f2,0" + WHOLE[name][1],
+             db=name, adapt=over_dims)
 Function("ag_max_dim", lambda x, a: x[0].max(int(a[0]), bool(a[1]))[0],
-         "1 0: f3,4; 1 0: f3,77; -2 1: f2,3,2; 1 0: f0,3; 1 0: [[2.,5,5,5],[3,3,nan,nan],[-inf,-inf,-inf,-inf]]; "
-         "0 0: i3,4; 1 1: b3,4", db="max",
+         "1 0: f3,4; 1 0: f3,77; -2 1: f2,3,2; 1 0: f0,3; "
+         "1 0: [[2.,5,5,5],[3,3,nan,nan],[-inf,-inf,-inf,-inf]]; 0 0: i3,4; 1 1: b3,4", db="max",
          variant="reduction_with_dim", adapt=lambda s: ([s.input], [s.args[0], int(len(s.args) > 1)]))
 Function("ag_var_dim", lambda x, a: x[0].var(int(a[0]), keepdim=bool(a[1])),
          "1 0: f3,4; 1 0: f3,77; 0 1: f3,2,2; 1 0: f2,0; 0 0: f0,2", db="var", adapt=unbiased)
 Function("ag_logsumexp", lambda x, a: x[0].logsumexp(int(a[0])),
          "1: f3,4; 1: f3,77; 0: f3,2,2; -1: f2,0; 0: f; 1: [[95.,96],[-95,-96],[-inf,-inf]]", db="logsumexp",
          adapt=lambda s: ([s.input], s.args[0]) if len(s.args[0]) == 1 and not s.args[1] else None)
-Function("ag_argmax", lambda x, a: x[0].argmax(int(a[0])), "1: f3,4; 1: f3,77; 0: f; 1: f0,3; 1: [[1.,nan,nan],[3,3,-inf]]; 1: i3,4",
-         db="argmax", adapt=lambda s: None if s.kwargs.get("keepdim") else with_dim(s), grad=0)
+Function("ag_argmax", lambda x, a: x[0].argmax(int(a[0])),
+         "1: f3,4; 1: f3,77; 0: f; 1: f0,3; 1: [[1.,nan,nan],[3,3,-inf]]; 1: i3,4", db="argmax",
+         adapt=lambda s: None if s.kwargs.get("keepdim") else with_dim(s), grad=0)
 
 # ---- products
 
 FOLDED = {"CloneBackward0": None, "TransposeBackward0": None}  # how 1.13 multiplies two and three dimensions
-Function("ag_matmul", lambda x, a: x[0] @ x[1], "f3,4 f4,3; f2,1,2,3 f2,3,1; f0,2,3 f3,2; f2,0 f0,3; f2,3,1 f1; "
-         "f0 f0; f17,5 f5,3; f3,77 f77,5; i3,4 i4,2; i4 i4; i2,3,4 i4; [[2**40,3]] [2**40,5]", db="matmul", adapt=quartered, grad_fn=FOLDED)
-Function("ag_bmm", lambda x, a: torch.bmm(*x), "f2,3,4 f2,4,3; f0,2,3 f0,3,2; f2,2,0 f2,0,3; i2,3,4 i2,4,1", db="bmm", adapt=quartered)
-Function("ag_linear", lambda x, a: F.linear(*x), "f3,4 f2,4 f2; f3,77 f9,77 f9; f2,0 f3,0 f3; f3,4 f2,4; i3,4 i2,4", db="nn.functional.linear",
+Function("ag_matmul", lambda x, a: x[0] @ x[1],
+         "f3,4 f4,3; f2,1,2,3 f2,3,1; f0,2,3 f3,2; f2,0 f0,3; f2,3,1 f1; f0 f0; f17,5 f5,3; f3,77 f77,5; "
+         "i3,4 i4,2; i4 i4; i2,3,4 i4; [[2**40,3]] [2**40,5]", db="matmul", adapt=quartered, grad_fn=FOLDED)
+Function("ag_bmm", lambda x, a: torch.bmm(*x), "f2,3,4 f2,4,3; f0,2,3 f0,3,2; f2,2,0 f2,0,3; i2,3,4 i2,4,1",
+         db="bmm", adapt=quartered)
+Function("ag_linear", lambda x, a: F.linear(*x),
+         "f3,4 f2,4 f2; f3,77 f9,77 f9; f2,0 f3,0 f3; f3,4 f2,4; i3,4 i2,4", db="nn.functional.linear",
          adapt=quartered)
 
 # ---- softmax and attention
@@ -366,7 +386,9 @@ def softmax_where(scores, keep):
 
 
 def masked_softmax(scores, lens=None):
-    return torch.softmax(scores, -1) if lens is None else softmax_where(scores, keep_before(lens, *scores.shape))
+    if lens is None:
+        return torch.softmax(scores, -1)
+    return softmax_where(scores, keep_before(lens, *scores.shape))
 
 
 def attention_weights(scores, scale, causal, heads, lens=None, keep=None, window=None):
@@ -402,22 +424,25 @@ def without_dropout(s):
 
 
 for name in "softmax log_softmax".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], int(a[0])), "-1: f3,4; 1: f3,77; 0: f37,3; 1: f2,3,2; 0: f; 1: f2,0; "
-             "1: f0,2; 0: f3,4; 1: [[1000.,1001,-inf],[-1000,-1001,0]]", db=name, adapt=with_dim)
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], int(a[0])),
+             "-1: f3,4; 1: f3,77; 0: f37,3; 1: f2,3,2; 0: f; 1: f2,0; 1: f0,2; 0: f3,4; "
+             "1: [[1000.,1001,-inf],[-1000,-1001,0]]", db=name, adapt=with_dim)
 SHOWN = {name: "SoftmaxBackward0" for name in ("WhereBackward0", "ReshapeAliasBackward0", "ViewBackward0")}
-Function("ag_masked_softmax", lambda x, a: masked_softmax(*x), "f3,2,4 [3,1,4]; f2,1,77 [70,8]; f2,3,4 [[0,1,2],[3,4,9]]; f2,2,3; "
-         "f2,2,0 [0,1]; f0,2,3 i0; f2,1,3 [0,3]", grad_fn=SHOWN)
+Function("ag_masked_softmax", lambda x, a: masked_softmax(*x),
+         "f3,2,4 [3,1,4]; f2,1,77 [70,8]; f2,3,4 [[0,1,2],[3,4,9]]; f2,2,3; f2,2,0 [0,1]; f0,2,3 i0; "
+         "f2,1,3 [0,3]", grad_fn=SHOWN)
 # scale, causal, heads, which parts of the mask there are
 Function("ag_attention_weights", lambda x, a: attention_weights(x[0], *a[:3], *parts(x[1:], a[3])),
-         "0.5 1 2 7: f2,2,3,4 [3,2] b2,1,3,4 f2,3,4; 0.7 0 1 0: f2,3,4; 0.7 1 2 0: f4,3,3; 0.7 0 2 1: f4,2,4 [1,9]; "
-         "0.7 0 2 1: f4,2,4 [[1,0],[4,3]]; 0.7 0 2 2: f4,2,4 b1,1,2,4; 0.7 1 3 3: f2,3,2,2 [2,1] b3,2,2; "
-         "1 0 1 4: f4,1,2,3 f2,2,3; 1 0 2 4: f4,2,3 f1,2,3; 1 1 1 0: f0,2,3; 1 1 1 0: f2,0,3; 1 1 1 0: f2,3,0",
-         grad=1, grad_fn=SHOWN)
+         "0.5 1 2 7: f2,2,3,4 [3,2] b2,1,3,4 f2,3,4; 0.7 0 1 0: f2,3,4; 0.7 1 2 0: f4,3,3; "
+         "0.7 0 2 1: f4,2,4 [1,9]; 0.7 0 2 1: f4,2,4 [[1,0],[4,3]]; 0.7 0 2 2: f4,2,4 b1,1,2,4; "
+         "0.7 1 3 3: f2,3,2,2 [2,1] b3,2,2; 1 0 1 4: f4,1,2,3 f2,2,3; 1 0 2 4: f4,2,3 f1,2,3; "
+         "1 1 1 0: f0,2,3; 1 1 1 0: f2,0,3; 1 1 1 0: f2,3,0", grad=1, grad_fn=SHOWN)
 Q3, Q4 = "f2,3,4 f2,5,4 f2,5,2", "f2,2,3,4 f2,2,5,4 f2,2,5,3"
-Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2])),  # dropout, causal, which parts
-         f"0 0 0: {Q3}; 0 1 0: {Q3}; 0 0 0: {Q4}; 0 1 1: {Q4} [4,2]; 0 0 1: {Q3} [[0,1,9],[5,3,2]]; 0.5 0 0: {Q4}; "
-         f"0 0 2: {Q4} b2,1,1,5; 0 1 3: {Q4} [5,3] b2,2,3,5; 0 0 4: {Q4} f2,3,5; 0 1 7: {Q4} [5,0] b2,1,3,5 f1,3,5; "
-         f"0.4 1 3: {Q3} [5,3] b2,1,3,5; 0 0 0: f2,0,4 f2,3,4 f2,3,2; 0 1 1: f1,37,3 f1,77,3 f1,77,1 [70]; 0 0 0: f2,3,4 f2,0,4 f2,0,2; "
+Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2])),
+         f"0 0 0: {Q3}; 0 1 0: {Q3}; 0 0 0: {Q4}; 0 1 1: {Q4} [4,2]; 0 0 1: {Q3} [[0,1,9],[5,3,2]]; "
+         f"0.5 0 0: {Q4}; 0 0 2: {Q4} b2,1,1,5; 0 1 3: {Q4} [5,3] b2,2,3,5; 0 0 4: {Q4} f2,3,5; "
+         f"0 1 7: {Q4} [5,0] b2,1,3,5 f1,3,5; 0.4 1 3: {Q3} [5,3] b2,1,3,5; 0 0 0: f2,0,4 f2,3,4 f2,3,2; "
+         "0 1 1: f1,37,3 f1,77,3 f1,77,1 [70]; 0 0 0: f2,3,4 f2,0,4 f2,0,2; "
          "0 0 0: f0,3,4 f0,2,4 f0,2,2; 0 0 0: f1,1,1 f1,1,1 f1,1,1; 1 0 0: f1,2,3 f1,2,3 f1,2,3",
          db="nn.functional._scaled_dot_product_attention", adapt=without_dropout, grad=3,
          grad_fn={name: None for name in ("BmmBackward0", "UnsafeViewBackward0")})
@@ -444,25 +469,29 @@ def normed(s):
     return [s.input, *s.args[1:]], [s.kwargs.get("eps", 1e-5)]
 
 
-Function("ag_mse_loss", lambda x, a: F.mse_loss(*x, reduction=REDUCTION[int(a[0])]), "2: f3,4 f3,4; 2: f77 f77; 1: f3,4 f3,4; "
-         "0: f3,4 f3,4; 0: f0,3 f0,3; 1: f0,3 f0,3; 2: f0 f0; 1: f f", db="nn.functional.mse_loss",
-         adapt=lambda s: ([s.input, *s.args], [reduction(s)]))
-Function("ag_cross_entropy", lambda x, a: F.cross_entropy(*x, ignore_index=int(a[0]), reduction=REDUCTION[int(a[1])]),
-         "-100 2: f3,4 [2,0,3]; -100 2: f3,77 [2,76,3]; -100 0: f3,4 [2,0,3]; -100 1: f3,4 [2,0,3]; 1 2: f4,3 [1,0,2,1]; 1 0: f4,3 [1,0,2,1]; "
-         "-1 1: f4,3 [-1,0,2,-1]; -100 2: [[1000.,0],[0,-1000]] [0,1]; -100 1: f0,3 i0; -100 0: f0,3 i0; 1 2: f2,3 [1,1]; "
+Function("ag_mse_loss", lambda x, a: F.mse_loss(*x, reduction=REDUCTION[int(a[0])]),
+         "2: f3,4 f3,4; 2: f77 f77; 1: f3,4 f3,4; 0: f3,4 f3,4; 0: f0,3 f0,3; 1: f0,3 f0,3; 2: f0 f0; "
+         "1: f f", db="nn.functional.mse_loss", adapt=lambda s: ([s.input, *s.args], [reduction(s)]))
+Function("ag_cross_entropy",
+         lambda x, a: F.cross_entropy(*x, ignore_index=int(a[0]), reduction=REDUCTION[int(a[1])]),
+         "-100 2: f3,4 [2,0,3]; -100 2: f3,77 [2,76,3]; -100 0: f3,4 [2,0,3]; -100 1: f3,4 [2,0,3]; "
+         "1 2: f4,3 [1,0,2,1]; 1 0: f4,3 [1,0,2,1]; -1 1: f4,3 [-1,0,2,-1]; "
+         "-100 2: [[1000.,0],[0,-1000]] [0,1]; -100 1: f0,3 i0; -100 0: f0,3 i0; 1 2: f2,3 [1,1]; "
          "0 1: f2,3 [0,0]", db="nn.functional.cross_entropy", adapt=classes)
 Function("ag_dropout", lambda x, a: F.dropout(x[0], a[0], True), "0.4: f3,4; 0.5: f7,7; 1: f3; 0.5: f0,3",
-         db="nn.functional.dropout", adapt=lambda s: ([s.input], [s.kwargs["p"]]) if s.kwargs.get("training") else None)
+         db="nn.functional.dropout",
+         adapt=lambda s: ([s.input], [s.kwargs["p"]]) if s.kwargs.get("training") else None)
 Function("ag_layer_norm", lambda x, a: F.layer_norm(x[0], x[1].shape, *x[1:], eps=a[0]),
-         "1e-5: f3,4 f4 f4; 1e-5: f3,77 f77 f77; 1e-5: f2,3,4 f3,4 f3,4; 0.1: f2,2,5 f5 f5; 1e-5: f0,3 f3 f3; 1e-5: f3 f3 f3; 1e-5: f2,4 f4",
-         db="nn.functional.layer_norm", adapt=normed)
+         "1e-5: f3,4 f4 f4; 1e-5: f3,77 f77 f77; 1e-5: f2,3,4 f3,4 f3,4; 0.1: f2,2,5 f5 f5; "
+         "1e-5: f0,3 f3 f3; 1e-5: f3 f3 f3; 1e-5: f2,4 f4", db="nn.functional.layer_norm", adapt=normed)
 
 # ---- tensor.h: making
 
 SHAPES = ["2 3 4", "0", "2 0 2", "3 2 1 3"]
 for name, f in [("zeros", torch.zeros), ("ones", torch.ones)]:
     Function("tensor_" + name, lambda x, a, f=f: f(shape(a)), ": ;".join(SHAPES) + ":", layouts=())
-Function("tensor_full", lambda x, a: torch.full(shape(a[1:]), float(a[0])), "0.1 2 3 4: ; -7 0: ; inf 2 0 2: ; nan 1 2:", layouts=())
+Function("tensor_full", lambda x, a: torch.full(shape(a[1:]), float(a[0])),
+         "0.1 2 3 4: ; -7 0: ; inf 2 0 2: ; nan 1 2:", layouts=())
 Function("tensor_arange", lambda x, a: torch.arange(*a, dtype=torch.get_default_dtype()),
          "0 1 0.1: ; 5 5 1: ; 1 -2 -0.5: ; -3 40 1:", db="arange", layouts=(),
          adapt=lambda s: ([], [s.input, *s.args]) if len(s.args) == 2 else None)
@@ -475,23 +504,25 @@ Function("tensor_from_bools", lambda x, a: x[0].clone(), "b2,3; b; b0,2", layout
 
 # ---- tensor.h: drawing
 
-Function("tensor_manual_seed", lambda x, a: torch.rand(3), "0: ; 42: ; 2**32-1: ; 2**40+7:", layouts=(), seeded=True)
+Function("tensor_manual_seed", lambda x, a: torch.rand(3), "0: ; 42: ; 2**32-1: ; 2**40+7:", layouts=(),
+         seeded=True)
 for name, f in [("rand", torch.rand), ("randn", torch.randn)]:
-    Function("tensor_" + name, lambda x, a, f=f: f(shape(a[1:])), "0 2 3 4: ; 42 0: ; 1 2 0 2: ; 2**40+7 2 4 9:",
-             layouts=(), seeded=True)
+    Function("tensor_" + name, lambda x, a, f=f: f(shape(a[1:])),
+             "0 2 3 4: ; 42 0: ; 1 2 0 2: ; 2**40+7 2 4 9:", layouts=(), seeded=True)
 Function("tensor_normal", lambda x, a: torch.normal(a[1], a[2], shape(a[3:])),
          "0 2 0.5 2 2 3: ; 7 -1 0.5 1 20: ; 7 1 0 1 2: ; 7 1 1 1 0:", layouts=(), seeded=True)
 Function("tensor_uniform", lambda x, a: torch.empty(shape(a[3:])).uniform_(a[1], a[2]),
          "0 -100 100 1 4: ; 1 0 1 2 3 3: ; 2 1 1 0: ; 7 1 2 1 0:", layouts=(), seeded=True)
 for name in ["uniform_", "normal_"]:
-    Function("tensor_" + name, lambda x, a, name=name: bytes_of(getattr(x[0], name)(a[1], a[2])), "0 -3 0.5: f5,4; "
-             "1 0 1: f2,3; 2 -1 2: f0,3; 3 2 2.5: f; 4 0 1: f20", layouts=LAYOUTS[:2], grad=0, seeded=True)
+    Function("tensor_" + name, lambda x, a, name=name: bytes_of(getattr(x[0], name)(a[1], a[2])),
+             "0 -3 0.5: f5,4; 1 0 1: f2,3; 2 -1 2: f0,3; 3 2 2.5: f; 4 0 1: f20", layouts=LAYOUTS[:2],
+             grad=0, seeded=True)
 Function("tensor_bernoulli", lambda x, a: torch.empty(shape(a[2:])).bernoulli_(a[1]).bool(),
          "0 0.5 2 3 4: ; 1 0.1 1 20: ; 2 1 0: ; 7 0 1 5:", layouts=(), types=FLOATS[:1], seeded=True)
 Function("tensor_randint", lambda x, a: torch.randint(int(a[1]), int(a[2]), shape(a[3:])),
          "0 0 10 2 3 4: ; 1 -5 5 1 6: ; 2 0 2**40 1 6: ; 3 7 8 0:", layouts=(), types=FLOATS[:1], seeded=True)
-Function("tensor_randperm", lambda x, a: torch.randperm(int(a[1])), "0 10: ; 42 1: ; 1 0: ; 517109245 30:", layouts=(),
-         types=FLOATS[:1], seeded=True)
+Function("tensor_randperm", lambda x, a: torch.randperm(int(a[1])), "0 10: ; 42 1: ; 1 0: ; 517109245 30:",
+         layouts=(), types=FLOATS[:1], seeded=True)
 
 # ---- tensor.h: copying, sorting, reading
 
@@ -506,30 +537,36 @@ def ascending(s):
 ANY = "f3,4; f; f0,2; i3,4; b3,4"
 TYPES = [torch.float32, torch.float64, torch.int64, torch.bool]
 Function("tensor_clone", lambda x, a: x[0].clone(), ANY, db="clone", adapt=tensors_only, grad=0)
-Function("tensor_to", lambda x, a: x[0].to(TYPES[int(a[0])]), "; ".join(f"{i}: {x}" for i in range(4) for x in
-         "f3,4 i2,3 b4 f f0,2".split()) + "; 0: [1e300,nan,inf,1e-46,1+2**-30]; 3: [0.,-0.,nan,1e-40,0.5]", grad=0)
+Function("tensor_to", lambda x, a: x[0].to(TYPES[int(a[0])]),
+         "; ".join(f"{i}: {x}" for i in range(4) for x in
+         "f3,4 i2,3 b4 f f0,2".split()) + "; 0: [1e300,nan,inf,1e-46,1+2**-30]; 3: [0.,-0.,nan,1e-40,0.5]",
+         grad=0)
 Function("tensor_sort", lambda x, a: tuple(torch.sort(x[0], dim=-1, stable=True)), ANY + "; f2,0; i2,9~0,3; "
          "[[3.,nan,-inf,3,-0.0],[0,-0.0,nan,1,inf]]", db="sort", adapt=ascending, grad=0)
 Function("tensor_numel", lambda x, a: torch.tensor(x[0].numel()), ANY, grad=0)
 Function("tensor_item", lambda x, a: x[0].double().reshape(()), "f1,1; f; i; b1", grad=0)
-Function("tensor_get", lambda x, a: x[0][tuple(map(int, a))].double(), "1 -2: f3,4; 0 3: f3,4; -1 0: i3,4; 2 2: b3,4", grad=0)
+Function("tensor_get", lambda x, a: x[0][tuple(map(int, a))].double(),
+         "1 -2: f3,4; 0 3: f3,4; -1 0: i3,4; 2 2: b3,4", grad=0)
 Function("tensor_to_doubles", lambda x, a: x[0].double(), ANY, grad=0)
-Function("tensor_allclose", lambda x, a: torch.tensor(torch.allclose(*x, *a)), "0.5 0.5: f3,4~0,2 f3,4~0,2; "
-         "0 0.2: [1.,2] [1.125,2.25]; 0.1 0: [1.,2] [1.125,2.2]; 0.1 0: [1.,2] [1.0625,2.2]; 1 1: [nan,1] [nan,1]; "
-         "0 0: [inf,-inf] [inf,-inf]; 1 1: [inf] [-inf]; 1 1: [1.] [inf]; 0 0: f0,2 f0,2; 0 0: [1,2] [1,2]; 0 1: [1,2] [2,4]; "
-         "0 0: [True] [True]; 0 0.5: [True] [False]", db="allclose",
+Function("tensor_allclose", lambda x, a: torch.tensor(torch.allclose(*x, *a)),
+         "0.5 0.5: f3,4~0,2 f3,4~0,2; 0 0.2: [1.,2] [1.125,2.25]; 0.1 0: [1.,2] [1.125,2.2]; "
+         "0.1 0: [1.,2] [1.0625,2.2]; 1 1: [nan,1] [nan,1]; 0 0: [inf,-inf] [inf,-inf]; 1 1: [inf] [-inf]; "
+         "1 1: [1.] [inf]; 0 0: f0,2 f0,2; 0 0: [1,2] [1,2]; 0 1: [1,2] [2,4]; 0 0: [True] [True]; "
+         "0 0.5: [True] [False]", db="allclose",
          adapt=lambda s: ([s.input, *s.args], list(s.kwargs.values())), grad=0)
 
 # ---- tensor.h: writing in place. The result is all the bytes that the first input looks at.
 
 VIEWS = LAYOUTS[:2]
-Function("tensor_copy_from", lambda x, a: bytes_of(x[0].copy_(x[1])), "f3,4 f3,4; f3,4 f4; f0,2 f1,2; i3,2 i2; b3,2 b; f f",
-         layouts=VIEWS, grad=0)
-Function("tensor_fill", lambda x, a: bytes_of(x[0].fill_(a[0])), "0.1: f3,4; -2: f; 1: f0,2; 7: i3,4; 1: b2,2",
-         layouts=VIEWS, db="fill", adapt=lambda s: ([s.input], [float(s.kwargs["value"])]), grad=0)
-Function("tensor_add_", lambda x, a: bytes_of(x[0].add_(x[1], alpha=a[0])), "-0.3: f3,4 f3,4; 2: f3,4 f4; 1: f f; 1: f0,2 f1,2",
-         layouts=VIEWS, grad=0)
-Function("tensor_mul_", lambda x, a: bytes_of(x[0].mul_(a[0])), "-0.3: f3,4; 2: f; 1: f0,2", layouts=VIEWS, grad=0)
+Function("tensor_copy_from", lambda x, a: bytes_of(x[0].copy_(x[1])),
+         "f3,4 f3,4; f3,4 f4; f0,2 f1,2; i3,2 i2; b3,2 b; f f", layouts=VIEWS, grad=0)
+Function("tensor_fill", lambda x, a: bytes_of(x[0].fill_(a[0])),
+         "0.1: f3,4; -2: f; 1: f0,2; 7: i3,4; 1: b2,2", layouts=VIEWS, db="fill",
+         adapt=lambda s: ([s.input], [float(s.kwargs["value"])]), grad=0)
+Function("tensor_add_", lambda x, a: bytes_of(x[0].add_(x[1], alpha=a[0])),
+         "-0.3: f3,4 f3,4; 2: f3,4 f4; 1: f f; 1: f0,2 f1,2", layouts=VIEWS, grad=0)
+Function("tensor_mul_", lambda x, a: bytes_of(x[0].mul_(a[0])), "-0.3: f3,4; 2: f; 1: f0,2", layouts=VIEWS,
+         grad=0)
 
 
 # ---- writing -----------------------------------------------------------------------------------------
@@ -590,7 +627,9 @@ def results(f, dtype, inputs, numbers, dy=None):
 
 
 def arriving(shape):
-    return torch.randn(RESULT, dtype=torch.float64, generator=torch.Generator().manual_seed(1))[: math.prod(shape)].reshape(shape)
+    """The first of always the same random numbers."""
+    seeded = torch.Generator().manual_seed(1)
+    return torch.randn(RESULT, dtype=torch.float64, generator=seeded)[: math.prod(shape)].reshape(shape)
 
 
 def off(x, exact):
@@ -630,7 +669,8 @@ def case_of(f, dtype, what, numbers, inputs):
 
 
 def write(f, folder):
-    tensors, metadata, count, rounded, results_of = {}, {"function": f.name, "torch": torch.__version__}, 0, [], []
+    tensors, metadata = {}, {"function": f.name, "torch": torch.__version__}
+    count, rounded, results_of = 0, [], []
     for dtype in f.types:
         torch.set_default_dtype(torch.float32)
         torch.manual_seed(len(f.name))
@@ -658,7 +698,8 @@ def write(f, folder):
 
 if __name__ == "__main__":
     take_one = random.sample
-    random.sample = lambda population, n: take_one(sorted(population), n)  # cross_entropy's samples: Python 3.11
+    # The samples of cross_entropy draw from a set, which Python 3.11 refuses.
+    random.sample = lambda population, n: take_one(sorted(population), n)
     folder = pathlib.Path(__file__).parent / "functions"
     folder.mkdir(exist_ok=True)
     for f in FUNCTIONS:
