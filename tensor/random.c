@@ -11,6 +11,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -22,6 +23,45 @@ Generator *generator_current(void) {
 }
 
 void tensor_manual_seed(uint64_t seed) { generator_seed(&thread_generator, (uint32_t)seed); }
+
+/* The words, how many of them are spent, whether a normal is waiting, and the bits of that one. */
+enum { SPENT = GENERATOR_WORDS, WAITING, BITS, STATE_SIZE };
+
+Tensor *tensor_generator_state(void) {
+    const Generator *g = generator_current();
+    Tensor *state = tensor_make(SHAPE(STATE_SIZE), I64);
+    if (!state) return NULL;
+    int64_t *out = state->data;
+    for (int i = 0; i < GENERATOR_WORDS; i++) out[i] = g->state[i];
+    out[SPENT] = g->next;
+    out[WAITING] = g->has_cached;
+    memcpy(&out[BITS], &g->cached, sizeof g->cached);
+    return state;
+}
+
+bool tensor_set_generator_state(const Tensor *state) {
+    const Shape shape = SHAPE(STATE_SIZE);
+    if (!state) tensor_fail("set_generator_state: the tensor is NULL");
+    else if (state->dtype != I64 || !shape_equal(state->shape, shape))
+        tensor_fail("set_generator_state: the state is %s %s: it must be int64 %s",
+                    tensor_dtype_name(state->dtype), tensor_shape_text(state->shape),
+                    tensor_shape_text(shape));
+    Tensor *copy = state ? tensor_clone(state) : NULL; /* NULL while an error is pending */
+    if (!copy) return false;
+    const int64_t *in = copy->data;
+    Generator g = {.next = (int)in[SPENT], .seeded = true, .has_cached = in[WAITING] != 0};
+    bool good = in[SPENT] >= 0 && in[SPENT] <= GENERATOR_WORDS && in[WAITING] >> 1 == 0;
+    for (int i = 0; i < GENERATOR_WORDS; i++) {
+        g.state[i] = (uint32_t)in[i];
+        good = good && in[i] == (int64_t)g.state[i];
+    }
+    memcpy(&g.cached, &in[BITS], sizeof g.cached);
+    tensor_release(copy);
+    if (!good)
+        return tensor_fail("set_generator_state: the state is not one of a generator") != NULL;
+    *generator_current() = g;
+    return true;
+}
 
 /* An uninitialised tensor; op is named should a size be negative. */
 static Tensor *make(const char *op, Shape shape, DType dtype) {

@@ -121,6 +121,10 @@ Tensor *tensor_from_bools(Shape shape, const bool *elements);
 
 /* torch.manual_seed. A thread that never seeds starts from seed 0. */
 void tensor_manual_seed(uint64_t seed);
+/* This thread's generator as an int64 tensor, to go on later, or after a restart, with the same
+ * numbers: torch.get_rng_state and set_rng_state. */
+Tensor *tensor_generator_state(void);
+bool tensor_set_generator_state(const Tensor *state);
 
 Tensor *tensor_rand(Shape shape);                               /* uniform in [0, 1) */
 Tensor *tensor_uniform(double low, double high, Shape shape);   /* low <= high */

@@ -525,6 +525,73 @@ START_TEST(no_memory_draws_nothing) {
 }
 END_TEST
 
+/* ---- the state as a tensor ------------------------------------------------------------------ */
+
+/* 7 normals, so that one waits, then 700 words; as one number. */
+static double some_draws(void) {
+    Tensor *normals = tensor_randn(SHAPE(7)), *words = tensor_rand(SHAPE(700));
+    double sum = tensor_get(normals, 6) + 10 * tensor_get(words, 699);
+    tensor_release(normals);
+    tensor_release(words);
+    return sum;
+}
+
+START_TEST(a_state_goes_on_as_it_would_have) {
+    for (int i = 0; i < 4;
+         i++) { /* a state with and without a normal waiting, anywhere in the words */
+        Tensor *state = tensor_generator_state();
+        const double first = some_draws(), second = some_draws();
+        ck_assert_double_ne(first, second);
+        tensor_manual_seed(9);
+        ck_assert(tensor_set_generator_state(state));
+        ck_assert_double_eq(some_draws(), first);
+        ck_assert_double_eq(some_draws(), second);
+        /* A view of any strides will do, and a file. */
+        Tensor *turned = tensor_as_strided(state, SHAPE(3, 627), (int64_t[]){0, 1}, 0);
+        Tensor *wide = tensor_clone(turned);
+        Tensor *column = tensor_as_strided(wide, SHAPE(627), (int64_t[]){1}, 627);
+        ck_assert(tensor_set_generator_state(column));
+        ck_assert_double_eq(some_draws(), first);
+        Tensor *all[] = {state, turned, wide, column};
+        for (int k = 0; k < 4; k++) tensor_release(all[k]);
+    }
+}
+END_TEST
+
+START_TEST(a_state_that_is_none_is_refused) {
+    static const struct {
+        int place;
+        int64_t value;
+    } wrong[] = {{0, -1},          {623, 1LL << 32}, {624, -1}, {624, 625},
+                 {624, 1LL << 32}, {625, 2},         {625, -1}};
+    const char *sentence = "set_generator_state: the state is not one of a generator";
+    Tensor *state = tensor_generator_state(), *x = tensor_ones(SHAPE(627)),
+           *y = tensor_randperm(626);
+    const Generator before = *generator_current();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int64_t *place = (int64_t *)state->data + wrong[i].place, kept = *place;
+        *place = wrong[i].value;
+        ck_assert(!tensor_set_generator_state(state));
+        expect_error(sentence);
+        *place = kept;
+    }
+    ck_assert(!tensor_set_generator_state(x));
+    expect_error("set_generator_state: the state is float32 (627,): it must be int64 (627,)");
+    ck_assert(!tensor_set_generator_state(y));
+    expect_error("set_generator_state: the state is int64 (626,): it must be int64 (627,)");
+    ck_assert(!tensor_set_generator_state(NULL));
+    expect_error("set_generator_state: the tensor is NULL");
+    tensor_fail("an earlier error");
+    ck_assert(!tensor_set_generator_state(state));
+    ck_assert_ptr_null(tensor_generator_state());
+    expect_error("an earlier error");
+    ck_assert_mem_eq(&before, generator_current(), sizeof before);
+    tensor_release(state);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
 static TCase *add_case(Suite *suite, const char *name) {
     TCase *tcase = tcase_create(name);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -549,6 +616,8 @@ static Suite *random_suite(void) {
     tcase_add_test(state, a_saved_generator_repeats_itself);
     tcase_add_test(state, a_zeroed_generator_starts_from_seed_0);
     tcase_add_test(state, each_thread_has_its_own_generator);
+    tcase_add_test(state, a_state_goes_on_as_it_would_have);
+    tcase_add_test(state, a_state_that_is_none_is_refused);
     TCase *corners = add_case(suite, "corners");
     tcase_add_test(corners, results_have_the_shape_and_type_asked_for);
     tcase_add_test(corners, no_elements_take_no_draws);
