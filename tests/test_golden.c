@@ -226,20 +226,23 @@ static int count_cases(const TensorDict *file) {
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-static bool is_close(double x, double expected, DType dtype) {
+/* strict: the sign of a 0 counts. */
+static bool is_close(double x, double expected, DType dtype, bool strict) {
     const double relative = dtype == F32 ? 2e-6 : 1e-12, absolute = dtype == F32 ? 1e-6 : 1e-14;
+    if (strict && x == 0 && expected == 0) return !signbit(x) == !signbit(expected);
     if (!isfinite(expected)) return isnan(expected) ? isnan(x) : x == expected;
     return fabs(x - expected) <= relative * fabs(expected) + absolute;
 }
 
 /* As int64 or as doubles, by the type of x: the element that is wrong, or -1. */
-static int64_t first_wrong(const Tensor *x, const Tensor *expected) {
+static int64_t first_wrong(const Tensor *x, const Tensor *expected, bool strict) {
     const bool real = dtype_is_float(x->dtype);
     Tensor *a = tensor_to(x, real ? F64 : I64), *b = tensor_to(expected, real ? F64 : I64);
     ck_assert_msg(a && b, "%s", tensor_error());
     int64_t i = 0, n = tensor_numel(a);
-    while (i < n && (real ? is_close(((double *)a->data)[i], ((double *)b->data)[i], x->dtype)
-                          : ((int64_t *)a->data)[i] == ((int64_t *)b->data)[i]))
+    while (i < n &&
+           (real ? is_close(((double *)a->data)[i], ((double *)b->data)[i], x->dtype, strict)
+                 : ((int64_t *)a->data)[i] == ((int64_t *)b->data)[i]))
         i++;
     tensor_release(a);
     tensor_release(b);
@@ -258,7 +261,7 @@ static void expect(const Case *c, const char *what, const Tensor *x, const Tenso
                   "%s %s is %s %s and should be %s %s", c->name, what, tensor_dtype_name(x->dtype),
                   tensor_shape_text(x->shape), tensor_dtype_name(expected->dtype),
                   tensor_shape_text(expected->shape));
-    const int64_t i = first_wrong(x, expected);
+    const int64_t i = first_wrong(x, expected, *what == 'o');
     if (i >= 0)
         ck_abort_msg("%s %s: element %" PRId64 " is %.17g and should be %.17g", c->name, what, i,
                      element(x, i), element(expected, i));
