@@ -45,8 +45,9 @@ const char *tensor_name_text(const char *name) {
     size_t n = strlen(name), kept = n;
     if (n > LENGTH) /* cut between characters: a byte 10xxxxxx continues one */
         for (kept = LENGTH; kept > 0 && ((unsigned char)name[kept] & 0xc0) == 0x80;) kept--;
+    memcpy(out, name, kept);
     for (size_t i = 0; i < kept; i++)
-        out[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
+        if ((unsigned char)out[i] < ' ' || out[i] == 0x7f) out[i] = '?';
     strcpy(out + kept, n > kept ? "..." : "");
     return out;
 }

@@ -84,9 +84,10 @@ Tensor *file_read_tensor(const File *file, int64_t at, Shape shape, DType dtype)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* What is no regular file is written to directly, and what the system lists under these names. */
+/* What is no regular file is written to directly, and so is an open file under one of its names. */
 static bool is_device(const char *path, bool exists, mode_t mode) {
-    return (exists && !S_ISREG(mode)) || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+    return (exists && !S_ISREG(mode)) || !strncmp(path, "/dev/std", 8) ||
+           !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/", 6);
 }
 
 /* Opens a new file beside the target, with the rights that the target has or would get. */
@@ -182,7 +183,9 @@ bool text_take(Text *text, char c) {
 }
 
 bool text_expect(Text *text, char c) {
-    return text_take(text, c) || text_fail(text, (char[]){'\'', c, '\'', '\0'});
+    char what[] = "' '";
+    what[1] = c;
+    return text_take(text, c) || text_fail(text, what);
 }
 
 bool text_end(Text *text) {
@@ -212,8 +215,9 @@ bool text_list(Text *text, char open, char close, Shape *list) {
         if (list->ndim == TENSOR_MAX_DIMS)
             return file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
         if (!text_whole(text, &list->dim[list->ndim++])) return false;
-        if (!text_take(text, ','))
-            return text_expect(text, tuple && list->ndim == 1 ? ',' : close); /* (3) is a number */
+        const bool more = text_take(text, ',');
+        if (!more && tuple && list->ndim == 1) return text_fail(text, "','"); /* (3) is a number */
+        if (!more) return text_expect(text, close);
     } while (!tuple || !text_take(text, close));
     return true;
 }

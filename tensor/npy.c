@@ -97,7 +97,7 @@ static bool take_header(Text *text, Header *header) {
     bool closed = false;
     if (!text_expect(text, '{')) return false;
     do {
-        const char *key;
+        const char *key = NULL;
         if ((closed = text_take(text, '}'))) break;
         if (!take_string(text, &key) || !text_expect(text, ':')) return false;
         int field = text_field(key, names, &seen);

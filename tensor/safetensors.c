@@ -56,14 +56,14 @@ static void print_header(FILE *out, const TensorDict *dict, const NamedTensor *s
     if (dict->n_metadata) fputs(dict->n ? "}," : "}", out);
     for (int i = 0; i < dict->n; i++) {
         const Tensor *x = sorted[i].tensor;
+        const int64_t end = at + bytes_of(x);
         fputs(i ? "," : "", out);
         print_string(out, sorted[i].name);
         fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", type_names[x->dtype]);
         for (int d = 0; d < x->shape.ndim; d++)
             fprintf(out, "%s%lld", d ? "," : "", (long long)x->shape.dim[d]);
-        fprintf(out, "],\"data_offsets\":[%lld,%lld]}", (long long)at,
-                (long long)(at + bytes_of(x)));
-        at += bytes_of(x);
+        fprintf(out, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)end);
+        at = end;
     }
     fputc('}', out);
     while (ftell(out) % 8 != 0) fputc(' ', out);
@@ -131,8 +131,8 @@ static char *put_utf8(char *to, uint32_t code) {
  * high ten bits, 0xdc00 and the low ten. */
 static bool take_escape(Text *text, char **to) {
     static const char letter[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
-    const char c = text->at < text->end ? *text->at : '\0';
-    const char *simple = c ? strchr(letter, c) : NULL;
+    const char *simple = NULL;
+    if (text->at < text->end && *text->at) simple = strchr(letter, *text->at);
     if (simple) {
         *(*to)++ = plain[simple - letter];
         text->at++;

@@ -177,7 +177,8 @@ END_TEST
 
 /* Bit patterns, which no comparison of numbers would see. */
 START_TEST(npy_keeps_every_bit) {
-    const double odd[] = {NAN, -NAN, INFINITY, -INFINITY, -0.0, 5e-324, 1e308};
+    const double odd[] = {(double)NAN, -(double)NAN, (double)INFINITY, -(double)INFINITY, -0.0,
+                          5e-324,      1e308};
     const int64_t wide[] = {INT64_MIN, INT64_MAX, -1, (1LL << 53) + 1};
     tensor_set_default_dtype(F64);
     Tensor *x = tensor_from_doubles(SHAPE(7), odd), *n = tensor_from_int64s(SHAPE(4), wide);
@@ -1017,6 +1018,20 @@ START_TEST(devices_and_pipes) {
 }
 END_TEST
 
+/* /dev/shm has files like any other. */
+START_TEST(files_in_memory) {
+    char path[] = "/dev/shm/tapehead-files-XXXXXX";
+    const int file = mkstemp(path);
+    if (file < 0) return; /* there is no such folder */
+    Tensor *x = counting(SHAPE(2, 3), F32);
+    ck_assert(tensor_save_npy(x, path) && tensor_save_npy(x, path));
+    expect_same_bytes(path, golden("float32.npy"));
+    close(file);
+    ck_assert_int_eq(unlink(path), 0);
+    tensor_release(x);
+}
+END_TEST
+
 START_TEST(what_cannot_be_read) {
     Tensor *x = tensor_ones(SHAPE(3));
     char path[400] = "./", expected[512];
@@ -1371,6 +1386,7 @@ int main(void) {
     tcase_add_test(disk, rights_of_what_is_written);
     tcase_add_test(disk, links_are_followed);
     tcase_add_test(disk, devices_and_pipes);
+    tcase_add_test(disk, files_in_memory);
     tcase_add_test(disk, what_cannot_be_read);
     TCase *checkpoint = add_case(suite, "checkpoint");
     tcase_add_test(checkpoint, models_there_and_back);

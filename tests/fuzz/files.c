@@ -11,8 +11,10 @@
  * this. A crash leaves the file that was at hand.
  *
  * It is a target for other fuzzers too; AFL calls it with a path, and for libFuzzer:
+ *     make CC=clang BUILD=build/libfuzzer CFLAGS='-g -O1 -fsanitize=fuzzer-no-link,address' \
+ *         build/libfuzzer/libtapehead.a
  *     clang -g -O1 -fsanitize=fuzzer,address -DLIBFUZZER tests/fuzz/files.c \
- *         build/libtapehead.a -lm -o fuzz && ./fuzz tests/golden/files */
+ *         build/libfuzzer/libtapehead.a -lm -o fuzz && ./fuzz CORPUS tests/golden/files */
 #include "../../nn/nn.h"
 
 #include <dirent.h>
@@ -68,10 +70,11 @@ typedef struct {
     int64_t read_well, refused;
 } Reader;
 
+static volatile unsigned sum; /* so that no compiler skips the looking */
+
 /* Looks at every byte of the elements, which lie together in some order. */
 static void look_at(const Tensor *x) {
     static const int64_t size[] = {4, 8, 8, 1}; /* by DType */
-    static volatile unsigned sum;
     const unsigned char *byte = x->data;
     for (int64_t i = 0; i < tensor_numel(x) * size[x->dtype]; i++) {
         if (x->dtype == BOOL && byte[i] > 1) die("a bool is neither 0 nor 1");
