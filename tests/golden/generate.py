@@ -362,7 +362,7 @@ Function("ag_argmax", lambda x, a: x[0].argmax(int(a[0])),
 
 FOLDED = {"CloneBackward0": None, "TransposeBackward0": None}  # how 1.13 multiplies two and three dimensions
 Function("ag_matmul", lambda x, a: x[0] @ x[1],
-         "f3,4 f4,3; f2,1,2,3 f2,3,1; f0,2,3 f3,2; f2,0 f0,3; f2,3,1 f1; f0 f0; f17,5 f5,3; f3,77 f77,5; "
+         "f3,4 f4,3; f2,1,2,3 f2,3,1; f0,2,3 f3,2; f2,0 f0,3; f2,3,1 f1; f0 f0; f17,5 f5,3; f3,77~-1,1 f77,5~-1,1; "
          "i3,4 i4,2; i4 i4; i2,3,4 i4; [[2**40,3]] [2**40,5]", db="matmul", adapt=quartered, grad_fn=FOLDED)
 Function("ag_bmm", lambda x, a: torch.bmm(*x), "f2,3,4 f2,4,3; f0,2,3 f0,3,2; f2,2,0 f2,0,3; i2,3,4 i2,4,1",
          db="bmm", adapt=quartered)
@@ -437,6 +437,7 @@ Function("ag_attention_weights", lambda x, a: attention_weights(x[0], *a[:3], *p
          "0.7 0 2 1: f4,2,4 [1,9]; 0.7 0 2 1: f4,2,4 [[1,0],[4,3]]; 0.7 0 2 2: f4,2,4 b1,1,2,4; "
          "0.7 1 3 3: f2,3,2,2 [2,1] b3,2,2; 1 0 1 4: f4,1,2,3 f2,2,3; 1 0 2 4: f4,2,3 f1,2,3; "
          "1 1 1 0: f0,2,3; 1 1 1 0: f2,0,3; 1 1 1 0: f2,3,0", grad=1, grad_fn=SHOWN)
+# dropout, causal, which parts of the mask there are
 Q3, Q4 = "f2,3,4 f2,5,4 f2,5,2", "f2,2,3,4 f2,2,5,4 f2,2,5,3"
 Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2])),
          f"0 0 0: {Q3}; 0 1 0: {Q3}; 0 0 0: {Q4}; 0 1 1: {Q4} [4,2]; 0 0 1: {Q3} [[0,1,9],[5,3,2]]; "
