@@ -44,8 +44,8 @@ const char *stride_text(const Tensor *x);         /* the strides, written as a s
 
 /* data: where the first element is, inside x's storage. Checks nothing. */
 Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data);
-Tensor *view_reshape(const Tensor *x,
-                     Shape shape); /* NULL without an error where no view will do */
+/* NULL without an error where no view will do. */
+Tensor *view_reshape(const Tensor *x, Shape shape);
 Tensor *view_permute(const Tensor *x, const int *axes);      /* axes: a permutation, not checked */
 Tensor *view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
 Tensor *view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */
@@ -78,16 +78,17 @@ bool value_fits(const char *op, DType dtype, double value); /* else an error: to
 /* May x of this type be multiplied by the number? int64 demands one that it can hold, and a whole
  * one. */
 bool number_fits(const char *op, DType dtype, double number);
-void copy_elements(Tensor *to,
-                   const Tensor *from); /* converted to to's type, broadcast; checks nothing */
+/* Converted to to's type, broadcast; checks nothing. */
+void copy_elements(Tensor *to, const Tensor *from);
+double read_element(const Tensor *x, int64_t offset); /* in elements, from the first */
 Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */
-Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim,
-                      DType out);             /* dim kept, size 1 */
+/* dim is kept, with size 1. */
+Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out);
 void tensor_divide(Tensor *y, double number); /* y /= number: a mean is a sum and one division */
 /* Summed dims are kept, with size 1; sums of integers and bools are I64. */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims);
-Tensor *tensor_sum_to(const Tensor *x,
-                      Shape shape); /* undoes broadcasting from shape to x's shape */
+/* Undoes broadcasting from shape to x's shape. */
+Tensor *tensor_sum_to(const Tensor *x, Shape shape);
 /* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. */
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
 void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b); /* writes over c's elements */

@@ -18,11 +18,9 @@ size_t dtype_size(DType dtype) {
 }
 
 bool tensor_set_default_dtype(DType dtype) {
-    if (!dtype_is_float(dtype)) {
-        tensor_fail("set_default_dtype: the type is %s: it must be float32 or float64",
-                    tensor_dtype_name(dtype));
-        return false;
-    }
+    if (!dtype_is_float(dtype))
+        return tensor_fail("set_default_dtype: the type is %s: it must be float32 or float64",
+                           tensor_dtype_name(dtype));
     default_dtype = dtype;
     return true;
 }
@@ -46,57 +44,45 @@ static void storage_release(Storage *storage) {
         cache_free(storage, (size_t)storage->size + STORAGE_HEADER);
 }
 
-static Tensor *header_new(Shape shape, DType dtype) {
-    Tensor *x = cache_alloc(sizeof *x);
-    if (!x) return NULL;
-    memset(x, 0, sizeof *x);
-    x->shape = shape;
-    x->dtype = dtype;
-    x->refs = 1;
+/* The tensor takes the caller's reference to the storage, also when it cannot be made. */
+static Tensor *look_at(Storage *storage, Shape shape, DType dtype) {
+    Tensor *x = storage ? cache_alloc(sizeof *x) : NULL;
+    if (!x) {
+        storage_release(storage);
+        return NULL;
+    }
+    *x = (Tensor){shape, .dtype = dtype, .data = storage->bytes, .storage = storage, .refs = 1};
     atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     return x;
 }
 
-/* The bytes of a shape, or -1 with an error. */
-static int64_t shape_bytes(Shape shape, DType dtype) {
-    const int64_t size = (int64_t)dtype_size(dtype);
-    for (int d = 0; d < shape.ndim; d++) {
-        if (shape.dim[d] >= 0) continue;
-        tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape));
-        return -1;
-    }
-    if (shape_fits(shape, size)) return shape_numel(shape) * size;
-    tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape));
-    return -1;
-}
-
-Tensor *tensor_make(Shape shape, DType dtype) {
-    if (tensor_pending()) return NULL;
+static bool can_be_made(Shape shape, int64_t bytes_per_element) {
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
         return tensor_fail("shape: %d dimensions: there may be 0 to %d", shape.ndim,
                            TENSOR_MAX_DIMS);
-    int64_t bytes = shape_bytes(shape, dtype);
-    Tensor *x = bytes < 0 ? NULL : header_new(shape, dtype);
-    if (!x) return NULL;
-    x->storage = storage_new(bytes);
-    if (!x->storage) {
-        tensor_release(x);
-        return NULL;
-    }
-    x->data = x->storage->bytes;
-    shape_strides(shape, x->stride);
+    for (int d = 0; d < shape.ndim; d++)
+        if (shape.dim[d] < 0)
+            return tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape));
+    return shape_fits(shape, bytes_per_element) ||
+           tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape));
+}
+
+Tensor *tensor_make(Shape shape, DType dtype) {
+    const int64_t size = (int64_t)dtype_size(dtype);
+    if (!can_be_made(shape, size)) return NULL;
+    Tensor *x = look_at(storage_new(shape_numel(shape) * size), shape, dtype);
+    if (x) shape_strides(shape, x->stride);
     return x;
 }
 
 Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
     if (!shape_fits(shape, 1)) /* a view can be expanded beyond what its bytes could be */
         return tensor_fail("shape %s: its elements cannot be counted", tensor_shape_text(shape));
-    Tensor *view = tensor_pending() ? NULL : header_new(shape, x->dtype);
+    x->storage->refs++;
+    Tensor *view = look_at(x->storage, shape, x->dtype);
     if (!view) return NULL;
     memcpy(view->stride, stride, sizeof view->stride);
     view->data = data;
-    view->storage = x->storage;
-    view->storage->refs++;
     return view;
 }
 
@@ -141,8 +127,8 @@ bool number_fits(const char *op, DType dtype, double number) {
     if (!value_fits(op, dtype, number)) return false;
     if (number == trunc(number)) return true;
     return tensor_fail(
-               "%s: x is %s and the number is %g: it must be whole; convert x with tensor_to", op,
-               tensor_dtype_name(dtype), number) != NULL;
+        "%s: x is %s and the number is %g: it must be whole; convert x with tensor_to", op,
+        tensor_dtype_name(dtype), number);
 }
 
 /* Writes the number to every element, converted to x's type. */
@@ -167,9 +153,8 @@ Tensor *tensor_arange(double start, double end, double step) {
             "arange: from %g to %g in steps of %g: the step must lead from start to end", start,
             end, step);
     Tensor *x = tensor_empty(SHAPE((int64_t)count));
-    if (x)
-        kernels()->arange[x->dtype](x->shape.dim[0], (void *[]){x->data, &start}, (int64_t[]){1, 0},
-                                    step);
+    const Tensor first = {.dtype = F64, .data = &start};
+    if (x) loop_rows(kernels()->arange[x->dtype], 2, (const Tensor *[]){x, &first}, step);
     return x;
 }
 
@@ -184,18 +169,18 @@ Tensor *tensor_eye(int64_t n) {
 }
 
 static Tensor *from_elements(Shape shape, DType from, const void *elements, DType to) {
+    static const char *const of[] = {"floats", "doubles", "int64s", "bools"};
     Tensor *x = tensor_make(shape, to);
     if (!x) return NULL;
+    if (!elements && tensor_numel(x) > 0) {
+        tensor_release(x);
+        return tensor_fail("from_%s: the array is NULL", of[from]);
+    }
     Tensor source = *x; /* looks at the caller's array as x's shape */
     source.dtype = from;
     source.data = (void *)(uintptr_t)elements;
-    if (elements || tensor_numel(x) == 0) {
-        copy_elements(x, &source);
-        return x;
-    }
-    tensor_release(x);
-    static const char *const of[] = {"floats", "doubles", "int64s", "bools"};
-    return tensor_fail("from_%s: the array is NULL", of[from]);
+    copy_elements(x, &source);
+    return x;
 }
 
 Tensor *tensor_from_doubles(Shape shape, const double *elements) {
@@ -219,16 +204,6 @@ static bool present(const char *function, const Tensor *x) {
     return x != NULL;
 }
 
-Tensor *tensor_convert(const Tensor *x, DType dtype) {
-    Tensor *y = tensor_make(x->shape, dtype);
-    if (y) copy_elements(y, x);
-    return y;
-}
-
-void copy_elements(Tensor *to, const Tensor *from) {
-    loop_elements(kernels()->convert[to->dtype][from->dtype], 2, (const Tensor *[]){to, from}, 0);
-}
-
 Tensor *tensor_clone(const Tensor *x) {
     return present("clone", x) ? tensor_convert(x, x->dtype) : NULL;
 }
@@ -243,19 +218,16 @@ Tensor *tensor_to(const Tensor *x, DType dtype) {
 
 int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
 
-static double element(const Tensor *x, int64_t offset) {
-    switch (x->dtype) {
-    case F32: return (double)((const float *)x->data)[offset];
-    case F64: return ((const double *)x->data)[offset];
-    case I64: return (double)((const int64_t *)x->data)[offset];
-    default: return ((const bool *)x->data)[offset];
-    }
+double read_element(const Tensor *x, int64_t offset) {
+    double value;
+    char *place = (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
+    kernels()->convert[F64][x->dtype](1, (void *[]){&value, place}, (int64_t[]){0, 0}, 0);
+    return value;
 }
 
 double tensor_item(const Tensor *x) {
-    if (!present("item", x)) return (double)NAN;
-    if (tensor_numel(x) == 1) return element(x, 0);
-    tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
+    if (present("item", x) && tensor_numel(x) == 1) return read_element(x, 0);
+    if (x) tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
     return (double)NAN;
 }
 
@@ -268,7 +240,7 @@ double tensor_get_at(const Tensor *x, Shape index) {
         inside = i >= 0 && i < x->shape.dim[d];
         if (inside) offset += i * x->stride[d];
     }
-    if (inside) return element(x, offset);
+    if (inside) return read_element(x, offset);
     tensor_fail("get: there is no element %s in x, which is %s", tensor_shape_text(index),
                 tensor_shape_text(x->shape));
     return (double)NAN;
@@ -276,7 +248,7 @@ double tensor_get_at(const Tensor *x, Shape index) {
 
 bool tensor_to_doubles(const Tensor *x, double *out) {
     if (!present("to_doubles", x)) return false;
-    if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL") != NULL;
+    if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL");
     Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
     shape_strides(x->shape, target.stride);
     copy_elements(&target, x);
@@ -299,21 +271,19 @@ static bool can_write(const char *op, const Tensor *x) {
     if (tensor_pending() || !present(op, x)) return false;
     if (has_repeats(x))
         return tensor_fail("%s: x is %s and expanded: several elements share one place", op,
-                           tensor_shape_text(x->shape)) != NULL;
+                           tensor_shape_text(x->shape));
     return true;
 }
 
 static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
     if (!present(op, y)) return false;
-    Shape both;
     if (x->dtype != y->dtype)
-        tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
-                    tensor_dtype_name(y->dtype));
-    else if (!shape_broadcast(x->shape, y->shape, &both) || !shape_equal(both, x->shape))
-        tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape),
-                    tensor_shape_text(x->shape));
-    else return true;
-    return false;
+        return tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
+                           tensor_dtype_name(y->dtype));
+    Shape both;
+    bool fits = shape_broadcast(x->shape, y->shape, &both) && shape_equal(both, x->shape);
+    return fits || tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape),
+                               tensor_shape_text(x->shape));
 }
 
 /* y, or a copy of it when a write to x could change y before it is read. Without a copy nothing is
@@ -321,8 +291,8 @@ static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
 static Tensor *apart(const Tensor *x, const Tensor *y) {
     bool same_view = x->data == y->data && shape_equal(x->shape, y->shape) &&
                      memcmp(x->stride, y->stride, sizeof x->stride) == 0;
-    bool shared = x->storage == y->storage && !same_view;
-    return shared ? tensor_clone(y) : tensor_retain((Tensor *)(uintptr_t)y);
+    bool may_change = x->storage == y->storage && !same_view;
+    return may_change ? tensor_clone(y) : tensor_retain((Tensor *)(uintptr_t)y);
 }
 
 bool tensor_copy_from(Tensor *dst, const Tensor *src) {
@@ -344,19 +314,19 @@ bool tensor_fill(Tensor *x, double value) {
 
 bool can_write_floats(const char *op, const Tensor *x) {
     if (!can_write(op, x)) return false;
-    if (dtype_is_float(x->dtype)) return true;
-    return tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype)) != NULL;
+    return dtype_is_float(x->dtype) ||
+           tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype));
 }
 
 /* Has x a type that can be multiplied, and by this number? */
-static bool is_number(const char *op, const Tensor *x, double number) {
+static bool can_write_times(const char *op, const Tensor *x, double number) {
+    if (!can_write(op, x)) return false;
     if (x->dtype != BOOL) return number_fits(op, x->dtype, number);
-    return tensor_fail("%s: x is bool: it must be float32, float64 or int64", op) != NULL;
+    return tensor_fail("%s: x is bool: it must be float32, float64 or int64", op);
 }
 
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    if (!can_write("add_", x) || !is_number("add_", x, alpha) || !broadcasts_into("add_", x, y))
-        return false;
+    if (!can_write_times("add_", x, alpha) || !broadcasts_into("add_", x, y)) return false;
     Tensor *term = apart(x, y);
     if (!term) return false;
     loop_elements(kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term}, alpha);
@@ -366,7 +336,7 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
 }
 
 bool tensor_mul_(Tensor *x, double factor) {
-    if (!can_write("mul_", x) || !is_number("mul_", x, factor)) return false;
+    if (!can_write_times("mul_", x, factor)) return false;
     LoopKernel scale = kernels()->value[ELEMENTWISE_scale][x->dtype];
     loop_elements(scale, 2, (const Tensor *[]){x, x}, factor);
     tensor_written(x, "mul_");

@@ -81,11 +81,7 @@ void tensor_clear_error(void);
 
 /* Leaves a printf-formatted sentence as the pending error, unless one is pending already, and
  * returns NULL. Every error of the library is born here: put your breakpoint on it. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-void *
-tensor_fail(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void *tensor_fail(const char *format, ...);
 
 /* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. The text stays valid
  * until this thread's eighth call from here. */
@@ -103,8 +99,7 @@ DType tensor_default_dtype(void);
 
 /* A size must not be negative, and the bytes, a size of 0 counted as 1, must fit an int64_t. */
 Tensor *tensor_empty(Shape shape); /* the elements are not initialised */
-Tensor *tensor_zeros(Shape shape);
-Tensor *tensor_ones(Shape shape);
+Tensor *tensor_zeros(Shape shape), *tensor_ones(Shape shape);
 Tensor *tensor_full(Shape shape, double value);
 
 /* start, start + step, ... while below end (above it for a negative step). Shape (n). */
@@ -112,10 +107,8 @@ Tensor *tensor_arange(double start, double end, double step);
 Tensor *tensor_eye(int64_t n); /* (n, n), ones on the diagonal */
 
 /* Copies tensor_numel(shape) elements, row-major. */
-Tensor *tensor_from_doubles(Shape shape, const double *elements);
-Tensor *tensor_from_floats(Shape shape, const float *elements);
-Tensor *tensor_from_int64s(Shape shape, const int64_t *elements);
-Tensor *tensor_from_bools(Shape shape, const bool *elements);
+Tensor *tensor_from_doubles(Shape, const double *), *tensor_from_floats(Shape, const float *);
+Tensor *tensor_from_int64s(Shape, const int64_t *), *tensor_from_bools(Shape, const bool *);
 
 /* ---- random numbers: PyTorch's CPU generator, number for number ----------------------------- */
 
@@ -144,8 +137,8 @@ void tensor_empty_cache(void);    /* gives this thread's cached free memory back
 /* ---- copies, conversion, views ------------------------------------------------------------- */
 
 Tensor *tensor_clone(const Tensor *x); /* the same elements, contiguous, a leaf */
-Tensor *tensor_to(const Tensor *x,
-                  DType dtype); /* a copy, converted as a C cast does; != 0 for BOOL */
+/* A copy, converted as a C cast does; != 0 for BOOL. */
+Tensor *tensor_to(const Tensor *x, DType dtype);
 
 /* A view of x's bytes: element (i, j, ...) is x's bytes at offset + i stride[0] + j stride[1] + ...
  * elements from the start of the storage. torch.as_strided. Out of bounds is an error. */

@@ -124,6 +124,16 @@ void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
 
 /* ---- whole tensors ------------------------------------------------------------------------- */
 
+void copy_elements(Tensor *to, const Tensor *from) {
+    loop_elements(kernels()->convert[to->dtype][from->dtype], 2, (const Tensor *[]){to, from}, 0);
+}
+
+Tensor *tensor_convert(const Tensor *x, DType dtype) {
+    Tensor *y = tensor_make(x->shape, dtype);
+    if (y) copy_elements(y, x);
+    return y;
+}
+
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s) {
     Tensor *y = tensor_make(x->shape, x->dtype);
     if (y) loop_elements(kernel, 2, (const Tensor *[]){y, x}, s);
@@ -147,6 +157,23 @@ Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
     if (repeated) loop_rows_along(kernel, dim, 2, (const Tensor *[]){repeated, x}, 0);
     tensor_release(repeated);
     if (repeated) return y;
+    tensor_release(y);
+    return NULL;
+}
+
+Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
+    if (indices) *indices = NULL;
+    if (!x) return tensor_fail("sort: the tensor is NULL");
+    const int64_t n = x->shape.ndim ? x->shape.dim[x->shape.ndim - 1] : 1;
+    Tensor *y = tensor_make(x->shape, x->dtype), *order = tensor_make(x->shape, I64);
+    Tensor *scratch = tensor_make(SHAPE(n), I64);
+    if (scratch)
+        loop_rows(kernels()->sort[x->dtype], 4, (const Tensor *[]){y, order, x, scratch}, 0);
+    bool sorted = scratch != NULL;
+    tensor_release(scratch);
+    if (indices && sorted) *indices = tensor_retain(order);
+    tensor_release(order);
+    if (sorted) return y;
     tensor_release(y);
     return NULL;
 }
