@@ -67,8 +67,8 @@ struct Op {
         InputType type;
     } in[OP_INPUTS];
     unsigned reads;
-    /* Returns the result (a new reference), or NULL with an error. Shapes are its business, types
-     * and NULLs are checked already. It may fill n->saved. */
+    /* Returns the result (a new reference), or leaves an error: then what it returns is let go.
+     * Shapes are its business, types and NULLs are checked already. It may fill n->saved. */
     Tensor *(*forward)(Node *n);
     /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs); of in[i]'s
      * shape or of one that in[i] was broadcast to: the engine sums that back. dy may have any
@@ -117,26 +117,10 @@ extern const Op *const ag_ops[];
 
 /* ---- what the attention ops share (mask.c) -------------------------------------------------- */
 
-/* A mask over scores (B, H, Q, K), ready for the kernel. */
-typedef struct {
-    Shape scores;
-    Tensor *lengths, *keep; /* views of the scores' shape; lengths of causal too; keep or NULL */
-    const Tensor *window;   /* (windows, Q, K) or NULL */
-} Mask;
-
-/* From the node's inputs first (valid_lens), first + 1 (keep), first + 2 (window) and at.causal.
- * False with an error; ag_mask_close it in any case. */
+/* The parts of a mask as three inputs of a node; and the node's, from the first of them on, with
+ * at.causal, ready for the kernels. False with an error; mask_close it in any case. */
+void ag_mask_inputs(AttentionMask mask, Tensor **in);
 bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores);
-void ag_mask_close(Mask *mask);
-/* y = softmax(scale x + window) where the mask allows: rows from .. of head i of B H. (R, K) both,
- * they may be the same. */
-void ag_masked_rows(const Mask *mask, const Tensor *y, const Tensor *x, int64_t i, int64_t from,
-                    double scale);
-/* A part of a mask as an input: the tape counts references to it and writes to none. */
-static inline Tensor *ag_constant(const Tensor *x) { return (Tensor *)(uintptr_t)x; }
-/* Rows from .. from + rows of matrix i of x, (..., N, L) of at most 4 dimensions: a view, but only
- * shape, strides and data, for kernels. */
-Tensor ag_matrix(const Tensor *x, int64_t i, int64_t from, int64_t rows);
 
 /* What the elementwise ops share. */
 Tensor *ag_elementwise_forward(Node *n);

@@ -195,10 +195,8 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
     n->n_in = n_in;
     n->in = (Tensor **)(uintptr_t)in; /* forward only reads them */
     n->out = op->forward(n);
-    n->n_in = records && n->out ? n_in : 0;
-    if (!n->out || !retain_inputs(n, in)) {
-        n->in = n->few;
-        n->n_in = 0;
+    n->n_in = records ? n_in : 0;
+    if (tensor_pending() || !retain_inputs(n, in)) {
         for (int i = 0; i < 2; i++) tensor_release(n->saved[i]);
         tensor_release(n->out);
         return NULL;

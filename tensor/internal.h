@@ -16,8 +16,9 @@ struct Storage {
 
 /* ---- making tensors ------------------------------------------------------------------------ */
 
-bool tensor_pending(void);                      /* is an error pending? */
-Tensor *tensor_make(Shape shape, DType dtype);  /* contiguous, not initialised */
+bool tensor_pending(void);                     /* is an error pending? */
+Tensor *tensor_make(Shape shape, DType dtype); /* contiguous, not initialised */
+Tensor *make_zeros(Shape shape, DType dtype);
 void tensor_written(Tensor *x, const char *by); /* bumps the version; by: a string literal */
 size_t dtype_size(DType dtype);
 static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
@@ -68,6 +69,8 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s);
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s);
 /* The same along another dimension; dim 0 of a scalar passes. */
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s);
+void add_elements(const Tensor *to, const Tensor *x); /* to += x, broadcast */
+Tensor turned(const Tensor *x); /* the last two dimensions swapped: a view for kernels alone */
 
 /* y = kernel(x...), a new contiguous tensor. */
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s);

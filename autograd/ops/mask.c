@@ -64,63 +64,19 @@ bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype
            (!mask.window || window_fits(who, mask.window, scores, dtype));
 }
 
-/* ---- its parts ----------------------------------------------------------------------------- */
+/* ---- its parts, as inputs of a node ---------------------------------------------------------- */
 
-/* I64, (B, H, Q, K) of one number per row: causal and valid_lens are both a number of keys. */
-static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
-    const int64_t batch = scores.dim[0], Q = scores.dim[2], K = scores.dim[3];
-    Tensor *rows = tensor_make(SHAPE(batch, 1, Q, 1), I64);
-    int64_t *length = rows ? rows->data : NULL;
-    for (int64_t b = 0; length && b < batch; b++)
-        for (int64_t q = 0; q < Q; q++, length++) {
-            *length = lens ? length_of(lens, b, q) : K;
-            if (causal && *length > q + 1) *length = q + 1;
-        }
-    Tensor *wide = rows ? view_expand(rows, scores) : NULL;
-    tensor_release(rows);
-    return wide;
+/* The tape counts references to them and writes to none. */
+void ag_mask_inputs(AttentionMask mask, Tensor **in) {
+    in[0] = (Tensor *)(uintptr_t)mask.valid_lens;
+    in[1] = (Tensor *)(uintptr_t)mask.keep;
+    in[2] = (Tensor *)(uintptr_t)mask.window;
 }
 
 bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores) {
-    const Tensor *lens = n->in[first], *keep = n->in[first + 1], *window = n->in[first + 2];
-    *mask = (Mask){.scores = scores, .window = window};
-    if (!ag_mask_fits(n->op->name, (AttentionMask){lens, keep, window, n->at.causal}, scores,
-                      n->in[0]->dtype))
-        return false;
-    mask->lengths = row_lengths(lens, n->at.causal, scores);
-    mask->keep = keep ? view_expand(keep, scores) : NULL;
-    return !tensor_pending();
-}
-
-void ag_mask_close(Mask *mask) {
-    tensor_release(mask->lengths);
-    tensor_release(mask->keep);
-}
-
-/* ---- rows of a head ------------------------------------------------------------------------ */
-
-Tensor ag_matrix(const Tensor *x, int64_t i, int64_t from, int64_t rows) {
-    const int n = x->shape.ndim - 2;
-    const int64_t H = n == 2 ? x->shape.dim[1] : 1;
-    int64_t offset = from * x->stride[n];
-    if (n == 2) offset += i / H * x->stride[0] + i % H * x->stride[1];
-    else if (n == 1) offset += i * x->stride[0];
-    Tensor view = {.shape = SHAPE(rows, x->shape.dim[n + 1]),
-                   .stride = {x->stride[n], x->stride[n + 1]},
-                   .dtype = x->dtype,
-                   .data = (char *)x->data + offset * (int64_t)dtype_size(x->dtype)};
-    return view;
-}
-
-void ag_masked_rows(const Mask *mask, const Tensor *y, const Tensor *x, int64_t i, int64_t from,
-                    double scale) {
-    bool yes = true;
-    double zero = 0; /* its bits are 0 in both float types */
-    const int64_t rows = y->shape.dim[0], b = i / mask->scores.dim[1];
-    const Tensor lengths = ag_matrix(mask->lengths, i, from, rows), *w = mask->window;
-    Tensor keep = {.dtype = BOOL, .data = &yes}, window = {.dtype = y->dtype, .data = &zero};
-    if (mask->keep) keep = ag_matrix(mask->keep, i, from, rows);
-    if (w) window = ag_matrix(w, b % w->shape.dim[0], from, rows);
-    loop_rows(kernels()->masked_softmax[y->dtype], 5,
-              (const Tensor *[]){y, x, &lengths, &keep, &window}, scale);
+    const Tensor *const part[] = {n->in[first], n->in[first + 1], n->in[first + 2]};
+    const AttentionMask whole = {part[0], part[1], part[2], n->at.causal};
+    *mask = (Mask){0};
+    return ag_mask_fits(n->op->name, whole, scores, n->in[0]->dtype) &&
+           mask_open(mask, part, n->at.causal, scores);
 }

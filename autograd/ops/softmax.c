@@ -60,15 +60,10 @@ Tensor *ag_masked_softmax_forward(Node *n) {
     Shape full;
     const Tensor *scores = n->in[0];
     if (!scores_fit(scores, n->at.heads, &full)) return NULL;
-    Tensor *weights =
-        ag_mask_open(&mask, n, 1, full) ? tensor_make(scores->shape, scores->dtype) : NULL;
-    for (int64_t i = 0; weights && i < full.dim[0] * full.dim[1]; i++) {
-        const Tensor x = ag_matrix(scores, i, 0, full.dim[2]),
-                     y = ag_matrix(weights, i, 0, full.dim[2]);
-        ag_masked_rows(&mask, &y, &x, i, 0, n->at.number);
-    }
-    ag_mask_close(&mask);
-    return weights;
+    Tensor *y = ag_mask_open(&mask, n, 1, full) ? tensor_make(scores->shape, scores->dtype) : NULL;
+    if (y) masked_softmax(&mask, y, scores, n->at.number);
+    mask_close(&mask);
+    return y;
 }
 
 /* dx = s y (dy - sum(y dy)), exactly 0 where the weight is 0, whatever dy holds there. */
@@ -79,8 +74,8 @@ void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 }
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
-    Tensor *const lens = ag_constant(mask.valid_lens), *const keep = ag_constant(mask.keep);
-    Tensor *const in[] = {scores, lens, keep, ag_constant(mask.window)};
+    Tensor *in[4] = {scores};
+    ag_mask_inputs(mask, in + 1);
     const Attributes at = {.number = scale, .causal = mask.causal, .heads = num_heads};
     return ag_apply(&op_masked_softmax, 4, in, at);
 }

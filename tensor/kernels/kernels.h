@@ -107,4 +107,34 @@ void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low,
                    int64_t high);                           /* high excluded */
 void draw_permutation(Generator *g, int64_t n, int64_t *x); /* of 0 .. n-1 */
 
+/* ---- attention: attention.c, compiled once --------------------------------------------------- */
+
+/* A mask over scores (B, H, Q, K), ready for the kernel. */
+typedef struct {
+    Shape scores;
+    Tensor *lengths, *keep; /* views of the scores' shape; lengths of causal too; keep or NULL */
+    const Tensor *window;   /* (windows, Q, K) or NULL */
+} Mask;
+
+/* part: valid_lens (B) or (B, Q), keep, which broadcasts to the scores, and window; NULL where
+ * absent. False with an error; mask_close it in any case. */
+bool mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores);
+void mask_close(Mask *mask);
+/* y = softmax(scale x + window) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B H, Q,
+ * K) */
+void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
+
+/* dropout(softmax(scale q k' + window)) v where the mask allows: q (B, H, Q, D), k (B, H, K, D), v
+ * (B, H, K, Dv), or all without H where that is 1. */
+typedef struct {
+    const Tensor *q, *k, *v;
+    Mask mask;
+    double scale, dropout;
+    Generator *generator; /* of dropout's draws, the same in both passes */
+} AttentionOperands;
+
+/* Both leave an error where there is no room. y: (B, H, Q, Dv); dx, of q, k and v: zeros before. */
+void attention_forward(const AttentionOperands *a, const Tensor *y);
+void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
+
 #endif

@@ -134,6 +134,17 @@ Tensor *tensor_convert(const Tensor *x, DType dtype) {
     return y;
 }
 
+Tensor *make_zeros(Shape shape, DType dtype) {
+    Tensor *x = tensor_make(shape, dtype);
+    if (x) tensor_fill(x, 0);
+    return x;
+}
+
+void add_elements(const Tensor *to, const Tensor *x) {
+    const LoopKernel add = kernels()->value[ELEMENTWISE_add][to->dtype];
+    loop_elements(add, 3, (const Tensor *[]){to, to, x}, 0);
+}
+
 Tensor *map1(LoopKernel kernel, const Tensor *x, double s) {
     Tensor *y = tensor_make(x->shape, x->dtype);
     if (y) loop_elements(kernel, 2, (const Tensor *[]){y, x}, s);
@@ -221,6 +232,14 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
     Tensor *y = sums ? view_reshape(sums, shape) : NULL;
     tensor_release(sums);
     return y;
+}
+
+Tensor turned(const Tensor *x) {
+    Tensor view = *x;
+    const int row = x->shape.ndim - 2, column = x->shape.ndim - 1;
+    swap(view.shape.dim, row, column);
+    swap(view.stride, row, column);
+    return view;
 }
 
 void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b) {
