@@ -15,43 +15,6 @@
 
 /* ---- what the three demand of their inputs ------------------------------------------------- */
 
-typedef struct {
-    const char *role; /* "queries" */
-    const Tensor *x;
-} Input;
-
-static bool is_float(const Tensor *x) { return x->dtype == F32 || x->dtype == F64; }
-
-static bool equal_types(const char *who, Input a, Input b) {
-    if (!is_float(b.x))
-        tensor_fail("%s: %s are %s: they must be float32 or float64", who, b.role,
-                    tensor_dtype_name(b.x->dtype));
-    else if (a.x->dtype != b.x->dtype)
-        tensor_fail("%s: %s are %s and %s %s: the types must be equal", who, a.role,
-                    tensor_dtype_name(a.x->dtype), b.role, tensor_dtype_name(b.x->dtype));
-    else return true;
-    return false;
-}
-
-/* what: "batch sizes" */
-static bool equal_sizes(const char *who, Input a, Input b, int dim, const char *what) {
-    int64_t m = a.x->shape.dim[dim], n = b.x->shape.dim[dim];
-    if (m != n)
-        tensor_fail("%s: %s are %s and %s %s: the %s %" PRId64 " and %" PRId64 " must be equal",
-                    who, a.role, tensor_shape_text(a.x->shape), b.role,
-                    tensor_shape_text(b.x->shape), what, m, n);
-    return m == n;
-}
-
-static bool three_dims(const char *who, Input a) {
-    if (!a.x) tensor_fail("%s: %s are NULL", who, a.role);
-    else if (a.x->shape.ndim != 3)
-        tensor_fail("%s: %s are %s: they need three dimensions (batch, number, size)", who, a.role,
-                    tensor_shape_text(a.x->shape));
-    else return true;
-    return false;
-}
-
 /* The mask must suit scores (B, H, Q, K). */
 static bool fitting_mask(const char *who, AttentionMask mask, int64_t B, int64_t H, const Tensor *q,
                          const Tensor *k) {
@@ -59,28 +22,55 @@ static bool fitting_mask(const char *who, AttentionMask mask, int64_t B, int64_t
     return ag_mask_fits(who, mask, scores, q->dtype);
 }
 
-/* q: (B, Q, Dq)  k: (B, K, Dk)  v: (B, K, Dv). Looked at before anything is computed, so that a
+enum { QUERIES, KEYS, VALUES };
+static const char *const role[] = {"queries", "keys", "values"};
+
+/* what: "batch sizes" */
+static void check_sizes(const char *who, Tensor *const x[], int i, int j, int dim,
+                        const char *what) {
+    int64_t m = x[i]->shape.dim[dim], n = x[j]->shape.dim[dim];
+    if (m != n)
+        tensor_fail("%s: %s are %s and %s %s: the %s %" PRId64 " and %" PRId64 " must be equal",
+                    who, role[i], tensor_shape_text(x[i]->shape), role[j],
+                    tensor_shape_text(x[j]->shape), what, m, n);
+}
+
+static void check_input(const char *who, Tensor *const x[], int i) {
+    const DType dtype = x[i]->dtype, wanted = x[QUERIES]->dtype;
+    if (x[i]->shape.ndim != 3)
+        tensor_fail("%s: %s are %s: they need three dimensions (batch, number, size)", who, role[i],
+                    tensor_shape_text(x[i]->shape));
+    else if (wanted != F32 && wanted != F64)
+        tensor_fail("%s: %s are %s: they must be float32 or float64", who, role[QUERIES],
+                    tensor_dtype_name(wanted));
+    else if (dtype != wanted)
+        tensor_fail("%s: %s are %s and %s %s: the types must be equal", who, role[i],
+                    tensor_dtype_name(dtype), role[QUERIES], tensor_dtype_name(wanted));
+}
+
+/* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv). Looked at before anything is computed, so that a
  * refused input draws no lazy weights. */
-static bool fitting(const char *who, const void *module, const Tensor *q, const Tensor *k,
-                    const Tensor *v) {
-    Input queries = {"queries", q}, keys = {"keys", k}, values = {"values", v};
+static bool fitting(const char *who, const void *module, Tensor *const x[]) {
     if (!module) tensor_fail("%s: the module is NULL", who);
+    for (int i = 0; i < 3; i++)
+        if (!x[i]) tensor_fail("%s: %s are NULL", who, role[i]);
+    for (int i = 0; i < 3 && !tensor_error(); i++) check_input(who, x, i);
     if (tensor_error()) return false;
-    return three_dims(who, queries) && three_dims(who, keys) && three_dims(who, values) &&
-           equal_types(who, queries, queries) && equal_types(who, keys, queries) &&
-           equal_types(who, values, queries) && equal_sizes(who, keys, queries, 0, "batch sizes") &&
-           equal_sizes(who, values, keys, 0, "batch sizes") &&
-           equal_sizes(who, values, keys, 1, "numbers");
+    check_sizes(who, x, KEYS, QUERIES, 0, "batch sizes");
+    check_sizes(who, x, VALUES, KEYS, 0, "batch sizes");
+    check_sizes(who, x, VALUES, KEYS, 1, "numbers");
+    return !tensor_error();
 }
 
 /* Whether x may enter a projection, which is told here by the name that it has in its parent. */
-static bool enters(const char *who, const char *role, const Tensor *x, const Linear *projection) {
-    int64_t size = x->shape.dim[2], in = projection->in_features;
-    if (in == NN_LAZY || size == in) return true;
-    return tensor_fail("%s: %s are %s: their last size %" PRId64 " and the in_features %" PRId64
-                       " of %s must be equal",
-                       who, role, tensor_shape_text(x->shape), size, in,
-                       projection->module.name) != NULL;
+static bool enters(const char *who, Tensor *const x[], int i, const Linear *projection) {
+    int64_t size = x[i]->shape.dim[2], in = projection->in_features;
+    if (in != NN_LAZY && size != in)
+        tensor_fail("%s: %s are %s: their last size %" PRId64 " and the in_features %" PRId64
+                    " of %s must be equal",
+                    who, role[i], tensor_shape_text(x[i]->shape), size, in,
+                    projection->module.name);
+    return !tensor_error();
 }
 
 /* ---- scaled dot-product attention ---------------------------------------------------------- */
@@ -92,8 +82,7 @@ DotProductAttention *nn_dot_product_attention_new(double dropout) {
     DotProductAttention *attention = nn_module_new(&dot_product_class);
     if (!attention) return NULL;
     attention->num_heads = 1;
-    attention->dropout = nn_dropout_new(dropout);
-    nn_add_child(attention, "dropout", attention->dropout);
+    attention->dropout = nn_add_child(attention, "dropout", nn_dropout_new(dropout));
     nn_add_result(attention, &attention->attention_weights);
     return nn_module_done(attention);
 }
@@ -107,14 +96,14 @@ static Tensor *pool(void *module, Tensor **kept, Dropout *dropout, Tensor *weigh
 Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k,
                                          Tensor *v, AttentionMask mask) {
     const char *who = "dot_product_attention";
-    Input queries = {"queries", q}, keys = {"keys", k};
-    if (!fitting(who, attention, q, k, v)) return NULL;
-    if (!equal_sizes(who, keys, queries, 2, "last sizes")) return NULL;
+    Tensor *const x[] = {q, k, v};
+    if (!fitting(who, attention, x)) return NULL;
+    check_sizes(who, x, KEYS, QUERIES, 2, "last sizes");
     int64_t N = q->shape.dim[0], H = attention->num_heads;
     if (H < 1 || N % H)
         return tensor_fail("%s: queries are %s: num_heads %" PRId64 " must divide their batch size",
                            who, tensor_shape_text(q->shape), H);
-    if (!fitting_mask(who, mask, N / H, H, q, k)) return NULL;
+    if (tensor_error() || !fitting_mask(who, mask, N / H, H, q, k)) return NULL;
 
     /* scores: (N, Q, D) (N, D, K) -> (N, Q, K) */
     Tensor *scores = ag_name(ag_bmm(q, ag_transpose(k, 1, 2)), "scores");
@@ -134,14 +123,10 @@ AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout
                            num_hiddens);
     AdditiveAttention *attention = nn_module_new(&additive_class);
     if (!attention) return NULL;
-    attention->W_k = nn_linear_new(NN_LAZY, num_hiddens, false);
-    nn_add_child(attention, "W_k", attention->W_k);
-    attention->W_q = nn_linear_new(NN_LAZY, num_hiddens, false);
-    nn_add_child(attention, "W_q", attention->W_q);
-    attention->w_v = nn_linear_new(NN_LAZY, 1, false);
-    nn_add_child(attention, "w_v", attention->w_v);
-    attention->dropout = nn_dropout_new(dropout);
-    nn_add_child(attention, "dropout", attention->dropout);
+    attention->W_k = nn_add_child(attention, "W_k", nn_linear_new(NN_LAZY, num_hiddens, false));
+    attention->W_q = nn_add_child(attention, "W_q", nn_linear_new(NN_LAZY, num_hiddens, false));
+    attention->w_v = nn_add_child(attention, "w_v", nn_linear_new(NN_LAZY, 1, false));
+    attention->dropout = nn_add_child(attention, "dropout", nn_dropout_new(dropout));
     nn_add_result(attention, &attention->attention_weights);
     return nn_module_done(attention);
 }
@@ -149,10 +134,10 @@ AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout
 Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, Tensor *k, Tensor *v,
                                       AttentionMask mask) {
     const char *who = "additive_attention";
-    if (!fitting(who, attention, q, k, v)) return NULL;
-    if (!enters(who, "queries", q, attention->W_q) || !enters(who, "keys", k, attention->W_k))
+    Tensor *const x[] = {q, k, v};
+    if (!fitting(who, attention, x) || !enters(who, x, QUERIES, attention->W_q) ||
+        !enters(who, x, KEYS, attention->W_k) || !fitting_mask(who, mask, q->shape.dim[0], 1, q, k))
         return NULL;
-    if (!fitting_mask(who, mask, q->shape.dim[0], 1, q, k)) return NULL;
 
     /* queries: (B, Q, H)  keys: (B, K, H), H the hidden units; the queries draw first */
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
@@ -170,7 +155,7 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
 static const ModuleClass multi_head_class = {"MultiHeadAttention", sizeof(MultiHeadAttention), NULL,
                                              NULL};
 
-static bool good_config(const MultiHeadAttentionConfig *c) {
+static void check_config(const MultiHeadAttentionConfig *c) {
     const char *who = "multi_head_attention";
     if (c->num_hiddens <= 0 || c->num_heads <= 0)
         tensor_fail("%s: num_hiddens is %" PRId64 " and num_heads %" PRId64
@@ -183,27 +168,25 @@ static bool good_config(const MultiHeadAttentionConfig *c) {
         tensor_fail("%s: query_size is %" PRId64 ", key_size %" PRId64 " and value_size %" PRId64
                     ": a size must not be negative (0 leaves it to the first input)",
                     who, c->query_size, c->key_size, c->value_size);
-    else return true;
-    return false;
 }
 
 /* A child that projects size features, or as many as come when size is 0. */
 static Linear *add_projection(MultiHeadAttention *attention, const char *name, int64_t size,
                               const MultiHeadAttentionConfig *c) {
     Linear *linear = nn_linear_new(size ? size : NN_LAZY, c->num_hiddens, c->bias);
-    return nn_add_child(attention, name, linear) ? linear : NULL;
+    return nn_add_child(attention, name, linear);
 }
 
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
-    if (!good_config(&c)) return NULL;
+    check_config(&c);
     MultiHeadAttention *attention = nn_module_new(&multi_head_class);
     if (!attention) return NULL;
     bool lazy = !c.query_size || !c.key_size || !c.value_size;
     attention->num_heads = c.num_heads;
     attention->fused = c.fused;
-    attention->attention = nn_dot_product_attention_new(c.dropout);
+    attention->attention =
+        nn_add_child(attention, "attention", nn_dot_product_attention_new(c.dropout));
     if (attention->attention) attention->attention->num_heads = c.num_heads;
-    nn_add_child(attention, "attention", attention->attention);
     attention->W_q = add_projection(attention, "W_q", c.query_size, &c);
     attention->W_k = add_projection(attention, "W_k", c.key_size, &c);
     attention->W_v = add_projection(attention, "W_v", c.value_size, &c);
@@ -253,9 +236,9 @@ static Tensor *pool_heads_fused(MultiHeadAttention *attention, Tensor *q, Tensor
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
                                         Tensor *v, AttentionMask mask) {
     const char *who = "multi_head_attention";
-    if (!fitting(who, attention, q, k, v)) return NULL;
-    if (!enters(who, "queries", q, attention->W_q) || !enters(who, "keys", k, attention->W_k) ||
-        !enters(who, "values", v, attention->W_v))
+    Tensor *const x[] = {q, k, v};
+    if (!fitting(who, attention, x) || !enters(who, x, QUERIES, attention->W_q) ||
+        !enters(who, x, KEYS, attention->W_k) || !enters(who, x, VALUES, attention->W_v))
         return NULL;
     int64_t H = attention->num_heads;
     if (!fitting_mask(who, mask, q->shape.dim[0], H, q, k)) return NULL;

@@ -20,13 +20,39 @@ static Module *given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);
 }
 
+/* What is left of a path once name has been followed: "" at its end, and of "" itself, which leads
+ * to everything; NULL when the path leads elsewhere. */
+static const char *after(const char *path, const char *name) {
+    size_t n = strlen(name);
+    if (!*path) return path;
+    if (strncmp(path, name, n) != 0) return NULL;
+    if (!path[n]) return path + n;
+    return path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
+}
+
+typedef void (*Visit)(ModuleSlot *parameter, void *context);
+
+static int visit_tree(const Module *module, const char *prefix, Visit visit, void *context) {
+    int n = 0;
+    for (int i = 0; i < module->num_parameters; i++) {
+        const char *rest = after(prefix, module->parameters[i].name);
+        if (!rest || *rest) continue;
+        visit(&module->parameters[i], context);
+        n++;
+    }
+    for (int i = 0; i < module->num_children; i++) {
+        const char *rest = after(prefix, module->children[i]->name);
+        if (rest) n += visit_tree(module->children[i], rest, visit, context);
+    }
+    return n;
+}
+
 /* ---- construction -------------------------------------------------------------------------- */
 
 void *nn_module_new(const ModuleClass *kind) {
-    if (tensor_error()) return NULL;
     if (!kind || kind->size < sizeof(Module))
-        return tensor_fail(
-            "module_new: a class needs the size of a struct that begins with Module");
+        tensor_fail("module_new: a class needs the size of a struct that begins with Module");
+    if (tensor_error()) return NULL;
     Module *module = calloc(1, kind->size);
     if (!module) return tensor_fail("module_new: out of memory for %s", kind->name);
     module->kind = kind;
@@ -49,9 +75,8 @@ static void *one_longer(void *list, int count, size_t size) {
 
 static Module *find_child(const Module *module, const char *name, size_t length) {
     for (int i = 0; i < module->num_children; i++) {
-        const char *candidate = module->children[i]->name;
-        if (strlen(candidate) == length && !memcmp(candidate, name, length))
-            return module->children[i];
+        Module *child = module->children[i];
+        if (!strncmp(child->name, name, length) && !child->name[length]) return child;
     }
     return NULL;
 }
@@ -85,26 +110,26 @@ static bool field_is_free(const Module *module, Tensor **slot, const char *funct
 static bool name_is_good(const Module *module, const char *name, const char *function) {
     size_t length = name ? strlen(name) : 0;
     if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.'))
-        return tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
-                           function, name ? name : "", NN_NAME_SIZE - 1) != NULL;
-    if (find_slot(module, name) || find_child(module, name, length))
-        return tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name) !=
-               NULL;
-    return true;
+        tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
+                    function, name ? name : "", NN_NAME_SIZE - 1);
+    else if (find_slot(module, name) || find_child(module, name, length))
+        tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name);
+    return !tensor_error();
 }
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
 /* "W_q.weight" on a printed tape: the path from the root, or as much of its end as fits. */
-static void name_parameter(const Module *module, const ModuleSlot *parameter) {
+static void name_parameter(ModuleSlot *parameter, void *context) {
     char path[sizeof((*parameter->slot)->name)], longer[sizeof path + NN_NAME_SIZE];
+    (void)context;
     strcpy(path, parameter->name);
-    for (; module->parent; module = module->parent) {
-        int length = snprintf(longer, sizeof longer, "%s.%s", module->name, path);
+    for (const Module *m = parameter->module; m->parent; m = m->parent) {
+        int length = snprintf(longer, sizeof longer, "%s.%s", m->name, path);
         if (length >= (int)sizeof path) break;
         strcpy(path, longer);
     }
-    ag_name(*parameter->slot, path);
+    if (*parameter->slot) ag_name(*parameter->slot, path);
 }
 
 /* Training writes parameters in place, so each element needs a place of its own. */
@@ -132,7 +157,7 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
     value->requires_grad = !parameter->frozen;
     tensor_release(*slot);
     *slot = value;
-    name_parameter(m, parameter);
+    name_parameter(parameter, NULL);
     return true;
 }
 
@@ -180,36 +205,24 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
 
 /* ---- children and kept results ------------------------------------------------------------- */
 
-static void name_parameters(const Module *module) {
-    for (int i = 0; i < module->num_parameters; i++)
-        if (*module->parameters[i].slot) name_parameter(module, &module->parameters[i]);
-    for (int i = 0; i < module->num_children; i++) name_parameters(module->children[i]);
-}
-
-static bool may_adopt(const Module *parent, const Module *child) {
+void *nn_add_child(void *module, const char *name, void *child) {
+    Module *parent = given(module, "add_child"), *c = given(child, "add_child"), **longer = NULL;
     const Module *root = parent;
-    while (root->parent) root = root->parent;
-    if (root == child || child->parent)
-        return tensor_fail("add_child: %s is in a tree already", child->kind->name) != NULL;
-    return true;
-}
-
-bool nn_add_child(void *module, const char *name, void *child) {
-    Module *parent = given(module, "add_child"), *c = given(child, "add_child");
-    if (parent && c && !may_adopt(parent, c)) return false; /* its tree goes on owning it */
-    Module **longer = NULL;
+    while (root && root->parent) root = root->parent;
+    if (root && c && (root == c || c->parent)) /* its tree goes on owning it */
+        return tensor_fail("add_child: %s is in a tree already", c->kind->name);
     if (!tensor_error() && name_is_good(parent, name, "add_child"))
         longer = one_longer(parent->children, parent->num_children, sizeof(Module *));
     if (!longer) {
         nn_free(c);
-        return false;
+        return NULL;
     }
     parent->children = longer;
     longer[parent->num_children++] = c;
     c->parent = parent;
     strcpy(c->name, name);
-    name_parameters(c);
-    return true;
+    visit_tree(c, "", name_parameter, NULL);
+    return c;
 }
 
 bool nn_add_result(void *module, Tensor **slot) {
@@ -301,33 +314,6 @@ void nn_print_float(double x, FILE *file) {
     const int exponent = e ? atoi(e + 1) : 16; /* no e: inf, nan */
     if (exponent < -4 || exponent >= 16) fputs(text, file);
     else fprintf(file, "%.*f", digits > exponent ? digits - exponent : 1, x);
-}
-
-/* What is left of a path once name has been followed: "" at its end, and of "" itself, which leads
- * to everything; NULL when the path leads elsewhere. */
-static const char *after(const char *path, const char *name) {
-    size_t n = strlen(name);
-    if (!*path) return path;
-    if (strncmp(path, name, n) != 0) return NULL;
-    if (!path[n]) return path + n;
-    return path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
-}
-
-typedef void (*Visit)(ModuleSlot *parameter, void *context);
-
-static int visit_tree(const Module *module, const char *prefix, Visit visit, void *context) {
-    int n = 0;
-    for (int i = 0; i < module->num_parameters; i++) {
-        const char *rest = after(prefix, module->parameters[i].name);
-        if (!rest || *rest) continue;
-        visit(&module->parameters[i], context);
-        n++;
-    }
-    for (int i = 0; i < module->num_children; i++) {
-        const char *rest = after(prefix, module->children[i]->name);
-        if (rest) n += visit_tree(module->children[i], rest, visit, context);
-    }
-    return n;
 }
 
 int nn_visit_parameters(void *module, const char *prefix, Visit visit, void *context) {

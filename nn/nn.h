@@ -76,7 +76,8 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value);
 /* A parameter that comes later and will have this shape, NN_LAZY standing for sizes that are not
  * known yet: what nn_load may put there. */
 bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape shape);
-bool nn_add_child(void *module, const char *name, void *child); /* a child has one parent */
+/* A child has one parent. Handed back; NULL on error. */
+void *nn_add_child(void *module, const char *name, void *child);
 
 /* A field for a result that the module keeps past the tape. Keeping retains value and lets the
  * old one go; a value NULL, the sign of an error, changes nothing. */

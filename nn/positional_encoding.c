@@ -41,8 +41,7 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
                            (long long)num_hiddens, (long long)max_len);
     PositionalEncoding *encoding = nn_module_new(&positional_encoding_class);
     if (!encoding) return NULL;
-    encoding->dropout = nn_dropout_new(dropout);
-    nn_add_child(encoding, "dropout", encoding->dropout);
+    encoding->dropout = nn_add_child(encoding, "dropout", nn_dropout_new(dropout));
     encoding->P = waves(max_len, num_hiddens);
     return nn_module_done(encoding);
 }
