@@ -117,25 +117,8 @@ static bool good_group(const char *who, double lr, double weight_decay) {
     return not_negative(who, "lr", lr) && not_negative(who, "weight_decay", weight_decay);
 }
 
-static bool good_sgd(const SGDConfig *c) {
-    if (!good_group("sgd", c->lr, c->weight_decay) || !not_negative("sgd", "momentum", c->momentum))
-        return false;
-    if (isnan(c->dampening)) tensor_fail("sgd: dampening is not a number");
-    else if (c->nesterov && (c->momentum == 0 || c->dampening != 0))
-        tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
-                    c->momentum, c->dampening);
-    else return true;
-    return false;
-}
-
-static bool good_beta(const char *name, double beta) {
-    if (beta >= 0 && beta < 1) return true;
-    return tensor_fail("adamw: %s is %g: it must be in [0, 1)", name, beta) != NULL;
-}
-
-static bool good_adamw(const AdamWConfig *c) {
-    return good_group("adamw", c->lr, c->weight_decay) && good_beta("beta1", c->beta1) &&
-           good_beta("beta2", c->beta2) && not_negative("adamw", "eps", c->eps);
+static void check_beta(const char *name, double beta) {
+    if (!(beta >= 0 && beta < 1)) tensor_fail("adamw: %s is %g: it must be in [0, 1)", name, beta);
 }
 
 static void list_parameter(ModuleSlot *parameter, void *context) {
@@ -145,7 +128,8 @@ static void list_parameter(ModuleSlot *parameter, void *context) {
 
 static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
                                 double weight_decay) {
-    Optimizer *optimizer = nn_module_new(kind);
+    if (!model) tensor_fail("%s: the module is NULL", rule->name);
+    Optimizer *optimizer = good_group(rule->name, lr, weight_decay) ? nn_module_new(kind) : NULL;
     if (!optimizer) return NULL;
     const int n = nn_parameter_slots(model, NULL, 0);
     optimizer->rule = rule;
@@ -159,19 +143,23 @@ static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void 
 }
 
 Optimizer *nn_sgd_new(void *module, SGDConfig c) {
-    if (!module) return tensor_fail("sgd: the module is NULL");
-    if (!good_sgd(&c)) return NULL;
+    not_negative("sgd", "momentum", c.momentum);
+    if (isnan(c.dampening)) tensor_fail("sgd: dampening is not a number");
+    if (c.nesterov && (c.momentum == 0 || c.dampening != 0))
+        tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
+                    c.momentum, c.dampening);
     Optimizer *sgd = optimizer_new(&sgd_class, &sgd_rule, module, c.lr, c.weight_decay);
     if (sgd) sgd->sgd = c;
     return sgd;
 }
 
 Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
-    if (!module) return tensor_fail("adamw: the module is NULL");
     if (c.beta1 == 0) c.beta1 = 0.9;
     if (c.beta2 == 0) c.beta2 = 0.999;
     if (c.eps == 0) c.eps = 1e-8;
-    if (!good_adamw(&c)) return NULL;
+    check_beta("beta1", c.beta1);
+    check_beta("beta2", c.beta2);
+    not_negative("adamw", "eps", c.eps);
     Optimizer *adamw = optimizer_new(&adamw_class, &adamw_rule, module, c.lr, c.weight_decay);
     if (adamw) adamw->adamw = c;
     return adamw;
@@ -244,14 +232,12 @@ static bool fits(const Rule *rule, const Update *u) {
 }
 
 /* The tape lets go of what lies on the way to the plan. */
-static bool plan(const Optimizer *optimizer, Update *u) {
-    if (!fits(optimizer->rule, u) || !tape_begin_no_grad()) return false;
+static void plan(const Optimizer *optimizer, Update *u) {
+    if (!fits(optimizer->rule, u) || !tape_begin_no_grad()) return;
     optimizer->rule->plan(optimizer, u, u->lr * optimizer->factor);
-    const bool ok = !tensor_error();
-    u->direction = ok ? tensor_retain(u->direction) : NULL;
-    for (int k = 0; k < STATES; k++) u->next[k] = ok ? tensor_retain(u->next[k]) : NULL;
+    tensor_retain(u->direction);
+    for (int k = 0; k < STATES; k++) tensor_retain(u->next[k]);
     tape_end();
-    return ok;
 }
 
 static void commit(Update *u) {
@@ -278,12 +264,14 @@ bool nn_optimizer_step(Optimizer *optimizer) {
     if (!optimizer) tensor_fail("optimizer_step: the optimizer is NULL");
     if (tensor_error()) return false;
     const int n = optimizer->num_updates;
-    bool ok = true;
-    for (int i = 0; ok && i < n; i++)
-        if (is_due(optimizer, i)) ok = plan(optimizer, &optimizer->updates[i]);
-    for (int i = 0; ok && i < n; i++) commit(&optimizer->updates[i]);
-    for (int i = 0; i < n; i++) forget_plan(&optimizer->updates[i]);
-    return ok && !tensor_error();
+    for (int i = 0; i < n && !tensor_error(); i++)
+        if (is_due(optimizer, i)) plan(optimizer, &optimizer->updates[i]);
+    const bool planned = !tensor_error();
+    for (int i = 0; i < n; i++) {
+        if (planned) commit(&optimizer->updates[i]);
+        forget_plan(&optimizer->updates[i]);
+    }
+    return !tensor_error();
 }
 
 void nn_optimizer_zero_grad(Optimizer *optimizer) {
