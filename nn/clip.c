@@ -4,24 +4,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct {
-    Tensor **gradient;
-    int n;
-} Gradients;
-
-/* A tensor held twice has one gradient. */
-static void list_gradient(ModuleSlot *parameter, void *context) {
-    Gradients *list = context;
-    const Tensor *theta = *parameter->slot;
-    int i = 0;
-    if (!theta || !theta->grad) return;
-    list->gradient[list->n] = theta->grad;
-    while (list->gradient[i] != theta->grad) i++;
-    if (i == list->n) list->n++;
+/* The gradient of the i-th parameter; NULL without one, or when an earlier field holds it too. */
+static Tensor *gradient(Tensor ***slots, int i) {
+    for (int j = 0; j < i; j++)
+        if (*slots[j] == *slots[i]) return NULL;
+    return *slots[i] ? (*slots[i])->grad : NULL;
 }
 
 /* In float64, whatever the gradient's type. */
 static double sum_of_squares(const Tensor *g) {
+    if (!g) return 0;
     if (!tape_begin_no_grad()) return (double)NAN;
     Tensor *wide = tensor_to(g, F64);
     double sum = tensor_item(ag_sum(ag_square(wide)));
@@ -35,15 +27,17 @@ double nn_clip_grad_norm(void *module, double max_norm) {
     else if (!(max_norm >= 0)) /* NaN fails too */
         tensor_fail("clip_grad_norm: max_norm is %g: it must not be negative", max_norm);
     if (tensor_error()) return (double)NAN;
-    const int capacity = nn_parameter_slots(module, NULL, 0);
-    Gradients list = {malloc((size_t)(capacity + 1) * sizeof *list.gradient), 0};
-    if (!list.gradient) tensor_fail("clip_grad_norm: out of memory for %d parameters", capacity);
-    else nn_visit_parameters(module, "", list_gradient, &list);
+    const int n = nn_parameter_slots(module, NULL, 0);
+    Tensor ***slots = malloc((size_t)(n + 1) * sizeof *slots);
+    if (!slots) tensor_fail("clip_grad_norm: out of memory for %d parameters", n);
+    else nn_parameter_slots(module, slots, n);
     double sum = 0;
-    for (int i = 0; i < list.n; i++) sum += sum_of_squares(list.gradient[i]);
+    for (int i = 0; i < n && !tensor_error(); i++) sum += sum_of_squares(gradient(slots, i));
     const double norm = sqrt(sum), scale = max_norm / (norm + 1e-6);
-    for (int i = 0; i < list.n && !tensor_error(); i++)
-        tensor_mul_(list.gradient[i], scale > 1 ? 1 : scale); /* a NaN stays one */
-    free(list.gradient);
+    for (int i = 0; i < n && !tensor_error(); i++) {
+        Tensor *g = gradient(slots, i);
+        if (g) tensor_mul_(g, scale > 1 ? 1 : scale); /* a NaN stays one */
+    }
+    free(slots);
     return tensor_error() ? (double)NAN : norm;
 }

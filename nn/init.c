@@ -7,12 +7,10 @@
 #include <math.h>
 
 static bool has_fans(const char *who, const Tensor *w) {
-    if (!w) tensor_fail("%s: w is NULL", who);
-    else if (w->shape.ndim < 2)
-        tensor_fail("%s: w is %s: it needs two dimensions or more", who,
-                    tensor_shape_text(w->shape));
-    else return true;
-    return false;
+    if (!w) return tensor_fail("%s: w is NULL", who) != NULL;
+    if (w->shape.ndim >= 2) return true;
+    const char *shape = tensor_shape_text(w->shape);
+    return tensor_fail("%s: w is %s: it needs two dimensions or more", who, shape) != NULL;
 }
 
 /* dim 0: fan_out, dim 1: fan_in. The sizes after these, a convolution's kernel, belong to both. */
@@ -37,10 +35,9 @@ static double kaiming_std(const char *who, const Tensor *w, double a) {
     return (double)NAN;
 }
 
-/* U(-bound, bound) has the deviation bound / sqrt(3). */
+/* U(-a, a) has the deviation a / sqrt(3). */
 static bool uniform(Tensor *w, double std) {
-    const double bound = sqrt(3) * std;
-    return !isnan(std) && tensor_uniform_(w, -bound, bound);
+    return !isnan(std) && tensor_uniform_(w, -sqrt(3) * std, sqrt(3) * std);
 }
 
 static bool normal(Tensor *w, double std) { return !isnan(std) && tensor_normal_(w, 0, std); }

@@ -26,7 +26,8 @@ static void settle(Linear *linear) {
     linear->module.kind = &linear_class;
 }
 
-/* Both or none: a layer is never half made. */
+/* Both or none, since nn_set_parameter, while an error is pending, lets go of what it is given: a
+ * layer is never half made. */
 static bool draw_parameters(Linear *linear, int64_t in) {
     int64_t out = linear->out_features;
     double bound = in > 0 ? 1 / sqrt((double)in) : 0; /* no inputs draw nothing */
@@ -34,11 +35,6 @@ static bool draw_parameters(Linear *linear, int64_t in) {
     /* within 1 / sqrt(in) too, but PyTorch takes this detour, and its last bit shows in float64 */
     bool drawn = weight && nn_init_kaiming_uniform(weight, sqrt(5));
     if (drawn && linear->has_bias) bias = tensor_uniform(-bound, bound, SHAPE(out));
-    if (tensor_error()) {
-        tensor_release(weight);
-        tensor_release(bias);
-        return false;
-    }
     bool ok = nn_set_parameter(linear, &linear->weight, weight);
     if (linear->has_bias) ok = nn_set_parameter(linear, &linear->bias, bias) && ok;
     settle(linear);
@@ -63,21 +59,20 @@ Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
 
 /* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
 static bool admit(Linear *linear, const Tensor *x) {
-    int ndim = x->shape.ndim;
-    if (ndim == 0)
-        return tensor_fail("linear: x is (): it needs a last size, the number of features") != NULL;
-    int64_t in = x->shape.dim[ndim - 1];
+    const DType ours = tensor_default_dtype();
+    const int64_t in = x->shape.ndim > 0 ? x->shape.dim[x->shape.ndim - 1] : 0;
     settle(linear);
-    if (!linear->weight && x->dtype != tensor_default_dtype())
-        return tensor_fail(
-                   "linear: x is %s and the weights would be made as %s: the types must be equal",
-                   tensor_dtype_name(x->dtype), tensor_dtype_name(tensor_default_dtype())) != NULL;
-    if (!linear->weight) return draw_parameters(linear, in);
-    if (in != linear->in_features)
+    if (x->shape.ndim == 0)
+        tensor_fail("linear: x is (): it needs a last size, the number of features");
+    else if (!linear->weight && x->dtype != ours)
+        tensor_fail("linear: x is %s and the weights would be made as %s: the types must be equal",
+                    tensor_dtype_name(x->dtype), tensor_dtype_name(ours));
+    else if (!linear->weight) return draw_parameters(linear, in);
+    else if (in != linear->in_features)
         tensor_fail("linear: x is %s: its last size %" PRId64 " and in_features %" PRId64
                     " must be equal",
                     tensor_shape_text(x->shape), in, linear->in_features);
-    return in == linear->in_features;
+    return !tensor_error();
 }
 
 Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
