@@ -41,10 +41,9 @@ static int nodes_end(int t) { return t + 1 < tapes.tapes ? tapes.tape[t + 1].fir
 static bool open_tape(const char *function, bool records) {
     if (tapes.tapes == TAPES_MAX)
         return tensor_fail("%s: %d tapes are open already: is a tape_end missing?", function,
-                           TAPES_MAX) != NULL;
+                           TAPES_MAX);
     if (records && recording_tape() >= 0)
-        return tensor_fail("%s: a recording tape is open already: tape_end it first", function) !=
-               NULL;
+        return tensor_fail("%s: a recording tape is open already: tape_end it first", function);
     tapes.tape[tapes.tapes].first = tapes.count;
     tapes.tape[tapes.tapes].records = records;
     tapes.tape[tapes.tapes].keep_grads = false;
@@ -134,12 +133,12 @@ static bool type_fits(const Op *op, int i, Tensor *const *in) {
     const char *wanted = other_type(type, is);
     if (wanted)
         return tensor_fail("%s: %s is %s: it must be %s; convert it with tensor_to", op->name,
-                           input_name(op, i), tensor_dtype_name(is), wanted) != NULL;
+                           input_name(op, i), tensor_dtype_name(is), wanted);
     for (int j = 0; j < i && type <= SAME; j++)
         if (op->in[op->variadic ? 0 : j].type == type && in[j] && in[j]->dtype != is)
             return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
                                input_name(op, j), tensor_dtype_name(in[j]->dtype),
-                               input_name(op, i), tensor_dtype_name(is)) != NULL;
+                               input_name(op, i), tensor_dtype_name(is));
     return true;
 }
 
@@ -148,7 +147,7 @@ static bool inputs_fit(const Op *op, int n_in, Tensor *const *in) {
     if (tensor_pending()) return false;
     const int needed = op->variadic ? n_in : op->inputs - op->optional;
     for (int i = 0; i < needed; i++)
-        if (!in[i]) return tensor_fail("%s: %s is NULL", op->name, input_name(op, i)) != NULL;
+        if (!in[i]) return tensor_fail("%s: %s is NULL", op->name, input_name(op, i));
     for (int i = 0; i < n_in; i++)
         if (!type_fits(op, i, in)) return false;
     return ag_ready(op->name, in[0]);
@@ -271,10 +270,9 @@ static bool is_unchanged(const Node *n) {
         const Tensor *x = is_out ? n->out : n->in[i];
         if (x->storage->version != n->version[i])
             return tensor_fail(
-                       "backward: %s needs its %s%s %s as it was, but %s has written over it since",
-                       n->op->name, is_out ? "result" : "input ",
-                       is_out ? "" : input_name(n->op, i), tensor_shape_text(x->shape),
-                       x->storage->written_by) != NULL;
+                "backward: %s needs its %s%s %s as it was, but %s has written over it since",
+                n->op->name, is_out ? "result" : "input ", is_out ? "" : input_name(n->op, i),
+                tensor_shape_text(x->shape), x->storage->written_by);
     }
     return true;
 }
@@ -365,11 +363,11 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
     if (recording_tape() < 0) rule = "no recording tape is open: call tape_begin first";
     else if (!y->requires_grad) rule = "y does not require a gradient";
     else if (y->tape_ended) rule = "y was computed on a tape that has ended";
-    if (rule) return tensor_fail("backward: %s", rule) != NULL;
+    if (rule) return tensor_fail("backward: %s", rule);
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
     return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
                        tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
-                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape)) != NULL;
+                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape));
 }
 
 bool ag_backward_from(Tensor *y, const Tensor *dy) {
@@ -390,8 +388,8 @@ bool ag_backward(Tensor *loss) {
     if (!ag_present("backward", loss)) return false;
     if (tensor_numel(loss) != 1)
         return tensor_fail(
-                   "backward: the loss is %s: it must have one element, or use ag_backward_from",
-                   tensor_shape_text(loss->shape)) != NULL;
+            "backward: the loss is %s: it must have one element, or use ag_backward_from",
+            tensor_shape_text(loss->shape));
     Tensor *one = dtype_is_float(loss->dtype) ? tensor_make(loss->shape, loss->dtype) : NULL;
     if (one) tensor_fill(one, 1);
     bool done = ag_backward_from(loss, one ? one : loss);
@@ -408,8 +406,7 @@ static bool unmark(Tensor *x) {
 bool ag_reaches(Tensor *y, Tensor *x) {
     if (!ag_present("reaches", y) || !ag_present("reaches", x)) return false;
     const int t = recording_tape();
-    if (t < 0)
-        return tensor_fail("reaches: no recording tape is open: call tape_begin first") != NULL;
+    if (t < 0) return tensor_fail("reaches: no recording tape is open: call tape_begin first");
     const int from = tapes.tape[t].first, end = nodes_end(t);
     y->arriving = y;
     for (int i = end - 1; i >= from; i--) {
@@ -460,8 +457,8 @@ static void print_input(const Tensor *x, int before, FILE *file) {
 
 bool tape_print(FILE *file) {
     if (tensor_pending()) return false;
-    if (!file) return tensor_fail("tape_print: the file is NULL") != NULL;
-    if (tapes.tapes == 0) return tensor_fail("tape_print: no tape is open") != NULL;
+    if (!file) return tensor_fail("tape_print: the file is NULL");
+    if (tapes.tapes == 0) return tensor_fail("tape_print: no tape is open");
     for (int i = tapes.tape[tapes.tapes - 1].first; i < tapes.count; i++) {
         const Node *n = &tapes.nodes[i];
         fprintf(file, "%%%d%s%s = %s(", i, n->out->name[0] ? " " : "", n->out->name, n->op->name);
@@ -474,5 +471,5 @@ bool tape_print(FILE *file) {
                 n->out->requires_grad ? " grad" : "");
     }
     if (fflush(file) == 0 && !ferror(file)) return true;
-    return tensor_fail("tape_print: the file could not be written") != NULL;
+    return tensor_fail("tape_print: the file could not be written");
 }

@@ -17,7 +17,7 @@ static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
     return tensor_fail("attention: q is %s, k is %s and v is %s: they must be (B, H, Q, D), (B, H, "
                        "K, D) and (B, H, K, Dv), or all without H",
                        tensor_shape_text(q->shape), tensor_shape_text(k->shape),
-                       tensor_shape_text(v->shape)) != NULL;
+                       tensor_shape_text(v->shape));
 }
 
 /* What the node computes, for the passes. False with an error; mask_close it in any case. */

@@ -13,7 +13,7 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
         if (!shape_broadcast(before, other, shape))
             return tensor_fail("%s: %s is %s and does not broadcast with %s", n->op->name,
                                n->op->in[i].name, tensor_shape_text(other),
-                               tensor_shape_text(before)) != NULL;
+                               tensor_shape_text(before));
     }
     return true;
 }

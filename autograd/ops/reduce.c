@@ -7,12 +7,11 @@
 static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     if (dims.n < 0 || dims.n > TENSOR_MAX_DIMS)
         return tensor_fail("%s: %d dimensions are named: there may be 0 to %d", op, dims.n,
-                           TENSOR_MAX_DIMS) != NULL;
+                           TENSOR_MAX_DIMS);
     for (int i = 0; i < dims.n; i++) {
         int d = shape_dim_or_scalar(op, x->shape, dims.axis[i]);
         if (d < 0) return false;
-        if (flags[d])
-            return tensor_fail("%s: dimension %d is named twice", op, dims.axis[i]) != NULL;
+        if (flags[d]) return tensor_fail("%s: dimension %d is named twice", op, dims.axis[i]);
         flags[d] = true;
     }
     return true;

@@ -22,9 +22,9 @@ static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
                                       : false;
     if (!fits)
         return tensor_fail(
-                   "%s: x is %s and the shape is %s: the number of elements must stay the same, and one "
-                   "size may be -1",
-                   op, tensor_shape_text(x->shape), tensor_shape_text(*shape)) != NULL;
+            "%s: x is %s and the shape is %s: the number of elements must stay the same, and one "
+            "size may be -1",
+            op, tensor_shape_text(x->shape), tensor_shape_text(*shape));
     if (unknowns == 1) shape->dim[unknown] = numel / known;
     return true;
 }
@@ -311,10 +311,10 @@ static bool cat_shape(const Node *n, Shape *shape) {
         if (s.ndim == shape->ndim) shape->dim[n->at.dim] = s.dim[n->at.dim];
         if (!shape_equal(s, *shape))
             return tensor_fail(
-                       "%s: tensor %d is %s and tensor %d is %s: all sizes but that of dimension %d must "
-                       "be equal",
-                       n->op->name, first, tensor_shape_text(n->in[first]->shape), i,
-                       tensor_shape_text(s), n->at.dim) != NULL;
+                "%s: tensor %d is %s and tensor %d is %s: all sizes but that of dimension %d must "
+                "be equal",
+                n->op->name, first, tensor_shape_text(n->in[first]->shape), i, tensor_shape_text(s),
+                n->at.dim);
         if (__builtin_add_overflow(size, s.dim[n->at.dim], &size)) size = INT64_MAX;
     }
     shape->dim[n->at.dim] = size;
