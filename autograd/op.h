@@ -125,6 +125,5 @@ bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores);
 /* What the elementwise ops share. */
 Tensor *ag_elementwise_forward(Node *n);
 void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx);
-Tensor *ag_compare_forward(Node *n);
 
 #endif

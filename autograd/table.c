@@ -33,8 +33,8 @@ enum {
 #define BINARY(op, formula, gradient, source, types, torch, value, da, db, mask, lo, hi)           \
     ELEMENTWISE(op, torch, mask, lo, hi, TWO, .in = {{"a", types}, {"b", types}})
 #define COMPARE(op, formula, value)                                                                \
-    DEFINE(op, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = ag_compare_forward, TWO,  \
-           .in = {{"a", SAME}, {"b", SAME}})
+    DEFINE(op, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = ag_elementwise_forward,   \
+           TWO, .in = {{"a", SAME}, {"b", SAME}})
 #define OP_NO_GRAD(op, arguments, shapes, formula, gradient, source, fw, arity, ...)               \
     DEFINE(op, .forward = ag_##fw, arity, .in = {__VA_ARGS__})
 #define OP(op, arguments, shapes, formula, gradient, source, torch, fw, bw, mask, arity, ...)      \

@@ -539,7 +539,7 @@ const Sample *samples(void) {
     if (all[0].op) return all;
     for (int i = 0; ag_ops[i]; i++) {
         const Op *op = ag_ops[i];
-        if (op->forward != ag_elementwise_forward && op->forward != ag_compare_forward) continue;
+        if (op->forward != ag_elementwise_forward) continue;
         count = op->inputs == 1 ? append(all, count, one_input, COUNT(one_input), op)
                                 : append(all, count, two_inputs, COUNT(two_inputs), op);
     }

@@ -1304,7 +1304,8 @@ START_TEST(map2_broadcasts) {
         ck_assert(y && shape_equal(y->shape, both) && tensor_is_contiguous(y));
         for (int64_t i = 0; i < tensor_numel(y); i++)
             CHECK(value_of(y, i) == value_at(a, both, i) - value_at(b, both, i));
-        Tensor *minus = map1(kernels()->value[ELEMENTWISE_neg][F64], a, 0);
+        Tensor *minus = map_elements(kernels()->value[ELEMENTWISE_neg][F64], a->shape, F64, 1,
+                                     (const Tensor *[]){a}, 0);
         for (int64_t i = 0; i < tensor_numel(a); i++) CHECK(value_of(minus, i) == -value_of(a, i));
         tensor_release(minus);
         tensor_release(y);

@@ -404,7 +404,9 @@ static DType result_type(const Op *op, DType dtype) {
     static const char *const integers[] = {"sum", "sum_dims", "argmax"};
     for (int i = 0; i < COUNT(integers); i++)
         if (!strcmp(op->name, integers[i])) return I64;
-    return op->forward == ag_compare_forward || op == &op_logical_not ? BOOL : dtype;
+    return (op->forward == ag_elementwise_forward && !op->backward) || op == &op_logical_not
+               ? BOOL
+               : dtype;
 }
 
 static void make_whole_inputs(const Sample *s, Layout layout, DType dtype, Tensor **in) {
@@ -967,7 +969,7 @@ static void expect_no_broadcast(const Op *op) {
 
 START_TEST(every_op_has_a_wrong_shape_or_takes_any) {
     const Op *op = ag_ops[_i];
-    bool elementwise = op->forward == ag_elementwise_forward || op->forward == ag_compare_forward;
+    bool elementwise = op->forward == ag_elementwise_forward;
     bool known = elementwise && op->inputs == 1;
     if (elementwise && op->inputs == 2) {
         expect_no_broadcast(op);

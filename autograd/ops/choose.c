@@ -22,23 +22,20 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
 
 Tensor *ag_where_forward(Node *n) {
     Shape shape;
-    const Tensor *a = n->in[1];
-    Tensor *y = broadcast_inputs(n, &shape) ? tensor_make(shape, a->dtype) : NULL;
-    const LoopKernel kernel = kernels()->where[a->dtype];
-    if (y) loop_elements(kernel, 4, (const Tensor *[]){y, n->in[0], a, n->in[2]}, 0);
-    return y;
+    const DType dtype = n->in[1]->dtype;
+    const Tensor *const operand[] = {n->in[0], n->in[1], n->in[2]};
+    if (!broadcast_inputs(n, &shape)) return NULL;
+    return map_elements(kernels()->where[dtype], shape, dtype, 3, operand, 0);
 }
 
 /* da = condition ? dy : 0,  db = condition ? 0 : dy */
 void ag_where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
+    const Tensor *const a[] = {n->in[0], dy, &nothing}, *const b[] = {n->in[0], &nothing, dy};
     const LoopKernel kernel = kernels()->where[dy->dtype];
-    for (int i = 1; i <= 2; i++) {
-        if (!ag_needs(n, i) || !(dx[i] = tensor_make(dy->shape, dy->dtype))) continue;
-        const Tensor *yes = i == 1 ? dy : &nothing, *no = i == 1 ? &nothing : dy;
-        loop_elements(kernel, 4, (const Tensor *[]){dx[i], n->in[0], yes, no}, 0);
-    }
+    if (ag_needs(n, 1)) dx[1] = map_elements(kernel, dy->shape, dy->dtype, 3, a, 0);
+    if (ag_needs(n, 2)) dx[2] = map_elements(kernel, dy->shape, dy->dtype, 3, b, 0);
 }
 
 Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
@@ -48,10 +45,8 @@ Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
 /* ---- masked_fill: y = mask ? value : x ----------------------------------------------------- */
 
 static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
-    Tensor *y = tensor_make(shape, x->dtype);
-    const LoopKernel kernel = kernels()->masked_fill[x->dtype];
-    if (y) loop_elements(kernel, 3, (const Tensor *[]){y, x, mask}, value);
-    return y;
+    const Tensor *const operand[] = {x, mask};
+    return map_elements(kernels()->masked_fill[x->dtype], shape, x->dtype, 2, operand, value);
 }
 
 Tensor *ag_masked_fill_forward(Node *n) {
@@ -146,17 +141,14 @@ Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, di
 /* ---- dropout: y = keep ? x / (1 - p) : 0, Srivastava et al. 2014 --------------------- */
 
 static Tensor *dropped(const Node *n, const Tensor *x) {
-    Tensor *y = tensor_make(x->shape, x->dtype);
-    const LoopKernel kernel = kernels()->dropout[x->dtype];
-    if (y) loop_elements(kernel, 3, (const Tensor *[]){y, x, n->saved[0]}, 1 - n->at.number);
-    return y;
+    return map2(kernels()->dropout[x->dtype], x, n->saved[0], 1 - n->at.number);
 }
 
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
 Tensor *ag_dropout_forward(Node *n) {
     const Shape shape = n->in[0]->shape;
-    if (n->at.number < 1) n->saved[0] = tensor_bernoulli(1 - n->at.number, shape);
-    else if ((n->saved[0] = tensor_make(shape, BOOL))) tensor_fill(n->saved[0], 0);
+    n->saved[0] =
+        n->at.number < 1 ? tensor_bernoulli(1 - n->at.number, shape) : make_zeros(shape, BOOL);
     return n->saved[0] ? dropped(n, n->in[0]) : NULL;
 }
 
@@ -167,6 +159,6 @@ Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_present("dropout", x)) return NULL;
     if (!(p >= 0 && p <= 1))
         return tensor_fail("dropout: p is %g: it must be a probability, from 0 to 1", p);
-    return p == 0 && dtype_is_float(x->dtype) ? x
-                                              : apply1(&op_dropout, x, (Attributes){.number = p});
+    if (p == 0 && dtype_is_float(x->dtype)) return x;
+    return apply1(&op_dropout, x, (Attributes){.number = p});
 }

@@ -145,18 +145,19 @@ void add_elements(const Tensor *to, const Tensor *x) {
     loop_elements(add, 3, (const Tensor *[]){to, to, x}, 0);
 }
 
-Tensor *map1(LoopKernel kernel, const Tensor *x, double s) {
-    Tensor *y = tensor_make(x->shape, x->dtype);
-    if (y) loop_elements(kernel, 2, (const Tensor *[]){y, x}, s);
+Tensor *map_elements(LoopKernel kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
+                     double s) {
+    Tensor *y = tensor_make(shape, dtype);
+    const Tensor *operand[LOOP_OPERANDS] = {y};
+    memcpy(operand + 1, x, (size_t)n * sizeof *x);
+    if (y) loop_elements(kernel, n + 1, operand, s);
     return y;
 }
 
 Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s) {
     Shape shape;
     if (!shape_broadcast(a->shape, b->shape, &shape)) return NULL;
-    Tensor *y = tensor_make(shape, a->dtype);
-    if (y) loop_elements(kernel, 3, (const Tensor *[]){y, a, b}, s);
-    return y;
+    return map_elements(kernel, shape, a->dtype, 2, (const Tensor *[]){a, b}, s);
 }
 
 /* The row kernel gets the output as a row of stride 0: its one element is the result. */
