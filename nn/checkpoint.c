@@ -22,8 +22,7 @@ typedef struct {
     const char *prefix;     /* of all names in the dict */
     TensorDict *to;         /* saving */
     const TensorDict *from; /* loading */
-    bool *used;             /* loading: is this entry of it a parameter? */
-    TensorDict *made;       /* loading: what parameters that are lazy yet will be */
+    Tensor **plan; /* loading: what its entries are to parameters; NULL for the unexpected */
     List missing, misfits;
 } Transfer;
 
@@ -54,33 +53,32 @@ static bool ready(const Transfer *t, const void *dict) {
 
 /* ---- saving ------------------------------------------------------------------------------ */
 
-static void check_made(ModuleSlot *parameter, void *transfer) {
-    const Transfer *t = transfer;
-    char name[NAME_SIZE];
-    if (!find_name(t, parameter, name) || *parameter->slot) return;
-    tensor_fail("%s: \"%s\" is lazy, the first input makes it", t->who, name);
-}
-
 static void save_parameter(ModuleSlot *parameter, void *transfer) {
     const Transfer *t = transfer;
     char name[NAME_SIZE];
-    if (find_name(t, parameter, name)) tensor_dict_set(t->to, name, *parameter->slot);
+    if (!find_name(t, parameter, name)) return;
+    if (!*parameter->slot)
+        tensor_fail("%s: \"%s\" is lazy, the first input makes it", t->who, name);
+    else if (t->to) tensor_dict_set(t->to, name, *parameter->slot);
 }
 
-static bool save_to(Transfer *t) {
-    if (!ready(t, t->to)) return false;
-    nn_visit_parameters(t->root, "", check_made, t);
-    if (!tensor_error()) nn_visit_parameters(t->root, "", save_parameter, t);
+static bool save_to(Transfer t) {
+    TensorDict *dict = t.to;
+    if (!ready(&t, dict)) return false;
+    t.to = NULL; /* first see whether all of them are there */
+    nn_visit_parameters(t.root, "", save_parameter, &t);
+    t.to = dict;
+    if (!tensor_error()) nn_visit_parameters(t.root, "", save_parameter, &t);
     return !tensor_error();
 }
 
 bool nn_state_dict(void *module, const char *prefix, TensorDict *dict) {
-    return save_to(&(Transfer){.who = "state_dict", .root = module, .prefix = prefix, .to = dict});
+    return save_to((Transfer){.who = "state_dict", .root = module, .prefix = prefix, .to = dict});
 }
 
 bool nn_save(void *module, const char *path) {
     TensorDict *dict = tensor_dict_new();
-    bool ok = save_to(&(Transfer){.who = "save", .root = module, .prefix = "", .to = dict}) &&
+    bool ok = save_to((Transfer){.who = "save", .root = module, .prefix = "", .to = dict}) &&
               tensor_dict_set_metadata(dict, "format", "pt") && tensor_save_safetensors(dict, path);
     tensor_dict_free(dict);
     return ok;
@@ -104,35 +102,27 @@ static bool admits(Shape wanted, Shape shape) {
 static void check_parameter(ModuleSlot *parameter, void *transfer) {
     Transfer *t = transfer;
     char name[NAME_SIZE];
-    const int i = find_name(t, parameter, name) ? find(t->from, name) : -1;
-    if (i < 0) {
-        list(&t->missing, "\"%s\"", tensor_name_text(name));
-        return;
-    }
-    t->used[i] = true;
-    const Tensor *x = t->from->entry[i].tensor, *theta = *parameter->slot;
+    if (!find_name(t, parameter, name)) return;
+    const int i = find(t->from, name);
+    if (i < 0) list(&t->missing, "\"%s\"", tensor_name_text(name));
+    if (i < 0) return;
+    Tensor *x = t->from->entry[i].tensor, *theta = *parameter->slot;
     const Shape shape = theta ? theta->shape : parameter->lazy;
     const DType dtype = theta ? theta->dtype : tensor_default_dtype();
-    if (x->dtype != dtype || !admits(shape, x->shape)) {
+    if (x->dtype != dtype || !admits(shape, x->shape))
         list(&t->misfits, "\"%s\" is %s %s and should be %s %s", tensor_name_text(name),
              tensor_dtype_name(x->dtype), tensor_shape_text(x->shape), tensor_dtype_name(dtype),
              tensor_shape_text(shape.ndim < 0 ? x->shape : shape));
-    } else if (!theta) {
-        Tensor *copy = tensor_clone(x);
-        if (copy) tensor_dict_set(t->made, name, copy);
-        tensor_release(copy);
-    }
+    t->plan[i] = theta ? tensor_retain(x) : tensor_clone(x); /* what is lazy takes it over */
 }
 
 static void load_parameter(ModuleSlot *parameter, void *transfer) {
     const Transfer *t = transfer;
     char name[NAME_SIZE];
     if (!find_name(t, parameter, name)) return;
-    if (*parameter->slot)
-        tensor_copy_from(*parameter->slot, t->from->entry[find(t->from, name)].tensor);
-    else
-        nn_set_parameter(parameter->module, parameter->slot,
-                         tensor_retain(tensor_dict_get(t->made, name)));
+    Tensor *x = t->plan[find(t->from, name)];
+    if (*parameter->slot) tensor_copy_from(*parameter->slot, x);
+    else nn_set_parameter(parameter->module, parameter->slot, tensor_retain(x));
 }
 
 /* Appends "; missing: ..." to a sentence. */
@@ -148,7 +138,7 @@ static bool all_fit(Transfer *t, const char *source) {
     List unexpected = {0};
     for (int i = 0; i < t->from->n; i++) {
         const char *name = t->from->entry[i].name;
-        if (!t->used[i] && !strncmp(name, t->prefix, strlen(t->prefix)))
+        if (!t->plan[i] && !strncmp(name, t->prefix, strlen(t->prefix)))
             list(&unexpected, "\"%s\"", tensor_name_text(name));
     }
     char *end = tell(text, "missing: ", &t->missing);
@@ -158,28 +148,31 @@ static bool all_fit(Transfer *t, const char *source) {
                        text + 2) != NULL;
 }
 
-static bool load_from(Transfer *t, const char *source) {
-    if (!ready(t, t->from)) return false;
-    t->used = calloc((size_t)t->from->n + 1, sizeof *t->used);
-    t->made = t->used ? tensor_dict_new() : tensor_fail("%s: out of memory", t->who);
-    if (t->made) nn_visit_parameters(t->root, "", check_parameter, t);
-    bool ok = t->made && all_fit(t, source);
-    if (ok) nn_visit_parameters(t->root, "", load_parameter, t);
-    tensor_dict_free(t->made);
-    free(t->used);
+static bool load_from(Transfer t, const char *source) {
+    if (!ready(&t, t.from)) return false;
+    const int n = t.from->n;
+    t.plan = calloc((size_t)n + 1, sizeof(Tensor *));
+    if (!t.plan) return tensor_fail("%s: out of memory for %d entries", t.who, n) != NULL;
+    nn_visit_parameters(t.root, "", check_parameter, &t);
+    bool ok = all_fit(&t, source);
+    if (ok) nn_visit_parameters(t.root, "", load_parameter, &t);
+    for (int i = 0; i < n; i++) tensor_release(t.plan[i]);
+    free(t.plan);
     return ok && !tensor_error();
 }
 
 bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict) {
-    Transfer t = {.who = "load_state_dict", .root = module, .prefix = prefix, .from = dict};
-    return load_from(&t, "the dict");
+    const char *who = "load_state_dict";
+    return load_from((Transfer){.who = who, .root = module, .prefix = prefix, .from = dict},
+                     "the dict");
 }
 
 bool nn_load(void *module, const char *path) {
     if (!module) return tensor_fail("load: the module is NULL") != NULL;
     TensorDict *dict = tensor_load_safetensors(path);
-    Transfer t = {.who = "load", .root = module, .prefix = "", .from = dict};
-    bool ok = dict && load_from(&t, path);
+    bool ok =
+        dict &&
+        load_from((Transfer){.who = "load", .root = module, .prefix = "", .from = dict}, path);
     tensor_dict_free(dict);
     return ok;
 }

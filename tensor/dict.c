@@ -24,29 +24,6 @@ void tensor_dict_free(TensorDict *dict) {
     free(dict);
 }
 
-bool is_utf8(const char *text, size_t size) {
-    static const uint32_t least[] = {0, 0x80, 0x800,
-                                     0x10000}; /* else it is longer than it need be */
-    const unsigned char *s = (const unsigned char *)text;
-    for (size_t i = 0; i < size;) {
-        const unsigned c = s[i];
-        const size_t more = c < 0x80       ? 0
-                            : c >> 5 == 6  ? 1
-                            : c >> 4 == 14 ? 2
-                            : c >> 3 == 30 ? 3
-                                           : 9;
-        if (more > 3 || more >= size - i) return false;
-        uint32_t code = more ? c & (0x3fu >> more) : c;
-        for (size_t k = 1; k <= more; k++) {
-            if (s[i + k] >> 6 != 2) return false;
-            code = code << 6 | (s[i + k] & 0x3f);
-        }
-        if (code < least[more] || code > 0x10ffff || code >> 11 == 0x1b) return false;
-        i += more + 1;
-    }
-    return true;
-}
-
 /* The function's own word on a NULL argument. */
 static bool given(const char *function, const char *what, const void *argument) {
     if (!argument) tensor_fail("%s: the %s is NULL", function, what);

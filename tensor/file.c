@@ -1,4 +1,4 @@
-/* file.c - files that appear whole or not at all, and the few words their headers are made of.
+/* file.c - files that appear whole or not at all, and tensors as their bytes.
  *
  * What is written goes to a temporary file in the directory of the target, is flushed to the disk,
  * and takes the target's place by rename, which is atomic: a crash leaves the old file or the new
@@ -153,80 +153,4 @@ bool file_finish(File *file, bool ok) {
     free(file->temporary);
     free(file->target);
     return ok;
-}
-
-/* ---- headers --------------------------------------------------------------------------------- */
-
-bool text_read(Text *text, const File *file, int64_t at, int64_t size) {
-    char *start = malloc((size_t)size + (size == 0)); /* no longer, so that checkers see its end */
-    *text = (Text){file, start, start, start ? start + size : NULL};
-    if (!start) return file_fail(file, "out of memory for its header");
-    return file_read(file, at, start, size);
-}
-
-void text_free(Text *text) { free(text->start); }
-
-bool text_fail(const Text *text, const char *what) {
-    return file_fail(text->file, "byte %lld of the header should be %s",
-                     (long long)(text->at - text->start), what);
-}
-
-static void skip_space(Text *text) {
-    while (text->at < text->end && *text->at && strchr(" \t\n\r", *text->at)) text->at++;
-}
-
-bool text_take(Text *text, char c) {
-    skip_space(text);
-    bool taken = text->at < text->end && *text->at == c;
-    text->at += taken;
-    return taken;
-}
-
-bool text_expect(Text *text, char c) {
-    char what[] = "' '";
-    what[1] = c;
-    return text_take(text, c) || text_fail(text, what);
-}
-
-bool text_end(Text *text) {
-    skip_space(text);
-    return text->at == text->end || text_fail(text, "its end");
-}
-
-bool text_whole(Text *text, int64_t *number) {
-    skip_space(text);
-    char *first = text->at;
-    bool fits = true;
-    for (*number = 0; fits && text->at < text->end && *text->at >= '0' && *text->at <= '9';)
-        fits = !__builtin_mul_overflow(*number, 10, number) &&
-               !__builtin_add_overflow(*number, *text->at++ - '0', number);
-    const int64_t digits = text->at - first;
-    if (fits && digits > 0 && (*first != '0' || digits == 1)) return true;
-    text->at = first;
-    return text_fail(text, "a whole number from 0 to 2^63 - 1");
-}
-
-bool text_list(Text *text, char open, char close, Shape *list) {
-    const bool tuple = close == ')';
-    *list = SCALAR;
-    if (!text_expect(text, open)) return false;
-    if (text_take(text, close)) return true;
-    do {
-        if (list->ndim == TENSOR_MAX_DIMS)
-            return file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
-        if (!text_whole(text, &list->dim[list->ndim++])) return false;
-        const bool more = text_take(text, ',');
-        if (!more && tuple && list->ndim == 1) return text_fail(text, "','"); /* (3) is a number */
-        if (!more) return text_expect(text, close);
-    } while (!tuple || !text_take(text, close));
-    return true;
-}
-
-int text_field(const char *name, const char *const *names, unsigned *seen) {
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, names[i]) != 0 || *seen & 1u << i) continue;
-        *seen |= 1u << i;
-        return i;
-    }
-    return -1;
 }

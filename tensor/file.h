@@ -1,5 +1,5 @@
 /* file.h - what the readers and writers of files share: a file that appears whole or not at all,
- * tensors as their bytes, and the few words that both kinds of header are made of. */
+ * tensors as their bytes (file.c), headers (text.c), named tensors (dict.c). */
 #ifndef TAPEHEAD_TENSOR_FILE_H
 #define TAPEHEAD_TENSOR_FILE_H
 
@@ -38,6 +38,7 @@ bool file_finish(File *file, bool ok);
 typedef struct {
     const File *file;
     char *start, *at, *end;
+    bool python; /* else JSON: no '' around strings, no (), no comma before a closing bracket */
 } Text;
 
 bool text_read(Text *text, const File *file, int64_t at, int64_t size);
@@ -47,17 +48,17 @@ void text_free(Text *text);
 bool text_fail(const Text *text, const char *what);
 bool text_take(Text *text, char c); /* if c comes next */
 bool text_expect(Text *text, char c);
-bool text_whole(Text *text, int64_t *number); /* 0 .. 2^63 - 1 */
-bool text_list(Text *text, char open, char close,
-               Shape *list); /* [2, 3]; with (): Python's tuple */
 bool text_end(Text *text);
-/* Which of three names it is; -1 for none of them, and for one that has been seen already. */
-int text_field(const char *name, const char *const *names, unsigned *seen);
+bool text_string(Text *text, const char **string); /* it lies in the text */
+bool text_list(Text *text, Shape *list);           /* [2, 3] or (2, 3): whole numbers below 2^63 */
+/* {key: value, ...}: each value is taken by take, which may find it wrong. */
+typedef bool TakeValue(Text *text, const char *key, void *context);
+bool text_object(Text *text, TakeValue *take, void *context);
+bool is_utf8(const char *text, size_t size);
 
 /* ---- dicts -------------------------------------------------------------------------------------
  */
 
-bool is_utf8(const char *text, size_t size);
 /* list, a realloc'ed array of n, with room for one more; NULL and an error when there is none. */
 void *room_for_one(void *list, int n, size_t size);
 /* These look for no earlier one of the name. */

@@ -35,77 +35,42 @@ bool tensor_save_npy(const Tensor *x, const char *path) {
 /* ---- reading --------------------------------------------------------------------------------- */
 
 typedef struct {
-    DType dtype;
-    bool big_endian, fortran_order;
-    Shape shape;
+    const char *type;
+    int order;   /* 1: Fortran's; -1: not known yet */
+    Shape shape; /* ndim -1: not known yet */
 } Header;
 
-/* A Python string without escapes, ended in place with a '\0'. */
-static bool take_string(Text *text, const char **string) {
-    const char quote = text_take(text, '"') ? '"' : '\'';
-    if (quote == '\'' && !text_take(text, quote)) return text_fail(text, "a string");
-    *string = text->at;
-    while (text->at < text->end && *text->at != quote && *text->at != '\\' && *text->at >= ' ')
-        text->at++;
-    if (text->at == text->end || *text->at != quote) return text_fail(text, "the end of a string");
-    *text->at++ = '\0';
-    return true;
+static bool incomplete(const Text *text) {
+    return file_fail(text->file, "its header must have descr, fortran_order and shape, each once");
 }
 
-/* '<f4': the order of the bytes, and the type. */
-static bool take_type(Text *text, Header *header) {
-    const char *type;
-    if (!take_string(text, &type)) return false;
-    bool known = *type && strchr("<>=|", *type);
-    for (int i = 0; known && i <= BOOL; i++) {
-        if (strcmp(type + 1, npy_types[i] + 1) != 0) continue;
-        header->dtype = (DType)i;
-        header->big_endian = *type == '>';
-        return true;
-    }
-    return file_fail(text->file, "its type is '%s': only f4, f8, i8 and b1 are read",
-                     tensor_name_text(type));
-}
-
-static bool take_bool(Text *text, bool *value) {
-    *value = text_take(text, 'T');
-    if (!*value && !text_take(text, 'F')) return text_fail(text, "True or False");
-    const char *rest = *value ? "rue" : "alse";
-    const size_t length = strlen(rest);
-    if ((size_t)(text->end - text->at) < length || memcmp(text->at, rest, length) != 0)
+static bool take_order(Text *text, int *order) {
+    static const char *const words[] = {"False", "True"};
+    *order = text_take(text, 'T');
+    text->at -= *order;
+    const size_t length = strlen(words[*order]);
+    if ((size_t)(text->end - text->at) < length || memcmp(text->at, words[*order], length) != 0)
         return text_fail(text, "True or False");
     text->at += length;
     return true;
 }
 
-static bool fields_fail(const Text *text) {
-    return file_fail(text->file, "its header must have descr, fortran_order and shape, each once");
+static bool take_field(Text *text, const char *key, void *context) {
+    Header *header = context;
+    if (!strcmp(key, "descr") && !header->type) return text_string(text, &header->type);
+    if (!strcmp(key, "fortran_order") && header->order < 0) return take_order(text, &header->order);
+    if (!strcmp(key, "shape") && header->shape.ndim < 0) return text_list(text, &header->shape);
+    return incomplete(text);
 }
 
-static bool take_value(Text *text, int field, Header *header) {
-    switch (field) {
-    case 0: return take_type(text, header);
-    case 1: return take_bool(text, &header->fortran_order);
-    case 2: return text_list(text, '(', ')', &header->shape);
-    default: return true; /* that there must be three fields is said below */
+/* The type in '<f4', whose first character is the order of the bytes. */
+static bool find_type(const File *file, const char *name, DType *dtype) {
+    for (int i = 0; *name && strchr("<>=|", *name) && i <= BOOL; i++) {
+        *dtype = (DType)i;
+        if (!strcmp(name + 1, npy_types[i] + 1)) return true;
     }
-}
-
-static bool take_header(Text *text, Header *header) {
-    static const char *const names[] = {"descr", "fortran_order", "shape"};
-    unsigned seen = 0;
-    bool closed = false;
-    if (!text_expect(text, '{')) return false;
-    do {
-        const char *key = NULL;
-        if ((closed = text_take(text, '}'))) break;
-        if (!take_string(text, &key) || !text_expect(text, ':')) return false;
-        int field = text_field(key, names, &seen);
-        if (field < 0) return fields_fail(text);
-        if (!take_value(text, field, header)) return false;
-    } while (text_take(text, ','));
-    if (!closed && !text_expect(text, '}')) return false;
-    return seen == 7 ? text_end(text) : fields_fail(text);
+    return file_fail(file, "its type is '%s': only f4, f8, i8 and b1 are read",
+                     tensor_name_text(name));
 }
 
 /* The magic bytes and the version, then where the header begins and how long it is. */
@@ -132,24 +97,26 @@ static void swap_bytes(char *element, size_t size) {
 /* In Fortran order the first index varies fastest: a tensor of the sizes turned round, seen with
  * its dimensions turned round. */
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
-    const size_t size = dtype_size(header->dtype);
+    DType dtype = F32;
+    if (!find_type(file, header->type, &dtype)) return NULL;
+    const size_t size = dtype_size(dtype);
     Shape shape = header->shape;
     int axes[TENSOR_MAX_DIMS];
     for (int d = 0; d < shape.ndim; d++) {
         axes[d] = shape.ndim - 1 - d;
-        if (header->fortran_order) shape.dim[d] = header->shape.dim[axes[d]];
+        if (header->order == 1) shape.dim[d] = header->shape.dim[axes[d]];
     }
     if (!shape_fits(shape, (int64_t)size) ||
         shape_numel(shape) * (int64_t)size != file->size - at) {
         file_fail(file, "shape %s of %s does not take its %lld bytes of data",
-                  tensor_shape_text(header->shape), tensor_dtype_name(header->dtype),
+                  tensor_shape_text(header->shape), tensor_dtype_name(dtype),
                   (long long)(file->size - at));
         return NULL;
     }
-    Tensor *x = file_read_tensor(file, at, shape, header->dtype);
-    for (int64_t i = 0; x && header->big_endian && i < tensor_numel(x); i++)
+    Tensor *x = file_read_tensor(file, at, shape, dtype);
+    for (int64_t i = 0; x && *header->type == '>' && i < tensor_numel(x); i++)
         swap_bytes((char *)x->data + i * (int64_t)size, size);
-    if (!x || !header->fortran_order) return x;
+    if (!x || header->order == 0) return x;
     Tensor *turned = view_permute(x, axes);
     tensor_release(x);
     return turned;
@@ -158,12 +125,17 @@ static Tensor *read_elements(const File *file, int64_t at, const Header *header)
 Tensor *tensor_load_npy(const char *path) {
     File file;
     Text text = {0};
-    Header header = {0};
+    Header header = {.order = -1, .shape = {.ndim = -1}};
     int64_t at = 0, length = 0;
     Tensor *x = NULL;
     if (file_open(&file, "load_npy", path) && take_prefix(&file, &at, &length) &&
-        text_read(&text, &file, at, length) && take_header(&text, &header))
-        x = read_elements(&file, at + length, &header);
+        text_read(&text, &file, at, length)) {
+        text.python = true;
+        bool ok = text_object(&text, take_field, &header) && text_end(&text);
+        if (ok && header.type && header.order >= 0 && header.shape.ndim >= 0)
+            x = read_elements(&file, at + length, &header);
+        else if (ok) incomplete(&text);
+    }
     text_free(&text);
     file_close(&file);
     return x;

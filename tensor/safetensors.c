@@ -100,72 +100,6 @@ bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
     return ok;
 }
 
-/* ---- reading: JSON --------------------------------------------------------------------------- */
-
-/* uXXXX */
-static bool take_code(Text *text, uint32_t *code) {
-    *code = 0;
-    bool ok = text->end - text->at >= 5 && *text->at == 'u';
-    for (int i = 1; ok && i <= 4; i++) {
-        const char c = text->at[i];
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
-        ok = digit >= 0;
-        *code = *code << 4 | (uint32_t)digit;
-    }
-    text->at += ok ? 5 : 0;
-    return ok;
-}
-
-static char *put_utf8(char *to, uint32_t code) {
-    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const uint32_t first[] = {0, 0xc0, 0xe0, 0xf0};
-    *to++ = (char)(first[more] | code >> 6 * more);
-    for (int i = more - 1; i >= 0; i--) *to++ = (char)(0x80 | (code >> 6 * i & 0x3f));
-    return to;
-}
-
-/* What follows a backslash. Characters above 0xffff come as a pair of surrogates: 0xd800 and the
- * high ten bits, 0xdc00 and the low ten. */
-static bool take_escape(Text *text, char **to) {
-    static const char letter[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
-    const char *simple = NULL;
-    if (text->at < text->end && *text->at) simple = strchr(letter, *text->at);
-    if (simple) {
-        *(*to)++ = plain[simple - letter];
-        text->at++;
-        return true;
-    }
-    uint32_t code, low = 0;
-    bool ok = take_code(text, &code) && code != 0 && code >> 10 != 0x37;
-    if (ok && code >> 10 == 0x36) {
-        ok = text->at < text->end && *text->at++ == '\\' && take_code(text, &low) &&
-             low >> 10 == 0x37;
-        code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
-    }
-    if (ok) *to = put_utf8(*to, code);
-    return ok || text_fail(text, "an escape of JSON, and not that of a NUL");
-}
-
-/* Unescaped in place, which never makes a string longer, and ended with a '\0'. */
-static bool take_string(Text *text, const char **string) {
-    if (!text_expect(text, '"')) return false;
-    char *to = text->at;
-    *string = to;
-    while (text->at < text->end && *text->at != '"') {
-        if ((unsigned char)*text->at < ' ') return text_fail(text, "escaped");
-        const char c = *text->at++;
-        if (c != '\\') *to++ = c;
-        else if (!take_escape(text, &to)) return false;
-    }
-    if (text->at == text->end) return text_expect(text, '"');
-    text->at++;
-    *to = '\0';
-    return true;
-}
-
 /* ---- reading: entries ------------------------------------------------------------------------ */
 
 typedef struct {
@@ -180,38 +114,29 @@ typedef struct {
     int64_t taken;           /* of them by the entries so far */
     TensorDict *dict;
     Place *place; /* dict->n of them */
-    bool has_metadata;
 } Reader;
 
 typedef struct {
     const char *type;
-    DType dtype; /* what type names */
-    Shape shape, offsets;
+    DType dtype;          /* what type names */
+    Shape shape, offsets; /* ndim -1: not known yet */
 } Description;
 
-static bool fields_fail(const Text *text) {
-    return file_fail(text->file, "it must have dtype, shape and data_offsets, each once");
+static bool incomplete(const File *file) {
+    return file_fail(file, "it must have dtype, shape and data_offsets, each once");
 }
 
-/* {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, in any order */
-static bool take_description(Text *text, Description *it) {
-    static const char *const names[] = {"dtype", "shape", "data_offsets"};
-    unsigned seen = 0;
-    if (!text_expect(text, '{')) return false;
-    do {
-        const char *name;
-        if (!take_string(text, &name) || !text_expect(text, ':')) return false;
-        const int field = text_field(name, names, &seen);
-        if (field < 0) return fields_fail(text);
-        if (field == 0 ? !take_string(text, &it->type)
-                       : !text_list(text, '[', ']', field == 1 ? &it->shape : &it->offsets))
-            return false;
-    } while (text_take(text, ','));
-    return text_expect(text, '}') && (seen == 7 || fields_fail(text));
+static bool take_field(Text *text, const char *key, void *context) {
+    Description *it = context;
+    if (!strcmp(key, "dtype") && !it->type) return text_string(text, &it->type);
+    if (!strcmp(key, "shape") && it->shape.ndim < 0) return text_list(text, &it->shape);
+    if (!strcmp(key, "data_offsets") && it->offsets.ndim < 0) return text_list(text, &it->offsets);
+    return incomplete(text->file);
 }
 
 static bool check_description(const Reader *r, Description *it) {
     int type = 0;
+    if (!it->type || it->shape.ndim < 0 || it->offsets.ndim < 0) return incomplete(&r->file);
     while (type <= BOOL && strcmp(it->type, type_names[type]) != 0) type++;
     if (type > BOOL)
         return file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read",
@@ -230,9 +155,9 @@ static bool check_description(const Reader *r, Description *it) {
 }
 
 static bool take_entry(Reader *r, const char *name) {
-    Description it = {0};
+    Description it = {.shape = {.ndim = -1}, .offsets = {.ndim = -1}};
     r->file.entry = name;
-    if (!take_description(&r->text, &it) || !check_description(r, &it)) return false;
+    if (!text_object(&r->text, take_field, &it) || !check_description(r, &it)) return false;
     Place place = {name, it.offsets.dim[0], it.offsets.dim[1]};
     r->taken += place.end - place.begin;
     if (r->taken > r->data_size) return file_fail(&r->file, "its data overlap those of others");
@@ -247,35 +172,20 @@ static bool take_entry(Reader *r, const char *name) {
     return ok;
 }
 
-static bool take_metadata(Reader *r) {
-    Text *text = &r->text;
-    if (r->has_metadata) return file_fail(&r->file, "the name \"__metadata__\" is there twice");
-    r->has_metadata = true;
-    if (!text_expect(text, '{')) return false;
-    if (text_take(text, '}')) return true;
-    do {
-        const char *key, *value;
-        if (r->dict->n_metadata == METADATA_MAX)
-            return file_fail(&r->file, "there are more than %d metadata", METADATA_MAX);
-        if (!take_string(text, &key) || !text_expect(text, ':') || !take_string(text, &value) ||
-            !dict_append_metadata(r->dict, key, value))
-            return false;
-    } while (text_take(text, ','));
-    return text_expect(text, '}');
+static bool take_metadata(Text *text, const char *key, void *context) {
+    TensorDict *dict = context;
+    const char *value;
+    if (dict->n_metadata == METADATA_MAX)
+        return file_fail(text->file, "there are more than %d metadata", METADATA_MAX);
+    return text_string(text, &value) && dict_append_metadata(dict, key, value);
 }
 
-static bool take_header(Reader *r) {
-    Text *text = &r->text;
-    if (!is_utf8(text->start, (size_t)(text->end - text->start)))
-        return file_fail(&r->file, "its header is not UTF-8");
-    if (!text_expect(text, '{')) return false;
-    if (text_take(text, '}')) return text_end(text);
-    do {
-        const char *name;
-        if (!take_string(text, &name) || !text_expect(text, ':')) return false;
-        if (!(strcmp(name, "__metadata__") ? take_entry(r, name) : take_metadata(r))) return false;
-    } while (text_take(text, ','));
-    return text_expect(text, '}') && text_end(text);
+static bool take_member(Text *text, const char *key, void *context) {
+    Reader *r = context;
+    if (strcmp(key, "__metadata__") != 0) return take_entry(r, key);
+    if (r->dict->n_metadata > 0)
+        return file_fail(&r->file, "the name \"__metadata__\" is there twice");
+    return text_object(text, take_metadata, r->dict);
 }
 
 /* ---- reading: the file as a whole --------------------------------------------------------------
@@ -331,13 +241,14 @@ static bool read_header(Reader *r) {
     if (r->data_size < 0)
         return file_fail(&r->file, "its header of %llu bytes goes beyond its end",
                          (unsigned long long)length);
-    return text_read(&r->text, &r->file, 8, (int64_t)length);
+    if (!text_read(&r->text, &r->file, 8, (int64_t)length)) return false;
+    return is_utf8(r->text.start, length) || file_fail(&r->file, "its header is not UTF-8");
 }
 
 TensorDict *tensor_load_safetensors(const char *path) {
     Reader r = {.dict = tensor_dict_new()};
     bool ok = r.dict && file_open(&r.file, "load_safetensors", path) && read_header(&r) &&
-              take_header(&r) && check_tiling(&r) &&
+              text_object(&r.text, take_member, &r) && text_end(&r.text) && check_tiling(&r) &&
               check_names(&r, r.place, r.dict->n, sizeof *r.place) &&
               check_names(&r, r.dict->metadata, r.dict->n_metadata, sizeof *r.dict->metadata);
     text_free(&r.text);

@@ -972,7 +972,7 @@ START_TEST(files_say_for_what_memory_is_missing) {
         "dict: out of memory for 1 entries",
         "dict: out of memory for \"weight\"",
         "save_safetensors: out of memory for 2 names",
-        "load: out of memory",
+        "load: out of memory for 2 entries",
     };
     Linear *linear = nn_linear_new(2, 3, true);
     int file = mkstemp(file_name);

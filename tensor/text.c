@@ -1,0 +1,176 @@
+/* text.c - headers taken apart from left to right: the part of JSON, and of Python's literals, that
+ * they are made of. Nothing here recurses: what may stand inside what is up to the callers. */
+#include "file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool text_read(Text *text, const File *file, int64_t at, int64_t size) {
+    char *start = malloc((size_t)size + (size == 0)); /* no longer, so that checkers see its end */
+    *text = (Text){file, start, start, start ? start + size : NULL, false};
+    if (!start) return file_fail(file, "out of memory for its header");
+    return file_read(file, at, start, size);
+}
+
+void text_free(Text *text) { free(text->start); }
+
+bool text_fail(const Text *text, const char *what) {
+    return file_fail(text->file, "byte %lld of the header should be %s",
+                     (long long)(text->at - text->start), what);
+}
+
+static void skip_space(Text *text) {
+    while (text->at < text->end && *text->at && strchr(" \t\n\r", *text->at)) text->at++;
+}
+
+bool text_take(Text *text, char c) {
+    skip_space(text);
+    bool taken = text->at < text->end && *text->at == c;
+    text->at += taken;
+    return taken;
+}
+
+bool text_expect(Text *text, char c) {
+    char what[] = "' '";
+    what[1] = c;
+    return text_take(text, c) || text_fail(text, what);
+}
+
+bool text_end(Text *text) {
+    skip_space(text);
+    return text->at == text->end || text_fail(text, "its end");
+}
+
+static bool text_whole(Text *text, int64_t *number) {
+    skip_space(text);
+    char *first = text->at;
+    bool fits = true;
+    for (*number = 0; fits && text->at < text->end && *text->at >= '0' && *text->at <= '9';)
+        fits = !__builtin_mul_overflow(*number, 10, number) &&
+               !__builtin_add_overflow(*number, *text->at++ - '0', number);
+    const int64_t digits = text->at - first;
+    if (fits && digits > 0 && (*first != '0' || digits == 1)) return true;
+    text->at = first;
+    return text_fail(text, "a whole number from 0 to 2^63 - 1");
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+bool is_utf8(const char *text, size_t size) {
+    static const uint32_t least[] = {0, 0x80, 0x800,
+                                     0x10000}; /* else it is longer than it need be */
+    const unsigned char *s = (const unsigned char *)text;
+    for (size_t i = 0; i < size;) {
+        const unsigned c = s[i];
+        const size_t more = c < 0x80       ? 0
+                            : c >> 5 == 6  ? 1
+                            : c >> 4 == 14 ? 2
+                            : c >> 3 == 30 ? 3
+                                           : 9;
+        if (more > 3 || more >= size - i) return false;
+        uint32_t code = more ? c & (0x3fu >> more) : c;
+        for (size_t k = 1; k <= more; k++) {
+            if (s[i + k] >> 6 != 2) return false;
+            code = code << 6 | (s[i + k] & 0x3f);
+        }
+        if (code < least[more] || code > 0x10ffff || code >> 11 == 0x1b) return false;
+        i += more + 1;
+    }
+    return true;
+}
+
+/* uXXXX */
+static bool take_code(Text *text, uint32_t *code) {
+    *code = 0;
+    bool ok = text->end - text->at >= 5 && *text->at == 'u';
+    for (int i = 1; ok && i <= 4; i++) {
+        const char c = text->at[i];
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
+        ok = digit >= 0;
+        *code = *code << 4 | (uint32_t)digit;
+    }
+    text->at += ok ? 5 : 0;
+    return ok;
+}
+
+static char *put_utf8(char *to, uint32_t code) {
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    static const uint32_t first[] = {0, 0xc0, 0xe0, 0xf0};
+    *to++ = (char)(first[more] | code >> 6 * more);
+    for (int i = more - 1; i >= 0; i--) *to++ = (char)(0x80 | (code >> 6 * i & 0x3f));
+    return to;
+}
+
+/* What follows a backslash. Characters above 0xffff come as a pair of surrogates: 0xd800 and the
+ * high ten bits, 0xdc00 and the low ten. */
+static bool take_escape(Text *text, char **to) {
+    static const char letter[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
+    const char *simple = NULL;
+    if (text->at < text->end && *text->at) simple = strchr(letter, *text->at);
+    if (simple) {
+        *(*to)++ = plain[simple - letter];
+        text->at++;
+        return true;
+    }
+    uint32_t code, low = 0;
+    bool ok = take_code(text, &code) && code != 0 && code >> 10 != 0x37;
+    if (ok && code >> 10 == 0x36) {
+        ok = text->at < text->end && *text->at++ == '\\' && take_code(text, &low) &&
+             low >> 10 == 0x37;
+        code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
+    }
+    if (ok) *to = put_utf8(*to, code);
+    return ok || text_fail(text, "an escape that means a character");
+}
+
+bool text_string(Text *text, const char **string) {
+    const char quote = text->python && text_take(text, '\'') ? '\'' : '"';
+    if (quote == '"' && !text_take(text, '"')) return text_fail(text, "a string");
+    char *to = text->at; /* unescaped in place, which never makes it longer */
+    *string = to;
+    while (text->at < text->end && *text->at != quote) {
+        if ((unsigned char)*text->at < ' ') return text_fail(text, "escaped");
+        const char c = *text->at++;
+        if (c != '\\') *to++ = c;
+        else if (!take_escape(text, &to)) return false;
+    }
+    if (text->at == text->end) return text_fail(text, "the end of a string");
+    text->at++;
+    *to = '\0';
+    return true;
+}
+
+/* ---- lists and objects -------------------------------------------------------------------------
+ */
+
+bool text_list(Text *text, Shape *list) {
+    const char open = "[("[text->python], close = "])"[text->python];
+    *list = SCALAR;
+    if (!text_expect(text, open)) return false;
+    if (text_take(text, close)) return true;
+    do {
+        if (list->ndim == TENSOR_MAX_DIMS)
+            return file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
+        if (!text_whole(text, &list->dim[list->ndim++])) return false;
+        const bool more = text_take(text, ',');
+        if (!more && text->python && list->ndim == 1) return text_expect(text, ','); /* (3) is 3 */
+        if (!more) return text_expect(text, close);
+    } while (!text->python || !text_take(text, close));
+    return true;
+}
+
+bool text_object(Text *text, TakeValue *take, void *context) {
+    if (!text_expect(text, '{')) return false;
+    for (bool closed = text_take(text, '}'); !closed;) {
+        const char *key = NULL;
+        if (!text_string(text, &key) || !text_expect(text, ':') || !take(text, key, context))
+            return false;
+        const bool more = text_take(text, ',');
+        if (!more && !text_expect(text, '}')) return false;
+        closed = !more || (text->python && text_take(text, '}'));
+    }
+    return true;
+}
