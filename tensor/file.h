@@ -32,8 +32,7 @@ bool file_write_tensor(const File *file, const Tensor *x); /* row-major */
  * this fails, path is left as it was. */
 bool file_finish(File *file, bool ok);
 
-/* ---- headers: text that is taken apart from left to right --------------------------------------
- */
+/* ---- headers: text that is taken apart from left to right ----------------------------------- */
 
 typedef struct {
     const File *file;
@@ -56,8 +55,7 @@ typedef bool TakeValue(Text *text, const char *key, void *context);
 bool text_object(Text *text, TakeValue *take, void *context);
 bool is_utf8(const char *text, size_t size);
 
-/* ---- dicts -------------------------------------------------------------------------------------
- */
+/* ---- dicts ---------------------------------------------------------------------------------- */
 
 /* list, a realloc'ed array of n, with room for one more; NULL and an error when there is none. */
 void *room_for_one(void *list, int n, size_t size);

@@ -12,23 +12,17 @@ static const char *const npy_types[] = {"<f4", "<f8", "<i8", "|b1"}; /* by DType
 bool tensor_save_npy(const Tensor *x, const char *path) {
     if (!x) tensor_fail("save_npy: the tensor is NULL");
     File file;
-    bool ok = file_create(&file, "save_npy", path);
-    if (!ok) return file_finish(&file, false);
-    char header[512];
-    Shape shape = x->shape;
-    int length = 10 + snprintf(header + 10, sizeof header - 10,
-                               "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
-                               npy_types[x->dtype], tensor_shape_text(shape));
+    if (!file_create(&file, "save_npy", path)) return file_finish(&file, false);
+    char text[384], header[sizeof text + 128];
+    int length =
+        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                 npy_types[x->dtype], tensor_shape_text(x->shape));
     /* NumPy leaves room for the first size to grow to 21 digits. */
-    if (shape.ndim > 0) length += 21 - snprintf(NULL, 0, "%lld", (long long)shape.dim[0]);
-    int padded = (length + 1 + 63) / 64 * 64;
-    for (size_t i = 10 + strlen(header + 10); i < (size_t)padded; i++) header[i] = ' ';
-    header[padded - 1] = '\n';
-    const int rest = padded - 10;
-    memcpy(header, "\x93NUMPY\x01\x00", 8);
-    header[8] = (char)(rest & 0xff);
-    header[9] = (char)(rest >> 8);
-    ok = file_write(&file, header, (size_t)padded) && file_write_tensor(&file, x);
+    if (x->shape.ndim > 0) length += 21 - snprintf(NULL, 0, "%lld", (long long)x->shape.dim[0]);
+    const int size = (10 + length + 1 + 63) / 64 * 64, rest = size - 10;
+    snprintf(header, sizeof header, "\x93NUMPY%c%c%c%c%-*s\n", 1, 0, rest & 0xff, rest >> 8,
+             rest - 1, text);
+    bool ok = file_write(&file, header, (size_t)size) && file_write_tensor(&file, x);
     return file_finish(&file, ok);
 }
 

@@ -188,8 +188,7 @@ static bool take_member(Text *text, const char *key, void *context) {
     return text_object(text, take_metadata, r->dict);
 }
 
-/* ---- reading: the file as a whole --------------------------------------------------------------
- */
+/* ---- reading: the file as a whole ------------------------------------------------------------ */
 
 static int by_place(const void *a, const void *b) {
     const Place *p = a, *q = b;

@@ -41,7 +41,7 @@ bool text_end(Text *text) {
     return text->at == text->end || text_fail(text, "its end");
 }
 
-static bool text_whole(Text *text, int64_t *number) {
+static bool take_whole(Text *text, int64_t *number) {
     skip_space(text);
     char *first = text->at;
     bool fits = true;
@@ -57,8 +57,7 @@ static bool text_whole(Text *text, int64_t *number) {
 /* ---- strings --------------------------------------------------------------------------------- */
 
 bool is_utf8(const char *text, size_t size) {
-    static const uint32_t least[] = {0, 0x80, 0x800,
-                                     0x10000}; /* else it is longer than it need be */
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000}; /* of so many bytes more */
     const unsigned char *s = (const unsigned char *)text;
     for (size_t i = 0; i < size;) {
         const unsigned c = s[i];
@@ -81,16 +80,15 @@ bool is_utf8(const char *text, size_t size) {
 
 /* uXXXX */
 static bool take_code(Text *text, uint32_t *code) {
+    static const char digits[] = "0123456789abcdefABCDEF";
     *code = 0;
     bool ok = text->end - text->at >= 5 && *text->at == 'u';
     for (int i = 1; ok && i <= 4; i++) {
-        const char c = text->at[i];
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
-        ok = digit >= 0;
-        *code = *code << 4 | (uint32_t)digit;
+        const char *digit = memchr(digits, text->at[i], sizeof digits - 1);
+        ok = digit != NULL;
+        if (ok)
+            *code =
+                *code << 4 | (uint32_t)(digit - digits > 15 ? digit - digits - 6 : digit - digits);
     }
     text->at += ok ? 5 : 0;
     return ok;
@@ -143,8 +141,7 @@ bool text_string(Text *text, const char **string) {
     return true;
 }
 
-/* ---- lists and objects -------------------------------------------------------------------------
- */
+/* ---- lists and objects ----------------------------------------------------------------------- */
 
 bool text_list(Text *text, Shape *list) {
     const char open = "[("[text->python], close = "])"[text->python];
@@ -154,7 +151,7 @@ bool text_list(Text *text, Shape *list) {
     do {
         if (list->ndim == TENSOR_MAX_DIMS)
             return file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
-        if (!text_whole(text, &list->dim[list->ndim++])) return false;
+        if (!take_whole(text, &list->dim[list->ndim++])) return false;
         const bool more = text_take(text, ',');
         if (!more && text->python && list->ndim == 1) return text_expect(text, ','); /* (3) is 3 */
         if (!more) return text_expect(text, close);

@@ -22,8 +22,7 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* ---- the frame: a folder, and no descriptor left open ------------------------------------------
- */
+/* ---- the frame: a folder, and no descriptor left open --------------------------------------- */
 
 static char folder[] = "/tmp/tapehead-files-XXXXXX", home[4096];
 static int descriptors_before;
@@ -60,8 +59,7 @@ static void teardown(void) {
     frame_teardown();
 }
 
-/* ---- files as bytes ----------------------------------------------------------------------------
- */
+/* ---- files as bytes ------------------------------------------------------------------------- */
 
 typedef struct {
     char bytes[4096];
@@ -97,8 +95,7 @@ static void expect_same_bytes(const char *a, const char *b) {
     ck_assert_msg(!memcmp(x.bytes, y.bytes, x.size), "%s and %s differ", a, b);
 }
 
-/* ---- tensors to save ---------------------------------------------------------------------------
- */
+/* ---- tensors to save ------------------------------------------------------------------------ */
 
 /* 0, 1, 2, ... in row-major order; a bool is true where 3 does not divide that number. */
 static Tensor *counting(Shape shape, DType dtype) {
@@ -146,8 +143,7 @@ static Tensor *view(Tensor *x, int i) {
     }
 }
 
-/* ---- .npy --------------------------------------------------------------------------------------
- */
+/* ---- .npy ----------------------------------------------------------------------------------- */
 
 static void npy_there_and_back(Tensor *x) {
     ck_assert_msg(tensor_save_npy(x, "x.npy"), "%s", tensor_error());
@@ -379,8 +375,7 @@ START_TEST(npy_wrong_beginnings) {
 }
 END_TEST
 
-/* ---- dicts -------------------------------------------------------------------------------------
- */
+/* ---- dicts ---------------------------------------------------------------------------------- */
 
 START_TEST(dicts) {
     TensorDict *dict = tensor_dict_new();
@@ -468,8 +463,7 @@ START_TEST(dict_errors) {
 }
 END_TEST
 
-/* ---- safetensors -------------------------------------------------------------------------------
- */
+/* ---- safetensors ---------------------------------------------------------------------------- */
 
 static void put(TensorDict *dict, const char *name, Tensor *x) {
     ck_assert_msg(tensor_dict_set(dict, name, x), "%s", tensor_error());
@@ -780,8 +774,7 @@ START_TEST(safetensors_with_too_much_metadata) {
 }
 END_TEST
 
-/* ---- disks that do not take what is written ---------------------------------------------------
- */
+/* ---- disks that do not take what is written ------------------------------------------------- */
 
 /* The Makefile links this suite so that these calls of the library come here first. */
 static const char *failing = ""; /* which of them fails */
@@ -1064,8 +1057,7 @@ START_TEST(what_cannot_be_read) {
 }
 END_TEST
 
-/* ---- checkpoints -------------------------------------------------------------------------------
- */
+/* ---- checkpoints ---------------------------------------------------------------------------- */
 
 static MultiHeadAttention *attention_new(int64_t size) {
     MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2, .bias = true};
@@ -1340,8 +1332,7 @@ START_TEST(paths_of_parameters) {
 }
 END_TEST
 
-/* ---- the suite ---------------------------------------------------------------------------------
- */
+/* ---- the suite ------------------------------------------------------------------------------ */
 
 static TCase *add_case(Suite *suite, const char *name) {
     TCase *tcase = tcase_create(name);
