@@ -58,8 +58,8 @@ bool ag_backward_from(Tensor *y, const Tensor *dy);
 bool ag_reaches(Tensor *y, Tensor *x);
 
 /* These hand x back (NULL on error). */
-Tensor *ag_requires_grad(
-    Tensor *x); /* x, a float leaf, gets a gradient from the ops that use it from here on */
+/* x, a float leaf, gets a gradient from the ops that use it from here on. */
+Tensor *ag_requires_grad(Tensor *x);
 Tensor *ag_retain_grad(Tensor *x);            /* keep the gradient of this intermediate result */
 Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; for tape_print */
 
@@ -88,43 +88,26 @@ extern "C" {
  * maximum and minimum take any type (of bools, + is "or" and * is "and"); sub, neg, abs, square,
  * relu, scale and add_scalar take I64 too; the others, pow among them, floats alone. */
 
-Tensor *ag_add(Tensor *a, Tensor *b);
-Tensor *ag_sub(Tensor *a, Tensor *b);
-Tensor *ag_mul(Tensor *a, Tensor *b);
-Tensor *ag_div(Tensor *a, Tensor *b);
-Tensor *ag_pow(Tensor *a, Tensor *b);
-Tensor *ag_maximum(Tensor *a, Tensor *b); /* equal elements share the gradient, half each */
-Tensor *ag_minimum(Tensor *a, Tensor *b);
+Tensor *ag_add(Tensor *a, Tensor *b), *ag_sub(Tensor *a, Tensor *b), *ag_mul(Tensor *a, Tensor *b);
+Tensor *ag_div(Tensor *a, Tensor *b), *ag_pow(Tensor *a, Tensor *b);
+/* Equal elements share the gradient, half each. */
+Tensor *ag_maximum(Tensor *a, Tensor *b), *ag_minimum(Tensor *a, Tensor *b);
 
-Tensor *ag_neg(Tensor *x);
-Tensor *ag_abs(Tensor *x); /* gradient 0 at 0 */
-Tensor *ag_square(Tensor *x);
-Tensor *ag_sqrt(Tensor *x);
-Tensor *ag_exp(Tensor *x);
-Tensor *ag_log(Tensor *x);
-Tensor *ag_sin(Tensor *x);
-Tensor *ag_cos(Tensor *x);
-Tensor *ag_tanh(Tensor *x);
-Tensor *ag_sigmoid(Tensor *x);
-Tensor *ag_relu(Tensor *x); /* gradient 0 at 0 */
-Tensor *ag_gelu(Tensor *x); /* x Phi(x), the exact form */
-Tensor *ag_silu(Tensor *x);
+Tensor *ag_neg(Tensor *x), *ag_square(Tensor *x), *ag_sqrt(Tensor *x), *ag_exp(Tensor *x);
+Tensor *ag_log(Tensor *x), *ag_sin(Tensor *x), *ag_cos(Tensor *x), *ag_tanh(Tensor *x);
+Tensor *ag_sigmoid(Tensor *x), *ag_silu(Tensor *x);
+Tensor *ag_abs(Tensor *x), *ag_relu(Tensor *x); /* gradient 0 at 0 */
+Tensor *ag_gelu(Tensor *x);                     /* x Phi(x), the exact form */
 
-Tensor *ag_scale(Tensor *x, double factor);
-Tensor *ag_add_scalar(Tensor *x, double number);
+Tensor *ag_scale(Tensor *x, double factor), *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);
 
 /* Results are BOOL, without a gradient. Inputs: one common type, any of the four; to the logical
  * ones everything but 0 is true. */
-Tensor *ag_eq(Tensor *a, Tensor *b);
-Tensor *ag_ne(Tensor *a, Tensor *b);
-Tensor *ag_lt(Tensor *a, Tensor *b);
-Tensor *ag_le(Tensor *a, Tensor *b);
-Tensor *ag_gt(Tensor *a, Tensor *b);
-Tensor *ag_ge(Tensor *a, Tensor *b);
+Tensor *ag_eq(Tensor *a, Tensor *b), *ag_lt(Tensor *a, Tensor *b), *ag_gt(Tensor *a, Tensor *b);
+Tensor *ag_ne(Tensor *a, Tensor *b), *ag_le(Tensor *a, Tensor *b), *ag_ge(Tensor *a, Tensor *b);
+Tensor *ag_logical_and(Tensor *a, Tensor *b), *ag_logical_or(Tensor *a, Tensor *b);
 Tensor *ag_logical_not(Tensor *x);
-Tensor *ag_logical_and(Tensor *a, Tensor *b);
-Tensor *ag_logical_or(Tensor *a, Tensor *b);
 
 /* condition and mask are BOOL; all operands broadcast together. A value that is not chosen gets a
  * gradient of exactly 0. */
@@ -153,8 +136,8 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask); /* (count of true); x and mas
 Tensor *ag_index_select(Tensor *x, int dim, Tensor *index);
 Tensor *ag_gather(Tensor *x, int dim, Tensor *index);
 Tensor *ag_embedding(Tensor *w, Tensor *index); /* w (N, D), index (...) -> (..., D) */
-Tensor *ag_tril(Tensor *x, int diagonal);       /* the last two dimensions; 0 above the diagonal */
-Tensor *ag_triu(Tensor *x, int diagonal);
+/* The last two dimensions; 0 above (below) the diagonal. */
+Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
@@ -175,13 +158,12 @@ Tensor *ag_argmax(Tensor *x, int dim);    /* I64, the first maximum, NaN counts 
 
 Tensor *ag_matmul(Tensor *a, Tensor *b); /* torch.matmul: 1-d, 2-d and batched, batches broadcast */
 Tensor *ag_bmm(Tensor *a, Tensor *b);    /* (B, N, K), (B, K, M) -> (B, N, M) */
-Tensor *ag_linear(Tensor *x, Tensor *w,
-                  Tensor *b); /* x (..., in) w (out, in) b (out) or NULL: x w' + b */
+/* x (..., in) w (out, in) b (out) or NULL: x w' + b */
+Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b);
 
 /* ---- softmax ------------------------------------------------------------------------------- */
 
-Tensor *ag_softmax(Tensor *x, int dim);
-Tensor *ag_log_softmax(Tensor *x, int dim);
+Tensor *ag_softmax(Tensor *x, int dim), *ag_log_softmax(Tensor *x, int dim);
 /* Which keys a query may attend to: B batch, H heads, Q queries, K keys. All parts combine, and a
  * key that one of them ignores is ignored. (AttentionMask){0} is no mask. */
 typedef struct {
