@@ -108,12 +108,10 @@ extern const Op *const ag_ops[];
 #define OP(name, arguments, shapes, formula, gradient, source, torch, forward, backward, ...)      \
     OP_NO_GRAD(name, arguments, shapes, formula, gradient, source, forward, )                      \
     void ag_##backward(const Node *n, const Tensor *dy, Tensor **dx);
-#define UNARY(name, ...)        extern const Op op_##name;
-#define UNARY_SCALAR(name, ...) extern const Op op_##name;
-#define BINARY(name, ...)       extern const Op op_##name;
-#define COMPARE(name, ...)      extern const Op op_##name;
+#define EACH(name) extern const Op op_##name;
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
+#undef EACH
 
 /* ---- what the attention ops share (mask.c) -------------------------------------------------- */
 

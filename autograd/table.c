@@ -44,12 +44,9 @@ enum {
 #include "ops.def"
 
 const Op *const ag_ops[] = {
-#define UNARY(op, ...)        &op_##op,
-#define UNARY_SCALAR(op, ...) &op_##op,
-#define BINARY(op, ...)       &op_##op,
-#define COMPARE(op, ...)      &op_##op,
-#define OP_NO_GRAD(op, ...)   &op_##op,
-#define OP(op, ...)           &op_##op,
+#define EACH(op)            &op_##op,
+#define OP_NO_GRAD(op, ...) EACH(op)
+#define OP(op, ...)         EACH(op)
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
     NULL,

@@ -22,13 +22,9 @@ typedef void (*NormalKernel)(int64_t n, void *x, double mean, double std);
 
 /* The rows of elementwise.def, by number: ELEMENTWISE_add, ... */
 enum {
-#define ROW(name)               ELEMENTWISE_##name,
-#define UNARY(name, ...)        ROW(name)
-#define UNARY_SCALAR(name, ...) ROW(name)
-#define BINARY(name, ...)       ROW(name)
-#define COMPARE(name, ...)      ROW(name)
+#define EACH(name) ELEMENTWISE_##name,
 #include "elementwise.def"
-#undef ROW
+#undef EACH
     ELEMENTWISE_COUNT
 };
 
