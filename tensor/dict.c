@@ -24,16 +24,9 @@ void tensor_dict_free(TensorDict *dict) {
     free(dict);
 }
 
-/* The function's own word on a NULL argument. */
-static bool given(const char *function, const char *what, const void *argument) {
-    if (!argument) tensor_fail("%s: the %s is NULL", function, what);
-    return argument != NULL;
-}
-
 static bool is_text(const char *function, const char *what, const char *text) {
-    if (!given(function, what, text)) return false;
-    if (!is_utf8(text, strlen(text))) tensor_fail("%s: the %s is not UTF-8", function, what);
-    return !tensor_pending();
+    if (!given(function, what, text) || tensor_pending()) return false;
+    return is_utf8(text, strlen(text)) || tensor_fail("%s: the %s is not UTF-8", function, what);
 }
 
 void *room_for_one(void *list, int n, size_t size) {
@@ -65,20 +58,20 @@ bool dict_append_metadata(TensorDict *dict, const char *key, const char *value) 
     return pair.key && pair.value;
 }
 
-static NamedTensor *find(const TensorDict *dict, const char *name) {
-    for (int i = 0; i < dict->n; i++)
-        if (!strcmp(dict->entry[i].name, name)) return &dict->entry[i];
+/* The one of n structs, each beginning with its name, that has this name; NULL if none has. */
+static void *find(void *list, int n, size_t size, const char *name) {
+    for (char *at = list; n > 0; n--, at += size)
+        if (!strcmp(*(char **)(void *)at, name)) return at;
     return NULL;
 }
 
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
-    const char *function = "dict_set";
-    if (!given(function, "dict", dict) || !given(function, "tensor", x) ||
-        !is_text(function, "name", name))
+    const char *op = "dict_set";
+    if (!given(op, "dict", dict) || !given(op, "tensor", x) || !is_text(op, "name", name))
         return false;
     if (!strcmp(name, "__metadata__"))
-        return tensor_fail("dict_set: the name __metadata__ is taken by the metadata") != NULL;
-    NamedTensor *entry = find(dict, name);
+        return tensor_fail("dict_set: the name __metadata__ is taken by the metadata");
+    NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);
     if (!entry) return dict_append(dict, name, x);
     tensor_retain(x); /* before the release: it may be the same one */
     tensor_release(entry->tensor);
@@ -88,23 +81,16 @@ bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
 
 Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
     if (!given("dict_get", "dict", dict) || !given("dict_get", "name", name)) return NULL;
-    const NamedTensor *entry = find(dict, name);
+    const NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);
     if (entry) return entry->tensor;
     return tensor_fail("dict_get: there is no \"%s\"", tensor_name_text(name));
 }
 
-static Metadata *find_metadata(const TensorDict *dict, const char *key) {
-    for (int i = 0; i < dict->n_metadata; i++)
-        if (!strcmp(dict->metadata[i].key, key)) return &dict->metadata[i];
-    return NULL;
-}
-
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value) {
-    const char *function = "dict_set_metadata";
-    if (!given(function, "dict", dict) || !is_text(function, "key", key) ||
-        !is_text(function, "value", value))
+    const char *op = "dict_set_metadata";
+    if (!given(op, "dict", dict) || !is_text(op, "key", key) || !is_text(op, "value", value))
         return false;
-    Metadata *pair = find_metadata(dict, key);
+    Metadata *pair = find(dict->metadata, dict->n_metadata, sizeof *pair, key);
     if (!pair) return dict_append_metadata(dict, key, value);
     char *copy = copy_of(value);
     if (!copy) return false;
@@ -115,6 +101,6 @@ bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *val
 
 const char *tensor_dict_metadata(const TensorDict *dict, const char *key) {
     if (!given("dict_metadata", "dict", dict) || !given("dict_metadata", "key", key)) return NULL;
-    const Metadata *pair = find_metadata(dict, key);
+    const Metadata *pair = find(dict->metadata, dict->n_metadata, sizeof *pair, key);
     return pair ? pair->value : NULL;
 }

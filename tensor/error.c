@@ -24,6 +24,10 @@ void *tensor_fail(const char *format, ...) {
     return NULL;
 }
 
+bool given(const char *function, const char *what, const void *argument) {
+    return argument || tensor_fail("%s: the %s is NULL", function, what);
+}
+
 const char *tensor_shape_text(Shape shape) {
     static _Thread_local char texts[8][192];
     static _Thread_local unsigned next;

@@ -15,19 +15,18 @@
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 
-bool file_fail(const File *file, const char *format, ...) {
+void *file_fail(const File *file, const char *format, ...) {
     char text[256], entry[72] = "";
-    if (tensor_pending()) return false;
+    if (tensor_pending()) return NULL;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (file->entry) snprintf(entry, sizeof entry, "\"%s\": ", tensor_name_text(file->entry));
     size_t length = strlen(file->path), most = 120; /* of a long path the end tells more */
-    const char *dots = length > most ? "..." : "";
-    const char *path = file->path + (length > most ? length - most : 0);
-    tensor_fail("%s: %s%s: %s%s", file->function, dots, path, entry, text);
-    return false;
+    size_t skipped = length > most ? length - most : 0;
+    return tensor_fail("%s: %s%s: %s%s", file->function, skipped ? "..." : "", file->path + skipped,
+                       entry, text);
 }
 
 static const char *reason(void) { return errno == ENOMEM ? "out of memory" : strerror(errno); }
@@ -39,8 +38,7 @@ static bool check(const File *file, const char *what, bool ok) {
 
 static bool start(File *file, const char *function, const char *path) {
     *file = (File){.function = function, .path = path};
-    if (!path) tensor_fail("%s: the path is NULL", function);
-    return path && !tensor_pending();
+    return given(function, "path", path) && !tensor_pending();
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -72,14 +70,11 @@ bool file_read(const File *file, int64_t at, void *to, int64_t size) {
 
 Tensor *file_read_tensor(const File *file, int64_t at, Shape shape, DType dtype) {
     Tensor *x = tensor_make(shape, dtype);
-    if (!x) return NULL;
-    if (!file_read(file, at, x->data, tensor_numel(x) * (int64_t)dtype_size(dtype))) {
-        tensor_release(x);
-        return NULL;
-    }
-    unsigned char *byte = x->data; /* a bool that is neither 0 nor 1 must not be looked at */
-    for (int64_t i = 0; dtype == BOOL && i < tensor_numel(x); i++) byte[i] = byte[i] != 0;
-    return x;
+    bool ok = x && file_read(file, at, x->data, tensor_numel(x) * (int64_t)dtype_size(dtype));
+    if (ok && dtype == BOOL) bytes_to_bools(x);
+    if (ok) return x;
+    tensor_release(x);
+    return NULL;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -145,8 +140,7 @@ bool file_finish(File *file, bool ok) {
     FILE *stream = file->stream;
     ok = ok && check(file, "written", fflush(stream) == 0);
     ok = ok && (!file->temporary || check(file, "written", fsync(fileno(stream)) == 0));
-    bool closed = !stream || fclose(stream) == 0;
-    ok = ok && check(file, "written", closed);
+    ok = (!stream || check(file, "written", fclose(stream) == 0)) && ok;
     if (ok && file->temporary)
         ok = check(file, "written", rename(file->temporary, file->target) == 0);
     if (!ok && file->temporary) unlink(file->temporary);

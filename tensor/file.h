@@ -16,8 +16,8 @@ typedef struct {
 } File;
 
 /* Leaves an error, "save_npy: x.npy: ...", for an entry "load_safetensors: x: \"W_q.weight\": ...",
- * and returns false. */
-__attribute__((format(printf, 2, 3))) bool file_fail(const File *file, const char *format, ...);
+ * and returns NULL. */
+__attribute__((format(printf, 2, 3))) void *file_fail(const File *file, const char *format, ...);
 bool file_open(File *file, const char *function, const char *path);
 bool file_read(const File *file, int64_t at, void *to, int64_t size);
 /* The elements that begin at byte `at`, contiguous. */
@@ -41,7 +41,6 @@ typedef struct {
 } Text;
 
 bool text_read(Text *text, const File *file, int64_t at, int64_t size);
-void text_free(Text *text);
 /* "byte 12 of the header should be ..."; returns false. Each function below does this when it
  * returns false, text_take apart, and skips white space first. */
 bool text_fail(const Text *text, const char *what);

@@ -16,7 +16,9 @@ struct Storage {
 
 /* ---- making tensors ------------------------------------------------------------------------ */
 
-bool tensor_pending(void);                     /* is an error pending? */
+bool tensor_pending(void); /* is an error pending? */
+/* The function's own word on a NULL argument. what: "tensor" */
+bool given(const char *function, const char *what, const void *argument);
 Tensor *tensor_make(Shape shape, DType dtype); /* contiguous, not initialised */
 Tensor *make_zeros(Shape shape, DType dtype);
 void tensor_written(Tensor *x, const char *by); /* bumps the version; by: a string literal */
@@ -85,6 +87,8 @@ bool value_fits(const char *op, DType dtype, double value); /* else an error: to
 bool number_fits(const char *op, DType dtype, double number);
 /* Converted to to's type, broadcast; checks nothing. */
 void copy_elements(Tensor *to, const Tensor *from);
+void swap_bytes(Tensor *x);     /* of each element; these two want x contiguous */
+void bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be looked at */
 double read_element(const Tensor *x, int64_t offset); /* in elements, from the first */
 Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */
 /* dim is kept, with size 1. */

@@ -5,13 +5,14 @@
  * four in versions 2 and 3. Source: numpy.lib.format. */
 #include "file.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const npy_types[] = {"<f4", "<f8", "<i8", "|b1"}; /* by DType */
 
 bool tensor_save_npy(const Tensor *x, const char *path) {
-    if (!x) tensor_fail("save_npy: the tensor is NULL");
     File file;
+    given("save_npy", "tensor", x);
     if (!file_create(&file, "save_npy", path)) return file_finish(&file, false);
     char text[384], header[sizeof text + 128];
     int length =
@@ -33,6 +34,10 @@ typedef struct {
     int order;   /* 1: Fortran's; -1: not known yet */
     Shape shape; /* ndim -1: not known yet */
 } Header;
+
+static bool is_complete(const Header *it) {
+    return it->type && it->order >= 0 && it->shape.ndim >= 0;
+}
 
 static bool incomplete(const Text *text) {
     return file_fail(text->file, "its header must have descr, fortran_order and shape, each once");
@@ -76,16 +81,7 @@ static bool take_prefix(const File *file, int64_t *at, int64_t *length) {
         return file_fail(file, "its version is %d.%d: 1.0, 2.0 and 3.0 are read", p[6], p[7]);
     *at = p[6] == 1 ? 10 : 12;
     *length = p[8] | p[9] << 8 | (p[6] == 1 ? 0 : (int64_t)p[10] << 16 | (int64_t)p[11] << 24);
-    if (*length <= file->size - *at) return true;
-    return file_fail(file, "its header of %lld bytes goes beyond its end", (long long)*length);
-}
-
-static void swap_bytes(char *element, size_t size) {
-    for (size_t i = 0; i < size / 2; i++) {
-        char kept = element[i];
-        element[i] = element[size - 1 - i];
-        element[size - 1 - i] = kept;
-    }
+    return true;
 }
 
 /* In Fortran order the first index varies fastest: a tensor of the sizes turned round, seen with
@@ -93,23 +89,19 @@ static void swap_bytes(char *element, size_t size) {
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
     DType dtype = F32;
     if (!find_type(file, header->type, &dtype)) return NULL;
-    const size_t size = dtype_size(dtype);
+    const int64_t size = (int64_t)dtype_size(dtype), data = file->size - at;
     Shape shape = header->shape;
     int axes[TENSOR_MAX_DIMS];
     for (int d = 0; d < shape.ndim; d++) {
         axes[d] = shape.ndim - 1 - d;
         if (header->order == 1) shape.dim[d] = header->shape.dim[axes[d]];
     }
-    if (!shape_fits(shape, (int64_t)size) ||
-        shape_numel(shape) * (int64_t)size != file->size - at) {
-        file_fail(file, "shape %s of %s does not take its %lld bytes of data",
-                  tensor_shape_text(header->shape), tensor_dtype_name(dtype),
-                  (long long)(file->size - at));
-        return NULL;
-    }
+    if (!shape_fits(shape, size) || shape_numel(shape) * size != data)
+        return file_fail(file, "shape %s of %s does not take its %lld bytes of data",
+                         tensor_shape_text(header->shape), tensor_dtype_name(dtype),
+                         (long long)data);
     Tensor *x = file_read_tensor(file, at, shape, dtype);
-    for (int64_t i = 0; x && *header->type == '>' && i < tensor_numel(x); i++)
-        swap_bytes((char *)x->data + i * (int64_t)size, size);
+    if (x && *header->type == '>') swap_bytes(x);
     if (!x || header->order == 0) return x;
     Tensor *turned = view_permute(x, axes);
     tensor_release(x);
@@ -118,19 +110,15 @@ static Tensor *read_elements(const File *file, int64_t at, const Header *header)
 
 Tensor *tensor_load_npy(const char *path) {
     File file;
-    Text text = {0};
+    Text text = {.python = true};
     Header header = {.order = -1, .shape = {.ndim = -1}};
     int64_t at = 0, length = 0;
     Tensor *x = NULL;
     if (file_open(&file, "load_npy", path) && take_prefix(&file, &at, &length) &&
-        text_read(&text, &file, at, length)) {
-        text.python = true;
-        bool ok = text_object(&text, take_field, &header) && text_end(&text);
-        if (ok && header.type && header.order >= 0 && header.shape.ndim >= 0)
-            x = read_elements(&file, at + length, &header);
-        else if (ok) incomplete(&text);
-    }
-    text_free(&text);
+        text_read(&text, &file, at, length) && text_object(&text, take_field, &header) &&
+        text_end(&text) && (is_complete(&header) || incomplete(&text)))
+        x = read_elements(&file, at + length, &header);
+    free(text.start);
     file_close(&file);
     return x;
 }

@@ -87,10 +87,9 @@ static bool write_all(const File *file, const TensorDict *dict, const NamedTenso
 }
 
 bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
-    if (!dict) return tensor_fail("save_safetensors: the dict is NULL") != NULL;
+    if (!given("save_safetensors", "dict", dict)) return false;
     NamedTensor *sorted = malloc(((size_t)dict->n + 1) * sizeof *sorted);
-    if (!sorted)
-        return tensor_fail("save_safetensors: out of memory for %d names", dict->n) != NULL;
+    if (!sorted) return tensor_fail("save_safetensors: out of memory for %d names", dict->n);
     for (int i = 0; i < dict->n; i++) sorted[i] = dict->entry[i];
     qsort(sorted, (size_t)dict->n, sizeof *sorted, by_type_and_name);
     File file;
@@ -135,23 +134,19 @@ static bool take_field(Text *text, const char *key, void *context) {
 }
 
 static bool check_description(const Reader *r, Description *it) {
-    int type = 0;
     if (!it->type || it->shape.ndim < 0 || it->offsets.ndim < 0) return incomplete(&r->file);
-    while (type <= BOOL && strcmp(it->type, type_names[type]) != 0) type++;
-    if (type > BOOL)
+    while (it->dtype <= BOOL && strcmp(it->type, type_names[it->dtype]) != 0) it->dtype++;
+    if (it->dtype > BOOL)
         return file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read",
                          tensor_name_text(it->type));
-    it->dtype = (DType)type;
     const int64_t begin = it->offsets.dim[0], end = it->offsets.dim[1];
     if (it->offsets.ndim != 2 || begin > end || end > r->data_size)
         return file_fail(&r->file, "its data_offsets %s are no range in the %lld bytes of data",
                          tensor_shape_text(it->offsets), (long long)r->data_size);
     const int64_t size = (int64_t)dtype_size(it->dtype);
-    if (!shape_fits(it->shape, size) || shape_numel(it->shape) * size != end - begin)
-        return file_fail(&r->file,
-                         "shape %s of %s does not take the %lld bytes of its data_offsets",
-                         tensor_shape_text(it->shape), it->type, (long long)(end - begin));
-    return true;
+    if (shape_fits(it->shape, size) && shape_numel(it->shape) * size == end - begin) return true;
+    return file_fail(&r->file, "shape %s of %s does not take the %lld bytes of its data_offsets",
+                     tensor_shape_text(it->shape), it->type, (long long)(end - begin));
 }
 
 static bool take_entry(Reader *r, const char *name) {
@@ -228,18 +223,15 @@ static bool check_names(const Reader *r, void *list, int n, size_t size) {
 
 /* The length of the header, and the header. */
 static bool read_header(Reader *r) {
-    uint64_t length;
+    unsigned long long length;
     if (r->file.size < 8)
         return file_fail(&r->file, "it is shorter than the 8 bytes that all begin with");
     if (!file_read(&r->file, 0, &length, sizeof length)) return false;
     if (length > HEADER_MAX)
-        return file_fail(&r->file, "its header of %llu bytes is longer than %d",
-                         (unsigned long long)length, HEADER_MAX);
+        return file_fail(&r->file, "its header of %llu bytes is longer than %d", length,
+                         HEADER_MAX);
     r->data = 8 + (int64_t)length;
     r->data_size = r->file.size - r->data;
-    if (r->data_size < 0)
-        return file_fail(&r->file, "its header of %llu bytes goes beyond its end",
-                         (unsigned long long)length);
     if (!text_read(&r->text, &r->file, 8, (int64_t)length)) return false;
     return is_utf8(r->text.start, length) || file_fail(&r->file, "its header is not UTF-8");
 }
@@ -250,7 +242,7 @@ TensorDict *tensor_load_safetensors(const char *path) {
               text_object(&r.text, take_member, &r) && text_end(&r.text) && check_tiling(&r) &&
               check_names(&r, r.place, r.dict->n, sizeof *r.place) &&
               check_names(&r, r.dict->metadata, r.dict->n_metadata, sizeof *r.dict->metadata);
-    text_free(&r.text);
+    free(r.text.start);
     free(r.place);
     file_close(&r.file);
     if (ok) return r.dict;

@@ -198,18 +198,12 @@ Tensor *tensor_from_bools(Shape shape, const bool *elements) {
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* The function's own word on a NULL argument, when no earlier error explains it. */
-static bool present(const char *function, const Tensor *x) {
-    if (!x) tensor_fail("%s: the tensor is NULL", function);
-    return x != NULL;
-}
-
 Tensor *tensor_clone(const Tensor *x) {
-    return present("clone", x) ? tensor_convert(x, x->dtype) : NULL;
+    return given("clone", "tensor", x) ? tensor_convert(x, x->dtype) : NULL;
 }
 
 Tensor *tensor_to(const Tensor *x, DType dtype) {
-    if (!present("to", x)) return NULL;
+    if (!given("to", "tensor", x)) return NULL;
     if ((unsigned)dtype > BOOL) return tensor_fail("to: %d is not a type", (int)dtype);
     return tensor_convert(x, dtype);
 }
@@ -226,13 +220,13 @@ double read_element(const Tensor *x, int64_t offset) {
 }
 
 double tensor_item(const Tensor *x) {
-    if (present("item", x) && tensor_numel(x) == 1) return read_element(x, 0);
+    if (given("item", "tensor", x) && tensor_numel(x) == 1) return read_element(x, 0);
     if (x) tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
     return (double)NAN;
 }
 
 double tensor_get_at(const Tensor *x, Shape index) {
-    if (!present("get", x)) return (double)NAN;
+    if (!given("get", "tensor", x)) return (double)NAN;
     bool inside = index.ndim == x->shape.ndim;
     int64_t offset = 0;
     for (int d = 0; d < index.ndim && inside; d++) {
@@ -247,7 +241,7 @@ double tensor_get_at(const Tensor *x, Shape index) {
 }
 
 bool tensor_to_doubles(const Tensor *x, double *out) {
-    if (!present("to_doubles", x)) return false;
+    if (!given("to_doubles", "tensor", x)) return false;
     if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL");
     Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
     shape_strides(x->shape, target.stride);
@@ -268,7 +262,7 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
 /* ---- writes in place ----------------------------------------------------------------------- */
 
 static bool can_write(const char *op, const Tensor *x) {
-    if (tensor_pending() || !present(op, x)) return false;
+    if (tensor_pending() || !given(op, "tensor", x)) return false;
     if (has_repeats(x))
         return tensor_fail("%s: x is %s and expanded: several elements share one place", op,
                            tensor_shape_text(x->shape));
@@ -276,7 +270,7 @@ static bool can_write(const char *op, const Tensor *x) {
 }
 
 static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
-    if (!present(op, y)) return false;
+    if (!given(op, "tensor", y)) return false;
     if (x->dtype != y->dtype)
         return tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
                            tensor_dtype_name(y->dtype));

@@ -6,13 +6,13 @@
 #include <string.h>
 
 bool text_read(Text *text, const File *file, int64_t at, int64_t size) {
+    if (size > file->size - at)
+        return file_fail(file, "its header of %lld bytes goes beyond its end", (long long)size);
     char *start = malloc((size_t)size + (size == 0)); /* no longer, so that checkers see its end */
-    *text = (Text){file, start, start, start ? start + size : NULL, false};
     if (!start) return file_fail(file, "out of memory for its header");
+    *text = (Text){file, start, start, start + size, text->python};
     return file_read(file, at, start, size);
 }
-
-void text_free(Text *text) { free(text->start); }
 
 bool text_fail(const Text *text, const char *what) {
     return file_fail(text->file, "byte %lld of the header should be %s",
@@ -57,39 +57,28 @@ static bool take_whole(Text *text, int64_t *number) {
 /* ---- strings --------------------------------------------------------------------------------- */
 
 bool is_utf8(const char *text, size_t size) {
-    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000}; /* of so many bytes more */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length, or it is too long */
     const unsigned char *s = (const unsigned char *)text;
-    for (size_t i = 0; i < size;) {
-        const unsigned c = s[i];
-        const size_t more = c < 0x80       ? 0
-                            : c >> 5 == 6  ? 1
-                            : c >> 4 == 14 ? 2
-                            : c >> 3 == 30 ? 3
-                                           : 9;
-        if (more > 3 || more >= size - i) return false;
-        uint32_t code = more ? c & (0x3fu >> more) : c;
-        for (size_t k = 1; k <= more; k++) {
+    for (size_t i = 0, length; i < size; i += length) {
+        const int ones = __builtin_clz(~((uint32_t)s[i] << 24)); /* at the top: 0, or the length */
+        length = ones ? (size_t)ones : 1;
+        if (ones == 1 || ones > 4 || length > size - i) return false;
+        uint32_t code = s[i] & 0xffu >> (ones + 1);
+        for (size_t k = 1; k < length; k++) {
             if (s[i + k] >> 6 != 2) return false;
             code = code << 6 | (s[i + k] & 0x3f);
         }
-        if (code < least[more] || code > 0x10ffff || code >> 11 == 0x1b) return false;
-        i += more + 1;
+        if (code < least[length] || code > 0x10ffff || code >> 11 == 0x1b) return false;
     }
     return true;
 }
 
 /* uXXXX */
 static bool take_code(Text *text, uint32_t *code) {
-    static const char digits[] = "0123456789abcdefABCDEF";
-    *code = 0;
-    bool ok = text->end - text->at >= 5 && *text->at == 'u';
-    for (int i = 1; ok && i <= 4; i++) {
-        const char *digit = memchr(digits, text->at[i], sizeof digits - 1);
-        ok = digit != NULL;
-        if (ok)
-            *code =
-                *code << 4 | (uint32_t)(digit - digits > 15 ? digit - digits - 6 : digit - digits);
-    }
+    char digits[5] = "";
+    if (text->end - text->at >= 5 && *text->at == 'u') memcpy(digits, text->at + 1, 4);
+    const bool ok = strspn(digits, "0123456789abcdefABCDEF") == 4;
+    *code = (uint32_t)strtoul(digits, NULL, 16);
     text->at += ok ? 5 : 0;
     return ok;
 }
@@ -143,31 +132,30 @@ bool text_string(Text *text, const char **string) {
 
 /* ---- lists and objects ----------------------------------------------------------------------- */
 
+/* Is there another item, after n of them? Takes what stands before it: a bracket or a comma. */
+static bool text_item(Text *text, const char *brackets, int n) {
+    if (tensor_pending()) return false;
+    const bool more = n ? text_take(text, ',') : text_expect(text, brackets[0]);
+    if (more) return !((n == 0 || text->python) && text_take(text, brackets[1]));
+    const bool number = brackets[1] == ')' && n == 1; /* (3) is one, (3,) is a tuple */
+    if (n > 0) text_expect(text, number ? ',' : brackets[1]);
+    return false;
+}
+
 bool text_list(Text *text, Shape *list) {
-    const char open = "[("[text->python], close = "])"[text->python];
-    *list = SCALAR;
-    if (!text_expect(text, open)) return false;
-    if (text_take(text, close)) return true;
-    do {
+    for (*list = SCALAR; text_item(text, text->python ? "()" : "[]", list->ndim);) {
         if (list->ndim == TENSOR_MAX_DIMS)
             return file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
-        if (!take_whole(text, &list->dim[list->ndim++])) return false;
-        const bool more = text_take(text, ',');
-        if (!more && text->python && list->ndim == 1) return text_expect(text, ','); /* (3) is 3 */
-        if (!more) return text_expect(text, close);
-    } while (!text->python || !text_take(text, close));
-    return true;
+        take_whole(text, &list->dim[list->ndim++]);
+    }
+    return !tensor_pending();
 }
 
 bool text_object(Text *text, TakeValue *take, void *context) {
-    if (!text_expect(text, '{')) return false;
-    for (bool closed = text_take(text, '}'); !closed;) {
+    for (int n = 0; text_item(text, "{}", n); n++) {
         const char *key = NULL;
         if (!text_string(text, &key) || !text_expect(text, ':') || !take(text, key, context))
             return false;
-        const bool more = text_take(text, ',');
-        if (!more && !text_expect(text, '}')) return false;
-        closed = !more || (text->python && text_take(text, '}'));
     }
-    return true;
+    return !tensor_pending();
 }

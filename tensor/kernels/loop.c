@@ -128,6 +128,23 @@ void copy_elements(Tensor *to, const Tensor *from) {
     loop_elements(kernels()->convert[to->dtype][from->dtype], 2, (const Tensor *[]){to, from}, 0);
 }
 
+void swap_bytes(Tensor *x) {
+    const int64_t size = (int64_t)dtype_size(x->dtype);
+    char *element = x->data;
+    for (int64_t n = tensor_numel(x); n > 0; n--, element += size) {
+        for (int64_t i = 0; i < size / 2; i++) {
+            const char moved = element[i];
+            element[i] = element[size - 1 - i];
+            element[size - 1 - i] = moved;
+        }
+    }
+}
+
+void bytes_to_bools(Tensor *x) {
+    unsigned char *byte = x->data;
+    for (int64_t i = 0; i < tensor_numel(x); i++) byte[i] = byte[i] != 0;
+}
+
 Tensor *tensor_convert(const Tensor *x, DType dtype) {
     Tensor *y = tensor_make(x->shape, dtype);
     if (y) copy_elements(y, x);
@@ -175,7 +192,7 @@ Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
 
 Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (indices) *indices = NULL;
-    if (!x) return tensor_fail("sort: the tensor is NULL");
+    if (!given("sort", "tensor", x)) return NULL;
     const int64_t n = x->shape.ndim ? x->shape.dim[x->shape.ndim - 1] : 1;
     Tensor *y = tensor_make(x->shape, x->dtype), *order = tensor_make(x->shape, I64);
     Tensor *scratch = tensor_make(SHAPE(n), I64);
