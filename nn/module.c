@@ -30,9 +30,8 @@ static const char *after(const char *path, const char *name) {
     return path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
 }
 
-typedef void (*Visit)(ModuleSlot *parameter, void *context);
-
-static int visit_tree(const Module *module, const char *prefix, Visit visit, void *context) {
+static int visit_tree(const Module *module, const char *prefix, ParameterVisitor visit,
+                      void *context) {
     int n = 0;
     for (int i = 0; i < module->num_parameters; i++) {
         const char *rest = after(prefix, module->parameters[i].name);
@@ -119,28 +118,41 @@ static bool name_is_good(const Module *module, const char *name, const char *fun
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
-/* "W_q.weight" on a printed tape: the path from the root, or as much of its end as fits. */
+/* "W_q.weight", the path from root to a parameter or child of m, as much of it as fits. Returns its
+ * length or, when it does not fit, more than size - 1; 0 when m is not in root. */
+static size_t write_path(const Module *root, const Module *m, const char *name, char *path,
+                         size_t size) {
+    if (!m || m == root) return m ? (size_t)snprintf(path, size, "%s", name) : 0;
+    const size_t at = write_path(root, m->parent, m->name, path, size);
+    if (at == 0 || at >= size) return at;
+    return at + (size_t)snprintf(path + at, size - at, ".%s", name);
+}
+
+bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size) {
+    if (!root || !parameter || !path)
+        return tensor_fail("parameter_path: an argument is NULL") != NULL;
+    const size_t length = write_path(root, parameter->module, parameter->name, path, size);
+    if (length == 0) tensor_fail("parameter_path: \"%s\" is not in this module", parameter->name);
+    else if (length >= size) tensor_fail("parameter_path: it has more than %zu bytes", size);
+    return length > 0 && length < size;
+}
+
+/* On a printed tape: the path from the root, or as many names of its end as fit. */
 static void name_parameter(ModuleSlot *parameter, void *context) {
-    char path[sizeof((*parameter->slot)->name)], longer[sizeof path + NN_NAME_SIZE];
+    char path[sizeof((*parameter->slot)->name)], longer[sizeof path];
+    const Module *m = parameter->module;
     (void)context;
-    strcpy(path, parameter->name);
-    for (const Module *m = parameter->module; m->parent; m = m->parent) {
-        int length = snprintf(longer, sizeof longer, "%s.%s", m->name, path);
-        if (length >= (int)sizeof path) break;
-        strcpy(path, longer);
-    }
+    for (const Module *root = m; root; root = root->parent)
+        if (write_path(root, m, parameter->name, longer, sizeof longer) < sizeof longer)
+            strcpy(path, longer);
     if (*parameter->slot) ag_name(*parameter->slot, path);
 }
 
 /* Training writes parameters in place, so each element needs a place of its own. */
 static bool is_expanded(const Tensor *x) {
-    bool repeats = false;
     for (int d = 0; d < x->shape.ndim; d++)
-        repeats = repeats || (x->shape.dim[d] > 1 && x->stride[d] == 0);
-    if (repeats)
-        tensor_fail("set_parameter: the value is %s and expanded: several elements share one place",
-                    tensor_shape_text(x->shape));
-    return repeats;
+        if (x->shape.dim[d] > 1 && x->stride[d] == 0) return true;
+    return false;
 }
 
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
@@ -149,7 +161,10 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
     if (m && !parameter)
         tensor_fail("set_parameter: the field is no parameter of %s", m->kind->name);
     if (!value) tensor_fail("set_parameter: the value is NULL");
-    if (tensor_error() || is_expanded(value) || !ag_requires_grad(value)) {
+    else if (is_expanded(value))
+        tensor_fail("set_parameter: the value is %s and expanded: several elements share one place",
+                    tensor_shape_text(value->shape));
+    if (tensor_error() || !ag_requires_grad(value)) {
         tensor_release(value);
         return false;
     }
@@ -182,25 +197,6 @@ bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape 
     if (!nn_add_parameter(module, name, slot, NULL)) return false;
     parameter_of(module, slot)->lazy = shape;
     return true;
-}
-
-bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size) {
-    if (!root || !parameter || !path)
-        return tensor_fail("parameter_path: an argument is NULL") != NULL;
-    const char *name = parameter->name;
-    size_t at = size; /* from the end to the start, up the tree */
-    for (const Module *m = parameter->module; m; name = m->name, m = m->parent) {
-        const size_t length = strlen(name) + 1; /* and what follows it: a dot, or the end */
-        if (length > at)
-            return tensor_fail("parameter_path: it has more than %zu bytes", size) != NULL;
-        at -= length;
-        memcpy(path + at, name, length - 1);
-        path[at + length - 1] = at + length == size ? '\0' : '.';
-        if (m != root) continue;
-        memmove(path, path + at, size - at);
-        return true;
-    }
-    return tensor_fail("parameter_path: \"%s\" is not in this module", parameter->name) != NULL;
 }
 
 /* ---- children and kept results ------------------------------------------------------------- */
@@ -316,7 +312,7 @@ void nn_print_float(double x, FILE *file) {
     else fprintf(file, "%.*f", digits > exponent ? digits - exponent : 1, x);
 }
 
-int nn_visit_parameters(void *module, const char *prefix, Visit visit, void *context) {
+int nn_visit_parameters(void *module, const char *prefix, ParameterVisitor visit, void *context) {
     const Module *m = given(module, "visit_parameters");
     if (m && (!prefix || !visit)) tensor_fail("visit_parameters: the prefix or visit is NULL");
     return m && prefix && visit ? visit_tree(m, prefix, visit, context) : -1;

@@ -103,8 +103,8 @@ int nn_parameter_slots(void *module, Tensor ***slots, int capacity);
 /* Calls visit for each parameter that a prefix of its path leads to, in the same order, lazy ones
  * included. "W_o" leads to "W_o" and "W_o.weight", not to "W_other.weight"; "" to all. Returns how
  * many there are; -1 on error. */
-int nn_visit_parameters(void *module, const char *prefix,
-                        void (*visit)(ModuleSlot *parameter, void *context), void *context);
+typedef void (*ParameterVisitor)(ModuleSlot *parameter, void *context);
+int nn_visit_parameters(void *module, const char *prefix, ParameterVisitor visit, void *context);
 /* "W_q.weight": the path of a parameter from root, one of the modules that hold it, in a buffer of
  * this size; false and an error if it is longer. */
 bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size);
@@ -287,8 +287,7 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig config);
 /* The parameters at a prefix of their path (see nn_visit_parameters) get a learning rate and a
  * weight decay of their own; the last call that reaches a parameter counts, and a prefix that leads
  * nowhere is an error. A parameter that two fields share is in the group of the first. */
-bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
-                            double weight_decay);
+bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay);
 /* Every group's learning rate = the one it was given * factor, from the next step until the next
  * call: factors do not pile up. */
 bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor);
