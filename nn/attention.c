@@ -15,13 +15,6 @@
 
 /* ---- what the three demand of their inputs ------------------------------------------------- */
 
-/* The mask must suit scores (B, H, Q, K). */
-static bool fitting_mask(const char *who, AttentionMask mask, int64_t B, int64_t H, const Tensor *q,
-                         const Tensor *k) {
-    Shape scores = SHAPE(B, H, q->shape.dim[1], k->shape.dim[1]);
-    return ag_mask_fits(who, mask, scores, q->dtype);
-}
-
 enum { QUERIES, KEYS, VALUES };
 static const char *const role[] = {"queries", "keys", "values"};
 
@@ -60,6 +53,13 @@ static bool fitting(const char *who, const void *module, Tensor *const x[]) {
     check_sizes(who, x, VALUES, KEYS, 0, "batch sizes");
     check_sizes(who, x, VALUES, KEYS, 1, "numbers");
     return !tensor_error();
+}
+
+/* The mask must suit scores (B, H, Q, K). */
+static bool fitting_mask(const char *who, AttentionMask mask, int64_t B, int64_t H,
+                         Tensor *const *x) {
+    Shape scores = SHAPE(B, H, x[QUERIES]->shape.dim[1], x[KEYS]->shape.dim[1]);
+    return ag_mask_fits(who, mask, scores, x[QUERIES]->dtype);
 }
 
 /* Whether x may enter a projection, which is told here by the name that it has in its parent. */
@@ -103,7 +103,7 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
     if (H < 1 || N % H)
         return tensor_fail("%s: queries are %s: num_heads %" PRId64 " must divide their batch size",
                            who, tensor_shape_text(q->shape), H);
-    if (tensor_error() || !fitting_mask(who, mask, N / H, H, q, k)) return NULL;
+    if (tensor_error() || !fitting_mask(who, mask, N / H, H, x)) return NULL;
 
     /* scores: (N, Q, D) (N, D, K) -> (N, Q, K) */
     Tensor *scores = ag_name(ag_bmm(q, ag_transpose(k, 1, 2)), "scores");
@@ -136,7 +136,7 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
     const char *who = "additive_attention";
     Tensor *const x[] = {q, k, v};
     if (!fitting(who, attention, x) || !enters(who, x, QUERIES, attention->W_q) ||
-        !enters(who, x, KEYS, attention->W_k) || !fitting_mask(who, mask, q->shape.dim[0], 1, q, k))
+        !enters(who, x, KEYS, attention->W_k) || !fitting_mask(who, mask, q->shape.dim[0], 1, x))
         return NULL;
 
     /* queries: (B, Q, H)  keys: (B, K, H), H the hidden units; the queries draw first */
@@ -195,42 +195,21 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     return nn_module_done(attention);
 }
 
-/* x: (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view */
-static Tensor *split_heads(Tensor *x, int64_t H, const char *name) {
+/* x: (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view, or as a batch of B H: (B H, N, D) */
+static Tensor *split_heads(const MultiHeadAttention *attention, Tensor *x, const char *name) {
     if (!x) return NULL;
-    int64_t B = x->shape.dim[0], N = x->shape.dim[1], D = x->shape.dim[2] / H;
-    return ag_name(ag_permute(ag_reshape(x, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3)), name);
+    int64_t B = x->shape.dim[0], N = x->shape.dim[1], H = attention->num_heads;
+    int64_t D = x->shape.dim[2] / H;
+    x = ag_permute(ag_reshape(x, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3));
+    return ag_name(attention->fused ? x : ag_reshape(x, SHAPE(B * H, N, D)), name);
 }
 
-/* x: (B, H, N, D) -> (B, N, H, D) -> (B, N, H D) */
-static Tensor *join_heads(Tensor *x) {
+/* x: (B, H, N, D) or (B H, N, D) -> (B, N, H, D) -> (B, N, H D) */
+static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
     if (!x) return NULL;
-    int64_t B = x->shape.dim[0], H = x->shape.dim[1], N = x->shape.dim[2], D = x->shape.dim[3];
-    x = ag_reshape(ag_permute(x, AXES(0, 2, 1, 3)), SHAPE(B, N, H * D));
-    return ag_name(x, "heads");
-}
-
-/* x: (B, H, N, D) -> (B H, N, D), named as before */
-static Tensor *as_batch(Tensor *x) {
-    if (!x) return NULL;
-    const int64_t *size = x->shape.dim;
-    return ag_name(ag_reshape(x, SHAPE(size[0] * size[1], size[2], size[3])), x->name);
-}
-
-/* As a batch of B H: (B, H, Q, D), (B, H, K, D), (B, H, K, D) -> (B, H, Q, D) */
-static Tensor *pool_heads(MultiHeadAttention *attention, Tensor *q, Tensor *k, Tensor *v,
-                          AttentionMask mask) {
-    Tensor *queries = as_batch(q), *keys = as_batch(k), *values = as_batch(v);
-    Tensor *pooled =
-        nn_dot_product_attention_forward(attention->attention, queries, keys, values, mask);
-    return pooled ? ag_reshape(pooled, q->shape) : NULL;
-}
-
-/* The same without weights to look at. */
-static Tensor *pool_heads_fused(MultiHeadAttention *attention, Tensor *q, Tensor *k, Tensor *v,
-                                AttentionMask mask) {
-    const Dropout *dropout = attention->attention->dropout;
-    return ag_attention(q, k, v, mask, dropout->module.training ? dropout->p : 0);
+    int64_t N = x->shape.dim[x->shape.ndim - 2], D = x->shape.dim[x->shape.ndim - 1];
+    x = ag_permute(ag_reshape(x, SHAPE(B, H, N, D)), AXES(0, 2, 1, 3));
+    return ag_name(ag_reshape(x, SHAPE(B, N, H * D)), "heads");
 }
 
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
@@ -240,21 +219,23 @@ Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q
     if (!fitting(who, attention, x) || !enters(who, x, QUERIES, attention->W_q) ||
         !enters(who, x, KEYS, attention->W_k) || !enters(who, x, VALUES, attention->W_v))
         return NULL;
-    int64_t H = attention->num_heads;
-    if (!fitting_mask(who, mask, q->shape.dim[0], H, q, k)) return NULL;
+    int64_t B = q->shape.dim[0], H = attention->num_heads;
+    if (!fitting_mask(who, mask, B, H, x)) return NULL;
 
-    /* queries: (B, H, Q, D)  keys, values: (B, H, K, D) */
-    Tensor *queries = split_heads(nn_linear_forward(attention->W_q, q), H, "queries");
-    Tensor *keys = split_heads(nn_linear_forward(attention->W_k, k), H, "keys");
-    Tensor *values = split_heads(nn_linear_forward(attention->W_v, v), H, "values");
+    /* queries: (B, H, Q, D)  keys, values: (B, H, K, D), or as a batch of B H */
+    Tensor *queries = split_heads(attention, nn_linear_forward(attention->W_q, q), "queries");
+    Tensor *keys = split_heads(attention, nn_linear_forward(attention->W_k, k), "keys");
+    Tensor *values = split_heads(attention, nn_linear_forward(attention->W_v, v), "values");
+
+    DotProductAttention *heads = attention->attention;
+    double dropout = heads->dropout->module.training ? heads->dropout->p : 0;
+    Tensor *output = attention->fused
+                         ? ag_attention(queries, keys, values, mask, dropout)
+                         : nn_dot_product_attention_forward(heads, queries, keys, values, mask);
 
     /* output: (B, H, Q, D) -> (B, Q, H D) -> (B, Q, num_hiddens) */
-    Tensor *output = attention->fused ? pool_heads_fused(attention, queries, keys, values, mask)
-                                      : pool_heads(attention, queries, keys, values, mask);
-    output = nn_linear_forward(attention->W_o, join_heads(output));
-    if (!output) return NULL;
-    if (!attention->fused)
-        nn_keep_result(attention, &attention->attention_weights,
-                       attention->attention->attention_weights);
+    output = nn_linear_forward(attention->W_o, join_heads(output, B, H));
+    if (output && !attention->fused)
+        nn_keep_result(attention, &attention->attention_weights, heads->attention_weights);
     return ag_name(output, "output");
 }

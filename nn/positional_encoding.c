@@ -10,24 +10,16 @@ static void destroy_positional_encoding(void *module) {
 static const ModuleClass positional_encoding_class = {
     "PositionalEncoding", sizeof(PositionalEncoding), NULL, destroy_positional_encoding};
 
-/* place / 10000^(2j / d): (length, d / 2); rounded step by step as PyTorch does it */
-static Tensor *angles(Tensor *place, Tensor *even, int64_t d) {
-    Tensor *width = tensor_full(SCALAR, (double)d), *base = tensor_full(SCALAR, 10000);
-    Tensor *angle = ag_div(ag_unsqueeze(place, 1), ag_pow(base, ag_div(even, width)));
-    tensor_release(width);
-    tensor_release(base);
-    return angle;
-}
-
 /* P[0, i, 2j] is the sine and P[0, i, 2j + 1] the cosine of an angle: (1, max_len, d), yours */
 static Tensor *waves(int64_t max_len, int64_t d) {
     if (!tape_begin_no_grad()) return NULL;
     Tensor *place = tensor_arange(0, (double)max_len, 1), *even = tensor_arange(0, (double)d, 2);
-    Tensor *angle = angles(place, even, d);
+    Tensor *width = tensor_full(SCALAR, (double)d), *base = tensor_full(SCALAR, 10000);
+    /* place / 10000^(2j / d): (max_len, d / 2); rounded step by step as PyTorch does it */
+    Tensor *angle = ag_div(ag_unsqueeze(place, 1), ag_pow(base, ag_div(even, width)));
     Tensor *pair = ag_stack((Tensor *[]){ag_sin(angle), ag_cos(angle)}, 2, 2);
     Tensor *P = tensor_retain(ag_name(ag_reshape(pair, SHAPE(1, max_len, d)), "P"));
-    tensor_release(place);
-    tensor_release(even);
+    for (int i = 0; i < 4; i++) tensor_release((Tensor *[]){place, even, width, base}[i]);
     tape_end();
     return P;
 }
