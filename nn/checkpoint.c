@@ -10,7 +10,7 @@
 
 enum { NAME_SIZE = 512, PREFIX_SIZE = 128, LISTED = 3 };
 
-/* What does not fit: how many, and the first few of them. */
+/* What does not fit: how many, and the first few of them, each behind a comma. */
 typedef struct {
     int n;
     char text[400];
@@ -31,9 +31,8 @@ __attribute__((format(printf, 2, 3))) static void list(List *it, const char *for
     if (it->n++ >= LISTED || room < 8) return;
     va_list arguments;
     va_start(arguments, format);
-    if (length > 0) strcpy(it->text + length, ", ");
-    const size_t comma = length > 0 ? 2 : 0;
-    vsnprintf(it->text + length + comma, room - comma, format, arguments);
+    strcpy(it->text + length, ", ");
+    vsnprintf(it->text + length + 2, room - 2, format, arguments);
     va_end(arguments);
 }
 
@@ -128,7 +127,7 @@ static void load_parameter(ModuleSlot *parameter, void *transfer) {
 /* Appends "; missing: ..." to a sentence. */
 static char *tell(char *end, const char *what, const List *it) {
     if (it->n == 0) return end;
-    end += sprintf(end, "; %s%s", what, it->text);
+    end += sprintf(end, "; %s%s", what, it->text + 2);
     return it->n > LISTED ? end + sprintf(end, " and %d more", it->n - LISTED) : end;
 }
 
@@ -154,25 +153,22 @@ static bool load_from(Transfer t, const char *source) {
     t.plan = calloc((size_t)n + 1, sizeof(Tensor *));
     if (!t.plan) return tensor_fail("%s: out of memory for %d entries", t.who, n) != NULL;
     nn_visit_parameters(t.root, "", check_parameter, &t);
-    bool ok = all_fit(&t, source);
-    if (ok) nn_visit_parameters(t.root, "", load_parameter, &t);
+    if (all_fit(&t, source)) nn_visit_parameters(t.root, "", load_parameter, &t);
     for (int i = 0; i < n; i++) tensor_release(t.plan[i]);
     free(t.plan);
-    return ok && !tensor_error();
+    return !tensor_error();
 }
 
 bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict) {
-    const char *who = "load_state_dict";
-    return load_from((Transfer){.who = who, .root = module, .prefix = prefix, .from = dict},
-                     "the dict");
+    Transfer t = {.who = "load_state_dict", .root = module, .prefix = prefix, .from = dict};
+    return load_from(t, "the dict");
 }
 
 bool nn_load(void *module, const char *path) {
     if (!module) return tensor_fail("load: the module is NULL") != NULL;
     TensorDict *dict = tensor_load_safetensors(path);
-    bool ok =
-        dict &&
-        load_from((Transfer){.who = "load", .root = module, .prefix = "", .from = dict}, path);
+    Transfer t = {.who = "load", .root = module, .prefix = "", .from = dict};
+    bool ok = load_from(t, path);
     tensor_dict_free(dict);
     return ok;
 }

@@ -19,7 +19,8 @@ static Tensor *waves(int64_t max_len, int64_t d) {
     Tensor *angle = ag_div(ag_unsqueeze(place, 1), ag_pow(base, ag_div(even, width)));
     Tensor *pair = ag_stack((Tensor *[]){ag_sin(angle), ag_cos(angle)}, 2, 2);
     Tensor *P = tensor_retain(ag_name(ag_reshape(pair, SHAPE(1, max_len, d)), "P"));
-    for (int i = 0; i < 4; i++) tensor_release((Tensor *[]){place, even, width, base}[i]);
+    Tensor *const made[] = {place, even, width, base};
+    for (int i = 0; i < 4; i++) tensor_release(made[i]);
     tape_end();
     return P;
 }
