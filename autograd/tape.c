@@ -17,7 +17,7 @@ enum { TAPES_MAX = 64 };
 static _Thread_local struct {
     Node *nodes;
     int count, capacity;
-    struct {
+    struct Tape {
         int first; /* its nodes begin here and end where the next tape begins */
         bool records, keep_grads;
     } tape[TAPES_MAX];
@@ -44,10 +44,7 @@ static bool open_tape(const char *function, bool records) {
                            TAPES_MAX);
     if (records && recording_tape() >= 0)
         return tensor_fail("%s: a recording tape is open already: tape_end it first", function);
-    tapes.tape[tapes.tapes].first = tapes.count;
-    tapes.tape[tapes.tapes].records = records;
-    tapes.tape[tapes.tapes].keep_grads = false;
-    tapes.tapes++;
+    tapes.tape[tapes.tapes++] = (struct Tape){.first = tapes.count, .records = records};
     return true;
 }
 
@@ -234,22 +231,14 @@ static bool is_private(const Tensor *x) {
 
 /* Adds g, whose reference it takes over, to the gradient arriving at x. */
 static bool arrive(Tensor *x, Tensor *g) {
-    const LoopKernel add = kernels()->value[ELEMENTWISE_add][x->dtype];
-    if (!x->arriving) {
-        x->arriving = g;
-        return true;
-    }
-    if (is_private(x->arriving)) {
-        loop_elements(add, 3, (const Tensor *[]){x->arriving, x->arriving, g}, 0);
-        tensor_release(g);
-        return true;
-    }
-    Tensor *sum = map2(add, x->arriving, g, 0);
+    if (x->arriving && is_private(x->arriving)) add_elements(x->arriving, g);
+    else if (x->arriving) {
+        Tensor *sum = map2(kernels()->value[ELEMENTWISE_add][x->dtype], x->arriving, g, 0);
+        tensor_release(x->arriving);
+        x->arriving = sum;
+    } else x->arriving = tensor_retain(g);
     tensor_release(g);
-    if (!sum) return false;
-    tensor_release(x->arriving);
-    x->arriving = sum;
-    return true;
+    return x->arriving != NULL;
 }
 
 /* Broadcasting is undone here and nowhere else: what was repeated is summed. */
@@ -325,24 +314,21 @@ static bool make_own(Tensor *x) {
     return true;
 }
 
-/* x->grad += what has arrived. Cannot fail. */
-static bool settle(Tensor *x) {
-    if (!x->arriving) return true;
-    if (!x->grad) x->grad = x->arriving;
-    else {
-        const LoopKernel add = kernels()->value[ELEMENTWISE_add][x->dtype];
-        loop_elements(add, 3, (const Tensor *[]){x->grad, x->grad, x->arriving}, 0);
-        tensor_written(x->grad, "backward");
-        tensor_release(x->arriving);
-    }
-    x->arriving = NULL;
-    return true;
-}
-
 static bool discard(Tensor *x) {
     tensor_release(x->arriving);
     x->arriving = NULL;
     return true;
+}
+
+/* x->grad += what has arrived. Cannot fail. */
+static bool settle(Tensor *x) {
+    if (!x->arriving) return true;
+    if (!x->grad) x->grad = tensor_retain(x->arriving);
+    else {
+        add_elements(x->grad, x->arriving);
+        tensor_written(x->grad, "backward");
+    }
+    return discard(x);
 }
 
 /* Does something to y and to every tensor on the nodes. */
@@ -390,16 +376,10 @@ bool ag_backward(Tensor *loss) {
         return tensor_fail(
             "backward: the loss is %s: it must have one element, or use ag_backward_from",
             tensor_shape_text(loss->shape));
-    Tensor *one = dtype_is_float(loss->dtype) ? tensor_make(loss->shape, loss->dtype) : NULL;
-    if (one) tensor_fill(one, 1);
-    bool done = ag_backward_from(loss, one ? one : loss);
+    Tensor *one = tensor_make(loss->shape, loss->dtype);
+    bool done = tensor_fill(one, 1) && ag_backward_from(loss, one);
     tensor_release(one);
     return done;
-}
-
-static bool unmark(Tensor *x) {
-    x->arriving = NULL;
-    return true;
 }
 
 /* The same walk, with a mark where a gradient would arrive: the tensor itself. */
@@ -408,14 +388,14 @@ bool ag_reaches(Tensor *y, Tensor *x) {
     const int t = recording_tape();
     if (t < 0) return tensor_fail("reaches: no recording tape is open: call tape_begin first");
     const int from = tapes.tape[t].first, end = nodes_end(t);
-    y->arriving = y;
+    y->arriving = tensor_retain(y);
     for (int i = end - 1; i >= from; i--) {
         const Node *n = &tapes.nodes[i];
         for (int k = 0; k < n->n_in && passes_on(n); k++)
-            if (ag_needs(n, k)) n->in[k]->arriving = n->in[k];
+            if (ag_needs(n, k) && !n->in[k]->arriving) n->in[k]->arriving = tensor_retain(n->in[k]);
     }
     const bool reached = x->requires_grad && x->arriving;
-    each_tensor(y, from, end, unmark);
+    each_tensor(y, from, end, discard);
     return reached;
 }
 

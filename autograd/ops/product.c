@@ -2,24 +2,16 @@
  * cost nothing. */
 #include "../op.h"
 
-static Tensor *last_two_swapped(const Tensor *x) {
-    return view_transpose(x, x->shape.ndim - 2, x->shape.ndim - 1);
-}
-
 /* a b' */
 static Tensor *product_nt(const Tensor *a, const Tensor *b) {
-    Tensor *bt = last_two_swapped(b);
-    Tensor *c = bt ? tensor_matmul(a, bt) : NULL;
-    tensor_release(bt);
-    return c;
+    const Tensor bt = turned(b);
+    return tensor_matmul(a, &bt);
 }
 
 /* a' b */
 static Tensor *product_tn(const Tensor *a, const Tensor *b) {
-    Tensor *at = last_two_swapped(a);
-    Tensor *c = at ? tensor_matmul(at, b) : NULL;
-    tensor_release(at);
-    return c;
+    const Tensor at = turned(a);
+    return tensor_matmul(&at, b);
 }
 
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
@@ -122,10 +114,7 @@ Tensor *ag_linear_forward(Node *n) {
     shape.dim[shape.ndim - 1] = w->shape.dim[0];
     Tensor *rows = as_matrix(x);
     Tensor *y = rows ? product_nt(rows, w) : NULL;
-    if (y && n->n_in == 3) {
-        const LoopKernel add = kernels()->value[ELEMENTWISE_add][y->dtype];
-        loop_elements(add, 3, (const Tensor *[]){y, y, n->in[2]}, 0);
-    }
+    if (y && n->n_in == 3) add_elements(y, n->in[2]);
     Tensor *shaped = y ? view_reshape(y, shape) : NULL;
     tensor_release(rows);
     tensor_release(y);
