@@ -72,6 +72,10 @@ void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s);
 /* The same along another dimension; dim 0 of a scalar passes. */
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s);
 void add_elements(const Tensor *to, const Tensor *x); /* to += x, broadcast */
+/* y[..., i, ...] = x[..., index[i], ...] along dim of x, whose dimensions behind dim end y's shape,
+ * too; index, I64, broadcasts to y. And x[..., index[i], ...] += y[..., i, ...]. */
+void pick_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index);
+void put_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index);
 Tensor turned(const Tensor *x); /* the last two dimensions swapped: a view for kernels alone */
 
 /* y = kernel(x[0], ..., x[n-1]), a new contiguous tensor; the x broadcast to its shape. */

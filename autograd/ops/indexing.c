@@ -1,8 +1,7 @@
 /* indexing.c - ops that pick by position: index_select, gather, embedding.
  *
- * All three are y[..., i, ...] = x[..., index[i], ...] and differ in the shapes alone. The kernel
- * sees x from position 0 of dim, in y's shape, and steps from there by index times dim's stride.
- * What was picked twice gets both gradients, added in y's row-major order. */
+ * All three are y[..., i, ...] = x[..., index[i], ...] and differ in the shapes alone. What was
+ * picked twice gets both gradients, added in y's row-major order. */
 #include "../op.h"
 
 #include <string.h>
@@ -20,50 +19,28 @@ static bool indices_fit(const Node *n) {
     return !tensor_pending();
 }
 
-/* x at position 0 of dim, in y's shape: what is behind dim in x ends y's shape, too. */
-static Tensor *at_start(const Tensor *x, int dim, Shape y) {
-    const int lead = y.ndim - x->shape.ndim;
-    int64_t stride[TENSOR_MAX_DIMS] = {0};
-    for (int d = 0; d < x->shape.ndim; d++)
-        if (d != dim) stride[lead + d] = x->stride[d];
-    return view_make(x, y, stride, x->data);
-}
-
-/* index in y's shape: one for each element in gather, else one for all that is behind dim. */
-static Tensor *index_along(const Node *n) {
-    const Tensor *index = n->in[1];
-    Shape shape = index->shape;
+/* index in y's shape, for the kernel: one for each element in gather, else one for all that is
+ * behind dim. */
+static Tensor index_along(const Node *n) {
+    Tensor index = *n->in[1];
     for (int d = n->at.dim + 1; d < n->in[0]->shape.ndim && n->op != &op_gather; d++)
-        shape.dim[shape.ndim++] = 1;
-    return view_make(index, shape, index->stride, index->data);
+        index.shape.dim[index.shape.ndim++] = 1;
+    return index;
 }
 
-/* From x to y, or from dy to dx. */
-static bool run(LoopKernel kernel, const Node *n, const Tensor *whole, const Tensor *part) {
-    Tensor *start = at_start(whole, n->at.dim, part->shape), *index = index_along(n);
-    const bool made = start && index, picks = whole == n->in[0];
-    const Tensor *to = picks ? part : start, *from = picks ? start : part;
-    const double step = (double)whole->stride[n->at.dim];
-    if (made) loop_elements(kernel, 3, (const Tensor *[]){to, from, index}, step);
-    tensor_release(start);
-    tensor_release(index);
-    return made;
-}
-
+/* y[..., i, ...] = x[..., index[i], ...] */
 static Tensor *picked(const Node *n, Shape shape) {
-    const Tensor *x = n->in[0];
+    const Tensor *x = n->in[0], index = index_along(n);
     Tensor *y = indices_fit(n) ? tensor_make(shape, x->dtype) : NULL;
-    if (!y || run(kernels()->pick[x->dtype], n, x, y)) return y;
-    tensor_release(y);
-    return NULL;
+    if (y) pick_elements(y, x, n->at.dim, &index);
+    return y;
 }
 
 /* dx: zeros, and dy added where it was picked */
 void ag_picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = tensor_make(n->in[0]->shape, dy->dtype);
-    if (!dx[0]) return;
-    tensor_fill(dx[0], 0);
-    run(kernels()->put[dy->dtype], n, dx[0], dy);
+    const Tensor index = index_along(n);
+    dx[0] = make_zeros(n->in[0]->shape, dy->dtype);
+    if (dx[0]) put_elements(dx[0], dy, n->at.dim, &index);
 }
 
 static Tensor *apply_indexed(const Op *op, Tensor *x, int dim, Tensor *index) {

@@ -168,30 +168,19 @@ static Tensor *positions(const Node *n) {
     return tensor_reduce(x, kernels()->argmax[x->dtype], n->at.dim, I64);
 }
 
-/* Between x and, with the dimension kept, the elements at the positions: from x, or added to it. */
-static bool at_positions(LoopKernel kernel, const Node *n, const Tensor *x, const Tensor *y) {
-    Tensor *start = view_narrow(x, n->at.dim, 0, 1);
-    const bool picks = x == n->in[0];
-    const Tensor *operand[] = {picks ? y : start, picks ? start : y, n->saved[0]};
-    if (start) loop_elements(kernel, 3, operand, (double)x->stride[n->at.dim]);
-    tensor_release(start);
-    return start != NULL;
-}
-
 Tensor *ag_max_dim_forward(Node *n) {
     const Tensor *x = n->in[0];
     n->saved[0] = positions(n);
     Tensor *y = n->saved[0] ? tensor_make(n->saved[0]->shape, x->dtype) : NULL;
-    if (!y || at_positions(kernels()->pick[x->dtype], n, x, y)) return drop_dims(n, y);
-    tensor_release(y);
-    return NULL;
+    if (y) pick_elements(y, x, n->at.dim, n->saved[0]);
+    return drop_dims(n, y);
 }
 
 /* dx: zeros, and dy at the maxima */
 void ag_max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *kept = tensor_reshape(dy, n->saved[0]->shape);
-    dx[0] = kept ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
-    if (dx[0] && tensor_fill(dx[0], 0)) at_positions(kernels()->put[dy->dtype], n, dx[0], kept);
+    dx[0] = kept ? make_zeros(n->in[0]->shape, dy->dtype) : NULL;
+    if (dx[0]) put_elements(dx[0], kept, n->at.dim, n->saved[0]);
     tensor_release(kept);
 }
 

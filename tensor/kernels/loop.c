@@ -162,6 +162,27 @@ void add_elements(const Tensor *to, const Tensor *x) {
     loop_elements(add, 3, (const Tensor *[]){to, to, x}, 0);
 }
 
+/* x at position 0 of dim, in y's shape: the kernels step from there by index times dim's stride. */
+static Tensor at_start(const Tensor *x, int dim, Shape y) {
+    const int lead = y.ndim - x->shape.ndim;
+    Tensor start = {.shape = y, .dtype = x->dtype, .data = x->data};
+    for (int d = 0; d < x->shape.ndim; d++)
+        if (d != dim) start.stride[lead + d] = x->stride[d];
+    return start;
+}
+
+void pick_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index) {
+    const Tensor start = at_start(x, dim, y->shape);
+    loop_elements(kernels()->pick[x->dtype], 3, (const Tensor *[]){y, &start, index},
+                  (double)x->stride[dim]);
+}
+
+void put_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index) {
+    const Tensor start = at_start(x, dim, y->shape);
+    loop_elements(kernels()->put[x->dtype], 3, (const Tensor *[]){&start, y, index},
+                  (double)x->stride[dim]);
+}
+
 Tensor *map_elements(LoopKernel kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
                      double s) {
     Tensor *y = tensor_make(shape, dtype);
