@@ -28,14 +28,13 @@ static bool caching;
 /* Gives what waits in the lists back to the system. Was there anything? */
 static bool empty_lists(void) {
     bool any = false;
-    for (int i = 0; i < CLASSES; i++) {
+    for (int i = 0; i < CLASSES; i++)
         while (free_lists[i]) {
             FreeBlock *block = free_lists[i];
             free_lists[i] = block->next;
             free(block);
             any = true;
         }
-    }
     return any;
 }
 
@@ -95,8 +94,7 @@ void cache_free(void *block, size_t size) {
         return;
     }
     size_t block_size;
-    FreeBlock **list = &free_lists[class_of(size, &block_size)];
-    FreeBlock *freed = block;
+    FreeBlock **list = &free_lists[class_of(size, &block_size)], *freed = block;
     freed->next = *list;
     *list = freed;
 }

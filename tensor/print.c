@@ -40,30 +40,17 @@ typedef struct {
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
-static bool is_float(const Tensor *x) { return x->dtype == F32 || x->dtype == F64; }
-
 /* at: in elements, from the first element of x */
-static double float_at(const Tensor *x, int64_t at) {
-    return x->dtype == F32 ? (double)((const float *)x->data)[at] : ((const double *)x->data)[at];
-}
-
-static ElementText float_text(Style style, double value) {
-    ElementText t;
-    if (isnan(value)) /* C may write a sign or a payload too */
-        snprintf(t.text, sizeof t.text, "nan");
-    else if (isinf(value)) snprintf(t.text, sizeof t.text, value < 0 ? "-inf" : "inf");
-    else if (style == WHOLE) snprintf(t.text, sizeof t.text, "%.0f.", value);
-    else if (style == FIXED) snprintf(t.text, sizeof t.text, "%.4f", value);
-    else snprintf(t.text, sizeof t.text, "%.4e", value);
-    return t;
-}
-
 static ElementText element_text(const Printer *p, int64_t at) {
+    static const char *const format[] = {"%.0f.", "%.4f", "%.4e"}; /* by Style */
+    const double value = read_element(p->x, at);
+    const char *word = isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; /* C may write -nan too */
     ElementText t;
-    if (is_float(p->x)) return float_text(p->style, float_at(p->x, at));
-    if (p->x->dtype == BOOL)
-        snprintf(t.text, sizeof t.text, ((const bool *)p->x->data)[at] ? "True" : "False");
-    else snprintf(t.text, sizeof t.text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
+    if (p->x->dtype == BOOL) snprintf(t.text, sizeof t.text, value != 0 ? "True" : "False");
+    else if (p->x->dtype == I64)
+        snprintf(t.text, sizeof t.text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
+    else if (!isfinite(value)) snprintf(t.text, sizeof t.text, "%s", word);
+    else snprintf(t.text, sizeof t.text, format[p->style], value);
     return t;
 }
 
@@ -81,23 +68,20 @@ static int64_t next_shown(const Printer *p, int dim, int64_t i) {
 }
 
 static void visit_shown(Printer *p, int dim, int64_t at, Visit *visit) {
-    if (dim == p->x->shape.ndim) {
-        visit(p, at);
-        return;
-    }
-    for (int64_t i = 0; i < p->x->shape.dim[dim]; i = next_shown(p, dim, i))
-        visit_shown(p, dim + 1, at + i * p->x->stride[dim], visit);
+    if (dim == p->x->shape.ndim) visit(p, at);
+    else
+        for (int64_t i = 0; i < p->x->shape.dim[dim]; i = next_shown(p, dim, i))
+            visit_shown(p, dim + 1, at + i * p->x->stride[dim], visit);
 }
 
 static bool counts(const Printer *p, int64_t at) {
-    if (!is_float(p->x)) return true;
-    double value = float_at(p->x, at);
-    return isfinite(value) && value != 0;
+    double value = read_element(p->x, at);
+    return !dtype_is_float(p->x->dtype) || (isfinite(value) && value != 0);
 }
 
 static void survey_magnitude(Printer *p, int64_t at) {
     if (!counts(p, at)) return;
-    double value = float_at(p->x, at);
+    double value = read_element(p->x, at);
     p->smallest = fmin(p->smallest, fabs(value));
     p->largest = fmax(p->largest, fabs(value));
     if (value != ceil(value)) p->style = FIXED;
@@ -110,7 +94,7 @@ static void survey_width(Printer *p, int64_t at) {
 }
 
 static void choose_format(Printer *p) {
-    if (is_float(p->x)) {
+    if (dtype_is_float(p->x->dtype)) {
         visit_shown(p, 0, 0, survey_magnitude);
         if (p->largest / p->smallest > 1000 || p->largest > 1e8 || p->smallest < 1e-4)
             p->style = SCIENTIFIC;
@@ -171,12 +155,9 @@ static void write_slice(Printer *p, int dim, int64_t at) {
 
 static void write_suffix(Printer *p, const char *before, const char *text, const char *after) {
     size_t length = strlen(before) + strlen(text) + strlen(after);
-    if ((size_t)p->column + length + 2 > LINE_WIDTH) {
-        put(p, ",\n");
-        put_right(p, INDENT, "");
-    } else {
-        put(p, ", ");
-    }
+    bool fits = (size_t)p->column + length + 2 <= LINE_WIDTH;
+    put(p, fits ? ", " : ",\n");
+    put_right(p, fits ? 0 : INDENT, "");
     put(p, before);
     put(p, text);
     put(p, after);
@@ -185,7 +166,7 @@ static void write_suffix(Printer *p, const char *before, const char *text, const
 /* Types that the elements give away are not named: the default type, and of a tensor that has
  * elements, integers and bools. */
 static bool names_dtype(const Tensor *x, bool empty) {
-    return x->dtype != tensor_default_dtype() && (empty || is_float(x));
+    return x->dtype != tensor_default_dtype() && (empty || dtype_is_float(x->dtype));
 }
 
 static void write_suffixes(Printer *p, bool empty) {
@@ -198,22 +179,17 @@ static void write_suffixes(Printer *p, bool empty) {
 }
 
 bool tensor_print(const Tensor *x, FILE *file) {
-    if (tensor_pending()) return false;
-    if (!x) return tensor_fail("print: the tensor is NULL");
-    if (!file) return tensor_fail("print: the file is NULL");
-
+    if (tensor_pending() || !given("print", "tensor", x) || !given("print", "file", file))
+        return false;
     int64_t numel = tensor_numel(x);
     Printer p = {.x = x, .file = file, .summary = numel > SUMMARY_ABOVE};
     p.smallest = HUGE_VAL;
     p.width = 1;
     if (x->is_parameter) put(&p, "Parameter containing:\n");
     put(&p, "tensor(");
-    if (numel > 0) {
-        choose_format(&p);
-        write_slice(&p, 0, 0);
-    } else {
-        put(&p, "[]");
-    }
+    if (numel > 0) choose_format(&p);
+    if (numel > 0) write_slice(&p, 0, 0);
+    else put(&p, "[]");
     write_suffixes(&p, numel == 0);
     put(&p, ")\n");
 

@@ -11,7 +11,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "internal.h"
 
@@ -24,100 +23,71 @@ Generator *generator_current(void) {
 
 void tensor_manual_seed(uint64_t seed) { generator_seed(&thread_generator, (uint32_t)seed); }
 
-/* The words, how many of them are spent, whether a normal is waiting, and the bits of that one. */
-enum { SPENT = GENERATOR_WORDS, WAITING, BITS, STATE_SIZE };
-
 Tensor *tensor_generator_state(void) {
-    const Generator *g = generator_current();
-    Tensor *state = tensor_make(SHAPE(STATE_SIZE), I64);
-    if (!state) return NULL;
-    int64_t *out = state->data;
-    for (int i = 0; i < GENERATOR_WORDS; i++) out[i] = g->state[i];
-    out[SPENT] = g->next;
-    out[WAITING] = g->has_cached;
-    memcpy(&out[BITS], &g->cached, sizeof g->cached);
+    Tensor *state = tensor_make(SHAPE(GENERATOR_NUMBERS), I64);
+    if (state) generator_to_numbers(generator_current(), state->data);
     return state;
 }
 
 bool tensor_set_generator_state(const Tensor *state) {
-    const Shape shape = SHAPE(STATE_SIZE);
-    if (!state) tensor_fail("set_generator_state: the tensor is NULL");
-    else if (state->dtype != I64 || !shape_equal(state->shape, shape))
-        tensor_fail("set_generator_state: the state is %s %s: it must be int64 %s",
-                    tensor_dtype_name(state->dtype), tensor_shape_text(state->shape),
-                    tensor_shape_text(shape));
-    Tensor *copy = state ? tensor_clone(state) : NULL; /* NULL while an error is pending */
-    if (!copy) return false;
-    const int64_t *in = copy->data;
-    Generator g = {.next = (int)in[SPENT], .seeded = true, .has_cached = in[WAITING] != 0};
-    bool good = in[SPENT] >= 0 && in[SPENT] <= GENERATOR_WORDS && in[WAITING] >> 1 == 0;
-    for (int i = 0; i < GENERATOR_WORDS; i++) {
-        g.state[i] = (uint32_t)in[i];
-        good = good && in[i] == (int64_t)g.state[i];
-    }
-    memcpy(&g.cached, &in[BITS], sizeof g.cached);
+    const Shape shape = SHAPE(GENERATOR_NUMBERS);
+    if (!given("set_generator_state", "tensor", state)) return false;
+    if (state->dtype != I64 || !shape_equal(state->shape, shape))
+        return tensor_fail("set_generator_state: the state is %s %s: it must be int64 %s",
+                           tensor_dtype_name(state->dtype), tensor_shape_text(state->shape),
+                           tensor_shape_text(shape));
+    Tensor *copy = tensor_clone(state); /* NULL while an error is pending */
+    bool good = copy && generator_from_numbers(generator_current(), copy->data);
     tensor_release(copy);
-    if (!good)
-        return tensor_fail("set_generator_state: the state is not one of a generator") != NULL;
-    *generator_current() = g;
-    return true;
+    return good || tensor_fail("set_generator_state: the state is not one of a generator");
 }
 
 /* An uninitialised tensor; op is named should a size be negative. */
 static Tensor *make(const char *op, Shape shape, DType dtype) {
-    for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++) {
+    for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++)
         if (shape.dim[d] < 0)
             return tensor_fail("%s: shape is %s: a size must not be negative", op,
                                tensor_shape_text(shape));
-    }
     return tensor_make(shape, dtype);
 }
 
-static Tensor *uniform(const char *op, double low, double high, Shape shape) {
+typedef void Draw(Generator *g, DType dtype, int64_t n, void *x, double a, double b);
+
+static Tensor *draw_new(const char *op, Shape shape, Draw *draw, double a, double b) {
     Tensor *x = make(op, shape, tensor_default_dtype());
-    if (x) draw_uniforms(generator_current(), x->dtype, tensor_numel(x), x->data, low, high);
+    if (x) draw(generator_current(), x->dtype, tensor_numel(x), x->data, a, b);
     return x;
 }
 
-Tensor *tensor_rand(Shape shape) { return uniform("rand", 0, 1, shape); }
+Tensor *tensor_rand(Shape shape) { return draw_new("rand", shape, draw_uniforms, 0, 1); }
+Tensor *tensor_randn(Shape shape) { return draw_new("randn", shape, draw_normals, 0, 1); }
 
 static bool good_uniform(const char *op, double low, double high, DType dtype) {
     double largest = dtype == F32 ? (double)FLT_MAX : DBL_MAX;
     if (isnan(low) || isnan(high))
-        tensor_fail("%s: %s is nan: it must be a number", op, isnan(low) ? "low" : "high");
-    else if (low > high)
-        tensor_fail("%s: low is %.15g and high is %.15g: low must not be above high", op, low,
-                    high);
-    else if (low < -largest || high > largest || high - low > largest)
-        tensor_fail(
-            "%s: low is %.15g and high is %.15g: both, and high - low, must be finite in %s", op,
-            low, high, tensor_dtype_name(dtype));
-    else return true;
-    return false;
+        return tensor_fail("%s: %s is nan: it must be a number", op, isnan(low) ? "low" : "high");
+    if (low > high)
+        return tensor_fail("%s: low is %.15g and high is %.15g: low must not be above high", op,
+                           low, high);
+    if (low >= -largest && high <= largest && high - low <= largest) return true;
+    return tensor_fail(
+        "%s: low is %.15g and high is %.15g: both, and high - low, must be finite in %s", op, low,
+        high, tensor_dtype_name(dtype));
 }
 
 Tensor *tensor_uniform(double low, double high, Shape shape) {
-    if (!good_uniform("uniform", low, high, tensor_default_dtype())) return NULL;
-    return uniform("uniform", low, high, shape);
+    bool good = good_uniform("uniform", low, high, tensor_default_dtype());
+    return good ? draw_new("uniform", shape, draw_uniforms, low, high) : NULL;
 }
-
-static Tensor *normal(const char *op, double mean, double std, Shape shape) {
-    Tensor *x = make(op, shape, tensor_default_dtype());
-    if (x) draw_normals(generator_current(), x->dtype, tensor_numel(x), x->data, mean, std);
-    return x;
-}
-
-Tensor *tensor_randn(Shape shape) { return normal("randn", 0, 1, shape); }
 
 /* A mean that is not finite goes through to the elements, as in PyTorch. */
 static bool good_std(const char *op, double std) {
-    if (isnan(std)) tensor_fail("%s: std is nan: it must be a number", op);
-    else if (std < 0) tensor_fail("%s: std is %.15g: it must not be negative", op, std);
-    return std >= 0;
+    if (isnan(std)) return tensor_fail("%s: std is nan: it must be a number", op);
+    return std >= 0 || tensor_fail("%s: std is %.15g: it must not be negative", op, std);
 }
 
 Tensor *tensor_normal(double mean, double std, Shape shape) {
-    return good_std("normal", std) ? normal("normal", mean, std, shape) : NULL;
+    return good_std("normal", std) ? draw_new("normal", shape, draw_normals, mean, std) : NULL;
 }
 
 /* ---- in place ------------------------------------------------------------------------------ */
@@ -134,12 +104,9 @@ static Tensor *in_order_of_memory(const Tensor *x) {
     return view_permute(x, axes);
 }
 
-typedef void Draw(Generator *g, DType dtype, int64_t n, void *x, double a, double b);
-
 /* One by one, and so, from 16 normals on, other numbers than all at once: as torch does it. */
 static bool redraw_each(Tensor *x, Draw *draw, double a, double b) {
-    Tensor *view = in_order_of_memory(x);
-    Tensor *drawn = view ? tensor_make(view->shape, x->dtype) : NULL;
+    Tensor *view = in_order_of_memory(x), *drawn = view ? tensor_make(view->shape, x->dtype) : NULL;
     char *element = drawn ? drawn->data : NULL;
     for (int64_t n = drawn ? tensor_numel(x) : 0; n > 0; n--, element += dtype_size(x->dtype))
         draw(generator_current(), x->dtype, 1, element, a, b);

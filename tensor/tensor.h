@@ -22,10 +22,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define TENSOR_MAX_DIMS 8
 
 /* Element types: float, double, int64_t, bool. Only the first two can carry a gradient. */
@@ -61,7 +57,6 @@ typedef struct Tensor {
 
 /* SHAPE(2, 4, 100), SCALAR */
 #ifdef __cplusplus
-} /* a template cannot have C linkage */
 template <class... Sizes> inline Shape SHAPE(Sizes... sizes) {
     return Shape{(int)sizeof...(sizes), {(int64_t)sizes...}};
 }

@@ -19,10 +19,7 @@ bool shape_fits(Shape shape, int64_t bytes) {
 }
 
 bool shape_equal(Shape a, Shape b) {
-    if (a.ndim != b.ndim) return false;
-    for (int d = 0; d < a.ndim; d++)
-        if (a.dim[d] != b.dim[d]) return false;
-    return true;
+    return a.ndim == b.ndim && !memcmp(a.dim, b.dim, (size_t)a.ndim * sizeof *a.dim);
 }
 
 bool shape_broadcast(Shape a, Shape b, Shape *out) {
@@ -78,8 +75,7 @@ bool tensor_is_contiguous(const Tensor *x) {
     int64_t step = 1;
     for (int d = x->shape.ndim - 1; d >= 0; d--) {
         if (x->shape.dim[d] == 0) return true;
-        if (x->shape.dim[d] != 1 && x->stride[d] != step)
-            step = -1; /* no stride is -1 times a size */
+        if (x->shape.dim[d] != 1 && x->stride[d] != step) step = -1; /* and stays below 0 */
         step *= x->shape.dim[d];
     }
     return step > 0;
@@ -111,9 +107,8 @@ static bool reshape_strides(const Tensor *x, Shape shape, int64_t *stride) {
 
 Tensor *view_reshape(const Tensor *x, Shape shape) {
     int64_t stride[TENSOR_MAX_DIMS] = {0};
-    if (shape_numel(shape) == 0 || tensor_is_contiguous(x)) {
-        shape_strides(shape, stride);
-    } else if (!reshape_strides(x, shape, stride)) return NULL;
+    if (shape_numel(shape) == 0 || tensor_is_contiguous(x)) shape_strides(shape, stride);
+    else if (!reshape_strides(x, shape, stride)) return NULL;
     return view_make(x, shape, stride, x->data);
 }
 
@@ -165,7 +160,7 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape) {
 }
 
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
-    if (!x) return tensor_fail("as_strided: the tensor is NULL");
+    if (!given("as_strided", "tensor", x)) return NULL;
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS || (shape.ndim > 0 && !stride))
         return tensor_fail("as_strided: %d dimensions: there may be 0 to %d, with a stride each",
                            shape.ndim, TENSOR_MAX_DIMS);

@@ -95,6 +95,12 @@ typedef struct {
 
 void generator_seed(Generator *g, uint32_t seed);
 
+/* A generator as whole numbers: the words, how many of them are spent, whether a normal is waiting,
+ * and the bits of that one. False, and g is as it was, for numbers that no generator gives. */
+enum { GENERATOR_NUMBERS = GENERATOR_WORDS + 3 };
+void generator_to_numbers(const Generator *g, int64_t *numbers);
+bool generator_from_numbers(Generator *g, const int64_t *numbers);
+
 /* Each fills n places in the order, and with as many draws, as PyTorch does. dtype: F32 or F64. */
 void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high);
 void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std);

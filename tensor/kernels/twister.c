@@ -14,6 +14,7 @@
 #include "kernels.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- the engine ---------------------------------------------------------------------------- */
 
@@ -30,6 +31,29 @@ void generator_seed(Generator *g, uint32_t seed) {
     g->seeded = true;
     g->has_cached = false;
     g->cached = 0;
+}
+
+enum { SPENT = GENERATOR_WORDS, WAITING, BITS };
+
+void generator_to_numbers(const Generator *g, int64_t *numbers) {
+    for (int i = 0; i < GENERATOR_WORDS; i++) numbers[i] = g->state[i];
+    numbers[SPENT] = g->next;
+    numbers[WAITING] = g->has_cached;
+    memcpy(&numbers[BITS], &g->cached, sizeof g->cached);
+}
+
+bool generator_from_numbers(Generator *g, const int64_t *numbers) {
+    Generator found = {.seeded = true, .has_cached = numbers[WAITING] != 0};
+    bool good =
+        numbers[SPENT] >= 0 && numbers[SPENT] <= GENERATOR_WORDS && numbers[WAITING] >> 1 == 0;
+    found.next = (int)numbers[SPENT];
+    for (int i = 0; i < GENERATOR_WORDS; i++) {
+        found.state[i] = (uint32_t)numbers[i];
+        good = good && numbers[i] == (int64_t)found.state[i];
+    }
+    memcpy(&found.cached, &numbers[BITS], sizeof found.cached);
+    if (good) *g = found;
+    return good;
 }
 
 /* The top bit of one word and the 31 low bits of the next, times the paper's matrix A. */
