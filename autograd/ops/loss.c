@@ -75,10 +75,10 @@ static Tensor *known_targets(Node *n) {
 
 /* losses (N, 1, ...) as they are, or summed and divided. PyTorch names the node by its shape. */
 static Tensor *reduced(const Node *n, const Tensor *losses) {
-    bool all[TENSOR_MAX_DIMS];
+    bool summed[TENSOR_MAX_DIMS];
     const bool each = n->at.dim1 == REDUCE_NONE;
-    memset(all, true, sizeof all);
-    Tensor *sum = each ? tensor_retain((Tensor *)(uintptr_t)losses) : tensor_sum_dims(losses, all);
+    memset(summed, !each, sizeof summed);
+    Tensor *sum = tensor_sum_dims(losses, summed);
     if (sum && n->at.dim1 == REDUCE_MEAN) tensor_divide(sum, n->at.number);
     Tensor *y = sum ? view_reshape(sum, each ? n->in[1]->shape : SCALAR) : NULL;
     const int ndim = losses->shape.ndim;
@@ -108,8 +108,7 @@ Tensor *ag_cross_entropy_forward(Node *n) {
  * target is ignored */
 void ag_cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const bool each = n->at.dim1 == REDUCE_NONE;
-    Tensor *d =
-        each ? tensor_reshape(dy, with_classes(n, 1)) : tensor_retain((Tensor *)(uintptr_t)dy);
+    Tensor *d = tensor_reshape(dy, each ? with_classes(n, 1) : SCALAR);
     dx[0] = d ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
     const Tensor *const operand[] = {dx[0], n->in[0], n->saved[0], n->saved[1], d};
     const LoopKernel kernel = kernels()->cross_entropy_dx[dy->dtype];

@@ -4,28 +4,22 @@
 
 /* ---- what is demanded ---------------------------------------------------------------------- */
 
-/* lens: (B) or (B, Q) */
-static int64_t length_of(const Tensor *lens, int64_t b, int64_t q) {
-    const int64_t step = lens->shape.ndim == 2 ? lens->stride[1] : 0;
-    return ((const int64_t *)lens->data)[b * lens->stride[0] + q * step];
-}
-
 static bool lengths_fit(const char *who, const Tensor *lens, Shape scores) {
     const int64_t B = scores.dim[0], Q = scores.dim[2];
-    const Shape *l = &lens->shape;
-    const bool each = shape_equal(*l, SHAPE(B, Q));
+    const Shape l = lens->shape;
     if (lens->dtype != I64)
         tensor_fail("%s: valid_lens is %s: it must be int64", who, tensor_dtype_name(lens->dtype));
-    else if (!each && !shape_equal(*l, SHAPE(B)))
+    else if (!shape_equal(l, SHAPE(B, Q)) && !shape_equal(l, SHAPE(B)))
         tensor_fail("%s: valid_lens is %s: it must be (B) or (B, Q), here %s or %s", who,
-                    tensor_shape_text(*l), tensor_shape_text(SHAPE(B)),
+                    tensor_shape_text(l), tensor_shape_text(SHAPE(B)),
                     tensor_shape_text(SHAPE(B, Q)));
-    for (int64_t i = 0; !tensor_pending() && i < tensor_numel(lens); i++) {
-        const int64_t b = each ? i / Q : i, q = each ? i % Q : 0;
-        if (length_of(lens, b, q) < 0)
+    Tensor *row = tensor_contiguous(lens); /* NULL where an error is pending */
+    const int64_t *length = row ? row->data : NULL;
+    for (int64_t i = 0; !tensor_pending() && i < tensor_numel(lens); i++)
+        if (length[i] < 0)
             tensor_fail("%s: valid_lens has %lld: a length must not be negative", who,
-                        (long long)length_of(lens, b, q));
-    }
+                        (long long)length[i]);
+    tensor_release(row);
     return !tensor_pending();
 }
 

@@ -119,17 +119,18 @@ Tensor *ag_var_dim_forward(Node *n) {
 /* dx = dy 2 (x - mean) / (n - 1) */
 void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0];
+    const Kernels *k = kernels();
     const double size = (double)x->shape.dim[n->at.dim];
     Tensor *mean = tensor_sum_dims(x, n->at.dims), *wide = spread(n, dy);
     if (mean) tensor_divide(mean, size);
-    Tensor *from_mean =
-        mean && wide ? map2(kernels()->value[ELEMENTWISE_sub][x->dtype], x, mean, 0) : NULL;
-    dx[0] =
-        from_mean ? map2(kernels()->value[ELEMENTWISE_mul][x->dtype], from_mean, wide, 0) : NULL;
-    if (dx[0]) tensor_mul_(dx[0], 2 / (size - 1));
+    dx[0] = mean && wide ? map2(k->value[ELEMENTWISE_sub][x->dtype], x, mean, 0) : NULL;
+    if (dx[0]) {
+        const Tensor *d = dx[0];
+        loop_elements(k->value[ELEMENTWISE_mul][x->dtype], 3, (const Tensor *[]){d, d, wide}, 0);
+        tensor_mul_(dx[0], 2 / (size - 1));
+    }
     tensor_release(mean);
     tensor_release(wide);
-    tensor_release(from_mean);
 }
 
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {

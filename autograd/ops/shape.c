@@ -168,21 +168,13 @@ Tensor *ag_slice_forward(Node *n) {
     return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.end - n->at.start);
 }
 
-/* Zeros like x, where positions start .. start + size of dim will be y's gradient. */
-static Tensor *padded(const Tensor *x, const Tensor *dy, int dim, int64_t start) {
-    Tensor *dx = tensor_make(x->shape, dy->dtype);
-    if (dx) tensor_fill(dx, 0);
-    Tensor *part = dx ? view_narrow(dx, dim, start, dy->shape.dim[dim]) : NULL;
-    if (part) copy_elements(part, dy);
-    tensor_release(part);
-    if (part) return dx;
-    tensor_release(dx);
-    return NULL;
-}
-
 /* dx = dy where it was cut out, 0 elsewhere */
 void ag_slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = padded(n->in[0], dy, n->at.dim, n->at.start);
+    const int64_t size = n->at.end - n->at.start;
+    dx[0] = make_zeros(n->in[0]->shape, dy->dtype);
+    Tensor *part = dx[0] ? view_narrow(dx[0], n->at.dim, n->at.start, size) : NULL;
+    if (part) copy_elements(part, dy);
+    tensor_release(part);
 }
 
 /* Python's rule: negative ends count from the end, and both are clipped to what is there. */
@@ -243,9 +235,7 @@ Tensor *ag_repeat_forward(Node *n) {
     if (all) copy_elements(all, once);
     tensor_release(once);
     tensor_release(all);
-    if (all) return y;
-    tensor_release(y);
-    return NULL;
+    return y;
 }
 
 /* dx = dy summed over the repeats */
@@ -329,11 +319,7 @@ Tensor *ag_cat_forward(Node *n) {
         const Tensor *x = n->in[i];
         if (is_nothing(x)) continue;
         Tensor *part = view_narrow(y, n->at.dim, start, x->shape.dim[n->at.dim]);
-        if (!part) {
-            tensor_release(y);
-            return NULL;
-        }
-        copy_elements(part, x);
+        if (part) copy_elements(part, x);
         tensor_release(part);
         start += x->shape.dim[n->at.dim];
     }
