@@ -129,11 +129,9 @@ bool nn_check_connected(Tensor *loss, void *module);
 bool nn_init_uniform(Tensor *w, double low, double high);
 bool nn_init_normal(Tensor *w, double mean, double std);
 /* deviation gain sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010 */
-bool nn_init_xavier_uniform(Tensor *w, double gain);
-bool nn_init_xavier_normal(Tensor *w, double gain);
+bool nn_init_xavier_uniform(Tensor *w, double gain), nn_init_xavier_normal(Tensor *w, double gain);
 /* deviation sqrt(2 / (1 + a^2)) / sqrt(fan_in), a the slope of a leaky ReLU. He et al. 2015 */
-bool nn_init_kaiming_uniform(Tensor *w, double a);
-bool nn_init_kaiming_normal(Tensor *w, double a);
+bool nn_init_kaiming_uniform(Tensor *w, double a), nn_init_kaiming_normal(Tensor *w, double a);
 
 /* ---- checkpoints --------------------------------------------------------------------------- */
 
@@ -142,8 +140,7 @@ bool nn_init_kaiming_normal(Tensor *w, double a);
  * names must be the module's, each once and no others, and shapes and types equal; a lazy parameter
  * takes what its layer's rule allows. If anything does not fit, one sentence says what, and nothing
  * has changed. A parameter that does not exist yet cannot be saved. */
-bool nn_save(void *module, const char *path);
-bool nn_load(void *module, const char *path);
+bool nn_save(void *module, const char *path), nn_load(void *module, const char *path);
 /* The same with a dict: the names are those above behind a prefix ("model."), so that one file can
  * hold more than a model. Setting retains the parameters, loading copies into them; entries without
  * the prefix are left alone. */

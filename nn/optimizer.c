@@ -182,13 +182,12 @@ static void join_group(ModuleSlot *parameter, void *context) {
     }
 }
 
-bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
-                            double weight_decay) {
+bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay) {
     const char *who = "optimizer_set_group";
     if (!optimizer || !prefix)
         return tensor_fail("%s: the %s is NULL", who, optimizer ? "prefix" : "optimizer") != NULL;
-    if (!good_group(who, lr, weight_decay)) return false;
-    Group group = {optimizer, lr, weight_decay};
+    if (!good_group(who, lr, decay)) return false;
+    Group group = {optimizer, lr, decay};
     if (nn_visit_parameters(optimizer->model, prefix, join_group, &group) > 0 || !*prefix)
         return true;
     return tensor_fail("%s: %s has no parameter at \"%s\"", who, optimizer->model->kind->name,
