@@ -18,14 +18,13 @@
 enum { QUERIES, KEYS, VALUES };
 static const char *const role[] = {"queries", "keys", "values"};
 
-/* what: "batch sizes" */
-static void check_sizes(const char *who, Tensor *const x[], int i, int j, int dim,
-                        const char *what) {
-    int64_t m = x[i]->shape.dim[dim], n = x[j]->shape.dim[dim];
+/* Keys are compared with queries, values with keys. what: "batch sizes" */
+static void check_sizes(const char *who, Tensor *const x[], int i, int dim, const char *what) {
+    int64_t m = x[i]->shape.dim[dim], n = x[i - 1]->shape.dim[dim];
     if (m != n)
         tensor_fail("%s: %s are %s and %s %s: the %s %" PRId64 " and %" PRId64 " must be equal",
-                    who, role[i], tensor_shape_text(x[i]->shape), role[j],
-                    tensor_shape_text(x[j]->shape), what, m, n);
+                    who, role[i], tensor_shape_text(x[i]->shape), role[i - 1],
+                    tensor_shape_text(x[i - 1]->shape), what, m, n);
 }
 
 static void check_input(const char *who, Tensor *const x[], int i) {
@@ -49,9 +48,9 @@ static bool fitting(const char *who, const void *module, Tensor *const x[]) {
         if (!x[i]) tensor_fail("%s: %s are NULL", who, role[i]);
     for (int i = 0; i < 3 && !tensor_error(); i++) check_input(who, x, i);
     if (tensor_error()) return false;
-    check_sizes(who, x, KEYS, QUERIES, 0, "batch sizes");
-    check_sizes(who, x, VALUES, KEYS, 0, "batch sizes");
-    check_sizes(who, x, VALUES, KEYS, 1, "numbers");
+    check_sizes(who, x, KEYS, 0, "batch sizes");
+    check_sizes(who, x, VALUES, 0, "batch sizes");
+    check_sizes(who, x, VALUES, 1, "numbers");
     return !tensor_error();
 }
 
@@ -98,7 +97,7 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
     const char *who = "dot_product_attention";
     Tensor *const x[] = {q, k, v};
     if (!fitting(who, attention, x)) return NULL;
-    check_sizes(who, x, KEYS, QUERIES, 2, "last sizes");
+    check_sizes(who, x, KEYS, 2, "last sizes");
     int64_t N = q->shape.dim[0], H = attention->num_heads;
     if (H < 1 || N % H)
         return tensor_fail("%s: queries are %s: num_heads %" PRId64 " must divide their batch size",
@@ -114,14 +113,13 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
 
 /* ---- additive attention -------------------------------------------------------------------- */
 
-static const ModuleClass additive_class = {"AdditiveAttention", sizeof(AdditiveAttention), NULL,
-                                           NULL};
+static const ModuleClass additive = {"AdditiveAttention", sizeof(AdditiveAttention), NULL, NULL};
 
 AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout) {
     if (num_hiddens <= 0)
         return tensor_fail("additive_attention: num_hiddens is %" PRId64 ": it must be positive",
                            num_hiddens);
-    AdditiveAttention *attention = nn_module_new(&additive_class);
+    AdditiveAttention *attention = nn_module_new(&additive);
     if (!attention) return NULL;
     attention->W_k = nn_add_child(attention, "W_k", nn_linear_new(NN_LAZY, num_hiddens, false));
     attention->W_q = nn_add_child(attention, "W_q", nn_linear_new(NN_LAZY, num_hiddens, false));

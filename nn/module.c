@@ -246,11 +246,9 @@ bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
 
 void nn_free(void *module) {
     Module *m = module;
-    if (!m) return;
-    if (m->parent) {
+    if (m && m->parent)
         tensor_fail("free: %s belongs to %s, which frees it", m->name, m->parent->kind->name);
-        return;
-    }
+    if (!m || m->parent) return;
     for (int i = 0; i < m->num_children; i++) {
         m->children[i]->parent = NULL;
         nn_free(m->children[i]);
