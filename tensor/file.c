@@ -90,19 +90,15 @@ static FILE *open_temporary(File *file, bool exists, mode_t mode) {
     const char *slash = strrchr(file->target, '/');
     int directory = slash ? (int)(slash - file->target) + 1 : 0, fd = -1;
     size_t size = (size_t)directory + 48;
-    file->temporary = malloc(size);
-    if (!file->temporary) return NULL;
-    for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST); i++) {
-        snprintf(file->temporary, size, "%.*s.tapehead-%ld-%d", directory, file->target,
-                 (long)getpid(), i);
-        fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    char *name = malloc(size);
+    for (int i = 0; name && fd < 0 && (i == 0 || errno == EEXIST); i++) {
+        snprintf(name, size, "%.*s.tapehead-%ld-%d", directory, file->target, (long)getpid(), i);
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
+    if (fd >= 0) file->temporary = name; /* something to remove */
+    else free(name);
     FILE *stream = fd >= 0 && (!exists || fchmod(fd, mode & 0777) == 0) ? fdopen(fd, "wb") : NULL;
     if (fd >= 0 && !stream) close(fd);
-    if (fd < 0) { /* nothing to remove */
-        free(file->temporary);
-        file->temporary = NULL;
-    }
     return stream;
 }
 

@@ -6,13 +6,13 @@
 #include "tensor.h"
 
 /* A block of bytes shared by views. The elements begin at bytes, 64-byte aligned. */
-struct Storage {
+typedef struct Storage {
     void *bytes;
     int64_t size;           /* in bytes */
     int refs;               /* tensors that look at it */
     uint32_t version;       /* how often it has been written in place */
     const char *written_by; /* the function that wrote last */
-};
+} Storage;
 
 /* ---- making tensors ------------------------------------------------------------------------ */
 

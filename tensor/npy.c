@@ -72,16 +72,17 @@ static bool find_type(const File *file, const char *name, DType *dtype) {
                      tensor_name_text(name));
 }
 
-/* The magic bytes and the version, then where the header begins and how long it is. */
-static bool take_prefix(const File *file, int64_t *at, int64_t *length) {
+/* What follows the magic bytes, the version and the length of the header. Where it ends, or 0. */
+static int64_t read_header(Text *text, const File *file) {
     unsigned char p[12] = {0};
-    if (!file_read(file, 0, p, file->size < 12 ? file->size : 12)) return false;
-    if (memcmp(p, "\x93NUMPY", 6) != 0) return file_fail(file, "it does not begin as a .npy file");
+    if (!file_read(file, 0, p, file->size < 12 ? file->size : 12)) return 0;
+    if (memcmp(p, "\x93NUMPY", 6) != 0) file_fail(file, "it does not begin as a .npy file");
     if (p[6] < 1 || p[6] > 3 || p[7] != 0)
-        return file_fail(file, "its version is %d.%d: 1.0, 2.0 and 3.0 are read", p[6], p[7]);
-    *at = p[6] == 1 ? 10 : 12;
-    *length = p[8] | p[9] << 8 | (p[6] == 1 ? 0 : (int64_t)p[10] << 16 | (int64_t)p[11] << 24);
-    return true;
+        file_fail(file, "its version is %d.%d: 1.0, 2.0 and 3.0 are read", p[6], p[7]);
+    if (tensor_pending()) return 0;
+    const int64_t high = p[6] == 1 ? 0 : (int64_t)p[10] << 16 | (int64_t)p[11] << 24;
+    const int64_t at = p[6] == 1 ? 10 : 12, length = p[8] | p[9] << 8 | high;
+    return text_read(text, file, at, length) ? at + length : 0;
 }
 
 /* In Fortran order the first index varies fastest: a tensor of the sizes turned round, seen with
@@ -112,12 +113,11 @@ Tensor *tensor_load_npy(const char *path) {
     File file;
     Text text = {.python = true};
     Header header = {.order = -1, .shape = {.ndim = -1}};
-    int64_t at = 0, length = 0;
     Tensor *x = NULL;
-    if (file_open(&file, "load_npy", path) && take_prefix(&file, &at, &length) &&
-        text_read(&text, &file, at, length) && text_object(&text, take_field, &header) &&
-        text_end(&text) && (is_complete(&header) || incomplete(&text)))
-        x = read_elements(&file, at + length, &header);
+    const int64_t data = file_open(&file, "load_npy", path) ? read_header(&text, &file) : 0;
+    if (data && text_object(&text, take_field, &header) && text_end(&text) &&
+        (is_complete(&header) || incomplete(&text)))
+        x = read_elements(&file, data, &header);
     free(text.start);
     file_close(&file);
     return x;

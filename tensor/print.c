@@ -122,14 +122,10 @@ static void separate(Printer *p, int dim, int64_t n) {
     int inner = p->x->shape.ndim - 1 - dim;                      /* dimensions of an item */
     int per_line = (LINE_WIDTH - INDENT - dim) / (p->width + 2); /* 2 or more */
     if (n == 0) return;
-    put(p, ",");
-    if (inner == 0 && n % per_line != 0) {
-        put(p, " ");
-        return;
-    }
-    put(p, "\n");
+    bool fits = inner == 0 && n % per_line != 0;
+    put(p, fits ? ", " : ",\n");
     for (int blank = 1; blank < inner; blank++) put(p, "\n");
-    put_right(p, INDENT + dim + 1, "");
+    put_right(p, fits ? 0 : INDENT + dim + 1, "");
 }
 
 static void write_slice(Printer *p, int dim, int64_t at) {
@@ -165,15 +161,12 @@ static void write_suffix(Printer *p, const char *before, const char *text, const
 
 /* Types that the elements give away are not named: the default type, and of a tensor that has
  * elements, integers and bools. */
-static bool names_dtype(const Tensor *x, bool empty) {
-    return x->dtype != tensor_default_dtype() && (empty || dtype_is_float(x->dtype));
-}
-
 static void write_suffixes(Printer *p, bool empty) {
     const Tensor *x = p->x;
+    bool named = x->dtype != tensor_default_dtype() && (empty || dtype_is_float(x->dtype));
     p->column += 2; /* PyTorch's off by two, and only for the first line */
     if (empty && x->shape.ndim != 1) write_suffix(p, "size=", tensor_shape_text(x->shape), "");
-    if (names_dtype(x, empty)) write_suffix(p, "dtype=torch.", tensor_dtype_name(x->dtype), "");
+    if (named) write_suffix(p, "dtype=torch.", tensor_dtype_name(x->dtype), "");
     if (x->requires_grad && x->grad_fn) write_suffix(p, "grad_fn=<", x->grad_fn, ">");
     else if (x->requires_grad) write_suffix(p, "requires_grad=True", "", "");
 }
@@ -194,7 +187,6 @@ bool tensor_print(const Tensor *x, FILE *file) {
     put(&p, ")\n");
 
     /* A full disk shows only when the bytes leave the buffer. */
-    if (fflush(file) != 0 || ferror(file))
-        return tensor_fail("print: the file could not be written");
-    return true;
+    bool written = fflush(file) == 0 && !ferror(file);
+    return written || tensor_fail("print: the file could not be written");
 }

@@ -118,14 +118,12 @@ bool value_fits(const char *op, DType dtype, double value) {
     const bool fits = dtype == F32   ? !isfinite(value) || fabs(value) <= (double)FLT_MAX
                       : dtype == I64 ? value >= -0x1p63 && value < 0x1p63
                                      : true;
-    if (!fits) tensor_fail("%s: %s cannot hold %g", op, tensor_dtype_name(dtype), value);
-    return fits;
+    return fits || tensor_fail("%s: %s cannot hold %g", op, tensor_dtype_name(dtype), value);
 }
 
 bool number_fits(const char *op, DType dtype, double number) {
     if (dtype_is_float(dtype)) return true;
-    if (!value_fits(op, dtype, number)) return false;
-    if (number == trunc(number)) return true;
+    if (value_fits(op, dtype, number) && number == trunc(number)) return true;
     return tensor_fail(
         "%s: x is %s and the number is %g: it must be whole; convert x with tensor_to", op,
         tensor_dtype_name(dtype), number);
@@ -168,13 +166,12 @@ Tensor *tensor_eye(int64_t n) {
     return x;
 }
 
-static Tensor *from_elements(Shape shape, DType from, const void *elements, DType to) {
-    static const char *const of[] = {"floats", "doubles", "int64s", "bools"};
-    Tensor *x = tensor_make(shape, to);
+static Tensor *from_elements(const char *op, Shape shape, DType from, const void *elements) {
+    Tensor *x = tensor_make(shape, dtype_is_float(from) ? default_dtype : from);
     if (!x) return NULL;
-    if (!elements && tensor_numel(x) > 0) {
+    if (tensor_numel(x) > 0 && !given(op, "array", elements)) {
         tensor_release(x);
-        return tensor_fail("from_%s: the array is NULL", of[from]);
+        return NULL;
     }
     Tensor source = *x; /* looks at the caller's array as x's shape */
     source.dtype = from;
@@ -184,16 +181,16 @@ static Tensor *from_elements(Shape shape, DType from, const void *elements, DTyp
 }
 
 Tensor *tensor_from_doubles(Shape shape, const double *elements) {
-    return from_elements(shape, F64, elements, default_dtype);
+    return from_elements("from_doubles", shape, F64, elements);
 }
 Tensor *tensor_from_floats(Shape shape, const float *elements) {
-    return from_elements(shape, F32, elements, default_dtype);
+    return from_elements("from_floats", shape, F32, elements);
 }
 Tensor *tensor_from_int64s(Shape shape, const int64_t *elements) {
-    return from_elements(shape, I64, elements, I64);
+    return from_elements("from_int64s", shape, I64, elements);
 }
 Tensor *tensor_from_bools(Shape shape, const bool *elements) {
-    return from_elements(shape, BOOL, elements, BOOL);
+    return from_elements("from_bools", shape, BOOL, elements);
 }
 
 /* ---- copies -------------------------------------------------------------------------------- */
@@ -211,13 +208,6 @@ Tensor *tensor_to(const Tensor *x, DType dtype) {
 /* ---- access -------------------------------------------------------------------------------- */
 
 int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
-
-double read_element(const Tensor *x, int64_t offset) {
-    double value;
-    char *place = (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
-    kernels()->convert[F64][x->dtype](1, (void *[]){&value, place}, (int64_t[]){0, 0}, 0);
-    return value;
-}
 
 double tensor_item(const Tensor *x) {
     if (given("item", "tensor", x) && tensor_numel(x) == 1) return read_element(x, 0);
@@ -249,40 +239,26 @@ bool tensor_to_doubles(const Tensor *x, double *out) {
     return true;
 }
 
-bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
-    if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
-    int64_t far = 0;
-    double tolerance[] = {rtol, atol};
-    const Tensor count = {.shape = a->shape, .dtype = I64, .data = &far}; /* one place for all */
-    const Tensor bounds = {.dtype = F64, .data = tolerance};
-    loop_elements(kernels()->count_far[a->dtype], 4, (const Tensor *[]){&count, a, b, &bounds}, 0);
-    return far == 0;
-}
-
 /* ---- writes in place ----------------------------------------------------------------------- */
 
 static bool can_write(const char *op, const Tensor *x) {
     if (tensor_pending() || !given(op, "tensor", x)) return false;
-    if (has_repeats(x))
-        return tensor_fail("%s: x is %s and expanded: several elements share one place", op,
-                           tensor_shape_text(x->shape));
-    return true;
+    return !has_repeats(x) ||
+           tensor_fail("%s: x is %s and expanded: several elements share one place", op,
+                       tensor_shape_text(x->shape));
 }
 
-static bool broadcasts_into(const char *op, const Tensor *x, const Tensor *y) {
-    if (!given(op, "tensor", y)) return false;
+/* y to be read while x is written: a copy when a write to x could change it before. Without a copy
+ * nothing is allocated, so that an optimizer's last half, which only adds, cannot fail. */
+static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
+    if (!given(op, "tensor", y)) return NULL;
     if (x->dtype != y->dtype)
         return tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
                            tensor_dtype_name(y->dtype));
     Shape both;
-    bool fits = shape_broadcast(x->shape, y->shape, &both) && shape_equal(both, x->shape);
-    return fits || tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape),
-                               tensor_shape_text(x->shape));
-}
-
-/* y, or a copy of it when a write to x could change y before it is read. Without a copy nothing is
- * allocated, so that an optimizer's last half, which only adds, cannot fail. */
-static Tensor *apart(const Tensor *x, const Tensor *y) {
+    if (!shape_broadcast(x->shape, y->shape, &both) || !shape_equal(both, x->shape))
+        return tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape),
+                           tensor_shape_text(x->shape));
     bool same_view = x->data == y->data && shape_equal(x->shape, y->shape) &&
                      memcmp(x->stride, y->stride, sizeof x->stride) == 0;
     bool may_change = x->storage == y->storage && !same_view;
@@ -290,8 +266,7 @@ static Tensor *apart(const Tensor *x, const Tensor *y) {
 }
 
 bool tensor_copy_from(Tensor *dst, const Tensor *src) {
-    if (!can_write("copy_from", dst) || !broadcasts_into("copy_from", dst, src)) return false;
-    Tensor *source = apart(dst, src);
+    Tensor *source = can_write("copy_from", dst) ? apart("copy_from", dst, src) : NULL;
     if (!source) return false;
     copy_elements(dst, source);
     tensor_release(source);
@@ -320,8 +295,7 @@ static bool can_write_times(const char *op, const Tensor *x, double number) {
 }
 
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    if (!can_write_times("add_", x, alpha) || !broadcasts_into("add_", x, y)) return false;
-    Tensor *term = apart(x, y);
+    Tensor *term = can_write_times("add_", x, alpha) ? apart("add_", x, y) : NULL;
     if (!term) return false;
     loop_elements(kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term}, alpha);
     tensor_release(term);

@@ -33,8 +33,6 @@ typedef struct {
     int64_t dim[TENSOR_MAX_DIMS];
 } Shape;
 
-typedef struct Storage Storage;
-
 typedef struct Tensor {
     /* Read these as you like. */
     Shape shape;
@@ -45,7 +43,7 @@ typedef struct Tensor {
 
     /* Read these when you write an op; nobody writes them outside tensor/ and autograd/. */
     void *data;              /* the first element */
-    Storage *storage;        /* the bytes, shared by views */
+    struct Storage *storage; /* the bytes, shared by views */
     int refs;                /* references to this tensor */
     bool is_parameter;       /* printed as "Parameter containing:" */
     bool retains_grad;       /* autograd: keep this intermediate result's gradient */
@@ -57,15 +55,12 @@ typedef struct Tensor {
 
 /* SHAPE(2, 4, 100), SCALAR */
 #ifdef __cplusplus
-template <class... Sizes> inline Shape SHAPE(Sizes... sizes) {
-    return Shape{(int)sizeof...(sizes), {(int64_t)sizes...}};
-}
+template <class... N> inline Shape SHAPE(N... n) { return {(int)sizeof...(n), {(int64_t)n...}}; }
 #define SCALAR (Shape{})
 extern "C" {
 #else
-#define SHAPE(...)                                                                                 \
-    ((Shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
-#define SCALAR ((Shape){0})
+#define SHAPE(...) ((Shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), {__VA_ARGS__}})
+#define SCALAR     ((Shape){0})
 #endif
 
 /* ---- errors ------------------------------------------------------------------------------ */

@@ -123,8 +123,7 @@ Tensor *view_permute(const Tensor *x, const int *axes) {
 }
 
 Tensor *view_transpose(const Tensor *x, int dim0, int dim1) {
-    int axes[TENSOR_MAX_DIMS];
-    for (int d = 0; d < x->shape.ndim; d++) axes[d] = d;
+    int axes[TENSOR_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
     axes[dim0] = dim1;
     axes[dim1] = dim0;
     return view_permute(x, axes);

@@ -128,6 +128,13 @@ void copy_elements(Tensor *to, const Tensor *from) {
     loop_elements(kernels()->convert[to->dtype][from->dtype], 2, (const Tensor *[]){to, from}, 0);
 }
 
+double read_element(const Tensor *x, int64_t offset) {
+    double value;
+    char *place = (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
+    kernels()->convert[F64][x->dtype](1, (void *[]){&value, place}, (int64_t[]){0, 0}, 0);
+    return value;
+}
+
 void swap_bytes(Tensor *x) {
     const int64_t size = (int64_t)dtype_size(x->dtype);
     char *element = x->data;
@@ -226,6 +233,16 @@ Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (sorted) return y;
     tensor_release(y);
     return NULL;
+}
+
+bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
+    if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
+    int64_t far = 0;
+    double tolerance[] = {rtol, atol};
+    const Tensor count = {.shape = a->shape, .dtype = I64, .data = &far}; /* one place for all */
+    const Tensor bounds = {.dtype = F64, .data = tolerance};
+    loop_elements(kernels()->count_far[a->dtype], 4, (const Tensor *[]){&count, a, b, &bounds}, 0);
+    return far == 0;
 }
 
 void tensor_divide(Tensor *y, double number) {
