@@ -252,11 +252,10 @@ static Tensor *unbroadcast(Tensor *g, Shape shape) {
 /* Have the bytes that n's backward reads been written since? */
 static bool is_unchanged(const Node *n) {
     for (int i = 0; i <= OP_INPUTS; i++) {
-        bool is_out = i == OP_INPUTS;
-        if (!(n->op->reads & (is_out ? READS_OUT : 1u << i))) continue;
-        if (!is_out && (i >= n->n_in || !n->in[i])) continue;
+        const bool is_out = i == OP_INPUTS;
+        const Tensor *x = is_out ? n->out : i < n->n_in ? n->in[i] : NULL;
+        if (!x || !(n->op->reads & 1u << i)) continue;
         if (n->op->reads & READS_OTHER && i < 2 && !ag_needs(n, 1 - i)) continue;
-        const Tensor *x = is_out ? n->out : n->in[i];
         if (x->storage->version != n->version[i])
             return tensor_fail(
                 "backward: %s needs its %s%s %s as it was, but %s has written over it since",

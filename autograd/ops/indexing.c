@@ -43,7 +43,7 @@ void ag_picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (dx[0]) put_elements(dx[0], dy, n->at.dim, &index);
 }
 
-static Tensor *apply_indexed(const Op *op, Tensor *x, int dim, Tensor *index) {
+static Tensor *indexed(const Op *op, Tensor *x, int dim, Tensor *index) {
     const int d = ag_present(op->name, x) ? shape_dim_or_scalar(op->name, x->shape, dim) : -1;
     return d < 0 ? NULL : apply2(op, x, index, (Attributes){.dim = d});
 }
@@ -63,7 +63,7 @@ Tensor *ag_index_select_forward(Node *n) {
 }
 
 Tensor *ag_index_select(Tensor *x, int dim, Tensor *index) {
-    return apply_indexed(&op_index_select, x, dim, index);
+    return indexed(&op_index_select, x, dim, index);
 }
 
 /* ---- gather: y[i, j] = x[index[i, j], j] for dim 0 ----------------------------------------- */
@@ -80,9 +80,7 @@ Tensor *ag_gather_forward(Node *n) {
                        tensor_shape_text(x), tensor_shape_text(index), n->at.dim);
 }
 
-Tensor *ag_gather(Tensor *x, int dim, Tensor *index) {
-    return apply_indexed(&op_gather, x, dim, index);
-}
+Tensor *ag_gather(Tensor *x, int dim, Tensor *index) { return indexed(&op_gather, x, dim, index); }
 
 /* ---- embedding: a row of w for each index -------------------------------------------------- */
 

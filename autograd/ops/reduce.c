@@ -100,10 +100,10 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
 /* ---- along one dimension: variance, maximum, logsumexp, argmax ----------------------------- */
 
 /* A scalar counts as one row of one element. */
-static Tensor *reduce_one(const Op *op, Tensor *x, int dim, bool keepdim) {
+static Tensor *along(const Op *op, Tensor *x, int dim, bool keepdim) {
     if (!ag_ready(op->name, x)) return NULL;
     const bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
-    if (scalar) return reduce_one(op, ag_reshape(x, SHAPE(1)), 0, false);
+    if (scalar) return along(op, ag_reshape(x, SHAPE(1)), 0, false);
     const int d = shape_dim(op->name, x->shape, dim);
     if (d < 0) return NULL;
     Attributes at = {.dim = d, .keepdim = keepdim};
@@ -133,9 +133,7 @@ void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(wide);
 }
 
-Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {
-    return reduce_one(&op_var_dim, x, dim, keepdim);
-}
+Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) { return along(&op_var_dim, x, dim, keepdim); }
 
 Tensor *ag_logsumexp_forward(Node *n) {
     const Tensor *x = n->in[0];
@@ -157,7 +155,7 @@ void ag_logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(wide_dy);
 }
 
-Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_one(&op_logsumexp, x, dim, false); }
+Tensor *ag_logsumexp(Tensor *x, int dim) { return along(&op_logsumexp, x, dim, false); }
 
 /* The positions of the maxima, I64, with the dimension kept. There must be something to choose
  * from. */
@@ -185,10 +183,8 @@ void ag_max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(kept);
 }
 
-Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
-    return reduce_one(&op_max_dim, x, dim, keepdim);
-}
+Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) { return along(&op_max_dim, x, dim, keepdim); }
 
 Tensor *ag_argmax_forward(Node *n) { return drop_dims(n, positions(n)); }
 
-Tensor *ag_argmax(Tensor *x, int dim) { return reduce_one(&op_argmax, x, dim, false); }
+Tensor *ag_argmax(Tensor *x, int dim) { return along(&op_argmax, x, dim, false); }

@@ -9,23 +9,24 @@
 /* Replaces the one -1 of a shape by what makes its size that of x. False and an error if it cannot.
  */
 static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
-    const bool counted = shape->ndim >= 0 && shape->ndim <= TENSOR_MAX_DIMS;
-    Shape rest = *shape; /* with 1 for the unknown size */
-    int unknown = -1, unknowns = counted ? 0 : 2;
-    for (int d = 0; counted && d < shape->ndim; d++) {
-        if (shape->dim[d] < 0) rest.dim[d] = 1, unknown = d, unknowns++;
-        if (shape->dim[d] < -1) unknowns = 2;
+    const int64_t numel = tensor_numel(x);
+    Shape sizes = *shape;
+    int unknown = -1;
+    bool fits = sizes.ndim >= 0 && sizes.ndim <= TENSOR_MAX_DIMS;
+    for (int d = 0; fits && d < sizes.ndim; d++) {
+        if (sizes.dim[d] >= 0) continue;
+        fits = sizes.dim[d] == -1 && unknown < 0;
+        unknown = d;
+        sizes.dim[d] = 1;
     }
-    const int64_t numel = tensor_numel(x), known = unknowns < 2 ? shape_numel(rest) : 0;
-    const bool fits = unknowns == 0   ? known == numel && shape_fits(rest, 1)
-                      : unknowns == 1 ? known != 0 && numel % known == 0 && shape_fits(rest, 1)
-                                      : false;
-    if (!fits)
-        return tensor_fail(
-            "%s: x is %s and the shape is %s: the number of elements must stay the same, and one "
-            "size may be -1",
-            op, tensor_shape_text(x->shape), tensor_shape_text(*shape));
-    if (unknowns == 1) shape->dim[unknown] = numel / known;
+    const int64_t known = fits ? shape_numel(sizes) : 0;
+    if (unknown >= 0 && known > 0) sizes.dim[unknown] = numel / known;
+    else if (unknown >= 0) fits = false; /* any size would do, or none */
+    if (!fits || shape_numel(sizes) != numel || !shape_fits(sizes, 1))
+        return tensor_fail("%s: x is %s and the shape is %s: the number of elements must stay the "
+                           "same, and one size may be -1",
+                           op, tensor_shape_text(x->shape), tensor_shape_text(*shape));
+    *shape = sizes;
     return true;
 }
 
