@@ -19,7 +19,7 @@ typedef struct {
     bool causal;
     int64_t heads;              /* that a batch is made of */
     int dim, dim1;              /* dimensions, counted from the start */
-    int64_t start, end;         /* slice, repeats */
+    int64_t start, end;         /* slice; start: ignore_index */
     bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
     bool keepdim;
     Shape shape;

@@ -207,48 +207,21 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     return y;
 }
 
-/* ---- repetition: x as (outer, size, inner), with a repeated dimension beside size ---------- */
+/* ---- repetition: x as (outer, 1, size, 1, inner), where one of the ones is expanded ---------- */
 
-/* The dimensions before dim as one, dim, and those behind it as one; then the new dimension at
- * place. */
-static Shape with_repeats(Shape shape, int dim, int place, int64_t repeats) {
-    int64_t outer = 1, inner = 1;
-    for (int d = 0; d < dim; d++) outer *= shape.dim[d];
-    for (int d = dim + 1; d < shape.ndim; d++) inner *= shape.dim[d];
-    if (place == 1) return SHAPE(outer, repeats, shape.dim[dim], inner);
-    return SHAPE(outer, shape.dim[dim], repeats, inner);
-}
+enum { WHOLE = 1, EACH_SLICE = 3 }; /* the one that is repeated */
 
-/* repeat puts it in front of dim, repeat_interleave behind. */
-static int repeats_place(const Node *n) { return n->op == &op_repeat ? 1 : 2; }
-
-Tensor *ag_repeat_forward(Node *n) {
-    const Tensor *x = n->in[0];
-    const int place = repeats_place(n);
-    Shape shape = x->shape;
-    if (__builtin_mul_overflow(shape.dim[n->at.dim], n->at.end, &shape.dim[n->at.dim]))
-        return tensor_fail("%s: %lld repeats of %s are too many", n->op->name, (long long)n->at.end,
+static Tensor *repeated(const char *op, Tensor *x, int dim, int place, int64_t repeats) {
+    if (!ag_ready(op, x)) return NULL;
+    Shape shape = x->shape, parts = SHAPE(1, 1, shape.dim[dim], 1, 1);
+    for (int d = 0; d < shape.ndim; d++)
+        if (d != dim) parts.dim[d < dim ? 0 : 4] *= shape.dim[d];
+    if (__builtin_mul_overflow(shape.dim[dim], repeats, &shape.dim[dim]))
+        return tensor_fail("%s: %lld repeats of %s are too many", op, (long long)repeats,
                            tensor_shape_text(x->shape));
-    Tensor *y = tensor_make(shape, x->dtype);
-    Tensor *once = y ? tensor_reshape(x, with_repeats(x->shape, n->at.dim, place, 1)) : NULL;
-    Tensor *all =
-        once ? view_reshape(y, with_repeats(x->shape, n->at.dim, place, n->at.end)) : NULL;
-    if (all) copy_elements(all, once);
-    tensor_release(once);
-    tensor_release(all);
-    return y;
-}
-
-/* dx = dy summed over the repeats */
-void ag_repeat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const Shape shape = n->in[0]->shape;
-    const int place = repeats_place(n);
-    const bool repeated[TENSOR_MAX_DIMS] = {false, place == 1, place == 2};
-    Tensor *all = tensor_reshape(dy, with_repeats(shape, n->at.dim, place, n->at.end));
-    Tensor *sums = all ? tensor_sum_dims(all, repeated) : NULL;
-    dx[0] = sums ? view_reshape(sums, shape) : NULL;
-    tensor_release(all);
-    tensor_release(sums);
+    x = ag_reshape(x, parts);
+    parts.dim[place] = repeats;
+    return ag_reshape(apply1(&op_contiguous, ag_expand(x, parts), (Attributes){0}), shape);
 }
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
@@ -265,9 +238,8 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
     if (shape_numel(repeats) == 1) x = apply1(&op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
-        if (repeats.dim[d] != 1)
-            x = apply1(&op_repeat, x, (Attributes){.dim = d, .end = repeats.dim[d]});
-    if (x && x->grad_fn) x->grad_fn = op_repeat.grad_fn;
+        if (repeats.dim[d] != 1) x = repeated("repeat", x, d, WHOLE, repeats.dim[d]);
+    if (x && x->grad_fn) x->grad_fn = "RepeatBackward0";
     return x;
 }
 
@@ -277,7 +249,9 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     if (repeats < 0)
         return tensor_fail("repeat_interleave: %lld repeats: there must be at least 0",
                            (long long)repeats);
-    return apply1(&op_repeat_interleave, x, (Attributes){.dim = d, .end = repeats});
+    Tensor *y = repeated("repeat_interleave", x, d, EACH_SLICE, repeats);
+    if (y && y->grad_fn) y->grad_fn = "IndexSelectBackward0";
+    return y;
 }
 
 /* ---- cat and stack ------------------------------------------------------------------------- */
