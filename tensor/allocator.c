@@ -25,16 +25,17 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
 static bool caching;
 
+static void *take_first(FreeBlock **list) {
+    FreeBlock *block = *list;
+    if (block) *list = block->next;
+    return block;
+}
+
 /* Gives what waits in the lists back to the system. Was there anything? */
 static bool empty_lists(void) {
     bool any = false;
     for (int i = 0; i < CLASSES; i++)
-        while (free_lists[i]) {
-            FreeBlock *block = free_lists[i];
-            free_lists[i] = block->next;
-            free(block);
-            any = true;
-        }
+        for (void *block; (block = take_first(&free_lists[i])) != NULL; any = true) free(block);
     return any;
 }
 
@@ -72,13 +73,8 @@ void *cache_alloc(size_t size) {
     if (tensor_pending()) return NULL;
     if (size > (size_t)INT64_MAX / 2) return tensor_fail("out of memory: %zu bytes", size);
     size_t block_size;
-    FreeBlock **list = &free_lists[class_of(size, &block_size)];
-    if (*list) {
-        FreeBlock *block = *list;
-        *list = block->next;
-        return block;
-    }
-    void *block = aligned_alloc(ALIGNMENT, block_size);
+    void *block = take_first(&free_lists[class_of(size, &block_size)]);
+    if (!block) block = aligned_alloc(ALIGNMENT, block_size);
     if (!block && empty_lists()) block = aligned_alloc(ALIGNMENT, block_size);
     return block ? block : tensor_fail("out of memory: %zu bytes", size);
 }

@@ -70,7 +70,7 @@ bool file_read(const File *file, int64_t at, void *to, int64_t size) {
 
 Tensor *file_read_tensor(const File *file, int64_t at, Shape shape, DType dtype) {
     Tensor *x = tensor_make(shape, dtype);
-    bool ok = x && file_read(file, at, x->data, tensor_numel(x) * (int64_t)dtype_size(dtype));
+    bool ok = x && file_read(file, at, x->data, tensor_numel(x) * dtype_size(dtype));
     if (ok && dtype == BOOL) bytes_to_bools(x);
     if (ok) return x;
     tensor_release(x);
@@ -127,7 +127,7 @@ bool file_write(const File *file, const void *bytes, size_t size) {
 
 bool file_write_tensor(const File *file, const Tensor *x) {
     Tensor *y = tensor_contiguous(x);
-    bool ok = y && file_write(file, y->data, (size_t)tensor_numel(y) * dtype_size(y->dtype));
+    bool ok = y && file_write(file, y->data, (size_t)(tensor_numel(y) * dtype_size(y->dtype)));
     tensor_release(y);
     return ok;
 }

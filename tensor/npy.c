@@ -35,10 +35,6 @@ typedef struct {
     Shape shape; /* ndim -1: not known yet */
 } Header;
 
-static bool is_complete(const Header *it) {
-    return it->type && it->order >= 0 && it->shape.ndim >= 0;
-}
-
 static bool incomplete(const Text *text) {
     return file_fail(text->file, "its header must have descr, fortran_order and shape, each once");
 }
@@ -90,7 +86,7 @@ static int64_t read_header(Text *text, const File *file) {
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
     DType dtype = F32;
     if (!find_type(file, header->type, &dtype)) return NULL;
-    const int64_t size = (int64_t)dtype_size(dtype), data = file->size - at;
+    const int64_t size = dtype_size(dtype), data = file->size - at;
     Shape shape = header->shape;
     int axes[TENSOR_MAX_DIMS];
     for (int d = 0; d < shape.ndim; d++) {
@@ -113,11 +109,10 @@ Tensor *tensor_load_npy(const char *path) {
     File file;
     Text text = {.python = true};
     Header header = {.order = -1, .shape = {.ndim = -1}};
-    Tensor *x = NULL;
     const int64_t data = file_open(&file, "load_npy", path) ? read_header(&text, &file) : 0;
-    if (data && text_object(&text, take_field, &header) && text_end(&text) &&
-        (is_complete(&header) || incomplete(&text)))
-        x = read_elements(&file, data, &header);
+    bool ok = data && text_object(&text, take_field, &header) && text_end(&text);
+    if (ok && (!header.type || header.order < 0 || header.shape.ndim < 0)) ok = incomplete(&text);
+    Tensor *x = ok ? read_elements(&file, data, &header) : NULL;
     free(text.start);
     file_close(&file);
     return x;

@@ -32,39 +32,32 @@ typedef struct {
     Style style;
     double smallest, largest; /* magnitudes of the finite elements shown that are not zero */
     int width;                /* of a column */
-} Printer;
-
-typedef struct {
     char text[32]; /* the longest are -9223372036854775808 and, in floats, -1.7977e+308 */
-} ElementText;
+} Printer;
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
 /* at: in elements, from the first element of x */
-static ElementText element_text(const Printer *p, int64_t at) {
+static const char *element_text(Printer *p, int64_t at) {
     static const char *const format[] = {"%.0f.", "%.4f", "%.4e"}; /* by Style */
     const double value = read_element(p->x, at);
     const char *word = isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; /* C may write -nan too */
-    ElementText t;
-    if (p->x->dtype == BOOL) snprintf(t.text, sizeof t.text, value != 0 ? "True" : "False");
+    if (p->x->dtype == BOOL) snprintf(p->text, sizeof p->text, value != 0 ? "True" : "False");
     else if (p->x->dtype == I64)
-        snprintf(t.text, sizeof t.text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
-    else if (!isfinite(value)) snprintf(t.text, sizeof t.text, "%s", word);
-    else snprintf(t.text, sizeof t.text, format[p->style], value);
-    return t;
+        snprintf(p->text, sizeof p->text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
+    else if (!isfinite(value)) snprintf(p->text, sizeof p->text, "%s", word);
+    else snprintf(p->text, sizeof p->text, format[p->style], value);
+    return p->text;
 }
 
 /* ---- the first pass: one format for all ---------------------------------------------------- */
 
 typedef void Visit(Printer *p, int64_t at);
 
-static bool is_long(const Printer *p, int dim) {
-    return p->summary && p->x->shape.dim[dim] > 2 * EDGE;
-}
-
 /* The index shown after index i. */
 static int64_t next_shown(const Printer *p, int dim, int64_t i) {
-    return is_long(p, dim) && i == EDGE - 1 ? p->x->shape.dim[dim] - EDGE : i + 1;
+    int64_t size = p->x->shape.dim[dim];
+    return p->summary && size > 2 * EDGE && i == EDGE - 1 ? size - EDGE : i + 1;
 }
 
 static void visit_shown(Printer *p, int dim, int64_t at, Visit *visit) {
@@ -89,7 +82,7 @@ static void survey_magnitude(Printer *p, int64_t at) {
 
 static void survey_width(Printer *p, int64_t at) {
     if (!counts(p, at)) return;
-    int width = (int)strlen(element_text(p, at).text);
+    int width = (int)strlen(element_text(p, at));
     if (width > p->width) p->width = width;
 }
 
@@ -132,14 +125,14 @@ static void write_slice(Printer *p, int dim, int64_t at) {
     const Tensor *x = p->x;
     int64_t n = 0; /* items written, an ellipsis being one */
     if (dim == x->shape.ndim) {
-        put_right(p, p->width, element_text(p, at).text);
+        put_right(p, p->width, element_text(p, at));
         return;
     }
     put(p, "[");
     for (int64_t i = 0; i < x->shape.dim[dim]; i = next_shown(p, dim, i)) {
         separate(p, dim, n++);
         write_slice(p, dim + 1, at + i * x->stride[dim]);
-        if (is_long(p, dim) && i == EDGE - 1) {
+        if (next_shown(p, dim, i) > i + 1) {
             separate(p, dim, n++);
             put(p, dim == x->shape.ndim - 1 ? " ..." : "...");
         }

@@ -104,24 +104,19 @@ static Tensor *in_order_of_memory(const Tensor *x) {
     return view_permute(x, axes);
 }
 
-/* One by one, and so, from 16 normals on, other numbers than all at once: as torch does it. */
-static bool redraw_each(Tensor *x, Draw *draw, double a, double b) {
+/* Where x is not contiguous, one by one, and so, from 16 normals on, other numbers than all at
+ * once: as torch does it. */
+static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
+    const int64_t numel = tensor_numel(x), size = dtype_size(x->dtype);
+    const int64_t at_once = tensor_is_contiguous(x) ? numel : 1;
     Tensor *view = in_order_of_memory(x), *drawn = view ? tensor_make(view->shape, x->dtype) : NULL;
-    char *element = drawn ? drawn->data : NULL;
-    for (int64_t n = drawn ? tensor_numel(x) : 0; n > 0; n--, element += dtype_size(x->dtype))
-        draw(generator_current(), x->dtype, 1, element, a, b);
+    for (int64_t i = 0; drawn && i < numel; i += at_once)
+        draw(generator_current(), x->dtype, at_once, (char *)drawn->data + i * size, a, b);
     if (drawn) copy_elements(view, drawn);
+    if (drawn) tensor_written(x, op);
     tensor_release(view);
     tensor_release(drawn);
     return drawn != NULL;
-}
-
-static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
-    if (tensor_is_contiguous(x))
-        draw(generator_current(), x->dtype, tensor_numel(x), x->data, a, b);
-    else if (!redraw_each(x, draw, a, b)) return false;
-    tensor_written(x, op);
-    return true;
 }
 
 bool tensor_uniform_(Tensor *x, double low, double high) {

@@ -42,7 +42,7 @@ static void print_string(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-static int64_t bytes_of(const Tensor *x) { return tensor_numel(x) * (int64_t)dtype_size(x->dtype); }
+static int64_t bytes_of(const Tensor *x) { return tensor_numel(x) * dtype_size(x->dtype); }
 
 static void print_header(FILE *out, const TensorDict *dict, const NamedTensor *sorted) {
     int64_t at = 0;
@@ -143,7 +143,7 @@ static bool check_description(const Reader *r, Description *it) {
     if (it->offsets.ndim != 2 || begin > end || end > r->data_size)
         return file_fail(&r->file, "its data_offsets %s are no range in the %lld bytes of data",
                          tensor_shape_text(it->offsets), (long long)r->data_size);
-    const int64_t size = (int64_t)dtype_size(it->dtype);
+    const int64_t size = dtype_size(it->dtype);
     if (shape_fits(it->shape, size) && shape_numel(it->shape) * size == end - begin) return true;
     return file_fail(&r->file, "shape %s of %s does not take the %lld bytes of its data_offsets",
                      tensor_shape_text(it->shape), it->type, (long long)(end - begin));

@@ -12,8 +12,8 @@
 static atomic_llong live; /* tensors alive in all threads */
 static _Thread_local DType default_dtype = F32;
 
-size_t dtype_size(DType dtype) {
-    static const size_t size[] = {sizeof(float), sizeof(double), sizeof(int64_t), sizeof(bool)};
+int64_t dtype_size(DType dtype) {
+    static const int64_t size[] = {sizeof(float), sizeof(double), sizeof(int64_t), sizeof(bool)};
     return size[dtype];
 }
 
@@ -68,7 +68,7 @@ static bool can_be_made(Shape shape, int64_t bytes_per_element) {
 }
 
 Tensor *tensor_make(Shape shape, DType dtype) {
-    const int64_t size = (int64_t)dtype_size(dtype);
+    const int64_t size = dtype_size(dtype);
     if (!can_be_made(shape, size)) return NULL;
     Tensor *x = look_at(storage_new(shape_numel(shape) * size), shape, dtype);
     if (x) shape_strides(shape, x->stride);
@@ -115,9 +115,8 @@ void tensor_written(Tensor *x, const char *by) {
 Tensor *tensor_empty(Shape shape) { return tensor_make(shape, default_dtype); }
 
 bool value_fits(const char *op, DType dtype, double value) {
-    const bool fits = dtype == F32   ? !isfinite(value) || fabs(value) <= (double)FLT_MAX
-                      : dtype == I64 ? value >= -0x1p63 && value < 0x1p63
-                                     : true;
+    bool fits = dtype != F32 || !isfinite(value) || fabs(value) <= (double)FLT_MAX;
+    if (dtype == I64) fits = value >= -0x1p63 && value < 0x1p63;
     return fits || tensor_fail("%s: %s cannot hold %g", op, tensor_dtype_name(dtype), value);
 }
 

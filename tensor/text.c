@@ -137,8 +137,8 @@ static bool text_item(Text *text, const char *brackets, int n) {
     if (tensor_pending()) return false;
     const bool more = n ? text_take(text, ',') : text_expect(text, brackets[0]);
     if (more) return !((n == 0 || text->python) && text_take(text, brackets[1]));
-    const bool number = brackets[1] == ')' && n == 1; /* (3) is one, (3,) is a tuple */
-    if (n > 0) text_expect(text, number ? ',' : brackets[1]);
+    if (n == 1 && brackets[1] == ')') return text_expect(text, ','); /* (3) is a number */
+    if (n > 0) text_expect(text, brackets[1]);
     return false;
 }
 

@@ -141,8 +141,7 @@ Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
     Shape shape = x->shape;
     shape.dim[dim] = size;
     int64_t offset = size ? start * x->stride[dim] : 0; /* nothing is nowhere: stay inside */
-    char *data = (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
-    return view_make(x, shape, x->stride, data);
+    return view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
 }
 
 Tensor *tensor_contiguous(const Tensor *x) {
@@ -172,11 +171,10 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
                !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
         empty = empty || shape.dim[d] == 0;
     }
-    int64_t elements = x->storage->size / (int64_t)dtype_size(x->dtype);
+    int64_t elements = x->storage->size / dtype_size(x->dtype);
     if (!fits || (empty ? offset > elements : low < 0 || high >= elements))
         return tensor_fail(
             "as_strided: %s at offset %lld does not lie inside a storage of %lld elements",
             tensor_shape_text(shape), (long long)offset, (long long)elements);
-    char *data = (char *)x->storage->bytes + offset * (int64_t)dtype_size(x->dtype);
-    return view_make(x, shape, steps, data);
+    return view_make(x, shape, steps, (char *)x->storage->bytes + offset * dtype_size(x->dtype));
 }

@@ -24,7 +24,7 @@ static Tensor matrix(const Tensor *x, int64_t i, int64_t from, int64_t rows) {
     Tensor view = {.shape = SHAPE(rows, x->shape.dim[n + 1]),
                    .stride = {x->stride[n], x->stride[n + 1]},
                    .dtype = x->dtype,
-                   .data = (char *)x->data + offset * (int64_t)dtype_size(x->dtype)};
+                   .data = (char *)x->data + offset * dtype_size(x->dtype)};
     return view;
 }
 

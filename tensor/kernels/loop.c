@@ -24,7 +24,7 @@ static void walk_start(Walk *walk, int n, const Tensor *const *x) {
     for (int i = 0; i < n; i++) {
         int lead = walk->ndim - x[i]->shape.ndim;
         walk->data[i] = x[i]->data;
-        walk->element[i] = (int64_t)dtype_size(x[i]->dtype);
+        walk->element[i] = dtype_size(x[i]->dtype);
         for (int d = 0; d < walk->ndim; d++) {
             bool repeats = d < lead || (x[i]->shape.dim[d - lead] == 1 && walk->size[d] != 1);
             walk->stride[i][d] = repeats ? 0 : x[i]->stride[d - lead];
@@ -130,13 +130,13 @@ void copy_elements(Tensor *to, const Tensor *from) {
 
 double read_element(const Tensor *x, int64_t offset) {
     double value;
-    char *place = (char *)x->data + offset * (int64_t)dtype_size(x->dtype);
+    char *place = (char *)x->data + offset * dtype_size(x->dtype);
     kernels()->convert[F64][x->dtype](1, (void *[]){&value, place}, (int64_t[]){0, 0}, 0);
     return value;
 }
 
 void swap_bytes(Tensor *x) {
-    const int64_t size = (int64_t)dtype_size(x->dtype);
+    const int64_t size = dtype_size(x->dtype);
     char *element = x->data;
     for (int64_t n = tensor_numel(x); n > 0; n--, element += size) {
         for (int64_t i = 0; i < size / 2; i++) {
