@@ -53,8 +53,8 @@ enum {
     READS_IN2 = 4,
     READS_INPUTS = (1 << OP_INPUTS) - 1, /* all of them */
     READS_OUT = 1 << OP_INPUTS,
-    READS_OTHER =
-        2 << OP_INPUTS /* in[0] is read for in[1]'s gradient alone, and the other way round */
+    /* in[0] is read for in[1]'s gradient alone, and the other way round */
+    READS_OTHER = 2 << OP_INPUTS
 };
 
 struct Op {

@@ -106,6 +106,12 @@ static bool linear_fits(const Node *n) {
     return !tensor_pending();
 }
 
+/* PyTorch's names of the node: without and with b; of x with one, two and more dimensions. */
+static const char *const linear_grad_fn[2][3] = {
+    {"SqueezeBackward3", "MmBackward0", "UnsafeViewBackward0"},
+    {"AddBackward0", "AddmmBackward0", "ViewBackward0"},
+};
+
 /* y = x w' + b */
 Tensor *ag_linear_forward(Node *n) {
     if (!linear_fits(n)) return NULL;
@@ -118,11 +124,7 @@ Tensor *ag_linear_forward(Node *n) {
     Tensor *shaped = y ? view_reshape(y, shape) : NULL;
     tensor_release(rows);
     tensor_release(y);
-    if (shaped && shape.ndim == 2)
-        shaped->grad_fn = n->n_in == 3 ? "AddmmBackward0" : "MmBackward0";
-    else if (shaped && n->n_in == 3)
-        shaped->grad_fn = shape.ndim == 1 ? "AddBackward0" : "ViewBackward0";
-    else if (shaped && shape.ndim == 1) shaped->grad_fn = "SqueezeBackward3";
+    if (shaped) shaped->grad_fn = linear_grad_fn[n->n_in == 3][shape.ndim < 3 ? shape.ndim - 1 : 2];
     return shaped;
 }
 
