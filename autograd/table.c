@@ -12,14 +12,7 @@
 #define MANY         .inputs = 1, .variadic = true
 
 /* What an elementwise row may read, in its own letters. */
-enum {
-    NOTHING = 0,
-    X = READS_IN0,
-    A = READS_IN0,
-    B = READS_IN1,
-    Y = READS_OUT,
-    OTHER = READS_OTHER
-};
+enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
 
 #define DEFINE(op, ...) const Op op_##op = {.name = #op, __VA_ARGS__};
 #define ELEMENTWISE(op, torch, mask, lo, hi, ...)                                                  \

@@ -74,15 +74,6 @@ void ag_mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(share);
 }
 
-static Tensor *reduce_all(const Op *op, Tensor *x) {
-    Attributes at = {0};
-    memset(at.dims, true, sizeof at.dims);
-    return apply1(op, x, at);
-}
-
-Tensor *ag_sum(Tensor *x) { return reduce_all(&op_sum, x); }
-Tensor *ag_mean(Tensor *x) { return reduce_all(&op_mean, x); }
-
 static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
     Attributes at = {.keepdim = keepdim};
     if (!ag_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
@@ -90,6 +81,8 @@ static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
     return apply1(op, x, at);
 }
 
+Tensor *ag_sum(Tensor *x) { return reduce_dims(&op_sum, x, (Axes){0}, false); }
+Tensor *ag_mean(Tensor *x) { return reduce_dims(&op_mean, x, (Axes){0}, false); }
 Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim) {
     return reduce_dims(&op_sum_dims, x, dims, keepdim);
 }
