@@ -211,29 +211,25 @@ static bool is_due(const Optimizer *optimizer, int i) {
     return theta && theta->grad;
 }
 
-static bool agrees(const Rule *rule, const Tensor *theta, const char *what, const Tensor *x) {
+/* A parameter may have got another value, of another shape, since its last step. */
+static void check_equal(const Rule *rule, const Tensor *theta, const char *what, const Tensor *x) {
     bool ok = x->dtype == theta->dtype && x->shape.ndim == theta->shape.ndim;
     for (int d = 0; ok && d < theta->shape.ndim; d++) ok = x->shape.dim[d] == theta->shape.dim[d];
     if (!ok)
         tensor_fail("%s: %s is %s %s and its %s %s %s: they must be equal", rule->name, theta->name,
                     tensor_dtype_name(theta->dtype), tensor_shape_text(theta->shape), what,
                     tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
-    return ok;
-}
-
-/* A parameter may have got another value, of another shape, since its last step. */
-static bool fits(const Rule *rule, const Update *u) {
-    const Tensor *theta = *u->slot;
-    bool ok = agrees(rule, theta, "gradient", theta->grad);
-    for (int k = 0; ok && k < STATES; k++)
-        ok = !u->state[k] || agrees(rule, theta, rule->state[k], u->state[k]);
-    return ok;
 }
 
 /* The tape lets go of what lies on the way to the plan. */
 static void plan(const Optimizer *optimizer, Update *u) {
-    if (!fits(optimizer->rule, u) || !tape_begin_no_grad()) return;
-    optimizer->rule->plan(optimizer, u, u->lr * optimizer->factor);
+    const Rule *rule = optimizer->rule;
+    const Tensor *theta = *u->slot;
+    check_equal(rule, theta, "gradient", theta->grad);
+    for (int k = 0; k < STATES; k++)
+        if (u->state[k]) check_equal(rule, theta, rule->state[k], u->state[k]);
+    if (tensor_error() || !tape_begin_no_grad()) return;
+    rule->plan(optimizer, u, u->lr * optimizer->factor);
     tensor_retain(u->direction);
     for (int k = 0; k < STATES; k++) tensor_retain(u->next[k]);
     tape_end();
@@ -250,13 +246,9 @@ static void commit(Update *u) {
     u->steps++;
 }
 
-static void forget_plan(Update *u) {
-    tensor_release(u->direction);
-    u->direction = NULL;
-    for (int k = 0; k < STATES; k++) {
-        tensor_release(u->next[k]);
-        u->next[k] = NULL;
-    }
+static void let_go(Tensor **x) {
+    tensor_release(*x);
+    *x = NULL;
 }
 
 bool nn_optimizer_step(Optimizer *optimizer) {
@@ -266,9 +258,10 @@ bool nn_optimizer_step(Optimizer *optimizer) {
     for (int i = 0; i < n && !tensor_error(); i++)
         if (is_due(optimizer, i)) plan(optimizer, &optimizer->updates[i]);
     const bool planned = !tensor_error();
-    for (int i = 0; i < n; i++) {
-        if (planned) commit(&optimizer->updates[i]);
-        forget_plan(&optimizer->updates[i]);
+    for (Update *u = optimizer->updates; u < optimizer->updates + n; u++) {
+        if (planned) commit(u);
+        let_go(&u->direction);
+        for (int k = 0; k < STATES; k++) let_go(&u->next[k]);
     }
     return !tensor_error();
 }

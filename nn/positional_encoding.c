@@ -3,12 +3,8 @@
  * to another, however far along, is a rotation that depends on the distance alone. */
 #include "nn.h"
 
-static void destroy_positional_encoding(void *module) {
-    tensor_release(((PositionalEncoding *)module)->P);
-}
-
-static const ModuleClass positional_encoding_class = {
-    "PositionalEncoding", sizeof(PositionalEncoding), NULL, destroy_positional_encoding};
+static const ModuleClass encoding_class = {"PositionalEncoding", sizeof(PositionalEncoding), NULL,
+                                           NULL};
 
 /* P[0, i, 2j] is the sine and P[0, i, 2j + 1] the cosine of an angle: (1, max_len, d), yours */
 static Tensor *waves(int64_t max_len, int64_t d) {
@@ -32,9 +28,10 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
                            "be negative, and num_hiddens must be even, a sine and a cosine for "
                            "each wavelength",
                            (long long)num_hiddens, (long long)max_len);
-    PositionalEncoding *encoding = nn_module_new(&positional_encoding_class);
+    PositionalEncoding *encoding = nn_module_new(&encoding_class);
     if (!encoding) return NULL;
     encoding->dropout = nn_add_child(encoding, "dropout", nn_dropout_new(dropout));
+    nn_add_result(encoding, &encoding->P); /* no parameter: kept, and freed, as a result is */
     encoding->P = waves(max_len, num_hiddens);
     return nn_module_done(encoding);
 }
