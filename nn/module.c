@@ -1,9 +1,9 @@
 /* module.c - the tree of named parameters that a model is.
  *
- * A module knows three lists: fields that hold parameters, fields that hold kept results, and
+ * A module knows two lists: slots, which are its fields that hold parameters or kept results, and
  * children. All that the library does to a model as a whole (train or evaluate, print, count,
  * zero, find by name, free) is a walk over these lists, parameters before children, which is
- * also the order of PyTorch's state_dict. The lists hold the addresses of fields, not tensors:
+ * also the order of PyTorch's state_dict. A slot holds the address of a field, not a tensor:
  * a lazy parameter has its place in the order before it exists.
  *
  * What goes in is owned: nn_free lets everything go, and a function that takes something over
@@ -33,10 +33,10 @@ static const char *after(const char *path, const char *name) {
 static int visit_tree(const Module *module, const char *prefix, ParameterVisitor visit,
                       void *context) {
     int n = 0;
-    for (int i = 0; i < module->num_parameters; i++) {
-        const char *rest = after(prefix, module->parameters[i].name);
-        if (!rest || *rest) continue;
-        visit(&module->parameters[i], context);
+    for (int i = 0; i < module->num_slots; i++) {
+        const char *name = module->slots[i].name, *rest = after(prefix, name);
+        if (!*name || !rest || *rest) continue;
+        visit(&module->slots[i], context);
         n++;
     }
     for (int i = 0; i < module->num_children; i++) {
@@ -80,28 +80,23 @@ static Module *find_child(const Module *module, const char *name, size_t length)
     return NULL;
 }
 
-static Tensor **find_slot(const Module *module, const char *name) {
-    for (int i = 0; i < module->num_parameters; i++)
-        if (!strcmp(module->parameters[i].name, name)) return module->parameters[i].slot;
+/* The field of a parameter. */
+static Tensor **find_field(const Module *module, const char *name) {
+    for (int i = 0; *name && i < module->num_slots; i++)
+        if (!strcmp(module->slots[i].name, name)) return module->slots[i].slot;
     return NULL;
 }
 
-static ModuleSlot *parameter_of(const Module *module, Tensor **slot) {
-    for (int i = 0; i < module->num_parameters; i++)
-        if (module->parameters[i].slot == slot) return &module->parameters[i];
+static ModuleSlot *slot_of(const Module *module, Tensor **field) {
+    for (int i = 0; i < module->num_slots; i++)
+        if (module->slots[i].slot == field) return &module->slots[i];
     return NULL;
-}
-
-static bool is_result(const Module *module, Tensor **slot) {
-    for (int i = 0; i < module->num_results; i++)
-        if (module->results[i] == slot) return true;
-    return false;
 }
 
 /* A field holds one thing: freed twice, it would be gone once too often. */
 static bool field_is_free(const Module *module, Tensor **slot, const char *function) {
     if (!slot) tensor_fail("%s: the field is NULL", function);
-    else if (parameter_of(module, slot) || is_result(module, slot))
+    else if (slot_of(module, slot))
         tensor_fail("%s: %s holds something in this field already", function, module->kind->name);
     return !tensor_error();
 }
@@ -111,9 +106,21 @@ static bool name_is_good(const Module *module, const char *name, const char *fun
     if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.'))
         tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
                     function, name ? name : "", NN_NAME_SIZE - 1);
-    else if (find_slot(module, name) || find_child(module, name, length))
+    else if (find_field(module, name) || find_child(module, name, length))
         tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name);
     return !tensor_error();
+}
+
+/* A field that holds nothing yet; name "": of a result. */
+static ModuleSlot *add_slot(Module *module, const char *name, Tensor **field) {
+    ModuleSlot *longer = one_longer(module->slots, module->num_slots, sizeof *longer);
+    if (!longer) return NULL;
+    module->slots = longer;
+    ModuleSlot *slot = &longer[module->num_slots++];
+    *slot = (ModuleSlot){.slot = field, .lazy = {.ndim = -1}, .module = module};
+    strcpy(slot->name, name);
+    *field = NULL;
+    return slot;
 }
 
 /* ---- parameters -------------------------------------------------------------------------- */
@@ -157,8 +164,8 @@ static bool is_expanded(const Tensor *x) {
 
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
     Module *m = given(module, "set_parameter");
-    ModuleSlot *parameter = m ? parameter_of(m, slot) : NULL;
-    if (m && !parameter)
+    ModuleSlot *parameter = m ? slot_of(m, slot) : NULL;
+    if (m && (!parameter || !*parameter->name))
         tensor_fail("set_parameter: the field is no parameter of %s", m->kind->name);
     if (!value) tensor_fail("set_parameter: the value is NULL");
     else if (is_expanded(value))
@@ -178,24 +185,16 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
 
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
     Module *m = given(module, "add_parameter");
-    ModuleSlot *longer = NULL;
-    if (m && field_is_free(m, slot, "add_parameter") && name_is_good(m, name, "add_parameter"))
-        longer = one_longer(m->parameters, m->num_parameters, sizeof *longer);
-    if (!longer) {
-        tensor_release(value);
-        return false;
-    }
-    m->parameters = longer;
-    ModuleSlot *parameter = &longer[m->num_parameters++];
-    *parameter = (ModuleSlot){.slot = slot, .lazy = {.ndim = -1}, .module = m};
-    strcpy(parameter->name, name);
-    *slot = NULL;
-    return !value || nn_set_parameter(m, slot, value);
+    if (m && field_is_free(m, slot, "add_parameter") && name_is_good(m, name, "add_parameter") &&
+        add_slot(m, name, slot))
+        return !value || nn_set_parameter(m, slot, value);
+    tensor_release(value);
+    return false;
 }
 
 bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape shape) {
     if (!nn_add_parameter(module, name, slot, NULL)) return false;
-    parameter_of(module, slot)->lazy = shape;
+    slot_of(module, slot)->lazy = shape;
     return true;
 }
 
@@ -223,20 +222,15 @@ void *nn_add_child(void *module, const char *name, void *child) {
 
 bool nn_add_result(void *module, Tensor **slot) {
     Module *m = given(module, "add_result");
-    if (!m || !field_is_free(m, slot, "add_result")) return false;
-    Tensor ***longer = one_longer(m->results, m->num_results, sizeof(Tensor **));
-    if (!longer) return false;
-    m->results = longer;
-    longer[m->num_results++] = slot;
-    *slot = NULL;
-    return true;
+    return m && field_is_free(m, slot, "add_result") && add_slot(m, "", slot);
 }
 
 bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
     const Module *m = given(module, "keep_result");
     if (!value) tensor_fail("keep_result: the value is NULL");
     if (!m || !value) return false;
-    if (!is_result(m, slot))
+    const ModuleSlot *result = slot_of(m, slot);
+    if (!result || *result->name)
         return tensor_fail("keep_result: the field is no kept result of %s", m->kind->name) != NULL;
     tensor_retain(value); /* before the release: it may be the value that is kept already */
     tensor_release(*slot);
@@ -253,11 +247,9 @@ void nn_free(void *module) {
         m->children[i]->parent = NULL;
         nn_free(m->children[i]);
     }
-    for (int i = 0; i < m->num_parameters; i++) tensor_release(*m->parameters[i].slot);
-    for (int i = 0; i < m->num_results; i++) tensor_release(*m->results[i]);
+    for (int i = 0; i < m->num_slots; i++) tensor_release(*m->slots[i].slot);
     if (m->kind->destroy) m->kind->destroy(m);
-    free(m->parameters);
-    free(m->results);
+    free(m->slots);
     free(m->children);
     free(m);
 }
@@ -346,8 +338,8 @@ bool nn_freeze(void *module, const char *prefix, bool frozen) {
 
 /* The first field in the tree, in state_dict order, that holds x. */
 static Tensor **first_holder(const Module *module, const Tensor *x) {
-    for (int i = 0; i < module->num_parameters; i++)
-        if (*module->parameters[i].slot == x) return module->parameters[i].slot;
+    for (int i = 0; i < module->num_slots; i++)
+        if (*module->slots[i].slot == x && *module->slots[i].name) return module->slots[i].slot;
     Tensor **slot = NULL;
     for (int i = 0; !slot && i < module->num_children; i++)
         slot = first_holder(module->children[i], x);
@@ -356,8 +348,8 @@ static Tensor **first_holder(const Module *module, const Tensor *x) {
 
 static int64_t count_elements(const Module *root, const Module *module) {
     int64_t n = 0;
-    for (int i = 0; i < module->num_parameters; i++) {
-        Tensor **slot = module->parameters[i].slot;
+    for (int i = 0; i < module->num_slots; i++) {
+        Tensor **slot = module->slots[i].slot;
         if (*slot && first_holder(root, *slot) == slot) n += tensor_numel(*slot);
     }
     for (int i = 0; i < module->num_children; i++) n += count_elements(root, module->children[i]);
@@ -376,7 +368,7 @@ Tensor *nn_parameter(void *module, const char *path) {
     const char *name = path;
     for (const char *dot; m && (dot = strchr(name, '.')); name = dot + 1)
         m = find_child(m, name, (size_t)(dot - name));
-    Tensor **slot = m ? find_slot(m, name) : NULL;
+    Tensor **slot = m ? find_field(m, name) : NULL;
     if (!slot) return tensor_fail("parameter: %s has no \"%s\"", root->kind->name, path);
     if (!*slot) return tensor_fail("parameter: \"%s\" is lazy, the first input makes it", path);
     return *slot;

@@ -32,7 +32,7 @@ typedef struct {
 #define NN_NAME_SIZE 24
 
 typedef struct {
-    char name[NN_NAME_SIZE];
+    char name[NN_NAME_SIZE]; /* "" for a kept result, which is no parameter */
     Tensor **slot; /* the field of the module that holds the tensor; NULL there until it is made */
     bool frozen;   /* by nn_freeze */
     /* Its shape while lazy, NN_LAZY for a size that is not known yet; ndim -1: any shape. */
@@ -45,9 +45,9 @@ struct Module {
     bool training;           /* true at birth */
     char name[NN_NAME_SIZE]; /* its name among its parent's children; "" at the root */
     Module *parent;          /* who frees it; NULL at the root */
-    int num_parameters, num_results, num_children;
-    ModuleSlot *parameters; /* in the order of registration, as PyTorch's state_dict */
-    Tensor ***results;      /* fields that hold kept results: attention weights */
+    int num_slots, num_children;
+    ModuleSlot *slots; /* parameters, in PyTorch's order, which is that of registration, and fields
+                          that hold kept results: attention weights */
     Module **children;
 };
 

@@ -1312,7 +1312,7 @@ START_TEST(paths_of_parameters) {
         leaf = child;
     }
     ck_assert(nn_add_parameter(leaf, "w", &leaf->w, tensor_ones(SCALAR)));
-    const ModuleSlot *w = leaf->module.parameters;
+    const ModuleSlot *w = leaf->module.slots;
     ck_assert(nn_parameter_path(leaf, w, path, 2));
     ck_assert_str_eq(path, "w");
     ck_assert(nn_parameter_path(root, w, path, 22 * 24 + 2));
