@@ -3,8 +3,6 @@
  * not picked gets a gradient of exactly 0. */
 #include "../op.h"
 
-#include <string.h>
-
 /* The shape that n's inputs broadcast to. */
 static bool broadcast_inputs(const Node *n, Shape *shape) {
     *shape = n->in[0]->shape;
@@ -82,10 +80,9 @@ Tensor *ag_masked_select_forward(Node *n) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return NULL;
     Tensor *x = spread(n->in[0], shape), *mask = spread(n->in[1], shape), *y = NULL;
+    const LoopKernel count_true = kernels()->sum[BOOL];
     int64_t count = 0;
-    if (mask)
-        kernels()->sum[BOOL](tensor_numel(mask), (void *[]){&count, mask->data}, (int64_t[]){0, 1},
-                             0);
+    if (mask) count_true(tensor_numel(mask), (void *[]){&count, mask->data}, (int64_t[]){0, 1}, 0);
     if (x && mask) y = tensor_make(SHAPE(count), x->dtype);
     if (y) along_mask(kernels()->compress[x->dtype], y, x, mask);
     tensor_release(x);

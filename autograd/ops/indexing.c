@@ -4,8 +4,6 @@
  * picked twice gets both gradients, added in y's row-major order. */
 #include "../op.h"
 
-#include <string.h>
-
 static bool indices_fit(const Node *n) {
     const Shape x = n->in[0]->shape;
     const int64_t size = x.ndim ? x.dim[n->at.dim] : 1, numel = tensor_numel(n->in[1]);

@@ -2,8 +2,6 @@
  * the gradient looked at in the same way, backwards. */
 #include "../op.h"
 
-#include <string.h>
-
 /* ---- reshape, view, contiguous ------------------------------------------------------------- */
 
 /* Replaces the one -1 of a shape by what makes its size that of x. False and an error if it cannot.
