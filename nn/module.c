@@ -39,9 +39,9 @@ static int visit_tree(const Module *module, const char *prefix, ParameterVisitor
         visit(&module->slots[i], context);
         n++;
     }
-    for (int i = 0; i < module->num_children; i++) {
-        const char *rest = after(prefix, module->children[i]->name);
-        if (rest) n += visit_tree(module->children[i], rest, visit, context);
+    for (const Module *child = module->children; child; child = child->next) {
+        const char *rest = after(prefix, child->name);
+        if (rest) n += visit_tree(child, rest, visit, context);
     }
     return n;
 }
@@ -66,18 +66,11 @@ void *nn_module_done(void *module) {
     return NULL;
 }
 
-/* list with room for one element after its count; the old list stays good when this fails. */
-static void *one_longer(void *list, int count, size_t size) {
-    void *longer = realloc(list, ((size_t)count + 1) * size);
-    return longer ? longer : tensor_fail("module: out of memory for %d elements", count + 1);
-}
-
 static Module *find_child(const Module *module, const char *name, size_t length) {
-    for (int i = 0; i < module->num_children; i++) {
-        Module *child = module->children[i];
-        if (!strncmp(child->name, name, length) && !child->name[length]) return child;
-    }
-    return NULL;
+    Module *child = module->children;
+    while (child && (strncmp(child->name, name, length) != 0 || child->name[length]))
+        child = child->next;
+    return child;
 }
 
 /* The field of a parameter. */
@@ -113,8 +106,9 @@ static bool name_is_good(const Module *module, const char *name, const char *fun
 
 /* A field that holds nothing yet; name "": of a result. */
 static ModuleSlot *add_slot(Module *module, const char *name, Tensor **field) {
-    ModuleSlot *longer = one_longer(module->slots, module->num_slots, sizeof *longer);
-    if (!longer) return NULL;
+    const int n = module->num_slots + 1;
+    ModuleSlot *longer = realloc(module->slots, (size_t)n * sizeof *longer);
+    if (!longer) return tensor_fail("module: out of memory for %d elements", n);
     module->slots = longer;
     ModuleSlot *slot = &longer[module->num_slots++];
     *slot = (ModuleSlot){.slot = field, .lazy = {.ndim = -1}, .module = module};
@@ -201,19 +195,18 @@ bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape 
 /* ---- children and kept results ------------------------------------------------------------- */
 
 void *nn_add_child(void *module, const char *name, void *child) {
-    Module *parent = given(module, "add_child"), *c = given(child, "add_child"), **longer = NULL;
+    Module *parent = given(module, "add_child"), *c = given(child, "add_child");
     const Module *root = parent;
     while (root && root->parent) root = root->parent;
     if (root && c && (root == c || c->parent)) /* its tree goes on owning it */
         return tensor_fail("add_child: %s is in a tree already", c->kind->name);
-    if (!tensor_error() && name_is_good(parent, name, "add_child"))
-        longer = one_longer(parent->children, parent->num_children, sizeof(Module *));
-    if (!longer) {
+    if (tensor_error() || !name_is_good(parent, name, "add_child")) {
         nn_free(c);
         return NULL;
     }
-    parent->children = longer;
-    longer[parent->num_children++] = c;
+    Module **end = &parent->children;
+    while (*end) end = &(*end)->next;
+    *end = c;
     c->parent = parent;
     strcpy(c->name, name);
     visit_tree(c, "", name_parameter, NULL);
@@ -243,14 +236,14 @@ void nn_free(void *module) {
     if (m && m->parent)
         tensor_fail("free: %s belongs to %s, which frees it", m->name, m->parent->kind->name);
     if (!m || m->parent) return;
-    for (int i = 0; i < m->num_children; i++) {
-        m->children[i]->parent = NULL;
-        nn_free(m->children[i]);
+    for (Module *child = m->children, *next; child; child = next) {
+        next = child->next;
+        child->parent = NULL;
+        nn_free(child);
     }
     for (int i = 0; i < m->num_slots; i++) tensor_release(*m->slots[i].slot);
     if (m->kind->destroy) m->kind->destroy(m);
     free(m->slots);
-    free(m->children);
     free(m);
 }
 
@@ -260,21 +253,21 @@ void nn_train(void *module, bool on) {
     Module *m = given(module, "train");
     if (!m) return;
     m->training = on;
-    for (int i = 0; i < m->num_children; i++) nn_train(m->children[i], on);
+    for (Module *child = m->children; child; child = child->next) nn_train(child, on);
 }
 
 /* Module.__repr__: a leaf is one line, Kind(settings); settings and children of the others stand on
  * lines of their own, two columns in. */
 static void print_tree(const Module *module, FILE *file, int indent) {
-    bool is_leaf = module->num_children == 0;
+    bool is_leaf = !module->children;
     fprintf(file, "%s(", module->kind->name);
     if (module->kind->print_settings) {
         if (!is_leaf) fprintf(file, "\n%*s", indent + 2, "");
         module->kind->print_settings(module, file);
     }
-    for (int i = 0; i < module->num_children; i++) {
-        fprintf(file, "\n%*s(%s): ", indent + 2, "", module->children[i]->name);
-        print_tree(module->children[i], file, indent + 2);
+    for (const Module *child = module->children; child; child = child->next) {
+        fprintf(file, "\n%*s(%s): ", indent + 2, "", child->name);
+        print_tree(child, file, indent + 2);
     }
     if (!is_leaf) fprintf(file, "\n%*s", indent, "");
     fputc(')', file);
@@ -341,8 +334,8 @@ static Tensor **first_holder(const Module *module, const Tensor *x) {
     for (int i = 0; i < module->num_slots; i++)
         if (*module->slots[i].slot == x && *module->slots[i].name) return module->slots[i].slot;
     Tensor **slot = NULL;
-    for (int i = 0; !slot && i < module->num_children; i++)
-        slot = first_holder(module->children[i], x);
+    for (const Module *child = module->children; child && !slot; child = child->next)
+        slot = first_holder(child, x);
     return slot;
 }
 
@@ -352,7 +345,8 @@ static int64_t count_elements(const Module *root, const Module *module) {
         Tensor **slot = module->slots[i].slot;
         if (*slot && first_holder(root, *slot) == slot) n += tensor_numel(*slot);
     }
-    for (int i = 0; i < module->num_children; i++) n += count_elements(root, module->children[i]);
+    for (const Module *child = module->children; child; child = child->next)
+        n += count_elements(root, child);
     return n;
 }
 

@@ -45,10 +45,10 @@ struct Module {
     bool training;           /* true at birth */
     char name[NN_NAME_SIZE]; /* its name among its parent's children; "" at the root */
     Module *parent;          /* who frees it; NULL at the root */
-    int num_slots, num_children;
+    Module *children, *next; /* the first child; the parent's child behind this one */
+    int num_slots;
     ModuleSlot *slots; /* parameters, in PyTorch's order, which is that of registration, and fields
                           that hold kept results: attention weights */
-    Module **children;
 };
 
 /* Your own module, in six lines:
