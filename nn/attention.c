@@ -54,9 +54,8 @@ static bool fitting(const char *who, const void *module, Tensor *const x[]) {
     return !tensor_error();
 }
 
-/* The mask must suit scores (B, H, Q, K). */
-static bool fitting_mask(const char *who, AttentionMask mask, int64_t B, int64_t H,
-                         Tensor *const *x) {
+/* Does the mask suit scores (B, H, Q, K)? */
+static bool suits(const char *who, AttentionMask mask, int64_t B, int64_t H, Tensor *const x[]) {
     Shape scores = SHAPE(B, H, x[QUERIES]->shape.dim[1], x[KEYS]->shape.dim[1]);
     return ag_mask_fits(who, mask, scores, x[QUERIES]->dtype);
 }
@@ -102,7 +101,7 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
     if (H < 1 || N % H)
         return tensor_fail("%s: queries are %s: num_heads %" PRId64 " must divide their batch size",
                            who, tensor_shape_text(q->shape), H);
-    if (tensor_error() || !fitting_mask(who, mask, N / H, H, x)) return NULL;
+    if (tensor_error() || !suits(who, mask, N / H, H, x)) return NULL;
 
     /* scores: (N, Q, D) (N, D, K) -> (N, Q, K) */
     Tensor *scores = ag_name(ag_bmm(q, ag_transpose(k, 1, 2)), "scores");
@@ -134,7 +133,7 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
     const char *who = "additive_attention";
     Tensor *const x[] = {q, k, v};
     if (!fitting(who, attention, x) || !enters(who, x, QUERIES, attention->W_q) ||
-        !enters(who, x, KEYS, attention->W_k) || !fitting_mask(who, mask, q->shape.dim[0], 1, x))
+        !enters(who, x, KEYS, attention->W_k) || !suits(who, mask, q->shape.dim[0], 1, x))
         return NULL;
 
     /* queries: (B, Q, H)  keys: (B, K, H), H the hidden units; the queries draw first */
@@ -171,8 +170,8 @@ static void check_config(const MultiHeadAttentionConfig *c) {
 /* A child that projects size features, or as many as come when size is 0. */
 static Linear *add_projection(MultiHeadAttention *attention, const char *name, int64_t size,
                               const MultiHeadAttentionConfig *c) {
-    Linear *linear = nn_linear_new(size ? size : NN_LAZY, c->num_hiddens, c->bias);
-    return nn_add_child(attention, name, linear);
+    if (size == 0) size = NN_LAZY;
+    return nn_add_child(attention, name, nn_linear_new(size, c->num_hiddens, c->bias));
 }
 
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
@@ -218,7 +217,7 @@ Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q
         !enters(who, x, KEYS, attention->W_k) || !enters(who, x, VALUES, attention->W_v))
         return NULL;
     int64_t B = q->shape.dim[0], H = attention->num_heads;
-    if (!fitting_mask(who, mask, B, H, x)) return NULL;
+    if (!suits(who, mask, B, H, x)) return NULL;
 
     /* queries: (B, H, Q, D)  keys, values: (B, H, K, D), or as a batch of B H */
     Tensor *queries = split_heads(attention, nn_linear_forward(attention->W_q, q), "queries");

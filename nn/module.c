@@ -86,14 +86,6 @@ static ModuleSlot *slot_of(const Module *module, Tensor **field) {
     return NULL;
 }
 
-/* A field holds one thing: freed twice, it would be gone once too often. */
-static bool field_is_free(const Module *module, Tensor **slot, const char *function) {
-    if (!slot) tensor_fail("%s: the field is NULL", function);
-    else if (slot_of(module, slot))
-        tensor_fail("%s: %s holds something in this field already", function, module->kind->name);
-    return !tensor_error();
-}
-
 static bool name_is_good(const Module *module, const char *name, const char *function) {
     size_t length = name ? strlen(name) : 0;
     if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.'))
@@ -104,9 +96,15 @@ static bool name_is_good(const Module *module, const char *name, const char *fun
     return !tensor_error();
 }
 
-/* A field that holds nothing yet; name "": of a result. */
-static ModuleSlot *add_slot(Module *module, const char *name, Tensor **field) {
+/* A slot whose field will be empty; name "": of a result. A field is in one slot: freed twice, what
+ * it holds would be gone once too often. */
+static ModuleSlot *add_slot(Module *module, const char *function, const char *name,
+                            Tensor **field) {
     const int n = module->num_slots + 1;
+    if (!field) tensor_fail("%s: the field is NULL", function);
+    else if (slot_of(module, field))
+        tensor_fail("%s: %s holds something in this field already", function, module->kind->name);
+    if (tensor_error()) return NULL;
     ModuleSlot *longer = realloc(module->slots, (size_t)n * sizeof *longer);
     if (!longer) return tensor_fail("module: out of memory for %d elements", n);
     module->slots = longer;
@@ -179,8 +177,7 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
 
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
     Module *m = given(module, "add_parameter");
-    if (m && field_is_free(m, slot, "add_parameter") && name_is_good(m, name, "add_parameter") &&
-        add_slot(m, name, slot))
+    if (m && name_is_good(m, name, "add_parameter") && add_slot(m, "add_parameter", name, slot))
         return !value || nn_set_parameter(m, slot, value);
     tensor_release(value);
     return false;
@@ -215,7 +212,7 @@ void *nn_add_child(void *module, const char *name, void *child) {
 
 bool nn_add_result(void *module, Tensor **slot) {
     Module *m = given(module, "add_result");
-    return m && field_is_free(m, slot, "add_result") && add_slot(m, "", slot);
+    return m && add_slot(m, "add_result", "", slot);
 }
 
 bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {

@@ -279,8 +279,7 @@ typedef struct {
 
 /* Yours: nn_free it. It borrows the module, whose parameters it lists now, lazy ones included, and
  * which must live while you step. */
-Optimizer *nn_sgd_new(void *module, SGDConfig config);
-Optimizer *nn_adamw_new(void *module, AdamWConfig config);
+Optimizer *nn_sgd_new(void *module, SGDConfig c), *nn_adamw_new(void *module, AdamWConfig c);
 /* The parameters at a prefix of their path (see nn_visit_parameters) get a learning rate and a
  * weight decay of their own; the last call that reaches a parameter counts, and a prefix that leads
  * nowhere is an error. A parameter that two fields share is in the group of the first. */
