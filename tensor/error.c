@@ -46,9 +46,9 @@ const char *tensor_name_text(const char *name) {
     static _Thread_local char ring[4][LENGTH + 4];
     static _Thread_local unsigned next;
     char *out = ring[next++ % 4];
-    size_t n = strlen(name), kept = n;
-    if (n > LENGTH) /* cut between characters: a byte 10xxxxxx continues one */
-        for (kept = LENGTH; kept > 0 && ((unsigned char)name[kept] & 0xc0) == 0x80;) kept--;
+    size_t n = strlen(name), kept = n > LENGTH ? LENGTH : n;
+    /* Cut between characters: a byte 10xxxxxx continues one. */
+    while (kept < n && kept > 0 && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
     memcpy(out, name, kept);
     for (size_t i = 0; i < kept; i++)
         if ((unsigned char)out[i] < ' ' || out[i] == 0x7f) out[i] = '?';

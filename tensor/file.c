@@ -112,9 +112,8 @@ bool file_create(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
     struct stat status = {0};
     const bool exists = stat(path, &status) == 0;
-    if (is_device(path, exists, status.st_mode)) {
-        file->stream = fopen(path, "ab");
-    } else if (!exists || may_write(path)) {
+    if (is_device(path, exists, status.st_mode)) file->stream = fopen(path, "ab");
+    else if (!exists || may_write(path)) {
         file->target = exists ? realpath(path, NULL) : strdup(path); /* the end of a link */
         if (file->target) file->stream = open_temporary(file, exists, status.st_mode);
     }

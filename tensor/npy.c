@@ -35,10 +35,6 @@ typedef struct {
     Shape shape; /* ndim -1: not known yet */
 } Header;
 
-static bool incomplete(const Text *text) {
-    return file_fail(text->file, "its header must have descr, fortran_order and shape, each once");
-}
-
 static bool take_order(Text *text, int *order) {
     static const char *const words[] = {"False", "True"};
     *order = text_take(text, 'T');
@@ -50,12 +46,13 @@ static bool take_order(Text *text, int *order) {
     return true;
 }
 
+/* An unknown key, or one that was there before, is left to the caller to complain of. */
 static bool take_field(Text *text, const char *key, void *context) {
     Header *header = context;
     if (!strcmp(key, "descr") && !header->type) return text_string(text, &header->type);
     if (!strcmp(key, "fortran_order") && header->order < 0) return take_order(text, &header->order);
     if (!strcmp(key, "shape") && header->shape.ndim < 0) return text_list(text, &header->shape);
-    return incomplete(text);
+    return false;
 }
 
 /* The type in '<f4', whose first character is the order of the bytes. */
@@ -110,9 +107,10 @@ Tensor *tensor_load_npy(const char *path) {
     Text text = {.python = true};
     Header header = {.order = -1, .shape = {.ndim = -1}};
     const int64_t data = file_open(&file, "load_npy", path) ? read_header(&text, &file) : 0;
-    bool ok = data && text_object(&text, take_field, &header) && text_end(&text);
-    if (ok && (!header.type || header.order < 0 || header.shape.ndim < 0)) ok = incomplete(&text);
-    Tensor *x = ok ? read_elements(&file, data, &header) : NULL;
+    bool ok = data && text_object(&text, take_field, &header) && header.type && header.order >= 0 &&
+              header.shape.ndim >= 0;
+    if (!ok) file_fail(&file, "its header must have descr, fortran_order and shape, each once");
+    Tensor *x = ok && text_end(&text) ? read_elements(&file, data, &header) : NULL;
     free(text.start);
     file_close(&file);
     return x;

@@ -60,20 +60,20 @@ static int64_t next_shown(const Printer *p, int dim, int64_t i) {
     return p->summary && size > 2 * EDGE && i == EDGE - 1 ? size - EDGE : i + 1;
 }
 
-static void visit_shown(Printer *p, int dim, int64_t at, Visit *visit) {
-    if (dim == p->x->shape.ndim) visit(p, at);
-    else
-        for (int64_t i = 0; i < p->x->shape.dim[dim]; i = next_shown(p, dim, i))
-            visit_shown(p, dim + 1, at + i * p->x->stride[dim], visit);
-}
-
+/* Does the element have a say in the format? */
 static bool counts(const Printer *p, int64_t at) {
     double value = read_element(p->x, at);
     return !dtype_is_float(p->x->dtype) || (isfinite(value) && value != 0);
 }
 
+static void visit_shown(Printer *p, int dim, int64_t at, Visit *visit) {
+    const bool element = dim == p->x->shape.ndim;
+    if (element && counts(p, at)) visit(p, at);
+    for (int64_t i = 0; !element && i < p->x->shape.dim[dim]; i = next_shown(p, dim, i))
+        visit_shown(p, dim + 1, at + i * p->x->stride[dim], visit);
+}
+
 static void survey_magnitude(Printer *p, int64_t at) {
-    if (!counts(p, at)) return;
     double value = read_element(p->x, at);
     p->smallest = fmin(p->smallest, fabs(value));
     p->largest = fmax(p->largest, fabs(value));
@@ -81,7 +81,6 @@ static void survey_magnitude(Printer *p, int64_t at) {
 }
 
 static void survey_width(Printer *p, int64_t at) {
-    if (!counts(p, at)) return;
     int width = (int)strlen(element_text(p, at));
     if (width > p->width) p->width = width;
 }
@@ -168,9 +167,8 @@ bool tensor_print(const Tensor *x, FILE *file) {
     if (tensor_pending() || !given("print", "tensor", x) || !given("print", "file", file))
         return false;
     int64_t numel = tensor_numel(x);
-    Printer p = {.x = x, .file = file, .summary = numel > SUMMARY_ABOVE};
-    p.smallest = HUGE_VAL;
-    p.width = 1;
+    Printer p = {.x = x, .file = file, .smallest = HUGE_VAL, .width = 1};
+    p.summary = numel > SUMMARY_ABOVE;
     if (x->is_parameter) put(&p, "Parameter containing:\n");
     put(&p, "tensor(");
     if (numel > 0) choose_format(&p);

@@ -121,20 +121,16 @@ typedef struct {
     Shape shape, offsets; /* ndim -1: not known yet */
 } Description;
 
-static bool incomplete(const File *file) {
-    return file_fail(file, "it must have dtype, shape and data_offsets, each once");
-}
-
+/* An unknown key, or one that was there before, is left to the caller to complain of. */
 static bool take_field(Text *text, const char *key, void *context) {
     Description *it = context;
     if (!strcmp(key, "dtype") && !it->type) return text_string(text, &it->type);
     if (!strcmp(key, "shape") && it->shape.ndim < 0) return text_list(text, &it->shape);
     if (!strcmp(key, "data_offsets") && it->offsets.ndim < 0) return text_list(text, &it->offsets);
-    return incomplete(text->file);
+    return false;
 }
 
 static bool check_description(const Reader *r, Description *it) {
-    if (!it->type || it->shape.ndim < 0 || it->offsets.ndim < 0) return incomplete(&r->file);
     while (it->dtype <= BOOL && strcmp(it->type, type_names[it->dtype]) != 0) it->dtype++;
     if (it->dtype > BOOL)
         return file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read",
@@ -152,7 +148,10 @@ static bool check_description(const Reader *r, Description *it) {
 static bool take_entry(Reader *r, const char *name) {
     Description it = {.shape = {.ndim = -1}, .offsets = {.ndim = -1}};
     r->file.entry = name;
-    if (!text_object(&r->text, take_field, &it) || !check_description(r, &it)) return false;
+    bool known = text_object(&r->text, take_field, &it) && it.type && it.shape.ndim >= 0;
+    if (!known || it.offsets.ndim < 0) /* the first error stays, should there be one */
+        return file_fail(&r->file, "it must have dtype, shape and data_offsets, each once");
+    if (!check_description(r, &it)) return false;
     Place place = {name, it.offsets.dim[0], it.offsets.dim[1]};
     r->taken += place.end - place.begin;
     if (r->taken > r->data_size) return file_fail(&r->file, "its data overlap those of others");

@@ -87,9 +87,9 @@ const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "b
 bool tensor_set_default_dtype(DType dtype);
 DType tensor_default_dtype(void);
 
-/* A size must not be negative, and the bytes, a size of 0 counted as 1, must fit an int64_t. */
-Tensor *tensor_empty(Shape shape); /* the elements are not initialised */
-Tensor *tensor_zeros(Shape shape), *tensor_ones(Shape shape);
+/* A size must not be negative, and the bytes, a size of 0 counted as 1, must fit an int64_t. The
+ * elements of tensor_empty are not initialised. */
+Tensor *tensor_empty(Shape shape), *tensor_zeros(Shape shape), *tensor_ones(Shape shape);
 Tensor *tensor_full(Shape shape, double value);
 
 /* start, start + step, ... while below end (above it for a negative step). Shape (n). */
@@ -109,11 +109,10 @@ void tensor_manual_seed(uint64_t seed);
 Tensor *tensor_generator_state(void);
 bool tensor_set_generator_state(const Tensor *state);
 
-Tensor *tensor_rand(Shape shape);                               /* uniform in [0, 1) */
-Tensor *tensor_uniform(double low, double high, Shape shape);   /* low <= high */
-Tensor *tensor_randn(Shape shape);                              /* normal, mean 0, deviation 1 */
-Tensor *tensor_normal(double mean, double std, Shape shape);    /* torch.normal; std >= 0 */
-Tensor *tensor_bernoulli(double p, Shape shape);                /* BOOL: true with probability p */
+Tensor *tensor_rand(Shape shape), *tensor_randn(Shape shape); /* uniform in [0, 1); normal(0, 1) */
+Tensor *tensor_uniform(double low, double high, Shape shape); /* low <= high */
+Tensor *tensor_normal(double mean, double std, Shape shape);  /* torch.normal; std >= 0 */
+Tensor *tensor_bernoulli(double p, Shape shape);              /* BOOL: true with probability p */
 Tensor *tensor_randint(int64_t low, int64_t high, Shape shape); /* I64 in [low, high) */
 Tensor *tensor_randperm(int64_t n);                             /* I64: 0 .. n-1, shuffled */
 

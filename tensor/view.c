@@ -163,13 +163,12 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
         return tensor_fail("as_strided: %d dimensions: there may be 0 to %d, with a stride each",
                            shape.ndim, TENSOR_MAX_DIMS);
     int64_t steps[TENSOR_MAX_DIMS] = {0}, low = offset, high = offset;
-    bool fits = offset >= 0, empty = false;
+    bool fits = offset >= 0, empty = shape_numel(shape) == 0;
     for (int d = 0; d < shape.ndim && fits; d++) {
         int64_t reach = 0;
         steps[d] = stride[d];
         fits = shape.dim[d] >= 0 && !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&
                !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
-        empty = empty || shape.dim[d] == 0;
     }
     int64_t elements = x->storage->size / dtype_size(x->dtype);
     if (!fits || (empty ? offset > elements : low < 0 || high >= elements))
