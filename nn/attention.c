@@ -167,27 +167,24 @@ static void check_config(const MultiHeadAttentionConfig *c) {
                     who, c->query_size, c->key_size, c->value_size);
 }
 
-/* A child that projects size features, or as many as come when size is 0. */
-static Linear *add_projection(MultiHeadAttention *attention, const char *name, int64_t size,
-                              const MultiHeadAttentionConfig *c) {
-    if (size == 0) size = NN_LAZY;
-    return nn_add_child(attention, name, nn_linear_new(size, c->num_hiddens, c->bias));
-}
+/* 0 leaves a size to the first input. */
+static int64_t sized(int64_t size) { return size ? size : NN_LAZY; }
 
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     check_config(&c);
     MultiHeadAttention *attention = nn_module_new(&multi_head_class);
     if (!attention) return NULL;
+    const int64_t n = c.num_hiddens;
     bool lazy = !c.query_size || !c.key_size || !c.value_size;
     attention->num_heads = c.num_heads;
     attention->fused = c.fused;
     attention->attention =
         nn_add_child(attention, "attention", nn_dot_product_attention_new(c.dropout));
     if (attention->attention) attention->attention->num_heads = c.num_heads;
-    attention->W_q = add_projection(attention, "W_q", c.query_size, &c);
-    attention->W_k = add_projection(attention, "W_k", c.key_size, &c);
-    attention->W_v = add_projection(attention, "W_v", c.value_size, &c);
-    attention->W_o = add_projection(attention, "W_o", lazy ? 0 : c.num_hiddens, &c);
+    attention->W_q = nn_add_child(attention, "W_q", nn_linear_new(sized(c.query_size), n, c.bias));
+    attention->W_k = nn_add_child(attention, "W_k", nn_linear_new(sized(c.key_size), n, c.bias));
+    attention->W_v = nn_add_child(attention, "W_v", nn_linear_new(sized(c.value_size), n, c.bias));
+    attention->W_o = nn_add_child(attention, "W_o", nn_linear_new(lazy ? NN_LAZY : n, n, c.bias));
     nn_add_result(attention, &attention->attention_weights);
     return nn_module_done(attention);
 }

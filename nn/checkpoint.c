@@ -62,11 +62,10 @@ static void save_parameter(ModuleSlot *parameter, void *transfer) {
 }
 
 static bool save_to(Transfer t) {
-    TensorDict *dict = t.to;
-    if (!ready(&t, dict)) return false;
-    t.to = NULL; /* first see whether all of them are there */
-    nn_visit_parameters(t.root, "", save_parameter, &t);
-    t.to = dict;
+    if (!ready(&t, t.to)) return false;
+    Transfer check = t;
+    check.to = NULL; /* first see whether all of them are there */
+    nn_visit_parameters(t.root, "", save_parameter, &check);
     if (!tensor_error()) nn_visit_parameters(t.root, "", save_parameter, &t);
     return !tensor_error();
 }

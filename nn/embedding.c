@@ -8,14 +8,14 @@ static void print_embedding(const void *module, FILE *file) {
     fprintf(file, "%" PRId64 ", %" PRId64, shape.dim[0], shape.dim[1]);
 }
 
-static const ModuleClass embedding_class = {"Embedding", sizeof(Embedding), print_embedding, NULL};
+static const ModuleClass kind = {"Embedding", sizeof(Embedding), print_embedding, NULL};
 
 Embedding *nn_embedding_new(int64_t num_embeddings, int64_t embedding_dim) {
     if (num_embeddings < 0 || embedding_dim < 0)
         return tensor_fail("embedding: num_embeddings is %" PRId64 " and embedding_dim %" PRId64
                            ": a size must not be negative",
                            num_embeddings, embedding_dim);
-    Embedding *embedding = nn_module_new(&embedding_class);
+    Embedding *embedding = nn_module_new(&kind);
     if (!embedding) return NULL;
     nn_add_parameter(embedding, "weight", &embedding->weight,
                      tensor_randn(SHAPE(num_embeddings, embedding_dim)));

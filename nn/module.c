@@ -30,16 +30,15 @@ static const char *after(const char *path, const char *name) {
     return path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
 }
 
-static int visit_tree(const Module *module, const char *prefix, ParameterVisitor visit,
-                      void *context) {
+static int visit_tree(const Module *m, const char *prefix, ParameterVisitor visit, void *context) {
     int n = 0;
-    for (int i = 0; i < module->num_slots; i++) {
-        const char *name = module->slots[i].name, *rest = after(prefix, name);
+    for (int i = 0; i < m->num_slots; i++) {
+        const char *name = m->slots[i].name, *rest = after(prefix, name);
         if (!*name || !rest || *rest) continue;
-        visit(&module->slots[i], context);
+        visit(&m->slots[i], context);
         n++;
     }
-    for (const Module *child = module->children; child; child = child->next) {
+    for (const Module *child = m->children; child; child = child->next) {
         const char *rest = after(prefix, child->name);
         if (rest) n += visit_tree(child, rest, visit, context);
     }
@@ -98,18 +97,17 @@ static bool name_is_good(const Module *module, const char *name, const char *fun
 
 /* A slot whose field will be empty; name "": of a result. A field is in one slot: freed twice, what
  * it holds would be gone once too often. */
-static ModuleSlot *add_slot(Module *module, const char *function, const char *name,
-                            Tensor **field) {
-    const int n = module->num_slots + 1;
+static ModuleSlot *add_slot(Module *m, const char *function, const char *name, Tensor **field) {
+    const int n = m->num_slots + 1;
     if (!field) tensor_fail("%s: the field is NULL", function);
-    else if (slot_of(module, field))
-        tensor_fail("%s: %s holds something in this field already", function, module->kind->name);
+    else if (slot_of(m, field))
+        tensor_fail("%s: %s holds something in this field already", function, m->kind->name);
     if (tensor_error()) return NULL;
-    ModuleSlot *longer = realloc(module->slots, (size_t)n * sizeof *longer);
+    ModuleSlot *longer = realloc(m->slots, (size_t)n * sizeof *longer);
     if (!longer) return tensor_fail("module: out of memory for %d elements", n);
-    module->slots = longer;
-    ModuleSlot *slot = &longer[module->num_slots++];
-    *slot = (ModuleSlot){.slot = field, .lazy = {.ndim = -1}, .module = module};
+    m->slots = longer;
+    ModuleSlot *slot = &longer[m->num_slots++];
+    *slot = (ModuleSlot){.slot = field, .lazy = {.ndim = -1}, .module = m};
     strcpy(slot->name, name);
     *field = NULL;
     return slot;

@@ -153,8 +153,8 @@ bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict
 
 typedef struct {
     Module module;
-    Tensor *weight;                    /* (out, in), U(-1/sqrt(in), 1/sqrt(in)); NULL while lazy */
-    Tensor *bias;                      /* (out), the same distribution; NULL without */
+    Tensor *weight, *bias; /* (out, in), (out): U(-1/sqrt(in), 1/sqrt(in)); NULL while lazy, and
+                              bias without has_bias */
     int64_t in_features, out_features; /* in_features is NN_LAZY until the first input */
     bool has_bias;
 } Linear;

@@ -3,8 +3,7 @@
  * to another, however far along, is a rotation that depends on the distance alone. */
 #include "nn.h"
 
-static const ModuleClass encoding_class = {"PositionalEncoding", sizeof(PositionalEncoding), NULL,
-                                           NULL};
+static const ModuleClass kind = {"PositionalEncoding", sizeof(PositionalEncoding), NULL, NULL};
 
 /* P[0, i, 2j] is the sine and P[0, i, 2j + 1] the cosine of an angle: (1, max_len, d), yours */
 static Tensor *waves(int64_t max_len, int64_t d) {
@@ -28,7 +27,7 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
                            "be negative, and num_hiddens must be even, a sine and a cosine for "
                            "each wavelength",
                            (long long)num_hiddens, (long long)max_len);
-    PositionalEncoding *encoding = nn_module_new(&encoding_class);
+    PositionalEncoding *encoding = nn_module_new(&kind);
     if (!encoding) return NULL;
     encoding->dropout = nn_add_child(encoding, "dropout", nn_dropout_new(dropout));
     nn_add_result(encoding, &encoding->P); /* no parameter: kept, and freed, as a result is */
