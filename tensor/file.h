@@ -40,6 +40,7 @@ typedef struct {
     bool python; /* else JSON: no '' around strings, no (), no comma before a closing bracket */
 } Text;
 
+/* Free text->start, also when this failed; python is set before. */
 bool text_read(Text *text, const File *file, int64_t at, int64_t size);
 /* "byte 12 of the header should be ..."; returns false. Each function below does this when it
  * returns false, text_take apart, and skips white space first. */
@@ -49,7 +50,8 @@ bool text_expect(Text *text, char c);
 bool text_end(Text *text);
 bool text_string(Text *text, const char **string); /* it lies in the text */
 bool text_list(Text *text, Shape *list);           /* [2, 3] or (2, 3): whole numbers below 2^63 */
-/* {key: value, ...}: each value is taken by take, which may find it wrong. */
+/* {key: value, ...}: each value is taken by take, which may find it, or the key, wrong; what is
+ * wrong with a key it leaves to the caller to say. */
 typedef bool TakeValue(Text *text, const char *key, void *context);
 bool text_object(Text *text, TakeValue *take, void *context);
 bool is_utf8(const char *text, size_t size);
