@@ -473,7 +473,8 @@ static void print_modules(FILE *file) {
     norm->eps = 0.1;
     print_and_free(norm, file);
     print_and_free(nn_positional_encoding_new(4, 0.1, 9), file);
-    double eps[] = {1e-4, 0.00001234, 10, 123456, 1e15, 123456789012345678, 1e16, INFINITY, NAN};
+    double eps[] = {1e-4, 0.00001234,       10,         123456, 1e15, 123456789012345678.0,
+                    1e16, (double)INFINITY, (double)NAN};
     for (int i = 0; i < 9; i++) {
         norm = nn_layer_norm_new(SHAPE(5));
         norm->eps = eps[i];
@@ -524,8 +525,9 @@ START_TEST(settings_and_children) {
 END_TEST
 
 START_TEST(floats_print_as_python_writes_them) {
-    static const double x[] = {0.1,  1e-05, 1,       -0.0,     1e15,     1e16,
-                               0.25, 1e-4,  -2.5e-7, 1. / 3.0, INFINITY, NAN};
+    static const double x[] = {
+        0.1,        1e-05, 1, -0.0, 1e15, 1e16, 0.25, 1e-4, -2.5e-7, 1. / 3.0, (double)INFINITY,
+        (double)NAN};
     char text[256] = {0};
     FILE *file = tmpfile();
     for (int i = 0; i < (int)(sizeof x / sizeof *x); i++)

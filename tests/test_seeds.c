@@ -261,7 +261,7 @@ static Tensor *self_atten_forward(MultiHeadSelfAtten *self, Tensor *x, Tensor *a
     attention_weight = ag_scale(attention_weight, 1 / sqrt((double)self->head_dim));
     expect_shape(attention_weight, SHAPE(batch, self->head_num, seq_len, seq_len));
     Tensor *ignored = ag_eq(attention_mask, LENGTHS(SCALAR, 0));
-    attention_weight = ag_masked_fill(attention_weight, ignored, -INFINITY);
+    attention_weight = ag_masked_fill(attention_weight, ignored, (double)-INFINITY);
 
     attention_weight = ag_softmax(attention_weight, -1);
     nn_keep_result(self, &self->weights, attention_weight);
@@ -759,7 +759,7 @@ static int draw_inputs(const Case *c, Tensor *leaf_of[3], Tensor *enters[3]) {
 /* 0, and -inf with probability 0.4. */
 static Tensor *torn_window(Shape shape) {
     Tensor *zeros = own(tensor_zeros(shape));
-    return keep(ag_masked_fill(zeros, own(tensor_bernoulli(0.4, shape)), -INFINITY));
+    return keep(ag_masked_fill(zeros, own(tensor_bernoulli(0.4, shape)), (double)-INFINITY));
 }
 
 /* Lengths run from 0 to one more than there are keys. */
