@@ -865,8 +865,8 @@ static bool comes_before(DType dtype, const void *x, int64_t i, int64_t j) {
 /* Of few values, so that many are equal; integers that a double would not tell apart. */
 static void draw_few(DType dtype, void *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        store(dtype, x, i, dtype == BOOL ? draw(2) : SPECIAL[draw(COUNT(SPECIAL))]);
         if (dtype == I64) ((int64_t *)x)[i] = INT64_MAX - draw(5);
+        else store(dtype, x, i, dtype == BOOL ? draw(2) : SPECIAL[draw(COUNT(SPECIAL))]);
     }
 }
 
