@@ -150,7 +150,7 @@ static bool load_from(Transfer t, const char *source) {
     if (!ready(&t, t.from)) return false;
     const int n = t.from->n;
     t.plan = calloc((size_t)n + 1, sizeof(Tensor *));
-    if (!t.plan) return tensor_fail("%s: out of memory for %d entries", t.who, n) != NULL;
+    if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who) != NULL;
     nn_visit_parameters(t.root, "", check_parameter, &t);
     if (all_fit(&t, source)) nn_visit_parameters(t.root, "", load_parameter, &t);
     for (int i = 0; i < n; i++) tensor_release(t.plan[i]);

@@ -29,7 +29,7 @@ double nn_clip_grad_norm(void *module, double max_norm) {
     if (tensor_error()) return (double)NAN;
     const int n = nn_parameter_slots(module, NULL, 0);
     Tensor ***slots = malloc((size_t)(n + 1) * sizeof *slots);
-    if (!slots) tensor_fail("clip_grad_norm: out of memory for %d parameters", n);
+    if (!slots) tensor_fail("clip_grad_norm: out of memory for a list of parameters");
     else nn_parameter_slots(module, slots, n);
     double sum = 0;
     for (int i = 0; i < n && !tensor_error(); i++) sum += sum_of_squares(gradient(slots, i));

@@ -46,9 +46,9 @@ Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
         return tensor_fail("linear: in_features is %" PRId64 " and out_features %" PRId64
                            ": a size must not be negative",
                            in, out);
-    Linear *linear = nn_module_new(&lazy_linear_class);
+    Linear *linear = nn_module_new(in == NN_LAZY ? &lazy_linear_class : &linear_class);
     if (!linear) return NULL;
-    linear->in_features = NN_LAZY;
+    linear->in_features = in;
     linear->out_features = out;
     linear->has_bias = bias;
     nn_add_lazy_parameter(linear, "weight", &linear->weight, SHAPE(out, NN_LAZY));

@@ -98,13 +98,12 @@ static bool name_is_good(const Module *module, const char *name, const char *fun
 /* A slot whose field will be empty; name "": of a result. A field is in one slot: freed twice, what
  * it holds would be gone once too often. */
 static ModuleSlot *add_slot(Module *m, const char *function, const char *name, Tensor **field) {
-    const int n = m->num_slots + 1;
     if (!field) tensor_fail("%s: the field is NULL", function);
     else if (slot_of(m, field))
         tensor_fail("%s: %s holds something in this field already", function, m->kind->name);
     if (tensor_error()) return NULL;
-    ModuleSlot *longer = realloc(m->slots, (size_t)n * sizeof *longer);
-    if (!longer) return tensor_fail("module: out of memory for %d elements", n);
+    ModuleSlot *longer = realloc(m->slots, ((size_t)m->num_slots + 1) * sizeof *longer);
+    if (!longer) return tensor_fail("%s: out of memory for a field of %s", function, m->kind->name);
     m->slots = longer;
     ModuleSlot *slot = &longer[m->num_slots++];
     *slot = (ModuleSlot){.slot = field, .lazy = {.ndim = -1}, .module = m};
@@ -274,8 +273,7 @@ bool nn_print(void *module, FILE *file) {
     if (!m || !file) return false;
     print_tree(m, file, 0);
     fputc('\n', file);
-    if (ferror(file)) tensor_fail("print: the file does not take what is written to it");
-    return !ferror(file);
+    return !ferror(file) || tensor_fail("print: the file could not be written");
 }
 
 /* The fewest digits that read back as x; an exponent below 1e-4 and from 1e16 on. */

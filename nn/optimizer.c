@@ -136,7 +136,7 @@ static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void 
     optimizer->model = model;
     optimizer->factor = 1;
     optimizer->updates = calloc((size_t)n + 1, sizeof *optimizer->updates);
-    if (!optimizer->updates) tensor_fail("%s: out of memory for %d parameters", rule->name, n);
+    if (!optimizer->updates) tensor_fail("%s: out of memory for a list of parameters", rule->name);
     else nn_visit_parameters(model, "", list_parameter, optimizer);
     nn_optimizer_set_group(optimizer, "", lr, weight_decay);
     return nn_module_done(optimizer);

@@ -32,7 +32,7 @@ static bool is_text(const char *function, const char *what, const char *text) {
 void *room_for_one(void *list, int n, size_t size) {
     if (n & (n - 1)) return list; /* it doubles at 0, 1, 2, 4, ... */
     void *longer = realloc(list, (size_t)(n ? 2 * n : 1) * size);
-    return longer ? longer : tensor_fail("dict: out of memory for %d entries", n + 1);
+    return longer ? longer : tensor_fail("dict: out of memory for another entry");
 }
 
 static char *copy_of(const char *text) {

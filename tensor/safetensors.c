@@ -89,7 +89,7 @@ static bool write_all(const File *file, const TensorDict *dict, const NamedTenso
 bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
     if (!given("save_safetensors", "dict", dict)) return false;
     NamedTensor *sorted = malloc(((size_t)dict->n + 1) * sizeof *sorted);
-    if (!sorted) return tensor_fail("save_safetensors: out of memory for %d names", dict->n);
+    if (!sorted) return tensor_fail("save_safetensors: out of memory for a list of names");
     for (int i = 0; i < dict->n; i++) sorted[i] = dict->entry[i];
     qsort(sorted, (size_t)dict->n, sizeof *sorted, by_type_and_name);
     File file;

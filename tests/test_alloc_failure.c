@@ -863,6 +863,9 @@ static bool made(void *module) {
     return module != NULL;
 }
 static bool make_linear(void *model) { return (void)model, made(nn_linear_new(2, 3, true)); }
+static bool make_lazy_linear(void *model) {
+    return (void)model, made(nn_linear_new(NN_LAZY, 3, true));
+}
 static bool make_dropout(void *model) { return (void)model, made(nn_dropout_new(0.5)); }
 static bool make_optimizer(void *model) { return made(plain_sgd(model)); }
 static bool clip(void *model) { return nn_clip_grad_norm(model, 1) >= 0; }
@@ -883,9 +886,11 @@ static void expect_refused(bool (*work)(void *), void *model, const char *senten
 START_TEST(modules_say_for_what_memory_is_missing) {
     Linear *layer = nn_linear_new(2, 3, true);
     expect_refused(make_dropout, NULL, "module_new: out of memory for Dropout");
-    expect_refused(make_linear, NULL, "module: out of memory for 2 elements");
-    expect_refused(make_optimizer, layer, "sgd: out of memory for 2 parameters");
-    expect_refused(clip, layer, "clip_grad_norm: out of memory for 2 parameters");
+    expect_refused(make_linear, NULL, "module_new: out of memory for Linear");
+    expect_refused(make_linear, NULL, "add_parameter: out of memory for a field of Linear");
+    expect_refused(make_lazy_linear, NULL, "module_new: out of memory for LazyLinear");
+    expect_refused(make_optimizer, layer, "sgd: out of memory for a list of parameters");
+    expect_refused(clip, layer, "clip_grad_norm: out of memory for a list of parameters");
     nn_free(layer);
 }
 END_TEST
@@ -969,10 +974,10 @@ static bool save_and_load(void *model) {
 START_TEST(files_say_for_what_memory_is_missing) {
     static const char *const sentences[] = {
         "dict_new: out of memory",
-        "dict: out of memory for 1 entries",
+        "dict: out of memory for another entry",
         "dict: out of memory for \"weight\"",
-        "save_safetensors: out of memory for 2 names",
-        "load: out of memory for 2 entries",
+        "save_safetensors: out of memory for a list of names",
+        "load: out of memory for a list of entries",
     };
     Linear *linear = nn_linear_new(2, 3, true);
     int file = mkstemp(file_name);

@@ -546,7 +546,7 @@ START_TEST(printing_to_a_full_disk) {
     setvbuf(full, NULL, _IONBF, 0);
     Linear *linear = nn_linear_new(1, 1, false);
     ck_assert(!nn_print(linear, full));
-    expect_error("print: the file does not take what is written to it");
+    expect_error("print: the file could not be written");
     fclose(full);
     nn_free(linear);
 }
