@@ -173,10 +173,12 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
 }
 
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
-    Module *m = given(module, "add_parameter");
-    if (m && name_is_good(m, name, "add_parameter") && add_slot(m, "add_parameter", name, slot))
-        return !value || nn_set_parameter(m, slot, value);
-    tensor_release(value);
+    const char *who = "add_parameter";
+    Module *m = given(module, who);
+    const bool added = m && name_is_good(m, name, who) && add_slot(m, who, name, slot);
+    if (!added) tensor_release(value);
+    if (!added || !value || nn_set_parameter(m, slot, value)) return added;
+    m->num_slots--; /* the name and the field are free again */
     return false;
 }
 

@@ -200,6 +200,20 @@ START_TEST(names_are_checked) {
 }
 END_TEST
 
+/* What a failed call names and fills is free for the next. */
+START_TEST(a_refused_parameter_leaves_no_trace) {
+    Net *net = net_new();
+    Tensor *slot = NULL;
+    int before = nn_parameter_slots(net, NULL, 0);
+    ck_assert(!nn_add_parameter(net, "c", &slot, tensor_from_int64s(SHAPE(1), (int64_t[]){3})));
+    expect_error("requires_grad: x is int64: only floats can have a gradient");
+    ck_assert_int_eq(nn_parameter_slots(net, NULL, 0), before);
+    ck_assert(nn_add_parameter(net, "c", &slot, tensor_ones(SHAPE(1))));
+    ck_assert_ptr_eq(nn_parameter(net, "c"), slot);
+    nn_free(net);
+}
+END_TEST
+
 START_TEST(what_a_module_refuses) {
     Net *net = net_new();
     Tensor *slot;
@@ -1454,6 +1468,7 @@ static void add_module_tests(Suite *suite) {
     tcase_add_test(tcase, a_tensor_held_twice_counts_once);
     tcase_add_test(tcase, results_are_kept_past_the_tape);
     tcase_add_test(tcase, names_are_checked);
+    tcase_add_test(tcase, a_refused_parameter_leaves_no_trace);
     tcase_add_test(tcase, what_a_module_refuses);
     tcase_add_test(tcase, a_child_has_one_parent);
     tcase_add_test(tcase, a_deep_path_keeps_its_end);
