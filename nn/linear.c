@@ -28,17 +28,16 @@ static void settle(Linear *linear) {
 
 /* Both or none, since nn_set_parameter, while an error is pending, lets go of what it is given: a
  * layer is never half made. */
-static bool draw_parameters(Linear *linear, int64_t in) {
+static void draw_parameters(Linear *linear, int64_t in) {
     int64_t out = linear->out_features;
     double bound = in > 0 ? 1 / sqrt((double)in) : 0; /* no inputs draw nothing */
     Tensor *weight = tensor_empty(SHAPE(out, in)), *bias = NULL;
     /* within 1 / sqrt(in) too, but PyTorch takes this detour, and its last bit shows in float64 */
     bool drawn = weight && nn_init_kaiming_uniform(weight, sqrt(5));
     if (drawn && linear->has_bias) bias = tensor_uniform(-bound, bound, SHAPE(out));
-    bool ok = nn_set_parameter(linear, &linear->weight, weight);
-    if (linear->has_bias) ok = nn_set_parameter(linear, &linear->bias, bias) && ok;
+    nn_set_parameter(linear, &linear->weight, weight);
+    if (linear->has_bias) nn_set_parameter(linear, &linear->bias, bias);
     settle(linear);
-    return ok;
 }
 
 Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
@@ -64,10 +63,12 @@ static bool admit(Linear *linear, const Tensor *x) {
     settle(linear);
     if (x->shape.ndim == 0)
         tensor_fail("linear: x is (): it needs a last size, the number of features");
+    else if (linear->has_bias && !linear->weight != !linear->bias)
+        tensor_fail("linear: one of weight and bias was set: a lazy layer needs both, or neither");
     else if (!linear->weight && x->dtype != ours)
         tensor_fail("linear: x is %s and the weights would be made as %s: the types must be equal",
                     tensor_dtype_name(x->dtype), tensor_dtype_name(ours));
-    else if (!linear->weight) return draw_parameters(linear, in);
+    else if (!linear->weight) draw_parameters(linear, in);
     else if (in != linear->in_features)
         tensor_fail("linear: x is %s: its last size %" PRId64 " and in_features %" PRId64
                     " must be equal",
@@ -77,6 +78,5 @@ static bool admit(Linear *linear, const Tensor *x) {
 
 Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
     if (!linear || !x) return tensor_fail("linear: %s is NULL", linear ? "x" : "the module");
-    if (tensor_error() || !admit(linear, x)) return NULL;
-    return ag_linear(x, linear->weight, linear->bias);
+    return !tensor_error() && admit(linear, x) ? ag_linear(x, linear->weight, linear->bias) : NULL;
 }

@@ -660,6 +660,29 @@ START_TEST(linear_mistakes) {
 }
 END_TEST
 
+/* A weight given to a lazy layer would stand without the bias that it should have; a bias would be
+ * drawn over. */
+START_TEST(a_lazy_linear_is_given_both_or_neither) {
+    Tensor *x = ones(SHAPE(2, 3));
+    for (int given = 0; given < 2; given++) {
+        Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
+        Tensor **first = given ? &lazy->bias : &lazy->weight;
+        Tensor **second = given ? &lazy->weight : &lazy->bias;
+        Shape bias = SHAPE(2), weight = SHAPE(2, 3);
+        ck_assert(nn_set_parameter(lazy, first, tensor_ones(given ? bias : weight)));
+        tape_begin();
+        ck_assert_ptr_null(nn_linear_forward(lazy, x));
+        expect_error("linear: one of weight and bias was set: a lazy layer needs both, or neither");
+        ck_assert_ptr_null(*second);
+        ck_assert(nn_set_parameter(lazy, second, tensor_ones(given ? weight : bias)));
+        ck_assert_double_eq(tensor_get(nn_linear_forward(lazy, x), 1, 1), 4);
+        tape_end();
+        nn_free(lazy);
+    }
+    tensor_release(x);
+}
+END_TEST
+
 /* No inputs: the output is the bias, which is 0. No rows, no outputs: nothing comes out. */
 START_TEST(linear_of_nothing) {
     Linear *no_inputs = nn_linear_new(0, 3, true), *no_outputs = nn_linear_new(3, 0, true);
@@ -1489,6 +1512,7 @@ static void add_layer_tests(Suite *suite) {
     tcase_add_test(tcase, linear_forward_and_backward);
     tcase_add_test(tcase, a_lazy_linear_draws_at_its_first_forward);
     tcase_add_test(tcase, linear_mistakes);
+    tcase_add_test(tcase, a_lazy_linear_is_given_both_or_neither);
     tcase_add_test(tcase, linear_of_nothing);
     tcase_add_loop_test(tcase, embedding_draws_pytorchs_numbers, 0, 2);
     tcase_add_test(tcase, embedding_forward_and_backward);
