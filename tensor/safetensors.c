@@ -111,6 +111,7 @@ typedef struct {
     Text text;
     int64_t data, data_size; /* where the elements begin, and how many bytes they are */
     int64_t taken;           /* of them by the entries so far */
+    bool has_metadata;       /* there may be none in it */
     TensorDict *dict;
     Place *place; /* dict->n of them */
 } Reader;
@@ -177,8 +178,9 @@ static bool take_metadata(Text *text, const char *key, void *context) {
 static bool take_member(Text *text, const char *key, void *context) {
     Reader *r = context;
     if (strcmp(key, "__metadata__") != 0) return take_entry(r, key);
-    if (r->dict->n_metadata > 0)
+    if (r->has_metadata)
         return file_fail(&r->file, "the name \"__metadata__\" is there twice");
+    r->has_metadata = true;
     return text_object(text, take_metadata, r->dict);
 }
 

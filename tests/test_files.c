@@ -637,6 +637,8 @@ static const struct {
     {"{\"__metadata__\":{\"a\":\"b\",\"c\":\"\",\"a\":\"b\"}}", 0, "the name \"a\" is there twice"},
     {"{\"__metadata__\":{\"a\":\"b\"},\"__metadata__\":{}}", 0,
      "the name \"__metadata__\" is there twice"},
+    {"{\"__metadata__\":{},\"__metadata__\":{\"a\":\"b\"}}", 0,
+     "the name \"__metadata__\" is there twice"},
     {"{" GOOD
      "," ENTRY("b", "\"I64\"", "[0]", "[4,4]") "," ENTRY("a", "\"F32\"", "[1]", "[4,8]") "}",
      8, "the name \"a\" is there twice"},
