@@ -88,6 +88,8 @@ static bool write_all(const File *file, const TensorDict *dict, const NamedTenso
 
 bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
     if (!given("save_safetensors", "dict", dict)) return false;
+    if (dict->n_metadata > METADATA_MAX) /* load_safetensors would not take them */
+        return tensor_fail("save_safetensors: there are more than %d metadata", METADATA_MAX);
     NamedTensor *sorted = malloc(((size_t)dict->n + 1) * sizeof *sorted);
     if (!sorted) return tensor_fail("save_safetensors: out of memory for a list of names");
     for (int i = 0; i < dict->n; i++) sorted[i] = dict->entry[i];
@@ -178,8 +180,7 @@ static bool take_metadata(Text *text, const char *key, void *context) {
 static bool take_member(Text *text, const char *key, void *context) {
     Reader *r = context;
     if (strcmp(key, "__metadata__") != 0) return take_entry(r, key);
-    if (r->has_metadata)
-        return file_fail(&r->file, "the name \"__metadata__\" is there twice");
+    if (r->has_metadata) return file_fail(&r->file, "the name \"__metadata__\" is there twice");
     r->has_metadata = true;
     return text_object(text, take_metadata, r->dict);
 }

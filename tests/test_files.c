@@ -773,6 +773,19 @@ START_TEST(safetensors_with_too_much_metadata) {
     fclose(file);
     ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
     expect_error("load_safetensors: x.safetensors: there are more than 4096 metadata");
+
+    TensorDict *dict = tensor_dict_new();
+    char key[8];
+    for (int i = 0; i < 4096; i++)
+        ck_assert(snprintf(key, sizeof key, "%d", i) > 0 &&
+                  tensor_dict_set_metadata(dict, key, ""));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    tensor_dict_free(tensor_load_safetensors("x.safetensors"));
+    ck_assert_msg(!tensor_error(), "%s", tensor_error());
+    ck_assert(tensor_dict_set_metadata(dict, "one more", ""));
+    ck_assert(!tensor_save_safetensors(dict, "x.safetensors"));
+    expect_error("save_safetensors: there are more than 4096 metadata");
+    tensor_dict_free(dict);
 }
 END_TEST
 
