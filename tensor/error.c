@@ -17,10 +17,12 @@ bool tensor_pending(void) { return pending; }
 void *tensor_fail(const char *format, ...) {
     if (pending) return NULL; /* the first error is the cause, the later ones are its echo */
     pending = true;
+    char text[sizeof sentence]; /* an argument may be the sentence before, cleared by now */
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    strcpy(sentence, text);
     return NULL;
 }
 

@@ -1459,6 +1459,14 @@ START_TEST(the_first_error_stays) {
 }
 END_TEST
 
+START_TEST(a_sentence_may_quote_the_one_before) {
+    tensor_fail("the list is %s", "empty");
+    const char *cause = tensor_error();
+    tensor_clear_error();
+    FAILS(tensor_fail("loading: %s", cause), "loading: the list is empty");
+}
+END_TEST
+
 START_TEST(a_sentence_may_be_long) {
     char word[2000];
     memset(word, 'w', sizeof word - 1);
@@ -1753,6 +1761,7 @@ static void add_rules(Suite *suite) {
     TCase *errors = add_case(suite, "errors");
     tcase_add_test(errors, the_first_error_stays);
     tcase_add_test(errors, a_sentence_may_be_long);
+    tcase_add_test(errors, a_sentence_may_quote_the_one_before);
     tcase_add_loop_test(errors, nothing_is_made_while_an_error_is_pending, 0, MAKERS);
     tcase_add_test(errors, nothing_is_written_while_an_error_is_pending);
     tcase_add_test(errors, null_is_never_a_reason_that_hides_the_first);
