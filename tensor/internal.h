@@ -67,7 +67,8 @@ enum { LOOP_OPERANDS = 6 };
  * shape. */
 void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s);
 /* The same for a kernel that sees a whole last dimension at a time. Every operand has x[0]'s number
- * of dimensions or broadcasts to it. Calls the kernel for empty rows too. */
+ * of dimensions or broadcasts to it. Calls the kernel for empty rows too, where x[0] has one
+ * element for each. */
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s);
 /* The same along another dimension; dim 0 of a scalar passes. */
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s);

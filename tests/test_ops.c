@@ -1148,6 +1148,22 @@ START_TEST(a_sum_of_nothing_but_itself_is_a_copy) {
 }
 END_TEST
 
+/* However many rows there are: 2^40 would take an hour. */
+START_TEST(empty_rows_take_no_time) {
+    Tensor *x = ag_requires_grad(tensor_zeros(SHAPE(0, INT64_C(1) << 40)));
+    Tensor *x_turned = tensor_zeros(SHAPE(INT64_C(1) << 40, 0));
+    Tensor *sorted = tensor_sort(x_turned, NULL);
+    ck_assert(tape_begin());
+    Tensor *y = ag_log_softmax(ag_softmax(x, 0), 0);
+    ck_assert(y && ag_backward_from(y, y) && sorted);
+    ck_assert_int_eq(ag_argmax(x, 1)->shape.dim[0], 0);
+    tape_end();
+    tensor_release(x);
+    tensor_release(x_turned);
+    tensor_release(sorted);
+}
+END_TEST
+
 START_TEST(what_changes_nothing_hands_x_back) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     const Generator before = *generator_current();
@@ -1493,6 +1509,7 @@ static Suite *ops_suite(void) {
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);
     tcase_add_test(promises, repeat_always_copies);
     tcase_add_test(promises, a_sum_of_nothing_but_itself_is_a_copy);
+    tcase_add_test(promises, empty_rows_take_no_time);
     tcase_add_test(promises, what_changes_nothing_hands_x_back);
     tcase_add_test(promises, gradients_behind_the_mask_are_exactly_zero);
     tcase_add_test(promises, what_is_not_chosen_gets_exactly_zero);

@@ -76,10 +76,11 @@ static bool walk_next(Walk *walk, int ndim, int64_t *index) {
     return false;
 }
 
-/* Calls the kernel along the last dimension at every position of the others. */
+/* Calls the kernel along the last dimension at every position of the others. An empty row has a
+ * result only where x[0] repeats along it. */
 static void run(Walk *walk, LoopKernel kernel, double s) {
     int outer = walk->ndim - 1;
-    if (is_empty(walk, outer)) return;
+    if (is_empty(walk, walk->stride[0][outer] ? walk->ndim : outer)) return;
     int64_t index[TENSOR_MAX_DIMS] = {0}, step[LOOP_OPERANDS];
     for (int i = 0; i < walk->n; i++) step[i] = walk->stride[i][outer];
     do kernel(walk->size[outer], walk->data, step, s);
