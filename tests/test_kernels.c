@@ -570,17 +570,16 @@ static void check_formula(int f, DType dtype, const Row *row) {
 }
 
 START_TEST(elementwise_kernels_follow_the_textbook) {
-    int checked = 0, floats = 0;
     for (int r = 0; r < COUNT(ROWS_OF_DEF); r++) {
-        floats += !ROWS_OF_DEF[r].compares;
+        bool checked = ROWS_OF_DEF[r].compares; /* elsewhere */
         for (int f = 0; f < COUNT(FORMULAS); f++) {
             if (FORMULAS[f].op != ROWS_OF_DEF[r].op) continue;
             check_formula(f, F32, &ROWS_OF_DEF[r]);
             check_formula(f, F64, &ROWS_OF_DEF[r]);
-            checked++;
+            checked = true;
         }
+        ck_assert_msg(checked, "%s has no formula in tests/test_kernels.c", ROWS_OF_DEF[r].name);
     }
-    ck_assert_int_eq(checked, floats); /* a new row needs its formula above */
 }
 END_TEST
 
