@@ -278,7 +278,8 @@ typedef struct {
 } AdamWConfig;
 
 /* Yours: nn_free it. It borrows the module, whose parameters it lists now, lazy ones included, and
- * which must live while you step. */
+ * which must live while you step. What it remembers is in no file: nn_save of the model saves the
+ * parameters alone, so training that goes on from there begins with fresh moments. */
 Optimizer *nn_sgd_new(void *module, SGDConfig c), *nn_adamw_new(void *module, AdamWConfig c);
 /* The parameters at a prefix of their path (see nn_visit_parameters) get a learning rate and a
  * weight decay of their own; the last call that reaches a parameter counts, and a prefix that leads
