@@ -1334,9 +1334,9 @@ START_TEST(paths_of_parameters) {
     ck_assert_int_eq(strlen(path), 22 * 24 + 1);
     ck_assert_ptr_eq(nn_parameter(root, path), leaf->w);
     ck_assert(!nn_parameter_path(root, w, path, 22 * 24 + 1));
-    expect_error("parameter_path: it has more than 529 bytes");
+    expect_error("parameter_path: the path has more than 529 bytes");
     ck_assert(!nn_save(root, "x.safetensors"));
-    expect_error("parameter_path: it has more than 512 bytes");
+    expect_error("parameter_path: the path has more than 512 bytes");
     ck_assert(!nn_parameter_path(root, NULL, path, sizeof path));
     expect_error("parameter_path: an argument is NULL");
     Bare *stranger = nn_module_new(&bare_class);
