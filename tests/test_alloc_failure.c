@@ -897,7 +897,9 @@ END_TEST
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static char file_name[] = "/tmp/tapehead-alloc-XXXXXX"; /* made by the test that uses it */
+static char file_name[64]; /* made by the test that uses it */
+
+static int make_file(void) { return mkstemp(strcpy(file_name, "/tmp/tapehead-alloc-XXXXXX")); }
 
 static bool attempt_npy(void *context, Outcome *outcome) {
     bool saved = tensor_save_npy(((Leaves *)context)->x, file_name);
@@ -926,7 +928,7 @@ static const Work file_work[] = {
 };
 
 START_TEST(files) {
-    int file = mkstemp(file_name);
+    int file = make_file();
     ck_assert_int_ge(file, 0);
     exhaust(&file_work[_i], &(Leaves){NULL, NULL});
     close(file);
@@ -959,7 +961,7 @@ static void clean_pair(void *context) {
 }
 
 START_TEST(checkpoints) {
-    int file = mkstemp(file_name);
+    int file = make_file();
     exhaust(&(Work){"checkpoint", prepare_pair, attempt_checkpoint, inspect_pair, clean_pair},
             &(Pair){NULL, NULL});
     close(file);
@@ -980,7 +982,7 @@ START_TEST(files_say_for_what_memory_is_missing) {
         "load: out of memory for a list of entries",
     };
     Linear *linear = nn_linear_new(2, 3, true);
-    int file = mkstemp(file_name);
+    int file = make_file();
     for (int i = 0; i < COUNT(sentences); i++) expect_refused(save_and_load, linear, sentences[i]);
     close(file);
     unlink(file_name);

@@ -624,9 +624,11 @@ static void check_write(const Sample *s, unsigned grads, int target, int writer,
     memset(untouched, 0, sizeof untouched);
     memset(after, 0, sizeof after);
     ck_assert(gradients_after(s, grads, OUTPUT, -1, false, untouched));
-    ck_assert(gradients_after(s, grads, target, writer, true, unnoticed));
+    /* Another mask selects another number of elements, and the gradient has the old one. */
+    const bool other_size = !strcmp(s->op, "masked_select") && target == 1;
+    if (!other_size) ck_assert(gradients_after(s, grads, target, writer, true, unnoticed));
     const bool done = gradients_after(s, grads, target, writer, false, after);
-    const bool same = !memcmp(untouched, unnoticed, sizeof untouched);
+    const bool same = !other_size && !memcmp(untouched, unnoticed, sizeof untouched);
     *refused = *refused || !done;
     *changed = *changed || !same;
     if (!done) expect_overwritten(find_op(s->op), target, writer);
