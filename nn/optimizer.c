@@ -170,15 +170,17 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
 typedef struct {
     Optimizer *optimizer;
     double lr, weight_decay;
+    int joined;
 } Group;
 
 static void join_group(ModuleSlot *parameter, void *context) {
-    const Group *group = context;
+    Group *group = context;
     for (int i = 0; i < group->optimizer->num_updates; i++) {
         Update *u = &group->optimizer->updates[i];
         if (u->slot != parameter->slot) continue;
         u->lr = group->lr;
         u->weight_decay = group->weight_decay;
+        group->joined++;
     }
 }
 
@@ -187,11 +189,10 @@ bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
     if (!optimizer || !prefix)
         return tensor_fail("%s: the %s is NULL", who, optimizer ? "prefix" : "optimizer") != NULL;
     if (!good_group(who, lr, decay)) return false;
-    Group group = {optimizer, lr, decay};
-    if (nn_visit_parameters(optimizer->model, prefix, join_group, &group) > 0 || !*prefix)
-        return true;
-    return tensor_fail("%s: %s has no parameter at \"%s\"", who, optimizer->model->kind->name,
-                       prefix) != NULL;
+    Group group = {optimizer, lr, decay, 0};
+    nn_visit_parameters(optimizer->model, prefix, join_group, &group);
+    if (group.joined > 0 || !*prefix) return true;
+    return tensor_fail("%s: the optimizer has no parameter at \"%s\"", who, prefix) != NULL;
 }
 
 bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor) {

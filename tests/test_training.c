@@ -550,7 +550,10 @@ START_TEST(group_mistakes) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
     ck_assert(!nn_optimizer_set_group(sgd, "W", 1, 0));
-    expect_error("optimizer_set_group: Net has no parameter at \"W\"");
+    expect_error("optimizer_set_group: the optimizer has no parameter at \"W\"");
+    nn_add_child(net, "late", nn_linear_new(1, 1, true)); /* which sgd does not know */
+    ck_assert(!nn_optimizer_set_group(sgd, "late", 1, 0));
+    expect_error("optimizer_set_group: the optimizer has no parameter at \"late\"");
     ck_assert(!nn_optimizer_set_group(sgd, NULL, 1, 0));
     expect_error("optimizer_set_group: the prefix is NULL");
     ck_assert(!nn_optimizer_set_group(NULL, "", 1, 0));
