@@ -375,5 +375,6 @@ static void list_slot(ModuleSlot *parameter, void *context) {
 
 int nn_parameter_slots(void *module, Tensor ***slots, int capacity) {
     const Module *m = given(module, "parameter_slots");
+    if (m && !slots && capacity > 0) m = tensor_fail("parameter_slots: slots is NULL");
     return m ? visit_tree(m, "", list_slot, &(SlotList){slots, 0, capacity}) : -1;
 }

@@ -111,7 +111,7 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
 /* Frozen, a parameter has requires_grad false and no gradient, so neither backward, clipping nor an
  * optimizer touches it; false lets it learn again. prefix as above, leading nowhere is an error. A
  * lazy parameter is frozen before it is made: the field remembers, also when it gets another
- * value. */
+ * value. One that two fields share obeys the last call for either. */
 bool nn_freeze(void *module, const char *prefix, bool frozen);
 
 /* Does the loss, on the open tape, reach every parameter that is not frozen? If not, false and an
@@ -278,8 +278,9 @@ typedef struct {
 } AdamWConfig;
 
 /* Yours: nn_free it. It borrows the module, whose parameters it lists now, lazy ones included, and
- * which must live while you step. What it remembers is in no file: nn_save of the model saves the
- * parameters alone, so training that goes on from there begins with fresh moments. */
+ * which must live while you step; what is added to the module later it does not train. What it
+ * remembers is in no file: nn_save of the model saves the parameters alone, so training that goes
+ * on from there begins with fresh moments. */
 Optimizer *nn_sgd_new(void *module, SGDConfig c), *nn_adamw_new(void *module, AdamWConfig c);
 /* The parameters at a prefix of their path (see nn_visit_parameters) get a learning rate and a
  * weight decay of their own; the last call that reaches a parameter counts, and a prefix that leads

@@ -90,6 +90,8 @@ START_TEST(parameters_come_in_state_dict_order) {
     ck_assert_int_eq(nn_parameter_slots(net, slots, 8), 5);
     for (int i = 0; i < 5; i++) ck_assert_ptr_eq(*slots[i], order[i]);
     ck_assert_ptr_null(slots[5]);
+    ck_assert_int_eq(nn_parameter_slots(net, NULL, 1), -1);
+    expect_error("parameter_slots: slots is NULL");
 
     ck_assert_ptr_eq(nn_parameter(net, "b"), net->b);
     ck_assert_ptr_eq(nn_parameter(net, "first.weight"), net->first->weight);
