@@ -463,6 +463,8 @@ START_TEST(a_mask_is_checked_before_anything_is_drawn) {
     ck_assert(!ag_mask_fits("me", mask, SHAPE(3, 1, 3, 4), F32));
     ck_assert(!ag_mask_fits("me", mask, SHAPE(2, 1, 3, 4), F32)); /* the error is pending */
     expect_error("me: valid_lens is (2,): it must be (B) or (B, Q), here (3,) or (3, 3)");
+    ck_assert(!ag_mask_fits("me", NO_MASK, SHAPE(2, 3, 4), F32));
+    expect_error("me: the scores are (2, 3, 4): they must be (B, H, Q, K)");
     tensor_release(lens);
 }
 END_TEST

@@ -53,6 +53,9 @@ static bool window_fits(const char *who, const Tensor *window, Shape scores, DTy
 }
 
 bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype) {
+    if (scores.ndim != 4)
+        return tensor_fail("%s: the scores are %s: they must be (B, H, Q, K)", who,
+                           tensor_shape_text(scores));
     return !tensor_pending() && (!mask.valid_lens || lengths_fit(who, mask.valid_lens, scores)) &&
            (!mask.keep || keep_fits(who, mask.keep, scores)) &&
            (!mask.window || window_fits(who, mask.window, scores, dtype));
