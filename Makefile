@@ -128,7 +128,7 @@ coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/have gcovr
 	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
-	@gcovr --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
+	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, headers alone, long functions
