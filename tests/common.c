@@ -36,6 +36,13 @@ void frame_teardown(void) {
     ck_assert_int_eq(tensor_live(), live_before);
 }
 
+TCase *add_framed_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
 /* The linker puts this between the library and tensor_fail, so that tests/check-errors can ask
  * whether each format of the library has been expected somewhere. */
 void *__real_tensor_fail(const char *format, ...);

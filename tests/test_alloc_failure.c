@@ -1010,34 +1010,27 @@ END_TEST
 
 /* ---- the suite ----------------------------------------------------------------------------- */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static Suite *failure_suite(void) {
     int n = 0;
     while (ag_ops[n]) n++;
     Suite *suite = suite_create("alloc_failure");
-    TCase *tensor = add_case(suite, "tensor");
+    TCase *tensor = add_framed_case(suite, "tensor");
     tcase_add_test(tensor, allocations_are_counted_and_refused);
     tcase_add_loop_test(tensor, creation, 0, COUNT(makers));
     tcase_add_loop_test(tensor, tensors, 0, COUNT(tensor_work));
-    TCase *autograd = add_case(suite, "autograd");
+    TCase *autograd = add_framed_case(suite, "autograd");
     tcase_add_loop_test(autograd, ops, 0, n);
     tcase_add_loop_test(autograd, ops_with_a_cache, 0, n);
     tcase_add_loop_test(autograd, composite_ops, 0, COUNT(composites));
     tcase_add_loop_test(autograd, tapes, 0, COUNT(tape_work));
-    TCase *nn = add_case(suite, "nn");
+    TCase *nn = add_framed_case(suite, "nn");
     tcase_add_loop_test(nn, constructors, 0, KINDS);
     tcase_add_loop_test(nn, training, 0, KINDS * OPTIMIZERS);
     tcase_add_loop_test(nn, a_failed_step_can_be_taken_again, 0, OPTIMIZERS);
     tcase_add_test(nn, clipping);
     tcase_add_loop_test(nn, making_optimizers, 0, OPTIMIZERS);
     tcase_add_test(nn, modules_say_for_what_memory_is_missing);
-    TCase *file = add_case(suite, "files");
+    TCase *file = add_framed_case(suite, "files");
     tcase_add_loop_test(file, files, 0, COUNT(file_work));
     tcase_add_test(file, checkpoints);
     tcase_add_test(file, files_say_for_what_memory_is_missing);

@@ -471,30 +471,23 @@ END_TEST
 
 /* ---- the suite ----------------------------------------------------------------------------- */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void) {
     Suite *suite = suite_create("attention");
-    TCase *fused = add_case(suite, "fused");
+    TCase *fused = add_framed_case(suite, "fused");
     tcase_add_loop_test(fused, fused_attention_is_its_composed_twin, 0, MASKS);
     tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
     tcase_add_test(fused, walking_twice_adds_twice);
     tcase_add_test(fused, a_mask_must_stay_as_it_was);
     tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
     tcase_add_test(fused, memory_grows_with_the_length_alone);
-    TCase *ignored = add_case(suite, "ignored");
+    TCase *ignored = add_framed_case(suite, "ignored");
     tcase_add_test(ignored, nothing_ignored_leaks);
     tcase_add_test(ignored, padding_may_be_anything);
     tcase_add_test(ignored, a_query_that_sees_nothing);
-    TCase *modules = add_case(suite, "modules");
+    TCase *modules = add_framed_case(suite, "modules");
     tcase_add_loop_test(modules, a_fused_module_is_the_other_one, 0, MASKS);
     tcase_add_test(modules, dot_product_attention_of_heads);
-    TCase *mistakes = add_case(suite, "mistakes");
+    TCase *mistakes = add_framed_case(suite, "mistakes");
     tcase_add_loop_test(mistakes, a_wrong_mask_is_named, 0, 4);
     tcase_add_test(mistakes, a_mask_is_checked_before_anything_is_drawn);
     return run_suite(suite);

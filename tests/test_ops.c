@@ -1458,16 +1458,9 @@ END_TEST
 
 /* ---- the suite ----------------------------------------------------------------------------- */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_walk(Suite *suite) {
     const int n = op_count();
-    TCase *walk = add_case(suite, "walk");
+    TCase *walk = add_framed_case(suite, "walk");
     tcase_add_loop_test(walk, gradients_are_slopes_in_any_layout, 0, n);
     tcase_add_loop_test(walk, some_inputs_may_do_without_a_gradient, 0, n);
     tcase_add_loop_test(walk, the_same_tensor_may_come_twice, 0, n);
@@ -1481,7 +1474,7 @@ static void add_walk(Suite *suite) {
 
 static void add_mistakes(Suite *suite) {
     const int n = op_count();
-    TCase *mistakes = add_case(suite, "mistakes");
+    TCase *mistakes = add_framed_case(suite, "mistakes");
     tcase_add_loop_test(mistakes, a_wrong_shape_is_one_sentence, 0, COUNT(wrong));
     tcase_add_loop_test(mistakes, every_op_has_a_wrong_shape_or_takes_any, 0, n);
     tcase_add_loop_test(mistakes, wrong_types_are_refused, 0, n);
@@ -1497,17 +1490,17 @@ static void add_mistakes(Suite *suite) {
 
 static Suite *ops_suite(void) {
     Suite *suite = suite_create("ops");
-    TCase *table = add_case(suite, "table");
+    TCase *table = add_framed_case(suite, "table");
     tcase_add_loop_test(table, every_composite_has_a_line_in_the_readme, 0, COUNT(composites));
     tcase_add_loop_test(table, every_op_has_a_sample_and_a_line_in_the_readme, 0, op_count());
     tcase_add_test(table, names_are_unique);
     add_walk(suite);
     add_mistakes(suite);
-    TCase *integers = add_case(suite, "integers");
+    TCase *integers = add_framed_case(suite, "integers");
     tcase_add_test(integers, integers_have_no_gradient);
     tcase_add_test(integers, integers_wrap_around);
     tcase_add_test(integers, numbers_for_integers_are_whole);
-    TCase *promises = add_case(suite, "promises");
+    TCase *promises = add_framed_case(suite, "promises");
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);
     tcase_add_test(promises, repeat_always_copies);
     tcase_add_test(promises, a_sum_of_nothing_but_itself_is_a_copy);

@@ -1282,29 +1282,22 @@ END_TEST
 
 /* ---- the suite ----------------------------------------------------------------------------- */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_ownership(Suite *suite) {
-    TCase *ownership = add_case(suite, "ownership");
+    TCase *ownership = add_framed_case(suite, "ownership");
     tcase_add_test(ownership, a_result_is_lent_and_the_tape_lets_it_go);
     tcase_add_test(ownership, an_input_may_be_released_before_the_tape_ends);
     tcase_add_test(ownership, a_retained_result_outlives_the_tape);
     tcase_add_test(ownership, a_retained_view_keeps_the_bytes);
     tcase_add_test(ownership, ending_nothing_does_nothing);
     tcase_add_test(ownership, an_op_needs_an_open_tape);
-    TCase *nested = add_case(suite, "nested");
+    TCase *nested = add_framed_case(suite, "nested");
     tcase_add_test(nested, an_inner_tape_lets_go_of_its_own_results);
     tcase_add_test(nested, a_recording_tape_may_stand_inside_one_that_does_not_record);
     tcase_add_test(nested, two_recording_tapes_are_an_error);
     tcase_add_test(nested, sixty_four_tapes_are_enough);
     tcase_add_test(nested, a_tape_opens_while_an_error_is_pending);
     tcase_add_test(nested, each_thread_has_its_own_tapes);
-    TCase *keeping = add_case(suite, "keeping");
+    TCase *keeping = add_framed_case(suite, "keeping");
     tcase_add_test(keeping, kept_for_the_caller);
     tcase_add_test(keeping, kept_for_the_tape_outside);
     tcase_add_test(keeping, keeping_a_result_of_an_outer_tape_changes_nothing);
@@ -1316,7 +1309,7 @@ static void add_ownership(Suite *suite) {
 }
 
 static void add_gradients(Suite *suite) {
-    TCase *gradients = add_case(suite, "gradients");
+    TCase *gradients = add_framed_case(suite, "gradients");
     tcase_add_test(gradients, leaf_gradients_add_up_over_tapes);
     tcase_add_test(gradients, walking_a_tape_twice_adds_exactly_twice);
     tcase_add_test(gradients, a_value_used_twice_gets_both_contributions);
@@ -1329,7 +1322,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(gradients, one_gradient_may_be_retained);
     tcase_add_test(gradients, a_tape_may_keep_all_gradients);
     tcase_add_test(gradients, keeping_gradients_needs_a_recording_tape);
-    TCase *marks = add_case(suite, "marks");
+    TCase *marks = add_framed_case(suite, "marks");
     tcase_add_test(marks, marks_hand_their_tensor_back_or_say_why_not);
     tcase_add_test(marks, detach_shares_bytes_and_stops_gradients);
     tcase_add_test(marks, reaching_is_where_a_gradient_would_arrive);
@@ -1339,13 +1332,13 @@ static void add_gradients(Suite *suite) {
 }
 
 static void add_mistakes(Suite *suite) {
-    TCase *writes = add_case(suite, "writes");
+    TCase *writes = add_framed_case(suite, "writes");
     tcase_add_loop_test(writes, a_write_over_what_backward_needs_is_noticed, 0,
                         sizeof overwrites / sizeof *overwrites);
     tcase_add_test(writes, a_write_over_what_nobody_needs_is_fine);
     tcase_add_test(writes, a_write_through_a_view_is_noticed);
     tcase_add_test(writes, writes_between_tapes_are_fine);
-    TCase *backward = add_case(suite, "backward");
+    TCase *backward = add_framed_case(suite, "backward");
     tcase_add_test(backward, backward_without_a_tape);
     tcase_add_test(backward, backward_wants_one_element);
     tcase_add_test(backward, backward_wants_something_that_requires_a_gradient);
@@ -1354,7 +1347,7 @@ static void add_mistakes(Suite *suite) {
     tcase_add_test(backward, backward_may_run_inside_a_no_grad_tape);
     tcase_add_test(backward, an_incoming_gradient_may_be_strided);
     tcase_add_test(backward, a_failing_backward_changes_no_gradient);
-    TCase *gradcheck = add_case(suite, "gradcheck");
+    TCase *gradcheck = add_framed_case(suite, "gradcheck");
     tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, PLANTED);
     tcase_add_test(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero);
     tcase_add_test(gradcheck, gradcheck_says_what_it_found);

@@ -868,27 +868,20 @@ END_TEST
 
 /* ---- the suite --------------------------------------------------------------------------- */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void) {
     Suite *suite = suite_create("training");
-    TCase *values = add_case(suite, "initial values");
+    TCase *values = add_framed_case(suite, "initial values");
     tcase_add_loop_test(values, initial_values_are_pytorchs_draws, 0, INITS);
     tcase_add_loop_test(values, drawing_anew_is_a_write_in_place, 0, INITS);
     tcase_add_test(values, initial_values_of_nothing);
     tcase_add_test(values, initial_values_of_a_scalar_and_backwards);
     tcase_add_test(values, initial_value_mistakes);
-    TCase *freezing = add_case(suite, "freezing");
+    TCase *freezing = add_framed_case(suite, "freezing");
     tcase_add_test(freezing, a_frozen_parameter_gets_no_gradient);
     tcase_add_test(freezing, a_lazy_parameter_is_frozen_before_it_is_made);
     tcase_add_test(freezing, a_prefix_ends_where_a_name_does);
     tcase_add_test(freezing, freezing_nothing);
-    TCase *optimizers = add_case(suite, "optimizers");
+    TCase *optimizers = add_framed_case(suite, "optimizers");
     tcase_add_loop_test(optimizers, sgd_takes_pytorchs_steps, 0, 2);
     tcase_add_loop_test(optimizers, adamw_takes_pytorchs_steps, 0, 2);
     tcase_add_loop_test(optimizers, adamw_numbers_known_by_heart, 0, 2);
@@ -902,17 +895,17 @@ int main(void) {
     tcase_add_test(optimizers, state_survives_freezing);
     tcase_add_test(optimizers, adamw_settings_must_make_sense);
     tcase_add_test(optimizers, adamw_prints_its_settings);
-    TCase *clipping = add_case(suite, "clipping");
+    TCase *clipping = add_framed_case(suite, "clipping");
     tcase_add_loop_test(clipping, clipping_as_pytorch, 0, 2);
     tcase_add_test(clipping, the_norm_is_summed_in_float64);
     tcase_add_test(clipping, norms_that_are_not_finite);
     tcase_add_test(clipping, what_counts_in_the_norm);
     tcase_add_test(clipping, clipping_mistakes);
-    TCase *schedules = add_case(suite, "schedules");
+    TCase *schedules = add_framed_case(suite, "schedules");
     tcase_add_loop_test(schedules, schedules_as_pytorch, 0, 5);
     tcase_add_test(schedules, schedules_at_their_ends);
     tcase_add_test(schedules, schedule_mistakes);
-    TCase *program = add_case(suite, "program");
+    TCase *program = add_framed_case(suite, "program");
     tcase_add_test(program, a_training_program_as_pytorch);
     return run_suite(suite);
 }
