@@ -24,7 +24,7 @@ TARGET  := $(shell $(CC) -dumpmachine)
 
 # What there is to build ---------------------------------------------------------------------
 
-KERNELS  = tensor/kernels/kernels.c # all else is compiled once
+KERNELS  = tensor/kernels/kernels.c tensor/kernels/matmul.c # all else is compiled once
 LIBRARY  = $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/kernels/*.c \
              autograd/*.c autograd/ops/*.c nn/*.c))
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
@@ -57,6 +57,8 @@ $(BUILD)/obj/%.avx2.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx2 $(AVX2) -Wno-psabi
 $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi
+# Here the code says so: the sums of a product are chains of fused multiply-adds.
+$(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = -ffp-contract=fast
 $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
@@ -77,7 +79,7 @@ $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): | have-check
 $(TESTS): WRAP = -Wl,--wrap=tensor_fail
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
-$(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc
+$(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=open_memstream,--wrap=fsync \
                                    -Wl,--wrap=fclose,--wrap=rename
 $(BUILD)/bench/nw $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc

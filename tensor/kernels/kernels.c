@@ -1,20 +1,18 @@
-/* kernels.c - all arithmetic on buffers, compiled once per instruction set into one table.
+/* kernels.c - arithmetic on buffers, compiled once per instruction set into one table.
  *
  * The code is plain C that the compiler turns into vectors of whatever width the instruction set
  * has. It is built with -ffp-contract=off, so a * b + c is rounded twice everywhere, and sums have
  * a fixed order (real.inc): the digits do not depend on the table that is in use. */
+#ifndef ISA
+#define ISA baseline
+#endif
 #include "kernels.h"
 
 #include <math.h>
 #include <string.h>
 
-#ifndef ISA
-#define ISA baseline
-#endif
-#define JOIN2(a, b) a##_##b
-#define JOIN(a, b)  JOIN2(a, b)
-#define TEXT2(a)    #a
-#define TEXT(a)     TEXT2(a)
+#define TEXT2(a) #a
+#define TEXT(a)  TEXT2(a)
 
 /* "Iterations do not depend on each other": an output is at most the very same buffer as an input.
  * Clang has no such hint that stays quiet where a loop cannot be a vector loop; it checks instead.
@@ -178,6 +176,7 @@ const Kernels JOIN(kernels, ISA) = {
     .layer_norm = BOTH(layer_norm),
     .layer_norm_dx = BOTH(layer_norm_dx),
     .matmul = THREE(matmul),
+    .matmul_workspace = GLOBAL(matmul_workspace),
     .box_muller = BOTH(box_muller),
     .sort = FOUR(sort),
     .compress = FOUR(compress),

@@ -14,6 +14,7 @@ typedef void (*LoopKernel)(int64_t n, void *const *data, const int64_t *stride, 
 typedef struct {
     int64_t m, n, k;
     int64_t a_stride[2], b_stride[2], c_stride[2];
+    void *workspace; /* matmul_workspace() bytes */
 } MatmulShape;
 typedef void (*MatmulKernel)(const MatmulShape *shape, const void *a, const void *b, void *c);
 
@@ -66,6 +67,7 @@ typedef struct {
     LoopKernel layer_norm_dx[2];     /* dx, dw, x, w, dy, stats. Writes a row's dx and its dw */
 
     MatmulKernel matmul[3];
+    int64_t (*matmul_workspace)(const MatmulShape *shape, size_t element); /* in bytes */
     NormalKernel box_muller[2];
 
     /* rows again, but the operands differ in size */
@@ -75,6 +77,15 @@ typedef struct {
     LoopKernel count_far[4];  /* count (I64, stride 0), a, b, {rtol, atol} (F64): adds the number of
                                * pairs with |a - b| > atol + rtol |b| */
 } Kernels;
+
+#ifdef ISA /* matmul.c is compiled as often as kernels.c, but lets products and sums be fused */
+#define JOIN2(a, b)  a##_##b
+#define JOIN(a, b)   JOIN2(a, b)
+#define GLOBAL(name) JOIN(name, ISA)
+void GLOBAL(matmul_f32)(const MatmulShape *shape, const void *a, const void *b, void *c);
+void GLOBAL(matmul_f64)(const MatmulShape *shape, const void *a, const void *b, void *c);
+int64_t GLOBAL(matmul_workspace)(const MatmulShape *shape, size_t element);
+#endif
 
 extern const Kernels kernels_baseline, kernels_avx2, kernels_avx512;
 

@@ -315,9 +315,11 @@ void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b) {
     Walk walk = {0};
     walk_start(&walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});
     int64_t index[TENSOR_MAX_DIMS] = {0};
-    if (is_empty(&walk, walk.ndim)) return;
+    const int64_t workspace = kernels()->matmul_workspace(&m, dtype_size(a->dtype));
+    if (is_empty(&walk, walk.ndim) || !(m.workspace = cache_alloc((size_t)workspace))) return;
     do kernels()->matmul[a->dtype](&m, walk.data[1], walk.data[2], walk.data[0]);
     while (walk_next(&walk, walk.ndim, index));
+    cache_free(m.workspace, (size_t)workspace);
 }
 
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
@@ -329,5 +331,7 @@ Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
     shape.dim[shape.ndim++] = b->shape.dim[batch_b.ndim + 1];
     Tensor *c = tensor_make(shape, a->dtype);
     if (c) matmul_into(c, a, b);
-    return c;
+    if (!tensor_pending()) return c;
+    tensor_release(c);
+    return NULL;
 }
