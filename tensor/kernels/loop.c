@@ -95,12 +95,35 @@ static void add_scalar_dim(Walk *walk) {
     for (int i = 0; i < walk->n; i++) walk->stride[i][0] = 1;
 }
 
+/* The common case, found without a walk's work: every operand is contiguous and of x[0]'s shape, or
+ * one element. Since all broadcast to that shape, as many elements are the same shape. */
+static bool walk_as_row(Walk *walk, int n, const Tensor *const *x) {
+    walk->n = n;
+    walk->ndim = 1;
+    for (int i = 0; i < n; i++) {
+        int64_t numel = 1;
+        for (int d = x[i]->shape.ndim - 1; d >= 0; d--) {
+            const int64_t size = x[i]->shape.dim[d];
+            if (size != 1 && x[i]->stride[d] != numel) return false;
+            numel *= size;
+        }
+        if (i == 0) walk->size[0] = numel;
+        if (numel != 1 && numel != walk->size[0]) return false;
+        walk->stride[i][0] = numel == walk->size[0];
+        walk->data[i] = x[i]->data;
+        walk->element[i] = dtype_size(x[i]->dtype);
+    }
+    return walk->size[0] > 0;
+}
+
 void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
-    Walk walk = {0};
-    walk_start(&walk, n, x);
-    add_scalar_dim(&walk);
-    if (is_empty(&walk, walk.ndim)) return;
-    merge_dims(&walk);
+    Walk walk;
+    if (!walk_as_row(&walk, n, x)) {
+        walk_start(&walk, n, x);
+        add_scalar_dim(&walk);
+        if (is_empty(&walk, walk.ndim)) return;
+        merge_dims(&walk);
+    }
     run(&walk, kernel, s);
 }
 
@@ -111,7 +134,7 @@ static void swap(int64_t *x, int i, int j) {
 }
 
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s) {
-    Walk walk = {0};
+    Walk walk;
     walk_start(&walk, n, x);
     add_scalar_dim(&walk);
     swap(walk.size, dim, walk.ndim - 1);
@@ -312,7 +335,7 @@ void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b) {
     memcpy(m.b_stride, b->stride + nb, sizeof m.b_stride);
     memcpy(m.c_stride, c->stride + nc, sizeof m.c_stride);
 
-    Walk walk = {0};
+    Walk walk;
     walk_start(&walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});
     int64_t index[TENSOR_MAX_DIMS] = {0};
     const int64_t workspace = kernels()->matmul_workspace(&m, dtype_size(a->dtype));
