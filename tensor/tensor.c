@@ -12,11 +12,6 @@
 static atomic_llong live; /* tensors alive in all threads */
 static _Thread_local DType default_dtype = F32;
 
-int64_t dtype_size(DType dtype) {
-    static const int64_t size[] = {sizeof(float), sizeof(double), sizeof(int64_t), sizeof(bool)};
-    return size[dtype];
-}
-
 bool tensor_set_default_dtype(DType dtype) {
     if (!dtype_is_float(dtype))
         return tensor_fail("set_default_dtype: the type is %s: it must be float32 or float64",
@@ -56,22 +51,30 @@ static Tensor *look_at(Storage *storage, Shape shape, DType dtype) {
     return x;
 }
 
-static bool can_be_made(Shape shape, int64_t bytes_per_element) {
+static void *cannot_be_made(Shape shape) {
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
         return tensor_fail("shape: %d dimensions: there may be 0 to %d", shape.ndim,
                            TENSOR_MAX_DIMS);
     for (int d = 0; d < shape.ndim; d++)
         if (shape.dim[d] < 0)
             return tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape));
-    return shape_fits(shape, bytes_per_element) ||
-           tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape));
+    return tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape));
 }
 
+/* Row-major. A size of 0 counts as 1 in what must fit, since the strides must, too. */
 Tensor *tensor_make(Shape shape, DType dtype) {
-    const int64_t size = dtype_size(dtype);
-    if (!can_be_made(shape, size)) return NULL;
-    Tensor *x = look_at(storage_new(shape_numel(shape) * size), shape, dtype);
-    if (x) shape_strides(shape, x->stride);
+    int64_t stride[TENSOR_MAX_DIMS] = {0}, numel = 1, bytes;
+    bool fits = shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS, empty = false;
+    for (int d = shape.ndim - 1; d >= 0 && fits; d--) {
+        const int64_t size = shape.dim[d];
+        stride[d] = numel;
+        empty = empty || size == 0;
+        fits = size >= 0 && !__builtin_mul_overflow(numel, size ? size : 1, &numel);
+    }
+    if (!fits || __builtin_mul_overflow(numel, dtype_size(dtype), &bytes))
+        return cannot_be_made(shape);
+    Tensor *x = look_at(storage_new(empty ? 0 : bytes), shape, dtype);
+    if (x) memcpy(x->stride, stride, sizeof stride);
     return x;
 }
 
