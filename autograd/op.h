@@ -16,14 +16,17 @@ typedef struct Op Op;
 /* The numbers of an op, besides its inputs. An op reads those that it knows. */
 typedef struct {
     double number; /* scale, exponent, fill value, probability */
-    bool causal;
-    int64_t heads;              /* that a batch is made of */
-    int dim, dim1;              /* dimensions, counted from the start */
-    int64_t start, end;         /* slice; start: ignore_index */
-    bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
-    bool keepdim;
-    Shape shape;
-    Axes axes;
+    int dim, dim1; /* dimensions, counted from the start */
+    bool causal, keepdim;
+    union { /* no op reads two of these */
+        Shape shape;
+        Axes axes;
+        bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
+        int64_t heads;              /* that a batch is made of */
+        struct {
+            int64_t start, end; /* slice; start: ignore_index */
+        };
+    };
 } Attributes;
 
 /* One line of the tape: out = op(in...). */
@@ -33,8 +36,8 @@ typedef struct {
     Tensor **in; /* n_in of them; NULL where an optional one is absent */
     int n_in;
     uint32_t version[OP_INPUTS + 1]; /* of the bytes of the inputs and of out, when recorded */
-    Tensor *few[OP_INPUTS];          /* where in points when there are few */
-    Tensor *saved[2]; /* what forward computed for backward; released with the node */
+    Tensor *saved[2];       /* what forward computed for backward; released with the node */
+    Tensor *few[OP_INPUTS]; /* where in points when there are few */
     Attributes at;
 } Node;
 

@@ -9,7 +9,6 @@
  */
 #include "op.h"
 
-#include <stddef.h>
 #include <string.h>
 
 enum { TAPES_MAX = 64 };
@@ -103,34 +102,34 @@ bool ag_present(const char *op, const Tensor *x) {
     return x && !tensor_pending();
 }
 
-bool ag_ready(const char *op, const Tensor *x) {
-    if (ag_present(op, x) && tapes.tapes == 0)
-        tensor_fail("%s: no tape is open: call tape_begin or tape_begin_no_grad first", op);
-    return !tensor_pending();
+static bool is_open(const char *op) {
+    return tapes.tapes > 0 ||
+           tensor_fail("%s: no tape is open: call tape_begin or tape_begin_no_grad first", op);
 }
+
+bool ag_ready(const char *op, const Tensor *x) { return ag_present(op, x) && is_open(op); }
 
 static const char *input_name(const Op *op, int i) { return op->in[op->variadic ? 0 : i].name; }
 
-/* What an input must be instead; NULL when its type will do. */
-static const char *other_type(InputType type, DType is) {
-    switch (type) {
-    case FLOAT: return dtype_is_float(is) ? NULL : "float32 or float64";
-    case NUMBER: return is != BOOL ? NULL : "float32, float64 or int64";
-    case INT64: return is == I64 ? NULL : "int64";
-    case BOOLEAN: return is == BOOL ? NULL : "bool";
-    default: return NULL;
-    }
-}
+/* What an input may be, as bits of DType, and how a sentence says so. */
+static const struct {
+    unsigned types;
+    const char *names;
+} allowed[] = {
+    [FLOAT] = {1 << F32 | 1 << F64, "float32 or float64"},
+    [NUMBER] = {1 << F32 | 1 << F64 | 1 << I64, "float32, float64 or int64"},
+    [SAME] = {1 << F32 | 1 << F64 | 1 << I64 | 1 << BOOL, NULL},
+    [INT64] = {1 << I64, "int64"},
+    [BOOLEAN] = {1 << BOOL, "bool"},
+};
 
 /* Is input i of a type that the op takes, and of the same type as those that it must agree with? */
 static bool type_fits(const Op *op, int i, Tensor *const *in) {
-    InputType type = op->in[op->variadic ? 0 : i].type;
-    if (!in[i]) return true;
-    DType is = in[i]->dtype;
-    const char *wanted = other_type(type, is);
-    if (wanted)
+    const InputType type = op->in[op->variadic ? 0 : i].type;
+    const DType is = in[i]->dtype;
+    if (!(allowed[type].types >> is & 1))
         return tensor_fail("%s: %s is %s: it must be %s; convert it with tensor_to", op->name,
-                           input_name(op, i), tensor_dtype_name(is), wanted);
+                           input_name(op, i), tensor_dtype_name(is), allowed[type].names);
     for (int j = 0; j < i && type <= SAME; j++)
         if (op->in[op->variadic ? 0 : j].type == type && in[j] && in[j]->dtype != is)
             return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
@@ -146,8 +145,8 @@ static bool inputs_fit(const Op *op, int n_in, Tensor *const *in) {
     for (int i = 0; i < needed; i++)
         if (!in[i]) return tensor_fail("%s: %s is NULL", op->name, input_name(op, i));
     for (int i = 0; i < n_in; i++)
-        if (!type_fits(op, i, in)) return false;
-    return ag_ready(op->name, in[0]);
+        if (in[i] && !type_fits(op, i, in)) return false;
+    return is_open(op->name);
 }
 
 /* Does the result require a gradient? An input whose tape has ended cannot pass one on. */
@@ -185,11 +184,11 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
     const bool records = tapes.tape[tapes.tapes - 1].records, grad = wants_grad(op, n_in, in);
     if (tensor_pending()) return NULL;
     Node *n = &tapes.nodes[tapes.count];
-    memset(n, 0, offsetof(Node, at));
     n->op = op;
-    n->at = at;
     n->n_in = n_in;
     n->in = (Tensor **)(uintptr_t)in; /* forward only reads them */
+    n->saved[0] = n->saved[1] = NULL;
+    n->at = at;
     n->out = op->forward(n);
     n->n_in = records ? n_in : 0;
     if (tensor_pending() || !retain_inputs(n, in)) {
