@@ -38,7 +38,10 @@ EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
-BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
+BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
+             $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
+MEASURE  = $(call objects,tests/bench/common.c) \
+           $(foreach isa,$(ISAS),$(BUILD)/obj/tests/bench/common_peak.$(isa).o)
 FUZZERS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/*.c))
 
 all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library and the examples
@@ -69,6 +72,7 @@ $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehea
 	$(link) -lm
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
+$(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm
 
@@ -82,7 +86,9 @@ $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wra
 $(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=open_memstream,--wrap=fsync \
                                    -Wl,--wrap=fclose,--wrap=rename
-$(BUILD)/bench/nw $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
+$(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 
 # Two notes of what was built, rewritten only when they would read differently: objects made with
 # other flags, and archives of other objects, are then out of date. And what the shared library shows:

@@ -1,0 +1,33 @@
+/* common_peak.c - the most that a core can do: multiplications and additions, fused where the
+ * instruction set has it, in chains that wait for nothing but themselves and live in registers. */
+#include "common.h"
+
+#ifdef __AVX512F__
+enum { BYTES = 64, CHAINS = 24 }; /* of 32 registers */
+#elif defined __AVX2__
+enum { BYTES = 32, CHAINS = 12 }; /* of 16 */
+#else
+enum { BYTES = 16, CHAINS = 10 };
+#endif
+#ifndef ISA
+#define ISA baseline
+#endif
+
+#define JOIN2(a, b) a##_##b
+#define JOIN(a, b)  JOIN2(a, b)
+#define UNROLL      _Pragma("GCC unroll 24")
+#define PEAK(real, name)                                                                           \
+    typedef real Vector_##name __attribute__((vector_size(BYTES)));                                \
+    double JOIN(peak_##name, ISA)(int64_t rounds) {                                                \
+        static volatile real factor = (real)0.999, summand = (real)1e-7;                           \
+        const Vector_##name a = (Vector_##name){0} + factor, b = (Vector_##name){0} + summand;     \
+        Vector_##name chain[CHAINS], sum = {0};                                                    \
+        UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = b * (real)i;                            \
+        for (int64_t round = 0; round < rounds; round++)                                           \
+            UNROLL for (int i = 0; i < CHAINS; i++) chain[i] = chain[i] * a + b;                   \
+        UNROLL for (int i = 0; i < CHAINS; i++) sum += chain[i];                                   \
+        return (double)(rounds * 2 * CHAINS * (int)(BYTES / sizeof(real)) +                        \
+                        ((double)sum[0] > 1e30));                                                  \
+    }
+PEAK(float, f32)
+PEAK(double, f64)
