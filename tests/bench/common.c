@@ -149,7 +149,16 @@ Timing measure(const Options *options, DType dtype, void (*work)(void *), void *
     return t;
 }
 
-/* ---- memory, lines --------------------------------------------------------------------------- */
+/* ---- leaves, memory, lines
+ * --------------------------------------------------------------------------- */
+
+Leaves *leaves_new(int n, Tensor *const *x) {
+    static const ModuleClass kind = {"Leaves", sizeof(Leaves), NULL, NULL};
+    Leaves *leaves = nn_module_new(&kind);
+    for (int i = 0; i < n; i++)
+        nn_add_parameter(leaves, (char[]){'x', (char)('0' + i), '\0'}, &leaves->x[i], x[i]);
+    return nn_module_done(leaves);
+}
 
 double peak_memory(void) {
     struct rusage usage;
@@ -159,11 +168,11 @@ double peak_memory(void) {
 
 /* The names of the columns stand above the first line, so that line is kept until it ends. */
 static char header[512], line[1024];
-static bool header_printed;
+static bool header_wanted = true;
 
-static void add(char *text, size_t size, const char *format, int width, const char *what) {
+static void add(char *text, size_t size, int width, const char *what) {
     size_t used = strlen(text);
-    snprintf(text + used, size - used, format, width, what);
+    snprintf(text + used, size - used, "%*s ", width, what);
 }
 
 static void field(const Options *options, const char *key, int width, const char *text,
@@ -174,9 +183,8 @@ static void field(const Options *options, const char *key, int width, const char
                  text, quote);
         return;
     }
-    const char *format = width < 0 ? "%*s " : "%*s ";
-    add(header, sizeof header, format, width, key);
-    add(line, sizeof line, format, width, text);
+    add(header, sizeof header, width, key);
+    add(line, sizeof line, width, text);
 }
 
 void print_text(const Options *options, const char *key, int width, const char *text) {
@@ -189,11 +197,11 @@ void print_number(const Options *options, const char *key, int width, int digits
     field(options, key, width, text, "");
 }
 
-void print_no_header(void) { header_printed = true; }
+void print_header(bool wanted) { header_wanted = wanted; }
 
 void print_end(const Options *options) {
-    if (!options->json && !header_printed) printf("%s\n", header);
-    header_printed = true;
+    if (!options->json && header_wanted) printf("%s\n", header);
+    header_wanted = false;
     printf("%s%s\n", line, options->json ? "}" : "");
     fflush(stdout);
     line[0] = header[0] = '\0';

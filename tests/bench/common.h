@@ -34,6 +34,14 @@ typedef struct {
 /* Calls work until it runs smoothly, then takes samples. dtype: whose peak */
 Timing measure(const Options *options, DType dtype, void (*work)(void *), void *context);
 
+/* Tensors that get a gradient, taken over: parameters that nobody moves. nn_zero_grad and nn_free
+ * are for them, too. */
+typedef struct {
+    Module module;
+    Tensor *x[4];
+} Leaves;
+Leaves *leaves_new(int n, Tensor *const *x);
+
 double clock_us(bool cpu_time);
 double peak_memory(void); /* of this process until now, in MB */
 
@@ -41,10 +49,9 @@ double peak_memory(void); /* of this process until now, in MB */
 void print_text(const Options *options, const char *key, int width, const char *text);
 void print_number(const Options *options, const char *key, int width, int digits, double x);
 void print_end(const Options *options); /* of the line */
-void print_no_header(void);             /* somebody else has printed the columns' names */
+void print_header(bool wanted);         /* the columns' names above the next line; at first, true */
 
-/* common_peak.c, once per instruction set: 2 * 24 * lanes operations, rounds times. Returns how
- * many operations they were. */
+/* common_peak.c, once per instruction set. Returns how many operations its rounds took. */
 typedef double (*PeakBurst)(int64_t rounds);
 #define DECLARE_PEAK(isa) double peak_f32_##isa(int64_t rounds), peak_f64_##isa(int64_t rounds)
 DECLARE_PEAK(baseline);

@@ -185,12 +185,6 @@ static void additive_make(Training *t) {
 
 /* ---- sdpa: attention alone ------------------------------------------------------------------- */
 
-typedef struct {
-    Module module;
-    Tensor *q, *k, *v; /* leaves that want a gradient: parameters that nobody moves */
-} Leaves;
-static const ModuleClass leaves_class = {"Leaves", sizeof(Leaves), NULL, NULL};
-
 /* q, k, v: (B, H, N, D) -> same, softmax(q k' / sqrt(D) + mask) v */
 static Tensor *attend(const Training *t, Tensor *q, Tensor *k, Tensor *v, AttentionMask m) {
     if (t->fused) return ag_attention(q, k, v, m, 0);
@@ -200,17 +194,15 @@ static Tensor *attend(const Training *t, Tensor *q, Tensor *k, Tensor *v, Attent
 }
 
 static Tensor *sdpa_result(Training *t) {
-    Leaves *x = t->net;
-    return attend(t, x->q, x->k, x->v, mask(t));
+    Leaves *leaves = t->net;
+    return attend(t, leaves->x[0], leaves->x[1], leaves->x[2], mask(t));
 }
 
 static void sdpa_make(Training *t) {
     const Case *c = t->c;
     const Shape shape = SHAPE(1, c->H, c->Q, c->C / c->H);
-    Leaves *x = t->net = nn_module_new(&leaves_class);
-    nn_add_parameter(x, "q", &x->q, tensor_randn(shape));
-    nn_add_parameter(x, "k", &x->k, tensor_randn(shape));
-    nn_add_parameter(x, "v", &x->v, tensor_randn(shape));
+    Tensor *q = tensor_randn(shape), *k = tensor_randn(shape), *v = tensor_randn(shape);
+    t->net = leaves_new(3, (Tensor *[]){q, k, v});
     t->target = tensor_randn(shape);
     t->operations = 2 * product(pairs(t), (double)c->C, 1, 2);
 }
@@ -374,7 +366,7 @@ static int run_alone(const Options *o, const Case *c, const char *path) {
     pid_t child = fork();
     if (child == 0) exit(run(o, c, path));
     if (child < 0 || waitpid(child, &status, 0) != child) perror("steps");
-    print_no_header();
+    print_header(false);
     return status != 0;
 }
 
