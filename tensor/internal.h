@@ -56,6 +56,8 @@ Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size);
 Tensor *tensor_contiguous(const Tensor *x); /* a view of x itself, or a copy */
 /* reshape with a copy where no view will do. The element counts must be equal. */
 Tensor *tensor_reshape(const Tensor *x, Shape shape);
+/* y itself, contiguous and seen by nobody else yet, in another shape; NULL stays NULL. */
+Tensor *reshape_own(Tensor *y, Shape shape);
 
 /* ---- arithmetic on whole tensors, without gradients ---------------------------------------- */
 

@@ -112,6 +112,14 @@ Tensor *view_reshape(const Tensor *x, Shape shape) {
     return view_make(x, shape, stride, x->data);
 }
 
+Tensor *reshape_own(Tensor *y, Shape shape) {
+    if (!y) return NULL;
+    y->shape = shape;
+    memset(y->stride, 0, sizeof y->stride);
+    shape_strides(shape, y->stride);
+    return y;
+}
+
 Tensor *view_permute(const Tensor *x, const int *axes) {
     Shape shape = x->shape;
     int64_t stride[TENSOR_MAX_DIMS] = {0};

@@ -56,7 +56,7 @@ static bool targets_fit(const Node *n) {
 /* The targets beside the logits, (N, 1, ...), -1 for those to ignore. */
 static Tensor *known_targets(Node *n) {
     const int64_t classes = n->in[0]->shape.dim[n->at.dim], ignored = n->at.start;
-    Tensor *copy = tensor_clone(n->in[1]), *targets = NULL;
+    Tensor *copy = tensor_clone(n->in[1]);
     int64_t *target = copy ? copy->data : NULL, count = 0;
     for (int64_t i = 0; i < tensor_numel(copy); i++) {
         if (target[i] == ignored) target[i] = -1;
@@ -68,9 +68,7 @@ static Tensor *known_targets(Node *n) {
                         (long long)ignored);
     }
     n->at.number = n->at.dim1 == REDUCE_MEAN ? (double)count : 1;
-    if (copy) targets = view_reshape(copy, with_classes(n, 1));
-    tensor_release(copy);
-    return targets;
+    return reshape_own(copy, with_classes(n, 1));
 }
 
 /* losses (N, 1, ...) as they are, or summed and divided. PyTorch names the node by its shape. */
@@ -80,10 +78,9 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
     memset(summed, !each, sizeof summed);
     Tensor *sum = tensor_sum_dims(losses, summed);
     if (sum && n->at.dim1 == REDUCE_MEAN) tensor_divide(sum, n->at.number);
-    Tensor *y = sum ? view_reshape(sum, each ? n->in[1]->shape : SCALAR) : NULL;
+    Tensor *y = reshape_own(sum, each ? n->in[1]->shape : SCALAR);
     const int ndim = losses->shape.ndim;
     if (y && ndim > 2) y->grad_fn = each && ndim != 4 ? "ViewBackward0" : "NllLoss2DBackward0";
-    tensor_release(sum);
     return y;
 }
 

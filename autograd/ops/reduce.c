@@ -35,9 +35,7 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
     Shape shape = {0, {0}};
     for (int d = 0; d < y->shape.ndim; d++)
         if (!n->at.dims[d]) shape.dim[shape.ndim++] = y->shape.dim[d];
-    Tensor *dropped = view_reshape(y, shape);
-    tensor_release(y);
-    return dropped;
+    return reshape_own(y, shape);
 }
 
 /* dy looked at in x's shape: every element of a group sees the gradient of its result. */

@@ -234,12 +234,12 @@ Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
     Shape kept = x->shape;
     kept.dim[dim] = 1;
     Tensor *y = tensor_make(kept, out);
-    Tensor *repeated = y ? view_expand(y, x->shape) : NULL;
-    if (repeated) loop_rows_along(kernel, dim, 2, (const Tensor *[]){repeated, x}, 0);
-    tensor_release(repeated);
-    if (repeated) return y;
-    tensor_release(y);
-    return NULL;
+    if (!y) return NULL;
+    Tensor repeated = *y;
+    repeated.shape = x->shape;
+    repeated.stride[dim] = 0;
+    loop_rows_along(kernel, dim, 2, (const Tensor *[]){&repeated, x}, 0);
+    return y;
 }
 
 Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
@@ -293,14 +293,15 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
     for (int d = 0; d < kept; d++) rows.dim[rows.ndim++] = x->shape.dim[axes[d]];
     rows.dim[rows.ndim++] = row;
 
-    Tensor *moved = view_permute(x, axes);
-    Tensor *flat = moved ? tensor_reshape(moved, rows) : NULL;
+    Tensor moved = *x; /* a view for what follows alone */
+    for (int d = 0; d < x->shape.ndim; d++) {
+        moved.shape.dim[d] = x->shape.dim[axes[d]];
+        moved.stride[d] = x->stride[axes[d]];
+    }
+    Tensor *flat = tensor_reshape(&moved, rows);
     Tensor *sums = flat ? tensor_reduce(flat, kernels()->sum[x->dtype], kept, out) : NULL;
-    Tensor *y = sums ? view_reshape(sums, result) : NULL;
-    tensor_release(moved);
     tensor_release(flat);
-    tensor_release(sums);
-    return y;
+    return reshape_own(sums, result);
 }
 
 Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
@@ -308,10 +309,7 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
     int lead = x->shape.ndim - shape.ndim;
     for (int d = 0; d < x->shape.ndim; d++)
         summed[d] = d < lead || (shape.dim[d - lead] == 1 && x->shape.dim[d] != 1);
-    Tensor *sums = tensor_sum_dims(x, summed);
-    Tensor *y = sums ? view_reshape(sums, shape) : NULL;
-    tensor_release(sums);
-    return y;
+    return reshape_own(tensor_sum_dims(x, summed), shape);
 }
 
 Tensor turned(const Tensor *x) {
