@@ -49,7 +49,8 @@ typedef enum {
     BOOLEAN
 } InputType;
 
-/* What a backward reads, so that a write in place over it is noticed. */
+/* What a backward reads, so that a write in place over it is noticed, and bytes that no backward
+ * reads can be let go. */
 enum {
     READS_IN0 = 1,
     READS_IN1 = 2,
@@ -57,7 +58,10 @@ enum {
     READS_INPUTS = (1 << OP_INPUTS) - 1, /* all of them */
     READS_OUT = 1 << OP_INPUTS,
     /* in[0] is read for in[1]'s gradient alone, and the other way round */
-    READS_OTHER = 2 << OP_INPUTS
+    READS_OTHER = 2 << OP_INPUTS,
+    /* elementwise: the gradient of in[0], in[1] is dy itself */
+    HANDS_ON0 = 4 << OP_INPUTS,
+    HANDS_ON1 = 8 << OP_INPUTS
 };
 
 struct Op {
@@ -83,6 +87,14 @@ struct Op {
 };
 
 static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
+
+/* Two kinds of dx, new references both. For an input whose gradient is dy itself: */
+static inline Tensor *ag_hand_on(const Tensor *dy) {
+    return tensor_retain((Tensor *)(uintptr_t)dy);
+}
+/* Where one like dy may be written: dy itself when nobody else will read that. So this is for the
+ * last dx that is computed from dy. */
+Tensor *ag_room(const Tensor *dy);
 
 /* Applies an op on the open tape: a loan. */
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at);

@@ -228,6 +228,11 @@ static bool is_private(const Tensor *x) {
     return x->refs == 1 && x->storage->refs == 1 && !has_repeats(x);
 }
 
+Tensor *ag_room(const Tensor *dy) {
+    if (is_private(dy) && tensor_is_contiguous(dy)) return ag_hand_on(dy);
+    return tensor_make(dy->shape, dy->dtype);
+}
+
 /* Adds g, whose reference it takes over, to the gradient arriving at x. */
 static bool arrive(Tensor *x, Tensor *g) {
     if (x->arriving && is_private(x->arriving)) add_elements(x->arriving, g);
@@ -289,12 +294,12 @@ static bool node_walk(const Node *n, bool keep_grads) {
     if (!passes_on(n)) return true; /* not reached, a leaf, or kept */
     if (n->n_in > OP_INPUTS) dx = cache_alloc((size_t)n->n_in * sizeof *dx);
     if (!dx) return false;
+    keep_grads = keep_grads || n->out->retains_grad;
+    if (keep_grads) tensor_retain(dy); /* so that nobody writes over it */
     bool done = node_backward(n, dy, dx);
     if (dx != few) cache_free(dx, (size_t)n->n_in * sizeof *dx);
-    if (done && !keep_grads && !n->out->retains_grad) {
-        n->out->arriving = NULL;
-        tensor_release(dy);
-    }
+    if (!keep_grads) n->out->arriving = NULL;
+    tensor_release(dy);
     return done;
 }
 
@@ -302,8 +307,8 @@ static bool node_walk(const Node *n, bool keep_grads) {
  * a contiguous one of x's own. */
 static bool make_own(Tensor *x) {
     const Tensor *g = x->arriving;
-    if (!g || (is_private(g) && tensor_is_contiguous(g) &&
-               g->storage->size == tensor_numel(g) * (int64_t)dtype_size(g->dtype)))
+    if (is_private(g) && tensor_is_contiguous(g) &&
+        g->storage->size == tensor_numel(g) * dtype_size(g->dtype))
         return true;
     Tensor *own = tensor_clone(x->arriving);
     if (!own) return false;
@@ -320,7 +325,6 @@ static bool discard(Tensor *x) {
 
 /* x->grad += what has arrived. Cannot fail. */
 static bool settle(Tensor *x) {
-    if (!x->arriving) return true;
     if (!x->grad) x->grad = tensor_retain(x->arriving);
     else {
         add_elements(x->grad, x->arriving);
@@ -329,13 +333,14 @@ static bool settle(Tensor *x) {
     return discard(x);
 }
 
-/* Does something to y and to every tensor on the nodes. */
-static bool each_tensor(Tensor *y, int from, int end, bool (*act)(Tensor *)) {
-    bool done = act(y);
+/* Does something to y and to every tensor on the nodes where a gradient has arrived. */
+static bool each_arrival(Tensor *y, int from, int end, bool (*act)(Tensor *)) {
+    bool done = !y->arriving || act(y);
     for (int i = from; i < end; i++) {
         const Node *n = &tapes.nodes[i];
-        done = done && act(n->out);
-        for (int k = 0; k < n->n_in; k++) done = done && (!n->in[k] || act(n->in[k]));
+        if (n->out->arriving) done = done && act(n->out);
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k] && n->in[k]->arriving) done = done && act(n->in[k]);
     }
     return done;
 }
@@ -363,8 +368,8 @@ bool ag_backward_from(Tensor *y, const Tensor *dy) {
     bool done = y->arriving != NULL;
     for (int i = end - 1; i >= from && done; i--)
         done = node_walk(&tapes.nodes[i], tapes.tape[t].keep_grads);
-    done = done && each_tensor(y, from, end, make_own);
-    each_tensor(y, from, end, done ? settle : discard);
+    done = done && each_arrival(y, from, end, make_own);
+    each_arrival(y, from, end, done ? settle : discard);
     return done;
 }
 
@@ -393,7 +398,7 @@ bool ag_reaches(Tensor *y, Tensor *x) {
             if (ag_needs(n, k) && !n->in[k]->arriving) n->in[k]->arriving = tensor_retain(n->in[k]);
     }
     const bool reached = x->requires_grad && x->arriving;
-    each_tensor(y, from, end, discard);
+    each_arrival(y, from, end, discard);
     return reached;
 }
 

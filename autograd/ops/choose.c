@@ -137,20 +137,25 @@ Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, di
 
 /* ---- dropout: y = keep ? x / (1 - p) : 0, Srivastava et al. 2014 --------------------- */
 
-static Tensor *dropped(const Node *n, const Tensor *x) {
-    return map2(kernels()->dropout[x->dtype], x, n->saved[0], 1 - n->at.number);
+/* What dropout leaves of x, written to y, where there is room. */
+static Tensor *dropped(const Node *n, const Tensor *x, Tensor *y) {
+    const Tensor *const operand[] = {y, x, n->saved[0]};
+    if (y) loop_elements(kernels()->dropout[x->dtype], 3, operand, 1 - n->at.number);
+    return y;
 }
 
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
 Tensor *ag_dropout_forward(Node *n) {
-    const Shape shape = n->in[0]->shape;
-    n->saved[0] =
-        n->at.number < 1 ? tensor_bernoulli(1 - n->at.number, shape) : make_zeros(shape, BOOL);
-    return n->saved[0] ? dropped(n, n->in[0]) : NULL;
+    const Tensor *x = n->in[0];
+    n->saved[0] = n->at.number < 1 ? tensor_bernoulli(1 - n->at.number, x->shape)
+                                   : make_zeros(x->shape, BOOL);
+    return dropped(n, x, tensor_make(x->shape, x->dtype));
 }
 
 /* dx = keep ? dy / (1 - p) : 0 */
-void ag_dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = dropped(n, dy); }
+void ag_dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = dropped(n, dy, ag_room(dy));
+}
 
 Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_present("dropout", x)) return NULL;

@@ -21,14 +21,21 @@ Tensor *ag_elementwise_forward(Node *n) {
  * broadcasting. An operand that the row does not read is replaced by dy, which is always there. */
 void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const int count = n->n_in + 2;
-    const Tensor *operand[LOOP_OPERANDS];
-    for (int i = 0; i < n->n_in; i++) operand[i] = n->op->reads & (READS_IN0 << i) ? n->in[i] : dy;
-    operand[count - 2] = n->op->reads & READS_OUT ? n->out : dy;
-    operand[count - 1] = dy;
+    const unsigned reads = n->op->reads;
+    const Tensor *operand[LOOP_OPERANDS] = {NULL};
+    for (int i = 0; i < n->n_in; i++) operand[i + 1] = reads & (READS_IN0 << i) ? n->in[i] : dy;
+    operand[count - 1] = reads & READS_OUT ? n->out : dy;
+    operand[count] = dy;
     for (int i = 0; i < n->n_in; i++) {
-        const LoopKernel kernel = kernels()->vjp[n->op->row][i][dy->dtype];
+        const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1);
         if (!ag_needs(n, i)) continue;
-        dx[i] = map_elements(kernel, dy->shape, dy->dtype, count, operand, n->at.number);
+        if (reads & (HANDS_ON0 << i)) {
+            dx[i] = ag_hand_on(dy);
+            continue;
+        }
+        operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
+        const LoopKernel kernel = kernels()->vjp[n->op->row][i][dy->dtype];
+        if (dx[i]) loop_elements(kernel, count + 1, operand, n->at.number);
     }
 }
 

@@ -138,7 +138,7 @@ void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         tensor_release(dx_rows);
     }
     if (dy_rows && x_rows) dx[1] = product_tn(dy_rows, x_rows);
-    if (n->n_in == 3 && ag_needs(n, 2)) dx[2] = view_make(dy, dy->shape, dy->stride, dy->data);
+    if (n->n_in == 3 && ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
     tensor_release(dy_rows);
     tensor_release(x_rows);
 }

@@ -1,11 +1,14 @@
 /* softmax.c - softmax, log_softmax, and softmax over the valid keys alone. */
 #include "../op.h"
 
-/* A new tensor like x, filled by a row kernel along dim; NULL if anything failed. */
-static Tensor *new_rows(LoopKernel kernel, int dim, const Tensor *x, const Tensor *other) {
-    Tensor *y = tensor_make(x->shape, x->dtype);
-    if (y) loop_rows_along(kernel, dim, other ? 3 : 2, (const Tensor *[]){y, x, other}, 0);
+/* y, where there is room, filled from x (and dy) by a row kernel along dim. */
+static Tensor *rows(LoopKernel kernel, int dim, Tensor *y, const Tensor *x, const Tensor *dy) {
+    if (y) loop_rows_along(kernel, dim, dy ? 3 : 2, (const Tensor *[]){y, x, dy}, 0);
     return y;
+}
+
+static Tensor *new_rows(LoopKernel kernel, int dim, const Tensor *x) {
+    return rows(kernel, dim, tensor_make(x->shape, x->dtype), x, NULL);
 }
 
 static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
@@ -16,12 +19,12 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
 /* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------- */
 
 Tensor *ag_softmax_forward(Node *n) {
-    return new_rows(kernels()->softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
+    return new_rows(kernels()->softmax[n->in[0]->dtype], n->at.dim, n->in[0]);
 }
 
 /* dx = y (dy - sum(y dy)) */
 void ag_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = new_rows(kernels()->softmax_dx[dy->dtype], n->at.dim, n->out, dy);
+    dx[0] = rows(kernels()->softmax_dx[dy->dtype], n->at.dim, ag_room(dy), n->out, dy);
 }
 
 Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim); }
@@ -29,12 +32,12 @@ Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim)
 /* ---- log_softmax: y = x - log sum exp(x) --------------------------------------------------- */
 
 Tensor *ag_log_softmax_forward(Node *n) {
-    return new_rows(kernels()->log_softmax[n->in[0]->dtype], n->at.dim, n->in[0], NULL);
+    return new_rows(kernels()->log_softmax[n->in[0]->dtype], n->at.dim, n->in[0]);
 }
 
 /* dx = dy - exp(y) sum(dy) */
 void ag_log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = new_rows(kernels()->log_softmax_dx[dy->dtype], n->at.dim, n->out, dy);
+    dx[0] = rows(kernels()->log_softmax_dx[dy->dtype], n->at.dim, ag_room(dy), n->out, dy);
 }
 
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax, x, dim); }
@@ -69,7 +72,7 @@ Tensor *ag_masked_softmax_forward(Node *n) {
 /* dx = s y (dy - sum(y dy)), exactly 0 where the weight is 0, whatever dy holds there. */
 void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const LoopKernel kernel = kernels()->masked_softmax_dx[dy->dtype];
-    dx[0] = tensor_make(dy->shape, dy->dtype);
+    dx[0] = ag_room(dy);
     if (dx[0]) loop_rows(kernel, 3, (const Tensor *[]){dx[0], n->out, dy}, n->at.number);
 }
 
