@@ -92,6 +92,24 @@ extern const Kernels kernels_baseline, kernels_avx2, kernels_avx512;
 /* The table for this machine, or the one that TAPEHEAD_ISA names. */
 const Kernels *kernels(void);
 
+/* ---- threads: pool.c ------------------------------------------------------------------------- */
+
+/* Does what is numbered from .. to of a whole: elements, rows, matrices. worker says whose call
+ * this is, from 0, the calling thread: it does one part at a time, so that it can have a room of
+ * its own, made by the caller. No digit may depend on where the whole is cut, or on worker. It
+ * makes no tensor, takes no memory of cache_alloc and leaves no error: those belong to the calling
+ * thread. */
+typedef void (*PartOfWork)(int worker, int64_t from, int64_t to, void *context);
+
+/* Operations on an element, or on a vector in a product, that are worth one more thread. (Tests
+ * make it small, so that small tensors are cut as large ones are.) */
+extern double worth_a_thread;
+int workers_for(double operations); /* how many threads such a work is worth, from 1 */
+
+/* All of 0 .. n, by at most so many workers, in any order; it is done when this returns. One worker
+ * alone gets it in one part, on the calling thread. */
+void work_in_parts(int workers, int64_t n, PartOfWork work, void *context);
+
 /* ---- random numbers: twister.c, compiled once ------------------------------------------------ */
 
 enum { GENERATOR_WORDS = 624 };

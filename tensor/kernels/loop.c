@@ -2,7 +2,9 @@
  *
  * The one idea: a Walk goes over the outer dimensions like an odometer and keeps one pointer per
  * operand; a kernel works along what is inside. Broadcasting is a stride of 0. Elementwise loops
- * first merge dimensions that lie evenly in all operands, so contiguous tensors take one call. */
+ * first merge dimensions that lie evenly in all operands, so contiguous tensors take one call. What
+ * is large is then cut for several threads, along a dimension in which no two positions are written
+ * to one place. */
 #include "../internal.h"
 
 #include <string.h>
@@ -87,6 +89,53 @@ static void run(Walk *walk, LoopKernel kernel, double s) {
     while (walk_next(walk, outer, index));
 }
 
+/* A walk that is cut along one of its dimensions, at multiples of unit. */
+typedef struct {
+    Walk walk;
+    int dim;
+    int64_t unit;
+    LoopKernel kernel;
+    double s;
+} CutWalk;
+
+static void run_part(int worker, int64_t from, int64_t to, void *context) {
+    (void)worker;
+    const CutWalk *whole = context;
+    Walk walk = whole->walk;
+    int64_t *size = &walk.size[whole->dim];
+    from *= whole->unit;
+    *size = (to * whole->unit < *size ? to * whole->unit : *size) - from;
+    for (int i = 0; i < walk.n; i++)
+        walk.data[i] = (char *)walk.data[i] + from * walk.stride[i][whole->dim] * walk.element[i];
+    run(&walk, whole->kernel, whole->s);
+}
+
+/* The pieces that dimension d gives, as many as are of use: of 64 elements in the last dimension,
+ * so that a cut is where a vector begins; none where what is written repeats. */
+static int64_t pieces_along(const Walk *walk, int d, int workers) {
+    const int64_t enough = 16 * workers;
+    const int64_t pieces = d == walk->ndim - 1 ? (walk->size[d] + 63) / 64 : walk->size[d];
+    return walk->stride[0][d] == 0 ? 0 : pieces < enough ? pieces : enough;
+}
+
+/* Cut along one of the first dims dimensions, the outer one of two that are as good. */
+static void run_parts(Walk *walk, int dims, LoopKernel kernel, double s) {
+    double elements = 1;
+    for (int d = 0; d < walk->ndim; d++) elements *= (double)walk->size[d];
+    const int workers = workers_for(elements);
+    int64_t pieces = 1;
+    int dim = -1;
+    for (int d = 0; d < dims && workers > 1; d++)
+        if (pieces_along(walk, d, workers) > pieces)
+            pieces = pieces_along(walk, d, workers), dim = d;
+    if (dim < 0) {
+        run(walk, kernel, s);
+        return;
+    }
+    CutWalk whole = {*walk, dim, dim == walk->ndim - 1 ? 64 : 1, kernel, s};
+    work_in_parts(workers, (walk->size[dim] + whole.unit - 1) / whole.unit, run_part, &whole);
+}
+
 /* A scalar is walked as one row of one element. */
 static void add_scalar_dim(Walk *walk) {
     if (walk->ndim > 0) return;
@@ -124,7 +173,7 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
         if (is_empty(&walk, walk.ndim)) return;
         merge_dims(&walk);
     }
-    run(&walk, kernel, s);
+    run_parts(&walk, walk.ndim, kernel, s);
 }
 
 static void swap(int64_t *x, int i, int j) {
@@ -139,7 +188,7 @@ void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, 
     add_scalar_dim(&walk);
     swap(walk.size, dim, walk.ndim - 1);
     for (int i = 0; i < n; i++) swap(walk.stride[i], dim, walk.ndim - 1);
-    run(&walk, kernel, s);
+    run_parts(&walk, walk.ndim - 1, kernel, s);
 }
 
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
@@ -245,9 +294,8 @@ Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
 Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (indices) *indices = NULL;
     if (!given("sort", "tensor", x)) return NULL;
-    const int64_t n = x->shape.ndim ? x->shape.dim[x->shape.ndim - 1] : 1;
     Tensor *y = tensor_make(x->shape, x->dtype), *order = tensor_make(x->shape, I64);
-    Tensor *scratch = tensor_make(SHAPE(n), I64);
+    Tensor *scratch = tensor_make(x->shape, I64);
     if (scratch)
         loop_rows(kernels()->sort[x->dtype], 4, (const Tensor *[]){y, order, x, scratch}, 0);
     bool sorted = scratch != NULL;
@@ -320,6 +368,74 @@ Tensor turned(const Tensor *x) {
     return view;
 }
 
+/* ---- products ------------------------------------------------------------------------------ */
+
+/* To a position of a walk at its beginning. */
+static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
+    for (int d = walk->ndim - 1; d >= 0; position /= walk->size[d--]) {
+        index[d] = position % walk->size[d];
+        for (int i = 0; i < walk->n; i++)
+            walk->data[i] =
+                (char *)walk->data[i] + index[d] * walk->stride[i][d] * walk->element[i];
+    }
+}
+
+/* A batch of products, each of them cut into slices, of rows or of columns of c. */
+typedef struct {
+    Walk walk; /* over the batch: c, a, b */
+    MatmulShape shape;
+    MatmulKernel kernel;
+    bool rows;
+    int64_t slices, room; /* room: bytes of workspace for each worker */
+} Products;
+
+/* Slices begin at multiples of 64, where tiles do. */
+static int64_t slice_begin(int64_t size, int64_t slices, int64_t slice) {
+    return slice == slices ? size : size * slice / slices / 64 * 64;
+}
+
+static void multiply_slice(const Products *whole, MatmulShape s, void *const *data, int64_t slice) {
+    const int64_t *element = whole->walk.element;
+    int64_t *size = whole->rows ? &s.m : &s.n;
+    const int64_t from = slice_begin(*size, whole->slices, slice);
+    char *c = data[0], *a = data[1], *b = data[2];
+    *size = slice_begin(*size, whole->slices, slice + 1) - from;
+    c += from * s.c_stride[whole->rows ? 0 : 1] * element[0];
+    if (whole->rows) a += from * s.a_stride[0] * element[1];
+    else b += from * s.b_stride[1] * element[2];
+    whole->kernel(&s, a, b, c);
+}
+
+static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
+    const Products *whole = context;
+    Walk walk = whole->walk;
+    MatmulShape s = whole->shape;
+    int64_t index[TENSOR_MAX_DIMS] = {0};
+    s.workspace = (char *)s.workspace + worker * whole->room;
+    walk_seek(&walk, from / whole->slices, index);
+    for (int64_t i = from; i < to; i++) {
+        multiply_slice(whole, s, walk.data, i % whole->slices);
+        if ((i + 1) % whole->slices == 0) walk_next(&walk, walk.ndim, index);
+    }
+}
+
+/* How many slices a product is cut into. A small batch needs them to have something for every
+ * worker; but each slice of rows packs all of b again, and each of columns all of a. */
+static int64_t slices_of(int64_t size, int64_t batch, int workers) {
+    const int64_t each = size / workers / 256; /* slices for each worker, if they are large */
+    if (workers == 1 || batch >= 4 * workers || size < 64 * workers) return 1;
+    return workers * (each < 1 ? 1 : each < 4 ? each : 4);
+}
+
+/* whole->walk is at the beginning of the batch. */
+static void multiply_batch(Products *whole, const MatmulShape *m, MatmulKernel kernel,
+                           int64_t batch, int workers, int64_t room) {
+    whole->shape = *m, whole->kernel = kernel, whole->room = room;
+    whole->rows = m->m >= m->n;
+    whole->slices = slices_of(whole->rows ? m->m : m->n, batch, workers);
+    work_in_parts(workers, batch * whole->slices, multiply_part, whole);
+}
+
 void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b) {
     const Tensor *const operand[] = {c, a, b};
     Tensor outer[3]; /* the same tensors without their last two dimensions */
@@ -333,14 +449,21 @@ void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b) {
     memcpy(m.b_stride, b->stride + nb, sizeof m.b_stride);
     memcpy(m.c_stride, c->stride + nc, sizeof m.c_stride);
 
-    Walk walk;
-    walk_start(&walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});
+    Products whole;
+    Walk *walk = &whole.walk;
     int64_t index[TENSOR_MAX_DIMS] = {0};
-    const int64_t workspace = kernels()->matmul_workspace(&m, dtype_size(a->dtype));
-    if (is_empty(&walk, walk.ndim) || !(m.workspace = cache_alloc((size_t)workspace))) return;
-    do kernels()->matmul[a->dtype](&m, walk.data[1], walk.data[2], walk.data[0]);
-    while (walk_next(&walk, walk.ndim, index));
-    cache_free(m.workspace, (size_t)workspace);
+    walk_start(walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});
+    if (is_empty(walk, walk->ndim) || m.m * m.n == 0) return;
+    const int64_t batch = shape_numel(outer[0].shape);
+    /* a vector of 8 multiplies at once */
+    const int workers = workers_for((double)(batch * m.m * m.n) * (double)m.k / 8);
+    const MatmulKernel kernel = kernels()->matmul[a->dtype];
+    const int64_t room = kernels()->matmul_workspace(&m, dtype_size(a->dtype));
+    if (!(m.workspace = cache_alloc((size_t)(workers * room)))) return;
+    for (bool more = workers == 1; more; more = walk_next(walk, walk->ndim, index))
+        kernel(&m, walk->data[1], walk->data[2], walk->data[0]);
+    if (workers > 1) multiply_batch(&whole, &m, kernel, batch, workers, room);
+    cache_free(m.workspace, (size_t)(workers * room));
 }
 
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
