@@ -2,24 +2,35 @@
 #include "nn.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-/* The gradient of the i-th parameter; NULL without one, or when an earlier field holds it too. */
-static Tensor *gradient(Tensor ***slots, int i) {
-    for (int j = 0; j < i; j++)
-        if (*slots[j] == *slots[i]) return NULL;
-    return *slots[i] ? (*slots[i])->grad : NULL;
+typedef struct {
+    void *module;
+    double sum;               /* of the gradients' squares so far */
+    const double *scale;      /* NULL until they are all in the sum */
+    const Tensor *theta;      /* the parameter looked at, and */
+    const ModuleSlot *holder; /* the first field that holds it */
+} Clipping;
+
+static void find_holder(ModuleSlot *parameter, void *clipping) {
+    Clipping *c = clipping;
+    if (!c->holder && *parameter->slot == c->theta) c->holder = parameter;
 }
 
-/* In float64, whatever the gradient's type. */
-static double sum_of_squares(const Tensor *g) {
-    if (!g) return 0;
-    if (!tape_begin_no_grad()) return (double)NAN;
-    Tensor *wide = tensor_to(g, F64);
-    double sum = tensor_item(ag_sum(ag_square(wide)));
-    tape_end();
-    tensor_release(wide);
-    return sum;
+/* A parameter that several fields hold is looked at once. Squares are summed in float64, whatever
+ * the gradient's type. */
+static void look_at(ModuleSlot *parameter, void *clipping) {
+    Clipping *c = clipping;
+    c->theta = *parameter->slot, c->holder = NULL;
+    nn_visit_parameters(c->module, "", find_holder, c);
+    Tensor *g = c->theta && c->holder == parameter ? c->theta->grad : NULL;
+    if (!g || tensor_error()) return;
+    if (c->scale) tensor_mul_(g, *c->scale);
+    else if (tape_begin_no_grad()) {
+        Tensor *wide = tensor_to(g, F64), *flat = ag_reshape(wide, SHAPE(-1));
+        c->sum += tensor_item(ag_matmul(flat, flat));
+        tape_end();
+        tensor_release(wide);
+    }
 }
 
 double nn_clip_grad_norm(void *module, double max_norm) {
@@ -27,17 +38,10 @@ double nn_clip_grad_norm(void *module, double max_norm) {
     else if (!(max_norm >= 0)) /* NaN fails too */
         tensor_fail("clip_grad_norm: max_norm is %g: it must not be negative", max_norm);
     if (tensor_error()) return (double)NAN;
-    const int n = nn_parameter_slots(module, NULL, 0);
-    Tensor ***slots = malloc((size_t)(n + 1) * sizeof *slots);
-    if (!slots) tensor_fail("clip_grad_norm: out of memory for a list of parameters");
-    else nn_parameter_slots(module, slots, n);
-    double sum = 0;
-    for (int i = 0; i < n && !tensor_error(); i++) sum += sum_of_squares(gradient(slots, i));
-    const double norm = sqrt(sum), scale = max_norm / (norm + 1e-6);
-    for (int i = 0; i < n && !tensor_error(); i++) {
-        Tensor *g = gradient(slots, i);
-        if (g) tensor_mul_(g, scale > 1 ? 1 : scale); /* a NaN stays one */
-    }
-    free(slots);
+    Clipping c = {.module = module};
+    nn_visit_parameters(module, "", look_at, &c);
+    const double norm = sqrt(c.sum), scale = max_norm / (norm + 1e-6);
+    c.scale = &(double){scale > 1 ? 1 : scale}; /* a NaN stays one */
+    nn_visit_parameters(module, "", look_at, &c);
     return tensor_error() ? (double)NAN : norm;
 }
