@@ -112,8 +112,10 @@ static void expect_twins(Tensor *const *x, bool permuted, AttentionMask mask, do
     release_all(twin.tensor, 4);
 }
 
-/* 70 queries are a whole block of rows and a part of one. */
-enum { B = 4, H = 2, Q = 70, K = 37, D = 3, DV = 2 };
+/* A block of queries and a part of one, a tile of keys and a part of one; vectors that are not
+ * full.
+ */
+enum { B = 4, H = 2, Q = 101, K = 259, D = 3, DV = 2 };
 
 START_TEST(fused_attention_is_its_composed_twin) {
     for (int dtype = F32; dtype <= F64; dtype++) {
@@ -146,6 +148,32 @@ START_TEST(fused_attention_takes_what_its_twin_takes) {
     release_all(z, 4);
     release_all(d.part, 3);
     tensor_release(wide);
+}
+END_TEST
+
+/* So many keys that the blocks of queries become smaller on the way back; sizes of whole vectors,
+ * which are read in place. */
+START_TEST(fused_attention_of_many_keys) {
+    Tensor *x[] = {tensor_randn(SHAPE(1, 3, 100, 16)), tensor_randn(SHAPE(1, 3, 3001, 16)),
+                   tensor_randn(SHAPE(1, 3, 3001, 32)), tensor_randn(SHAPE(1, 3, 100, 32))};
+    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
+    expect_twins(x, false, NO_MASK, 0, x[3], 1e-11);
+    expect_twins(x, false, (AttentionMask){.causal = true}, 0.5, x[3], 1e-11);
+    release_all(x, 4);
+}
+END_TEST
+
+/* Heads that are views of (B, N, H, D) have such results and gradients: joining them copies
+ * nothing. */
+START_TEST(heads_stay_where_they_are) {
+    Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 5, 3, 16)));
+    tape_begin();
+    Tensor *heads = ag_permute(x, AXES(0, 2, 1, 3));
+    Tensor *y = ag_permute(ag_attention(heads, heads, heads, NO_MASK, 0), AXES(0, 2, 1, 3));
+    ck_assert(tensor_is_contiguous(y));
+    ck_assert(ag_backward(ag_sum(y)));
+    tape_end();
+    tensor_release(x);
 }
 END_TEST
 
@@ -313,6 +341,33 @@ START_TEST(a_query_that_sees_nothing) {
     }
     Tensor *all[] = {lens, keep, window};
     release_all(all, 3);
+}
+END_TEST
+
+/* Keys and values behind the lengths are not even looked at, and a query that attends to nothing
+ * has zeros though others attend to a NaN. */
+START_TEST(what_nobody_attends_to_may_be_anything) {
+    Tensor *lens = tensor_from_int64s(SHAPE(1, 3), (int64_t[]){2, 0, 1});
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4)));
+    Tensor *k = ag_requires_grad(tensor_randn(SHAPE(1, 5, 4)));
+    Tensor *v = ag_requires_grad(tensor_randn(SHAPE(1, 5, 4)));
+    Tensor *behind[] = {view_narrow(k, 1, 2, 3), view_narrow(v, 1, 2, 3), view_narrow(v, 1, 1, 1)};
+    for (int i = 0; i < 3; i++) {
+        ck_assert(tensor_fill(behind[i], i ? HUGE_VAL : (double)NAN));
+        if (i == 0) continue;
+        tape_begin();
+        Tensor *y = ag_attention(q, k, v, (AttentionMask){.valid_lens = lens}, 0);
+        ck_assert_msg(ag_backward(ag_sum(y)), "%s", tensor_error());
+        for (int e = 0; e < 4; e++) {
+            ck_assert(i == 2 || isfinite(tensor_get(y, 0, 0, e)));
+            ck_assert(i == 2 || isfinite(tensor_get(k->grad, 0, 1, e)));
+            ck_assert(tensor_get(y, 0, 1, e) == 0 && tensor_get(q->grad, 0, 1, e) == 0);
+            ck_assert(tensor_get(k->grad, 0, 4, e) == 0 && tensor_get(v->grad, 0, 4, e) == 0);
+        }
+        tape_end();
+    }
+    Tensor *all[] = {lens, q, k, v, behind[0], behind[1], behind[2]};
+    release_all(all, 7);
 }
 END_TEST
 
@@ -485,6 +540,8 @@ int main(void) {
     TCase *fused = add_framed_case(suite, "fused");
     tcase_add_loop_test(fused, fused_attention_is_its_composed_twin, 0, MASKS);
     tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
+    tcase_add_test(fused, fused_attention_of_many_keys);
+    tcase_add_test(fused, heads_stay_where_they_are);
     tcase_add_test(fused, walking_twice_adds_twice);
     tcase_add_test(fused, a_mask_must_stay_as_it_was);
     tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
@@ -493,6 +550,7 @@ int main(void) {
     tcase_add_test(ignored, nothing_ignored_leaks);
     tcase_add_test(ignored, padding_may_be_anything);
     tcase_add_test(ignored, a_query_that_sees_nothing);
+    tcase_add_test(ignored, what_nobody_attends_to_may_be_anything);
     TCase *modules = add_framed_case(suite, "modules");
     tcase_add_loop_test(modules, a_fused_module_is_the_other_one, 0, MASKS);
     tcase_add_test(modules, dot_product_attention_of_heads);

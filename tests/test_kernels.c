@@ -1138,7 +1138,14 @@ END_TEST
 /* A product of nothing is 0, and a zero does not silence a NaN or an infinity. */
 START_TEST(products_skip_no_zero) {
     float a[] = {0, 1}, b[] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7}, room[512];
-    MatmulShape shape = {1, 2, 2, {2, 1}, {2, 1}, {2, 1}, room}, none = shape;
+    MatmulShape shape = {.m = 1,
+                         .n = 2,
+                         .k = 2,
+                         .a_stride = {2, 1},
+                         .b_stride = {2, 1},
+                         .c_stride = {2, 1},
+                         .workspace = room};
+    MatmulShape none = shape;
     none.k = 0;
     for (int t = 0; t < table_count; t++) {
         tables[t]->matmul[F32](&shape, a, b, c);
@@ -1146,6 +1153,41 @@ START_TEST(products_skip_no_zero) {
         tables[t]->matmul[F32](&none, a, b, c);
         ck_assert(c[0] == 0 && c[1] == 0);
     }
+}
+END_TEST
+
+/* c = a b in two steps, the second of which adds: sums go on where they stopped, so it is the
+ * product at once, bit for bit. In place, b's rows are as long as whole vectors. */
+START_TEST(products_are_added) {
+    const DType dtype = _i ? F64 : F32;
+    Matrix a = matrix_new(dtype, 21, 37, 0), wide = matrix_new(dtype, 37, 48, 0), b = wide;
+    Matrix c = matrix_new(dtype, 21, 43, 0), added = matrix_new(dtype, 21, 43, 1);
+    matrix_draw(&a);
+    matrix_draw(&wide);
+    b.columns = 43;
+    for (int t = 0; t < table_count; t++)
+        for (int in_place = 0; in_place < 2; in_place++) {
+            const size_t half = (size_t)(17 * dtype_size(dtype));
+            MatmulShape shape = {.m = 21, .n = 43, .k = 17, .a_stride = {37, 1}};
+            shape.b_stride[0] = 48, shape.b_stride[1] = 1;
+            memcpy(shape.c_stride, added.stride, sizeof added.stride);
+            shape.in_place = in_place;
+            shape.workspace = malloc((size_t)tables[t]->matmul_workspace(&shape, half / 17) + 1);
+            multiply(tables[t], &a, &b, &c);
+            memset(added.data, GAP, added.bytes);
+            tables[t]->matmul[dtype](&shape, a.data, b.data, added.data);
+            shape.k = 20, shape.add = true;
+            free(shape.workspace);
+            shape.workspace = malloc((size_t)tables[t]->matmul_workspace(&shape, half / 17) + 1);
+            tables[t]->matmul[dtype](&shape, (char *)a.data + half, (char *)b.data + half * 48,
+                                     added.data);
+            for (int64_t i = 0; i < 21 * 43; i++)
+                ck_assert(load(dtype, c.data, matrix_at(&c, i / 43, i % 43)) ==
+                          load(dtype, added.data, matrix_at(&added, i / 43, i % 43)));
+            expect_matrix_gaps(&added);
+            free(shape.workspace);
+        }
+    free(a.data), free(wide.data), free(c.data), free(added.data);
 }
 END_TEST
 
@@ -1165,6 +1207,73 @@ START_TEST(rows_of_a_product_stand_alone) {
         ck_assert_mem_eq(row.data, (float *)all.data + i * 29, 29 * sizeof(float));
     }
     free(a.data), free(b.data), free(all.data), free(row.data);
+}
+END_TEST
+
+/* ---- tiles of attention ------------------------------------------------------------------------
+ */
+
+enum { TILE_KEYS = 37, TILE_WIDTH = 32, TILE = TILE_KEYS * TILE_WIDTH };
+
+typedef struct {
+    double x[TILE], p[TILE], dp[TILE]; /* of either type: scores that become exp, weights, dP */
+    double max[TILE_WIDTH], sum[TILE_WIDTH], factor[TILE_WIDTH], scale[TILE_WIDTH], dot[TILE_WIDTH];
+    int64_t length[TILE_WIDTH];
+} Tile;
+
+/* The keys in two tiles, as the passes of attention take them; in to, the weights of the second. */
+static void run_tiles(const Kernels *table, DType dtype, Tile *to, const Tile *from) {
+    const size_t size = dtype_size(dtype), half = 20 * TILE_WIDTH * size;
+    const int64_t w[] = {TILE_WIDTH};
+    *to = *from;
+    memcpy(to->p, to->x, sizeof to->x);
+    for (int i = 0; i < 2; i++) {
+        const int64_t n = i ? TILE_KEYS - 20 : 20;
+        char *x = (char *)to->x + (i ? half : 0);
+        table->tile_cut[dtype](n, (void *[]){x, to->length}, w, i ? 20 : 0);
+        table->tile_softmax[dtype](n, (void *[]){x, to->max, to->sum, to->factor}, w, 0);
+    }
+    table->invert[dtype](TILE_WIDTH, (void *[]){to->scale, to->sum}, NULL, 0);
+    table->tile_cut[dtype](TILE_KEYS, (void *[]){to->p, to->length}, w, 0);
+    table->tile_weights[dtype](TILE_KEYS, (void *[]){to->p, to->max, to->scale}, w, 0);
+    table->tile_dot[dtype](TILE_KEYS, (void *[]){to->dot, to->p, to->dp}, w, 0);
+    table->tile_dx[dtype](TILE_KEYS, (void *[]){to->dp, to->p, to->dot}, w, 0);
+}
+
+/* Query c of the tiles is the softmax of its scores, and so is what goes back. */
+static void expect_query(DType dtype, const Tile *t, const Tile *from, int c) {
+    double max = -(double)INFINITY, sum = 0, dot = 0, p[TILE_KEYS];
+    const double eps = 200 * (dtype == F32 ? (double)FLT_EPSILON : DBL_EPSILON);
+    const int n = (int)from->length[c] < TILE_KEYS ? (int)from->length[c] : TILE_KEYS;
+    for (int j = 0; j < n; j++) max = fmax(max, load(dtype, from->x, j * TILE_WIDTH + c));
+    for (int j = 0; j < n; j++) sum += p[j] = exp(load(dtype, from->x, j * TILE_WIDTH + c) - max);
+    for (int j = 0; j < n; j++) dot += p[j] / sum * load(dtype, from->dp, j * TILE_WIDTH + c);
+    ck_assert(load(dtype, t->max, c) == max);
+    CHECK(fabs(load(dtype, t->sum, c) - sum) <= eps * sum);
+    for (int j = 0; j < TILE_KEYS; j++) {
+        const int i = j * TILE_WIDTH + c;
+        const double want = j < n ? p[j] / sum : 0, dp = load(dtype, from->dp, i);
+        CHECK(fabs(load(dtype, t->p, i) - want) <= eps * want);
+        if (j >= n) CHECK(load(dtype, t->dp, i) == 0);
+        else CHECK(fabs(load(dtype, t->dp, i) - want * (dp - dot)) <= eps);
+    }
+}
+
+START_TEST(tiles_are_softmax) {
+    const DType dtype = _i ? F64 : F32;
+    static Tile from, first, t;
+    for (int i = 0; i < TILE; i++) store(dtype, from.x, i, draw_in(-20, 20));
+    for (int i = 0; i < TILE; i++) store(dtype, from.dp, i, draw_in(-2, 2));
+    for (int c = 0; c < TILE_WIDTH; c++) {
+        from.length[c] = c % 7 == 0 ? 1000 : c % 7 == 5 ? 0 : c + 2 * (c % 3);
+        store(dtype, from.max, c, -(double)INFINITY);
+    }
+    for (int i = 0; i < table_count; i++) {
+        run_tiles(tables[i], dtype, &t, &from);
+        for (int c = 0; c < TILE_WIDTH; c++) expect_query(dtype, &t, &from, c);
+        if (i == 1) first = t; /* the baseline may round differently */
+        ck_assert(i < 2 || memcmp(&first, &t, sizeof t) == 0);
+    }
 }
 END_TEST
 
@@ -1655,6 +1764,8 @@ static Suite *kernels_suite(void) {
     TCase *products = add_case(suite, "products");
     tcase_add_loop_test(products, products_of_every_shape_and_stride, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);
+    tcase_add_loop_test(products, products_are_added, 0, 2);
+    tcase_add_loop_test(products, tiles_are_softmax, 0, 2);
     tcase_add_test(products, products_skip_no_zero);
     tcase_add_test(products, rows_of_a_product_stand_alone);
     TCase *loops = add_case(suite, "loops");

@@ -3,7 +3,6 @@
 #include "../op.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Equal sizes before the last two, one D of q and k, one K of k and v. */
 static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
@@ -21,29 +20,26 @@ static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
 }
 
 /* What the node computes, for the passes. False with an error; mask_close it in any case. */
-static bool attention_open(AttentionOperands *a, const Node *n, Generator *generator) {
-    const Shape q = n->in[0]->shape, k = n->in[1]->shape;
-    const int last = q.ndim - 1;
-    const Shape scores =
-        SHAPE(q.dim[0], last == 3 ? q.dim[1] : 1, q.dim[last - 1], k.dim[last - 1]);
-    *a = (AttentionOperands){.q = n->in[0], .k = n->in[1], .v = n->in[2], .generator = generator};
-    a->scale = 1 / sqrt((double)q.dim[last]);
+static bool attention_open(AttentionOperands *a, const Node *n) {
+    const Tensor *q = n->in[0], *k = n->in[1];
+    *a = (AttentionOperands){.q = q, .k = k, .v = n->in[2], .stats = n->saved[0]};
+    a->scale = 1 / sqrt((double)q->shape.dim[q->shape.ndim - 1]);
     a->dropout = n->at.number;
-    return ag_mask_open(&a->mask, n, 3, scores);
+    a->states = n->saved[1] ? n->saved[1]->data : NULL;
+    return ag_mask_open(&a->mask, n, 3, attention_scores(q, k));
 }
 
-/* y = dropout(weights) v; saved: the generator as it stands, where there is dropout */
+/* y = dropout(weights) v; saved: stats, and the generator's states, where there is dropout */
 Tensor *ag_attention_forward(Node *n) {
     AttentionOperands a;
-    Generator *generator = generator_current();
-    const Tensor *q = n->in[0], *v = n->in[2];
-    if (!inputs_fit(q, n->in[1], v)) return NULL;
-    Shape shape = q->shape;
-    shape.dim[shape.ndim - 1] = v->shape.dim[shape.ndim - 1];
-    if (n->at.number > 0) n->saved[0] = tensor_make(SHAPE(sizeof *generator), BOOL);
-    if (n->saved[0]) memcpy(n->saved[0]->data, generator, sizeof *generator);
-    Tensor *y = attention_open(&a, n, generator) ? tensor_make(shape, q->dtype) : NULL;
-    if (y) attention_forward(&a, y);
+    const Tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
+    if (!inputs_fit(q, k, v)) return NULL;
+    const Shape s = attention_scores(q, k);
+    n->saved[0] = tensor_make(SHAPE(s.dim[0], s.dim[1], 2, s.dim[2]), q->dtype);
+    if (n->at.number > 0)
+        n->saved[1] = tensor_make(SHAPE(attention_parts(s), sizeof(Generator)), BOOL);
+    Tensor *y = attention_open(&a, n) ? attention_result(q, v) : NULL;
+    if (y) attention_forward(&a, generator_current(), y);
     mask_close(&a.mask);
     return y;
 }
@@ -51,10 +47,8 @@ Tensor *ag_attention_forward(Node *n) {
 /* dv = P' dy,  dq = dS k,  dk = dS' q,  P and dS made again */
 void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     AttentionOperands a;
-    Generator generator; /* dropout draws what it drew in the forward pass */
-    if (n->saved[0]) memcpy(&generator, n->saved[0]->data, sizeof generator);
-    for (int i = 0; i < 3; i++) dx[i] = make_zeros(n->in[i]->shape, dy->dtype);
-    if (attention_open(&a, n, &generator)) attention_backward(&a, dy, dx);
+    for (int i = 0; i < 3; i++) dx[i] = attention_result(n->in[i], n->in[i]);
+    if (attention_open(&a, n)) attention_backward(&a, dy, dx);
     mask_close(&a.mask);
 }
 

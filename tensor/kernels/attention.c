@@ -1,16 +1,34 @@
 /* attention.c - softmax(scale Q K' + window) V without the matrix of Q x K weights in memory, and
  * masked_softmax, whose masks it shares.
  *
- * A row of weights belongs to one query and needs no other, so the rows are made in blocks: scores,
- * mask and softmax, dropout, the product with the values, and the block is forgotten. The backward
- * pass makes each block again from q and k, and draws dropout's numbers again. So memory grows with
- * the lengths and not with their product. (Dao et al. 2022, FlashAttention, who split the keys
- * too.)
+ * A block of queries goes through the keys tile by tile (Dao 2023, FlashAttention-2). Forward, a
+ * tile of scores becomes weights by the softmax of the keys so far, is multiplied with its values
+ * and forgotten; what was added up before is scaled whenever a query finds a larger score. For the
+ * way back each query leaves two numbers, its largest score and the sum below its fractions, with
+ * which weights are made again from q and k in one pass. What the gradient of a score needs besides
+ * is one number per query, sum(P dP) over all keys; so the backward pass has two turns, and P and
+ * dP of a block of queries stay in between. (With y in memory that number would be sum(y dy); but
+ * without it y may be let go.) So the memory grows with the lengths and not with their product.
  *
- * B batch, H heads, Q queries, K keys; R <= BLOCK rows in a block. */
+ * A tile holds its weights with the keys as rows and the queries side by side, the transpose of the
+ * page of a book: then every product of the two passes reads its operands where they are,
+ *     S' = K q'   dP' = V dy'   Y += P V   dQ += dS K   dV += P' dy   dK += dS' q
+ * the left ones by single numbers in any order, the right ones by rows that are dense in memory;
+ * only q and dy are turned, once for a block. And softmax needs no sum across a vector: each lane
+ * is a query.
+ *
+ * Sizes: KEYS x TILE_QUERIES numbers are a tenth of the second cache, and both are long enough to
+ * keep the products going; backward, there are fewer queries in a block the more keys there are, so
+ * that P and dP take 2 MB of floats. A block does not see the tiles beyond its longest length, so
+ * what is causal costs half. None of it depends on the number of threads, which share the heads.
+ *
+ * B batch, H heads, Q queries, K keys. */
 #include "../internal.h"
 
-enum { BLOCK = 64 };
+#include <math.h>
+#include <string.h>
+
+enum { KEYS = 256, LANES = 16, BLOCK_WEIGHTS = 1 << 18, PART_DRAWS = 4096 };
 
 /* ---- matrices on the stack, for kernels ---------------------------------------------------- */
 
@@ -26,19 +44,6 @@ static Tensor matrix(const Tensor *x, int64_t i, int64_t from, int64_t rows) {
                    .dtype = x->dtype,
                    .data = (char *)x->data + offset * dtype_size(x->dtype)};
     return view;
-}
-
-static void multiply_nt(const Tensor *c, const Tensor *a, const Tensor *b) {
-    const Tensor bt = turned(b);
-    matmul_into(c, a, &bt);
-}
-
-/* sum += a' b, by way of part */
-static void add_product_tn(const Tensor *sum, const Tensor *part, const Tensor *a,
-                           const Tensor *b) {
-    const Tensor at = turned(a);
-    matmul_into(part, &at, b);
-    add_elements(sum, part);
 }
 
 /* ---- masks --------------------------------------------------------------------------------- */
@@ -99,106 +104,383 @@ void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double s
 
 /* ---- a pass -------------------------------------------------------------------------------- */
 
-/* What both passes go through the blocks with. */
+/* A matrix of the pass's type: where, and its strides. */
+typedef struct {
+    char *data;
+    int64_t row, col;
+} Matrix;
+
+/* What all blocks share. D and Dv stand for the sizes of a key and of a value. */
 typedef struct {
     const AttentionOperands *of;
-    int64_t heads, Q, K;    /* heads: B H */
-    Tensor *weights, *kept; /* of a block: (R, K), and what dropout keeps of them */
+    const Tensor *dy; /* backward, else NULL */
+    Tensor *const *dx;
+    DType dtype;
+    int64_t size; /* bytes of a number */
+    int64_t H, Q, K, D, Dv;
+    int64_t rows, width, keys; /* in a block: queries, these in whole vectors, keys of P and dP */
+    int64_t heads, heads_per_part;
+    char *rooms;
+    int64_t room; /* bytes, for each worker */
 } Pass;
 
-static int64_t rows_at(const Pass *pass, int64_t from) {
-    return pass->Q - from < BLOCK ? pass->Q - from : BLOCK;
+/* What a worker has for itself. (rows, D+): D rounded up to whole vectors. */
+typedef struct {
+    Matrix q, q_t;               /* scale q: (rows, D+) and (D, width) */
+    Matrix dy, dy_t;             /* (rows, Dv+) and (Dv, width) */
+    Matrix k, v;                 /* (KEYS, D+), (KEYS, Dv+), for those that are not dense */
+    Matrix out;                  /* y: (rows, Dv+), or dq: (rows, D+) */
+    Matrix weights, dp, dropped; /* (keys, width), the last (KEYS, width) */
+    char *max, *sum, *scale;     /* (width): a number for each query */
+    int64_t *length;             /* (width): how many keys it may see */
+    bool *kept, *drawn;          /* dropout's draws, (K, width), and of one query, (K) */
+    Generator generator;
+} Room;
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t whole_vectors(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
+
+/* Rows from `row` on. */
+static Matrix below(const Pass *pass, Matrix x, int64_t row) {
+    x.data += row * x.row * pass->size;
+    return x;
 }
 
-/* False with an error; pass_close it in any case. */
-static bool pass_open(Pass *pass, const AttentionOperands *a) {
-    const Shape s = a->mask.scores;
-    *pass = (Pass){.of = a, .heads = s.dim[0] * s.dim[1], .Q = s.dim[2], .K = s.dim[3]};
-    const Shape block = SHAPE(rows_at(pass, 0), pass->K);
-    pass->weights = tensor_make(block, a->q->dtype);
-    /* p = 1 keeps nothing and draws nothing */
-    pass->kept = a->dropout > 0 ? make_zeros(block, BOOL) : NULL;
-    return !tensor_pending();
+static Matrix turn(Matrix x) { return (Matrix){x.data, x.col, x.row}; }
+
+/* Matrix i of x, from a row on. */
+static Matrix part_of(const Tensor *x, int64_t i, int64_t from) {
+    const Tensor view = matrix(x, i, from, 1);
+    return (Matrix){view.data, view.stride[0], view.stride[1]};
 }
 
-static void pass_close(Pass *pass) {
-    tensor_release(pass->weights);
-    tensor_release(pass->kept);
+/* c (m, n) = or += a (m, k) b (k, n) */
+static void multiply(const Pass *pass, int64_t m, int64_t n, int64_t k, Matrix c, bool add,
+                     Matrix a, Matrix b) {
+    const MatmulShape shape = {.m = m,
+                               .n = n,
+                               .k = k,
+                               .a_stride = {a.row, a.col},
+                               .b_stride = {b.row, b.col},
+                               .c_stride = {c.row, c.col},
+                               .add = add,
+                               .in_place = true};
+    kernels()->matmul[pass->dtype](&shape, a.data, b.data, c.data);
 }
 
-/* The weights of a block, before dropout, and dropout's draws for it, in the order of the rows. */
-static Tensor block_weights(const Pass *pass, int64_t i, int64_t from) {
+/* to = s x, (rows, columns) */
+static void copy_scaled(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns,
+                        double s) {
+    const LoopKernel scale = kernels()->value[ELEMENTWISE_scale][pass->dtype];
+    for (int64_t r = 0; r < rows; r++, to = below(pass, to, 1), x = below(pass, x, 1))
+        scale(columns, (void *[]){to.data, x.data}, (int64_t[]){to.col, x.col}, s);
+}
+
+/* x, or a copy of it: the right side of a product is read by whole vectors. */
+static Matrix dense(const Pass *pass, Matrix x, int64_t rows, int64_t columns, Matrix room) {
+    if (x.col == 1 && columns % LANES == 0) return x;
+    copy_scaled(pass, room, x, rows, columns, 1);
+    return room;
+}
+
+/* ---- room ---------------------------------------------------------------------------------- */
+
+/* The next bytes of a room, or NULL where it is being measured. */
+static void *take(char *room, int64_t *used, int64_t bytes) {
+    char *piece = room ? room + *used : NULL;
+    *used += (bytes + 63) / 64 * 64;
+    return piece;
+}
+
+static Matrix take_matrix(const Pass *pass, char *room, int64_t *used, int64_t rows,
+                          int64_t columns) {
+    return (Matrix){take(room, used, rows * columns * pass->size), columns, 1};
+}
+
+/* Lays out a worker's room; returns how many bytes it takes. */
+static int64_t lay_out(const Pass *pass, Room *to, char *room) {
+    const int64_t D = pass->D, Dv = pass->Dv, rows = pass->rows, w = pass->width;
+    const int64_t wide_D = whole_vectors(D), wide_Dv = whole_vectors(Dv);
+    const int64_t tile = smaller(KEYS, pass->K), drawn = pass->of->dropout > 0 ? pass->K : 0;
+    int64_t used = 0;
+    to->q_t = take_matrix(pass, room, &used, D, w);
+    to->k = take_matrix(pass, room, &used, tile, wide_D);
+    to->v = take_matrix(pass, room, &used, tile, wide_Dv);
+    to->out = take_matrix(pass, room, &used, rows, pass->dy ? wide_D : wide_Dv);
+    to->weights = take_matrix(pass, room, &used, pass->keys, w);
+    to->max = take(room, &used, w * pass->size);
+    to->sum = take(room, &used, w * pass->size);
+    to->scale = take(room, &used, w * pass->size);
+    to->length = take(room, &used, w * (int64_t)sizeof(int64_t));
+    to->kept = take(room, &used, drawn * w);
+    to->drawn = take(room, &used, drawn);
+    if (!pass->dy) return used;
+    to->q = take_matrix(pass, room, &used, rows, wide_D);
+    to->dy = take_matrix(pass, room, &used, rows, wide_Dv);
+    to->dy_t = take_matrix(pass, room, &used, Dv, w);
+    to->dp = take_matrix(pass, room, &used, pass->keys, w);
+    to->dropped = take_matrix(pass, room, &used, drawn ? tile : 0, w);
+    return used;
+}
+
+/* ---- dropout ------------------------------------------------------------------------------- */
+
+/* p = 1 keeps nothing and draws nothing. */
+static bool draws(const AttentionOperands *a) { return a->dropout > 0 && a->dropout < 1; }
+
+/* Whether each weight of a block is kept, in the order of the rows; end: the keys that count. */
+static void draw_block(const Pass *pass, Room *room, int64_t rows, int64_t end) {
+    if (pass->of->dropout > 0) memset(room->kept, 0, (size_t)(pass->K * pass->width));
+    for (int64_t r = 0; r < rows && draws(pass->of); r++) {
+        draw_bools(&room->generator, pass->K, room->drawn, 1 - pass->of->dropout);
+        for (int64_t j = 0; j < end; j++) room->kept[j * pass->width + r] = room->drawn[j];
+    }
+}
+
+/* What dropout leaves of the tile x, whose keys begin at j; in `to`, or x itself without it. */
+static Matrix drop(const Pass *pass, const Room *room, Matrix to, Matrix x, int64_t j, int64_t n) {
+    const int64_t w = pass->width;
+    if (pass->of->dropout == 0) return x;
+    kernels()->dropout[pass->dtype](n * w, (void *[]){to.data, x.data, room->kept + j * w},
+                                    (int64_t[]){1, 1, 1}, 1 - pass->of->dropout);
+    return to;
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+/* How many keys the queries of a block may see; returns the most of them. */
+static int64_t read_lengths(const Pass *pass, const Room *room, int64_t i, int64_t from,
+                            int64_t rows) {
+    const Tensor lengths = matrix(pass->of->mask.lengths, i, from, rows);
+    const int64_t *length = lengths.data;
+    int64_t most = 0;
+    for (int64_t r = 0; r < pass->width; r++) {
+        room->length[r] = r < rows ? smaller(length[r * lengths.stride[0]], pass->K) : 0;
+        if (room->length[r] > most) most = room->length[r];
+    }
+    return most;
+}
+
+/* Scores that the mask ignores become -inf. x: (n, width) of the keys from j on */
+static void mask_tile(const Pass *pass, const Room *room, Matrix x, int64_t i, int64_t from,
+                      int64_t rows, int64_t j, int64_t n) {
+    const Tensor *w = pass->of->mask.window, *given = pass->of->mask.keep;
+    bool yes = true;
+    double zero = 0; /* its bits are 0 in both float types */
+    Tensor keep = {.data = &yes}, window = {.data = &zero};
+    if (given) keep = matrix(given, i, from, rows);
+    if (w) window = matrix(w, i / pass->H % w->shape.dim[0], from, rows);
+    for (int64_t r = 0; r < rows && (given || w); r++) {
+        bool *keep_row = (bool *)keep.data + r * keep.stride[0] + j * keep.stride[1];
+        char *window_row =
+            (char *)window.data + (r * window.stride[0] + j * window.stride[1]) * pass->size;
+        kernels()->query_mask[pass->dtype](
+            n, (void *[]){x.data + r * pass->size, keep_row, window_row},
+            (int64_t[]){x.row, keep.stride[1], window.stride[1]}, 0);
+    }
+    bool cut = false;
+    for (int64_t r = 0; r < rows; r++) cut = cut || room->length[r] < j + n;
+    if (cut)
+        kernels()->tile_cut[pass->dtype](n, (void *[]){x.data, room->length}, &x.row, (double)j);
+}
+
+/* The scores of n keys from j on with the queries of a block: x (n, width) = k scale q' + window */
+static void score_tile(const Pass *pass, const Room *room, Matrix x, Matrix k, int64_t i,
+                       int64_t from, int64_t rows, int64_t j, int64_t n) {
+    multiply(pass, n, pass->width, pass->D, x, false, k, room->q_t);
+    mask_tile(pass, room, x, i, from, rows, j, n);
+}
+
+/* x (rows, columns) becomes the columns of a matrix of whole vectors, times s. */
+static void turn_rows(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns,
+                      double s) {
+    memset(to.data, 0, (size_t)(columns * pass->width * pass->size));
+    copy_scaled(pass, turn(to), x, rows, columns, s);
+}
+
+/* y = s x (rows, columns), zeros for the queries that attend to nothing. */
+static void write_rows(const Pass *pass, const Room *room, Matrix y, Matrix x, int64_t rows,
+                       int64_t columns, double s) {
+    for (int64_t r = 0; r < rows; r++)
+        kernels()->attended[pass->dtype](columns,
+                                         (void *[]){below(pass, y, r).data, below(pass, x, r).data,
+                                                    room->scale + r * pass->size},
+                                         (int64_t[]){y.col, x.col, 0}, s);
+}
+
+/* The largest score of the queries and 1 / the sum of their fractions: (2, Q) for each head. */
+static char *stats_of(const Pass *pass, int64_t i, int which, int64_t from) {
+    return (char *)pass->of->stats->data + ((2 * i + which) * pass->Q + from) * pass->size;
+}
+
+/* ---- forward: y = dropout(weights) v --------------------------------------------------------- */
+
+static void forward_block(const Pass *pass, Room *room, const Tensor *y, int64_t i, int64_t from) {
     const AttentionOperands *a = pass->of;
-    const int64_t rows = rows_at(pass, from);
-    const Tensor q = matrix(a->q, i, from, rows), k = matrix(a->k, i, 0, pass->K);
-    const Tensor weights = matrix(pass->weights, 0, 0, rows);
-    multiply_nt(&weights, &q, &k);
-    masked_rows(&a->mask, &weights, &weights, i, from, a->scale);
-    if (a->dropout > 0 && a->dropout < 1)
-        draw_bools(a->generator, rows * pass->K, pass->kept->data, 1 - a->dropout);
-    return weights;
-}
-
-/* What dropout leaves of x, (R, K), in place. */
-static void drop(const Pass *pass, const Tensor *x) {
-    if (!pass->kept) return;
-    const Tensor kept = matrix(pass->kept, 0, 0, x->shape.dim[0]);
-    loop_elements(kernels()->dropout[x->dtype], 3, (const Tensor *[]){x, x, &kept},
-                  1 - pass->of->dropout);
-}
-
-/* ---- forward: y = dropout(weights) v, block by block ----------------------------------------- */
-
-void attention_forward(const AttentionOperands *a, const Tensor *y) {
-    Pass pass;
-    const bool open = pass_open(&pass, a);
-    for (int64_t i = 0; open && i < pass.heads; i++)
-        for (int64_t from = 0; from < pass.Q; from += BLOCK) {
-            const Tensor weights = block_weights(&pass, i, from);
-            const Tensor values = matrix(a->v, i, 0, pass.K);
-            const Tensor rows = matrix(y, i, from, weights.shape.dim[0]);
-            drop(&pass, &weights);
-            matmul_into(&rows, &weights, &values);
-        }
-    pass_close(&pass);
+    const int64_t rows = smaller(pass->rows, pass->Q - from), w = pass->width;
+    const int64_t wide_Dv = whole_vectors(pass->Dv), end = read_lengths(pass, room, i, from, rows);
+    double none = -HUGE_VAL;
+    kernels()->convert[pass->dtype][F64](w, (void *[]){room->max, &none}, (int64_t[]){1, 0}, 0);
+    memset(room->sum, 0, (size_t)(w * pass->size));
+    turn_rows(pass, room->q_t, part_of(a->q, i, from), rows, pass->D, a->scale);
+    draw_block(pass, room, rows, end);
+    for (int64_t j = 0; j < end; j += KEYS) {
+        const int64_t n = smaller(KEYS, end - j);
+        const Matrix x = room->weights, v = dense(pass, part_of(a->v, i, j), n, pass->Dv, room->v);
+        score_tile(pass, room, x, part_of(a->k, i, j), i, from, rows, j, n);
+        kernels()->tile_softmax[pass->dtype](
+            n, (void *[]){x.data, room->max, room->sum, room->scale}, &w, 0);
+        if (j)
+            kernels()->scale_rows[pass->dtype](rows, (void *[]){room->out.data, room->scale},
+                                               &wide_Dv, (double)wide_Dv);
+        multiply(pass, rows, wide_Dv, n, room->out, j > 0, turn(drop(pass, room, x, x, j, n)), v);
+    }
+    kernels()->invert[pass->dtype](w, (void *[]){room->scale, room->sum}, NULL, 0);
+    kernels()->scale_rows[pass->dtype](rows, (void *[]){room->out.data, room->scale}, &wide_Dv,
+                                       (double)wide_Dv);
+    write_rows(pass, room, part_of(y, i, from), room->out, rows, pass->Dv, 1);
+    memcpy(stats_of(pass, i, 0, from), room->max, (size_t)(rows * pass->size));
+    memcpy(stats_of(pass, i, 1, from), room->scale, (size_t)(rows * pass->size));
 }
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
-/* room: (R, K), and for what a block adds to dk and to dv.
- *
- * P weights, P~ = dropout(P):  dP = dropout's backward of dy v',  dS = scale P (dP - sum(P dP)),
- * dq = dS k,  dk += dS' q,  dv += P~' dy */
-static void block_backward(const Pass *pass, const Tensor *dy, Tensor *const *dx,
-                           Tensor *const *room, int64_t i, int64_t from) {
+/* P weights, P~ = dropout(P):  dv += P~' dy,  dP = dropout's backward of dy v', and sum(P dP) */
+static void first_turn(const Pass *pass, Room *room, int64_t i, int64_t from, int64_t rows,
+                       int64_t end) {
     const AttentionOperands *a = pass->of;
-    const Tensor P = block_weights(pass, i, from);
-    const int64_t rows = P.shape.dim[0], K = pass->K;
-    const Tensor q = matrix(a->q, i, from, rows), k = matrix(a->k, i, 0, K),
-                 v = matrix(a->v, i, 0, K), dy_rows = matrix(dy, i, from, rows),
-                 dq = matrix(dx[0], i, from, rows), dk = matrix(dx[1], i, 0, K),
-                 dv = matrix(dx[2], i, 0, K), dS = matrix(room[0], 0, 0, rows);
-    multiply_nt(&dS, &dy_rows, &v);
-    drop(pass, &dS);
-    loop_rows(kernels()->masked_softmax_dx[dS.dtype], 3, (const Tensor *[]){&dS, &P, &dS},
-              a->scale);
-    matmul_into(&dq, &dS, &k);
-    add_product_tn(&dk, room[1], &dS, &q);
-    drop(pass, &P);
-    add_product_tn(&dv, room[2], &P, &dy_rows);
+    const int64_t w = pass->width;
+    for (int64_t j = 0; j < end; j += KEYS) {
+        const int64_t n = smaller(KEYS, end - j);
+        const Matrix p = below(pass, room->weights, j), dp = below(pass, room->dp, j);
+        score_tile(pass, room, p, part_of(a->k, i, j), i, from, rows, j, n);
+        kernels()->tile_weights[pass->dtype](n, (void *[]){p.data, room->max, room->scale}, &w, 0);
+        multiply(pass, n, pass->Dv, rows, part_of(pass->dx[2], i, j), true,
+                 drop(pass, room, room->dropped, p, j, n), room->dy);
+        multiply(pass, n, w, pass->Dv, dp, false, part_of(a->v, i, j), room->dy_t);
+        drop(pass, room, dp, dp, j, n);
+        kernels()->tile_dot[pass->dtype](n, (void *[]){room->sum, p.data, dp.data}, &w, 0);
+    }
+}
+
+/* dS = P (dP - sum(P dP)),  dk += dS' scale q,  dq = scale dS k */
+static void second_turn(const Pass *pass, Room *room, int64_t i, int64_t end, int64_t rows) {
+    const int64_t wide_D = whole_vectors(pass->D);
+    for (int64_t j = 0; j < end; j += KEYS) {
+        const int64_t n = smaller(KEYS, end - j);
+        const Matrix p = below(pass, room->weights, j), ds = below(pass, room->dp, j);
+        const Matrix k = dense(pass, part_of(pass->of->k, i, j), n, pass->D, room->k);
+        kernels()->tile_dx[pass->dtype](n, (void *[]){ds.data, p.data, room->sum}, &ds.row, 0);
+        multiply(pass, n, pass->D, rows, part_of(pass->dx[1], i, j), true, ds, room->q);
+        multiply(pass, rows, wide_D, n, room->out, j > 0, turn(ds), k);
+    }
+}
+
+static void backward_block(const Pass *pass, Room *room, int64_t i, int64_t from) {
+    const AttentionOperands *a = pass->of;
+    const int64_t rows = smaller(pass->rows, pass->Q - from), bytes = pass->width * pass->size;
+    const int64_t end = read_lengths(pass, room, i, from, rows);
+    const Matrix q = part_of(a->q, i, from), dy = part_of(pass->dy, i, from);
+    memset(room->sum, 0, (size_t)bytes);
+    memset(room->max, 0, (size_t)bytes);
+    memset(room->scale, 0, (size_t)bytes);
+    memcpy(room->max, stats_of(pass, i, 0, from), (size_t)(rows * pass->size));
+    memcpy(room->scale, stats_of(pass, i, 1, from), (size_t)(rows * pass->size));
+    turn_rows(pass, room->q_t, q, rows, pass->D, a->scale);
+    turn_rows(pass, room->dy_t, dy, rows, pass->Dv, 1);
+    copy_scaled(pass, room->q, q, rows, pass->D, a->scale);
+    copy_scaled(pass, room->dy, dy, rows, pass->Dv, 1);
+    draw_block(pass, room, rows, end);
+    first_turn(pass, room, i, from, rows, end);
+    second_turn(pass, room, i, end, rows);
+    write_rows(pass, room, part_of(pass->dx[0], i, from), room->out, rows, pass->D, a->scale);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+/* dx: dq, dk, dv, or y alone */
+static void pass_part(int worker, int64_t from, int64_t to, void *context) {
+    const Pass *pass = context;
+    const int64_t size = pass->heads_per_part;
+    Room room;
+    lay_out(pass, &room, pass->rooms + worker * pass->room);
+    for (int64_t part = from; part < to; part++) {
+        if (draws(pass->of)) room.generator = pass->of->states[part];
+        for (int64_t i = part * size; i < smaller((part + 1) * size, pass->heads); i++)
+            for (int64_t row = 0; row < pass->Q; row += pass->rows)
+                if (pass->dy) backward_block(pass, &room, i, row);
+                else forward_block(pass, &room, pass->dx[0], i, row);
+    }
+}
+
+static int64_t part_size(Shape scores) {
+    const int64_t weights = scores.dim[2] * scores.dim[3];
+    return weights >= PART_DRAWS ? 1 : weights ? PART_DRAWS / weights : PART_DRAWS;
+}
+
+int64_t attention_parts(Shape scores) {
+    const int64_t size = part_size(scores);
+    return (scores.dim[0] * scores.dim[1] + size - 1) / size;
+}
+
+Shape attention_scores(const Tensor *q, const Tensor *k) {
+    const int n = q->shape.ndim;
+    return SHAPE(q->shape.dim[0], n == 4 ? q->shape.dim[1] : 1, q->shape.dim[n - 2],
+                 k->shape.dim[n - 2]);
+}
+
+Tensor *attention_result(const Tensor *x, const Tensor *last) {
+    const int n = x->shape.ndim;
+    Shape s = x->shape;
+    s.dim[n - 1] = last->shape.dim[n - 1];
+    if (n < 4 || x->stride[1] >= x->stride[2]) return tensor_make(s, x->dtype);
+    Tensor *y = tensor_make(SHAPE(s.dim[0], s.dim[2], s.dim[1], s.dim[3]), x->dtype);
+    Tensor *heads = y ? view_transpose(y, 1, 2) : NULL;
+    tensor_release(y);
+    return heads;
+}
+
+/* dy: NULL for the forward pass, whose y is in dx[0] */
+static void run(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx) {
+    const Shape s = a->mask.scores;
+    const int last = a->q->shape.ndim - 1;
+    Pass pass = {.of = a, .dy = dy, .dx = dx, .dtype = a->q->dtype};
+    Room measured;
+    pass.size = dtype_size(pass.dtype);
+    pass.H = s.dim[1], pass.Q = s.dim[2], pass.K = s.dim[3];
+    pass.D = a->q->shape.dim[last], pass.Dv = a->v->shape.dim[last];
+    pass.rows = smaller(TILE_QUERIES, pass.Q);
+    while (dy && pass.rows > LANES && pass.rows * pass.K > BLOCK_WEIGHTS) pass.rows -= LANES;
+    pass.width = whole_vectors(pass.rows);
+    pass.keys = dy ? pass.K : smaller(KEYS, pass.K);
+    pass.heads = s.dim[0] * pass.H;
+    pass.heads_per_part = part_size(s);
+    pass.room = lay_out(&pass, &measured, NULL);
+    const int64_t parts = attention_parts(s);
+    const double operations = (double)(pass.heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);
+    const int64_t most = workers_for(operations / LANES);
+    const int workers = (int)smaller(most, parts ? parts : 1);
+    pass.rooms = cache_alloc((size_t)(workers * pass.room));
+    if (pass.rooms) work_in_parts(workers, parts, pass_part, &pass);
+    cache_free(pass.rooms, (size_t)(workers * pass.room));
+}
+
+/* The generator goes past the draws of each part, and leaves its state before them. */
+static void draw_ahead(const AttentionOperands *a, Generator *generator) {
+    const Shape s = a->mask.scores;
+    const int64_t heads = s.dim[0] * s.dim[1], size = part_size(s);
+    for (int64_t i = 0; i < heads && draws(a); i += size) {
+        a->states[i / size] = *generator;
+        generator_skip(generator, 2 * s.dim[2] * s.dim[3] * smaller(size, heads - i));
+    }
+}
+
+void attention_forward(const AttentionOperands *a, Generator *generator, Tensor *y) {
+    draw_ahead(a, generator);
+    run(a, NULL, &y);
 }
 
 void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
-    Pass pass;
-    Tensor *room[3] = {NULL};
-    const bool open = pass_open(&pass, a);
-    for (int i = 0; open && i < 3; i++) {
-        const Shape s = i == 0 ? pass.weights->shape : dx[i]->shape;
-        room[i] = tensor_make(SHAPE(s.dim[s.ndim - 2], s.dim[s.ndim - 1]), dy->dtype);
-    }
-    for (int64_t i = 0; !tensor_pending() && i < pass.heads; i++)
-        for (int64_t from = 0; from < pass.Q; from += BLOCK)
-            block_backward(&pass, dy, dx, room, i, from);
-    for (int i = 0; i < 3; i++) tensor_release(room[i]);
-    pass_close(&pass);
+    if (tensor_fill(dx[1], 0) && tensor_fill(dx[2], 0)) run(a, dy, dx);
 }

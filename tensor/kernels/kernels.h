@@ -14,6 +14,9 @@ typedef void (*LoopKernel)(int64_t n, void *const *data, const int64_t *stride, 
 typedef struct {
     int64_t m, n, k;
     int64_t a_stride[2], b_stride[2], c_stride[2];
+    bool add;        /* c += a b */
+    bool in_place;   /* a and b are small and read where they are, without a workspace: b_stride[1]
+                      * is 1, and its rows can be read up to a multiple of 16 */
     void *workspace; /* matmul_workspace() bytes */
 } MatmulShape;
 typedef void (*MatmulKernel)(const MatmulShape *shape, const void *a, const void *b, void *c);
@@ -28,6 +31,8 @@ enum {
 #undef EACH
     ELEMENTWISE_COUNT
 };
+
+enum { TILE_QUERIES = 96 }; /* in a tile of attention's weights, at most */
 
 /* Indexed by DType where an operand's type decides; NULL where a type makes no sense.
  * Row kernels see a whole last dimension: n is its size, and may be 0. */
@@ -69,6 +74,17 @@ typedef struct {
     MatmulKernel matmul[3];
     int64_t (*matmul_workspace)(const MatmulShape *shape, size_t element); /* in bytes */
     NormalKernel box_muller[2];
+
+    /* attention, see tile.inc */
+    LoopKernel tile_cut[2];     /* x, length (I64) */
+    LoopKernel query_mask[2];   /* x, keep, window */
+    LoopKernel tile_softmax[2]; /* x, max, sum, factor, all written */
+    LoopKernel tile_weights[2]; /* x, max, scale */
+    LoopKernel tile_dot[2];     /* sum, p, dp */
+    LoopKernel tile_dx[2];      /* dp, p, sum */
+    LoopKernel scale_rows[2];   /* y, factor */
+    LoopKernel attended[2];     /* y, x, scale */
+    LoopKernel invert[2];       /* y, sum */
 
     /* rows again, but the operands differ in size */
     LoopKernel sort[4];     /* y, order (I64), x, room for n I64s; order, dense: where y was in x */
@@ -123,6 +139,7 @@ typedef struct {
 } Generator;
 
 void generator_seed(Generator *g, uint32_t seed);
+void generator_skip(Generator *g, int64_t words); /* as if so many of 32 bits had been drawn */
 
 /* A generator as whole numbers: the words, how many of them are spent, whether a normal is waiting,
  * and the bits of that one. False, and g is as it was, for numbers that no generator gives. */
@@ -161,11 +178,20 @@ typedef struct {
     const Tensor *q, *k, *v;
     Mask mask;
     double scale, dropout;
-    Generator *generator; /* of dropout's draws, the same in both passes */
+    /* What the forward pass writes and the backward pass reads: (B H, 2, Q), of q's type, the
+     * largest score of each query and 1 / the sum of its exp(score - largest), 0 where it attends
+     * to nothing; and the generator at the beginning of each of attention_parts() parts. */
+    const Tensor *stats;
+    Generator *states;
 } AttentionOperands;
 
-/* Both leave an error where there is no room. y: (B, H, Q, Dv); dx, of q, k and v: zeros before. */
-void attention_forward(const AttentionOperands *a, const Tensor *y);
+Shape attention_scores(const Tensor *q, const Tensor *k); /* (B, H, Q, K) */
+int64_t attention_parts(Shape scores);
+/* A new tensor of x's shape, but for the last size, which is that of `last`; laid out as x is:
+ * heads that are views of (B, N, H, D) give such a view again, which is joined without a copy. */
+Tensor *attention_result(const Tensor *x, const Tensor *last);
+/* Both leave an error where there is no room. y: (B, H, Q, Dv); dx: of q, k and v. */
+void attention_forward(const AttentionOperands *a, Generator *generator, Tensor *y);
 void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
 
 #endif

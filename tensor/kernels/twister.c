@@ -73,6 +73,11 @@ static void twist(Generator *g) {
     g->next = 0;
 }
 
+void generator_skip(Generator *g, int64_t words) {
+    for (; words > WORDS - g->next; twist(g)) words -= WORDS - g->next;
+    g->next += (int)words;
+}
+
 static inline uint32_t draw32(Generator *g) {
     if (g->next == WORDS) twist(g);
     uint32_t y = g->state[g->next++];
