@@ -14,7 +14,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-protot
 # What the sources count on, whatever CFLAGS says: C11, POSIX with M_PI and realpath, and that the
 # compiler changes no digit. A product and a sum are fused where the code says so, nowhere else.
 FLAGS   = $(CFLAGS) -std=c11 -D_XOPEN_SOURCE=700 -pthread -fPIC -fno-semantic-interposition \
-          -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN)
+          -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables $(WARN)
 
 # The kernels are compiled once per instruction set, and dispatch.c chooses at start-up.
 ISAS     = baseline $(if $(filter x86_64-% amd64-%,$(TARGET)),avx2 avx512)
@@ -122,10 +122,6 @@ sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-
 sanitize-%: FORCE
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
 	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
-# IN_PARTS=1: the suites' small tensors are shared by the threads as large ones are.
-tsan: ## the suites under the thread sanitizer
-	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
-	    BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
 valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
 	@CK_FORK=no TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
 	    tests/run-suites $(TESTS)
@@ -189,7 +185,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo test bench sanitize tsan valgrind fuzz run-fuzz coverage lint fmt docs size install uninstall clean help \
+.PHONY: all demo test bench sanitize valgrind fuzz run-fuzz coverage lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -1,8 +1,9 @@
 /* kernels.c - arithmetic on buffers, compiled once per instruction set into one table.
  *
  * The code is plain C that the compiler turns into vectors of whatever width the instruction set
- * has. It is built with -ffp-contract=off, so a * b + c is rounded twice everywhere, and sums have
- * a fixed order (real.inc): the digits do not depend on the table that is in use. */
+ * has. It is built with -ffp-contract=off: a * b + c is rounded twice, except where math.inc fuses
+ * it with AVX2 and AVX-512 alike; and sums have a fixed order (real.inc). So these two give the same
+ * digits, and the baseline's functions of floats are a last bit apart. */
 #ifndef ISA
 #define ISA baseline
 #endif
@@ -14,13 +15,106 @@
 #define TEXT2(a) #a
 #define TEXT(a)  TEXT2(a)
 
-/* "Iterations do not depend on each other": an output is at most the very same buffer as an input.
- * Clang has no such hint that stays quiet where a loop cannot be a vector loop; it checks instead.
- */
+/* IVDEP: "iterations do not depend on each other", since an output is at most the very same buffer
+ * as an input. SMALL: a function that gains nothing from vectors, and from speed little. */
 #ifdef __clang__
-#define IVDEP
+#pragma clang diagnostic ignored "-Wpass-failed" /* a loop that cannot be one of vectors is fine   \
+                                                  */
+#define IVDEP _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
+#define SMALL __attribute__((noinline, minsize))
 #else
 #define IVDEP _Pragma("GCC ivdep")
+#define SMALL __attribute__((noinline, optimize("O2", "no-tree-vectorize")))
+#endif
+#define SHARED __attribute__((noinline)) /* by many kernels */
+
+/* ---- elements that do not lie side by side ----------------------------------------------------
+ */
+
+/* A loop over i < n. Where there are masks, whole groups of 16 elements are vectors of any width,
+ * and the rest is one group under a mask: a row of ten costs what one of sixteen does. */
+#ifdef __AVX2__
+#define VECTOR_LOOP(...)                                                                           \
+    do {                                                                                           \
+        const int64_t whole = n & -16;                                                             \
+        IVDEP for (int64_t i = 0; i < whole; i++) { __VA_ARGS__; }                                 \
+        if (whole == n) break;                                                                     \
+        IVDEP for (int64_t l = 0; l < 16; l++) {                                                   \
+            const int64_t i = whole + l;                                                           \
+            if (i < n) {                                                                           \
+                __VA_ARGS__;                                                                       \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+#else
+#define VECTOR_LOOP(...)                                                                           \
+    do {                                                                                           \
+        IVDEP for (int64_t i = 0; i < n; i++) { __VA_ARGS__; }                                     \
+    } while (0)
+#endif
+#define PLAIN_LOOP(...)                                                                            \
+    do {                                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            __VA_ARGS__;                                                                           \
+        }                                                                                          \
+    } while (0)
+
+static inline bool is_dense(int64_t n, const int64_t *t, int operands) {
+    bool dense = true;
+    for (int o = 0; o < operands; o++) dense &= t[o] == 1;
+    return dense || n <= 1;
+}
+
+typedef uint32_t Word __attribute__((may_alias));
+typedef uint64_t LongWord __attribute__((may_alias));
+
+/* y[i sy] = x[i sx], of elements of so many bytes. */
+SMALL static void copy_strided(int size, int64_t n, void *y, int64_t sy, const void *x,
+                               int64_t sx) {
+    char *y1 = y;
+    const char *x1 = x;
+    Word *y4 = y;
+    const Word *x4 = x;
+    LongWord *y8 = y;
+    const LongWord *x8 = x;
+    for (int64_t i = 0; size == 4 && i < n; i++) y4[i * sy] = x4[i * sx];
+    for (int64_t i = 0; size == 8 && i < n; i++) y8[i * sy] = x8[i * sx];
+    for (int64_t i = 0; size == 1 && i < n; i++) y1[i * sy] = x1[i * sx];
+}
+
+/* A kernel is written for dense operands alone. Any others are brought to it in pieces that are
+ * copied into room on the stack: so there is one loop per kernel and not one per pattern of
+ * strides, and its vectors are full whatever the strides. size: of an element of each operand, in
+ * bytes; 0: this one is no row, but numbers that the kernel reads as it likes. */
+#define SIZES(...)                                                                                 \
+    (int)sizeof((char[]){__VA_ARGS__}), (const char[]) { __VA_ARGS__ }
+SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, int64_t n,
+                             void *const *data, const int64_t *t, double s) {
+    enum { PIECE = 128, OPERANDS = 6 };
+    static const int64_t dense[OPERANDS] = {1, 1, 1, 1, 1, 1};
+    _Alignas(64) char room[OPERANDS][PIECE * 8];
+    void *place[OPERANDS] = {NULL};
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t m = n - i < PIECE ? n - i : PIECE;
+        for (int o = 0; o < operands; o++) {
+            char *x = (char *)data[o] + i * t[o] * size[o];
+            place[o] = t[o] == 1 || size[o] == 0 ? x : room[o];
+            const bool is_there = place[o] == x || o == 0 || (t[o] == 0 && i > 0);
+            if (!is_there) copy_strided(size[o], m, room[o], 1, x, t[o]);
+        }
+        kernel(m, place, dense, s);
+        char *y = (char *)data[0] + i * t[0] * size[0];
+        if (t[0] != 1) copy_strided(size[0], m, y, t[0], place[0], 1);
+    }
+}
+
+/* Bytes of a vector. */
+#ifdef __AVX512F__
+#define WIDTH 64
+#elif defined(__AVX__)
+#define WIDTH 32
+#else
+#define WIDTH 16
 #endif
 
 /* A float beyond the integers becomes the smallest one, as the x86 conversion does: in C it would
@@ -31,71 +125,82 @@ static inline int64_t to_i64(double x) {
 
 #define TYPE       float
 #define NAME(name) name##_f32
+#define KIND
+#define LOOP VECTOR_LOOP
 #include "any.inc"
+#define REAL           float
+#define REAL_IS_DOUBLE 0
+#include "real.inc"
+#undef NAME
+
+#undef KIND
+#undef LOOP
+
+#define KIND       SMALL /* doubles are there for gradient checks */
+#define LOOP       PLAIN_LOOP
 #define TYPE       double
 #define NAME(name) name##_f64
 #include "any.inc"
+#define REAL           double
+#define REAL_IS_DOUBLE 1
+#include "real.inc"
+#undef NAME
+#undef KIND
+#undef LOOP
+
+#define KIND       SMALL
+#define LOOP       PLAIN_LOOP
 #define TYPE       int64_t
 #define NAME(name) name##_i64
 #include "any.inc"
+#define REAL                   uint64_t
+#define FOR_NUMBER(definition) definition
+#include "integer.inc"
+#undef NAME
+#pragma GCC diagnostic ignored "-Wint-in-bool-context" /* a * b of bools is meant */
 #define TYPE       bool
 #define NAME(name) name##_bool
 #include "any.inc"
-
-#define REAL           float
-#define REAL_IS_DOUBLE 0
-#define NAME(name)     name##_f32
-#include "real.inc"
-#define REAL           double
-#define REAL_IS_DOUBLE 1
-#define NAME(name)     name##_f64
-#include "real.inc"
-
-#define REAL                   uint64_t
-#define NAME(name)             name##_i64
-#define FOR_NUMBER(definition) definition
-#include "integer.inc"
-#pragma GCC diagnostic ignored "-Wint-in-bool-context" /* a * b of bools is meant */
-#define REAL       bool
-#define NAME(name) name##_bool
+#define REAL bool
 #define FOR_NUMBER(definition)
 #include "integer.inc"
+#undef NAME
 
 /* ---- conversions ---------------------------------------------------------------------------- */
 
 #define DEFINE_CONVERT(name, TO, FROM, value)                                                      \
-    static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
-        (void)s;                                                                                   \
+    KIND static void name(int64_t n, void *const *data, const int64_t *t, double s) {              \
         TO *out = data[0];                                                                         \
         const FROM *px = data[1];                                                                  \
-        if (t[0] == 1 && t[1] == 1) {                                                              \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                const FROM x = px[i];                                                              \
-                out[i] = value;                                                                    \
-            }                                                                                      \
+        if (!is_dense(n, t, 2)) {                                                                  \
+            in_pieces(name, SIZES(sizeof *out, sizeof *px), n, data, t, s);                        \
             return;                                                                                \
         }                                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const FROM x = px[i * t[1]];                                                           \
-            out[i * t[0]] = value;                                                                 \
-        }                                                                                          \
+        LOOP(const FROM x = px[i]; out[i] = value);                                                \
     }
-DEFINE_CONVERT(f32_from_f32, float, float, x)
+#define DEFINE_COPY(name, TYPE)                                                                    \
+    static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
+        (void)s;                                                                                   \
+        TYPE *y = data[0];                                                                         \
+        const TYPE *x = data[1];                                                                   \
+        if (is_dense(n, t, 2)) VECTOR_LOOP(y[i] = x[i]);                                           \
+        else copy_strided(sizeof *x, n, y, t[0], x, t[1]);                                         \
+    }
+DEFINE_COPY(copy_4, Word)
+DEFINE_COPY(copy_8, LongWord)
+DEFINE_COPY(copy_1, char)
 DEFINE_CONVERT(f32_from_f64, float, double, (float)x)
 DEFINE_CONVERT(f32_from_i64, float, int64_t, (float)x)
 DEFINE_CONVERT(f32_from_bool, float, bool, x)
 DEFINE_CONVERT(f64_from_f32, double, float, (double)x)
-DEFINE_CONVERT(f64_from_f64, double, double, x)
 DEFINE_CONVERT(f64_from_i64, double, int64_t, (double)x)
 DEFINE_CONVERT(f64_from_bool, double, bool, x)
 DEFINE_CONVERT(i64_from_f32, int64_t, float, to_i64((double)x))
 DEFINE_CONVERT(i64_from_f64, int64_t, double, to_i64(x))
-DEFINE_CONVERT(i64_from_i64, int64_t, int64_t, x)
 DEFINE_CONVERT(i64_from_bool, int64_t, bool, x)
 DEFINE_CONVERT(bool_from_f32, bool, float, x != 0)
 DEFINE_CONVERT(bool_from_f64, bool, double, x != 0)
 DEFINE_CONVERT(bool_from_i64, bool, int64_t, x != 0)
-DEFINE_CONVERT(bool_from_bool, bool, bool, x)
 
 /* ---- products of integers -------------------------------------------------------------------- */
 
@@ -147,10 +252,10 @@ const Kernels JOIN(kernels, ISA) = {
         },
     .convert =
         {
-            [F32] = {f32_from_f32, f32_from_f64, f32_from_i64, f32_from_bool},
-            [F64] = {f64_from_f32, f64_from_f64, f64_from_i64, f64_from_bool},
-            [I64] = {i64_from_f32, i64_from_f64, i64_from_i64, i64_from_bool},
-            [BOOL] = {bool_from_f32, bool_from_f64, bool_from_i64, bool_from_bool},
+            [F32] = {copy_4, f32_from_f64, f32_from_i64, f32_from_bool},
+            [F64] = {f64_from_f32, copy_8, f64_from_i64, f64_from_bool},
+            [I64] = {i64_from_f32, i64_from_f64, copy_8, i64_from_bool},
+            [BOOL] = {bool_from_f32, bool_from_f64, bool_from_i64, copy_1},
         },
     .where = FOUR(where),
     .masked_fill = FOUR(masked_fill),
