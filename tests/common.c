@@ -11,7 +11,9 @@
 
 /* ---- the frame ----------------------------------------------------------------------------- */
 
+/* IN_PARTS=1: what can be shared by threads is, however small it is. */
 int run_suite(Suite *suite) {
+    if (getenv("IN_PARTS")) worth_a_thread = 16, threads_take_turns = true;
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -17,6 +17,7 @@ static void one_thread(void) {
     frame_setup();
     tensor_set_num_threads(1);
     worth_a_thread = 32;
+    threads_take_turns = true;
 }
 
 /* ---- every kind of kernel ------------------------------------------------------------------ */

@@ -147,8 +147,10 @@ static int take_seat(void) {
 
 static void take_parts(int worker) {
     int64_t i;
-    while ((i = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED)) < pool.parts)
+    while ((i = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED)) < pool.parts) {
         pool.work(worker, pool.n * i / pool.parts, pool.n * (i + 1) / pool.parts, pool.context);
+        if (threads_take_turns) sched_yield();
+    }
 }
 
 static void *serve(void *unused) {
@@ -201,6 +203,7 @@ __attribute__((destructor)) static void dismiss(void) {
 /* ---- the work ------------------------------------------------------------------------------ */
 
 double worth_a_thread = 32768;
+bool threads_take_turns;
 
 int workers_for(double operations) {
     if (operations < 2 * worth_a_thread) return 1;
@@ -211,6 +214,7 @@ int workers_for(double operations) {
 static void share(int workers) {
     __atomic_store_n(&pool.door, at_most(pool.workers, workers - 1) * ONE_SEAT, __ATOMIC_SEQ_CST);
     ring(&pool.came, workers - 1);
+    while (threads_take_turns && job_came()) sched_yield();
     take_parts(0);
     __atomic_and_fetch(&pool.door, ONE_SEAT - 1, __ATOMIC_SEQ_CST); /* nobody joins any more */
     await(&pool.left, all_left);
