@@ -371,6 +371,21 @@ START_TEST(what_nobody_attends_to_may_be_anything) {
 }
 END_TEST
 
+/* Without queries nothing goes back to the keys: zeros, and no bytes that lay around. */
+START_TEST(keys_that_nobody_asks) {
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 0, 3)));
+    Tensor *k = ag_requires_grad(tensor_full(SHAPE(2, 5, 3), 7));
+    tensor_release(tensor_full(SHAPE(2, 5, 3), 7)); /* in the cache now */
+    tape_begin();
+    ck_assert(ag_backward(ag_sum(ag_attention(q, k, k, NO_MASK, 0))));
+    Tensor *zero = tensor_zeros(SHAPE(2, 5, 3));
+    expect_close("dk + dv", k->grad, zero, 0);
+    tape_end();
+    Tensor *all[] = {q, k, zero};
+    release_all(all, 3);
+}
+END_TEST
+
 /* ---- modules ------------------------------------------------------------------------------- */
 
 static MultiHeadAttention *heads_new(bool fused) {
@@ -551,6 +566,7 @@ int main(void) {
     tcase_add_test(ignored, padding_may_be_anything);
     tcase_add_test(ignored, a_query_that_sees_nothing);
     tcase_add_test(ignored, what_nobody_attends_to_may_be_anything);
+    tcase_add_test(ignored, keys_that_nobody_asks);
     TCase *modules = add_framed_case(suite, "modules");
     tcase_add_loop_test(modules, a_fused_module_is_the_other_one, 0, MASKS);
     tcase_add_test(modules, dot_product_attention_of_heads);

@@ -149,10 +149,12 @@ static Matrix below(const Pass *pass, Matrix x, int64_t row) {
 
 static Matrix turn(Matrix x) { return (Matrix){x.data, x.col, x.row}; }
 
-/* Matrix i of x, from a row on. */
+/* Matrix i of x, (..., N, L), from a row on. */
 static Matrix part_of(const Tensor *x, int64_t i, int64_t from) {
-    const Tensor view = matrix(x, i, from, 1);
-    return (Matrix){view.data, view.stride[0], view.stride[1]};
+    const int n = x->shape.ndim - 2;
+    const int64_t *t = x->stride, H = n == 2 ? x->shape.dim[1] : 1;
+    const int64_t offset = i / H * t[0] + (n == 2 ? i % H * t[1] : 0) + from * t[n];
+    return (Matrix){(char *)x->data + offset * dtype_size(x->dtype), t[n], t[n + 1]};
 }
 
 /* c (m, n) = or += a (m, k) b (k, n) */
@@ -169,18 +171,28 @@ static void multiply(const Pass *pass, int64_t m, int64_t n, int64_t k, Matrix c
     kernels()->matmul[pass->dtype](&shape, a.data, b.data, c.data);
 }
 
-/* to = s x, (rows, columns) */
-static void copy_scaled(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns,
-                        double s) {
-    const LoopKernel scale = kernels()->value[ELEMENTWISE_scale][pass->dtype];
-    for (int64_t r = 0; r < rows; r++, to = below(pass, to, 1), x = below(pass, x, 1))
-        scale(columns, (void *[]){to.data, x.data}, (int64_t[]){to.col, x.col}, s);
+/* to = x, (rows, columns), with dense rows */
+static void copy(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns) {
+    kernels()->copy_rows[pass->dtype](rows, (void *[]){to.data, x.data},
+                                      (int64_t[]){to.row, x.row, x.col}, (double)columns);
+}
+
+/* x *= s, rows of a room */
+static void scale(const Pass *pass, Matrix x, int64_t rows, double s) {
+    kernels()->value[ELEMENTWISE_scale][pass->dtype](rows * x.row, (void *[]){x.data, x.data},
+                                                     (int64_t[]){1, 1}, s);
+}
+
+/* to (columns, width) = x' */
+static void turn_rows(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns) {
+    kernels()->turn_rows[pass->dtype](rows, (void *[]){to.data, x.data}, (int64_t[]){to.row, x.row},
+                                      (double)columns);
 }
 
 /* x, or a copy of it: the right side of a product is read by whole vectors. */
 static Matrix dense(const Pass *pass, Matrix x, int64_t rows, int64_t columns, Matrix room) {
     if (x.col == 1 && columns % LANES == 0) return x;
-    copy_scaled(pass, room, x, rows, columns, 1);
+    copy(pass, room, x, rows, columns);
     return room;
 }
 
@@ -204,6 +216,7 @@ static int64_t lay_out(const Pass *pass, Room *to, char *room) {
     const int64_t wide_D = whole_vectors(D), wide_Dv = whole_vectors(Dv);
     const int64_t tile = smaller(KEYS, pass->K), drawn = pass->of->dropout > 0 ? pass->K : 0;
     int64_t used = 0;
+    to->q = take_matrix(pass, room, &used, rows, wide_D);
     to->q_t = take_matrix(pass, room, &used, D, w);
     to->k = take_matrix(pass, room, &used, tile, wide_D);
     to->v = take_matrix(pass, room, &used, tile, wide_Dv);
@@ -216,7 +229,6 @@ static int64_t lay_out(const Pass *pass, Room *to, char *room) {
     to->kept = take(room, &used, drawn * w);
     to->drawn = take(room, &used, drawn);
     if (!pass->dy) return used;
-    to->q = take_matrix(pass, room, &used, rows, wide_D);
     to->dy = take_matrix(pass, room, &used, rows, wide_Dv);
     to->dy_t = take_matrix(pass, room, &used, Dv, w);
     to->dp = take_matrix(pass, room, &used, pass->keys, w);
@@ -292,21 +304,19 @@ static void score_tile(const Pass *pass, const Room *room, Matrix x, Matrix k, i
     mask_tile(pass, room, x, i, from, rows, j, n);
 }
 
-/* x (rows, columns) becomes the columns of a matrix of whole vectors, times s. */
-static void turn_rows(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns,
-                      double s) {
-    memset(to.data, 0, (size_t)(columns * pass->width * pass->size));
-    copy_scaled(pass, turn(to), x, rows, columns, s);
+/* The queries of a block, times the scale. */
+static void read_queries(const Pass *pass, const Room *room, int64_t i, int64_t from,
+                         int64_t rows) {
+    copy(pass, room->q, part_of(pass->of->q, i, from), rows, pass->D);
+    scale(pass, room->q, rows, pass->of->scale);
+    turn_rows(pass, room->q_t, room->q, rows, pass->D);
 }
 
-/* y = s x (rows, columns), zeros for the queries that attend to nothing. */
-static void write_rows(const Pass *pass, const Room *room, Matrix y, Matrix x, int64_t rows,
-                       int64_t columns, double s) {
-    for (int64_t r = 0; r < rows; r++)
-        kernels()->attended[pass->dtype](columns,
-                                         (void *[]){below(pass, y, r).data, below(pass, x, r).data,
-                                                    room->scale + r * pass->size},
-                                         (int64_t[]){y.col, x.col, 0}, s);
+/* y = x (rows, columns), zeros for the queries that attend to nothing. */
+static void write_rows(const Pass *pass, const Room *room, Matrix y, int64_t rows,
+                       int64_t columns) {
+    kernels()->attended_rows[pass->dtype](rows, (void *[]){y.data, room->out.data, room->scale},
+                                          (int64_t[]){y.row, room->out.row}, (double)columns);
 }
 
 /* The largest score of the queries and 1 / the sum of their fractions: (2, Q) for each head. */
@@ -323,7 +333,7 @@ static void forward_block(const Pass *pass, Room *room, const Tensor *y, int64_t
     double none = -HUGE_VAL;
     kernels()->convert[pass->dtype][F64](w, (void *[]){room->max, &none}, (int64_t[]){1, 0}, 0);
     memset(room->sum, 0, (size_t)(w * pass->size));
-    turn_rows(pass, room->q_t, part_of(a->q, i, from), rows, pass->D, a->scale);
+    read_queries(pass, room, i, from, rows);
     draw_block(pass, room, rows, end);
     for (int64_t j = 0; j < end; j += KEYS) {
         const int64_t n = smaller(KEYS, end - j);
@@ -339,7 +349,7 @@ static void forward_block(const Pass *pass, Room *room, const Tensor *y, int64_t
     kernels()->invert[pass->dtype](w, (void *[]){room->scale, room->sum}, NULL, 0);
     kernels()->scale_rows[pass->dtype](rows, (void *[]){room->out.data, room->scale}, &wide_Dv,
                                        (double)wide_Dv);
-    write_rows(pass, room, part_of(y, i, from), room->out, rows, pass->Dv, 1);
+    write_rows(pass, room, part_of(y, i, from), rows, pass->Dv);
     memcpy(stats_of(pass, i, 0, from), room->max, (size_t)(rows * pass->size));
     memcpy(stats_of(pass, i, 1, from), room->scale, (size_t)(rows * pass->size));
 }
@@ -356,7 +366,7 @@ static void first_turn(const Pass *pass, Room *room, int64_t i, int64_t from, in
         const Matrix p = below(pass, room->weights, j), dp = below(pass, room->dp, j);
         score_tile(pass, room, p, part_of(a->k, i, j), i, from, rows, j, n);
         kernels()->tile_weights[pass->dtype](n, (void *[]){p.data, room->max, room->scale}, &w, 0);
-        multiply(pass, n, pass->Dv, rows, part_of(pass->dx[2], i, j), true,
+        multiply(pass, n, pass->Dv, rows, part_of(pass->dx[2], i, j), from > 0,
                  drop(pass, room, room->dropped, p, j, n), room->dy);
         multiply(pass, n, w, pass->Dv, dp, false, part_of(a->v, i, j), room->dy_t);
         drop(pass, room, dp, dp, j, n);
@@ -365,36 +375,45 @@ static void first_turn(const Pass *pass, Room *room, int64_t i, int64_t from, in
 }
 
 /* dS = P (dP - sum(P dP)),  dk += dS' scale q,  dq = scale dS k */
-static void second_turn(const Pass *pass, Room *room, int64_t i, int64_t end, int64_t rows) {
+static void second_turn(const Pass *pass, Room *room, int64_t i, int64_t from, int64_t rows,
+                        int64_t end) {
     const int64_t wide_D = whole_vectors(pass->D);
     for (int64_t j = 0; j < end; j += KEYS) {
         const int64_t n = smaller(KEYS, end - j);
         const Matrix p = below(pass, room->weights, j), ds = below(pass, room->dp, j);
         const Matrix k = dense(pass, part_of(pass->of->k, i, j), n, pass->D, room->k);
         kernels()->tile_dx[pass->dtype](n, (void *[]){ds.data, p.data, room->sum}, &ds.row, 0);
-        multiply(pass, n, pass->D, rows, part_of(pass->dx[1], i, j), true, ds, room->q);
+        multiply(pass, n, pass->D, rows, part_of(pass->dx[1], i, j), from > 0, ds, room->q);
         multiply(pass, rows, wide_D, n, room->out, j > 0, turn(ds), k);
     }
+}
+
+/* The first block of a head writes dk and dv, the others add: zeros for what it does not see. */
+static void clear_keys(const Pass *pass, int64_t i, int64_t end) {
+    for (int x = 1; x < 3; x++)
+        for (int64_t j = end; j < pass->K; j++)
+            memset(part_of(pass->dx[x], i, j).data, 0,
+                   (size_t)((x == 1 ? pass->D : pass->Dv) * pass->size));
 }
 
 static void backward_block(const Pass *pass, Room *room, int64_t i, int64_t from) {
     const AttentionOperands *a = pass->of;
     const int64_t rows = smaller(pass->rows, pass->Q - from), bytes = pass->width * pass->size;
     const int64_t end = read_lengths(pass, room, i, from, rows);
-    const Matrix q = part_of(a->q, i, from), dy = part_of(pass->dy, i, from);
     memset(room->sum, 0, (size_t)bytes);
     memset(room->max, 0, (size_t)bytes);
     memset(room->scale, 0, (size_t)bytes);
     memcpy(room->max, stats_of(pass, i, 0, from), (size_t)(rows * pass->size));
     memcpy(room->scale, stats_of(pass, i, 1, from), (size_t)(rows * pass->size));
-    turn_rows(pass, room->q_t, q, rows, pass->D, a->scale);
-    turn_rows(pass, room->dy_t, dy, rows, pass->Dv, 1);
-    copy_scaled(pass, room->q, q, rows, pass->D, a->scale);
-    copy_scaled(pass, room->dy, dy, rows, pass->Dv, 1);
+    read_queries(pass, room, i, from, rows);
+    copy(pass, room->dy, part_of(pass->dy, i, from), rows, pass->Dv);
+    turn_rows(pass, room->dy_t, room->dy, rows, pass->Dv);
     draw_block(pass, room, rows, end);
     first_turn(pass, room, i, from, rows, end);
-    second_turn(pass, room, i, end, rows);
-    write_rows(pass, room, part_of(pass->dx[0], i, from), room->out, rows, pass->D, a->scale);
+    second_turn(pass, room, i, from, rows, end);
+    if (from == 0) clear_keys(pass, i, end);
+    scale(pass, room->out, rows, a->scale);
+    write_rows(pass, room, part_of(pass->dx[0], i, from), rows, pass->D);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -407,10 +426,12 @@ static void pass_part(int worker, int64_t from, int64_t to, void *context) {
     lay_out(pass, &room, pass->rooms + worker * pass->room);
     for (int64_t part = from; part < to; part++) {
         if (draws(pass->of)) room.generator = pass->of->states[part];
-        for (int64_t i = part * size; i < smaller((part + 1) * size, pass->heads); i++)
+        for (int64_t i = part * size; i < smaller((part + 1) * size, pass->heads); i++) {
+            if (pass->dy && pass->Q == 0) clear_keys(pass, i, 0);
             for (int64_t row = 0; row < pass->Q; row += pass->rows)
                 if (pass->dy) backward_block(pass, &room, i, row);
                 else forward_block(pass, &room, pass->dx[0], i, row);
+        }
     }
 }
 
@@ -482,5 +503,5 @@ void attention_forward(const AttentionOperands *a, Generator *generator, Tensor 
 }
 
 void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
-    if (tensor_fill(dx[1], 0) && tensor_fill(dx[2], 0)) run(a, dy, dx);
+    run(a, dy, dx);
 }

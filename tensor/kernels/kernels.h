@@ -82,9 +82,8 @@ typedef struct {
     LoopKernel tile_weights[2]; /* x, max, scale */
     LoopKernel tile_dot[2];     /* sum, p, dp */
     LoopKernel tile_dx[2];      /* dp, p, sum */
-    LoopKernel scale_rows[2];   /* y, factor */
-    LoopKernel attended[2];     /* y, x, scale */
     LoopKernel invert[2];       /* y, sum */
+    LoopKernel scale_rows[2], copy_rows[2], turn_rows[2], attended_rows[2];
 
     /* rows again, but the operands differ in size */
     LoopKernel sort[4];     /* y, order (I64), x, room for n I64s; order, dense: where y was in x */
