@@ -62,6 +62,11 @@ bool ag_reaches(Tensor *y, Tensor *x);
 Tensor *ag_requires_grad(Tensor *x);
 Tensor *ag_retain_grad(Tensor *x);            /* keep the gradient of this intermediate result */
 Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; for tape_print */
+/* You will not look at x's elements again, be it with a function of tensor.h or as the input of an
+ * op: their memory goes as soon as no backward pass on the tape reads them, which is at once where
+ * none does, and where nothing is recorded. Views keep the elements until they are let go too.
+ * Shape and type stay, and backpropagation goes through x as before. */
+Tensor *ag_let_go(Tensor *x);
 
 /* A loan that shares x's bytes and requires no gradient. */
 Tensor *ag_detach(Tensor *x);

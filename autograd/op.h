@@ -35,6 +35,7 @@ typedef struct {
     Tensor *out;
     Tensor **in; /* n_in of them; NULL where an optional one is absent */
     int n_in;
+    unsigned reads;                  /* what backward will read, as op->reads says it */
     uint32_t version[OP_INPUTS + 1]; /* of the bytes of the inputs and of out, when recorded */
     Tensor *saved[2];       /* what forward computed for backward; released with the node */
     Tensor *few[OP_INPUTS]; /* where in points when there are few */

@@ -54,9 +54,29 @@ bool tape_begin_no_grad(void) { return open_tape("tape_begin_no_grad", false); }
 /* A line of the tape that only owns its result. */
 static const Op op_kept = {.name = "kept"};
 
+/* What n's backward reads, as bits: inputs, and OP_INPUTS for the result. */
+static unsigned reads_of(const Node *n) {
+    const unsigned inputs = n->op->reads & READS_INPUTS;
+    unsigned reads = n->op->reads & (READS_INPUTS | READS_OUT);
+    for (int i = 0; inputs >> i; i++)
+        if (i >= n->n_in || !n->in[i] ||
+            (n->op->reads & READS_OTHER && i < 2 && !ag_needs(n, 1 - i)))
+            reads &= ~(1u << i);
+    return reads;
+}
+
+static Tensor *tensor_of(const Node *n, int i) { return i == OP_INPUTS ? n->out : n->in[i]; }
+
+/* The bytes that n's backward reads stay until it has been said twice, with 1 and with -1. */
+static void hold_bytes(const Node *n, int readers) {
+    for (unsigned reads = n->reads; reads; reads &= reads - 1)
+        storage_read(tensor_of(n, __builtin_ctz(reads))->storage, readers);
+}
+
 /* Lets go of what a node holds. A result that somebody retained outlives its history, which is on
  * the tape that computed it, not on one that it was handed to. */
 static void node_release(Node *n) {
+    hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
     if (n->in != n->few) cache_free(n->in, (size_t)n->n_in * sizeof *n->in);
     for (int i = 0; i < 2; i++) tensor_release(n->saved[i]);
@@ -146,6 +166,9 @@ static bool inputs_fit(const Op *op, int n_in, Tensor *const *in) {
         if (!in[i]) return tensor_fail("%s: %s is NULL", op->name, input_name(op, i));
     for (int i = 0; i < n_in; i++)
         if (in[i] && !type_fits(op, i, in)) return false;
+        else if (in[i] && in[i]->let_go)
+            return tensor_fail("%s: %s was let go, and its elements with it", op->name,
+                               input_name(op, i));
     return is_open(op->name);
 }
 
@@ -200,6 +223,8 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
     if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : op->name;
     if (!grad) n->out->grad_fn = NULL;
     note_versions(n);
+    n->reads = grad ? reads_of(n) : 0;
+    hold_bytes(n, 1);
     tapes.count++;
     return n->out;
 }
@@ -255,16 +280,16 @@ static Tensor *unbroadcast(Tensor *g, Shape shape) {
 
 /* Have the bytes that n's backward reads been written since? */
 static bool is_unchanged(const Node *n) {
-    for (int i = 0; i <= OP_INPUTS; i++) {
-        const bool is_out = i == OP_INPUTS;
-        const Tensor *x = is_out ? n->out : i < n->n_in ? n->in[i] : NULL;
-        if (!x || !(n->op->reads & 1u << i)) continue;
-        if (n->op->reads & READS_OTHER && i < 2 && !ag_needs(n, 1 - i)) continue;
-        if (x->storage->version != n->version[i])
-            return tensor_fail(
-                "backward: %s needs its %s%s %s as it was, but %s has written over it since",
-                n->op->name, is_out ? "result" : "input ", is_out ? "" : input_name(n->op, i),
-                tensor_shape_text(x->shape), x->storage->written_by);
+    for (unsigned reads = reads_of(n); reads; reads &= reads - 1) {
+        const int i = __builtin_ctz(reads);
+        const Tensor *x = tensor_of(n, i);
+        const bool is_out = i == OP_INPUTS, gone = !x->storage->bytes;
+        if (gone || x->storage->version != n->version[i])
+            return tensor_fail("backward: %s needs its %s%s %s as it was, but %s%s since",
+                               n->op->name, is_out ? "result" : "input ",
+                               is_out ? "" : input_name(n->op, i), tensor_shape_text(x->shape),
+                               gone ? "it was let go" : x->storage->written_by,
+                               gone ? "" : " has written over it");
     }
     return true;
 }
@@ -353,6 +378,7 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
     else if (!y->requires_grad) rule = "y does not require a gradient";
     else if (y->tape_ended) rule = "y was computed on a tape that has ended";
     if (rule) return tensor_fail("backward: %s", rule);
+    if (!readable("backward", dy)) return false;
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
     return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
                        tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
@@ -417,6 +443,12 @@ Tensor *ag_retain_grad(Tensor *x) {
     if (!ag_present("retain_grad", x)) return NULL;
     if (!x->requires_grad) return tensor_fail("retain_grad: x does not require a gradient");
     x->retains_grad = true;
+    return x;
+}
+
+Tensor *ag_let_go(Tensor *x) {
+    if (!ag_present("let_go", x)) return NULL;
+    tensor_let_go(x);
     return x;
 }
 

@@ -87,7 +87,9 @@ DotProductAttention *nn_dot_product_attention_new(double dropout) {
 
 /* weights: (N, Q, K), kept in *kept; the output: dropout(weights) V, (N, Q, Dv) */
 static Tensor *pool(void *module, Tensor **kept, Dropout *dropout, Tensor *weights, Tensor *v) {
-    Tensor *output = ag_bmm(nn_dropout_forward(dropout, ag_name(weights, "attention_weights")), v);
+    Tensor *dropped = nn_dropout_forward(dropout, ag_name(weights, "attention_weights"));
+    Tensor *output = ag_bmm(dropped, v);
+    if (dropped != weights) ag_let_go(dropped);
     return output && nn_keep_result(module, kept, weights) ? ag_name(output, "output") : NULL;
 }
 
@@ -104,9 +106,10 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
     if (tensor_error() || !suits(who, mask, N / H, H, x)) return NULL;
 
     /* scores: (N, Q, D) (N, D, K) -> (N, Q, K) */
-    Tensor *scores = ag_name(ag_bmm(q, ag_transpose(k, 1, 2)), "scores");
+    Tensor *turned = ag_transpose(k, 1, 2), *scores = ag_name(ag_bmm(q, turned), "scores");
     double scale = 1 / sqrt((double)q->shape.dim[2]);
     Tensor *weights = ag_attention_weights(scores, scale, mask, H);
+    ag_let_go(turned), ag_let_go(scores);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
@@ -140,10 +143,14 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
     /* features: (B, Q, 1, H) + (B, 1, K, H) -> (B, Q, K, H), every query with every key */
-    Tensor *features = ag_tanh(ag_add(ag_unsqueeze(queries, 2), ag_unsqueeze(keys, 1)));
+    Tensor *rows = ag_unsqueeze(queries, 2), *columns = ag_unsqueeze(keys, 1);
+    Tensor *sums = ag_add(rows, columns), *features = ag_name(ag_tanh(sums), "features");
+    ag_let_go(queries), ag_let_go(keys), ag_let_go(rows), ag_let_go(columns), ag_let_go(sums);
     /* scores: (B, Q, K, 1) -> (B, Q, K) */
-    Tensor *scores = nn_linear_forward(attention->w_v, ag_name(features, "features"));
-    Tensor *weights = ag_attention_weights(ag_name(ag_squeeze(scores, -1), "scores"), 1, mask, 1);
+    Tensor *column = nn_linear_forward(attention->w_v, features);
+    Tensor *scores = ag_name(ag_squeeze(column, -1), "scores");
+    Tensor *weights = ag_attention_weights(scores, 1, mask, 1);
+    ag_let_go(features), ag_let_go(column), ag_let_go(scores);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
@@ -194,16 +201,21 @@ static Tensor *split_heads(const MultiHeadAttention *attention, Tensor *x, const
     if (!x) return NULL;
     int64_t B = x->shape.dim[0], N = x->shape.dim[1], H = attention->num_heads;
     int64_t D = x->shape.dim[2] / H;
-    x = ag_permute(ag_reshape(x, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3));
-    return ag_name(attention->fused ? x : ag_reshape(x, SHAPE(B * H, N, D)), name);
+    Tensor *parts = ag_reshape(x, SHAPE(B, N, H, D)), *heads = ag_permute(parts, AXES(0, 2, 1, 3));
+    Tensor *batch = attention->fused ? heads : ag_reshape(heads, SHAPE(B * H, N, D));
+    ag_let_go(x), ag_let_go(parts);
+    if (batch != heads) ag_let_go(heads);
+    return ag_name(batch, name);
 }
 
 /* x: (B, H, N, D) or (B H, N, D) -> (B, N, H, D) -> (B, N, H D) */
 static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
     if (!x) return NULL;
     int64_t N = x->shape.dim[x->shape.ndim - 2], D = x->shape.dim[x->shape.ndim - 1];
-    x = ag_permute(ag_reshape(x, SHAPE(B, H, N, D)), AXES(0, 2, 1, 3));
-    return ag_name(ag_reshape(x, SHAPE(B, N, H * D)), "heads");
+    Tensor *heads = ag_reshape(x, SHAPE(B, H, N, D)), *parts = ag_permute(heads, AXES(0, 2, 1, 3));
+    Tensor *joined = ag_reshape(parts, SHAPE(B, N, H * D));
+    ag_let_go(x), ag_let_go(heads), ag_let_go(parts);
+    return ag_name(joined, "heads");
 }
 
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
@@ -227,8 +239,12 @@ Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q
                          ? ag_attention(queries, keys, values, mask, dropout)
                          : nn_dot_product_attention_forward(heads, queries, keys, values, mask);
 
+    ag_let_go(queries), ag_let_go(keys), ag_let_go(values);
+
     /* output: (B, H, Q, D) -> (B, Q, H D) -> (B, Q, num_hiddens) */
-    output = nn_linear_forward(attention->W_o, join_heads(output, B, H));
+    Tensor *joined = join_heads(output, B, H);
+    output = nn_linear_forward(attention->W_o, joined);
+    ag_let_go(joined);
     if (output && !attention->fused)
         nn_keep_result(attention, &attention->attention_weights, heads->attention_weights);
     return ag_name(output, "output");

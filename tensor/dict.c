@@ -67,8 +67,7 @@ static void *find(void *list, int n, size_t size, const char *name) {
 
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
     const char *op = "dict_set";
-    if (!given(op, "dict", dict) || !given(op, "tensor", x) || !is_text(op, "name", name))
-        return false;
+    if (!given(op, "dict", dict) || !readable(op, x) || !is_text(op, "name", name)) return false;
     if (!strcmp(name, "__metadata__"))
         return tensor_fail("dict_set: the name __metadata__ is taken by the metadata");
     NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);

@@ -125,7 +125,7 @@ bool file_write(const File *file, const void *bytes, size_t size) {
 }
 
 bool file_write_tensor(const File *file, const Tensor *x) {
-    Tensor *y = tensor_contiguous(x);
+    Tensor *y = readable(file->function, x) ? tensor_contiguous(x) : NULL;
     bool ok = y && file_write(file, y->data, (size_t)(tensor_numel(y) * dtype_size(y->dtype)));
     tensor_release(y);
     return ok;

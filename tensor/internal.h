@@ -5,11 +5,13 @@
 
 #include "tensor.h"
 
-/* A block of bytes shared by views. The elements begin at bytes, 64-byte aligned. */
+/* Bytes shared by views. The elements begin at bytes, 64-byte aligned. */
 typedef struct Storage {
-    void *bytes;
+    void *bytes;            /* NULL once nobody will look at them again */
     int64_t size;           /* in bytes */
     int refs;               /* tensors that look at it */
+    int let_go;             /* those among them whose elements nobody will ask for */
+    int readers;            /* backward passes that will ask for the bytes all the same */
     uint32_t version;       /* how often it has been written in place */
     const char *written_by; /* the function that wrote last */
 } Storage;
@@ -17,9 +19,14 @@ typedef struct Storage {
 /* ---- making tensors ------------------------------------------------------------------------ */
 
 bool tensor_pending(void); /* is an error pending? */
-/* The function's own word on a NULL argument. what: "tensor" */
+/* The function's own word on a NULL argument, what: "path"; and on a tensor whose elements it
+ * wants. */
 bool given(const char *function, const char *what, const void *argument);
-Tensor *tensor_make(Shape shape, DType dtype); /* contiguous, not initialised */
+bool readable(const char *function, const Tensor *x);
+void tensor_let_go(
+    Tensor *x); /* nobody will ask for its elements: the bytes go as soon as they can */
+void storage_read(Storage *storage, int readers); /* so many readers more, or less */
+Tensor *tensor_make(Shape shape, DType dtype);    /* contiguous, not initialised */
 Tensor *make_zeros(Shape shape, DType dtype);
 void tensor_written(Tensor *x, const char *by); /* bumps the version; by: a string literal */
 static inline int64_t dtype_size(DType dtype) { return dtype == BOOL ? 1 : dtype == F32 ? 4 : 8; }

@@ -164,8 +164,7 @@ static void write_suffixes(Printer *p, bool empty) {
 }
 
 bool tensor_print(const Tensor *x, FILE *file) {
-    if (tensor_pending() || !given("print", "tensor", x) || !given("print", "file", file))
-        return false;
+    if (tensor_pending() || !readable("print", x) || !given("print", "file", file)) return false;
     int64_t numel = tensor_numel(x);
     Printer p = {.x = x, .file = file, .smallest = HUGE_VAL, .width = 1};
     p.summary = numel > SUMMARY_ABOVE;

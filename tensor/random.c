@@ -31,7 +31,7 @@ Tensor *tensor_generator_state(void) {
 
 bool tensor_set_generator_state(const Tensor *state) {
     const Shape shape = SHAPE(GENERATOR_NUMBERS);
-    if (!given("set_generator_state", "tensor", state)) return false;
+    if (!readable("set_generator_state", state)) return false;
     if (state->dtype != I64 || !shape_equal(state->shape, shape))
         return tensor_fail("set_generator_state: the state is %s %s: it must be int64 %s",
                            tensor_dtype_name(state->dtype), tensor_shape_text(state->shape),

@@ -24,26 +24,53 @@ DType tensor_default_dtype(void) { return default_dtype; }
 
 /* ---- lifetime ------------------------------------------------------------------------------ */
 
-/* A Storage and its bytes are one block: the header takes one alignment unit in front. */
-enum { STORAGE_HEADER = 64 };
+/* A few bytes stand behind their Storage, which takes one alignment unit. More are a block of their
+ * own, which can be let go before the tensors that looked at it. */
+enum { STORAGE_HEADER = 64, FEW = 4096 - STORAGE_HEADER };
 _Static_assert(sizeof(Storage) <= STORAGE_HEADER, "the elements must stay aligned");
 
+static size_t storage_block(int64_t size) {
+    return STORAGE_HEADER + (size <= FEW ? (size_t)size : 0);
+}
+
 static Storage *storage_new(int64_t size) {
-    Storage *storage = cache_alloc((size_t)size + STORAGE_HEADER);
-    if (storage) *storage = (Storage){(char *)storage + STORAGE_HEADER, size, 1, 0, NULL};
-    return storage;
+    Storage *storage = cache_alloc(storage_block(size));
+    void *bytes = storage ? (char *)storage + STORAGE_HEADER : NULL;
+    if (storage && size > FEW) bytes = cache_alloc((size_t)size);
+    if (bytes) *storage = (Storage){.bytes = bytes, .size = size, .refs = 1};
+    else cache_free(storage, storage_block(size));
+    return bytes ? storage : NULL;
+}
+
+/* Gives bytes back that nobody will look at again. */
+static void storage_forget(Storage *storage) {
+    if (storage->let_go < storage->refs || storage->readers > 0 || !storage->bytes) return;
+    if (storage->size > FEW) cache_free(storage->bytes, (size_t)storage->size);
+    storage->bytes = NULL;
 }
 
 static void storage_release(Storage *storage) {
-    if (storage && --storage->refs == 0)
-        cache_free(storage, (size_t)storage->size + STORAGE_HEADER);
+    storage->refs--;
+    storage_forget(storage);
+    if (storage->refs == 0) cache_free(storage, storage_block(storage->size));
+}
+
+void storage_read(Storage *storage, int readers) {
+    storage->readers += readers;
+    storage_forget(storage);
+}
+
+void tensor_let_go(Tensor *x) {
+    if (!x->let_go) x->storage->let_go++;
+    x->let_go = true;
+    storage_forget(x->storage);
 }
 
 /* The tensor takes the caller's reference to the storage, also when it cannot be made. */
 static Tensor *look_at(Storage *storage, Shape shape, DType dtype) {
     Tensor *x = storage ? cache_alloc(sizeof *x) : NULL;
     if (!x) {
-        storage_release(storage);
+        if (storage) storage_release(storage);
         return NULL;
     }
     *x = (Tensor){shape, .dtype = dtype, .data = storage->bytes, .storage = storage, .refs = 1};
@@ -99,6 +126,7 @@ Tensor *tensor_retain(Tensor *x) {
 void tensor_release(Tensor *x) {
     while (x && --x->refs == 0) {
         Tensor *grad = x->grad;
+        x->storage->let_go -= x->let_go;
         storage_release(x->storage);
         cache_free(x, sizeof *x);
         atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
@@ -198,11 +226,11 @@ Tensor *tensor_from_bools(Shape shape, const bool *elements) {
 /* ---- copies -------------------------------------------------------------------------------- */
 
 Tensor *tensor_clone(const Tensor *x) {
-    return given("clone", "tensor", x) ? tensor_convert(x, x->dtype) : NULL;
+    return readable("clone", x) ? tensor_convert(x, x->dtype) : NULL;
 }
 
 Tensor *tensor_to(const Tensor *x, DType dtype) {
-    if (!given("to", "tensor", x)) return NULL;
+    if (!readable("to", x)) return NULL;
     if ((unsigned)dtype > BOOL) return tensor_fail("to: %d is not a type", (int)dtype);
     return tensor_convert(x, dtype);
 }
@@ -212,13 +240,13 @@ Tensor *tensor_to(const Tensor *x, DType dtype) {
 int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
 
 double tensor_item(const Tensor *x) {
-    if (given("item", "tensor", x) && tensor_numel(x) == 1) return read_element(x, 0);
+    if (readable("item", x) && tensor_numel(x) == 1) return read_element(x, 0);
     if (x) tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
     return (double)NAN;
 }
 
 double tensor_get_at(const Tensor *x, Shape index) {
-    if (!given("get", "tensor", x)) return (double)NAN;
+    if (!readable("get", x)) return (double)NAN;
     bool inside = index.ndim == x->shape.ndim;
     int64_t offset = 0;
     for (int d = 0; d < index.ndim && inside; d++) {
@@ -233,7 +261,7 @@ double tensor_get_at(const Tensor *x, Shape index) {
 }
 
 bool tensor_to_doubles(const Tensor *x, double *out) {
-    if (!given("to_doubles", "tensor", x)) return false;
+    if (!readable("to_doubles", x)) return false;
     if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL");
     Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
     shape_strides(x->shape, target.stride);
@@ -244,7 +272,7 @@ bool tensor_to_doubles(const Tensor *x, double *out) {
 /* ---- writes in place ----------------------------------------------------------------------- */
 
 static bool can_write(const char *op, const Tensor *x) {
-    if (tensor_pending() || !given(op, "tensor", x)) return false;
+    if (tensor_pending() || !readable(op, x)) return false;
     return !has_repeats(x) ||
            tensor_fail("%s: x is %s and expanded: several elements share one place", op,
                        tensor_shape_text(x->shape));
@@ -253,7 +281,7 @@ static bool can_write(const char *op, const Tensor *x) {
 /* y to be read while x is written: a copy when a write to x could change it before. Without a copy
  * nothing is allocated, so that an optimizer's last half, which only adds, cannot fail. */
 static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
-    if (!given(op, "tensor", y)) return NULL;
+    if (!readable(op, y)) return NULL;
     if (x->dtype != y->dtype)
         return tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
                            tensor_dtype_name(y->dtype));

@@ -48,6 +48,7 @@ typedef struct Tensor {
     bool is_parameter;       /* printed as "Parameter containing:" */
     bool retains_grad;       /* autograd: keep this intermediate result's gradient */
     bool tape_ended;         /* autograd: the tape that computed this result is gone */
+    bool let_go;             /* autograd: nobody will look at its elements again */
     const char *grad_fn;     /* autograd: what made it, as PyTorch names it; NULL for a leaf */
     struct Tensor *arriving; /* autograd: the gradient gathered by the backward pass under way */
     char name[32];           /* autograd: "scores"; "" when it has none */

@@ -166,7 +166,7 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape) {
 }
 
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
-    if (!given("as_strided", "tensor", x)) return NULL;
+    if (!readable("as_strided", x)) return NULL;
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS || (shape.ndim > 0 && !stride))
         return tensor_fail("as_strided: %d dimensions: there may be 0 to %d, with a stride each",
                            shape.ndim, TENSOR_MAX_DIMS);

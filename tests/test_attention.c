@@ -260,6 +260,26 @@ START_TEST(memory_grows_with_the_length_alone) {
 }
 END_TEST
 
+/* Of the matrices of Q x K numbers, the scores go once there are weights, and the gradient of the
+ * weights becomes that of the scores in its place: two are the most there are at a time. */
+START_TEST(scores_are_let_go) {
+    const int64_t n = 512, matrices = 4, matrix = matrices * n * n * (int64_t)sizeof(double);
+    MultiHeadAttention *attention = nn_multi_head_attention_new(
+        (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = matrices});
+    Tensor *x = tensor_rand(SHAPE(1, n, 4));
+    tensor_empty_cache();
+    bytes = peak = 0;
+    tape_begin();
+    Tensor *y = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
+    ck_assert_msg(ag_backward(ag_sum(y)), "%s", tensor_error());
+    tape_end();
+    ck_assert_int_gt(peak, 2 * matrix);
+    ck_assert_int_lt(peak, 2 * matrix + matrix / 2);
+    nn_free(attention);
+    tensor_release(x);
+}
+END_TEST
+
 /* ---- what is ignored ----------------------------------------------------------------------- */
 
 /* Scores and values of ignored keys are NaN and infinite: the weights, their gradients and so those
@@ -561,6 +581,7 @@ int main(void) {
     tcase_add_test(fused, a_mask_must_stay_as_it_was);
     tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
     tcase_add_test(fused, memory_grows_with_the_length_alone);
+    tcase_add_test(fused, scores_are_let_go);
     TCase *ignored = add_framed_case(suite, "ignored");
     tcase_add_test(ignored, nothing_ignored_leaks);
     tcase_add_test(ignored, padding_may_be_anything);

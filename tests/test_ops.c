@@ -530,7 +530,7 @@ END_TEST
  * putting the version back, so that the engine does not notice. */
 
 static const char *const writers[] = {"copy_from", "fill", "add_", "mul_", "uniform_", "normal_"};
-enum { WRITERS = COUNT(writers), OUTPUT = SAMPLE_INPUTS };
+enum { WRITERS = COUNT(writers), LETTING_GO = WRITERS, OUTPUT = SAMPLE_INPUTS };
 
 /* Other values, but such as the backward pass can bear: an index stays one. */
 static bool write_by(int writer, const Sample *s, int target, Tensor *x) {
@@ -552,8 +552,30 @@ static bool write_by(int writer, const Sample *s, int target, Tensor *x) {
     }
 }
 
-/* The gradients after a write (none for writer < 0), all in one buffer; false when the backward
- * pass refuses. */
+/* Lets go of everything that the op has read and made; what is gone then gets other bits. How many
+ * are gone? */
+static int let_go_of_all(Tensor *const *in, int n, Tensor *y) {
+    int count = 0;
+    Storage *storage[SAMPLE_INPUTS + 1];
+    void *bytes[SAMPLE_INPUTS + 1]; /* few, so the memory is there until the storage goes */
+    for (int i = 0; i <= n; i++) {
+        const Tensor *x = i < n ? in[i] : y;
+        storage[i] = x ? x->storage : NULL;
+        bytes[i] = x ? x->storage->bytes : NULL;
+    }
+    for (int i = 0; i <= n; i++)
+        if (storage[i]) ag_let_go(i < n ? in[i] : y);
+    for (int i = 0; i <= n; i++) {
+        if (!storage[i] || storage[i]->bytes) continue;
+        memset(bytes[i], 0xff, (size_t)storage[i]->size);
+        count++;
+    }
+    return count;
+}
+
+/* The gradients after a write (none for writer < 0, LETTING_GO of all instead of one), all in one
+ * buffer; false when the backward pass refuses. */
+static int gone; /* by the last call */
 static bool gradients_after(const Sample *s, unsigned grads, int target, int writer, bool unnoticed,
                             double *gradients) {
     Tensor *in[SAMPLE_INPUTS];
@@ -564,7 +586,8 @@ static bool gradients_after(const Sample *s, unsigned grads, int target, int wri
     ck_assert_msg(y != NULL, "%s: %s", s->op, tensor_error());
     Tensor *c = cotangent(y->shape, F64), *written = target == OUTPUT ? y : in[target];
     const uint32_t version = written->storage->version;
-    if (writer >= 0) ck_assert(write_by(writer, s, target, written));
+    if (writer == LETTING_GO) gone = let_go_of_all(in, s->n, y);
+    else if (writer >= 0) ck_assert(write_by(writer, s, target, written));
     if (unnoticed) written->storage->version = version;
     const bool done = ag_backward_from(y, c);
     for (int i = 0; done && i < s->n; i++) {
@@ -661,6 +684,31 @@ START_TEST(writes_in_place_are_harmless_or_refused) {
         ck_assert_msg(refused[target] == changed[target],
                       "%s: writes over operand %d are refused, though no gradient depends on it",
                       ag_ops[_i]->name, target);
+}
+END_TEST
+
+/* What the table says that no backward pass reads is not read: gradients stay what they are. */
+START_TEST(what_is_let_go_is_read_by_nobody) {
+    static double before[ELEMENTS_MAX * SAMPLE_INPUTS], after[ELEMENTS_MAX * SAMPLE_INPUTS];
+    const Op *op = ag_ops[_i];
+    const unsigned all_read = READS_OUT | ((1u << op->inputs) - 1);
+    int gone_at_all = 0;
+    for (const Sample *s = samples(); s->op; s++) {
+        if (strcmp(s->op, op->name) || !has_gradient(s)) continue;
+        const unsigned all = real_inputs(s);
+        for (unsigned grads = 1; grads <= all; grads++) {
+            if (!is_of_interest(grads, all)) continue;
+            memset(before, 0, sizeof before);
+            memset(after, 0, sizeof after);
+            ck_assert(gradients_after(s, grads, OUTPUT, -1, false, before));
+            ck_assert_msg(gradients_after(s, grads, OUTPUT, LETTING_GO, false, after), "%s: %s",
+                          op->name, tensor_error());
+            ck_assert_msg(!memcmp(before, after, sizeof before), "%s: %s changes", op->name,
+                          tensor_shape_text(s->in[0].shape));
+            gone_at_all += gone;
+        }
+    }
+    if (op->backward) ck_assert_int_eq(gone_at_all > 0, (op->reads & all_read) != all_read);
 }
 END_TEST
 
@@ -1470,6 +1518,7 @@ static void add_walk(Suite *suite) {
     tcase_add_loop_test(walk, inputs_are_only_read, 0, n);
     tcase_add_loop_test(walk, integers_and_bools_compute_as_doubles_do, 0, n);
     tcase_add_loop_test(walk, writes_in_place_are_harmless_or_refused, 0, n);
+    tcase_add_loop_test(walk, what_is_let_go_is_read_by_nobody, 0, n);
 }
 
 static void add_mistakes(Suite *suite) {

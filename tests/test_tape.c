@@ -595,6 +595,111 @@ static void expect_printed(const char *text) {
 }
 
 /* ag_reaches asks what backpropagation would do, and leaves nothing behind. */
+/* ---- letting go ------------------------------------------------------------------------------ */
+
+/* exp reads its result on the way back, scale reads nothing. */
+START_TEST(what_is_let_go_stays_for_backward_alone) {
+    Tensor *x = LEAF(SHAPE(2), 0, 1), *dy = tensor_ones(SHAPE(2));
+    ck_assert(tape_begin());
+    Tensor *y = ag_exp(x), *z = ag_scale(y, 2);
+    ck_assert_ptr_eq(ag_let_go(z), z);
+    ck_assert_ptr_null(z->storage->bytes);
+    ck_assert_ptr_eq(ag_let_go(y), y);
+    ag_let_go(y); /* twice is once */
+    ck_assert_ptr_nonnull(y->storage->bytes);
+    for (int i = 1; i <= 2; i++) {
+        ck_assert(ag_backward_from(z, dy));
+        EXPECT_GRAD(x, 2 * i, 2 * i * exp(1));
+    }
+    tape_end();
+    ck_assert(tape_begin_no_grad());
+    y = ag_let_go(ag_exp(x));
+    ck_assert_ptr_null(y->storage->bytes);
+    tape_end();
+    ck_assert_ptr_null(ag_let_go(NULL));
+    expect_error("let_go: the tensor is NULL");
+    tensor_release(x);
+    tensor_release(dy);
+}
+END_TEST
+
+START_TEST(a_view_keeps_what_its_base_has_let_go) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_square(x), *view = ag_reshape(y, SHAPE(2, 1)), *other = ag_detach(y);
+    ag_let_go(y);
+    EXPECT_ELEMENTS(view, 1, 4);
+    ag_let_go(view);
+    EXPECT_ELEMENTS(other, 1, 4);
+    Tensor *kept = tensor_retain(other);
+    tape_end();
+    EXPECT_ELEMENTS(kept, 1, 4);
+    tensor_release(kept);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(nobody_looks_at_what_was_let_go) {
+    Tensor *x = LEAF(SHAPE(1), 1), *a = tensor_ones(SHAPE(1)), *lens = tensor_arange(0, 1, 1);
+    const int64_t stride = 1;
+    double element;
+    ck_assert(tape_begin());
+    Tensor *y = ag_let_go(ag_exp(x));
+    ck_assert_ptr_null(ag_add(x, y));
+    expect_error("add: b was let go, and its elements with it");
+#define REFUSES(name, call)                                                                        \
+    do {                                                                                           \
+        (void)!(call);                                                                             \
+        expect_error(name ": the tensor was let go, and its elements with it");                    \
+    } while (0)
+    REFUSES("item", tensor_item(y) != 0);
+    REFUSES("get", tensor_get(y, 0) != 0);
+    REFUSES("to_doubles", tensor_to_doubles(y, &element));
+    REFUSES("clone", tensor_clone(y));
+    REFUSES("to", tensor_to(y, F32));
+    REFUSES("sort", tensor_sort(y, NULL));
+    REFUSES("print", tensor_print(y, stdout));
+    REFUSES("as_strided", tensor_as_strided(y, SHAPE(1), &stride, 0));
+    REFUSES("copy_from", tensor_copy_from(y, a));
+    REFUSES("copy_from", tensor_copy_from(a, y));
+    REFUSES("fill", tensor_fill(y, 1));
+    REFUSES("add_", tensor_add_(a, y, 1));
+    REFUSES("mul_", tensor_mul_(y, 1));
+    REFUSES("allclose", tensor_allclose(a, y, 0, 0));
+    REFUSES("allclose", tensor_allclose(y, a, 0, 0));
+    REFUSES("save_npy", tensor_save_npy(y, "/tmp/never"));
+    REFUSES("backward", ag_backward_from(x, y));
+    REFUSES("set_generator_state", tensor_set_generator_state(y));
+    TensorDict *dict = tensor_dict_new();
+    REFUSES("dict_set", tensor_dict_set(dict, "y", y));
+    ck_assert(tensor_dict_set(dict, "a", a));
+    ag_let_go(a);
+    REFUSES("save_safetensors", tensor_save_safetensors(dict, "/tmp/never"));
+    Tensor *lengths = tensor_to(lens, I64);
+    REFUSES("mask", ag_mask_fits("mask", (AttentionMask){.valid_lens = ag_let_go(lengths)},
+                                 SHAPE(1, 1, 1, 1), F64));
+    tape_end();
+    Tensor *all[] = {x, a, lens, lengths};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* A constant that becomes a leaf after the op: no backward was to read x when it was let go. */
+START_TEST(what_backward_misses_is_said) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *w = tensor_ones(SHAPE(2));
+    ck_assert(tape_begin());
+    Tensor *half = ag_scale(x, 0.5), *loss = ag_sum(ag_mul(half, w));
+    ag_let_go(half);
+    ag_requires_grad(w);
+    ck_assert(!ag_backward(loss));
+    expect_error("backward: mul needs its input a (2,) as it was, but it was let go since");
+    tape_end();
+    tensor_release(x);
+    tensor_release(w);
+}
+END_TEST
+
 START_TEST(reaching_is_where_a_gradient_would_arrive) {
     Tensor *x = LEAF(SHAPE(2), 1, 2), *w = LEAF(SHAPE(2), 3, 4), *unused = LEAF(SHAPE(2), 5, 6);
     Tensor *constant = tensor_ones(SHAPE(2));
@@ -1325,6 +1430,10 @@ static void add_gradients(Suite *suite) {
     TCase *marks = add_framed_case(suite, "marks");
     tcase_add_test(marks, marks_hand_their_tensor_back_or_say_why_not);
     tcase_add_test(marks, detach_shares_bytes_and_stops_gradients);
+    tcase_add_test(marks, what_is_let_go_stays_for_backward_alone);
+    tcase_add_test(marks, a_view_keeps_what_its_base_has_let_go);
+    tcase_add_test(marks, nobody_looks_at_what_was_let_go);
+    tcase_add_test(marks, what_backward_misses_is_said);
     tcase_add_test(marks, reaching_is_where_a_gradient_would_arrive);
     tcase_add_test(marks, a_printed_tape_reads_like_a_book);
     tcase_add_test(marks, an_inner_tape_prints_itself);

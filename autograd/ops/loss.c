@@ -22,9 +22,11 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
             "mse_loss: y is %s: it must be float32 or float64; convert it with tensor_to",
             tensor_dtype_name(y->dtype));
     if (!is_reduction("mse_loss", reduction)) return NULL;
-    Tensor *loss = ag_square(ag_sub(y, t));
-    if (reduction == REDUCE_SUM) loss = ag_sum(loss);
-    if (reduction == REDUCE_MEAN) loss = ag_mean(loss);
+    Tensor *difference = ag_sub(y, t), *squares = ag_square(difference), *loss = squares;
+    if (reduction == REDUCE_SUM) loss = ag_sum(squares);
+    if (reduction == REDUCE_MEAN) loss = ag_mean(squares);
+    ag_let_go(difference);
+    if (reduction != REDUCE_NONE) ag_let_go(squares);
     if (loss && loss->grad_fn) loss->grad_fn = "MseLossBackward0";
     return loss;
 }

@@ -293,7 +293,7 @@ Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
 
 Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (indices) *indices = NULL;
-    if (!given("sort", "tensor", x)) return NULL;
+    if (!readable("sort", x)) return NULL;
     Tensor *y = tensor_make(x->shape, x->dtype), *order = tensor_make(x->shape, I64);
     Tensor *scratch = tensor_make(x->shape, I64);
     if (scratch)
@@ -309,6 +309,7 @@ Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
 
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
+    if (!readable("allclose", a) || !readable("allclose", b)) return false;
     int64_t far = 0;
     double tolerance[] = {rtol, atol};
     const Tensor count = {.shape = a->shape, .dtype = I64, .data = &far}; /* one place for all */
