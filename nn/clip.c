@@ -16,8 +16,7 @@ static void find_holder(ModuleSlot *parameter, void *clipping) {
     if (!c->holder && *parameter->slot == c->theta) c->holder = parameter;
 }
 
-/* A parameter that several fields hold is looked at once. Squares are summed in float64, whatever
- * the gradient's type. */
+/* A parameter that several fields hold is looked at once. */
 static void look_at(ModuleSlot *parameter, void *clipping) {
     Clipping *c = clipping;
     c->theta = *parameter->slot, c->holder = NULL;
@@ -25,12 +24,7 @@ static void look_at(ModuleSlot *parameter, void *clipping) {
     Tensor *g = c->theta && c->holder == parameter ? c->theta->grad : NULL;
     if (!g || tensor_error()) return;
     if (c->scale) tensor_mul_(g, *c->scale);
-    else if (tape_begin_no_grad()) {
-        Tensor *wide = tensor_to(g, F64), *flat = ag_reshape(wide, SHAPE(-1));
-        c->sum += tensor_item(ag_matmul(flat, flat));
-        tape_end();
-        tensor_release(wide);
-    }
+    else c->sum += tensor_sum_of_squares(g);
 }
 
 double nn_clip_grad_norm(void *module, double max_norm) {
@@ -41,7 +35,7 @@ double nn_clip_grad_norm(void *module, double max_norm) {
     Clipping c = {.module = module};
     nn_visit_parameters(module, "", look_at, &c);
     const double norm = sqrt(c.sum), scale = max_norm / (norm + 1e-6);
-    c.scale = &(double){scale > 1 ? 1 : scale}; /* a NaN stays one */
-    nn_visit_parameters(module, "", look_at, &c);
+    c.scale = &scale;
+    if (!(scale >= 1)) nn_visit_parameters(module, "", look_at, &c); /* a NaN makes them all NaN */
     return tensor_error() ? (double)NAN : norm;
 }

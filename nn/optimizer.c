@@ -1,11 +1,11 @@
 /* optimizer.c - gradient descent, in place, all or nothing.
  *
- * A step has two halves. The first computes, for every parameter that has a gradient, where it
- * will go; this allocates, so it can fail, and then nothing has changed. The second moves the
- * parameters. A rule (SGD, AdamW) is the first half alone, and reads as it does in its paper: ops
- * on a tape that records nothing. Between steps an optimizer remembers what the rule asks it to,
- * for each parameter by itself. A parameter without a gradient is skipped: it is not one whose
- * gradient is zero, which momentum and weight decay would still move.
+ * A step has two halves. The first looks at every parameter that has a gradient and makes room for
+ * what is remembered of it between steps; this can fail, and then nothing has changed. The second
+ * moves the parameters, one after another, each in one pass over its memory. A rule (SGD, AdamW) is
+ * the second half for one parameter: which numbers go into its formula, which stands in
+ * tensor/kernels/real.inc. A parameter without a gradient is skipped: it is not one whose gradient
+ * is zero, which momentum and weight decay would still move.
  */
 #include "nn.h"
 
@@ -18,17 +18,12 @@ typedef struct {
     Tensor **slot;           /* the module's field that holds theta; *slot is NULL while lazy */
     double lr, weight_decay; /* of its group */
     int64_t steps;           /* that it has taken */
-    Tensor *state[STATES];   /* what the rule remembers of it; NULL before the first step */
-
-    /* planned: theta = keep theta - rate direction; direction is NULL when theta is skipped */
-    double keep, rate;
-    Tensor *direction, *next[STATES]; /* the state after this step */
+    Tensor *state[STATES];   /* what the rule remembers of it, zeros at first */
 } Update;
 
 typedef struct {
     const char *name, *state[STATES]; /* as torch names them in an optimizer's state_dict */
-    /* Plans a step of u with learning rate lr; the tensors are loans. */
-    void (*plan)(const Optimizer *optimizer, Update *u, double lr);
+    void (*move)(const Optimizer *optimizer, const Update *u, double lr); /* cannot fail */
 } Rule;
 
 struct Optimizer {
@@ -36,6 +31,7 @@ struct Optimizer {
     const Rule *rule;
     SGDConfig sgd; /* the configuration of its rule; the other one is not used */
     AdamWConfig adamw;
+    int states;    /* how many it remembers of each parameter */
     double factor; /* of every group's learning rate */
     Module *model;
     int num_updates;
@@ -44,41 +40,30 @@ struct Optimizer {
 
 /* ---- the rules ----------------------------------------------------------------------------- */
 
-/* a x + b y, or b y while there is no x */
-static Tensor *combine(double a, Tensor *x, double b, Tensor *y) {
-    return x ? ag_add(ag_scale(x, a), ag_scale(y, b)) : ag_scale(y, b);
-}
-
 /* g = grad + weight_decay theta
- * b = g at first, then mu b + (1 - dampening) g
- * theta -= lr g without momentum, lr (g + mu b) with Nesterov's, else lr b */
-static void plan_sgd(const Optimizer *optimizer, Update *u, double lr) {
+ * b = g at first, then momentum b + (1 - dampening) g
+ * theta -= lr g without momentum, lr (g + momentum b) with Nesterov's, else lr b */
+static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
     const SGDConfig *c = &optimizer->sgd;
-    const double mu = c->momentum, fresh = u->state[0] ? 1 - c->dampening : 1;
-    Tensor *theta = *u->slot, *g = theta->grad;
-    if (u->weight_decay != 0) g = combine(u->weight_decay, theta, 1, g);
-    if (mu != 0) u->next[0] = combine(mu, u->state[0], fresh, g);
-    u->keep = 1;
-    u->rate = lr;
-    u->direction = mu == 0 ? g : c->nesterov ? combine(mu, u->next[0], 1, g) : u->next[0];
+    const double fresh = u->steps == 0 ? 1 : 1 - c->dampening;
+    const SGDStep step = {lr, u->weight_decay, c->momentum, fresh, c->nesterov};
+    tensor_sgd_(*u->slot, u->state[0], (*u->slot)->grad, step);
 }
 
 /* m = beta1 m + (1 - beta1) g
  * v = beta2 v + (1 - beta2) g^2
  * theta -= lr weight_decay theta
  * theta -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
-static void plan_adamw(const Optimizer *optimizer, Update *u, double lr) {
+static void move_adamw(const Optimizer *optimizer, const Update *u, double lr) {
     const AdamWConfig *c = &optimizer->adamw;
     const double t = (double)(u->steps + 1);
-    Tensor *g = (*u->slot)->grad;
-    Tensor *m = combine(c->beta1, u->state[0], 1 - c->beta1, g);
-    Tensor *v = combine(c->beta2, u->state[1], 1 - c->beta2, ag_square(g));
-    Tensor *root = ag_scale(ag_sqrt(v), 1 / sqrt(1 - pow(c->beta2, t)));
-    u->next[0] = m;
-    u->next[1] = v;
-    u->keep = 1 - lr * u->weight_decay;
-    u->rate = lr / (1 - pow(c->beta1, t));
-    u->direction = ag_div(m, ag_add_scalar(root, c->eps));
+    const AdamWStep step = {c->beta1,
+                            c->beta2,
+                            c->eps,
+                            .keep = 1 - lr * u->weight_decay,
+                            .rate = lr / (1 - pow(c->beta1, t)),
+                            .unbias = 1 / sqrt(1 - pow(c->beta2, t))};
+    tensor_adamw_(*u->slot, u->state[0], u->state[1], (*u->slot)->grad, step);
 }
 
 /* ---- construction ------------------------------------------------------------------------ */
@@ -104,8 +89,8 @@ static void destroy_optimizer(void *module) {
 
 static const ModuleClass sgd_class = {"SGD", sizeof(Optimizer), print_sgd, destroy_optimizer};
 static const ModuleClass adamw_class = {"AdamW", sizeof(Optimizer), print_adamw, destroy_optimizer};
-static const Rule sgd_rule = {"sgd", {"momentum_buffer", NULL}, plan_sgd};
-static const Rule adamw_rule = {"adamw", {"exp_avg", "exp_avg_sq"}, plan_adamw};
+static const Rule sgd_rule = {"sgd", {"momentum_buffer", NULL}, move_sgd};
+static const Rule adamw_rule = {"adamw", {"exp_avg", "exp_avg_sq"}, move_adamw};
 
 /* Written so that NaN fails too. */
 static bool not_negative(const char *who, const char *what, double value) {
@@ -149,7 +134,7 @@ Optimizer *nn_sgd_new(void *module, SGDConfig c) {
         tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
                     c.momentum, c.dampening);
     Optimizer *sgd = optimizer_new(&sgd_class, &sgd_rule, module, c.lr, c.weight_decay);
-    if (sgd) sgd->sgd = c;
+    if (sgd) sgd->sgd = c, sgd->states = c.momentum != 0;
     return sgd;
 }
 
@@ -161,7 +146,7 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
     check_beta("beta2", c.beta2);
     not_negative("adamw", "eps", c.eps);
     Optimizer *adamw = optimizer_new(&adamw_class, &adamw_rule, module, c.lr, c.weight_decay);
-    if (adamw) adamw->adamw = c;
+    if (adamw) adamw->adamw = c, adamw->states = 2;
     return adamw;
 }
 
@@ -222,34 +207,15 @@ static void check_equal(const Rule *rule, const Tensor *theta, const char *what,
                     tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
 }
 
-/* The tape lets go of what lies on the way to the plan. */
-static void plan(const Optimizer *optimizer, Update *u) {
-    const Rule *rule = optimizer->rule;
+/* Looks at u, and makes room for what is remembered of it. */
+static void prepare(const Optimizer *optimizer, Update *u) {
     const Tensor *theta = *u->slot;
-    check_equal(rule, theta, "gradient", theta->grad);
-    for (int k = 0; k < STATES; k++)
-        if (u->state[k]) check_equal(rule, theta, rule->state[k], u->state[k]);
-    if (tensor_error() || !tape_begin_no_grad()) return;
-    rule->plan(optimizer, u, u->lr * optimizer->factor);
-    tensor_retain(u->direction);
-    for (int k = 0; k < STATES; k++) tensor_retain(u->next[k]);
-    tape_end();
-}
-
-static void commit(Update *u) {
-    if (!u->direction) return;
-    if (u->keep != 1) tensor_mul_(*u->slot, u->keep);
-    tensor_add_(*u->slot, u->direction, -u->rate);
-    for (int k = 0; k < STATES; k++) {
-        tensor_release(u->state[k]);
-        u->state[k] = tensor_retain(u->next[k]);
+    check_equal(optimizer->rule, theta, "gradient", theta->grad);
+    for (int k = 0; k < optimizer->states; k++) {
+        if (!u->state[k] && (u->state[k] = tensor_clone(theta))) tensor_fill(u->state[k], 0);
+        if (u->state[k])
+            check_equal(optimizer->rule, theta, optimizer->rule->state[k], u->state[k]);
     }
-    u->steps++;
-}
-
-static void let_go(Tensor **x) {
-    tensor_release(*x);
-    *x = NULL;
 }
 
 bool nn_optimizer_step(Optimizer *optimizer) {
@@ -257,12 +223,12 @@ bool nn_optimizer_step(Optimizer *optimizer) {
     if (tensor_error()) return false;
     const int n = optimizer->num_updates;
     for (int i = 0; i < n && !tensor_error(); i++)
-        if (is_due(optimizer, i)) plan(optimizer, &optimizer->updates[i]);
-    const bool planned = !tensor_error();
-    for (Update *u = optimizer->updates; u < optimizer->updates + n; u++) {
-        if (planned) commit(u);
-        let_go(&u->direction);
-        for (int k = 0; k < STATES; k++) let_go(&u->next[k]);
+        if (is_due(optimizer, i)) prepare(optimizer, &optimizer->updates[i]);
+    for (int i = 0; i < n && !tensor_error(); i++) {
+        Update *u = &optimizer->updates[i];
+        if (!is_due(optimizer, i)) continue;
+        optimizer->rule->move(optimizer, u, u->lr * optimizer->factor);
+        u->steps++;
     }
     return !tensor_error();
 }

@@ -101,6 +101,7 @@ bool value_fits(const char *op, DType dtype, double value); /* else an error: to
 bool number_fits(const char *op, DType dtype, double number);
 /* Converted to to's type, broadcast; checks nothing. */
 void copy_elements(Tensor *to, const Tensor *from);
+void fill_elements(Tensor *x, double value);
 void swap_bytes(Tensor *x);     /* of each element; these two want x contiguous */
 void bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be looked at */
 double read_element(const Tensor *x, int64_t offset); /* in elements, from the first */

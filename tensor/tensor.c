@@ -159,15 +159,9 @@ bool number_fits(const char *op, DType dtype, double number) {
         tensor_dtype_name(dtype), number);
 }
 
-/* Writes the number to every element, converted to x's type. */
-static void fill(Tensor *x, double value) {
-    Tensor number = {.dtype = F64, .data = &value};
-    copy_elements(x, &number);
-}
-
 Tensor *tensor_full(Shape shape, double value) {
     Tensor *x = value_fits("full", default_dtype, value) ? tensor_empty(shape) : NULL;
-    if (x) fill(x, value);
+    if (x) fill_elements(x, value);
     return x;
 }
 
@@ -192,7 +186,7 @@ Tensor *tensor_eye(int64_t n) {
     Tensor diagonal = *x;
     diagonal.shape = SHAPE(n);
     diagonal.stride[0] = n + 1;
-    fill(&diagonal, 1);
+    fill_elements(&diagonal, 1);
     return x;
 }
 
@@ -266,77 +260,5 @@ bool tensor_to_doubles(const Tensor *x, double *out) {
     Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
     shape_strides(x->shape, target.stride);
     copy_elements(&target, x);
-    return true;
-}
-
-/* ---- writes in place ----------------------------------------------------------------------- */
-
-static bool can_write(const char *op, const Tensor *x) {
-    if (tensor_pending() || !readable(op, x)) return false;
-    return !has_repeats(x) ||
-           tensor_fail("%s: x is %s and expanded: several elements share one place", op,
-                       tensor_shape_text(x->shape));
-}
-
-/* y to be read while x is written: a copy when a write to x could change it before. Without a copy
- * nothing is allocated, so that an optimizer's last half, which only adds, cannot fail. */
-static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
-    if (!readable(op, y)) return NULL;
-    if (x->dtype != y->dtype)
-        return tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
-                           tensor_dtype_name(y->dtype));
-    Shape both;
-    if (!shape_broadcast(x->shape, y->shape, &both) || !shape_equal(both, x->shape))
-        return tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape),
-                           tensor_shape_text(x->shape));
-    bool same_view = x->data == y->data && shape_equal(x->shape, y->shape) &&
-                     memcmp(x->stride, y->stride, sizeof x->stride) == 0;
-    bool may_change = x->storage == y->storage && !same_view;
-    return may_change ? tensor_clone(y) : tensor_retain((Tensor *)(uintptr_t)y);
-}
-
-bool tensor_copy_from(Tensor *dst, const Tensor *src) {
-    Tensor *source = can_write("copy_from", dst) ? apart("copy_from", dst, src) : NULL;
-    if (!source) return false;
-    copy_elements(dst, source);
-    tensor_release(source);
-    tensor_written(dst, "copy_from");
-    return true;
-}
-
-bool tensor_fill(Tensor *x, double value) {
-    if (!can_write("fill", x) || !value_fits("fill", x->dtype, value)) return false;
-    fill(x, value);
-    tensor_written(x, "fill");
-    return true;
-}
-
-bool can_write_floats(const char *op, const Tensor *x) {
-    if (!can_write(op, x)) return false;
-    return dtype_is_float(x->dtype) ||
-           tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype));
-}
-
-/* Has x a type that can be multiplied, and by this number? */
-static bool can_write_times(const char *op, const Tensor *x, double number) {
-    if (!can_write(op, x)) return false;
-    if (x->dtype != BOOL) return number_fits(op, x->dtype, number);
-    return tensor_fail("%s: x is bool: it must be float32, float64 or int64", op);
-}
-
-bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    Tensor *term = can_write_times("add_", x, alpha) ? apart("add_", x, y) : NULL;
-    if (!term) return false;
-    loop_elements(kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term}, alpha);
-    tensor_release(term);
-    tensor_written(x, "add_");
-    return true;
-}
-
-bool tensor_mul_(Tensor *x, double factor) {
-    if (!can_write_times("mul_", x, factor)) return false;
-    LoopKernel scale = kernels()->value[ELEMENTWISE_scale][x->dtype];
-    loop_elements(scale, 2, (const Tensor *[]){x, x}, factor);
-    tensor_written(x, "mul_");
     return true;
 }

@@ -156,6 +156,8 @@ int64_t tensor_numel(const Tensor *x); /* number of elements; 1 for a scalar */
 bool tensor_is_contiguous(const Tensor *x);
 double tensor_item(const Tensor *x); /* the element of a one-element tensor; NaN on error */
 
+double tensor_sum_of_squares(const Tensor *x); /* of floats, in float64; NaN on error */
+
 /* x[i, j, ...]: one index per dimension; negative ones count from the end. NaN on error. */
 double tensor_get_at(const Tensor *x, Shape index);
 #define tensor_get(x, ...) tensor_get_at((x), SHAPE(__VA_ARGS__)) /* tensor_get(x, i, j) */
@@ -172,6 +174,23 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
 /* src is broadcast to dst's shape; the types must be equal. Overlapping bytes are handled. */
 bool tensor_copy_from(Tensor *dst, const Tensor *src);
 bool tensor_fill(Tensor *x, double value);
+
+/* One step of parameters x along gradients g, in one pass; b, m and v are what the step remembers,
+ * all of x's shape and type, floats. With d = g + weight_decay x, torch.optim.SGD: b = momentum b +
+ * fresh d,  x -= lr b, or lr (d + momentum b) for Nesterov's momentum and x -= lr d without
+ * momentum, when b may be NULL. */
+typedef struct {
+    double lr, weight_decay, momentum, fresh;
+    bool nesterov;
+} SGDStep;
+bool tensor_sgd_(Tensor *x, Tensor *b, const Tensor *g, SGDStep step);
+/* torch.optim.AdamW:
+ *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
+ *     x = keep x - rate m / (sqrt(v) unbias + eps) */
+typedef struct {
+    double beta1, beta2, eps, keep, rate, unbias;
+} AdamWStep;
+bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep step);
 /* x float or I64; the number must be whole for I64, whose arithmetic is modulo 2^64. */
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha); /* x += alpha y, y broadcast to x */
 bool tensor_mul_(Tensor *x, double factor);                 /* x *= factor */

@@ -185,6 +185,7 @@ static void list_the_rest(void) {
     for (int i = F32; i <= F64; i++) {
         DType t = (DType)i;
         list_kernel("dropout", &k->dropout[t], ELEMENTS, "ffb", t);
+        list_kernel("squares", &k->squares[t], REDUCES, "df", t);
         list_kernel("variance", &k->variance[t], REDUCES, "ff", t);
         list_kernel("logsumexp", &k->logsumexp[t], REDUCES, "ff", t);
         list_kernel("softmax", &k->softmax[t], ROWS, "ff", t);
@@ -203,6 +204,8 @@ static void list_placed(void) {
     for (int t = F32; t <= BOOL; t++) list_kernel("pick", &k->pick[t], ELEMENTS, "ffi", (DType)t);
     for (int t = F32; t <= F64; t++) list_kernel("put", &k->put[t], ELEMENTS, "ffi", (DType)t);
     for (int t = F32; t <= F64; t++) {
+        list_kernel("sgd", &k->sgd[t], ELEMENTS, "fffd", (DType)t);
+        list_kernel("adamw", &k->adamw[t], ELEMENTS, "ffffd", (DType)t);
         list_kernel("cross_entropy", &k->cross_entropy[t], ROWS, "ffif", (DType)t);
         list_kernel("cross_entropy_dx", &k->cross_entropy_dx[t], ROWS, "ffiff", (DType)t);
         list_kernel("layer_norm", &k->layer_norm[t], ROWS, "fffff", (DType)t);

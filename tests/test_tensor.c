@@ -1353,6 +1353,90 @@ START_TEST(mul_scales) {
 }
 END_TEST
 
+/* By hand: d = 2 + .5 * 1, b = .5 * 4 + .25 * 2.5 = 2.625, and x of what each kind of momentum
+ * takes; dense, and every second element of something longer, which the rest of it does not notice.
+ */
+START_TEST(a_step_of_sgd) {
+    const double after[] = {1 - 0.5 * 2.5, 1 - 0.5 * 2.625, 1 - 0.5 * (2.5 + 0.5 * 2.625)};
+    for (int kind = 0; kind < 3; kind++)
+        for (int64_t step = 1; step <= 2; step++) {
+            Tensor *base = tensor_ones(SHAPE(40)), *x = STRIDED(base, SHAPE(20), 0, step);
+            Tensor *b = tensor_full(SHAPE(20), 4), *g = tensor_full(SHAPE(20), 2);
+            const SGDStep s = {0.5, 0.5, kind ? 0.5 : 0, 0.25, kind == 2};
+            ck_assert(tensor_sgd_(x, kind ? b : NULL, g, s));
+            for (int i = 0; i < 20; i++) {
+                ck_assert_double_eq(tensor_get(x, i), after[kind]);
+                ck_assert_double_eq(tensor_get(b, i), kind ? 2.625 : 4);
+            }
+            ck_assert_double_eq(tensor_get(base, step == 1 ? 20 : 1), 1);
+            ck_assert_uint_eq(x->storage->version > 0 && (b->storage->version > 0) == (kind > 0),
+                              1);
+            Tensor *all[] = {x, base, b, g};
+            for (int i = 0; i < 4; i++) tensor_release(all[i]);
+        }
+}
+END_TEST
+
+/* m = .5 * 4 + .5 * 2 = 3, v = .75 * 4 + .25 * 4 = 4, x = .5 * 1 - .25 * 3 / (2 * 2 + 2) */
+START_TEST(a_step_of_adamw) {
+    for (int64_t step = 1; step <= 2; step++) {
+        Tensor *base = tensor_ones(SHAPE(40)), *x = STRIDED(base, SHAPE(20), 0, step);
+        Tensor *m = tensor_full(SHAPE(20), 4), *v = tensor_full(SHAPE(20), 4);
+        Tensor *g = tensor_full(SHAPE(20), 2);
+        const AdamWStep s = {0.5, 0.75, .eps = 2, .keep = 0.5, .rate = 0.25, .unbias = 2};
+        ck_assert(tensor_adamw_(x, m, v, g, s));
+        for (int i = 0; i < 20; i++) {
+            ck_assert_double_eq(tensor_get(m, i), 3);
+            ck_assert_double_eq(tensor_get(v, i), 4);
+            ck_assert_double_eq(tensor_get(x, i), 0.375);
+        }
+        ck_assert_double_eq(tensor_get(base, step == 1 ? 20 : 1), 1);
+        ck_assert(x->storage->version && m->storage->version && v->storage->version);
+        Tensor *all[] = {x, base, m, v, g};
+        for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    }
+}
+END_TEST
+
+START_TEST(steps_that_cannot_be) {
+    Tensor *x = counting(SHAPE(2)), *longer = counting(SHAPE(3)), *whole = tensor_arange(0, 2, 1);
+    Tensor *wide = STRIDED(x, SHAPE(2, 2), 0, 0, 1), *ints = tensor_to(whole, I64);
+    const SGDStep s = {.lr = 1}, momentum = {.lr = 1, .momentum = 0.5};
+    ck_assert(!tensor_sgd_(NULL, NULL, x, s));
+    expect_error("sgd_: the tensor is NULL");
+    ck_assert(!tensor_sgd_(x, NULL, x, momentum));
+    expect_error("sgd_: the tensor is NULL");
+    ck_assert(!tensor_sgd_(x, NULL, longer, s));
+    expect_error("sgd_: float32 (2,) and float32 (3,): shapes and types must be equal");
+    ck_assert(!tensor_sgd_(ints, NULL, ints, s));
+    expect_error("sgd_: x is int64: it must be a float");
+    ck_assert(!tensor_adamw_(wide, x, x, x, (AdamWStep){0}));
+    expect_error("adamw_: x is (2, 2) and expanded: several elements share one place");
+    ck_assert(!tensor_adamw_(x, x, x, ints, (AdamWStep){0}));
+    expect_error("adamw_: float32 (2,) and int64 (2,): shapes and types must be equal");
+    EXPECT(x, 0, 1);
+    Tensor *all[] = {x, longer, whole, wide, ints};
+    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* In float64 even of float32; 100 elements are some for each lane and some more. */
+START_TEST(squares_are_summed_in_float64) {
+    Tensor *large = tensor_full(SHAPE(2), 1e30), *x = counting(SHAPE(10, 10)), *none;
+    Tensor *turned = STRIDED(x, SHAPE(10, 10), 0, 1, 10), *ints = tensor_to(x, I64);
+    ck_assert_double_eq_tol(tensor_sum_of_squares(large) / 2e60, 1, 1e-7);
+    ck_assert_double_eq(tensor_sum_of_squares(x), 328350);
+    ck_assert_double_eq(tensor_sum_of_squares(turned), 328350);
+    ck_assert_double_eq(tensor_sum_of_squares(none = tensor_ones(SHAPE(0))), 0);
+    ck_assert(isnan(tensor_sum_of_squares(NULL)));
+    expect_error("sum_of_squares: the tensor is NULL");
+    ck_assert(isnan(tensor_sum_of_squares(ints)));
+    expect_error("sum_of_squares: x is int64: it must be a float");
+    Tensor *all[] = {large, x, none, turned, ints};
+    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+}
+END_TEST
+
 /* torch.empty(0, 1).expand(0, 3) can be written: no two of its elements share a place. */
 START_TEST(nothing_can_be_written) {
     Tensor *none = tensor_ones(SHAPE(0, 3)), *source = tensor_ones(SHAPE(3));
@@ -1752,6 +1836,10 @@ static void add_access(Suite *suite) {
     tcase_add_test(writes, add_of_a_transposed_self);
     tcase_add_test(writes, integers_are_added_and_scaled);
     tcase_add_test(writes, mul_scales);
+    tcase_add_test(writes, a_step_of_sgd);
+    tcase_add_test(writes, a_step_of_adamw);
+    tcase_add_test(writes, steps_that_cannot_be);
+    tcase_add_test(writes, squares_are_summed_in_float64);
     tcase_add_test(writes, nothing_can_be_written);
     tcase_add_test(writes, a_single_place_is_not_shared);
     tcase_add_loop_test(writes, a_refused_write_writes_nothing, 0, COUNT(WRITE_SENTENCES));

@@ -50,12 +50,15 @@ typedef struct {
     LoopKernel put[2];         /* dx, dy, index: dx[index s] += dy */
     LoopKernel logical_not[4]; /* y (BOOL), x */
     LoopKernel add_scaled[3];  /* y, a, b: a + s b */
+    LoopKernel sgd[2];         /* x, b, g, numbers (F64, stride 0): as SGDStep. Writes b, too */
+    LoopKernel adamw[2];       /* x, m, v, g, numbers: as AdamWStep. Writes m and v, too */
 
     /* rows */
     LoopKernel cut[4];            /* y, x, edge (I64, stride 0); x before the edge, else 0; s 0:
                                    * 0 before it, else x */
     LoopKernel arange[4];         /* y, start (F64, stride 0): start + s i */
     LoopKernel sum[4];            /* y, x; y has stride 0; of I64 and BOOL it is I64, modulo 2^64 */
+    LoopKernel squares[2];        /* y (F64), x: the sum of x^2 */
     LoopKernel variance[2];       /* y, x; divided by n - 1 */
     LoopKernel argmax[4];         /* index (I64), x; the first maximum; NaN is the largest */
     LoopKernel logsumexp[2];      /* y, x */

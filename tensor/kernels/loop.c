@@ -7,6 +7,7 @@
  * to one place. */
 #include "../internal.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct {
@@ -201,6 +202,11 @@ void copy_elements(Tensor *to, const Tensor *from) {
     loop_elements(kernels()->convert[to->dtype][from->dtype], 2, (const Tensor *[]){to, from}, 0);
 }
 
+void fill_elements(Tensor *x, double value) {
+    const Tensor number = {.dtype = F64, .data = &value};
+    copy_elements(x, &number);
+}
+
 double read_element(const Tensor *x, int64_t offset) {
     double value;
     char *place = (char *)x->data + offset * dtype_size(x->dtype);
@@ -316,6 +322,18 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
     const Tensor bounds = {.dtype = F64, .data = tolerance};
     loop_elements(kernels()->count_far[a->dtype], 4, (const Tensor *[]){&count, a, b, &bounds}, 0);
     return far == 0;
+}
+
+double tensor_sum_of_squares(const Tensor *x) {
+    double sum = (double)NAN;
+    const Tensor total = {.shape = SHAPE(tensor_numel(x)), .dtype = F64, .data = &sum};
+    Tensor *row = readable("sum_of_squares", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
+    if (row && dtype_is_float(row->dtype))
+        loop_rows(kernels()->squares[row->dtype], 2, (const Tensor *[]){&total, row}, 0);
+    else if (row)
+        tensor_fail("sum_of_squares: x is %s: it must be a float", tensor_dtype_name(row->dtype));
+    tensor_release(row);
+    return sum;
 }
 
 void tensor_divide(Tensor *y, double number) {
