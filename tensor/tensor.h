@@ -84,8 +84,8 @@ const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "b
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-/* How many threads share the work on a large tensor, the calling one among them: 1 to 64. It changes
- * no digit, and holds for the whole process. Until it is set, it is what the environment's
+/* How many threads share the work on a large tensor, the calling one among them: 1 to 64. It
+ * changes no digit, and holds for the whole process. Until it is set, it is what the environment's
  * TAPEHEAD_NUM_THREADS says, or, without a whole number there, the number of cores that the process
  * may use. May be called at any time, from any thread; more than 64 are 64, and less than 1 is an
  * error that changes nothing. The others are started when they are first needed, and end with the
