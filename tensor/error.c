@@ -30,12 +30,6 @@ bool given(const char *function, const char *what, const void *argument) {
     return argument || tensor_fail("%s: the %s is NULL", function, what);
 }
 
-bool readable(const char *function, const Tensor *x) {
-    if (!given(function, "tensor", x)) return false;
-    return !x->let_go ||
-           tensor_fail("%s: the tensor was let go, and its elements with it", function);
-}
-
 const char *tensor_shape_text(Shape shape) {
     static _Thread_local char texts[8][192];
     static _Thread_local unsigned next;

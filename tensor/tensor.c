@@ -233,6 +233,12 @@ Tensor *tensor_to(const Tensor *x, DType dtype) {
 
 int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
 
+bool readable(const char *function, const Tensor *x) {
+    if (!given(function, "tensor", x)) return false;
+    return !x->let_go ||
+           tensor_fail("%s: the tensor was let go, and its elements with it", function);
+}
+
 double tensor_item(const Tensor *x) {
     if (readable("item", x) && tensor_numel(x) == 1) return read_element(x, 0);
     if (x) tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
