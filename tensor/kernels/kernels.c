@@ -2,8 +2,8 @@
  *
  * The code is plain C that the compiler turns into vectors of whatever width the instruction set
  * has. It is built with -ffp-contract=off: a * b + c is rounded twice, except where math.inc fuses
- * it with AVX2 and AVX-512 alike; and sums have a fixed order (real.inc). So these two give the same
- * digits, and the baseline's functions of floats are a last bit apart. */
+ * it with AVX2 and AVX-512 alike; and sums have a fixed order (real.inc). So these two give the
+ * same digits, and the baseline's functions of floats are a last bit apart. */
 #ifndef ISA
 #define ISA baseline
 #endif
@@ -183,7 +183,9 @@ static inline int64_t to_i64(double x) {
         (void)s;                                                                                   \
         TYPE *y = data[0];                                                                         \
         const TYPE *x = data[1];                                                                   \
+        const TYPE first = n > 0 ? *x : 0;                                                         \
         if (is_dense(n, t, 2)) VECTOR_LOOP(y[i] = x[i]);                                           \
+        else if (t[0] == 1 && t[1] == 0) VECTOR_LOOP(y[i] = first); /* a fill, an expanded row */  \
         else copy_strided(sizeof *x, n, y, t[0], x, t[1]);                                         \
     }
 DEFINE_COPY(copy_4, Word)
