@@ -89,13 +89,16 @@ struct Op {
 
 static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
 
-/* Two kinds of dx, new references both. For an input whose gradient is dy itself: */
+/* Ways to make a dx, new references all. For an input whose gradient is dy itself: */
 static inline Tensor *ag_hand_on(const Tensor *dy) {
     return tensor_retain((Tensor *)(uintptr_t)dy);
 }
 /* Where one like dy may be written: dy itself when nobody else will read that. So this is for the
  * last dx that is computed from dy. */
 Tensor *ag_room(const Tensor *dy);
+/* For an input of which a part alone gets something: what has arrived there so far, to be added to
+ * where nobody else reads it, else zeros. */
+Tensor *ag_arrived(const Node *n, int i);
 
 /* Applies an op on the open tape: a loan. */
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at);

@@ -258,6 +258,13 @@ Tensor *ag_room(const Tensor *dy) {
     return tensor_make(dy->shape, dy->dtype);
 }
 
+Tensor *ag_arrived(const Node *n, int i) {
+    Tensor *x = n->in[i], *g = x->arriving;
+    if (!g || !is_private(g)) return make_zeros(x->shape, x->dtype);
+    x->arriving = NULL; /* it will arrive again */
+    return g;
+}
+
 /* Adds g, whose reference it takes over, to the gradient arriving at x. */
 static bool arrive(Tensor *x, Tensor *g) {
     if (x->arriving && is_private(x->arriving)) add_elements(x->arriving, g);

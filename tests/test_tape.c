@@ -381,6 +381,32 @@ END_TEST
 
 /* The gradient of sum arrives as one number with strides of 0; what is added must not land there.
  */
+/* Parts of one tensor add to what has arrived there, and to nothing that others look at: the sum
+ * hands the gradient that x got from it to y, too, before the parts come. */
+START_TEST(parts_add_to_what_has_arrived) {
+    Tensor *x = LEAF(SHAPE(3), 1, 2, 3), *y = LEAF(SHAPE(3), 4, 5, 6);
+    Tensor *index = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 2});
+    for (int order = 0; order < 2; order++) {
+        ck_assert(tape_begin());
+        Tensor *h = ag_scale(x, 1), *sum = order ? ag_sum(ag_add(h, y)) : NULL;
+        ag_retain_grad(h);
+        Tensor *parts = ag_add(ag_scale(ag_slice(h, 0, 0, 2), 10), ag_slice(h, 0, 1, 3));
+        parts = ag_add(parts, ag_scale(ag_index_select(h, 0, index), 100));
+        if (!order) sum = ag_sum(ag_add(h, y));
+        ck_assert(ag_backward(ag_add(sum, ag_sum(parts))));
+        EXPECT_GRAD(h, 11, 12, 202);
+        EXPECT_GRAD(x, 11, 12, 202);
+        EXPECT_GRAD(y, 1, 1, 1);
+        zero_grad(x);
+        zero_grad(y);
+        tape_end();
+    }
+    tensor_release(x);
+    tensor_release(y);
+    tensor_release(index);
+}
+END_TEST
+
 START_TEST(contributions_of_different_strides_add_up) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     ck_assert(tape_begin());
@@ -1419,6 +1445,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(gradients, leaf_gradients_add_up_over_tapes);
     tcase_add_test(gradients, walking_a_tape_twice_adds_exactly_twice);
     tcase_add_test(gradients, a_value_used_twice_gets_both_contributions);
+    tcase_add_test(gradients, parts_add_to_what_has_arrived);
     tcase_add_test(gradients, contributions_of_different_strides_add_up);
     tcase_add_test(gradients, a_gradient_handed_to_two_inputs_is_not_shared);
     tcase_add_test(gradients, each_leaf_gets_a_gradient_of_its_own);

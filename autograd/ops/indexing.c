@@ -37,7 +37,7 @@ static Tensor *picked(const Node *n, Shape shape) {
 /* dx: zeros, and dy added where it was picked */
 void ag_picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor index = index_along(n);
-    dx[0] = make_zeros(n->in[0]->shape, dy->dtype);
+    dx[0] = ag_arrived(n, 0);
     if (dx[0]) put_elements(dx[0], dy, n->at.dim, &index);
 }
 

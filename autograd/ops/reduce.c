@@ -169,7 +169,7 @@ Tensor *ag_max_dim_forward(Node *n) {
 /* dx: zeros, and dy at the maxima */
 void ag_max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *kept = tensor_reshape(dy, n->saved[0]->shape);
-    dx[0] = kept ? make_zeros(n->in[0]->shape, dy->dtype) : NULL;
+    dx[0] = kept ? ag_arrived(n, 0) : NULL;
     if (dx[0]) put_elements(dx[0], kept, n->at.dim, n->saved[0]);
     tensor_release(kept);
 }

@@ -170,9 +170,9 @@ Tensor *ag_slice_forward(Node *n) {
 /* dx = dy where it was cut out, 0 elsewhere */
 void ag_slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const int64_t size = n->at.end - n->at.start;
-    dx[0] = make_zeros(n->in[0]->shape, dy->dtype);
+    dx[0] = ag_arrived(n, 0);
     Tensor *part = dx[0] ? view_narrow(dx[0], n->at.dim, n->at.start, size) : NULL;
-    if (part) copy_elements(part, dy);
+    if (part) add_elements(part, dy);
     tensor_release(part);
 }
 
