@@ -32,7 +32,7 @@ enum {
     ELEMENTWISE_COUNT
 };
 
-enum { TILE_QUERIES = 96 }; /* in a tile of attention's weights, at most */
+enum { TILE_QUERIES = 64 }; /* in a tile of attention's weights, at most */
 
 /* Indexed by DType where an operand's type decides; NULL where a type makes no sense.
  * Row kernels see a whole last dimension: n is its size, and may be 0. */
