@@ -63,7 +63,9 @@ static Tensor *tall_product(Tensor *x, Tensor *y) {
     return ag_matmul(ag_transpose(a, 0, 1), b);
 }
 static Tensor *fused(Tensor *x, Tensor *y) {
-    return ag_attention(x, y, y, (AttentionMask){.causal = true}, 0.3);
+    /* heads so long that each is a part of the work */
+    Tensor *q = ag_reshape(x, SHAPE(3, 68, 22)), *k = ag_reshape(y, SHAPE(3, 68, 22));
+    return ag_attention(q, k, k, (AttentionMask){.causal = true}, 0.3);
 }
 static Tensor *gathered(Tensor *x, Tensor *y) {
     return ag_gather(x, 2, ag_argmax(ag_reshape(y, SHAPE(6, 17, 22, 2)), -1));
