@@ -382,19 +382,20 @@ static int run_paths(const Options *o, const Case *c) {
 
 enum { STARTS = 51 };
 
-/* Reports when the step was done, then leaves. */
+/* Reports when the step was done. */
 static int first_step(void) {
     Training t = training_new(&cases[1], false);
     step(&t);
-    double done = clock_us(false);
+    const double done = clock_us(false);
     fwrite(&done, sizeof done, 1, stdout);
+    training_free(&t);
     return result_of("startup");
 }
 
 static double start_once(const char *program) {
     int ends[2];
-    double done = 0;
-    if (pipe(ends)) return 0;
+    double done = (double)NAN; /* no answer */
+    if (pipe(ends)) return done;
     double start = clock_us(false);
     pid_t child = fork();
     if (child == 0) {
@@ -403,7 +404,7 @@ static double start_once(const char *program) {
         _exit(1);
     }
     close(ends[1]);
-    if (read(ends[0], &done, sizeof done) != sizeof done) fprintf(stderr, "startup: no answer\n");
+    if (read(ends[0], &done, sizeof done) != sizeof done) done = (double)NAN;
     close(ends[0]);
     waitpid(child, NULL, 0);
     return done - start;
@@ -414,9 +415,10 @@ static int ascending(const void *a, const void *b) {
     return (p > q) - (p < q);
 }
 
-static void startup(const Options *o, const char *program) {
+static int startup(const Options *o, const char *program) {
     double us[STARTS];
-    for (int i = 0; i < STARTS; i++) us[i] = start_once(program);
+    for (int i = 0; i < STARTS; i++)
+        if (isnan(us[i] = start_once(program))) return fprintf(stderr, "startup: no answer\n");
     qsort(us, STARTS, sizeof *us, ascending);
     print_text(o, "case", 16, "startup");
     print_text(o, "path", 8, "composed");
@@ -425,6 +427,7 @@ static void startup(const Options *o, const char *program) {
     print_number(o, "p10_us", 11, 2, us[STARTS / 10]);
     print_number(o, "min_us", 11, 2, us[0]);
     print_end(o);
+    return 0;
 }
 
 int main(int argc, char **argv) {
@@ -442,6 +445,6 @@ int main(int argc, char **argv) {
         if (*length == ',') length++;
         failed |= run_paths(&o, &c);
     }
-    if (chosen(&o, "startup")) startup(&o, argv[0]);
+    if (chosen(&o, "startup") && startup(&o, argv[0])) failed = 1;
     return failed;
 }
