@@ -84,12 +84,15 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
 
 /* ---- linear: (..., in) -> (..., out) ------------------------------------------------------- */
 
-/* x as a matrix: (..., in) -> (rows, in) */
-static Tensor *as_matrix(const Tensor *x) {
+/* x as a matrix, (..., in) -> (rows, in), for kernels alone; *made is what had to be made for it,
+ * to be released. */
+static Tensor as_matrix(const Tensor *x, Tensor **made) {
     const int64_t columns = x->shape.dim[x->shape.ndim - 1];
-    int64_t rows = 1;
-    for (int d = 0; d < x->shape.ndim - 1; d++) rows *= x->shape.dim[d];
-    return tensor_reshape(x, SHAPE(rows, columns));
+    Shape shape = SHAPE(1, columns);
+    for (int d = 0; d < x->shape.ndim - 1; d++) shape.dim[0] *= x->shape.dim[d];
+    *made = tensor_is_contiguous(x) ? NULL : tensor_reshape(x, shape);
+    Tensor view = *x;
+    return *made ? **made : *reshape_own(&view, shape); /* of no use where an error is pending */
 }
 
 static bool linear_fits(const Node *n) {
@@ -118,29 +121,25 @@ Tensor *ag_linear_forward(Node *n) {
     const Tensor *x = n->in[0], *w = n->in[1];
     Shape shape = x->shape;
     shape.dim[shape.ndim - 1] = w->shape.dim[0];
-    Tensor *rows = as_matrix(x);
-    Tensor *y = rows ? product_nt(rows, w) : NULL;
+    Tensor *made, rows = as_matrix(x, &made), *y = product_nt(&rows, w);
+    tensor_release(made);
     if (y && n->n_in == 3) add_elements(y, n->in[2]);
-    Tensor *shaped = y ? view_reshape(y, shape) : NULL;
-    tensor_release(rows);
-    tensor_release(y);
-    if (shaped) shaped->grad_fn = linear_grad_fn[n->n_in == 3][shape.ndim < 3 ? shape.ndim - 1 : 2];
-    return shaped;
+    if (y) y->grad_fn = linear_grad_fn[n->n_in == 3][shape.ndim < 3 ? shape.ndim - 1 : 2];
+    return reshape_own(y, shape);
 }
 
 /* dx = dy w,  dw = dy' x,  db = dy summed over the rows (by the engine) */
 void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *w = n->in[1];
-    Tensor *dy_rows = as_matrix(dy), *x_rows = ag_needs(n, 1) ? as_matrix(x) : NULL;
-    if (dy_rows && ag_needs(n, 0)) {
-        Tensor *dx_rows = tensor_matmul(dy_rows, w);
-        dx[0] = dx_rows ? view_reshape(dx_rows, x->shape) : NULL;
-        tensor_release(dx_rows);
+    Tensor *made[2] = {NULL}, dy_rows = as_matrix(dy, &made[0]);
+    if (ag_needs(n, 0)) dx[0] = reshape_own(tensor_matmul(&dy_rows, w), x->shape);
+    if (ag_needs(n, 1)) {
+        const Tensor x_rows = as_matrix(x, &made[1]);
+        dx[1] = product_tn(&dy_rows, &x_rows);
     }
-    if (dy_rows && x_rows) dx[1] = product_tn(dy_rows, x_rows);
     if (n->n_in == 3 && ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
-    tensor_release(dy_rows);
-    tensor_release(x_rows);
+    tensor_release(made[0]);
+    tensor_release(made[1]);
 }
 
 Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {
