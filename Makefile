@@ -79,11 +79,12 @@ $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = $$(pkg-config --cflags check)
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): | have-check
 # These stand between the library and tensor_fail, to know what was said; and between it and malloc:
-# to make allocations fail, and to count them.
+# to make allocations fail, and to count them; and threads.
 $(TESTS): WRAP = -Wl,--wrap=tensor_fail
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
+$(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=open_memstream,--wrap=fsync \
                                    -Wl,--wrap=fclose,--wrap=rename
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc

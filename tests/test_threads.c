@@ -1,11 +1,19 @@
-/* test_threads.c - the number of threads changes no digit: every kind of kernel on tensors that are
- * large enough to be cut, and a training run; and what can happen to a pool of threads: more of
- * them, fewer, a program's own threads beside it, fork. */
+/* test_threads.c - neither the number of threads nor the width of vectors changes a bit: of any op,
+ * of products on all their paths, of a training run. And what can happen to a pool of threads: more
+ * of them, fewer, none to be had, a program's own threads beside it, fork, signals, exit.
+ *
+ * Small tensors are cut here as large ones are, and the threads take turns, so that all get some.
+ */
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): sched_setaffinity wants it */
 #include "../nn/nn.h"
 #include "../tensor/internal.h"
 #include "common.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,19 +21,56 @@
 static const int counts[] = {1, 2, 3, 7, 16};
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
-static void one_thread(void) {
-    frame_setup();
-    tensor_set_num_threads(1);
+static void share_all(void) {
     worth_a_thread = 32;
     threads_take_turns = true;
 }
 
-/* ---- every kind of kernel ------------------------------------------------------------------ */
-
-static Tensor *large(DType dtype, Shape shape) {
-    tensor_set_default_dtype(dtype);
-    return tensor_randn(shape);
+static void one_thread(void) {
+    frame_setup();
+    tensor_set_num_threads(1);
+    share_all();
 }
+
+/* ---- bits ---------------------------------------------------------------------------------- */
+
+/* Check's asserts work in tests alone; this is for print_bits, too. */
+static void must(bool fine) {
+    if (fine) return;
+    fprintf(stderr, "%s\n", tensor_error() ? tensor_error() : "what must be is not");
+    abort();
+}
+
+/* Fowler, Noll and Vo's hash of a tensor's elements, continued. */
+static uint64_t hash(uint64_t h, const Tensor *x) {
+    Tensor *dense = tensor_contiguous(x);
+    must(dense != NULL);
+    const unsigned char *byte = dense->data;
+    for (int64_t i = 0; i < tensor_numel(x) * dtype_size(x->dtype); i++)
+        h = (h ^ byte[i]) * UINT64_C(1099511628211);
+    tensor_release(dense);
+    return h;
+}
+
+/* The bits of y, and of the gradients that a random one of y gives to in; ends the tape, and
+ * releases in. */
+static uint64_t bits_of(Tensor *y, Tensor **in, int n) {
+    must(y != NULL);
+    uint64_t h = hash(0, y);
+    if (y->requires_grad) {
+        Tensor *dy = tensor_randn(y->shape);
+        must(ag_backward_from(y, dy));
+        tensor_release(dy);
+    }
+    tape_end();
+    for (int i = 0; i < n; i++) {
+        if (in[i]->grad) h = hash(h, in[i]->grad);
+        tensor_release(in[i]);
+    }
+    return h;
+}
+
+/* ---- ops: functions of two tensors ----------------------------------------------------------- */
 
 typedef Tensor *(*Run)(Tensor *x, Tensor *y);
 
@@ -62,11 +107,12 @@ static Tensor *tall_product(Tensor *x, Tensor *y) {
     Tensor *a = ag_reshape(x, SHAPE(1122, 4)), *b = ag_reshape(y, SHAPE(1122, 4));
     return ag_matmul(ag_transpose(a, 0, 1), b);
 }
-static Tensor *fused(Tensor *x, Tensor *y) {
-    /* heads so long that each is a part of the work */
-    Tensor *q = ag_reshape(x, SHAPE(3, 68, 22)), *k = ag_reshape(y, SHAPE(3, 68, 22));
-    return ag_attention(q, k, k, (AttentionMask){.causal = true}, 0.3);
+static Tensor *dropped(Tensor *x, Tensor *y) { return ag_mul(ag_dropout(x, 0.3), y); }
+static Tensor *embedded(Tensor *x, Tensor *y) {
+    Tensor *w = ag_reshape(x, SHAPE(102, 44));
+    return ag_embedding(w, ag_argmax(y, 2));
 }
+static Tensor *everything(Tensor *x, Tensor *y) { return ag_mean(ag_mul(x, y)); }
 static Tensor *gathered(Tensor *x, Tensor *y) {
     return ag_gather(x, 2, ag_argmax(ag_reshape(y, SHAPE(6, 17, 22, 2)), -1));
 }
@@ -87,49 +133,201 @@ static const struct {
             {"matmul", matrix_product},
             {"bmm", batch_product},
             {"tall matmul", tall_product},
-            {"attention", fused},
+            {"dropout", dropped},
+            {"embedding", embedded},
+            {"mean", everything},
             {"gather", gathered}};
 
-/* The result and both gradients, in one tensor that is yours. */
-static Tensor *all_of(Run run, Tensor *x, Tensor *y) {
-    tensor_manual_seed(1);
+static uint64_t bits_of_run(int i) {
+    Tensor *in[] = {ag_requires_grad(tensor_randn(SHAPE(6, 17, 44))),
+                    ag_requires_grad(tensor_randn(SHAPE(6, 17, 44)))};
     tape_begin();
-    Tensor *z = run(x, y);
-    ck_assert_msg(z != NULL, "%s", tensor_error());
-    Tensor *dz = tensor_randn(z->shape);
-    ck_assert(ag_backward_from(z, dz));
-    Tensor *list[] = {z, x->grad, y->grad};
-    for (int i = 0; i < 3; i++)
-        list[i] = list[i] ? ag_reshape(ag_detach(list[i]), SHAPE(-1)) : list[0];
-    Tensor *all = tensor_clone(ag_cat(list, 3, 0));
-    tape_end();
-    tensor_release(dz);
-    tensor_release(x->grad), x->grad = NULL;
-    tensor_release(y->grad), y->grad = NULL;
-    return all;
+    return bits_of(runs[i].run(in[0], in[1]), in, 2);
 }
 
-START_TEST(kernels_do_not_know_how_many_they_are) {
-    const DType dtype = _i % 2 ? F64 : F32;
-    const Run run = runs[_i / 2].run;
-    Tensor *x = ag_requires_grad(large(dtype, SHAPE(6, 17, 44)));
-    Tensor *y = ag_requires_grad(large(dtype, SHAPE(6, 17, 44)));
-    Tensor *alone = all_of(run, x, y);
+/* ---- the rows of elementwise.def, on (5, 300) and (300)
+ * ------------------------------------------ */
+
+static const Sample *rows[60]; /* a sample of each */
+static int row_count;
+
+static void find_rows(void) {
+    for (const Sample *s = samples(); s->op; s++) {
+        const bool fresh = row_count == 0 || strcmp(rows[row_count - 1]->op, s->op) != 0;
+        const Op *op = find_op(s->op);
+        if (op && op->forward == ag_elementwise_forward && fresh) rows[row_count++] = s;
+    }
+}
+
+static uint64_t bits_of_row(int i, DType dtype) {
+    Sample sample = *rows[i];
+    Tensor *in[2];
+    for (int j = 0; j < sample.n; j++) {
+        sample.in[j].shape = j == 0 ? SHAPE(5, 300) : SHAPE(300);
+        in[j] = sample_input(&sample, j, dtype);
+        if (sample.in[j].kind == 'r') ag_requires_grad(in[j]);
+    }
+    tape_begin();
+    return bits_of(call_op(sample.op, in, sample.n, sample.number), in, sample.n);
+}
+
+/* ---- products: each path, and each way to cut ------------------------------------------------ */
+
+static const struct {
+    int64_t batch, m, n, k;
+} products[] = {{1, 1030, 9, 33}, {1, 5, 1100, 40}, {1, 200, 1, 50},  {1, 1, 300, 50},
+                {1, 3, 3, 700},   {40, 3, 5, 7},    {3, 130, 70, 20}, {2, 70, 200, 300},
+                {1, 70, 80, 1},   {7, 1, 1, 90}};
+
+/* layout: bits 0 and 1: a and b are stored transposed */
+static uint64_t bits_of_product(int i, int layout) {
+    const int64_t batch = products[i].batch, m = products[i].m, n = products[i].n,
+                  k = products[i].k;
+    Tensor *in[] = {tensor_randn(layout & 1 ? SHAPE(batch, k, m) : SHAPE(batch, m, k)),
+                    tensor_randn(layout & 2 ? SHAPE(batch, n, k) : SHAPE(batch, k, n))};
+    ag_requires_grad(in[0]), ag_requires_grad(in[1]);
+    tape_begin();
+    Tensor *a = layout & 1 ? ag_transpose(in[0], 1, 2) : in[0];
+    Tensor *b = layout & 2 ? ag_transpose(in[1], 1, 2) : in[1];
+    return bits_of(ag_matmul(a, b), in, 2);
+}
+
+/* ---- attention with every mask --------------------------------------------------------------- */
+
+/* masks: bits 0 to 3: causal, lengths, keep, window. Composed or fused. */
+static uint64_t bits_of_attention(int masks, bool fused) {
+    const int64_t B = 3, H = 2, Q = 67, K = 71, D = 8; /* each head a part */
+    Tensor *in[] = {tensor_randn(SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, K, D)),
+                    tensor_randn(SHAPE(B, H, K, D))};
+    Tensor *part[] = {tensor_randint(0, K, SHAPE(B, Q)), tensor_bernoulli(0.7, SHAPE(B, 1, Q, K)),
+                      tensor_randn(SHAPE(B, Q, K))};
+    const AttentionMask mask = {.causal = masks & 1,
+                                .valid_lens = masks & 2 ? part[0] : NULL,
+                                .keep = masks & 4 ? part[1] : NULL,
+                                .window = masks & 8 ? part[2] : NULL};
+    for (int i = 0; i < 3; i++) ag_requires_grad(in[i]);
+    tape_begin();
+    Tensor *y =
+        fused ? ag_attention(in[0], in[1], in[2], mask, 0.3)
+              : ag_attention_weights(ag_matmul(in[0], ag_transpose(in[1], 2, 3)), 0.3, mask, H);
+    const uint64_t bits = bits_of(y, in, 3);
+    for (int i = 0; i < 3; i++) tensor_release(part[i]);
+    return bits;
+}
+
+/* ---- a training run: attention with dropout, layer norm, AdamW
+ * ------------------------------------ */
+
+static uint64_t hash_parameters(uint64_t h, void *module, const char *const *paths) {
+    for (; *paths; paths++) h = hash(h, nn_parameter(module, *paths));
+    return h;
+}
+
+static uint64_t bits_of_training(bool fused) {
+    MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
+        .num_hiddens = 16, .num_heads = 4, .dropout = 0.1, .fused = fused});
+    LayerNorm *norm = nn_layer_norm_new(SHAPE(16));
+    Tensor *x = tensor_randn(SHAPE(3, 27, 16)), *t = tensor_randn(SHAPE(3, 27, 16));
+    Optimizer *optimizer[] = {NULL, nn_adamw_new(norm, (AdamWConfig){.lr = 0.01})};
+    uint64_t h = 0;
+    for (int step = 0; step < 3; step++) {
+        tape_begin();
+        Tensor *y = nn_multi_head_attention_forward(attention, x, x, x,
+                                                    (AttentionMask){.causal = step % 2 == 0});
+        Tensor *loss = ag_mse_loss(nn_layer_norm_forward(norm, y), t, REDUCE_MEAN);
+        if (step == 0) optimizer[0] = nn_adamw_new(attention, (AdamWConfig){.lr = 0.01});
+        nn_optimizer_zero_grad(optimizer[0]), nn_optimizer_zero_grad(optimizer[1]);
+        must(ag_backward(loss));
+        nn_clip_grad_norm(attention, 0.5);
+        must(nn_optimizer_step(optimizer[0]) && nn_optimizer_step(optimizer[1]));
+        h = hash(h, loss);
+        tape_end();
+    }
+    h = hash_parameters(h, attention, (const char *[]){"W_q.weight", "W_o.weight", NULL});
+    h = hash_parameters(h, norm, (const char *[]){"weight", "bias", NULL});
+    tensor_release(x), tensor_release(t);
+    nn_free(optimizer[0]), nn_free(optimizer[1]), nn_free(attention), nn_free(norm);
+    return h;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+enum { LAYOUTS = 4, MASKS = 16 };
+
+static int case_count(void) {
+    return 2 * (COUNT(runs) + row_count + LAYOUTS * COUNT(products) + 2 * MASKS + 2);
+}
+
+/* The bits of a case, in one of two types; its name goes to name. */
+static uint64_t bits_of_case(int number, char *name) {
+    const DType dtype = number % 2 ? F64 : F32;
+    int i = number / 2;
+    tensor_set_default_dtype(dtype);
+    tensor_manual_seed(1);
+    if (i < COUNT(runs)) return strcpy(name, runs[i].name), bits_of_run(i);
+    if ((i -= COUNT(runs)) < row_count) return strcpy(name, rows[i]->op), bits_of_row(i, dtype);
+    if ((i -= row_count) < LAYOUTS * COUNT(products)) {
+        sprintf(name, "product %d, layout %d", i / LAYOUTS, i % LAYOUTS);
+        return bits_of_product(i / LAYOUTS, i % LAYOUTS);
+    }
+    if ((i -= LAYOUTS * COUNT(products)) < 2 * MASKS) {
+        sprintf(name, "%s attention, masks %d", i / MASKS ? "fused" : "composed", i % MASKS);
+        return bits_of_attention(i % MASKS, i / MASKS);
+    }
+    sprintf(name, "training, %s", i - 2 * MASKS ? "fused" : "composed");
+    return bits_of_training(i - 2 * MASKS);
+}
+
+START_TEST(no_bit_hangs_on_the_number_of_threads) {
+    char name[100];
+    const uint64_t alone = bits_of_case(_i, name);
     for (int i = 1; i < COUNT(counts); i++) {
         tensor_set_num_threads(counts[i]);
         ck_assert_int_eq(tensor_num_threads(), counts[i]);
-        Tensor *together = all_of(run, x, y);
-        const size_t bytes = (size_t)tensor_numel(alone) * (dtype == F32 ? 4 : 8);
-        ck_assert_msg(memcmp(alone->data, together->data, bytes) == 0, "%s: %d threads",
-                      runs[_i / 2].name, counts[i]);
-        tensor_release(together);
+        ck_assert_msg(bits_of_case(_i, name) == alone, "%s: %d threads", name, counts[i]);
     }
-    tensor_release(alone), tensor_release(x), tensor_release(y);
 }
 END_TEST
 
-START_TEST(sorting_does_not_either) {
-    Tensor *x = large(F32, SHAPE(30, 20)), *order[2], *sorted[2];
+static const char *program;
+
+/* What this program says, called with other settings of the environment. Free it. */
+static char *ask(const char *environment, const char *question) {
+    char command[1000], *answer = NULL;
+    size_t size = 0;
+    snprintf(command, sizeof command, "%s '%s' %s", environment, program, question);
+    FILE *in = popen(command, "r");
+    ck_assert_ptr_nonnull(in);
+    ck_assert_int_gt(getdelim(&answer, &size, '\0', in), 0);
+    ck_assert_int_eq(pclose(in), 0);
+    return answer;
+}
+
+/* A table that the CPU cannot run is replaced by one that it can: then there is less to compare. */
+START_TEST(no_bit_hangs_on_the_width_of_vectors) {
+    char *narrow = ask("TAPEHEAD_ISA=avx2 TAPEHEAD_NUM_THREADS=1", "bits");
+    char *wide = ask("TAPEHEAD_ISA=avx512 TAPEHEAD_NUM_THREADS=3", "bits");
+    char *a = narrow, *b = wide;
+    for (int i = 0; i < case_count(); i++, a = strchr(a, '\n') + 1, b = strchr(b, '\n') + 1) {
+        const size_t length = strcspn(a, "\n");
+        ck_assert_uint_gt(length, 16);
+        ck_assert_msg(strncmp(a, b, length + 1) == 0, "%.*s", (int)length, a);
+    }
+    free(narrow), free(wide);
+}
+END_TEST
+
+static void print_bits(void) {
+    char name[100];
+    share_all();
+    for (int i = 0; i < case_count(); i++) {
+        const uint64_t bits = bits_of_case(i, name);
+        printf("%016llx %s\n", (unsigned long long)bits, name);
+    }
+}
+
+START_TEST(sorting_does_not_know_either) {
+    Tensor *x = tensor_randn(SHAPE(30, 20)), *order[2], *sorted[2];
     for (int i = 0; i < 2; i++) {
         tensor_set_num_threads(1 + 3 * i);
         sorted[i] = tensor_sort(x, &order[i]);
@@ -141,44 +339,15 @@ START_TEST(sorting_does_not_either) {
 }
 END_TEST
 
-/* ---- a training run ------------------------------------------------------------------------ */
-
-/* The loss after some steps; the first parameter's bits go to out. */
-static double train(int threads, float *out, size_t bytes) {
-    tensor_set_num_threads(threads);
-    tensor_set_default_dtype(F32);
-    tensor_manual_seed(5);
-    MultiHeadAttentionConfig config = {.num_hiddens = 16, .num_heads = 4, .dropout = 0.1};
-    MultiHeadAttention *attention = nn_multi_head_attention_new(config);
-    Optimizer *sgd = nn_sgd_new(attention, (SGDConfig){.lr = 0.1, .momentum = 0.9});
-    Tensor *x = tensor_randn(SHAPE(3, 7, 16)), *y = tensor_randn(SHAPE(3, 7, 16));
-    double value = 0;
-    for (int step = 0; step < 3; step++) {
-        tape_begin();
-        Tensor *out_x = nn_multi_head_attention_forward(attention, x, x, x,
-                                                        (AttentionMask){.causal = step % 2 == 0});
-        Tensor *loss = ag_mse_loss(out_x, y, REDUCE_MEAN);
-        nn_optimizer_zero_grad(sgd);
-        ck_assert_msg(ag_backward(loss) && nn_optimizer_step(sgd), "%s", tensor_error());
-        value = tensor_item(loss);
-        tape_end();
-    }
-    memcpy(out, nn_parameter(attention, "W_q.weight")->data, bytes);
-    tensor_release(x), tensor_release(y), nn_free(sgd), nn_free(attention);
-    return value;
-}
-
-START_TEST(training_gives_the_same_bits) {
-    static float alone[16 * 16], together[16 * 16];
-    const double loss = train(1, alone, sizeof alone);
-    for (int i = 1; i < COUNT(counts); i++) {
-        ck_assert(train(counts[i], together, sizeof together) == loss);
-        ck_assert_mem_eq(alone, together, sizeof alone);
-    }
-}
-END_TEST
-
 /* ---- the pool ------------------------------------------------------------------------------ */
+
+/* The linker puts this before pthread_create. */
+static bool refuse;
+int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
+    return refuse ? EAGAIN : __real_pthread_create(t, a, f, x);
+}
 
 static Tensor *product_of(uint64_t seed) {
     tensor_set_default_dtype(F32);
@@ -190,7 +359,7 @@ static Tensor *product_of(uint64_t seed) {
     return y;
 }
 
-static void *products(void *failures) {
+static void *multiply(void *failures) {
     for (uint64_t seed = 0; seed < 10; seed++) {
         Tensor *first = product_of(seed), *again = product_of(seed);
         *(int *)failures += !tensor_allclose(first, again, 0, 0);
@@ -206,10 +375,80 @@ START_TEST(threads_of_the_program_share_the_pool) {
     int failures[THREADS] = {0};
     tensor_set_num_threads(3);
     for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&thread[i], NULL, products, &failures[i]), 0);
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, multiply, &failures[i]), 0);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(thread[i], NULL);
         ck_assert_int_eq(failures[i], 0);
+    }
+}
+END_TEST
+
+START_TEST(the_number_changes_at_any_time) {
+    pthread_t thread;
+    int failures = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, multiply, &failures), 0);
+    for (int i = 0; i < 50; i++) {
+        tensor_set_num_threads(1 + i % 5);
+        tensor_release(product_of(3));
+    }
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(failures, 0);
+}
+END_TEST
+
+START_TEST(where_there_are_no_threads_one_does_it) {
+    Tensor *alone = product_of(9);
+    refuse = true;
+    tensor_set_num_threads(4);
+    Tensor *refused = product_of(9);
+    refuse = false;
+    tensor_set_num_threads(6); /* the system is asked for two more */
+    Tensor *shared = product_of(9);
+    ck_assert(tensor_allclose(alone, refused, 0, 0));
+    ck_assert(tensor_allclose(alone, shared, 0, 0));
+    tensor_release(alone), tensor_release(refused), tensor_release(shared);
+}
+END_TEST
+
+/* A signal that the program's thread does not take is taken by nobody. */
+START_TEST(workers_take_no_signals) {
+    sigset_t user, pending;
+    int taken;
+    tensor_set_num_threads(3);
+    tensor_release(product_of(1)); /* now there are workers */
+    sigemptyset(&user);
+    sigaddset(&user, SIGUSR1);
+    ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &user, NULL), 0);
+    ck_assert_int_eq(kill(getpid(), SIGUSR1), 0);
+    tensor_release(product_of(1));
+    ck_assert_int_eq(sigpending(&pending), 0);
+    ck_assert(sigismember(&pending, SIGUSR1));
+    ck_assert_int_eq(sigwait(&user, &taken), 0);
+    ck_assert_int_eq(pthread_sigmask(SIG_UNBLOCK, &user, NULL), 0);
+}
+END_TEST
+
+/* With a thread of the program in the midst of work. */
+static void *multiply_forever(void *unused) {
+    for (;;) tensor_release(product_of(1));
+    return unused;
+}
+
+static int exit_in_the_midst(void) {
+    pthread_t thread;
+    share_all();
+    tensor_set_num_threads(3);
+    if (pthread_create(&thread, NULL, multiply_forever, NULL) != 0) return EXIT_FAILURE;
+    for (int i = 0; i < 10; i++) tensor_release(product_of(2));
+    puts("done");
+    return EXIT_SUCCESS;
+}
+
+START_TEST(a_program_ends_whatever_its_threads_do) {
+    for (int i = 0; i < 10; i++) {
+        char *answer = ask("", "exit");
+        ck_assert_str_eq(answer, "done\n");
+        free(answer);
     }
 }
 END_TEST
@@ -243,6 +482,49 @@ START_TEST(a_number_of_threads_is_at_least_one) {
 }
 END_TEST
 
+static int number_for(const char *environment, const char *question) {
+    char *answer = ask(environment, question);
+    const int number = atoi(answer);
+    free(answer);
+    return number;
+}
+
+START_TEST(the_environment_says_how_many) {
+    const int cores = number_for("unset TAPEHEAD_NUM_THREADS;", "number");
+    ck_assert_int_ge(cores, 1);
+    ck_assert_int_eq(number_for("unset TAPEHEAD_NUM_THREADS;", "number-on-one-core"), 1);
+    ck_assert_int_eq(number_for("TAPEHEAD_NUM_THREADS=5", "number-on-one-core"), 5);
+    ck_assert_int_eq(number_for("TAPEHEAD_NUM_THREADS=1", "number"), 1);
+    ck_assert_int_eq(number_for("TAPEHEAD_NUM_THREADS=1000", "number"), 64);
+    static const char *const nonsense[] = {"", "0", "-3", "many", "3x", "2.5", "'2 '"};
+    for (int i = 0; i < COUNT(nonsense); i++) {
+        char environment[60];
+        sprintf(environment, "TAPEHEAD_NUM_THREADS=%s", nonsense[i]);
+        ck_assert_int_eq(number_for(environment, "number"), cores);
+    }
+}
+END_TEST
+
+/* ---- the suite ------------------------------------------------------------------------------- */
+
+static int to_one_core(void) {
+    cpu_set_t set, one;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return -1;
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &set)) CPU_SET(i, &one);
+    return sched_setaffinity(0, sizeof one, &one);
+}
+
+/* The questions of ask(). */
+static int answer(const char *question) {
+    if (strcmp(question, "exit") == 0) return exit_in_the_midst();
+    if (strcmp(question, "bits") == 0) print_bits();
+    else if (strcmp(question, "number-on-one-core") != 0 || to_one_core() == 0)
+        printf("%d\n", tensor_num_threads());
+    return EXIT_SUCCESS;
+}
+
 static void add(Suite *suite, const char *name, const TTest *test, int times) {
     TCase *tcase = tcase_create(name);
     tcase_add_checked_fixture(tcase, one_thread, frame_teardown);
@@ -251,13 +533,21 @@ static void add(Suite *suite, const char *name, const TTest *test, int times) {
     suite_add_tcase(suite, tcase);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    find_rows();
+    if (argc > 1) return answer(argv[1]);
+    program = argv[0];
     Suite *suite = suite_create("threads");
-    add(suite, "kernels", kernels_do_not_know_how_many_they_are, 2 * COUNT(runs));
-    add(suite, "sort", sorting_does_not_either, 1);
-    add(suite, "training", training_gives_the_same_bits, 1);
+    add(suite, "threads", no_bit_hangs_on_the_number_of_threads, case_count());
+    add(suite, "width", no_bit_hangs_on_the_width_of_vectors, 1);
+    add(suite, "sort", sorting_does_not_know_either, 1);
     add(suite, "program", threads_of_the_program_share_the_pool, 1);
+    add(suite, "change", the_number_changes_at_any_time, 1);
+    add(suite, "refused", where_there_are_no_threads_one_does_it, 1);
+    add(suite, "signals", workers_take_no_signals, 1);
+    add(suite, "exit", a_program_ends_whatever_its_threads_do, 1);
     add(suite, "fork", a_child_has_a_pool_of_its_own, 1);
     add(suite, "number", a_number_of_threads_is_at_least_one, 1);
+    add(suite, "environment", the_environment_says_how_many, 1);
     return run_suite(suite);
 }
