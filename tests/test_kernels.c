@@ -1108,32 +1108,65 @@ static void matrix_draw(Matrix *x) {
             store(x->dtype, x->data, matrix_at(x, i, j), draw_in(-2, 2));
 }
 
-static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, Matrix *c) {
+/* What the products of a matrix begin with: nothing, a matrix, one row for all, or c itself. */
+enum { AT_ZERO, AT_MATRIX, AT_ROW, AT_ITSELF, STARTS };
+
+static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, const Matrix *start,
+                     Matrix *c) {
     MatmulShape shape = {.m = a->rows, .n = b->columns, .k = a->columns};
     memcpy(shape.a_stride, a->stride, sizeof a->stride);
     memcpy(shape.b_stride, b->stride, sizeof b->stride);
     memcpy(shape.c_stride, c->stride, sizeof c->stride);
-    memset(c->data, GAP, c->bytes);
-    shape.workspace = malloc((size_t)table->matmul_workspace(&shape, dtype_size(a->dtype)) + 1);
-    ck_assert_ptr_nonnull(shape.workspace);
+    if (start) {
+        shape.start = start->data;
+        memcpy(shape.start_stride, start->stride, sizeof start->stride);
+    }
+    const int64_t room = table->matmul_workspace(&shape, dtype_size(a->dtype));
+    char *workspace = malloc((size_t)room + 8);
+    ck_assert_ptr_nonnull(workspace);
+    memset(workspace + room, GAP, 8);
+    shape.workspace = workspace;
     table->matmul[a->dtype](&shape, a->data, b->data, c->data);
-    free(shape.workspace);
+    for (int i = 0; i < 8; i++) CHECK((unsigned char)workspace[room + i] == GAP);
+    free(workspace);
 }
 
-/* Rounding k products and sums, in any order, errs by at most about k eps sum |a b|. */
-static void expect_product(const Matrix *a, const Matrix *b, const Matrix *c) {
+/* The twin of the fast products: each element is one chain over p, fused or not. */
+static double product_at(const Matrix *a, const Matrix *b, double start, int64_t i, int64_t j,
+                         bool fused) {
+    float sum_f32 = (float)start;
+    double sum = start;
+    for (int64_t p = 0; p < a->columns; p++) {
+        const int64_t at_a = matrix_at(a, i, p), at_b = matrix_at(b, p, j);
+        if (a->dtype == F32) {
+            const float x = ((float *)a->data)[at_a], y = ((float *)b->data)[at_b];
+            sum_f32 = fused ? fmaf(x, y, sum_f32) : x * y + sum_f32;
+        } else {
+            const double x = ((double *)a->data)[at_a], y = ((double *)b->data)[at_b];
+            sum = fused ? fma(x, y, sum) : x * y + sum;
+        }
+    }
+    return a->dtype == F32 ? (double)sum_f32 : sum;
+}
+
+/* Rows times a column, or a row times columns, all dense, are dot products: rounding k of them, in
+ * any order, errs by at most about k eps sum |a b|. All others have the twin's bits. */
+static void expect_product(const Matrix *a, const Matrix *b, const Matrix *start, const Matrix *c,
+                           bool fused) {
     const double eps = c->dtype == F32 ? (double)FLT_EPSILON : DBL_EPSILON;
+    const bool dots = (c->rows == 1 || c->columns == 1) && a->columns != 1 && a->stride[1] == 1 &&
+                      b->stride[0] == 1;
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t j = 0; j < c->columns; j++) {
-            double sum = 0, size = 0;
-            for (int64_t p = 0; p < a->columns; p++) {
-                double term = load(a->dtype, a->data, matrix_at(a, i, p)) *
-                              load(b->dtype, b->data, matrix_at(b, p, j));
-                sum += term, size += fabs(term);
-            }
-            double got = load(c->dtype, c->data, matrix_at(c, i, j));
-            EXPECT(fabs(got - sum) <= (double)(a->columns + 1) * eps * size,
-                   "c[%lld, %lld] is %.17g, not %.17g", (long long)i, (long long)j, got, sum);
+            const double first = start ? load(c->dtype, start->data, matrix_at(start, i, j)) : 0;
+            const double want = product_at(a, b, first, i, j, fused);
+            const double got = load(c->dtype, c->data, matrix_at(c, i, j));
+            const double bound = 6 * eps * (double)(a->columns * a->columns + 1);
+            EXPECT(got == want || (isnan(got) && isnan(want)) ||
+                       (dots && fabs(got - want) <= bound),
+                   "(%lld, %lld) (%lld, %lld): c[%lld, %lld] is %.17g, not %.17g",
+                   (long long)c->rows, (long long)a->columns, (long long)a->columns,
+                   (long long)c->columns, (long long)i, (long long)j, got, want);
         }
 }
 
@@ -1148,20 +1181,30 @@ static void expect_matrix_gaps(const Matrix *c) {
     }
 }
 
-static void try_product(DType dtype, int64_t m, int64_t n, int64_t k, int layouts) {
+/* layouts: two bits for each of a, b, c and start. */
+static void try_product(DType dtype, int64_t m, int64_t n, int64_t k, int layouts, int begins) {
     Matrix a = matrix_new(dtype, m, k, layouts & 3), b = matrix_new(dtype, k, n, layouts >> 2 & 3);
-    Matrix c = matrix_new(dtype, m, n, layouts >> 4), first = matrix_new(dtype, m, n, layouts >> 4);
+    Matrix start = matrix_new(dtype, m, n, layouts >> 6 & 3), row = start, first = start;
+    row.stride[0] = 0;
+    const Matrix *from = begins == AT_ZERO ? NULL : begins == AT_ROW ? &row : &start;
     matrix_draw(&a);
     matrix_draw(&b);
+    matrix_draw(&start);
     for (int t = 0; t < table_count; t++) {
-        Matrix *product = t < 2 ? &first : &c; /* the baseline alone does not fuse */
-        multiply(tables[t], &a, &b, product);
-        expect_product(&a, &b, product);
-        expect_matrix_gaps(product);
+        Matrix c = matrix_new(dtype, m, n, layouts >> 4 & 3);
+        for (int64_t i = 0; i < m && begins == AT_ITSELF; i++)
+            for (int64_t j = 0; j < n; j++)
+                store(dtype, c.data, matrix_at(&c, i, j),
+                      load(dtype, start.data, matrix_at(&start, i, j)));
+        multiply(tables[t], &a, &b, begins == AT_ITSELF ? &c : from, &c);
+        expect_product(&a, &b, from, &c, t > 0); /* the baseline alone does not fuse */
+        expect_matrix_gaps(&c);
         EXPECT(t < 2 || memcmp(c.data, first.data, c.bytes) == 0, "%s: (%d, %d) (%d, %d)",
                tables[t]->name, (int)m, (int)k, (int)k, (int)n);
+        if (t > 0) free(first.data);
+        first = c;
     }
-    free(a.data), free(b.data), free(c.data), free(first.data);
+    free(a.data), free(b.data), free(start.data), free(first.data);
 }
 
 START_TEST(products_of_every_shape_and_stride) {
@@ -1170,18 +1213,33 @@ START_TEST(products_of_every_shape_and_stride) {
         {1, 1, 9},  {1, 7, 3},    {7, 1, 3},   {2, 3, 4},   {5, 7, 3},   {8, 8, 8},  {17, 9, 33},
         {4, 16, 5}, {31, 33, 32}, {13, 65, 7}, {3, 70, 40}, {1, 40, 50}, {50, 1, 40}};
     for (int i = 0; i < COUNT(sizes); i++)
-        for (int layouts = 0; layouts < 64; layouts += layouts < 15 ? 1 : 7)
-            try_product(_i ? F64 : F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts);
+        for (int layouts = 0; layouts < 256; layouts += layouts < 15 ? 1 : 7)
+            try_product(_i ? F64 : F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts,
+                        layouts % STARTS);
 }
 END_TEST
 
-/* Larger than any block that a kernel may cut: odd sizes on purpose. */
+/* Every size up to a few tiles, in each dimension. */
+START_TEST(products_of_every_size) {
+    for (int64_t size = 1; size <= 70; size++)
+        for (int i = 0; i < 8; i++) {
+            const int64_t a = 1 + draw(40), b = 1 + draw(40);
+            const int layouts = (int)draw(256), begins = (int)draw(STARTS);
+            try_product(_i ? F64 : F32, size, a, b, layouts, begins);
+            try_product(_i ? F64 : F32, a, size, b, layouts, begins);
+            try_product(_i ? F64 : F32, a, b, size, layouts, begins);
+        }
+}
+END_TEST
+
+/* Larger than what is packed at once, in each dimension: odd sizes on purpose. */
 START_TEST(larger_products) {
-    for (int layouts = 0; layouts < 16; layouts += 5)
-        try_product(_i ? F64 : F32, 67, 131, 259, layouts);
-    try_product(_i ? F64 : F32, 5, 3, 5003, 1);
-    try_product(_i ? F64 : F32, 3, 1031, 5, 4);
-    try_product(_i ? F64 : F32, 1031, 3, 5, 0);
+    static const int64_t sizes[][3] = {{67, 131, 259}, {5, 3, 5003},   {3, 1031, 5},
+                                       {1031, 3, 5},   {19, 40, 1030}, {11, 1070, 1100},
+                                       {290, 70, 520}, {40, 2100, 30}};
+    for (int i = 0; i < COUNT(sizes); i++)
+        for (int layouts = 0; layouts < 16; layouts += 5 - layouts / 5 % 2) /* 0, 5, 9, 14 */
+            try_product(_i ? F64 : F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts, i % STARTS);
 }
 END_TEST
 
@@ -1223,10 +1281,11 @@ START_TEST(products_are_added) {
             memcpy(shape.c_stride, added.stride, sizeof added.stride);
             shape.in_place = in_place;
             shape.workspace = malloc((size_t)tables[t]->matmul_workspace(&shape, half / 17) + 1);
-            multiply(tables[t], &a, &b, &c);
+            multiply(tables[t], &a, &b, NULL, &c);
             memset(added.data, GAP, added.bytes);
             tables[t]->matmul[dtype](&shape, a.data, b.data, added.data);
-            shape.k = 20, shape.add = true;
+            shape.k = 20, shape.start = added.data;
+            memcpy(shape.start_stride, added.stride, sizeof added.stride);
             free(shape.workspace);
             shape.workspace = malloc((size_t)tables[t]->matmul_workspace(&shape, half / 17) + 1);
             tables[t]->matmul[dtype](&shape, (char *)a.data + half, (char *)b.data + half * 48,
@@ -1248,12 +1307,12 @@ START_TEST(rows_of_a_product_stand_alone) {
     Matrix all = matrix_new(F32, 13, 29, 0), row = matrix_new(F32, 1, 29, 0);
     matrix_draw(&a);
     matrix_draw(&b);
-    multiply(kernels(), &a, &b, &all);
+    multiply(kernels(), &a, &b, NULL, &all);
     for (int64_t i = 0; i < 13; i++) {
         Matrix one = a;
         one.rows = 1;
         one.data = (float *)a.data + i * 37;
-        multiply(kernels(), &one, &b, &row);
+        multiply(kernels(), &one, &b, NULL, &row);
         ck_assert_mem_eq(row.data, (float *)all.data + i * 29, 29 * sizeof(float));
     }
     free(a.data), free(b.data), free(all.data), free(row.data);
@@ -1814,6 +1873,7 @@ static Suite *kernels_suite(void) {
     tcase_add_test(values, far_pairs_are_counted);
     TCase *products = add_case(suite, "products");
     tcase_add_loop_test(products, products_of_every_shape_and_stride, 0, 2);
+    tcase_add_loop_test(products, products_of_every_size, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);
     tcase_add_loop_test(products, products_are_added, 0, 2);
     tcase_add_loop_test(products, tiles_are_softmax, 0, 2);

@@ -166,7 +166,8 @@ static void multiply(const Pass *pass, int64_t m, int64_t n, int64_t k, Matrix c
                                .a_stride = {a.row, a.col},
                                .b_stride = {b.row, b.col},
                                .c_stride = {c.row, c.col},
-                               .add = add,
+                               .start = add ? c.data : NULL,
+                               .start_stride = {c.row, c.col},
                                .in_place = true};
     kernels()->matmul[pass->dtype](&shape, a.data, b.data, c.data);
 }

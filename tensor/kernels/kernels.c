@@ -207,11 +207,11 @@ DEFINE_CONVERT(bool_from_i64, bool, int64_t, x != 0)
 /* ---- products of integers -------------------------------------------------------------------- */
 
 static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
-    const uint64_t *a = a_data, *b = b_data;
+    const uint64_t *a = a_data, *b = b_data, *start = m->start;
     uint64_t *c = c_data;
     for (int64_t i = 0; i < m->m; i++)
         for (int64_t j = 0; j < m->n; j++) {
-            uint64_t sum = 0;
+            uint64_t sum = start ? start[i * m->start_stride[0] + j * m->start_stride[1]] : 0;
             for (int64_t p = 0; p < m->k; p++)
                 sum += a[i * m->a_stride[0] + p * m->a_stride[1]] *
                        b[p * m->b_stride[0] + j * m->b_stride[1]];

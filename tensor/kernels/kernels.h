@@ -10,11 +10,12 @@
  * op. */
 typedef void (*LoopKernel)(int64_t n, void *const *data, const int64_t *stride, double s);
 
-/* c (m, n) = a (m, k) b (k, n), every matrix with any two strides, in elements. */
+/* c (m, n) = start (m, n) + a (m, k) b (k, n), every matrix with any two strides, in elements. */
 typedef struct {
     int64_t m, n, k;
     int64_t a_stride[2], b_stride[2], c_stride[2];
-    bool add;        /* c += a b */
+    const void *start; /* NULL: zeros; may be c itself; a stride of 0 repeats, say, a bias */
+    int64_t start_stride[2];
     bool in_place;   /* a and b are small and read where they are, without a workspace: b_stride[1]
                       * is 1, and its rows can be read up to a multiple of 16 */
     void *workspace; /* matmul_workspace() bytes */

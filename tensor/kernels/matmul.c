@@ -5,13 +5,19 @@
  * computed on and however wide the vectors are: AVX2 and AVX-512, blocks and edges give the same
  * bits. (Products with a vector are the exception: those run along p, see real.inc.)
  *
- * The plan is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
- * 2008. A tile of c, ROWS x VECTORS vectors, stays in registers while p runs; each step takes
- * VECTORS vectors of b and ROWS numbers of a, each of which is used VECTORS or ROWS times. For that
- * a and b are packed: cut into slivers as wide as a tile, stored in the order in which the tile
- * reads them, from whatever strides they have. A block of b (DEPTH x COLUMNS) is made for the last
- * cache and one of a (HEIGHT x DEPTH) for the second, so that the sliver of b (DEPTH x a tile's
- * width) stays in the first. */
+ * The idea is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
+ * 2008, for caches of today. A tile of c, ROWS x VECTORS vectors, stays in registers while p runs;
+ * each step takes VECTORS vectors of b and ROWS numbers of a, and uses each of them VECTORS or ROWS
+ * times. Tiles follow one another down a block of HEIGHT_BYTES of a, which stays in the second
+ * cache, beside a sliver of b as wide as a tile; then comes the next sliver. So a and b come from
+ * the second cache, at a rate that the multiplications hide, c is read and written once, and from
+ * the memory behind come only long runs of neighbours, which the processor fetches ahead.
+ *
+ * That wants b packed, its slivers one after the other, each in the order in which a tile reads it;
+ * a sliver of a transposed b is transposed on the way, in registers. a's rows are read where they
+ * are: a tile takes their numbers one at a time. Only where its columns are the runs of neighbours,
+ * or neither, is a block of it packed in the same way. And what is small, or read by few tiles,
+ * costs more to pack than it saves: it stays where it is. */
 #ifndef ISA
 #define ISA baseline
 #endif
@@ -23,48 +29,71 @@
  * bytes or 16 of the others. Two multiplications can begin in a cycle, and each takes four, so at
  * least eight must be under way. */
 #if defined __AVX512F__
-#define VECTOR  64 /* bytes */
-#define ROWS    8
-#define VECTORS 2
+#define VECTOR                      64 /* bytes */
+#define ROWS                        8
+#define EACH_ROW_COUNT(DO, vectors) DO(8, vectors) DO(7, vectors) SIX_ROW_COUNTS(DO, vectors)
+#define LANES_F32                   16
+#define LANES_F64                   8
 #elif defined __AVX2__
-#define VECTOR  32
-#define ROWS    4
-#define VECTORS 3
+#define VECTOR         32
+#define ROWS           6
+#define EACH_ROW_COUNT SIX_ROW_COUNTS
+#define LANES_F32      8
+#define LANES_F64      4
 #else
-#define VECTOR  16
-#define ROWS    4
-#define VECTORS 2
+#define VECTOR         16
+#define ROWS           4
+#define EACH_ROW_COUNT FOUR_ROW_COUNTS
+#define LANES_F32      4
+#define LANES_F64      2
 #endif
-enum { DEPTH = 256, HEIGHT = 192, COLUMNS = 960, FEW = 2 };
-
-/* For all numbers of rows, and all numbers of vectors, that a tile of c may have at an edge. */
-#if ROWS == 8
-#define EACH_ROWS(DO, v) DO(1, v) DO(2, v) DO(3, v) DO(4, v) DO(5, v) DO(6, v) DO(7, v) DO(8, v)
-#else
-#define EACH_ROWS(DO, v) DO(1, v) DO(2, v) DO(3, v) DO(4, v)
-#endif
-#if VECTORS == 3
-#define EACH_TILE(DO) EACH_ROWS(DO, 1) EACH_ROWS(DO, 2) EACH_ROWS(DO, 3)
-#else
-#define EACH_TILE(DO) EACH_ROWS(DO, 1) EACH_ROWS(DO, 2)
-#endif
+#define SIX_ROW_COUNTS(DO, vectors)  DO(6, vectors) DO(5, vectors) FOUR_ROW_COUNTS(DO, vectors)
+#define FOUR_ROW_COUNTS(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)
+enum {
+    VECTORS = 2,
+    FEW = 2,                     /* tiles side by side, for which packing does not pay */
+    SMALL = 16 << 10,            /* bytes from the first to the last row of a b that may stay */
+    BLOCK = 512 << 10,           /* bytes of a block of a, */
+    BLOCK_ROWS = 48,             /* whose rows are a multiple of these: whole tiles, whole lines */
+    DEPTH = 1024,                /* steps of p; more of them are as many products, added up */
+    COLUMNS = (1 << 20) / DEPTH, /* of b for that depth */
+    AHEAD = 16                   /* rows from the one that is packed to the one that is fetched */
+};
 
 #define UNROLL            _Pragma("GCC unroll 16")
+#define MASKED            _Pragma("GCC unroll 1") /* or it will not be one masked instruction */
 #define INLINE            static inline __attribute__((always_inline))
+#define ALONE             static __attribute__((noinline))
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 #define MIN(x, y)         ((x) < (y) ? (x) : (y))
+#define MAX(x, y)         ((x) > (y) ? (x) : (y))
 
-int64_t GLOBAL(matmul_workspace)(const MatmulShape *s, size_t element) {
-    const int64_t lanes = VECTOR / (int64_t)element, size = (int64_t)element;
-    return size * MIN(DEPTH, s->k) *
-           (ROUND_UP(MIN(COLUMNS, s->n), lanes) + ROUND_UP(MIN(HEIGHT, s->m), ROWS));
-}
+/* The numbers from one packed sliver to the next. What lies between them takes what is written
+ * beyond the last row, and keeps slivers of 4 KiB times something out of each other's way. */
+#define SLIVER(k, width) ((k) * (width) + LANES)
+
+/* LANES indices for a shuffle of two vectors, each a function of the lane and of s. */
+#define EACH_LANE_2(DO, s) DO(0, s), DO(1, s)
+#define EACH_LANE_4(DO, s) EACH_LANE_2(DO, s), DO(2, s), DO(3, s)
+#define EACH_LANE_8(DO, s) EACH_LANE_4(DO, s), DO(4, s), DO(5, s), DO(6, s), DO(7, s)
+#define EACH_LANE_16(DO, s)                                                                        \
+    EACH_LANE_8(DO, s), DO(8, s), DO(9, s), DO(10, s), DO(11, s), DO(12, s), DO(13, s), DO(14, s), \
+        DO(15, s)
+#define EACH_LANE(lanes)    EACH_LANE_OF(lanes)
+#define EACH_LANE_OF(lanes) EACH_LANE_##lanes
 
 #define REAL       float
+#define LANES      LANES_F32
 #define NAME(name) name##_f32
 #include "matmul.inc"
 #undef REAL
+#undef LANES
 #undef NAME
 #define REAL       double
+#define LANES      LANES_F64
 #define NAME(name) name##_f64
 #include "matmul.inc"
+
+int64_t GLOBAL(matmul_workspace)(const MatmulShape *s, size_t element) {
+    return element == sizeof(float) ? workspace_f32(s) : workspace_f64(s);
+}
