@@ -21,7 +21,7 @@
 enum {
     THREADS_MAX = 64,
     PARTS_EACH = 4,     /* parts for each thread: a late one then costs an eighth of two */
-    AWAKE = 50000,      /* nanoseconds for which a thread that waits stays awake */
+    AWAKE = 100000,     /* nanoseconds for which a thread that waits stays awake */
     ONE_SEAT = 1 << 16, /* see door */
     ONE_INSIDE = 1
 };
@@ -103,10 +103,11 @@ static int64_t now(void) { /* in nanoseconds */
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Until it happened: awake for a while, since the next call is often near, and then asleep. */
+/* Until it happened: awake for a while, since the next call is often near, and then asleep. Whoever
+ * else wants the core gets it at once: it may be the very thread that is waited for. */
 static void await(Bell *bell, bool (*happened)(void)) {
-    for (const int64_t start = now(); now() - start < AWAKE;)
-        for (int i = 0; i < 16; i++) {
+    for (const int64_t start = now(); now() - start < AWAKE; sched_yield())
+        for (int i = 0; i < 32; i++) {
             if (happened()) return;
             pause_a_moment();
         }
