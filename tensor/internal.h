@@ -113,9 +113,11 @@ void tensor_divide(Tensor *y, double number); /* y /= number: a mean is a sum an
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims);
 /* Undoes broadcasting from shape to x's shape. */
 Tensor *tensor_sum_to(const Tensor *x, Shape shape);
-/* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. */
-Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
-void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b); /* writes over c's elements */
+/* start + (..., M, K) (..., K, N) -> (..., M, N); start, NULL for zeros, and batch dimensions
+ * broadcast, not checked. */
+Tensor *tensor_matmul(const Tensor *start, const Tensor *a, const Tensor *b);
+/* The same, written over c's elements; start may be c itself: c += a b. */
+void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Tensor *b);
 
 /* ---- memory: the caching allocator --------------------------------------------------------- */
 

@@ -1666,9 +1666,9 @@ START_TEST(reductions_along_one_dimension) {
 }
 END_TEST
 
-/* (..., M, K) (..., K, N): batches of both broadcast, matrices of any strides. */
-static void expect_matmul(const Tensor *a, const Tensor *b) {
-    Tensor *c = tensor_matmul(a, b);
+/* start + (..., M, K) (..., K, N): batches broadcast, start as a whole; matrices of any strides. */
+static void expect_matmul(const Tensor *start, const Tensor *a, const Tensor *b) {
+    Tensor *c = tensor_matmul(start, a, b);
     ck_assert_ptr_nonnull(c);
     const int na = a->shape.ndim, nb = b->shape.ndim, nc = c->shape.ndim;
     const int64_t k = a->shape.dim[na - 1];
@@ -1681,7 +1681,7 @@ static void expect_matmul(const Tensor *a, const Tensor *b) {
         batch_b.shape.ndim = nb - 2;
         int64_t at_a = broadcast_at(&batch_a, nc - 2, index) + row * a->stride[na - 2];
         int64_t at_b = broadcast_at(&batch_b, nc - 2, index) + column * b->stride[nb - 1];
-        double sum = 0;
+        double sum = start ? load(a->dtype, start->data, broadcast_at(start, nc, index)) : 0;
         for (int64_t p = 0; p < k; p++)
             sum += load(a->dtype, a->data, at_a + p * a->stride[na - 1]) *
                    load(b->dtype, b->data, at_b + p * b->stride[nb - 2]);
@@ -1698,7 +1698,12 @@ START_TEST(matmul_of_batches) {
         sa.dim[sa.ndim++] = m, sa.dim[sa.ndim++] = k;
         sb.dim[sb.ndim++] = k, sb.dim[sb.ndim++] = n;
         Tensor *a = draw_view(sa, dtype, true), *b = draw_view(sb, dtype, true);
-        expect_matmul(a, b);
+        Tensor *c0 = tensor_matmul(NULL, a, b), *start = NULL;
+        ck_assert_ptr_nonnull(c0);
+        if (draw(2)) start = draw_view(draw_narrower(c0->shape), dtype, true);
+        expect_matmul(start, a, b);
+        tensor_release(c0);
+        tensor_release(start);
         tensor_release(a);
         tensor_release(b);
     }

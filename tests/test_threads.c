@@ -100,6 +100,15 @@ static Tensor *matrix_product(Tensor *x, Tensor *y) {
     Tensor *a = ag_reshape(x, SHAPE(102, 44)), *b = ag_reshape(y, SHAPE(102, 44));
     return ag_matmul(ag_matmul(a, ag_transpose(b, 0, 1)), b);
 }
+/* Cut by columns, which y = x w' + b brings a part of b to each; dw by rows. */
+static Tensor *wide_linear(Tensor *x, Tensor *y) {
+    Tensor *b = ag_select(ag_reshape(y, SHAPE(34, 132)), 0, 0);
+    return ag_linear(ag_reshape(x, SHAPE(132, 34)), ag_reshape(y, SHAPE(132, 34)), b);
+}
+static Tensor *wide_product(Tensor *x, Tensor *y) {
+    return ag_matmul(ag_transpose(ag_reshape(x, SHAPE(34, 132)), 0, 1),
+                     ag_reshape(y, SHAPE(34, 132)));
+}
 static Tensor *batch_product(Tensor *x, Tensor *y) {
     return ag_bmm(ag_bmm(x, ag_transpose(y, 1, 2)), y);
 }
@@ -133,6 +142,8 @@ static const struct {
             {"matmul", matrix_product},
             {"bmm", batch_product},
             {"tall matmul", tall_product},
+            {"wide matmul", wide_product},
+            {"wide linear", wide_linear},
             {"dropout", dropped},
             {"embedding", embedded},
             {"mean", everything},

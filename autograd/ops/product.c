@@ -2,21 +2,21 @@
  * cost nothing. */
 #include "../op.h"
 
-/* a b' */
-static Tensor *product_nt(const Tensor *a, const Tensor *b) {
+/* start + a b' */
+static Tensor *product_nt(const Tensor *start, const Tensor *a, const Tensor *b) {
     const Tensor bt = turned(b);
-    return tensor_matmul(a, &bt);
+    return tensor_matmul(start, a, &bt);
 }
 
 /* a' b */
 static Tensor *product_tn(const Tensor *a, const Tensor *b) {
     const Tensor at = turned(a);
-    return tensor_matmul(&at, b);
+    return tensor_matmul(NULL, &at, b);
 }
 
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
 void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
-    if (ag_needs(n, 0)) dx[0] = product_nt(dc, n->in[1]);
+    if (ag_needs(n, 0)) dx[0] = product_nt(NULL, dc, n->in[1]);
     if (ag_needs(n, 1)) dx[1] = product_tn(n->in[0], dc);
 }
 
@@ -25,7 +25,7 @@ void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
 Tensor *ag_bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     if (a.ndim == 3 && b.ndim == 3 && a.dim[0] == b.dim[0] && a.dim[2] == b.dim[1])
-        return tensor_matmul(n->in[0], n->in[1]);
+        return tensor_matmul(NULL, n->in[0], n->in[1]);
     const char *ta = tensor_shape_text(a), *tb = tensor_shape_text(b);
     if (a.ndim != 3 || b.ndim != 3)
         return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta, tb);
@@ -56,7 +56,7 @@ Tensor *ag_matmul_forward(Node *n) {
         return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
                            tensor_shape_text(a), tensor_shape_text(b), tensor_shape_text(batch_a),
                            tensor_shape_text(batch_b));
-    Tensor *c = tensor_matmul(n->in[0], n->in[1]);
+    Tensor *c = tensor_matmul(NULL, n->in[0], n->in[1]);
     if (c && c->shape.ndim == 2) c->grad_fn = "MmBackward0";
     return c;
 }
@@ -121,9 +121,9 @@ Tensor *ag_linear_forward(Node *n) {
     const Tensor *x = n->in[0], *w = n->in[1];
     Shape shape = x->shape;
     shape.dim[shape.ndim - 1] = w->shape.dim[0];
-    Tensor *made, rows = as_matrix(x, &made), *y = product_nt(&rows, w);
+    Tensor *made, rows = as_matrix(x, &made);
+    Tensor *y = product_nt(n->n_in == 3 ? n->in[2] : NULL, &rows, w);
     tensor_release(made);
-    if (y && n->n_in == 3) add_elements(y, n->in[2]);
     if (y) y->grad_fn = linear_grad_fn[n->n_in == 3][shape.ndim < 3 ? shape.ndim - 1 : 2];
     return reshape_own(y, shape);
 }
@@ -132,7 +132,7 @@ Tensor *ag_linear_forward(Node *n) {
 void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *w = n->in[1];
     Tensor *made[2] = {NULL}, dy_rows = as_matrix(dy, &made[0]);
-    if (ag_needs(n, 0)) dx[0] = reshape_own(tensor_matmul(&dy_rows, w), x->shape);
+    if (ag_needs(n, 0)) dx[0] = reshape_own(tensor_matmul(NULL, &dy_rows, w), x->shape);
     if (ag_needs(n, 1)) {
         const Tensor x_rows = as_matrix(x, &made[1]);
         dx[1] = product_tn(&dy_rows, &x_rows);

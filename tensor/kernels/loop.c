@@ -415,13 +415,15 @@ static int64_t slice_begin(int64_t size, int64_t slices, int64_t slice) {
 
 static void multiply_slice(const Products *whole, MatmulShape s, void *const *data, int64_t slice) {
     const int64_t *element = whole->walk.element;
+    const int along = whole->rows ? 0 : 1;
     int64_t *size = whole->rows ? &s.m : &s.n;
     const int64_t from = slice_begin(*size, whole->slices, slice);
     char *c = data[0], *a = data[1], *b = data[2];
     *size = slice_begin(*size, whole->slices, slice + 1) - from;
-    c += from * s.c_stride[whole->rows ? 0 : 1] * element[0];
+    c += from * s.c_stride[along] * element[0];
     if (whole->rows) a += from * s.a_stride[0] * element[1];
     else b += from * s.b_stride[1] * element[2];
+    if (whole->walk.n > 3) s.start = (char *)data[3] + from * s.start_stride[along] * element[3];
     whole->kernel(&s, a, b, c);
 }
 
@@ -432,60 +434,67 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
     int64_t index[TENSOR_MAX_DIMS] = {0};
     s.workspace = (char *)s.workspace + worker * whole->room;
     walk_seek(&walk, from / whole->slices, index);
-    for (int64_t i = from; i < to; i++) {
+    for (int64_t i = from; i < to && whole->slices == 1; i++) {
+        if (walk.n > 3) s.start = walk.data[3];
+        whole->kernel(&s, walk.data[1], walk.data[2], walk.data[0]);
+        walk_next(&walk, walk.ndim, index);
+    }
+    for (int64_t i = from; i < to && whole->slices > 1; i++) {
         multiply_slice(whole, s, walk.data, i % whole->slices);
         if ((i + 1) % whole->slices == 0) walk_next(&walk, walk.ndim, index);
     }
 }
 
-/* How many slices a product is cut into. A small batch needs them to have something for every
- * worker; but each slice of rows packs all of b again, and each of columns all of a. */
-static int64_t slices_of(int64_t size, int64_t batch, int workers) {
-    const int64_t each = size / workers / 256; /* slices for each worker, if they are large */
-    if (workers == 1 || batch >= 4 * workers || size < 64 * workers) return 1;
-    return workers * (each < 1 ? 1 : each < 4 ? each : 4);
+/* Cut so that little is packed twice: each slice of columns packs its own part of b, and reads a
+ * where it is, if a's rows are dense; each slice of rows would pack all of b. A large batch has
+ * something for every worker as it is. */
+static void cut(Products *whole, int64_t batch, int workers) {
+    const MatmulShape *s = &whole->shape;
+    whole->rows = s->n < 64 * workers || (s->m >= s->n && s->a_stride[1] != 1);
+    const int64_t size = whole->rows ? s->m : s->n, each = whole->rows ? 1 : size / workers / 256;
+    if (workers == 1 || batch >= 4 * workers || size < 64 * workers) whole->slices = 1;
+    else whole->slices = workers * (each < 1 ? 1 : each < 4 ? each : 4);
 }
 
-/* whole->walk is at the beginning of the batch. */
-static void multiply_batch(Products *whole, const MatmulShape *m, MatmulKernel kernel,
-                           int64_t batch, int workers, int64_t room) {
-    whole->shape = *m, whole->kernel = kernel, whole->room = room;
-    whole->rows = m->m >= m->n;
-    whole->slices = slices_of(whole->rows ? m->m : m->n, batch, workers);
-    work_in_parts(workers, batch * whole->slices, multiply_part, whole);
-}
-
-void matmul_into(const Tensor *c, const Tensor *a, const Tensor *b) {
-    const Tensor *const operand[] = {c, a, b};
-    Tensor outer[3]; /* the same tensors without their last two dimensions */
-    for (int i = 0; i < 3; i++) {
-        outer[i] = *operand[i];
-        outer[i].shape.ndim -= 2;
+/* Strides of the last two dimensions of x, which it may lack. */
+static void matrix_strides(const Tensor *x, int64_t *stride) {
+    for (int i = 0; i < 2; i++) {
+        const int d = x->shape.ndim - 2 + i;
+        stride[i] = d < 0 || x->shape.dim[d] == 1 ? 0 : x->stride[d];
     }
-    const int nc = outer[0].shape.ndim, na = outer[1].shape.ndim, nb = outer[2].shape.ndim;
-    MatmulShape m = {.m = c->shape.dim[nc], .n = c->shape.dim[nc + 1], .k = a->shape.dim[na + 1]};
-    memcpy(m.a_stride, a->stride + na, sizeof m.a_stride);
-    memcpy(m.b_stride, b->stride + nb, sizeof m.b_stride);
-    memcpy(m.c_stride, c->stride + nc, sizeof m.c_stride);
-
-    Products whole;
-    Walk *walk = &whole.walk;
-    int64_t index[TENSOR_MAX_DIMS] = {0};
-    walk_start(walk, 3, (const Tensor *[]){&outer[0], &outer[1], &outer[2]});
-    if (is_empty(walk, walk->ndim) || m.m * m.n == 0) return;
-    const int64_t batch = shape_numel(outer[0].shape);
-    /* a vector of 8 multiplies at once */
-    const int workers = workers_for((double)(batch * m.m * m.n) * (double)m.k / 8);
-    const MatmulKernel kernel = kernels()->matmul[a->dtype];
-    const int64_t room = kernels()->matmul_workspace(&m, dtype_size(a->dtype));
-    if (!(m.workspace = cache_alloc((size_t)(workers * room)))) return;
-    for (bool more = workers == 1; more; more = walk_next(walk, walk->ndim, index))
-        kernel(&m, walk->data[1], walk->data[2], walk->data[0]);
-    if (workers > 1) multiply_batch(&whole, &m, kernel, batch, workers, room);
-    cache_free(m.workspace, (size_t)(workers * room));
 }
 
-Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
+void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Tensor *b) {
+    const Tensor *const operand[] = {c, a, b, start};
+    const int n = start ? 4 : 3, nc = c->shape.ndim;
+    Tensor outer[4]; /* the same tensors without their last two dimensions */
+    for (int i = 0; i < n; i++) {
+        outer[i] = *operand[i];
+        outer[i].shape.ndim = outer[i].shape.ndim < 2 ? 0 : outer[i].shape.ndim - 2;
+    }
+    Products whole;
+    MatmulShape *s = &whole.shape;
+    *s = (MatmulShape){.m = c->shape.dim[nc - 2], .n = c->shape.dim[nc - 1]};
+    s->k = a->shape.dim[a->shape.ndim - 1];
+    memcpy(s->a_stride, a->stride + a->shape.ndim - 2, sizeof s->a_stride);
+    memcpy(s->b_stride, b->stride + b->shape.ndim - 2, sizeof s->b_stride);
+    memcpy(s->c_stride, c->stride + nc - 2, sizeof s->c_stride);
+    if (start) matrix_strides(start, s->start_stride);
+
+    walk_start(&whole.walk, n, (const Tensor *[]){&outer[0], &outer[1], &outer[2], &outer[n - 1]});
+    const int64_t batch = shape_numel(outer[0].shape);
+    if (batch * s->m * s->n == 0) return;
+    /* a vector of 8 multiplies at once */
+    const int workers = workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
+    whole.kernel = kernels()->matmul[a->dtype];
+    whole.room = kernels()->matmul_workspace(s, (size_t)dtype_size(a->dtype));
+    if (!(s->workspace = cache_alloc((size_t)(workers * whole.room)))) return;
+    cut(&whole, batch, workers);
+    work_in_parts(workers, batch * whole.slices, multiply_part, &whole);
+    cache_free(s->workspace, (size_t)(workers * whole.room));
+}
+
+Tensor *tensor_matmul(const Tensor *start, const Tensor *a, const Tensor *b) {
     Shape shape, batch_a = a->shape, batch_b = b->shape;
     batch_a.ndim -= 2;
     batch_b.ndim -= 2;
@@ -493,7 +502,7 @@ Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
     shape.dim[shape.ndim++] = a->shape.dim[batch_a.ndim];
     shape.dim[shape.ndim++] = b->shape.dim[batch_b.ndim + 1];
     Tensor *c = tensor_make(shape, a->dtype);
-    if (c) matmul_into(c, a, b);
+    if (c) matmul_into(c, start, a, b);
     if (!tensor_pending()) return c;
     tensor_release(c);
     return NULL;
