@@ -111,6 +111,8 @@ Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out);
 void tensor_divide(Tensor *y, double number); /* y /= number: a mean is a sum and one division */
 /* Summed dims are kept, with size 1; sums of integers and bools are I64. */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims);
+/* dw and db, (N), of layer norm: sums over the rows of x and dy, (..., N), both contiguous. */
+void layer_norm_dw(Tensor *const dwb[2], const Tensor *x, const Tensor *dy, const Tensor *stats);
 /* Undoes broadcasting from shape to x's shape. */
 Tensor *tensor_sum_to(const Tensor *x, Shape shape);
 /* start + (..., M, K) (..., K, N) -> (..., M, N); start, NULL for zeros, and batch dimensions

@@ -209,7 +209,7 @@ static void list_placed(void) {
         list_kernel("cross_entropy", &k->cross_entropy[t], ROWS, "ffif", (DType)t);
         list_kernel("cross_entropy_dx", &k->cross_entropy_dx[t], ROWS, "ffiff", (DType)t);
         list_kernel("layer_norm", &k->layer_norm[t], ROWS, "fffff", (DType)t);
-        list_kernel("layer_norm_dx", &k->layer_norm_dx[t], ROWS, "ffffff", (DType)t);
+        list_kernel("layer_norm_dx", &k->layer_norm_dx[t], ROWS, "fffff", (DType)t);
     }
     placed_count = list_count - before;
     list_count = before;
@@ -1063,6 +1063,52 @@ START_TEST(a_row_with_nothing_to_attend_to_is_zero) {
 }
 END_TEST
 
+enum { COLUMNS = 130 };
+
+/* A sum down a column is the sum of a row that lies so, to the bit: rows of all counts about the
+ * lanes and the blocks, columns about the strips. dw of layer norm sums dy z. */
+static void check_columns(const Kernels *k, DType dtype, int64_t rows, int64_t n) {
+    const size_t size = dtype_size(dtype), bytes = (size_t)(rows * n) * size;
+    char *x = malloc(bytes), *dy = malloc(bytes), *term = malloc(bytes);
+    char *stats = malloc((size_t)rows * 2 * size), sums[3][COLUMNS * sizeof(double)];
+    for (int64_t i = 0; i < rows * n; i++) store(dtype, x, i, draw_in(-3, 3));
+    for (int64_t i = 0; i < rows * n; i++) store(dtype, dy, i, draw_in(-3, 3));
+    for (int64_t r = 0; r < rows * 2; r++) store(dtype, stats, r, draw_in(0.5, 2));
+    for (int64_t i = 0; i < rows * n; i++) {
+        const int64_t r = i / n;
+        if (dtype == F32) {
+            const float *xf = (float *)x, *sf = (float *)stats;
+            ((float *)term)[i] = ((float *)dy)[i] * ((xf[i] - sf[2 * r]) * sf[2 * r + 1]);
+        } else {
+            const double *xd = (double *)x, *sd = (double *)stats;
+            ((double *)term)[i] = ((double *)dy)[i] * ((xd[i] - sd[2 * r]) * sd[2 * r + 1]);
+        }
+    }
+    int64_t numbers[] = {rows, n};
+    static const int64_t steps[LOOP_OPERANDS] = {1, 1, 1, 1};
+    k->sum_columns[dtype](n, (void *[]){sums[0], x, numbers}, steps, 0);
+    k->layer_norm_dw[dtype](n, (void *[]){sums[1], sums[2], x, dy, stats, numbers}, steps, 0);
+    char *const of[] = {x, term, dy};
+    for (int s = 0; s < 3; s++)
+        for (int64_t i = 0; i < n; i++) {
+            double sum;
+            k->sum[dtype](rows, (void *[]){&sum, of[s] + (size_t)i * size}, (int64_t[]){0, n}, 0);
+            EXPECT(same_bits(dtype, sums[s], i, &sum, 0), "%s: column %d of %d by %d, %d", k->name,
+                   (int)i, (int)rows, (int)n, s);
+        }
+    free(x), free(dy), free(term), free(stats);
+}
+
+START_TEST(columns_are_summed_as_rows_are) {
+    static const int64_t counts[] = {0, 1, 2, 31, 32, 33, 100, 4095, 4096, 4097, 9000};
+    static const int64_t widths[] = {1, 10, 63, 64, 65, COLUMNS};
+    for (int t = 0; t < table_count; t++)
+        for (int i = 0; i < COUNT(counts); i++)
+            for (int j = 0; j < COUNT(widths); j++)
+                check_columns(tables[t], (i + j) % 3 ? F32 : F64, counts[i], widths[j]);
+}
+END_TEST
+
 /* Every lane of a block adds 128 of these, and each addition rounds the same way: 1.0007e-6 in all.
  * A single running sum of floats would be off by 1e-2. */
 START_TEST(long_sums_are_accurate) {
@@ -1610,6 +1656,20 @@ static void expect_sums(const Tensor *x, const bool *dims) {
     tensor_release(again);
 }
 
+/* The columns that stay together are neighbours, but not the last ones: a step back lies between.
+ */
+START_TEST(sums_of_columns_that_run_backwards) {
+    Tensor *x = tensor_arange(0, 60, 1);
+    const int64_t stride[] = {1, -6, 2};
+    Tensor *view = view_make(x, SHAPE(3, 5, 3), stride, (float *)x->data + 24);
+    expect_sums(view, (const bool[TENSOR_MAX_DIMS]){false, false, true});
+    expect_sums(view, (const bool[TENSOR_MAX_DIMS]){false, true, false});
+    expect_sums(view, (const bool[TENSOR_MAX_DIMS]){true, false, false});
+    tensor_release(x);
+    tensor_release(view);
+}
+END_TEST
+
 START_TEST(sums_along_any_dimensions) {
     for (int c = 0; c < CASES; c++) {
         Tensor *x = draw_view(draw_shape(6), draw(2) ? F32 : F64, true);
@@ -1871,6 +1931,7 @@ static Suite *kernels_suite(void) {
     tcase_add_test(values, rows_with_nan_and_infinity);
     tcase_add_test(values, masked_elements_are_not_read);
     tcase_add_test(values, a_row_with_nothing_to_attend_to_is_zero);
+    tcase_add_test(values, columns_are_summed_as_rows_are);
     tcase_add_test(values, long_sums_are_accurate);
     tcase_add_test(values, box_muller_turns_uniforms_into_normals);
     tcase_add_test(values, rows_are_sorted_and_equals_keep_their_order);
@@ -1890,6 +1951,7 @@ static Suite *kernels_suite(void) {
     tcase_add_test(loops, broadcasting_is_numpys);
     tcase_add_test(loops, rows_are_whole);
     tcase_add_test(loops, sums_along_any_dimensions);
+    tcase_add_test(loops, sums_of_columns_that_run_backwards);
     tcase_add_test(loops, sums_undo_broadcasting);
     tcase_add_test(loops, reductions_along_one_dimension);
     tcase_add_test(loops, matmul_of_batches);

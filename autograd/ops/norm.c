@@ -20,14 +20,20 @@ Tensor *ag_layer_norm_forward(Node *n) {
 
 /* With z = (x - mean) / sqrt(variance + eps) and dz = w dy:
  * dx = (dz - mean(dz) - z mean(dz z)) / sqrt(variance + eps),  dw = dy z,  db = dy, both summed
- * over the rows by the engine. */
+ * over the rows. */
 void ag_layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const LoopKernel kernel = kernels()->layer_norm_dx[dy->dtype];
+    Tensor *x = tensor_contiguous(n->in[0]), *d = tensor_contiguous(dy), *db = NULL;
     dx[0] = tensor_make(dy->shape, dy->dtype);
-    dx[1] = tensor_make(dy->shape, dy->dtype);
-    const Tensor *const operand[] = {dx[0], dx[1], n->in[0], n->in[1], dy, n->saved[0]};
-    if (dx[1]) loop_rows(kernel, 6, operand, 0);
-    if (n->n_in == 3) dx[2] = ag_hand_on(dy);
+    dx[1] = tensor_make(n->in[1]->shape, dy->dtype);
+    if (x && d && (db = tensor_make(n->in[1]->shape, dy->dtype))) {
+        loop_rows(kernel, 5, (const Tensor *[]){dx[0], x, n->in[1], d, n->saved[0]}, 0);
+        layer_norm_dw((Tensor *[]){dx[1], db}, x, d, n->saved[0]);
+    }
+    tensor_release(x);
+    tensor_release(d);
+    if (n->n_in == 3) dx[2] = db;
+    else tensor_release(db);
 }
 
 static bool layer_norm_fits(const Tensor *x, const Tensor *w, const Tensor *b) {

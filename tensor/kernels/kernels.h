@@ -73,7 +73,7 @@ typedef struct {
                                       * targets are ignored. Writes stats, two per row, too */
     LoopKernel cross_entropy_dx[2];  /* dx, x, target, stats, dy (stride 0); dy is divided by s */
     LoopKernel layer_norm[2];        /* y, x, w, b, stats; s: eps. Writes stats, two per row, too */
-    LoopKernel layer_norm_dx[2];     /* dx, dw, x, w, dy, stats. Writes a row's dx and its dw */
+    LoopKernel layer_norm_dx[2];     /* dx, x, w, dy, stats */
 
     MatmulKernel matmul[3];
     int64_t (*matmul_workspace)(const MatmulShape *shape, size_t element); /* in bytes */
@@ -90,6 +90,10 @@ typedef struct {
     LoopKernel scale_rows[2], copy_rows[2], turn_rows[2], attended_rows[2];
 
     /* rows again, but the operands differ in size */
+    LoopKernel sum_columns[2]; /* y, x, {rows, stride from row to row} (I64): the sums over the
+                                * rows; y and x are dense along n */
+    LoopKernel
+        layer_norm_dw[2];   /* dw, db, x, dy, stats, {rows, stride from row to row}: of all rows */
     LoopKernel sort[4];     /* y, order (I64), x, room for n I64s; order, dense: where y was in x */
     LoopKernel compress[4]; /* y, x, mask: the elements of x where the mask is true, then no more */
     LoopKernel decompress[4]; /* y, x, mask: y where the mask is true is the next of x, else 0 */

@@ -120,8 +120,8 @@ static int64_t pieces_along(const Walk *walk, int d, int workers) {
 }
 
 /* Cut along one of the first dims dimensions, the outer one of two that are as good. */
-static void run_parts(Walk *walk, int dims, LoopKernel kernel, double s) {
-    double elements = 1;
+static void run_parts(Walk *walk, int dims, LoopKernel kernel, double s, double operations) {
+    double elements = operations; /* on each */
     for (int d = 0; d < walk->ndim; d++) elements *= (double)walk->size[d];
     const int workers = workers_for(elements);
     int64_t pieces = 1;
@@ -166,7 +166,8 @@ static bool walk_as_row(Walk *walk, int n, const Tensor *const *x) {
     return walk->size[0] > 0;
 }
 
-void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
+static void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, double s,
+                            double operations) {
     Walk walk;
     if (!walk_as_row(&walk, n, x)) {
         walk_start(&walk, n, x);
@@ -174,7 +175,11 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
         if (is_empty(&walk, walk.ndim)) return;
         merge_dims(&walk);
     }
-    run_parts(&walk, walk.ndim, kernel, s);
+    run_parts(&walk, walk.ndim, kernel, s, operations);
+}
+
+void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
+    loop_operations(kernel, n, x, s, 1);
 }
 
 static void swap(int64_t *x, int i, int j) {
@@ -189,7 +194,7 @@ void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, 
     add_scalar_dim(&walk);
     swap(walk.size, dim, walk.ndim - 1);
     for (int i = 0; i < n; i++) swap(walk.stride[i], dim, walk.ndim - 1);
-    run_parts(&walk, walk.ndim - 1, kernel, s);
+    run_parts(&walk, walk.ndim - 1, kernel, s, 1);
 }
 
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
@@ -344,9 +349,37 @@ void tensor_divide(Tensor *y, double number) {
     loop_elements(kernel, 3, (const Tensor *[]){y, y, &divisor}, 0);
 }
 
-/* The summed dimensions go last and become one row. */
+/* Where the summed dimensions are rows that lie evenly, and neighbours along the last of the others
+ * are neighbours in memory: numbers become the kernel's. */
+static bool sums_columns(const Tensor *x, const bool *dims, int64_t *numbers) {
+    int64_t rows = 1, step = 0, column = 0;
+    bool found = false;
+    for (int d = x->shape.ndim - 1; d >= 0; d--) {
+        if (x->shape.dim[d] == 1) continue;
+        if (!dims[d] && !found) column = x->stride[d], found = true;
+        if (dims[d] && rows > 1 && x->stride[d] != step * rows) return false;
+        if (dims[d] && rows == 1) step = x->stride[d];
+        if (dims[d]) rows *= x->shape.dim[d];
+    }
+    numbers[0] = rows;
+    numbers[1] = step;
+    return dtype_is_float(x->dtype) && column == 1 && rows > 1;
+}
+
+static Tensor *sum_columns(const Tensor *x, Shape result, const int64_t *numbers) {
+    Tensor *y = tensor_make(result, x->dtype);
+    Tensor first = *x; /* of each column */
+    first.shape = result;
+    const Tensor rows = {.dtype = I64, .data = (void *)(uintptr_t)numbers};
+    const Tensor *const operand[] = {y, &first, &rows};
+    if (y) loop_operations(kernels()->sum_columns[x->dtype], 3, operand, 0, (double)numbers[0]);
+    return y;
+}
+
+/* The summed dimensions go last and become one row, unless they can stay where they are. */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
     const DType out = dtype_is_float(x->dtype) ? x->dtype : I64;
+    int64_t numbers[2];
     int axes[TENSOR_MAX_DIMS], kept = 0;
     Shape result = x->shape, rows = {0, {0}};
     int64_t row = 1;
@@ -355,6 +388,7 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
         else axes[kept++] = d;
     }
     if (kept == x->shape.ndim) return tensor_convert(x, out);
+    if (sums_columns(x, dims, numbers)) return sum_columns(x, result, numbers);
     for (int d = 0, last = kept; d < x->shape.ndim; d++)
         if (dims[d]) axes[last++] = d;
     for (int d = 0; d < kept; d++) rows.dim[rows.ndim++] = x->shape.dim[axes[d]];
@@ -369,6 +403,19 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
     Tensor *sums = flat ? tensor_reduce(flat, kernels()->sum[x->dtype], kept, out) : NULL;
     tensor_release(flat);
     return reshape_own(sums, result);
+}
+
+void layer_norm_dw(Tensor *const dwb[2], const Tensor *x, const Tensor *dy, const Tensor *stats) {
+    const int64_t n = dwb[0]->shape.dim[0];
+    int64_t numbers[] = {tensor_numel(stats) / 2, n};
+    Tensor first[] = {*x, *dy}; /* of each column */
+    first[0].shape = first[1].shape = dwb[0]->shape;
+    first[0].stride[0] = first[1].stride[0] = 1;
+    const Tensor at = {.dtype = stats->dtype, .data = stats->data};
+    const Tensor rows = {.dtype = I64, .data = numbers};
+    const Tensor *const operand[] = {dwb[0], dwb[1], &first[0], &first[1], &at, &rows};
+    const LoopKernel kernel = kernels()->layer_norm_dw[x->dtype];
+    loop_operations(kernel, 6, operand, 0, 2 * (double)numbers[0]);
 }
 
 Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
