@@ -63,7 +63,8 @@ static inline uint32_t mix(uint32_t word, uint32_t next) {
 }
 
 /* The recurrence x[k + n] = x[k + m] xor mix(x[k], x[k + 1]) for all n words at once. Two loops
- * and a last word spare it a remainder per index. */
+ * and a last word spare it a remainder per index; in both the words that are read are so far from
+ * the one that is written that they become loops of vectors. */
 static void twist(Generator *g) {
     uint32_t *x = g->state;
     for (int k = 0; k < WORDS - MIDDLE; k++) x[k] = x[k + MIDDLE] ^ mix(x[k], x[k + 1]);
@@ -78,13 +79,16 @@ void generator_skip(Generator *g, int64_t words) {
     g->next += (int)words;
 }
 
-static inline uint32_t draw32(Generator *g) {
-    if (g->next == WORDS) twist(g);
-    uint32_t y = g->state[g->next++];
+static inline uint32_t temper(uint32_t y) {
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;
     y ^= (y << 15) & 0xefc60000u;
     return y ^ (y >> 18);
+}
+
+static inline uint32_t draw32(Generator *g) {
+    if (g->next == WORDS) twist(g);
+    return temper(g->state[g->next++]);
 }
 
 static inline uint64_t draw64(Generator *g) { /* the high word is drawn first */
@@ -92,8 +96,25 @@ static inline uint64_t draw64(Generator *g) { /* the high word is drawn first */
     return high << 32 | draw32(g);
 }
 
-/* Uniform in [0, 1), with as many bits as the type's significand holds. */
-static inline float uniform24(Generator *g) { return (float)(draw32(g) & 0xffffffu) * 0x1p-24f; }
+/* The next n words: many at a time, so that tempering and what follows are loops of vectors. */
+enum { BATCH = 512 };
+static void draw_words(Generator *g, int64_t n, uint32_t *word) {
+    for (int64_t i = 0, m; i < n; i += m) {
+        if (g->next == WORDS) twist(g);
+        const uint32_t *x = g->state + g->next;
+        m = n - i < WORDS - g->next ? n - i : WORDS - g->next;
+        for (int64_t j = 0; j < m; j++) word[i + j] = temper(x[j]);
+        g->next += (int)m;
+    }
+}
+
+/* The next n pairs of words, each as a number of 53 bits. */
+static void draw_pairs(Generator *g, int64_t n, uint64_t *pair) {
+    uint32_t word[BATCH];
+    draw_words(g, 2 * n, word);
+    for (int64_t i = 0; i < n; i++)
+        pair[i] = (uint64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
+}
 
 static inline double uniform53(Generator *g) {
     return (double)(draw64(g) & 0x1fffffffffffffu) * 0x1p-53;
@@ -101,12 +122,29 @@ static inline double uniform53(Generator *g) {
 
 /* ---- uniform ------------------------------------------------------------------------------- */
 
-/* u (high - low) + low, in the type of x; it may round up to high itself, as PyTorch's does. */
+static void uniform_f32(Generator *g, int64_t n, float *x, float low, float range) {
+    uint32_t word[BATCH];
+    draw_words(g, n, word);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f * range + low;
+}
+
+static void uniform_f64(Generator *g, int64_t n, double *x, double low, double range) {
+    uint64_t pair[BATCH / 2];
+    draw_pairs(g, n, pair);
+    for (int64_t i = 0; i < n; i++) x[i] = (double)(int64_t)pair[i] * 0x1p-53 * range + low;
+}
+
+/* u (high - low) + low, with u uniform in [0, 1) and of as many bits as the type's significand
+ * holds, in the type of x; it may round up to high itself, as PyTorch's does. */
 void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
-    float *f32 = x, low_f32 = (float)low, range_f32 = (float)high - low_f32;
-    double *f64 = x, range = high - low;
-    for (int64_t i = 0; i < n && dtype == F32; i++) f32[i] = uniform24(g) * range_f32 + low_f32;
-    for (int64_t i = 0; i < n && dtype == F64; i++) f64[i] = uniform53(g) * range + low;
+    enum { STEP = BATCH / 2 };
+    const float low_f32 = (float)low;
+    for (int64_t i = 0; i < n; i += STEP) {
+        const int64_t m = n - i < STEP ? n - i : STEP;
+        if (dtype == F32) uniform_f32(g, m, (float *)x + i, low_f32, (float)high - low_f32);
+        else uniform_f64(g, m, (double *)x + i, low, high - low);
+    }
 }
 
 /* ---- normal ---------------------------------------------------------------------------------- */
@@ -159,9 +197,18 @@ void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, do
 
 /* ---- masks, integers, permutations --------------------------------------------------------- */
 
-/* Always compares 53-bit uniforms, whatever the default type, and draws even when p is 0 or 1. */
+/* Always compares 53-bit uniforms, whatever the default type, and draws even when p is 0 or 1: the
+ * whole numbers of 53 bits with p 2^53, whose difference is negative, its top bit set, where one is
+ * smaller. */
 void draw_bools(Generator *g, int64_t n, bool *x, double p) {
-    for (int64_t i = 0; i < n; i++) x[i] = uniform53(g) < p;
+    enum { STEP = BATCH / 2 };
+    const uint64_t limit = (uint64_t)ceil(p * 0x1p53);
+    for (int64_t i = 0; i < n; i += STEP) {
+        uint64_t pair[STEP];
+        const int64_t m = n - i < STEP ? n - i : STEP;
+        draw_pairs(g, m, pair);
+        for (int64_t j = 0; j < m; j++) x[i + j] = (pair[j] - limit) >> 63;
+    }
 }
 
 /* A range that 32 bits can count takes one word per element, a wider one takes two. The sums are
