@@ -17,10 +17,10 @@
  * only q and dy are turned, once for a block. And softmax needs no sum across a vector: each lane
  * is a query.
  *
- * Sizes: KEYS x TILE_QUERIES numbers are a small part of the second cache, and both are long enough to
- * keep the products going; backward, there are fewer queries in a block the more keys there are, so
- * that P and dP take 2 MB of floats. A block does not see the tiles beyond its longest length, so
- * what is causal costs half. None of it depends on the number of threads, which share the heads.
+ * Sizes: KEYS x TILE_QUERIES numbers are a small part of the second cache, and both are long enough
+ * to keep the products going; backward, there are fewer queries in a block the more keys there are,
+ * so that P and dP take 2 MB of floats. A block does not see the tiles beyond its longest length,
+ * so what is causal costs half. None of it depends on the number of threads, which share the heads.
  *
  * B batch, H heads, Q queries, K keys. */
 #include "../internal.h"

@@ -108,6 +108,15 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
     }
 }
 
+/* For a kernel to begin with: the sizes of its operands, of which the first ones are rows. */
+#define PIECES_UNLESS_DENSE(kernel, rows, s, ...)                                                  \
+    if (!is_dense(n, t, rows)) {                                                                   \
+        const char sizes[] = {__VA_ARGS__};                                                        \
+        in_pieces(kernel, (int)sizeof sizes, sizes, n, data, t, s);                                \
+        return;                                                                                    \
+    }                                                                                              \
+    (void)0
+
 /* Bytes of a vector. */
 #ifdef __AVX512F__
 #define WIDTH 64
@@ -172,10 +181,7 @@ static inline int64_t to_i64(double x) {
     KIND static void name(int64_t n, void *const *data, const int64_t *t, double s) {              \
         TO *out = data[0];                                                                         \
         const FROM *px = data[1];                                                                  \
-        if (!is_dense(n, t, 2)) {                                                                  \
-            in_pieces(name, SIZES(sizeof *out, sizeof *px), n, data, t, s);                        \
-            return;                                                                                \
-        }                                                                                          \
+        PIECES_UNLESS_DENSE(name, 2, s, sizeof *out, sizeof *px);                                  \
         LOOP(const FROM x = px[i]; out[i] = value);                                                \
     }
 #define DEFINE_COPY(name, TYPE)                                                                    \
