@@ -27,28 +27,34 @@
 
 /* A tile needs ROWS * VECTORS registers for c, VECTORS for b and one for a; there are 32 of 64
  * bytes or 16 of the others. Two multiplications can begin in a cycle, and each takes four, so at
- * least eight must be under way. */
+ * least eight must be under way: a tile of one vector has NARROW_ROWS rows, if there are. */
 #if defined __AVX512F__
-#define VECTOR                      64 /* bytes */
-#define ROWS                        8
-#define EACH_ROW_COUNT(DO, vectors) DO(8, vectors) DO(7, vectors) SIX_ROW_COUNTS(DO, vectors)
-#define LANES_F32                   16
-#define LANES_F64                   8
+#define VECTOR      64 /* bytes */
+#define ROWS        8
+#define NARROW_ROWS 12
+#define LANES_F32   16
+#define LANES_F64   8
 #elif defined __AVX2__
-#define VECTOR         32
-#define ROWS           6
-#define EACH_ROW_COUNT SIX_ROW_COUNTS
-#define LANES_F32      8
-#define LANES_F64      4
+#define VECTOR      32
+#define ROWS        6
+#define NARROW_ROWS 12
+#define LANES_F32   8
+#define LANES_F64   4
 #else
-#define VECTOR         16
-#define ROWS           4
-#define EACH_ROW_COUNT FOUR_ROW_COUNTS
-#define LANES_F32      4
-#define LANES_F64      2
+#define VECTOR      16
+#define ROWS        4
+#define NARROW_ROWS 8
+#define LANES_F32   4
+#define LANES_F64   2
 #endif
-#define SIX_ROW_COUNTS(DO, vectors)  DO(6, vectors) DO(5, vectors) FOUR_ROW_COUNTS(DO, vectors)
-#define FOUR_ROW_COUNTS(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)
+#define ROW_COUNTS_4(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)
+#define ROW_COUNTS_6(DO, vectors) DO(6, vectors) DO(5, vectors) ROW_COUNTS_4(DO, vectors)
+#define ROW_COUNTS_8(DO, vectors) DO(8, vectors) DO(7, vectors) ROW_COUNTS_6(DO, vectors)
+#define ROW_COUNTS_12(DO, vectors)                                                                 \
+    DO(12, vectors) DO(11, vectors) DO(10, vectors) DO(9, vectors) ROW_COUNTS_8(DO, vectors)
+#define EACH_ROW_COUNT(most)    EACH_ROW_COUNT_OF(most)
+#define EACH_ROW_COUNT_OF(most) ROW_COUNTS_##most
+
 enum {
     VECTORS = 2,
     FEW = 2,                     /* tiles side by side, for which packing does not pay */
