@@ -197,6 +197,7 @@ static void run_tape(const Options *o, bool backward) {
     Timing t = measure(o, F32, add_chain, &c);
     print_text(o, "op", 14, "tape");
     print_text(o, "pass", 8, backward ? "both" : "forward");
+    print_number(o, "threads", 7, 0, o->threads);
     print_number(o, "ns_op", 9, 1, 1e3 * t.median / OPS);
     print_number(o, "allocations", 11, 0, (double)t.allocations);
     print_end(o);
