@@ -1177,6 +1177,20 @@ static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, con
     free(workspace);
 }
 
+/* Is a b + c rounded once? Compilers see to that only where they optimize. */
+static bool fuses(const Kernels *table, DType dtype) {
+    const double eps = dtype == F32 ? 0x1p-20 : 0x1p-45;
+    Matrix a = matrix_new(dtype, 1, 1, 0), b = a, c = a, start = a;
+    b.data = malloc(a.bytes), c.data = malloc(a.bytes), start.data = malloc(a.bytes);
+    store(dtype, a.data, 0, 1 + eps);
+    store(dtype, b.data, 0, 1 - eps);
+    store(dtype, start.data, 0, -1);
+    multiply(table, &a, &b, &start, &c);
+    const bool once = load(dtype, c.data, 0) != 0; /* -eps^2 */
+    free(a.data), free(b.data), free(c.data), free(start.data);
+    return once;
+}
+
 /* The twin of the fast products: each element is one chain over p, fused or not. */
 static double product_at(const Matrix *a, const Matrix *b, double start, int64_t i, int64_t j,
                          bool fused) {
@@ -1243,7 +1257,7 @@ static void try_product(DType dtype, int64_t m, int64_t n, int64_t k, int layout
                 store(dtype, c.data, matrix_at(&c, i, j),
                       load(dtype, start.data, matrix_at(&start, i, j)));
         multiply(tables[t], &a, &b, begins == AT_ITSELF ? &c : from, &c);
-        expect_product(&a, &b, from, &c, t > 0); /* the baseline alone does not fuse */
+        if (t < 2) expect_product(&a, &b, from, &c, fuses(tables[t], dtype));
         expect_matrix_gaps(&c);
         EXPECT(t < 2 || memcmp(c.data, first.data, c.bytes) == 0, "%s: (%d, %d) (%d, %d)",
                tables[t]->name, (int)m, (int)k, (int)k, (int)n);
@@ -1281,8 +1295,8 @@ END_TEST
 /* Larger than what is packed at once, in each dimension: odd sizes on purpose. */
 START_TEST(larger_products) {
     static const int64_t sizes[][3] = {{67, 131, 259}, {5, 3, 5003},   {3, 1031, 5},
-                                       {1031, 3, 5},   {19, 40, 1030}, {11, 1070, 1100},
-                                       {290, 70, 520}, {40, 2100, 30}};
+                                       {1031, 3, 5},   {19, 40, 1030}, {5, 1070, 1100},
+                                       {270, 34, 520}, {40, 2100, 30}};
     for (int i = 0; i < COUNT(sizes); i++)
         for (int layouts = 0; layouts < 16; layouts += 5 - layouts / 5 % 2) /* 0, 5, 9, 14 */
             try_product(_i ? F64 : F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts, i % STARTS);
