@@ -57,13 +57,13 @@
 
 enum {
     VECTORS = 2,
-    FEW = 2,                     /* tiles side by side, for which packing does not pay */
-    SMALL = 16 << 10,            /* bytes from the first to the last row of a b that may stay */
-    BLOCK = 512 << 10,           /* bytes of a block of a, */
-    BLOCK_ROWS = 48,             /* whose rows are a multiple of these: whole tiles, whole lines */
-    DEPTH = 1024,                /* steps of p; more of them are as many products, added up */
-    COLUMNS = (1 << 20) / DEPTH, /* of b for that depth */
-    AHEAD = 16                   /* rows from the one that is packed to the one that is fetched */
+    FEW = 2,           /* tiles side by side, for which packing does not pay */
+    SMALL = 16 << 10,  /* bytes from the first to the last row of a b that may stay */
+    BLOCK = 512 << 10, /* bytes of a block of a, */
+    BLOCK_ROWS = 48,   /* whose rows are a multiple of these: whole tiles, whole lines */
+    DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
+    COLUMNS = 1024,    /* of a b of that depth; more of them likewise */
+    AHEAD = 16         /* rows from the one that is packed to the one that is fetched */
 };
 
 #define UNROLL            _Pragma("GCC unroll 16")
