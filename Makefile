@@ -7,7 +7,7 @@
 VERSION = 0.1.0
 BUILD   = build
 PREFIX ?= /usr/local
-CFLAGS ?= -O3 -g
+CFLAGS ?= -O2 -g
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
           -Wdouble-promotion $(if $(DEV),-Werror)
 
@@ -49,17 +49,21 @@ all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library a
 # How to build it ----------------------------------------------------------------------------
 
 quiet   = $(if $(V),,@)
-compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(MORE) -MMD -MP -c $< -o $@
+compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(VECTORS) $(MORE) -MMD -MP -c $< -o $@
 link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o %.a,$^) -o $@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(compile)
 $(BUILD)/obj/%.baseline.o: %.c $(BUILD)/flags
-	$(compile) -DISA=baseline -Wno-psabi
+	$(compile) -DISA=baseline -Wno-psabi -Wno-pass-failed
 $(BUILD)/obj/%.avx2.o: %.c $(BUILD)/flags
-	$(compile) -DISA=avx2 $(AVX2) -Wno-psabi
+	$(compile) -DISA=avx2 $(AVX2) -Wno-psabi -Wno-pass-failed
 $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
-	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi
+	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi -Wno-pass-failed
+# Loops over elements become loops of vectors; all else, and the oldest CPUs' kernels, stay small.
+$(BUILD)/obj/tensor/kernels/%.o: VECTORS = $(if $(filter -O2,$(CFLAGS)),-O3)
+$(BUILD)/obj/tensor/kernels/kernels.baseline.o: \
+    VECTORS = $(if $(filter -O2,$(CFLAGS)),-ftree-vectorize $(if $(findstring clang,$(CC)),,-fvect-cost-model=dynamic))
 # Here the code says so: the sums of a product are chains of fused multiply-adds.
 $(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = -ffp-contract=fast
 $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)

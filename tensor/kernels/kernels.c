@@ -18,15 +18,14 @@
 /* IVDEP: "iterations do not depend on each other", since an output is at most the very same buffer
  * as an input. SMALL: a function that gains nothing from vectors, and from speed little. */
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed" /* a loop that cannot be one of vectors is fine   \
-                                                  */
-#define IVDEP _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
-#define SMALL __attribute__((noinline, minsize))
+#define IVDEP  _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
+#define SMALL  __attribute__((noinline, minsize))
+#define SHARED __attribute__((noinline)) /* by many kernels: one copy serves them all */
 #else
-#define IVDEP _Pragma("GCC ivdep")
-#define SMALL __attribute__((noinline, optimize("O2", "no-tree-vectorize")))
+#define IVDEP  _Pragma("GCC ivdep")
+#define SMALL  __attribute__((noinline, optimize("Os", "no-tree-vectorize")))
+#define SHARED __attribute__((noinline, noclone))
 #endif
-#define SHARED __attribute__((noinline)) /* by many kernels */
 
 /* ---- elements that do not lie side by side ----------------------------------------------------
  */
@@ -47,16 +46,11 @@
         }                                                                                          \
     } while (0)
 #else
-#define VECTOR_LOOP(...)                                                                           \
-    do {                                                                                           \
-        IVDEP for (int64_t i = 0; i < n; i++) { __VA_ARGS__; }                                     \
-    } while (0)
+#define VECTOR_LOOP PLAIN_LOOP
 #endif
 #define PLAIN_LOOP(...)                                                                            \
     do {                                                                                           \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            __VA_ARGS__;                                                                           \
-        }                                                                                          \
+        IVDEP for (int64_t i = 0; i < n; i++) { __VA_ARGS__; }                                     \
     } while (0)
 
 static inline bool is_dense(int64_t n, const int64_t *t, int operands) {
@@ -118,6 +112,9 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
     }                                                                                              \
     (void)0
 
+/* A function that would keep a loop from being one of vectors where it is called. */
+#define INLINE static inline __attribute__((always_inline))
+
 /* Bytes of a vector. */
 #ifdef __AVX512F__
 #define WIDTH 64
@@ -146,7 +143,12 @@ static inline int64_t to_i64(double x) {
 #undef KIND
 #undef LOOP
 
-#define KIND       SMALL /* doubles are there for gradient checks */
+/* Doubles, which are there for gradient checks, and integers stay small. */
+#ifndef __clang__
+#pragma GCC push_options
+#pragma GCC optimize("Os", "no-tree-vectorize")
+#endif
+#define KIND       SMALL
 #define LOOP       PLAIN_LOOP
 #define TYPE       double
 #define NAME(name) name##_f64
@@ -175,6 +177,10 @@ static inline int64_t to_i64(double x) {
 #define FOR_NUMBER(definition)
 #include "integer.inc"
 #undef NAME
+
+#ifndef __clang__
+#pragma GCC pop_options
+#endif
 
 /* ---- conversions ---------------------------------------------------------------------------- */
 
