@@ -1674,7 +1674,7 @@ static void expect_sums(const Tensor *x, const bool *dims) {
  */
 START_TEST(sums_of_columns_that_run_backwards) {
     Tensor *x = tensor_arange(0, 60, 1);
-    const int64_t stride[] = {1, -6, 2};
+    const int64_t stride[TENSOR_MAX_DIMS] = {1, -6, 2};
     Tensor *view = view_make(x, SHAPE(3, 5, 3), stride, (float *)x->data + 24);
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){false, false, true});
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){false, true, false});
