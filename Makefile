@@ -32,6 +32,8 @@ SOURCES  = $(wildcard $(foreach room,tensor autograd nn examples tests,\
            $(room)/*.[ch] $(room)/*.inc $(room)/*/*.[ch] $(room)/*/*.inc))
 
 objects  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) autograd/gradcheck.c \
+           $(patsubst %,tensor/%.c,dict file npy print safetensors text) nn/checkpoint.c nn/init.c
 OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
 EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
@@ -49,7 +51,7 @@ all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library a
 # How to build it ----------------------------------------------------------------------------
 
 quiet   = $(if $(V),,@)
-compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(VECTORS) $(MORE) -MMD -MP -c $< -o $@
+compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(SPEED) $(MORE) -MMD -MP -c $< -o $@
 link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o %.a,$^) -o $@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
@@ -60,10 +62,11 @@ $(BUILD)/obj/%.avx2.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx2 $(AVX2) -Wno-psabi -Wno-pass-failed
 $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi -Wno-pass-failed
-# Loops over elements become loops of vectors; all else, and the oldest CPUs' kernels, stay small.
-$(BUILD)/obj/tensor/kernels/%.o: VECTORS = $(if $(filter -O2,$(CFLAGS)),-O3)
-$(BUILD)/obj/tensor/kernels/kernels.baseline.o: \
-    VECTORS = $(if $(filter -O2,$(CFLAGS)),-ftree-vectorize $(if $(findstring clang,$(CC)),,-fvect-cost-model=dynamic))
+# Loops over elements become loops of vectors; what no step of training runs stays small, and so do
+# the kernels that only the oldest CPUs need.
+$(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
+$(BUILD)/obj/tensor/kernels/loop.o: SPEED =
+$(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # Here the code says so: the sums of a product are chains of fused multiply-adds.
 $(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = -ffp-contract=fast
 $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
@@ -71,7 +74,7 @@ $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAV
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
 $(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources $(BUILD)/exports
-	$(link) -shared -Wl,-soname,$(@F),--version-script,$(BUILD)/exports -Wl,--no-undefined -lm
+	$(link) -shared -Wl,-Bsymbolic,-soname,$(@F),--version-script,$(BUILD)/exports -Wl,--no-undefined -lm
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
