@@ -131,9 +131,9 @@ typedef struct {
     Matrix k, v;                 /* (KEYS, D+), (KEYS, Dv+), for those that are not dense */
     Matrix out;                  /* y: (rows, Dv+), or dq: (rows, D+) */
     Matrix weights, dp, dropped; /* (keys, width), the last (KEYS, width) */
-    char *max, *sum, *scale;     /* (width): a number for each query */
+    char *max, *sum, *scale;     /* (width): a number for each query; one after the other */
     int64_t *length;             /* (width): how many keys it may see */
-    bool *kept, *drawn;          /* dropout's draws, (K, width), and of one query, (K) */
+    bool *kept, *drawn;          /* dropout's draws, (K, width), and as they come, (rows, K) */
     Generator generator;
 } Room;
 
@@ -228,7 +228,7 @@ static int64_t lay_out(const Pass *pass, Room *to, char *room) {
     to->scale = take(room, &used, w * pass->size);
     to->length = take(room, &used, w * (int64_t)sizeof(int64_t));
     to->kept = take(room, &used, drawn * w);
-    to->drawn = take(room, &used, drawn);
+    to->drawn = take(room, &used, drawn * rows);
     if (!pass->dy) return used;
     to->dy = take_matrix(pass, room, &used, rows, wide_Dv);
     to->dy_t = take_matrix(pass, room, &used, Dv, w);
@@ -244,11 +244,12 @@ static bool draws(const AttentionOperands *a) { return a->dropout > 0 && a->drop
 
 /* Whether each weight of a block is kept, in the order of the rows; end: the keys that count. */
 static void draw_block(const Pass *pass, Room *room, int64_t rows, int64_t end) {
-    if (pass->of->dropout > 0) memset(room->kept, 0, (size_t)(pass->K * pass->width));
-    for (int64_t r = 0; r < rows && draws(pass->of); r++) {
-        draw_bools(&room->generator, pass->K, room->drawn, 1 - pass->of->dropout);
-        for (int64_t j = 0; j < end; j++) room->kept[j * pass->width + r] = room->drawn[j];
-    }
+    const int64_t K = pass->K, w = pass->width;
+    if (pass->of->dropout > 0) memset(room->kept, 0, (size_t)(K * w));
+    if (!draws(pass->of)) return;
+    draw_bools(&room->generator, rows * K, room->drawn, 1 - pass->of->dropout);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < end; j++) room->kept[j * w + r] = room->drawn[r * K + j];
 }
 
 /* What dropout leaves of the tile x, whose keys begin at j; in `to`, or x itself without it. */
@@ -401,9 +402,7 @@ static void backward_block(const Pass *pass, Room *room, int64_t i, int64_t from
     const AttentionOperands *a = pass->of;
     const int64_t rows = smaller(pass->rows, pass->Q - from), bytes = pass->width * pass->size;
     const int64_t end = read_lengths(pass, room, i, from, rows);
-    memset(room->sum, 0, (size_t)bytes);
-    memset(room->max, 0, (size_t)bytes);
-    memset(room->scale, 0, (size_t)bytes);
+    memset(room->max, 0, (size_t)(3 * bytes));
     memcpy(room->max, stats_of(pass, i, 0, from), (size_t)(rows * pass->size));
     memcpy(room->scale, stats_of(pass, i, 1, from), (size_t)(rows * pass->size));
     read_queries(pass, room, i, from, rows);
