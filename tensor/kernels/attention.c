@@ -266,11 +266,11 @@ static Matrix drop(const Pass *pass, const Room *room, Matrix to, Matrix x, int6
 /* How many keys the queries of a block may see; returns the most of them. */
 static int64_t read_lengths(const Pass *pass, const Room *room, int64_t i, int64_t from,
                             int64_t rows) {
-    const Tensor lengths = matrix(pass->of->mask.lengths, i, from, rows);
-    const int64_t *length = lengths.data;
+    const Matrix lengths = part_of(pass->of->mask.lengths, i, from);
+    const int64_t *length = (const int64_t *)(void *)lengths.data;
     int64_t most = 0;
     for (int64_t r = 0; r < pass->width; r++) {
-        room->length[r] = r < rows ? smaller(length[r * lengths.stride[0]], pass->K) : 0;
+        room->length[r] = r < rows ? smaller(length[r * lengths.row], pass->K) : 0;
         if (room->length[r] > most) most = room->length[r];
     }
     return most;
@@ -282,16 +282,15 @@ static void mask_tile(const Pass *pass, const Room *room, Matrix x, int64_t i, i
     const Tensor *w = pass->of->mask.window, *given = pass->of->mask.keep;
     bool yes = true;
     double zero = 0; /* its bits are 0 in both float types */
-    Tensor keep = {.data = &yes}, window = {.data = &zero};
-    if (given) keep = matrix(given, i, from, rows);
-    if (w) window = matrix(w, i / pass->H % w->shape.dim[0], from, rows);
+    Matrix keep = {(char *)&yes, 0, 0}, window = {(char *)&zero, 0, 0};
+    if (given) keep = part_of(given, i, from);
+    if (w) window = part_of(w, i / pass->H % w->shape.dim[0], from);
     for (int64_t r = 0; r < rows && (given || w); r++) {
-        bool *keep_row = (bool *)keep.data + r * keep.stride[0] + j * keep.stride[1];
-        char *window_row =
-            (char *)window.data + (r * window.stride[0] + j * window.stride[1]) * pass->size;
+        char *keep_row = keep.data + r * keep.row + j * keep.col;
+        char *window_row = window.data + (r * window.row + j * window.col) * pass->size;
         kernels()->query_mask[pass->dtype](
             n, (void *[]){x.data + r * pass->size, keep_row, window_row},
-            (int64_t[]){x.row, keep.stride[1], window.stride[1]}, 0);
+            (int64_t[]){x.row, keep.col, window.col}, 0);
     }
     bool cut = false;
     for (int64_t r = 0; r < rows; r++) cut = cut || room->length[r] < j + n;
