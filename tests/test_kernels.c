@@ -91,6 +91,7 @@ static const Kernels *tables[3];
 static int table_count;
 
 static void find_tables(void) {
+    kernels(); /* completes them */
     tables[table_count++] = &kernels_baseline;
 #ifdef __x86_64__
     __builtin_cpu_init();

@@ -80,8 +80,6 @@ SMALL static void copy_strided(int size, int64_t n, void *y, int64_t sy, const v
  * copied into room on the stack: so there is one loop per kernel and not one per pattern of
  * strides, and its vectors are full whatever the strides. size: of an element of each operand, in
  * bytes; 0: this one is no row, but numbers that the kernel reads as it likes. */
-#define SIZES(...)                                                                                 \
-    (int)sizeof((char[]){__VA_ARGS__}), (const char[]) { __VA_ARGS__ }
 SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, int64_t n,
                              void *const *data, const int64_t *t, double s) {
     enum { PIECE = 128, OPERANDS = 6 };
@@ -143,9 +141,30 @@ static inline int64_t to_i64(double x) {
 #undef KIND
 #undef LOOP
 
-/* Doubles, which are there for gradient checks, and integers stay small. */
+#define DEFINE_COPY(name, TYPE)                                                                    \
+    static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
+        (void)s;                                                                                   \
+        TYPE *y = data[0];                                                                         \
+        const TYPE *x = data[1];                                                                   \
+        const TYPE first = n > 0 ? *x : 0;                                                         \
+        if (is_dense(n, t, 2)) VECTOR_LOOP(y[i] = x[i]);                                           \
+        else if (t[0] == 1 && t[1] == 0) VECTOR_LOOP(y[i] = first); /* a fill, an expanded row */  \
+        else copy_strided(sizeof *x, n, y, t[0], x, t[1]);                                         \
+    }
+DEFINE_COPY(copy_4, Word)
+DEFINE_COPY(copy_8, LongWord)
+DEFINE_COPY(copy_1, char)
+
+/* Doubles, which are there for gradient checks, and integers stay small. Of these the tables of
+ * AVX2 and AVX-512 have only the products of doubles: dispatch.c lends them the baseline's others,
+ * and here they are dropped. */
+#ifdef __AVX2__
+#pragma GCC diagnostic ignored "-Wunused-function"
+#define OTHERS(...)
+#else
+#define OTHERS(...) __VA_ARGS__
+#endif
 #ifndef __clang__
-#pragma GCC push_options
 #pragma GCC optimize("Os", "no-tree-vectorize")
 #endif
 #define KIND       SMALL
@@ -157,11 +176,7 @@ static inline int64_t to_i64(double x) {
 #define REAL_IS_DOUBLE 1
 #include "real.inc"
 #undef NAME
-#undef KIND
-#undef LOOP
 
-#define KIND       SMALL
-#define LOOP       PLAIN_LOOP
 #define TYPE       int64_t
 #define NAME(name) name##_i64
 #include "any.inc"
@@ -178,9 +193,21 @@ static inline int64_t to_i64(double x) {
 #include "integer.inc"
 #undef NAME
 
-#ifndef __clang__
-#pragma GCC pop_options
-#endif
+/* ---- products of integers -------------------------------------------------------------------- */
+
+SMALL static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_data,
+                             void *c_data) {
+    const uint64_t *a = a_data, *b = b_data, *start = m->start;
+    uint64_t *c = c_data;
+    for (int64_t i = 0; i < m->m; i++)
+        for (int64_t j = 0; j < m->n; j++) {
+            uint64_t sum = start ? start[i * m->start_stride[0] + j * m->start_stride[1]] : 0;
+            for (int64_t p = 0; p < m->k; p++)
+                sum += a[i * m->a_stride[0] + p * m->a_stride[1]] *
+                       b[p * m->b_stride[0] + j * m->b_stride[1]];
+            c[i * m->c_stride[0] + j * m->c_stride[1]] = sum;
+        }
+}
 
 /* ---- conversions ---------------------------------------------------------------------------- */
 
@@ -191,19 +218,6 @@ static inline int64_t to_i64(double x) {
         PIECES_UNLESS_DENSE(name, 2, s, sizeof *out, sizeof *px);                                  \
         LOOP(const FROM x = px[i]; out[i] = value);                                                \
     }
-#define DEFINE_COPY(name, TYPE)                                                                    \
-    static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
-        (void)s;                                                                                   \
-        TYPE *y = data[0];                                                                         \
-        const TYPE *x = data[1];                                                                   \
-        const TYPE first = n > 0 ? *x : 0;                                                         \
-        if (is_dense(n, t, 2)) VECTOR_LOOP(y[i] = x[i]);                                           \
-        else if (t[0] == 1 && t[1] == 0) VECTOR_LOOP(y[i] = first); /* a fill, an expanded row */  \
-        else copy_strided(sizeof *x, n, y, t[0], x, t[1]);                                         \
-    }
-DEFINE_COPY(copy_4, Word)
-DEFINE_COPY(copy_8, LongWord)
-DEFINE_COPY(copy_1, char)
 DEFINE_CONVERT(f32_from_f64, float, double, (float)x)
 DEFINE_CONVERT(f32_from_i64, float, int64_t, (float)x)
 DEFINE_CONVERT(f32_from_bool, float, bool, x)
@@ -217,37 +231,20 @@ DEFINE_CONVERT(bool_from_f32, bool, float, x != 0)
 DEFINE_CONVERT(bool_from_f64, bool, double, x != 0)
 DEFINE_CONVERT(bool_from_i64, bool, int64_t, x != 0)
 
-/* ---- products of integers -------------------------------------------------------------------- */
-
-static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
-    const uint64_t *a = a_data, *b = b_data, *start = m->start;
-    uint64_t *c = c_data;
-    for (int64_t i = 0; i < m->m; i++)
-        for (int64_t j = 0; j < m->n; j++) {
-            uint64_t sum = start ? start[i * m->start_stride[0] + j * m->start_stride[1]] : 0;
-            for (int64_t p = 0; p < m->k; p++)
-                sum += a[i * m->a_stride[0] + p * m->a_stride[1]] *
-                       b[p * m->b_stride[0] + j * m->b_stride[1]];
-            c[i * m->c_stride[0] + j * m->c_stride[1]] = sum;
-        }
-}
-
 /* ---- the table ----------------------------------------------------------------------------- */
 
-extern const Kernels JOIN(kernels, ISA);
-
 #define BOTH(name)                                                                                 \
-    { name##_f32, name##_f64 }
+    { name##_f32, OTHERS(name##_f64) }
 #define THREE(name)                                                                                \
-    { name##_f32, name##_f64, name##_i64 }
+    { name##_f32, OTHERS(name##_f64, name##_i64) }
 #define FOUR(name)                                                                                 \
-    { name##_f32, name##_f64, name##_i64, name##_bool }
+    { name##_f32, OTHERS(name##_f64, name##_i64, name##_bool) }
 /* the types of elementwise.def */
 #define FLOAT  BOTH
 #define NUMBER THREE
 #define SAME   FOUR
 
-const Kernels JOIN(kernels, ISA) = {
+Kernels JOIN(kernels, ISA) = {
     .name = TEXT(ISA),
     .value =
         {
@@ -268,9 +265,9 @@ const Kernels JOIN(kernels, ISA) = {
     .convert =
         {
             [F32] = {copy_4, f32_from_f64, f32_from_i64, f32_from_bool},
-            [F64] = {f64_from_f32, copy_8, f64_from_i64, f64_from_bool},
-            [I64] = {i64_from_f32, i64_from_f64, copy_8, i64_from_bool},
-            [BOOL] = {bool_from_f32, bool_from_f64, bool_from_i64, copy_1},
+            [F64] = {OTHERS(f64_from_f32, )[F64] = copy_8, OTHERS(f64_from_i64, f64_from_bool)},
+            [I64] = {OTHERS(i64_from_f32, i64_from_f64, )[I64] = copy_8, OTHERS(i64_from_bool)},
+            [BOOL] = {OTHERS(bool_from_f32, bool_from_f64, bool_from_i64, )[BOOL] = copy_1},
         },
     .where = FOUR(where),
     .masked_fill = FOUR(masked_fill),
@@ -298,7 +295,7 @@ const Kernels JOIN(kernels, ISA) = {
     .cross_entropy_dx = BOTH(cross_entropy_dx),
     .layer_norm = BOTH(layer_norm),
     .layer_norm_dx = BOTH(layer_norm_dx),
-    .matmul = THREE(matmul),
+    .matmul = {matmul_f32, matmul_f64, matmul_i64},
     .matmul_workspace = GLOBAL(matmul_workspace),
     .box_muller = BOTH(box_muller),
     .tile_cut = BOTH(tile_cut),

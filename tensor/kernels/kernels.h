@@ -110,7 +110,8 @@ void GLOBAL(matmul_f64)(const MatmulShape *shape, const void *a, const void *b, 
 int64_t GLOBAL(matmul_workspace)(const MatmulShape *shape, size_t element);
 #endif
 
-extern const Kernels kernels_baseline, kernels_avx2, kernels_avx512;
+/* Of doubles and integers the last two have the products alone, until kernels() was called. */
+extern Kernels kernels_baseline, kernels_avx2, kernels_avx512;
 
 /* The table for this machine, or the one that TAPEHEAD_ISA names. */
 const Kernels *kernels(void);
