@@ -16,8 +16,8 @@
  * That wants b packed, its slivers one after the other, each in the order in which a tile reads it;
  * a sliver of a transposed b is transposed on the way, in registers. a's rows are read where they
  * are: a tile takes their numbers one at a time. Only where its columns are the runs of neighbours,
- * or neither, is a block of it packed in the same way. And what is small, or read by few tiles,
- * costs more to pack than it saves: it stays where it is. */
+ * in more than a block, or neither, is a block of it packed in the same way. And what is small, or
+ * read by few tiles, costs more to pack than it saves: it stays where it is. */
 #ifndef ISA
 #define ISA baseline
 #endif
