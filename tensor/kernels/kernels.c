@@ -27,6 +27,9 @@
 #define SHARED __attribute__((noinline, noclone))
 #endif
 
+#define UNROLL _Pragma("GCC unroll 4")
+#define MASKED IVDEP _Pragma("GCC unroll 1") /* or it will not be instructions under one mask */
+
 /* ---- elements that do not lie side by side ----------------------------------------------------
  */
 
