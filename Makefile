@@ -67,8 +67,9 @@ $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(BUILD)/obj/tensor/kernels/loop.o: SPEED =
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
-# Here the code says so: the sums of a product are chains of fused multiply-adds.
-$(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = -ffp-contract=fast
+# Here the code says so: the sums of a product are chains of fused multiply-adds. All or none: a
+# sanitizer's checks would stand between some of them.
+$(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
 $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
