@@ -403,7 +403,7 @@ static void backward_block(const Pass *pass, Room *room, int64_t i, int64_t from
     const int64_t end = read_lengths(pass, room, i, from, rows);
     memset(room->max, 0, (size_t)(3 * bytes));
     memcpy(room->max, stats_of(pass, i, 0, from), (size_t)(rows * pass->size));
-    memcpy(room->scale, stats_of(pass, i, 1, from), (size_t)(rows * pass->size));
+    if (end > 0) memcpy(room->scale, stats_of(pass, i, 1, from), (size_t)(rows * pass->size));
     read_queries(pass, room, i, from, rows);
     copy(pass, room->dy, part_of(pass->dy, i, from), rows, pass->Dv);
     turn_rows(pass, room->dy_t, room->dy, rows, pass->Dv);
