@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 2, 3), noreturn)) static void misuse(const char *program,
-                                                                   const char *format, ...) {
+void flags_misuse(const char *program, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fprintf(stderr, "%s: ", program);
@@ -26,7 +25,8 @@ __attribute__((format(printf, 2, 3), noreturn)) static void misuse(const char *p
 }
 
 static void print_default(const Flag *flag) {
-    const char *text = flag->kind == FLAG_TEXT ? *(const char **)flag->value : NULL;
+    bool is_text = flag->kind == FLAG_TEXT || flag->kind == FLAG_CHOICE;
+    const char *text = is_text ? *(const char **)flag->value : NULL;
     if (flag->otherwise) printf(" Default: %s.", flag->otherwise);
     else if (flag->kind == FLAG_INTEGER) printf(" Default: %" PRId64 ".", *(int64_t *)flag->value);
     else if (flag->kind == FLAG_SEED) printf(" Default: %" PRIu64 ".", *(uint64_t *)flag->value);
@@ -89,26 +89,44 @@ static bool read_number(const Flag *flag, const char *text) {
     return true;
 }
 
+/* Is text one of the words "dot|additive"? */
+static bool read_choice(const Flag *flag, const char *text) {
+    for (const char *word = flag->argument; *word;) {
+        size_t length = strcspn(word, "|");
+        bool same = strlen(text) == length && memcmp(word, text, length) == 0;
+        if (same) *(const char **)flag->value = text;
+        if (same) return true;
+        word += length + (word[length] == '|');
+    }
+    return false;
+}
+
 static void read_value(const char *program, const Flag *flag, const char *text) {
     switch (flag->kind) {
     case FLAG_TEXT:
-        if (!*text) misuse(program, "%s wants %s, not nothing", flag->name, flag->argument);
+        if (!*text) flags_misuse(program, "%s wants %s, not nothing", flag->name, flag->argument);
         *(const char **)flag->value = text;
+        break;
+    case FLAG_CHOICE:
+        if (!read_choice(flag, text))
+            flags_misuse(program, "%s wants %s, not \"%s\"", flag->name, flag->argument, text);
         break;
     case FLAG_INTEGER:
         if (!read_integer(flag, text))
-            misuse(program, "%s wants a whole number %s, not \"%s\"", flag->name, flag->range,
-                   text);
+            flags_misuse(program, "%s wants a whole number %s, not \"%s\"", flag->name, flag->range,
+                         text);
         break;
     case FLAG_SEED:
         if (!read_seed(flag, text))
-            misuse(program, "%s wants a whole number from 0 to 2^64 - 1, not \"%s\"", flag->name,
-                   text);
+            flags_misuse(program, "%s wants a whole number from 0 to 2^64 - 1, not \"%s\"",
+                         flag->name, text);
         break;
     case FLAG_NUMBER:
         if (!read_number(flag, text))
-            misuse(program, "%s wants a number %s, not \"%s\"", flag->name, flag->range, text);
+            flags_misuse(program, "%s wants a number %s, not \"%s\"", flag->name, flag->range,
+                         text);
         break;
+    case FLAG_SWITCH: flags_misuse(program, "%s takes no value", flag->name);
     }
 }
 
@@ -125,10 +143,11 @@ void flags_parse(int argc, char **argv, const char *program, const char *summary
         if (strcmp(text, "--help") == 0) exit(print_help(program, summary, flags, num_flags));
         size_t length = strcspn(text, "=");
         const Flag *flag = find(flags, num_flags, text, length);
-        if (!flag && text[0] != '-') misuse(program, "\"%s\" is not a flag", text);
-        if (!flag) misuse(program, "there is no flag %.*s", (int)length, text);
-        if (text[length]) read_value(program, flag, text + length + 1);
+        if (!flag && text[0] != '-') flags_misuse(program, "\"%s\" is not a flag", text);
+        if (!flag) flags_misuse(program, "there is no flag %.*s", (int)length, text);
+        if (flag->kind == FLAG_SWITCH && !text[length]) *(bool *)flag->value = true;
+        else if (text[length]) read_value(program, flag, text + length + 1);
         else if (i + 1 < argc) read_value(program, flag, argv[++i]);
-        else misuse(program, "%s wants %s", flag->name, flag->argument);
+        else flags_misuse(program, "%s wants %s", flag->name, flag->argument);
     }
 }

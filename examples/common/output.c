@@ -71,8 +71,10 @@ bool output_check(const char *path, char error[OUTPUT_ERROR_SIZE]) {
     const char *slash = strrchr(path, '/');
     int length = slash == path ? 1 : slash ? (int)(slash - path) : 0;
     if (length) snprintf(folder, sizeof folder, "%.*s", length, path);
-    bool exists = access(path, F_OK) == 0;
-    if (exists ? access(path, W_OK) == 0 : access(folder, W_OK | X_OK) == 0) return true;
+    struct stat old;
+    bool exists = stat(path, &old) == 0, directory = exists && S_ISDIR(old.st_mode);
+    if (directory) errno = EISDIR;
+    else if (access(exists ? path : folder, exists ? W_OK : W_OK | X_OK) == 0) return true;
     snprintf(error, OUTPUT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
     return false;
 }
