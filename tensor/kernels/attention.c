@@ -30,22 +30,6 @@
 
 enum { KEYS = 256, LANES = 16, BLOCK_WEIGHTS = 1 << 18, PART_DRAWS = 4096 };
 
-/* ---- matrices on the stack, for kernels ---------------------------------------------------- */
-
-/* Rows from .. from + rows of matrix i of x, (..., N, L) of at most 4 dimensions. */
-static Tensor matrix(const Tensor *x, int64_t i, int64_t from, int64_t rows) {
-    const int n = x->shape.ndim - 2;
-    const int64_t H = n == 2 ? x->shape.dim[1] : 1;
-    int64_t offset = from * x->stride[n];
-    if (n == 2) offset += i / H * x->stride[0] + i % H * x->stride[1];
-    else if (n == 1) offset += i * x->stride[0];
-    Tensor view = {.shape = SHAPE(rows, x->shape.dim[n + 1]),
-                   .stride = {x->stride[n], x->stride[n + 1]},
-                   .dtype = x->dtype,
-                   .data = (char *)x->data + offset * dtype_size(x->dtype)};
-    return view;
-}
-
 /* ---- masks --------------------------------------------------------------------------------- */
 
 /* I64, (B, H, Q, K) of one number per row: causal and lens, (B), (B, Q) or NULL, are both a number
@@ -79,27 +63,31 @@ void mask_close(Mask *mask) {
     tensor_release(mask->keep);
 }
 
-/* y = softmax(scale x + window) where the mask allows, of rows from .. of head i of B H; (R, K)
- * both, they may be the same. */
-static void masked_rows(const Mask *mask, const Tensor *y, const Tensor *x, int64_t i, int64_t from,
-                        double scale) {
-    bool yes = true;
-    double zero = 0; /* its bits are 0 in both float types */
-    const int64_t rows = y->shape.dim[0], b = i / mask->scores.dim[1];
-    const Tensor lengths = matrix(mask->lengths, i, from, rows), *w = mask->window;
-    Tensor keep = {.dtype = BOOL, .data = &yes}, window = {.dtype = y->dtype, .data = &zero};
-    if (mask->keep) keep = matrix(mask->keep, i, from, rows);
-    if (w) window = matrix(w, b % w->shape.dim[0], from, rows);
-    loop_rows(kernels()->masked_softmax[y->dtype], 5,
-              (const Tensor *[]){y, x, &lengths, &keep, &window}, scale);
+/* x, (B, H, Q, K) or (B H, Q, K), as (B / W, W, H, Q, K); or a window, (W, Q, K), as (1, W, 1, Q,
+ * K): a view for kernels alone. */
+static Tensor in_windows(const Tensor *x, Shape shape) {
+    const int64_t *t = x->stride + x->shape.ndim - 3;
+    const int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
+    return (Tensor){.shape = shape,
+                    .stride = {shape.dim[1] * batch, batch, t[0], t[1], t[2]},
+                    .dtype = x->dtype,
+                    .data = x->data};
 }
 
 void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale) {
-    const int64_t heads = mask->scores.dim[0] * mask->scores.dim[1], Q = mask->scores.dim[2];
-    for (int64_t i = 0; i < heads; i++) {
-        const Tensor x_head = matrix(x, i, 0, Q), y_head = matrix(y, i, 0, Q);
-        masked_rows(mask, &y_head, &x_head, i, 0, scale);
-    }
+    bool yes = true;
+    double zero = 0; /* its bits are 0 in both float types */
+    const Tensor *w = mask->window;
+    const Shape s = mask->scores;
+    const int64_t W = w ? w->shape.dim[0] : 1;
+    const Shape shape = SHAPE(s.dim[0] / W, W, s.dim[1], s.dim[2], s.dim[3]);
+    const Tensor y_view = in_windows(y, shape), x_view = in_windows(x, shape);
+    const Tensor lengths = in_windows(mask->lengths, shape);
+    Tensor keep = {.dtype = BOOL, .data = &yes}, window = {.dtype = y->dtype, .data = &zero};
+    if (mask->keep) keep = in_windows(mask->keep, shape);
+    if (w) window = in_windows(w, SHAPE(1, W, 1, s.dim[2], s.dim[3]));
+    loop_rows(kernels()->masked_softmax[y->dtype], 5,
+              (const Tensor *[]){&y_view, &x_view, &lengths, &keep, &window}, scale);
 }
 
 /* ---- a pass -------------------------------------------------------------------------------- */
@@ -403,6 +391,7 @@ static void backward_block(const Pass *pass, Room *room, int64_t i, int64_t from
     const int64_t end = read_lengths(pass, room, i, from, rows);
     memset(room->max, 0, (size_t)(3 * bytes));
     memcpy(room->max, stats_of(pass, i, 0, from), (size_t)(rows * pass->size));
+    /* nobody writes room->out where a block sees no key: its scale of 0 makes dq zeros */
     if (end > 0) memcpy(room->scale, stats_of(pass, i, 1, from), (size_t)(rows * pass->size));
     read_queries(pass, room, i, from, rows);
     copy(pass, room->dy, part_of(pass->dy, i, from), rows, pass->Dv);
