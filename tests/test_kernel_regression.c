@@ -1,15 +1,11 @@
 /* test_kernel_regression.c - does build/kernel_regression find the widths that a dense scan finds,
  * does it say what is wrong with bad input, and does it write its files whole or not at all?
  *
- * The program is run as a person runs it, by the shell, in a temporary folder; what it printed and
- * its exit status are compared. The numbers come from golden/kernel_regression.txt, which
- * golden/generate_kernel_regression.py made with numpy and no gradient.
- *
- * Run from the root of the repository. BUILD names the folder of the program, RUNNER may hold a
- * command to run it with, as valgrind. */
+ * The program is run by the shell, see common_program.h. The numbers come from
+ * golden/kernel_regression.txt, which golden/generate_kernel_regression.py made with numpy and no
+ * gradient.
+ */
 #include <check.h>
-#include <dirent.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -21,90 +17,12 @@
 
 #include "../examples/common/output.c"
 #include "common.h"
-
-static char folder[] = "/tmp/test_kernel_regression.XXXXXX"; /* of this run */
-static char out[1 << 16], err[1 << 16];                      /* what the last run printed */
-
-/* ---- running it -------------------------------------------------------------------------- */
-
-static const char *variable(const char *name, const char *otherwise) {
-    const char *value = getenv(name);
-    return value && *value ? value : otherwise;
-}
-
-static const char *path(const char *name) {
-    static char paths[4][256];
-    static int next;
-    char *text = paths[next++ % 4];
-    snprintf(text, sizeof paths[0], "%s/%s", folder, name);
-    return text;
-}
-
-static void slurp(const char *file, char *text, size_t size) {
-    FILE *f = fopen(file, "rb");
-    size_t n = f ? fread(text, 1, size - 1, f) : 0;
-    text[n] = '\0';
-    if (f) fclose(f);
-}
-
-static void put(const char *file, const char *text) {
-    FILE *f = fopen(file, "wb");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    ck_assert_int_eq(fclose(f), 0);
-}
-
-/* The exit status of a line for the shell, in which $D is the folder. Nothing here calls setenv:
- * what that allocates is never freed. */
-static int shell(const char *line) {
-    char whole[2304];
-    snprintf(whole, sizeof whole, "D=%s; export D; %s", folder, line);
-    int status = system(whole);
-    ck_assert_msg(WIFEXITED(status), "%s: ended by a signal", line);
-    return WEXITSTATUS(status);
-}
-
-/* Runs a shell line, before + program + after, and returns its exit status. $D is the folder. */
-static int run_line(const char *before, const char *after) {
-    char line[2048];
-    snprintf(line, sizeof line, "{ %s %s %s/kernel_regression %s ; } >$D/out 2>$D/err", before,
-             variable("RUNNER", ""), variable("BUILD", "build"), after);
-    int status = shell(line);
-    slurp(path("out"), out, sizeof out);
-    slurp(path("err"), err, sizeof err);
-    return status;
-}
-
-static int run(const char *arguments) { return run_line("", arguments); }
-
-/* The number after a label at the beginning of a line of out; NaN without one. */
-static double printed(const char *label) {
-    char wanted[64];
-    snprintf(wanted, sizeof wanted, "\n%-20s", label);
-    const char *found = strstr(out, wanted);
-    return found ? atof(found + strlen(wanted)) : (double)NAN;
-}
+#include "common_program.h"
 
 static void assert_near(double value, double expected, double relative) {
     ck_assert_msg(fabs(value - expected) <= relative * fabs(expected), "%.9g is not %.9g", value,
                   expected);
 }
-
-static int files_in_folder(void) {
-    int n = -2; /* . and .. */
-    DIR *directory = opendir(folder);
-    ck_assert_ptr_nonnull(directory);
-    while (readdir(directory)) n++;
-    closedir(directory);
-    return n;
-}
-
-static void setup(void) {
-    memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-static void teardown(void) { ck_assert_int_eq(shell("rm -r \"$D\""), 0); }
 
 /* ---- the numbers ------------------------------------------------------------------------- */
 
@@ -117,7 +35,7 @@ static void check_golden(const char *name, double w0, double w, double rmse, con
                       name);
     if (w0 > 0) snprintf(arguments + n, sizeof arguments - (size_t)n, " --w0 %g", w0);
     ck_assert_int_eq(run(arguments), 0);
-    ck_assert_str_eq(err, "");
+    ck_assert_str_eq(complaints, "");
     assert_near(printed("w"), w, 5e-6);
     assert_near(printed("bandwidth"), 1 / w, 5e-6);
     assert_near(printed("leave-one-out rmse"), rmse, 5e-6);
@@ -195,7 +113,7 @@ START_TEST(odd_data) {
     for (size_t i = 0; i < sizeof data / sizeof *data; i++) {
         put(path("data.csv"), data[i]);
         ck_assert_msg(run("--data $D/data.csv --plot $D/p.svg --predict $D/p.csv") == 0, "%s: %s",
-                      data[i], err);
+                      data[i], complaints);
         ck_assert_msg(printed("w") > 0 && isfinite(printed("w")), "%s: %s", data[i], out);
         ck_assert(isfinite(printed("leave-one-out rmse")));
         slurp(path("p.svg"), out, sizeof out);
@@ -256,20 +174,21 @@ START_TEST(bad_file) {
     snprintf(expected, sizeof expected, "--data $D/data.csv %s", bad_files[_i].flags);
     ck_assert_int_eq(run(expected), 1);
     snprintf(expected, sizeof expected, "kernel_regression: %s/%s", folder, bad_files[_i].sentence);
-    ck_assert_str_eq(err, expected);
+    ck_assert_str_eq(complaints, expected);
     ck_assert_str_eq(out, "");
 }
 END_TEST
 
 START_TEST(other_bad_files) {
     ck_assert_int_eq(run("--data $D"), 1);
-    ck_assert_ptr_nonnull(strstr(err, ": cannot read the file: Is a directory\n"));
+    ck_assert_ptr_nonnull(strstr(complaints, ": cannot read the file: Is a directory\n"));
     ck_assert_int_eq(run("--data /dev/zero"), 1);
-    ck_assert_str_eq(err, "kernel_regression: /dev/zero: not a UTF-8 text file\n");
+    ck_assert_str_eq(complaints, "kernel_regression: /dev/zero: not a UTF-8 text file\n");
     ck_assert_int_eq(shell("seq 4001 | sed 's/$/,1/' >$D/data.csv"), 0);
     ck_assert_int_eq(run("--data $D/data.csv"), 1);
-    ck_assert_ptr_nonnull(strstr(
-        err, "data.csv:4001: the file ends after 4001 points, and 4000 is the most that fit\n"));
+    ck_assert_ptr_nonnull(
+        strstr(complaints,
+               "data.csv:4001: the file ends after 4001 points, and 4000 is the most that fit\n"));
 }
 END_TEST
 
@@ -303,14 +222,7 @@ static const char *const misuses[] = {
     "-h",
 };
 
-START_TEST(misuse) {
-    ck_assert_int_eq(run(misuses[_i]), 2);
-    ck_assert_str_eq(out, "");
-    ck_assert_int_eq(strncmp(err, "kernel_regression: ", 19), 0);
-    static const char end[] = "; see kernel_regression --help\n";
-    ck_assert_str_eq(err + strlen(err) - strlen(end), end);
-    ck_assert_ptr_eq(strchr(err, '\n'), err + strlen(err) - 1); /* one line */
-}
+START_TEST(misuse) { expect_misuse(misuses[_i]); }
 END_TEST
 
 START_TEST(help_names_every_flag) {
@@ -319,7 +231,7 @@ START_TEST(help_names_every_flag) {
         "--lr NUMBER",        "--momentum NUMBER", "--seed N",           "--w0 NUMBER",
         "--predict FILE.csv", "--plot FILE.svg",   "Default: 517109245."};
     ck_assert_int_eq(run("--help"), 0);
-    ck_assert_str_eq(err, "");
+    ck_assert_str_eq(complaints, "");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         ck_assert_ptr_nonnull(strstr(out, flags[i]));
 }
@@ -327,10 +239,10 @@ END_TEST
 
 START_TEST(a_rate_that_is_too_large) {
     ck_assert_int_eq(run("--w0 5 --momentum 0 --lr 1e200"), 1);
-    ck_assert_str_eq(err, "kernel_regression: epoch 2: the slope is not a number: "
-                          "try a smaller --lr or another --w0\n");
+    ck_assert_str_eq(complaints, "kernel_regression: epoch 2: the slope is not a number: "
+                                 "try a smaller --lr or another --w0\n");
     ck_assert_int_eq(run("--data examples/data/mcycle.csv --w0 1e300"), 1);
-    ck_assert_ptr_nonnull(strstr(err, "epoch 1: the slope is not a number"));
+    ck_assert_ptr_nonnull(strstr(complaints, "epoch 1: the slope is not a number"));
 }
 END_TEST
 
@@ -341,7 +253,7 @@ START_TEST(same_bytes_every_time) {
     ck_assert_int_eq(run("--plot $D/a.svg --predict $D/a.csv"), 0);
     ck_assert_int_eq(run("--plot $D/b.svg --predict $D/b.csv"), 0);
     ck_assert_int_eq(shell("cmp $D/a.svg $D/b.svg && cmp $D/a.csv $D/b.csv"), 0);
-    ck_assert_int_eq(files_in_folder(), 6); /* out and err are the other two */
+    ck_assert_int_eq(files_in_folder(), 4);
     slurp(path("a.svg"), again, sizeof again);
     ck_assert_ptr_nonnull(strstr(again, "viewBox=\"0 0 640 980\""));
     ck_assert_ptr_nonnull(strstr(again, "fill=\"#ffffff\"/>"));
@@ -364,21 +276,22 @@ END_TEST
 /* A failure leaves the old file, and nothing else. */
 START_TEST(files_whole_or_not_at_all) {
     ck_assert_int_eq(run("--predict $D/nowhere/a.csv"), 1);
-    ck_assert_ptr_nonnull(strstr(err, "nowhere/a.csv: No such file or directory\n"));
+    ck_assert_ptr_nonnull(strstr(complaints, "nowhere/a.csv: No such file or directory\n"));
     ck_assert_str_eq(out, ""); /* said before the training, not after it */
     ck_assert_int_eq(run("--plot $D"), 1);
-    ck_assert_ptr_nonnull(strstr(err, ": Is a directory\n"));
+    ck_assert_ptr_nonnull(strstr(complaints, ": Is a directory\n"));
     ck_assert_int_eq(run("--plot /dev/full"), 1);
-    ck_assert_str_eq(err, "kernel_regression: cannot write /dev/full: No space left on device\n");
+    ck_assert_str_eq(complaints,
+                     "kernel_regression: cannot write /dev/full: No space left on device\n");
     ck_assert_int_eq(run("--predict /dev/full"), 1);
     ck_assert_int_eq(shell("test -c /dev/full"), 0); /* nothing was put in its place */
     ck_assert_double_gt(printed("w"), 0);            /* the numbers are out before the files */
     put(path("old.csv"), "old\n");
     ck_assert_int_eq(run_line("ulimit -f 2; trap '' XFSZ;", "--predict $D/old.csv"), 1);
-    ck_assert_ptr_nonnull(strstr(err, "old.csv: File too large\n"));
+    ck_assert_ptr_nonnull(strstr(complaints, "old.csv: File too large\n"));
     slurp(path("old.csv"), out, sizeof out);
     ck_assert_str_eq(out, "old\n");
-    ck_assert_int_eq(files_in_folder(), 3);
+    ck_assert_int_eq(files_in_folder(), 1);
 }
 END_TEST
 
@@ -394,16 +307,12 @@ END_TEST
 
 START_TEST(standard_output_fails) {
     ck_assert_int_eq(run(">/dev/full"), 1);
-    ck_assert_str_eq(err, "kernel_regression: cannot write to standard output\n");
+    ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
     ck_assert_int_eq(run("--help >/dev/full"), 1);
-    ck_assert_str_eq(err, "kernel_regression: cannot write to standard output\n");
+    ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
     ck_assert_int_eq(run(">&-"), 1);
-    int ends[2]; /* a pipe whose reader has gone */
-    ck_assert(pipe(ends) == 0 && close(ends[0]) == 0 && dup2(ends[1], 9) == 9);
-    ck_assert_int_eq(run(">&9"), 1);
-    ck_assert_str_eq(err, "kernel_regression: cannot write to standard output\n");
-    close(ends[1]);
-    close(9);
+    ck_assert_int_eq(run_without_reader(""), 1);
+    ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
 }
 END_TEST
 
@@ -435,40 +344,13 @@ END_TEST
 
 /* ---- the terminal ------------------------------------------------------------------------ */
 
-/* Runs the program with a pseudo-terminal as its standard output; what came is in out. */
-static void run_on_terminal(const char *environment) {
-    char line[512];
-    size_t n = 0;
-    ssize_t got;
-    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-    ck_assert_int_ge(terminal, 0);
-    ck_assert(grantpt(terminal) == 0 && unlockpt(terminal) == 0);
-    snprintf(line, sizeof line,
-             "exec env -u LC_ALL -u LC_CTYPE -u NO_COLOR %s %s %s/kernel_regression >%s",
-             environment, variable("RUNNER", ""), variable("BUILD", "build"), ptsname(terminal));
-    int slave =
-        open(ptsname(terminal), O_RDWR | O_NOCTTY); /* else there is an end before it begins */
-    pid_t child = fork();
-    if (child == 0) {
-        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
-        _exit(127);
-    }
-    close(slave);
-    while ((got = read(terminal, out + n, sizeof out - 1 - n)) > 0) n += (size_t)got;
-    out[n] = '\0';
-    close(terminal);
-    int status;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 START_TEST(draws_in_a_terminal) {
-    run_on_terminal("TERM=xterm LANG=C.UTF-8");
+    ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8", ""), 0);
     ck_assert_ptr_nonnull(strstr(out, "\033[38;5;208m\xE2"));
-    run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1");
+    ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1", ""), 0);
     ck_assert_ptr_null(strchr(out, '\033'));
     ck_assert_ptr_nonnull(strstr(out, "**"));
-    run_on_terminal("TERM=xterm LANG=C");
+    ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C", ""), 0);
     for (const char *s = out; *s; s++) ck_assert_int_gt(*s, 0);
     ck_assert_ptr_nonnull(strstr(out, "**"));
     ck_assert_int_eq(run(""), 0); /* and in a file nothing is drawn */
@@ -478,9 +360,8 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("kernel_regression");
-    TCase *tcase = tcase_create("program");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 120);
+    TCase *tcase = add_program_case(suite, "program");
+    program = "kernel_regression";
     tcase_add_test(tcase, finds_the_global_minimum);
     tcase_add_test(tcase, prints_the_loss_as_it_goes);
     tcase_add_test(tcase, any_units_and_any_file);
@@ -498,6 +379,5 @@ int main(void) {
     tcase_add_test(tcase, draws_in_a_terminal);
     tcase_add_loop_test(tcase, bad_file, 0, sizeof bad_files / sizeof *bad_files);
     tcase_add_loop_test(tcase, misuse, 0, sizeof misuses / sizeof *misuses);
-    suite_add_tcase(suite, tcase);
     return run_suite(suite);
 }

@@ -1,0 +1,224 @@
+/* common_program.c - programs run by the shell in a temporary folder: see common_program.h. */
+#include "common_program.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+const char *program;
+char folder[] = "/tmp/tapehead.XXXXXX";
+char out[PRINTED_SIZE], complaints[PRINTED_SIZE];
+
+static void setup(void) {
+    memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void teardown(void) { ck_assert_int_eq(shell("chmod -R u+rwx \"$D\" && rm -r \"$D\""), 0); }
+
+TCase *add_program_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 120);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+/* ---- running it ---------------------------------------------------------------------------- */
+
+static const char *variable(const char *name, const char *otherwise) {
+    const char *value = getenv(name);
+    return value && *value ? value : otherwise;
+}
+
+/* Nothing here calls setenv: what that allocates is never freed. */
+int shell(const char *line) {
+    char whole[2304];
+    snprintf(whole, sizeof whole, "D=%s; export D; %s", folder, line);
+    int status = system(whole);
+    ck_assert_msg(WIFEXITED(status), "%s: ended by a signal", line);
+    return WEXITSTATUS(status);
+}
+
+int run_line(const char *before, const char *after) {
+    char line[2048];
+    snprintf(line, sizeof line, "{ %s %s %s/%s %s ; } >$D/out 2>$D/err", before,
+             variable("RUNNER", ""), variable("BUILD", "build"), program, after);
+    int status = shell(line);
+    slurp(path("out"), out, sizeof out);
+    slurp(path("err"), complaints, sizeof complaints);
+    ck_assert(remove(path("out")) == 0 && remove(path("err")) == 0);
+    return status;
+}
+
+int run(const char *arguments) { return run_line("", arguments); }
+
+int run_without_reader(const char *arguments) {
+    char redirected[1024];
+    int ends[2];
+    ck_assert(pipe(ends) == 0 && close(ends[0]) == 0 && dup2(ends[1], 9) == 9);
+    snprintf(redirected, sizeof redirected, "%s >&9", arguments);
+    int status = run(redirected);
+    close(ends[1]);
+    close(9);
+    return status;
+}
+
+/* A child that is the program: the shell that reads the line gives it its place. */
+static pid_t start(const char *environment, const char *arguments) {
+    char line[2048];
+    snprintf(line, sizeof line, "D=%s; export D; exec env %s %s %s/%s %s", folder, environment,
+             variable("RUNNER", ""), variable("BUILD", "build"), program, arguments);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(127);
+    }
+    ck_assert_int_gt(child, 0);
+    return child;
+}
+
+static int exit_status(pid_t child) {
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status), "%s was ended by a signal", program);
+    return WEXITSTATUS(status);
+}
+
+/* Until there is no more to come; a terminal ends with an error. */
+static void read_all(int from, char *text, size_t size) {
+    size_t n = 0;
+    ssize_t got;
+    while ((got = read(from, text + n, size - 1 - n)) > 0) n += (size_t)got;
+    text[n] = '\0';
+}
+
+int run_on_terminal(const char *environment, const char *arguments) {
+    char variables[512], redirected[1024];
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(terminal, 0);
+    ck_assert(grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    snprintf(variables, sizeof variables, "-u LC_ALL -u LC_CTYPE -u NO_COLOR %s", environment);
+    snprintf(redirected, sizeof redirected, ">%s %s", ptsname(terminal), arguments);
+    int slave =
+        open(ptsname(terminal), O_RDWR | O_NOCTTY); /* else there is an end before it begins */
+    pid_t child = start(variables, redirected);
+    close(slave);
+    read_all(terminal, out, sizeof out);
+    close(terminal);
+    return exit_status(child);
+}
+
+/* A pipe, filled but for this many bytes. It holds pages, how many depends on the system; what is
+ * written goes to the rest of the last page if it fits there. */
+static void make_full_pipe(int ends[2], size_t but) {
+    enum { PAGE = 4096 };
+    char page[PAGE] = {0};
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(ends[1], page, PAGE) == PAGE) continue;
+    ck_assert_int_eq(read(ends[0], page, PAGE), PAGE);
+    ck_assert_int_eq(write(ends[1], page, PAGE - but), (ssize_t)(PAGE - but));
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, 0), 0);
+    ck_assert(fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0);
+}
+
+static int waiting_in(int pipe) {
+    int n = 0;
+    ck_assert_int_eq(ioctl(pipe, FIONREAD, &n), 0);
+    return n;
+}
+
+int run_interrupted(const char *arguments) {
+    static char text[1 << 20];
+    char redirected[1024];
+    int ends[2];
+    make_full_pipe(ends, 120);
+    int filling = waiting_in(ends[0]);
+    snprintf(redirected, sizeof redirected, "%s >$D/out 2>&%d %d>&-", arguments, ends[1], ends[1]);
+    pid_t child = start("", redirected);
+    close(ends[1]);
+    struct pollfd gone = {.fd = ends[0]}; /* no event but its end */
+    while (waiting_in(ends[0]) == filling && poll(&gone, 1, 1) == 0) continue;
+    kill(child, SIGINT);
+    read_all(ends[0], text, sizeof text);
+    close(ends[0]);
+    snprintf(complaints, sizeof complaints, "%s", text + filling);
+    slurp(path("out"), out, sizeof out);
+    ck_assert_int_eq(remove(path("out")), 0);
+    return exit_status(child);
+}
+
+/* One line, "NAME: ...", and nothing on stdout. */
+static void expect_one_sentence(const char *arguments) {
+    size_t n = strlen(program);
+    ck_assert_msg(!strncmp(complaints, program, n) && !strncmp(complaints + n, ": ", 2) &&
+                      strchr(complaints, '\n') == complaints + strlen(complaints) - 1,
+                  "%s %s: \"%s\" is not one sentence", program, arguments, complaints);
+}
+
+void expect_misuse(const char *arguments) {
+    char end[128];
+    int status = run(arguments);
+    ck_assert_msg(status == 2, "%s %s: exit status %d, %s", program, arguments, status, complaints);
+    expect_one_sentence(arguments);
+    ck_assert_msg(!*out, "%s %s printed %s", program, arguments, out);
+    int n = snprintf(end, sizeof end, "; see %s --help\n", program);
+    ck_assert_str_eq(complaints + strlen(complaints) - (size_t)n, end);
+}
+
+void expect_failure(const char *arguments, const char *part) {
+    int status = run(arguments);
+    ck_assert_msg(status == 1, "%s %s: exit status %d, %s", program, arguments, status, complaints);
+    expect_one_sentence(arguments);
+    ck_assert_msg(strstr(complaints, part) != NULL, "%s %s: \"%s\" is not in %s", program,
+                  arguments, part, complaints);
+}
+
+/* ---- what it printed and wrote ------------------------------------------------------------- */
+
+double printed(const char *label) {
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "\n%-20s", label);
+    const char *found = strstr(out, wanted);
+    return found ? atof(found + strlen(wanted)) : (double)NAN;
+}
+
+const char *path(const char *name) {
+    static char paths[4][256];
+    static int next;
+    char *text = paths[next++ % 4];
+    snprintf(text, sizeof paths[0], "%s/%s", folder, name);
+    return text;
+}
+
+int files_in_folder(void) {
+    int n = -2; /* . and .. */
+    DIR *directory = opendir(folder);
+    ck_assert_ptr_nonnull(directory);
+    while (readdir(directory)) n++;
+    closedir(directory);
+    return n;
+}
+
+void slurp(const char *file, char *text, size_t size) {
+    FILE *f = fopen(file, "rb");
+    size_t n = f ? fread(text, 1, size - 1, f) : 0;
+    text[n] = '\0';
+    if (f) fclose(f);
+}
+
+void put(const char *file, const char *text) {
+    FILE *f = fopen(file, "wb");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    ck_assert_int_eq(fclose(f), 0);
+}
