@@ -163,6 +163,16 @@ START_TEST(fused_attention_of_many_keys) {
 }
 END_TEST
 
+/* So few weights that dropout's draws are kept, but two blocks of queries. */
+START_TEST(fused_attention_of_few_keys) {
+    Tensor *x[] = {tensor_randn(SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, 23, D)),
+                   tensor_randn(SHAPE(B, H, 23, DV)), tensor_randn(SHAPE(B, H, Q, DV))};
+    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
+    expect_twins(x, false, NO_MASK, 0.5, x[3], 1e-12);
+    release_all(x, 4);
+}
+END_TEST
+
 /* Heads that are views of (B, N, H, D) have such results and gradients: joining them copies
  * nothing. */
 START_TEST(heads_stay_where_they_are) {
@@ -576,6 +586,7 @@ int main(void) {
     tcase_add_loop_test(fused, fused_attention_is_its_composed_twin, 0, MASKS);
     tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
     tcase_add_test(fused, fused_attention_of_many_keys);
+    tcase_add_test(fused, fused_attention_of_few_keys);
     tcase_add_test(fused, heads_stay_where_they_are);
     tcase_add_test(fused, walking_twice_adds_twice);
     tcase_add_test(fused, a_mask_must_stay_as_it_was);

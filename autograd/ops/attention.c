@@ -25,19 +25,18 @@ static bool attention_open(AttentionOperands *a, const Node *n) {
     *a = (AttentionOperands){.q = q, .k = k, .v = n->in[2], .stats = n->saved[0]};
     a->scale = 1 / sqrt((double)q->shape.dim[q->shape.ndim - 1]);
     a->dropout = n->at.number;
-    a->states = n->saved[1] ? n->saved[1]->data : NULL;
+    a->drawn = n->saved[1] ? n->saved[1]->data : NULL;
     return ag_mask_open(&a->mask, n, 3, attention_scores(q, k));
 }
 
-/* y = dropout(weights) v; saved: stats, and the generator's states, where there is dropout */
+/* y = dropout(weights) v; saved: stats, and what dropout drew */
 Tensor *ag_attention_forward(Node *n) {
     AttentionOperands a;
     const Tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
     if (!inputs_fit(q, k, v)) return NULL;
     const Shape s = attention_scores(q, k);
     n->saved[0] = tensor_make(SHAPE(s.dim[0], s.dim[1], 2, s.dim[2]), q->dtype);
-    if (n->at.number > 0)
-        n->saved[1] = tensor_make(SHAPE(attention_parts(s), sizeof(Generator)), BOOL);
+    if (n->at.number > 0) n->saved[1] = tensor_make(SHAPE(attention_memory(s)), BOOL);
     Tensor *y = attention_open(&a, n) ? attention_result(q, v) : NULL;
     if (y) attention_forward(&a, generator_current(), y);
     mask_close(&a.mask);

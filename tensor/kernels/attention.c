@@ -28,7 +28,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { KEYS = 256, LANES = 16, BLOCK_WEIGHTS = 1 << 18, PART_DRAWS = 4096 };
+enum { KEYS = 256, LANES = 16, BLOCK_WEIGHTS = 1 << 18 };
 
 /* ---- masks --------------------------------------------------------------------------------- */
 
@@ -107,7 +107,7 @@ typedef struct {
     int64_t size; /* bytes of a number */
     int64_t H, Q, K, D, Dv;
     int64_t rows, width, keys; /* in a block: queries, these in whole vectors, keys of P and dP */
-    int64_t heads, heads_per_part;
+    int64_t heads;
     char *rooms;
     int64_t room; /* bytes, for each worker */
 } Pass;
@@ -230,14 +230,25 @@ static int64_t lay_out(const Pass *pass, Room *to, char *room) {
 /* p = 1 keeps nothing and draws nothing. */
 static bool draws(const AttentionOperands *a) { return a->dropout > 0 && a->dropout < 1; }
 
+/* What is kept for the way back of a head: what was drawn, unless a generator is smaller. */
+static bool keeps_draws(Shape s) { return s.dim[2] * s.dim[3] < (int64_t)sizeof(Generator); }
+
+int64_t attention_memory(Shape s) {
+    const int64_t each = keeps_draws(s) ? s.dim[2] * s.dim[3] : (int64_t)sizeof(Generator);
+    return s.dim[0] * s.dim[1] * each;
+}
+
 /* Whether each weight of a block is kept, in the order of the rows; end: the keys that count. */
-static void draw_block(const Pass *pass, Room *room, int64_t rows, int64_t end) {
+static void draw_block(const Pass *pass, Room *room, int64_t i, int64_t from, int64_t rows,
+                       int64_t end) {
     const int64_t K = pass->K, w = pass->width;
+    const bool *drawn = room->drawn;
     if (pass->of->dropout > 0) memset(room->kept, 0, (size_t)(K * w));
     if (!draws(pass->of)) return;
-    draw_bools(&room->generator, rows * K, room->drawn, 1 - pass->of->dropout);
+    if (keeps_draws(pass->of->mask.scores)) drawn = pass->of->drawn + (i * pass->Q + from) * K;
+    else draw_bools(&room->generator, rows * K, room->drawn, 1 - pass->of->dropout);
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < end; j++) room->kept[j * w + r] = room->drawn[r * K + j];
+        for (int64_t j = 0; j < end; j++) room->kept[j * w + r] = drawn[r * K + j];
 }
 
 /* What dropout leaves of the tile x, whose keys begin at j; in `to`, or x itself without it. */
@@ -323,7 +334,7 @@ static void forward_block(const Pass *pass, Room *room, const Tensor *y, int64_t
     kernels()->convert[pass->dtype][F64](w, (void *[]){room->max, &none}, (int64_t[]){1, 0}, 0);
     memset(room->sum, 0, (size_t)(w * pass->size));
     read_queries(pass, room, i, from, rows);
-    draw_block(pass, room, rows, end);
+    draw_block(pass, room, i, from, rows, end);
     for (int64_t j = 0; j < end; j += KEYS) {
         const int64_t n = smaller(KEYS, end - j);
         const Matrix x = room->weights, v = dense(pass, part_of(a->v, i, j), n, pass->Dv, room->v);
@@ -396,7 +407,7 @@ static void backward_block(const Pass *pass, Room *room, int64_t i, int64_t from
     read_queries(pass, room, i, from, rows);
     copy(pass, room->dy, part_of(pass->dy, i, from), rows, pass->Dv);
     turn_rows(pass, room->dy_t, room->dy, rows, pass->Dv);
-    draw_block(pass, room, rows, end);
+    draw_block(pass, room, i, from, rows, end);
     first_turn(pass, room, i, from, rows, end);
     second_turn(pass, room, i, from, rows, end);
     if (from == 0) clear_keys(pass, i, end);
@@ -409,28 +420,16 @@ static void backward_block(const Pass *pass, Room *room, int64_t i, int64_t from
 /* dx: dq, dk, dv, or y alone */
 static void pass_part(int worker, int64_t from, int64_t to, void *context) {
     const Pass *pass = context;
-    const int64_t size = pass->heads_per_part;
+    const AttentionOperands *a = pass->of;
     Room room;
     lay_out(pass, &room, pass->rooms + worker * pass->room);
-    for (int64_t part = from; part < to; part++) {
-        if (draws(pass->of)) room.generator = pass->of->states[part];
-        for (int64_t i = part * size; i < smaller((part + 1) * size, pass->heads); i++) {
-            if (pass->dy && pass->Q == 0) clear_keys(pass, i, 0);
-            for (int64_t row = 0; row < pass->Q; row += pass->rows)
-                if (pass->dy) backward_block(pass, &room, i, row);
-                else forward_block(pass, &room, pass->dx[0], i, row);
-        }
+    for (int64_t i = from; i < to; i++) {
+        if (draws(a) && !keeps_draws(a->mask.scores)) room.generator = a->states[i];
+        if (pass->dy && pass->Q == 0) clear_keys(pass, i, 0);
+        for (int64_t row = 0; row < pass->Q; row += pass->rows)
+            if (pass->dy) backward_block(pass, &room, i, row);
+            else forward_block(pass, &room, pass->dx[0], i, row);
     }
-}
-
-static int64_t part_size(Shape scores) {
-    const int64_t weights = scores.dim[2] * scores.dim[3];
-    return weights >= PART_DRAWS ? 1 : weights ? PART_DRAWS / weights : PART_DRAWS;
-}
-
-int64_t attention_parts(Shape scores) {
-    const int64_t size = part_size(scores);
-    return (scores.dim[0] * scores.dim[1] + size - 1) / size;
 }
 
 Shape attention_scores(const Tensor *q, const Tensor *k) {
@@ -464,24 +463,25 @@ static void run(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx)
     pass.width = whole_vectors(pass.rows);
     pass.keys = dy ? pass.K : smaller(KEYS, pass.K);
     pass.heads = s.dim[0] * pass.H;
-    pass.heads_per_part = part_size(s);
     pass.room = lay_out(&pass, &measured, NULL);
-    const int64_t parts = attention_parts(s);
     const double operations = (double)(pass.heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);
     const int64_t most = workers_for(operations / LANES);
-    const int workers = (int)smaller(most, parts ? parts : 1);
+    const int workers = (int)smaller(most, pass.heads ? pass.heads : 1);
     pass.rooms = cache_alloc((size_t)(workers * pass.room));
-    if (pass.rooms) work_in_parts(workers, parts, pass_part, &pass);
+    if (pass.rooms) work_in_parts(workers, pass.heads, pass_part, &pass);
     cache_free(pass.rooms, (size_t)(workers * pass.room));
 }
 
-/* The generator goes past the draws of each part, and leaves its state before them. */
+/* All draws of small heads; or the generator goes past the draws of each, and leaves its state
+ * before them. */
 static void draw_ahead(const AttentionOperands *a, Generator *generator) {
     const Shape s = a->mask.scores;
-    const int64_t heads = s.dim[0] * s.dim[1], size = part_size(s);
-    for (int64_t i = 0; i < heads && draws(a); i += size) {
-        a->states[i / size] = *generator;
-        generator_skip(generator, 2 * s.dim[2] * s.dim[3] * smaller(size, heads - i));
+    const int64_t heads = s.dim[0] * s.dim[1], each = s.dim[2] * s.dim[3];
+    if (!draws(a)) return;
+    if (keeps_draws(s)) draw_bools(generator, heads * each, a->drawn, 1 - a->dropout);
+    for (int64_t i = 0; i < heads && !keeps_draws(s); i++) {
+        a->states[i] = *generator;
+        generator_skip(generator, 2 * each);
     }
 }
 

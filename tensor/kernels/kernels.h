@@ -190,13 +190,17 @@ typedef struct {
     double scale, dropout;
     /* What the forward pass writes and the backward pass reads: (B H, 2, Q), of q's type, the
      * largest score of each query and 1 / the sum of its exp(score - largest), 0 where it attends
-     * to nothing; and the generator at the beginning of each of attention_parts() parts. */
+     * to nothing; and attention_memory() bytes: what dropout drew, (B H, Q, K), or if that is
+     * smaller, the generator before it drew for each of the heads. */
     const Tensor *stats;
-    Generator *states;
+    union {
+        bool *drawn;
+        Generator *states;
+    };
 } AttentionOperands;
 
 Shape attention_scores(const Tensor *q, const Tensor *k); /* (B, H, Q, K) */
-int64_t attention_parts(Shape scores);
+int64_t attention_memory(Shape scores);
 /* A new tensor of x's shape, but for the last size, which is that of `last`; laid out as x is:
  * heads that are views of (B, N, H, D) give such a view again, which is joined without a copy. */
 Tensor *attention_result(const Tensor *x, const Tensor *last);
