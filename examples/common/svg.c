@@ -4,10 +4,11 @@
  */
 #include "svg.h"
 
+#include "utf8.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 static double px(const Panel *p, double x) {
     return p->left + p->width * ((x - p->x_min) / (p->x_max - p->x_min));
@@ -19,37 +20,37 @@ static double py(const Panel *p, double y) {
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-/* The length of the UTF-8 character at s, or 0 if that is not one (RFC 3629). */
-static int utf8_length(const unsigned char *s) {
-    int length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-    if (s[0] > 0xF4) return 0;
-    for (int i = 1; i < length; i++)
-        if ((s[i] & 0xC0) != 0x80) return 0;
-    bool too_long = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
-    bool surrogate = s[0] == 0xED && s[1] > 0x9F;
-    bool beyond = s[0] == 0xF4 && s[1] > 0x8F;
-    return too_long || surrogate || beyond ? 0 : length;
-}
-
-/* At most 40 characters. Control characters and stray bytes become question marks. */
+/* At most 40 characters. What cannot be shown becomes a question mark. */
 static void print_escaped(FILE *file, const char *text) {
-    const unsigned char *s = (const unsigned char *)text;
-    for (int n = 0; *s && n < 40; n++) {
-        int length = utf8_length(s);
-        if (*s == '&') fputs("&amp;", file);
-        else if (*s == '<') fputs("&lt;", file);
-        else if (*s == '>') fputs("&gt;", file);
-        else if (length == 0 || *s < 32) putc('?', file);
-        else fwrite(s, 1, (size_t)length, file);
-        s += length ? length : 1;
+    for (int n = 0; *text && n < 40; n++) {
+        const char *begin = text;
+        switch (utf8_next(&text)) {
+        case '&': fputs("&amp;", file); break;
+        case '<': fputs("&lt;", file); break;
+        case '>': fputs("&gt;", file); break;
+        case '?': putc('?', file); break;
+        default: fwrite(begin, 1, (size_t)(text - begin), file);
+        }
     }
-    if (*s) fputs("...", file);
+    if (*text) fputs("...", file);
 }
 
 void svg_text(FILE *file, double x, double y, const char *anchor, const char *text) {
     fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
     print_escaped(file, text);
     fputs("</text>\n", file);
+}
+
+void svg_heading(FILE *file, double x, double y, const char *text) {
+    fputs("<g font-size=\"24\" font-weight=\"bold\">\n", file);
+    svg_text(file, x, y, "start", text);
+    fputs("</g>\n", file);
+}
+
+static void turned_text(FILE *file, double x, double y, const char *anchor, const char *text) {
+    fprintf(file, "<g transform=\"translate(%.1f %.1f) rotate(-90)\">\n", x, y);
+    svg_text(file, 0, 0, anchor, text);
+    fputs("</g>\n", file);
 }
 
 void svg_begin(FILE *file, int height, const char *title) {
@@ -60,6 +61,9 @@ void svg_begin(FILE *file, int height, const char *title) {
     print_escaped(file, title);
     fprintf(file, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", SVG_WIDTH,
             height);
+    fputs("<pattern id=\"hatch\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\""
+          " patternTransform=\"rotate(45)\"><path d=\"M0 0v5\" stroke=\"#777777\"/></pattern>\n",
+          file);
 }
 
 void svg_end(FILE *file) { fputs("</svg>\n", file); }
@@ -91,12 +95,16 @@ static void tick_x(FILE *file, const Panel *p, double value, double step) {
     svg_text(file, x, bottom + 27, "middle", text);
 }
 
-static void tick_y(FILE *file, const Panel *p, double value, double step) {
-    char text[32];
+static void mark_y(FILE *file, const Panel *p, double value, const char *text) {
     double y = py(p, value);
-    format_tick(text, value, step);
     fprintf(file, "<path d=\"M%.1f %.1fh-6\" stroke=\"#222222\"/>\n", p->left, y);
     svg_text(file, p->left - 11, y + 7, "end", text);
+}
+
+static void tick_y(FILE *file, const Panel *p, double value, double step) {
+    char text[32];
+    format_tick(text, value, step);
+    mark_y(file, p, value, text);
 }
 
 /* Calls tick for every multiple of the step from min to max. */
@@ -114,12 +122,114 @@ static void frame(FILE *file, const Panel *p) {
             p->left, p->top, p->width, p->height);
 }
 
-void svg_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
+/* What the axes have in common. */
+static void frame_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
     frame(file, p);
     ticks(file, p, p->x_min, p->x_max, 6, tick_x);
-    ticks(file, p, p->y_min, p->y_max, 6, tick_y);
     svg_text(file, p->left + p->width / 2, p->top + p->height + 56, "middle", x_label);
     svg_text(file, p->left, p->top - 12, "start", y_label);
+}
+
+void svg_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
+    frame_axes(file, p, x_label, y_label);
+    ticks(file, p, p->y_min, p->y_max, 6, tick_y);
+}
+
+/* A tick at 10^y, which is what its number says. */
+static void tick_log(FILE *file, const Panel *p, double y) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", pow(10, y));
+    mark_y(file, p, y, text);
+}
+
+/* At powers of ten, at each or at every second, fifth, ...; where these are few, at 1, 2 and 5
+ * times each. */
+void svg_log_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
+    static const double digit[] = {1, 2, 5};
+    double step = fmax(1, tick_step(p->y_min, p->y_max, 6));
+    int digits = p->y_max - p->y_min < 2.5 ? 3 : 1;
+    frame_axes(file, p, x_label, y_label);
+    double first = floor(p->y_min / step), last = floor(p->y_max / step);
+    for (int i = 0; i <= (int)(last - first); i++)
+        for (int d = 0; d < digits; d++) {
+            double y = (first + i) * step + log10(digit[d]);
+            if (y >= p->y_min && y <= p->y_max) tick_log(file, p, y);
+        }
+}
+
+/* ---- words ------------------------------------------------------------------------------- */
+
+/* All characters of a monospaced font are 0.6 of its size wide; two lines of words need 15 units.
+ */
+#define WORD_SIZE 16.0
+#define WORD_GAP  6.0
+
+static double widest(Words words) {
+    int columns = 0;
+    for (int i = 0; i < words.n; i++) {
+        int n = utf8_text_columns(words.word[i]);
+        if (n > columns) columns = n;
+    }
+    return 0.61 * WORD_SIZE * columns;
+}
+
+/* In how many lines must words stand that need this much of an edge each? */
+static int lines(double need, double cell) { return (int)fmax(1, ceil(need / cell)); }
+
+static bool is_turned(Words columns, double cell) { return lines(widest(columns), cell) > 2; }
+
+double svg_room_left(Words rows, double cell) {
+    return lines(WORD_SIZE - 1, cell) * (widest(rows) + WORD_GAP) + WORD_SIZE + WORD_GAP;
+}
+
+double svg_room_below(Words columns, double cell) {
+    bool turned = is_turned(columns, cell);
+    double need = turned ? WORD_SIZE - 1 : widest(columns);
+    double height = turned ? widest(columns) : WORD_SIZE;
+    return lines(need, cell) * (height + WORD_GAP) + WORD_SIZE + WORD_GAP;
+}
+
+/* From the panel's edge to a word in a line that is not the first. */
+static void leader(FILE *file, double x, double y, char direction, double length) {
+    fprintf(file, "<path d=\"M%.1f %.1f%c%.1f\" stroke=\"#bbbbbb\"/>\n", x, y, direction, length);
+}
+
+static void row_words(FILE *file, const Panel *p, Words rows) {
+    double cell = p->height / rows.n, step = widest(rows) + WORD_GAP;
+    int num_lines = lines(WORD_SIZE - 1, cell);
+    for (int i = 0; i < rows.n; i++) {
+        double y = p->top + (i + 0.5) * cell, away = i % num_lines * step + WORD_GAP;
+        if (i % num_lines) leader(file, p->left, y, 'h', WORD_GAP / 2 - away);
+        svg_text(file, p->left - away, y + 0.34 * WORD_SIZE, "end", rows.word[i]);
+    }
+}
+
+static void column_words(FILE *file, const Panel *p, Words columns) {
+    double cell = p->width / columns.n, width = widest(columns);
+    bool turned = is_turned(columns, cell);
+    double step = (turned ? width : WORD_SIZE) + WORD_GAP;
+    int num_lines = lines(turned ? WORD_SIZE - 1 : width, cell);
+    for (int i = 0; i < columns.n; i++) {
+        double x = p->left + (i + 0.5) * cell, away = i % num_lines * step + WORD_GAP;
+        double y = p->top + p->height;
+        if (i % num_lines) leader(file, x, y, 'v', away - WORD_GAP / 2);
+        if (turned) turned_text(file, x + 0.34 * WORD_SIZE, y + away, "end", columns.word[i]);
+        else svg_text(file, x, y + away + 0.75 * WORD_SIZE, "middle", columns.word[i]);
+    }
+}
+
+void svg_word_axes(FILE *file, const Panel *p, Words columns, Words rows, const char *x_label,
+                   const char *y_label) {
+    double left = svg_room_left(rows, p->height / rows.n);
+    double below = svg_room_below(columns, p->width / columns.n);
+    frame(file, p);
+    fprintf(file, "<g font-size=\"%.0f\">\n<g font-family=\"monospace\">\n", WORD_SIZE);
+    row_words(file, p, rows);
+    column_words(file, p, columns);
+    fputs("</g>\n", file);
+    svg_text(file, p->left + p->width / 2, p->top + p->height + below - 3, "middle", x_label);
+    turned_text(file, p->left - left + 0.8 * WORD_SIZE, p->top + p->height / 2, "middle", y_label);
+    fputs("</g>\n", file);
 }
 
 /* ---- points and lines ---------------------------------------------------------------------- */
@@ -154,9 +264,11 @@ static unsigned colour(int level) {
     return rgb;
 }
 
+enum { MASKED = -1 };
+
 static int heat_level(double cell, double most) {
     double level = most > 0 ? cell / most * 255 + 0.5 : 0;
-    return level > 255 ? 255 : level >= 1 ? (int)level : 0; /* a NaN is white */
+    return isnan(cell) ? MASKED : level > 255 ? 255 : level >= 1 ? (int)level : 0;
 }
 
 /* Neighbours of one colour in a row are one rectangle; white ones are the paper. Edges are crisp,
@@ -167,27 +279,41 @@ void svg_heat_map(FILE *file, const Panel *p, const double *cells, int rows, int
     fputs("<g shape-rendering=\"crispEdges\">\n", file);
     for (int row = 0; row < rows; row++) {
         const double *cell = cells + (ptrdiff_t)row * columns;
+        int above = p->y_min > p->y_max ? row : rows - 1 - row;
         for (int begin = 0, end; begin < columns; begin = end) {
+            char fill[16] = "url(#hatch)";
             int level = heat_level(cell[begin], most);
             for (end = begin + 1; end < columns && heat_level(cell[end], most) == level;) end++;
             if (level == 0) continue;
+            if (level != MASKED) snprintf(fill, sizeof fill, "#%06x", colour(level));
             fprintf(file,
-                    "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"#%06x\"/>\n",
-                    p->left + begin * width, p->top + (rows - 1 - row) * height,
-                    (end - begin) * width, height, colour(level));
+                    "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n",
+                    p->left + begin * width, p->top + above * height, (end - begin) * width, height,
+                    fill);
         }
     }
     fputs("</g>\n", file);
 }
 
-void svg_colour_bar(FILE *file, const Panel *panel, double most, const char *label) {
-    enum { BLUES = 48 };
-    Panel bar = {panel->left + panel->width + 72, panel->top, 18, panel->height, 0, 1, 0, most};
+enum { BLUES = 48 };
+
+static void blues(FILE *file, const Panel *bar, int rows, int columns, double most) {
     double cells[BLUES];
-    if (!(most > 0)) return;
     for (int i = 0; i < BLUES; i++) cells[i] = most * (i + 0.5) / BLUES;
-    svg_heat_map(file, &bar, cells, BLUES, 1, most);
-    frame(file, &bar);
+    svg_heat_map(file, bar, cells, rows, columns, most);
+    frame(file, bar);
+}
+
+void svg_colour_bar(FILE *file, const Panel *panel, double most, const char *label) {
+    Panel bar = {panel->left + panel->width + 72, panel->top, 18, panel->height, 0, 1, 0, most};
+    if (!(most > 0)) return;
+    blues(file, &bar, BLUES, 1, most);
     ticks(file, &bar, 0, most, 6, tick_y);
     svg_text(file, bar.left + bar.width, bar.top - 12, "end", label);
+}
+
+void svg_flat_colour_bar(FILE *file, const Panel *bar, const char *label) {
+    svg_text(file, bar->left - 11, bar->top + bar->height / 2 + 7, "end", label);
+    blues(file, bar, 1, BLUES, bar->x_max);
+    ticks(file, bar, 0, bar->x_max, 6, tick_x);
 }

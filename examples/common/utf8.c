@@ -1,0 +1,40 @@
+/* utf8.c - characters out of any bytes: see utf8.h. */
+#include "utf8.h"
+
+#include <stdbool.h>
+
+/* A first byte with n leading ones begins n bytes, six bits in each that follows. No character may
+ * be longer than it must, and the surrogates and the last two of the first plane are none. */
+uint32_t utf8_next(const char **text) {
+    static const uint32_t least[] = {UINT32_MAX, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *s = (const unsigned char *)*text;
+    int length = s[0] < 0x80 ? 1 : s[0] < 0xC0 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+    uint32_t c = length > 1 ? s[0] & (0x7Fu >> length) : s[0];
+    if (s[0] == 0) return 0;
+    for (int i = 1; i < length; i++) {
+        if ((s[i] & 0xC0) != 0x80) length = 0;
+        else c = c << 6 | (s[i] & 0x3F);
+    }
+    bool none = c < least[length] || s[0] > 0xF4 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000);
+    bool shown = c >= 0x20 && (c < 0x7F || c > 0x9F) && c != 0xFFFE && c != 0xFFFF;
+    *text += none ? 1 : length;
+    return none || !shown ? '?' : c;
+}
+
+int utf8_length(const char *text) {
+    int n = 0;
+    while (utf8_next(&text)) n++;
+    return n;
+}
+
+int utf8_columns(uint32_t c) {
+    bool wide = (c >= 0x1100 && c < 0x1160) || (c >= 0x2E80 && c < 0xD7A4) ||
+                (c >= 0xF900 && c < 0xFB00) || (c >= 0xFE30 && c < 0xFF61) || c >= 0x1F300;
+    return wide ? 2 : 1;
+}
+
+int utf8_text_columns(const char *text) {
+    int columns = 0;
+    for (uint32_t c; (c = utf8_next(&text)) != 0;) columns += utf8_columns(c);
+    return columns;
+}
