@@ -52,7 +52,7 @@ all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library a
 
 quiet   = $(if $(V),,@)
 compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(SPEED) $(MORE) -MMD -MP -c $< -o $@
-link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o %.a,$^) -o $@
+link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(compile)
@@ -80,6 +80,7 @@ $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehea
 	$(link) -lm
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
+$(BUILD)/tests/test_attention_map: $(COMMON)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm

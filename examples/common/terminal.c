@@ -20,12 +20,13 @@ typedef struct {
 
 bool terminal_is(FILE *file) { return isatty(fileno(file)) == 1; }
 
-static bool is_plain(void) {
+bool terminal_is_plain(FILE *file) {
     const char *locale = getenv("LC_ALL"), *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     if (!locale || !*locale) locale = getenv("LC_CTYPE");
     if (!locale || !*locale) locale = getenv("LANG");
     bool utf8 = locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
-    return !utf8 || (no_color && *no_color) || !term || strcmp(term, "dumb") == 0;
+    bool allowed = utf8 && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    return !allowed || !terminal_is(file);
 }
 
 static void widen(double *min, double *max, const double *v, int64_t n) {
@@ -61,7 +62,7 @@ static void print_cell(FILE *file, int points, int curve, bool plain) {
 void terminal_curve(FILE *file, const double *x, const double *y, int64_t n, const double *curve_x,
                     const double *curve_y, int64_t num_curve) {
     Canvas canvas = {x[0], x[0], y[0], y[0], {{{0}}}};
-    bool plain = is_plain();
+    bool plain = terminal_is_plain(file);
     widen(&canvas.x_min, &canvas.x_max, x, n);
     widen(&canvas.x_min, &canvas.x_max, curve_x, num_curve);
     widen(&canvas.y_min, &canvas.y_max, y, n);
