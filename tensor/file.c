@@ -68,9 +68,13 @@ bool file_read(const File *file, int64_t at, void *to, int64_t size) {
     return ok;
 }
 
-Tensor *file_read_tensor(const File *file, int64_t at, Shape shape, DType dtype) {
+Tensor *file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, DType dtype) {
+    const int64_t size = dtype_size(dtype);
+    if (!shape_fits(shape, size) || shape_numel(shape) * size != bytes)
+        return file_fail(file, "shape %s of %s does not take its %lld bytes of data",
+                         tensor_shape_text(shape), tensor_dtype_name(dtype), (long long)bytes);
     Tensor *x = tensor_make(shape, dtype);
-    bool ok = x && file_read(file, at, x->data, tensor_numel(x) * dtype_size(dtype));
+    bool ok = x && file_read(file, at, x->data, bytes);
     if (ok && dtype == BOOL) bytes_to_bools(x);
     if (ok) return x;
     tensor_release(x);

@@ -20,8 +20,8 @@ typedef struct {
 __attribute__((format(printf, 2, 3))) void *file_fail(const File *file, const char *format, ...);
 bool file_open(File *file, const char *function, const char *path);
 bool file_read(const File *file, int64_t at, void *to, int64_t size);
-/* The elements that begin at byte `at`, contiguous. */
-Tensor *file_read_tensor(const File *file, int64_t at, Shape shape, DType dtype);
+/* The elements in so many bytes, which must be theirs, from byte `at` on; contiguous. */
+Tensor *file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, DType dtype);
 void file_close(File *file); /* one that was read; file_open may have failed */
 
 /* What is written goes to a temporary file beside path, which file_finish puts in its place. */

@@ -83,21 +83,16 @@ static int64_t read_header(Text *text, const File *file) {
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
     DType dtype = F32;
     if (!find_type(file, header->type, &dtype)) return NULL;
-    const int64_t size = dtype_size(dtype), data = file->size - at;
-    Shape shape = header->shape;
+    Tensor *x = file_read_tensor(file, at, file->size - at, header->shape, dtype);
+    if (x && *header->type == '>') swap_bytes(x);
+    if (!x || header->order == 0) return x;
+    Shape shape = x->shape;
     int axes[TENSOR_MAX_DIMS];
     for (int d = 0; d < shape.ndim; d++) {
         axes[d] = shape.ndim - 1 - d;
-        if (header->order == 1) shape.dim[d] = header->shape.dim[axes[d]];
+        shape.dim[d] = x->shape.dim[axes[d]];
     }
-    if (!shape_fits(shape, size) || shape_numel(shape) * size != data)
-        return file_fail(file, "shape %s of %s does not take its %lld bytes of data",
-                         tensor_shape_text(header->shape), tensor_dtype_name(dtype),
-                         (long long)data);
-    Tensor *x = file_read_tensor(file, at, shape, dtype);
-    if (x && *header->type == '>') swap_bytes(x);
-    if (!x || header->order == 0) return x;
-    Tensor *turned = view_permute(x, axes);
+    Tensor *turned = view_permute(reshape_own(x, shape), axes);
     tensor_release(x);
     return turned;
 }
