@@ -118,8 +118,7 @@ static bool make_room(void) {
 }
 
 bool ag_present(const char *op, const Tensor *x) {
-    if (!x) tensor_fail("%s: the tensor is NULL", op);
-    return x && !tensor_pending();
+    return given(op, "tensor", x) && !tensor_pending();
 }
 
 static bool is_open(const char *op) {
@@ -237,10 +236,7 @@ Tensor *tape_end_keeping(Tensor *y) {
     if (!kept) return NULL;
     if (inner) {
         Node *n = &tapes.nodes[tapes.count++];
-        memset(n, 0, sizeof *n);
-        n->op = &op_kept;
-        n->out = y;
-        n->in = n->few;
+        *n = (Node){.op = &op_kept, .out = y, .in = n->few};
     }
     return y;
 }

@@ -107,21 +107,26 @@ Tensor *ag_var_dim_forward(Node *n) {
     return drop_dims(n, tensor_reduce(x, kernels()->variance[x->dtype], n->at.dim, x->dtype));
 }
 
+/* f(x - c) dy, c, which is let go, and dy being one number for each group; f NULL is none. */
+static Tensor *chained(const Node *n, Tensor *c, const LoopKernel *f, const Tensor *dy) {
+    const DType type = dy->dtype;
+    const LoopKernel *sub = kernels()->value[ELEMENTWISE_sub];
+    const LoopKernel *mul = kernels()->value[ELEMENTWISE_mul];
+    Tensor *wide = c ? spread(n, dy) : NULL, *d = wide ? map2(sub[type], n->in[0], c, 0) : NULL;
+    if (d && f) loop_elements(f[type], 2, (const Tensor *[]){d, d}, 0);
+    if (d) loop_elements(mul[type], 3, (const Tensor *[]){d, d, wide}, 0);
+    tensor_release(c);
+    tensor_release(wide);
+    return d;
+}
+
 /* dx = dy 2 (x - mean) / (n - 1) */
 void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const Tensor *x = n->in[0];
-    const Kernels *k = kernels();
-    const double size = (double)x->shape.dim[n->at.dim];
-    Tensor *mean = tensor_sum_dims(x, n->at.dims), *wide = spread(n, dy);
+    const double size = (double)n->in[0]->shape.dim[n->at.dim];
+    Tensor *mean = tensor_sum_dims(n->in[0], n->at.dims);
     if (mean) tensor_divide(mean, size);
-    dx[0] = mean && wide ? map2(k->value[ELEMENTWISE_sub][x->dtype], x, mean, 0) : NULL;
-    if (dx[0]) {
-        const Tensor *d = dx[0];
-        loop_elements(k->value[ELEMENTWISE_mul][x->dtype], 3, (const Tensor *[]){d, d, wide}, 0);
-        tensor_mul_(dx[0], 2 / (size - 1));
-    }
-    tensor_release(mean);
-    tensor_release(wide);
+    dx[0] = chained(n, mean, NULL, dy);
+    if (dx[0]) tensor_mul_(dx[0], 2 / (size - 1));
 }
 
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) { return along(&op_var_dim, x, dim, keepdim); }
@@ -133,17 +138,7 @@ Tensor *ag_logsumexp_forward(Node *n) {
 
 /* dx = dy exp(x - y) */
 void ag_logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const Tensor *x = n->in[0];
-    const Kernels *k = kernels();
-    Tensor *wide_y = spread(n, n->out), *wide_dy = spread(n, dy);
-    dx[0] = wide_y && wide_dy ? map2(k->value[ELEMENTWISE_sub][x->dtype], x, wide_y, 0) : NULL;
-    if (dx[0]) {
-        const Tensor *d = dx[0];
-        loop_elements(k->value[ELEMENTWISE_exp][x->dtype], 2, (const Tensor *[]){d, d}, 0);
-        loop_elements(k->value[ELEMENTWISE_mul][x->dtype], 3, (const Tensor *[]){d, d, wide_dy}, 0);
-    }
-    tensor_release(wide_y);
-    tensor_release(wide_dy);
+    dx[0] = chained(n, spread(n, n->out), kernels()->value[ELEMENTWISE_exp], dy);
 }
 
 Tensor *ag_logsumexp(Tensor *x, int dim) { return along(&op_logsumexp, x, dim, false); }
