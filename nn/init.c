@@ -2,7 +2,7 @@
  *
  * A weight (out, in, ...) maps fan_in numbers to fan_out. Values of variance 1 / fan_in keep the
  * variance of what passes forward; 2 / (fan_in + fan_out) is a compromise with what passes back. */
-#include "nn.h"
+#include "internal.h"
 
 #include <math.h>
 
@@ -20,27 +20,23 @@ static double fan(const Tensor *w, int dim) {
     return n;
 }
 
-/* The deviation; 0 for a w without elements, which draws nothing; NaN on error. */
+/* The deviation; 0 for a w without elements, which draws nothing, and where an error is pending. */
 static double xavier_std(const char *who, const Tensor *w, double gain) {
-    if (!has_fans(who, w)) return (double)NAN;
-    if (gain >= 0) return tensor_numel(w) ? gain * sqrt(2 / (fan(w, 1) + fan(w, 0))) : 0;
-    tensor_fail("%s: gain is %g: it must not be negative", who, gain);
-    return (double)NAN;
+    const bool draws = has_fans(who, w) && tensor_numel(w) > 0;
+    not_negative(who, "gain", gain);
+    return draws ? gain * sqrt(2 / (fan(w, 1) + fan(w, 0))) : 0;
 }
 
 static double kaiming_std(const char *who, const Tensor *w, double a) {
-    if (!has_fans(who, w)) return (double)NAN;
-    if (!isnan(a)) return tensor_numel(w) ? sqrt(2 / (1 + a * a)) / sqrt(fan(w, 1)) : 0;
-    tensor_fail("%s: a is nan: it must be a number", who);
-    return (double)NAN;
+    const bool draws = has_fans(who, w) && tensor_numel(w) > 0;
+    if (isnan(a)) tensor_fail("%s: a is nan: it must be a number", who);
+    return draws ? sqrt(2 / (1 + a * a)) / sqrt(fan(w, 1)) : 0;
 }
 
 /* U(-a, a) has the deviation a / sqrt(3). */
 static bool uniform(Tensor *w, double std) {
-    return !isnan(std) && tensor_uniform_(w, -sqrt(3) * std, sqrt(3) * std);
+    return tensor_uniform_(w, -sqrt(3) * std, sqrt(3) * std);
 }
-
-static bool normal(Tensor *w, double std) { return !isnan(std) && tensor_normal_(w, 0, std); }
 
 bool nn_init_uniform(Tensor *w, double low, double high) { return tensor_uniform_(w, low, high); }
 
@@ -51,7 +47,7 @@ bool nn_init_xavier_uniform(Tensor *w, double gain) {
 }
 
 bool nn_init_xavier_normal(Tensor *w, double gain) {
-    return normal(w, xavier_std("xavier_normal", w, gain));
+    return tensor_normal_(w, 0, xavier_std("xavier_normal", w, gain));
 }
 
 bool nn_init_kaiming_uniform(Tensor *w, double a) {
@@ -59,5 +55,5 @@ bool nn_init_kaiming_uniform(Tensor *w, double a) {
 }
 
 bool nn_init_kaiming_normal(Tensor *w, double a) {
-    return normal(w, kaiming_std("kaiming_normal", w, a));
+    return tensor_normal_(w, 0, kaiming_std("kaiming_normal", w, a));
 }

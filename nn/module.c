@@ -10,7 +10,7 @@
  * takes it over when it fails too. So a constructor is a list of lines without checks, closed by
  * nn_module_done.
  */
-#include "nn.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -324,8 +324,7 @@ bool nn_freeze(void *module, const char *prefix, bool frozen) {
     return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix) != NULL;
 }
 
-/* The first field in the tree, in state_dict order, that holds x. */
-static Tensor **first_holder(const Module *module, const Tensor *x) {
+Tensor **first_holder(const Module *module, const Tensor *x) {
     for (int i = 0; i < module->num_slots; i++)
         if (*module->slots[i].slot == x && *module->slots[i].name) return module->slots[i].slot;
     Tensor **slot = NULL;

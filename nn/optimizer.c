@@ -7,7 +7,7 @@
  * tensor/kernels/real.inc. A parameter without a gradient is skipped: it is not one whose gradient
  * is zero, which momentum and weight decay would still move.
  */
-#include "nn.h"
+#include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -92,8 +92,7 @@ static const ModuleClass adamw_class = {"AdamW", sizeof(Optimizer), print_adamw,
 static const Rule sgd_rule = {"sgd", {"momentum_buffer", NULL}, move_sgd};
 static const Rule adamw_rule = {"adamw", {"exp_avg", "exp_avg_sq"}, move_adamw};
 
-/* Written so that NaN fails too. */
-static bool not_negative(const char *who, const char *what, double value) {
+bool not_negative(const char *who, const char *what, double value) {
     if (!(value >= 0)) tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
     return value >= 0;
 }

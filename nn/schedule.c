@@ -1,6 +1,6 @@
 /* schedule.c - factors of the learning rate, as functions of the step. They remember nothing, so
  * they multiply, and training that goes on from a checkpoint needs only the number of its step. */
-#include "nn.h"
+#include "internal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,15 +12,9 @@ static bool good_steps(const char *who, int64_t step, const char *what, int64_t 
                        who, step, what, steps, what, least) != NULL;
 }
 
-/* Written so that NaN fails too. */
-static bool good_factor(const char *who, const char *what, double factor) {
-    if (!(factor >= 0)) tensor_fail("%s: %s is %g: it must not be negative", who, what, factor);
-    return factor >= 0;
-}
-
 double nn_step_decay(int64_t step, int64_t step_size, double gamma) {
     const char *who = "step_decay";
-    if (!good_steps(who, step, "step_size", step_size, 1) || !good_factor(who, "gamma", gamma))
+    if (!good_steps(who, step, "step_size", step_size, 1) || !not_negative(who, "gamma", gamma))
         return (double)NAN;
     const int64_t decays = step / step_size;
     return pow(gamma, (double)decays);
@@ -29,7 +23,7 @@ double nn_step_decay(int64_t step, int64_t step_size, double gamma) {
 double nn_cosine_decay(int64_t step, int64_t total_steps, double min_factor) {
     const char *who = "cosine_decay";
     if (!good_steps(who, step, "total_steps", total_steps, 1) ||
-        !good_factor(who, "min_factor", min_factor))
+        !not_negative(who, "min_factor", min_factor))
         return (double)NAN;
     const double angle = M_PI * (double)step / (double)total_steps;
     return min_factor + (1 - min_factor) * (1 + cos(angle)) / 2;
