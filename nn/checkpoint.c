@@ -1,8 +1,9 @@
-/* checkpoint.c - a model in a file: its parameters under their paths, which are PyTorch's names.
+/* checkpoint.c - a model in a file: its parameters under their paths, which are PyTorch's names,
+ * and what an optimizer remembers of them, under the same paths and PyTorch's names for that.
  *
  * Loading has two halves, like a step of an optimizer: the first sees whether every name, shape and
  * type fits, and makes what must be made; only then does the second write. */
-#include "nn.h"
+#include "internal.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,12 +17,23 @@ typedef struct {
     char text[400];
 } List;
 
+/* One tensor on its way. */
 typedef struct {
+    char name[NAME_SIZE + NN_NAME_SIZE]; /* in the dict */
+    Tensor **slot;                       /* where it stands, NULL there while lazy */
+    Module *module;                      /* whose parameter it is; NULL: it is an optimizer's */
+    DType dtype;                         /* that it has or, while lazy, */
+    Shape shape;                         /* may have */
+} Entry;
+
+typedef struct Transfer {
     const char *who;
     Module *root;
-    const char *prefix;     /* of all names in the dict */
-    TensorDict *to;         /* saving */
-    const TensorDict *from; /* loading */
+    Optimizer *optimizer; /* what it remembers of root's parameters; NULL: they themselves */
+    const char *prefix;   /* of all names in the dict */
+    void (*act)(struct Transfer *t, const Entry *e); /* what is done to each entry */
+    TensorDict *to;                                  /* saving */
+    const TensorDict *from;                          /* loading */
     Tensor **plan; /* loading: what its entries are to parameters; NULL for the unexpected */
     List missing, misfits;
 } Transfer;
@@ -36,10 +48,10 @@ __attribute__((format(printf, 2, 3))) static void list(List *it, const char *for
     va_end(arguments);
 }
 
-/* The name of a parameter in the dict. */
-static bool find_name(const Transfer *t, const ModuleSlot *parameter, char name[NAME_SIZE]) {
-    const size_t length = strlen(strcpy(name, t->prefix));
-    return nn_parameter_path(t->root, parameter, name + length, NAME_SIZE - length);
+static int find(const TensorDict *dict, const char *name) {
+    for (int i = 0; i < dict->n; i++)
+        if (!strcmp(dict->entry[i].name, name)) return i;
+    return -1;
 }
 
 static bool ready(const Transfer *t, const void *dict) {
@@ -50,23 +62,56 @@ static bool ready(const Transfer *t, const void *dict) {
     return !tensor_error();
 }
 
+/* What is remembered of a parameter: nothing, before its first step. */
+static void visit_memory(Transfer *t, Entry e) {
+    Update *u = update_of(t->optimizer, e.slot);
+    char *end = e.name + strlen(e.name);
+    const Entry parameter = e;
+    e.module = NULL;
+    for (int k = 0; u && k < t->optimizer->states; k++) {
+        sprintf(end, ".%s", t->optimizer->rule->state[k]);
+        if (k == STEP && (t->from ? find(t->from, e.name) < 0 : steps_of(u) == 0)) return;
+        e.slot = &u->state[k];
+        e.dtype = k == STEP ? I64 : parameter.dtype;
+        e.shape = k == STEP ? SCALAR : parameter.shape;
+        t->act(t, &e);
+    }
+}
+
+static void visit_parameter(ModuleSlot *parameter, void *transfer) {
+    Transfer *t = transfer;
+    const Tensor *theta = *parameter->slot;
+    Entry e = {.slot = parameter->slot, .module = parameter->module};
+    const size_t length = strlen(strcpy(e.name, t->prefix));
+    if (!nn_parameter_path(t->root, parameter, e.name + length, NAME_SIZE - length)) return;
+    e.dtype = theta ? theta->dtype : tensor_default_dtype();
+    e.shape = theta ? theta->shape : parameter->lazy;
+    if (t->optimizer) visit_memory(t, e);
+    else t->act(t, &e);
+}
+
+static void visit(Transfer *t, void (*act)(Transfer *t, const Entry *e)) {
+    t->act = act;
+    nn_visit_parameters(t->root, "", visit_parameter, t);
+}
+
 /* ---- saving ------------------------------------------------------------------------------ */
 
-static void save_parameter(ModuleSlot *parameter, void *transfer) {
-    const Transfer *t = transfer;
-    char name[NAME_SIZE];
-    if (!find_name(t, parameter, name)) return;
-    if (!*parameter->slot)
-        tensor_fail("%s: \"%s\" is lazy, the first input makes it", t->who, name);
-    else if (t->to) tensor_dict_set(t->to, name, *parameter->slot);
+static void check_made(Transfer *t, const Entry *e) {
+    if (!*e->slot) tensor_fail("%s: \"%s\" is lazy, the first input makes it", t->who, e->name);
+}
+
+/* A step would write over what an optimizer remembers, beside a number of steps that is a copy. */
+static void save_entry(Transfer *t, const Entry *e) {
+    Tensor *x = e->module ? tensor_retain(*e->slot) : tensor_clone(*e->slot);
+    tensor_dict_set(t->to, e->name, x);
+    tensor_release(x);
 }
 
 static bool save_to(Transfer t) {
     if (!ready(&t, t.to)) return false;
-    Transfer check = t;
-    check.to = NULL; /* first see whether all of them are there */
-    nn_visit_parameters(t.root, "", save_parameter, &check);
-    if (!tensor_error()) nn_visit_parameters(t.root, "", save_parameter, &t);
+    visit(&t, check_made); /* first see whether all of them are there */
+    if (!tensor_error()) visit(&t, save_entry);
     return !tensor_error();
 }
 
@@ -84,12 +129,6 @@ bool nn_save(void *module, const char *path) {
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-static int find(const TensorDict *dict, const char *name) {
-    for (int i = 0; i < dict->n; i++)
-        if (!strcmp(dict->entry[i].name, name)) return i;
-    return -1;
-}
-
 static bool admits(Shape wanted, Shape shape) {
     bool fits = wanted.ndim == shape.ndim || wanted.ndim < 0;
     for (int d = 0; fits && d < wanted.ndim; d++)
@@ -97,30 +136,27 @@ static bool admits(Shape wanted, Shape shape) {
     return fits;
 }
 
-static void check_parameter(ModuleSlot *parameter, void *transfer) {
-    Transfer *t = transfer;
-    char name[NAME_SIZE];
-    if (!find_name(t, parameter, name)) return;
-    const int i = find(t->from, name);
-    if (i < 0) list(&t->missing, "\"%s\"", tensor_name_text(name));
+static void check_entry(Transfer *t, const Entry *e) {
+    const int i = find(t->from, e->name);
+    const char *name = tensor_name_text(e->name);
+    if (i < 0) list(&t->missing, "\"%s\"", name);
     if (i < 0) return;
-    Tensor *x = t->from->entry[i].tensor, *theta = *parameter->slot;
-    const Shape shape = theta ? theta->shape : parameter->lazy;
-    const DType dtype = theta ? theta->dtype : tensor_default_dtype();
-    if (x->dtype != dtype || !admits(shape, x->shape))
-        list(&t->misfits, "\"%s\" is %s %s and should be %s %s", tensor_name_text(name),
-             tensor_dtype_name(x->dtype), tensor_shape_text(x->shape), tensor_dtype_name(dtype),
-             tensor_shape_text(shape.ndim < 0 ? x->shape : shape));
-    t->plan[i] = theta ? tensor_retain(x) : tensor_clone(x); /* what is lazy takes it over */
+    Tensor *x = t->from->entry[i].tensor;
+    if (x->dtype != e->dtype || !admits(e->shape, x->shape))
+        list(&t->misfits, "\"%s\" is %s %s and should be %s %s", name, tensor_dtype_name(x->dtype),
+             tensor_shape_text(x->shape), tensor_dtype_name(e->dtype),
+             tensor_shape_text(e->shape.ndim < 0 ? x->shape : e->shape));
+    else if (e->dtype == I64 && !(tensor_item(x) >= 1 && tensor_item(x) <= 0x1p53))
+        list(&t->misfits, "\"%s\" is %.0f and should be from 1 to 2^53", name, tensor_item(x));
+    const bool written_over = e->module && *e->slot;
+    t->plan[i] = written_over ? tensor_retain(x) : tensor_clone(x); /* the others are taken over */
 }
 
-static void load_parameter(ModuleSlot *parameter, void *transfer) {
-    const Transfer *t = transfer;
-    char name[NAME_SIZE];
-    if (!find_name(t, parameter, name)) return;
-    Tensor *x = t->plan[find(t->from, name)];
-    if (*parameter->slot) tensor_copy_from(*parameter->slot, x);
-    else nn_set_parameter(parameter->module, parameter->slot, tensor_retain(x));
+static void load_entry(Transfer *t, const Entry *e) {
+    Tensor *x = t->plan[find(t->from, e->name)];
+    if (!e->module) *e->slot = tensor_retain(x);
+    else if (*e->slot) tensor_copy_from(*e->slot, x);
+    else nn_set_parameter(e->module, e->slot, tensor_retain(x));
 }
 
 /* Appends "; missing: ..." to a sentence. */
@@ -142,8 +178,9 @@ static bool all_fit(Transfer *t, const char *source) {
     char *end = tell(text, "missing: ", &t->missing);
     end = tell(end, "unexpected: ", &unexpected);
     if (tell(end, "", &t->misfits) == text) return !tensor_error();
-    return tensor_fail("%s: %s does not fit %s: %s", t->who, source, t->root->kind->name,
-                       text + 2) != NULL;
+    const Module *whole = t->optimizer ? &t->optimizer->module : t->root;
+    return tensor_fail("%s: %s does not fit %s: %s", t->who, source, whole->kind->name, text + 2) !=
+           NULL;
 }
 
 static bool load_from(Transfer t, const char *source) {
@@ -151,8 +188,10 @@ static bool load_from(Transfer t, const char *source) {
     const int n = t.from->n;
     t.plan = calloc((size_t)n + 1, sizeof(Tensor *));
     if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who) != NULL;
-    nn_visit_parameters(t.root, "", check_parameter, &t);
-    if (all_fit(&t, source)) nn_visit_parameters(t.root, "", load_parameter, &t);
+    visit(&t, check_entry);
+    const bool fits = all_fit(&t, source);
+    if (fits && t.optimizer) forget(t.optimizer);
+    if (fits) visit(&t, load_entry);
     for (int i = 0; i < n; i++) tensor_release(t.plan[i]);
     free(t.plan);
     return !tensor_error();
@@ -170,4 +209,20 @@ bool nn_load(void *module, const char *path) {
     bool ok = load_from(t, path);
     tensor_dict_free(dict);
     return ok;
+}
+
+/* ---- what an optimizer remembers ----------------------------------------------------------- */
+
+bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict) {
+    const char *who = "optimizer_state_dict";
+    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", who) != NULL;
+    return save_to((Transfer){who, optimizer->model, optimizer, prefix, .to = dict});
+}
+
+bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix,
+                                  const TensorDict *dict) {
+    const char *who = "optimizer_load_state_dict";
+    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", who) != NULL;
+    Transfer t = {who, optimizer->model, optimizer, prefix, .from = dict};
+    return load_from(t, "the dict");
 }

@@ -1,4 +1,5 @@
-/* internal.h - what the files of nn/ ask of each other besides nn.h. */
+/* internal.h - what the files of nn/ share: small questions, and what an optimizer is, which
+ * checkpoint.c saves. */
 #ifndef TAPEHEAD_NN_INTERNAL_H
 #define TAPEHEAD_NN_INTERNAL_H
 
@@ -8,5 +9,40 @@
 bool not_negative(const char *who, const char *what, double value);
 /* The first field in the tree, in state_dict order, that holds x. */
 Tensor **first_holder(const Module *module, const Tensor *x);
+
+/* ---- optimizers ---------------------------------------------------------------------------- */
+
+enum { STEP, STATES = 3 };
+
+/* Of one parameter. */
+typedef struct {
+    Tensor **slot;           /* the module's field that holds theta; *slot is NULL while lazy */
+    double lr, weight_decay; /* of its group */
+    Tensor *state[STATES];   /* what is remembered of it: how many steps it has taken, I64 (), and
+                                what the rule needs, zeros at first; NULL before the first step */
+} Update;
+
+typedef struct {
+    const char *name, *state[STATES]; /* as torch names them in an optimizer's state_dict */
+    void (*move)(const Optimizer *optimizer, const Update *u, double lr); /* cannot fail */
+} Rule;
+
+struct Optimizer {
+    Module module; /* without parameters of its own */
+    const Rule *rule;
+    SGDConfig sgd; /* the configuration of its rule; the other one is not used */
+    AdamWConfig adamw;
+    int states;    /* how many it remembers of each parameter */
+    double factor; /* of every group's learning rate */
+    Module *model;
+    int num_updates;
+    Update *updates; /* in state_dict order */
+};
+
+/* That of the parameter in a field. One that several fields share takes its steps as the first, and
+ * the others have none: NULL. */
+Update *update_of(const Optimizer *optimizer, Tensor **slot);
+double steps_of(const Update *u);
+void forget(Optimizer *optimizer); /* all that it remembers */
 
 #endif

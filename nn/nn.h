@@ -278,9 +278,7 @@ typedef struct {
 } AdamWConfig;
 
 /* Yours: nn_free it. It borrows the module, whose parameters it lists now, lazy ones included, and
- * which must live while you step; what is added to the module later it does not train. What it
- * remembers is in no file: nn_save of the model saves the parameters alone, so training that goes
- * on from there begins with fresh moments. */
+ * which must live while you step; what is added to the module later it does not train. */
 Optimizer *nn_sgd_new(void *module, SGDConfig c), *nn_adamw_new(void *module, AdamWConfig c);
 /* The parameters at a prefix of their path (see nn_visit_parameters) get a learning rate and a
  * weight decay of their own; the last call that reaches a parameter counts, and a prefix that leads
@@ -293,6 +291,19 @@ bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor);
  * nothing: when it fails, no parameter has moved and nothing that is remembered of them. */
 bool nn_optimizer_step(Optimizer *optimizer);
 void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL */
+
+/* torch's optimizer.state_dict(): what it remembers of each parameter that has taken a step. The
+ * names are prefix, the parameter's path and ".step" (I64, a scalar), ".momentum_buffer" (SGD with
+ * momentum) or ".exp_avg" and ".exp_avg_sq" (AdamW). Learning rates and the like are the program's,
+ * and not in it. With the model (nn_state_dict) and the generator (tensor_generator_state) beside
+ * it, training goes on from a file with the same bits as if it had never stopped.
+ *
+ * Setting copies, where nn_state_dict shares: later steps change nothing in the dict. Loading
+ * copies too, and replaces all that was remembered: a parameter without entries has taken no step.
+ * One that is lazy takes what its layer's rule allows. Entries without the prefix are left alone;
+ * if anything under it does not fit, one sentence says what, and nothing has changed. */
+bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict);
+bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix, const TensorDict *dict);
 
 /* torch.nn.utils.clip_grad_norm_: multiplies every gradient by min(1, max_norm / (norm + 1e-6)),
  * norm being the 2-norm of all gradients together, summed in float64, and returns norm. Gradients

@@ -12,32 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { STATES = 2 };
-
-typedef struct {
-    Tensor **slot;           /* the module's field that holds theta; *slot is NULL while lazy */
-    double lr, weight_decay; /* of its group */
-    int64_t steps;           /* that it has taken */
-    Tensor *state[STATES];   /* what the rule remembers of it, zeros at first */
-} Update;
-
-typedef struct {
-    const char *name, *state[STATES]; /* as torch names them in an optimizer's state_dict */
-    void (*move)(const Optimizer *optimizer, const Update *u, double lr); /* cannot fail */
-} Rule;
-
-struct Optimizer {
-    Module module; /* without parameters of its own */
-    const Rule *rule;
-    SGDConfig sgd; /* the configuration of its rule; the other one is not used */
-    AdamWConfig adamw;
-    int states;    /* how many it remembers of each parameter */
-    double factor; /* of every group's learning rate */
-    Module *model;
-    int num_updates;
-    Update *updates; /* in state_dict order */
-};
-
 /* ---- the rules ----------------------------------------------------------------------------- */
 
 /* g = grad + weight_decay theta
@@ -45,9 +19,9 @@ struct Optimizer {
  * theta -= lr g without momentum, lr (g + momentum b) with Nesterov's, else lr b */
 static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
     const SGDConfig *c = &optimizer->sgd;
-    const double fresh = u->steps == 0 ? 1 : 1 - c->dampening;
+    const double fresh = steps_of(u) == 0 ? 1 : 1 - c->dampening;
     const SGDStep step = {lr, u->weight_decay, c->momentum, fresh, c->nesterov};
-    tensor_sgd_(*u->slot, u->state[0], (*u->slot)->grad, step);
+    tensor_sgd_(*u->slot, u->state[1], (*u->slot)->grad, step);
 }
 
 /* m = beta1 m + (1 - beta1) g
@@ -56,14 +30,14 @@ static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
  * theta -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
 static void move_adamw(const Optimizer *optimizer, const Update *u, double lr) {
     const AdamWConfig *c = &optimizer->adamw;
-    const double t = (double)(u->steps + 1);
+    const double t = steps_of(u) + 1;
     const AdamWStep step = {c->beta1,
                             c->beta2,
                             c->eps,
                             .keep = 1 - lr * u->weight_decay,
                             .rate = lr / (1 - pow(c->beta1, t)),
                             .unbias = 1 / sqrt(1 - pow(c->beta2, t))};
-    tensor_adamw_(*u->slot, u->state[0], u->state[1], (*u->slot)->grad, step);
+    tensor_adamw_(*u->slot, u->state[1], u->state[2], (*u->slot)->grad, step);
 }
 
 /* ---- construction ------------------------------------------------------------------------ */
@@ -80,17 +54,23 @@ static void print_adamw(const void *module, FILE *file) {
             c->eps, c->weight_decay);
 }
 
+void forget(Optimizer *optimizer) {
+    for (Update *u = optimizer->updates; u < optimizer->updates + optimizer->num_updates; u++)
+        for (int k = 0; k < STATES; k++) {
+            tensor_release(u->state[k]);
+            u->state[k] = NULL;
+        }
+}
+
 static void destroy_optimizer(void *module) {
-    Optimizer *optimizer = module;
-    for (int i = 0; i < optimizer->num_updates; i++)
-        for (int k = 0; k < STATES; k++) tensor_release(optimizer->updates[i].state[k]);
-    free(optimizer->updates);
+    forget(module);
+    free(((Optimizer *)module)->updates);
 }
 
 static const ModuleClass sgd_class = {"SGD", sizeof(Optimizer), print_sgd, destroy_optimizer};
 static const ModuleClass adamw_class = {"AdamW", sizeof(Optimizer), print_adamw, destroy_optimizer};
-static const Rule sgd_rule = {"sgd", {"momentum_buffer", NULL}, move_sgd};
-static const Rule adamw_rule = {"adamw", {"exp_avg", "exp_avg_sq"}, move_adamw};
+static const Rule sgd_rule = {"sgd", {"step", "momentum_buffer"}, move_sgd};
+static const Rule adamw_rule = {"adamw", {"step", "exp_avg", "exp_avg_sq"}, move_adamw};
 
 bool not_negative(const char *who, const char *what, double value) {
     if (!(value >= 0)) tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
@@ -133,7 +113,7 @@ Optimizer *nn_sgd_new(void *module, SGDConfig c) {
         tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
                     c.momentum, c.dampening);
     Optimizer *sgd = optimizer_new(&sgd_class, &sgd_rule, module, c.lr, c.weight_decay);
-    if (sgd) sgd->sgd = c, sgd->states = c.momentum != 0;
+    if (sgd) sgd->sgd = c, sgd->states = c.momentum != 0 ? 2 : 1;
     return sgd;
 }
 
@@ -145,7 +125,7 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
     check_beta("beta2", c.beta2);
     not_negative("adamw", "eps", c.eps);
     Optimizer *adamw = optimizer_new(&adamw_class, &adamw_rule, module, c.lr, c.weight_decay);
-    if (adamw) adamw->adamw = c, adamw->states = 2;
+    if (adamw) adamw->adamw = c, adamw->states = 3;
     return adamw;
 }
 
@@ -188,12 +168,16 @@ bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor) {
 
 /* ---- a step ------------------------------------------------------------------------------ */
 
-/* Does theta, the i-th parameter, take a step? One that two fields share takes it as the first. */
-static bool is_due(const Optimizer *optimizer, int i) {
-    const Tensor *theta = *optimizer->updates[i].slot;
-    for (int j = 0; theta && j < i; j++)
-        if (*optimizer->updates[j].slot == theta) return false;
-    return theta && theta->grad;
+double steps_of(const Update *u) { return u->state[STEP] ? tensor_item(u->state[STEP]) : 0; }
+
+Update *update_of(const Optimizer *optimizer, Tensor **slot) {
+    for (Update *u = optimizer->updates; u < optimizer->updates + optimizer->num_updates; u++)
+        if (u->slot == slot || (*slot && *u->slot == *slot)) return u->slot == slot ? u : NULL;
+    return NULL;
+}
+
+static bool is_due(const Optimizer *optimizer, const Update *u) {
+    return *u->slot && (*u->slot)->grad && update_of(optimizer, u->slot) == u;
 }
 
 /* A parameter may have got another value, of another shape, since its last step. */
@@ -210,7 +194,8 @@ static void check_equal(const Rule *rule, const Tensor *theta, const char *what,
 static void prepare(const Optimizer *optimizer, Update *u) {
     const Tensor *theta = *u->slot;
     check_equal(optimizer->rule, theta, "gradient", theta->grad);
-    for (int k = 0; k < optimizer->states; k++) {
+    if (!u->state[STEP]) u->state[STEP] = tensor_from_int64s(SCALAR, &(int64_t){0});
+    for (int k = 1; k < optimizer->states; k++) {
         if (!u->state[k] && (u->state[k] = tensor_clone(theta))) tensor_fill(u->state[k], 0);
         if (u->state[k])
             check_equal(optimizer->rule, theta, optimizer->rule->state[k], u->state[k]);
@@ -220,14 +205,13 @@ static void prepare(const Optimizer *optimizer, Update *u) {
 bool nn_optimizer_step(Optimizer *optimizer) {
     if (!optimizer) tensor_fail("optimizer_step: the optimizer is NULL");
     if (tensor_error()) return false;
-    const int n = optimizer->num_updates;
-    for (int i = 0; i < n && !tensor_error(); i++)
-        if (is_due(optimizer, i)) prepare(optimizer, &optimizer->updates[i]);
-    for (int i = 0; i < n && !tensor_error(); i++) {
-        Update *u = &optimizer->updates[i];
-        if (!is_due(optimizer, i)) continue;
+    Update *const end = optimizer->updates + optimizer->num_updates;
+    for (Update *u = optimizer->updates; u < end && !tensor_error(); u++)
+        if (is_due(optimizer, u)) prepare(optimizer, u);
+    for (Update *u = optimizer->updates; u < end && !tensor_error(); u++) {
+        if (!is_due(optimizer, u)) continue;
         optimizer->rule->move(optimizer, u, u->lr * optimizer->factor);
-        u->steps++;
+        tensor_fill(u->state[STEP], steps_of(u) + 1);
     }
     return !tensor_error();
 }

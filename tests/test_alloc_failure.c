@@ -967,6 +967,69 @@ START_TEST(checkpoints) {
 }
 END_TEST
 
+/* What one optimizer remembers, two steps, goes to another, which remembers one. */
+typedef struct {
+    Linear *linear;
+    Optimizer *(*make)(void *), *from, *to;
+} Memory;
+
+static void prepare_memory(void *context) {
+    Memory *m = context;
+    m->linear = nn_linear_new(2, 3, true);
+    m->from = m->make(m->linear), m->to = m->make(m->linear);
+    m->linear->weight->grad = tensor_ones(SHAPE(3, 2));
+    m->linear->bias->grad = tensor_ones(SHAPE(3));
+    ck_assert(nn_optimizer_step(m->from) && nn_optimizer_step(m->from) && nn_optimizer_step(m->to));
+}
+static bool attempt_memory(void *context, Outcome *outcome) {
+    Memory *m = context;
+    TensorDict *dict = tensor_dict_new();
+    const bool ok = dict && nn_optimizer_state_dict(m->from, "o.", dict) &&
+                    nn_optimizer_load_state_dict(m->to, "o.", dict);
+    for (int i = 0; ok && i < dict->n; i++) note(outcome, dict->entry[i].tensor);
+    tensor_dict_free(dict);
+    return ok;
+}
+/* All is remembered anew, or all as before. */
+static void inspect_memory(void *context, bool succeeded) {
+    const Memory *m = context;
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(nn_optimizer_state_dict(m->to, "", dict));
+    ck_assert_double_eq(tensor_item(tensor_dict_get(dict, "weight.step")), succeeded ? 2 : 1);
+    ck_assert_double_eq(tensor_item(tensor_dict_get(dict, "bias.step")), succeeded ? 2 : 1);
+    tensor_dict_free(dict);
+}
+static void clean_memory(void *context) {
+    const Memory *m = context;
+    nn_free(m->from);
+    nn_free(m->to);
+    nn_free(m->linear);
+}
+
+START_TEST(memories_of_optimizers) {
+    exhaust(&(Work){"memory", prepare_memory, attempt_memory, inspect_memory, clean_memory},
+            &(Memory){.make = optimizers[_i]});
+}
+END_TEST
+
+static bool save_and_load_memory(void *optimizer) {
+    TensorDict *dict = tensor_dict_new();
+    const bool ok = dict && nn_optimizer_state_dict(optimizer, "", dict) &&
+                    nn_optimizer_load_state_dict(optimizer, "", dict);
+    tensor_dict_free(dict);
+    return ok;
+}
+
+START_TEST(loading_says_for_what_memory_is_missing) {
+    Linear *linear = nn_linear_new(2, 3, true);
+    Optimizer *sgd = plain_sgd(linear);
+    expect_refused(save_and_load_memory, sgd,
+                   "optimizer_load_state_dict: out of memory for a list of entries");
+    nn_free(sgd);
+    nn_free(linear);
+}
+END_TEST
+
 static bool save_and_load(void *model) {
     return nn_save(model, file_name) && nn_load(model, file_name);
 }
@@ -1031,6 +1094,8 @@ static Suite *failure_suite(void) {
     TCase *file = add_framed_case(suite, "files");
     tcase_add_loop_test(file, files, 0, COUNT(file_work));
     tcase_add_test(file, checkpoints);
+    tcase_add_loop_test(file, memories_of_optimizers, 0, OPTIMIZERS);
+    tcase_add_test(file, loading_says_for_what_memory_is_missing);
     tcase_add_test(file, files_say_for_what_memory_is_missing);
     return suite;
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../nn/nn.h"
 #include "common.h"
@@ -866,6 +867,319 @@ START_TEST(a_training_program_as_pytorch) {
 }
 END_TEST
 
+/* ---- what an optimizer remembers ------------------------------------------------------------- */
+
+static Optimizer *make_optimizer(void *module, int kind) {
+    const SGDConfig sgd[] = {
+        {.lr = 0.1},
+        {.lr = 0.1, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.01},
+        {.lr = 0.1, .momentum = 0.9, .nesterov = true},
+    };
+    return kind < 3 ? nn_sgd_new(module, sgd[kind])
+                    : nn_adamw_new(module, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01});
+}
+
+static double train(Model *model, Optimizer *optimizer, int steps) {
+    double last = 0;
+    for (int step = 0; step < steps; step++) {
+        Tensor *x = tensor_randn(SHAPE(2, 3, 8)), *target = tensor_randn(SHAPE(2, 3, 1));
+        tape_begin();
+        Tensor *y = ag_dropout(model_forward(model, x, NULL), 0.2);
+        Tensor *loss = ag_mse_loss(y, target, REDUCE_MEAN);
+        nn_optimizer_zero_grad(optimizer);
+        ck_assert_msg(ag_backward(loss) && nn_optimizer_step(optimizer), "%s", tensor_error());
+        last = tensor_item(loss);
+        tape_end();
+        tensor_release(x);
+        tensor_release(target);
+    }
+    return last;
+}
+
+static void expect_same_bits(const TensorDict *a, const TensorDict *b) {
+    ck_assert_int_eq(a->n, b->n);
+    for (int i = 0; i < a->n; i++) {
+        Tensor *x = a->entry[i].tensor, *y = tensor_dict_get(b, a->entry[i].name);
+        ck_assert_msg(y && tensor_allclose(x, y, 0, 0), "%s", a->entry[i].name);
+    }
+}
+
+/* Everything that training goes on from; the parameters are copied, as they will move. */
+static TensorDict *snapshot(Model *model, Optimizer *optimizer) {
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(nn_state_dict(model, "model.", dict));
+    for (int i = 0; i < dict->n; i++) {
+        Tensor *copy = tensor_clone(dict->entry[i].tensor);
+        ck_assert(tensor_dict_set(dict, dict->entry[i].name, copy));
+        tensor_release(copy);
+    }
+    ck_assert_msg(nn_optimizer_state_dict(optimizer, "optimizer.", dict), "%s", tensor_error());
+    Tensor *state = tensor_generator_state();
+    ck_assert(tensor_dict_set(dict, "generator", state));
+    tensor_release(state);
+    return dict;
+}
+
+/* Through a file, into a model of other numbers and an optimizer that has taken other steps. */
+START_TEST(training_goes_on_with_the_same_bits) {
+    static const int states[] = {1, 2, 2, 3};
+    char path[] = "/tmp/tapehead-training-XXXXXX";
+    ck_assert_int_eq(close(mkstemp(path)), 0);
+    tensor_manual_seed(3);
+    Model *model = model_new(), *other = model_new();
+    Optimizer *optimizer = make_optimizer(model, _i), *fresh = make_optimizer(other, _i);
+    train(other, fresh, 2);
+    train(model, optimizer, 3);
+    TensorDict *saved = snapshot(model, optimizer);
+    ck_assert_int_eq(saved->n, 12 + 12 * states[_i] + 1);
+    ck_assert_msg(tensor_save_safetensors(saved, path), "%s", tensor_error());
+    const double loss = train(model, optimizer, 4);
+    TensorDict *after = snapshot(model, optimizer), *loaded = tensor_load_safetensors(path);
+    expect_same_bits(saved, loaded); /* the steps have not reached what was saved */
+
+    ck_assert_msg(nn_load_state_dict(other, "model.", loaded), "%s", tensor_error());
+    ck_assert_msg(nn_optimizer_load_state_dict(fresh, "optimizer.", loaded), "%s", tensor_error());
+    ck_assert(tensor_set_generator_state(tensor_dict_get(loaded, "generator")));
+    ck_assert_double_eq(train(other, fresh, 4), loss);
+    TensorDict *again = snapshot(other, fresh), *read = tensor_load_safetensors(path);
+    expect_same_bits(after, again);
+    expect_same_bits(read, loaded); /* nor what was loaded from */
+
+    TensorDict *dicts[] = {saved, after, loaded, again, read};
+    for (int i = 0; i < 5; i++) tensor_dict_free(dicts[i]);
+    nn_free(optimizer);
+    nn_free(fresh);
+    nn_free(model);
+    nn_free(other);
+    unlink(path);
+}
+END_TEST
+
+static void expect_names(const TensorDict *dict, const char *names) {
+    char found[1024] = "";
+    for (int i = 0; i < dict->n; i++) strcat(strcat(found, i ? " " : ""), dict->entry[i].name);
+    ck_assert_str_eq(found, names);
+}
+
+static TensorDict *memory_of(Optimizer *optimizer, const char *prefix) {
+    TensorDict *dict = tensor_dict_new();
+    ck_assert_msg(nn_optimizer_state_dict(optimizer, prefix, dict), "%s", tensor_error());
+    return dict;
+}
+
+static void put(TensorDict *dict, const char *name, Tensor *x) {
+    ck_assert_msg(tensor_dict_set(dict, name, x), "%s", tensor_error());
+    tensor_release(x);
+}
+
+static Tensor *count_of(int64_t steps) { return tensor_from_int64s(SCALAR, &steps); }
+
+/* a takes two steps and b, without a gradient, none; loading that forgets what b had. */
+START_TEST(what_took_no_step_has_no_entries) {
+    Pair *pair = pair_new();
+    Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1, .beta1 = 0.5, .beta2 = 0.75});
+    TensorDict *none = memory_of(adamw, "");
+    expect_names(none, "");
+    set_gradient(pair->a, tensor_from_doubles(SHAPE(3), (double[]){0, 2, -4}));
+    ck_assert(nn_optimizer_step(adamw) && nn_optimizer_step(adamw));
+    TensorDict *two = memory_of(adamw, "opt.");
+    expect_names(two, "opt.a.step opt.a.exp_avg opt.a.exp_avg_sq");
+    Tensor *step = two->entry[0].tensor;
+    ck_assert(step->dtype == I64 && step->shape.ndim == 0 && tensor_item(step) == 2);
+    expect_elements("m", two->entry[1].tensor, (double[]){0, 1.5, -3}, 0);
+    expect_elements("v", two->entry[2].tensor, (double[]){0, 1.75, 7}, 0);
+
+    set_gradient(pair->b, tensor_ones(SHAPE(2, 2)));
+    ck_assert(nn_optimizer_step(adamw));
+    put(two, "model.a", tensor_ones(SHAPE(1))); /* not its business */
+    ck_assert_msg(nn_optimizer_load_state_dict(adamw, "opt.", two), "%s", tensor_error());
+    TensorDict *back = memory_of(adamw, "opt.");
+    expect_names(back, "opt.a.step opt.a.exp_avg opt.a.exp_avg_sq");
+    ck_assert_double_eq(tensor_item(back->entry[0].tensor), 2);
+    ck_assert(nn_optimizer_load_state_dict(adamw, "", none));
+    TensorDict *forgotten = memory_of(adamw, "");
+    expect_names(forgotten, "");
+
+    TensorDict *dicts[] = {none, two, back, forgotten};
+    for (int i = 0; i < 4; i++) tensor_dict_free(dicts[i]);
+    nn_free(adamw);
+    nn_free(pair);
+}
+END_TEST
+
+/* A step that fails has made room for what it would remember, and counts for nothing. */
+START_TEST(a_failed_step_is_not_remembered) {
+    Pair *pair = pair_new();
+    Optimizer *sgd = nn_sgd_new(pair, (SGDConfig){.lr = 0.1, .momentum = 0.5});
+    set_gradient(pair->a, tensor_ones(SHAPE(3)));
+    set_gradient(pair->b, tensor_ones(SHAPE(2)));
+    ck_assert(!nn_optimizer_step(sgd));
+    expect_error("sgd: b is float64 (2, 2) and its gradient float64 (2,): they must be equal");
+    TensorDict *dict = memory_of(sgd, "");
+    expect_names(dict, "");
+    tensor_dict_free(dict);
+    nn_free(sgd);
+    nn_free(pair);
+}
+END_TEST
+
+/* A parameter that two fields share steps, and is saved, as the first. */
+START_TEST(a_shared_parameter_is_remembered_once) {
+    Pair *pair = pair_new(), *apart = pair_new();
+    Tensor *square = tensor_retain(apart->b);
+    ck_assert(nn_set_parameter(pair, &pair->b, tensor_retain(pair->a)));
+    ck_assert(nn_set_parameter(apart, &apart->b, tensor_ones(SHAPE(3))));
+    Optimizer *sgd = nn_sgd_new(pair, (SGDConfig){.lr = 1, .momentum = 0.5});
+    Optimizer *other = nn_sgd_new(apart, (SGDConfig){.lr = 1, .momentum = 0.5});
+    set_gradient(pair->a, tensor_ones(SHAPE(3)));
+    set_gradient(apart->b, tensor_ones(SHAPE(3)));
+    ck_assert(nn_optimizer_step(sgd) && nn_optimizer_step(other));
+    TensorDict *dict = memory_of(sgd, ""), *two = memory_of(other, "");
+    expect_names(dict, "a.step a.momentum_buffer");
+    expect_names(two, "b.step b.momentum_buffer");
+    ck_assert(nn_optimizer_load_state_dict(sgd, "", dict));
+    ck_assert(!nn_optimizer_load_state_dict(sgd, "", two));
+    expect_error("optimizer_load_state_dict: the dict does not fit SGD: unexpected: \"b.step\", "
+                 "\"b.momentum_buffer\"");
+    tensor_release(square);
+    tensor_dict_free(dict);
+    tensor_dict_free(two);
+    nn_free(sgd);
+    nn_free(other);
+    nn_free(apart);
+    nn_free(pair);
+}
+END_TEST
+
+/* Of a parameter that is still lazy, what its layer's rule allows; it is there when it is made. */
+START_TEST(lazy_parameters_are_remembered) {
+    Net *net = net_new(), *lazy = net_new();
+    Optimizer *sgd = make_optimizer(net, 2), *other = make_optimizer(lazy, 2);
+    TensorDict *model = tensor_dict_new();
+    backward(net);
+    ck_assert(nn_optimizer_step(sgd));
+    TensorDict *dict = memory_of(sgd, "");
+    ck_assert_int_eq(dict->n, 8);
+    ck_assert_msg(nn_optimizer_load_state_dict(other, "", dict), "%s", tensor_error());
+    ck_assert(nn_state_dict(net, "", model) && nn_load_state_dict(lazy, "", model));
+    nn_zero_grad(net);
+    backward(net), backward(lazy);
+    ck_assert_msg(nn_optimizer_step(sgd) && nn_optimizer_step(other), "%s", tensor_error());
+    TensorDict *loaded = memory_of(other, "");
+    tensor_dict_free(dict);
+    dict = memory_of(sgd, "");
+    expect_same_bits(dict, loaded);
+    ck_assert(tensor_allclose(net->W_o->weight, lazy->W_o->weight, 0, 0));
+
+    Net *third = net_new();
+    Optimizer *refusing = make_optimizer(third, 2);
+    put(dict, "W_o.weight.momentum_buffer", tensor_ones(SHAPE(2, 2)));
+    ck_assert(!nn_optimizer_load_state_dict(refusing, "", dict));
+    expect_error("optimizer_load_state_dict: the dict does not fit SGD: "
+                 "\"W_o.weight.momentum_buffer\" is float64 (2, 2) and should be float64 (3, -1)");
+    TensorDict *dicts[] = {dict, loaded, model};
+    for (int i = 0; i < 3; i++) tensor_dict_free(dicts[i]);
+    Optimizer *optimizers[] = {sgd, other, refusing};
+    Net *nets[] = {net, lazy, third};
+    for (int i = 0; i < 3; i++) nn_free(optimizers[i]), nn_free(nets[i]);
+}
+END_TEST
+
+/* The sentence, and nothing has changed; frees the dict. */
+static void expect_no_fit(Optimizer *optimizer, TensorDict *dict, const char *sentence) {
+    TensorDict *before = memory_of(optimizer, "");
+    ck_assert(!nn_optimizer_load_state_dict(optimizer, "o.", dict));
+    expect_error(sentence);
+    TensorDict *after = memory_of(optimizer, "");
+    expect_same_bits(before, after);
+    tensor_dict_free(before);
+    tensor_dict_free(after);
+    tensor_dict_free(dict);
+}
+
+START_TEST(memories_that_do_not_fit) {
+    Pair *pair = pair_new();
+    Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1});
+    set_gradient(pair->a, tensor_ones(SHAPE(3)));
+    set_gradient(pair->b, tensor_ones(SHAPE(2, 2)));
+    ck_assert(nn_optimizer_step(adamw) && nn_optimizer_step(adamw));
+
+    TensorDict *dict = tensor_dict_new();
+    put(dict, "o.a.step", count_of(1));
+    put(dict, "o.b.exp_avg", tensor_ones(SHAPE(2, 2))); /* without a step */
+    put(dict, "o.c.step", count_of(1));
+    expect_no_fit(adamw, dict,
+                  "optimizer_load_state_dict: the dict does not fit AdamW: missing: "
+                  "\"o.a.exp_avg\", \"o.a.exp_avg_sq\"; unexpected: \"o.b.exp_avg\", \"o.c.step\"");
+
+    dict = memory_of(adamw, "o.");
+    put(dict, "o.a.step", tensor_ones(SCALAR));
+    put(dict, "o.a.exp_avg", tensor_zeros(SHAPE(2)));
+    expect_no_fit(adamw, dict,
+                  "optimizer_load_state_dict: the dict does not fit AdamW: \"o.a.step\" is float64 "
+                  "() and should be int64 (), \"o.a.exp_avg\" is float64 (2,) and should be "
+                  "float64 (3,)");
+
+    dict = memory_of(adamw, "o.");
+    put(dict, "o.b.step", tensor_from_int64s(SHAPE(1), (int64_t[]){1}));
+    put(dict, "o.b.exp_avg_sq", tensor_to(tensor_dict_get(dict, "o.b.exp_avg_sq"), F32));
+    expect_no_fit(adamw, dict,
+                  "optimizer_load_state_dict: the dict does not fit AdamW: \"o.b.step\" is int64 "
+                  "(1,) and should be int64 (), \"o.b.exp_avg_sq\" is float32 (2, 2) and should be "
+                  "float64 (2, 2)");
+
+    static const struct {
+        int64_t steps;
+        const char *sentence;
+    } counts[] = {
+        {0, "optimizer_load_state_dict: the dict does not fit AdamW: \"o.a.step\" is 0 and "
+            "should be from 1 to 2^53"},
+        {-1, "optimizer_load_state_dict: the dict does not fit AdamW: \"o.a.step\" is -1 and "
+             "should be from 1 to 2^53"},
+        {INT64_MAX, "optimizer_load_state_dict: the dict does not fit AdamW: \"o.a.step\" is "
+                    "9223372036854775808 and should be from 1 to 2^53"}};
+    for (int i = 0; i < 3; i++) {
+        dict = memory_of(adamw, "o.");
+        put(dict, "o.a.step", count_of(counts[i].steps));
+        expect_no_fit(adamw, dict, counts[i].sentence);
+    }
+    nn_free(adamw);
+    nn_free(pair);
+}
+END_TEST
+
+START_TEST(memory_mistakes) {
+    Pair *pair = pair_new();
+    Optimizer *sgd = nn_sgd_new(pair, (SGDConfig){.lr = 0.1});
+    TensorDict *dict = tensor_dict_new();
+    char prefix[129] = "";
+    memset(prefix, 'p', 128);
+    ck_assert(!nn_optimizer_state_dict(NULL, "", dict));
+    expect_error("optimizer_state_dict: the optimizer is NULL");
+    ck_assert(!nn_optimizer_state_dict(sgd, NULL, dict));
+    expect_error("optimizer_state_dict: the prefix is NULL");
+    ck_assert(!nn_optimizer_state_dict(sgd, "", NULL));
+    expect_error("optimizer_state_dict: the dict is NULL");
+    ck_assert(!nn_optimizer_state_dict(sgd, prefix, dict));
+    expect_error("optimizer_state_dict: the prefix is longer than 127 bytes");
+    ck_assert(!nn_optimizer_load_state_dict(NULL, "", dict));
+    expect_error("optimizer_load_state_dict: the optimizer is NULL");
+    ck_assert(!nn_optimizer_load_state_dict(sgd, NULL, dict));
+    expect_error("optimizer_load_state_dict: the prefix is NULL");
+    ck_assert(!nn_optimizer_load_state_dict(sgd, "", NULL));
+    expect_error("optimizer_load_state_dict: the dict is NULL");
+    ck_assert(!nn_optimizer_load_state_dict(sgd, prefix, dict));
+    expect_error("optimizer_load_state_dict: the prefix is longer than 127 bytes");
+    tensor_fail("earlier");
+    ck_assert(!nn_optimizer_state_dict(sgd, "", dict));
+    ck_assert(!nn_optimizer_load_state_dict(sgd, "", dict));
+    expect_error("earlier");
+    tensor_dict_free(dict);
+    nn_free(sgd);
+    nn_free(pair);
+}
+END_TEST
+
 /* ---- the suite --------------------------------------------------------------------------- */
 
 int main(void) {
@@ -907,5 +1221,13 @@ int main(void) {
     tcase_add_test(schedules, schedule_mistakes);
     TCase *program = add_framed_case(suite, "program");
     tcase_add_test(program, a_training_program_as_pytorch);
+    TCase *memory = add_framed_case(suite, "memory");
+    tcase_add_loop_test(memory, training_goes_on_with_the_same_bits, 0, 4);
+    tcase_add_test(memory, what_took_no_step_has_no_entries);
+    tcase_add_test(memory, a_failed_step_is_not_remembered);
+    tcase_add_test(memory, a_shared_parameter_is_remembered_once);
+    tcase_add_test(memory, lazy_parameters_are_remembered);
+    tcase_add_test(memory, memories_that_do_not_fit);
+    tcase_add_test(memory, memory_mistakes);
     return run_suite(suite);
 }
