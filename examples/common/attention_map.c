@@ -83,7 +83,7 @@ static int most_of(int a, int b) { return a > b ? a : b; }
 enum { TERMINAL_COLUMNS = 80, SHADES = 10, MASKED = -1 };
 
 static const char ascii[] = " .:-=+*#%@";
-static const int blue[SHADES] = {231, 195, 153, 117, 75, 33, 26, 25, 18, 17}; /* of xterm's 256 */
+static const int blue[SHADES] = {231, 195, 153, 75, 33, 26, 20, 19, 18, 17}; /* of xterm's 256 */
 
 /* The same form for all maps: as large as the largest needs. */
 typedef struct {
@@ -364,7 +364,7 @@ void sheet_write_svg(FILE *file, const void *context) {
     double most = largest_weight(sheet->maps, sheet->num_maps), y = 50;
     double curve = y + 40, legend = curve + (sheet->num_losses ? 320 : 0);
     Grid grid = grid_of(sheet);
-    double top = legend + 60;
+    double top = legend + 72;
     int rows = (sheet->num_maps + grid.per_row - 1) / grid.per_row;
     svg_begin(file, (int)(top + rows * grid.height), sheet->title);
     svg_heading(file, MARGIN, y - 12, sheet->title);

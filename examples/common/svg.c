@@ -218,10 +218,23 @@ static void column_words(FILE *file, const Panel *p, Words columns) {
     }
 }
 
+/* Faint lines between cells that are large enough for them. */
+static void grid(FILE *file, const Panel *p, int columns, int rows) {
+    double width = p->width / columns, height = p->height / rows;
+    if (fmin(width, height) < WORD_SIZE) return;
+    fputs("<path stroke=\"#222222\" stroke-opacity=\"0.1\" d=\"M0 0", file);
+    for (int i = 1; i < columns; i++)
+        fprintf(file, "M%.1f %.1fv%.1f", p->left + i * width, p->top, p->height);
+    for (int i = 1; i < rows; i++)
+        fprintf(file, "M%.1f %.1fh%.1f", p->left, p->top + i * height, p->width);
+    fputs("\"/>\n", file);
+}
+
 void svg_word_axes(FILE *file, const Panel *p, Words columns, Words rows, const char *x_label,
                    const char *y_label) {
     double left = svg_room_left(rows, p->height / rows.n);
     double below = svg_room_below(columns, p->width / columns.n);
+    grid(file, p, columns.n, rows.n);
     frame(file, p);
     fprintf(file, "<g font-size=\"%.0f\">\n<g font-family=\"monospace\">\n", WORD_SIZE);
     row_words(file, p, rows);
