@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void flags_misuse(const char *program, const char *format, ...) {
     va_list arguments;
@@ -25,7 +26,8 @@ void flags_misuse(const char *program, const char *format, ...) {
 }
 
 static void print_default(const Flag *flag) {
-    bool is_text = flag->kind == FLAG_TEXT || flag->kind == FLAG_CHOICE;
+    bool is_text =
+        flag->kind == FLAG_TEXT || flag->kind == FLAG_OUTPUT || flag->kind == FLAG_CHOICE;
     const char *text = is_text ? *(const char **)flag->value : NULL;
     if (flag->otherwise) printf(" Default: %s.", flag->otherwise);
     else if (flag->kind == FLAG_INTEGER) printf(" Default: %" PRId64 ".", *(int64_t *)flag->value);
@@ -104,6 +106,7 @@ static bool read_choice(const Flag *flag, const char *text) {
 static void read_value(const char *program, const Flag *flag, const char *text) {
     switch (flag->kind) {
     case FLAG_TEXT:
+    case FLAG_OUTPUT:
         if (!*text) flags_misuse(program, "%s wants %s, not nothing", flag->name, flag->argument);
         *(const char **)flag->value = text;
         break;
@@ -136,6 +139,27 @@ static const Flag *find(const Flag *flags, int num_flags, const char *text, size
     return NULL;
 }
 
+/* Devices and pipes can be there twice; what is not there yet is the same if it has the same name.
+ */
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    if (stat(a, &x) || stat(b, &y)) return strcmp(a, b) == 0;
+    return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A file that is written over another one, or over what is read, would be lost. */
+static void check_outputs(const char *program, const Flag *flags, int num_flags) {
+    for (const Flag *a = flags; a < flags + num_flags; a++) {
+        if (a->kind != FLAG_OUTPUT || !*(const char **)a->value) continue;
+        for (const Flag *b = flags; b < flags + num_flags; b++) {
+            if (b == a || (b->kind != FLAG_TEXT && b->kind != FLAG_OUTPUT)) continue;
+            const char *path = *(const char **)a->value, *other = *(const char **)b->value;
+            if (other && same_file(path, other))
+                flags_misuse(program, "%s and %s are the same file, %s", a->name, b->name, path);
+        }
+    }
+}
+
 void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
                  int num_flags) {
     for (int i = 1; i < argc; i++) {
@@ -150,4 +174,5 @@ void flags_parse(int argc, char **argv, const char *program, const char *summary
         else if (i + 1 < argc) read_value(program, flag, argv[++i]);
         else flags_misuse(program, "%s wants %s", flag->name, flag->argument);
     }
+    check_outputs(program, flags, num_flags);
 }

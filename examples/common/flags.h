@@ -8,6 +8,7 @@
 
 typedef enum {
     FLAG_TEXT,    /* const char **: a file, a name */
+    FLAG_OUTPUT,  /* const char **: a file to write, which no other flag may name */
     FLAG_CHOICE,  /* const char **: one of the words of argument, "dot|additive" */
     FLAG_INTEGER, /* int64_t * */
     FLAG_SEED,    /* uint64_t * */
@@ -29,6 +30,8 @@ typedef struct {
 /* The rows. The default is what the variable holds, or otherwise, in words, unless that is NULL. */
 #define TEXT_FLAG(name, variable, argument, otherwise, sentence)                                   \
     { name, FLAG_TEXT, &(variable), argument, sentence, 0, 0, NULL, otherwise }
+#define OUTPUT_FLAG(name, variable, argument, sentence)                                            \
+    { name, FLAG_OUTPUT, &(variable), argument, sentence, 0, 0, NULL, "none" }
 #define CHOICE_FLAG(name, variable, words, sentence)                                               \
     { name, FLAG_CHOICE, &(variable), words, sentence, 0, 0, NULL, NULL }
 #define INTEGER_FLAG(name, variable, low, high, range, sentence)                                   \

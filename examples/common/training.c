@@ -38,20 +38,6 @@ static void replace_handlers(void (*from)(int), void (*to)(int)) {
 
 enum { FLAGS_MAX = 40 };
 
-/* Two files that are one would overwrite each other; what is in /dev stands that. */
-static void check_files(const Training *run) {
-    const struct {
-        const char *flag, *path;
-    } file[] = {
-        {"--log", run->log}, {"--plot", run->plot}, {"--save", run->save}, {"--load", run->load}};
-    for (int i = 0; i < 2; i++)
-        for (int j = i + 1; j < 4; j++)
-            if (file[i].path && file[j].path && strcmp(file[i].path, file[j].path) == 0 &&
-                strncmp(file[i].path, "/dev/", 5) != 0)
-                flags_misuse(run->program, "%s and %s are the same file, %s", file[i].flag,
-                             file[j].flag, file[i].path);
-}
-
 void training_flags(Training *run, int argc, char **argv, const Flag *own, int num_own) {
     const Flag common[] = {
         INTEGER_FLAG("--steps", run->steps, 0, 1e7, "from 0 to 10^7",
@@ -64,14 +50,14 @@ void training_flags(Training *run, int argc, char **argv, const Flag *own, int n
         {"--every", FLAG_INTEGER, &run->every, "N",
          "Steps between reports, rows of --log and saves.", 1, 1e7, "from 1 to 10^7",
          "a twentieth of --steps"},
-        TEXT_FLAG("--log", run->log, "FILE.csv", "none", "Write the loss as it falls."),
+        OUTPUT_FLAG("--log", run->log, "FILE.csv", "Write the loss as it falls."),
         TEXT_FLAG(
             "--save", run->save, "FILE.safetensors", "none",
             "Save all that is needed to go on, at every report, at the end and after Ctrl-C."),
         TEXT_FLAG("--load", run->load, "FILE.safetensors", "none",
                   "Go on from there: with the same flags, to the same digits."),
-        TEXT_FLAG("--plot", run->plot, "FILE.svg", "none",
-                  "Draw the losses and where the attention looks."),
+        OUTPUT_FLAG("--plot", run->plot, "FILE.svg",
+                    "Draw the losses and where the attention looks."),
         SWITCH_FLAG("--quiet", run->quiet, "No progress and no maps: what was expected, and came."),
     };
     enum { NUM_COMMON = sizeof common / sizeof *common };
@@ -80,7 +66,6 @@ void training_flags(Training *run, int argc, char **argv, const Flag *own, int n
     memcpy(all, own, (size_t)num_own * sizeof *own);
     memcpy(all + num_own, common, sizeof common);
     flags_parse(argc, argv, run->program, run->summary, all, num_own + NUM_COMMON);
-    check_files(run);
     if (run->every == 0) run->every = run->steps >= 20 ? run->steps / 20 : 1;
     if (run->threads > 0) tensor_set_num_threads((int)run->threads);
     tensor_manual_seed(run->seed);
@@ -211,17 +196,29 @@ static void show_progress(Training *run) {
 /* ---- a run, from the beginning to the end ------------------------------------------------------
  */
 
-static void check_writable(const char *path) {
+void training_check_file(const char *path) {
     char error[OUTPUT_ERROR_SIZE];
     if (path && !output_check(path, error)) tensor_fail("%s", error);
 }
 
-void training_begin(Training *run, void *model, Optimizer *optimizer) {
+void training_write_file(const char *path, void (*write)(FILE *file, const void *context),
+                         const void *context) {
+    char error[OUTPUT_ERROR_SIZE];
+    if (path && !tensor_error() && !output_write(path, write, context, error))
+        tensor_fail("%s", error);
+}
+
+void training_check_files(const Training *run) {
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone is reported as any other failure */
+    training_check_file(run->save);
+    training_check_file(run->plot);
+    training_check_file(run->log);
+}
+
+void training_begin(Training *run, void *model, Optimizer *optimizer) {
     run->model = model;
     run->optimizer = optimizer;
-    check_writable(run->save);
-    check_writable(run->plot);
+    training_check_files(run);
     if (tensor_error()) return;
     if (run->load) load(run);
     else begin_losses(run, NULL);
@@ -239,7 +236,8 @@ void training_report(Training *run, const Tensor *loss) {
     double value = tensor_item(loss);
     if (tensor_error()) return;
     if (!isfinite(value)) {
-        tensor_fail("step %" PRId64 ": the loss is %g: try a smaller --lr", run->step + 1, value);
+        tensor_fail("step %" PRId64 ": the loss is not a finite number: try a smaller --lr",
+                    run->step + 1);
         return;
     }
     run->losses[run->step++] = value;
@@ -256,18 +254,15 @@ bool training_finish(Training *run) {
     if (tensor_error()) return false;
     if (stopped_by)
         fprintf(stderr, "%s: stopped after step %" PRId64 "; %s%s\n", run->program, run->step,
-                run->save ? "to go on, --load " : "nothing is saved without --save",
-                run->save ? run->save : "");
+                run->save ? "to go on, --load " : "nothing was saved", run->save ? run->save : "");
     return !stopped_by;
 }
 
 void training_show(Training *run, const AttentionMap *maps, int num_maps) {
-    char error[OUTPUT_ERROR_SIZE];
     const Sheet sheet = {run->summary, run->losses, run->step, maps, num_maps};
     if (tensor_error()) return;
     if (!run->quiet) maps_print(stdout, maps, num_maps);
-    if (run->plot && !output_write(run->plot, sheet_write_svg, &sheet, error))
-        tensor_fail("%s", error);
+    training_write_file(run->plot, sheet_write_svg, &sheet);
 }
 
 void training_expect(Training *run, const char *what, double value, const char *relation,

@@ -71,6 +71,11 @@ void training_flags(Training *run, int argc, char **argv, const Flag *flags, int
  * stands in the file under this name. Takes over the reference. */
 void training_must_match(Training *run, const char *name, Tensor *value);
 
+/* For a program that prints before it trains; training_begin does the same: could --save, --plot
+ * and
+ * --log be written? From here on a reader of the output that has gone is an error, no signal. */
+void training_check_files(const Training *run);
+
 /* Whatever can be wrong with the files is found here. From --load come the parameters, what the
  * optimizer remembers, the generator and the losses so far; --log gets its first rows, and --save
  * and --plot must be writable. From here on Ctrl-C ends the training, not the program. */
@@ -95,6 +100,12 @@ void training_show(Training *run, const AttentionMap *maps, int num_maps);
 /* Prints "expect  accuracy  0.9984 >= 0.99  PASS", or FAIL. relation is ">=" or "<". */
 void training_expect(Training *run, const char *what, double value, const char *relation,
                      double bound);
+
+/* output_check and output_write of output.h, their sentence as the pending error; nothing for a
+ * path that is NULL. */
+void training_check_file(const char *path);
+void training_write_file(const char *path, void (*write)(FILE *file, const void *context),
+                         const void *context);
 
 /* Prints the pending error, if there is one, and frees what the run holds. The exit status of the
  * program: 0 if every expectation passed; 1 if one failed, or anything else did; 128 and the
