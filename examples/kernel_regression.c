@@ -6,33 +6,15 @@
  *
  * Inside, x and y are standardised (mean 0, deviation 1), so that one learning rate fits data in
  * any units; all that is printed is in the units of the data, but for the loss, where 1 is the
- * variance of y. Read on in the order model, loss, where to start, training, pictures, main.
+ * variance of y. Read on in the order model, loss, where to start, training, what came, main.
  */
 #include "../nn/nn.h"
 #include "common/fit.h"
-#include "common/flags.h"
 #include "common/output.h"
+#include "common/training.h"
+#include "common/valley.h"
 
 #include <math.h>
-#include <signal.h>
-#include <stdarg.h>
-
-static struct {
-    const char *data, *x, *y, *predict, *plot;
-    double lr, momentum, w0;
-    int64_t epochs;
-    uint64_t seed;
-} options = {.x = "1", .y = "2", .lr = 0.2, .momentum = 0.5, .epochs = 1000, .seed = 517109245};
-
-__attribute__((format(printf, 1, 2))) static bool fail(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "kernel_regression: ");
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
-    va_end(arguments);
-    return false;
-}
 
 /* ---- the model --------------------------------------------------------------------------- */
 
@@ -74,132 +56,102 @@ static Tensor *leave_one_out_loss(KernelRegression *net, const Sample *s) {
     return ag_mse_loss(y_hat, s->y, REDUCE_MEAN);
 }
 
-static double loss_at(KernelRegression *net, const Sample *s, double log_w) {
-    if (!tensor_fill(net->log_w, log_w) || !tape_begin_no_grad()) return tensor_item(NULL);
-    double loss = tensor_item(leave_one_out_loss(net, s));
+/* ---- where to start ---------------------------------------------------------------------- */
+
+#define FLAT 1e-9              /* a slope so small beside the loss is none */
+enum { ENOUGH_EPOCHS = 1000 }; /* to get there, on all data that were ever tried */
+
+static Training run = {.program = "kernel_regression",
+                       .summary = "fits a curve to measurements by attention (Nadaraya-Watson)",
+                       .seed = 517109245,
+                       .steps = ENOUGH_EPOCHS,
+                       .lr = 0.2,
+                       .every = 1,
+                       .quiet = true}; /* its progress is the epochs that are printed */
+static struct {
+    const char *data, *x, *y, *predict;
+    double momentum, w0;
+} options = {.x = "1", .y = "2", .momentum = 0.5};
+
+static Sample points;
+
+/* w in 1 / (units of x). */
+static double in_units(double log_w) { return exp(log_w) / points.x_scale.deviation; }
+
+static double loss_at(void *net, double log_w) {
+    if (!tensor_fill(((KernelRegression *)net)->log_w, log_w) || !tape_begin_no_grad())
+        return (double)NAN;
+    double loss = tensor_item(leave_one_out_loss(net, &points));
     tape_end();
     return loss;
 }
-
-/* w in 1 / (units of x). */
-static double inverse_width(const KernelRegression *net, const Sample *s) {
-    return exp(tensor_item(net->log_w)) / s->x_scale.deviation;
-}
-
-/* ---- where to start ---------------------------------------------------------------------- */
 
 /* L(w) is no bowl. Far to the left it is flat, every prediction is the mean; far to the right it is
  * flat again, every prediction is the nearest neighbour; between them may lie several valleys, and
  * SGD finds the floor only of the one that it starts in, and nothing at all on a flat. (The Old
  * Faithful data have two valleys whose floors differ by 0.2 %.) So look before you walk: evaluate L
- * on a grid of log w from flat to flat, in steps of at most log 1.2. With R the range of x, at
- * w = 1e-5 / R all weights are equal; where w^2 (d2^2 - d1^2) / 2 = 50 for any two distances, each
- * point sees its nearest neighbours alone. Each low point of the grid lies in a valley: sound how
- * deep that is, and start in the deepest. How strongly its floor is bent, L'', sets the size of the
- * steps. */
-typedef struct {
-    double log_w; /* the low point of the grid: where SGD starts */
-    double floor, curvature;
-} Valley;
-
-/* A smaller curvature is none, compared with the loss: that of data without noise is tiny. */
-static double flat(double loss) { return 1e-6 * fmax(loss, 1e-12); }
-
-/* Halves the spacing of three points around a minimum, five times, and puts a parabola through what
- * it ends with. L: the losses at log_w - step, log_w, log_w + step. */
-static Valley sound(KernelRegression *net, const Sample *s, const double *L, double log_w,
-                    double step) {
-    double left = L[0], here = L[1], right = L[2], w = log_w;
-    for (int i = 0; i < 5; i++) {
-        step /= 2;
-        double a = loss_at(net, s, w - step), b = loss_at(net, s, w + step);
-        if (a < here && a <= b) right = here, here = a, w -= step;
-        else if (b < here) left = here, here = b, w += step;
-        else left = a, right = b;
-    }
-    double slope = (right - left) / (2 * step), bend = (left - 2 * here + right) / (step * step);
-    return (Valley){log_w, bend > 0 ? here - slope * slope / (2 * bend) : here, bend};
-}
-
-/* From the widest kernel to the narrowest; a floor only as deep as a wider one's does not win.
- * Should one of the flats win, SGD starts, and stays, where it begins. */
-static Valley deepest(KernelRegression *net, const Sample *s, const double *L, int n, double low,
-                      double step) {
-    Valley best = {low, L[0], 0};
-    for (int i = 1; i < n - 1; i++) {
-        double bend = (L[i - 1] - 2 * L[i] + L[i + 1]) / (step * step);
-        if (L[i] > L[i - 1] || L[i] > L[i + 1] || bend < flat(L[i])) continue;
-        Valley here = sound(net, s, &L[i - 1], low + i * step, step);
-        here.curvature = fmax(here.curvature, bend); /* on the first steps it is the walls' */
-        if (here.floor < best.floor * (1 - 1e-7)) best = here;
-    }
-    if (L[n - 1] >= best.floor * (1 - 1e-7)) return best;
-    int i = n - 1;
-    while (i > 0 && fabs(L[i - 1] - L[n - 1]) <= 1e-12 * L[n - 1]) i--;
-    return (Valley){low + i * step, L[n - 1], 0};
-}
-
-static bool find_start(KernelRegression *net, const Sample *s, double *curvature) {
-    double L[256] = {0}; /* at most log(10 / 1e-5 x 1e9) / log 1.2 + 2 = 191 points */
-    double low = log(1e-5 / s->x_range), high = log(10 / s->x_gap), steepest = 0;
-    int n = (int)ceil((high - low) / log(1.2)) + 1;
-    double step = (high - low) / (n - 1);
+ * on a grid of log w from flat to flat, in steps of at most log 1.2, and start in the deepest
+ * valley. With R the range of x, at w = 1e-5 / R all weights are equal; where
+ * w^2 (d2^2 - d1^2) / 2 = 50 for any two distances, each point sees its nearest neighbours alone.
+ * Returns how strongly the floor is bent, L'': it sets the size of the steps. */
+static double find_start(KernelRegression *net) {
+    double low = log(1e-5 / points.x_range), high = log(10 / points.x_gap);
+    int n = (int)ceil((high - low) / log(1.2)) + 1; /* at most 191: x_range / x_gap < 1e9 */
     printf("scan %d values of w: ", n);
     fflush(stdout); /* thousands of points take a while */
-    for (int i = 0; i < n; i++)
-        if (isnan(L[i] = loss_at(net, s, low + i * step))) return false;
-    for (int i = 1; i < n - 1; i++)
-        steepest = fmax(steepest, fabs(L[i - 1] - 2 * L[i] + L[i + 1]) / (step * step));
-    Valley start = deepest(net, s, L, n, low, step);
+    Valley start = valley_deepest(loss_at, net, low, high, n);
+    if (tensor_error()) return (double)NAN;
     const char *where = start.curvature > 0 ? "the lowest minimum is near"
-                        : start.log_w > low ? "the nearest neighbour predicts best, above"
+                        : start.u > low     ? "the nearest neighbour predicts best, above"
                                             : "the mean of all predicts best, below";
-    printf("%s w %.4g\n", where, exp(start.log_w) / s->x_scale.deviation);
-    fflush(stdout);
-    if (options.w0 > 0) /* anywhere on the curve, then: steps that are safe where it is steepest */
-        start = (Valley){log(options.w0 * s->x_scale.deviation), L[0], steepest};
-    *curvature = fmax(start.curvature, flat(start.floor));
-    return tensor_fill(net->log_w, start.log_w);
+    printf("%s w %.4g\n", where, in_units(start.u));
+    if (options.w0 > 0) { /* anywhere on the curve: steps that are safe where it is steepest */
+        start.u = log(options.w0 * points.x_scale.deviation);
+        start.floor = loss_at(net, low);
+        start.curvature = start.steepest;
+    }
+    tensor_fill(net->log_w, start.u);
+    return fmax(start.curvature, valley_flat(start.floor));
 }
 
 /* ---- training ---------------------------------------------------------------------------- */
 
-/* One step of SGD on log w; done when the slope is gone: dL / d(log w) = 0 to nine
- * digits of L. */
-static bool train_step(KernelRegression *net, Optimizer *sgd, const Sample *s, int64_t epoch,
-                       bool *done) {
-    Tensor *loss = leave_one_out_loss(net, s);
-    nn_optimizer_zero_grad(sgd);
-    if (!ag_backward(loss)) return false;
-    double slope = tensor_item(net->log_w->grad);
-    if (!isfinite(slope))
-        return fail("epoch %lld: the slope is not a number: try a smaller --lr or another --w0",
-                    (long long)epoch);
-    *done = fabs(slope) <= 1e-9 * (tensor_item(loss) + 1e-12);
-    int64_t digit = epoch; /* 1, 2, 5, 10, 20, 50, ... are worth a line */
+/* The first epoch, the last and 1, 2, 5, 10, 20, 50, ... are worth a line. */
+static void print_epoch(const KernelRegression *net, double loss, bool at_the_floor) {
+    int64_t epoch = run.step + 1, digit = epoch;
     while (digit % 10 == 0) digit /= 10;
-    if (*done || epoch == options.epochs || digit == 1 || digit == 2 || digit == 5)
-        printf("epoch %4lld  loss %.6g  w %.6g%s\n", (long long)epoch, tensor_item(loss),
-               inverse_width(net, s), *done ? "  the slope is 0" : "");
-    if (!output_stdout_ok()) return fail("cannot write to standard output");
-    return *done || nn_optimizer_step(sgd);
+    if (tensor_error()) return;
+    if (at_the_floor || epoch == run.steps || digit == 1 || digit == 2 || digit == 5)
+        printf("epoch %4lld  loss %.6g  w %.6g%s\n", (long long)epoch, loss,
+               in_units(tensor_item(net->log_w)), at_the_floor ? "  the slope is 0" : "");
+    if (!output_stdout_ok()) tensor_fail("cannot write to standard output");
 }
 
-/* The step is lr / L'' times the slope: --lr 1 without momentum would jump to the parabola's
- * vertex, Newton's step, on any data. Smaller ones forgive a parabola that fits badly. */
-static bool train(KernelRegression *net, const Sample *s, double curvature) {
-    SGDConfig config = {.lr = options.lr / curvature, .momentum = options.momentum};
-    Optimizer *sgd = nn_sgd_new(net, config);
-    bool ok = sgd != NULL, done = false;
-    for (int64_t epoch = 1; ok && !done && epoch <= options.epochs; epoch++) {
-        ok = tape_begin() && train_step(net, sgd, s, epoch, &done);
+/* SGD on log w, until the slope dL / d(log w) is 0 to nine digits of L. The step is lr / L'' times
+ * the slope: --lr 1 without momentum would jump to the parabola's vertex, Newton's step, on any
+ * data. Smaller ones forgive a parabola that fits badly. Returns |slope| / L. */
+static double train(KernelRegression *net, Optimizer *sgd) {
+    double steepness = 0;
+    bool at_the_floor = false;
+    while (!at_the_floor && training_next(&run)) {
+        tape_begin();
+        Tensor *loss = leave_one_out_loss(net, &points);
+        nn_optimizer_zero_grad(sgd);
+        ag_backward(loss);
+        steepness = fabs(tensor_item(net->log_w->grad)) / (tensor_item(loss) + 1e-12);
+        if (!isfinite(steepness))
+            tensor_fail("epoch %lld: the slope is not a number: try a smaller --lr or another --w0",
+                        (long long)run.step + 1);
+        at_the_floor = steepness < FLAT;
+        print_epoch(net, tensor_item(loss), at_the_floor);
+        if (!at_the_floor) nn_optimizer_step(sgd);
+        training_report(&run, loss);
         tape_end();
     }
-    nn_free(sgd);
-    return ok;
+    return steepness;
 }
 
-/* ---- what comes out ---------------------------------------------------------------------- */
+/* ---- what came ----------------------------------------------------------------------------- */
 
 /* What the trained model says at the queries, having seen all points; for fit_make. */
 static Tensor *attend(void *model, const Sample *s, Tensor *queries, Tensor **weights) {
@@ -209,37 +161,35 @@ static Tensor *attend(void *model, const Sample *s, Tensor *queries, Tensor **we
     return y_hat;
 }
 
-static bool load(Sample *s) {
-    char error[CSV_ERROR_SIZE];
-    if (!options.data) return sample_notebook(s, options.seed);
-    if (sample_read(s, options.data, options.x, options.y, error)) return true;
-    tensor_clear_error(); /* error already has it */
-    return fail("%s", error);
-}
-
-/* Asked before the training, which may take a while. */
-static bool can_write(void) {
-    char error[OUTPUT_ERROR_SIZE];
-    const char *const paths[] = {options.predict, options.plot};
-    for (int i = 0; i < 2; i++)
-        if (paths[i] && !output_check(paths[i], error)) return fail("%s", error);
-    return true;
-}
-
-static bool report(KernelRegression *net, const Sample *s, Fit *fit) {
-    char error[OUTPUT_ERROR_SIZE];
-    double w = inverse_width(net, s), loss = loss_at(net, s, tensor_item(net->log_w));
-    if (!fit_make(fit, s, 1 / w, attend, net)) return false;
-    fit_draw(stdout, fit);
+static void show(KernelRegression *net) {
+    static Fit fit;
+    double w = in_units(tensor_item(net->log_w)), loss = loss_at(net, tensor_item(net->log_w));
+    if (!fit_make(&fit, &points, 1 / w, attend, net)) return;
+    fit_draw(stdout, &fit);
     printf("w                   %.6g\n", w);
     printf("bandwidth           %.6g\n", 1 / w);
-    printf("leave-one-out rmse  %.6g\n", sqrt(loss) * s->y_scale.deviation);
-    if (!output_stdout_ok()) return fail("cannot write to standard output");
-    if (options.predict && !output_write(options.predict, fit_write_csv, fit, error))
-        return fail("%s", error);
-    if (options.plot && !output_write(options.plot, fit_write_svg, fit, error))
-        return fail("%s", error);
-    return true;
+    printf("leave-one-out rmse  %.6g\n", sqrt(loss) * points.y_scale.deviation);
+    if (!output_stdout_ok()) tensor_fail("cannot write to standard output");
+    training_write_file(options.predict, fit_write_csv, &fit);
+    training_write_file(run.plot, fit_write_svg, &fit);
+}
+
+/* The descent has arrived, unless it was cut short, and it was one. */
+static void judge(KernelRegression *net, double steepness) {
+    if (run.step == 0 || tensor_error()) return;
+    double before = run.losses[0], gone = before - loss_at(net, tensor_item(net->log_w));
+    if (run.steps >= ENOUGH_EPOCHS) training_expect(&run, "slope / loss", steepness, "<", FLAT);
+    training_expect(&run, "loss gone", fabs(gone) <= 1e-9 * before ? 0 : gone, ">=", 0);
+}
+
+static void fit(KernelRegression *net) {
+    double curvature = find_start(net);
+    SGDConfig config = {.lr = run.lr / curvature, .momentum = options.momentum};
+    Optimizer *sgd = nn_sgd_new(net, config);
+    training_begin(&run, net, sgd);
+    double steepness = train(net, sgd);
+    if (training_finish(&run)) show(net), judge(net, steepness);
+    nn_free(sgd);
 }
 
 /* ---- main ---------------------------------------------------------------------------------- */
@@ -250,36 +200,33 @@ static const Flag flags[] = {
     TEXT_FLAG("--x", options.x, "COLUMN", NULL,
               "The column of x: a name from the header, or a number, counted from 1."),
     TEXT_FLAG("--y", options.y, "COLUMN", NULL, "The column of y."),
-    INTEGER_FLAG("--epochs", options.epochs, 0, 1000000000, "from 0 to 10^9",
+    INTEGER_FLAG("--epochs", run.steps, 0, 1e7, "from 0 to 10^7",
                  "At most so many steps of SGD; it stops when the slope is 0."),
-    NUMBER_FLAG("--lr", options.lr, 1e-300, 1e300, "above 0",
+    NUMBER_FLAG("--lr", run.lr, 1e-300, 1e300, "above 0",
                 "Learning rate: 1 would jump to the lowest point of a parabola."),
     NUMBER_FLAG("--momentum", options.momentum, 0, 1 - 1e-16, "of at least 0 and below 1",
                 "How much of the last step goes into the next."),
     NUMBER_FLAG("--w0", options.w0, 1e-300, 1e300, "above 0",
                 "Start at this w, in 1 / (units of x), and go down to whatever minimum is there;\n"
                 "without it, near the lowest minimum of all, which a scan finds."),
-    SEED_FLAG("--seed", options.seed, "Of the notebook's data; with --data nothing is random."),
-    TEXT_FLAG("--predict", options.predict, "FILE.csv", "none",
-              "Write the fitted curve: 201 points from the smallest x to the largest."),
-    TEXT_FLAG("--plot", options.plot, "FILE.svg", "none",
-              "Draw the points and the curve, and below them the attention: for each query\n"
-              "(row) how its weight spreads over x."),
+    SEED_FLAG("--seed", run.seed, "Of the notebook's data; with --data nothing is random."),
+    OUTPUT_FLAG("--log", run.log, "FILE.csv", "Write the loss of every epoch."),
+    OUTPUT_FLAG("--predict", options.predict, "FILE.csv",
+                "Write the fitted curve: 201 points from the smallest x to the largest."),
+    OUTPUT_FLAG("--plot", run.plot, "FILE.svg",
+                "Draw the points and the curve, and below them the attention: for each query\n"
+                "(row) how its weight spreads over x."),
 };
 
 int main(int argc, char **argv) {
-    Sample s = {0};
-    Fit fit = {0};
-    double curvature;
-    flags_parse(argc, argv, "kernel_regression",
-                "fits a curve to measurements by attention (Nadaraya-Watson)", flags,
-                sizeof flags / sizeof *flags);
-    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is reported as any other failure */
-    KernelRegression *net = can_write() && load(&s) ? kernel_regression_new() : NULL;
-    bool ok = net && find_start(net, &s, &curvature) && train(net, &s, curvature) &&
-              report(net, &s, &fit);
-    if (!ok && tensor_error()) fail("%s", tensor_error());
+    flags_parse(argc, argv, run.program, run.summary, flags, sizeof flags / sizeof *flags);
+    training_check_files(&run); /* before the work */
+    training_check_file(options.predict);
+    if (options.data) sample_read(&points, options.data, options.x, options.y);
+    else sample_notebook(&points, run.seed);
+    KernelRegression *net = kernel_regression_new();
+    if (net) fit(net);
     nn_free(net);
-    sample_free(&s);
-    return ok ? 0 : 1;
+    sample_free(&points);
+    return training_status(&run);
 }

@@ -78,6 +78,41 @@ START_TEST(prints_the_loss_as_it_goes) {
 }
 END_TEST
 
+static bool promised(const char *line) {
+    char end[128];
+    snprintf(end, sizeof end, "\n%s\n", line);
+    return strlen(out) > strlen(end) && strcmp(out + strlen(out) - strlen(end), end) == 0;
+}
+
+/* The last lines say whether the slope has gone, unless it was not given the time, and whether the
+ * loss fell; the exit status is theirs. */
+START_TEST(keeps_its_promises) {
+    ck_assert_int_eq(run("--data examples/data/cars.csv"), 0);
+    ck_assert(promised("expect  slope / loss  0.0000 < 1e-09  PASS\n"
+                       "expect  loss gone  0.0002 >= 0  PASS"));
+    ck_assert_int_eq(run("--data examples/data/cars.csv --epochs 5"), 0);
+    ck_assert(promised("expect  loss gone  0.0002 >= 0  PASS"));
+    ck_assert_ptr_null(strstr(out, "slope"));
+    ck_assert_int_eq(run("--lr 1e-5 --w0 5"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "\nexpect  slope / loss  0.1678 < 1e-09  FAIL\n"));
+    ck_assert_int_eq(run("--lr 10 --momentum 0 --epochs 1"), 1);
+    ck_assert(promised("expect  loss gone  -0.0061 >= 0  FAIL"));
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(run("--epochs 0"), 0);
+    ck_assert_ptr_null(strstr(out, "expect"));
+}
+END_TEST
+
+/* A row per epoch. */
+START_TEST(logs_the_epochs) {
+    ck_assert_int_eq(run("--data examples/data/cars.csv --log $D/log.csv --epochs 3"), 0);
+    slurp(path("log.csv"), out, sizeof out);
+    ck_assert_int_eq(strncmp(out, "step,loss\n1,0.382", 17), 0);
+    ck_assert_int_eq(shell("test $(wc -l <$D/log.csv) = 4"), 0);
+    ck_assert_int_eq(files_in_folder(), 1);
+}
+END_TEST
+
 /* Old Faithful upside down: rows reversed, x in units of 1e-12, y in units of 1e9 and moved,
  * columns exchanged, a third one between, semicolons, quotes, a byte order mark, Windows line ends.
  */
@@ -220,16 +255,32 @@ static const char *const misuses[] = {
     "--epochs 1 --lr=",
     "--help=1",
     "-h",
+    "--predict $D/a --plot $D/a",
+    "--log $D/a --predict $D/a",
+    "--data examples/data/cars.csv --plot=examples/../examples/data/cars.csv",
 };
 
 START_TEST(misuse) { expect_misuse(misuses[_i]); }
 END_TEST
 
+START_TEST(two_files_that_are_one) {
+    expect_misuse("--predict $D/a --plot $D/a");
+    char expected[256];
+    snprintf(expected, sizeof expected,
+             "kernel_regression: --predict and --plot are the same file, %s/a;"
+             " see kernel_regression --help\n",
+             folder);
+    ck_assert_str_eq(complaints, expected);
+    ck_assert_int_eq(run("--predict /dev/null --plot /dev/null"), 0);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
 START_TEST(help_names_every_flag) {
     static const char *const flags[] = {
-        "--data FILE.csv",    "--x COLUMN",        "--y COLUMN",         "--epochs N",
-        "--lr NUMBER",        "--momentum NUMBER", "--seed N",           "--w0 NUMBER",
-        "--predict FILE.csv", "--plot FILE.svg",   "Default: 517109245."};
+        "--data FILE.csv", "--x COLUMN",         "--y COLUMN",        "--epochs N",
+        "--log FILE.csv",  "--lr NUMBER",        "--momentum NUMBER", "--seed N",
+        "--w0 NUMBER",     "--predict FILE.csv", "--plot FILE.svg",   "Default: 517109245."};
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
@@ -364,6 +415,9 @@ int main(void) {
     program = "kernel_regression";
     tcase_add_test(tcase, finds_the_global_minimum);
     tcase_add_test(tcase, prints_the_loss_as_it_goes);
+    tcase_add_test(tcase, keeps_its_promises);
+    tcase_add_test(tcase, logs_the_epochs);
+    tcase_add_test(tcase, two_files_that_are_one);
     tcase_add_test(tcase, any_units_and_any_file);
     tcase_add_test(tcase, odd_data);
     tcase_add_test(tcase, three_points_by_hand);

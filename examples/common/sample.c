@@ -42,35 +42,31 @@ static bool make_tensors(Sample *s) {
     return s->x && s->y && s->self && measure_gaps(s);
 }
 
-static bool describe(char *error, const char *path, const Sample *s, const char *problem) {
-    snprintf(error, CSV_ERROR_SIZE, "%.300s:%lld: the file ends after %lld point%s%s", path,
-             (long long)s->data.last_line, (long long)s->data.num_rows,
-             s->data.num_rows == 1 ? "" : "s", problem);
-    return false;
+static bool describe(const char *path, const Sample *s, const char *problem) {
+    return tensor_fail("%.300s:%lld: the file ends after %lld point%s%s", path,
+                       (long long)s->data.last_line, (long long)s->data.num_rows,
+                       s->data.num_rows == 1 ? "" : "s", problem);
 }
 
-bool sample_read(Sample *s, const char *path, const char *x_column, const char *y_column,
-                 char error[CSV_ERROR_SIZE]) {
+bool sample_read(Sample *s, const char *path, const char *x_column, const char *y_column) {
     const char *columns[] = {x_column, y_column};
-    char problem[64];
+    char problem[64], error[CSV_ERROR_SIZE];
     *s = (Sample){0};
-    if (!csv_read(path, columns, 2, &s->data, error)) return false;
-    if (s->data.num_rows < 3) return describe(error, path, s, ", and at least 3 are needed");
+    if (!csv_read(path, columns, 2, &s->data, error)) return tensor_fail("%s", error);
+    if (s->data.num_rows < 3) return describe(path, s, ", and at least 3 are needed");
     if (s->data.num_rows > SAMPLE_MAX_POINTS) {
         snprintf(problem, sizeof problem, ", and %d is the most that fit", SAMPLE_MAX_POINTS);
-        return describe(error, path, s, problem);
+        return describe(path, s, problem);
     }
     Scale x = scale_measure(s->data.column[0], s->data.num_rows);
     Scale y = scale_measure(s->data.column[1], s->data.num_rows);
     if (!isfinite(x.deviation) || !isfinite(y.deviation))
-        return describe(error, path, s, " that are too far apart to be told in numbers");
+        return describe(path, s, " that are too far apart to be told in numbers");
     if (!(x.deviation > 0)) {
         snprintf(problem, sizeof problem, ", and x is %g in all of them", x.mean);
-        return describe(error, path, s, problem);
+        return describe(path, s, problem);
     }
-    if (make_tensors(s)) return true;
-    snprintf(error, CSV_ERROR_SIZE, "%s", tensor_error());
-    return false;
+    return make_tensors(s);
 }
 
 /* In single precision, as the notebook: doubles would be other numbers. */

@@ -18,13 +18,13 @@ typedef struct {
     Tensor *self;   /* (n, n), BOOL, true on the diagonal: query and key are the same point */
 } Sample;
 
-/* At least 3 points, at most SAMPLE_MAX_POINTS, and not all at one x; otherwise false and a
- * sentence in error. The sample is the caller's to sample_free, also after a failure. */
-bool sample_read(Sample *s, const char *path, const char *x_column, const char *y_column,
-                 char error[CSV_ERROR_SIZE]);
+/* At least 3 points, at most SAMPLE_MAX_POINTS, and not all at one x; otherwise false with an
+ * error pending. The sample is the caller's to sample_free, also after a failure. */
+bool sample_read(Sample *s, const char *path, const char *x_column, const char *y_column);
 
 /* The notebook's 50 points: x uniform in [0, 5), sorted; y = 2 sin x + x^0.8 + normal noise of
- * deviation 0.5, drawn in the notebook's order. False leaves tensor_error(). */
+ * deviation 0.5, drawn in the notebook's order. False with an error
+ * pending. */
 bool sample_notebook(Sample *s, uint64_t seed);
 
 void sample_free(Sample *s);

@@ -1,0 +1,43 @@
+/* valley.c - where a function of one number is lowest: see valley.h. */
+#include "valley.h"
+
+#include <math.h>
+
+double valley_flat(double value) { return 1e-6 * fmax(value, 1e-12); }
+
+/* Halves the spacing of three points around a minimum, five times, and puts a parabola through what
+ * it ends with. f3: the values at u - step, u, u + step. */
+static Valley sound(ValleyFunction f, void *context, const double *f3, double u, double step) {
+    double left = f3[0], here = f3[1], right = f3[2], at = u;
+    for (int i = 0; i < 5; i++) {
+        step /= 2;
+        double a = f(context, at - step), b = f(context, at + step);
+        if (a < here && a <= b) right = here, here = a, at -= step;
+        else if (b < here) left = here, here = b, at += step;
+        else left = a, right = b;
+    }
+    double slope = (right - left) / (2 * step), bend = (left - 2 * here + right) / (step * step);
+    return (Valley){u, bend > 0 ? here - slope * slope / (2 * bend) : here, bend, 0};
+}
+
+Valley valley_deepest(ValleyFunction f, void *context, double low, double high, int n) {
+    double y[VALLEY_PLACES], step = (high - low) / (n - 1), steepest = 0;
+    for (int i = 0; i < n; i++)
+        if (isnan(y[i] = f(context, low + i * step))) return (Valley){.floor = (double)NAN};
+    Valley best = {low, y[0], 0, 0};
+    for (int i = 1; i < n - 1; i++) {
+        double bend = (y[i - 1] - 2 * y[i] + y[i + 1]) / (step * step);
+        steepest = fmax(steepest, fabs(bend));
+        if (y[i] > y[i - 1] || y[i] > y[i + 1] || bend < valley_flat(y[i])) continue;
+        Valley here = sound(f, context, &y[i - 1], low + i * step, step);
+        here.curvature = fmax(here.curvature, bend); /* on the first steps it is the walls' */
+        if (here.floor < best.floor * (1 - 1e-7)) best = here;
+    }
+    if (y[n - 1] < best.floor * (1 - 1e-7)) {
+        int i = n - 1;
+        while (i > 0 && fabs(y[i - 1] - y[n - 1]) <= 1e-12 * y[n - 1]) i--;
+        best = (Valley){low + i * step, y[n - 1], 0, 0};
+    }
+    best.steepest = steepest;
+    return best;
+}
