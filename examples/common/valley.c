@@ -21,7 +21,7 @@ static Valley sound(ValleyFunction f, void *context, const double *f3, double u,
 }
 
 Valley valley_deepest(ValleyFunction f, void *context, double low, double high, int n) {
-    double y[VALLEY_PLACES], step = (high - low) / (n - 1), steepest = 0;
+    double y[VALLEY_PLACES] = {0}, step = (high - low) / (n - 1), steepest = 0;
     for (int i = 0; i < n; i++)
         if (isnan(y[i] = f(context, low + i * step))) return (Valley){.floor = (double)NAN};
     Valley best = {low, y[0], 0, 0};
