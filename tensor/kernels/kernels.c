@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* a kernel has those of every kernel */
+
 #define TEXT2(a) #a
 #define TEXT(a)  TEXT2(a)
 
@@ -146,7 +148,6 @@ static inline int64_t to_i64(double x) {
 
 #define DEFINE_COPY(name, TYPE)                                                                    \
     static void name(int64_t n, void *const *data, const int64_t *t, double s) {                   \
-        (void)s;                                                                                   \
         TYPE *y = data[0];                                                                         \
         const TYPE *x = data[1];                                                                   \
         const TYPE first = n > 0 ? *x : 0;                                                         \
