@@ -14,6 +14,10 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* a kernel has those of every kernel */
 
+#ifndef __clang__
+#pragma GCC optimize("no-unswitch-loops") /* a loop has one copy, not one for each case in it */
+#endif
+
 #define TEXT2(a) #a
 #define TEXT(a)  TEXT2(a)
 
