@@ -42,6 +42,7 @@
 /* A loop over i < n. Where there are masks, whole groups of 16 elements are vectors of any width,
  * and the rest is one group under a mask: a row of ten costs what one of sixteen does. */
 #ifdef __AVX2__
+#define UNROLL_ALL _Pragma("GCC unroll 32") /* where there are registers for it */
 #define VECTOR_LOOP(...)                                                                           \
     do {                                                                                           \
         const int64_t whole = n & -16;                                                             \
@@ -55,6 +56,7 @@
         }                                                                                          \
     } while (0)
 #else
+#define UNROLL_ALL
 #define VECTOR_LOOP PLAIN_LOOP
 #endif
 #define PLAIN_LOOP(...)                                                                            \
