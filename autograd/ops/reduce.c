@@ -17,15 +17,11 @@ static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     return true;
 }
 
-/* The shape with reduced dimensions of size 1, and how many elements each result gathers. */
-static Shape kept_shape(const Node *n, double *count) {
+/* The shape with reduced dimensions of size 1. */
+static Shape kept_shape(const Node *n) {
     Shape shape = n->in[0]->shape;
-    *count = 1;
-    for (int d = 0; d < shape.ndim; d++) {
-        if (!n->at.dims[d]) continue;
-        *count *= (double)shape.dim[d];
-        shape.dim[d] = 1;
-    }
+    for (int d = 0; d < shape.ndim; d++)
+        if (n->at.dims[d]) shape.dim[d] = 1;
     return shape;
 }
 
@@ -40,8 +36,7 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
 
 /* dy looked at in x's shape: every element of a group sees the gradient of its result. */
 static Tensor *spread(const Node *n, const Tensor *dy) {
-    double count;
-    Tensor *kept = tensor_reshape(dy, kept_shape(n, &count));
+    Tensor *kept = tensor_reshape(dy, kept_shape(n));
     Tensor *wide = kept ? view_expand(kept, n->in[0]->shape) : NULL;
     tensor_release(kept);
     return wide;
@@ -54,20 +49,19 @@ Tensor *ag_sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], 
 /* dx = dy for every element that was summed */
 void ag_sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
 
+/* y or dy, if there is one, divided by the number of elements of x behind each of its own. */
+static Tensor *averaged(const Node *n, Tensor *y) {
+    if (y) tensor_divide(y, (double)tensor_numel(n->in[0]) / (double)tensor_numel(y));
+    return y;
+}
+
 Tensor *ag_mean_forward(Node *n) {
-    double count;
-    Tensor *y = tensor_sum_dims(n->in[0], n->at.dims);
-    kept_shape(n, &count);
-    if (y) tensor_divide(y, count);
-    return drop_dims(n, y);
+    return drop_dims(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)));
 }
 
 /* dx = dy / count */
 void ag_mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    double count;
-    kept_shape(n, &count);
-    Tensor *share = tensor_clone(dy);
-    if (share) tensor_divide(share, count);
+    Tensor *share = averaged(n, tensor_clone(dy));
     dx[0] = share ? spread(n, share) : NULL;
     tensor_release(share);
 }
@@ -102,10 +96,12 @@ static Tensor *along(const Op *op, Tensor *x, int dim, bool keepdim) {
     return apply1(op, x, at);
 }
 
-Tensor *ag_var_dim_forward(Node *n) {
-    const Tensor *x = n->in[0];
-    return drop_dims(n, tensor_reduce(x, kernels()->variance[x->dtype], n->at.dim, x->dtype));
+static Tensor *reduced(const Node *n, const LoopKernel *kernel) {
+    const DType type = n->in[0]->dtype;
+    return drop_dims(n, tensor_reduce(n->in[0], kernel[type], n->at.dim, type));
 }
+
+Tensor *ag_var_dim_forward(Node *n) { return reduced(n, kernels()->variance); }
 
 /* f(x - c) dy, c, which is let go, and dy being one number for each group; f NULL is none. */
 static Tensor *chained(const Node *n, Tensor *c, const LoopKernel *f, const Tensor *dy) {
@@ -123,18 +119,13 @@ static Tensor *chained(const Node *n, Tensor *c, const LoopKernel *f, const Tens
 /* dx = dy 2 (x - mean) / (n - 1) */
 void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const double size = (double)n->in[0]->shape.dim[n->at.dim];
-    Tensor *mean = tensor_sum_dims(n->in[0], n->at.dims);
-    if (mean) tensor_divide(mean, size);
-    dx[0] = chained(n, mean, NULL, dy);
+    dx[0] = chained(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
     if (dx[0]) tensor_mul_(dx[0], 2 / (size - 1));
 }
 
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) { return along(&op_var_dim, x, dim, keepdim); }
 
-Tensor *ag_logsumexp_forward(Node *n) {
-    const Tensor *x = n->in[0];
-    return drop_dims(n, tensor_reduce(x, kernels()->logsumexp[x->dtype], n->at.dim, x->dtype));
-}
+Tensor *ag_logsumexp_forward(Node *n) { return reduced(n, kernels()->logsumexp); }
 
 /* dx = dy exp(x - y) */
 void ag_logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {

@@ -7,8 +7,9 @@ static Tensor *rows(LoopKernel kernel, int dim, Tensor *y, const Tensor *x, cons
     return y;
 }
 
-static Tensor *new_rows(LoopKernel kernel, int dim, const Tensor *x) {
-    return rows(kernel, dim, tensor_make(x->shape, x->dtype), x, NULL);
+static Tensor *new_rows(const Node *n, const LoopKernel *kernel) {
+    const Tensor *x = n->in[0];
+    return rows(kernel[x->dtype], n->at.dim, tensor_make(x->shape, x->dtype), x, NULL);
 }
 
 static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
@@ -18,9 +19,7 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
 
 /* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------- */
 
-Tensor *ag_softmax_forward(Node *n) {
-    return new_rows(kernels()->softmax[n->in[0]->dtype], n->at.dim, n->in[0]);
-}
+Tensor *ag_softmax_forward(Node *n) { return new_rows(n, kernels()->softmax); }
 
 /* dx = y (dy - sum(y dy)) */
 void ag_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
@@ -31,9 +30,7 @@ Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim)
 
 /* ---- log_softmax: y = x - log sum exp(x) --------------------------------------------------- */
 
-Tensor *ag_log_softmax_forward(Node *n) {
-    return new_rows(kernels()->log_softmax[n->in[0]->dtype], n->at.dim, n->in[0]);
-}
+Tensor *ag_log_softmax_forward(Node *n) { return new_rows(n, kernels()->log_softmax); }
 
 /* dx = dy - exp(y) sum(dy) */
 void ag_log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
