@@ -190,10 +190,10 @@ Tensor *tensor_eye(int64_t n) {
     return x;
 }
 
-static Tensor *from_elements(const char *op, Shape shape, DType from, const void *elements) {
+static Tensor *from_elements(Shape shape, DType from, const void *elements) {
+    static const char *const op[] = {"from_floats", "from_doubles", "from_int64s", "from_bools"};
     Tensor *x = tensor_make(shape, dtype_is_float(from) ? default_dtype : from);
-    if (!x) return NULL;
-    if (tensor_numel(x) > 0 && !given(op, "array", elements)) {
+    if (!x || (tensor_numel(x) > 0 && !given(op[from], "array", elements))) {
         tensor_release(x);
         return NULL;
     }
@@ -204,18 +204,10 @@ static Tensor *from_elements(const char *op, Shape shape, DType from, const void
     return x;
 }
 
-Tensor *tensor_from_doubles(Shape shape, const double *elements) {
-    return from_elements("from_doubles", shape, F64, elements);
-}
-Tensor *tensor_from_floats(Shape shape, const float *elements) {
-    return from_elements("from_floats", shape, F32, elements);
-}
-Tensor *tensor_from_int64s(Shape shape, const int64_t *elements) {
-    return from_elements("from_int64s", shape, I64, elements);
-}
-Tensor *tensor_from_bools(Shape shape, const bool *elements) {
-    return from_elements("from_bools", shape, BOOL, elements);
-}
+Tensor *tensor_from_doubles(Shape shape, const double *x) { return from_elements(shape, F64, x); }
+Tensor *tensor_from_floats(Shape shape, const float *x) { return from_elements(shape, F32, x); }
+Tensor *tensor_from_int64s(Shape shape, const int64_t *x) { return from_elements(shape, I64, x); }
+Tensor *tensor_from_bools(Shape shape, const bool *x) { return from_elements(shape, BOOL, x); }
 
 /* ---- copies -------------------------------------------------------------------------------- */
 

@@ -158,11 +158,7 @@ Tensor *tensor_contiguous(const Tensor *x) {
 
 Tensor *tensor_reshape(const Tensor *x, Shape shape) {
     Tensor *y = view_reshape(x, shape);
-    if (y || tensor_pending()) return y;
-    Tensor *copy = tensor_clone(x);
-    if (copy) y = view_reshape(copy, shape);
-    tensor_release(copy);
-    return y;
+    return y || tensor_pending() ? y : reshape_own(tensor_clone(x), shape);
 }
 
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {

@@ -303,12 +303,11 @@ Tensor *ag_cat_forward(Node *n) {
 void ag_cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in; i++) {
-        if (is_nothing(n->in[i])) {
-            if (ag_needs(n, i)) dx[i] = tensor_make(SHAPE(0), dy->dtype);
-            continue;
-        }
-        int64_t size = n->in[i]->shape.dim[n->at.dim];
-        if (ag_needs(n, i)) dx[i] = view_narrow(dy, n->at.dim, start, size);
+        const bool nothing = is_nothing(n->in[i]);
+        const int64_t size = nothing ? 0 : n->in[i]->shape.dim[n->at.dim];
+        if (ag_needs(n, i))
+            dx[i] = nothing ? tensor_make(SHAPE(0), dy->dtype)
+                            : view_narrow(dy, n->at.dim, start, size);
         start += size;
     }
 }
