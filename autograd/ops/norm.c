@@ -8,7 +8,7 @@ Tensor *ag_layer_norm_forward(Node *n) {
     const Tensor *x = n->in[0];
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor none = {.dtype = x->dtype, .data = &zero};
-    const Tensor *b = n->n_in == 3 ? n->in[2] : &none;
+    const Tensor *b = n->in[2] ? n->in[2] : &none;
     Shape pair = x->shape;
     pair.dim[pair.ndim - 1] = 2;
     Tensor *y = tensor_make(x->shape, x->dtype), *stats = tensor_make(pair, x->dtype);
@@ -23,17 +23,15 @@ Tensor *ag_layer_norm_forward(Node *n) {
  * over the rows. */
 void ag_layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const LoopKernel kernel = kernels()->layer_norm_dx[dy->dtype];
-    Tensor *x = tensor_contiguous(n->in[0]), *d = tensor_contiguous(dy), *db = NULL;
+    Tensor *x = tensor_contiguous(n->in[0]), *d = tensor_contiguous(dy);
     dx[0] = tensor_make(dy->shape, dy->dtype);
-    dx[1] = tensor_make(n->in[1]->shape, dy->dtype);
-    if (x && d && (db = tensor_make(n->in[1]->shape, dy->dtype))) {
+    for (int i = 1; i < 3; i++) dx[i] = tensor_make(n->in[1]->shape, dy->dtype);
+    if (dx[2]) { /* and so the others, which were made before */
         loop_rows(kernel, 5, (const Tensor *[]){dx[0], x, n->in[1], d, n->saved[0]}, 0);
-        layer_norm_dw((Tensor *[]){dx[1], db}, x, d, n->saved[0]);
+        layer_norm_dw(dx + 1, x, d, n->saved[0]);
     }
     tensor_release(x);
     tensor_release(d);
-    if (n->n_in == 3) dx[2] = db;
-    else tensor_release(db);
 }
 
 static bool layer_norm_fits(const Tensor *x, const Tensor *w, const Tensor *b) {
@@ -61,8 +59,7 @@ Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
     rows.ndim -= merged;
     rows.dim[rows.ndim - 1] = row.dim[0];
     if (merged) x = ag_reshape(x, rows), w = ag_reshape(w, row), b = b ? ag_reshape(b, row) : b;
-    const Attributes at = {.number = eps};
-    Tensor *y = b ? apply3(&op_layer_norm, x, w, b, at) : apply2(&op_layer_norm, x, w, at);
+    Tensor *y = apply3(&op_layer_norm, x, w, b, (Attributes){.number = eps});
     if (merged) y = ag_reshape(y, shape);
     if (y && y->grad_fn) y->grad_fn = op_layer_norm.grad_fn;
     return y;

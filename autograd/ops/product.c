@@ -97,15 +97,15 @@ static Tensor as_matrix(const Tensor *x, Tensor **made) {
 
 static bool linear_fits(const Node *n) {
     const Shape x = n->in[0]->shape, w = n->in[1]->shape;
-    const bool bias = n->n_in == 3;
+    const Tensor *b = n->in[2];
     if (w.ndim != 2)
         tensor_fail("linear: w is %s: it must have 2 dimensions, (out, in)", tensor_shape_text(w));
     else if (x.ndim < 1 || x.dim[x.ndim - 1] != w.dim[1])
         tensor_fail("linear: x is %s and w is %s: x's last size must be w's last size %lld",
                     tensor_shape_text(x), tensor_shape_text(w), (long long)w.dim[1]);
-    else if (bias && !shape_equal(n->in[2]->shape, SHAPE(w.dim[0])))
+    else if (b && !shape_equal(b->shape, SHAPE(w.dim[0])))
         tensor_fail("linear: w is %s and b is %s: b must be (%lld,)", tensor_shape_text(w),
-                    tensor_shape_text(n->in[2]->shape), (long long)w.dim[0]);
+                    tensor_shape_text(b->shape), (long long)w.dim[0]);
     return !tensor_pending();
 }
 
@@ -122,9 +122,9 @@ Tensor *ag_linear_forward(Node *n) {
     Shape shape = x->shape;
     shape.dim[shape.ndim - 1] = w->shape.dim[0];
     Tensor *made, rows = as_matrix(x, &made);
-    Tensor *y = product_nt(n->n_in == 3 ? n->in[2] : NULL, &rows, w);
+    Tensor *y = product_nt(n->in[2], &rows, w);
     tensor_release(made);
-    if (y) y->grad_fn = linear_grad_fn[n->n_in == 3][shape.ndim < 3 ? shape.ndim - 1 : 2];
+    if (y) y->grad_fn = linear_grad_fn[n->in[2] != NULL][shape.ndim < 3 ? shape.ndim - 1 : 2];
     return reshape_own(y, shape);
 }
 
@@ -137,12 +137,11 @@ void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         const Tensor x_rows = as_matrix(x, &made[1]);
         dx[1] = product_tn(&dy_rows, &x_rows);
     }
-    if (n->n_in == 3 && ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
+    if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
     tensor_release(made[0]);
     tensor_release(made[1]);
 }
 
 Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {
-    if (!b) return apply2(&op_linear, x, w, (Attributes){0});
     return apply3(&op_linear, x, w, b, (Attributes){0});
 }
