@@ -4,11 +4,11 @@
 
 /* ---- reshape, view, contiguous ------------------------------------------------------------- */
 
-/* Replaces the one -1 of a shape by what makes its size that of x. False and an error if it cannot.
- */
-static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
+/* One size may be -1: it is replaced by what makes the number of elements that of x. */
+static Tensor *in_shape(const Op *op, Tensor *x, Shape shape) {
+    if (!ag_present(op->name, x)) return NULL;
     const int64_t numel = tensor_numel(x);
-    Shape sizes = *shape;
+    Shape sizes = shape;
     int unknown = -1;
     bool fits = sizes.ndim >= 0 && sizes.ndim <= TENSOR_MAX_DIMS;
     for (int d = 0; fits && d < sizes.ndim; d++) {
@@ -20,12 +20,11 @@ static bool infer_size(const char *op, const Tensor *x, Shape *shape) {
     const int64_t known = fits ? shape_numel(sizes) : 0;
     if (unknown >= 0 && known > 0) sizes.dim[unknown] = numel / known;
     else if (unknown >= 0) fits = false; /* any size would do, or none */
-    if (!fits || shape_numel(sizes) != numel || !shape_fits(sizes, 1))
-        return tensor_fail("%s: x is %s and the shape is %s: the number of elements must stay the "
-                           "same, and one size may be -1",
-                           op, tensor_shape_text(x->shape), tensor_shape_text(*shape));
-    *shape = sizes;
-    return true;
+    if (fits && shape_numel(sizes) == numel && shape_fits(sizes, 1))
+        return apply1(op, x, (Attributes){.shape = sizes});
+    return tensor_fail("%s: x is %s and the shape is %s: the number of elements must stay the "
+                       "same, and one size may be -1",
+                       op->name, tensor_shape_text(x->shape), tensor_shape_text(shape));
 }
 
 Tensor *ag_reshape_forward(Node *n) {
@@ -41,10 +40,7 @@ void ag_reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = tensor_reshape(dy, n->in[0]->shape);
 }
 
-Tensor *ag_reshape(Tensor *x, Shape shape) {
-    if (!ag_present("reshape", x) || !infer_size("reshape", x, &shape)) return NULL;
-    return apply1(&op_reshape, x, (Attributes){.shape = shape});
-}
+Tensor *ag_reshape(Tensor *x, Shape shape) { return in_shape(&op_reshape, x, shape); }
 
 Tensor *ag_view_forward(Node *n) {
     Tensor *y = view_reshape(n->in[0], n->at.shape);
@@ -54,10 +50,7 @@ Tensor *ag_view_forward(Node *n) {
         tensor_shape_text(n->in[0]->shape), stride_text(n->in[0]), tensor_shape_text(n->at.shape));
 }
 
-Tensor *ag_view(Tensor *x, Shape shape) {
-    if (!ag_present("view", x) || !infer_size("view", x, &shape)) return NULL;
-    return apply1(&op_view, x, (Attributes){.shape = shape});
-}
+Tensor *ag_view(Tensor *x, Shape shape) { return in_shape(&op_view, x, shape); }
 
 Tensor *ag_contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
 
@@ -200,9 +193,7 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     if (i < 0 || i >= x->shape.dim[d])
         return tensor_fail("select: x is %s: there is no index %lld in dimension %d",
                            tensor_shape_text(x->shape), (long long)index, dim);
-    Tensor *y = ag_squeeze(ag_slice(x, d, i, i + 1), d);
-    if (y && y->grad_fn) y->grad_fn = "SelectBackward0";
-    return y;
+    return made_by("SelectBackward0", ag_squeeze(ag_slice(x, d, i, i + 1), d));
 }
 
 /* ---- repetition: x as (outer, 1, size, 1, inner), where one of the ones is expanded ---------- */
@@ -237,8 +228,7 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
     if (shape_numel(repeats) == 1) x = apply1(&op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
         if (repeats.dim[d] != 1) x = repeated("repeat", x, d, WHOLE, repeats.dim[d]);
-    if (x && x->grad_fn) x->grad_fn = "RepeatBackward0";
-    return x;
+    return made_by("RepeatBackward0", x);
 }
 
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
@@ -247,9 +237,8 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     if (repeats < 0)
         return tensor_fail("repeat_interleave: %lld repeats: there must be at least 0",
                            (long long)repeats);
-    Tensor *y = repeated("repeat_interleave", x, d, EACH_SLICE, repeats);
-    if (y && y->grad_fn) y->grad_fn = "IndexSelectBackward0";
-    return y;
+    return made_by("IndexSelectBackward0",
+                   repeated("repeat_interleave", x, d, EACH_SLICE, repeats));
 }
 
 /* ---- cat and stack ------------------------------------------------------------------------- */
@@ -340,7 +329,6 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
         rows[i] = ag_unsqueeze(list[i], d);
     }
     Tensor *y = rows ? ag_cat(rows, n, d) : NULL;
-    if (y && y->grad_fn) y->grad_fn = "StackBackward0";
     cache_free(rows, (size_t)n * sizeof *rows);
-    return y;
+    return made_by("StackBackward0", y);
 }
