@@ -118,6 +118,12 @@ static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attr
 bool ag_present(const char *op, const Tensor *x);
 bool ag_ready(const char *op, const Tensor *x); /* and is a tape open? */
 
+/* y, the work of several ops, under PyTorch's name for all of them. */
+static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
+    if (y && y->grad_fn) y->grad_fn = grad_fn;
+    return y;
+}
+
 /* Every op, in the order of the documentation, NULL at the end. */
 extern const Op *const ag_ops[];
 

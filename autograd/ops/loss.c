@@ -27,8 +27,7 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     if (reduction == REDUCE_MEAN) loss = ag_mean(squares);
     ag_let_go(difference);
     if (reduction != REDUCE_NONE) ag_let_go(squares);
-    if (loss && loss->grad_fn) loss->grad_fn = "MseLossBackward0";
-    return loss;
+    return made_by("MseLossBackward0", loss);
 }
 
 /* ---- cross_entropy: -log softmax(logits)[target] ------------------------------------------- */

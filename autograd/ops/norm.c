@@ -61,6 +61,5 @@ Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
     if (merged) x = ag_reshape(x, rows), w = ag_reshape(w, row), b = b ? ag_reshape(b, row) : b;
     Tensor *y = apply3(&op_layer_norm, x, w, b, (Attributes){.number = eps});
     if (merged) y = ag_reshape(y, shape);
-    if (y && y->grad_fn) y->grad_fn = op_layer_norm.grad_fn;
-    return y;
+    return made_by(op_layer_norm.grad_fn, y);
 }

@@ -74,12 +74,12 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     const bool matrices = a->shape.ndim <= 2 && b->shape.ndim <= 2;
     if (column) c = ag_squeeze(c, -1);
     if (row) c = ag_squeeze(c, column ? -1 : -2);
-    if (!c || !c->grad_fn || !(row || column)) return c;
-    c->grad_fn = !matrices       ? "UnsafeViewBackward0"
-                 : row && column ? "DotBackward0"
-                 : column        ? "MvBackward0"
-                                 : "SqueezeBackward3";
-    return c;
+    if (!row && !column) return c;
+    return made_by(!matrices       ? "UnsafeViewBackward0"
+                   : row && column ? "DotBackward0"
+                   : column        ? "MvBackward0"
+                                   : "SqueezeBackward3",
+                   c);
 }
 
 /* ---- linear: (..., in) -> (..., out) ------------------------------------------------------- */
