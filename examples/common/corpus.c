@@ -1,0 +1,191 @@
+/* corpus.c - a text as numbers: see corpus.h. */
+#include "corpus.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* Bytes that grow; they become the symbols in place. */
+typedef struct {
+    uint8_t *data;
+    int64_t size, capacity;
+} Bytes;
+
+static bool grow(Bytes *bytes) {
+    int64_t capacity = bytes->capacity ? 2 * bytes->capacity : 1 << 16;
+    uint8_t *data = realloc(bytes->data, (size_t)capacity);
+    if (!data) return tensor_fail("out of memory: a text of %lld bytes", (long long)capacity);
+    bytes->data = data, bytes->capacity = capacity;
+    return true;
+}
+
+/* To the end of the file, whatever kind of file it is. */
+static bool append(Bytes *bytes, FILE *file, const char *path) {
+    size_t got;
+    do {
+        if (bytes->size == bytes->capacity && !grow(bytes)) return false;
+        got = fread(bytes->data + bytes->size, 1, (size_t)(bytes->capacity - bytes->size), file);
+        bytes->size += (int64_t)got;
+        if (bytes->size > CORPUS_MAX_BYTES)
+            return tensor_fail("%s: a text of more than %lld MB is too large", path,
+                               (long long)(CORPUS_MAX_BYTES >> 20));
+    } while (got > 0);
+    if (ferror(file)) return tensor_fail("cannot read %s: %s", path, strerror(errno));
+    return true;
+}
+
+static bool append_file(Bytes *bytes, const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return tensor_fail("cannot read %s: %s", path, strerror(errno));
+    bool ok = append(bytes, file, path);
+    fclose(file);
+    return ok;
+}
+
+/* Room by room, as the house is built; glob sorts the files of each. */
+static bool append_sources(Bytes *bytes) {
+    static const char *const rooms[] = {"tensor", "tensor/kernels", "autograd", "autograd/ops",
+                                        "nn",     "examples"};
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof rooms / sizeof *rooms; i++) {
+        char pattern[64];
+        glob_t found = {0};
+        snprintf(pattern, sizeof pattern, "%s/*.[ch]", rooms[i]);
+        if (glob(pattern, 0, NULL, &found))
+            ok = tensor_fail("no sources in %s: run this in Tapehead's folder, or name a --text",
+                             rooms[i]);
+        for (size_t j = 0; ok && j < found.gl_pathc; j++)
+            ok = append_file(bytes, found.gl_pathv[j]);
+        globfree(&found);
+    }
+    return ok;
+}
+
+/* The bytes that occur get numbers, in ascending order. */
+static void number(Corpus *text) {
+    bool occurs[256] = {false};
+    for (int64_t i = 0; i < text->size; i++) occurs[text->symbol[i]] = true;
+    for (int byte = 0; byte < 256; byte++) {
+        text->symbol_of[byte] = occurs[byte] ? text->num_symbols : -1;
+        if (occurs[byte]) text->byte[text->num_symbols++] = (uint8_t)byte;
+    }
+    for (int64_t i = 0; i < text->size; i++)
+        text->symbol[i] = (uint8_t)text->symbol_of[text->symbol[i]];
+}
+
+static bool long_enough(const Corpus *text, const char *path, int64_t least) {
+    int64_t last_tenth = text->size - text->held_out;
+    if (last_tenth >= least) return true;
+    return tensor_fail("%s: a text of %lld bytes is too short: its last tenth must have %lld",
+                       path ? path : "the sources", (long long)text->size, (long long)least);
+}
+
+bool corpus_read(Corpus *text, const char *path, int64_t least) {
+    Bytes bytes = {0};
+    bool ok = path ? append_file(&bytes, path) : append_sources(&bytes);
+    *text = (Corpus){
+        .size = bytes.size, .held_out = bytes.size - bytes.size / 10, .symbol = bytes.data};
+    if (!ok || !long_enough(text, path, least)) return false;
+    number(text);
+    return true;
+}
+
+void corpus_free(Corpus *text) {
+    free(text->symbol);
+    *text = (Corpus){0};
+}
+
+/* ---- parts ------------------------------------------------------------------------------- */
+
+Tensor *corpus_vocabulary(const Corpus *text) {
+    int64_t bytes[256];
+    for (int i = 0; i < text->num_symbols; i++) bytes[i] = text->byte[i];
+    return tensor_from_int64s(SHAPE(text->num_symbols), bytes);
+}
+
+Tensor *corpus_windows(const uint8_t *symbol, const int64_t *start, int64_t B, int64_t length) {
+    Tensor *zero = tensor_zeros(SHAPE(B, length)), *windows = zero ? tensor_to(zero, I64) : NULL;
+    tensor_release(zero);
+    for (int64_t i = 0; windows && i < B * length; i++)
+        ((int64_t *)windows->data)[i] = symbol[start[i / length] + i % length];
+    return windows;
+}
+
+Tensor *corpus_draw(const Corpus *text, int64_t B, int64_t length) {
+    Tensor *start = tensor_randint(0, text->held_out - length + 1, SHAPE(B));
+    Tensor *windows = start ? corpus_windows(text->symbol, start->data, B, length) : NULL;
+    tensor_release(start);
+    return windows;
+}
+
+/* Where the first line of the held-out tenth begins that has most characters behind it, blanks
+ * skipped; without one, where the tenth begins. */
+static int64_t find_line(const Corpus *text, int64_t most) {
+    const int newline = text->symbol_of['\n'], blank = text->symbol_of[' '];
+    bool begun = false;
+    for (int64_t i = text->held_out; i + most <= text->size; i++) {
+        if (begun && text->symbol[i] != newline && text->symbol[i] != blank) return i;
+        begun = begun || text->symbol[i] == newline;
+    }
+    return text->held_out;
+}
+
+static void encode(const Corpus *text, const char *string, uint8_t *symbol) {
+    if (!*string) tensor_fail("the prompt is empty: it must have a character");
+    for (; *string; string++) {
+        int found = text->symbol_of[(uint8_t)*string];
+        if (found < 0)
+            tensor_fail("the prompt's \"%.40s\" begins with a character that the text has not",
+                        string);
+        *symbol++ = (uint8_t)found;
+    }
+}
+
+Passage corpus_passage(const Corpus *text, const char *string, int64_t most, int64_t room) {
+    if (tensor_error()) return (Passage){0};
+    if (most > text->size - text->held_out) most = text->size - text->held_out;
+    Passage passage = {.size = string ? (int64_t)strlen(string) : most};
+    passage.symbol = malloc((size_t)(passage.size + room + 1));
+    if (!passage.symbol) tensor_fail("out of memory for %lld characters", (long long)room);
+    else if (string) encode(text, string, passage.symbol);
+    else memcpy(passage.symbol, text->symbol + find_line(text, most), (size_t)most);
+    return passage;
+}
+
+Tensor *corpus_last(const Passage *passage, int64_t most) {
+    const int64_t n = passage->size < most ? passage->size : most, start = passage->size - n;
+    return corpus_windows(passage->symbol, &start, 1, n);
+}
+
+/* ---- showing ----------------------------------------------------------------------------- */
+
+void corpus_label(const Corpus *text, const Tensor *x, AttentionMap *map) {
+    for (int64_t i = 0; !tensor_error() && i < map->keys; i++) {
+        const char label[2] = {(char)text->byte[(int)tensor_get(x, 0, i)], '\0'};
+        map_label(map->query[i], label);
+        map_label(map->key[i], label);
+        for (int64_t j = i + 1; j < map->keys; j++) map->weights[i * map->keys + j] = (double)NAN;
+    }
+}
+
+/* U+0080 to U+009F control a terminal too; in UTF-8 they are 0xC2 and then their number. */
+static bool controls(uint8_t byte, uint8_t before) {
+    if (byte == '\n' || byte == '\t') return false;
+    return byte < 32 || byte == 127 || (before == 0xC2 && byte >= 0x80 && byte < 0xA0);
+}
+
+void corpus_print(const Corpus *text, const Passage *passage, FILE *file) {
+    bool terminal = isatty(fileno(file)) == 1;
+    uint8_t before = 0;
+    for (int64_t i = 0; i < passage->size; i++) {
+        uint8_t byte = text->byte[passage->symbol[i]];
+        putc(terminal && controls(byte, before) ? '?' : byte, file);
+        before = byte;
+    }
+    putc('\n', file);
+}
