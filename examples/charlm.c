@@ -1,0 +1,250 @@
+/* charlm.c - a language model: it reads a text and learns which character comes next.
+ *
+ * The decoder of "Attention Is All You Need" as GPT-2 has it (Radford et al. 2019), in the size in
+ * which nanoGPT (Karpathy 2022) trains it on a CPU. What it knows is in one number, the mean of
+ * -log p(the character that came), in nats: it hesitates as if among e^loss characters.
+ *
+ * B sequences in a batch, T characters of each, C the width, V different characters. Read on in the
+ * order model, how good it is, what it writes, where it looks, training.
+ */
+#include "common/corpus.h"
+#include "common/draw.h"
+#include "common/training.h"
+#include "common/trigram.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 24, WINDOWS = 1000 };
+
+static struct {
+    int64_t layers, heads, width, context, layer, sample, top_k;
+    double dropout, temperature;
+    const char *text, *prompt;
+    bool composed;
+} options = {.layers = 4, .heads = 4, .width = 128, .context = 64, .temperature = 0.8};
+
+static Training run = {.program = "charlm",
+                       .summary = "learns to continue a text, character by character",
+                       .seed = 1,
+                       .steps = 2000,
+                       .batch = 12,
+                       .lr = 1e-3};
+
+/* ---- the model --------------------------------------------------------------------------- */
+
+typedef struct {
+    Module module;
+    Tensor *norm1, *norm2; /* (C) */
+    MultiHeadAttention *attention;
+    Linear *up, *down; /* from C to 4 C, and back */
+    Dropout *dropout;
+} Block;
+
+typedef struct {
+    Module module;
+    Tensor *tokens, *places; /* (V, C), (T, C): what each character, and each place, means */
+    Block *block[MAX_LAYERS];
+    Tensor *norm; /* (C) */
+} Transformer;
+
+/* x: (B, T, C) -> same.
+ *
+ *     x = x + attention(norm(x))        every place looks at itself and those before it,
+ *     x = x + gelu(norm(x) Up') Down'   and then thinks about what it saw
+ *
+ * Blocks add to x, so the gradient has a straight way down to the first of them. */
+static Tensor *block_forward(Block *b, Tensor *x) {
+    Tensor *y = ag_layer_norm(x, b->norm1, NULL, 1e-5);
+    y = nn_multi_head_attention_forward(b->attention, y, y, y, (AttentionMask){.causal = true});
+    x = ag_add(x, nn_dropout_forward(b->dropout, y));
+
+    y = ag_layer_norm(x, b->norm2, NULL, 1e-5);
+    y = ag_gelu(nn_linear_forward(b->up, y)); /* (B, T, 4 C) */
+    return ag_add(x, nn_dropout_forward(b->dropout, nn_linear_forward(b->down, y)));
+}
+
+/* x: (B, T) of characters -> (B, T, V), scores of what follows each of them. What a character
+ * means when it is read is also what must be meant for it to be written: both ends use tokens. */
+static Tensor *transformer_forward(Transformer *net, Tensor *x) {
+    if (!x) return NULL;
+    Tensor *places = ag_slice(net->places, 0, 0, x->shape.dim[1]); /* (T, C) */
+    x = ag_add(ag_embedding(net->tokens, x), places);              /* (B, T, C) */
+    for (int i = 0; i < options.layers; i++) x = block_forward(net->block[i], x);
+    return ag_linear(ag_layer_norm(x, net->norm, NULL, 1e-5), net->tokens, NULL);
+}
+
+/* L = -log p(characters 1 .. T | those before each), the mean. windows: (B, T + 1) */
+static Tensor *transformer_loss(Transformer *net, Tensor *windows) {
+    Tensor *x = ag_slice(windows, 1, 0, -1), *next = ag_slice(windows, 1, 1, INT64_MAX);
+    Tensor *scores = transformer_forward(net, x); /* (B, T, V) */
+    return ag_cross_entropy(ag_transpose(scores, 1, 2), next, -100, REDUCE_MEAN);
+}
+
+/* Each block adds to x twice; what all of them add has the deviation of one linear layer. */
+static Block *block_new(int64_t C) {
+    static const ModuleClass class = {"Block", sizeof(Block), NULL, NULL};
+    static const char *const matrix[] = {
+        "attention.W_q.weight", "attention.W_k.weight", "attention.W_v.weight", "up.weight",
+        "attention.W_o.weight", "down.weight"}; /* these two add to x */
+    bool fused = !options.composed;             /* the same without ever holding (T, T) weights */
+    MultiHeadAttentionConfig config = {C, options.heads, options.dropout, false, C, C, C, fused};
+    Block *b = nn_module_new(&class);
+    if (!b) return NULL;
+    nn_add_parameter(b, "norm1", &b->norm1, tensor_ones(SHAPE(C)));
+    b->attention = nn_add_child(b, "attention", nn_multi_head_attention_new(config));
+    nn_add_parameter(b, "norm2", &b->norm2, tensor_ones(SHAPE(C)));
+    b->up = nn_add_child(b, "up", nn_linear_new(C, 4 * C, false));
+    b->down = nn_add_child(b, "down", nn_linear_new(4 * C, C, false));
+    b->dropout = nn_add_child(b, "dropout", nn_dropout_new(options.dropout));
+    for (int i = 0; i < 6 && !tensor_error(); i++) {
+        double share = i < 4 ? 1 : 1 / sqrt(2 * (double)options.layers);
+        nn_init_normal(nn_parameter(b, matrix[i]), 0, 0.02 * share);
+    }
+    return nn_module_done(b);
+}
+
+static Transformer *transformer_new(int64_t V, int64_t T, int64_t C) {
+    static const ModuleClass class = {"Transformer", sizeof(Transformer), NULL, NULL};
+    Transformer *net = nn_module_new(&class);
+    if (!net) return NULL;
+    nn_add_parameter(net, "tokens", &net->tokens, tensor_normal(0, 0.02, SHAPE(V, C)));
+    nn_add_parameter(net, "places", &net->places, tensor_normal(0, 0.02, SHAPE(T, C)));
+    for (int i = 0; i < options.layers; i++) {
+        char name[NN_NAME_SIZE];
+        snprintf(name, sizeof name, "block%d", i + 1);
+        net->block[i] = nn_add_child(net, name, block_new(C));
+    }
+    nn_add_parameter(net, "norm", &net->norm, tensor_ones(SHAPE(C)));
+    return nn_module_done(net);
+}
+
+/* Weights of matrices shrink a little with every step; those that scale do not. */
+static Optimizer *optimizer_new(Transformer *net) {
+    AdamWConfig config = {.lr = run.lr, .beta2 = 0.99, .weight_decay = 0.1};
+    Optimizer *adamw = nn_adamw_new(net, config);
+    nn_optimizer_set_group(adamw, "norm", run.lr, 0);
+    for (int i = 0; i < 2 * options.layers; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "block%d.norm%d", i / 2 + 1, i % 2 + 1);
+        nn_optimizer_set_group(adamw, path, run.lr, 0);
+    }
+    return adamw;
+}
+
+/* ---- how good it is ------------------------------------------------------------------------ */
+
+/* Windows side by side from where the held-out tenth begins, WINDOWS of them at most. Counting,
+ * too, can predict: of the same characters. */
+static void evaluate(Transformer *net, const Corpus *text) {
+    const int64_t T = options.context, begin = text->held_out, all = (text->size - begin - 1) / T;
+    const int64_t n = all < WINDOWS ? all : WINDOWS;
+    double loss = 0;
+    for (int64_t i = 0; i < n && !tensor_error(); i++) {
+        const int64_t start = begin + i * T;
+        Tensor *window = corpus_windows(text->symbol, &start, 1, T + 1);
+        tape_begin_no_grad();
+        loss += tensor_item(transformer_loss(net, window)) / (double)n;
+        tape_end();
+        tensor_release(window);
+    }
+    double counting = trigram_loss(text->symbol, begin, begin + n * T + 1, text->num_symbols);
+    training_expect(&run, "held-out loss", loss, "<", 2);
+    training_expect(&run, "held-out loss, a trigram model's", loss, "<", counting);
+}
+
+/* ---- what it writes ------------------------------------------------------------------------ */
+
+/* The model sees the last T characters at most, draws the next, and sees that too. */
+static void write_on(Transformer *net, const Corpus *text, Passage *passage) {
+    tensor_manual_seed(run.seed); /* a model that was loaded writes what it wrote before */
+    for (int64_t i = 0; i < options.sample && !tensor_error(); i++) {
+        Tensor *x = corpus_last(passage, options.context); /* (1, T) or less */
+        tape_begin_no_grad();
+        Tensor *scores = ag_select(ag_select(transformer_forward(net, x), 1, -1), 0, 0); /* (V) */
+        passage->symbol[passage->size++] =
+            (uint8_t)draw_from(scores, options.temperature, options.top_k);
+        tape_end();
+        tensor_release(x);
+    }
+    if (options.sample > 0 && !tensor_error()) corpus_print(text, passage, stdout);
+}
+
+/* ---- where it looks ------------------------------------------------------------------------ */
+
+/* The heads of one layer: how each character of the passage (row) looks at those before it. x: (1,
+ * n) */
+static void show(Transformer *net, const Corpus *text, const Passage *passage) {
+    static AttentionMap maps[MAX_HEADS];
+    MultiHeadAttention *attention = net->block[options.layer - 1]->attention;
+    Tensor *x = corpus_last(passage, options.context < SHOWN ? options.context : SHOWN);
+    attention->fused = false; /* that path has no weights to show */
+    tape_begin_no_grad();
+    transformer_forward(net, x);
+    tape_end();
+    attention->fused = !options.composed;
+    for (int h = 0; h < options.heads; h++) {
+        map_take(&maps[h], attention->attention_weights, h, -1);
+        snprintf(maps[h].title, sizeof maps->title, "layer %d, head %d", (int)options.layer, h + 1);
+        corpus_label(text, x, &maps[h]);
+    }
+    training_show(&run, maps, (int)options.heads);
+    tensor_release(x);
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+static const Flag flags[] = {
+    TEXT_FLAG("--text", options.text, "FILE", "Tapehead's own sources", "What to learn: any text."),
+    INTEGER_FLAG("--layers", options.layers, 1, MAX_LAYERS, "from 1 to 24", "Blocks."),
+    INTEGER_FLAG("--heads", options.heads, 1, MAX_HEADS, "from 1 to 16", "Heads in each block."),
+    INTEGER_FLAG("--width", options.width, 1, 4096, "from 1 to 4096", "Numbers per character."),
+    INTEGER_FLAG("--context", options.context, 1, 4096, "from 1 to 4096", "Characters it sees."),
+    NUMBER_FLAG("--dropout", options.dropout, 0, 1, "from 0 to 1", "Share left out in training."),
+    SWITCH_FLAG("--composed", options.composed, "Train with attention's weights kept, not fused."),
+    INTEGER_FLAG("--sample", options.sample, 0, 1e6, "from 0 to 10^6", "Characters to write."),
+    TEXT_FLAG("--prompt", options.prompt, "TEXT", "a held-out line", "What to show and continue."),
+    NUMBER_FLAG("--temperature", options.temperature, 0.01, 100, "from 0.01 to 100",
+                "Of what is written: below 1 likelier characters, above 1 rarer ones."),
+    INTEGER_FLAG("--top-k", options.top_k, 0, 256, "from 0 to 256", "So many likeliest; 0: all."),
+    {"--layer", FLAG_INTEGER, &options.layer, "N", "Which one to show.", 1, MAX_LAYERS,
+     "from 1 to 24", "the middle one"},
+};
+
+int main(int argc, char **argv) {
+    Corpus text;
+    training_flags(&run, argc, argv, flags, sizeof flags / sizeof *flags);
+    if (options.width % options.heads) flags_misuse(run.program, "--heads must divide --width");
+    if (options.layer == 0) options.layer = (options.layers + 1) / 2;
+    else if (options.layer > options.layers)
+        flags_misuse(run.program, "--layer is beyond --layers");
+    corpus_read(&text, options.text, options.context + 1);
+    Passage passage = corpus_passage(&text, options.prompt, SHOWN, options.sample);
+    Transformer *net = transformer_new(text.num_symbols, options.context, options.width);
+    Optimizer *adamw = optimizer_new(net);
+    training_must_match(&run, "vocabulary", corpus_vocabulary(&text));
+    training_must_match(&run, "heads", tensor_from_int64s(SCALAR, &options.heads));
+    training_begin(&run, net, adamw);
+    while (training_next(&run)) {
+        Tensor *windows = corpus_draw(&text, run.batch, options.context + 1); /* (B, T + 1) */
+        double warm = nn_warmup(run.step, run.steps / 20);
+        nn_optimizer_scale_lr(adamw, warm * nn_cosine_decay(run.step, run.steps, 0.1));
+        tape_begin();
+        Tensor *loss = transformer_loss(net, windows);
+        nn_optimizer_zero_grad(adamw);
+        ag_backward(loss);
+        nn_clip_grad_norm(net, 1);
+        nn_optimizer_step(adamw);
+        training_report(&run, loss);
+        tape_end();
+        tensor_release(windows);
+    }
+    nn_train(net, false);
+    if (training_finish(&run)) {
+        show(net, &text, &passage);
+        write_on(net, &text, &passage);
+        evaluate(net, &text);
+    }
+    nn_free(adamw), nn_free(net), free(passage.symbol), corpus_free(&text);
+    return training_status(&run);
+}
