@@ -1,0 +1,246 @@
+/* recall.c - associative recall: attention as a memory that is asked for something.
+ *
+ * A sequence is a list of pairs, a key and a value, "c:37 x:4 f:81". Then a key is named, "f?", and
+ * the answer is its value, 81. No pair means anything outside its sequence, so there is nothing to
+ * learn by heart; what must be learned is where to look. Asked keys and stored keys have vectors of
+ * their own, drawn apart from each other: nothing but training tells the model that the f of a
+ * question is the f of a pair. It is never told which pair to look at, only the right value.
+ *
+ * Sequences have different lengths, and memory behind the last pair is not empty: the first keys
+ * stand there again, with other values, as in a buffer that was used before. valid_lens alone
+ * says where the sequence ends.
+ *
+ * Read on in the order model, sequences, training, evaluation, main.
+ */
+#include "../nn/nn.h"
+#include "common/training.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static Training run = {.program = "recall",
+                       .summary = "learns to look up the value of a key",
+                       .seed = 1,
+                       .steps = 1000,
+                       .batch = 64,
+                       .lr = 0.2};
+
+static struct {
+    const char *attention;
+    int64_t pairs, keys, values, hidden;
+    double dropout, momentum;
+    bool no_scale, no_mask;
+} options = {
+    .attention = "dot", .pairs = 10, .keys = 26, .values = 100, .hidden = 32, .momentum = 0.9};
+
+/* B sequences, P = --pairs pairs in each, as many questions, d = --hidden. */
+typedef struct {
+    Tensor *num_pairs;       /* (B): n, of P pairs the first n are the sequence, the rest is old */
+    Tensor *valid;           /* (B, P): true for the first n */
+    Tensor *keys, *values;   /* (B, P): token numbers, as all below */
+    Tensor *place;           /* (B, P): question i, of n, is about pair place[i]: a permutation */
+    Tensor *asked, *answers; /* (B, P): its key and its value; beyond n the answer is IGNORED */
+} Sequences;
+enum { IGNORED = -100 };
+
+/* How keys are shown; values are numbers. */
+static const char letter[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+enum { MAX_KEYS = sizeof letter - 1 };
+
+/* ---- the model --------------------------------------------------------------------------- */
+
+typedef struct {
+    Module module;
+    Embedding *asked, *keys, *values; /* a vector of d numbers for each token */
+    DotProductAttention *dot;         /* this one or that one */
+    AdditiveAttention *additive;
+    Linear *answer;
+} Recall;
+
+static Recall *recall_new(void) {
+    static const ModuleClass class = {"Recall", sizeof(Recall), NULL, NULL};
+    const int64_t d = options.hidden;
+    Recall *net = nn_module_new(&class);
+    if (!net) return NULL;
+    net->asked = nn_add_child(net, "asked", nn_embedding_new(options.keys, d));
+    net->keys = nn_add_child(net, "keys", nn_embedding_new(options.keys, d));
+    net->values = nn_add_child(net, "values", nn_embedding_new(options.values, d));
+    if (strcmp(options.attention, "dot") == 0)
+        net->dot = nn_add_child(net, "attention", nn_dot_product_attention_new(options.dropout));
+    else
+        net->additive =
+            nn_add_child(net, "attention", nn_additive_attention_new(d, options.dropout));
+    net->answer = nn_add_child(net, "answer", nn_linear_new(d, options.values, true));
+    return nn_module_done(net);
+}
+
+/*      q_i = asked[question i]    k_j = keys[key j]    v_j = values[value j]
+ *      score_ij  = q_i . k_j / sqrt(d)   or   w . tanh(W_q q_i + W_k k_j)
+ *      weight_ij = exp(score_ij) / sum of exp(score_il) over the pairs l < n
+ *      y_i = sum_j weight_ij v_j, and the logits of the answer are W y_i + b.
+ * (B, P) -> (B, P, --values) */
+static Tensor *recall_forward(Recall *net, const Sequences *s) {
+    Tensor *q = nn_embedding_forward(net->asked, s->asked); /* (B, P, d) */
+    Tensor *k = nn_embedding_forward(net->keys, s->keys);
+    Tensor *v = nn_embedding_forward(net->values, s->values);
+    if (options.no_scale) q = ag_scale(q, sqrt((double)options.hidden)); /* undoes / sqrt(d) */
+    AttentionMask mask = {.valid_lens = options.no_mask ? NULL : s->num_pairs};
+    Tensor *y = net->dot ? nn_dot_product_attention_forward(net->dot, q, k, v, mask)
+                         : nn_additive_attention_forward(net->additive, q, k, v, mask);
+    return nn_linear_forward(net->answer, y);
+}
+
+/* -log of the probability of the right value, the mean over all questions. */
+static Tensor *recall_loss(Recall *net, const Sequences *s) {
+    Tensor *logits = ag_reshape(recall_forward(net, s), SHAPE(-1, options.values));
+    Tensor *answers = ag_reshape(s->answers, SHAPE(-1));
+    return ag_cross_entropy(logits, answers, IGNORED, REDUCE_MEAN);
+}
+
+/* (B, P, P): a row per question, a column per pair. */
+static Tensor *recall_weights(const Recall *net) {
+    return net->dot ? net->dot->attention_weights : net->additive->attention_weights;
+}
+
+/* ---- the sequences ------------------------------------------------------------------------- */
+
+/* What is ours becomes the open tape's. */
+static Tensor *lend(Tensor *x) {
+    Tensor *loan = ag_detach(x);
+    tensor_release(x);
+    return loan;
+}
+
+/* The order that sorts each row: of random numbers, a random permutation. */
+static Tensor *order(Tensor *x) {
+    Tensor *places = NULL;
+    tensor_release(tensor_sort(x, &places));
+    return lend(places);
+}
+
+/* n from P / 2 to P, different keys, any values; then every key is asked for once, in an order that
+ * has nothing to do with that of the pairs. */
+static Sequences sequences_draw(int64_t B) {
+    const int64_t P = options.pairs;
+    Sequences s = {.num_pairs = lend(tensor_randint((P + 1) / 2, P + 1, SHAPE(B)))};
+    Tensor *n = ag_unsqueeze(s.num_pairs, 1);                               /* (B, 1) */
+    Tensor *j = lend(tensor_to(lend(tensor_arange(0, (double)P, 1)), I64)); /* 0 .. P - 1 */
+    s.valid = ag_lt(j, n);
+
+    Tensor *keys = order(lend(tensor_rand(SHAPE(B, options.keys)))); /* all, shuffled */
+    s.keys = ag_gather(keys, 1, ag_where(s.valid, j, ag_sub(j, n))); /* n new ones, then old */
+    s.values = lend(tensor_randint(0, options.values, SHAPE(B, P)));
+
+    Tensor *invalid = ag_logical_not(s.valid), *random = lend(tensor_rand(SHAPE(B, P)));
+    s.place = order(ag_masked_fill(random, invalid, 2)); /* 2 is more than any: these come last */
+    s.asked = ag_gather(s.keys, 1, s.place);
+    s.answers = ag_masked_fill(ag_gather(s.values, 1, s.place), invalid, IGNORED);
+    return s;
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+/* Additive attention draws its matrices when it first sees an input: it is shown one before there
+ * may be something to load or to save. */
+static void show_input(Recall *net) {
+    tape_begin_no_grad();
+    Sequences s = sequences_draw(1);
+    if (net) recall_forward(net, &s);
+    tape_end();
+}
+
+static void train(Recall *net, Optimizer *sgd) {
+    while (training_next(&run)) {
+        tape_begin();
+        Sequences s = sequences_draw(run.batch);
+        Tensor *loss = recall_loss(net, &s);
+        nn_optimizer_zero_grad(sgd);
+        ag_backward(loss);
+        nn_optimizer_step(sgd);
+        training_report(&run, loss);
+        tape_end();
+    }
+}
+
+/* ---- evaluation ---------------------------------------------------------------------------- */
+
+/* Sequence b: a row for each of its n questions, a column for each pair, also for the old ones. */
+static void take_map(AttentionMap *map, const Recall *net, const Sequences *s, int64_t b) {
+    if (tensor_error()) return;
+    int n = (int)tensor_get(s->num_pairs, b);
+    if (!map_take(map, recall_weights(net), b, options.no_mask ? -1 : n)) return;
+    map->queries = n;
+    snprintf(map->title, sizeof map->title, "%d pairs", n);
+    for (int i = 0; i < map->queries; i++)
+        snprintf(map->query[i], MAP_LABEL_SIZE, "%c?", letter[(int)tensor_get(s->asked, b, i)]);
+    for (int j = 0; j < map->keys; j++)
+        snprintf(map->key[j], MAP_LABEL_SIZE, "%c:%d", letter[(int)tensor_get(s->keys, b, j)],
+                 (int)tensor_get(s->values, b, j));
+}
+
+static double count(Tensor *x) { return tensor_item(ag_sum(x)); }
+
+/* On 1024 unseen sequences, from a generator of their own: of 5 pairs alone there are 10^16 by
+ * default, of which training saw 10^4. */
+static void evaluate(Recall *net) {
+    static AttentionMap maps[4];
+    double questions = 0, right = 0, found = 0;
+    tensor_manual_seed(~run.seed);
+    nn_train(net, false);
+    for (int batch = 0; batch < 16; batch++) {
+        tape_begin_no_grad();
+        Sequences s = sequences_draw(64);
+        Tensor *answers = ag_argmax(recall_forward(net, &s), 2);
+        Tensor *places = ag_argmax(recall_weights(net), 2);
+        questions += count(s.valid);
+        right += count(ag_logical_and(s.valid, ag_eq(answers, s.answers)));
+        found += count(ag_logical_and(s.valid, ag_eq(places, s.place)));
+        for (int b = 0; b < 4 && batch == 0; b++) take_map(&maps[b], net, &s, b);
+        tape_end();
+    }
+    training_show(&run, maps, 4);
+    training_expect(&run, "accuracy", right / questions, ">=", 0.99);
+    training_expect(&run, "largest weight on the right pair", found / questions, ">=", 0.99);
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+static const Flag flags[] = {
+    CHOICE_FLAG("--attention", options.attention, "dot|additive",
+                "The score of a question and a key: q . k / sqrt(d), or w . tanh(W_q q + W_k k)."),
+    INTEGER_FLAG("--pairs", options.pairs, 1, MAX_KEYS, "from 1 to 52",
+                 "At most so many pairs are in a sequence, and at least half as many."),
+    INTEGER_FLAG("--keys", options.keys, 1, MAX_KEYS, "from 1 to 52",
+                 "So many different keys there are, at least --pairs."),
+    INTEGER_FLAG("--values", options.values, 2, 1000, "from 2 to 1000",
+                 "So many different values there are."),
+    INTEGER_FLAG("--hidden", options.hidden, 1, 1024, "from 1 to 1024",
+                 "The size d of the vectors."),
+    NUMBER_FLAG("--dropout", options.dropout, 0, 1 - 1e-16, "of at least 0 and below 1",
+                "The probability with which a weight is lost in training."),
+    SWITCH_FLAG("--no-scale", options.no_scale, "Dot products are not divided by sqrt(d)."),
+    SWITCH_FLAG("--no-mask", options.no_mask,
+                "No valid_lens: what lies behind the sequence is looked at, too."),
+    NUMBER_FLAG("--momentum", options.momentum, 0, 1 - 1e-16, "of at least 0 and below 1",
+                "How much of the last step goes into the next."),
+};
+
+int main(int argc, char **argv) {
+    training_flags(&run, argc, argv, flags, sizeof flags / sizeof *flags);
+    if (options.pairs > options.keys)
+        flags_misuse("recall", "--pairs %" PRId64 " needs at least as many --keys, not %" PRId64,
+                     options.pairs, options.keys);
+    if (options.no_scale && strcmp(options.attention, "dot") != 0)
+        flags_misuse("recall", "--no-scale is for --attention dot: the other has no scale");
+    Recall *net = recall_new();
+    show_input(net);
+    Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = run.lr, .momentum = options.momentum});
+    training_must_match(&run, "no_scale", tensor_from_bools(SCALAR, &options.no_scale));
+    training_begin(&run, net, sgd);
+    train(net, sgd);
+    if (training_finish(&run)) evaluate(net);
+    nn_free(sgd);
+    nn_free(net);
+    return training_status(&run);
+}
