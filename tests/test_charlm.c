@@ -4,6 +4,7 @@
 #include "../examples/common/draw.h"
 #include "../examples/common/trigram.h"
 #include "common.h"
+#include "common_program.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -13,21 +14,21 @@
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
-static char path[] = "/tmp/test_charlm_XXXXXX"; /* of the text that was written last */
+static char written[] = "/tmp/test_charlm_XXXXXX"; /* the last text, as a file */
 
 static const char *text_file(const char *bytes, size_t size) {
-    strcpy(strrchr(path, '_'), "_XXXXXX");
-    int file = mkstemp(path);
+    strcpy(strrchr(written, '_'), "_XXXXXX");
+    int file = mkstemp(written);
     ck_assert_int_ge(file, 0);
     ck_assert_int_eq(write(file, bytes, size), (ssize_t)size);
     close(file);
-    return path;
+    return written;
 }
 
 static Corpus read_text(const char *bytes, size_t size, int64_t least) {
     Corpus text;
     bool ok = corpus_read(&text, text_file(bytes, size), least);
-    unlink(path);
+    unlink(written);
     ck_assert_msg(ok, "%s", tensor_error());
     return text;
 }
@@ -126,8 +127,8 @@ START_TEST(what_cannot_be_read_is_said) {
     expect_error("/dev/zero: a text of more than 64 MB is too large");
     corpus_free(&text);
     ck_assert(!corpus_read(&text, text_file("0123456789012345678", 19), 2));
-    unlink(path);
-    expect_error_like(path, "a text of 19 bytes is too short: its last tenth must have 2");
+    unlink(written);
+    expect_error_like(written, "a text of 19 bytes is too short: its last tenth must have 2");
     corpus_free(&text);
     int here = open(".", O_RDONLY);
     ck_assert(chdir("/tmp") == 0 && !corpus_read(&text, NULL, 1) && fchdir(here) == 0);
@@ -349,6 +350,87 @@ START_TEST(a_draw_without_scores_is_an_error) {
 }
 END_TEST
 
+/* ---- the program --------------------------------------------------------------------------- */
+
+/* 60 steps, of which golden/generate_charlm.py tells the losses. */
+#define SMALL                                                                                      \
+    "--text LICENSE --layers 2 --width 16 --heads 2 --context 16 --batch 4 --steps 60 --lr 0.01"
+
+static void expect_pytorchs_losses(const char *arguments) {
+    char command[512], log[8192], *line = log;
+    double held_out = NAN;
+    snprintf(command, sizeof command, SMALL " --quiet --every 1 --log $D/log.csv %s", arguments);
+    ck_assert_int_eq(run(command), 1); /* so short a text is not learned in so few steps */
+    ck_assert_int_eq(sscanf(out, "expect  held-out loss  %lf", &held_out), 1);
+    Tensor *losses = golden_tensor("charlm.txt", "losses");
+    Tensor *expected = golden_tensor("charlm.txt", "held_out");
+    ck_assert_double_eq_tol(held_out, tensor_item(expected), 1e-4);
+    slurp(path("log.csv"), log, sizeof log);
+    for (int64_t i = 0; i < 60; i++) {
+        line = strchr(line, '\n');
+        ck_assert_ptr_nonnull(line);
+        double loss = strtod(strchr(line, ',') + 1, &line);
+        ck_assert_double_eq_tol(loss, tensor_get(losses, i), 1e-4);
+    }
+    tensor_release(losses), tensor_release(expected);
+}
+
+START_TEST(it_trains_as_nanogpt_in_pytorch) {
+    expect_pytorchs_losses("");
+    expect_pytorchs_losses("--composed");
+}
+END_TEST
+
+/* What was written behind the maps and before the expectations. */
+static void sample(const char *arguments, char *text, size_t size) {
+    char command[512];
+    snprintf(command, sizeof command, SMALL " --quiet --sample 40 %s", arguments);
+    ck_assert_int_eq(run(command), 1);
+    const char *end = strstr(out, "expect");
+    ck_assert(end && end - out < (ptrdiff_t)size);
+    memcpy(text, out, (size_t)(end - out));
+    text[end - out] = '\0';
+}
+
+START_TEST(a_loaded_model_writes_what_it_wrote) {
+    char first[256], again[256], other[256], greedy[256];
+    sample("--prompt 'THE SOFTWARE' --save $D/m.safetensors", first, sizeof first);
+    ck_assert_uint_eq(strlen(first), strlen("THE SOFTWARE") + 40 + 1);
+    ck_assert_int_eq(strncmp(first, "THE SOFTWARE", 12), 0);
+    const char *load = "--prompt 'THE SOFTWARE' --load $D/m.safetensors";
+    sample(load, again, sizeof again);
+    ck_assert_str_eq(again, first);
+    sample("--prompt 'THE SOFTWARE' --load $D/m.safetensors --seed 2", other, sizeof other);
+    ck_assert_str_ne(other, first);
+    sample("--prompt 'THE SOFTWARE' --load $D/m.safetensors --top-k 1", greedy, sizeof greedy);
+    ck_assert_str_ne(greedy, first);
+    sample("--prompt 'THE SOFTWARE' --load $D/m.safetensors --temperature 0.01 --seed 3", again,
+           sizeof again);
+    ck_assert_str_eq(again, greedy); /* so cold that only the likeliest is left */
+    sample("--load $D/m.safetensors --steps 0", again, sizeof again);
+    ck_assert_int_eq(strncmp(again, "OUT OF OR IN CONNECTION ", 24), 0); /* a held-out line */
+}
+END_TEST
+
+START_TEST(it_says_what_is_wrong) {
+    put(path("short"), "too short\n");
+    put(path("other"), "");
+    expect_failure("--text $D/missing", "cannot read");
+    expect_failure("--text $D", "Is a directory");
+    expect_failure("--text $D/other", "a text of 0 bytes is too short");
+    expect_failure("--text $D/short", "a text of 10 bytes is too short: its last tenth must have");
+    expect_failure("--text /dev/zero", "more than 64 MB is too large");
+    expect_failure(SMALL " --prompt 'a#b'", "the prompt's \"#b\" begins with a character");
+    expect_misuse(SMALL " --prompt ''");
+    expect_misuse(SMALL " --heads 3");
+    expect_misuse(SMALL " --layer 3");
+    ck_assert_int_eq(run(SMALL " --steps 1 --save $D/m.safetensors"), 1);
+    expect_failure(SMALL " --load $D/m.safetensors --heads 4", "its heads is 2");
+    ck_assert_int_eq(shell("tr A-Z a-z <LICENSE >$D/other"), 0);
+    expect_failure(SMALL " --text $D/other --load $D/m.safetensors", "vocabulary");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("charlm");
     TCase *texts = add_framed_case(suite, "texts");
@@ -368,5 +450,10 @@ int main(void) {
     TCase *draws = add_framed_case(suite, "draws");
     tcase_add_test(draws, draws_follow_the_softmax);
     tcase_add_test(draws, a_draw_without_scores_is_an_error);
+    program = "charlm";
+    TCase *programs = add_program_case(suite, "program");
+    tcase_add_test(programs, it_trains_as_nanogpt_in_pytorch);
+    tcase_add_test(programs, a_loaded_model_writes_what_it_wrote);
+    tcase_add_test(programs, it_says_what_is_wrong);
     return run_suite(suite);
 }
