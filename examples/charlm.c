@@ -15,7 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 24, WINDOWS = 1000 };
+enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 18, WINDOWS = 1000 };
 
 static struct {
     int64_t layers, heads, width, context, layer, sample, top_k;
@@ -25,7 +25,7 @@ static struct {
 } options = {.layers = 4, .heads = 4, .width = 128, .context = 64, .temperature = 0.8};
 
 static Training run = {.program = "charlm",
-                       .summary = "learns to continue a text, character by character",
+                       .summary = "learns a text, character by character",
                        .seed = 1,
                        .steps = 2000,
                        .batch = 12,
