@@ -134,7 +134,7 @@ static void print_modules(FILE *out) {
 #define FUNCTIONS(title) section(out, title, "function|what it does|source|");
 #define FUNCTION(name, arguments, formula, paper)                                                  \
     row(out, CELLS("`nn_" #name "(" arguments ")`", formula), paper, file_of("nn_" #name, "nn"));
-#include "nn.def"
+#include "../nn/nn.def"
 }
 
 /* The page with what is between the marks made anew. */
