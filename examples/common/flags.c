@@ -6,6 +6,7 @@
 #include "flags.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void flags_misuse(const char *program, const char *format, ...) {
     va_list arguments;
@@ -160,8 +162,17 @@ static void check_outputs(const char *program, const Flag *flags, int num_flags)
     }
 }
 
+/* Where one of the standard files is closed, the next file that is opened would take its place and
+ * get what is meant for it. This takes it, and can only be read. */
+static void fill_standard_files(void) {
+    int file = open("/dev/null", O_RDONLY);
+    while (file >= 0 && file <= 2) file = open("/dev/null", O_RDONLY);
+    if (file > 2) close(file);
+}
+
 void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
                  int num_flags) {
+    fill_standard_files();
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];
         if (strcmp(text, "--help") == 0) exit(print_help(program, summary, flags, num_flags));

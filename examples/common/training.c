@@ -126,6 +126,14 @@ static void begin_losses(Training *run, const Tensor *before) {
     else if (!before || tensor_to_doubles(before, run->losses)) run->step = run->first;
 }
 
+/* The library speaks of a dict; here it is this file. */
+static void name_the_file(const char *path) {
+    const char *sentence = tensor_error();
+    if (!sentence || strstr(sentence, path)) return;
+    tensor_clear_error();
+    tensor_fail("%s: %s", path, sentence);
+}
+
 static void load(Training *run) {
     TensorDict *dict = tensor_load_safetensors(run->load);
     const char *program = dict ? tensor_dict_metadata(dict, "program") : NULL;
@@ -138,6 +146,7 @@ static void load(Training *run) {
         tensor_set_generator_state(tensor_dict_get(dict, "generator"));
         begin_losses(run, tensor_dict_get(dict, "losses"));
     }
+    name_the_file(run->load);
     tensor_dict_free(dict);
 }
 
