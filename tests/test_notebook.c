@@ -63,7 +63,9 @@ END_TEST
 
 START_TEST(an_output_that_cannot_be_written) {
     expect_failure(">/dev/full", ": cannot write to standard output\n");
-    ck_assert_int_eq(run(">&-"), 1);
+    ck_assert_int_eq(run("--log $D/log.csv >&-"), 1);
+    ck_assert_str_eq(complaints, "notebook: cannot write to standard output\n");
+    ck_assert_int_eq(files_in_folder(), 0); /* the log did not get what was printed */
     ck_assert_int_eq(run_without_reader(""), 1);
     ck_assert_str_eq(complaints, "notebook: cannot write to standard output\n");
     expect_failure("--plot /dev/full", ": cannot write /dev/full: No space left on device\n");

@@ -1,0 +1,415 @@
+/* test_programs.c - what every training program promises: a short run of each trains, writes what
+ * it was asked for and nothing else, draws the committed picture, goes on after an interrupt to the
+ * same bytes, and answers whatever is wrong in one sentence.
+ *
+ * A program is a row of the table; its flags are read from its --help, so that none can be
+ * forgotten. A picture that should look different is made anew by build/NAME FLAGS --plot
+ * tests/golden/NAME.svg with the flags of the row. */
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common.h"
+#include "common_program.h"
+
+static const struct {
+    const char *name;
+    const char *flags; /* a run of a fifth of a second or less, in which the loss falls */
+    const char *other; /* with these, too, it is another model, of other shapes */
+    const char *input; /* what it reads besides --load, or NULL */
+} programs[] = {
+    {"recall", "--steps 50 --every 10 --batch 16 --pairs 4 --hidden 8 --lr 0.5", "--hidden 9",
+     NULL},
+    {"charlm",
+     "--text LICENSE --steps 50 --every 10 --batch 4 --lr 0.01 --layers 1 --heads 2 --width 16"
+     " --context 8",
+     "--width 32", "--text"},
+};
+
+enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };
+
+static const char *flags;
+
+static void choose(int i) {
+    program = programs[i].name;
+    flags = programs[i].flags;
+}
+
+/* The flags of the row, and more; lasts until the next call. */
+static const char *with(const char *more) {
+    static char line[1024];
+    snprintf(line, sizeof line, "%s %s", flags, more);
+    return line;
+}
+
+/* The last line is a verdict, and the exit status is that of all verdicts: so short a run may fail,
+ * but it says so. */
+static void expect_verdicts(int status) {
+    const char *last = out + strlen(out);
+    while (last > out && (last == out + strlen(out) || last[-1] != '\n')) last--;
+    ck_assert_msg(!strncmp(last, "expect  ", 8), "%s ends with %s", program, last);
+    ck_assert_msg(strstr(last, "  PASS\n") || strstr(last, "  FAIL\n"), "%s: %s", program, last);
+    ck_assert_msg(status == (strstr(out, "  FAIL\n") ? 1 : 0),
+                  "%s exits with %d, having printed %s", program, status, out);
+}
+
+static void expect_trained(const char *more) {
+    int status = run(with(more));
+    ck_assert_msg(!strstr(complaints, program), "%s %s: %s", program, more, complaints);
+    expect_verdicts(status);
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+#define FILES "--log $D/log.csv --save $D/model.safetensors --plot $D/plot.svg"
+
+/* The rows of the log: steps 10, 20, ... and finite losses that are lower in the end. */
+static void expect_falling_loss(const char *name) {
+    char text[4096];
+    double step, loss, first = 0, last = 0;
+    int rows = 0, n = 0;
+    slurp(path(name), text, sizeof text);
+    ck_assert_msg(!strncmp(text, "step,loss\n", 10), "%s: the log begins with %s", program, text);
+    for (const char *row = text + 10; sscanf(row, "%lf,%lf\n%n", &step, &loss, &n) == 2; row += n) {
+        ck_assert_msg((int)step == ++rows * 10, "%s: row %d is of step %g", program, rows, step);
+        if (rows == 1) first = loss;
+        last = loss;
+    }
+    ck_assert_int_eq(rows, 5);
+    ck_assert_msg(last < first, "%s: the loss is %g, then %g", program, first, last);
+}
+
+/* A run on one thread, and one on two threads that is interrupted and goes on: the same bytes. */
+START_TEST(trains) {
+    static char printed_before[PRINTED_SIZE];
+    int step;
+    char last;
+    choose(_i);
+    expect_trained("--quiet --threads 1 " FILES);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(files_in_folder(), 3);
+    expect_falling_loss("log.csv");
+    char line[256];
+    snprintf(line, sizeof line, "cmp $D/plot.svg tests/golden/%s.svg", program);
+    ck_assert_msg(shell(line) == 0, "%s %s: another picture", program, flags);
+    strcpy(printed_before, out);
+    ck_assert_int_eq(shell("mkdir $D/straight && mv $D/*.* $D/straight"), 0);
+
+    ck_assert_int_eq(run_interrupted(with("--threads 2 " FILES)), 130);
+    ck_assert_int_eq(files_in_folder(), 3); /* no plot */
+    const char *sentence = strstr(complaints, program);
+    ck_assert(sentence != NULL);
+    snprintf(line, sizeof line, "%s: stopped after step %%d; to go on, --load %s%%c", program,
+             path("model.safetensors"));
+    ck_assert_msg(sscanf(sentence, line, &step, &last) == 2 && last == '\n', "%s", complaints);
+    ck_assert_msg(step >= 10 && step < 50, "%s: stopped after step %d", program, step);
+    ck_assert_str_eq(out, "");
+
+    expect_trained("--quiet --threads 2 --load $D/model.safetensors " FILES);
+    ck_assert_str_eq(out, printed_before);
+    ck_assert_int_eq(files_in_folder(), 4);
+    ck_assert_msg(shell("cd $D && for file in *.*; do cmp $file straight/$file || exit 1; done") ==
+                      0,
+                  "%s: a run that was interrupted ends differently", program);
+}
+END_TEST
+
+/* A run that is loaded when all its steps are taken is looked at again, or goes on. */
+START_TEST(goes_on_from_the_end) {
+    static char printed_before[PRINTED_SIZE];
+    choose(_i);
+    expect_trained("--save $D/model.safetensors");
+    strcpy(printed_before, out);
+    expect_trained("--load $D/model.safetensors");
+    ck_assert_str_eq(out, printed_before);
+    ck_assert_str_eq(complaints, "");
+    expect_trained("--load $D/model.safetensors --steps 60");
+    ck_assert_int_eq(strncmp(complaints, "step 60 of 60  loss ", 20), 0);
+}
+END_TEST
+
+START_TEST(interrupted_without_a_file) {
+    choose(_i);
+    ck_assert_int_eq(run_interrupted(flags), 130);
+    ck_assert_ptr_nonnull(strstr(complaints, "; nothing was saved\n"));
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+START_TEST(a_rate_that_is_too_large) {
+    choose(_i);
+    expect_failure(with("--quiet --lr 1e300 --save $D/model.safetensors"),
+                   ": the loss is not a finite number: try a smaller --lr\n");
+    ck_assert_str_eq(out, "");
+    expect_failure(with("--quiet --lr 1e300 --log $D/log.csv --plot $D/plot.svg"), ": the loss is");
+    ck_assert_int_ne(shell("test -e $D/plot.svg"), 0);
+}
+END_TEST
+
+/* ---- what it shows ------------------------------------------------------------------------- */
+
+static bool is_ascii(const char *text) {
+    while (*text == '\n' || (*text >= ' ' && *text <= '~')) text++;
+    return *text == '\0';
+}
+
+/* Blocks of colour and one line of progress on a terminal; characters and a line per report
+ * elsewhere; neither maps nor progress if they are not wanted. */
+START_TEST(shows) {
+    choose(_i);
+    run_on_terminal("TERM=xterm LANG=C.UTF-8", with("2>&1"));
+    ck_assert_ptr_nonnull(strstr(out, "\rstep "));
+    ck_assert_ptr_nonnull(strstr(out, "\033[48;5;"));
+    run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1", with("2>/dev/null"));
+    ck_assert_ptr_null(strchr(out, '\033'));
+    ck_assert_ptr_nonnull(strstr(out, "weight 0 |"));
+
+    expect_trained("");
+    ck_assert_msg(is_ascii(out), "%s printed %s", program, out);
+    ck_assert_ptr_nonnull(strstr(out, "weight 0 |"));
+    int lines = 0;
+    for (const char *s = complaints; *s; s = strchr(s, '\n') + 1, lines++)
+        ck_assert_msg(!strncmp(s, "step ", 5) && strstr(s, "0 of 50  loss "), "%s: %s", program, s);
+    ck_assert_int_eq(lines, 5);
+    expect_trained("--quiet");
+    ck_assert_ptr_null(strstr(out, "weight 0 |"));
+    ck_assert_str_eq(complaints, "");
+}
+END_TEST
+
+/* ---- flags --------------------------------------------------------------------------------- */
+
+/* The next flag of a --help, "  --name ARGUMENT" in a line of its own, and the sentence below it.
+ * False after the last. argument is "" for a switch. */
+static bool next_flag(const char **help, char name[64], char argument[64]) {
+    const char *found = strstr(*help, "\n  --");
+    if (!found) return false;
+    int n = (int)strcspn(found + 1, "\n");
+    snprintf(argument, 64, "%s", ""); /* a switch has none */
+    ck_assert_int_ge(sscanf(found, " %63[^ \n]%*[ ]%63[^\n]", name, argument), 1);
+    const char *sentence = found + 1 + n;
+    *help = sentence;
+    ck_assert_msg(sentence && !strncmp(sentence, "\n        ", 9) && sentence[9] > ' ',
+                  "%s %s has no sentence", program, name);
+    return true;
+}
+
+START_TEST(help_names_every_flag) {
+    static const char *const common[] = {"--seed N",
+                                         "--steps N",
+                                         "--lr NUMBER",
+                                         "--batch N",
+                                         "--threads N",
+                                         "--every N",
+                                         "--log FILE.csv",
+                                         "--plot FILE.svg",
+                                         "--quiet",
+                                         "--help",
+                                         "--save FILE.safetensors",
+                                         "--load FILE.safetensors"};
+    char name[64], argument[64];
+    choose(_i);
+    ck_assert_int_eq(run("--help"), 0);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(strncmp(out, program, strlen(program)), 0);
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "\n  %s\n", common[i]);
+        ck_assert_msg(strstr(out, line) != NULL, "%s --help has no %s", program, common[i]);
+    }
+    for (const char *help = out; next_flag(&help, name, argument);) {
+        const char *next = strstr(help, "\n  --"), *otherwise = strstr(help, " Default: ");
+        ck_assert_msg(!*argument || (otherwise && otherwise < next), "%s %s has no default",
+                      program, name);
+    }
+    ck_assert_int_eq(run("--help >/dev/full"), 1);
+    ck_assert_ptr_nonnull(strstr(complaints, ": cannot write to standard output\n"));
+}
+END_TEST
+
+/* What no flag with this argument takes. */
+static const char *nonsense(const char *argument) {
+    bool number = strcmp(argument, "N") == 0 || strcmp(argument, "NUMBER") == 0;
+    return number || strchr(argument, '|') ? "nonsense" : "''";
+}
+
+START_TEST(misuse) {
+    static char help[PRINTED_SIZE];
+    char name[64], argument[64], line[256];
+    int num_flags = 0;
+    choose(_i);
+    ck_assert_int_eq(run("--help"), 0);
+    strcpy(help, out);
+    for (const char *rest = help; next_flag(&rest, name, argument); num_flags++) {
+        snprintf(line, sizeof line, "%s=%s", name, *argument ? nonsense(argument) : "1");
+        expect_misuse(line);
+        ck_assert_msg(strstr(complaints, name) != NULL, "%s %s: %s", program, line, complaints);
+    }
+    ck_assert_int_gt(num_flags, 12);
+    static const char *const lines[] = {"--nonsense",
+                                        "nonsense",
+                                        "-h",
+                                        "--steps",
+                                        "--steps 1e3",
+                                        "--steps -1",
+                                        "--batch 0",
+                                        "--lr 0",
+                                        "--lr nan",
+                                        "--seed -1",
+                                        "--threads 0",
+                                        "--every 0",
+                                        "--log $D/a --plot $D/a",
+                                        "--log $D/a --save $D/a",
+                                        "--load $D/a --plot $D/a"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) expect_misuse(lines[i]);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+/* ---- files that cannot be read ------------------------------------------------------------- */
+
+/* One sentence with the name of the file and this in it, before the first step; an old log stays.
+ */
+static void expect_refused(const char *flag, const char *name, const char *part) {
+    char line[512];
+    put(path("log.csv"), "old\n");
+    snprintf(line, sizeof line, "%s $D/%s --log $D/log.csv", flag, name);
+    expect_failure(with(line), part);
+    ck_assert_msg(strstr(complaints, path(name)) != NULL, "%s: %s", program, complaints);
+    ck_assert_str_eq(out, "");
+    slurp(path("log.csv"), line, sizeof line);
+    ck_assert_str_eq(line, "old\n");
+}
+
+START_TEST(files_that_cannot_be_read) {
+    char line[256];
+    choose(_i);
+    expect_trained("--quiet --save $D/model.safetensors");
+    ck_assert_int_eq(
+        shell("cd $D && mkdir folder && : >empty && echo garbled >garbage &&"
+              " head -c 200 model.safetensors >begun &&"
+              " head -c -9 model.safetensors >half &&"
+              " cp model.safetensors longer && echo >>longer &&"
+              " LC_ALL=C sed 's/\"program\":\"./\"program\":\"_/' model.safetensors >other &&"
+              " cp model.safetensors hidden && chmod 000 hidden"),
+        0);
+    ck_assert_int_eq(shell("cp tests/golden/files/all.safetensors $D/tensors"), 0);
+    expect_refused("--load", "nowhere", ": No such file or directory\n");
+    expect_refused("--load", "folder", ": it is not a regular file\n");
+    expect_refused("--load", "empty", ": it is shorter than the 8 bytes");
+    expect_refused("--load", "garbage", ": its header of ");
+    expect_refused("--load", "begun", ": its header of ");
+    expect_refused("--load", "half", " are no range in the ");
+    expect_refused("--load", "longer", " bytes of data\n");
+    expect_refused("--load", "other", ": not a file that ");
+    expect_refused("--load", "tensors", ": not a file that ");
+    if (access(path("hidden"), R_OK) != 0)
+        expect_refused("--load", "hidden", ": Permission denied\n");
+    snprintf(line, sizeof line, "%s --load", programs[_i].other);
+    expect_refused(line, "model.safetensors", " does not fit ");
+    if (!programs[_i].input) return;
+    expect_refused(programs[_i].input, "nowhere", ": No such file or directory\n");
+    expect_refused(programs[_i].input, "folder", ": Is a directory\n");
+    expect_refused(programs[_i].input, "empty", " too short");
+    if (access(path("hidden"), R_OK) != 0)
+        expect_refused(programs[_i].input, "hidden", ": Permission denied\n");
+}
+END_TEST
+
+/* ---- files that cannot be written ---------------------------------------------------------- */
+
+static const char *const outputs[] = {"--log", "--save", "--plot"};
+
+/* It could have been known before the first step, and was. */
+static void expect_unwritable(const char *flag, const char *file, const char *part) {
+    char line[256], sentence[512];
+    snprintf(line, sizeof line, "%s %s", flag, file);
+    expect_failure(with(line), part);
+    snprintf(sentence, sizeof sentence, "%s: cannot write ", program);
+    ck_assert_msg(!strncmp(complaints, sentence, strlen(sentence)), "%s %s: %s", program, line,
+                  complaints);
+    ck_assert_str_eq(out, "");
+}
+
+/* An old file is there until a new one is whole; of what failed nothing stays. */
+static void expect_old_file_kept(const char *flag) {
+    char line[256], text[64];
+    put(path("old"), "old\n");
+    snprintf(line, sizeof line, "--quiet %s $D/old", flag);
+    ck_assert_int_eq(run_line("ulimit -f 2; trap '' XFSZ;", with(line)), 1);
+    ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s %s: %s", program, flag,
+                  complaints);
+    slurp(path("old"), text, sizeof text);
+    ck_assert_str_eq(text, "old\n");
+    ck_assert_int_eq(remove(path("old")), 0);
+}
+
+START_TEST(files_that_cannot_be_written) {
+    char line[256];
+    choose(_i);
+    ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed"), 0);
+    for (int i = 0; i < 3; i++) {
+        expect_unwritable(outputs[i], "$D/nowhere/file",
+                          "/nowhere/file: No such file or directory\n");
+        expect_unwritable(outputs[i], "$D", ": Is a directory\n");
+        if (access(path("sealed"), W_OK) != 0)
+            expect_unwritable(outputs[i], "$D/sealed/file", "/sealed/file: Permission denied\n");
+        snprintf(line, sizeof line, "--quiet %s /dev/full", outputs[i]);
+        expect_failure(with(line), ": No space left on device\n");
+        ck_assert_ptr_nonnull(strstr(complaints, "/dev/full: "));
+    }
+    ck_assert_int_eq(shell("test -c /dev/full"), 0);
+    expect_old_file_kept("--save");
+    expect_old_file_kept("--plot");
+    ck_assert_int_eq(files_in_folder(), 1);
+}
+END_TEST
+
+START_TEST(standard_output_that_cannot_be_written) {
+    char line[256];
+    choose(_i);
+    snprintf(line, sizeof line, "%s: cannot write to standard output\n", program);
+    ck_assert_int_eq(run(with("--quiet >/dev/full")), 1);
+    ck_assert_str_eq(complaints, line);
+    ck_assert_int_eq(run_without_reader(with("--quiet")), 1);
+    ck_assert_str_eq(complaints, line);
+    ck_assert_int_eq(run(with("--quiet --log $D/log.csv --plot $D/plot.svg >&-")), 1);
+    ck_assert_str_eq(complaints, line);
+    expect_falling_loss("log.csv");
+    ck_assert_int_eq(shell("tail -n 1 $D/log.csv | grep -q ^50, && ! grep -q expect $D/*"), 0);
+}
+END_TEST
+
+/* Where the standard output is closed, the next file that is opened must not take its place, and
+ * get more maps than stdio keeps back. */
+START_TEST(a_log_in_the_place_of_the_output) {
+    char text[256];
+    program = "charlm";
+    ck_assert_int_eq(run("--text LICENSE --steps 1 --layers 1 --heads 8 --width 32 --context 32"
+                         " --log $D/log.csv >&-"),
+                     1);
+    slurp(path("log.csv"), text, sizeof text);
+    ck_assert_msg(!strncmp(text, "step,loss\n1,", 12) && strlen(text) < 32, "the log: %s", text);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("programs");
+    TCase *tcase = add_program_case(suite, "programs");
+    tcase_add_loop_test(tcase, trains, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, goes_on_from_the_end, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, interrupted_without_a_file, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, a_rate_that_is_too_large, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, shows, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, misuse, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, files_that_cannot_be_written, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, standard_output_that_cannot_be_written, 0, NUM_PROGRAMS);
+    tcase_add_test(tcase, a_log_in_the_place_of_the_output);
+    return run_suite(suite);
+}
