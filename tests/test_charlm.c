@@ -358,7 +358,7 @@ END_TEST
 
 static void expect_pytorchs_losses(const char *arguments) {
     char command[512], log[8192], *line = log;
-    double held_out = NAN;
+    double held_out = (double)NAN;
     snprintf(command, sizeof command, SMALL " --quiet --every 1 --log $D/log.csv %s", arguments);
     ck_assert_int_eq(run(command), 1); /* so short a text is not learned in so few steps */
     ck_assert_int_eq(sscanf(out, "expect  held-out loss  %lf", &held_out), 1);
