@@ -15,7 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 18, WINDOWS = 1000 };
+enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 18, MEASURED = 100000 };
 
 static struct {
     int64_t layers, heads, width, context, layer, sample, top_k;
@@ -134,11 +134,11 @@ static Optimizer *optimizer_new(Transformer *net) {
 
 /* ---- how good it is ------------------------------------------------------------------------ */
 
-/* Windows side by side from where the held-out tenth begins, WINDOWS of them at most. Counting,
- * too, can predict: of the same characters. */
+/* Windows side by side from where the held-out tenth begins, MEASURED characters at most. Counting
+ * can predict, too: the same characters. */
 static void evaluate(Transformer *net, const Corpus *text) {
     const int64_t T = options.context, begin = text->held_out, all = (text->size - begin - 1) / T;
-    const int64_t n = all < WINDOWS ? all : WINDOWS;
+    const int64_t n = all < MEASURED / T ? all : MEASURED / T;
     double loss = 0;
     for (int64_t i = 0; i < n && !tensor_error(); i++) {
         const int64_t start = begin + i * T;
@@ -172,8 +172,7 @@ static void write_on(Transformer *net, const Corpus *text, Passage *passage) {
 
 /* ---- where it looks ------------------------------------------------------------------------ */
 
-/* The heads of one layer: how each character of the passage (row) looks at those before it. x: (1,
- * n) */
+/* The heads of one layer: how each character of the passage, a row, looks at those before it. */
 static void show(Transformer *net, const Corpus *text, const Passage *passage) {
     static AttentionMap maps[MAX_HEADS];
     MultiHeadAttention *attention = net->block[options.layer - 1]->attention;
