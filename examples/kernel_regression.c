@@ -210,6 +210,8 @@ static const Flag flags[] = {
                 "Start at this w, in 1 / (units of x), and go down to whatever minimum is there;\n"
                 "without it, near the lowest minimum of all, which a scan finds."),
     SEED_FLAG("--seed", run.seed, "Of the notebook's data; with --data nothing is random."),
+    {"--threads", FLAG_INTEGER, &run.threads, "N", "Threads that share the work.", 1, 64,
+     "from 1 to 64", "one for each core"},
     OUTPUT_FLAG("--log", run.log, "FILE.csv", "Write the loss of every epoch."),
     OUTPUT_FLAG("--predict", options.predict, "FILE.csv",
                 "Write the fitted curve: 201 points from the smallest x to the largest."),
@@ -220,6 +222,7 @@ static const Flag flags[] = {
 
 int main(int argc, char **argv) {
     flags_parse(argc, argv, run.program, run.summary, flags, sizeof flags / sizeof *flags);
+    if (run.threads > 0) tensor_set_num_threads((int)run.threads);
     training_check_files(&run); /* before the work */
     training_check_file(options.predict);
     if (options.data) sample_read(&points, options.data, options.x, options.y);

@@ -253,6 +253,7 @@ static const char *const misuses[] = {
     "--plot",
     "--predict ''",
     "--epochs 1 --lr=",
+    "--threads 0",
     "--help=1",
     "-h",
     "--predict $D/a --plot $D/a",
@@ -278,9 +279,9 @@ END_TEST
 
 START_TEST(help_names_every_flag) {
     static const char *const flags[] = {
-        "--data FILE.csv", "--x COLUMN",         "--y COLUMN",        "--epochs N",
-        "--log FILE.csv",  "--lr NUMBER",        "--momentum NUMBER", "--seed N",
-        "--w0 NUMBER",     "--predict FILE.csv", "--plot FILE.svg",   "Default: 517109245."};
+        "--data FILE.csv",    "--x COLUMN",      "--y COLUMN",         "--epochs N", "--threads N",
+        "--log FILE.csv",     "--lr NUMBER",     "--momentum NUMBER",  "--seed N",   "--w0 NUMBER",
+        "--predict FILE.csv", "--plot FILE.svg", "Default: 517109245."};
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
@@ -305,6 +306,9 @@ START_TEST(same_bytes_every_time) {
     ck_assert_int_eq(run("--plot $D/b.svg --predict $D/b.csv"), 0);
     ck_assert_int_eq(shell("cmp $D/a.svg $D/b.svg && cmp $D/a.csv $D/b.csv"), 0);
     ck_assert_int_eq(files_in_folder(), 4);
+    ck_assert_int_eq(run("--data examples/data/faithful.csv --log $D/1.csv --threads 1"), 0);
+    ck_assert_int_eq(run("--data examples/data/faithful.csv --log $D/2.csv --threads 2"), 0);
+    ck_assert_int_eq(shell("cmp $D/1.csv $D/2.csv"), 0);
     slurp(path("a.svg"), again, sizeof again);
     ck_assert_ptr_nonnull(strstr(again, "viewBox=\"0 0 640 980\""));
     ck_assert_ptr_nonnull(strstr(again, "fill=\"#ffffff\"/>"));
