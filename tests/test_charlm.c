@@ -370,7 +370,7 @@ static void expect_pytorchs_losses(const char *arguments) {
         line = strchr(line, '\n');
         ck_assert_ptr_nonnull(line);
         double loss = strtod(strchr(line, ',') + 1, &line);
-        ck_assert_double_eq_tol(loss, tensor_get(losses, i), 1e-4);
+        ck_assert_double_eq_tol(loss, tensor_get(losses, i), 1e-5);
     }
     tensor_release(losses), tensor_release(expected);
 }
