@@ -165,6 +165,48 @@ DEFINE_COPY(copy_4, Word)
 DEFINE_COPY(copy_8, LongWord)
 DEFINE_COPY(copy_1, char)
 
+/* ---- words of the Mersenne Twister: see twister.c ----------------------------------------------
+ */
+
+/* The top bit of one word and the 31 low bits of the next, times the paper's matrix A. */
+static inline uint32_t mix(uint32_t word, uint32_t next) {
+    uint32_t y = (word & 0x80000000u) | (next & 0x7fffffffu);
+    return (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
+}
+
+/* The recurrence x[k + n] = x[k + m] xor mix(x[k], x[k + 1]) for all n words at once. Two loops
+ * and a last word spare it a remainder per index; in both the words that are read are so far from
+ * the one that is written that they become loops of vectors. */
+static void twist(int64_t n, void *const *data, const int64_t *t, double s) {
+    enum { N = GENERATOR_WORDS, M = 397 };
+    uint32_t *x = data[0];
+    for (int k = 0; k < N - M; k++) x[k] = x[k + M] ^ mix(x[k], x[k + 1]);
+    for (int k = N - M; k < N - 1; k++) x[k] = x[k + M - N] ^ mix(x[k], x[k + 1]);
+    x[N - 1] = x[M - 1] ^ mix(x[N - 1], x[0]);
+}
+
+static void temper(int64_t n, void *const *data, const int64_t *t, double s) {
+    uint32_t *word = data[0];
+    const uint32_t *x = data[1];
+    IVDEP for (int64_t i = 0; i < n; i++) {
+        uint32_t y = x[i] ^ x[i] >> 11;
+        y ^= (y << 7) & 0x9d2c5680u;
+        y ^= (y << 15) & 0xefc60000u;
+        word[i] = y ^ (y >> 18);
+    }
+}
+
+/* A difference is negative, its top bit set, where the first number is smaller. */
+static void pairs_below(int64_t n, void *const *data, const int64_t *t, double s) {
+    unsigned char *y = data[0];
+    const uint32_t *word = data[1];
+    const uint64_t limit = *(const uint64_t *)data[2];
+    IVDEP for (int64_t i = 0; i < n; i++) {
+        const uint64_t pair = (uint64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
+        y[i] = (pair - limit) >> 63;
+    }
+}
+
 /* Doubles, which are there for gradient checks, and integers stay small. Of these the tables of
  * AVX2 and AVX-512 have only the products of doubles: dispatch.c lends them the baseline's others,
  * and here they are dropped. */
@@ -307,6 +349,9 @@ Kernels JOIN(kernels, ISA) = {
     .layer_norm_dx = BOTH(layer_norm_dx),
     .matmul = {matmul_f32, matmul_f64, matmul_i64},
     .matmul_workspace = GLOBAL(matmul_workspace),
+    .twist = twist,
+    .temper = temper,
+    .pairs_below = pairs_below,
     .box_muller = BOTH(box_muller),
     .tile_cut = BOTH(tile_cut),
     .query_mask = BOTH(query_mask),

@@ -77,6 +77,10 @@ typedef struct {
 
     MatmulKernel matmul[3];
     int64_t (*matmul_workspace)(const MatmulShape *shape, size_t element); /* in bytes */
+
+    /* random numbers, dense. Each of n pairs of words (32 bits each) is a number of 53 bits, the
+     * first word on top: is it below the limit (64 bits)? */
+    LoopKernel twist, temper, pairs_below; /* x; word, x; y (BOOL), words, limit */
     NormalKernel box_muller[2];
 
     /* attention, see tile.inc */

@@ -1,6 +1,5 @@
 /* twister.c - the numbers of PyTorch's CPU generator: the Mersenne Twister MT19937, and what
- * becomes of its words. They come one after the other, so this file is compiled once, not per
- * instruction set.
+ * becomes of its words. What is done to many words at once is in kernels.c.
  *
  * The digits rest on a * b + c being rounded twice: compile with -ffp-contract=off. (PyTorch's
  * own compiler fused uniform's for CPUs with AVX2, and with bounds other than 0 and 1 its last bit
@@ -18,16 +17,14 @@
 
 /* ---- the engine ---------------------------------------------------------------------------- */
 
-enum { WORDS = GENERATOR_WORDS, MIDDLE = 397 }; /* n and m of the paper */
-
 /* Knuth's linear congruential filler; only the low 32 bits of a seed count, as in PyTorch. */
 void generator_seed(Generator *g, uint32_t seed) {
     g->state[0] = seed;
-    for (uint32_t j = 1; j < WORDS; j++) {
+    for (uint32_t j = 1; j < GENERATOR_WORDS; j++) {
         uint32_t before = g->state[j - 1];
         g->state[j] = 1812433253u * (before ^ (before >> 30)) + j;
     }
-    g->next = WORDS;
+    g->next = GENERATOR_WORDS;
     g->seeded = true;
     g->has_cached = false;
     g->cached = 0;
@@ -56,65 +53,36 @@ bool generator_from_numbers(Generator *g, const int64_t *numbers) {
     return good;
 }
 
-/* The top bit of one word and the 31 low bits of the next, times the paper's matrix A. */
-static inline uint32_t mix(uint32_t word, uint32_t next) {
-    uint32_t y = (word & 0x80000000u) | (next & 0x7fffffffu);
-    return (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
-}
-
-/* The recurrence x[k + n] = x[k + m] xor mix(x[k], x[k + 1]) for all n words at once. Two loops
- * and a last word spare it a remainder per index; in both the words that are read are so far from
- * the one that is written that they become loops of vectors. */
 static void twist(Generator *g) {
-    uint32_t *x = g->state;
-    for (int k = 0; k < WORDS - MIDDLE; k++) x[k] = x[k + MIDDLE] ^ mix(x[k], x[k + 1]);
-    for (int k = WORDS - MIDDLE; k < WORDS - 1; k++)
-        x[k] = x[k + MIDDLE - WORDS] ^ mix(x[k], x[k + 1]);
-    x[WORDS - 1] = x[MIDDLE - 1] ^ mix(x[WORDS - 1], x[0]);
+    kernels()->twist(GENERATOR_WORDS, (void *[]){g->state}, NULL, 0);
     g->next = 0;
 }
 
 void generator_skip(Generator *g, int64_t words) {
-    for (; words > WORDS - g->next; twist(g)) words -= WORDS - g->next;
+    for (; words > GENERATOR_WORDS - g->next; twist(g)) words -= GENERATOR_WORDS - g->next;
     g->next += (int)words;
 }
 
-static inline uint32_t temper(uint32_t y) {
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-}
-
-static inline uint32_t draw32(Generator *g) {
-    if (g->next == WORDS) twist(g);
-    return temper(g->state[g->next++]);
-}
-
-static inline uint64_t draw64(Generator *g) { /* the high word is drawn first */
-    uint64_t high = draw32(g);
-    return high << 32 | draw32(g);
-}
-
 /* The next n words: many at a time, so that tempering and what follows are loops of vectors. */
-enum { BATCH = 512 };
+enum { BATCH = 512, STEP = BATCH / 2 };
 static void draw_words(Generator *g, int64_t n, uint32_t *word) {
     for (int64_t i = 0, m; i < n; i += m) {
-        if (g->next == WORDS) twist(g);
-        const uint32_t *x = g->state + g->next;
-        m = n - i < WORDS - g->next ? n - i : WORDS - g->next;
-        for (int64_t j = 0; j < m; j++) word[i + j] = temper(x[j]);
+        if (g->next == GENERATOR_WORDS) twist(g);
+        m = n - i < GENERATOR_WORDS - g->next ? n - i : GENERATOR_WORDS - g->next;
+        kernels()->temper(m, (void *[]){word + i, g->state + g->next}, NULL, 0);
         g->next += (int)m;
     }
 }
 
-/* The next n pairs of words, each as a number of 53 bits. */
-static void draw_pairs(Generator *g, int64_t n, uint64_t *pair) {
-    uint32_t word[BATCH];
-    draw_words(g, 2 * n, word);
-    for (int64_t i = 0; i < n; i++) /* all 2 n are drawn, which clang's analyzer does not see */
-        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-        pair[i] = (uint64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
+static uint32_t draw32(Generator *g) {
+    uint32_t word;
+    draw_words(g, 1, &word);
+    return word;
+}
+
+static uint64_t draw64(Generator *g) { /* the high word is drawn first */
+    uint64_t high = draw32(g);
+    return high << 32 | draw32(g);
 }
 
 static inline double uniform53(Generator *g) {
@@ -131,15 +99,18 @@ static void uniform_f32(Generator *g, int64_t n, float *x, float low, float rang
 }
 
 static void uniform_f64(Generator *g, int64_t n, double *x, double low, double range) {
-    uint64_t pair[BATCH / 2];
-    draw_pairs(g, n, pair);
-    for (int64_t i = 0; i < n; i++) x[i] = (double)(int64_t)pair[i] * 0x1p-53 * range + low;
+    uint32_t word[BATCH];
+    draw_words(g, 2 * n, word);
+    for (int64_t i = 0; i < n; i++) { /* all 2 n are drawn, which clang's analyzer does not see */
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+        const int64_t pair = (int64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
+        x[i] = (double)pair * 0x1p-53 * range + low;
+    }
 }
 
 /* u (high - low) + low, with u uniform in [0, 1) and of as many bits as the type's significand
  * holds, in the type of x; it may round up to high itself, as PyTorch's does. */
 void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
-    enum { STEP = BATCH / 2 };
     const float low_f32 = (float)low;
     for (int64_t i = 0; i < n; i += STEP) {
         const int64_t m = n - i < STEP ? n - i : STEP;
@@ -199,16 +170,14 @@ void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, do
 /* ---- masks, integers, permutations --------------------------------------------------------- */
 
 /* Always compares 53-bit uniforms, whatever the default type, and draws even when p is 0 or 1: the
- * whole numbers of 53 bits with p 2^53, whose difference is negative, its top bit set, where one is
- * smaller. */
+ * whole numbers of 53 bits with p 2^53. */
 void draw_bools(Generator *g, int64_t n, bool *x, double p) {
-    enum { STEP = BATCH / 2 };
-    const uint64_t limit = (uint64_t)ceil(p * 0x1p53);
+    uint64_t limit = (uint64_t)ceil(p * 0x1p53);
+    uint32_t word[BATCH];
     for (int64_t i = 0; i < n; i += STEP) {
-        uint64_t pair[STEP];
         const int64_t m = n - i < STEP ? n - i : STEP;
-        draw_pairs(g, m, pair);
-        for (int64_t j = 0; j < m; j++) x[i + j] = (pair[j] - limit) >> 63;
+        draw_words(g, 2 * m, word);
+        kernels()->pairs_below(m, (void *[]){x + i, word, &limit}, NULL, 0);
     }
 }
 
