@@ -13,6 +13,7 @@
  * Read on in the order model, sequences, training, evaluation, main.
  */
 #include "../nn/nn.h"
+#include "common/lend.h"
 #include "common/training.h"
 
 #include <inttypes.h>
@@ -104,13 +105,6 @@ static Tensor *recall_weights(const Recall *net) {
 }
 
 /* ---- the sequences ------------------------------------------------------------------------- */
-
-/* What is ours becomes the open tape's. */
-static Tensor *lend(Tensor *x) {
-    Tensor *loan = ag_detach(x);
-    tensor_release(x);
-    return loan;
-}
 
 /* The order that sorts each row: of random numbers, a random permutation. */
 static Tensor *order(Tensor *x) {
