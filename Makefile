@@ -80,7 +80,7 @@ $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehea
 	$(link) -lm
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
-$(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm: $(COMMON)
+$(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm

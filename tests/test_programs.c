@@ -27,6 +27,10 @@ static const struct {
      "--text LICENSE --steps 50 --every 10 --batch 4 --lr 0.01 --layers 1 --heads 2 --width 16"
      " --context 8",
      "--width 32", "--text"},
+    {"heads",
+     "--steps 50 --every 10 --batch 8 --lr 0.1 --heads 4 --hidden 16 --length 8 --offsets 2"
+     " --tokens 4",
+     "--hidden 24", NULL},
 };
 
 enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };

@@ -1,0 +1,250 @@
+/* heads.c - what is each head for, and which could one do without?
+ *
+ * At every place i of random tokens, name those at i - 1, i - 4, i - 7 and i - 10. A head says one
+ * mean of what it looks at, so every offset needs a head of its own. Of twice as many, half are
+ * spare; and fewer places have a token far back than near by, so heads matter unequally. Then one
+ * backward pass tells how much (Michel, Levy & Neubig 2019): a gate of 1 multiplies what a head
+ * says, and its gradient is how the loss would change if a little were taken away. Beside it stands
+ * the truth, the loss without the head.
+ *
+ * B sequences, T = --length, H = --heads, E = --hidden, d = E / H, O = --offsets, V = --tokens.
+ * Read on in the order model, sequences, training, importance, main.
+ */
+#include "common/lend.h"
+#include "common/rank.h"
+#include "common/training.h"
+
+#include <math.h>
+
+enum { MAX_HEADS = 16, MAX_OFFSETS = 8, IGNORED = -100, UNSEEN = 256 };
+
+static Training run = {.program = "heads",
+                       .summary = "learns where its heads must look",
+                       .seed = 1,
+                       .steps = 1500,
+                       .batch = 32,
+                       .lr = 0.3};
+static struct {
+    int64_t heads, hidden, length, tokens, offsets;
+    double dropout, decay;
+    bool no_scale;
+} options = {8, 128, 16, 10, 4, 0, 1e-3, false};
+
+static int64_t offset(int64_t o) { return 1 + 3 * o; } /* 1, 4, 7, 10 */
+
+/* ---- the model --------------------------------------------------------------------------- */
+
+typedef struct {
+    Module module;
+    Embedding *tokens;                      /* (V, E) */
+    PositionalEncoding *places;             /* (1, T, E) */
+    Linear *W_q, *W_k, *W_v, *W_o, *answer; /* (E, E), and the answer (O V, E) */
+    Tensor *attention_weights;              /* (B H, T, T) of the last forward */
+} Heads;
+
+static Heads *heads_new(int64_t E, int64_t answers) {
+    static const ModuleClass class = {"Heads", sizeof(Heads), NULL, NULL};
+    Heads *net = nn_module_new(&class);
+    if (!net) return NULL;
+    net->tokens = nn_add_child(net, "tokens", nn_embedding_new(options.tokens, E));
+    net->places = nn_add_child(net, "places", nn_positional_encoding_new(E, 0, options.length));
+    net->W_q = nn_add_child(net, "W_q", nn_linear_new(E, E, false));
+    net->W_k = nn_add_child(net, "W_k", nn_linear_new(E, E, false));
+    net->W_v = nn_add_child(net, "W_v", nn_linear_new(E, E, false));
+    net->W_o = nn_add_child(net, "W_o", nn_linear_new(E, E, false));
+    net->answer = nn_add_child(net, "answer", nn_linear_new(E, answers, true));
+    nn_add_result(net, &net->attention_weights);
+    return nn_module_done(net);
+}
+
+/* (B, T, E) -> (B, T, H, d) -> (B, H, T, d): numbers h d to (h + 1) d are head h's. */
+static Tensor *split(Tensor *x) {
+    const int64_t H = options.heads, d = options.hidden / H;
+    return ag_transpose(ag_reshape(x, SHAPE(-1, options.length, H, d)), 1, 2);
+}
+
+/* tokens: (B, T), gates: (B, H, 1, 1) -> (B, V, T, O): scores of the tokens as answers
+ *
+ *     q = x W_q',  k = x W_k',  v = x W_v'        d columns of each for every head
+ *     y_h = softmax(q_h k_h' / sqrt(d)) v_h       what head h says
+ *     y = (g_1 y_1, ..., g_H y_H) W_o'            gate 1: as it is, 0: without head h
+ *
+ * But for the gates, nn_multi_head_attention_forward(attention, x, x, x, mask) does the same. */
+static Tensor *heads_forward(Heads *net, Tensor *tokens, Tensor *gates) {
+    const int64_t T = options.length, E = options.hidden, O = options.offsets;
+    const double d = (double)E / (double)options.heads, scale = options.no_scale ? 1 : 1 / sqrt(d);
+    Tensor *x = nn_embedding_forward(net->tokens, tokens);
+    x = nn_positional_encoding_forward(net->places, x);
+    Tensor *q = split(nn_linear_forward(net->W_q, x));
+    Tensor *k = split(nn_linear_forward(net->W_k, x));
+    Tensor *v = split(nn_linear_forward(net->W_v, x));
+    Tensor *scores = ag_scale(ag_matmul(q, ag_transpose(k, 2, 3)), scale); /* (B, H, T, T) */
+    Tensor *weights = ag_softmax(scores, 3);                               /* over the keys */
+    nn_keep_result(net, &net->attention_weights, ag_reshape(weights, SHAPE(-1, T, T)));
+    Tensor *heads = ag_mul(gates, ag_matmul(weights, v)); /* (B, H, T, d) */
+    Tensor *joined = ag_reshape(ag_transpose(heads, 1, 2), SHAPE(-1, T, E));
+    Tensor *y = nn_linear_forward(net->answer, nn_linear_forward(net->W_o, joined));
+    return ag_permute(ag_reshape(y, SHAPE(-1, T, O, options.tokens)), AXES(0, 3, 1, 2));
+}
+
+/* ---- the sequences ------------------------------------------------------------------------- */
+
+static Tensor *draw(int64_t B) {
+    return lend(tensor_randint(0, options.tokens, SHAPE(B, options.length)));
+}
+
+static Tensor *draw_unseen(void) {
+    tensor_manual_seed(~run.seed); /* always the same, and not what training drew */
+    return draw(UNSEEN);
+}
+
+/* tokens: (B, T) -> (B, T, O): at place i the token at i - offset, IGNORED where there is none. */
+static Tensor *answers(Tensor *tokens) {
+    const int64_t T = options.length;
+    Tensor *list[MAX_OFFSETS], *none = ag_masked_fill(tokens, ag_eq(tokens, tokens), IGNORED);
+    Tensor *both = ag_cat((Tensor *[]){none, tokens}, 2, 1); /* (B, 2 T) */
+    for (int64_t o = 0; o < options.offsets; o++)
+        list[o] = ag_slice(both, 1, T - offset(o), 2 * T - offset(o));
+    return ag_stack(list, (int)options.offsets, 2);
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+static void train(Heads *net, Optimizer *sgd) {
+    while (training_next(&run)) {
+        tape_begin();
+        Tensor *tokens = draw(run.batch);
+        Tensor *open = lend(tensor_ones(SHAPE(run.batch, options.heads, 1, 1)));
+        Tensor *y = heads_forward(net, tokens, ag_dropout(open, options.dropout));
+        Tensor *loss = ag_cross_entropy(y, answers(tokens), IGNORED, REDUCE_MEAN);
+        nn_optimizer_zero_grad(sgd);
+        ag_backward(loss);
+        nn_optimizer_step(sgd);
+        training_report(&run, loss);
+        tape_end();
+    }
+}
+
+/* ---- importance ---------------------------------------------------------------------------- */
+
+typedef struct {
+    double loss, accuracy, importance[MAX_HEADS];
+} Measured;
+
+/* importance_h = 1/B sum_b |dL_b / dg_bh|, where L_b is the mean loss over the questions of
+ * sequence b and depends on the gates of its own sequence alone: so one backward pass, of sum_b
+ * L_b, finds all B H gradients. kept: the values of the gates, 1 or, for a head that is gone, 0. */
+static Measured measure(Heads *net, const double *kept) {
+    const int64_t B = UNSEEN, H = options.heads, T = options.length, O = options.offsets;
+    tape_begin();
+    Tensor *tokens = draw_unseen(), *right = answers(tokens);
+    Tensor *gate = lend(tensor_from_doubles(SHAPE(H, 1, 1), kept));
+    Tensor *gates = ag_requires_grad(ag_expand(gate, SHAPE(B, H, 1, 1)));
+    Tensor *y = heads_forward(net, tokens, gates);
+    Tensor *loss = ag_cross_entropy(y, right, IGNORED, REDUCE_MEAN); /* 1/B sum_b L_b */
+    Tensor *hits = ag_sum(ag_eq(ag_argmax(y, 1), right));
+    double questions = (double)(B * O * (2 * T - offset(0) - offset(O - 1))) / 2;
+    Measured m = {.loss = tensor_item(loss), .accuracy = tensor_item(hits) / questions};
+    if (ag_backward(ag_scale(loss, (double)B)))
+        tensor_to_doubles(ag_mean_dims(ag_abs(gates->grad), AXES(0, 2, 3), false), m.importance);
+    tape_end();
+    return m;
+}
+
+/* The least important head goes, and importance is measured anew: heads that look at the same
+ * offset stand in for each other until one of them is the last. The accuracy of half the heads. */
+static double prune(Heads *net, Measured m, double *kept) {
+    double half = m.accuracy;
+    for (int n = (int)options.heads; n > 0 && !tensor_error(); n--) {
+        if (n == (options.heads + 1) / 2) half = m.accuracy;
+        int h = 0;
+        for (int i = 1; i < options.heads; i++)
+            if (kept[i] > kept[h] || (kept[i] > 0 && m.importance[i] < m.importance[h])) h = i;
+        printf("%2d heads  loss %.4f  accuracy %.4f  weakest %d\n", n, m.loss, m.accuracy, h + 1);
+        kept[h] = 0;
+        m = measure(net, kept);
+    }
+    return half;
+}
+
+/* The weight on the token at an offset, the mean over the places that have one. */
+static double look(const AttentionMap *map, int64_t offset) {
+    double sum = 0;
+    for (int64_t i = offset; i < map->queries; i++) sum += map->weights[i * map->keys + i - offset];
+    return sum / (double)(map->queries - offset);
+}
+
+/* A line and a map, of the first sequence, for each head. Training is at rest where dL/dW = -decay
+ * W; for W_h, the d columns of W_o that head h goes through, that says dL/dg_h = W_h . dL/dW_h =
+ * -decay |W_h|^2: importance can be read off the weights, too. */
+static void show(const Heads *net, const Measured *m, const double *without) {
+    static AttentionMap maps[MAX_HEADS];
+    const int64_t d = options.hidden / options.heads;
+    tape_begin_no_grad();
+    Tensor *tokens = draw_unseen();
+    for (int h = 0; h < options.heads && map_take(&maps[h], net->attention_weights, h, -1); h++) {
+        AttentionMap *map = &maps[h];
+        int64_t back = offset(0);
+        for (int i = 0; i < map->keys; i++)
+            *map->key[i] = *map->query[i] = (char)('a' + (int)tensor_get(tokens, 0, i));
+        for (int64_t o = 1; o < options.offsets; o++)
+            if (look(map, offset(o)) > look(map, back)) back = offset(o);
+        double decay =
+            options.decay * tensor_sum_of_squares(ag_slice(net->W_o->weight, 1, h * d, h * d + d));
+        snprintf(map->title, sizeof map->title, "head %d: i-%d, importance %.4f", h + 1, (int)back,
+                 m->importance[h]);
+        printf("%-34s decay |W|^2 %.4f  loss without %.4f  weight %.2f\n", map->title, decay,
+               without[h], look(map, back));
+    }
+    tape_end();
+    training_show(&run, maps, (int)options.heads);
+}
+
+static void evaluate(Heads *net) {
+    double kept[MAX_HEADS], without[MAX_HEADS];
+    for (int h = 0; h < options.heads; h++) kept[h] = 1;
+    for (int h = 0; h < options.heads; h++)
+        kept[h] = 0, without[h] = measure(net, kept).loss, kept[h] = 1;
+    Measured m = measure(net, kept);
+    show(net, &m, without);
+    double half = prune(net, m, kept);
+    double order = rank_correlation(m.importance, without, options.heads, 1e-4); /* as printed */
+    training_expect(&run, "accuracy", m.accuracy, ">=", 0.99);
+    training_expect(&run, "rank correlation", order, ">=", 0.8);
+    training_expect(&run, "accuracy lost with half", m.accuracy - half, "<", 0.01);
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+static const Flag flags[] = {
+    INTEGER_FLAG("--heads", options.heads, 2, MAX_HEADS, "from 2 to 16", "The heads."),
+    INTEGER_FLAG("--hidden", options.hidden, 2, 1024, "from 2 to 1024",
+                 "The size of the vectors, which the heads share: a multiple of twice --heads."),
+    INTEGER_FLAG("--length", options.length, 2, MAP_MAX, "from 2 to 64", "Tokens in a sequence."),
+    INTEGER_FLAG("--tokens", options.tokens, 2, 26, "from 2 to 26", "Different tokens."),
+    INTEGER_FLAG("--offsets", options.offsets, 1, MAX_OFFSETS, "from 1 to 8",
+                 "Tokens to name at every place: those at i - 1, i - 4, i - 7 and so on."),
+    NUMBER_FLAG("--dropout", options.dropout, 0, 1 - 1e-16, "of at least 0 and below 1",
+                "The probability with which a whole head is lost in training."),
+    NUMBER_FLAG("--decay", options.decay, 0, 1, "from 0 to 1", "Pulls all weights towards 0."),
+    SWITCH_FLAG("--no-scale", options.no_scale, "Scores are not divided by sqrt(d)."),
+};
+
+int main(int argc, char **argv) {
+    training_flags(&run, argc, argv, flags, sizeof flags / sizeof *flags);
+    if (options.hidden % (2 * options.heads))
+        flags_misuse("heads", "--hidden must be a multiple of twice --heads");
+    if (offset(options.offsets - 1) >= options.length)
+        flags_misuse("heads", "--offsets must be at most (--length + 1) / 3");
+    Heads *net = heads_new(options.hidden, options.offsets * options.tokens);
+    SGDConfig config = {.lr = run.lr, .momentum = 0.9, .weight_decay = options.decay};
+    Optimizer *sgd = nn_sgd_new(net, config);
+    training_must_match(&run, "heads", tensor_from_int64s(SCALAR, &options.heads));
+    training_must_match(&run, "no_scale", tensor_from_bools(SCALAR, &options.no_scale));
+    training_begin(&run, net, sgd);
+    train(net, sgd);
+    if (training_finish(&run)) evaluate(net);
+    nn_free(sgd);
+    nn_free(net);
+    return training_status(&run);
+}
