@@ -133,7 +133,7 @@ START_TEST(what_cannot_be_read_is_said) {
     int here = open(".", O_RDONLY);
     ck_assert(chdir("/tmp") == 0 && !corpus_read(&text, NULL, 1) && fchdir(here) == 0);
     close(here);
-    expect_error_like("no sources in tensor", "name a --text");
+    expect_error_like("no sources in examples", "name a --text");
     corpus_free(&text);
 }
 END_TEST

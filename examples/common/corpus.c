@@ -47,10 +47,11 @@ static bool append_file(Bytes *bytes, const char *path) {
     return ok;
 }
 
-/* Room by room, as the house is built; glob sorts the files of each. */
+/* The programs, then the house from the ground up: what is held out is under its roof, in nn/, and
+ * speaks of what the rooms below have. glob sorts the files of each. */
 static bool append_sources(Bytes *bytes) {
-    static const char *const rooms[] = {"tensor", "tensor/kernels", "autograd", "autograd/ops",
-                                        "nn",     "examples"};
+    static const char *const rooms[] = {"examples", "tensor",       "tensor/kernels",
+                                        "autograd", "autograd/ops", "nn"};
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof rooms / sizeof *rooms; i++) {
         char pattern[64];
