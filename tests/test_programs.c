@@ -23,6 +23,8 @@ static const struct {
 } programs[] = {
     {"recall", "--steps 50 --every 10 --batch 16 --pairs 4 --hidden 8 --lr 0.5", "--hidden 9",
      NULL},
+    {"reverse", "--steps 50 --every 10 --batch 8 --length 4 --hidden 16 --lr 0.2", "--hidden 32",
+     NULL},
     {"charlm",
      "--text LICENSE --steps 50 --every 10 --batch 4 --lr 0.01 --layers 1 --heads 2 --width 16"
      " --context 8",
