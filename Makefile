@@ -111,7 +111,7 @@ $(BUILD)/flags $(BUILD)/sources $(BUILD)/exports: FORCE
 
 # What to do with it -------------------------------------------------------------------------
 
-demo: all ## see it work: the notebook retraced, real measurements fitted
+demo: all ## see it work: every example, and the pictures that they make
 	@tests/run-demo $(BUILD)
 
 have-check:
