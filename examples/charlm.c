@@ -15,7 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 18, MEASURED = 100000 };
+enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 16, MEASURED = 100000 };
 
 static struct {
     int64_t layers, heads, width, context, layer, sample, top_k;

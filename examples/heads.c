@@ -189,12 +189,12 @@ static void show(const Heads *net, const Measured *m, const double *without) {
             *map->key[i] = *map->query[i] = (char)('a' + (int)tensor_get(tokens, 0, i));
         for (int64_t o = 1; o < options.offsets; o++)
             if (look(map, offset(o)) > look(map, back)) back = offset(o);
-        double decay =
-            options.decay * tensor_sum_of_squares(ag_slice(net->W_o->weight, 1, h * d, h * d + d));
-        snprintf(map->title, sizeof map->title, "head %d: i-%d, importance %.4f", h + 1, (int)back,
-                 m->importance[h]);
-        printf("%-34s decay |W|^2 %.4f  loss without %.4f  weight %.2f\n", map->title, decay,
-               without[h], look(map, back));
+        const double here = m->importance[h];
+        Tensor *W = ag_slice(net->W_o->weight, 1, h * d, h * d + d);
+        snprintf(map->title, sizeof map->title, "head %d: i-%d, %.4f", h + 1, (int)back, here);
+        printf("head %d: i-%-2d  importance %.4f  ", h + 1, (int)back, here);
+        printf("decay |W|^2 %.4f  loss without %.4f  weight %.2f\n",
+               options.decay * tensor_sum_of_squares(W), without[h], look(map, back));
     }
     tape_end();
     training_show(&run, maps, (int)options.heads);

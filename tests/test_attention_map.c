@@ -330,7 +330,8 @@ START_TEST(as_many_side_by_side_as_fit) {
     ck_assert_int_eq(side_by_side(1), 4);
     ck_assert_int_eq(side_by_side(6), 3);
     ck_assert_int_eq(side_by_side(12), 2);
-    ck_assert_int_eq(side_by_side(13), 1);
+    ck_assert_int_eq(side_by_side(16), 2);
+    ck_assert_int_eq(side_by_side(20), 1);
     ck_assert_int_eq(side_by_side(64), 1);
 }
 END_TEST

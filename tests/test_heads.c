@@ -28,7 +28,7 @@ static void read_tables(void) {
     const char *line = out;
     for (int i = 0, number; i < HEADS; i++, line = strchr(line, '\n') + 1) {
         ck_assert_msg(sscanf(line,
-                             "head %d: i-%d, importance %lf decay |W|^2 %lf loss without %lf"
+                             "head %d: i-%d importance %lf decay |W|^2 %lf loss without %lf"
                              " weight %lf",
                              &number, &head[i].offset, &head[i].importance, &head[i].decay,
                              &head[i].without, &head[i].weight) == 6,

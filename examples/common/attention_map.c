@@ -276,7 +276,7 @@ static void draw_curve(FILE *file, const Sheet *sheet, double top) {
 
 /* ---- the maps on the sheet ------------------------------------------------------------------- */
 
-enum { MARGIN = 16, GAP = 24, TITLE = 32, LARGEST_CELL = 40, GOOD_CELL = 20 };
+enum { MARGIN = 16, GAP = 24, TITLE = 32, LARGEST_CELL = 40, GOOD_CELL = 20, SMALL_CELL = 14 };
 
 /* Labels as they are shown. */
 typedef struct {
@@ -322,11 +322,13 @@ static Grid grid_with(const Sheet *sheet, int per_row, double cell) {
     return grid;
 }
 
-/* As many side by side as can be with cells of a good size, and then cells as large as can be. */
+/* As many side by side as can be with cells of a good size, two also with small ones, and then
+ * cells as large as can be. */
 static Grid grid_of(const Sheet *sheet) {
     for (int per_row = most_of(1, sheet->num_maps < 4 ? sheet->num_maps : 4);; per_row--) {
         double room = (SVG_WIDTH - 2 * MARGIN - GAP * (per_row - 1)) / (double)per_row;
-        for (int cell = LARGEST_CELL; cell >= (per_row > 1 ? GOOD_CELL : 1); cell--) {
+        int smallest = per_row > 2 ? GOOD_CELL : per_row == 2 ? SMALL_CELL : 1;
+        for (int cell = LARGEST_CELL; cell >= smallest; cell--) {
             Grid grid = grid_with(sheet, per_row, cell);
             if (grid.width <= room || (per_row == 1 && cell == 1)) return grid;
         }
