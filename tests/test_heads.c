@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Four heads for two offsets, trained in a tenth of a second until the loss rests. */
-#define SMALL                                                                                      \
-    "--heads 4 --hidden 32 --length 8 --offsets 2 --tokens 4 --batch 16 --lr 0.2 --steps 1000 "
+/* Trained in less than a tenth of a second until the loss rests. */
+#define TRAINED                                                                                    \
+    "--quiet --heads 4 --hidden 32 --length 8 --offsets 2 --tokens 4 --batch 8 --lr 0.15"          \
+    " --decay 0.002 --steps 600 "
+/* Not at rest, but soon there. */
+#define BEGUN "--quiet --heads 4 --hidden 8 --length 6 --offsets 2 --tokens 4 --batch 4 --steps 9 "
 
 enum { HEADS = 4 };
 static struct {
@@ -47,85 +50,72 @@ static void read_tables(void) {
 /* The two that are kept longest. */
 static int needed(int i) { return left[2 - i].weakest - 1; }
 
+/* The heads at i - 1 and i - 4, as many as there are offsets. Without one its token is a guess
+ * among four, at 7 of the 11 places that are asked and at 4. Where weight decay has come to rest,
+ * the gradient of a gate is known from the weights: a scale that was wrong, or gates that were not
+ * one for each sequence, would show. */
 START_TEST(two_of_four_heads_learn_the_two_offsets) {
-    ck_assert_int_eq(run(SMALL "--steps 0"), 1);
-    read_tables();
-    ck_assert_double_lt(left[HEADS].accuracy, 0.5);
-    ck_assert_int_eq(run(SMALL), 0);
+    ck_assert_int_eq(run(TRAINED), 0);
     read_tables();
     ck_assert_double_ge(left[2].accuracy, 0.99);
     ck_assert_int_eq(head[needed(0)].offset + head[needed(1)].offset, 1 + 4);
-    for (int i = 0; i < 2; i++) ck_assert_double_gt(head[needed(i)].weight, 0.5);
-    ck_assert_ptr_nonnull(strstr(out, "\nexpect  rank correlation  1.0000 >= 0.8  PASS\n"));
-}
-END_TEST
-
-/* Without a head its offset is guessed, one of four tokens: i - 1 at 7 places, i - 4 at 4, which
- * makes the head at i - 4 the weaker one. */
-START_TEST(a_head_is_worth_what_it_is_asked) {
-    ck_assert_int_eq(run(SMALL "--quiet"), 0);
-    read_tables();
-    ck_assert_int_eq(head[needed(0)].offset, 4);
-    ck_assert_int_eq(head[needed(1)].offset, 1);
-    ck_assert_double_eq_tol(left[1].accuracy, 7 / 11. + 4 / 11. / 4, 0.02);
-    ck_assert_double_eq_tol(head[needed(0)].without, 4 / 11. * log(4), 0.05);
-    ck_assert_double_eq_tol(head[needed(1)].without, 7 / 11. * log(4), 0.05);
-}
-END_TEST
-
-/* Where weight decay has come to rest, the gradient of a gate is known from the weights: a scale
- * that was wrong, or gates that were not one for each sequence, would show. */
-START_TEST(importance_is_what_the_decay_says) {
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(run(i ? SMALL "--decay 0.002 --lr 0.1" : SMALL), 0);
-        read_tables();
-        for (int j = 0; j < 2; j++) {
-            double ratio = head[needed(j)].importance / head[needed(j)].decay;
-            ck_assert_msg(ratio > 0.85 && ratio < 1.15, "%g", ratio);
-        }
+        int h = needed(i), places = 8 - head[h].offset;
+        ck_assert_double_gt(head[h].weight, 0.5);
+        ck_assert_double_eq_tol(head[h].without, places / 11. * log(4), 0.05);
+        ck_assert_double_eq_tol(head[h].importance / head[h].decay, 1, 0.15);
     }
+    int kept = 8 - head[needed(1)].offset; /* when it is the last */
+    ck_assert_double_eq_tol(left[1].accuracy, kept / 11. + (11 - kept) / 11. / 4, 0.02);
+}
+END_TEST
+
+/* It is that of the table as it is printed. */
+START_TEST(the_rank_correlation) {
+    double importance[HEADS], without[HEADS], printed_one;
+    run(BEGUN);
+    read_tables();
+    for (int h = 0; h < HEADS; h++)
+        importance[h] = head[h].importance, without[h] = head[h].without;
+    ck_assert_int_eq(
+        sscanf(strstr(out, "\nexpect  rank"), "\nexpect rank correlation %lf", &printed_one), 1);
+    ck_assert_double_eq_tol(printed_one, rank_correlation(importance, without, HEADS, 1e-4), 5e-5);
 }
 END_TEST
 
 START_TEST(the_weakest_goes_first) {
-    for (int seed = 1; seed <= 3; seed++) {
-        char line[256];
-        snprintf(line, sizeof line, SMALL "--quiet --steps 100 --seed %d", seed);
-        run(line);
-        read_tables();
-        int first = left[HEADS].weakest - 1;
-        for (int h = 0; h < HEADS; h++)
-            ck_assert_double_ge(head[h].importance, head[first].importance);
-        ck_assert_double_eq(left[HEADS - 1].loss, head[first].without);
-        for (int n = 1; n <= HEADS; n++)
-            for (int m = 1; m < n; m++) ck_assert_int_ne(left[n].weakest, left[m].weakest);
-    }
+    run(BEGUN);
+    read_tables();
+    int first = left[HEADS].weakest - 1;
+    for (int h = 0; h < HEADS; h++) ck_assert_double_ge(head[h].importance, head[first].importance);
+    ck_assert_double_eq(left[HEADS - 1].loss, head[first].without);
+    for (int n = 1; n <= HEADS; n++)
+        for (int m = 1; m < n; m++) ck_assert_int_ne(left[n].weakest, left[m].weakest);
 }
 END_TEST
 
 /* Without 1 / sqrt(d), or with heads of another size, it is another model of the same shapes. */
 START_TEST(models_of_the_same_shapes) {
-    run(SMALL "--quiet --steps 10 --save $D/trained");
-    run(SMALL "--quiet --steps 10 --no-scale --save $D/unscaled");
-    ck_assert_int_eq(shell("! cmp -s $D/trained $D/unscaled"), 0);
-    expect_failure(SMALL "--no-scale --load $D/trained", "its no_scale is 0, and in this");
-    expect_failure(SMALL "--heads 2 --load $D/trained", "its heads is 4, and in this");
+    run(BEGUN "--save $D/begun");
+    run(BEGUN "--no-scale --save $D/unscaled");
+    ck_assert_int_eq(shell("! cmp -s $D/begun $D/unscaled"), 0);
+    expect_failure(BEGUN "--no-scale --load $D/begun", "its no_scale is 0, and in this");
+    expect_failure(BEGUN "--heads 2 --load $D/begun", "its heads is 4, and in this");
 }
 END_TEST
 
-/* Dropout draws in every step, and the evaluation drops nothing. */
+/* Dropout draws in every step, and not in the evaluation. */
 START_TEST(dropout) {
-    run(SMALL "--quiet --dropout 0.3 --steps 7 --save $D/half");
-    run(SMALL "--quiet --dropout 0.3 --steps 20 --load $D/half --save $D/half");
-    run(SMALL "--quiet --dropout 0.3 --steps 20 --save $D/whole");
+    static char whole[PRINTED_SIZE];
+    run(BEGUN "--dropout 0.3 --steps 5 --save $D/half");
+    run(BEGUN "--dropout 0.3 --load $D/half --save $D/half");
+    run(BEGUN "--dropout 0.3 --save $D/whole");
     ck_assert_int_eq(shell("cmp $D/half $D/whole"), 0);
-    run(SMALL "--quiet --dropout 0.3 --log $D/log.csv");
-    read_tables();
-    double step, loss, last = 0;
-    slurp(path("log.csv"), out, sizeof out);
-    for (char *row = out; (row = strchr(row, '\n')); row++)
-        if (sscanf(row, "%lf,%lf", &step, &loss) == 2) last = loss;
-    ck_assert_double_gt(last, 3 * left[HEADS].loss);
+    strcpy(whole, out);
+    run(BEGUN "--load $D/whole");
+    ck_assert_str_eq(out, whole);
+    run(BEGUN "--save $D/other");
+    ck_assert_int_eq(shell("! cmp -s $D/other $D/whole"), 0);
 }
 END_TEST
 
@@ -168,8 +158,7 @@ int main(void) {
     TCase *tcase = add_program_case(suite, "program");
     program = "heads";
     tcase_add_test(tcase, two_of_four_heads_learn_the_two_offsets);
-    tcase_add_test(tcase, a_head_is_worth_what_it_is_asked);
-    tcase_add_test(tcase, importance_is_what_the_decay_says);
+    tcase_add_test(tcase, the_rank_correlation);
     tcase_add_test(tcase, the_weakest_goes_first);
     tcase_add_test(tcase, models_of_the_same_shapes);
     tcase_add_test(tcase, dropout);

@@ -30,9 +30,9 @@ static const struct {
      " --context 8",
      "--width 32", "--text"},
     {"heads",
-     "--steps 50 --every 10 --batch 8 --lr 0.1 --heads 4 --hidden 16 --length 8 --offsets 2"
+     "--steps 50 --every 10 --batch 8 --lr 0.1 --heads 2 --hidden 8 --length 6 --offsets 2"
      " --tokens 4",
-     "--hidden 24", NULL},
+     "--hidden 12", NULL},
 };
 
 enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };
