@@ -97,6 +97,7 @@ Tensor *ag_add(Tensor *a, Tensor *b), *ag_sub(Tensor *a, Tensor *b), *ag_mul(Ten
 Tensor *ag_div(Tensor *a, Tensor *b), *ag_pow(Tensor *a, Tensor *b);
 /* Equal elements share the gradient, half each. */
 Tensor *ag_maximum(Tensor *a, Tensor *b), *ag_minimum(Tensor *a, Tensor *b);
+Tensor *ag_tanh_add(Tensor *a, Tensor *b); /* tanh(a + b) in one pass over memory */
 
 Tensor *ag_neg(Tensor *x), *ag_square(Tensor *x), *ag_sqrt(Tensor *x), *ag_exp(Tensor *x);
 Tensor *ag_log(Tensor *x), *ag_sin(Tensor *x), *ag_cos(Tensor *x), *ag_tanh(Tensor *x);

@@ -144,8 +144,8 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
     /* features: (B, Q, 1, H) + (B, 1, K, H) -> (B, Q, K, H), every query with every key */
     Tensor *rows = ag_unsqueeze(queries, 2), *columns = ag_unsqueeze(keys, 1);
-    Tensor *sums = ag_add(rows, columns), *features = ag_name(ag_tanh(sums), "features");
-    ag_let_go(queries), ag_let_go(keys), ag_let_go(rows), ag_let_go(columns), ag_let_go(sums);
+    Tensor *features = ag_name(ag_tanh_add(rows, columns), "features");
+    ag_let_go(queries), ag_let_go(keys), ag_let_go(rows), ag_let_go(columns);
     /* scores: (B, Q, K, 1) -> (B, Q, K) */
     Tensor *column = nn_linear_forward(attention->w_v, features);
     Tensor *scores = ag_name(ag_squeeze(column, -1), "scores");

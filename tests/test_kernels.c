@@ -511,6 +511,8 @@ FORMULA(cosine, cos(a))
 FORMULA(cosine_da, -sin(a))
 FORMULA(hyperbolic, (exp(a) - exp(-a)) / (exp(a) + exp(-a)))
 FORMULA(hyperbolic_da, 4 / ((exp(a) + exp(-a)) * (exp(a) + exp(-a))))
+FORMULA(hyperbolic_of_sum, hyperbolic(a + b, 0))
+FORMULA(hyperbolic_of_sum_da, hyperbolic_da(a + b, 0))
 FORMULA(logistic, exp(a) / (exp(a) + 1))
 FORMULA(logistic_da, exp(a) / ((exp(a) + 1) * (exp(a) + 1)))
 FORMULA(positive_part, a > 0 ? a : 0)
@@ -538,6 +540,7 @@ static const struct {
     {ELEMENTWISE_pow, power, power_da, power_db, true},
     {ELEMENTWISE_maximum, larger, a_is_larger, a_is_smaller, false},
     {ELEMENTWISE_minimum, smaller, a_is_smaller, a_is_larger, false},
+    {ELEMENTWISE_tanh_add, hyperbolic_of_sum, hyperbolic_of_sum_da, hyperbolic_of_sum_da, false},
     {ELEMENTWISE_neg, negative, minus_one, zero, false},
     {ELEMENTWISE_abs, magnitude, sign, zero, false},
     {ELEMENTWISE_square, squared, squared_da, zero, false},

@@ -27,12 +27,11 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     operand[count - 1] = reads & READS_OUT ? n->out : dy;
     operand[count] = dy;
     for (int i = 0; i < n->n_in; i++) {
-        const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1);
+        const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1) || reads & SHARES;
         if (!ag_needs(n, i)) continue;
-        if (reads & (HANDS_ON0 << i)) {
-            dx[i] = ag_hand_on(dy);
-            continue;
-        }
+        if (reads & (HANDS_ON0 << i)) dx[i] = ag_hand_on(dy);
+        else if (i == 1 && dx[0] && reads & SHARES) dx[1] = ag_hand_on(dx[0]);
+        if (dx[i]) continue;
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
         const LoopKernel kernel = kernels()->vjp[n->op->row][i][dy->dtype];
         if (dx[i]) loop_elements(kernel, count + 1, operand, n->at.number);

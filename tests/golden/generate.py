@@ -223,6 +223,8 @@ for name in "add mul maximum minimum".split():
 for name in "add sub mul maximum minimum".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x),
              "f3,4 f3,4; f2,0 f1,1; f3,1,2 f4,1; f f; f2,37 f37" + WHOLE[name], db=name, adapt=tensors_only)
+Function("ag_tanh_add", lambda x, a: torch.tanh(x[0] + x[1]),
+         "f3,4 f3,4; f2,0 f1,1; f3,1,2 f4,1; f f; f2,37 f37; f12~-8,8 f12; [0,nan,inf,-0.0] [-0.0,1,-inf,-0.0]")
 Function("ag_div", lambda x, a: x[0] / x[1], "f3,4 f3,4~0.5,2; f2,0 f1,1; f f~1,2; f37 f2,37~1,3", db="div",
          variant="no_rounding_mode", adapt=tensors_only)
 Function("ag_pow", lambda x, a: x[0] ** x[1], "f3,4~0.5,2 f3,4; f2,0 f1,1; f~1,2 f; f2,37~0.2,4 f37",
