@@ -190,7 +190,7 @@ static bool load_from(Transfer t, const char *source) {
     if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who) != NULL;
     visit(&t, check_entry);
     const bool fits = all_fit(&t, source);
-    if (fits && t.optimizer) forget(t.optimizer);
+    if (fits && t.optimizer) optimizer_forget(t.optimizer);
     if (fits) visit(&t, load_entry);
     for (int i = 0; i < n; i++) tensor_release(t.plan[i]);
     free(t.plan);

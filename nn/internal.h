@@ -43,6 +43,6 @@ struct Optimizer {
  * the others have none: NULL. */
 Update *update_of(const Optimizer *optimizer, Tensor **slot);
 double steps_of(const Update *u);
-void forget(Optimizer *optimizer); /* all that it remembers */
+void optimizer_forget(Optimizer *optimizer); /* all that it remembers */
 
 #endif

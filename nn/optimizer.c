@@ -54,16 +54,16 @@ static void print_adamw(const void *module, FILE *file) {
             c->eps, c->weight_decay);
 }
 
-void forget(Optimizer *optimizer) {
-    for (Update *u = optimizer->updates; u < optimizer->updates + optimizer->num_updates; u++)
+void optimizer_forget(Optimizer *optimizer) {
+    for (int i = 0; i < optimizer->num_updates; i++)
         for (int k = 0; k < STATES; k++) {
-            tensor_release(u->state[k]);
-            u->state[k] = NULL;
+            tensor_release(optimizer->updates[i].state[k]);
+            optimizer->updates[i].state[k] = NULL;
         }
 }
 
 static void destroy_optimizer(void *module) {
-    forget(module);
+    optimizer_forget(module);
     free(((Optimizer *)module)->updates);
 }
 
