@@ -346,6 +346,10 @@ START_TEST(a_draw_without_scores_is_an_error) {
     tape_begin_no_grad();
     ck_assert_int_eq(draw_from(tensor_fail("no scores"), 1, 3), -1);
     expect_error("no scores");
+    Tensor *scores = tensor_full(SHAPE(3), (double)NAN);
+    ck_assert_int_eq(draw_from(scores, 1, 0), -1);
+    expect_error("draw_from: the scores are not numbers, or all minus infinity");
+    tensor_release(scores);
     tape_end();
 }
 END_TEST
