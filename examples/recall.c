@@ -175,7 +175,7 @@ static void take_map(AttentionMap *map, const Recall *net, const Sequences *s, i
 
 static double count(Tensor *x) { return tensor_item(ag_sum(x)); }
 
-/* On 1024 unseen sequences, from a generator of their own: of 5 pairs alone there are 10^16 by
+/* On 1024 unseen sequences, from a generator of their own: of 5 pairs alone there are 10^17 by
  * default, of which training saw 10^4. */
 static void evaluate(Recall *net) {
     static AttentionMap maps[4];
