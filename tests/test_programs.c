@@ -270,7 +270,8 @@ START_TEST(misuse) {
                                         "--every 0",
                                         "--log $D/a --plot $D/a",
                                         "--log $D/a --save $D/a",
-                                        "--load $D/a --plot $D/a"};
+                                        "--load $D/a --plot $D/a",
+                                        "--save $D/a --plot $D/a"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) expect_misuse(lines[i]);
     ck_assert_int_eq(files_in_folder(), 0);
 }
@@ -326,6 +327,34 @@ START_TEST(files_that_cannot_be_read) {
 }
 END_TEST
 
+/* The losses so far are part of the picture. */
+START_TEST(losses_that_are_none) {
+    choose(0);
+    expect_trained("--quiet --save $D/model.safetensors");
+    TensorDict *dict = tensor_load_safetensors(path("model.safetensors"));
+    ck_assert_ptr_nonnull(dict);
+    ck_assert(tensor_fill(tensor_dict_get(dict, "losses"), (double)NAN));
+    ck_assert(tensor_save_safetensors(dict, path("nan")));
+    Tensor *table = tensor_ones(SHAPE(2, 2));
+    ck_assert(tensor_dict_set(dict, "losses", table));
+    ck_assert(tensor_save_safetensors(dict, path("table")));
+    tensor_release(table);
+    tensor_dict_free(dict);
+    expect_refused("--load", "nan", "/nan: its losses are not all finite numbers\n");
+    expect_refused("--load", "table", "/table: its losses are no list\n");
+}
+END_TEST
+
+/* Its name stands in front, also where its letters occur in the sentence. */
+START_TEST(a_file_of_one_letter) {
+    choose(0);
+    expect_trained("--quiet --save $D/m");
+    ck_assert_int_eq(shell("ln -s \"$PWD\"/* $D/"), 0); /* what the runner needs */
+    ck_assert_int_eq(run_line("cd $D &&", with("--hidden 9 --load m")), 1);
+    ck_assert_msg(strstr(complaints, "recall: m: load_state_dict: "), "%s", complaints);
+}
+END_TEST
+
 /* ---- files that cannot be written ---------------------------------------------------------- */
 
 static const char *const outputs[] = {"--log", "--save", "--plot"};
@@ -375,6 +404,24 @@ START_TEST(files_that_cannot_be_written) {
 }
 END_TEST
 
+/* Without a reader, opening one would wait for ever. */
+START_TEST(a_pipe_is_no_place_to_save) {
+    choose(_i);
+    ck_assert_int_eq(shell("mkfifo $D/pipe"), 0);
+    expect_unwritable("--save", "$D/pipe",
+                      "/pipe: it is a pipe, and what is saved must be a file\n");
+}
+END_TEST
+
+START_TEST(a_text_is_not_saved_over) {
+    program = "charlm";
+    ck_assert_int_eq(shell("cp LICENSE $D/text"), 0);
+    expect_misuse("--text $D/text --save $D/text");
+    ck_assert_ptr_nonnull(strstr(complaints, "--save and --text are the same file"));
+    ck_assert_int_eq(shell("cmp LICENSE $D/text"), 0);
+}
+END_TEST
+
 START_TEST(standard_output_that_cannot_be_written) {
     char line[256];
     choose(_i);
@@ -414,7 +461,11 @@ int main(void) {
     tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, misuse, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);
+    tcase_add_test(tcase, losses_that_are_none);
+    tcase_add_test(tcase, a_file_of_one_letter);
     tcase_add_loop_test(tcase, files_that_cannot_be_written, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, a_pipe_is_no_place_to_save, 0, NUM_PROGRAMS);
+    tcase_add_test(tcase, a_text_is_not_saved_over);
     tcase_add_loop_test(tcase, standard_output_that_cannot_be_written, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, a_log_in_the_place_of_the_output);
     return run_suite(suite);

@@ -149,12 +149,18 @@ static bool same_file(const char *a, const char *b) {
     return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* What is saved takes the place of what was loaded: that is how a run goes on. */
+static bool goes_on(const Flag *a, const Flag *b) {
+    return strcmp(a->name, "--save") == 0 && strcmp(b->name, "--load") == 0;
+}
+
 /* A file that is written over another one, or over what is read, would be lost. */
 static void check_outputs(const char *program, const Flag *flags, int num_flags) {
     for (const Flag *a = flags; a < flags + num_flags; a++) {
         if (a->kind != FLAG_OUTPUT || !*(const char **)a->value) continue;
         for (const Flag *b = flags; b < flags + num_flags; b++) {
-            if (b == a || (b->kind != FLAG_TEXT && b->kind != FLAG_OUTPUT)) continue;
+            bool file = b->kind == FLAG_TEXT || b->kind == FLAG_OUTPUT;
+            if (b == a || !file || goes_on(a, b)) continue;
             const char *path = *(const char **)a->value, *other = *(const char **)b->value;
             if (other && same_file(path, other))
                 flags_misuse(program, "%s and %s are the same file, %s", a->name, b->name, path);

@@ -8,7 +8,8 @@
 
 typedef enum {
     FLAG_TEXT,    /* const char **: a file, a name */
-    FLAG_OUTPUT,  /* const char **: a file to write, which no other flag may name */
+    FLAG_OUTPUT,  /* const char **: a file to write, which no other flag may name; --load may
+                     name that of --save */
     FLAG_CHOICE,  /* const char **: one of the words of argument, "dot|additive" */
     FLAG_INTEGER, /* int64_t * */
     FLAG_SEED,    /* uint64_t * */

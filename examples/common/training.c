@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- Ctrl-C -------------------------------------------------------------------------------- */
 
@@ -51,8 +52,8 @@ void training_flags(Training *run, int argc, char **argv, const Flag *own, int n
          "Steps between reports, rows of --log and saves.", 1, 1e7, "from 1 to 10^7",
          "a twentieth of --steps"},
         OUTPUT_FLAG("--log", run->log, "FILE.csv", "Write the loss as it falls."),
-        TEXT_FLAG(
-            "--save", run->save, "FILE.safetensors", "none",
+        OUTPUT_FLAG(
+            "--save", run->save, "FILE.safetensors",
             "Save all that is needed to go on, at every report, at the end and after Ctrl-C."),
         TEXT_FLAG("--load", run->load, "FILE.safetensors", "none",
                   "Go on from there: with the same flags, to the same digits."),
@@ -109,27 +110,29 @@ static void check_settings(const Training *run, const TensorDict *dict) {
         const Tensor *here = run->settings->entry[i].tensor, *there = tensor_dict_get(dict, name);
         if (!there || same(here, there)) continue;
         if (tensor_numel(here) == 1 && tensor_numel(there) == 1)
-            tensor_fail("%s: its %s is %g, and in this run it is %g", run->load, name,
-                        tensor_item(there), tensor_item(here));
-        else tensor_fail("%s: its %s is not that of this run", run->load, name);
+            tensor_fail("its %s is %g, and in this run it is %g", name, tensor_item(there),
+                        tensor_item(here));
+        else tensor_fail("its %s is not that of this run", name);
     }
 }
 
 /* Makes room for the losses to come, behind those of the run that it goes on from. */
 static void begin_losses(Training *run, const Tensor *before) {
-    if (before && before->shape.ndim != 1) tensor_fail("%s: its losses are no list", run->load);
+    if (before && before->shape.ndim != 1) tensor_fail("its losses are no list");
     if (tensor_error()) return;
     run->first = before ? tensor_numel(before) : 0;
     size_t room = (size_t)(run->first > run->steps ? run->first : run->steps) + 1;
     run->losses = malloc(room * sizeof *run->losses);
     if (!run->losses) tensor_fail("out of memory for %zu losses", room);
     else if (!before || tensor_to_doubles(before, run->losses)) run->step = run->first;
+    for (int64_t i = 0; i < run->step; i++)
+        if (!isfinite(run->losses[i])) tensor_fail("its losses are not all finite numbers");
 }
 
 /* The library speaks of a dict; here it is this file. */
 static void name_the_file(const char *path) {
     const char *sentence = tensor_error();
-    if (!sentence || strstr(sentence, path)) return;
+    if (!sentence) return;
     tensor_clear_error();
     tensor_fail("%s: %s", path, sentence);
 }
@@ -138,7 +141,7 @@ static void load(Training *run) {
     TensorDict *dict = tensor_load_safetensors(run->load);
     const char *program = dict ? tensor_dict_metadata(dict, "program") : NULL;
     if (dict && (!program || strcmp(program, run->program) != 0))
-        tensor_fail("%s: not a file that %s saved", run->load, run->program);
+        tensor_fail("not a file that %s saved", run->program);
     if (dict && !tensor_error()) {
         check_settings(run, dict);
         nn_load_state_dict(run->model, "model.", dict);
@@ -146,7 +149,7 @@ static void load(Training *run) {
         tensor_set_generator_state(tensor_dict_get(dict, "generator"));
         begin_losses(run, tensor_dict_get(dict, "losses"));
     }
-    name_the_file(run->load);
+    if (dict) name_the_file(run->load); /* else the sentence has it */
     tensor_dict_free(dict);
 }
 
@@ -217,8 +220,16 @@ void training_write_file(const char *path, void (*write)(FILE *file, const void 
         tensor_fail("%s", error);
 }
 
+/* --load could read nothing from a pipe, and without a reader opening one would wait for ever. */
+static void check_no_pipe(const char *path) {
+    struct stat status;
+    if (path && stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
+        tensor_fail("cannot write %s: it is a pipe, and what is saved must be a file", path);
+}
+
 void training_check_files(const Training *run) {
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone is reported as any other failure */
+    check_no_pipe(run->save);
     training_check_file(run->save);
     training_check_file(run->plot);
     training_check_file(run->log);

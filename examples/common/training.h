@@ -1,8 +1,8 @@
 /* training.h - what all training programs share, so that each is only its lesson: the common flags,
  * the progress, the log, checkpoints to go on from, Ctrl-C, and the verdict at the end.
  *
- *     static Training run = {.program = "recall", .summary = "learns to name what belongs to a
- * key", .seed = 1, .steps = 1500, .batch = 64, .lr = 0.5};
+ *     static Training run = {.program = "recall", .seed = 1, .steps = 1000, .batch = 64, .lr =
+ * 0.2};
  *
  *     int main(int argc, char **argv) {
  *         training_flags(&run, argc, argv, flags, sizeof flags / sizeof *flags);
@@ -72,8 +72,7 @@ void training_flags(Training *run, int argc, char **argv, const Flag *flags, int
 void training_must_match(Training *run, const char *name, Tensor *value);
 
 /* For a program that prints before it trains; training_begin does the same: could --save, --plot
- * and
- * --log be written? From here on a reader of the output that has gone is an error, no signal. */
+ * and --log be written? From here on a reader that has gone is an error, no signal. */
 void training_check_files(const Training *run);
 
 /* Whatever can be wrong with the files is found here. From --load come the parameters, what the
