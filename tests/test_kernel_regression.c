@@ -274,6 +274,9 @@ START_TEST(two_files_that_are_one) {
     ck_assert_str_eq(complaints, expected);
     ck_assert_int_eq(run("--predict /dev/null --plot /dev/null"), 0);
     ck_assert_int_eq(files_in_folder(), 0);
+    /* the name of a column is none of a file */
+    expect_failure("--data examples/data/cars.csv --y $D/b --plot $D/b",
+                   "there is no column named");
 }
 END_TEST
 

@@ -159,7 +159,8 @@ static void check_outputs(const char *program, const Flag *flags, int num_flags)
     for (const Flag *a = flags; a < flags + num_flags; a++) {
         if (a->kind != FLAG_OUTPUT || !*(const char **)a->value) continue;
         for (const Flag *b = flags; b < flags + num_flags; b++) {
-            bool file = b->kind == FLAG_TEXT || b->kind == FLAG_OUTPUT;
+            bool file =
+                b->argument && strncmp(b->argument, "FILE", 4) == 0; /* no prompt, no name */
             if (b == a || !file || goes_on(a, b)) continue;
             const char *path = *(const char **)a->value, *other = *(const char **)b->value;
             if (other && same_file(path, other))
