@@ -227,10 +227,9 @@ int main(int argc, char **argv) {
         flags_misuse("reverse",
                      "--hidden %" PRId64 " must be even, and --heads %" PRId64 " divide it",
                      options.hidden, options.heads);
-    const double heads = (double)options.heads;
     Reverse *net = reverse_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = run.lr, .momentum = options.momentum});
-    training_must_match(&run, "heads", tensor_from_doubles(SCALAR, &heads));
+    training_must_match(&run, "heads", tensor_from_int64s(SCALAR, &options.heads));
     training_must_match(&run, "no_scale", tensor_from_bools(SCALAR, &options.no_scale));
     training_begin(&run, net, sgd);
     train(net, sgd);
