@@ -1300,7 +1300,7 @@ END_TEST
 START_TEST(larger_products) {
     static const int64_t sizes[][3] = {{67, 131, 259}, {5, 3, 5003},   {3, 1031, 5},
                                        {1031, 3, 5},   {19, 40, 1030}, {5, 1070, 1100},
-                                       {270, 70, 520}, {40, 2100, 30}};
+                                       {270, 70, 520}, {40, 2100, 30}, {800, 70, 700}};
     for (int i = 0; i < COUNT(sizes); i++)
         for (int layouts = 0; layouts < 16; layouts += 5 - layouts / 5 % 2) /* 0, 5, 9, 14 */
             try_product(_i ? F64 : F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts, i % STARTS);

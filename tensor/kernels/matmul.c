@@ -7,17 +7,17 @@
  *
  * The idea is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
  * 2008, for caches of today. A tile of c, ROWS x VECTORS vectors, stays in registers while p runs;
- * each step takes VECTORS vectors of b and ROWS numbers of a, and uses each of them VECTORS or ROWS
- * times. Tiles follow one another down a block of HEIGHT_BYTES of a, which stays in the second
- * cache, beside a sliver of b as wide as a tile; then comes the next sliver. So a and b come from
- * the second cache, at a rate that the multiplications hide, c is read and written once, and from
- * the memory behind come only long runs of neighbours, which the processor fetches ahead.
+ * each step takes VECTORS vectors of b and ROWS numbers of a, and uses each of them ROWS or VECTORS
+ * times. Tiles follow one another down a block of a, beside a sliver of b as wide as a tile; then
+ * comes the next sliver, until a part of b is through; then the next block. Block and part stay in
+ * the second cache, from which a and b come at a rate that the multiplications hide, and the
+ * slower memory behind it sees each number of a once for each part, c once for DEPTH, b once.
  *
  * That wants b packed, its slivers one after the other, each in the order in which a tile reads it;
  * a sliver of a transposed b is transposed on the way, in registers. a's rows are read where they
  * are: a tile takes their numbers one at a time. Only where its columns are the runs of neighbours,
- * in more than a block, or neither, is a block of it packed in the same way. And what is small, or
- * read by few tiles, costs more to pack than it saves: it stays where it is. */
+ * too far apart, or neither, a panel of it is packed in the same way. And what is small, or read by
+ * few tiles, costs more to pack than it saves: it stays where it is. */
 #ifndef ISA
 #define ISA baseline
 #endif
@@ -26,57 +26,62 @@
 #include <string.h>
 
 /* A tile needs ROWS * VECTORS registers for c, VECTORS for b and one for a; there are 32 of 64
- * bytes or 16 of the others. Two multiplications can begin in a cycle, and each takes four, so at
- * least eight must be under way: a tile of one vector has NARROW_ROWS rows, if there are. */
+ * bytes or 16 of the others. The less there is to load for a multiplication, the better: 10 loads
+ * for 24 of them, where 8 x 2 would take 10 for 16, leave room for whatever else shares a core.
+ * Two multiplications can begin in a cycle, and each takes four, so at least eight must be under
+ * way: a tile of one vector has NARROW_ROWS rows, if there are. */
 #if defined __AVX512F__
-#define VECTOR      64 /* bytes */
-#define ROWS        8
-#define NARROW_ROWS 12
-#define LANES_F32   16
-#define LANES_F64   8
+#define VECTOR        64 /* bytes */
+#define ROWS          6
+#define VECTORS       4
+#define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 4)
+#define LANES_F32     16
+#define LANES_F64     8
 #elif defined __AVX2__
-#define VECTOR      32
-#define ROWS        6
-#define NARROW_ROWS 12
-#define LANES_F32   8
-#define LANES_F64   4
+#define VECTOR        32
+#define ROWS          6
+#define VECTORS       2
+#define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
+#define LANES_F32     8
+#define LANES_F64     4
 #else
-#define VECTOR      16
-#define ROWS        4
-#define NARROW_ROWS 8
-#define LANES_F32   4
-#define LANES_F64   2
+#define VECTOR        16
+#define ROWS          4
+#define VECTORS       2
+#define EACH_TILE(DO) ROW_COUNTS_8(DO, 1) ROW_COUNTS_4(DO, 2)
+#define LANES_F32     4
+#define LANES_F64     2
 #endif
+#define NARROW_ROWS               (2 * ROWS)
 #define ROW_COUNTS_4(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)
 #define ROW_COUNTS_6(DO, vectors) DO(6, vectors) DO(5, vectors) ROW_COUNTS_4(DO, vectors)
 #define ROW_COUNTS_8(DO, vectors) DO(8, vectors) DO(7, vectors) ROW_COUNTS_6(DO, vectors)
 #define ROW_COUNTS_12(DO, vectors)                                                                 \
     DO(12, vectors) DO(11, vectors) DO(10, vectors) DO(9, vectors) ROW_COUNTS_8(DO, vectors)
-#define EACH_ROW_COUNT(most)    EACH_ROW_COUNT_OF(most)
-#define EACH_ROW_COUNT_OF(most) ROW_COUNTS_##most
 
 enum {
-    VECTORS = 2,
     FEW = 2,           /* tiles side by side, for which packing does not pay */
     SMALL = 16 << 10,  /* bytes from the first to the last row of a b that may stay */
-    BLOCK = 512 << 10, /* bytes of a block of a, */
+    BLOCK = 256 << 10, /* bytes of a block of a, */
     BLOCK_ROWS = 48,   /* whose rows are a multiple of these: whole tiles, whole lines */
+    PANEL = 16,        /* blocks that are packed at once, if they are */
+    PART = 768 << 10,  /* bytes of a part of b */
     DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
-    COLUMNS = 1024,    /* of a b of that depth; more of them likewise */
     AHEAD = 16         /* rows from the one that is packed to the one that is fetched */
 };
 
 #define UNROLL            _Pragma("GCC unroll 16")
+#define STEPS             _Pragma("GCC unroll 4") /* of p, in a whole tile */
 #define MASKED            _Pragma("GCC unroll 1") /* or it will not be one masked instruction */
 #define INLINE            static inline __attribute__((always_inline))
 #define ALONE             static __attribute__((noinline))
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 #define MIN(x, y)         ((x) < (y) ? (x) : (y))
-#define MAX(x, y)         ((x) > (y) ? (x) : (y))
 
 /* The numbers from one packed sliver to the next. What lies between them takes what is written
  * beyond the last row, and keeps slivers of 4 KiB times something out of each other's way. */
-#define SLIVER(k, width) ((k) * (width) + LANES)
+#define SLIVER(k, width)  ((k) * (width) + LANES)
+#define ROOM(n, k, width) (((n) + (width)-1) / (width)*SLIVER(k, width))
 
 /* LANES indices for a shuffle of two vectors, each a function of the lane and of s. */
 #define EACH_LANE_2(DO, s) DO(0, s), DO(1, s)
@@ -101,5 +106,5 @@ enum {
 #include "matmul.inc"
 
 int64_t GLOBAL(matmul_workspace)(const MatmulShape *s, size_t element) {
-    return element == sizeof(float) ? workspace_f32(s) : workspace_f64(s);
+    return (int64_t)element * (element == sizeof(float) ? plan_f32(s).room : plan_f64(s).room);
 }
