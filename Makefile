@@ -75,7 +75,7 @@ $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAV
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
 $(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources $(BUILD)/exports
-	$(link) -shared -Wl,-Bsymbolic,-soname,$(@F),--version-script,$(BUILD)/exports -Wl,--no-undefined -lm
+	$(link) -shared -Wl,-z,noseparate-code,-Bsymbolic,-soname,$(@F),--version-script,$(BUILD)/exports -Wl,--no-undefined -lm
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
