@@ -714,6 +714,23 @@ START_TEST(nobody_looks_at_what_was_let_go) {
 }
 END_TEST
 
+/* The gradient of mul's b reads a alone. b's bytes, more than a few, go, and are not copied to
+ * where they would be repeated: valgrind would say so. */
+START_TEST(what_is_let_go_and_repeated_is_not_read) {
+    const Shape column = SHAPE(2000, 1);
+    Tensor *x = ag_requires_grad(tensor_ones(column)), *a = tensor_full(SHAPE(2000, 3), 2);
+    ck_assert(tape_begin());
+    Tensor *b = ag_neg(x), *loss = ag_sum(ag_mul(a, b));
+    ag_let_go(b);
+    ck_assert_ptr_null(b->storage->bytes);
+    ck_assert(ag_backward(loss));
+    ck_assert(tensor_get(x->grad, 0, 0) == -6);
+    tape_end();
+    tensor_release(x);
+    tensor_release(a);
+}
+END_TEST
+
 /* A constant that becomes a leaf after the op: no backward was to read x when it was let go. */
 START_TEST(what_backward_misses_is_said) {
     Tensor *x = LEAF(SHAPE(2), 1, 2), *w = tensor_ones(SHAPE(2));
@@ -1463,6 +1480,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(marks, what_is_let_go_stays_for_backward_alone);
     tcase_add_test(marks, a_view_keeps_what_its_base_has_let_go);
     tcase_add_test(marks, nobody_looks_at_what_was_let_go);
+    tcase_add_test(marks, what_is_let_go_and_repeated_is_not_read);
     tcase_add_test(marks, what_backward_misses_is_said);
     tcase_add_test(marks, reaching_is_where_a_gradient_would_arrive);
     tcase_add_test(marks, a_printed_tape_reads_like_a_book);

@@ -18,7 +18,8 @@ Tensor *ag_elementwise_forward(Node *n) {
 }
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
- * broadcasting. An operand that the row does not read is replaced by dy, which is always there. */
+ * broadcasting. An operand that the product does not read is replaced by dy, which is always there:
+ * its own bytes may be let go, and it may be one that is repeated, which costs time. */
 void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const int count = n->n_in + 2;
     const unsigned reads = n->op->reads;
@@ -32,6 +33,7 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         if (reads & (HANDS_ON0 << i)) dx[i] = ag_hand_on(dy);
         else if (i == 1 && dx[0] && reads & SHARES) dx[1] = ag_hand_on(dx[0]);
         if (dx[i]) continue;
+        if (reads & READS_OTHER) operand[i + 1] = dy, operand[2 - i] = n->in[1 - i];
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
         const LoopKernel kernel = kernels()->vjp[n->op->row][i][dy->dtype];
         if (dx[i]) loop_elements(kernel, count + 1, operand, n->at.number);
