@@ -25,6 +25,10 @@
 
 #include <string.h>
 
+#ifndef __clang__
+#pragma GCC optimize("no-version-loops-for-strides") /* one copy of a tile, whatever its steps are */
+#endif
+
 /* A tile needs ROWS * VECTORS registers for c, VECTORS for b and one for a; there are 32 of 64
  * bytes or 16 of the others. The less there is to load for a multiplication, the better: 10 loads
  * for 24 of them, where 8 x 2 would take 10 for 16, leave room for whatever else shares a core.
