@@ -26,7 +26,8 @@
 #include <string.h>
 
 #ifndef __clang__
-#pragma GCC optimize("no-version-loops-for-strides") /* one copy of a tile, whatever its steps are */
+#pragma GCC optimize(                                                                              \
+    "no-version-loops-for-strides") /* one copy of a tile, whatever its steps are */
 #endif
 
 /* A tile needs ROWS * VECTORS registers for c, VECTORS for b and one for a; there are 32 of 64
@@ -35,12 +36,13 @@
  * Two multiplications can begin in a cycle, and each takes four, so at least eight must be under
  * way: a tile of one vector has NARROW_ROWS rows, if there are. */
 #if defined __AVX512F__
-#define VECTOR        64 /* bytes */
-#define ROWS          6
-#define VECTORS       4
-#define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 4)
-#define LANES_F32     16
-#define LANES_F64     8
+#define VECTOR  64 /* bytes */
+#define ROWS    6
+#define VECTORS 4
+#define EACH_TILE(DO)                                                                              \
+    ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
+#define LANES_F32 16
+#define LANES_F64 8
 #elif defined __AVX2__
 #define VECTOR        32
 #define ROWS          6
