@@ -1307,6 +1307,34 @@ START_TEST(larger_products) {
 }
 END_TEST
 
+/* Threads multiply slices of a product, which begin at multiples of 64, with room for the whole. */
+START_TEST(a_slice_needs_no_more_room) {
+    static const int64_t depths[] = {0, 1, 20, 300, 333, 700, 1000, 1024, 1500};
+    for (int t = 0; t < table_count; t++)
+        for (int i = 0; i < COUNT(depths) * 8; i++)
+            for (int64_t size = 1; size <= 1100; size += 33) {
+                const int64_t k = depths[i / 8], element = i & 4 ? 8 : 4, other = 1200;
+                MatmulShape whole = {.m = other, .n = size, .k = k};
+                whole.a_stride[i & 1 ? 0 : 1] = whole.b_stride[i & 2 ? 0 : 1] = 1;
+                whole.a_stride[i & 1 ? 1 : 0] = i & 1 ? other : k;
+                whole.b_stride[i & 2 ? 1 : 0] = i & 2 ? k : size;
+                const int64_t room = tables[t]->matmul_workspace(&whole, (size_t)element);
+                for (int64_t from = 0; from < size; from += 64)
+                    for (int64_t to = from + 64; to < size + 64; to += 64) {
+                        MatmulShape slice = whole;
+                        slice.n = (to < size ? to : size) - from;
+                        EXPECT(tables[t]->matmul_workspace(&slice, (size_t)element) <= room,
+                               "(%d, %d) (%d, %d): columns %d to %d", (int)other, (int)k, (int)k,
+                               (int)size, (int)from, (int)to);
+                        slice.n = size, slice.m = to - from;
+                        EXPECT(tables[t]->matmul_workspace(&slice, (size_t)element) <= room,
+                               "(%d, %d) (%d, %d): rows %d to %d", (int)other, (int)k, (int)k,
+                               (int)size, (int)from, (int)to);
+                    }
+            }
+}
+END_TEST
+
 /* A product of nothing is 0, and a zero does not silence a NaN or an infinity. */
 START_TEST(products_skip_no_zero) {
     float a[] = {0, 1}, b[] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7}, room[512];
@@ -1959,6 +1987,7 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(products, products_of_every_shape_and_stride, 0, 2);
     tcase_add_loop_test(products, products_of_every_size, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);
+    tcase_add_test(products, a_slice_needs_no_more_room);
     tcase_add_loop_test(products, products_are_added, 0, 2);
     tcase_add_loop_test(products, tiles_are_softmax, 0, 2);
     tcase_add_test(products, products_skip_no_zero);

@@ -186,9 +186,9 @@ static uint64_t bits_of_row(int i, DType dtype) {
 
 static const struct {
     int64_t batch, m, n, k;
-} products[] = {{1, 1030, 9, 33}, {1, 5, 1100, 40}, {1, 200, 1, 50},  {1, 1, 300, 50},
-                {1, 3, 3, 700},   {40, 3, 5, 7},    {3, 130, 70, 20}, {2, 70, 200, 300},
-                {1, 70, 80, 1},   {7, 1, 1, 90}};
+} products[] = {{1, 1030, 9, 33}, {1, 5, 1100, 40}, {1, 200, 1, 50},    {1, 1, 300, 50},
+                {1, 3, 3, 700},   {40, 3, 5, 7},    {3, 130, 70, 20},   {2, 70, 200, 300},
+                {1, 70, 80, 1},   {7, 1, 1, 90},    {1, 100, 200, 1000}};
 
 /* layout: bits 0 and 1: a and b are stored transposed */
 static uint64_t bits_of_product(int i, int layout) {

@@ -25,9 +25,9 @@
 
 #include <string.h>
 
+/* One copy of a tile, whatever its steps are. */
 #ifndef __clang__
-#pragma GCC optimize(                                                                              \
-    "no-version-loops-for-strides") /* one copy of a tile, whatever its steps are */
+#pragma GCC optimize("no-version-loops-for-strides")
 #endif
 
 /* A tile needs ROWS * VECTORS registers for c, VECTORS for b and one for a; there are 32 of 64
