@@ -5,14 +5,15 @@
  * Sizes are rounded up to a class: multiples of 64 bytes up to 1 KiB, then eight classes per
  * doubling, so that at most an eighth of a block is wasted. Each thread has its own lists; a
  * block freed by another thread joins that thread's lists. TAPEHEAD_CACHE=0 turns the lists
- * off, so that valgrind and the sanitizers see every block come and go. */
+ * off, so that valgrind and the sanitizers see every block come and go. Behind a block is SLACK,
+ * for the kernels that read whole vectors. */
 #include "internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64, SMALL_CLASSES = 16, CLASSES = SMALL_CLASSES + 8 * 52 };
+enum { ALIGNMENT = 64, SLACK = 128, SMALL_CLASSES = 16, CLASSES = SMALL_CLASSES + 8 * 52 };
 
 typedef struct FreeBlock {
     struct FreeBlock *next;
@@ -74,8 +75,8 @@ void *cache_alloc(size_t size) {
     if (size > (size_t)INT64_MAX / 2) return tensor_fail("out of memory: %zu bytes", size);
     size_t block_size;
     void *block = take_first(&free_lists[class_of(size, &block_size)]);
-    if (!block) block = aligned_alloc(ALIGNMENT, block_size);
-    if (!block && empty_lists()) block = aligned_alloc(ALIGNMENT, block_size);
+    if (!block) block = aligned_alloc(ALIGNMENT, block_size + SLACK);
+    if (!block && empty_lists()) block = aligned_alloc(ALIGNMENT, block_size + SLACK);
     return block ? block : tensor_fail("out of memory: %zu bytes", size);
 }
 

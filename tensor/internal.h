@@ -123,7 +123,9 @@ void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Te
 
 /* ---- memory: the caching allocator --------------------------------------------------------- */
 
-void *cache_alloc(size_t size); /* 64-byte aligned, not initialised; NULL with an error pending */
+/* 64-byte aligned, not initialised, and 128 bytes behind it can be read; NULL with an error pending
+ */
+void *cache_alloc(size_t size);
 void cache_free(void *block, size_t size);
 
 /* ---- the generator ------------------------------------------------------------------------- */

@@ -1136,15 +1136,18 @@ typedef struct {
     void *data;
 } Matrix;
 
+/* What cache_alloc leaves behind a block, and a product may read behind b. */
+enum { SLACK = 128 };
+
 /* layout bit 0: transposed; bit 1: every second element. */
 static Matrix matrix_new(DType dtype, int64_t rows, int64_t columns, int layout) {
     int64_t step = layout & 2 ? 2 : 1;
     Matrix x = {dtype, rows, columns, {columns * step, step}, 0, NULL};
     if (layout & 1) x.stride[0] = step, x.stride[1] = rows * step;
     x.bytes = (size_t)(rows * columns * step + 1) * dtype_size(dtype);
-    x.data = malloc(x.bytes);
+    x.data = malloc(x.bytes + SLACK);
     ck_assert_ptr_nonnull(x.data);
-    memset(x.data, GAP, x.bytes);
+    memset(x.data, GAP, x.bytes + SLACK);
     return x;
 }
 
@@ -1184,8 +1187,8 @@ static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, con
 /* Is a b + c rounded once? Compilers see to that only where they optimize. */
 static bool fuses(const Kernels *table, DType dtype) {
     const double eps = dtype == F32 ? 0x1p-20 : 0x1p-45;
-    Matrix a = matrix_new(dtype, 1, 1, 0), b = a, c = a, start = a;
-    b.data = malloc(a.bytes), c.data = malloc(a.bytes), start.data = malloc(a.bytes);
+    Matrix a = matrix_new(dtype, 1, 1, 0), b = matrix_new(dtype, 1, 1, 0);
+    Matrix c = matrix_new(dtype, 1, 1, 0), start = matrix_new(dtype, 1, 1, 0);
     store(dtype, a.data, 0, 1 + eps);
     store(dtype, b.data, 0, 1 - eps);
     store(dtype, start.data, 0, -1);
@@ -1337,7 +1340,7 @@ END_TEST
 
 /* A product of nothing is 0, and a zero does not silence a NaN or an infinity. */
 START_TEST(products_skip_no_zero) {
-    float a[] = {0, 1}, b[] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7}, room[512];
+    float a[] = {0, 1}, b[4 + SLACK] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7}, room[512];
     MatmulShape shape = {.m = 1,
                          .n = 2,
                          .k = 2,
@@ -1437,8 +1440,12 @@ static void run_tiles(const Kernels *table, DType dtype, Tile *to, const Tile *f
     table->invert[dtype](TILE_WIDTH, (void *[]){to->scale, to->sum}, NULL, 0);
     table->tile_cut[dtype](TILE_KEYS, (void *[]){to->p, to->length}, w, 0);
     table->tile_weights[dtype](TILE_KEYS, (void *[]){to->p, to->max, to->scale}, w, 0);
-    table->tile_dot[dtype](TILE_KEYS, (void *[]){to->dot, to->p, to->dp}, w, 0);
-    table->tile_dx[dtype](TILE_KEYS, (void *[]){to->dp, to->p, to->dot}, w, 0);
+    for (int i = 0; i < TILE; i++) {
+        const double dot = load(dtype, to->dot, i % TILE_WIDTH);
+        const double p = load(dtype, to->p, i), dp = load(dtype, to->dp, i);
+        store(dtype, to->dot, i % TILE_WIDTH, dot + p * dp);
+    }
+    table->tile_dx[dtype](TILE_KEYS, (void *[]){to->dp, to->p, to->dot}, w, 0.5);
 }
 
 /* Query c of the tiles is the softmax of its scores, and so is what goes back. */
@@ -1456,7 +1463,7 @@ static void expect_query(DType dtype, const Tile *t, const Tile *from, int c) {
         const double want = j < n ? p[j] / sum : 0, dp = load(dtype, from->dp, i);
         CHECK(fabs(load(dtype, t->p, i) - want) <= eps * want);
         if (j >= n) CHECK(load(dtype, t->dp, i) == 0);
-        else CHECK(fabs(load(dtype, t->dp, i) - want * (dp - dot)) <= eps);
+        else CHECK(fabs(load(dtype, t->dp, i) - 0.5 * want * (dp - dot)) <= eps);
     }
 }
 
@@ -1475,6 +1482,53 @@ START_TEST(tiles_are_softmax) {
         if (i == 1) first = t; /* the baseline may round differently */
         ck_assert(i < 2 || memcmp(&first, &t, sizeof t) == 0);
     }
+}
+END_TEST
+
+/* Rows of attention, of any lengths: copied, turned, dropped where a query attends to nothing, and
+ * multiplied. Only what belongs to the result is written. */
+static void check_rows(const Kernels *table, DType dtype, int64_t rows, int64_t columns) {
+    const int64_t wide = columns + 3, across = (rows + 15) / 16 * 16;
+    const int64_t size = (int64_t)dtype_size(dtype);
+    Matrix x = matrix_new(dtype, rows, wide, 0), y = matrix_new(dtype, rows, wide, 0);
+    Matrix turned = matrix_new(dtype, columns, across, 0), scale = matrix_new(dtype, 1, rows, 0);
+    Matrix sum = matrix_new(dtype, 1, rows, 0);
+    const int64_t t[] = {wide, wide, 1}, dots[] = {1, wide, wide};
+    matrix_draw(&x);
+    for (int64_t r = 0; r < rows; r++) store(dtype, scale.data, r, r % 3 == 1 ? 0 : 2);
+    table->copy_rows[dtype](rows, (void *[]){y.data, x.data}, t, (double)columns);
+    for (int64_t r = 0; r < rows; r++)
+        ck_assert_mem_eq((char *)y.data + r * wide * size, (char *)x.data + r * wide * size,
+                         (size_t)(columns * size));
+    table->attended_rows[dtype](rows, (void *[]){y.data, x.data, scale.data}, t, (double)columns);
+    table->turn_rows[dtype](rows, (void *[]){turned.data, x.data}, (int64_t[]){across, wide},
+                            (double)columns);
+    table->row_dots[dtype](rows, (void *[]){sum.data, x.data, y.data}, dots, (double)columns);
+    for (int64_t r = 0; r < rows; r++) {
+        double squares = 0;
+        for (int64_t i = 0; i < columns; i++) {
+            const double value = load(dtype, x.data, r * wide + i);
+            ck_assert(load(dtype, y.data, r * wide + i) == (r % 3 == 1 ? 0 : value));
+            ck_assert(load(dtype, turned.data, i * across + r) == value);
+            squares += r % 3 == 1 ? 0 : value * value;
+        }
+        CHECK(fabs(load(dtype, sum.data, r) - squares) <= 1e-6 * squares);
+        const unsigned char *gap = (unsigned char *)y.data + (r * wide + columns) * size;
+        for (int64_t b = 0; b < 3 * size; b++) CHECK(gap[b] == GAP);
+    }
+    for (int64_t i = 0; i < columns; i++)
+        for (int64_t r = rows; r < across; r++)
+            ck_assert(load(dtype, turned.data, i * across + r) == 0);
+    expect_matrix_gaps(&turned), expect_matrix_gaps(&sum);
+    free(x.data), free(y.data), free(turned.data), free(scale.data), free(sum.data);
+}
+
+START_TEST(rows_of_attention) {
+    const int64_t sizes[] = {1, 4, 15, 16, 17, 20, 37, 64};
+    for (int t = 0; t < table_count; t++)
+        for (int i = 0; i < COUNT(sizes); i++)
+            for (int j = 0; j < COUNT(sizes); j++)
+                check_rows(tables[t], _i ? F64 : F32, sizes[i], sizes[j]);
 }
 END_TEST
 
@@ -1990,6 +2044,7 @@ static Suite *kernels_suite(void) {
     tcase_add_test(products, a_slice_needs_no_more_room);
     tcase_add_loop_test(products, products_are_added, 0, 2);
     tcase_add_loop_test(products, tiles_are_softmax, 0, 2);
+    tcase_add_loop_test(products, rows_of_attention, 0, 2);
     tcase_add_test(products, products_skip_no_zero);
     tcase_add_test(products, rows_of_a_product_stand_alone);
     TCase *loops = add_case(suite, "loops");

@@ -47,7 +47,7 @@ Tensor *ag_attention_forward(Node *n) {
 void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     AttentionOperands a;
     for (int i = 0; i < 3; i++) dx[i] = attention_result(n->in[i], n->in[i]);
-    if (attention_open(&a, n)) attention_backward(&a, dy, dx);
+    if (attention_open(&a, n)) a.y = n->out, attention_backward(&a, dy, dx);
     mask_close(&a.mask);
 }
 

@@ -1,14 +1,13 @@
 /* attention.c - softmax(scale Q K' + window) V without the matrix of Q x K weights in memory, and
  * masked_softmax, whose masks it shares.
  *
- * A block of queries goes through the keys tile by tile (Dao 2023, FlashAttention-2). Forward, a
- * tile of scores becomes weights by the softmax of the keys so far, is multiplied with its values
- * and forgotten; what was added up before is scaled whenever a query finds a larger score. For the
- * way back each query leaves two numbers, its largest score and the sum below its fractions, with
- * which weights are made again from q and k in one pass. What the gradient of a score needs besides
- * is one number per query, sum(P dP) over all keys; so the backward pass has two turns, and P and
- * dP of a block of queries stay in between. (With y in memory that number would be sum(y dy); but
- * without it y may be let go.) So the memory grows with the lengths and not with their product.
+ * Queries go through the keys tile by tile (Dao 2023, FlashAttention-2). Forward, a tile of scores
+ * becomes weights by the softmax of the keys so far, is multiplied with its values and forgotten;
+ * what was added up before is scaled whenever a query finds a larger score. For the way back each
+ * query leaves two numbers, its largest score and the sum below its fractions, with which the
+ * weights are made again from q and k. What the gradient of a score needs besides is one number for
+ * each query, sum(P dP) over all keys, which is sum(y dy). So the memory grows with the lengths and
+ * not with their product.
  *
  * A tile holds its weights with the keys as rows and the queries side by side, the transpose of the
  * page of a book: then every product of the two passes reads its operands where they are,
@@ -18,9 +17,10 @@
  * is a query.
  *
  * Sizes: KEYS x TILE_QUERIES numbers are a small part of the second cache, and both are long enough
- * to keep the products going; backward, there are fewer queries in a block the more keys there are,
- * so that P and dP take 2 MB of floats. A block does not see the tiles beyond its longest length,
- * so what is causal costs half. None of it depends on the number of threads, which share the heads.
+ * to keep the products going. A tile of keys and values, and of their gradients, serves BLOCKS
+ * blocks of queries while it is in that cache: what lies behind it is slow. A block does not see
+ * the tiles beyond its longest length, so what is causal costs half. None of it depends on the
+ * number of threads, which share the heads.
  *
  * B batch, H heads, Q queries, K keys. */
 #include "../internal.h"
@@ -28,7 +28,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { KEYS = 256, LANES = 16, BLOCK_WEIGHTS = 1 << 18 };
+enum { KEYS = 256, LANES = 16, BLOCKS = 4 };
 
 /* ---- masks --------------------------------------------------------------------------------- */
 
@@ -106,34 +106,38 @@ typedef struct {
     DType dtype;
     int64_t size; /* bytes of a number */
     int64_t H, Q, K, D, Dv;
-    int64_t rows, width, keys; /* in a block: queries, these in whole vectors, keys of P and dP */
+    int64_t rows, width; /* queries in a block, and these in whole vectors */
     int64_t heads;
+    int blocks; /* at work at once */
     char *rooms;
     int64_t room; /* bytes, for each worker */
 } Pass;
 
-/* What a worker has for itself. (rows, D+): D rounded up to whole vectors. */
+/* Some queries that stand side by side. (rows, D+): D rounded up to whole vectors. */
 typedef struct {
-    Matrix q, q_t;               /* scale q: (rows, D+) and (D, width) */
-    Matrix dy, dy_t;             /* (rows, Dv+) and (Dv, width) */
+    int64_t from, rows, end; /* first, count, and the most keys that one of them may see */
+    Matrix q, q_t;           /* (rows, D+), and scale q': (D, width) */
+    Matrix dy, dy_t;         /* (rows, Dv+) and (Dv, width) */
+    Matrix q_room, dy_room;  /* for those that are not dense */
+    Matrix out;              /* y: (rows, Dv+), or dq: (rows, D+) */
+    char *max, *sum, *scale; /* (width): a number for each query; one after the other */
+    int64_t *length;         /* (width): how many keys it may see */
+    bool *kept;              /* dropout's draws, (K, width) */
+} Block;
+
+/* What a worker has for itself. */
+typedef struct {
+    int64_t head;
     Matrix k, v;                 /* (KEYS, D+), (KEYS, Dv+), for those that are not dense */
-    Matrix out;                  /* y: (rows, Dv+), or dq: (rows, D+) */
-    Matrix weights, dp, dropped; /* (keys, width), the last (KEYS, width) */
-    char *max, *sum, *scale;     /* (width): a number for each query; one after the other */
-    int64_t *length;             /* (width): how many keys it may see */
-    bool *kept, *drawn;          /* dropout's draws, (K, width), and as they come, (rows, K) */
+    Matrix weights, dp, dropped; /* (KEYS, width) */
+    bool *drawn;                 /* dropout's draws as they come, (rows, K) */
     Generator generator;
+    Block block[BLOCKS];
 } Room;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t whole_vectors(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
-
-/* Rows from `row` on. */
-static Matrix below(const Pass *pass, Matrix x, int64_t row) {
-    x.data += row * x.row * pass->size;
-    return x;
-}
 
 static Matrix turn(Matrix x) { return (Matrix){x.data, x.col, x.row}; }
 
@@ -160,28 +164,19 @@ static void multiply(const Pass *pass, int64_t m, int64_t n, int64_t k, Matrix c
     kernels()->matmul[pass->dtype](&shape, a.data, b.data, c.data);
 }
 
-/* to = x, (rows, columns), with dense rows */
-static void copy(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns) {
-    kernels()->copy_rows[pass->dtype](rows, (void *[]){to.data, x.data},
-                                      (int64_t[]){to.row, x.row, x.col}, (double)columns);
-}
-
-/* x *= s, rows of a room */
-static void scale(const Pass *pass, Matrix x, int64_t rows, double s) {
-    kernels()->value[ELEMENTWISE_scale][pass->dtype](rows * x.row, (void *[]){x.data, x.data},
-                                                     (int64_t[]){1, 1}, s);
-}
-
 /* to (columns, width) = x' */
 static void turn_rows(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns) {
     kernels()->turn_rows[pass->dtype](rows, (void *[]){to.data, x.data}, (int64_t[]){to.row, x.row},
                                       (double)columns);
 }
 
-/* x, or a copy of it: the right side of a product is read by whole vectors. */
+/* x, or a copy of it with dense rows. The rows of a head lie apart in (B, N, H, D), and so share
+ * few places of the first cache: a block of queries, which every tile reads, is copied, a tile of
+ * keys is not. */
 static Matrix dense(const Pass *pass, Matrix x, int64_t rows, int64_t columns, Matrix room) {
-    if (x.col == 1 && columns % LANES == 0) return x;
-    copy(pass, room, x, rows, columns);
+    if (x.col == 1 && (rows <= LANES || rows > TILE_QUERIES || x.row == columns)) return x;
+    kernels()->copy_rows[pass->dtype](rows, (void *[]){room.data, x.data},
+                                      (int64_t[]){room.row, x.row, x.col}, (double)columns);
     return room;
 }
 
@@ -199,29 +194,32 @@ static Matrix take_matrix(const Pass *pass, char *room, int64_t *used, int64_t r
     return (Matrix){take(room, used, rows * columns * pass->size), columns, 1};
 }
 
-/* Lays out a worker's room; returns how many bytes it takes. */
-static int64_t lay_out(const Pass *pass, Room *to, char *room) {
+static void lay_out_block(const Pass *pass, Block *to, char *room, int64_t *used) {
     const int64_t D = pass->D, Dv = pass->Dv, rows = pass->rows, w = pass->width;
     const int64_t wide_D = whole_vectors(D), wide_Dv = whole_vectors(Dv);
-    const int64_t tile = smaller(KEYS, pass->K), drawn = pass->of->dropout > 0 ? pass->K : 0;
+    to->q_room = take_matrix(pass, room, used, rows, wide_D);
+    to->q_t = take_matrix(pass, room, used, D, w);
+    to->out = take_matrix(pass, room, used, rows, pass->dy ? wide_D : wide_Dv);
+    to->max = take(room, used, w * pass->size);
+    to->sum = take(room, used, w * pass->size);
+    to->scale = take(room, used, w * pass->size);
+    to->length = take(room, used, w * (int64_t)sizeof(int64_t));
+    to->kept = take(room, used, pass->of->dropout > 0 ? pass->K * w : 0);
+    to->dy_room = take_matrix(pass, room, used, pass->dy ? rows : 0, wide_Dv);
+    to->dy_t = take_matrix(pass, room, used, pass->dy ? Dv : 0, w);
+}
+
+/* Lays out a worker's room; returns how many bytes it takes. */
+static int64_t lay_out(const Pass *pass, Room *to, char *room) {
+    const int64_t w = pass->width, tile = smaller(KEYS, pass->K), back = pass->dy ? tile : 0;
     int64_t used = 0;
-    to->q = take_matrix(pass, room, &used, rows, wide_D);
-    to->q_t = take_matrix(pass, room, &used, D, w);
-    to->k = take_matrix(pass, room, &used, tile, wide_D);
-    to->v = take_matrix(pass, room, &used, tile, wide_Dv);
-    to->out = take_matrix(pass, room, &used, rows, pass->dy ? wide_D : wide_Dv);
-    to->weights = take_matrix(pass, room, &used, pass->keys, w);
-    to->max = take(room, &used, w * pass->size);
-    to->sum = take(room, &used, w * pass->size);
-    to->scale = take(room, &used, w * pass->size);
-    to->length = take(room, &used, w * (int64_t)sizeof(int64_t));
-    to->kept = take(room, &used, drawn * w);
-    to->drawn = take(room, &used, drawn * rows);
-    if (!pass->dy) return used;
-    to->dy = take_matrix(pass, room, &used, rows, wide_Dv);
-    to->dy_t = take_matrix(pass, room, &used, Dv, w);
-    to->dp = take_matrix(pass, room, &used, pass->keys, w);
-    to->dropped = take_matrix(pass, room, &used, drawn ? tile : 0, w);
+    to->k = take_matrix(pass, room, &used, tile, whole_vectors(pass->D));
+    to->v = take_matrix(pass, room, &used, tile, whole_vectors(pass->Dv));
+    to->weights = take_matrix(pass, room, &used, tile, w);
+    to->dp = take_matrix(pass, room, &used, back, w);
+    to->dropped = take_matrix(pass, room, &used, pass->of->dropout > 0 ? back : 0, w);
+    to->drawn = take(room, &used, pass->of->dropout > 0 ? pass->K * pass->rows : 0);
+    for (int b = 0; b < pass->blocks; b++) lay_out_block(pass, &to->block[b], room, &used);
     return used;
 }
 
@@ -238,53 +236,51 @@ int64_t attention_memory(Shape s) {
     return s.dim[0] * s.dim[1] * each;
 }
 
-/* Whether each weight of a block is kept, in the order of the rows; end: the keys that count. */
-static void draw_block(const Pass *pass, Room *room, int64_t i, int64_t from, int64_t rows,
-                       int64_t end) {
+/* Whether each weight of a block is kept, in the order of the rows. */
+static void draw_block(const Pass *pass, Room *room, const Block *q) {
     const int64_t K = pass->K, w = pass->width;
     const bool *drawn = room->drawn;
-    if (pass->of->dropout > 0) memset(room->kept, 0, (size_t)(K * w));
+    if (pass->of->dropout > 0) memset(q->kept, 0, (size_t)(K * w));
     if (!draws(pass->of)) return;
-    if (keeps_draws(pass->of->mask.scores)) drawn = pass->of->drawn + (i * pass->Q + from) * K;
-    else draw_bools(&room->generator, rows * K, room->drawn, 1 - pass->of->dropout);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < end; j++) room->kept[j * w + r] = drawn[r * K + j];
+    if (keeps_draws(pass->of->mask.scores))
+        drawn = pass->of->drawn + (room->head * pass->Q + q->from) * K;
+    else draw_bools(&room->generator, q->rows * K, room->drawn, 1 - pass->of->dropout);
+    for (int64_t r = 0; r < q->rows; r++)
+        for (int64_t j = 0; j < q->end; j++) q->kept[j * w + r] = drawn[r * K + j];
 }
 
 /* What dropout leaves of the tile x, whose keys begin at j; in `to`, or x itself without it. */
-static Matrix drop(const Pass *pass, const Room *room, Matrix to, Matrix x, int64_t j, int64_t n) {
+static Matrix drop(const Pass *pass, const Block *q, Matrix to, Matrix x, int64_t j, int64_t n) {
     const int64_t w = pass->width;
     if (pass->of->dropout == 0) return x;
-    kernels()->dropout[pass->dtype](n * w, (void *[]){to.data, x.data, room->kept + j * w},
+    kernels()->dropout[pass->dtype](n * w, (void *[]){to.data, x.data, q->kept + j * w},
                                     (int64_t[]){1, 1, 1}, 1 - pass->of->dropout);
     return to;
 }
 
-/* ---- blocks -------------------------------------------------------------------------------- */
+/* ---- blocks of queries, which begin with `open` and end with `close` ------------------------- */
 
-/* How many keys the queries of a block may see; returns the most of them. */
-static int64_t read_lengths(const Pass *pass, const Room *room, int64_t i, int64_t from,
-                            int64_t rows) {
-    const Matrix lengths = part_of(pass->of->mask.lengths, i, from);
+/* How many keys the queries of a block may see, and the most of them. */
+static void read_lengths(const Pass *pass, const Room *room, Block *q) {
+    const Matrix lengths = part_of(pass->of->mask.lengths, room->head, q->from);
     const int64_t *length = (const int64_t *)(void *)lengths.data;
-    int64_t most = 0;
+    q->end = 0;
     for (int64_t r = 0; r < pass->width; r++) {
-        room->length[r] = r < rows ? smaller(length[r * lengths.row], pass->K) : 0;
-        if (room->length[r] > most) most = room->length[r];
+        q->length[r] = r < q->rows ? smaller(length[r * lengths.row], pass->K) : 0;
+        if (q->length[r] > q->end) q->end = q->length[r];
     }
-    return most;
 }
 
 /* Scores that the mask ignores become -inf. x: (n, width) of the keys from j on */
-static void mask_tile(const Pass *pass, const Room *room, Matrix x, int64_t i, int64_t from,
-                      int64_t rows, int64_t j, int64_t n) {
+static void mask_tile(const Pass *pass, const Room *room, const Block *q, Matrix x, int64_t j,
+                      int64_t n) {
     const Tensor *w = pass->of->mask.window, *given = pass->of->mask.keep;
     bool yes = true;
     double zero = 0; /* its bits are 0 in both float types */
     Matrix keep = {(char *)&yes, 0, 0}, window = {(char *)&zero, 0, 0};
-    if (given) keep = part_of(given, i, from);
-    if (w) window = part_of(w, i / pass->H % w->shape.dim[0], from);
-    for (int64_t r = 0; r < rows && (given || w); r++) {
+    if (given) keep = part_of(given, room->head, q->from);
+    if (w) window = part_of(w, room->head / pass->H % w->shape.dim[0], q->from);
+    for (int64_t r = 0; r < q->rows && (given || w); r++) {
         char *keep_row = keep.data + r * keep.row + j * keep.col;
         char *window_row = window.data + (r * window.row + j * window.col) * pass->size;
         kernels()->query_mask[pass->dtype](
@@ -292,101 +288,65 @@ static void mask_tile(const Pass *pass, const Room *room, Matrix x, int64_t i, i
             (int64_t[]){x.row, keep.col, window.col}, 0);
     }
     bool cut = false;
-    for (int64_t r = 0; r < rows; r++) cut = cut || room->length[r] < j + n;
-    if (cut)
-        kernels()->tile_cut[pass->dtype](n, (void *[]){x.data, room->length}, &x.row, (double)j);
+    for (int64_t r = 0; r < q->rows; r++) cut = cut || q->length[r] < j + n;
+    if (cut) kernels()->tile_cut[pass->dtype](n, (void *[]){x.data, q->length}, &x.row, (double)j);
 }
 
-/* The scores of n keys from j on with the queries of a block: x (n, width) = k scale q' + window */
-static void score_tile(const Pass *pass, const Room *room, Matrix x, Matrix k, int64_t i,
-                       int64_t from, int64_t rows, int64_t j, int64_t n) {
-    multiply(pass, n, pass->width, pass->D, x, false, k, room->q_t);
-    mask_tile(pass, room, x, i, from, rows, j, n);
-}
-
-/* The queries of a block, times the scale. */
-static void read_queries(const Pass *pass, const Room *room, int64_t i, int64_t from,
-                         int64_t rows) {
-    copy(pass, room->q, part_of(pass->of->q, i, from), rows, pass->D);
-    scale(pass, room->q, rows, pass->of->scale);
-    turn_rows(pass, room->q_t, room->q, rows, pass->D);
+/* The scores of n keys from j on with a block's queries: (n, width) = k scale q' + window */
+static void score_tile(const Pass *pass, const Room *room, const Block *q, int64_t j, int64_t n) {
+    const Matrix k = part_of(pass->of->k, room->head, j);
+    multiply(pass, n, pass->width, pass->D, room->weights, false, k, q->q_t);
+    mask_tile(pass, room, q, room->weights, j, n);
 }
 
 /* y = x (rows, columns), zeros for the queries that attend to nothing. */
-static void write_rows(const Pass *pass, const Room *room, Matrix y, int64_t rows,
+static void write_rows(const Pass *pass, const Room *room, const Block *q, const Tensor *y,
                        int64_t columns) {
-    kernels()->attended_rows[pass->dtype](rows, (void *[]){y.data, room->out.data, room->scale},
-                                          (int64_t[]){y.row, room->out.row}, (double)columns);
+    const Matrix to = part_of(y, room->head, q->from);
+    kernels()->attended_rows[pass->dtype](q->rows, (void *[]){to.data, q->out.data, q->scale},
+                                          (int64_t[]){to.row, q->out.row}, (double)columns);
 }
 
 /* The largest score of the queries and 1 / the sum of their fractions: (2, Q) for each head. */
-static char *stats_of(const Pass *pass, int64_t i, int which, int64_t from) {
-    return (char *)pass->of->stats->data + ((2 * i + which) * pass->Q + from) * pass->size;
+static char *stats_of(const Pass *pass, const Room *room, const Block *q, int which) {
+    const int64_t offset = (2 * room->head + which) * pass->Q + q->from;
+    return (char *)pass->of->stats->data + offset * pass->size;
 }
 
 /* ---- forward: y = dropout(weights) v --------------------------------------------------------- */
 
-static void forward_block(const Pass *pass, Room *room, const Tensor *y, int64_t i, int64_t from) {
-    const AttentionOperands *a = pass->of;
-    const int64_t rows = smaller(pass->rows, pass->Q - from), w = pass->width;
-    const int64_t wide_Dv = whole_vectors(pass->Dv), end = read_lengths(pass, room, i, from, rows);
+static void forward_open(const Pass *pass, Block *q) {
+    const int64_t w = pass->width;
     double none = -HUGE_VAL;
-    kernels()->convert[pass->dtype][F64](w, (void *[]){room->max, &none}, (int64_t[]){1, 0}, 0);
-    memset(room->sum, 0, (size_t)(w * pass->size));
-    read_queries(pass, room, i, from, rows);
-    draw_block(pass, room, i, from, rows, end);
-    for (int64_t j = 0; j < end; j += KEYS) {
-        const int64_t n = smaller(KEYS, end - j);
-        const Matrix x = room->weights, v = dense(pass, part_of(a->v, i, j), n, pass->Dv, room->v);
-        score_tile(pass, room, x, part_of(a->k, i, j), i, from, rows, j, n);
-        kernels()->tile_softmax[pass->dtype](
-            n, (void *[]){x.data, room->max, room->sum, room->scale}, &w, 0);
-        if (j)
-            kernels()->scale_rows[pass->dtype](rows, (void *[]){room->out.data, room->scale},
-                                               &wide_Dv, (double)wide_Dv);
-        multiply(pass, rows, wide_Dv, n, room->out, j > 0, turn(drop(pass, room, x, x, j, n)), v);
-    }
-    kernels()->invert[pass->dtype](w, (void *[]){room->scale, room->sum}, NULL, 0);
-    kernels()->scale_rows[pass->dtype](rows, (void *[]){room->out.data, room->scale}, &wide_Dv,
+    kernels()->convert[pass->dtype][F64](w, (void *[]){q->max, &none}, (int64_t[]){1, 0}, 0);
+    memset(q->sum, 0, (size_t)(w * pass->size));
+}
+
+static void forward_tile(const Pass *pass, const Room *room, const Block *q, Matrix v, int64_t j,
+                         int64_t n) {
+    const Matrix x = room->weights;
+    const int64_t wide_Dv = q->out.row;
+    score_tile(pass, room, q, j, n);
+    kernels()->tile_softmax[pass->dtype](n, (void *[]){x.data, q->max, q->sum, q->scale},
+                                         &pass->width, 0);
+    if (j)
+        kernels()->scale_rows[pass->dtype](q->rows, (void *[]){q->out.data, q->scale}, &wide_Dv,
+                                           (double)wide_Dv);
+    multiply(pass, q->rows, wide_Dv, n, q->out, j > 0, turn(drop(pass, q, x, x, j, n)), v);
+}
+
+static void forward_close(const Pass *pass, const Room *room, const Block *q) {
+    const int64_t wide_Dv = q->out.row;
+    const size_t bytes = (size_t)(q->rows * pass->size);
+    kernels()->invert[pass->dtype](pass->width, (void *[]){q->scale, q->sum}, NULL, 0);
+    kernels()->scale_rows[pass->dtype](q->rows, (void *[]){q->out.data, q->scale}, &wide_Dv,
                                        (double)wide_Dv);
-    write_rows(pass, room, part_of(y, i, from), rows, pass->Dv);
-    memcpy(stats_of(pass, i, 0, from), room->max, (size_t)(rows * pass->size));
-    memcpy(stats_of(pass, i, 1, from), room->scale, (size_t)(rows * pass->size));
+    write_rows(pass, room, q, pass->dx[0], pass->Dv);
+    memcpy(stats_of(pass, room, q, 0), q->max, bytes);
+    memcpy(stats_of(pass, room, q, 1), q->scale, bytes);
 }
 
 /* ---- backward ------------------------------------------------------------------------------ */
-
-/* P weights, P~ = dropout(P):  dv += P~' dy,  dP = dropout's backward of dy v', and sum(P dP) */
-static void first_turn(const Pass *pass, Room *room, int64_t i, int64_t from, int64_t rows,
-                       int64_t end) {
-    const AttentionOperands *a = pass->of;
-    const int64_t w = pass->width;
-    for (int64_t j = 0; j < end; j += KEYS) {
-        const int64_t n = smaller(KEYS, end - j);
-        const Matrix p = below(pass, room->weights, j), dp = below(pass, room->dp, j);
-        score_tile(pass, room, p, part_of(a->k, i, j), i, from, rows, j, n);
-        kernels()->tile_weights[pass->dtype](n, (void *[]){p.data, room->max, room->scale}, &w, 0);
-        multiply(pass, n, pass->Dv, rows, part_of(pass->dx[2], i, j), from > 0,
-                 drop(pass, room, room->dropped, p, j, n), room->dy);
-        multiply(pass, n, w, pass->Dv, dp, false, part_of(a->v, i, j), room->dy_t);
-        drop(pass, room, dp, dp, j, n);
-        kernels()->tile_dot[pass->dtype](n, (void *[]){room->sum, p.data, dp.data}, &w, 0);
-    }
-}
-
-/* dS = P (dP - sum(P dP)),  dk += dS' scale q,  dq = scale dS k */
-static void second_turn(const Pass *pass, Room *room, int64_t i, int64_t from, int64_t rows,
-                        int64_t end) {
-    const int64_t wide_D = whole_vectors(pass->D);
-    for (int64_t j = 0; j < end; j += KEYS) {
-        const int64_t n = smaller(KEYS, end - j);
-        const Matrix p = below(pass, room->weights, j), ds = below(pass, room->dp, j);
-        const Matrix k = dense(pass, part_of(pass->of->k, i, j), n, pass->D, room->k);
-        kernels()->tile_dx[pass->dtype](n, (void *[]){ds.data, p.data, room->sum}, &ds.row, 0);
-        multiply(pass, n, pass->D, rows, part_of(pass->dx[1], i, j), from > 0, ds, room->q);
-        multiply(pass, rows, wide_D, n, room->out, j > 0, turn(ds), k);
-    }
-}
 
 /* The first block of a head writes dk and dv, the others add: zeros for what it does not see. */
 static void clear_keys(const Pass *pass, int64_t i, int64_t end) {
@@ -396,26 +356,83 @@ static void clear_keys(const Pass *pass, int64_t i, int64_t end) {
                    (size_t)((x == 1 ? pass->D : pass->Dv) * pass->size));
 }
 
-static void backward_block(const Pass *pass, Room *room, int64_t i, int64_t from) {
+/* sum(P dP) = sum(y dy): both are the sum of P~ dy v', P~ = dropout(P) */
+static void backward_open(const Pass *pass, const Room *room, Block *q) {
+    const Matrix y = part_of(pass->of->y, room->head, q->from);
+    const size_t bytes = (size_t)(q->rows * pass->size);
+    memset(q->max, 0, (size_t)(3 * pass->width * pass->size));
+    memcpy(q->max, stats_of(pass, room, q, 0), bytes);
+    /* nobody writes q->out where a block sees no key: its scale of 0 makes dq zeros */
+    if (q->end > 0) memcpy(q->scale, stats_of(pass, room, q, 1), bytes);
+    q->dy = dense(pass, part_of(pass->dy, room->head, q->from), q->rows, pass->Dv, q->dy_room);
+    turn_rows(pass, q->dy_t, q->dy, q->rows, pass->Dv);
+    kernels()->row_dots[pass->dtype](q->rows, (void *[]){q->sum, y.data, q->dy.data},
+                                     (int64_t[]){1, y.row, q->dy.row}, (double)pass->Dv);
+    if (q->from == 0) clear_keys(pass, room->head, q->end);
+}
+
+/* P weights, P~ = dropout(P):  dv += P~' dy,  dP = dropout's backward of dy v',
+ * dS = scale P (dP - sum(P dP)),  dk += dS' q,  dq = dS k */
+static void backward_tile(const Pass *pass, const Room *room, const Block *q, Matrix k, int64_t j,
+                          int64_t n) {
     const AttentionOperands *a = pass->of;
-    const int64_t rows = smaller(pass->rows, pass->Q - from), bytes = pass->width * pass->size;
-    const int64_t end = read_lengths(pass, room, i, from, rows);
-    memset(room->max, 0, (size_t)(3 * bytes));
-    memcpy(room->max, stats_of(pass, i, 0, from), (size_t)(rows * pass->size));
-    /* nobody writes room->out where a block sees no key: its scale of 0 makes dq zeros */
-    if (end > 0) memcpy(room->scale, stats_of(pass, i, 1, from), (size_t)(rows * pass->size));
-    read_queries(pass, room, i, from, rows);
-    copy(pass, room->dy, part_of(pass->dy, i, from), rows, pass->Dv);
-    turn_rows(pass, room->dy_t, room->dy, rows, pass->Dv);
-    draw_block(pass, room, i, from, rows, end);
-    first_turn(pass, room, i, from, rows, end);
-    second_turn(pass, room, i, from, rows, end);
-    if (from == 0) clear_keys(pass, i, end);
-    scale(pass, room->out, rows, a->scale);
-    write_rows(pass, room, part_of(pass->dx[0], i, from), rows, pass->D);
+    const int64_t w = pass->width, i = room->head;
+    const Matrix p = room->weights, dp = room->dp;
+    score_tile(pass, room, q, j, n);
+    kernels()->tile_weights[pass->dtype](n, (void *[]){p.data, q->max, q->scale}, &w, 0);
+    multiply(pass, n, pass->Dv, q->rows, part_of(pass->dx[2], i, j), q->from > 0,
+             drop(pass, q, room->dropped, p, j, n), q->dy);
+    multiply(pass, n, w, pass->Dv, dp, false, part_of(a->v, i, j), q->dy_t);
+    drop(pass, q, dp, dp, j, n);
+    kernels()->tile_dx[pass->dtype](n, (void *[]){dp.data, p.data, q->sum}, &w, a->scale);
+    multiply(pass, n, pass->D, q->rows, part_of(pass->dx[1], i, j), q->from > 0, dp, q->q);
+    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(dp), k);
+}
+
+static void backward_close(const Pass *pass, const Room *room, const Block *q) {
+    write_rows(pass, room, q, pass->dx[0], pass->D);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
+
+/* The queries of the block, and what else it begins with. */
+static void open_block(const Pass *pass, Room *room, Block *q, int64_t from) {
+    q->from = from;
+    q->rows = smaller(pass->rows, pass->Q - from);
+    read_lengths(pass, room, q);
+    q->q = dense(pass, part_of(pass->of->q, room->head, from), q->rows, pass->D, q->q_room);
+    turn_rows(pass, q->q_t, q->q, q->rows, pass->D);
+    kernels()->value[ELEMENTWISE_scale][pass->dtype](pass->D * pass->width,
+                                                     (void *[]){q->q_t.data, q->q_t.data},
+                                                     (int64_t[]){1, 1}, pass->of->scale);
+    draw_block(pass, room, q);
+    if (pass->dy) backward_open(pass, room, q);
+    else forward_open(pass, q);
+}
+
+/* Some blocks of a head, side by side: each tile of keys meets all of them before the next comes.
+ */
+static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
+    const AttentionOperands *a = pass->of;
+    const Block *last = room->block + pass->blocks;
+    int64_t end = 0;
+    for (Block *q = room->block; q < last && from < pass->Q; q++, from += pass->rows) {
+        open_block(pass, room, q, from);
+        if (q->end > end) end = q->end;
+        if (from + pass->rows >= pass->Q) last = q + 1;
+    }
+    for (int64_t j = 0; j < end; j += KEYS) {
+        const int64_t n = smaller(KEYS, end - j), i = room->head;
+        const Matrix right = pass->dy ? dense(pass, part_of(a->k, i, j), n, pass->D, room->k)
+                                      : dense(pass, part_of(a->v, i, j), n, pass->Dv, room->v);
+        for (const Block *q = room->block; q < last; q++)
+            if (j < q->end)
+                (pass->dy ? backward_tile : forward_tile)(pass, room, q, right, j,
+                                                          smaller(KEYS, q->end - j));
+    }
+    for (const Block *q = room->block; q < last; q++)
+        (pass->dy ? backward_close : forward_close)(pass, room, q);
+}
 
 /* dx: dq, dk, dv, or y alone */
 static void pass_part(int worker, int64_t from, int64_t to, void *context) {
@@ -423,12 +440,11 @@ static void pass_part(int worker, int64_t from, int64_t to, void *context) {
     const AttentionOperands *a = pass->of;
     Room room;
     lay_out(pass, &room, pass->rooms + worker * pass->room);
-    for (int64_t i = from; i < to; i++) {
-        if (draws(a) && !keeps_draws(a->mask.scores)) room.generator = a->states[i];
-        if (pass->dy && pass->Q == 0) clear_keys(pass, i, 0);
-        for (int64_t row = 0; row < pass->Q; row += pass->rows)
-            if (pass->dy) backward_block(pass, &room, i, row);
-            else forward_block(pass, &room, pass->dx[0], i, row);
+    for (room.head = from; room.head < to; room.head++) {
+        if (draws(a) && !keeps_draws(a->mask.scores)) room.generator = a->states[room.head];
+        if (pass->dy && pass->Q == 0) clear_keys(pass, room.head, 0);
+        for (int64_t row = 0; row < pass->Q; row += pass->blocks * pass->rows)
+            pass_blocks(pass, &room, row);
     }
 }
 
@@ -459,9 +475,8 @@ static void run(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx)
     pass.H = s.dim[1], pass.Q = s.dim[2], pass.K = s.dim[3];
     pass.D = a->q->shape.dim[last], pass.Dv = a->v->shape.dim[last];
     pass.rows = smaller(TILE_QUERIES, pass.Q);
-    while (dy && pass.rows > LANES && pass.rows * pass.K > BLOCK_WEIGHTS) pass.rows -= LANES;
     pass.width = whole_vectors(pass.rows);
-    pass.keys = dy ? pass.K : smaller(KEYS, pass.K);
+    pass.blocks = (int)smaller((pass.Q + TILE_QUERIES - 1) / TILE_QUERIES, BLOCKS);
     pass.heads = s.dim[0] * pass.H;
     pass.room = lay_out(&pass, &measured, NULL);
     const double operations = (double)(pass.heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);

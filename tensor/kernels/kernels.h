@@ -8,19 +8,21 @@
 /* Works along one dimension of n elements. data[0] is written, the others are read (data[0] may be
  * the very same buffer as another); stride[i], in elements, belongs to data[i]. s: a number of the
  * op. */
-typedef void (*LoopKernel)(int64_t n, void *const *data, const int64_t *stride, double s);
+typedef void Loop(int64_t n, void *const *data, const int64_t *stride, double s);
+typedef Loop *LoopKernel;
 
-/* c (m, n) = start (m, n) + a (m, k) b (k, n), every matrix with any two strides, in elements. */
+/* c (m, n) = start (m, n) + a (m, k) b (k, n), every matrix with any two strides, in elements.
+ * Behind b lies what cache_alloc leaves there: its rows are read in whole vectors. */
 typedef struct {
     int64_t m, n, k;
     int64_t a_stride[2], b_stride[2], c_stride[2];
     const void *start; /* NULL: zeros; may be c itself; a stride of 0 repeats, say, a bias */
     int64_t start_stride[2];
-    bool in_place;   /* a and b are small and read where they are, without a workspace: b_stride[1]
-                      * is 1, and its rows can be read up to a multiple of 16 */
+    bool in_place;   /* a and b are small and read where they are, without a workspace; b_stride[1]
+                      * is 1 */
     void *workspace; /* matmul_workspace() bytes */
 } MatmulShape;
-typedef void (*MatmulKernel)(const MatmulShape *shape, const void *a, const void *b, void *c);
+typedef void Matmul(const MatmulShape *shape, const void *a, const void *b, void *c);
 
 /* Turns n uniforms, a multiple of 16 of them, into normals in place. */
 typedef void (*NormalKernel)(int64_t n, void *x, double mean, double std);
@@ -75,7 +77,7 @@ typedef struct {
     LoopKernel layer_norm[2];        /* y, x, w, b, stats; s: eps. Writes stats, two per row, too */
     LoopKernel layer_norm_dx[2];     /* dx, x, w, dy, stats */
 
-    MatmulKernel matmul[3];
+    Matmul *matmul[3];
     int64_t (*matmul_workspace)(const MatmulShape *shape, size_t element); /* in bytes */
 
     /* random numbers, dense. Each of n pairs of words (32 bits each) is a number of 53 bits, the
@@ -88,8 +90,8 @@ typedef struct {
     LoopKernel query_mask[2];   /* x, keep, window */
     LoopKernel tile_softmax[2]; /* x, max, sum, factor, all written */
     LoopKernel tile_weights[2]; /* x, max, scale */
-    LoopKernel tile_dot[2];     /* sum, p, dp */
     LoopKernel tile_dx[2];      /* dp, p, sum */
+    LoopKernel row_dots[2];     /* sum, x, y */
     LoopKernel invert[2];       /* y, sum */
     LoopKernel scale_rows[2], copy_rows[2], turn_rows[2], attended_rows[2];
 
@@ -109,8 +111,9 @@ typedef struct {
 #define JOIN2(a, b)  a##_##b
 #define JOIN(a, b)   JOIN2(a, b)
 #define GLOBAL(name) JOIN(name, ISA)
-void GLOBAL(matmul_f32)(const MatmulShape *shape, const void *a, const void *b, void *c);
-void GLOBAL(matmul_f64)(const MatmulShape *shape, const void *a, const void *b, void *c);
+Matmul GLOBAL(matmul_f32), GLOBAL(matmul_f64);
+Loop GLOBAL(copy_rows_f32), GLOBAL(turn_rows_f32), GLOBAL(attended_rows_f32);
+Loop GLOBAL(copy_rows_f64), GLOBAL(turn_rows_f64), GLOBAL(attended_rows_f64);
 int64_t GLOBAL(matmul_workspace)(const MatmulShape *shape, size_t element);
 #endif
 
@@ -190,6 +193,7 @@ void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double s
  * (B, H, K, Dv), or all without H where that is 1. */
 typedef struct {
     const Tensor *q, *k, *v;
+    const Tensor *y; /* the result, for the backward pass */
     Mask mask;
     double scale, dropout;
     /* What the forward pass writes and the backward pass reads: (B H, 2, Q), of q's type, the

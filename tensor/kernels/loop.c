@@ -450,7 +450,7 @@ static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
 typedef struct {
     Walk walk; /* over the batch: c, a, b */
     MatmulShape shape;
-    MatmulKernel kernel;
+    Matmul *kernel;
     bool rows;
     int64_t slices, room; /* room: bytes of workspace for each worker */
 } Products;

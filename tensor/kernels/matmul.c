@@ -25,8 +25,11 @@
 
 #include <string.h>
 
-/* One copy of a tile, whatever its steps are. */
-#ifndef __clang__
+/* One copy of a tile, whatever its steps are, and of what is ALONE. */
+#ifdef __clang__
+#define ALONE static __attribute__((noinline))
+#else
+#define ALONE static __attribute__((noinline, noclone))
 #pragma GCC optimize("no-version-loops-for-strides")
 #endif
 
@@ -80,7 +83,6 @@ enum {
 #define STEPS             _Pragma("GCC unroll 4") /* of p, in a whole tile */
 #define MASKED            _Pragma("GCC unroll 1") /* or it will not be one masked instruction */
 #define INLINE            static inline __attribute__((always_inline))
-#define ALONE             static __attribute__((noinline))
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 #define MIN(x, y)         ((x) < (y) ? (x) : (y))
 
