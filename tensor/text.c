@@ -95,15 +95,11 @@ static char *put_utf8(char *to, uint32_t code) {
  * high ten bits, 0xdc00 and the low ten. */
 static bool take_escape(Text *text, char **to) {
     static const char letter[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
-    const char *simple = NULL;
-    if (text->at < text->end && *text->at) simple = strchr(letter, *text->at);
-    if (simple) {
-        *(*to)++ = plain[simple - letter];
-        text->at++;
-        return true;
-    }
-    uint32_t code, low = 0;
-    bool ok = take_code(text, &code) && code != 0 && code >> 10 != 0x37;
+    const bool some = text->at < text->end && *text->at;
+    const char *simple = some ? strchr(letter, *text->at) : NULL;
+    uint32_t code = simple ? (uint32_t)plain[simple - letter] : 0, low = 0;
+    if (simple) text->at++;
+    bool ok = simple || (take_code(text, &code) && code != 0 && code >> 10 != 0x37);
     if (ok && code >> 10 == 0x36) {
         ok = text->at < text->end && *text->at++ == '\\' && take_code(text, &low) &&
              low >> 10 == 0x37;
