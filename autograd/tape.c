@@ -186,19 +186,16 @@ static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
     return wanted;
 }
 
-/* Keeps the inputs for the backward pass and for tape_print. */
+/* Keeps the inputs, and notes their versions, for the backward pass and for tape_print. */
 static bool retain_inputs(Node *n, Tensor *const *in) {
     n->in = n->few;
     if (n->n_in > OP_INPUTS) n->in = cache_alloc((size_t)n->n_in * sizeof *n->in);
     if (!n->in) return false;
-    for (int i = 0; i < n->n_in; i++) n->in[i] = tensor_retain(in[i]);
+    for (int i = 0; i < n->n_in; i++) {
+        n->in[i] = tensor_retain(in[i]);
+        if (in[i] && i < OP_INPUTS) n->version[i] = in[i]->storage->version;
+    }
     return true;
-}
-
-static void note_versions(Node *n) {
-    for (int i = 0; i < n->n_in && i < OP_INPUTS; i++)
-        if (n->in[i]) n->version[i] = n->in[i]->storage->version;
-    n->version[OP_INPUTS] = n->out->storage->version;
 }
 
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
@@ -221,7 +218,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
     n->out->requires_grad = grad;
     if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : op->name;
     if (!grad) n->out->grad_fn = NULL;
-    note_versions(n);
+    n->version[OP_INPUTS] = n->out->storage->version;
     n->reads = grad ? reads_of(n) : 0;
     hold_bytes(n, 1);
     tapes.count++;
