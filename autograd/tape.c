@@ -331,15 +331,13 @@ static bool node_walk(const Node *n, bool keep_grads) {
 /* A gradient that others look at too, that is strided, or that is a small part of its bytes becomes
  * a contiguous one of x's own. */
 static bool make_own(Tensor *x) {
-    const Tensor *g = x->arriving;
+    Tensor *g = x->arriving;
     if (is_private(g) && tensor_is_contiguous(g) &&
         g->storage->size == tensor_numel(g) * dtype_size(g->dtype))
         return true;
-    Tensor *own = tensor_clone(x->arriving);
-    if (!own) return false;
-    tensor_release(x->arriving);
-    x->arriving = own;
-    return true;
+    x->arriving = tensor_clone(g);
+    tensor_release(g);
+    return x->arriving != NULL;
 }
 
 static bool discard(Tensor *x) {
