@@ -460,12 +460,10 @@ Tensor *ag_name(Tensor *x, const char *name) {
 
 /* "%2 scores" for a result on the tape, "weight (3, 2)" for a tensor from outside. */
 static void print_input(const Tensor *x, int before, FILE *file) {
-    for (int i = before - 1; i >= 0; i--) {
-        if (tapes.nodes[i].out != x) continue;
-        fprintf(file, "%%%d%s%s", i, x->name[0] ? " " : "", x->name);
-        return;
-    }
-    fprintf(file, "%s%s%s", x->name, x->name[0] ? " " : "", tensor_shape_text(x->shape));
+    int i = before - 1;
+    while (i >= 0 && tapes.nodes[i].out != x) i--;
+    if (i >= 0) fprintf(file, "%%%d%s%s", i, x->name[0] ? " " : "", x->name);
+    else fprintf(file, "%s%s%s", x->name, x->name[0] ? " " : "", tensor_shape_text(x->shape));
 }
 
 bool tape_print(FILE *file) {
