@@ -356,10 +356,10 @@ static bool settle(Tensor *x) {
     return discard(x);
 }
 
-/* Does something to y and to every tensor on the nodes where a gradient has arrived. */
-static bool each_arrival(Tensor *y, int from, int end, bool (*act)(Tensor *)) {
+/* Does something to y and to every tensor on tape t where a gradient has arrived. */
+static bool each_arrival(Tensor *y, int t, bool (*act)(Tensor *)) {
     bool done = !y->arriving || act(y);
-    for (int i = from; i < end; i++) {
+    for (int i = tapes.tape[t].first; i < nodes_end(t); i++) {
         const Node *n = &tapes.nodes[i];
         if (n->out->arriving) done = done && act(n->out);
         for (int k = 0; k < n->n_in; k++)
@@ -386,14 +386,12 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
 bool ag_backward_from(Tensor *y, const Tensor *dy) {
     if (!can_start(y, dy)) return false;
     const int t = recording_tape();
-    const int from = tapes.tape[t].first;
-    const int end = nodes_end(t);
     y->arriving = view_make(dy, dy->shape, dy->stride, dy->data);
     bool done = y->arriving != NULL;
-    for (int i = end - 1; i >= from && done; i--)
+    for (int i = nodes_end(t) - 1; i >= tapes.tape[t].first && done; i--)
         done = node_walk(&tapes.nodes[i], tapes.tape[t].keep_grads);
-    done = done && each_arrival(y, from, end, make_own);
-    each_arrival(y, from, end, done ? settle : discard);
+    done = done && each_arrival(y, t, make_own);
+    each_arrival(y, t, done ? settle : discard);
     return done;
 }
 
@@ -414,15 +412,14 @@ bool ag_reaches(Tensor *y, Tensor *x) {
     if (!ag_present("reaches", y) || !ag_present("reaches", x)) return false;
     const int t = recording_tape();
     if (t < 0) return tensor_fail("reaches: no recording tape is open: call tape_begin first");
-    const int from = tapes.tape[t].first, end = nodes_end(t);
     y->arriving = tensor_retain(y);
-    for (int i = end - 1; i >= from; i--) {
+    for (int i = nodes_end(t) - 1; i >= tapes.tape[t].first; i--) {
         const Node *n = &tapes.nodes[i];
         for (int k = 0; k < n->n_in && passes_on(n); k++)
             if (ag_needs(n, k) && !n->in[k]->arriving) n->in[k]->arriving = tensor_retain(n->in[k]);
     }
     const bool reached = x->requires_grad && x->arriving;
-    each_arrival(y, from, end, discard);
+    each_arrival(y, t, discard);
     return reached;
 }
 
