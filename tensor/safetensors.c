@@ -30,9 +30,10 @@ static int by_type_and_name(const void *a, const void *b) {
     return order ? order : strcmp(p->name, q->name);
 }
 
-static void print_string(FILE *out, const char *text) {
+/* before: what stands before it. */
+static void print_string(FILE *out, const char *before, const char *text) {
     static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
-    fputc('"', out);
+    fprintf(out, "%s\"", before);
     for (; *text; text++) {
         const char *escape = strchr(plain, *text);
         if (escape) fprintf(out, "\\%c", letter[escape - plain]);
@@ -42,23 +43,18 @@ static void print_string(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-static int64_t bytes_of(const Tensor *x) { return tensor_numel(x) * dtype_size(x->dtype); }
-
 static void print_header(FILE *out, const TensorDict *dict, const NamedTensor *sorted) {
     int64_t at = 0;
     fputs(dict->n_metadata ? "{\"__metadata__\":{" : "{", out);
     for (int i = 0; i < dict->n_metadata; i++) {
-        fputs(i ? "," : "", out);
-        print_string(out, dict->metadata[i].key);
-        fputc(':', out);
-        print_string(out, dict->metadata[i].value);
+        print_string(out, i ? "," : "", dict->metadata[i].key);
+        print_string(out, ":", dict->metadata[i].value);
     }
     if (dict->n_metadata) fputs(dict->n ? "}," : "}", out);
     for (int i = 0; i < dict->n; i++) {
         const Tensor *x = sorted[i].tensor;
-        const int64_t end = at + bytes_of(x);
-        fputs(i ? "," : "", out);
-        print_string(out, sorted[i].name);
+        const int64_t end = at + tensor_numel(x) * dtype_size(x->dtype);
+        print_string(out, i ? "," : "", sorted[i].name);
         fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", type_names[x->dtype]);
         for (int d = 0; d < x->shape.ndim; d++)
             fprintf(out, "%s%lld", d ? "," : "", (long long)x->shape.dim[d]);
