@@ -78,23 +78,18 @@ static int64_t read_header(Text *text, const File *file) {
     return text_read(text, file, at, length) ? at + length : 0;
 }
 
-/* In Fortran order the first index varies fastest: a tensor of the sizes turned round, seen with
- * its dimensions turned round. */
+/* In Fortran order the first index varies fastest: its elements are neighbours. */
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
     DType dtype = F32;
     if (!find_type(file, header->type, &dtype)) return NULL;
     Tensor *x = file_read_tensor(file, at, file->size - at, header->shape, dtype);
     if (x && *header->type == '>') swap_bytes(x);
-    if (!x || header->order == 0) return x;
-    Shape shape = x->shape;
-    int axes[TENSOR_MAX_DIMS];
-    for (int d = 0; d < shape.ndim; d++) {
-        axes[d] = shape.ndim - 1 - d;
-        shape.dim[d] = x->shape.dim[axes[d]];
+    int64_t step = 1;
+    for (int d = 0; x && header->order == 1 && d < x->shape.ndim; d++) {
+        x->stride[d] = step;
+        step *= x->shape.dim[d] > 1 ? x->shape.dim[d] : 1;
     }
-    Tensor *turned = view_permute(reshape_own(x, shape), axes);
-    tensor_release(x);
-    return turned;
+    return x;
 }
 
 Tensor *tensor_load_npy(const char *path) {
