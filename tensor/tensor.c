@@ -69,10 +69,8 @@ void tensor_let_go(Tensor *x) {
 /* The tensor takes the caller's reference to the storage, also when it cannot be made. */
 static Tensor *look_at(Storage *storage, Shape shape, DType dtype) {
     Tensor *x = storage ? cache_alloc(sizeof *x) : NULL;
-    if (!x) {
-        if (storage) storage_release(storage);
-        return NULL;
-    }
+    if (!x && storage) storage_release(storage);
+    if (!x) return NULL;
     *x = (Tensor){shape, .dtype = dtype, .data = storage->bytes, .storage = storage, .refs = 1};
     atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     return x;
