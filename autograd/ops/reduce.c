@@ -17,14 +17,6 @@ static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     return true;
 }
 
-/* The shape with reduced dimensions of size 1. */
-static Shape kept_shape(const Node *n) {
-    Shape shape = n->in[0]->shape;
-    for (int d = 0; d < shape.ndim; d++)
-        if (n->at.dims[d]) shape.dim[d] = 1;
-    return shape;
-}
-
 /* y without the reduced dimensions, unless they are to be kept. Takes over y. */
 static Tensor *drop_dims(const Node *n, Tensor *y) {
     if (!y || n->at.keepdim) return y;
@@ -36,7 +28,10 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
 
 /* dy looked at in x's shape: every element of a group sees the gradient of its result. */
 static Tensor *spread(const Node *n, const Tensor *dy) {
-    Tensor *kept = tensor_reshape(dy, kept_shape(n));
+    Shape shape = n->in[0]->shape; /* with reduced dimensions of size 1 */
+    for (int d = 0; d < shape.ndim; d++)
+        if (n->at.dims[d]) shape.dim[d] = 1;
+    Tensor *kept = tensor_reshape(dy, shape);
     Tensor *wide = kept ? view_expand(kept, n->in[0]->shape) : NULL;
     tensor_release(kept);
     return wide;
