@@ -7,10 +7,9 @@
 #include <math.h>
 
 static bool has_fans(const char *who, const Tensor *w) {
-    if (!w) return tensor_fail("%s: w is NULL", who) != NULL;
-    if (w->shape.ndim >= 2) return true;
-    const char *shape = tensor_shape_text(w->shape);
-    return tensor_fail("%s: w is %s: it needs two dimensions or more", who, shape) != NULL;
+    if (!w) return tensor_fail("%s: w is NULL", who);
+    return w->shape.ndim >= 2 || tensor_fail("%s: w is %s: it needs two dimensions or more", who,
+                                             tensor_shape_text(w->shape));
 }
 
 /* dim 0: fan_out, dim 1: fan_in. The sizes after these, a convolution's kernel, belong to both. */

@@ -73,8 +73,7 @@ static const Rule sgd_rule = {"sgd", {"step", "momentum_buffer"}, move_sgd};
 static const Rule adamw_rule = {"adamw", {"step", "exp_avg", "exp_avg_sq"}, move_adamw};
 
 bool not_negative(const char *who, const char *what, double value) {
-    if (!(value >= 0)) tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
-    return value >= 0;
+    return value >= 0 || tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
 }
 
 static bool good_group(const char *who, double lr, double weight_decay) {

@@ -64,8 +64,7 @@ bool file_read(const File *file, int64_t at, void *to, int64_t size) {
     errno = 0; /* stays 0 if the file has become shorter */
     bool ok = fseeko(file->stream, at, SEEK_SET) == 0 &&
               fread(to, 1, (size_t)size, file->stream) == (size_t)size;
-    if (!ok) file_fail(file, "it cannot be read: %s", errno ? reason() : "it ends too early");
-    return ok;
+    return ok || file_fail(file, "it cannot be read: %s", errno ? reason() : "it ends too early");
 }
 
 Tensor *file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, DType dtype) {
