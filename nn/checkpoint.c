@@ -179,15 +179,14 @@ static bool all_fit(Transfer *t, const char *source) {
     end = tell(end, "unexpected: ", &unexpected);
     if (tell(end, "", &t->misfits) == text) return !tensor_error();
     const Module *whole = t->optimizer ? &t->optimizer->module : t->root;
-    return tensor_fail("%s: %s does not fit %s: %s", t->who, source, whole->kind->name, text + 2) !=
-           NULL;
+    return tensor_fail("%s: %s does not fit %s: %s", t->who, source, whole->kind->name, text + 2);
 }
 
 static bool load_from(Transfer t, const char *source) {
     if (!ready(&t, t.from)) return false;
     const int n = t.from->n;
     t.plan = calloc((size_t)n + 1, sizeof(Tensor *));
-    if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who) != NULL;
+    if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who);
     visit(&t, check_entry);
     const bool fits = all_fit(&t, source);
     if (fits && t.optimizer) optimizer_forget(t.optimizer);
@@ -203,7 +202,7 @@ bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict
 }
 
 bool nn_load(void *module, const char *path) {
-    if (!module) return tensor_fail("load: the module is NULL") != NULL;
+    if (!module) return tensor_fail("load: the module is NULL");
     TensorDict *dict = tensor_load_safetensors(path);
     Transfer t = {.who = "load", .root = module, .prefix = "", .from = dict};
     bool ok = load_from(t, path);
@@ -215,14 +214,14 @@ bool nn_load(void *module, const char *path) {
 
 bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict) {
     const char *who = "optimizer_state_dict";
-    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", who) != NULL;
+    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", who);
     return save_to((Transfer){who, optimizer->model, optimizer, prefix, .to = dict});
 }
 
 bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix,
                                   const TensorDict *dict) {
     const char *who = "optimizer_load_state_dict";
-    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", who) != NULL;
+    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", who);
     Transfer t = {who, optimizer->model, optimizer, prefix, .from = dict};
     return load_from(t, "the dict");
 }

@@ -125,8 +125,7 @@ static size_t write_path(const Module *root, const Module *m, const char *name, 
 }
 
 bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size) {
-    if (!root || !parameter || !path)
-        return tensor_fail("parameter_path: an argument is NULL") != NULL;
+    if (!root || !parameter || !path) return tensor_fail("parameter_path: an argument is NULL");
     const size_t length = write_path(root, parameter->module, parameter->name, path, size);
     if (length == 0) tensor_fail("parameter_path: \"%s\" is not in this module", parameter->name);
     else if (length >= size) tensor_fail("parameter_path: the path has more than %zu bytes", size);
@@ -220,7 +219,7 @@ bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
     if (!m || !value) return false;
     const ModuleSlot *result = slot_of(m, slot);
     if (!result || *result->name)
-        return tensor_fail("keep_result: the field is no kept result of %s", m->kind->name) != NULL;
+        return tensor_fail("keep_result: the field is no kept result of %s", m->kind->name);
     tensor_retain(value); /* before the release: it may be the value that is kept already */
     tensor_release(*slot);
     *slot = value;
@@ -321,7 +320,7 @@ bool nn_freeze(void *module, const char *prefix, bool frozen) {
     if (!prefix) tensor_fail("freeze: the prefix is NULL");
     if (!m || !prefix) return false;
     if (visit_tree(m, prefix, set_frozen, &frozen) > 0 || !*prefix) return true;
-    return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix) != NULL;
+    return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix);
 }
 
 Tensor **first_holder(const Module *module, const Tensor *x) {

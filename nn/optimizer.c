@@ -150,12 +150,12 @@ static void join_group(ModuleSlot *parameter, void *context) {
 bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay) {
     const char *who = "optimizer_set_group";
     if (!optimizer || !prefix)
-        return tensor_fail("%s: the %s is NULL", who, optimizer ? "prefix" : "optimizer") != NULL;
+        return tensor_fail("%s: the %s is NULL", who, optimizer ? "prefix" : "optimizer");
     if (!good_group(who, lr, decay)) return false;
     Group group = {optimizer, lr, decay, 0};
     nn_visit_parameters(optimizer->model, prefix, join_group, &group);
     if (group.joined > 0 || !*prefix) return true;
-    return tensor_fail("%s: the optimizer has no parameter at \"%s\"", who, prefix) != NULL;
+    return tensor_fail("%s: the optimizer has no parameter at \"%s\"", who, prefix);
 }
 
 bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor) {

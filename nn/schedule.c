@@ -9,7 +9,7 @@ static bool good_steps(const char *who, int64_t step, const char *what, int64_t 
     if (step >= 0 && steps >= least) return true;
     return tensor_fail("%s: step is %" PRId64 " and %s %" PRId64
                        ": step must be at least 0 and %s at least %d",
-                       who, step, what, steps, what, least) != NULL;
+                       who, step, what, steps, what, least);
 }
 
 double nn_step_decay(int64_t step, int64_t step_size, double gamma) {
