@@ -184,14 +184,13 @@ static bool all_fit(Transfer *t, const char *source) {
 
 static bool load_from(Transfer t, const char *source) {
     if (!ready(&t, t.from)) return false;
-    const int n = t.from->n;
-    t.plan = calloc((size_t)n + 1, sizeof(Tensor *));
+    t.plan = calloc((size_t)t.from->n + 1, sizeof(Tensor *));
     if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who);
     visit(&t, check_entry);
     const bool fits = all_fit(&t, source);
     if (fits && t.optimizer) optimizer_forget(t.optimizer);
     if (fits) visit(&t, load_entry);
-    for (int i = 0; i < n; i++) tensor_release(t.plan[i]);
+    for (int i = 0; i < t.from->n; i++) tensor_release(t.plan[i]);
     free(t.plan);
     return !tensor_error();
 }
