@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_SIZE = 512 };
-
 typedef struct {
     const void *root;
     Tensor *loss;
@@ -18,7 +16,7 @@ typedef struct {
 static void add_unreached(ModuleSlot *parameter, void *context) {
     Unreached *u = context;
     Tensor *theta = *parameter->slot;
-    char path[PATH_SIZE];
+    char path[512];
     if (parameter->frozen || (theta && (!theta->requires_grad || ag_reaches(u->loss, theta))))
         return;
     if (tensor_error() || !nn_parameter_path(u->root, parameter, path, sizeof path)) return;
