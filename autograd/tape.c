@@ -230,12 +230,11 @@ Tensor *tape_end_keeping(Tensor *y) {
     bool kept = y && !tensor_pending() && (!inner || make_room());
     if (kept) tensor_retain(y);
     tape_end();
-    if (!kept) return NULL;
-    if (inner) {
+    if (kept && inner) {
         Node *n = &tapes.nodes[tapes.count++];
         *n = (Node){.op = &op_kept, .out = y, .in = n->few};
     }
-    return y;
+    return kept ? y : NULL;
 }
 
 /* ---- backpropagation ----------------------------------------------------------------------- */
