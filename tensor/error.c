@@ -33,8 +33,7 @@ bool given(const char *function, const char *what, const void *argument) {
 const char *tensor_shape_text(Shape shape) {
     static _Thread_local char texts[8][192];
     static _Thread_local unsigned next;
-    char *text = texts[next++ % 8], *end = text;
-    end += sprintf(end, "(");
+    char *text = texts[next++ % 8], *end = text + sprintf(text, "(");
     for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++) {
         const char *comma = d + 1 < shape.ndim ? ", " : shape.ndim == 1 ? "," : "";
         end += sprintf(end, "%lld%s", (long long)shape.dim[d], comma);
