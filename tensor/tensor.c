@@ -67,11 +67,12 @@ void tensor_let_go(Tensor *x) {
 }
 
 /* The tensor takes the caller's reference to the storage, also when it cannot be made. */
-static Tensor *look_at(Storage *storage, Shape shape, DType dtype) {
+static Tensor *look_at(Storage *storage, Shape shape, const int64_t *stride, DType dtype) {
     Tensor *x = storage ? cache_alloc(sizeof *x) : NULL;
     if (!x && storage) storage_release(storage);
     if (!x) return NULL;
     *x = (Tensor){shape, .dtype = dtype, .data = storage->bytes, .storage = storage, .refs = 1};
+    memcpy(x->stride, stride, sizeof x->stride);
     atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     return x;
 }
@@ -98,19 +99,15 @@ Tensor *tensor_make(Shape shape, DType dtype) {
     }
     if (!fits || __builtin_mul_overflow(numel, dtype_size(dtype), &bytes))
         return cannot_be_made(shape);
-    Tensor *x = look_at(storage_new(empty ? 0 : bytes), shape, dtype);
-    if (x) memcpy(x->stride, stride, sizeof stride);
-    return x;
+    return look_at(storage_new(empty ? 0 : bytes), shape, stride, dtype);
 }
 
 Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
     if (!shape_fits(shape, 1)) /* a view can be expanded beyond what its bytes could be */
         return tensor_fail("shape %s: its elements cannot be counted", tensor_shape_text(shape));
     x->storage->refs++;
-    Tensor *view = look_at(x->storage, shape, x->dtype);
-    if (!view) return NULL;
-    memcpy(view->stride, stride, sizeof view->stride);
-    view->data = data;
+    Tensor *view = look_at(x->storage, shape, stride, x->dtype);
+    if (view) view->data = data;
     return view;
 }
 
