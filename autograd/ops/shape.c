@@ -28,10 +28,9 @@ static Tensor *in_shape(const Op *op, Tensor *x, Shape shape) {
 }
 
 Tensor *ag_reshape_forward(Node *n) {
-    Tensor *y = view_reshape(n->in[0], n->at.shape);
-    if (y || tensor_pending()) return y;
-    y = tensor_reshape(n->in[0], n->at.shape);
-    if (y) y->grad_fn = "UnsafeViewBackward0"; /* PyTorch's word for a view of a fresh copy */
+    Tensor *y = tensor_reshape(n->in[0], n->at.shape);
+    if (y && y->storage != n->in[0]->storage)
+        y->grad_fn = "UnsafeViewBackward0"; /* PyTorch's word for a view of a fresh copy */
     return y;
 }
 
