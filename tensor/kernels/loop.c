@@ -66,13 +66,17 @@ static bool is_empty(const Walk *walk, int ndim) {
     return false;
 }
 
+/* So many steps along dimension d. */
+static inline void walk_along(Walk *walk, int d, int64_t steps) {
+    for (int i = 0; i < walk->n; i++)
+        walk->data[i] = (char *)walk->data[i] + steps * walk->stride[i][d] * walk->element[i];
+}
+
 /* To the next position of the dimensions before ndim; false after the last one. */
 static bool walk_next(Walk *walk, int ndim, int64_t *index) {
     for (int d = ndim - 1; d >= 0; d--) {
         bool wraps = ++index[d] == walk->size[d];
-        int64_t steps = wraps ? 1 - walk->size[d] : 1;
-        for (int i = 0; i < walk->n; i++)
-            walk->data[i] = (char *)walk->data[i] + steps * walk->stride[i][d] * walk->element[i];
+        walk_along(walk, d, wraps ? 1 - walk->size[d] : 1);
         if (!wraps) return true;
         index[d] = 0;
     }
@@ -106,8 +110,7 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
     int64_t *size = &walk.size[whole->dim];
     from *= whole->unit;
     *size = (to * whole->unit < *size ? to * whole->unit : *size) - from;
-    for (int i = 0; i < walk.n; i++)
-        walk.data[i] = (char *)walk.data[i] + from * walk.stride[i][whole->dim] * walk.element[i];
+    walk_along(&walk, whole->dim, from);
     run(&walk, whole->kernel, whole->s);
 }
 
@@ -440,9 +443,7 @@ Tensor turned(const Tensor *x) {
 static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
     for (int d = walk->ndim - 1; d >= 0; position /= walk->size[d--]) {
         index[d] = position % walk->size[d];
-        for (int i = 0; i < walk->n; i++)
-            walk->data[i] =
-                (char *)walk->data[i] + index[d] * walk->stride[i][d] * walk->element[i];
+        walk_along(walk, d, index[d]);
     }
 }
 
