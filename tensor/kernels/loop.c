@@ -19,11 +19,13 @@ typedef struct {
     int64_t element[LOOP_OPERANDS]; /* bytes of an element */
 } Walk;
 
-/* Operands aligned at the right with x[0], whose shape rules. */
+/* Operands aligned at the right with x[0], whose shape rules. A scalar is walked as one row of one
+ * element. */
 static void walk_start(Walk *walk, int n, const Tensor *const *x) {
     walk->n = n;
-    walk->ndim = x[0]->shape.ndim;
+    walk->ndim = x[0]->shape.ndim ? x[0]->shape.ndim : 1;
     memcpy(walk->size, x[0]->shape.dim, sizeof walk->size);
+    if (x[0]->shape.ndim == 0) walk->size[0] = 1;
     for (int i = 0; i < n; i++) {
         int lead = walk->ndim - x[i]->shape.ndim;
         walk->data[i] = x[i]->data;
@@ -140,14 +142,6 @@ static void run_parts(Walk *walk, int dims, LoopKernel kernel, double s, double 
     work_in_parts(workers, (walk->size[dim] + whole.unit - 1) / whole.unit, run_part, &whole);
 }
 
-/* A scalar is walked as one row of one element. */
-static void add_scalar_dim(Walk *walk) {
-    if (walk->ndim > 0) return;
-    walk->ndim = 1;
-    walk->size[0] = 1;
-    for (int i = 0; i < walk->n; i++) walk->stride[i][0] = 1;
-}
-
 /* The common case, found without a walk's work: every operand is contiguous and of x[0]'s shape, or
  * one element. Since all broadcast to that shape, as many elements are the same shape. */
 static bool walk_as_row(Walk *walk, int n, const Tensor *const *x) {
@@ -174,7 +168,6 @@ static void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, do
     Walk walk;
     if (!walk_as_row(&walk, n, x)) {
         walk_start(&walk, n, x);
-        add_scalar_dim(&walk);
         if (is_empty(&walk, walk.ndim)) return;
         merge_dims(&walk);
     }
@@ -194,7 +187,6 @@ static void swap(int64_t *x, int i, int j) {
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s) {
     Walk walk;
     walk_start(&walk, n, x);
-    add_scalar_dim(&walk);
     swap(walk.size, dim, walk.ndim - 1);
     for (int i = 0; i < n; i++) swap(walk.stride[i], dim, walk.ndim - 1);
     run_parts(&walk, walk.ndim - 1, kernel, s, 1);
