@@ -374,26 +374,25 @@ static Tensor *sum_columns(const Tensor *x, Shape result, const int64_t *numbers
 /* The summed dimensions go last and become one row, unless they can stay where they are. */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
     const DType out = dtype_is_float(x->dtype) ? x->dtype : I64;
-    int64_t numbers[2];
-    int axes[TENSOR_MAX_DIMS], kept = 0;
-    Shape result = x->shape, rows = {0, {0}};
-    int64_t row = 1;
+    int64_t numbers[2], row = 1;
+    Shape result = x->shape;
+    int kept = 0;
     for (int d = 0; d < x->shape.ndim; d++) {
         if (dims[d]) result.dim[d] = 1, row *= x->shape.dim[d];
-        else axes[kept++] = d;
+        else kept++;
     }
     if (kept == x->shape.ndim) return tensor_convert(x, out);
     if (sums_columns(x, dims, numbers)) return sum_columns(x, result, numbers);
-    for (int d = 0, last = kept; d < x->shape.ndim; d++)
-        if (dims[d]) axes[last++] = d;
-    for (int d = 0; d < kept; d++) rows.dim[rows.ndim++] = x->shape.dim[axes[d]];
-    rows.dim[rows.ndim++] = row;
 
-    Tensor moved = *x; /* a view for what follows alone */
+    Tensor moved = *x;    /* a view for what follows alone */
+    int to[] = {0, kept}; /* where the next dimension goes: one that is kept, or a summed one */
     for (int d = 0; d < x->shape.ndim; d++) {
-        moved.shape.dim[d] = x->shape.dim[axes[d]];
-        moved.stride[d] = x->stride[axes[d]];
+        moved.shape.dim[to[dims[d]]] = x->shape.dim[d];
+        moved.stride[to[dims[d]]++] = x->stride[d];
     }
+    Shape rows = moved.shape;
+    rows.ndim = kept + 1;
+    rows.dim[kept] = row;
     Tensor *flat = tensor_reshape(&moved, rows);
     Tensor *sums = flat ? tensor_reduce(flat, kernels()->sum[x->dtype], kept, out) : NULL;
     tensor_release(flat);
