@@ -400,16 +400,14 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
 }
 
 void layer_norm_dw(Tensor *const dwb[2], const Tensor *x, const Tensor *dy, const Tensor *stats) {
-    const int64_t n = dwb[0]->shape.dim[0];
-    int64_t numbers[] = {tensor_numel(stats) / 2, n};
+    int64_t numbers[] = {tensor_numel(stats) / 2, dwb[0]->shape.dim[0]};
     Tensor first[] = {*x, *dy}; /* of each column */
     first[0].shape = first[1].shape = dwb[0]->shape;
     first[0].stride[0] = first[1].stride[0] = 1;
     const Tensor at = {.dtype = stats->dtype, .data = stats->data};
     const Tensor rows = {.dtype = I64, .data = numbers};
     const Tensor *const operand[] = {dwb[0], dwb[1], &first[0], &first[1], &at, &rows};
-    const LoopKernel kernel = kernels()->layer_norm_dw[x->dtype];
-    loop_operations(kernel, 6, operand, 0, 2 * (double)numbers[0]);
+    loop_operations(kernels()->layer_norm_dw[x->dtype], 6, operand, 0, 2 * (double)numbers[0]);
 }
 
 Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
