@@ -71,20 +71,14 @@ static inline bool is_dense(int64_t n, const int64_t *t, int operands) {
 }
 
 typedef uint32_t Word __attribute__((may_alias));
-typedef uint64_t LongWord __attribute__((may_alias));
+typedef uint64_t Long __attribute__((may_alias));
 
 /* y[i sy] = x[i sx], of elements of so many bytes. */
 SMALL static void copy_strided(int size, int64_t n, void *y, int64_t sy, const void *x,
                                int64_t sx) {
-    char *y1 = y;
-    const char *x1 = x;
-    Word *y4 = y;
-    const Word *x4 = x;
-    LongWord *y8 = y;
-    const LongWord *x8 = x;
-    for (int64_t i = 0; size == 4 && i < n; i++) y4[i * sy] = x4[i * sx];
-    for (int64_t i = 0; size == 8 && i < n; i++) y8[i * sy] = x8[i * sx];
-    for (int64_t i = 0; size == 1 && i < n; i++) y1[i * sy] = x1[i * sx];
+    for (int64_t i = 0; size == 4 && i < n; i++) ((Word *)y)[i * sy] = ((const Word *)x)[i * sx];
+    for (int64_t i = 0; size == 8 && i < n; i++) ((Long *)y)[i * sy] = ((const Long *)x)[i * sx];
+    for (int64_t i = 0; size == 1 && i < n; i++) ((char *)y)[i * sy] = ((const char *)x)[i * sx];
 }
 
 /* A kernel is written for dense operands alone. Any others are brought to it in pieces that are
@@ -162,7 +156,7 @@ static inline int64_t to_i64(double x) {
         else copy_strided(sizeof *x, n, y, t[0], x, t[1]);                                         \
     }
 DEFINE_COPY(copy_4, Word)
-DEFINE_COPY(copy_8, LongWord)
+DEFINE_COPY(copy_8, Long)
 DEFINE_COPY(copy_1, char)
 
 /* ---- words of the Mersenne Twister: see twister.c ----------------------------------------------
