@@ -19,15 +19,11 @@
 
 /* Knuth's linear congruential filler; only the low 32 bits of a seed count, as in PyTorch. */
 void generator_seed(Generator *g, uint32_t seed) {
-    g->state[0] = seed;
+    *g = (Generator){.state = {seed}, .next = GENERATOR_WORDS, .seeded = true};
     for (uint32_t j = 1; j < GENERATOR_WORDS; j++) {
         uint32_t before = g->state[j - 1];
         g->state[j] = 1812433253u * (before ^ (before >> 30)) + j;
     }
-    g->next = GENERATOR_WORDS;
-    g->seeded = true;
-    g->has_cached = false;
-    g->cached = 0;
 }
 
 enum { SPENT = GENERATOR_WORDS, WAITING, BITS };
