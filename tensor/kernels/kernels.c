@@ -141,8 +141,6 @@ static inline int64_t to_i64(double x) {
 #define REAL           float
 #define REAL_IS_DOUBLE 0
 #include "real.inc"
-#undef NAME
-
 #undef KIND
 #undef LOOP
 
@@ -221,7 +219,6 @@ static void pairs_below(int64_t n, void *const *data, const int64_t *t, double s
 #define REAL           double
 #define REAL_IS_DOUBLE 1
 #include "real.inc"
-#undef NAME
 
 #define TYPE       int64_t
 #define NAME(name) name##_i64
@@ -229,7 +226,6 @@ static void pairs_below(int64_t n, void *const *data, const int64_t *t, double s
 #define REAL                   uint64_t
 #define FOR_NUMBER(definition) definition
 #include "integer.inc"
-#undef NAME
 #pragma GCC diagnostic ignored "-Wint-in-bool-context" /* a * b of bools is meant */
 #define TYPE       bool
 #define NAME(name) name##_bool
@@ -237,7 +233,6 @@ static void pairs_below(int64_t n, void *const *data, const int64_t *t, double s
 #define REAL bool
 #define FOR_NUMBER(definition)
 #include "integer.inc"
-#undef NAME
 
 /* ---- products of integers -------------------------------------------------------------------- */
 
