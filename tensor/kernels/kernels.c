@@ -133,13 +133,14 @@ static inline int64_t to_i64(double x) {
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
 
+#include "math.inc"
+
 #define TYPE       float
 #define NAME(name) name##_f32
 #define KIND
 #define LOOP VECTOR_LOOP
 #include "any.inc"
-#define REAL           float
-#define REAL_IS_DOUBLE 0
+#define REAL float
 #include "real.inc"
 #undef KIND
 #undef LOOP
@@ -216,8 +217,7 @@ static void pairs_below(int64_t n, void *const *data, const int64_t *t, double s
 #define TYPE       double
 #define NAME(name) name##_f64
 #include "any.inc"
-#define REAL           double
-#define REAL_IS_DOUBLE 1
+#define REAL double
 #include "real.inc"
 
 #define TYPE       int64_t
