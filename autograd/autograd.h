@@ -97,7 +97,6 @@ Tensor *ag_add(Tensor *a, Tensor *b), *ag_sub(Tensor *a, Tensor *b), *ag_mul(Ten
 Tensor *ag_div(Tensor *a, Tensor *b), *ag_pow(Tensor *a, Tensor *b);
 /* Equal elements share the gradient, half each. */
 Tensor *ag_maximum(Tensor *a, Tensor *b), *ag_minimum(Tensor *a, Tensor *b);
-Tensor *ag_tanh_add(Tensor *a, Tensor *b); /* tanh(a + b) in one pass over memory */
 
 Tensor *ag_neg(Tensor *x), *ag_square(Tensor *x), *ag_sqrt(Tensor *x), *ag_exp(Tensor *x);
 Tensor *ag_log(Tensor *x), *ag_sin(Tensor *x), *ag_cos(Tensor *x), *ag_tanh(Tensor *x);
@@ -192,6 +191,11 @@ Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, i
 /* The same of scores (N, Q, K) or (B, H, Q, K) with scale 1 and lengths alone. A length beyond K
  * means K. valid_lens may be NULL. */
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
+
+/* The scores of additive attention, Bahdanau et al. 2015: w tanh(q + k) for every query with every
+ * key. q (B, Q, H), k (B, K, H), w (1, H), the weight of a linear layer -> (B, Q, K): the same as
+ * ag_linear of ag_tanh of the sum (B, Q, K, H), but without ever holding that. */
+Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w);
 
 /* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask leaves: the same
  * numbers, random ones too, as a product, ag_attention_weights, ag_dropout and a product, but

@@ -62,9 +62,7 @@ enum {
     READS_OTHER = 2 << OP_INPUTS,
     /* elementwise: the gradient of in[0], in[1] is dy itself */
     HANDS_ON0 = 4 << OP_INPUTS,
-    HANDS_ON1 = 8 << OP_INPUTS,
-    /* The two gradients are equal, and computed once. */
-    SHARES = 16 << OP_INPUTS
+    HANDS_ON1 = 8 << OP_INPUTS
 };
 
 struct Op {

@@ -13,7 +13,7 @@
 
 /* What an elementwise row may read, in its own letters. */
 enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
-enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1, DB_IS_DA = SHARES };
+enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
 
 #define DEFINE(op, ...) const Op op_##op = {.name = #op, __VA_ARGS__};
 #define ELEMENTWISE(op, torch, mask, lo, hi, ...)                                                  \

@@ -8,7 +8,7 @@
  *
  * B batch, Q queries, K keys and values, D size of a head, H heads.
  */
-#include "nn.h"
+#include "internal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -142,15 +142,11 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
     /* queries: (B, Q, H)  keys: (B, K, H), H the hidden units; the queries draw first */
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
-    /* features: (B, Q, 1, H) + (B, 1, K, H) -> (B, Q, K, H), every query with every key */
-    Tensor *rows = ag_unsqueeze(queries, 2), *columns = ag_unsqueeze(keys, 1);
-    Tensor *features = ag_name(ag_tanh_add(rows, columns), "features");
-    ag_let_go(queries), ag_let_go(keys), ag_let_go(rows), ag_let_go(columns);
-    /* scores: (B, Q, K, 1) -> (B, Q, K) */
-    Tensor *column = nn_linear_forward(attention->w_v, features);
-    Tensor *scores = ag_name(ag_squeeze(column, -1), "scores");
-    Tensor *weights = ag_attention_weights(scores, 1, mask, 1);
-    ag_let_go(features), ag_let_go(column), ag_let_go(scores);
+    if (!queries || !linear_admits(attention->w_v, queries)) return NULL;
+    /* scores: w_v tanh(query + key), (B, Q, H), (B, K, H) -> (B, Q, K) */
+    Tensor *scores = ag_additive_scores(queries, keys, attention->w_v->weight);
+    Tensor *weights = ag_attention_weights(ag_name(scores, "scores"), 1, mask, 1);
+    ag_let_go(queries), ag_let_go(keys), ag_let_go(scores);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 

@@ -10,6 +10,9 @@ bool not_negative(const char *who, const char *what, double value);
 /* The first field in the tree, in state_dict order, that holds x. */
 Tensor **first_holder(const Module *module, const Tensor *x);
 
+/* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
+bool linear_admits(Linear *linear, const Tensor *x);
+
 /* ---- optimizers ---------------------------------------------------------------------------- */
 
 enum { STEP, STATES = 3 };

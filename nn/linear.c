@@ -4,7 +4,7 @@
  * 1 / sqrt(in). A lazy layer draws them in its first forward, so the order in which layers are
  * first used is the order of their draws.
  */
-#include "nn.h"
+#include "internal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -57,7 +57,7 @@ Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
 }
 
 /* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
-static bool admit(Linear *linear, const Tensor *x) {
+bool linear_admits(Linear *linear, const Tensor *x) {
     const DType ours = tensor_default_dtype();
     const int64_t in = x->shape.ndim > 0 ? x->shape.dim[x->shape.ndim - 1] : 0;
     settle(linear);
@@ -78,5 +78,6 @@ static bool admit(Linear *linear, const Tensor *x) {
 
 Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
     if (!linear || !x) return tensor_fail("linear: %s is NULL", linear ? "x" : "the module");
-    return !tensor_error() && admit(linear, x) ? ag_linear(x, linear->weight, linear->bias) : NULL;
+    return !tensor_error() && linear_admits(linear, x) ? ag_linear(x, linear->weight, linear->bias)
+                                                       : NULL;
 }

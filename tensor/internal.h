@@ -70,7 +70,7 @@ Tensor *reshape_own(Tensor *y, Shape shape);
 
 #include "kernels/kernels.h"
 
-enum { LOOP_OPERANDS = 6 };
+enum { LOOP_OPERANDS = 8 };
 
 /* Runs an elementwise kernel over x[0] .. x[n-1]; x[0] is written, the others broadcast to its
  * shape. */
@@ -81,6 +81,9 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s);
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s);
 /* The same along another dimension; dim 0 of a scalar passes. */
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s);
+/* The same for one whose rows can be cut, at multiples of 64 elements, each of which takes so many
+ * operations. */
+void loop_columns(LoopKernel kernel, int n, const Tensor *const *x, double s, double operations);
 void add_elements(const Tensor *to, const Tensor *x); /* to += x, broadcast */
 /* y[..., i, ...] = x[..., index[i], ...] along dim of x, whose dimensions behind dim end y's shape,
  * too; index, I64, broadcasts to y. And x[..., index[i], ...] += y[..., i, ...]. */

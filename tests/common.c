@@ -215,6 +215,7 @@ CALL(argmax, in[0], (int)a[0])
 CALL(matmul, in[0], in[1])
 CALL(bmm, in[0], in[1])
 CALL(linear, in[0], in[1], n == 3 ? in[2] : NULL)
+CALL(additive_scores, in[0], in[1], in[2])
 CALL(softmax, in[0], (int)a[0])
 CALL(log_softmax, in[0], (int)a[0])
 CALL(dropout, in[0], a[0])
@@ -271,8 +272,8 @@ static const struct {
                         ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
                             ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
                                 ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(attention_weights)
-                                    ENTRY(attention) ENTRY(dropout) ENTRY(mse_loss)
-                                        ENTRY(layer_norm) ENTRY(cross_entropy)};
+                                    ENTRY(additive_scores) ENTRY(attention) ENTRY(dropout)
+                                        ENTRY(mse_loss) ENTRY(layer_norm) ENTRY(cross_entropy)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -491,6 +492,13 @@ static const Sample structured[] = {
     {"masked_softmax", 2, {REAL(6, 2, 3), MASK(2, 1, 2, 1)}, {0.5, 0, 3, 2}},
     {"masked_softmax", 1, {REAL(2, 3, 2)}, {3, 1, 1}},
     {"masked_softmax", 2, {REAL(2, 2, 0), MASK(2, 0)}, {1, 1, 1, 2}},
+    {"additive_scores", 3, {REAL(2, 3, 4), REAL(2, 5, 4), REAL(1, 4)}, {0}},
+    {"additive_scores", 3, {REAL(1, 2, 3), REAL(1, 2, 3), REAL(1, 3)}, {0}},
+    {"additive_scores", 3, {REAL(2, 1, 1), REAL(2, 2, 1), REAL(1, 1)}, {0}},
+    {"additive_scores", 3, {REAL(2, 0, 3), REAL(2, 2, 3), REAL(1, 3)}, {0}},
+    {"additive_scores", 3, {REAL(2, 2, 3), REAL(2, 0, 3), REAL(1, 3)}, {0}},
+    {"additive_scores", 3, {REAL(0, 2, 3), REAL(0, 2, 3), REAL(1, 3)}, {0}},
+    {"additive_scores", 3, {REAL(2, 2, 0), REAL(2, 2, 0), REAL(1, 0)}, {0}},
     {"attention",
      6,
      {REAL(2, 2, 3, 2), REAL(2, 2, 4, 2), REAL(2, 2, 4, 3), LENGTHS(2), MASK(2, 1, 3, 4),

@@ -134,6 +134,21 @@ START_TEST(fused_attention_is_its_composed_twin) {
 END_TEST
 
 /* Without heads, and with heads as multi-head attention has them: views of (B, N, H, D). */
+/* More blocks of queries than are at work at once, and the last tiles of keys seen by some of them.
+ */
+START_TEST(fused_attention_of_many_blocks) {
+    tensor_set_default_dtype(F64);
+    tensor_manual_seed(3);
+    Tensor *x[] = {tensor_randn(SHAPE(2, 1, 333, 3)), tensor_randn(SHAPE(2, 1, 600, 3)),
+                   tensor_randn(SHAPE(2, 1, 600, 2)), tensor_randn(SHAPE(2, 1, 333, 2))};
+    Drawn d = draw_mask(_i, 2, 1, 333, 600);
+    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
+    for (int p = 0; p < 2; p++) expect_twins(x, false, d.mask, p * 0.5, x[3], 1e-12);
+    release_all(x, 4);
+    release_all(d.part, 3);
+}
+END_TEST
+
 START_TEST(fused_attention_takes_what_its_twin_takes) {
     Tensor *x[] = {tensor_randn(SHAPE(B, Q, D)), tensor_randn(SHAPE(B, K, D)),
                    tensor_randn(SHAPE(B, K, DV)), tensor_randn(SHAPE(B, Q, DV))};
@@ -584,6 +599,7 @@ int main(void) {
     Suite *suite = suite_create("attention");
     TCase *fused = add_framed_case(suite, "fused");
     tcase_add_loop_test(fused, fused_attention_is_its_composed_twin, 0, MASKS);
+    tcase_add_loop_test(fused, fused_attention_of_many_blocks, 0, MASKS);
     tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
     tcase_add_test(fused, fused_attention_of_many_keys);
     tcase_add_test(fused, fused_attention_of_few_keys);

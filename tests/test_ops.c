@@ -949,6 +949,17 @@ static const struct {
      "layer_norm: x is (3,) and w is (2, 3): w's sizes must be x's last ones, at least one"},
     {{"layer_norm", 3, {R(2, 3), R(3), R(1, 3)}, {0}},
      "layer_norm: w is (3,) and b is (1, 3): the shapes must be equal"},
+#define SCORES_MUST_BE "they must be (B, Q, H), (B, K, H) and (1, H)"
+    {{"additive_scores", 3, {R(2, 3, 4), R(2, 5, 3), R(1, 4)}, {0}},
+     "additive_scores: q is (2, 3, 4), k is (2, 5, 3) and w is (1, 4): " SCORES_MUST_BE},
+    {{"additive_scores", 3, {R(2, 3, 4), R(1, 5, 4), R(1, 4)}, {0}},
+     "additive_scores: q is (2, 3, 4), k is (1, 5, 4) and w is (1, 4): " SCORES_MUST_BE},
+    {{"additive_scores", 3, {R(2, 3, 4), R(2, 5, 4), R(4)}, {0}},
+     "additive_scores: q is (2, 3, 4), k is (2, 5, 4) and w is (4,): " SCORES_MUST_BE},
+    {{"additive_scores", 3, {R(3, 4), R(5, 4), R(1, 4)}, {0}},
+     "additive_scores: q is (3, 4), k is (5, 4) and w is (1, 4): " SCORES_MUST_BE},
+    {{"additive_scores", 3, {R0, R0, R0}, {0}},
+     "additive_scores: q is (), k is () and w is (): " SCORES_MUST_BE},
 #define THEY_MUST_BE "they must be (B, H, Q, D), (B, H, K, D) and (B, H, K, Dv), or all without H"
     {{"attention", 3, {R(2, 3, 4), R(2, 5, 3), R(2, 5, 4)}, {0}},
      "attention: q is (2, 3, 4), k is (2, 5, 3) and v is (2, 5, 4): " THEY_MUST_BE},
@@ -1428,6 +1439,12 @@ static Tensor *norm_composed(Tensor **in) {
     return ag_add(ag_mul(ag_reshape(z, SHAPE(3, 2, 5)), in[1]), in[2]);
 }
 
+static Tensor *additive_fused(Tensor **in) { return ag_additive_scores(in[0], in[1], in[2]); }
+static Tensor *additive_composed(Tensor **in) {
+    Tensor *q = ag_unsqueeze(in[0], 2), *k = ag_unsqueeze(in[1], 1);
+    return ag_squeeze(ag_linear(ag_tanh(ag_add(q, k)), in[2], NULL), -1);
+}
+
 static const struct {
     Twin *fused, *composed;
     Sample inputs;
@@ -1438,6 +1455,9 @@ static const struct {
     {var_fused, var_composed, {"var_dim", 1, {R(3, 5)}, {0}}},
     {entropy_fused, entropy_composed, {"cross_entropy", 2, {R(5, 4, 3), I(5, 3)}, {0}}},
     {norm_fused, norm_composed, {"layer_norm", 3, {R(3, 2, 5), R(2, 5), R(2, 5)}, {0}}},
+    {additive_fused,
+     additive_composed,
+     {"additive_scores", 3, {R(2, 3, 7), R(2, 5, 7), R(1, 7)}, {0}}},
     {masked_fused, masked_composed, {"softmax", 2, {R(3, 4, 5), L(3, 4)}, {0}}},
 };
 

@@ -419,13 +419,11 @@ START_TEST(contributions_of_different_strides_add_up) {
 }
 END_TEST
 
-/* add passes dy on to both inputs, and tanh_add computes one gradient for both: they must not end
- * up with one buffer. At 0 the slope of tanh is 1. */
+/* add passes dy on to both inputs: they must not end up with one buffer. */
 START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
-    Tensor *(*const ops[])(Tensor *, Tensor *) = {ag_add, ag_tanh_add};
     Tensor *a = LEAF(SHAPE(2), 1, -2), *b = LEAF(SHAPE(2), -1, 2);
     ck_assert(tape_begin());
-    ck_assert(ag_backward(ag_sum(ops[_i](a, ag_reshape(b, SHAPE(2))))));
+    ck_assert(ag_backward(ag_sum(ag_add(a, ag_reshape(b, SHAPE(2))))));
     tape_end();
     ck_assert_ptr_ne(a->grad->storage, b->grad->storage);
     ck_assert(tensor_fill(a->grad, 7));
@@ -1466,7 +1464,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(gradients, a_value_used_twice_gets_both_contributions);
     tcase_add_test(gradients, parts_add_to_what_has_arrived);
     tcase_add_test(gradients, contributions_of_different_strides_add_up);
-    tcase_add_loop_test(gradients, a_gradient_handed_to_two_inputs_is_not_shared, 0, 2);
+    tcase_add_test(gradients, a_gradient_handed_to_two_inputs_is_not_shared);
     tcase_add_test(gradients, each_leaf_gets_a_gradient_of_its_own);
     tcase_add_test(gradients, gradients_are_of_the_inputs_type_and_shape);
     tcase_add_test(gradients, a_long_tape_grows);

@@ -28,10 +28,9 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     operand[count - 1] = reads & READS_OUT ? n->out : dy;
     operand[count] = dy;
     for (int i = 0; i < n->n_in; i++) {
-        const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1) || reads & SHARES;
+        const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1);
         if (!ag_needs(n, i)) continue;
         if (reads & (HANDS_ON0 << i)) dx[i] = ag_hand_on(dy);
-        else if (i == 1 && dx[0] && reads & SHARES) dx[1] = ag_hand_on(dx[0]);
         if (dx[i]) continue;
         if (reads & READS_OTHER) operand[i + 1] = dy, operand[2 - i] = n->in[1 - i];
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);

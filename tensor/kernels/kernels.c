@@ -325,7 +325,7 @@ Kernels JOIN(kernels, ISA) = {
     OF_BOTH(cross_entropy, cross_entropy_dx, query_mask),
     OF_BOTH(tile_cut, tile_softmax, tile_weights),
     OF_BOTH(tile_dx, row_dots, invert),
-    .scale_rows = BOTH(scale_rows),
+    OF_BOTH(scale_rows, additive, additive_dx),
     .copy_rows = {GLOBAL(copy_rows_f32), GLOBAL(copy_rows_f64)},
     .turn_rows = {GLOBAL(turn_rows_f32), GLOBAL(turn_rows_f64)},
     .attended_rows = {GLOBAL(attended_rows_f32), GLOBAL(attended_rows_f64)},

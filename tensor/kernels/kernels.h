@@ -100,6 +100,10 @@ typedef struct {
                                 * rows; y and x are dense along n */
     LoopKernel
         layer_norm_dw[2];   /* dw, db, x, dy, stats, {rows, stride from row to row}: of all rows */
+    LoopKernel additive[2]; /* y, q, k, w: y = w tanh(q + k), of s hidden units; stride[2]: from key
+                             * to key */
+    LoopKernel additive_dx[2]; /* dk, dq, dw, q, k, w, dy, {queries, keys, hidden units} (I64): adds
+                                * to the first three for n of the hidden units, which are dense */
     LoopKernel sort[4];     /* y, order (I64), x, room for n I64s; order, dense: where y was in x */
     LoopKernel compress[4]; /* y, x, mask: the elements of x where the mask is true, then no more */
     LoopKernel decompress[4]; /* y, x, mask: y where the mask is true is the next of x, else 0 */

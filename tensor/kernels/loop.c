@@ -196,6 +196,12 @@ void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
     loop_rows_along(kernel, x[0]->shape.ndim ? x[0]->shape.ndim - 1 : 0, n, x, s);
 }
 
+void loop_columns(LoopKernel kernel, int n, const Tensor *const *x, double s, double operations) {
+    Walk walk;
+    walk_start(&walk, n, x);
+    run_parts(&walk, walk.ndim, kernel, s, operations);
+}
+
 /* ---- whole tensors ------------------------------------------------------------------------- */
 
 void copy_elements(Tensor *to, const Tensor *from) {

@@ -223,8 +223,6 @@ for name in "add mul maximum minimum".split():
 for name in "add sub mul maximum minimum".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x),
              "f3,4 f3,4; f2,0 f1,1; f3,1,2 f4,1; f f; f2,37 f37" + WHOLE[name], db=name, adapt=tensors_only)
-Function("ag_tanh_add", lambda x, a: torch.tanh(x[0] + x[1]),
-         "f3,4 f3,4; f2,0 f1,1; f3,1,2 f4,1; f f; f2,37 f37; f12~-8,8 f12; [0,nan,inf,-0.0] [-0.0,1,-inf,-0.0]")
 Function("ag_div", lambda x, a: x[0] / x[1], "f3,4 f3,4~0.5,2; f2,0 f1,1; f f~1,2; f37 f2,37~1,3", db="div",
          variant="no_rounding_mode", adapt=tensors_only)
 Function("ag_pow", lambda x, a: x[0] ** x[1], "f3,4~0.5,2 f3,4; f2,0 f1,1; f~1,2 f; f2,37~0.2,4 f37",
@@ -439,6 +437,11 @@ Function("ag_attention_weights", lambda x, a: attention_weights(x[0], *a[:3], *p
          "0.7 0 2 1: f4,2,4 [1,9]; 0.7 0 2 1: f4,2,4 [[1,0],[4,3]]; 0.7 0 2 2: f4,2,4 b1,1,2,4; "
          "0.7 1 3 3: f2,3,2,2 [2,1] b3,2,2; 1 0 1 4: f4,1,2,3 f2,2,3; 1 0 2 4: f4,2,3 f1,2,3; "
          "1 1 1 0: f0,2,3; 1 1 1 0: f2,0,3; 1 1 1 0: f2,3,0", grad=1, grad_fn=SHOWN)
+Function("ag_additive_scores",
+         lambda x, a: F.linear(torch.tanh(x[0].unsqueeze(2) + x[1].unsqueeze(1)), x[2]).squeeze(-1),
+         "f2,3,4 f2,5,4 f1,4; f2,3,8 f2,10,8 f1,8; f1,2,77 f1,3,77 f1,77; f3,1,1 f3,1,1 f1,1; f2,0,3 f2,2,3 f1,3; "
+         "f2,2,3 f2,0,3 f1,3; f0,2,3 f0,2,3 f1,3; f2,3,4~-9,9 f2,5,4 f1,4; "
+         "[[[0.,nan,inf,-inf]]] [[[-0.0,1,2,-3]]] [[1.,0,2,3]]")
 # dropout, causal, which parts of the mask there are
 Q3, Q4 = "f2,3,4 f2,5,4 f2,5,2", "f2,2,3,4 f2,2,5,4 f2,2,5,3"
 Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2])),

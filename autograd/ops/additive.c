@@ -1,0 +1,66 @@
+/* additive.c - the scores of additive attention, w tanh(q + k) for every query with every key, in
+ * one pass: the features, tanh(q + k), are as many times the scores as there are hidden units, and
+ * are made again on the way back instead of being kept.
+ *
+ * B batch, Q queries, K keys, H hidden units. */
+#include "../op.h"
+
+static bool inputs_fit(Shape q, Shape k, Shape w) {
+    if (q.ndim == 3 && k.ndim == 3 && q.dim[0] == k.dim[0] && q.dim[2] == k.dim[2] &&
+        shape_equal(w, SHAPE(1, q.dim[2])))
+        return true;
+    return tensor_fail("additive_scores: q is %s, k is %s and w is %s: they must be (B, Q, H), (B, "
+                       "K, H) and (1, H)",
+                       tensor_shape_text(q), tensor_shape_text(k), tensor_shape_text(w));
+}
+
+/* x, whose elements are dense, in another shape with these strides: a view for kernels alone. */
+static Tensor seen(const Tensor *x, Shape shape, int64_t s0, int64_t s1, int64_t s2) {
+    return (Tensor){.shape = shape, .stride = {s0, s1, s2}, .dtype = x->dtype, .data = x->data};
+}
+
+/* y = sum over the hidden units of w tanh(q + k) */
+Tensor *ag_additive_scores_forward(Node *n) {
+    const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
+    if (!inputs_fit(q->shape, k->shape, w->shape)) return NULL;
+    const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
+    Tensor *y = tensor_make(SHAPE(q->shape.dim[0], Q, K), q->dtype);
+    if (!y) return NULL;
+    const Tensor queries = seen(q, y->shape, Q * H, H, 0), keys = seen(k, y->shape, K * H, 0, H);
+    const Tensor weights = seen(w, y->shape, 0, 0, 0);
+    loop_columns(kernels()->additive[y->dtype], 4, (const Tensor *[]){y, &queries, &keys, &weights},
+                 (double)H, 8 * (double)H);
+    return y;
+}
+
+/* With f = tanh(q + k) and g = dy w (1 - f^2):  dq = g summed over the keys,  dk = g summed over
+ * the queries,  dw = dy f summed over both, for each batch: the engine adds those up. */
+void ag_additive_scores_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
+    const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
+    const int64_t sizes[] = {Q, K, H};
+    const Shape s = SHAPE(q->shape.dim[0], H);
+    Tensor *dense = tensor_contiguous(dy);
+    dx[0] = make_zeros(q->shape, q->dtype);
+    dx[1] = make_zeros(k->shape, q->dtype);
+    dx[2] = make_zeros(SHAPE(s.dim[0], 1, H), q->dtype);
+    const Tensor numbers = {.dtype = I64, .data = (void *)(uintptr_t)sizes};
+    if (!tensor_pending()) {
+        const Tensor x[] = {seen(dx[1], s, K * H, 1, 0), seen(dx[0], s, Q * H, 1, 0),
+                            seen(dx[2], s, H, 1, 0),     seen(q, s, Q * H, 1, 0),
+                            seen(k, s, K * H, 1, 0),     seen(w, s, 0, 1, 0),
+                            seen(dense, s, Q * K, 0, 0), numbers};
+        loop_columns(kernels()->additive_dx[q->dtype], 8,
+                     (const Tensor *[]){x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7}, 0,
+                     16 * (double)(Q * K));
+    }
+    tensor_release(dense);
+}
+
+/* The passes want q, k and w dense, which they nearly always are. */
+Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w) {
+    Tensor *x[] = {q, k, w};
+    for (int i = 0; i < 3; i++)
+        if (x[i] && !tensor_is_contiguous(x[i])) x[i] = ag_contiguous(x[i]);
+    return ag_apply(&op_additive_scores, 3, x, (Attributes){0});
+}
