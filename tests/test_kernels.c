@@ -730,7 +730,7 @@ static void check_function(int f, const float *x, int n) {
     float y[FUNCTION_N];
     for (int t = 0; t < table_count; t++) {
         const int floats = t ? FUNCTIONS[f].floats : FUNCTIONS[f].plain;
-        const LoopKernel kernel = tables[t]->value[FUNCTIONS[f].op][F32];
+        Loop *const kernel = tables[t]->value[FUNCTIONS[f].op][F32];
         kernel(n, (void *[]){y, (void *)(uintptr_t)x}, ones, 0);
         for (int i = 0; i < n; i++) {
             const float want = (float)FUNCTIONS[f].truth((double)x[i]);

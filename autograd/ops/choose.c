@@ -31,7 +31,7 @@ void ag_where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
     const Tensor *const a[] = {n->in[0], dy, &nothing}, *const b[] = {n->in[0], &nothing, dy};
-    const LoopKernel kernel = kernels()->where[dy->dtype];
+    Loop *const kernel = kernels()->where[dy->dtype];
     if (ag_needs(n, 1)) dx[1] = map_elements(kernel, dy->shape, dy->dtype, 3, a, 0);
     if (ag_needs(n, 2)) dx[2] = map_elements(kernel, dy->shape, dy->dtype, 3, b, 0);
 }
@@ -80,7 +80,7 @@ Tensor *ag_masked_select_forward(Node *n) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return NULL;
     Tensor *x = spread(n->in[0], shape), *mask = spread(n->in[1], shape), *y = NULL;
-    const LoopKernel count_true = kernels()->sum[BOOL];
+    Loop *const count_true = kernels()->sum[BOOL];
     int64_t count = 0;
     if (mask) count_true(tensor_numel(mask), (void *[]){&count, mask->data}, (int64_t[]){0, 1}, 0);
     if (x && mask) y = tensor_make(SHAPE(count), x->dtype);

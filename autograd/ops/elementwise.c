@@ -7,7 +7,7 @@
  * comparison. */
 Tensor *ag_elementwise_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[n->n_in - 1];
-    const LoopKernel kernel = kernels()->value[n->op->row][a->dtype];
+    Loop *const kernel = kernels()->value[n->op->row][a->dtype];
     const DType type = n->op->backward ? a->dtype : BOOL;
     Shape shape;
     if (!number_fits(n->op->name, a->dtype, n->at.number)) return NULL;
@@ -34,7 +34,7 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         if (dx[i]) continue;
         if (reads & READS_OTHER) operand[i + 1] = dy, operand[2 - i] = n->in[1 - i];
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
-        const LoopKernel kernel = kernels()->vjp[n->op->row][i][dy->dtype];
+        Loop *const kernel = kernels()->vjp[n->op->row][i][dy->dtype];
         if (dx[i]) loop_elements(kernel, count + 1, operand, n->at.number);
     }
 }

@@ -109,7 +109,7 @@ void ag_cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *d = tensor_reshape(dy, each ? with_classes(n, 1) : SCALAR);
     dx[0] = d ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
     const Tensor *const operand[] = {dx[0], n->in[0], n->saved[0], n->saved[1], d};
-    const LoopKernel kernel = kernels()->cross_entropy_dx[dy->dtype];
+    Loop *const kernel = kernels()->cross_entropy_dx[dy->dtype];
     if (dx[0]) loop_rows_along(kernel, n->at.dim, 5, operand, n->at.number);
     tensor_release(d);
 }

@@ -12,7 +12,7 @@ Tensor *ag_layer_norm_forward(Node *n) {
     Shape pair = x->shape;
     pair.dim[pair.ndim - 1] = 2;
     Tensor *y = tensor_make(x->shape, x->dtype), *stats = tensor_make(pair, x->dtype);
-    const LoopKernel kernel = kernels()->layer_norm[x->dtype];
+    Loop *const kernel = kernels()->layer_norm[x->dtype];
     n->saved[0] = stats;
     if (stats) loop_rows(kernel, 5, (const Tensor *[]){y, x, n->in[1], b, stats}, n->at.number);
     return y;
@@ -22,7 +22,7 @@ Tensor *ag_layer_norm_forward(Node *n) {
  * dx = (dz - mean(dz) - z mean(dz z)) / sqrt(variance + eps),  dw = dy z,  db = dy, both summed
  * over the rows. */
 void ag_layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const LoopKernel kernel = kernels()->layer_norm_dx[dy->dtype];
+    Loop *const kernel = kernels()->layer_norm_dx[dy->dtype];
     Tensor *x = tensor_contiguous(n->in[0]), *d = tensor_contiguous(dy);
     dx[0] = tensor_make(dy->shape, dy->dtype);
     for (int i = 1; i < 3; i++) dx[i] = tensor_make(n->in[1]->shape, dy->dtype);

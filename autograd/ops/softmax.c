@@ -68,7 +68,7 @@ Tensor *ag_masked_softmax_forward(Node *n) {
 
 /* dx = s y (dy - sum(y dy)), exactly 0 where the weight is 0, whatever dy holds there. */
 void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const LoopKernel kernel = kernels()->masked_softmax_dx[dy->dtype];
+    Loop *const kernel = kernels()->masked_softmax_dx[dy->dtype];
     dx[0] = ag_room(dy);
     if (dx[0]) loop_rows(kernel, 3, (const Tensor *[]){dx[0], n->out, dy}, n->at.number);
 }

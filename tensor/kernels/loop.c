@@ -250,7 +250,7 @@ Tensor *make_zeros(Shape shape, DType dtype) {
 }
 
 void add_elements(const Tensor *to, const Tensor *x) {
-    const LoopKernel add = kernels()->value[ELEMENTWISE_add][to->dtype];
+    Loop *const add = kernels()->value[ELEMENTWISE_add][to->dtype];
     loop_elements(add, 3, (const Tensor *[]){to, to, x}, 0);
 }
 
@@ -346,7 +346,7 @@ void tensor_divide(Tensor *y, double number) {
     float number_f32 = (float)number;
     const Tensor divisor = {.dtype = y->dtype,
                             .data = y->dtype == F32 ? (void *)&number_f32 : &number};
-    const LoopKernel kernel = kernels()->value[ELEMENTWISE_div][y->dtype];
+    Loop *const kernel = kernels()->value[ELEMENTWISE_div][y->dtype];
     loop_elements(kernel, 3, (const Tensor *[]){y, y, &divisor}, 0);
 }
 
