@@ -9,7 +9,7 @@
 #include "autograd.h"
 #include "../tensor/internal.h"
 
-enum { OP_INPUTS = 6 };
+enum { OP_INPUTS = 6, SAVED = 3 };
 
 typedef struct Op Op;
 
@@ -37,7 +37,7 @@ typedef struct {
     int n_in;
     unsigned reads;                  /* what backward will read, as op->reads says it */
     uint32_t version[OP_INPUTS + 1]; /* of the bytes of the inputs and of out, when recorded */
-    Tensor *saved[2];       /* what forward computed for backward; released with the node */
+    Tensor *saved[SAVED];   /* what forward computed for backward; released with the node */
     Tensor *few[OP_INPUTS]; /* where in points when there are few */
     Attributes at;
 } Node;

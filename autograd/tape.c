@@ -73,13 +73,18 @@ static void hold_bytes(const Node *n, int readers) {
         storage_read(tensor_of(n, __builtin_ctz(reads))->storage, readers);
 }
 
+static void release_saved(Node *n) {
+    for (int i = 0; i < SAVED; i++) tensor_release(n->saved[i]);
+    memset(n->saved, 0, sizeof n->saved);
+}
+
 /* Lets go of what a node holds. A result that somebody retained outlives its history, which is on
  * the tape that computed it, not on one that it was handed to. */
 static void node_release(Node *n) {
     hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
     if (n->in != n->few) cache_free(n->in, (size_t)n->n_in * sizeof *n->in);
-    for (int i = 0; i < 2; i++) tensor_release(n->saved[i]);
+    release_saved(n);
     if (n->out->refs > 1 && n->out->grad_fn && n->op != &op_kept) n->out->tape_ended = true;
     tensor_release(n->out);
 }
@@ -206,18 +211,18 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
     n->op = op;
     n->n_in = n_in;
     n->in = (Tensor **)(uintptr_t)in; /* forward only reads them */
-    n->saved[0] = n->saved[1] = NULL;
+    memset(n->saved, 0, sizeof n->saved);
     n->at = at;
     n->out = op->forward(n);
     n->n_in = records ? n_in : 0;
     if (tensor_pending() || !retain_inputs(n, in)) {
-        for (int i = 0; i < 2; i++) tensor_release(n->saved[i]);
+        release_saved(n);
         tensor_release(n->out);
         return NULL;
     }
     n->out->requires_grad = grad;
     if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : op->name;
-    if (!grad) n->out->grad_fn = NULL;
+    if (!grad) n->out->grad_fn = NULL, release_saved(n);
     n->version[OP_INPUTS] = n->out->storage->version;
     n->reads = grad ? reads_of(n) : 0;
     hold_bytes(n, 1);

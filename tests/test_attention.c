@@ -218,6 +218,31 @@ START_TEST(walking_twice_adds_twice) {
 }
 END_TEST
 
+/* A result that was let go, or written over, is made again, with the same draws; two walks, whose
+ * gradients are those of a result that stayed. The draws of 60 x 60 weights are a generator. */
+START_TEST(a_result_that_is_gone_is_made_again) {
+    const int64_t n = _i % 2 ? 60 : 3;
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, n, 2))), *dy = tensor_randn(q->shape);
+    Tensor *grad[2];
+    for (int gone = 0; gone < 2; gone++) {
+        tensor_manual_seed(77);
+        tape_begin();
+        Tensor *y = ag_attention(q, q, q, (AttentionMask){.causal = true}, 0.4);
+        if (gone && _i < 2) ag_let_go(y);
+        else if (gone) ck_assert(tensor_fill(y, 7));
+        for (int walk = 0; walk < 2; walk++)
+            ck_assert_msg(ag_backward_from(y, dy), "%s", tensor_error());
+        tape_end();
+        grad[gone] = q->grad;
+        q->grad = NULL;
+    }
+    ck_assert(tensor_allclose(grad[0], grad[1], 0, 0));
+    release_all(grad, 2);
+    tensor_release(q);
+    tensor_release(dy);
+}
+END_TEST
+
 /* The backward pass computes the weights again: from the mask as it was. */
 START_TEST(a_mask_must_stay_as_it_was) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 3, 2)));
@@ -605,6 +630,7 @@ int main(void) {
     tcase_add_test(fused, fused_attention_of_few_keys);
     tcase_add_test(fused, heads_stay_where_they_are);
     tcase_add_test(fused, walking_twice_adds_twice);
+    tcase_add_loop_test(fused, a_result_that_is_gone_is_made_again, 0, 4);
     tcase_add_test(fused, a_mask_must_stay_as_it_was);
     tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
     tcase_add_test(fused, memory_grows_with_the_length_alone);

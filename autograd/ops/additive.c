@@ -38,18 +38,16 @@ Tensor *ag_additive_scores_forward(Node *n) {
 void ag_additive_scores_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
     const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
-    const int64_t sizes[] = {Q, K, H};
     const Shape s = SHAPE(q->shape.dim[0], H);
     Tensor *dense = tensor_contiguous(dy);
-    dx[0] = make_zeros(q->shape, q->dtype);
-    dx[1] = make_zeros(k->shape, q->dtype);
+    for (int i = 0; i < 2; i++) dx[i] = make_zeros(n->in[i]->shape, q->dtype);
     dx[2] = make_zeros(SHAPE(s.dim[0], 1, H), q->dtype);
-    const Tensor numbers = {.dtype = I64, .data = (void *)(uintptr_t)sizes};
     if (!tensor_pending()) {
-        const Tensor x[] = {seen(dx[1], s, K * H, 1, 0), seen(dx[0], s, Q * H, 1, 0),
-                            seen(dx[2], s, H, 1, 0),     seen(q, s, Q * H, 1, 0),
-                            seen(k, s, K * H, 1, 0),     seen(w, s, 0, 1, 0),
-                            seen(dense, s, Q * K, 0, 0), numbers};
+        const Tensor x[] = {
+            seen(dx[1], s, K * H, 1, 0), seen(dx[0], s, Q * H, 1, 0),
+            seen(dx[2], s, H, 1, 0),     seen(q, s, Q * H, 1, 0),
+            seen(k, s, K * H, 1, 0),     seen(w, s, 0, 1, 0),
+            seen(dense, s, Q * K, 0, 0), {.dtype = I64, .data = (int64_t[]){Q, K, H}}};
         loop_columns(kernels()->additive_dx[q->dtype], 8,
                      (const Tensor *[]){x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7}, 0,
                      16 * (double)(Q * K));

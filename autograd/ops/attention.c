@@ -29,26 +29,35 @@ static bool attention_open(AttentionOperands *a, const Node *n) {
     return ag_mask_open(&a->mask, n, 3, attention_scores(q, k));
 }
 
-/* y = dropout(weights) v; saved: stats, and what dropout drew */
+/* y = dropout(weights) v; saved: stats, what dropout drew, and a look at y */
 Tensor *ag_attention_forward(Node *n) {
     AttentionOperands a;
     const Tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
     if (!inputs_fit(q, k, v)) return NULL;
     const Shape s = attention_scores(q, k);
-    n->saved[0] = tensor_make(SHAPE(s.dim[0], s.dim[1], 2, s.dim[2]), q->dtype);
+    n->saved[0] = tensor_make(SHAPE(s.dim[0], s.dim[1], 3, s.dim[2]), q->dtype);
     if (n->at.number > 0) n->saved[1] = tensor_make(SHAPE(attention_memory(s)), BOOL);
     Tensor *y = attention_open(&a, n) ? attention_result(q, v) : NULL;
-    if (y) attention_forward(&a, generator_current(), y);
+    if (y) attention_draw(&a, generator_current()), attention_forward(&a, y);
+    if (y) n->saved[2] = view_make(y, y->shape, y->stride, y->data);
     mask_close(&a.mask);
     return y;
 }
 
-/* dv = P' dy,  dq = dS k,  dk = dS' q,  P and dS made again */
+/* dv = P' dy,  dq = dS k,  dk = dS' q,  P and dS made again. Of y it wants sum(y dy) alone; where
+ * nobody else will look at y, it is gone before there are gradients, and made again for the next
+ * walk, as it is where it was written over. */
 void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     AttentionOperands a;
+    Tensor **y = (Tensor **)(uintptr_t)&n->saved[2];
+    Tensor *rows = dy->stride[dy->shape.ndim - 1] == 1 ? ag_hand_on(dy) : tensor_contiguous(dy);
+    if (n->out->storage->version != n->version[OP_INPUTS]) tensor_release(*y), *y = NULL;
+    if (attention_open(&a, n) && rows) attention_dots(&a, y, rows);
+    if (n->out->let_go) tensor_release(*y), *y = NULL;
     for (int i = 0; i < 3; i++) dx[i] = attention_result(n->in[i], n->in[i]);
-    if (attention_open(&a, n)) a.y = n->out, attention_backward(&a, dy, dx);
+    if (!tensor_pending()) attention_backward(&a, rows, dx);
     mask_close(&a.mask);
+    tensor_release(rows);
 }
 
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {

@@ -307,9 +307,10 @@ static void write_rows(const Pass *pass, const Room *room, const Block *q, const
                                           (int64_t[]){to.row, q->out.row}, (double)columns);
 }
 
-/* The largest score of the queries and 1 / the sum of their fractions: (2, Q) for each head. */
+/* The largest score of the queries, 1 / the sum of their fractions, and the dots: (3, Q) for each
+ * head. */
 static char *stats_of(const Pass *pass, const Room *room, const Block *q, int which) {
-    const int64_t offset = (2 * room->head + which) * pass->Q + q->from;
+    const int64_t offset = (3 * room->head + which) * pass->Q + q->from;
     return (char *)pass->of->stats->data + offset * pass->size;
 }
 
@@ -356,18 +357,15 @@ static void clear_keys(const Pass *pass, int64_t i, int64_t end) {
                    (size_t)((x == 1 ? pass->D : pass->Dv) * pass->size));
 }
 
-/* sum(P dP) = sum(y dy): both are the sum of P~ dy v', P~ = dropout(P) */
 static void backward_open(const Pass *pass, const Room *room, Block *q) {
-    const Matrix y = part_of(pass->of->y, room->head, q->from);
     const size_t bytes = (size_t)(q->rows * pass->size);
     memset(q->max, 0, (size_t)(3 * pass->width * pass->size));
     memcpy(q->max, stats_of(pass, room, q, 0), bytes);
+    memcpy(q->sum, stats_of(pass, room, q, 2), bytes);
     /* nobody writes q->out where a block sees no key: its scale of 0 makes dq zeros */
     if (q->end > 0) memcpy(q->scale, stats_of(pass, room, q, 1), bytes);
     q->dy = dense(pass, part_of(pass->dy, room->head, q->from), q->rows, pass->Dv, q->dy_room);
     turn_rows(pass, q->dy_t, q->dy, q->rows, pass->Dv);
-    kernels()->row_dots[pass->dtype](q->rows, (void *[]){q->sum, y.data, q->dy.data},
-                                     (int64_t[]){1, y.row, q->dy.row}, (double)pass->Dv);
     if (q->from == 0) clear_keys(pass, room->head, q->end);
 }
 
@@ -489,7 +487,7 @@ static void run(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx)
 
 /* All draws of small heads; or the generator goes past the draws of each, and leaves its state
  * before them. */
-static void draw_ahead(const AttentionOperands *a, Generator *generator) {
+void attention_draw(const AttentionOperands *a, Generator *generator) {
     const Shape s = a->mask.scores;
     const int64_t heads = s.dim[0] * s.dim[1], each = s.dim[2] * s.dim[3];
     if (!draws(a)) return;
@@ -500,9 +498,19 @@ static void draw_ahead(const AttentionOperands *a, Generator *generator) {
     }
 }
 
-void attention_forward(const AttentionOperands *a, Generator *generator, Tensor *y) {
-    draw_ahead(a, generator);
-    run(a, NULL, &y);
+void attention_forward(const AttentionOperands *a, Tensor *y) { run(a, NULL, &y); }
+
+/* sum(P dP) = sum(y dy): both are the sum of P~ dy v', P~ = dropout(P) */
+void attention_dots(const AttentionOperands *a, Tensor **y, const Tensor *dy) {
+    const Shape s = a->mask.scores;
+    if (!*y && (*y = attention_result(a->q, a->v))) attention_forward(a, *y);
+    for (int64_t i = 0; i < s.dim[0] * s.dim[1] && !tensor_pending(); i++) {
+        const Matrix of_y = part_of(*y, i, 0), of_dy = part_of(dy, i, 0);
+        char *dots = (char *)a->stats->data + (3 * i + 2) * s.dim[2] * dtype_size(dy->dtype);
+        kernels()->row_dots[dy->dtype](s.dim[2], (void *[]){dots, of_y.data, of_dy.data},
+                                       (int64_t[]){1, of_y.row, of_dy.row},
+                                       (double)dy->shape.dim[dy->shape.ndim - 1]);
+    }
 }
 
 void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {

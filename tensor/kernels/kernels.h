@@ -197,12 +197,11 @@ void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double s
  * (B, H, K, Dv), or all without H where that is 1. */
 typedef struct {
     const Tensor *q, *k, *v;
-    const Tensor *y; /* the result, for the backward pass */
     Mask mask;
     double scale, dropout;
-    /* What the forward pass writes and the backward pass reads: (B H, 2, Q), of q's type, the
-     * largest score of each query and 1 / the sum of its exp(score - largest), 0 where it attends
-     * to nothing; and attention_memory() bytes: what dropout drew, (B H, Q, K), or if that is
+    /* What the backward pass reads: (B H, 3, Q), of q's type, the largest score of each query and
+     * 1 / the sum of its exp(score - largest), 0 where it attends to nothing, of the forward pass,
+     * and the dots; and attention_memory() bytes: what dropout drew, (B H, Q, K), or if that is
      * smaller, the generator before it drew for each of the heads. */
     const Tensor *stats;
     union {
@@ -216,8 +215,12 @@ int64_t attention_memory(Shape scores);
 /* A new tensor of x's shape, but for the last size, which is that of `last`; laid out as x is:
  * heads that are views of (B, N, H, D) give such a view again, which is joined without a copy. */
 Tensor *attention_result(const Tensor *x, const Tensor *last);
-/* Both leave an error where there is no room. y: (B, H, Q, Dv); dx: of q, k and v. */
-void attention_forward(const AttentionOperands *a, Generator *generator, Tensor *y);
+void attention_draw(const AttentionOperands *a, Generator *generator); /* once, and first */
+/* sum(y dy), into stats. Where there is no y, it is made again. */
+void attention_dots(const AttentionOperands *a, Tensor **y, const Tensor *dy);
+/* Both leave an error where there is no room. y: (B, H, Q, Dv), dy with dense rows; dx: of q, k and
+ * v. */
+void attention_forward(const AttentionOperands *a, Tensor *y);
 void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
 
 #endif
