@@ -7,6 +7,9 @@
 
 /* value >= 0, else an error; NaN fails too. */
 bool not_negative(const char *who, const char *what, double value);
+/* A walk over the parameters that a prefix of their path leads to (see nn_visit_parameters): the
+ * first of them for p NULL, else the one behind p; NULL at the end. */
+ModuleSlot *next_parameter(const Module *root, const char *prefix, const ModuleSlot *p);
 /* The first field in the tree, in state_dict order, that holds x. */
 Tensor **first_holder(const Module *module, const Tensor *x);
 

@@ -30,19 +30,30 @@ static const char *after(const char *path, const char *name) {
     return path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
 }
 
-static int visit_tree(const Module *m, const char *prefix, ParameterVisitor visit, void *context) {
-    int n = 0;
-    for (int i = 0; i < m->num_slots; i++) {
-        const char *name = m->slots[i].name, *rest = after(prefix, name);
-        if (!*name || !rest || *rest) continue;
-        visit(&m->slots[i], context);
-        n++;
+/* The same of a path from root, once it has been followed to m. */
+static const char *after_module(const Module *root, const Module *m, const char *path) {
+    if (m == root || !*path) return path;
+    const char *rest = after_module(root, m->parent, path);
+    return rest ? after(rest, m->name) : NULL;
+}
+
+/* The module behind m in the tree below root, a parent before its children; NULL at the end. */
+static const Module *next_module(const Module *root, const Module *m) {
+    if (m->children) return m->children;
+    while (m != root && !m->next) m = m->parent;
+    return m == root ? NULL : m->next;
+}
+
+ModuleSlot *next_parameter(const Module *root, const char *prefix, const ModuleSlot *p) {
+    int64_t i = p ? p - p->module->slots + 1 : 0;
+    for (const Module *m = p ? p->module : root; m; m = next_module(root, m), i = 0) {
+        const char *rest = after_module(root, m, prefix);
+        for (; rest && i < m->num_slots; i++) {
+            const char *name = m->slots[i].name, *left = after(rest, name);
+            if (*name && left && !*left) return &m->slots[i];
+        }
     }
-    for (const Module *child = m->children; child; child = child->next) {
-        const char *rest = after(prefix, child->name);
-        if (rest) n += visit_tree(child, rest, visit, context);
-    }
-    return n;
+    return NULL;
 }
 
 /* ---- construction -------------------------------------------------------------------------- */
@@ -133,10 +144,9 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
 }
 
 /* On a printed tape: the path from the root, or as many names of its end as fit. */
-static void name_parameter(ModuleSlot *parameter, void *context) {
+static void name_parameter(const ModuleSlot *parameter) {
     char path[sizeof((*parameter->slot)->name)], longer[sizeof path];
     const Module *m = parameter->module;
-    (void)context;
     for (const Module *root = m; root; root = root->parent)
         if (write_path(root, m, parameter->name, longer, sizeof longer) < sizeof longer)
             strcpy(path, longer);
@@ -167,7 +177,7 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
     value->requires_grad = !parameter->frozen;
     tensor_release(*slot);
     *slot = value;
-    name_parameter(parameter, NULL);
+    name_parameter(parameter);
     return true;
 }
 
@@ -204,7 +214,7 @@ void *nn_add_child(void *module, const char *name, void *child) {
     *end = c;
     c->parent = parent;
     strcpy(c->name, name);
-    visit_tree(c, "", name_parameter, NULL);
+    for (ModuleSlot *p = NULL; (p = next_parameter(c, "", p)) != NULL;) name_parameter(p);
     return c;
 }
 
@@ -292,12 +302,13 @@ void nn_print_float(double x, FILE *file) {
 int nn_visit_parameters(void *module, const char *prefix, ParameterVisitor visit, void *context) {
     const Module *m = given(module, "visit_parameters");
     if (m && (!prefix || !visit)) tensor_fail("visit_parameters: the prefix or visit is NULL");
-    return m && prefix && visit ? visit_tree(m, prefix, visit, context) : -1;
+    if (!m || !prefix || !visit) return -1;
+    int n = 0;
+    for (ModuleSlot *p = NULL; (p = next_parameter(m, prefix, p)) != NULL; n++) visit(p, context);
+    return n;
 }
 
-static void drop_gradient(ModuleSlot *parameter, void *context) {
-    Tensor *theta = *parameter->slot;
-    (void)context;
+static void drop_gradient(Tensor *theta) {
     if (!theta) return;
     tensor_release(theta->grad);
     theta->grad = NULL;
@@ -305,47 +316,38 @@ static void drop_gradient(ModuleSlot *parameter, void *context) {
 
 bool nn_zero_grad(void *module) {
     const Module *m = given(module, "zero_grad");
-    if (m) visit_tree(m, "", drop_gradient, NULL);
-    return m != NULL;
-}
-
-static void set_frozen(ModuleSlot *parameter, void *frozen) {
-    parameter->frozen = *(const bool *)frozen;
-    if (*parameter->slot) (*parameter->slot)->requires_grad = !parameter->frozen;
-    if (parameter->frozen) drop_gradient(parameter, NULL);
+    if (!m) return false;
+    for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL;) drop_gradient(*p->slot);
+    return true;
 }
 
 bool nn_freeze(void *module, const char *prefix, bool frozen) {
     const Module *m = given(module, "freeze");
     if (!prefix) tensor_fail("freeze: the prefix is NULL");
     if (!m || !prefix) return false;
-    if (visit_tree(m, prefix, set_frozen, &frozen) > 0 || !*prefix) return true;
+    int n = 0;
+    for (ModuleSlot *p = NULL; (p = next_parameter(m, prefix, p)) != NULL; n++) {
+        p->frozen = frozen;
+        if (*p->slot) (*p->slot)->requires_grad = !frozen;
+        if (frozen) drop_gradient(*p->slot);
+    }
+    if (n > 0 || !*prefix) return true;
     return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix);
 }
 
 Tensor **first_holder(const Module *module, const Tensor *x) {
-    for (int i = 0; i < module->num_slots; i++)
-        if (*module->slots[i].slot == x && *module->slots[i].name) return module->slots[i].slot;
-    Tensor **slot = NULL;
-    for (const Module *child = module->children; child && !slot; child = child->next)
-        slot = first_holder(child, x);
-    return slot;
-}
-
-static int64_t count_elements(const Module *root, const Module *module) {
-    int64_t n = 0;
-    for (int i = 0; i < module->num_slots; i++) {
-        Tensor **slot = module->slots[i].slot;
-        if (*slot && first_holder(root, *slot) == slot) n += tensor_numel(*slot);
-    }
-    for (const Module *child = module->children; child; child = child->next)
-        n += count_elements(root, child);
-    return n;
+    for (ModuleSlot *p = NULL; (p = next_parameter(module, "", p)) != NULL;)
+        if (*p->slot == x) return p->slot;
+    return NULL;
 }
 
 int64_t nn_num_parameters(void *module) {
     const Module *m = given(module, "num_parameters");
-    return m ? count_elements(m, m) : -1;
+    if (!m) return -1;
+    int64_t n = 0;
+    for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL;)
+        if (first_holder(m, *p->slot) == p->slot) n += tensor_numel(*p->slot); /* 0 while lazy */
+    return n;
 }
 
 Tensor *nn_parameter(void *module, const char *path) {
@@ -361,18 +363,12 @@ Tensor *nn_parameter(void *module, const char *path) {
     return *slot;
 }
 
-typedef struct {
-    Tensor ***slots;
-    int count, capacity;
-} SlotList;
-
-static void list_slot(ModuleSlot *parameter, void *context) {
-    SlotList *list = context;
-    if (list->count < list->capacity) list->slots[list->count++] = parameter->slot;
-}
-
 int nn_parameter_slots(void *module, Tensor ***slots, int capacity) {
     const Module *m = given(module, "parameter_slots");
     if (m && !slots && capacity > 0) m = tensor_fail("parameter_slots: slots is NULL");
-    return m ? visit_tree(m, "", list_slot, &(SlotList){slots, 0, capacity}) : -1;
+    if (!m) return -1;
+    int n = 0;
+    for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL; n++)
+        if (n < capacity) slots[n] = p->slot;
+    return n;
 }
