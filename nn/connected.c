@@ -1,37 +1,30 @@
 /* connected.c - which parameters does a loss not reach? They would get no gradient, and a layer
  * that was made and never called looks just like one that learns slowly. */
-#include "nn.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-typedef struct {
-    const void *root;
-    Tensor *loss;
-    char names[800];
-    size_t length;
-    int unnamed; /* those for which there was no room */
-} Unreached;
-
-static void add_unreached(ModuleSlot *parameter, void *context) {
-    Unreached *u = context;
-    Tensor *theta = *parameter->slot;
-    char path[512];
-    if (parameter->frozen || (theta && (!theta->requires_grad || ag_reaches(u->loss, theta))))
-        return;
-    if (tensor_error() || !nn_parameter_path(u->root, parameter, path, sizeof path)) return;
-    const char *comma = u->length ? ", " : "";
-    if (u->unnamed || u->length + strlen(comma) + strlen(path) >= sizeof u->names) u->unnamed++;
-    else u->length += (size_t)sprintf(u->names + u->length, "%s%s", comma, path);
+/* Should the loss reach it, and does it not? What was never made is not reached. */
+static bool is_unreached(Tensor *loss, const ModuleSlot *p) {
+    Tensor *theta = *p->slot;
+    return !p->frozen && (!theta || (theta->requires_grad && !ag_reaches(loss, theta)));
 }
 
 bool nn_check_connected(Tensor *loss, void *module) {
-    Unreached u = {.root = module, .loss = loss};
+    char names[800] = "", path[512];
+    size_t length = 0;
+    int unnamed = 0; /* those for which there was no room */
     if (!loss || !module) tensor_fail("check_connected: the %s is NULL", loss ? "module" : "loss");
     if (tensor_error()) return false;
-    nn_visit_parameters(module, "", add_unreached, &u);
-    if (u.unnamed)
-        tensor_fail("check_connected: the loss does not reach %s and %d more", u.names, u.unnamed);
-    if (u.length) tensor_fail("check_connected: the loss does not reach %s", u.names);
+    for (ModuleSlot *p = NULL; (p = next_parameter(module, "", p)) != NULL;) {
+        if (!is_unreached(loss, p) || !nn_parameter_path(module, p, path, sizeof path)) continue;
+        const char *comma = length ? ", " : "";
+        if (unnamed || length + strlen(comma) + strlen(path) >= sizeof names) unnamed++;
+        else length += (size_t)sprintf(names + length, "%s%s", comma, path);
+    }
+    if (unnamed)
+        tensor_fail("check_connected: the loss does not reach %s and %d more", names, unnamed);
+    if (length) tensor_fail("check_connected: the loss does not reach %s", names);
     return !tensor_error();
 }
