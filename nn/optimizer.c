@@ -81,11 +81,6 @@ static void check_beta(const char *name, double beta) {
     if (!(beta >= 0 && beta < 1)) tensor_fail("adamw: %s is %g: it must be in [0, 1)", name, beta);
 }
 
-static void list_parameter(ModuleSlot *parameter, void *context) {
-    Optimizer *optimizer = context;
-    optimizer->updates[optimizer->num_updates++].slot = parameter->slot;
-}
-
 static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
                                 double weight_decay) {
     if (!model) tensor_fail("%s: the module is NULL", rule->name);
@@ -97,7 +92,8 @@ static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void 
     optimizer->factor = 1;
     optimizer->updates = calloc((size_t)n + 1, sizeof *optimizer->updates);
     if (!optimizer->updates) tensor_fail("%s: out of memory for a list of parameters", rule->name);
-    else nn_visit_parameters(model, "", list_parameter, optimizer);
+    for (ModuleSlot *p = NULL; optimizer->updates && (p = next_parameter(model, "", p)) != NULL;)
+        optimizer->updates[optimizer->num_updates++].slot = p->slot;
     nn_optimizer_set_group(optimizer, "", lr, weight_decay);
     return nn_module_done(optimizer);
 }
@@ -127,31 +123,21 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
 
 /* ---- groups, and the schedule of their learning rates --------------------------------------- */
 
-typedef struct {
-    Optimizer *optimizer;
-    double lr, weight_decay;
-    int joined;
-} Group;
-
-static void join_group(ModuleSlot *parameter, void *context) {
-    Group *group = context;
-    for (int i = 0; i < group->optimizer->num_updates; i++) {
-        Update *u = &group->optimizer->updates[i];
-        if (u->slot != parameter->slot) continue;
-        u->lr = group->lr;
-        u->weight_decay = group->weight_decay;
-        group->joined++;
-    }
-}
-
 bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay) {
     const char *who = "optimizer_set_group";
     if (!optimizer || !prefix)
         return tensor_fail("%s: the %s is NULL", who, optimizer ? "prefix" : "optimizer");
     if (!good_group(who, lr, decay)) return false;
-    Group group = {optimizer, lr, decay, 0};
-    nn_visit_parameters(optimizer->model, prefix, join_group, &group);
-    if (group.joined > 0 || !*prefix) return true;
+    int joined = 0;
+    for (ModuleSlot *p = NULL; (p = next_parameter(optimizer->model, prefix, p)) != NULL;)
+        for (int i = 0; i < optimizer->num_updates; i++) {
+            Update *u = &optimizer->updates[i];
+            if (u->slot != p->slot) continue;
+            u->lr = lr;
+            u->weight_decay = decay;
+            joined++;
+        }
+    if (joined > 0 || !*prefix) return true;
     return tensor_fail("%s: the optimizer has no parameter at \"%s\"", who, prefix);
 }
 
