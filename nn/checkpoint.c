@@ -78,8 +78,7 @@ static void visit_memory(Transfer *t, Entry e) {
     }
 }
 
-static void visit_parameter(ModuleSlot *parameter, void *transfer) {
-    Transfer *t = transfer;
+static void visit_parameter(Transfer *t, const ModuleSlot *parameter) {
     const Tensor *theta = *parameter->slot;
     Entry e = {.slot = parameter->slot, .module = parameter->module};
     const size_t length = strlen(strcpy(e.name, t->prefix));
@@ -92,7 +91,7 @@ static void visit_parameter(ModuleSlot *parameter, void *transfer) {
 
 static void visit(Transfer *t, void (*act)(Transfer *t, const Entry *e)) {
     t->act = act;
-    nn_visit_parameters(t->root, "", visit_parameter, t);
+    for (ModuleSlot *p = NULL; (p = next_parameter(t->root, "", p)) != NULL;) visit_parameter(t, p);
 }
 
 /* ---- saving ------------------------------------------------------------------------------ */
