@@ -76,24 +76,19 @@ void *nn_module_done(void *module) {
     return NULL;
 }
 
-static Module *find_child(const Module *module, const char *name, size_t length) {
-    Module *child = module->children;
-    while (child && (strncmp(child->name, name, length) != 0 || child->name[length]))
-        child = child->next;
-    return child;
-}
-
-/* The field of a parameter. */
-static Tensor **find_field(const Module *module, const char *name) {
-    for (int i = 0; *name && i < module->num_slots; i++)
-        if (!strcmp(module->slots[i].name, name)) return module->slots[i].slot;
-    return NULL;
-}
-
 static ModuleSlot *slot_of(const Module *module, Tensor **field) {
     for (int i = 0; i < module->num_slots; i++)
         if (module->slots[i].slot == field) return &module->slots[i];
     return NULL;
+}
+
+/* Has a parameter or a child this name? */
+static bool is_taken(const Module *module, const char *name) {
+    for (int i = 0; i < module->num_slots; i++)
+        if (!strcmp(module->slots[i].name, name)) return true;
+    for (const Module *child = module->children; child; child = child->next)
+        if (!strcmp(child->name, name)) return true;
+    return false;
 }
 
 static bool name_is_good(const Module *module, const char *name, const char *function) {
@@ -101,7 +96,7 @@ static bool name_is_good(const Module *module, const char *name, const char *fun
     if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.'))
         tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
                     function, name ? name : "", NN_NAME_SIZE - 1);
-    else if (find_field(module, name) || find_child(module, name, length))
+    else if (is_taken(module, name))
         tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name);
     return !tensor_error();
 }
@@ -351,16 +346,14 @@ int64_t nn_num_parameters(void *module) {
 }
 
 Tensor *nn_parameter(void *module, const char *path) {
-    const Module *root = given(module, "parameter"), *m = root;
+    const Module *root = given(module, "parameter");
     if (!path) tensor_fail("parameter: the path is NULL");
     if (!root || !path) return NULL;
-    const char *name = path;
-    for (const char *dot; m && (dot = strchr(name, '.')); name = dot + 1)
-        m = find_child(m, name, (size_t)(dot - name));
-    Tensor **slot = m ? find_field(m, name) : NULL;
-    if (!slot) return tensor_fail("parameter: %s has no \"%s\"", root->kind->name, path);
-    if (!*slot) return tensor_fail("parameter: \"%s\" is lazy, the first input makes it", path);
-    return *slot;
+    const ModuleSlot *p = next_parameter(root, path, NULL);
+    if (!p || !*after_module(root, p->module, path)) /* the path of a module, say */
+        return tensor_fail("parameter: %s has no \"%s\"", root->kind->name, path);
+    if (!*p->slot) return tensor_fail("parameter: \"%s\" is lazy, the first input makes it", path);
+    return *p->slot;
 }
 
 int nn_parameter_slots(void *module, Tensor ***slots, int capacity) {
