@@ -235,10 +235,7 @@ Tensor *tape_end_keeping(Tensor *y) {
     bool kept = y && !tensor_pending() && (!inner || make_room());
     if (kept) tensor_retain(y);
     tape_end();
-    if (kept && inner) {
-        Node *n = &tapes.nodes[tapes.count++];
-        *n = (Node){.op = &op_kept, .out = y, .in = n->few};
-    }
+    if (kept && inner) tapes.nodes[tapes.count++] = (Node){.op = &op_kept, .out = y};
     return kept ? y : NULL;
 }
 
