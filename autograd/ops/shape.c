@@ -58,10 +58,7 @@ Tensor *ag_contiguous(Tensor *x) {
     return tensor_is_contiguous(x) ? x : apply1(&op_contiguous, x, (Attributes){0});
 }
 
-Tensor *ag_detach_forward(Node *n) {
-    const Tensor *x = n->in[0];
-    return view_make(x, x->shape, x->stride, x->data);
-}
+Tensor *ag_detach_forward(Node *n) { return view_expand(n->in[0], n->in[0]->shape); }
 
 Tensor *ag_detach(Tensor *x) { return apply1(&op_detach, x, (Attributes){0}); }
 
