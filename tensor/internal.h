@@ -23,8 +23,8 @@ bool tensor_pending(void); /* is an error pending? */
  * wants. */
 bool given(const char *function, const char *what, const void *argument);
 bool readable(const char *function, const Tensor *x);
-void tensor_let_go(
-    Tensor *x); /* nobody will ask for its elements: the bytes go as soon as they can */
+/* Nobody will ask for x's elements: the bytes go as soon as they can. */
+void tensor_let_go(Tensor *x);
 void storage_read(Storage *storage, int readers); /* so many readers more, or less */
 Tensor *tensor_make(Shape shape, DType dtype);    /* contiguous, not initialised */
 Tensor *make_zeros(Shape shape, DType dtype);
