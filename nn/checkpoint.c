@@ -128,7 +128,7 @@ bool nn_save(void *module, const char *path) {
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-static bool admits(Shape wanted, Shape shape) {
+bool shape_admits(Shape wanted, Shape shape) {
     bool fits = wanted.ndim == shape.ndim || wanted.ndim < 0;
     for (int d = 0; fits && d < wanted.ndim; d++)
         fits = wanted.dim[d] == NN_LAZY || wanted.dim[d] == shape.dim[d];
@@ -141,7 +141,7 @@ static void check_entry(Transfer *t, const Entry *e) {
     if (i < 0) list(&t->missing, "\"%s\"", name);
     if (i < 0) return;
     Tensor *x = t->from->entry[i].tensor;
-    if (x->dtype != e->dtype || !admits(e->shape, x->shape))
+    if (x->dtype != e->dtype || !shape_admits(e->shape, x->shape))
         list(&t->misfits, "\"%s\" is %s %s and should be %s %s", name, tensor_dtype_name(x->dtype),
              tensor_shape_text(x->shape), tensor_dtype_name(e->dtype),
              tensor_shape_text(e->shape.ndim < 0 ? x->shape : e->shape));

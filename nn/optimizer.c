@@ -164,9 +164,7 @@ static bool is_due(const Optimizer *optimizer, const Update *u) {
 
 /* A parameter may have got another value, of another shape, since its last step. */
 static void check_equal(const Rule *rule, const Tensor *theta, const char *what, const Tensor *x) {
-    bool ok = x->dtype == theta->dtype && x->shape.ndim == theta->shape.ndim;
-    for (int d = 0; ok && d < theta->shape.ndim; d++) ok = x->shape.dim[d] == theta->shape.dim[d];
-    if (!ok)
+    if (x->dtype != theta->dtype || !shape_admits(theta->shape, x->shape))
         tensor_fail("%s: %s is %s %s and its %s %s %s: they must be equal", rule->name, theta->name,
                     tensor_dtype_name(theta->dtype), tensor_shape_text(theta->shape), what,
                     tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
