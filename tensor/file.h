@@ -45,8 +45,8 @@ bool text_read(Text *text, const File *file, int64_t at, int64_t size);
 /* "byte 12 of the header should be ..."; returns false. Each function below does this when it
  * returns false, text_take apart, and skips white space first. */
 bool text_fail(const Text *text, const char *what);
-bool text_take(Text *text, char c); /* if c comes next */
-bool text_expect(Text *text, char c);
+bool text_take(Text *text, const char *token); /* if it comes next */
+bool text_expect(Text *text, const char *token);
 bool text_end(Text *text);
 bool text_string(Text *text, const char **string); /* it lies in the text */
 bool text_list(Text *text, Shape *list);           /* [2, 3] or (2, 3): whole numbers below 2^63 */

@@ -36,14 +36,8 @@ typedef struct {
 } Header;
 
 static bool take_order(Text *text, int *order) {
-    static const char *const words[] = {"False", "True"};
-    *order = text_take(text, 'T');
-    text->at -= *order;
-    const size_t length = strlen(words[*order]);
-    if ((size_t)(text->end - text->at) < length || memcmp(text->at, words[*order], length) != 0)
-        return text_fail(text, "True or False");
-    text->at += length;
-    return true;
+    *order = text_take(text, "True");
+    return *order || text_take(text, "False") || text_fail(text, "True or False");
 }
 
 /* An unknown key, or one that was there before, is left to the caller to complain of. */

@@ -23,17 +23,19 @@ static void skip_space(Text *text) {
     while (text->at < text->end && *text->at && strchr(" \t\n\r", *text->at)) text->at++;
 }
 
-bool text_take(Text *text, char c) {
+bool text_take(Text *text, const char *token) {
+    const size_t length = strlen(token);
     skip_space(text);
-    bool taken = text->at < text->end && *text->at == c;
-    text->at += taken;
-    return taken;
+    if ((size_t)(text->end - text->at) < length || memcmp(text->at, token, length) != 0)
+        return false;
+    text->at += length;
+    return true;
 }
 
-bool text_expect(Text *text, char c) {
-    char what[] = "' '";
-    what[1] = c;
-    return text_take(text, c) || text_fail(text, what);
+bool text_expect(Text *text, const char *token) {
+    char what[8];
+    snprintf(what, sizeof what, "'%s'", token);
+    return text_take(text, token) || text_fail(text, what);
 }
 
 bool text_end(Text *text) {
@@ -110,8 +112,8 @@ static bool take_escape(Text *text, char **to) {
 }
 
 bool text_string(Text *text, const char **string) {
-    const char quote = text->python && text_take(text, '\'') ? '\'' : '"';
-    if (quote == '"' && !text_take(text, '"')) return text_fail(text, "a string");
+    const char quote = text->python && text_take(text, "'") ? '\'' : '"';
+    if (quote == '"' && !text_take(text, "\"")) return text_fail(text, "a string");
     char *to = text->at; /* unescaped in place, which never makes it longer */
     *string = to;
     while (text->at < text->end && *text->at != quote) {
@@ -129,17 +131,18 @@ bool text_string(Text *text, const char **string) {
 /* ---- lists and objects ----------------------------------------------------------------------- */
 
 /* Is there another item, after n of them? Takes what stands before it: a bracket or a comma. */
-static bool text_item(Text *text, const char *brackets, int n) {
+static bool text_item(Text *text, const char *open, const char *close, int n) {
     if (tensor_pending()) return false;
-    const bool more = n ? text_take(text, ',') : text_expect(text, brackets[0]);
-    if (more) return !((n == 0 || text->python) && text_take(text, brackets[1]));
-    if (n == 1 && brackets[1] == ')') return text_expect(text, ','); /* (3) is a number */
-    if (n > 0) text_expect(text, brackets[1]);
+    const bool more = n ? text_take(text, ",") : text_expect(text, open);
+    if (more) return !((n == 0 || text->python) && text_take(text, close));
+    if (n == 1 && *close == ')') return text_expect(text, ","); /* (3) is a number */
+    if (n > 0) text_expect(text, close);
     return false;
 }
 
 bool text_list(Text *text, Shape *list) {
-    for (*list = SCALAR; text_item(text, text->python ? "()" : "[]", list->ndim);) {
+    const char *open = text->python ? "(" : "[", *close = text->python ? ")" : "]";
+    for (*list = SCALAR; text_item(text, open, close, list->ndim);) {
         if (list->ndim == TENSOR_MAX_DIMS)
             return file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
         take_whole(text, &list->dim[list->ndim++]);
@@ -148,9 +151,9 @@ bool text_list(Text *text, Shape *list) {
 }
 
 bool text_object(Text *text, TakeValue *take, void *context) {
-    for (int n = 0; text_item(text, "{}", n); n++) {
+    for (int n = 0; text_item(text, "{", "}", n); n++) {
         const char *key = NULL;
-        if (!text_string(text, &key) || !text_expect(text, ':') || !take(text, key, context))
+        if (!text_string(text, &key) || !text_expect(text, ":") || !take(text, key, context))
             return false;
     }
     return !tensor_pending();
