@@ -159,7 +159,7 @@ static void multiply(const Pass *pass, int64_t m, int64_t n, int64_t k, Matrix c
                                .b_stride = {b.row, b.col},
                                .c_stride = {c.row, c.col},
                                .start = add ? c.data : NULL,
-                               .start_stride = {c.row, c.col},
+                               .start_stride = {add * c.row, add * c.col},
                                .in_place = true};
     kernels()->matmul[pass->dtype](&shape, a.data, b.data, c.data);
 }

@@ -12,12 +12,13 @@ typedef void Loop(int64_t n, void *const *data, const int64_t *stride, double s)
 typedef Loop *LoopKernel;
 
 /* c (m, n) = start (m, n) + a (m, k) b (k, n), every matrix with any two strides, in elements.
- * Behind b lies what cache_alloc leaves there: its rows are read in whole vectors. */
+ * Behind b, and behind a start whose rows are one, lies what cache_alloc leaves there: they are
+ * read in whole vectors. */
 typedef struct {
     int64_t m, n, k;
     int64_t a_stride[2], b_stride[2], c_stride[2];
-    const void *start; /* NULL: zeros; may be c itself; a stride of 0 repeats, say, a bias */
-    int64_t start_stride[2];
+    const void *start;       /* may be c itself, or NULL: zeros */
+    int64_t start_stride[2]; /* 0 repeats, say, a bias; both are 0 for NULL */
     bool in_place;   /* a and b are small and read where they are, without a workspace; b_stride[1]
                       * is 1 */
     void *workspace; /* matmul_workspace() bytes */

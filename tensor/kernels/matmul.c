@@ -23,6 +23,9 @@
 #endif
 #include "kernels.h"
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 #include <string.h>
 
 /* One copy of a tile, whatever its steps are, and of what is ALONE. */
@@ -46,6 +49,8 @@
     ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
 #define LANES_F32 16
 #define LANES_F64 8
+#define PARTS     1 /* the first lanes of a vector are written as fast as all of them */
+#define WRITE(x)  _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
 #elif defined __AVX2__
 #define VECTOR        32
 #define ROWS          6
@@ -53,6 +58,7 @@
 #define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
 #define LANES_F32     8
 #define LANES_F64     4
+#define PARTS         0
 #else
 #define VECTOR        16
 #define ROWS          4
@@ -60,6 +66,7 @@
 #define EACH_TILE(DO) ROW_COUNTS_8(DO, 1) ROW_COUNTS_4(DO, 2)
 #define LANES_F32     4
 #define LANES_F64     2
+#define PARTS         0
 #endif
 #define NARROW_ROWS               (2 * ROWS)
 #define ROW_COUNTS_4(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)
