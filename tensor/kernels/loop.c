@@ -527,6 +527,13 @@ void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Te
     walk_start(&whole.walk, n, (const Tensor *[]){&outer[0], &outer[1], &outer[2], &outer[n - 1]});
     const int64_t batch = shape_numel(outer[0].shape);
     if (batch * s->m * s->n == 0) return;
+    if (s->m * s->n == 1 && s->a_stride[1] == 1 && s->b_stride[0] == 1 && !start &&
+        dtype_is_float(c->dtype)) {
+        loop_columns(kernels()->row_dots[c->dtype], 3,
+                     (const Tensor *[]){&outer[0], &outer[1], &outer[2]}, (double)s->k,
+                     (double)s->k);
+        return;
+    }
     /* a vector of 8 multiplies at once */
     const int workers = workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
     whole.kernel = kernels()->matmul[a->dtype];
