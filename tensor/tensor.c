@@ -8,6 +8,11 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#else
+#define __libc_single_threaded false
+#endif
 
 static atomic_llong live; /* tensors alive in all threads */
 static _Thread_local DType default_dtype = F32;
@@ -66,6 +71,14 @@ void tensor_let_go(Tensor *x) {
     storage_forget(x->storage);
 }
 
+/* An atomic addition takes as long as all else that makes a small tensor, and nothing is added
+ * between a read and a write of the only thread. */
+static void count_live(int change) {
+    if (__libc_single_threaded)
+        atomic_store_explicit(&live, tensor_live() + change, memory_order_relaxed);
+    else atomic_fetch_add_explicit(&live, change, memory_order_relaxed);
+}
+
 /* The tensor takes the caller's reference to the storage, also when it cannot be made. */
 static Tensor *look_at(Storage *storage, Shape shape, const int64_t *stride, DType dtype) {
     Tensor *x = storage ? cache_alloc(sizeof *x) : NULL;
@@ -73,7 +86,7 @@ static Tensor *look_at(Storage *storage, Shape shape, const int64_t *stride, DTy
     if (!x) return NULL;
     *x = (Tensor){shape, .dtype = dtype, .data = storage->bytes, .storage = storage, .refs = 1};
     memcpy(x->stride, stride, sizeof x->stride);
-    atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    count_live(1);
     return x;
 }
 
@@ -124,7 +137,7 @@ void tensor_release(Tensor *x) {
         x->storage->let_go -= x->let_go;
         storage_release(x->storage);
         cache_free(x, sizeof *x);
-        atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+        count_live(-1);
         x = grad;
     }
 }
