@@ -142,35 +142,39 @@ static void run_parts(Walk *walk, int dims, LoopKernel kernel, double s, double 
     work_in_parts(workers, (walk->size[dim] + whole.unit - 1) / whole.unit, run_part, &whole);
 }
 
-/* The common case, found without a walk's work: every operand is contiguous and of x[0]'s shape, or
- * one element. Since all broadcast to that shape, as many elements are the same shape. */
-static bool walk_as_row(Walk *walk, int n, const Tensor *const *x) {
-    walk->n = n;
-    walk->ndim = 1;
+/* The common case, found without a walk: every operand is contiguous and of x[0]'s shape, or one
+ * element. Since all broadcast to that shape, as many elements are the same shape. Their number, or
+ * 0 where it is not so. */
+static int64_t as_row(int n, const Tensor *const *x, void **data, int64_t *step) {
+    int64_t row = 0;
     for (int i = 0; i < n; i++) {
         int64_t numel = 1;
         for (int d = x[i]->shape.ndim - 1; d >= 0; d--) {
             const int64_t size = x[i]->shape.dim[d];
-            if (size != 1 && x[i]->stride[d] != numel) return false;
+            if (size != 1 && x[i]->stride[d] != numel) return 0;
             numel *= size;
         }
-        if (i == 0) walk->size[0] = numel;
-        if (numel != 1 && numel != walk->size[0]) return false;
-        walk->stride[i][0] = numel == walk->size[0];
-        walk->data[i] = x[i]->data;
-        walk->element[i] = dtype_size(x[i]->dtype);
+        if (i == 0) row = numel;
+        if (numel != 1 && numel != row) return 0;
+        data[i] = x[i]->data;
+        step[i] = numel == row;
     }
-    return walk->size[0] > 0;
+    return row;
 }
 
 static void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, double s,
                             double operations) {
-    Walk walk;
-    if (!walk_as_row(&walk, n, x)) {
-        walk_start(&walk, n, x);
-        if (is_empty(&walk, walk.ndim)) return;
-        merge_dims(&walk);
+    void *data[LOOP_OPERANDS];
+    int64_t step[LOOP_OPERANDS];
+    const int64_t row = as_row(n, x, data, step);
+    if (row > 0 && workers_for((double)row * operations) == 1) {
+        kernel(row, data, step, s);
+        return;
     }
+    Walk walk;
+    walk_start(&walk, n, x);
+    if (is_empty(&walk, walk.ndim)) return;
+    merge_dims(&walk);
     run_parts(&walk, walk.ndim, kernel, s, operations);
 }
 
