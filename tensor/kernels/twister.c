@@ -81,37 +81,27 @@ static uint64_t draw64(Generator *g) { /* the high word is drawn first */
     return high << 32 | draw32(g);
 }
 
-static inline double uniform53(Generator *g) {
-    return (double)(draw64(g) & 0x1fffffffffffffu) * 0x1p-53;
-}
-
 /* ---- uniform ------------------------------------------------------------------------------- */
-
-static void uniform_f32(Generator *g, int64_t n, float *x, float low, float range) {
-    uint32_t word[BATCH];
-    draw_words(g, n, word);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f * range + low;
-}
-
-static void uniform_f64(Generator *g, int64_t n, double *x, double low, double range) {
-    uint32_t word[BATCH];
-    draw_words(g, 2 * n, word);
-    for (int64_t i = 0; i < n; i++) { /* all 2 n are drawn, which clang's analyzer does not see */
-        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-        const int64_t pair = (int64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
-        x[i] = (double)pair * 0x1p-53 * range + low;
-    }
-}
 
 /* u (high - low) + low, with u uniform in [0, 1) and of as many bits as the type's significand
  * holds, in the type of x; it may round up to high itself, as PyTorch's does. */
 void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
-    const float low_f32 = (float)low;
-    for (int64_t i = 0; i < n; i += STEP) {
-        const int64_t m = n - i < STEP ? n - i : STEP;
-        if (dtype == F32) uniform_f32(g, m, (float *)x + i, low_f32, (float)high - low_f32);
-        else uniform_f64(g, m, (double *)x + i, low, high - low);
+    const float low_f32 = (float)low, range_f32 = (float)high - low_f32;
+    const double range = high - low;
+    uint32_t word[BATCH];
+    for (int64_t begin = 0; begin < n; begin += STEP) {
+        const int64_t m = n - begin < STEP ? n - begin : STEP;
+        float *f32 = (float *)x + begin;
+        double *f64 = (double *)x + begin;
+        draw_words(g, dtype == F32 ? m : 2 * m, word);
+        for (int64_t i = 0; dtype == F32 && i < m; i++)
+            f32[i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f * range_f32 + low_f32;
+        for (int64_t i = 0; dtype != F32 && i < m; i++) {
+            /* all 2 m are drawn, which clang's analyzer does not see */
+            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+            const int64_t pair = (int64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
+            f64[i] = (double)pair * 0x1p-53 * range + low;
+        }
     }
 }
 
@@ -131,10 +121,9 @@ static double draw_normal(Generator *g) {
         g->has_cached = false;
         return g->cached;
     }
-    double u1 = uniform53(g);
-    double u2 = uniform53(g);
-    double r = sqrt(-2 * log1p(-u2)); /* 1 - u2 lies in (0, 1]: the logarithm is finite */
-    double theta = TWO_PI * u1;
+    double u[2]; /* 1 - u[1] lies in (0, 1]: its logarithm is finite */
+    draw_uniforms(g, F64, 2, u, 0, 1);
+    double r = sqrt(-2 * log1p(-u[1])), theta = TWO_PI * u[0];
     g->cached = r * sin(theta);
     g->has_cached = true;
     return r * cos(theta);
