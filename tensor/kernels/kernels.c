@@ -250,28 +250,6 @@ SMALL static void matmul_i64(const MatmulShape *m, const void *a_data, const voi
         }
 }
 
-/* ---- conversions ---------------------------------------------------------------------------- */
-
-#define DEFINE_CONVERT(name, TO, FROM, value)                                                      \
-    KIND static void name(int64_t n, void *const *data, const int64_t *t, double s) {              \
-        TO *out = data[0];                                                                         \
-        const FROM *px = data[1];                                                                  \
-        PIECES_UNLESS_DENSE(name, 2, s, sizeof *out, sizeof *px);                                  \
-        LOOP(const FROM x = px[i]; out[i] = value);                                                \
-    }
-DEFINE_CONVERT(f32_from_f64, float, double, (float)x)
-DEFINE_CONVERT(f32_from_i64, float, int64_t, (float)x)
-DEFINE_CONVERT(f32_from_bool, float, bool, x)
-DEFINE_CONVERT(f64_from_f32, double, float, (double)x)
-DEFINE_CONVERT(f64_from_i64, double, int64_t, (double)x)
-DEFINE_CONVERT(f64_from_bool, double, bool, x)
-DEFINE_CONVERT(i64_from_f32, int64_t, float, to_i64((double)x))
-DEFINE_CONVERT(i64_from_f64, int64_t, double, to_i64(x))
-DEFINE_CONVERT(i64_from_bool, int64_t, bool, x)
-DEFINE_CONVERT(bool_from_f32, bool, float, x != 0)
-DEFINE_CONVERT(bool_from_f64, bool, double, x != 0)
-DEFINE_CONVERT(bool_from_i64, bool, int64_t, x != 0)
-
 /* ---- the table ----------------------------------------------------------------------------- */
 
 #define BOTH(name)                                                                                 \
@@ -307,10 +285,10 @@ Kernels JOIN(kernels, ISA) = {
         },
     .convert =
         {
-            [F32] = {copy_4, f32_from_f64, f32_from_i64, f32_from_bool},
-            [F64] = {OTHERS(f64_from_f32, )[F64] = copy_8, OTHERS(f64_from_i64, f64_from_bool)},
-            [I64] = {OTHERS(i64_from_f32, i64_from_f64, )[I64] = copy_8, OTHERS(i64_from_bool)},
-            [BOOL] = {OTHERS(bool_from_f32, bool_from_f64, bool_from_i64, )[BOOL] = copy_1},
+            [F32] = {copy_4, OTHERS(from_f64_f32, from_i64_f32, from_bool_f32)},
+            [F64] = {OTHERS(from_f32_f64, )[F64] = copy_8, OTHERS(from_i64_f64, from_bool_f64)},
+            [I64] = {OTHERS(from_f32_i64, from_f64_i64, )[I64] = copy_8, OTHERS(from_bool_i64)},
+            [BOOL] = {OTHERS(from_f32_bool, from_f64_bool, from_i64_bool, )[BOOL] = copy_1},
         },
     OF_FOUR(where, masked_fill, logical_not),
     OF_FOUR(pick, compress, decompress),
