@@ -312,15 +312,13 @@ Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (!readable("sort", x)) return NULL;
     Tensor *y = tensor_make(x->shape, x->dtype), *order = tensor_make(x->shape, I64);
     Tensor *scratch = tensor_make(x->shape, I64);
-    if (scratch)
-        loop_rows(kernels()->sort[x->dtype], 4, (const Tensor *[]){y, order, x, scratch}, 0);
-    bool sorted = scratch != NULL;
-    tensor_release(scratch);
-    if (indices && sorted) *indices = tensor_retain(order);
+    const Tensor *const operand[] = {y, order, x, scratch};
+    if (scratch) loop_rows(kernels()->sort[x->dtype], 4, operand, 0);
+    if (scratch && indices) *indices = tensor_retain(order);
+    if (!scratch) tensor_release(y), y = NULL;
     tensor_release(order);
-    if (sorted) return y;
-    tensor_release(y);
-    return NULL;
+    tensor_release(scratch);
+    return y;
 }
 
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
