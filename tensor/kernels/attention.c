@@ -271,15 +271,17 @@ static void read_lengths(const Pass *pass, const Room *room, Block *q) {
     }
 }
 
-/* Scores that the mask ignores become -inf. x: (n, width) of the keys from j on */
-static void mask_tile(const Pass *pass, const Room *room, const Block *q, Matrix x, int64_t j,
-                      int64_t n) {
+/* The scores of n keys from j on with a block's queries: x (n, width) = k scale q' + window, -inf
+ * where the mask ignores them. */
+static void score_tile(const Pass *pass, const Room *room, const Block *q, int64_t j, int64_t n) {
     const Tensor *w = pass->of->mask.window, *given = pass->of->mask.keep;
-    bool yes = true;
+    const Matrix x = room->weights;
+    bool yes = true, cut = false;
     double zero = 0; /* its bits are 0 in both float types */
     Matrix keep = {(char *)&yes, 0, 0}, window = {(char *)&zero, 0, 0};
     if (given) keep = part_of(given, room->head, q->from);
     if (w) window = part_of(w, room->head / pass->H % w->shape.dim[0], q->from);
+    multiply(pass, n, pass->width, pass->D, x, false, part_of(pass->of->k, room->head, j), q->q_t);
     for (int64_t r = 0; r < q->rows && (given || w); r++) {
         char *keep_row = keep.data + r * keep.row + j * keep.col;
         char *window_row = window.data + (r * window.row + j * window.col) * pass->size;
@@ -287,16 +289,8 @@ static void mask_tile(const Pass *pass, const Room *room, const Block *q, Matrix
             n, (void *[]){x.data + r * pass->size, keep_row, window_row},
             (int64_t[]){x.row, keep.col, window.col}, 0);
     }
-    bool cut = false;
     for (int64_t r = 0; r < q->rows; r++) cut = cut || q->length[r] < j + n;
     if (cut) kernels()->tile_cut[pass->dtype](n, (void *[]){x.data, q->length}, &x.row, (double)j);
-}
-
-/* The scores of n keys from j on with a block's queries: (n, width) = k scale q' + window */
-static void score_tile(const Pass *pass, const Room *room, const Block *q, int64_t j, int64_t n) {
-    const Matrix k = part_of(pass->of->k, room->head, j);
-    multiply(pass, n, pass->width, pass->D, room->weights, false, k, q->q_t);
-    mask_tile(pass, room, q, room->weights, j, n);
 }
 
 /* y = x (rows, columns), zeros for the queries that attend to nothing. */
