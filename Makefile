@@ -13,8 +13,11 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-protot
 
 # What the sources count on, whatever CFLAGS says: C11, POSIX with M_PI and realpath, and that the
 # compiler changes no digit. A product and a sum are fused where the code says so, nowhere else.
-FLAGS   = $(CFLAGS) -std=c11 -D_XOPEN_SOURCE=700 -pthread -fPIC -fno-semantic-interposition \
+FLAGS   = $(TUNE) $(CFLAGS) -std=c11 -D_XOPEN_SOURCE=700 -pthread -fPIC -fno-semantic-interposition \
           -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables $(WARN)
+
+# x86's usual tuning clears a struct by an instruction that takes a tenth of a small op's time.
+TUNE    = $(if $(filter x86_64-% amd64-%,$(TARGET)),-mtune=icelake-server)
 
 # The kernels are compiled once per instruction set, and dispatch.c chooses at start-up.
 ISAS     = baseline $(if $(filter x86_64-% amd64-%,$(TARGET)),avx2 avx512)
