@@ -317,25 +317,25 @@ static void forward_open(const Pass *pass, Block *q) {
     memset(q->sum, 0, (size_t)(w * pass->size));
 }
 
+static void scale_out(const Pass *pass, const Block *q) {
+    kernels()->scale_rows[pass->dtype](q->rows, (void *[]){q->out.data, q->out.data, q->scale},
+                                       (int64_t[]){q->out.row, q->out.row, 1}, (double)q->out.row);
+}
+
 static void forward_tile(const Pass *pass, const Room *room, const Block *q, Matrix v, int64_t j,
                          int64_t n) {
     const Matrix x = room->weights;
-    const int64_t wide_Dv = q->out.row;
     score_tile(pass, room, q, j, n);
     kernels()->tile_softmax[pass->dtype](n, (void *[]){x.data, q->max, q->sum, q->scale},
                                          &pass->width, 0);
-    if (j)
-        kernels()->scale_rows[pass->dtype](q->rows, (void *[]){q->out.data, q->scale}, &wide_Dv,
-                                           (double)wide_Dv);
-    multiply(pass, q->rows, wide_Dv, n, q->out, j > 0, turn(drop(pass, q, x, x, j, n)), v);
+    if (j) scale_out(pass, q);
+    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(drop(pass, q, x, x, j, n)), v);
 }
 
 static void forward_close(const Pass *pass, const Room *room, const Block *q) {
-    const int64_t wide_Dv = q->out.row;
     const size_t bytes = (size_t)(q->rows * pass->size);
     kernels()->invert[pass->dtype](pass->width, (void *[]){q->scale, q->sum}, NULL, 0);
-    kernels()->scale_rows[pass->dtype](q->rows, (void *[]){q->out.data, q->scale}, &wide_Dv,
-                                       (double)wide_Dv);
+    scale_out(pass, q);
     write_rows(pass, room, q, pass->dx[0], pass->Dv);
     memcpy(stats_of(pass, room, q, 0), q->max, bytes);
     memcpy(stats_of(pass, room, q, 1), q->scale, bytes);

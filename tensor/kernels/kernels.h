@@ -72,6 +72,7 @@ typedef struct {
     /* of n rows, dense, of s elements; stride[i]: from row to row. Short: of up to SHORT */
     LoopKernel softmax_short[2], softmax_short_dx[2]; /* as softmax, as softmax_dx */
     LoopKernel row_dots[2];                           /* sum, x, y */
+    LoopKernel scale_rows[2];                         /* y, x, factor; y may be x */
     LoopKernel log_softmax[2];                        /* y, x */
     LoopKernel log_softmax_dx[2];                     /* dx, y, dy:  dy - exp(y) sum(dy) */
     LoopKernel masked_softmax[2];    /* y, x, length (I64, stride 0), keep, window (not y) */
@@ -97,7 +98,7 @@ typedef struct {
     LoopKernel tile_weights[2]; /* x, max, scale */
     LoopKernel tile_dx[2];      /* dp, p, sum */
     LoopKernel invert[2];       /* y, sum */
-    LoopKernel scale_rows[2], copy_rows[2], turn_rows[2], attended_rows[2];
+    LoopKernel copy_rows[2], turn_rows[2], attended_rows[2];
 
     /* rows again, but the operands differ in size */
     LoopKernel sum_columns[2]; /* y, x, {rows, stride from row to row} (I64): the sums over the

@@ -509,6 +509,20 @@ static void matrix_strides(const Tensor *x, int64_t *stride) {
     }
 }
 
+/* A batch of dot products, or of numbers by rows, is rows side by side for one kernel. False if it
+ * is neither, or does not lie so. x: c, a, b without their last two dimensions. */
+static bool multiply_rows(const MatmulShape *s, const Tensor *x) {
+    const Kernels *k = kernels();
+    const bool dots = s->n == 1 && s->a_stride[1] == 1 && s->b_stride[0] == 1;
+    const bool rows = s->k == 1 && s->b_stride[1] == 1 && s->c_stride[1] == 1;
+    const double size = (double)(dots ? s->k : s->n);
+    if (s->m != 1 || !(dots || rows)) return false;
+    if (dots)
+        loop_columns(k->row_dots[x->dtype], 3, (const Tensor *[]){x, x + 1, x + 2}, size, size);
+    else loop_columns(k->scale_rows[x->dtype], 3, (const Tensor *[]){x, x + 2, x + 1}, size, size);
+    return true;
+}
+
 void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Tensor *b) {
     const Tensor *const operand[] = {c, a, b, start};
     const int n = start ? 4 : 3, nc = c->shape.ndim;
@@ -526,16 +540,10 @@ void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Te
     memcpy(s->c_stride, c->stride + nc - 2, sizeof s->c_stride);
     if (start) matrix_strides(start, s->start_stride);
 
+    if (!start && dtype_is_float(c->dtype) && multiply_rows(s, outer)) return;
     walk_start(&whole.walk, n, (const Tensor *[]){&outer[0], &outer[1], &outer[2], &outer[n - 1]});
     const int64_t batch = shape_numel(outer[0].shape);
     if (batch * s->m * s->n == 0) return;
-    if (s->m * s->n == 1 && s->a_stride[1] == 1 && s->b_stride[0] == 1 && !start &&
-        dtype_is_float(c->dtype)) {
-        loop_columns(kernels()->row_dots[c->dtype], 3,
-                     (const Tensor *[]){&outer[0], &outer[1], &outer[2]}, (double)s->k,
-                     (double)s->k);
-        return;
-    }
     /* a vector of 8 multiplies at once */
     const int workers = workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
     whole.kernel = kernels()->matmul[a->dtype];
