@@ -11,10 +11,14 @@ Tensor *ag_elementwise_forward(Node *n) {
     const DType type = n->op->backward ? a->dtype : BOOL;
     Shape shape;
     if (!number_fits(n->op->name, a->dtype, n->at.number)) return NULL;
-    if (shape_broadcast(a->shape, b->shape, &shape))
-        return map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.number);
-    return tensor_fail("%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1",
-                       n->op->name, tensor_shape_text(a->shape), tensor_shape_text(b->shape));
+    if (!shape_broadcast(a->shape, b->shape, &shape))
+        return tensor_fail(
+            "%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1", n->op->name,
+            tensor_shape_text(a->shape), tensor_shape_text(b->shape));
+    if (n->op == &op_mul && dtype_is_float(type) && tensor_numel(b) == 1) /* not to repeat it */
+        return map_elements(kernels()->value[ELEMENTWISE_scale][type], shape, type, 1, &a,
+                            read_element(b, 0));
+    return map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.number);
 }
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
