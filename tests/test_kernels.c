@@ -1529,6 +1529,52 @@ START_TEST(rows_of_attention) {
 }
 END_TEST
 
+/* The kernels of short rows do what those of one row do, bit for bit, also where weights are
+ * denormal, in place, and with any distance from row to row. */
+static void check_short_rows(const Kernels *k, DType dtype, int64_t rows, int64_t n) {
+    const int64_t wide = n + rows % 3, t[] = {wide, n, wide}, size = (int64_t)dtype_size(dtype);
+    const double depth = dtype == F32 ? 100 : 740; /* exp(-depth) is denormal */
+    Matrix x = matrix_new(dtype, rows, n, 0), y = matrix_new(dtype, rows, wide, 0);
+    Matrix dy = matrix_new(dtype, rows, wide, 0), product = matrix_new(dtype, rows, wide, 0);
+    double row[SHORT], *want = row;
+    matrix_draw(&dy);
+    for (int64_t i = 0; i < rows * n; i++) store(dtype, x.data, i, draw_in(-depth, 3));
+    k->softmax_short[dtype](rows, (void *[]){y.data, x.data}, t, (double)n);
+    k->scale_rows[dtype](rows, (void *[]){product.data, y.data, dy.data},
+                         (int64_t[]){wide, wide, wide}, (double)n);
+    for (int64_t r = 0; r < rows; r++) {
+        k->softmax[dtype](n, (void *[]){want, (char *)x.data + r * n * size}, MAP, 0);
+        for (int64_t i = 0; i < n; i++) CHECK(same_bits(dtype, y.data, r * wide + i, want, i));
+        const double factor = n ? load(dtype, dy.data, r * wide) : 0;
+        k->value[ELEMENTWISE_scale][dtype](n, (void *[]){want, want}, MAP, factor);
+        for (int64_t i = 0; i < n; i++)
+            CHECK(same_bits(dtype, product.data, r * wide + i, want, i));
+    }
+    memcpy(product.data, dy.data, (size_t)(rows * wide * size));
+    k->softmax_short_dx[dtype](rows, (void *[]){dy.data, y.data, dy.data},
+                               (int64_t[]){wide, wide, wide}, (double)n);
+    for (int64_t r = 0; r < rows; r++) {
+        void *of_row[] = {want, (char *)y.data + r * wide * size,
+                          (char *)product.data + r * wide * size};
+        k->softmax_dx[dtype](n, of_row, MAP, 0);
+        for (int64_t i = 0; i < n; i++) CHECK(same_bits(dtype, dy.data, r * wide + i, want, i));
+    }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t b = (r * wide + n) * size; b < (r + 1) * wide * size; b++)
+            CHECK(((unsigned char *)y.data)[b] == GAP);
+    free(x.data), free(y.data), free(dy.data), free(product.data);
+}
+
+START_TEST(short_rows_are_rows) {
+    static const int64_t sizes[] = {0, 1, 3, 15, 16, 31, 32, 33, 49, SHORT};
+    static const int64_t rows[] = {0, 1, 15, 16, 17, 50};
+    for (int t = 0; t < table_count; t++)
+        for (int i = 0; i < COUNT(sizes); i++)
+            for (int j = 0; j < COUNT(rows); j++)
+                check_short_rows(tables[t], _i ? F64 : F32, rows[j], sizes[i]);
+}
+END_TEST
+
 /* ---- additive attention ---------------------------------------------------------------------- */
 
 enum { QUERIES = 3, KEYS = 5, WIDEST = 100 };
@@ -2108,6 +2154,7 @@ static Suite *kernels_suite(void) {
     tcase_add_test(values, what_a_mask_takes_it_puts_back);
     tcase_add_test(values, far_pairs_are_counted);
     TCase *products = add_case(suite, "products");
+    tcase_set_timeout(products, 60);
     tcase_add_loop_test(products, products_of_every_shape_and_stride, 0, 2);
     tcase_add_loop_test(products, products_of_every_size, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);
@@ -2115,6 +2162,7 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(products, products_are_added, 0, 2);
     tcase_add_loop_test(products, tiles_are_softmax, 0, 2);
     tcase_add_loop_test(products, rows_of_attention, 0, 2);
+    tcase_add_loop_test(products, short_rows_are_rows, 0, 2);
     tcase_add_loop_test(products, additive_scores_and_their_gradients, 0, 2);
     tcase_add_test(products, products_skip_no_zero);
     tcase_add_test(products, rows_of_a_product_stand_alone);

@@ -1230,6 +1230,30 @@ START_TEST(empty_rows_take_no_time) {
 }
 END_TEST
 
+/* Bit for bit what it gives when it is repeated, and of the broadcast shape. */
+START_TEST(one_element_multiplies_as_many_do) {
+    static const double numbers[] = {-0.5, 1e-38, -0., 3e38, INFINITY, NAN, 3};
+    const Shape shapes[] = {SCALAR, SHAPE(1), SHAPE(1, 1, 1)};
+    const DType dtype = _i == 0 ? F32 : _i == 1 ? F64 : I64;
+    static const double of_x[] = {-0., 1e-40, NAN, INFINITY, 1, -2, 1e38, 3e-39, 0.1, 7, 8, 9};
+    Tensor *doubles = tensor_from_doubles(SHAPE(3, 4), of_x), *x = tensor_to(doubles, dtype);
+    tensor_release(doubles);
+    for (int i = dtype == I64 ? 6 : 0; i < 7; i++)
+        for (int s = 0; s < 3; s++) {
+            Tensor *full = tensor_full(shapes[s], numbers[i]), *b = tensor_to(full, dtype);
+            ck_assert(tape_begin());
+            Tensor *xt = ag_transpose(x, 0, 1), *y = ag_mul(xt, b);
+            Tensor *many = ag_contiguous(ag_expand(b, y->shape)), *want = ag_mul(xt, many);
+            ck_assert(y->shape.ndim == (s == 2 ? 3 : 2));
+            ck_assert_mem_eq(y->data, want->data, sizeof of_x / 8 * (size_t)dtype_size(dtype));
+            tape_end();
+            tensor_release(b);
+            tensor_release(full);
+        }
+    tensor_release(x);
+}
+END_TEST
+
 START_TEST(what_changes_nothing_hands_x_back) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     const Generator before = *generator_current();
@@ -1576,6 +1600,7 @@ static Suite *ops_suite(void) {
     tcase_add_test(integers, numbers_for_integers_are_whole);
     TCase *promises = add_framed_case(suite, "promises");
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);
+    tcase_add_loop_test(promises, one_element_multiplies_as_many_do, 0, 3);
     tcase_add_test(promises, repeat_always_copies);
     tcase_add_test(promises, a_sum_of_nothing_but_itself_is_a_copy);
     tcase_add_test(promises, empty_rows_take_no_time);

@@ -81,6 +81,9 @@ static Tensor *broadcast(Tensor *x, Tensor *y) {
 }
 static Tensor *chosen(Tensor *x, Tensor *y) { return ag_where(ag_lt(x, y), x, ag_scale(y, 3)); }
 static Tensor *softmax_last(Tensor *x, Tensor *y) { return ag_softmax(ag_add(x, y), -1); }
+static Tensor *softmax_long(Tensor *x, Tensor *y) {
+    return ag_softmax(ag_reshape(ag_add(x, y), SHAPE(34, 132)), -1);
+}
 static Tensor *softmax_first(Tensor *x, Tensor *y) { return ag_log_softmax(ag_sub(x, y), 0); }
 static Tensor *sums(Tensor *x, Tensor *y) {
     return ag_add(ag_sum_dims(x, AXES(0, 2), true), ag_mean_dims(y, AXES(1), true));
@@ -112,6 +115,9 @@ static Tensor *wide_product(Tensor *x, Tensor *y) {
 static Tensor *batch_product(Tensor *x, Tensor *y) {
     return ag_bmm(ag_bmm(x, ag_transpose(y, 1, 2)), y);
 }
+static Tensor *dot_products(Tensor *x, Tensor *y) {
+    return ag_bmm(ag_reshape(x, SHAPE(102, 1, 44)), ag_reshape(y, SHAPE(102, 44, 1)));
+}
 static Tensor *tall_product(Tensor *x, Tensor *y) {
     Tensor *a = ag_reshape(x, SHAPE(1122, 4)), *b = ag_reshape(y, SHAPE(1122, 4));
     return ag_matmul(ag_transpose(a, 0, 1), b);
@@ -140,6 +146,7 @@ static const struct {
             {"broadcast", broadcast},
             {"where", chosen},
             {"softmax", softmax_last},
+            {"long softmax", softmax_long},
             {"log_softmax", softmax_first},
             {"sums", sums},
             {"max_dim", maxima},
@@ -148,6 +155,7 @@ static const struct {
             {"cross_entropy", cross_entropies},
             {"matmul", matrix_product},
             {"bmm", batch_product},
+            {"dot products", dot_products},
             {"tall matmul", tall_product},
             {"wide matmul", wide_product},
             {"wide linear", wide_linear},

@@ -59,23 +59,19 @@ typedef struct {
     LoopKernel adamw[2];       /* x, m, v, g, numbers: as AdamWStep. Writes m and v, too */
 
     /* rows */
-    LoopKernel cut[4];        /* y, x, edge (I64, stride 0); x before the edge, else 0; s 0:
-                               * 0 before it, else x */
-    LoopKernel arange[4];     /* y, start (F64, stride 0): start + s i */
-    LoopKernel sum[4];        /* y, x; y has stride 0; of I64 and BOOL it is I64, modulo 2^64 */
-    LoopKernel squares[2];    /* y (F64), x: the sum of x^2 */
-    LoopKernel variance[2];   /* y, x; divided by n - 1 */
-    LoopKernel argmax[4];     /* index (I64), x; the first maximum; NaN is the largest */
-    LoopKernel logsumexp[2];  /* y, x */
-    LoopKernel softmax[2];    /* y, x */
-    LoopKernel softmax_dx[2]; /* dx, y, dy:  y (dy - sum(y dy)) */
-    /* of n rows, dense, of s elements; stride[i]: from row to row. Short: of up to SHORT */
-    LoopKernel softmax_short[2], softmax_short_dx[2]; /* as softmax, as softmax_dx */
-    LoopKernel row_dots[2];                           /* sum, x, y */
-    LoopKernel scale_rows[2];                         /* y, x, factor; y may be x */
-    LoopKernel log_softmax[2];                        /* y, x */
-    LoopKernel log_softmax_dx[2];                     /* dx, y, dy:  dy - exp(y) sum(dy) */
-    LoopKernel masked_softmax[2];    /* y, x, length (I64, stride 0), keep, window (not y) */
+    LoopKernel cut[4];            /* y, x, edge (I64, stride 0); x before the edge, else 0; s 0:
+                                   * 0 before it, else x */
+    LoopKernel arange[4];         /* y, start (F64, stride 0): start + s i */
+    LoopKernel sum[4];            /* y, x; y has stride 0; of I64 and BOOL it is I64, modulo 2^64 */
+    LoopKernel squares[2];        /* y (F64), x: the sum of x^2 */
+    LoopKernel variance[2];       /* y, x; divided by n - 1 */
+    LoopKernel argmax[4];         /* index (I64), x; the first maximum; NaN is the largest */
+    LoopKernel logsumexp[2];      /* y, x */
+    LoopKernel softmax[2];        /* y, x */
+    LoopKernel softmax_dx[2];     /* dx, y, dy:  y (dy - sum(y dy)) */
+    LoopKernel log_softmax[2];    /* y, x */
+    LoopKernel log_softmax_dx[2]; /* dx, y, dy:  dy - exp(y) sum(dy) */
+    LoopKernel masked_softmax[2]; /* y, x, length (I64, stride 0), keep, window (not y) */
     LoopKernel masked_softmax_dx[2]; /* dx, y, dy:  s y (dy - sum(y dy)), 0 where y is */
     LoopKernel cross_entropy[2];     /* loss (stride 0), x, target (I64, stride 0), stats; negative
                                       * targets are ignored. Writes stats, two per row, too */
@@ -99,6 +95,11 @@ typedef struct {
     LoopKernel tile_dx[2];      /* dp, p, sum */
     LoopKernel invert[2];       /* y, sum */
     LoopKernel copy_rows[2], turn_rows[2], attended_rows[2];
+
+    /* of n rows, dense, of s elements each; stride[i]: from row to row */
+    LoopKernel softmax_short[2], softmax_short_dx[2]; /* as softmax and softmax_dx; s up to SHORT */
+    LoopKernel row_dots[2];                           /* sum, x, y */
+    LoopKernel scale_rows[2];                         /* y, x, factor; y may be x */
 
     /* rows again, but the operands differ in size */
     LoopKernel sum_columns[2]; /* y, x, {rows, stride from row to row} (I64): the sums over the
