@@ -77,7 +77,8 @@
 
 enum {
     FEW = 2,           /* tiles side by side, for which packing does not pay */
-    SMALL = 16 << 10,  /* bytes from the first to the last row of a b that may stay */
+    SMALL = 16 << 10,  /* bytes from the first to the last row of a b that may stay, */
+    SEVERAL = 128,     /* or three times as many where a has no more rows than these */
     BLOCK = 256 << 10, /* bytes of a block of a, */
     BLOCK_ROWS = 48,   /* whose rows are a multiple of these: whole tiles, whole lines */
     PANEL = 16,        /* blocks that are packed at once, if they are */
