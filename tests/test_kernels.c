@@ -2122,6 +2122,7 @@ static TCase *add_case(Suite *suite, const char *name) {
     TCase *tcase = tcase_create(name);
     tcase_add_checked_fixture(tcase, setup, teardown);
     suite_add_tcase(suite, tcase);
+    tcase_set_timeout(tcase, 60);
     return tcase;
 }
 
@@ -2154,7 +2155,6 @@ static Suite *kernels_suite(void) {
     tcase_add_test(values, what_a_mask_takes_it_puts_back);
     tcase_add_test(values, far_pairs_are_counted);
     TCase *products = add_case(suite, "products");
-    tcase_set_timeout(products, 60);
     tcase_add_loop_test(products, products_of_every_shape_and_stride, 0, 2);
     tcase_add_loop_test(products, products_of_every_size, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);
