@@ -322,14 +322,14 @@ static void scale_out(const Pass *pass, const Block *q) {
                                        (int64_t[]){q->out.row, q->out.row, 1}, (double)q->out.row);
 }
 
-static void forward_tile(const Pass *pass, const Room *room, const Block *q, Matrix v, int64_t j,
-                         int64_t n) {
+static void forward_tile(const Pass *pass, const Room *room, const Block *q, const Matrix *v,
+                         int64_t j, int64_t n) {
     const Matrix x = room->weights;
     score_tile(pass, room, q, j, n);
     kernels()->tile_softmax[pass->dtype](n, (void *[]){x.data, q->max, q->sum, q->scale},
                                          &pass->width, 0);
     if (j) scale_out(pass, q);
-    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(drop(pass, q, x, x, j, n)), v);
+    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(drop(pass, q, x, x, j, n)), *v);
 }
 
 static void forward_close(const Pass *pass, const Room *room, const Block *q) {
@@ -365,8 +365,8 @@ static void backward_open(const Pass *pass, const Room *room, Block *q) {
 
 /* P weights, P~ = dropout(P):  dv += P~' dy,  dP = dropout's backward of dy v',
  * dS = scale P (dP - sum(P dP)),  dk += dS' q,  dq = dS k */
-static void backward_tile(const Pass *pass, const Room *room, const Block *q, Matrix k, int64_t j,
-                          int64_t n) {
+static void backward_tile(const Pass *pass, const Room *room, const Block *q, const Matrix *k,
+                          int64_t j, int64_t n) {
     const AttentionOperands *a = pass->of;
     const int64_t w = pass->width, i = room->head;
     const Matrix p = room->weights, dp = room->dp;
@@ -378,7 +378,7 @@ static void backward_tile(const Pass *pass, const Room *room, const Block *q, Ma
     drop(pass, q, dp, dp, j, n);
     kernels()->tile_dx[pass->dtype](n, (void *[]){dp.data, p.data, q->sum}, &w, a->scale);
     multiply(pass, n, pass->D, q->rows, part_of(pass->dx[1], i, j), q->from > 0, dp, q->q);
-    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(dp), k);
+    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(dp), *k);
 }
 
 static void backward_close(const Pass *pass, const Room *room, const Block *q) {
@@ -419,7 +419,7 @@ static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
                                       : dense(pass, part_of(a->v, i, j), n, pass->Dv, room->v);
         for (const Block *q = room->block; q < last; q++)
             if (j < q->end)
-                (pass->dy ? backward_tile : forward_tile)(pass, room, q, right, j,
+                (pass->dy ? backward_tile : forward_tile)(pass, room, q, &right, j,
                                                           smaller(KEYS, q->end - j));
     }
     for (const Block *q = room->block; q < last; q++)
