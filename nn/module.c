@@ -299,7 +299,12 @@ int nn_visit_parameters(void *module, const char *prefix, ParameterVisitor visit
     if (m && (!prefix || !visit)) tensor_fail("visit_parameters: the prefix or visit is NULL");
     if (!m || !prefix || !visit) return -1;
     int n = 0;
-    for (ModuleSlot *p = NULL; (p = next_parameter(m, prefix, p)) != NULL; n++) visit(p, context);
+    for (ModuleSlot *p = NULL; (p = next_parameter(m, prefix, p)) != NULL; n++) {
+        const Module *holder = p->module;
+        const int64_t i = p - holder->slots;
+        visit(p, context);
+        p = &holder->slots[i]; /* which may have moved, to make room for another */
+    }
     return n;
 }
 

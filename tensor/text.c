@@ -33,7 +33,7 @@ bool text_take(Text *text, const char *token) {
 }
 
 bool text_expect(Text *text, const char *token) {
-    char what[8];
+    char what[16];
     snprintf(what, sizeof what, "'%s'", token);
     return text_take(text, token) || text_fail(text, what);
 }

@@ -1411,6 +1411,31 @@ START_TEST(rows_of_a_product_stand_alone) {
 }
 END_TEST
 
+/* A number times a row is that row of the whole product, 0 for -0 included, however the row lies.
+ */
+START_TEST(a_number_times_a_row_is_a_row_of_the_product) {
+    double factors[13], numbers[29], spaced[58] = {0};
+    for (int i = 0; i < 13; i++) factors[i] = i % 4 ? draw_in(-2, 2) : 0;
+    for (int j = 0; j < 29; j++) spaced[2 * j] = numbers[j] = j % 3 ? draw_in(-2, 2) : 0;
+    for (int t = F32; t <= F64; t++) {
+        ck_assert(tensor_set_default_dtype((DType)t));
+        Tensor *column = tensor_from_doubles(SHAPE(13, 1), factors);
+        Tensor *batch = tensor_from_doubles(SHAPE(13, 1, 1), factors);
+        Tensor *row = tensor_from_doubles(SHAPE(1, 29), numbers);
+        Tensor *wide = tensor_from_doubles(SHAPE(29, 2), spaced);
+        Tensor *apart = tensor_as_strided(wide, SHAPE(1, 29), (int64_t[]){58, 2}, 0);
+        Tensor *all = tensor_matmul(NULL, column, row), *rows = tensor_matmul(NULL, batch, row);
+        Tensor *others = tensor_matmul(NULL, batch, apart);
+        const size_t bytes = 13 * 29 * (size_t)dtype_size((DType)t);
+        ck_assert_mem_eq(rows->data, all->data, bytes);
+        ck_assert_mem_eq(others->data, all->data, bytes);
+        Tensor *const made[] = {column, batch, row, wide, apart, all, rows, others};
+        for (int i = 0; i < COUNT(made); i++) tensor_release(made[i]);
+    }
+    ck_assert(tensor_set_default_dtype(F32));
+}
+END_TEST
+
 /* ---- tiles of attention ------------------------------------------------------------------------
  */
 
@@ -1547,6 +1572,7 @@ static void check_short_rows(const Kernels *k, DType dtype, int64_t rows, int64_
         for (int64_t i = 0; i < n; i++) CHECK(same_bits(dtype, y.data, r * wide + i, want, i));
         const double factor = n ? load(dtype, dy.data, r * wide) : 0;
         k->value[ELEMENTWISE_scale][dtype](n, (void *[]){want, want}, MAP, factor);
+        for (int64_t i = 0; i < n; i++) store(dtype, want, i, load(dtype, want, i) + 0); /* no -0 */
         for (int64_t i = 0; i < n; i++)
             CHECK(same_bits(dtype, product.data, r * wide + i, want, i));
     }
@@ -2166,6 +2192,7 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(products, additive_scores_and_their_gradients, 0, 2);
     tcase_add_test(products, products_skip_no_zero);
     tcase_add_test(products, rows_of_a_product_stand_alone);
+    tcase_add_test(products, a_number_times_a_row_is_a_row_of_the_product);
     TCase *loops = add_case(suite, "loops");
     tcase_add_test(loops, elements_find_their_partners);
     tcase_add_test(loops, map2_broadcasts);

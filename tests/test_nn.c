@@ -79,6 +79,28 @@ static Net *net_new(void) {
     return nn_module_done(net);
 }
 
+enum { ADAPTERS = 9 };
+
+static void add_adapter(ModuleSlot *parameter, void *count) {
+    static Tensor *adapters[ADAPTERS];
+    int *n = count;
+    char name[16];
+    if (*n == ADAPTERS) return;
+    snprintf(name, sizeof name, "adapter%d", *n);
+    ck_assert(nn_add_parameter(parameter->module, name, &adapters[*n], tensor_ones(SHAPE(1))));
+    ++*n;
+}
+
+/* What a visitor adds to the module that holds the parameter is visited too. */
+START_TEST(a_visitor_may_add_parameters) {
+    int n = 0;
+    Net *net = net_new();
+    ck_assert_int_eq(nn_visit_parameters(net, "", add_adapter, &n), 5 + ADAPTERS);
+    ck_assert_ptr_nonnull(nn_parameter(net, "adapter8"));
+    nn_free(net);
+}
+END_TEST
+
 START_TEST(parameters_come_in_state_dict_order) {
     Net *net = net_new();
     /* A module's own parameters come before its children's, as in PyTorch. */
@@ -1486,6 +1508,7 @@ static TCase *add_case(Suite *suite, const char *name) {
 
 static void add_module_tests(Suite *suite) {
     TCase *tcase = add_case(suite, "module");
+    tcase_add_test(tcase, a_visitor_may_add_parameters);
     tcase_add_test(tcase, parameters_come_in_state_dict_order);
     tcase_add_test(tcase, a_path_that_leads_nowhere);
     tcase_add_test(tcase, training_goes_all_the_way_down);

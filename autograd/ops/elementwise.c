@@ -3,11 +3,19 @@
  * arithmetic. */
 #include "../op.h"
 
+/* Which factor of a product is one element, by which the other is scaled, since to repeat it would
+ * take time? -1: neither. */
+static int one_factor(const Node *n) {
+    if (n->op != &op_mul || !dtype_is_float(n->in[0]->dtype)) return -1;
+    return tensor_numel(n->in[1]) == 1 ? 1 : tensor_numel(n->in[0]) == 1 ? 0 : -1;
+}
+
 /* y = value(x) or value(a, b), with NumPy's broadcasting; a bool where there is no backward: a
  * comparison. */
 Tensor *ag_elementwise_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[n->n_in - 1];
     Loop *const kernel = kernels()->value[n->op->row][a->dtype];
+    const int one = one_factor(n);
     const DType type = n->op->backward ? a->dtype : BOOL;
     Shape shape;
     if (!number_fits(n->op->name, a->dtype, n->at.number)) return NULL;
@@ -15,9 +23,9 @@ Tensor *ag_elementwise_forward(Node *n) {
         return tensor_fail(
             "%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1", n->op->name,
             tensor_shape_text(a->shape), tensor_shape_text(b->shape));
-    if (n->op == &op_mul && dtype_is_float(type) && tensor_numel(b) == 1) /* not to repeat it */
-        return map_elements(kernels()->value[ELEMENTWISE_scale][type], shape, type, 1, &a,
-                            read_element(b, 0));
+    if (one >= 0)
+        return map_elements(kernels()->value[ELEMENTWISE_scale][type], shape, type, 1,
+                            (const Tensor *const *)&n->in[1 - one], read_element(n->in[one], 0));
     return map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.number);
 }
 

@@ -509,14 +509,15 @@ static void matrix_strides(const Tensor *x, int64_t *stride) {
     }
 }
 
-/* A batch of dot products, or of numbers by rows, is rows side by side for one kernel. False if it
- * is neither, or does not lie so. x: c, a, b without their last two dimensions. */
+/* A batch of dot products of short rows, or of numbers by them, is rows side by side for one
+ * kernel. False if it is neither, or does not lie so. x: c, a, b without their last two dimensions.
+ */
 static bool multiply_rows(const MatmulShape *s, const Tensor *x) {
     const Kernels *k = kernels();
     const bool dots = s->n == 1 && s->a_stride[1] == 1 && s->b_stride[0] == 1;
     const bool rows = s->k == 1 && s->b_stride[1] == 1 && s->c_stride[1] == 1;
     const double size = (double)(dots ? s->k : s->n);
-    if (s->m != 1 || !(dots || rows)) return false;
+    if (s->m != 1 || !(dots || rows) || size > SHORT || x->dtype != F32) return false;
     if (dots)
         loop_columns(k->row_dots[x->dtype], 3, (const Tensor *[]){x, x + 1, x + 2}, size, size);
     else loop_columns(k->scale_rows[x->dtype], 3, (const Tensor *[]){x, x + 2, x + 1}, size, size);
@@ -540,7 +541,7 @@ void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Te
     memcpy(s->c_stride, c->stride + nc - 2, sizeof s->c_stride);
     if (start) matrix_strides(start, s->start_stride);
 
-    if (!start && dtype_is_float(c->dtype) && multiply_rows(s, outer)) return;
+    if (!start && multiply_rows(s, outer)) return;
     walk_start(&whole.walk, n, (const Tensor *[]){&outer[0], &outer[1], &outer[2], &outer[n - 1]});
     const int64_t batch = shape_numel(outer[0].shape);
     if (batch * s->m * s->n == 0) return;

@@ -3,7 +3,7 @@
  *
  * An element of c = a b is one chain, c = fma(a[p], b[p], c) for p = 0, 1, ..., whatever path it is
  * computed on and however wide the vectors are: AVX2 and AVX-512, blocks and edges give the same
- * bits. (Products with a vector are the exception: those run along p, see real.inc.)
+ * bits. (Products with a vector are the exception: dot products run along p, see real.inc.)
  *
  * The idea is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
  * 2008, for caches of today. A tile of c, ROWS x VECTORS vectors, stays in registers while p runs;
@@ -23,7 +23,7 @@
 #endif
 #include "kernels.h"
 
-#ifdef __AVX512F__
+#ifdef __AVX512F__ /* for stores under a mask, and for 16 bytes of memory in one lane */
 #include <immintrin.h>
 #endif
 #include <string.h>
@@ -47,10 +47,11 @@
 #define VECTORS 4
 #define EACH_TILE(DO)                                                                              \
     ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
-#define LANES_F32 16
-#define LANES_F64 8
-#define PARTS     1 /* the first lanes of a vector are written as fast as all of them */
-#define WRITE(x)  _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
+#define LANES_F32     16
+#define LANES_F64     8
+#define MASKED_STORES 1 /* the first lanes of a vector are written as fast as all of them */
+#define STORE_MASKED(x)                                                                            \
+    _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
 #elif defined __AVX2__
 #define VECTOR        32
 #define ROWS          6
@@ -58,7 +59,7 @@
 #define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
 #define LANES_F32     8
 #define LANES_F64     4
-#define PARTS         0
+#define MASKED_STORES 0
 #else
 #define VECTOR        16
 #define ROWS          4
@@ -66,7 +67,7 @@
 #define EACH_TILE(DO) ROW_COUNTS_8(DO, 1) ROW_COUNTS_4(DO, 2)
 #define LANES_F32     4
 #define LANES_F64     2
-#define PARTS         0
+#define MASKED_STORES 0
 #endif
 #define NARROW_ROWS               (2 * ROWS)
 #define ROW_COUNTS_4(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)

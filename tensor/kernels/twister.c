@@ -91,16 +91,16 @@ void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, do
     uint32_t word[BATCH];
     for (int64_t begin = 0; begin < n; begin += STEP) {
         const int64_t m = n - begin < STEP ? n - begin : STEP;
-        float *f32 = (float *)x + begin;
-        double *f64 = (double *)x + begin;
+        float *f32 = x;
+        double *f64 = x;
         draw_words(g, dtype == F32 ? m : 2 * m, word);
         for (int64_t i = 0; dtype == F32 && i < m; i++)
-            f32[i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f * range_f32 + low_f32;
+            f32[begin + i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f * range_f32 + low_f32;
         for (int64_t i = 0; dtype != F32 && i < m; i++) {
             /* all 2 m are drawn, which clang's analyzer does not see */
             /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
             const int64_t pair = (int64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
-            f64[i] = (double)pair * 0x1p-53 * range + low;
+            f64[begin + i] = (double)pair * 0x1p-53 * range + low;
         }
     }
 }
