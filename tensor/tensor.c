@@ -71,7 +71,7 @@ void tensor_let_go(Tensor *x) {
     storage_forget(x->storage);
 }
 
-/* An atomic addition takes as long as all else that makes a small tensor, and nothing is added
+/* An atomic addition takes a good part of the time that a small tensor does, and nobody adds
  * between a read and a write of the only thread. */
 static void count_live(int change) {
     if (__libc_single_threaded)
