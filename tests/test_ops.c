@@ -1232,10 +1232,11 @@ END_TEST
 
 /* Bit for bit what it gives when it is repeated, and of the broadcast shape. */
 START_TEST(one_element_multiplies_as_many_do) {
-    static const double numbers[] = {-0.5, 1e-38, -0., 3e38, INFINITY, NAN, 3};
+    static const double numbers[] = {-0.5, 1e-38, -0., 3e38, (double)INFINITY, (double)NAN, 3};
     const Shape shapes[] = {SCALAR, SHAPE(1), SHAPE(1, 1, 1)};
     const DType dtype = _i == 0 ? F32 : _i == 1 ? F64 : I64;
-    static const double of_x[] = {-0., 1e-40, NAN, INFINITY, 1, -2, 1e38, 3e-39, 0.1, 7, 8, 9};
+    static const double of_x[] = {
+        -0., 1e-40, (double)NAN, (double)INFINITY, 1, -2, 1e38, 3e-39, 0.1, 7, 8, 9};
     Tensor *doubles = tensor_from_doubles(SHAPE(3, 4), of_x), *x = tensor_to(doubles, dtype);
     tensor_release(doubles);
     for (int i = dtype == I64 ? 6 : 0; i < 7; i++)
