@@ -37,29 +37,24 @@ static void walk_start(Walk *walk, int n, const Tensor *const *x) {
     }
 }
 
-/* Can dimension d be walked as a continuation of dimension d + 1 by every operand? */
-static bool lies_evenly(const Walk *walk, int d) {
+/* Can dimension d be walked as a continuation of dimension `inner` by every operand? */
+static bool lies_evenly(const Walk *walk, int d, int inner) {
     for (int i = 0; i < walk->n; i++)
-        if (walk->stride[i][d] != walk->stride[i][d + 1] * walk->size[d + 1]) return false;
+        if (walk->stride[i][d] != walk->stride[i][inner] * walk->size[inner]) return false;
     return true;
 }
 
-static void remove_dim(Walk *walk, int d) {
-    for (int e = d; e + 1 < walk->ndim; e++) {
-        walk->size[e] = walk->size[e + 1];
-        for (int i = 0; i < walk->n; i++) walk->stride[i][e] = walk->stride[i][e + 1];
-    }
-    walk->ndim--;
-}
-
+/* Those of size 1 go, but for one if there is nothing else. */
 static void merge_dims(Walk *walk) {
-    for (int d = walk->ndim - 1; d >= 0 && walk->ndim > 1; d--)
-        if (walk->size[d] == 1) remove_dim(walk, d);
-    for (int d = walk->ndim - 2; d >= 0; d--) {
-        if (!lies_evenly(walk, d)) continue;
-        walk->size[d + 1] *= walk->size[d];
-        remove_dim(walk, d);
+    int left = 0;
+    for (int d = 0; d < walk->ndim; d++) {
+        if (walk->size[d] == 1) continue;
+        const bool merges = left > 0 && lies_evenly(walk, left - 1, d);
+        const int to = merges ? left - 1 : left++;
+        walk->size[to] = merges ? walk->size[to] * walk->size[d] : walk->size[d];
+        for (int i = 0; i < walk->n; i++) walk->stride[i][to] = walk->stride[i][d];
     }
+    walk->ndim = left > 0 ? left : 1;
 }
 
 static bool is_empty(const Walk *walk, int ndim) {
