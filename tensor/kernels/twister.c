@@ -76,11 +76,6 @@ static uint32_t draw32(Generator *g) {
     return word;
 }
 
-static uint64_t draw64(Generator *g) { /* the high word is drawn first */
-    uint64_t high = draw32(g);
-    return high << 32 | draw32(g);
-}
-
 /* ---- uniform ------------------------------------------------------------------------------- */
 
 /* u (high - low) + low, with u uniform in [0, 1) and of as many bits as the type's significand
@@ -172,8 +167,9 @@ void draw_bools(Generator *g, int64_t n, bool *x, double p) {
 void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high) {
     uint64_t range = (uint64_t)high - (uint64_t)low;
     for (int64_t i = 0; i < n; i++) {
-        uint64_t offset = range <= UINT32_MAX ? draw32(g) % (uint32_t)range : draw64(g) % range;
-        x[i] = (int64_t)(offset + (uint64_t)low);
+        uint64_t word = draw32(g); /* of two the high one is drawn first */
+        if (range > UINT32_MAX) word = word << 32 | draw32(g);
+        x[i] = (int64_t)(word % range + (uint64_t)low);
     }
 }
 
