@@ -49,7 +49,8 @@
     ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
 #define LANES_F32     16
 #define LANES_F64     8
-#define MASKED_STORES 1 /* the first lanes of a vector are written as fast as all of them */
+#define LONG          64 /* steps of a tile that has what comes next fetched */
+#define MASKED_STORES 1  /* the first lanes of a vector are written as fast as all of them */
 #define STORE_MASKED(x)                                                                            \
     _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
 #elif defined __AVX2__
@@ -59,6 +60,7 @@
 #define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
 #define LANES_F32     8
 #define LANES_F64     4
+#define LONG          512
 #define MASKED_STORES 0
 #else
 #define VECTOR        16
@@ -67,6 +69,7 @@
 #define EACH_TILE(DO) ROW_COUNTS_8(DO, 1) ROW_COUNTS_4(DO, 2)
 #define LANES_F32     4
 #define LANES_F64     2
+#define LONG          512
 #define MASKED_STORES 0
 #endif
 #define NARROW_ROWS               (2 * ROWS)
@@ -83,8 +86,9 @@ enum {
     BLOCK = 256 << 10, /* bytes of a block of a, */
     BLOCK_ROWS = 48,   /* whose rows are a multiple of these: whole tiles, whole lines */
     PANEL = 16,        /* blocks that are packed at once, if they are */
-    PART = 768 << 10,  /* bytes of a part of b */
+    PART = 640 << 10,  /* bytes of a part of b */
     DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
+    CHUNK = 32,        /* rows that are packed sliver by sliver before the next ones */
     AHEAD = 16         /* rows from the one that is packed to the one that is fetched */
 };
 
