@@ -133,22 +133,34 @@ START_TEST(fused_attention_is_its_composed_twin) {
 }
 END_TEST
 
-/* Without heads, and with heads as multi-head attention has them: views of (B, N, H, D). */
-/* More blocks of queries than are at work at once, and the last tiles of keys seen by some of them.
- */
+/* More blocks of queries than are at work at once, and the last tiles of keys seen by some of them;
+ * keys that lie together, as rows of several heads, and as columns. */
 START_TEST(fused_attention_of_many_blocks) {
     tensor_set_default_dtype(F64);
     tensor_manual_seed(3);
     Tensor *x[] = {tensor_randn(SHAPE(2, 1, 333, 3)), tensor_randn(SHAPE(2, 1, 600, 3)),
                    tensor_randn(SHAPE(2, 1, 600, 2)), tensor_randn(SHAPE(2, 1, 333, 2))};
+    Tensor *z[] = {tensor_randn(SHAPE(2, 333, 2, 3)), tensor_randn(SHAPE(2, 600, 2, 3)),
+                   tensor_randn(SHAPE(2, 600, 2, 2)), tensor_randn(SHAPE(2, 2, 333, 2))};
+    Tensor *columns = tensor_randn(SHAPE(2, 1, 3, 600));
+    Tensor *c[] = {x[0], view_transpose(columns, 2, 3), x[2], x[3]};
     Drawn d = draw_mask(_i, 2, 1, 333, 600);
-    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
-    for (int p = 0; p < 2; p++) expect_twins(x, false, d.mask, p * 0.5, x[3], 1e-12);
+    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]), ag_requires_grad(z[i]);
+    ag_requires_grad(c[1]);
+    for (int p = 0; p < 2; p++) {
+        expect_twins(x, false, d.mask, p * 0.5, x[3], 1e-12);
+        expect_twins(c, false, d.mask, p * 0.5, c[3], 1e-12);
+        expect_twins(z, true, d.mask, p * 0.5, z[3], 1e-12);
+    }
     release_all(x, 4);
+    release_all(z, 4);
     release_all(d.part, 3);
+    tensor_release(columns);
+    tensor_release(c[1]);
 }
 END_TEST
 
+/* Without heads, and with heads as multi-head attention has them: views of (B, N, H, D). */
 START_TEST(fused_attention_takes_what_its_twin_takes) {
     Tensor *x[] = {tensor_randn(SHAPE(B, Q, D)), tensor_randn(SHAPE(B, K, D)),
                    tensor_randn(SHAPE(B, K, DV)), tensor_randn(SHAPE(B, Q, DV))};

@@ -18,9 +18,11 @@
  *
  * Sizes: KEYS x TILE_QUERIES numbers are a small part of the second cache, and both are long enough
  * to keep the products going. A tile of keys and values, and of their gradients, serves BLOCKS
- * blocks of queries while it is in that cache: what lies behind it is slow. A block does not see
- * the tiles beyond its longest length, so what is causal costs half. None of it depends on the
- * number of threads, which share the heads.
+ * blocks of queries while it is in that cache: what lies behind it is slow. Slower still where the
+ * rows of a head lie apart, as in (B, N, H, D), each in a page of its own: where more than two
+ * blocks read them, a head's keys and values are copied first, and their gradients are added up
+ * beside where they belong. A block does not see the tiles beyond its longest length, so what is
+ * causal costs half. None of it depends on the number of threads, which share the heads.
  *
  * B batch, H heads, Q queries, K keys. */
 #include "../internal.h"
@@ -29,6 +31,7 @@
 #include <string.h>
 
 enum { KEYS = 256, LANES = 16, BLOCKS = 4 };
+enum { KEY, VALUE, DKEY, DVALUE, KEYED }; /* what has a row for each key */
 
 /* ---- masks --------------------------------------------------------------------------------- */
 
@@ -103,6 +106,7 @@ typedef struct {
     const AttentionOperands *of;
     const Tensor *dy; /* backward, else NULL */
     Tensor *const *dx;
+    const Tensor *keyed[KEYED]; /* forward, the gradients are NULL */
     DType dtype;
     int64_t size; /* bytes of a number */
     int64_t H, Q, K, D, Dv;
@@ -128,7 +132,8 @@ typedef struct {
 /* What a worker has for itself. */
 typedef struct {
     int64_t head;
-    Matrix k, v;                 /* (KEYS, D+), (KEYS, Dv+), for those that are not dense */
+    Matrix keyed[KEYED];         /* the head's: where it is, or */
+    Matrix copy[KEYED];          /* its copy, (K, D+) or (K, Dv+), where rows lie apart */
     Matrix weights, dp, dropped; /* (KEYS, width) */
     bool *drawn;                 /* dropout's draws as they come, (rows, K) */
     Generator generator;
@@ -137,9 +142,15 @@ typedef struct {
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+static int64_t columns_of(const Tensor *x) { return x->shape.dim[x->shape.ndim - 1]; }
+
 static int64_t whole_vectors(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
 
 static Matrix turn(Matrix x) { return (Matrix){x.data, x.col, x.row}; }
+
+static Matrix rows_from(const Pass *pass, Matrix x, int64_t row) {
+    return (Matrix){x.data + row * x.row * pass->size, x.row, x.col};
+}
 
 /* Matrix i of x, (..., N, L), from a row on. */
 static Matrix part_of(const Tensor *x, int64_t i, int64_t from) {
@@ -170,14 +181,22 @@ static void turn_rows(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64
                                       (double)columns);
 }
 
-/* x, or a copy of it with dense rows. The rows of a head lie apart in (B, N, H, D), and so share
- * few places of the first cache: a block of queries, which every tile reads, is copied, a tile of
- * keys is not. */
+static void copy_rows(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns) {
+    kernels()->copy_rows[pass->dtype](rows, (void *[]){to.data, x.data},
+                                      (int64_t[]){to.row, x.row, x.col}, (double)columns);
+}
+
+/* A block of queries, or a copy of it with dense rows: every tile reads it. */
 static Matrix dense(const Pass *pass, Matrix x, int64_t rows, int64_t columns, Matrix room) {
-    if (x.col == 1 && (rows <= LANES || rows > TILE_QUERIES || x.row == columns)) return x;
-    kernels()->copy_rows[pass->dtype](rows, (void *[]){room.data, x.data},
-                                      (int64_t[]){room.row, x.row, x.col}, (double)columns);
+    if (x.col == 1 && (rows <= LANES || x.row == columns)) return x;
+    copy_rows(pass, room, x, rows, columns);
     return room;
+}
+
+/* Is x, keyed, copied? Where its columns are no neighbours, it must be. */
+static bool lies_apart(const Pass *pass, const Tensor *x) {
+    const int64_t *t = x->stride + x->shape.ndim - 2;
+    return t[1] != 1 || (t[0] != columns_of(x) && pass->Q > 2 * TILE_QUERIES);
 }
 
 /* ---- room ---------------------------------------------------------------------------------- */
@@ -213,8 +232,9 @@ static void lay_out_block(const Pass *pass, Block *to, char *room, int64_t *used
 static int64_t lay_out(const Pass *pass, Room *to, char *room) {
     const int64_t w = pass->width, tile = smaller(KEYS, pass->K), back = pass->dy ? tile : 0;
     int64_t used = 0;
-    to->k = take_matrix(pass, room, &used, tile, whole_vectors(pass->D));
-    to->v = take_matrix(pass, room, &used, tile, whole_vectors(pass->Dv));
+    for (int x = 0; x < KEYED && pass->keyed[x]; x++)
+        to->copy[x] = take_matrix(pass, room, &used, lies_apart(pass, pass->keyed[x]) ? pass->K : 0,
+                                  whole_vectors(columns_of(pass->keyed[x])));
     to->weights = take_matrix(pass, room, &used, tile, w);
     to->dp = take_matrix(pass, room, &used, back, w);
     to->dropped = take_matrix(pass, room, &used, pass->of->dropout > 0 ? back : 0, w);
@@ -281,7 +301,7 @@ static void score_tile(const Pass *pass, const Room *room, const Block *q, int64
     Matrix keep = {(char *)&yes, 0, 0}, window = {(char *)&zero, 0, 0};
     if (given) keep = part_of(given, room->head, q->from);
     if (w) window = part_of(w, room->head / pass->H % w->shape.dim[0], q->from);
-    multiply(pass, n, pass->width, pass->D, x, false, part_of(pass->of->k, room->head, j), q->q_t);
+    multiply(pass, n, pass->width, pass->D, x, false, rows_from(pass, room->keyed[KEY], j), q->q_t);
     for (int64_t r = 0; r < q->rows && (given || w); r++) {
         char *keep_row = keep.data + r * keep.row + j * keep.col;
         char *window_row = window.data + (r * window.row + j * window.col) * pass->size;
@@ -322,14 +342,14 @@ static void scale_out(const Pass *pass, const Block *q) {
                                        (int64_t[]){q->out.row, q->out.row, 1}, (double)q->out.row);
 }
 
-static void forward_tile(const Pass *pass, const Room *room, const Block *q, const Matrix *v,
-                         int64_t j, int64_t n) {
+static void forward_tile(const Pass *pass, const Room *room, const Block *q, int64_t j, int64_t n) {
     const Matrix x = room->weights;
     score_tile(pass, room, q, j, n);
     kernels()->tile_softmax[pass->dtype](n, (void *[]){x.data, q->max, q->sum, q->scale},
                                          &pass->width, 0);
     if (j) scale_out(pass, q);
-    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(drop(pass, q, x, x, j, n)), *v);
+    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(drop(pass, q, x, x, j, n)),
+             rows_from(pass, room->keyed[VALUE], j));
 }
 
 static void forward_close(const Pass *pass, const Room *room, const Block *q) {
@@ -344,11 +364,11 @@ static void forward_close(const Pass *pass, const Room *room, const Block *q) {
 /* ---- backward ------------------------------------------------------------------------------ */
 
 /* The first block of a head writes dk and dv, the others add: zeros for what it does not see. */
-static void clear_keys(const Pass *pass, int64_t i, int64_t end) {
-    for (int x = 1; x < 3; x++)
+static void clear_keys(const Pass *pass, const Room *room, int64_t end) {
+    for (int x = DKEY; x <= DVALUE; x++)
         for (int64_t j = end; j < pass->K; j++)
-            memset(part_of(pass->dx[x], i, j).data, 0,
-                   (size_t)((x == 1 ? pass->D : pass->Dv) * pass->size));
+            memset(rows_from(pass, room->keyed[x], j).data, 0,
+                   (size_t)(columns_of(pass->keyed[x]) * pass->size));
 }
 
 static void backward_open(const Pass *pass, const Room *room, Block *q) {
@@ -360,25 +380,24 @@ static void backward_open(const Pass *pass, const Room *room, Block *q) {
     if (q->end > 0) memcpy(q->scale, stats_of(pass, room, q, 1), bytes);
     q->dy = dense(pass, part_of(pass->dy, room->head, q->from), q->rows, pass->Dv, q->dy_room);
     turn_rows(pass, q->dy_t, q->dy, q->rows, pass->Dv);
-    if (q->from == 0) clear_keys(pass, room->head, q->end);
+    if (q->from == 0) clear_keys(pass, room, q->end);
 }
 
 /* P weights, P~ = dropout(P):  dv += P~' dy,  dP = dropout's backward of dy v',
  * dS = scale P (dP - sum(P dP)),  dk += dS' q,  dq = dS k */
-static void backward_tile(const Pass *pass, const Room *room, const Block *q, const Matrix *k,
-                          int64_t j, int64_t n) {
-    const AttentionOperands *a = pass->of;
-    const int64_t w = pass->width, i = room->head;
-    const Matrix p = room->weights, dp = room->dp;
+static void backward_tile(const Pass *pass, const Room *room, const Block *q, int64_t j,
+                          int64_t n) {
+    const int64_t w = pass->width;
+    const Matrix p = room->weights, dp = room->dp, *x = room->keyed;
     score_tile(pass, room, q, j, n);
     kernels()->tile_weights[pass->dtype](n, (void *[]){p.data, q->max, q->scale}, &w, 0);
-    multiply(pass, n, pass->Dv, q->rows, part_of(pass->dx[2], i, j), q->from > 0,
+    multiply(pass, n, pass->Dv, q->rows, rows_from(pass, x[DVALUE], j), q->from > 0,
              drop(pass, q, room->dropped, p, j, n), q->dy);
-    multiply(pass, n, w, pass->Dv, dp, false, part_of(a->v, i, j), q->dy_t);
+    multiply(pass, n, w, pass->Dv, dp, false, rows_from(pass, x[VALUE], j), q->dy_t);
     drop(pass, q, dp, dp, j, n);
-    kernels()->tile_dx[pass->dtype](n, (void *[]){dp.data, p.data, q->sum}, &w, a->scale);
-    multiply(pass, n, pass->D, q->rows, part_of(pass->dx[1], i, j), q->from > 0, dp, q->q);
-    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(dp), *k);
+    kernels()->tile_dx[pass->dtype](n, (void *[]){dp.data, p.data, q->sum}, &w, pass->of->scale);
+    multiply(pass, n, pass->D, q->rows, rows_from(pass, x[DKEY], j), q->from > 0, dp, q->q);
+    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(dp), rows_from(pass, x[KEY], j));
 }
 
 static void backward_close(const Pass *pass, const Room *room, const Block *q) {
@@ -405,7 +424,6 @@ static void open_block(const Pass *pass, Room *room, Block *q, int64_t from) {
 /* Some blocks of a head, side by side: each tile of keys meets all of them before the next comes.
  */
 static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
-    const AttentionOperands *a = pass->of;
     const Block *last = room->block + pass->blocks;
     int64_t end = 0;
     for (Block *q = room->block; q < last && from < pass->Q; q++, from += pass->rows) {
@@ -413,17 +431,26 @@ static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
         if (q->end > end) end = q->end;
         if (from + pass->rows >= pass->Q) last = q + 1;
     }
-    for (int64_t j = 0; j < end; j += KEYS) {
-        const int64_t n = smaller(KEYS, end - j), i = room->head;
-        const Matrix right = pass->dy ? dense(pass, part_of(a->k, i, j), n, pass->D, room->k)
-                                      : dense(pass, part_of(a->v, i, j), n, pass->Dv, room->v);
+    for (int64_t j = 0; j < end; j += KEYS)
         for (const Block *q = room->block; q < last; q++)
             if (j < q->end)
-                (pass->dy ? backward_tile : forward_tile)(pass, room, q, &right, j,
+                (pass->dy ? backward_tile : forward_tile)(pass, room, q, j,
                                                           smaller(KEYS, q->end - j));
-    }
     for (const Block *q = room->block; q < last; q++)
         (pass->dy ? backward_close : forward_close)(pass, room, q);
+}
+
+/* Before the blocks of a head, what lies apart is copied; after them, gradients are brought to
+ * where they belong. */
+static void move_keys(const Pass *pass, Room *room, bool after) {
+    for (int x = after ? DKEY : KEY; x < KEYED && pass->keyed[x]; x++) {
+        const Matrix here = part_of(pass->keyed[x], room->head, 0), copy = room->copy[x];
+        const bool apart = lies_apart(pass, pass->keyed[x]);
+        room->keyed[x] = apart ? copy : here;
+        if (apart && (after || x < DKEY))
+            copy_rows(pass, after ? here : copy, after ? copy : here, pass->K,
+                      columns_of(pass->keyed[x]));
+    }
 }
 
 /* dx: dq, dk, dv, or y alone */
@@ -434,9 +461,11 @@ static void pass_part(int worker, int64_t from, int64_t to, void *context) {
     lay_out(pass, &room, pass->rooms + worker * pass->room);
     for (room.head = from; room.head < to; room.head++) {
         if (draws(a) && !keeps_draws(a->mask.scores)) room.generator = a->states[room.head];
-        if (pass->dy && pass->Q == 0) clear_keys(pass, room.head, 0);
+        move_keys(pass, &room, false);
+        if (pass->dy && pass->Q == 0) clear_keys(pass, &room, 0);
         for (int64_t row = 0; row < pass->Q; row += pass->blocks * pass->rows)
             pass_blocks(pass, &room, row);
+        if (pass->dy) move_keys(pass, &room, true);
     }
 }
 
@@ -460,12 +489,12 @@ Tensor *attention_result(const Tensor *x, const Tensor *last) {
 /* dy: NULL for the forward pass, whose y is in dx[0] */
 static void run(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx) {
     const Shape s = a->mask.scores;
-    const int last = a->q->shape.ndim - 1;
-    Pass pass = {.of = a, .dy = dy, .dx = dx, .dtype = a->q->dtype};
+    Pass pass = {.of = a, .dy = dy, .dx = dx, .keyed = {a->k, a->v}, .dtype = a->q->dtype};
+    if (dy) pass.keyed[DKEY] = dx[1], pass.keyed[DVALUE] = dx[2];
     Room measured;
     pass.size = dtype_size(pass.dtype);
     pass.H = s.dim[1], pass.Q = s.dim[2], pass.K = s.dim[3];
-    pass.D = a->q->shape.dim[last], pass.Dv = a->v->shape.dim[last];
+    pass.D = columns_of(a->q), pass.Dv = columns_of(a->v);
     pass.rows = smaller(TILE_QUERIES, pass.Q);
     pass.width = whole_vectors(pass.rows);
     pass.blocks = (int)smaller((pass.Q + TILE_QUERIES - 1) / TILE_QUERIES, BLOCKS);
