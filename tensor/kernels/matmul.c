@@ -80,7 +80,7 @@
     DO(12, vectors) DO(11, vectors) DO(10, vectors) DO(9, vectors) ROW_COUNTS_8(DO, vectors)
 
 enum {
-    FEW = 2,           /* tiles side by side, for which packing does not pay */
+    FEW = 2,           /* tiles one below the other, for which packing b does not pay */
     SMALL = 16 << 10,  /* bytes from the first to the last row of a b that may stay, */
     SEVERAL = 128,     /* or three times as many where a has no more rows than these */
     BLOCK = 256 << 10, /* bytes of a block of a, */
