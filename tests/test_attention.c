@@ -142,11 +142,11 @@ START_TEST(fused_attention_of_many_blocks) {
                    tensor_randn(SHAPE(2, 1, 600, 2)), tensor_randn(SHAPE(2, 1, 333, 2))};
     Tensor *z[] = {tensor_randn(SHAPE(2, 333, 2, 3)), tensor_randn(SHAPE(2, 600, 2, 3)),
                    tensor_randn(SHAPE(2, 600, 2, 2)), tensor_randn(SHAPE(2, 2, 333, 2))};
-    Tensor *columns = tensor_randn(SHAPE(2, 1, 3, 600));
-    Tensor *c[] = {x[0], view_transpose(columns, 2, 3), x[2], x[3]};
+    Tensor *turned[] = {tensor_randn(SHAPE(2, 1, 3, 600)), tensor_randn(SHAPE(2, 1, 2, 600))};
+    Tensor *c[] = {x[0], view_transpose(turned[0], 2, 3), view_transpose(turned[1], 2, 3), x[3]};
     Drawn d = draw_mask(_i, 2, 1, 333, 600);
     for (int i = 0; i < 3; i++) ag_requires_grad(x[i]), ag_requires_grad(z[i]);
-    ag_requires_grad(c[1]);
+    for (int i = 1; i < 3; i++) ag_requires_grad(c[i]);
     for (int p = 0; p < 2; p++) {
         expect_twins(x, false, d.mask, p * 0.5, x[3], 1e-12);
         expect_twins(c, false, d.mask, p * 0.5, c[3], 1e-12);
@@ -155,8 +155,8 @@ START_TEST(fused_attention_of_many_blocks) {
     release_all(x, 4);
     release_all(z, 4);
     release_all(d.part, 3);
-    tensor_release(columns);
-    tensor_release(c[1]);
+    release_all(turned, 2);
+    release_all(c + 1, 2);
 }
 END_TEST
 

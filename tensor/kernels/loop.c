@@ -14,7 +14,8 @@ typedef struct {
     int n;    /* operands */
     int ndim; /* dimensions that are left */
     int64_t size[TENSOR_MAX_DIMS];
-    int64_t stride[LOOP_OPERANDS][TENSOR_MAX_DIMS]; /* in elements */
+    int64_t stride[TENSOR_MAX_DIMS][LOOP_OPERANDS]; /* in elements; gcc 12.2 loses the stores of
+                                                     * walk_next if operands come first */
     void *data[LOOP_OPERANDS];
     int64_t element[LOOP_OPERANDS]; /* bytes of an element */
 } Walk;
@@ -32,7 +33,7 @@ static void walk_start(Walk *walk, int n, const Tensor *const *x) {
         walk->element[i] = dtype_size(x[i]->dtype);
         for (int d = 0; d < walk->ndim; d++) {
             bool repeats = d < lead || (x[i]->shape.dim[d - lead] == 1 && walk->size[d] != 1);
-            walk->stride[i][d] = repeats ? 0 : x[i]->stride[d - lead];
+            walk->stride[d][i] = repeats ? 0 : x[i]->stride[d - lead];
         }
     }
 }
@@ -40,7 +41,7 @@ static void walk_start(Walk *walk, int n, const Tensor *const *x) {
 /* Can dimension d be walked as a continuation of dimension `inner` by every operand? */
 static bool lies_evenly(const Walk *walk, int d, int inner) {
     for (int i = 0; i < walk->n; i++)
-        if (walk->stride[i][d] != walk->stride[i][inner] * walk->size[inner]) return false;
+        if (walk->stride[d][i] != walk->stride[inner][i] * walk->size[inner]) return false;
     return true;
 }
 
@@ -52,7 +53,7 @@ static void merge_dims(Walk *walk) {
         const bool merges = left > 0 && lies_evenly(walk, left - 1, d);
         const int to = merges ? left - 1 : left++;
         walk->size[to] = merges ? walk->size[to] * walk->size[d] : walk->size[d];
-        for (int i = 0; i < walk->n; i++) walk->stride[i][to] = walk->stride[i][d];
+        for (int i = 0; i < walk->n; i++) walk->stride[to][i] = walk->stride[d][i];
     }
     walk->ndim = left > 0 ? left : 1;
 }
@@ -66,7 +67,7 @@ static bool is_empty(const Walk *walk, int ndim) {
 /* So many steps along dimension d. */
 static inline void walk_along(Walk *walk, int d, int64_t steps) {
     for (int i = 0; i < walk->n; i++)
-        walk->data[i] = (char *)walk->data[i] + steps * walk->stride[i][d] * walk->element[i];
+        walk->data[i] = (char *)walk->data[i] + steps * walk->stride[d][i] * walk->element[i];
 }
 
 /* To the next position of the dimensions before ndim; false after the last one. */
@@ -84,10 +85,9 @@ static bool walk_next(Walk *walk, int ndim, int64_t *index) {
  * result only where x[0] repeats along it. */
 static void run(Walk *walk, LoopKernel kernel, double s) {
     int outer = walk->ndim - 1;
-    if (is_empty(walk, walk->stride[0][outer] ? walk->ndim : outer)) return;
-    int64_t index[TENSOR_MAX_DIMS] = {0}, step[LOOP_OPERANDS];
-    for (int i = 0; i < walk->n; i++) step[i] = walk->stride[i][outer];
-    do kernel(walk->size[outer], walk->data, step, s);
+    if (is_empty(walk, walk->stride[outer][0] ? walk->ndim : outer)) return;
+    int64_t index[TENSOR_MAX_DIMS] = {0};
+    do kernel(walk->size[outer], walk->data, walk->stride[outer], s);
     while (walk_next(walk, outer, index));
 }
 
@@ -116,7 +116,7 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
 static int64_t pieces_along(const Walk *walk, int d, int workers) {
     const int64_t enough = 16 * workers;
     const int64_t pieces = d == walk->ndim - 1 ? (walk->size[d] + 63) / 64 : walk->size[d];
-    return walk->stride[0][d] == 0 ? 0 : pieces < enough ? pieces : enough;
+    return walk->stride[d][0] == 0 ? 0 : pieces < enough ? pieces : enough;
 }
 
 /* Cut along one of the first dims dimensions, the outer one of two that are as good. */
@@ -186,9 +186,14 @@ static void swap(int64_t *x, int i, int j) {
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s) {
     Walk walk;
     walk_start(&walk, n, x);
-    swap(walk.size, dim, walk.ndim - 1);
-    for (int i = 0; i < n; i++) swap(walk.stride[i], dim, walk.ndim - 1);
-    run_parts(&walk, walk.ndim - 1, kernel, s, 1);
+    const int last = walk.ndim - 1;
+    swap(walk.size, dim, last);
+    for (int i = 0; i < n; i++) {
+        const int64_t along = walk.stride[dim][i];
+        walk.stride[dim][i] = walk.stride[last][i];
+        walk.stride[last][i] = along;
+    }
+    run_parts(&walk, last, kernel, s, 1);
 }
 
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {

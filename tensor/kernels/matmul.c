@@ -49,8 +49,7 @@
     ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
 #define LANES_F32     16
 #define LANES_F64     8
-#define LONG          64 /* steps of a tile that has what comes next fetched */
-#define MASKED_STORES 1  /* the first lanes of a vector are written as fast as all of them */
+#define MASKED_STORES 1 /* the first lanes of a vector are written as fast as all of them */
 #define STORE_MASKED(x)                                                                            \
     _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
 #elif defined __AVX2__
@@ -60,7 +59,6 @@
 #define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
 #define LANES_F32     8
 #define LANES_F64     4
-#define LONG          512
 #define MASKED_STORES 0
 #else
 #define VECTOR        16
@@ -69,7 +67,6 @@
 #define EACH_TILE(DO) ROW_COUNTS_8(DO, 1) ROW_COUNTS_4(DO, 2)
 #define LANES_F32     4
 #define LANES_F64     2
-#define LONG          512
 #define MASKED_STORES 0
 #endif
 #define NARROW_ROWS               (2 * ROWS)
@@ -88,8 +85,9 @@ enum {
     PANEL = 16,        /* blocks that are packed at once, if they are */
     PART = 640 << 10,  /* bytes of a part of b */
     DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
-    CHUNK = 32,        /* rows that are packed sliver by sliver before the next ones */
-    AHEAD = 16         /* rows from the one that is packed to the one that is fetched */
+    LONG = VECTOR < 64 ? 512 : 64, /* steps of a tile that has what comes next fetched */
+    CHUNK = 32,                    /* rows that are packed sliver by sliver before the next ones */
+    AHEAD = 16                     /* rows from the one that is packed to the one that is fetched */
 };
 
 #define UNROLL            _Pragma("GCC unroll 16")
