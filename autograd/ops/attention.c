@@ -38,7 +38,7 @@ Tensor *ag_attention_forward(Node *n) {
     n->saved[0] = tensor_make(SHAPE(s.dim[0], s.dim[1], 3, s.dim[2]), q->dtype);
     if (n->at.number > 0) n->saved[1] = tensor_make(SHAPE(attention_memory(s)), BOOL);
     Tensor *y = attention_open(&a, n) ? attention_result(q, v) : NULL;
-    if (y) attention_draw(&a, generator_current()), attention_forward(&a, y);
+    if (y) attention_draw(&a, generator_current()), attention_pass(&a, NULL, &y);
     if (y) n->saved[2] = view_make(y, y->shape, y->stride, y->data);
     mask_close(&a.mask);
     return y;
@@ -55,7 +55,7 @@ void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (attention_open(&a, n) && rows) attention_dots(&a, y, rows);
     if (n->out->let_go) tensor_release(*y), *y = NULL;
     for (int i = 0; i < 3; i++) dx[i] = attention_result(n->in[i], n->in[i]);
-    if (!tensor_pending()) attention_backward(&a, rows, dx);
+    if (!tensor_pending()) attention_pass(&a, rows, dx);
     mask_close(&a.mask);
     tensor_release(rows);
 }

@@ -175,21 +175,17 @@ static void multiply(const Pass *pass, int64_t m, int64_t n, int64_t k, Matrix c
     kernels()->matmul[pass->dtype](&shape, a.data, b.data, c.data);
 }
 
-/* to (columns, width) = x' */
-static void turn_rows(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns) {
-    kernels()->turn_rows[pass->dtype](rows, (void *[]){to.data, x.data}, (int64_t[]){to.row, x.row},
-                                      (double)columns);
-}
-
-static void copy_rows(const Pass *pass, Matrix to, Matrix x, int64_t rows, int64_t columns) {
-    kernels()->copy_rows[pass->dtype](rows, (void *[]){to.data, x.data},
-                                      (int64_t[]){to.row, x.row, x.col}, (double)columns);
+/* The kernel is copy_rows, to (rows, columns) = x, or turn_rows, to (columns, width) = x'. */
+static void move_rows(const Pass *pass, const LoopKernel *kernel, Matrix to, Matrix x, int64_t rows,
+                      int64_t columns) {
+    kernel[pass->dtype](rows, (void *[]){to.data, x.data}, (int64_t[]){to.row, x.row, x.col},
+                        (double)columns);
 }
 
 /* A block of queries, or a copy of it with dense rows: every tile reads it. */
 static Matrix dense(const Pass *pass, Matrix x, int64_t rows, int64_t columns, Matrix room) {
     if (x.col == 1 && (rows <= LANES || x.row == columns)) return x;
-    copy_rows(pass, room, x, rows, columns);
+    move_rows(pass, kernels()->copy_rows, room, x, rows, columns);
     return room;
 }
 
@@ -252,8 +248,7 @@ static bool draws(const AttentionOperands *a) { return a->dropout > 0 && a->drop
 static bool keeps_draws(Shape s) { return s.dim[2] * s.dim[3] < (int64_t)sizeof(Generator); }
 
 int64_t attention_memory(Shape s) {
-    const int64_t each = keeps_draws(s) ? s.dim[2] * s.dim[3] : (int64_t)sizeof(Generator);
-    return s.dim[0] * s.dim[1] * each;
+    return s.dim[0] * s.dim[1] * smaller(s.dim[2] * s.dim[3], (int64_t)sizeof(Generator));
 }
 
 /* Whether each weight of a block is kept, in the order of the rows. */
@@ -313,14 +308,6 @@ static void score_tile(const Pass *pass, const Room *room, const Block *q, int64
     if (cut) kernels()->tile_cut[pass->dtype](n, (void *[]){x.data, q->length}, &x.row, (double)j);
 }
 
-/* y = x (rows, columns), zeros for the queries that attend to nothing. */
-static void write_rows(const Pass *pass, const Room *room, const Block *q, const Tensor *y,
-                       int64_t columns) {
-    const Matrix to = part_of(y, room->head, q->from);
-    kernels()->attended_rows[pass->dtype](q->rows, (void *[]){to.data, q->out.data, q->scale},
-                                          (int64_t[]){to.row, q->out.row}, (double)columns);
-}
-
 /* The largest score of the queries, 1 / the sum of their fractions, and the dots: (3, Q) for each
  * head. */
 static char *stats_of(const Pass *pass, const Room *room, const Block *q, int which) {
@@ -356,7 +343,6 @@ static void forward_close(const Pass *pass, const Room *room, const Block *q) {
     const size_t bytes = (size_t)(q->rows * pass->size);
     kernels()->invert[pass->dtype](pass->width, (void *[]){q->scale, q->sum}, NULL, 0);
     scale_out(pass, q);
-    write_rows(pass, room, q, pass->dx[0], pass->Dv);
     memcpy(stats_of(pass, room, q, 0), q->max, bytes);
     memcpy(stats_of(pass, room, q, 1), q->scale, bytes);
 }
@@ -379,7 +365,7 @@ static void backward_open(const Pass *pass, const Room *room, Block *q) {
     /* nobody writes q->out where a block sees no key: its scale of 0 makes dq zeros */
     if (q->end > 0) memcpy(q->scale, stats_of(pass, room, q, 1), bytes);
     q->dy = dense(pass, part_of(pass->dy, room->head, q->from), q->rows, pass->Dv, q->dy_room);
-    turn_rows(pass, q->dy_t, q->dy, q->rows, pass->Dv);
+    move_rows(pass, kernels()->turn_rows, q->dy_t, q->dy, q->rows, pass->Dv);
     if (q->from == 0) clear_keys(pass, room, q->end);
 }
 
@@ -400,10 +386,6 @@ static void backward_tile(const Pass *pass, const Room *room, const Block *q, in
     multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(dp), rows_from(pass, x[KEY], j));
 }
 
-static void backward_close(const Pass *pass, const Room *room, const Block *q) {
-    write_rows(pass, room, q, pass->dx[0], pass->D);
-}
-
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* The queries of the block, and what else it begins with. */
@@ -412,13 +394,22 @@ static void open_block(const Pass *pass, Room *room, Block *q, int64_t from) {
     q->rows = smaller(pass->rows, pass->Q - from);
     read_lengths(pass, room, q);
     q->q = dense(pass, part_of(pass->of->q, room->head, from), q->rows, pass->D, q->q_room);
-    turn_rows(pass, q->q_t, q->q, q->rows, pass->D);
+    move_rows(pass, kernels()->turn_rows, q->q_t, q->q, q->rows, pass->D);
     kernels()->value[ELEMENTWISE_scale][pass->dtype](pass->D * pass->width,
                                                      (void *[]){q->q_t.data, q->q_t.data},
                                                      (int64_t[]){1, 1}, pass->of->scale);
     draw_block(pass, room, q);
     if (pass->dy) backward_open(pass, room, q);
     else forward_open(pass, q);
+}
+
+/* y, or dq, gets its rows: zeros for the queries that attend to nothing. */
+static void close_block(const Pass *pass, const Room *room, const Block *q) {
+    const Tensor *y = pass->dx[0];
+    const Matrix to = part_of(y, room->head, q->from);
+    if (!pass->dy) forward_close(pass, room, q);
+    kernels()->attended_rows[pass->dtype](q->rows, (void *[]){to.data, q->out.data, q->scale},
+                                          (int64_t[]){to.row, q->out.row}, (double)columns_of(y));
 }
 
 /* Some blocks of a head, side by side: each tile of keys meets all of them before the next comes.
@@ -436,8 +427,7 @@ static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
             if (j < q->end)
                 (pass->dy ? backward_tile : forward_tile)(pass, room, q, j,
                                                           smaller(KEYS, q->end - j));
-    for (const Block *q = room->block; q < last; q++)
-        (pass->dy ? backward_close : forward_close)(pass, room, q);
+    for (const Block *q = room->block; q < last; q++) close_block(pass, room, q);
 }
 
 /* Before the blocks of a head, what lies apart is copied; after them, gradients are brought to
@@ -448,7 +438,7 @@ static void move_keys(const Pass *pass, Room *room, bool after) {
         const bool apart = lies_apart(pass, pass->keyed[x]);
         room->keyed[x] = apart ? copy : here;
         if (apart && (after || x < DKEY))
-            copy_rows(pass, after ? here : copy, after ? copy : here, pass->K,
+            move_rows(pass, kernels()->copy_rows, after ? here : copy, after ? copy : here, pass->K,
                       columns_of(pass->keyed[x]));
     }
 }
@@ -478,7 +468,7 @@ Shape attention_scores(const Tensor *q, const Tensor *k) {
 Tensor *attention_result(const Tensor *x, const Tensor *last) {
     const int n = x->shape.ndim;
     Shape s = x->shape;
-    s.dim[n - 1] = last->shape.dim[n - 1];
+    s.dim[n - 1] = columns_of(last);
     if (n < 4 || x->stride[1] >= x->stride[2]) return tensor_make(s, x->dtype);
     Tensor *y = tensor_make(SHAPE(s.dim[0], s.dim[2], s.dim[1], s.dim[3]), x->dtype);
     Tensor *heads = y ? view_transpose(y, 1, 2) : NULL;
@@ -486,8 +476,7 @@ Tensor *attention_result(const Tensor *x, const Tensor *last) {
     return heads;
 }
 
-/* dy: NULL for the forward pass, whose y is in dx[0] */
-static void run(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx) {
+void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx) {
     const Shape s = a->mask.scores;
     Pass pass = {.of = a, .dy = dy, .dx = dx, .keyed = {a->k, a->v}, .dtype = a->q->dtype};
     if (dy) pass.keyed[DKEY] = dx[1], pass.keyed[DVALUE] = dx[2];
@@ -521,21 +510,14 @@ void attention_draw(const AttentionOperands *a, Generator *generator) {
     }
 }
 
-void attention_forward(const AttentionOperands *a, Tensor *y) { run(a, NULL, &y); }
-
 /* sum(P dP) = sum(y dy): both are the sum of P~ dy v', P~ = dropout(P) */
 void attention_dots(const AttentionOperands *a, Tensor **y, const Tensor *dy) {
     const Shape s = a->mask.scores;
-    if (!*y && (*y = attention_result(a->q, a->v))) attention_forward(a, *y);
+    if (!*y && (*y = attention_result(a->q, a->v))) attention_pass(a, NULL, y);
     for (int64_t i = 0; i < s.dim[0] * s.dim[1] && !tensor_pending(); i++) {
         const Matrix of_y = part_of(*y, i, 0), of_dy = part_of(dy, i, 0);
         char *dots = (char *)a->stats->data + (3 * i + 2) * s.dim[2] * dtype_size(dy->dtype);
         kernels()->row_dots[dy->dtype](s.dim[2], (void *[]){dots, of_y.data, of_dy.data},
-                                       (int64_t[]){1, of_y.row, of_dy.row},
-                                       (double)dy->shape.dim[dy->shape.ndim - 1]);
+                                       (int64_t[]){1, of_y.row, of_dy.row}, (double)columns_of(dy));
     }
-}
-
-void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
-    run(a, dy, dx);
 }

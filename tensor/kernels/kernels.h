@@ -224,9 +224,8 @@ Tensor *attention_result(const Tensor *x, const Tensor *last);
 void attention_draw(const AttentionOperands *a, Generator *generator); /* once, and first */
 /* sum(y dy), into stats. Where there is no y, it is made again. */
 void attention_dots(const AttentionOperands *a, Tensor **y, const Tensor *dy);
-/* Both leave an error where there is no room. y: (B, H, Q, Dv), dy with dense rows; dx: of q, k and
- * v. */
-void attention_forward(const AttentionOperands *a, Tensor *y);
-void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
+/* Forward, dy is NULL, and dx[0] becomes y: (B, H, Q, Dv). Backward, dy has dense rows, and dx
+ * become the gradients of q, k and v. Leaves an error where there is no room. */
+void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx);
 
 #endif
