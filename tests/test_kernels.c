@@ -1459,7 +1459,7 @@ static void run_tiles(const Kernels *table, DType dtype, Tile *to, const Tile *f
         table->tile_cut[dtype](n, (void *[]){x, to->length}, w, i ? 20 : 0);
         table->tile_softmax[dtype](n, (void *[]){x, to->max, to->sum, to->factor}, w, 0);
     }
-    table->invert[dtype](TILE_WIDTH, (void *[]){to->scale, to->sum}, NULL, 0);
+    table->invert[dtype](TILE_WIDTH, (void *[]){to->scale, to->sum}, (int64_t[]){1, 1}, 0);
     table->tile_cut[dtype](TILE_KEYS, (void *[]){to->p, to->length}, w, 0);
     table->tile_weights[dtype](TILE_KEYS, (void *[]){to->p, to->max, to->scale}, w, 0);
     for (int i = 0; i < TILE; i++) {

@@ -341,7 +341,7 @@ static void forward_tile(const Pass *pass, const Room *room, const Block *q, int
 
 static void forward_close(const Pass *pass, const Room *room, const Block *q) {
     const size_t bytes = (size_t)(q->rows * pass->size);
-    kernels()->invert[pass->dtype](pass->width, (void *[]){q->scale, q->sum}, NULL, 0);
+    kernels()->invert[pass->dtype](pass->width, (void *[]){q->scale, q->sum}, (int64_t[]){1, 1}, 0);
     scale_out(pass, q);
     memcpy(stats_of(pass, room, q, 0), q->max, bytes);
     memcpy(stats_of(pass, room, q, 1), q->scale, bytes);
