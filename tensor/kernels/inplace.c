@@ -66,9 +66,8 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
     return true;
 }
 
-/* x[0], ..., x[n - 1] are written, but for the last, the gradient. */
-static bool step(const char *op, const LoopKernel *kernel, int n, Tensor *const *x,
-                 double *numbers) {
+/* x[0], ..., x[n - 1] are written, but for the last, the gradient. numbers: doubles. */
+static bool step(const char *op, const LoopKernel *kernel, int n, Tensor *const *x, void *numbers) {
     const Tensor list = {.dtype = F64, .data = numbers};
     const Tensor *operand[LOOP_OPERANDS] = {NULL};
     for (int i = 0; i < n; i++) {
@@ -92,9 +91,8 @@ bool tensor_sgd_(Tensor *x, Tensor *b, const Tensor *g, SGDStep s) {
 }
 
 bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep s) {
-    double numbers[] = {s.beta1, s.beta2, s.eps, s.keep, s.rate, s.unbias};
     Tensor *const all[] = {x, m, v, (Tensor *)(uintptr_t)g};
-    return step("adamw_", kernels()->adamw, 4, all, numbers);
+    return step("adamw_", kernels()->adamw, 4, all, &s);
 }
 
 bool tensor_mul_(Tensor *x, double factor) {

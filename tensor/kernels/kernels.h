@@ -56,7 +56,7 @@ typedef struct {
     LoopKernel logical_not[4]; /* y (BOOL), x */
     LoopKernel add_scaled[3];  /* y, a, b: a + s b */
     LoopKernel sgd[2];         /* x, b, g, numbers (F64, stride 0): as SGDStep. Writes b, too */
-    LoopKernel adamw[2];       /* x, m, v, g, numbers: as AdamWStep. Writes m and v, too */
+    LoopKernel adamw[2];       /* x, m, v, g, an AdamWStep (stride 0). Writes m and v, too */
 
     /* rows */
     LoopKernel cut[4];            /* y, x, edge (I64, stride 0); x before the edge, else 0; s 0:
