@@ -177,12 +177,6 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
     loop_operations(kernel, n, x, s, 1);
 }
 
-static void swap(int64_t *x, int i, int j) {
-    const int64_t moved = x[i];
-    x[i] = x[j];
-    x[j] = moved;
-}
-
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s) {
     Walk walk;
     walk_start(&walk, n, x);
@@ -227,13 +221,12 @@ double read_element(const Tensor *x, int64_t offset) {
 void swap_bytes(Tensor *x) {
     const int64_t size = dtype_size(x->dtype);
     char *element = x->data;
-    for (int64_t n = tensor_numel(x); n > 0; n--, element += size) {
+    for (int64_t n = tensor_numel(x); n > 0; n--, element += size)
         for (int64_t i = 0; i < size / 2; i++) {
             const char moved = element[i];
             element[i] = element[size - 1 - i];
             element[size - 1 - i] = moved;
         }
-    }
 }
 
 void bytes_to_bools(Tensor *x) {

@@ -106,7 +106,6 @@ void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, do
  * theta = 2 pi u1 the angle of a point whose two coordinates are independent standard normals.
  * PyTorch does this in two ways, and which one depends on the number of elements. */
 
-static const double TWO_PI = 6.283185307179586;
 enum { BLOCK = 16 };
 
 /* Fewer than 16 elements: one at a time, in double for both types. The second coordinate of a
@@ -118,7 +117,7 @@ static double draw_normal(Generator *g) {
     }
     double u[2]; /* 1 - u[1] lies in (0, 1]: its logarithm is finite */
     draw_uniforms(g, F64, 2, u, 0, 1);
-    double r = sqrt(-2 * log1p(-u[1])), theta = TWO_PI * u[0];
+    double r = sqrt(-2 * log1p(-u[1])), theta = 2 * M_PI * u[0];
     g->cached = r * sin(theta);
     g->has_cached = true;
     return r * cos(theta);
@@ -176,10 +175,5 @@ void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t hig
 /* Fisher and Yates: position i trades places with one of those from i on. */
 void draw_permutation(Generator *g, int64_t n, int64_t *x) {
     for (int64_t i = 0; i < n; i++) x[i] = i;
-    for (int64_t i = 0; i < n - 1; i++) {
-        int64_t j = i + (int64_t)(draw32(g) % (uint64_t)(n - i));
-        int64_t kept = x[i];
-        x[i] = x[j];
-        x[j] = kept;
-    }
+    for (int64_t i = 0; i < n - 1; i++) swap(x, i, i + (int64_t)(draw32(g) % (uint64_t)(n - i)));
 }
