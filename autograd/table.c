@@ -23,7 +23,6 @@ enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
 /* What the README says stays out of the library: tests/docs.c reads the same rows. */
 #define UNARY(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)               \
     ELEMENTWISE(op, torch, mask, lo, hi, ONE, .in = {{"x", types}})
-#define UNARY_SCALAR UNARY
 #define BINARY(op, formula, gradient, source, types, torch, value, da, db, mask, lo, hi)           \
     ELEMENTWISE(op, torch, mask, lo, hi, TWO, .in = {{"a", types}, {"b", types}})
 #define COMPARE(op, formula, value)                                                                \

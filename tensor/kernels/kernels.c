@@ -270,16 +270,14 @@ Kernels JOIN(kernels, ISA) = {
     .value =
         {
 #define UNARY(name, formula, gradient, source, types, ...) [ELEMENTWISE_##name] = types(name),
-#define UNARY_SCALAR                                       UNARY
 #define BINARY                                             UNARY
 #define COMPARE(name, ...)                                 [ELEMENTWISE_##name] = FOUR(name),
 #include "elementwise.def"
         },
     .vjp =
         {
-#define UNARY(name, ...)        [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
-#define UNARY_SCALAR(name, ...) [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
-#define BINARY(name, ...)       [ELEMENTWISE_##name] = {BOTH(name##_vjp_a), BOTH(name##_vjp_b)},
+#define UNARY(name, ...)  [ELEMENTWISE_##name] = {BOTH(name##_vjp)},
+#define BINARY(name, ...) [ELEMENTWISE_##name] = {BOTH(name##_vjp_a), BOTH(name##_vjp_b)},
 #define COMPARE(name, ...)
 #include "elementwise.def"
         },
