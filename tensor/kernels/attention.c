@@ -140,8 +140,6 @@ typedef struct {
     Block block[BLOCKS];
 } Room;
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int64_t columns_of(const Tensor *x) { return x->shape.dim[x->shape.ndim - 1]; }
 
 static int64_t whole_vectors(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
@@ -163,16 +161,9 @@ static Matrix part_of(const Tensor *x, int64_t i, int64_t from) {
 /* c (m, n) = or += a (m, k) b (k, n) */
 static void multiply(const Pass *pass, int64_t m, int64_t n, int64_t k, Matrix c, bool add,
                      Matrix a, Matrix b) {
-    const MatmulShape shape = {.m = m,
-                               .n = n,
-                               .k = k,
-                               .a_stride = {a.row, a.col},
-                               .b_stride = {b.row, b.col},
-                               .c_stride = {c.row, c.col},
-                               .start = add ? c.data : NULL,
-                               .start_stride = {add * c.row, add * c.col},
-                               .in_place = true};
-    kernels()->matmul[pass->dtype](&shape, a.data, b.data, c.data);
+    MatmulShape s = {m, n, k, {a.row, a.col}, {b.row, b.col}, {c.row, c.col}, .in_place = true};
+    if (add) s.start = c.data, s.start_stride[0] = c.row, s.start_stride[1] = c.col;
+    kernels()->matmul[pass->dtype](&s, a.data, b.data, c.data);
 }
 
 /* The kernel is copy_rows, to (rows, columns) = x, or turn_rows, to (columns, width) = x'. */
@@ -226,7 +217,7 @@ static void lay_out_block(const Pass *pass, Block *to, char *room, int64_t *used
 
 /* Lays out a worker's room; returns how many bytes it takes. */
 static int64_t lay_out(const Pass *pass, Room *to, char *room) {
-    const int64_t w = pass->width, tile = smaller(KEYS, pass->K), back = pass->dy ? tile : 0;
+    const int64_t w = pass->width, tile = MIN(KEYS, pass->K), back = pass->dy ? tile : 0;
     int64_t used = 0;
     for (int x = 0; x < KEYED && pass->keyed[x]; x++)
         to->copy[x] = take_matrix(pass, room, &used, lies_apart(pass, pass->keyed[x]) ? pass->K : 0,
@@ -248,7 +239,7 @@ static bool draws(const AttentionOperands *a) { return a->dropout > 0 && a->drop
 static bool keeps_draws(Shape s) { return s.dim[2] * s.dim[3] < (int64_t)sizeof(Generator); }
 
 int64_t attention_memory(Shape s) {
-    return s.dim[0] * s.dim[1] * smaller(s.dim[2] * s.dim[3], (int64_t)sizeof(Generator));
+    return s.dim[0] * s.dim[1] * MIN(s.dim[2] * s.dim[3], (int64_t)sizeof(Generator));
 }
 
 /* Whether each weight of a block is kept, in the order of the rows. */
@@ -281,7 +272,7 @@ static void read_lengths(const Pass *pass, const Room *room, Block *q) {
     const int64_t *length = (const int64_t *)(void *)lengths.data;
     q->end = 0;
     for (int64_t r = 0; r < pass->width; r++) {
-        q->length[r] = r < q->rows ? smaller(length[r * lengths.row], pass->K) : 0;
+        q->length[r] = r < q->rows ? MIN(length[r * lengths.row], pass->K) : 0;
         if (q->length[r] > q->end) q->end = q->length[r];
     }
 }
@@ -391,7 +382,7 @@ static void backward_tile(const Pass *pass, const Room *room, const Block *q, in
 /* The queries of the block, and what else it begins with. */
 static void open_block(const Pass *pass, Room *room, Block *q, int64_t from) {
     q->from = from;
-    q->rows = smaller(pass->rows, pass->Q - from);
+    q->rows = MIN(pass->rows, pass->Q - from);
     read_lengths(pass, room, q);
     q->q = dense(pass, part_of(pass->of->q, room->head, from), q->rows, pass->D, q->q_room);
     move_rows(pass, kernels()->turn_rows, q->q_t, q->q, q->rows, pass->D);
@@ -425,8 +416,7 @@ static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
     for (int64_t j = 0; j < end; j += KEYS)
         for (const Block *q = room->block; q < last; q++)
             if (j < q->end)
-                (pass->dy ? backward_tile : forward_tile)(pass, room, q, j,
-                                                          smaller(KEYS, q->end - j));
+                (pass->dy ? backward_tile : forward_tile)(pass, room, q, j, MIN(KEYS, q->end - j));
     for (const Block *q = room->block; q < last; q++) close_block(pass, room, q);
 }
 
@@ -484,14 +474,14 @@ void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const 
     pass.size = dtype_size(pass.dtype);
     pass.H = s.dim[1], pass.Q = s.dim[2], pass.K = s.dim[3];
     pass.D = columns_of(a->q), pass.Dv = columns_of(a->v);
-    pass.rows = smaller(TILE_QUERIES, pass.Q);
+    pass.rows = MIN(TILE_QUERIES, pass.Q);
     pass.width = whole_vectors(pass.rows);
-    pass.blocks = (int)smaller((pass.Q + TILE_QUERIES - 1) / TILE_QUERIES, BLOCKS);
+    pass.blocks = (int)MIN((pass.Q + TILE_QUERIES - 1) / TILE_QUERIES, BLOCKS);
     pass.heads = s.dim[0] * pass.H;
     pass.room = lay_out(&pass, &measured, NULL);
     const double operations = (double)(pass.heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);
     const int64_t most = workers_for(operations / LANES);
-    const int workers = (int)smaller(most, pass.heads ? pass.heads : 1);
+    const int workers = (int)MIN(most, pass.heads ? pass.heads : 1);
     pass.rooms = cache_alloc((size_t)(workers * pass.room));
     if (pass.rooms) work_in_parts(workers, pass.heads, pass_part, &pass);
     cache_free(pass.rooms, (size_t)(workers * pass.room));

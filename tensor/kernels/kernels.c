@@ -92,7 +92,7 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
     _Alignas(64) char room[OPERANDS][PIECE * 8];
     void *place[OPERANDS] = {NULL};
     for (int64_t i = 0; i < n; i += PIECE) {
-        const int64_t m = n - i < PIECE ? n - i : PIECE;
+        const int64_t m = MIN(n - i, PIECE);
         for (int o = 0; o < operands; o++) {
             char *x =
                 size[o] ? (char *)data[o] + i * t[o] * size[o] : data[o]; /* no t for numbers */

@@ -5,6 +5,8 @@
 
 #include "../tensor.h"
 
+#define MIN(x, y) ((x) < (y) ? (x) : (y))
+
 /* Works along one dimension of n elements. data[0] is written, the others are read (data[0] may be
  * the very same buffer as another); stride[i], in elements, belongs to data[i]. s: a number of the
  * op. */

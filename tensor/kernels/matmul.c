@@ -86,8 +86,8 @@ enum {
     PART = 640 << 10,  /* bytes of a part of b */
     DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
     LONG = VECTOR < 64 ? 512 : 128, /* steps of a tile that has what comes next fetched */
-    CHUNK = 32,                    /* rows that are packed sliver by sliver before the next ones */
-    AHEAD = 16                     /* rows from the one that is packed to the one that is fetched */
+    CHUNK = 32,                     /* rows that are packed sliver by sliver before the next ones */
+    AHEAD = 16 /* rows from the one that is packed to the one that is fetched */
 };
 
 #define UNROLL            _Pragma("GCC unroll 16")
@@ -95,7 +95,6 @@ enum {
 #define MASKED            _Pragma("GCC unroll 1") /* or it will not be one masked instruction */
 #define INLINE            static inline __attribute__((always_inline))
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
-#define MIN(x, y)         ((x) < (y) ? (x) : (y))
 
 /* The numbers from one packed sliver to the next. What lies between them takes what is written
  * beyond the last row, and keeps slivers of 4 KiB times something out of each other's way. */

@@ -91,12 +91,6 @@ int tensor_num_threads(void) {
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-static void pause_a_moment(void) {
-#if defined __x86_64__
-    __builtin_ia32_pause();
-#endif
-}
-
 static int64_t now(void) { /* in nanoseconds */
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -109,7 +103,9 @@ static void await(Bell *bell, bool (*happened)(void)) {
     for (const int64_t start = now(); now() - start < AWAKE; sched_yield())
         for (int i = 0; i < 32; i++) {
             if (happened()) return;
-            pause_a_moment();
+#if defined __x86_64__
+            __builtin_ia32_pause();
+#endif
         }
     pthread_mutex_lock(&pool.mutex);
     __atomic_add_fetch(&bell->sleepers, 1, __ATOMIC_SEQ_CST);

@@ -64,7 +64,7 @@ enum { BATCH = 512, STEP = BATCH / 2 };
 static void draw_words(Generator *g, int64_t n, uint32_t *word) {
     for (int64_t i = 0, m; i < n; i += m) {
         if (g->next == GENERATOR_WORDS) twist(g);
-        m = n - i < GENERATOR_WORDS - g->next ? n - i : GENERATOR_WORDS - g->next;
+        m = MIN(n - i, GENERATOR_WORDS - g->next);
         kernels()->temper(m, (void *[]){word + i, g->state + g->next}, NULL, 0);
         g->next += (int)m;
     }
@@ -85,7 +85,7 @@ void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, do
     const double range = high - low;
     uint32_t word[BATCH];
     for (int64_t begin = 0; begin < n; begin += STEP) {
-        const int64_t m = n - begin < STEP ? n - begin : STEP;
+        const int64_t m = MIN(n - begin, STEP);
         float *f32 = x;
         double *f64 = x;
         draw_words(g, dtype == F32 ? m : 2 * m, word);
@@ -123,11 +123,16 @@ static double draw_normal(Generator *g) {
     return r * cos(theta);
 }
 
-/* 16 or more: uniforms, which the kernel turns into points, 16 coordinates at a time. All are drawn
+/* From 16 on: uniforms, which the kernel turns into points, 16 coordinates at a time. All are drawn
  * before any is transformed. Where 16 does not divide n, the last 16 places, most of them finished
  * already, are drawn and transformed again. */
-static void draw_normals_long(Generator *g, DType dtype, int64_t n, void *x, double mean,
-                              double std) {
+void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std) {
+    for (int64_t i = 0; i < n && n < BLOCK; i++) {
+        double value = draw_normal(g) * std + mean;
+        if (dtype == F32) ((float *)x)[i] = (float)value;
+        else ((double *)x)[i] = value;
+    }
+    if (n < BLOCK) return;
     const NormalKernel kernel = kernels()->box_muller[dtype];
     void *last = dtype == F32 ? (void *)((float *)x + n - BLOCK) : (double *)x + n - BLOCK;
     draw_uniforms(g, dtype, n, x, 0, 1);
@@ -135,15 +140,6 @@ static void draw_normals_long(Generator *g, DType dtype, int64_t n, void *x, dou
     if (n % BLOCK == 0) return;
     draw_uniforms(g, dtype, BLOCK, last, 0, 1);
     kernel(BLOCK, last, mean, std);
-}
-
-void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std) {
-    if (n >= BLOCK) draw_normals_long(g, dtype, n, x, mean, std);
-    for (int64_t i = 0; i < n && n < BLOCK; i++) {
-        double value = draw_normal(g) * std + mean;
-        if (dtype == F32) ((float *)x)[i] = (float)value;
-        else ((double *)x)[i] = value;
-    }
 }
 
 /* ---- masks, integers, permutations --------------------------------------------------------- */
@@ -154,7 +150,7 @@ void draw_bools(Generator *g, int64_t n, bool *x, double p) {
     uint64_t limit = (uint64_t)ceil(p * 0x1p53);
     uint32_t word[BATCH];
     for (int64_t i = 0; i < n; i += STEP) {
-        const int64_t m = n - i < STEP ? n - i : STEP;
+        const int64_t m = MIN(n - i, STEP);
         draw_words(g, 2 * m, word);
         kernels()->pairs_below(m, (void *[]){x + i, word, &limit}, NULL, 0);
     }
