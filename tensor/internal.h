@@ -75,6 +75,9 @@ enum { LOOP_OPERANDS = 8 };
 /* Runs an elementwise kernel over x[0] .. x[n-1]; x[0] is written, the others broadcast to its
  * shape. */
 void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s);
+/* The same for one that takes so many operations for each, two or more: it may write others as
+ * well, or read beyond the elements. */
+void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, double s, double operations);
 /* The same for a kernel that sees a whole last dimension at a time. Every operand has x[0]'s number
  * of dimensions or broadcasts to it. Calls the kernel for empty rows too, where x[0] has one
  * element for each. */

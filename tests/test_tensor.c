@@ -1322,6 +1322,99 @@ START_TEST(add_of_a_transposed_self) {
 }
 END_TEST
 
+/* ---- turned operands: large ones go tile by tile, of 16 by 256 ---------------------------------
+ */
+
+static const int turned_sizes[][2] = {{15, 40},  {16, 16},  {16, 300}, {17, 257},
+                                      {40, 272}, {300, 16}, {33, 1},   {64, 513}};
+
+/* 0, 1, 2, ... row by row, of any type, from the second element of its bytes on, as the transpose
+ * of what is stored: (2, rows, columns) with strides (rows columns, 1, rows). */
+static Tensor *counting_turned(DType dtype, int64_t rows, int64_t columns) {
+    tensor_set_default_dtype(F64);
+    Tensor *stored = counting(SHAPE(2 * rows * columns + 1));
+    tensor_set_default_dtype(F32);
+    for (int64_t i = 0; i < 2 * rows * columns; i++) {
+        const int64_t matrix = i / (rows * columns), row = i / columns % rows;
+        ((double *)stored->data)[1 + matrix * rows * columns + i % columns * rows + row] =
+            (double)i;
+    }
+    Tensor *typed = tensor_to(stored, dtype);
+    Tensor *x = STRIDED(typed, SHAPE(2, rows, columns), 1, rows * columns, 1, rows);
+    tensor_release(stored);
+    tensor_release(typed);
+    return x;
+}
+
+START_TEST(turned_operands_are_what_they_were) {
+    const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
+    for (DType dtype = F32; dtype <= BOOL; dtype++) {
+        Tensor *x = counting_turned(dtype, rows, columns), *clone = tensor_clone(x);
+        Tensor *as_f64 = tensor_to(x, F64), *as_f32 = tensor_to(x, F32);
+        Tensor *sum = tensor_clone(clone);
+        if (dtype != BOOL) ck_assert(tensor_add_(sum, x, 2));
+        for (int64_t i = 0; i < tensor_numel(x); i++) {
+            const double want = dtype == BOOL ? i > 0 : (double)i;
+            ck_assert_double_eq(number(clone, i), want);
+            ck_assert_double_eq(number(as_f64, i), want);
+            ck_assert_double_eq(number(as_f32, i), want);
+            ck_assert_double_eq(number(sum, i), dtype == BOOL ? want : 3 * want);
+        }
+        Tensor *all[] = {x, clone, as_f64, as_f32, sum};
+        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    }
+}
+END_TEST
+
+/* Some are turned, others are not, one is there twice; and what is written may be turned, too. */
+START_TEST(turned_operands_meet_others) {
+    const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
+    Tensor *x = counting_turned(F32, rows, columns), *dense = tensor_clone(x);
+    Tensor *positive = counting_turned(BOOL, rows, columns);
+    tape_begin_no_grad();
+    Tensor *square = tape_end_keeping(ag_mul(x, x));
+    tape_begin_no_grad();
+    Tensor *chosen = tape_end_keeping(ag_where(positive, x, ag_add_scalar(dense, -1)));
+    ck_assert(tensor_add_(x, dense, 1));
+    ck_assert(tensor_add_(x, x, 1));
+    for (int64_t i = 0; i < tensor_numel(x); i++) {
+        ck_assert_double_eq(number(square, i), (double)((float)i * (float)i));
+        ck_assert_double_eq(number(chosen, i), i > 0 ? (double)i : -1);
+        ck_assert_double_eq(number(x, i), 4 * (double)i);
+    }
+    ck_assert(tensor_copy_from(x, square));
+    for (int64_t i = 0; i < tensor_numel(x); i++)
+        ck_assert_double_eq(number(x, i), number(square, i));
+    Tensor *all[] = {x, dense, positive, square, chosen};
+    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* Kernels that write a second operand, or read beyond its elements, find it where it is. */
+START_TEST(turned_operands_may_be_written_and_indexed) {
+    const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
+    Tensor *x = counting_turned(F32, rows, columns), *b = counting_turned(F32, rows, columns);
+    Tensor *dense = tensor_clone(x), *dense_b = tensor_clone(b), *g = tensor_clone(x);
+    const SGDStep s = {.lr = 0.5, .momentum = 0.5, .fresh = 1};
+    ck_assert(tensor_sgd_(x, dense_b, g, s) && tensor_sgd_(dense, b, g, s));
+    for (int64_t i = 0; i < tensor_numel(x); i++) {
+        ck_assert_double_eq(number(x, i), 0.25 * (double)i);
+        ck_assert_double_eq(number(dense, i), 0.25 * (double)i);
+        ck_assert_double_eq(number(b, i), 1.5 * (double)i);
+        ck_assert_double_eq(number(dense_b, i), 1.5 * (double)i);
+    }
+    Tensor *last = tensor_from_int64s(SHAPE(1, 1, 1), (int64_t[]){1});
+    tape_begin_no_grad();
+    Tensor *picked = tape_end_keeping(ag_gather(x, 0, ag_expand(last, SHAPE(2, rows, columns))));
+    expect_form(picked, F32, SHAPE(2, rows, columns));
+    for (int64_t i = 0; i < tensor_numel(picked); i++)
+        ck_assert_double_eq(number(picked, i),
+                            0.25 * (double)(i % (rows * columns) + rows * columns));
+    Tensor *all[] = {x, b, dense, dense_b, g, last, picked};
+    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+}
+END_TEST
+
 /* x.mul_(.1) of torch.arange(6.) in float32 and float64: the factor is rounded to the type first.
  */
 START_TEST(integers_are_added_and_scaled) {
@@ -1834,6 +1927,9 @@ static void add_access(Suite *suite) {
     tcase_add_test(writes, a_view_of_x_may_be_broadcast_into_x);
     tcase_add_test(writes, add_broadcasts_and_scales);
     tcase_add_test(writes, add_of_a_transposed_self);
+    tcase_add_loop_test(writes, turned_operands_are_what_they_were, 0, COUNT(turned_sizes));
+    tcase_add_loop_test(writes, turned_operands_meet_others, 0, COUNT(turned_sizes));
+    tcase_add_loop_test(writes, turned_operands_may_be_written_and_indexed, 0, COUNT(turned_sizes));
     tcase_add_test(writes, integers_are_added_and_scaled);
     tcase_add_test(writes, mul_scales);
     tcase_add_test(writes, a_step_of_sgd);

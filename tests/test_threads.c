@@ -79,6 +79,9 @@ static Tensor *elementwise(Tensor *x, Tensor *y) { return ag_mul(ag_exp(x), ag_t
 static Tensor *broadcast(Tensor *x, Tensor *y) {
     return ag_add(ag_transpose(x, 0, 2), ag_slice(ag_transpose(y, 0, 2), 0, 0, 1));
 }
+static Tensor *transposed(Tensor *x, Tensor *y) {
+    return ag_mul(ag_transpose(x, 1, 2), ag_contiguous(ag_transpose(y, 1, 2)));
+}
 static Tensor *chosen(Tensor *x, Tensor *y) { return ag_where(ag_lt(x, y), x, ag_scale(y, 3)); }
 static Tensor *softmax_last(Tensor *x, Tensor *y) { return ag_softmax(ag_add(x, y), -1); }
 static Tensor *softmax_long(Tensor *x, Tensor *y) {
@@ -144,6 +147,7 @@ static const struct {
     Run run;
 } runs[] = {{"elementwise", elementwise},
             {"broadcast", broadcast},
+            {"transposed", transposed},
             {"where", chosen},
             {"softmax", softmax_last},
             {"long softmax", softmax_long},

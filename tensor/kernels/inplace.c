@@ -79,7 +79,7 @@ static bool step(const char *op, const LoopKernel *kernel, int n, Tensor *const 
         operand[i] = x[i];
     }
     operand[n] = &list;
-    loop_elements(kernel[x[0]->dtype], n + 1, operand, 0);
+    loop_operations(kernel[x[0]->dtype], n + 1, operand, 0, 2);
     for (int i = 0; i < n - 1; i++) tensor_written(x[i], op);
     return true;
 }

@@ -11,8 +11,9 @@
 #include <string.h>
 
 typedef struct {
-    int n;    /* operands */
-    int ndim; /* dimensions that are left */
+    int n;         /* operands */
+    int ndim;      /* dimensions that are left */
+    bool in_tiles; /* of the last two: see run_tiles */
     int64_t size[TENSOR_MAX_DIMS];
     int64_t stride[TENSOR_MAX_DIMS][LOOP_OPERANDS]; /* in elements; gcc 12.2 loses the stores of
                                                      * walk_next if operands come first */
@@ -24,6 +25,7 @@ typedef struct {
  * element. */
 static void walk_start(Walk *walk, int n, const Tensor *const *x) {
     walk->n = n;
+    walk->in_tiles = false;
     walk->ndim = x[0]->shape.ndim ? x[0]->shape.ndim : 1;
     memcpy(walk->size, x[0]->shape.dim, sizeof walk->size);
     if (x[0]->shape.ndim == 0) walk->size[0] = 1;
@@ -64,6 +66,15 @@ static bool is_empty(const Walk *walk, int ndim) {
     return false;
 }
 
+static void swap_dims(Walk *walk, int d, int e) {
+    swap(walk->size, d, e);
+    for (int i = 0; i < walk->n; i++) {
+        const int64_t along = walk->stride[d][i];
+        walk->stride[d][i] = walk->stride[e][i];
+        walk->stride[e][i] = along;
+    }
+}
+
 /* So many steps along dimension d. */
 static inline void walk_along(Walk *walk, int d, int64_t steps) {
     for (int i = 0; i < walk->n; i++)
@@ -81,14 +92,79 @@ static bool walk_next(Walk *walk, int ndim, int64_t *index) {
     return false;
 }
 
+/* ---- turned operands --------------------------------------------------------------------------
+ *
+ * The elements of a transposed operand lie a row apart along the last dimension: each would bring
+ * in a line of memory that is gone when the next element of it is wanted. So the walk goes tile by
+ * tile, as many rows high as a line has floats. Such an operand's part of the tile is turned, in
+ * registers, into room that stays in the first cache, and the kernel finds rows there. */
+
+enum { TILE_ROWS = 16, TILE_COLUMNS = 256 };
+
+static bool is_turned(const Walk *walk, int d, int i) {
+    return walk->stride[d][i] == 1 && walk->stride[walk->ndim - 1][i] > 1;
+}
+
+/* What is written goes along its own rows. If another operand is turned then, its rows become the
+ * last dimension but one. */
+static bool find_tiles(Walk *walk) {
+    const int last = walk->ndim - 1;
+    for (int i = 0; i < walk->n; i++)
+        for (int d = 0; d < last; d++) {
+            if (!is_turned(walk, d, i)) continue;
+            swap_dims(walk, d, i == 0 ? last : last - 1);
+            if (i > 0) return MIN(walk->size[last - 1], walk->size[last]) >= TILE_ROWS;
+        }
+    return false;
+}
+
+static void run_tile(Walk tile, int64_t rows, int64_t columns, LoopKernel kernel, double s) {
+    _Alignas(64) char room[LOOP_OPERANDS][TILE_ROWS * TILE_COLUMNS * sizeof(double)];
+    int64_t *down = tile.stride[tile.ndim - 2], *along = tile.stride[tile.ndim - 1];
+    const int64_t row = (columns + TILE_ROWS - 1) & -TILE_ROWS; /* of a room */
+    for (int64_t i = 0; i < rows; i++)                          /* y's part is fetched meanwhile */
+        for (int64_t j = 0; j < columns; j += TILE_ROWS)
+            __builtin_prefetch((char *)tile.data[0] + (i * down[0] + j) * tile.element[0], 1);
+    for (int i = 1; i < tile.n; i++) {
+        if (!is_turned(&tile, tile.ndim - 2, i) || tile.element[i] < 4) continue;
+        kernels()->turn_rows[tile.element[i] == 8](columns, (void *[]){room[i], tile.data[i]},
+                                                   (int64_t[]){row, along[i]}, (double)rows);
+        tile.data[i] = room[i];
+        down[i] = row, along[i] = 1;
+    }
+    for (; rows > 0; rows--, walk_along(&tile, tile.ndim - 2, 1))
+        kernel(columns, tile.data, along, s);
+}
+
+static void run_tiles(Walk *walk, LoopKernel kernel, double s) {
+    const int down = walk->ndim - 2, along = walk->ndim - 1;
+    int64_t index[TENSOR_MAX_DIMS] = {0};
+    do
+        for (int64_t j = 0; j < walk->size[along]; j += TILE_COLUMNS)
+            for (int64_t i = 0; i < walk->size[down]; i += TILE_ROWS) {
+                Walk tile = *walk;
+                walk_along(&tile, down, i);
+                walk_along(&tile, along, j);
+                run_tile(tile, MIN(walk->size[down] - i, TILE_ROWS),
+                         MIN(walk->size[along] - j, TILE_COLUMNS), kernel, s);
+            }
+    while (walk_next(walk, down, index));
+}
+
+/* ---- the walk, on one thread or several ------------------------------------------------------ */
+
 /* Calls the kernel along the last dimension at every position of the others. An empty row has a
  * result only where x[0] repeats along it. */
-static void run(Walk *walk, LoopKernel kernel, double s) {
+static void run_rows(Walk *walk, LoopKernel kernel, double s) {
     int outer = walk->ndim - 1;
     if (is_empty(walk, walk->stride[outer][0] ? walk->ndim : outer)) return;
     int64_t index[TENSOR_MAX_DIMS] = {0};
     do kernel(walk->size[outer], walk->data, walk->stride[outer], s);
     while (walk_next(walk, outer, index));
+}
+
+static void run(Walk *walk, LoopKernel kernel, double s) {
+    (walk->in_tiles ? run_tiles : run_rows)(walk, kernel, s);
 }
 
 /* A walk that is cut along one of its dimensions, at multiples of unit. */
@@ -106,7 +182,7 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
     Walk walk = whole->walk;
     int64_t *size = &walk.size[whole->dim];
     from *= whole->unit;
-    *size = (to * whole->unit < *size ? to * whole->unit : *size) - from;
+    *size = MIN(to * whole->unit, *size) - from;
     walk_along(&walk, whole->dim, from);
     run(&walk, whole->kernel, whole->s);
 }
@@ -116,7 +192,7 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
 static int64_t pieces_along(const Walk *walk, int d, int workers) {
     const int64_t enough = 16 * workers;
     const int64_t pieces = d == walk->ndim - 1 ? (walk->size[d] + 63) / 64 : walk->size[d];
-    return walk->stride[d][0] == 0 ? 0 : pieces < enough ? pieces : enough;
+    return walk->stride[d][0] == 0 ? 0 : MIN(pieces, enough);
 }
 
 /* Cut along one of the first dims dimensions, the outer one of two that are as good. */
@@ -157,8 +233,8 @@ static int64_t as_row(int n, const Tensor *const *x, void **data, int64_t *step)
     return row;
 }
 
-static void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, double s,
-                            double operations) {
+void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, double s,
+                     double operations) {
     void *data[LOOP_OPERANDS];
     int64_t step[LOOP_OPERANDS];
     const int64_t row = as_row(n, x, data, step);
@@ -170,6 +246,7 @@ static void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, do
     walk_start(&walk, n, x);
     if (is_empty(&walk, walk.ndim)) return;
     merge_dims(&walk);
+    walk.in_tiles = operations == 1 && find_tiles(&walk);
     run_parts(&walk, walk.ndim, kernel, s, operations);
 }
 
@@ -181,12 +258,7 @@ void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, 
     Walk walk;
     walk_start(&walk, n, x);
     const int last = walk.ndim - 1;
-    swap(walk.size, dim, last);
-    for (int i = 0; i < n; i++) {
-        const int64_t along = walk.stride[dim][i];
-        walk.stride[dim][i] = walk.stride[last][i];
-        walk.stride[last][i] = along;
-    }
+    swap_dims(&walk, dim, last);
     run_parts(&walk, last, kernel, s, 1);
 }
 
@@ -262,14 +334,14 @@ static Tensor at_start(const Tensor *x, int dim, Shape y) {
 
 void pick_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index) {
     const Tensor start = at_start(x, dim, y->shape);
-    loop_elements(kernels()->pick[x->dtype], 3, (const Tensor *[]){y, &start, index},
-                  (double)x->stride[dim]);
+    loop_operations(kernels()->pick[x->dtype], 3, (const Tensor *[]){y, &start, index},
+                    (double)x->stride[dim], 2);
 }
 
 void put_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index) {
     const Tensor start = at_start(x, dim, y->shape);
-    loop_elements(kernels()->put[x->dtype], 3, (const Tensor *[]){&start, y, index},
-                  (double)x->stride[dim]);
+    loop_operations(kernels()->put[x->dtype], 3, (const Tensor *[]){&start, y, index},
+                    (double)x->stride[dim], 2);
 }
 
 Tensor *map_elements(LoopKernel kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
@@ -318,9 +390,8 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
     if (!readable("allclose", a) || !readable("allclose", b)) return false;
     int64_t far = 0;
-    double tolerance[] = {rtol, atol};
     const Tensor count = {.shape = a->shape, .dtype = I64, .data = &far}; /* one place for all */
-    const Tensor bounds = {.dtype = F64, .data = tolerance};
+    const Tensor bounds = {.dtype = F64, .data = (double[]){rtol, atol}};
     loop_elements(kernels()->count_far[a->dtype], 4, (const Tensor *[]){&count, a, b, &bounds}, 0);
     return far == 0;
 }
@@ -338,9 +409,8 @@ double tensor_sum_of_squares(const Tensor *x) {
 }
 
 void tensor_divide(Tensor *y, double number) {
-    float number_f32 = (float)number;
-    const Tensor divisor = {.dtype = y->dtype,
-                            .data = y->dtype == F32 ? (void *)&number_f32 : &number};
+    void *const in_type = y->dtype == F32 ? (void *)&(float){(float)number} : &number;
+    const Tensor divisor = {.dtype = y->dtype, .data = in_type};
     Loop *const kernel = kernels()->value[ELEMENTWISE_div][y->dtype];
     loop_elements(kernel, 3, (const Tensor *[]){y, y, &divisor}, 0);
 }
@@ -491,7 +561,7 @@ static void cut(Products *whole, int64_t batch, int workers) {
     whole->rows = s->n < 64 * workers || (s->m >= s->n && s->a_stride[1] != 1);
     const int64_t size = whole->rows ? s->m : s->n, each = whole->rows ? 1 : size / workers / 256;
     if (workers == 1 || batch >= 4 * workers || size < 64 * workers) whole->slices = 1;
-    else whole->slices = workers * (each < 1 ? 1 : each < 4 ? each : 4);
+    else whole->slices = workers * (each < 1 ? 1 : MIN(each, 4));
 }
 
 /* Strides of the last two dimensions of x, which it may lack. */
@@ -557,7 +627,6 @@ Tensor *tensor_matmul(const Tensor *start, const Tensor *a, const Tensor *b) {
     shape.dim[shape.ndim++] = b->shape.dim[batch_b.ndim + 1];
     Tensor *c = tensor_make(shape, a->dtype);
     if (c) matmul_into(c, start, a, b);
-    if (!tensor_pending()) return c;
-    tensor_release(c);
-    return NULL;
+    if (tensor_pending()) tensor_release(c), c = NULL;
+    return c;
 }
