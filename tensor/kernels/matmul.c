@@ -96,8 +96,8 @@ enum {
 #define INLINE            static inline __attribute__((always_inline))
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 
-/* The numbers from one packed sliver to the next. What lies between them takes what is written
- * beyond the last row, and keeps slivers of 4 KiB times something out of each other's way. */
+/* The numbers from one packed sliver to the next. What lies between them keeps slivers of 4 KiB
+ * times something out of each other's way. */
 #define SLIVER(k, width)  ((k) * (width) + LANES)
 #define ROOM(n, k, width) (((n) + (width)-1) / (width)*SLIVER(k, width))
 
