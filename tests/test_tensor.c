@@ -1325,8 +1325,8 @@ END_TEST
 /* ---- turned operands: large ones go tile by tile, of 16 by 256 ---------------------------------
  */
 
-static const int turned_sizes[][2] = {{15, 40},  {16, 16},  {16, 300}, {17, 257},
-                                      {40, 272}, {300, 16}, {33, 1},   {64, 513}};
+static const int turned_sizes[][2] = {{15, 40},  {16, 16}, {16, 300}, {17, 257}, {40, 272},
+                                      {300, 16}, {33, 1},  {64, 513}, {3, 5000}, {5000, 3}};
 
 /* 0, 1, 2, ... row by row, of any type, from the second element of its bytes on, as the transpose
  * of what is stored: (2, rows, columns) with strides (rows columns, 1, rows). */
@@ -1349,17 +1349,17 @@ static Tensor *counting_turned(DType dtype, int64_t rows, int64_t columns) {
 START_TEST(turned_operands_are_what_they_were) {
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
     for (DType dtype = F32; dtype <= BOOL; dtype++) {
+        int64_t wrong = 0; /* many elements: an assertion for each would take its time */
         Tensor *x = counting_turned(dtype, rows, columns), *clone = tensor_clone(x);
         Tensor *as_f64 = tensor_to(x, F64), *as_f32 = tensor_to(x, F32);
         Tensor *sum = tensor_clone(clone);
         if (dtype != BOOL) ck_assert(tensor_add_(sum, x, 2));
         for (int64_t i = 0; i < tensor_numel(x); i++) {
-            const double want = dtype == BOOL ? i > 0 : (double)i;
-            ck_assert_double_eq(number(clone, i), want);
-            ck_assert_double_eq(number(as_f64, i), want);
-            ck_assert_double_eq(number(as_f32, i), want);
-            ck_assert_double_eq(number(sum, i), dtype == BOOL ? want : 3 * want);
+            const double want = dtype == BOOL ? i > 0 : (double)i, times = dtype == BOOL ? 1 : 3;
+            wrong += number(clone, i) != want || number(sum, i) != times * want;
+            wrong += number(as_f64, i) != want || number(as_f32, i) != want;
         }
+        ck_assert_int_eq(wrong, 0);
         Tensor *all[] = {x, clone, as_f64, as_f32, sum};
         for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
     }
@@ -1368,6 +1368,7 @@ END_TEST
 
 /* Some are turned, others are not, one is there twice; and what is written may be turned, too. */
 START_TEST(turned_operands_meet_others) {
+    int64_t wrong = 0;
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
     Tensor *x = counting_turned(F32, rows, columns), *dense = tensor_clone(x);
     Tensor *positive = counting_turned(BOOL, rows, columns);
@@ -1378,38 +1379,101 @@ START_TEST(turned_operands_meet_others) {
     ck_assert(tensor_add_(x, dense, 1));
     ck_assert(tensor_add_(x, x, 1));
     for (int64_t i = 0; i < tensor_numel(x); i++) {
-        ck_assert_double_eq(number(square, i), (double)((float)i * (float)i));
-        ck_assert_double_eq(number(chosen, i), i > 0 ? (double)i : -1);
-        ck_assert_double_eq(number(x, i), 4 * (double)i);
+        wrong += number(square, i) != (double)((float)i * (float)i);
+        wrong += number(chosen, i) != (i > 0 ? (double)i : -1);
+        wrong += number(x, i) != 4 * (double)i;
     }
     ck_assert(tensor_copy_from(x, square));
-    for (int64_t i = 0; i < tensor_numel(x); i++)
-        ck_assert_double_eq(number(x, i), number(square, i));
+    for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(x, i) != number(square, i);
+    ck_assert_int_eq(wrong, 0);
     Tensor *all[] = {x, dense, positive, square, chosen};
     for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
 }
 END_TEST
 
+/* (2, 18, 20, 33), the dimensions in memory in the order that permutation i of the last three says.
+ */
+static Tensor *counting_in_order(int i) {
+    static const int orders[6][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
+                                     {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
+    const Shape shape = SHAPE(2, 18, 20, 33);
+    Tensor *stored = counting(SHAPE(tensor_numel(&(Tensor){.shape = shape})));
+    int64_t stride[4] = {18 * 20 * 33}, step = 1;
+    for (int d = 2; d >= 0; d--) {
+        stride[orders[i][d]] = step;
+        step *= shape.dim[orders[i][d]];
+    }
+    Tensor *x = tensor_as_strided(stored, shape, stride, 0);
+    tensor_release(stored);
+    return x;
+}
+
+START_TEST(operands_are_turned_in_any_dimensions) {
+    int64_t wrong = 0;
+    for (int j = 0; j < 6; j++) {
+        Tensor *x = counting_in_order(_i), *y = counting_in_order(j), *before = tensor_clone(x);
+        tape_begin_no_grad();
+        Tensor *sum = tape_end_keeping(ag_add(x, y));
+        ck_assert(tensor_add_(x, y, 2));
+        for (int64_t i = 0; i < tensor_numel(x); i++) {
+            wrong += number(before, i) != (double)place(x, i);
+            wrong += number(sum, i) != (double)(place(x, i) + place(y, i));
+            wrong += number(x, i) != (double)(place(x, i) + 2 * place(y, i));
+        }
+        ck_assert(tensor_copy_from(x, y));
+        for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(x, i) != (double)place(y, i);
+        ck_assert_int_eq(wrong, 0);
+        Tensor *all[] = {x, y, before, sum};
+        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    }
+}
+END_TEST
+
+/* Of the stack of a thread it takes less than 128 KiB, of which some systems have no more. */
+static void *clone_turned(void *of) {
+    Tensor *clone = tensor_clone(of);
+    for (int i = 0; i < 8; i++) tensor_add_(clone, of, 1); /* a failure shows in the numbers */
+    return clone;
+}
+
+START_TEST(turning_takes_a_small_stack) {
+    int64_t wrong = 0;
+    Tensor *x = counting_turned(F32, 300, 300), *clone = NULL;
+    pthread_attr_t small;
+    pthread_t thread;
+    ck_assert_int_eq(pthread_attr_init(&small), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&small, 128 << 10), 0);
+    ck_assert_int_eq(pthread_create(&thread, &small, clone_turned, x), 0);
+    ck_assert_int_eq(pthread_join(thread, (void **)&clone), 0);
+    for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(clone, i) != 9 * (double)i;
+    ck_assert_int_eq(wrong, 0);
+    pthread_attr_destroy(&small);
+    tensor_release(clone);
+    tensor_release(x);
+}
+END_TEST
+
 /* Kernels that write a second operand, or read beyond its elements, find it where it is. */
 START_TEST(turned_operands_may_be_written_and_indexed) {
+    int64_t wrong = 0;
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
     Tensor *x = counting_turned(F32, rows, columns), *b = counting_turned(F32, rows, columns);
     Tensor *dense = tensor_clone(x), *dense_b = tensor_clone(b), *g = tensor_clone(x);
     const SGDStep s = {.lr = 0.5, .momentum = 0.5, .fresh = 1};
     ck_assert(tensor_sgd_(x, dense_b, g, s) && tensor_sgd_(dense, b, g, s));
     for (int64_t i = 0; i < tensor_numel(x); i++) {
-        ck_assert_double_eq(number(x, i), 0.25 * (double)i);
-        ck_assert_double_eq(number(dense, i), 0.25 * (double)i);
-        ck_assert_double_eq(number(b, i), 1.5 * (double)i);
-        ck_assert_double_eq(number(dense_b, i), 1.5 * (double)i);
+        wrong += number(x, i) != 0.25 * (double)i;
+        wrong += number(dense, i) != 0.25 * (double)i;
+        wrong += number(b, i) != 1.5 * (double)i;
+        wrong += number(dense_b, i) != 1.5 * (double)i;
     }
     Tensor *last = tensor_from_int64s(SHAPE(1, 1, 1), (int64_t[]){1});
     tape_begin_no_grad();
     Tensor *picked = tape_end_keeping(ag_gather(x, 0, ag_expand(last, SHAPE(2, rows, columns))));
     expect_form(picked, F32, SHAPE(2, rows, columns));
     for (int64_t i = 0; i < tensor_numel(picked); i++)
-        ck_assert_double_eq(number(picked, i),
-                            0.25 * (double)(i % (rows * columns) + rows * columns));
+        wrong += number(picked, i) != 0.25 * (double)(i % (rows * columns) + rows * columns);
+    ck_assert_int_eq(wrong, 0);
     Tensor *all[] = {x, b, dense, dense_b, g, last, picked};
     for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
 }
@@ -1930,6 +1994,8 @@ static void add_access(Suite *suite) {
     tcase_add_loop_test(writes, turned_operands_are_what_they_were, 0, COUNT(turned_sizes));
     tcase_add_loop_test(writes, turned_operands_meet_others, 0, COUNT(turned_sizes));
     tcase_add_loop_test(writes, turned_operands_may_be_written_and_indexed, 0, COUNT(turned_sizes));
+    tcase_add_loop_test(writes, operands_are_turned_in_any_dimensions, 0, 6);
+    tcase_add_test(writes, turning_takes_a_small_stack);
     tcase_add_test(writes, integers_are_added_and_scaled);
     tcase_add_test(writes, mul_scales);
     tcase_add_test(writes, a_step_of_sgd);

@@ -96,41 +96,41 @@ static bool walk_next(Walk *walk, int ndim, int64_t *index) {
  *
  * The elements of a transposed operand lie a row apart along the last dimension: each would bring
  * in a line of memory that is gone when the next element of it is wanted. So the walk goes tile by
- * tile, as many rows high as a line has floats. Such an operand's part of the tile is turned, in
- * registers, into room that stays in the first cache, and the kernel finds rows there. */
+ * tile, as many rows high as a line has floats. The part of such an operand that is in the tile is
+ * turned, in registers, into room that stays in the first cache, and the kernel finds rows there.
+ * (Doubles and integers, which stay small, are read where they are, tile by tile as well; and
+ * bools, of which a line has many, as ever.) */
 
-enum { TILE_ROWS = 16, TILE_COLUMNS = 256 };
+enum { TILE_ROWS = 16, TILE_COLUMNS = 256, TILE_ROOMS = 4 };
 
 static bool is_turned(const Walk *walk, int d, int i) {
-    return walk->stride[d][i] == 1 && walk->stride[walk->ndim - 1][i] > 1;
+    return walk->stride[d][i] == 1 && walk->stride[walk->ndim - 1][i] > 1 &&
+           walk->element[i] >= 4 && walk->size[d] >= TILE_ROWS;
 }
 
-/* What is written goes along its own rows. If another operand is turned then, its rows become the
- * last dimension but one. */
+/* If an operand is turned, its rows become the last dimension but one. */
 static bool find_tiles(Walk *walk) {
     const int last = walk->ndim - 1;
-    for (int i = 0; i < walk->n; i++)
-        for (int d = 0; d < last; d++) {
-            if (!is_turned(walk, d, i)) continue;
-            swap_dims(walk, d, i == 0 ? last : last - 1);
-            if (i > 0) return MIN(walk->size[last - 1], walk->size[last]) >= TILE_ROWS;
-        }
+    for (int i = 1; i < walk->n && walk->size[last] >= TILE_ROWS; i++)
+        for (int d = 0; d < last; d++)
+            if (is_turned(walk, d, i)) return swap_dims(walk, d, last - 1), true;
     return false;
 }
 
+/* Of an operand's last four columns turn_rows may read more than there are: cache_alloc leaves
+ * something behind. */
 static void run_tile(Walk tile, int64_t rows, int64_t columns, LoopKernel kernel, double s) {
-    _Alignas(64) char room[LOOP_OPERANDS][TILE_ROWS * TILE_COLUMNS * sizeof(double)];
+    _Alignas(64) float room[TILE_ROOMS][TILE_ROWS * TILE_COLUMNS];
     int64_t *down = tile.stride[tile.ndim - 2], *along = tile.stride[tile.ndim - 1];
     const int64_t row = (columns + TILE_ROWS - 1) & -TILE_ROWS; /* of a room */
     for (int64_t i = 0; i < rows; i++)                          /* y's part is fetched meanwhile */
         for (int64_t j = 0; j < columns; j += TILE_ROWS)
             __builtin_prefetch((char *)tile.data[0] + (i * down[0] + j) * tile.element[0], 1);
-    for (int i = 1; i < tile.n; i++) {
-        if (!is_turned(&tile, tile.ndim - 2, i) || tile.element[i] < 4) continue;
-        kernels()->turn_rows[tile.element[i] == 8](columns, (void *[]){room[i], tile.data[i]},
-                                                   (int64_t[]){row, along[i]}, (double)rows);
-        tile.data[i] = room[i];
-        down[i] = row, along[i] = 1;
+    for (int i = 1; i < tile.n && i <= TILE_ROOMS; i++) {
+        if (down[i] != 1 || along[i] <= 1 || tile.element[i] != sizeof(float)) continue;
+        kernels()->turn_rows[F32](columns, (void *[]){room[i - 1], tile.data[i]},
+                                  (int64_t[]){row, along[i]}, (double)rows);
+        tile.data[i] = room[i - 1], down[i] = row, along[i] = 1;
     }
     for (; rows > 0; rows--, walk_along(&tile, tile.ndim - 2, 1))
         kernel(columns, tile.data, along, s);
@@ -245,6 +245,8 @@ void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, double s,
     Walk walk;
     walk_start(&walk, n, x);
     if (is_empty(&walk, walk.ndim)) return;
+    for (int d = 0; d < walk.ndim - 1; d++) /* what is written goes along its own rows */
+        if (is_turned(&walk, d, 0)) swap_dims(&walk, d, walk.ndim - 1);
     merge_dims(&walk);
     walk.in_tiles = operations == 1 && find_tiles(&walk);
     run_parts(&walk, walk.ndim, kernel, s, operations);
@@ -581,9 +583,8 @@ static bool multiply_rows(const MatmulShape *s, const Tensor *x) {
     const bool rows = s->k == 1 && s->b_stride[1] == 1 && s->c_stride[1] == 1;
     const double size = (double)(dots ? s->k : s->n);
     if (s->m != 1 || !(dots || rows) || size > SHORT || x->dtype != F32) return false;
-    if (dots)
-        loop_columns(k->row_dots[x->dtype], 3, (const Tensor *[]){x, x + 1, x + 2}, size, size);
-    else loop_columns(k->scale_rows[x->dtype], 3, (const Tensor *[]){x, x + 2, x + 1}, size, size);
+    if (dots) loop_columns(k->row_dots[F32], 3, (const Tensor *[]){x, x + 1, x + 2}, size, size);
+    else loop_columns(k->scale_rows[F32], 3, (const Tensor *[]){x, x + 2, x + 1}, size, size);
     return true;
 }
 
