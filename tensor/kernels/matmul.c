@@ -47,9 +47,8 @@
 #define VECTORS 4
 #define EACH_TILE(DO)                                                                              \
     ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
-#define LANES_F32     16
-#define LANES_F64     8
-#define MASKED_STORES 1 /* the first lanes of a vector are written as fast as all of them */
+#define LANES_F32 16
+#define LANES_F64 8
 #define STORE_MASKED(x)                                                                            \
     _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
 #elif defined __AVX2__
@@ -59,7 +58,6 @@
 #define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
 #define LANES_F32     8
 #define LANES_F64     4
-#define MASKED_STORES 0
 #else
 #define VECTOR        16
 #define ROWS          4
@@ -67,8 +65,9 @@
 #define EACH_TILE(DO) ROW_COUNTS_8(DO, 1) ROW_COUNTS_4(DO, 2)
 #define LANES_F32     4
 #define LANES_F64     2
-#define MASKED_STORES 0
 #endif
+/* Are the first lanes of a vector written as fast as all of them? */
+#define MASKED_STORES             (VECTOR == 64)
 #define NARROW_ROWS               (2 * ROWS)
 #define ROW_COUNTS_4(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)
 #define ROW_COUNTS_6(DO, vectors) DO(6, vectors) DO(5, vectors) ROW_COUNTS_4(DO, vectors)
