@@ -155,11 +155,11 @@ int workers_for(double operations); /* how many threads such a work is worth, fr
  * alone gets it in one part, on the calling thread. */
 void work_in_parts(int workers, int64_t n, PartOfWork work, void *context);
 
-/* x[i] and x[j] trade places. */
-static inline void swap(int64_t *x, int64_t i, int64_t j) {
-    const int64_t moved = x[i];
-    x[i] = x[j];
-    x[j] = moved;
+/* Two numbers trade places. */
+static inline void swap(int64_t *x, int64_t *y) {
+    const int64_t moved = *x;
+    *x = *y;
+    *y = moved;
 }
 
 /* ---- random numbers: twister.c, compiled once ------------------------------------------------ */

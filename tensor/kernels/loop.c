@@ -67,12 +67,8 @@ static bool is_empty(const Walk *walk, int ndim) {
 }
 
 static void swap_dims(Walk *walk, int d, int e) {
-    swap(walk->size, d, e);
-    for (int i = 0; i < walk->n; i++) {
-        const int64_t along = walk->stride[d][i];
-        walk->stride[d][i] = walk->stride[e][i];
-        walk->stride[e][i] = along;
-    }
+    swap(&walk->size[d], &walk->size[e]);
+    for (int i = 0; i < walk->n; i++) swap(&walk->stride[d][i], &walk->stride[e][i]);
 }
 
 /* So many steps along dimension d. */
@@ -494,8 +490,8 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
 Tensor turned(const Tensor *x) {
     Tensor view = *x;
     const int row = x->shape.ndim - 2, column = x->shape.ndim - 1;
-    swap(view.shape.dim, row, column);
-    swap(view.stride, row, column);
+    swap(&view.shape.dim[row], &view.shape.dim[column]);
+    swap(&view.stride[row], &view.stride[column]);
     return view;
 }
 

@@ -171,5 +171,5 @@ void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t hig
 /* Fisher and Yates: position i trades places with one of those from i on. */
 void draw_permutation(Generator *g, int64_t n, int64_t *x) {
     for (int64_t i = 0; i < n; i++) x[i] = i;
-    for (int64_t i = 0; i < n - 1; i++) swap(x, i, i + (int64_t)(draw32(g) % (uint64_t)(n - i)));
+    for (int64_t i = 0; i < n - 1; i++) swap(x + i, x + i + draw32(g) % (uint64_t)(n - i));
 }
