@@ -104,10 +104,9 @@ typedef struct {
     LoopKernel scale_rows[2];                         /* y, x, factor; y may be x */
 
     /* rows again, but the operands differ in size */
-    LoopKernel sum_columns[2]; /* y, x, {rows, stride from row to row} (I64): the sums over the
-                                * rows; y and x are dense along n */
-    LoopKernel
-        layer_norm_dw[2];   /* dw, db, x, dy, stats, {rows, stride from row to row}: of all rows */
+    LoopKernel sum_columns[2];   /* y, x, {rows, stride from row to row} (I64): the sums over the
+                                  * rows; y and x are dense along n */
+    LoopKernel layer_norm_dw[2]; /* dw, db, x, dy, stats, {as above}: of all rows */
     LoopKernel additive[2]; /* y, q, k, w: y = w tanh(q + k), of s hidden units; stride[2]: from key
                              * to key */
     LoopKernel additive_dx[2]; /* dk, dq, dw, q, k, w, dy, {queries, keys, hidden units} (I64): adds
@@ -183,12 +182,12 @@ enum { GENERATOR_NUMBERS = GENERATOR_WORDS + 3 };
 void generator_to_numbers(const Generator *g, int64_t *numbers);
 bool generator_from_numbers(Generator *g, const int64_t *numbers);
 
-/* Each fills n places in the order, and with as many draws, as PyTorch does. dtype: F32 or F64. */
+/* Each fills n places in the order, and with as many draws, as PyTorch does. dtype: F32 or F64.
+ * Integers stay below high. */
 void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high);
 void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std);
 void draw_bools(Generator *g, int64_t n, bool *x, double p); /* true with p */
-void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low,
-                   int64_t high);                           /* high excluded */
+void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high);
 void draw_permutation(Generator *g, int64_t n, int64_t *x); /* of 0 .. n-1 */
 
 /* ---- attention: attention.c, compiled once --------------------------------------------------- */
