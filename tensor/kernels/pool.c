@@ -208,15 +208,6 @@ int workers_for(double operations) {
     return at_most(tensor_num_threads(), worth < THREADS_MAX ? (int64_t)worth : THREADS_MAX);
 }
 
-static void share(int workers) {
-    __atomic_store_n(&pool.door, at_most(pool.workers, workers - 1) * ONE_SEAT, __ATOMIC_SEQ_CST);
-    ring(&pool.came, workers - 1);
-    while (threads_take_turns && job_came()) sched_yield();
-    take_parts(0);
-    __atomic_and_fetch(&pool.door, ONE_SEAT - 1, __ATOMIC_SEQ_CST); /* nobody joins any more */
-    await(&pool.left, all_left);
-}
-
 void work_in_parts(int workers, int64_t n, PartOfWork work, void *context) {
     if (workers <= 1 || n <= 1 || pthread_mutex_trylock(&pool.owner) != 0) {
         if (n > 0) work(0, 0, n, context);
@@ -226,6 +217,11 @@ void work_in_parts(int workers, int64_t n, PartOfWork work, void *context) {
     hire(workers - 1);
     pool.n = n, pool.parts = at_most(PARTS_EACH * workers, n), pool.next = 0;
     pool.work = work, pool.context = context;
-    share(workers);
+    __atomic_store_n(&pool.door, at_most(pool.workers, workers - 1) * ONE_SEAT, __ATOMIC_SEQ_CST);
+    ring(&pool.came, workers - 1);
+    while (threads_take_turns && job_came()) sched_yield();
+    take_parts(0);
+    __atomic_and_fetch(&pool.door, ONE_SEAT - 1, __ATOMIC_SEQ_CST); /* nobody joins any more */
+    await(&pool.left, all_left);
     pthread_mutex_unlock(&pool.owner);
 }
