@@ -406,12 +406,11 @@ static void close_block(const Pass *pass, const Room *room, const Block *q) {
 /* Some blocks of a head, side by side: each tile of keys meets all of them before the next comes.
  */
 static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
-    const Block *last = room->block + pass->blocks;
+    Block *last = room->block; /* behind those that are open */
     int64_t end = 0;
-    for (Block *q = room->block; q < last && from < pass->Q; q++, from += pass->rows) {
-        open_block(pass, room, q, from);
-        if (q->end > end) end = q->end;
-        if (from + pass->rows >= pass->Q) last = q + 1;
+    for (; last < room->block + pass->blocks && from < pass->Q; last++, from += pass->rows) {
+        open_block(pass, room, last, from);
+        if (last->end > end) end = last->end;
     }
     for (int64_t j = 0; j < end; j += KEYS)
         for (const Block *q = room->block; q < last; q++)
