@@ -111,8 +111,7 @@ typedef struct {
     int64_t size; /* bytes of a number */
     int64_t H, Q, K, D, Dv;
     int64_t rows, width; /* queries in a block, and these in whole vectors */
-    int64_t heads;
-    int blocks; /* at work at once */
+    int blocks;          /* at work at once */
     char *rooms;
     int64_t room; /* bytes, for each worker */
 } Pass;
@@ -476,13 +475,13 @@ void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const 
     pass.rows = MIN(TILE_QUERIES, pass.Q);
     pass.width = whole_vectors(pass.rows);
     pass.blocks = (int)MIN((pass.Q + TILE_QUERIES - 1) / TILE_QUERIES, BLOCKS);
-    pass.heads = s.dim[0] * pass.H;
     pass.room = lay_out(&pass, &measured, NULL);
-    const double operations = (double)(pass.heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);
+    const int64_t heads = s.dim[0] * s.dim[1];
+    const double operations = (double)(heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);
     const int64_t most = workers_for(operations / LANES);
-    const int workers = (int)MIN(most, pass.heads ? pass.heads : 1);
+    const int workers = (int)MIN(most, heads ? heads : 1);
     pass.rooms = cache_alloc((size_t)(workers * pass.room));
-    if (pass.rooms) work_in_parts(workers, pass.heads, pass_part, &pass);
+    if (pass.rooms) work_in_parts(workers, heads, pass_part, &pass);
     cache_free(pass.rooms, (size_t)(workers * pass.room));
 }
 
