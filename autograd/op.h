@@ -24,7 +24,7 @@ typedef struct {
         bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
         int64_t heads;              /* that a batch is made of */
         struct {
-            int64_t start, end; /* slice; start: ignore_index */
+            int64_t start, size; /* slice; start: ignore_index */
         };
     };
 } Attributes;

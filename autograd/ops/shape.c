@@ -153,14 +153,13 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
 /* ---- slice and select ---------------------------------------------------------------------- */
 
 Tensor *ag_slice_forward(Node *n) {
-    return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.end - n->at.start);
+    return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.size);
 }
 
 /* dx = dy where it was cut out, 0 elsewhere */
 void ag_slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const int64_t size = n->at.end - n->at.start;
     dx[0] = ag_arrived(n, 0);
-    Tensor *part = dx[0] ? view_narrow(dx[0], n->at.dim, n->at.start, size) : NULL;
+    Tensor *part = dx[0] ? view_narrow(dx[0], n->at.dim, n->at.start, n->at.size) : NULL;
     if (part) add_elements(part, dy);
     tensor_release(part);
 }
@@ -174,10 +173,9 @@ static int64_t clip_index(int64_t i, int64_t size) {
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
     int d = ag_present("slice", x) ? shape_dim("slice", x->shape, dim) : -1;
     if (d < 0) return NULL;
-    Attributes at = {.dim = d};
-    at.start = clip_index(start, x->shape.dim[d]);
-    at.end = clip_index(end, x->shape.dim[d]);
-    if (at.end < at.start) at.end = at.start;
+    const int64_t first = clip_index(start, x->shape.dim[d]);
+    const int64_t size = clip_index(end, x->shape.dim[d]) - first;
+    const Attributes at = {.dim = d, .start = first, .size = size > 0 ? size : 0};
     return apply1(&op_slice, x, at);
 }
 
