@@ -261,6 +261,7 @@ Tensor *ag_arrived(const Node *n, int i) {
 
 /* Adds g, whose reference it takes over, to the gradient arriving at x. */
 static bool arrive(Tensor *x, Tensor *g) {
+    if (!g) return false;
     if (x->arriving && is_private(x->arriving)) add_elements(x->arriving, g);
     else if (x->arriving) {
         Tensor *sum = map2(kernels()->value[ELEMENTWISE_add][x->dtype], x->arriving, g, 0);
@@ -301,11 +302,9 @@ static bool node_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     memset(dx, 0, (size_t)n->n_in * sizeof *dx);
     n->op->backward(n, dy, dx);
     bool done = !tensor_pending();
-    for (int i = 0; i < n->n_in; i++) {
-        Tensor *g = done && ag_needs(n, i) ? unbroadcast(dx[i], n->in[i]->shape) : dx[i];
-        if (done && ag_needs(n, i)) done = g && arrive(n->in[i], g);
-        else tensor_release(g);
-    }
+    for (int i = 0; i < n->n_in; i++)
+        if (done && ag_needs(n, i)) done = arrive(n->in[i], unbroadcast(dx[i], n->in[i]->shape));
+        else tensor_release(dx[i]);
     return done;
 }
 
