@@ -464,8 +464,7 @@ static void print_input(const Tensor *x, int before, FILE *file) {
 }
 
 bool tape_print(FILE *file) {
-    if (tensor_pending()) return false;
-    if (!file) return tensor_fail("tape_print: the file is NULL");
+    if (tensor_pending() || !given("tape_print", "file", file)) return false;
     if (tapes.tapes == 0) return tensor_fail("tape_print: no tape is open");
     for (int i = tapes.tape[tapes.tapes - 1].first; i < tapes.count; i++) {
         const Node *n = &tapes.nodes[i];
