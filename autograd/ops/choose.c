@@ -108,9 +108,10 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
 /* ---- tril, triu: x where j - i <= diagonal or >= diagonal, 0 elsewhere ---------------------- */
 
 /* Row i keeps its first i + diagonal + 1 elements, or loses its first i + diagonal. */
-static Tensor *triangle(const Tensor *x, int diagonal, bool lower) {
+static Tensor *triangle(const Node *n, const Tensor *x) {
     const int64_t rows = x->shape.dim[x->shape.ndim - 2];
-    double first = (double)diagonal + (lower ? 1 : 0);
+    const bool lower = n->op == &op_tril;
+    double first = (double)n->at.dim + (lower ? 1 : 0);
     Tensor *edges = tensor_make(SHAPE(rows, 1), I64);
     if (edges) kernels()->arange[I64](rows, (void *[]){edges->data, &first}, (int64_t[]){1, 0}, 1);
     Tensor *y = edges ? tensor_make(x->shape, x->dtype) : NULL;
@@ -127,10 +128,8 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     return apply1(op, x, (Attributes){.dim = diagonal});
 }
 
-Tensor *ag_triangle_forward(Node *n) { return triangle(n->in[0], n->at.dim, n->op == &op_tril); }
-void ag_triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = triangle(dy, n->at.dim, n->op == &op_tril);
-}
+Tensor *ag_triangle_forward(Node *n) { return triangle(n, n->in[0]); }
+void ag_triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = triangle(n, dy); }
 
 Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&op_tril, x, diagonal); }
 Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, diagonal); }
