@@ -133,6 +133,42 @@ START_TEST(fused_attention_is_its_composed_twin) {
 }
 END_TEST
 
+/* Scores so far apart that most weights are denormal or 0. */
+START_TEST(sharp_attention_is_its_composed_twin) {
+    const DType dtype = _i ? F64 : F32;
+    tensor_set_default_dtype(dtype);
+    tensor_manual_seed(5);
+    Tensor *x[] = {tensor_normal(0, 40, SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, K, D)),
+                   tensor_randn(SHAPE(B, H, K, DV)), tensor_randn(SHAPE(B, H, Q, DV))};
+    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
+    for (int p = 0; p < 2; p++)
+        expect_twins(x, false, NO_MASK, p * 0.3, x[3], dtype == F64 ? 1e-11 : 2e-4);
+    release_all(x, 4);
+}
+END_TEST
+
+/* The scores of q (1, 1, 1) are the keys' own numbers, and with the identity for values the result
+ * is the weights, which are divided by 1. A float that is smaller than 2^-100 beside the largest
+ * weight is 0, whether it comes before that one, in another tile, or behind it. */
+START_TEST(a_weight_that_would_be_lost_is_0) {
+    enum { KEYS = 300 };
+    double score[KEYS], weight[KEYS];
+    tensor_set_default_dtype(_i ? F64 : F32);
+    for (int j = 0; j < KEYS; j++) score[j] = j == 150 ? 0 : -65 - abs(j - 150);
+    Tensor *q = tensor_ones(SHAPE(1, 1, 1)), *v = tensor_eye(KEYS);
+    Tensor *k = tensor_from_doubles(SHAPE(1, KEYS, 1), score);
+    Tensor *values = tensor_reshape(v, SHAPE(1, KEYS, KEYS));
+    tape_begin_no_grad();
+    ck_assert(tensor_to_doubles(ag_attention(q, k, values, NO_MASK, 0), weight));
+    tape_end();
+    for (int j = 0; j < KEYS; j++) {
+        const double want = _i == 0 && score[j] < log(0x1p-100) ? 0 : exp(score[j]);
+        ck_assert_msg(fabs(weight[j] - want) <= (_i ? 1e-15 : 3e-7) * want, "%d: %g", j, weight[j]);
+    }
+    release_all((Tensor *[]){q, k, v, values}, 4);
+}
+END_TEST
+
 /* More blocks of queries than are at work at once, and the last tiles of keys seen by some of them;
  * keys that lie together, as rows of several heads, and as columns. */
 START_TEST(fused_attention_of_many_blocks) {
@@ -636,6 +672,8 @@ int main(void) {
     Suite *suite = suite_create("attention");
     TCase *fused = add_framed_case(suite, "fused");
     tcase_add_loop_test(fused, fused_attention_is_its_composed_twin, 0, MASKS);
+    tcase_add_loop_test(fused, sharp_attention_is_its_composed_twin, 0, 2);
+    tcase_add_loop_test(fused, a_weight_that_would_be_lost_is_0, 0, 2);
     tcase_add_loop_test(fused, fused_attention_of_many_blocks, 0, MASKS);
     tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
     tcase_add_test(fused, fused_attention_of_many_keys);

@@ -797,6 +797,29 @@ START_TEST(exp_at_its_ends) {
 }
 END_TEST
 
+static float weight_of(const Kernels *table, float x) {
+    float tile[16], max[16] = {0}, scale[16];
+    for (int i = 0; i < 16; i++) tile[i] = x, scale[i] = 1;
+    table->tile_weights[F32](1, (void *[]){tile, max, scale}, (int64_t[]){16}, 0);
+    for (int i = 1; i < 16; i++) ck_assert_mem_eq(tile, tile + i, sizeof *tile);
+    return tile[0];
+}
+
+/* A weight of attention is exp's own number down to 2^-100, and 0 from there on. */
+START_TEST(a_weight_is_never_denormal) {
+    for (int t = 0; t < table_count; t++) {
+        const Kernels *k = tables[t];
+        for (float x = 1e-5f; x > -69.3147f; x -= 0.01f) CHECK(weight_of(k, x) == exp_of(k, x));
+        ck_assert(weight_of(k, -FLT_TRUE_MIN) == 1.0f && weight_of(k, -0.0f) == 1.0f);
+        ck_assert(weight_of(k, -69.3147f) > 0x1p-100f && weight_of(k, -69.3148f) == 0);
+        ck_assert(weight_of(k, -100) == 0 && weight_of(k, -FLT_MAX) == 0);
+        ck_assert(weight_of(k, -INFINITY) == 0 && !signbit(weight_of(k, -INFINITY)));
+        CHECK(isnan(weight_of(k, NAN)) && isnan(weight_of(k, -NAN)));
+        CHECK(isnan(weight_of(k, nanf("1"))) && isnan(weight_of(k, nanf("511"))));
+    }
+}
+END_TEST
+
 /* ---- rows against double --------------------------------------------------------------------- */
 
 enum { ROW_N = 5000 };
@@ -2170,6 +2193,7 @@ static Suite *kernels_suite(void) {
                         COUNT(FUNCTIONS));
     tcase_add_loop_test(values, functions_are_good_to_two_floats_in_between, 0, COUNT(FUNCTIONS));
     tcase_add_test(values, exp_at_its_ends);
+    tcase_add_test(values, a_weight_is_never_denormal);
     tcase_add_test(values, row_kernels_follow_the_textbook);
     tcase_add_test(values, rows_with_nan_and_infinity);
     tcase_add_test(values, masked_elements_are_not_read);
