@@ -199,14 +199,20 @@ static Tensor *sdpa_result(Training *t) {
     return ag_let_go(attend(t, leaves->x[0], leaves->x[1], leaves->x[2], mask(t)));
 }
 
-static void sdpa_make(Training *t) {
+/* spread: of the scores */
+static void sdpa_spread(Training *t, double spread) {
     const Case *c = t->c;
     const Shape shape = SHAPE(1, c->H, c->Q, c->C / c->H);
-    Tensor *q = tensor_randn(shape), *k = tensor_randn(shape), *v = tensor_randn(shape);
+    Tensor *q = tensor_normal(0, spread, shape), *k = tensor_randn(shape), *v = tensor_randn(shape);
     t->net = leaves_new(3, (Tensor *[]){q, k, v});
     t->target = tensor_randn(shape);
     t->operations = 2 * product(pairs(t), (double)c->C, 1, 2);
 }
+
+static void sdpa_make(Training *t) { sdpa_spread(t, 1); }
+
+/* Most weights are denormal, or 0. */
+static void sharp_make(Training *t) { sdpa_spread(t, 32); }
 
 /* ---- gpt: a transformer that predicts the next token, after nanoGPT -------------------------- */
 
@@ -314,6 +320,7 @@ static const Case cases[] = {
     {"mha_medium", BOTH, mha_make, mha_loss, 8, 256, 256, 512, 8, 0, RANDOM_LENGTHS, 0},
     {"mha_large", BOTH, mha_make, mha_loss, 1, 2048, 2048, 768, 12, 0, NO_LENGTHS, 0},
     {"mha_large_causal", BOTH, mha_make, mha_loss, 1, 2048, 2048, 768, 12, 0, CAUSAL, 0},
+    {"sharp", BOTH, sharp_make, sdpa_result, 1, 1024, 1024, 512, 8, 0, NO_LENGTHS, 0},
     {"gpt", BOTH, gpt_make, gpt_loss, 12, 64, 64, 128, 4, 0, CAUSAL, 1},
 };
 /* For each of --lengths; Q and K are the length. */

@@ -198,8 +198,8 @@ def gpt():
     return training(net, adamw, lambda: net(tokens, targets), clip=1.0)
 
 
-def sdpa(length, H=8, D=64):
-    q, k, v = (torch.randn(H, length, D, requires_grad=True) for _ in range(3))
+def sdpa(length, H=8, D=64, spread=1.0):
+    q, k, v = (torch.normal(0.0, std, (H, length, D)).requires_grad_() for std in (spread, 1.0, 1.0))
     dy = torch.randn(H, length, D)
 
     def step():
@@ -224,6 +224,7 @@ CASES = {
     "mha_medium": {"composed": lambda: mha(*MEDIUM), "packed": lambda: mha(*MEDIUM, packed=True)},
     "mha_large": {"composed": lambda: mha(*LARGE), "packed": lambda: mha(*LARGE, packed=True)},
     "mha_large_causal": {"composed": lambda: mha(*LARGE, causal=True)},
+    "sharp": {"composed": lambda: sdpa(1024, spread=32.0)},
     "gpt": {"composed": gpt},
 }
 
