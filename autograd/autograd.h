@@ -201,7 +201,8 @@ Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w);
  * numbers, random ones too, as a product, ag_attention_weights, ag_dropout and a product, but
  * without ever holding Q x K weights, forward or backward. q (B, H, Q, D), k (B, H, K, D), v (B, H,
  * K, Dv) -> (B, H, Q, Dv), or all without H. dropout: the probability of losing a weight; it always
- * drops. In float32 a weight below 2^-100 of its query's largest is 0, and so is its gradient. */
+ * drops. In float32 a weight below 2^-100 of its query's largest may be 0; then neither its key nor
+ * its value hears of that query. */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
 
 /* ---- others -------------------------------------------------------------------------------- */

@@ -98,10 +98,12 @@ typedef struct {
     LoopKernel invert[2];       /* y, sum */
     LoopKernel copy_rows[2], turn_rows[2], attended_rows[2];
 
-    /* of n rows, dense, of s elements each; stride[i]: from row to row */
+    /* of n rows, dense, of s elements each; stride[i]: from row to row. y or dx may be an operand;
+     * up to three numbers behind the last row of softmax_short's x are read, and count for nothing
+     */
     LoopKernel softmax_short[2], softmax_short_dx[2]; /* as softmax and softmax_dx; s up to SHORT */
     LoopKernel row_dots[2];                           /* sum, x, y */
-    LoopKernel scale_rows[2];                         /* y, x, factor; y may be x */
+    LoopKernel scale_rows[2];                         /* y, x, factor */
 
     /* rows again, but the operands differ in size */
     LoopKernel sum_columns[2];   /* y, x, {rows, stride from row to row} (I64): the sums over the
