@@ -111,15 +111,12 @@ enum { BLOCK = 16 };
 /* Fewer than 16 elements: one at a time, in double for both types. The second coordinate of a
  * point waits in the generator for the next draw, whichever call makes it. */
 static double draw_normal(Generator *g) {
-    if (g->has_cached) {
-        g->has_cached = false;
-        return g->cached;
-    }
+    g->has_cached = !g->has_cached;
+    if (!g->has_cached) return g->cached;
     double u[2]; /* 1 - u[1] lies in (0, 1]: its logarithm is finite */
     draw_uniforms(g, F64, 2, u, 0, 1);
     double r = sqrt(-2 * log1p(-u[1])), theta = 2 * M_PI * u[0];
     g->cached = r * sin(theta);
-    g->has_cached = true;
     return r * cos(theta);
 }
 
