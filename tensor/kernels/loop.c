@@ -304,12 +304,6 @@ void bytes_to_bools(Tensor *x) {
     for (int64_t i = 0; i < tensor_numel(x); i++) byte[i] = byte[i] != 0;
 }
 
-Tensor *tensor_convert(const Tensor *x, DType dtype) {
-    Tensor *y = tensor_make(x->shape, dtype);
-    if (y) copy_elements(y, x);
-    return y;
-}
-
 Tensor *make_zeros(Shape shape, DType dtype) {
     Tensor *x = tensor_make(shape, dtype);
     if (x) memset(x->data, 0, (size_t)(tensor_numel(x) * dtype_size(dtype))); /* 0 in each type */
@@ -349,6 +343,10 @@ Tensor *map_elements(LoopKernel kernel, Shape shape, DType dtype, int n, const T
     memcpy(operand + 1, x, (size_t)n * sizeof *x);
     if (y) loop_elements(kernel, n + 1, operand, s);
     return y;
+}
+
+Tensor *tensor_convert(const Tensor *x, DType dtype) {
+    return map_elements(kernels()->convert[dtype][x->dtype], x->shape, dtype, 1, &x, 0);
 }
 
 Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s) {
