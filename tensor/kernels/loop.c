@@ -518,17 +518,16 @@ static int64_t slice_begin(int64_t size, int64_t slices, int64_t slice) {
 }
 
 static void multiply_slice(const Products *whole, MatmulShape s, void *const *data, int64_t slice) {
-    const int64_t *element = whole->walk.element;
     const int along = whole->rows ? 0 : 1;
     int64_t *size = whole->rows ? &s.m : &s.n;
     const int64_t from = slice_begin(*size, whole->slices, slice);
+    const int64_t bytes = from * whole->walk.element[0]; /* all are of one type */
     char *c = data[0], *a = data[1], *b = data[2];
     *size = slice_begin(*size, whole->slices, slice + 1) - from;
-    c += from * s.c_stride[along] * element[0];
-    if (whole->rows) a += from * s.a_stride[0] * element[1];
-    else b += from * s.b_stride[1] * element[2];
-    if (whole->walk.n > 3) s.start = (char *)data[3] + from * s.start_stride[along] * element[3];
-    whole->kernel(&s, a, b, c);
+    if (whole->rows) a += bytes * s.a_stride[0];
+    else b += bytes * s.b_stride[1];
+    if (s.start) s.start = (const char *)s.start + bytes * s.start_stride[along];
+    whole->kernel(&s, a, b, c + bytes * s.c_stride[along]);
 }
 
 static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
@@ -538,14 +537,12 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
     int64_t index[TENSOR_MAX_DIMS] = {0};
     s.workspace = (char *)s.workspace + worker * whole->room;
     walk_seek(&walk, from / whole->slices, index);
-    for (int64_t i = from; i < to && whole->slices == 1; i++) {
+    for (int64_t i = from; i < to; i++) {
+        const bool sliced = whole->slices > 1;
         if (walk.n > 3) s.start = walk.data[3];
-        whole->kernel(&s, walk.data[1], walk.data[2], walk.data[0]);
-        walk_next(&walk, walk.ndim, index);
-    }
-    for (int64_t i = from; i < to && whole->slices > 1; i++) {
-        multiply_slice(whole, s, walk.data, i % whole->slices);
-        if ((i + 1) % whole->slices == 0) walk_next(&walk, walk.ndim, index);
+        if (sliced) multiply_slice(whole, s, walk.data, i % whole->slices);
+        else whole->kernel(&s, walk.data[1], walk.data[2], walk.data[0]);
+        if (!sliced || (i + 1) % whole->slices == 0) walk_next(&walk, walk.ndim, index);
     }
 }
 
