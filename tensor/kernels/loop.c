@@ -186,9 +186,8 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
 /* The pieces that dimension d gives, as many as are of use: of 64 elements in the last dimension,
  * so that a cut is where a vector begins; none where what is written repeats. */
 static int64_t pieces_along(const Walk *walk, int d, int workers) {
-    const int64_t enough = 16 * workers;
     const int64_t pieces = d == walk->ndim - 1 ? (walk->size[d] + 63) / 64 : walk->size[d];
-    return walk->stride[d][0] == 0 ? 0 : MIN(pieces, enough);
+    return walk->stride[d][0] == 0 ? 0 : MIN(pieces, 16 * workers);
 }
 
 /* Cut along one of the first dims dimensions, the outer one of two that are as good. */
@@ -201,12 +200,10 @@ static void run_parts(Walk *walk, int dims, LoopKernel kernel, double s, double 
     for (int d = 0; d < dims && workers > 1; d++)
         if (pieces_along(walk, d, workers) > pieces)
             pieces = pieces_along(walk, d, workers), dim = d;
-    if (dim < 0) {
-        run(walk, kernel, s);
-        return;
-    }
-    CutWalk whole = {*walk, dim, dim == walk->ndim - 1 ? 64 : 1, kernel, s};
-    work_in_parts(workers, (walk->size[dim] + whole.unit - 1) / whole.unit, run_part, &whole);
+    if (dim >= 0) {
+        CutWalk whole = {*walk, dim, dim == walk->ndim - 1 ? 64 : 1, kernel, s};
+        work_in_parts(workers, (walk->size[dim] + whole.unit - 1) / whole.unit, run_part, &whole);
+    } else run(walk, kernel, s);
 }
 
 /* The common case, found without a walk: every operand is contiguous and of x[0]'s shape, or one
@@ -255,9 +252,8 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s) {
     Walk walk;
     walk_start(&walk, n, x);
-    const int last = walk.ndim - 1;
-    swap_dims(&walk, dim, last);
-    run_parts(&walk, last, kernel, s, 1);
+    swap_dims(&walk, dim, walk.ndim - 1);
+    run_parts(&walk, walk.ndim - 1, kernel, s, 1);
 }
 
 void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
