@@ -60,12 +60,6 @@ static void merge_dims(Walk *walk) {
     walk->ndim = left > 0 ? left : 1;
 }
 
-static bool is_empty(const Walk *walk, int ndim) {
-    for (int d = 0; d < ndim; d++)
-        if (walk->size[d] == 0) return true;
-    return false;
-}
-
 static void swap_dims(Walk *walk, int d, int e) {
     swap(&walk->size[d], &walk->size[e]);
     for (int i = 0; i < walk->n; i++) swap(&walk->stride[d][i], &walk->stride[e][i]);
@@ -152,8 +146,9 @@ static void run_tiles(Walk *walk, LoopKernel kernel, double s) {
 /* Calls the kernel along the last dimension at every position of the others. An empty row has a
  * result only where x[0] repeats along it. */
 static void run_rows(Walk *walk, LoopKernel kernel, double s) {
-    int outer = walk->ndim - 1;
-    if (is_empty(walk, walk->stride[outer][0] ? walk->ndim : outer)) return;
+    const int outer = walk->ndim - 1;
+    for (int d = walk->stride[outer][0] ? outer : outer - 1; d >= 0; d--)
+        if (walk->size[d] == 0) return;
     int64_t index[TENSOR_MAX_DIMS] = {0};
     do kernel(walk->size[outer], walk->data, walk->stride[outer], s);
     while (walk_next(walk, outer, index));
@@ -235,9 +230,9 @@ void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, double s,
         kernel(row, data, step, s);
         return;
     }
+    if (tensor_numel(x[0]) == 0) return;
     Walk walk;
     walk_start(&walk, n, x);
-    if (is_empty(&walk, walk.ndim)) return;
     for (int d = 0; d < walk.ndim - 1; d++) /* what is written goes along its own rows */
         if (is_turned(&walk, d, 0)) swap_dims(&walk, d, walk.ndim - 1);
     merge_dims(&walk);
