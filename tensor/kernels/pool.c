@@ -81,12 +81,11 @@ void tensor_set_num_threads(int n) {
 }
 
 int tensor_num_threads(void) {
-    int n = __atomic_load_n(&threads, __ATOMIC_RELAXED);
-    if (n > 0) return n;
-    const int first = setting(); /* unless another thread is quicker */
-    const bool stored =
-        __atomic_compare_exchange_n(&threads, &n, first, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return stored ? first : n;
+    int unset = 0;
+    if (__atomic_load_n(&threads, __ATOMIC_RELAXED) == unset) /* and no other thread is quicker */
+        __atomic_compare_exchange_n(&threads, &unset, setting(), false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    return __atomic_load_n(&threads, __ATOMIC_RELAXED);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -172,15 +171,13 @@ static void forget_workers(void) {
     pthread_cond_init(&pool.left.rings, NULL);
 }
 
-static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_workers); }
-
 /* As many workers as are wanted, or as there can be: the system is asked once for each. They leave
  * signals to the program's threads. */
 static void hire(int wanted) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static bool watches_forks;
     sigset_t all, before;
     if (wanted <= pool.asked) return;
-    pthread_once(&once, watch_forks);
+    if (!watches_forks) watches_forks = pthread_atfork(NULL, NULL, forget_workers) == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; pool.asked < wanted; pool.asked++)
