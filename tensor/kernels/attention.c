@@ -301,8 +301,7 @@ static void score_tile(const Pass *pass, const Room *room, const Block *q, int64
 /* The largest score of the queries, 1 / the sum of their fractions, and the dots: (3, Q) for each
  * head. */
 static char *stats_of(const Pass *pass, const Room *room, const Block *q, int which) {
-    const int64_t offset = (3 * room->head + which) * pass->Q + q->from;
-    return (char *)pass->of->stats->data + offset * pass->size;
+    return part_of(pass->of->stats, room->head, which).data + q->from * pass->size;
 }
 
 /* ---- forward: y = dropout(weights) v --------------------------------------------------------- */
@@ -478,8 +477,7 @@ void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const 
     pass.room = lay_out(&pass, &measured, NULL);
     const int64_t heads = s.dim[0] * s.dim[1];
     const double operations = (double)(heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);
-    const int64_t most = workers_for(operations / LANES);
-    const int workers = (int)MIN(most, heads ? heads : 1);
+    const int workers = (int)MIN(workers_for(operations / LANES), heads ? heads : 1);
     pass.rooms = cache_alloc((size_t)(workers * pass.room));
     if (pass.rooms) work_in_parts(workers, heads, pass_part, &pass);
     cache_free(pass.rooms, (size_t)(workers * pass.room));
@@ -504,7 +502,7 @@ void attention_dots(const AttentionOperands *a, Tensor **y, const Tensor *dy) {
     if (!*y && (*y = attention_result(a->q, a->v))) attention_pass(a, NULL, y);
     for (int64_t i = 0; i < s.dim[0] * s.dim[1] && !tensor_pending(); i++) {
         const Matrix of_y = part_of(*y, i, 0), of_dy = part_of(dy, i, 0);
-        char *dots = (char *)a->stats->data + (3 * i + 2) * s.dim[2] * dtype_size(dy->dtype);
+        void *dots = part_of(a->stats, i, 2).data;
         kernels()->row_dots[dy->dtype](s.dim[2], (void *[]){dots, of_y.data, of_dy.data},
                                        (int64_t[]){1, of_y.row, of_dy.row}, (double)columns_of(dy));
     }
