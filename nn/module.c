@@ -70,10 +70,9 @@ void *nn_module_new(const ModuleClass *kind) {
 }
 
 void *nn_module_done(void *module) {
-    if (!given(module, "module_done")) return NULL;
-    if (!tensor_error()) return module;
-    nn_free(module);
-    return NULL;
+    given(module, "module_done");
+    if (tensor_error()) nn_free(module);
+    return tensor_error() ? NULL : module;
 }
 
 static ModuleSlot *slot_of(const Module *module, Tensor **field) {
@@ -316,9 +315,8 @@ static void drop_gradient(Tensor *theta) {
 
 bool nn_zero_grad(void *module) {
     const Module *m = given(module, "zero_grad");
-    if (!m) return false;
     for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL;) drop_gradient(*p->slot);
-    return true;
+    return m != NULL;
 }
 
 bool nn_freeze(void *module, const char *prefix, bool frozen) {
@@ -343,8 +341,7 @@ Tensor **first_holder(const Module *module, const Tensor *x) {
 
 int64_t nn_num_parameters(void *module) {
     const Module *m = given(module, "num_parameters");
-    if (!m) return -1;
-    int64_t n = 0;
+    int64_t n = m ? 0 : -1;
     for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL;)
         if (first_holder(m, *p->slot) == p->slot) n += tensor_numel(*p->slot); /* 0 while lazy */
     return n;
@@ -364,8 +361,7 @@ Tensor *nn_parameter(void *module, const char *path) {
 int nn_parameter_slots(void *module, Tensor ***slots, int capacity) {
     const Module *m = given(module, "parameter_slots");
     if (m && !slots && capacity > 0) m = tensor_fail("parameter_slots: slots is NULL");
-    if (!m) return -1;
-    int n = 0;
+    int n = m ? 0 : -1;
     for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL; n++)
         if (n < capacity) slots[n] = p->slot;
     return n;
