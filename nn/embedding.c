@@ -23,7 +23,6 @@ Embedding *nn_embedding_new(int64_t num_embeddings, int64_t embedding_dim) {
 }
 
 Tensor *nn_embedding_forward(Embedding *embedding, Tensor *index) {
-    if (!embedding || !index)
-        return tensor_fail("embedding: %s is NULL", embedding ? "index" : "the module");
+    if (!embedding) return tensor_fail("embedding: the module is NULL");
     return ag_embedding(embedding->weight, index);
 }

@@ -78,6 +78,5 @@ bool linear_admits(Linear *linear, const Tensor *x) {
 
 Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
     if (!linear || !x) return tensor_fail("linear: %s is NULL", linear ? "x" : "the module");
-    return !tensor_error() && linear_admits(linear, x) ? ag_linear(x, linear->weight, linear->bias)
-                                                       : NULL;
+    return linear_admits(linear, x) ? ag_linear(x, linear->weight, linear->bias) : NULL;
 }
