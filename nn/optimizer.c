@@ -86,11 +86,10 @@ static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void 
     if (!model) tensor_fail("%s: the module is NULL", rule->name);
     Optimizer *optimizer = good_group(rule->name, lr, weight_decay) ? nn_module_new(kind) : NULL;
     if (!optimizer) return NULL;
-    const int n = nn_parameter_slots(model, NULL, 0);
     optimizer->rule = rule;
     optimizer->model = model;
     optimizer->factor = 1;
-    optimizer->updates = calloc((size_t)n + 1, sizeof *optimizer->updates);
+    optimizer->updates = calloc((size_t)nn_parameter_slots(model, NULL, 0) + 1, sizeof(Update));
     if (!optimizer->updates) tensor_fail("%s: out of memory for a list of parameters", rule->name);
     for (ModuleSlot *p = NULL; optimizer->updates && (p = next_parameter(model, "", p)) != NULL;)
         optimizer->updates[optimizer->num_updates++].slot = p->slot;
