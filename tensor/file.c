@@ -75,9 +75,8 @@ Tensor *file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shap
     Tensor *x = tensor_make(shape, dtype);
     bool ok = x && file_read(file, at, x->data, bytes);
     if (ok && dtype == BOOL) bytes_to_bools(x);
-    if (ok) return x;
-    tensor_release(x);
-    return NULL;
+    if (!ok) tensor_release(x);
+    return ok ? x : NULL;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

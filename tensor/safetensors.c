@@ -240,7 +240,6 @@ TensorDict *tensor_load_safetensors(const char *path) {
     free(r.text.start);
     free(r.place);
     file_close(&r.file);
-    if (ok) return r.dict;
-    tensor_dict_free(r.dict);
-    return NULL;
+    if (!ok) tensor_dict_free(r.dict);
+    return ok ? r.dict : NULL;
 }
