@@ -47,11 +47,10 @@ Tensor *ag_matmul_forward(Node *n) {
     batch_a.ndim -= 2;
     batch_b.ndim -= 2;
     if (a.dim[a.ndim - 1] != b.dim[b.ndim - 2])
-        return tensor_fail(
-            "matmul: a is %s and b is %s: a's last size %lld and b's last size but one "
-            "%lld must be equal",
-            tensor_shape_text(a), tensor_shape_text(b), (long long)a.dim[a.ndim - 1],
-            (long long)b.dim[b.ndim - 2]);
+        return tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's last size but "
+                           "one %lld must be equal",
+                           tensor_shape_text(a), tensor_shape_text(b), (long long)a.dim[a.ndim - 1],
+                           (long long)b.dim[b.ndim - 2]);
     if (!shape_broadcast(batch_a, batch_b, &batch))
         return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
                            tensor_shape_text(a), tensor_shape_text(b), tensor_shape_text(batch_a),
@@ -75,11 +74,8 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     if (column) c = ag_squeeze(c, -1);
     if (row) c = ag_squeeze(c, column ? -1 : -2);
     if (!row && !column) return c;
-    return made_by(!matrices       ? "UnsafeViewBackward0"
-                   : row && column ? "DotBackward0"
-                   : column        ? "MvBackward0"
-                                   : "SqueezeBackward3",
-                   c);
+    const char *name = row && column ? "DotBackward0" : column ? "MvBackward0" : "SqueezeBackward3";
+    return made_by(matrices ? name : "UnsafeViewBackward0", c);
 }
 
 /* ---- linear: (..., in) -> (..., out) ------------------------------------------------------- */
