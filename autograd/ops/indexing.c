@@ -87,8 +87,7 @@ Tensor *ag_embedding_forward(Node *n) {
     Shape shape = n->in[1]->shape;
     if (w.ndim != 2 || shape.ndim == TENSOR_MAX_DIMS)
         return tensor_fail(
-            "embedding: w is %s and index is %s: w must have 2 dimensions, and index "
-            "at most %d",
+            "embedding: w is %s and index is %s: w must have 2 dimensions, and index at most %d",
             tensor_shape_text(w), tensor_shape_text(shape), TENSOR_MAX_DIMS - 1);
     shape.dim[shape.ndim++] = w.dim[1];
     return picked(n, shape);

@@ -118,7 +118,6 @@ Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
                          Reduction reduction) {
     if (!ag_present("cross_entropy", logits) || !is_reduction("cross_entropy", reduction))
         return NULL;
-    const Attributes at = {
-        .dim = logits->shape.ndim > 1, .start = ignore_index, .dim1 = (int)reduction};
+    Attributes at = {.dim = logits->shape.ndim > 1, .start = ignore_index, .dim1 = (int)reduction};
     return apply2(&op_cross_entropy, logits, targets, at);
 }

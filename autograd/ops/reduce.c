@@ -113,9 +113,8 @@ static Tensor *chained(const Node *n, Tensor *c, const LoopKernel *f, const Tens
 
 /* dx = dy 2 (x - mean) / (n - 1) */
 void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const double size = (double)n->in[0]->shape.dim[n->at.dim];
     dx[0] = chained(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
-    if (dx[0]) tensor_mul_(dx[0], 2 / (size - 1));
+    if (dx[0]) tensor_mul_(dx[0], 2 / (double)(n->in[0]->shape.dim[n->at.dim] - 1));
 }
 
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) { return along(&op_var_dim, x, dim, keepdim); }
