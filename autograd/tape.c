@@ -455,10 +455,12 @@ Tensor *ag_name(Tensor *x, const char *name) {
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
-/* "%2 scores" for a result on the tape, "weight (3, 2)" for a tensor from outside. */
-static void print_input(const Tensor *x, int before, FILE *file) {
+/* "%2 scores" for a result on the tape, "weight (3, 2)" for a tensor from outside; the comma stands
+ * before it. */
+static void print_input(const Tensor *x, const char *comma, int before, FILE *file) {
     int i = before - 1;
     while (i >= 0 && tapes.nodes[i].out != x) i--;
+    fputs(comma, file);
     if (i >= 0) fprintf(file, "%%%d%s%s", i, x->name[0] ? " " : "", x->name);
     else fprintf(file, "%s%s%s", x->name, x->name[0] ? " " : "", tensor_shape_text(x->shape));
 }
@@ -469,11 +471,8 @@ bool tape_print(FILE *file) {
     for (int i = tapes.tape[tapes.tapes - 1].first; i < tapes.count; i++) {
         const Node *n = &tapes.nodes[i];
         fprintf(file, "%%%d%s%s = %s(", i, n->out->name[0] ? " " : "", n->out->name, n->op->name);
-        for (int k = 0; k < n->n_in; k++) {
-            if (!n->in[k]) continue;
-            if (k) fprintf(file, ", ");
-            print_input(n->in[k], i, file);
-        }
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k]) print_input(n->in[k], k ? ", " : "", i, file);
         fprintf(file, ") %s%s\n", tensor_shape_text(n->out->shape),
                 n->out->requires_grad ? " grad" : "");
     }
