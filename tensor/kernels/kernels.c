@@ -118,14 +118,19 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
 /* A function that would keep a loop from being one of vectors where it is called. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Bytes of a vector. */
+/* Bytes of a vector, and as many numbers from x on as it has doubles. */
 #ifdef __AVX512F__
-#define WIDTH 64
+#define WIDTH      64
+#define NUMBERS(x) x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
 #elif defined(__AVX__)
-#define WIDTH 32
+#define WIDTH      32
+#define NUMBERS(x) x[0], x[1], x[2], x[3]
 #else
-#define WIDTH 16
+#define WIDTH      16
+#define NUMBERS(x) x[0], x[1]
 #endif
+typedef double Doubles __attribute__((vector_size(WIDTH)));
+enum { SOME = sizeof(Doubles) / sizeof(double) };
 
 /* A float beyond the integers becomes the smallest one, as the x86 conversion does: in C it would
  * be undefined. */
