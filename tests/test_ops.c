@@ -1255,6 +1255,26 @@ START_TEST(one_element_multiplies_as_many_do) {
 }
 END_TEST
 
+/* Bit for bit the sum of a's products with dy, denormal ones too; in one pass up to 4096 of them.
+ */
+START_TEST(the_gradient_of_one_element_is_a_dot_product) {
+    static const int64_t sizes[] = {0, 1, 5, 49, 4096, 4097};
+    tensor_set_default_dtype(_i / 2 ? F64 : F32);
+    for (int i = 0; i < 6; i++) {
+        Tensor *a = tensor_normal(0, 1e-30, SHAPE(sizes[i])),
+               *b = ag_requires_grad(tensor_ones(SCALAR));
+        Tensor *dy = tensor_normal(0, i % 2 ? 1e-9 : 1, SHAPE(sizes[i]));
+        ck_assert(tape_begin());
+        Tensor *y = _i % 2 ? ag_mul(a, b) : ag_mul(b, a), *want = ag_sum(ag_mul(a, dy));
+        ck_assert(ag_backward_from(y, dy));
+        ck_assert(b->grad->shape.ndim == 0 && (sizes[i] == 0) == (tensor_item(want) == 0));
+        ck_assert_mem_eq(b->grad->data, want->data, (size_t)dtype_size(b->dtype));
+        tape_end();
+        release_all((Tensor *[]){a, b, dy}, 3);
+    }
+}
+END_TEST
+
 START_TEST(what_changes_nothing_hands_x_back) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     const Generator before = *generator_current();
@@ -1602,6 +1622,7 @@ static Suite *ops_suite(void) {
     TCase *promises = add_framed_case(suite, "promises");
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);
     tcase_add_loop_test(promises, one_element_multiplies_as_many_do, 0, 3);
+    tcase_add_loop_test(promises, the_gradient_of_one_element_is_a_dot_product, 0, 4);
     tcase_add_test(promises, repeat_always_copies);
     tcase_add_test(promises, a_sum_of_nothing_but_itself_is_a_copy);
     tcase_add_test(promises, empty_rows_take_no_time);

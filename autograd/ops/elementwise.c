@@ -29,6 +29,20 @@ Tensor *ag_elementwise_forward(Node *n) {
     return map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.number);
 }
 
+/* db = sum(a dy), in one pass, of a product's factor b of one element, or NULL where a and dy are
+ * not rows of one block. */
+static Tensor *dot_with(const Node *n, int i, const Tensor *dy) {
+    if (one_factor(n) != i) return NULL;
+    const Tensor *a = n->in[1 - i];
+    const int64_t numel = tensor_numel(dy);
+    const bool fits = numel <= 4096 && shape_equal(a->shape, dy->shape) &&
+                      tensor_is_contiguous(a) && tensor_is_contiguous(dy);
+    Tensor *db = fits ? tensor_make(n->in[i]->shape, dy->dtype) : NULL;
+    void *data[] = {db ? db->data : NULL, a->data, dy->data};
+    if (db) kernels()->row_dots[dy->dtype](1, data, (int64_t[]){0, 0, 0}, (double)numel);
+    return db;
+}
+
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
  * broadcasting. An operand that the product does not read is replaced by dy, which is always there:
  * its own bytes may be let go, and it may be one that is repeated, which costs time. */
@@ -42,7 +56,7 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     for (int i = 0; i < n->n_in; i++) {
         const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1);
         if (!ag_needs(n, i)) continue;
-        if (reads & (HANDS_ON0 << i)) dx[i] = ag_hand_on(dy);
+        dx[i] = reads & (HANDS_ON0 << i) ? ag_hand_on(dy) : dot_with(n, i, dy);
         if (dx[i]) continue;
         if (reads & READS_OTHER) operand[i + 1] = dy, operand[2 - i] = n->in[1 - i];
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
