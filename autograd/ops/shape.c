@@ -190,21 +190,44 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     return made_by("SelectBackward0", ag_squeeze(ag_slice(x, d, i, i + 1), d));
 }
 
-/* ---- repetition: x as (outer, 1, size, 1, inner), where one of the ones is expanded ---------- */
+/* ---- repetition: x as (outer, 1, size, 1, inner), where one of the ones, dim1, is expanded ----
+ */
 
 enum { WHOLE = 1, EACH_SLICE = 3 }; /* the one that is repeated */
 
-static Tensor *repeated(const char *op, Tensor *x, int dim, int place, int64_t repeats) {
-    if (!ag_ready(op, x)) return NULL;
-    Shape shape = x->shape, parts = SHAPE(1, 1, shape.dim[dim], 1, 1);
+static Shape in_parts(const Node *n, int64_t repeats) {
+    const Shape shape = n->in[0]->shape;
+    Shape parts = SHAPE(1, 1, shape.dim[n->at.dim], 1, 1);
     for (int d = 0; d < shape.ndim; d++)
-        if (d != dim) parts.dim[d < dim ? 0 : 4] *= shape.dim[d];
-    if (__builtin_mul_overflow(shape.dim[dim], repeats, &shape.dim[dim]))
-        return tensor_fail("%s: %lld repeats of %s are too many", op, (long long)repeats,
+        if (d != n->at.dim) parts.dim[d < n->at.dim ? 0 : 4] *= shape.dim[d];
+    parts.dim[n->at.dim1] = repeats;
+    return parts;
+}
+
+Tensor *ag_repeated_forward(Node *n) {
+    Tensor *x = tensor_reshape(n->in[0], in_parts(n, 1)), *y = NULL;
+    Shape shape = n->in[0]->shape;
+    shape.dim[n->at.dim] *= n->at.size;
+    if (x) y = tensor_make(in_parts(n, n->at.size), x->dtype);
+    if (y) copy_elements(y, x);
+    tensor_release(x);
+    return reshape_own(y, shape);
+}
+
+/* dx = dy summed over the repeats */
+void ag_repeated_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    Tensor *parts = tensor_reshape(dy, in_parts(n, n->at.size));
+    if (parts) dx[0] = reshape_own(tensor_sum_to(parts, in_parts(n, 1)), n->in[0]->shape);
+    tensor_release(parts);
+}
+
+static Tensor *repeated(const Op *op, Tensor *x, int dim, int place, int64_t repeats) {
+    int64_t size;
+    if (!ag_ready(op->name, x)) return NULL;
+    if (__builtin_mul_overflow(x->shape.dim[dim], repeats, &size))
+        return tensor_fail("%s: %lld repeats of %s are too many", op->name, (long long)repeats,
                            tensor_shape_text(x->shape));
-    x = ag_reshape(x, parts);
-    parts.dim[place] = repeats;
-    return ag_reshape(apply1(&op_contiguous, ag_expand(x, parts), (Attributes){0}), shape);
+    return apply1(op, x, (Attributes){.dim = dim, .dim1 = place, .size = repeats});
 }
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
@@ -221,7 +244,7 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
     if (shape_numel(repeats) == 1) x = apply1(&op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
-        if (repeats.dim[d] != 1) x = repeated("repeat", x, d, WHOLE, repeats.dim[d]);
+        if (repeats.dim[d] != 1) x = repeated(&op_repeat, x, d, WHOLE, repeats.dim[d]);
     return made_by("RepeatBackward0", x);
 }
 
@@ -231,8 +254,7 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     if (repeats < 0)
         return tensor_fail("repeat_interleave: %lld repeats: there must be at least 0",
                            (long long)repeats);
-    return made_by("IndexSelectBackward0",
-                   repeated("repeat_interleave", x, d, EACH_SLICE, repeats));
+    return repeated(&op_repeat_interleave, x, d, EACH_SLICE, repeats);
 }
 
 /* ---- cat and stack ------------------------------------------------------------------------- */
