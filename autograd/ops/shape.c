@@ -190,14 +190,12 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     return made_by("SelectBackward0", ag_squeeze(ag_slice(x, d, i, i + 1), d));
 }
 
-/* ---- repetition: x as (outer, 1, size, 1, inner), where one of the ones, dim1, is expanded ----
- */
+/* ---- repetition: x as (outer, 1, size, 1, inner), where one of the ones is expanded --------- */
 
-enum { WHOLE = 1, EACH_SLICE = 3 }; /* the one that is repeated */
+enum { WHOLE = 1, EACH_SLICE = 3 }; /* the one that is repeated, at.dim1; so often, at.size */
 
 static Shape in_parts(const Node *n, int64_t repeats) {
-    const Shape shape = n->in[0]->shape;
-    Shape parts = SHAPE(1, 1, shape.dim[n->at.dim], 1, 1);
+    Shape shape = n->in[0]->shape, parts = SHAPE(1, 1, shape.dim[n->at.dim], 1, 1);
     for (int d = 0; d < shape.ndim; d++)
         if (d != n->at.dim) parts.dim[d < n->at.dim ? 0 : 4] *= shape.dim[d];
     parts.dim[n->at.dim1] = repeats;
@@ -205,10 +203,10 @@ static Shape in_parts(const Node *n, int64_t repeats) {
 }
 
 Tensor *ag_repeated_forward(Node *n) {
-    Tensor *x = tensor_reshape(n->in[0], in_parts(n, 1)), *y = NULL;
+    Tensor *x = tensor_reshape(n->in[0], in_parts(n, 1));
+    Tensor *y = x ? tensor_make(in_parts(n, n->at.size), x->dtype) : NULL;
     Shape shape = n->in[0]->shape;
     shape.dim[n->at.dim] *= n->at.size;
-    if (x) y = tensor_make(in_parts(n, n->at.size), x->dtype);
     if (y) copy_elements(y, x);
     tensor_release(x);
     return reshape_own(y, shape);
@@ -223,8 +221,7 @@ void ag_repeated_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 static Tensor *repeated(const Op *op, Tensor *x, int dim, int place, int64_t repeats) {
     int64_t size;
-    if (!ag_ready(op->name, x)) return NULL;
-    if (__builtin_mul_overflow(x->shape.dim[dim], repeats, &size))
+    if (x && __builtin_mul_overflow(x->shape.dim[dim], repeats, &size))
         return tensor_fail("%s: %lld repeats of %s are too many", op->name, (long long)repeats,
                            tensor_shape_text(x->shape));
     return apply1(op, x, (Attributes){.dim = dim, .dim1 = place, .size = repeats});

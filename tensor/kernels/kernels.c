@@ -121,13 +121,13 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
 /* Bytes of a vector, and as many numbers from x on as it has doubles. */
 #ifdef __AVX512F__
 #define WIDTH      64
-#define NUMBERS(x) x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
+#define NUMBERS(x) (x)[0], (x)[1], (x)[2], (x)[3], (x)[4], (x)[5], (x)[6], (x)[7]
 #elif defined(__AVX__)
 #define WIDTH      32
-#define NUMBERS(x) x[0], x[1], x[2], x[3]
+#define NUMBERS(x) (x)[0], (x)[1], (x)[2], (x)[3]
 #else
 #define WIDTH      16
-#define NUMBERS(x) x[0], x[1]
+#define NUMBERS(x) (x)[0], (x)[1]
 #endif
 typedef double Doubles __attribute__((vector_size(WIDTH)));
 enum { SOME = sizeof(Doubles) / sizeof(double) };
