@@ -119,15 +119,16 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
 #define INLINE static inline __attribute__((always_inline))
 
 /* Bytes of a vector, and as many numbers from x on as it has doubles. */
+#define AT(x, i) (double)(x)[i]
 #ifdef __AVX512F__
 #define WIDTH      64
-#define NUMBERS(x) (x)[0], (x)[1], (x)[2], (x)[3], (x)[4], (x)[5], (x)[6], (x)[7]
+#define NUMBERS(x) AT(x, 0), AT(x, 1), AT(x, 2), AT(x, 3), AT(x, 4), AT(x, 5), AT(x, 6), AT(x, 7)
 #elif defined(__AVX__)
 #define WIDTH      32
-#define NUMBERS(x) (x)[0], (x)[1], (x)[2], (x)[3]
+#define NUMBERS(x) AT(x, 0), AT(x, 1), AT(x, 2), AT(x, 3)
 #else
 #define WIDTH      16
-#define NUMBERS(x) (x)[0], (x)[1]
+#define NUMBERS(x) AT(x, 0), AT(x, 1)
 #endif
 typedef double Doubles __attribute__((vector_size(WIDTH)));
 enum { SOME = sizeof(Doubles) / sizeof(double) };
