@@ -32,11 +32,11 @@ Tensor *ag_elementwise_forward(Node *n) {
 /* db = sum(a dy), in one pass, of a product's factor b of one element, or NULL where a and dy are
  * not rows of one block. (A sum of one product is none: a 0 keeps its sign.) */
 static Tensor *dot_with(const Node *n, int i, const Tensor *dy) {
-    const Tensor *a = n->in[n->n_in - 1 - i];
+    if (one_factor(n) != i) return NULL;
+    const Tensor *a = n->in[1 - i];
     const int64_t numel = tensor_numel(dy);
-    const bool fits = one_factor(n) == i && numel != 1 && numel <= 4096 &&
-                      shape_equal(a->shape, dy->shape) && tensor_is_contiguous(a) &&
-                      tensor_is_contiguous(dy);
+    const bool fits = numel != 1 && numel <= 4096 && shape_equal(a->shape, dy->shape) &&
+                      tensor_is_contiguous(a) && tensor_is_contiguous(dy);
     Tensor *db = fits ? tensor_make(n->in[i]->shape, dy->dtype) : NULL;
     void *data[] = {db ? db->data : NULL, a->data, dy->data};
     if (db) kernels()->row_dots[dy->dtype](1, data, (int64_t[]){0, 0, 0}, (double)numel);
