@@ -4,9 +4,6 @@
  * has. It is built with -ffp-contract=off: a * b + c is rounded twice, except where math.inc fuses
  * it with AVX2 and AVX-512 alike; and sums have a fixed order (real.inc). So these two give the
  * same digits, and the baseline's functions of floats are a last bit apart. */
-#ifndef ISA
-#define ISA baseline
-#endif
 #include "kernels.h"
 
 #include <math.h>

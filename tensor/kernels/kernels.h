@@ -120,7 +120,9 @@ typedef struct {
                                * pairs with |a - b| > atol + rtol |b| */
 } Kernels;
 
-#ifdef ISA /* matmul.c is compiled as often as kernels.c, but lets products and sums be fused */
+/* Compiled once for each ISA that the Makefile names: kernels.c, and matmul.c, which lets products
+ * and sums be fused. */
+#ifdef ISA
 #define JOIN2(a, b)  a##_##b
 #define JOIN(a, b)   JOIN2(a, b)
 #define GLOBAL(name) JOIN(name, ISA)

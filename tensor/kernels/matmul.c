@@ -18,9 +18,6 @@
  * are: a tile takes their numbers one at a time. Only where its columns are the runs of neighbours,
  * too far apart, or neither, a panel of it is packed in the same way. And what is small, or read by
  * few tiles, costs more to pack than it saves: it stays where it is. */
-#ifndef ISA
-#define ISA baseline
-#endif
 #include "kernels.h"
 
 #ifdef __AVX512F__ /* for stores under a mask, and for 16 bytes of memory in one lane */
