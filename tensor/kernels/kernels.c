@@ -112,9 +112,6 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
     }                                                                                              \
     (void)0
 
-/* A function that would keep a loop from being one of vectors where it is called. */
-#define INLINE static inline __attribute__((always_inline))
-
 /* Bytes of a vector, and as many numbers from x on as it has doubles. */
 #define AT(x, i) (double)(x)[i]
 #ifdef __AVX512F__

@@ -123,6 +123,8 @@ typedef struct {
 /* Compiled once for each ISA that the Makefile names: kernels.c, and matmul.c, which lets products
  * and sums be fused. */
 #ifdef ISA
+/* A function that would keep a loop from being one of vectors where it is called. */
+#define INLINE       static inline __attribute__((always_inline))
 #define JOIN2(a, b)  a##_##b
 #define JOIN(a, b)   JOIN2(a, b)
 #define GLOBAL(name) JOIN(name, ISA)

@@ -89,7 +89,6 @@ enum {
 #define UNROLL            _Pragma("GCC unroll 16")
 #define STEPS             _Pragma("GCC unroll 4") /* of p, in a whole tile */
 #define MASKED            _Pragma("GCC unroll 1") /* or it will not be one masked instruction */
-#define INLINE            static inline __attribute__((always_inline))
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 
 /* The numbers from one packed sliver to the next. What lies between them keeps slivers of 4 KiB
