@@ -405,12 +405,9 @@ static void close_block(const Pass *pass, const Room *room, const Block *q) {
  */
 static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
     Block *last = room->block; /* behind those that are open */
-    int64_t end = 0;
-    for (; last < room->block + pass->blocks && from < pass->Q; last++, from += pass->rows) {
+    for (; last < room->block + pass->blocks && from < pass->Q; last++, from += pass->rows)
         open_block(pass, room, last, from);
-        if (last->end > end) end = last->end;
-    }
-    for (int64_t j = 0; j < end; j += KEYS)
+    for (int64_t j = 0; j < pass->K; j += KEYS)
         for (const Block *q = room->block; q < last; q++)
             if (j < q->end)
                 (pass->dy ? backward_tile : forward_tile)(pass, room, q, j, MIN(KEYS, q->end - j));
