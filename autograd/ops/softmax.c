@@ -1,30 +1,27 @@
 /* softmax.c - softmax, log_softmax, and softmax over the valid keys alone. */
 #include "../op.h"
 
-/* y, where there is room, filled from x (and dy) by a row kernel along dim, or by that of short
- * ones, if there is one. */
-static Tensor *rows(const LoopKernel *kernel, const LoopKernel *of_short, int dim, Tensor *y,
-                    const Tensor *x, const Tensor *dy) {
+/* y of x or, given dy, dx of y and dy: by a row kernel along the node's dim, or by that of short
+ * rows, if there is one. */
+static Tensor *rows(const Node *n, const LoopKernel *kernel, const LoopKernel *of_short,
+                    const Tensor *dy) {
+    const Tensor *x = dy ? n->out : n->in[0];
+    Tensor *y = dy ? ag_room(dy) : tensor_make(x->shape, x->dtype);
     const Tensor *const operand[] = {y, x, dy};
-    const int n = dy ? 3 : 2, last = x->shape.ndim - 1;
+    const int operands = dy ? 3 : 2, last = x->shape.ndim - 1;
     if (!y) return NULL;
     Tensor first[3]; /* of each row */
-    bool is_short = of_short && last >= 0 && dim == last && x->shape.dim[last] <= SHORT;
-    for (int i = 0; i < n && is_short; i++) {
+    bool is_short = of_short && last >= 0 && n->at.dim == last && x->shape.dim[last] <= SHORT;
+    for (int i = 0; i < operands && is_short; i++) {
         first[i] = *operand[i];
         first[i].shape.ndim--;
         is_short = operand[i]->stride[last] == 1;
     }
     if (is_short)
-        loop_columns(of_short[x->dtype], n, (const Tensor *[]){first, first + 1, first + 2},
+        loop_columns(of_short[x->dtype], operands, (const Tensor *[]){first, first + 1, first + 2},
                      (double)x->shape.dim[last], (double)x->shape.dim[last]);
-    else loop_rows_along(kernel[x->dtype], dim, n, operand, 0);
+    else loop_rows_along(kernel[x->dtype], n->at.dim, operands, operand, 0);
     return y;
-}
-
-static Tensor *new_rows(const Node *n, const LoopKernel *kernel, const LoopKernel *of_short) {
-    const Tensor *x = n->in[0];
-    return rows(kernel, of_short, n->at.dim, tensor_make(x->shape, x->dtype), x, NULL);
 }
 
 static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
@@ -35,24 +32,23 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
 /* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------- */
 
 Tensor *ag_softmax_forward(Node *n) {
-    return new_rows(n, kernels()->softmax, kernels()->softmax_short);
+    return rows(n, kernels()->softmax, kernels()->softmax_short, NULL);
 }
 
 /* dx = y (dy - sum(y dy)) */
 void ag_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const LoopKernel *of_short = kernels()->softmax_short_dx;
-    dx[0] = rows(kernels()->softmax_dx, of_short, n->at.dim, ag_room(dy), n->out, dy);
+    dx[0] = rows(n, kernels()->softmax_dx, kernels()->softmax_short_dx, dy);
 }
 
 Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim); }
 
 /* ---- log_softmax: y = x - log sum exp(x) --------------------------------------------------- */
 
-Tensor *ag_log_softmax_forward(Node *n) { return new_rows(n, kernels()->log_softmax, NULL); }
+Tensor *ag_log_softmax_forward(Node *n) { return rows(n, kernels()->log_softmax, NULL, NULL); }
 
 /* dx = dy - exp(y) sum(dy) */
 void ag_log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = rows(kernels()->log_softmax_dx, NULL, n->at.dim, ag_room(dy), n->out, dy);
+    dx[0] = rows(n, kernels()->log_softmax_dx, NULL, dy);
 }
 
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax, x, dim); }
