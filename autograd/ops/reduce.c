@@ -81,11 +81,9 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
 
 /* A scalar counts as one row of one element. */
 static Tensor *along(const Op *op, Tensor *x, int dim, bool keepdim) {
-    if (!ag_ready(op->name, x)) return NULL;
-    const bool scalar = x->shape.ndim == 0 && (dim == 0 || dim == -1);
-    if (scalar) return along(op, ag_reshape(x, SHAPE(1)), 0, false);
-    const int d = shape_dim(op->name, x->shape, dim);
+    const int d = ag_ready(op->name, x) ? shape_dim_or_scalar(op->name, x->shape, dim) : -1;
     if (d < 0) return NULL;
+    if (x->shape.ndim == 0) return along(op, ag_reshape(x, SHAPE(1)), 0, false);
     Attributes at = {.dim = d, .keepdim = keepdim};
     at.dims[d] = true;
     return apply1(op, x, at);
