@@ -4,9 +4,8 @@
 #include <string.h>
 
 static bool is_reduction(const char *op, Reduction reduction) {
-    if (reduction != REDUCE_NONE && reduction != REDUCE_SUM && reduction != REDUCE_MEAN)
-        tensor_fail("%s: %d is not a reduction", op, (int)reduction);
-    return !tensor_pending();
+    return (unsigned)reduction <= REDUCE_MEAN ||
+           tensor_fail("%s: %d is not a reduction", op, (int)reduction);
 }
 
 /* ---- mse_loss: (y - t)^2, as it is, summed, or averaged ------------------------------------ */
