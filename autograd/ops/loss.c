@@ -88,14 +88,13 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
 Tensor *ag_cross_entropy_forward(Node *n) {
     const Tensor *x = n->in[0];
     if (!targets_fit(n) || !(n->saved[0] = known_targets(n))) return NULL;
-    Tensor *losses = tensor_make(with_classes(n, 1), x->dtype), *y = NULL;
+    Loop *const kernel = kernels()->cross_entropy[x->dtype];
+    Tensor *losses = tensor_make(with_classes(n, 1), x->dtype);
     Tensor *wide = losses ? view_expand(losses, x->shape) : NULL;
     n->saved[1] = tensor_make(with_classes(n, 2), x->dtype);
     const Tensor *const operand[] = {wide, x, n->saved[0], n->saved[1]};
-    if (n->saved[1]) {
-        loop_rows_along(kernels()->cross_entropy[x->dtype], n->at.dim, 4, operand, 0);
-        y = reduced(n, losses);
-    }
+    if (n->saved[1]) loop_rows_along(kernel, n->at.dim, 4, operand, 0);
+    Tensor *y = n->saved[1] ? reduced(n, losses) : NULL;
     tensor_release(wide);
     tensor_release(losses);
     return y;
