@@ -13,8 +13,8 @@ static bool lengths_fit(const char *who, const Tensor *lens, Shape scores) {
         tensor_fail("%s: valid_lens is %s: it must be (B) or (B, Q), here %s or %s", who,
                     tensor_shape_text(l), tensor_shape_text(SHAPE(B)),
                     tensor_shape_text(SHAPE(B, Q)));
-    const bool gone = !lens->storage->bytes && !readable(who, lens);
-    Tensor *row = gone ? NULL : tensor_contiguous(lens); /* NULL where an error is pending */
+    /* what was let go is read as long as the bytes are there, for a backward pass */
+    Tensor *row = lens->storage->bytes || readable(who, lens) ? tensor_contiguous(lens) : NULL;
     const int64_t *length = row ? row->data : NULL;
     for (int64_t i = 0; !tensor_pending() && i < tensor_numel(lens); i++)
         if (length[i] < 0)
