@@ -229,15 +229,14 @@ static Tensor *repeated(const Op *op, Tensor *x, int dim, int place, int64_t rep
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
     if (!ag_ready("repeat", x)) return NULL;
-    Shape shape = x->shape;
-    const int lead = repeats.ndim - shape.ndim;
+    const int lead = repeats.ndim - x->shape.ndim;
     bool fits = lead >= 0 && repeats.ndim <= TENSOR_MAX_DIMS;
     for (int d = 0; d < repeats.ndim && fits; d++) fits = repeats.dim[d] >= 0;
     if (!fits)
         return tensor_fail(
             "repeat: x is %s and the repeats are %s: there must be one, at least 0, for each "
             "dimension",
-            tensor_shape_text(shape), tensor_shape_text(repeats));
+            tensor_shape_text(x->shape), tensor_shape_text(repeats));
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
     if (shape_numel(repeats) == 1) x = apply1(&op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
