@@ -41,12 +41,11 @@ typedef struct {
 static const char *element_text(Printer *p, int64_t at) {
     static const char *const format[] = {"%.0f.", "%.4f", "%.4e"}; /* by Style */
     const double value = read_element(p->x, at);
-    const char *word = isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; /* C may write -nan too */
-    if (p->x->dtype == BOOL) snprintf(p->text, sizeof p->text, value != 0 ? "True" : "False");
-    else if (p->x->dtype == I64)
-        snprintf(p->text, sizeof p->text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
-    else if (!isfinite(value)) snprintf(p->text, sizeof p->text, "%s", word);
-    else snprintf(p->text, sizeof p->text, format[p->style], value);
+    if (p->x->dtype == BOOL) return value != 0 ? "True" : "False";
+    if (isnan(value)) return "nan"; /* C may write -nan too */
+    if (isinf(value)) return value < 0 ? "-inf" : "inf";
+    if (p->x->dtype != I64) snprintf(p->text, sizeof p->text, format[p->style], value);
+    else snprintf(p->text, sizeof p->text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
     return p->text;
 }
 
