@@ -85,11 +85,9 @@ static void survey_width(Printer *p, int64_t at) {
 }
 
 static void choose_format(Printer *p) {
-    if (dtype_is_float(p->x->dtype)) {
-        visit_shown(p, 0, 0, survey_magnitude);
-        if (p->largest / p->smallest > 1000 || p->largest > 1e8 || p->smallest < 1e-4)
-            p->style = SCIENTIFIC;
-    }
+    if (dtype_is_float(p->x->dtype)) visit_shown(p, 0, 0, survey_magnitude);
+    if (p->largest / p->smallest > 1000 || p->largest > 1e8 || p->smallest < 1e-4)
+        p->style = SCIENTIFIC;
     visit_shown(p, 0, 0, survey_width);
 }
 
