@@ -139,13 +139,11 @@ static void write_slice(Printer *p, int dim, int64_t at) {
 /* ---- what follows the elements ------------------------------------------------------------- */
 
 static void write_suffix(Printer *p, const char *before, const char *text, const char *after) {
-    size_t length = strlen(before) + strlen(text) + strlen(after);
-    bool fits = (size_t)p->column + length + 2 <= LINE_WIDTH;
+    char suffix[256]; /* the longest names a shape, in up to 196 bytes */
+    int length = snprintf(suffix, sizeof suffix, "%s%s%s", before, text, after);
+    bool fits = p->column + length + 2 <= LINE_WIDTH;
     put(p, fits ? ", " : ",\n");
-    put_right(p, fits ? 0 : INDENT, "");
-    put(p, before);
-    put(p, text);
-    put(p, after);
+    put_right(p, fits ? 0 : INDENT + length, suffix);
 }
 
 /* Types that the elements give away are not named: the default type, and of a tensor that has
