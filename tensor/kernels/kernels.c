@@ -115,14 +115,15 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
 /* Bytes of a vector, and as many numbers from x on as it has doubles. */
 #define AT(x, i) (double)(x)[i]
 #ifdef __AVX512F__
-#define WIDTH      64
-#define NUMBERS(x) AT(x, 0), AT(x, 1), AT(x, 2), AT(x, 3), AT(x, 4), AT(x, 5), AT(x, 6), AT(x, 7)
+#define WIDTH 64
+#define NUMBERS(x)                                                                                 \
+    ((Doubles){AT(x, 0), AT(x, 1), AT(x, 2), AT(x, 3), AT(x, 4), AT(x, 5), AT(x, 6), AT(x, 7)})
 #elif defined(__AVX__)
 #define WIDTH      32
-#define NUMBERS(x) AT(x, 0), AT(x, 1), AT(x, 2), AT(x, 3)
+#define NUMBERS(x) ((Doubles){AT(x, 0), AT(x, 1), AT(x, 2), AT(x, 3)})
 #else
 #define WIDTH      16
-#define NUMBERS(x) AT(x, 0), AT(x, 1)
+#define NUMBERS(x) ((Doubles){AT(x, 0), AT(x, 1)})
 #endif
 typedef double Doubles __attribute__((vector_size(WIDTH)));
 enum { SOME = sizeof(Doubles) / sizeof(double) };
