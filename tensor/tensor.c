@@ -31,7 +31,7 @@ DType tensor_default_dtype(void) { return default_dtype; }
 
 /* A few bytes stand behind their Storage, which takes one alignment unit. More are a block of their
  * own, which can be let go before the tensors that looked at it. */
-enum { STORAGE_HEADER = 64, FEW = 4096 - STORAGE_HEADER };
+enum { STORAGE_HEADER = 64, FEW = 16384 - STORAGE_HEADER };
 _Static_assert(sizeof(Storage) <= STORAGE_HEADER, "the elements must stay aligned");
 
 static size_t storage_block(int64_t size) {

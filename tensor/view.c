@@ -18,10 +18,6 @@ bool shape_fits(Shape shape, int64_t bytes) {
     return true;
 }
 
-bool shape_equal(Shape a, Shape b) {
-    return a.ndim == b.ndim && !memcmp(a.dim, b.dim, (size_t)a.ndim * sizeof *a.dim);
-}
-
 bool shape_broadcast(Shape a, Shape b, Shape *out) {
     *out = a.ndim >= b.ndim ? a : b;
     for (int i = 1; i <= a.ndim && i <= b.ndim; i++) { /* the i-th dimension from the right */
