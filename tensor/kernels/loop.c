@@ -503,9 +503,9 @@ typedef struct {
     int64_t slices, room; /* room: bytes of workspace for each worker */
 } Products;
 
-/* Slices begin at multiples of 64, where tiles do. */
+/* Slices begin at multiples of 64, where tiles do, the nearest ones. */
 static int64_t slice_begin(int64_t size, int64_t slices, int64_t slice) {
-    return slice == slices ? size : size * slice / slices / 64 * 64;
+    return slice == slices ? size : (size * slice / slices + 32) / 64 * 64;
 }
 
 static void multiply_slice(const Products *whole, MatmulShape s, void *const *data, int64_t slice) {
@@ -538,14 +538,14 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
 }
 
 /* Cut so that little is packed twice: each slice of columns packs its own part of b, and reads a
- * where it is, if a's rows are dense; each slice of rows would pack all of b. A large batch has
- * something for every worker as it is. */
+ * where it is, if a's rows are dense; each slice of rows would pack all of b. The last slice has
+ * half a tile at least. A large batch has something for every worker as it is. */
 static void cut(Products *whole, int64_t batch, int workers) {
     const MatmulShape *s = &whole->shape;
     whole->rows = s->n < 64 * workers || (s->m >= s->n && s->a_stride[1] != 1);
     const int64_t size = whole->rows ? s->m : s->n, each = whole->rows ? 1 : size / workers / 256;
-    if (workers == 1 || batch >= 4 * workers || size < 64 * workers) whole->slices = 1;
-    else whole->slices = workers * (each < 1 ? 1 : MIN(each, 4));
+    whole->slices = MIN(workers * (each < 1 ? 1 : MIN(each, 4)), (size + 32) / 64);
+    if (workers == 1 || batch >= 4 * workers || whole->slices < 1) whole->slices = 1;
 }
 
 /* Strides of the last two dimensions of x, which it may lack. */
