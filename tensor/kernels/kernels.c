@@ -44,10 +44,11 @@
     do {                                                                                           \
         const int64_t whole = n & -16;                                                             \
         IVDEP for (int64_t i = 0; i < whole; i++) { __VA_ARGS__; }                                 \
-        if (whole == n) break;                                                                     \
-        IVDEP for (int64_t l = 0; l < 16; l++) {                                                   \
+        const int rest = (int)(n - whole);                                                         \
+        if (rest == 0) break;                                                                      \
+        IVDEP for (int l = 0; l < 16; l++) {                                                       \
             const int64_t i = whole + l;                                                           \
-            if (i < n) {                                                                           \
+            if (l < rest) {                                                                        \
                 __VA_ARGS__;                                                                       \
             }                                                                                      \
         }                                                                                          \
