@@ -38,9 +38,9 @@ int64_t shape_numel(Shape shape); /* INT64_MAX if there are more */
 /* Do the bytes of so many elements fit an int64_t? A size of 0 counts as 1: strides must fit. */
 bool shape_fits(Shape shape, int64_t bytes_per_element);
 static inline bool shape_equal(Shape a, Shape b) {
-    for (int d = 0; d < a.ndim; d++)
-        if (a.dim[d] != b.dim[d]) return false;
-    return a.ndim == b.ndim;
+    bool equal = a.ndim == b.ndim;
+    for (int d = 0; equal && d < a.ndim; d++) equal = a.dim[d] == b.dim[d];
+    return equal;
 }
 /* NumPy's rule: aligned at the right, sizes equal or 1. False, without an error, if they do not
  * fit. */

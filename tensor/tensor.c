@@ -29,8 +29,9 @@ DType tensor_default_dtype(void) { return default_dtype; }
 
 /* ---- lifetime ------------------------------------------------------------------------------ */
 
-/* A few bytes stand behind their Storage, which takes one alignment unit. More are a block of their
- * own, which can be let go before the tensors that looked at it. */
+/* A few bytes stand behind their Storage, which takes one alignment unit: that is a block less to
+ * ask for, and they stay as long as it does. More are a block of their own, which can be let go
+ * before the tensors that looked at it. */
 enum { STORAGE_HEADER = 64, FEW = 16384 - STORAGE_HEADER };
 _Static_assert(sizeof(Storage) <= STORAGE_HEADER, "the elements must stay aligned");
 
