@@ -129,7 +129,8 @@ bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
     if (!good_group(who, lr, decay)) return false;
     int joined = 0;
     for (ModuleSlot *p = NULL; (p = next_parameter(optimizer->model, prefix, p)) != NULL;)
-        for (Update *u = optimizer->updates; u < optimizer->updates + optimizer->num_updates; u++) {
+        for (int i = 0; i < optimizer->num_updates; i++) {
+            Update *u = &optimizer->updates[i];
             if (u->slot != p->slot) continue;
             u->lr = lr;
             u->weight_decay = decay;
