@@ -136,10 +136,11 @@ sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-
 sanitize-%: FORCE
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
 	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
-# IN_PARTS=1: the suites' small tensors are shared by the threads as large ones are.
+# IN_PARTS=1: the suites' small tensors are shared by the threads as large ones are. A child of
+# test_threads has a pool of its own, which this sanitizer must be told to bear.
 tsan: ## the suites under the thread sanitizer
-	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
-	    BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
+	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 TSAN_OPTIONS=die_after_fork=0 \
+	    $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
 valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
 	@CK_FORK=no TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
 	    tests/run-suites $(TESTS)
