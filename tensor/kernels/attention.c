@@ -61,10 +61,7 @@ bool mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape score
     return !tensor_pending();
 }
 
-void mask_close(Mask *mask) {
-    tensor_release(mask->lengths);
-    tensor_release(mask->keep);
-}
+void mask_close(Mask *mask) { tensor_release(mask->lengths), tensor_release(mask->keep); }
 
 /* x, (B, H, Q, K) or (B H, Q, K), as (B / W, W, H, Q, K); or a window, (W, Q, K), as (1, W, 1, Q,
  * K): a view for kernels alone. */

@@ -24,8 +24,7 @@ typedef struct {
 /* Operands aligned at the right with x[0], whose shape rules. A scalar is walked as one row of one
  * element. */
 static void walk_start(Walk *walk, int n, const Tensor *const *x) {
-    walk->n = n;
-    walk->in_tiles = false;
+    walk->n = n, walk->in_tiles = false;
     walk->ndim = x[0]->shape.ndim ? x[0]->shape.ndim : 1;
     memcpy(walk->size, x[0]->shape.dim, sizeof walk->size);
     if (x[0]->shape.ndim == 0) walk->size[0] = 1;
@@ -353,8 +352,7 @@ Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
     Tensor *y = tensor_make(kept, out);
     if (!y) return NULL;
     Tensor repeated = *y;
-    repeated.shape = x->shape;
-    repeated.stride[dim] = 0;
+    repeated.shape = x->shape, repeated.stride[dim] = 0;
     loop_rows_along(kernel, dim, 2, (const Tensor *[]){&repeated, x}, 0);
     return y;
 }
@@ -368,8 +366,7 @@ Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (scratch) loop_rows(kernels()->sort[x->dtype], 4, operand, 0);
     if (scratch && indices) *indices = tensor_retain(order);
     if (!scratch) tensor_release(y), y = NULL;
-    tensor_release(order);
-    tensor_release(scratch);
+    tensor_release(order), tensor_release(scratch);
     return y;
 }
 
@@ -414,8 +411,7 @@ static bool sums_columns(const Tensor *x, const bool *dims, int64_t *numbers) {
         if (dims[d] && rows == 1) step = x->stride[d];
         if (dims[d]) rows *= x->shape.dim[d];
     }
-    numbers[0] = rows;
-    numbers[1] = step;
+    numbers[0] = rows, numbers[1] = step;
     return dtype_is_float(x->dtype) && column == 1 && rows > 1;
 }
 
@@ -435,10 +431,9 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
     int64_t numbers[2], row = 1;
     Shape result = x->shape;
     int kept = 0;
-    for (int d = 0; d < x->shape.ndim; d++) {
+    for (int d = 0; d < x->shape.ndim; d++)
         if (dims[d]) result.dim[d] = 1, row *= x->shape.dim[d];
         else kept++;
-    }
     if (kept == x->shape.ndim) return tensor_convert(x, out);
     if (sums_columns(x, dims, numbers)) return sum_columns(x, result, numbers);
 
