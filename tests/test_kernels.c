@@ -1703,6 +1703,37 @@ START_TEST(additive_scores_and_their_gradients) {
 }
 END_TEST
 
+/* A pair whose dy is 0 adds nothing, whatever its key and its query are. */
+START_TEST(additive_gradients_of_what_is_ignored) {
+    const DType dtype = _i ? F64 : F32;
+    for (int i = 0; i < table_count; i++) {
+        static Additive known, unknown;
+        memset(&known, 0, sizeof known);
+        for (int j = 0; j < QUERIES * WIDEST; j++) store(dtype, known.q, j, draw_in(-2, 2));
+        for (int j = 0; j < KEYS * WIDEST; j++) store(dtype, known.k, j, draw_in(-2, 2));
+        for (int j = 0; j < WIDEST; j++) store(dtype, known.w, j, draw_in(-1, 1));
+        for (int j = 0; j < QUERIES * KEYS; j++) /* query 1 and key 3 are ignored */
+            store(dtype, known.dy, j, j / KEYS == 1 || j % KEYS == 3 ? 0 : draw_in(-1, 1));
+        unknown = known;
+        for (int h = 0; h < WIDEST; h++) {
+            store(dtype, unknown.q, 1 * WIDEST + h, h % 2 ? NAN : INFINITY);
+            store(dtype, unknown.k, 3 * WIDEST + h, h % 2 ? INFINITY : NAN);
+        }
+        run_additive(tables[i], dtype, WIDEST, &known);
+        run_additive(tables[i], dtype, WIDEST, &unknown);
+        expect_additive(dtype, WIDEST, &known);
+        ck_assert_mem_eq(known.dq, unknown.dq, sizeof known.dq);
+        ck_assert_mem_eq(known.dk, unknown.dk, sizeof known.dk);
+        ck_assert_mem_eq(known.dw, unknown.dw, sizeof known.dw);
+        ck_assert(load(dtype, known.dk, 2 * WIDEST) != 0);
+        for (int h = 0; h < WIDEST; h++) {
+            ck_assert(load(dtype, unknown.dq, 1 * WIDEST + h) == 0);
+            ck_assert(load(dtype, unknown.dk, 3 * WIDEST + h) == 0);
+        }
+    }
+}
+END_TEST
+
 /* ---- Box and Muller -------------------------------------------------------------------------- */
 
 START_TEST(box_muller_turns_uniforms_into_normals) {
@@ -2220,6 +2251,7 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(products, rows_of_attention, 0, 2);
     tcase_add_loop_test(products, short_rows_are_rows, 0, 2);
     tcase_add_loop_test(products, additive_scores_and_their_gradients, 0, 2);
+    tcase_add_loop_test(products, additive_gradients_of_what_is_ignored, 0, 2);
     tcase_add_test(products, products_skip_no_zero);
     tcase_add_test(products, rows_of_a_product_stand_alone);
     tcase_add_test(products, a_number_times_a_row_is_a_row_of_the_product);
