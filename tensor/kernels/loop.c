@@ -30,8 +30,7 @@ static void walk_start(Walk *walk, int n, const Tensor *const *x) {
     if (x[0]->shape.ndim == 0) walk->size[0] = 1;
     for (int i = 0; i < n; i++) {
         int lead = walk->ndim - x[i]->shape.ndim;
-        walk->data[i] = x[i]->data;
-        walk->element[i] = dtype_size(x[i]->dtype);
+        walk->data[i] = x[i]->data, walk->element[i] = dtype_size(x[i]->dtype);
         for (int d = 0; d < walk->ndim; d++) {
             bool repeats = d < lead || (x[i]->shape.dim[d - lead] == 1 && walk->size[d] != 1);
             walk->stride[d][i] = repeats ? 0 : x[i]->stride[d - lead];

@@ -81,8 +81,8 @@ enum {
     PANEL = 16,        /* blocks that are packed at once, if they are */
     PART = 640 << 10,  /* bytes of a part of b */
     DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
-    TALL = VECTOR < 64 ? 256 : 1024, /* steps with a transposed a that stays; each reads a line */
-    LONG = VECTOR < 64 ? 512 : 128,  /* steps of a tile that has what comes next fetched */
+    TALL = VECTOR < 64 ? 1 << 10 : DEPTH, /* of a transposed a that stays: each step reads a line */
+    LONG = VECTOR < 64 ? 512 : 128,       /* steps of a tile that has what comes next fetched */
     CHUNK = 32, /* rows that are packed sliver by sliver before the next ones */
     AHEAD = 16  /* rows from the one that is packed to the one that is fetched */
 };
