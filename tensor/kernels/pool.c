@@ -20,7 +20,7 @@
 
 enum {
     THREADS_MAX = 64,
-    PARTS_EACH = 4,     /* parts for each thread: a late one then costs an eighth of two */
+    PARTS_EACH = 8,     /* parts for each thread: a late one then costs a sixteenth of two */
     AWAKE = 100000,     /* nanoseconds for which a thread that waits stays awake */
     ONE_SEAT = 1 << 16, /* see door */
     ONE_INSIDE = 1
