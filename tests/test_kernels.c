@@ -1716,8 +1716,8 @@ START_TEST(additive_gradients_of_what_is_ignored) {
             store(dtype, known.dy, j, j / KEYS == 1 || j % KEYS == 3 ? 0 : draw_in(-1, 1));
         unknown = known;
         for (int h = 0; h < WIDEST; h++) {
-            store(dtype, unknown.q, 1 * WIDEST + h, h % 2 ? NAN : INFINITY);
-            store(dtype, unknown.k, 3 * WIDEST + h, h % 2 ? INFINITY : NAN);
+            store(dtype, unknown.q, 1 * WIDEST + h, h % 2 ? (double)NAN : HUGE_VAL);
+            store(dtype, unknown.k, 3 * WIDEST + h, h % 2 ? HUGE_VAL : (double)NAN);
         }
         run_additive(tables[i], dtype, WIDEST, &known);
         run_additive(tables[i], dtype, WIDEST, &unknown);
