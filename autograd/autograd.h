@@ -194,8 +194,7 @@ Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
 
 /* The scores of additive attention, Bahdanau et al. 2015: w tanh(q + k) for every query with every
  * key. q (B, Q, H), k (B, K, H), w (1, H), the weight of a linear layer -> (B, Q, K): the same as
- * ag_linear of ag_tanh of the sum (B, Q, K, H), but without ever holding that. A score whose
- * gradient is 0 gives none to its query and key, even if they are NaN. */
+ * ag_linear of ag_tanh of the sum (B, Q, K, H), but without ever holding that. */
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w);
 
 /* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask leaves: the same
