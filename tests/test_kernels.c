@@ -1325,6 +1325,31 @@ START_TEST(products_of_every_size) {
 }
 END_TEST
 
+/* Whole vectors may be stored over what comes next only where that is the next row of c. */
+START_TEST(products_leave_what_lies_between_rows) {
+    const DType dtype = _i ? F64 : F32;
+    for (int64_t columns = 1; columns <= 40; columns++)
+        for (int64_t rows = 1; rows <= 26; rows += 5) {
+            const int64_t wide = columns + 1 + draw(9);
+            Matrix a = matrix_new(dtype, rows, 3, 0), b = matrix_new(dtype, 3, columns, 0);
+            matrix_draw(&a);
+            matrix_draw(&b);
+            for (int t = 0; t < table_count; t++) {
+                Matrix whole = matrix_new(dtype, rows, wide, 0), c = whole;
+                c.columns = columns;
+                multiply(tables[t], &a, &b, NULL, &c);
+                expect_product(&a, &b, NULL, &c, fuses(tables[t], dtype));
+                const int64_t size = dtype_size(dtype);
+                for (int64_t i = 0; i < rows; i++)
+                    for (int64_t x = (i * wide + columns) * size; x < (i + 1) * wide * size; x++)
+                        CHECK(((unsigned char *)c.data)[x] == GAP);
+                free(whole.data);
+            }
+            free(a.data), free(b.data);
+        }
+}
+END_TEST
+
 /* Larger than what is packed at once, in each dimension: odd sizes on purpose. */
 START_TEST(larger_products) {
     static const int64_t sizes[][3] = {{67, 131, 259}, {5, 3, 5003},   {3, 1031, 5},
@@ -2238,6 +2263,7 @@ static Suite *kernels_suite(void) {
     TCase *products = add_case(suite, "products");
     tcase_add_loop_test(products, products_of_every_shape_and_stride, 0, 2);
     tcase_add_loop_test(products, products_of_every_size, 0, 2);
+    tcase_add_loop_test(products, products_leave_what_lies_between_rows, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);
     tcase_add_test(products, a_slice_needs_no_more_room);
     tcase_add_loop_test(products, products_are_added, 0, 2);

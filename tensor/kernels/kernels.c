@@ -94,8 +94,8 @@ SHARED static void in_pieces(LoopKernel kernel, int operands, const char *size, 
     for (int64_t i = 0; i < n; i += PIECE) {
         const int64_t m = MIN(n - i, PIECE);
         for (int o = 0; o < operands; o++) {
-            char *x =
-                size[o] ? (char *)data[o] + i * t[o] * size[o] : data[o]; /* no t for numbers */
+            /* numbers have no t */
+            char *x = size[o] ? (char *)data[o] + i * t[o] * size[o] : data[o];
             place[o] = size[o] == 0 || t[o] == 1 ? x : room[o];
             const bool is_there = place[o] == x || o == 0 || (t[o] == 0 && i > 0);
             if (!is_there) copy_strided(size[o], m, room[o], 1, x, t[o]);

@@ -443,8 +443,7 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
         moved.stride[to[dims[d]]++] = x->stride[d];
     }
     Shape rows = moved.shape;
-    rows.ndim = kept + 1;
-    rows.dim[kept] = row;
+    rows.ndim = kept + 1, rows.dim[kept] = row;
     Tensor *flat = tensor_reshape(&moved, rows);
     Tensor *sums = flat ? tensor_reduce(flat, kernels()->sum[x->dtype], kept, out) : NULL;
     tensor_release(flat);
@@ -568,10 +567,8 @@ void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Te
     const Tensor *const operand[] = {c, a, b, start};
     const int n = start ? 4 : 3, nc = c->shape.ndim;
     Tensor outer[4]; /* the same tensors without their last two dimensions */
-    for (int i = 0; i < n; i++) {
-        outer[i] = *operand[i];
-        outer[i].shape.ndim = outer[i].shape.ndim < 2 ? 0 : outer[i].shape.ndim - 2;
-    }
+    for (int i = 0; i < n; i++)
+        outer[i] = *operand[i], outer[i].shape.ndim -= MIN(2, outer[i].shape.ndim);
     Products whole;
     MatmulShape *s = &whole.shape;
     *s = (MatmulShape){.m = c->shape.dim[nc - 2], .n = c->shape.dim[nc - 1]};
@@ -597,8 +594,7 @@ void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Te
 
 Tensor *tensor_matmul(const Tensor *start, const Tensor *a, const Tensor *b) {
     Shape shape, batch_a = a->shape, batch_b = b->shape;
-    batch_a.ndim -= 2;
-    batch_b.ndim -= 2;
+    batch_a.ndim -= 2, batch_b.ndim -= 2;
     shape_broadcast(batch_a, batch_b, &shape);
     shape.dim[shape.ndim++] = a->shape.dim[batch_a.ndim];
     shape.dim[shape.ndim++] = b->shape.dim[batch_b.ndim + 1];
