@@ -1732,8 +1732,8 @@ START_TEST(additive_scores_and_their_gradients) {
 }
 END_TEST
 
-/* As PyTorch's: a dy of 0, which a mask leaves of key 3, silences no NaN, and no infinity where
- * that makes one; wherever they are. */
+/* As PyTorch's: a dy of 0, which a mask leaves of key 3, hides no NaN, nor an infinity that becomes
+ * one, be it in q, k or w, or against another one in q and k. */
 START_TEST(additive_gradients_skip_no_zero) {
     const DType dtype = _i % 2 ? F64 : F32;
     const double odd[] = {0, (double)NAN, (double)INFINITY};
@@ -1746,8 +1746,10 @@ START_TEST(additive_gradients_skip_no_zero) {
         for (int j = 0; j < QUERIES * KEYS; j++)
             store(dtype, from.dy, j, j % KEYS == 3 ? 0 : draw_in(-1, 1));
         void *const where[] = {(char *)from.k + 3 * WIDEST * dtype_size(dtype), from.q, from.w};
-        for (int64_t j = 0; j < WIDEST; j += 7)
-            store(dtype, where[_i / 2], j + draw(7) % 2, odd[i % COUNT(odd)]);
+        for (int64_t j = 0; j < WIDEST; j += 7) {
+            store(dtype, where[_i / 2], j, odd[i % COUNT(odd)]);
+            if (_i / 2 == 0 && j % 2) store(dtype, from.q, j, -odd[i % COUNT(odd)]);
+        }
         x = from;
         run_additive(tables[i / COUNT(odd)], dtype, WIDEST, &x);
         expect_additive(dtype, WIDEST, &x);
