@@ -1734,7 +1734,7 @@ END_TEST
 
 /* As PyTorch's: a dy of 0, which a mask leaves of key 3, hides no NaN, nor an infinity that becomes
  * one, be it in q, k or w, or against another one in q and k. */
-START_TEST(additive_gradients_skip_no_zero) {
+START_TEST(additive_gradients_hide_no_nan) {
     const DType dtype = _i % 2 ? F64 : F32;
     const double odd[] = {0, (double)NAN, (double)INFINITY};
     static Additive from, x;
@@ -2275,7 +2275,7 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(products, rows_of_attention, 0, 2);
     tcase_add_loop_test(products, short_rows_are_rows, 0, 2);
     tcase_add_loop_test(products, additive_scores_and_their_gradients, 0, 2);
-    tcase_add_loop_test(products, additive_gradients_skip_no_zero, 0, 6);
+    tcase_add_loop_test(products, additive_gradients_hide_no_nan, 0, 6);
     tcase_add_test(products, products_skip_no_zero);
     tcase_add_test(products, rows_of_a_product_stand_alone);
     tcase_add_test(products, a_number_times_a_row_is_a_row_of_the_product);
