@@ -95,8 +95,7 @@ Tensor *ag_cross_entropy_forward(Node *n) {
     const Tensor *const operand[] = {wide, x, n->saved[0], n->saved[1]};
     if (n->saved[1]) loop_rows_along(kernel, n->at.dim, 4, operand, 0);
     Tensor *y = n->saved[1] ? reduced(n, losses) : NULL;
-    tensor_release(wide);
-    tensor_release(losses);
+    tensor_release(wide), tensor_release(losses);
     return y;
 }
 

@@ -30,8 +30,7 @@ void ag_layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         loop_rows(kernel, 5, (const Tensor *[]){dx[0], x, n->in[1], d, n->saved[0]}, 0);
         layer_norm_dw(dx + 1, x, d, n->saved[0]);
     }
-    tensor_release(x);
-    tensor_release(d);
+    tensor_release(x), tensor_release(d);
 }
 
 static bool layer_norm_fits(const Tensor *x, const Tensor *w, const Tensor *b) {

@@ -44,8 +44,7 @@ Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes)
 Tensor *ag_matmul_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     Shape batch_a = a, batch_b = b, batch;
-    batch_a.ndim -= 2;
-    batch_b.ndim -= 2;
+    batch_a.ndim -= 2, batch_b.ndim -= 2;
     if (a.dim[a.ndim - 1] != b.dim[b.ndim - 2])
         return tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's last size but "
                            "one %lld must be equal",
@@ -134,8 +133,7 @@ void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         dx[1] = product_tn(&dy_rows, &x_rows);
     }
     if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
-    tensor_release(made[0]);
-    tensor_release(made[1]);
+    tensor_release(made[0]), tensor_release(made[1]);
 }
 
 Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {
