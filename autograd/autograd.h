@@ -194,8 +194,11 @@ Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
 
 /* The scores of additive attention, Bahdanau et al. 2015: w tanh(q + k) for every query with every
  * key. q (B, Q, H), k (B, K, H), w (1, H), the weight of a linear layer -> (B, Q, K): the same as
- * ag_linear of ag_tanh of the sum (B, Q, K, H), but without ever holding that. */
-Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w);
+ * ag_linear of ag_tanh of the sum (B, Q, K, H), but without ever holding that. A key at or past
+ * valid_lens, as ag_masked_softmax takes them, is not scored: its score is 0, whatever q and k are,
+ * and the gradient that arrives there counts as 0; what it hands back is 0, or NaN where, as in
+ * PyTorch, 0 meets a NaN or an infinity. valid_lens may be NULL. */
+Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens);
 
 /* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask leaves: the same
  * numbers, random ones too, as a product, ag_attention_weights, ag_dropout and a product, but

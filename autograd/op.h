@@ -140,9 +140,10 @@ extern const Op *const ag_ops[];
 
 /* ---- what the attention ops share (mask.c) -------------------------------------------------- */
 
-/* The parts of a mask as three inputs of a node; and the node's, from the first of them on, with
- * at.causal, ready for the kernels. False with an error; mask_close it in any case. */
+/* The parts of a mask as three inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
+/* A node's, which are its inputs from the first of these on (a node that ends before lacks the
+ * rest), with at.causal, ready for the kernels. False with an error; mask_close it in any case. */
 bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores);
 
 /* What the elementwise ops share. */

@@ -3,13 +3,14 @@
 #include "op.h"
 
 /* How many inputs. */
-#define ONE          .inputs = 1
-#define TWO          .inputs = 2
-#define THREE        .inputs = 3
-#define TWO_OR_THREE .inputs = 3, .optional = 1
-#define ONE_TO_FOUR  .inputs = 4, .optional = 3
-#define THREE_TO_SIX .inputs = 6, .optional = 3
-#define MANY         .inputs = 1, .variadic = true
+#define ONE           .inputs = 1
+#define TWO           .inputs = 2
+#define THREE         .inputs = 3
+#define TWO_OR_THREE  .inputs = 3, .optional = 1
+#define THREE_OR_FOUR .inputs = 4, .optional = 1
+#define ONE_TO_FOUR   .inputs = 4, .optional = 3
+#define THREE_TO_SIX  .inputs = 6, .optional = 3
+#define MANY          .inputs = 1, .variadic = true
 
 /* What an elementwise row may read, in its own letters. */
 enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };

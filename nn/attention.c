@@ -143,8 +143,9 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
     if (!queries || !linear_admits(attention->w_v, queries)) return NULL;
-    /* scores: w_v tanh(query + key), (B, Q, H), (B, K, H) -> (B, Q, K) */
-    Tensor *scores = ag_additive_scores(queries, keys, attention->w_v->weight);
+    /* scores: w_v tanh(query + key), 0 past the valid lengths, (B, Q, H), (B, K, H) -> (B, Q, K) */
+    Tensor *w = attention->w_v->weight;
+    Tensor *scores = ag_additive_scores(queries, keys, w, mask.valid_lens);
     Tensor *weights = ag_attention_weights(ag_name(scores, "scores"), 1, mask, 1);
     ag_let_go(queries), ag_let_go(keys), ag_let_go(scores);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);

@@ -215,7 +215,7 @@ CALL(argmax, in[0], (int)a[0])
 CALL(matmul, in[0], in[1])
 CALL(bmm, in[0], in[1])
 CALL(linear, in[0], in[1], n == 3 ? in[2] : NULL)
-CALL(additive_scores, in[0], in[1], in[2])
+CALL(additive_scores, in[0], in[1], in[2], n == 4 ? in[3] : NULL)
 CALL(softmax, in[0], (int)a[0])
 CALL(log_softmax, in[0], (int)a[0])
 CALL(dropout, in[0], a[0])
@@ -499,6 +499,9 @@ static const Sample structured[] = {
     {"additive_scores", 3, {REAL(2, 2, 3), REAL(2, 0, 3), REAL(1, 3)}, {0}},
     {"additive_scores", 3, {REAL(0, 2, 3), REAL(0, 2, 3), REAL(1, 3)}, {0}},
     {"additive_scores", 3, {REAL(2, 2, 0), REAL(2, 2, 0), REAL(1, 0)}, {0}},
+    {"additive_scores", 4, {REAL(2, 3, 4), REAL(2, 5, 4), REAL(1, 4), LENGTHS(2)}, {0}},
+    {"additive_scores", 4, {REAL(2, 3, 4), REAL(2, 5, 4), REAL(1, 4), LENGTHS(2, 3)}, {0}},
+    {"additive_scores", 4, {REAL(2, 2, 3), REAL(2, 0, 3), REAL(1, 3), LENGTHS(2)}, {0}},
     {"attention",
      6,
      {REAL(2, 2, 3, 2), REAL(2, 2, 4, 2), REAL(2, 2, 4, 3), LENGTHS(2), MASK(2, 1, 3, 4),

@@ -440,6 +440,32 @@ START_TEST(padding_may_be_anything) {
 }
 END_TEST
 
+/* Keys past the lengths have score 0 though they are infinite, what arrives there counts for
+ * nothing, be it NaN, and the lengths are remembered. */
+START_TEST(additive_scores_past_the_lengths) {
+    Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 2});
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 2, 4)));
+    Tensor *k = tensor_randn(SHAPE(2, 3, 4)), *w = ag_requires_grad(tensor_randn(SHAPE(1, 4)));
+    Tensor *last = view_narrow(k, 1, 2, 1), *c = tensor_randn(SHAPE(2, 2, 3));
+    Tensor *zero = tensor_zeros(SCALAR), *before[2];
+    ck_assert(tensor_fill(last, HUGE_VAL));
+    ag_requires_grad(k);
+    tape_begin();
+    Tensor *y = ag_additive_scores(q, k, w, lens), *ignored = ag_eq(y, zero);
+    ck_assert(tensor_item(ag_sum(ignored)) == 6);
+    ck_assert(ag_backward_from(y, c));
+    before[0] = q->grad, before[1] = w->grad;
+    q->grad = w->grad = NULL;
+    ck_assert(tensor_fill(lens, 0));
+    ck_assert(ag_backward_from(y, ag_masked_fill(c, ignored, (double)NAN)));
+    expect_close("dq", q->grad, before[0], 0);
+    expect_close("dw", w->grad, before[1], 0);
+    tape_end();
+    Tensor *made[] = {lens, q, k, w, last, c, zero, before[0], before[1]};
+    release_all(made, 9);
+}
+END_TEST
+
 /* Each part of a mask can leave a query alone: zeros come out, and zero gradients go back. */
 START_TEST(a_query_that_sees_nothing) {
     Tensor *lens = tensor_from_int64s(SHAPE(1, 2), (int64_t[]){0, 2});
@@ -692,6 +718,7 @@ int main(void) {
     TCase *ignored = add_framed_case(suite, "ignored");
     tcase_add_test(ignored, nothing_ignored_leaks);
     tcase_add_test(ignored, padding_may_be_anything);
+    tcase_add_test(ignored, additive_scores_past_the_lengths);
     tcase_add_test(ignored, a_query_that_sees_nothing);
     tcase_add_test(ignored, what_nobody_attends_to_may_be_anything);
     tcase_add_test(ignored, keys_that_nobody_asks);

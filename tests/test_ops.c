@@ -965,6 +965,10 @@ static const struct {
      "additive_scores: q is (3, 4), k is (5, 4) and w is (1, 4): " SCORES_MUST_BE},
     {{"additive_scores", 3, {R0, R0, R0}, {0}},
      "additive_scores: q is (), k is () and w is (): " SCORES_MUST_BE},
+    {{"additive_scores", 4, {R(2, 3, 4), R(2, 5, 4), R(1, 4), L(3)}, {0}},
+     "additive_scores: valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 3)"},
+    {{"additive_scores", 4, {R(2, 3, 4), R(2, 5, 4), R(1, 4), L(2, 5)}, {0}},
+     "additive_scores: valid_lens is (2, 5): it must be (B) or (B, Q), here (2,) or (2, 3)"},
 #define THEY_MUST_BE "they must be (B, H, Q, D), (B, H, K, D) and (B, H, K, Dv), or all without H"
     {{"attention", 3, {R(2, 3, 4), R(2, 5, 3), R(2, 5, 4)}, {0}},
      "attention: q is (2, 3, 4), k is (2, 5, 3) and v is (2, 5, 4): " THEY_MUST_BE},
@@ -1333,6 +1337,8 @@ START_TEST(a_negative_length_is_an_error) {
     ck_assert_ptr_null(ag_masked_softmax(x, each));
     expect_error(
         "masked_softmax: valid_lens has -9223372036854775808: a length must not be negative");
+    ck_assert_ptr_null(ag_additive_scores(x, x, ag_select(x, 0, 0), lens));
+    expect_error("additive_scores: valid_lens has -1: a length must not be negative");
     tape_end();
     tensor_release(x);
     tensor_release(lens);
@@ -1511,10 +1517,19 @@ static Tensor *norm_composed(Tensor **in) {
     return ag_add(ag_mul(ag_reshape(z, SHAPE(3, 2, 5)), in[1]), in[2]);
 }
 
-static Tensor *additive_fused(Tensor **in) { return ag_additive_scores(in[0], in[1], in[2]); }
+static Tensor *additive_fused(Tensor **in) {
+    return ag_additive_scores(in[0], in[1], in[2], in[3]);
+}
+/* in[3]: lengths (B, Q) */
 static Tensor *additive_composed(Tensor **in) {
     Tensor *q = ag_unsqueeze(in[0], 2), *k = ag_unsqueeze(in[1], 1);
-    return ag_squeeze(ag_linear(ag_tanh(ag_add(q, k)), in[2], NULL), -1);
+    Tensor *scores = ag_squeeze(ag_linear(ag_tanh(ag_add(q, k)), in[2], NULL), -1);
+    Tensor *numbers = tensor_arange(0, (double)in[1]->shape.dim[1], 1);
+    Tensor *place = tensor_to(numbers, I64);
+    Tensor *y = ag_masked_fill(scores, ag_ge(place, ag_unsqueeze(in[3], 2)), 0);
+    tensor_release(numbers);
+    tensor_release(place);
+    return y;
 }
 
 static const struct {
@@ -1529,7 +1544,7 @@ static const struct {
     {norm_fused, norm_composed, {"layer_norm", 3, {R(3, 2, 5), R(2, 5), R(2, 5)}, {0}}},
     {additive_fused,
      additive_composed,
-     {"additive_scores", 3, {R(2, 3, 7), R(2, 5, 7), R(1, 7)}, {0}}},
+     {"additive_scores", 4, {R(2, 3, 7), R(2, 7, 7), R(1, 7), L(2, 3)}, {0}}},
     {masked_fused, masked_composed, {"softmax", 2, {R(3, 4, 5), L(3, 4)}, {0}}},
 };
 

@@ -139,10 +139,11 @@ static Tensor *everything(Tensor *x, Tensor *y) { return ag_mean(ag_mul(x, y)); 
 static Tensor *gathered(Tensor *x, Tensor *y) {
     return ag_gather(x, 2, ag_argmax(ag_reshape(y, SHAPE(6, 17, 22, 2)), -1));
 }
-/* Cut by batches, and by hidden units where there is one batch. */
+/* Cut by batches, and by hidden units where there is one batch; some keys are left out. */
 static Tensor *additive_of(Tensor *x, Tensor *y, int64_t batch, int64_t rows, int64_t hidden) {
     Tensor *q = ag_reshape(x, SHAPE(batch, rows, hidden)), *k = ag_reshape(y, q->shape);
-    return ag_additive_scores(q, k, ag_slice(ag_select(k, 0, 0), 0, 0, 1));
+    Tensor *w = ag_slice(ag_select(k, 0, 0), 0, 0, 1);
+    return ag_additive_scores(q, k, w, ag_argmax(ag_slice(q, 2, 0, rows + 1), 2));
 }
 static Tensor *additive(Tensor *x, Tensor *y) { return additive_of(x, y, 6, 17, 44); }
 static Tensor *wide_additive(Tensor *x, Tensor *y) { return additive_of(x, y, 1, 3, 1496); }

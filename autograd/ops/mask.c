@@ -72,7 +72,8 @@ void ag_mask_inputs(AttentionMask mask, Tensor **in) {
 }
 
 bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores) {
-    const Tensor *const part[] = {n->in[first], n->in[first + 1], n->in[first + 2]};
+    const Tensor *part[3];
+    for (int i = 0; i < 3; i++) part[i] = first + i < n->n_in ? n->in[first + i] : NULL;
     const AttentionMask whole = {part[0], part[1], part[2], n->at.causal};
     *mask = (Mask){0};
     return ag_mask_fits(n->op->name, whole, scores, n->in[0]->dtype) &&

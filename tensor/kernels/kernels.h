@@ -109,8 +109,8 @@ typedef struct {
     LoopKernel sum_columns[2];   /* y, x, {rows, stride from row to row} (I64): the sums over the
                                   * rows; y and x are dense along n */
     LoopKernel layer_norm_dw[2]; /* dw, db, x, dy, stats, {as above}: of all rows */
-    LoopKernel additive[2]; /* y, q, k, w: y = w tanh(q + k), of s hidden units; stride[2]: from key
-                             * to key */
+    LoopKernel additive[2];    /* y, q, k, w: y = w tanh(q + k), of s hidden units, where y is not 0
+                                * before; stride[2]: from key to key */
     LoopKernel additive_dx[2]; /* dk, dq, dw, q, k, w, dy, {queries, keys, hidden units} (I64): adds
                                 * to the first three for n of the hidden units, which are dense */
     LoopKernel sort[4];     /* y, order (I64), x, room for n I64s; order, dense: where y was in x */

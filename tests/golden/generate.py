@@ -405,6 +405,13 @@ def attention_weights(scores, scale, causal, heads, lens=None, keep=None, window
     return softmax_where(x, allowed.tril() if causal else allowed).reshape(scores.shape)
 
 
+def additive_scores(q, k, w, lens=None):
+    scores = F.linear(torch.tanh(q.unsqueeze(2) + k.unsqueeze(1)), w).squeeze(-1)
+    if lens is None:
+        return scores
+    return torch.where(keep_before(lens, *scores.shape), scores, torch.zeros((), dtype=scores.dtype))
+
+
 def parts(x, bits):
     """The lens, keep and window among x."""
     rest = list(x)
@@ -437,11 +444,13 @@ Function("ag_attention_weights", lambda x, a: attention_weights(x[0], *a[:3], *p
          "0.7 0 2 1: f4,2,4 [1,9]; 0.7 0 2 1: f4,2,4 [[1,0],[4,3]]; 0.7 0 2 2: f4,2,4 b1,1,2,4; "
          "0.7 1 3 3: f2,3,2,2 [2,1] b3,2,2; 1 0 1 4: f4,1,2,3 f2,2,3; 1 0 2 4: f4,2,3 f1,2,3; "
          "1 1 1 0: f0,2,3; 1 1 1 0: f2,0,3; 1 1 1 0: f2,3,0", grad=1, grad_fn=SHOWN)
-Function("ag_additive_scores",
-         lambda x, a: F.linear(torch.tanh(x[0].unsqueeze(2) + x[1].unsqueeze(1)), x[2]).squeeze(-1),
+Function("ag_additive_scores", lambda x, a: additive_scores(*x),
          "f2,3,4 f2,5,4 f1,4; f2,3,8 f2,10,8 f1,8; f1,2,77 f1,3,77 f1,77; f3,1,1 f3,1,1 f1,1; f2,0,3 f2,2,3 f1,3; "
          "f2,2,3 f2,0,3 f1,3; f0,2,3 f0,2,3 f1,3; f2,3,4~-9,9 f2,5,4 f1,4; "
-         "[[[0.,nan,inf,-inf]]] [[[-0.0,1,2,-3]]] [[1.,0,2,3]]")
+         "[[[0.,nan,inf,-inf]]] [[[-0.0,1,2,-3]]] [[1.,0,2,3]]; "
+         "f2,3,4 f2,5,4 f1,4 [4,9]; f2,3,8 f2,5,8 f1,8 [[0,1,5],[3,7,2]]; f2,2,3 f2,0,3 f1,3 [0,1]; "
+         "f1,2,3 f1,70,3 f1,3 [65]; f0,2,3 f0,2,3 f1,3 i0; "
+         "[[[0.,1,2]]] [[[1.,2,-1],[nan,inf,0]]] [[1.,2,3]] [1]", grad_fn={"WhereBackward0": "SqueezeBackward1"})
 # dropout, causal, which parts of the mask there are
 Q3, Q4 = "f2,3,4 f2,5,4 f2,5,2", "f2,2,3,4 f2,2,5,4 f2,2,5,3"
 Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2])),
