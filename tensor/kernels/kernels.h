@@ -17,7 +17,7 @@ typedef Loop *LoopKernel;
  * Behind b, and behind a start whose rows are one, lies what cache_alloc leaves there: they are
  * read in whole vectors. */
 typedef struct {
-    int64_t m, n, k;
+    int64_t m, n, k; /* m and n are not 0 */
     int64_t a_stride[2], b_stride[2], c_stride[2];
     const void *start;       /* may be c itself, or NULL: zeros */
     int64_t start_stride[2]; /* 0 repeats, say, a bias; both are 0 for NULL */

@@ -16,8 +16,8 @@
  * That wants b packed, its slivers one after the other, each in the order in which a tile reads it;
  * a sliver of a transposed b is transposed on the way, in registers. a's rows are read where they
  * are: a tile takes their numbers one at a time. Only where its columns are the runs of neighbours,
- * too far apart, or neither, a panel of it is packed in the same way. And what is small, or read by
- * few tiles, costs more to pack than it saves: it stays where it is. */
+ * too far apart, or neither, blocks of it are packed: their columns, one after the other. And what
+ * is small, or read by few tiles, costs more to pack than it saves: it stays where it is. */
 #include "kernels.h"
 
 #ifdef __AVX512F__ /* for stores under a mask, and for 16 bytes of memory in one lane */
@@ -84,7 +84,8 @@ enum {
     TALL = VECTOR < 64 ? 1 << 10 : DEPTH, /* of a transposed a that stays: each step reads a line */
     LONG = VECTOR < 64 ? 512 : 128,       /* steps of a tile that has what comes next fetched */
     CHUNK = 32, /* rows that are packed sliver by sliver before the next ones */
-    AHEAD = 16  /* rows from the one that is packed to the one that is fetched */
+    AHEAD = 16, /* rows from the one that is packed to the one that is fetched */
+    SOON = 8    /* steps of a transposed a, from the one that a tile takes to the one fetched */
 };
 
 #define UNROLL            _Pragma("GCC unroll 16")
