@@ -449,7 +449,8 @@ Tensor *ag_let_go(Tensor *x) {
 
 Tensor *ag_name(Tensor *x, const char *name) {
     if (!ag_present("name", x)) return NULL;
-    snprintf(x->name, sizeof x->name, "%s", name ? name : "");
+    const size_t length = name ? strnlen(name, sizeof x->name - 1) : 0;
+    memmove(x->name, name ? name : "", length), x->name[length] = '\0';
     return x;
 }
 
