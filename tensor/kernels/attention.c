@@ -267,8 +267,9 @@ static void read_lengths(const Pass *pass, const Room *room, Block *q) {
     const Matrix lengths = part_of(pass->of->mask.lengths, room->head, q->from);
     const int64_t *length = (const int64_t *)(void *)lengths.data;
     q->end = 0;
-    for (int64_t r = 0; r < pass->width; r++) {
-        q->length[r] = r < q->rows ? MIN(length[r * lengths.row], pass->K) : 0;
+    memset(q->length, 0, (size_t)pass->width * sizeof *length);
+    for (int64_t r = 0; r < q->rows; r++) {
+        q->length[r] = MIN(length[r * lengths.row], pass->K);
         if (q->length[r] > q->end) q->end = q->length[r];
     }
 }
