@@ -6,6 +6,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,7 @@ static int exit_status(pid_t child) {
     return WEXITSTATUS(status);
 }
 
-/* Until there is no more to come; a terminal ends with an error. */
+/* Until there is no more to come. */
 static void read_all(int from, char *text, size_t size) {
     size_t n = 0;
     ssize_t got;
@@ -101,18 +102,37 @@ static void read_all(int from, char *text, size_t size) {
     text[n] = '\0';
 }
 
+static bool has_ended(pid_t child) {
+    siginfo_t end = {0};
+    ck_assert_int_eq(waitid(P_PID, (id_t)child, &end, WEXITED | WNOHANG | WNOWAIT), 0);
+    return end.si_pid == child;
+}
+
+/* The slave stays open until the program is gone and all is read. Were it closed, a read could find
+ * nothing to read, then the program could print and end, and the same read fail since nobody is
+ * left who writes: what was printed last would be lost. */
 int run_on_terminal(const char *environment, const char *arguments) {
     char variables[512], redirected[1024];
+    size_t n = 0;
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     ck_assert_int_ge(terminal, 0);
     ck_assert(grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    int slave = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(slave, 0);
     snprintf(variables, sizeof variables, "-u LC_ALL -u LC_CTYPE -u NO_COLOR %s", environment);
     snprintf(redirected, sizeof redirected, ">%s %s", ptsname(terminal), arguments);
-    int slave =
-        open(ptsname(terminal), O_RDWR | O_NOCTTY); /* else there is an end before it begins */
     pid_t child = start(variables, redirected);
+    struct pollfd more = {.fd = terminal, .events = POLLIN};
+    for (bool ended = false; !ended;) {
+        ended = has_ended(child);
+        while (poll(&more, 1, ended ? 0 : 10) > 0) {
+            ssize_t got = read(terminal, out + n, sizeof out - 1 - n);
+            ck_assert_int_gt(got, 0);
+            n += (size_t)got;
+        }
+    }
+    out[n] = '\0';
     close(slave);
-    read_all(terminal, out, sizeof out);
     close(terminal);
     return exit_status(child);
 }
