@@ -1361,6 +1361,27 @@ START_TEST(larger_products) {
 }
 END_TEST
 
+/* A few rows of a wide transposed a, whose steps lie so far apart that blocks of it are packed: for
+ * one part of b, or for several. */
+START_TEST(products_of_what_lies_far_apart) {
+    const DType dtype = _i & 1 ? F64 : F32;
+    const int64_t m = 100, k = 700, n = _i & 2 ? 200 : 30;
+    Matrix a = matrix_new(dtype, 701, k, 1), b = matrix_new(dtype, k, n, 0), first = b;
+    matrix_draw(&a);
+    matrix_draw(&b);
+    a.rows = m;
+    for (int t = 0; t < table_count; t++) {
+        Matrix c = matrix_new(dtype, m, n, 0);
+        multiply(tables[t], &a, &b, NULL, &c);
+        if (t < 2) expect_product(&a, &b, NULL, &c, fuses(tables[t], dtype));
+        CHECK(t < 2 || memcmp(c.data, first.data, c.bytes) == 0);
+        if (t > 0) free(first.data);
+        first = c;
+    }
+    free(a.data), free(b.data), free(first.data);
+}
+END_TEST
+
 /* Threads multiply slices of a product, which begin at multiples of 64, with room for the whole. */
 START_TEST(a_slice_needs_no_more_room) {
     static const int64_t depths[] = {0, 1, 20, 300, 333, 700, 1000, 1024, 1500};
@@ -2273,6 +2294,7 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(products, products_of_every_size, 0, 2);
     tcase_add_loop_test(products, products_leave_what_lies_between_rows, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);
+    tcase_add_loop_test(products, products_of_what_lies_far_apart, 0, 4);
     tcase_add_test(products, a_slice_needs_no_more_room);
     tcase_add_loop_test(products, products_are_added, 0, 2);
     tcase_add_loop_test(products, tiles_are_softmax, 0, 2);

@@ -15,9 +15,11 @@
  *
  * That wants b packed, its slivers one after the other, each in the order in which a tile reads it;
  * a sliver of a transposed b is transposed on the way, in registers. a's rows are read where they
- * are: a tile takes their numbers one at a time. Only where its columns are the runs of neighbours,
- * too far apart, or neither, blocks of it are packed: their columns, one after the other. And what
- * is small, or read by few tiles, costs more to pack than it saves: it stays where it is. */
+ * are: a tile takes their numbers one at a time. Where its columns are the runs of neighbours, it
+ * is cut into products of fewer steps, so that the lines they lie in stay near. Only if they are
+ * too far apart, or neither is dense, blocks of a are packed: their columns, one after the other,
+ * each block just before it is used. And what is small, or read by few tiles, costs more to pack
+ * than it saves: it stays where it is. */
 #include "kernels.h"
 
 #ifdef __AVX512F__ /* for stores under a mask, and for 16 bytes of memory in one lane */
@@ -78,12 +80,12 @@ enum {
     SEVERAL = 128,     /* or three times as many where a has no more rows than these */
     BLOCK = 256 << 10, /* bytes of a block of a, */
     BLOCK_ROWS = 48,   /* whose rows are a multiple of these: whole tiles, whole lines */
-    PANEL = 16,        /* blocks that are packed at once, if they are */
+    PANEL = 64,        /* blocks that are packed at once, if they are */
     PART = 640 << 10,  /* bytes of a part of b */
     DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
-    TALL = VECTOR < 64 ? 1 << 10 : DEPTH, /* of a transposed a that stays: each step reads a line */
-    LONG = VECTOR < 64 ? 512 : 128,       /* steps of a tile that has what comes next fetched */
-    CHUNK = 32, /* rows that are packed sliver by sliver before the next ones */
+    TALL = VECTOR < 64 ? 256 : 192, /* steps of a transposed a that stays: each reads a line */
+    LONG = VECTOR < 64 ? 512 : 128, /* steps of a tile that has what comes next fetched */
+    CHUNK = 32,                     /* rows that are packed sliver by sliver before the next ones */
     AHEAD = 16, /* rows from the one that is packed to the one that is fetched */
     SOON = 8    /* steps of a transposed a, from the one that a tile takes to the one fetched */
 };
