@@ -23,7 +23,7 @@ bool shape_broadcast(Shape a, Shape b, Shape *out) {
     for (int i = 1; i <= a.ndim && i <= b.ndim; i++) { /* the i-th dimension from the right */
         int64_t m = a.dim[a.ndim - i], n = b.dim[b.ndim - i];
         if (m != n && m != 1 && n != 1) return false;
-        out->dim[out->ndim - i] = m == 1 ? n : m;
+        if (m != n) out->dim[out->ndim - i] = m == 1 ? n : m;
     }
     return true;
 }
