@@ -1499,8 +1499,8 @@ START_TEST(a_number_times_a_row_is_a_row_of_the_product) {
         Tensor *row = tensor_from_doubles(SHAPE(1, 29), numbers);
         Tensor *wide = tensor_from_doubles(SHAPE(29, 2), spaced);
         Tensor *apart = tensor_as_strided(wide, SHAPE(1, 29), (int64_t[]){58, 2}, 0);
-        Tensor *all = tensor_matmul(NULL, column, row), *rows = tensor_matmul(NULL, batch, row);
-        Tensor *others = tensor_matmul(NULL, batch, apart);
+        Tensor *all = tensor_matmul(column, row), *rows = tensor_matmul(batch, row);
+        Tensor *others = tensor_matmul(batch, apart);
         const size_t bytes = 13 * 29 * (size_t)dtype_size((DType)t);
         ck_assert_mem_eq(rows->data, all->data, bytes);
         ck_assert_mem_eq(others->data, all->data, bytes);
@@ -2076,9 +2076,8 @@ START_TEST(reductions_along_one_dimension) {
 }
 END_TEST
 
-/* start + (..., M, K) (..., K, N): batches broadcast, start as a whole; matrices of any strides. */
-static void expect_matmul(const Tensor *start, const Tensor *a, const Tensor *b) {
-    Tensor *c = tensor_matmul(start, a, b);
+/* c = (..., M, K) (..., K, N): batches broadcast; matrices of any strides. */
+static void expect_matmul(const Tensor *c, const Tensor *start, const Tensor *a, const Tensor *b) {
     ck_assert_ptr_nonnull(c);
     const int na = a->shape.ndim, nb = b->shape.ndim, nc = c->shape.ndim;
     const int64_t k = a->shape.dim[na - 1];
@@ -2097,7 +2096,6 @@ static void expect_matmul(const Tensor *start, const Tensor *a, const Tensor *b)
                    load(b->dtype, b->data, at_b + p * b->stride[nb - 2]);
         expect_near(a->dtype, value_of(c, i), sum, "matmul");
     }
-    tensor_release(c);
 }
 
 START_TEST(matmul_of_batches) {
@@ -2108,14 +2106,31 @@ START_TEST(matmul_of_batches) {
         sa.dim[sa.ndim++] = m, sa.dim[sa.ndim++] = k;
         sb.dim[sb.ndim++] = k, sb.dim[sb.ndim++] = n;
         Tensor *a = draw_view(sa, dtype, true), *b = draw_view(sb, dtype, true);
-        Tensor *c0 = tensor_matmul(NULL, a, b), *start = NULL;
+        Tensor *c0 = tensor_matmul(a, b);
+        expect_matmul(c0, NULL, a, b);
+        tensor_release(c0), tensor_release(a), tensor_release(b);
+    }
+}
+END_TEST
+
+/* One matrix each, with a start of any strides, in a result of another shape. */
+START_TEST(products_of_matrices) {
+    for (int c = 0; c < CASES; c++) {
+        const DType dtype = draw(2) ? F32 : F64;
+        const int64_t m = draw(6), n = draw(6), k = draw(6);
+        Tensor *a = draw_view(SHAPE(m, k), dtype, true), *b = draw_view(SHAPE(k, n), dtype, true);
+        Tensor *start = draw(2) ? draw_view(SHAPE(m, n), dtype, true) : NULL;
+        MatmulShape s = {.m = m, .n = n, .k = k, .start = start ? start->data : NULL};
+        memcpy(s.a_stride, a->stride, sizeof s.a_stride);
+        memcpy(s.b_stride, b->stride, sizeof s.b_stride);
+        if (start) memcpy(s.start_stride, start->stride, sizeof s.start_stride);
+        Tensor *c0 = multiply_matrices(SHAPE(1, m * n), dtype, &s, a->data, b->data);
         ck_assert_ptr_nonnull(c0);
-        if (draw(2)) start = draw_view(draw_narrower(c0->shape), dtype, true);
-        expect_matmul(start, a, b);
-        tensor_release(c0);
-        tensor_release(start);
-        tensor_release(a);
-        tensor_release(b);
+        ck_assert(c0->shape.ndim == 2 && c0->shape.dim[1] == m * n);
+        Tensor *matrix = view_reshape(c0, SHAPE(m, n));
+        expect_matmul(matrix, start, a, b);
+        tensor_release(c0), tensor_release(matrix), tensor_release(start);
+        tensor_release(a), tensor_release(b);
     }
 }
 END_TEST
@@ -2315,6 +2330,7 @@ static Suite *kernels_suite(void) {
     tcase_add_test(loops, sums_undo_broadcasting);
     tcase_add_test(loops, reductions_along_one_dimension);
     tcase_add_test(loops, matmul_of_batches);
+    tcase_add_test(loops, products_of_matrices);
     tcase_add_test(loops, reshape_views_wherever_it_can);
     tcase_add_test(loops, views_are_index_arithmetic);
     return suite;

@@ -2,22 +2,18 @@
  * cost nothing. */
 #include "../op.h"
 
-/* start + a b' */
-static Tensor *product_nt(const Tensor *start, const Tensor *a, const Tensor *b) {
-    const Tensor bt = turned(b);
-    return tensor_matmul(start, a, &bt);
-}
-
-/* a' b */
-static Tensor *product_tn(const Tensor *a, const Tensor *b) {
-    const Tensor at = turned(a);
-    return tensor_matmul(NULL, &at, b);
-}
+#include <string.h>
 
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
 void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
-    if (ag_needs(n, 0)) dx[0] = product_nt(NULL, dc, n->in[1]);
-    if (ag_needs(n, 1)) dx[1] = product_tn(n->in[0], dc);
+    if (ag_needs(n, 0)) {
+        const Tensor bt = turned(n->in[1]);
+        dx[0] = tensor_matmul(dc, &bt);
+    }
+    if (ag_needs(n, 1)) {
+        const Tensor at = turned(n->in[0]);
+        dx[1] = tensor_matmul(&at, dc);
+    }
 }
 
 /* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M) ------------------------------------------------- */
@@ -25,7 +21,7 @@ void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
 Tensor *ag_bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     if (a.ndim == 3 && b.ndim == 3 && a.dim[0] == b.dim[0] && a.dim[2] == b.dim[1])
-        return tensor_matmul(NULL, n->in[0], n->in[1]);
+        return tensor_matmul(n->in[0], n->in[1]);
     const char *ta = tensor_shape_text(a), *tb = tensor_shape_text(b);
     if (a.ndim != 3 || b.ndim != 3)
         return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta, tb);
@@ -54,7 +50,7 @@ Tensor *ag_matmul_forward(Node *n) {
         return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
                            tensor_shape_text(a), tensor_shape_text(b), tensor_shape_text(batch_a),
                            tensor_shape_text(batch_b));
-    Tensor *c = tensor_matmul(NULL, n->in[0], n->in[1]);
+    Tensor *c = tensor_matmul(n->in[0], n->in[1]);
     if (c && c->shape.ndim == 2) c->grad_fn = "MmBackward0";
     return c;
 }
@@ -79,15 +75,21 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
 
 /* ---- linear: (..., in) -> (..., out) ------------------------------------------------------- */
 
-/* x as a matrix, (..., in) -> (rows, in), for kernels alone; *made is what had to be made for it,
- * to be released. */
-static Tensor as_matrix(const Tensor *x, Tensor **made) {
-    const int64_t columns = x->shape.dim[x->shape.ndim - 1];
-    Shape shape = SHAPE(1, columns);
-    for (int d = 0; d < x->shape.ndim - 1; d++) shape.dim[0] *= x->shape.dim[d];
-    *made = tensor_is_contiguous(x) ? NULL : tensor_reshape(x, shape);
-    Tensor view = *x;
-    return *made ? **made : *reshape_own(&view, shape); /* of no use where an error is pending */
+/* x as a matrix, (..., in) -> (rows, in): x itself, or else such a view or copy, a new reference;
+ * and the strides of its rows and columns. */
+static Tensor *as_matrix(const Tensor *x, int64_t rows, int64_t *stride) {
+    const int64_t in = x->shape.dim[x->shape.ndim - 1];
+    stride[0] = in, stride[1] = 1;
+    if (tensor_is_contiguous(x)) return ag_hand_on(x);
+    Tensor *matrix = tensor_reshape(x, SHAPE(rows, in));
+    if (matrix) memcpy(stride, matrix->stride, 2 * sizeof *stride);
+    return matrix;
+}
+
+static int64_t rows_of(const Tensor *x) {
+    int64_t rows = 1;
+    for (int d = 0; d < x->shape.ndim - 1; d++) rows *= x->shape.dim[d];
+    return rows;
 }
 
 static bool linear_fits(const Node *n) {
@@ -113,27 +115,33 @@ static const char *const linear_grad_fn[2][3] = {
 /* y = x w' + b */
 Tensor *ag_linear_forward(Node *n) {
     if (!linear_fits(n)) return NULL;
-    const Tensor *x = n->in[0], *w = n->in[1];
+    const Tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
+    MatmulShape s = {.m = rows_of(x), .n = w->shape.dim[0], .k = w->shape.dim[1]};
+    s.b_stride[0] = w->stride[1], s.b_stride[1] = w->stride[0];
+    if (b) s.start = b->data, s.start_stride[1] = b->stride[0];
     Shape shape = x->shape;
-    shape.dim[shape.ndim - 1] = w->shape.dim[0];
-    Tensor *made, rows = as_matrix(x, &made);
-    Tensor *y = product_nt(n->in[2], &rows, w);
-    tensor_release(made);
-    if (y) y->grad_fn = linear_grad_fn[n->in[2] != NULL][shape.ndim < 3 ? shape.ndim - 1 : 2];
-    return reshape_own(y, shape);
+    shape.dim[shape.ndim - 1] = s.n;
+    Tensor *rows = as_matrix(x, s.m, s.a_stride);
+    Tensor *y = rows ? multiply_matrices(shape, x->dtype, &s, rows->data, w->data) : NULL;
+    tensor_release(rows);
+    if (y) y->grad_fn = linear_grad_fn[b != NULL][shape.ndim < 3 ? shape.ndim - 1 : 2];
+    return y;
 }
 
 /* dx = dy w,  dw = dy' x,  db = dy summed over the rows (by the engine) */
 void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *w = n->in[1];
-    Tensor *made[2] = {NULL}, dy_rows = as_matrix(dy, &made[0]);
-    if (ag_needs(n, 0)) dx[0] = reshape_own(tensor_matmul(NULL, &dy_rows, w), x->shape);
-    if (ag_needs(n, 1)) {
-        const Tensor x_rows = as_matrix(x, &made[1]);
-        dx[1] = product_tn(&dy_rows, &x_rows);
-    }
+    MatmulShape of_x = {.m = rows_of(x), .n = w->shape.dim[1], .k = w->shape.dim[0]};
+    MatmulShape of_w = {.m = of_x.k, .n = of_x.n, .k = of_x.m};
+    memcpy(of_x.b_stride, w->stride, sizeof of_x.b_stride);
+    Tensor *dys = as_matrix(dy, of_x.m, of_x.a_stride);
+    Tensor *xs = ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL; /* else let go */
+    of_w.a_stride[0] = of_x.a_stride[1], of_w.a_stride[1] = of_x.a_stride[0];
+    if (dys && ag_needs(n, 0))
+        dx[0] = multiply_matrices(x->shape, x->dtype, &of_x, dys->data, w->data);
+    if (dys && xs) dx[1] = multiply_matrices(w->shape, x->dtype, &of_w, dys->data, xs->data);
     if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
-    tensor_release(made[0]), tensor_release(made[1]);
+    tensor_release(dys), tensor_release(xs);
 }
 
 Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {

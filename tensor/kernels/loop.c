@@ -21,15 +21,16 @@ typedef struct {
     int64_t element[LOOP_OPERANDS]; /* bytes of an element */
 } Walk;
 
-/* Operands aligned at the right with x[0], whose shape rules. A scalar is walked as one row of one
- * element. */
-static void walk_start(Walk *walk, int n, const Tensor *const *x) {
+/* Operands aligned at the right with x[0], whose shape rules, without their last `inner`
+ * dimensions. A scalar is walked as one row of one element. */
+static void walk_start(Walk *walk, int n, const Tensor *const *x, int inner) {
+    const int ndim = x[0]->shape.ndim - inner;
     walk->n = n, walk->in_tiles = false;
-    walk->ndim = x[0]->shape.ndim ? x[0]->shape.ndim : 1;
+    walk->ndim = ndim > 0 ? ndim : 1;
     memcpy(walk->size, x[0]->shape.dim, sizeof walk->size);
-    if (x[0]->shape.ndim == 0) walk->size[0] = 1;
+    if (ndim <= 0) walk->size[0] = 1;
     for (int i = 0; i < n; i++) {
-        int lead = walk->ndim - x[i]->shape.ndim;
+        int lead = walk->ndim - x[i]->shape.ndim + inner;
         walk->data[i] = x[i]->data, walk->element[i] = dtype_size(x[i]->dtype);
         for (int d = 0; d < walk->ndim; d++) {
             bool repeats = d < lead || (x[i]->shape.dim[d - lead] == 1 && walk->size[d] != 1);
@@ -230,7 +231,7 @@ void loop_operations(LoopKernel kernel, int n, const Tensor *const *x, double s,
     }
     if (tensor_numel(x[0]) == 0) return;
     Walk walk;
-    walk_start(&walk, n, x);
+    walk_start(&walk, n, x, 0);
     for (int d = 0; d < walk.ndim - 1; d++) /* what is written goes along its own rows */
         if (is_turned(&walk, d, 0)) swap_dims(&walk, d, walk.ndim - 1);
     merge_dims(&walk);
@@ -244,7 +245,7 @@ void loop_elements(LoopKernel kernel, int n, const Tensor *const *x, double s) {
 
 void loop_rows_along(LoopKernel kernel, int dim, int n, const Tensor *const *x, double s) {
     Walk walk;
-    walk_start(&walk, n, x);
+    walk_start(&walk, n, x, 0);
     swap_dims(&walk, dim, walk.ndim - 1);
     run_parts(&walk, walk.ndim - 1, kernel, s, 1);
 }
@@ -255,7 +256,7 @@ void loop_rows(LoopKernel kernel, int n, const Tensor *const *x, double s) {
 
 void loop_columns(LoopKernel kernel, int n, const Tensor *const *x, double s, double operations) {
     Walk walk;
-    walk_start(&walk, n, x);
+    walk_start(&walk, n, x, 0);
     run_parts(&walk, walk.ndim, kernel, s, operations);
 }
 
@@ -489,11 +490,11 @@ static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
 
 /* A batch of products, each of them cut into slices, of rows or of columns of c. */
 typedef struct {
-    Walk walk; /* over the batch: c, a, b */
     MatmulShape shape;
     Matmul *kernel;
     bool rows;
     int64_t slices, room; /* room: bytes of workspace for each worker */
+    Walk walk;            /* over the batch: c, a, b */
 } Products;
 
 /* Slices begin at multiples of 64, where tiles do, the nearest ones. */
@@ -523,7 +524,6 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
     walk_seek(&walk, from / whole->slices, index);
     for (int64_t i = from; i < to; i++) {
         const bool sliced = whole->slices > 1;
-        if (walk.n > 3) s.start = walk.data[3];
         if (sliced) multiply_slice(whole, s, walk.data, i % whole->slices);
         else whole->kernel(&s, walk.data[1], walk.data[2], walk.data[0]);
         if (!sliced || (i + 1) % whole->slices == 0) walk_next(&walk, walk.ndim, index);
@@ -541,65 +541,68 @@ static void cut(Products *whole, int64_t batch, int workers) {
     if (workers == 1 || batch >= 4 * workers || whole->slices < 1) whole->slices = 1;
 }
 
-/* Strides of the last two dimensions of x, which it may lack. */
-static void matrix_strides(const Tensor *x, int64_t *stride) {
-    for (int i = 0; i < 2; i++) {
-        const int d = x->shape.ndim - 2 + i;
-        stride[i] = d < 0 || x->shape.dim[d] == 1 ? 0 : x->stride[d];
-    }
-}
-
 /* A batch of dot products of short rows, or of numbers by them, is rows side by side for one
- * kernel. False if it is neither, or does not lie so. x: c, a, b without their last two dimensions.
- */
-static bool multiply_rows(const MatmulShape *s, const Tensor *x) {
-    const Kernels *k = kernels();
+ * kernel. False if it is neither, or does not lie so. */
+static bool multiply_rows(const MatmulShape *s, const Tensor *c, const Tensor *a, const Tensor *b) {
     const bool dots = s->n == 1 && s->a_stride[1] == 1 && s->b_stride[0] == 1;
     const bool rows = s->k == 1 && s->b_stride[1] == 1 && s->c_stride[1] == 1;
     const double size = (double)(dots ? s->k : s->n);
-    if (s->m != 1 || !(dots || rows) || size > SHORT || x->dtype != F32) return false;
-    if (dots) loop_columns(k->row_dots[F32], 3, (const Tensor *[]){x, x + 1, x + 2}, size, size);
-    else loop_columns(k->scale_rows[F32], 3, (const Tensor *[]){x, x + 2, x + 1}, size, size);
+    if (s->m != 1 || !(dots || rows) || size > SHORT || c->dtype != F32) return false;
+    const Tensor *const operand[] = {c, dots ? a : b, dots ? b : a};
+    Walk walk;
+    walk_start(&walk, 3, operand, 2);
+    run_parts(&walk, walk.ndim, (dots ? kernels()->row_dots : kernels()->scale_rows)[F32], size,
+              size);
     return true;
 }
 
-void matmul_into(const Tensor *c, const Tensor *start, const Tensor *a, const Tensor *b) {
-    const Tensor *const operand[] = {c, a, b, start};
-    const int n = start ? 4 : 3, nc = c->shape.ndim;
-    Tensor outer[4]; /* the same tensors without their last two dimensions */
-    for (int i = 0; i < n; i++)
-        outer[i] = *operand[i], outer[i].shape.ndim -= MIN(2, outer[i].shape.ndim);
-    Products whole;
-    MatmulShape *s = &whole.shape;
-    *s = (MatmulShape){.m = c->shape.dim[nc - 2], .n = c->shape.dim[nc - 1]};
-    s->k = a->shape.dim[a->shape.ndim - 1];
-    memcpy(s->a_stride, a->stride + a->shape.ndim - 2, sizeof s->a_stride);
-    memcpy(s->b_stride, b->stride + b->shape.ndim - 2, sizeof s->b_stride);
-    memcpy(s->c_stride, c->stride + nc - 2, sizeof s->c_stride);
-    if (start) matrix_strides(start, s->start_stride);
-
-    if (!start && multiply_rows(s, outer)) return;
-    walk_start(&whole.walk, n, (const Tensor *[]){&outer[0], &outer[1], &outer[2], &outer[n - 1]});
-    const int64_t batch = shape_numel(outer[0].shape);
+static void multiply(Products *whole, DType dtype, int64_t batch) {
+    MatmulShape *s = &whole->shape;
+    void *const *data = whole->walk.data;
     if (batch * s->m * s->n == 0) return;
     /* a vector of 8 multiplies at once */
     const int workers = workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
-    whole.kernel = kernels()->matmul[a->dtype];
-    whole.room = kernels()->matmul_workspace(s, (size_t)dtype_size(a->dtype));
-    if (!(s->workspace = cache_alloc((size_t)(workers * whole.room)))) return;
-    cut(&whole, batch, workers);
-    work_in_parts(workers, batch * whole.slices, multiply_part, &whole);
-    cache_free(s->workspace, (size_t)(workers * whole.room));
+    whole->kernel = kernels()->matmul[dtype];
+    whole->room = kernels()->matmul_workspace(s, (size_t)dtype_size(dtype));
+    if (!(s->workspace = cache_alloc((size_t)(workers * whole->room)))) return;
+    cut(whole, batch, workers);
+    if (batch * whole->slices == 1) whole->kernel(s, data[1], data[2], data[0]);
+    else work_in_parts(workers, batch * whole->slices, multiply_part, whole);
+    cache_free(s->workspace, (size_t)(workers * whole->room));
 }
 
-Tensor *tensor_matmul(const Tensor *start, const Tensor *a, const Tensor *b) {
+Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a, const void *b) {
+    Tensor *c = tensor_make(shape, dtype);
+    if (!c) return NULL;
+    const Tensor of[] = {{.dtype = dtype, .data = (void *)(uintptr_t)a},
+                         {.dtype = dtype, .data = (void *)(uintptr_t)b},
+                         {.dtype = dtype, .data = c->data}};
+    Products whole;
+    s->c_stride[0] = s->n, s->c_stride[1] = 1;
+    whole.shape = *s;
+    walk_start(&whole.walk, 3, (const Tensor *[]){of + 2, of, of + 1}, 0);
+    multiply(&whole, dtype, 1);
+    return c;
+}
+
+Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
+    const int na = a->shape.ndim, nb = b->shape.ndim;
     Shape shape, batch_a = a->shape, batch_b = b->shape;
+    Products whole;
+    MatmulShape *s = &whole.shape;
+    *s = (MatmulShape){.m = a->shape.dim[na - 2], .n = b->shape.dim[nb - 1]};
+    s->k = a->shape.dim[na - 1];
     batch_a.ndim -= 2, batch_b.ndim -= 2;
     shape_broadcast(batch_a, batch_b, &shape);
-    shape.dim[shape.ndim++] = a->shape.dim[batch_a.ndim];
-    shape.dim[shape.ndim++] = b->shape.dim[batch_b.ndim + 1];
+    const int64_t batch = shape_numel(shape);
+    shape.dim[shape.ndim++] = s->m, shape.dim[shape.ndim++] = s->n;
     Tensor *c = tensor_make(shape, a->dtype);
-    if (c) matmul_into(c, start, a, b);
-    if (tensor_pending()) tensor_release(c), c = NULL;
+    if (!c) return NULL;
+    memcpy(s->a_stride, a->stride + na - 2, sizeof s->a_stride);
+    memcpy(s->b_stride, b->stride + nb - 2, sizeof s->b_stride);
+    memcpy(s->c_stride, c->stride + shape.ndim - 2, sizeof s->c_stride);
+    if (multiply_rows(s, c, a, b)) return c;
+    walk_start(&whole.walk, 3, (const Tensor *[]){c, a, b}, 2);
+    multiply(&whole, a->dtype, batch);
     return c;
 }
