@@ -15,9 +15,6 @@ typedef struct Op Op;
 
 /* The numbers of an op, besides its inputs. An op reads those that it knows. */
 typedef struct {
-    double number; /* scale, exponent, fill value, probability */
-    int dim, dim1; /* dimensions, counted from the start */
-    bool causal, keepdim;
     union { /* no op reads two of these */
         Shape shape;
         Axes axes;
@@ -27,6 +24,9 @@ typedef struct {
             int64_t start, size; /* slice; start: ignore_index */
         };
     };
+    double number; /* scale, exponent, fill value, probability */
+    int dim, dim1; /* dimensions, counted from the start */
+    bool causal, keepdim;
 } Attributes;
 
 /* One line of the tape: out = op(in...). */
@@ -101,16 +101,16 @@ Tensor *ag_room(const Tensor *dy);
 Tensor *ag_arrived(const Node *n, int i);
 
 /* Applies an op on the open tape: a loan. */
-Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at);
+Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at);
 
 static inline Tensor *apply1(const Op *op, Tensor *x, Attributes at) {
-    return ag_apply(op, 1, &x, at);
+    return ag_apply(op, 1, &x, &at);
 }
 static inline Tensor *apply2(const Op *op, Tensor *a, Tensor *b, Attributes at) {
-    return ag_apply(op, 2, (Tensor *[]){a, b}, at);
+    return ag_apply(op, 2, (Tensor *[]){a, b}, &at);
 }
 static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attributes at) {
-    return ag_apply(op, 3, (Tensor *[]){a, b, c}, at);
+    return ag_apply(op, 3, (Tensor *[]){a, b, c}, &at);
 }
 
 /* False and an error when x is NULL and no earlier error explains it. For public functions that

@@ -203,7 +203,7 @@ static bool retain_inputs(Node *n, Tensor *const *in) {
     return true;
 }
 
-Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
+Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at) {
     if (!inputs_fit(op, n_in, in) || !make_room()) return NULL;
     const bool records = tapes.tape[tapes.tapes - 1].records, grad = wants_grad(op, n_in, in);
     if (tensor_pending()) return NULL;
@@ -212,7 +212,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, Attributes at) {
     n->n_in = n_in;
     n->in = (Tensor **)(uintptr_t)in; /* forward only reads them */
     memset(n->saved, 0, sizeof n->saved);
-    n->at = at;
+    n->at = *at;
     n->out = op->forward(n);
     n->n_in = records ? n_in : 0;
     if (tensor_pending() || !retain_inputs(n, in)) {

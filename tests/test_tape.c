@@ -1223,7 +1223,7 @@ typedef struct {
 
 static Tensor *apply_planted(Tensor **inputs, void *ctx) {
     const Plant *plant = ctx;
-    return ag_apply(plant->op, plant->op->inputs, inputs, (Attributes){.dim = plant->wrong});
+    return ag_apply(plant->op, plant->op->inputs, inputs, &(Attributes){.dim = plant->wrong});
 }
 
 /* The wrong rule is rejected with a sentence, the right one accepted: on inputs of one sign and two
@@ -1268,7 +1268,7 @@ static Tensor *softmax_without_gradient(Tensor **in, void *ctx) {
     op = *find_op("softmax");
     op.backward = nothing_backward;
     (void)ctx;
-    return ag_apply(&op, 1, in, (Attributes){.dim = in[0]->shape.ndim - 1});
+    return ag_apply(&op, 1, in, &(Attributes){.dim = in[0]->shape.ndim - 1});
 }
 
 START_TEST(gradcheck_sees_a_gradient_that_sums_to_zero) {

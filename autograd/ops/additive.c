@@ -78,5 +78,5 @@ Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_
     Tensor *x[] = {q, k, w, (Tensor *)(uintptr_t)valid_lens};
     for (int i = 0; i < 3; i++)
         if (x[i] && !tensor_is_contiguous(x[i])) x[i] = ag_contiguous(x[i]);
-    return ag_apply(&op_additive_scores, 4, x, (Attributes){0});
+    return ag_apply(&op_additive_scores, 4, x, &(Attributes){0});
 }

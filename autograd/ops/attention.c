@@ -66,5 +66,5 @@ Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double
                            dropout);
     Tensor *in[6] = {q, k, v};
     ag_mask_inputs(mask, in + 3);
-    return ag_apply(&op_attention, 6, in, (Attributes){.number = dropout, .causal = mask.causal});
+    return ag_apply(&op_attention, 6, in, &(Attributes){.number = dropout, .causal = mask.causal});
 }

@@ -4,24 +4,26 @@
 
 /* ---- reshape, view, contiguous ------------------------------------------------------------- */
 
-/* One size may be -1: it is replaced by what makes the number of elements that of x. */
+/* One size may be -1: it is replaced by what makes the number of elements that of x. A size of 0
+ * counts as 1 in what must fit an int64_t, as strides must. */
 static Tensor *in_shape(const Op *op, Tensor *x, Shape shape) {
     if (!ag_present(op->name, x)) return NULL;
     const int64_t numel = tensor_numel(x);
-    Shape sizes = shape;
+    Attributes at = {.shape = shape};
+    int64_t product = 1;
     int unknown = -1;
-    bool fits = sizes.ndim >= 0 && sizes.ndim <= TENSOR_MAX_DIMS;
-    for (int d = 0; fits && d < sizes.ndim; d++) {
-        if (sizes.dim[d] >= 0) continue;
-        fits = sizes.dim[d] == -1 && unknown < 0;
-        unknown = d;
-        sizes.dim[d] = 1;
+    bool fits = shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS, empty = false;
+    for (int d = 0; fits && d < shape.ndim; d++) {
+        const int64_t size = shape.dim[d];
+        if (size == -1 && unknown < 0) unknown = d;
+        else fits = size >= 0 && !__builtin_mul_overflow(product, size ? size : 1, &product);
+        empty = empty || size == 0;
     }
-    const int64_t known = fits ? shape_numel(sizes) : 0;
-    if (unknown >= 0 && known > 0) sizes.dim[unknown] = numel / known;
-    else if (unknown >= 0) fits = false; /* any size would do, or none */
-    if (fits && shape_numel(sizes) == numel && shape_fits(sizes, 1))
-        return apply1(op, x, (Attributes){.shape = sizes});
+    if (fits && unknown >= 0) {
+        fits = !empty && numel % product == 0; /* else any size would do, or none */
+        at.shape.dim[unknown] = numel / product;
+    } else fits = fits && numel == (empty ? 0 : product);
+    if (fits) return apply1(op, x, at);
     return tensor_fail("%s: x is %s and the shape is %s: the number of elements must stay the "
                        "same, and one size may be -1",
                        op->name, tensor_shape_text(x->shape), tensor_shape_text(shape));
@@ -321,7 +323,7 @@ static bool list_present(const char *op, Tensor **list, int n) {
 Tensor *ag_cat(Tensor **list, int n, int dim) {
     if (!list_present("cat", list, n)) return NULL;
     const int d = shape_dim("cat", list[first_of(list, n)]->shape, dim);
-    return d < 0 ? NULL : ag_apply(&op_cat, n, list, (Attributes){.dim = d});
+    return d < 0 ? NULL : ag_apply(&op_cat, n, list, &(Attributes){.dim = d});
 }
 
 /* cat along a new dimension of size 1. */

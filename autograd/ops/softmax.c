@@ -91,7 +91,7 @@ Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, i
     Tensor *in[4] = {scores};
     ag_mask_inputs(mask, in + 1);
     const Attributes at = {.number = scale, .causal = mask.causal, .heads = num_heads};
-    return ag_apply(&op_masked_softmax, 4, in, at);
+    return ag_apply(&op_masked_softmax, 4, in, &at);
 }
 
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens) {
