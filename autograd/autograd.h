@@ -25,8 +25,19 @@
 
 #include "../tensor/tensor.h"
 
+/* ---- lists of dimensions ------------------------------------------------------------------- */
+
+typedef struct {
+    int n;
+    int axis[TENSOR_MAX_DIMS];
+} Axes;
+
+/* AXES(0, 2, 1, 3) */
 #ifdef __cplusplus
+template <class... N> inline Axes AXES(N... n) { return {(int)sizeof...(n), {(int)n...}}; }
 extern "C" {
+#else
+#define AXES(...) ((Axes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
 #endif
 
 /* ---- the tape ---------------------------------------------------------------------------- */
@@ -70,23 +81,6 @@ Tensor *ag_let_go(Tensor *x);
 
 /* A loan that shares x's bytes and requires no gradient. */
 Tensor *ag_detach(Tensor *x);
-
-/* ---- lists of dimensions ------------------------------------------------------------------- */
-
-typedef struct {
-    int n;
-    int axis[TENSOR_MAX_DIMS];
-} Axes;
-/* AXES(0, 2, 1, 3) */
-#ifdef __cplusplus
-}
-template <class... Ints> inline Axes AXES(Ints... axes) {
-    return Axes{(int)sizeof...(axes), {(int)axes...}};
-}
-extern "C" {
-#else
-#define AXES(...) ((Axes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
-#endif
 
 /* ---- elementwise ---------------------------------------------------------------------------- */
 /* The formula and the gradient of each are one row of tensor/kernels/elementwise.def. add, mul,
