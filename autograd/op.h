@@ -42,12 +42,14 @@ typedef struct {
     Attributes at;
 } Node;
 
+/* Which types an input may have, as bits of DType. All inputs of an op with the same bits have one
+ * type. */
 typedef enum {
-    FLOAT,  /* F32 or F64, one type for all FLOAT inputs of the op */
-    NUMBER, /* F32, F64 or I64, one type for all NUMBER inputs */
-    SAME,   /* any type, one for all SAME inputs */
-    INT64,
-    BOOLEAN
+    FLOAT = 1 << F32 | 1 << F64,
+    NUMBER = FLOAT | 1 << I64,
+    SAME = NUMBER | 1 << BOOL, /* any type */
+    INT64 = 1 << I64,
+    BOOLEAN = 1 << BOOL
 } InputType;
 
 /* What a backward reads, so that a write in place over it is noticed, and bytes that no backward

@@ -135,26 +135,21 @@ bool ag_ready(const char *op, const Tensor *x) { return ag_present(op, x) && is_
 
 static const char *input_name(const Op *op, int i) { return op->in[op->variadic ? 0 : i].name; }
 
-/* What an input may be, as bits of DType, and how a sentence says so. */
-static const struct {
-    unsigned types;
-    const char *names;
-} allowed[] = {
-    [FLOAT] = {1 << F32 | 1 << F64, "float32 or float64"},
-    [NUMBER] = {1 << F32 | 1 << F64 | 1 << I64, "float32, float64 or int64"},
-    [SAME] = {1 << F32 | 1 << F64 | 1 << I64 | 1 << BOOL, NULL},
-    [INT64] = {1 << I64, "int64"},
-    [BOOLEAN] = {1 << BOOL, "bool"},
-};
+/* What an input may be, as a sentence says it. */
+static const char *types_text(InputType type) {
+    if (type == FLOAT) return "float32 or float64";
+    if (type == NUMBER) return "float32, float64 or int64";
+    return tensor_dtype_name(type == INT64 ? I64 : BOOL);
+}
 
 /* Is input i of a type that the op takes, and of the same type as those that it must agree with? */
 static bool type_fits(const Op *op, int i, Tensor *const *in) {
     const InputType type = op->in[op->variadic ? 0 : i].type;
     const DType is = in[i]->dtype;
-    if (!(allowed[type].types >> is & 1))
+    if (!(type >> is & 1))
         return tensor_fail("%s: %s is %s: it must be %s; convert it with tensor_to", op->name,
-                           input_name(op, i), tensor_dtype_name(is), allowed[type].names);
-    for (int j = 0; j < i && type <= SAME; j++)
+                           input_name(op, i), tensor_dtype_name(is), types_text(type));
+    for (int j = 0; j < i; j++)
         if (op->in[op->variadic ? 0 : j].type == type && in[j] && in[j]->dtype != is)
             return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
                                input_name(op, j), tensor_dtype_name(in[j]->dtype),
