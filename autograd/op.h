@@ -42,15 +42,22 @@ typedef struct {
     Attributes at;
 } Node;
 
-/* Which types an input may have, as bits of DType. All inputs of an op with the same bits have one
- * type. */
+/* What an input may be: of which types, as bits of DType, and more. All inputs of an op with the
+ * same bits of DType have one type. */
 typedef enum {
     FLOAT = 1 << F32 | 1 << F64,
     NUMBER = FLOAT | 1 << I64,
     SAME = NUMBER | 1 << BOOL, /* any type */
     INT64 = 1 << I64,
-    BOOLEAN = 1 << BOOL
+    BOOLEAN = 1 << BOOL,
+    OPTIONAL = 1 << 4, /* absent, which is NULL */
+    MANY = 1 << 5      /* any number of them, one or more */
 } InputType;
+
+typedef struct {
+    const char *name;
+    InputType type;
+} Input;
 
 /* What a backward reads, so that a write in place over it is noticed, and bytes that no backward
  * reads can be let go. */
@@ -68,14 +75,9 @@ enum {
 };
 
 struct Op {
-    const char *name;     /* "softmax": the public function is ag_softmax */
-    const char *grad_fn;  /* PyTorch's name of the node, "SoftmaxBackward0" */
-    int inputs, optional; /* how many, and how many of these, the last ones, may be NULL */
-    bool variadic;        /* any number, one or more, all like in[0] */
-    struct {
-        const char *name;
-        InputType type;
-    } in[OP_INPUTS];
+    const char *name;    /* "softmax": the public function is ag_softmax */
+    const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
+    Input in[OP_INPUTS]; /* NULL names behind the last */
     unsigned reads;
     /* Returns the result (a new reference), or leaves an error: then what it returns is let go.
      * Shapes are its business, types and NULLs are checked already. It may fill n->saved. */

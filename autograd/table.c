@@ -2,16 +2,6 @@
  * of these that tests and documentation walk. */
 #include "op.h"
 
-/* How many inputs. */
-#define ONE           .inputs = 1
-#define TWO           .inputs = 2
-#define THREE         .inputs = 3
-#define TWO_OR_THREE  .inputs = 3, .optional = 1
-#define THREE_OR_FOUR .inputs = 4, .optional = 1
-#define ONE_TO_FOUR   .inputs = 4, .optional = 3
-#define THREE_TO_SIX  .inputs = 6, .optional = 3
-#define MANY          .inputs = 1, .variadic = true
-
 /* What an elementwise row may read, in its own letters. */
 enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
 enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
@@ -23,16 +13,16 @@ enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
 
 /* What the README says stays out of the library: tests/docs.c reads the same rows. */
 #define UNARY(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)               \
-    ELEMENTWISE(op, torch, mask, lo, hi, ONE, .in = {{"x", types}})
+    ELEMENTWISE(op, torch, mask, lo, hi, .in = {{"x", types}})
 #define BINARY(op, formula, gradient, source, types, torch, value, da, db, mask, lo, hi)           \
-    ELEMENTWISE(op, torch, mask, lo, hi, TWO, .in = {{"a", types}, {"b", types}})
+    ELEMENTWISE(op, torch, mask, lo, hi, .in = {{"a", types}, {"b", types}})
 #define COMPARE(op, formula, value)                                                                \
     DEFINE(op, .row = ELEMENTWISE_##op, .low = -2, .high = 2, .forward = ag_elementwise_forward,   \
-           TWO, .in = {{"a", SAME}, {"b", SAME}})
-#define OP_NO_GRAD(op, arguments, shapes, formula, gradient, source, fw, arity, ...)               \
-    DEFINE(op, .forward = ag_##fw, arity, .in = {__VA_ARGS__})
-#define OP(op, arguments, shapes, formula, gradient, source, torch, fw, bw, mask, arity, ...)      \
-    DEFINE(op, .grad_fn = torch, .forward = ag_##fw, .backward = ag_##bw, .reads = mask, arity,    \
+           .in = {{"a", SAME}, {"b", SAME}})
+#define OP_NO_GRAD(op, arguments, shapes, formula, gradient, source, fw, ...)                      \
+    DEFINE(op, .forward = ag_##fw, .in = {__VA_ARGS__})
+#define OP(op, arguments, shapes, formula, gradient, source, torch, fw, bw, mask, ...)             \
+    DEFINE(op, .grad_fn = torch, .forward = ag_##fw, .backward = ag_##bw, .reads = mask,           \
            .in = {__VA_ARGS__})
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"

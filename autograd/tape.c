@@ -133,7 +133,8 @@ static bool is_open(const char *op) {
 
 bool ag_ready(const char *op, const Tensor *x) { return ag_present(op, x) && is_open(op); }
 
-static const char *input_name(const Op *op, int i) { return op->in[op->variadic ? 0 : i].name; }
+/* What is to be input i; each of many is like the first. */
+static const Input *input_of(const Op *op, int i) { return &op->in[op->in[0].type & MANY ? 0 : i]; }
 
 /* What an input may be, as a sentence says it. */
 static const char *types_text(InputType type) {
@@ -144,30 +145,30 @@ static const char *types_text(InputType type) {
 
 /* Is input i of a type that the op takes, and of the same type as those that it must agree with? */
 static bool type_fits(const Op *op, int i, Tensor *const *in) {
-    const InputType type = op->in[op->variadic ? 0 : i].type;
+    const InputType type = input_of(op, i)->type & SAME;
     const DType is = in[i]->dtype;
     if (!(type >> is & 1))
         return tensor_fail("%s: %s is %s: it must be %s; convert it with tensor_to", op->name,
-                           input_name(op, i), tensor_dtype_name(is), types_text(type));
+                           input_of(op, i)->name, tensor_dtype_name(is), types_text(type));
     for (int j = 0; j < i; j++)
-        if (op->in[op->variadic ? 0 : j].type == type && in[j] && in[j]->dtype != is)
+        if ((input_of(op, j)->type & SAME) == type && in[j] && in[j]->dtype != is)
             return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
-                               input_name(op, j), tensor_dtype_name(in[j]->dtype),
-                               input_name(op, i), tensor_dtype_name(is));
+                               input_of(op, j)->name, tensor_dtype_name(in[j]->dtype),
+                               input_of(op, i)->name, tensor_dtype_name(is));
     return true;
 }
 
 /* NULLs, a pending error, types, an open tape. */
 static bool inputs_fit(const Op *op, int n_in, Tensor *const *in) {
     if (tensor_pending()) return false;
-    const int needed = op->variadic ? n_in : op->inputs - op->optional;
-    for (int i = 0; i < needed; i++)
-        if (!in[i]) return tensor_fail("%s: %s is NULL", op->name, input_name(op, i));
+    for (int i = 0; i < n_in; i++)
+        if (!in[i] && !(input_of(op, i)->type & OPTIONAL))
+            return tensor_fail("%s: %s is NULL", op->name, input_of(op, i)->name);
     for (int i = 0; i < n_in; i++)
         if (in[i] && !type_fits(op, i, in)) return false;
         else if (in[i] && in[i]->let_go)
             return tensor_fail("%s: %s was let go, and its elements with it", op->name,
-                               input_name(op, i));
+                               input_of(op, i)->name);
     return is_open(op->name);
 }
 
@@ -181,7 +182,7 @@ static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
         if (in[i]->requires_grad && in[i]->tape_ended)
             tensor_fail(
                 "%s: %s was computed on a tape that has ended: ag_detach it to use it as a constant",
-                op->name, input_name(op, i));
+                op->name, input_of(op, i)->name);
     }
     return wanted;
 }
@@ -284,7 +285,7 @@ static bool is_unchanged(const Node *n) {
         if (gone || x->storage->version != n->version[i])
             return tensor_fail("backward: %s needs its %s%s %s as it was, but %s%s since",
                                n->op->name, is_out ? "result" : "input ",
-                               is_out ? "" : input_name(n->op, i), tensor_shape_text(x->shape),
+                               is_out ? "" : input_of(n->op, i)->name, tensor_shape_text(x->shape),
                                gone ? "it was let go" : x->storage->written_by,
                                gone ? "" : " has written over it");
     }

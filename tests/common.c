@@ -288,6 +288,14 @@ const Op *find_op(const char *name) {
     return NULL;
 }
 
+int inputs_of(const Op *op) {
+    int n = 0;
+    while (n < OP_INPUTS && op->in[n].name) n++;
+    return n;
+}
+
+Input input_of(const Op *op, int i) { return op->in[op->in[0].type & MANY ? 0 : i]; }
+
 /* ---- samples ------------------------------------------------------------------------------- */
 
 /* One input of a sample: what it holds, and its sizes. */
@@ -560,8 +568,8 @@ const Sample *samples(void) {
     for (int i = 0; ag_ops[i]; i++) {
         const Op *op = ag_ops[i];
         if (op->forward != ag_elementwise_forward) continue;
-        count = op->inputs == 1 ? append(all, count, one_input, COUNT(one_input), op)
-                                : append(all, count, two_inputs, COUNT(two_inputs), op);
+        count = inputs_of(op) == 1 ? append(all, count, one_input, COUNT(one_input), op)
+                                   : append(all, count, two_inputs, COUNT(two_inputs), op);
     }
     assert(count + COUNT(structured) < SAMPLES_MAX); /* the last one is the end */
     for (int i = 0; i < COUNT(structured); i++) all[count++] = structured[i];

@@ -393,7 +393,7 @@ static bool takes(const Sample *s, DType dtype) {
     const Op *op = find_op(s->op);
     bool all = true;
     for (int i = 0; i < s->n; i++) {
-        const InputType type = op->in[op->variadic ? 0 : i].type;
+        const InputType type = input_of(op, i).type & SAME;
         all = all && (s->in[i].kind != 'r' || type == SAME || (type == NUMBER && dtype == I64));
     }
     return all;
@@ -616,11 +616,11 @@ static bool says_overwritten(const char *op, const char *role, int writer) {
 
 static void expect_overwritten(const Op *op, int target, int writer) {
     bool said = target == OUTPUT && says_overwritten(op->name, "result", writer);
-    for (int i = 0; i < op->inputs && target != OUTPUT; i++) {
+    for (int i = 0; i < inputs_of(op) && target != OUTPUT; i++) {
         char role[64];
         snprintf(role, sizeof role, "input %s", op->in[i].name);
-        const int needed = op->inputs - op->optional; /* a sample leaves some of the others out */
-        if (i == target || (i >= needed && target >= needed))
+        const int optional = op->in[i].type & op->in[target].type & OPTIONAL;
+        if (i == target || optional) /* a sample leaves some of the optional ones out */
             said = said || says_overwritten(op->name, role, writer);
     }
     ck_assert_msg(said, "%s: operand %d: %s", op->name, target, tensor_error());
@@ -695,7 +695,7 @@ END_TEST
 START_TEST(what_is_let_go_is_read_by_nobody) {
     static double before[ELEMENTS_MAX * SAMPLE_INPUTS], after[ELEMENTS_MAX * SAMPLE_INPUTS];
     const Op *op = ag_ops[_i];
-    const unsigned all_read = READS_OUT | ((1u << op->inputs) - 1);
+    const unsigned all_read = READS_OUT | ((1u << inputs_of(op)) - 1);
     int gone_at_all = 0;
     for (const Sample *s = samples(); s->op; s++) {
         if (strcmp(s->op, op->name) || !has_gradient(s)) continue;
@@ -1040,8 +1040,8 @@ static void expect_no_broadcast(const Op *op) {
 START_TEST(every_op_has_a_wrong_shape_or_takes_any) {
     const Op *op = ag_ops[_i];
     bool elementwise = op->forward == ag_elementwise_forward;
-    bool known = elementwise && op->inputs == 1;
-    if (elementwise && op->inputs == 2) {
+    bool known = elementwise && inputs_of(op) == 1;
+    if (elementwise && inputs_of(op) == 2) {
         expect_no_broadcast(op);
         known = true;
     }
@@ -1078,7 +1078,7 @@ static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int 
     Tensor *right = in[i];
     in[i] = tensor_to(right, dtype);
     snprintf(sentence, sizeof sentence, "%s: %s is %s: it must be %s; convert it with tensor_to",
-             op->name, op->in[op->variadic ? 0 : i].name, tensor_dtype_name(dtype), must_be);
+             op->name, input_of(op, i).name, tensor_dtype_name(dtype), must_be);
     ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
     expect_error(sentence);
     tensor_release(in[i]);
@@ -1092,7 +1092,7 @@ static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, i
     in[i] = tensor_to(right, F32);
     snprintf(sentence, sizeof sentence,
              "%s: %s is float64 and %s is float32: the types must be equal", op->name,
-             op->in[op->variadic ? 0 : j].name, op->in[op->variadic ? 0 : i].name);
+             input_of(op, j).name, input_of(op, i).name);
     ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
     expect_error(sentence);
     tensor_release(in[i]);
@@ -1106,7 +1106,7 @@ START_TEST(wrong_types_are_refused) {
     int first_real = -1;
     ck_assert(tape_begin());
     for (int i = 0; i < s->n; i++) {
-        switch (op->in[op->variadic ? 0 : i].type) {
+        switch (input_of(op, i).type & SAME) {
         case FLOAT:
             expect_type_refused(op, s, in, i, I64, "float32 or float64");
             expect_type_refused(op, s, in, i, BOOL, "float32 or float64");
@@ -1139,11 +1139,11 @@ START_TEST(null_is_refused) {
     const char *name = strcmp(op->name, "contiguous") ? op->name : "transpose"; /* as we call it */
     ck_assert(tape_begin());
     for (int i = 0; i < s->n; i++) {
-        if (!op->variadic && i >= op->inputs - op->optional) continue; /* NULL means none */
+        if (input_of(op, i).type & OPTIONAL) continue; /* NULL means none */
         Tensor *right = in[i];
         in[i] = NULL;
         ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
-        expect_null_refused(name, op->in[op->variadic ? 0 : i].name);
+        expect_null_refused(name, input_of(op, i).name);
         in[i] = right;
     }
     tape_end();

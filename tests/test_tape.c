@@ -1207,13 +1207,15 @@ static void zero_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, zero_rule);
 }
 
-#define PLANT(rule, count)                                                                         \
+#define PLANT(rule, ...)                                                                           \
     {                                                                                              \
-        .name = #rule, .grad_fn = "Planted", .inputs = count, .in = {{"a", FLOAT}, {"b", FLOAT}},  \
-        .forward = rule##_forward, .backward = rule##_backward                                     \
+        .name = #rule, .grad_fn = "Planted", .in = {__VA_ARGS__}, .forward = rule##_forward,       \
+        .backward = rule##_backward                                                                \
     }
-static const Op planted[] = {PLANT(sign, 1),   PLANT(factor, 1), PLANT(term, 1), PLANT(stale, 1),
-                             PLANT(turned, 1), PLANT(lost, 2),   PLANT(rows, 1), PLANT(zero, 1)};
+static const Op planted[] = {PLANT(sign, {"a", FLOAT}),   PLANT(factor, {"a", FLOAT}),
+                             PLANT(term, {"a", FLOAT}),   PLANT(stale, {"a", FLOAT}),
+                             PLANT(turned, {"a", FLOAT}), PLANT(lost, {"a", FLOAT}, {"b", FLOAT}),
+                             PLANT(rows, {"a", FLOAT}),   PLANT(zero, {"a", FLOAT})};
 enum { PLANTED = sizeof planted / sizeof *planted };
 
 typedef struct {
@@ -1223,7 +1225,7 @@ typedef struct {
 
 static Tensor *apply_planted(Tensor **inputs, void *ctx) {
     const Plant *plant = ctx;
-    return ag_apply(plant->op, plant->op->inputs, inputs, &(Attributes){.dim = plant->wrong});
+    return ag_apply(plant->op, inputs_of(plant->op), inputs, &(Attributes){.dim = plant->wrong});
 }
 
 /* The wrong rule is rejected with a sentence, the right one accepted: on inputs of one sign and two
@@ -1232,11 +1234,11 @@ static void expect_verdict(const Op *op, Tensor **in, int culprit) {
     Plant plant = {op, true};
     char beginning[64];
     snprintf(beginning, sizeof beginning, "gradcheck: input %d, element (", culprit);
-    ck_assert_msg(!ag_gradcheck(apply_planted, in, op->inputs, &plant, (GradcheckOptions){0}),
+    ck_assert_msg(!ag_gradcheck(apply_planted, in, inputs_of(op), &plant, (GradcheckOptions){0}),
                   "the wrong rule `%s` passes", op->name);
     expect_error_like(beginning, "): backpropagation gives ");
     plant.wrong = false;
-    bool passes = ag_gradcheck(apply_planted, in, op->inputs, &plant, (GradcheckOptions){0});
+    bool passes = ag_gradcheck(apply_planted, in, inputs_of(op), &plant, (GradcheckOptions){0});
     ck_assert_msg(passes, "%s: %s", op->name, tensor_error());
 }
 
@@ -1249,7 +1251,7 @@ START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
     ck_assert(tape_begin_no_grad()); /* the earlier call that leaves something stale */
     ck_assert_ptr_nonnull(apply_planted((Tensor *[]){b, b}, &(Plant){op, false}));
     tape_end();
-    expect_verdict(op, (Tensor *[]){a, b}, op->inputs - 1);
+    expect_verdict(op, (Tensor *[]){a, b}, inputs_of(op) - 1);
     tensor_release(a);
     tensor_release(b);
 }
