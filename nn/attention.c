@@ -10,7 +10,6 @@
  */
 #include "internal.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 /* ---- what the three demand of their inputs ------------------------------------------------- */
@@ -22,9 +21,9 @@ static const char *const role[] = {"queries", "keys", "values"};
 static void check_sizes(const char *who, Tensor *const x[], int i, int dim, const char *what) {
     int64_t m = x[i]->shape.dim[dim], n = x[i - 1]->shape.dim[dim];
     if (m != n)
-        tensor_fail("%s: %s are %s and %s %s: the %s %" PRId64 " and %" PRId64 " must be equal",
-                    who, role[i], tensor_shape_text(x[i]->shape), role[i - 1],
-                    tensor_shape_text(x[i - 1]->shape), what, m, n);
+        tensor_fail("%s: %s are %s and %s %s: the %s %lld and %lld must be equal", who, role[i],
+                    tensor_shape_text(x[i]->shape), role[i - 1], tensor_shape_text(x[i - 1]->shape),
+                    what, (long long)m, (long long)n);
 }
 
 static void check_input(const char *who, Tensor *const x[], int i) {
@@ -64,10 +63,10 @@ static bool suits(const char *who, AttentionMask mask, int64_t B, int64_t H, Ten
 static bool enters(const char *who, Tensor *const x[], int i, const Linear *projection) {
     int64_t size = x[i]->shape.dim[2], in = projection->in_features;
     if (in != NN_LAZY && size != in)
-        tensor_fail("%s: %s are %s: their last size %" PRId64 " and the in_features %" PRId64
-                    " of %s must be equal",
-                    who, role[i], tensor_shape_text(x[i]->shape), size, in,
-                    projection->module.name);
+        tensor_fail(
+            "%s: %s are %s: their last size %lld and the in_features %lld of %s must be equal", who,
+            role[i], tensor_shape_text(x[i]->shape), (long long)size, (long long)in,
+            projection->module.name);
     return !tensor_error();
 }
 
@@ -101,8 +100,8 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
     check_sizes(who, x, KEYS, 2, "last sizes");
     int64_t N = q->shape.dim[0], H = attention->num_heads;
     if (H < 1 || N % H)
-        return tensor_fail("%s: queries are %s: num_heads %" PRId64 " must divide their batch size",
-                           who, tensor_shape_text(q->shape), H);
+        return tensor_fail("%s: queries are %s: num_heads %lld must divide their batch size", who,
+                           tensor_shape_text(q->shape), (long long)H);
     if (tensor_error() || !suits(who, mask, N / H, H, x)) return NULL;
 
     /* scores: (N, Q, D) (N, D, K) -> (N, Q, K) */
@@ -119,8 +118,8 @@ static const ModuleClass additive = {"AdditiveAttention", sizeof(AdditiveAttenti
 
 AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout) {
     if (num_hiddens <= 0)
-        return tensor_fail("additive_attention: num_hiddens is %" PRId64 ": it must be positive",
-                           num_hiddens);
+        return tensor_fail("additive_attention: num_hiddens is %lld: it must be positive",
+                           (long long)num_hiddens);
     AdditiveAttention *attention = nn_module_new(&additive);
     if (!attention) return NULL;
     attention->W_k = nn_add_child(attention, "W_k", nn_linear_new(NN_LAZY, num_hiddens, false));
@@ -159,16 +158,16 @@ static const ModuleClass multi_head_class = {"MultiHeadAttention", sizeof(MultiH
 static void check_config(const MultiHeadAttentionConfig *c) {
     const char *who = "multi_head_attention";
     if (c->num_hiddens <= 0 || c->num_heads <= 0)
-        tensor_fail("%s: num_hiddens is %" PRId64 " and num_heads %" PRId64
-                    ": both must be positive",
-                    who, c->num_hiddens, c->num_heads);
+        tensor_fail("%s: num_hiddens is %lld and num_heads %lld: both must be positive", who,
+                    (long long)c->num_hiddens, (long long)c->num_heads);
     else if (c->num_hiddens % c->num_heads)
-        tensor_fail("%s: num_heads %" PRId64 " must divide num_hiddens %" PRId64, who, c->num_heads,
-                    c->num_hiddens);
+        tensor_fail("%s: num_heads %lld must divide num_hiddens %lld", who, (long long)c->num_heads,
+                    (long long)c->num_hiddens);
     else if (c->query_size < 0 || c->key_size < 0 || c->value_size < 0)
-        tensor_fail("%s: query_size is %" PRId64 ", key_size %" PRId64 " and value_size %" PRId64
-                    ": a size must not be negative (0 leaves it to the first input)",
-                    who, c->query_size, c->key_size, c->value_size);
+        tensor_fail("%s: query_size is %lld, key_size %lld and value_size %lld: a size must not be "
+                    "negative (0 leaves it to the first input)",
+                    who, (long long)c->query_size, (long long)c->key_size,
+                    (long long)c->value_size);
 }
 
 /* 0 leaves a size to the first input. */

@@ -1,20 +1,18 @@
 /* embedding.c - vectors for words: a table whose rows are learned, looked up by number. */
 #include "nn.h"
 
-#include <inttypes.h>
-
 static void print_embedding(const void *module, FILE *file) {
     const Shape shape = ((const Embedding *)module)->weight->shape;
-    fprintf(file, "%" PRId64 ", %" PRId64, shape.dim[0], shape.dim[1]);
+    fprintf(file, "%lld, %lld", (long long)shape.dim[0], (long long)shape.dim[1]);
 }
 
 static const ModuleClass kind = {"Embedding", sizeof(Embedding), print_embedding, NULL};
 
 Embedding *nn_embedding_new(int64_t num_embeddings, int64_t embedding_dim) {
     if (num_embeddings < 0 || embedding_dim < 0)
-        return tensor_fail("embedding: num_embeddings is %" PRId64 " and embedding_dim %" PRId64
-                           ": a size must not be negative",
-                           num_embeddings, embedding_dim);
+        return tensor_fail(
+            "embedding: num_embeddings is %lld and embedding_dim %lld: a size must not be negative",
+            (long long)num_embeddings, (long long)embedding_dim);
     Embedding *embedding = nn_module_new(&kind);
     if (!embedding) return NULL;
     nn_add_parameter(embedding, "weight", &embedding->weight,

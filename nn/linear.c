@@ -6,14 +6,13 @@
  */
 #include "internal.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 static void print_linear(const void *module, FILE *file) {
     const Linear *linear = module;
     int64_t in = linear->weight ? linear->weight->shape.dim[1] : 0;
-    fprintf(file, "in_features=%" PRId64 ", out_features=%" PRId64 ", bias=%s", in,
-            linear->out_features, linear->has_bias ? "True" : "False");
+    fprintf(file, "in_features=%lld, out_features=%lld, bias=%s", (long long)in,
+            (long long)linear->out_features, linear->has_bias ? "True" : "False");
 }
 
 static const ModuleClass linear_class = {"Linear", sizeof(Linear), print_linear, NULL};
@@ -42,9 +41,9 @@ static void draw_parameters(Linear *linear, int64_t in) {
 
 Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
     if ((in < 0 && in != NN_LAZY) || out < 0)
-        return tensor_fail("linear: in_features is %" PRId64 " and out_features %" PRId64
-                           ": a size must not be negative",
-                           in, out);
+        return tensor_fail(
+            "linear: in_features is %lld and out_features %lld: a size must not be negative",
+            (long long)in, (long long)out);
     Linear *linear = nn_module_new(in == NN_LAZY ? &lazy_linear_class : &linear_class);
     if (!linear) return NULL;
     linear->in_features = in;
@@ -70,9 +69,8 @@ bool linear_admits(Linear *linear, const Tensor *x) {
                     tensor_dtype_name(x->dtype), tensor_dtype_name(ours));
     else if (!linear->weight) draw_parameters(linear, in);
     else if (in != linear->in_features)
-        tensor_fail("linear: x is %s: its last size %" PRId64 " and in_features %" PRId64
-                    " must be equal",
-                    tensor_shape_text(x->shape), in, linear->in_features);
+        tensor_fail("linear: x is %s: its last size %lld and in_features %lld must be equal",
+                    tensor_shape_text(x->shape), (long long)in, (long long)linear->in_features);
     return !tensor_error();
 }
 

@@ -2,14 +2,12 @@
  * they multiply, and training that goes on from a checkpoint needs only the number of its step. */
 #include "internal.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 static bool good_steps(const char *who, int64_t step, const char *what, int64_t steps, int least) {
     if (step >= 0 && steps >= least) return true;
-    return tensor_fail("%s: step is %" PRId64 " and %s %" PRId64
-                       ": step must be at least 0 and %s at least %d",
-                       who, step, what, steps, what, least);
+    return tensor_fail("%s: step is %lld and %s %lld: step must be at least 0 and %s at least %d",
+                       who, (long long)step, what, (long long)steps, what, least);
 }
 
 double nn_step_decay(int64_t step, int64_t step_size, double gamma) {

@@ -15,7 +15,6 @@
  */
 #include "internal.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -45,7 +44,7 @@ static const char *element_text(Printer *p, int64_t at) {
     if (isnan(value)) return "nan"; /* C may write -nan too */
     if (isinf(value)) return value < 0 ? "-inf" : "inf";
     if (p->x->dtype != I64) snprintf(p->text, sizeof p->text, format[p->style], value);
-    else snprintf(p->text, sizeof p->text, "%" PRId64, ((const int64_t *)p->x->data)[at]);
+    else snprintf(p->text, sizeof p->text, "%lld", (long long)((const int64_t *)p->x->data)[at]);
     return p->text;
 }
 
