@@ -2,7 +2,6 @@
  * that was made and never called looks just like one that learns slowly. */
 #include "internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Should the loss reach it, and does it not? What was never made is not reached. */
