@@ -1,13 +1,13 @@
 /* reduce.c - sums, means, variances and maxima over dimensions. */
 #include "../op.h"
 
-#include <string.h>
-
-/* The reduced dimensions of x, listed, as flags; false and an error for a wrong list. */
+/* The reduced dimensions of x, listed, as flags: all of them where none is, as in PyTorch. False
+ * and an error for a wrong list. */
 static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     if (dims.n < 0 || dims.n > TENSOR_MAX_DIMS)
         return tensor_fail("%s: %d dimensions are named: there may be 0 to %d", op, dims.n,
                            TENSOR_MAX_DIMS);
+    for (int d = 0; d < TENSOR_MAX_DIMS; d++) flags[d] = dims.n == 0;
     for (int i = 0; i < dims.n; i++) {
         int d = shape_dim_or_scalar(op, x->shape, dims.axis[i]);
         if (d < 0) return false;
@@ -64,7 +64,6 @@ void ag_mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
     Attributes at = {.keepdim = keepdim};
     if (!ag_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
-    if (dims.n == 0) memset(at.dims, true, sizeof at.dims); /* as in PyTorch */
     return apply1(op, x, at);
 }
 
