@@ -43,14 +43,13 @@ static Shape with_classes(const Node *n, int64_t count) {
 
 static bool targets_fit(const Node *n) {
     const Shape logits = n->in[0]->shape, targets = n->in[1]->shape;
-    const Shape wanted = logits.ndim ? shape_without(logits, n->at.dim) : logits;
     if (logits.ndim == 0)
-        tensor_fail("cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)");
-    else if (!shape_equal(targets, wanted))
-        tensor_fail("cross_entropy: logits is %s and targets is %s: it must be %s",
-                    tensor_shape_text(logits), tensor_shape_text(targets),
-                    tensor_shape_text(wanted));
-    return !tensor_pending();
+        return tensor_fail("cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)");
+    const Shape wanted = shape_without(logits, n->at.dim);
+    if (shape_equal(targets, wanted)) return true;
+    return tensor_fail("cross_entropy: logits is %s and targets is %s: it must be %s",
+                       tensor_shape_text(logits), tensor_shape_text(targets),
+                       tensor_shape_text(wanted));
 }
 
 /* The targets beside the logits, (N, 1, ...), -1 for those to ignore. */
