@@ -38,7 +38,7 @@ static const char *after_module(const Module *root, const Module *m, const char 
 }
 
 /* The module behind m in the tree below root, a parent before its children; NULL at the end. */
-static const Module *next_module(const Module *root, const Module *m) {
+static Module *next_module(const Module *root, const Module *m) {
     if (m->children) return m->children;
     while (m != root && !m->next) m = m->parent;
     return m == root ? NULL : m->next;
@@ -249,10 +249,8 @@ void nn_free(void *module) {
 /* ---- walks over the tree ------------------------------------------------------------------- */
 
 void nn_train(void *module, bool on) {
-    Module *m = given(module, "train");
-    if (!m) return;
-    m->training = on;
-    for (Module *child = m->children; child; child = child->next) nn_train(child, on);
+    Module *const root = given(module, "train");
+    for (Module *m = root; m; m = next_module(root, m)) m->training = on;
 }
 
 /* Module.__repr__: a leaf is one line, Kind(settings); settings and children of the others stand on
