@@ -102,16 +102,6 @@ static bool can_check(const Check *check) {
     return true;
 }
 
-static bool check_all(Check *check) {
-    bool right = backpropagate(check);
-    for (int i = 0; i < check->n && right; i++) {
-        if (!check->inputs[i]->requires_grad) continue;
-        for (int64_t e = 0; e < tensor_numel(check->inputs[i]) && right; e++)
-            right = check_element(check, i, e);
-    }
-    return right;
-}
-
 bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
                   GradcheckOptions options) {
     if (tensor_pending()) return false;
@@ -128,7 +118,11 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
         grads[i] = inputs[i]->grad;
         inputs[i]->grad = NULL;
     }
-    bool right = check_all(&check);
+    bool right = backpropagate(&check);
+    for (int i = 0; i < n && right; i++) {
+        const int64_t numel = inputs[i]->requires_grad ? tensor_numel(inputs[i]) : 0;
+        for (int64_t e = 0; e < numel && right; e++) right = check_element(&check, i, e);
+    }
     for (int i = n - 1; i >= 0; i--) { /* one that is there twice had its own the first time */
         tensor_release(inputs[i]->grad);
         inputs[i]->grad = grads[i];
