@@ -38,19 +38,21 @@ Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes)
 /* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M) ---------------------------------------- */
 
 Tensor *ag_matmul_forward(Node *n) {
-    const Shape a = n->in[0]->shape, b = n->in[1]->shape;
-    Shape batch_a = a, batch_b = b, batch;
-    batch_a.ndim -= 2, batch_b.ndim -= 2;
-    if (a.dim[a.ndim - 1] != b.dim[b.ndim - 2])
+    const Tensor *a = n->in[0], *b = n->in[1];
+    const int na = a->shape.ndim, nb = b->shape.ndim;
+    const int64_t k = a->shape.dim[na - 1], rows = b->shape.dim[nb - 2];
+    if (k != rows)
         return tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's last size but "
                            "one %lld must be equal",
-                           tensor_shape_text(a), tensor_shape_text(b), (long long)a.dim[a.ndim - 1],
-                           (long long)b.dim[b.ndim - 2]);
-    if (!shape_broadcast(batch_a, batch_b, &batch))
+                           tensor_shape_text(a->shape), tensor_shape_text(b->shape), (long long)k,
+                           (long long)rows);
+    Shape batch_a = a->shape, batch_b = b->shape, batch;
+    batch_a.ndim -= 2, batch_b.ndim -= 2;
+    if (na > 2 && nb > 2 && !shape_broadcast(batch_a, batch_b, &batch))
         return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
-                           tensor_shape_text(a), tensor_shape_text(b), tensor_shape_text(batch_a),
-                           tensor_shape_text(batch_b));
-    Tensor *c = tensor_matmul(n->in[0], n->in[1]);
+                           tensor_shape_text(a->shape), tensor_shape_text(b->shape),
+                           tensor_shape_text(batch_a), tensor_shape_text(batch_b));
+    Tensor *c = tensor_matmul(a, b);
     if (c && c->shape.ndim == 2) c->grad_fn = "MmBackward0";
     return c;
 }

@@ -436,6 +436,11 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
         else kept++;
     if (kept == x->shape.ndim) return tensor_convert(x, out);
     if (sums_columns(x, dims, numbers)) return sum_columns(x, result, numbers);
+    if (kept == 0 && tensor_is_contiguous(x)) { /* one row */
+        Tensor *y = tensor_make(result, out);
+        if (y) kernels()->sum[x->dtype](row, (void *[]){y->data, x->data}, (int64_t[]){0, 1}, 0);
+        return y;
+    }
 
     Tensor moved = *x;    /* a view for what follows alone */
     int to[] = {0, kept}; /* where the next dimension goes: one that is kept, or a summed one */
@@ -587,19 +592,21 @@ Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *
 
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
     const int na = a->shape.ndim, nb = b->shape.ndim;
-    Shape shape, batch_a = a->shape, batch_b = b->shape;
     Products whole;
     MatmulShape *s = &whole.shape;
     *s = (MatmulShape){.m = a->shape.dim[na - 2], .n = b->shape.dim[nb - 1]};
     s->k = a->shape.dim[na - 1];
+    memcpy(s->a_stride, a->stride + na - 2, sizeof s->a_stride);
+    memcpy(s->b_stride, b->stride + nb - 2, sizeof s->b_stride);
+    if (na == 2 && nb == 2 && s->m > 1)
+        return multiply_matrices(SHAPE(s->m, s->n), a->dtype, s, a->data, b->data);
+    Shape shape, batch_a = a->shape, batch_b = b->shape;
     batch_a.ndim -= 2, batch_b.ndim -= 2;
     shape_broadcast(batch_a, batch_b, &shape);
     const int64_t batch = shape_numel(shape);
     shape.dim[shape.ndim++] = s->m, shape.dim[shape.ndim++] = s->n;
     Tensor *c = tensor_make(shape, a->dtype);
     if (!c) return NULL;
-    memcpy(s->a_stride, a->stride + na - 2, sizeof s->a_stride);
-    memcpy(s->b_stride, b->stride + nb - 2, sizeof s->b_stride);
     memcpy(s->c_stride, c->stride + shape.ndim - 2, sizeof s->c_stride);
     if (multiply_rows(s, c, a, b)) return c;
     walk_start(&whole.walk, 3, (const Tensor *[]){c, a, b}, 2);
