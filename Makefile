@@ -98,7 +98,7 @@ $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wra
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create
-$(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=open_memstream,--wrap=fsync \
+$(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=open_memstream,--wrap=fstat,--wrap=fsync \
                                    -Wl,--wrap=fclose,--wrap=rename
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap

@@ -48,11 +48,11 @@ bool file_open(File *file, const char *function, const char *path) {
     /* Without O_NONBLOCK a pipe would keep us waiting for a writer; regular files ignore it. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
-    if (!check(file, "opened", fd >= 0 && fstat(fd, &status) == 0)) return false;
-    if (!S_ISREG(status.st_mode)) file_fail(file, "it is not a regular file");
-    else check(file, "opened", (file->stream = fdopen(fd, "rb")) != NULL);
-    if (!file->stream) close(fd);
-    file->size = status.st_size;
+    const bool opened = check(file, "opened", fd >= 0 && fstat(fd, &status) == 0);
+    if (opened && !S_ISREG(status.st_mode)) file_fail(file, "it is not a regular file");
+    else if (opened) check(file, "opened", (file->stream = fdopen(fd, "rb")) != NULL);
+    if (fd >= 0 && !file->stream) close(fd);
+    if (opened) file->size = status.st_size;
     return file->stream != NULL;
 }
 

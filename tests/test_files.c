@@ -803,12 +803,14 @@ static bool fails(const char *call) {
 
 FILE *__real_fdopen(int fd, const char *mode);
 FILE *__real_open_memstream(char **text, size_t *size);
+int __real_fstat(int fd, struct stat *status);
 int __real_fsync(int fd);
 int __real_fclose(FILE *file);
 int __real_rename(const char *from, const char *to);
 
 FILE *__wrap_fdopen(int fd, const char *mode);
 FILE *__wrap_open_memstream(char **text, size_t *size);
+int __wrap_fstat(int fd, struct stat *status);
 int __wrap_fsync(int fd);
 int __wrap_fclose(FILE *file);
 int __wrap_rename(const char *from, const char *to);
@@ -829,6 +831,9 @@ FILE *__wrap_open_memstream(char **text, size_t *size) {
     *text = malloc(1);
     *size = 100000008; /* without writing all that */
     return fopen("/dev/null", "wb");
+}
+int __wrap_fstat(int fd, struct stat *status) {
+    return fails("fstat") ? -1 : __real_fstat(fd, status);
 }
 int __wrap_fsync(int fd) { return fails("fsync") ? -1 : __real_fsync(fd); }
 int __wrap_fclose(FILE *file) {
@@ -1050,6 +1055,8 @@ START_TEST(what_cannot_be_read) {
         {"pipe", "", 0, "load_npy: pipe: it is not a regular file"},
         {"/dev/zero", "", 0, "load_npy: /dev/zero: it is not a regular file"},
         {"x.npy", "fdopen", ENOMEM, "load_npy: x.npy: it cannot be opened: out of memory"},
+        {"x.npy", "fstat", EOVERFLOW,
+         "load_npy: x.npy: it cannot be opened: Value too large for defined data type"},
         {"x.npy", "mode", 0, "load_npy: x.npy: it cannot be read: Bad file descriptor"},
         {"x.npy", "length", 0, "load_npy: x.npy: it cannot be read: it ends too early"},
         {NULL, "", 0, "load_npy: the path is NULL"},
