@@ -84,8 +84,8 @@ struct Op {
     Tensor *(*forward)(Node *n);
     /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs); of in[i]'s
      * shape or of one that in[i] was broadcast to: the engine sums that back. dy may have any
-     * strides. NULL on failure, with an error. An op without a backward makes results without a
-     * gradient. */
+     * strides. Or leaves an error: then what it filled is let go. An op without a backward makes
+     * results without a gradient. */
     void (*backward)(const Node *n, const Tensor *dy, Tensor **dx);
     int row;          /* of elementwise.def, for those */
     double low, high; /* elementwise: where the gradient check draws its inputs */
@@ -93,7 +93,8 @@ struct Op {
 
 static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
 
-/* Ways to make a dx, new references all. For an input whose gradient is dy itself: */
+/* Ways to make a dx, new references all. For an input whose gradient is dy itself, or wherever a
+ * tensor will do as it is: */
 static inline Tensor *ag_hand_on(const Tensor *dy) {
     return tensor_retain((Tensor *)(uintptr_t)dy);
 }

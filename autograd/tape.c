@@ -133,7 +133,7 @@ static bool is_open(const char *op) {
 
 bool ag_ready(const char *op, const Tensor *x) { return ag_present(op, x) && is_open(op); }
 
-/* What is to be input i; each of many is like the first. */
+/* What the op says of input i; each of many is like the first. */
 static const Input *input_of(const Op *op, int i) { return &op->in[op->in[0].type & MANY ? 0 : i]; }
 
 /* What an input may be, as a sentence says it. */

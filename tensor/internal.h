@@ -125,11 +125,11 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims);
 void layer_norm_dw(Tensor *const dwb[2], const Tensor *x, const Tensor *dy, const Tensor *stats);
 /* Undoes broadcasting from shape to x's shape. */
 Tensor *tensor_sum_to(const Tensor *x, Shape shape);
-/* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. What it returns
- * beside a pending error is not computed. */
+/* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. What this and
+ * the next return beside a pending error is not computed. */
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
-/* start + a b, of one matrix each: a new tensor of that shape, contiguous, whose rows are those of
- * c one after the other. s says how a, b and start lie. */
+/* start + a b, of one matrix each: a new tensor of that shape, of m n elements, contiguous, whose
+ * rows are those of c one after the other. s says how a, b and start lie; its c_stride is set. */
 Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a, const void *b);
 
 /* ---- memory: the caching allocator --------------------------------------------------------- */

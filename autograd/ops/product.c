@@ -137,7 +137,8 @@ void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     MatmulShape of_w = {.m = of_x.k, .n = of_x.n, .k = of_x.m};
     memcpy(of_x.b_stride, w->stride, sizeof of_x.b_stride);
     Tensor *dys = as_matrix(dy, of_x.m, of_x.a_stride);
-    Tensor *xs = ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL; /* else let go */
+    Tensor *xs =
+        ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL; /* else x may be let go */
     of_w.a_stride[0] = of_x.a_stride[1], of_w.a_stride[1] = of_x.a_stride[0];
     if (dys && ag_needs(n, 0))
         dx[0] = multiply_matrices(x->shape, x->dtype, &of_x, dys->data, w->data);

@@ -579,13 +579,15 @@ static void multiply(Products *whole, DType dtype, int64_t batch) {
 Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a, const void *b) {
     Tensor *c = tensor_make(shape, dtype);
     if (!c) return NULL;
-    const Tensor of[] = {{.dtype = dtype, .data = (void *)(uintptr_t)a},
-                         {.dtype = dtype, .data = (void *)(uintptr_t)b},
-                         {.dtype = dtype, .data = c->data}};
+    /* as scalars, each of which a walk takes for a batch of one */
+    const Tensor at_a = {.dtype = dtype, .data = (void *)(uintptr_t)a};
+    const Tensor at_b = {.dtype = dtype, .data = (void *)(uintptr_t)b};
+    const Tensor at_c = {.dtype = dtype, .data = c->data};
     Products whole;
     s->c_stride[0] = s->n, s->c_stride[1] = 1;
+    if (!s->start && multiply_rows(s, &at_c, &at_a, &at_b)) return c;
     whole.shape = *s;
-    walk_start(&whole.walk, 3, (const Tensor *[]){of + 2, of, of + 1}, 0);
+    walk_start(&whole.walk, 3, (const Tensor *[]){&at_c, &at_a, &at_b}, 2);
     multiply(&whole, dtype, 1);
     return c;
 }
@@ -598,7 +600,7 @@ Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
     s->k = a->shape.dim[na - 1];
     memcpy(s->a_stride, a->stride + na - 2, sizeof s->a_stride);
     memcpy(s->b_stride, b->stride + nb - 2, sizeof s->b_stride);
-    if (na == 2 && nb == 2 && s->m > 1)
+    if (na == 2 && nb == 2)
         return multiply_matrices(SHAPE(s->m, s->n), a->dtype, s, a->data, b->data);
     Shape shape, batch_a = a->shape, batch_b = b->shape;
     batch_a.ndim -= 2, batch_b.ndim -= 2;

@@ -11,15 +11,16 @@
  * times. Tiles follow one another down a block of a, beside a sliver of b as wide as a tile; then
  * comes the next sliver, until a part of b is through; then the next block. Block and part stay in
  * the second cache, from which a and b come at a rate that the multiplications hide, and the
- * slower memory behind it sees each number of a once for each part, c once for DEPTH, b once.
+ * slower memory behind it sees each number of a once for each part, c once for DEPTH or TALL, b
+ * once.
  *
  * That wants b packed, its slivers one after the other, each in the order in which a tile reads it;
  * a sliver of a transposed b is transposed on the way, in registers. a's rows are read where they
- * are: a tile takes their numbers one at a time. Where its columns are the runs of neighbours, it
- * is cut into products of fewer steps, so that the lines they lie in stay near. Only if they are
- * too far apart, or neither is dense, blocks of a are packed: their columns, one after the other,
- * each block just before it is used. And what is small, or read by few tiles, costs more to pack
- * than it saves: it stays where it is. */
+ * are: a tile takes their numbers one at a time. Where its columns are the runs of neighbours, the
+ * product is cut into some of fewer steps, so that the lines that a takes stay near. Only if these
+ * are too far apart, or nothing of a is a run, blocks of it are packed: their columns, one after
+ * the other, each block just before it is used. And what is small, or read by few tiles, costs more
+ * to pack than it saves: it stays where it is. */
 #include "kernels.h"
 
 #ifdef __AVX512F__ /* for stores under a mask, and for 16 bytes of memory in one lane */
@@ -80,7 +81,7 @@ enum {
     SEVERAL = 128,     /* or three times as many where a has no more rows than these */
     BLOCK = 256 << 10, /* bytes of a block of a, */
     BLOCK_ROWS = 48,   /* whose rows are a multiple of these: whole tiles, whole lines */
-    PANEL = 64,        /* blocks that are packed at once, if they are */
+    PANEL = 64,        /* blocks that stay packed for all parts of b, if there are several */
     PART = 640 << 10,  /* bytes of a part of b */
     DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
     TALL = VECTOR < 64 ? 256 : 192, /* steps of a transposed a that stays: each reads a line */
