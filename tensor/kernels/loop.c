@@ -14,6 +14,9 @@ typedef struct {
     int n;         /* operands */
     int ndim;      /* dimensions that are left */
     bool in_tiles; /* of the last two: see run_tiles */
+    int cut;       /* the one that is shared by threads */
+    LoopKernel kernel;
+    double s;
     int64_t size[TENSOR_MAX_DIMS];
     int64_t stride[TENSOR_MAX_DIMS][LOOP_OPERANDS]; /* in elements; gcc 12.2 loses the stores of
                                                      * walk_next if operands come first */
@@ -108,7 +111,7 @@ static bool find_tiles(Walk *walk) {
 
 /* Of an operand's last four columns turn_rows may read more than there are: cache_alloc leaves
  * something behind. */
-static void run_tile(Walk tile, int64_t rows, int64_t columns, LoopKernel kernel, double s) {
+static void run_tile(Walk tile, int64_t rows, int64_t columns) {
     _Alignas(64) float room[TILE_ROOMS][TILE_ROWS * TILE_COLUMNS];
     int64_t *down = tile.stride[tile.ndim - 2], *along = tile.stride[tile.ndim - 1];
     const int64_t row = (columns + TILE_ROWS - 1) & -TILE_ROWS; /* of a room */
@@ -122,10 +125,10 @@ static void run_tile(Walk tile, int64_t rows, int64_t columns, LoopKernel kernel
         tile.data[i] = room[i - 1], down[i] = row, along[i] = 1;
     }
     for (; rows > 0; rows--, walk_along(&tile, tile.ndim - 2, 1))
-        kernel(columns, tile.data, along, s);
+        tile.kernel(columns, tile.data, along, tile.s);
 }
 
-static void run_tiles(Walk *walk, LoopKernel kernel, double s) {
+static void run_tiles(Walk *walk) {
     const int down = walk->ndim - 2, along = walk->ndim - 1;
     int64_t index[TENSOR_MAX_DIMS] = {0};
     do
@@ -135,7 +138,7 @@ static void run_tiles(Walk *walk, LoopKernel kernel, double s) {
                 walk_along(&tile, down, i);
                 walk_along(&tile, along, j);
                 run_tile(tile, MIN(walk->size[down] - i, TILE_ROWS),
-                         MIN(walk->size[along] - j, TILE_COLUMNS), kernel, s);
+                         MIN(walk->size[along] - j, TILE_COLUMNS));
             }
     while (walk_next(walk, down, index));
 }
@@ -144,60 +147,49 @@ static void run_tiles(Walk *walk, LoopKernel kernel, double s) {
 
 /* Calls the kernel along the last dimension at every position of the others. An empty row has a
  * result only where x[0] repeats along it. */
-static void run_rows(Walk *walk, LoopKernel kernel, double s) {
+static void run_rows(Walk *walk) {
+    Loop *const kernel = walk->kernel;
     const int outer = walk->ndim - 1;
     for (int d = walk->stride[outer][0] ? outer : outer - 1; d >= 0; d--)
         if (walk->size[d] == 0) return;
     int64_t index[TENSOR_MAX_DIMS] = {0};
-    do kernel(walk->size[outer], walk->data, walk->stride[outer], s);
+    do kernel(walk->size[outer], walk->data, walk->stride[outer], walk->s);
     while (walk_next(walk, outer, index));
 }
 
-static void run(Walk *walk, LoopKernel kernel, double s) {
-    (walk->in_tiles ? run_tiles : run_rows)(walk, kernel, s);
-}
+static void run(Walk *walk) { (walk->in_tiles ? run_tiles : run_rows)(walk); }
 
-/* A walk that is cut along one of its dimensions, at multiples of unit. */
-typedef struct {
-    Walk walk;
-    int dim;
-    int64_t unit;
-    LoopKernel kernel;
-    double s;
-} CutWalk;
+/* A piece of the last dimension is so long that every cut is where a vector begins. */
+static int64_t piece(const Walk *walk, int d) { return d == walk->ndim - 1 ? 64 : 1; }
+
+/* The pieces that dimension d gives; none where what is written repeats. */
+static int64_t pieces_along(const Walk *walk, int d) {
+    return walk->stride[d][0] == 0 ? 0 : (walk->size[d] + piece(walk, d) - 1) / piece(walk, d);
+}
 
 static void run_part(int worker, int64_t from, int64_t to, void *context) {
     (void)worker;
-    const CutWalk *whole = context;
-    Walk walk = whole->walk;
-    int64_t *size = &walk.size[whole->dim];
-    from *= whole->unit;
-    *size = MIN(to * whole->unit, *size) - from;
-    walk_along(&walk, whole->dim, from);
-    run(&walk, whole->kernel, whole->s);
+    Walk walk = *(const Walk *)context;
+    int64_t *size = &walk.size[walk.cut], each = piece(&walk, walk.cut);
+    *size = MIN(to * each, *size) - from * each;
+    walk_along(&walk, walk.cut, from * each);
+    run(&walk);
 }
 
-/* The pieces that dimension d gives, as many as are of use: of 64 elements in the last dimension,
- * so that a cut is where a vector begins; none where what is written repeats. */
-static int64_t pieces_along(const Walk *walk, int d, int workers) {
-    const int64_t pieces = d == walk->ndim - 1 ? (walk->size[d] + 63) / 64 : walk->size[d];
-    return walk->stride[d][0] == 0 ? 0 : MIN(pieces, 16 * workers);
-}
-
-/* Cut along one of the first dims dimensions, the outer one of two that are as good. */
+/* Cut along one of the first dims dimensions, the outer one of two that give as many pieces, or as
+ * many as are of use. */
 static void run_parts(Walk *walk, int dims, LoopKernel kernel, double s, double operations) {
     double elements = operations; /* on each */
     for (int d = 0; d < walk->ndim; d++) elements *= (double)walk->size[d];
     const int workers = workers_for(elements);
-    int64_t pieces = 1;
-    int dim = -1;
-    for (int d = 0; d < dims && workers > 1; d++)
-        if (pieces_along(walk, d, workers) > pieces)
-            pieces = pieces_along(walk, d, workers), dim = d;
-    if (dim >= 0) {
-        CutWalk whole = {*walk, dim, dim == walk->ndim - 1 ? 64 : 1, kernel, s};
-        work_in_parts(workers, (walk->size[dim] + whole.unit - 1) / whole.unit, run_part, &whole);
-    } else run(walk, kernel, s);
+    int64_t most = 1;
+    walk->kernel = kernel, walk->s = s, walk->cut = -1;
+    for (int d = 0; d < dims && workers > 1; d++) {
+        const int64_t pieces = MIN(pieces_along(walk, d), 16 * workers);
+        if (pieces > most) most = pieces, walk->cut = d;
+    }
+    if (walk->cut < 0) run(walk);
+    else work_in_parts(workers, pieces_along(walk, walk->cut), run_part, walk);
 }
 
 /* The common case, found without a walk: every operand is contiguous and of x[0]'s shape, or one
