@@ -139,12 +139,10 @@ static inline int64_t to_i64(double x) {
 
 #include "math.inc"
 
-#define TYPE       float
+#define REAL       float
 #define NAME(name) name##_f32
 #define KIND
 #define LOOP VECTOR_LOOP
-#include "any.inc"
-#define REAL float
 #include "real.inc"
 #undef KIND
 #undef LOOP
@@ -218,23 +216,19 @@ static void pairs_below(int64_t n, void *const *data, const int64_t *t, double s
 #endif
 #define KIND       SMALL
 #define LOOP       PLAIN_LOOP
-#define TYPE       double
+#define REAL       double
 #define NAME(name) name##_f64
-#include "any.inc"
-#define REAL double
 #include "real.inc"
 
-#define TYPE       int64_t
-#define NAME(name) name##_i64
-#include "any.inc"
+#define TYPE                   int64_t
 #define REAL                   uint64_t
+#define NAME(name)             name##_i64
 #define FOR_NUMBER(definition) definition
 #include "integer.inc"
 #pragma GCC diagnostic ignored "-Wint-in-bool-context" /* a * b of bools is meant */
 #define TYPE       bool
+#define REAL       bool
 #define NAME(name) name##_bool
-#include "any.inc"
-#define REAL bool
 #define FOR_NUMBER(definition)
 #include "integer.inc"
 
