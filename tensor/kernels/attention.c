@@ -45,10 +45,8 @@ static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
     Tensor *rows = tensor_make(SHAPE(B, 1, Q, 1), I64);
     int64_t *length = rows ? rows->data : NULL;
     for (int64_t b = 0; length && b < B; b++)
-        for (int64_t q = 0; q < Q; q++, length++) {
-            *length = given[b * step_b + q * step_q];
-            if (causal && *length > q + 1) *length = q + 1;
-        }
+        for (int64_t q = 0; q < Q; q++)
+            *length++ = MIN(given[b * step_b + q * step_q], causal ? q + 1 : K);
     Tensor *wide = rows ? view_expand(rows, scores) : NULL;
     tensor_release(rows);
     return wide;
