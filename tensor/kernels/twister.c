@@ -34,16 +34,15 @@ void generator_to_numbers(const Generator *g, int64_t *numbers) {
     memcpy(&numbers[BITS], &g->cached, sizeof g->cached);
 }
 
+/* They are those of a generator if it gives them back. */
 bool generator_from_numbers(Generator *g, const int64_t *numbers) {
-    Generator found = {.seeded = true, .has_cached = numbers[WAITING] != 0};
-    bool good =
-        numbers[SPENT] >= 0 && numbers[SPENT] <= GENERATOR_WORDS && numbers[WAITING] >> 1 == 0;
-    found.next = (int)numbers[SPENT];
-    for (int i = 0; i < GENERATOR_WORDS; i++) {
-        found.state[i] = (uint32_t)numbers[i];
-        good = good && numbers[i] == (int64_t)found.state[i];
-    }
+    Generator found = {.next = (int)numbers[SPENT], .seeded = true, .has_cached = numbers[WAITING]};
+    int64_t back[GENERATOR_NUMBERS];
+    for (int i = 0; i < GENERATOR_WORDS; i++) found.state[i] = (uint32_t)numbers[i];
     memcpy(&found.cached, &numbers[BITS], sizeof found.cached);
+    generator_to_numbers(&found, back);
+    const bool good =
+        found.next >= 0 && found.next <= GENERATOR_WORDS && memcmp(back, numbers, sizeof back) == 0;
     if (good) *g = found;
     return good;
 }
