@@ -257,8 +257,6 @@ SMALL static void matmul_i64(const MatmulShape *m, const void *a_data, const voi
     { name##_f32, OTHERS(name##_f64, name##_i64) }
 #define SAME(name)                                                                                 \
     { name##_f32, OTHERS(name##_f64, name##_i64, name##_bool) }
-#define OF_FLOAT(a, b, c) .a = FLOAT(a), .b = FLOAT(b), .c = FLOAT(c)
-#define OF_SAME(a, b, c)  .a = SAME(a), .b = SAME(b), .c = SAME(c)
 
 Kernels JOIN(kernels, ISA) = {
     .name = TEXT(ISA),
@@ -283,29 +281,15 @@ Kernels JOIN(kernels, ISA) = {
             [I64] = {OTHERS(from_f32_i64, from_f64_i64, )[I64] = copy_8, OTHERS(from_bool_i64)},
             [BOOL] = {OTHERS(from_f32_bool, from_f64_bool, from_i64_bool, )[BOOL] = copy_1},
         },
-    OF_SAME(where, masked_fill, logical_not),
-    OF_SAME(pick, compress, decompress),
-    OF_SAME(cut, arange, count_far),
-    OF_SAME(sum, argmax, sort),
-    OF_FLOAT(dropout, put, box_muller),
-    OF_FLOAT(sgd, adamw, squares),
-    OF_FLOAT(variance, logsumexp, sum_columns),
-    OF_FLOAT(softmax, log_softmax, masked_softmax),
-    OF_FLOAT(softmax_dx, log_softmax_dx, masked_softmax_dx),
-    OF_FLOAT(layer_norm, layer_norm_dx, layer_norm_dw),
-    OF_FLOAT(cross_entropy, cross_entropy_dx, query_mask),
-    OF_FLOAT(tile_cut, tile_softmax, tile_weights),
-    OF_FLOAT(tile_dx, invert, scale_rows),
-    OF_FLOAT(additive, additive_dx, row_dots),
-    .softmax_short = FLOAT(softmax_short),
-    .softmax_short_dx = FLOAT(softmax_short_dx),
+#define KERNEL(name, types) .name = types(name),
+#include "kernels.def"
     .copy_rows = {GLOBAL(copy_rows_f32), GLOBAL(copy_rows_f64)},
     .turn_rows = {GLOBAL(turn_rows_f32), GLOBAL(turn_rows_f64)},
     .attended_rows = {GLOBAL(attended_rows_f32), GLOBAL(attended_rows_f64)},
-    .add_scaled = NUMBER(add_scaled),
     .matmul = {matmul_f32, matmul_f64, matmul_i64},
     .matmul_workspace = GLOBAL(matmul_workspace),
     .twist = twist,
     .temper = temper,
     .pairs_below = pairs_below,
+    .box_muller = FLOAT(box_muller),
 };

@@ -41,45 +41,17 @@ enum {
 enum { TILE_QUERIES = 64 }; /* in a tile of attention's weights, at most */
 enum { SHORT = 64 };        /* elements of a short row, at most */
 
-/* Indexed by DType where an operand's type decides; NULL where a type makes no sense.
- * Row kernels see a whole last dimension: n is its size, and may be 0. */
+/* Indexed by DType where an operand's type decides; NULL where a type makes no sense. */
+enum { OF_FLOAT = 2, OF_NUMBER = 3, OF_SAME = 4 }; /* so many types */
 typedef struct {
     const char *name; /* "baseline", "avx2", "avx512" */
 
     LoopKernel value[ELEMENTWISE_COUNT][4];  /* y, x  or  y, a, b */
     LoopKernel vjp[ELEMENTWISE_COUNT][2][2]; /* by input, type: dx, x, y, dy  or  da, a, b, y, dy */
-
-    LoopKernel convert[4][4];  /* [to][from]: y, x */
-    LoopKernel where[4];       /* y, condition, a, b */
-    LoopKernel masked_fill[4]; /* y, x, mask; s where the mask is true */
-    LoopKernel dropout[2];     /* y, x, keep; x / s where kept, else 0 */
-    LoopKernel pick[4];        /* y, x, index (I64): y = x[index s], s the step of an index */
-    LoopKernel put[2];         /* dx, dy, index: dx[index s] += dy */
-    LoopKernel logical_not[4]; /* y (BOOL), x */
-    LoopKernel add_scaled[3];  /* y, a, b: a + s b */
-    LoopKernel sgd[2];         /* x, b, g, numbers (F64, stride 0): as SGDStep. Writes b, too */
-    LoopKernel adamw[2];       /* x, m, v, g, an AdamWStep (stride 0). Writes m and v, too */
-
-    /* rows */
-    LoopKernel cut[4];            /* y, x, edge (I64, stride 0); x before the edge, else 0; s 0:
-                                   * 0 before it, else x */
-    LoopKernel arange[4];         /* y, start (F64, stride 0): start + s i */
-    LoopKernel sum[4];            /* y, x; y has stride 0; of I64 and BOOL it is I64, modulo 2^64 */
-    LoopKernel squares[2];        /* y (F64), x: the sum of x^2 */
-    LoopKernel variance[2];       /* y, x; divided by n - 1 */
-    LoopKernel argmax[4];         /* index (I64), x; the first maximum; NaN is the largest */
-    LoopKernel logsumexp[2];      /* y, x */
-    LoopKernel softmax[2];        /* y, x */
-    LoopKernel softmax_dx[2];     /* dx, y, dy:  y (dy - sum(y dy)) */
-    LoopKernel log_softmax[2];    /* y, x */
-    LoopKernel log_softmax_dx[2]; /* dx, y, dy:  dy - exp(y) sum(dy) */
-    LoopKernel masked_softmax[2]; /* y, x, length (I64, stride 0), keep, window (not y) */
-    LoopKernel masked_softmax_dx[2]; /* dx, y, dy:  s y (dy - sum(y dy)), 0 where y is */
-    LoopKernel cross_entropy[2];     /* loss (stride 0), x, target (I64, stride 0), stats; negative
-                                      * targets are ignored. Writes stats, two per row, too */
-    LoopKernel cross_entropy_dx[2];  /* dx, x, target, stats, dy (stride 0); dy is divided by s */
-    LoopKernel layer_norm[2];        /* y, x, w, b, stats; s: eps. Writes stats, two per row, too */
-    LoopKernel layer_norm_dx[2];     /* dx, x, w, dy, stats */
+    LoopKernel convert[4][4];                /* [to][from]: y, x */
+#define KERNEL(name, types) LoopKernel name[OF_##types];
+#include "kernels.def"
+    LoopKernel copy_rows[2], turn_rows[2], attended_rows[2]; /* of attention: see matmul.inc */
 
     Matmul *matmul[3];
     int64_t (*matmul_workspace)(const MatmulShape *shape, size_t element); /* in bytes */
@@ -88,36 +60,6 @@ typedef struct {
      * first word on top: is it below the limit (64 bits)? */
     LoopKernel twist, temper, pairs_below; /* x; word, x; y (BOOL), words, limit */
     NormalKernel box_muller[2];
-
-    /* attention, see tile.inc */
-    LoopKernel tile_cut[2];     /* x, length (I64) */
-    LoopKernel query_mask[2];   /* x, keep, window */
-    LoopKernel tile_softmax[2]; /* x, max, sum, factor, all written */
-    LoopKernel tile_weights[2]; /* x, max, scale */
-    LoopKernel tile_dx[2];      /* dp, p, sum */
-    LoopKernel invert[2];       /* y, sum */
-    LoopKernel copy_rows[2], turn_rows[2], attended_rows[2];
-
-    /* of n rows, dense, of s elements each; stride[i]: from row to row. y or dx may be an operand;
-     * up to three numbers behind the last row of softmax_short's x are read, and count for nothing
-     */
-    LoopKernel softmax_short[2], softmax_short_dx[2]; /* as softmax and softmax_dx; s up to SHORT */
-    LoopKernel row_dots[2];                           /* sum, x, y */
-    LoopKernel scale_rows[2];                         /* y, x, factor */
-
-    /* rows again, but the operands differ in size */
-    LoopKernel sum_columns[2];   /* y, x, {rows, stride from row to row} (I64): the sums over the
-                                  * rows; y and x are dense along n */
-    LoopKernel layer_norm_dw[2]; /* dw, db, x, dy, stats, {as above}: of all rows */
-    LoopKernel additive[2];    /* y, q, k, w: y = w tanh(q + k), of s hidden units, where y is not 0
-                                * before; stride[2]: from key to key */
-    LoopKernel additive_dx[2]; /* dk, dq, dw, q, k, w, dy, {queries, keys, hidden units} (I64): adds
-                                * to the first three for n of the hidden units, which are dense */
-    LoopKernel sort[4];     /* y, order (I64), x, room for n I64s; order, dense: where y was in x */
-    LoopKernel compress[4]; /* y, x, mask: the elements of x where the mask is true, then no more */
-    LoopKernel decompress[4]; /* y, x, mask: y where the mask is true is the next of x, else 0 */
-    LoopKernel count_far[4];  /* count (I64, stride 0), a, b, {rtol, atol} (F64): adds the number of
-                               * pairs with |a - b| > atol + rtol |b| */
 } Kernels;
 
 /* Compiled once for each ISA that the Makefile names: kernels.c, and matmul.c, which lets products
