@@ -1793,7 +1793,7 @@ START_TEST(box_muller_turns_uniforms_into_normals) {
         for (int i = 0; i < N; i++) store(dtype, u, i, draw_in(0, 1));
         for (int k = 0; k < table_count; k++) {
             memcpy(x, u, sizeof x);
-            tables[k]->box_muller[dtype](N, x, 3, 0.5);
+            tables[k]->box_muller[dtype](N, (void *[]){x, &(double){3}}, NULL, 0.5);
             if (k == 0) memcpy(first, x, sizeof x);
             ck_assert_mem_eq(first, x, N * dtype_size(dtype));
         }

@@ -291,5 +291,4 @@ Kernels JOIN(kernels, ISA) = {
     .twist = twist,
     .temper = temper,
     .pairs_below = pairs_below,
-    .box_muller = FLOAT(box_muller),
 };

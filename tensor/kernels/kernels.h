@@ -27,9 +27,6 @@ typedef struct {
 } MatmulShape;
 typedef void Matmul(const MatmulShape *shape, const void *a, const void *b, void *c);
 
-/* Turns n uniforms, a multiple of 16 of them, into normals in place. */
-typedef void (*NormalKernel)(int64_t n, void *x, double mean, double std);
-
 /* The rows of elementwise.def, by number: ELEMENTWISE_add, ... */
 enum {
 #define EACH(name) ELEMENTWISE_##name,
@@ -59,7 +56,6 @@ typedef struct {
     /* random numbers, dense. Each of n pairs of words (32 bits each) is a number of 53 bits, the
      * first word on top: is it below the limit (64 bits)? */
     LoopKernel twist, temper, pairs_below; /* x; word, x; y (BOOL), words, limit */
-    NormalKernel box_muller[2];
 } Kernels;
 
 /* Compiled once for each ISA that the Makefile names: kernels.c, and matmul.c, which lets products

@@ -128,13 +128,13 @@ void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, do
         else ((double *)x)[i] = value;
     }
     if (n < BLOCK) return;
-    const NormalKernel kernel = kernels()->box_muller[dtype];
+    Loop *const kernel = kernels()->box_muller[dtype];
     void *last = dtype == F32 ? (void *)((float *)x + n - BLOCK) : (double *)x + n - BLOCK;
     draw_uniforms(g, dtype, n, x, 0, 1);
-    kernel(n / BLOCK * BLOCK, x, mean, std);
+    kernel(n / BLOCK * BLOCK, (void *[]){x, &mean}, NULL, std);
     if (n % BLOCK == 0) return;
     draw_uniforms(g, dtype, BLOCK, last, 0, 1);
-    kernel(BLOCK, last, mean, std);
+    kernel(BLOCK, (void *[]){last, &mean}, NULL, std);
 }
 
 /* ---- masks, integers, permutations --------------------------------------------------------- */
