@@ -42,19 +42,15 @@ static void walk_start(Walk *walk, int n, const Tensor *const *x, int inner) {
     }
 }
 
-/* Can dimension d be walked as a continuation of dimension `inner` by every operand? */
-static bool lies_evenly(const Walk *walk, int d, int inner) {
-    for (int i = 0; i < walk->n; i++)
-        if (walk->stride[d][i] != walk->stride[inner][i] * walk->size[inner]) return false;
-    return true;
-}
-
-/* Those of size 1 go, but for one if there is nothing else. */
+/* A dimension merges with the one before it if that goes on where it ends, in every operand. Those
+ * of size 1 go, but for one if there is nothing else. */
 static void merge_dims(Walk *walk) {
     int left = 0;
     for (int d = 0; d < walk->ndim; d++) {
         if (walk->size[d] == 1) continue;
-        const bool merges = left > 0 && lies_evenly(walk, left - 1, d);
+        bool merges = left > 0;
+        for (int i = 0; i < walk->n && merges; i++)
+            merges = walk->stride[left - 1][i] == walk->stride[d][i] * walk->size[d];
         const int to = merges ? left - 1 : left++;
         walk->size[to] = merges ? walk->size[to] * walk->size[d] : walk->size[d];
         for (int i = 0; i < walk->n; i++) walk->stride[to][i] = walk->stride[d][i];
