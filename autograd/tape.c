@@ -260,7 +260,8 @@ static bool arrive(Tensor *x, Tensor *g) {
     if (!g) return false;
     if (x->arriving && is_private(x->arriving)) add_elements(x->arriving, g);
     else if (x->arriving) {
-        Tensor *sum = map2(kernels()->value[ELEMENTWISE_add][x->dtype], x->arriving, g, 0);
+        Tensor *sum = map_elements(kernels()->value[ELEMENTWISE_add][x->dtype], x->shape, x->dtype,
+                                   2, (const Tensor *[]){x->arriving, g}, 0);
         tensor_release(x->arriving);
         x->arriving = sum;
     } else x->arriving = tensor_retain(g);

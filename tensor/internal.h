@@ -101,8 +101,6 @@ Tensor turned(const Tensor *x); /* the last two dimensions swapped: a view for k
 /* y = kernel(x[0], ..., x[n-1]), a new contiguous tensor; the x broadcast to its shape. */
 Tensor *map_elements(LoopKernel kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
                      double s);
-/* The same of two, of the shape that they broadcast to and of a's type. */
-Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s);
 
 bool can_write_floats(const char *op, const Tensor *x);     /* in place; else an error */
 bool value_fits(const char *op, DType dtype, double value); /* else an error: too large for it */

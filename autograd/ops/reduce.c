@@ -100,7 +100,8 @@ static Tensor *chained(const Node *n, Tensor *c, const LoopKernel *f, const Tens
     const DType type = dy->dtype;
     const LoopKernel *sub = kernels()->value[ELEMENTWISE_sub];
     const LoopKernel *mul = kernels()->value[ELEMENTWISE_mul];
-    Tensor *wide = c ? spread(n, dy) : NULL, *d = wide ? map2(sub[type], n->in[0], c, 0) : NULL;
+    Tensor *wide = c ? spread(n, dy) : NULL, *d = NULL;
+    if (wide) d = map_elements(sub[type], wide->shape, type, 2, (const Tensor *[]){n->in[0], c}, 0);
     if (d && f) loop_elements(f[type], 2, (const Tensor *[]){d, d}, 0);
     if (d) loop_elements(mul[type], 3, (const Tensor *[]){d, d, wide}, 0);
     tensor_release(c);

@@ -327,12 +327,6 @@ Tensor *tensor_convert(const Tensor *x, DType dtype) {
     return map_elements(kernels()->convert[dtype][x->dtype], x->shape, dtype, 1, &x, 0);
 }
 
-Tensor *map2(LoopKernel kernel, const Tensor *a, const Tensor *b, double s) {
-    Shape shape;
-    if (!shape_broadcast(a->shape, b->shape, &shape)) return NULL;
-    return map_elements(kernel, shape, a->dtype, 2, (const Tensor *[]){a, b}, s);
-}
-
 /* The row kernel gets the output as a row of stride 0: its one element is the result. */
 Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out) {
     Shape kept = x->shape;
