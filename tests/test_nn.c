@@ -793,6 +793,23 @@ START_TEST(layer_norm_forward_and_backward) {
 }
 END_TEST
 
+/* What comes back may be x itself. */
+START_TEST(layer_norm_may_get_x_back) {
+    Tensor *x = tensor_randn(SHAPE(40, 5)), *copy = tensor_clone(x), *dw[2];
+    for (int i = 0; i < 2; i++) {
+        Tensor *w = ag_requires_grad(tensor_ones(SHAPE(5)));
+        tape_begin();
+        ck_assert(ag_backward_from(ag_layer_norm(x, w, NULL, 1e-5), i ? copy : x));
+        tape_end();
+        dw[i] = tensor_retain(w->grad);
+        tensor_release(w);
+    }
+    ck_assert(tensor_allclose(dw[0], dw[1], 0, 0));
+    tensor_release(dw[0]), tensor_release(dw[1]);
+    tensor_release(x), tensor_release(copy);
+}
+END_TEST
+
 START_TEST(layer_norm_needs_sizes) {
     Shape nine = SHAPE(1);
     nine.ndim = 9;
@@ -1542,6 +1559,7 @@ static void add_layer_tests(Suite *suite) {
     tcase_add_loop_test(tcase, embedding_draws_pytorchs_numbers, 0, 2);
     tcase_add_test(tcase, embedding_forward_and_backward);
     tcase_add_test(tcase, layer_norm_forward_and_backward);
+    tcase_add_test(tcase, layer_norm_may_get_x_back);
     tcase_add_test(tcase, layer_norm_needs_sizes);
     tcase_add_loop_test(tcase, positions_are_pytorchs, 0, 2);
     tcase_add_test(tcase, positional_encoding_forward_and_backward);
