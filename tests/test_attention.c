@@ -492,6 +492,38 @@ START_TEST(a_query_that_sees_nothing) {
 }
 END_TEST
 
+/* -FLT_MAX is no -inf, though many a program writes it for one: where all scores are that low, they
+ * are as good as each other. And with FLT_MAX a key is all that counts. */
+START_TEST(a_window_of_the_largest_floats) {
+    const double least = -(double)FLT_MAX;
+    Tensor *window = tensor_from_doubles(
+        SHAPE(1, 3, 3), (double[]){least, least, least, least, 0, least, 0, -least, least});
+    Tensor *floats = tensor_to(window, F32);
+    const AttentionMask mask = {.window = floats};
+    tensor_set_default_dtype(F32);
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4))), *y[2];
+    Tensor *k = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4))), *dk[2];
+    for (int i = 0; i < 2; i++) {
+        tape_begin();
+        y[i] = (i ? ag_attention : composed)(q, k, k, mask, 0);
+        ck_assert_msg(ag_backward(ag_sum(y[i])), "%s", tensor_error());
+        dk[i] = k->grad, k->grad = NULL;
+        tape_end_keeping(y[i]);
+    }
+    for (int e = 0; e < 4; e++) {
+        const double mean =
+            (tensor_get(k, 0, 0, e) + tensor_get(k, 0, 1, e) + tensor_get(k, 0, 2, e)) / 3;
+        ck_assert_double_eq_tol(tensor_get(y[1], 0, 0, e), mean, 1e-6);
+        for (int r = 1; r < 3; r++) ck_assert(tensor_get(y[1], 0, r, e) == tensor_get(k, 0, 1, e));
+    }
+    expect_close("y", y[1], y[0], 1e-6);
+    expect_close("dk", dk[1], dk[0], 1e-6);
+    tensor_set_default_dtype(F64);
+    Tensor *all[] = {window, floats, q, k, y[0], y[1], dk[0], dk[1]};
+    release_all(all, 8);
+}
+END_TEST
+
 /* Keys and values behind the lengths are not even looked at, and a query that attends to nothing
  * has zeros though others attend to a NaN. */
 START_TEST(what_nobody_attends_to_may_be_anything) {
@@ -720,6 +752,7 @@ int main(void) {
     tcase_add_test(ignored, padding_may_be_anything);
     tcase_add_test(ignored, additive_scores_past_the_lengths);
     tcase_add_test(ignored, a_query_that_sees_nothing);
+    tcase_add_test(ignored, a_window_of_the_largest_floats);
     tcase_add_test(ignored, what_nobody_attends_to_may_be_anything);
     tcase_add_test(ignored, keys_that_nobody_asks);
     TCase *modules = add_framed_case(suite, "modules");

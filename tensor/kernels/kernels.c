@@ -6,6 +6,7 @@
  * same digits, and the baseline's functions of floats are a last bit apart. */
 #include "kernels.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
