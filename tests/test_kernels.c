@@ -216,7 +216,7 @@ static void list_placed(void) {
     list_count = before;
 }
 
-/* A kernel that somebody adds to the struct must be listed above, or this says so. */
+/* A kernel that somebody adds before those of attention must be listed above, or this says so. */
 START_TEST(the_list_is_complete_and_the_tables_agree_on_it) {
     const size_t first = offsetof(Kernels, value), last = offsetof(Kernels, tile_cut);
     int filled = 0;
@@ -1383,6 +1383,28 @@ START_TEST(products_of_what_lies_far_apart) {
 }
 END_TEST
 
+/* More rows of such an a than stay packed at once: the first ones and the last have the bits that
+ * they have alone. */
+START_TEST(products_of_more_than_a_panel) {
+    const DType dtype = _i & 1 ? F64 : F32;
+    const int64_t m = 3100, k = 700, n = 300, few = 100, from = _i & 2 ? m - few : 0;
+    const size_t size = dtype_size(dtype);
+    Matrix a = matrix_new(dtype, m, k, 1), b = matrix_new(dtype, k, n, 0), part = a;
+    matrix_draw(&a);
+    matrix_draw(&b);
+    part.rows = few, part.data = (char *)a.data + (size_t)from * size;
+    for (int t = 0; t < table_count; t++) {
+        Matrix c = matrix_new(dtype, m, n, 0), alone = matrix_new(dtype, few, n, 0);
+        multiply(tables[t], &a, &b, NULL, &c);
+        multiply(tables[t], &part, &b, NULL, &alone);
+        const char *rows = (char *)c.data + (size_t)(from * n) * size;
+        CHECK(memcmp(rows, alone.data, (size_t)(few * n) * size) == 0);
+        free(c.data), free(alone.data);
+    }
+    free(a.data), free(b.data);
+}
+END_TEST
+
 /* Threads multiply slices of a product, which begin at multiples of 64, with room for the whole. */
 START_TEST(a_slice_needs_no_more_room) {
     static const int64_t depths[] = {0, 1, 20, 300, 333, 700, 1000, 1024, 1500};
@@ -2316,6 +2338,7 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(products, products_leave_what_lies_between_rows, 0, 2);
     tcase_add_loop_test(products, larger_products, 0, 2);
     tcase_add_loop_test(products, products_of_what_lies_far_apart, 0, 4);
+    tcase_add_loop_test(products, products_of_more_than_a_panel, 0, 4);
     tcase_add_test(products, a_slice_needs_no_more_room);
     tcase_add_loop_test(products, products_are_added, 0, 2);
     tcase_add_loop_test(products, tiles_are_softmax, 0, 2);
