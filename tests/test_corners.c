@@ -167,6 +167,9 @@ START_TEST(sizes_that_overflow_are_an_error) {
     tape_begin_no_grad();
     ck_assert_ptr_null(ag_reshape(x, SHAPE(huge, 4)));
     expect_error_like("reshape: x is (1,)", "the number of elements must stay the same");
+    Tensor *nothing = ag_slice(x, 0, 0, 0);
+    ck_assert_ptr_null(ag_reshape(nothing, SHAPE(0, huge, 4)));
+    expect_error_like("reshape: x is (0,)", "the number of elements must stay the same");
     Tensor *wide = ag_expand(x, SHAPE(huge));
     ck_assert_ptr_null(ag_cat((Tensor *[]){wide, wide}, 2, 0));
     expect_error_like("shape (", "its bytes do not fit in memory");
