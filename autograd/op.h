@@ -91,6 +91,11 @@ struct Op {
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
 
+/* What input i may be; of many, each is like the first. */
+static inline const Input *input_of(const Op *op, int i) {
+    return &op->in[op->in[0].type & MANY ? 0 : i];
+}
+
 static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
 
 /* Ways to make a dx, new references all. For an input whose gradient is dy itself, or wherever a

@@ -133,9 +133,6 @@ static bool is_open(const char *op) {
 
 bool ag_ready(const char *op, const Tensor *x) { return ag_present(op, x) && is_open(op); }
 
-/* What the op says of input i; each of many is like the first. */
-static const Input *input_of(const Op *op, int i) { return &op->in[op->in[0].type & MANY ? 0 : i]; }
-
 /* What an input may be, as a sentence says it. */
 static const char *types_text(InputType type) {
     if (type == FLOAT) return "float32 or float64";

@@ -294,8 +294,6 @@ int inputs_of(const Op *op) {
     return n;
 }
 
-Input input_of(const Op *op, int i) { return op->in[op->in[0].type & MANY ? 0 : i]; }
-
 /* ---- samples ------------------------------------------------------------------------------- */
 
 /* One input of a sample: what it holds, and its sizes. */

@@ -61,8 +61,7 @@ Shape shape_at(const double *number); /* a shape among the numbers */
  * scalars, with broadcasting and without elements. */
 const Sample *samples(void);
 const Op *find_op(const char *name);
-int inputs_of(const Op *op);         /* how many it names */
-Input input_of(const Op *op, int i); /* what input i may be; of many, each is like the first */
+int inputs_of(const Op *op); /* how many it names */
 
 /* Input i of a sample, drawn from where the op can be differentiated. Yours. */
 Tensor *sample_input(const Sample *sample, int i, DType dtype);

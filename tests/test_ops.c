@@ -393,7 +393,7 @@ static bool takes(const Sample *s, DType dtype) {
     const Op *op = find_op(s->op);
     bool all = true;
     for (int i = 0; i < s->n; i++) {
-        const InputType type = input_of(op, i).type & SAME;
+        const InputType type = input_of(op, i)->type & SAME;
         all = all && (s->in[i].kind != 'r' || type == SAME || (type == NUMBER && dtype == I64));
     }
     return all;
@@ -1078,7 +1078,7 @@ static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int 
     Tensor *right = in[i];
     in[i] = tensor_to(right, dtype);
     snprintf(sentence, sizeof sentence, "%s: %s is %s: it must be %s; convert it with tensor_to",
-             op->name, input_of(op, i).name, tensor_dtype_name(dtype), must_be);
+             op->name, input_of(op, i)->name, tensor_dtype_name(dtype), must_be);
     ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
     expect_error(sentence);
     tensor_release(in[i]);
@@ -1092,7 +1092,7 @@ static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, i
     in[i] = tensor_to(right, F32);
     snprintf(sentence, sizeof sentence,
              "%s: %s is float64 and %s is float32: the types must be equal", op->name,
-             input_of(op, j).name, input_of(op, i).name);
+             input_of(op, j)->name, input_of(op, i)->name);
     ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
     expect_error(sentence);
     tensor_release(in[i]);
@@ -1106,7 +1106,7 @@ START_TEST(wrong_types_are_refused) {
     int first_real = -1;
     ck_assert(tape_begin());
     for (int i = 0; i < s->n; i++) {
-        switch (input_of(op, i).type & SAME) {
+        switch (input_of(op, i)->type & SAME) {
         case FLOAT:
             expect_type_refused(op, s, in, i, I64, "float32 or float64");
             expect_type_refused(op, s, in, i, BOOL, "float32 or float64");
@@ -1139,11 +1139,11 @@ START_TEST(null_is_refused) {
     const char *name = strcmp(op->name, "contiguous") ? op->name : "transpose"; /* as we call it */
     ck_assert(tape_begin());
     for (int i = 0; i < s->n; i++) {
-        if (input_of(op, i).type & OPTIONAL) continue; /* NULL means none */
+        if (input_of(op, i)->type & OPTIONAL) continue; /* NULL means none */
         Tensor *right = in[i];
         in[i] = NULL;
         ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
-        expect_null_refused(name, input_of(op, i).name);
+        expect_null_refused(name, input_of(op, i)->name);
         in[i] = right;
     }
     tape_end();
