@@ -126,8 +126,8 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape);
 /* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast, not checked. What this and
  * the next return beside a pending error is not computed. */
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
-/* start + a b, of one matrix each: a new tensor of that shape, of m n elements, contiguous, whose
- * rows are those of c one after the other. s says how a, b and start lie; its c_stride is set. */
+/* start + a b, of one matrix each, whose rows stand one after the other in a new contiguous tensor
+ * of that shape, of m n elements. s says how a, b and start lie; its c_stride is set. */
 Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a, const void *b);
 
 /* ---- memory: the caching allocator --------------------------------------------------------- */
