@@ -518,11 +518,13 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
 }
 
 /* Cut so that little is packed twice: each slice of columns packs its own part of b, and reads a
- * where it is, if a's rows are dense; each slice of rows would pack all of b. The last slice has
- * half a tile at least. A large batch has something for every worker as it is. */
+ * where it is, if a's rows are dense or its columns near, else packs all of it; each slice of rows
+ * packs all of b. The last slice has half a tile at least. A large batch has something for every
+ * worker as it is. */
 static void cut(Products *whole, int64_t batch, int workers) {
     const MatmulShape *s = &whole->shape;
-    whole->rows = s->n < 64 * workers || (s->m >= s->n && s->a_stride[1] != 1);
+    const int64_t far = s->a_stride[1] > 512 ? 2 : 1;
+    whole->rows = s->n < 64 * workers || (far * s->m >= s->n && s->a_stride[1] != 1);
     const int64_t size = whole->rows ? s->m : s->n, each = whole->rows ? 1 : size / workers / 256;
     whole->slices = MIN(workers * (each < 1 ? 1 : MIN(each, 4)), (size + 32) / 64);
     if (workers == 1 || batch >= 4 * workers || whole->slices < 1) whole->slices = 1;
