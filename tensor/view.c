@@ -146,13 +146,17 @@ Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
     return view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
 }
 
+/* Both of these serve backward too, which may read a tensor that was let go as long as its bytes
+ * are there. So they copy by tensor_convert: tensor_clone is the program's, and refuses such a
+ * tensor. */
 Tensor *tensor_contiguous(const Tensor *x) {
-    return tensor_is_contiguous(x) ? view_make(x, x->shape, x->stride, x->data) : tensor_clone(x);
+    if (tensor_is_contiguous(x)) return view_make(x, x->shape, x->stride, x->data);
+    return tensor_convert(x, x->dtype);
 }
 
 Tensor *tensor_reshape(const Tensor *x, Shape shape) {
     Tensor *y = view_reshape(x, shape);
-    return y || tensor_pending() ? y : reshape_own(tensor_clone(x), shape);
+    return y || tensor_pending() ? y : reshape_own(tensor_convert(x, x->dtype), shape);
 }
 
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
