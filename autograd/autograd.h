@@ -53,6 +53,9 @@ void tape_end(void);
 /* Closes the innermost tape but keeps y, one of its results: the tape outside owns it then, or you
  * do (tensor_release it) when there is none. Always closes the tape; y NULL returns NULL. */
 Tensor *tape_end_keeping(Tensor *y);
+/* Gives a tensor of your own to the open tape, which takes over your reference, also when this
+ * fails: tape_own(tensor_randn(SHAPE(2, 3))) is a loan like the result of an op. Hands x back. */
+Tensor *tape_own(Tensor *x);
 /* Keep the gradients of intermediate results too, on the open recording tape: for teaching. */
 void tape_keep_grads(bool keep);
 /* A line per node of the open tape: number, op, shapes, inputs, names. */

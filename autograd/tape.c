@@ -223,13 +223,23 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     return n->out;
 }
 
+/* The innermost tape, which has room, takes over a reference to y. */
+static void keep(Tensor *y) { tapes.nodes[tapes.count++] = (Node){.op = &op_kept, .out = y}; }
+
 Tensor *tape_end_keeping(Tensor *y) {
     bool inner = tapes.tapes > 1;
     bool kept = y && !tensor_pending() && (!inner || make_room());
     if (kept) tensor_retain(y);
     tape_end();
-    if (kept && inner) tapes.nodes[tapes.count++] = (Node){.op = &op_kept, .out = y};
+    if (kept && inner) keep(y);
     return kept ? y : NULL;
+}
+
+Tensor *tape_own(Tensor *x) {
+    const bool owned = ag_ready("tape_own", x) && make_room();
+    if (owned) keep(x);
+    else tensor_release(x);
+    return owned ? x : NULL;
 }
 
 /* ---- backpropagation ----------------------------------------------------------------------- */

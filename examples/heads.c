@@ -10,7 +10,6 @@
  * B sequences, T = --length, H = --heads, E = --hidden, d = E / H, O = --offsets, V = --tokens.
  * Read on in the order model, sequences, training, importance, main.
  */
-#include "common/lend.h"
 #include "common/rank.h"
 #include "common/training.h"
 
@@ -90,7 +89,7 @@ static Tensor *heads_forward(Heads *net, Tensor *tokens, Tensor *gates) {
 /* ---- the sequences ------------------------------------------------------------------------- */
 
 static Tensor *draw(int64_t B) {
-    return lend(tensor_randint(0, options.tokens, SHAPE(B, options.length)));
+    return tape_own(tensor_randint(0, options.tokens, SHAPE(B, options.length)));
 }
 
 static Tensor *draw_unseen(void) {
@@ -114,7 +113,7 @@ static void train(Heads *net, Optimizer *sgd) {
     while (training_next(&run)) {
         tape_begin();
         Tensor *tokens = draw(run.batch);
-        Tensor *open = lend(tensor_ones(SHAPE(run.batch, options.heads, 1, 1)));
+        Tensor *open = tape_own(tensor_ones(SHAPE(run.batch, options.heads, 1, 1)));
         Tensor *y = heads_forward(net, tokens, ag_dropout(open, options.dropout));
         Tensor *loss = ag_cross_entropy(y, answers(tokens), IGNORED, REDUCE_MEAN);
         nn_optimizer_zero_grad(sgd);
@@ -138,7 +137,7 @@ static Measured measure(Heads *net, const double *kept) {
     const int64_t B = UNSEEN, H = options.heads, T = options.length, O = options.offsets;
     tape_begin();
     Tensor *tokens = draw_unseen(), *right = answers(tokens);
-    Tensor *gate = lend(tensor_from_doubles(SHAPE(H, 1, 1), kept));
+    Tensor *gate = tape_own(tensor_from_doubles(SHAPE(H, 1, 1), kept));
     Tensor *gates = ag_requires_grad(ag_expand(gate, SHAPE(B, H, 1, 1)));
     Tensor *y = heads_forward(net, tokens, gates);
     Tensor *loss = ag_cross_entropy(y, right, IGNORED, REDUCE_MEAN); /* 1/B sum_b L_b */

@@ -13,7 +13,6 @@
  * Read on in the order model, sequences, training, evaluation, main.
  */
 #include "../nn/nn.h"
-#include "common/lend.h"
 #include "common/training.h"
 
 #include <inttypes.h>
@@ -110,23 +109,23 @@ static Tensor *recall_weights(const Recall *net) {
 static Tensor *order(Tensor *x) {
     Tensor *places = NULL;
     tensor_release(tensor_sort(x, &places));
-    return lend(places);
+    return tape_own(places);
 }
 
 /* n from P / 2 to P, different keys, any values; then every key is asked for once, in an order that
  * has nothing to do with that of the pairs. */
 static Sequences sequences_draw(int64_t B) {
     const int64_t P = options.pairs;
-    Sequences s = {.num_pairs = lend(tensor_randint((P + 1) / 2, P + 1, SHAPE(B)))};
-    Tensor *n = ag_unsqueeze(s.num_pairs, 1);                               /* (B, 1) */
-    Tensor *j = lend(tensor_to(lend(tensor_arange(0, (double)P, 1)), I64)); /* 0 .. P - 1 */
+    Sequences s = {.num_pairs = tape_own(tensor_randint((P + 1) / 2, P + 1, SHAPE(B)))};
+    Tensor *n = ag_unsqueeze(s.num_pairs, 1);                                       /* (B, 1) */
+    Tensor *j = tape_own(tensor_to(tape_own(tensor_arange(0, (double)P, 1)), I64)); /* 0 .. P - 1 */
     s.valid = ag_lt(j, n);
 
-    Tensor *keys = order(lend(tensor_rand(SHAPE(B, options.keys)))); /* all, shuffled */
-    s.keys = ag_gather(keys, 1, ag_where(s.valid, j, ag_sub(j, n))); /* n new ones, then old */
-    s.values = lend(tensor_randint(0, options.values, SHAPE(B, P)));
+    Tensor *keys = order(tape_own(tensor_rand(SHAPE(B, options.keys)))); /* all, shuffled */
+    s.keys = ag_gather(keys, 1, ag_where(s.valid, j, ag_sub(j, n)));     /* n new ones, then old */
+    s.values = tape_own(tensor_randint(0, options.values, SHAPE(B, P)));
 
-    Tensor *invalid = ag_logical_not(s.valid), *random = lend(tensor_rand(SHAPE(B, P)));
+    Tensor *invalid = ag_logical_not(s.valid), *random = tape_own(tensor_rand(SHAPE(B, P)));
     s.place = order(ag_masked_fill(random, invalid, 2)); /* 2 is more than any: these come last */
     s.asked = ag_gather(s.keys, 1, s.place);
     s.answers = ag_masked_fill(ag_gather(s.values, 1, s.place), invalid, IGNORED);

@@ -13,7 +13,6 @@
 #include "../nn/nn.h"
 #include "common/attention_map.h"
 #include "common/flags.h"
-#include "common/lend.h"
 #include "common/training.h"
 
 #include <inttypes.h>
@@ -90,7 +89,7 @@ static Tensor *reverse_forward(Reverse *net, Tensor *tokens) {
 
 /* (n): place i holds n-1-i, where the answer at i is to be found. */
 static Tensor *mirror(void) {
-    return lend(tensor_to(lend(tensor_arange((double)options.length - 1, -1, -1)), I64));
+    return tape_own(tensor_to(tape_own(tensor_arange((double)options.length - 1, -1, -1)), I64));
 }
 
 /* The mean of -log softmax(logits)[t_(n-1-i)] over all places i of B sequences.
@@ -109,7 +108,7 @@ static Tensor *reverse_loss(Reverse *net, Tensor *tokens) {
 
 /* (B, n) */
 static Tensor *draw(int64_t B) {
-    return lend(tensor_randint(0, options.tokens, SHAPE(B, options.length)));
+    return tape_own(tensor_randint(0, options.tokens, SHAPE(B, options.length)));
 }
 
 /* SGD with momentum, of gradients g no longer than 1, so that one bad batch cannot throw it far:

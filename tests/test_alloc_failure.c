@@ -359,10 +359,12 @@ static bool attempt_long_tape(void *context, Outcome *outcome) {
     return done;
 }
 
-/* A result is handed through two tapes; whatever fails, both are closed. */
+/* A result is handed through two tapes; whatever fails, both are closed. What the tape is given is
+ * gone with it, or at once. */
 static bool attempt_nested_tapes(void *context, Outcome *outcome) {
     Leaves *l = context;
     tape_begin();
+    tape_own(tensor_ones(SHAPE(2)));
     tape_begin_no_grad();
     tape_begin_no_grad();
     Tensor *constant = tape_end_keeping(ag_softmax(ag_matmul(l->x, l->w), -1));

@@ -278,6 +278,54 @@ START_TEST(keeping_nothing_closes_the_tape) {
 }
 END_TEST
 
+/* ---- tape_own ------------------------------------------------------------------------------ */
+
+START_TEST(the_tape_owns_what_it_is_given) {
+    const int64_t before = tensor_live();
+    ck_assert(tape_begin());
+    Tensor *made = tensor_full(SHAPE(2), 3), *x = tape_own(made);
+    ck_assert_ptr_eq(x, made);
+    ck_assert_int_eq(x->refs, 1);
+    ck_assert_int_eq(tensor_live(), before + 1);
+    ck_assert(tape_begin_no_grad());
+    EXPECT_ELEMENTS(ag_add(tape_own(tensor_ones(SHAPE(2))), x), 4, 4);
+    tape_end();
+    ck_assert_int_eq(tensor_live(), before + 1); /* the inner tape's own is gone */
+    tape_end();
+    ck_assert_int_eq(tensor_live(), before);
+}
+END_TEST
+
+/* It may be a leaf, and outlive the tape as any loan that is retained. */
+START_TEST(an_owned_leaf_gets_a_gradient_and_may_be_retained) {
+    ck_assert(tape_begin());
+    Tensor *x = ag_requires_grad(tape_own(LEAF(SHAPE(2), 2, 5)));
+    ck_assert(ag_backward(ag_sum(ag_square(x))));
+    EXPECT_GRAD(x, 4, 10);
+    tensor_retain(x);
+    tape_end();
+    ck_assert(tape_begin()); /* it is no result of the tape that has ended */
+    ck_assert(ag_backward(ag_sum(x)));
+    tape_end();
+    EXPECT_GRAD(x, 5, 11);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(what_cannot_be_owned_is_released) {
+    ck_assert_ptr_null(tape_own(tensor_ones(SHAPE(2))));
+    expect_error("tape_own: no tape is open: call tape_begin or tape_begin_no_grad first");
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(tape_own(NULL));
+    expect_error("tape_own: the tensor is NULL");
+    Tensor *x = tensor_ones(SHAPE(2));
+    tensor_fail("the first mistake");
+    ck_assert_ptr_null(tape_own(x)); /* and frame_teardown sees that x is gone */
+    expect_error("the first mistake");
+    tape_end();
+}
+END_TEST
+
 /* ---- a result whose tape has ended --------------------------------------------------------- */
 
 START_TEST(history_ends_with_the_tape) {
@@ -1455,6 +1503,9 @@ static void add_ownership(Suite *suite) {
     tcase_add_test(keeping, keeping_a_result_of_an_outer_tape_changes_nothing);
     tcase_add_test(keeping, keeping_a_leaf_is_retaining_it);
     tcase_add_test(keeping, keeping_nothing_closes_the_tape);
+    tcase_add_test(keeping, the_tape_owns_what_it_is_given);
+    tcase_add_test(keeping, an_owned_leaf_gets_a_gradient_and_may_be_retained);
+    tcase_add_test(keeping, what_cannot_be_owned_is_released);
     tcase_add_test(keeping, history_ends_with_the_tape);
     tcase_add_test(keeping, history_does_not_matter_where_nothing_is_recorded);
     tcase_add_test(keeping, a_kept_constant_may_become_a_leaf);
