@@ -37,7 +37,7 @@ SOURCES  = $(wildcard $(foreach room,tensor autograd nn examples tests,\
 
 objects  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) autograd/gradcheck.c \
-           $(patsubst %,tensor/%.c,dict file npy print safetensors text) nn/checkpoint.c nn/init.c
+           $(patsubst %,tensor/%.c,buffer dict file npy print safetensors text) nn/checkpoint.c nn/init.c
 OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
 EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
@@ -98,7 +98,7 @@ $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wra
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create
-$(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=open_memstream,--wrap=fstat,--wrap=fsync \
+$(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fsync \
                                    -Wl,--wrap=fclose,--wrap=rename
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap

@@ -1,5 +1,6 @@
 /* file.h - what the readers and writers of files share: a file that appears whole or not at all,
- * tensors as their bytes (file.c), headers (text.c), named tensors (dict.c). */
+ * tensors as their bytes (file.c), headers (text.c), text that grows (buffer.c), named tensors
+ * (dict.c). */
 #ifndef TAPEHEAD_TENSOR_FILE_H
 #define TAPEHEAD_TENSOR_FILE_H
 
@@ -55,6 +56,19 @@ bool text_list(Text *text, Shape *list);           /* [2, 3] or (2, 3): whole nu
 typedef bool TakeValue(Text *text, const char *key, void *context);
 bool text_object(Text *text, TakeValue *take, void *context);
 bool is_utf8(const char *text, size_t size);
+
+/* ---- text that grows, to be written --------------------------------------------------------- */
+
+/* {0} is an empty one. A failure stays: what is appended afterwards is dropped, and whoever writes
+ * asks once, at the end. The bytes are the owner's to free. */
+typedef struct {
+    char *bytes;
+    size_t size, room;
+    bool failed; /* there was no memory */
+} Buffer;
+void buffer_append(Buffer *buffer, const void *bytes, size_t n);
+/* At most 127 bytes at a time. */
+__attribute__((format(printf, 2, 3))) void buffer_print(Buffer *buffer, const char *format, ...);
 
 /* ---- dicts ---------------------------------------------------------------------------------- */
 

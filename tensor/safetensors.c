@@ -31,54 +31,62 @@ static int by_type_and_name(const void *a, const void *b) {
 }
 
 /* before: what stands before it. */
-static void print_string(FILE *out, const char *before, const char *text) {
+static void print_string(Buffer *out, const char *before, const char *text) {
     static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
-    fprintf(out, "%s\"", before);
-    for (; *text; text++) {
+    buffer_print(out, "%s\"", before);
+    while (*text) {
+        size_t n = 0; /* characters that stand for themselves */
+        while ((unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\') n++;
+        buffer_append(out, text, n);
+        text += n;
+        if (!*text) break;
         const char *escape = strchr(plain, *text);
-        if (escape) fprintf(out, "\\%c", letter[escape - plain]);
-        else if ((unsigned char)*text < ' ') fprintf(out, "\\u%04x", (unsigned)*text);
-        else fputc(*text, out);
+        if (escape) buffer_print(out, "\\%c", letter[escape - plain]);
+        else buffer_print(out, "\\u%04x", (unsigned)*text);
+        text++;
     }
-    fputc('"', out);
+    buffer_print(out, "\"");
 }
 
-static void print_header(FILE *out, const TensorDict *dict, const NamedTensor *sorted) {
-    int64_t at = 0;
-    fputs(dict->n_metadata ? "{\"__metadata__\":{" : "{", out);
+static void print_entry(Buffer *out, const NamedTensor *entry, int64_t begin, int64_t end) {
+    const Tensor *x = entry->tensor;
+    print_string(out, "", entry->name);
+    buffer_print(out, ":{\"dtype\":\"%s\",\"shape\":[", type_names[x->dtype]);
+    for (int d = 0; d < x->shape.ndim; d++)
+        buffer_print(out, "%s%lld", d ? "," : "", (long long)x->shape.dim[d]);
+    buffer_print(out, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
+}
+
+static void print_header(Buffer *out, const TensorDict *dict, const NamedTensor *sorted) {
+    buffer_print(out, dict->n_metadata ? "{\"__metadata__\":{" : "{");
     for (int i = 0; i < dict->n_metadata; i++) {
         print_string(out, i ? "," : "", dict->metadata[i].key);
         print_string(out, ":", dict->metadata[i].value);
     }
-    if (dict->n_metadata) fputs(dict->n ? "}," : "}", out);
+    if (dict->n_metadata) buffer_print(out, "}");
+    int64_t at = 0;
     for (int i = 0; i < dict->n; i++) {
         const Tensor *x = sorted[i].tensor;
         const int64_t end = at + tensor_numel(x) * dtype_size(x->dtype);
-        print_string(out, i ? "," : "", sorted[i].name);
-        fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", type_names[x->dtype]);
-        for (int d = 0; d < x->shape.ndim; d++)
-            fprintf(out, "%s%lld", d ? "," : "", (long long)x->shape.dim[d]);
-        fprintf(out, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)end);
+        if (i > 0 || dict->n_metadata) buffer_print(out, ",");
+        print_entry(out, &sorted[i], at, end);
         at = end;
     }
-    fputc('}', out);
-    while (ftell(out) % 8 != 0) fputc(' ', out);
+    buffer_print(out, "}");
+    buffer_append(out, "       ", -out->size % 8); /* with spaces to a multiple of 8 */
 }
 
 static bool write_all(const File *file, const TensorDict *dict, const NamedTensor *sorted) {
-    char *header = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&header, &size);
-    if (out) print_header(out, dict, sorted);
-    const bool printed = out && !ferror(out);
-    bool ok = out && fclose(out) == 0 && printed;
+    Buffer header = {0};
+    print_header(&header, dict, sorted);
+    bool ok = !header.failed;
     if (!ok) file_fail(file, "out of memory for its header");
-    else if (size > HEADER_MAX)
-        ok = file_fail(file, "its header of %zu bytes is longer than %d", size, HEADER_MAX);
-    const uint64_t length = size;
-    ok = ok && file_write(file, &length, 8) && file_write(file, header, size);
+    else if (header.size > HEADER_MAX)
+        ok = file_fail(file, "its header of %zu bytes is longer than %d", header.size, HEADER_MAX);
+    const uint64_t length = header.size;
+    ok = ok && file_write(file, &length, 8) && file_write(file, header.bytes, header.size);
     for (int i = 0; ok && i < dict->n; i++) ok = file_write_tensor(file, sorted[i].tensor);
-    free(header);
+    free(header.bytes);
     return ok;
 }
 

@@ -802,14 +802,14 @@ static bool fails(const char *call) {
 }
 
 FILE *__real_fdopen(int fd, const char *mode);
-FILE *__real_open_memstream(char **text, size_t *size);
+void *__real_realloc(void *block, size_t size);
 int __real_fstat(int fd, struct stat *status);
 int __real_fsync(int fd);
 int __real_fclose(FILE *file);
 int __real_rename(const char *from, const char *to);
 
 FILE *__wrap_fdopen(int fd, const char *mode);
-FILE *__wrap_open_memstream(char **text, size_t *size);
+void *__wrap_realloc(void *block, size_t size);
 int __wrap_fstat(int fd, struct stat *status);
 int __wrap_fsync(int fd);
 int __wrap_fclose(FILE *file);
@@ -825,12 +825,8 @@ FILE *__wrap_fdopen(int fd, const char *mode) {
     close(null);
     return __real_fdopen(fd, "wb");
 }
-FILE *__wrap_open_memstream(char **text, size_t *size) {
-    if (fails("open_memstream")) return NULL;
-    if (!fails("size")) return __real_open_memstream(text, size);
-    *text = malloc(1);
-    *size = 100000008; /* without writing all that */
-    return fopen("/dev/null", "wb");
+void *__wrap_realloc(void *block, size_t size) {
+    return fails(block ? "growth" : "realloc") ? NULL : __real_realloc(block, size);
 }
 int __wrap_fstat(int fd, struct stat *status) {
     return fails("fstat") ? -1 : __real_fstat(fd, status);
@@ -926,17 +922,43 @@ START_TEST(where_nothing_can_be_written) {
     expect_error("save_npy: the path is NULL");
     ck_assert(!tensor_save_safetensors(NULL, "x.safetensors"));
     expect_error("save_safetensors: the dict is NULL");
-    failing = "open_memstream";
-    ck_assert(!tensor_save_safetensors(dict, "x.safetensors"));
-    expect_error("save_safetensors: x.safetensors: out of memory for its header");
-    failing = "size";
-    ck_assert(!tensor_save_safetensors(dict, "x.safetensors"));
-    expect_error("save_safetensors: x.safetensors: its header of 100000008 bytes is longer than "
-                 "100000000");
-    failing = "";
     ck_assert_int_eq(entries(".", false), 0);
     tensor_dict_free(dict);
     tensor_release(x);
+}
+END_TEST
+
+/* A header finds memory for its beginning, or not even for that. */
+START_TEST(a_header_without_memory_leaves_the_old_file) {
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(tensor_dict_set_metadata(dict, "key", "value"));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    const Bytes before = slurp("x.safetensors");
+    static const char *const calls[] = {"realloc", "growth"};
+    for (int i = 0; i < 2; i++) {
+        failing = calls[i];
+        ck_assert(!tensor_save_safetensors(dict, "x.safetensors"));
+        failing = "";
+        expect_error("save_safetensors: x.safetensors: out of memory for its header");
+        const Bytes after = slurp("x.safetensors");
+        ck_assert(after.size == before.size && !memcmp(after.bytes, before.bytes, after.size));
+        ck_assert_int_eq(entries(".", false), 1);
+    }
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* 2001 pairs of 50 KB each: more than 100 MB. */
+START_TEST(a_header_that_is_too_long) {
+    static char key[24997];
+    memset(key, 'x', sizeof key - 1);
+    Metadata pair = {key, key}, pairs[2001];
+    for (int i = 0; i < COUNT(pairs); i++) pairs[i] = pair;
+    const TensorDict dict = {.n_metadata = COUNT(pairs), .metadata = pairs};
+    ck_assert(!tensor_save_safetensors(&dict, "x.safetensors"));
+    expect_error("save_safetensors: x.safetensors: its header of 100046016 bytes is longer than "
+                 "100000000");
+    ck_assert_int_eq(entries(".", false), 0);
 }
 END_TEST
 
@@ -1391,6 +1413,8 @@ int main(void) {
     tcase_add_test(disk, a_full_disk_leaves_the_old_file);
     tcase_add_test(disk, a_crash_leaves_the_old_file);
     tcase_add_test(disk, where_nothing_can_be_written);
+    tcase_add_test(disk, a_header_without_memory_leaves_the_old_file);
+    tcase_add_test(disk, a_header_that_is_too_long);
     tcase_add_test(disk, where_nothing_may_be_written);
     tcase_add_test(disk, rights_of_what_is_written);
     tcase_add_test(disk, links_are_followed);
