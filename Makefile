@@ -158,9 +158,10 @@ coverage: ## which lines of the library the suites reach (needs gcovr)
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
-lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, headers alone, long functions
+lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/check-layers
+	tests/check-links
 	tests/check-headers $(FLAGS)
 	tests/check-functions $(SOURCES)
 have-lint:
@@ -177,8 +178,8 @@ docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md and nn/README.md
 $(BUILD)/docs: $(BUILD)/obj/tests/docs.o
 	$(link)
 
-size: ## lines of code per folder, and what DESIGN.md allows
-	@tests/check-size
+size: ## lines of code per folder
+	@tests/print-size
 
 INCLUDE = $(DESTDIR)$(PREFIX)/include/tapehead
 LIB     = $(DESTDIR)$(PREFIX)/lib

@@ -1,4 +1,4 @@
-/* test_golden.c - every name of DESIGN.md's contract is there, and computes PyTorch's numbers.
+/* test_golden.c - every public name is there, and computes PyTorch's numbers.
  *
  * golden/contract.def lists the names and says for each where its numbers are tested; most of them
  * here, with golden/functions/NAME.safetensors, written by golden/generate.py, whose first page

@@ -301,9 +301,9 @@ static void definition_001(int dtype, int seed) {
     forget();
 }
 
-/* The same network as a MultiHeadAttention: there a query with nothing to attend to follows
- * DESIGN.md, gets zeros and spoils nothing, where the document's -inf ends in NaN. PyTorch ran the
- * document with softmax(...).nan_to_num(0). */
+/* The same network as a MultiHeadAttention: there a query with nothing to attend to gets
+ * zeros and spoils nothing, where the document's -inf ends in NaN. PyTorch ran the document with
+ * softmax(...).nan_to_num(0). */
 static void multi_head_attention_001(int dtype, int seed) {
     begin(dtype, (uint64_t)seed, "001zeros.%d", seed);
     Tensor *X = input(tensor_rand(SHAPE(3, 2, 128)));

@@ -3,7 +3,7 @@
 documents compute when PyTorch runs their own code, and what their attention modules compute with
 every mask.
 
-    /usr/bin/python3 tests/golden/generate_seeds.py [FOLDER WITH THE DOCUMENTS]
+    /usr/bin/python3 tests/golden/generate_seeds.py FOLDER-WITH-THE-DOCUMENTS
 
 with Debian's python3-torch (1.13). It writes next to itself, and the same bytes every time. Without
 AVX2, because PyTorch's AVX2 build fuses u (b - a) + a, which is another last bit of an initial
@@ -36,8 +36,7 @@ from torch import nn
 
 warnings.filterwarnings("ignore")  # that LazyLinear is a new feature
 HERE = pathlib.Path(__file__).parent
-FOLDERS = [*map(pathlib.Path, sys.argv[1:2]), *(up / "shared/seeds" for up in HERE.parents)]
-SEEDS = next(folder for folder in FOLDERS if folder.is_dir())
+SEEDS = pathlib.Path(sys.argv[1])  # they are not in this repository: 000_*.txt to 004_*.txt
 NAMES = {torch.float32: "float32", torch.float64: "float64"}
 
 
@@ -237,7 +236,7 @@ def seed_000():
 
 def seed_001():
     """Its one cell as it stands, where the batch that may attend to nothing becomes NaN; and once
-    more with DESIGN.md's rule for that batch: weights of zero, wherever they are NaN. (The numbers
+    more with the library's rule for that batch: weights of zero, wherever they are NaN. (The numbers
     that it prints are those of a generator that ten other cells may have used before.)"""
     cell = cells(document("001"))[11][0].rsplit("\nout", 1)[0]
     softmax = "torch.softmax(attention_weight, dim = -1)"
@@ -443,7 +442,7 @@ mask = Mask()  # of the case under way: the documents' classes hand lengths down
 
 def masked_softmax(scores, valid_lens):
     """004's masked_softmax, -1e6 and all, for every mask of the library. A row without a single key
-    follows DESIGN.md: weights of zero, where the documents' are 1 / K or NaN."""
+    gets the library's weights of zero, where the documents' are 1 / K or NaN."""
     n, q, k = scores.shape
     if mask.window is not None:
         windows = mask.window.shape[0]
