@@ -84,8 +84,8 @@ struct Op {
     Tensor *(*forward)(Node *n);
     /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs); of in[i]'s
      * shape or of one that in[i] was broadcast to: the engine sums that back. dy may have any
-     * strides. Or leaves an error: then what it filled is let go. An op without a backward makes
-     * results without a gradient. */
+     * strides, and has an element at least. Or leaves an error: then what it filled is let go. An
+     * op without a backward makes results without a gradient. */
     void (*backward)(const Node *n, const Tensor *dy, Tensor **dx);
     int row;          /* of elementwise.def, for those */
     double low, high; /* elementwise: where the gradient check draws its inputs */

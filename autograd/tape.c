@@ -300,11 +300,19 @@ static bool is_unchanged(const Node *n) {
     return true;
 }
 
+/* The gradients of a result without elements, on which nothing depends. Here and not in the ops,
+ * some of which would take time or memory for every row of nothing. */
+static void hand_back_zeros(const Node *n, Tensor **dx) {
+    for (int i = 0; i < n->n_in; i++)
+        if (ag_needs(n, i)) dx[i] = make_zeros(n->in[i]->shape, n->in[i]->dtype);
+}
+
 /* Passes the gradient of n's result on to its inputs. */
 static bool node_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (!is_unchanged(n)) return false;
     memset(dx, 0, (size_t)n->n_in * sizeof *dx);
-    n->op->backward(n, dy, dx);
+    if (tensor_numel(dy) > 0) n->op->backward(n, dy, dx);
+    else hand_back_zeros(n, dx);
     bool done = !tensor_pending();
     for (int i = 0; i < n->n_in; i++)
         if (done && ag_needs(n, i)) done = arrive(n->in[i], unbroadcast(dx[i], n->in[i]->shape));

@@ -107,7 +107,7 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
 
 /* Row i keeps its first i + diagonal + 1 elements, or loses its first i + diagonal. */
 static Tensor *triangle(const Node *n, const Tensor *x) {
-    const int64_t rows = x->shape.dim[x->shape.ndim - 2];
+    const int64_t rows = tensor_numel(x) > 0 ? x->shape.dim[x->shape.ndim - 2] : 0;
     const bool lower = n->op == &op_tril;
     double first = (double)n->at.dim + (lower ? 1 : 0);
     Tensor *edges = tensor_make(SHAPE(rows, 1), I64);

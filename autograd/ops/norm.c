@@ -10,7 +10,7 @@ Tensor *ag_layer_norm_forward(Node *n) {
     const Tensor none = {.dtype = x->dtype, .data = &zero};
     const Tensor *b = n->in[2] ? n->in[2] : &none;
     Shape pair = x->shape;
-    pair.dim[pair.ndim - 1] = 2;
+    if (pair.dim[pair.ndim - 1] > 0) pair.dim[pair.ndim - 1] = 2; /* of rows of nothing, none */
     Tensor *y = tensor_make(x->shape, x->dtype), *stats = tensor_make(pair, x->dtype);
     Loop *const kernel = kernels()->layer_norm[x->dtype];
     n->saved[0] = stats;

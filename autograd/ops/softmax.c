@@ -11,7 +11,8 @@ static Tensor *rows(const Node *n, const LoopKernel *kernel, const LoopKernel *o
     const int operands = dy ? 3 : 2, last = x->shape.ndim - 1;
     if (!y) return NULL;
     Tensor first[3]; /* of each row */
-    bool is_short = of_short && last >= 0 && n->at.dim == last && x->shape.dim[last] <= SHORT;
+    const int64_t size = last < 0 ? 0 : x->shape.dim[last];
+    bool is_short = of_short && n->at.dim == last && size > 0 && size <= SHORT;
     for (int i = 0; i < operands && is_short; i++) {
         first[i] = *operand[i];
         first[i].shape.ndim--;
@@ -19,7 +20,7 @@ static Tensor *rows(const Node *n, const LoopKernel *kernel, const LoopKernel *o
     }
     if (is_short)
         loop_columns(of_short[x->dtype], operands, (const Tensor *[]){first, first + 1, first + 2},
-                     (double)x->shape.dim[last], (double)x->shape.dim[last]);
+                     (double)size, (double)size);
     else loop_rows_along(kernel[x->dtype], n->at.dim, operands, operand, 0);
     return y;
 }

@@ -36,10 +36,11 @@ enum { KEY, VALUE, DKEY, DVALUE, KEYED }; /* what has a row for each key */
 /* ---- masks --------------------------------------------------------------------------------- */
 
 /* I64, (B, H, Q, K) of one number per row: causal and lens, (B), (B, Q) or NULL, are both a number
- * of keys. */
+ * of keys. Where there are no scores, nobody reads a length, and one stands for all. */
 static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
-    const int64_t B = scores.dim[0], Q = scores.dim[2], K = scores.dim[3];
-    const int64_t *given = lens ? lens->data : &K;
+    const bool some = shape_numel(scores) > 0;
+    const int64_t B = some ? scores.dim[0] : 1, Q = some ? scores.dim[2] : 1, K = scores.dim[3];
+    const int64_t *given = some && lens ? lens->data : &K;
     const int64_t step_b = lens ? lens->stride[0] : 0;
     const int64_t step_q = lens && lens->shape.ndim == 2 ? lens->stride[1] : 0;
     Tensor *rows = tensor_make(SHAPE(B, 1, Q, 1), I64);
@@ -434,7 +435,6 @@ static void pass_part(int worker, int64_t from, int64_t to, void *context) {
     for (room.head = from; room.head < to; room.head++) {
         if (draws(a) && !keeps_draws(a->mask.scores)) room.generator = a->states[room.head];
         move_keys(pass, &room, false);
-        if (pass->dy && pass->Q == 0) clear_keys(pass, &room, 0);
         for (int64_t row = 0; row < pass->Q; row += pass->blocks * pass->rows)
             pass_blocks(pass, &room, row);
         if (pass->dy) move_keys(pass, &room, true);
@@ -460,6 +460,7 @@ Tensor *attention_result(const Tensor *x, const Tensor *last) {
 
 void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx) {
     const Shape s = a->mask.scores;
+    if (tensor_numel(dy ? dy : dx[0]) == 0) return;
     Pass pass = {.of = a, .dy = dy, .dx = dx, .keyed = {a->k, a->v}, .dtype = a->q->dtype};
     if (dy) pass.keyed[DKEY] = dx[1], pass.keyed[DVALUE] = dx[2];
     Room measured;

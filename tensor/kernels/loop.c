@@ -548,7 +548,6 @@ static bool multiply_rows(const MatmulShape *s, const Tensor *c, const Tensor *a
 static void multiply(Products *whole, DType dtype, int64_t batch) {
     MatmulShape *s = &whole->shape;
     void *const *data = whole->walk.data;
-    if (batch * s->m * s->n == 0) return;
     /* a vector of 8 multiplies at once */
     const int workers = workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
     whole->kernel = kernels()->matmul[dtype];
@@ -562,7 +561,7 @@ static void multiply(Products *whole, DType dtype, int64_t batch) {
 
 Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a, const void *b) {
     Tensor *c = tensor_make(shape, dtype);
-    if (!c) return NULL;
+    if (!c || tensor_numel(c) == 0) return c;
     /* as scalars, each of which a walk takes for a batch of one */
     const Tensor at_a = {.dtype = dtype, .data = (void *)(uintptr_t)a};
     const Tensor at_b = {.dtype = dtype, .data = (void *)(uintptr_t)b};
@@ -592,7 +591,7 @@ Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
     const int64_t batch = shape_numel(shape);
     shape.dim[shape.ndim++] = s->m, shape.dim[shape.ndim++] = s->n;
     Tensor *c = tensor_make(shape, a->dtype);
-    if (!c) return NULL;
+    if (!c || tensor_numel(c) == 0) return c;
     memcpy(s->c_stride, c->stride + shape.ndim - 2, sizeof s->c_stride);
     if (multiply_rows(s, c, a, b)) return c;
     walk_start(&whole.walk, 3, (const Tensor *[]){c, a, b}, 2);
