@@ -17,12 +17,17 @@
 
 enum { MAX_HEADS = 16, MAX_OFFSETS = 8, IGNORED = -100, UNSEEN = 256 };
 
-static Training run = {.program = "heads",
-                       .summary = "learns where its heads must look",
-                       .seed = 1,
-                       .steps = 1500,
-                       .batch = 32,
-                       .lr = 0.3};
+static Training run = {
+    .program = "heads",
+    .summary = "learns where its heads must look",
+    .caption = {{"A row is a place i in a sequence, a column a place that it "
+                 "looks at.",
+                 "i-7: it looks 7 places back. Importance: the slope of the loss "
+                 "when its gate closes."}},
+    .seed = 1,
+    .steps = 1500,
+    .batch = 32,
+    .lr = 0.3};
 static struct {
     int64_t heads, hidden, length, tokens, offsets;
     double dropout, decay;
@@ -190,7 +195,8 @@ static void show(const Heads *net, const Measured *m, const double *without) {
             if (look(map, offset(o)) > look(map, back)) back = offset(o);
         const double here = m->importance[h];
         Tensor *W = ag_slice(net->W_o->weight, 1, h * d, h * d + d);
-        snprintf(map->title, sizeof map->title, "head %d: i-%d, %.4f", h + 1, (int)back, here);
+        snprintf(map->title, sizeof map->title, "head %d: i-%d", h + 1, (int)back);
+        snprintf(map->note, sizeof map->note, "importance %.4f", here);
         printf("head %d: i-%-2d  importance %.4f  ", h + 1, (int)back, here);
         printf("decay |W|^2 %.4f  loss without %.4f  weight %.2f\n",
                options.decay * tensor_sum_of_squares(W), without[h], look(map, back));

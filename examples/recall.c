@@ -19,12 +19,15 @@
 #include <math.h>
 #include <string.h>
 
-static Training run = {.program = "recall",
-                       .summary = "learns to look up the value of a key",
-                       .seed = 1,
-                       .steps = 1000,
-                       .batch = 64,
-                       .lr = 0.2};
+static Training run = {
+    .program = "recall",
+    .summary = "learns to look up the value of a key",
+    .caption = {{"A row is a question, a column a stored pair, the colour the weight.",
+                 "Right is one strong cell in each row: the pair of the key that is asked for."}},
+    .seed = 1,
+    .steps = 1000,
+    .batch = 64,
+    .lr = 0.2};
 
 static struct {
     const char *attention;

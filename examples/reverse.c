@@ -20,6 +20,9 @@
 
 static Training run = {.program = "reverse",
                        .summary = "learns to read a sequence backwards",
+                       .caption = {{"A row is a place of the answer, a column a place of the "
+                                    "input.",
+                                    "Right is the other diagonal: answer i looks at input n-1-i."}},
                        .seed = 1,
                        .steps = 1500,
                        .batch = 64,

@@ -223,7 +223,8 @@ START_TEST(the_golden_sheet) {
     char name[256];
     const char *build = getenv("BUILD");
     make_golden();
-    write_sheet(&(Sheet){"Weights & <losses>", losses, 12, maps, 2});
+    write_sheet(
+        &(Sheet){"Weights & <losses>", {{"A row & a column", "<colour>"}}, losses, 12, maps, 2});
     snprintf(name, sizeof name, "%s/tests/attention_map.svg", build ? build : "build");
     FILE *file = fopen("tests/golden/attention_map.svg", "rb"), *copy = fopen(name, "wb");
     if (copy) {
@@ -299,7 +300,12 @@ START_TEST(any_sheet) {
                 map_label(maps[m].query[i], "WWWWWWW");
                 map_label(maps[m].key[i], "<<<<<<<");
             }
-        write_sheet(&(Sheet){"A sheet", losses, sheets[_i].steps, maps, sheets[_i].num_maps});
+        write_sheet(&(Sheet){"A sheet",
+                             {{"One line", "another"}},
+                             losses,
+                             sheets[_i].steps,
+                             maps,
+                             sheets[_i].num_maps});
         expect_well_formed();
         expect_on_paper();
         ck_assert_int_eq(count(">query</text>"), sheets[_i].num_maps);
@@ -312,12 +318,13 @@ START_TEST(any_sheet) {
 }
 END_TEST
 
-/* How many maps of n columns stand side by side: those whose words "query" have the same y. */
-static int side_by_side(int n) {
+/* How many of the maps, of n columns each, stand side by side: those whose words "query" have the
+ * same y. */
+static int side_by_side(int num_maps, int n) {
     double x, y, first = 0;
     int equal = 0;
-    make_maps(9, n, n, 0.5);
-    write_sheet(&(Sheet){"A sheet", losses, 0, maps, 9});
+    make_maps(num_maps, n, n, 0.5);
+    write_sheet(&(Sheet){"A sheet", {{"One line", "another"}}, losses, 0, maps, num_maps});
     for (const char *s = text; (s = strstr(s, "<g transform=\"translate(")) != NULL; s++) {
         ck_assert_int_eq(sscanf(s, "<g transform=\"translate(%lf %lf)", &x, &y), 2);
         if (equal == 0) first = y;
@@ -327,12 +334,15 @@ static int side_by_side(int n) {
 }
 
 START_TEST(as_many_side_by_side_as_fit) {
-    ck_assert_int_eq(side_by_side(1), 4);
-    ck_assert_int_eq(side_by_side(6), 3);
-    ck_assert_int_eq(side_by_side(12), 2);
-    ck_assert_int_eq(side_by_side(16), 2);
-    ck_assert_int_eq(side_by_side(20), 1);
-    ck_assert_int_eq(side_by_side(64), 1);
+    ck_assert_int_eq(side_by_side(4, 1), 4);
+    ck_assert_int_eq(side_by_side(4, 6), 3);
+    ck_assert_int_eq(side_by_side(4, 12), 2);
+    ck_assert_int_eq(side_by_side(4, 16), 2);
+    ck_assert_int_eq(side_by_side(4, 20), 1);
+    ck_assert_int_eq(side_by_side(4, 64), 1);
+    ck_assert_int_eq(side_by_side(9, 16), 4); /* a wide sheet */
+    ck_assert_int_eq(side_by_side(9, 36), 2);
+    ck_assert_int_eq(side_by_side(9, 64), 1);
 }
 END_TEST
 
@@ -340,7 +350,7 @@ END_TEST
 static const char *curve(const double *loss, int steps) {
     static char points[1 << 12];
     make_maps(1, 1, 1, 1);
-    write_sheet(&(Sheet){"A curve", loss, steps, maps, 1});
+    write_sheet(&(Sheet){"A curve", {{"One line", "another"}}, loss, steps, maps, 1});
     expect_well_formed();
     const char *line = strstr(text, "stroke=\"#d55e00\"");
     ck_assert_ptr_nonnull(line);
@@ -348,16 +358,16 @@ static const char *curve(const double *loss, int steps) {
     return points;
 }
 
-/* The panel is 500 by 220 units from (100, 90), with a twentieth of the range above and below. */
+/* The panel is 500 by 220 units from (100, 144), with a twentieth of the range above and below. */
 START_TEST(the_curve) {
     double many[1000];
-    ck_assert_str_eq(curve((double[]){4, 2.5, 1}, 3), "M183.3 100.0L266.7 200.0L350.0 300.0");
-    ck_assert_str_eq(curve((double[]){100, 10, 1}, 3), "M183.3 100.0L266.7 200.0L350.0 300.0");
+    ck_assert_str_eq(curve((double[]){4, 2.5, 1}, 3), "M183.3 154.0L266.7 254.0L350.0 354.0");
+    ck_assert_str_eq(curve((double[]){100, 10, 1}, 3), "M183.3 154.0L266.7 254.0L350.0 354.0");
     ck_assert_int_eq(count(">10</text>"), 1);
-    ck_assert_str_eq(curve((double[]){1, -1, 0}, 3), "M183.3 100.0L266.7 300.0L350.0 200.0");
+    ck_assert_str_eq(curve((double[]){1, -1, 0}, 3), "M183.3 154.0L266.7 354.0L350.0 254.0");
     for (int i = 0; i < 1000; i++) many[i] = i / 5 % 2 ? 3 + i % 5 : 1 + i % 5; /* means 5 and 3 */
     const char *points = curve(many, 1000);
-    ck_assert_int_eq(strncmp(points, "M101.5 300.0L104.0 100.0L106.5 300.0L", 37), 0);
+    ck_assert_int_eq(strncmp(points, "M101.5 354.0L104.0 154.0L106.5 354.0L", 37), 0);
     int n = 0;
     for (const char *c = points; *c; c++) n += *c == 'L';
     ck_assert_int_eq(n, 199);
@@ -369,10 +379,10 @@ END_TEST
 START_TEST(constant_losses) {
     static const double values[] = {0, 3, 1e-8, 1e-300, 1e300, -2};
     for (int i = 0; i < 6; i++) {
-        ck_assert_str_eq(curve((double[]){values[i], values[i]}, 2), "M183.3 200.0L266.7 200.0");
+        ck_assert_str_eq(curve((double[]){values[i], values[i]}, 2), "M183.3 254.0L266.7 254.0");
         ck_assert_int_ge(count("h-6\""), 1);
     }
-    ck_assert_str_eq(curve(values, 1), "M183.3 200.0");
+    ck_assert_str_eq(curve(values, 1), "M183.3 254.0");
     ck_assert_int_eq(count("<circle"), 1);
 }
 END_TEST
@@ -390,6 +400,18 @@ START_TEST(in_plain_characters) {
                            "  ?|  ..%%//|               \n"
                            "\n"
                            "weight 0 |  ..::--==++**##%%@@| 1,  masked //\n");
+}
+END_TEST
+
+/* The note of a map stands behind its title here, and below it on the sheet. */
+START_TEST(a_note) {
+    make_maps(2, 3, 10, 0.5);
+    strcpy(maps[0].note, "importance 1");
+    print_maps(2);
+    ck_assert_ptr_nonnull(strstr(text, "  head 1, importance 1   "));
+    write_sheet(&(Sheet){"A sheet", {{"One line", "another"}}, losses, 0, maps, 2});
+    ck_assert_int_eq(count(">importance 1</text>"), 1);
+    ck_assert_int_eq(count(">head 1</text>"), 1);
 }
 END_TEST
 
@@ -474,6 +496,7 @@ int main(void) {
     tcase_add_test(tcase, the_curve);
     tcase_add_test(tcase, constant_losses);
     tcase_add_test(tcase, in_plain_characters);
+    tcase_add_test(tcase, a_note);
     tcase_add_test(tcase, in_eighty_columns);
     tcase_add_test(tcase, in_colours);
     tcase_add_test(tcase, not_in_colours);

@@ -51,7 +51,7 @@ static void check_row(const char *letters, const char *line, const char *questio
 static int check_maps(void) {
     int rows = 0;
     ck_assert_ptr_nonnull(strstr(out, "\nweight 0 "));
-    char *letters = strchr(out, '\n') + 1;
+    char *letters = strchr(strstr(out, "\n\n") + 2, '\n') + 1; /* behind caption, titles */
     for (char *line = letters; (line = strchr(line, '\n') + 1)[0] != 'w';)
         for (const char *at = line; (at = strstr(at, "?|")) && at < strchr(line, '\n');
              at++, rows++)

@@ -1,7 +1,6 @@
 /* attention_map.c - attention weights to look at: see attention_map.h. */
 #include "attention_map.h"
 
-#include "svg.h"
 #include "terminal.h"
 #include "utf8.h"
 
@@ -121,8 +120,10 @@ static void print_row_label(const Screen *s, const char *label) {
 
 /* Blanks of a title are no token and stay blank. */
 static void print_title(const Screen *s, const AttentionMap *map) {
+    char title[sizeof map->title + sizeof map->note + 2];
     int n = fprintf(s->file, "%*s", s->row_label + 1, "");
-    for (const char *text = map->title; *text && n < s->width - 1;)
+    snprintf(title, sizeof title, "%s%s%s", map->title, map->note[0] ? ", " : "", map->note);
+    for (const char *text = title; *text && n < s->width - 1;)
         if (*text == ' ') n += fprintf(s->file, "%c", *text++);
         else n += print_character(s, &text);
     fprintf(s->file, "%*s", s->width > n ? s->width - n : 0, "");
@@ -276,7 +277,14 @@ static void draw_curve(FILE *file, const Sheet *sheet, double top) {
 
 /* ---- the maps on the sheet ------------------------------------------------------------------- */
 
-enum { MARGIN = 16, GAP = 24, TITLE = 32, LARGEST_CELL = 40, GOOD_CELL = 20, SMALL_CELL = 14 };
+enum { MARGIN = 16, GAP = 24, TITLE = 34, NOTE = 26 };
+enum { LARGEST_CELL = 40, GOOD_CELL = 20, SMALL_CELL = 14 };
+enum { NARROW = 640, WIDE = 1280 };
+
+static int sheet_width(const Sheet *sheet) { return sheet->num_maps > 4 ? WIDE : NARROW; }
+
+/* Of what stands above a map. */
+static double title_height(const AttentionMap *map) { return TITLE + (map->note[0] ? NOTE : 0); }
 
 /* Labels as they are shown. */
 typedef struct {
@@ -312,7 +320,8 @@ static Grid grid_with(const Sheet *sheet, int per_row, double cell) {
         grid.left =
             fmax(grid.left, svg_room_left(words_of(&labels, map->query, map->queries), cell));
         double below = svg_room_below(words_of(&labels, map->key, map->keys), cell);
-        grid.height = fmax(grid.height, TITLE + cell * map->queries + below + GAP);
+        double map_height = title_height(map) + cell * map->queries;
+        grid.height = fmax(grid.height, map_height + below + GAP);
     }
     for (int m = 0; m < sheet->num_maps; m++) {
         double title = 12.0 * utf8_length(sheet->maps[m].title);
@@ -322,12 +331,14 @@ static Grid grid_with(const Sheet *sheet, int per_row, double cell) {
     return grid;
 }
 
-/* As many side by side as can be with cells of a good size, two also with small ones, and then
- * cells as large as can be. */
+/* As many side by side as can be with cells of a good size, two, or four on a wide sheet, also with
+ * small ones, and then cells as large as can be. */
 static Grid grid_of(const Sheet *sheet) {
+    const int width = sheet_width(sheet), few = width == WIDE ? 4 : 2;
     for (int per_row = most_of(1, sheet->num_maps < 4 ? sheet->num_maps : 4);; per_row--) {
-        double room = (SVG_WIDTH - 2 * MARGIN - GAP * (per_row - 1)) / (double)per_row;
-        int smallest = per_row > 2 ? GOOD_CELL : per_row == 2 ? SMALL_CELL : 1;
+        double room = (width - 2 * MARGIN - GAP * (per_row - 1)) / (double)per_row;
+        int smallest = per_row > few ? GOOD_CELL : SMALL_CELL;
+        if (per_row == 1) smallest = 1;
         for (int cell = LARGEST_CELL; cell >= smallest; cell--) {
             Grid grid = grid_with(sheet, per_row, cell);
             if (grid.width <= room || (per_row == 1 && cell == 1)) return grid;
@@ -339,39 +350,46 @@ static void draw_map(FILE *file, const AttentionMap *map, const Grid *grid, doub
                      double most) {
     Labels keys, queries;
     Panel panel = {left + grid->left,
-                   top + TITLE,
+                   top + title_height(map),
                    grid->cell * map->keys,
                    grid->cell * map->queries,
                    0,
                    map->keys,
                    map->queries,
                    0};
-    svg_text(file, panel.left, panel.top - 10, "start", map->title);
+    fputs("<g font-weight=\"bold\">\n", file);
+    svg_text(file, panel.left, top + TITLE - 10, "start", map->title);
+    fputs("</g>\n", file);
+    if (map->note[0]) svg_text(file, panel.left, top + TITLE + NOTE - 12, "start", map->note);
     svg_heat_map(file, &panel, map->weights, map->queries, map->keys, most);
     svg_word_axes(file, &panel, words_of(&keys, map->key, map->keys),
                   words_of(&queries, map->query, map->queries), "key", "query");
 }
 
 /* The scale of colour, and what the hatching means. */
-static void draw_legend(FILE *file, const Sheet *sheet, double top, double most) {
-    Panel bar = {100, top, 360, 20, 0, most, 0, 1}, box = {492, top, 20, 20, 0, 1, 0, 1};
+static void draw_legend(FILE *file, const Sheet *sheet, double left, double top, double most) {
+    Panel bar = {left + 100, top, 360, 20, 0, most, 0, 1};
+    Panel box = {left + 492, top, 20, 20, 0, 1, 0, 1};
     svg_flat_colour_bar(file, &bar, "weight");
     if (!any_masked(sheet->maps, sheet->num_maps)) return;
     svg_heat_map(file, &box, &(double){(double)NAN}, 1, 1, 1);
     svg_text(file, box.left + 30, top + 17, "start", "masked");
 }
 
+/* The curve, then the legend, at its right where there is room, then the maps. */
 void sheet_write_svg(FILE *file, const void *context) {
     const Sheet *sheet = context;
-    double most = largest_weight(sheet->maps, sheet->num_maps), y = 50;
-    double curve = y + 40, legend = curve + (sheet->num_losses ? 320 : 0);
-    Grid grid = grid_of(sheet);
-    double top = legend + 72;
-    int rows = (sheet->num_maps + grid.per_row - 1) / grid.per_row;
-    svg_begin(file, (int)(top + rows * grid.height), sheet->title);
-    svg_heading(file, MARGIN, y - 12, sheet->title);
+    const double most = largest_weight(sheet->maps, sheet->num_maps);
+    const int width = sheet_width(sheet), curve = SVG_HEADER + 32;
+    const bool beside = width == WIDE && sheet->num_losses > 0;
+    const int below_curve = sheet->num_losses ? curve + 310 : SVG_HEADER;
+    const int legend = beside ? SVG_HEADER + 120 : below_curve;
+    const double top = beside ? below_curve : legend + 72;
+    const Grid grid = grid_of(sheet);
+    const int rows = (sheet->num_maps + grid.per_row - 1) / grid.per_row;
+    svg_begin(file, width, (int)(top + rows * grid.height), sheet->title, sheet->caption);
     if (sheet->num_losses) draw_curve(file, sheet, curve);
-    if (sheet->num_maps) draw_legend(file, sheet, legend, most > 0 ? most : 1);
+    if (sheet->num_maps) draw_legend(file, sheet, beside ? NARROW : 0, legend, most > 0 ? most : 1);
     for (int m = 0; m < sheet->num_maps; m++) {
         int row = m / grid.per_row, column = m % grid.per_row;
         draw_map(file, &sheet->maps[m], &grid, MARGIN + column * (grid.width + GAP),

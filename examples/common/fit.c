@@ -53,14 +53,17 @@ void fit_write_svg(FILE *file, const void *context) {
     const CsvTable *data = &fit->sample->data;
     Scale x = fit->sample->x_scale, y = fit->sample->y_scale;
     double pad = y.max > y.min ? (y.max - y.min) * 0.05 : fmax(fabs(y.max), 1), most = 0;
-    Panel curve = {100, 50, 9 * FIT_HEAT, 300, x.min, x.max, y.min - pad, y.max + pad};
-    Panel heat = {100, 480, 9 * FIT_HEAT, 9 * FIT_HEAT, x.min, x.max, x.min, x.max};
+    Panel curve = {100, 150, 9 * FIT_HEAT, 300, x.min, x.max, y.min - pad, y.max + pad};
+    Panel heat = {100, 580, 9 * FIT_HEAT, 9 * FIT_HEAT, x.min, x.max, x.min, x.max};
+    const Caption caption = {
+        {"Above: measurements (blue) and what the attention answers at each x.",
+         "Below: a row is a query x, a column keys x, the colour the weight."}};
     char title[64], key[192], query[192];
     snprintf(title, sizeof title, "Kernel regression, bandwidth %.6g", fit->bandwidth);
     snprintf(key, sizeof key, "key: %.160s", data->name[0]);
     snprintf(query, sizeof query, "query: %.160s", data->name[0]);
     for (int i = 0; i < FIT_HEAT * FIT_HEAT; i++) most = fmax(most, fit->heat[i]);
-    svg_begin(file, 980, title);
+    svg_begin(file, 640, 1080, title, caption);
     svg_points(file, &curve, data->column[0], data->column[1], data->num_rows);
     svg_line(file, &curve, fit->x, fit->y, FIT_CURVE);
     svg_axes(file, &curve, data->name[0], data->name[1]);

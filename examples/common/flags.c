@@ -5,10 +5,13 @@
  */
 #include "flags.h"
 
+#include "output.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,8 +59,9 @@ static int print_help(const char *program, const char *summary, const Flag *flag
         print_default(flag);
         putchar('\n');
     }
-    printf("  --help\n        Prints this and exits.\n");
-    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    printf("  --help\n        Prints this and exits, as -h does.\n");
+    if (output_stdout_ok()) return 0;
+    if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     fprintf(stderr, "%s: cannot write to standard output\n", program);
     return 1;
 }
@@ -180,9 +184,11 @@ static void fill_standard_files(void) {
 void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
                  int num_flags) {
     fill_standard_files();
+    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is noticed when a write fails */
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];
-        if (strcmp(text, "--help") == 0) exit(print_help(program, summary, flags, num_flags));
+        if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)
+            exit(print_help(program, summary, flags, num_flags));
         size_t length = strcspn(text, "=");
         const Flag *flag = find(flags, num_flags, text, length);
         if (!flag && text[0] != '-') flags_misuse(program, "\"%s\" is not a flag", text);

@@ -99,3 +99,8 @@ bool output_write(const char *path, void (*write)(FILE *file, const void *contex
 }
 
 bool output_stdout_ok(void) { return fflush(stdout) == 0 && !ferror(stdout); }
+
+bool output_reader_is_gone(void) {
+    struct stat status;
+    return !output_stdout_ok() && fstat(STDOUT_FILENO, &status) == 0 && S_ISFIFO(status.st_mode);
+}

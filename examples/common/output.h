@@ -20,4 +20,10 @@ bool output_write(const char *path, void (*write)(FILE *file, const void *contex
 /* True if all that was printed so far has arrived. */
 bool output_stdout_ok(void);
 
+/* Has nobody read what was printed to a pipe, since the reader ended first, as `head -1` does once
+ * it has its line? Then a program ends without a word, with the status that SIGPIPE would give it.
+ */
+bool output_reader_is_gone(void);
+enum { OUTPUT_READER_GONE = 128 + 13 };
+
 #endif

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 static double px(const Panel *p, double x) {
     return p->left + p->width * ((x - p->x_min) / (p->x_max - p->x_min));
@@ -20,9 +21,11 @@ static double py(const Panel *p, double y) {
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-/* At most 40 characters. What cannot be shown becomes a question mark. */
-static void print_escaped(FILE *file, const char *text) {
-    for (int n = 0; *text && n < 40; n++) {
+enum { TEXT_MOST = 40, CAPTION_MOST = 90, MARGIN = 16 };
+
+/* At most so many characters. What cannot be shown becomes a question mark. */
+static void print_escaped(FILE *file, const char *text, int most) {
+    for (int n = 0; *text && n < most; n++) {
         const char *begin = text;
         switch (utf8_next(&text)) {
         case '&': fputs("&amp;", file); break;
@@ -37,14 +40,8 @@ static void print_escaped(FILE *file, const char *text) {
 
 void svg_text(FILE *file, double x, double y, const char *anchor, const char *text) {
     fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    print_escaped(file, text);
+    print_escaped(file, text, TEXT_MOST);
     fputs("</text>\n", file);
-}
-
-void svg_heading(FILE *file, double x, double y, const char *text) {
-    fputs("<g font-size=\"24\" font-weight=\"bold\">\n", file);
-    svg_text(file, x, y, "start", text);
-    fputs("</g>\n", file);
 }
 
 static void turned_text(FILE *file, double x, double y, const char *anchor, const char *text) {
@@ -53,17 +50,34 @@ static void turned_text(FILE *file, double x, double y, const char *anchor, cons
     fputs("</g>\n", file);
 }
 
-void svg_begin(FILE *file, int height, const char *title) {
+/* The colours that are not the attributes of a light picture. */
+static const char dark[] = "<style>@media(prefers-color-scheme:dark){svg{color:#e2e2e2}"
+                           ".paper{fill:#16191d}.heat{fill:#cfe3ff}.points{fill:#56b4e9}"
+                           ".line{stroke:#ff9e59}}</style>\n";
+static const char hatch[] =
+    "<pattern id=\"hatch\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\""
+    " patternTransform=\"rotate(45)\"><path d=\"M0 0v5\" stroke=\"#888888\"/></pattern>\n";
+
+static void caption_line(FILE *file, int y, const char *line) {
+    fprintf(file, "<text x=\"%d\" y=\"%d\" font-size=\"17\">", MARGIN, y);
+    print_escaped(file, line, CAPTION_MOST);
+    fputs("</text>\n", file);
+}
+
+void svg_begin(FILE *file, int width, int height, const char *title, Caption caption) {
     fprintf(file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\""
-            " font-family=\"sans-serif\" font-size=\"20\" fill=\"#222222\">\n<title>",
-            SVG_WIDTH, height);
-    print_escaped(file, title);
-    fprintf(file, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", SVG_WIDTH,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
+            " viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"sans-serif\" font-size=\"20\""
+            " color=\"#222222\" fill=\"currentColor\">\n<title>",
+            width, height, width, height);
+    print_escaped(file, title, TEXT_MOST);
+    fprintf(file, "</title>\n%s%s", dark, hatch);
+    fprintf(file, "<rect class=\"paper\" width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", width,
             height);
-    fputs("<pattern id=\"hatch\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\""
-          " patternTransform=\"rotate(45)\"><path d=\"M0 0v5\" stroke=\"#777777\"/></pattern>\n",
-          file);
+    fputs("<g font-size=\"24\" font-weight=\"bold\">\n", file);
+    svg_text(file, MARGIN, 38, "start", title);
+    fputs("</g>\n", file);
+    for (int i = 0; i < 2; i++) caption_line(file, 66 + 24 * i, caption.line[i]);
 }
 
 void svg_end(FILE *file) { fputs("</svg>\n", file); }
@@ -91,13 +105,13 @@ static void tick_x(FILE *file, const Panel *p, double value, double step) {
     char text[32];
     double x = px(p, value), bottom = p->top + p->height;
     format_tick(text, value, step);
-    fprintf(file, "<path d=\"M%.1f %.1fv6\" stroke=\"#222222\"/>\n", x, bottom);
+    fprintf(file, "<path d=\"M%.1f %.1fv6\" stroke=\"currentColor\"/>\n", x, bottom);
     svg_text(file, x, bottom + 27, "middle", text);
 }
 
 static void mark_y(FILE *file, const Panel *p, double value, const char *text) {
     double y = py(p, value);
-    fprintf(file, "<path d=\"M%.1f %.1fh-6\" stroke=\"#222222\"/>\n", p->left, y);
+    fprintf(file, "<path d=\"M%.1f %.1fh-6\" stroke=\"currentColor\"/>\n", p->left, y);
     svg_text(file, p->left - 11, y + 7, "end", text);
 }
 
@@ -118,7 +132,7 @@ static void ticks(FILE *file, const Panel *p, double min, double max, int most,
 static void frame(FILE *file, const Panel *p) {
     fprintf(file,
             "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\""
-            " stroke=\"#222222\"/>\n",
+            " stroke=\"currentColor\"/>\n",
             p->left, p->top, p->width, p->height);
 }
 
@@ -191,7 +205,7 @@ double svg_room_below(Words columns, double cell) {
 
 /* From the panel's edge to a word in a line that is not the first. */
 static void leader(FILE *file, double x, double y, char direction, double length) {
-    fprintf(file, "<path d=\"M%.1f %.1f%c%.1f\" stroke=\"#bbbbbb\"/>\n", x, y, direction, length);
+    fprintf(file, "<path d=\"M%.1f %.1f%c%.1f\" stroke=\"#999999\"/>\n", x, y, direction, length);
 }
 
 static void row_words(FILE *file, const Panel *p, Words rows) {
@@ -222,7 +236,7 @@ static void column_words(FILE *file, const Panel *p, Words columns) {
 static void grid(FILE *file, const Panel *p, int columns, int rows) {
     double width = p->width / columns, height = p->height / rows;
     if (fmin(width, height) < WORD_SIZE) return;
-    fputs("<path stroke=\"#222222\" stroke-opacity=\"0.1\" d=\"M0 0", file);
+    fputs("<path stroke=\"currentColor\" stroke-opacity=\"0.1\" d=\"M0 0", file);
     for (int i = 1; i < columns; i++)
         fprintf(file, "M%.1f %.1fv%.1f", p->left + i * width, p->top, p->height);
     for (int i = 1; i < rows; i++)
@@ -248,16 +262,16 @@ void svg_word_axes(FILE *file, const Panel *p, Words columns, Words rows, const 
 /* ---- points and lines ---------------------------------------------------------------------- */
 
 void svg_points(FILE *file, const Panel *p, const double *x, const double *y, int64_t n) {
-    fputs("<g fill=\"#0072b2\" fill-opacity=\"0.55\">\n", file);
+    fputs("<g class=\"points\" fill=\"#0072b2\" fill-opacity=\"0.55\">\n", file);
     for (int64_t i = 0; i < n; i++)
         fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", px(p, x[i]), py(p, y[i]));
     fputs("</g>\n", file);
 }
 
 void svg_line(FILE *file, const Panel *p, const double *x, const double *y, int64_t n) {
-    fputs(
-        "<path fill=\"none\" stroke=\"#d55e00\" stroke-width=\"3\" stroke-linejoin=\"round\" d=\"",
-        file);
+    fputs("<path class=\"line\" fill=\"none\" stroke=\"#d55e00\" stroke-width=\"3\""
+          " stroke-linejoin=\"round\" d=\"",
+          file);
     for (int64_t i = 0; i < n; i++)
         fprintf(file, "%c%.1f %.1f", i ? 'L' : 'M', px(p, x[i]), py(p, y[i]));
     fputs("\"/>\n", file);
@@ -265,44 +279,33 @@ void svg_line(FILE *file, const Panel *p, const double *x, const double *y, int6
 
 /* ---- heat -------------------------------------------------------------------------------- */
 
-/* One of 256 blues, 0 white. Straight lines between four colours of falling lightness. */
-static unsigned colour(int level) {
-    static const int stop[4][3] = {{255, 255, 255}, {158, 202, 225}, {49, 130, 189}, {8, 29, 88}};
-    int segment = level * 3 / 256, along = level - segment * 85;
-    unsigned rgb = 0;
-    for (int c = 0; c < 3; c++) {
-        int from = stop[segment][c], to = stop[segment + 1][c];
-        rgb = rgb << 8 | (unsigned)(from + (to - from) * along / 85);
-    }
-    return rgb;
-}
-
-enum { MASKED = -1 };
+/* A cell is so many hundredths of the full blue, mixed with the paper. */
+enum { MASKED = -1, FULL = 100 };
 
 static int heat_level(double cell, double most) {
-    double level = most > 0 ? cell / most * 255 + 0.5 : 0;
-    return isnan(cell) ? MASKED : level > 255 ? 255 : level >= 1 ? (int)level : 0;
+    const double level = most > 0 ? cell / most * FULL + 0.5 : 0;
+    if (isnan(cell)) return MASKED;
+    return (int)fmin(fmax(level, 0), FULL);
 }
 
-/* Neighbours of one colour in a row are one rectangle; white ones are the paper. Edges are crisp,
- * so that no seams shine through where rectangles meet. */
+/* Neighbours of one colour in a row are one rectangle; where the level is 0 there is only the
+ * paper. Edges are crisp, so that no seams shine through where rectangles meet. */
 void svg_heat_map(FILE *file, const Panel *p, const double *cells, int rows, int columns,
                   double most) {
     double height = p->height / rows, width = p->width / columns;
-    fputs("<g shape-rendering=\"crispEdges\">\n", file);
+    fputs("<g class=\"heat\" fill=\"#084594\" shape-rendering=\"crispEdges\">\n", file);
     for (int row = 0; row < rows; row++) {
         const double *cell = cells + (ptrdiff_t)row * columns;
         int above = p->y_min > p->y_max ? row : rows - 1 - row;
         for (int begin = 0, end; begin < columns; begin = end) {
-            char fill[16] = "url(#hatch)";
             int level = heat_level(cell[begin], most);
             for (end = begin + 1; end < columns && heat_level(cell[end], most) == level;) end++;
             if (level == 0) continue;
-            if (level != MASKED) snprintf(fill, sizeof fill, "#%06x", colour(level));
-            fprintf(file,
-                    "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n",
-                    p->left + begin * width, p->top + above * height, (end - begin) * width, height,
-                    fill);
+            fprintf(file, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" ",
+                    p->left + begin * width, p->top + above * height, (end - begin) * width,
+                    height);
+            if (level == MASKED) fputs("fill=\"url(#hatch)\"/>\n", file);
+            else fprintf(file, "fill-opacity=\"%.2f\"/>\n", (double)level / FULL);
         }
     }
     fputs("</g>\n", file);

@@ -228,7 +228,6 @@ static void check_no_pipe(const char *path) {
 }
 
 void training_check_files(const Training *run) {
-    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is reported as any other failure */
     check_no_pipe(run->save);
     training_check_file(run->save);
     training_check_file(run->plot);
@@ -275,29 +274,34 @@ bool training_finish(Training *run) {
     if (stopped_by)
         fprintf(stderr, "%s: stopped after step %" PRId64 "; %s%s\n", run->program, run->step,
                 run->save ? "to go on, --load " : "nothing was saved", run->save ? run->save : "");
-    return !stopped_by;
+    return !stopped_by || run->plot;
 }
 
 void training_show(Training *run, const AttentionMap *maps, int num_maps) {
-    const Sheet sheet = {run->summary, run->losses, run->step, maps, num_maps};
+    const Sheet sheet = {run->summary, run->caption, run->losses, run->step, maps, num_maps};
     if (tensor_error()) return;
-    if (!run->quiet) maps_print(stdout, maps, num_maps);
+    if (!run->quiet) {
+        printf("%s\n%s\n\n", run->caption.line[0], run->caption.line[1]);
+        maps_print(stdout, maps, num_maps);
+    }
     training_write_file(run->plot, sheet_write_svg, &sheet);
 }
 
 void training_expect(Training *run, const char *what, double value, const char *relation,
                      double bound) {
-    if (tensor_error()) return;
+    if (tensor_error() || stopped_by) return; /* nothing is expected of half a training */
     bool pass = *relation == '<' ? value < bound : value >= bound;
     printf("expect  %s  %.4f %s %g  %s\n", what, value, relation, bound, pass ? "PASS" : "FAIL");
     if (!pass) run->failed = true;
 }
 
 int training_status(Training *run) {
+    const bool gone = output_reader_is_gone();
     if (run->log_file && fclose(run->log_file)) tensor_fail("cannot write %s", run->log);
     if (!output_stdout_ok()) tensor_fail("cannot write to standard output");
-    if (tensor_error()) fprintf(stderr, "%s: %s\n", run->program, tensor_error());
+    if (tensor_error() && !gone) fprintf(stderr, "%s: %s\n", run->program, tensor_error());
     free(run->losses);
     tensor_dict_free(run->settings);
+    if (gone) return OUTPUT_READER_GONE;
     return tensor_error() ? 1 : stopped_by ? 128 + stopped_by : run->failed;
 }

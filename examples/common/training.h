@@ -39,6 +39,7 @@
 /* What a program sets in it are the defaults of the flags of the same names. */
 typedef struct {
     const char *program, *summary;
+    Caption caption; /* what its maps show */
     uint64_t seed;
     int64_t steps; /* in all, those of the run that was loaded among them */
     int64_t batch; /* examples in a step */
@@ -88,15 +89,16 @@ bool training_next(Training *run);
  * a finite number is an error. */
 void training_report(Training *run, const Tensor *loss);
 
-/* After the last step: saves. True if there is a trained model to look at, false with an error
- * pending or after Ctrl-C, when it says what was saved where. */
+/* After the last step: saves. After Ctrl-C it says what was saved where. True if the model should
+ * be looked at: after the whole training, and after Ctrl-C where --plot asks for a picture. */
 bool training_finish(Training *run);
 
-/* Prints the maps on standard output, unless --quiet, and draws --plot: losses and maps on a sheet.
- */
+/* Prints the caption and the maps on standard output, unless --quiet, and draws --plot: losses and
+ * maps on a sheet. */
 void training_show(Training *run, const AttentionMap *maps, int num_maps);
 
-/* Prints "expect  accuracy  0.9984 >= 0.99  PASS", or FAIL. relation is ">=" or "<". */
+/* Prints "expect  accuracy  0.9984 >= 0.99  PASS", or FAIL; nothing after Ctrl-C. relation is ">="
+ * or "<". */
 void training_expect(Training *run, const char *what, double value, const char *relation,
                      double bound);
 
@@ -108,7 +110,8 @@ void training_write_file(const char *path, void (*write)(FILE *file, const void 
 
 /* Prints the pending error, if there is one, and frees what the run holds. The exit status of the
  * program: 0 if every expectation passed; 1 if one failed, or anything else did; 128 and the
- * number of the signal if one ended the training: 130 after Ctrl-C. */
+ * number of the signal if one ended the training: 130 after Ctrl-C, 141 without a word where nobody
+ * reads standard output any more. */
 int training_status(Training *run);
 
 #endif
