@@ -120,8 +120,8 @@ static Tensor *order(Tensor *x) {
 static Sequences sequences_draw(int64_t B) {
     const int64_t P = options.pairs;
     Sequences s = {.num_pairs = tape_own(tensor_randint((P + 1) / 2, P + 1, SHAPE(B)))};
-    Tensor *n = ag_unsqueeze(s.num_pairs, 1);                                       /* (B, 1) */
-    Tensor *j = tape_own(tensor_to(tape_own(tensor_arange(0, (double)P, 1)), I64)); /* 0 .. P - 1 */
+    Tensor *n = ag_unsqueeze(s.num_pairs, 1);                     /* (B, 1) */
+    Tensor *j = tape_own(tensor_arange_of(0, (double)P, 1, I64)); /* 0 .. P - 1 */
     s.valid = ag_lt(j, n);
 
     Tensor *keys = order(tape_own(tensor_rand(SHAPE(B, options.keys)))); /* all, shuffled */

@@ -92,7 +92,7 @@ static Tensor *reverse_forward(Reverse *net, Tensor *tokens) {
 
 /* (n): place i holds n-1-i, where the answer at i is to be found. */
 static Tensor *mirror(void) {
-    return tape_own(tensor_to(tape_own(tensor_arange((double)options.length - 1, -1, -1)), I64));
+    return tape_own(tensor_arange_of((double)options.length - 1, -1, -1, I64));
 }
 
 /* The mean of -log softmax(logits)[t_(n-1-i)] over all places i of B sequences.

@@ -113,6 +113,8 @@ void fill_elements(Tensor *x, double value);
 void swap_bytes(Tensor *x);     /* of each element; these two want x contiguous */
 void bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be looked at */
 double read_element(const Tensor *x, int64_t offset); /* in elements, from the first */
+/* The offset of x[i, j, ...]; false and an error if there is no such element. */
+bool find_element(const char *op, const Tensor *x, Shape index, int64_t *offset);
 Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */
 /* dim is kept, with size 1. */
 Tensor *tensor_reduce(const Tensor *x, LoopKernel kernel, int dim, DType out);

@@ -168,25 +168,63 @@ bool number_fits(const char *op, DType dtype, double number) {
         tensor_dtype_name(dtype), number);
 }
 
-Tensor *tensor_full(Shape shape, double value) {
-    Tensor *x = value_fits("full", default_dtype, value) ? tensor_empty(shape) : NULL;
+/* Is it one of the four? */
+static bool is_dtype(const char *op, DType dtype) {
+    return (unsigned)dtype <= BOOL || tensor_fail("%s: %d is not a type", op, (int)dtype);
+}
+
+Tensor *tensor_empty_of(Shape shape, DType dtype) {
+    return is_dtype("empty", dtype) ? tensor_make(shape, dtype) : NULL;
+}
+
+Tensor *tensor_full_of(Shape shape, double value, DType dtype) {
+    if (!is_dtype("full", dtype) || !value_fits("full", dtype, value)) return NULL;
+    Tensor *x = tensor_make(shape, dtype);
     if (x) fill_elements(x, value);
     return x;
 }
 
+Tensor *tensor_zeros_of(Shape shape, DType dtype) { return tensor_full_of(shape, 0, dtype); }
+Tensor *tensor_ones_of(Shape shape, DType dtype) { return tensor_full_of(shape, 1, dtype); }
+
+Tensor *tensor_full(Shape shape, double value) {
+    return tensor_full_of(shape, value, default_dtype);
+}
 Tensor *tensor_zeros(Shape shape) { return tensor_full(shape, 0); }
 Tensor *tensor_ones(Shape shape) { return tensor_full(shape, 1); }
 
-Tensor *tensor_arange(double start, double end, double step) {
-    double count = ceil((end - start) / step);
-    if (!(step != 0 && count >= 0 && count < 0x1p62))
-        return tensor_fail(
-            "arange: from %g to %g in steps of %g: the step must lead from start to end", start,
-            end, step);
-    Tensor *x = tensor_empty(SHAPE((int64_t)count));
+Tensor *tensor_zeros_like(const Tensor *x) {
+    return given("zeros_like", "tensor", x) ? tensor_zeros_of(x->shape, x->dtype) : NULL;
+}
+Tensor *tensor_ones_like(const Tensor *x) {
+    return given("ones_like", "tensor", x) ? tensor_ones_of(x->shape, x->dtype) : NULL;
+}
+
+static bool arange_fits(double start, double end, double step, DType dtype) {
+    const double count = ceil((end - start) / step);
+    if (!is_dtype("arange", dtype)) return false;
+    if (dtype == BOOL)
+        return tensor_fail("arange: the type is bool: it must be float32, float64 or int64");
+    if (dtype == I64 && (start != trunc(start) || step != trunc(step)))
+        return tensor_fail("arange: from %g in steps of %g: of int64 both must be whole", start,
+                           step);
+    if (dtype == I64 && !(value_fits("arange", I64, start) && value_fits("arange", I64, end)))
+        return false;
+    return (step != 0 && count >= 0 && count < 0x1p62) ||
+           tensor_fail("arange: from %g to %g in steps of %g: the step must lead from start to end",
+                       start, end, step);
+}
+
+Tensor *tensor_arange_of(double start, double end, double step, DType dtype) {
+    if (!arange_fits(start, end, step, dtype)) return NULL;
+    Tensor *x = tensor_make(SHAPE((int64_t)ceil((end - start) / step)), dtype);
     const Tensor first = {.dtype = F64, .data = &start};
-    if (x) loop_rows(kernels()->arange[x->dtype], 2, (const Tensor *[]){x, &first}, step);
+    if (x) loop_rows(kernels()->arange[dtype], 2, (const Tensor *[]){x, &first}, step);
     return x;
+}
+
+Tensor *tensor_arange(double start, double end, double step) {
+    return tensor_arange_of(start, end, step, default_dtype);
 }
 
 Tensor *tensor_eye(int64_t n) {
@@ -226,8 +264,7 @@ Tensor *tensor_clone(const Tensor *x) {
 
 Tensor *tensor_to(const Tensor *x, DType dtype) {
     if (!readable("to", x)) return NULL;
-    if ((unsigned)dtype > BOOL) return tensor_fail("to: %d is not a type", (int)dtype);
-    return tensor_convert(x, dtype);
+    return is_dtype("to", dtype) ? tensor_convert(x, dtype) : NULL;
 }
 
 /* ---- access -------------------------------------------------------------------------------- */
@@ -246,19 +283,22 @@ double tensor_item(const Tensor *x) {
     return (double)NAN;
 }
 
-double tensor_get_at(const Tensor *x, Shape index) {
-    if (!readable("get", x)) return (double)NAN;
+bool find_element(const char *op, const Tensor *x, Shape index, int64_t *offset) {
     bool inside = index.ndim == x->shape.ndim;
-    int64_t offset = 0;
+    *offset = 0;
     for (int d = 0; d < index.ndim && inside; d++) {
         int64_t i = index.dim[d] < 0 ? index.dim[d] + x->shape.dim[d] : index.dim[d];
         inside = i >= 0 && i < x->shape.dim[d];
-        if (inside) offset += i * x->stride[d];
+        if (inside) *offset += i * x->stride[d];
     }
-    if (inside) return read_element(x, offset);
-    tensor_fail("get: there is no element %s in x, which is %s", tensor_shape_text(index),
-                tensor_shape_text(x->shape));
-    return (double)NAN;
+    return inside || tensor_fail("%s: there is no element %s in x, which is %s", op,
+                                 tensor_shape_text(index), tensor_shape_text(x->shape));
+}
+
+double tensor_get_at(const Tensor *x, Shape index) {
+    int64_t offset;
+    if (!readable("get", x) || !find_element("get", x, index, &offset)) return (double)NAN;
+    return read_element(x, offset);
 }
 
 bool tensor_to_doubles(const Tensor *x, double *out) {

@@ -106,6 +106,16 @@ Tensor *tensor_full(Shape shape, double value);
 
 /* start, start + step, ... while below end (above it for a negative step). Shape (n). */
 Tensor *tensor_arange(double start, double end, double step);
+
+/* The same of any type: torch's dtype=. full converts its value as a C cast does (!= 0 for BOOL);
+ * arange takes no BOOL, and for I64 a whole start and step. */
+Tensor *tensor_empty_of(Shape shape, DType dtype), *tensor_zeros_of(Shape shape, DType dtype);
+Tensor *tensor_ones_of(Shape shape, DType dtype);
+Tensor *tensor_full_of(Shape shape, double value, DType dtype);
+Tensor *tensor_arange_of(double start, double end, double step, DType dtype);
+/* The same of x's shape and type; contiguous, whatever x's strides are. */
+Tensor *tensor_zeros_like(const Tensor *x), *tensor_ones_like(const Tensor *x);
+
 Tensor *tensor_eye(int64_t n); /* (n, n), ones on the diagonal */
 
 /* Copies tensor_numel(shape) elements, row-major. */
@@ -174,6 +184,10 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
 /* src is broadcast to dst's shape; the types must be equal. Overlapping bytes are handled. */
 bool tensor_copy_from(Tensor *dst, const Tensor *src);
 bool tensor_fill(Tensor *x, double value);
+/* x[i, j, ...] = value: one index per dimension, as tensor_get has them. Converts as fill does: as
+ * a C cast, != 0 for BOOL. */
+bool tensor_set_at(Tensor *x, double value, Shape index);
+#define tensor_set(x, value, ...) tensor_set_at((x), (value), SHAPE(__VA_ARGS__))
 
 /* One step of parameters x along gradients g, in one pass; b, m and v are what the step remembers,
  * all of x's shape and type, floats. With d = g + weight_decay x, torch.optim.SGD: b = momentum b +

@@ -117,6 +117,7 @@ static Tensor *bytes_of(Tensor *x, bool written) {
     CALL(tensor_numel, number((double)tensor_numel(x[0]), I64))                                    \
     CALL(tensor_item, number(tensor_item(x[0]), F64))                                              \
     CALL(tensor_get, number(tensor_get(x[0], (int64_t)a[0], (int64_t)a[1]), F64))                  \
+    CALL(tensor_set, bytes_of(x[0], tensor_set(x[0], a[0], (int64_t)a[1], (int64_t)a[2])))         \
     CALL(tensor_to_doubles, as_doubles(x[0]))                                                      \
     CALL(tensor_allclose, number(tensor_allclose(x[0], x[1], a[0], a[1]), BOOL))                   \
     CALL(tensor_copy_from, bytes_of(x[0], tensor_copy_from(x[0], x[1])))                           \

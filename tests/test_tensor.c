@@ -159,6 +159,39 @@ START_TEST(constants_are_made_in_the_default_type) {
 }
 END_TEST
 
+START_TEST(constants_are_made_in_any_type) {
+    static const DType types[] = {F32, F64, I64, BOOL};
+    for (int i = 0; i < COUNT(types); i++) {
+        const DType type = types[i];
+        EXPECT_MADE(tensor_zeros_of(SHAPE(2, 2), type), type, SHAPE(2, 2), 0, 0, 0, 0);
+        EXPECT_MADE(tensor_ones_of(SHAPE(3), type), type, SHAPE(3), 1, 1, 1);
+        Tensor *x = tensor_empty_of(SHAPE(5, 0), type);
+        expect_form(x, type, SHAPE(5, 0));
+        tensor_release(x);
+    }
+    EXPECT_MADE(tensor_full_of(SHAPE(2), 0.1, F64), F64, SHAPE(2), 0.1, 0.1);
+    EXPECT_MADE(tensor_full_of(SCALAR, -2.7, I64), I64, SCALAR, -2);
+    EXPECT_MADE(tensor_full_of(SHAPE(1, 2), 0.5, BOOL), BOOL, SHAPE(1, 2), 1, 1);
+    EXPECT_MADE(tensor_arange_of(3, -2, -2, I64), I64, SHAPE(3), 3, 1, -1);
+    EXPECT_MADE(tensor_arange_of(0, 2.5, 1, I64), I64, SHAPE(3), 0, 1, 2);
+    EXPECT_MADE(tensor_arange_of(0, 0.3, 0.1, F64), F64, SHAPE(3), 0, 0.1, 0.2);
+}
+END_TEST
+
+/* As torch's zeros_like: x's shape and type, and x may be let go. But for contiguous strides. */
+START_TEST(zeros_like_have_the_shape_and_type) {
+    Tensor *x = counting(SHAPE(2, 3)), *view = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *whole = tensor_to(view, I64), *empty = tensor_zeros_of(SHAPE(0, 4), BOOL);
+    ag_let_go(whole);
+    EXPECT_MADE(tensor_zeros_like(view), F32, SHAPE(3, 2), 0, 0, 0, 0, 0, 0);
+    EXPECT_MADE(tensor_ones_like(whole), I64, SHAPE(3, 2), 1, 1, 1, 1, 1, 1);
+    Tensor *y = tensor_ones_like(empty);
+    expect_form(y, BOOL, SHAPE(0, 4));
+    Tensor *all[] = {x, view, whole, empty, y};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
 START_TEST(from_copies_the_array) {
     double doubles[] = {0.1, -0.0, INF, 1e300};
     float floats[] = {0.1f, NAN};
@@ -331,6 +364,19 @@ static Tensor *bad_creation(int i) {
     case 16: return tensor_from_int64s(SHAPE(1, 1), NULL);
     case 17: return tensor_from_bools(SHAPE(2), NULL);
     case 18: return tensor_empty(SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0));
+    case 19: return tensor_empty_of(SHAPE(2), (DType)4);
+    case 20: return tensor_full_of(SHAPE(2), 1, (DType)-1);
+    case 21: return tensor_full_of(SHAPE(2), 1e300, F32);
+    case 22: return tensor_full_of(SHAPE(2), NOT, I64);
+    case 23: return tensor_arange_of(0, 2, 1, BOOL);
+    case 24: return tensor_arange_of(0.5, 2, 1, I64);
+    case 25: return tensor_arange_of(0, 2, 0.5, I64);
+    case 26: return tensor_arange_of(NOT, 2, 1, I64);
+    case 27: return tensor_arange_of(1e300, 1e301, 1e300, I64);
+    case 28: return tensor_arange_of(0, 1e300, 1e299, I64);
+    case 29: return tensor_arange_of(0, 2, 1, (DType)9);
+    case 30: return tensor_zeros_like(NULL);
+    case 31: return tensor_ones_like(NULL);
     default: return tensor_empty(SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 40));
     }
 }
@@ -356,6 +402,19 @@ static const char *const CREATION_SENTENCES[] = {
     "from_bools: the array is NULL",
     /* torch too refuses these: the strides of such a shape do not fit, although its bytes do */
     "shape (1099511627776, 1099511627776, 0): its bytes do not fit in memory",
+    "empty: 4 is not a type",
+    "full: -1 is not a type",
+    "full: float32 cannot hold 1e+300",
+    "full: int64 cannot hold nan",
+    "arange: the type is bool: it must be float32, float64 or int64",
+    "arange: from 0.5 in steps of 1: of int64 both must be whole",
+    "arange: from 0 in steps of 0.5: of int64 both must be whole",
+    "arange: from nan in steps of 1: of int64 both must be whole",
+    "arange: int64 cannot hold 1e+300",
+    "arange: int64 cannot hold 1e+300",
+    "arange: 9 is not a type",
+    "zeros_like: the tensor is NULL",
+    "ones_like: the tensor is NULL",
     "shape (0, 1099511627776, 1099511627776): its bytes do not fit in memory",
 };
 
@@ -1203,6 +1262,26 @@ START_TEST(fill_converts_the_number) {
 }
 END_TEST
 
+START_TEST(set_writes_one_element) {
+    Tensor *x = counting(SHAPE(2, 3)), *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *i = tensor_zeros_of(SHAPE(2), I64), *b = tensor_zeros_of(SHAPE(2), BOOL);
+    Tensor *scalar = tensor_zeros_of(SCALAR, F64);
+    uint32_t version = 0;
+    ck_assert(tensor_set(x, 0.1, 1, 2));
+    expect_written(x, &version, "set");
+    ck_assert(tensor_set(turned, -4, -1, 0)); /* x[0, 2] */
+    expect_written(x, &version, "set");
+    EXPECT(x, 0, 1, -4, 3, 4, (double)0.1f);
+    ck_assert(tensor_set(i, -2.7, 1) && tensor_set(b, 0.5, 0));
+    ck_assert(tensor_set_at(scalar, 0.1, SCALAR));
+    EXPECT(i, 0, -2);
+    EXPECT(b, 1, 0);
+    EXPECT(scalar, 0.1);
+    Tensor *all[] = {x, turned, i, b, scalar};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
 START_TEST(writes_through_views_touch_nothing_else) {
     Tensor *x = counting(SHAPE(3, 4)), *view = STRIDED(x, SHAPE(2, 2), 1, 8, 2);
     ck_assert(tensor_fill(view, -1));
@@ -1641,6 +1720,12 @@ static bool bad_write(int i, Tensor *x, Tensor *ints, Tensor *bools, Tensor *wid
     case 17: return tensor_mul_(ints, 1e19);
     case 18: return tensor_mul_(bools, 1);
     case 19: return tensor_add_(bools, bools, 1);
+    case 20: return tensor_set(NULL, 1, 0);
+    case 21: return tensor_set(x, 1, 3);
+    case 22: return tensor_set(x, 1, 0, 0);
+    case 23: return tensor_set(wide, 1, 0, 0);
+    case 24: return tensor_set(x, 1e300, 0);
+    case 25: return tensor_set(ints, NOT, 0);
     default: return tensor_copy_from(x, wide); /* (2, 3) into (3): torch too refuses it */
     }
 }
@@ -1666,6 +1751,12 @@ static const char *const WRITE_SENTENCES[] = {
     "mul_: int64 cannot hold 1e+19",
     "mul_: x is bool: it must be float32, float64 or int64",
     "add_: x is bool: it must be float32, float64 or int64",
+    "set: the tensor is NULL",
+    "set: there is no element (3,) in x, which is (3,)",
+    "set: there is no element (0, 0) in x, which is (3,)",
+    "set: x is (2, 3) and expanded: several elements share one place",
+    "set: float32 cannot hold 1e+300",
+    "set: int64 cannot hold nan",
 };
 
 START_TEST(a_refused_write_writes_nothing) {
@@ -1744,10 +1835,13 @@ static Tensor *maker(int i, const Tensor *x, Tensor **indices) {
     case 14: return tensor_sort(x, indices);
     case 15: return tensor_arange(0, 0, 1);
     case 16: return tensor_empty(SHAPE(0));
+    case 17: return tensor_full_of(shape, 3, I64);
+    case 18: return tensor_arange_of(0, 3, 1, I64);
+    case 19: return tensor_zeros_like(x);
     default: return STRIDED(x, SHAPE(0), 0, 1);
     }
 }
-enum { MAKERS = 18 };
+enum { MAKERS = 21 };
 
 START_TEST(nothing_is_made_while_an_error_is_pending) {
     Tensor *x = tensor_ones(SHAPE(2)), *indices = NULL;
@@ -1767,6 +1861,7 @@ START_TEST(nothing_is_written_while_an_error_is_pending) {
     Tensor *x = counting(SHAPE(3)), *y = tensor_ones(SHAPE(3));
     tensor_fail("the first mistake");
     ck_assert(!tensor_fill(x, 9));
+    ck_assert(!tensor_set(x, 9, 0));
     ck_assert(!tensor_copy_from(x, y));
     ck_assert(!tensor_add_(x, y, 1));
     ck_assert(!tensor_mul_(x, 2));
@@ -1925,6 +2020,8 @@ static TCase *add_case(Suite *suite, const char *name) {
 static void add_making(Suite *suite) {
     TCase *creation = add_case(suite, "creation");
     tcase_add_test(creation, constants_are_made_in_the_default_type);
+    tcase_add_test(creation, constants_are_made_in_any_type);
+    tcase_add_test(creation, zeros_like_have_the_shape_and_type);
     tcase_add_test(creation, from_copies_the_array);
     tcase_add_test(creation, from_an_array_of_nothing_needs_no_array);
     tcase_add_test(creation, strides_are_row_major);
@@ -1984,6 +2081,7 @@ static void add_access(Suite *suite) {
     TCase *writes = add_case(suite, "writes");
     tcase_add_test(writes, a_write_bumps_the_version_of_the_bytes);
     tcase_add_test(writes, fill_converts_the_number);
+    tcase_add_test(writes, set_writes_one_element);
     tcase_add_test(writes, writes_through_views_touch_nothing_else);
     tcase_add_test(writes, copy_from_broadcasts);
     tcase_add_test(writes, every_type_can_be_copied);

@@ -44,6 +44,18 @@ bool tensor_fill(Tensor *x, double value) {
     return true;
 }
 
+bool tensor_set_at(Tensor *x, double value, Shape index) {
+    int64_t offset;
+    if (!can_write("set", x) || !find_element("set", x, index, &offset) ||
+        !value_fits("set", x->dtype, value))
+        return false;
+    Tensor element = {.dtype = x->dtype}; /* a scalar that looks at x's element */
+    element.data = (char *)x->data + offset * dtype_size(x->dtype);
+    fill_elements(&element, value);
+    tensor_written(x, "set");
+    return true;
+}
+
 bool can_write_floats(const char *op, const Tensor *x) {
     if (!can_write(op, x)) return false;
     return dtype_is_float(x->dtype) ||

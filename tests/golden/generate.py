@@ -572,12 +572,21 @@ Function("tensor_allclose", lambda x, a: torch.tensor(torch.allclose(*x, *a)),
 
 # ---- tensor.h: writing in place. The result is all the bytes that the first input looks at.
 
+
+def put_at(x, value, index):
+    kind = {torch.int64: int, torch.bool: bool}.get(x.dtype, float)
+    x[tuple(map(int, index))] = kind(value)
+    return x
+
+
 VIEWS = LAYOUTS[:2]
 Function("tensor_copy_from", lambda x, a: bytes_of(x[0].copy_(x[1])),
          "f3,4 f3,4; f3,4 f4; f0,2 f1,2; i3,2 i2; b3,2 b; f f", layouts=VIEWS, grad=0)
 Function("tensor_fill", lambda x, a: bytes_of(x[0].fill_(a[0])),
          "0.1: f3,4; -2: f; 1: f0,2; 7: i3,4; 1: b2,2", layouts=VIEWS, db="fill",
          adapt=lambda s: ([s.input], [float(s.kwargs["value"])]), grad=0)
+Function("tensor_set", lambda x, a: bytes_of(put_at(x[0], a[0], a[1:])),
+         "0.1 1 -2: f3,4; -2.7 0 3: i3,4; 0.5 -1 0: b3,4; 7 0 0: f1,1", layouts=VIEWS, grad=0)
 Function("tensor_add_", lambda x, a: bytes_of(x[0].add_(x[1], alpha=a[0])),
          "-0.3: f3,4 f3,4; 2: f3,4 f4; 1: f f; 1: f0,2 f1,2", layouts=VIEWS, grad=0)
 Function("tensor_mul_", lambda x, a: bytes_of(x[0].mul_(a[0])), "-0.3: f3,4; 2: f; 1: f0,2", layouts=VIEWS,
