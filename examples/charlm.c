@@ -27,8 +27,7 @@ static struct {
 static Training run = {.program = "charlm",
                        .summary = "learns a text, character by character",
                        .caption = {{"A row is a character, a column one that it looks back at.",
-                                    "Above the diagonal all is 0: the causal mask hides what comes "
-                                    "later."}},
+                                    "Hatched: what comes later, which the causal mask hides."}},
                        .seed = 1,
                        .steps = 2000,
                        .batch = 12,
