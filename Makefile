@@ -5,6 +5,7 @@
 # DEV=1 makes warnings errors, CC=clang uses clang.
 
 VERSION = 0.1.0
+SONAME  = libtapehead.so.$(basename $(VERSION))
 BUILD   = build
 PREFIX ?= /usr/local
 CFLAGS ?= -O2 -g
@@ -14,7 +15,8 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-protot
 # What the sources count on, whatever CFLAGS says: C11, POSIX with M_PI and realpath, and that the
 # compiler changes no digit. A product and a sum are fused where the code says so, nowhere else.
 FLAGS   = $(TUNE) $(CFLAGS) -std=c11 -D_XOPEN_SOURCE=700 -pthread -fPIC -fno-semantic-interposition \
-          -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables $(WARN)
+          -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables \
+          -ffile-prefix-map="$$PWD"=. $(WARN)
 
 # gcc's usual tuning for x86 clears a struct by rep stos, which takes a tenth of a small op's time.
 TUNE    = $(if $(filter x86_64-% amd64-%,$(TARGET)),\
@@ -29,8 +31,8 @@ TARGET  := $(shell $(CC) -dumpmachine)
 # What there is to build ---------------------------------------------------------------------
 
 KERNELS  = tensor/kernels/kernels.c tensor/kernels/matmul.c # all else is compiled once
-LIBRARY  = $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/kernels/*.c \
-             autograd/*.c autograd/ops/*.c nn/*.c))
+LIBRARY  = $(sort $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/kernels/*.c \
+             autograd/*.c autograd/ops/*.c nn/*.c)))
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
 SOURCES  = $(wildcard $(foreach room,tensor autograd nn examples tests,\
            $(room)/*.[ch] $(room)/*.inc $(room)/*/*.[ch] $(room)/*/*.inc))
@@ -78,8 +80,10 @@ $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAV
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
-$(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources $(BUILD)/exports
-	$(link) -shared -Wl,-z,noseparate-code,-Bsymbolic,-soname,$(@F),--version-script,$(BUILD)/exports -Wl,--no-undefined -lm
+$(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources $(BUILD)/exports.map
+	$(link) -shared -Wl,-z,noseparate-code,-z,now,-Bsymbolic,-soname,$(SONAME) \
+	    -Wl,--version-script,$(BUILD)/exports.map,--no-undefined -lm
+	@ln -sf $(@F) $(BUILD)/$(SONAME)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
 $(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
@@ -104,13 +108,19 @@ $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--w
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
 $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 
+# What the shared library exports: the functions of the public headers, a name per line. A program
+# may have functions of its own by any other name.
+$(BUILD)/exports: $(HEADERS)
+	@mkdir -p $(@D); $(CC) -E -P nn/nn.h | grep -oE '[A-Za-z0-9_]+ *\(' | tr -d ' (' | \
+	    grep -E '^(tensor|ag|tape|nn)_' | LC_ALL=C sort -u >$@
+$(BUILD)/exports.map: $(BUILD)/exports
+	@(echo '{ global:'; sed 's/$$/;/' $<; echo 'local: *; };') >$@
+
 # Two notes of what was built, rewritten only when they would read differently: objects made with
-# other flags, and archives of other objects, are then out of date. And what the shared library shows:
-# a program may have names of its own for everything else.
+# other flags, and archives of other objects, are then out of date.
 $(BUILD)/flags:   note = $(CC) $(FLAGS)
 $(BUILD)/sources: note = $(OBJECTS)
-$(BUILD)/exports: note = { global: tensor_*; ag_*; tape_*; nn_*; local: *; };
-$(BUILD)/flags $(BUILD)/sources $(BUILD)/exports: FORCE
+$(BUILD)/flags $(BUILD)/sources: FORCE
 	@mkdir -p $(@D); echo '$(note)' | cmp -s - $@ || echo '$(note)' >$@
 
 # What to do with it -------------------------------------------------------------------------
@@ -186,13 +196,16 @@ LIB     = $(DESTDIR)$(PREFIX)/lib
 install: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so ## into PREFIX (/usr/local), below DESTDIR
 	install -d $(LIB)/pkgconfig $(addprefix $(INCLUDE)/,$(dir $(HEADERS)))
 	install -m 644 $(BUILD)/libtapehead.a $(LIB)
-	install -m 755 $(BUILD)/libtapehead.so $(LIB)
+	install -m 755 $(BUILD)/libtapehead.so $(LIB)/libtapehead.so.$(VERSION)
+	ln -sf libtapehead.so.$(VERSION) $(LIB)/$(SONAME)
+	ln -sf $(SONAME) $(LIB)/libtapehead.so
 	$(foreach header,$(HEADERS),install -m 644 $(header) $(INCLUDE)/$(header);)
 	printf '%s\n' 'Name: tapehead' 'Description: a minimal autograd tensor framework' \
 	    'Version: $(VERSION)' 'Cflags: -I$(PREFIX)/include' 'Libs: -L$(PREFIX)/lib -ltapehead' \
 	    'Libs.private: -lm -pthread' >$(LIB)/pkgconfig/tapehead.pc
 uninstall: ## take it away again
-	rm -rf $(INCLUDE) $(LIB)/libtapehead.a $(LIB)/libtapehead.so $(LIB)/pkgconfig/tapehead.pc
+	rm -rf $(INCLUDE) $(LIB)/libtapehead.a $(LIB)/pkgconfig/tapehead.pc \
+	    $(LIB)/libtapehead.so $(LIB)/$(SONAME) $(LIB)/libtapehead.so.$(VERSION)
 
 clean: ## remove what was built
 	rm -rf $(BUILD)
