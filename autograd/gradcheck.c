@@ -111,7 +111,7 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
     if (options.rtol == 0) options.rtol = 1e-6;
     if (options.atol == 0) options.atol = 1e-7;
     Check check = {fn, inputs, n, ctx, *generator_current(), NULL, options};
-    const size_t size = (size_t)n * sizeof(Tensor *);
+    const int64_t size = n * (int64_t)sizeof(Tensor *);
     Tensor **grads = can_check(&check) ? cache_alloc(size) : NULL;
     if (!grads) return false;
     for (int i = 0; i < n; i++) { /* the inputs' gradients are put aside */

@@ -83,7 +83,7 @@ static void release_saved(Node *n) {
 static void node_release(Node *n) {
     hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
-    if (n->in != n->few) cache_free(n->in, (size_t)n->n_in * sizeof *n->in);
+    if (n->in != n->few) cache_free(n->in, n->n_in * (int64_t)sizeof *n->in);
     release_saved(n);
     if (n->out->refs > 1 && n->out->grad_fn && n->op != &op_kept) n->out->tape_ended = true;
     tensor_release(n->out);
@@ -94,7 +94,7 @@ void tape_end(void) {
     int first = tapes.tape[--tapes.tapes].first;
     while (tapes.count > first) node_release(&tapes.nodes[--tapes.count]);
     if (tapes.tapes > 0) return;
-    cache_free(tapes.nodes, (size_t)tapes.capacity * sizeof(Node));
+    cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
     tapes.nodes = NULL;
     tapes.capacity = 0;
 }
@@ -111,12 +111,12 @@ void tape_keep_grads(bool keep) {
 static bool make_room(void) {
     if (tapes.count < tapes.capacity) return true;
     int capacity = tapes.capacity ? 2 * tapes.capacity : 64;
-    Node *nodes = cache_alloc((size_t)capacity * sizeof(Node));
+    Node *nodes = cache_alloc(capacity * (int64_t)sizeof(Node));
     if (!nodes) return false;
     if (tapes.count) memcpy(nodes, tapes.nodes, (size_t)tapes.count * sizeof(Node));
     for (int i = 0; i < tapes.count; i++)
         if (tapes.nodes[i].in == tapes.nodes[i].few) nodes[i].in = nodes[i].few;
-    cache_free(tapes.nodes, (size_t)tapes.capacity * sizeof(Node));
+    cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
     tapes.nodes = nodes;
     tapes.capacity = capacity;
     return true;
@@ -187,7 +187,7 @@ static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
 /* Keeps the inputs, and notes their versions, for the backward pass and for tape_print. */
 static bool retain_inputs(Node *n, Tensor *const *in) {
     n->in = n->few;
-    if (n->n_in > OP_INPUTS) n->in = cache_alloc((size_t)n->n_in * sizeof *n->in);
+    if (n->n_in > OP_INPUTS) n->in = cache_alloc(n->n_in * (int64_t)sizeof *n->in);
     if (!n->in) return false;
     for (int i = 0; i < n->n_in; i++) {
         n->in[i] = tensor_retain(in[i]);
@@ -329,12 +329,12 @@ static bool node_walk(const Node *n, bool keep_grads) {
     Tensor *few[OP_INPUTS], **dx = few;
     Tensor *dy = n->out->arriving;
     if (!passes_on(n)) return true; /* not reached, a leaf, or kept */
-    if (n->n_in > OP_INPUTS) dx = cache_alloc((size_t)n->n_in * sizeof *dx);
+    if (n->n_in > OP_INPUTS) dx = cache_alloc(n->n_in * (int64_t)sizeof *dx);
     if (!dx) return false;
     keep_grads = keep_grads || n->out->retains_grad;
     if (keep_grads) tensor_retain(dy); /* so that nobody writes over it */
     bool done = node_backward(n, dy, dx);
-    if (dx != few) cache_free(dx, (size_t)n->n_in * sizeof *dx);
+    if (dx != few) cache_free(dx, n->n_in * (int64_t)sizeof *dx);
     if (!keep_grads) n->out->arriving = NULL;
     tensor_release(dy);
     return done;

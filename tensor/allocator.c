@@ -70,17 +70,25 @@ static int class_of(size_t size, size_t *block_size) {
     return SMALL_CLASSES + (power - 10) * 8 + (int)steps - 1;
 }
 
-void *cache_alloc(size_t size) {
-    if (tensor_pending()) return NULL;
-    if (size > (size_t)INT64_MAX / 2) return tensor_fail("out of memory: %zu bytes", size);
-    size_t block_size;
-    void *block = take_first(&free_lists[class_of(size, &block_size)]);
-    if (!block) block = aligned_alloc(ALIGNMENT, block_size + SLACK);
-    if (!block && empty_lists()) block = aligned_alloc(ALIGNMENT, block_size + SLACK);
-    return block ? block : tensor_fail("out of memory: %zu bytes", size);
+/* Can a block be so large? A class has a few bytes more than what was asked for, and there is none
+ * above 2^62 bytes. A machine of 32 bits has size_ts that do not hold every int64_t. */
+static bool is_possible(int64_t size) {
+    return size >= 0 && size <= INT64_MAX / 2 && (uint64_t)size <= SIZE_MAX / 2;
 }
 
-void cache_free(void *block, size_t size) {
+void *cache_alloc(int64_t size) {
+    void *block = NULL;
+    if (tensor_pending()) return NULL;
+    if (is_possible(size)) {
+        size_t block_size;
+        block = take_first(&free_lists[class_of((size_t)size, &block_size)]);
+        if (!block) block = aligned_alloc(ALIGNMENT, block_size + SLACK);
+        if (!block && empty_lists()) block = aligned_alloc(ALIGNMENT, block_size + SLACK);
+    }
+    return block ? block : tensor_fail("out of memory: %lld bytes", (long long)size);
+}
+
+void cache_free(void *block, int64_t size) {
     if (!block) return;
     if (!registered && !exiting) {
         pthread_once(&once, start);
@@ -91,7 +99,7 @@ void cache_free(void *block, size_t size) {
         return;
     }
     size_t block_size;
-    FreeBlock **list = &free_lists[class_of(size, &block_size)], *freed = block;
+    FreeBlock **list = &free_lists[class_of((size_t)size, &block_size)], *freed = block;
     freed->next = *list;
     *list = freed;
 }

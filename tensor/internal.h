@@ -134,10 +134,11 @@ Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *
 
 /* ---- memory: the caching allocator --------------------------------------------------------- */
 
-/* 64-byte aligned, not initialised, and 128 bytes behind it can be read; NULL with an error pending
- */
-void *cache_alloc(size_t size);
-void cache_free(void *block, size_t size);
+/* 64-byte aligned, not initialised, and 128 bytes behind it can be read; NULL with an error
+ * pending. Any size may be asked for, as an int64_t, so that a cast hides none from the question
+ * whether the machine can have it. */
+void *cache_alloc(int64_t size);
+void cache_free(void *block, int64_t size);
 
 /* ---- the generator ------------------------------------------------------------------------- */
 

@@ -35,14 +35,12 @@ DType tensor_default_dtype(void) { return default_dtype; }
 enum { STORAGE_HEADER = 64, FEW = 16384 - STORAGE_HEADER };
 _Static_assert(sizeof(Storage) <= STORAGE_HEADER, "the elements must stay aligned");
 
-static size_t storage_block(int64_t size) {
-    return STORAGE_HEADER + (size <= FEW ? (size_t)size : 0);
-}
+static int64_t storage_block(int64_t size) { return STORAGE_HEADER + (size <= FEW ? size : 0); }
 
 static Storage *storage_new(int64_t size) {
     Storage *storage = cache_alloc(storage_block(size));
     void *bytes = storage ? (char *)storage + STORAGE_HEADER : NULL;
-    if (storage && size > FEW) bytes = cache_alloc((size_t)size);
+    if (storage && size > FEW) bytes = cache_alloc(size);
     if (bytes) *storage = (Storage){.bytes = bytes, .size = size, .refs = 1};
     else cache_free(storage, storage_block(size));
     return bytes ? storage : NULL;
@@ -51,7 +49,7 @@ static Storage *storage_new(int64_t size) {
 /* Gives bytes back that nobody will look at again. */
 static void storage_forget(Storage *storage) {
     if (storage->let_go < storage->refs || storage->readers > 0 || !storage->bytes) return;
-    if (storage->size > FEW) cache_free(storage->bytes, (size_t)storage->size);
+    if (storage->size > FEW) cache_free(storage->bytes, storage->size);
     storage->bytes = NULL;
 }
 

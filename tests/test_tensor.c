@@ -518,6 +518,21 @@ START_TEST(an_emptied_cache_gives_memory_back) {
 }
 END_TEST
 
+/* No cast makes a small number of a size that the machine cannot have: as a size_t of 32 bits, the
+ * fourth is 64. */
+START_TEST(an_impossible_size_is_refused) {
+    const int64_t sizes[] = {-1, INT64_MIN, INT64_MAX, (INT64_C(1) << 62) + 64};
+    for (int i = 0; i < COUNT(sizes); i++) {
+        char sentence[64];
+        snprintf(sentence, sizeof sentence, "out of memory: %lld bytes", (long long)sizes[i]);
+        FAILS(cache_alloc(sizes[i]), sentence);
+    }
+    if (sizeof(size_t) > 4) return; /* else 2^32 + 16 bytes of floats, of which 16 would be there */
+    FAILS(tensor_zeros(SHAPE((INT64_C(1) << 30) + 4)), "out of memory: 4294967312 bytes");
+    FAILS(tensor_zeros(SHAPE(INT64_C(1) << 29)), "out of memory: 2147483648 bytes");
+}
+END_TEST
+
 /* Sizes around every class of the allocator: no two blocks may overlap. */
 START_TEST(blocks_of_all_sizes_are_apart) {
     enum { SIZES = 300 };
@@ -2038,6 +2053,7 @@ static void add_making(Suite *suite) {
     tcase_add_test(lifetime, a_gradient_goes_with_its_tensor);
     tcase_add_test(lifetime, freed_memory_is_used_again);
     tcase_add_test(lifetime, an_emptied_cache_gives_memory_back);
+    tcase_add_test(lifetime, an_impossible_size_is_refused);
     tcase_add_test(lifetime, blocks_of_all_sizes_are_apart);
 }
 

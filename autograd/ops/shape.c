@@ -334,7 +334,7 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
         return tensor_fail("stack: the tensors are %s: there is no place for a dimension %d",
                            tensor_shape_text(first), dim);
-    Tensor **rows = cache_alloc((size_t)n * sizeof *rows);
+    Tensor **rows = cache_alloc(n * (int64_t)sizeof *rows);
     for (int i = 0; i < n && rows; i++) {
         if (!list[i]) tensor_fail("stack: a tensor of the list is NULL");
         if (list[i] && !shape_equal(list[i]->shape, first))
@@ -343,6 +343,6 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
         rows[i] = ag_unsqueeze(list[i], d);
     }
     Tensor *y = rows ? ag_cat(rows, n, d) : NULL;
-    cache_free(rows, (size_t)n * sizeof *rows);
+    cache_free(rows, n * (int64_t)sizeof *rows);
     return made_by("StackBackward0", y);
 }

@@ -474,9 +474,9 @@ void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const 
     const int64_t heads = s.dim[0] * s.dim[1];
     const double operations = (double)(heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);
     const int workers = (int)MIN(workers_for(operations / LANES), heads ? heads : 1);
-    pass.rooms = cache_alloc((size_t)(workers * pass.room));
+    pass.rooms = cache_alloc(workers * pass.room);
     if (pass.rooms) work_in_parts(workers, heads, pass_part, &pass);
-    cache_free(pass.rooms, (size_t)(workers * pass.room));
+    cache_free(pass.rooms, workers * pass.room);
 }
 
 /* All draws of small heads; or the generator goes past the draws of each, and leaves its state

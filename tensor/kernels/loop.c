@@ -552,11 +552,11 @@ static void multiply(Products *whole, DType dtype, int64_t batch) {
     const int workers = workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
     whole->kernel = kernels()->matmul[dtype];
     whole->room = kernels()->matmul_workspace(s, (size_t)dtype_size(dtype));
-    if (!(s->workspace = cache_alloc((size_t)(workers * whole->room)))) return;
+    if (!(s->workspace = cache_alloc(workers * whole->room))) return;
     cut(whole, batch, workers);
     if (batch * whole->slices == 1) whole->kernel(s, data[1], data[2], data[0]);
     else work_in_parts(workers, batch * whole->slices, multiply_part, whole);
-    cache_free(s->workspace, (size_t)(workers * whole->room));
+    cache_free(s->workspace, workers * whole->room);
 }
 
 Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a, const void *b) {
