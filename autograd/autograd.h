@@ -67,6 +67,9 @@ bool tape_print(FILE *file);
 bool ag_backward(Tensor *loss);
 bool ag_backward_from(Tensor *y, const Tensor *dy);
 
+/* x->grad becomes NULL. Backward adds to it: call this before the next step. */
+bool ag_zero_grad(Tensor *x);
+
 /* Does the open recording tape lead from x, which requires a gradient, to y: would the gradient of
  * y arrive at x? False, with an error, without such a tape. */
 bool ag_reaches(Tensor *y, Tensor *x);

@@ -446,6 +446,13 @@ Tensor *ag_requires_grad(Tensor *x) {
     return x;
 }
 
+bool ag_zero_grad(Tensor *x) {
+    if (!given("zero_grad", "tensor", x)) return false;
+    tensor_release(x->grad);
+    x->grad = NULL;
+    return true;
+}
+
 Tensor *ag_retain_grad(Tensor *x) {
     if (!ag_present("retain_grad", x)) return NULL;
     if (!x->requires_grad) return tensor_fail("retain_grad: x does not require a gradient");

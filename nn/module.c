@@ -305,15 +305,10 @@ int nn_visit_parameters(void *module, const char *prefix, ParameterVisitor visit
     return n;
 }
 
-static void drop_gradient(Tensor *theta) {
-    if (!theta) return;
-    tensor_release(theta->grad);
-    theta->grad = NULL;
-}
-
 bool nn_zero_grad(void *module) {
     const Module *m = given(module, "zero_grad");
-    for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL;) drop_gradient(*p->slot);
+    for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL;)
+        if (*p->slot) ag_zero_grad(*p->slot);
     return m != NULL;
 }
 
@@ -325,7 +320,7 @@ bool nn_freeze(void *module, const char *prefix, bool frozen) {
     for (ModuleSlot *p = NULL; (p = next_parameter(m, prefix, p)) != NULL; n++) {
         p->frozen = frozen;
         if (*p->slot) (*p->slot)->requires_grad = !frozen;
-        if (frozen) drop_gradient(*p->slot);
+        if (frozen && *p->slot) ag_zero_grad(*p->slot);
     }
     if (n > 0 || !*prefix) return true;
     return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix);

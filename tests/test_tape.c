@@ -14,11 +14,6 @@
 /* The gradient of x must hold these. */
 #define EXPECT_GRAD(x, ...) expect_elements(#x "->grad", (x)->grad, (double[]){__VA_ARGS__}, 1e-12)
 
-static void zero_grad(Tensor *x) {
-    tensor_release(x->grad);
-    x->grad = NULL;
-}
-
 /* ---- ownership ----------------------------------------------------------------------------- */
 
 START_TEST(a_result_is_lent_and_the_tape_lets_it_go) {
@@ -388,7 +383,9 @@ START_TEST(leaf_gradients_add_up_over_tapes) {
         tape_end();
         EXPECT_GRAD(x, 2 * i, 4 * i);
     }
-    zero_grad(x);
+    ck_assert(ag_zero_grad(x));
+    ck_assert_ptr_null(x->grad);
+    ck_assert(ag_zero_grad(x)); /* nothing to let go */
     ck_assert(tape_begin());
     ck_assert(ag_backward(ag_sum(ag_square(x))));
     tape_end();
@@ -445,8 +442,8 @@ START_TEST(parts_add_to_what_has_arrived) {
         EXPECT_GRAD(h, 11, 12, 202);
         EXPECT_GRAD(x, 11, 12, 202);
         EXPECT_GRAD(y, 1, 1, 1);
-        zero_grad(x);
-        zero_grad(y);
+        ck_assert(ag_zero_grad(x));
+        ck_assert(ag_zero_grad(y));
         tape_end();
     }
     tensor_release(x);
@@ -625,6 +622,8 @@ START_TEST(marks_hand_their_tensor_back_or_say_why_not) {
     expect_error("requires_grad: the tensor is NULL");
     ck_assert_ptr_null(ag_retain_grad(NULL));
     expect_error("retain_grad: the tensor is NULL");
+    ck_assert(!ag_zero_grad(NULL));
+    expect_error("zero_grad: the tensor is NULL");
     ck_assert_ptr_null(ag_name(NULL, "x"));
     expect_error("name: the tensor is NULL");
     ck_assert_ptr_eq(ag_name(x, "an astonishingly long name for one"), x);
@@ -986,7 +985,7 @@ END_TEST
 START_TEST(writes_between_tapes_are_fine) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     for (int i = 0; i < 3; i++) {
-        zero_grad(x);
+        ck_assert(ag_zero_grad(x));
         ck_assert(tape_begin());
         ck_assert(ag_backward(ag_sum(ag_square(x))));
         ck_assert(tensor_add_(x, x->grad, -0.25)); /* x / 2 */
