@@ -277,8 +277,10 @@ typedef struct {
     double lr, beta1, beta2, eps, weight_decay;
 } AdamWConfig;
 
-/* Yours: nn_free it. It borrows the module, whose parameters it lists now, lazy ones included, and
- * which must live while you step; what is added to the module later it does not train. */
+/* Yours: nn_free it. lr must be there: 0, which a config has where it says nothing, is an error (a
+ * group's or a schedule's may be 0). An optimizer borrows the module, whose parameters it lists
+ * now, lazy ones included, and which must live while you step; what is added to the module later it
+ * does not train. */
 Optimizer *nn_sgd_new(void *module, SGDConfig c), *nn_adamw_new(void *module, AdamWConfig c);
 /* The parameters at a prefix of their path (see nn_visit_parameters) get a learning rate and a
  * weight decay of their own; the last call that reaches a parameter counts, and a prefix that leads

@@ -84,6 +84,9 @@ static void check_beta(const char *name, double beta) {
 static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
                                 double weight_decay) {
     if (!model) tensor_fail("%s: the module is NULL", rule->name);
+    if (lr == 0)
+        tensor_fail("%s: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)",
+                    rule->name);
     Optimizer *optimizer = good_group(rule->name, lr, weight_decay) ? nn_module_new(kind) : NULL;
     if (!optimizer) return NULL;
     optimizer->rule = rule;

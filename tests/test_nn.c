@@ -1485,8 +1485,10 @@ START_TEST(sgd_settings_must_make_sense) {
     } mistakes[] = {
         {{.lr = -1}, "sgd: lr is -1: it must not be negative"},
         {{.lr = (double)NAN}, "sgd: lr is nan: it must not be negative"},
+        {{.momentum = 0.9},
+         "sgd: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)"},
         {{.momentum = -0.5}, "sgd: momentum is -0.5: it must not be negative"},
-        {{.weight_decay = -2}, "sgd: weight_decay is -2: it must not be negative"},
+        {{.lr = 1, .weight_decay = -2}, "sgd: weight_decay is -2: it must not be negative"},
         {{.dampening = (double)NAN}, "sgd: dampening is not a number"},
         {{.nesterov = true}, "sgd: nesterov needs a momentum and no dampening; they are 0 and 0"},
         {{.nesterov = true, .momentum = 0.5, .dampening = 0.25},

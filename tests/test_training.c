@@ -533,8 +533,8 @@ END_TEST
 /* W_o is lazy and in its group all the same; W_other begins alike and is not. */
 START_TEST(a_group_is_a_prefix_of_names) {
     Net *net = net_new();
-    Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 0});
-    ck_assert(nn_optimizer_set_group(sgd, "W_o", 1, 0));
+    Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
+    ck_assert(nn_optimizer_set_group(sgd, "", 0, 0) && nn_optimizer_set_group(sgd, "W_o", 1, 0));
     backward(net);
     double bias = tensor_get(net->W_o->bias, 1), other = tensor_get(net->W_other->weight, 0, 0);
     double weight = tensor_get(net->W_o->weight, 0, 0);
@@ -598,13 +598,15 @@ START_TEST(adamw_settings_must_make_sense) {
         const char *sentence;
     } mistakes[] = {
         {{.lr = -1}, "adamw: lr is -1: it must not be negative"},
+        {{.beta1 = 0.5},
+         "adamw: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)"},
         {{.lr = (double)NAN}, "adamw: lr is nan: it must not be negative"},
-        {{.weight_decay = -2}, "adamw: weight_decay is -2: it must not be negative"},
-        {{.beta1 = 1}, "adamw: beta1 is 1: it must be in [0, 1)"},
-        {{.beta1 = -0.5}, "adamw: beta1 is -0.5: it must be in [0, 1)"},
-        {{.beta2 = 1.5}, "adamw: beta2 is 1.5: it must be in [0, 1)"},
-        {{.beta2 = (double)NAN}, "adamw: beta2 is nan: it must be in [0, 1)"},
-        {{.eps = -1}, "adamw: eps is -1: it must not be negative"},
+        {{.lr = 1, .weight_decay = -2}, "adamw: weight_decay is -2: it must not be negative"},
+        {{.lr = 1, .beta1 = 1}, "adamw: beta1 is 1: it must be in [0, 1)"},
+        {{.lr = 1, .beta1 = -0.5}, "adamw: beta1 is -0.5: it must be in [0, 1)"},
+        {{.lr = 1, .beta2 = 1.5}, "adamw: beta2 is 1.5: it must be in [0, 1)"},
+        {{.lr = 1, .beta2 = (double)NAN}, "adamw: beta2 is nan: it must be in [0, 1)"},
+        {{.lr = 1, .eps = -1}, "adamw: eps is -1: it must not be negative"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         ck_assert_ptr_null(nn_adamw_new(linear, mistakes[i].config));
