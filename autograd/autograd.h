@@ -221,9 +221,11 @@ Tensor *ag_dropout(Tensor *x, double p);
 typedef enum { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } Reduction;
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction); /* (y - t)^2; equal shapes */
 /* -log softmax(logits)[target], logits (C), (N, C) or (N, C, ...), targets I64 of that shape
- * without C. A target equal to ignore_index, in PyTorch -100 unless you say otherwise, has no loss
- * and no gradient, and a mean is over the others: of none, NaN. Any other target that is no class
- * is an error. */
+ * without C. A target equal to ignore_index has no loss and no gradient, and a mean is over the
+ * others: of none, NaN. ignore_index may be any number, a class too: 0 ignores the targets 0. With
+ * AG_IGNORE_NONE nothing is ignored. (In PyTorch it is -100 unless you say otherwise.) Any other
+ * target that is no class is an error. */
+#define AG_IGNORE_NONE INT64_MIN
 Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
                          Reduction reduction);
 

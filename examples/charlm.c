@@ -80,7 +80,7 @@ static Tensor *transformer_forward(Transformer *net, Tensor *x) {
 static Tensor *transformer_loss(Transformer *net, Tensor *windows) {
     Tensor *x = ag_slice(windows, 1, 0, -1), *next = ag_slice(windows, 1, 1, INT64_MAX);
     Tensor *scores = transformer_forward(net, x); /* (B, T, V) */
-    return ag_cross_entropy(ag_transpose(scores, 1, 2), next, -100, REDUCE_MEAN);
+    return ag_cross_entropy(ag_transpose(scores, 1, 2), next, AG_IGNORE_NONE, REDUCE_MEAN);
 }
 
 /* Each block adds to x twice; what all of them add has the deviation of one linear layer. */

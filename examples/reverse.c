@@ -104,7 +104,7 @@ static Tensor *mirror(void) {
 static Tensor *reverse_loss(Reverse *net, Tensor *tokens) {
     Tensor *logits = ag_reshape(reverse_forward(net, tokens), SHAPE(-1, options.tokens));
     Tensor *answers = ag_reshape(ag_index_select(tokens, 1, mirror()), SHAPE(-1));
-    return ag_cross_entropy(logits, answers, -100, REDUCE_MEAN);
+    return ag_cross_entropy(logits, answers, AG_IGNORE_NONE, REDUCE_MEAN);
 }
 
 /* ---- training ------------------------------------------------------------------------------ */

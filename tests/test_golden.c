@@ -52,7 +52,7 @@ static const Row contract[] = {
 #define LATER(name, issue)
 #define TYPE(name)        _Static_assert(sizeof(name) > 0, #name);
 #define FIELD(type, name) _Static_assert(offsetof(type, name) < sizeof(type), #name);
-#define CONSTANT(name)    _Static_assert((name) >= -1, #name);
+#define CONSTANT(name)    _Static_assert((name) == (name), #name);
 #include "golden/contract.def"
 
 #define GOLDEN(name)

@@ -1412,6 +1412,13 @@ START_TEST(a_target_that_is_no_class_is_an_error) {
     ck_assert_ptr_null(ag_cross_entropy(x, minus, -100, REDUCE_NONE));
     expect_error("cross_entropy: target -1 is neither a class of logits (2, 3) in dimension 1 nor "
                  "ignore_index -100");
+    ck_assert_ptr_null(ag_cross_entropy(x, beyond, AG_IGNORE_NONE, REDUCE_SUM));
+    expect_error("cross_entropy: target -100 is no class of logits (2, 3) in dimension 1");
+    Tensor *smallest = tensor_full_of(SHAPE(2), -0x1p63, I64); /* not even AG_IGNORE_NONE itself */
+    ck_assert_ptr_null(ag_cross_entropy(x, smallest, AG_IGNORE_NONE, REDUCE_SUM));
+    expect_error("cross_entropy: target -9223372036854775808 is no class of logits (2, 3) in "
+                 "dimension 1");
+    tensor_release(smallest);
     ck_assert_ptr_null(ag_cross_entropy(x, beyond, 3, REDUCE_SUM));
     expect_error(
         "cross_entropy: target -100 is neither a class of logits (2, 3) in dimension 1 nor "
@@ -1419,6 +1426,21 @@ START_TEST(a_target_that_is_no_class_is_an_error) {
     tape_end();
     Tensor *all[] = {x, beyond, minus};
     release_all(all, 3);
+}
+END_TEST
+
+/* Also when it is class 0, and of nothing else. */
+START_TEST(any_class_may_be_ignored_and_none) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 1, 3, 3);
+    Tensor *targets = tensor_from_int64s(SHAPE(2), (int64_t[]){0, 1});
+    ck_assert(tape_begin());
+    EXPECT_ELEMENTS(ag_cross_entropy(x, targets, 0, REDUCE_NONE), 0, log(2));
+    EXPECT_ELEMENTS(ag_cross_entropy(x, targets, 1, REDUCE_NONE), log(2), 0);
+    EXPECT_ELEMENTS(ag_cross_entropy(x, targets, AG_IGNORE_NONE, REDUCE_NONE), log(2), log(2));
+    EXPECT_ELEMENTS(ag_cross_entropy(x, targets, AG_IGNORE_NONE, REDUCE_MEAN), log(2));
+    tape_end();
+    tensor_release(x);
+    tensor_release(targets);
 }
 END_TEST
 
@@ -1702,6 +1724,7 @@ static Suite *ops_suite(void) {
     tcase_add_test(promises, what_changes_nothing_hands_x_back);
     tcase_add_test(promises, gradients_behind_the_mask_are_exactly_zero);
     tcase_add_test(promises, what_is_not_chosen_gets_exactly_zero);
+    tcase_add_test(promises, any_class_may_be_ignored_and_none);
     tcase_add_test(promises, what_is_ignored_gets_exactly_zero);
     tcase_add_test(promises, dropout_keeps_what_it_says);
     tcase_add_loop_test(promises, fused_ops_agree_with_their_composed_twins, 0, COUNT(twins));

@@ -52,19 +52,27 @@ static bool targets_fit(const Node *n) {
                        tensor_shape_text(wanted));
 }
 
+static void no_class(const Node *n, int64_t target) {
+    const char *logits = tensor_shape_text(n->in[0]->shape);
+    const long long ignored = n->at.start;
+    if (ignored == AG_IGNORE_NONE)
+        tensor_fail("cross_entropy: target %lld is no class of logits %s in dimension %d",
+                    (long long)target, logits, n->at.dim);
+    else
+        tensor_fail("cross_entropy: target %lld is neither a class of logits %s in dimension %d "
+                    "nor ignore_index %lld",
+                    (long long)target, logits, n->at.dim, ignored);
+}
+
 /* The targets beside the logits, (N, 1, ...), -1 for those to ignore. */
 static Tensor *known_targets(Node *n) {
     const int64_t classes = n->in[0]->shape.dim[n->at.dim], ignored = n->at.start;
     Tensor *copy = tensor_clone(n->in[1]);
     int64_t *target = copy ? copy->data : NULL, count = 0;
     for (int64_t i = 0; i < tensor_numel(copy); i++) {
-        if (target[i] == ignored) target[i] = -1;
+        if (ignored != AG_IGNORE_NONE && target[i] == ignored) target[i] = -1;
         else if (target[i] >= 0 && target[i] < classes) count++;
-        else
-            tensor_fail("cross_entropy: target %lld is neither a class of logits %s in dimension "
-                        "%d nor ignore_index %lld",
-                        (long long)target[i], tensor_shape_text(n->in[0]->shape), n->at.dim,
-                        (long long)ignored);
+        else no_class(n, target[i]);
     }
     n->at.number = n->at.dim1 == REDUCE_MEAN ? (double)count : 1;
     return reshape_own(copy, with_classes(n, 1));
