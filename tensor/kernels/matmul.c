@@ -101,6 +101,14 @@ enum {
 #define SLIVER(k, width)  ((k) * (width) + LANES)
 #define ROOM(n, k, width) (((n) + (width)-1) / (width)*SLIVER(k, width))
 
+/* The lanes of x and y that have these numbers; y's follow x's. gcc 11 has only a builtin of
+ * another name for it, whose result must be as wide as x. */
+#if __has_builtin(__builtin_shufflevector)
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (NAME(Lanes)){__VA_ARGS__})
+#endif
+
 /* LANES indices for a shuffle of two vectors, each a function of the lane and of s. */
 #define EACH_LANE_2(DO, s) DO(0, s), DO(1, s)
 #define EACH_LANE_4(DO, s) EACH_LANE_2(DO, s), DO(2, s), DO(3, s)
@@ -112,13 +120,16 @@ enum {
 #define EACH_LANE_OF(lanes) EACH_LANE_##lanes
 
 #define REAL       float
+#define INTEGER    int32_t /* as wide */
 #define LANES      LANES_F32
 #define NAME(name) name##_f32
 #include "matmul.inc"
 #undef REAL
+#undef INTEGER
 #undef LANES
 #undef NAME
 #define REAL       double
+#define INTEGER    int64_t
 #define LANES      LANES_F64
 #define NAME(name) name##_f64
 #include "matmul.inc"
