@@ -97,7 +97,10 @@ static void visit(Transfer *t, void (*act)(Transfer *t, const Entry *e)) {
 /* ---- saving ------------------------------------------------------------------------------ */
 
 static void check_made(Transfer *t, const Entry *e) {
-    if (!*e->slot) tensor_fail("%s: \"%s\" is lazy, the first input makes it", t->who, e->name);
+    const Tensor *x = *e->slot;
+    if (!x) tensor_fail("%s: \"%s\" is lazy, the first input makes it", t->who, e->name);
+    else if (x->let_go)
+        tensor_fail("%s: \"%s\" was let go, and its elements with it", t->who, e->name);
 }
 
 /* A step would write over what an optimizer remembers, beside a number of steps that is a copy. */
@@ -135,20 +138,31 @@ bool shape_admits(Shape wanted, Shape shape) {
     return fits;
 }
 
-static void check_entry(Transfer *t, const Entry *e) {
-    const int i = find(t->from, e->name);
+/* Lists what keeps x from becoming the entry, whose parameter is theta, NULL while lazy. */
+static void check_value(Transfer *t, const Entry *e, const Tensor *x, const Tensor *theta) {
     const char *name = tensor_name_text(e->name);
-    if (i < 0) list(&t->missing, "\"%s\"", name);
-    if (i < 0) return;
-    Tensor *x = t->from->entry[i].tensor;
     if (x->dtype != e->dtype || !shape_admits(e->shape, x->shape))
         list(&t->misfits, "\"%s\" is %s %s and should be %s %s", name, tensor_dtype_name(x->dtype),
              tensor_shape_text(x->shape), tensor_dtype_name(e->dtype),
              tensor_shape_text(e->shape.ndim < 0 ? x->shape : e->shape));
+    else if (x->let_go) list(&t->misfits, "the dict's \"%s\" was let go", name);
+    else if (theta && theta->let_go) list(&t->misfits, "\"%s\" itself was let go", name);
     else if (e->dtype == I64 && !(tensor_item(x) >= 1 && tensor_item(x) <= 0x1p53))
         list(&t->misfits, "\"%s\" is %.0f and should be from 1 to 2^53", name, tensor_item(x));
-    const bool written_over = e->module && *e->slot;
-    t->plan[i] = written_over ? tensor_retain(x) : tensor_clone(x); /* the others are taken over */
+}
+
+/* What is written over is read from the dict, but a view of its own bytes, which the write would
+ * change, is copied now; all else is a copy that is taken over. So the second half makes nothing.
+ */
+static void check_entry(Transfer *t, const Entry *e) {
+    const int i = find(t->from, e->name);
+    if (i < 0) list(&t->missing, "\"%s\"", tensor_name_text(e->name));
+    if (i < 0) return;
+    Tensor *x = t->from->entry[i].tensor;
+    const Tensor *theta = e->module ? *e->slot : NULL;
+    const bool as_it_is = theta && (x == theta || x->storage != theta->storage);
+    check_value(t, e, x, theta);
+    t->plan[i] = as_it_is || x->let_go ? tensor_retain(x) : tensor_clone(x);
 }
 
 static void load_entry(Transfer *t, const Entry *e) {

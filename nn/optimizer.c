@@ -176,6 +176,9 @@ static void check_equal(const Rule *rule, const Tensor *theta, const char *what,
 static void prepare(const Optimizer *optimizer, Update *u) {
     const Tensor *theta = *u->slot;
     check_equal(optimizer->rule, theta, "gradient", theta->grad);
+    if (theta->let_go || theta->grad->let_go)
+        tensor_fail("%s: %s of %s was let go, and its elements with it", optimizer->rule->name,
+                    theta->let_go ? "the value" : "the gradient", theta->name);
     if (!u->state[STEP]) u->state[STEP] = tensor_from_int64s(SCALAR, &(int64_t){0});
     for (int k = 1; k < optimizer->states; k++) {
         if (!u->state[k] && (u->state[k] = tensor_clone(theta))) tensor_fill(u->state[k], 0);

@@ -1233,6 +1233,48 @@ static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) 
     }
 }
 
+/* What was let go can be neither written over nor read: then what stands before it stays, too. */
+START_TEST(a_model_that_was_let_go) {
+    Linear *linear = nn_linear_new(3, 2, true), *other = nn_linear_new(3, 2, true);
+    TensorDict *dict = tensor_dict_new(), *theirs = tensor_dict_new();
+    ck_assert(nn_state_dict(other, "", dict) && nn_state_dict(other, "", theirs));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    Tensor *before = tensor_clone(linear->weight);
+    tape_begin();
+    ag_let_go(linear->bias);
+    ck_assert(!nn_load(linear, "x.safetensors"));
+    expect_error("load: x.safetensors does not fit Linear: \"bias\" itself was let go");
+    ck_assert(!nn_load_state_dict(linear, "", dict));
+    expect_error("load_state_dict: the dict does not fit Linear: \"bias\" itself was let go");
+    ck_assert(!nn_state_dict(linear, "mine.", theirs));
+    expect_error("state_dict: \"mine.bias\" was let go, and its elements with it");
+    ck_assert_int_eq(theirs->n, 2);
+    nn_set_parameter(linear, &linear->bias, tensor_zeros(SHAPE(2)));
+    ag_let_go(other->bias);
+    ck_assert(!nn_load_state_dict(linear, "", dict));
+    expect_error("load_state_dict: the dict does not fit Linear: the dict's \"bias\" was let go");
+    tape_end();
+    expect_equal("weight", linear->weight, before);
+    tensor_dict_free(dict), tensor_dict_free(theirs);
+    tensor_release(before);
+    nn_free(linear), nn_free(other);
+}
+END_TEST
+
+/* A parameter becomes a transposed view of itself. */
+START_TEST(a_dict_may_hold_views_of_the_model) {
+    Linear *linear = nn_linear_new(3, 3, false);
+    TensorDict *dict = tensor_dict_new();
+    Tensor *view = tensor_as_strided(linear->weight, SHAPE(3, 3), (int64_t[]){1, 3}, 0);
+    Tensor *turned = tensor_clone(view);
+    ck_assert(tensor_dict_set(dict, "weight", view) && nn_load_state_dict(linear, "", dict));
+    expect_equal("weight", linear->weight, turned);
+    tensor_dict_free(dict);
+    tensor_release(view), tensor_release(turned);
+    nn_free(linear);
+}
+END_TEST
+
 START_TEST(models_that_do_not_fit) {
     MultiHeadAttention *attention = attention_new(3), *lazy = attention_new(0);
     Linear *linear = nn_linear_new(3, 2, true);
@@ -1426,6 +1468,8 @@ int main(void) {
     tcase_add_test(checkpoint, a_lazy_model_is_printed_as_what_it_has_loaded);
     tcase_add_test(checkpoint, loading_is_a_write_in_place);
     tcase_add_test(checkpoint, two_models_in_one_file);
+    tcase_add_test(checkpoint, a_model_that_was_let_go);
+    tcase_add_test(checkpoint, a_dict_may_hold_views_of_the_model);
     tcase_add_test(checkpoint, models_that_do_not_fit);
     tcase_add_test(checkpoint, lazy_with_a_shape);
     tcase_add_test(checkpoint, lazy_without_a_rule);

@@ -1477,6 +1477,27 @@ START_TEST(sgd_is_all_or_nothing) {
 }
 END_TEST
 
+/* The first parameter stays where it is when the last, or its gradient, was let go. */
+START_TEST(sgd_moves_nothing_when_something_was_let_go) {
+    Net *net = net_new();
+    Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
+    set_gradient(net->a, tensor_ones(SHAPE(2)));
+    set_gradient(net->second->weight, tensor_ones(SHAPE(4, 3)));
+    tape_begin();
+    ag_let_go(net->second->weight->grad);
+    ck_assert(!nn_optimizer_step(sgd));
+    expect_error("sgd: the gradient of second.weight was let go, and its elements with it");
+    set_gradient(net->second->weight, tensor_ones(SHAPE(4, 3)));
+    ag_let_go(net->second->weight);
+    ck_assert(!nn_optimizer_step(sgd));
+    expect_error("sgd: the value of second.weight was let go, and its elements with it");
+    ck_assert_double_eq(tensor_get(net->a, 0), 1);
+    tape_end();
+    nn_free(sgd);
+    nn_free(net);
+}
+END_TEST
+
 START_TEST(sgd_settings_must_make_sense) {
     Linear *linear = nn_linear_new(1, 1, false);
     const struct {
@@ -1597,6 +1618,7 @@ static void add_optimizer_tests(Suite *suite) {
     tcase_add_test(tcase, sgd_steps_once_for_a_shared_tensor);
     tcase_add_test(tcase, sgd_waits_for_lazy_parameters);
     tcase_add_test(tcase, sgd_is_all_or_nothing);
+    tcase_add_test(tcase, sgd_moves_nothing_when_something_was_let_go);
     tcase_add_test(tcase, sgd_settings_must_make_sense);
     tcase_add_test(tcase, sgd_prints_its_settings);
 }
