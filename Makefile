@@ -46,6 +46,7 @@ EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
+HOOKED   = $(BUILD)/obj/tensor/kernels/pool.hooks.o # the tests' own, in place of the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
              $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
 MEASURE  = $(call objects,tests/bench/common.c) \
@@ -68,6 +69,8 @@ $(BUILD)/obj/%.avx2.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx2 $(AVX2) -Wno-psabi -Wno-pass-failed
 $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi -Wno-pass-failed
+$(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
+	$(compile) -DTEST_HOOKS
 # Loops over elements become loops of vectors; what no step of training runs stays small, and so do
 # the kernels that only the oldest CPUs need.
 $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
@@ -86,14 +89,14 @@ $(BUILD)/libtapehead.so: $(OBJECTS) $(BUILD)/sources $(BUILD)/exports.map
 	@ln -sf $(@F) $(BUILD)/$(SONAME)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
-$(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(BUILD)/libtapehead.a
+$(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm
 
-$(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = $$(pkg-config --cflags check)
+$(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = -DTEST_HOOKS $$(pkg-config --cflags check)
 $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): | have-check
 # These stand between the library and tensor_fail, to know what was said; and between it and malloc:
 # to make allocations fail, and to count them; and threads.

@@ -87,11 +87,13 @@ const Kernels *kernels(void);
  * thread. */
 typedef void (*PartOfWork)(int worker, int64_t from, int64_t to, void *context);
 
-/* Operations on an element, or on a vector in a product, that are worth one more thread. Tests make
- * it small, so that small tensors are cut as large ones are, and have the threads take turns, so
- * that each of them does some of it, however small. */
+#ifdef TEST_HOOKS
+/* The tests are linked with a pool.c of their own that has these variables; the library has none.
+ * The tests make worth_a_thread small, so that small tensors are cut as large ones are, and have
+ * the threads take turns, so that each of them does some of the work, however small it is. */
 extern double worth_a_thread;
 extern bool threads_take_turns;
+#endif
 int workers_for(double operations); /* how many threads such a work is worth, from 1 */
 
 /* All of 0 .. n, by at most so many workers, in any order; it is done when this returns. One worker

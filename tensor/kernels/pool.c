@@ -55,6 +55,16 @@ static struct {
 
 /* ---- how many ------------------------------------------------------------------------------ */
 
+/* worth_a_thread: operations on an element, or on a vector in a product, that are worth one more
+ * thread. threads_take_turns: a thread lets the others run after each part. */
+#ifdef TEST_HOOKS
+double worth_a_thread = 32768;
+bool threads_take_turns;
+#else
+static const double worth_a_thread = 32768;
+static const bool threads_take_turns = false;
+#endif
+
 static int threads; /* what was asked for; 0: nothing yet */
 
 /* The cores that this process may use. */
@@ -195,9 +205,6 @@ __attribute__((destructor)) static void dismiss(void) {
 }
 
 /* ---- the work ------------------------------------------------------------------------------ */
-
-double worth_a_thread = 32768;
-bool threads_take_turns;
 
 int workers_for(double operations) {
     if (operations < 2 * worth_a_thread) return 1;
