@@ -91,7 +91,7 @@ static void visit_parameter(Transfer *t, const ModuleSlot *parameter) {
 
 static void visit(Transfer *t, void (*act)(Transfer *t, const Entry *e)) {
     t->act = act;
-    for (ModuleSlot *p = NULL; (p = next_parameter(t->root, "", p)) != NULL;) visit_parameter(t, p);
+    for (ModuleSlot *p = NULL; nn_next_parameter(t->root, "", &p);) visit_parameter(t, p);
 }
 
 /* ---- saving ------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* NULL if there is none, and for all but the first of the fields that hold one parameter. */
-static Tensor *gradient_of(const Module *module, const ModuleSlot *p) {
+static Tensor *gradient_of(Module *module, const ModuleSlot *p) {
     const Tensor *theta = *p->slot;
     const bool counts = theta && theta->grad && first_holder(module, theta) == p->slot;
     return counts ? theta->grad : NULL;
@@ -15,13 +15,13 @@ double nn_clip_grad_norm(void *module, double max_norm) {
     not_negative("clip_grad_norm", "max_norm", max_norm);
     if (tensor_error()) return (double)NAN;
     double sum = 0;
-    for (ModuleSlot *p = NULL; (p = next_parameter(module, "", p)) != NULL;) {
+    for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p);) {
         const Tensor *g = gradient_of(module, p);
         if (g) sum += tensor_sum_of_squares(g);
     }
     const double norm = sqrt(sum), scale = max_norm / (norm + 1e-6);
     if (scale >= 1) return norm; /* a NaN goes on, and makes them all NaN */
-    for (ModuleSlot *p = NULL; !tensor_error() && (p = next_parameter(module, "", p)) != NULL;) {
+    for (ModuleSlot *p = NULL; !tensor_error() && nn_next_parameter(module, "", &p);) {
         Tensor *g = gradient_of(module, p);
         if (g) tensor_mul_(g, scale);
     }

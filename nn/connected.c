@@ -16,7 +16,7 @@ bool nn_check_connected(Tensor *loss, void *module) {
     int unnamed = 0; /* those for which there was no room */
     if (!loss || !module) tensor_fail("check_connected: the %s is NULL", loss ? "module" : "loss");
     if (tensor_error()) return false;
-    for (ModuleSlot *p = NULL; (p = next_parameter(module, "", p)) != NULL;) {
+    for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p);) {
         if (!is_unreached(loss, p) || !nn_parameter_path(module, p, path, sizeof path)) continue;
         const char *comma = length ? ", " : "";
         if (unnamed || length + strlen(comma) + strlen(path) >= sizeof names) unnamed++;

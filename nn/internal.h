@@ -7,13 +7,10 @@
 
 /* value >= 0, else an error; NaN fails too. */
 bool not_negative(const char *who, const char *what, double value);
-/* A walk over the parameters that a prefix of their path leads to (see nn_visit_parameters): the
- * first of them for p NULL, else the one behind p; NULL at the end, and of a root that is NULL. */
-ModuleSlot *next_parameter(const Module *root, const char *prefix, const ModuleSlot *p);
 /* Is shape one of those wanted: NN_LAZY stands for any size, ndim -1 for any shape? */
 bool shape_admits(Shape wanted, Shape shape);
 /* The first field in the tree, in state_dict order, that holds x. */
-Tensor **first_holder(const Module *module, const Tensor *x);
+Tensor **first_holder(Module *module, const Tensor *x);
 
 /* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
 bool linear_admits(Linear *linear, const Tensor *x);

@@ -44,16 +44,32 @@ static Module *next_module(const Module *root, const Module *m) {
     return m == root ? NULL : m->next;
 }
 
-ModuleSlot *next_parameter(const Module *root, const char *prefix, const ModuleSlot *p) {
-    int64_t i = p ? p - p->module->slots + 1 : 0;
-    for (const Module *m = p ? p->module : root; m; m = next_module(root, m), i = 0) {
-        const char *rest = after_module(root, m, prefix);
-        for (; rest && i < m->num_slots; i++) {
-            const char *name = m->slots[i].name, *left = after(rest, name);
-            if (*name && left && !*left) return &m->slots[i];
-        }
+/* The slot behind p in the tree below root, the first one for p NULL: a module's own come before
+ * its children's. NULL at the end. */
+static ModuleSlot *next_slot(const Module *root, const ModuleSlot *p) {
+    const Module *m = p ? p->module : root;
+    ModuleSlot *next = p ? p->next : m->slots;
+    while (!next && m) {
+        m = next_module(root, m);
+        next = m ? m->slots : NULL;
     }
-    return NULL;
+    return next;
+}
+
+/* Is it a parameter, and does the prefix of a path from root lead to it? */
+static bool is_at(const Module *root, const ModuleSlot *p, const char *prefix) {
+    const char *rest = after_module(root, p->module, prefix);
+    const char *left = rest ? after(rest, p->name) : NULL;
+    return *p->name && left && !*left;
+}
+
+bool nn_next_parameter(void *module, const char *prefix, ModuleSlot **p) {
+    const Module *root = given(module, "next_parameter");
+    if (!prefix || !p) tensor_fail("next_parameter: %s is NULL", prefix ? "p" : "the prefix");
+    if (!root || !prefix || !p) return false;
+    do *p = next_slot(root, *p);
+    while (*p && !is_at(root, *p, prefix));
+    return *p != NULL;
 }
 
 /* ---- construction -------------------------------------------------------------------------- */
@@ -76,15 +92,15 @@ void *nn_module_done(void *module) {
 }
 
 static ModuleSlot *slot_of(const Module *module, Tensor **field) {
-    for (int i = 0; i < module->num_slots; i++)
-        if (module->slots[i].slot == field) return &module->slots[i];
-    return NULL;
+    ModuleSlot *slot = module->slots;
+    while (slot && slot->slot != field) slot = slot->next;
+    return slot;
 }
 
 /* Has a parameter or a child this name? */
 static bool is_taken(const Module *module, const char *name) {
-    for (int i = 0; i < module->num_slots; i++)
-        if (!strcmp(module->slots[i].name, name)) return true;
+    for (const ModuleSlot *slot = module->slots; slot; slot = slot->next)
+        if (!strcmp(slot->name, name)) return true;
     for (const Module *child = module->children; child; child = child->next)
         if (!strcmp(child->name, name)) return true;
     return false;
@@ -107,12 +123,12 @@ static ModuleSlot *add_slot(Module *m, const char *function, const char *name, T
     else if (slot_of(m, field))
         tensor_fail("%s: %s holds something in this field already", function, m->kind->name);
     if (tensor_error()) return NULL;
-    ModuleSlot *longer = realloc(m->slots, ((size_t)m->num_slots + 1) * sizeof *longer);
-    if (!longer) return tensor_fail("%s: out of memory for a field of %s", function, m->kind->name);
-    m->slots = longer;
-    ModuleSlot *slot = &longer[m->num_slots++];
+    ModuleSlot *slot = malloc(sizeof *slot), **end = &m->slots;
+    if (!slot) return tensor_fail("%s: out of memory for a field of %s", function, m->kind->name);
     *slot = (ModuleSlot){.slot = field, .lazy = {.ndim = -1}, .module = m};
     strcpy(slot->name, name);
+    while (*end) end = &(*end)->next;
+    *end = slot;
     *field = NULL;
     return slot;
 }
@@ -175,13 +191,22 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
     return true;
 }
 
+/* The name and the field are free again. */
+static void remove_slot(Module *m, Tensor **field) {
+    ModuleSlot **at = &m->slots;
+    while ((*at)->slot != field) at = &(*at)->next;
+    ModuleSlot *removed = *at;
+    *at = removed->next;
+    free(removed);
+}
+
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
     const char *who = "add_parameter";
     Module *m = given(module, who);
     const bool added = m && name_is_good(m, name, who) && add_slot(m, who, name, slot);
     if (!added) tensor_release(value);
     if (!added || !value || nn_set_parameter(m, slot, value)) return added;
-    m->num_slots--; /* the name and the field are free again */
+    remove_slot(m, slot);
     return false;
 }
 
@@ -208,7 +233,7 @@ void *nn_add_child(void *module, const char *name, void *child) {
     *end = c;
     c->parent = parent;
     strcpy(c->name, name);
-    for (ModuleSlot *p = NULL; (p = next_parameter(c, "", p)) != NULL;) name_parameter(p);
+    for (ModuleSlot *p = NULL; nn_next_parameter(c, "", &p);) name_parameter(p);
     return c;
 }
 
@@ -240,9 +265,12 @@ void nn_free(void *module) {
         child->parent = NULL;
         nn_free(child);
     }
-    for (int i = 0; i < m->num_slots; i++) tensor_release(*m->slots[i].slot);
+    for (const ModuleSlot *slot = m->slots; slot; slot = slot->next) tensor_release(*slot->slot);
     if (m->kind->destroy) m->kind->destroy(m);
-    free(m->slots);
+    for (ModuleSlot *slot = m->slots, *next; slot; slot = next) {
+        next = slot->next;
+        free(slot);
+    }
     free(m);
 }
 
@@ -291,33 +319,19 @@ void nn_print_float(double x, FILE *file) {
     else fprintf(file, "%.*f", digits > exponent ? digits - exponent : 1, x);
 }
 
-int nn_visit_parameters(void *module, const char *prefix, ParameterVisitor visit, void *context) {
-    const Module *m = given(module, "visit_parameters");
-    if (m && (!prefix || !visit)) tensor_fail("visit_parameters: the prefix or visit is NULL");
-    if (!m || !prefix || !visit) return -1;
-    int n = 0;
-    for (ModuleSlot *p = NULL; (p = next_parameter(m, prefix, p)) != NULL; n++) {
-        const Module *holder = p->module;
-        const int64_t i = p - holder->slots;
-        visit(p, context);
-        p = &holder->slots[i]; /* which may have moved, to make room for another */
-    }
-    return n;
-}
-
 bool nn_zero_grad(void *module) {
-    const Module *m = given(module, "zero_grad");
-    for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL;)
+    Module *m = given(module, "zero_grad");
+    for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
         if (*p->slot) ag_zero_grad(*p->slot);
     return m != NULL;
 }
 
 bool nn_freeze(void *module, const char *prefix, bool frozen) {
-    const Module *m = given(module, "freeze");
+    Module *m = given(module, "freeze");
     if (!prefix) tensor_fail("freeze: the prefix is NULL");
     if (!m || !prefix) return false;
     int n = 0;
-    for (ModuleSlot *p = NULL; (p = next_parameter(m, prefix, p)) != NULL; n++) {
+    for (ModuleSlot *p = NULL; nn_next_parameter(m, prefix, &p); n++) {
         p->frozen = frozen;
         if (*p->slot) (*p->slot)->requires_grad = !frozen;
         if (frozen && *p->slot) ag_zero_grad(*p->slot);
@@ -326,16 +340,16 @@ bool nn_freeze(void *module, const char *prefix, bool frozen) {
     return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix);
 }
 
-Tensor **first_holder(const Module *module, const Tensor *x) {
-    for (ModuleSlot *p = NULL; (p = next_parameter(module, "", p)) != NULL;)
+Tensor **first_holder(Module *module, const Tensor *x) {
+    for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p);)
         if (*p->slot == x) return p->slot;
     return NULL;
 }
 
 int64_t nn_num_parameters(void *module) {
-    const Module *m = given(module, "num_parameters");
+    Module *m = given(module, "num_parameters");
     int64_t n = m ? 0 : -1;
-    for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL;)
+    for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
         if (first_holder(m, *p->slot) == p->slot) n += tensor_numel(*p->slot); /* 0 while lazy */
     return n;
 }
@@ -344,18 +358,10 @@ Tensor *nn_parameter(void *module, const char *path) {
     const Module *root = given(module, "parameter");
     if (!path) tensor_fail("parameter: the path is NULL");
     if (!root || !path) return NULL;
-    const ModuleSlot *p = next_parameter(root, path, NULL);
-    if (!p || !*after_module(root, p->module, path)) /* the path of a module, say */
+    ModuleSlot *p = NULL;
+    if (!nn_next_parameter(module, path, &p) ||
+        !*after_module(root, p->module, path)) /* the path of a module, say */
         return tensor_fail("parameter: %s has no \"%s\"", root->kind->name, path);
     if (!*p->slot) return tensor_fail("parameter: \"%s\" is lazy, the first input makes it", path);
     return *p->slot;
-}
-
-int nn_parameter_slots(void *module, Tensor ***slots, int capacity) {
-    const Module *m = given(module, "parameter_slots");
-    if (m && !slots && capacity > 0) m = tensor_fail("parameter_slots: slots is NULL");
-    int n = m ? 0 : -1;
-    for (ModuleSlot *p = NULL; (p = next_parameter(m, "", p)) != NULL; n++)
-        if (n < capacity) slots[n] = p->slot;
-    return n;
 }

@@ -31,13 +31,14 @@ typedef struct {
 
 #define NN_NAME_SIZE 24
 
-typedef struct {
+typedef struct ModuleSlot {
     char name[NN_NAME_SIZE]; /* "" for a kept result, which is no parameter */
     Tensor **slot; /* the field of the module that holds the tensor; NULL there until it is made */
     bool frozen;   /* by nn_freeze */
     /* Its shape while lazy, NN_LAZY for a size that is not known yet; ndim -1: any shape. */
     Shape lazy;
-    Module *module; /* whose it is */
+    Module *module;          /* whose it is */
+    struct ModuleSlot *next; /* the next one of the same module */
 } ModuleSlot;
 
 struct Module {
@@ -46,9 +47,8 @@ struct Module {
     char name[NN_NAME_SIZE]; /* its name among its parent's children; "" at the root */
     Module *parent;          /* who frees it; NULL at the root */
     Module *children, *next; /* the first child; the parent's child behind this one */
-    int num_slots;
-    ModuleSlot *slots; /* parameters, in PyTorch's order, which is that of registration, and fields
-                          that hold kept results: attention weights */
+    ModuleSlot *slots; /* the first: parameters, in PyTorch's order, which is that of registration,
+                          and fields that hold kept results: attention weights */
 };
 
 /* Your own module, in six lines:
@@ -97,14 +97,15 @@ int64_t nn_num_parameters(void *module);
 /* "W_q.weight", as in PyTorch's state_dict. A borrowed reference; NULL and an error when there is
  * none, or not yet. */
 Tensor *nn_parameter(void *module, const char *path);
-/* All parameters, depth first, in state_dict order, as the fields that hold them (which hold NULL
- * while lazy). Writes at most capacity of them, returns how many there are; -1 on error. */
-int nn_parameter_slots(void *module, Tensor ***slots, int capacity);
-/* Calls visit for each parameter that a prefix of its path leads to, in the same order, lazy ones
- * included. "W_o" leads to "W_o" and "W_o.weight", not to "W_other.weight"; "" to all. Returns how
- * many there are; -1 on error. */
-typedef void (*ParameterVisitor)(ModuleSlot *parameter, void *context);
-int nn_visit_parameters(void *module, const char *prefix, ParameterVisitor visit, void *context);
+/* The one walk over parameters: those that a prefix of their path leads to, depth first, in
+ * state_dict order. *p, NULL at first, becomes the next one of them; false, and *p NULL, at the
+ * end. "W_o" leads to "W_o" and "W_o.weight", not to "W_other.weight"; "" to all. Lazy ones, whose
+ * *p->slot is NULL, are among them, and what you add on the way comes too where it is further on.
+ *
+ *     for (ModuleSlot *p = NULL; nn_next_parameter(net, "", &p);)
+ *         if (*p->slot) nn_init_normal(*p->slot, 0, 0.02);
+ */
+bool nn_next_parameter(void *module, const char *prefix, ModuleSlot **p);
 /* "W_q.weight": the path of a parameter from root, one of the modules that hold it, in a buffer of
  * this size; false and an error if it is longer. */
 bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size);
@@ -282,7 +283,7 @@ typedef struct {
  * now, lazy ones included, and which must live while you step; what is added to the module later it
  * does not train. */
 Optimizer *nn_sgd_new(void *module, SGDConfig c), *nn_adamw_new(void *module, AdamWConfig c);
-/* The parameters at a prefix of their path (see nn_visit_parameters) get a learning rate and a
+/* The parameters at a prefix of their path (see nn_next_parameter) get a learning rate and a
  * weight decay of their own; the last call that reaches a parameter counts, and a prefix that leads
  * nowhere is an error. A parameter that two fields share is in the group of the first. */
 bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay);

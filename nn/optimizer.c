@@ -81,6 +81,12 @@ static void check_beta(const char *name, double beta) {
     if (!(beta >= 0 && beta < 1)) tensor_fail("adamw: %s is %g: it must be in [0, 1)", name, beta);
 }
 
+static size_t count_parameters(void *model) {
+    size_t n = 0;
+    for (ModuleSlot *p = NULL; nn_next_parameter(model, "", &p);) n++;
+    return n;
+}
+
 static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
                                 double weight_decay) {
     if (!model) tensor_fail("%s: the module is NULL", rule->name);
@@ -92,9 +98,9 @@ static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void 
     optimizer->rule = rule;
     optimizer->model = model;
     optimizer->factor = 1;
-    optimizer->updates = calloc((size_t)nn_parameter_slots(model, NULL, 0) + 1, sizeof(Update));
+    optimizer->updates = calloc(count_parameters(model) + 1, sizeof(Update));
     if (!optimizer->updates) tensor_fail("%s: out of memory for a list of parameters", rule->name);
-    for (ModuleSlot *p = NULL; optimizer->updates && (p = next_parameter(model, "", p)) != NULL;)
+    for (ModuleSlot *p = NULL; optimizer->updates && nn_next_parameter(model, "", &p);)
         optimizer->updates[optimizer->num_updates++].slot = p->slot;
     nn_optimizer_set_group(optimizer, "", lr, weight_decay);
     return nn_module_done(optimizer);
@@ -131,7 +137,7 @@ bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
         return tensor_fail("%s: the %s is NULL", who, optimizer ? "prefix" : "optimizer");
     if (!good_group(who, lr, decay)) return false;
     int joined = 0;
-    for (ModuleSlot *p = NULL; (p = next_parameter(optimizer->model, prefix, p)) != NULL;)
+    for (ModuleSlot *p = NULL; nn_next_parameter(optimizer->model, prefix, &p);)
         for (int i = 0; i < optimizer->num_updates; i++) {
             Update *u = &optimizer->updates[i];
             if (u->slot != p->slot) continue;

@@ -1,6 +1,8 @@
 /* common.c - the frame around a test, and every op of the table with inputs that suit it. */
 #include "common.h"
 
+#include "../nn/nn.h"
+
 #include <assert.h>
 #include <check.h>
 #include <inttypes.h>
@@ -608,4 +610,13 @@ Tensor *sample_input(const Sample *sample, int i, DType dtype) {
     Tensor *converted = tensor_to(x, dtype);
     tensor_release(x);
     return converted;
+}
+
+/* ---- parameters of a model ------------------------------------------------------------------- */
+
+int parameter_slots(void *module, Tensor ***slots, int capacity) {
+    int n = 0;
+    for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p); n++)
+        if (n < capacity) slots[n] = p->slot;
+    return n;
 }

@@ -66,4 +66,10 @@ int inputs_of(const Op *op); /* how many it names */
 /* Input i of a sample, drawn from where the op can be differentiated. Yours. */
 Tensor *sample_input(const Sample *sample, int i, DType dtype);
 
+/* ---- parameters of a model ------------------------------------------------------------------- */
+
+/* The fields that hold a module's parameters, in state_dict order. Writes at most capacity of them,
+ * returns how many there are. */
+int parameter_slots(void *module, Tensor ***slots, int capacity);
+
 #endif

@@ -637,7 +637,7 @@ static bool attempt_make(void *context, Outcome *outcome) {
     const Kind *kind = *(const Kind *const *)context;
     Tensor **slots[SLOTS];
     void *module = kind->make();
-    int n = module ? nn_parameter_slots(module, slots, SLOTS) : 0;
+    int n = module ? parameter_slots(module, slots, SLOTS) : 0;
     for (int i = 0; i < n; i++)
         if (*slots[i]) note(outcome, *slots[i]);
     nn_free(module);
@@ -664,14 +664,14 @@ typedef struct {
 
 static void note_parameters(void *module, Outcome *outcome) {
     Tensor **slots[SLOTS];
-    int n = nn_parameter_slots(module, slots, SLOTS);
+    int n = parameter_slots(module, slots, SLOTS);
     for (int i = 0; i < n; i++)
         if (*slots[i]) note(outcome, *slots[i]);
 }
 
 static bool has_any_gradient(void *module) {
     Tensor **slots[SLOTS];
-    int n = nn_parameter_slots(module, slots, SLOTS);
+    int n = parameter_slots(module, slots, SLOTS);
     bool any = false;
     for (int i = 0; i < n; i++) any = any || (*slots[i] && (*slots[i])->grad);
     return any;
@@ -802,7 +802,7 @@ END_TEST
 
 static void note_gradients(void *module, Outcome *outcome) {
     Tensor **slots[SLOTS];
-    int n = nn_parameter_slots(module, slots, SLOTS);
+    int n = parameter_slots(module, slots, SLOTS);
     for (int i = 0; i < n; i++) note(outcome, (*slots[i])->grad);
 }
 

@@ -601,7 +601,7 @@ START_TEST(a_fused_module_is_the_other_one) {
         expect_close("the output", y[1], y[0], 1e-12);
         ck_assert_mem_eq(&after[0], &after[1], sizeof after[0]);
         Tensor **slot[2][8];
-        for (int i = 0; i < 2; i++) ck_assert_int_eq(nn_parameter_slots(net[i], slot[i], 8), 8);
+        for (int i = 0; i < 2; i++) ck_assert_int_eq(parameter_slots(net[i], slot[i], 8), 8);
         for (int i = 0; i < 8; i++)
             expect_close((*slot[0][i])->name, (*slot[1][i])->grad, (*slot[0][i])->grad, 1e-12);
         release_all(y, 2);

@@ -1216,7 +1216,7 @@ END_TEST
 static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) {
     Tensor **slot[8], *before[8];
     uint32_t version[8];
-    const int n = nn_parameter_slots(module, slot, 8);
+    const int n = parameter_slots(module, slot, 8);
     for (int i = 0; i < n; i++) {
         before[i] = *slot[i] ? tensor_clone(*slot[i]) : NULL;
         version[i] = *slot[i] ? (*slot[i])->storage->version : 0;

@@ -81,22 +81,20 @@ static Net *net_new(void) {
 
 enum { ADAPTERS = 9 };
 
-static void add_adapter(ModuleSlot *parameter, void *count) {
+/* What is added on the way to the module that holds the parameter is walked to as well. */
+START_TEST(parameters_may_be_added_on_the_way) {
     static Tensor *adapters[ADAPTERS];
-    int *n = count;
-    char name[16];
-    if (*n == ADAPTERS) return;
-    snprintf(name, sizeof name, "adapter%d", *n);
-    ck_assert(nn_add_parameter(parameter->module, name, &adapters[*n], tensor_ones(SHAPE(1))));
-    ++*n;
-}
-
-/* What a visitor adds to the module that holds the parameter is visited too. */
-START_TEST(a_visitor_may_add_parameters) {
-    int n = 0;
     Net *net = net_new();
-    ck_assert_int_eq(nn_visit_parameters(net, "", add_adapter, &n), 5 + ADAPTERS);
-    ck_assert_ptr_nonnull(nn_parameter(net, "adapter8"));
+    int n = 0;
+    for (ModuleSlot *p = NULL; nn_next_parameter(net, "", &p); n++) {
+        char name[16];
+        snprintf(name, sizeof name, "adapter%d", n);
+        if (n == ADAPTERS) break;
+        ck_assert(nn_add_parameter(p->module, name, &adapters[n], tensor_ones(SHAPE(1))));
+    }
+    ck_assert_int_eq(n, ADAPTERS);
+    ck_assert_ptr_eq(nn_parameter(net, "adapter8"), adapters[8]);
+    ck_assert_int_eq(parameter_slots(net, NULL, 0), 5 + ADAPTERS);
     nn_free(net);
 }
 END_TEST
@@ -105,15 +103,13 @@ START_TEST(parameters_come_in_state_dict_order) {
     Net *net = net_new();
     /* A module's own parameters come before its children's, as in PyTorch. */
     Tensor *order[] = {net->a, net->b, net->first->weight, net->first->bias, net->second->weight};
-    Tensor **slots[8] = {NULL};
-    ck_assert_int_eq(nn_parameter_slots(net, NULL, 0), 5);
-    ck_assert_int_eq(nn_parameter_slots(net, slots, 3), 5);
-    ck_assert_ptr_null(slots[3]);
-    ck_assert_int_eq(nn_parameter_slots(net, slots, 8), 5);
-    for (int i = 0; i < 5; i++) ck_assert_ptr_eq(*slots[i], order[i]);
-    ck_assert_ptr_null(slots[5]);
-    ck_assert_int_eq(nn_parameter_slots(net, NULL, 1), -1);
-    expect_error("parameter_slots: slots is NULL");
+    ModuleSlot *p = NULL;
+    for (int i = 0; i < 5; i++) {
+        ck_assert(nn_next_parameter(net, "", &p));
+        ck_assert_ptr_eq(*p->slot, order[i]);
+    }
+    ck_assert(!nn_next_parameter(net, "", &p));
+    ck_assert_ptr_null(p);
 
     ck_assert_ptr_eq(nn_parameter(net, "b"), net->b);
     ck_assert_ptr_eq(nn_parameter(net, "first.weight"), net->first->weight);
@@ -228,10 +224,10 @@ END_TEST
 START_TEST(a_refused_parameter_leaves_no_trace) {
     Net *net = net_new();
     Tensor *slot = NULL;
-    int before = nn_parameter_slots(net, NULL, 0);
+    int before = parameter_slots(net, NULL, 0);
     ck_assert(!nn_add_parameter(net, "c", &slot, tensor_from_int64s(SHAPE(1), (int64_t[]){3})));
     expect_error("requires_grad: x is int64: only floats can have a gradient");
-    ck_assert_int_eq(nn_parameter_slots(net, NULL, 0), before);
+    ck_assert_int_eq(parameter_slots(net, NULL, 0), before);
     ck_assert(nn_add_parameter(net, "c", &slot, tensor_ones(SHAPE(1))));
     ck_assert_ptr_eq(nn_parameter(net, "c"), slot);
     nn_free(net);
@@ -349,7 +345,7 @@ START_TEST(a_pending_error_stays) {
     ck_assert(!nn_zero_grad(NULL));
     ck_assert(!nn_print(NULL, stdout));
     ck_assert_int_eq(nn_num_parameters(NULL), -1);
-    ck_assert_int_eq(nn_parameter_slots(NULL, NULL, 0), -1);
+    ck_assert(!nn_next_parameter(NULL, "", &(ModuleSlot *){NULL}));
     ck_assert_ptr_null(nn_parameter(NULL, "a"));
     ck_assert_ptr_null(nn_module_done(NULL));
     nn_free(NULL);
@@ -380,7 +376,8 @@ START_TEST(a_null_module_is_named) {
     nn_zero_grad(NULL), expect_error("zero_grad: the module is NULL");
     nn_print(NULL, stdout), expect_error("print: the module is NULL");
     nn_num_parameters(NULL), expect_error("num_parameters: the module is NULL");
-    nn_parameter_slots(NULL, NULL, 0), expect_error("parameter_slots: the module is NULL");
+    nn_next_parameter(NULL, "", &(ModuleSlot *){NULL}),
+        expect_error("next_parameter: the module is NULL");
     nn_parameter(NULL, "w"), expect_error("parameter: the module is NULL");
     nn_module_done(NULL), expect_error("module_done: the module is NULL");
     nn_add_result(NULL, NULL), expect_error("add_result: the module is NULL");
@@ -632,7 +629,7 @@ START_TEST(a_lazy_linear_draws_at_its_first_forward) {
     Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
     ck_assert_ptr_null(lazy->weight);
     ck_assert_int_eq(nn_num_parameters(lazy), 0);
-    ck_assert_int_eq(nn_parameter_slots(lazy, NULL, 0), 2);
+    ck_assert_int_eq(parameter_slots(lazy, NULL, 0), 2);
     ck_assert_ptr_null(nn_parameter(lazy, "bias"));
     expect_error("parameter: \"bias\" is lazy, the first input makes it");
     ck_assert(nn_zero_grad(lazy));
@@ -992,7 +989,7 @@ static void expect_run(const char *group, AttentionFn forward, void *module, Ten
         expect_near(group, name, parameter->grad, 1e-12);
         found++;
     }
-    ck_assert_int_eq(found, nn_parameter_slots(module, NULL, 0));
+    ck_assert_int_eq(found, parameter_slots(module, NULL, 0));
     tensor_release(dy);
 }
 
@@ -1034,7 +1031,7 @@ START_TEST(additive_attention_as_pytorch) {
     const char *paths[] = {"W_q.weight", "W_k.weight", "w_v.weight"};
     expect_parameters("additive", attention, 3, paths);
     Tensor **slots[3];
-    ck_assert_int_eq(nn_parameter_slots(attention, slots, 3), 3);
+    ck_assert_int_eq(parameter_slots(attention, slots, 3), 3);
     ck_assert_ptr_eq(*slots[0], attention->W_k->weight); /* registered first, drawn second */
     ck_assert_ptr_eq(*slots[1], attention->W_q->weight);
     nn_free(attention);
@@ -1171,7 +1168,7 @@ START_TEST(gradients_of_multi_head_attention) {
     Tensor *inputs[11] = {tensor_randn(SHAPE(2, 2, 3)), tensor_randn(SHAPE(2, 3, 2)),
                           tensor_randn(SHAPE(2, 3, 5))};
     Tensor **slots[8];
-    ck_assert_int_eq(nn_parameter_slots(attention, slots, 8), 8);
+    ck_assert_int_eq(parameter_slots(attention, slots, 8), 8);
     for (int i = 0; i < 3; i++) ag_requires_grad(inputs[i]);
     for (int i = 0; i < 8; i++) inputs[3 + i] = *slots[i];
     void *context[] = {attention, lens};
@@ -1550,7 +1547,7 @@ static TCase *add_case(Suite *suite, const char *name) {
 
 static void add_module_tests(Suite *suite) {
     TCase *tcase = add_case(suite, "module");
-    tcase_add_test(tcase, a_visitor_may_add_parameters);
+    tcase_add_test(tcase, parameters_may_be_added_on_the_way);
     tcase_add_test(tcase, parameters_come_in_state_dict_order);
     tcase_add_test(tcase, a_path_that_leads_nowhere);
     tcase_add_test(tcase, training_goes_all_the_way_down);

@@ -94,7 +94,7 @@ static void expect_shape(const Tensor *x, Shape shape) {
 /* The gradients of all parameters: dW_q.weight ... */
 static void expect_gradients(void *module) {
     Tensor **slots[16];
-    int n = nn_parameter_slots(module, slots, 16);
+    int n = parameter_slots(module, slots, 16);
     ck_assert_int_gt(n, 0);
     for (int i = 0; i < n; i++) {
         char name[40];
@@ -840,7 +840,7 @@ static void run_case(const Case *c, int dtype, int number, bool fused) {
     for (int i = 0; i < count; i++)
         expect_next(&joined, "the gradient of an input", leaves[i]->grad, leaves[i]->shape);
     Tensor **slots[8];
-    int parameters = nn_parameter_slots(module, slots, 8);
+    int parameters = parameter_slots(module, slots, 8);
     for (int i = 0; i < parameters; i++)
         expect_next(&joined, (*slots[i])->name, (*slots[i])->grad, (*slots[i])->shape);
     ck_assert_int_eq(joined.at, joined.n);

@@ -254,11 +254,6 @@ START_TEST(a_lazy_parameter_is_frozen_before_it_is_made) {
 }
 END_TEST
 
-static void count(ModuleSlot *parameter, void *context) {
-    (void)parameter;
-    ++*(int *)context;
-}
-
 START_TEST(a_prefix_ends_where_a_name_does) {
     static const struct {
         const char *prefix;
@@ -268,9 +263,9 @@ START_TEST(a_prefix_ends_where_a_name_does) {
                  {"weight", 0}, {"W_o.we", 0}, {"W_other.bias", 0}};
     Net *net = net_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int visited = 0;
-        int n = nn_visit_parameters(net, cases[i].prefix, count, &visited);
-        ck_assert_msg(n == cases[i].parameters && visited == n, "\"%s\": %d", cases[i].prefix, n);
+        int n = 0;
+        for (ModuleSlot *p = NULL; nn_next_parameter(net, cases[i].prefix, &p);) n++;
+        ck_assert_msg(n == cases[i].parameters, "\"%s\": %d", cases[i].prefix, n);
     }
     nn_free(net);
 }
@@ -282,14 +277,14 @@ START_TEST(freezing_nothing) {
         expect_error("freeze: Net has no parameter at \"W_q\"");
     ck_assert(!nn_freeze(net, NULL, true)), expect_error("freeze: the prefix is NULL");
     ck_assert(!nn_freeze(NULL, "", true)), expect_error("freeze: the module is NULL");
-    int n = 0;
-    ck_assert_int_eq(nn_visit_parameters(NULL, "", count, &n), -1);
-    expect_error("visit_parameters: the module is NULL");
-    ck_assert_int_eq(nn_visit_parameters(net, NULL, count, &n), -1);
-    expect_error("visit_parameters: the prefix or visit is NULL");
-    ck_assert_int_eq(nn_visit_parameters(net, "", NULL, &n), -1);
-    expect_error("visit_parameters: the prefix or visit is NULL");
-    ck_assert_int_eq(n, 0);
+    ModuleSlot *p = NULL;
+    ck_assert(!nn_next_parameter(NULL, "", &p));
+    expect_error("next_parameter: the module is NULL");
+    ck_assert(!nn_next_parameter(net, NULL, &p));
+    expect_error("next_parameter: the prefix is NULL");
+    ck_assert(!nn_next_parameter(net, "", NULL));
+    expect_error("next_parameter: p is NULL");
+    ck_assert_ptr_null(p);
     nn_free(net);
     Dropout *empty = nn_dropout_new(0);
     ck_assert(nn_freeze(empty, "", true)); /* all of none */

@@ -273,11 +273,6 @@ static Tensor *gpt_loss(Training *t) {
     return ag_cross_entropy(logits, t->target, -100, REDUCE_MEAN);
 }
 
-static void draw(ModuleSlot *parameter, void *context) {
-    (void)context;
-    if ((*parameter->slot)->shape.ndim > 1) nn_init_normal(*parameter->slot, 0, 0.02);
-}
-
 static GPT *gpt_new(const Case *c) {
     GPT *net = nn_module_new(&gpt_class);
     net->wte = nn_add_child(net, "wte", nn_embedding_new(VOCABULARY, c->C));
@@ -287,7 +282,8 @@ static GPT *gpt_new(const Case *c) {
     net->lnf = nn_add_child(net, "lnf", nn_layer_norm_new(SHAPE(c->C)));
     net->head = nn_add_child(net, "head", nn_linear_new(c->C, VOCABULARY, false));
     nn_set_parameter(net->wte, &net->wte->weight, tensor_retain(net->head->weight));
-    nn_visit_parameters(net, "", draw, NULL);
+    for (ModuleSlot *p = NULL; nn_next_parameter(net, "", &p);)
+        if ((*p->slot)->shape.ndim > 1) nn_init_normal(*p->slot, 0, 0.02);
     Tensor *places = tensor_arange(0, (double)c->Q, 1);
     net->places = tensor_to(places, I64);
     tensor_release(places);
