@@ -1094,6 +1094,104 @@ START_TEST(a_row_with_nothing_to_attend_to_is_zero) {
 }
 END_TEST
 
+/* Rows of about base, with deviations of about an ulp of base: 1e4 and 1e-3 of float32. Differences
+ * to base are exact. The mean lies between two numbers of the type. */
+typedef struct {
+    DType dtype;
+    int64_t n;
+    double base, mean, squares; /* the mean of x - base, the sum of squared deviations from it */
+} LargeMean;
+
+static LargeMean large_mean_draw(DType dtype, int64_t n) {
+    LargeMean row = {.dtype = dtype, .n = n, .base = dtype == F32 ? 1e4 : 1e13};
+    for (int64_t i = 0; i < n; i++) store(dtype, row_x, i, row.base + draw_in(-3, 3) * 1e-3);
+    for (int64_t i = 0; i < n; i++) row.mean += (load(dtype, row_x, i) - row.base) / (double)n;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = load(dtype, row_x, i) - row.base - row.mean;
+        row.squares += d * d;
+    }
+    return row;
+}
+
+static void check_variance(const Kernels *k, const LargeMean *row) {
+    double var;
+    k->variance[row->dtype](row->n, (void *[]){&var, row_x}, REDUCE, 0);
+    const double got = load(row->dtype, &var, 0), want = row->squares / (double)(row->n - 1);
+    EXPECT(fabs(got - want) <= (row->dtype == F32 ? 1e-6 : 1e-13) * want,
+           "%s: the variance of %d numbers is %.17g, not %.17g", k->name, (int)row->n, got, want);
+}
+
+/* The sums of doubles here are not better than those that they check. */
+static void expect_norm(const LargeMean *row, double got, double want, const char *what) {
+    EXPECT(fabs(got - want) <= (row->dtype == F32 ? 1e-6 : 1e-13) * (1 + fabs(want)),
+           "%s of %s: %.17g, not %.17g", what, tensor_dtype_name(row->dtype), got, want);
+}
+
+/* y = z + 3 and, with w = 1, dx = (dy - mean(dy) - z mean(dy z)) scale. */
+static void check_norm(const Kernels *k, const LargeMean *row) {
+    static const int64_t steps[] = {1, 1, 0, 0, 1}, backward[] = {1, 1, 0, 1, 1};
+    const DType dtype = row->dtype;
+    const double n = (double)row->n, eps = 1e-12, scale = 1 / sqrt(row->squares / n + eps);
+    double w, b, stats[3], mean_dy = 0, mean_dy_z = 0;
+    double *dx = malloc(ROW_N * sizeof *dx), *z = malloc(ROW_N * sizeof *z);
+    store(dtype, &w, 0, 1), store(dtype, &b, 0, 3);
+    k->layer_norm[dtype](row->n, (void *[]){row_y, row_x, &w, &b, stats}, steps, eps);
+    k->layer_norm_dx[dtype](row->n, (void *[]){dx, row_x, &w, row_dy, stats}, backward, 0);
+    for (int64_t i = 0; i < row->n; i++) {
+        z[i] = (load(dtype, row_x, i) - row->base - row->mean) * scale;
+        expect_norm(row, load(dtype, row_y, i), z[i] + 3, "layer_norm");
+        mean_dy += load(dtype, row_dy, i) / n;
+        mean_dy_z += load(dtype, row_dy, i) * z[i] / n;
+    }
+    for (int64_t i = 0; i < row->n; i++) {
+        const double want = load(dtype, row_dy, i) - mean_dy - z[i] * mean_dy_z;
+        expect_norm(row, load(dtype, dx, i) / scale, want, "layer_norm_dx");
+    }
+    free(dx), free(z);
+}
+
+START_TEST(a_large_mean_costs_no_digits) {
+    for (int t = 0; t < 2 * table_count; t++)
+        for (int i = 0; i < COUNT(ROW_SIZES); i++) {
+            const DType dtype = t % 2 ? F64 : F32;
+            row_draw(dtype, ROW_SIZES[i]); /* dy */
+            const LargeMean row = large_mean_draw(dtype, ROW_SIZES[i]);
+            if (row.n > 1) check_variance(tables[t / 2], &row);
+            check_norm(tables[t / 2], &row);
+        }
+}
+END_TEST
+
+/* Of equal numbers the mean is that number, so y is exactly b. */
+START_TEST(a_constant_row_is_normalised_to_zero) {
+    static const double values[] = {1234.567, -0.1, 1e30, 3e-39, 0};
+    static const int64_t steps[] = {1, 1, 0, 0, 1};
+    for (int t = 0; t < 2 * table_count; t++)
+        for (int i = 0; i < COUNT(values) * COUNT(ROW_SIZES); i++) {
+            const Kernels *k = tables[t / 2];
+            const DType dtype = t % 2 ? F64 : F32;
+            const int64_t n = i < COUNT(values) ? ROW_N : ROW_SIZES[i % COUNT(ROW_SIZES)];
+            double w, b, stats[3], var;
+            store(dtype, &w, 0, 2), store(dtype, &b, 0, 0);
+            for (int64_t e = 0; e < n; e++) store(dtype, row_x, e, values[i % COUNT(values)]);
+            k->layer_norm[dtype](n, (void *[]){row_y, row_x, &w, &b, stats}, steps, 1e-5);
+            k->variance[dtype](n, (void *[]){&var, row_x}, REDUCE, 0);
+            CHECK(n == 1 || load(dtype, &var, 0) == 0);
+            for (int64_t e = 0; e < n; e++) CHECK(load(dtype, row_y, e) == 0);
+        }
+}
+END_TEST
+
+/* The differences from the mean, -1e38, overflow: their square is infinite, as PyTorch says. */
+START_TEST(a_variance_that_overflows_is_infinite) {
+    float x[] = {3e38f, -3e38f, -3e38f}, var;
+    for (int t = 0; t < table_count; t++) {
+        tables[t]->variance[F32](3, (void *[]){&var, x}, REDUCE, 0);
+        CHECK(isinf(var));
+    }
+}
+END_TEST
+
 enum { COLUMNS = 130 };
 
 /* A sum down a column is the sum of a row that lies so, to the bit: rows of all counts about the
@@ -1101,18 +1199,18 @@ enum { COLUMNS = 130 };
 static void check_columns(const Kernels *k, DType dtype, int64_t rows, int64_t n) {
     const size_t size = dtype_size(dtype), bytes = (size_t)(rows * n) * size;
     char *x = malloc(bytes), *dy = malloc(bytes), *term = malloc(bytes);
-    char *stats = malloc((size_t)rows * 2 * size), sums[3][COLUMNS * sizeof(double)];
+    char *stats = malloc((size_t)rows * 3 * size), sums[3][COLUMNS * sizeof(double)];
     for (int64_t i = 0; i < rows * n; i++) store(dtype, x, i, draw_in(-3, 3));
     for (int64_t i = 0; i < rows * n; i++) store(dtype, dy, i, draw_in(-3, 3));
-    for (int64_t r = 0; r < rows * 2; r++) store(dtype, stats, r, draw_in(0.5, 2));
+    for (int64_t r = 0; r < rows * 3; r++) store(dtype, stats, r, draw_in(0.5, 2));
     for (int64_t i = 0; i < rows * n; i++) {
         const int64_t r = i / n;
         if (dtype == F32) {
-            const float *xf = (float *)x, *sf = (float *)stats;
-            ((float *)term)[i] = ((float *)dy)[i] * ((xf[i] - sf[2 * r]) * sf[2 * r + 1]);
+            const float *xf = (float *)x, *sf = (float *)stats + 3 * r;
+            ((float *)term)[i] = ((float *)dy)[i] * ((xf[i] - sf[0] - sf[1]) * sf[2]);
         } else {
-            const double *xd = (double *)x, *sd = (double *)stats;
-            ((double *)term)[i] = ((double *)dy)[i] * ((xd[i] - sd[2 * r]) * sd[2 * r + 1]);
+            const double *xd = (double *)x, *sd = (double *)stats + 3 * r;
+            ((double *)term)[i] = ((double *)dy)[i] * ((xd[i] - sd[0] - sd[1]) * sd[2]);
         }
     }
     int64_t numbers[] = {rows, n};
@@ -2326,6 +2424,9 @@ static Suite *kernels_suite(void) {
     tcase_add_test(values, rows_with_nan_and_infinity);
     tcase_add_test(values, masked_elements_are_not_read);
     tcase_add_test(values, a_row_with_nothing_to_attend_to_is_zero);
+    tcase_add_test(values, a_large_mean_costs_no_digits);
+    tcase_add_test(values, a_constant_row_is_normalised_to_zero);
+    tcase_add_test(values, a_variance_that_overflows_is_infinite);
     tcase_add_test(values, columns_are_summed_as_rows_are);
     tcase_add_test(values, long_sums_are_accurate);
     tcase_add_test(values, box_muller_turns_uniforms_into_normals);

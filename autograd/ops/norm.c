@@ -2,16 +2,16 @@
  * the biases b. Ba, Kiros & Hinton 2016. */
 #include "../op.h"
 
-/* y = (x - mean) / sqrt(variance + eps) w + b, over the last dimension; saved: a row's mean and
- * 1 / sqrt(variance + eps) */
+/* y = (x - mean) / sqrt(variance + eps) w + b, over the last dimension; saved, for each
+ * row: its mean in two parts, and 1 / sqrt(variance + eps) */
 Tensor *ag_layer_norm_forward(Node *n) {
     const Tensor *x = n->in[0];
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor none = {.dtype = x->dtype, .data = &zero};
     const Tensor *b = n->in[2] ? n->in[2] : &none;
-    Shape pair = x->shape;
-    if (pair.dim[pair.ndim - 1] > 0) pair.dim[pair.ndim - 1] = 2; /* of rows of nothing, none */
-    Tensor *y = tensor_make(x->shape, x->dtype), *stats = tensor_make(pair, x->dtype);
+    Shape three = x->shape;
+    if (three.dim[three.ndim - 1] > 0) three.dim[three.ndim - 1] = 3; /* of rows of nothing, none */
+    Tensor *y = tensor_make(x->shape, x->dtype), *stats = tensor_make(three, x->dtype);
     Loop *const kernel = kernels()->layer_norm[x->dtype];
     n->saved[0] = stats;
     if (stats) loop_rows(kernel, 5, (const Tensor *[]){y, x, n->in[1], b, stats}, n->at.number);

@@ -439,7 +439,7 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
 }
 
 void layer_norm_dw(Tensor *const dwb[2], const Tensor *x, const Tensor *dy, const Tensor *stats) {
-    int64_t numbers[] = {tensor_numel(stats) / 2, dwb[0]->shape.dim[0]};
+    int64_t numbers[] = {tensor_numel(stats) / 3, dwb[0]->shape.dim[0]};
     Tensor first[] = {*x, *dy}; /* of each column */
     first[0].shape = first[1].shape = dwb[0]->shape;
     first[0].stride[0] = first[1].stride[0] = 1;
