@@ -105,8 +105,6 @@ typedef struct {
     const Tensor *keyed[KEYED]; /* forward, the gradients are NULL */
     DType dtype;
     int64_t size; /* bytes of a number */
-    double unit;  /* of scores: log2(e) for floats, whose weights are powers of 2, which takes less
-                   * than powers of e; 1 for doubles */
     int64_t H, Q, K, D, Dv;
     int64_t rows, width; /* queries in a block, and these in whole vectors */
     int blocks;          /* at work at once */
@@ -117,7 +115,7 @@ typedef struct {
 /* Some queries that stand side by side. (rows, D+): D rounded up to whole vectors. */
 typedef struct {
     int64_t from, rows, end; /* first, count, and the most keys that one of them may see */
-    Matrix q, q_t;           /* (rows, D+), and unit scale q': (D, width) */
+    Matrix q, q_t;           /* (rows, D+), and scale q': (D, width) */
     Matrix dy, dy_t;         /* (rows, Dv+) and (Dv, width) */
     Matrix q_room, dy_room;  /* for those that are not dense */
     Matrix out;              /* y: (rows, Dv+), or dq: (rows, D+) */
@@ -275,8 +273,8 @@ static void read_lengths(const Pass *pass, const Room *room, Block *q) {
     }
 }
 
-/* The scores of n keys from j on with a block's queries: x (n, width) = unit (k scale q' + window),
- * -inf where the mask ignores them. */
+/* The scores of n keys from j on with a block's queries: x (n, width) = k scale q' + window, -inf
+ * where the mask ignores them. */
 static void score_tile(const Pass *pass, const Room *room, const Block *q, int64_t j, int64_t n) {
     const Tensor *w = pass->of->mask.window, *given = pass->of->mask.keep;
     const Matrix x = room->weights;
@@ -291,7 +289,7 @@ static void score_tile(const Pass *pass, const Room *room, const Block *q, int64
         char *window_row = window.data + (r * window.row + j * window.col) * pass->size;
         kernels()->query_mask[pass->dtype](
             n, (void *[]){x.data + r * pass->size, keep_row, window_row},
-            (int64_t[]){x.row, keep.col, window.col}, pass->unit);
+            (int64_t[]){x.row, keep.col, window.col}, 0);
     }
     for (int64_t r = 0; r < q->rows; r++) cut = cut || q->length[r] < j + n;
     if (cut) kernels()->tile_cut[pass->dtype](n, (void *[]){x.data, q->length}, &x.row, (double)j);
@@ -383,9 +381,9 @@ static void open_block(const Pass *pass, Room *room, Block *q, int64_t from) {
     read_lengths(pass, room, q);
     q->q = dense(pass, part_of(pass->of->q, room->head, from), q->rows, pass->D, q->q_room);
     move_rows(pass, kernels()->turn_rows, q->q_t, q->q, q->rows, pass->D);
-    kernels()->value[ELEMENTWISE_scale][pass->dtype](
-        pass->D * pass->width, (void *[]){q->q_t.data, q->q_t.data}, (int64_t[]){1, 1},
-        pass->of->scale * pass->unit);
+    kernels()->value[ELEMENTWISE_scale][pass->dtype](pass->D * pass->width,
+                                                     (void *[]){q->q_t.data, q->q_t.data},
+                                                     (int64_t[]){1, 1}, pass->of->scale);
     draw_block(pass, room, q);
     if (pass->dy) backward_open(pass, room, q);
     else forward_open(pass, q);
@@ -464,7 +462,7 @@ void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const 
     Pass pass = {.of = a, .dy = dy, .dx = dx, .keyed = {a->k, a->v}, .dtype = a->q->dtype};
     if (dy) pass.keyed[DKEY] = dx[1], pass.keyed[DVALUE] = dx[2];
     Room measured;
-    pass.size = dtype_size(pass.dtype), pass.unit = pass.dtype == F32 ? M_LOG2E : 1;
+    pass.size = dtype_size(pass.dtype);
     pass.H = s.dim[1], pass.Q = s.dim[2], pass.K = s.dim[3];
     pass.D = columns_of(a->q), pass.Dv = columns_of(a->v);
     pass.rows = MIN(TILE_QUERIES, pass.Q);

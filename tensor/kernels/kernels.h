@@ -159,10 +159,10 @@ typedef struct {
     const Tensor *q, *k, *v;
     Mask mask;
     double scale, dropout;
-    /* What the backward pass reads: (B H, 3, Q), of q's type, the largest score of each query, of
-     * floats times log2(e), and 1 / the sum of its exp(score - largest), 0 where it attends to
-     * nothing, of the forward pass, and the dots; and attention_memory() bytes: what dropout drew,
-     * (B H, Q, K), or if that is smaller, the generator before it drew for each of the heads. */
+    /* What the backward pass reads: (B H, 3, Q), of q's type, the largest score of each query and
+     * 1 / the sum of its exp(score - largest), 0 where it attends to nothing, of the forward pass,
+     * and the dots; and attention_memory() bytes: what dropout drew, (B H, Q, K), or if that is
+     * smaller, the generator before it drew for each of the heads. */
     const Tensor *stats;
     union {
         bool *drawn;
