@@ -524,6 +524,83 @@ START_TEST(a_window_of_the_largest_floats) {
 }
 END_TEST
 
+/* A score of -2.5e38 is as good as any other: it has the weight 1 beside a lower one. */
+START_TEST(the_lowest_scores_are_finite) {
+    tensor_set_default_dtype(F32);
+    for (int i = 0; i < 2; i++) {
+        Tensor *q = ag_requires_grad(tensor_full(SHAPE(1, 1, 1), 1e19));
+        Tensor *k = tensor_from_doubles(SHAPE(1, 2, 1), (double[]){-2.5e19, -3e19});
+        Tensor *v = ag_requires_grad(tensor_from_doubles(SHAPE(1, 2, 1), (double[]){5, 7}));
+        tape_begin();
+        Tensor *y = (i ? ag_attention : composed)(q, k, v, NO_MASK, 0);
+        ck_assert_msg(ag_backward(ag_sum(y)), "%s", tensor_error());
+        ck_assert_double_eq(tensor_get(y, 0, 0, 0), 5);
+        ck_assert_double_eq(tensor_get(v->grad, 0, 0, 0), 1);
+        ck_assert_double_eq(tensor_get(v->grad, 0, 1, 0), 0);
+        tape_end();
+        release_all((Tensor *[]){q, k, v}, 3);
+    }
+}
+END_TEST
+
+enum { LOST = 70, LOST_Q = 75, LOST_K = 300 }; /* the query, in the second block; two tiles */
+
+/* Element by element: does x hold NaN where the query sees the key, or anything at all, and what
+ * `before` holds elsewhere? rows: of queries, of which one is lost, or of keys. */
+static void expect_lost(const char *what, const Tensor *x, const Tensor *before,
+                        const Tensor *ignored, bool of_keys) {
+    for (int64_t b = 0; b < 2; b++) {
+        bool sees = false;
+        for (int64_t j = 0; j < LOST_K; j++) sees = sees || !tensor_get(ignored, b, LOST, j);
+        for (int64_t r = 0; r < x->shape.dim[1]; r++)
+            for (int64_t e = 0; e < D; e++) {
+                const bool lost = of_keys ? !tensor_get(ignored, b, LOST, r) : r == LOST && sees;
+                const double want = lost ? (double)NAN : tensor_get(before, b, r, e);
+                const double got = tensor_get(x, b, r, e);
+                ck_assert_msg(isnan(want) ? isnan(got) : got == want, "%s[%d, %d, %d]: %g, not %g",
+                              what, (int)b, (int)r, (int)e, got, want);
+            }
+    }
+}
+
+/* One query holds a NaN, or an infinity, or its scores all overflow to -inf: its result and its
+ * gradient are NaN, and so are the gradients of the keys that it sees, and of their values. Those
+ * that it ignores have what they have without it, to the last bit. (A query that sees nothing has
+ * zeros, as without.) A NaN in the gradient that arrives for such a query changes nothing.
+ * Composed, the products dS' q and P' dy have 0 times NaN. */
+START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
+    const int parts = _i / 4;
+    const DType dtype = _i & 1 ? F64 : F32;
+    const bool fused = _i & 2;
+    tensor_set_default_dtype(dtype);
+    const double large = dtype == F32 ? 1e20 : 1e160, lost[] = {(double)NAN, HUGE_VAL, large};
+    Drawn d = draw_mask(parts, 2, 1, LOST_Q, LOST_K);
+    Tensor *q = ag_requires_grad(tensor_normal(0, 1 / large, SHAPE(2, LOST_Q, D)));
+    Tensor *k = ag_requires_grad(tensor_uniform(-large, -large / 2, SHAPE(2, LOST_K, D)));
+    Tensor *v = ag_requires_grad(tensor_randn(SHAPE(2, LOST_K, D)));
+    Tensor *dy = tensor_randn(SHAPE(2, LOST_Q, D)), *of_lost = view_narrow(q, 1, LOST, 1);
+    Tensor *ones = tensor_ones(SHAPE(2, LOST_Q, LOST_K)), *dy_of_lost = view_narrow(dy, 1, LOST, 1);
+    tape_begin_no_grad();
+    Tensor *weights = ag_attention_weights(ones, 1, d.mask, 1);
+    Tensor *ignored = tape_end_keeping(ag_eq(weights, ag_scale(weights, 0)));
+    Tensor *const x[] = {q, k, v};
+    Attend *attend = fused ? ag_attention : composed;
+    Outcome before = outcome_of(attend, x, false, d.mask, 0, dy);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(tensor_fill(of_lost, lost[i]) && tensor_fill(dy_of_lost, fused ? lost[i] : 1));
+        Outcome o = outcome_of(attend, x, false, d.mask, 0, dy);
+        expect_lost("the result", o.tensor[0], before.tensor[0], ignored, false);
+        expect_lost("dq", o.tensor[1], before.tensor[1], ignored, false);
+        if (fused || i == 2) expect_lost("dk", o.tensor[2], before.tensor[2], ignored, true);
+        expect_lost("dv", o.tensor[3], before.tensor[3], ignored, true);
+        release_all(o.tensor, 4);
+    }
+    release_all(before.tensor, 4);
+    release_all((Tensor *[]){q, k, v, dy, of_lost, dy_of_lost, ones, ignored}, 8);
+    release_all(d.part, 3);
+}
+END_TEST
+
 /* Keys and values behind the lengths are not even looked at, and a query that attends to nothing
  * has zeros though others attend to a NaN. */
 START_TEST(what_nobody_attends_to_may_be_anything) {
@@ -753,6 +830,8 @@ int main(void) {
     tcase_add_test(ignored, additive_scores_past_the_lengths);
     tcase_add_test(ignored, a_query_that_sees_nothing);
     tcase_add_test(ignored, a_window_of_the_largest_floats);
+    tcase_add_test(ignored, the_lowest_scores_are_finite);
+    tcase_add_loop_test(ignored, a_lost_query_leaves_alone_what_it_ignores, 0, 4 * MASKS);
     tcase_add_test(ignored, what_nobody_attends_to_may_be_anything);
     tcase_add_test(ignored, keys_that_nobody_asks);
     TCase *modules = add_framed_case(suite, "modules");

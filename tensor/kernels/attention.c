@@ -121,6 +121,7 @@ typedef struct {
     Matrix out;              /* y: (rows, Dv+), or dq: (rows, D+) */
     char *max, *sum, *scale; /* (width): a number for each query; one after the other */
     int64_t *length;         /* (width): how many keys it may see */
+    bool lost;               /* backward: is there a query that is_lost? */
     bool *kept;              /* dropout's draws, (K, width) */
 } Block;
 
@@ -143,6 +144,11 @@ static Matrix turn(Matrix x) { return (Matrix){x.data, x.col, x.row}; }
 
 static Matrix rows_from(const Pass *pass, Matrix x, int64_t row) {
     return (Matrix){x.data + row * x.row * pass->size, x.row, x.col};
+}
+
+/* Number i of some that lie side by side. */
+static double number_at(const Pass *pass, const void *x, int64_t i) {
+    return pass->dtype == F32 ? (double)((const float *)x)[i] : ((const double *)x)[i];
 }
 
 /* Matrix i of x, (..., N, L), from a row on. */
@@ -168,10 +174,23 @@ static void move_rows(const Pass *pass, const LoopKernel *kernel, Matrix to, Mat
                         (double)columns);
 }
 
-/* A block of queries, or a copy of it with dense rows: every tile reads it. */
-static Matrix dense(const Pass *pass, Matrix x, int64_t rows, int64_t columns, Matrix room) {
-    if (x.col == 1 && (rows <= LANES || x.row == columns)) return x;
-    move_rows(pass, kernels()->copy_rows, room, x, rows, columns);
+/* Does the query see no key, or are its weights NaN? Then 1 / its sum is 0 or NaN. */
+static bool is_lost(const Pass *pass, const Block *q, int64_t r) {
+    return !(number_at(pass, q->scale, r) > 0);
+}
+
+/* The rows of a block in x, q or dy; or a copy, where they are not dense, for every tile reads
+ * them, or where a query is lost. Its rows are zeros there: then a key that it does not see gets
+ * 0, not 0 times what the query holds, and one that it sees NaN all the same, that of the weight.
+ */
+static Matrix rows_of_block(const Pass *pass, const Block *q, Matrix x, int64_t columns,
+                            Matrix room) {
+    const bool dense = x.col == 1 && (q->rows <= LANES || x.row == columns);
+    if (dense && !q->lost) return x;
+    move_rows(pass, kernels()->copy_rows, room, x, q->rows, columns);
+    for (int64_t r = 0; r < q->rows && q->lost; r++)
+        if (is_lost(pass, q, r))
+            memset(rows_from(pass, room, r).data, 0, (size_t)(columns * pass->size));
     return room;
 }
 
@@ -273,23 +292,46 @@ static void read_lengths(const Pass *pass, const Room *room, Block *q) {
     }
 }
 
+/* The mask of a query over its keys, from one of them on: data and col of a row of keep and of the
+ * window. Where the mask has none, one number with the stride 0 stands for it. */
+typedef struct {
+    Matrix keep, window;
+} QueryMask;
+
+static QueryMask mask_of(const Pass *pass, const Room *room, int64_t query, int64_t key) {
+    static const bool yes = true;
+    static const double zero = 0; /* its bits are 0 in both float types */
+    const Tensor *keep = pass->of->mask.keep, *window = pass->of->mask.window;
+    QueryMask of = {{(char *)(uintptr_t)&yes, 0, 0}, {(char *)(uintptr_t)&zero, 0, 0}};
+    if (keep) of.keep = part_of(keep, room->head, query);
+    if (window) of.window = part_of(window, room->head / pass->H % window->shape.dim[0], query);
+    of.keep.data += key * of.keep.col;
+    of.window.data += key * of.window.col * pass->size;
+    return of;
+}
+
+/* Does query r of a block see any key? */
+static bool attends(const Pass *pass, const Room *room, const Block *q, int64_t r) {
+    const QueryMask mask = mask_of(pass, room, q->from + r, 0);
+    bool seen = false;
+    for (int64_t j = 0; j < q->length[r] && !seen; j++)
+        seen = mask.keep.data[j * mask.keep.col] &&
+               number_at(pass, mask.window.data, j * mask.window.col) != -HUGE_VAL;
+    return seen;
+}
+
 /* The scores of n keys from j on with a block's queries: x (n, width) = k scale q' + window, -inf
  * where the mask ignores them. */
 static void score_tile(const Pass *pass, const Room *room, const Block *q, int64_t j, int64_t n) {
-    const Tensor *w = pass->of->mask.window, *given = pass->of->mask.keep;
+    const bool masked = pass->of->mask.keep || pass->of->mask.window;
     const Matrix x = room->weights;
-    bool yes = true, cut = false;
-    double zero = 0; /* its bits are 0 in both float types */
-    Matrix keep = {(char *)&yes, 0, 0}, window = {(char *)&zero, 0, 0};
-    if (given) keep = part_of(given, room->head, q->from);
-    if (w) window = part_of(w, room->head / pass->H % w->shape.dim[0], q->from);
+    bool cut = false;
     multiply(pass, n, pass->width, pass->D, x, false, rows_from(pass, room->keyed[KEY], j), q->q_t);
-    for (int64_t r = 0; r < q->rows && (given || w); r++) {
-        char *keep_row = keep.data + r * keep.row + j * keep.col;
-        char *window_row = window.data + (r * window.row + j * window.col) * pass->size;
+    for (int64_t r = 0; r < q->rows && masked; r++) {
+        const QueryMask mask = mask_of(pass, room, q->from + r, j);
         kernels()->query_mask[pass->dtype](
-            n, (void *[]){x.data + r * pass->size, keep_row, window_row},
-            (int64_t[]){x.row, keep.col, window.col}, 0);
+            n, (void *[]){x.data + r * pass->size, mask.keep.data, mask.window.data},
+            (int64_t[]){x.row, mask.keep.col, mask.window.col}, 0);
     }
     for (int64_t r = 0; r < q->rows; r++) cut = cut || q->length[r] < j + n;
     if (cut) kernels()->tile_cut[pass->dtype](n, (void *[]){x.data, q->length}, &x.row, (double)j);
@@ -325,8 +367,17 @@ static void forward_tile(const Pass *pass, const Room *room, const Block *q, int
              rows_from(pass, room->keyed[VALUE], j));
 }
 
+/* Where every score that a query sees has overflowed to -inf, its sum is 0 as if it saw none: it
+ * becomes NaN, the weights' exp(-inf - -inf). */
+static void mark_overflow(const Pass *pass, const Room *room, const Block *q) {
+    for (int64_t r = 0; r < q->rows; r++)
+        if (number_at(pass, q->sum, r) == 0 && attends(pass, room, q, r))
+            memset(q->sum + r * pass->size, 0xff, (size_t)pass->size); /* the bits of a NaN */
+}
+
 static void forward_close(const Pass *pass, const Room *room, const Block *q) {
     const size_t bytes = (size_t)(q->rows * pass->size);
+    mark_overflow(pass, room, q);
     kernels()->invert[pass->dtype](pass->width, (void *[]){q->scale, q->sum}, (int64_t[]){1, 1}, 0);
     scale_out(pass, q);
     memcpy(stats_of(pass, room, q, 0), q->max, bytes);
@@ -343,14 +394,21 @@ static void clear_keys(const Pass *pass, const Room *room, int64_t end) {
                    (size_t)(columns_of(pass->keyed[x]) * pass->size));
 }
 
-static void backward_open(const Pass *pass, const Room *room, Block *q) {
+/* What the forward pass left: max and scale; and the dots, in sum. */
+static void read_stats(const Pass *pass, const Room *room, Block *q) {
     const size_t bytes = (size_t)(q->rows * pass->size);
     memset(q->max, 0, (size_t)(3 * pass->width * pass->size));
     memcpy(q->max, stats_of(pass, room, q, 0), bytes);
     memcpy(q->sum, stats_of(pass, room, q, 2), bytes);
     /* nobody writes q->out where a block sees no key: its scale of 0 makes dq zeros */
     if (q->end > 0) memcpy(q->scale, stats_of(pass, room, q, 1), bytes);
-    q->dy = dense(pass, part_of(pass->dy, room->head, q->from), q->rows, pass->Dv, q->dy_room);
+    q->lost = false;
+    for (int64_t r = 0; r < q->rows; r++) q->lost = q->lost || is_lost(pass, q, r);
+}
+
+static void backward_open(const Pass *pass, const Room *room, Block *q) {
+    const Matrix dy = part_of(pass->dy, room->head, q->from);
+    q->dy = rows_of_block(pass, q, dy, pass->Dv, q->dy_room);
     move_rows(pass, kernels()->turn_rows, q->dy_t, q->dy, q->rows, pass->Dv);
     if (q->from == 0) clear_keys(pass, room, q->end);
 }
@@ -378,8 +436,10 @@ static void backward_tile(const Pass *pass, const Room *room, const Block *q, in
 static void open_block(const Pass *pass, Room *room, Block *q, int64_t from) {
     q->from = from;
     q->rows = MIN(pass->rows, pass->Q - from);
+    q->lost = false;
     read_lengths(pass, room, q);
-    q->q = dense(pass, part_of(pass->of->q, room->head, from), q->rows, pass->D, q->q_room);
+    if (pass->dy) read_stats(pass, room, q);
+    q->q = rows_of_block(pass, q, part_of(pass->of->q, room->head, from), pass->D, q->q_room);
     move_rows(pass, kernels()->turn_rows, q->q_t, q->q, q->rows, pass->D);
     kernels()->value[ELEMENTWISE_scale][pass->dtype](pass->D * pass->width,
                                                      (void *[]){q->q_t.data, q->q_t.data},
