@@ -601,6 +601,38 @@ START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
 }
 END_TEST
 
+/* A query that sees one key has the weight 1 whatever its score is: its gradient, and what it adds
+ * to the key's, are exactly 0; an infinity among what they are made of is NaN. As composed. */
+START_TEST(one_key_alone_has_no_gradient) {
+    const DType dtype = _i & 1 ? F64 : F32;
+    Attend *attend = _i & 2 ? ag_attention : composed;
+    tensor_set_default_dtype(dtype);
+    Tensor *x[] = {ag_requires_grad(tensor_randn(SHAPE(2, 70, 37))),
+                   ag_requires_grad(tensor_randn(SHAPE(2, 300, 37))),
+                   ag_requires_grad(tensor_randn(SHAPE(2, 300, 53)))};
+    Tensor *dy = tensor_randn(SHAPE(2, 70, 53)), *keep = tensor_eye(300);
+    Tensor *bools = tensor_to(keep, BOOL), *rows = view_narrow(bools, 0, 220, 70);
+    Tensor *last = view_narrow(dy, 1, 69, 1);
+    const AttentionMask mask = {.keep = rows}; /* query i sees key 220 + i */
+    for (int p = 0; p < 2; p++) {
+        Outcome o = outcome_of(attend, x, false, mask, 0.5 * p, dy);
+        for (int i = 1; i < 3; i++) {
+            Tensor *zeros = tensor_full(o.tensor[i]->shape, 0);
+            expect_close(i == 1 ? "dq" : "dk", o.tensor[i], zeros, 0);
+            tensor_release(zeros);
+        }
+        release_all(o.tensor, 4);
+    }
+    ck_assert(tensor_fill(last, HUGE_VAL));
+    Outcome o = outcome_of(attend, x, false, mask, 0, dy);
+    ck_assert(isnan(tensor_get(o.tensor[1], 0, 69, 0)) &&
+              isnan(tensor_get(o.tensor[2], 0, 289, 0)));
+    ck_assert_double_eq(tensor_get(o.tensor[1], 0, 68, 0), 0);
+    release_all(o.tensor, 4);
+    release_all((Tensor *[]){x[0], x[1], x[2], dy, keep, bools, rows, last}, 8);
+}
+END_TEST
+
 /* Keys and values behind the lengths are not even looked at, and a query that attends to nothing
  * has zeros though others attend to a NaN. */
 START_TEST(what_nobody_attends_to_may_be_anything) {
@@ -832,6 +864,7 @@ int main(void) {
     tcase_add_test(ignored, a_window_of_the_largest_floats);
     tcase_add_test(ignored, the_lowest_scores_are_finite);
     tcase_add_loop_test(ignored, a_lost_query_leaves_alone_what_it_ignores, 0, 4 * MASKS);
+    tcase_add_loop_test(ignored, one_key_alone_has_no_gradient, 0, 4);
     tcase_add_test(ignored, what_nobody_attends_to_may_be_anything);
     tcase_add_test(ignored, keys_that_nobody_asks);
     TCase *modules = add_framed_case(suite, "modules");
