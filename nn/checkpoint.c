@@ -55,8 +55,9 @@ static int find(const TensorDict *dict, const char *name) {
 }
 
 static bool ready(const Transfer *t, const void *dict) {
-    const char *absent = !t->root ? "module" : !t->prefix ? "prefix" : !dict ? "dict" : NULL;
-    if (absent) tensor_fail("%s: the %s is NULL", t->who, absent);
+    given_model(t->root, t->who);
+    if (!t->prefix || !dict)
+        tensor_fail("%s: the %s is NULL", t->who, t->prefix ? "dict" : "prefix");
     else if (strlen(t->prefix) >= PREFIX_SIZE)
         tensor_fail("%s: the prefix is longer than %d bytes", t->who, PREFIX_SIZE - 1);
     return !tensor_error();
@@ -214,7 +215,7 @@ bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict
 }
 
 bool nn_load(void *module, const char *path) {
-    if (!module) return tensor_fail("load: the module is NULL");
+    if (!given_model(module, "load")) return false;
     TensorDict *dict = tensor_load_safetensors(path);
     Transfer t = {.who = "load", .root = module, .prefix = "", .from = dict};
     bool ok = load_from(t, path);
@@ -226,14 +227,14 @@ bool nn_load(void *module, const char *path) {
 
 bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict) {
     const char *who = "optimizer_state_dict";
-    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", who);
+    if (!given_optimizer(optimizer, who)) return false;
     return save_to((Transfer){who, optimizer->model, optimizer, prefix, .to = dict});
 }
 
 bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix,
                                   const TensorDict *dict) {
     const char *who = "optimizer_load_state_dict";
-    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", who);
+    if (!given_optimizer(optimizer, who)) return false;
     Transfer t = {who, optimizer->model, optimizer, prefix, .from = dict};
     return load_from(t, "the dict");
 }

@@ -11,7 +11,7 @@ static Tensor *gradient_of(Module *module, const ModuleSlot *p) {
 }
 
 double nn_clip_grad_norm(void *module, double max_norm) {
-    if (!module) tensor_fail("clip_grad_norm: the module is NULL");
+    given_model(module, "clip_grad_norm");
     not_negative("clip_grad_norm", "max_norm", max_norm);
     if (tensor_error()) return (double)NAN;
     double sum = 0;

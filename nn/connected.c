@@ -14,7 +14,8 @@ bool nn_check_connected(Tensor *loss, void *module) {
     char names[800] = "", path[512];
     size_t length = 0;
     int unnamed = 0; /* those for which there was no room */
-    if (!loss || !module) tensor_fail("check_connected: the %s is NULL", loss ? "module" : "loss");
+    if (!loss) tensor_fail("check_connected: the loss is NULL");
+    given_model(module, "check_connected");
     if (tensor_error()) return false;
     for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p);) {
         if (!is_unreached(loss, p) || !nn_parameter_path(module, p, path, sizeof path)) continue;

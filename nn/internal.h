@@ -5,6 +5,12 @@
 
 #include "nn.h"
 
+/* The module; NULL and an error where it is NULL, or an optimizer: that is a Module for nn_print
+ * and nn_free alone. */
+Module *given_model(void *module, const char *function);
+bool is_optimizer(const Module *module);
+/* The same the other way round. */
+Optimizer *given_optimizer(Optimizer *optimizer, const char *function);
 /* value >= 0, else an error; NaN fails too. */
 bool not_negative(const char *who, const char *what, double value);
 /* Is shape one of those wanted: NN_LAZY stands for any size, ndim -1 for any shape? */

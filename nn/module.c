@@ -20,6 +20,14 @@ static Module *given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);
 }
 
+Module *given_model(void *module, const char *function) {
+    Module *m = given(module, function);
+    if (!m || !is_optimizer(m)) return m;
+    return tensor_fail("%s: %s is an optimizer: pass the model that it trains, or call an "
+                       "nn_optimizer function",
+                       function, m->kind->name);
+}
+
 /* What is left of a path once name has been followed: "" at its end, and of "" itself, which leads
  * to everything; NULL when the path leads elsewhere. */
 static const char *after(const char *path, const char *name) {
@@ -64,7 +72,7 @@ static bool is_at(const Module *root, const ModuleSlot *p, const char *prefix) {
 }
 
 bool nn_next_parameter(void *module, const char *prefix, ModuleSlot **p) {
-    const Module *root = given(module, "next_parameter");
+    const Module *root = given_model(module, "next_parameter");
     if (!prefix || !p) tensor_fail("next_parameter: %s is NULL", prefix ? "p" : "the prefix");
     if (!root || !prefix || !p) return false;
     do *p = next_slot(root, *p);
@@ -171,7 +179,7 @@ static bool is_expanded(const Tensor *x) {
 }
 
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
-    Module *m = given(module, "set_parameter");
+    Module *m = given_model(module, "set_parameter");
     ModuleSlot *parameter = m ? slot_of(m, slot) : NULL;
     if (m && (!parameter || !*parameter->name))
         tensor_fail("set_parameter: the field is no parameter of %s", m->kind->name);
@@ -202,7 +210,7 @@ static void remove_slot(Module *m, Tensor **field) {
 
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
     const char *who = "add_parameter";
-    Module *m = given(module, who);
+    Module *m = given_model(module, who);
     const bool added = m && name_is_good(m, name, who) && add_slot(m, who, name, slot);
     if (!added) tensor_release(value);
     if (!added || !value || nn_set_parameter(m, slot, value)) return added;
@@ -219,7 +227,8 @@ bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape 
 /* ---- children and kept results ------------------------------------------------------------- */
 
 void *nn_add_child(void *module, const char *name, void *child) {
-    Module *parent = given(module, "add_child"), *c = given(child, "add_child");
+    Module *parent = given_model(module, "add_child"), *c = given(child, "add_child");
+    if (c) given_model(c, "add_child");
     const Module *root = parent;
     while (root && root->parent) root = root->parent;
     if (root && c && (root == c || c->parent)) /* its tree goes on owning it */
@@ -238,12 +247,12 @@ void *nn_add_child(void *module, const char *name, void *child) {
 }
 
 bool nn_add_result(void *module, Tensor **slot) {
-    Module *m = given(module, "add_result");
+    Module *m = given_model(module, "add_result");
     return m && add_slot(m, "add_result", "", slot);
 }
 
 bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
-    const Module *m = given(module, "keep_result");
+    const Module *m = given_model(module, "keep_result");
     if (!value) tensor_fail("keep_result: the value is NULL");
     if (!m || !value) return false;
     const ModuleSlot *result = slot_of(m, slot);
@@ -277,7 +286,7 @@ void nn_free(void *module) {
 /* ---- walks over the tree ------------------------------------------------------------------- */
 
 void nn_train(void *module, bool on) {
-    Module *const root = given(module, "train");
+    Module *const root = given_model(module, "train");
     for (Module *m = root; m; m = next_module(root, m)) m->training = on;
 }
 
@@ -320,14 +329,14 @@ void nn_print_float(double x, FILE *file) {
 }
 
 bool nn_zero_grad(void *module) {
-    Module *m = given(module, "zero_grad");
+    Module *m = given_model(module, "zero_grad");
     for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
         if (*p->slot) ag_zero_grad(*p->slot);
     return m != NULL;
 }
 
 bool nn_freeze(void *module, const char *prefix, bool frozen) {
-    Module *m = given(module, "freeze");
+    Module *m = given_model(module, "freeze");
     if (!prefix) tensor_fail("freeze: the prefix is NULL");
     if (!m || !prefix) return false;
     int n = 0;
@@ -347,7 +356,7 @@ Tensor **first_holder(Module *module, const Tensor *x) {
 }
 
 int64_t nn_num_parameters(void *module) {
-    Module *m = given(module, "num_parameters");
+    Module *m = given_model(module, "num_parameters");
     int64_t n = m ? 0 : -1;
     for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
         if (first_holder(m, *p->slot) == p->slot) n += tensor_numel(*p->slot); /* 0 while lazy */
@@ -355,7 +364,7 @@ int64_t nn_num_parameters(void *module) {
 }
 
 Tensor *nn_parameter(void *module, const char *path) {
-    const Module *root = given(module, "parameter");
+    const Module *root = given_model(module, "parameter");
     if (!path) tensor_fail("parameter: the path is NULL");
     if (!root || !path) return NULL;
     ModuleSlot *p = NULL;

@@ -16,7 +16,8 @@ extern "C" {
 /* ---- modules ----------------------------------------------------------------------------- */
 
 /* A module is a struct that begins with a Module. The functions here take any of them as a
- * void *; all of them accept NULL where a pending error explains it. */
+ * void *; all of them accept NULL where a pending error explains it. An Optimizer begins with a
+ * Module, too, but for nn_print and nn_free alone. */
 typedef struct Module Module;
 
 /* What all modules of one kind share. */

@@ -69,6 +69,16 @@ static const ModuleClass adamw_class = {"AdamW", sizeof(Optimizer), print_adamw,
 static const Rule sgd_rule = {"sgd", {"step", "momentum_buffer"}, move_sgd};
 static const Rule adamw_rule = {"adamw", {"step", "exp_avg", "exp_avg_sq"}, move_adamw};
 
+bool is_optimizer(const Module *module) {
+    return module->kind == &sgd_class || module->kind == &adamw_class;
+}
+
+Optimizer *given_optimizer(Optimizer *optimizer, const char *function) {
+    if (!optimizer) return tensor_fail("%s: the optimizer is NULL", function);
+    if (is_optimizer(&optimizer->module)) return optimizer;
+    return tensor_fail("%s: %s is no optimizer", function, optimizer->module.kind->name);
+}
+
 bool not_negative(const char *who, const char *what, double value) {
     return value >= 0 || tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
 }
@@ -89,7 +99,7 @@ static size_t count_parameters(void *model) {
 
 static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
                                 double weight_decay) {
-    if (!model) tensor_fail("%s: the module is NULL", rule->name);
+    given_model(model, rule->name);
     if (lr == 0)
         tensor_fail("%s: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)",
                     rule->name);
@@ -133,8 +143,8 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
 
 bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay) {
     const char *who = "optimizer_set_group";
-    if (!optimizer || !prefix)
-        return tensor_fail("%s: the %s is NULL", who, optimizer ? "prefix" : "optimizer");
+    if (!given_optimizer(optimizer, who)) return false;
+    if (!prefix) return tensor_fail("%s: the prefix is NULL", who);
     if (!good_group(who, lr, decay)) return false;
     int joined = 0;
     for (ModuleSlot *p = NULL; nn_next_parameter(optimizer->model, prefix, &p);)
@@ -150,8 +160,9 @@ bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
 }
 
 bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor) {
-    if (!optimizer) tensor_fail("optimizer_scale_lr: the optimizer is NULL");
-    if (!optimizer || !not_negative("optimizer_scale_lr", "factor", factor)) return false;
+    if (!given_optimizer(optimizer, "optimizer_scale_lr") ||
+        !not_negative("optimizer_scale_lr", "factor", factor))
+        return false;
     optimizer->factor = factor;
     return true;
 }
@@ -194,8 +205,7 @@ static void prepare(const Optimizer *optimizer, Update *u) {
 }
 
 bool nn_optimizer_step(Optimizer *optimizer) {
-    if (!optimizer) tensor_fail("optimizer_step: the optimizer is NULL");
-    if (tensor_error()) return false;
+    if (!given_optimizer(optimizer, "optimizer_step") || tensor_error()) return false;
     Update *const end = optimizer->updates + optimizer->num_updates;
     for (Update *u = optimizer->updates; u < end && !tensor_error(); u++)
         if (is_due(optimizer, u)) prepare(optimizer, u);
@@ -208,6 +218,5 @@ bool nn_optimizer_step(Optimizer *optimizer) {
 }
 
 void nn_optimizer_zero_grad(Optimizer *optimizer) {
-    if (optimizer) nn_zero_grad(optimizer->model);
-    else tensor_fail("optimizer_zero_grad: the optimizer is NULL");
+    if (given_optimizer(optimizer, "optimizer_zero_grad")) nn_zero_grad(optimizer->model);
 }

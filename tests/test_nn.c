@@ -1520,6 +1520,69 @@ START_TEST(sgd_settings_must_make_sense) {
 }
 END_TEST
 
+#define REFUSES_OPTIMIZER(call, function)                                                          \
+    do {                                                                                           \
+        ck_assert(!(call));                                                                        \
+        expect_error(function ": SGD is an optimizer: pass the model that it trains, or call an "  \
+                              "nn_optimizer function");                                            \
+    } while (0)
+
+/* An optimizer begins with a Module, so the compiler lets it pass where one is wanted. */
+START_TEST(an_optimizer_is_no_model) {
+    Linear *linear = nn_linear_new(1, 1, false);
+    Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
+    TensorDict *dict = tensor_dict_new();
+    Tensor *field = NULL, *loss = tensor_ones(SCALAR);
+    Net *net = net_new();
+    REFUSES_OPTIMIZER(nn_zero_grad(sgd), "zero_grad");
+    REFUSES_OPTIMIZER(nn_num_parameters(sgd) + 1, "num_parameters");
+    REFUSES_OPTIMIZER(nn_parameter(sgd, "weight"), "parameter");
+    REFUSES_OPTIMIZER(nn_next_parameter(sgd, "", &(ModuleSlot *){NULL}), "next_parameter");
+    REFUSES_OPTIMIZER(nn_freeze(sgd, "", true), "freeze");
+    REFUSES_OPTIMIZER(nn_save(sgd, "nowhere"), "save");
+    REFUSES_OPTIMIZER(nn_load(sgd, "nowhere"), "load");
+    REFUSES_OPTIMIZER(nn_state_dict(sgd, "", dict), "state_dict");
+    REFUSES_OPTIMIZER(nn_load_state_dict(sgd, "", dict), "load_state_dict");
+    REFUSES_OPTIMIZER(!isnan(nn_clip_grad_norm(sgd, 1)), "clip_grad_norm");
+    REFUSES_OPTIMIZER(nn_check_connected(loss, sgd), "check_connected");
+    REFUSES_OPTIMIZER(nn_adamw_new(sgd, (AdamWConfig){.lr = 1}), "adamw");
+    REFUSES_OPTIMIZER(nn_add_parameter(sgd, "w", &field, tensor_ones(SHAPE(1))), "add_parameter");
+    REFUSES_OPTIMIZER(nn_set_parameter(sgd, &field, tensor_ones(SHAPE(1))), "set_parameter");
+    REFUSES_OPTIMIZER(nn_add_result(sgd, &field), "add_result");
+    REFUSES_OPTIMIZER(nn_keep_result(sgd, &field, loss), "keep_result");
+    REFUSES_OPTIMIZER(nn_add_child(sgd, "child", nn_dropout_new(0)), "add_child");
+    nn_train(sgd, true);
+    REFUSES_OPTIMIZER(nn_add_child(net, "sgd", sgd), "train"); /* the first error; frees sgd */
+    sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
+    REFUSES_OPTIMIZER(nn_add_child(net, "sgd", sgd), "add_child");
+    tensor_dict_free(dict);
+    tensor_release(loss);
+    nn_free(net);
+    nn_free(linear);
+}
+END_TEST
+
+START_TEST(a_model_is_no_optimizer) {
+    Linear *linear = nn_linear_new(1, 1, false);
+    Optimizer *optimizer = (Optimizer *)linear;
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(!nn_optimizer_step(optimizer));
+    expect_error("optimizer_step: Linear is no optimizer");
+    nn_optimizer_zero_grad(optimizer);
+    expect_error("optimizer_zero_grad: Linear is no optimizer");
+    ck_assert(!nn_optimizer_set_group(optimizer, "", 1, 0));
+    expect_error("optimizer_set_group: Linear is no optimizer");
+    ck_assert(!nn_optimizer_scale_lr(optimizer, 1));
+    expect_error("optimizer_scale_lr: Linear is no optimizer");
+    ck_assert(!nn_optimizer_state_dict(optimizer, "", dict));
+    expect_error("optimizer_state_dict: Linear is no optimizer");
+    ck_assert(!nn_optimizer_load_state_dict(optimizer, "", dict));
+    expect_error("optimizer_load_state_dict: Linear is no optimizer");
+    tensor_dict_free(dict);
+    nn_free(linear);
+}
+END_TEST
+
 START_TEST(sgd_prints_its_settings) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 0.5, .momentum = 0.9});
@@ -1617,6 +1680,8 @@ static void add_optimizer_tests(Suite *suite) {
     tcase_add_test(tcase, sgd_is_all_or_nothing);
     tcase_add_test(tcase, sgd_moves_nothing_when_something_was_let_go);
     tcase_add_test(tcase, sgd_settings_must_make_sense);
+    tcase_add_test(tcase, an_optimizer_is_no_model);
+    tcase_add_test(tcase, a_model_is_no_optimizer);
     tcase_add_test(tcase, sgd_prints_its_settings);
 }
 
