@@ -1,6 +1,6 @@
 /* test_nn.c - do modules draw, compute, train and print as PyTorch's do, and own what they hold?
  *
- * golden/nn.txt and golden/nn_print.txt hold what python3-torch said (generate_nn.py beside them
+ * golden/nn.txt and golden/nn_print.txt hold what PyTorch 2.15 said (generate_nn.py beside them
  * tells how). Here the same modules are built; initial weights are compared to the bit, results
  * and gradients in float64 to 1e-12. The rest is ours to define: what a mistake is answered with,
  * word for word, and that nothing is lost on any path: every test ends with as many tensors

@@ -1,7 +1,7 @@
 /* test_print.c - tensor_print against PyTorch's own text.
  *
  * tests/golden/print.txt holds tensors of every type, shape, range and stride with what
- * PyTorch 1.13 printed for them; tests/golden/generate_print.py made it and says how to read
+ * PyTorch 2.15 printed for them; tests/golden/generate_print.py made it and says how to read
  * it. Here they are rebuilt bit by bit as views of their storage and compared byte for byte.
  * The literal tests show the same rules to a reader. An argument to this program names another
  * file of cases, for fuzzing.

@@ -1,6 +1,6 @@
 /* test_random.c - does the generator deal PyTorch's numbers?
  *
- * tests/golden/random_<seed>.bin holds what python3-torch drew (generate_random.py in the same
+ * tests/golden/random_<seed>.bin holds what PyTorch 2.15 drew (generate_random.py in the same
  * folder says how, and describes the format); the suite draws the same and compares, integers,
  * uniforms and masks to the bit, normals to 1e-6. Beside it stand the few values that PyTorch
  * users know by heart, the C++ standard's check value for MT19937, and what surrounds the

@@ -1,6 +1,6 @@
 /* test_training.c - does training go PyTorch's way: freezing, initial values, steps, schedules?
  *
- * golden/training.txt holds what python3-torch said (generate_training.py beside it tells how). The
+ * golden/training.txt holds what PyTorch 2.15 said (generate_training.py beside it tells how). The
  * rest is ours to define: what a mistake is answered with, word for word, and that nothing is lost:
  * every test ends with as many tensors alive as it began with.
  *

@@ -1,19 +1,16 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Writes charlm.txt, the losses of nanoGPT's model in PyTorch, for tests/test_charlm.c.
 
-Run it as `/usr/bin/python3 tests/golden/generate_charlm.py` with Debian's python3-torch (1.13); it
-writes next to itself, and the same bytes every time. Without AVX2, because with it the last bit of
-a normal number is another one (see generate_random.py).
+Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it
+writes next to itself, and the same bytes every time.
 
 This is what examples/charlm.c does, written again: the same seed draws the same parameters and the
 same windows of LICENSE. A line is a tensor: name, type, number of dimensions, sizes, elements.
 """
 import math
-import os
 import pathlib
 
-os.environ["ATEN_CPU_CAPABILITY"] = "default"
-import torch
+from reference import torch
 from torch.nn import functional as F
 
 HERE = pathlib.Path(__file__).parent

@@ -1,7 +1,7 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Writes tests/golden/files/: what NumPy and Python's safetensors write, for tests/test_files.c.
 
-    /usr/bin/python3 tests/golden/generate_files.py
+    python3 tests/golden/generate_files.py
 
 Needs NumPy and safetensors. The committed files came from NumPy 1.24 and safetensors 0.8. Every
 array counts 0, 1, 2, ... in row-major order; bools are true where that number is not divisible by 3.

@@ -1,8 +1,8 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """The leave-one-out minima of kernel regression: writes kernel_regression.txt beside this file.
 
-Run with a python3 that has numpy and torch (Debian: python3-torch), from anywhere. No gradient and
-no C is involved. For each data set the leave-one-out loss is evaluated at 20000 widths, evenly
+Run it with PyTorch 2.15 (reference.py tells how to get it), from anywhere. No gradient and no C is
+involved. For each data set the leave-one-out loss is evaluated at 20000 widths, evenly
 spaced in log w from 1e-3 / range to 1e4 / range, which reach both of its flats; between the
 neighbours of the lowest, bisection finds where the slope, a central difference, is 0. A line that names a w0 wants the minimum of
 the valley that contains w0 instead: from w0 the scan is followed downhill.
@@ -13,7 +13,7 @@ spaced from the smallest x to the largest. All in the units of the data.
 import os
 
 import numpy as np
-import torch
+from reference import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 

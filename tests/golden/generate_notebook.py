@@ -1,18 +1,17 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Prints what build/notebook should print: the notebook's cells, run by PyTorch itself.
 
-    /usr/bin/python3 tests/golden/generate_notebook.py | diff - tests/golden/notebook.txt
+    python3 tests/golden/generate_notebook.py | diff - tests/golden/notebook.txt
 
-With Debian's python3-torch (1.13) on a CPU with AVX-512, nothing differs but the last decimals of
-three losses; these decimals are as near to the notebook's own in one as in the other. With AVX2
-(ATEN_CPU_CAPABILITY=avx2) PyTorch ends at the float before the trained w, whose weights differ in
-the fifth digit here and there. The committed notebook.txt is the output of build/notebook, held
-against this one and against the seed's printed cells, which it equals in every digit but the losses'
-sixth decimals.
+With PyTorch 2.15 (reference.py tells how to get it) the last decimals of the losses differ, which are as
+near to the notebook's own in one as in the other, and here and there the fifth digit of a weight after
+training: PyTorch's w is the float beside the notebook's w. The committed notebook.txt is the output
+of build/notebook, held against this one and against the seed's printed cells, which it equals in every
+digit but the losses' sixth decimals.
 """
 import math
 
-import torch
+from reference import torch
 from torch import nn
 
 

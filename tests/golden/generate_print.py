@@ -1,9 +1,9 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Writes the golden texts of tests/test_print.c: tensors and what PyTorch prints for them.
 
-    /usr/bin/python3 tests/golden/generate_print.py > tests/golden/print.txt
+    python3 tests/golden/generate_print.py > tests/golden/print.txt
 
-Needs Debian's python3-torch (1.13). The committed file came from the defaults. For fuzzing,
+Needs PyTorch 2.15 (reference.py tells how to get it). The committed file came from the defaults. For fuzzing,
 `--seed N --cases N --large` makes other ones, which `build/tests/test_print FILE` checks.
 
 Each case is one header line, one line of elements, and the text:
@@ -19,7 +19,7 @@ import io
 import random
 import struct
 
-import torch
+from reference import torch
 from torch import nn
 
 FLOATS = [torch.float32, torch.float64]

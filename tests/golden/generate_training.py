@@ -1,20 +1,17 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Writes training.txt, the paths that PyTorch's training takes, for tests/test_training.c.
 
-Run it as `/usr/bin/python3 tests/golden/generate_training.py` with Debian's python3-torch (1.13); it
-writes next to itself, and the same bytes every time. Without AVX2, because with it the last bit
-of a uniform number between bounds is another one (see generate_random.py).
+Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it
+writes next to itself, and the same bytes every time.
 
 A line is a tensor: name, type, number of dimensions, sizes, elements. Floats are written in
 hexadecimal, to the bit.
 """
 import math
-import os
 import pathlib
 import warnings
 
-os.environ["ATEN_CPU_CAPABILITY"] = "default"
-import torch
+from reference import torch
 from torch import nn
 
 warnings.filterwarnings("ignore")
