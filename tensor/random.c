@@ -59,7 +59,12 @@ static Tensor *draw_new(const char *op, Shape shape, Draw *draw, double a, doubl
     return x;
 }
 
-Tensor *tensor_rand(Shape shape) { return draw_new("rand", shape, draw_uniforms, 0, 1); }
+Tensor *tensor_rand(Shape shape) {
+    Tensor *x = make("rand", shape, tensor_default_dtype());
+    if (x) draw_units(generator_current(), x->dtype, tensor_numel(x), x->data);
+    return x;
+}
+
 Tensor *tensor_randn(Shape shape) { return draw_new("randn", shape, draw_normals, 0, 1); }
 
 static bool good_uniform(const char *op, double low, double high, DType dtype) {

@@ -605,6 +605,31 @@ START_TEST(linear_draws_pytorchs_weights_to_the_bit) {
 }
 END_TEST
 
+/* The bits of all elements, as generate_nn.py sums them up. */
+static int64_t checksum(const Tensor *x) {
+    const uint32_t *words = x->data;
+    const uint64_t *pairs = x->data;
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < tensor_numel(x); i++)
+        sum += (x->dtype == F32 ? words[i] : pairs[i]) * (uint64_t)(2 * i + 1);
+    return (int64_t)(sum % (UINT64_C(1) << 53));
+}
+
+START_TEST(fifty_linear_layers_have_pytorchs_bits) {
+    tensor_set_default_dtype(_i ? F64 : F32);
+    Tensor *expected = golden(_i ? "fifty_float64_checksums" : "fifty_float32_checksums");
+    tensor_manual_seed(50);
+    for (int64_t i = 0; i < 50; i++) {
+        Linear *linear = nn_linear_new(1 + 37 * i % 211, 1 + 53 * i % 97, true);
+        const int64_t *sum = (const int64_t *)expected->data + 2 * i;
+        ck_assert_msg(checksum(linear->weight) == sum[0], "layer %d: weight", (int)i);
+        ck_assert_msg(checksum(linear->bias) == sum[1], "layer %d: bias", (int)i);
+        nn_free(linear);
+    }
+    tensor_release(expected);
+}
+END_TEST
+
 START_TEST(linear_forward_and_backward) {
     Linear *linear = nn_linear_new(4, 5, true);
     nn_set_parameter(linear, &linear->weight, golden("linear_weight"));
@@ -1636,6 +1661,7 @@ static void add_module_tests(Suite *suite) {
 static void add_layer_tests(Suite *suite) {
     TCase *tcase = add_case(suite, "layers");
     tcase_add_loop_test(tcase, linear_draws_pytorchs_weights_to_the_bit, 0, 2);
+    tcase_add_loop_test(tcase, fifty_linear_layers_have_pytorchs_bits, 0, 2);
     tcase_add_test(tcase, linear_forward_and_backward);
     tcase_add_test(tcase, a_lazy_linear_draws_at_its_first_forward);
     tcase_add_test(tcase, linear_mistakes);

@@ -130,6 +130,7 @@ bool generator_from_numbers(Generator *g, const int64_t *numbers);
 
 /* Each fills n places in the order, and with as many draws, as PyTorch does. dtype: F32 or F64.
  * Integers stay below high. */
+void draw_units(Generator *g, DType dtype, int64_t n, void *x); /* in [0, 1) */
 void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high);
 void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std);
 void draw_bools(Generator *g, int64_t n, bool *x, double p); /* true with p */

@@ -1,9 +1,9 @@
 /* twister.c - the numbers of PyTorch's CPU generator: the Mersenne Twister MT19937, and what
  * becomes of its words. What is done to many words at once is in kernels.c.
  *
- * The digits rest on a * b + c being rounded twice: compile with -ffp-contract=off. (PyTorch's
- * own compiler fused uniform's for CPUs with AVX2, and with bounds other than 0 and 1 its last bit
- * depends on the machine. Ours never does, and is that of PyTorch's portable code.)
+ * The digits are those of PyTorch on a CPU with AVX2 or AVX-512, whatever this one has: compile
+ * with -ffp-contract=off, so that a product and a sum are fused where fmaf and fma stand, nowhere
+ * else.
  *
  * Sources: Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed
  * uniform pseudorandom number generator", ACM TOMACS 8 (1998); Box and Muller, "A note on
@@ -76,26 +76,35 @@ static uint32_t draw32(Generator *g) {
 
 /* ---- uniform ------------------------------------------------------------------------------- */
 
-/* u (high - low) + low, with u uniform in [0, 1) and of as many bits as the type's significand
- * holds, in the type of x; it may round up to high itself, as PyTorch's does. */
-void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
-    const float low_f32 = (float)low, range_f32 = (float)high - low_f32;
-    const double range = high - low;
+/* Uniform in [0, 1): as many bits as the type's significand holds. */
+void draw_units(Generator *g, DType dtype, int64_t n, void *x) {
+    float *f32 = x;
+    double *f64 = x;
     uint32_t word[BATCH];
     for (int64_t begin = 0; begin < n; begin += STEP) {
         const int64_t m = MIN(n - begin, STEP);
-        float *f32 = x;
-        double *f64 = x;
         draw_words(g, dtype == F32 ? m : 2 * m, word);
         for (int64_t i = 0; dtype == F32 && i < m; i++)
-            f32[begin + i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f * range_f32 + low_f32;
+            f32[begin + i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f;
         for (int64_t i = 0; dtype != F32 && i < m; i++) {
             /* all 2 m are drawn, which clang's analyzer does not see */
             /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
             const int64_t pair = (int64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
-            f64[begin + i] = (double)pair * 0x1p-53 * range + low;
+            f64[begin + i] = (double)pair * 0x1p-53;
         }
     }
+}
+
+/* u (high - low) + low in the type of x, with one rounding; it may round up to high itself, as
+ * PyTorch's does. Where the CPU has no fused multiply-add, the C library computes the same bits. */
+void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
+    const float low_f32 = (float)low, range_f32 = (float)high - low_f32;
+    const double range = high - low;
+    float *f32 = x;
+    double *f64 = x;
+    draw_units(g, dtype, n, x);
+    for (int64_t i = 0; dtype == F32 && i < n; i++) f32[i] = fmaf(f32[i], range_f32, low_f32);
+    for (int64_t i = 0; dtype != F32 && i < n; i++) f64[i] = fma(f64[i], range, low);
 }
 
 /* ---- normal ---------------------------------------------------------------------------------- */
@@ -112,7 +121,7 @@ static double draw_normal(Generator *g) {
     g->has_cached = !g->has_cached;
     if (!g->has_cached) return g->cached;
     double u[2]; /* 1 - u[1] lies in (0, 1]: its logarithm is finite */
-    draw_uniforms(g, F64, 2, u, 0, 1);
+    draw_units(g, F64, 2, u);
     double r = sqrt(-2 * log1p(-u[1])), theta = 2 * M_PI * u[0];
     g->cached = r * sin(theta);
     return r * cos(theta);
@@ -130,10 +139,10 @@ void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, do
     if (n < BLOCK) return;
     Loop *const kernel = kernels()->box_muller[dtype];
     void *last = dtype == F32 ? (void *)((float *)x + n - BLOCK) : (double *)x + n - BLOCK;
-    draw_uniforms(g, dtype, n, x, 0, 1);
+    draw_units(g, dtype, n, x);
     kernel(n / BLOCK * BLOCK, (void *[]){x, &mean}, NULL, std);
     if (n % BLOCK == 0) return;
-    draw_uniforms(g, dtype, BLOCK, last, 0, 1);
+    draw_units(g, dtype, BLOCK, last);
     kernel(BLOCK, (void *[]){last, &mean}, NULL, std);
 }
 

@@ -12,6 +12,7 @@ import math
 import pathlib
 import warnings
 
+import numpy as np
 from reference import torch
 from torch import nn
 
@@ -113,6 +114,22 @@ def draws():
             layer = nn.Linear(size, 2)
             record(f"draw_{TYPES[dtype]}_{size}_weight", layer.weight)
             record(f"draw_{TYPES[dtype]}_{size}_bias", layer.bias)
+
+
+def checksum(x):
+    """The bits of all elements: sum of (2 i + 1) bits[i], modulo 2^53."""
+    bits = x.detach().numpy().reshape(-1).view(f"u{x.element_size()}").astype("u8")
+    return int((bits * (2 * np.arange(len(bits), dtype="u8") + 1)).sum(dtype="u8")) % 2**53
+
+
+def fifty_layers():
+    """All the weights of fifty Linear layers of all sizes, drawn one after the other."""
+    for dtype in torch.float32, torch.float64:
+        torch.set_default_dtype(dtype)
+        torch.manual_seed(50)
+        layers = [nn.Linear(1 + 37 * i % 211, 1 + 53 * i % 97) for i in range(50)]
+        checksums = [[checksum(layer.weight), checksum(layer.bias)] for layer in layers]
+        record(f"fifty_{TYPES[dtype]}_checksums", torch.tensor(checksums))
 
 
 def forward_and_backward(name, module, inputs, *rest):
@@ -256,6 +273,7 @@ def prints():
 
 
 draws()
+fifty_layers()
 linear()
 embedding()
 layer_norm()

@@ -1,11 +1,10 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Writes random_<seed>.bin, what PyTorch's CPU generator draws, for tests/test_random.c.
 
-Run it as `/usr/bin/python3 tests/golden/generate_random.py` with Debian's python3-torch (1.13)
-on a CPU with AVX2; it writes next to itself, and the same bytes every time. PyTorch's digits
-depend on the CPU in two places. The float32 normals of 16 elements and more move by up to 2.4e-6;
-these files hold those of AVX2. And u (high - low) + low is rounded once with AVX2 and twice
-without, a last bit that only bounds other than 0 and 1 show; these files hold the latter.
+Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it
+writes next to itself, and the same bytes every time. PyTorch's digits depend on the instruction set in two
+places, and these files hold those of AVX2: the float32 normals of 16 elements and more, which move by up to
+2.4e-6, and u (high - low) + low, which is rounded once.
 
 A file is a row of records, all little-endian:
 
@@ -20,10 +19,8 @@ by the number of elements in the call.
 """
 import pathlib
 import struct
-import subprocess
-import sys
 
-import torch
+from reference import torch
 
 SEEDS = [0, 42, 517109245]
 DRAWS = 1000
@@ -49,7 +46,9 @@ RECORDS = {
     "randperm": (F32, DRAWS, torch.randperm),
     "dropout .1": (F32, DRAWS, lambda n: dropout(n, 0.1)),
     "dropout .5": (F32, 10, lambda n: dropout(n, 0.5)),
+    "uniform": (F32, DRAWS, lambda n: torch.empty(n).uniform_(-0.7, 0.4)),
     "rand f64": (F64, DRAWS, torch.rand),
+    "uniform f64": (F64, DRAWS, lambda n: torch.empty(n).uniform_(-0.7, 0.4)),
     "randn 15 f64": (F64, 15, torch.randn),
     "randn 37 f64": (F64, 37, torch.randn),
     "normal 16 f64": (F64, 16, lambda n: torch.normal(3.5, 0.25, (n,))),
@@ -60,17 +59,6 @@ def draw(seed, dtype, per_call, one_call):
     torch.set_default_dtype(dtype)
     torch.manual_seed(seed)
     return torch.cat([one_call(per_call) for _ in range(-(-DRAWS // per_call))])
-
-
-def uniform(seed):
-    """1000 uniforms in [-0.7, 0.4), drawn by a PyTorch that does without AVX2."""
-    program = (
-        f"import sys, torch; torch.manual_seed({seed}); x = torch.empty({DRAWS}); "
-        "sys.stdout.buffer.write(x.uniform_(-0.7, 0.4).numpy().tobytes())"
-    )
-    environment = {"ATEN_CPU_CAPABILITY": "default"}
-    drawn = subprocess.check_output([sys.executable, "-c", program], env=environment)
-    return torch.frombuffer(bytearray(drawn), dtype=F32)
 
 
 def medley(seed):
@@ -106,7 +94,6 @@ def main():
         with open(path, "wb") as file:
             for name, record in RECORDS.items():
                 write(file, name, draw(seed, *record))
-            write(file, "uniform", uniform(seed))
             write(file, "medley", medley(seed))
 
 
