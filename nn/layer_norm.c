@@ -5,7 +5,7 @@ static void print_layer_norm(const void *module, FILE *file) {
     const LayerNorm *norm = module;
     fprintf(file, "%s, eps=", tensor_shape_text(norm->weight->shape));
     nn_print_float(norm->eps, file);
-    fprintf(file, ", elementwise_affine=True");
+    fprintf(file, ", elementwise_affine=True, bias=True");
 }
 
 static const ModuleClass kind = {"LayerNorm", sizeof(LayerNorm), print_layer_norm, NULL};
