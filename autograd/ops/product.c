@@ -71,7 +71,7 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     if (column) c = ag_squeeze(c, -1);
     if (row) c = ag_squeeze(c, column ? -1 : -2);
     if (!row && !column) return c;
-    const char *name = row && column ? "DotBackward0" : column ? "MvBackward0" : "SqueezeBackward3";
+    const char *name = row && column ? "DotBackward0" : column ? "MvBackward0" : "SqueezeBackward4";
     return made_by(matrices ? name : "UnsafeViewBackward0", c);
 }
 
@@ -108,10 +108,12 @@ static bool linear_fits(const Node *n) {
     return !tensor_pending();
 }
 
-/* PyTorch's names of the node: without and with b; of x with one, two and more dimensions. */
-static const char *const linear_grad_fn[2][3] = {
-    {"SqueezeBackward3", "MmBackward0", "UnsafeViewBackward0"},
-    {"AddBackward0", "AddmmBackward0", "ViewBackward0"},
+/* PyTorch's names of the node: without b, with b, with b and a strided x; of x with one, two and
+ * more dimensions. */
+static const char *const linear_grad_fn[3][3] = {
+    {"SqueezeBackward4", "MmBackward0", "UnsafeViewBackward0"},
+    {"UnsafeViewBackward0", "AddmmBackward0", "UnsafeViewBackward0"},
+    {"AddBackward0", "AddmmBackward0", "AddBackward0"},
 };
 
 /* y = x w' + b */
@@ -126,7 +128,8 @@ Tensor *ag_linear_forward(Node *n) {
     Tensor *rows = as_matrix(x, s.m, s.a_stride);
     Tensor *y = rows ? multiply_matrices(shape, x->dtype, &s, rows->data, w->data) : NULL;
     tensor_release(rows);
-    if (y) y->grad_fn = linear_grad_fn[b != NULL][shape.ndim < 3 ? shape.ndim - 1 : 2];
+    const int with = b ? 1 + !tensor_is_contiguous(x) : 0;
+    if (y) y->grad_fn = linear_grad_fn[with][MIN(shape.ndim, 3) - 1];
     return y;
 }
 

@@ -31,8 +31,9 @@ static Tensor *in_shape(const Op *op, Tensor *x, Shape shape) {
 
 Tensor *ag_reshape_forward(Node *n) {
     Tensor *y = tensor_reshape(n->in[0], n->at.shape);
-    if (y && y->storage != n->in[0]->storage)
-        y->grad_fn = "UnsafeViewBackward0"; /* PyTorch's word for a view of a fresh copy */
+    /* PyTorch's words for a view of a fresh copy and for one of a strided tensor. */
+    if (y && y->storage != n->in[0]->storage) y->grad_fn = "UnsafeViewBackward0";
+    else if (y && !tensor_is_contiguous(n->in[0])) y->grad_fn = "ReshapeAliasBackward0";
     return y;
 }
 
