@@ -215,7 +215,8 @@ Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps);
 
 /* Zeroes elements with probability p and divides the rest by 1 - p. p = 0 hands x back. Always
- * drops: whether a model trains or not is the business of nn. */
+ * drops: whether a model trains or not is the business of nn. The draws go through x in the order
+ * in which it lies in memory, as PyTorch's do. */
 Tensor *ag_dropout(Tensor *x, double p);
 
 typedef enum { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } Reduction;

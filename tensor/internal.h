@@ -60,7 +60,10 @@ const char *stride_text(const Tensor *x);         /* the strides, written as a s
 Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data);
 /* NULL without an error where no view will do. */
 Tensor *view_reshape(const Tensor *x, Shape shape);
-Tensor *view_permute(const Tensor *x, const int *axes);      /* axes: a permutation, not checked */
+Tensor *view_permute(const Tensor *x, const int *axes); /* axes: a permutation, not checked */
+/* The dimensions of x, that with the largest stride first, as PyTorch's TensorIterator sorts them:
+ * in this order it writes to x, and lays out what is made like x. */
+void sort_by_stride(const Tensor *x, int *axes);
 Tensor *view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
 Tensor *view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */
 Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size);

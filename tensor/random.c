@@ -10,7 +10,6 @@
  */
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "internal.h"
 
@@ -100,12 +99,7 @@ Tensor *tensor_normal(double mean, double std, Shape shape) {
 /* A view of x whose last dimension has the smallest stride: torch's order of writing to x. */
 static Tensor *in_order_of_memory(const Tensor *x) {
     int axes[TENSOR_MAX_DIMS];
-    for (int d = 0; d < x->shape.ndim; d++) {
-        int at = d;
-        for (; at > 0 && llabs(x->stride[axes[at - 1]]) < llabs(x->stride[d]); at--)
-            axes[at] = axes[at - 1];
-        axes[at] = d;
-    }
+    sort_by_stride(x, axes);
     return view_permute(x, axes);
 }
 

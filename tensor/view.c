@@ -1,6 +1,7 @@
 /* view.c - shapes, broadcasting, and views: other ways to look at the same bytes. */
 #include "internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int64_t shape_numel(Shape shape) {
@@ -122,6 +123,33 @@ Tensor *view_permute(const Tensor *x, const int *axes) {
         stride[d] = x->stride[axes[d]];
     }
     return view_make(x, shape, stride, x->data);
+}
+
+/* Whether dimension a comes before b in memory: 1 if it does, -1 if b does, 0 if nothing tells. A
+ * stride of 0 tells nothing; of equal strides the larger size comes first. */
+static int comes_before(const Tensor *x, int a, int b) {
+    const int64_t of_a = llabs(x->stride[a]), of_b = llabs(x->stride[b]);
+    if (of_a == 0 || of_b == 0) return 0;
+    if (of_a != of_b) return of_a > of_b ? 1 : -1;
+    return x->shape.dim[a] > x->shape.dim[b] ? 1 : 0;
+}
+
+/* An insertion sort from the last dimension to the first, which passes over pairs that nothing
+ * tells apart. */
+void sort_by_stride(const Tensor *x, int *axes) {
+    const int n = x->shape.ndim;
+    for (int d = 0; d < n; d++) axes[d] = d;
+    for (int i = n - 2; i >= 0; i--) {
+        for (int at = i, next = i + 1; next < n; next++) {
+            const int order = comes_before(x, axes[next], axes[at]);
+            if (order < 0) break;
+            if (order == 0) continue;
+            const int moved = axes[at];
+            axes[at] = axes[next];
+            axes[next] = moved;
+            at = next;
+        }
+    }
 }
 
 Tensor *view_transpose(const Tensor *x, int dim0, int dim1) {

@@ -281,10 +281,12 @@ static Tensor *value_of(const Sample *s, Tensor **in) {
     return y;
 }
 
-/* As slicing and flipping say, and as the expanded row says when it is copied first. */
+/* As slicing and flipping say, and as the expanded row says when it is copied first. Dropout draws
+ * in the order of memory: golden/functions/ag_dropout.safetensors has a transposed one. */
 WALK(values_do_not_depend_on_the_layout) {
     for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
         Tensor *in[SAMPLE_INPUTS], *dense[SAMPLE_INPUTS];
+        if (layout == PERMUTED && !strcmp(s->op, "dropout")) continue;
         if (layout == EXPANDED && !strcmp(s->op, "view")) continue;
         make_inputs(s, layout, 0, in);
         for (int i = 0; i < s->n; i++) {

@@ -156,6 +156,32 @@ static Tensor *draw_dropout(int64_t n, double p) {
 static Tensor *draw_dropout_1(int64_t n) { return draw_dropout(n, 0.1); }
 static Tensor *draw_dropout_5(int64_t n) { return draw_dropout(n, 0.5); }
 
+/* The same of views, row-major and one behind the other: the draws go through memory. */
+static Tensor *draw_dropout_views(int64_t n) {
+    static const struct {
+        Shape shape;
+        int64_t stride[4];
+    } views[] = {{{3, {2, 3, 4}}, {1, 2, 6}},
+                 {{2, {3, 4}}, {1, 8}},
+                 {{3, {4, 3, 5}}, {0, 1, 3}},
+                 {{4, {2, 1, 3, 2}}, {3, 7, 1, 6}},
+                 {{3, {2, 4, 2}}, {2, 2, 1}}};
+    enum { VIEWS = sizeof views / sizeof *views };
+    Tensor *ones = tensor_ones(SHAPE(100)), *zero = tensor_zeros(SCALAR), *view[VIEWS],
+           *kept[VIEWS];
+    tape_begin_no_grad();
+    for (int i = 0; i < VIEWS; i++) {
+        view[i] = tensor_as_strided(ones, views[i].shape, views[i].stride, 0);
+        kept[i] = ag_reshape(ag_ne(ag_dropout(view[i], 0.5), zero), SHAPE(-1));
+    }
+    Tensor *all = tape_end_keeping(ag_cat(kept, VIEWS, 0));
+    for (int i = 0; i < VIEWS; i++) tensor_release(view[i]);
+    tensor_release(zero);
+    tensor_release(ones);
+    ck_assert_int_eq(tensor_numel(all), n);
+    return all;
+}
+
 typedef struct {
     const char *name;
     DType default_dtype;
@@ -177,7 +203,9 @@ static const Record RECORDS[] = {
     {"randperm", F32, DRAWS, tensor_randperm, 0},
     {"dropout .1", F32, DRAWS, draw_dropout_1, 0},
     {"dropout .5", F32, 10, draw_dropout_5, 0},
+    {"dropout views", F32, 124, draw_dropout_views, 0},
     {"rand f64", F64, DRAWS, draw_rand, 0},
+    {"uniform f64", F64, DRAWS, draw_uniform, 0},
     {"randn 15 f64", F64, 15, draw_randn, 1e-14},
     {"randn 37 f64", F64, 37, draw_randn, 1e-14},
     {"normal 16 f64", F64, 16, draw_normal, 1e-14},

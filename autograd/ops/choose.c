@@ -141,11 +141,26 @@ static Tensor *dropped(const Node *n, const Tensor *x, Tensor *y) {
     return y;
 }
 
+/* Bools in x's shape, true with probability p. As in PyTorch they lie in memory as x does, and are
+ * drawn in that order. */
+static Tensor *draw_keep(const Tensor *x, double p) {
+    int axes[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS];
+    Shape shape = x->shape;
+    sort_by_stride(x, axes);
+    for (int d = 0; d < shape.ndim; d++) {
+        shape.dim[d] = x->shape.dim[axes[d]];
+        back[axes[d]] = d;
+    }
+    Tensor *drawn = tensor_bernoulli(p, shape);
+    Tensor *keep = drawn ? view_permute(drawn, back) : NULL;
+    tensor_release(drawn);
+    return keep;
+}
+
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
 Tensor *ag_dropout_forward(Node *n) {
     const Tensor *x = n->in[0];
-    n->saved[0] = n->at.number < 1 ? tensor_bernoulli(1 - n->at.number, x->shape)
-                                   : make_zeros(x->shape, BOOL);
+    n->saved[0] = n->at.number < 1 ? draw_keep(x, 1 - n->at.number) : make_zeros(x->shape, BOOL);
     return dropped(n, x, tensor_make(x->shape, x->dtype));
 }
 

@@ -33,6 +33,19 @@ def dropout(n, p):
     return torch.nn.functional.dropout(torch.ones(n), p) != 0
 
 
+# shapes and strides: dropout draws in the order of memory
+VIEWS = [((2, 3, 4), (1, 2, 6)), ((3, 4), (1, 8)), ((4, 3, 5), (0, 1, 3)), ((2, 1, 3, 2), (3, 7, 1, 6)),
+         ((2, 4, 2), (2, 2, 1))]
+
+
+def dropout_views(n):
+    """The keep masks of these views, row-major and one behind the other: 124 in all."""
+    views = [torch.ones(100).as_strided(*view) for view in VIEWS]
+    masks = torch.cat([torch.nn.functional.dropout(x, 0.5).reshape(-1) != 0 for x in views])
+    assert masks.numel() == n
+    return masks
+
+
 # name: default type, elements per call, draw
 RECORDS = {
     "rand": (F32, DRAWS, torch.rand),
@@ -46,6 +59,7 @@ RECORDS = {
     "randperm": (F32, DRAWS, torch.randperm),
     "dropout .1": (F32, DRAWS, lambda n: dropout(n, 0.1)),
     "dropout .5": (F32, 10, lambda n: dropout(n, 0.5)),
+    "dropout views": (F32, 124, dropout_views),
     "uniform": (F32, DRAWS, lambda n: torch.empty(n).uniform_(-0.7, 0.4)),
     "rand f64": (F64, DRAWS, torch.rand),
     "uniform f64": (F64, DRAWS, lambda n: torch.empty(n).uniform_(-0.7, 0.4)),
