@@ -41,8 +41,7 @@ static void check_input(const char *who, Tensor *const x[], int i) {
 
 /* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv). Looked at before anything is computed, so that a
  * refused input draws no lazy weights. */
-static bool fitting(const char *who, const void *module, Tensor *const x[]) {
-    if (!module) tensor_fail("%s: the module is NULL", who);
+static bool fitting(const char *who, Tensor *const x[]) {
     for (int i = 0; i < 3; i++)
         if (!x[i]) tensor_fail("%s: %s are NULL", who, role[i]);
     for (int i = 0; i < 3 && !tensor_error(); i++) check_input(who, x, i);
@@ -92,11 +91,10 @@ static Tensor *pool(void *module, Tensor **kept, Dropout *dropout, Tensor *weigh
     return output && nn_keep_result(module, kept, weights) ? ag_name(output, "output") : NULL;
 }
 
-Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k,
-                                         Tensor *v, AttentionMask mask) {
+static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "dot_product_attention";
-    Tensor *const x[] = {q, k, v};
-    if (!fitting(who, attention, x)) return NULL;
+    Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
+    if (!fitting(who, x)) return NULL;
     check_sizes(who, x, KEYS, 2, "last sizes");
     int64_t N = q->shape.dim[0], H = attention->num_heads;
     if (H < 1 || N % H)
@@ -112,15 +110,22 @@ Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor 
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
+Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k,
+                                         Tensor *v, AttentionMask mask) {
+    if (!forward_begins("dot_product_attention", attention)) return NULL;
+    return forward_done(attention, dot_product(attention, (Tensor *[]){q, k, v}, mask));
+}
+
 /* ---- additive attention -------------------------------------------------------------------- */
 
-static const ModuleClass additive = {"AdditiveAttention", sizeof(AdditiveAttention), NULL, NULL};
+static const ModuleClass additive_class = {"AdditiveAttention", sizeof(AdditiveAttention), NULL,
+                                           NULL};
 
 AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout) {
     if (num_hiddens <= 0)
         return tensor_fail("additive_attention: num_hiddens is %lld: it must be positive",
                            (long long)num_hiddens);
-    AdditiveAttention *attention = nn_module_new(&additive);
+    AdditiveAttention *attention = nn_module_new(&additive_class);
     if (!attention) return NULL;
     attention->W_k = nn_add_child(attention, "W_k", nn_linear_new(NN_LAZY, num_hiddens, false));
     attention->W_q = nn_add_child(attention, "W_q", nn_linear_new(NN_LAZY, num_hiddens, false));
@@ -130,24 +135,30 @@ AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout
     return nn_module_done(attention);
 }
 
-Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, Tensor *k, Tensor *v,
-                                      AttentionMask mask) {
+static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "additive_attention";
-    Tensor *const x[] = {q, k, v};
-    if (!fitting(who, attention, x) || !enters(who, x, QUERIES, attention->W_q) ||
+    Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
+    if (!fitting(who, x) || !enters(who, x, QUERIES, attention->W_q) ||
         !enters(who, x, KEYS, attention->W_k) || !suits(who, mask, q->shape.dim[0], 1, x))
         return NULL;
 
     /* queries: (B, Q, H)  keys: (B, K, H), H the hidden units; the queries draw first */
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
-    if (!queries || !linear_admits(attention->w_v, queries)) return NULL;
+    if (!queries) return NULL;
+    if (!linear_admits(attention->w_v, queries)) return forward_done(attention->w_v, NULL);
     /* scores: w_v tanh(query + key), 0 past the valid lengths, (B, Q, H), (B, K, H) -> (B, Q, K) */
     Tensor *w = attention->w_v->weight;
     Tensor *scores = ag_additive_scores(queries, keys, w, mask.valid_lens);
     Tensor *weights = ag_attention_weights(ag_name(scores, "scores"), 1, mask, 1);
     ag_let_go(queries), ag_let_go(keys), ag_let_go(scores);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
+}
+
+Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, Tensor *k, Tensor *v,
+                                      AttentionMask mask) {
+    if (!forward_begins("additive_attention", attention)) return NULL;
+    return forward_done(attention, additive(attention, (Tensor *[]){q, k, v}, mask));
 }
 
 /* ---- multi-head attention ------------------------------------------------------------------ */
@@ -214,11 +225,10 @@ static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
     return ag_name(joined, "heads");
 }
 
-Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
-                                        Tensor *v, AttentionMask mask) {
+static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "multi_head_attention";
-    Tensor *const x[] = {q, k, v};
-    if (!fitting(who, attention, x) || !enters(who, x, QUERIES, attention->W_q) ||
+    Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
+    if (!fitting(who, x) || !enters(who, x, QUERIES, attention->W_q) ||
         !enters(who, x, KEYS, attention->W_k) || !enters(who, x, VALUES, attention->W_v))
         return NULL;
     int64_t B = q->shape.dim[0], H = attention->num_heads;
@@ -244,4 +254,10 @@ Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q
     if (output && !attention->fused)
         nn_keep_result(attention, &attention->attention_weights, heads->attention_weights);
     return ag_name(output, "output");
+}
+
+Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
+                                        Tensor *v, AttentionMask mask) {
+    if (!forward_begins("multi_head_attention", attention)) return NULL;
+    return forward_done(attention, multi_head(attention, (Tensor *[]){q, k, v}, mask));
 }

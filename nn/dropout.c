@@ -1,5 +1,5 @@
 /* dropout.c - zeroes elements while a model trains, and does nothing while it is used. */
-#include "nn.h"
+#include "internal.h"
 
 static void print_dropout(const void *module, FILE *file) {
     fprintf(file, "p=");
@@ -19,7 +19,8 @@ Dropout *nn_dropout_new(double p) {
 }
 
 Tensor *nn_dropout_forward(Dropout *dropout, Tensor *x) {
-    if (!dropout || !x) return tensor_fail("dropout: %s is NULL", dropout ? "x" : "the module");
-    if (tensor_error()) return NULL;
-    return dropout->module.training && dropout->p > 0 ? ag_dropout(x, dropout->p) : x;
+    if (!forward_begins("dropout", dropout)) return NULL;
+    if (!x) tensor_fail("dropout: x is NULL");
+    const bool drops = dropout->module.training && dropout->p > 0;
+    return forward_done(dropout, drops ? ag_dropout(x, dropout->p) : x);
 }

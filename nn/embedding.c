@@ -1,5 +1,5 @@
 /* embedding.c - vectors for words: a table whose rows are learned, looked up by number. */
-#include "nn.h"
+#include "internal.h"
 
 static void print_embedding(const void *module, FILE *file) {
     const Shape shape = ((const Embedding *)module)->weight->shape;
@@ -21,6 +21,6 @@ Embedding *nn_embedding_new(int64_t num_embeddings, int64_t embedding_dim) {
 }
 
 Tensor *nn_embedding_forward(Embedding *embedding, Tensor *index) {
-    if (!embedding) return tensor_fail("embedding: the module is NULL");
-    return ag_embedding(embedding->weight, index);
+    if (!forward_begins("embedding", embedding)) return NULL;
+    return forward_done(embedding, ag_embedding(embedding->weight, index));
 }

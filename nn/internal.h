@@ -13,6 +13,11 @@ bool is_optimizer(const Module *module);
 Optimizer *given_optimizer(Optimizer *optimizer, const char *function);
 /* value >= 0, else an error; NaN fails too. */
 bool not_negative(const char *who, const char *what, double value);
+/* The frame of a forward function: it begins where no error is pending and there is a module, and
+ * it ends with y, or NULL. An error that was born in between gets the module's path put before its
+ * sentence, "encoder.layers.0.W_q: linear: ...", by the innermost module alone. */
+bool forward_begins(const char *who, const void *module);
+Tensor *forward_done(const void *module, Tensor *y);
 /* Is shape one of those wanted: NN_LAZY stands for any size, ndim -1 for any shape? */
 bool shape_admits(Shape wanted, Shape shape);
 /* The first field in the tree, in state_dict order, that holds x. */

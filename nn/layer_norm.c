@@ -1,5 +1,5 @@
 /* layer_norm.c - every vector gets mean 0 and variance 1, then a learned scale and shift. */
-#include "nn.h"
+#include "internal.h"
 
 static void print_layer_norm(const void *module, FILE *file) {
     const LayerNorm *norm = module;
@@ -26,6 +26,7 @@ LayerNorm *nn_layer_norm_new(Shape normalized_shape) {
 }
 
 Tensor *nn_layer_norm_forward(LayerNorm *norm, Tensor *x) {
-    if (!norm || !x) return tensor_fail("layer_norm: %s is NULL", norm ? "x" : "the module");
-    return ag_layer_norm(x, norm->weight, norm->bias, norm->eps);
+    if (!forward_begins("layer_norm", norm)) return NULL;
+    if (!x) tensor_fail("layer_norm: x is NULL");
+    return forward_done(norm, ag_layer_norm(x, norm->weight, norm->bias, norm->eps));
 }

@@ -75,6 +75,8 @@ bool linear_admits(Linear *linear, const Tensor *x) {
 }
 
 Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
-    if (!linear || !x) return tensor_fail("linear: %s is NULL", linear ? "x" : "the module");
-    return linear_admits(linear, x) ? ag_linear(x, linear->weight, linear->bias) : NULL;
+    if (!forward_begins("linear", linear)) return NULL;
+    if (!x) tensor_fail("linear: x is NULL");
+    const bool enters = x && linear_admits(linear, x);
+    return forward_done(linear, enters ? ag_linear(x, linear->weight, linear->bias) : NULL);
 }

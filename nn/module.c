@@ -161,6 +161,25 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
     return length > 0 && length < size;
 }
 
+bool forward_begins(const char *who, const void *module) {
+    if (!module) tensor_fail("%s: the module is NULL", who);
+    return !tensor_error();
+}
+
+Tensor *forward_done(const void *module, Tensor *y) {
+    static _Thread_local char located[1024]; /* the last sentence that begins with a path */
+    const Module *m = module, *root = m;
+    const char *sentence = tensor_error();
+    char path[256];
+    if (!sentence || !m->parent || !strcmp(sentence, located)) return y;
+    while (root->parent) root = root->parent;
+    if (write_path(root, m->parent, m->name, path, sizeof path) >= sizeof path) return y;
+    tensor_clear_error();
+    tensor_fail("%s: %s", path, sentence);
+    snprintf(located, sizeof located, "%s", tensor_error());
+    return NULL;
+}
+
 /* On a printed tape: the path from the root, or as many names of its end as fit. */
 static void name_parameter(const ModuleSlot *parameter) {
     char path[sizeof((*parameter->slot)->name)], longer[sizeof path];

@@ -2,7 +2,8 @@
  * here you could have written yourself.
  *
  * nn_*_new is yours: nn_free it. nn_*_forward lends its result, like the ops that it calls: the
- * open tape owns it. Errors are those of tensor.h.
+ * open tape owns it. Errors are those of tensor.h; one that a forward function meets begins with
+ * the path of the innermost module: "encoder.layers.0.W_q: linear: x is (1, 3, 5): ...".
  */
 #ifndef TAPEHEAD_NN_H
 #define TAPEHEAD_NN_H

@@ -1,7 +1,7 @@
 /* positional_encoding.c - attention does not see the order of its inputs, so each is marked with
  * its place: sines and cosines of wavelengths from 2 pi to 10000 * 2 pi are added. From one place
  * to another, however far along, is a rotation that depends on the distance alone. */
-#include "nn.h"
+#include "internal.h"
 
 static const ModuleClass kind = {"PositionalEncoding", sizeof(PositionalEncoding), NULL, NULL};
 
@@ -36,7 +36,8 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
 }
 
 static bool admit(const Tensor *P, const Tensor *x) {
-    if (x->shape.ndim != 3 || x->shape.dim[2] != P->shape.dim[2])
+    if (!x) tensor_fail("positional_encoding: x is NULL");
+    else if (x->shape.ndim != 3 || x->shape.dim[2] != P->shape.dim[2])
         tensor_fail("positional_encoding: x is %s: it must be (batch, length, num_hiddens), and "
                     "num_hiddens is %lld",
                     tensor_shape_text(x->shape), (long long)P->shape.dim[2]);
@@ -52,9 +53,8 @@ static bool admit(const Tensor *P, const Tensor *x) {
 }
 
 Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x) {
-    if (!encoding || !x)
-        return tensor_fail("positional_encoding: %s is NULL", encoding ? "x" : "the module");
-    if (!admit(encoding->P, x)) return NULL;
+    if (!forward_begins("positional_encoding", encoding)) return NULL;
+    if (!admit(encoding->P, x)) return forward_done(encoding, NULL);
     Tensor *P = ag_slice(encoding->P, 1, 0, x->shape.dim[1]);
-    return nn_dropout_forward(encoding->dropout, ag_add(x, P));
+    return forward_done(encoding, nn_dropout_forward(encoding->dropout, ag_add(x, P)));
 }

@@ -1392,6 +1392,94 @@ START_TEST(attention_sizes_must_make_sense) {
 }
 END_TEST
 
+/* ---- where an error was born ---------------------------------------------------------------- */
+
+/* "encoder.layers.0" in a tree of its own, and what is to be there. */
+static Module *encoder_new(void *child) {
+    Module *model = nn_module_new(&outer_class), *encoder = nn_module_new(&outer_class);
+    Module *layers = nn_module_new(&outer_class);
+    nn_add_child(model, "encoder", encoder);
+    nn_add_child(encoder, "layers", layers);
+    ck_assert_ptr_nonnull(nn_add_child(layers, "0", child));
+    return model;
+}
+
+/* The path of the innermost module, once. */
+START_TEST(an_error_says_the_path_of_its_module) {
+    MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
+        .num_hiddens = 4, .num_heads = 2, .query_size = 4, .key_size = 4, .value_size = 4});
+    Module *model = encoder_new(attention);
+    Tensor *x = tensor_ones(SHAPE(1, 3, 5)), *y = tensor_ones(SHAPE(1, 3, 4));
+    ck_assert(tape_begin_no_grad());
+    for (int i = 0; i < 2; i++) { /* the second time, too */
+        ck_assert_ptr_null(nn_linear_forward(attention->W_q, x));
+        expect_error("encoder.layers.0.W_q: linear: x is (1, 3, 5): its last size 5 and "
+                     "in_features 4 must be equal");
+    }
+    ck_assert_ptr_null(nn_multi_head_attention_forward(attention, y, x, y, (AttentionMask){0}));
+    expect_error("encoder.layers.0: multi_head_attention: keys are (1, 3, 5): their last size 5 "
+                 "and the in_features 4 of W_k must be equal");
+    attention->W_q->in_features = 5; /* which is not so: it is found inside */
+    ck_assert_ptr_null(nn_multi_head_attention_forward(attention, x, y, y, (AttentionMask){0}));
+    expect_error("encoder.layers.0.W_q: linear: x is (1, 3, 5) and w is (4, 4): x's last size must "
+                 "be w's last size 4");
+    ck_assert_ptr_null(nn_linear_forward(attention->W_o, NULL));
+    expect_error("encoder.layers.0.W_o: linear: x is NULL");
+    tape_end();
+    tensor_release(x);
+    tensor_release(y);
+    nn_free(model);
+}
+END_TEST
+
+/* An error from elsewhere is not this module's, and the root has no path. */
+START_TEST(an_earlier_error_keeps_its_sentence) {
+    Linear *linear = nn_linear_new(2, 2, true), *root = nn_linear_new(2, 2, true);
+    Module *model = encoder_new(linear);
+    Tensor *x = tensor_ones(SHAPE(3));
+    ck_assert(tape_begin_no_grad());
+    tensor_fail("the first mistake");
+    ck_assert_ptr_null(nn_linear_forward(linear, x));
+    expect_error("the first mistake");
+    ck_assert_ptr_null(nn_linear_forward(linear, nn_linear_forward(root, x)));
+    expect_error("linear: x is (3,): its last size 3 and in_features 2 must be equal");
+    tape_end();
+    tensor_release(x);
+    nn_free(root);
+    nn_free(model);
+}
+END_TEST
+
+/* Every module with a forward function says it. */
+START_TEST(every_module_says_its_path) {
+    Dropout *dropout = nn_dropout_new(0.5);
+    Embedding *embedding = nn_embedding_new(3, 2);
+    LayerNorm *norm = nn_layer_norm_new(SHAPE(2));
+    PositionalEncoding *encoding = nn_positional_encoding_new(2, 0, 4);
+    DotProductAttention *dot = nn_dot_product_attention_new(0);
+    AdditiveAttention *additive = nn_additive_attention_new(2, 0);
+    void *modules[] = {dropout, embedding, norm, encoding, dot, additive};
+    Module *root = nn_module_new(&outer_class);
+    const AttentionMask mask = {0};
+    for (int i = 0; i < 6; i++) nn_add_child(root, (char[]){(char)('a' + i), '\0'}, modules[i]);
+    ck_assert(tape_begin_no_grad());
+    ck_assert_ptr_null(nn_dropout_forward(dropout, NULL));
+    expect_error("a: dropout: x is NULL");
+    ck_assert_ptr_null(nn_embedding_forward(embedding, NULL));
+    expect_error("b: embedding: index is NULL");
+    ck_assert_ptr_null(nn_layer_norm_forward(norm, NULL));
+    expect_error("c: layer_norm: x is NULL");
+    ck_assert_ptr_null(nn_positional_encoding_forward(encoding, NULL));
+    expect_error("d: positional_encoding: x is NULL");
+    ck_assert_ptr_null(nn_dot_product_attention_forward(dot, NULL, NULL, NULL, mask));
+    expect_error("e: dot_product_attention: queries are NULL");
+    ck_assert_ptr_null(nn_additive_attention_forward(additive, NULL, NULL, NULL, mask));
+    expect_error("f: additive_attention: queries are NULL");
+    tape_end();
+    nn_free(root);
+}
+END_TEST
+
 /* ---- optimizers -------------------------------------------------------------------------- */
 
 static void set_gradient(Tensor *theta, Tensor *gradient) {
@@ -1695,6 +1783,9 @@ static void add_attention_tests(Suite *suite) {
     tcase_add_loop_test(tcase, attention_checks_its_lengths, 0, 3);
     tcase_add_test(tcase, attention_checks_its_features);
     tcase_add_test(tcase, attention_sizes_must_make_sense);
+    tcase_add_test(tcase, an_error_says_the_path_of_its_module);
+    tcase_add_test(tcase, an_earlier_error_keeps_its_sentence);
+    tcase_add_test(tcase, every_module_says_its_path);
 }
 
 static void add_optimizer_tests(Suite *suite) {
