@@ -49,14 +49,21 @@ static bool take_field(Text *text, const char *key, void *context) {
     return false;
 }
 
+/* What NumPy's user can do about a type that is not read. */
+static const char *conversion(const char *type) {
+    const char kind = *type ? type[1] : '\0';
+    if (kind == 'f') return "; in NumPy, save x.astype('float32')";
+    return kind == 'i' || kind == 'u' ? "; in NumPy, save x.astype('int64')" : "";
+}
+
 /* The type in '<f4', whose first character is the order of the bytes. */
 static bool find_type(const File *file, const char *name, DType *dtype) {
     for (int i = 0; *name && strchr("<>=|", *name) && i <= BOOL; i++) {
         *dtype = (DType)i;
         if (!strcmp(name + 1, npy_types[i] + 1)) return true;
     }
-    return file_fail(file, "its type is '%s': only f4, f8, i8 and b1 are read",
-                     tensor_name_text(name));
+    return file_fail(file, "its type is '%s': only f4, f8, i8 and b1 are read%s",
+                     tensor_name_text(name), conversion(name));
 }
 
 /* What follows the magic bytes, the version and the length of the header. Where it ends, or 0. */

@@ -137,11 +137,17 @@ static bool take_field(Text *text, const char *key, void *context) {
     return false;
 }
 
+/* What PyTorch's user can do about a type that is not read. */
+static const char *conversion(const char *type) {
+    if (*type == 'F' || *type == 'B') return "; in PyTorch, save x.float()";
+    return *type == 'I' || *type == 'U' ? "; in PyTorch, save x.long()" : "";
+}
+
 static bool check_description(const Reader *r, Description *it) {
     while (it->dtype <= BOOL && strcmp(it->type, type_names[it->dtype]) != 0) it->dtype++;
     if (it->dtype > BOOL)
-        return file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read",
-                         tensor_name_text(it->type));
+        return file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read%s",
+                         tensor_name_text(it->type), conversion(it->type));
     const int64_t begin = it->offsets.dim[0], end = it->offsets.dim[1];
     if (it->offsets.ndim == 2 && begin <= end && end <= r->data_size) return true;
     return file_fail(&r->file, "its data_offsets %s are no range in the %lld bytes of data",
@@ -224,15 +230,39 @@ static bool check_names(const Reader *r, void *list, int n, size_t size) {
     return true;
 }
 
+/* Printable characters of ASCII, white space, or bytes that a character of UTF-8 may have. */
+static bool is_text(const char *bytes, size_t size) {
+    bool text = true;
+    for (size_t i = 0; i < size && text; i++) {
+        const unsigned char c = (unsigned char)bytes[i];
+        text = (c >= ' ' && c != 0x7f && c <= 0xf4) || (c != '\0' && strchr("\t\n\r", c));
+    }
+    return text;
+}
+
+/* The file begins with 8 bytes that are no length of a header: what is it? */
+static bool say_what_it_is(const File *file, const char *start, unsigned long long length) {
+    char text[9] = "";
+    memcpy(text, start, 8);
+    if (!memcmp(start, "\x93NUMPY", 6))
+        return file_fail(file, "it is a .npy file: tensor_load_npy reads it");
+    if (!memcmp(start, "PK\3\4", 4))
+        return file_fail(file, "it is a zip archive, as torch.save writes them: in Python, "
+                               "safetensors.torch.save_file writes what is read here");
+    if (is_text(start, 8))
+        return file_fail(file, "it is text, which begins with \"%s\"", tensor_name_text(text));
+    return file_fail(file, "its header of %llu bytes is longer than %d", length, HEADER_MAX);
+}
+
 /* The length of the header, and the header. */
 static bool read_header(Reader *r) {
     unsigned long long length;
+    char start[sizeof length];
     if (r->file.size < 8)
         return file_fail(&r->file, "it is shorter than the 8 bytes that all begin with");
-    if (!file_read(&r->file, 0, &length, sizeof length)) return false;
-    if (length > HEADER_MAX)
-        return file_fail(&r->file, "its header of %llu bytes is longer than %d", length,
-                         HEADER_MAX);
+    if (!file_read(&r->file, 0, start, sizeof start)) return false;
+    memcpy(&length, start, sizeof length);
+    if (length > HEADER_MAX) return say_what_it_is(&r->file, start, length);
     r->data = 8 + (int64_t)length;
     r->data_size = r->file.size - r->data;
     if (!text_read(&r->text, &r->file, 8, (int64_t)length)) return false;

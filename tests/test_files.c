@@ -273,10 +273,14 @@ static const struct {
     {"{'de\\x73cr': '<f4'}", 0, "byte 5 of the header should be an escape that means a character"},
     {"{'de\nscr': '<f4'}", 0, "byte 4 of the header should be escaped"},
     {NPY("4", "False", "(2,)"), 8, "byte 10 of the header should be a string"},
-    {NPY("'<f2'", "False", "(2,)"), 4, "its type is '<f2': only f4, f8, i8 and b1 are read"},
+    {NPY("'<f2'", "False", "(2,)"), 4,
+     "its type is '<f2': only f4, f8, i8 and b1 are read; in NumPy, save x.astype('float32')"},
+    {NPY("'|u1'", "False", "(2,)"), 2,
+     "its type is '|u1': only f4, f8, i8 and b1 are read; in NumPy, save x.astype('int64')"},
     {NPY("''", "False", "(2,)"), 8, "its type is '': only f4, f8, i8 and b1 are read"},
     {NPY("'f4'", "False", "(2,)"), 8, "its type is 'f4': only f4, f8, i8 and b1 are read"},
-    {NPY("'<f4x'", "False", "(2,)"), 8, "its type is '<f4x': only f4, f8, i8 and b1 are read"},
+    {NPY("'<f4x'", "False", "(2,)"), 8,
+     "its type is '<f4x': only f4, f8, i8 and b1 are read; in NumPy, save x.astype('float32')"},
     {NPY("'<f4'", "0", "(2,)"), 8, "byte 34 of the header should be True or False"},
     {NPY("'<f4'", "Trie", "(2,)"), 8, "byte 34 of the header should be True or False"},
     {"{'fortran_order': Fal", 8, "byte 18 of the header should be True or False"},
@@ -330,7 +334,8 @@ START_TEST(npy_of_other_kinds) {
     static const struct {
         const char *name, *rule;
     } wrong[] = {
-        {"int32.npy", "its type is '<i4': only f4, f8, i8 and b1 are read"},
+        {"int32.npy",
+         "its type is '<i4': only f4, f8, i8 and b1 are read; in NumPy, save x.astype('int64')"},
         {"complex.npy", "its type is '<c8': only f4, f8, i8 and b1 are read"},
         {"text.npy", "its type is '<U2': only f4, f8, i8 and b1 are read"},
         {"record.npy", "byte 10 of the header should be a string"},
@@ -671,9 +676,9 @@ static const struct {
     {"{" ENTRY("a", "\"F32\"", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4,
      "\"a\": there may be 0 to 8 dimensions"},
     {"{" ENTRY("a", "\"F16\"", "[2]", "[0,4]") "}", 4,
-     "\"a\": its type is F16: only F32, F64, I64 and BOOL are read"},
+     "\"a\": its type is F16: only F32, F64, I64 and BOOL are read; in PyTorch, save x.float()"},
     {"{" ENTRY("a", "\"BF16\"", "[2]", "[0,4]") "}", 4,
-     "\"a\": its type is BF16: only F32, F64, I64 and BOOL are read"},
+     "\"a\": its type is BF16: only F32, F64, I64 and BOOL are read; in PyTorch, save x.float()"},
     {"{" ENTRY("a", "\"f32\"", "[2]", "[0,4]") "}", 4,
      "\"a\": its type is f32: only F32, F64, I64 and BOOL are read"},
     {"{" ENTRY("a", "\"F32\"", "[1]", "[0]") "}", 4,
@@ -708,7 +713,7 @@ static const struct {
                "\"F8\"", "[1]", "[1,5]") "}",
      5,
      "\"a name of more than sixty bytes is cut before a character ...\": its type is F8: "
-     "only F32, F64, I64 and BOOL are read"},
+     "only F32, F64, I64 and BOOL are read; in PyTorch, save x.float()"},
 };
 
 START_TEST(safetensors_wrong_headers) {
@@ -725,13 +730,16 @@ END_TEST
 
 START_TEST(safetensors_of_other_types) {
     static const char *const type[] = {"F16", "I32", "U8"};
+    static const char *const call[] = {"float", "long", "long"};
     char path[32], sentence[256];
     Bytes all = slurp(golden(strcat(strcpy(path, type[_i]), ".safetensors")));
     spit(path, all.bytes, all.size);
     ck_assert_ptr_null(tensor_load_safetensors(path));
-    snprintf(sentence, sizeof sentence,
-             "load_safetensors: %s: \"w\": its type is %s: only F32, F64, I64 and BOOL are read",
-             path, type[_i]);
+    snprintf(
+        sentence, sizeof sentence,
+        "load_safetensors: %s: \"w\": its type is %s: only F32, F64, I64 and BOOL are read; in "
+        "PyTorch, save x.%s()",
+        path, type[_i], call[_i]);
     expect_error(sentence);
 }
 END_TEST
@@ -749,6 +757,14 @@ START_TEST(safetensors_wrong_lengths) {
         {"\1\xe1\xf5\5\0\0\0\0{}", 10, "its header of 100000001 bytes is longer than 100000000"},
         {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10,
          "its header of 18446744073709551615 bytes is longer than 100000000"},
+        {"# a page\n", 9, "it is text, which begins with \"# a page\""},
+        {"a,b\r\n1,2\r\n", 10, "it is text, which begins with \"a,b??1,2\""},
+        {"\xc3\xa4rger: x", 9, "it is text, which begins with \"\xc3\xa4rger: \""},
+        {"\x93NUMPY\1\0v\0{", 11, "it is a .npy file: tensor_load_npy reads it"},
+        {"PK\3\4\0\0\10\10\0\0", 10,
+         "it is a zip archive, as torch.save writes them: in Python, safetensors.torch.save_file "
+         "writes what is read here"},
+        {"words\0\0\0", 8, "its header of 495606460279 bytes is longer than 100000000"},
     };
     for (int i = 0; i < COUNT(wrong); i++) {
         char sentence[256];
