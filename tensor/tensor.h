@@ -104,7 +104,9 @@ DType tensor_default_dtype(void);
 Tensor *tensor_empty(Shape shape), *tensor_zeros(Shape shape), *tensor_ones(Shape shape);
 Tensor *tensor_full(Shape shape, double value);
 
-/* start, start + step, ... while below end (above it for a negative step). Shape (n). */
+/* start, start + step, ... while below end (above it for a negative step). Shape (n). A float has
+ * the bits that PyTorch's has on x86-64; beyond 32768 elements those depend on the number of
+ * threads there, and are here those of one thread. */
 Tensor *tensor_arange(double start, double end, double step);
 
 /* The same of any type: torch's dtype=. full converts its value as a C cast does (!= 0 for BOOL);

@@ -274,6 +274,12 @@ START_TEST(arange_counts_like_torch) {
     EXPECT_MADE(tensor_arange(1, 2.5, 0.5), F32, SHAPE(3), 1, 1.5, 2);
     EXPECT_MADE(tensor_arange(5, -1, -1.5), F32, SHAPE(4), 5, 3.5, 2, 0.5);
     EXPECT_MADE(tensor_arange(-3, 3, 2), F32, SHAPE(3), -3, -1, 1);
+    /* From 16 floats on and from 8 doubles on, the last bit tells how PyTorch counts. */
+    EXPECT_MADE(tensor_arange(-1, 1.3, 0.1), F32, SHAPE(23), -1, -0x1.ccccccp-1, -0x1.99999ap-1,
+                -0x1.666666p-1, -0x1.333334p-1, -0.5, -0x1.99999ap-2, -0x1.333334p-2,
+                -0x1.99999ap-3, -0x1.99999ap-4, -0x1.99999ap-29, 0x1.999998p-4, 0x1.99999ap-3,
+                0x1.333334p-2, 0x1.99999ap-2, 0.5, 0x1.333334p-1, 0x1.666666p-1, 0x1.99999ap-1,
+                0x1.ccccccp-1, 1, 0x1.19999ap+0, 0x1.333334p+0);
     tensor_set_default_dtype(F64);
     EXPECT_MADE(tensor_arange(0, 1, 0.1), F64, SHAPE(10), 0, 0x1.999999999999ap-4,
                 0x1.999999999999ap-3, 0x1.3333333333334p-2, 0x1.999999999999ap-2, 0.5,
@@ -283,18 +289,31 @@ START_TEST(arange_counts_like_torch) {
                 0x1.a36e2eb1c432dp-13, 0x1.3a92a30553262p-12, 0x1.a36e2eb1c432dp-12,
                 0x1.0624dd2f1a9fcp-11, 0x1.3a92a30553262p-11, 0x1.6f0068db8bac7p-11,
                 0x1.a36e2eb1c432dp-11, 0x1.d7dbf487fcb93p-11);
+    EXPECT_MADE(tensor_arange(0.1, 1.3, 0.1), F64, SHAPE(12), 0x1.999999999999ap-4,
+                0x1.999999999999ap-3, 0x1.3333333333334p-2, 0x1.999999999999ap-2, 0.5,
+                0x1.3333333333333p-1, 0x1.6666666666666p-1, 0x1.999999999999ap-1,
+                0x1.ccccccccccccdp-1, 1, 0x1.199999999999ap+0, 0x1.3333333333334p+0);
 }
 END_TEST
 
-/* len(torch.arange(0., 20000., .1)) is 200000, and what stands at [19999, 123457, 199999]. Torch
- * starts each vector of floats from a rounded float, so its last bit depends on the CPU; ours is
- * the nearest float to start + i step. */
+/* len(torch.arange(0., 20000., .1)) is 200000, and what stands at [19999, 123457, 199999], in one
+ * thread. */
 START_TEST(a_long_arange_does_not_drift) {
     Tensor *x = tensor_arange(0, 20000, 0.1);
     expect_form(x, F32, SHAPE(200000));
-    ck_assert_double_eq_tol(number(x, 19999), 1999.89990234375, 0x1.8p-13);
-    ck_assert_double_eq_tol(number(x, 123457), 12345.69921875, 0x1.8p-10);
-    ck_assert_double_eq_tol(number(x, 199999), 19999.8984375, 0x1.8p-9);
+    ck_assert_double_eq(number(x, 19999), 0x1.f3f998p+10);
+    ck_assert_double_eq(number(x, 123457), 0x1.81cd98p+13);
+    ck_assert_double_eq(number(x, 199999), 0x1.387f98p+14);
+    tensor_release(x);
+}
+END_TEST
+
+/* Beyond 2^53 not every whole number is a double. */
+START_TEST(an_arange_of_int64_is_exact) {
+    static const int64_t expected[] = {(1LL << 53) - 2, (1LL << 53) + 1, (1LL << 53) + 4};
+    Tensor *x = tensor_arange_of(0x1p53 - 2, 0x1p53 + 6, 3, I64);
+    expect_form(x, I64, SHAPE(3));
+    ck_assert_mem_eq(x->data, expected, sizeof expected);
     tensor_release(x);
 }
 END_TEST
@@ -2043,6 +2062,7 @@ static void add_making(Suite *suite) {
     tcase_add_test(creation, eye_has_corners_too);
     tcase_add_test(creation, arange_counts_like_torch);
     tcase_add_test(creation, a_long_arange_does_not_drift);
+    tcase_add_test(creation, an_arange_of_int64_is_exact);
     tcase_add_test(creation, arange_of_nothing);
     tcase_add_loop_test(creation, arange_needs_a_way, 0, COUNT(ARANGE_SENTENCES));
     tcase_add_loop_test(creation, what_cannot_be_made_is_said, 0, COUNT(CREATION_SENTENCES));
