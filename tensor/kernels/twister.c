@@ -160,14 +160,14 @@ void draw_bools(Generator *g, int64_t n, bool *x, double p) {
     }
 }
 
-/* A range that 32 bits can count takes one word per element, a wider one takes two. The sums are
- * taken modulo 2^64, so that the whole range of int64_t works. The remainder favours small
- * offsets by as much as range / 2^32, a bias that equal digits oblige us to share. */
+/* A range below 2^28 takes one word per element, a wider one takes two. The sums are taken modulo
+ * 2^64, so that the whole range of int64_t works. The remainder favours small offsets, by at most
+ * 2^28 / 2^32 = 6 %: a bias that equal digits oblige us to share. */
 void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high) {
     uint64_t range = (uint64_t)high - (uint64_t)low;
     for (int64_t i = 0; i < n; i++) {
         uint64_t word = draw32(g); /* of two the high one is drawn first */
-        if (range > UINT32_MAX) word = word << 32 | draw32(g);
+        if (range >= 1 << 28) word = word << 32 | draw32(g);
         x[i] = (int64_t)(word % range + (uint64_t)low);
     }
 }
