@@ -17,7 +17,7 @@
  * Types: the tensors of one op, and its result, have one type, unless said otherwise below; nothing
  * is promoted silently. Every op of numbers takes F32 and F64. Where PyTorch would answer integers
  * or bools, I64 (modulo 2^64, with numbers that are whole) and BOOL are taken as is said below;
- * where it would make floats of them, use tensor_to. Only floats can have a gradient. Broadcasting
+ * where it would make floats of them, use ag_to. Only floats can have a gradient. Broadcasting
  * is NumPy's. Negative dimensions count from the end.
  */
 #ifndef TAPEHEAD_AUTOGRAD_H
@@ -106,6 +106,10 @@ Tensor *ag_gelu(Tensor *x);                     /* x Phi(x), the exact form */
 
 Tensor *ag_scale(Tensor *x, double factor), *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);
+
+/* x in another type, converted as a C cast does (!= 0 for BOOL), and x itself if it has the type. A
+ * gradient passes from float to float, in x's type. */
+Tensor *ag_to(Tensor *x, DType dtype);
 
 /* Results are BOOL, without a gradient. Inputs: one common type, any of the four; to the logical
  * ones everything but 0 is true. */

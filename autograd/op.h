@@ -20,6 +20,7 @@ typedef struct {
         Axes axes;
         bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
         int64_t heads;              /* that a batch is made of */
+        DType dtype;                /* of the result */
         struct {
             int64_t start, size; /* slice; start: ignore_index */
         };
@@ -85,7 +86,8 @@ struct Op {
     /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs); of in[i]'s
      * shape or of one that in[i] was broadcast to: the engine sums that back. dy may have any
      * strides, and has an element at least. Or leaves an error: then what it filled is let go. An
-     * op without a backward makes results without a gradient. */
+     * op without a backward makes results without a gradient, and so does any op that makes
+     * integers or bools. */
     void (*backward)(const Node *n, const Tensor *dy, Tensor **dx);
     int row;          /* of elementwise.def, for those */
     double low, high; /* elementwise: where the gradient check draws its inputs */

@@ -145,7 +145,7 @@ static bool type_fits(const Op *op, int i, Tensor *const *in) {
     const InputType type = input_of(op, i)->type & SAME;
     const DType is = in[i]->dtype;
     if (!(type >> is & 1))
-        return tensor_fail("%s: %s is %s: it must be %s; convert it with tensor_to", op->name,
+        return tensor_fail("%s: %s is %s: it must be %s; convert it with ag_to", op->name,
                            input_of(op, i)->name, tensor_dtype_name(is), types_text(type));
     for (int j = 0; j < i; j++)
         if ((input_of(op, j)->type & SAME) == type && in[j] && in[j]->dtype != is)
@@ -198,7 +198,7 @@ static bool retain_inputs(Node *n, Tensor *const *in) {
 
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at) {
     if (!inputs_fit(op, n_in, in) || !make_room()) return NULL;
-    const bool records = tapes.tape[tapes.tapes - 1].records, grad = wants_grad(op, n_in, in);
+    const bool records = tapes.tape[tapes.tapes - 1].records, wanted = wants_grad(op, n_in, in);
     if (tensor_pending()) return NULL;
     Node *n = &tapes.nodes[tapes.count];
     n->op = op;
@@ -213,6 +213,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
         tensor_release(n->out);
         return NULL;
     }
+    const bool grad = wanted && dtype_is_float(n->out->dtype);
     n->out->requires_grad = grad;
     if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : op->name;
     if (!grad) n->out->grad_fn = NULL, release_saved(n);

@@ -256,6 +256,13 @@ static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
     return ag_contiguous(ag_transpose(in[0], 0, 1));
 }
 
+/* a: the type, and whether to come back from it, to that of x */
+static Tensor *call_to(Tensor **in, int n, const double *a) {
+    (void)n;
+    Tensor *y = ag_to(in[0], (DType)a[0]);
+    return y && a[1] != 0 ? ag_to(y, in[0]->dtype) : y;
+}
+
 static const struct {
     const char *name;
     Call *call;
@@ -266,16 +273,17 @@ static const struct {
 #define BINARY(name, ...)       ENTRY(name)
 #define COMPARE(name, ...)      ENTRY(name)
 #include "../tensor/kernels/elementwise.def"
-    ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape) ENTRY(view)
-        ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze) ENTRY(squeeze)
-            ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(repeat)
-                ENTRY(repeat_interleave) ENTRY(masked_select) ENTRY(index_select) ENTRY(gather)
-                    ENTRY(embedding) ENTRY(tril) ENTRY(triu) ENTRY(sum) ENTRY(mean) ENTRY(sum_dims)
-                        ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
-                            ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
-                                ENTRY(log_softmax) ENTRY(masked_softmax) ENTRY(attention_weights)
-                                    ENTRY(additive_scores) ENTRY(attention) ENTRY(dropout)
-                                        ENTRY(mse_loss) ENTRY(layer_norm) ENTRY(cross_entropy)};
+    ENTRY(to) ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape)
+        ENTRY(view) ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze)
+            ENTRY(squeeze) ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack)
+                ENTRY(repeat) ENTRY(repeat_interleave) ENTRY(masked_select) ENTRY(index_select)
+                    ENTRY(gather) ENTRY(embedding) ENTRY(tril) ENTRY(triu) ENTRY(sum) ENTRY(mean)
+                        ENTRY(sum_dims) ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim)
+                            ENTRY(logsumexp) ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear)
+                                ENTRY(softmax) ENTRY(log_softmax) ENTRY(masked_softmax)
+                                    ENTRY(attention_weights) ENTRY(additive_scores) ENTRY(attention)
+                                        ENTRY(dropout) ENTRY(mse_loss) ENTRY(layer_norm)
+                                            ENTRY(cross_entropy)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -353,6 +361,9 @@ static const Sample structured[] = {
     {"logical_not", 1, {REAL(2, 3)}, {0}},
     {"logical_not", 1, {REAL_SCALAR}, {0}},
     {"logical_not", 1, {REAL(2, 0)}, {0}},
+    {"to", 1, {REAL(2, 3)}, {F32, 1}},
+    {"to", 1, {REAL_SCALAR}, {F32, 1}},
+    {"to", 1, {REAL(2, 0)}, {F32, 1}},
     {"where", 3, {MASK(2, 3), REAL(2, 3), REAL(2, 3)}, {0}},
     {"where", 3, {MASK(3), REAL(2, 1), REAL_SCALAR}, {0}},
     {"where", 3, {MASK(0, 3), REAL(1, 3), REAL(0, 1)}, {0}},

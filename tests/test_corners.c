@@ -237,7 +237,7 @@ START_TEST(a_pending_error_reaches_the_end_of_every_chain) {
     Tensor *x = LEAF(SHAPE(2), 1, 2), *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
     tape_begin_no_grad();
     ck_assert_ptr_null(ag_dropout(whole, 0));
-    expect_error("dropout: x is int64: it must be float32 or float64; convert it with tensor_to");
+    expect_error("dropout: x is int64: it must be float32 or float64; convert it with ag_to");
     tensor_fail("first");
     ck_assert_ptr_null(ag_contiguous(x));
     expect_error("first");

@@ -779,7 +779,7 @@ START_TEST(embedding_forward_and_backward) {
     ck_assert_ptr_null(nn_embedding_forward(embedding, NULL));
     expect_error("embedding: index is NULL");
     ck_assert_ptr_null(nn_embedding_forward(embedding, dy));
-    expect_error("embedding: index is float64: it must be int64; convert it with tensor_to");
+    expect_error("embedding: index is float64: it must be int64; convert it with ag_to");
     tape_end();
     expect_near("embedding", "dweight", nn_parameter(embedding, "weight")->grad, 1e-12);
     ck_assert_ptr_null(nn_embedding_new(3, -1));

@@ -76,6 +76,23 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 #define COMPARE BINARY
 #include "../../tensor/kernels/elementwise.def"
 
+/* ---- to: the same elements in another type -------------------------------------------------- */
+
+Tensor *ag_to_forward(Node *n) { return tensor_convert(n->in[0], n->at.dtype); }
+
+/* dx = dy in x's type */
+void ag_to_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = tensor_convert(dy, n->in[0]->dtype);
+}
+
+Tensor *ag_to(Tensor *x, DType dtype) {
+    if (!ag_present("to", x)) return NULL;
+    if ((unsigned)dtype > BOOL) return tensor_fail("to: %d is not a type", (int)dtype);
+    return x->dtype == dtype ? x : apply1(&op_to, x, (Attributes){.dtype = dtype});
+}
+
+/* ---- logical_not ---------------------------------------------------------------------------- */
+
 Tensor *ag_logical_not_forward(Node *n) {
     const Tensor *x = n->in[0];
     return map_elements(kernels()->logical_not[x->dtype], x->shape, BOOL, 1, &x, 0);

@@ -18,7 +18,7 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
                            tensor_dtype_name(t->dtype), tensor_shape_text(t->shape));
     if (!dtype_is_float(y->dtype))
         return tensor_fail(
-            "mse_loss: y is %s: it must be float32 or float64; convert it with tensor_to",
+            "mse_loss: y is %s: it must be float32 or float64; convert it with ag_to",
             tensor_dtype_name(y->dtype));
     if (!is_reduction("mse_loss", reduction)) return NULL;
     Tensor *difference = ag_sub(y, t), *squares = ag_square(difference), *loss = squares;

@@ -3,7 +3,7 @@
 computes something, values and gradients, on PyTorch's own samples and in many memory layouts.
 
 Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it writes
-the same bytes every time. ../test_golden.c reads the files.
+the same bytes every time; names after it, ag_add say, are the functions to write. ../test_golden.c reads the files.
 
 A file is a list of cases of one function. The tensors of case 7 are
 
@@ -34,6 +34,7 @@ import pathlib
 import random
 import re
 import struct
+import sys
 
 from reference import torch
 import torch.nn.functional as F
@@ -44,6 +45,7 @@ from corners import CORNERS
 
 NAN, INF = math.nan, math.inf
 FLOATS = (torch.float32, torch.float64)
+TYPES = [*FLOATS, torch.int64, torch.bool]  # as DType numbers them
 TYPE_NAME = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL"}
 SAMPLES = 6  # of op_db's, at most, and for each type
 ELEMENTS = 64  # of an input of op_db's, at most
@@ -229,6 +231,10 @@ for name in "eq ne lt le gt ge".split():
 for name in "logical_and logical_or".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x), "b3,4 b3,4; b b; b2,0 b1,1; b3,1 b4; "
              "[0,nan,inf,-0.0,2] [1.,0,nan,0,0]; i3,4~-1,2 i4~-1,2", db=name, adapt=tensors_only, grad=0)
+Function("ag_to", lambda x, a: x[0].to(TYPES[int(a[0])]),
+         "1: f3,4; 0: f3,4; 1: f; 0: f; 0: f2,0,3; 1: f2,0,3; 2: f3,4; 3: f3,4; 2: [-2.7,0.9,2**40+0.5]; "
+         "3: [0.,-0.,nan,1e-30]; 0: i3,4; 1: i3,4; 3: i3,4~-1,2; 0: b3; 1: b2,0; 2: b3,4; "
+         "0: [1+2**-30,-2**-30,3.5e38,nan,-inf]")
 Function("ag_logical_not", lambda x, a: torch.logical_not(x[0]),
          "b3,4; b; b2,0; [0,nan,inf,-0.0,2]; i3,4~-1,2", db="logical_not", adapt=tensors_only, grad=0)
 Function("ag_where", lambda x, a: torch.where(*x),
@@ -547,7 +553,6 @@ def ascending(s):
 
 
 ANY = "f3,4; f; f0,2; i3,4; b3,4"
-TYPES = [torch.float32, torch.float64, torch.int64, torch.bool]
 Function("tensor_clone", lambda x, a: x[0].clone(), ANY, db="clone", adapt=tensors_only, grad=0)
 Function("tensor_to", lambda x, a: x[0].to(TYPES[int(a[0])]),
          "; ".join(f"{i}: {x}" for i in range(4) for x in
@@ -725,4 +730,5 @@ if __name__ == "__main__":
     folder = pathlib.Path(__file__).parent / "functions"
     folder.mkdir(exist_ok=True)
     for f in FUNCTIONS:
-        write(f, folder)
+        if not sys.argv[1:] or f.name in sys.argv[1:]:
+            write(f, folder)
