@@ -146,6 +146,9 @@ START_TEST(a_prompt_must_be_made_of_what_the_text_is_made_of) {
     passage = corpus_passage(&text, "abCde", 9, 0);
     expect_error("the prompt's \"Cde\" begins with a character that the text has not");
     free(passage.symbol);
+    passage = corpus_passage(&text, "a\033[2J", 9, 0); /* nothing that upsets a terminal */
+    expect_error("the prompt's \"?[2J\" begins with a character that the text has not");
+    free(passage.symbol);
     corpus_free(&text);
 }
 END_TEST
