@@ -51,7 +51,8 @@ BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
              $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
 MEASURE  = $(call objects,tests/bench/common.c) \
            $(foreach isa,$(ISAS),$(BUILD)/obj/tests/bench/common_peak.$(isa).o)
-FUZZERS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/*.c))
+FUZZERS  = $(BUILD)/fuzz/files
+TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/target_*.c))
 
 all: $(BUILD)/libtapehead.a $(BUILD)/libtapehead.so $(EXAMPLES) ## the library and the examples
 
@@ -96,8 +97,12 @@ $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm
 
-$(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): MORE = -DTEST_HOOKS $$(pkg-config --cflags check)
-$(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS): | have-check
+$(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
+	$(link) -fsanitize=fuzzer $(WRAP) -lm
+
+WITH_CHECK = $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) $(BUILD)/obj/tests/fuzz/target_api.o
+$(WITH_CHECK): MORE = -DTEST_HOOKS $$(pkg-config --cflags check)
+$(WITH_CHECK): | have-check
 # These stand between the library and tensor_fail, to know what was said; and between it and malloc:
 # to make allocations fail, and to count them; and threads.
 $(TESTS): WRAP = -Wl,--wrap=tensor_fail
@@ -107,6 +112,9 @@ $(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fsync \
                                    -Wl,--wrap=fclose,--wrap=rename
+$(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/common.o $(HOOKED)
+$(BUILD)/fuzz/target_api: WRAP = -Wl,--wrap=tensor_fail $$(pkg-config --libs check)
+$(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
 $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
@@ -163,6 +171,12 @@ fuzz: ## corrupted files for every reader, under the sanitizers
 	    CFLAGS='$(SANITIZE)' run-fuzz
 run-fuzz: $(FUZZERS)
 	@for fuzzer in $^; do $$fuzzer || exit 1; done
+# What libFuzzer finds is kept in $(BUILD)/libfuzzer/corpus, from which the next run goes on.
+fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests/fuzz/ (needs clang)
+	@$(MAKE) --no-print-directory CC=clang BUILD=$(BUILD)/libfuzzer \
+	    CFLAGS='$(SANITIZE) -fsanitize=fuzzer-no-link' run-libfuzzer
+run-libfuzzer: $(TARGETS)
+	@for target in $^; do tests/fuzz/run-target $$target $(or $(RUNS),100000) || exit 1; done
 
 coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/have gcovr
@@ -214,14 +228,14 @@ clean: ## remove what was built
 	rm -rf $(BUILD)
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
 # Work on all cores, unless told otherwise or told to clean first.
 ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo test bench sanitize tsan valgrind fuzz run-fuzz coverage lint fmt docs size install uninstall clean help \
+.PHONY: all demo test bench sanitize tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer coverage lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -222,8 +222,8 @@ CALL(softmax, in[0], (int)a[0])
 CALL(log_softmax, in[0], (int)a[0])
 CALL(dropout, in[0], a[0])
 CALL(layer_norm, in[0], in[1], n == 3 ? in[2] : NULL, a[0])
-CALL(cross_entropy, in[0], in[1], (int64_t)a[0], (Reduction)a[1])
-CALL(mse_loss, in[0], in[1], (Reduction)a[0])
+CALL(cross_entropy, in[0], in[1], (int64_t)a[0], (Reduction)(int)a[1])
+CALL(mse_loss, in[0], in[1], (Reduction)(int)a[0])
 
 /* The parts of a mask that follow the inputs before: all that are there, in their order, or those
  * whose bits are set: 1 valid_lens, 2 keep, 4 window. */

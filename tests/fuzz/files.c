@@ -8,13 +8,7 @@
  * tensor_load_safetensors and nn_load. Each must read the file or leave one printable sentence,
  * lose nothing, and ask for no block that is larger than the file and SLACK bytes, nor for more
  * than a few TIMES the file in all. The rest is for the sanitizers, under which `make fuzz` runs
- * this. A crash leaves the file that was at hand.
- *
- * It is a target for other fuzzers too; AFL calls it with a path, and for libFuzzer:
- *     make CC=clang BUILD=build/libfuzzer CFLAGS='-g -O1 -fsanitize=fuzzer-no-link,address' \
- *         build/libfuzzer/libtapehead.a
- *     clang -g -O1 -fsanitize=fuzzer,address -DLIBFUZZER tests/fuzz/files.c \
- *         build/libfuzzer/libtapehead.a -lm -o fuzz && ./fuzz CORPUS tests/golden/files */
+ * this. A crash leaves the file that was at hand. */
 #include "../../nn/nn.h"
 
 #include <dirent.h>
@@ -35,7 +29,6 @@ static void die(const char *what) {
 
 static size_t largest, total; /* of the blocks asked for since they were set to 0 */
 
-#ifndef LIBFUZZER
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *block, size_t size);
@@ -60,7 +53,6 @@ void *__wrap_realloc(void *block, size_t size) { return __real_realloc(block, as
 void *__wrap_aligned_alloc(size_t alignment, size_t size) {
     return __real_aligned_alloc(alignment, asked(size));
 }
-#endif
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
@@ -135,20 +127,6 @@ static void read_file(const char *path, size_t size) {
         else readers[i].refused++;
     }
 }
-
-#ifdef LIBFUZZER
-
-int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
-int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size) {
-    static char path[] = "/tmp/tapehead-fuzz-XXXXXX";
-    static int fd = -1;
-    if (fd < 0) fd = mkstemp(path);
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, bytes, size, 0) != (ssize_t)size) abort();
-    read_file(path, size);
-    return 0;
-}
-
-#else
 
 /* ---- corrupting it --------------------------------------------------------------------------- */
 
@@ -355,5 +333,3 @@ int main(int argc, char **argv) {
                (long long)readers[i].read_well, (long long)readers[i].refused);
     return 0;
 }
-
-#endif
