@@ -127,14 +127,20 @@ Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value); /* value where tr
 
 Tensor *ag_reshape(Tensor *x, Shape shape); /* one size may be -1; a copy where no view will do */
 Tensor *ag_view(Tensor *x, Shape shape);    /* the same, but an error where no view will do */
-Tensor *ag_contiguous(Tensor *x);           /* x itself when it is contiguous already */
-Tensor *ag_permute(Tensor *x, Axes axes);   /* dimension i of the result is axes[i] of x */
+/* Dimensions start to end, which counts too, made one: a whole row for 0, -1. A scalar becomes (1).
+ */
+Tensor *ag_flatten(Tensor *x, int start, int end);
+Tensor *ag_contiguous(Tensor *x);         /* x itself when it is contiguous already */
+Tensor *ag_permute(Tensor *x, Axes axes); /* dimension i of the result is axes[i] of x */
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1);
 Tensor *ag_unsqueeze(Tensor *x, int dim);  /* a new dimension of size 1 that will be dim */
 Tensor *ag_squeeze(Tensor *x, int dim);    /* unchanged when the size is not 1 */
 Tensor *ag_expand(Tensor *x, Shape shape); /* sizes of 1 repeat, by stride 0; -1 keeps a size */
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end); /* Python's x[start:end] */
 Tensor *ag_select(Tensor *x, int dim, int64_t index);             /* drops dim */
+/* torch.split: x cut along dim into slices of that size, the last one smaller where size does not
+ * divide. list receives all of them, n must be their number; on error it holds NULLs. */
+bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n);
 Tensor *ag_cat(Tensor **list, int n, int dim); /* a (0,) among the tensors counts for nothing */
 Tensor *ag_stack(Tensor **list, int n, int dim);
 Tensor *ag_repeat(Tensor *x, Shape repeats); /* tiles, as torch's x.repeat; repeats.ndim >= x's */

@@ -196,6 +196,7 @@ CALL(squeeze, in[0], (int)a[0])
 CALL(expand, in[0], shape_at(a))
 CALL(slice, in[0], (int)a[0], (int64_t)a[1], (int64_t)a[2])
 CALL(select, in[0], (int)a[0], (int64_t)a[1])
+CALL(flatten, in[0], (int)a[0], (int)a[1])
 CALL(cat, in, n, (int)a[0])
 CALL(stack, in, n, (int)a[0])
 CALL(repeat, in[0], shape_at(a))
@@ -256,6 +257,13 @@ static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
     return ag_contiguous(ag_transpose(in[0], 0, 1));
 }
 
+/* a: size, dim, which slice, how many there are */
+static Tensor *call_split(Tensor **in, int n, const double *a) {
+    (void)n;
+    Tensor *list[8] = {NULL};
+    return ag_split(in[0], (int64_t)a[0], (int)a[1], list, (int)a[3]) ? list[(int)a[2]] : NULL;
+}
+
 /* a: the type, and whether to come back from it, to that of x */
 static Tensor *call_to(Tensor **in, int n, const double *a) {
     (void)n;
@@ -273,17 +281,17 @@ static const struct {
 #define BINARY(name, ...)       ENTRY(name)
 #define COMPARE(name, ...)      ENTRY(name)
 #include "../tensor/kernels/elementwise.def"
-    ENTRY(to) ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape)
-        ENTRY(view) ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze)
-            ENTRY(squeeze) ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack)
-                ENTRY(repeat) ENTRY(repeat_interleave) ENTRY(masked_select) ENTRY(index_select)
-                    ENTRY(gather) ENTRY(embedding) ENTRY(tril) ENTRY(triu) ENTRY(sum) ENTRY(mean)
-                        ENTRY(sum_dims) ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim)
-                            ENTRY(logsumexp) ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear)
-                                ENTRY(softmax) ENTRY(log_softmax) ENTRY(masked_softmax)
-                                    ENTRY(attention_weights) ENTRY(additive_scores) ENTRY(attention)
-                                        ENTRY(dropout) ENTRY(mse_loss) ENTRY(layer_norm)
-                                            ENTRY(cross_entropy)};
+    ENTRY(to) ENTRY(flatten) ENTRY(split) ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill)
+        ENTRY(detach) ENTRY(reshape) ENTRY(view) ENTRY(contiguous) ENTRY(permute) ENTRY(transpose)
+            ENTRY(unsqueeze) ENTRY(squeeze) ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat)
+                ENTRY(stack) ENTRY(repeat) ENTRY(repeat_interleave) ENTRY(masked_select)
+                    ENTRY(index_select) ENTRY(gather) ENTRY(embedding) ENTRY(tril) ENTRY(triu)
+                        ENTRY(sum) ENTRY(mean) ENTRY(sum_dims) ENTRY(mean_dims) ENTRY(var_dim)
+                            ENTRY(max_dim) ENTRY(logsumexp) ENTRY(argmax) ENTRY(matmul) ENTRY(bmm)
+                                ENTRY(linear) ENTRY(softmax) ENTRY(log_softmax)
+                                    ENTRY(masked_softmax) ENTRY(attention_weights)
+                                        ENTRY(additive_scores) ENTRY(attention) ENTRY(dropout)
+                                            ENTRY(mse_loss) ENTRY(layer_norm) ENTRY(cross_entropy)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)

@@ -61,7 +61,7 @@ static void expect_documented(const char *op) {
     char text[64];
     snprintf(text, sizeof text, "`ag_%s(", op);
     ck_assert_msg(file_has("autograd/README.md", text), "no %s in autograd/README.md", text);
-    snprintf(text, sizeof text, "*ag_%s(", op);
+    snprintf(text, sizeof text, "ag_%s(Tensor ", op); /* as ag_split and all others are declared */
     ck_assert_msg(file_has("autograd/autograd.h", text), "no %s in autograd/autograd.h", text);
 }
 
@@ -259,6 +259,53 @@ WALK(the_same_tensor_may_come_twice) {
     check_sample(s, in, "the same tensor twice");
     release_all(in, s->n);
 }
+
+/* ---- functions of other ops -------------------------------------------------------------------
+ */
+
+#define R(...)                                                                                     \
+    {                                                                                              \
+        'r', {                                                                                     \
+            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
+        }                                                                                          \
+    }
+#define R0                                                                                         \
+    {                                                                                              \
+        'r', {                                                                                     \
+            0, { 0 }                                                                               \
+        }                                                                                          \
+    }
+
+static const Sample of_composites[] = {
+    {"flatten", 1, {R(2, 3, 2)}, {0, 1}},
+    {"flatten", 1, {R(2, 3, 2)}, {-2, -1}},
+    {"flatten", 1, {R0}, {0, -1}},
+    {"flatten", 1, {R(2, 0, 3)}, {0, -1}},
+    {"select", 1, {R(2, 3)}, {1, -1}},
+    {"split", 1, {R(2, 5)}, {2, 1, 0, 3}},
+    {"split", 1, {R(2, 5)}, {2, 1, 2, 3}},
+    {"split", 1, {R(0, 2)}, {3, 0, 0, 1}},
+    {"stack", 2, {R(2, 3), R(2, 3)}, {1}},
+    {"attention_weights", 1, {R(4, 2, 3)}, {0.5, 1, 2}},
+    {"mse_loss", 2, {R(2, 3), R(2, 3)}, {REDUCE_MEAN}},
+};
+
+START_TEST(gradients_of_composites_are_slopes) {
+    int found = 0;
+    for (int i = 0; i < COUNT(of_composites); i++) {
+        const Sample *s = &of_composites[i];
+        if (strcmp(s->op, composites[_i])) continue;
+        for (Layout layout = DENSE; layout < EXPANDED; layout++) {
+            Tensor *in[SAMPLE_INPUTS];
+            make_inputs(s, layout, real_inputs(s), in);
+            check_sample(s, in, "a composite");
+            release_all(in, s->n);
+        }
+        found++;
+    }
+    ck_assert_msg(found > 0, "%s has no sample", composites[_i]);
+}
+END_TEST
 
 /* ---- the walk: values ---------------------------------------------------------------------- */
 
@@ -764,12 +811,6 @@ END_TEST
 
 /* ---- mistakes: shapes and numbers ---------------------------------------------------------- */
 
-#define R(...)                                                                                     \
-    {                                                                                              \
-        'r', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
 #define M(...)                                                                                     \
     {                                                                                              \
         'm', {                                                                                     \
@@ -794,13 +835,6 @@ END_TEST
             sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
         }                                                                                          \
     }
-#define R0                                                                                         \
-    {                                                                                              \
-        'r', {                                                                                     \
-            0, { 0 }                                                                               \
-        }                                                                                          \
-    }
-
 /* The op that cannot be, and what it says. */
 static const struct {
     Sample sample;
@@ -840,6 +874,15 @@ static const struct {
     {{"view", 1, {R(2, 3)}, {1, 5}},
      "view: x is (2, 3) and the shape is (5,): the number of elements must stay the same, and one "
      "size may be -1"},
+    {{"flatten", 1, {R(2, 3)}, {0, 2}}, "flatten: there is no dimension 2 in (2, 3)"},
+    {{"flatten", 1, {R(2, 3)}, {1, 0}},
+     "flatten: x is (2, 3): dimension 1 does not come before dimension 0"},
+    {{"split", 1, {R(2, 3)}, {2, 2, 0, 1}}, "split: there is no dimension 2 in (2, 3)"},
+    {{"split", 1, {R0}, {1, 0, 0, 1}}, "split: there is no dimension 0 in ()"},
+    {{"split", 1, {R(2, 3)}, {0, 1, 0, 1}}, "split: the size is 0: it must be at least 1"},
+    {{"split", 1, {R(2, 3)}, {-1, 1, 0, 1}}, "split: the size is -1: it must be at least 1"},
+    {{"split", 1, {R(2, 5)}, {2, 1, 0, 2}},
+     "split: x is (2, 5): slices of 2 along dimension 1 are 3, and n is 2"},
     {{"permute", 1, {R(2, 3)}, {2, 0, 0}},
      "permute: x is (2, 3) and the axes are (0, 0): each of its dimensions must be named once"},
     {{"permute", 1, {R(2, 3)}, {1, 0}},
@@ -1353,11 +1396,33 @@ START_TEST(what_changes_nothing_hands_x_back) {
     ck_assert(tape_begin());
     ck_assert_ptr_eq(ag_contiguous(x), x);
     ck_assert_ptr_eq(ag_to(x, F64), x);
+    ck_assert_ptr_eq(ag_flatten(x, 1, -1), x);
     ck_assert_ptr_null(ag_to(x, (DType)4));
     expect_error("to: 4 is not a type");
     ck_assert_ptr_eq(ag_dropout(x, 0), x);
     ck_assert_mem_eq(generator_current(), &before, sizeof before);
     ck_assert_ptr_ne(ag_contiguous(ag_transpose(x, 0, 1)), x);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* All slices or none, and views as torch's. */
+START_TEST(split_fills_the_list) {
+    Tensor *x = LEAF(SHAPE(5), 1, 2, 3, 4, 5), *list[3] = {x, x, x};
+    ck_assert(!ag_split(x, 2, 0, list, 3));
+    expect_error("split: no tape is open: call tape_begin or tape_begin_no_grad first");
+    for (int i = 0; i < 3; i++) ck_assert_ptr_null(list[i]);
+    ck_assert(tape_begin());
+    ck_assert(!ag_split(x, 2, 0, NULL, 3));
+    expect_error("split: the list is NULL");
+    ck_assert(ag_split(x, 2, -1, list, 3));
+    EXPECT_ELEMENTS(list[0], 1, 2);
+    EXPECT_ELEMENTS(list[1], 3, 4);
+    EXPECT_ELEMENTS(list[2], 5);
+    ck_assert(list[2]->storage == x->storage && list[2]->requires_grad);
+    ck_assert(ag_split(x, INT64_MAX, 0, list, 1)); /* the whole */
+    EXPECT_ELEMENTS(list[0], 1, 2, 3, 4, 5);
     tape_end();
     tensor_release(x);
 }
@@ -1688,6 +1753,7 @@ static void add_walk(Suite *suite) {
     const int n = op_count();
     TCase *walk = add_framed_case(suite, "walk");
     tcase_add_loop_test(walk, gradients_are_slopes_in_any_layout, 0, n);
+    tcase_add_loop_test(walk, gradients_of_composites_are_slopes, 0, COUNT(composites));
     tcase_add_loop_test(walk, some_inputs_may_do_without_a_gradient, 0, n);
     tcase_add_loop_test(walk, the_same_tensor_may_come_twice, 0, n);
     tcase_add_loop_test(walk, values_do_not_depend_on_the_layout, 0, n);
@@ -1728,6 +1794,7 @@ static Suite *ops_suite(void) {
     tcase_add_test(integers, integers_wrap_around);
     tcase_add_test(integers, numbers_for_integers_are_whole);
     TCase *promises = add_framed_case(suite, "promises");
+    tcase_add_test(promises, split_fills_the_list);
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);
     tcase_add_loop_test(promises, one_element_multiplies_as_many_do, 0, 3);
     tcase_add_loop_test(promises, the_gradient_of_one_element_is_a_dot_product, 0, 4);

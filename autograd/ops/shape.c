@@ -44,6 +44,23 @@ void ag_reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 Tensor *ag_reshape(Tensor *x, Shape shape) { return in_shape(&op_reshape, x, shape); }
 
+Tensor *ag_flatten(Tensor *x, int start, int end) {
+    if (!ag_present("flatten", x)) return NULL;
+    const int first = shape_dim_or_scalar("flatten", x->shape, start);
+    const int last = shape_dim_or_scalar("flatten", x->shape, end), ndim = x->shape.ndim;
+    if (first < 0 || last < 0) return NULL;
+    if (first > last)
+        return tensor_fail("flatten: x is %s: dimension %d does not come before dimension %d",
+                           tensor_shape_text(x->shape), start, end);
+    if (first == last && ndim > 0) return x;
+    Shape shape = x->shape;
+    shape.ndim = ndim - (last - first);
+    if (ndim == 0) shape = SHAPE(1);
+    for (int d = first + 1; d <= last; d++) shape.dim[first] *= x->shape.dim[d];
+    for (int d = last + 1; d < ndim; d++) shape.dim[d - (last - first)] = x->shape.dim[d];
+    return ag_reshape(x, shape);
+}
+
 Tensor *ag_view_forward(Node *n) {
     Tensor *y = view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
@@ -191,6 +208,32 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
         return tensor_fail("select: x is %s: there is no index %lld in dimension %d",
                            tensor_shape_text(x->shape), (long long)index, dim);
     return made_by("SelectBackward0", ag_squeeze(ag_slice(x, d, i, i + 1), d));
+}
+
+/* list[i] = x[i size : (i + 1) size] along dim; all of them, or NULLs. */
+static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
+    const int64_t whole = x->shape.dim[dim];
+    for (int i = 0; i < n; i++) {
+        const int64_t start = i * size;
+        list[i] = ag_slice(x, dim, start, start + MIN(size, whole - start));
+        made_by("SplitBackward0", list[i]);
+    }
+    for (int i = 0; tensor_pending() && i < n; i++) list[i] = NULL;
+    return !tensor_pending();
+}
+
+bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
+    if (!given("split", "list", list)) return false;
+    for (int i = 0; i < n; i++) list[i] = NULL;
+    const int d = ag_ready("split", x) ? shape_dim("split", x->shape, dim) : -1;
+    if (d < 0) return false;
+    const int64_t whole = x->shape.dim[d];
+    if (size < 0 || (size == 0 && whole > 0))
+        return tensor_fail("split: the size is %lld: it must be at least 1", (long long)size);
+    const int64_t slices = whole > 0 ? (whole - 1) / size + 1 : 1;
+    if (slices == n) return fill_list(x, size, d, list, n);
+    return tensor_fail("split: x is %s: slices of %lld along dimension %d are %lld, and n is %d",
+                       tensor_shape_text(x->shape), (long long)size, dim, (long long)slices, n);
 }
 
 /* ---- repetition: x as (outer, 1, size, 1, inner), where one of the ones is expanded --------- */

@@ -256,6 +256,15 @@ def narrowed(s):
     return ([s.input], [dim, start, start + length]) if start >= 0 else None
 
 
+def flattened(s):
+    return None if s.kwargs else ([s.input], [*s.args, *(0, -1)[len(s.args):]])
+
+
+def split_of(s):
+    size, dim = [*s.args, 0][:2]
+    return ([s.input], [size, dim, 0, len(s.input.split(size, dim))]) if isinstance(size, int) else None
+
+
 def repeated(s):
     repeats, dim = s.kwargs["repeats"], s.kwargs.get("dim")
     return ([s.input], [repeats, dim]) if isinstance(repeats, int) and dim is not None else None
@@ -276,6 +285,12 @@ Function("ag_reshape", lambda x, a: x[0].reshape(shape(a)),
          "2 6 -1: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4; 1 12: b3,4", db="reshape", adapt=with_list)
 Function("ag_view", lambda x, a: x[0].view(shape(a)), "3 3 2 2: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4",
          db="view", adapt=with_list)
+Function("ag_flatten", lambda x, a: x[0].flatten(*map(int, a)),
+         "0 -1: f3,4; 1 2: f2,3,4,2; 0 1: f2,3,4; -2 -1: f2,3,4; 0 -1: f; 0 0: f3,4; 0 -1: f2,0,3; 1 2: f2,3,0; "
+         "0 1: i2,3; 0 1: b2,2,1", db="flatten", adapt=flattened)
+Function("ag_split", lambda x, a: x[0].split(int(a[0]), int(a[1]))[int(a[2])],
+         "2 1 1 2: f3,4; 3 1 1 2: f2,5; 2 0 0 2: f3,4; 2 -1 2 3: f2,2,6; 9 0 0 1: f4; 3 0 0 1: f0,2; 0 0 0 1: f0,2; "
+         "1 1 1 2: f0,2; 1 0 1 2: i2,3; 1 0 1 2: b2,3", db="split", adapt=split_of)
 Function("ag_contiguous", lambda x, a: x[0].contiguous(), "f3,4; f; f0,3; i3,4", db="contiguous",
          adapt=tensors_only)
 Function("ag_permute", lambda x, a: x[0].permute(shape(a)), "3 2 0 1: f2,3,4; 2 1 0: f0,3; 3 -1 0 -2: i2,1,3",
