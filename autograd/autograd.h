@@ -91,7 +91,7 @@ Tensor *ag_detach(Tensor *x);
 /* ---- elementwise ---------------------------------------------------------------------------- */
 /* The formula and the gradient of each are one row of tensor/kernels/elementwise.def. add, mul,
  * maximum and minimum take any type (of bools, + is "or" and * is "and"); sub, neg, abs, square,
- * relu, scale and add_scalar take I64 too; the others, pow among them, floats alone. */
+ * relu, scale, add_scalar and clamp take I64 too; the others, pow among them, floats alone. */
 
 Tensor *ag_add(Tensor *a, Tensor *b), *ag_sub(Tensor *a, Tensor *b), *ag_mul(Tensor *a, Tensor *b);
 Tensor *ag_div(Tensor *a, Tensor *b), *ag_pow(Tensor *a, Tensor *b);
@@ -106,6 +106,9 @@ Tensor *ag_gelu(Tensor *x);                     /* x Phi(x), the exact form */
 
 Tensor *ag_scale(Tensor *x, double factor), *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);
+/* max(x, low), min(x, high), and both: high where low is larger. The gradient at a bound is 0. */
+Tensor *ag_clamp_min(Tensor *x, double low), *ag_clamp_max(Tensor *x, double high);
+Tensor *ag_clamp(Tensor *x, double low, double high);
 
 /* x in another type, converted as a C cast does (!= 0 for BOOL), and x itself if it has the type. A
  * gradient passes from float to float, in x's type. */
@@ -117,6 +120,11 @@ Tensor *ag_eq(Tensor *a, Tensor *b), *ag_lt(Tensor *a, Tensor *b), *ag_gt(Tensor
 Tensor *ag_ne(Tensor *a, Tensor *b), *ag_le(Tensor *a, Tensor *b), *ag_ge(Tensor *a, Tensor *b);
 Tensor *ag_logical_and(Tensor *a, Tensor *b), *ag_logical_or(Tensor *a, Tensor *b);
 Tensor *ag_logical_not(Tensor *x);
+
+/* The same with a number, in x's type; x float or I64. */
+Tensor *ag_eq_scalar(Tensor *x, double s), *ag_ne_scalar(Tensor *x, double s);
+Tensor *ag_lt_scalar(Tensor *x, double s), *ag_le_scalar(Tensor *x, double s);
+Tensor *ag_gt_scalar(Tensor *x, double s), *ag_ge_scalar(Tensor *x, double s);
 
 /* condition and mask are BOOL; all operands broadcast together. A value that is not chosen gets a
  * gradient of exactly 0. */

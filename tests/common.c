@@ -183,6 +183,13 @@ static Axes axes_at(const double *a) {
 #define COMPARE(name, ...)      CALL(name, in[0], in[1])
 #include "../tensor/kernels/elementwise.def"
 
+CALL(clamp, in[0], a[0], a[1])
+CALL(eq_scalar, in[0], a[0])
+CALL(ne_scalar, in[0], a[0])
+CALL(lt_scalar, in[0], a[0])
+CALL(le_scalar, in[0], a[0])
+CALL(gt_scalar, in[0], a[0])
+CALL(ge_scalar, in[0], a[0])
 CALL(logical_not, in[0])
 CALL(where, in[0], in[1], in[2])
 CALL(masked_fill, in[0], in[1], a[0])
@@ -281,17 +288,20 @@ static const struct {
 #define BINARY(name, ...)       ENTRY(name)
 #define COMPARE(name, ...)      ENTRY(name)
 #include "../tensor/kernels/elementwise.def"
-    ENTRY(to) ENTRY(flatten) ENTRY(split) ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill)
-        ENTRY(detach) ENTRY(reshape) ENTRY(view) ENTRY(contiguous) ENTRY(permute) ENTRY(transpose)
-            ENTRY(unsqueeze) ENTRY(squeeze) ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat)
-                ENTRY(stack) ENTRY(repeat) ENTRY(repeat_interleave) ENTRY(masked_select)
-                    ENTRY(index_select) ENTRY(gather) ENTRY(embedding) ENTRY(tril) ENTRY(triu)
-                        ENTRY(sum) ENTRY(mean) ENTRY(sum_dims) ENTRY(mean_dims) ENTRY(var_dim)
-                            ENTRY(max_dim) ENTRY(logsumexp) ENTRY(argmax) ENTRY(matmul) ENTRY(bmm)
-                                ENTRY(linear) ENTRY(softmax) ENTRY(log_softmax)
-                                    ENTRY(masked_softmax) ENTRY(attention_weights)
-                                        ENTRY(additive_scores) ENTRY(attention) ENTRY(dropout)
-                                            ENTRY(mse_loss) ENTRY(layer_norm) ENTRY(cross_entropy)};
+    ENTRY(clamp) ENTRY(eq_scalar) ENTRY(ne_scalar) ENTRY(lt_scalar) ENTRY(le_scalar)
+        ENTRY(gt_scalar) ENTRY(ge_scalar) ENTRY(to) ENTRY(flatten) ENTRY(split) ENTRY(logical_not)
+            ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape) ENTRY(view)
+                ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze) ENTRY(squeeze)
+                    ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(repeat)
+                        ENTRY(repeat_interleave) ENTRY(masked_select) ENTRY(index_select)
+                            ENTRY(gather) ENTRY(embedding) ENTRY(tril) ENTRY(triu) ENTRY(sum)
+                                ENTRY(mean) ENTRY(sum_dims) ENTRY(mean_dims) ENTRY(var_dim)
+                                    ENTRY(max_dim) ENTRY(logsumexp) ENTRY(argmax) ENTRY(matmul)
+                                        ENTRY(bmm) ENTRY(linear) ENTRY(softmax) ENTRY(log_softmax)
+                                            ENTRY(masked_softmax) ENTRY(attention_weights)
+                                                ENTRY(additive_scores) ENTRY(attention)
+                                                    ENTRY(dropout) ENTRY(mse_loss) ENTRY(layer_norm)
+                                                        ENTRY(cross_entropy)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)

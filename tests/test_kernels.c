@@ -524,6 +524,10 @@ FORMULA(silu_da, logistic(a, 0) + a * logistic_da(a, 0))
 FORMULA(scaled, a *S)
 FORMULA(scaled_da, S)
 FORMULA(shifted, a + S)
+FORMULA(at_least, a > S ? a : S)
+FORMULA(at_least_da, a > S)
+FORMULA(at_most, a < S ? a : S)
+FORMULA(at_most_da, a < S)
 FORMULA(raised, exp(S *log(a)))
 FORMULA(raised_da, S *exp((S - 1) * log(a)))
 
@@ -554,6 +558,8 @@ static const struct {
     {ELEMENTWISE_silu, silu, silu_da, zero, false},
     {ELEMENTWISE_scale, scaled, scaled_da, zero, false},
     {ELEMENTWISE_add_scalar, shifted, one, zero, false},
+    {ELEMENTWISE_clamp_min, at_least, at_least_da, zero, false},
+    {ELEMENTWISE_clamp_max, at_most, at_most_da, zero, false},
     {ELEMENTWISE_pow_scalar, raised, raised_da, zero, true},
 };
 

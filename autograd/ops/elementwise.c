@@ -76,6 +76,31 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 #define COMPARE BINARY
 #include "../../tensor/kernels/elementwise.def"
 
+Tensor *ag_clamp(Tensor *x, double low, double high) {
+    return made_by("ClampBackward1", ag_clamp_max(ag_clamp_min(x, low), high));
+}
+
+/* ---- comparisons with a number -------------------------------------------------------------- */
+
+/* The number as a scalar of x's type, on the tape; NULL with an error if it has none. */
+static Tensor *number_like(const char *op, Tensor *x, double number) {
+    if (!ag_ready(op, x)) return NULL;
+    if (x->dtype == BOOL)
+        return tensor_fail(
+            "%s: x is bool: it must be float32, float64 or int64; convert it with ag_to", op);
+    if (!number_fits(op, x->dtype, number) || !value_fits(op, x->dtype, number)) return NULL;
+    Tensor *scalar = tensor_make(SCALAR, x->dtype);
+    if (scalar) fill_elements(scalar, number);
+    return tape_own(scalar);
+}
+
+Tensor *ag_eq_scalar(Tensor *x, double s) { return ag_eq(x, number_like("eq_scalar", x, s)); }
+Tensor *ag_ne_scalar(Tensor *x, double s) { return ag_ne(x, number_like("ne_scalar", x, s)); }
+Tensor *ag_lt_scalar(Tensor *x, double s) { return ag_lt(x, number_like("lt_scalar", x, s)); }
+Tensor *ag_le_scalar(Tensor *x, double s) { return ag_le(x, number_like("le_scalar", x, s)); }
+Tensor *ag_gt_scalar(Tensor *x, double s) { return ag_gt(x, number_like("gt_scalar", x, s)); }
+Tensor *ag_ge_scalar(Tensor *x, double s) { return ag_ge(x, number_like("ge_scalar", x, s)); }
+
 /* ---- to: the same elements in another type -------------------------------------------------- */
 
 Tensor *ag_to_forward(Node *n) { return tensor_convert(n->in[0], n->at.dtype); }

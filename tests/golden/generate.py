@@ -191,6 +191,12 @@ def quartered(s):
     return [x / 4 for x in (s.input, *s.args)], []
 
 
+def clamped(s):
+    """Both bounds, and numbers."""
+    bounds = list(s.args)
+    return ([s.input], bounds) if len(bounds) == 2 and all(isinstance(b, (int, float)) for b in bounds) else None
+
+
 def number(x, a):
     """A number of x's type."""
     return a[0] if x[0].is_floating_point() else int(a[0])
@@ -223,6 +229,12 @@ Function("ag_pow", lambda x, a: x[0] ** x[1], "f3,4~0.5,2 f3,4; f2,0 f1,1; f~1,2
          db="pow", adapt=tensors_only)
 Function("ag_scale", lambda x, a: x[0] * number(x, a), "-1.75: f3,4; 1.5: f77; 0.3: f; 2: f0,3; -3: i3,4")
 Function("ag_add_scalar", lambda x, a: x[0] + number(x, a), "0.3: f3,4; 1.5: f77; -7: f; 2: f0,3; -3: i3,4")
+for name in "clamp_min clamp_max".split():
+    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], number(x, a)),
+             "0.3: f3,4; 0: f; 1: f77; 2: f0,3; 1: [0.5,1,1.5,nan,inf,-inf]; nan: f3; 2: i3,4; -2**63: i3; -1: [-2**63,2**62]")
+Function("ag_clamp", lambda x, a: x[0].clamp(*(a if x[0].is_floating_point() else map(int, a))),
+         "-0.5 1: f3,4; -1 0: f; 0 1: f77; 0 1: f0,3; 1 3: [1.,2,3,nan,inf,-inf]; 1 -1: f3,4; nan 1: f3; 0 nan: f3; "
+         "-inf 0: f5; 0 inf: f5; 1 1: [0.,1,2]; -2 3: i3,4; 3 1: i3", db="clamp", adapt=clamped)
 Function("ag_pow_scalar", lambda x, a: x[0] ** a[0],
          "2.5: f3,4~0.1,2; 1.7: f77~0.1,9; 3: f; -2: f5; 2: f0,3; 0: f4; 0.5: f3~0,2")
 for name in "eq ne lt le gt ge".split():
@@ -235,6 +247,10 @@ Function("ag_to", lambda x, a: x[0].to(TYPES[int(a[0])]),
          "1: f3,4; 0: f3,4; 1: f; 0: f; 0: f2,0,3; 1: f2,0,3; 2: f3,4; 3: f3,4; 2: [-2.7,0.9,2**40+0.5]; "
          "3: [0.,-0.,nan,1e-30]; 0: i3,4; 1: i3,4; 3: i3,4~-1,2; 0: b3; 1: b2,0; 2: b3,4; "
          "0: [1+2**-30,-2**-30,3.5e38,nan,-inf]")
+for name in "eq ne lt le gt ge".split():
+    Function(f"ag_{name}_scalar", lambda x, a, f=getattr(torch, name): f(x[0], number(x, a)),
+             "0.3: f3,4; 0: f; 1: f2,0; 2: i3,4; 0.1: [0.1,0.2,-0.1]; nan: [nan,1,inf]; inf: [inf,-inf,1]; 0: [-0.,0.,1e-40]; "
+             "2**62: [2**62,2**62-1]; -2**63: [-2**63,0]", grad=0)
 Function("ag_logical_not", lambda x, a: torch.logical_not(x[0]),
          "b3,4; b; b2,0; [0,nan,inf,-0.0,2]; i3,4~-1,2", db="logical_not", adapt=tensors_only, grad=0)
 Function("ag_where", lambda x, a: torch.where(*x),
