@@ -103,7 +103,8 @@ static void *cannot_be_made(Shape shape) {
 Tensor *tensor_make(Shape shape, DType dtype) {
     int64_t stride[TENSOR_MAX_DIMS] = {0}, numel = 1, bytes;
     bool fits = shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS, empty = false;
-    for (int d = shape.ndim - 1; d >= 0 && fits; d--) {
+    for (int left = shape.ndim; left > 0 && fits; left--) {
+        const int d = left - 1;
         const int64_t size = shape.dim[d];
         stride[d] = numel;
         empty = empty || size == 0;

@@ -170,7 +170,8 @@ Tensor *view_expand(const Tensor *x, Shape shape) {
 Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
     Shape shape = x->shape;
     shape.dim[dim] = size;
-    int64_t offset = size ? start * x->stride[dim] : 0; /* nothing is nowhere: stay inside */
+    /* nothing is nowhere: stay inside */
+    const int64_t offset = shape_numel(shape) > 0 ? start * x->stride[dim] : 0;
     return view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
 }
 
@@ -187,6 +188,14 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape) {
     return y || tensor_pending() ? y : reshape_own(tensor_convert(x, x->dtype), shape);
 }
 
+/* A dimension of one element, or of a tensor without any, may have a stride that leads nowhere, as
+ * in PyTorch, but a small one: kernels move pointers by multiples of strides. */
+static bool leads_too_far(Shape shape, int d, int64_t stride) {
+    const int64_t most = INT64_C(1) << 32;
+    const bool followed = shape.dim[d] > 1 && shape_numel(shape) > 0;
+    return !followed && (stride > most || stride < -most);
+}
+
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
     if (!readable("as_strided", x)) return NULL;
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS || (shape.ndim > 0 && !stride))
@@ -197,6 +206,9 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
     for (int d = 0; d < shape.ndim && fits; d++) {
         int64_t reach = 0;
         steps[d] = stride[d];
+        if (leads_too_far(shape, d, stride[d]))
+            return tensor_fail("as_strided: the stride %lld of dimension %d in %s is too large",
+                               (long long)stride[d], d, tensor_shape_text(shape));
         fits = shape.dim[d] >= 0 && !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&
                !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
     }

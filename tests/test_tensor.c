@@ -861,6 +861,10 @@ START_TEST(as_strided_stays_inside) {
           "as_strided: (3,) at offset 0 does not lie inside a storage of 12 elements");
     FAILS(STRIDED(x, SHAPE(2, 2), 1, INT64_MAX, INT64_MAX),
           "as_strided: (2, 2) at offset 1 does not lie inside a storage of 12 elements");
+    FAILS(STRIDED(x, SHAPE(1), 0, INT64_MIN),
+          "as_strided: the stride -9223372036854775808 of dimension 0 in (1,) is too large");
+    FAILS(STRIDED(x, SHAPE(2, 0), 0, 1, INT64_MAX),
+          "as_strided: the stride 9223372036854775807 of dimension 1 in (2, 0) is too large");
     FAILS(STRIDED(x, SHAPE(2), INT64_MAX, 1), "as_strided: (2,) at offset 9223372036854775807 does "
                                               "not lie inside a storage of 12 elements");
     tensor_release(x);

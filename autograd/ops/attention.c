@@ -19,6 +19,19 @@ static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
+/* Expanded inputs may have more keys than any memory has room for. The passes take less than so
+ * many bytes for a score, or for a number of a key or a value: can these be counted? */
+static bool room_fits(const Tensor *q, const Tensor *k, const Tensor *v) {
+    const int64_t amply = 4096, keys = k->shape.dim[k->shape.ndim - 2];
+    if (shape_fits(attention_scores(q, k), amply) &&
+        shape_fits(SHAPE(keys, k->shape.dim[k->shape.ndim - 1]), amply) &&
+        shape_fits(SHAPE(keys, v->shape.dim[v->shape.ndim - 1]), amply))
+        return true;
+    return tensor_fail("attention: q is %s, k is %s and v is %s: they are too large",
+                       tensor_shape_text(q->shape), tensor_shape_text(k->shape),
+                       tensor_shape_text(v->shape));
+}
+
 /* What the node computes, for the passes. False with an error; mask_close it in any case. */
 static bool attention_open(AttentionOperands *a, const Node *n) {
     const Tensor *q = n->in[0], *k = n->in[1];
@@ -33,7 +46,7 @@ static bool attention_open(AttentionOperands *a, const Node *n) {
 Tensor *ag_attention_forward(Node *n) {
     AttentionOperands a;
     const Tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
-    if (!inputs_fit(q, k, v)) return NULL;
+    if (!inputs_fit(q, k, v) || !room_fits(q, k, v)) return NULL;
     const Shape s = attention_scores(q, k);
     n->saved[0] = tensor_make(SHAPE(s.dim[0], s.dim[1], 3, s.dim[2]), q->dtype);
     if (n->at.number > 0) n->saved[1] = tensor_make(SHAPE(attention_memory(s)), BOOL);

@@ -156,8 +156,8 @@ void ag_expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 Tensor *ag_expand(Tensor *x, Shape shape) {
     if (!ag_present("expand", x)) return NULL;
     const Shape asked = shape;
-    const int lead = shape.ndim - x->shape.ndim;
-    bool fits = lead >= 0 && shape.ndim <= TENSOR_MAX_DIMS;
+    bool fits = shape.ndim >= x->shape.ndim && shape.ndim <= TENSOR_MAX_DIMS;
+    const int lead = fits ? shape.ndim - x->shape.ndim : 0;
     for (int d = 0; d < shape.ndim && fits; d++) {
         if (shape.dim[d] == -1 && d >= lead) shape.dim[d] = x->shape.dim[d - lead];
         fits = shape.dim[d] >= 0 &&
@@ -275,8 +275,8 @@ static Tensor *repeated(const Op *op, Tensor *x, int dim, int place, int64_t rep
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
     if (!ag_ready("repeat", x)) return NULL;
-    const int lead = repeats.ndim - x->shape.ndim;
-    bool fits = lead >= 0 && repeats.ndim <= TENSOR_MAX_DIMS;
+    bool fits = repeats.ndim >= x->shape.ndim && repeats.ndim <= TENSOR_MAX_DIMS;
+    const int lead = fits ? repeats.ndim - x->shape.ndim : 0;
     for (int d = 0; d < repeats.ndim && fits; d++) fits = repeats.dim[d] >= 0;
     if (!fits)
         return tensor_fail(
