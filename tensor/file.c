@@ -1,8 +1,4 @@
-/* file.c - files that appear whole or not at all, and tensors as their bytes.
- *
- * What is written goes to a temporary file in the directory of the target, is flushed to the disk,
- * and takes the target's place by rename, which is atomic: a crash leaves the old file or the new
- * one, never half of either. */
+/* file.c - what is read from files and written to them: bytes, tensors, and what was wrong. */
 #include "file.h"
 
 #include <errno.h>
@@ -37,7 +33,7 @@ static bool check(const File *file, const char *what, bool ok) {
 }
 
 static bool start(File *file, const char *function, const char *path) {
-    *file = (File){.function = function, .path = path};
+    *file = (File){.function = function, .path = path, .replacement = {.directory = -1}};
     return given(function, "path", path) && !tensor_pending();
 }
 
@@ -81,44 +77,9 @@ Tensor *file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shap
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* What is no regular file is written to directly, and so is an open file under one of its names. */
-static bool is_device(const char *path, bool exists, mode_t mode) {
-    return (exists && !S_ISREG(mode)) || !strncmp(path, "/dev/std", 8) ||
-           !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/", 6);
-}
-
-/* Opens a new file beside the target, with the rights that the target has or would get. */
-static FILE *open_temporary(File *file, bool exists, mode_t mode) {
-    const char *slash = strrchr(file->target, '/');
-    int directory = slash ? (int)(slash - file->target) + 1 : 0, fd = -1;
-    size_t size = (size_t)directory + 48;
-    char *name = malloc(size);
-    for (int i = 0; name && fd < 0 && (i == 0 || errno == EEXIST); i++) {
-        snprintf(name, size, "%.*s.tapehead-%ld-%d", directory, file->target, (long)getpid(), i);
-        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
-    if (fd >= 0) file->temporary = name; /* something to remove */
-    else free(name);
-    FILE *stream = fd >= 0 && (!exists || fchmod(fd, mode & 0777) == 0) ? fdopen(fd, "wb") : NULL;
-    if (fd >= 0 && !stream) close(fd);
-    return stream;
-}
-
-/* rename would not ask whether it may replace this file. */
-static bool may_write(const char *path) {
-    const int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd >= 0 && close(fd) == 0;
-}
-
 bool file_create(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
-    struct stat status = {0};
-    const bool exists = stat(path, &status) == 0;
-    if (is_device(path, exists, status.st_mode)) file->stream = fopen(path, "ab");
-    else if (!exists || may_write(path)) {
-        file->target = exists ? realpath(path, NULL) : strdup(path); /* the end of a link */
-        if (file->target) file->stream = open_temporary(file, exists, status.st_mode);
-    }
+    file->stream = replacement_begin(&file->replacement, path);
     return check(file, "written", file->stream != NULL);
 }
 
@@ -134,14 +95,7 @@ bool file_write_tensor(const File *file, const Tensor *x) {
 }
 
 bool file_finish(File *file, bool ok) {
-    FILE *stream = file->stream;
-    ok = ok && check(file, "written", fflush(stream) == 0);
-    ok = ok && (!file->temporary || check(file, "written", fsync(fileno(stream)) == 0));
-    ok = (!stream || check(file, "written", fclose(stream) == 0)) && ok;
-    if (ok && file->temporary)
-        ok = check(file, "written", rename(file->temporary, file->target) == 0);
-    if (!ok && file->temporary) unlink(file->temporary);
-    free(file->temporary);
-    free(file->target);
-    return ok;
+    const char *problem = replacement_finish(&file->replacement, file->stream, ok);
+    if (problem) file_fail(file, "%s: %s", problem, reason());
+    return ok && !problem;
 }

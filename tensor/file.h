@@ -8,12 +8,33 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files hold the bytes of memory");
 
+/* ---- a file that takes another's place ------------------------------------------------------ */
+
+typedef struct Replacement {
+    char *target, *temporary; /* what temporary will be renamed to; NULL for a device or a pipe */
+    int directory;            /* the target's, to be flushed; -1 */
+    long number;              /* in the name of temporary; 0 before there is one */
+    bool in_place;
+    struct Replacement *next; /* another one of this process; stays where it is meanwhile */
+} Replacement;
+
+/* Could path be replaced, or written if it is a device? False, and errno, if not. */
+bool can_replace(const char *path);
+/* A stream to fill; NULL, and errno. */
+FILE *replacement_begin(Replacement *r, const char *path);
+/* Ends what replacement_begin began, also when that failed, and closes the stream. ok: has all been
+ * written? If not, or if this fails, path is left as it was. What went wrong here, and errno; or
+ * NULL. */
+const char *replacement_finish(Replacement *r, FILE *stream, bool ok);
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
 /* A file that is read, or one that is being written. */
 typedef struct {
     const char *function, *path, *entry; /* for sentences; entry: the tensor at hand, or NULL */
     FILE *stream;
-    int64_t size;             /* reading: the bytes of the file */
-    char *target, *temporary; /* writing: what temporary will be renamed to; NULL for a device */
+    int64_t size;            /* reading: the bytes of the file */
+    Replacement replacement; /* writing */
 } File;
 
 /* Leaves an error, "save_npy: x.npy: ...", for an entry "load_safetensors: x: \"W_q.weight\": ...",
@@ -25,7 +46,7 @@ bool file_read(const File *file, int64_t at, void *to, int64_t size);
 Tensor *file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, DType dtype);
 void file_close(File *file); /* one that was read; file_open may have failed */
 
-/* What is written goes to a temporary file beside path, which file_finish puts in its place. */
+/* What is written takes path's place when all of it is there. */
 bool file_create(File *file, const char *function, const char *path);
 bool file_write(const File *file, const void *bytes, size_t size);
 bool file_write_tensor(const File *file, const Tensor *x); /* row-major */

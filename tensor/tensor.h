@@ -216,10 +216,13 @@ bool tensor_normal_(Tensor *x, double mean, double std);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* What is saved is written to a new file in the same directory, which then takes path's place: a
- * failure or a crash leaves what was there before. A link is followed; a device or a pipe is
- * written to directly. What is loaded is trusted in nothing: a file that is not in order is an
- * error. */
+/* What is saved is written to a new file in the same directory, .NAME.tapehead-PID-N, which then
+ * takes path's place: a failure or a crash leaves what was there before, and what is saved is on
+ * the disk when the function returns. (When the disk fails in the last moment, the file is new and
+ * the error says so.) Rights are kept, and the owner if the process may give files away. What a
+ * killed process left behind the next one to save at the same path removes. A link is followed,
+ * also where nothing is yet; a device or a pipe is written to directly. What is loaded is trusted
+ * in nothing: a file that is not in order is an error. */
 
 /* NumPy's format for one array. Loads versions 1 to 3, and either order of bytes; an array in
  * Fortran order becomes a transposed view. */

@@ -11,7 +11,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -847,12 +849,28 @@ void *__wrap_realloc(void *block, size_t size) {
 int __wrap_fstat(int fd, struct stat *status) {
     return fails("fstat") ? -1 : __real_fstat(fd, status);
 }
-int __wrap_fsync(int fd) { return fails("fsync") ? -1 : __real_fsync(fd); }
+
+static void (*when_all_is_written)(void); /* and nothing is in place yet */
+static char calls_made[128];              /* those that put a file in place, in their order */
+
+static void note_call(const char *call) {
+    const size_t length = strlen(calls_made);
+    snprintf(calls_made + length, sizeof calls_made - length, "%s, ", call);
+}
+int __wrap_fsync(int fd) {
+    struct stat status;
+    ck_assert_int_eq(__real_fstat(fd, &status), 0);
+    const bool directory = S_ISDIR(status.st_mode);
+    note_call(directory ? "fsync of the directory" : "fsync");
+    if (when_all_is_written && !directory) when_all_is_written();
+    return fails(directory ? "fsync of the directory" : "fsync") ? -1 : __real_fsync(fd);
+}
 int __wrap_fclose(FILE *file) {
     int result = __real_fclose(file);
     return fails("fclose") ? EOF : result;
 }
 int __wrap_rename(const char *from, const char *to) {
+    note_call("rename");
     return fails("rename") ? -1 : __real_rename(from, to);
 }
 
@@ -877,7 +895,6 @@ START_TEST(a_failed_write_leaves_the_old_file) {
     expect_refused("fdopen", EMFILE, "save_npy: x.npy: it cannot be written: Too many open files");
     expect_refused("fdopen", ENOMEM, "save_npy: x.npy: it cannot be written: out of memory");
     expect_refused("fsync", EIO, "save_npy: x.npy: it cannot be written: Input/output error");
-    expect_refused("fclose", EDQUOT, "save_npy: x.npy: it cannot be written: Disk quota exceeded");
     expect_refused("rename", EROFS, "save_npy: x.npy: it cannot be written: Read-only file system");
 }
 END_TEST
@@ -893,31 +910,182 @@ START_TEST(a_full_disk_leaves_the_old_file) {
 }
 END_TEST
 
-/* A process that dies while it saves. */
-START_TEST(a_crash_leaves_the_old_file) {
-    Tensor *old = tensor_ones(SCALAR), *x = tensor_zeros(SHAPE(3000));
-    ck_assert(tensor_save_npy(old, "x.npy"));
+/* What will be at a path is on the disk before it is there, and its name is soon after. */
+START_TEST(what_is_saved_is_on_the_disk) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    ck_assert(!mkdir("folder", 0700) && !symlink("folder/x.npy", "link"));
+    static const char *const paths[] = {"x.npy", "folder/x.npy", "link"};
+    for (int i = 0; i < COUNT(paths); i++) {
+        *calls_made = '\0';
+        ck_assert(tensor_save_npy(x, paths[i]));
+        ck_assert_str_eq(calls_made, "fsync, rename, fsync of the directory, ");
+    }
+    failing = "fsync of the directory";
+    with = EINVAL; /* a file system that can flush none */
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    with = EIO;
+    ck_assert(!tensor_save_npy(x, "x.npy"));
+    failing = "";
+    expect_error("save_npy: x.npy: it is in place, but its directory cannot be flushed to the "
+                 "disk: Input/output error");
+    ck_assert_int_eq(remove("folder/x.npy"), 0);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- writers that are killed --------------------------------------------------------------- */
+
+static void die(void) { raise(SIGKILL); }
+
+static const Tensor *saved_by_others;
+
+/* Another process saves, until this happens or, with NULL, to the end. */
+static pid_t start_saving(const char *path, void (*then)(void)) {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        setrlimit(RLIMIT_FSIZE, &(struct rlimit){2048, 2048});
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        signal(SIGXFSZ, SIG_DFL);
-        tensor_save_npy(x, "x.npy");
-        _exit(0);
+        when_all_is_written = then;
+        _exit(tensor_save_npy(saved_by_others, path) ? 0 : 1);
     }
+    ck_assert_int_gt(child, 0);
+    return child;
+}
+
+static int status_of(pid_t child) {
     int status;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+    return status;
+}
+
+/* A process that is killed leaves the old file, and beside it one that the next to save removes: it
+ * and nothing else, whatever its name is like. */
+START_TEST(a_killed_writer_leaves_the_old_file) {
+    static const char *const others[] = {
+        ".y.npy.tapehead-1-1", ".x.npy.tapehead-1", ".x.npy.tapehead-1-1-1", ".x.npy.tapehead-1-",
+        "x.npy.tapehead-1-1",  ".x.npy.tapehead-x", ".x.npy.tapehead--1-1",  ".x.npy",
+    };
+    Tensor *old = tensor_ones(SCALAR), *x = tensor_zeros(SHAPE(3000));
+    char ours[64];
+    saved_by_others = x;
+    for (int i = 0; i < COUNT(others); i++) spit(others[i], "", 0);
+    ck_assert(tensor_save_npy(old, "x.npy"));
+    for (int i = 0; i < 3; i++) {
+        const int status = status_of(start_saving("x.npy", die));
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        ck_assert_int_eq(entries(".", false), COUNT(others) + 2); /* the last one's */
+    }
     Tensor *left = tensor_load_npy("x.npy");
     expect_equal("what was there before", left, old);
-    ck_assert(
-        tensor_save_npy(x, "x.npy")); /* what the dead one has left behind is in nobody's way */
+    snprintf(ours, sizeof ours, ".x.npy.tapehead-%ld-1", (long)getpid()); /* of an older process */
+    spit(ours, "", 0);
+    ck_assert(!mkfifo(".x.npy.tapehead-1-2", 0600) && !mkfifo(".x.npy.tapehead-1-3", 0600));
+    const int reader = open(".x.npy.tapehead-1-3", O_RDWR); /* nobody waits for the other's */
+    ck_assert(!tensor_save_npy(x, "nowhere/x.npy") && tensor_error());
+    tensor_clear_error();
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(entries(".", false), COUNT(others) + 3); /* both pipes are still there */
+    close(reader);
     tensor_release(old);
     tensor_release(left);
     tensor_release(x);
 }
 END_TEST
+
+static int ready[2], go_on[2]; /* pipes */
+
+static void wait_to_go_on(void) {
+    char byte = 0;
+    if (write(ready[1], &byte, 1) != 1 || read(go_on[0], &byte, 1) != 1) abort();
+}
+static void make_pipes(void) { ck_assert(!pipe(ready) && !pipe(go_on)); }
+static void close_pipes(void) {
+    for (int i = 0; i < 2; i++) ck_assert(!close(ready[i]) && !close(go_on[i]));
+}
+
+/* While one writer is at work another one saves to the same path. */
+static void save_meanwhile(Tensor *x) {
+    char byte = 0;
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(entries(".", false), 2);
+    Tensor *y = tensor_load_npy("x.npy");
+    expect_equal("what was saved meanwhile", y, x);
+    ck_assert_int_eq(write(go_on[1], &byte, 1), 1);
+    tensor_release(y);
+}
+
+static void expect_saved_by_others(void) {
+    Tensor *y = tensor_load_npy("x.npy");
+    expect_equal("what was saved last", y, saved_by_others);
+    ck_assert_int_eq(entries(".", false), 1);
+    tensor_release(y);
+}
+
+START_TEST(a_writer_that_is_alive_is_not_disturbed) {
+    Tensor *x = tensor_ones(SHAPE(2)), *y = tensor_zeros(SHAPE(3000));
+    saved_by_others = y;
+    make_pipes();
+    const pid_t child = start_saving("x.npy", wait_to_go_on);
+    save_meanwhile(x);
+    ck_assert_int_eq(status_of(child), 0);
+    expect_saved_by_others();
+    close_pipes();
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+static _Thread_local bool is_slow;
+static void wait_if_slow(void) {
+    if (is_slow) wait_to_go_on();
+}
+
+static void *save_slowly(void *ok) {
+    is_slow = true;
+    *(bool *)ok = tensor_save_npy(saved_by_others, "x.npy");
+    return NULL;
+}
+
+/* A lock keeps out no thread of the same process. */
+START_TEST(a_thread_that_saves_is_not_disturbed) {
+    Tensor *x = tensor_ones(SHAPE(2)), *y = tensor_zeros(SHAPE(3000));
+    pthread_t thread;
+    bool ok = false;
+    saved_by_others = y;
+    make_pipes();
+    when_all_is_written = wait_if_slow;
+    ck_assert_int_eq(pthread_create(&thread, NULL, save_slowly, &ok), 0);
+    save_meanwhile(x);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    when_all_is_written = NULL;
+    ck_assert(ok);
+    expect_saved_by_others();
+    close_pipes();
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+/* The name of the temporary file is as long as the directory takes, and no character is cut. */
+START_TEST(a_name_as_long_as_can_be) {
+    char name[256] = "x";
+    Tensor *x = tensor_ones(SHAPE(2));
+    while (strlen(name) < 255) strcat(name, "\xc3\xa9");
+    saved_by_others = x;
+    status_of(start_saving(name, die));
+    glob_t found;
+    ck_assert_int_eq(glob(".x*.tapehead-*", 0, NULL, &found), 0);
+    ck_assert_int_eq(found.gl_pathc, 1);
+    ck_assert_int_eq(strstr(found.gl_pathv[0], ".tapehead-") - found.gl_pathv[0], 200);
+    globfree(&found);
+    ck_assert(tensor_save_npy(x, name));
+    ck_assert_int_eq(entries(".", false), 1);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- places that can be written, and that cannot ----------------------------------------------
+ */
 
 START_TEST(where_nothing_can_be_written) {
     Tensor *x = tensor_ones(SCALAR);
@@ -1033,11 +1201,63 @@ START_TEST(links_are_followed) {
     ck_assert(lstat("folder/x.npy", &status) == 0 && S_ISREG(status.st_mode));
     Tensor *y = tensor_load_npy("link");
     expect_equal("what the link leads to", y, x);
-    ck_assert_int_eq(remove("folder/x.npy"), 0); /* a link that leads nowhere makes way */
-    ck_assert(tensor_save_npy(x, "link"));
-    ck_assert(lstat("link", &status) == 0 && S_ISREG(status.st_mode));
+    ck_assert_int_eq(remove("folder/x.npy"), 0);
     tensor_release(x);
     tensor_release(y);
+}
+END_TEST
+
+/* Through links that are relative to where they are, and one that is not. */
+START_TEST(links_that_lead_nowhere_are_followed) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    char path[128];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/folder/inner/../third", folder);
+    ck_assert(!mkdir("folder", 0700) && !mkdir("folder/inner", 0700) &&
+              !symlink("folder/second", "first") && !symlink(path, "folder/second") &&
+              !symlink("inner/x.npy", "folder/third"));
+    ck_assert(tensor_save_npy(x, "first"));
+    ck_assert(lstat("first", &status) == 0 && S_ISLNK(status.st_mode));
+    ck_assert(lstat("folder/inner/x.npy", &status) == 0 && S_ISREG(status.st_mode));
+    Tensor *y = tensor_load_npy("first");
+    expect_equal("what the links lead to", y, x);
+    ck_assert(!symlink("nowhere/x.npy", "astray"));
+    ck_assert(!tensor_save_npy(x, "astray"));
+    expect_error("save_npy: astray: it cannot be written: No such file or directory");
+    ck_assert(!remove("folder/inner/x.npy") && !rmdir("folder/inner") && !remove("folder/second") &&
+              !remove("folder/third"));
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(loops_of_links_are_refused) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    struct stat status;
+    ck_assert(!symlink("b", "a") && !symlink("a", "b") && !symlink("self", "self"));
+    ck_assert(!tensor_save_npy(x, "a"));
+    expect_error("save_npy: a: it cannot be written: Too many levels of symbolic links");
+    ck_assert(!tensor_save_npy(x, "self"));
+    expect_error("save_npy: self: it cannot be written: Too many levels of symbolic links");
+    ck_assert(lstat("a", &status) == 0 && S_ISLNK(status.st_mode));
+    ck_assert_int_eq(entries(".", false), 3);
+    tensor_release(x);
+}
+END_TEST
+
+/* Root may write another's file, which stays the other's. */
+START_TEST(a_file_keeps_its_owner) {
+    enum { OWNER = 65534, GROUP = 12345 };
+    Tensor *x = tensor_ones(SHAPE(2));
+    struct stat status;
+    ck_assert(tensor_save_npy(x, "x.npy") && !chmod("x.npy", 0640));
+    const bool may = chown("x.npy", OWNER, GROUP) == 0;
+    ck_assert(may || geteuid() != 0);
+    ck_assert(!may || tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(stat("x.npy", &status), 0);
+    ck_assert(!may || (status.st_uid == OWNER && status.st_gid == GROUP));
+    ck_assert_int_eq(status.st_mode & 0777, 0640);
+    tensor_release(x);
 }
 END_TEST
 
@@ -1057,6 +1277,11 @@ START_TEST(devices_and_pipes) {
     ck_assert(!memcmp(all.bytes + one.size, one.bytes, one.size));
     ck_assert_int_eq(mkfifo("pipe", 0600), 0);
     const int pipe = open("pipe", O_RDWR); /* a reader, so that nobody waits */
+    failing = "fclose";
+    with = EDQUOT;
+    ck_assert(!tensor_save_npy(x, "/dev/null"));
+    failing = "";
+    expect_error("save_npy: /dev/null: it cannot be written: Disk quota exceeded");
     ck_assert(tensor_save_npy(x, "pipe"));
     ck_assert_int_eq(read(pipe, all.bytes, sizeof all.bytes), one.size);
     ck_assert(!memcmp(all.bytes, one.bytes, one.size));
@@ -1469,13 +1694,20 @@ int main(void) {
     TCase *disk = add_case(suite, "disk");
     tcase_add_test(disk, a_failed_write_leaves_the_old_file);
     tcase_add_test(disk, a_full_disk_leaves_the_old_file);
-    tcase_add_test(disk, a_crash_leaves_the_old_file);
+    tcase_add_test(disk, what_is_saved_is_on_the_disk);
+    tcase_add_test(disk, a_killed_writer_leaves_the_old_file);
+    tcase_add_test(disk, a_writer_that_is_alive_is_not_disturbed);
+    tcase_add_test(disk, a_thread_that_saves_is_not_disturbed);
+    tcase_add_test(disk, a_name_as_long_as_can_be);
     tcase_add_test(disk, where_nothing_can_be_written);
     tcase_add_test(disk, a_header_without_memory_leaves_the_old_file);
     tcase_add_test(disk, a_header_that_is_too_long);
     tcase_add_test(disk, where_nothing_may_be_written);
     tcase_add_test(disk, rights_of_what_is_written);
     tcase_add_test(disk, links_are_followed);
+    tcase_add_test(disk, links_that_lead_nowhere_are_followed);
+    tcase_add_test(disk, loops_of_links_are_refused);
+    tcase_add_test(disk, a_file_keeps_its_owner);
     tcase_add_test(disk, devices_and_pipes);
     tcase_add_test(disk, files_in_memory);
     tcase_add_test(disk, what_cannot_be_read);
