@@ -6,7 +6,6 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +60,8 @@ int run_line(const char *before, const char *after) {
 }
 
 int run(const char *arguments) { return run_line("", arguments); }
+
+bool has_full_disk(void) { return access("/dev/full", W_OK) == 0; }
 
 int run_without_reader(const char *arguments) {
     char redirected[1024];

@@ -12,6 +12,7 @@
 #define TESTS_COMMON_PROGRAM_H
 
 #include <check.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { PRINTED_SIZE = 1 << 16 };
@@ -32,6 +33,9 @@ int run(const char *arguments);
 int run_line(const char *before, const char *after);
 /* The exit status of any line. */
 int shell(const char *line);
+
+/* Is there a /dev/full, which takes nothing that is written? On macOS there is not. */
+bool has_full_disk(void);
 
 /* As run, with a pipe whose reader has gone as its standard output: `| head -1`. */
 int run_without_reader(const char *arguments);

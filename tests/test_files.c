@@ -43,6 +43,11 @@ static int entries(const char *path, bool removing) {
     return n;
 }
 
+/* 0 where there is no /proc. */
+static int open_descriptors(void) {
+    return access("/proc/self/fd", F_OK) == 0 ? entries("/proc/self/fd", false) : 0;
+}
+
 static void setup(void) {
     frame_setup();
     tensor_set_default_dtype(F32);
@@ -50,11 +55,11 @@ static void setup(void) {
     strcpy(folder + sizeof folder - 7, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(chdir(folder), 0);
-    descriptors_before = entries("/proc/self/fd", false);
+    descriptors_before = open_descriptors();
 }
 
 static void teardown(void) {
-    ck_assert_int_eq(entries("/proc/self/fd", false), descriptors_before);
+    ck_assert_int_eq(open_descriptors(), descriptors_before);
     entries(".", true);
     ck_assert_int_eq(chdir(home), 0);
     ck_assert_int_eq(rmdir(folder), 0);
@@ -819,6 +824,10 @@ static bool fails(const char *call) {
     return true;
 }
 
+#ifdef __GLIBC__ /* it calls fstat so where files may have more than 2 GB */
+#define __wrap_fstat __wrap_fstat64
+#define __real_fstat __real_fstat64
+#endif
 FILE *__real_fdopen(int fd, const char *mode);
 void *__real_realloc(void *block, size_t size);
 int __real_fstat(int fd, struct stat *status);
@@ -1096,10 +1105,12 @@ START_TEST(where_nothing_can_be_written) {
     expect_error("save_npy: .: it cannot be written: Is a directory");
     ck_assert(!tensor_save_npy(x, ""));
     expect_error("save_npy: : it cannot be written: No such file or directory");
-    ck_assert(!tensor_save_npy(x, "/dev/full"));
-    expect_error("save_npy: /dev/full: it cannot be written: No space left on device");
-    ck_assert(!tensor_save_safetensors(dict, "/dev/full"));
-    expect_error("save_safetensors: /dev/full: it cannot be written: No space left on device");
+    if (access("/dev/full", W_OK) == 0) {
+        ck_assert(!tensor_save_npy(x, "/dev/full"));
+        expect_error("save_npy: /dev/full: it cannot be written: No space left on device");
+        ck_assert(!tensor_save_safetensors(dict, "/dev/full"));
+        expect_error("save_safetensors: /dev/full: it cannot be written: No space left on device");
+    }
     ck_assert(!tensor_save_npy(NULL, "x.npy"));
     expect_error("save_npy: the tensor is NULL");
     ck_assert(!tensor_save_npy(x, NULL));
@@ -1268,7 +1279,7 @@ START_TEST(devices_and_pipes) {
     fflush(stdout);
     dup2(file, STDOUT_FILENO);
     ck_assert(tensor_save_npy(x, "/dev/stdout"));
-    ck_assert(tensor_save_npy(x, "/proc/self/fd/1"));
+    ck_assert(tensor_save_npy(x, open_descriptors() ? "/proc/self/fd/1" : "/dev/fd/1"));
     dup2(out, STDOUT_FILENO);
     close(out), close(file);
     Bytes all = slurp("out"), one = slurp(golden("float32.npy"));

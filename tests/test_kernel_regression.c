@@ -338,12 +338,14 @@ START_TEST(files_whole_or_not_at_all) {
     ck_assert_str_eq(out, ""); /* said before the training, not after it */
     ck_assert_int_eq(run("--plot $D"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, ": Is a directory\n"));
-    ck_assert_int_eq(run("--plot /dev/full"), 1);
-    ck_assert_str_eq(complaints,
-                     "kernel_regression: cannot write /dev/full: No space left on device\n");
-    ck_assert_int_eq(run("--predict /dev/full"), 1);
-    ck_assert_int_eq(shell("test -c /dev/full"), 0); /* nothing was put in its place */
-    ck_assert_double_gt(printed("w"), 0);            /* the numbers are out before the files */
+    if (has_full_disk()) {
+        ck_assert_int_eq(run("--plot /dev/full"), 1);
+        ck_assert_str_eq(complaints,
+                         "kernel_regression: cannot write /dev/full: No space left on device\n");
+        ck_assert_int_eq(run("--predict /dev/full"), 1);
+        ck_assert_int_eq(shell("test -c /dev/full"), 0); /* nothing was put in its place */
+        ck_assert_double_gt(printed("w"), 0);            /* the numbers are out before the files */
+    }
     put(path("old.csv"), "old\n");
     ck_assert_int_eq(run_line("ulimit -f 2; trap '' XFSZ;", "--predict $D/old.csv"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, "old.csv: File too large\n"));
@@ -364,10 +366,12 @@ START_TEST(replaces_what_a_link_leads_to) {
 END_TEST
 
 START_TEST(standard_output_fails) {
-    ck_assert_int_eq(run(">/dev/full"), 1);
-    ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
-    ck_assert_int_eq(run("--help >/dev/full"), 1);
-    ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
+    if (has_full_disk()) {
+        ck_assert_int_eq(run(">/dev/full"), 1);
+        ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
+        ck_assert_int_eq(run("--help >/dev/full"), 1);
+        ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
+    }
     ck_assert_int_eq(run(">&-"), 1);
     ck_assert_int_eq(run_without_reader(""), 141); /* silently, as after SIGPIPE */
     ck_assert_str_eq(complaints, "");

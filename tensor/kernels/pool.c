@@ -8,7 +8,11 @@
  *
  * One caller at a time has the workers. Another thread that comes meanwhile, and work inside of
  * work, stay on the thread that they are on. */
+#ifdef __linux__
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): sched_getaffinity wants it */
+#else /* where a standard is asked for, macOS and FreeBSD do not say how many cores there are */
+#undef _XOPEN_SOURCE
+#endif
 #include "kernels.h"
 
 #include <pthread.h>
@@ -69,8 +73,10 @@ static int threads; /* what was asked for; 0: nothing yet */
 
 /* The cores that this process may use. */
 static int cores(void) {
+#ifdef __linux__
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (int)online : 1;
 }
