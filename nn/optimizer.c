@@ -32,7 +32,7 @@ static void move_adamw(const Optimizer *optimizer, const Update *u, double lr) {
     const AdamWConfig *c = &optimizer->adamw;
     const double t = steps_of(u) + 1;
     const double keep = 1 - lr * u->weight_decay, rate = lr / (1 - pow(c->beta1, t));
-    const double unbias = 1 / sqrt(1 - pow(c->beta2, t));
+    const double unbias = sqrt(1 - pow(c->beta2, t));
     const AdamWStep step = {c->beta1, c->beta2, c->eps, keep, rate, unbias};
     tensor_adamw_(*u->slot, u->state[1], u->state[2], (*u->slot)->grad, step);
 }

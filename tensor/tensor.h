@@ -202,7 +202,7 @@ typedef struct {
 bool tensor_sgd_(Tensor *x, Tensor *b, const Tensor *g, SGDStep step);
 /* torch.optim.AdamW:
  *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
- *     x = keep x - rate m / (sqrt(v) unbias + eps) */
+ *     x = keep x - rate m / (sqrt(v) / unbias + eps) */
 typedef struct {
     double beta1, beta2, eps, keep, rate, unbias;
 } AdamWStep;

@@ -1651,13 +1651,13 @@ START_TEST(a_step_of_sgd) {
 }
 END_TEST
 
-/* m = .5 * 4 + .5 * 2 = 3, v = .75 * 4 + .25 * 4 = 4, x = .5 * 1 - .25 * 3 / (2 * 2 + 2) */
+/* m = .5 * 4 + .5 * 2 = 3, v = .75 * 4 + .25 * 4 = 4, x = .5 * 1 - .25 * 3 / (2 / .5 + 2) */
 START_TEST(a_step_of_adamw) {
     for (int64_t step = 1; step <= 2; step++) {
         Tensor *base = tensor_ones(SHAPE(40)), *x = STRIDED(base, SHAPE(20), 0, step);
         Tensor *m = tensor_full(SHAPE(20), 4), *v = tensor_full(SHAPE(20), 4);
         Tensor *g = tensor_full(SHAPE(20), 2);
-        const AdamWStep s = {0.5, 0.75, .eps = 2, .keep = 0.5, .rate = 0.25, .unbias = 2};
+        const AdamWStep s = {0.5, 0.75, .eps = 2, .keep = 0.5, .rate = 0.25, .unbias = 0.5};
         ck_assert(tensor_adamw_(x, m, v, g, s));
         for (int i = 0; i < 20; i++) {
             ck_assert_double_eq(tensor_get(m, i), 3);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../nn/nn.h"
+#include "../tensor/internal.h"
 #include "common.h"
 
 /* ---- golden tensors ------------------------------------------------------------------------ */
@@ -360,42 +361,84 @@ static void expect_path(const char *name, Pair *pair, Optimizer *optimizer, doub
     nn_free(pair);
 }
 
+static const struct {
+    const char *name;
+    SGDConfig config;
+} sgd_runs[] = {
+    {"sgd", {.lr = 0.1}},
+    {"sgd_momentum", {.lr = 0.1, .momentum = 0.9}},
+    {"sgd_dampening", {.lr = 0.1, .momentum = 0.9, .dampening = 0.5}},
+    {"sgd_nesterov", {.lr = 0.1, .momentum = 0.9, .nesterov = true}},
+    {"sgd_decay", {.lr = 0.1, .weight_decay = 0.01}},
+    {"sgd_all", {.lr = 0.2, .momentum = 0.5, .dampening = 0.25, .weight_decay = 0.1}},
+    {"sgd_nesterov_decay", {.lr = 0.1, .momentum = 0.5, .weight_decay = 0.1, .nesterov = true}},
+};
+
+static const struct {
+    const char *name;
+    AdamWConfig config;
+} adamw_runs[] = {
+    {"adamw", {.lr = 0.1, .weight_decay = 0.01}},
+    {"adamw", {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01}},
+    {"adam", {.lr = 0.1}},
+    {"adamw_betas", {.lr = 0.02, .beta1 = 0.5, .beta2 = 0.75, .eps = 0.125, .weight_decay = 0.5}},
+};
+
 START_TEST(sgd_takes_pytorchs_steps) {
-    static const struct {
-        const char *name;
-        SGDConfig config;
-    } runs[] = {
-        {"sgd", {.lr = 0.1}},
-        {"sgd_momentum", {.lr = 0.1, .momentum = 0.9}},
-        {"sgd_dampening", {.lr = 0.1, .momentum = 0.9, .dampening = 0.5}},
-        {"sgd_nesterov", {.lr = 0.1, .momentum = 0.9, .nesterov = true}},
-        {"sgd_decay", {.lr = 0.1, .weight_decay = 0.01}},
-        {"sgd_all", {.lr = 0.2, .momentum = 0.5, .dampening = 0.25, .weight_decay = 0.1}},
-        {"sgd_nesterov_decay", {.lr = 0.1, .momentum = 0.5, .weight_decay = 0.1, .nesterov = true}},
-    };
     tensor_set_default_dtype(_i ? F64 : F32);
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    for (size_t i = 0; i < sizeof sgd_runs / sizeof *sgd_runs; i++) {
         Pair *pair = pair_new();
-        expect_path(runs[i].name, pair, nn_sgd_new(pair, runs[i].config), 1);
+        expect_path(sgd_runs[i].name, pair, nn_sgd_new(pair, sgd_runs[i].config), 1);
     }
 }
 END_TEST
 
 START_TEST(adamw_takes_pytorchs_steps) {
-    static const struct {
-        const char *name;
-        AdamWConfig config;
-    } runs[] = {
-        {"adamw", {.lr = 0.1, .weight_decay = 0.01}},
-        {"adamw", {.lr = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01}},
-        {"adam", {.lr = 0.1}},
-        {"adamw_betas",
-         {.lr = 0.02, .beta1 = 0.5, .beta2 = 0.75, .eps = 0.125, .weight_decay = 0.5}},
-    };
     tensor_set_default_dtype(_i ? F64 : F32);
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    for (size_t i = 0; i < sizeof adamw_runs / sizeof *adamw_runs; i++) {
         Pair *pair = pair_new();
-        expect_path(runs[i].name, pair, nn_adamw_new(pair, runs[i].config), 1);
+        expect_path(adamw_runs[i].name, pair, nn_adamw_new(pair, adamw_runs[i].config), 1);
+    }
+}
+END_TEST
+
+/* theta after steps 1, 10 and 50, all bits; without fused multiply-adds they differ in the last. */
+static void expect_fifty(const char *run, Linear *linear, Optimizer *optimizer) {
+    const bool fused = !strcmp(kernels()->name, "avx2") || !strcmp(kernels()->name, "avx512");
+    char name[64];
+    snprintf(name, sizeof name, "fifty_%s", run);
+    Tensor *expected = golden_in_type(name);
+    Tensor *theta = linear->weight; /* (1, 37) */
+    tensor_manual_seed(50);
+    ck_assert(tensor_uniform_(theta, -1, 1));
+    Tensor *gradients = tensor_uniform(-1, 1, SHAPE(50, 37));
+    for (int step = 1, row = 0; step <= 50; step++) {
+        const int64_t row_of_step = 37 * (step - 1), dense[] = {37, 1};
+        set_gradient(theta, tensor_as_strided(gradients, SHAPE(1, 37), dense, row_of_step));
+        ck_assert(nn_optimizer_step(optimizer));
+        if (step != 1 && step != 10 && step != 50) continue;
+        for (int i = 0; i < 37; i++)
+            ck_assert_msg(same_number(tensor_get(theta, 0, i), tensor_get(expected, row, i),
+                                      fused ? 0 : 1e-5),
+                          "%s: element %d is %a after step %d and should be %a", name, i,
+                          tensor_get(theta, 0, i), step, tensor_get(expected, row, i));
+        row++;
+    }
+    tensor_release(gradients);
+    tensor_release(expected);
+    nn_free(optimizer);
+    nn_free(linear);
+}
+
+START_TEST(fifty_steps_have_pytorchs_bits) {
+    tensor_set_default_dtype(_i ? F64 : F32);
+    for (size_t i = 0; i < sizeof sgd_runs / sizeof *sgd_runs; i++) {
+        Linear *linear = nn_linear_new(37, 1, false);
+        expect_fifty(sgd_runs[i].name, linear, nn_sgd_new(linear, sgd_runs[i].config));
+    }
+    for (size_t i = 0; i < sizeof adamw_runs / sizeof *adamw_runs; i++) {
+        Linear *linear = nn_linear_new(37, 1, false);
+        expect_fifty(adamw_runs[i].name, linear, nn_adamw_new(linear, adamw_runs[i].config));
     }
 }
 END_TEST
@@ -1195,6 +1238,7 @@ int main(void) {
     TCase *optimizers = add_framed_case(suite, "optimizers");
     tcase_add_loop_test(optimizers, sgd_takes_pytorchs_steps, 0, 2);
     tcase_add_loop_test(optimizers, adamw_takes_pytorchs_steps, 0, 2);
+    tcase_add_loop_test(optimizers, fifty_steps_have_pytorchs_bits, 0, 2);
     tcase_add_loop_test(optimizers, adamw_numbers_known_by_heart, 0, 2);
     tcase_add_test(optimizers, momentum_has_bytes_of_its_own);
     tcase_add_test(optimizers, adamw_is_all_or_nothing);
