@@ -164,18 +164,24 @@ Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
-/* Sums take any type, and are I64 of I64 and BOOL; max_dim takes any type, argmax I64 too. */
+/* Sums take any type, and are I64 of I64 and BOOL; maxima and minima take any type, argmax I64 too.
+ */
 Tensor *ag_sum(Tensor *x);                               /* a scalar */
 Tensor *ag_mean(Tensor *x);                              /* a scalar; NaN of no elements */
 Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim); /* no dims: all of them */
 Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim);
-/* torch.var: divided by n - 1. */
-Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim);
-/* torch.amax of one dimension, but the first maximum alone gets the gradient, as torch.max(x, d).
- */
-Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim);
-Tensor *ag_logsumexp(Tensor *x, int dim); /* log sum exp(x), dim dropped */
-Tensor *ag_argmax(Tensor *x, int dim);    /* I64, the first maximum, NaN counts as the largest */
+/* torch.var and torch.std: divided by n - 1. A deviation of 0 has a gradient of 0. */
+Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim), *ag_std_dim(Tensor *x, int dim, bool keepdim);
+/* torch.amax and amin of one dimension, but the first extreme alone gets the gradient, as in
+ * torch.max(x, d) and min(x, d). A NaN is both. */
+Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim), *ag_min_dim(Tensor *x, int dim, bool keepdim);
+Tensor *ag_max(Tensor *x); /* torch.max(x), a scalar: equal maxima share the gradient */
+/* log sum exp(x), dim dropped, or kept with size 1 */
+Tensor *ag_logsumexp(Tensor *x, int dim), *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim);
+/* I64, the first maximum, NaN counts as the largest; of all elements, row-major, for argmax_all */
+Tensor *ag_argmax(Tensor *x, int dim), *ag_argmax_dim(Tensor *x, int dim, bool keepdim);
+Tensor *ag_argmax_all(Tensor *x);
+Tensor *ag_cumsum(Tensor *x, int dim); /* y[i] = x[0] + ... + x[i] along dim */
 
 /* ---- products. Floats or I64 ---------------------------------------------------------------- */
 

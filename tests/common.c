@@ -222,7 +222,14 @@ CALL(mean, in[0])
 CALL(sum_dims, in[0], axes_at(a + 1), a[0] != 0)
 CALL(mean_dims, in[0], axes_at(a + 1), a[0] != 0)
 CALL(var_dim, in[0], (int)a[0], a[1] != 0)
+CALL(std_dim, in[0], (int)a[0], a[1] != 0)
+CALL(cumsum, in[0], (int)a[0])
+CALL(max, in[0])
 CALL(max_dim, in[0], (int)a[0], a[1] != 0)
+CALL(min_dim, in[0], (int)a[0], a[1] != 0)
+CALL(logsumexp_dim, in[0], (int)a[0], a[1] != 0)
+CALL(argmax_dim, in[0], (int)a[0], a[1] != 0)
+CALL(argmax_all, in[0])
 CALL(logsumexp, in[0], (int)a[0])
 CALL(argmax, in[0], (int)a[0])
 CALL(matmul, in[0], in[1])
@@ -291,20 +298,21 @@ static const struct {
 #define BINARY(name, ...)       ENTRY(name)
 #define COMPARE(name, ...)      ENTRY(name)
 #include "../tensor/kernels/elementwise.def"
-    ENTRY(clamp) ENTRY(eq_scalar) ENTRY(ne_scalar) ENTRY(lt_scalar) ENTRY(le_scalar)
-        ENTRY(gt_scalar) ENTRY(ge_scalar) ENTRY(to) ENTRY(flatten) ENTRY(split) ENTRY(logical_not)
-            ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape) ENTRY(view)
-                ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze) ENTRY(squeeze)
-                    ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(repeat)
-                        ENTRY(repeat_interleave) ENTRY(masked_select) ENTRY(index_select)
-                            ENTRY(gather) ENTRY(embedding) ENTRY(tril) ENTRY(triu) ENTRY(sum)
-                                ENTRY(mean) ENTRY(sum_dims) ENTRY(mean_dims) ENTRY(var_dim)
-                                    ENTRY(max_dim) ENTRY(logsumexp) ENTRY(argmax) ENTRY(matmul)
-                                        ENTRY(bmm) ENTRY(linear) ENTRY(softmax) ENTRY(log_softmax)
-                                            ENTRY(masked_softmax) ENTRY(attention_weights)
-                                                ENTRY(additive_scores) ENTRY(attention)
-                                                    ENTRY(dropout) ENTRY(mse_loss) ENTRY(layer_norm)
-                                                        ENTRY(cross_entropy)};
+    ENTRY(std_dim) ENTRY(cumsum) ENTRY(max) ENTRY(min_dim) ENTRY(logsumexp_dim) ENTRY(argmax_dim)
+        ENTRY(argmax_all) ENTRY(clamp) ENTRY(eq_scalar) ENTRY(ne_scalar) ENTRY(lt_scalar) ENTRY(
+            le_scalar) ENTRY(gt_scalar) ENTRY(ge_scalar) ENTRY(to) ENTRY(flatten) ENTRY(split)
+            ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape)
+                ENTRY(view) ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze)
+                    ENTRY(squeeze) ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack)
+                        ENTRY(repeat) ENTRY(repeat_interleave) ENTRY(masked_select)
+                            ENTRY(index_select) ENTRY(gather) ENTRY(embedding) ENTRY(tril)
+                                ENTRY(triu) ENTRY(sum) ENTRY(mean) ENTRY(sum_dims) ENTRY(mean_dims)
+                                    ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp) ENTRY(argmax)
+                                        ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
+                                            ENTRY(log_softmax) ENTRY(masked_softmax)
+                                                ENTRY(attention_weights) ENTRY(additive_scores)
+                                                    ENTRY(attention) ENTRY(dropout) ENTRY(mse_loss)
+                                                        ENTRY(layer_norm) ENTRY(cross_entropy)};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -324,6 +332,8 @@ int inputs_of(const Op *op) {
     while (n < OP_INPUTS && op->in[n].name) n++;
     return n;
 }
+
+bool needs_elements(const char *op) { return !strcmp(op, "max") || !strcmp(op, "argmax_all"); }
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
@@ -469,6 +479,19 @@ static const Sample structured[] = {
     {"var_dim", 1, {REAL(3, 4)}, {1, 0}},
     {"var_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
     {"var_dim", 1, {REAL(3, 0)}, {0, 0}},
+    {"std_dim", 1, {REAL(3, 4)}, {1, 0}},
+    {"std_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
+    {"std_dim", 1, {REAL(3, 0)}, {0, 0}},
+    {"cumsum", 1, {REAL(3, 4)}, {1}},
+    {"cumsum", 1, {REAL(3, 2, 2)}, {0}},
+    {"cumsum", 1, {REAL_SCALAR}, {-1}},
+    {"cumsum", 1, {REAL(2, 0)}, {0}},
+    {"max", 1, {REAL(3, 4)}, {0}},
+    {"max", 1, {REAL_SCALAR}, {0}},
+    {"min_dim", 1, {REAL(2, 4)}, {-1, 0}},
+    {"min_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
+    {"min_dim", 1, {REAL_SCALAR}, {0, 0}},
+    {"min_dim", 1, {REAL(0, 3)}, {1, 0}},
     {"max_dim", 1, {REAL(2, 4)}, {-1, 0}},
     {"max_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
     {"max_dim", 1, {REAL_SCALAR}, {0, 0}},

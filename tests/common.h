@@ -61,7 +61,8 @@ Shape shape_at(const double *number); /* a shape among the numbers */
  * scalars, with broadcasting and without elements. */
 const Sample *samples(void);
 const Op *find_op(const char *name);
-int inputs_of(const Op *op); /* how many it names */
+int inputs_of(const Op *op);         /* how many it names */
+bool needs_elements(const char *op); /* does it refuse a tensor without any, whatever its shape? */
 
 /* Input i of a sample, drawn from where the op can be differentiated. Yours. */
 Tensor *sample_input(const Sample *sample, int i, DType dtype);

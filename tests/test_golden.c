@@ -357,8 +357,9 @@ START_TEST(every_gradient_has_views_and_empty_inputs_in_both_types) {
     }
     tensor_dict_free(file);
     for (DType type = F32; type <= F64; type++)
-        ck_assert_msg(gradient[type] && view[type] && empty[type], "%s in %s: %s", function,
-                      tensor_dtype_name(type), "no golden of a gradient, a view or no elements");
+        ck_assert_msg(gradient[type] && view[type] && (empty[type] || needs_elements(op->name)),
+                      "%s in %s: %s", function, tensor_dtype_name(type),
+                      "no golden of a gradient, a view or no elements");
 }
 END_TEST
 

@@ -176,7 +176,9 @@ static void list_the_rest(void) {
         list_kernel("cut", &k->cut[t], ROWS, "ffl", (DType)t);
         list_kernel("arange", &k->arange[t], ROWS, "fd", (DType)t);
         list_kernel("sum", &k->sum[t], REDUCES, t <= F64 ? "ff" : "if", (DType)t);
+        list_kernel("cumsum", &k->cumsum[t], ROWS, t <= F64 ? "ff" : "if", (DType)t);
         list_kernel("argmax", &k->argmax[t], REDUCES, "if", (DType)t);
+        list_kernel("argmin", &k->argmin[t], REDUCES, "if", (DType)t);
         for (int from = F32; from <= BOOL; from++) {
             list_kernel("convert", &k->convert[t][from], ELEMENTS, "ff", F32);
             list[list_count - 1].type[0] = (DType)t;
@@ -880,6 +882,20 @@ static void check_reductions(const Kernels *k, DType dtype, int64_t n) {
     k->argmax[dtype](n, (void *[]){&best, row_x}, REDUCE, 0);
     CHECK(load(dtype, row_x, best) == largest);
     for (int64_t i = 0; i < best; i++) CHECK(load(dtype, row_x, i) < largest);
+    k->argmin[dtype](n, (void *[]){&best, row_x}, REDUCE, 0);
+    const double smallest = load(dtype, row_x, best);
+    for (int64_t i = 0; i < n; i++) CHECK(load(dtype, row_x, i) >= smallest);
+    for (int64_t i = 0; i < best; i++) CHECK(load(dtype, row_x, i) > smallest);
+}
+
+/* Each sum is rounded once from doubles. */
+static void check_cumsum(const Kernels *k, DType dtype, int64_t n) {
+    double sum = 0;
+    k->cumsum[dtype](n, (void *[]){row_y, row_x}, MAP, 0);
+    for (int64_t i = 0; i < n; i++) {
+        sum += load(dtype, row_x, i);
+        CHECK(load(dtype, row_y, i) == (dtype == F32 ? (double)(float)sum : sum));
+    }
 }
 
 static const int64_t ROW[] = {1, 1, 0, 0, 0}; /* masked_softmax: length, keep, window repeat */
@@ -931,6 +947,7 @@ START_TEST(row_kernels_follow_the_textbook) {
             const int64_t n = ROW_SIZES[i];
             row_draw((DType)t, n);
             check_reductions(k, (DType)t, n);
+            check_cumsum(k, (DType)t, n);
             check_softmax(k, (DType)t, n, n);
             check_softmax(k, (DType)t, n, 0);
             check_softmax(k, (DType)t, n, n / 2);

@@ -217,7 +217,8 @@ WALK(gradients_are_slopes_in_any_layout) {
     if (!has_gradient(s)) return;
     for (Layout layout = DENSE; layout < LAYOUTS; layout++) {
         /* A view cannot look at a repeated row in another shape, and maxima of one would tie. */
-        bool apart = !strcmp(s->op, "view") || !strcmp(s->op, "max_dim");
+        bool apart = !strcmp(s->op, "view") || !strcmp(s->op, "max_dim") ||
+                     !strcmp(s->op, "min_dim") || !strcmp(s->op, "max");
         if (layout == EXPANDED && apart) continue;
         Tensor *in[SAMPLE_INPUTS];
         make_inputs(s, layout, real_inputs(s), in);
@@ -279,6 +280,8 @@ WALK(the_same_tensor_may_come_twice) {
 static const Sample of_composites[] = {
     {"clamp", 1, {R(5, 6)}, {-0.5, 1}},
     {"clamp", 1, {R0}, {1, -1}},
+    {"logsumexp_dim", 1, {R(2, 4)}, {1, 1}},
+    {"logsumexp_dim", 1, {R0}, {-1, 1}},
     {"flatten", 1, {R(2, 3, 2)}, {0, 1}},
     {"flatten", 1, {R(2, 3, 2)}, {-2, -1}},
     {"flatten", 1, {R0}, {0, -1}},
@@ -292,8 +295,10 @@ static const Sample of_composites[] = {
     {"mse_loss", 2, {R(2, 3), R(2, 3)}, {REDUCE_MEAN}},
 };
 
-/* Their results are bools. */
-static bool has_no_slope(const char *composite) { return strstr(composite, "_scalar") != NULL; }
+/* Their results are bools or integers. */
+static bool has_no_slope(const char *composite) {
+    return strstr(composite, "_scalar") || strstr(composite, "argmax");
+}
 
 START_TEST(gradients_of_composites_are_slopes) {
     int found = has_no_slope(composites[_i]);
@@ -460,7 +465,7 @@ static bool takes(const Sample *s, DType dtype) {
 
 /* What PyTorch makes of integers and bools. */
 static DType result_type(const Op *op, DType dtype) {
-    static const char *const integers[] = {"sum", "sum_dims", "argmax"};
+    static const char *const integers[] = {"sum", "sum_dims", "argmax", "cumsum"};
     for (int i = 0; i < COUNT(integers); i++)
         if (!strcmp(op->name, integers[i])) return I64;
     return (op->forward == ag_elementwise_forward && !op->backward) || op == &op_logical_not
@@ -552,6 +557,8 @@ START_TEST(integers_wrap_around) {
         {ag_unsqueeze(ag_matmul(m, m), 0), {1}},
         {ag_sum_dims(m, AXES(0), true), {-1}},
         {ag_max_dim(m, 0, true), {high}},
+        {ag_min_dim(m, 0, true), {low}},
+        {ag_cumsum(m, 0), {low, -1}},
     };
     for (int c = 0; c < COUNT(cases); c++) {
         ck_assert_msg(cases[c].y != NULL, "%d: %s", c, tensor_error());
@@ -1017,6 +1024,15 @@ static const struct {
     {{"max_dim", 1, {R(2, 3)}, {2, 0}}, "max_dim: there is no dimension 2 in (2, 3)"},
     {{"max_dim", 1, {R(2, 0)}, {1, 0}},
      "max_dim: x is (2, 0): dimension 1 is empty and has no maximum"},
+    {{"min_dim", 1, {R(2, 3)}, {2, 0}}, "min_dim: there is no dimension 2 in (2, 3)"},
+    {{"min_dim", 1, {R(2, 0)}, {1, 0}},
+     "min_dim: x is (2, 0): dimension 1 is empty and has no minimum"},
+    {{"max", 1, {R(2, 0)}, {0}}, "max: x is (2, 0): it is empty and has no maximum"},
+    {{"argmax_all", 1, {R(2, 0)}, {0}}, "argmax_all: x is (2, 0): it is empty and has no maximum"},
+    {{"argmax_dim", 1, {R(2, 3)}, {2, 1}}, "argmax: there is no dimension 2 in (2, 3)"},
+    {{"logsumexp_dim", 1, {R(2, 3)}, {2, 1}}, "logsumexp: there is no dimension 2 in (2, 3)"},
+    {{"std_dim", 1, {R(2, 3)}, {2, 0}}, "std_dim: there is no dimension 2 in (2, 3)"},
+    {{"cumsum", 1, {R(2, 3)}, {2}}, "cumsum: there is no dimension 2 in (2, 3)"},
     {{"logsumexp", 1, {R0}, {1}}, "logsumexp: there is no dimension 1 in ()"},
     {{"argmax", 1, {R(2, 3)}, {-3}}, "argmax: there is no dimension -3 in (2, 3)"},
     {{"argmax", 1, {R(0, 3)}, {0}}, "argmax: x is (0, 3): dimension 0 is empty and has no maximum"},

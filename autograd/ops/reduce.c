@@ -1,5 +1,8 @@
-/* reduce.c - sums, means, variances and maxima over dimensions. */
+/* reduce.c - sums, means, variances and maxima over dimensions, and sums up to each element. */
 #include "../op.h"
+
+#include <math.h>
+#include <string.h>
 
 /* The reduced dimensions of x, listed, as flags: all of them where none is, as in PyTorch. False
  * and an error for a wrong list. */
@@ -76,7 +79,8 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
     return reduce_dims(&op_mean_dims, x, dims, keepdim);
 }
 
-/* ---- along one dimension: variance, maximum, logsumexp, argmax ----------------------------- */
+/* ---- along one dimension: variance, deviation, logsumexp --------------------------------------
+ */
 
 /* A scalar counts as one row of one element. */
 static Tensor *along(const Op *op, Tensor *x, int dim, bool keepdim) {
@@ -117,6 +121,29 @@ void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) { return along(&op_var_dim, x, dim, keepdim); }
 
+Tensor *ag_std_dim_forward(Node *n) {
+    Tensor *y = reduced(n, kernels()->variance);
+    Loop *const root = kernels()->value[ELEMENTWISE_sqrt][n->in[0]->dtype];
+    if (y) loop_elements(root, 2, (const Tensor *[]){y, y}, 0);
+    return y;
+}
+
+/* The variance is y^2, so it gets dy / (2 y); but 0 where y is 0, as in PyTorch. */
+void ag_std_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const DType type = dy->dtype;
+    const Tensor *y = n->out;
+    Loop *const root_dx = kernels()->vjp[ELEMENTWISE_sqrt][0][type];
+    Tensor *flat = map_elements(kernels()->logical_not[type], y->shape, BOOL, 1, &y, 0);
+    Tensor *d = map_elements(root_dx, y->shape, type, 3, (const Tensor *[]){y, y, dy}, 0);
+    Loop *const fill = kernels()->masked_fill[type];
+    if (d) loop_elements(fill, 3, (const Tensor *[]){d, d, flat}, 0);
+    if (d) ag_var_dim_backward(n, d, dx);
+    tensor_release(flat);
+    tensor_release(d);
+}
+
+Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) { return along(&op_std_dim, x, dim, keepdim); }
+
 Tensor *ag_logsumexp_forward(Node *n) { return reduced(n, kernels()->logsumexp); }
 
 /* dx = dy exp(x - y) */
@@ -126,26 +153,67 @@ void ag_logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 Tensor *ag_logsumexp(Tensor *x, int dim) { return along(&op_logsumexp, x, dim, false); }
 
-/* The positions of the maxima, I64, with the dimension kept. There must be something to choose
- * from. */
-static Tensor *positions(const Node *n) {
-    const Tensor *x = n->in[0];
-    if (x->shape.dim[n->at.dim] == 0)
-        return tensor_fail("%s: x is %s: dimension %d is empty and has no maximum", n->op->name,
-                           tensor_shape_text(x->shape), n->at.dim);
-    return tensor_reduce(x, kernels()->argmax[x->dtype], n->at.dim, I64);
+Tensor *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim) {
+    return along(&op_logsumexp, x, dim, keepdim);
 }
 
-Tensor *ag_max_dim_forward(Node *n) {
+/* ---- cumsum: y[i] = x[0] + ... + x[i] ---------------------------------------------------------
+ */
+
+/* The sums along dim of the node, from its end on if backwards. */
+static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
+    const int d = n->at.dim;
+    Tensor *y = tensor_make(x->shape, dtype_is_float(x->dtype) ? x->dtype : I64);
+    if (!y) return NULL;
+    Tensor ends[] = {*y, *x}; /* views for the kernel alone */
+    for (int i = 0; i < 2 && backwards && x->shape.ndim > 0; i++) {
+        const int64_t last = (x->shape.dim[d] - 1) * ends[i].stride[d];
+        ends[i].data = (char *)ends[i].data + last * dtype_size(ends[i].dtype);
+        ends[i].stride[d] = -ends[i].stride[d];
+    }
+    loop_rows_along(kernels()->cumsum[x->dtype], d, 2, (const Tensor *[]){&ends[0], &ends[1]}, 0);
+    return y;
+}
+
+Tensor *ag_cumsum_forward(Node *n) { return cumulated(n, n->in[0], false); }
+
+/* x[i] is in y[i] and all behind it: dx[i] = dy[i] + dy[i + 1] + ... */
+void ag_cumsum_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = cumulated(n, dy, true);
+}
+
+Tensor *ag_cumsum(Tensor *x, int dim) {
+    const int d = ag_present("cumsum", x) ? shape_dim_or_scalar("cumsum", x->shape, dim) : -1;
+    return d < 0 ? NULL : apply1(&op_cumsum, x, (Attributes){.dim = d});
+}
+
+/* ---- maxima and minima along one dimension ----------------------------------------------------
+ */
+
+/* Where a kernel, argmax or argmin, finds the extremes, I64, with the dimension kept. There must be
+ * something to choose from. */
+static Tensor *positions(const Node *n, const LoopKernel *kernel) {
     const Tensor *x = n->in[0];
-    n->saved[0] = positions(n);
+    if (x->shape.dim[n->at.dim] == 0)
+        return tensor_fail("%s: x is %s: dimension %d is empty and has no %s", n->op->name,
+                           tensor_shape_text(x->shape), n->at.dim,
+                           n->op == &op_min_dim ? "minimum" : "maximum");
+    return tensor_reduce(x, kernel[x->dtype], n->at.dim, I64);
+}
+
+static Tensor *extremes(Node *n, const LoopKernel *kernel) {
+    const Tensor *x = n->in[0];
+    n->saved[0] = positions(n, kernel);
     Tensor *y = n->saved[0] ? tensor_make(n->saved[0]->shape, x->dtype) : NULL;
     if (y) pick_elements(y, x, n->at.dim, n->saved[0]);
     return drop_dims(n, y);
 }
 
-/* dx: zeros, and dy at the maxima */
-void ag_max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+Tensor *ag_max_dim_forward(Node *n) { return extremes(n, kernels()->argmax); }
+Tensor *ag_min_dim_forward(Node *n) { return extremes(n, kernels()->argmin); }
+
+/* dx: zeros, and dy at the extremes */
+void ag_extremes_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *kept = tensor_reshape(dy, n->saved[0]->shape);
     dx[0] = kept ? ag_arrived(n, 0) : NULL;
     if (dx[0]) put_elements(dx[0], kept, n->at.dim, n->saved[0]);
@@ -153,7 +221,64 @@ void ag_max_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 }
 
 Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) { return along(&op_max_dim, x, dim, keepdim); }
+Tensor *ag_min_dim(Tensor *x, int dim, bool keepdim) { return along(&op_min_dim, x, dim, keepdim); }
 
-Tensor *ag_argmax_forward(Node *n) { return drop_dims(n, positions(n)); }
+Tensor *ag_argmax_forward(Node *n) { return drop_dims(n, positions(n, kernels()->argmax)); }
 
 Tensor *ag_argmax(Tensor *x, int dim) { return along(&op_argmax, x, dim, false); }
+
+Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim) {
+    return along(&op_argmax, x, dim, keepdim);
+}
+
+/* ---- the maximum of all elements ----------------------------------------------------------------
+ */
+
+static bool has_maximum(const char *op, const Tensor *x) {
+    return tensor_numel(x) > 0 || tensor_fail("%s: x is %s: it is empty and has no maximum", op,
+                                              tensor_shape_text(x->shape));
+}
+
+Tensor *ag_max_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    Tensor *row = has_maximum("max", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
+    Tensor *index = row ? tensor_reduce(row, kernels()->argmax[x->dtype], 0, I64) : NULL;
+    Tensor *y = index ? tensor_make(SHAPE(1), x->dtype) : NULL;
+    if (y) pick_elements(y, row, 0, index);
+    tensor_release(row);
+    tensor_release(index);
+    return reshape_own(y, SCALAR);
+}
+
+/* All elements equal to y, or all NaNs if y is one, share the gradient: dx = dy / count, 0
+ * elsewhere. */
+void ag_max_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const Tensor *x = n->in[0], *y = n->out;
+    const bool is_nan = isnan(read_element(y, 0));
+    Loop *const compare = kernels()->value[is_nan ? ELEMENTWISE_ne : ELEMENTWISE_eq][x->dtype];
+    const Tensor *const operands[] = {x, is_nan ? x : y};
+    Tensor *chosen = map_elements(compare, x->shape, BOOL, 2, operands, 0), *share = NULL;
+    bool all[TENSOR_MAX_DIMS];
+    memset(all, true, sizeof all);
+    Tensor *sum = chosen ? tensor_sum_dims(chosen, all) : NULL;
+    if (sum) share = tensor_clone(dy);
+    if (share) {
+        double zero = 0; /* its bits are 0 in both float types */
+        const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
+        tensor_divide(share, read_element(sum, 0));
+        dx[0] = map_elements(kernels()->where[dy->dtype], x->shape, dy->dtype, 3,
+                             (const Tensor *[]){chosen, share, &nothing}, 0);
+    }
+    tensor_release(chosen);
+    tensor_release(sum);
+    tensor_release(share);
+}
+
+Tensor *ag_max(Tensor *x) { return apply1(&op_max, x, (Attributes){0}); }
+
+Tensor *ag_argmax_all(Tensor *x) {
+    if (!ag_ready("argmax_all", x) || !has_maximum("argmax_all", x)) return NULL;
+    Tensor *row = ag_flatten(x, 0, -1), *y = ag_argmax(row, 0);
+    if (row && row->storage != x->storage) ag_let_go(row);
+    return y;
+}

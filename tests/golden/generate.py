@@ -382,6 +382,24 @@ Function("ag_max_dim", lambda x, a: x[0].max(int(a[0]), bool(a[1]))[0],
          "1 0: f3,4; 1 0: f3,77; -2 1: f2,3,2; 1 0: f0,3; "
          "1 0: [[2.,5,5,5],[3,3,nan,nan],[-inf,-inf,-inf,-inf]]; 0 0: i3,4; 1 1: b3,4", db="max",
          variant="reduction_with_dim", adapt=lambda s: ([s.input], [s.args[0], int(len(s.args) > 1)]))
+Function("ag_min_dim", lambda x, a: x[0].min(int(a[0]), bool(a[1]))[0],
+         "1 0: f3,4; 1 0: f3,77; -2 1: f2,3,2; 1 0: f0,3; 0 0: f; "
+         "1 0: [[2.,1,1,5],[3,3,nan,nan],[inf,inf,inf,inf]]; 0 0: i3,4; 1 1: b3,4; 0 0: [-2**63,5]", db="min",
+         variant="reduction_with_dim", adapt=lambda s: ([s.input], [s.args[0], int(len(s.args) > 1)]))
+Function("ag_max", lambda x, a: x[0].max(),
+         "f3,4; f3,77; f; f2,3,2; [[2.,5,5,5],[3,3,1,1]]; [3.,nan,1,nan]; [inf,inf]; [-inf,-inf,-inf]; i3,4; b3,4; [-2**63,5]",
+         db="max", variant="reduction_no_dim", adapt=everything)
+Function("ag_std_dim", lambda x, a: x[0].std(int(a[0]), keepdim=bool(a[1])),
+         "1 0: f3,4; 1 0: f3,77; 0 1: f3,2,2; 1 0: f2,0; 0 0: f0,2; 1 1: [[2.,2,2],[1,2,3]]; 0 0: f1,3", db="std", adapt=unbiased)
+Function("ag_cumsum", lambda x, a: x[0].cumsum(int(a[0])),
+         "1: f3,4; 1: f3,77; 0: f3,77; 1: f2,3,2; 0: f; -1: f2,0; 0: f0,2; 0: [1.,inf,2,-inf,3]; 0: [1.,nan,2]; 0: i3,4; 1: b3,4; 0: [2**62,2**62,1]",
+         db="cumsum", adapt=with_dim)
+Function("ag_logsumexp_dim", lambda x, a: x[0].logsumexp(int(a[0]), bool(a[1])),
+         "1 1: f3,4; 0 0: f3,2,2; 0 1: f3,2,2; -1 1: f2,0; 0 0: f", db="logsumexp",
+         adapt=lambda s: ([s.input], [s.args[0][0], s.args[1]]) if len(s.args[0]) == 1 else None)
+Function("ag_argmax_dim", lambda x, a: x[0].argmax(int(a[0]), bool(a[1])),
+         "1 1: f3,4; 1 0: f3,77; 0 1: f2,3; 1 1: f0,3; 1 1: [[1.,nan,nan],[3,3,-inf]]; 1 1: i3,4", grad=0)
+Function("ag_argmax_all", lambda x, a: x[0].argmax(), "f3,4; f3,77; f; [[1.,7],[7,2]]; [[1.,nan],[nan,2]]; i3,4; f2,1,3", grad=0)
 Function("ag_var_dim", lambda x, a: x[0].var(int(a[0]), keepdim=bool(a[1])),
          "1 0: f3,4; 1 0: f3,77; 0 1: f3,2,2; 1 0: f2,0; 0 0: f0,2", db="var", adapt=unbiased)
 Function("ag_logsumexp", lambda x, a: x[0].logsumexp(int(a[0])),
