@@ -14,7 +14,8 @@
 #define __libc_single_threaded false
 #endif
 
-static atomic_llong live; /* tensors alive in all threads */
+/* Tensors alive in all threads. A machine word: an ARMv6 has no atomic numbers of 8 bytes. */
+static atomic_long live;
 static _Thread_local DType default_dtype = F32;
 
 bool tensor_set_default_dtype(DType dtype) {

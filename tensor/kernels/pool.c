@@ -43,10 +43,11 @@ static struct {
     pthread_t worker[THREADS_MAX];
 
     /* The job: whoever is inside reads it. */
-    int64_t n, parts;
+    int64_t n;
+    int parts;
     PartOfWork work;
     void *context;
-    int64_t next; /* the part that is taken next */
+    int next; /* the part that is taken next; no int64_t, which is no atomic number everywhere */
 
     int door; /* ONE_SEAT times the workers who may still join, and ONE_INSIDE times those inside */
     bool leaving;
@@ -158,7 +159,7 @@ static int take_seat(void) {
 }
 
 static void take_parts(int worker) {
-    int64_t i;
+    int i;
     while ((i = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED)) < pool.parts) {
         pool.work(worker, pool.n * i / pool.parts, pool.n * (i + 1) / pool.parts, pool.context);
         if (threads_take_turns) sched_yield();
