@@ -235,7 +235,8 @@ Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double
 /* ---- others -------------------------------------------------------------------------------- */
 
 /* (x - mean) / sqrt(variance + eps) w + b over the last dimensions of x, whose sizes are those of w
- * and b; b may be NULL. The variance is divided by the count. Ba, Kiros & Hinton 2016. */
+ * and b. w or b may be NULL; without both it is over the last dimension. The variance is divided by
+ * the count. Ba, Kiros & Hinton 2016. */
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps);
 
 /* Zeroes elements with probability p and divides the rest by 1 - p. p = 0 hands x back. Always

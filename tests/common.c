@@ -239,7 +239,6 @@ CALL(additive_scores, in[0], in[1], in[2], n == 4 ? in[3] : NULL)
 CALL(softmax, in[0], (int)a[0])
 CALL(log_softmax, in[0], (int)a[0])
 CALL(dropout, in[0], a[0])
-CALL(layer_norm, in[0], in[1], n == 3 ? in[2] : NULL, a[0])
 CALL(cross_entropy, in[0], in[1], (int64_t)a[0], (Reduction)(int)a[1])
 CALL(mse_loss, in[0], in[1], (Reduction)(int)a[0])
 
@@ -272,6 +271,13 @@ static Tensor *call_attention(Tensor **in, int n, const double *a) {
 static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
     (void)n, (void)a;
     return ag_contiguous(ag_transpose(in[0], 0, 1));
+}
+
+/* a: eps, and whether the second input is b, without w */
+static Tensor *call_layer_norm(Tensor **in, int n, const double *a) {
+    Tensor *second = n > 1 ? in[1] : NULL, *third = n > 2 ? in[2] : NULL;
+    return a[1] != 0 ? ag_layer_norm(in[0], NULL, second, a[0])
+                     : ag_layer_norm(in[0], second, third, a[0]);
 }
 
 /* a: size, dim, which slice, how many there are */
@@ -546,6 +552,9 @@ static const Sample structured[] = {
     {"layer_norm", 3, {REAL(3, 4), REAL(4), REAL(4)}, {1e-5}},
     {"layer_norm", 3, {REAL(2, 2, 3), REAL(2, 3), REAL(2, 3)}, {0.1}},
     {"layer_norm", 2, {REAL(2, 2, 3), REAL(3)}, {1e-5}},
+    {"layer_norm", 1, {REAL(2, 2, 3)}, {1e-5}},
+    {"layer_norm", 2, {REAL(2, 3), REAL(3)}, {1e-5, 1}},
+    {"layer_norm", 2, {REAL(2, 2, 3), REAL(2, 3)}, {1e-5, 1}},
     {"layer_norm", 3, {REAL(5), REAL(5), REAL(5)}, {0.01}},
     {"layer_norm", 3, {REAL(3, 1), REAL(1), REAL(1)}, {0.5}},
     {"layer_norm", 3, {REAL(0, 3), REAL(3), REAL(3)}, {1e-5}},

@@ -179,6 +179,8 @@ static const Sample structured[] = {
     {"attention_weights", 1, {R(0, N, 3)}, {1, 1, 1}},
     {"attention_weights", 1, {R(N, 0, 3)}, {1, 1, 1}},
     {"layer_norm", 3, {R(0, N), R(0, N), R(0, N)}, {1e-5}},
+    {"layer_norm", 1, {R(0, N)}, {1e-5}},
+    {"layer_norm", 1, {R(N, 0)}, {1e-5}},
     {"layer_norm", 3, {R(N, 0), R(0), R(0)}, {1e-5}},
     {"layer_norm", 3, {R(N, 0, 3), R(3), R(3)}, {1e-5}},
     {"layer_norm", 2, {R(N, 0, 3), R(0, 3)}, {1e-5}},

@@ -1106,6 +1106,9 @@ static const struct {
      "layer_norm: x is (2, 3) and w is (): w's sizes must be x's last ones, at least one"},
     {{"layer_norm", 2, {R(3), R(2, 3)}, {0}},
      "layer_norm: x is (3,) and w is (2, 3): w's sizes must be x's last ones, at least one"},
+    {{"layer_norm", 2, {R(2, 3), R(2)}, {0, 1}},
+     "layer_norm: x is (2, 3) and b is (2,): b's sizes must be x's last ones, at least one"},
+    {{"layer_norm", 1, {R0}, {0}}, "layer_norm: x is (): it needs a last dimension"},
     {{"layer_norm", 3, {R(2, 3), R(3), R(1, 3)}, {0}},
      "layer_norm: w is (3,) and b is (1, 3): the shapes must be equal"},
 #define SCORES_MUST_BE "they must be (B, Q, H), (B, K, H) and (1, H)"

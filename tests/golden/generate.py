@@ -536,6 +536,12 @@ def normed(s):
     return [s.input, *s.args[1:]], [s.kwargs.get("eps", 1e-5)]
 
 
+def normalized(x):
+    """The sizes of w, or of b, or the last one of x."""
+    given = [t.shape for t in x[1:] if t is not None]
+    return given[0] if given else x[0].shape[-1:]
+
+
 Function("ag_mse_loss", lambda x, a: F.mse_loss(*x, reduction=REDUCTION[int(a[0])]),
          "2: f3,4 f3,4; 2: f77 f77; 1: f3,4 f3,4; 0: f3,4 f3,4; 0: f0,3 f0,3; 1: f0,3 f0,3; 2: f0 f0; "
          "1: f f", db="nn.functional.mse_loss", adapt=lambda s: ([s.input, *s.args], [reduction(s)]))
@@ -548,9 +554,10 @@ Function("ag_cross_entropy",
 Function("ag_dropout", lambda x, a: F.dropout(x[0], a[0], True), "0.4: f2,3,4; 0.4: f3,4; 0.5: f7,7; 1: f3; 0.5: f0,3",
          db="nn.functional.dropout",
          adapt=lambda s: ([s.input], [s.kwargs["p"]]) if s.kwargs.get("training") else None)
-Function("ag_layer_norm", lambda x, a: F.layer_norm(x[0], x[1].shape, *x[1:], eps=a[0]),
+Function("ag_layer_norm", lambda x, a: F.layer_norm(x[0], normalized(x), *x[1:], eps=a[0]),
          "1e-5: f3,4 f4 f4; 1e-5: f3,77 f77 f77; 1e-5: f2,3,4 f3,4 f3,4; 0.1: f2,2,5 f5 f5; "
-         "1e-5: f0,3 f3 f3; 1e-5: f3 f3 f3; 1e-5: f2,4 f4", db="nn.functional.layer_norm", adapt=normed)
+         "1e-5: f0,3 f3 f3; 1e-5: f3 f3 f3; 1e-5: f2,4 f4; "
+         "1e-5: f3,4; 1e-5: f2,3,77; 1e-5: f3,4 - f4; 0.1: f2,3,4 - f3,4; 1e-5: f0,3", db="nn.functional.layer_norm", adapt=normed)
 
 # ---- tensor.h: making
 
