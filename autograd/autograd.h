@@ -231,6 +231,9 @@ Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_
  * drops. In float32 a weight below 2^-100 of its query's largest may be 0; then neither its key nor
  * its value hears of that query. */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
+/* The same with a scale of your own for 1 / sqrt(D). */
+Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
+                            double scale);
 
 /* ---- others -------------------------------------------------------------------------------- */
 

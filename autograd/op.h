@@ -21,6 +21,7 @@ typedef struct {
         bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
         int64_t heads;              /* that a batch is made of */
         DType dtype;                /* of the result */
+        double scale;               /* of attention's scores */
         struct {
             int64_t start, size; /* slice; start: ignore_index */
         };

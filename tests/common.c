@@ -267,6 +267,12 @@ static Tensor *call_attention(Tensor **in, int n, const double *a) {
     return ag_attention(in[0], in[1], in[2], mask_at(in + 3, n - 3, (int)a[2], a[1] != 0), a[0]);
 }
 
+/* The same, and the scale. */
+static Tensor *call_attention_scaled(Tensor **in, int n, const double *a) {
+    const AttentionMask mask = mask_at(in + 3, n - 3, (int)a[2], a[1] != 0);
+    return ag_attention_scaled(in[0], in[1], in[2], mask, a[0], a[3]);
+}
+
 /* ag_contiguous hands x back when it is contiguous: what is transposed first is not. */
 static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
     (void)n, (void)a;
@@ -304,18 +310,18 @@ static const struct {
 #define BINARY(name, ...)       ENTRY(name)
 #define COMPARE(name, ...)      ENTRY(name)
 #include "../tensor/kernels/elementwise.def"
-    ENTRY(std_dim) ENTRY(cumsum) ENTRY(max) ENTRY(min_dim) ENTRY(logsumexp_dim) ENTRY(argmax_dim)
-        ENTRY(argmax_all) ENTRY(clamp) ENTRY(eq_scalar) ENTRY(ne_scalar) ENTRY(lt_scalar) ENTRY(
-            le_scalar) ENTRY(gt_scalar) ENTRY(ge_scalar) ENTRY(to) ENTRY(flatten) ENTRY(split)
-            ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill) ENTRY(detach) ENTRY(reshape)
-                ENTRY(view) ENTRY(contiguous) ENTRY(permute) ENTRY(transpose) ENTRY(unsqueeze)
-                    ENTRY(squeeze) ENTRY(expand) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack)
-                        ENTRY(repeat) ENTRY(repeat_interleave) ENTRY(masked_select)
-                            ENTRY(index_select) ENTRY(gather) ENTRY(embedding) ENTRY(tril)
-                                ENTRY(triu) ENTRY(sum) ENTRY(mean) ENTRY(sum_dims) ENTRY(mean_dims)
-                                    ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp) ENTRY(argmax)
-                                        ENTRY(matmul) ENTRY(bmm) ENTRY(linear) ENTRY(softmax)
-                                            ENTRY(log_softmax) ENTRY(masked_softmax)
+    ENTRY(attention_scaled) ENTRY(std_dim) ENTRY(cumsum) ENTRY(max) ENTRY(min_dim) ENTRY(
+        logsumexp_dim) ENTRY(argmax_dim) ENTRY(argmax_all) ENTRY(clamp) ENTRY(eq_scalar)
+        ENTRY(ne_scalar) ENTRY(lt_scalar) ENTRY(le_scalar) ENTRY(gt_scalar) ENTRY(ge_scalar)
+            ENTRY(to) ENTRY(flatten) ENTRY(split) ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill)
+                ENTRY(detach) ENTRY(reshape) ENTRY(view) ENTRY(contiguous) ENTRY(permute)
+                    ENTRY(transpose) ENTRY(unsqueeze) ENTRY(squeeze) ENTRY(expand) ENTRY(slice)
+                        ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(repeat) ENTRY(repeat_interleave)
+                            ENTRY(masked_select) ENTRY(index_select) ENTRY(gather) ENTRY(embedding)
+                                ENTRY(tril) ENTRY(triu) ENTRY(sum) ENTRY(mean) ENTRY(sum_dims)
+                                    ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
+                                        ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear)
+                                            ENTRY(softmax) ENTRY(log_softmax) ENTRY(masked_softmax)
                                                 ENTRY(attention_weights) ENTRY(additive_scores)
                                                     ENTRY(attention) ENTRY(dropout) ENTRY(mse_loss)
                                                         ENTRY(layer_norm) ENTRY(cross_entropy)};

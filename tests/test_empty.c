@@ -188,6 +188,8 @@ static const Sample structured[] = {
     {"additive_scores", 3, {R(N, 0, 5), R(N, 0, 5), R(1, 5)}, {0}},
     {"additive_scores", 4, {R(2, N, 0), R(2, 0, 0), R(1, 0), L(2)}, {0}},
     {"attention", 3, {R(0, N, 3), R(0, 5, 3), R(0, 5, 2)}, {0.5}},
+    {"attention_scaled", 3, {R(0, N, 3), R(0, 5, 3), R(0, 5, 2)}, {0, 0, 0, 2}},
+    {"attention_scaled", 3, {R(N, 0, 3), R(N, 0, 3), R(N, 0, 2)}, {0, 0, 0, 2}},
     {"attention", 3, {R(N, 0, 3), R(N, 0, 3), R(N, 0, 2)}, {0}},
     {"attention", 3, {R(2, N, 0, 3), R(2, N, 0, 3), R(2, N, 0, 2)}, {0.5, 1}},
     {"attention", 4, {R(2, 0, 0), R(2, N, 0), R(2, N, 0), M(0, N)}, {0.5, 0, 2}},

@@ -292,6 +292,8 @@ static const Sample of_composites[] = {
     {"split", 1, {R(0, 2)}, {3, 0, 0, 1}},
     {"stack", 2, {R(2, 3), R(2, 3)}, {1}},
     {"attention_weights", 1, {R(4, 2, 3)}, {0.5, 1, 2}},
+    {"attention_scaled", 3, {R(2, 3, 2), R(2, 4, 2), R(2, 4, 3)}, {0, 0, 0, 1.5}},
+    {"attention_scaled", 3, {R(2, 3, 2), R(2, 3, 2), R(2, 3, 2)}, {0.4, 1, 0, -0.5}},
     {"mse_loss", 2, {R(2, 3), R(2, 3)}, {REDUCE_MEAN}},
 };
 

@@ -1,4 +1,4 @@
-/* attention.c - softmax(Q K' / sqrt(D)) V without the matrix of Q x K weights in memory: what is
+/* attention.c - softmax(scale Q K') V without the matrix of Q x K weights in memory: what is
  * demanded, and what the backward pass needs. The passes are in tensor/kernels/attention.c. */
 #include "../op.h"
 
@@ -36,7 +36,7 @@ static bool room_fits(const Tensor *q, const Tensor *k, const Tensor *v) {
 static bool attention_open(AttentionOperands *a, const Node *n) {
     const Tensor *q = n->in[0], *k = n->in[1];
     *a = (AttentionOperands){.q = q, .k = k, .v = n->in[2], .stats = n->saved[0]};
-    a->scale = 1 / sqrt((double)q->shape.dim[q->shape.ndim - 1]);
+    a->scale = n->at.scale;
     a->dropout = n->at.number;
     a->drawn = n->saved[1] ? n->saved[1]->data : NULL;
     return ag_mask_open(&a->mask, n, 3, attention_scores(q, k));
@@ -73,11 +73,19 @@ void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(rows);
 }
 
-Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
+Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
+                            double scale) {
     if (!(dropout >= 0 && dropout <= 1))
         return tensor_fail("attention: dropout is %g: it must be a probability, from 0 to 1",
                            dropout);
     Tensor *in[6] = {q, k, v};
     ag_mask_inputs(mask, in + 3);
-    return ag_apply(&op_attention, 6, in, &(Attributes){.number = dropout, .causal = mask.causal});
+    const Attributes at = {.number = dropout, .scale = scale, .causal = mask.causal};
+    return ag_apply(&op_attention, 6, in, &at);
+}
+
+Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
+    const int last = q ? q->shape.ndim - 1 : -1; /* what is no (..., Q, D) is refused soon */
+    const double scale = last < 0 ? 1 : 1 / sqrt((double)q->shape.dim[last]);
+    return ag_attention_scaled(q, k, v, mask, dropout, scale);
 }

@@ -470,9 +470,10 @@ def parts(x, bits):
     return [rest.pop(0) if int(bits) & bit else None for bit in (1, 2, 4)]
 
 
-def attention(q, k, v, dropout, causal, *mask):
+def attention(q, k, v, dropout, causal, *mask, scale=None):
     heads = q.shape[1] if q.dim() == 4 else 1
-    weights = attention_weights(q @ k.transpose(-1, -2), 1 / math.sqrt(q.shape[-1]), causal, heads, *mask)
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    weights = attention_weights(q @ k.transpose(-1, -2), scale, causal, heads, *mask)
     return F.dropout(weights, dropout, dropout > 0) @ v
 
 
@@ -513,6 +514,12 @@ Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[
          "0 0 0: f0,3,4 f0,2,4 f0,2,2; 0 0 0: f1,1,1 f1,1,1 f1,1,1; 1 0 0: f1,2,3 f1,2,3 f1,2,3",
          db="nn.functional.scaled_dot_product_attention", adapt=without_dropout, grad=3,
          grad_fn={name: None for name in ("BmmBackward0", "UnsafeViewBackward0")})
+
+# and the scale
+Function("ag_attention_scaled", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2]), scale=a[3]),
+         f"0 0 0 0.3: {Q3}; 0 1 0 1.5: {Q4}; 0 0 0 -0.7: {Q3}; 0 0 0 0: {Q3}; 0.5 0 1 0.8: {Q4} [4,2]; "
+         f"0 1 7 0.3: {Q4} [5,3] b2,1,3,5 f1,3,5; 0 0 0 2: f0,3,4 f0,2,4 f0,2,2", grad=3,
+         grad_fn={"UnsafeViewBackward0": None, "BmmBackward0": None})
 
 # ---- losses and others
 
