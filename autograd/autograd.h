@@ -103,6 +103,7 @@ Tensor *ag_log(Tensor *x), *ag_sin(Tensor *x), *ag_cos(Tensor *x), *ag_tanh(Tens
 Tensor *ag_sigmoid(Tensor *x), *ag_silu(Tensor *x);
 Tensor *ag_abs(Tensor *x), *ag_relu(Tensor *x); /* gradient 0 at 0 */
 Tensor *ag_gelu(Tensor *x);                     /* x Phi(x), the exact form */
+Tensor *ag_gelu_tanh(Tensor *x);                /* GPT-2's: torch's with approximate="tanh" */
 
 Tensor *ag_scale(Tensor *x, double factor), *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);

@@ -525,6 +525,11 @@ FORMULA(positive, a > 0)
 FORMULA(normal_cdf, 0.5 * erfc(-a / sqrt(2)))
 FORMULA(gelu, a *normal_cdf(a, 0))
 FORMULA(gelu_da, normal_cdf(a, 0) + a * exp(-a * a / 2) / sqrt(8 * atan(1)))
+FORMULA(tanh_form_u, sqrt(2 / M_PI) * (a + 0.044715 * a * a * a))
+FORMULA(tanh_form_u_da, sqrt(2 / M_PI) * (1 + 3 * 0.044715 * a * a))
+FORMULA(gelu_tanh, a / 2 * (1 + tanh(tanh_form_u(a, 0))))
+FORMULA(gelu_tanh_da, (1 + tanh(tanh_form_u(a, 0))) / 2 +
+                          a / 2 * (1 - pow(tanh(tanh_form_u(a, 0)), 2)) * tanh_form_u_da(a, 0))
 FORMULA(silu, a / (1 + exp(-a)))
 FORMULA(silu_da, logistic(a, 0) + a * logistic_da(a, 0))
 FORMULA(scaled, a *S)
@@ -561,6 +566,7 @@ static const struct {
     {ELEMENTWISE_sigmoid, logistic, logistic_da, zero, false},
     {ELEMENTWISE_relu, positive_part, positive, zero, false},
     {ELEMENTWISE_gelu, gelu, gelu_da, zero, false},
+    {ELEMENTWISE_gelu_tanh, gelu_tanh, gelu_tanh_da, zero, false},
     {ELEMENTWISE_silu, silu, silu_da, zero, false},
     {ELEMENTWISE_scale, scaled, scaled_da, zero, false},
     {ELEMENTWISE_add_scalar, shifted, one, zero, false},

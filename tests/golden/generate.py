@@ -213,6 +213,9 @@ for name in "relu gelu silu".split():
     Function("ag_" + name, lambda x, a, f=getattr(F, name): f(x[0]), UNARY + WHOLE.get(name, ""),
              db="nn.functional." + name, adapt=lambda s: None if s.kwargs.get("approximate") == "tanh" else
              ([s.input[:4, :4] if s.input.dim() > 1 else s.input], []))
+Function("ag_gelu_tanh", lambda x, a: F.gelu(x[0], approximate="tanh"), UNARY + "; [0.,-0.,inf,nan,30,-30,1e-30,5]",
+         db="nn.functional.gelu", adapt=lambda s: None if s.kwargs.get("approximate") != "tanh" else
+         ([s.input[:4, :4] if s.input.dim() > 1 else s.input], []))
 for name in "sqrt log".split():
     Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0]),
              "f3,4~0.1,9; f~0.5,2; f2,0,3; f77~0,50", db=name, adapt=tensors_only)
