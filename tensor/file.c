@@ -99,3 +99,17 @@ bool file_finish(File *file, bool ok) {
     if (problem) file_fail(file, "%s: %s", problem, reason());
     return ok && !problem;
 }
+
+bool tensor_write_file(const char *path, void (*write)(FILE *file, const void *context),
+                       const void *context) {
+    File file;
+    bool ok = file_create(&file, "write_file", path);
+    if (!write) tensor_fail("write_file: the function is NULL");
+    else if (ok) write(file.stream, context);
+    return file_finish(&file, ok && !tensor_pending());
+}
+
+bool tensor_can_write_file(const char *path) {
+    File file;
+    return start(&file, "write_file", path) && check(&file, "written", can_replace(path));
+}

@@ -227,6 +227,15 @@ bool tensor_normal_(Tensor *x, double mean, double std);
  * also where nothing is yet; a device or a pipe is written to directly. What is loaded is trusted
  * in nothing: a file that is not in order is an error. */
 
+/* A file of your own is written in the same way: write(file, context) fills it. False with an
+ * error, and path as it was, if that cannot be written, or if write leaves an error (tensor_fail).
+ */
+bool tensor_write_file(const char *path, void (*write)(FILE *file, const void *context),
+                       const void *context);
+/* Could path be written, as far as can be told without writing? To ask before long work: false with
+ * the error that tensor_write_file would leave. */
+bool tensor_can_write_file(const char *path);
+
 /* NumPy's format for one array. Loads versions 1 to 3, and either order of bytes; an array in
  * Fortran order becomes a transposed view. */
 bool tensor_save_npy(const Tensor *x, const char *path);

@@ -1157,6 +1157,96 @@ START_TEST(a_header_that_is_too_long) {
 }
 END_TEST
 
+/* ---- files of one's own ---------------------------------------------------------------------- */
+
+static void write_words(FILE *file, const void *words) { fputs(words, file); }
+
+static void write_and_give_up(FILE *file, const void *words) {
+    fputs(words, file);
+    tensor_fail("there are no more words");
+}
+
+/* More than the stream keeps back. */
+static void write_much(FILE *file, const void *byte) {
+    for (int i = 0; i < 100000; i++) fputc(*(const char *)byte, file);
+}
+
+static void expect_words(const char *path, const char *words) {
+    const Bytes all = slurp(path);
+    ck_assert_int_eq(all.size, strlen(words));
+    ck_assert_mem_eq(all.bytes, words, all.size);
+}
+
+START_TEST(files_of_ones_own) {
+    ck_assert(tensor_write_file("words", write_words, "old\n"));
+    *calls_made = '\0';
+    ck_assert(tensor_write_file("words", write_words, "new\n"));
+    ck_assert_str_eq(calls_made, "fsync, rename, fsync of the directory, ");
+    expect_words("words", "new\n");
+    ck_assert(!tensor_write_file("words", write_and_give_up, "newer\n"));
+    expect_error("there are no more words");
+    if (access("/dev/full", W_OK) == 0) {
+        ck_assert(!tensor_write_file("/dev/full", write_much, "x"));
+        expect_error("write_file: /dev/full: it cannot be written: No space left on device");
+    }
+    ck_assert(!tensor_write_file("words", NULL, NULL));
+    expect_error("write_file: the function is NULL");
+    ck_assert(!tensor_write_file(NULL, write_words, ""));
+    expect_error("write_file: the path is NULL");
+    tensor_fail("an error from before");
+    ck_assert(!tensor_write_file("words", write_words, "newest\n"));
+    expect_error("an error from before");
+    expect_words("words", "new\n");
+    ck_assert_int_eq(entries(".", false), 1);
+}
+END_TEST
+
+START_TEST(a_file_of_ones_own_that_grows_too_large) {
+    struct rlimit before;
+    ck_assert(tensor_write_file("words", write_words, "old\n"));
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){2048, before.rlim_max});
+    ck_assert(!tensor_write_file("words", write_much, "x"));
+    setrlimit(RLIMIT_FSIZE, &before);
+    expect_error("write_file: words: it cannot be written: File too large");
+    expect_words("words", "old\n");
+    ck_assert_int_eq(entries(".", false), 1);
+}
+END_TEST
+
+START_TEST(what_can_be_written) {
+    static const char *const cannot[][2] = {
+        {"", "No such file or directory"},
+        {".", "Is a directory"},
+        {"folder/", "Is a directory"},
+        {"nowhere/words", "No such file or directory"},
+        {"nowhere/", "No such file or directory"},
+        {"words/words", "Not a directory"},
+        {"astray", "No such file or directory"},
+        {"loop", "Too many levels of symbolic links"},
+    };
+    char sentence[128];
+    spit("words", "old", 3);
+    ck_assert(!mkdir("folder", 0700) && !symlink("nowhere/words", "astray") &&
+              !symlink("loop", "loop") && !symlink("folder/words", "link"));
+    const int before = entries(".", false);
+    static const char *const can[] = {"words", "new", "folder/new", "link", "/dev/null"};
+    for (int i = 0; i < COUNT(can); i++)
+        ck_assert_msg(tensor_can_write_file(can[i]), "%s: %s", can[i], tensor_error());
+    for (int i = 0; i < COUNT(cannot); i++) {
+        snprintf(sentence, sizeof sentence, "write_file: %s: it cannot be written: %s",
+                 cannot[i][0], cannot[i][1]);
+        ck_assert(!tensor_can_write_file(cannot[i][0]));
+        expect_error(sentence);
+        ck_assert(!tensor_write_file(cannot[i][0], write_words, "new"));
+        expect_error(sentence);
+    }
+    ck_assert_int_eq(entries(".", false), before);
+    expect_words("words", "old");
+}
+END_TEST
+
 /* As a user who is not root, whom nothing stops. */
 START_TEST(where_nothing_may_be_written) {
     Tensor *x = tensor_ones(SCALAR), *y = tensor_zeros(SCALAR);
@@ -1166,10 +1256,17 @@ START_TEST(where_nothing_may_be_written) {
     ck_assert(user != 0 || seteuid(65534) == 0);
     ck_assert(!tensor_save_npy(y, "y.npy"));
     expect_error("save_npy: y.npy: it cannot be written: Permission denied");
+    ck_assert(!tensor_can_write_file("y.npy") && tensor_error());
+    tensor_clear_error();
+    ck_assert(tensor_can_write_file("x.npy") && tensor_can_write_file("z.npy"));
     ck_assert(seteuid(user) == 0 && chmod(".", 0555) == 0);
     ck_assert(user != 0 || seteuid(65534) == 0);
     ck_assert(!tensor_save_npy(y, "x.npy"));
     expect_error("save_npy: x.npy: it cannot be written: Permission denied");
+    ck_assert(!tensor_can_write_file("x.npy")); /* beside it there is no room for a new one */
+    expect_error("write_file: x.npy: it cannot be written: Permission denied");
+    ck_assert(!tensor_can_write_file("z.npy"));
+    expect_error("write_file: z.npy: it cannot be written: Permission denied");
     ck_assert(seteuid(user) == 0 && chmod(".", 0700) == 0);
     for (int i = 0; i < 2; i++) {
         Tensor *left = tensor_load_npy(i ? "y.npy" : "x.npy");
@@ -1713,6 +1810,9 @@ int main(void) {
     tcase_add_test(disk, where_nothing_can_be_written);
     tcase_add_test(disk, a_header_without_memory_leaves_the_old_file);
     tcase_add_test(disk, a_header_that_is_too_long);
+    tcase_add_test(disk, files_of_ones_own);
+    tcase_add_test(disk, a_file_of_ones_own_that_grows_too_large);
+    tcase_add_test(disk, what_can_be_written);
     tcase_add_test(disk, where_nothing_may_be_written);
     tcase_add_test(disk, rights_of_what_is_written);
     tcase_add_test(disk, links_are_followed);

@@ -64,7 +64,8 @@ END_TEST
 START_TEST(an_output_that_cannot_be_written) {
     if (has_full_disk()) {
         expect_failure(">/dev/full", ": cannot write to standard output\n");
-        expect_failure("--plot /dev/full", ": cannot write /dev/full: No space left on device\n");
+        expect_failure("--plot /dev/full",
+                       ": /dev/full: it cannot be written: No space left on device\n");
         expect_failure("--log /dev/full", ": cannot write /dev/full: No space left on device\n");
     }
     ck_assert_int_eq(run("--log $D/log.csv >&-"), 1);
@@ -74,7 +75,8 @@ START_TEST(an_output_that_cannot_be_written) {
     ck_assert_str_eq(complaints, "");
     ck_assert_int_eq(run_without_reader("-h"), 141);
     ck_assert_str_eq(complaints, "");
-    expect_failure("--plot $D/nowhere/a.svg", "nowhere/a.svg: No such file or directory\n");
+    expect_failure("--plot $D/nowhere/a.svg",
+                   "nowhere/a.svg: it cannot be written: No such file or directory\n");
     ck_assert_str_eq(out, ""); /* said before the work */
     expect_failure("--log $D", ": Is a directory\n");
     ck_assert_int_eq(files_in_folder(), 0);

@@ -368,12 +368,9 @@ static const char *const outputs[] = {"--log", "--save", "--plot"};
 
 /* It could have been known before the first step, and was. */
 static void expect_unwritable(const char *flag, const char *file, const char *part) {
-    char line[256], sentence[512];
+    char line[256];
     snprintf(line, sizeof line, "%s %s", flag, file);
     expect_failure(with(line), part);
-    snprintf(sentence, sizeof sentence, "%s: cannot write ", program);
-    ck_assert_msg(!strncmp(complaints, sentence, strlen(sentence)), "%s %s: %s", program, line,
-                  complaints);
     ck_assert_str_eq(out, "");
 }
 
@@ -382,11 +379,12 @@ static void expect_old_file_kept(const char *flag) {
     char line[256], text[64];
     put(path("old"), "old\n");
     snprintf(line, sizeof line, "--quiet %s $D/old", flag);
-    ck_assert_int_eq(run_line("ulimit -f 2; trap '' XFSZ;", with(line)), 1);
+    ck_assert_int_eq(run_line("ulimit -f 2;", with(line)), 1);
     ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s %s: %s", program, flag,
                   complaints);
     slurp(path("old"), text, sizeof text);
     ck_assert_str_eq(text, "old\n");
+    ck_assert_int_eq(files_in_folder(), 2); /* it and the sealed folder */
     ck_assert_int_eq(remove(path("old")), 0);
 }
 
@@ -396,10 +394,11 @@ START_TEST(files_that_cannot_be_written) {
     ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed"), 0);
     for (int i = 0; i < 3; i++) {
         expect_unwritable(outputs[i], "$D/nowhere/file",
-                          "/nowhere/file: No such file or directory\n");
+                          "/nowhere/file: it cannot be written: No such file or directory\n");
         expect_unwritable(outputs[i], "$D", ": Is a directory\n");
         if (access(path("sealed"), W_OK) != 0)
-            expect_unwritable(outputs[i], "$D/sealed/file", "/sealed/file: Permission denied\n");
+            expect_unwritable(outputs[i], "$D/sealed/file",
+                              "/sealed/file: it cannot be written: Permission denied\n");
         if (!has_full_disk()) continue;
         snprintf(line, sizeof line, "--quiet %s /dev/full", outputs[i]);
         expect_failure(with(line), ": No space left on device\n");

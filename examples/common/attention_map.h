@@ -48,10 +48,11 @@ typedef struct {
     int num_maps;
 } Sheet;
 
-/* For output_write: context is a Sheet. The loss curve on top (on a logarithmic scale where all are
- * positive; a line through at most 200 means of consecutive losses), below it the maps, in one
- * scale of colour from 0 to the largest weight, labelled with their tokens, masked cells hatched.
- * With more than four maps the sheet is as wide as a screen, so that a class sees all of it. */
+/* For tensor_write_file: context is a Sheet. The loss curve on top (on a logarithmic scale where
+ * all are positive; a line through at most 200 means of consecutive losses), below it the maps, in
+ * one scale of colour from 0 to the largest weight, labelled with their tokens, masked cells
+ * hatched. With more than four maps the sheet is as wide as a screen, so that a class sees all of
+ * it. */
 void sheet_write_svg(FILE *file, const void *context);
 
 #endif

@@ -20,7 +20,7 @@ typedef Tensor *(*FitAttend)(void *model, const Sample *sample, Tensor *queries,
 
 bool fit_make(Fit *fit, const Sample *sample, double bandwidth, FitAttend attend, void *model);
 
-/* For output_write: context is a Fit. */
+/* For tensor_write_file: context is a Fit. */
 void fit_write_csv(FILE *file, const void *context);
 void fit_write_svg(FILE *file, const void *context);
 

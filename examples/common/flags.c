@@ -184,7 +184,8 @@ static void fill_standard_files(void) {
 void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
                  int num_flags) {
     fill_standard_files();
-    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is noticed when a write fails */
+    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is noticed when a write fails, */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow any more */
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];
         if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)

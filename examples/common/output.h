@@ -1,21 +1,14 @@
-/* output.h - files that appear whole or not at all. */
+/* output.h - what is written to files and printed. */
 #ifndef TAPEHEAD_EXAMPLES_OUTPUT_H
 #define TAPEHEAD_EXAMPLES_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#define OUTPUT_ERROR_SIZE 512
-
-/* Could path be written, as far as can be told without writing? To ask before long work: false with
- * the sentence in error that output_write would give. */
-bool output_check(const char *path, char error[OUTPUT_ERROR_SIZE]);
-
-/* Has write(file, context) fill a temporary file beside path and then gives it path's name, so that
- * nobody ever sees half of it; an interrupt in between removes the temporary file. A path that is
- * a device or a pipe is written directly. False with a sentence in error. */
+/* tensor_write_file, which no interrupt can stop in the middle: Ctrl-C waits until the file is
+ * whole, and in its place. */
 bool output_write(const char *path, void (*write)(FILE *file, const void *context),
-                  const void *context, char error[OUTPUT_ERROR_SIZE]);
+                  const void *context);
 
 /* True if all that was printed so far has arrived. */
 bool output_stdout_ok(void);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- Ctrl-C -------------------------------------------------------------------------------- */
 
@@ -209,15 +210,12 @@ static void show_progress(Training *run) {
  */
 
 void training_check_file(const char *path) {
-    char error[OUTPUT_ERROR_SIZE];
-    if (path && !output_check(path, error)) tensor_fail("%s", error);
+    if (path) tensor_can_write_file(path);
 }
 
 void training_write_file(const char *path, void (*write)(FILE *file, const void *context),
                          const void *context) {
-    char error[OUTPUT_ERROR_SIZE];
-    if (path && !tensor_error() && !output_write(path, write, context, error))
-        tensor_fail("%s", error);
+    if (path && !tensor_error()) output_write(path, write, context);
 }
 
 /* --load could read nothing from a pipe, and without a reader opening one would wait for ever. */
@@ -231,7 +229,8 @@ void training_check_files(const Training *run) {
     check_no_pipe(run->save);
     training_check_file(run->save);
     training_check_file(run->plot);
-    training_check_file(run->log);
+    if (run->log && access(run->log, W_OK) != 0) /* one that is there is not replaced */
+        training_check_file(run->log);
 }
 
 void training_begin(Training *run, void *model, Optimizer *optimizer) {

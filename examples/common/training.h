@@ -102,8 +102,7 @@ void training_show(Training *run, const AttentionMap *maps, int num_maps);
 void training_expect(Training *run, const char *what, double value, const char *relation,
                      double bound);
 
-/* output_check and output_write of output.h, their sentence as the pending error; nothing for a
- * path that is NULL. */
+/* tensor_can_write_file and output_write; nothing for a path that is NULL. */
 void training_check_file(const char *path);
 void training_write_file(const char *path, void (*write)(FILE *file, const void *context),
                          const void *context);
