@@ -276,6 +276,14 @@ static const Sample composites[] = {
     {"select", 1, {{'r', {2, {2, 3}}}}, {1, 0}},
     {"stack", 2, {{'r', {1, {3}}}, {'r', {1, {3}}}}, {0}},
     {"mse_loss", 2, {{'r', {1, {3}}}, {'r', {1, {3}}}}, {2}},
+    {"clamp", 1, {{'r', {2, {2, 3}}}}, {-1, 1}},
+    {"flatten", 1, {{'r', {2, {2, 3}}}}, {0, -1}},
+    {"split", 1, {{'r', {2, {2, 3}}}}, {2, 1, 1, 2}},
+    {"logsumexp_dim", 1, {{'r', {2, {2, 3}}}}, {1, 1}},
+    {"attention_scaled",
+     3,
+     {{'r', {3, {1, 2, 3}}}, {'r', {3, {1, 2, 3}}}, {'r', {3, {1, 2, 2}}}},
+     {0.5, 0, 0, 2}},
 };
 
 typedef struct {
@@ -387,6 +395,17 @@ static bool attempt_fan_out(void *context, Outcome *outcome) {
     return done;
 }
 
+static bool attempt_comparison(void *context, Outcome *outcome) {
+    Leaves *l = context;
+    tape_begin();
+    Tensor *y = ag_where(ag_gt_scalar(l->x, 2), ag_scale(l->x, 3), l->w);
+    bool done = ag_backward(ag_sum(y));
+    if (done) note(outcome, y);
+    if (done) note(outcome, l->x->grad);
+    tape_end();
+    return done;
+}
+
 static Tensor *checked_function(Tensor **in, void *context) {
     (void)context;
     return ag_tanh(ag_dropout(ag_matmul(in[0], in[1]), 0.5));
@@ -408,6 +427,7 @@ static const Work tape_work[] = {
     {"a long tape", prepare_leaves, attempt_long_tape, inspect_leaves, clean_leaves},
     {"nested tapes", prepare_leaves, attempt_nested_tapes, inspect_leaves, clean_leaves},
     {"fan out", prepare_leaves, attempt_fan_out, inspect_leaves, clean_leaves},
+    {"a comparison", prepare_leaves, attempt_comparison, inspect_leaves, clean_leaves},
     {"gradcheck", prepare_leaves, attempt_gradcheck, inspect_leaves, clean_leaves},
 };
 
@@ -432,6 +452,8 @@ static Tensor *empty(void) {
     return x;
 }
 static Tensor *arange(void) { return tensor_arange(0, 5, 1); }
+static Tensor *full_of(void) { return tensor_full_of(six, 7, I64); }
+static Tensor *arange_of(void) { return tensor_arange_of(0, 5, 1, I64); }
 static Tensor *eye(void) { return tensor_eye(3); }
 static Tensor *uniforms(void) { return tensor_rand(six); }
 static Tensor *between(void) { return tensor_uniform(2, 3, six); }
@@ -455,6 +477,8 @@ static const struct {
     {"full", full},
     {"empty", empty},
     {"arange", arange},
+    {"full_of", full_of},
+    {"arange_of", arange_of},
     {"eye", eye},
     {"rand", uniforms},
     {"uniform", between},

@@ -110,8 +110,7 @@ Tensor *corpus_vocabulary(const Corpus *text) {
 }
 
 Tensor *corpus_windows(const uint8_t *symbol, const int64_t *start, int64_t B, int64_t length) {
-    Tensor *zero = tensor_zeros(SHAPE(B, length)), *windows = zero ? tensor_to(zero, I64) : NULL;
-    tensor_release(zero);
+    Tensor *windows = tensor_empty_of(SHAPE(B, length), I64);
     for (int64_t i = 0; windows && i < B * length; i++)
         ((int64_t *)windows->data)[i] = symbol[start[i / length] + i % length];
     return windows;

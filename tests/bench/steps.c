@@ -284,9 +284,7 @@ static GPT *gpt_new(const Case *c) {
     nn_set_parameter(net->wte, &net->wte->weight, tensor_retain(net->head->weight));
     for (ModuleSlot *p = NULL; nn_next_parameter(net, "", &p);)
         if ((*p->slot)->shape.ndim > 1) nn_init_normal(*p->slot, 0, 0.02);
-    Tensor *places = tensor_arange(0, (double)c->Q, 1);
-    net->places = tensor_to(places, I64);
-    tensor_release(places);
+    net->places = tensor_arange_of(0, (double)c->Q, 1, I64);
     return nn_module_done(net);
 }
 
