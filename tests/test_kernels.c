@@ -2396,10 +2396,11 @@ END_TEST
 static const char *program;
 
 /* What a run of this program with TAPEHEAD_ISA=wanted says: the table that it chose, and its best.
- */
+ * EMULATOR runs programs of another machine. */
 static void ask(const char *wanted, char *chosen, char *best) {
     char command[1000];
-    snprintf(command, sizeof command, "TAPEHEAD_ISA=%s '%s' --which-kernels", wanted, program);
+    snprintf(command, sizeof command, "TAPEHEAD_ISA=%s $EMULATOR '%s' --which-kernels", wanted,
+             program);
     FILE *answer = popen(command, "r");
     ck_assert_ptr_nonnull(answer);
     ck_assert_int_eq(fscanf(answer, "%19s %19s", chosen, best), 2);

@@ -336,11 +336,12 @@ END_TEST
 
 static const char *program;
 
-/* What this program says, called with other settings of the environment. Free it. */
+/* What this program says, called with other settings of the environment. Free it. EMULATOR runs
+ * programs of another machine. */
 static char *ask(const char *environment, const char *question) {
     char command[1000], *answer = NULL;
     size_t size = 0;
-    snprintf(command, sizeof command, "%s '%s' %s", environment, program, question);
+    snprintf(command, sizeof command, "%s $EMULATOR '%s' %s", environment, program, question);
     FILE *in = popen(command, "r");
     ck_assert_ptr_nonnull(in);
     ck_assert_int_gt(getdelim(&answer, &size, '\0', in), 0);

@@ -2,8 +2,9 @@
  *
  * The code is plain C that the compiler turns into vectors of whatever width the instruction set
  * has. It is built with -ffp-contract=off: a * b + c is rounded twice, except where math.inc fuses
- * it with AVX2 and AVX-512 alike; and sums have a fixed order (real.inc). So these two give the
- * same digits, and the baseline's functions of floats are a last bit apart. */
+ * it on every machine that can; and sums have a fixed order (real.inc). So AVX2, AVX-512 and the
+ * baseline of AArch64 give the same digits, and x86's baseline, which has no such instruction,
+ * gives functions of floats that are a last bit apart. */
 #include "kernels.h"
 
 #include <float.h>
