@@ -732,7 +732,7 @@ static const struct {
     double plain; /* and where they are not */
 } FUNCTIONS[] = {
     {"exp", ELEMENTWISE_exp, exp, 1, 1},       {"log", ELEMENTWISE_log, log, 1, 1},
-    {"tanh", ELEMENTWISE_tanh, tanh, 1, 1},    {"sigmoid", ELEMENTWISE_sigmoid, logistic_of, 1, 2},
+    {"tanh", ELEMENTWISE_tanh, tanh, 1, 1},    {"sigmoid", ELEMENTWISE_sigmoid, logistic_of, 1, 1},
     {"silu", ELEMENTWISE_silu, silu_of, 2, 2}, {"gelu", ELEMENTWISE_gelu, gelu_of, 2, 3},
 };
 enum { FUNCTION_N = 1 << 10 };
