@@ -59,8 +59,8 @@ endif
 
 # What there is to build ---------------------------------------------------------------------
 
-KERNELS  = tensor/kernels/kernels.c tensor/kernels/matmul.c # all else is compiled once
-LIBRARY  = $(sort $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/kernels/*.c \
+KERNELS  = $(patsubst %,tensor/kernels/%.c,fast matmul attention) # all else is compiled once
+LIBRARY  = $(sort $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/math/*.c tensor/kernels/*.c \
              autograd/*.c autograd/ops/*.c nn/*.c)))
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
 SOURCES  = $(wildcard $(foreach room,tensor autograd nn examples tests,\
@@ -106,7 +106,7 @@ $(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
 # Loops over elements become loops of vectors; what no step of training runs stays small, and so do
 # the kernels that only the oldest CPUs need.
 $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
-$(BUILD)/obj/tensor/kernels/loop.o: SPEED =
+$(BUILD)/obj/tensor/kernels/plain.o: SPEED =
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # Here the code says so: the sums of a product are chains of fused multiply-adds. All or none: a
 # sanitizer's checks would stand between some of them.
@@ -138,8 +138,7 @@ $(WITH_CHECK): | have-check
 $(TESTS): WRAP = $(if $(MACOS),,-Wl,--wrap=tensor_fail)
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
-$(BUILD)/tests/test_attention $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
-$(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=malloc_trim
+$(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fstat64 \
                                    -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename

@@ -36,6 +36,7 @@ typedef struct {
     double lr, weight_decay; /* of its group */
     Tensor *state[STATES];   /* what is remembered of it: how many steps it has taken, I64 (), and
                                 what the rule needs, zeros at first; NULL before the first step */
+    Tensor *direction;       /* during a step of SGD: a copy of the gradient, to be added to */
 } Update;
 
 typedef struct {

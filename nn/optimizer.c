@@ -2,10 +2,9 @@
  *
  * A step has two halves. The first looks at every parameter that has a gradient and makes room for
  * what is remembered of it between steps; this can fail, and then nothing has changed. The second
- * moves the parameters, one after another, each in one pass over its memory. A rule (SGD, AdamW) is
- * the second half for one parameter: which numbers go into its formula, which stands in
- * tensor/kernels/real.inc. A parameter without a gradient is skipped: it is not one whose gradient
- * is zero, which momentum and weight decay would still move.
+ * moves the parameters, one after another. A rule (SGD, AdamW) is
+ * the second half for one parameter. A parameter without a gradient is skipped: it is not one whose
+ * gradient is zero, which momentum and weight decay would still move.
  */
 #include "internal.h"
 
@@ -14,14 +13,21 @@
 
 /* ---- the rules ----------------------------------------------------------------------------- */
 
-/* g = grad + weight_decay theta
- * b = g at first, then momentum b + (1 - dampening) g
- * theta -= lr g without momentum, lr (g + momentum b) with Nesterov's, else lr b */
+/* d = grad + weight_decay theta
+ * b = d at first, then momentum b + (1 - dampening) d
+ * theta -= lr d without momentum, lr (d + momentum b) with Nesterov's, else lr b */
 static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
     const SGDConfig *c = &optimizer->sgd;
     const double fresh = steps_of(u) == 0 ? 1 : 1 - c->dampening;
-    const SGDStep step = {lr, u->weight_decay, c->momentum, fresh, c->nesterov};
-    tensor_sgd_(*u->slot, u->state[1], (*u->slot)->grad, step);
+    Tensor *theta = *u->slot, *b = u->state[1];
+    Tensor *d = u->direction ? u->direction : theta->grad;
+    if (u->weight_decay != 0) tensor_add_(d, theta, u->weight_decay);
+    if (c->momentum != 0) {
+        tensor_mul_(b, c->momentum);
+        tensor_add_(b, d, fresh);
+    }
+    if (c->nesterov) tensor_add_(d, b, c->momentum);
+    tensor_add_(theta, c->momentum == 0 || c->nesterov ? d : b, -lr);
 }
 
 /* m = beta1 m + (1 - beta1) g
@@ -196,6 +202,9 @@ static void prepare(const Optimizer *optimizer, Update *u) {
     if (theta->let_go || theta->grad->let_go)
         tensor_fail("%s: %s of %s was let go, and its elements with it", optimizer->rule->name,
                     theta->let_go ? "the value" : "the gradient", theta->name);
+    const bool changes =
+        u->weight_decay != 0 || optimizer->sgd.nesterov; /* the gradient, in a copy */
+    if (optimizer->rule == &sgd_rule && changes) u->direction = tensor_clone(theta->grad);
     if (!u->state[STEP]) u->state[STEP] = tensor_from_int64s(SCALAR, &(int64_t){0});
     for (int k = 1; k < optimizer->states; k++) {
         if (!u->state[k] && (u->state[k] = tensor_clone(theta))) tensor_fill(u->state[k], 0);
@@ -213,6 +222,10 @@ bool nn_optimizer_step(Optimizer *optimizer) {
         if (!is_due(optimizer, u)) continue;
         optimizer->rule->move(optimizer, u, u->lr * optimizer->factor);
         tensor_fill(u->state[STEP], steps_of(u) + 1);
+    }
+    for (Update *u = optimizer->updates; u < end; u++) {
+        tensor_release(u->direction);
+        u->direction = NULL;
     }
     return !tensor_error();
 }

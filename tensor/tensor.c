@@ -4,8 +4,6 @@
  * Storage that is looked at. Views have their own struct and share the storage. */
 #include "internal.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #if __has_include(<sys/single_threaded.h>)
@@ -150,124 +148,7 @@ void tensor_written(Tensor *x, const char *by) {
     x->storage->written_by = by;
 }
 
-/* ---- creation ------------------------------------------------------------------------------ */
-
-Tensor *tensor_empty(Shape shape) { return tensor_make(shape, default_dtype); }
-
-bool value_fits(const char *op, DType dtype, double value) {
-    bool fits = dtype != F32 || !isfinite(value) || fabs(value) <= (double)FLT_MAX;
-    if (dtype == I64) fits = value >= -0x1p63 && value < 0x1p63;
-    return fits || tensor_fail("%s: %s cannot hold %g", op, tensor_dtype_name(dtype), value);
-}
-
-bool number_fits(const char *op, DType dtype, double number) {
-    if (dtype_is_float(dtype)) return true;
-    if (value_fits(op, dtype, number) && number == trunc(number)) return true;
-    return tensor_fail(
-        "%s: x is %s and the number is %g: it must be whole; convert x with tensor_to", op,
-        tensor_dtype_name(dtype), number);
-}
-
-/* Is it one of the four? */
-static bool is_dtype(const char *op, DType dtype) {
-    return (unsigned)dtype <= BOOL || tensor_fail("%s: %d is not a type", op, (int)dtype);
-}
-
-Tensor *tensor_empty_of(Shape shape, DType dtype) {
-    return is_dtype("empty", dtype) ? tensor_make(shape, dtype) : NULL;
-}
-
-Tensor *tensor_full_of(Shape shape, double value, DType dtype) {
-    if (!is_dtype("full", dtype) || !value_fits("full", dtype, value)) return NULL;
-    Tensor *x = tensor_make(shape, dtype);
-    if (x) fill_elements(x, value);
-    return x;
-}
-
-Tensor *tensor_zeros_of(Shape shape, DType dtype) { return tensor_full_of(shape, 0, dtype); }
-Tensor *tensor_ones_of(Shape shape, DType dtype) { return tensor_full_of(shape, 1, dtype); }
-
-Tensor *tensor_full(Shape shape, double value) {
-    return tensor_full_of(shape, value, default_dtype);
-}
-Tensor *tensor_zeros(Shape shape) { return tensor_full(shape, 0); }
-Tensor *tensor_ones(Shape shape) { return tensor_full(shape, 1); }
-
-Tensor *tensor_zeros_like(const Tensor *x) {
-    return given("zeros_like", "tensor", x) ? tensor_zeros_of(x->shape, x->dtype) : NULL;
-}
-Tensor *tensor_ones_like(const Tensor *x) {
-    return given("ones_like", "tensor", x) ? tensor_ones_of(x->shape, x->dtype) : NULL;
-}
-
-static bool arange_fits(double start, double end, double step, DType dtype) {
-    const double count = ceil((end - start) / step);
-    if (!is_dtype("arange", dtype)) return false;
-    if (dtype == BOOL)
-        return tensor_fail("arange: the type is bool: it must be float32, float64 or int64");
-    if (dtype == I64 && (start != trunc(start) || step != trunc(step)))
-        return tensor_fail("arange: from %g in steps of %g: of int64 both must be whole", start,
-                           step);
-    if (dtype == I64 && !(value_fits("arange", I64, start) && value_fits("arange", I64, end)))
-        return false;
-    return (step != 0 && count >= 0 && count < 0x1p62) ||
-           tensor_fail("arange: from %g to %g in steps of %g: the step must lead from start to end",
-                       start, end, step);
-}
-
-Tensor *tensor_arange_of(double start, double end, double step, DType dtype) {
-    if (!arange_fits(start, end, step, dtype)) return NULL;
-    Tensor *x = tensor_make(SHAPE((int64_t)ceil((end - start) / step)), dtype);
-    const Tensor first = {.dtype = F64, .data = &start};
-    if (x) loop_rows(kernels()->arange[dtype], 2, (const Tensor *[]){x, &first}, step);
-    return x;
-}
-
-Tensor *tensor_arange(double start, double end, double step) {
-    return tensor_arange_of(start, end, step, default_dtype);
-}
-
-Tensor *tensor_eye(int64_t n) {
-    Tensor *x = tensor_zeros(SHAPE(n, n));
-    if (!x) return NULL;
-    Tensor diagonal = *x;
-    diagonal.shape = SHAPE(n);
-    diagonal.stride[0] = n + 1;
-    fill_elements(&diagonal, 1);
-    return x;
-}
-
-static Tensor *from_elements(Shape shape, DType from, const void *elements) {
-    static const char *const op[] = {"from_floats", "from_doubles", "from_int64s", "from_bools"};
-    Tensor *x = tensor_make(shape, dtype_is_float(from) ? default_dtype : from);
-    if (!x || (tensor_numel(x) > 0 && !given(op[from], "array", elements))) {
-        tensor_release(x);
-        return NULL;
-    }
-    Tensor source = *x; /* looks at the caller's array as x's shape */
-    source.dtype = from;
-    source.data = (void *)(uintptr_t)elements;
-    copy_elements(x, &source);
-    return x;
-}
-
-Tensor *tensor_from_doubles(Shape shape, const double *x) { return from_elements(shape, F64, x); }
-Tensor *tensor_from_floats(Shape shape, const float *x) { return from_elements(shape, F32, x); }
-Tensor *tensor_from_int64s(Shape shape, const int64_t *x) { return from_elements(shape, I64, x); }
-Tensor *tensor_from_bools(Shape shape, const bool *x) { return from_elements(shape, BOOL, x); }
-
-/* ---- copies -------------------------------------------------------------------------------- */
-
-Tensor *tensor_clone(const Tensor *x) {
-    return readable("clone", x) ? tensor_convert(x, x->dtype) : NULL;
-}
-
-Tensor *tensor_to(const Tensor *x, DType dtype) {
-    if (!readable("to", x)) return NULL;
-    return is_dtype("to", dtype) ? tensor_convert(x, dtype) : NULL;
-}
-
-/* ---- access -------------------------------------------------------------------------------- */
+/* ---- what every function asks -------------------------------------------------------------- */
 
 int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
 
@@ -275,37 +156,4 @@ bool readable(const char *function, const Tensor *x) {
     if (!given(function, "tensor", x)) return false;
     return !x->let_go ||
            tensor_fail("%s: the tensor was let go, and its elements with it", function);
-}
-
-double tensor_item(const Tensor *x) {
-    if (readable("item", x) && tensor_numel(x) == 1) return read_element(x, 0);
-    if (x) tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
-    return (double)NAN;
-}
-
-bool find_element(const char *op, const Tensor *x, Shape index, int64_t *offset) {
-    bool inside = index.ndim == x->shape.ndim;
-    *offset = 0;
-    for (int d = 0; d < index.ndim && inside; d++) {
-        int64_t i = index.dim[d] < 0 ? index.dim[d] + x->shape.dim[d] : index.dim[d];
-        inside = i >= 0 && i < x->shape.dim[d];
-        if (inside) *offset += i * x->stride[d];
-    }
-    return inside || tensor_fail("%s: there is no element %s in x, which is %s", op,
-                                 tensor_shape_text(index), tensor_shape_text(x->shape));
-}
-
-double tensor_get_at(const Tensor *x, Shape index) {
-    int64_t offset;
-    if (!readable("get", x) || !find_element("get", x, index, &offset)) return (double)NAN;
-    return read_element(x, offset);
-}
-
-bool tensor_to_doubles(const Tensor *x, double *out) {
-    if (!readable("to_doubles", x)) return false;
-    if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL");
-    Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
-    shape_strides(x->shape, target.stride);
-    copy_elements(&target, x);
-    return true;
 }

@@ -145,10 +145,7 @@ Tensor *tensor_randperm(int64_t n);                             /* I64: 0 .. n-1
 Tensor *tensor_retain(Tensor *x); /* one more reference; hands x back. NULL is fine. */
 void tensor_release(Tensor *x);   /* one reference less; the last one frees. NULL is fine. */
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
-/* A thread keeps freed memory for its next tensors, about half again what its last tapes needed at
- * most. The environment's TAPEHEAD_CACHE sets a lower limit for each thread: 512M, say, or 0. This
- * function gives what this thread keeps back to the system. */
-void tensor_empty_cache(void);
+void tensor_empty_cache(void);    /* gives this thread's cached free memory back to the system */
 
 /* ---- copies, conversion, views ------------------------------------------------------------- */
 
@@ -194,15 +191,8 @@ bool tensor_fill(Tensor *x, double value);
 bool tensor_set_at(Tensor *x, double value, Shape index);
 #define tensor_set(x, value, ...) tensor_set_at((x), (value), SHAPE(__VA_ARGS__))
 
-/* One step of parameters x along gradients g, in one pass; b, m and v are what the step remembers,
- * all of x's shape and type, floats. With d = g + weight_decay x, torch.optim.SGD: b = momentum b +
- * fresh d,  x -= lr b, or lr (d + momentum b) for Nesterov's momentum and x -= lr d without
- * momentum, when b may be NULL. */
-typedef struct {
-    double lr, weight_decay, momentum, fresh;
-    bool nesterov;
-} SGDStep;
-bool tensor_sgd_(Tensor *x, Tensor *b, const Tensor *g, SGDStep step);
+/* One step of parameters x along gradients g, in one pass over memory; m and v are what the step
+ * remembers, all of x's shape and type, floats. */
 /* torch.optim.AdamW:
  *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
  *     x = keep x - rate m / (sqrt(v) / unbias + eps) */

@@ -175,19 +175,6 @@ Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
     return view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
 }
 
-/* Both of these serve backward too, which may read a tensor that was let go as long as its bytes
- * are there. So they copy by tensor_convert: tensor_clone is the program's, and refuses such a
- * tensor. */
-Tensor *tensor_contiguous(const Tensor *x) {
-    if (tensor_is_contiguous(x)) return view_make(x, x->shape, x->stride, x->data);
-    return tensor_convert(x, x->dtype);
-}
-
-Tensor *tensor_reshape(const Tensor *x, Shape shape) {
-    Tensor *y = view_reshape(x, shape);
-    return y || tensor_pending() ? y : reshape_own(tensor_convert(x, x->dtype), shape);
-}
-
 /* A dimension of one element, or of a tensor without any, may have a stride that leads nowhere, as
  * in PyTorch, but a small one: kernels move pointers by multiples of strides. */
 static bool leads_too_far(Shape shape, int d, int64_t stride) {

@@ -2,6 +2,7 @@
 #include "common.h"
 
 #include "../nn/nn.h"
+#include "../tensor/kernels/threads.h"
 
 #include <assert.h>
 #include <check.h>

@@ -61,6 +61,11 @@ int run_line(const char *before, const char *after) {
 
 int run(const char *arguments) { return run_line("", arguments); }
 
+bool has_fast_kernels(void) {
+    const char *isa = getenv("TAPEHEAD_ISA");
+    return !isa || strcmp(isa, "plain") != 0;
+}
+
 bool has_full_disk(void) { return access("/dev/full", W_OK) == 0; }
 
 int run_without_reader(const char *arguments) {

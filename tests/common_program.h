@@ -34,6 +34,9 @@ int run_line(const char *before, const char *after);
 /* The exit status of any line. */
 int shell(const char *line);
 
+/* Do the programs run on fast kernels? Last digits of what they train are compared only then. */
+bool has_fast_kernels(void);
+
 /* Is there a /dev/full, which takes nothing that is written? On macOS there is not. */
 bool has_full_disk(void);
 

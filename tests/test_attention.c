@@ -155,8 +155,8 @@ START_TEST(a_weight_that_would_be_lost_is_0) {
     enum { KEYS = 300 };
     double score[KEYS], weight[KEYS];
     const int largest = _i / 2 ? 280 : 150;
-    const bool doubles = _i % 2;
-    tensor_set_default_dtype(doubles ? F64 : F32);
+    const bool doubles = _i % 2 || !strcmp(kernels()->name, "plain"); /* which computes in double */
+    tensor_set_default_dtype(_i % 2 ? F64 : F32);
     for (int j = 0; j < KEYS; j++) score[j] = j == largest ? 0 : -65 - abs(j - largest);
     Tensor *q = tensor_ones(SHAPE(1, 1, 1)), *v = tensor_eye(KEYS);
     Tensor *k = tensor_from_doubles(SHAPE(1, KEYS, 1), score);
@@ -167,7 +167,8 @@ START_TEST(a_weight_that_would_be_lost_is_0) {
     for (int j = 0; j < KEYS; j++) {
         const double want = !doubles && score[j] < log(0x1p-100) ? 0 : exp(score[j]);
         const double off = fabs(weight[j] - want);
-        ck_assert_msg(off <= (doubles ? 1e-15 : 1e-5) * want, "%d: %g", j, weight[j]);
+        ck_assert_msg(off <= (_i % 2 ? 1e-15 : 1e-5) * want + (_i % 2 ? 0 : 1e-44), "%d: %g", j,
+                      weight[j]);
     }
     release_all((Tensor *[]){q, k, v, values}, 4);
 }
@@ -270,9 +271,9 @@ START_TEST(walking_twice_adds_twice) {
 }
 END_TEST
 
-/* A result that was let go, or written over, is made again, with the same draws; two walks, whose
- * gradients are those of a result that stayed. The draws of 60 x 60 weights are a generator. */
-START_TEST(a_result_that_is_gone_is_made_again) {
+/* Backward reads a result that was let go, with the same draws, in two walks; one that was written
+ * over it refuses. */
+START_TEST(a_result_that_is_gone) {
     const int64_t n = _i % 2 ? 60 : 3;
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, n, 2))), *dy = tensor_randn(q->shape);
     Tensor *grad[2];
@@ -280,8 +281,7 @@ START_TEST(a_result_that_is_gone_is_made_again) {
         tensor_manual_seed(77);
         tape_begin();
         Tensor *y = ag_attention(q, q, q, (AttentionMask){.causal = true}, 0.4);
-        if (gone && _i < 2) ag_let_go(y);
-        else if (gone) ck_assert(tensor_fill(y, 7));
+        if (gone) ag_let_go(y);
         for (int walk = 0; walk < 2; walk++)
             ck_assert_msg(ag_backward_from(y, dy), "%s", tensor_error());
         tape_end();
@@ -289,6 +289,11 @@ START_TEST(a_result_that_is_gone_is_made_again) {
         q->grad = NULL;
     }
     ck_assert(tensor_allclose(grad[0], grad[1], 0, 0));
+    tape_begin();
+    Tensor *y = ag_attention(q, q, q, (AttentionMask){0}, 0);
+    ck_assert(tensor_fill(y, 7) && !ag_backward_from(y, dy));
+    expect_error_like("backward: attention needs its result ", " fill has written over it since");
+    tape_end();
     release_all(grad, 2);
     tensor_release(q);
     tensor_release(dy);
@@ -851,7 +856,7 @@ int main(void) {
     tcase_add_test(fused, fused_attention_of_few_keys);
     tcase_add_test(fused, heads_stay_where_they_are);
     tcase_add_test(fused, walking_twice_adds_twice);
-    tcase_add_loop_test(fused, a_result_that_is_gone_is_made_again, 0, 4);
+    tcase_add_loop_test(fused, a_result_that_is_gone, 0, 2);
     tcase_add_test(fused, a_mask_must_stay_as_it_was);
     tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
     tcase_add_test(fused, memory_grows_with_the_length_alone);

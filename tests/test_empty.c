@@ -361,7 +361,6 @@ START_TEST(writes_to_nothing) {
     Tensor *m = tensor_zeros(shapes[_i]), *v = tensor_zeros(shapes[_i]);
     ck_assert(tensor_fill(x, 2) && tensor_copy_from(x, y) && tensor_add_(x, y, 2));
     ck_assert(tensor_mul_(x, 2) && tensor_uniform_(x, 0, 1) && tensor_normal_(x, 0, 1));
-    ck_assert(tensor_sgd_(x, m, y, (SGDStep){.lr = 1, .momentum = 0.5, .fresh = 1}));
     ck_assert(tensor_adamw_(x, m, v, y, (AdamWStep){.keep = 1, .eps = 1}));
     Tensor *all[] = {x, y, m, v};
     for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);

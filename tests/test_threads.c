@@ -7,6 +7,7 @@
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): sched_setaffinity wants it */
 #include "../nn/nn.h"
 #include "../tensor/internal.h"
+#include "../tensor/kernels/threads.h"
 #include "common.h"
 
 #include <errno.h>
@@ -79,7 +80,7 @@ static Tensor *elementwise(Tensor *x, Tensor *y) { return ag_mul(ag_exp(x), ag_t
 static Tensor *broadcast(Tensor *x, Tensor *y) {
     return ag_add(ag_transpose(x, 0, 2), ag_slice(ag_transpose(y, 0, 2), 0, 0, 1));
 }
-static Tensor *transposed(Tensor *x, Tensor *y) {
+static Tensor *transpose_of(Tensor *x, Tensor *y) {
     return ag_mul(ag_transpose(x, 1, 2), ag_contiguous(ag_transpose(y, 1, 2)));
 }
 static Tensor *chosen(Tensor *x, Tensor *y) { return ag_where(ag_lt(x, y), x, ag_scale(y, 3)); }
@@ -135,7 +136,7 @@ static Tensor *embedded(Tensor *x, Tensor *y) {
     Tensor *w = ag_reshape(x, SHAPE(102, 44));
     return ag_embedding(w, ag_argmax(y, 2));
 }
-/* Its gradient is one dot product, of a block. */
+/* One factor is a single element. */
 static Tensor *one_factor(Tensor *x, Tensor *y) {
     Tensor *row = ag_reshape(x, SHAPE(-1)), *factor = ag_slice(ag_reshape(y, SHAPE(-1)), 0, 0, 1);
     return ag_mul(ag_slice(row, 0, 0, 3999), factor);
@@ -158,7 +159,7 @@ static const struct {
     Run run;
 } runs[] = {{"elementwise", elementwise},
             {"broadcast", broadcast},
-            {"transposed", transposed},
+            {"transposed", transpose_of},
             {"where", chosen},
             {"softmax", softmax_last},
             {"long softmax", softmax_long},

@@ -1,5 +1,6 @@
 /* attention.c - softmax(scale Q K') V without the matrix of Q x K weights in memory: what is
- * demanded, and what the backward pass needs. The passes are in tensor/kernels/attention.c. */
+ * demanded, and what the backward pass needs. The arithmetic is in tensor/kernels/: plain.inc, and
+ * attention.c in tiles. */
 #include "../op.h"
 
 #include <math.h>
@@ -19,8 +20,9 @@ static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
-/* Expanded inputs may have more keys than any memory has room for. The passes take less than so
- * many bytes for a score, or for a number of a key or a value: can these be counted? */
+/* Expanded inputs may have more keys than any memory has room for. The kernels' workspaces take
+ * less than so many bytes for a score, or for a number of a key or a value: can these be counted?
+ */
 static bool room_fits(const Tensor *q, const Tensor *k, const Tensor *v) {
     const int64_t amply = 4096, keys = k->shape.dim[k->shape.ndim - 2];
     if (shape_fits(attention_scores(q, k), amply) &&
@@ -32,45 +34,55 @@ static bool room_fits(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
-/* What the node computes, for the passes. False with an error; mask_close it in any case. */
-static bool attention_open(AttentionOperands *a, const Node *n) {
-    const Tensor *q = n->in[0], *k = n->in[1];
-    *a = (AttentionOperands){.q = q, .k = k, .v = n->in[2], .stats = n->saved[0]};
+/* What the node computes, of which y is the result. False with an error; mask_close it in any case.
+ */
+static bool attention_open(AttentionOperands *a, const Node *n, Tensor *y) {
+    const Tensor *q = n->in[0];
+    *a = (AttentionOperands){.q = q, .k = n->in[1], .v = n->in[2], .y = y, .stats = n->saved[0]};
     a->scale = n->at.scale;
     a->dropout = n->at.number;
-    a->drawn = n->saved[1] ? n->saved[1]->data : NULL;
-    return ag_mask_open(&a->mask, n, 3, attention_scores(q, k));
+    a->states = n->saved[1] ? n->saved[1]->data : NULL;
+    return ag_mask_open(&a->mask, n, 3, attention_scores(q, n->in[1]));
 }
 
-/* y = dropout(weights) v; saved: stats, what dropout drew, and a look at y */
+/* y = dropout(weights) v; saved, in double: two numbers for each query, and the generator before
+ * the draws of each head */
 Tensor *ag_attention_forward(Node *n) {
     AttentionOperands a;
     const Tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
     if (!inputs_fit(q, k, v) || !room_fits(q, k, v)) return NULL;
     const Shape s = attention_scores(q, k);
-    n->saved[0] = tensor_make(SHAPE(s.dim[0], s.dim[1], 3, s.dim[2]), q->dtype);
-    if (n->at.number > 0) n->saved[1] = tensor_make(SHAPE(attention_memory(s)), BOOL);
-    Tensor *y = attention_open(&a, n) ? attention_result(q, v) : NULL;
-    if (y) attention_draw(&a, generator_current()), attention_pass(&a, NULL, &y);
-    if (y) n->saved[2] = view_make(y, y->shape, y->stride, y->data);
+    const int64_t heads = s.dim[0] * s.dim[1];
+    n->saved[0] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
+    if (n->at.number > 0 && shape_numel(s) > 0)
+        n->saved[1] = tensor_make(SHAPE(heads, (int64_t)sizeof(Generator)), BOOL);
+    Tensor *y = tensor_pending() ? NULL : attention_result(q, v);
+    if (attention_open(&a, n, y) && y) {
+        if (a.states) attention_draw(&a, generator_current());
+        attention_forward(&a);
+    }
     mask_close(&a.mask);
     return y;
 }
 
-/* dv = P' dy,  dq = dS k,  dk = dS' q,  P and dS made again. Of y it wants sum(y dy) alone; where
- * nobody else will look at y, it is gone before there are gradients, and made again for the next
- * walk, as it is where it was written over. */
+/* dv = P' dy,  dq = dS k,  dk = dS' q; the weights P and their gradients dS are computed again.
+ * Backward needs y only for sum(y dy). */
 void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     AttentionOperands a;
-    Tensor **y = (Tensor **)(uintptr_t)&n->saved[2];
-    Tensor *rows = dy->stride[dy->shape.ndim - 1] == 1 ? ag_hand_on(dy) : tensor_contiguous(dy);
-    if (n->out->storage->version != n->version[OP_INPUTS]) tensor_release(*y), *y = NULL;
-    if (attention_open(&a, n) && rows) attention_dots(&a, y, rows);
-    if (n->out->let_go) tensor_release(*y), *y = NULL;
+    const int last = dy->shape.ndim - 1;
+    Tensor *rows = dy->stride[last] == 1 ? ag_hand_on(dy) : tensor_contiguous(dy);
     for (int i = 0; i < 3; i++) dx[i] = attention_result(n->in[i], n->in[i]);
-    if (!tensor_pending()) attention_pass(&a, rows, dx);
+    if (attention_open(&a, n, n->out) && !tensor_pending()) attention_backward(&a, rows, dx);
     mask_close(&a.mask);
     tensor_release(rows);
+}
+
+/* The kernels want rows whose elements lie one behind the other. What is too large is left to
+ * forward, which says so. */
+static Tensor *with_dense_rows(Tensor *x) {
+    const int last = x ? x->shape.ndim - 1 : -1;
+    if (last < 0 || x->stride[last] == 1 || !shape_fits(x->shape, 4096)) return x;
+    return ag_contiguous(x);
 }
 
 Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
@@ -79,6 +91,7 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
         return tensor_fail("attention: dropout is %g: it must be a probability, from 0 to 1",
                            dropout);
     Tensor *in[6] = {q, k, v};
+    for (int i = 0; i < 3; i++) in[i] = with_dense_rows(in[i]);
     ag_mask_inputs(mask, in + 3);
     const Attributes at = {.number = dropout, .scale = scale, .causal = mask.causal};
     return ag_apply(&op_attention, 6, in, &at);

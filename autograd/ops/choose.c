@@ -31,7 +31,7 @@ void ag_where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
     const Tensor *const a[] = {n->in[0], dy, &nothing}, *const b[] = {n->in[0], &nothing, dy};
-    Loop *const kernel = kernels()->where[dy->dtype];
+    Kernel *const kernel = kernels()->where[dy->dtype];
     if (ag_needs(n, 1)) dx[1] = map_elements(kernel, dy->shape, dy->dtype, 3, a, 0);
     if (ag_needs(n, 2)) dx[2] = map_elements(kernel, dy->shape, dy->dtype, 3, b, 0);
 }
@@ -72,17 +72,17 @@ static Tensor *spread(const Tensor *x, Shape shape) {
 }
 
 /* Everything contiguous, seen as one row. */
-static void along_mask(LoopKernel kernel, const Tensor *y, const Tensor *x, const Tensor *mask) {
-    kernel(tensor_numel(mask), (void *[]){y->data, x->data, mask->data}, (int64_t[]){1, 1, 1}, 0);
+static void along_mask(Kernel *kernel, const Tensor *y, const Tensor *x, const Tensor *mask) {
+    kernel(tensor_numel(mask), (void *[]){y->data, x->data, mask->data}, 0);
 }
 
 Tensor *ag_masked_select_forward(Node *n) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return NULL;
     Tensor *x = spread(n->in[0], shape), *mask = spread(n->in[1], shape), *y = NULL;
-    Loop *const count_true = kernels()->sum[BOOL];
+    Kernel *const count_true = kernels()->sum[BOOL];
     int64_t count = 0;
-    if (mask) count_true(tensor_numel(mask), (void *[]){&count, mask->data}, (int64_t[]){0, 1}, 0);
+    if (mask) count_true(tensor_numel(mask), (void *[]){&count, mask->data}, 0);
     if (x && mask) y = tensor_make(SHAPE(count), x->dtype);
     if (y) along_mask(kernels()->compress[x->dtype], y, x, mask);
     tensor_release(x), tensor_release(mask);
@@ -111,9 +111,11 @@ static Tensor *triangle(const Node *n, const Tensor *x) {
     const bool lower = n->op == &op_tril;
     double first = (double)n->at.dim + (lower ? 1 : 0);
     Tensor *edges = tensor_make(SHAPE(rows, 1), I64);
-    if (edges) kernels()->arange[I64](rows, (void *[]){edges->data, &first}, (int64_t[]){1, 0}, 1);
+    if (edges) kernels()->arange[I64](rows, (void *[]){edges->data, &first}, 1);
     Tensor *y = edges ? tensor_make(x->shape, x->dtype) : NULL;
-    if (y) loop_rows(kernels()->cut[x->dtype], 3, (const Tensor *[]){y, x, edges}, lower);
+    if (y)
+        loop_rows(kernels()->cut[x->dtype], x->shape.ndim - 1, 3, (const Tensor *[]){y, x, edges},
+                  lower);
     tensor_release(edges);
     return y;
 }

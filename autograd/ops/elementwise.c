@@ -3,19 +3,11 @@
  * arithmetic. */
 #include "../op.h"
 
-/* Which factor of a product is one element, by which the other is scaled, since to repeat it would
- * take time? -1: neither. */
-static int one_factor(const Node *n) {
-    if (n->op != &op_mul || !dtype_is_float(n->in[0]->dtype)) return -1;
-    return tensor_numel(n->in[1]) == 1 ? 1 : tensor_numel(n->in[0]) == 1 ? 0 : -1;
-}
-
 /* y = value(x) or value(a, b), with NumPy's broadcasting; a bool where there is no backward: a
  * comparison. */
 Tensor *ag_elementwise_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[n->n_in - 1];
-    Loop *const kernel = kernels()->value[n->op->row][a->dtype];
-    const int one = one_factor(n);
+    Kernel *const kernel = kernels()->value[n->op->row][a->dtype];
     const DType type = n->op->backward ? a->dtype : BOOL;
     Shape shape;
     if (!number_fits(n->op->name, a->dtype, n->at.number)) return NULL;
@@ -23,24 +15,7 @@ Tensor *ag_elementwise_forward(Node *n) {
         return tensor_fail(
             "%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1", n->op->name,
             tensor_shape_text(a->shape), tensor_shape_text(b->shape));
-    if (one >= 0)
-        return map_elements(kernels()->value[ELEMENTWISE_scale][type], shape, type, 1,
-                            (const Tensor *const *)&n->in[1 - one], read_element(n->in[one], 0));
     return map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.number);
-}
-
-/* db = sum(a dy), in one pass, of a product's factor b of one element, or NULL where a and dy are
- * not rows of one block. (A sum of one product is none: a 0 keeps its sign.) */
-static Tensor *dot_with(const Node *n, int i, const Tensor *dy) {
-    if (one_factor(n) != i) return NULL;
-    const Tensor *a = n->in[1 - i];
-    const int64_t numel = tensor_numel(dy);
-    const bool fits = numel != 1 && numel <= 4096 && shape_equal(a->shape, dy->shape) &&
-                      tensor_is_contiguous(a) && tensor_is_contiguous(dy);
-    Tensor *db = fits ? tensor_make(n->in[i]->shape, dy->dtype) : NULL;
-    void *data[] = {db ? db->data : NULL, a->data, dy->data};
-    if (db) kernels()->row_dots[dy->dtype](1, data, (int64_t[]){0, 0, 0}, (double)numel);
-    return db;
 }
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
@@ -56,11 +31,13 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     for (int i = 0; i < n->n_in; i++) {
         const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1);
         if (!ag_needs(n, i)) continue;
-        dx[i] = reads & (HANDS_ON0 << i) ? ag_hand_on(dy) : dot_with(n, i, dy);
-        if (dx[i]) continue;
+        if (reads & (HANDS_ON0 << i)) {
+            dx[i] = ag_hand_on(dy);
+            continue;
+        }
         if (reads & READS_OTHER) operand[i + 1] = dy, operand[2 - i] = n->in[1 - i];
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
-        Loop *const kernel = kernels()->vjp[n->op->row][i][dy->dtype];
+        Kernel *const kernel = kernels()->vjp[n->op->row][i][dy->dtype];
         if (dx[i]) loop_elements(kernel, count + 1, operand, n->at.number);
     }
 }

@@ -30,7 +30,7 @@ static Tensor index_along(const Node *n) {
 static Tensor *picked(const Node *n, Shape shape) {
     const Tensor *x = n->in[0], index = index_along(n);
     Tensor *y = indices_fit(n) ? tensor_make(shape, x->dtype) : NULL;
-    if (y) pick_elements(y, x, n->at.dim, &index);
+    if (y) gather_elements(y, x, n->at.dim, &index);
     return y;
 }
 
@@ -38,7 +38,7 @@ static Tensor *picked(const Node *n, Shape shape) {
 void ag_picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor index = index_along(n);
     dx[0] = ag_arrived(n, 0);
-    if (dx[0]) put_elements(dx[0], dy, n->at.dim, &index);
+    if (dx[0]) scatter_add_elements(dx[0], dy, n->at.dim, &index);
 }
 
 static Tensor *indexed(const Op *op, Tensor *x, int dim, Tensor *index) {

@@ -91,18 +91,18 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
     return y;
 }
 
-/* saved: the targets, and max x and log sum exp(x - max x) of each row */
+/* saved: the targets, and of each row max x and log sum exp(x - max x), in double */
 Tensor *ag_cross_entropy_forward(Node *n) {
     const Tensor *x = n->in[0];
     if (!targets_fit(n) || !(n->saved[0] = known_targets(n))) return NULL;
-    Loop *const kernel = kernels()->cross_entropy[x->dtype];
+    Kernel *const kernel = kernels()->cross_entropy[x->dtype];
     Tensor *losses = tensor_make(with_classes(n, 1), x->dtype);
-    Tensor *wide = losses ? view_expand(losses, x->shape) : NULL;
-    n->saved[1] = tensor_make(with_classes(n, 2), x->dtype);
-    const Tensor *const operand[] = {wide, x, n->saved[0], n->saved[1]};
-    if (n->saved[1]) loop_rows_along(kernel, n->at.dim, 4, operand, 0);
-    Tensor *y = n->saved[1] ? reduced(n, losses) : NULL;
-    tensor_release(wide), tensor_release(losses);
+    n->saved[1] = tensor_make(with_classes(n, 1), F64);
+    n->saved[2] = tensor_make(with_classes(n, 1), F64);
+    const Tensor *const operand[] = {losses, x, n->saved[0], n->saved[1], n->saved[2]};
+    if (n->saved[2]) loop_rows(kernel, n->at.dim, 5, operand, 0);
+    Tensor *y = n->saved[2] ? reduced(n, losses) : NULL;
+    tensor_release(losses);
     return y;
 }
 
@@ -112,9 +112,9 @@ void ag_cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const bool each = n->at.dim1 == REDUCE_NONE;
     Tensor *d = tensor_reshape(dy, each ? with_classes(n, 1) : SCALAR);
     dx[0] = d ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
-    const Tensor *const operand[] = {dx[0], n->in[0], n->saved[0], n->saved[1], d};
-    Loop *const kernel = kernels()->cross_entropy_dx[dy->dtype];
-    if (dx[0]) loop_rows_along(kernel, n->at.dim, 5, operand, n->at.number);
+    const Tensor *const operand[] = {dx[0], n->in[0], n->saved[0], n->saved[1], n->saved[2], d};
+    Kernel *const kernel = kernels()->cross_entropy_dx[dy->dtype];
+    if (dx[0]) loop_rows(kernel, n->at.dim, 6, operand, n->at.number);
     tensor_release(d);
 }
 

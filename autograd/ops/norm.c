@@ -2,26 +2,18 @@
  * the biases b. Ba, Kiros & Hinton 2016. */
 #include "../op.h"
 
-/* An absent w is a 1, and an absent b a 0, that is repeated. */
-static Tensor repeated(DType dtype, int number) {
-    static const float floats[] = {0, 1};
-    static const double doubles[] = {0, 1};
-    const void *data = dtype == F32 ? (const void *)&floats[number] : &doubles[number];
-    return (Tensor){.dtype = dtype, .data = (void *)(uintptr_t)data};
-}
-
-/* y = (x - mean) / sqrt(variance + eps) w + b, over the last dimension; saved, for each
- * row: its mean in two parts, and 1 / sqrt(variance + eps) */
+/* y = (x - mean) / sqrt(variance + eps) w + b, over the last dimension; saved, in double, of each
+ * row: the mean and 1 / sqrt(variance + eps) */
 Tensor *ag_layer_norm_forward(Node *n) {
     const Tensor *x = n->in[0];
-    const Tensor one = repeated(x->dtype, 1), zero = repeated(x->dtype, 0);
-    const Tensor *w = n->in[1] ? n->in[1] : &one, *b = n->in[2] ? n->in[2] : &zero;
-    Shape three = x->shape;
-    if (three.dim[three.ndim - 1] > 0) three.dim[three.ndim - 1] = 3; /* of rows of nothing, none */
-    Tensor *y = tensor_make(x->shape, x->dtype), *stats = tensor_make(three, x->dtype);
-    Loop *const kernel = kernels()->layer_norm[x->dtype];
-    n->saved[0] = stats;
-    if (stats) loop_rows(kernel, 5, (const Tensor *[]){y, x, w, b, stats}, n->at.number);
+    const int last = x->shape.ndim - 1;
+    Shape one = x->shape; /* a number for each row; none for a row of nothing */
+    if (one.dim[last] > 0) one.dim[last] = 1;
+    Tensor *y = tensor_make(x->shape, x->dtype);
+    n->saved[0] = tensor_make(one, F64);
+    n->saved[1] = tensor_make(one, F64);
+    const Tensor *const operand[] = {y, x, n->in[1], n->in[2], n->saved[0], n->saved[1]};
+    if (n->saved[1]) loop_rows(kernels()->layer_norm[x->dtype], last, 6, operand, n->at.number);
     return y;
 }
 
@@ -29,16 +21,16 @@ Tensor *ag_layer_norm_forward(Node *n) {
  * dx = (dz - mean(dz) - z mean(dz z)) / sqrt(variance + eps),  dw = dy z,  db = dy, both summed
  * over the rows. */
 void ag_layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    Loop *const kernel = kernels()->layer_norm_dx[dy->dtype];
-    const Tensor one = repeated(dy->dtype, 1), *w = n->in[1] ? n->in[1] : &one;
-    const Shape row = SHAPE(dy->shape.dim[dy->shape.ndim - 1]);
-    Tensor *x = tensor_contiguous(n->in[0]), *d = tensor_contiguous(dy);
+    const Tensor *w = n->in[1];
+    const int last = dy->shape.ndim - 1;
+    Tensor *x = tensor_contiguous(n->in[0]);
+    Tensor *d = tensor_contiguous(dy);
     dx[0] = tensor_make(dy->shape, dy->dtype);
-    for (int i = 1; i < 3; i++) dx[i] = tensor_make(row, dy->dtype);
-    if (dx[2]) { /* and so the others, which were made before */
-        loop_rows(kernel, 5, (const Tensor *[]){dx[0], x, w, d, n->saved[0]}, 0);
-        layer_norm_dw(dx + 1, x, d, n->saved[0]);
-    }
+    const Tensor *const operand[] = {dx[0], x, w, d, n->saved[0], n->saved[1]};
+    if (ag_needs(n, 1)) dx[1] = tensor_make(w->shape, dy->dtype);
+    if (!tensor_pending()) loop_rows(kernels()->layer_norm_dx[dy->dtype], last, 6, operand, 0);
+    if (dx[1]) tensor_layer_norm_dw(dx[1], x, d, n->saved[0], n->saved[1]);
+    if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy); /* the engine sums over the rows */
     tensor_release(x);
     tensor_release(d);
 }

@@ -7,11 +7,11 @@
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
 void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {
-        const Tensor bt = turned(n->in[1]);
+        const Tensor bt = transposed(n->in[1]);
         dx[0] = tensor_matmul(dc, &bt);
     }
     if (ag_needs(n, 1)) {
-        const Tensor at = turned(n->in[0]);
+        const Tensor at = transposed(n->in[0]);
         dx[1] = tensor_matmul(&at, dc);
     }
 }

@@ -92,7 +92,7 @@ static Tensor *along(const Op *op, Tensor *x, int dim, bool keepdim) {
     return apply1(op, x, at);
 }
 
-static Tensor *reduced(const Node *n, const LoopKernel *kernel) {
+static Tensor *reduced(const Node *n, Kernel *const *kernel) {
     const DType type = n->in[0]->dtype;
     return drop_dims(n, tensor_reduce(n->in[0], kernel[type], n->at.dim, type));
 }
@@ -100,10 +100,10 @@ static Tensor *reduced(const Node *n, const LoopKernel *kernel) {
 Tensor *ag_var_dim_forward(Node *n) { return reduced(n, kernels()->variance); }
 
 /* f(x - c) dy, c, which is let go, and dy being one number for each group; f NULL is none. */
-static Tensor *chained(const Node *n, Tensor *c, const LoopKernel *f, const Tensor *dy) {
+static Tensor *chained(const Node *n, Tensor *c, Kernel *const *f, const Tensor *dy) {
     const DType type = dy->dtype;
-    const LoopKernel *sub = kernels()->value[ELEMENTWISE_sub];
-    const LoopKernel *mul = kernels()->value[ELEMENTWISE_mul];
+    Kernel *const *sub = kernels()->value[ELEMENTWISE_sub];
+    Kernel *const *mul = kernels()->value[ELEMENTWISE_mul];
     Tensor *wide = c ? spread(n, dy) : NULL, *d = NULL;
     if (wide) d = map_elements(sub[type], wide->shape, type, 2, (const Tensor *[]){n->in[0], c}, 0);
     if (d && f) loop_elements(f[type], 2, (const Tensor *[]){d, d}, 0);
@@ -123,7 +123,7 @@ Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) { return along(&op_var_dim,
 
 Tensor *ag_std_dim_forward(Node *n) {
     Tensor *y = reduced(n, kernels()->variance);
-    Loop *const root = kernels()->value[ELEMENTWISE_sqrt][n->in[0]->dtype];
+    Kernel *const root = kernels()->value[ELEMENTWISE_sqrt][n->in[0]->dtype];
     if (y) loop_elements(root, 2, (const Tensor *[]){y, y}, 0);
     return y;
 }
@@ -132,10 +132,10 @@ Tensor *ag_std_dim_forward(Node *n) {
 void ag_std_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const DType type = dy->dtype;
     const Tensor *y = n->out;
-    Loop *const root_dx = kernels()->vjp[ELEMENTWISE_sqrt][0][type];
+    Kernel *const root_dx = kernels()->vjp[ELEMENTWISE_sqrt][0][type];
     Tensor *flat = map_elements(kernels()->logical_not[type], y->shape, BOOL, 1, &y, 0);
     Tensor *d = map_elements(root_dx, y->shape, type, 3, (const Tensor *[]){y, y, dy}, 0);
-    Loop *const fill = kernels()->masked_fill[type];
+    Kernel *const fill = kernels()->masked_fill[type];
     if (d) loop_elements(fill, 3, (const Tensor *[]){d, d, flat}, 0);
     if (d) ag_var_dim_backward(n, d, dx);
     tensor_release(flat);
@@ -171,7 +171,7 @@ static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
         ends[i].data = (char *)ends[i].data + last * dtype_size(ends[i].dtype);
         ends[i].stride[d] = -ends[i].stride[d];
     }
-    loop_rows_along(kernels()->cumsum[x->dtype], d, 2, (const Tensor *[]){&ends[0], &ends[1]}, 0);
+    loop_rows(kernels()->cumsum[x->dtype], d, 2, (const Tensor *[]){&ends[0], &ends[1]}, 0);
     return y;
 }
 
@@ -192,7 +192,7 @@ Tensor *ag_cumsum(Tensor *x, int dim) {
 
 /* Where a kernel, argmax or argmin, finds the extremes, I64, with the dimension kept. There must be
  * something to choose from. */
-static Tensor *positions(const Node *n, const LoopKernel *kernel) {
+static Tensor *positions(const Node *n, Kernel *const *kernel) {
     const Tensor *x = n->in[0];
     if (x->shape.dim[n->at.dim] == 0)
         return tensor_fail("%s: x is %s: dimension %d is empty and has no %s", n->op->name,
@@ -201,11 +201,11 @@ static Tensor *positions(const Node *n, const LoopKernel *kernel) {
     return tensor_reduce(x, kernel[x->dtype], n->at.dim, I64);
 }
 
-static Tensor *extremes(Node *n, const LoopKernel *kernel) {
+static Tensor *extremes(Node *n, Kernel *const *kernel) {
     const Tensor *x = n->in[0];
     n->saved[0] = positions(n, kernel);
     Tensor *y = n->saved[0] ? tensor_make(n->saved[0]->shape, x->dtype) : NULL;
-    if (y) pick_elements(y, x, n->at.dim, n->saved[0]);
+    if (y) gather_elements(y, x, n->at.dim, n->saved[0]);
     return drop_dims(n, y);
 }
 
@@ -216,7 +216,7 @@ Tensor *ag_min_dim_forward(Node *n) { return extremes(n, kernels()->argmin); }
 void ag_extremes_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *kept = tensor_reshape(dy, n->saved[0]->shape);
     dx[0] = kept ? ag_arrived(n, 0) : NULL;
-    if (dx[0]) put_elements(dx[0], kept, n->at.dim, n->saved[0]);
+    if (dx[0]) scatter_add_elements(dx[0], kept, n->at.dim, n->saved[0]);
     tensor_release(kept);
 }
 
@@ -244,7 +244,7 @@ Tensor *ag_max_forward(Node *n) {
     Tensor *row = has_maximum("max", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
     Tensor *index = row ? tensor_reduce(row, kernels()->argmax[x->dtype], 0, I64) : NULL;
     Tensor *y = index ? tensor_make(SHAPE(1), x->dtype) : NULL;
-    if (y) pick_elements(y, row, 0, index);
+    if (y) gather_elements(y, row, 0, index);
     tensor_release(row);
     tensor_release(index);
     return reshape_own(y, SCALAR);
@@ -255,7 +255,7 @@ Tensor *ag_max_forward(Node *n) {
 void ag_max_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *y = n->out;
     const bool is_nan = isnan(read_element(y, 0));
-    Loop *const compare = kernels()->value[is_nan ? ELEMENTWISE_ne : ELEMENTWISE_eq][x->dtype];
+    Kernel *const compare = kernels()->value[is_nan ? ELEMENTWISE_ne : ELEMENTWISE_eq][x->dtype];
     const Tensor *const operands[] = {x, is_nan ? x : y};
     Tensor *chosen = map_elements(compare, x->shape, BOOL, 2, operands, 0), *share = NULL;
     bool all[TENSOR_MAX_DIMS];

@@ -1,27 +1,12 @@
 /* softmax.c - softmax, log_softmax, and softmax over the valid keys alone. */
 #include "../op.h"
 
-/* y of x or, given dy, dx of y and dy: by a row kernel along the node's dim, or by that of short
- * rows, if there is one. */
-static Tensor *rows(const Node *n, const LoopKernel *kernel, const LoopKernel *of_short,
-                    const Tensor *dy) {
+/* y of x or, given dy, dx of y and dy: by a row kernel along the node's dim. */
+static Tensor *rows(const Node *n, Kernel *const *kernel, const Tensor *dy) {
     const Tensor *x = dy ? n->out : n->in[0];
     Tensor *y = dy ? ag_room(dy) : tensor_make(x->shape, x->dtype);
     const Tensor *const operand[] = {y, x, dy};
-    const int operands = dy ? 3 : 2, last = x->shape.ndim - 1;
-    if (!y) return NULL;
-    Tensor first[3]; /* of each row */
-    const int64_t size = last < 0 ? 0 : x->shape.dim[last];
-    bool is_short = of_short && n->at.dim == last && size > 0 && size <= SHORT;
-    for (int i = 0; i < operands && is_short; i++) {
-        first[i] = *operand[i];
-        first[i].shape.ndim--;
-        is_short = operand[i]->stride[last] == 1;
-    }
-    if (is_short)
-        loop_columns(of_short[x->dtype], operands, (const Tensor *[]){first, first + 1, first + 2},
-                     (double)size, (double)size);
-    else loop_rows_along(kernel[x->dtype], n->at.dim, operands, operand, 0);
+    if (y) loop_rows(kernel[x->dtype], n->at.dim, dy ? 3 : 2, operand, 0);
     return y;
 }
 
@@ -32,24 +17,22 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
 
 /* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------- */
 
-Tensor *ag_softmax_forward(Node *n) {
-    return rows(n, kernels()->softmax, kernels()->softmax_short, NULL);
-}
+Tensor *ag_softmax_forward(Node *n) { return rows(n, kernels()->softmax, NULL); }
 
 /* dx = y (dy - sum(y dy)) */
 void ag_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = rows(n, kernels()->softmax_dx, kernels()->softmax_short_dx, dy);
+    dx[0] = rows(n, kernels()->softmax_dx, dy);
 }
 
 Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim); }
 
 /* ---- log_softmax: y = x - log sum exp(x) --------------------------------------------------- */
 
-Tensor *ag_log_softmax_forward(Node *n) { return rows(n, kernels()->log_softmax, NULL, NULL); }
+Tensor *ag_log_softmax_forward(Node *n) { return rows(n, kernels()->log_softmax, NULL); }
 
 /* dx = dy - exp(y) sum(dy) */
 void ag_log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = rows(n, kernels()->log_softmax_dx, NULL, dy);
+    dx[0] = rows(n, kernels()->log_softmax_dx, dy);
 }
 
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax, x, dim); }
@@ -83,9 +66,11 @@ Tensor *ag_masked_softmax_forward(Node *n) {
 
 /* dx = s y (dy - sum(y dy)), exactly 0 where the weight is 0, whatever dy holds there. */
 void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    Loop *const kernel = kernels()->masked_softmax_dx[dy->dtype];
+    Kernel *const kernel = kernels()->masked_softmax_dx[dy->dtype];
     dx[0] = ag_room(dy);
-    if (dx[0]) loop_rows(kernel, 3, (const Tensor *[]){dx[0], n->out, dy}, n->at.number);
+    if (dx[0])
+        loop_rows(kernel, dy->shape.ndim - 1, 3, (const Tensor *[]){dx[0], n->out, dy},
+                  n->at.number);
 }
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {

@@ -1,563 +1,505 @@
-/* attention.c - softmax(scale Q K' + window) V without the matrix of Q x K weights in memory, and
- * masked_softmax, whose masks it shares.
+/* attention.c - attention of float32 in tiles, without the Q x K weights in memory, compiled once
+ * per instruction set. It computes what attention and attention_dx of plain.inc say.
  *
  * Queries go through the keys tile by tile (Dao 2023, FlashAttention-2). Forward, a tile of scores
  * becomes weights by the softmax of the keys so far, is multiplied with its values and forgotten;
- * what was added up before is scaled whenever a query finds a larger score. For the way back each
- * query leaves two numbers, its largest score and the sum below its fractions, with which the
- * weights are made again from q and k. What the gradient of a score needs besides is one number for
- * each query, sum(P dP) over all keys, which is sum(y dy). So the memory grows with the lengths and
- * not with their product.
+ * what was added up before is scaled whenever a query finds a larger score. For backward each query
+ * keeps two numbers, its largest score and 1 / the sum of its weights, with which the weights are
+ * computed again from q and k. What the gradient of a score needs besides is one number for each
+ * query, sum(P dP) over all keys, which is sum(y dy). So the memory grows with the lengths and not
+ * with their product.
  *
  * A tile holds its weights with the keys as rows and the queries side by side, the transpose of the
- * page of a book: then every product of the two passes reads its operands where they are,
- *     S' = K q'   dP' = V dy'   Y += P V   dQ += dS K   dV += P' dy   dK += dS' q
- * the left ones by single numbers in any order, the right ones by rows that are dense in memory;
- * only q and dy are turned, once for a block. And softmax needs no sum across a vector: each lane
- * is a query.
+ * page of a book: then every product reads its operands where they are, S' = K q'   dP' = V dy'   Y
+ * += P V   dQ += dS K   dV += P' dy   dK += dS' q the left ones by single numbers in any order, the
+ * right ones by rows that are dense in memory; only q and dy are transposed, once for a block of
+ * queries. And softmax needs no sum across a vector: each lane is a query, and no digit depends on
+ * the width of a vector.
  *
- * Sizes: KEYS x TILE_QUERIES numbers are a small part of the second cache, and both are long enough
- * to keep the products going. A tile of keys and values, and of their gradients, serves BLOCKS
- * blocks of queries while it is in that cache: what lies behind it is slow. Slower still where the
- * rows of a head lie apart, as in (B, N, H, D), each in a page of its own: where more than two
- * blocks read them, a head's keys and values are copied first, and their gradients are added up
- * beside where they belong. A block does not see the tiles beyond its longest length, so what is
- * causal costs half. None of it depends on the number of threads, which share the heads.
- *
- * B batch, H heads, Q queries, K keys. */
-#include "../internal.h"
+ * Sizes: KEYS x QUERIES numbers are a small part of the second cache, and both are long enough to
+ * keep the products going. A tile of keys and values, and of their gradients, serves BLOCKS blocks
+ * of queries while it is in that cache. Where the rows of a head lie apart, as in (B, N, H, D),
+ * each in a page of its own, and more than two blocks read them, keys and values are copied first,
+ * and their gradients are added up beside where they belong. A block does not see the tiles beyond
+ * its longest length, so what is causal costs half. */
+#include "isa.h"
 
-#include <math.h>
+#include "fast_math.h"
+
+#include <float.h>
 #include <string.h>
 
-enum { KEYS = 256, LANES = 16, BLOCKS = 4 };
+enum { KEYS = 256, QUERIES = 64, GROUP = 16, BLOCKS = 4 };
 enum { KEY, VALUE, DKEY, DVALUE, KEYED }; /* what has a row for each key */
 
-/* ---- masks --------------------------------------------------------------------------------- */
+typedef float Vector __attribute__((vector_size(WIDTH), aligned(sizeof(float)), may_alias));
+enum { WIDE = WIDTH / sizeof(float) };
+#define CHOICE(a, b) __typeof__((a) > (b))
+#define LARGER(a, b)                                                                               \
+    ((__typeof__(a))(((CHOICE(a, b))(b) & ((b) > (a))) | ((CHOICE(a, b))(a) & ~((b) > (a)))))
 
-/* I64, (B, H, Q, K) of one number per row: causal and lens, (B), (B, Q) or NULL, are both a number
- * of keys. Where there are no scores, nobody reads a length, and one stands for all. */
-static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
-    const bool some = shape_numel(scores) > 0;
-    const int64_t B = some ? scores.dim[0] : 1, Q = some ? scores.dim[2] : 1, K = scores.dim[3];
-    const int64_t *given = some && lens ? lens->data : &K;
-    const int64_t step_b = lens ? lens->stride[0] : 0;
-    const int64_t step_q = lens && lens->shape.ndim == 2 ? lens->stride[1] : 0;
-    Tensor *rows = tensor_make(SHAPE(B, 1, Q, 1), I64);
-    int64_t *length = rows ? rows->data : NULL;
-    for (int64_t b = 0; length && b < B; b++)
-        for (int64_t q = 0; q < Q; q++)
-            *length++ = MIN(given[b * step_b + q * step_q], causal ? q + 1 : K);
-    Tensor *wide = rows ? view_expand(rows, scores) : NULL;
-    tensor_release(rows);
-    return wide;
-}
-
-bool mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores) {
-    *mask = (Mask){.scores = scores, .window = part[2]};
-    mask->lengths = row_lengths(part[0], causal, scores);
-    mask->keep = part[1] ? view_expand(part[1], scores) : NULL;
-    return !tensor_pending();
-}
-
-void mask_close(Mask *mask) { tensor_release(mask->lengths), tensor_release(mask->keep); }
-
-/* x, (B, H, Q, K) or (B H, Q, K), as (B / W, W, H, Q, K); or a window, (W, Q, K), as (1, W, 1, Q,
- * K): a view for kernels alone. */
-static Tensor in_windows(const Tensor *x, Shape shape) {
-    const int64_t *t = x->stride + x->shape.ndim - 3;
-    const int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
-    return (Tensor){.shape = shape,
-                    .stride = {shape.dim[1] * batch, batch, t[0], t[1], t[2]},
-                    .dtype = x->dtype,
-                    .data = x->data};
-}
-
-void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale) {
-    bool yes = true;
-    double zero = 0; /* its bits are 0 in both float types */
-    const Tensor *w = mask->window;
-    const Shape s = mask->scores;
-    const int64_t W = w ? w->shape.dim[0] : 1;
-    const Shape shape = SHAPE(s.dim[0] / W, W, s.dim[1], s.dim[2], s.dim[3]);
-    const Tensor y_view = in_windows(y, shape), x_view = in_windows(x, shape);
-    const Tensor lengths = in_windows(mask->lengths, shape);
-    Tensor keep = {.dtype = BOOL, .data = &yes}, window = {.dtype = y->dtype, .data = &zero};
-    if (mask->keep) keep = in_windows(mask->keep, shape);
-    if (w) window = in_windows(w, SHAPE(1, W, 1, s.dim[2], s.dim[3]));
-    loop_rows(kernels()->masked_softmax[y->dtype], 5,
-              (const Tensor *[]){&y_view, &x_view, &lengths, &keep, &window}, scale);
-}
-
-/* ---- a pass -------------------------------------------------------------------------------- */
-
-/* A matrix of the pass's type: where, and its strides. */
+/* Rows that lie row elements apart, or columns, where one of the strides is not 1. */
 typedef struct {
-    char *data;
-    int64_t row, col;
+    float *data;
+    int64_t row, column;
 } Matrix;
 
-/* What all blocks share. D and Dv stand for the sizes of a key and of a value. */
+/* Some queries that stand side by side. (rows, D+): D rounded up to whole groups. */
 typedef struct {
-    const AttentionOperands *of;
-    const Tensor *dy; /* backward, else NULL */
-    Tensor *const *dx;
-    const Tensor *keyed[KEYED]; /* forward, the gradients are NULL */
-    DType dtype;
-    int64_t size; /* bytes of a number */
-    int64_t H, Q, K, D, Dv;
-    int64_t rows, width; /* queries in a block, and these in whole vectors */
-    int blocks;          /* at work at once */
-    char *rooms;
-    int64_t room; /* bytes, for each worker */
-} Pass;
-
-/* Some queries that stand side by side. (rows, D+): D rounded up to whole vectors. */
-typedef struct {
-    int64_t from, rows, end; /* first, count, and the most keys that one of them may see */
-    Matrix q, q_t;           /* (rows, D+), and scale q': (D, width) */
-    Matrix dy, dy_t;         /* (rows, Dv+) and (Dv, width) */
-    Matrix q_room, dy_room;  /* for those that are not dense */
-    Matrix out;              /* y: (rows, Dv+), or dq: (rows, D+) */
-    char *max, *sum, *scale; /* (width): a number for each query; one after the other */
-    int64_t *length;         /* (width): how many keys it may see */
-    bool lost;               /* backward: is there a query that is_lost? */
-    bool *kept;              /* dropout's draws, (K, width) */
+    int64_t from, rows, end;    /* first, count, and the most keys that one of them sees */
+    Matrix q, q_t;              /* (rows, D+), and scale q': (D, width) */
+    Matrix dy, dy_t;            /* (rows, Dv+) and (Dv, width) */
+    Matrix q_buffer, dy_buffer; /* for those that are not dense */
+    Matrix out;                 /* y: (rows, Dv+), or dq: (rows, D+) */
+    float *max, *sum, *scale;   /* (width): a number for each query */
+    int64_t *length;            /* (width): the keys that it sees end there */
+    bool *kept;                 /* what dropout keeps, (K, width) */
+    bool lost;                  /* backward: is there a query that is_lost? */
 } Block;
 
-/* What a worker has for itself. */
+/* One head, forward or backward. */
 typedef struct {
-    int64_t head;
-    Matrix keyed[KEYED];         /* the head's: where it is, or */
+    const AttentionHead *of;
+    bool backward;
+    int64_t rows, width;         /* queries in a block, and these in whole groups */
+    int blocks;                  /* at work at once */
+    Matrix keyed[KEYED];         /* where it is, or */
     Matrix copy[KEYED];          /* its copy, (K, D+) or (K, Dv+), where rows lie apart */
     Matrix weights, dp, dropped; /* (KEYS, width) */
-    bool *drawn;                 /* dropout's draws as they come, (rows, K) */
+    bool *drawn;                 /* what dropout draws, (rows, K) */
     Generator generator;
     Block block[BLOCKS];
-} Room;
+} Pass;
 
-static int64_t columns_of(const Tensor *x) { return x->shape.dim[x->shape.ndim - 1]; }
-
-static int64_t whole_vectors(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
-
-static Matrix turn(Matrix x) { return (Matrix){x.data, x.col, x.row}; }
-
-static Matrix rows_from(const Pass *pass, Matrix x, int64_t row) {
-    return (Matrix){x.data + row * x.row * pass->size, x.row, x.col};
+static int64_t whole_groups(int64_t n) { return (n + GROUP - 1) / GROUP * GROUP; }
+static Matrix transposed(Matrix x) { return (Matrix){x.data, x.column, x.row}; }
+static Matrix rows_from(Matrix x, int64_t row) {
+    return (Matrix){x.data + row * x.row, x.row, x.column};
 }
-
-/* Number i of some that lie side by side. */
-static double number_at(const Pass *pass, const void *x, int64_t i) {
-    return pass->dtype == F32 ? (double)((const float *)x)[i] : ((const double *)x)[i];
-}
-
-/* Matrix i of x, (..., N, L), from a row on. */
-static Matrix part_of(const Tensor *x, int64_t i, int64_t from) {
-    const int n = x->shape.ndim - 2;
-    const int64_t *t = x->stride, H = n == 2 ? x->shape.dim[1] : 1;
-    const int64_t offset = i / H * t[0] + (n == 2 ? i % H * t[1] : 0) + from * t[n];
-    return (Matrix){(char *)x->data + offset * dtype_size(x->dtype), t[n], t[n + 1]};
+static Matrix matrix_at(const void *data, int64_t row) {
+    return (Matrix){(float *)(uintptr_t)data, row, 1};
 }
 
 /* c (m, n) = or += a (m, k) b (k, n) */
-static void multiply(const Pass *pass, int64_t m, int64_t n, int64_t k, Matrix c, bool add,
-                     Matrix a, Matrix b) {
-    MatmulShape s = {m, n, k, {a.row, a.col}, {b.row, b.col}, {c.row, c.col}, .in_place = true};
-    if (add) s.start = c.data, s.start_stride[0] = c.row, s.start_stride[1] = c.col;
-    kernels()->matmul[pass->dtype](&s, a.data, b.data, c.data);
+static void multiply(int64_t m, int64_t n, int64_t k, Matrix c, bool add, Matrix a, Matrix b) {
+    MatmulShape s = {
+        m, n, k, {a.row, a.column}, {b.row, b.column}, {c.row, c.column}, .in_place = true};
+    if (add) s.start = c.data;
+    if (add) memcpy(s.start_stride, s.c_stride, sizeof s.start_stride);
+    GLOBAL(matmul_f32)(&s, a.data, b.data, c.data);
 }
 
-/* The kernel is copy_rows, to (rows, columns) = x, or turn_rows, to (columns, width) = x'. */
-static void move_rows(const Pass *pass, const LoopKernel *kernel, Matrix to, Matrix x, int64_t rows,
-                      int64_t columns) {
-    kernel[pass->dtype](rows, (void *[]){to.data, x.data}, (int64_t[]){to.row, x.row, x.col},
-                        (double)columns);
+static void copy_rows(Matrix to, Matrix x, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(to.data + r * to.row, x.data + r * x.row, (size_t)columns * sizeof(float));
 }
 
-/* Does the query see no key, or are its weights NaN? Then 1 / its sum is 0 or NaN. */
-static bool is_lost(const Pass *pass, const Block *q, int64_t r) {
-    return !(number_at(pass, q->scale, r) > 0);
+/* to (columns, width) = x' of x (rows, columns), and 0 behind the rows */
+static void transpose(Matrix to, Matrix x, int64_t rows, int64_t columns) {
+    GLOBAL(transpose_f32)(rows, columns, x.data, x.row, to.data, to.row);
 }
 
-/* The rows of a block in x, q or dy; or a copy, where they are not dense, for every tile reads
- * them, or where a query is lost. Its rows are zeros there: then a key that it does not see gets
- * 0, not 0 times what the query holds, and one that it sees NaN all the same, that of the weight.
- */
-static Matrix rows_of_block(const Pass *pass, const Block *q, Matrix x, int64_t columns,
-                            Matrix room) {
-    const bool dense = x.col == 1 && (q->rows <= LANES || x.row == columns);
-    if (dense && !q->lost) return x;
-    move_rows(pass, kernels()->copy_rows, room, x, q->rows, columns);
-    for (int64_t r = 0; r < q->rows && q->lost; r++)
-        if (is_lost(pass, q, r))
-            memset(rows_from(pass, room, r).data, 0, (size_t)(columns * pass->size));
-    return room;
-}
+/* ---- the workspace --------------------------------------------------------------------------- */
 
-/* Is x, keyed, copied? Where its columns are no neighbours, it must be. */
-static bool lies_apart(const Pass *pass, const Tensor *x) {
-    const int64_t *t = x->stride + x->shape.ndim - 2;
-    return t[1] != 1 || (t[0] != columns_of(x) && pass->Q > 2 * TILE_QUERIES);
-}
-
-/* ---- room ---------------------------------------------------------------------------------- */
-
-/* The next bytes of a room, or NULL where it is being measured. */
-static void *take(char *room, int64_t *used, int64_t bytes) {
-    char *piece = room ? room + *used : NULL;
+/* The next bytes of a workspace, or NULL while it is being measured. */
+static void *take(char *workspace, int64_t *used, int64_t bytes) {
+    char *piece = workspace ? workspace + *used : NULL;
     *used += (bytes + 63) / 64 * 64;
     return piece;
 }
 
-static Matrix take_matrix(const Pass *pass, char *room, int64_t *used, int64_t rows,
-                          int64_t columns) {
-    return (Matrix){take(room, used, rows * columns * pass->size), columns, 1};
+static Matrix take_matrix(char *workspace, int64_t *used, int64_t rows, int64_t columns) {
+    const int64_t bytes = rows * columns * (int64_t)sizeof(float);
+    return (Matrix){take(workspace, used, bytes), columns, 1};
 }
 
-static void lay_out_block(const Pass *pass, Block *to, char *room, int64_t *used) {
-    const int64_t D = pass->D, Dv = pass->Dv, rows = pass->rows, w = pass->width;
-    const int64_t wide_D = whole_vectors(D), wide_Dv = whole_vectors(Dv);
-    to->q_room = take_matrix(pass, room, used, rows, wide_D);
-    to->q_t = take_matrix(pass, room, used, D, w);
-    to->out = take_matrix(pass, room, used, rows, pass->dy ? wide_D : wide_Dv);
-    to->max = take(room, used, w * pass->size);
-    to->sum = take(room, used, w * pass->size);
-    to->scale = take(room, used, w * pass->size);
-    to->length = take(room, used, w * (int64_t)sizeof(int64_t));
-    to->kept = take(room, used, pass->of->dropout > 0 ? pass->K * w : 0);
-    to->dy_room = take_matrix(pass, room, used, pass->dy ? rows : 0, wide_Dv);
-    to->dy_t = take_matrix(pass, room, used, pass->dy ? Dv : 0, w);
+static void lay_out_block(const Pass *pass, Block *to, char *workspace, int64_t *used) {
+    const AttentionHead *a = pass->of;
+    const int64_t rows = pass->rows, w = pass->width, numbers = w * (int64_t)sizeof(float);
+    const int64_t D = whole_groups(a->D), Dv = whole_groups(a->Dv);
+    to->q_buffer = take_matrix(workspace, used, rows, D);
+    to->q_t = take_matrix(workspace, used, a->D, w);
+    to->out = take_matrix(workspace, used, rows, pass->backward ? D : Dv);
+    to->max = take(workspace, used, numbers);
+    to->sum = take(workspace, used, numbers);
+    to->scale = take(workspace, used, numbers);
+    to->length = take(workspace, used, w * (int64_t)sizeof(int64_t));
+    to->kept = take(workspace, used, a->dropout > 0 ? a->K * w : 0);
+    to->dy_buffer = take_matrix(workspace, used, pass->backward ? rows : 0, Dv);
+    to->dy_t = take_matrix(workspace, used, pass->backward ? a->Dv : 0, w);
 }
 
-/* Lays out a worker's room; returns how many bytes it takes. */
-static int64_t lay_out(const Pass *pass, Room *to, char *room) {
-    const int64_t w = pass->width, tile = MIN(KEYS, pass->K), back = pass->dy ? tile : 0;
+static int64_t columns_of(const AttentionHead *a, int x) {
+    return x == KEY || x == DKEY ? a->D : a->Dv;
+}
+
+/* Are the rows of keys, values or their gradients copied? */
+static bool lies_apart(const AttentionHead *a, int x) {
+    const int64_t row[KEYED] = {a->k_row, a->v_row, a->dk_row, a->dv_row};
+    return row[x] != columns_of(a, x) && a->Q > 2 * QUERIES;
+}
+
+/* Lays out the workspace; returns how many bytes it takes. */
+static int64_t lay_out(Pass *pass, const AttentionHead *a, bool backward, char *workspace) {
     int64_t used = 0;
-    for (int x = 0; x < KEYED && pass->keyed[x]; x++)
-        to->copy[x] = take_matrix(pass, room, &used, lies_apart(pass, pass->keyed[x]) ? pass->K : 0,
-                                  whole_vectors(columns_of(pass->keyed[x])));
-    to->weights = take_matrix(pass, room, &used, tile, w);
-    to->dp = take_matrix(pass, room, &used, back, w);
-    to->dropped = take_matrix(pass, room, &used, pass->of->dropout > 0 ? back : 0, w);
-    to->drawn = take(room, &used, pass->of->dropout > 0 ? pass->K * pass->rows : 0);
-    for (int b = 0; b < pass->blocks; b++) lay_out_block(pass, &to->block[b], room, &used);
+    pass->of = a;
+    pass->backward = backward;
+    pass->rows = MIN(QUERIES, a->Q);
+    pass->width = whole_groups(pass->rows);
+    pass->blocks = (int)MIN((a->Q + QUERIES - 1) / QUERIES, BLOCKS);
+    const int64_t keys = MIN(KEYS, a->K), back = backward ? keys : 0;
+    for (int x = 0; x < (backward ? KEYED : DKEY); x++)
+        pass->copy[x] = take_matrix(workspace, &used, lies_apart(a, x) ? a->K : 0,
+                                    whole_groups(columns_of(a, x)));
+    pass->weights = take_matrix(workspace, &used, keys, pass->width);
+    pass->dp = take_matrix(workspace, &used, back, pass->width);
+    pass->dropped = take_matrix(workspace, &used, a->dropout > 0 ? back : 0, pass->width);
+    pass->drawn = take(workspace, &used, a->dropout > 0 ? a->K * pass->rows : 0);
+    for (int b = 0; b < pass->blocks; b++) lay_out_block(pass, &pass->block[b], workspace, &used);
     return used;
 }
 
-/* ---- dropout ------------------------------------------------------------------------------- */
-
-/* p = 1 keeps nothing and draws nothing. */
-static bool draws(const AttentionOperands *a) { return a->dropout > 0 && a->dropout < 1; }
-
-/* What is kept for the way back of a head: what was drawn, unless a generator is smaller. */
-static bool keeps_draws(Shape s) { return s.dim[2] * s.dim[3] < (int64_t)sizeof(Generator); }
-
-int64_t attention_memory(Shape s) {
-    return s.dim[0] * s.dim[1] * MIN(s.dim[2] * s.dim[3], (int64_t)sizeof(Generator));
+/* Of the larger of the two passes. The strides of gradients are not known yet: they may lie apart.
+ */
+int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
+    AttentionHead a = *head;
+    Pass measured;
+    a.dk_row = a.dv_row = -1;
+    return lay_out(&measured, &a, true, NULL);
 }
 
-/* Whether each weight of a block is kept, in the order of the rows. */
-static void draw_block(const Pass *pass, Room *room, const Block *q) {
-    const int64_t K = pass->K, w = pass->width;
-    const bool *drawn = room->drawn;
-    if (pass->of->dropout > 0) memset(q->kept, 0, (size_t)(K * w));
-    if (!draws(pass->of)) return;
-    if (keeps_draws(pass->of->mask.scores))
-        drawn = pass->of->drawn + (room->head * pass->Q + q->from) * K;
-    else draw_bools(&room->generator, q->rows * K, room->drawn, 1 - pass->of->dropout);
-    for (int64_t r = 0; r < q->rows; r++)
-        for (int64_t j = 0; j < q->end; j++) q->kept[j * w + r] = drawn[r * K + j];
+/* ---- a tile: (n, w), a row for each of n keys, w queries side by side --------------------------
+ */
+
+/* w is a multiple of 16; said once more, it spares gcc the loops for a rest. */
+#define EACH_KEY   for (int64_t j = 0; j < n; j++)
+#define EACH_QUERY IVDEP for (int64_t c = 0; c < (w & -GROUP); c++)
+
+/* The scores of keys at or past the length of a query become -inf; first: the tile's first key. */
+static void cut_to_lengths(int64_t n, int64_t w, float *x, const int64_t *length, int64_t first) {
+    float left[QUERIES];
+    for (int64_t c = 0; c < w; c++) left[c] = (float)MIN(length[c] - first, n);
+    EACH_KEY EACH_QUERY x[j * w + c] = (float)j < left[c] ? x[j * w + c] : -INFINITY;
 }
 
-/* What dropout leaves of the tile x, whose keys begin at j; in `to`, or x itself without it. */
-static Matrix drop(const Pass *pass, const Block *q, Matrix to, Matrix x, int64_t j, int64_t n) {
+/* Softmax as the keys come by (Milakov & Gimelshein 2018). max and sum are those of the keys before
+ * this tile and become those with it: x = exp(x - max), and what was computed with the old maximum
+ * is to be multiplied by factor = exp(old max - max). A query that has seen nothing yet has the
+ * maximum -inf and the sum 0. */
+static void softmax_of_tile(int64_t n, int64_t w, float *x, float *max, float *sum, float *factor) {
+    float base[QUERIES], added[QUERIES] = {0};
+    memcpy(factor, max, (size_t)w * sizeof *max);
+    for (int64_t c = 0; c < w; c += WIDE) { /* four chains, in registers */
+        const float *key = x + c;
+        Vector most[4];
+        for (int r = 0; r < 4; r++) most[r] = *(Vector *)(max + c);
+        int64_t j = 0;
+        for (; j + 4 <= n; j += 4, key += 4 * w)
+            UNROLL for (int r = 0; r < 4; r++) most[r] =
+                LARGER(most[r], *(const Vector *)(key + r * w));
+        for (; j < n; j++, key += w) most[0] = LARGER(most[0], *(const Vector *)key);
+        most[0] = LARGER(most[0], most[1]);
+        most[2] = LARGER(most[2], most[3]);
+        *(Vector *)(max + c) = LARGER(most[0], most[2]);
+    }
+    EACH_QUERY {
+        base[c] = max[c] > -INFINITY ? max[c] : 0;
+        factor[c] = weight_float(factor[c] - base[c], 1);
+    }
+    EACH_KEY EACH_QUERY {
+        const float weight = weight_float(x[j * w + c] - base[c], 1);
+        x[j * w + c] = weight;
+        added[c] += weight;
+    }
+    EACH_QUERY sum[c] = sum[c] * factor[c] + added[c];
+}
+
+/* The weights themselves, x = exp(x - max) scale, with the maximum and the 1 / sum of all keys; 0
+ * where that is 0, for a query that sees nothing. Where it is NaN, so are all weights but those of
+ * scores of -inf, which the mask hides: with the lowest number for a maximum no other score is cut
+ * off. */
+static void weights_of_tile(int64_t n, int64_t w, float *x, const float *max, const float *scale) {
+    float base[QUERIES];
+    EACH_QUERY {
+        base[c] = scale[c] == 0 ? INFINITY : max[c];
+        base[c] = scale[c] == scale[c] ? base[c] : -FLT_MAX;
+    }
+    EACH_KEY EACH_QUERY x[j * w + c] = weight_float(x[j * w + c] - base[c], scale[c]);
+}
+
+/* dp = scale p (dp - sum), and 0 where p is. A weight of 1 leaves nothing to the other keys: its dp
+ * is the sum itself, which was rounded otherwise, and the difference is exactly 0. */
+static void gradient_of_tile(int64_t n, int64_t w, float *dp, const float *p, const float *sum,
+                             float scale) {
+    EACH_KEY EACH_QUERY {
+        const int64_t i = j * w + c;
+        const float all = p[i] == 1 ? dp[i] : sum[c];
+        dp[i] = p[i] == 0 ? 0 : p[i] * (dp[i] - all) * scale;
+    }
+}
+
+/* ---- masks
+ * --------------------------------------------------------------------------------------- */
+
+/* May query i see key j, as far as keep and the window go? */
+static bool is_kept(const AttentionHead *a, int64_t i, int64_t j) {
+    const float *window = a->window;
+    return (!a->keep || a->keep[i * a->keep_row + j * a->keep_column]) &&
+           (!window || window[i * a->window_row + j * a->window_column] > -INFINITY);
+}
+
+static bool sees_any(const AttentionHead *a, int64_t i) {
+    for (int64_t j = 0; j < a->length[i]; j++)
+        if (is_kept(a, i, j)) return true;
+    return false;
+}
+
+/* The scores of n keys from `first` on with a block's queries: x (n, width) = k scale q' + window,
+ * -inf where the mask hides the key. */
+static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
+    const AttentionHead *a = pass->of;
+    const Matrix x = pass->weights;
+    const float *window = a->window;
+    bool cut = false;
+    multiply(n, pass->width, a->D, x, false, rows_from(pass->keyed[KEY], first), q->q_t);
+    for (int64_t r = 0; r < q->rows; r++) {
+        const int64_t i = q->from + r;
+        for (int64_t j = 0; j < n && (a->keep || window); j++) {
+            float *score = x.data + j * x.row + r;
+            if (window) *score += window[i * a->window_row + (first + j) * a->window_column];
+            if (!is_kept(a, i, first + j)) *score = -INFINITY;
+        }
+        cut = cut || q->length[r] < first + n;
+    }
+    if (cut) cut_to_lengths(n, pass->width, x.data, q->length, first);
+}
+
+/* ---- dropout
+ * ---------------------------------------------------------------------------------------- */
+
+/* What is kept of each weight of a block, drawn in the order of the rows; p = 1 keeps and draws
+ * nothing. */
+static void draw_block(Pass *pass, const Block *q) {
+    const AttentionHead *a = pass->of;
     const int64_t w = pass->width;
+    if (a->dropout == 0) return;
+    memset(q->kept, 0, (size_t)(a->K * w));
+    if (a->dropout == 1) return;
+    draw_bools(&pass->generator, q->rows * a->K, pass->drawn, 1 - a->dropout);
+    for (int64_t r = 0; r < q->rows; r++)
+        for (int64_t j = 0; j < q->end; j++) q->kept[j * w + r] = pass->drawn[r * a->K + j];
+}
+
+/* What dropout leaves of the tile x, whose keys begin at `first`; in `to`, or x itself without it.
+ */
+static Matrix drop(const Pass *pass, const Block *q, Matrix to, Matrix x, int64_t first,
+                   int64_t n) {
+    const float scale = 1 / (float)(1 - pass->of->dropout);
+    const unsigned char *kept = (const unsigned char *)q->kept + first * pass->width;
     if (pass->of->dropout == 0) return x;
-    kernels()->dropout[pass->dtype](n * w, (void *[]){to.data, x.data, q->kept + j * w},
-                                    (int64_t[]){1, 1, 1}, 1 - pass->of->dropout);
+    IVDEP for (int64_t i = 0; i < n * pass->width; i++) {
+        const float scaled = x.data[i] * scale;
+        to.data[i] = kept[i] ? scaled : 0;
+    }
     return to;
 }
 
-/* ---- blocks of queries, which begin with `open` and end with `close` ------------------------- */
+/* ---- forward: y = dropout(weights) v
+ * -------------------------------------------------------------- */
 
-/* How many keys the queries of a block may see, and the most of them. */
-static void read_lengths(const Pass *pass, const Room *room, Block *q) {
-    const Matrix lengths = part_of(pass->of->mask.lengths, room->head, q->from);
-    const int64_t *length = (const int64_t *)(void *)lengths.data;
-    q->end = 0;
-    memset(q->length, 0, (size_t)pass->width * sizeof *length);
+/* out *= scale, row by row. 0 is added as in any product: there is no -0. */
+static void scale_out(const Block *q) {
     for (int64_t r = 0; r < q->rows; r++) {
-        q->length[r] = MIN(length[r * lengths.row], pass->K);
-        if (q->length[r] > q->end) q->end = q->length[r];
+        float *row = q->out.data + r * q->out.row;
+        const float by = q->scale[r];
+        if (by == 1) continue;
+        IVDEP for (int64_t d = 0; d < q->out.row; d++) row[d] = by * row[d] + 0;
     }
 }
 
-/* The mask of a query over its keys, from one of them on: data and col of a row of keep and of the
- * window. Where the mask has none, one number with the stride 0 stands for it. */
-typedef struct {
-    Matrix keep, window;
-} QueryMask;
-
-static QueryMask mask_of(const Pass *pass, const Room *room, int64_t query, int64_t key) {
-    static const bool yes = true;
-    static const double zero = 0; /* its bits are 0 in both float types */
-    const Tensor *keep = pass->of->mask.keep, *window = pass->of->mask.window;
-    QueryMask of = {{(char *)(uintptr_t)&yes, 0, 0}, {(char *)(uintptr_t)&zero, 0, 0}};
-    if (keep) of.keep = part_of(keep, room->head, query);
-    if (window) of.window = part_of(window, room->head / pass->H % window->shape.dim[0], query);
-    of.keep.data += key * of.keep.col;
-    of.window.data += key * of.window.col * pass->size;
-    return of;
+static void forward_open(const Pass *pass, const Block *q) {
+    for (int64_t c = 0; c < pass->width; c++) q->max[c] = -INFINITY;
+    memset(q->sum, 0, (size_t)pass->width * sizeof *q->sum);
 }
 
-/* Does query r of a block see any key? */
-static bool attends(const Pass *pass, const Room *room, const Block *q, int64_t r) {
-    const QueryMask mask = mask_of(pass, room, q->from + r, 0);
-    bool seen = false;
-    for (int64_t j = 0; j < q->length[r] && !seen; j++)
-        seen = mask.keep.data[j * mask.keep.col] &&
-               number_at(pass, mask.window.data, j * mask.window.col) != -HUGE_VAL;
-    return seen;
-}
-
-/* The scores of n keys from j on with a block's queries: x (n, width) = k scale q' + window, -inf
- * where the mask ignores them. */
-static void score_tile(const Pass *pass, const Room *room, const Block *q, int64_t j, int64_t n) {
-    const bool masked = pass->of->mask.keep || pass->of->mask.window;
-    const Matrix x = room->weights;
-    bool cut = false;
-    multiply(pass, n, pass->width, pass->D, x, false, rows_from(pass, room->keyed[KEY], j), q->q_t);
-    for (int64_t r = 0; r < q->rows && masked; r++) {
-        const QueryMask mask = mask_of(pass, room, q->from + r, j);
-        kernels()->query_mask[pass->dtype](
-            n, (void *[]){x.data + r * pass->size, mask.keep.data, mask.window.data},
-            (int64_t[]){x.row, mask.keep.col, mask.window.col}, 0);
-    }
-    for (int64_t r = 0; r < q->rows; r++) cut = cut || q->length[r] < j + n;
-    if (cut) kernels()->tile_cut[pass->dtype](n, (void *[]){x.data, q->length}, &x.row, (double)j);
-}
-
-/* The largest score of the queries, 1 / the sum of their fractions, and the dots: (3, Q) for each
- * head. */
-static char *stats_of(const Pass *pass, const Room *room, const Block *q, int which) {
-    return part_of(pass->of->stats, room->head, which).data + q->from * pass->size;
-}
-
-/* ---- forward: y = dropout(weights) v --------------------------------------------------------- */
-
-static void forward_open(const Pass *pass, Block *q) {
-    const int64_t w = pass->width;
-    double none = -HUGE_VAL;
-    kernels()->convert[pass->dtype][F64](w, (void *[]){q->max, &none}, (int64_t[]){1, 0}, 0);
-    memset(q->sum, 0, (size_t)(w * pass->size));
-}
-
-static void scale_out(const Pass *pass, const Block *q) {
-    kernels()->scale_rows[pass->dtype](q->rows, (void *[]){q->out.data, q->out.data, q->scale},
-                                       (int64_t[]){q->out.row, q->out.row, 1}, (double)q->out.row);
-}
-
-static void forward_tile(const Pass *pass, const Room *room, const Block *q, int64_t j, int64_t n) {
-    const Matrix x = room->weights;
-    score_tile(pass, room, q, j, n);
-    kernels()->tile_softmax[pass->dtype](n, (void *[]){x.data, q->max, q->sum, q->scale},
-                                         &pass->width, 0);
-    if (j) scale_out(pass, q);
-    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(drop(pass, q, x, x, j, n)),
-             rows_from(pass, room->keyed[VALUE], j));
+static void forward_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
+    const Matrix x = pass->weights;
+    score_tile(pass, q, first, n);
+    softmax_of_tile(n, pass->width, x.data, q->max, q->sum, q->scale);
+    if (first) scale_out(q);
+    multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(drop(pass, q, x, x, first, n)),
+             rows_from(pass->keyed[VALUE], first));
 }
 
 /* Where every score that a query sees has overflowed to -inf, its sum is 0 as if it saw none: it
  * becomes NaN, the weights' exp(-inf - -inf). */
-static void mark_overflow(const Pass *pass, const Room *room, const Block *q) {
-    for (int64_t r = 0; r < q->rows; r++)
-        if (number_at(pass, q->sum, r) == 0 && attends(pass, room, q, r))
-            memset(q->sum + r * pass->size, 0xff, (size_t)pass->size); /* the bits of a NaN */
+static void forward_close(const Pass *pass, const Block *q) {
+    const AttentionHead *a = pass->of;
+    for (int64_t r = 0; r < pass->width; r++) {
+        if (r < q->rows && q->sum[r] == 0 && sees_any(a, q->from + r)) q->sum[r] = NAN;
+        q->scale[r] = q->sum[r] == 0 ? 0 : 1 / q->sum[r];
+    }
+    scale_out(q);
+    for (int64_t r = 0; r < q->rows; r++) {
+        a->max[q->from + r] = (double)q->max[r];
+        a->inverse[q->from + r] = (double)q->scale[r];
+    }
 }
 
-static void forward_close(const Pass *pass, const Room *room, const Block *q) {
-    const size_t bytes = (size_t)(q->rows * pass->size);
-    mark_overflow(pass, room, q);
-    kernels()->invert[pass->dtype](pass->width, (void *[]){q->scale, q->sum}, (int64_t[]){1, 1}, 0);
-    scale_out(pass, q);
-    memcpy(stats_of(pass, room, q, 0), q->max, bytes);
-    memcpy(stats_of(pass, room, q, 1), q->scale, bytes);
+/* ---- backward
+ * ---------------------------------------------------------------------------------------- */
+
+/* Does the query see no key, or are its weights NaN? Then 1 / its sum is 0 or NaN. */
+static bool is_lost(const Block *q, int64_t r) { return !(q->scale[r] > 0); }
+
+/* The rows of a block in x, q or dy; or a copy, where they are not dense, for every tile reads
+ * them, or where a query is lost. Its rows are zeros there: then a key that it does not see gets 0,
+ * not 0 times what the query holds, and one that it sees NaN all the same, the weight's. */
+static Matrix rows_of_block(const Block *q, Matrix x, int64_t columns, Matrix buffer) {
+    const bool dense = q->rows <= GROUP || x.row == columns;
+    if (dense && !q->lost) return x;
+    copy_rows(buffer, x, q->rows, columns);
+    for (int64_t r = 0; r < q->rows && q->lost; r++)
+        if (is_lost(q, r)) memset(buffer.data + r * buffer.row, 0, (size_t)columns * sizeof(float));
+    return buffer;
 }
 
-/* ---- backward ------------------------------------------------------------------------------ */
+/* sum(P dP) = sum(y dy): both are the sum of R dy v', R = dropout(P) */
+static float dot(int64_t n, const float *y, const float *dy) {
+    float lane[GROUP] = {0};
+    int64_t d = 0;
+    for (; d + GROUP <= n; d += GROUP)
+        IVDEP for (int64_t l = 0; l < GROUP; l++) lane[l] += y[d + l] * dy[d + l];
+    for (int64_t l = 0; d < n; d++, l++) lane[l] += y[d] * dy[d];
+    for (int half = GROUP / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
+    return lane[0];
+}
 
-/* The first block of a head writes dk and dv, the others add: zeros for what it does not see. */
-static void clear_keys(const Pass *pass, const Room *room, int64_t end) {
+/* What forward kept, and the dots, in sum. Nobody writes q->out where a block sees no key: its
+ * scale of 0 makes dq zeros. */
+static void read_stats(const Pass *pass, Block *q) {
+    const AttentionHead *a = pass->of;
+    q->lost = false;
+    for (int64_t r = 0; r < pass->width; r++) {
+        const int64_t i = q->from + r;
+        const bool there = r < q->rows;
+        const float *y = (const float *)a->y + i * a->y_row;
+        q->max[r] = there ? (float)a->max[i] : 0;
+        q->scale[r] = there && q->end > 0 ? (float)a->inverse[i] : 0;
+        q->sum[r] = there ? dot(a->Dv, y, (const float *)a->dy + i * a->dy_row) : 0;
+        q->lost = q->lost || (there && is_lost(q, r));
+    }
+}
+
+/* The first block of a head writes dk and dv, the others add: zeros for the keys that it does not
+ * see. */
+static void clear_keys(const Pass *pass, int64_t end) {
     for (int x = DKEY; x <= DVALUE; x++)
-        for (int64_t j = end; j < pass->K; j++)
-            memset(rows_from(pass, room->keyed[x], j).data, 0,
-                   (size_t)(columns_of(pass->keyed[x]) * pass->size));
+        for (int64_t j = end; j < pass->of->K; j++)
+            memset(rows_from(pass->keyed[x], j).data, 0,
+                   (size_t)columns_of(pass->of, x) * sizeof(float));
 }
 
-/* What the forward pass left: max and scale; and the dots, in sum. */
-static void read_stats(const Pass *pass, const Room *room, Block *q) {
-    const size_t bytes = (size_t)(q->rows * pass->size);
-    memset(q->max, 0, (size_t)(3 * pass->width * pass->size));
-    memcpy(q->max, stats_of(pass, room, q, 0), bytes);
-    memcpy(q->sum, stats_of(pass, room, q, 2), bytes);
-    /* nobody writes q->out where a block sees no key: its scale of 0 makes dq zeros */
-    if (q->end > 0) memcpy(q->scale, stats_of(pass, room, q, 1), bytes);
-    q->lost = false;
-    for (int64_t r = 0; r < q->rows; r++) q->lost = q->lost || is_lost(pass, q, r);
+static void backward_open(const Pass *pass, Block *q) {
+    const AttentionHead *a = pass->of;
+    const Matrix dy = matrix_at((const float *)a->dy + q->from * a->dy_row, a->dy_row);
+    q->dy = rows_of_block(q, dy, a->Dv, q->dy_buffer);
+    transpose(q->dy_t, q->dy, q->rows, a->Dv);
+    if (q->from == 0) clear_keys(pass, q->end);
 }
 
-static void backward_open(const Pass *pass, const Room *room, Block *q) {
-    const Matrix dy = part_of(pass->dy, room->head, q->from);
-    q->dy = rows_of_block(pass, q, dy, pass->Dv, q->dy_room);
-    move_rows(pass, kernels()->turn_rows, q->dy_t, q->dy, q->rows, pass->Dv);
-    if (q->from == 0) clear_keys(pass, room, q->end);
+/* P weights, R = dropout(P):  dv += R' dy,  dP = dropout's backward of dy v',
+ * dS = scale P (dP - sum(P dP)),  dk += dS' q,  dq += dS k */
+static void backward_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
+    const AttentionHead *a = pass->of;
+    const Matrix p = pass->weights, dp = pass->dp, *x = pass->keyed;
+    const bool add = q->from > 0;
+    score_tile(pass, q, first, n);
+    weights_of_tile(n, pass->width, p.data, q->max, q->scale);
+    const Matrix r = drop(pass, q, pass->dropped, p, first, n);
+    multiply(n, a->Dv, q->rows, rows_from(x[DVALUE], first), add, r, q->dy);
+    multiply(n, pass->width, a->Dv, dp, false, rows_from(x[VALUE], first), q->dy_t);
+    drop(pass, q, dp, dp, first, n);
+    gradient_of_tile(n, pass->width, dp.data, p.data, q->sum, (float)a->scale);
+    multiply(n, a->D, q->rows, rows_from(x[DKEY], first), add, dp, q->q);
+    multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(dp), rows_from(x[KEY], first));
 }
 
-/* P weights, P~ = dropout(P):  dv += P~' dy,  dP = dropout's backward of dy v',
- * dS = scale P (dP - sum(P dP)),  dk += dS' q,  dq = dS k */
-static void backward_tile(const Pass *pass, const Room *room, const Block *q, int64_t j,
-                          int64_t n) {
-    const int64_t w = pass->width;
-    const Matrix p = room->weights, dp = room->dp, *x = room->keyed;
-    score_tile(pass, room, q, j, n);
-    kernels()->tile_weights[pass->dtype](n, (void *[]){p.data, q->max, q->scale}, &w, 0);
-    multiply(pass, n, pass->Dv, q->rows, rows_from(pass, x[DVALUE], j), q->from > 0,
-             drop(pass, q, room->dropped, p, j, n), q->dy);
-    multiply(pass, n, w, pass->Dv, dp, false, rows_from(pass, x[VALUE], j), q->dy_t);
-    drop(pass, q, dp, dp, j, n);
-    kernels()->tile_dx[pass->dtype](n, (void *[]){dp.data, p.data, q->sum}, &w, pass->of->scale);
-    multiply(pass, n, pass->D, q->rows, rows_from(pass, x[DKEY], j), q->from > 0, dp, q->q);
-    multiply(pass, q->rows, q->out.row, n, q->out, j > 0, turn(dp), rows_from(pass, x[KEY], j));
-}
+/* ---- all of a head
+ * --------------------------------------------------------------------------------------- */
 
-/* ---- all of it ----------------------------------------------------------------------------- */
-
-/* The queries of the block, and what else it begins with. */
-static void open_block(const Pass *pass, Room *room, Block *q, int64_t from) {
+static void open_block(Pass *pass, Block *q, int64_t from) {
+    const AttentionHead *a = pass->of;
     q->from = from;
-    q->rows = MIN(pass->rows, pass->Q - from);
+    q->rows = MIN(pass->rows, a->Q - from);
+    q->end = 0;
     q->lost = false;
-    read_lengths(pass, room, q);
-    if (pass->dy) read_stats(pass, room, q);
-    q->q = rows_of_block(pass, q, part_of(pass->of->q, room->head, from), pass->D, q->q_room);
-    move_rows(pass, kernels()->turn_rows, q->q_t, q->q, q->rows, pass->D);
-    kernels()->value[ELEMENTWISE_scale][pass->dtype](pass->D * pass->width,
-                                                     (void *[]){q->q_t.data, q->q_t.data},
-                                                     (int64_t[]){1, 1}, pass->of->scale);
-    draw_block(pass, room, q);
-    if (pass->dy) backward_open(pass, room, q);
+    for (int64_t r = 0; r < pass->width; r++) {
+        q->length[r] = r < q->rows ? a->length[from + r] : 0;
+        if (q->length[r] > q->end) q->end = q->length[r];
+    }
+    if (pass->backward) read_stats(pass, q);
+    const Matrix rows = matrix_at((const float *)a->q + from * a->q_row, a->q_row);
+    q->q = rows_of_block(q, rows, a->D, q->q_buffer);
+    transpose(q->q_t, q->q, q->rows, a->D);
+    const float scale = (float)a->scale;
+    IVDEP for (int64_t i = 0; i < a->D * pass->width; i++) q->q_t.data[i] *= scale;
+    draw_block(pass, q);
+    if (pass->backward) backward_open(pass, q);
     else forward_open(pass, q);
 }
 
-/* y, or dq, gets its rows: zeros for the queries that attend to nothing. */
-static void close_block(const Pass *pass, const Room *room, const Block *q) {
-    const Tensor *y = pass->dx[0];
-    const Matrix to = part_of(y, room->head, q->from);
-    if (!pass->dy) forward_close(pass, room, q);
-    kernels()->attended_rows[pass->dtype](q->rows, (void *[]){to.data, q->out.data, q->scale},
-                                          (int64_t[]){to.row, q->out.row}, (double)columns_of(y));
-}
-
-/* Some blocks of a head, side by side: each tile of keys meets all of them before the next comes.
- */
-static void pass_blocks(const Pass *pass, Room *room, int64_t from) {
-    Block *last = room->block; /* behind those that are open */
-    for (; last < room->block + pass->blocks && from < pass->Q; last++, from += pass->rows)
-        open_block(pass, room, last, from);
-    for (int64_t j = 0; j < pass->K; j += KEYS)
-        for (const Block *q = room->block; q < last; q++)
-            if (j < q->end)
-                (pass->dy ? backward_tile : forward_tile)(pass, room, q, j, MIN(KEYS, q->end - j));
-    for (const Block *q = room->block; q < last; q++) close_block(pass, room, q);
-}
-
-/* Before the blocks of a head, what lies apart is copied; after them, gradients are brought to
- * where they belong. */
-static void move_keys(const Pass *pass, Room *room, bool after) {
-    for (int x = after ? DKEY : KEY; x < KEYED && pass->keyed[x]; x++) {
-        const Matrix here = part_of(pass->keyed[x], room->head, 0), copy = room->copy[x];
-        const bool apart = lies_apart(pass, pass->keyed[x]);
-        room->keyed[x] = apart ? copy : here;
-        if (apart && (after || x < DKEY))
-            move_rows(pass, kernels()->copy_rows, after ? here : copy, after ? copy : here, pass->K,
-                      columns_of(pass->keyed[x]));
+/* y, or dq, gets its rows: zeros for the queries that see nothing. */
+static void close_block(const Pass *pass, const Block *q) {
+    const AttentionHead *a = pass->of;
+    if (!pass->backward) forward_close(pass, q);
+    float *to = pass->backward ? a->dq : a->y;
+    const int64_t row = pass->backward ? a->dq_row : a->y_row;
+    const size_t bytes = (size_t)(pass->backward ? a->D : a->Dv) * sizeof(float);
+    for (int64_t r = 0; r < q->rows; r++) {
+        float *place = to + (q->from + r) * row;
+        if (q->scale[r] == 0) memset(place, 0, bytes);
+        else memcpy(place, q->out.data + r * q->out.row, bytes);
     }
 }
 
-/* dx: dq, dk, dv, or y alone */
-static void pass_part(int worker, int64_t from, int64_t to, void *context) {
-    const Pass *pass = context;
-    const AttentionOperands *a = pass->of;
-    Room room;
-    lay_out(pass, &room, pass->rooms + worker * pass->room);
-    for (room.head = from; room.head < to; room.head++) {
-        if (draws(a) && !keeps_draws(a->mask.scores)) room.generator = a->states[room.head];
-        move_keys(pass, &room, false);
-        for (int64_t row = 0; row < pass->Q; row += pass->blocks * pass->rows)
-            pass_blocks(pass, &room, row);
-        if (pass->dy) move_keys(pass, &room, true);
+/* Some blocks, side by side: each tile of keys meets all of them before the next comes. */
+static void pass_blocks(Pass *pass, int64_t from) {
+    const AttentionHead *a = pass->of;
+    int open = 0;
+    for (; open < pass->blocks && from < a->Q; open++, from += pass->rows)
+        open_block(pass, &pass->block[open], from);
+    for (int64_t first = 0; first < a->K; first += KEYS)
+        for (int b = 0; b < open; b++) {
+            const Block *q = &pass->block[b];
+            const int64_t n = MIN(KEYS, q->end - first);
+            if (n <= 0) continue;
+            if (pass->backward) backward_tile(pass, q, first, n);
+            else forward_tile(pass, q, first, n);
+        }
+    for (int b = 0; b < open; b++) close_block(pass, &pass->block[b]);
+}
+
+static void pass_head(const AttentionHead *a, bool backward, void *workspace) {
+    const Matrix here[KEYED] = {matrix_at(a->k, a->k_row), matrix_at(a->v, a->v_row),
+                                matrix_at(a->dk, a->dk_row), matrix_at(a->dv, a->dv_row)};
+    Pass pass;
+    lay_out(&pass, a, backward, workspace);
+    if (a->generator) pass.generator = *a->generator;
+    for (int x = 0; x < (backward ? KEYED : DKEY); x++) {
+        pass.keyed[x] = lies_apart(a, x) ? pass.copy[x] : here[x];
+        if (x < DKEY && lies_apart(a, x)) copy_rows(pass.copy[x], here[x], a->K, columns_of(a, x));
     }
+    for (int64_t row = 0; row < a->Q; row += pass.blocks * pass.rows) pass_blocks(&pass, row);
+    for (int x = DKEY; x < (backward ? KEYED : DKEY); x++)
+        if (lies_apart(a, x)) copy_rows(here[x], pass.copy[x], a->K, columns_of(a, x));
 }
 
-Shape attention_scores(const Tensor *q, const Tensor *k) {
-    const int n = q->shape.ndim;
-    return SHAPE(q->shape.dim[0], n == 4 ? q->shape.dim[1] : 1, q->shape.dim[n - 2],
-                 k->shape.dim[n - 2]);
+void GLOBAL(attention_f32)(const AttentionHead *head, void *workspace) {
+    pass_head(head, false, workspace);
 }
 
-Tensor *attention_result(const Tensor *x, const Tensor *last) {
-    const int n = x->shape.ndim;
-    Shape s = x->shape;
-    s.dim[n - 1] = columns_of(last);
-    if (n < 4 || x->stride[1] >= x->stride[2]) return tensor_make(s, x->dtype);
-    Tensor *y = tensor_make(SHAPE(s.dim[0], s.dim[2], s.dim[1], s.dim[3]), x->dtype);
-    Tensor *heads = y ? view_transpose(y, 1, 2) : NULL;
-    tensor_release(y);
-    return heads;
-}
-
-void attention_pass(const AttentionOperands *a, const Tensor *dy, Tensor *const *dx) {
-    const Shape s = a->mask.scores;
-    if (tensor_numel(dy ? dy : dx[0]) == 0) return;
-    Pass pass = {.of = a, .dy = dy, .dx = dx, .keyed = {a->k, a->v}, .dtype = a->q->dtype};
-    if (dy) pass.keyed[DKEY] = dx[1], pass.keyed[DVALUE] = dx[2];
-    Room measured;
-    pass.size = dtype_size(pass.dtype);
-    pass.H = s.dim[1], pass.Q = s.dim[2], pass.K = s.dim[3];
-    pass.D = columns_of(a->q), pass.Dv = columns_of(a->v);
-    pass.rows = MIN(TILE_QUERIES, pass.Q);
-    pass.width = whole_vectors(pass.rows);
-    pass.blocks = (int)MIN((pass.Q + TILE_QUERIES - 1) / TILE_QUERIES, BLOCKS);
-    pass.room = lay_out(&pass, &measured, NULL);
-    const int64_t heads = s.dim[0] * s.dim[1];
-    const double operations = (double)(heads * pass.Q * pass.K) * (double)(pass.D + pass.Dv);
-    const int workers = (int)MIN(workers_for(operations / LANES), heads ? heads : 1);
-    pass.rooms = cache_alloc(workers * pass.room);
-    if (pass.rooms) work_in_parts(workers, heads, pass_part, &pass);
-    cache_free(pass.rooms, workers * pass.room);
-}
-
-/* All draws of small heads; or the generator goes past the draws of each, and leaves its state
- * before them. */
-void attention_draw(const AttentionOperands *a, Generator *generator) {
-    const Shape s = a->mask.scores;
-    const int64_t heads = s.dim[0] * s.dim[1], each = s.dim[2] * s.dim[3];
-    if (!draws(a)) return;
-    if (keeps_draws(s)) draw_bools(generator, heads * each, a->drawn, 1 - a->dropout);
-    for (int64_t i = 0; i < heads && !keeps_draws(s); i++) {
-        a->states[i] = *generator;
-        generator_skip(generator, 2 * each);
-    }
-}
-
-/* sum(P dP) = sum(y dy): both are the sum of P~ dy v', P~ = dropout(P) */
-void attention_dots(const AttentionOperands *a, Tensor **y, const Tensor *dy) {
-    const Shape s = a->mask.scores;
-    if (!*y && (*y = attention_result(a->q, a->v))) attention_pass(a, NULL, y);
-    for (int64_t i = 0; i < s.dim[0] * s.dim[1] && !tensor_pending(); i++) {
-        const Matrix of_y = part_of(*y, i, 0), of_dy = part_of(dy, i, 0);
-        void *dots = part_of(a->stats, i, 2).data;
-        kernels()->row_dots[dy->dtype](s.dim[2], (void *[]){dots, of_y.data, of_dy.data},
-                                       (int64_t[]){1, of_y.row, of_dy.row}, (double)columns_of(dy));
-    }
+void GLOBAL(attention_dx_f32)(const AttentionHead *head, void *workspace) {
+    pass_head(head, true, workspace);
 }

@@ -21,11 +21,8 @@
  * are too far apart, or nothing of a is a run, blocks of it are packed: their columns, one after
  * the other, each block just before it is used. And what is small, or read by few tiles, costs more
  * to pack than it saves: it stays where it is. */
-#include "kernels.h"
+#include "isa.h"
 
-#ifdef __AVX512F__ /* for stores under a mask, and for 16 bytes of memory in one lane */
-#include <immintrin.h>
-#endif
 #include <string.h>
 
 /* One copy of a tile, whatever its steps are, and of what is ALONE. */
@@ -36,44 +33,8 @@
 #pragma GCC optimize("no-version-loops-for-strides")
 #endif
 
-/* A tile needs ROWS * VECTORS registers for c, VECTORS for b and one for a; there are 32 of 64
- * bytes or 16 of the others. The less there is to load for a multiplication, the better: 10 loads
- * for 24 of them, where 8 x 2 would take 10 for 16, leave room for whatever else shares a core.
- * Two multiplications can begin in a cycle, and each takes four, so at least eight must be under
- * way: a tile of one vector has NARROW_ROWS rows, if there are. */
-#if defined __AVX512F__
-#define VECTOR  64 /* bytes */
-#define ROWS    6
-#define VECTORS 4
-#define EACH_TILE(DO)                                                                              \
-    ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
-#define LANES_F32 16
-#define LANES_F64 8
-#define STORE_MASKED(x)                                                                            \
-    _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
-#elif defined __AVX2__
-#define VECTOR        32
-#define ROWS          6
-#define VECTORS       2
-#define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
-#define LANES_F32     8
-#define LANES_F64     4
-#else
-#define VECTOR        16
-#define ROWS          4
-#define VECTORS       2
-#define EACH_TILE(DO) ROW_COUNTS_8(DO, 1) ROW_COUNTS_4(DO, 2)
-#define LANES_F32     4
-#define LANES_F64     2
-#endif
 /* Are the first lanes of a vector written as fast as all of them? */
-#define MASKED_STORES             (VECTOR == 64)
-#define NARROW_ROWS               (2 * ROWS)
-#define ROW_COUNTS_4(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)
-#define ROW_COUNTS_6(DO, vectors) DO(6, vectors) DO(5, vectors) ROW_COUNTS_4(DO, vectors)
-#define ROW_COUNTS_8(DO, vectors) DO(8, vectors) DO(7, vectors) ROW_COUNTS_6(DO, vectors)
-#define ROW_COUNTS_12(DO, vectors)                                                                 \
-    DO(12, vectors) DO(11, vectors) DO(10, vectors) DO(9, vectors) ROW_COUNTS_8(DO, vectors)
+#define MASKED_STORES (WIDTH == 64)
 
 enum {
     FEW = 2,           /* tiles one below the other, for which packing b does not pay */
@@ -84,16 +45,14 @@ enum {
     PANEL = 64,        /* blocks that stay packed for all parts of b, if there are several */
     PART = 640 << 10,  /* bytes of a part of b */
     DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
-    TALL = VECTOR < 64 ? 256 : 192, /* steps of a transposed a that stays: each reads a line */
-    LONG = VECTOR < 64 ? 512 : 128, /* steps of a tile that has what comes next fetched */
-    CHUNK = 32,                     /* rows that are packed sliver by sliver before the next ones */
-    AHEAD = 16, /* rows from the one that is packed to the one that is fetched */
-    SOON = 8    /* steps of a transposed a, from the one that a tile takes to the one fetched */
+    TALL = WIDTH < 64 ? 256 : 192, /* steps of a transposed a that stays: each reads a line */
+    LONG = WIDTH < 64 ? 512 : 128, /* steps of a tile that has what comes next fetched */
+    CHUNK = 32,                    /* rows that are packed sliver by sliver before the next ones */
+    AHEAD = 16,                    /* rows from the one that is packed to the one that is fetched */
+    SOON = 8 /* steps of a transposed a, from the one that a tile takes to the one fetched */
 };
 
-#define UNROLL            _Pragma("GCC unroll 16")
 #define STEPS             _Pragma("GCC unroll 4") /* of p, in a whole tile */
-#define MASKED            _Pragma("GCC unroll 1") /* or it will not be one masked instruction */
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 
 /* The numbers from one packed sliver to the next. What lies between them keeps slivers of 4 KiB
@@ -134,6 +93,11 @@ enum {
 #define NAME(name) name##_f64
 #include "matmul.inc"
 
-int64_t GLOBAL(matmul_workspace)(const MatmulShape *s, size_t element) {
-    return (int64_t)element * (element == sizeof(float) ? plan_f32(s).room : plan_f64(s).room);
+int64_t GLOBAL(matmul_workspace_f32)(const MatmulShape *s) { return 4 * plan_f32(s).room; }
+int64_t GLOBAL(matmul_workspace_f64)(const MatmulShape *s) { return 8 * plan_f64(s).room; }
+
+void GLOBAL(transpose_f32)(int64_t rows, int64_t columns, const float *from, int64_t from_row,
+                           float *to, int64_t to_row) {
+    for (int64_t r = 0; r < to_row; r += LANES_F32)
+        turn_f32(rows - r, columns, from + r * from_row, from_row, to + r, to_row);
 }

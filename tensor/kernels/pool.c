@@ -13,7 +13,9 @@
 #else /* where a standard is asked for, macOS and FreeBSD do not say how many cores there are */
 #undef _XOPEN_SOURCE
 #endif
-#include "kernels.h"
+#include "threads.h"
+
+#include "../tensor.h"
 
 #include <pthread.h>
 #include <sched.h>

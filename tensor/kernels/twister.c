@@ -1,5 +1,5 @@
 /* twister.c - the numbers of PyTorch's CPU generator: the Mersenne Twister MT19937, and what
- * becomes of its words. What is done to many words at once is in kernels.c.
+ * becomes of its words.
  *
  * The digits are those of PyTorch on a CPU with AVX2 or AVX-512, whatever this one has: compile
  * with -ffp-contract=off, so that a product and a sum are fused where fmaf and fma stand, nowhere
@@ -10,10 +10,12 @@
  * the generation of random normal deviates", Ann. Math. Statist. 29 (1958); Fisher and Yates
  * (1938) for the shuffle.
  */
-#include "kernels.h"
+#include "generator.h"
 
 #include <math.h>
 #include <string.h>
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 /* ---- the engine ---------------------------------------------------------------------------- */
 
@@ -47,9 +49,31 @@ bool generator_from_numbers(Generator *g, const int64_t *numbers) {
     return good;
 }
 
+/* The top bit of one word and the 31 low bits of the next, times the paper's matrix A. */
+static inline uint32_t mix(uint32_t word, uint32_t next) {
+    const uint32_t y = (word & 0x80000000u) | (next & 0x7fffffffu);
+    return (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
+}
+
+/* The recurrence x[k + n] = x[k + m] xor mix(x[k], x[k + 1]) for all n words at once. Two loops
+ * and a last word spare it a remainder per index; in both the words that are read are so far from
+ * the one that is written that the compiler makes loops of vectors. */
 static void twist(Generator *g) {
-    kernels()->twist(GENERATOR_WORDS, (void *[]){g->state}, NULL, 0);
+    enum { N = GENERATOR_WORDS, M = 397 };
+    uint32_t *x = g->state;
+    for (int k = 0; k < N - M; k++) x[k] = x[k + M] ^ mix(x[k], x[k + 1]);
+    for (int k = N - M; k < N - 1; k++) x[k] = x[k + M - N] ^ mix(x[k], x[k + 1]);
+    x[N - 1] = x[M - 1] ^ mix(x[N - 1], x[0]);
     g->next = 0;
+}
+
+static void temper(int64_t n, const uint32_t *x, uint32_t *word) {
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t y = x[i] ^ x[i] >> 11;
+        y ^= (y << 7) & 0x9d2c5680u;
+        y ^= (y << 15) & 0xefc60000u;
+        word[i] = y ^ (y >> 18);
+    }
 }
 
 void generator_skip(Generator *g, int64_t words) {
@@ -63,7 +87,7 @@ static void draw_words(Generator *g, int64_t n, uint32_t *word) {
     for (int64_t i = 0, m; i < n; i += m) {
         if (g->next == GENERATOR_WORDS) twist(g);
         m = MIN(n - i, GENERATOR_WORDS - g->next);
-        kernels()->temper(m, (void *[]){word + i, g->state + g->next}, NULL, 0);
+        temper(m, g->state + g->next, word + i);
         g->next += (int)m;
     }
 }
@@ -127,7 +151,31 @@ static double draw_normal(Generator *g) {
     return r * cos(theta);
 }
 
-/* From 16 on: uniforms, which the kernel turns into points, 16 coordinates at a time. All are drawn
+/* A block of 16 uniforms becomes 8 points, abscissas first: r = sqrt(-2 ln(1 - u1)) is the length,
+ * theta = 2 pi u2 the angle. In float32 each function is rounded to a float, and 2 pi is, before it
+ * is multiplied, as where PyTorch runs with AVX2; rounding the product instead, as it does
+ * elsewhere, would move a float by up to 2.4e-6. */
+static void box_muller(DType dtype, int64_t n, void *x, double mean, double std) {
+    const float mean_f32 = (float)mean, std_f32 = (float)std, two_pi = (float)(2 * M_PI);
+    for (int64_t block = 0; block < n; block += BLOCK)
+        for (int64_t j = block; j < block + BLOCK / 2; j++) {
+            float *f32 = x;
+            double *f64 = x;
+            if (dtype == F32) {
+                const float r = sqrtf(-2 * (float)log((double)(1 - f32[j])));
+                const double theta = (double)(two_pi * f32[j + BLOCK / 2]);
+                f32[j] = r * (float)cos(theta) * std_f32 + mean_f32;
+                f32[j + BLOCK / 2] = r * (float)sin(theta) * std_f32 + mean_f32;
+            } else {
+                const double r = sqrt(-2 * log(1 - f64[j]));
+                const double theta = 2 * M_PI * f64[j + BLOCK / 2];
+                f64[j] = r * cos(theta) * std + mean;
+                f64[j + BLOCK / 2] = r * sin(theta) * std + mean;
+            }
+        }
+}
+
+/* From 16 on: uniforms, which become points, 16 coordinates at a time. All are drawn
  * before any is transformed. Where 16 does not divide n, the last 16 places, most of them finished
  * already, are drawn and transformed again. */
 void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std) {
@@ -137,13 +185,12 @@ void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, do
         else ((double *)x)[i] = value;
     }
     if (n < BLOCK) return;
-    Loop *const kernel = kernels()->box_muller[dtype];
     void *last = dtype == F32 ? (void *)((float *)x + n - BLOCK) : (double *)x + n - BLOCK;
     draw_units(g, dtype, n, x);
-    kernel(n / BLOCK * BLOCK, (void *[]){x, &mean}, NULL, std);
+    box_muller(dtype, n / BLOCK * BLOCK, x, mean, std);
     if (n % BLOCK == 0) return;
     draw_units(g, dtype, BLOCK, last);
-    kernel(BLOCK, (void *[]){last, &mean}, NULL, std);
+    box_muller(dtype, BLOCK, last, mean, std);
 }
 
 /* ---- masks, integers, permutations --------------------------------------------------------- */
@@ -156,7 +203,10 @@ void draw_bools(Generator *g, int64_t n, bool *x, double p) {
     for (int64_t i = 0; i < n; i += STEP) {
         const int64_t m = MIN(n - i, STEP);
         draw_words(g, 2 * m, word);
-        kernels()->pairs_below(m, (void *[]){x + i, word, &limit}, NULL, 0);
+        for (int64_t j = 0; j < m; j++) {
+            const uint64_t pair = (uint64_t)(word[2 * j] & 0x1fffffu) << 32 | word[2 * j + 1];
+            x[i + j] = pair < limit;
+        }
     }
 }
 
@@ -175,5 +225,10 @@ void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t hig
 /* Fisher and Yates: position i trades places with one of those from i on. */
 void draw_permutation(Generator *g, int64_t n, int64_t *x) {
     for (int64_t i = 0; i < n; i++) x[i] = i;
-    for (int64_t i = 0; i < n - 1; i++) swap(x + i, x + i + draw32(g) % (uint64_t)(n - i));
+    for (int64_t i = 0; i < n - 1; i++) {
+        int64_t *other = x + i + draw32(g) % (uint64_t)(n - i);
+        const int64_t moved = x[i];
+        x[i] = *other;
+        *other = moved;
+    }
 }

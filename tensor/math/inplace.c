@@ -1,6 +1,6 @@
 /* inplace.c - writes in place: copies, sums and products, and the steps of an optimizer. Each looks
  * at its arguments before it writes anything, and bumps the version of what it has written. */
-#include "../internal.h"
+#include "math.h"
 
 #include <string.h>
 
@@ -78,38 +78,30 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
     return true;
 }
 
-/* x[0], ..., x[n - 1] are written, but for the last, the gradient. numbers: doubles. */
-static bool step(const char *op, const LoopKernel *kernel, int n, Tensor *const *x, void *numbers) {
-    const Tensor list = {.dtype = F64, .data = numbers};
-    const Tensor *operand[LOOP_OPERANDS] = {NULL};
-    for (int i = 0; i < n; i++) {
-        if (!(i == n - 1 ? readable(op, x[i]) : can_write_floats(op, x[i]))) return false;
-        if (x[i]->dtype != x[0]->dtype || !shape_equal(x[i]->shape, x[0]->shape))
-            return tensor_fail("%s: %s %s and %s %s: shapes and types must be equal", op,
-                               tensor_dtype_name(x[0]->dtype), tensor_shape_text(x[0]->shape),
-                               tensor_dtype_name(x[i]->dtype), tensor_shape_text(x[i]->shape));
-        operand[i] = x[i];
-    }
-    operand[n] = &list;
-    loop_operations(kernel[x[0]->dtype], n + 1, operand, 0, 2);
-    for (int i = 0; i < n - 1; i++) tensor_written(x[i], op);
-    return true;
-}
-
-bool tensor_sgd_(Tensor *x, Tensor *b, const Tensor *g, SGDStep s) {
-    double numbers[] = {s.lr, s.weight_decay, s.momentum, s.fresh, s.nesterov};
-    Tensor *const all[] = {x, s.momentum == 0 ? x : b, (Tensor *)(uintptr_t)g};
-    return step("sgd_", kernels()->sgd, 3, all, numbers);
+/* Are x's shape and type those of the first, and can it be written, but for the gradient? */
+static bool step_fits(const char *op, const Tensor *first, const Tensor *x, bool is_gradient) {
+    if (!(is_gradient ? readable(op, x) : can_write_floats(op, x))) return false;
+    if (x->dtype == first->dtype && shape_equal(x->shape, first->shape)) return true;
+    return tensor_fail("%s: %s %s and %s %s: shapes and types must be equal", op,
+                       tensor_dtype_name(first->dtype), tensor_shape_text(first->shape),
+                       tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
 }
 
 bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep s) {
-    Tensor *const all[] = {x, m, v, (Tensor *)(uintptr_t)g};
-    return step("adamw_", kernels()->adamw, 4, all, &s);
+    const AdamWNumbers numbers = {s.beta1, s.beta2, s.eps, s.keep, s.rate, s.unbias};
+    const Tensor *const operand[] = {x, m, v, g};
+    for (int i = 0; i < 4; i++)
+        if (!step_fits("adamw_", x, operand[i], i == 3)) return false;
+    loop_update(kernels()->adamw[x->dtype], 4, 3, operand, 0, &numbers);
+    tensor_written(x, "adamw_");
+    tensor_written(m, "adamw_");
+    tensor_written(v, "adamw_");
+    return true;
 }
 
 bool tensor_mul_(Tensor *x, double factor) {
     if (!can_write_times("mul_", x, factor)) return false;
-    LoopKernel scale = kernels()->value[ELEMENTWISE_scale][x->dtype];
+    Kernel *const scale = kernels()->value[ELEMENTWISE_scale][x->dtype];
     loop_elements(scale, 2, (const Tensor *[]){x, x}, factor);
     tensor_written(x, "mul_");
     return true;

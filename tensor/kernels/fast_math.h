@@ -1,73 +1,23 @@
-/* math.inc - the functions that elementwise.def and the row kernels are written in. The C library's
- * for doubles, which are there for gradient checks. For floats polynomials without a branch, so
- * that the compiler turns loops over them into vectors. From minus to plus infinity, denormals
- * included, exp, log, tanh and sigmoid are within 1 ulp, silu and gelu within 2, where there is no
- * FMA gelu within 3. (An ulp is the last digit of the result.)
- * Coefficients are best approximations in the relative error (Lawson's iteration), each
- * rounded before the next was sought. */
+/* fast_math.h - functions of float32 for the fast kernels: polynomials without a branch, so that
+ * the compiler turns loops over them into vectors. From minus to plus infinity, denormals included,
+ * exp, log, tanh and sigmoid are within 1 ulp, silu and gelu within 2, where there is no FMA gelu
+ * within 3. (An ulp is the last digit of the result.) Coefficients are best approximations in the
+ * relative error (Lawson's iteration), each rounded before the next was sought. */
+#ifndef TAPEHEAD_TENSOR_FAST_MATH_H
+#define TAPEHEAD_TENSOR_FAST_MATH_H
 
-#define OF_TYPE(x, of_float, of_double) _Generic((x), float : of_float, double : of_double)
-#define EXP(x)                          OF_TYPE(x, exp_float, exp)(x)
-#define WEIGHT(x, scale)                OF_TYPE(x, weight_float, weight_double)(x, scale)
-#define LOG(x)                          OF_TYPE(x, log_float, log)(x)
-#define SIN(x)                          OF_TYPE(x, sinf, sin)(x)
-#define COS(x)                          OF_TYPE(x, cosf, cos)(x)
-#define TANH(x)                         OF_TYPE(x, tanh_float, tanh)(x)
-#define SQRT(x)                         OF_TYPE(x, sqrtf, sqrt)(x)
-#define POW(a, b)                       OF_TYPE(a, powf, pow)(a, b)
-#define PRODUCT(a, b)                   OF_TYPE(a, product_float, product_double)(a, b)
-#define SIGMOID(x)                      OF_TYPE(x, sigmoid_float, sigmoid_double)(x)
-#define SILU(x)                         OF_TYPE(x, silu_float, silu_double)(x)
-#define GELU(x)                         OF_TYPE(x, gelu_float, gelu_double)(x)
-#define GELU_DX(x)                      OF_TYPE(x, gelu_dx_float, gelu_dx_double)(x)
-#define LOG_ROUNDED(x)                  OF_TYPE(x, log_rounded, log)(x)
-#define SIN_COS(x, c)                   OF_TYPE(x, sin_cos_rounded, sin_cos_double)(x, c)
+#include "isa.h"
 
-/* ---- doubles ------------------------------------------------------------------------------- */
+#include <math.h>
+#include <stdint.h>
 
-INLINE double product_double(double a, double b) { return a * b; }
-INLINE double sigmoid_double(double x) { return 1 / (1 + exp(-x)); }
-INLINE double silu_double(double x) { return x * sigmoid_double(x); }
-INLINE double weight_double(double x, double scale) { return x < -746 ? 0 : exp(x) * scale; }
-INLINE double sin_cos_double(double x, double *c) { return *c = cos(x), sin(x); }
-
-/* Phi(x) = (1 + erf(x / sqrt 2)) / 2, its derivative exp(-x^2 / 2) / sqrt(2 pi). */
-INLINE double normal_cdf(double x) { return 0.5 * erfc(x * -0.70710678118654752440); }
-INLINE double normal_pdf(double x) { return 0.39894228040143267794 * exp(-0.5 * x * x); }
-INLINE double gelu_double(double x) { return x * normal_cdf(x); }
-INLINE double gelu_dx_double(double x) { return normal_cdf(x) + x * normal_pdf(x); }
-
-/* ---- floats -------------------------------------------------------------------------------- */
-
-/* a b + c, rounded once where the instruction set can, which x86 says by one name, gcc for other
- * machines by another, and clang for ARM by a third. 1 - a b, for a b of about 1, rounded once
- * everywhere, since it is what rounding lost. And a b, for gradients: those of weights
- * that are far from a query are denormal, and a vector in which a product of floats is takes
- * Intel's CPUs a hundred cycles. As doubles they are normal, the product of two is exact, and
- * rounding it gives what the product of floats is. */
-#if defined __FMA__ || defined __FP_FAST_FMAF || defined __ARM_FEATURE_FMA
-#define FMA(a, b, c) __builtin_fmaf(a, b, c)
-INLINE float left_of_one(float a, float b) { return FMA(-a, b, 1); }
-INLINE float product_float(float a, float b) {
-    return (float)__builtin_fma((double)a, (double)b, -0.0); /* or it is one of floats */
+/* 1 - a b, for a b of about 1, rounded once on every machine, since it is what rounding lost. */
+INLINE float left_of_one(float a, float b) {
+    return FUSES ? FMA(-a, b, 1) : (float)(1 - (double)a * (double)b);
 }
-#else
-#define FMA(a, b, c) ((a) * (b) + (c))
-INLINE float left_of_one(float a, float b) { return (float)(1 - (double)a * (double)b); }
-INLINE float product_float(float a, float b) { return a * b; }
-#endif
 
-/* a b + c of either type, where PyTorch's vector code rounds it once. Doubles are always rounded
- * once, by the C library, since their kernels are compiled for the baseline alone. */
-INLINE float fma_float(float a, float b, float c) { return FMA(a, b, c); }
-INLINE double fma_double(double a, double b, double c) { return __builtin_fma(a, b, c); }
-#define FUSED(a, b, c) OF_TYPE(c, fma_float, fma_double)(a, b, c)
-
-/* The polynomial in x with these coefficients, that of the highest power first. A step of doubles
- * is rounded twice. */
-INLINE float step_float(float a, float x, float b) { return FMA(a, x, b); }
-INLINE double step_double(double a, double x, double b) { return a * x + b; }
-#define HORNER2(x, a, b)       OF_TYPE(x, step_float, step_double)(a, x, b)
+/* The polynomial in x with these coefficients, the highest power's first. */
+#define HORNER2(x, a, b)       FMA(a, x, b)
 #define HORNER3(x, a, b, ...)  HORNER2(x, HORNER2(x, a, b), __VA_ARGS__)
 #define HORNER4(x, a, b, ...)  HORNER3(x, HORNER2(x, a, b), __VA_ARGS__)
 #define HORNER5(x, a, b, ...)  HORNER4(x, HORNER2(x, a, b), __VA_ARGS__)
@@ -79,6 +29,7 @@ INLINE double step_double(double a, double x, double b) { return a * x + b; }
 #define HORNER11(x, a, b, ...) HORNER10(x, HORNER2(x, a, b), __VA_ARGS__)
 
 typedef float Float __attribute__((may_alias));
+typedef uint32_t Word __attribute__((may_alias));
 INLINE float float_of_bits(uint32_t bits) { return *(Float *)&bits; }
 INLINE uint32_t bits_of_float(float x) { return *(Word *)&x; }
 
@@ -244,60 +195,42 @@ INLINE float gelu_dx_float(float x) {
     return FMA(0.0f, x, x < 0 ? lost : 1 - lost);
 }
 
-/* The next two take their steps in double and round once at the end, so that normal numbers are
- * those of the C library, and PyTorch's, nearly always. Taylor's series, good to 1e-11.
- *
- * log x, for x from 2^-24 to 1: log(2^k m) = k ln 2 + log m, and log m = 2 artanh s with
- * s = (m - 1) / (m + 1). */
-INLINE float log_rounded(float x) {
-    const uint32_t root = 0x3f3504f3u, bits = bits_of_float(x) - root;
-    const double k = (int32_t)bits >> 23, m = (double)float_of_bits((bits & 0x7fffffu) + root);
-    const double s = (m - 1) / (m + 1), square = s * s;
-    const double p =
-        HORNER7(square, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3);
-    return (float)(k * 0.69314718055994530942 + (2 * s + 2 * s * (p * square)));
-}
+/* ---- what the formulas of elementwise.def call
+ * ------------------------------------------------------ */
 
-/* sin x, and cos x in *c, for x from 0 to 2 pi: with k = round(x / (pi / 2)) and r = x - k pi / 2
- * they are sin r or cos r, exchanged where k is odd, negative where its second bit says. */
-INLINE float sin_cos_rounded(float x, float *c) {
-    const uint32_t k = (uint32_t)(int32_t)(x * 0.63661977f + 0.5f);
-    const double r = (double)x - (int32_t)k * 1.57079632679489661923, square = r * r;
-    const double s = HORNER6(square, 1.0 / 6227020800, -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040,
-                             1.0 / 120, -1.0 / 6);
-    const double t =
-        HORNER6(square, 1.0 / 479001600, -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -0.5);
-    const float sine = (float)(r + r * (s * square)), cosine = (float)(1 + t * square);
-    const float up = k & 1 ? cosine : sine, along = k & 1 ? sine : cosine;
-    *c = (k + 1) & 2 ? -along : along;
-    return k & 2 ? -up : up;
-}
-
-/* ---- any ----------------------------------------------------------------------------------- */
-
-/* A number of the op as a REAL. uint64_t is what integers are computed in, modulo 2^64. */
-#define C(number) _Generic((REAL)0, uint64_t : (REAL)to_i64(number), default : (REAL)(number))
-#define SIGNED(x) _Generic((x), uint64_t : (int64_t)(x), default : (x))
-#define ABS(x)    _Generic((x), float : fabsf, double : fabs, uint64_t : magnitude)(x)
-INLINE uint64_t magnitude(uint64_t x) { return SIGNED(x) < 0 ? -x : x; }
-
-/* torch: each of two equal elements gets half the gradient; a NaN on either side passes all of it.
- */
-#define MAX_DA(a, b, dy) ((a) == (b) ? C(0.5) * (dy) : (a) < (b) ? C(0) : (dy))
-#define MAXIMUM(a, b)    ((a) != (a) || SIGNED(a) > SIGNED(b) ? (a) : (b))
-#define MINIMUM(a, b)    ((a) != (a) || SIGNED(a) < SIGNED(b) ? (a) : (b))
-
-/* d(a^b)/da = b a^(b-1), and 0 for b = 0 even at a = 0; d(a^b)/db = a^b log a, 0 at a = 0 <= b. */
-#define POW_DA(a, b, dy)    ((b) == 0 ? C(0) : (dy) * ((b)*POW(a, (b)-1)))
-#define POW_DB(a, b, y, dy) ((a) == 0 && (b) >= 0 ? C(0) : (dy) * ((y)*LOG(a)))
+#define EXP           exp_float
+#define LOG           log_float
+#define SIN           sinf
+#define COS           cosf
+#define TANH          tanh_float
+#define SQRT          sqrtf
+#define POW           powf
+#define SIGMOID       sigmoid_float
+#define SILU          silu_float
+#define GELU          gelu_float
+#define GELU_DX       gelu_dx_float
+#define PRODUCT(a, b) ((a) * (b))
+#define C(number)     ((float)(number))
+#define SIGNED(x)     (x)
+#define ABS           fabsf
+/* sigmoid(-x) is 1 - sigmoid(x), but for the digits that the difference loses. */
+#define SILU_DX(x) (SIGMOID(x) * (1 + (x)*SIGMOID(-(x))))
 
 /* GPT-2's form of gelu, x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u))
  * / 2 is the sigmoid of 2 u, which keeps its digits where u is negative. */
-#define TWICE_U(x)    (C(1.5957691216057308) * ((x) + C(0.044715) * (x) * (x) * (x)))
-#define TWICE_U_DX(x) (C(1.5957691216057308) * (1 + C(3 * 0.044715) * (x) * (x)))
+#define TWICE_U(x)    (1.5957691216057308f * ((x) + 0.044715f * (x) * (x) * (x)))
+#define TWICE_U_DX(x) (1.5957691216057308f * (1 + 3 * 0.044715f * (x) * (x)))
 #define GELU_TANH(x)  ((x)*SIGMOID(TWICE_U(x)))
 #define GELU_TANH_DX(x)                                                                            \
     (SIGMOID(TWICE_U(x)) * (1 + (x) * (1 - SIGMOID(TWICE_U(x))) * TWICE_U_DX(x)))
 
-/* sigmoid(-x) is 1 - sigmoid(x), but for the digits that the difference loses. */
-#define SILU_DX(x) (SIGMOID(x) * (1 + (x)*SIGMOID(-(x))))
+/* Of two equal elements each gets half the gradient; a NaN on either side passes all of it. */
+#define MAXIMUM(a, b)    ((a) != (a) || (a) > (b) ? (a) : (b))
+#define MINIMUM(a, b)    ((a) != (a) || (a) < (b) ? (a) : (b))
+#define MAX_DA(a, b, dy) ((a) == (b) ? 0.5f * (dy) : (a) < (b) ? 0.0f : (dy))
+
+/* d(a^b)/da = b a^(b-1), and 0 for b = 0 even at a = 0; d(a^b)/db = a^b log a, 0 at a = 0 <= b. */
+#define POW_DA(a, b, dy)    ((b) == 0 ? 0.0f : (dy) * ((b)*powf(a, (b)-1)))
+#define POW_DB(a, b, y, dy) ((a) == 0 && (b) >= 0 ? 0.0f : (dy) * ((y)*log_float(a)))
+
+#endif

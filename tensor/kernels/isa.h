@@ -1,0 +1,128 @@
+/* isa.h - what an instruction set is, for the kernels that are compiled once for each: fast.c,
+ * matmul.c and attention.c. They are plain C with the vector extensions of gcc and clang; all that
+ * depends on the instruction set stands here.
+ *
+ * How to add an instruction set:
+ *   1. Makefile: name it in ISAS and give its compiler flags.
+ *   2. Here: the width of its vectors, whether a b + c is fused, and the shape of a register tile.
+ *   3. dispatch.c: when it can run. TAPEHEAD_ISA=name then forces it.
+ * The tests walk over every table that the CPU can run, and compare each kernel with the plain one.
+ */
+#ifndef TAPEHEAD_TENSOR_ISA_H
+#define TAPEHEAD_TENSOR_ISA_H
+
+/* WIDTH: bytes of a vector, LANES_*: the numbers in one. A register tile of a product, ROWS x
+ * VECTORS vectors, needs ROWS VECTORS registers for c, VECTORS for b and one for a; there are 32 of
+ * AVX-512 and NEON, and 16 of the others. The less there is to load for a multiplication, the
+ * better: 10 loads for 24 of them, where 8 x 2 would take 10 for 16. Two multiplications can begin
+ * in a cycle, and each takes four, so at least eight must be under way: a tile of one vector has
+ * NARROW_ROWS rows, if there are. EACH_TILE(DO) lists the tiles: DO(rows, vectors) ... */
+#if defined __AVX512F__ /* with its masks for stores, and its 16 bytes of memory in one lane */
+#include <immintrin.h>
+#define WIDTH     64
+#define LANES_F32 16
+#define LANES_F64 8
+#define ROWS      6
+#define VECTORS   4
+#define EACH_TILE(DO)                                                                              \
+    ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
+#define STORE_MASKED(x)                                                                            \
+    _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
+#elif defined __AVX2__
+#define WIDTH         32
+#define LANES_F32     8
+#define LANES_F64     4
+#define ROWS          6
+#define VECTORS       2
+#define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
+#elif defined __ARM_NEON && defined __aarch64__
+#define WIDTH     16
+#define LANES_F32 4
+#define LANES_F64 2
+#define ROWS      6
+#define VECTORS   4
+#define EACH_TILE(DO)                                                                              \
+    ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
+#else /* any other: the compiler makes the best of vectors of 128 bits */
+#define WIDTH         16
+#define LANES_F32     4
+#define LANES_F64     2
+#define ROWS          4
+#define VECTORS       2
+#define EACH_TILE(DO) ROW_COUNTS_8(DO, 1) ROW_COUNTS_4(DO, 2)
+#endif
+#define NARROW_ROWS               (2 * ROWS)
+#define ROW_COUNTS_4(DO, vectors) DO(4, vectors) DO(3, vectors) DO(2, vectors) DO(1, vectors)
+#define ROW_COUNTS_6(DO, vectors) DO(6, vectors) DO(5, vectors) ROW_COUNTS_4(DO, vectors)
+#define ROW_COUNTS_8(DO, vectors) DO(8, vectors) DO(7, vectors) ROW_COUNTS_6(DO, vectors)
+#define ROW_COUNTS_12(DO, vectors)                                                                 \
+    DO(12, vectors) DO(11, vectors) DO(10, vectors) DO(9, vectors) ROW_COUNTS_8(DO, vectors)
+
+/* a b + c, rounded once where the instruction set can: x86 and ARM name that differently. */
+#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMAF
+#define FMA(a, b, c) __builtin_fmaf(a, b, c)
+#define FUSES        1
+#else
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define FUSES        0
+#endif
+
+/* The global names of an instruction set: tensor_matmul_f32_avx2. */
+#define JOIN_NAMES(name, isa) tensor_##name##_##isa
+#define JOIN_NAME(name, isa)  JOIN_NAMES(name, isa)
+#define GLOBAL(name)          JOIN_NAME(name, ISA)
+
+/* What the files of an instruction set share. transpose: to (columns, to_row) = from (rows,
+ * columns) transposed, and 0 from the rows on as far as to's rows, whole groups of 16, reach. */
+#include "kernels.h"
+Matmul GLOBAL(matmul_f32), GLOBAL(matmul_f64);
+int64_t GLOBAL(matmul_workspace_f32)(const MatmulShape *shape);
+int64_t GLOBAL(matmul_workspace_f64)(const MatmulShape *shape);
+void GLOBAL(transpose_f32)(int64_t rows, int64_t columns, const float *from, int64_t from_row,
+                           float *to, int64_t to_row);
+AttentionKernel GLOBAL(attention_f32), GLOBAL(attention_dx_f32);
+int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head);
+
+/* A function that would keep a loop from being one of vectors where it is called. */
+#define INLINE static inline __attribute__((always_inline))
+/* A function of which one copy serves all callers. */
+#ifdef __clang__
+#define SHARED static __attribute__((noinline))
+#else
+#define SHARED static __attribute__((noinline, noclone))
+#endif
+
+/* Iterations do not depend on each other: an output is at most the very same buffer as an input. */
+#ifdef __clang__
+#define IVDEP _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
+#else
+#define IVDEP _Pragma("GCC ivdep")
+#endif
+#define UNROLL _Pragma("GCC unroll 16")
+#define MASKED IVDEP _Pragma("GCC unroll 1") /* or the loop is not instructions under one mask */
+
+/* A loop over i < n. Where there are masks, whole groups of 16 elements are vectors of any width,
+ * and the rest is one group under a mask: a row of ten costs what one of sixteen does. (gcc forgets
+ * the mask where it divides: up to 60 bytes behind a divisor are read, which Kernel allows.) */
+#ifdef __AVX2__
+#define VECTOR_LOOP(...)                                                                           \
+    do {                                                                                           \
+        const int64_t whole = n & -16;                                                             \
+        IVDEP for (int64_t i = 0; i < whole; i++) { __VA_ARGS__; }                                 \
+        const int rest = (int)(n - whole);                                                         \
+        if (rest == 0) break;                                                                      \
+        IVDEP for (int l = 0; l < 16; l++) {                                                       \
+            const int64_t i = whole + l;                                                           \
+            if (l < rest) {                                                                        \
+                __VA_ARGS__;                                                                       \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+#else
+#define VECTOR_LOOP(...)                                                                           \
+    do {                                                                                           \
+        IVDEP for (int64_t i = 0; i < n; i++) { __VA_ARGS__; }                                     \
+    } while (0)
+#endif
+
+#endif

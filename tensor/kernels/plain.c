@@ -1,0 +1,153 @@
+/* plain.c - every kernel as the obvious loop: the mathematics of the library, and the table that
+ * any machine can run. TAPEHEAD_ISA=plain runs everything on it: put a printf or a breakpoint into
+ * a formula and see attention train through it. The fast kernels are tested against these.
+ *
+ * plain.inc has the kernels of floats, plain_any.inc those of any type. */
+#include "kernels.h"
+#include "plain_math.h"
+
+#include <string.h>
+
+#pragma GCC diagnostic ignored                                                                     \
+    "-Wdouble-promotion" /* float32 is computed in double: that is meant */
+#pragma GCC diagnostic ignored                                                                     \
+    "-Wunused-parameter"                           /* a kernel has the parameters of every kernel */
+#pragma GCC diagnostic ignored "-Wunused-variable" /* a formula may not need all operands */
+#pragma GCC diagnostic ignored "-Wint-in-bool-context" /* the product of bools is meant: "and" */
+
+/* ---- float32 and float64 ------------------------------------------------------------------------
+ */
+
+/* A weight that dropout keeps, for each key, as the generator draws them. */
+static void draw_kept(const AttentionHead *a, Generator *generator, bool *kept) {
+    if (a->dropout > 0 && a->dropout < 1) draw_bools(generator, a->K, kept, 1 - a->dropout);
+    else memset(kept, a->dropout == 0, (size_t)a->K);
+}
+
+#define REAL       float
+#define NAME(name) name##_f32
+#include "plain.inc"
+#define REAL       double
+#define NAME(name) name##_f64
+#include "plain.inc"
+
+/* ---- any type
+ * ------------------------------------------------------------------------------------ */
+
+/* A float beyond the integers becomes the smallest one, as the x86 conversion does: in C it would
+ * be undefined. */
+static int64_t to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
+static double distance(double a, double b) { return a - b; }
+static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a - (uint64_t)b); }
+
+#define IS_NAN(x) ((x) != (x))
+
+#define TYPE       float
+#define NAME(name) name##_f32
+#define AS_TYPE(x) ((float)(x))
+#define DISTANCE   distance
+#include "plain_any.inc"
+#define TYPE       double
+#define NAME(name) name##_f64
+#define AS_TYPE(x) ((double)(x))
+#define DISTANCE   distance
+#include "plain_any.inc"
+#define TYPE       int64_t
+#define NAME(name) name##_i64
+#define AS_TYPE(x)                                                                                 \
+    _Generic((x), float : to_i64((double)(x)), double : to_i64((double)(x)), default : (int64_t)(x))
+#define DISTANCE distance_i64
+#include "plain_any.inc"
+#define TYPE       bool
+#define NAME(name) name##_bool
+#define AS_TYPE(x) ((x) != 0)
+#define DISTANCE   distance
+#include "plain_any.inc"
+
+/* ---- whole numbers: int64 modulo 2^64, as PyTorch's, and bool, where + is "or" and * is "and"
+ * --------- */
+
+#define REAL                uint64_t
+#define NAME(name)          name##_i64
+#define NUMBER(s)           ((uint64_t)to_i64(s))
+#define FOR_NUMBER(kernels) kernels
+#include "plain_whole.inc"
+#define REAL       bool
+#define NAME(name) name##_bool
+#define NUMBER(s)  ((s) != 0)
+#define FOR_NUMBER(kernels)
+#include "plain_whole.inc"
+
+static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
+    const uint64_t *a = a_data;
+    const uint64_t *b = b_data;
+    const uint64_t *start = m->start;
+    uint64_t *c = c_data;
+    for (int64_t i = 0; i < m->m; i++)
+        for (int64_t j = 0; j < m->n; j++) {
+            uint64_t sum = start ? start[i * m->start_stride[0] + j * m->start_stride[1]] : 0;
+            for (int64_t p = 0; p < m->k; p++)
+                sum += a[i * m->a_stride[0] + p * m->a_stride[1]] *
+                       b[p * m->b_stride[0] + j * m->b_stride[1]];
+            c[i * m->c_stride[0] + j * m->c_stride[1]] = sum;
+        }
+}
+
+/* ---- workspaces
+ * ---------------------------------------------------------------------------------------- */
+
+static int64_t no_workspace(const MatmulShape *m) { return 0; }
+
+/* Two rows of doubles and one of bools: the weights of a query, their gradients, what dropout
+ * keeps. */
+static int64_t attention_workspace(const AttentionHead *a) {
+    return (a->K * (2 * 8 + 1) + 63) / 64 * 64;
+}
+
+/* ---- the table
+ * ------------------------------------------------------------------------------------------- */
+
+/* The kernels of the types that elementwise.def and kernels.def call so. */
+#define FLOAT(name)                                                                                \
+    { name##_f32, name##_f64 }
+#define NUMBER(name)                                                                               \
+    { name##_f32, name##_f64, name##_i64 }
+#define SAME(name)                                                                                 \
+    { name##_f32, name##_f64, name##_i64, name##_bool }
+
+const Kernels tensor_kernels_plain = {
+    .name = "plain",
+    .value =
+        {
+#define UNARY(name, formula, gradient, source, types, ...) [ELEMENTWISE_##name] = types(name),
+#define BINARY                                             UNARY
+#define COMPARE(name, ...)                                 [ELEMENTWISE_##name] = SAME(name),
+#include "elementwise.def"
+        },
+    .vjp =
+        {
+#define UNARY(name, ...)  [ELEMENTWISE_##name] = {FLOAT(name##_vjp)},
+#define BINARY(name, ...) [ELEMENTWISE_##name] = {FLOAT(name##_vjp_a), FLOAT(name##_vjp_b)},
+#define COMPARE(name, ...)
+#include "elementwise.def"
+        },
+    .convert =
+        {
+            [F32] = {from_f32_f32, from_f64_f32, from_i64_f32, from_bool_f32},
+            [F64] = {from_f32_f64, from_f64_f64, from_i64_f64, from_bool_f64},
+            [I64] = {from_f32_i64, from_f64_i64, from_i64_i64, from_bool_i64},
+            [BOOL] = {from_f32_bool, from_f64_bool, from_i64_bool, from_bool_bool},
+        },
+#define KERNEL(name, types) .name = types(name),
+#include "kernels.def"
+    .gather = SAME(gather),
+    .scatter_add = FLOAT(scatter_add),
+    .sum_rows = FLOAT(sum_rows),
+    .layer_norm_dw = FLOAT(layer_norm_dw),
+    .additive_dx = FLOAT(additive_dx),
+    .matmul = NUMBER(matmul),
+    .matmul_workspace = {no_workspace, no_workspace, no_workspace},
+    .attention = FLOAT(attention),
+    .attention_dx = FLOAT(attention_dx),
+    .attention_workspace = {attention_workspace, attention_workspace},
+};

@@ -1,0 +1,51 @@
+/* plain_math.h - the functions that the formulas of elementwise.def call, by the C library, in
+ * double; and for int64, whose arithmetic is modulo 2^64, as uint64_t. */
+#ifndef TAPEHEAD_TENSOR_PLAIN_MATH_H
+#define TAPEHEAD_TENSOR_PLAIN_MATH_H
+
+#include <math.h>
+#include <stdint.h>
+
+#define EXP           exp
+#define LOG           log
+#define SIN           sin
+#define COS           cos
+#define TANH          tanh
+#define SQRT          sqrt
+#define POW           pow
+#define PRODUCT(a, b) ((a) * (b))
+#define C(number)     (number)
+/* x as a number with a sign, |x| */
+#define SIGNED(x) _Generic((x), uint64_t : (int64_t)(x), default : (x))
+#define ABS(x)    _Generic((x), uint64_t : magnitude, default : fabs)(x)
+static inline uint64_t magnitude(uint64_t x) { return (int64_t)x < 0 ? -x : x; }
+
+static inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+#define SIGMOID    sigmoid
+#define SILU(x)    ((x)*sigmoid(x))
+#define SILU_DX(x) (sigmoid(x) * (1 + (x)*sigmoid(-(x))))
+
+/* GPT-2's form of gelu, x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u))
+ * / 2 is the sigmoid of 2 u. */
+#define TWICE_U(x)    (1.5957691216057308 * ((x) + 0.044715 * (x) * (x) * (x)))
+#define TWICE_U_DX(x) (1.5957691216057308 * (1 + 3 * 0.044715 * (x) * (x)))
+#define GELU_TANH(x)  ((x)*sigmoid(TWICE_U(x)))
+#define GELU_TANH_DX(x)                                                                            \
+    (sigmoid(TWICE_U(x)) * (1 + (x) * (1 - sigmoid(TWICE_U(x))) * TWICE_U_DX(x)))
+
+/* Phi(x) = (1 + erf(x / sqrt 2)) / 2 and its derivative phi(x) = exp(-x^2 / 2) / sqrt(2 pi) */
+static inline double normal_cdf(double x) { return 0.5 * erfc(x * -0.70710678118654752440); }
+static inline double normal_pdf(double x) { return 0.39894228040143267794 * exp(-0.5 * x * x); }
+#define GELU(x)    ((x)*normal_cdf(x))
+#define GELU_DX(x) (normal_cdf(x) + (x)*normal_pdf(x))
+
+/* A NaN on either side is handed on; of two equal elements each gets half the gradient. */
+#define MAXIMUM(a, b)    ((a) != (a) || SIGNED(a) > SIGNED(b) ? (a) : (b))
+#define MINIMUM(a, b)    ((a) != (a) || SIGNED(a) < SIGNED(b) ? (a) : (b))
+#define MAX_DA(a, b, dy) ((a) == (b) ? 0.5 * (dy) : (a) < (b) ? 0 : (dy))
+
+/* d(a^b)/da = b a^(b-1), and 0 for b = 0 even at a = 0; d(a^b)/db = a^b log a, 0 at a = 0 <= b. */
+#define POW_DA(a, b, dy)    ((b) == 0 ? 0 : (dy) * ((b)*pow(a, (b)-1)))
+#define POW_DB(a, b, y, dy) ((a) == 0 && (b) >= 0 ? 0 : (dy) * ((y)*log(a)))
+
+#endif

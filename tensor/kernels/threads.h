@@ -1,0 +1,28 @@
+/* threads.h - a few threads that share the work of one call. pool.c. */
+#ifndef TAPEHEAD_TENSOR_THREADS_H
+#define TAPEHEAD_TENSOR_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Does the parts from .. to of a whole: elements, rows, matrices. worker is the number of the
+ * thread, from 0, the calling thread; a worker does one call at a time, so it can have a workspace
+ * of its own, which the caller allocates. No digit may depend on where the whole is cut, or on
+ * worker. The function makes no tensor, takes no memory of cache_alloc and leaves no error: those
+ * belong to the calling thread. */
+typedef void (*PartOfWork)(int worker, int64_t from, int64_t to, void *context);
+
+#ifdef TEST_HOOKS
+/* The tests are linked with a pool.c of their own that has these variables; the library has none.
+ * The tests make worth_a_thread small, so that small tensors are cut as large ones are, and have
+ * the threads take turns, so that each of them does some of the work, however small it is. */
+extern double worth_a_thread;
+extern bool threads_take_turns;
+#endif
+int workers_for(double operations); /* how many threads so much work is worth, from 1 */
+
+/* All of 0 .. n, by at most so many workers, in any order; all is done when the function returns.
+ * One worker alone gets the whole in one call, on the calling thread. */
+void work_in_parts(int workers, int64_t n, PartOfWork work, void *context);
+
+#endif

@@ -1,0 +1,244 @@
+/* attention.c - masks, masked softmax and attention of whole tensors: heads and masks are laid out
+ * here for the kernels, which do the arithmetic.
+ *
+ * B batch, H heads, Q queries, K keys. */
+#include "math.h"
+
+#include "../kernels/threads.h"
+
+/* ---- masks --------------------------------------------------------------------------------- */
+
+/* I64, (B, H, Q, K) of one number per row: causal and lens, (B), (B, Q) or NULL, are both a number
+ * of keys. Where there are no scores, nobody reads a length, and one stands for all. */
+static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
+    const bool some = shape_numel(scores) > 0;
+    const int64_t B = some ? scores.dim[0] : 1;
+    const int64_t Q = some ? scores.dim[2] : 1;
+    const int64_t K = scores.dim[3];
+    const int64_t *given = some && lens ? lens->data : &K;
+    const int64_t step_b = lens ? lens->stride[0] : 0;
+    const int64_t step_q = lens && lens->shape.ndim == 2 ? lens->stride[1] : 0;
+    Tensor *rows = tensor_make(SHAPE(B, 1, Q, 1), I64);
+    int64_t *length = rows ? rows->data : NULL;
+    for (int64_t b = 0; length && b < B; b++)
+        for (int64_t q = 0; q < Q; q++) {
+            const int64_t seen = MIN(given[b * step_b + q * step_q], K);
+            *length++ = causal ? MIN(seen, q + 1) : seen;
+        }
+    Tensor *wide = rows ? view_expand(rows, scores) : NULL;
+    tensor_release(rows);
+    return wide;
+}
+
+bool mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores) {
+    *mask = (Mask){.scores = scores, .window = part[2]};
+    mask->lengths = row_lengths(part[0], causal, scores);
+    mask->keep = part[1] ? view_expand(part[1], scores) : NULL;
+    return !tensor_pending();
+}
+
+void mask_close(Mask *mask) {
+    tensor_release(mask->lengths);
+    tensor_release(mask->keep);
+}
+
+/* ---- masked softmax ---------------------------------------------------------------------------
+ */
+
+/* x, (B, H, Q, K) or (B H, Q, K), as (B / W, W, H, Q, K), or the window (W, Q, K) expanded to it: a
+ * view for kernels alone. */
+static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
+    const int64_t *t = x->stride + x->shape.ndim - 3;
+    int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
+    if (is_window) batch = t[0];
+    return (Tensor){
+        .shape = shape,
+        .stride = {is_window ? 0 : shape.dim[1] * batch, batch, is_window ? 0 : t[0], t[1], t[2]},
+        .dtype = x->dtype,
+        .data = x->data};
+}
+
+void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale) {
+    const Shape s = mask->scores;
+    const int64_t W = mask->window ? mask->window->shape.dim[0] : 1;
+    const Shape shape = SHAPE(s.dim[0] / W, W, s.dim[1], s.dim[2], s.dim[3]);
+    Tensor view[5] = {in_windows(y, shape, false), in_windows(x, shape, false),
+                      in_windows(mask->lengths, shape, false)};
+    view[2].shape.dim[4] = 1; /* a number for each row */
+    if (mask->keep) view[3] = in_windows(mask->keep, shape, false);
+    if (mask->window) view[4] = in_windows(mask->window, shape, true);
+    const Tensor *const operand[] = {&view[0], &view[1], &view[2], mask->keep ? &view[3] : NULL,
+                                     mask->window ? &view[4] : NULL};
+    loop_rows(kernels()->masked_softmax[y->dtype], 4, 5, operand, scale);
+}
+
+/* ---- attention
+ * ------------------------------------------------------------------------------------ */
+
+Shape attention_scores(const Tensor *q, const Tensor *k) {
+    const int n = q->shape.ndim;
+    return SHAPE(q->shape.dim[0], n == 4 ? q->shape.dim[1] : 1, q->shape.dim[n - 2],
+                 k->shape.dim[n - 2]);
+}
+
+Tensor *attention_result(const Tensor *x, const Tensor *last) {
+    const int n = x->shape.ndim;
+    Shape s = x->shape;
+    s.dim[n - 1] = last->shape.dim[last->shape.ndim - 1];
+    if (n < 4 || x->stride[1] >= x->stride[2]) return tensor_make(s, x->dtype);
+    Tensor *y = tensor_make(SHAPE(s.dim[0], s.dim[2], s.dim[1], s.dim[3]), x->dtype);
+    Tensor *heads = y ? view_transpose(y, 1, 2) : NULL;
+    tensor_release(y);
+    return heads;
+}
+
+void attention_draw(const AttentionOperands *a, Generator *generator) {
+    const Shape s = a->mask.scores;
+    for (int64_t i = 0; i < s.dim[0] * s.dim[1]; i++) {
+        a->states[i] = *generator;
+        if (a->dropout > 0 && a->dropout < 1) generator_skip(generator, 2 * s.dim[2] * s.dim[3]);
+    }
+}
+
+/* Matrix i of x, (B, H, N, L) or (B, N, L), and the stride of its rows. */
+static void *matrix_of(const Tensor *x, int64_t i, int64_t *row) {
+    const int n = x->shape.ndim - 2;
+    const int64_t H = n == 2 ? x->shape.dim[1] : 1;
+    const int64_t offset = i / H * x->stride[0] + (n == 2 ? i % H * x->stride[1] : 0);
+    *row = x->stride[n];
+    return (char *)x->data + offset * dtype_size(x->dtype);
+}
+
+typedef struct {
+    const AttentionOperands *of;
+    const Tensor *dy; /* NULL forward */
+    Tensor *const *dx;
+    AttentionKernel *kernel;
+    char *workspace;
+    int64_t workspace_bytes; /* for each worker */
+} Heads;
+
+static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
+    const Mask *mask = &a->mask;
+    const Shape s = mask->scores;
+    const int64_t H = s.dim[1];
+    AttentionHead head = {.Q = s.dim[2], .K = s.dim[3], .scale = a->scale, .dropout = a->dropout};
+    int64_t unused;
+    head.D = a->q->shape.dim[a->q->shape.ndim - 1];
+    head.Dv = a->v->shape.dim[a->v->shape.ndim - 1];
+    head.q = matrix_of(a->q, i, &head.q_row);
+    head.k = matrix_of(a->k, i, &head.k_row);
+    head.v = matrix_of(a->v, i, &head.v_row);
+    head.y = matrix_of(a->y, i, &head.y_row);
+    head.length = matrix_of(mask->lengths, i, &unused);
+    head.max = (double *)a->stats->data + 2 * i * head.Q;
+    head.inverse = head.max + head.Q;
+    head.generator = a->states ? a->states + i : NULL;
+    if (mask->keep) {
+        head.keep = matrix_of(mask->keep, i, &head.keep_row);
+        head.keep_column = mask->keep->stride[3];
+    }
+    if (mask->window) {
+        const Tensor *w = mask->window;
+        head.window = matrix_of(w, i / H % w->shape.dim[0], &head.window_row);
+        head.window_column = w->stride[2];
+    }
+    return head;
+}
+
+static void attend(int worker, int64_t from, int64_t to, void *context) {
+    const Heads *heads = context;
+    for (int64_t i = from; i < to; i++) {
+        AttentionHead head = head_of(heads->of, i);
+        if (heads->dy) {
+            head.dy = matrix_of(heads->dy, i, &head.dy_row);
+            head.dq = matrix_of(heads->dx[0], i, &head.dq_row);
+            head.dk = matrix_of(heads->dx[1], i, &head.dk_row);
+            head.dv = matrix_of(heads->dx[2], i, &head.dv_row);
+        }
+        heads->kernel(&head, heads->workspace + worker * heads->workspace_bytes);
+    }
+}
+
+static void attend_all(Heads *heads) {
+    const AttentionOperands *a = heads->of;
+    const Shape s = a->mask.scores;
+    const int64_t n = s.dim[0] * s.dim[1];
+    const AttentionHead first = head_of(a, 0);
+    const double each = (double)(first.Q * first.K) * (double)(first.D + first.Dv) / 16;
+    const int workers = (int)MIN(workers_for((double)n * each), n);
+    heads->workspace_bytes = kernels()->attention_workspace[a->q->dtype](&first);
+    heads->workspace = cache_alloc(workers * heads->workspace_bytes);
+    if (heads->workspace) work_in_parts(workers, n, attend, heads);
+    cache_free(heads->workspace, workers * heads->workspace_bytes);
+}
+
+/* Without scores there is nothing to see: the results are zeros. */
+static bool is_without_scores(const AttentionOperands *a, Tensor *const *results, int n) {
+    const bool none = shape_numel(a->mask.scores) == 0;
+    for (int i = 0; i < n && none; i++) fill_elements(results[i], 0);
+    return none;
+}
+
+void attention_forward(const AttentionOperands *a) {
+    if (is_without_scores(a, (Tensor *const *)&a->y, 1)) return;
+    attend_all(&(Heads){.of = a, .kernel = kernels()->attention[a->q->dtype]});
+}
+
+void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
+    if (is_without_scores(a, dx, 3)) return;
+    attend_all(&(Heads){a, dy, dx, .kernel = kernels()->attention_dx[a->q->dtype]});
+}
+
+/* ---- additive attention
+ * ---------------------------------------------------------------------------- */
+
+void additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
+                      const Tensor *lengths) {
+    const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
+    const Shape rows =
+        SHAPE(q->shape.dim[0], Q, 1); /* a number, or where one begins, for each row */
+    const DType type = y->dtype;
+    const Tensor view[] = {{.shape = rows, .stride = {Q * H, H}, .dtype = type, .data = q->data},
+                           {.shape = rows, .stride = {K * H, 0}, .dtype = type, .data = k->data},
+                           {.shape = rows, .stride = {0, 0}, .dtype = type, .data = w->data},
+                           {.shape = rows, .stride = {Q, 1}, .dtype = I64, .data = lengths->data}};
+    const Tensor *const operand[] = {y, &view[0], &view[1], &view[2], &view[3]};
+    loop_costly_rows(kernels()->additive[type], 2, 5, operand, (double)H, 8 * (double)H);
+}
+
+typedef struct {
+    AdditiveDx *kernel;
+    AdditiveBatch first; /* batch 0; the others follow it */
+    int64_t size;        /* bytes of an element */
+} AdditiveBatches;
+
+static void additive_part(int worker, int64_t from, int64_t to, void *context) {
+    const AdditiveBatches *all = context;
+    const AdditiveBatch *a = &all->first;
+    (void)worker;
+    for (int64_t b = from; b < to; b++) {
+        const int64_t q = b * a->Q * a->H * all->size, k = b * a->K * a->H * all->size;
+        AdditiveBatch batch = *a;
+        batch.q = (const char *)a->q + q;
+        batch.k = (const char *)a->k + k;
+        batch.length = a->length + b * a->Q;
+        batch.dy = (const char *)a->dy + b * a->Q * a->K * all->size;
+        batch.dq = (char *)a->dq + q;
+        batch.dk = (char *)a->dk + k;
+        batch.dw = (char *)a->dw + b * a->H * all->size;
+        all->kernel(&batch);
+    }
+}
+
+void additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q, const Tensor *k,
+                       const Tensor *w, const Tensor *lengths) {
+    const int64_t B = q->shape.dim[0], Q = q->shape.dim[1], K = k->shape.dim[1];
+    AdditiveBatches all = {kernels()->additive_dx[q->dtype],
+                           {Q, K, k->shape.dim[2], q->data, k->data, w->data, lengths->data,
+                            dy->data, dx[0]->data, dx[1]->data, dx[2]->data},
+                           dtype_size(q->dtype)};
+    if (tensor_numel(dy) == 0) return;
+    work_in_parts(workers_for(16 * (double)tensor_numel(dy) * (double)all.first.H), B,
+                  additive_part, &all);
+}

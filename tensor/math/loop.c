@@ -1,0 +1,294 @@
+/* loop.c - brings the elements of whole tensors, of any strides, to kernels.
+ *
+ * The one idea: a kernel works on elements that lie one behind the other. A Walk goes over the
+ * outer dimensions like an odometer and keeps one pointer per operand; along the inner dimension an
+ * operand whose elements lie apart is gathered into a buffer before the kernel runs, and a result
+ * that lies apart is scattered from one. A broadcast operand has a stride of 0. Large work is cut
+ * along one dimension and shared by threads. */
+#include "loop.h"
+
+#include "../kernels/threads.h"
+
+#include <string.h>
+
+/* ---- the walk ------------------------------------------------------------------------------- */
+
+void walk_start(Walk *walk, int n, const Tensor *const *x, int inner) {
+    int ndim = 0;
+    memset(walk, 0, sizeof *walk);
+    for (int i = 0; i < n; i++)
+        if (x[i] && x[i]->shape.ndim - inner > ndim) ndim = x[i]->shape.ndim - inner;
+    walk->n = n;
+    walk->ndim = ndim > 0 ? ndim : 1; /* a scalar is a row of one element */
+    for (int d = 0; d < walk->ndim; d++) walk->size[d] = 1;
+    for (int i = 0; i < n; i++) {
+        if (!x[i]) continue;
+        const int lead = walk->ndim - (x[i]->shape.ndim - inner);
+        walk->data[i] = x[i]->data;
+        walk->element[i] = dtype_size(x[i]->dtype);
+        for (int d = lead > 0 ? lead : 0; d < walk->ndim && lead < walk->ndim; d++) {
+            walk->stride[d][i] = x[i]->shape.dim[d - lead] == 1 ? 0 : x[i]->stride[d - lead];
+            if (x[i]->shape.dim[d - lead] != 1) walk->size[d] = x[i]->shape.dim[d - lead];
+        }
+    }
+}
+
+void walk_along(Walk *walk, int d, int64_t steps) {
+    for (int i = 0; i < walk->n; i++)
+        if (walk->data[i])
+            walk->data[i] = (char *)walk->data[i] + steps * walk->stride[d][i] * walk->element[i];
+}
+
+bool walk_next(Walk *walk, int ndim, int64_t *index) {
+    for (int d = ndim - 1; d >= 0; d--) {
+        const bool wraps = ++index[d] == walk->size[d];
+        walk_along(walk, d, wraps ? 1 - walk->size[d] : 1);
+        if (!wraps) return true;
+        index[d] = 0;
+    }
+    return false;
+}
+
+/* A dimension merges with the one before it if that goes on where it ends, in every operand.
+ * Dimensions of size 1 go, but for one if there is nothing else. */
+static void merge_dims(Walk *walk) {
+    int left = 0;
+    for (int d = 0; d < walk->ndim; d++) {
+        if (walk->size[d] == 1) continue;
+        bool merges = left > 0;
+        for (int i = 0; i < walk->n && merges; i++)
+            merges = walk->stride[left - 1][i] == walk->stride[d][i] * walk->size[d];
+        const int to = merges ? left - 1 : left++;
+        walk->size[to] = merges ? walk->size[to] * walk->size[d] : walk->size[d];
+        for (int i = 0; i < walk->n; i++) walk->stride[to][i] = walk->stride[d][i];
+    }
+    walk->ndim = left > 0 ? left : 1;
+}
+
+static void swap_dims(Walk *walk, int d, int e) {
+    swap(&walk->size[d], &walk->size[e]);
+    for (int i = 0; i < walk->n; i++) swap(&walk->stride[d][i], &walk->stride[e][i]);
+}
+
+/* ---- elements that lie apart ------------------------------------------------------------------
+ */
+
+/* to[i to_stride] = from[i from_stride] for n elements of so many bytes. */
+static void copy_apart(int64_t size, int64_t n, void *to, int64_t to_stride, const void *from,
+                       int64_t from_stride) {
+    typedef uint32_t Four __attribute__((may_alias));
+    typedef uint64_t Eight __attribute__((may_alias));
+    for (int64_t i = 0; size == 1 && i < n; i++)
+        ((char *)to)[i * to_stride] = ((const char *)from)[i * from_stride];
+    for (int64_t i = 0; size == 4 && i < n; i++)
+        ((Four *)to)[i * to_stride] = ((const Four *)from)[i * from_stride];
+    for (int64_t i = 0; size == 8 && i < n; i++)
+        ((Eight *)to)[i * to_stride] = ((const Eight *)from)[i * from_stride];
+}
+
+/* Calls an elementwise kernel along the last dimension. Operands that lie apart are gathered piece
+ * by piece. */
+static void call_on_elements(const Walk *walk) {
+    enum { PIECE = 128 };
+    _Alignas(64) char buffer[LOOP_OPERANDS][PIECE * sizeof(double)];
+    void *place[LOOP_OPERANDS + 1];
+    const int64_t *stride = walk->stride[walk->ndim - 1];
+    const int64_t n = walk->size[walk->ndim - 1];
+    bool dense = true;
+    for (int i = 0; i < walk->n; i++) dense = dense && (stride[i] == 1 || n == 1);
+    place[walk->n] = (void *)(uintptr_t)walk->constants;
+    if (dense) memcpy(place, walk->data, (size_t)walk->n * sizeof *place);
+    if (dense) walk->kernel(n, place, walk->s);
+    for (int64_t from = 0; !dense && from < n; from += PIECE) {
+        const int64_t m = MIN(n - from, PIECE);
+        for (int i = 0; i < walk->n; i++) {
+            char *x = (char *)walk->data[i] + from * stride[i] * walk->element[i];
+            const bool is_filled = from > 0 && stride[i] == 0;
+            const bool is_read = i > 0 || walk->written > 1;
+            place[i] = stride[i] == 1 ? x : buffer[i];
+            if (stride[i] != 1 && is_read && !is_filled)
+                copy_apart(walk->element[i], m, buffer[i], 1, x, stride[i]);
+        }
+        walk->kernel(m, place, walk->s);
+        for (int i = 0; i < walk->written; i++)
+            if (stride[i] != 1)
+                copy_apart(walk->element[i], m,
+                           (char *)walk->data[i] + from * stride[i] * walk->element[i], stride[i],
+                           buffer[i], 1);
+    }
+}
+
+/* The bytes of a row in a workspace. */
+static int64_t row_bytes(const Walk *walk) {
+    return (walk->size[walk->ndim - 1] * (int64_t)sizeof(double) + 63) / 64 * 64;
+}
+
+/* Is operand i a row whose elements lie apart? */
+static bool row_lies_apart(const Walk *walk, int i) {
+    const int last = walk->ndim - 1;
+    return walk->is_row[i] && walk->size[last] > 1 && walk->stride[last][i] != 1;
+}
+
+/* Calls a kernel of rows at the walk's position. Rows that lie apart are gathered into the worker's
+ * workspace. */
+static void call_on_row(const Walk *walk) {
+    void *place[LOOP_OPERANDS];
+    char *buffer = walk->workspace;
+    const int64_t *stride = walk->stride[walk->ndim - 1];
+    const int64_t n = walk->size[walk->ndim - 1];
+    for (int i = 0; i < walk->n; i++) {
+        place[i] = walk->data[i];
+        if (!row_lies_apart(walk, i)) continue;
+        place[i] = buffer;
+        buffer += row_bytes(walk);
+        if (i > 0) copy_apart(walk->element[i], n, place[i], 1, walk->data[i], stride[i]);
+    }
+    walk->kernel(n, place, walk->s);
+    if (row_lies_apart(walk, 0))
+        copy_apart(walk->element[0], n, walk->data[0], stride[0], place[0], 1);
+}
+
+static void call_strided(const Walk *walk) {
+    const int last = walk->ndim - 1;
+    walk->strided(walk->size[last], walk->data, walk->stride[last], walk->step);
+}
+
+/* ---- one thread or several ----------------------------------------------------------------------
+ */
+
+/* At every position of the outer dimensions, which are not empty. */
+static void run(Walk *walk) {
+    int64_t index[TENSOR_MAX_DIMS] = {0};
+    do walk->call(walk);
+    while (walk_next(walk, walk->ndim - 1, index));
+}
+
+/* A piece of the last dimension is so long that every cut is where a vector begins. */
+static int64_t piece(const Walk *walk, int d) { return d == walk->ndim - 1 ? 64 : 1; }
+
+/* The pieces that dimension d gives; none where the result repeats. */
+static int64_t pieces_along(const Walk *walk, int d) {
+    return walk->stride[d][0] == 0 ? 0 : (walk->size[d] + piece(walk, d) - 1) / piece(walk, d);
+}
+
+static void run_part(int worker, int64_t from, int64_t to, void *context) {
+    Walk walk = *(const Walk *)context;
+    const int64_t each = piece(&walk, walk.cut);
+    walk.size[walk.cut] = MIN(to * each, walk.size[walk.cut]) - from * each;
+    if (walk.workspace) walk.workspace += worker * walk.workspace_bytes;
+    walk_along(&walk, walk.cut, from * each);
+    run(&walk);
+}
+
+/* Cut along one of the first dims dimensions: the outer one of two that give as many pieces, or as
+ * many as are of use. */
+static void run_parts(Walk *walk, int dims, int workers) {
+    int64_t most = 1;
+    walk->cut = -1;
+    for (int d = 0; d < dims && workers > 1; d++) {
+        const int64_t pieces = MIN(pieces_along(walk, d), 16 * workers);
+        if (pieces <= most) continue;
+        most = pieces;
+        walk->cut = d;
+    }
+    if (walk->cut < 0) run(walk);
+    else work_in_parts(workers, pieces_along(walk, walk->cut), run_part, walk);
+}
+
+static int64_t walk_numel(const Walk *walk) {
+    int64_t numel = 1;
+    for (int d = 0; d < walk->ndim; d++)
+        if (walk->size[d] == 0) return 0;
+    for (int d = 0; d < walk->ndim; d++) numel *= walk->size[d];
+    return numel;
+}
+
+/* ---- elementwise --------------------------------------------------------------------------------
+ */
+
+/* The common case, found without a walk: every operand is contiguous and of x[0]'s shape. The
+ * number of elements, or 0 where it is not so. */
+static int64_t as_row(int n, const Tensor *const *x, void **data) {
+    for (int i = 0; i < n; i++) {
+        if (!tensor_is_contiguous(x[i]) || !shape_equal(x[i]->shape, x[0]->shape)) return 0;
+        data[i] = x[i]->data;
+    }
+    return tensor_numel(x[0]);
+}
+
+void loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s) {
+    void *data[LOOP_OPERANDS];
+    const int64_t row = as_row(n, x, data);
+    if (row > 0 && workers_for((double)row) == 1) kernel(row, data, s);
+    else loop_update(kernel, n, 1, x, s, NULL);
+}
+
+void loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
+                 const void *constants) {
+    Walk walk;
+    walk_start(&walk, n, x, 0);
+    if (walk_numel(&walk) == 0) return;
+    walk.call = call_on_elements;
+    walk.kernel = kernel;
+    walk.written = written;
+    walk.s = s;
+    walk.constants = constants;
+    for (int d = 0; d < walk.ndim - 1; d++) /* the inner dimension is that of the result's rows */
+        if (walk.stride[d][0] == 1) swap_dims(&walk, d, walk.ndim - 1);
+    merge_dims(&walk);
+    run_parts(&walk, walk.ndim, workers_for((double)walk_numel(&walk)));
+}
+
+/* ---- rows
+ * ---------------------------------------------------------------------------------------- */
+
+/* A row of no elements has a result only where x[0] is a number for the row. */
+static bool has_results(const Walk *walk) {
+    const int last = walk->ndim - 1;
+    for (int d = 0; d < last; d++)
+        if (walk->size[d] == 0) return false;
+    return walk->size[last] > 0 || !walk->is_row[0];
+}
+
+/* Is x, which is broadcast along other dimensions alone, a row along dim? */
+static bool is_row(const Walk *walk, const Tensor *x, int dim) {
+    const int lead = walk->ndim - (x ? x->shape.ndim : 0);
+    return x && dim >= lead && x->shape.dim[dim - lead] == walk->size[walk->ndim - 1];
+}
+
+void loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s) {
+    loop_costly_rows(kernel, dim, n, x, s, 1);
+}
+
+void loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
+                      double operations) {
+    Walk walk;
+    int apart = 0;
+    walk_start(&walk, n, x, 0);
+    swap_dims(&walk, dim, walk.ndim - 1);
+    for (int i = 0; i < n; i++) walk.is_row[i] = is_row(&walk, x[i], dim);
+    if (!has_results(&walk)) return;
+    for (int i = 0; i < n; i++) apart += row_lies_apart(&walk, i);
+    const int workers = workers_for((double)walk_numel(&walk) * operations);
+    walk.call = call_on_row;
+    walk.kernel = kernel;
+    walk.s = s;
+    walk.workspace_bytes = apart * row_bytes(&walk);
+    if (apart) walk.workspace = cache_alloc(workers * walk.workspace_bytes);
+    if (!apart || walk.workspace) run_parts(&walk, walk.ndim - 1, workers);
+    if (apart) cache_free(walk.workspace, workers * walk.workspace_bytes);
+}
+
+/* ---- elements that an index picks
+ * ------------------------------------------------------------------ */
+
+void loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step) {
+    Walk walk;
+    walk_start(&walk, n, x, 0);
+    if (walk_numel(&walk) == 0) return;
+    walk.call = call_strided;
+    walk.strided = kernel;
+    walk.step = step;
+    merge_dims(&walk);
+    run_parts(&walk, walk.ndim, workers_for(2 * (double)walk_numel(&walk)));
+}

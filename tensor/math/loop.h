@@ -1,0 +1,65 @@
+/* loop.h - runs kernels over whole tensors of any strides. */
+#ifndef TAPEHEAD_TENSOR_LOOP_H
+#define TAPEHEAD_TENSOR_LOOP_H
+
+#include "../internal.h"
+#include "../kernels/kernels.h"
+
+enum { LOOP_OPERANDS = 8 };
+
+static inline void swap(int64_t *x, int64_t *y) {
+    const int64_t moved = *x;
+    *x = *y;
+    *y = moved;
+}
+
+/* Over x[0] .. x[n-1], which broadcast to one shape: x[0] has it, and is written. */
+void loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s);
+/* The same for a kernel that writes the first `written` operands, and finds the constants behind
+ * the last operand. */
+void loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
+                 const void *constants);
+/* Calls the kernel for each row along dim. An operand whose size along dim is 1 is a number for the
+ * row, and so is one that is NULL; every other is a row. x[0] is the result; what else the kernel
+ * writes is a number, or contiguous. Leaves an error where there is no memory for rows that lie
+ * apart. */
+void loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s);
+/* The same where an element takes so many operations. */
+void loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
+                      double operations);
+/* For a kernel that takes strides. */
+void loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step);
+
+/* ---- the walk itself, for products --------------------------------------------------------------
+ */
+
+typedef struct Walk Walk;
+struct Walk {
+    int n;    /* operands */
+    int ndim; /* dimensions that are left */
+    int64_t size[TENSOR_MAX_DIMS];
+    int64_t stride[TENSOR_MAX_DIMS][LOOP_OPERANDS]; /* in elements */
+    void *data[LOOP_OPERANDS];                      /* NULL for an operand that is absent */
+    int64_t element[LOOP_OPERANDS];                 /* bytes of an element */
+
+    void (*call)(const Walk *walk); /* works along the last dimension, at the walk's position */
+    Kernel *kernel;
+    StridedKernel *strided;
+    double s;
+    int64_t step;
+    const void *constants;
+    int written;                /* how many operands an elementwise kernel writes */
+    bool is_row[LOOP_OPERANDS]; /* else a number for the row */
+    char *workspace;            /* of the worker, for rows that lie apart */
+    int64_t workspace_bytes;
+    int cut; /* the dimension that threads share */
+};
+
+/* Over operands that broadcast to one shape, without their last `inner` dimensions. */
+void walk_start(Walk *walk, int n, const Tensor *const *x, int inner);
+/* So many steps along dimension d. */
+void walk_along(Walk *walk, int d, int64_t steps);
+/* To the next position of the dimensions before ndim; false after the last one. */
+bool walk_next(Walk *walk, int ndim, int64_t *index);
+
+#endif
