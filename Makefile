@@ -138,7 +138,8 @@ $(WITH_CHECK): | have-check
 $(TESTS): WRAP = $(if $(MACOS),,-Wl,--wrap=tensor_fail)
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
-$(BUILD)/tests/test_attention: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
+$(BUILD)/tests/test_attention $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
+$(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=malloc_trim
 $(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fstat64 \
                                    -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename

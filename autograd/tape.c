@@ -97,6 +97,7 @@ void tape_end(void) {
     cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
     tapes.nodes = NULL;
     tapes.capacity = 0;
+    cache_end_step();
 }
 
 void tape_keep_grads(bool keep) {

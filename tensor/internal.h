@@ -75,6 +75,7 @@ Tensor *reshape_own(Tensor *y, Shape shape);
  * pending. Any size may be asked for, as an int64_t, so that a cast hides none from the question
  * whether the machine can have it. */
 void *cache_alloc(int64_t size);
-void cache_free(void *block, int64_t size);
+void cache_free(void *block, int64_t size); /* the size that it was asked for with */
+void cache_end_step(void);                  /* an outermost tape of this thread has ended */
 
 #endif

@@ -145,7 +145,10 @@ Tensor *tensor_randperm(int64_t n);                             /* I64: 0 .. n-1
 Tensor *tensor_retain(Tensor *x); /* one more reference; hands x back. NULL is fine. */
 void tensor_release(Tensor *x);   /* one reference less; the last one frees. NULL is fine. */
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
-void tensor_empty_cache(void);    /* gives this thread's cached free memory back to the system */
+/* A thread keeps freed memory for its next tensors, about half again what its last tapes needed at
+ * most. The environment's TAPEHEAD_CACHE sets a lower limit for each thread: 512M, say, or 0. This
+ * function gives what this thread keeps back to the system. */
+void tensor_empty_cache(void);
 
 /* ---- copies, conversion, views ------------------------------------------------------------- */
 

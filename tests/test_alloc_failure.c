@@ -264,7 +264,7 @@ END_TEST
 /* With the cache on, a failure may be cured by giving cached blocks back. (Under CK_FORK=no the
  * setting was read already, and this is the same as above.) */
 START_TEST(ops_with_a_cache) {
-    setenv("TAPEHEAD_CACHE", "1", 1);
+    setenv("TAPEHEAD_CACHE", "1G", 1);
     exhaust_samples(_i);
     setenv("TAPEHEAD_CACHE", "0", 1);
 }
