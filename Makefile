@@ -194,6 +194,13 @@ sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-
 sanitize-%: FORCE
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
 	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
+# TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of what is gone, and has
+# references counted with care.
+debug: ## the library as an archive that catches a program's mistakes
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/debug \
+	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address -DTAPEHEAD_DEBUG' $(BUILD)/debug/libtapehead.a
+	@echo 'Link a program with it like this, and run it:'
+	@echo '    $(CC) -g -fsanitize=address -I. program.c $(BUILD)/debug/libtapehead.a -lm -pthread -o program'
 # IN_PARTS=1: the suites' small tensors are shared by the threads as large ones are. A child of
 # test_threads has a pool of its own, which this sanitizer must be told to bear.
 tsan: ## the suites under the thread sanitizer
@@ -272,7 +279,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo suites test bench sanitize tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer coverage lint fmt docs size install uninstall clean help \
+.PHONY: all demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer coverage lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

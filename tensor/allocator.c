@@ -13,7 +13,7 @@
  * because a large step that happens once must leave nothing behind. When a thread would hold more,
  * waiting blocks go back to the system: those that the step under way has not used, and if that is
  * not enough, all of them. TAPEHEAD_CACHE=512M also limits the bytes that wait; 0 turns the lists
- * off, so that valgrind and the sanitizers see every block come and go.
+ * off, so that valgrind and the sanitizers see every block come and go, as does make debug.
  *
  * Threads. Each thread has lists of its own. A block belongs to the thread that got it from the
  * system, whose number stands behind the block. Another thread that frees the block gives it back
@@ -187,7 +187,12 @@ static void leave(void *unused) {
 }
 
 static void start(void) {
-    may_wait = size_setting(getenv("TAPEHEAD_CACHE"));
+#ifdef TAPEHEAD_DEBUG
+    const char *setting = "0";
+#else
+    const char *setting = getenv("TAPEHEAD_CACHE");
+#endif
+    may_wait = size_setting(setting);
     if (pthread_key_create(&exit_key, leave) != 0) may_wait = 0;
 }
 

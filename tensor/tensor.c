@@ -5,6 +5,7 @@
 #include "internal.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
@@ -27,6 +28,20 @@ bool tensor_set_default_dtype(DType dtype) {
 DType tensor_default_dtype(void) { return default_dtype; }
 
 /* ---- lifetime ------------------------------------------------------------------------------ */
+
+/* Who uses a tensor or its storage holds a reference to it. make debug looks; a reference that is
+ * gone is otherwise a use of freed memory. */
+static void check_refs(const char *function, int refs) {
+#ifdef TAPEHEAD_DEBUG
+    if (refs > 0) return;
+    fprintf(stderr, "%s: the tensor has no reference left: it was released once too often\n",
+            function);
+    abort();
+#else
+    (void)function;
+    (void)refs;
+#endif
+}
 
 /* A few bytes stand behind their Storage, which takes one alignment unit: that is a block less to
  * ask for, and they stay as long as it does. More are a block of their own, which can be let go
@@ -53,6 +68,7 @@ static void storage_forget(Storage *storage) {
 }
 
 static void storage_release(Storage *storage) {
+    check_refs("storage_release", storage->refs);
     storage->refs--;
     storage_forget(storage);
     if (storage->refs == 0) cache_free(storage, storage_block(storage->size));
@@ -124,14 +140,18 @@ Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *dat
 }
 
 Tensor *tensor_retain(Tensor *x) {
-    if (x) x->refs++;
+    if (!x) return NULL;
+    check_refs("tensor_retain", x->refs);
+    x->refs++;
     return x;
 }
 
 /* A gradient has no gradient of its own, so this is a loop of at most two or three turns and never
  * recurses. */
 void tensor_release(Tensor *x) {
-    while (x && --x->refs == 0) {
+    while (x) {
+        check_refs("tensor_release", x->refs);
+        if (--x->refs > 0) return;
         Tensor *grad = x->grad;
         x->storage->let_go -= x->let_go;
         storage_release(x->storage);
