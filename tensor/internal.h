@@ -1,5 +1,5 @@
-/* internal.h - storage and views: what tensor/ and autograd/ know of a tensor besides tensor.h. Arithmetic is
- * in math/math.h. Every function that returns a Tensor * gives you a reference. */
+/* internal.h - storage and views: what tensor/ and autograd/ know of a tensor besides tensor.h.
+ * Arithmetic is in math/math.h. Every function that returns a Tensor * gives you a reference. */
 #ifndef TAPEHEAD_TENSOR_INTERNAL_H
 #define TAPEHEAD_TENSOR_INTERNAL_H
 
@@ -27,7 +27,7 @@ bool readable(const char *function, const Tensor *x);
 void tensor_let_go(Tensor *x);
 void storage_read(Storage *storage, int readers); /* so many readers more, or less */
 Tensor *tensor_make(Shape shape, DType dtype);    /* contiguous, not initialised */
-void tensor_written(Tensor *x, const char *by); /* bumps the version; by: a string literal */
+void tensor_written(Tensor *x, const char *by);   /* bumps the version; by: a string literal */
 static inline int64_t dtype_size(DType dtype) { return dtype == BOOL ? 1 : dtype == F32 ? 4 : 8; }
 static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
 
