@@ -244,12 +244,9 @@ WALK(some_inputs_may_do_without_a_gradient) {
     }
 }
 
-/* a op a: both contributions arrive at one leaf. */
-WALK(the_same_tensor_may_come_twice) {
-    unsigned all = real_inputs(s);
-    Tensor *in[SAMPLE_INPUTS], *first = NULL;
-    if (!has_gradient(s) || !(all & (all - 1))) return; /* fewer than two */
-    make_inputs(s, DENSE, all, in);
+/* All floats of the first one's shape become that one. */
+static void make_same(const Sample *s, Tensor **in) {
+    Tensor *first = NULL;
     for (int i = 0; i < s->n; i++) {
         if (s->in[i].kind != 'r') continue;
         if (!first) first = in[i];
@@ -257,6 +254,15 @@ WALK(the_same_tensor_may_come_twice) {
         tensor_release(in[i]);
         in[i] = tensor_retain(first);
     }
+}
+
+/* a op a: both contributions arrive at one leaf. */
+WALK(the_same_tensor_may_come_twice) {
+    unsigned all = real_inputs(s);
+    Tensor *in[SAMPLE_INPUTS];
+    if (!has_gradient(s) || !(all & (all - 1))) return; /* fewer than two */
+    make_inputs(s, DENSE, all, in);
+    make_same(s, in);
     check_sample(s, in, "the same tensor twice");
     release_all(in, s->n);
 }
@@ -311,6 +317,8 @@ START_TEST(gradients_of_composites_are_slopes) {
             Tensor *in[SAMPLE_INPUTS];
             make_inputs(s, layout, real_inputs(s), in);
             check_sample(s, in, "a composite");
+            make_same(s, in);
+            check_sample(s, in, "a composite of the same tensor");
             release_all(in, s->n);
         }
         found++;
