@@ -423,6 +423,9 @@ static float float_of(uint32_t bits) {
 /* The C library's in double. */
 static double logistic_of(double x) { return 1 / (1 + exp(-x)); }
 static double silu_of(double x) { return x / (1 + exp(-x)); }
+static double gelu_tanh_of(double x) {
+    return x / (1 + exp(-2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 static double gelu_of(double x) { return x * 0.5 * erfc(-x / sqrt(2)); }
 
 static const struct {
@@ -432,9 +435,13 @@ static const struct {
     double fused; /* how many ulps at most, where products and sums are fused */
     double plain; /* and where they are not */
 } FUNCTIONS[] = {
-    {"exp", ELEMENTWISE_exp, exp, 1, 1},       {"log", ELEMENTWISE_log, log, 1, 1},
-    {"tanh", ELEMENTWISE_tanh, tanh, 1, 1},    {"sigmoid", ELEMENTWISE_sigmoid, logistic_of, 1, 1},
-    {"silu", ELEMENTWISE_silu, silu_of, 2, 2}, {"gelu", ELEMENTWISE_gelu, gelu_of, 2, 3},
+    {"exp", ELEMENTWISE_exp, exp, 1, 1},
+    {"log", ELEMENTWISE_log, log, 1, 1},
+    {"tanh", ELEMENTWISE_tanh, tanh, 1, 1},
+    {"sigmoid", ELEMENTWISE_sigmoid, logistic_of, 1, 1},
+    {"silu", ELEMENTWISE_silu, silu_of, 2, 2},
+    {"gelu", ELEMENTWISE_gelu, gelu_of, 2, 3},
+    {"gelu_tanh", ELEMENTWISE_gelu_tanh, gelu_tanh_of, 2, 3},
 };
 enum { FUNCTION_N = 1 << 10 };
 

@@ -1,8 +1,9 @@
 /* fast_math.h - functions of float32 for the fast kernels: polynomials without a branch, so that
  * the compiler turns loops over them into vectors. From minus to plus infinity, denormals included,
- * exp, log, tanh and sigmoid are within 1 ulp, silu and gelu within 2, where there is no FMA gelu
- * within 3. (An ulp is the last digit of the result.) Coefficients are best approximations in the
- * relative error (Lawson's iteration), each rounded before the next was sought. */
+ * exp, log, tanh and sigmoid are within 1 ulp, silu and both forms of gelu within 2, where there is
+ * no FMA gelu within 3. (An ulp is the last digit of the result.) Coefficients are best
+ * approximations in the relative error (Lawson's iteration), each rounded before the next was
+ * sought. */
 #ifndef TAPEHEAD_TENSOR_FAST_MATH_H
 #define TAPEHEAD_TENSOR_FAST_MATH_H
 
@@ -122,12 +123,12 @@ INLINE Power power_of_2(uint32_t fields) {
     return (Power){float_of_bits(first), float_of_bits((fields << 23) - first)};
 }
 
-/* factor / (1 + e^-x). With e^|x| = 2^k (1 + hi + lo) and d = 2^-k + 1 + hi + lo this is
- * factor (1 - 2^-k / d) for positive x, and factor 2^-k / d for others: nothing overflows, and
- * small results keep their digits. d_lo is what rounding to d lost, by which the quotient is
- * corrected. */
-INLINE float sigmoid_times(float factor, float x) {
-    const ExpParts e = exp_parts(fabsf(x) > 110 ? 110 : fabsf(x), 0, 0x1.8p23f);
+/* factor / (1 + e^-x), where |x| is more by some tiny more. With e^|x| = 2^k (1 + hi + lo) and d =
+ * 2^-k + 1 + hi + lo this is factor (1 - 2^-k / d) for positive x, and factor 2^-k / d for others:
+ * nothing overflows, and small results keep their digits. d_lo is what rounding to d lost, by which
+ * the quotient is corrected. */
+INLINE float sigmoid_times(float factor, float x, float more) {
+    const ExpParts e = exp_parts(fabsf(x) > 110 ? 110 : fabsf(x), more, 0x1.8p23f);
     const Power by = power_of_2(254 - bits_of_float(e.shifted));
     const float power = by.first * by.second, d = 1 + power + (e.hi + e.lo);
     const float d_lo = 1 - d + power + e.hi + e.lo, rough = 1 / d;
@@ -135,12 +136,35 @@ INLINE float sigmoid_times(float factor, float x) {
     const float above = FMA(factor * power, -inverse, factor);
     return x > 0 ? above : factor * inverse * by.first * by.second;
 }
-INLINE float sigmoid_float(float x) { return sigmoid_times(1, x); }
+INLINE float sigmoid_float(float x) { return sigmoid_times(1, x, 0); }
 
 /* x from 110 on, 0 from -110 on, and NaN at -inf, as PyTorch's. */
 INLINE float silu_float(float x) {
     const float end = x < 0 ? 0 * x : x;
-    return fabsf(x) > 110 ? end : sigmoid_times(x, x);
+    return fabsf(x) > 110 ? end : sigmoid_times(x, x, 0);
+}
+
+/* GPT-2's gelu, x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u)) / 2 is
+ * the sigmoid of 2 u, which keeps its digits where u is negative. |2 u| is computed in double,
+ * since an error of one ulp in it would be one of a hundred in the result; beyond 200 it counts as
+ * 200. */
+INLINE double size_of_2u(float x) {
+    const double square = (double)x * (double)x;
+    const double t = 1.5957691216057308 * fabs((double)x) * (1 + 0.044715 * square);
+    return t > 200 ? 200 : t;
+}
+
+INLINE float gelu_tanh_float(float x) {
+    const double t = size_of_2u(x);
+    const float high = (float)t, low = (float)(t - (double)high), end = x < 0 ? 0 * x : x;
+    return high > 110 ? end : sigmoid_times(x, copysignf(high, x), low);
+}
+
+/* s + x s (1 - s) 2 du/dx, where s is the sigmoid of 2 u, and 1 - s that of -2 u. */
+INLINE float gelu_tanh_dx_float(float x) {
+    const float t = copysignf((float)size_of_2u(x), x);
+    const float slope = 1.5957691216f * (1 + 3 * 0.044715f * (x * x));
+    return sigmoid_float(t) * (1 + x * sigmoid_float(-t) * slope);
 }
 
 /* Mills' ratio of the normal distribution, R(t) = Phi(-t) exp(t^2 / 2) for t >= 0: up to 2 a
@@ -209,20 +233,14 @@ INLINE float gelu_dx_float(float x) {
 #define SILU          silu_float
 #define GELU          gelu_float
 #define GELU_DX       gelu_dx_float
+#define GELU_TANH     gelu_tanh_float
+#define GELU_TANH_DX  gelu_tanh_dx_float
 #define PRODUCT(a, b) ((a) * (b))
 #define C(number)     ((float)(number))
 #define SIGNED(x)     (x)
 #define ABS           fabsf
 /* sigmoid(-x) is 1 - sigmoid(x), but for the digits that the difference loses. */
 #define SILU_DX(x) (SIGMOID(x) * (1 + (x)*SIGMOID(-(x))))
-
-/* GPT-2's form of gelu, x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u))
- * / 2 is the sigmoid of 2 u, which keeps its digits where u is negative. */
-#define TWICE_U(x)    (1.5957691216057308f * ((x) + 0.044715f * (x) * (x) * (x)))
-#define TWICE_U_DX(x) (1.5957691216057308f * (1 + 3 * 0.044715f * (x) * (x)))
-#define GELU_TANH(x)  ((x)*SIGMOID(TWICE_U(x)))
-#define GELU_TANH_DX(x)                                                                            \
-    (SIGMOID(TWICE_U(x)) * (1 + (x) * (1 - SIGMOID(TWICE_U(x))) * TWICE_U_DX(x)))
 
 /* Of two equal elements each gets half the gradient; a NaN on either side passes all of it. */
 #define MAXIMUM(a, b)    ((a) != (a) || (a) > (b) ? (a) : (b))

@@ -27,11 +27,10 @@ static inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 /* GPT-2's form of gelu, x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u))
  * / 2 is the sigmoid of 2 u. */
-#define TWICE_U(x)    (1.5957691216057308 * ((x) + 0.044715 * (x) * (x) * (x)))
-#define TWICE_U_DX(x) (1.5957691216057308 * (1 + 3 * 0.044715 * (x) * (x)))
-#define GELU_TANH(x)  ((x)*sigmoid(TWICE_U(x)))
-#define GELU_TANH_DX(x)                                                                            \
-    (sigmoid(TWICE_U(x)) * (1 + (x) * (1 - sigmoid(TWICE_U(x))) * TWICE_U_DX(x)))
+#define TWICE_U(x)      (1.5957691216057308 * ((x) + 0.044715 * (x) * (x) * (x)))
+#define TWICE_U_DX(x)   (1.5957691216057308 * (1 + 3 * 0.044715 * (x) * (x)))
+#define GELU_TANH(x)    ((x)*sigmoid(TWICE_U(x)))
+#define GELU_TANH_DX(x) (sigmoid(TWICE_U(x)) * (1 + (x)*sigmoid(-TWICE_U(x)) * TWICE_U_DX(x)))
 
 /* Phi(x) = (1 + erf(x / sqrt 2)) / 2 and its derivative phi(x) = exp(-x^2 / 2) / sqrt(2 pi) */
 static inline double normal_cdf(double x) { return 0.5 * erfc(x * -0.70710678118654752440); }
