@@ -140,18 +140,16 @@ Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *dat
 }
 
 Tensor *tensor_retain(Tensor *x) {
-    if (!x) return NULL;
-    check_refs("tensor_retain", x->refs);
-    x->refs++;
+    if (x) check_refs("tensor_retain", x->refs);
+    if (x) x->refs++;
     return x;
 }
 
 /* A gradient has no gradient of its own, so this is a loop of at most two or three turns and never
  * recurses. */
 void tensor_release(Tensor *x) {
-    while (x) {
-        check_refs("tensor_release", x->refs);
-        if (--x->refs > 0) return;
+    if (x) check_refs("tensor_release", x->refs);
+    while (x && --x->refs == 0) {
         Tensor *grad = x->grad;
         x->storage->let_go -= x->let_go;
         storage_release(x->storage);
