@@ -31,6 +31,10 @@ typedef void LayerNormDw(int64_t rows, int64_t columns, int64_t step, void *cons
 
 /* ---- products -------------------------------------------------------------------------------- */
 
+/* Steps of a product that are added one after the other, at most: a longer sum is a sum of such
+ * chains, so that its error does not grow with k. */
+enum { CHAIN = 512 };
+
 /* c (m, n) = start (m, n) + a (m, k) b (k, n), every matrix with any two strides, in elements. */
 typedef struct {
     int64_t m, n, k; /* m and n are not 0 */

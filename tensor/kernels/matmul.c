@@ -1,9 +1,10 @@
 /* matmul.c - matrix products, compiled once per instruction set, with a b + c fused into one
  * rounding where the processor can.
  *
- * An element of c = a b is one chain, c = fma(a[p], b[p], c) for p = 0, 1, ..., whatever path it is
- * computed on and however wide the vectors are: AVX2 and AVX-512, blocks and edges give the same
- * bits. (Products with a vector are the exception: dot products run along p, see real.inc.)
+ * An element of c = a b + start is a chain, sum = fma(a[p], b[p], sum) for p = 0, 1, ..., to which
+ * start is added. A k beyond CHAIN is cut into chains of one length, or nearly, which are added one
+ * after the other. That order is the same on every path and for every width of a vector: AVX2 and
+ * AVX-512, blocks and edges give the same bits.
  *
  * The idea is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
  * 2008, for caches of today. A tile of c, ROWS x VECTORS vectors, stays in registers while p runs;
@@ -11,7 +12,7 @@
  * times. Tiles follow one another down a block of a, beside a sliver of b as wide as a tile; then
  * comes the next sliver, until a part of b is through; then the next block. Block and part stay in
  * the second cache, from which a and b come at a rate that the multiplications hide, and the
- * slower memory behind it sees each number of a once for each part, c once for DEPTH or TALL, b
+ * slower memory behind it sees each number of a once for each part, c once for CHAIN steps, b
  * once.
  *
  * That wants b packed, its slivers one after the other, each in the order in which a tile reads it;
@@ -44,8 +45,7 @@ enum {
     BLOCK_ROWS = 48,   /* whose rows are a multiple of these: whole tiles, whole lines */
     PANEL = 64,        /* blocks that stay packed for all parts of b, if there are several */
     PART = 640 << 10,  /* bytes of a part of b */
-    DEPTH = 4 << 10,   /* bytes of a row of a; longer ones are as many products, added up */
-    TALL = WIDTH < 64 ? 256 : 192, /* steps of a transposed a that stays: each reads a line */
+    TALL = 256,        /* steps of a transposed a that stays: each reads a line */
     LONG = WIDTH < 64 ? 512 : 128, /* steps of a tile that has what comes next fetched */
     CHUNK = 32,                    /* rows that are packed sliver by sliver before the next ones */
     AHEAD = 16,                    /* rows from the one that is packed to the one that is fetched */
