@@ -180,7 +180,7 @@ suites: $(TESTS)
 test: $(TESTS) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check)
 	@BUILD=$(BUILD) tests/run-suites $(TESTS)
 	@$(BUILD)/docs --check $(LIBRARY)
-	$(if $(LEFT_OUT),@echo "left out, since this linker has no --wrap: $(notdir $(LEFT_OUT))")
+	$(if $(LEFT_OUT),@echo "left out because this linker has no --wrap: $(notdir $(LEFT_OUT))")
 
 bench: $(BENCHES) ## measure how fast it is
 	@for bench in $(BENCHES); do $$bench || exit 1; done
