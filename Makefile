@@ -90,7 +90,7 @@ all: $(BUILD)/libtapehead.a $(BUILD)/$(SHARED) $(EXAMPLES) ## the library and th
 # How to build it ----------------------------------------------------------------------------
 
 quiet   = $(if $(V),,@)
-compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(SPEED) $(MORE) -MMD -MP -c $< -o $@
+compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(SPEED) $(STACK) $(MORE) -MMD -MP -c $< -o $@
 link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
@@ -112,6 +112,8 @@ $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # sanitizer's checks would stand between some of them.
 $(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
 $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
+# The library runs in threads with little stack (tests/test_stacks.c).
+$(OBJECTS): STACK = $(if $(DEV),-Wframe-larger-than=16384)
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)

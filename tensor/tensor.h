@@ -89,7 +89,8 @@ const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "b
  * TAPEHEAD_NUM_THREADS says, or, without a whole number there, the number of cores that the process
  * may use. May be called at any time, from any thread; more than 64 are 64, and less than 1 is an
  * error that changes nothing. The others are started when they are first needed, and end with the
- * program; while there is nothing to do they sleep, and they take no signals. */
+ * program; while there is nothing to do they sleep, and they take no signals. A thread of your own
+ * may have as little as 64 KB of stack. */
 void tensor_set_num_threads(int n);
 int tensor_num_threads(void);
 

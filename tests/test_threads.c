@@ -390,9 +390,12 @@ END_TEST
 
 /* The linker puts this before pthread_create. */
 static bool refuse;
+static size_t stack; /* of the last one */
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
+    stack = 0;
+    if (a) pthread_attr_getstacksize(a, &stack);
     return refuse ? EAGAIN : __real_pthread_create(t, a, f, x);
 }
 
@@ -454,6 +457,14 @@ START_TEST(where_there_are_no_threads_one_does_it) {
     ck_assert(tensor_allclose(alone, refused, 0, 0));
     ck_assert(tensor_allclose(alone, shared, 0, 0));
     tensor_release(alone), tensor_release(refused), tensor_release(shared);
+}
+END_TEST
+
+/* Not what the system, or `ulimit -s`, gives every thread. */
+START_TEST(workers_have_stacks_of_one_size) {
+    tensor_set_num_threads(2);
+    tensor_release(product_of(9));
+    ck_assert_uint_eq(stack, 1 << 20);
 }
 END_TEST
 
@@ -591,6 +602,7 @@ int main(int argc, char **argv) {
     add(suite, "program", threads_of_the_program_share_the_pool, 1);
     add(suite, "change", the_number_changes_at_any_time, 1);
     add(suite, "refused", where_there_are_no_threads_one_does_it, 1);
+    add(suite, "stack", workers_have_stacks_of_one_size, 1);
     add(suite, "signals", workers_take_no_signals, 1);
     add(suite, "exit", a_program_ends_whatever_its_threads_do, 1);
     add(suite, "fork", a_child_has_a_pool_of_its_own, 1);

@@ -26,8 +26,10 @@
 
 enum {
     THREADS_MAX = 64,
-    PARTS_EACH = 8,     /* parts for each thread: a late one then costs a sixteenth of two */
-    AWAKE = 100000,     /* nanoseconds for which a thread that waits stays awake */
+    STACK = 1 << 20, /* bytes of a worker's: no kernel takes 64 KB of it, the rest is for a program
+                      * with large variables of each thread; systems give between 128 KB and 8 MB */
+    PARTS_EACH = 8,  /* parts for each thread: a late one then costs a sixteenth of two */
+    AWAKE = 100000,  /* nanoseconds for which a thread that waits stays awake */
     ONE_SEAT = 1 << 16, /* see door */
     ONE_INSIDE = 1
 };
@@ -194,14 +196,18 @@ static void forget_workers(void) {
  * signals to the program's threads. */
 static void hire(int wanted) {
     static bool watches_forks;
+    pthread_attr_t attributes;
     sigset_t all, before;
-    if (wanted <= pool.asked) return;
+    if (wanted <= pool.asked || pthread_attr_init(&attributes) != 0) return;
+    pthread_attr_setstacksize(&attributes, STACK);
     if (!watches_forks) watches_forks = pthread_atfork(NULL, NULL, forget_workers) == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; pool.asked < wanted; pool.asked++)
-        if (pthread_create(&pool.worker[pool.workers], NULL, serve, NULL) == 0) pool.workers++;
+        if (pthread_create(&pool.worker[pool.workers], &attributes, serve, NULL) == 0)
+            pool.workers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
 }
 
 /* When the program ends or the library is closed. From then on every caller works alone; a job that
