@@ -20,7 +20,7 @@ typedef struct {
 
 /* f(inputs) on the open tape, checked for what can be checked. */
 static Tensor *call(Check *check) {
-    *generator_current() = check->generator;
+    *tensor_generator_current() = check->generator;
     Tensor *y = check->fn(check->inputs, check->ctx);
     if (!y) return tensor_fail("gradcheck: the function returned NULL without an error");
     if (y->dtype != F64)
@@ -96,7 +96,7 @@ static bool can_check(const Check *check) {
         if (x->dtype != F64)
             return tensor_fail("gradcheck: input %d is %s: it must be float64", i,
                                tensor_dtype_name(x->dtype));
-        if (has_repeats(x))
+        if (tensor_has_repeats(x))
             return tensor_fail("gradcheck: input %d is expanded: its elements share places", i);
     }
     return true;
@@ -110,9 +110,9 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
     if (options.eps == 0) options.eps = 1e-6;
     if (options.rtol == 0) options.rtol = 1e-6;
     if (options.atol == 0) options.atol = 1e-7;
-    Check check = {fn, inputs, n, ctx, *generator_current(), NULL, options};
+    Check check = {fn, inputs, n, ctx, *tensor_generator_current(), NULL, options};
     const int64_t size = n * (int64_t)sizeof(Tensor *);
-    Tensor **grads = can_check(&check) ? cache_alloc(size) : NULL;
+    Tensor **grads = can_check(&check) ? tensor_cache_alloc(size) : NULL;
     if (!grads) return false;
     for (int i = 0; i < n; i++) { /* the inputs' gradients are put aside */
         grads[i] = inputs[i]->grad;
@@ -127,8 +127,8 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
         tensor_release(inputs[i]->grad);
         inputs[i]->grad = grads[i];
     }
-    cache_free(grads, size);
+    tensor_cache_free(grads, size);
     tensor_release(check.cotangent);
-    *generator_current() = check.generator;
+    *tensor_generator_current() = check.generator;
     return right;
 }

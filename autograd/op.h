@@ -141,12 +141,12 @@ static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
 extern const Op *const ag_ops[];
 
 #define OP_NO_GRAD(name, arguments, shapes, formula, gradient, source, forward, ...)               \
-    extern const Op op_##name;                                                                     \
+    extern const Op ag_op_##name;                                                                  \
     Tensor *ag_##forward(Node *n);
 #define OP(name, arguments, shapes, formula, gradient, source, torch, forward, backward, ...)      \
     OP_NO_GRAD(name, arguments, shapes, formula, gradient, source, forward, )                      \
     void ag_##backward(const Node *n, const Tensor *dy, Tensor **dx);
-#define EACH(name) extern const Op op_##name;
+#define EACH(name) extern const Op ag_op_##name;
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 #undef EACH

@@ -6,7 +6,7 @@
 enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
 enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
 
-#define DEFINE(op, ...) const Op op_##op = {.name = #op, __VA_ARGS__};
+#define DEFINE(op, ...) const Op ag_op_##op = {.name = #op, __VA_ARGS__};
 #define ELEMENTWISE(op, torch, mask, lo, hi, ...)                                                  \
     DEFINE(op, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo, .high = hi,    \
            .forward = ag_elementwise_forward, .backward = ag_elementwise_backward, __VA_ARGS__)
@@ -28,7 +28,7 @@ enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
 #include "ops.def"
 
 const Op *const ag_ops[] = {
-#define EACH(op)            &op_##op,
+#define EACH(op)            &ag_op_##op,
 #define OP_NO_GRAD(op, ...) EACH(op)
 #define OP(op, ...)         EACH(op)
 #include "../tensor/kernels/elementwise.def"

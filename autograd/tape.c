@@ -52,7 +52,7 @@ bool tape_begin(void) { return open_tape("tape_begin", true); }
 bool tape_begin_no_grad(void) { return open_tape("tape_begin_no_grad", false); }
 
 /* A line of the tape that only owns its result. */
-static const Op op_kept = {.name = "kept"};
+static const Op ag_op_kept = {.name = "kept"};
 
 /* What n's backward reads, as bits: inputs, and OP_INPUTS for the result. */
 static unsigned reads_of(const Node *n) {
@@ -70,7 +70,7 @@ static Tensor *tensor_of(const Node *n, int i) { return i == OP_INPUTS ? n->out 
 /* The bytes that n's backward reads stay until it has been said twice, with 1 and with -1. */
 static void hold_bytes(const Node *n, int readers) {
     for (unsigned reads = n->reads; reads; reads &= reads - 1)
-        storage_read(tensor_of(n, __builtin_ctz(reads))->storage, readers);
+        tensor_storage_read(tensor_of(n, __builtin_ctz(reads))->storage, readers);
 }
 
 static void release_saved(Node *n) {
@@ -83,9 +83,9 @@ static void release_saved(Node *n) {
 static void node_release(Node *n) {
     hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
-    if (n->in != n->few) cache_free(n->in, n->n_in * (int64_t)sizeof *n->in);
+    if (n->in != n->few) tensor_cache_free(n->in, n->n_in * (int64_t)sizeof *n->in);
     release_saved(n);
-    if (n->out->refs > 1 && n->out->grad_fn && n->op != &op_kept) n->out->tape_ended = true;
+    if (n->out->refs > 1 && n->out->grad_fn && n->op != &ag_op_kept) n->out->tape_ended = true;
     tensor_release(n->out);
 }
 
@@ -94,10 +94,10 @@ void tape_end(void) {
     int first = tapes.tape[--tapes.tapes].first;
     while (tapes.count > first) node_release(&tapes.nodes[--tapes.count]);
     if (tapes.tapes > 0) return;
-    cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
+    tensor_cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
     tapes.nodes = NULL;
     tapes.capacity = 0;
-    cache_end_step();
+    tensor_cache_end_step();
 }
 
 void tape_keep_grads(bool keep) {
@@ -112,19 +112,19 @@ void tape_keep_grads(bool keep) {
 static bool make_room(void) {
     if (tapes.count < tapes.capacity) return true;
     int capacity = tapes.capacity ? 2 * tapes.capacity : 64;
-    Node *nodes = cache_alloc(capacity * (int64_t)sizeof(Node));
+    Node *nodes = tensor_cache_alloc(capacity * (int64_t)sizeof(Node));
     if (!nodes) return false;
     if (tapes.count) memcpy(nodes, tapes.nodes, (size_t)tapes.count * sizeof(Node));
     for (int i = 0; i < tapes.count; i++)
         if (tapes.nodes[i].in == tapes.nodes[i].few) nodes[i].in = nodes[i].few;
-    cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
+    tensor_cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
     tapes.nodes = nodes;
     tapes.capacity = capacity;
     return true;
 }
 
 bool ag_present(const char *op, const Tensor *x) {
-    return given(op, "tensor", x) && !tensor_pending();
+    return tensor_given(op, "tensor", x) && !tensor_pending();
 }
 
 static bool is_open(const char *op) {
@@ -188,7 +188,7 @@ static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
 /* Keeps the inputs, and notes their versions, for the backward pass and for tape_print. */
 static bool retain_inputs(Node *n, Tensor *const *in) {
     n->in = n->few;
-    if (n->n_in > OP_INPUTS) n->in = cache_alloc(n->n_in * (int64_t)sizeof *n->in);
+    if (n->n_in > OP_INPUTS) n->in = tensor_cache_alloc(n->n_in * (int64_t)sizeof *n->in);
     if (!n->in) return false;
     for (int i = 0; i < n->n_in; i++) {
         n->in[i] = tensor_retain(in[i]);
@@ -226,7 +226,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
 }
 
 /* The innermost tape, which has room, takes over a reference to y. */
-static void keep(Tensor *y) { tapes.nodes[tapes.count++] = (Node){.op = &op_kept, .out = y}; }
+static void keep(Tensor *y) { tapes.nodes[tapes.count++] = (Node){.op = &ag_op_kept, .out = y}; }
 
 Tensor *tape_end_keeping(Tensor *y) {
     bool inner = tapes.tapes > 1;
@@ -249,7 +249,7 @@ Tensor *tape_own(Tensor *x) {
 /* Nobody else looks at x's bytes, and each element has its own place: x may be added to in place.
  */
 static bool is_private(const Tensor *x) {
-    return x->refs == 1 && x->storage->refs == 1 && !has_repeats(x);
+    return x->refs == 1 && x->storage->refs == 1 && !tensor_has_repeats(x);
 }
 
 Tensor *ag_room(const Tensor *dy) {
@@ -259,7 +259,7 @@ Tensor *ag_room(const Tensor *dy) {
 
 Tensor *ag_arrived(const Node *n, int i) {
     Tensor *x = n->in[i], *g = x->arriving;
-    if (!g || !is_private(g)) return make_zeros(x->shape, x->dtype);
+    if (!g || !is_private(g)) return tensor_make_zeros(x->shape, x->dtype);
     x->arriving = NULL; /* it will arrive again */
     return g;
 }
@@ -267,10 +267,11 @@ Tensor *ag_arrived(const Node *n, int i) {
 /* Adds g, whose reference it takes over, to the gradient arriving at x. */
 static bool arrive(Tensor *x, Tensor *g) {
     if (!g) return false;
-    if (x->arriving && is_private(x->arriving)) add_elements(x->arriving, g);
+    if (x->arriving && is_private(x->arriving)) tensor_add_elements(x->arriving, g);
     else if (x->arriving) {
-        Tensor *sum = map_elements(kernels()->value[ELEMENTWISE_add][x->dtype], x->shape, x->dtype,
-                                   2, (const Tensor *[]){x->arriving, g}, 0);
+        Tensor *sum =
+            tensor_map_elements(tensor_kernels()->value[ELEMENTWISE_add][x->dtype], x->shape,
+                                x->dtype, 2, (const Tensor *[]){x->arriving, g}, 0);
         tensor_release(x->arriving);
         x->arriving = sum;
     } else x->arriving = tensor_retain(g);
@@ -306,7 +307,7 @@ static bool is_unchanged(const Node *n) {
  * some of which would take time or memory for every row of nothing. */
 static void hand_back_zeros(const Node *n, Tensor **dx) {
     for (int i = 0; i < n->n_in; i++)
-        if (ag_needs(n, i)) dx[i] = make_zeros(n->in[i]->shape, n->in[i]->dtype);
+        if (ag_needs(n, i)) dx[i] = tensor_make_zeros(n->in[i]->shape, n->in[i]->dtype);
 }
 
 /* Passes the gradient of n's result on to its inputs. */
@@ -331,12 +332,12 @@ static bool node_walk(const Node *n, bool keep_grads) {
     Tensor *few[OP_INPUTS], **dx = few;
     Tensor *dy = n->out->arriving;
     if (!passes_on(n)) return true; /* not reached, a leaf, or kept */
-    if (n->n_in > OP_INPUTS) dx = cache_alloc(n->n_in * (int64_t)sizeof *dx);
+    if (n->n_in > OP_INPUTS) dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     if (!dx) return false;
     keep_grads = keep_grads || n->out->retains_grad;
     if (keep_grads) tensor_retain(dy); /* so that nobody writes over it */
     bool done = node_backward(n, dy, dx);
-    if (dx != few) cache_free(dx, n->n_in * (int64_t)sizeof *dx);
+    if (dx != few) tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
     if (!keep_grads) n->out->arriving = NULL;
     tensor_release(dy);
     return done;
@@ -364,7 +365,7 @@ static bool discard(Tensor *x) {
 static bool settle(Tensor *x) {
     if (!x->grad) x->grad = tensor_retain(x->arriving);
     else {
-        add_elements(x->grad, x->arriving);
+        tensor_add_elements(x->grad, x->arriving);
         tensor_written(x->grad, "backward");
     }
     return discard(x);
@@ -390,7 +391,7 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
     else if (!y->requires_grad) rule = "y does not require a gradient";
     else if (y->tape_ended) rule = "y was computed on a tape that has ended";
     if (rule) return tensor_fail("backward: %s", rule);
-    if (!readable("backward", dy)) return false;
+    if (!tensor_readable("backward", dy)) return false;
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
     return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
                        tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
@@ -400,7 +401,7 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
 bool ag_backward_from(Tensor *y, const Tensor *dy) {
     if (!can_start(y, dy)) return false;
     const int t = recording_tape();
-    y->arriving = view_make(dy, dy->shape, dy->stride, dy->data);
+    y->arriving = tensor_view_make(dy, dy->shape, dy->stride, dy->data);
     bool done = y->arriving != NULL;
     for (int i = nodes_end(t) - 1; i >= tapes.tape[t].first && done; i--)
         done = node_walk(&tapes.nodes[i], tapes.tape[t].keep_grads);
@@ -449,7 +450,7 @@ Tensor *ag_requires_grad(Tensor *x) {
 }
 
 bool ag_zero_grad(Tensor *x) {
-    if (!given("zero_grad", "tensor", x)) return false;
+    if (!tensor_given("zero_grad", "tensor", x)) return false;
     tensor_release(x->grad);
     x->grad = NULL;
     return true;
@@ -488,7 +489,7 @@ static void print_input(const Tensor *x, const char *comma, int before, FILE *fi
 }
 
 bool tape_print(FILE *file) {
-    if (tensor_pending() || !given("tape_print", "file", file)) return false;
+    if (tensor_pending() || !tensor_given("tape_print", "file", file)) return false;
     if (tapes.tapes == 0) return tensor_fail("tape_print: no tape is open");
     for (int i = tapes.tape[tapes.tapes - 1].first; i < tapes.count; i++) {
         const Node *n = &tapes.nodes[i];

@@ -112,8 +112,8 @@ static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], At
 
 Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k,
                                          Tensor *v, AttentionMask mask) {
-    if (!forward_begins("dot_product_attention", attention)) return NULL;
-    return forward_done(attention, dot_product(attention, (Tensor *[]){q, k, v}, mask));
+    if (!nn_forward_begins("dot_product_attention", attention)) return NULL;
+    return nn_forward_done(attention, dot_product(attention, (Tensor *[]){q, k, v}, mask));
 }
 
 /* ---- additive attention -------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], Attenti
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
     if (!queries) return NULL;
-    if (!linear_admits(attention->w_v, queries)) return forward_done(attention->w_v, NULL);
+    if (!nn_linear_admits(attention->w_v, queries)) return nn_forward_done(attention->w_v, NULL);
     /* scores: w_v tanh(query + key), 0 past the valid lengths, (B, Q, H), (B, K, H) -> (B, Q, K) */
     Tensor *w = attention->w_v->weight;
     Tensor *scores = ag_additive_scores(queries, keys, w, mask.valid_lens);
@@ -157,8 +157,8 @@ static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], Attenti
 
 Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, Tensor *k, Tensor *v,
                                       AttentionMask mask) {
-    if (!forward_begins("additive_attention", attention)) return NULL;
-    return forward_done(attention, additive(attention, (Tensor *[]){q, k, v}, mask));
+    if (!nn_forward_begins("additive_attention", attention)) return NULL;
+    return nn_forward_done(attention, additive(attention, (Tensor *[]){q, k, v}, mask));
 }
 
 /* ---- multi-head attention ------------------------------------------------------------------ */
@@ -258,6 +258,6 @@ static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], Atte
 
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
                                         Tensor *v, AttentionMask mask) {
-    if (!forward_begins("multi_head_attention", attention)) return NULL;
-    return forward_done(attention, multi_head(attention, (Tensor *[]){q, k, v}, mask));
+    if (!nn_forward_begins("multi_head_attention", attention)) return NULL;
+    return nn_forward_done(attention, multi_head(attention, (Tensor *[]){q, k, v}, mask));
 }

@@ -55,7 +55,7 @@ static int find(const TensorDict *dict, const char *name) {
 }
 
 static bool ready(const Transfer *t, const void *dict) {
-    given_model(t->root, t->who);
+    nn_given_model(t->root, t->who);
     if (!t->prefix || !dict)
         tensor_fail("%s: the %s is NULL", t->who, t->prefix ? "dict" : "prefix");
     else if (strlen(t->prefix) >= PREFIX_SIZE)
@@ -65,13 +65,13 @@ static bool ready(const Transfer *t, const void *dict) {
 
 /* What is remembered of a parameter: nothing, before its first step. */
 static void visit_memory(Transfer *t, Entry e) {
-    Update *u = update_of(t->optimizer, e.slot);
+    Update *u = nn_update_of(t->optimizer, e.slot);
     char *end = e.name + strlen(e.name);
     const Entry parameter = e;
     e.module = NULL;
     for (int k = 0; u && k < t->optimizer->states; k++) {
         sprintf(end, ".%s", t->optimizer->rule->state[k]);
-        if (k == STEP && (t->from ? find(t->from, e.name) < 0 : steps_of(u) == 0)) return;
+        if (k == STEP && (t->from ? find(t->from, e.name) < 0 : nn_steps_of(u) == 0)) return;
         e.slot = &u->state[k];
         e.dtype = k == STEP ? I64 : parameter.dtype;
         e.shape = k == STEP ? SCALAR : parameter.shape;
@@ -132,7 +132,7 @@ bool nn_save(void *module, const char *path) {
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-bool shape_admits(Shape wanted, Shape shape) {
+bool nn_shape_admits(Shape wanted, Shape shape) {
     bool fits = wanted.ndim == shape.ndim || wanted.ndim < 0;
     for (int d = 0; fits && d < wanted.ndim; d++)
         fits = wanted.dim[d] == NN_LAZY || wanted.dim[d] == shape.dim[d];
@@ -142,7 +142,7 @@ bool shape_admits(Shape wanted, Shape shape) {
 /* Lists what keeps x from becoming the entry, whose parameter is theta, NULL while lazy. */
 static void check_value(Transfer *t, const Entry *e, const Tensor *x, const Tensor *theta) {
     const char *name = tensor_name_text(e->name);
-    if (x->dtype != e->dtype || !shape_admits(e->shape, x->shape))
+    if (x->dtype != e->dtype || !nn_shape_admits(e->shape, x->shape))
         list(&t->misfits, "\"%s\" is %s %s and should be %s %s", name, tensor_dtype_name(x->dtype),
              tensor_shape_text(x->shape), tensor_dtype_name(e->dtype),
              tensor_shape_text(e->shape.ndim < 0 ? x->shape : e->shape));
@@ -202,7 +202,7 @@ static bool load_from(Transfer t, const char *source) {
     if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who);
     visit(&t, check_entry);
     const bool fits = all_fit(&t, source);
-    if (fits && t.optimizer) optimizer_forget(t.optimizer);
+    if (fits && t.optimizer) nn_optimizer_forget(t.optimizer);
     if (fits) visit(&t, load_entry);
     for (int i = 0; i < t.from->n; i++) tensor_release(t.plan[i]);
     free(t.plan);
@@ -215,7 +215,7 @@ bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict
 }
 
 bool nn_load(void *module, const char *path) {
-    if (!given_model(module, "load")) return false;
+    if (!nn_given_model(module, "load")) return false;
     TensorDict *dict = tensor_load_safetensors(path);
     Transfer t = {.who = "load", .root = module, .prefix = "", .from = dict};
     bool ok = load_from(t, path);
@@ -227,14 +227,14 @@ bool nn_load(void *module, const char *path) {
 
 bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict) {
     const char *who = "optimizer_state_dict";
-    if (!given_optimizer(optimizer, who)) return false;
+    if (!nn_given_optimizer(optimizer, who)) return false;
     return save_to((Transfer){who, optimizer->model, optimizer, prefix, .to = dict});
 }
 
 bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix,
                                   const TensorDict *dict) {
     const char *who = "optimizer_load_state_dict";
-    if (!given_optimizer(optimizer, who)) return false;
+    if (!nn_given_optimizer(optimizer, who)) return false;
     Transfer t = {who, optimizer->model, optimizer, prefix, .from = dict};
     return load_from(t, "the dict");
 }

@@ -6,13 +6,13 @@
 /* NULL if there is none, and for all but the first of the fields that hold one parameter. */
 static Tensor *gradient_of(Module *module, const ModuleSlot *p) {
     const Tensor *theta = *p->slot;
-    const bool counts = theta && theta->grad && first_holder(module, theta) == p->slot;
+    const bool counts = theta && theta->grad && nn_first_holder(module, theta) == p->slot;
     return counts ? theta->grad : NULL;
 }
 
 double nn_clip_grad_norm(void *module, double max_norm) {
-    given_model(module, "clip_grad_norm");
-    not_negative("clip_grad_norm", "max_norm", max_norm);
+    nn_given_model(module, "clip_grad_norm");
+    nn_not_negative("clip_grad_norm", "max_norm", max_norm);
     if (tensor_error()) return (double)NAN;
     double sum = 0;
     for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p);) {

@@ -21,6 +21,6 @@ Embedding *nn_embedding_new(int64_t num_embeddings, int64_t embedding_dim) {
 }
 
 Tensor *nn_embedding_forward(Embedding *embedding, Tensor *index) {
-    if (!forward_begins("embedding", embedding)) return NULL;
-    return forward_done(embedding, ag_embedding(embedding->weight, index));
+    if (!nn_forward_begins("embedding", embedding)) return NULL;
+    return nn_forward_done(embedding, ag_embedding(embedding->weight, index));
 }

@@ -22,7 +22,7 @@ static double fan(const Tensor *w, int dim) {
 /* The deviation; 0 for a w without elements, which draws nothing, and where an error is pending. */
 static double xavier_std(const char *who, const Tensor *w, double gain) {
     const bool draws = has_fans(who, w) && tensor_numel(w) > 0;
-    not_negative(who, "gain", gain);
+    nn_not_negative(who, "gain", gain);
     return draws ? gain * sqrt(2 / (fan(w, 1) + fan(w, 0))) : 0;
 }
 

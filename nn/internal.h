@@ -7,24 +7,24 @@
 
 /* The module; NULL and an error where it is NULL, or an optimizer: that is a Module for nn_print
  * and nn_free alone. */
-Module *given_model(void *module, const char *function);
-bool is_optimizer(const Module *module);
+Module *nn_given_model(void *module, const char *function);
+bool nn_is_optimizer(const Module *module);
 /* The same the other way round. */
-Optimizer *given_optimizer(Optimizer *optimizer, const char *function);
+Optimizer *nn_given_optimizer(Optimizer *optimizer, const char *function);
 /* value >= 0, else an error; NaN fails too. */
-bool not_negative(const char *who, const char *what, double value);
+bool nn_not_negative(const char *who, const char *what, double value);
 /* The frame of a forward function: it begins where no error is pending and there is a module, and
  * it ends with y, or NULL. An error that was born in between gets the module's path put before its
  * sentence, "encoder.layers.0.W_q: linear: ...", by the innermost module alone. */
-bool forward_begins(const char *who, const void *module);
-Tensor *forward_done(const void *module, Tensor *y);
+bool nn_forward_begins(const char *who, const void *module);
+Tensor *nn_forward_done(const void *module, Tensor *y);
 /* Is shape one of those wanted: NN_LAZY stands for any size, ndim -1 for any shape? */
-bool shape_admits(Shape wanted, Shape shape);
+bool nn_shape_admits(Shape wanted, Shape shape);
 /* The first field in the tree, in state_dict order, that holds x. */
-Tensor **first_holder(Module *module, const Tensor *x);
+Tensor **nn_first_holder(Module *module, const Tensor *x);
 
 /* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
-bool linear_admits(Linear *linear, const Tensor *x);
+bool nn_linear_admits(Linear *linear, const Tensor *x);
 
 /* ---- optimizers ---------------------------------------------------------------------------- */
 
@@ -58,8 +58,8 @@ struct Optimizer {
 
 /* That of the parameter in a field. One that several fields share takes its steps as the first, and
  * the others have none: NULL. */
-Update *update_of(const Optimizer *optimizer, Tensor **slot);
-double steps_of(const Update *u);
-void optimizer_forget(Optimizer *optimizer); /* all that it remembers */
+Update *nn_update_of(const Optimizer *optimizer, Tensor **slot);
+double nn_steps_of(const Update *u);
+void nn_optimizer_forget(Optimizer *optimizer); /* all that it remembers */
 
 #endif

@@ -26,7 +26,7 @@ LayerNorm *nn_layer_norm_new(Shape normalized_shape) {
 }
 
 Tensor *nn_layer_norm_forward(LayerNorm *norm, Tensor *x) {
-    if (!forward_begins("layer_norm", norm)) return NULL;
+    if (!nn_forward_begins("layer_norm", norm)) return NULL;
     if (!x) tensor_fail("layer_norm: x is NULL");
-    return forward_done(norm, ag_layer_norm(x, norm->weight, norm->bias, norm->eps));
+    return nn_forward_done(norm, ag_layer_norm(x, norm->weight, norm->bias, norm->eps));
 }

@@ -56,7 +56,7 @@ Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
 }
 
 /* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
-bool linear_admits(Linear *linear, const Tensor *x) {
+bool nn_linear_admits(Linear *linear, const Tensor *x) {
     const DType ours = tensor_default_dtype();
     const int64_t in = x->shape.ndim > 0 ? x->shape.dim[x->shape.ndim - 1] : 0;
     settle(linear);
@@ -75,8 +75,8 @@ bool linear_admits(Linear *linear, const Tensor *x) {
 }
 
 Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
-    if (!forward_begins("linear", linear)) return NULL;
+    if (!nn_forward_begins("linear", linear)) return NULL;
     if (!x) tensor_fail("linear: x is NULL");
-    const bool enters = x && linear_admits(linear, x);
-    return forward_done(linear, enters ? ag_linear(x, linear->weight, linear->bias) : NULL);
+    const bool enters = x && nn_linear_admits(linear, x);
+    return nn_forward_done(linear, enters ? ag_linear(x, linear->weight, linear->bias) : NULL);
 }

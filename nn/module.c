@@ -16,13 +16,13 @@
 #include <string.h>
 
 /* A NULL module is the sign of an earlier failure, whose sentence stays; else it gets this one. */
-static Module *given(void *module, const char *function) {
+static Module *tensor_given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);
 }
 
-Module *given_model(void *module, const char *function) {
-    Module *m = given(module, function);
-    if (!m || !is_optimizer(m)) return m;
+Module *nn_given_model(void *module, const char *function) {
+    Module *m = tensor_given(module, function);
+    if (!m || !nn_is_optimizer(m)) return m;
     return tensor_fail("%s: %s is an optimizer: pass the model that it trains, or call an "
                        "nn_optimizer function",
                        function, m->kind->name);
@@ -72,7 +72,7 @@ static bool is_at(const Module *root, const ModuleSlot *p, const char *prefix) {
 }
 
 bool nn_next_parameter(void *module, const char *prefix, ModuleSlot **p) {
-    const Module *root = given_model(module, "next_parameter");
+    const Module *root = nn_given_model(module, "next_parameter");
     if (!prefix || !p) tensor_fail("next_parameter: %s is NULL", prefix ? "p" : "the prefix");
     if (!root || !prefix || !p) return false;
     do *p = next_slot(root, *p);
@@ -94,7 +94,7 @@ void *nn_module_new(const ModuleClass *kind) {
 }
 
 void *nn_module_done(void *module) {
-    given(module, "module_done");
+    tensor_given(module, "module_done");
     if (tensor_error()) nn_free(module);
     return tensor_error() ? NULL : module;
 }
@@ -161,12 +161,12 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
     return length > 0 && length < size;
 }
 
-bool forward_begins(const char *who, const void *module) {
+bool nn_forward_begins(const char *who, const void *module) {
     if (!module) tensor_fail("%s: the module is NULL", who);
     return !tensor_error();
 }
 
-Tensor *forward_done(const void *module, Tensor *y) {
+Tensor *nn_forward_done(const void *module, Tensor *y) {
     static _Thread_local char located[1024]; /* the last sentence that begins with a path */
     const Module *m = module, *root = m;
     const char *sentence = tensor_error();
@@ -198,7 +198,7 @@ static bool is_expanded(const Tensor *x) {
 }
 
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
-    Module *m = given_model(module, "set_parameter");
+    Module *m = nn_given_model(module, "set_parameter");
     ModuleSlot *parameter = m ? slot_of(m, slot) : NULL;
     if (m && (!parameter || !*parameter->name))
         tensor_fail("set_parameter: the field is no parameter of %s", m->kind->name);
@@ -229,7 +229,7 @@ static void remove_slot(Module *m, Tensor **field) {
 
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
     const char *who = "add_parameter";
-    Module *m = given_model(module, who);
+    Module *m = nn_given_model(module, who);
     const bool added = m && name_is_good(m, name, who) && add_slot(m, who, name, slot);
     if (!added) tensor_release(value);
     if (!added || !value || nn_set_parameter(m, slot, value)) return added;
@@ -246,8 +246,8 @@ bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape 
 /* ---- children and kept results ------------------------------------------------------------- */
 
 void *nn_add_child(void *module, const char *name, void *child) {
-    Module *parent = given_model(module, "add_child"), *c = given(child, "add_child");
-    if (c) given_model(c, "add_child");
+    Module *parent = nn_given_model(module, "add_child"), *c = tensor_given(child, "add_child");
+    if (c) nn_given_model(c, "add_child");
     const Module *root = parent;
     while (root && root->parent) root = root->parent;
     if (root && c && (root == c || c->parent)) /* its tree goes on owning it */
@@ -266,12 +266,12 @@ void *nn_add_child(void *module, const char *name, void *child) {
 }
 
 bool nn_add_result(void *module, Tensor **slot) {
-    Module *m = given_model(module, "add_result");
+    Module *m = nn_given_model(module, "add_result");
     return m && add_slot(m, "add_result", "", slot);
 }
 
 bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
-    const Module *m = given_model(module, "keep_result");
+    const Module *m = nn_given_model(module, "keep_result");
     if (!value) tensor_fail("keep_result: the value is NULL");
     if (!m || !value) return false;
     const ModuleSlot *result = slot_of(m, slot);
@@ -305,7 +305,7 @@ void nn_free(void *module) {
 /* ---- walks over the tree ------------------------------------------------------------------- */
 
 void nn_train(void *module, bool on) {
-    Module *const root = given_model(module, "train");
+    Module *const root = nn_given_model(module, "train");
     for (Module *m = root; m; m = next_module(root, m)) m->training = on;
 }
 
@@ -327,7 +327,7 @@ static void print_tree(const Module *module, FILE *file, int indent) {
 }
 
 bool nn_print(void *module, FILE *file) {
-    const Module *m = given(module, "print");
+    const Module *m = tensor_given(module, "print");
     if (!file) tensor_fail("print: the file is NULL");
     if (!m || !file) return false;
     print_tree(m, file, 0);
@@ -348,14 +348,14 @@ void nn_print_float(double x, FILE *file) {
 }
 
 bool nn_zero_grad(void *module) {
-    Module *m = given_model(module, "zero_grad");
+    Module *m = nn_given_model(module, "zero_grad");
     for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
         if (*p->slot) ag_zero_grad(*p->slot);
     return m != NULL;
 }
 
 bool nn_freeze(void *module, const char *prefix, bool frozen) {
-    Module *m = given_model(module, "freeze");
+    Module *m = nn_given_model(module, "freeze");
     if (!prefix) tensor_fail("freeze: the prefix is NULL");
     if (!m || !prefix) return false;
     int n = 0;
@@ -368,22 +368,22 @@ bool nn_freeze(void *module, const char *prefix, bool frozen) {
     return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix);
 }
 
-Tensor **first_holder(Module *module, const Tensor *x) {
+Tensor **nn_first_holder(Module *module, const Tensor *x) {
     for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p);)
         if (*p->slot == x) return p->slot;
     return NULL;
 }
 
 int64_t nn_num_parameters(void *module) {
-    Module *m = given_model(module, "num_parameters");
+    Module *m = nn_given_model(module, "num_parameters");
     int64_t n = m ? 0 : -1;
     for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
-        if (first_holder(m, *p->slot) == p->slot) n += tensor_numel(*p->slot); /* 0 while lazy */
+        if (nn_first_holder(m, *p->slot) == p->slot) n += tensor_numel(*p->slot); /* 0 while lazy */
     return n;
 }
 
 Tensor *nn_parameter(void *module, const char *path) {
-    const Module *root = given_model(module, "parameter");
+    const Module *root = nn_given_model(module, "parameter");
     if (!path) tensor_fail("parameter: the path is NULL");
     if (!root || !path) return NULL;
     ModuleSlot *p = NULL;

@@ -18,7 +18,7 @@
  * theta -= lr d without momentum, lr (d + momentum b) with Nesterov's, else lr b */
 static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
     const SGDConfig *c = &optimizer->sgd;
-    const double fresh = steps_of(u) == 0 ? 1 : 1 - c->dampening;
+    const double fresh = nn_steps_of(u) == 0 ? 1 : 1 - c->dampening;
     Tensor *theta = *u->slot, *b = u->state[1];
     Tensor *d = u->direction ? u->direction : theta->grad;
     if (u->weight_decay != 0) tensor_add_(d, theta, u->weight_decay);
@@ -36,7 +36,7 @@ static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
  * theta -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps) */
 static void move_adamw(const Optimizer *optimizer, const Update *u, double lr) {
     const AdamWConfig *c = &optimizer->adamw;
-    const double t = steps_of(u) + 1;
+    const double t = nn_steps_of(u) + 1;
     const double keep = 1 - lr * u->weight_decay, rate = lr / (1 - pow(c->beta1, t));
     const double unbias = sqrt(1 - pow(c->beta2, t));
     const AdamWStep step = {c->beta1, c->beta2, c->eps, keep, rate, unbias};
@@ -57,7 +57,7 @@ static void print_adamw(const void *module, FILE *file) {
             c->eps, c->weight_decay);
 }
 
-void optimizer_forget(Optimizer *optimizer) {
+void nn_optimizer_forget(Optimizer *optimizer) {
     for (int i = 0; i < optimizer->num_updates; i++)
         for (int k = 0; k < STATES; k++) {
             tensor_release(optimizer->updates[i].state[k]);
@@ -66,7 +66,7 @@ void optimizer_forget(Optimizer *optimizer) {
 }
 
 static void destroy_optimizer(void *module) {
-    optimizer_forget(module);
+    nn_optimizer_forget(module);
     free(((Optimizer *)module)->updates);
 }
 
@@ -75,22 +75,22 @@ static const ModuleClass adamw_class = {"AdamW", sizeof(Optimizer), print_adamw,
 static const Rule sgd_rule = {"sgd", {"step", "momentum_buffer"}, move_sgd};
 static const Rule adamw_rule = {"adamw", {"step", "exp_avg", "exp_avg_sq"}, move_adamw};
 
-bool is_optimizer(const Module *module) {
+bool nn_is_optimizer(const Module *module) {
     return module->kind == &sgd_class || module->kind == &adamw_class;
 }
 
-Optimizer *given_optimizer(Optimizer *optimizer, const char *function) {
+Optimizer *nn_given_optimizer(Optimizer *optimizer, const char *function) {
     if (!optimizer) return tensor_fail("%s: the optimizer is NULL", function);
-    if (is_optimizer(&optimizer->module)) return optimizer;
+    if (nn_is_optimizer(&optimizer->module)) return optimizer;
     return tensor_fail("%s: %s is no optimizer", function, optimizer->module.kind->name);
 }
 
-bool not_negative(const char *who, const char *what, double value) {
+bool nn_not_negative(const char *who, const char *what, double value) {
     return value >= 0 || tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
 }
 
 static bool good_group(const char *who, double lr, double weight_decay) {
-    return not_negative(who, "lr", lr) && not_negative(who, "weight_decay", weight_decay);
+    return nn_not_negative(who, "lr", lr) && nn_not_negative(who, "weight_decay", weight_decay);
 }
 
 static void check_beta(const char *name, double beta) {
@@ -105,7 +105,7 @@ static size_t count_parameters(void *model) {
 
 static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
                                 double weight_decay) {
-    given_model(model, rule->name);
+    nn_given_model(model, rule->name);
     if (lr == 0)
         tensor_fail("%s: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)",
                     rule->name);
@@ -123,7 +123,7 @@ static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void 
 }
 
 Optimizer *nn_sgd_new(void *module, SGDConfig c) {
-    not_negative("sgd", "momentum", c.momentum);
+    nn_not_negative("sgd", "momentum", c.momentum);
     if (isnan(c.dampening)) tensor_fail("sgd: dampening is not a number");
     if (c.nesterov && (c.momentum == 0 || c.dampening != 0))
         tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
@@ -139,7 +139,7 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
     if (c.eps == 0) c.eps = 1e-8;
     check_beta("beta1", c.beta1);
     check_beta("beta2", c.beta2);
-    not_negative("adamw", "eps", c.eps);
+    nn_not_negative("adamw", "eps", c.eps);
     Optimizer *adamw = optimizer_new(&adamw_class, &adamw_rule, module, c.lr, c.weight_decay);
     if (adamw) adamw->adamw = c, adamw->states = 3;
     return adamw;
@@ -149,7 +149,7 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
 
 bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay) {
     const char *who = "optimizer_set_group";
-    if (!given_optimizer(optimizer, who)) return false;
+    if (!nn_given_optimizer(optimizer, who)) return false;
     if (!prefix) return tensor_fail("%s: the prefix is NULL", who);
     if (!good_group(who, lr, decay)) return false;
     int joined = 0;
@@ -166,8 +166,8 @@ bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
 }
 
 bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor) {
-    if (!given_optimizer(optimizer, "optimizer_scale_lr") ||
-        !not_negative("optimizer_scale_lr", "factor", factor))
+    if (!nn_given_optimizer(optimizer, "optimizer_scale_lr") ||
+        !nn_not_negative("optimizer_scale_lr", "factor", factor))
         return false;
     optimizer->factor = factor;
     return true;
@@ -175,21 +175,21 @@ bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor) {
 
 /* ---- a step ------------------------------------------------------------------------------ */
 
-double steps_of(const Update *u) { return u->state[STEP] ? tensor_item(u->state[STEP]) : 0; }
+double nn_steps_of(const Update *u) { return u->state[STEP] ? tensor_item(u->state[STEP]) : 0; }
 
-Update *update_of(const Optimizer *optimizer, Tensor **slot) {
+Update *nn_update_of(const Optimizer *optimizer, Tensor **slot) {
     for (Update *u = optimizer->updates; u < optimizer->updates + optimizer->num_updates; u++)
         if (u->slot == slot || (*slot && *u->slot == *slot)) return u->slot == slot ? u : NULL;
     return NULL;
 }
 
 static bool is_due(const Optimizer *optimizer, const Update *u) {
-    return *u->slot && (*u->slot)->grad && update_of(optimizer, u->slot) == u;
+    return *u->slot && (*u->slot)->grad && nn_update_of(optimizer, u->slot) == u;
 }
 
 /* A parameter may have got another value, of another shape, since its last step. */
 static void check_equal(const Rule *rule, const Tensor *theta, const char *what, const Tensor *x) {
-    if (x->dtype != theta->dtype || !shape_admits(theta->shape, x->shape))
+    if (x->dtype != theta->dtype || !nn_shape_admits(theta->shape, x->shape))
         tensor_fail("%s: %s is %s %s and its %s %s %s: they must be equal", rule->name, theta->name,
                     tensor_dtype_name(theta->dtype), tensor_shape_text(theta->shape), what,
                     tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
@@ -214,14 +214,14 @@ static void prepare(const Optimizer *optimizer, Update *u) {
 }
 
 bool nn_optimizer_step(Optimizer *optimizer) {
-    if (!given_optimizer(optimizer, "optimizer_step") || tensor_error()) return false;
+    if (!nn_given_optimizer(optimizer, "optimizer_step") || tensor_error()) return false;
     Update *const end = optimizer->updates + optimizer->num_updates;
     for (Update *u = optimizer->updates; u < end && !tensor_error(); u++)
         if (is_due(optimizer, u)) prepare(optimizer, u);
     for (Update *u = optimizer->updates; u < end && !tensor_error(); u++) {
         if (!is_due(optimizer, u)) continue;
         optimizer->rule->move(optimizer, u, u->lr * optimizer->factor);
-        tensor_fill(u->state[STEP], steps_of(u) + 1);
+        tensor_fill(u->state[STEP], nn_steps_of(u) + 1);
     }
     for (Update *u = optimizer->updates; u < end; u++) {
         tensor_release(u->direction);
@@ -231,5 +231,5 @@ bool nn_optimizer_step(Optimizer *optimizer) {
 }
 
 void nn_optimizer_zero_grad(Optimizer *optimizer) {
-    if (given_optimizer(optimizer, "optimizer_zero_grad")) nn_zero_grad(optimizer->model);
+    if (nn_given_optimizer(optimizer, "optimizer_zero_grad")) nn_zero_grad(optimizer->model);
 }

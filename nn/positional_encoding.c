@@ -53,8 +53,8 @@ static bool admit(const Tensor *P, const Tensor *x) {
 }
 
 Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x) {
-    if (!forward_begins("positional_encoding", encoding)) return NULL;
-    if (!admit(encoding->P, x)) return forward_done(encoding, NULL);
+    if (!nn_forward_begins("positional_encoding", encoding)) return NULL;
+    if (!admit(encoding->P, x)) return nn_forward_done(encoding, NULL);
     Tensor *P = ag_slice(encoding->P, 1, 0, x->shape.dim[1]);
-    return forward_done(encoding, nn_dropout_forward(encoding->dropout, ag_add(x, P)));
+    return nn_forward_done(encoding, nn_dropout_forward(encoding->dropout, ag_add(x, P)));
 }

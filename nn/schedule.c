@@ -12,7 +12,7 @@ static bool good_steps(const char *who, int64_t step, const char *what, int64_t 
 
 double nn_step_decay(int64_t step, int64_t step_size, double gamma) {
     const char *who = "step_decay";
-    if (!good_steps(who, step, "step_size", step_size, 1) || !not_negative(who, "gamma", gamma))
+    if (!good_steps(who, step, "step_size", step_size, 1) || !nn_not_negative(who, "gamma", gamma))
         return (double)NAN;
     const int64_t decays = step / step_size;
     return pow(gamma, (double)decays);
@@ -21,7 +21,7 @@ double nn_step_decay(int64_t step, int64_t step_size, double gamma) {
 double nn_cosine_decay(int64_t step, int64_t total_steps, double min_factor) {
     const char *who = "cosine_decay";
     if (!good_steps(who, step, "total_steps", total_steps, 1) ||
-        !not_negative(who, "min_factor", min_factor))
+        !nn_not_negative(who, "min_factor", min_factor))
         return (double)NAN;
     const double angle = M_PI * (double)step / (double)total_steps;
     return min_factor + (1 - min_factor) * (1 + cos(angle)) / 2;

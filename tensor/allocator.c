@@ -150,7 +150,7 @@ static int64_t second_largest(const int64_t *x, int n) {
     return second;
 }
 
-void cache_end_step(void) {
+void tensor_cache_end_step(void) {
     note_need();
     cache.usual = second_largest(cache.needed, RECENT);
     cache.peak = 0;
@@ -237,7 +237,7 @@ static bool is_possible(int64_t size) {
     return size >= 0 && size <= INT64_MAX / 2 && (uint64_t)size <= SIZE_MAX / 2;
 }
 
-void *cache_alloc(int64_t size) {
+void *tensor_cache_alloc(int64_t size) {
     if (tensor_pending()) return NULL;
     const int class = is_possible(size) ? class_of((size_t)size) : -1;
     void *block = class >= 0 ? from_list(class) : NULL;
@@ -246,7 +246,7 @@ void *cache_alloc(int64_t size) {
     return block;
 }
 
-void cache_free(void *block, int64_t size) {
+void tensor_cache_free(void *block, int64_t size) {
     if (!block) return;
     const int class = class_of((size_t)size);
     const uint32_t owner = *owner_of(block, class_size(class));

@@ -21,18 +21,18 @@ static bool make_room(Buffer *buffer, size_t n) {
     return true;
 }
 
-void buffer_append(Buffer *buffer, const void *bytes, size_t n) {
+void tensor_buffer_append(Buffer *buffer, const void *bytes, size_t n) {
     if (!make_room(buffer, n)) return;
     memcpy(buffer->bytes + buffer->size, bytes, n);
     buffer->size += n;
 }
 
-void buffer_print(Buffer *buffer, const char *format, ...) {
+void tensor_buffer_print(Buffer *buffer, const char *format, ...) {
     char text[128];
     va_list arguments;
     va_start(arguments, format);
     const int n = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (n < 0 || n >= (int)sizeof text) buffer->failed = true;
-    else buffer_append(buffer, text, (size_t)n);
+    else tensor_buffer_append(buffer, text, (size_t)n);
 }

@@ -25,11 +25,12 @@ void tensor_dict_free(TensorDict *dict) {
 }
 
 static bool is_text(const char *function, const char *what, const char *text) {
-    if (!given(function, what, text) || tensor_pending()) return false;
-    return is_utf8(text, strlen(text)) || tensor_fail("%s: the %s is not UTF-8", function, what);
+    if (!tensor_given(function, what, text) || tensor_pending()) return false;
+    return tensor_is_utf8(text, strlen(text)) ||
+           tensor_fail("%s: the %s is not UTF-8", function, what);
 }
 
-void *room_for_one(void *list, int n, size_t size) {
+void *tensor_room_for_one(void *list, int n, size_t size) {
     if (n & (n - 1)) return list; /* it doubles at 0, 1, 2, 4, ... */
     void *longer = realloc(list, (size_t)(n ? 2 * n : 1) * size);
     return longer ? longer : tensor_fail("dict: out of memory for another entry");
@@ -41,16 +42,16 @@ static char *copy_of(const char *text) {
                 : tensor_fail("dict: out of memory for \"%s\"", tensor_name_text(text));
 }
 
-bool dict_append(TensorDict *dict, const char *name, Tensor *x) {
-    NamedTensor *longer = room_for_one(dict->entry, dict->n, sizeof *longer);
+bool tensor_dict_append(TensorDict *dict, const char *name, Tensor *x) {
+    NamedTensor *longer = tensor_room_for_one(dict->entry, dict->n, sizeof *longer);
     if (longer) dict->entry = longer;
     char *copy = longer ? copy_of(name) : NULL;
     if (copy) dict->entry[dict->n++] = (NamedTensor){copy, tensor_retain(x)};
     return copy != NULL;
 }
 
-bool dict_append_metadata(TensorDict *dict, const char *key, const char *value) {
-    Metadata *longer = room_for_one(dict->metadata, dict->n_metadata, sizeof *longer);
+bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *value) {
+    Metadata *longer = tensor_room_for_one(dict->metadata, dict->n_metadata, sizeof *longer);
     if (longer) dict->metadata = longer;
     Metadata pair = {longer ? copy_of(key) : NULL, longer ? copy_of(value) : NULL};
     if (pair.key && pair.value) dict->metadata[dict->n_metadata++] = pair;
@@ -67,11 +68,12 @@ static void *find(void *list, int n, size_t size, const char *name) {
 
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
     const char *op = "dict_set";
-    if (!given(op, "dict", dict) || !readable(op, x) || !is_text(op, "name", name)) return false;
+    if (!tensor_given(op, "dict", dict) || !tensor_readable(op, x) || !is_text(op, "name", name))
+        return false;
     if (!strcmp(name, "__metadata__"))
         return tensor_fail("dict_set: the name __metadata__ is taken by the metadata");
     NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);
-    if (!entry) return dict_append(dict, name, x);
+    if (!entry) return tensor_dict_append(dict, name, x);
     tensor_retain(x); /* before the release: it may be the same one */
     tensor_release(entry->tensor);
     entry->tensor = x;
@@ -79,7 +81,8 @@ bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
 }
 
 Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
-    if (!given("dict_get", "dict", dict) || !given("dict_get", "name", name)) return NULL;
+    if (!tensor_given("dict_get", "dict", dict) || !tensor_given("dict_get", "name", name))
+        return NULL;
     const NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);
     if (entry) return entry->tensor;
     return tensor_fail("dict_get: there is no \"%s\"", tensor_name_text(name));
@@ -87,10 +90,10 @@ Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
 
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value) {
     const char *op = "dict_set_metadata";
-    if (!given(op, "dict", dict) || !is_text(op, "key", key) || !is_text(op, "value", value))
+    if (!tensor_given(op, "dict", dict) || !is_text(op, "key", key) || !is_text(op, "value", value))
         return false;
     Metadata *pair = find(dict->metadata, dict->n_metadata, sizeof *pair, key);
-    if (!pair) return dict_append_metadata(dict, key, value);
+    if (!pair) return tensor_dict_append_metadata(dict, key, value);
     char *copy = copy_of(value);
     if (!copy) return false;
     free(pair->value);
@@ -99,7 +102,8 @@ bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *val
 }
 
 const char *tensor_dict_metadata(const TensorDict *dict, const char *key) {
-    if (!given("dict_metadata", "dict", dict) || !given("dict_metadata", "key", key)) return NULL;
+    if (!tensor_given("dict_metadata", "dict", dict) || !tensor_given("dict_metadata", "key", key))
+        return NULL;
     const Metadata *pair = find(dict->metadata, dict->n_metadata, sizeof *pair, key);
     return pair ? pair->value : NULL;
 }

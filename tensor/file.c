@@ -11,7 +11,7 @@
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 
-void *file_fail(const File *file, const char *format, ...) {
+void *tensor_file_fail(const File *file, const char *format, ...) {
     char text[256], entry[72] = "";
     if (tensor_pending()) return NULL;
     va_list arguments;
@@ -28,88 +28,92 @@ void *file_fail(const File *file, const char *format, ...) {
 static const char *reason(void) { return errno == ENOMEM ? "out of memory" : strerror(errno); }
 
 static bool check(const File *file, const char *what, bool ok) {
-    if (!ok) file_fail(file, "it cannot be %s: %s", what, reason());
+    if (!ok) tensor_file_fail(file, "it cannot be %s: %s", what, reason());
     return ok;
 }
 
 static bool start(File *file, const char *function, const char *path) {
     *file = (File){.function = function, .path = path, .replacement = {.directory = -1}};
-    return given(function, "path", path) && !tensor_pending();
+    return tensor_given(function, "path", path) && !tensor_pending();
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-bool file_open(File *file, const char *function, const char *path) {
+bool tensor_file_open(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
     /* Without O_NONBLOCK a pipe would keep us waiting for a writer; regular files ignore it. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     const bool opened = check(file, "opened", fd >= 0 && fstat(fd, &status) == 0);
-    if (opened && !S_ISREG(status.st_mode)) file_fail(file, "it is not a regular file");
+    if (opened && !S_ISREG(status.st_mode)) tensor_file_fail(file, "it is not a regular file");
     else if (opened) check(file, "opened", (file->stream = fdopen(fd, "rb")) != NULL);
     if (fd >= 0 && !file->stream) close(fd);
     if (opened) file->size = status.st_size;
     return file->stream != NULL;
 }
 
-void file_close(File *file) {
+void tensor_file_close(File *file) {
     if (file->stream) fclose(file->stream);
 }
 
-bool file_read(const File *file, int64_t at, void *to, int64_t size) {
+bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size) {
     errno = 0; /* stays 0 if the file has become shorter */
     bool ok = fseeko(file->stream, at, SEEK_SET) == 0 &&
               fread(to, 1, (size_t)size, file->stream) == (size_t)size;
-    return ok || file_fail(file, "it cannot be read: %s", errno ? reason() : "it ends too early");
+    return ok ||
+           tensor_file_fail(file, "it cannot be read: %s", errno ? reason() : "it ends too early");
 }
 
-Tensor *file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, DType dtype) {
+Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape,
+                                DType dtype) {
     const int64_t size = dtype_size(dtype);
-    if (!shape_fits(shape, size) || shape_numel(shape) * size != bytes)
-        return file_fail(file, "shape %s of %s does not take its %lld bytes of data",
-                         tensor_shape_text(shape), tensor_dtype_name(dtype), (long long)bytes);
+    if (!tensor_shape_fits(shape, size) || tensor_shape_numel(shape) * size != bytes)
+        return tensor_file_fail(file, "shape %s of %s does not take its %lld bytes of data",
+                                tensor_shape_text(shape), tensor_dtype_name(dtype),
+                                (long long)bytes);
     Tensor *x = tensor_make(shape, dtype);
-    bool ok = x && file_read(file, at, x->data, bytes);
-    if (ok && dtype == BOOL) bytes_to_bools(x);
+    bool ok = x && tensor_file_read(file, at, x->data, bytes);
+    if (ok && dtype == BOOL) tensor_bytes_to_bools(x);
     if (!ok) tensor_release(x);
     return ok ? x : NULL;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-bool file_create(File *file, const char *function, const char *path) {
+bool tensor_file_create(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
-    file->stream = replacement_begin(&file->replacement, path);
+    file->stream = tensor_replacement_begin(&file->replacement, path);
     return check(file, "written", file->stream != NULL);
 }
 
-bool file_write(const File *file, const void *bytes, size_t size) {
+bool tensor_file_write(const File *file, const void *bytes, size_t size) {
     return check(file, "written", fwrite(bytes, 1, size, file->stream) == size);
 }
 
-bool file_write_tensor(const File *file, const Tensor *x) {
-    Tensor *y = readable(file->function, x) ? tensor_contiguous(x) : NULL;
-    bool ok = y && file_write(file, y->data, (size_t)(tensor_numel(y) * dtype_size(y->dtype)));
+bool tensor_file_write_tensor(const File *file, const Tensor *x) {
+    Tensor *y = tensor_readable(file->function, x) ? tensor_contiguous(x) : NULL;
+    bool ok =
+        y && tensor_file_write(file, y->data, (size_t)(tensor_numel(y) * dtype_size(y->dtype)));
     tensor_release(y);
     return ok;
 }
 
-bool file_finish(File *file, bool ok) {
-    const char *problem = replacement_finish(&file->replacement, file->stream, ok);
-    if (problem) file_fail(file, "%s: %s", problem, reason());
+bool tensor_file_finish(File *file, bool ok) {
+    const char *problem = tensor_replacement_finish(&file->replacement, file->stream, ok);
+    if (problem) tensor_file_fail(file, "%s: %s", problem, reason());
     return ok && !problem;
 }
 
 bool tensor_write_file(const char *path, void (*write)(FILE *file, const void *context),
                        const void *context) {
     File file;
-    bool ok = file_create(&file, "write_file", path);
+    bool ok = tensor_file_create(&file, "write_file", path);
     if (!write) tensor_fail("write_file: the function is NULL");
     else if (ok) write(file.stream, context);
-    return file_finish(&file, ok && !tensor_pending());
+    return tensor_file_finish(&file, ok && !tensor_pending());
 }
 
 bool tensor_can_write_file(const char *path) {
     File file;
-    return start(&file, "write_file", path) && check(&file, "written", can_replace(path));
+    return start(&file, "write_file", path) && check(&file, "written", tensor_can_replace(path));
 }

@@ -19,13 +19,13 @@ typedef struct Replacement {
 } Replacement;
 
 /* Could path be replaced, or written if it is a device? False, and errno, if not. */
-bool can_replace(const char *path);
+bool tensor_can_replace(const char *path);
 /* A stream to fill; NULL, and errno. */
-FILE *replacement_begin(Replacement *r, const char *path);
+FILE *tensor_replacement_begin(Replacement *r, const char *path);
 /* Ends what replacement_begin began, also when that failed, and closes the stream. ok: has all been
  * written? If not, or if this fails, path is left as it was. What went wrong here, and errno; or
  * NULL. */
-const char *replacement_finish(Replacement *r, FILE *stream, bool ok);
+const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -39,20 +39,22 @@ typedef struct {
 
 /* Leaves an error, "save_npy: x.npy: ...", for an entry "load_safetensors: x: \"W_q.weight\": ...",
  * and returns NULL. */
-__attribute__((format(printf, 2, 3))) void *file_fail(const File *file, const char *format, ...);
-bool file_open(File *file, const char *function, const char *path);
-bool file_read(const File *file, int64_t at, void *to, int64_t size);
+__attribute__((format(printf, 2, 3))) void *tensor_file_fail(const File *file, const char *format,
+                                                             ...);
+bool tensor_file_open(File *file, const char *function, const char *path);
+bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size);
 /* The elements in so many bytes, which must be theirs, from byte `at` on; contiguous. */
-Tensor *file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, DType dtype);
-void file_close(File *file); /* one that was read; file_open may have failed */
+Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape,
+                                DType dtype);
+void tensor_file_close(File *file); /* one that was read; file_open may have failed */
 
 /* What is written takes path's place when all of it is there. */
-bool file_create(File *file, const char *function, const char *path);
-bool file_write(const File *file, const void *bytes, size_t size);
-bool file_write_tensor(const File *file, const Tensor *x); /* row-major */
+bool tensor_file_create(File *file, const char *function, const char *path);
+bool tensor_file_write(const File *file, const void *bytes, size_t size);
+bool tensor_file_write_tensor(const File *file, const Tensor *x); /* row-major */
 /* Ends what file_create began, also when that failed. ok: has all been written? If not, or if
  * this fails, path is left as it was. */
-bool file_finish(File *file, bool ok);
+bool tensor_file_finish(File *file, bool ok);
 
 /* ---- headers: text that is taken apart from left to right ----------------------------------- */
 
@@ -63,20 +65,20 @@ typedef struct {
 } Text;
 
 /* Free text->start, also when this failed; python is set before. */
-bool text_read(Text *text, const File *file, int64_t at, int64_t size);
+bool tensor_text_read(Text *text, const File *file, int64_t at, int64_t size);
 /* "byte 12 of the header should be ..."; returns false. Each function below does this when it
  * returns false, text_take apart, and skips white space first. */
-bool text_fail(const Text *text, const char *what);
-bool text_take(Text *text, const char *token); /* if it comes next */
-bool text_expect(Text *text, const char *token);
-bool text_end(Text *text);
-bool text_string(Text *text, const char **string); /* it lies in the text */
-bool text_list(Text *text, Shape *list);           /* [2, 3] or (2, 3): whole numbers below 2^63 */
+bool tensor_text_fail(const Text *text, const char *what);
+bool tensor_text_take(Text *text, const char *token); /* if it comes next */
+bool tensor_text_expect(Text *text, const char *token);
+bool tensor_text_end(Text *text);
+bool tensor_text_string(Text *text, const char **string); /* it lies in the text */
+bool tensor_text_list(Text *text, Shape *list); /* [2, 3] or (2, 3): whole numbers below 2^63 */
 /* {key: value, ...}: each value is taken by take, which may find it, or the key, wrong; what is
  * wrong with a key it leaves to the caller to say. */
 typedef bool TakeValue(Text *text, const char *key, void *context);
-bool text_object(Text *text, TakeValue *take, void *context);
-bool is_utf8(const char *text, size_t size);
+bool tensor_text_object(Text *text, TakeValue *take, void *context);
+bool tensor_is_utf8(const char *text, size_t size);
 
 /* ---- text that grows, to be written --------------------------------------------------------- */
 
@@ -87,16 +89,17 @@ typedef struct {
     size_t size, room;
     bool failed; /* there was no memory */
 } Buffer;
-void buffer_append(Buffer *buffer, const void *bytes, size_t n);
+void tensor_buffer_append(Buffer *buffer, const void *bytes, size_t n);
 /* At most 127 bytes at a time. */
-__attribute__((format(printf, 2, 3))) void buffer_print(Buffer *buffer, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void tensor_buffer_print(Buffer *buffer, const char *format,
+                                                               ...);
 
 /* ---- dicts ---------------------------------------------------------------------------------- */
 
 /* list, a realloc'ed array of n, with room for one more; NULL and an error when there is none. */
-void *room_for_one(void *list, int n, size_t size);
+void *tensor_room_for_one(void *list, int n, size_t size);
 /* These look for no earlier one of the name. */
-bool dict_append(TensorDict *dict, const char *name, Tensor *x);
-bool dict_append_metadata(TensorDict *dict, const char *key, const char *value);
+bool tensor_dict_append(TensorDict *dict, const char *name, Tensor *x);
+bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *value);
 
 #endif

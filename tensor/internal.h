@@ -21,21 +21,21 @@ typedef struct Storage {
 bool tensor_pending(void); /* is an error pending? */
 /* The function's own word on a NULL argument, what: "path"; and on a tensor whose elements it
  * wants. */
-bool given(const char *function, const char *what, const void *argument);
-bool readable(const char *function, const Tensor *x);
+bool tensor_given(const char *function, const char *what, const void *argument);
+bool tensor_readable(const char *function, const Tensor *x);
 /* Nobody will ask for x's elements: the bytes go as soon as they can. */
 void tensor_let_go(Tensor *x);
-void storage_read(Storage *storage, int readers); /* so many readers more, or less */
-Tensor *tensor_make(Shape shape, DType dtype);    /* contiguous, not initialised */
-void tensor_written(Tensor *x, const char *by);   /* bumps the version; by: a string literal */
+void tensor_storage_read(Storage *storage, int readers); /* so many readers more, or less */
+Tensor *tensor_make(Shape shape, DType dtype);           /* contiguous, not initialised */
+void tensor_written(Tensor *x, const char *by); /* bumps the version; by: a string literal */
 static inline int64_t dtype_size(DType dtype) { return dtype == BOOL ? 1 : dtype == F32 ? 4 : 8; }
 static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
 
 /* ---- shapes -------------------------------------------------------------------------------- */
 
-int64_t shape_numel(Shape shape); /* INT64_MAX if there are more */
+int64_t tensor_shape_numel(Shape shape); /* INT64_MAX if there are more */
 /* Do the bytes of so many elements fit an int64_t? A size of 0 counts as 1: strides must fit. */
-bool shape_fits(Shape shape, int64_t bytes_per_element);
+bool tensor_shape_fits(Shape shape, int64_t bytes_per_element);
 static inline bool shape_equal(Shape a, Shape b) {
     bool equal = a.ndim == b.ndim;
     for (int d = 0; equal && d < a.ndim; d++) equal = a.dim[d] == b.dim[d];
@@ -43,39 +43,40 @@ static inline bool shape_equal(Shape a, Shape b) {
 }
 /* NumPy's rule: aligned at the right, sizes equal or 1. False, without an error, if they do not
  * fit. */
-bool shape_broadcast(Shape a, Shape b, Shape *out);
+bool tensor_shape_broadcast(Shape a, Shape b, Shape *out);
 /* dim in 0 .. ndim-1, negative ones counted from the end; -1 and an error if there is none. */
-int shape_dim(const char *op, Shape shape, int dim);
+int tensor_shape_dim(const char *op, Shape shape, int dim);
 /* The same where, as in PyTorch, dimension 0 or -1 of a scalar passes: it is 0. */
-int shape_dim_or_scalar(const char *op, Shape shape, int dim);
-Shape shape_without(Shape shape, int dim);
-void shape_strides(Shape shape, int64_t *stride); /* row-major */
-bool has_repeats(const Tensor *x);                /* do several elements share one place? */
-const char *stride_text(const Tensor *x);         /* the strides, written as a shape */
+int tensor_shape_dim_or_scalar(const char *op, Shape shape, int dim);
+Shape tensor_shape_without(Shape shape, int dim);
+void tensor_shape_strides(Shape shape, int64_t *stride); /* row-major */
+bool tensor_has_repeats(const Tensor *x);                /* do several elements share one place? */
+const char *tensor_stride_text(const Tensor *x);         /* the strides, written as a shape */
 
 /* ---- views: new tensors on the same bytes -------------------------------------------------- */
 
 /* data: where the first element is, inside x's storage. Checks nothing. */
-Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data);
+Tensor *tensor_view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data);
 /* NULL without an error where no view will do. */
-Tensor *view_reshape(const Tensor *x, Shape shape);
-Tensor *view_permute(const Tensor *x, const int *axes); /* axes: a permutation, not checked */
+Tensor *tensor_view_reshape(const Tensor *x, Shape shape);
+Tensor *tensor_view_permute(const Tensor *x,
+                            const int *axes); /* axes: a permutation, not checked */
 /* The dimensions of x, that with the largest stride first, as PyTorch's TensorIterator sorts them:
  * in this order it writes to x, and lays out what is made like x. */
-void sort_by_stride(const Tensor *x, int *axes);
-Tensor *view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
-Tensor *view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */
-Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size);
+void tensor_sort_by_stride(const Tensor *x, int *axes);
+Tensor *tensor_view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
+Tensor *tensor_view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */
+Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size);
 /* y itself, contiguous and seen by nobody else yet, in another shape; NULL stays NULL. */
-Tensor *reshape_own(Tensor *y, Shape shape);
+Tensor *tensor_reshape_own(Tensor *y, Shape shape);
 
 /* ---- memory: the caching allocator --------------------------------------------------------- */
 
 /* 64-byte aligned, not initialised, and 128 bytes behind it can be read; NULL with an error
  * pending. Any size may be asked for, as an int64_t, so that a cast hides none from the question
  * whether the machine can have it. */
-void *cache_alloc(int64_t size);
-void cache_free(void *block, int64_t size); /* the size that it was asked for with */
-void cache_end_step(void);                  /* an outermost tape of this thread has ended */
+void *tensor_cache_alloc(int64_t size);
+void tensor_cache_free(void *block, int64_t size); /* the size that it was asked for with */
+void tensor_cache_end_step(void);                  /* an outermost tape of this thread has ended */
 
 #endif

@@ -12,8 +12,8 @@ static const char *const npy_types[] = {"<f4", "<f8", "<i8", "|b1"}; /* by DType
 
 bool tensor_save_npy(const Tensor *x, const char *path) {
     File file;
-    readable("save_npy", x);
-    if (!file_create(&file, "save_npy", path)) return file_finish(&file, false);
+    tensor_readable("save_npy", x);
+    if (!tensor_file_create(&file, "save_npy", path)) return tensor_file_finish(&file, false);
     char text[384], header[sizeof text + 128];
     int length =
         snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
@@ -23,8 +23,8 @@ bool tensor_save_npy(const Tensor *x, const char *path) {
     const int size = (10 + length + 1 + 63) / 64 * 64, rest = size - 10;
     snprintf(header, sizeof header, "\x93NUMPY%c%c%c%c%-*s\n", 1, 0, rest & 0xff, rest >> 8,
              rest - 1, text);
-    bool ok = file_write(&file, header, (size_t)size) && file_write_tensor(&file, x);
-    return file_finish(&file, ok);
+    bool ok = tensor_file_write(&file, header, (size_t)size) && tensor_file_write_tensor(&file, x);
+    return tensor_file_finish(&file, ok);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -36,16 +36,17 @@ typedef struct {
 } Header;
 
 static bool take_order(Text *text, int *order) {
-    *order = text_take(text, "True");
-    return *order || text_take(text, "False") || text_fail(text, "True or False");
+    *order = tensor_text_take(text, "True");
+    return *order || tensor_text_take(text, "False") || tensor_text_fail(text, "True or False");
 }
 
 /* An unknown key, or one that was there before, is left to the caller to complain of. */
 static bool take_field(Text *text, const char *key, void *context) {
     Header *header = context;
-    if (!strcmp(key, "descr") && !header->type) return text_string(text, &header->type);
+    if (!strcmp(key, "descr") && !header->type) return tensor_text_string(text, &header->type);
     if (!strcmp(key, "fortran_order") && header->order < 0) return take_order(text, &header->order);
-    if (!strcmp(key, "shape") && header->shape.ndim < 0) return text_list(text, &header->shape);
+    if (!strcmp(key, "shape") && header->shape.ndim < 0)
+        return tensor_text_list(text, &header->shape);
     return false;
 }
 
@@ -62,29 +63,29 @@ static bool find_type(const File *file, const char *name, DType *dtype) {
         *dtype = (DType)i;
         if (!strcmp(name + 1, npy_types[i] + 1)) return true;
     }
-    return file_fail(file, "its type is '%s': only f4, f8, i8 and b1 are read%s",
-                     tensor_name_text(name), conversion(name));
+    return tensor_file_fail(file, "its type is '%s': only f4, f8, i8 and b1 are read%s",
+                            tensor_name_text(name), conversion(name));
 }
 
 /* What follows the magic bytes, the version and the length of the header. Where it ends, or 0. */
 static int64_t read_header(Text *text, const File *file) {
     unsigned char p[12] = {0};
-    if (!file_read(file, 0, p, file->size < 12 ? file->size : 12)) return 0;
-    if (memcmp(p, "\x93NUMPY", 6) != 0) file_fail(file, "it does not begin as a .npy file");
+    if (!tensor_file_read(file, 0, p, file->size < 12 ? file->size : 12)) return 0;
+    if (memcmp(p, "\x93NUMPY", 6) != 0) tensor_file_fail(file, "it does not begin as a .npy file");
     if (p[6] < 1 || p[6] > 3 || p[7] != 0)
-        file_fail(file, "its version is %d.%d: 1.0, 2.0 and 3.0 are read", p[6], p[7]);
+        tensor_file_fail(file, "its version is %d.%d: 1.0, 2.0 and 3.0 are read", p[6], p[7]);
     if (tensor_pending()) return 0;
     const int64_t high = p[6] == 1 ? 0 : (int64_t)p[10] << 16 | (int64_t)p[11] << 24;
     const int64_t at = p[6] == 1 ? 10 : 12, length = p[8] | p[9] << 8 | high;
-    return text_read(text, file, at, length) ? at + length : 0;
+    return tensor_text_read(text, file, at, length) ? at + length : 0;
 }
 
 /* In Fortran order the first index varies fastest: its elements are neighbours. */
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
     DType dtype = F32;
     if (!find_type(file, header->type, &dtype)) return NULL;
-    Tensor *x = file_read_tensor(file, at, file->size - at, header->shape, dtype);
-    if (x && *header->type == '>') swap_bytes(x);
+    Tensor *x = tensor_file_read_tensor(file, at, file->size - at, header->shape, dtype);
+    if (x && *header->type == '>') tensor_swap_bytes(x);
     int64_t step = 1;
     for (int d = 0; x && header->order == 1 && d < x->shape.ndim; d++) {
         x->stride[d] = step;
@@ -97,12 +98,13 @@ Tensor *tensor_load_npy(const char *path) {
     File file;
     Text text = {.python = true};
     Header header = {.order = -1, .shape = {.ndim = -1}};
-    const int64_t data = file_open(&file, "load_npy", path) ? read_header(&text, &file) : 0;
-    bool ok = data && text_object(&text, take_field, &header) && header.type && header.order >= 0 &&
-              header.shape.ndim >= 0;
-    if (!ok) file_fail(&file, "its header must have descr, fortran_order and shape, each once");
-    Tensor *x = ok && text_end(&text) ? read_elements(&file, data, &header) : NULL;
+    const int64_t data = tensor_file_open(&file, "load_npy", path) ? read_header(&text, &file) : 0;
+    bool ok = data && tensor_text_object(&text, take_field, &header) && header.type &&
+              header.order >= 0 && header.shape.ndim >= 0;
+    if (!ok)
+        tensor_file_fail(&file, "its header must have descr, fortran_order and shape, each once");
+    Tensor *x = ok && tensor_text_end(&text) ? read_elements(&file, data, &header) : NULL;
     free(text.start);
-    file_close(&file);
+    tensor_file_close(&file);
     return x;
 }

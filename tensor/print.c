@@ -39,7 +39,7 @@ typedef struct {
 /* at: in elements, from the first element of x */
 static const char *element_text(Printer *p, int64_t at) {
     static const char *const format[] = {"%.0f.", "%.4f", "%.4e"}; /* by Style */
-    const double value = read_element(p->x, at);
+    const double value = tensor_read_element(p->x, at);
     if (p->x->dtype == BOOL) return value != 0 ? "True" : "False";
     if (isnan(value)) return "nan"; /* C may write -nan too */
     if (isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -60,7 +60,7 @@ static int64_t next_shown(const Printer *p, int dim, int64_t i) {
 
 /* Does the element have a say in the format? */
 static bool counts(const Printer *p, int64_t at) {
-    double value = read_element(p->x, at);
+    double value = tensor_read_element(p->x, at);
     return !dtype_is_float(p->x->dtype) || (isfinite(value) && value != 0);
 }
 
@@ -72,7 +72,7 @@ static void visit_shown(Printer *p, int dim, int64_t at, Visit *visit) {
 }
 
 static void survey_magnitude(Printer *p, int64_t at) {
-    double value = read_element(p->x, at);
+    double value = tensor_read_element(p->x, at);
     p->smallest = fmin(p->smallest, fabs(value));
     p->largest = fmax(p->largest, fabs(value));
     if (value != ceil(value)) p->style = FIXED;
@@ -158,7 +158,8 @@ static void write_suffixes(Printer *p, bool empty) {
 }
 
 bool tensor_print(const Tensor *x, FILE *file) {
-    if (tensor_pending() || !readable("print", x) || !given("print", "file", file)) return false;
+    if (tensor_pending() || !tensor_readable("print", x) || !tensor_given("print", "file", file))
+        return false;
     int64_t numel = tensor_numel(x);
     Printer p = {.x = x, .file = file, .smallest = HUGE_VAL, .width = 1};
     p.summary = numel > SUMMARY_ABOVE;

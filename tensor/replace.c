@@ -118,7 +118,7 @@ static bool look(const char *path, bool *exists, bool *device, struct stat *stat
     return *device || !*exists || may_write(path);
 }
 
-bool can_replace(const char *path) {
+bool tensor_can_replace(const char *path) {
     bool exists, device;
     struct stat status;
     if (!look(path, &exists, &device, &status)) return false;
@@ -249,7 +249,7 @@ static bool open_directory(Replacement *r) {
     return r->directory >= 0 || error == EACCES;
 }
 
-FILE *replacement_begin(Replacement *r, const char *path) {
+FILE *tensor_replacement_begin(Replacement *r, const char *path) {
     bool exists, device;
     struct stat status;
     *r = (Replacement){.directory = -1};
@@ -277,7 +277,7 @@ static const char *put_in_place(Replacement *r, FILE *stream) {
 }
 
 /* The stream is closed last, since its lock goes then. After fsync that cannot lose anything. */
-const char *replacement_finish(Replacement *r, FILE *stream, bool ok) {
+const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok) {
     const char *problem = ok ? put_in_place(r, stream) : NULL;
     int error = errno;
     if (!r->in_place && r->number) unlink(r->temporary);

@@ -33,65 +33,67 @@ static int by_type_and_name(const void *a, const void *b) {
 /* before: what stands before it. */
 static void print_string(Buffer *out, const char *before, const char *text) {
     static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
-    buffer_print(out, "%s\"", before);
+    tensor_buffer_print(out, "%s\"", before);
     while (*text) {
         size_t n = 0; /* characters that stand for themselves */
         while ((unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\') n++;
-        buffer_append(out, text, n);
+        tensor_buffer_append(out, text, n);
         text += n;
         if (!*text) break;
         const char *escape = strchr(plain, *text);
-        if (escape) buffer_print(out, "\\%c", letter[escape - plain]);
-        else buffer_print(out, "\\u%04x", (unsigned)*text);
+        if (escape) tensor_buffer_print(out, "\\%c", letter[escape - plain]);
+        else tensor_buffer_print(out, "\\u%04x", (unsigned)*text);
         text++;
     }
-    buffer_print(out, "\"");
+    tensor_buffer_print(out, "\"");
 }
 
 static void print_entry(Buffer *out, const NamedTensor *entry, int64_t begin, int64_t end) {
     const Tensor *x = entry->tensor;
     print_string(out, "", entry->name);
-    buffer_print(out, ":{\"dtype\":\"%s\",\"shape\":[", type_names[x->dtype]);
+    tensor_buffer_print(out, ":{\"dtype\":\"%s\",\"shape\":[", type_names[x->dtype]);
     for (int d = 0; d < x->shape.ndim; d++)
-        buffer_print(out, "%s%lld", d ? "," : "", (long long)x->shape.dim[d]);
-    buffer_print(out, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
+        tensor_buffer_print(out, "%s%lld", d ? "," : "", (long long)x->shape.dim[d]);
+    tensor_buffer_print(out, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
 }
 
 static void print_header(Buffer *out, const TensorDict *dict, const NamedTensor *sorted) {
-    buffer_print(out, dict->n_metadata ? "{\"__metadata__\":{" : "{");
+    tensor_buffer_print(out, dict->n_metadata ? "{\"__metadata__\":{" : "{");
     for (int i = 0; i < dict->n_metadata; i++) {
         print_string(out, i ? "," : "", dict->metadata[i].key);
         print_string(out, ":", dict->metadata[i].value);
     }
-    if (dict->n_metadata) buffer_print(out, "}");
+    if (dict->n_metadata) tensor_buffer_print(out, "}");
     int64_t at = 0;
     for (int i = 0; i < dict->n; i++) {
         const Tensor *x = sorted[i].tensor;
         const int64_t end = at + tensor_numel(x) * dtype_size(x->dtype);
-        if (i > 0 || dict->n_metadata) buffer_print(out, ",");
+        if (i > 0 || dict->n_metadata) tensor_buffer_print(out, ",");
         print_entry(out, &sorted[i], at, end);
         at = end;
     }
-    buffer_print(out, "}");
-    buffer_append(out, "       ", -out->size % 8); /* with spaces to a multiple of 8 */
+    tensor_buffer_print(out, "}");
+    tensor_buffer_append(out, "       ", -out->size % 8); /* with spaces to a multiple of 8 */
 }
 
 static bool write_all(const File *file, const TensorDict *dict, const NamedTensor *sorted) {
     Buffer header = {0};
     print_header(&header, dict, sorted);
     bool ok = !header.failed;
-    if (!ok) file_fail(file, "out of memory for its header");
+    if (!ok) tensor_file_fail(file, "out of memory for its header");
     else if (header.size > HEADER_MAX)
-        ok = file_fail(file, "its header of %zu bytes is longer than %d", header.size, HEADER_MAX);
+        ok = tensor_file_fail(file, "its header of %zu bytes is longer than %d", header.size,
+                              HEADER_MAX);
     const uint64_t length = header.size;
-    ok = ok && file_write(file, &length, 8) && file_write(file, header.bytes, header.size);
-    for (int i = 0; ok && i < dict->n; i++) ok = file_write_tensor(file, sorted[i].tensor);
+    ok = ok && tensor_file_write(file, &length, 8) &&
+         tensor_file_write(file, header.bytes, header.size);
+    for (int i = 0; ok && i < dict->n; i++) ok = tensor_file_write_tensor(file, sorted[i].tensor);
     free(header.bytes);
     return ok;
 }
 
 bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
-    if (!given("save_safetensors", "dict", dict)) return false;
+    if (!tensor_given("save_safetensors", "dict", dict)) return false;
     if (dict->n_metadata > METADATA_MAX) /* load_safetensors would not take them */
         return tensor_fail("save_safetensors: there are more than %d metadata", METADATA_MAX);
     NamedTensor *sorted = malloc(((size_t)dict->n + 1) * sizeof *sorted);
@@ -99,8 +101,8 @@ bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
     for (int i = 0; i < dict->n; i++) sorted[i] = dict->entry[i];
     qsort(sorted, (size_t)dict->n, sizeof *sorted, by_type_and_name);
     File file;
-    bool ok = file_create(&file, "save_safetensors", path);
-    ok = file_finish(&file, ok && write_all(&file, dict, sorted));
+    bool ok = tensor_file_create(&file, "save_safetensors", path);
+    ok = tensor_file_finish(&file, ok && write_all(&file, dict, sorted));
     free(sorted);
     return ok;
 }
@@ -131,9 +133,10 @@ typedef struct {
 /* An unknown key, or one that was there before, is left to the caller to complain of. */
 static bool take_field(Text *text, const char *key, void *context) {
     Description *it = context;
-    if (!strcmp(key, "dtype") && !it->type) return text_string(text, &it->type);
-    if (!strcmp(key, "shape") && it->shape.ndim < 0) return text_list(text, &it->shape);
-    if (!strcmp(key, "data_offsets") && it->offsets.ndim < 0) return text_list(text, &it->offsets);
+    if (!strcmp(key, "dtype") && !it->type) return tensor_text_string(text, &it->type);
+    if (!strcmp(key, "shape") && it->shape.ndim < 0) return tensor_text_list(text, &it->shape);
+    if (!strcmp(key, "data_offsets") && it->offsets.ndim < 0)
+        return tensor_text_list(text, &it->offsets);
     return false;
 }
 
@@ -146,31 +149,32 @@ static const char *conversion(const char *type) {
 static bool check_description(const Reader *r, Description *it) {
     while (it->dtype <= BOOL && strcmp(it->type, type_names[it->dtype]) != 0) it->dtype++;
     if (it->dtype > BOOL)
-        return file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read%s",
-                         tensor_name_text(it->type), conversion(it->type));
+        return tensor_file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read%s",
+                                tensor_name_text(it->type), conversion(it->type));
     const int64_t begin = it->offsets.dim[0], end = it->offsets.dim[1];
     if (it->offsets.ndim == 2 && begin <= end && end <= r->data_size) return true;
-    return file_fail(&r->file, "its data_offsets %s are no range in the %lld bytes of data",
-                     tensor_shape_text(it->offsets), (long long)r->data_size);
+    return tensor_file_fail(&r->file, "its data_offsets %s are no range in the %lld bytes of data",
+                            tensor_shape_text(it->offsets), (long long)r->data_size);
 }
 
 static bool take_entry(Reader *r, const char *name) {
     Description it = {.shape = {.ndim = -1}, .offsets = {.ndim = -1}};
     r->file.entry = name;
-    bool known = text_object(&r->text, take_field, &it) && it.type && it.shape.ndim >= 0;
+    bool known = tensor_text_object(&r->text, take_field, &it) && it.type && it.shape.ndim >= 0;
     if (!known || it.offsets.ndim < 0) /* the first error stays, should there be one */
-        return file_fail(&r->file, "it must have dtype, shape and data_offsets, each once");
+        return tensor_file_fail(&r->file, "it must have dtype, shape and data_offsets, each once");
     if (!check_description(r, &it)) return false;
     const Place place = {name, it.offsets.dim[0], it.offsets.dim[1]};
     const int64_t bytes = place.end - place.begin;
     r->taken += bytes;
-    if (r->taken > r->data_size) return file_fail(&r->file, "its data overlap those of others");
-    Place *longer = room_for_one(r->place, r->dict->n, sizeof *longer);
+    if (r->taken > r->data_size)
+        return tensor_file_fail(&r->file, "its data overlap those of others");
+    Place *longer = tensor_room_for_one(r->place, r->dict->n, sizeof *longer);
     if (!longer) return false;
     r->place = longer;
     r->place[r->dict->n] = place;
-    Tensor *x = file_read_tensor(&r->file, r->data + place.begin, bytes, it.shape, it.dtype);
-    bool ok = x && dict_append(r->dict, name, x);
+    Tensor *x = tensor_file_read_tensor(&r->file, r->data + place.begin, bytes, it.shape, it.dtype);
+    bool ok = x && tensor_dict_append(r->dict, name, x);
     tensor_release(x);
     r->file.entry = NULL;
     return ok;
@@ -180,16 +184,17 @@ static bool take_metadata(Text *text, const char *key, void *context) {
     TensorDict *dict = context;
     const char *value;
     if (dict->n_metadata == METADATA_MAX)
-        return file_fail(text->file, "there are more than %d metadata", METADATA_MAX);
-    return text_string(text, &value) && dict_append_metadata(dict, key, value);
+        return tensor_file_fail(text->file, "there are more than %d metadata", METADATA_MAX);
+    return tensor_text_string(text, &value) && tensor_dict_append_metadata(dict, key, value);
 }
 
 static bool take_member(Text *text, const char *key, void *context) {
     Reader *r = context;
     if (strcmp(key, "__metadata__") != 0) return take_entry(r, key);
-    if (r->has_metadata) return file_fail(&r->file, "the name \"__metadata__\" is there twice");
+    if (r->has_metadata)
+        return tensor_file_fail(&r->file, "the name \"__metadata__\" is there twice");
     r->has_metadata = true;
-    return text_object(text, take_metadata, r->dict);
+    return tensor_text_object(text, take_metadata, r->dict);
 }
 
 /* ---- reading: the file as a whole ------------------------------------------------------------ */
@@ -207,12 +212,13 @@ static bool check_tiling(Reader *r) {
     for (int i = 0; i < n; at = r->place[i++].end) {
         if (r->place[i].begin == at) continue;
         r->file.entry = r->place[i].name;
-        return file_fail(&r->file, "its data begin at byte %lld, and those before end at %lld",
-                         (long long)r->place[i].begin, (long long)at);
+        return tensor_file_fail(&r->file,
+                                "its data begin at byte %lld, and those before end at %lld",
+                                (long long)r->place[i].begin, (long long)at);
     }
     if (at == r->data_size) return true;
-    return file_fail(&r->file, "its tensors take %lld of %lld bytes of data", (long long)at,
-                     (long long)r->data_size);
+    return tensor_file_fail(&r->file, "its tensors take %lld of %lld bytes of data", (long long)at,
+                            (long long)r->data_size);
 }
 
 /* Of any structs that begin with a name. */
@@ -225,7 +231,8 @@ static bool check_names(const Reader *r, void *list, int n, size_t size) {
     for (int i = 1; i < n; i++) {
         const char *const *name = (const void *)((const char *)list + (size_t)i * size);
         if (!by_name(name, (const char *)name - size))
-            return file_fail(&r->file, "the name \"%s\" is there twice", tensor_name_text(*name));
+            return tensor_file_fail(&r->file, "the name \"%s\" is there twice",
+                                    tensor_name_text(*name));
     }
     return true;
 }
@@ -245,13 +252,14 @@ static bool say_what_it_is(const File *file, const char *start, unsigned long lo
     char text[9] = "";
     memcpy(text, start, 8);
     if (!memcmp(start, "\x93NUMPY", 6))
-        return file_fail(file, "it is a .npy file: tensor_load_npy reads it");
+        return tensor_file_fail(file, "it is a .npy file: tensor_load_npy reads it");
     if (!memcmp(start, "PK\3\4", 4))
-        return file_fail(file, "it is a zip archive, as torch.save writes them: in Python, "
-                               "safetensors.torch.save_file writes what is read here");
+        return tensor_file_fail(file, "it is a zip archive, as torch.save writes them: in Python, "
+                                      "safetensors.torch.save_file writes what is read here");
     if (is_text(start, 8))
-        return file_fail(file, "it is text, which begins with \"%s\"", tensor_name_text(text));
-    return file_fail(file, "its header of %llu bytes is longer than %d", length, HEADER_MAX);
+        return tensor_file_fail(file, "it is text, which begins with \"%s\"",
+                                tensor_name_text(text));
+    return tensor_file_fail(file, "its header of %llu bytes is longer than %d", length, HEADER_MAX);
 }
 
 /* The length of the header, and the header. */
@@ -259,25 +267,26 @@ static bool read_header(Reader *r) {
     unsigned long long length;
     char start[sizeof length];
     if (r->file.size < 8)
-        return file_fail(&r->file, "it is shorter than the 8 bytes that all begin with");
-    if (!file_read(&r->file, 0, start, sizeof start)) return false;
+        return tensor_file_fail(&r->file, "it is shorter than the 8 bytes that all begin with");
+    if (!tensor_file_read(&r->file, 0, start, sizeof start)) return false;
     memcpy(&length, start, sizeof length);
     if (length > HEADER_MAX) return say_what_it_is(&r->file, start, length);
     r->data = 8 + (int64_t)length;
     r->data_size = r->file.size - r->data;
-    if (!text_read(&r->text, &r->file, 8, (int64_t)length)) return false;
-    return is_utf8(r->text.start, length) || file_fail(&r->file, "its header is not UTF-8");
+    if (!tensor_text_read(&r->text, &r->file, 8, (int64_t)length)) return false;
+    return tensor_is_utf8(r->text.start, length) ||
+           tensor_file_fail(&r->file, "its header is not UTF-8");
 }
 
 TensorDict *tensor_load_safetensors(const char *path) {
     Reader r = {.dict = tensor_dict_new()};
-    bool ok = r.dict && file_open(&r.file, "load_safetensors", path) && read_header(&r) &&
-              text_object(&r.text, take_member, &r) && text_end(&r.text) && check_tiling(&r) &&
-              check_names(&r, r.place, r.dict->n, sizeof *r.place) &&
+    bool ok = r.dict && tensor_file_open(&r.file, "load_safetensors", path) && read_header(&r) &&
+              tensor_text_object(&r.text, take_member, &r) && tensor_text_end(&r.text) &&
+              check_tiling(&r) && check_names(&r, r.place, r.dict->n, sizeof *r.place) &&
               check_names(&r, r.dict->metadata, r.dict->n_metadata, sizeof *r.dict->metadata);
     free(r.text.start);
     free(r.place);
-    file_close(&r.file);
+    tensor_file_close(&r.file);
     if (!ok) tensor_dict_free(r.dict);
     return ok ? r.dict : NULL;
 }

@@ -52,18 +52,18 @@ _Static_assert(sizeof(Storage) <= STORAGE_HEADER, "the elements must stay aligne
 static int64_t storage_block(int64_t size) { return STORAGE_HEADER + (size <= FEW ? size : 0); }
 
 static Storage *storage_new(int64_t size) {
-    Storage *storage = cache_alloc(storage_block(size));
+    Storage *storage = tensor_cache_alloc(storage_block(size));
     void *bytes = storage ? (char *)storage + STORAGE_HEADER : NULL;
-    if (storage && size > FEW) bytes = cache_alloc(size);
+    if (storage && size > FEW) bytes = tensor_cache_alloc(size);
     if (bytes) *storage = (Storage){.bytes = bytes, .size = size, .refs = 1};
-    else cache_free(storage, storage_block(size));
+    else tensor_cache_free(storage, storage_block(size));
     return bytes ? storage : NULL;
 }
 
 /* Gives bytes back that nobody will look at again. */
 static void storage_forget(Storage *storage) {
     if (storage->let_go < storage->refs || storage->readers > 0 || !storage->bytes) return;
-    if (storage->size > FEW) cache_free(storage->bytes, storage->size);
+    if (storage->size > FEW) tensor_cache_free(storage->bytes, storage->size);
     storage->bytes = NULL;
 }
 
@@ -71,10 +71,10 @@ static void storage_release(Storage *storage) {
     check_refs("storage_release", storage->refs);
     storage->refs--;
     storage_forget(storage);
-    if (storage->refs == 0) cache_free(storage, storage_block(storage->size));
+    if (storage->refs == 0) tensor_cache_free(storage, storage_block(storage->size));
 }
 
-void storage_read(Storage *storage, int readers) {
+void tensor_storage_read(Storage *storage, int readers) {
     storage->readers += readers;
     storage_forget(storage);
 }
@@ -95,7 +95,7 @@ static void count_live(int change) {
 
 /* The tensor takes the caller's reference to the storage, also when it cannot be made. */
 static Tensor *look_at(Storage *storage, Shape shape, const int64_t *stride, DType dtype) {
-    Tensor *x = storage ? cache_alloc(sizeof *x) : NULL;
+    Tensor *x = storage ? tensor_cache_alloc(sizeof *x) : NULL;
     if (!x && storage) storage_release(storage);
     if (!x) return NULL;
     *x = (Tensor){shape, .dtype = dtype, .data = storage->bytes, .storage = storage, .refs = 1};
@@ -130,8 +130,8 @@ Tensor *tensor_make(Shape shape, DType dtype) {
     return look_at(storage_new(empty ? 0 : bytes), shape, stride, dtype);
 }
 
-Tensor *view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
-    if (!shape_fits(shape, 1)) /* a view can be expanded beyond what its bytes could be */
+Tensor *tensor_view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
+    if (!tensor_shape_fits(shape, 1)) /* a view can be expanded beyond what its bytes could be */
         return tensor_fail("shape %s: its elements cannot be counted", tensor_shape_text(shape));
     x->storage->refs++;
     Tensor *view = look_at(x->storage, shape, stride, x->dtype);
@@ -153,7 +153,7 @@ void tensor_release(Tensor *x) {
         Tensor *grad = x->grad;
         x->storage->let_go -= x->let_go;
         storage_release(x->storage);
-        cache_free(x, sizeof *x);
+        tensor_cache_free(x, sizeof *x);
         count_live(-1);
         x = grad;
     }
@@ -168,10 +168,10 @@ void tensor_written(Tensor *x, const char *by) {
 
 /* ---- what every function asks -------------------------------------------------------------- */
 
-int64_t tensor_numel(const Tensor *x) { return x ? shape_numel(x->shape) : 0; }
+int64_t tensor_numel(const Tensor *x) { return x ? tensor_shape_numel(x->shape) : 0; }
 
-bool readable(const char *function, const Tensor *x) {
-    if (!given(function, "tensor", x)) return false;
+bool tensor_readable(const char *function, const Tensor *x) {
+    if (!tensor_given(function, "tensor", x)) return false;
     return !x->let_go ||
            tensor_fail("%s: the tensor was let go, and its elements with it", function);
 }

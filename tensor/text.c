@@ -5,25 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool text_read(Text *text, const File *file, int64_t at, int64_t size) {
+bool tensor_text_read(Text *text, const File *file, int64_t at, int64_t size) {
     if (size > file->size - at)
-        return file_fail(file, "its header of %lld bytes goes beyond its end", (long long)size);
+        return tensor_file_fail(file, "its header of %lld bytes goes beyond its end",
+                                (long long)size);
     char *start = malloc((size_t)size + (size == 0)); /* no longer, so that checkers see its end */
-    if (!start) return file_fail(file, "out of memory for its header");
+    if (!start) return tensor_file_fail(file, "out of memory for its header");
     *text = (Text){file, start, start, start + size, text->python};
-    return file_read(file, at, start, size);
+    return tensor_file_read(file, at, start, size);
 }
 
-bool text_fail(const Text *text, const char *what) {
-    return file_fail(text->file, "byte %lld of the header should be %s",
-                     (long long)(text->at - text->start), what);
+bool tensor_text_fail(const Text *text, const char *what) {
+    return tensor_file_fail(text->file, "byte %lld of the header should be %s",
+                            (long long)(text->at - text->start), what);
 }
 
 static void skip_space(Text *text) {
     while (text->at < text->end && *text->at && strchr(" \t\n\r", *text->at)) text->at++;
 }
 
-bool text_take(Text *text, const char *token) {
+bool tensor_text_take(Text *text, const char *token) {
     const size_t length = strlen(token);
     skip_space(text);
     if ((size_t)(text->end - text->at) < length || memcmp(text->at, token, length) != 0)
@@ -32,15 +33,15 @@ bool text_take(Text *text, const char *token) {
     return true;
 }
 
-bool text_expect(Text *text, const char *token) {
+bool tensor_text_expect(Text *text, const char *token) {
     char what[16];
     snprintf(what, sizeof what, "'%s'", token);
-    return text_take(text, token) || text_fail(text, what);
+    return tensor_text_take(text, token) || tensor_text_fail(text, what);
 }
 
-bool text_end(Text *text) {
+bool tensor_text_end(Text *text) {
     skip_space(text);
-    return text->at == text->end || text_fail(text, "its end");
+    return text->at == text->end || tensor_text_fail(text, "its end");
 }
 
 static bool take_whole(Text *text, int64_t *number) {
@@ -53,12 +54,12 @@ static bool take_whole(Text *text, int64_t *number) {
     const int64_t digits = text->at - first;
     if (fits && digits > 0 && (*first != '0' || digits == 1)) return true;
     text->at = first;
-    return text_fail(text, "a whole number from 0 to 2^63 - 1");
+    return tensor_text_fail(text, "a whole number from 0 to 2^63 - 1");
 }
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-bool is_utf8(const char *text, size_t size) {
+bool tensor_is_utf8(const char *text, size_t size) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length, or it is too long */
     const unsigned char *s = (const unsigned char *)text;
     for (size_t i = 0, length; i < size; i += length) {
@@ -108,21 +109,21 @@ static bool take_escape(Text *text, char **to) {
         code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
     }
     if (ok) *to = put_utf8(*to, code);
-    return ok || text_fail(text, "an escape that means a character");
+    return ok || tensor_text_fail(text, "an escape that means a character");
 }
 
-bool text_string(Text *text, const char **string) {
-    const char quote = text->python && text_take(text, "'") ? '\'' : '"';
-    if (quote == '"' && !text_take(text, "\"")) return text_fail(text, "a string");
+bool tensor_text_string(Text *text, const char **string) {
+    const char quote = text->python && tensor_text_take(text, "'") ? '\'' : '"';
+    if (quote == '"' && !tensor_text_take(text, "\"")) return tensor_text_fail(text, "a string");
     char *to = text->at; /* unescaped in place, which never makes it longer */
     *string = to;
     while (text->at < text->end && *text->at != quote) {
-        if ((unsigned char)*text->at < ' ') return text_fail(text, "escaped");
+        if ((unsigned char)*text->at < ' ') return tensor_text_fail(text, "escaped");
         const char c = *text->at++;
         if (c != '\\') *to++ = c;
         else if (!take_escape(text, &to)) return false;
     }
-    if (text->at == text->end) return text_fail(text, "the end of a string");
+    if (text->at == text->end) return tensor_text_fail(text, "the end of a string");
     text->at++;
     *to = '\0';
     return true;
@@ -133,27 +134,28 @@ bool text_string(Text *text, const char **string) {
 /* Is there another item, after n of them? Takes what stands before it: a bracket or a comma. */
 static bool text_item(Text *text, const char *open, const char *close, int n) {
     if (tensor_pending()) return false;
-    const bool more = n ? text_take(text, ",") : text_expect(text, open);
-    if (more) return !((n == 0 || text->python) && text_take(text, close));
-    if (n == 1 && *close == ')') return text_expect(text, ","); /* (3) is a number */
-    if (n > 0) text_expect(text, close);
+    const bool more = n ? tensor_text_take(text, ",") : tensor_text_expect(text, open);
+    if (more) return !((n == 0 || text->python) && tensor_text_take(text, close));
+    if (n == 1 && *close == ')') return tensor_text_expect(text, ","); /* (3) is a number */
+    if (n > 0) tensor_text_expect(text, close);
     return false;
 }
 
-bool text_list(Text *text, Shape *list) {
+bool tensor_text_list(Text *text, Shape *list) {
     const char *open = text->python ? "(" : "[", *close = text->python ? ")" : "]";
     for (*list = SCALAR; text_item(text, open, close, list->ndim);) {
         if (list->ndim == TENSOR_MAX_DIMS)
-            return file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
+            return tensor_file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
         take_whole(text, &list->dim[list->ndim++]);
     }
     return !tensor_pending();
 }
 
-bool text_object(Text *text, TakeValue *take, void *context) {
+bool tensor_text_object(Text *text, TakeValue *take, void *context) {
     for (int n = 0; text_item(text, "{", "}", n); n++) {
         const char *key = NULL;
-        if (!text_string(text, &key) || !text_expect(text, ":") || !take(text, key, context))
+        if (!tensor_text_string(text, &key) || !tensor_text_expect(text, ":") ||
+            !take(text, key, context))
             return false;
     }
     return !tensor_pending();

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t shape_numel(Shape shape) {
+int64_t tensor_shape_numel(Shape shape) {
     int64_t numel = 1;
     for (int d = 0; d < shape.ndim; d++) {
         if (shape.dim[d] == 0) return 0;
@@ -13,13 +13,13 @@ int64_t shape_numel(Shape shape) {
     return numel;
 }
 
-bool shape_fits(Shape shape, int64_t bytes) {
+bool tensor_shape_fits(Shape shape, int64_t bytes) {
     for (int d = 0; d < shape.ndim; d++)
         if (shape.dim[d] > 1 && __builtin_mul_overflow(bytes, shape.dim[d], &bytes)) return false;
     return true;
 }
 
-bool shape_broadcast(Shape a, Shape b, Shape *out) {
+bool tensor_shape_broadcast(Shape a, Shape b, Shape *out) {
     *out = a.ndim >= b.ndim ? a : b;
     for (int i = 1; i <= a.ndim && i <= b.ndim; i++) { /* the i-th dimension from the right */
         int64_t m = a.dim[a.ndim - i], n = b.dim[b.ndim - i];
@@ -29,24 +29,24 @@ bool shape_broadcast(Shape a, Shape b, Shape *out) {
     return true;
 }
 
-int shape_dim(const char *op, Shape shape, int dim) {
+int tensor_shape_dim(const char *op, Shape shape, int dim) {
     int from_start = dim < 0 ? dim + shape.ndim : dim;
     if (from_start >= 0 && from_start < shape.ndim) return from_start;
     tensor_fail("%s: there is no dimension %d in %s", op, dim, tensor_shape_text(shape));
     return -1;
 }
 
-int shape_dim_or_scalar(const char *op, Shape shape, int dim) {
-    return shape.ndim == 0 && (dim == 0 || dim == -1) ? 0 : shape_dim(op, shape, dim);
+int tensor_shape_dim_or_scalar(const char *op, Shape shape, int dim) {
+    return shape.ndim == 0 && (dim == 0 || dim == -1) ? 0 : tensor_shape_dim(op, shape, dim);
 }
 
-Shape shape_without(Shape shape, int dim) {
+Shape tensor_shape_without(Shape shape, int dim) {
     for (int d = dim; d + 1 < shape.ndim; d++) shape.dim[d] = shape.dim[d + 1];
     shape.ndim--;
     return shape;
 }
 
-void shape_strides(Shape shape, int64_t *stride) {
+void tensor_shape_strides(Shape shape, int64_t *stride) {
     int64_t step = 1;
     for (int d = shape.ndim - 1; d >= 0; d--) {
         stride[d] = step;
@@ -54,13 +54,13 @@ void shape_strides(Shape shape, int64_t *stride) {
     }
 }
 
-bool has_repeats(const Tensor *x) {
+bool tensor_has_repeats(const Tensor *x) {
     for (int d = 0; d < x->shape.ndim; d++)
         if (x->stride[d] == 0 && x->shape.dim[d] > 1) return tensor_numel(x) > 0;
     return false;
 }
 
-const char *stride_text(const Tensor *x) {
+const char *tensor_stride_text(const Tensor *x) {
     Shape strides = x->shape;
     memcpy(strides.dim, x->stride, sizeof strides.dim);
     return tensor_shape_text(strides);
@@ -100,29 +100,30 @@ static bool reshape_strides(const Tensor *x, Shape shape, int64_t *stride) {
     return true;
 }
 
-Tensor *view_reshape(const Tensor *x, Shape shape) {
+Tensor *tensor_view_reshape(const Tensor *x, Shape shape) {
     int64_t stride[TENSOR_MAX_DIMS] = {0};
-    if (shape_numel(shape) == 0 || tensor_is_contiguous(x)) shape_strides(shape, stride);
+    if (tensor_shape_numel(shape) == 0 || tensor_is_contiguous(x))
+        tensor_shape_strides(shape, stride);
     else if (!reshape_strides(x, shape, stride)) return NULL;
-    return view_make(x, shape, stride, x->data);
+    return tensor_view_make(x, shape, stride, x->data);
 }
 
-Tensor *reshape_own(Tensor *y, Shape shape) {
+Tensor *tensor_reshape_own(Tensor *y, Shape shape) {
     if (!y) return NULL;
     y->shape = shape;
     memset(y->stride, 0, sizeof y->stride);
-    shape_strides(shape, y->stride);
+    tensor_shape_strides(shape, y->stride);
     return y;
 }
 
-Tensor *view_permute(const Tensor *x, const int *axes) {
+Tensor *tensor_view_permute(const Tensor *x, const int *axes) {
     Shape shape = x->shape;
     int64_t stride[TENSOR_MAX_DIMS] = {0};
     for (int d = 0; d < shape.ndim; d++) {
         shape.dim[d] = x->shape.dim[axes[d]];
         stride[d] = x->stride[axes[d]];
     }
-    return view_make(x, shape, stride, x->data);
+    return tensor_view_make(x, shape, stride, x->data);
 }
 
 /* Whether dimension a comes before b in memory: 1 if it does, -1 if b does, 0 if nothing tells. A
@@ -136,7 +137,7 @@ static int comes_before(const Tensor *x, int a, int b) {
 
 /* An insertion sort from the last dimension to the first, which passes over pairs that nothing
  * tells apart. */
-void sort_by_stride(const Tensor *x, int *axes) {
+void tensor_sort_by_stride(const Tensor *x, int *axes) {
     const int n = x->shape.ndim;
     for (int d = 0; d < n; d++) axes[d] = d;
     for (int i = n - 2; i >= 0; i--) {
@@ -152,44 +153,44 @@ void sort_by_stride(const Tensor *x, int *axes) {
     }
 }
 
-Tensor *view_transpose(const Tensor *x, int dim0, int dim1) {
+Tensor *tensor_view_transpose(const Tensor *x, int dim0, int dim1) {
     int axes[TENSOR_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
     axes[dim0] = dim1;
     axes[dim1] = dim0;
-    return view_permute(x, axes);
+    return tensor_view_permute(x, axes);
 }
 
-Tensor *view_expand(const Tensor *x, Shape shape) {
+Tensor *tensor_view_expand(const Tensor *x, Shape shape) {
     int64_t stride[TENSOR_MAX_DIMS] = {0};
     int lead = shape.ndim - x->shape.ndim;
     for (int d = lead; d < shape.ndim; d++)
         stride[d] = x->shape.dim[d - lead] == 1 && shape.dim[d] != 1 ? 0 : x->stride[d - lead];
-    return view_make(x, shape, stride, x->data);
+    return tensor_view_make(x, shape, stride, x->data);
 }
 
-Tensor *view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
+Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
     Shape shape = x->shape;
     shape.dim[dim] = size;
     /* nothing is nowhere: stay inside */
-    const int64_t offset = shape_numel(shape) > 0 ? start * x->stride[dim] : 0;
-    return view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
+    const int64_t offset = tensor_shape_numel(shape) > 0 ? start * x->stride[dim] : 0;
+    return tensor_view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
 }
 
 /* A dimension of one element, or of a tensor without any, may have a stride that leads nowhere, as
  * in PyTorch, but a small one: kernels move pointers by multiples of strides. */
 static bool leads_too_far(Shape shape, int d, int64_t stride) {
     const int64_t most = INT64_C(1) << 32;
-    const bool followed = shape.dim[d] > 1 && shape_numel(shape) > 0;
+    const bool followed = shape.dim[d] > 1 && tensor_shape_numel(shape) > 0;
     return !followed && (stride > most || stride < -most);
 }
 
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
-    if (!readable("as_strided", x)) return NULL;
+    if (!tensor_readable("as_strided", x)) return NULL;
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS || (shape.ndim > 0 && !stride))
         return tensor_fail("as_strided: %d dimensions: there may be 0 to %d, with a stride each",
                            shape.ndim, TENSOR_MAX_DIMS);
     int64_t steps[TENSOR_MAX_DIMS] = {0}, low = offset, high = offset;
-    bool fits = offset >= 0, empty = shape_numel(shape) == 0;
+    bool fits = offset >= 0, empty = tensor_shape_numel(shape) == 0;
     for (int d = 0; d < shape.ndim && fits; d++) {
         int64_t reach = 0;
         steps[d] = stride[d];
@@ -204,5 +205,6 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
         return tensor_fail(
             "as_strided: %s at offset %lld does not lie inside a storage of %lld elements",
             tensor_shape_text(shape), (long long)offset, (long long)elements);
-    return view_make(x, shape, steps, (char *)x->storage->bytes + offset * dtype_size(x->dtype));
+    return tensor_view_make(x, shape, steps,
+                            (char *)x->storage->bytes + offset * dtype_size(x->dtype));
 }

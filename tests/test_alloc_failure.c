@@ -413,10 +413,10 @@ static Tensor *checked_function(Tensor **in, void *context) {
 
 static bool attempt_gradcheck(void *context, Outcome *outcome) {
     Leaves *l = context;
-    const Generator before = *generator_current();
+    const Generator before = *tensor_generator_current();
     bool done =
         ag_gradcheck(checked_function, (Tensor *[]){l->x, l->w}, 2, NULL, (GradcheckOptions){0});
-    if (memcmp(&before, generator_current(), sizeof before) != 0) abort();
+    if (memcmp(&before, tensor_generator_current(), sizeof before) != 0) abort();
     note(outcome, l->x); /* as they were */
     note(outcome, l->w);
     if (outcome->number[3] != 4 || outcome->number[4] != 0.5) abort();
@@ -492,10 +492,10 @@ static const struct {
 /* What could not be made has drawn nothing. */
 static bool attempt_maker(void *context, Outcome *outcome) {
     Maker *const *make = context;
-    const Generator before = *generator_current();
+    const Generator before = *tensor_generator_current();
     Tensor *x = (*make)();
     if (x) note(outcome, x);
-    if (!x && memcmp(&before, generator_current(), sizeof before) != 0) abort();
+    if (!x && memcmp(&before, tensor_generator_current(), sizeof before) != 0) abort();
     tensor_release(x);
     return x != NULL;
 }

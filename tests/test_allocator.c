@@ -298,7 +298,7 @@ enum { BATCHES = 300 };
 static void *load(void *number) {
     for (int i = 0; i < BATCHES; i++) {
         if (i % (BATCHES / 3) == 0) tape_begin_no_grad();
-        hand_over(make_zeros(SHAPE(MB), BOOL));
+        hand_over(tensor_make_zeros(SHAPE(MB), BOOL));
         if (i % (BATCHES / 3) == BATCHES / 3 - 1) tape_end();
     }
     pthread_mutex_lock(&loader.mutex);

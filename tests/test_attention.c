@@ -91,9 +91,9 @@ static Outcome outcome_of(Attend *attend, Tensor *const *x, bool permuted, Atten
     tape_begin();
     for (int i = 0; i < 3; i++) in[i] = permuted ? ag_permute(x[i], AXES(0, 2, 1, 3)) : x[i];
     o.tensor[0] = attend(in[0], in[1], in[2], mask, dropout);
-    o.after = *generator_current();
+    o.after = *tensor_generator_current();
     ck_assert_msg(ag_backward_from(o.tensor[0], dy), "%s", tensor_error());
-    ck_assert_mem_eq(generator_current(), &o.after, sizeof o.after);
+    ck_assert_mem_eq(tensor_generator_current(), &o.after, sizeof o.after);
     tape_end_keeping(o.tensor[0]);
     for (int i = 0; i < 3; i++) {
         o.tensor[1 + i] = x[i]->grad;
@@ -155,7 +155,8 @@ START_TEST(a_weight_that_would_be_lost_is_0) {
     enum { KEYS = 300 };
     double score[KEYS], weight[KEYS];
     const int largest = _i / 2 ? 280 : 150;
-    const bool doubles = _i % 2 || !strcmp(kernels()->name, "plain"); /* which computes in double */
+    const bool doubles =
+        _i % 2 || !strcmp(tensor_kernels()->name, "plain"); /* which computes in double */
     tensor_set_default_dtype(_i % 2 ? F64 : F32);
     for (int j = 0; j < KEYS; j++) score[j] = j == largest ? 0 : -65 - abs(j - largest);
     Tensor *q = tensor_ones(SHAPE(1, 1, 1)), *v = tensor_eye(KEYS);
@@ -184,7 +185,8 @@ START_TEST(fused_attention_of_many_blocks) {
     Tensor *z[] = {tensor_randn(SHAPE(2, 333, 2, 3)), tensor_randn(SHAPE(2, 600, 2, 3)),
                    tensor_randn(SHAPE(2, 600, 2, 2)), tensor_randn(SHAPE(2, 2, 333, 2))};
     Tensor *turned[] = {tensor_randn(SHAPE(2, 1, 3, 600)), tensor_randn(SHAPE(2, 1, 2, 600))};
-    Tensor *c[] = {x[0], view_transpose(turned[0], 2, 3), view_transpose(turned[1], 2, 3), x[3]};
+    Tensor *c[] = {x[0], tensor_view_transpose(turned[0], 2, 3),
+                   tensor_view_transpose(turned[1], 2, 3), x[3]};
     Drawn d = draw_mask(_i, 2, 1, 333, 600);
     for (int i = 0; i < 3; i++) ag_requires_grad(x[i]), ag_requires_grad(z[i]);
     for (int i = 1; i < 3; i++) ag_requires_grad(c[i]);
@@ -208,7 +210,7 @@ START_TEST(fused_attention_takes_what_its_twin_takes) {
     Tensor *z[] = {tensor_randn(SHAPE(B, Q, H, D)), tensor_randn(SHAPE(B, K, H, D)),
                    tensor_randn(SHAPE(B, K, H, DV)), tensor_randn(SHAPE(1, 1, Q, 1))};
     Drawn d = draw_mask(LENS | KEEP | WINDOW, B, 1, Q, K);
-    Tensor *wide = view_expand(z[3], SHAPE(B, H, Q, DV)); /* a cotangent of stride 0 */
+    Tensor *wide = tensor_view_expand(z[3], SHAPE(B, H, Q, DV)); /* a cotangent of stride 0 */
     for (int i = 0; i < 3; i++) ag_requires_grad(x[i]), ag_requires_grad(z[i]);
     expect_twins(x, false, d.mask, 0.25, x[3], 1e-12);
     expect_twins(z, true, d.mask, 0.25, wide, 1e-12);
@@ -424,7 +426,7 @@ END_TEST
 START_TEST(padding_may_be_anything) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 3});
     Tensor *q = tensor_randn(SHAPE(2, 3, 4)), *k = tensor_randn(SHAPE(2, 4, 4));
-    Tensor *padded = tensor_clone(k), *behind[] = {view_narrow(padded, 1, 3, 1), NULL};
+    Tensor *padded = tensor_clone(k), *behind[] = {tensor_view_narrow(padded, 1, 3, 1), NULL};
     ck_assert(tensor_fill(behind[0], (double)NAN));
     for (int fused = 0; fused < 2; fused++) {
         MultiHeadAttention *attention = nn_multi_head_attention_new(
@@ -451,7 +453,7 @@ START_TEST(additive_scores_past_the_lengths) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 2});
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 2, 4)));
     Tensor *k = tensor_randn(SHAPE(2, 3, 4)), *w = ag_requires_grad(tensor_randn(SHAPE(1, 4)));
-    Tensor *last = view_narrow(k, 1, 2, 1), *c = tensor_randn(SHAPE(2, 2, 3));
+    Tensor *last = tensor_view_narrow(k, 1, 2, 1), *c = tensor_randn(SHAPE(2, 2, 3));
     Tensor *zero = tensor_zeros(SCALAR), *before[2];
     ck_assert(tensor_fill(last, HUGE_VAL));
     ag_requires_grad(k);
@@ -583,8 +585,9 @@ START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
     Tensor *q = ag_requires_grad(tensor_normal(0, 1 / large, SHAPE(2, LOST_Q, D)));
     Tensor *k = ag_requires_grad(tensor_uniform(-large, -large / 2, SHAPE(2, LOST_K, D)));
     Tensor *v = ag_requires_grad(tensor_randn(SHAPE(2, LOST_K, D)));
-    Tensor *dy = tensor_randn(SHAPE(2, LOST_Q, D)), *of_lost = view_narrow(q, 1, LOST, 1);
-    Tensor *ones = tensor_ones(SHAPE(2, LOST_Q, LOST_K)), *dy_of_lost = view_narrow(dy, 1, LOST, 1);
+    Tensor *dy = tensor_randn(SHAPE(2, LOST_Q, D)), *of_lost = tensor_view_narrow(q, 1, LOST, 1);
+    Tensor *ones = tensor_ones(SHAPE(2, LOST_Q, LOST_K)),
+           *dy_of_lost = tensor_view_narrow(dy, 1, LOST, 1);
     tape_begin_no_grad();
     Tensor *weights = ag_attention_weights(ones, 1, d.mask, 1);
     Tensor *ignored = tape_end_keeping(ag_eq(weights, ag_scale(weights, 0)));
@@ -616,8 +619,8 @@ START_TEST(one_key_alone_has_no_gradient) {
                    ag_requires_grad(tensor_randn(SHAPE(2, 300, 37))),
                    ag_requires_grad(tensor_randn(SHAPE(2, 300, 53)))};
     Tensor *dy = tensor_randn(SHAPE(2, 70, 53)), *keep = tensor_eye(300);
-    Tensor *bools = tensor_to(keep, BOOL), *rows = view_narrow(bools, 0, 220, 70);
-    Tensor *last = view_narrow(dy, 1, 69, 1);
+    Tensor *bools = tensor_to(keep, BOOL), *rows = tensor_view_narrow(bools, 0, 220, 70);
+    Tensor *last = tensor_view_narrow(dy, 1, 69, 1);
     const AttentionMask mask = {.keep = rows}; /* query i sees key 220 + i */
     for (int p = 0; p < 2; p++) {
         Outcome o = outcome_of(attend, x, false, mask, 0.5 * p, dy);
@@ -645,7 +648,8 @@ START_TEST(what_nobody_attends_to_may_be_anything) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4)));
     Tensor *k = ag_requires_grad(tensor_randn(SHAPE(1, 5, 4)));
     Tensor *v = ag_requires_grad(tensor_randn(SHAPE(1, 5, 4)));
-    Tensor *behind[] = {view_narrow(k, 1, 2, 3), view_narrow(v, 1, 2, 3), view_narrow(v, 1, 1, 1)};
+    Tensor *behind[] = {tensor_view_narrow(k, 1, 2, 3), tensor_view_narrow(v, 1, 2, 3),
+                        tensor_view_narrow(v, 1, 1, 1)};
     for (int i = 0; i < 3; i++) {
         ck_assert(tensor_fill(behind[i], i ? HUGE_VAL : (double)NAN));
         if (i == 0) continue;
@@ -710,7 +714,7 @@ START_TEST(a_fused_module_is_the_other_one) {
             y[i] = nn_multi_head_attention_forward(net[i], q, k, v, d.mask);
             ck_assert_msg(ag_backward_from(y[i], c), "%s", tensor_error());
             y[i] = tape_end_keeping(y[i]);
-            after[i] = *generator_current();
+            after[i] = *tensor_generator_current();
         }
         expect_close("the output", y[1], y[0], 1e-12);
         ck_assert_mem_eq(&after[0], &after[1], sizeof after[0]);

@@ -53,7 +53,7 @@ static bool within(int64_t n, int64_t most) { return n >= -most && n <= most; }
 /* In order: a shape that can be counted, and strides that pointers can be moved by. */
 static void expect_order(const Tensor *y) {
     ck_assert(y->shape.ndim >= 0 && y->shape.ndim <= TENSOR_MAX_DIMS);
-    ck_assert(shape_fits(y->shape, 1));
+    ck_assert(tensor_shape_fits(y->shape, 1));
     for (int d = 0; d < y->shape.ndim; d++) {
         ck_assert_int_ge(y->shape.dim[d], 0);
         if (tensor_numel(y) > 0) ck_assert(within(y->stride[d], INT64_C(1) << 32));

@@ -1485,9 +1485,9 @@ START_TEST(models_there_and_back) {
     ck_assert(nn_load(other, "x.safetensors"));
     ck_assert_uint_eq(other->W_q->weight->storage->version, version + 1);
     ck_assert(nn_freeze(lazy, "W_o", true));
-    const Generator before = *generator_current();
+    const Generator before = *tensor_generator_current();
     ck_assert_msg(nn_load(lazy, "x.safetensors"), "%s", tensor_error());
-    ck_assert_mem_eq(&before, generator_current(), sizeof before); /* it draws nothing */
+    ck_assert_mem_eq(&before, tensor_generator_current(), sizeof before); /* it draws nothing */
     ck_assert(!lazy->W_o->weight->requires_grad && lazy->W_q->weight->requires_grad);
     ck_assert(lazy->W_q->weight->is_parameter);
     ck_assert_str_eq(lazy->W_q->weight->name, "W_q.weight");

@@ -271,7 +271,7 @@ static void expect(const Case *c, const char *what, const Tensor *x, const Tenso
 /* As many of the file's random numbers as y has elements: what arrives at y. Yours. */
 static Tensor *arriving(const Case *c, const Tensor *y) {
     int64_t stride[TENSOR_MAX_DIMS];
-    shape_strides(y->shape, stride);
+    tensor_shape_strides(y->shape, stride);
     Tensor *numbers = tensor_to(tensor_dict_get(c->file, "dy"), y->dtype);
     Tensor *dy = tensor_as_strided(numbers, y->shape, stride, 0);
     ck_assert_msg(dy != NULL, "%s: %s", c->name, tensor_error());

@@ -375,7 +375,7 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     bool *keep = malloc((size_t)(Q * K));
     int64_t *length = malloc((size_t)Q * sizeof *length);
     Generator generator;
-    generator_seed(&generator, draw(1000));
+    tensor_generator_seed(&generator, draw(1000));
     for (int64_t i = 0; i < Q * K; i++) {
         keep[i] = draw(5) > 0;
         if (draw(9) == 0) window[i] = -INFINITY;
@@ -684,7 +684,7 @@ static Suite *kernels_suite(void) {
 int main(int argc, char **argv) {
     find_tables();
     if (argc > 1) { /* the question of ask() */
-        printf("%s %s\n", kernels()->name, tables[table_count - 1]->name);
+        printf("%s %s\n", tensor_kernels()->name, tables[table_count - 1]->name);
         return EXIT_SUCCESS;
     }
     program = argv[0];

@@ -116,7 +116,8 @@ START_TEST(elements_find_their_partners) {
             double sum = value_at(a, shape, i) + 2 * value_at(b, shape, i);
             element_store(dtype, want, place, dtype == F32 ? (double)(float)sum : sum);
         }
-        loop_elements(kernels()->add_scaled[dtype], 3, (const Tensor *[]){y, a, b}, 2);
+        tensor_loop_elements(tensor_kernels()->add_scaled[dtype], 3, (const Tensor *[]){y, a, b},
+                             2);
         EXPECT(memcmp(want, y->storage->bytes, size) == 0, "case %d: %s", c,
                tensor_shape_text(shape));
         free(want);
@@ -134,14 +135,14 @@ START_TEST(map_elements_broadcasts) {
         Tensor *a = draw_view(draw_narrower(shape), F64, true);
         Tensor *b = draw_view(draw_narrower(shape), F64, true);
         Shape both;
-        ck_assert(shape_broadcast(a->shape, b->shape, &both));
-        Tensor *y = map_elements(kernels()->value[ELEMENTWISE_sub][F64], both, F64, 2,
-                                 (const Tensor *[]){a, b}, 0);
+        ck_assert(tensor_shape_broadcast(a->shape, b->shape, &both));
+        Tensor *y = tensor_map_elements(tensor_kernels()->value[ELEMENTWISE_sub][F64], both, F64, 2,
+                                        (const Tensor *[]){a, b}, 0);
         ck_assert(y && shape_equal(y->shape, both) && tensor_is_contiguous(y));
         for (int64_t i = 0; i < tensor_numel(y); i++)
             CHECK(value_of(y, i) == value_at(a, both, i) - value_at(b, both, i));
-        Tensor *minus = map_elements(kernels()->value[ELEMENTWISE_neg][F64], a->shape, F64, 1,
-                                     (const Tensor *[]){a}, 0);
+        Tensor *minus = tensor_map_elements(tensor_kernels()->value[ELEMENTWISE_neg][F64], a->shape,
+                                            F64, 1, (const Tensor *[]){a}, 0);
         for (int64_t i = 0; i < tensor_numel(a); i++) CHECK(value_of(minus, i) == -value_of(a, i));
         tensor_release(minus);
         tensor_release(y);
@@ -170,9 +171,9 @@ START_TEST(broadcasting_is_numpys) {
     };
     for (int i = 0; i < COUNT(cases); i++) {
         Shape both;
-        ck_assert_int_eq(shape_broadcast(cases[i].a, cases[i].b, &both), cases[i].fits);
+        ck_assert_int_eq(tensor_shape_broadcast(cases[i].a, cases[i].b, &both), cases[i].fits);
         if (cases[i].fits) CHECK(shape_equal(both, cases[i].both));
-        ck_assert_int_eq(shape_broadcast(cases[i].b, cases[i].a, &both), cases[i].fits);
+        ck_assert_int_eq(tensor_shape_broadcast(cases[i].b, cases[i].a, &both), cases[i].fits);
         if (cases[i].fits) CHECK(shape_equal(both, cases[i].both));
     }
 }
@@ -186,8 +187,9 @@ START_TEST(rows_are_whole) {
         Tensor *x = draw_view(shape, dtype, true), *y = draw_view(shape, dtype, false);
         Tensor *dense = tensor_clone(x), *want = tensor_clone(x);
         const int last = shape.ndim > 0 ? shape.ndim - 1 : 0;
-        loop_rows(kernels()->softmax[dtype], last, 2, (const Tensor *[]){y, x}, 0);
-        loop_rows(kernels()->softmax[dtype], last, 2, (const Tensor *[]){want, dense}, 0);
+        tensor_loop_rows(tensor_kernels()->softmax[dtype], last, 2, (const Tensor *[]){y, x}, 0);
+        tensor_loop_rows(tensor_kernels()->softmax[dtype], last, 2, (const Tensor *[]){want, dense},
+                         0);
         const int64_t n = shape.ndim ? shape.dim[shape.ndim - 1] : 1;
         for (int64_t i = 0; i < tensor_numel(y); i++) {
             double sum = 0;
@@ -231,7 +233,7 @@ static void expect_sums(const Tensor *x, const bool *dims) {
 START_TEST(sums_of_columns_that_run_backwards) {
     Tensor *x = tensor_arange(0, 60, 1);
     const int64_t stride[TENSOR_MAX_DIMS] = {1, -6, 2};
-    Tensor *view = view_make(x, SHAPE(3, 5, 3), stride, (float *)x->data + 24);
+    Tensor *view = tensor_view_make(x, SHAPE(3, 5, 3), stride, (float *)x->data + 24);
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){false, false, true});
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){false, true, false});
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){true, false, false});
@@ -279,7 +281,8 @@ START_TEST(reductions_along_one_dimension) {
         Tensor *x = draw_view(shape, F64, true);
         int dim = (int)draw((uint32_t)shape.ndim);
         if (shape.dim[dim] == 0) shape.dim[dim] = 1; /* what a maximum of nothing is, ag_ decides */
-        Tensor *y = x->shape.dim[dim] ? tensor_reduce(x, kernels()->argmax[F64], dim, I64) : NULL;
+        Tensor *y =
+            x->shape.dim[dim] ? tensor_reduce(x, tensor_kernels()->argmax[F64], dim, I64) : NULL;
         for (int64_t i = 0; y && i < tensor_numel(y); i++) {
             int64_t index[TENSOR_MAX_DIMS], best = ((int64_t *)y->data)[i];
             index_of(y->shape, i, index);
@@ -345,10 +348,10 @@ START_TEST(products_of_matrices) {
         memcpy(s.a_stride, a->stride, sizeof s.a_stride);
         memcpy(s.b_stride, b->stride, sizeof s.b_stride);
         if (start) memcpy(s.start_stride, start->stride, sizeof s.start_stride);
-        Tensor *c0 = multiply_matrices(SHAPE(1, m * n), dtype, &s, a->data, b->data);
+        Tensor *c0 = tensor_multiply_matrices(SHAPE(1, m * n), dtype, &s, a->data, b->data);
         ck_assert_ptr_nonnull(c0);
         ck_assert(c0->shape.ndim == 2 && c0->shape.dim[1] == m * n);
-        Tensor *matrix = view_reshape(c0, SHAPE(m, n));
+        Tensor *matrix = tensor_view_reshape(c0, SHAPE(m, n));
         expect_matmul(matrix, start, a, b);
         tensor_release(c0), tensor_release(matrix), tensor_release(start);
         tensor_release(a), tensor_release(b);
@@ -396,10 +399,10 @@ START_TEST(reshape_views_wherever_it_can) {
     for (int c = 0; c < 4 * CASES; c++) {
         Tensor *x = draw_view(draw_shape(5), I64, true);
         Shape shape = draw_cut(tensor_numel(x));
-        Tensor *view = view_reshape(x, shape), *y = tensor_reshape(x, shape);
+        Tensor *view = tensor_view_reshape(x, shape), *y = tensor_reshape(x, shape);
         ck_assert_ptr_null(tensor_error());
         EXPECT((view != NULL) == view_exists(x, shape), "%s with strides %s to %s",
-               tensor_shape_text(x->shape), stride_text(x), tensor_shape_text(shape));
+               tensor_shape_text(x->shape), tensor_stride_text(x), tensor_shape_text(shape));
         views += view != NULL, copies += view == NULL;
         CHECK(shape_equal(y->shape, shape));
         ck_assert_int_eq(y->storage == x->storage, view != NULL);
@@ -426,12 +429,13 @@ START_TEST(views_are_index_arithmetic) {
         const int n = shape.ndim, d0 = (int)draw((uint32_t)n), d1 = (int)draw((uint32_t)n);
         const int64_t size = shape.dim[d0], start = draw((uint32_t)size + 1);
         const int64_t length = draw((uint32_t)(size - start) + 1);
-        Tensor *turned = view_transpose(x, d0, d1), *part = view_narrow(x, d0, start, length);
+        Tensor *turned = tensor_view_transpose(x, d0, d1),
+               *part = tensor_view_narrow(x, d0, start, length);
         wide.dim[wide.ndim++] = 3;
         Shape column = shape;
         column.dim[column.ndim++] = 1;
-        Tensor *upright = view_reshape(x, column), *whole = NULL;
-        if (upright) whole = view_expand(upright, wide);
+        Tensor *upright = tensor_view_reshape(x, column), *whole = NULL;
+        if (upright) whole = tensor_view_expand(upright, wide);
         for (int64_t i = 0; i < tensor_numel(x); i++) {
             int64_t index[TENSOR_MAX_DIMS];
             index_of(shape, i, index);

@@ -35,7 +35,7 @@ enum { ELEMENTS_MAX = 256 };
 
 /* ---- every op has what it needs to be tested ----------------------------------------------- */
 
-static int op_count(void) {
+static int ag_op_count(void) {
     int n = 0;
     while (ag_ops[n]) n++;
     return n;
@@ -119,7 +119,7 @@ static Tensor *sliced(Tensor *x) {
     Shape buffer = x->shape;
     int64_t stride[TENSOR_MAX_DIMS], offset = 0;
     for (int d = 0; d < x->shape.ndim; d++) buffer.dim[d] = 2 * x->shape.dim[d] + 1;
-    shape_strides(buffer, stride);
+    tensor_shape_strides(buffer, stride);
     for (int d = 0; d < x->shape.ndim; d++) {
         offset += stride[d];
         stride[d] *= 2;
@@ -130,7 +130,7 @@ static Tensor *sliced(Tensor *x) {
 /* All dimensions backwards. */
 static Tensor *flipped(Tensor *x) {
     int64_t stride[TENSOR_MAX_DIMS], offset = 0;
-    shape_strides(x->shape, stride);
+    tensor_shape_strides(x->shape, stride);
     for (int d = 0; d < x->shape.ndim; d++) {
         if (x->shape.dim[d] > 0) offset += (x->shape.dim[d] - 1) * stride[d];
         stride[d] = -stride[d];
@@ -141,7 +141,7 @@ static Tensor *flipped(Tensor *x) {
 /* What all rows share: x[0:1], for the op to see expanded to x's shape. */
 static Tensor *first_row(Tensor *x) {
     if (x->shape.ndim == 0 || x->shape.dim[0] == 0) return x;
-    Tensor *view = view_narrow(x, 0, 0, 1), *row = tensor_clone(view);
+    Tensor *view = tensor_view_narrow(x, 0, 0, 1), *row = tensor_clone(view);
     tensor_release(view);
     tensor_release(x);
     return row;
@@ -360,7 +360,7 @@ WALK(values_do_not_depend_on_the_layout) {
         if (layout == EXPANDED && !strcmp(s->op, "view")) continue;
         make_inputs(s, layout, 0, in);
         for (int i = 0; i < s->n; i++) {
-            Tensor *wide = view_expand(in[i], s->in[i].shape);
+            Tensor *wide = tensor_view_expand(in[i], s->in[i].shape);
             dense[i] = tensor_clone(wide);
             tensor_release(wide);
         }
@@ -417,7 +417,7 @@ WALK(the_incoming_gradient_may_have_any_layout) {
         make_inputs(s, DENSE, real_inputs(s), same);
         Tensor *y = value_of(s, in);
         Tensor *dy = in_layout(cotangent(y->shape, F64), layout);
-        Tensor *wide = view_expand(dy, y->shape), *dense = tensor_clone(wide);
+        Tensor *wide = tensor_view_expand(dy, y->shape), *dense = tensor_clone(wide);
         tensor_release(run(s, in, wide));
         tensor_release(run(s, same, dense));
         for (int i = 0; i < s->n; i++)
@@ -478,7 +478,7 @@ static DType result_type(const Op *op, DType dtype) {
     static const char *const integers[] = {"sum", "sum_dims", "argmax", "cumsum"};
     for (int i = 0; i < COUNT(integers); i++)
         if (!strcmp(op->name, integers[i])) return I64;
-    return (op->forward == ag_elementwise_forward && !op->backward) || op == &op_logical_not
+    return (op->forward == ag_elementwise_forward && !op->backward) || op == &ag_op_logical_not
                ? BOOL
                : dtype;
 }
@@ -740,7 +740,7 @@ static bool can_be_written(const Sample *s, int target, int writer) {
     make_inputs(s, DENSE, 0, in);
     Tensor *y = value_of(s, in), *x = target == OUTPUT ? y : in[target];
     const int writers_of[] = {WRITERS, WRITERS, 4, 2}; /* bools are copied and filled alone */
-    const bool can = x && !has_repeats(x) && writer < writers_of[x->dtype];
+    const bool can = x && !tensor_has_repeats(x) && writer < writers_of[x->dtype];
     tensor_release(y);
     release_all(in, s->n);
     return can;
@@ -1431,7 +1431,7 @@ END_TEST
 
 START_TEST(what_changes_nothing_hands_x_back) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
-    const Generator before = *generator_current();
+    const Generator before = *tensor_generator_current();
     ck_assert(tape_begin());
     ck_assert_ptr_eq(ag_contiguous(x), x);
     ck_assert_ptr_eq(ag_to(x, F64), x);
@@ -1439,7 +1439,7 @@ START_TEST(what_changes_nothing_hands_x_back) {
     ck_assert_ptr_null(ag_to(x, (DType)4));
     expect_error("to: 4 is not a type");
     ck_assert_ptr_eq(ag_dropout(x, 0), x);
-    ck_assert_mem_eq(generator_current(), &before, sizeof before);
+    ck_assert_mem_eq(tensor_generator_current(), &before, sizeof before);
     ck_assert_ptr_ne(ag_contiguous(ag_transpose(x, 0, 1)), x);
     tape_end();
     tensor_release(x);
@@ -1789,7 +1789,7 @@ END_TEST
 /* ---- the suite ----------------------------------------------------------------------------- */
 
 static void add_walk(Suite *suite) {
-    const int n = op_count();
+    const int n = ag_op_count();
     TCase *walk = add_framed_case(suite, "walk");
     tcase_add_loop_test(walk, gradients_are_slopes_in_any_layout, 0, n);
     tcase_add_loop_test(walk, gradients_of_composites_are_slopes, 0, COUNT(composites));
@@ -1805,7 +1805,7 @@ static void add_walk(Suite *suite) {
 }
 
 static void add_mistakes(Suite *suite) {
-    const int n = op_count();
+    const int n = ag_op_count();
     TCase *mistakes = add_framed_case(suite, "mistakes");
     tcase_add_loop_test(mistakes, a_wrong_shape_is_one_sentence, 0, COUNT(wrong));
     tcase_add_loop_test(mistakes, every_op_has_a_wrong_shape_or_takes_any, 0, n);
@@ -1824,7 +1824,7 @@ static Suite *ops_suite(void) {
     Suite *suite = suite_create("ops");
     TCase *table = add_framed_case(suite, "table");
     tcase_add_loop_test(table, every_composite_has_a_line_in_the_readme, 0, COUNT(composites));
-    tcase_add_loop_test(table, every_op_has_a_sample_and_a_line_in_the_readme, 0, op_count());
+    tcase_add_loop_test(table, every_op_has_a_sample_and_a_line_in_the_readme, 0, ag_op_count());
     tcase_add_test(table, names_are_unique);
     add_walk(suite);
     add_mistakes(suite);

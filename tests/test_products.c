@@ -427,12 +427,12 @@ START_TEST(rows_of_a_product_stand_alone) {
     Matrix all = matrix_new(F32, 13, 29, 0), row = matrix_new(F32, 1, 29, 0);
     matrix_draw(&a);
     matrix_draw(&b);
-    multiply(kernels(), &a, &b, NULL, &all);
+    multiply(tensor_kernels(), &a, &b, NULL, &all);
     for (int64_t i = 0; i < 13; i++) {
         Matrix one = a;
         one.rows = 1;
         one.data = (float *)a.data + i * 37;
-        multiply(kernels(), &one, &b, NULL, &row);
+        multiply(tensor_kernels(), &one, &b, NULL, &row);
         ck_assert_mem_eq(row.data, (float *)all.data + i * 29, 29 * sizeof(float));
     }
     free(a.data), free(b.data), free(all.data), free(row.data);

@@ -342,25 +342,25 @@ START_TEST(second_normal_of_a_pair_waits) {
     next_rand();
     tensor_release(tensor_randn(SHAPE(16)));
     EXPECT(tensor_normal(10, 2, SHAPE(1)), 1e-4, 10 + 2 * -.2934);
-    ck_assert(!generator_current()->has_cached);
+    ck_assert(!tensor_generator_current()->has_cached);
 }
 END_TEST
 
 START_TEST(seeding_drops_the_waiting_normal) {
     tensor_release(tensor_randn(SHAPE(1)));
-    ck_assert(generator_current()->has_cached);
+    ck_assert(tensor_generator_current()->has_cached);
     tensor_manual_seed(0);
-    ck_assert(!generator_current()->has_cached);
+    ck_assert(!tensor_generator_current()->has_cached);
     EXPECT(tensor_randn(SHAPE(1)), 5e-5, 1.5410);
 }
 END_TEST
 
 START_TEST(a_saved_generator_repeats_itself) {
     tensor_release(tensor_randn(SHAPE(7)));
-    Generator saved = *generator_current();
+    Generator saved = *tensor_generator_current();
     Tensor *first = tensor_randn(SHAPE(3, 5));
     tensor_release(tensor_rand(SHAPE(2000)));
-    *generator_current() = saved;
+    *tensor_generator_current() = saved;
     Tensor *again = tensor_randn(SHAPE(3, 5));
     ck_assert_ptr_nonnull(first);
     ck_assert_ptr_nonnull(again);
@@ -372,7 +372,7 @@ END_TEST
 
 START_TEST(a_zeroed_generator_starts_from_seed_0) {
     tensor_manual_seed(42);
-    *generator_current() = (Generator){0};
+    *tensor_generator_current() = (Generator){0};
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
 END_TEST
@@ -603,7 +603,7 @@ START_TEST(a_state_that_is_none_is_refused) {
     const char *sentence = "set_generator_state: the state is not one of a generator";
     Tensor *state = tensor_generator_state(), *x = tensor_ones(SHAPE(627)),
            *y = tensor_randperm(626);
-    const Generator before = *generator_current();
+    const Generator before = *tensor_generator_current();
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int64_t *place = (int64_t *)state->data + wrong[i].place, kept = *place;
         *place = wrong[i].value;
@@ -621,7 +621,7 @@ START_TEST(a_state_that_is_none_is_refused) {
     ck_assert(!tensor_set_generator_state(state));
     ck_assert_ptr_null(tensor_generator_state());
     expect_error("an earlier error");
-    ck_assert_mem_eq(&before, generator_current(), sizeof before);
+    ck_assert_mem_eq(&before, tensor_generator_current(), sizeof before);
     tensor_release(state);
     tensor_release(x);
     tensor_release(y);

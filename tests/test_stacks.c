@@ -75,8 +75,8 @@ static void setup(void) {
 static Tensor *reversed(Tensor *x) {
     int axes[TENSOR_MAX_DIMS];
     for (int d = 0; d < x->shape.ndim; d++) axes[d] = x->shape.ndim - 1 - d;
-    Tensor *view = view_permute(x, axes), *dense = view ? tensor_clone(view) : NULL;
-    Tensor *back = dense ? view_permute(dense, axes) : NULL;
+    Tensor *view = tensor_view_permute(x, axes), *dense = view ? tensor_clone(view) : NULL;
+    Tensor *back = dense ? tensor_view_permute(dense, axes) : NULL;
     tensor_release(x);
     tensor_release(view);
     tensor_release(dense);

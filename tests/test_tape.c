@@ -1209,12 +1209,12 @@ static void stale_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 /* Transposed: the gradient of x' is dy, as if it were square for a reason. */
 static Tensor *turned_forward(Node *n) {
-    Tensor *view = view_transpose(n->in[0], 0, 1), *y = tensor_clone(view);
+    Tensor *view = tensor_view_transpose(n->in[0], 0, 1), *y = tensor_clone(view);
     tensor_release(view);
     return y;
 }
 static void turned_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = is_wrong(n) ? tensor_clone(dy) : view_transpose(dy, 0, 1);
+    dx[0] = is_wrong(n) ? tensor_clone(dy) : tensor_view_transpose(dy, 0, 1);
 }
 
 /* The lost operand: db of a b is dy, without a. */
@@ -1233,13 +1233,13 @@ static void lost_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 
 /* Unbroadcast: of a row that was repeated, the last repeat's gradient alone instead of the sum. */
 static Tensor *rows_forward(Node *n) {
-    Tensor *view = view_expand(n->in[0], SHAPE(2, n->in[0]->shape.dim[0]));
+    Tensor *view = tensor_view_expand(n->in[0], SHAPE(2, n->in[0]->shape.dim[0]));
     Tensor *y = tensor_clone(view);
     tensor_release(view);
     return y;
 }
 static void rows_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    Tensor *last = is_wrong(n) ? view_narrow(dy, 0, 1, 1) : NULL;
+    Tensor *last = is_wrong(n) ? tensor_view_narrow(dy, 0, 1, 1) : NULL;
     dx[0] = last ? tensor_reshape(last, n->in[0]->shape) : tensor_sum_to(dy, n->in[0]->shape);
     tensor_release(last);
 }
@@ -1437,7 +1437,7 @@ START_TEST(gradcheck_leaves_everything_as_it_was) {
     tape_end();
     tensor_set_default_dtype(F32);
     tensor_release(tensor_randn(SHAPE(3))); /* the generator holds half a pair */
-    const Generator generator = *generator_current();
+    const Generator generator = *tensor_generator_current();
     Tensor *grad = x->grad;
     int64_t before = tensor_live();
     for (int how = PRODUCT; how <= GROWS; how++) {
@@ -1448,7 +1448,7 @@ START_TEST(gradcheck_leaves_everything_as_it_was) {
         ck_assert_ptr_null(y->grad);
         ck_assert_double_eq(tensor_get(x, 0), 0.1);
         ck_assert_double_eq(tensor_get(y, 1), 0.4);
-        ck_assert_mem_eq(generator_current(), &generator, sizeof generator);
+        ck_assert_mem_eq(tensor_generator_current(), &generator, sizeof generator);
         ck_assert_int_eq(tensor_default_dtype(), F32);
         ck_assert_int_eq(tensor_live(), before);
     }

@@ -544,7 +544,7 @@ START_TEST(an_impossible_size_is_refused) {
     for (int i = 0; i < COUNT(sizes); i++) {
         char sentence[64];
         snprintf(sentence, sizeof sentence, "out of memory: %lld bytes", (long long)sizes[i]);
-        FAILS(cache_alloc(sizes[i]), sentence);
+        FAILS(tensor_cache_alloc(sizes[i]), sentence);
     }
     if (sizeof(size_t) > 4) return; /* else 2^32 + 16 bytes of floats, of which 16 would be there */
     FAILS(tensor_zeros(SHAPE((INT64_C(1) << 30) + 4)), "out of memory: 4294967312 bytes");

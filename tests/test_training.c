@@ -404,7 +404,8 @@ END_TEST
 
 /* theta after steps 1, 10 and 50, all bits; without fused multiply-adds they differ in the last. */
 static void expect_fifty(const char *run, Linear *linear, Optimizer *optimizer) {
-    const bool fused = !strcmp(kernels()->name, "avx2") || !strcmp(kernels()->name, "avx512");
+    const bool fused =
+        !strcmp(tensor_kernels()->name, "avx2") || !strcmp(tensor_kernels()->name, "avx512");
     char name[64];
     snprintf(name, sizeof name, "fifty_%s", run);
     Tensor *expected = golden_in_type(name);

@@ -24,9 +24,9 @@ Tensor *ag_additive_scores_forward(Node *n) {
     Mask mask; /* in[3], of scores of one head */
     if (ag_mask_open(&mask, n, 3, SHAPE(scores.dim[0], 1, scores.dim[1], scores.dim[2])))
         n->saved[0] = tensor_retain(mask.lengths);
-    mask_close(&mask);
+    tensor_mask_close(&mask);
     Tensor *y = n->saved[0] ? tensor_make(scores, q->dtype) : NULL;
-    if (y) additive_forward(y, q, k, w, n->saved[0]);
+    if (y) tensor_additive_forward(y, q, k, w, n->saved[0]);
     return y;
 }
 
@@ -35,9 +35,9 @@ Tensor *ag_additive_scores_forward(Node *n) {
 void ag_additive_scores_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
     Tensor *dense = tensor_contiguous(dy);
-    for (int i = 0; i < 2; i++) dx[i] = make_zeros(n->in[i]->shape, q->dtype);
-    dx[2] = make_zeros(SHAPE(q->shape.dim[0], 1, w->shape.dim[1]), q->dtype);
-    if (!tensor_pending()) additive_backward(dx, dense, q, k, w, n->saved[0]);
+    for (int i = 0; i < 2; i++) dx[i] = tensor_make_zeros(n->in[i]->shape, q->dtype);
+    dx[2] = tensor_make_zeros(SHAPE(q->shape.dim[0], 1, w->shape.dim[1]), q->dtype);
+    if (!tensor_pending()) tensor_additive_backward(dx, dense, q, k, w, n->saved[0]);
     tensor_release(dense);
 }
 
@@ -46,5 +46,5 @@ Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_
     Tensor *x[] = {q, k, w, (Tensor *)(uintptr_t)valid_lens};
     for (int i = 0; i < 3; i++)
         if (x[i] && !tensor_is_contiguous(x[i])) x[i] = ag_contiguous(x[i]);
-    return ag_apply(&op_additive_scores, 4, x, &(Attributes){0});
+    return ag_apply(&ag_op_additive_scores, 4, x, &(Attributes){0});
 }

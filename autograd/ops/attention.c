@@ -25,9 +25,9 @@ static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
  */
 static bool room_fits(const Tensor *q, const Tensor *k, const Tensor *v) {
     const int64_t amply = 4096, keys = k->shape.dim[k->shape.ndim - 2];
-    if (shape_fits(attention_scores(q, k), amply) &&
-        shape_fits(SHAPE(keys, k->shape.dim[k->shape.ndim - 1]), amply) &&
-        shape_fits(SHAPE(keys, v->shape.dim[v->shape.ndim - 1]), amply))
+    if (tensor_shape_fits(tensor_attention_scores(q, k), amply) &&
+        tensor_shape_fits(SHAPE(keys, k->shape.dim[k->shape.ndim - 1]), amply) &&
+        tensor_shape_fits(SHAPE(keys, v->shape.dim[v->shape.ndim - 1]), amply))
         return true;
     return tensor_fail("attention: q is %s, k is %s and v is %s: they are too large",
                        tensor_shape_text(q->shape), tensor_shape_text(k->shape),
@@ -42,7 +42,7 @@ static bool attention_open(AttentionOperands *a, const Node *n, Tensor *y) {
     a->scale = n->at.scale;
     a->dropout = n->at.number;
     a->states = n->saved[1] ? n->saved[1]->data : NULL;
-    return ag_mask_open(&a->mask, n, 3, attention_scores(q, n->in[1]));
+    return ag_mask_open(&a->mask, n, 3, tensor_attention_scores(q, n->in[1]));
 }
 
 /* y = dropout(weights) v; saved, in double: two numbers for each query, and the generator before
@@ -51,17 +51,17 @@ Tensor *ag_attention_forward(Node *n) {
     AttentionOperands a;
     const Tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
     if (!inputs_fit(q, k, v) || !room_fits(q, k, v)) return NULL;
-    const Shape s = attention_scores(q, k);
+    const Shape s = tensor_attention_scores(q, k);
     const int64_t heads = s.dim[0] * s.dim[1];
     n->saved[0] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
-    if (n->at.number > 0 && shape_numel(s) > 0)
+    if (n->at.number > 0 && tensor_shape_numel(s) > 0)
         n->saved[1] = tensor_make(SHAPE(heads, (int64_t)sizeof(Generator)), BOOL);
-    Tensor *y = tensor_pending() ? NULL : attention_result(q, v);
+    Tensor *y = tensor_pending() ? NULL : tensor_attention_result(q, v);
     if (attention_open(&a, n, y) && y) {
-        if (a.states) attention_draw(&a, generator_current());
-        attention_forward(&a);
+        if (a.states) tensor_attention_draw(&a, tensor_generator_current());
+        tensor_attention_forward(&a);
     }
-    mask_close(&a.mask);
+    tensor_mask_close(&a.mask);
     return y;
 }
 
@@ -71,9 +71,9 @@ void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     AttentionOperands a;
     const int last = dy->shape.ndim - 1;
     Tensor *rows = dy->stride[last] == 1 ? ag_hand_on(dy) : tensor_contiguous(dy);
-    for (int i = 0; i < 3; i++) dx[i] = attention_result(n->in[i], n->in[i]);
-    if (attention_open(&a, n, n->out) && !tensor_pending()) attention_backward(&a, rows, dx);
-    mask_close(&a.mask);
+    for (int i = 0; i < 3; i++) dx[i] = tensor_attention_result(n->in[i], n->in[i]);
+    if (attention_open(&a, n, n->out) && !tensor_pending()) tensor_attention_backward(&a, rows, dx);
+    tensor_mask_close(&a.mask);
     tensor_release(rows);
 }
 
@@ -81,7 +81,7 @@ void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
  * forward, which says so. */
 static Tensor *with_dense_rows(Tensor *x) {
     const int last = x ? x->shape.ndim - 1 : -1;
-    if (last < 0 || x->stride[last] == 1 || !shape_fits(x->shape, 4096)) return x;
+    if (last < 0 || x->stride[last] == 1 || !tensor_shape_fits(x->shape, 4096)) return x;
     return ag_contiguous(x);
 }
 
@@ -94,7 +94,7 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
     for (int i = 0; i < 3; i++) in[i] = with_dense_rows(in[i]);
     ag_mask_inputs(mask, in + 3);
     const Attributes at = {.number = dropout, .scale = scale, .causal = mask.causal};
-    return ag_apply(&op_attention, 6, in, &at);
+    return ag_apply(&ag_op_attention, 6, in, &at);
 }
 
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {

@@ -8,7 +8,7 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
     *shape = n->in[0]->shape;
     for (int i = 1; i < n->n_in; i++) {
         Shape other = n->in[i]->shape, before = *shape;
-        if (!shape_broadcast(before, other, shape))
+        if (!tensor_shape_broadcast(before, other, shape))
             return tensor_fail("%s: %s is %s and does not broadcast with %s", n->op->name,
                                n->op->in[i].name, tensor_shape_text(other),
                                tensor_shape_text(before));
@@ -23,7 +23,7 @@ Tensor *ag_where_forward(Node *n) {
     const DType dtype = n->in[1]->dtype;
     const Tensor *const operand[] = {n->in[0], n->in[1], n->in[2]};
     if (!broadcast_inputs(n, &shape)) return NULL;
-    return map_elements(kernels()->where[dtype], shape, dtype, 3, operand, 0);
+    return tensor_map_elements(tensor_kernels()->where[dtype], shape, dtype, 3, operand, 0);
 }
 
 /* da = condition ? dy : 0,  db = condition ? 0 : dy */
@@ -31,20 +31,21 @@ void ag_where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
     const Tensor *const a[] = {n->in[0], dy, &nothing}, *const b[] = {n->in[0], &nothing, dy};
-    Kernel *const kernel = kernels()->where[dy->dtype];
-    if (ag_needs(n, 1)) dx[1] = map_elements(kernel, dy->shape, dy->dtype, 3, a, 0);
-    if (ag_needs(n, 2)) dx[2] = map_elements(kernel, dy->shape, dy->dtype, 3, b, 0);
+    Kernel *const kernel = tensor_kernels()->where[dy->dtype];
+    if (ag_needs(n, 1)) dx[1] = tensor_map_elements(kernel, dy->shape, dy->dtype, 3, a, 0);
+    if (ag_needs(n, 2)) dx[2] = tensor_map_elements(kernel, dy->shape, dy->dtype, 3, b, 0);
 }
 
 Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
-    return apply3(&op_where, condition, a, b, (Attributes){0});
+    return apply3(&ag_op_where, condition, a, b, (Attributes){0});
 }
 
 /* ---- masked_fill: y = mask ? value : x ----------------------------------------------------- */
 
 static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
     const Tensor *const operand[] = {x, mask};
-    return map_elements(kernels()->masked_fill[x->dtype], shape, x->dtype, 2, operand, value);
+    return tensor_map_elements(tensor_kernels()->masked_fill[x->dtype], shape, x->dtype, 2, operand,
+                               value);
 }
 
 Tensor *ag_masked_fill_forward(Node *n) {
@@ -58,15 +59,15 @@ void ag_masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 }
 
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
-    if (x && !value_fits("masked_fill", x->dtype, value)) return NULL;
-    return apply2(&op_masked_fill, x, mask, (Attributes){.number = value});
+    if (x && !tensor_value_fits("masked_fill", x->dtype, value)) return NULL;
+    return apply2(&ag_op_masked_fill, x, mask, (Attributes){.number = value});
 }
 
 /* ---- masked_select: the elements of x where the mask holds, in one row --------------------- */
 
 /* x broadcast to the shape, row-major. */
 static Tensor *spread(const Tensor *x, Shape shape) {
-    Tensor *wide = view_expand(x, shape), *rows = wide ? tensor_contiguous(wide) : NULL;
+    Tensor *wide = tensor_view_expand(x, shape), *rows = wide ? tensor_contiguous(wide) : NULL;
     tensor_release(wide);
     return rows;
 }
@@ -80,11 +81,11 @@ Tensor *ag_masked_select_forward(Node *n) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return NULL;
     Tensor *x = spread(n->in[0], shape), *mask = spread(n->in[1], shape), *y = NULL;
-    Kernel *const count_true = kernels()->sum[BOOL];
+    Kernel *const count_true = tensor_kernels()->sum[BOOL];
     int64_t count = 0;
     if (mask) count_true(tensor_numel(mask), (void *[]){&count, mask->data}, 0);
     if (x && mask) y = tensor_make(SHAPE(count), x->dtype);
-    if (y) along_mask(kernels()->compress[x->dtype], y, x, mask);
+    if (y) along_mask(tensor_kernels()->compress[x->dtype], y, x, mask);
     tensor_release(x), tensor_release(mask);
     return y;
 }
@@ -95,12 +96,12 @@ void ag_masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (!broadcast_inputs(n, &shape)) return;
     Tensor *mask = spread(n->in[1], shape), *row = tensor_contiguous(dy);
     if (mask && row) dx[0] = tensor_make(shape, dy->dtype);
-    if (dx[0]) along_mask(kernels()->decompress[dy->dtype], dx[0], row, mask);
+    if (dx[0]) along_mask(tensor_kernels()->decompress[dy->dtype], dx[0], row, mask);
     tensor_release(mask), tensor_release(row);
 }
 
 Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
-    return apply2(&op_masked_select, x, mask, (Attributes){0});
+    return apply2(&ag_op_masked_select, x, mask, (Attributes){0});
 }
 
 /* ---- tril, triu: x where j - i <= diagonal or >= diagonal, 0 elsewhere ---------------------- */
@@ -108,14 +109,14 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
 /* Row i keeps its first i + diagonal + 1 elements, or loses its first i + diagonal. */
 static Tensor *triangle(const Node *n, const Tensor *x) {
     const int64_t rows = tensor_numel(x) > 0 ? x->shape.dim[x->shape.ndim - 2] : 0;
-    const bool lower = n->op == &op_tril;
+    const bool lower = n->op == &ag_op_tril;
     double first = (double)n->at.dim + (lower ? 1 : 0);
     Tensor *edges = tensor_make(SHAPE(rows, 1), I64);
-    if (edges) kernels()->arange[I64](rows, (void *[]){edges->data, &first}, 1);
+    if (edges) tensor_kernels()->arange[I64](rows, (void *[]){edges->data, &first}, 1);
     Tensor *y = edges ? tensor_make(x->shape, x->dtype) : NULL;
     if (y)
-        loop_rows(kernels()->cut[x->dtype], x->shape.ndim - 1, 3, (const Tensor *[]){y, x, edges},
-                  lower);
+        tensor_loop_rows(tensor_kernels()->cut[x->dtype], x->shape.ndim - 1, 3,
+                         (const Tensor *[]){y, x, edges}, lower);
     tensor_release(edges);
     return y;
 }
@@ -131,15 +132,15 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
 Tensor *ag_triangle_forward(Node *n) { return triangle(n, n->in[0]); }
 void ag_triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = triangle(n, dy); }
 
-Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&op_tril, x, diagonal); }
-Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&op_triu, x, diagonal); }
+Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&ag_op_tril, x, diagonal); }
+Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&ag_op_triu, x, diagonal); }
 
 /* ---- dropout: y = keep ? x / (1 - p) : 0, Srivastava et al. 2014 --------------------- */
 
 /* What dropout leaves of x, written to y, where there is room. */
 static Tensor *dropped(const Node *n, const Tensor *x, Tensor *y) {
     const Tensor *const operand[] = {y, x, n->saved[0]};
-    if (y) loop_elements(kernels()->dropout[x->dtype], 3, operand, 1 - n->at.number);
+    if (y) tensor_loop_elements(tensor_kernels()->dropout[x->dtype], 3, operand, 1 - n->at.number);
     return y;
 }
 
@@ -148,13 +149,13 @@ static Tensor *dropped(const Node *n, const Tensor *x, Tensor *y) {
 static Tensor *draw_keep(const Tensor *x, double p) {
     int axes[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS];
     Shape shape = x->shape;
-    sort_by_stride(x, axes);
+    tensor_sort_by_stride(x, axes);
     for (int d = 0; d < shape.ndim; d++) {
         shape.dim[d] = x->shape.dim[axes[d]];
         back[axes[d]] = d;
     }
     Tensor *drawn = tensor_bernoulli(p, shape);
-    Tensor *keep = drawn ? view_permute(drawn, back) : NULL;
+    Tensor *keep = drawn ? tensor_view_permute(drawn, back) : NULL;
     tensor_release(drawn);
     return keep;
 }
@@ -162,7 +163,8 @@ static Tensor *draw_keep(const Tensor *x, double p) {
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
 Tensor *ag_dropout_forward(Node *n) {
     const Tensor *x = n->in[0];
-    n->saved[0] = n->at.number < 1 ? draw_keep(x, 1 - n->at.number) : make_zeros(x->shape, BOOL);
+    n->saved[0] =
+        n->at.number < 1 ? draw_keep(x, 1 - n->at.number) : tensor_make_zeros(x->shape, BOOL);
     return dropped(n, x, tensor_make(x->shape, x->dtype));
 }
 
@@ -176,5 +178,5 @@ Tensor *ag_dropout(Tensor *x, double p) {
     if (!(p >= 0 && p <= 1))
         return tensor_fail("dropout: p is %g: it must be a probability, from 0 to 1", p);
     if (p == 0 && dtype_is_float(x->dtype)) return x;
-    return apply1(&op_dropout, x, (Attributes){.number = p});
+    return apply1(&ag_op_dropout, x, (Attributes){.number = p});
 }

@@ -7,15 +7,16 @@
  * comparison. */
 Tensor *ag_elementwise_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[n->n_in - 1];
-    Kernel *const kernel = kernels()->value[n->op->row][a->dtype];
+    Kernel *const kernel = tensor_kernels()->value[n->op->row][a->dtype];
     const DType type = n->op->backward ? a->dtype : BOOL;
     Shape shape;
-    if (!number_fits(n->op->name, a->dtype, n->at.number)) return NULL;
-    if (!shape_broadcast(a->shape, b->shape, &shape))
+    if (!tensor_number_fits(n->op->name, a->dtype, n->at.number)) return NULL;
+    if (!tensor_shape_broadcast(a->shape, b->shape, &shape))
         return tensor_fail(
             "%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1", n->op->name,
             tensor_shape_text(a->shape), tensor_shape_text(b->shape));
-    return map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.number);
+    return tensor_map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b},
+                               n->at.number);
 }
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
@@ -37,19 +38,19 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         }
         if (reads & READS_OTHER) operand[i + 1] = dy, operand[2 - i] = n->in[1 - i];
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
-        Kernel *const kernel = kernels()->vjp[n->op->row][i][dy->dtype];
-        if (dx[i]) loop_elements(kernel, count + 1, operand, n->at.number);
+        Kernel *const kernel = tensor_kernels()->vjp[n->op->row][i][dy->dtype];
+        if (dx[i]) tensor_loop_elements(kernel, count + 1, operand, n->at.number);
     }
 }
 
 #define UNARY(name, ...)                                                                           \
-    Tensor *ag_##name(Tensor *x) { return apply1(&op_##name, x, (Attributes){0}); }
+    Tensor *ag_##name(Tensor *x) { return apply1(&ag_op_##name, x, (Attributes){0}); }
 #define UNARY_SCALAR(name, ...)                                                                    \
     Tensor *ag_##name(Tensor *x, double s) {                                                       \
-        return apply1(&op_##name, x, (Attributes){.number = s});                                   \
+        return apply1(&ag_op_##name, x, (Attributes){.number = s});                                \
     }
 #define BINARY(name, ...)                                                                          \
-    Tensor *ag_##name(Tensor *a, Tensor *b) { return apply2(&op_##name, a, b, (Attributes){0}); }
+    Tensor *ag_##name(Tensor *a, Tensor *b) { return apply2(&ag_op_##name, a, b, (Attributes){0}); }
 #define COMPARE BINARY
 #include "../../tensor/kernels/elementwise.def"
 
@@ -65,9 +66,10 @@ static Tensor *number_like(const char *op, Tensor *x, double number) {
     if (x->dtype == BOOL)
         return tensor_fail(
             "%s: x is bool: it must be float32, float64 or int64; convert it with ag_to", op);
-    if (!number_fits(op, x->dtype, number) || !value_fits(op, x->dtype, number)) return NULL;
+    if (!tensor_number_fits(op, x->dtype, number) || !tensor_value_fits(op, x->dtype, number))
+        return NULL;
     Tensor *scalar = tensor_make(SCALAR, x->dtype);
-    if (scalar) fill_elements(scalar, number);
+    if (scalar) tensor_fill_elements(scalar, number);
     return tape_own(scalar);
 }
 
@@ -90,14 +92,14 @@ void ag_to_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 Tensor *ag_to(Tensor *x, DType dtype) {
     if (!ag_present("to", x)) return NULL;
     if ((unsigned)dtype > BOOL) return tensor_fail("to: %d is not a type", (int)dtype);
-    return x->dtype == dtype ? x : apply1(&op_to, x, (Attributes){.dtype = dtype});
+    return x->dtype == dtype ? x : apply1(&ag_op_to, x, (Attributes){.dtype = dtype});
 }
 
 /* ---- logical_not ---------------------------------------------------------------------------- */
 
 Tensor *ag_logical_not_forward(Node *n) {
     const Tensor *x = n->in[0];
-    return map_elements(kernels()->logical_not[x->dtype], x->shape, BOOL, 1, &x, 0);
+    return tensor_map_elements(tensor_kernels()->logical_not[x->dtype], x->shape, BOOL, 1, &x, 0);
 }
 
-Tensor *ag_logical_not(Tensor *x) { return apply1(&op_logical_not, x, (Attributes){0}); }
+Tensor *ag_logical_not(Tensor *x) { return apply1(&ag_op_logical_not, x, (Attributes){0}); }

@@ -21,7 +21,7 @@ static bool indices_fit(const Node *n) {
  * behind dim. */
 static Tensor index_along(const Node *n) {
     Tensor index = *n->in[1];
-    for (int d = n->at.dim + 1; d < n->in[0]->shape.ndim && n->op != &op_gather; d++)
+    for (int d = n->at.dim + 1; d < n->in[0]->shape.ndim && n->op != &ag_op_gather; d++)
         index.shape.dim[index.shape.ndim++] = 1;
     return index;
 }
@@ -30,7 +30,7 @@ static Tensor index_along(const Node *n) {
 static Tensor *picked(const Node *n, Shape shape) {
     const Tensor *x = n->in[0], index = index_along(n);
     Tensor *y = indices_fit(n) ? tensor_make(shape, x->dtype) : NULL;
-    if (y) gather_elements(y, x, n->at.dim, &index);
+    if (y) tensor_gather_elements(y, x, n->at.dim, &index);
     return y;
 }
 
@@ -38,11 +38,12 @@ static Tensor *picked(const Node *n, Shape shape) {
 void ag_picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor index = index_along(n);
     dx[0] = ag_arrived(n, 0);
-    if (dx[0]) scatter_add_elements(dx[0], dy, n->at.dim, &index);
+    if (dx[0]) tensor_scatter_add_elements(dx[0], dy, n->at.dim, &index);
 }
 
 static Tensor *indexed(const Op *op, Tensor *x, int dim, Tensor *index) {
-    const int d = ag_present(op->name, x) ? shape_dim_or_scalar(op->name, x->shape, dim) : -1;
+    const int d =
+        ag_present(op->name, x) ? tensor_shape_dim_or_scalar(op->name, x->shape, dim) : -1;
     return d < 0 ? NULL : apply2(op, x, index, (Attributes){.dim = d});
 }
 
@@ -52,16 +53,16 @@ static Tensor *indexed(const Op *op, Tensor *x, int dim, Tensor *index) {
 Tensor *ag_index_select_forward(Node *n) {
     const Shape index = n->in[1]->shape;
     Shape shape = n->in[0]->shape;
-    if (index.ndim > 1 || (shape.ndim == 0 && shape_numel(index) != 1))
+    if (index.ndim > 1 || (shape.ndim == 0 && tensor_shape_numel(index) != 1))
         return tensor_fail("index_select: x is %s and index is %s: it must be %s",
                            tensor_shape_text(shape), tensor_shape_text(index),
                            shape.ndim ? "a row or a scalar" : "(1,) or a scalar");
-    if (shape.ndim) shape.dim[n->at.dim] = shape_numel(index);
+    if (shape.ndim) shape.dim[n->at.dim] = tensor_shape_numel(index);
     return picked(n, shape);
 }
 
 Tensor *ag_index_select(Tensor *x, int dim, Tensor *index) {
-    return indexed(&op_index_select, x, dim, index);
+    return indexed(&ag_op_index_select, x, dim, index);
 }
 
 /* ---- gather: y[i, j] = x[index[i, j], j] for dim 0 ----------------------------------------- */
@@ -78,7 +79,9 @@ Tensor *ag_gather_forward(Node *n) {
                        tensor_shape_text(x), tensor_shape_text(index), n->at.dim);
 }
 
-Tensor *ag_gather(Tensor *x, int dim, Tensor *index) { return indexed(&op_gather, x, dim, index); }
+Tensor *ag_gather(Tensor *x, int dim, Tensor *index) {
+    return indexed(&ag_op_gather, x, dim, index);
+}
 
 /* ---- embedding: a row of w for each index -------------------------------------------------- */
 
@@ -94,5 +97,5 @@ Tensor *ag_embedding_forward(Node *n) {
 }
 
 Tensor *ag_embedding(Tensor *w, Tensor *index) {
-    return apply2(&op_embedding, w, index, (Attributes){0});
+    return apply2(&ag_op_embedding, w, index, (Attributes){0});
 }

@@ -45,7 +45,7 @@ static bool targets_fit(const Node *n) {
     const Shape logits = n->in[0]->shape, targets = n->in[1]->shape;
     if (logits.ndim == 0)
         return tensor_fail("cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)");
-    const Shape wanted = shape_without(logits, n->at.dim);
+    const Shape wanted = tensor_shape_without(logits, n->at.dim);
     if (shape_equal(targets, wanted)) return true;
     return tensor_fail("cross_entropy: logits is %s and targets is %s: it must be %s",
                        tensor_shape_text(logits), tensor_shape_text(targets),
@@ -75,7 +75,7 @@ static Tensor *known_targets(Node *n) {
         else no_class(n, target[i]);
     }
     n->at.number = n->at.dim1 == REDUCE_MEAN ? (double)count : 1;
-    return reshape_own(copy, with_classes(n, 1));
+    return tensor_reshape_own(copy, with_classes(n, 1));
 }
 
 /* losses (N, 1, ...) as they are, or summed and divided. PyTorch names the node by its shape. */
@@ -85,7 +85,7 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
     memset(summed, !each, sizeof summed);
     Tensor *sum = tensor_sum_dims(losses, summed);
     if (sum && n->at.dim1 == REDUCE_MEAN) tensor_divide(sum, n->at.number);
-    Tensor *y = reshape_own(sum, each ? n->in[1]->shape : SCALAR);
+    Tensor *y = tensor_reshape_own(sum, each ? n->in[1]->shape : SCALAR);
     const int ndim = losses->shape.ndim;
     if (y && ndim > 2) y->grad_fn = each && ndim != 4 ? "ViewBackward0" : "NllLoss2DBackward0";
     return y;
@@ -95,12 +95,12 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
 Tensor *ag_cross_entropy_forward(Node *n) {
     const Tensor *x = n->in[0];
     if (!targets_fit(n) || !(n->saved[0] = known_targets(n))) return NULL;
-    Kernel *const kernel = kernels()->cross_entropy[x->dtype];
+    Kernel *const kernel = tensor_kernels()->cross_entropy[x->dtype];
     Tensor *losses = tensor_make(with_classes(n, 1), x->dtype);
     n->saved[1] = tensor_make(with_classes(n, 1), F64);
     n->saved[2] = tensor_make(with_classes(n, 1), F64);
     const Tensor *const operand[] = {losses, x, n->saved[0], n->saved[1], n->saved[2]};
-    if (n->saved[2]) loop_rows(kernel, n->at.dim, 5, operand, 0);
+    if (n->saved[2]) tensor_loop_rows(kernel, n->at.dim, 5, operand, 0);
     Tensor *y = n->saved[2] ? reduced(n, losses) : NULL;
     tensor_release(losses);
     return y;
@@ -113,8 +113,8 @@ void ag_cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *d = tensor_reshape(dy, each ? with_classes(n, 1) : SCALAR);
     dx[0] = d ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
     const Tensor *const operand[] = {dx[0], n->in[0], n->saved[0], n->saved[1], n->saved[2], d};
-    Kernel *const kernel = kernels()->cross_entropy_dx[dy->dtype];
-    if (dx[0]) loop_rows(kernel, n->at.dim, 6, operand, n->at.number);
+    Kernel *const kernel = tensor_kernels()->cross_entropy_dx[dy->dtype];
+    if (dx[0]) tensor_loop_rows(kernel, n->at.dim, 6, operand, n->at.number);
     tensor_release(d);
 }
 
@@ -123,5 +123,5 @@ Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
     if (!ag_present("cross_entropy", logits) || !is_reduction("cross_entropy", reduction))
         return NULL;
     Attributes at = {.dim = logits->shape.ndim > 1, .start = ignore_index, .dim1 = (int)reduction};
-    return apply2(&op_cross_entropy, logits, targets, at);
+    return apply2(&ag_op_cross_entropy, logits, targets, at);
 }

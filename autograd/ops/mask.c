@@ -14,7 +14,8 @@ static bool lengths_fit(const char *who, const Tensor *lens, Shape scores) {
                     tensor_shape_text(l), tensor_shape_text(SHAPE(B)),
                     tensor_shape_text(SHAPE(B, Q)));
     /* what was let go is read as long as the bytes are there, for a backward pass */
-    Tensor *row = lens->storage->bytes || readable(who, lens) ? tensor_contiguous(lens) : NULL;
+    Tensor *row =
+        lens->storage->bytes || tensor_readable(who, lens) ? tensor_contiguous(lens) : NULL;
     const int64_t *length = row ? row->data : NULL;
     for (int64_t i = 0; !tensor_pending() && i < tensor_numel(lens); i++)
         if (length[i] < 0)
@@ -28,7 +29,7 @@ static bool keep_fits(const char *who, const Tensor *keep, Shape scores) {
     Shape both;
     if (keep->dtype != BOOL)
         tensor_fail("%s: keep is %s: it must be bool", who, tensor_dtype_name(keep->dtype));
-    else if (!shape_broadcast(keep->shape, scores, &both) || !shape_equal(both, scores))
+    else if (!tensor_shape_broadcast(keep->shape, scores, &both) || !shape_equal(both, scores))
         tensor_fail("%s: keep is %s: it must broadcast to (B, H, Q, K), here %s", who,
                     tensor_shape_text(keep->shape), tensor_shape_text(scores));
     return !tensor_pending();
@@ -77,5 +78,5 @@ bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores) {
     const AttentionMask whole = {part[0], part[1], part[2], n->at.causal};
     *mask = (Mask){0};
     return ag_mask_fits(n->op->name, whole, scores, n->in[0]->dtype) &&
-           mask_open(mask, part, n->at.causal, scores);
+           tensor_mask_open(mask, part, n->at.causal, scores);
 }

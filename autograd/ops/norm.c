@@ -13,7 +13,8 @@ Tensor *ag_layer_norm_forward(Node *n) {
     n->saved[0] = tensor_make(one, F64);
     n->saved[1] = tensor_make(one, F64);
     const Tensor *const operand[] = {y, x, n->in[1], n->in[2], n->saved[0], n->saved[1]};
-    if (n->saved[1]) loop_rows(kernels()->layer_norm[x->dtype], last, 6, operand, n->at.number);
+    if (n->saved[1])
+        tensor_loop_rows(tensor_kernels()->layer_norm[x->dtype], last, 6, operand, n->at.number);
     return y;
 }
 
@@ -28,7 +29,8 @@ void ag_layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = tensor_make(dy->shape, dy->dtype);
     const Tensor *const operand[] = {dx[0], x, w, d, n->saved[0], n->saved[1]};
     if (ag_needs(n, 1)) dx[1] = tensor_make(w->shape, dy->dtype);
-    if (!tensor_pending()) loop_rows(kernels()->layer_norm_dx[dy->dtype], last, 6, operand, 0);
+    if (!tensor_pending())
+        tensor_loop_rows(tensor_kernels()->layer_norm_dx[dy->dtype], last, 6, operand, 0);
     if (dx[1]) tensor_layer_norm_dw(dx[1], x, d, n->saved[0], n->saved[1]);
     if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy); /* the engine sums over the rows */
     tensor_release(x);
@@ -59,13 +61,13 @@ Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
     if (!ag_ready("layer_norm", x) || !layer_norm_fits(x, w, b)) return NULL;
     const Tensor *by = w ? w : b;
     const int merged = by ? by->shape.ndim - 1 : 0;
-    if (merged == 0) return apply3(&op_layer_norm, x, w, b, (Attributes){.number = eps});
+    if (merged == 0) return apply3(&ag_op_layer_norm, x, w, b, (Attributes){.number = eps});
     const Shape row = SHAPE(tensor_numel(by));
     Shape rows = x->shape;
     rows.ndim -= merged;
     rows.dim[rows.ndim - 1] = row.dim[0];
     Tensor *flat_w = w ? ag_reshape(w, row) : NULL, *flat_b = b ? ag_reshape(b, row) : NULL;
     Tensor *flat_y =
-        apply3(&op_layer_norm, ag_reshape(x, rows), flat_w, flat_b, (Attributes){.number = eps});
-    return made_by(op_layer_norm.grad_fn, ag_reshape(flat_y, x->shape));
+        apply3(&ag_op_layer_norm, ag_reshape(x, rows), flat_w, flat_b, (Attributes){.number = eps});
+    return made_by(ag_op_layer_norm.grad_fn, ag_reshape(flat_y, x->shape));
 }

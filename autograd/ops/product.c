@@ -7,11 +7,11 @@
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
 void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {
-        const Tensor bt = transposed(n->in[1]);
+        const Tensor bt = tensor_transposed(n->in[1]);
         dx[0] = tensor_matmul(dc, &bt);
     }
     if (ag_needs(n, 1)) {
-        const Tensor at = transposed(n->in[0]);
+        const Tensor at = tensor_transposed(n->in[0]);
         dx[1] = tensor_matmul(&at, dc);
     }
 }
@@ -33,7 +33,7 @@ Tensor *ag_bmm_forward(Node *n) {
                        ta, tb, (long long)a.dim[2], (long long)b.dim[1]);
 }
 
-Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&op_bmm, a, b, (Attributes){0}); }
+Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&ag_op_bmm, a, b, (Attributes){0}); }
 
 /* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M) ---------------------------------------- */
 
@@ -48,7 +48,7 @@ Tensor *ag_matmul_forward(Node *n) {
                            (long long)rows);
     Shape batch_a = a->shape, batch_b = b->shape, batch;
     batch_a.ndim -= 2, batch_b.ndim -= 2;
-    if (na > 2 && nb > 2 && !shape_broadcast(batch_a, batch_b, &batch))
+    if (na > 2 && nb > 2 && !tensor_shape_broadcast(batch_a, batch_b, &batch))
         return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape),
                            tensor_shape_text(batch_a), tensor_shape_text(batch_b));
@@ -65,7 +65,7 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
         return tensor_fail("matmul: a is %s and b is %s: both must have at least 1 dimension",
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape));
     const bool row = a->shape.ndim == 1, column = b->shape.ndim == 1;
-    Tensor *c = apply2(&op_matmul, row ? ag_unsqueeze(a, 0) : a, column ? ag_unsqueeze(b, 1) : b,
+    Tensor *c = apply2(&ag_op_matmul, row ? ag_unsqueeze(a, 0) : a, column ? ag_unsqueeze(b, 1) : b,
                        (Attributes){0});
     const bool matrices = a->shape.ndim <= 2 && b->shape.ndim <= 2;
     if (column) c = ag_squeeze(c, -1);
@@ -126,7 +126,7 @@ Tensor *ag_linear_forward(Node *n) {
     Shape shape = x->shape;
     shape.dim[shape.ndim - 1] = s.n;
     Tensor *rows = as_matrix(x, s.m, s.a_stride);
-    Tensor *y = rows ? multiply_matrices(shape, x->dtype, &s, rows->data, w->data) : NULL;
+    Tensor *y = rows ? tensor_multiply_matrices(shape, x->dtype, &s, rows->data, w->data) : NULL;
     tensor_release(rows);
     const int with = b ? 1 + !tensor_is_contiguous(x) : 0;
     if (y) y->grad_fn = linear_grad_fn[with][MIN(shape.ndim, 3) - 1];
@@ -144,12 +144,12 @@ void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL; /* else x may be let go */
     of_w.a_stride[0] = of_x.a_stride[1], of_w.a_stride[1] = of_x.a_stride[0];
     if (dys && ag_needs(n, 0))
-        dx[0] = multiply_matrices(x->shape, x->dtype, &of_x, dys->data, w->data);
-    if (dys && xs) dx[1] = multiply_matrices(w->shape, x->dtype, &of_w, dys->data, xs->data);
+        dx[0] = tensor_multiply_matrices(x->shape, x->dtype, &of_x, dys->data, w->data);
+    if (dys && xs) dx[1] = tensor_multiply_matrices(w->shape, x->dtype, &of_w, dys->data, xs->data);
     if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
     tensor_release(dys), tensor_release(xs);
 }
 
 Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {
-    return apply3(&op_linear, x, w, b, (Attributes){0});
+    return apply3(&ag_op_linear, x, w, b, (Attributes){0});
 }

@@ -42,12 +42,12 @@ void ag_reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = tensor_reshape(dy, n->in[0]->shape);
 }
 
-Tensor *ag_reshape(Tensor *x, Shape shape) { return in_shape(&op_reshape, x, shape); }
+Tensor *ag_reshape(Tensor *x, Shape shape) { return in_shape(&ag_op_reshape, x, shape); }
 
 Tensor *ag_flatten(Tensor *x, int start, int end) {
     if (!ag_present("flatten", x)) return NULL;
-    const int first = shape_dim_or_scalar("flatten", x->shape, start);
-    const int last = shape_dim_or_scalar("flatten", x->shape, end), ndim = x->shape.ndim;
+    const int first = tensor_shape_dim_or_scalar("flatten", x->shape, start);
+    const int last = tensor_shape_dim_or_scalar("flatten", x->shape, end), ndim = x->shape.ndim;
     if (first < 0 || last < 0) return NULL;
     if (first > last)
         return tensor_fail("flatten: x is %s: dimension %d does not come before dimension %d",
@@ -62,35 +62,36 @@ Tensor *ag_flatten(Tensor *x, int start, int end) {
 }
 
 Tensor *ag_view_forward(Node *n) {
-    Tensor *y = view_reshape(n->in[0], n->at.shape);
+    Tensor *y = tensor_view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
     return tensor_fail(
         "view: x is %s with strides %s: %s cannot look at the same bytes; use ag_reshape",
-        tensor_shape_text(n->in[0]->shape), stride_text(n->in[0]), tensor_shape_text(n->at.shape));
+        tensor_shape_text(n->in[0]->shape), tensor_stride_text(n->in[0]),
+        tensor_shape_text(n->at.shape));
 }
 
-Tensor *ag_view(Tensor *x, Shape shape) { return in_shape(&op_view, x, shape); }
+Tensor *ag_view(Tensor *x, Shape shape) { return in_shape(&ag_op_view, x, shape); }
 
 Tensor *ag_contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
 
 Tensor *ag_contiguous(Tensor *x) {
     if (!ag_present("contiguous", x)) return NULL;
-    return tensor_is_contiguous(x) ? x : apply1(&op_contiguous, x, (Attributes){0});
+    return tensor_is_contiguous(x) ? x : apply1(&ag_op_contiguous, x, (Attributes){0});
 }
 
-Tensor *ag_detach_forward(Node *n) { return view_expand(n->in[0], n->in[0]->shape); }
+Tensor *ag_detach_forward(Node *n) { return tensor_view_expand(n->in[0], n->in[0]->shape); }
 
-Tensor *ag_detach(Tensor *x) { return apply1(&op_detach, x, (Attributes){0}); }
+Tensor *ag_detach(Tensor *x) { return apply1(&ag_op_detach, x, (Attributes){0}); }
 
 /* ---- permute and transpose ----------------------------------------------------------------- */
 
-Tensor *ag_permute_forward(Node *n) { return view_permute(n->in[0], n->at.axes.axis); }
+Tensor *ag_permute_forward(Node *n) { return tensor_view_permute(n->in[0], n->at.axes.axis); }
 
 /* dx = dy with the axes put back */
 void ag_permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int back[TENSOR_MAX_DIMS] = {0};
     for (int d = 0; d < n->at.axes.n; d++) back[n->at.axes.axis[d]] = d;
-    dx[0] = view_permute(dy, back);
+    dx[0] = tensor_view_permute(dy, back);
 }
 
 Tensor *ag_permute(Tensor *x, Axes axes) {
@@ -103,23 +104,25 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
         fits = axes.axis[d] >= 0 && axes.axis[d] < axes.n && !seen[axes.axis[d]];
         if (fits) seen[axes.axis[d]] = true;
     }
-    if (fits) return apply1(&op_permute, x, (Attributes){.axes = axes});
+    if (fits) return apply1(&ag_op_permute, x, (Attributes){.axes = axes});
     return tensor_fail(
         "permute: x is %s and the axes are %s: each of its dimensions must be named once",
         tensor_shape_text(x->shape), tensor_shape_text(asked));
 }
 
-Tensor *ag_transpose_forward(Node *n) { return view_transpose(n->in[0], n->at.dim, n->at.dim1); }
+Tensor *ag_transpose_forward(Node *n) {
+    return tensor_view_transpose(n->in[0], n->at.dim, n->at.dim1);
+}
 
 void ag_transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = view_transpose(dy, n->at.dim, n->at.dim1);
+    dx[0] = tensor_view_transpose(dy, n->at.dim, n->at.dim1);
 }
 
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
     if (!ag_present("transpose", x)) return NULL;
-    Attributes at = {.dim = shape_dim_or_scalar("transpose", x->shape, dim0),
-                     .dim1 = shape_dim_or_scalar("transpose", x->shape, dim1)};
-    return at.dim < 0 || at.dim1 < 0 ? NULL : apply1(&op_transpose, x, at);
+    Attributes at = {.dim = tensor_shape_dim_or_scalar("transpose", x->shape, dim0),
+                     .dim1 = tensor_shape_dim_or_scalar("transpose", x->shape, dim1)};
+    return at.dim < 0 || at.dim1 < 0 ? NULL : apply1(&ag_op_transpose, x, at);
 }
 
 /* ---- unsqueeze, squeeze, expand ------------------------------------------------------------ */
@@ -134,18 +137,18 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
     at.shape.ndim = ndim;
     for (int e = ndim - 1; e > d; e--) at.shape.dim[e] = at.shape.dim[e - 1];
     at.shape.dim[d] = 1;
-    return apply1(&op_unsqueeze, x, at);
+    return apply1(&ag_op_unsqueeze, x, at);
 }
 
 Tensor *ag_squeeze(Tensor *x, int dim) {
-    int d = ag_present("squeeze", x) ? shape_dim_or_scalar("squeeze", x->shape, dim) : -1;
+    int d = ag_present("squeeze", x) ? tensor_shape_dim_or_scalar("squeeze", x->shape, dim) : -1;
     if (d < 0) return NULL;
     bool drops = x->shape.ndim > 0 && x->shape.dim[d] == 1;
-    Shape shape = drops ? shape_without(x->shape, d) : x->shape;
-    return apply1(&op_squeeze, x, (Attributes){.shape = shape});
+    Shape shape = drops ? tensor_shape_without(x->shape, d) : x->shape;
+    return apply1(&ag_op_squeeze, x, (Attributes){.shape = shape});
 }
 
-Tensor *ag_expand_forward(Node *n) { return view_expand(n->in[0], n->at.shape); }
+Tensor *ag_expand_forward(Node *n) { return tensor_view_expand(n->in[0], n->at.shape); }
 
 /* dx = dy summed over what was repeated, by the engine */
 void ag_expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
@@ -163,7 +166,7 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
         fits = shape.dim[d] >= 0 &&
                (d < lead || x->shape.dim[d - lead] == 1 || x->shape.dim[d - lead] == shape.dim[d]);
     }
-    if (fits) return apply1(&op_expand, x, (Attributes){.shape = shape});
+    if (fits) return apply1(&ag_op_expand, x, (Attributes){.shape = shape});
     return tensor_fail(
         "expand: x is %s and the shape is %s: only sizes of 1 can change, and dimensions be "
         "added in front",
@@ -173,14 +176,14 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
 /* ---- slice and select ---------------------------------------------------------------------- */
 
 Tensor *ag_slice_forward(Node *n) {
-    return view_narrow(n->in[0], n->at.dim, n->at.start, n->at.size);
+    return tensor_view_narrow(n->in[0], n->at.dim, n->at.start, n->at.size);
 }
 
 /* dx = dy where it was cut out, 0 elsewhere */
 void ag_slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = ag_arrived(n, 0);
-    Tensor *part = dx[0] ? view_narrow(dx[0], n->at.dim, n->at.start, n->at.size) : NULL;
-    if (part) add_elements(part, dy);
+    Tensor *part = dx[0] ? tensor_view_narrow(dx[0], n->at.dim, n->at.start, n->at.size) : NULL;
+    if (part) tensor_add_elements(part, dy);
     tensor_release(part);
 }
 
@@ -191,17 +194,17 @@ static int64_t clip_index(int64_t i, int64_t size) {
 }
 
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
-    int d = ag_present("slice", x) ? shape_dim("slice", x->shape, dim) : -1;
+    int d = ag_present("slice", x) ? tensor_shape_dim("slice", x->shape, dim) : -1;
     if (d < 0) return NULL;
     const int64_t first = clip_index(start, x->shape.dim[d]);
     const int64_t size = clip_index(end, x->shape.dim[d]) - first;
     const Attributes at = {.dim = d, .start = first, .size = size > 0 ? size : 0};
-    return apply1(&op_slice, x, at);
+    return apply1(&ag_op_slice, x, at);
 }
 
 /* One slice of size 1, without its dimension. */
 Tensor *ag_select(Tensor *x, int dim, int64_t index) {
-    int d = ag_ready("select", x) ? shape_dim("select", x->shape, dim) : -1;
+    int d = ag_ready("select", x) ? tensor_shape_dim("select", x->shape, dim) : -1;
     if (d < 0) return NULL;
     int64_t i = index < 0 ? index + x->shape.dim[d] : index;
     if (i < 0 || i >= x->shape.dim[d])
@@ -223,9 +226,9 @@ static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
 }
 
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
-    if (!given("split", "list", list)) return false;
+    if (!tensor_given("split", "list", list)) return false;
     for (int i = 0; i < n; i++) list[i] = NULL;
-    const int d = ag_ready("split", x) ? shape_dim("split", x->shape, dim) : -1;
+    const int d = ag_ready("split", x) ? tensor_shape_dim("split", x->shape, dim) : -1;
     if (d < 0) return false;
     const int64_t whole = x->shape.dim[d];
     if (size < 0 || (size == 0 && whole > 0))
@@ -253,15 +256,15 @@ Tensor *ag_repeated_forward(Node *n) {
     Tensor *y = x ? tensor_make(in_parts(n, n->at.size), x->dtype) : NULL;
     Shape shape = n->in[0]->shape;
     shape.dim[n->at.dim] *= n->at.size;
-    if (y) copy_elements(y, x);
+    if (y) tensor_copy_elements(y, x);
     tensor_release(x);
-    return reshape_own(y, shape);
+    return tensor_reshape_own(y, shape);
 }
 
 /* dx = dy summed over the repeats */
 void ag_repeated_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *parts = tensor_reshape(dy, in_parts(n, n->at.size));
-    if (parts) dx[0] = reshape_own(tensor_sum_to(parts, in_parts(n, 1)), n->in[0]->shape);
+    if (parts) dx[0] = tensor_reshape_own(tensor_sum_to(parts, in_parts(n, 1)), n->in[0]->shape);
     tensor_release(parts);
 }
 
@@ -284,19 +287,21 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
             "dimension",
             tensor_shape_text(x->shape), tensor_shape_text(repeats));
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
-    if (shape_numel(repeats) == 1) x = apply1(&op_contiguous, x, (Attributes){0});
+    if (tensor_shape_numel(repeats) == 1) x = apply1(&ag_op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
-        if (repeats.dim[d] != 1) x = repeated(&op_repeat, x, d, WHOLE, repeats.dim[d]);
+        if (repeats.dim[d] != 1) x = repeated(&ag_op_repeat, x, d, WHOLE, repeats.dim[d]);
     return made_by("RepeatBackward0", x);
 }
 
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
-    int d = ag_present("repeat_interleave", x) ? shape_dim("repeat_interleave", x->shape, dim) : -1;
+    int d = ag_present("repeat_interleave", x)
+                ? tensor_shape_dim("repeat_interleave", x->shape, dim)
+                : -1;
     if (d < 0) return NULL;
     if (repeats < 0)
         return tensor_fail("repeat_interleave: %lld repeats: there must be at least 0",
                            (long long)repeats);
-    return repeated(&op_repeat_interleave, x, d, EACH_SLICE, repeats);
+    return repeated(&ag_op_repeat_interleave, x, d, EACH_SLICE, repeats);
 }
 
 /* ---- cat and stack ------------------------------------------------------------------------- */
@@ -338,8 +343,8 @@ Tensor *ag_cat_forward(Node *n) {
     for (int i = 0; i < n->n_in && y; i++) {
         const Tensor *x = n->in[i];
         if (is_nothing(x)) continue;
-        Tensor *part = view_narrow(y, n->at.dim, start, x->shape.dim[n->at.dim]);
-        if (part) copy_elements(part, x);
+        Tensor *part = tensor_view_narrow(y, n->at.dim, start, x->shape.dim[n->at.dim]);
+        if (part) tensor_copy_elements(part, x);
         tensor_release(part);
         start += x->shape.dim[n->at.dim];
     }
@@ -354,7 +359,7 @@ void ag_cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         const int64_t size = nothing ? 0 : n->in[i]->shape.dim[n->at.dim];
         if (ag_needs(n, i))
             dx[i] = nothing ? tensor_make(SHAPE(0), dy->dtype)
-                            : view_narrow(dy, n->at.dim, start, size);
+                            : tensor_view_narrow(dy, n->at.dim, start, size);
         start += size;
     }
 }
@@ -366,8 +371,8 @@ static bool list_present(const char *op, Tensor **list, int n) {
 
 Tensor *ag_cat(Tensor **list, int n, int dim) {
     if (!list_present("cat", list, n)) return NULL;
-    const int d = shape_dim("cat", list[first_of(list, n)]->shape, dim);
-    return d < 0 ? NULL : ag_apply(&op_cat, n, list, &(Attributes){.dim = d});
+    const int d = tensor_shape_dim("cat", list[first_of(list, n)]->shape, dim);
+    return d < 0 ? NULL : ag_apply(&ag_op_cat, n, list, &(Attributes){.dim = d});
 }
 
 /* cat along a new dimension of size 1. */
@@ -378,7 +383,7 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
         return tensor_fail("stack: the tensors are %s: there is no place for a dimension %d",
                            tensor_shape_text(first), dim);
-    Tensor **rows = cache_alloc(n * (int64_t)sizeof *rows);
+    Tensor **rows = tensor_cache_alloc(n * (int64_t)sizeof *rows);
     for (int i = 0; i < n && rows; i++) {
         if (!list[i]) tensor_fail("stack: a tensor of the list is NULL");
         if (list[i] && !shape_equal(list[i]->shape, first))
@@ -387,6 +392,6 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
         rows[i] = ag_unsqueeze(list[i], d);
     }
     Tensor *y = rows ? ag_cat(rows, n, d) : NULL;
-    cache_free(rows, n * (int64_t)sizeof *rows);
+    tensor_cache_free(rows, n * (int64_t)sizeof *rows);
     return made_by("StackBackward0", y);
 }

@@ -6,36 +6,36 @@ static Tensor *rows(const Node *n, Kernel *const *kernel, const Tensor *dy) {
     const Tensor *x = dy ? n->out : n->in[0];
     Tensor *y = dy ? ag_room(dy) : tensor_make(x->shape, x->dtype);
     const Tensor *const operand[] = {y, x, dy};
-    if (y) loop_rows(kernel[x->dtype], n->at.dim, dy ? 3 : 2, operand, 0);
+    if (y) tensor_loop_rows(kernel[x->dtype], n->at.dim, dy ? 3 : 2, operand, 0);
     return y;
 }
 
 static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
-    int d = ag_present(op->name, x) ? shape_dim_or_scalar(op->name, x->shape, dim) : -1;
+    int d = ag_present(op->name, x) ? tensor_shape_dim_or_scalar(op->name, x->shape, dim) : -1;
     return d < 0 ? NULL : apply1(op, x, (Attributes){.dim = d});
 }
 
 /* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------- */
 
-Tensor *ag_softmax_forward(Node *n) { return rows(n, kernels()->softmax, NULL); }
+Tensor *ag_softmax_forward(Node *n) { return rows(n, tensor_kernels()->softmax, NULL); }
 
 /* dx = y (dy - sum(y dy)) */
 void ag_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = rows(n, kernels()->softmax_dx, dy);
+    dx[0] = rows(n, tensor_kernels()->softmax_dx, dy);
 }
 
-Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&op_softmax, x, dim); }
+Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&ag_op_softmax, x, dim); }
 
 /* ---- log_softmax: y = x - log sum exp(x) --------------------------------------------------- */
 
-Tensor *ag_log_softmax_forward(Node *n) { return rows(n, kernels()->log_softmax, NULL); }
+Tensor *ag_log_softmax_forward(Node *n) { return rows(n, tensor_kernels()->log_softmax, NULL); }
 
 /* dx = dy - exp(y) sum(dy) */
 void ag_log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = rows(n, kernels()->log_softmax_dx, dy);
+    dx[0] = rows(n, tensor_kernels()->log_softmax_dx, dy);
 }
 
-Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&op_log_softmax, x, dim); }
+Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&ag_op_log_softmax, x, dim); }
 
 /* ---- masked_softmax: softmax(s x + window) over the keys that the mask leaves, 0 elsewhere -- */
 
@@ -59,25 +59,25 @@ Tensor *ag_masked_softmax_forward(Node *n) {
     const Tensor *scores = n->in[0];
     if (!scores_fit(scores, n->at.heads, &full)) return NULL;
     Tensor *y = ag_mask_open(&mask, n, 1, full) ? tensor_make(scores->shape, scores->dtype) : NULL;
-    if (y) masked_softmax(&mask, y, scores, n->at.number);
-    mask_close(&mask);
+    if (y) tensor_masked_softmax(&mask, y, scores, n->at.number);
+    tensor_mask_close(&mask);
     return y;
 }
 
 /* dx = s y (dy - sum(y dy)), exactly 0 where the weight is 0, whatever dy holds there. */
 void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    Kernel *const kernel = kernels()->masked_softmax_dx[dy->dtype];
+    Kernel *const kernel = tensor_kernels()->masked_softmax_dx[dy->dtype];
     dx[0] = ag_room(dy);
     if (dx[0])
-        loop_rows(kernel, dy->shape.ndim - 1, 3, (const Tensor *[]){dx[0], n->out, dy},
-                  n->at.number);
+        tensor_loop_rows(kernel, dy->shape.ndim - 1, 3, (const Tensor *[]){dx[0], n->out, dy},
+                         n->at.number);
 }
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
     Tensor *in[4] = {scores};
     ag_mask_inputs(mask, in + 1);
     const Attributes at = {.number = scale, .causal = mask.causal, .heads = num_heads};
-    return ag_apply(&op_masked_softmax, 4, in, &at);
+    return ag_apply(&ag_op_masked_softmax, 4, in, &at);
 }
 
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens) {

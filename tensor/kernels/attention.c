@@ -72,7 +72,7 @@ typedef struct {
 } Pass;
 
 static int64_t whole_groups(int64_t n) { return (n + GROUP - 1) / GROUP * GROUP; }
-static Matrix transposed(Matrix x) { return (Matrix){x.data, x.column, x.row}; }
+static Matrix tensor_transposed(Matrix x) { return (Matrix){x.data, x.column, x.row}; }
 static Matrix rows_from(Matrix x, int64_t row) {
     return (Matrix){x.data + row * x.row, x.row, x.column};
 }
@@ -285,7 +285,7 @@ static void draw_block(Pass *pass, const Block *q) {
     if (a->dropout == 0) return;
     memset(q->kept, 0, (size_t)(a->K * w));
     if (a->dropout == 1) return;
-    draw_bools(&pass->generator, q->rows * a->K, pass->drawn, 1 - a->dropout);
+    tensor_draw_bools(&pass->generator, q->rows * a->K, pass->drawn, 1 - a->dropout);
     for (int64_t r = 0; r < q->rows; r++)
         for (int64_t j = 0; j < q->end; j++) q->kept[j * w + r] = pass->drawn[r * a->K + j];
 }
@@ -327,7 +327,8 @@ static void forward_tile(const Pass *pass, const Block *q, int64_t first, int64_
     score_tile(pass, q, first, n);
     softmax_of_tile(n, pass->width, x.data, q->max, q->sum, q->scale);
     if (first) scale_out(q);
-    multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(drop(pass, q, x, x, first, n)),
+    multiply(q->rows, q->out.row, n, q->out, first > 0,
+             tensor_transposed(drop(pass, q, x, x, first, n)),
              rows_from(pass->keyed[VALUE], first));
 }
 
@@ -423,7 +424,8 @@ static void backward_tile(const Pass *pass, const Block *q, int64_t first, int64
     drop(pass, q, dp, dp, first, n);
     gradient_of_tile(n, pass->width, dp.data, p.data, q->sum, (float)a->scale);
     multiply(n, a->D, q->rows, rows_from(x[DKEY], first), add, dp, q->q);
-    multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(dp), rows_from(x[KEY], first));
+    multiply(q->rows, q->out.row, n, q->out, first > 0, tensor_transposed(dp),
+             rows_from(x[KEY], first));
 }
 
 /* ---- all of a head

@@ -56,7 +56,7 @@ static void choose(void) {
     __atomic_store_n(&is_chosen, true, __ATOMIC_RELEASE);
 }
 
-const Kernels *kernels(void) {
+const Kernels *tensor_kernels(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!__atomic_load_n(&is_chosen, __ATOMIC_ACQUIRE)) pthread_once(&once, choose);
     return &chosen;

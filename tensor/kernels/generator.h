@@ -14,22 +14,23 @@ typedef struct {
     double cached;
 } Generator;
 
-void generator_seed(Generator *g, uint32_t seed);
-void generator_skip(Generator *g, int64_t words); /* as if so many of 32 bits had been drawn */
+void tensor_generator_seed(Generator *g, uint32_t seed);
+void tensor_generator_skip(Generator *g,
+                           int64_t words); /* as if so many of 32 bits had been drawn */
 
 /* A generator as whole numbers: the words, how many of them are spent, whether a normal is waiting,
  * and the bits of that one. False, and g is as it was, for numbers that no generator gives. */
 enum { GENERATOR_NUMBERS = GENERATOR_WORDS + 3 };
-void generator_to_numbers(const Generator *g, int64_t *numbers);
-bool generator_from_numbers(Generator *g, const int64_t *numbers);
+void tensor_generator_to_numbers(const Generator *g, int64_t *numbers);
+bool tensor_generator_from_numbers(Generator *g, const int64_t *numbers);
 
 /* Each fills n places in the order, and with as many draws, as PyTorch does. dtype: F32 or F64.
  * Integers stay below high. */
-void draw_units(Generator *g, DType dtype, int64_t n, void *x); /* in [0, 1) */
-void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high);
-void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std);
-void draw_bools(Generator *g, int64_t n, bool *x, double p); /* true with p */
-void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high);
-void draw_permutation(Generator *g, int64_t n, int64_t *x); /* of 0 .. n-1 */
+void tensor_draw_units(Generator *g, DType dtype, int64_t n, void *x); /* in [0, 1) */
+void tensor_draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high);
+void tensor_draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std);
+void tensor_draw_bools(Generator *g, int64_t n, bool *x, double p); /* true with p */
+void tensor_draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high);
+void tensor_draw_permutation(Generator *g, int64_t n, int64_t *x); /* of 0 .. n-1 */
 
 #endif

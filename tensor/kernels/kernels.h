@@ -133,6 +133,6 @@ extern const Kernels tensor_kernels_plain, tensor_kernels_baseline;
 extern const Kernels tensor_kernels_avx2, tensor_kernels_avx512; /* on x86-64 */
 
 /* The table for this machine, or the one that TAPEHEAD_ISA names. */
-const Kernels *kernels(void);
+const Kernels *tensor_kernels(void);
 
 #endif

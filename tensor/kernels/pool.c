@@ -221,13 +221,13 @@ __attribute__((destructor)) static void dismiss(void) {
 
 /* ---- the work ------------------------------------------------------------------------------ */
 
-int workers_for(double operations) {
+int tensor_workers_for(double operations) {
     if (operations < 2 * worth_a_thread) return 1;
     const double worth = operations / worth_a_thread;
     return at_most(tensor_num_threads(), worth < THREADS_MAX ? (int64_t)worth : THREADS_MAX);
 }
 
-void work_in_parts(int workers, int64_t n, PartOfWork work, void *context) {
+void tensor_work_in_parts(int workers, int64_t n, PartOfWork work, void *context) {
     if (workers <= 1 || n <= 1 || pthread_mutex_trylock(&pool.owner) != 0) {
         if (n > 0) work(0, 0, n, context);
         return;

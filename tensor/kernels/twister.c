@@ -20,7 +20,7 @@
 /* ---- the engine ---------------------------------------------------------------------------- */
 
 /* Knuth's linear congruential filler; only the low 32 bits of a seed count, as in PyTorch. */
-void generator_seed(Generator *g, uint32_t seed) {
+void tensor_generator_seed(Generator *g, uint32_t seed) {
     *g = (Generator){.state = {seed}, .next = GENERATOR_WORDS, .seeded = true};
     for (uint32_t j = 1; j < GENERATOR_WORDS; j++) {
         uint32_t before = g->state[j - 1];
@@ -30,19 +30,19 @@ void generator_seed(Generator *g, uint32_t seed) {
 
 enum { SPENT = GENERATOR_WORDS, WAITING, BITS };
 
-void generator_to_numbers(const Generator *g, int64_t *numbers) {
+void tensor_generator_to_numbers(const Generator *g, int64_t *numbers) {
     for (int i = 0; i < GENERATOR_WORDS; i++) numbers[i] = g->state[i];
     numbers[SPENT] = g->next, numbers[WAITING] = g->has_cached;
     memcpy(&numbers[BITS], &g->cached, sizeof g->cached);
 }
 
 /* They are those of a generator if it gives them back. */
-bool generator_from_numbers(Generator *g, const int64_t *numbers) {
+bool tensor_generator_from_numbers(Generator *g, const int64_t *numbers) {
     Generator found = {.next = (int)numbers[SPENT], .seeded = true, .has_cached = numbers[WAITING]};
     int64_t back[GENERATOR_NUMBERS];
     for (int i = 0; i < GENERATOR_WORDS; i++) found.state[i] = (uint32_t)numbers[i];
     memcpy(&found.cached, &numbers[BITS], sizeof found.cached);
-    generator_to_numbers(&found, back);
+    tensor_generator_to_numbers(&found, back);
     const bool good =
         found.next >= 0 && found.next <= GENERATOR_WORDS && memcmp(back, numbers, sizeof back) == 0;
     if (good) *g = found;
@@ -76,7 +76,7 @@ static void temper(int64_t n, const uint32_t *x, uint32_t *word) {
     }
 }
 
-void generator_skip(Generator *g, int64_t words) {
+void tensor_generator_skip(Generator *g, int64_t words) {
     for (; words > GENERATOR_WORDS - g->next; twist(g)) words -= GENERATOR_WORDS - g->next;
     g->next += (int)words;
 }
@@ -101,7 +101,7 @@ static uint32_t draw32(Generator *g) {
 /* ---- uniform ------------------------------------------------------------------------------- */
 
 /* Uniform in [0, 1): as many bits as the type's significand holds. */
-void draw_units(Generator *g, DType dtype, int64_t n, void *x) {
+void tensor_draw_units(Generator *g, DType dtype, int64_t n, void *x) {
     float *f32 = x;
     double *f64 = x;
     uint32_t word[BATCH];
@@ -121,12 +121,12 @@ void draw_units(Generator *g, DType dtype, int64_t n, void *x) {
 
 /* u (high - low) + low in the type of x, with one rounding; it may round up to high itself, as
  * PyTorch's does. Where the CPU has no fused multiply-add, the C library computes the same bits. */
-void draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
+void tensor_draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
     const float low_f32 = (float)low, range_f32 = (float)high - low_f32;
     const double range = high - low;
     float *f32 = x;
     double *f64 = x;
-    draw_units(g, dtype, n, x);
+    tensor_draw_units(g, dtype, n, x);
     for (int64_t i = 0; dtype == F32 && i < n; i++) f32[i] = fmaf(f32[i], range_f32, low_f32);
     for (int64_t i = 0; dtype != F32 && i < n; i++) f64[i] = fma(f64[i], range, low);
 }
@@ -145,7 +145,7 @@ static double draw_normal(Generator *g) {
     g->has_cached = !g->has_cached;
     if (!g->has_cached) return g->cached;
     double u[2]; /* 1 - u[1] lies in (0, 1]: its logarithm is finite */
-    draw_units(g, F64, 2, u);
+    tensor_draw_units(g, F64, 2, u);
     double r = sqrt(-2 * log1p(-u[1])), theta = 2 * M_PI * u[0];
     g->cached = r * sin(theta);
     return r * cos(theta);
@@ -178,7 +178,7 @@ static void box_muller(DType dtype, int64_t n, void *x, double mean, double std)
 /* From 16 on: uniforms, which become points, 16 coordinates at a time. All are drawn
  * before any is transformed. Where 16 does not divide n, the last 16 places, most of them finished
  * already, are drawn and transformed again. */
-void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std) {
+void tensor_draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std) {
     for (int64_t i = 0; i < n && n < BLOCK; i++) {
         double value = draw_normal(g) * std + mean;
         if (dtype == F32) ((float *)x)[i] = (float)value;
@@ -186,10 +186,10 @@ void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, do
     }
     if (n < BLOCK) return;
     void *last = dtype == F32 ? (void *)((float *)x + n - BLOCK) : (double *)x + n - BLOCK;
-    draw_units(g, dtype, n, x);
+    tensor_draw_units(g, dtype, n, x);
     box_muller(dtype, n / BLOCK * BLOCK, x, mean, std);
     if (n % BLOCK == 0) return;
-    draw_units(g, dtype, BLOCK, last);
+    tensor_draw_units(g, dtype, BLOCK, last);
     box_muller(dtype, BLOCK, last, mean, std);
 }
 
@@ -197,7 +197,7 @@ void draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, do
 
 /* Always compares 53-bit uniforms, whatever the default type, and draws even when p is 0 or 1: the
  * whole numbers of 53 bits with p 2^53. */
-void draw_bools(Generator *g, int64_t n, bool *x, double p) {
+void tensor_draw_bools(Generator *g, int64_t n, bool *x, double p) {
     uint64_t limit = (uint64_t)ceil(p * 0x1p53);
     uint32_t word[BATCH];
     for (int64_t i = 0; i < n; i += STEP) {
@@ -213,7 +213,7 @@ void draw_bools(Generator *g, int64_t n, bool *x, double p) {
 /* A range below 2^28 takes one word per element, a wider one takes two. The sums are taken modulo
  * 2^64, so that the whole range of int64_t works. The remainder favours small offsets, by at most
  * 2^28 / 2^32 = 6 %: a bias that equal digits oblige us to share. */
-void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high) {
+void tensor_draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high) {
     uint64_t range = (uint64_t)high - (uint64_t)low;
     for (int64_t i = 0; i < n; i++) {
         uint64_t word = draw32(g); /* of two the high one is drawn first */
@@ -223,7 +223,7 @@ void draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t hig
 }
 
 /* Fisher and Yates: position i trades places with one of those from i on. */
-void draw_permutation(Generator *g, int64_t n, int64_t *x) {
+void tensor_draw_permutation(Generator *g, int64_t n, int64_t *x) {
     for (int64_t i = 0; i < n; i++) x[i] = i;
     for (int64_t i = 0; i < n - 1; i++) {
         int64_t *other = x + i + draw32(g) % (uint64_t)(n - i);

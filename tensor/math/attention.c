@@ -11,7 +11,7 @@
 /* I64, (B, H, Q, K) of one number per row: causal and lens, (B), (B, Q) or NULL, are both a number
  * of keys. Where there are no scores, nobody reads a length, and one stands for all. */
 static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
-    const bool some = shape_numel(scores) > 0;
+    const bool some = tensor_shape_numel(scores) > 0;
     const int64_t B = some ? scores.dim[0] : 1;
     const int64_t Q = some ? scores.dim[2] : 1;
     const int64_t K = scores.dim[3];
@@ -25,19 +25,19 @@ static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
             const int64_t seen = MIN(given[b * step_b + q * step_q], K);
             *length++ = causal ? MIN(seen, q + 1) : seen;
         }
-    Tensor *wide = rows ? view_expand(rows, scores) : NULL;
+    Tensor *wide = rows ? tensor_view_expand(rows, scores) : NULL;
     tensor_release(rows);
     return wide;
 }
 
-bool mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores) {
+bool tensor_mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores) {
     *mask = (Mask){.scores = scores, .window = part[2]};
     mask->lengths = row_lengths(part[0], causal, scores);
-    mask->keep = part[1] ? view_expand(part[1], scores) : NULL;
+    mask->keep = part[1] ? tensor_view_expand(part[1], scores) : NULL;
     return !tensor_pending();
 }
 
-void mask_close(Mask *mask) {
+void tensor_mask_close(Mask *mask) {
     tensor_release(mask->lengths);
     tensor_release(mask->keep);
 }
@@ -58,7 +58,7 @@ static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
         .data = x->data};
 }
 
-void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale) {
+void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale) {
     const Shape s = mask->scores;
     const int64_t W = mask->window ? mask->window->shape.dim[0] : 1;
     const Shape shape = SHAPE(s.dim[0] / W, W, s.dim[1], s.dim[2], s.dim[3]);
@@ -69,34 +69,35 @@ void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double s
     if (mask->window) view[4] = in_windows(mask->window, shape, true);
     const Tensor *const operand[] = {&view[0], &view[1], &view[2], mask->keep ? &view[3] : NULL,
                                      mask->window ? &view[4] : NULL};
-    loop_rows(kernels()->masked_softmax[y->dtype], 4, 5, operand, scale);
+    tensor_loop_rows(tensor_kernels()->masked_softmax[y->dtype], 4, 5, operand, scale);
 }
 
 /* ---- attention
  * ------------------------------------------------------------------------------------ */
 
-Shape attention_scores(const Tensor *q, const Tensor *k) {
+Shape tensor_attention_scores(const Tensor *q, const Tensor *k) {
     const int n = q->shape.ndim;
     return SHAPE(q->shape.dim[0], n == 4 ? q->shape.dim[1] : 1, q->shape.dim[n - 2],
                  k->shape.dim[n - 2]);
 }
 
-Tensor *attention_result(const Tensor *x, const Tensor *last) {
+Tensor *tensor_attention_result(const Tensor *x, const Tensor *last) {
     const int n = x->shape.ndim;
     Shape s = x->shape;
     s.dim[n - 1] = last->shape.dim[last->shape.ndim - 1];
     if (n < 4 || x->stride[1] >= x->stride[2]) return tensor_make(s, x->dtype);
     Tensor *y = tensor_make(SHAPE(s.dim[0], s.dim[2], s.dim[1], s.dim[3]), x->dtype);
-    Tensor *heads = y ? view_transpose(y, 1, 2) : NULL;
+    Tensor *heads = y ? tensor_view_transpose(y, 1, 2) : NULL;
     tensor_release(y);
     return heads;
 }
 
-void attention_draw(const AttentionOperands *a, Generator *generator) {
+void tensor_attention_draw(const AttentionOperands *a, Generator *generator) {
     const Shape s = a->mask.scores;
     for (int64_t i = 0; i < s.dim[0] * s.dim[1]; i++) {
         a->states[i] = *generator;
-        if (a->dropout > 0 && a->dropout < 1) generator_skip(generator, 2 * s.dim[2] * s.dim[3]);
+        if (a->dropout > 0 && a->dropout < 1)
+            tensor_generator_skip(generator, 2 * s.dim[2] * s.dim[3]);
     }
 }
 
@@ -166,35 +167,35 @@ static void attend_all(Heads *heads) {
     const int64_t n = s.dim[0] * s.dim[1];
     const AttentionHead first = head_of(a, 0);
     const double each = (double)(first.Q * first.K) * (double)(first.D + first.Dv) / 16;
-    const int workers = (int)MIN(workers_for((double)n * each), n);
-    heads->workspace_bytes = kernels()->attention_workspace[a->q->dtype](&first);
-    heads->workspace = cache_alloc(workers * heads->workspace_bytes);
-    if (heads->workspace) work_in_parts(workers, n, attend, heads);
-    cache_free(heads->workspace, workers * heads->workspace_bytes);
+    const int workers = (int)MIN(tensor_workers_for((double)n * each), n);
+    heads->workspace_bytes = tensor_kernels()->attention_workspace[a->q->dtype](&first);
+    heads->workspace = tensor_cache_alloc(workers * heads->workspace_bytes);
+    if (heads->workspace) tensor_work_in_parts(workers, n, attend, heads);
+    tensor_cache_free(heads->workspace, workers * heads->workspace_bytes);
 }
 
 /* Without scores there is nothing to see: the results are zeros. */
 static bool is_without_scores(const AttentionOperands *a, Tensor *const *results, int n) {
-    const bool none = shape_numel(a->mask.scores) == 0;
-    for (int i = 0; i < n && none; i++) fill_elements(results[i], 0);
+    const bool none = tensor_shape_numel(a->mask.scores) == 0;
+    for (int i = 0; i < n && none; i++) tensor_fill_elements(results[i], 0);
     return none;
 }
 
-void attention_forward(const AttentionOperands *a) {
+void tensor_attention_forward(const AttentionOperands *a) {
     if (is_without_scores(a, (Tensor *const *)&a->y, 1)) return;
-    attend_all(&(Heads){.of = a, .kernel = kernels()->attention[a->q->dtype]});
+    attend_all(&(Heads){.of = a, .kernel = tensor_kernels()->attention[a->q->dtype]});
 }
 
-void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
+void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
     if (is_without_scores(a, dx, 3)) return;
-    attend_all(&(Heads){a, dy, dx, .kernel = kernels()->attention_dx[a->q->dtype]});
+    attend_all(&(Heads){a, dy, dx, .kernel = tensor_kernels()->attention_dx[a->q->dtype]});
 }
 
 /* ---- additive attention
  * ---------------------------------------------------------------------------- */
 
-void additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
-                      const Tensor *lengths) {
+void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
+                             const Tensor *lengths) {
     const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
     const Shape rows =
         SHAPE(q->shape.dim[0], Q, 1); /* a number, or where one begins, for each row */
@@ -204,7 +205,8 @@ void additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const T
                            {.shape = rows, .stride = {0, 0}, .dtype = type, .data = w->data},
                            {.shape = rows, .stride = {Q, 1}, .dtype = I64, .data = lengths->data}};
     const Tensor *const operand[] = {y, &view[0], &view[1], &view[2], &view[3]};
-    loop_costly_rows(kernels()->additive[type], 2, 5, operand, (double)H, 8 * (double)H);
+    tensor_loop_costly_rows(tensor_kernels()->additive[type], 2, 5, operand, (double)H,
+                            8 * (double)H);
 }
 
 typedef struct {
@@ -231,14 +233,14 @@ static void additive_part(int worker, int64_t from, int64_t to, void *context) {
     }
 }
 
-void additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q, const Tensor *k,
-                       const Tensor *w, const Tensor *lengths) {
+void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q,
+                              const Tensor *k, const Tensor *w, const Tensor *lengths) {
     const int64_t B = q->shape.dim[0], Q = q->shape.dim[1], K = k->shape.dim[1];
-    AdditiveBatches all = {kernels()->additive_dx[q->dtype],
+    AdditiveBatches all = {tensor_kernels()->additive_dx[q->dtype],
                            {Q, K, k->shape.dim[2], q->data, k->data, w->data, lengths->data,
                             dy->data, dx[0]->data, dx[1]->data, dx[2]->data},
                            dtype_size(q->dtype)};
     if (tensor_numel(dy) == 0) return;
-    work_in_parts(workers_for(16 * (double)tensor_numel(dy) * (double)all.first.H), B,
-                  additive_part, &all);
+    tensor_work_in_parts(tensor_workers_for(16 * (double)tensor_numel(dy) * (double)all.first.H), B,
+                         additive_part, &all);
 }

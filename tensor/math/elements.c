@@ -3,57 +3,59 @@
 
 #include <string.h>
 
-Tensor *map_elements(Kernel *kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
-                     double s) {
+Tensor *tensor_map_elements(Kernel *kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
+                            double s) {
     Tensor *y = tensor_make(shape, dtype);
     const Tensor *operand[LOOP_OPERANDS] = {y};
     memcpy(operand + 1, x, (size_t)n * sizeof *x);
-    if (y) loop_elements(kernel, n + 1, operand, s);
+    if (y) tensor_loop_elements(kernel, n + 1, operand, s);
     return y;
 }
 
-Tensor *make_zeros(Shape shape, DType dtype) {
+Tensor *tensor_make_zeros(Shape shape, DType dtype) {
     Tensor *x = tensor_make(shape, dtype);
     if (x) memset(x->data, 0, (size_t)(tensor_numel(x) * dtype_size(dtype))); /* 0 in each type */
     return x;
 }
 
-void copy_elements(const Tensor *to, const Tensor *from) {
-    loop_elements(kernels()->convert[to->dtype][from->dtype], 2, (const Tensor *[]){to, from}, 0);
+void tensor_copy_elements(const Tensor *to, const Tensor *from) {
+    tensor_loop_elements(tensor_kernels()->convert[to->dtype][from->dtype], 2,
+                         (const Tensor *[]){to, from}, 0);
 }
 
-void fill_elements(const Tensor *x, double value) {
+void tensor_fill_elements(const Tensor *x, double value) {
     const Tensor number = {.dtype = F64, .data = &value};
-    copy_elements(x, &number);
+    tensor_copy_elements(x, &number);
 }
 
-void add_elements(const Tensor *to, const Tensor *x) {
-    Kernel *const add = kernels()->value[ELEMENTWISE_add][to->dtype];
-    loop_elements(add, 3, (const Tensor *[]){to, to, x}, 0);
+void tensor_add_elements(const Tensor *to, const Tensor *x) {
+    Kernel *const add = tensor_kernels()->value[ELEMENTWISE_add][to->dtype];
+    tensor_loop_elements(add, 3, (const Tensor *[]){to, to, x}, 0);
 }
 
-double read_element(const Tensor *x, int64_t offset) {
+double tensor_read_element(const Tensor *x, int64_t offset) {
     double value;
     char *place = (char *)x->data + offset * dtype_size(x->dtype);
-    kernels()->convert[F64][x->dtype](1, (void *[]){&value, place}, 0);
+    tensor_kernels()->convert[F64][x->dtype](1, (void *[]){&value, place}, 0);
     return value;
 }
 
 Tensor *tensor_convert(const Tensor *x, DType dtype) {
-    return map_elements(kernels()->convert[dtype][x->dtype], x->shape, dtype, 1, &x, 0);
+    return tensor_map_elements(tensor_kernels()->convert[dtype][x->dtype], x->shape, dtype, 1, &x,
+                               0);
 }
 
 /* This and the next serve backward, too, which may read a tensor that was let go as long as its
  * bytes are there. So they copy by tensor_convert: tensor_clone is the program's, and refuses such
  * a tensor. */
 Tensor *tensor_contiguous(const Tensor *x) {
-    if (tensor_is_contiguous(x)) return view_make(x, x->shape, x->stride, x->data);
+    if (tensor_is_contiguous(x)) return tensor_view_make(x, x->shape, x->stride, x->data);
     return tensor_convert(x, x->dtype);
 }
 
 Tensor *tensor_reshape(const Tensor *x, Shape shape) {
-    Tensor *y = view_reshape(x, shape);
-    return y || tensor_pending() ? y : reshape_own(tensor_convert(x, x->dtype), shape);
+    Tensor *y = tensor_view_reshape(x, shape);
+    return y || tensor_pending() ? y : tensor_reshape_own(tensor_convert(x, x->dtype), shape);
 }
 
 /* ---- picked by an index
@@ -68,22 +70,22 @@ static Tensor at_start(const Tensor *x, int dim, Shape y) {
     return start;
 }
 
-void gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index) {
+void tensor_gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index) {
     const Tensor start = at_start(x, dim, y->shape);
-    loop_strided(kernels()->gather[x->dtype], 3, (const Tensor *[]){y, &start, index},
-                 x->stride[dim]);
+    tensor_loop_strided(tensor_kernels()->gather[x->dtype], 3, (const Tensor *[]){y, &start, index},
+                        x->stride[dim]);
 }
 
-void scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index) {
+void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index) {
     const Tensor start = at_start(x, dim, y->shape);
-    loop_strided(kernels()->scatter_add[x->dtype], 3, (const Tensor *[]){&start, y, index},
-                 x->stride[dim]);
+    tensor_loop_strided(tensor_kernels()->scatter_add[x->dtype], 3,
+                        (const Tensor *[]){&start, y, index}, x->stride[dim]);
 }
 
 /* ---- bytes of files
  * -------------------------------------------------------------------------------- */
 
-void swap_bytes(Tensor *x) {
+void tensor_swap_bytes(Tensor *x) {
     const int64_t size = dtype_size(x->dtype);
     char *element = x->data;
     for (int64_t n = tensor_numel(x); n > 0; n--, element += size)
@@ -94,7 +96,7 @@ void swap_bytes(Tensor *x) {
         }
 }
 
-void bytes_to_bools(Tensor *x) {
+void tensor_bytes_to_bools(Tensor *x) {
     unsigned char *byte = x->data;
     for (int64_t i = 0; i < tensor_numel(x); i++) byte[i] = byte[i] != 0;
 }
@@ -104,12 +106,13 @@ void bytes_to_bools(Tensor *x) {
 
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
-    if (!readable("allclose", a) || !readable("allclose", b)) return false;
+    if (!tensor_readable("allclose", a) || !tensor_readable("allclose", b)) return false;
     const int last = a->shape.ndim > 0 ? a->shape.ndim - 1 : 0;
     const Tensor bounds = {.dtype = F64, .data = (double[]){rtol, atol}};
     int64_t far = 0;
     const Tensor count = {.dtype = I64, .data = &far}; /* one number for all rows */
     const Tensor *const operand[] = {&count, a, b, &bounds};
-    if (tensor_numel(a) > 0) loop_rows(kernels()->count_far[a->dtype], last, 4, operand, 0);
+    if (tensor_numel(a) > 0)
+        tensor_loop_rows(tensor_kernels()->count_far[a->dtype], last, 4, operand, 0);
     return far == 0;
 }

@@ -13,7 +13,7 @@
 
 /* ---- the walk ------------------------------------------------------------------------------- */
 
-void walk_start(Walk *walk, int n, const Tensor *const *x, int inner) {
+void tensor_walk_start(Walk *walk, int n, const Tensor *const *x, int inner) {
     int ndim = 0;
     memset(walk, 0, sizeof *walk);
     for (int i = 0; i < n; i++)
@@ -33,16 +33,16 @@ void walk_start(Walk *walk, int n, const Tensor *const *x, int inner) {
     }
 }
 
-void walk_along(Walk *walk, int d, int64_t steps) {
+void tensor_walk_along(Walk *walk, int d, int64_t steps) {
     for (int i = 0; i < walk->n; i++)
         if (walk->data[i])
             walk->data[i] = (char *)walk->data[i] + steps * walk->stride[d][i] * walk->element[i];
 }
 
-bool walk_next(Walk *walk, int ndim, int64_t *index) {
+bool tensor_walk_next(Walk *walk, int ndim, int64_t *index) {
     for (int d = ndim - 1; d >= 0; d--) {
         const bool wraps = ++index[d] == walk->size[d];
-        walk_along(walk, d, wraps ? 1 - walk->size[d] : 1);
+        tensor_walk_along(walk, d, wraps ? 1 - walk->size[d] : 1);
         if (!wraps) return true;
         index[d] = 0;
     }
@@ -160,7 +160,7 @@ static void call_strided(const Walk *walk) {
 static void run(Walk *walk) {
     int64_t index[TENSOR_MAX_DIMS] = {0};
     do walk->call(walk);
-    while (walk_next(walk, walk->ndim - 1, index));
+    while (tensor_walk_next(walk, walk->ndim - 1, index));
 }
 
 /* A piece of the last dimension is so long that every cut is where a vector begins. */
@@ -176,7 +176,7 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
     const int64_t each = piece(&walk, walk.cut);
     walk.size[walk.cut] = MIN(to * each, walk.size[walk.cut]) - from * each;
     if (walk.workspace) walk.workspace += worker * walk.workspace_bytes;
-    walk_along(&walk, walk.cut, from * each);
+    tensor_walk_along(&walk, walk.cut, from * each);
     run(&walk);
 }
 
@@ -192,7 +192,7 @@ static void run_parts(Walk *walk, int dims, int workers) {
         walk->cut = d;
     }
     if (walk->cut < 0) run(walk);
-    else work_in_parts(workers, pieces_along(walk, walk->cut), run_part, walk);
+    else tensor_work_in_parts(workers, pieces_along(walk, walk->cut), run_part, walk);
 }
 
 static int64_t walk_numel(const Walk *walk) {
@@ -216,17 +216,17 @@ static int64_t as_row(int n, const Tensor *const *x, void **data) {
     return tensor_numel(x[0]);
 }
 
-void loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s) {
+void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s) {
     void *data[LOOP_OPERANDS];
     const int64_t row = as_row(n, x, data);
-    if (row > 0 && workers_for((double)row) == 1) kernel(row, data, s);
-    else loop_update(kernel, n, 1, x, s, NULL);
+    if (row > 0 && tensor_workers_for((double)row) == 1) kernel(row, data, s);
+    else tensor_loop_update(kernel, n, 1, x, s, NULL);
 }
 
-void loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
-                 const void *constants) {
+void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
+                        const void *constants) {
     Walk walk;
-    walk_start(&walk, n, x, 0);
+    tensor_walk_start(&walk, n, x, 0);
     if (walk_numel(&walk) == 0) return;
     walk.call = call_on_elements;
     walk.kernel = kernel;
@@ -236,7 +236,7 @@ void loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, dou
     for (int d = 0; d < walk.ndim - 1; d++) /* the inner dimension is that of the result's rows */
         if (walk.stride[d][0] == 1) swap_dims(&walk, d, walk.ndim - 1);
     merge_dims(&walk);
-    run_parts(&walk, walk.ndim, workers_for((double)walk_numel(&walk)));
+    run_parts(&walk, walk.ndim, tensor_workers_for((double)walk_numel(&walk)));
 }
 
 /* ---- rows
@@ -256,39 +256,39 @@ static bool is_row(const Walk *walk, const Tensor *x, int dim) {
     return x && dim >= lead && x->shape.dim[dim - lead] == walk->size[walk->ndim - 1];
 }
 
-void loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s) {
-    loop_costly_rows(kernel, dim, n, x, s, 1);
+void tensor_loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s) {
+    tensor_loop_costly_rows(kernel, dim, n, x, s, 1);
 }
 
-void loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
-                      double operations) {
+void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
+                             double operations) {
     Walk walk;
     int apart = 0;
-    walk_start(&walk, n, x, 0);
+    tensor_walk_start(&walk, n, x, 0);
     swap_dims(&walk, dim, walk.ndim - 1);
     for (int i = 0; i < n; i++) walk.is_row[i] = is_row(&walk, x[i], dim);
     if (!has_results(&walk)) return;
     for (int i = 0; i < n; i++) apart += row_lies_apart(&walk, i);
-    const int workers = workers_for((double)walk_numel(&walk) * operations);
+    const int workers = tensor_workers_for((double)walk_numel(&walk) * operations);
     walk.call = call_on_row;
     walk.kernel = kernel;
     walk.s = s;
     walk.workspace_bytes = apart * row_bytes(&walk);
-    if (apart) walk.workspace = cache_alloc(workers * walk.workspace_bytes);
+    if (apart) walk.workspace = tensor_cache_alloc(workers * walk.workspace_bytes);
     if (!apart || walk.workspace) run_parts(&walk, walk.ndim - 1, workers);
-    if (apart) cache_free(walk.workspace, workers * walk.workspace_bytes);
+    if (apart) tensor_cache_free(walk.workspace, workers * walk.workspace_bytes);
 }
 
 /* ---- elements that an index picks
  * ------------------------------------------------------------------ */
 
-void loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step) {
+void tensor_loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step) {
     Walk walk;
-    walk_start(&walk, n, x, 0);
+    tensor_walk_start(&walk, n, x, 0);
     if (walk_numel(&walk) == 0) return;
     walk.call = call_strided;
     walk.strided = kernel;
     walk.step = step;
     merge_dims(&walk);
-    run_parts(&walk, walk.ndim, workers_for(2 * (double)walk_numel(&walk)));
+    run_parts(&walk, walk.ndim, tensor_workers_for(2 * (double)walk_numel(&walk)));
 }

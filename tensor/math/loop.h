@@ -14,21 +14,21 @@ static inline void swap(int64_t *x, int64_t *y) {
 }
 
 /* Over x[0] .. x[n-1], which broadcast to one shape: x[0] has it, and is written. */
-void loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s);
+void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s);
 /* The same for a kernel that writes the first `written` operands, and finds the constants behind
  * the last operand. */
-void loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
-                 const void *constants);
+void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
+                        const void *constants);
 /* Calls the kernel for each row along dim. An operand whose size along dim is 1 is a number for the
  * row, and so is one that is NULL; every other is a row. x[0] is the result; what else the kernel
  * writes is a number, or contiguous. Leaves an error where there is no memory for rows that lie
  * apart. */
-void loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s);
+void tensor_loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s);
 /* The same where an element takes so many operations. */
-void loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
-                      double operations);
+void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
+                             double operations);
 /* For a kernel that takes strides. */
-void loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step);
+void tensor_loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step);
 
 /* ---- the walk itself, for products --------------------------------------------------------------
  */
@@ -56,10 +56,10 @@ struct Walk {
 };
 
 /* Over operands that broadcast to one shape, without their last `inner` dimensions. */
-void walk_start(Walk *walk, int n, const Tensor *const *x, int inner);
+void tensor_walk_start(Walk *walk, int n, const Tensor *const *x, int inner);
 /* So many steps along dimension d. */
-void walk_along(Walk *walk, int d, int64_t steps);
+void tensor_walk_along(Walk *walk, int d, int64_t steps);
 /* To the next position of the dimensions before ndim; false after the last one. */
-bool walk_next(Walk *walk, int ndim, int64_t *index);
+bool tensor_walk_next(Walk *walk, int ndim, int64_t *index);
 
 #endif

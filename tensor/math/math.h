@@ -13,34 +13,34 @@
  */
 
 /* y = kernel(x[0], ..., x[n-1]), a new contiguous tensor; the x broadcast to its shape. */
-Tensor *map_elements(Kernel *kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
-                     double s);
-Tensor *make_zeros(Shape shape, DType dtype);
-void copy_elements(const Tensor *to, const Tensor *from); /* converted, broadcast */
-void fill_elements(const Tensor *x, double value);
-void add_elements(const Tensor *to, const Tensor *x); /* to += x, broadcast */
-double read_element(const Tensor *x, int64_t offset); /* in elements, from the first */
-Tensor *tensor_convert(const Tensor *x, DType dtype); /* always a copy */
-Tensor *tensor_contiguous(const Tensor *x);           /* a view of x itself, or a copy */
+Tensor *tensor_map_elements(Kernel *kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
+                            double s);
+Tensor *tensor_make_zeros(Shape shape, DType dtype);
+void tensor_copy_elements(const Tensor *to, const Tensor *from); /* converted, broadcast */
+void tensor_fill_elements(const Tensor *x, double value);
+void tensor_add_elements(const Tensor *to, const Tensor *x); /* to += x, broadcast */
+double tensor_read_element(const Tensor *x, int64_t offset); /* in elements, from the first */
+Tensor *tensor_convert(const Tensor *x, DType dtype);        /* always a copy */
+Tensor *tensor_contiguous(const Tensor *x);                  /* a view of x itself, or a copy */
 /* reshape with a copy where no view will do. The element counts must be equal. */
 Tensor *tensor_reshape(const Tensor *x, Shape shape);
 /* y[..., i, ...] = x[..., index[i], ...] along dim of x, whose dimensions behind dim end y's shape,
  * too; index, I64, broadcasts to y. */
-void gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index);
+void tensor_gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index);
 /* x[..., index[i], ...] += y[..., i, ...] */
-void scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index);
-void swap_bytes(Tensor *x);     /* of each element; x is contiguous, here and below */
-void bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be read */
+void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index);
+void tensor_swap_bytes(Tensor *x);     /* of each element; x is contiguous, here and below */
+void tensor_bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be read */
 
 /* ---- what is checked, with a sentence
  * ------------------------------------------------------------ */
 
-bool can_write_floats(const char *op, const Tensor *x);     /* in place */
-bool value_fits(const char *op, DType dtype, double value); /* can the type hold it? */
+bool tensor_can_write_floats(const char *op, const Tensor *x);     /* in place */
+bool tensor_value_fits(const char *op, DType dtype, double value); /* can the type hold it? */
 /* May x of this type be multiplied by the number? int64 demands a whole one that it can hold. */
-bool number_fits(const char *op, DType dtype, double number);
+bool tensor_number_fits(const char *op, DType dtype, double number);
 /* The offset of x[i, j, ...]. */
-bool find_element(const char *op, const Tensor *x, Shape index, int64_t *offset);
+bool tensor_find_element(const char *op, const Tensor *x, Shape index, int64_t *offset);
 
 /* ---- reductions: reduce.c
  * ------------------------------------------------------------------------- */
@@ -64,8 +64,10 @@ void tensor_layer_norm_dw(Tensor *dw, const Tensor *x, const Tensor *dy, const T
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
 /* start + a b, of one matrix each, whose rows stand one after the other in a new contiguous tensor
  * of that shape, of m n elements. s says how a, b and start lie; its c_stride is set. */
-Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a, const void *b);
-Tensor transposed(const Tensor *x); /* the last two dimensions swapped: a view for kernels alone */
+Tensor *tensor_multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a,
+                                 const void *b);
+Tensor
+tensor_transposed(const Tensor *x); /* the last two dimensions swapped: a view for kernels alone */
 
 /* ---- attention: attention.c
  * ---------------------------------------------------------------------------- */
@@ -80,11 +82,11 @@ typedef struct {
 
 /* part: valid_lens (B) or (B, Q), keep, which broadcasts to the scores, and window; NULL where
  * absent. False with an error; mask_close it in any case. */
-bool mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores);
-void mask_close(Mask *mask);
+bool tensor_mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores);
+void tensor_mask_close(Mask *mask);
 /* y = softmax(scale x + window) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B H, Q,
  * K) */
-void masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
+void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
 
 /* dropout(softmax(scale q k' + window)) v where the mask allows: q (B, H, Q, D), k (B, H, K, D), v
  * (B, H, K, Dv), or all without H where that is 1. */
@@ -98,27 +100,28 @@ typedef struct {
     Generator *states;   /* (B H): the generator before each head's draws */
 } AttentionOperands;
 
-Shape attention_scores(const Tensor *q, const Tensor *k); /* (B, H, Q, K) */
+Shape tensor_attention_scores(const Tensor *q, const Tensor *k); /* (B, H, Q, K) */
 /* A new tensor of x's shape, but for the last size, which is that of `last`; laid out as x is:
  * heads that are views of (B, N, H, D) give such a view again, which is joined without a copy. */
-Tensor *attention_result(const Tensor *x, const Tensor *last);
+Tensor *tensor_attention_result(const Tensor *x, const Tensor *last);
 /* Takes the states, and moves the generator past the draws of all heads. */
-void attention_draw(const AttentionOperands *a, Generator *generator);
+void tensor_attention_draw(const AttentionOperands *a, Generator *generator);
 /* Forward writes y and stats; backward reads them, and writes the gradients dx of q, k and v. */
-void attention_forward(const AttentionOperands *a);
-void attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
+void tensor_attention_forward(const AttentionOperands *a);
+void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
 
 /* Additive attention: y (B, Q, K) = w tanh(q + k) of q (B, Q, H), k (B, K, H) and w (1, H),
  * contiguous all, before lengths (B, 1, Q, K), as in a Mask, else 0. Backward adds to dx: dq, dk,
  * dw (B, 1, H). */
-void additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
-                      const Tensor *lengths);
-void additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q, const Tensor *k,
-                       const Tensor *w, const Tensor *lengths);
+void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
+                             const Tensor *lengths);
+void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q,
+                              const Tensor *k, const Tensor *w, const Tensor *lengths);
 
 /* ---- the generator: random.c
  * ------------------------------------------------------------------------------ */
 
-Generator *generator_current(void); /* this thread's: copy it to save, assign it to restore */
+Generator *
+tensor_generator_current(void); /* this thread's: copy it to save, assign it to restore */
 
 #endif

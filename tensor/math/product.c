@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-Tensor transposed(const Tensor *x) {
+Tensor tensor_transposed(const Tensor *x) {
     Tensor view = *x;
     const int row = x->shape.ndim - 2;
     const int column = x->shape.ndim - 1;
@@ -28,7 +28,7 @@ typedef struct {
 static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
     for (int d = walk->ndim - 1; d >= 0; position /= walk->size[d--]) {
         index[d] = position % walk->size[d];
-        walk_along(walk, d, index[d]);
+        tensor_walk_along(walk, d, index[d]);
     }
 }
 
@@ -63,7 +63,7 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
         const bool sliced = whole->slices > 1;
         if (sliced) multiply_slice(whole, s, walk.data, i % whole->slices);
         else whole->kernel(&s, walk.data[1], walk.data[2], walk.data[0]);
-        if (!sliced || (i + 1) % whole->slices == 0) walk_next(&walk, walk.ndim, index);
+        if (!sliced || (i + 1) % whole->slices == 0) tensor_walk_next(&walk, walk.ndim, index);
     }
 }
 
@@ -85,18 +85,19 @@ static void multiply(Products *whole, DType dtype, int64_t batch) {
     MatmulShape *s = &whole->shape;
     void *const *data = whole->walk.data;
     /* a vector of 8 multiplies at once */
-    const int workers = workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
-    whole->kernel = kernels()->matmul[dtype];
-    whole->workspace = kernels()->matmul_workspace[dtype](s);
-    s->workspace = cache_alloc(workers * whole->workspace);
+    const int workers = tensor_workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
+    whole->kernel = tensor_kernels()->matmul[dtype];
+    whole->workspace = tensor_kernels()->matmul_workspace[dtype](s);
+    s->workspace = tensor_cache_alloc(workers * whole->workspace);
     if (!s->workspace) return;
     cut(whole, batch, workers);
     if (batch * whole->slices == 1) whole->kernel(s, data[1], data[2], data[0]);
-    else work_in_parts(workers, batch * whole->slices, multiply_part, whole);
-    cache_free(s->workspace, workers * whole->workspace);
+    else tensor_work_in_parts(workers, batch * whole->slices, multiply_part, whole);
+    tensor_cache_free(s->workspace, workers * whole->workspace);
 }
 
-Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a, const void *b) {
+Tensor *tensor_multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a,
+                                 const void *b) {
     Tensor *c = tensor_make(shape, dtype);
     if (!c || tensor_numel(c) == 0) return c;
     /* as scalars, each of which a walk takes for a batch of one */
@@ -107,7 +108,7 @@ Tensor *multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *
     s->c_stride[0] = s->n;
     s->c_stride[1] = 1;
     whole.shape = *s;
-    walk_start(&whole.walk, 3, (const Tensor *[]){&at_c, &at_a, &at_b}, 0);
+    tensor_walk_start(&whole.walk, 3, (const Tensor *[]){&at_c, &at_a, &at_b}, 0);
     multiply(&whole, dtype, 1);
     return c;
 }
@@ -122,20 +123,20 @@ Tensor *tensor_matmul(const Tensor *a, const Tensor *b) {
     memcpy(s->a_stride, a->stride + na - 2, sizeof s->a_stride);
     memcpy(s->b_stride, b->stride + nb - 2, sizeof s->b_stride);
     if (na == 2 && nb == 2)
-        return multiply_matrices(SHAPE(s->m, s->n), a->dtype, s, a->data, b->data);
+        return tensor_multiply_matrices(SHAPE(s->m, s->n), a->dtype, s, a->data, b->data);
     Shape shape;
     Shape batch_a = a->shape;
     Shape batch_b = b->shape;
     batch_a.ndim -= 2;
     batch_b.ndim -= 2;
-    shape_broadcast(batch_a, batch_b, &shape);
-    const int64_t batch = shape_numel(shape);
+    tensor_shape_broadcast(batch_a, batch_b, &shape);
+    const int64_t batch = tensor_shape_numel(shape);
     shape.dim[shape.ndim++] = s->m;
     shape.dim[shape.ndim++] = s->n;
     Tensor *c = tensor_make(shape, a->dtype);
     if (!c || tensor_numel(c) == 0) return c;
     memcpy(s->c_stride, c->stride + shape.ndim - 2, sizeof s->c_stride);
-    walk_start(&whole.walk, 3, (const Tensor *[]){c, a, b}, 2);
+    tensor_walk_start(&whole.walk, 3, (const Tensor *[]){c, a, b}, 2);
     multiply(&whole, a->dtype, batch);
     return c;
 }

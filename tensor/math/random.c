@@ -15,28 +15,28 @@
 
 static _Thread_local Generator thread_generator;
 
-Generator *generator_current(void) {
-    if (!thread_generator.seeded) generator_seed(&thread_generator, 0);
+Generator *tensor_generator_current(void) {
+    if (!thread_generator.seeded) tensor_generator_seed(&thread_generator, 0);
     return &thread_generator;
 }
 
-void tensor_manual_seed(uint64_t seed) { generator_seed(&thread_generator, (uint32_t)seed); }
+void tensor_manual_seed(uint64_t seed) { tensor_generator_seed(&thread_generator, (uint32_t)seed); }
 
 Tensor *tensor_generator_state(void) {
     Tensor *state = tensor_make(SHAPE(GENERATOR_NUMBERS), I64);
-    if (state) generator_to_numbers(generator_current(), state->data);
+    if (state) tensor_generator_to_numbers(tensor_generator_current(), state->data);
     return state;
 }
 
 bool tensor_set_generator_state(const Tensor *state) {
     const Shape shape = SHAPE(GENERATOR_NUMBERS);
-    if (!readable("set_generator_state", state)) return false;
+    if (!tensor_readable("set_generator_state", state)) return false;
     if (state->dtype != I64 || !shape_equal(state->shape, shape))
         return tensor_fail("set_generator_state: the state is %s %s: it must be int64 %s",
                            tensor_dtype_name(state->dtype), tensor_shape_text(state->shape),
                            tensor_shape_text(shape));
     Tensor *copy = tensor_clone(state); /* NULL while an error is pending */
-    bool good = copy && generator_from_numbers(generator_current(), copy->data);
+    bool good = copy && tensor_generator_from_numbers(tensor_generator_current(), copy->data);
     tensor_release(copy);
     return good || tensor_fail("set_generator_state: the state is not one of a generator");
 }
@@ -54,17 +54,17 @@ typedef void Draw(Generator *g, DType dtype, int64_t n, void *x, double a, doubl
 
 static Tensor *draw_new(const char *op, Shape shape, Draw *draw, double a, double b) {
     Tensor *x = make(op, shape, tensor_default_dtype());
-    if (x) draw(generator_current(), x->dtype, tensor_numel(x), x->data, a, b);
+    if (x) draw(tensor_generator_current(), x->dtype, tensor_numel(x), x->data, a, b);
     return x;
 }
 
 Tensor *tensor_rand(Shape shape) {
     Tensor *x = make("rand", shape, tensor_default_dtype());
-    if (x) draw_units(generator_current(), x->dtype, tensor_numel(x), x->data);
+    if (x) tensor_draw_units(tensor_generator_current(), x->dtype, tensor_numel(x), x->data);
     return x;
 }
 
-Tensor *tensor_randn(Shape shape) { return draw_new("randn", shape, draw_normals, 0, 1); }
+Tensor *tensor_randn(Shape shape) { return draw_new("randn", shape, tensor_draw_normals, 0, 1); }
 
 static bool good_uniform(const char *op, double low, double high, DType dtype) {
     double largest = dtype == F32 ? (double)FLT_MAX : DBL_MAX;
@@ -81,7 +81,7 @@ static bool good_uniform(const char *op, double low, double high, DType dtype) {
 
 Tensor *tensor_uniform(double low, double high, Shape shape) {
     bool good = good_uniform("uniform", low, high, tensor_default_dtype());
-    return good ? draw_new("uniform", shape, draw_uniforms, low, high) : NULL;
+    return good ? draw_new("uniform", shape, tensor_draw_uniforms, low, high) : NULL;
 }
 
 /* A mean that is not finite goes through to the elements, as in PyTorch. */
@@ -91,7 +91,8 @@ static bool good_std(const char *op, double std) {
 }
 
 Tensor *tensor_normal(double mean, double std, Shape shape) {
-    return good_std("normal", std) ? draw_new("normal", shape, draw_normals, mean, std) : NULL;
+    return good_std("normal", std) ? draw_new("normal", shape, tensor_draw_normals, mean, std)
+                                   : NULL;
 }
 
 /* ---- in place ------------------------------------------------------------------------------ */
@@ -99,8 +100,8 @@ Tensor *tensor_normal(double mean, double std, Shape shape) {
 /* A view of x whose last dimension has the smallest stride: torch's order of writing to x. */
 static Tensor *in_order_of_memory(const Tensor *x) {
     int axes[TENSOR_MAX_DIMS];
-    sort_by_stride(x, axes);
-    return view_permute(x, axes);
+    tensor_sort_by_stride(x, axes);
+    return tensor_view_permute(x, axes);
 }
 
 /* Where x is not contiguous, one by one, and so, from 16 normals on, other numbers than all at
@@ -110,8 +111,8 @@ static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
     const int64_t at_once = tensor_is_contiguous(x) ? numel : 1;
     Tensor *view = in_order_of_memory(x), *drawn = view ? tensor_make(view->shape, x->dtype) : NULL;
     for (int64_t i = 0; drawn && i < numel; i += at_once)
-        draw(generator_current(), x->dtype, at_once, (char *)drawn->data + i * size, a, b);
-    if (drawn) copy_elements(view, drawn);
+        draw(tensor_generator_current(), x->dtype, at_once, (char *)drawn->data + i * size, a, b);
+    if (drawn) tensor_copy_elements(view, drawn);
     if (drawn) tensor_written(x, op);
     tensor_release(view);
     tensor_release(drawn);
@@ -119,13 +120,14 @@ static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
 }
 
 bool tensor_uniform_(Tensor *x, double low, double high) {
-    return can_write_floats("uniform_", x) && good_uniform("uniform_", low, high, x->dtype) &&
-           redraw("uniform_", x, draw_uniforms, low, high);
+    return tensor_can_write_floats("uniform_", x) &&
+           good_uniform("uniform_", low, high, x->dtype) &&
+           redraw("uniform_", x, tensor_draw_uniforms, low, high);
 }
 
 bool tensor_normal_(Tensor *x, double mean, double std) {
-    return can_write_floats("normal_", x) && good_std("normal_", std) &&
-           redraw("normal_", x, draw_normals, mean, std);
+    return tensor_can_write_floats("normal_", x) && good_std("normal_", std) &&
+           redraw("normal_", x, tensor_draw_normals, mean, std);
 }
 
 /* ---- masks, integers, permutations --------------------------------------------------------- */
@@ -134,7 +136,7 @@ Tensor *tensor_bernoulli(double p, Shape shape) {
     if (isnan(p)) return tensor_fail("bernoulli: p is nan: it must be in [0, 1]");
     if (p < 0 || p > 1) return tensor_fail("bernoulli: p is %.15g: it must be in [0, 1]", p);
     Tensor *x = make("bernoulli", shape, BOOL);
-    if (x) draw_bools(generator_current(), tensor_numel(x), x->data, p);
+    if (x) tensor_draw_bools(tensor_generator_current(), tensor_numel(x), x->data, p);
     return x;
 }
 
@@ -143,13 +145,13 @@ Tensor *tensor_randint(int64_t low, int64_t high, Shape shape) {
         return tensor_fail("randint: low is %lld and high is %lld: low must be below high",
                            (long long)low, (long long)high);
     Tensor *x = make("randint", shape, I64);
-    if (x) draw_integers(generator_current(), tensor_numel(x), x->data, low, high);
+    if (x) tensor_draw_integers(tensor_generator_current(), tensor_numel(x), x->data, low, high);
     return x;
 }
 
 Tensor *tensor_randperm(int64_t n) {
     if (n < 0) return tensor_fail("randperm: n is %lld: it must not be negative", (long long)n);
     Tensor *x = make("randperm", SHAPE(n), I64);
-    if (x) draw_permutation(generator_current(), n, x->data);
+    if (x) tensor_draw_permutation(tensor_generator_current(), n, x->data);
     return x;
 }

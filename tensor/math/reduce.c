@@ -9,22 +9,23 @@ Tensor *tensor_reduce(const Tensor *x, Kernel *kernel, int dim, DType out) {
     Shape kept = x->shape;
     kept.dim[dim] = 1;
     Tensor *y = tensor_make(kept, out);
-    if (y) loop_rows(kernel, dim, 2, (const Tensor *[]){y, x}, 0);
+    if (y) tensor_loop_rows(kernel, dim, 2, (const Tensor *[]){y, x}, 0);
     return y;
 }
 
 void tensor_divide(Tensor *y, double number) {
-    Kernel *const div = kernels()->value[ELEMENTWISE_div][y->dtype];
+    Kernel *const div = tensor_kernels()->value[ELEMENTWISE_div][y->dtype];
     void *const in_type = y->dtype == F32 ? (void *)&(float){(float)number} : &number;
     const Tensor divisor = {.dtype = y->dtype, .data = in_type};
-    loop_elements(div, 3, (const Tensor *[]){y, y, &divisor}, 0);
+    tensor_loop_elements(div, 3, (const Tensor *[]){y, y, &divisor}, 0);
 }
 
 double tensor_sum_of_squares(const Tensor *x) {
     double sum = (double)NAN;
-    Tensor *row = readable("sum_of_squares", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
+    Tensor *row =
+        tensor_readable("sum_of_squares", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
     if (row && dtype_is_float(row->dtype))
-        kernels()->squares[row->dtype](tensor_numel(row), (void *[]){&sum, row->data}, 0);
+        tensor_kernels()->squares[row->dtype](tensor_numel(row), (void *[]){&sum, row->data}, 0);
     else if (row)
         tensor_fail("sum_of_squares: x is %s: it must be a float", tensor_dtype_name(row->dtype));
     tensor_release(row);
@@ -58,8 +59,8 @@ static void sum_columns_part(int worker, int64_t from, int64_t to, void *context
 }
 
 static void sum_columns(Columns *c) {
-    const int workers = workers_for((double)c->rows * (double)c->columns);
-    work_in_parts(workers, (c->columns + 63) / 64, sum_columns_part, c);
+    const int workers = tensor_workers_for((double)c->rows * (double)c->columns);
+    tensor_work_in_parts(workers, (c->columns + 63) / 64, sum_columns_part, c);
 }
 
 /* Do the summed dimensions merge into rows that lie one step apart, and the kept ones into columns
@@ -86,7 +87,7 @@ static bool are_columns(const Tensor *x, const bool *dims, Columns *c) {
 
 void tensor_layer_norm_dw(Tensor *dw, const Tensor *x, const Tensor *dy, const Tensor *mean,
                           const Tensor *scale) {
-    Columns c = {.layer_norm_dw = kernels()->layer_norm_dw[x->dtype],
+    Columns c = {.layer_norm_dw = tensor_kernels()->layer_norm_dw[x->dtype],
                  .rows = tensor_numel(mean),
                  .columns = tensor_numel(dw),
                  .size = dtype_size(x->dtype),
@@ -130,7 +131,7 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
     if (kept == x->shape.ndim) return tensor_convert(x, out);
     if (are_columns(x, dims, &c)) {
         Tensor *y = tensor_make(result, out);
-        c.sum_rows = kernels()->sum_rows[x->dtype];
+        c.sum_rows = tensor_kernels()->sum_rows[x->dtype];
         c.size = dtype_size(x->dtype);
         c.x = x->data;
         c.to = y ? y->data : NULL;
@@ -138,9 +139,9 @@ Tensor *tensor_sum_dims(const Tensor *x, const bool *dims) {
         return y;
     }
     Tensor *rows = summed_last(x, dims, kept);
-    Tensor *sums = rows ? tensor_reduce(rows, kernels()->sum[x->dtype], kept, out) : NULL;
+    Tensor *sums = rows ? tensor_reduce(rows, tensor_kernels()->sum[x->dtype], kept, out) : NULL;
     tensor_release(rows);
-    return reshape_own(sums, result);
+    return tensor_reshape_own(sums, result);
 }
 
 Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
@@ -148,7 +149,7 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
     const int lead = x->shape.ndim - shape.ndim;
     for (int d = 0; d < x->shape.ndim; d++)
         summed[d] = d < lead || (shape.dim[d - lead] == 1 && x->shape.dim[d] != 1);
-    return reshape_own(tensor_sum_dims(x, summed), shape);
+    return tensor_reshape_own(tensor_sum_dims(x, summed), shape);
 }
 
 /* ---- sorting
@@ -156,13 +157,13 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
 
 Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (indices) *indices = NULL;
-    if (!readable("sort", x)) return NULL;
+    if (!tensor_readable("sort", x)) return NULL;
     const int last = x->shape.ndim > 0 ? x->shape.ndim - 1 : 0;
     Tensor *y = tensor_make(x->shape, x->dtype);
     Tensor *order = tensor_make(x->shape, I64);
     Tensor *workspace = tensor_make(x->shape, I64);
     const Tensor *const operand[] = {y, order, x, workspace};
-    if (workspace) loop_rows(kernels()->sort[x->dtype], last, 4, operand, 0);
+    if (workspace) tensor_loop_rows(tensor_kernels()->sort[x->dtype], last, 4, operand, 0);
     const bool done = !tensor_pending();
     if (done && indices) *indices = tensor_retain(order);
     if (!done) tensor_release(y);

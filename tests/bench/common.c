@@ -69,7 +69,7 @@ double clock_us(bool cpu_time) {
 
 /* That of the instruction set which the library has chosen. */
 static PeakBurst peak_burst(DType dtype) {
-    const char *isa = kernels()->name;
+    const char *isa = tensor_kernels()->name;
     (void)isa;
 #ifdef __x86_64__
     if (strcmp(isa, "avx512") == 0) return dtype == F64 ? peak_f64_avx512 : peak_f32_avx512;
