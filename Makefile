@@ -224,6 +224,12 @@ fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests
 run-libfuzzer: $(TARGETS)
 	@for target in $^; do tests/fuzz/run-target $$target $(or $(RUNS),100000) || exit 1; done
 
+# clang's and gcc's sanitizers have a malloc of their own, so this is for a plain build.
+failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
+	@tests/check-failmalloc "$(BUILD)"
+$(BUILD)/failmalloc.so: $(BUILD)/obj/tests/failmalloc.o
+	$(link) -shared
+
 coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/have gcovr
 	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
@@ -281,7 +287,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer coverage lint fmt docs size install uninstall clean help \
+.PHONY: all demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer failmalloc coverage lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
