@@ -297,7 +297,7 @@ static Tensor *call_split(Tensor **in, int n, const double *a) {
 /* a: the type, and whether to come back from it, to that of x */
 static Tensor *call_to(Tensor **in, int n, const double *a) {
     (void)n;
-    Tensor *y = ag_to(in[0], (DType)a[0]);
+    Tensor *y = ag_to(in[0], (DType)(int)a[0]);
     return y && a[1] != 0 ? ag_to(y, in[0]->dtype) : y;
 }
 

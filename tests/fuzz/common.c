@@ -7,6 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Of the address sanitizer: sizes out of all proportion are refused, as by malloc, and not tried.
+ */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+    return "allocator_may_return_null=1:max_allocation_size_mb=256";
+}
+
 /* libFuzzer closes the standard error of a target that says much. */
 static FILE *report;
 __attribute__((constructor)) static void keep_stderr(void) { report = fdopen(dup(2), "w"); }
