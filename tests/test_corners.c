@@ -1,5 +1,5 @@
 /* test_corners.c - corners that a reviewer reached: each of these once crashed, was wrong, or
- * blamed something else. PyTorch 1.13's answers stand as literals. */
+ * blamed something else. PyTorch's answers stand as literals. */
 #include "common.h"
 
 #include <check.h>

@@ -2,7 +2,7 @@
  *
  * Creation, conversion, views, sorting, access, writes in place, the rules of errors and of
  * lifetime; printing and random numbers have suites of their own. What a number should be was
- * computed by python3-torch (1.13); the expression that did it stands beside the number. Elements
+ * computed by PyTorch; the expression that did it stands beside the number. Elements
  * are read here with a walk of our own, so that a fault in the library's access functions
  * cannot hide one in what they read. */
 #include <check.h>

@@ -222,7 +222,8 @@ void tensor_draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int6
     }
 }
 
-/* Fisher and Yates: position i trades places with one of those from i on. */
+/* Fisher and Yates: position i trades places with one of those from i on. (From n = 2^32 / 20 on
+ * PyTorch shuffles otherwise, with 64-bit draws.) */
 void tensor_draw_permutation(Generator *g, int64_t n, int64_t *x) {
     for (int64_t i = 0; i < n; i++) x[i] = i;
     for (int64_t i = 0; i < n - 1; i++) {

@@ -414,7 +414,7 @@ Function("ag_argmax", lambda x, a: x[0].argmax(int(a[0])),
 
 # ---- products
 
-FOLDED = {"CloneBackward0": None, "TransposeBackward0": None}  # how 1.13 multiplies two and three dimensions
+FOLDED = {"CloneBackward0": None, "TransposeBackward0": None}  # how PyTorch multiplies two and three dimensions
 Function("ag_matmul", lambda x, a: x[0] @ x[1],
          "f3,4 f4,3; f2,1,2,3 f2,3,1; f0,2,3 f3,2; f2,0 f0,3; f2,3,1 f1; f0 f0; f17,5 f5,3; f3,77~-1,1 f77,5~-1,1; "
          "i3,4 i4,2; i4 i4; i2,3,4 i4; [[2**40,3]] [2**40,5]", db="matmul", adapt=quartered, grad_fn=FOLDED)
