@@ -499,6 +499,30 @@ START_TEST(a_query_that_sees_nothing) {
 }
 END_TEST
 
+/* Of a window only -inf ignores a key. NaN is a number like any other: the query that sees it is
+ * NaN. */
+START_TEST(a_window_of_nan_is_no_mask) {
+    const double nan_ = (double)NAN, none = -(double)INFINITY;
+    Tensor *window = tensor_from_doubles(SHAPE(1, 2, 3), (double[]){0, nan_, none, 0, 1, none});
+    for (int i = 0; i < 4; i++) {
+        tensor_set_default_dtype(i % 2 ? F64 : F32);
+        Tensor *q = tensor_rand(SHAPE(1, 2, 2)), *k = tensor_rand(SHAPE(1, 3, 2));
+        Tensor *typed = tensor_to(window, q->dtype);
+        tape_begin_no_grad();
+        Tensor *y = (i < 2 ? ag_attention : composed)(q, k, k, (AttentionMask){.window = typed}, 0);
+        for (int e = 0; e < 2; e++) {
+            ck_assert_double_nan(tensor_get(y, 0, 0, e));
+            ck_assert_double_ge(tensor_get(y, 0, 1, e), 0);
+        }
+        tape_end();
+        Tensor *made[] = {q, k, typed};
+        release_all(made, 3);
+    }
+    tensor_set_default_dtype(F32);
+    tensor_release(window);
+}
+END_TEST
+
 /* -FLT_MAX is no -inf, though many a program writes it for one: where all scores are that low, they
  * are as good as each other. And with FLT_MAX a key is all that counts. */
 START_TEST(a_window_of_the_largest_floats) {
@@ -870,6 +894,7 @@ int main(void) {
     tcase_add_test(ignored, padding_may_be_anything);
     tcase_add_test(ignored, additive_scores_past_the_lengths);
     tcase_add_test(ignored, a_query_that_sees_nothing);
+    tcase_add_test(ignored, a_window_of_nan_is_no_mask);
     tcase_add_test(ignored, a_window_of_the_largest_floats);
     tcase_add_test(ignored, the_lowest_scores_are_finite);
     tcase_add_loop_test(ignored, a_lost_query_leaves_alone_what_it_ignores, 0, 4 * MASKS);

@@ -245,7 +245,7 @@ static void gradient_of_tile(int64_t n, int64_t w, float *dp, const float *p, co
 static bool is_kept(const AttentionHead *a, int64_t i, int64_t j) {
     const float *window = a->window;
     return (!a->keep || a->keep[i * a->keep_row + j * a->keep_column]) &&
-           (!window || window[i * a->window_row + j * a->window_column] > -INFINITY);
+           (!window || window[i * a->window_row + j * a->window_column] != -INFINITY);
 }
 
 static bool sees_any(const AttentionHead *a, int64_t i) {

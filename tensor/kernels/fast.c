@@ -384,7 +384,7 @@ static void select_seen(int64_t n, float *y, const float *px, const bool *mask, 
     if (keep) VECTOR_LOOP(const float x = px[i]; y[i] = keep[i] ? x : other);
     if (window)
         VECTOR_LOOP(const float x = keep ? y[i] : px[i], w = window[i];
-                    y[i] = w > -INFINITY ? x : other);
+                    y[i] = w != -INFINITY ? x : other);
 }
 
 static void masked_softmax_f32(int64_t row, void *const *data, double s) {
