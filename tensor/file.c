@@ -74,6 +74,7 @@ Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Sha
     Tensor *x = tensor_make(shape, dtype);
     bool ok = x && tensor_file_read(file, at, x->data, bytes);
     if (ok && dtype == BOOL) tensor_bytes_to_bools(x);
+    if (ok && !LOW_BYTE_FIRST) tensor_swap_bytes(x);
     if (!ok) tensor_release(x);
     return ok ? x : NULL;
 }
@@ -90,8 +91,16 @@ bool tensor_file_write(const File *file, const void *bytes, size_t size) {
     return check(file, "written", fwrite(bytes, 1, size, file->stream) == size);
 }
 
+/* x's elements as a file has them. */
+static Tensor *in_order_of_files(const Tensor *x) {
+    if (LOW_BYTE_FIRST) return tensor_contiguous(x);
+    Tensor *y = tensor_clone(x);
+    if (y) tensor_swap_bytes(y);
+    return y;
+}
+
 bool tensor_file_write_tensor(const File *file, const Tensor *x) {
-    Tensor *y = tensor_readable(file->function, x) ? tensor_contiguous(x) : NULL;
+    Tensor *y = tensor_readable(file->function, x) ? in_order_of_files(x) : NULL;
     bool ok =
         y && tensor_file_write(file, y->data, (size_t)(tensor_numel(y) * dtype_size(y->dtype)));
     tensor_release(y);

@@ -6,7 +6,8 @@
 
 #include "math/math.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files hold the bytes of memory");
+/* Files have the low byte of a number first, so a machine that does not must turn them round. */
+enum { LOW_BYTE_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
 
 /* ---- a file that takes another's place ------------------------------------------------------ */
 
@@ -43,7 +44,8 @@ __attribute__((format(printf, 2, 3))) void *tensor_file_fail(const File *file, c
                                                              ...);
 bool tensor_file_open(File *file, const char *function, const char *path);
 bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size);
-/* The elements in so many bytes, which must be theirs, from byte `at` on; contiguous. */
+/* The elements in so many bytes, which must be theirs, from byte `at` on, the low byte of each
+ * first; contiguous. */
 Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape,
                                 DType dtype);
 void tensor_file_close(File *file); /* one that was read; file_open may have failed */
@@ -51,7 +53,7 @@ void tensor_file_close(File *file); /* one that was read; file_open may have fai
 /* What is written takes path's place when all of it is there. */
 bool tensor_file_create(File *file, const char *function, const char *path);
 bool tensor_file_write(const File *file, const void *bytes, size_t size);
-bool tensor_file_write_tensor(const File *file, const Tensor *x); /* row-major */
+bool tensor_file_write_tensor(const File *file, const Tensor *x); /* row-major, low byte first */
 /* Ends what file_create began, also when that failed. ok: has all been written? If not, or if
  * this fails, path is left as it was. */
 bool tensor_file_finish(File *file, bool ok);

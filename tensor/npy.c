@@ -57,7 +57,8 @@ static const char *conversion(const char *type) {
     return kind == 'i' || kind == 'u' ? "; in NumPy, save x.astype('int64')" : "";
 }
 
-/* The type in '<f4', whose first character is the order of the bytes. */
+/* The type in '<f4', whose first character is the order of the bytes; '=' is that of the machine
+ * that wrote the file, which most likely was '<'. */
 static bool find_type(const File *file, const char *name, DType *dtype) {
     for (int i = 0; *name && strchr("<>=|", *name) && i <= BOOL; i++) {
         *dtype = (DType)i;

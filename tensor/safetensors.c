@@ -21,6 +21,16 @@ enum { HEADER_MAX = 100000000, METADATA_MAX = 4096 };
 
 static const char *const type_names[] = {"F32", "F64", "I64", "BOOL"}; /* by DType */
 
+/* The 8 bytes of a number, the low one first. */
+static void number_to_bytes(uint64_t number, unsigned char byte[8]) {
+    for (int i = 0; i < 8; i++) byte[i] = (unsigned char)(number >> 8 * i & 0xff);
+}
+static uint64_t number_of_bytes(const unsigned char byte[8]) {
+    uint64_t number = 0;
+    for (int i = 0; i < 8; i++) number |= (uint64_t)byte[i] << 8 * i;
+    return number;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static int by_type_and_name(const void *a, const void *b) {
@@ -84,8 +94,9 @@ static bool write_all(const File *file, const TensorDict *dict, const NamedTenso
     else if (header.size > HEADER_MAX)
         ok = tensor_file_fail(file, "its header of %zu bytes is longer than %d", header.size,
                               HEADER_MAX);
-    const uint64_t length = header.size;
-    ok = ok && tensor_file_write(file, &length, 8) &&
+    unsigned char length[8];
+    number_to_bytes(header.size, length);
+    ok = ok && tensor_file_write(file, length, sizeof length) &&
          tensor_file_write(file, header.bytes, header.size);
     for (int i = 0; ok && i < dict->n; i++) ok = tensor_file_write_tensor(file, sorted[i].tensor);
     free(header.bytes);
@@ -248,7 +259,7 @@ static bool is_text(const char *bytes, size_t size) {
 }
 
 /* The file begins with 8 bytes that are no length of a header: what is it? */
-static bool say_what_it_is(const File *file, const char *start, unsigned long long length) {
+static bool say_what_it_is(const File *file, const char *start, uint64_t length) {
     char text[9] = "";
     memcpy(text, start, 8);
     if (!memcmp(start, "\x93NUMPY", 6))
@@ -259,17 +270,17 @@ static bool say_what_it_is(const File *file, const char *start, unsigned long lo
     if (is_text(start, 8))
         return tensor_file_fail(file, "it is text, which begins with \"%s\"",
                                 tensor_name_text(text));
-    return tensor_file_fail(file, "its header of %llu bytes is longer than %d", length, HEADER_MAX);
+    return tensor_file_fail(file, "its header of %llu bytes is longer than %d",
+                            (unsigned long long)length, HEADER_MAX);
 }
 
 /* The length of the header, and the header. */
 static bool read_header(Reader *r) {
-    unsigned long long length;
-    char start[sizeof length];
+    char start[8];
     if (r->file.size < 8)
         return tensor_file_fail(&r->file, "it is shorter than the 8 bytes that all begin with");
     if (!tensor_file_read(&r->file, 0, start, sizeof start)) return false;
-    memcpy(&length, start, sizeof length);
+    const uint64_t length = number_of_bytes((const unsigned char *)start);
     if (length > HEADER_MAX) return say_what_it_is(&r->file, start, length);
     r->data = 8 + (int64_t)length;
     r->data_size = r->file.size - r->data;

@@ -788,8 +788,8 @@ END_TEST
 
 START_TEST(safetensors_with_too_much_metadata) {
     FILE *file = fopen("x.safetensors", "wb");
-    const uint64_t length = 17 + 4097 * 12; /* {"__metadata__":{, the pairs, }} */
-    fwrite(&length, 8, 1, file);
+    const unsigned length = 17 + 4097 * 12; /* {"__metadata__":{, the pairs, }} */
+    for (int i = 0; i < 8; i++) fputc(i < 4 ? (int)(length >> 8 * i & 0xff) : 0, file);
     fputs("{\"__metadata__\":{", file);
     for (int i = 0; i < 4097; i++) fprintf(file, "%s\"%05d\":\"\"", i ? " ," : "", i);
     fputs("}}", file);
