@@ -389,6 +389,25 @@ START_TEST(scores_are_let_go) {
 }
 END_TEST
 
+/* What dropout left of the weights goes when the values are added up: the next matrix of this size
+ * gets that memory. */
+START_TEST(dropped_weights_are_let_go) {
+    const int64_t n = 128;
+    DotProductAttention *attention = nn_dot_product_attention_new(0.5);
+    Tensor *x = tensor_rand(SHAPE(1, n, 4));
+    tensor_empty_cache();
+    tape_begin_no_grad();
+    ck_assert_ptr_nonnull(nn_dot_product_attention_forward(attention, x, x, x, (AttentionMask){0}));
+    const int64_t before = bytes, matrix = n * n * (int64_t)sizeof(float);
+    Tensor *next = tensor_empty(SHAPE(1, n, n));
+    ck_assert_int_lt(bytes - before, matrix);
+    tape_end();
+    tensor_release(next);
+    nn_free(attention);
+    tensor_release(x);
+}
+END_TEST
+
 /* ---- what is ignored ----------------------------------------------------------------------- */
 
 /* Scores and values of ignored keys are NaN and infinite: the weights, their gradients and so those
@@ -889,6 +908,7 @@ int main(void) {
     tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
     tcase_add_test(fused, memory_grows_with_the_length_alone);
     tcase_add_test(fused, scores_are_let_go);
+    tcase_add_test(fused, dropped_weights_are_let_go);
     TCase *ignored = add_framed_case(suite, "ignored");
     tcase_add_test(ignored, nothing_ignored_leaks);
     tcase_add_test(ignored, padding_may_be_anything);

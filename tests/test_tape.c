@@ -948,6 +948,24 @@ START_TEST(a_write_over_what_backward_needs_is_noticed) {
 }
 END_TEST
 
+/* A gradient that backward adds to is such a write, too: w g, with the gradient g of x. */
+START_TEST(backward_writes_over_a_gradient) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2), *w = LEAF(SHAPE(2), 3, 4);
+    ck_assert(tape_begin());
+    Tensor *sum = ag_sum(x);
+    ck_assert(ag_backward(sum));
+    Tensor *loss = ag_sum(ag_mul(w, x->grad));
+    ck_assert(ag_backward(loss));
+    ck_assert(ag_backward(sum));
+    ck_assert(!ag_backward(loss));
+    expect_error("backward: mul needs its input b (2,) as it was, but backward has written over it "
+                 "since");
+    tape_end();
+    tensor_release(x);
+    tensor_release(w);
+}
+END_TEST
+
 /* A factor is read for the other factor's gradient alone: one whose partner is a constant may be
  * written over, as a layer's weight whose input is data. */
 START_TEST(a_write_over_what_nobody_needs_is_fine) {
@@ -1543,6 +1561,7 @@ static void add_mistakes(Suite *suite) {
     TCase *writes = add_framed_case(suite, "writes");
     tcase_add_loop_test(writes, a_write_over_what_backward_needs_is_noticed, 0,
                         sizeof overwrites / sizeof *overwrites);
+    tcase_add_test(writes, backward_writes_over_a_gradient);
     tcase_add_test(writes, a_write_over_what_nobody_needs_is_fine);
     tcase_add_test(writes, a_write_through_a_view_is_noticed);
     tcase_add_test(writes, writes_between_tapes_are_fine);
