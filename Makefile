@@ -236,6 +236,10 @@ coverage: ## which lines of the library the suites reach (needs gcovr)
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
+mutants: have-check ## do the suites notice 100 small mistakes? For an hour or two (needs Python and gcov)
+	@tests/have python3 gcov:gcc git
+	@BUILD=$(BUILD) tests/mutants $(MUTANTS)
+
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions
 	clang-format --dry-run -Werror $(SOURCES)
@@ -287,7 +291,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer failmalloc coverage lint fmt docs size install uninstall clean help \
+.PHONY: all demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer failmalloc coverage mutants lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
