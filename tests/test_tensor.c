@@ -1675,6 +1675,11 @@ END_TEST
 START_TEST(squares_are_summed_in_float64) {
     Tensor *large = tensor_full(SHAPE(2), 1e30), *x = counting(SHAPE(10, 10)), *none;
     Tensor *turned = STRIDED(x, SHAPE(10, 10), 0, 1, 10), *ints = tensor_to(x, I64);
+    Tensor *column = STRIDED(x, SHAPE(4), 2, 10), *same = STRIDED(x, SHAPE(3), 5, 0);
+    ck_assert_double_eq(tensor_sum_of_squares(column), 4 + 144 + 484 + 1024);
+    ck_assert_double_eq(tensor_sum_of_squares(same), 75);
+    tensor_release(column);
+    tensor_release(same);
     ck_assert_double_eq_tol(tensor_sum_of_squares(large) / 2e60, 1, 1e-7);
     ck_assert_double_eq(tensor_sum_of_squares(x), 328350);
     ck_assert_double_eq(tensor_sum_of_squares(turned), 328350);

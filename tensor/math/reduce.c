@@ -22,13 +22,15 @@ void tensor_divide(Tensor *y, double number) {
 
 double tensor_sum_of_squares(const Tensor *x) {
     double sum = (double)NAN;
-    Tensor *row =
-        tensor_readable("sum_of_squares", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
-    if (row && dtype_is_float(row->dtype))
-        tensor_kernels()->squares[row->dtype](tensor_numel(row), (void *[]){&sum, row->data}, 0);
-    else if (row)
-        tensor_fail("sum_of_squares: x is %s: it must be a float", tensor_dtype_name(row->dtype));
-    tensor_release(row);
+    if (!tensor_readable("sum_of_squares", x)) return sum;
+    if (!dtype_is_float(x->dtype)) {
+        tensor_fail("sum_of_squares: x is %s: it must be a float", tensor_dtype_name(x->dtype));
+        return sum;
+    }
+    Tensor *dense = tensor_contiguous(x);
+    if (dense)
+        tensor_kernels()->squares[x->dtype](tensor_numel(x), (void *[]){&sum, dense->data}, 0);
+    tensor_release(dense);
     return sum;
 }
 
