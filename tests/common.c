@@ -117,6 +117,17 @@ void expect_elements(const char *what, const Tensor *x, const double *expected, 
                       element[i], expected[i]);
 }
 
+Tensor *permuted(Tensor *x) {
+    int64_t stride[TENSOR_MAX_DIMS], step = 1;
+    for (int d = 0; d < x->shape.ndim; d++, step *= x->shape.dim[d - 1]) stride[d] = step;
+    Tensor *bytes = tensor_make(SHAPE(tensor_numel(x)), x->dtype);
+    Tensor *view = bytes ? tensor_as_strided(bytes, x->shape, stride, 0) : NULL;
+    ck_assert_msg(view && tensor_copy_from(view, x), "%s", tensor_error());
+    tensor_release(bytes);
+    tensor_release(x);
+    return view;
+}
+
 /* ---- golden tensors ---------------------------------------------------------------------- */
 
 static Tensor *read_golden(FILE *file, const char *type, bool wanted) {
@@ -433,6 +444,7 @@ static const Sample structured[] = {
     {"squeeze", 1, {REAL(2, 3)}, {0}},
     {"squeeze", 1, {REAL_SCALAR}, {-1}},
     {"expand", 1, {REAL(2, 1)}, {3, 2, 2, 3}},
+    {"expand", 1, {REAL(2, 1)}, {2, 2, 5}},
     {"expand", 1, {REAL(3)}, {2, 0, -1}},
     {"expand", 1, {REAL_SCALAR}, {1, 4}},
     {"slice", 1, {REAL(3, 4)}, {1, 1, 3}},

@@ -34,6 +34,9 @@ void expect_elements(const char *what, const Tensor *x, const double *expected, 
 #define EXPECT_ELEMENTS(x, ...) expect_elements(#x, x, (double[]){__VA_ARGS__}, 1e-12)
 bool same_number(double a, double b, double tolerance);
 
+/* x's elements, the first dimension running fastest in memory. Takes over x. */
+Tensor *permuted(Tensor *x);
+
 /* The tensor of that name in a file of tests/golden/ with a line per tensor (generate_nn.py tells
  * how they look). Yours. */
 Tensor *golden_tensor(const char *name_of_file, const char *name);

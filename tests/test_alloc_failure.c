@@ -187,6 +187,7 @@ static void exhaust(const Work *work, void *context) {
 typedef struct {
     const Sample *sample;
     bool has_grads; /* the inputs have gradients already */
+    bool apart;     /* neither they nor the gradient that arrives are row-major */
     Tensor *in[SAMPLE_INPUTS], *c;
 } OpWork;
 
@@ -202,6 +203,7 @@ static void prepare_op(void *context) {
     OpWork *work = context;
     for (int i = 0; i < work->sample->n; i++) {
         work->in[i] = sample_input(work->sample, i, F64);
+        if (work->apart) work->in[i] = permuted(work->in[i]);
         if (work->sample->in[i].kind == 'r') ag_requires_grad(work->in[i]);
         if (work->has_grads && gets_grad(work, i)) {
             work->in[i]->grad = tensor_clone(work->in[i]);
@@ -212,6 +214,7 @@ static void prepare_op(void *context) {
     Tensor *y = apply_work(work);
     ck_assert_msg(y != NULL, "%s: %s", work->sample->op, tensor_error());
     work->c = y->dtype == F64 ? tensor_full(y->shape, 0.25) : NULL;
+    if (work->c && work->apart) work->c = permuted(work->c);
     tape_end();
     tensor_manual_seed(2);
 }
@@ -248,8 +251,9 @@ static void clean_op(void *context) {
 
 static void exhaust_op(const Sample *sample) {
     const Work work = {sample->op, prepare_op, attempt_op, inspect_op, clean_op};
-    for (int has_grads = 0; has_grads < 2; has_grads++)
-        exhaust(&work, &(OpWork){.sample = sample, .has_grads = has_grads});
+    const bool is_view = !strcmp(sample->op, "view"); /* which takes no strides that are apart */
+    for (int way = 0; way < (is_view ? 2 : 4); way++)
+        exhaust(&work, &(OpWork){.sample = sample, .has_grads = way % 2, .apart = way / 2});
 }
 
 /* All samples of op number i of the table. */

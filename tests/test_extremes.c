@@ -4,6 +4,7 @@
  * the way. */
 #include <check.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "../nn/nn.h"
@@ -294,11 +295,31 @@ START_TEST(keys_without_number) {
 }
 END_TEST
 
+/* Rows that lie apart are gathered; of repeated ones, 2^61 and more, there are too many for that.
+ */
+START_TEST(rows_without_end) {
+    Tensor *one = tensor_ones(SHAPE(1, 1));
+    ck_assert(tape_begin());
+    for (int power = 60; power < 63; power++) {
+        Tensor *wide = ag_expand(one, SHAPE(1, INT64_C(1) << power));
+        ck_assert_ptr_null(ag_sum(wide));
+        expect_error_like("out of memory: ", " bytes");
+        ck_assert_ptr_null(ag_logsumexp(wide, 1));
+        expect_error_like("out of memory: ", " bytes");
+        ck_assert(isnan(tensor_sum_of_squares(wide)));
+        expect_error_like("", "memory");
+    }
+    tape_end();
+    tensor_release(one);
+}
+END_TEST
+
 static Suite *extremes_suite(void) {
     Suite *suite = suite_create("extremes");
     TCase *tcase = add_framed_case(suite, "extremes");
     tcase_add_loop_test(tcase, extremes_are_refused, 0, COUNT(probes));
     tcase_add_test(tcase, keys_without_number);
+    tcase_add_test(tcase, rows_without_end);
     return suite;
 }
 

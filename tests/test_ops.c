@@ -107,13 +107,6 @@ static Tensor *laid_out(Tensor *x, Shape buffer, const int64_t *stride, int64_t 
     return view;
 }
 
-/* The first dimension runs fastest. */
-static Tensor *permuted(Tensor *x) {
-    int64_t stride[TENSOR_MAX_DIMS], step = 1;
-    for (int d = 0; d < x->shape.ndim; d++, step *= x->shape.dim[d - 1]) stride[d] = step;
-    return laid_out(x, SHAPE(tensor_numel(x)), stride, 0);
-}
-
 /* Every second element of a larger tensor, from the second one on. */
 static Tensor *sliced(Tensor *x) {
     Shape buffer = x->shape;

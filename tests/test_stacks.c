@@ -71,23 +71,11 @@ static void setup(void) {
 
 /* ---- every op ------------------------------------------------------------------------------ */
 
-/* x stored with its first dimension running fastest: no row of it is dense. Takes over x. */
-static Tensor *reversed(Tensor *x) {
-    int axes[TENSOR_MAX_DIMS];
-    for (int d = 0; d < x->shape.ndim; d++) axes[d] = x->shape.ndim - 1 - d;
-    Tensor *view = tensor_view_permute(x, axes), *dense = view ? tensor_clone(view) : NULL;
-    Tensor *back = dense ? tensor_view_permute(dense, axes) : NULL;
-    tensor_release(x);
-    tensor_release(view);
-    tensor_release(dense);
-    return back;
-}
-
 static void run(const Sample *s, DType dtype, bool turn) {
     Tensor *x[SAMPLE_INPUTS] = {NULL};
     for (int i = 0; i < s->n; i++) {
         x[i] = sample_input(s, i, dtype);
-        if (x[i] && turn) x[i] = reversed(x[i]);
+        if (x[i] && turn) x[i] = permuted(x[i]);
         if (x[i] && s->in[i].kind == 'r') ag_requires_grad(x[i]);
     }
     tape_begin();

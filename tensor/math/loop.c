@@ -118,9 +118,11 @@ static void call_on_elements(const Walk *walk) {
     }
 }
 
-/* The bytes of a row in a workspace. */
-static int64_t row_bytes(const Walk *walk) {
-    return (walk->size[walk->ndim - 1] * (int64_t)sizeof(double) + 63) / 64 * 64;
+/* Bytes of a workspace for so many rows of n elements, each in cache lines of its own. Where they
+ * cannot be counted, as those of an expanded row, it is more than there can be. */
+static int64_t bytes_of_rows(int64_t n, int64_t rows) {
+    int64_t bytes;
+    return __builtin_mul_overflow(n / 8 + 1, 64 * rows, &bytes) ? INT64_MAX : bytes;
 }
 
 /* Is operand i a row whose elements lie apart? */
@@ -140,7 +142,7 @@ static void call_on_row(const Walk *walk) {
         place[i] = walk->data[i];
         if (!row_lies_apart(walk, i)) continue;
         place[i] = buffer;
-        buffer += row_bytes(walk);
+        buffer += bytes_of_rows(n, 1);
         if (i > 0) copy_apart(walk->element[i], n, place[i], 1, walk->data[i], stride[i]);
     }
     walk->kernel(n, place, walk->s);
@@ -273,10 +275,11 @@ void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const
     walk.call = call_on_row;
     walk.kernel = kernel;
     walk.s = s;
-    walk.workspace_bytes = apart * row_bytes(&walk);
-    if (apart) walk.workspace = tensor_cache_alloc(workers * walk.workspace_bytes);
+    const int64_t bytes = bytes_of_rows(walk.size[walk.ndim - 1], (int64_t)workers * apart);
+    walk.workspace_bytes = bytes / workers;
+    if (apart) walk.workspace = tensor_cache_alloc(bytes);
     if (!apart || walk.workspace) run_parts(&walk, walk.ndim - 1, workers);
-    if (apart) tensor_cache_free(walk.workspace, workers * walk.workspace_bytes);
+    if (apart) tensor_cache_free(walk.workspace, bytes);
 }
 
 /* ---- elements that an index picks

@@ -10,7 +10,9 @@ Tensor *tensor_reduce(const Tensor *x, Kernel *kernel, int dim, DType out) {
     kept.dim[dim] = 1;
     Tensor *y = tensor_make(kept, out);
     if (y) tensor_loop_rows(kernel, dim, 2, (const Tensor *[]){y, x}, 0);
-    return y;
+    if (!tensor_pending()) return y;
+    tensor_release(y); /* there was no memory for rows that lie apart */
+    return NULL;
 }
 
 void tensor_divide(Tensor *y, double number) {
