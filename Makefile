@@ -14,20 +14,24 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-protot
 # What the sources count on, whatever CFLAGS says: C11, POSIX with M_PI and realpath, files of more
 # than 2 GB, and that the compiler changes no digit. A product and a sum are fused where the code
 # says so, nowhere else.
-FLAGS   = $(TUNE) $(CFLAGS) -std=c11 -D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64 -pthread -fPIC \
+FLAGS   = $(TUNE) $(CFLAGS) -std=c11 $(SYSTEM) -pthread -fPIC \
           -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables \
           -ffile-prefix-map="$$PWD"=. $(LOCAL) $(WARN)
 
 # For which machine and system this compiler works: "x86_64-linux-gnu", "arm64-apple-darwin23.6.0".
 TARGET := $(shell $(CC) -dumpmachine)
+LINUX   = $(findstring linux,$(TARGET))
 X86_64  = $(filter x86_64-% amd64-%,$(TARGET))
 MACOS   = $(findstring -darwin,$(TARGET))$(findstring -macos,$(TARGET))
+
+# macOS and FreeBSD show all that they have to whoever asks for no standard.
+SYSTEM  = $(if $(LINUX),-D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64)
 
 # Flags that not every compiler takes, for not every machine. Functions of the shared library call
 # each other directly. Floats are not computed as wider ones, as i386's first floating-point unit
 # does, and gcc for s390x. gcc's usual tuning for x86 clears a struct by rep stos, which takes a tenth
 # of a small op's time.
-takes   = $(shell $(CC) $(1) -Werror -fsyntax-only -xc /dev/null 2>/dev/null && echo '$(1)')
+takes   = $(shell $(CC) $(1) -Werror -E -xc /dev/null >/dev/null 2>&1 && echo '$(1)')
 LOCAL  := $(call takes,-fno-semantic-interposition) \
           $(if $(filter i386-% i486-% i586-% i686-%,$(TARGET)),-msse2 -mfpmath=sse) \
           $(if $(filter s390x-%,$(TARGET)),$(call takes,-fexcess-precision=fast))
@@ -48,7 +52,7 @@ SHARED   = libtapehead.so
 SONAME   = $(SHARED).$(ABI)
 FULLNAME = $(SHARED).$(VERSION)
 SMALLER  = -Wl,-z,noseparate-code # as FreeBSD has it anyway
-SHARING  = -shared $(if $(findstring linux,$(TARGET)),$(SMALLER)) -Wl,-z,now,-Bsymbolic,-soname,$(SONAME) \
+SHARING  = -shared $(if $(LINUX),$(SMALLER)) -Wl,-z,now,-Bsymbolic,-soname,$(SONAME) \
            -Wl,--version-script,$(BUILD)/exports.map,--no-undefined
 else
 SHARED   = libtapehead.dylib
@@ -73,7 +77,7 @@ OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
 EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
 # Suites that cannot do without the linker's --wrap, which is not in macOS's.
-LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure attention files threads))
+LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure allocator attention files threads))
 TESTS    = $(filter-out $(LEFT_OUT),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c)))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
@@ -133,7 +137,7 @@ $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o 
 	$(link) -fsanitize=fuzzer $(WRAP) -lm
 
 WITH_CHECK = $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) $(BUILD)/obj/tests/fuzz/target_api.o
-$(WITH_CHECK): MORE = -DTEST_HOOKS $$(pkg-config --cflags check)
+$(WITH_CHECK): MORE = -DTEST_HOOKS $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
 # These stand between the library and tensor_fail, to know what was said; and between it and malloc:
 # to make allocations fail, and to count them; and threads. (glibc calls fstat by its other name.)

@@ -8,11 +8,15 @@
 #include "../tensor/internal.h"
 #include "common.h"
 
-#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __FreeBSD__
+#include <malloc_np.h>
+#else
+#include <malloc.h>
+#endif
 
 enum { KB = 1024, MB = 1024 * KB };
 
@@ -25,15 +29,15 @@ enum { THREAD_SANITIZER = 0 };
 
 /* ---- between the library and the system ----------------------------------------------------- */
 
-static atomic_llong bytes, asked; /* held now; how often some were asked for */
-static atomic_int refusals;       /* so many more are refused */
+static atomic_long bytes, asked; /* held now; how often some were asked for */
+static atomic_int refusals;      /* so many more are refused */
 
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size) {
     if (refusals > 0 && refusals-- > 0) return NULL;
     void *block = __real_aligned_alloc(alignment, size);
-    bytes += (long long)malloc_usable_size(block);
+    bytes += (long)malloc_usable_size(block);
     asked++;
     return block;
 }
@@ -41,7 +45,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size) {
 void __real_free(void *block);
 void __wrap_free(void *block);
 void __wrap_free(void *block) {
-    bytes -= (long long)malloc_usable_size(block);
+    bytes -= (long)malloc_usable_size(block);
     __real_free(block);
 }
 

@@ -6,10 +6,14 @@
  * The Makefile lets what the library asks of the system pass through the functions below. */
 #include <check.h>
 #include <float.h>
-#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __FreeBSD__
+#include <malloc_np.h>
+#else
+#include <malloc.h>
+#endif
 
 #include "../nn/nn.h"
 #include "common.h"

@@ -4,12 +4,28 @@
  * against generate_notebook.py, the same cells run by PyTorch. Here it must come out again, to the
  * byte, and so must the picture. Beside that: flags, and outputs that cannot be written. */
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common.h"
 #include "common_program.h"
+
+/* Does what was printed begin with this line? sin and pow of the C library make the targets, and
+ * only glibc's give PyTorch's last bits: with another one (musl's, say) a loss, which has six
+ * decimals, may be two of the last place off. */
+static bool begins_with(const char *printed, const char *line) {
+    if (!strncmp(printed, line, strlen(line))) return true;
+#ifdef __GLIBC__
+    return false;
+#else
+    const char *loss = strstr(line, "loss ");
+    const size_t words = loss ? (size_t)(loss - line) + 5 : 0;
+    return words > 0 && !strncmp(printed, line, words) &&
+           fabs(atof(printed + words) - atof(line + words)) < 2.5e-6;
+#endif
+}
 
 START_TEST(the_whole_output) {
     ck_assert_int_eq(run("--plot $D/plot.svg --log $D/log.csv"), 0);
@@ -22,9 +38,10 @@ START_TEST(the_whole_output) {
     int number = 0;
     while (fgets(line, sizeof line, expected)) {
         number++;
-        ck_assert_msg(!strncmp(printed, line, strlen(line)), "line %d is\n%.*s\nand should be\n%s",
-                      number, (int)strcspn(printed, "\n"), printed, line);
-        printed += strlen(line);
+        const size_t length = strcspn(printed, "\n");
+        ck_assert_msg(begins_with(printed, line), "line %d is\n%.*s\nand should be\n%s", number,
+                      (int)length, printed, line);
+        printed += length + (printed[length] != '\0');
     }
     fclose(expected);
     ck_assert_msg(!*printed, "it goes on after line %d: %s", number, printed);

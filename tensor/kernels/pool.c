@@ -10,8 +10,6 @@
  * work, stay on the thread that they are on. */
 #ifdef __linux__
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): sched_getaffinity wants it */
-#else /* where a standard is asked for, macOS and FreeBSD do not say how many cores there are */
-#undef _XOPEN_SOURCE
 #endif
 #include "threads.h"
 
