@@ -8,6 +8,12 @@ VERSION = 0.1.0
 BUILD   = build
 PREFIX ?= /usr/local
 CFLAGS ?= -O2 -g
+# make splits names at spaces: a BUILD that has some is reached by a link that has none.
+ASKED  := $(BUILD)
+ifneq ($(word 2,$(BUILD)),)
+override BUILD := $(shell link=.build-$$(printf %s '$(ASKED)' | cksum | tr -dc 0-9); \
+                    mkdir -p '$(ASKED)' && ln -sfn '$(ASKED)' $$link && echo $$link)
+endif
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
           -Wdouble-promotion $(if $(DEV),-Werror)
 
@@ -89,7 +95,8 @@ MEASURE  = $(call objects,tests/bench/common.c) \
 FUZZERS  = $(BUILD)/fuzz/files
 TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/target_*.c))
 
-all: $(BUILD)/libtapehead.a $(BUILD)/$(SHARED) $(EXAMPLES) ## the library and the examples
+all: library $(EXAMPLES) ## the library and the examples
+library: $(BUILD)/libtapehead.a $(BUILD)/$(SHARED) ## the library alone
 
 # How to build it ----------------------------------------------------------------------------
 
@@ -270,22 +277,23 @@ size: ## lines of code per folder
 
 INCLUDE = $(DESTDIR)$(PREFIX)/include/tapehead
 LIB     = $(DESTDIR)$(PREFIX)/lib
-install: $(BUILD)/libtapehead.a $(BUILD)/$(SHARED) ## into PREFIX (/usr/local), below DESTDIR
-	install -d $(LIB)/pkgconfig $(addprefix $(INCLUDE)/,$(dir $(HEADERS)))
-	install -m 644 $(BUILD)/libtapehead.a $(LIB)
-	install -m 755 $(BUILD)/$(SHARED) $(LIB)/$(FULLNAME)
-	ln -sf $(FULLNAME) $(LIB)/$(SONAME)
-	ln -sf $(SONAME) $(LIB)/$(SHARED)
-	$(foreach header,$(HEADERS),install -m 644 $(header) $(INCLUDE)/$(header);)
-	printf '%s\n' 'Name: tapehead' 'Description: a minimal autograd tensor framework' \
-	    'Version: $(VERSION)' 'Cflags: -I$(PREFIX)/include' 'Libs: -L$(PREFIX)/lib -ltapehead' \
-	    'Libs.private: -lm -pthread' >$(LIB)/pkgconfig/tapehead.pc
+install: library ## into PREFIX (/usr/local), below DESTDIR
+	install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))")
+	install -m 644 $(BUILD)/libtapehead.a "$(LIB)"
+	install -m 755 $(BUILD)/$(SHARED) "$(LIB)/$(FULLNAME)"
+	ln -sf $(FULLNAME) "$(LIB)/$(SONAME)"
+	ln -sf $(SONAME) "$(LIB)/$(SHARED)"
+	$(foreach header,$(HEADERS),install -m 644 $(header) "$(INCLUDE)/$(header)" &&) true
+	printf '%s\n' 'prefix=$(PREFIX)' \
+	    'Name: tapehead' 'Description: a minimal autograd tensor framework' 'Version: $(VERSION)' \
+	    'Cflags: -I"$${prefix}/include"' 'Libs: -L"$${prefix}/lib" -ltapehead' \
+	    'Libs.private: -lm -pthread' >"$(LIB)/pkgconfig/tapehead.pc"
 uninstall: ## take it away again
-	rm -rf $(INCLUDE) $(LIB)/libtapehead.a $(LIB)/pkgconfig/tapehead.pc \
-	    $(LIB)/$(SHARED) $(LIB)/$(SONAME) $(LIB)/$(FULLNAME)
+	rm -rf "$(INCLUDE)" "$(LIB)/libtapehead.a" "$(LIB)/pkgconfig/tapehead.pc" \
+	    "$(LIB)/$(SHARED)" "$(LIB)/$(SONAME)" "$(LIB)/$(FULLNAME)"
 
 clean: ## remove what was built
-	rm -rf $(BUILD)
+	rm -rf '$(ASKED)' $(BUILD)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "%-16s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -295,7 +303,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer failmalloc coverage mutants lint fmt docs size install uninstall clean help \
+.PHONY: all library demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer failmalloc coverage mutants lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
