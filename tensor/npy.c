@@ -52,7 +52,8 @@ static bool take_field(Text *text, const char *key, void *context) {
 
 /* What NumPy's user can do about a type that is not read. */
 static const char *conversion(const char *type) {
-    const char kind = *type ? type[1] : *type;
+    if (!*type) return "";
+    const char kind = type[1];
     if (kind == 'f') return "; in NumPy, save x.astype('float32')";
     return kind == 'i' || kind == 'u' ? "; in NumPy, save x.astype('int64')" : "";
 }
