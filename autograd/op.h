@@ -7,7 +7,7 @@
 #define TAPEHEAD_OP_H
 
 #include "autograd.h"
-#include "../tensor/math/math.h"
+#include "../tensor/math/operations.h"
 
 enum { OP_INPUTS = 6, SAVED = 3 };
 

@@ -4,7 +4,7 @@
 #ifndef TAPEHEAD_TENSOR_FILE_H
 #define TAPEHEAD_TENSOR_FILE_H
 
-#include "math/math.h"
+#include "math/operations.h"
 
 /* Files have the low byte of a number first, so a machine that does not must turn them round. */
 enum { LOW_BYTE_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };

@@ -1,5 +1,6 @@
 /* internal.h - storage and views: what tensor/ and autograd/ know of a tensor besides tensor.h.
- * Arithmetic is in math/math.h. Every function that returns a Tensor * gives you a reference. */
+ * Arithmetic is in math/operations.h. Every function that returns a Tensor * gives you a
+ * reference. */
 #ifndef TAPEHEAD_TENSOR_INTERNAL_H
 #define TAPEHEAD_TENSOR_INTERNAL_H
 

@@ -13,7 +13,7 @@
  *
  * Nothing is allocated: the walk recurses at most TENSOR_MAX_DIMS deep.
  */
-#include "math/math.h"
+#include "math/operations.h"
 
 #include <math.h>
 #include <string.h>

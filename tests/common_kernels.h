@@ -3,7 +3,7 @@
 #ifndef TESTS_COMMON_KERNELS_H
 #define TESTS_COMMON_KERNELS_H
 
-#include "../tensor/math/math.h"
+#include "../tensor/math/operations.h"
 
 #include <check.h>
 

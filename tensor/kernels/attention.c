@@ -177,7 +177,7 @@ int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
 
 /* The scores of keys at or past the length of a query become -inf; first: the tile's first key. */
 static void cut_to_lengths(int64_t n, int64_t w, float *x, const int64_t *length, int64_t first) {
-    float left[QUERIES];
+    float left[QUERIES] = {0};
     for (int64_t c = 0; c < w; c++) left[c] = (float)MIN(length[c] - first, n);
     EACH_KEY EACH_QUERY x[j * w + c] = (float)j < left[c] ? x[j * w + c] : -INFINITY;
 }

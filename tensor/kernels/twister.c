@@ -93,7 +93,7 @@ static void draw_words(Generator *g, int64_t n, uint32_t *word) {
 }
 
 static uint32_t draw32(Generator *g) {
-    uint32_t word;
+    uint32_t word = 0;
     draw_words(g, 1, &word);
     return word;
 }

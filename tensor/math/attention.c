@@ -2,7 +2,7 @@
  * here for the kernels, which do the arithmetic.
  *
  * B batch, H heads, Q queries, K keys. */
-#include "math.h"
+#include "operations.h"
 
 #include "../kernels/threads.h"
 

@@ -1,5 +1,5 @@
 /* create.c - tensors made of numbers, converted, and read and written one element at a time. */
-#include "math.h"
+#include "operations.h"
 
 #include <float.h>
 #include <math.h>

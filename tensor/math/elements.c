@@ -1,5 +1,5 @@
 /* elements.c - whole tensors, element by element: copies, conversions, picking by an index. */
-#include "math.h"
+#include "operations.h"
 
 #include <string.h>
 

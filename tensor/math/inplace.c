@@ -1,6 +1,6 @@
 /* inplace.c - writes in place: copies, sums and products, and the steps of an optimizer. Each looks
  * at its arguments before it writes anything, and bumps the version of what it has written. */
-#include "math.h"
+#include "operations.h"
 
 #include <string.h>
 

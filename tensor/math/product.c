@@ -1,5 +1,5 @@
 /* product.c - matrix products of whole tensors, cut into slices for several threads. */
-#include "math.h"
+#include "operations.h"
 
 #include "../kernels/threads.h"
 

@@ -11,7 +11,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "math.h"
+#include "operations.h"
 
 static _Thread_local Generator thread_generator;
 

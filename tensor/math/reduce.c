@@ -1,5 +1,5 @@
 /* reduce.c - sums over dimensions, whatever one number for each row is, and sorting. */
-#include "math.h"
+#include "operations.h"
 
 #include "../kernels/threads.h"
 

@@ -1,7 +1,7 @@
-/* math.h - arithmetic on whole tensors of any strides, without gradients. It joins storage and
- * views (internal.h) with the kernels. Functions here check nothing but where they say so. Every
- * function that returns a Tensor * gives you a reference, NULL with an error pending; where memory
- * runs out in the middle, an error is pending beside a result that is not computed. */
+/* operations.h - arithmetic on whole tensors of any strides, without gradients. It joins storage
+ * and views (internal.h) with the kernels. Functions here check nothing but where they say so.
+ * Every function that returns a Tensor * gives you a reference, NULL with an error pending; where
+ * memory runs out in the middle, an error is pending beside a result that is not computed. */
 #ifndef TAPEHEAD_TENSOR_MATH_H
 #define TAPEHEAD_TENSOR_MATH_H
 
