@@ -66,7 +66,7 @@ static int64_t integer(const Tensor *x, int64_t i) {
 /* The same number, zeros with their signs; any NaN for NaN. */
 static bool same(double a, double b) {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
-    return a == b && signbit(a) == signbit(b);
+    return a == b && !signbit(a) == !signbit(b);
 }
 
 static void expect_form(const Tensor *x, DType dtype, Shape shape) {
