@@ -261,6 +261,44 @@ START_TEST(heads_stay_where_they_are) {
 }
 END_TEST
 
+/* The largest error of x, beside the largest number in want. */
+static double error_of(const Tensor *x, const Tensor *want) {
+    double largest = 0, error = 0;
+    for (int64_t r = 0; r < want->shape.dim[1]; r++)
+        for (int64_t e = 0; e < want->shape.dim[2]; e++) {
+            const double w = tensor_get(want, 0, r, e);
+            largest = fmax(largest, fabs(w));
+            error = fmax(error, fabs(tensor_get(x, 0, r, e) - w));
+        }
+    return error / largest;
+}
+
+/* 20,000 keys, whose values are added up, and as many queries, whose gradients are: float32 is as
+ * good as over few, beside float64. Values from 0 to 1 are the worst: their sums grow. */
+START_TEST(long_attention_is_accurate) {
+    enum { LONG = 20000, FEW = 16, SIZE = 4 };
+    const int64_t queries = _i ? LONG : FEW, keys = _i ? FEW : LONG;
+    Tensor *x[2][4]; /* q, k, v, dy */
+    Outcome o[2];
+    for (int t = F32; t <= F64; t++) {
+        tensor_set_default_dtype((DType)t);
+        for (int i = 0; i < 4; i++) {
+            const Shape shape = SHAPE(1, i == 1 || i == 2 ? keys : queries, SIZE);
+            if (t == F32) x[t][i] = i < 2 ? tensor_randn(shape) : tensor_rand(shape);
+            else x[t][i] = tensor_to(x[F32][i], F64);
+            if (i < 3) ag_requires_grad(x[t][i]);
+        }
+        o[t] = outcome_of(ag_attention, x[t], false, NO_MASK, 0, x[t][3]);
+    }
+    for (int i = _i ? 2 : 0; i < (_i ? 4 : 1); i++) /* dk and dv, or y */
+        ck_assert_double_lt(error_of(o[F32].tensor[i], o[F64].tensor[i]), 1e-6);
+    for (int t = F32; t <= F64; t++) {
+        release_all(o[t].tensor, 4);
+        release_all(x[t], 4);
+    }
+}
+END_TEST
+
 /* Dropout's draws are replayed each time; gradients add up. */
 START_TEST(walking_twice_adds_twice) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 3, 2)));
@@ -906,6 +944,7 @@ int main(void) {
     tcase_add_test(fused, fused_attention_of_many_keys);
     tcase_add_test(fused, fused_attention_of_few_keys);
     tcase_add_test(fused, heads_stay_where_they_are);
+    tcase_add_loop_test(fused, long_attention_is_accurate, 0, 2);
     tcase_add_test(fused, walking_twice_adds_twice);
     tcase_add_loop_test(fused, a_result_that_is_gone, 0, 2);
     tcase_add_test(fused, a_mask_must_stay_as_it_was);

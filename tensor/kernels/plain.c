@@ -98,10 +98,10 @@ static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_d
 
 static int64_t no_workspace(const MatmulShape *m) { return 0; }
 
-/* Two rows of doubles and one of bools: the weights of a query, their gradients, what dropout
- * keeps. */
+/* For each key doubles for its weight, that one's gradient, and the gradients of the key and its
+ * value; and a bool: does dropout keep the weight? */
 static int64_t attention_workspace(const AttentionHead *a) {
-    return (a->K * (2 * 8 + 1) + 63) / 64 * 64;
+    return (a->K * ((2 + a->D + a->Dv) * 8 + 1) + 63) / 64 * 64;
 }
 
 /* ---- the table
