@@ -46,11 +46,12 @@ enum {
     PANEL = 64,        /* blocks that stay packed for all parts of b, if there are several */
     PART = 640 << 10,  /* bytes of a part of b */
     TALL = 256,        /* steps of a transposed a that stays: each reads a line */
-    LONG = WIDTH < 64 ? 512 : 128, /* steps of a tile that has what comes next fetched */
+    LONG = WIDTH < 64 ? 320 : 128, /* steps of a tile that has what comes next fetched */
     CHUNK = 32,                    /* rows that are packed sliver by sliver before the next ones */
     AHEAD = 16,                    /* rows from the one that is packed to the one that is fetched */
     SOON = 8 /* steps of a transposed a, from the one that a tile takes to the one fetched */
 };
+_Static_assert(BLOCK / sizeof(double) / CHAIN >= BLOCK_ROWS, "a block of whole chains has rows");
 
 #define STEPS             _Pragma("GCC unroll 4") /* of p, in a whole tile */
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
