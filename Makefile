@@ -228,10 +228,12 @@ fuzz: ## corrupted files for every reader, under the sanitizers
 	    CFLAGS='$(SANITIZE)' run-fuzz
 run-fuzz: $(FUZZERS)
 	@for fuzzer in $^; do $$fuzzer || exit 1; done
+# libFuzzer follows branches and comparisons, but for those in the loops of the kernels.
+GUIDED = -fsanitize=fuzzer-no-link -fsanitize-coverage-ignorelist=tests/fuzz/uncovered.txt
 # What libFuzzer finds is kept in $(BUILD)/libfuzzer/corpus, from which the next run goes on.
 fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests/fuzz/ (needs clang)
 	@$(MAKE) --no-print-directory CC=clang BUILD=$(BUILD)/libfuzzer \
-	    CFLAGS='$(SANITIZE) -fsanitize=fuzzer-no-link' run-libfuzzer
+	    CFLAGS='$(SANITIZE) $(GUIDED)' run-libfuzzer
 run-libfuzzer: $(TARGETS)
 	@for target in $^; do tests/fuzz/run-target $$target $(or $(RUNS),100000) || exit 1; done
 

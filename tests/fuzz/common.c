@@ -11,7 +11,7 @@
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
-    return "allocator_may_return_null=1:max_allocation_size_mb=256";
+    return "allocator_may_return_null=1:max_allocation_size_mb=32";
 }
 
 /* libFuzzer closes the standard error of a target that says much. */
