@@ -156,7 +156,8 @@ extern const Op *const ag_ops[];
 /* The parts of a mask as three inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
 /* A node's, which are its inputs from the first of these on (a node that ends before lacks the
- * rest), with at.causal, ready for the kernels. False with an error; mask_close it in any case. */
+ * rest), with at.causal, ready for the kernels. False with an error; tensor_mask_close it in any
+ * case. */
 bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores);
 
 /* What the elementwise ops share. */

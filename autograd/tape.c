@@ -217,7 +217,10 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     const bool grad = wanted && dtype_is_float(n->out->dtype);
     n->out->requires_grad = grad;
     if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : op->name;
-    if (!grad) n->out->grad_fn = NULL, release_saved(n);
+    if (!grad) {
+        n->out->grad_fn = NULL;
+        release_saved(n);
+    }
     n->version[OP_INPUTS] = n->out->storage->version;
     n->reads = grad ? reads_of(n) : 0;
     hold_bytes(n, 1);
@@ -472,7 +475,8 @@ Tensor *ag_let_go(Tensor *x) {
 Tensor *ag_name(Tensor *x, const char *name) {
     if (!ag_present("name", x)) return NULL;
     const size_t length = name ? strnlen(name, sizeof x->name - 1) : 0;
-    memmove(x->name, name ? name : "", length), x->name[length] = '\0';
+    memmove(x->name, name ? name : "", length);
+    x->name[length] = '\0';
     return x;
 }
 

@@ -106,7 +106,8 @@ static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], At
     Tensor *turned = ag_transpose(k, 1, 2), *scores = ag_name(ag_bmm(q, turned), "scores");
     double scale = 1 / sqrt((double)q->shape.dim[2]);
     Tensor *weights = ag_attention_weights(scores, scale, mask, H);
-    ag_let_go(turned), ag_let_go(scores);
+    ag_let_go(turned);
+    ag_let_go(scores);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
@@ -151,7 +152,9 @@ static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], Attenti
     Tensor *w = attention->w_v->weight;
     Tensor *scores = ag_additive_scores(queries, keys, w, mask.valid_lens);
     Tensor *weights = ag_attention_weights(ag_name(scores, "scores"), 1, mask, 1);
-    ag_let_go(queries), ag_let_go(keys), ag_let_go(scores);
+    ag_let_go(queries);
+    ag_let_go(keys);
+    ag_let_go(scores);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
@@ -210,7 +213,8 @@ static Tensor *split_heads(const MultiHeadAttention *attention, Tensor *x, const
     int64_t D = x->shape.dim[2] / H;
     Tensor *parts = ag_reshape(x, SHAPE(B, N, H, D)), *heads = ag_permute(parts, AXES(0, 2, 1, 3));
     Tensor *batch = attention->fused ? heads : ag_reshape(heads, SHAPE(B * H, N, D));
-    ag_let_go(x), ag_let_go(parts);
+    ag_let_go(x);
+    ag_let_go(parts);
     if (batch != heads) ag_let_go(heads);
     return ag_name(batch, name);
 }
@@ -221,7 +225,9 @@ static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
     int64_t N = x->shape.dim[x->shape.ndim - 2], D = x->shape.dim[x->shape.ndim - 1];
     Tensor *heads = ag_reshape(x, SHAPE(B, H, N, D)), *parts = ag_permute(heads, AXES(0, 2, 1, 3));
     Tensor *joined = ag_reshape(parts, SHAPE(B, N, H * D));
-    ag_let_go(x), ag_let_go(heads), ag_let_go(parts);
+    ag_let_go(x);
+    ag_let_go(heads);
+    ag_let_go(parts);
     return ag_name(joined, "heads");
 }
 
@@ -245,7 +251,9 @@ static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], Atte
                          ? ag_attention(queries, keys, values, mask, dropout)
                          : nn_dot_product_attention_forward(heads, queries, keys, values, mask);
 
-    ag_let_go(queries), ag_let_go(keys), ag_let_go(values);
+    ag_let_go(queries);
+    ag_let_go(keys);
+    ag_let_go(values);
 
     /* output: (B, H, Q, D) -> (B, Q, H D) -> (B, Q, num_hiddens) */
     Tensor *joined = join_heads(output, B, H);

@@ -2,9 +2,9 @@
  *
  * A step has two halves. The first looks at every parameter that has a gradient and makes room for
  * what is remembered of it between steps; this can fail, and then nothing has changed. The second
- * moves the parameters, one after another. A rule (SGD, AdamW) is
- * the second half for one parameter. A parameter without a gradient is skipped: it is not one whose
- * gradient is zero, which momentum and weight decay would still move.
+ * moves the parameters, one after another. A rule (SGD, AdamW) is the second half for one
+ * parameter. A parameter without a gradient is skipped: it is not one whose gradient is zero, which
+ * momentum and weight decay would still move.
  */
 #include "internal.h"
 
@@ -129,7 +129,10 @@ Optimizer *nn_sgd_new(void *module, SGDConfig c) {
         tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
                     c.momentum, c.dampening);
     Optimizer *sgd = optimizer_new(&sgd_class, &sgd_rule, module, c.lr, c.weight_decay);
-    if (sgd) sgd->sgd = c, sgd->states = c.momentum != 0 ? 2 : 1;
+    if (sgd) {
+        sgd->sgd = c;
+        sgd->states = c.momentum != 0 ? 2 : 1;
+    }
     return sgd;
 }
 
@@ -141,7 +144,10 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
     check_beta("beta2", c.beta2);
     nn_not_negative("adamw", "eps", c.eps);
     Optimizer *adamw = optimizer_new(&adamw_class, &adamw_rule, module, c.lr, c.weight_decay);
-    if (adamw) adamw->adamw = c, adamw->states = 3;
+    if (adamw) {
+        adamw->adamw = c;
+        adamw->states = 3;
+    }
     return adamw;
 }
 
@@ -202,9 +208,9 @@ static void prepare(const Optimizer *optimizer, Update *u) {
     if (theta->let_go || theta->grad->let_go)
         tensor_fail("%s: %s of %s was let go, and its elements with it", optimizer->rule->name,
                     theta->let_go ? "the value" : "the gradient", theta->name);
-    const bool changes =
-        u->weight_decay != 0 || optimizer->sgd.nesterov; /* the gradient, in a copy */
-    if (optimizer->rule == &sgd_rule && changes) u->direction = tensor_clone(theta->grad);
+    /* SGD adds to the gradient, in a copy. */
+    const bool adds = u->weight_decay != 0 || optimizer->sgd.nesterov;
+    if (optimizer->rule == &sgd_rule && adds) u->direction = tensor_clone(theta->grad);
     if (!u->state[STEP]) u->state[STEP] = tensor_from_int64s(SCALAR, &(int64_t){0});
     for (int k = 1; k < optimizer->states; k++) {
         if (!u->state[k] && (u->state[k] = tensor_clone(theta))) tensor_fill(u->state[k], 0);

@@ -208,7 +208,7 @@ static void join(void) {
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
-/* Kept out of cache_alloc, which then saves fewer registers. */
+/* Kept out of tensor_cache_alloc, which then saves fewer registers. */
 __attribute__((noinline)) static void *from_system(int64_t size) {
     join();
     settle();

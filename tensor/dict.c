@@ -55,7 +55,10 @@ bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *
     if (longer) dict->metadata = longer;
     Metadata pair = {longer ? copy_of(key) : NULL, longer ? copy_of(value) : NULL};
     if (pair.key && pair.value) dict->metadata[dict->n_metadata++] = pair;
-    else free(pair.key), free(pair.value);
+    else {
+        free(pair.key);
+        free(pair.value);
+    }
     return pair.key && pair.value;
 }
 

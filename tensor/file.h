@@ -23,9 +23,9 @@ typedef struct Replacement {
 bool tensor_can_replace(const char *path);
 /* A stream to fill; NULL, and errno. */
 FILE *tensor_replacement_begin(Replacement *r, const char *path);
-/* Ends what replacement_begin began, also when that failed, and closes the stream. ok: has all been
- * written? If not, or if this fails, path is left as it was. What went wrong here, and errno; or
- * NULL. */
+/* Ends what tensor_replacement_begin began, also when that failed, and closes the stream. ok: has
+ * all been written? If not, or if this fails, path is left as it was. What went wrong here, and
+ * errno; or NULL. */
 const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok);
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -48,14 +48,14 @@ bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size);
  * first; contiguous. */
 Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape,
                                 DType dtype);
-void tensor_file_close(File *file); /* one that was read; file_open may have failed */
+void tensor_file_close(File *file); /* one that was read; tensor_file_open may have failed */
 
 /* What is written takes path's place when all of it is there. */
 bool tensor_file_create(File *file, const char *function, const char *path);
 bool tensor_file_write(const File *file, const void *bytes, size_t size);
 bool tensor_file_write_tensor(const File *file, const Tensor *x); /* row-major, low byte first */
-/* Ends what file_create began, also when that failed. ok: has all been written? If not, or if
- * this fails, path is left as it was. */
+/* Ends what tensor_file_create began, also when that failed. ok: has all been written? If not, or
+ * if this fails, path is left as it was. */
 bool tensor_file_finish(File *file, bool ok);
 
 /* ---- headers: text that is taken apart from left to right ----------------------------------- */
@@ -69,7 +69,7 @@ typedef struct {
 /* Free text->start, also when this failed; python is set before. */
 bool tensor_text_read(Text *text, const File *file, int64_t at, int64_t size);
 /* "byte 12 of the header should be ..."; returns false. Each function below does this when it
- * returns false, text_take apart, and skips white space first. */
+ * returns false, tensor_text_take apart, and skips white space first. */
 bool tensor_text_fail(const Text *text, const char *what);
 bool tensor_text_take(Text *text, const char *token); /* if it comes next */
 bool tensor_text_expect(Text *text, const char *token);

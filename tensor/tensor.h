@@ -196,8 +196,7 @@ bool tensor_set_at(Tensor *x, double value, Shape index);
 #define tensor_set(x, value, ...) tensor_set_at((x), (value), SHAPE(__VA_ARGS__))
 
 /* One step of parameters x along gradients g, in one pass over memory; m and v are what the step
- * remembers, all of x's shape and type, floats. */
-/* torch.optim.AdamW:
+ * remembers, all of x's shape and type, floats. torch.optim.AdamW:
  *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
  *     x = keep x - rate m / (sqrt(v) / unbias + eps) */
 typedef struct {

@@ -10,8 +10,7 @@
 
 #include <check.h>
 
-/* ---- the frame: no tensor may stay alive, no error pending, no tape open -----------------------
- */
+/* ---- the frame: no tensor may stay alive, no error pending, no tape open --------------------- */
 
 int run_suite(Suite *suite); /* what main returns: 0 if all tests passed */
 

@@ -70,8 +70,7 @@ START_TEST(printing_a_tape_notices_a_bad_file) {
 }
 END_TEST
 
-/* ---- values and gradients ----------------------------------------------------------------------
- */
+/* ---- values and gradients -------------------------------------------------------------------- */
 
 START_TEST(the_gradient_of_a_loser_is_zero_even_where_it_is_infinite) {
     const double inf = (double)INFINITY;
@@ -141,8 +140,7 @@ START_TEST(a_repeat_is_always_a_copy) {
 }
 END_TEST
 
-/* ---- shapes beyond all bounds
- * -------------------------------------------------------------------- */
+/* ---- shapes beyond all bounds ---------------------------------------------------------------- */
 
 START_TEST(too_many_dimensions_are_an_error) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
@@ -204,8 +202,7 @@ START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
 }
 END_TEST
 
-/* ---- the right name on an error
- * -------------------------------------------------------------------- */
+/* ---- the right name on an error -------------------------------------------------------------- */
 
 START_TEST(a_composite_names_itself) {
     Tensor *x = LEAF(SHAPE(2), 1, 2), *t = tensor_to(x, F32), *scalar = LEAF(SCALAR, 1);

@@ -1093,8 +1093,7 @@ START_TEST(a_name_as_long_as_can_be) {
 }
 END_TEST
 
-/* ---- places that can be written, and that cannot ----------------------------------------------
- */
+/* ---- places that can be written, and that cannot --------------------------------------------- */
 
 START_TEST(where_nothing_can_be_written) {
     Tensor *x = tensor_ones(SCALAR);

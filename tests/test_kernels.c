@@ -22,8 +22,7 @@ static void setup(void) {
     draws_begin();
 }
 
-/* ---- the table of kernels
- * ------------------------------------------------------------------------ */
+/* ---- the table of kernels -------------------------------------------------------------------- */
 
 /* operands: a letter each. f, b: a row of floats or bools; F, D: a float or a double for the row;
  * L: a length, from 0 to more than there are; T: a position or -1; n: a row of floats, or NULL; m:
@@ -93,8 +92,7 @@ START_TEST(the_list_is_complete) {
 }
 END_TEST
 
-/* ---- a trial: one kernel, one size, the same operands for every table
- * ------------------------------ */
+/* ---- a trial: one kernel, one size, the same operands for every table ------------------------ */
 
 enum { SLACK = 32, MOST = 10000, OPERANDS = 6 };
 static const double SPECIAL[] = {0., -0., 1, -1, INF, -INF, NOT};
@@ -228,8 +226,7 @@ START_TEST(long_rows_agree) {
 }
 END_TEST
 
-/* ---- kernels of other forms
- * ------------------------------------------------------------------------- */
+/* ---- kernels of other forms ------------------------------------------------------------------ */
 
 /* Equal to rounding beside the plain table's results, and the bits of the first table that fuses.
  */
@@ -277,7 +274,7 @@ END_TEST
 
 START_TEST(adamw_steps) {
     enum { N = 37 };
-    const AdamWNumbers numbers = {0.9, 0.99, 1e-8, 0.999, 0.01, 1.2};
+    const AdamWStep numbers = {0.9, 0.99, 1e-8, 0.999, 0.01, 1.2};
     for (int t = 1; t < table_count; t++) {
         float x[2][N + SLACK], m[2][N + SLACK], v[2][N + SLACK], g[N + SLACK];
         for (int i = 0; i < N; i++) {
@@ -331,8 +328,7 @@ START_TEST(additive_scores_and_their_gradients) {
 }
 END_TEST
 
-/* ---- attention
- * ----------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 static const struct {
     int64_t Q, K, D, Dv;
@@ -411,8 +407,7 @@ START_TEST(attention_agrees) {
 }
 END_TEST
 
-/* ---- functions of float32 ----------------------------------------------------------------------
- */
+/* ---- functions of float32 -------------------------------------------------------------------- */
 
 static float float_of(uint32_t bits) {
     float x;
@@ -528,8 +523,7 @@ START_TEST(exp_at_its_ends) {
 }
 END_TEST
 
-/* ---- accuracy
- * ------------------------------------------------------------------------------------------- */
+/* ---- accuracy -------------------------------------------------------------------------------- */
 
 /* Every lane of a block adds 128 of these, and each addition rounds the same way: 1.0007e-6 in all.
  * A single running sum of floats would be off by 1e-2. */

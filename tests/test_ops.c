@@ -260,8 +260,7 @@ WALK(the_same_tensor_may_come_twice) {
     release_all(in, s->n);
 }
 
-/* ---- functions of other ops -------------------------------------------------------------------
- */
+/* ---- functions of other ops ------------------------------------------------------------------ */
 
 #define R(...)                                                                                     \
     {                                                                                              \

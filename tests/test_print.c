@@ -48,8 +48,7 @@ static void expect(Tensor *x, const char *want) {
     tensor_release(x);
 }
 
-/* ---- the golden file ---------------------------------------------------------------------------
- */
+/* ---- the golden file ------------------------------------------------------------------------- */
 
 typedef struct {
     char dtype[16], default_dtype[16], grad_fn[128];
@@ -209,8 +208,7 @@ START_TEST(test_golden) {
 }
 END_TEST
 
-/* ---- the notebook's formats
- * ---------------------------------------------------------------------- */
+/* ---- the notebook's formats ------------------------------------------------------------------ */
 
 static Tensor *result_of(Tensor *x, const char *grad_fn) {
     x->requires_grad = true;
@@ -286,8 +284,7 @@ START_TEST(test_notebook_denormal_weights) {
 }
 END_TEST
 
-/* ---- other rules
- * ----------------------------------------------------------------------------------- */
+/* ---- other rules ----------------------------------------------------------------------------- */
 
 START_TEST(test_scalars) {
     expect(tensor_full(SCALAR, 2.5), "tensor(2.5000)\n");
@@ -385,8 +382,7 @@ START_TEST(test_huge_expanded) {
 }
 END_TEST
 
-/* ---- failures
- * ---------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void expect_refusal(const Tensor *x, FILE *file, const char *sentence) {
     ck_assert(!tensor_print(x, file));

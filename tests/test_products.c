@@ -28,7 +28,7 @@ typedef struct {
     void *data;
 } Matrix;
 
-/* What cache_alloc leaves behind a block, and a product may read behind b. */
+/* What tensor_cache_alloc leaves behind a block, and a product may read behind b. */
 enum { SLACK = 128 };
 
 /* layout bit 0: transposed; bit 1: every second element. */

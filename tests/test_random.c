@@ -17,8 +17,7 @@
 #include "../tensor/internal.h"
 #include "common.h"
 
-/* ---- every test ends with no tensor alive and no error pending ----------------------------------
- */
+/* ---- every test ends with no tensor alive and no error pending ------------------------------- */
 
 static int64_t live_before;
 
@@ -33,8 +32,7 @@ static void teardown(void) {
     ck_assert_int_eq(tensor_live(), live_before);
 }
 
-/* ---- reading tensors
- * ----------------------------------------------------------------------------- */
+/* ---- reading tensors ------------------------------------------------------------------------- */
 
 static double at(DType dtype, const void *elements, int64_t i) {
     switch (dtype) {
@@ -69,8 +67,7 @@ static double next_rand(void) {
 
 static const double FIRST_OF_SEED_0 = 0.49625658988952637;
 
-/* ---- golden files
- * ---------------------------------------------------------------------------------- */
+/* ---- golden files ---------------------------------------------------------------------------- */
 
 typedef struct {
     DType dtype;
@@ -131,8 +128,7 @@ static void compare(const char *name, const Tensor *x, const Golden *want, int64
     }
 }
 
-/* ---- 1000 draws of each kind from three seeds
- * ------------------------------------------------------- */
+/* ---- 1000 draws of each kind from three seeds ------------------------------------------------ */
 
 static const int64_t SEEDS[] = {0, 42, 517109245};
 enum { SEED_COUNT = 3, DRAWS = 1000 };
@@ -272,8 +268,7 @@ START_TEST(medley_matches_torch) {
 }
 END_TEST
 
-/* ---- values known by heart
- * --------------------------------------------------------------------------- */
+/* ---- values known by heart ------------------------------------------------------------------- */
 
 START_TEST(seed_0_prints_what_torch_prints) {
     EXPECT(tensor_rand(SHAPE(5)), 5e-5, .4963, .7682, .0885, .1320, .3074);
@@ -325,8 +320,7 @@ START_TEST(engine_passes_the_standards_check) {
 }
 END_TEST
 
-/* ---- seeds, state, threads
- * ------------------------------------------------------------------------------ */
+/* ---- seeds, state, threads ------------------------------------------------------------------- */
 
 START_TEST(only_the_low_32_bits_of_a_seed_count) {
     tensor_manual_seed((uint64_t)7 << 32);
@@ -395,8 +389,7 @@ START_TEST(each_thread_has_its_own_generator) {
 }
 END_TEST
 
-/* ---- shapes, types, corners
- * ------------------------------------------------------------------------------- */
+/* ---- shapes, types, corners ------------------------------------------------------------------ */
 
 static void expect_form(Tensor *x, DType dtype, int ndim, int64_t numel) {
     ck_assert_ptr_nonnull(x);
@@ -463,9 +456,7 @@ START_TEST(wide_integers_take_two_words) {
 }
 END_TEST
 
-/* ---- mistakes
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- mistakes -------------------------------------------------------------------------------- */
 
 enum { LARGE = 20 };
 

@@ -1439,8 +1439,7 @@ START_TEST(add_of_a_transposed_self) {
 }
 END_TEST
 
-/* ---- turned operands: large ones go tile by tile, of 16 by 256 ---------------------------------
- */
+/* ---- turned operands: large ones go tile by tile, of 16 by 256 ------------------------------- */
 
 static const int turned_sizes[][2] = {{15, 40},  {16, 16}, {16, 300}, {17, 257}, {40, 272},
                                       {300, 16}, {33, 1},  {64, 513}, {3, 5000}, {5000, 3}};

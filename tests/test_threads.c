@@ -193,8 +193,7 @@ static uint64_t bits_of_run(int i) {
     return bits_of(runs[i].run(in[0], in[1]), in, 2);
 }
 
-/* ---- the rows of elementwise.def, on (5, 300) and (300)
- * ------------------------------------------ */
+/* ---- the rows of elementwise.def, on (5, 300) and (300) -------------------------------------- */
 
 static const Sample *rows[60]; /* a sample of each */
 static int row_count;
@@ -263,8 +262,7 @@ static uint64_t bits_of_attention(int masks, bool fused) {
     return bits;
 }
 
-/* ---- a training run: attention with dropout, layer norm, AdamW
- * ------------------------------------ */
+/* ---- a training run: attention with dropout, layer norm, AdamW ------------------------------- */
 
 static uint64_t hash_parameters(uint64_t h, void *module, const char *const *paths) {
     for (; *paths; paths++) h = hash(h, nn_parameter(module, *paths));

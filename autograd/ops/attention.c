@@ -34,7 +34,8 @@ static bool room_fits(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
-/* What the node computes, of which y is the result. False with an error; mask_close it in any case.
+/* What the node computes, of which y is the result. False with an error; tensor_mask_close it in
+ * any case.
  */
 static bool attention_open(AttentionOperands *a, const Node *n, Tensor *y) {
     const Tensor *q = n->in[0];

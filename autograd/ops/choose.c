@@ -86,7 +86,8 @@ Tensor *ag_masked_select_forward(Node *n) {
     if (mask) count_true(tensor_numel(mask), (void *[]){&count, mask->data}, 0);
     if (x && mask) y = tensor_make(SHAPE(count), x->dtype);
     if (y) along_mask(tensor_kernels()->compress[x->dtype], y, x, mask);
-    tensor_release(x), tensor_release(mask);
+    tensor_release(x);
+    tensor_release(mask);
     return y;
 }
 
@@ -97,7 +98,8 @@ void ag_masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *mask = spread(n->in[1], shape), *row = tensor_contiguous(dy);
     if (mask && row) dx[0] = tensor_make(shape, dy->dtype);
     if (dx[0]) along_mask(tensor_kernels()->decompress[dy->dtype], dx[0], row, mask);
-    tensor_release(mask), tensor_release(row);
+    tensor_release(mask);
+    tensor_release(row);
 }
 
 Tensor *ag_masked_select(Tensor *x, Tensor *mask) {

@@ -36,7 +36,10 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
             dx[i] = ag_hand_on(dy);
             continue;
         }
-        if (reads & READS_OTHER) operand[i + 1] = dy, operand[2 - i] = n->in[1 - i];
+        if (reads & READS_OTHER) {
+            operand[i + 1] = dy;
+            operand[2 - i] = n->in[1 - i];
+        }
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
         Kernel *const kernel = tensor_kernels()->vjp[n->op->row][i][dy->dtype];
         if (dx[i]) tensor_loop_elements(kernel, count + 1, operand, n->at.number);

@@ -47,7 +47,8 @@ Tensor *ag_matmul_forward(Node *n) {
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape), (long long)k,
                            (long long)rows);
     Shape batch_a = a->shape, batch_b = b->shape, batch;
-    batch_a.ndim -= 2, batch_b.ndim -= 2;
+    batch_a.ndim -= 2;
+    batch_b.ndim -= 2;
     if (na > 2 && nb > 2 && !tensor_shape_broadcast(batch_a, batch_b, &batch))
         return tensor_fail("matmul: a is %s and b is %s: the batch sizes %s and %s must broadcast",
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape),
@@ -81,7 +82,8 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
  * and the strides of its rows and columns. */
 static Tensor *as_matrix(const Tensor *x, int64_t rows, int64_t *stride) {
     const int64_t in = x->shape.dim[x->shape.ndim - 1];
-    stride[0] = in, stride[1] = 1;
+    stride[0] = in;
+    stride[1] = 1;
     if (tensor_is_contiguous(x)) return ag_hand_on(x);
     Tensor *matrix = tensor_reshape(x, SHAPE(rows, in));
     if (matrix) memcpy(stride, matrix->stride, 2 * sizeof *stride);
@@ -121,8 +123,12 @@ Tensor *ag_linear_forward(Node *n) {
     if (!linear_fits(n)) return NULL;
     const Tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     MatmulShape s = {.m = rows_of(x), .n = w->shape.dim[0], .k = w->shape.dim[1]};
-    s.b_stride[0] = w->stride[1], s.b_stride[1] = w->stride[0];
-    if (b) s.start = b->data, s.start_stride[1] = b->stride[0];
+    s.b_stride[0] = w->stride[1];
+    s.b_stride[1] = w->stride[0];
+    if (b) {
+        s.start = b->data;
+        s.start_stride[1] = b->stride[0];
+    }
     Shape shape = x->shape;
     shape.dim[shape.ndim - 1] = s.n;
     Tensor *rows = as_matrix(x, s.m, s.a_stride);
@@ -142,12 +148,14 @@ void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *dys = as_matrix(dy, of_x.m, of_x.a_stride);
     Tensor *xs =
         ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL; /* else x may be let go */
-    of_w.a_stride[0] = of_x.a_stride[1], of_w.a_stride[1] = of_x.a_stride[0];
+    of_w.a_stride[0] = of_x.a_stride[1];
+    of_w.a_stride[1] = of_x.a_stride[0];
     if (dys && ag_needs(n, 0))
         dx[0] = tensor_multiply_matrices(x->shape, x->dtype, &of_x, dys->data, w->data);
     if (dys && xs) dx[1] = tensor_multiply_matrices(w->shape, x->dtype, &of_w, dys->data, xs->data);
     if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
-    tensor_release(dys), tensor_release(xs);
+    tensor_release(dys);
+    tensor_release(xs);
 }
 
 Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {

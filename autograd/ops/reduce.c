@@ -79,8 +79,7 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
     return reduce_dims(&ag_op_mean_dims, x, dims, keepdim);
 }
 
-/* ---- along one dimension: variance, deviation, logsumexp --------------------------------------
- */
+/* ---- along one dimension: variance, deviation, logsumexp ------------------------------------- */
 
 /* A scalar counts as one row of one element. */
 static Tensor *along(const Op *op, Tensor *x, int dim, bool keepdim) {
@@ -164,8 +163,7 @@ Tensor *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim) {
     return along(&ag_op_logsumexp, x, dim, keepdim);
 }
 
-/* ---- cumsum: y[i] = x[0] + ... + x[i] ---------------------------------------------------------
- */
+/* ---- cumsum: y[i] = x[0] + ... + x[i] -------------------------------------------------------- */
 
 /* The sums along dim of the node, from its end on if backwards. */
 static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
@@ -196,8 +194,7 @@ Tensor *ag_cumsum(Tensor *x, int dim) {
     return d < 0 ? NULL : apply1(&ag_op_cumsum, x, (Attributes){.dim = d});
 }
 
-/* ---- maxima and minima along one dimension ----------------------------------------------------
- */
+/* ---- maxima and minima along one dimension --------------------------------------------------- */
 
 /* Where a kernel, argmax or argmin, finds the extremes, I64, with the dimension kept. There must be
  * something to choose from. */
@@ -244,8 +241,7 @@ Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim) {
     return along(&ag_op_argmax, x, dim, keepdim);
 }
 
-/* ---- the maximum of all elements ----------------------------------------------------------------
- */
+/* ---- the maximum of all elements ------------------------------------------------------------- */
 
 static bool has_maximum(const char *op, const Tensor *x) {
     return tensor_numel(x) > 0 || tensor_fail("%s: x is %s: it is empty and has no maximum", op,

@@ -206,8 +206,7 @@ static void show_progress(Training *run) {
     clock_gettime(CLOCK_MONOTONIC, &run->shown);
 }
 
-/* ---- a run, from the beginning to the end ------------------------------------------------------
- */
+/* ---- a run, from the beginning to the end ---------------------------------------------------- */
 
 void training_check_file(const char *path) {
     if (path) tensor_can_write_file(path);

@@ -168,8 +168,7 @@ int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
     return lay_out(&measured, &a, true, NULL);
 }
 
-/* ---- a tile: (n, w), a row for each of n keys, w queries side by side --------------------------
- */
+/* ---- a tile: (n, w), a row for each of n keys, w queries side by side ------------------------ */
 
 /* w is a multiple of 16; said once more, it spares gcc the loops for a rest. */
 #define EACH_KEY   for (int64_t j = 0; j < n; j++)
@@ -238,8 +237,7 @@ static void gradient_of_tile(int64_t n, int64_t w, float *dp, const float *p, co
     }
 }
 
-/* ---- masks
- * --------------------------------------------------------------------------------------- */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 /* May query i see key j, as far as keep and the window go? */
 static bool is_kept(const AttentionHead *a, int64_t i, int64_t j) {
@@ -274,8 +272,7 @@ static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t 
     if (cut) cut_to_lengths(n, pass->width, x.data, q->length, first);
 }
 
-/* ---- dropout
- * ---------------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 /* What is kept of each weight of a block, drawn in the order of the rows; p = 1 keeps and draws
  * nothing. */
@@ -304,8 +301,7 @@ static Matrix drop(const Pass *pass, const Block *q, Matrix to, Matrix x, int64_
     return to;
 }
 
-/* ---- forward: y = dropout(weights) v
- * -------------------------------------------------------------- */
+/* ---- forward: y = dropout(weights) v --------------------------------------------------------- */
 
 /* out *= scale, row by row. 0 is added as in any product: there is no -0. */
 static void scale_out(const Block *q) {
@@ -347,8 +343,7 @@ static void forward_close(const Pass *pass, const Block *q) {
     }
 }
 
-/* ---- backward
- * ---------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* Does the query see no key, or are its weights NaN? Then 1 / its sum is 0 or NaN. */
 static bool is_lost(const Block *q, int64_t r) { return !(q->scale[r] > 0); }
@@ -428,8 +423,7 @@ static void backward_tile(const Pass *pass, const Block *q, int64_t first, int64
              rows_from(x[KEY], first));
 }
 
-/* ---- all of a head
- * --------------------------------------------------------------------------------------- */
+/* ---- all of a head --------------------------------------------------------------------------- */
 
 static void open_block(Pass *pass, Block *q, int64_t from) {
     const AttentionHead *a = pass->of;

@@ -106,7 +106,7 @@ static void adamw_f32(int64_t n, void *const *data, double number) {
     float *m = data[1];
     float *v = data[2];
     const float *g = data[3];
-    const AdamWNumbers *by = data[4];
+    const AdamWStep *by = data[4];
     const float fresh1 = (float)(1 - by->beta1), fresh2 = (float)(1 - by->beta2);
     const float beta2 = (float)by->beta2, eps = (float)by->eps, unbias = (float)by->unbias;
     const float keep = (float)by->keep, rate = (float)-by->rate;
@@ -120,8 +120,7 @@ static void adamw_f32(int64_t n, void *const *data, double number) {
     }
 }
 
-/* ---- sums and maxima --------------------------------------------------------------------------
- */
+/* ---- sums and maxima ------------------------------------------------------------------------- */
 
 /* Part p of x where n elements are left, and pads: one load, under a mask if need be; and back. */
 INLINE Vector part(const float *x, int p, int64_t n, float pad) {
@@ -203,8 +202,7 @@ SHARED float largest(int64_t n, const float *x) {
     return largest_lane(most);
 }
 
-/* ---- layer norm -------------------------------------------------------------------------------
- */
+/* ---- layer norm ------------------------------------------------------------------------------ */
 
 /* The mean of a row is mean + rest: the nearest float, and what rounding to it lost. squares: the
  * sum of (x - mean - rest)^2. */
@@ -261,8 +259,7 @@ static void layer_norm_dx_f32(int64_t n, void *const *data, double s) {
     VECTOR_LOOP(dx[i] = (dx[i] - mean_dz - (x[i] - mean - low) * slope) * scale);
 }
 
-/* ---- sums down columns -------------------------------------------------------------------------
- */
+/* ---- sums down columns ----------------------------------------------------------------------- */
 
 /* For some neighbouring columns, at most a strip: the sums over the rows, step apart, of x, or,
  * where there is a dy, of dy z with z = (x - mean) scale. Each is summed as a row is: row r goes to
@@ -317,8 +314,7 @@ static void layer_norm_dw_f32(int64_t rows, int64_t n, int64_t step, void *const
     }
 }
 
-/* ---- softmax ------------------------------------------------------------------------------------
- */
+/* ---- softmax --------------------------------------------------------------------------------- */
 
 /* e = exp(x - max), unless e is NULL, of at most a block. Returns the sum. */
 SHARED float exps_block(int64_t n, float *e, const float *x, float max) {
@@ -438,8 +434,7 @@ static void cross_entropy_dx_f32(int64_t n, void *const *data, double s) {
     dx[target] = at_target * dy;
 }
 
-/* ---- additive attention
- * --------------------------------------------------------------------------- */
+/* ---- additive attention ---------------------------------------------------------------------- */
 
 static void additive_f32(int64_t n, void *const *data, double s) {
     float *y = data[0];
@@ -480,8 +475,7 @@ static void additive_dx_f32(const AdditiveBatch *a) {
     }
 }
 
-/* ---- products
- * ---------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* Of vectors, dot products where both operands run along p; all else is for matmul.c. */
 static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
@@ -499,8 +493,7 @@ static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_d
                 sum_products(m->k, a + i * m->a_stride[0], b + j * m->b_stride[1], 0);
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define TEXT2(name) #name
 #define TEXT(name)  TEXT2(name)

@@ -27,7 +27,6 @@ INLINE float left_of_one(float a, float b) {
 #define HORNER8(x, a, b, ...)  HORNER7(x, HORNER2(x, a, b), __VA_ARGS__)
 #define HORNER9(x, a, b, ...)  HORNER8(x, HORNER2(x, a, b), __VA_ARGS__)
 #define HORNER10(x, a, b, ...) HORNER9(x, HORNER2(x, a, b), __VA_ARGS__)
-#define HORNER11(x, a, b, ...) HORNER10(x, HORNER2(x, a, b), __VA_ARGS__)
 
 typedef float Float __attribute__((may_alias));
 typedef uint32_t Word __attribute__((may_alias));
@@ -219,8 +218,7 @@ INLINE float gelu_dx_float(float x) {
     return FMA(0.0f, x, x < 0 ? lost : 1 - lost);
 }
 
-/* ---- what the formulas of elementwise.def call
- * ------------------------------------------------------ */
+/* ---- what the formulas of elementwise.def call ----------------------------------------------- */
 
 #define EXP           exp_float
 #define LOG           log_float

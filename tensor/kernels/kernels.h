@@ -47,8 +47,7 @@ typedef struct {
 } MatmulShape;
 typedef void Matmul(const MatmulShape *shape, const void *a, const void *b, void *c);
 
-/* ---- attention ---------------------------------------------------------------------------------
- */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 /* One head: q (Q, D), k (K, D), v (K, Dv), y (Q, Dv). Rows are dense and lie x_row elements apart.
  */
@@ -85,16 +84,7 @@ typedef struct {
 } AdditiveBatch;
 typedef void AdditiveDx(const AdditiveBatch *batch);
 
-/* ---- optimizers ---------------------------------------------------------------------------------
- */
-
-/* A step of AdamW: kernels.def */
-typedef struct {
-    double beta1, beta2, eps, keep, rate, unbias;
-} AdamWNumbers;
-
-/* ---- the table
- * ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* The rows of elementwise.def, by number: ELEMENTWISE_add, ... */
 enum {

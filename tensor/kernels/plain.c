@@ -15,8 +15,7 @@
 #pragma GCC diagnostic ignored "-Wunused-variable" /* a formula may not need all operands */
 #pragma GCC diagnostic ignored "-Wint-in-bool-context" /* the product of bools is meant: "and" */
 
-/* ---- float32 and float64 ------------------------------------------------------------------------
- */
+/* ---- float32 and float64 --------------------------------------------------------------------- */
 
 /* A weight that dropout keeps, for each key, as the generator draws them. */
 static void draw_kept(const AttentionHead *a, Generator *generator, bool *kept) {
@@ -31,8 +30,7 @@ static void draw_kept(const AttentionHead *a, Generator *generator, bool *kept) 
 #define NAME(name) name##_f64
 #include "plain.inc"
 
-/* ---- any type
- * ------------------------------------------------------------------------------------ */
+/* ---- any type -------------------------------------------------------------------------------- */
 
 /* A float beyond the integers becomes the smallest one, as the x86 conversion does: in C it would
  * be undefined. */
@@ -64,8 +62,7 @@ static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a -
 #define DISTANCE   distance
 #include "plain_any.inc"
 
-/* ---- whole numbers: int64 modulo 2^64, as PyTorch's, and bool, where + is "or" and * is "and"
- * --------- */
+/* ---- whole numbers: int64 modulo 2^64, as PyTorch's, and bool, where + is "or", * is "and" --- */
 
 #define REAL                       uint64_t
 #define NAME(name)                 name##_i64
@@ -93,8 +90,7 @@ static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_d
         }
 }
 
-/* ---- workspaces
- * ---------------------------------------------------------------------------------------- */
+/* ---- workspaces ------------------------------------------------------------------------------ */
 
 static int64_t no_workspace(const MatmulShape *m) { return 0; }
 
@@ -104,8 +100,7 @@ static int64_t attention_workspace(const AttentionHead *a) {
     return (a->K * ((2 + a->D + a->Dv) * 8 + 1) + 63) / 64 * 64;
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* The kernels of the types that elementwise.def and kernels.def call so. */
 #define FLOAT(name)                                                                                \

@@ -232,8 +232,11 @@ void tensor_work_in_parts(int workers, int64_t n, PartOfWork work, void *context
     }
     workers = at_most(workers, n);
     hire(workers - 1);
-    pool.n = n, pool.parts = at_most(PARTS_EACH * workers, n), pool.next = 0;
-    pool.work = work, pool.context = context;
+    pool.n = n;
+    pool.parts = at_most(PARTS_EACH * workers, n);
+    pool.next = 0;
+    pool.work = work;
+    pool.context = context;
     __atomic_store_n(&pool.door, at_most(pool.workers, workers - 1) * ONE_SEAT, __ATOMIC_SEQ_CST);
     ring(&pool.came, workers - 1);
     while (threads_take_turns && job_came()) sched_yield();

@@ -8,8 +8,8 @@
 /* Does the parts from .. to of a whole: elements, rows, matrices. worker is the number of the
  * thread, from 0, the calling thread; a worker does one call at a time, so it can have a workspace
  * of its own, which the caller allocates. No digit may depend on where the whole is cut, or on
- * worker. The function makes no tensor, takes no memory of cache_alloc and leaves no error: those
- * belong to the calling thread. */
+ * worker. The function makes no tensor, takes no memory of tensor_cache_alloc and leaves no error:
+ * those belong to the calling thread. */
 typedef void (*PartOfWork)(int worker, int64_t from, int64_t to, void *context);
 
 #ifdef TEST_HOOKS

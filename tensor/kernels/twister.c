@@ -32,7 +32,8 @@ enum { SPENT = GENERATOR_WORDS, WAITING, BITS };
 
 void tensor_generator_to_numbers(const Generator *g, int64_t *numbers) {
     for (int i = 0; i < GENERATOR_WORDS; i++) numbers[i] = g->state[i];
-    numbers[SPENT] = g->next, numbers[WAITING] = g->has_cached;
+    numbers[SPENT] = g->next;
+    numbers[WAITING] = g->has_cached;
     memcpy(&numbers[BITS], &g->cached, sizeof g->cached);
 }
 

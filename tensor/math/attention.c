@@ -42,8 +42,7 @@ void tensor_mask_close(Mask *mask) {
     tensor_release(mask->keep);
 }
 
-/* ---- masked softmax ---------------------------------------------------------------------------
- */
+/* ---- masked softmax -------------------------------------------------------------------------- */
 
 /* x, (B, H, Q, K) or (B H, Q, K), as (B / W, W, H, Q, K), or the window (W, Q, K) expanded to it: a
  * view for kernels alone. */
@@ -72,8 +71,7 @@ void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, d
     tensor_loop_rows(tensor_kernels()->masked_softmax[y->dtype], 4, 5, operand, scale);
 }
 
-/* ---- attention
- * ------------------------------------------------------------------------------------ */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 Shape tensor_attention_scores(const Tensor *q, const Tensor *k) {
     const int n = q->shape.ndim;
@@ -191,8 +189,7 @@ void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Ten
     attend_all(&(Heads){a, dy, dx, .kernel = tensor_kernels()->attention_dx[a->q->dtype]});
 }
 
-/* ---- additive attention
- * ---------------------------------------------------------------------------- */
+/* ---- additive attention ---------------------------------------------------------------------- */
 
 void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
                              const Tensor *lengths) {

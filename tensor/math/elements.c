@@ -58,8 +58,7 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape) {
     return y || tensor_pending() ? y : tensor_reshape_own(tensor_convert(x, x->dtype), shape);
 }
 
-/* ---- picked by an index
- * -------------------------------------------------------------------------- */
+/* ---- picked by an index ---------------------------------------------------------------------- */
 
 /* x at position 0 of dim, in y's shape: the kernels step from there by index times dim's stride. */
 static Tensor at_start(const Tensor *x, int dim, Shape y) {
@@ -82,8 +81,7 @@ void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, cons
                         (const Tensor *[]){&start, y, index}, x->stride[dim]);
 }
 
-/* ---- bytes of files
- * -------------------------------------------------------------------------------- */
+/* ---- bytes of files -------------------------------------------------------------------------- */
 
 void tensor_swap_bytes(Tensor *x) {
     const int64_t size = dtype_size(x->dtype);
@@ -101,8 +99,7 @@ void tensor_bytes_to_bools(Tensor *x) {
     for (int64_t i = 0; i < tensor_numel(x); i++) byte[i] = byte[i] != 0;
 }
 
-/* ---- compared
- * ---------------------------------------------------------------------------------------- */
+/* ---- compared -------------------------------------------------------------------------------- */
 
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;

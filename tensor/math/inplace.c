@@ -89,11 +89,10 @@ static bool step_fits(const char *op, const Tensor *first, const Tensor *x, bool
 }
 
 bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep s) {
-    const AdamWNumbers numbers = {s.beta1, s.beta2, s.eps, s.keep, s.rate, s.unbias};
     const Tensor *const operand[] = {x, m, v, g};
     for (int i = 0; i < 4; i++)
         if (!step_fits("adamw_", x, operand[i], i == 3)) return false;
-    tensor_loop_update(tensor_kernels()->adamw[x->dtype], 4, 3, operand, 0, &numbers);
+    tensor_loop_update(tensor_kernels()->adamw[x->dtype], 4, 3, operand, 0, &s);
     tensor_written(x, "adamw_");
     tensor_written(m, "adamw_");
     tensor_written(v, "adamw_");

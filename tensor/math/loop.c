@@ -70,8 +70,7 @@ static void swap_dims(Walk *walk, int d, int e) {
     for (int i = 0; i < walk->n; i++) swap(&walk->stride[d][i], &walk->stride[e][i]);
 }
 
-/* ---- elements that lie apart ------------------------------------------------------------------
- */
+/* ---- elements that lie apart ----------------------------------------------------------------- */
 
 /* to[i to_stride] = from[i from_stride] for n elements of so many bytes. */
 static void copy_apart(int64_t size, int64_t n, void *to, int64_t to_stride, const void *from,
@@ -155,8 +154,7 @@ static void call_strided(const Walk *walk) {
     walk->strided(walk->size[last], walk->data, walk->stride[last], walk->step);
 }
 
-/* ---- one thread or several ----------------------------------------------------------------------
- */
+/* ---- one thread or several ------------------------------------------------------------------- */
 
 /* At every position of the outer dimensions, which are not empty. */
 static void run(Walk *walk) {
@@ -205,8 +203,7 @@ static int64_t walk_numel(const Walk *walk) {
     return numel;
 }
 
-/* ---- elementwise --------------------------------------------------------------------------------
- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 /* The common case, found without a walk: every operand is contiguous and of x[0]'s shape. The
  * number of elements, or 0 where it is not so. */
@@ -241,8 +238,7 @@ void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const 
     run_parts(&walk, walk.ndim, tensor_workers_for((double)walk_numel(&walk)));
 }
 
-/* ---- rows
- * ---------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* A row of no elements has a result only where x[0] is a number for the row. */
 static bool has_results(const Walk *walk) {
@@ -282,8 +278,7 @@ void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const
     if (apart) tensor_cache_free(walk.workspace, bytes);
 }
 
-/* ---- elements that an index picks
- * ------------------------------------------------------------------ */
+/* ---- elements that an index picks ------------------------------------------------------------ */
 
 void tensor_loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step) {
     Walk walk;

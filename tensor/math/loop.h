@@ -30,8 +30,7 @@ void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const
 /* For a kernel that takes strides. */
 void tensor_loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step);
 
-/* ---- the walk itself, for products --------------------------------------------------------------
- */
+/* ---- the walk itself, for products ----------------------------------------------------------- */
 
 typedef struct Walk Walk;
 struct Walk {

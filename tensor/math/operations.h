@@ -9,8 +9,7 @@
 #include "../kernels/kernels.h"
 #include "loop.h"
 
-/* ---- elements: elements.c ----------------------------------------------------------------------
- */
+/* ---- elements: elements.c -------------------------------------------------------------------- */
 
 /* y = kernel(x[0], ..., x[n-1]), a new contiguous tensor; the x broadcast to its shape. */
 Tensor *tensor_map_elements(Kernel *kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
@@ -32,8 +31,7 @@ void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, cons
 void tensor_swap_bytes(Tensor *x);     /* of each element; x is contiguous, here and below */
 void tensor_bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be read */
 
-/* ---- what is checked, with a sentence
- * ------------------------------------------------------------ */
+/* ---- what is checked, with a sentence -------------------------------------------------------- */
 
 bool tensor_can_write_floats(const char *op, const Tensor *x);     /* in place */
 bool tensor_value_fits(const char *op, DType dtype, double value); /* can the type hold it? */
@@ -42,8 +40,7 @@ bool tensor_number_fits(const char *op, DType dtype, double number);
 /* The offset of x[i, j, ...]. */
 bool tensor_find_element(const char *op, const Tensor *x, Shape index, int64_t *offset);
 
-/* ---- reductions: reduce.c
- * ------------------------------------------------------------------------- */
+/* ---- reductions: reduce.c -------------------------------------------------------------------- */
 
 /* The kernel's number for each row along dim, which is kept, with size 1. */
 Tensor *tensor_reduce(const Tensor *x, Kernel *kernel, int dim, DType out);
@@ -57,8 +54,7 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape);
 void tensor_layer_norm_dw(Tensor *dw, const Tensor *x, const Tensor *dy, const Tensor *mean,
                           const Tensor *scale);
 
-/* ---- products: product.c
- * ---------------------------------------------------------------------------- */
+/* ---- products: product.c --------------------------------------------------------------------- */
 
 /* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast. */
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
@@ -66,11 +62,10 @@ Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
  * of that shape, of m n elements. s says how a, b and start lie; its c_stride is set. */
 Tensor *tensor_multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a,
                                  const void *b);
-Tensor
-tensor_transposed(const Tensor *x); /* the last two dimensions swapped: a view for kernels alone */
+/* The last two dimensions swapped: a view for kernels alone. */
+Tensor tensor_transposed(const Tensor *x);
 
-/* ---- attention: attention.c
- * ---------------------------------------------------------------------------- */
+/* ---- attention: attention.c ------------------------------------------------------------------ */
 
 /* A mask over scores (B, H, Q, K), ready for the kernels: checked and expanded once. */
 typedef struct {
@@ -81,7 +76,7 @@ typedef struct {
 } Mask;
 
 /* part: valid_lens (B) or (B, Q), keep, which broadcasts to the scores, and window; NULL where
- * absent. False with an error; mask_close it in any case. */
+ * absent. False with an error; tensor_mask_close it in any case. */
 bool tensor_mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores);
 void tensor_mask_close(Mask *mask);
 /* y = softmax(scale x + window) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B H, Q,
@@ -95,7 +90,7 @@ typedef struct {
     Tensor *y;
     Mask mask;
     double scale, dropout;
-    const Tensor *stats; /* (B H, 2, Q), of q's type: of each query the largest score, and 1 / the
+    const Tensor *stats; /* (B H, 2, Q), F64: of each query the largest score, and 1 / the
                           * sum of its exp(score - largest), 0 where it sees nothing */
     Generator *states;   /* (B H): the generator before each head's draws */
 } AttentionOperands;
@@ -118,10 +113,9 @@ void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, 
 void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q,
                               const Tensor *k, const Tensor *w, const Tensor *lengths);
 
-/* ---- the generator: random.c
- * ------------------------------------------------------------------------------ */
+/* ---- the generator: random.c ----------------------------------------------------------------- */
 
-Generator *
-tensor_generator_current(void); /* this thread's: copy it to save, assign it to restore */
+/* This thread's: copy it to save, assign it to restore. */
+Generator *tensor_generator_current(void);
 
 #endif

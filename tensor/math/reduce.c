@@ -36,8 +36,7 @@ double tensor_sum_of_squares(const Tensor *x) {
     return sum;
 }
 
-/* ---- sums down columns --------------------------------------------------------------------------
- */
+/* ---- sums down columns ----------------------------------------------------------------------- */
 
 /* The columns from .. to of each of these. */
 typedef struct {
@@ -104,8 +103,7 @@ void tensor_layer_norm_dw(Tensor *dw, const Tensor *x, const Tensor *dy, const T
     sum_columns(&c);
 }
 
-/* ---- sums over any dimensions
- * ---------------------------------------------------------------------- */
+/* ---- sums over any dimensions ---------------------------------------------------------------- */
 
 /* The kept dimensions, and behind them the summed ones as one row: a copy where no view will do. */
 static Tensor *summed_last(const Tensor *x, const bool *dims, int kept) {
@@ -156,8 +154,7 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
     return tensor_reshape_own(tensor_sum_dims(x, summed), shape);
 }
 
-/* ---- sorting
- * ------------------------------------------------------------------------------------------ */
+/* ---- sorting --------------------------------------------------------------------------------- */
 
 Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (indices) *indices = NULL;

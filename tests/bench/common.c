@@ -149,8 +149,7 @@ Timing measure(const Options *options, DType dtype, void (*work)(void *), void *
     return t;
 }
 
-/* ---- leaves, memory, lines
- * --------------------------------------------------------------------------- */
+/* ---- leaves, memory, lines ------------------------------------------------------------------- */
 
 Leaves *leaves_new(int n, Tensor *const *x) {
     static const ModuleClass kind = {"Leaves", sizeof(Leaves), NULL, NULL};

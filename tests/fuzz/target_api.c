@@ -295,8 +295,7 @@ static void call_on_a_tensor(void) {
     }
 }
 
-/* ---- tensors -----------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static void call_constructor(void) {
     static double doubles[ELEMENTS_MAX];
@@ -397,8 +396,7 @@ static void call_setting(void) {
     }
 }
 
-/* ---- modules -----------------------------------------------------------------------------------
- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 /* A module of one's own, whose parameters may be any tensors, shared ones among them. */
 typedef struct {
@@ -543,8 +541,7 @@ static void call_optimizer(void) {
     }
 }
 
-/* ---- dicts and files ---------------------------------------------------------------------------
- */
+/* ---- dicts and files ------------------------------------------------------------------------- */
 
 static TensorDict *dict;
 static MemoryFile file;
@@ -583,8 +580,7 @@ static void call_file(void) {
     check(tensor_save_npy(tensor(), file.path));
 }
 
-/* ---- one input ---------------------------------------------------------------------------------
- */
+/* ---- one input ------------------------------------------------------------------------------- */
 
 static void (*const calls[])(void) = {
     call_any_op,    call_any_op,      call_any_op, call_any_op,    call_op_with_odd_numbers,
