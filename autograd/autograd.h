@@ -84,6 +84,16 @@ Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; 
  * none does, and where nothing is recorded. Views keep the elements until they are let go too.
  * Shape and type stay, and backpropagation goes through x as before. */
 Tensor *ag_let_go(Tensor *x);
+/* The same for everything that the open tape has got since a mark, but for y and what you have
+ * retained. So a function of several ops keeps only its result:
+ *
+ *     const int mark = tape_mark();
+ *     Tensor *scores = ag_bmm(q, ag_transpose(k, 1, 2));
+ *     return ag_let_go_since(mark, ag_softmax(scores, -1));
+ *
+ * A mark is the number of nodes on the tape. Hands y back. */
+int tape_mark(void);
+Tensor *ag_let_go_since(int mark, Tensor *y);
 
 /* A loan that shares x's bytes and requires no gradient. */
 Tensor *ag_detach(Tensor *x);

@@ -472,6 +472,34 @@ Tensor *ag_let_go(Tensor *x) {
     return x;
 }
 
+int tape_mark(void) { return tapes.count; }
+
+/* Adds change to the count of every reference that a node from first on holds. */
+static void count_references(int first, int change) {
+    for (int i = first; i < tapes.count; i++) {
+        const Node *n = &tapes.nodes[i];
+        n->out->refs += change;
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k]) n->in[k]->refs += change;
+        for (int k = 0; k < SAVED; k++)
+            if (n->saved[k]) n->saved[k]->refs += change;
+    }
+}
+
+/* Without the references of the nodes since the mark, a result that only these nodes hold has none
+ * left. */
+Tensor *ag_let_go_since(int mark, Tensor *y) {
+    if (mark < 0) return tensor_fail("let_go_since: mark is %d: it must not be negative", mark);
+    if (!ag_present("let_go_since", y)) return NULL;
+    count_references(mark, -1);
+    for (int i = mark; i < tapes.count; i++) {
+        Tensor *x = tapes.nodes[i].out;
+        if (x != y && x->refs == 0) tensor_let_go(x);
+    }
+    count_references(mark, +1);
+    return y;
+}
+
 Tensor *ag_name(Tensor *x, const char *name) {
     if (!ag_present("name", x)) return NULL;
     const size_t length = name ? strnlen(name, sizeof x->name - 1) : 0;

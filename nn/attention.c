@@ -85,10 +85,19 @@ DotProductAttention *nn_dot_product_attention_new(double dropout) {
 
 /* weights: (N, Q, K), kept in *kept; the output: dropout(weights) V, (N, Q, Dv) */
 static Tensor *pool(void *module, Tensor **kept, Dropout *dropout, Tensor *weights, Tensor *v) {
-    Tensor *dropped = nn_dropout_forward(dropout, ag_name(weights, "attention_weights"));
-    Tensor *output = ag_bmm(dropped, v);
-    if (dropped != weights) ag_let_go(dropped);
-    return output && nn_keep_result(module, kept, weights) ? ag_name(output, "output") : NULL;
+    const int mark = tape_mark();
+    ag_name(weights, "attention_weights");
+    Tensor *output = ag_bmm(nn_dropout_forward(dropout, weights), v);
+    if (!output || !nn_keep_result(module, kept, weights)) return NULL;
+    return ag_let_go_since(mark, ag_name(output, "output"));
+}
+
+/* scores: (N, Q, D) (N, D, K) -> (N, Q, K); the weights: softmax(scores / sqrt(D)) */
+static Tensor *dot_product_weights(Tensor *q, Tensor *k, AttentionMask mask, int64_t H) {
+    const int mark = tape_mark();
+    const double scale = 1 / sqrt((double)q->shape.dim[2]);
+    Tensor *scores = ag_name(ag_bmm(q, ag_transpose(k, 1, 2)), "scores");
+    return ag_let_go_since(mark, ag_attention_weights(scores, scale, mask, H));
 }
 
 static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], AttentionMask mask) {
@@ -101,13 +110,7 @@ static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], At
         return tensor_fail("%s: queries are %s: num_heads %lld must divide their batch size", who,
                            tensor_shape_text(q->shape), (long long)H);
     if (tensor_error() || !suits(who, mask, N / H, H, x)) return NULL;
-
-    /* scores: (N, Q, D) (N, D, K) -> (N, Q, K) */
-    Tensor *turned = ag_transpose(k, 1, 2), *scores = ag_name(ag_bmm(q, turned), "scores");
-    double scale = 1 / sqrt((double)q->shape.dim[2]);
-    Tensor *weights = ag_attention_weights(scores, scale, mask, H);
-    ag_let_go(turned);
-    ag_let_go(scores);
+    Tensor *weights = dot_product_weights(q, k, mask, H);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
@@ -136,25 +139,28 @@ AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout
     return nn_module_done(attention);
 }
 
-static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], AttentionMask mask) {
-    const char *who = "additive_attention";
-    Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
-    if (!fitting(who, x) || !enters(who, x, QUERIES, attention->W_q) ||
-        !enters(who, x, KEYS, attention->W_k) || !suits(who, mask, q->shape.dim[0], 1, x))
-        return NULL;
-
-    /* queries: (B, Q, H)  keys: (B, K, H), H the hidden units; the queries draw first */
+/* q (B, Q, Dq), k (B, K, Dk) -> (B, Q, K), H hidden units */
+static Tensor *additive_weights(AdditiveAttention *attention, Tensor *q, Tensor *k,
+                                AttentionMask mask) {
+    const int mark = tape_mark();
+    /* queries: (B, Q, H)  keys: (B, K, H); W_q draws its weights before W_k */
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
     if (!queries) return NULL;
     if (!nn_linear_admits(attention->w_v, queries)) return nn_forward_done(attention->w_v, NULL);
     /* scores: w_v tanh(query + key), 0 past the valid lengths, (B, Q, H), (B, K, H) -> (B, Q, K) */
     Tensor *w = attention->w_v->weight;
-    Tensor *scores = ag_additive_scores(queries, keys, w, mask.valid_lens);
-    Tensor *weights = ag_attention_weights(ag_name(scores, "scores"), 1, mask, 1);
-    ag_let_go(queries);
-    ag_let_go(keys);
-    ag_let_go(scores);
+    Tensor *scores = ag_name(ag_additive_scores(queries, keys, w, mask.valid_lens), "scores");
+    return ag_let_go_since(mark, ag_attention_weights(scores, 1, mask, 1));
+}
+
+static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], AttentionMask mask) {
+    const char *who = "additive_attention";
+    Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
+    if (!fitting(who, x) || !enters(who, x, QUERIES, attention->W_q) ||
+        !enters(who, x, KEYS, attention->W_k) || !suits(who, mask, q->shape.dim[0], 1, x))
+        return NULL;
+    Tensor *weights = additive_weights(attention, q, k, mask);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
@@ -206,62 +212,60 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     return nn_module_done(attention);
 }
 
-/* x: (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view, or as a batch of B H: (B H, N, D) */
-static Tensor *split_heads(const MultiHeadAttention *attention, Tensor *x, const char *name) {
-    if (!x) return NULL;
-    int64_t B = x->shape.dim[0], N = x->shape.dim[1], H = attention->num_heads;
-    int64_t D = x->shape.dim[2] / H;
-    Tensor *parts = ag_reshape(x, SHAPE(B, N, H, D)), *heads = ag_permute(parts, AXES(0, 2, 1, 3));
-    Tensor *batch = attention->fused ? heads : ag_reshape(heads, SHAPE(B * H, N, D));
-    ag_let_go(x);
-    ag_let_go(parts);
-    if (batch != heads) ag_let_go(heads);
-    return ag_name(batch, name);
+/* y = x W': (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view, or as a batch of B H: (B H, N, D)
+ */
+static Tensor *project_to_heads(const MultiHeadAttention *attention, Linear *W, Tensor *x,
+                                const char *name) {
+    const int mark = tape_mark();
+    Tensor *y = nn_linear_forward(W, x);
+    if (!y) return NULL;
+    int64_t B = y->shape.dim[0], N = y->shape.dim[1], H = attention->num_heads;
+    int64_t D = y->shape.dim[2] / H;
+    Tensor *heads = ag_permute(ag_reshape(y, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3));
+    if (!attention->fused) heads = ag_reshape(heads, SHAPE(B * H, N, D));
+    return ag_let_go_since(mark, ag_name(heads, name));
+}
+
+/* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, H, Q, D) or, as a batch of B H, (B H, Q, D) */
+static Tensor *attend(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
+    const int mark = tape_mark();
+    DotProductAttention *heads = attention->attention;
+    const double dropout = heads->dropout->module.training ? heads->dropout->p : 0;
+    Tensor *queries = project_to_heads(attention, attention->W_q, x[QUERIES], "queries");
+    Tensor *keys = project_to_heads(attention, attention->W_k, x[KEYS], "keys");
+    Tensor *values = project_to_heads(attention, attention->W_v, x[VALUES], "values");
+    Tensor *output = attention->fused
+                         ? ag_attention(queries, keys, values, mask, dropout)
+                         : nn_dot_product_attention_forward(heads, queries, keys, values, mask);
+    return ag_let_go_since(mark, output);
 }
 
 /* x: (B, H, N, D) or (B H, N, D) -> (B, N, H, D) -> (B, N, H D) */
 static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
     if (!x) return NULL;
+    const int mark = tape_mark();
     int64_t N = x->shape.dim[x->shape.ndim - 2], D = x->shape.dim[x->shape.ndim - 1];
-    Tensor *heads = ag_reshape(x, SHAPE(B, H, N, D)), *parts = ag_permute(heads, AXES(0, 2, 1, 3));
+    Tensor *parts = ag_permute(ag_reshape(x, SHAPE(B, H, N, D)), AXES(0, 2, 1, 3));
     Tensor *joined = ag_reshape(parts, SHAPE(B, N, H * D));
-    ag_let_go(x);
-    ag_let_go(heads);
-    ag_let_go(parts);
-    return ag_name(joined, "heads");
+    return ag_let_go_since(mark, ag_name(joined, "heads"));
 }
 
 static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "multi_head_attention";
-    Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
     if (!fitting(who, x) || !enters(who, x, QUERIES, attention->W_q) ||
         !enters(who, x, KEYS, attention->W_k) || !enters(who, x, VALUES, attention->W_v))
         return NULL;
-    int64_t B = q->shape.dim[0], H = attention->num_heads;
+    int64_t B = x[QUERIES]->shape.dim[0], H = attention->num_heads;
     if (!suits(who, mask, B, H, x)) return NULL;
 
-    /* queries: (B, H, Q, D)  keys, values: (B, H, K, D), or as a batch of B H */
-    Tensor *queries = split_heads(attention, nn_linear_forward(attention->W_q, q), "queries");
-    Tensor *keys = split_heads(attention, nn_linear_forward(attention->W_k, k), "keys");
-    Tensor *values = split_heads(attention, nn_linear_forward(attention->W_v, v), "values");
-
-    DotProductAttention *heads = attention->attention;
-    double dropout = heads->dropout->module.training ? heads->dropout->p : 0;
-    Tensor *output = attention->fused
-                         ? ag_attention(queries, keys, values, mask, dropout)
-                         : nn_dot_product_attention_forward(heads, queries, keys, values, mask);
-
-    ag_let_go(queries);
-    ag_let_go(keys);
-    ag_let_go(values);
-
-    /* output: (B, H, Q, D) -> (B, Q, H D) -> (B, Q, num_hiddens) */
-    Tensor *joined = join_heads(output, B, H);
-    output = nn_linear_forward(attention->W_o, joined);
-    ag_let_go(joined);
+    /* heads: (B, H, Q, D) -> (B, Q, H D), output: (B, Q, num_hiddens) */
+    const int mark = tape_mark();
+    Tensor *heads = join_heads(attend(attention, x, mask), B, H);
+    Tensor *output = nn_linear_forward(attention->W_o, heads);
     if (output && !attention->fused)
-        nn_keep_result(attention, &attention->attention_weights, heads->attention_weights);
-    return ag_name(output, "output");
+        nn_keep_result(attention, &attention->attention_weights,
+                       attention->attention->attention_weights);
+    return ag_let_go_since(mark, ag_name(output, "output"));
 }
 
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,

@@ -712,6 +712,34 @@ START_TEST(a_view_keeps_what_its_base_has_let_go) {
 }
 END_TEST
 
+/* Not what was there before, not the result, not what somebody retained. */
+START_TEST(all_since_a_mark_is_let_go) {
+    Tensor *x = LEAF(SHAPE(2), 0, 1), *dy = tensor_ones(SHAPE(2));
+    ck_assert(tape_begin());
+    Tensor *before = ag_square(x);
+    const int mark = tape_mark();
+    Tensor *read = ag_exp(x), *unread = ag_scale(read, 2), *kept = tensor_retain(ag_neg(unread));
+    Tensor *y = ag_add(ag_add(kept, before), unread);
+    ck_assert_ptr_eq(ag_let_go_since(mark, y), y);
+    ck_assert(!before->let_go && !x->let_go && !y->let_go && !kept->let_go);
+    ck_assert(read->let_go && unread->let_go);
+    ck_assert(read->storage->bytes && !unread->storage->bytes); /* exp reads its result */
+    ck_assert(ag_backward_from(y, dy));
+    EXPECT_GRAD(x, 0, 2);
+    ck_assert_ptr_eq(ag_let_go_since(tape_mark(), y), y);
+    ck_assert_ptr_null(ag_let_go_since(mark, NULL));
+    expect_error("let_go_since: the tensor is NULL");
+    ck_assert_ptr_null(ag_let_go_since(-1, y));
+    expect_error("let_go_since: mark is -1: it must not be negative");
+    tape_end();
+    ck_assert_int_eq(tape_mark(), 0);
+    ck_assert_ptr_eq(ag_let_go_since(mark, kept), kept); /* no tape, and nothing on it */
+    tensor_release(kept);
+    tensor_release(x);
+    tensor_release(dy);
+}
+END_TEST
+
 START_TEST(nobody_looks_at_what_was_let_go) {
     Tensor *x = LEAF(SHAPE(1), 1), *a = tensor_ones(SHAPE(1)), *lens = tensor_arange(0, 1, 1);
     const int64_t stride = 1;
@@ -1548,6 +1576,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(marks, detach_shares_bytes_and_stops_gradients);
     tcase_add_test(marks, what_is_let_go_stays_for_backward_alone);
     tcase_add_test(marks, a_view_keeps_what_its_base_has_let_go);
+    tcase_add_test(marks, all_since_a_mark_is_let_go);
     tcase_add_test(marks, nobody_looks_at_what_was_let_go);
     tcase_add_test(marks, what_is_let_go_and_repeated_is_not_read);
     tcase_add_test(marks, what_backward_misses_is_said);

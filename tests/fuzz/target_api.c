@@ -271,7 +271,7 @@ static void call_tape(void) {
 /* What hands its tensor back. */
 static void call_on_a_tensor(void) {
     Tensor *x = tensor();
-    switch (below(8)) {
+    switch (below(9)) {
     case 0:
     case 1: check(ag_requires_grad(x) != NULL); break;
     case 2: check(ag_retain_grad(x) != NULL); break;
@@ -281,6 +281,7 @@ static void call_on_a_tensor(void) {
                                   : NULL));
         break;
     case 4: check(ag_let_go(x) != NULL); break;
+    case 7: check(ag_let_go_since((int)below(20) - 1, x) != NULL); break;
     case 5:
         if (x) own(tensor_retain(x));
         break;
