@@ -1,6 +1,7 @@
 /* op.h - what an op is, for those who write one (see "How to add an op" in README.md).
  *
- * An op is a forward function, a backward function directly under it, and the Op that ties them.
+ * An op is one section of a file in ops/: the text for the reader, a forward function, a backward
+ * function directly under it, the Op that names both, and the public function.
  * ag_apply is the one place where ops are applied: it checks the inputs, runs the forward and
  * records the node. tape.c is the one place where they are differentiated. */
 #ifndef TAPEHEAD_OP_H
@@ -140,16 +141,16 @@ static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
 /* Every op, in the order of the documentation, NULL at the end. */
 extern const Op *const ag_ops[];
 
-#define OP_NO_GRAD(name, arguments, shapes, formula, gradient, source, forward, ...)               \
-    extern const Op ag_op_##name;                                                                  \
-    Tensor *ag_##forward(Node *n);
-#define OP(name, arguments, shapes, formula, gradient, source, torch, forward, backward, ...)      \
-    OP_NO_GRAD(name, arguments, shapes, formula, gradient, source, forward, )                      \
-    void ag_##backward(const Node *n, const Tensor *dy, Tensor **dx);
 #define EACH(name) extern const Op ag_op_##name;
+#define OP(name)   EACH(name)
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 #undef EACH
+
+/* Defines ag_op_NAME in the op's section of a file in ops/:
+ *
+ *     DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, ...); */
+#define DEFINE_OP(op, ...) const Op ag_op_##op = {.name = #op, __VA_ARGS__}
 
 /* ---- what the attention ops share (mask.c) -------------------------------------------------- */
 

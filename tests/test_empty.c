@@ -294,9 +294,7 @@ START_TEST(every_op_of_nothing_is_done_at_once) {
 END_TEST
 
 static const char *const composites[] = {
-#define OP(...)
-#define OP_NO_GRAD(...)
-#define COMPOSITE(name, ...) #name,
+#define COMPOSITE(name) #name,
 #include "../autograd/ops.def"
 };
 

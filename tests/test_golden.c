@@ -373,13 +373,9 @@ static const Row *row_of(const char *name) {
 
 /* Every op of the tables, and the functions of other ops. */
 static const char *const ops[] = {
-#define OP(name, ...)           #name,
-#define OP_NO_GRAD(name, ...)   #name,
-#define COMPOSITE(name, ...)    #name,
-#define UNARY(name, ...)        #name,
-#define UNARY_SCALAR(name, ...) #name,
-#define BINARY(name, ...)       #name,
-#define COMPARE(name, ...)      #name,
+#define EACH(name)      #name,
+#define OP(name)        #name,
+#define COMPOSITE(name) #name,
 #include "../tensor/kernels/elementwise.def"
 #include "../autograd/ops.def"
 };

@@ -75,9 +75,7 @@ END_TEST
 
 /* The functions of other ops, which are no Op. */
 static const char *const composites[] = {
-#define OP(...)
-#define OP_NO_GRAD(...)
-#define COMPOSITE(name, ...) #name,
+#define COMPOSITE(name) #name,
 #include "../autograd/ops.def"
 };
 

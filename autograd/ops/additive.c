@@ -15,9 +15,15 @@ static bool inputs_fit(Shape q, Shape k, Shape w) {
                        tensor_shape_text(q), tensor_shape_text(k), tensor_shape_text(w));
 }
 
-/* y = sum over the hidden units of w tanh(q + k) before the valid lengths, which are saved, else 0.
- */
-Tensor *ag_additive_scores_forward(Node *n) {
+/* ag_additive_scores(q, k, w, valid_lens)
+ * shapes:   (B, Q, H), (B, K, H), (1, H), (B) or (B, Q) or NULL -> (B, Q, K)
+ * value:    w tanh(q + k) for every query with every key, 0 for keys at or past valid_lens
+ * gradient: g = dy w (1 - tanh^2): dq = g summed over the keys,
+ *           dk = g summed over the queries, dw = dy tanh summed
+ * source:   Bahdanau et al. 2015
+ *
+ * saved: the number of keys that each query is scored with. */
+static Tensor *additive_scores_forward(Node *n) {
     const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
     if (!inputs_fit(q->shape, k->shape, w->shape)) return NULL;
     const Shape scores = SHAPE(q->shape.dim[0], q->shape.dim[1], k->shape.dim[1]);
@@ -30,9 +36,8 @@ Tensor *ag_additive_scores_forward(Node *n) {
     return y;
 }
 
-/* With f = tanh(q + k) and g = dy w (1 - f^2):  dq = g summed over the keys,  dk = g summed over
- * the queries,  dw = dy f summed over both, for each batch: the engine adds those up. */
-void ag_additive_scores_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+/* dw has a row for each batch: the engine adds them up. */
+static void additive_scores_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
     Tensor *dense = tensor_contiguous(dy);
     for (int i = 0; i < 2; i++) dx[i] = tensor_make_zeros(n->in[i]->shape, q->dtype);
@@ -41,7 +46,11 @@ void ag_additive_scores_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(dense);
 }
 
-/* The passes want q, k and w dense, which they nearly always are. */
+DEFINE_OP(additive_scores,
+          .in = {{"q", FLOAT}, {"k", FLOAT}, {"w", FLOAT}, {"valid_lens", INT64 | OPTIONAL}},
+          .forward = additive_scores_forward, .backward = additive_scores_backward,
+          .reads = READS_IN0 | READS_IN1 | READS_IN2, .grad_fn = "SqueezeBackward1");
+
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens) {
     Tensor *x[] = {q, k, w, (Tensor *)(uintptr_t)valid_lens};
     for (int i = 0; i < 3; i++)

@@ -46,9 +46,16 @@ static bool attention_open(AttentionOperands *a, const Node *n, Tensor *y) {
     return ag_mask_open(&a->mask, n, 3, tensor_attention_scores(q, n->in[1]));
 }
 
-/* y = dropout(weights) v; saved, in double: two numbers for each query, and the generator before
- * the draws of each head */
-Tensor *ag_attention_forward(Node *n) {
+/* ag_attention(q, k, v, mask, dropout)
+ * shapes:   (B, H, Q, D), (B, H, K, D), (B, H, K, Dv) -> (B, H, Q, Dv), or all without H
+ * value:    P v, P = dropout(softmax(q k' / sqrt(D) + window)) over the keys that the mask
+ *           leaves; no (Q, K) in memory
+ * gradient: dv = P' dy; dq = dS k, dk = dS' q, dS the gradient of softmax at dy v', over sqrt(D)
+ * source:   Vaswani et al. 2017; Dao et al. 2022
+ *
+ * saved: two numbers for each query, in double; with dropout, the generator before the draws of
+ * each head. */
+static Tensor *attention_forward(Node *n) {
     AttentionOperands a;
     const Tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
     if (!inputs_fit(q, k, v) || !room_fits(q, k, v)) return NULL;
@@ -66,9 +73,8 @@ Tensor *ag_attention_forward(Node *n) {
     return y;
 }
 
-/* dv = P' dy,  dq = dS k,  dk = dS' q; the weights P and their gradients dS are computed again.
- * Backward needs y only for sum(y dy). */
-void ag_attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+/* The weights P and their gradients dS are computed again. Backward needs y only for sum(y dy). */
+static void attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     AttentionOperands a;
     const int last = dy->shape.ndim - 1;
     Tensor *rows = dy->stride[last] == 1 ? ag_hand_on(dy) : tensor_contiguous(dy);
@@ -86,6 +92,10 @@ static Tensor *with_dense_rows(Tensor *x) {
     return ag_contiguous(x);
 }
 
+/* ag_attention_scaled(q, k, v, mask, dropout, scale)
+ * shapes:   as attention
+ * value:    the same with softmax(scale q k' + window); the op attention
+ * gradient: the same with scale for 1 / sqrt(D) */
 Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
                             double scale) {
     if (!(dropout >= 0 && dropout <= 1))
@@ -97,6 +107,16 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
     const Attributes at = {.number = dropout, .scale = scale, .causal = mask.causal};
     return ag_apply(&ag_op_attention, 6, in, &at);
 }
+
+DEFINE_OP(attention,
+          .in = {{"q", FLOAT},
+                 {"k", FLOAT},
+                 {"v", FLOAT},
+                 {"valid_lens", INT64 | OPTIONAL},
+                 {"keep", BOOLEAN | OPTIONAL},
+                 {"window", FLOAT | OPTIONAL}},
+          .forward = attention_forward, .backward = attention_backward,
+          .reads = READS_INPUTS | READS_OUT, .grad_fn = "ScaledDotProductAttentionBackward0");
 
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
     const int last = q ? q->shape.ndim - 1 : -1; /* what is no (..., Q, D) is refused soon */

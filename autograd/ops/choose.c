@@ -16,9 +16,13 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
     return true;
 }
 
-/* ---- where: y = condition ? a : b ---------------------------------------------------------- */
+/* ---- where --------------------------------------------------------------------------------- */
 
-Tensor *ag_where_forward(Node *n) {
+/* ag_where(condition, a, b)
+ * shapes:   all broadcast together
+ * value:    a where the condition holds, b elsewhere
+ * gradient: dy where chosen, exactly 0 elsewhere */
+static Tensor *where_forward(Node *n) {
     Shape shape;
     const DType dtype = n->in[1]->dtype;
     const Tensor *const operand[] = {n->in[0], n->in[1], n->in[2]};
@@ -27,7 +31,7 @@ Tensor *ag_where_forward(Node *n) {
 }
 
 /* da = condition ? dy : 0,  db = condition ? 0 : dy */
-void ag_where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
     const Tensor *const a[] = {n->in[0], dy, &nothing}, *const b[] = {n->in[0], &nothing, dy};
@@ -36,11 +40,14 @@ void ag_where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (ag_needs(n, 2)) dx[2] = tensor_map_elements(kernel, dy->shape, dy->dtype, 3, b, 0);
 }
 
+DEFINE_OP(where, .in = {{"condition", BOOLEAN}, {"a", SAME}, {"b", SAME}}, .forward = where_forward,
+          .backward = where_backward, .reads = READS_IN0, .grad_fn = "WhereBackward0");
+
 Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
     return apply3(&ag_op_where, condition, a, b, (Attributes){0});
 }
 
-/* ---- masked_fill: y = mask ? value : x ----------------------------------------------------- */
+/* ---- masked_fill --------------------------------------------------------------------------- */
 
 static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
     const Tensor *const operand[] = {x, mask};
@@ -48,22 +55,28 @@ static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double v
                                value);
 }
 
-Tensor *ag_masked_fill_forward(Node *n) {
+/* ag_masked_fill(x, mask, value)
+ * shapes:   both broadcast together
+ * value:    value where the mask holds, x elsewhere
+ * gradient: dy where not masked, exactly 0 elsewhere */
+static Tensor *masked_fill_forward(Node *n) {
     Shape shape;
     return broadcast_inputs(n, &shape) ? filled(n->in[0], n->in[1], shape, n->at.number) : NULL;
 }
 
-/* dx = mask ? 0 : dy */
-void ag_masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = filled(dy, n->in[1], dy->shape, 0);
 }
+
+DEFINE_OP(masked_fill, .in = {{"x", SAME}, {"mask", BOOLEAN}}, .forward = masked_fill_forward,
+          .backward = masked_fill_backward, .reads = READS_IN1, .grad_fn = "MaskedFillBackward0");
 
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
     if (x && !tensor_value_fits("masked_fill", x->dtype, value)) return NULL;
     return apply2(&ag_op_masked_fill, x, mask, (Attributes){.number = value});
 }
 
-/* ---- masked_select: the elements of x where the mask holds, in one row --------------------- */
+/* ---- masked_select ------------------------------------------------------------------------- */
 
 /* x broadcast to the shape, row-major. */
 static Tensor *spread(const Tensor *x, Shape shape) {
@@ -77,7 +90,11 @@ static void along_mask(Kernel *kernel, const Tensor *y, const Tensor *x, const T
     kernel(tensor_numel(mask), (void *[]){y->data, x->data, mask->data}, 0);
 }
 
-Tensor *ag_masked_select_forward(Node *n) {
+/* ag_masked_select(x, mask)
+ * shapes:   both broadcast together -> (count of true)
+ * value:    the elements where the mask holds, in one row
+ * gradient: dy where the mask holds, 0 elsewhere */
+static Tensor *masked_select_forward(Node *n) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return NULL;
     Tensor *x = spread(n->in[0], shape), *mask = spread(n->in[1], shape), *y = NULL;
@@ -91,8 +108,7 @@ Tensor *ag_masked_select_forward(Node *n) {
     return y;
 }
 
-/* dx: zeros, and dy's elements put back where they came from */
-void ag_masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return;
     Tensor *mask = spread(n->in[1], shape), *row = tensor_contiguous(dy);
@@ -102,11 +118,15 @@ void ag_masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(row);
 }
 
+DEFINE_OP(masked_select, .in = {{"x", SAME}, {"mask", BOOLEAN}}, .forward = masked_select_forward,
+          .backward = masked_select_backward, .reads = READS_IN1,
+          .grad_fn = "MaskedSelectBackward0");
+
 Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
     return apply2(&ag_op_masked_select, x, mask, (Attributes){0});
 }
 
-/* ---- tril, triu: x where j - i <= diagonal or >= diagonal, 0 elsewhere ---------------------- */
+/* ---- tril and triu ------------------------------------------------------------------------- */
 
 /* Row i keeps its first i + diagonal + 1 elements, or loses its first i + diagonal. */
 static Tensor *triangle(const Node *n, const Tensor *x) {
@@ -123,6 +143,12 @@ static Tensor *triangle(const Node *n, const Tensor *x) {
     return y;
 }
 
+static Tensor *triangle_forward(Node *n) { return triangle(n, n->in[0]); }
+
+static void triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    dx[0] = triangle(n, dy);
+}
+
 static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     if (!ag_present(op->name, x)) return NULL;
     if (x->shape.ndim < 2)
@@ -131,13 +157,25 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     return apply1(op, x, (Attributes){.dim = diagonal});
 }
 
-Tensor *ag_triangle_forward(Node *n) { return triangle(n, n->in[0]); }
-void ag_triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = triangle(n, dy); }
+/* ag_tril(x, diagonal)
+ * shapes:   (..., N, M) -> same
+ * value:    x where j - i <= diagonal, 0 elsewhere
+ * gradient: the same of dy */
+DEFINE_OP(tril, .in = {{"x", SAME}}, .forward = triangle_forward, .backward = triangle_backward,
+          .grad_fn = "TrilBackward0");
 
 Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&ag_op_tril, x, diagonal); }
+
+/* ag_triu(x, diagonal)
+ * shapes:   (..., N, M) -> same
+ * value:    x where j - i >= diagonal, 0 elsewhere
+ * gradient: the same of dy */
+DEFINE_OP(triu, .in = {{"x", SAME}}, .forward = triangle_forward, .backward = triangle_backward,
+          .grad_fn = "TriuBackward0");
+
 Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&ag_op_triu, x, diagonal); }
 
-/* ---- dropout: y = keep ? x / (1 - p) : 0, Srivastava et al. 2014 --------------------- */
+/* ---- dropout ------------------------------------------------------------------------------- */
 
 /* What dropout leaves of x, written to y, where there is room. */
 static Tensor *dropped(const Node *n, const Tensor *x, Tensor *y) {
@@ -162,18 +200,26 @@ static Tensor *draw_keep(const Tensor *x, double p) {
     return keep;
 }
 
-/* p = 1 keeps nothing, and like PyTorch draws nothing. */
-Tensor *ag_dropout_forward(Node *n) {
+/* ag_dropout(x, p)
+ * shapes:   (...) -> same
+ * value:    x / (1 - p) with probability 1 - p, else 0
+ * gradient: dy / (1 - p) where kept, else 0
+ * source:   Srivastava et al. 2014
+ *
+ * p = 1 keeps nothing, and like PyTorch draws nothing. */
+static Tensor *dropout_forward(Node *n) {
     const Tensor *x = n->in[0];
     n->saved[0] =
         n->at.number < 1 ? draw_keep(x, 1 - n->at.number) : tensor_make_zeros(x->shape, BOOL);
     return dropped(n, x, tensor_make(x->shape, x->dtype));
 }
 
-/* dx = keep ? dy / (1 - p) : 0 */
-void ag_dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = dropped(n, dy, ag_room(dy));
 }
+
+DEFINE_OP(dropout, .in = {{"x", FLOAT}}, .forward = dropout_forward, .backward = dropout_backward,
+          .grad_fn = "MulBackward0");
 
 Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_present("dropout", x)) return NULL;

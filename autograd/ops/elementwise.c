@@ -46,17 +46,36 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     }
 }
 
-#define UNARY(name, ...)                                                                           \
-    Tensor *ag_##name(Tensor *x) { return apply1(&ag_op_##name, x, (Attributes){0}); }
-#define UNARY_SCALAR(name, ...)                                                                    \
-    Tensor *ag_##name(Tensor *x, double s) {                                                       \
-        return apply1(&ag_op_##name, x, (Attributes){.number = s});                                \
+/* What the gradient of a row reads, in the letters of elementwise.def. */
+enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
+enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
+
+#define ROW(op, torch, mask, lo, hi, ...)                                                          \
+    DEFINE_OP(op, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo, .high = hi, \
+              .forward = ag_elementwise_forward, .backward = ag_elementwise_backward,              \
+              .in = {__VA_ARGS__});
+
+#define UNARY(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)               \
+    ROW(op, torch, mask, lo, hi, {"x", types})                                                     \
+    Tensor *ag_##op(Tensor *x) { return apply1(&ag_op_##op, x, (Attributes){0}); }
+#define UNARY_SCALAR(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)        \
+    ROW(op, torch, mask, lo, hi, {"x", types})                                                     \
+    Tensor *ag_##op(Tensor *x, double s) {                                                         \
+        return apply1(&ag_op_##op, x, (Attributes){.number = s});                                  \
     }
-#define BINARY(name, ...)                                                                          \
-    Tensor *ag_##name(Tensor *a, Tensor *b) { return apply2(&ag_op_##name, a, b, (Attributes){0}); }
-#define COMPARE BINARY
+#define BINARY(op, formula, gradient, source, types, torch, value, da, db, mask, lo, hi)           \
+    ROW(op, torch, mask, lo, hi, {"a", types}, {"b", types})                                       \
+    Tensor *ag_##op(Tensor *a, Tensor *b) { return apply2(&ag_op_##op, a, b, (Attributes){0}); }
+#define COMPARE(op, formula, value)                                                                \
+    DEFINE_OP(op, .row = ELEMENTWISE_##op, .low = -2, .high = 2,                                   \
+              .forward = ag_elementwise_forward, .in = {{"a", SAME}, {"b", SAME}});                \
+    Tensor *ag_##op(Tensor *a, Tensor *b) { return apply2(&ag_op_##op, a, b, (Attributes){0}); }
 #include "../../tensor/kernels/elementwise.def"
 
+/* ag_clamp(x, low, high)
+ * shapes:   (...) -> same
+ * value:    min(max(x, low), high)
+ * gradient: dy where low < x < high, exactly 0 elsewhere */
 Tensor *ag_clamp(Tensor *x, double low, double high) {
     return made_by("ClampBackward1", ag_clamp_max(ag_clamp_min(x, low), high));
 }
@@ -76,21 +95,56 @@ static Tensor *number_like(const char *op, Tensor *x, double number) {
     return tape_own(scalar);
 }
 
+/* ag_eq_scalar(x, s)
+ * shapes:   (...) -> same
+ * value:    x == s
+ * gradient: none: the result is bool */
 Tensor *ag_eq_scalar(Tensor *x, double s) { return ag_eq(x, number_like("eq_scalar", x, s)); }
+
+/* ag_ne_scalar(x, s)
+ * shapes:   (...) -> same
+ * value:    x != s
+ * gradient: none: the result is bool */
 Tensor *ag_ne_scalar(Tensor *x, double s) { return ag_ne(x, number_like("ne_scalar", x, s)); }
+
+/* ag_lt_scalar(x, s)
+ * shapes:   (...) -> same
+ * value:    x < s
+ * gradient: none: the result is bool */
 Tensor *ag_lt_scalar(Tensor *x, double s) { return ag_lt(x, number_like("lt_scalar", x, s)); }
+
+/* ag_le_scalar(x, s)
+ * shapes:   (...) -> same
+ * value:    x <= s
+ * gradient: none: the result is bool */
 Tensor *ag_le_scalar(Tensor *x, double s) { return ag_le(x, number_like("le_scalar", x, s)); }
+
+/* ag_gt_scalar(x, s)
+ * shapes:   (...) -> same
+ * value:    x > s
+ * gradient: none: the result is bool */
 Tensor *ag_gt_scalar(Tensor *x, double s) { return ag_gt(x, number_like("gt_scalar", x, s)); }
+
+/* ag_ge_scalar(x, s)
+ * shapes:   (...) -> same
+ * value:    x >= s
+ * gradient: none: the result is bool */
 Tensor *ag_ge_scalar(Tensor *x, double s) { return ag_ge(x, number_like("ge_scalar", x, s)); }
 
-/* ---- to: the same elements in another type -------------------------------------------------- */
+/* ---- to ------------------------------------------------------------------------------------- */
 
-Tensor *ag_to_forward(Node *n) { return tensor_convert(n->in[0], n->at.dtype); }
+/* ag_to(x, dtype)
+ * shapes:   (...) -> same
+ * value:    x converted to float32, float64, int64 or bool; x itself if it has the type
+ * gradient: dy in x's type; none of integers and bools */
+static Tensor *to_forward(Node *n) { return tensor_convert(n->in[0], n->at.dtype); }
 
-/* dx = dy in x's type */
-void ag_to_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void to_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = tensor_convert(dy, n->in[0]->dtype);
 }
+
+DEFINE_OP(to, .in = {{"x", SAME}}, .forward = to_forward, .backward = to_backward,
+          .grad_fn = "ToCopyBackward0");
 
 Tensor *ag_to(Tensor *x, DType dtype) {
     if (!ag_present("to", x)) return NULL;
@@ -100,9 +154,15 @@ Tensor *ag_to(Tensor *x, DType dtype) {
 
 /* ---- logical_not ---------------------------------------------------------------------------- */
 
-Tensor *ag_logical_not_forward(Node *n) {
+/* ag_logical_not(x)
+ * shapes:   (...) -> same
+ * value:    not x
+ * gradient: none: the result is bool */
+static Tensor *logical_not_forward(Node *n) {
     const Tensor *x = n->in[0];
     return tensor_map_elements(tensor_kernels()->logical_not[x->dtype], x->shape, BOOL, 1, &x, 0);
 }
+
+DEFINE_OP(logical_not, .in = {{"x", SAME}}, .forward = logical_not_forward);
 
 Tensor *ag_logical_not(Tensor *x) { return apply1(&ag_op_logical_not, x, (Attributes){0}); }

@@ -35,7 +35,7 @@ static Tensor *picked(const Node *n, Shape shape) {
 }
 
 /* dx: zeros, and dy added where it was picked */
-void ag_picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor index = index_along(n);
     dx[0] = ag_arrived(n, 0);
     if (dx[0]) tensor_scatter_add_elements(dx[0], dy, n->at.dim, &index);
@@ -47,10 +47,15 @@ static Tensor *indexed(const Op *op, Tensor *x, int dim, Tensor *index) {
     return d < 0 ? NULL : apply2(op, x, index, (Attributes){.dim = d});
 }
 
-/* ---- index_select: whole slices ------------------------------------------------------------ */
+/* ---- index_select -------------------------------------------------------------------------- */
 
-/* A scalar has one slice, itself, which must be picked once. */
-Tensor *ag_index_select_forward(Node *n) {
+/* ag_index_select(x, dim, index)
+ * shapes:   (..., N, ...), (n) or () -> (..., n, ...)
+ * value:    the slices of x along dim that index names
+ * gradient: dy added to the slices that were picked
+ *
+ * A scalar has one slice, itself, and index must have one element. */
+static Tensor *index_select_forward(Node *n) {
     const Shape index = n->in[1]->shape;
     Shape shape = n->in[0]->shape;
     if (index.ndim > 1 || (shape.ndim == 0 && tensor_shape_numel(index) != 1))
@@ -61,13 +66,20 @@ Tensor *ag_index_select_forward(Node *n) {
     return picked(n, shape);
 }
 
+DEFINE_OP(index_select, .in = {{"x", SAME}, {"index", INT64}}, .forward = index_select_forward,
+          .backward = picked_backward, .reads = READS_IN1, .grad_fn = "IndexSelectBackward0");
+
 Tensor *ag_index_select(Tensor *x, int dim, Tensor *index) {
     return indexed(&ag_op_index_select, x, dim, index);
 }
 
-/* ---- gather: y[i, j] = x[index[i, j], j] for dim 0 ----------------------------------------- */
+/* ---- gather -------------------------------------------------------------------------------- */
 
-Tensor *ag_gather_forward(Node *n) {
+/* ag_gather(x, dim, index)
+ * shapes:   (N, M), (n, m) -> (n, m), where m <= M for dim 0
+ * value:    x[index[i, j], j] for dim 0, x[i, index[i, j]] for dim 1
+ * gradient: dy added to the elements that were picked */
+static Tensor *gather_forward(Node *n) {
     const Shape x = n->in[0]->shape, index = n->in[1]->shape;
     /* as in PyTorch, a scalar counts as a row of one element */
     bool fits = (x.ndim ? x.ndim : 1) == (index.ndim ? index.ndim : 1);
@@ -79,13 +91,20 @@ Tensor *ag_gather_forward(Node *n) {
                        tensor_shape_text(x), tensor_shape_text(index), n->at.dim);
 }
 
+DEFINE_OP(gather, .in = {{"x", SAME}, {"index", INT64}}, .forward = gather_forward,
+          .backward = picked_backward, .reads = READS_IN1, .grad_fn = "GatherBackward0");
+
 Tensor *ag_gather(Tensor *x, int dim, Tensor *index) {
     return indexed(&ag_op_gather, x, dim, index);
 }
 
-/* ---- embedding: a row of w for each index -------------------------------------------------- */
+/* ---- embedding ----------------------------------------------------------------------------- */
 
-Tensor *ag_embedding_forward(Node *n) {
+/* ag_embedding(w, index)
+ * shapes:   (N, D), (...) -> (..., D)
+ * value:    the row of w that each index names
+ * gradient: dy added to the rows that were picked */
+static Tensor *embedding_forward(Node *n) {
     const Shape w = n->in[0]->shape;
     Shape shape = n->in[1]->shape;
     if (w.ndim != 2 || shape.ndim == TENSOR_MAX_DIMS)
@@ -95,6 +114,9 @@ Tensor *ag_embedding_forward(Node *n) {
     shape.dim[shape.ndim++] = w.dim[1];
     return picked(n, shape);
 }
+
+DEFINE_OP(embedding, .in = {{"w", SAME}, {"index", INT64}}, .forward = embedding_forward,
+          .backward = picked_backward, .reads = READS_IN1, .grad_fn = "EmbeddingBackward0");
 
 Tensor *ag_embedding(Tensor *w, Tensor *index) {
     return apply2(&ag_op_embedding, w, index, (Attributes){0});

@@ -8,8 +8,12 @@ static bool is_reduction(const char *op, Reduction reduction) {
            tensor_fail("%s: %d is not a reduction", op, (int)reduction);
 }
 
-/* ---- mse_loss: (y - t)^2, as it is, summed, or averaged ------------------------------------ */
+/* ---- mse_loss ------------------------------------------------------------------------------ */
 
+/* ag_mse_loss(y, t, reduction)
+ * shapes:   (...), same -> (), or the same for REDUCE_NONE
+ * value:    (y - t)^2, as it is, summed or averaged
+ * gradient: 2 (y - t) dy, divided by the count where averaged; the negative of it */
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     if (!ag_ready("mse_loss", y) || !ag_ready("mse_loss", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)
@@ -29,7 +33,7 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     return made_by("MseLossBackward0", loss);
 }
 
-/* ---- cross_entropy: -log softmax(logits)[target] ------------------------------------------- */
+/* ---- cross_entropy ------------------------------------------------------------------------- */
 
 /* Attributes: dim is that of the classes, start the ignore_index, dim1 the reduction, and number,
  * which forward finds out, what the sum of the losses is divided by. */
@@ -91,8 +95,16 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
     return y;
 }
 
-/* saved: the targets, and of each row max x and log sum exp(x - max x), in double */
-Tensor *ag_cross_entropy_forward(Node *n) {
+/* ag_cross_entropy(logits, targets, ignore_index, reduction)
+ * shapes:   (C), (N, C) or (N, C, ...), the same without C -> () or, for REDUCE_NONE, that of
+ *           targets
+ * value:    -log softmax(logits)[target] over C, 0 for ignore_index; as it is, summed, or
+ *           averaged over what is not ignored
+ * gradient: (softmax(logits) - 1 at the target) dy, divided by the count where averaged,
+ *           exactly 0 where ignored
+ *
+ * saved: the targets; for each row max x and log sum exp(x - max x), in double. */
+static Tensor *cross_entropy_forward(Node *n) {
     const Tensor *x = n->in[0];
     if (!targets_fit(n) || !(n->saved[0] = known_targets(n))) return NULL;
     Kernel *const kernel = tensor_kernels()->cross_entropy[x->dtype];
@@ -106,9 +118,7 @@ Tensor *ag_cross_entropy_forward(Node *n) {
     return y;
 }
 
-/* dx = (softmax(x) - 1 at the target) dy, dy divided where a mean was taken; exactly 0 where the
- * target is ignored */
-void ag_cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const bool each = n->at.dim1 == REDUCE_NONE;
     Tensor *d = tensor_reshape(dy, each ? with_classes(n, 1) : SCALAR);
     dx[0] = d ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
@@ -117,6 +127,10 @@ void ag_cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (dx[0]) tensor_loop_rows(kernel, n->at.dim, 6, operand, n->at.number);
     tensor_release(d);
 }
+
+DEFINE_OP(cross_entropy, .in = {{"logits", FLOAT}, {"targets", INT64}},
+          .forward = cross_entropy_forward, .backward = cross_entropy_backward, .reads = READS_IN0,
+          .grad_fn = "NllLossBackward0");
 
 Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
                          Reduction reduction) {

@@ -2,41 +2,6 @@
  * the biases b. Ba, Kiros & Hinton 2016. */
 #include "../op.h"
 
-/* y = (x - mean) / sqrt(variance + eps) w + b, over the last dimension; saved, in double, of each
- * row: the mean and 1 / sqrt(variance + eps) */
-Tensor *ag_layer_norm_forward(Node *n) {
-    const Tensor *x = n->in[0];
-    const int last = x->shape.ndim - 1;
-    Shape one = x->shape; /* a number for each row; none for a row of nothing */
-    if (one.dim[last] > 0) one.dim[last] = 1;
-    Tensor *y = tensor_make(x->shape, x->dtype);
-    n->saved[0] = tensor_make(one, F64);
-    n->saved[1] = tensor_make(one, F64);
-    const Tensor *const operand[] = {y, x, n->in[1], n->in[2], n->saved[0], n->saved[1]};
-    if (n->saved[1])
-        tensor_loop_rows(tensor_kernels()->layer_norm[x->dtype], last, 6, operand, n->at.number);
-    return y;
-}
-
-/* With z = (x - mean) / sqrt(variance + eps) and dz = w dy:
- * dx = (dz - mean(dz) - z mean(dz z)) / sqrt(variance + eps),  dw = dy z,  db = dy, both summed
- * over the rows. */
-void ag_layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const Tensor *w = n->in[1];
-    const int last = dy->shape.ndim - 1;
-    Tensor *x = tensor_contiguous(n->in[0]);
-    Tensor *d = tensor_contiguous(dy);
-    dx[0] = tensor_make(dy->shape, dy->dtype);
-    const Tensor *const operand[] = {dx[0], x, w, d, n->saved[0], n->saved[1]};
-    if (ag_needs(n, 1)) dx[1] = tensor_make(w->shape, dy->dtype);
-    if (!tensor_pending())
-        tensor_loop_rows(tensor_kernels()->layer_norm_dx[dy->dtype], last, 6, operand, 0);
-    if (dx[1]) tensor_layer_norm_dw(dx[1], x, d, n->saved[0], n->saved[1]);
-    if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy); /* the engine sums over the rows */
-    tensor_release(x);
-    tensor_release(d);
-}
-
 /* The sizes of w, or of b if there is no w, must be x's last ones. */
 static bool layer_norm_fits(const Tensor *x, const Tensor *w, const Tensor *b) {
     const Tensor *by = w ? w : b;
@@ -56,7 +21,49 @@ static bool layer_norm_fits(const Tensor *x, const Tensor *w, const Tensor *b) {
                        tensor_shape_text(w->shape), tensor_shape_text(b->shape));
 }
 
-/* Where w or b has several dimensions, they become one. */
+/* ag_layer_norm(x, w, b, eps)
+ * shapes:   (..., N), (N) or NULL, (N) or NULL -> (..., N), where N is one or more sizes
+ * value:    z w + b, z = (x - mean) / sqrt(variance + eps), over N
+ * gradient: dx = (w dy - mean(w dy) - z mean(w dy z)) / sqrt(variance + eps),
+ *           dw = dy z, db = dy, both summed over the rows
+ * source:   Ba, Kiros & Hinton 2016
+ *
+ * saved: for each row the mean and 1 / sqrt(variance + eps), in double. The op itself normalises
+ * the last dimension; ag_layer_norm merges several into one. */
+static Tensor *layer_norm_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    const int last = x->shape.ndim - 1;
+    Shape one = x->shape; /* a number for each row; none for a row of nothing */
+    if (one.dim[last] > 0) one.dim[last] = 1;
+    Tensor *y = tensor_make(x->shape, x->dtype);
+    n->saved[0] = tensor_make(one, F64);
+    n->saved[1] = tensor_make(one, F64);
+    const Tensor *const operand[] = {y, x, n->in[1], n->in[2], n->saved[0], n->saved[1]};
+    if (n->saved[1])
+        tensor_loop_rows(tensor_kernels()->layer_norm[x->dtype], last, 6, operand, n->at.number);
+    return y;
+}
+
+static void layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+    const Tensor *w = n->in[1];
+    const int last = dy->shape.ndim - 1;
+    Tensor *x = tensor_contiguous(n->in[0]);
+    Tensor *d = tensor_contiguous(dy);
+    dx[0] = tensor_make(dy->shape, dy->dtype);
+    const Tensor *const operand[] = {dx[0], x, w, d, n->saved[0], n->saved[1]};
+    if (ag_needs(n, 1)) dx[1] = tensor_make(w->shape, dy->dtype);
+    if (!tensor_pending())
+        tensor_loop_rows(tensor_kernels()->layer_norm_dx[dy->dtype], last, 6, operand, 0);
+    if (dx[1]) tensor_layer_norm_dw(dx[1], x, d, n->saved[0], n->saved[1]);
+    if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy); /* the engine sums over the rows */
+    tensor_release(x);
+    tensor_release(d);
+}
+
+DEFINE_OP(layer_norm, .in = {{"x", FLOAT}, {"w", FLOAT | OPTIONAL}, {"b", FLOAT | OPTIONAL}},
+          .forward = layer_norm_forward, .backward = layer_norm_backward,
+          .reads = READS_IN0 | READS_IN1, .grad_fn = "NativeLayerNormBackward0");
+
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
     if (!ag_ready("layer_norm", x) || !layer_norm_fits(x, w, b)) return NULL;
     const Tensor *by = w ? w : b;

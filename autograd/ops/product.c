@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
-void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
+static void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {
         const Tensor bt = tensor_transposed(n->in[1]);
         dx[0] = tensor_matmul(dc, &bt);
@@ -16,9 +16,13 @@ void ag_product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
     }
 }
 
-/* ---- bmm: (B, N, K) (B, K, M) -> (B, N, M) ------------------------------------------------- */
+/* ---- bmm ----------------------------------------------------------------------------------- */
 
-Tensor *ag_bmm_forward(Node *n) {
+/* ag_bmm(a, b)
+ * shapes:   (B, N, K), (B, K, M) -> (B, N, M)
+ * value:    a b
+ * gradient: dy b'; a' dy */
+static Tensor *bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     if (a.ndim == 3 && b.ndim == 3 && a.dim[0] == b.dim[0] && a.dim[2] == b.dim[1])
         return tensor_matmul(n->in[0], n->in[1]);
@@ -33,11 +37,19 @@ Tensor *ag_bmm_forward(Node *n) {
                        ta, tb, (long long)a.dim[2], (long long)b.dim[1]);
 }
 
+DEFINE_OP(bmm, .in = {{"a", NUMBER}, {"b", NUMBER}}, .forward = bmm_forward,
+          .backward = product_backward, .reads = READS_IN0 | READS_IN1 | READS_OTHER,
+          .grad_fn = "BmmBackward0");
+
 Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&ag_op_bmm, a, b, (Attributes){0}); }
 
-/* ---- matmul: (..., N, K) (..., K, M) -> (..., N, M) ---------------------------------------- */
+/* ---- matmul -------------------------------------------------------------------------------- */
 
-Tensor *ag_matmul_forward(Node *n) {
+/* ag_matmul(a, b)
+ * shapes:   (..., N, K), (..., K, M) -> (..., N, M)
+ * value:    a b, batches broadcast; a vector is a row of a, a column of b
+ * gradient: dy b'; a' dy; summed over broadcast batches */
+static Tensor *matmul_forward(Node *n) {
     const Tensor *a = n->in[0], *b = n->in[1];
     const int na = a->shape.ndim, nb = b->shape.ndim;
     const int64_t k = a->shape.dim[na - 1], rows = b->shape.dim[nb - 2];
@@ -58,6 +70,10 @@ Tensor *ag_matmul_forward(Node *n) {
     return c;
 }
 
+DEFINE_OP(matmul, .in = {{"a", NUMBER}, {"b", NUMBER}}, .forward = matmul_forward,
+          .backward = product_backward, .reads = READS_IN0 | READS_IN1 | READS_OTHER,
+          .grad_fn = "UnsafeViewBackward0");
+
 /* A 1-d operand becomes a matrix of one row or one column, and that dimension is dropped
  * afterwards. */
 Tensor *ag_matmul(Tensor *a, Tensor *b) {
@@ -76,7 +92,7 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     return made_by(matrices ? name : "UnsafeViewBackward0", c);
 }
 
-/* ---- linear: (..., in) -> (..., out) ------------------------------------------------------- */
+/* ---- linear -------------------------------------------------------------------------------- */
 
 /* x as a matrix, (..., in) -> (rows, in): x itself, or else such a view or copy, a new reference;
  * and the strides of its rows and columns. */
@@ -118,8 +134,11 @@ static const char *const linear_grad_fn[3][3] = {
     {"AddBackward0", "AddmmBackward0", "AddBackward0"},
 };
 
-/* y = x w' + b */
-Tensor *ag_linear_forward(Node *n) {
+/* ag_linear(x, w, b)
+ * shapes:   (..., in), (out, in), (out) or NULL -> (..., out)
+ * value:    x w' + b
+ * gradient: dx = dy w, dw = dy' x, db = dy summed over the rows */
+static Tensor *linear_forward(Node *n) {
     if (!linear_fits(n)) return NULL;
     const Tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     MatmulShape s = {.m = rows_of(x), .n = w->shape.dim[0], .k = w->shape.dim[1]};
@@ -139,8 +158,8 @@ Tensor *ag_linear_forward(Node *n) {
     return y;
 }
 
-/* dx = dy w,  dw = dy' x,  db = dy summed over the rows (by the engine) */
-void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+/* The engine sums db over the rows. */
+static void linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *w = n->in[1];
     MatmulShape of_x = {.m = rows_of(x), .n = w->shape.dim[1], .k = w->shape.dim[0]};
     MatmulShape of_w = {.m = of_x.k, .n = of_x.n, .k = of_x.m};
@@ -157,6 +176,10 @@ void ag_linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(dys);
     tensor_release(xs);
 }
+
+DEFINE_OP(linear, .in = {{"x", NUMBER}, {"w", NUMBER}, {"b", NUMBER | OPTIONAL}},
+          .forward = linear_forward, .backward = linear_backward,
+          .reads = READS_IN0 | READS_IN1 | READS_OTHER, .grad_fn = "UnsafeViewBackward0");
 
 Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b) {
     return apply3(&ag_op_linear, x, w, b, (Attributes){0});

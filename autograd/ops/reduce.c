@@ -40,12 +40,39 @@ static Tensor *spread(const Node *n, const Tensor *dy) {
     return wide;
 }
 
-/* ---- sum and mean -------------------------------------------------------------------------- */
+static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
+    Attributes at = {.keepdim = keepdim};
+    if (!ag_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
+    return apply1(op, x, at);
+}
 
-Tensor *ag_sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
+/* ---- sum ----------------------------------------------------------------------------------- */
 
-/* dx = dy for every element that was summed */
-void ag_sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
+/* ag_sum(x)
+ * shapes:   (...) -> ()
+ * value:    the sum of all elements; int64 for int64 and bool
+ * gradient: dy for each element */
+static Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
+
+static void sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
+
+DEFINE_OP(sum, .in = {{"x", SAME}}, .forward = sum_forward, .backward = sum_backward,
+          .grad_fn = "SumBackward0");
+
+Tensor *ag_sum(Tensor *x) { return reduce_dims(&ag_op_sum, x, (Axes){0}, false); }
+
+/* ag_sum_dims(x, dims, keepdim)
+ * shapes:   (N, M, K) -> (M), or (1, M, 1) to keep them, for dims 0, 2
+ * value:    sums over dimensions; int64 for int64 and bool
+ * gradient: dy for each element summed */
+DEFINE_OP(sum_dims, .in = {{"x", SAME}}, .forward = sum_forward, .backward = sum_backward,
+          .grad_fn = "SumBackward1");
+
+Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim) {
+    return reduce_dims(&ag_op_sum_dims, x, dims, keepdim);
+}
+
+/* ---- mean ---------------------------------------------------------------------------------- */
 
 /* y or dy, if there is one, divided by the number of elements of x behind each of its own. */
 static Tensor *averaged(const Node *n, Tensor *y) {
@@ -53,33 +80,37 @@ static Tensor *averaged(const Node *n, Tensor *y) {
     return y;
 }
 
-Tensor *ag_mean_forward(Node *n) {
+/* ag_mean(x)
+ * shapes:   (...) -> ()
+ * value:    the mean of all elements
+ * gradient: dy / count */
+static Tensor *mean_forward(Node *n) {
     return drop_dims(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)));
 }
 
-/* dx = dy / count */
-void ag_mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *share = averaged(n, tensor_clone(dy));
     dx[0] = share ? spread(n, share) : NULL;
     tensor_release(share);
 }
 
-static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
-    Attributes at = {.keepdim = keepdim};
-    if (!ag_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
-    return apply1(op, x, at);
-}
+DEFINE_OP(mean, .in = {{"x", FLOAT}}, .forward = mean_forward, .backward = mean_backward,
+          .grad_fn = "MeanBackward0");
 
-Tensor *ag_sum(Tensor *x) { return reduce_dims(&ag_op_sum, x, (Axes){0}, false); }
 Tensor *ag_mean(Tensor *x) { return reduce_dims(&ag_op_mean, x, (Axes){0}, false); }
-Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim) {
-    return reduce_dims(&ag_op_sum_dims, x, dims, keepdim);
-}
+
+/* ag_mean_dims(x, dims, keepdim)
+ * shapes:   (N, M, K) -> (M), or (1, M, 1) to keep them, for dims 0, 2
+ * value:    means over dimensions
+ * gradient: dy / count */
+DEFINE_OP(mean_dims, .in = {{"x", FLOAT}}, .forward = mean_forward, .backward = mean_backward,
+          .grad_fn = "MeanBackward1");
+
 Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
     return reduce_dims(&ag_op_mean_dims, x, dims, keepdim);
 }
 
-/* ---- along one dimension: variance, deviation, logsumexp ------------------------------------- */
+/* ---- along one dimension: variance, deviation, logsumexp ----------------------------------- */
 
 /* A scalar counts as one row of one element. */
 static Tensor *along(const Op *op, Tensor *x, int dim, bool keepdim) {
@@ -95,8 +126,6 @@ static Tensor *reduced(const Node *n, Kernel *const *kernel) {
     const DType type = n->in[0]->dtype;
     return drop_dims(n, tensor_reduce(n->in[0], kernel[type], n->at.dim, type));
 }
-
-Tensor *ag_var_dim_forward(Node *n) { return reduced(n, tensor_kernels()->variance); }
 
 /* f(x - c) dy, c, which is let go, and dy being one number for each group; f NULL is none. */
 static Tensor *chained(const Node *n, Tensor *c, Kernel *const *f, const Tensor *dy) {
@@ -114,17 +143,29 @@ static Tensor *chained(const Node *n, Tensor *c, Kernel *const *f, const Tensor 
     return d;
 }
 
-/* dx = dy 2 (x - mean) / (n - 1) */
-void ag_var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+/* ag_var_dim(x, dim, keepdim)
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * value:    sum (x - mean)^2 / (N - 1)
+ * gradient: 2 (x - mean) / (N - 1) dy */
+static Tensor *var_dim_forward(Node *n) { return reduced(n, tensor_kernels()->variance); }
+
+static void var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = chained(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
     if (dx[0]) tensor_mul_(dx[0], 2 / (double)(n->in[0]->shape.dim[n->at.dim] - 1));
 }
+
+DEFINE_OP(var_dim, .in = {{"x", FLOAT}}, .forward = var_dim_forward, .backward = var_dim_backward,
+          .reads = READS_IN0, .grad_fn = "VarBackward0");
 
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {
     return along(&ag_op_var_dim, x, dim, keepdim);
 }
 
-Tensor *ag_std_dim_forward(Node *n) {
+/* ag_std_dim(x, dim, keepdim)
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * value:    sqrt(sum (x - mean)^2 / (N - 1))
+ * gradient: (x - mean) / ((N - 1) y) dy, 0 where y is 0 */
+static Tensor *std_dim_forward(Node *n) {
     Tensor *y = reduced(n, tensor_kernels()->variance);
     Kernel *const root = tensor_kernels()->value[ELEMENTWISE_sqrt][n->in[0]->dtype];
     if (y) tensor_loop_elements(root, 2, (const Tensor *[]){y, y}, 0);
@@ -132,7 +173,7 @@ Tensor *ag_std_dim_forward(Node *n) {
 }
 
 /* The variance is y^2, so it gets dy / (2 y); but 0 where y is 0, as in PyTorch. */
-void ag_std_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void std_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const DType type = dy->dtype;
     const Tensor *y = n->out;
     Kernel *const root_dx = tensor_kernels()->vjp[ELEMENTWISE_sqrt][0][type];
@@ -141,29 +182,43 @@ void ag_std_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *d = tensor_map_elements(root_dx, y->shape, type, 3, (const Tensor *[]){y, y, dy}, 0);
     Kernel *const fill = tensor_kernels()->masked_fill[type];
     if (d) tensor_loop_elements(fill, 3, (const Tensor *[]){d, d, flat}, 0);
-    if (d) ag_var_dim_backward(n, d, dx);
+    if (d) var_dim_backward(n, d, dx);
     tensor_release(flat);
     tensor_release(d);
 }
+
+DEFINE_OP(std_dim, .in = {{"x", FLOAT}}, .forward = std_dim_forward, .backward = std_dim_backward,
+          .reads = READS_IN0 | READS_OUT, .grad_fn = "StdBackward0");
 
 Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) {
     return along(&ag_op_std_dim, x, dim, keepdim);
 }
 
-Tensor *ag_logsumexp_forward(Node *n) { return reduced(n, tensor_kernels()->logsumexp); }
+/* ag_logsumexp(x, dim)
+ * shapes:   (..., N, ...) -> (..., ...)
+ * value:    log sum exp(x)
+ * gradient: exp(x - y) dy */
+static Tensor *logsumexp_forward(Node *n) { return reduced(n, tensor_kernels()->logsumexp); }
 
-/* dx = dy exp(x - y) */
-void ag_logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = chained(n, spread(n, n->out), tensor_kernels()->value[ELEMENTWISE_exp], dy);
 }
 
+DEFINE_OP(logsumexp, .in = {{"x", FLOAT}}, .forward = logsumexp_forward,
+          .backward = logsumexp_backward, .reads = READS_IN0 | READS_OUT,
+          .grad_fn = "LogsumexpBackward0");
+
 Tensor *ag_logsumexp(Tensor *x, int dim) { return along(&ag_op_logsumexp, x, dim, false); }
 
+/* ag_logsumexp_dim(x, dim, keepdim)
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * value:    log sum exp(x); the op logsumexp
+ * gradient: exp(x - y) dy */
 Tensor *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim) {
     return along(&ag_op_logsumexp, x, dim, keepdim);
 }
 
-/* ---- cumsum: y[i] = x[0] + ... + x[i] -------------------------------------------------------- */
+/* ---- cumsum -------------------------------------------------------------------------------- */
 
 /* The sums along dim of the node, from its end on if backwards. */
 static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
@@ -181,12 +236,19 @@ static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
     return y;
 }
 
-Tensor *ag_cumsum_forward(Node *n) { return cumulated(n, n->in[0], false); }
+/* ag_cumsum(x, dim)
+ * shapes:   (..., N, ...) -> same
+ * value:    y[i] = x[0] + ... + x[i]; int64 for int64 and bool
+ * gradient: dy[i] + dy[i + 1] + ... */
+static Tensor *cumsum_forward(Node *n) { return cumulated(n, n->in[0], false); }
 
-/* x[i] is in y[i] and all behind it: dx[i] = dy[i] + dy[i + 1] + ... */
-void ag_cumsum_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+/* x[i] is a term of y[i], y[i + 1] and so on. */
+static void cumsum_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = cumulated(n, dy, true);
 }
+
+DEFINE_OP(cumsum, .in = {{"x", SAME}}, .forward = cumsum_forward, .backward = cumsum_backward,
+          .grad_fn = "CumsumBackward0");
 
 Tensor *ag_cumsum(Tensor *x, int dim) {
     const int d =
@@ -215,28 +277,55 @@ static Tensor *extremes(Node *n, Kernel *const *kernel) {
     return drop_dims(n, y);
 }
 
-Tensor *ag_max_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmax); }
-Tensor *ag_min_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmin); }
-
-/* dx: zeros, and dy at the extremes */
-void ag_extremes_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void extremes_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *kept = tensor_reshape(dy, n->saved[0]->shape);
     dx[0] = kept ? ag_arrived(n, 0) : NULL;
     if (dx[0]) tensor_scatter_add_elements(dx[0], kept, n->at.dim, n->saved[0]);
     tensor_release(kept);
 }
 
+/* ag_max_dim(x, dim, keepdim)
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * value:    the maximum
+ * gradient: dy at the first maximum */
+static Tensor *max_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmax); }
+
+DEFINE_OP(max_dim, .in = {{"x", SAME}}, .forward = max_dim_forward, .backward = extremes_backward,
+          .grad_fn = "MaxBackward0");
+
 Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
     return along(&ag_op_max_dim, x, dim, keepdim);
 }
+
+/* ag_min_dim(x, dim, keepdim)
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * value:    the minimum
+ * gradient: dy at the first minimum */
+static Tensor *min_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmin); }
+
+DEFINE_OP(min_dim, .in = {{"x", SAME}}, .forward = min_dim_forward, .backward = extremes_backward,
+          .grad_fn = "MinBackward0");
+
 Tensor *ag_min_dim(Tensor *x, int dim, bool keepdim) {
     return along(&ag_op_min_dim, x, dim, keepdim);
 }
 
-Tensor *ag_argmax_forward(Node *n) { return drop_dims(n, positions(n, tensor_kernels()->argmax)); }
+/* ag_argmax(x, dim)
+ * shapes:   (..., N, ...) -> (..., ...)
+ * value:    the position of the first maximum
+ * gradient: none: the result is int64 */
+static Tensor *argmax_forward(Node *n) {
+    return drop_dims(n, positions(n, tensor_kernels()->argmax));
+}
+
+DEFINE_OP(argmax, .in = {{"x", NUMBER}}, .forward = argmax_forward);
 
 Tensor *ag_argmax(Tensor *x, int dim) { return along(&ag_op_argmax, x, dim, false); }
 
+/* ag_argmax_dim(x, dim, keepdim)
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * value:    the position of the first maximum; the op argmax
+ * gradient: none: the result is int64 */
 Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim) {
     return along(&ag_op_argmax, x, dim, keepdim);
 }
@@ -248,7 +337,11 @@ static bool has_maximum(const char *op, const Tensor *x) {
                                               tensor_shape_text(x->shape));
 }
 
-Tensor *ag_max_forward(Node *n) {
+/* ag_max(x)
+ * shapes:   (...) -> ()
+ * value:    the maximum of all elements
+ * gradient: dy shared by all that are equal to it */
+static Tensor *max_forward(Node *n) {
     const Tensor *x = n->in[0];
     Tensor *row = has_maximum("max", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
     Tensor *index = row ? tensor_reduce(row, tensor_kernels()->argmax[x->dtype], 0, I64) : NULL;
@@ -261,7 +354,7 @@ Tensor *ag_max_forward(Node *n) {
 
 /* All elements equal to y, or all NaNs if y is one, share the gradient: dx = dy / count, 0
  * elsewhere. */
-void ag_max_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void max_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *y = n->out;
     const bool is_nan = isnan(tensor_read_element(y, 0));
     Kernel *const compare =
@@ -284,8 +377,15 @@ void ag_max_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     tensor_release(share);
 }
 
+DEFINE_OP(max, .in = {{"x", SAME}}, .forward = max_forward, .backward = max_backward,
+          .reads = READS_IN0 | READS_OUT, .grad_fn = "MaxBackward1");
+
 Tensor *ag_max(Tensor *x) { return apply1(&ag_op_max, x, (Attributes){0}); }
 
+/* ag_argmax_all(x)
+ * shapes:   (...) -> ()
+ * value:    the position of the first maximum of all elements, row-major
+ * gradient: none: the result is int64 */
 Tensor *ag_argmax_all(Tensor *x) {
     if (!ag_ready("argmax_all", x) || !has_maximum("argmax_all", x)) return NULL;
     Tensor *row = ag_flatten(x, 0, -1), *y = ag_argmax(row, 0);

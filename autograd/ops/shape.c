@@ -29,7 +29,11 @@ static Tensor *in_shape(const Op *op, Tensor *x, Shape shape) {
                        op->name, tensor_shape_text(x->shape), tensor_shape_text(shape));
 }
 
-Tensor *ag_reshape_forward(Node *n) {
+/* ag_reshape(x, shape)
+ * shapes:   (...) -> shape
+ * value:    the same elements, row-major, in another shape; a view where one will do
+ * gradient: dy in x's shape */
+static Tensor *reshape_forward(Node *n) {
     Tensor *y = tensor_reshape(n->in[0], n->at.shape);
     /* PyTorch's words for a view of a fresh copy and for one of a strided tensor. */
     if (y && y->storage != n->in[0]->storage) y->grad_fn = "UnsafeViewBackward0";
@@ -37,13 +41,20 @@ Tensor *ag_reshape_forward(Node *n) {
     return y;
 }
 
-/* dx = dy, in x's shape */
-void ag_reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+/* of view, contiguous, unsqueeze and squeeze too */
+static void reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = tensor_reshape(dy, n->in[0]->shape);
 }
 
+DEFINE_OP(reshape, .in = {{"x", SAME}}, .forward = reshape_forward, .backward = reshape_backward,
+          .grad_fn = "ViewBackward0");
+
 Tensor *ag_reshape(Tensor *x, Shape shape) { return in_shape(&ag_op_reshape, x, shape); }
 
+/* ag_flatten(x, start, end)
+ * shapes:   (A, B, C, D) -> (A, B C, D) for start 1, end 2
+ * value:    dimensions start to end made one; a view where one will do
+ * gradient: dy in x's shape */
 Tensor *ag_flatten(Tensor *x, int start, int end) {
     if (!ag_present("flatten", x)) return NULL;
     const int first = tensor_shape_dim_or_scalar("flatten", x->shape, start);
@@ -61,7 +72,11 @@ Tensor *ag_flatten(Tensor *x, int start, int end) {
     return ag_reshape(x, shape);
 }
 
-Tensor *ag_view_forward(Node *n) {
+/* ag_view(x, shape)
+ * shapes:   (...) -> shape
+ * value:    reshape that never copies
+ * gradient: dy in x's shape */
+static Tensor *view_forward(Node *n) {
     Tensor *y = tensor_view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
     return tensor_fail(
@@ -70,29 +85,51 @@ Tensor *ag_view_forward(Node *n) {
         tensor_shape_text(n->at.shape));
 }
 
+DEFINE_OP(view, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
+          .grad_fn = "ViewBackward0");
+
 Tensor *ag_view(Tensor *x, Shape shape) { return in_shape(&ag_op_view, x, shape); }
 
-Tensor *ag_contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
+/* ag_contiguous(x)
+ * shapes:   (...) -> same
+ * value:    the same elements, row-major in memory
+ * gradient: dy */
+static Tensor *contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
+
+DEFINE_OP(contiguous, .in = {{"x", SAME}}, .forward = contiguous_forward,
+          .backward = reshape_backward, .grad_fn = "CloneBackward0");
 
 Tensor *ag_contiguous(Tensor *x) {
     if (!ag_present("contiguous", x)) return NULL;
     return tensor_is_contiguous(x) ? x : apply1(&ag_op_contiguous, x, (Attributes){0});
 }
 
-Tensor *ag_detach_forward(Node *n) { return tensor_view_expand(n->in[0], n->in[0]->shape); }
+/* ag_detach(x)
+ * shapes:   (...) -> same
+ * value:    x without its history
+ * gradient: none */
+static Tensor *detach_forward(Node *n) { return tensor_view_expand(n->in[0], n->in[0]->shape); }
+
+DEFINE_OP(detach, .in = {{"x", SAME}}, .forward = detach_forward);
 
 Tensor *ag_detach(Tensor *x) { return apply1(&ag_op_detach, x, (Attributes){0}); }
 
 /* ---- permute and transpose ----------------------------------------------------------------- */
 
-Tensor *ag_permute_forward(Node *n) { return tensor_view_permute(n->in[0], n->at.axes.axis); }
+/* ag_permute(x, axes)
+ * shapes:   (A, B, C) -> (B, C, A) for axes 1, 2, 0
+ * value:    dimension i of the result is dimension axes[i] of x
+ * gradient: dy with the axes permuted back */
+static Tensor *permute_forward(Node *n) { return tensor_view_permute(n->in[0], n->at.axes.axis); }
 
-/* dx = dy with the axes put back */
-void ag_permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int back[TENSOR_MAX_DIMS] = {0};
     for (int d = 0; d < n->at.axes.n; d++) back[n->at.axes.axis[d]] = d;
     dx[0] = tensor_view_permute(dy, back);
 }
+
+DEFINE_OP(permute, .in = {{"x", SAME}}, .forward = permute_forward, .backward = permute_backward,
+          .grad_fn = "PermuteBackward0");
 
 Tensor *ag_permute(Tensor *x, Axes axes) {
     if (!ag_present("permute", x)) return NULL;
@@ -110,13 +147,20 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
         tensor_shape_text(x->shape), tensor_shape_text(asked));
 }
 
-Tensor *ag_transpose_forward(Node *n) {
+/* ag_transpose(x, dim0, dim1)
+ * shapes:   (..., N, ..., M, ...) -> (..., M, ..., N, ...)
+ * value:    two dimensions swapped
+ * gradient: dy with them swapped back */
+static Tensor *transpose_forward(Node *n) {
     return tensor_view_transpose(n->in[0], n->at.dim, n->at.dim1);
 }
 
-void ag_transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = tensor_view_transpose(dy, n->at.dim, n->at.dim1);
 }
+
+DEFINE_OP(transpose, .in = {{"x", SAME}}, .forward = transpose_forward,
+          .backward = transpose_backward, .grad_fn = "TransposeBackward0");
 
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
     if (!ag_present("transpose", x)) return NULL;
@@ -126,6 +170,13 @@ Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
 }
 
 /* ---- unsqueeze, squeeze, expand ------------------------------------------------------------ */
+
+/* ag_unsqueeze(x, dim)
+ * shapes:   (A, B) -> (A, 1, B) for dim 1
+ * value:    a new dimension of size 1
+ * gradient: dy without it */
+DEFINE_OP(unsqueeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
+          .grad_fn = "UnsqueezeBackward0");
 
 Tensor *ag_unsqueeze(Tensor *x, int dim) {
     if (!ag_present("unsqueeze", x)) return NULL;
@@ -140,6 +191,13 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
     return apply1(&ag_op_unsqueeze, x, at);
 }
 
+/* ag_squeeze(x, dim)
+ * shapes:   (A, 1, B) -> (A, B) for dim 1
+ * value:    a dimension of size 1 dropped, others left
+ * gradient: dy with it */
+DEFINE_OP(squeeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
+          .grad_fn = "SqueezeBackward1");
+
 Tensor *ag_squeeze(Tensor *x, int dim) {
     int d = ag_present("squeeze", x) ? tensor_shape_dim_or_scalar("squeeze", x->shape, dim) : -1;
     if (d < 0) return NULL;
@@ -148,13 +206,20 @@ Tensor *ag_squeeze(Tensor *x, int dim) {
     return apply1(&ag_op_squeeze, x, (Attributes){.shape = shape});
 }
 
-Tensor *ag_expand_forward(Node *n) { return tensor_view_expand(n->in[0], n->at.shape); }
+/* ag_expand(x, shape)
+ * shapes:   (N, 1) -> (A, N, B)
+ * value:    sizes of 1 repeated, without a copy
+ * gradient: dy summed over the repeats */
+static Tensor *expand_forward(Node *n) { return tensor_view_expand(n->in[0], n->at.shape); }
 
-/* dx = dy summed over what was repeated, by the engine */
-void ag_expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+/* The engine sums dy over the repeats. */
+static void expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     (void)n;
     dx[0] = ag_hand_on(dy);
 }
+
+DEFINE_OP(expand, .in = {{"x", SAME}}, .forward = expand_forward, .backward = expand_backward,
+          .grad_fn = "ExpandBackward0");
 
 Tensor *ag_expand(Tensor *x, Shape shape) {
     if (!ag_present("expand", x)) return NULL;
@@ -175,23 +240,30 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
 
 /* ---- slice and select ---------------------------------------------------------------------- */
 
-Tensor *ag_slice_forward(Node *n) {
+/* Python's rule: a negative index counts from the end; an index beyond either end is that end. */
+static int64_t clip_index(int64_t i, int64_t size) {
+    if (i < 0) i += size;
+    if (i < 0) return 0;
+    return MIN(i, size);
+}
+
+/* ag_slice(x, dim, start, end)
+ * shapes:   (..., N, ...) -> (..., end - start, ...)
+ * value:    x[start:end] along dim
+ * gradient: dy where it was cut out, 0 elsewhere */
+static Tensor *slice_forward(Node *n) {
     return tensor_view_narrow(n->in[0], n->at.dim, n->at.start, n->at.size);
 }
 
-/* dx = dy where it was cut out, 0 elsewhere */
-void ag_slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = ag_arrived(n, 0);
     Tensor *part = dx[0] ? tensor_view_narrow(dx[0], n->at.dim, n->at.start, n->at.size) : NULL;
     if (part) tensor_add_elements(part, dy);
     tensor_release(part);
 }
 
-/* Python's rule: negative ends count from the end, and both are clipped to what is there. */
-static int64_t clip_index(int64_t i, int64_t size) {
-    if (i < 0) i += size;
-    return i < 0 ? 0 : i > size ? size : i;
-}
+DEFINE_OP(slice, .in = {{"x", SAME}}, .forward = slice_forward, .backward = slice_backward,
+          .grad_fn = "SliceBackward0");
 
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
     int d = ag_present("slice", x) ? tensor_shape_dim("slice", x->shape, dim) : -1;
@@ -202,7 +274,10 @@ Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
     return apply1(&ag_op_slice, x, at);
 }
 
-/* One slice of size 1, without its dimension. */
+/* ag_select(x, dim, index)
+ * shapes:   (..., N, ...) -> (..., ...)
+ * value:    x[index] along dim, which is dropped
+ * gradient: dy at index, 0 elsewhere */
 Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     int d = ag_ready("select", x) ? tensor_shape_dim("select", x->shape, dim) : -1;
     if (d < 0) return NULL;
@@ -225,6 +300,10 @@ static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     return !tensor_pending();
 }
 
+/* ag_split(x, size, dim, list, n)
+ * shapes:   (..., N, ...) -> n of (..., size, ...)
+ * value:    x cut along dim, the last slice smaller where size does not divide N
+ * gradient: each dy where it was cut out, 0 elsewhere */
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     if (!tensor_given("split", "list", list)) return false;
     for (int i = 0; i < n; i++) list[i] = NULL;
@@ -239,10 +318,11 @@ bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
                        tensor_shape_text(x->shape), (long long)size, dim, (long long)slices, n);
 }
 
-/* ---- repetition: x as (outer, 1, size, 1, inner), where one of the ones is expanded --------- */
+/* ---- repeat and repeat_interleave ---------------------------------------------------------- */
 
 enum { WHOLE = 1, EACH_SLICE = 3 }; /* the one that is repeated, at.dim1; so often, at.size */
 
+/* x as (outer, 1, size, 1, inner), with one of the ones repeated. */
 static Shape in_parts(const Node *n, int64_t repeats) {
     Shape shape = n->in[0]->shape, parts = SHAPE(1, 1, shape.dim[n->at.dim], 1, 1);
     for (int d = 0; d < shape.ndim; d++)
@@ -251,7 +331,7 @@ static Shape in_parts(const Node *n, int64_t repeats) {
     return parts;
 }
 
-Tensor *ag_repeated_forward(Node *n) {
+static Tensor *repeated_forward(Node *n) {
     Tensor *x = tensor_reshape(n->in[0], in_parts(n, 1));
     Tensor *y = x ? tensor_make(in_parts(n, n->at.size), x->dtype) : NULL;
     Shape shape = n->in[0]->shape;
@@ -261,8 +341,7 @@ Tensor *ag_repeated_forward(Node *n) {
     return tensor_reshape_own(y, shape);
 }
 
-/* dx = dy summed over the repeats */
-void ag_repeated_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void repeated_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *parts = tensor_reshape(dy, in_parts(n, n->at.size));
     if (parts) dx[0] = tensor_reshape_own(tensor_sum_to(parts, in_parts(n, 1)), n->in[0]->shape);
     tensor_release(parts);
@@ -275,6 +354,13 @@ static Tensor *repeated(const Op *op, Tensor *x, int dim, int place, int64_t rep
                            tensor_shape_text(x->shape));
     return apply1(op, x, (Attributes){.dim = dim, .dim1 = place, .size = repeats});
 }
+
+/* ag_repeat(x, repeats)
+ * shapes:   (N, M) -> (repeats[0] N, repeats[1] M)
+ * value:    x, then x again, along each dimension
+ * gradient: dy summed over the repeats */
+DEFINE_OP(repeat, .in = {{"x", SAME}}, .forward = repeated_forward, .backward = repeated_backward,
+          .grad_fn = "RepeatBackward0");
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
     if (!ag_ready("repeat", x)) return NULL;
@@ -292,6 +378,13 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
         if (repeats.dim[d] != 1) x = repeated(&ag_op_repeat, x, d, WHOLE, repeats.dim[d]);
     return made_by("RepeatBackward0", x);
 }
+
+/* ag_repeat_interleave(x, repeats, dim)
+ * shapes:   (..., N, ...) -> (..., repeats N, ...)
+ * value:    each slice along dim, repeats times
+ * gradient: dy summed over the repeats */
+DEFINE_OP(repeat_interleave, .in = {{"x", SAME}}, .forward = repeated_forward,
+          .backward = repeated_backward, .grad_fn = "ViewBackward0");
 
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     int d = ag_present("repeat_interleave", x)
@@ -336,7 +429,11 @@ static bool cat_shape(const Node *n, Shape *shape) {
     return true;
 }
 
-Tensor *ag_cat_forward(Node *n) {
+/* ag_cat(list, n, dim)
+ * shapes:   (..., N, ...), (..., M, ...) -> (..., N + M, ...)
+ * value:    tensors one behind the other along dim
+ * gradient: each its part of dy */
+static Tensor *cat_forward(Node *n) {
     Shape shape;
     Tensor *y = cat_shape(n, &shape) ? tensor_make(shape, n->in[0]->dtype) : NULL;
     int64_t start = 0;
@@ -352,7 +449,7 @@ Tensor *ag_cat_forward(Node *n) {
 }
 
 /* dx[i] = dy's part that came from x[i] */
-void ag_cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in; i++) {
         const bool nothing = is_nothing(n->in[i]);
@@ -369,6 +466,9 @@ static bool list_present(const char *op, Tensor **list, int n) {
     return n >= 1 && list && ag_ready(op, list[0]);
 }
 
+DEFINE_OP(cat, .in = {{"a tensor of the list", SAME | MANY}}, .forward = cat_forward,
+          .backward = cat_backward, .grad_fn = "CatBackward0");
+
 Tensor *ag_cat(Tensor **list, int n, int dim) {
     if (!list_present("cat", list, n)) return NULL;
     const int d = tensor_shape_dim("cat", list[first_of(list, n)]->shape, dim);
@@ -376,6 +476,10 @@ Tensor *ag_cat(Tensor **list, int n, int dim) {
 }
 
 /* cat along a new dimension of size 1. */
+/* ag_stack(list, n, dim)
+ * shapes:   n of (..., ...) -> (..., n, ...)
+ * value:    tensors side by side along a new dim
+ * gradient: each its slice of dy */
 Tensor *ag_stack(Tensor **list, int n, int dim) {
     if (!list_present("stack", list, n)) return NULL;
     const Shape first = list[0]->shape;

@@ -15,29 +15,41 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
     return d < 0 ? NULL : apply1(op, x, (Attributes){.dim = d});
 }
 
-/* ---- softmax: y = exp(x - max x) / sum exp(x - max x) -------------------------------------- */
+/* ---- softmax ------------------------------------------------------------------------------- */
 
-Tensor *ag_softmax_forward(Node *n) { return rows(n, tensor_kernels()->softmax, NULL); }
+/* ag_softmax(x, dim)
+ * shapes:   (..., N, ...) -> same
+ * value:    exp(x - max x) / sum exp(x - max x)
+ * gradient: y (dy - sum(y dy)) */
+static Tensor *softmax_forward(Node *n) { return rows(n, tensor_kernels()->softmax, NULL); }
 
-/* dx = y (dy - sum(y dy)) */
-void ag_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = rows(n, tensor_kernels()->softmax_dx, dy);
 }
 
+DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, .backward = softmax_backward,
+          .reads = READS_OUT, .grad_fn = "SoftmaxBackward0");
+
 Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&ag_op_softmax, x, dim); }
 
-/* ---- log_softmax: y = x - log sum exp(x) --------------------------------------------------- */
+/* ---- log_softmax --------------------------------------------------------------------------- */
 
-Tensor *ag_log_softmax_forward(Node *n) { return rows(n, tensor_kernels()->log_softmax, NULL); }
+/* ag_log_softmax(x, dim)
+ * shapes:   (..., N, ...) -> same
+ * value:    x - log sum exp(x)
+ * gradient: dy - exp(y) sum(dy) */
+static Tensor *log_softmax_forward(Node *n) { return rows(n, tensor_kernels()->log_softmax, NULL); }
 
-/* dx = dy - exp(y) sum(dy) */
-void ag_log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     dx[0] = rows(n, tensor_kernels()->log_softmax_dx, dy);
 }
 
+DEFINE_OP(log_softmax, .in = {{"x", FLOAT}}, .forward = log_softmax_forward,
+          .backward = log_softmax_backward, .reads = READS_OUT, .grad_fn = "LogSoftmaxBackward0");
+
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&ag_op_log_softmax, x, dim); }
 
-/* ---- masked_softmax: softmax(s x + window) over the keys that the mask leaves, 0 elsewhere -- */
+/* ---- masked_softmax ------------------------------------------------------------------------ */
 
 /* scores: (B H, Q, K) or (B, H, Q, K); *full becomes the latter */
 static bool scores_fit(const Tensor *scores, int64_t heads, Shape *full) {
@@ -53,7 +65,13 @@ static bool scores_fit(const Tensor *scores, int64_t heads, Shape *full) {
     return !tensor_pending();
 }
 
-Tensor *ag_masked_softmax_forward(Node *n) {
+/* ag_attention_weights(scores, scale, mask, num_heads)
+ * shapes:   (B, H, Q, K) or (B H, Q, K) -> same
+ * value:    softmax(scale scores + window) over the keys that the mask leaves, 0 elsewhere;
+ *           the op masked_softmax
+ * gradient: scale y (dy - sum(y dy)), exactly 0 where y is 0
+ * source:   Vaswani et al. 2017; Liu et al. 2021 for the window */
+static Tensor *masked_softmax_forward(Node *n) {
     Mask mask;
     Shape full;
     const Tensor *scores = n->in[0];
@@ -64,14 +82,21 @@ Tensor *ag_masked_softmax_forward(Node *n) {
     return y;
 }
 
-/* dx = s y (dy - sum(y dy)), exactly 0 where the weight is 0, whatever dy holds there. */
-void ag_masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     Kernel *const kernel = tensor_kernels()->masked_softmax_dx[dy->dtype];
     dx[0] = ag_room(dy);
     if (dx[0])
         tensor_loop_rows(kernel, dy->shape.ndim - 1, 3, (const Tensor *[]){dx[0], n->out, dy},
                          n->at.number);
 }
+
+DEFINE_OP(masked_softmax,
+          .in = {{"scores", FLOAT},
+                 {"valid_lens", INT64 | OPTIONAL},
+                 {"keep", BOOLEAN | OPTIONAL},
+                 {"window", FLOAT | OPTIONAL}},
+          .forward = masked_softmax_forward, .backward = masked_softmax_backward,
+          .reads = READS_OUT, .grad_fn = "SoftmaxBackward0");
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
     Tensor *in[4] = {scores};
@@ -80,6 +105,10 @@ Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, i
     return ag_apply(&ag_op_masked_softmax, 4, in, &at);
 }
 
+/* ag_masked_softmax(scores, valid_lens)
+ * shapes:   (B, H, Q, K) or (N, Q, K), (B) or (B, Q) or NULL -> same as the scores
+ * value:    softmax over the keys before valid_lens, 0 behind them
+ * gradient: y (dy - sum(y dy)), exactly 0 where y is 0 */
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens) {
     return ag_attention_weights(scores, 1, (AttentionMask){.valid_lens = valid_lens}, 1);
 }
