@@ -124,7 +124,7 @@ static bool make_room(void) {
 }
 
 bool ag_present(const char *op, const Tensor *x) {
-    return tensor_given(op, "tensor", x) && !tensor_pending();
+    return tensor_check_given(op, "tensor", x) && !tensor_pending();
 }
 
 static bool is_open(const char *op) {
@@ -394,7 +394,7 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
     else if (!y->requires_grad) rule = "y does not require a gradient";
     else if (y->tape_ended) rule = "y was computed on a tape that has ended";
     if (rule) return tensor_fail("backward: %s", rule);
-    if (!tensor_readable("backward", dy)) return false;
+    if (!tensor_check_readable("backward", dy)) return false;
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
     return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
                        tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
@@ -453,7 +453,7 @@ Tensor *ag_requires_grad(Tensor *x) {
 }
 
 bool ag_zero_grad(Tensor *x) {
-    if (!tensor_given("zero_grad", "tensor", x)) return false;
+    if (!tensor_check_given("zero_grad", "tensor", x)) return false;
     tensor_release(x->grad);
     x->grad = NULL;
     return true;
@@ -521,7 +521,7 @@ static void print_input(const Tensor *x, const char *comma, int before, FILE *fi
 }
 
 bool tape_print(FILE *file) {
-    if (tensor_pending() || !tensor_given("tape_print", "file", file)) return false;
+    if (tensor_pending() || !tensor_check_given("tape_print", "file", file)) return false;
     if (tapes.tapes == 0) return tensor_fail("tape_print: no tape is open");
     for (int i = tapes.tape[tapes.tapes - 1].first; i < tapes.count; i++) {
         const Node *n = &tapes.nodes[i];

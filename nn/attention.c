@@ -41,7 +41,7 @@ static void check_input(const char *who, Tensor *const x[], int i) {
 
 /* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv). Looked at before anything is computed, so that a
  * refused input draws no lazy weights. */
-static bool fitting(const char *who, Tensor *const x[]) {
+static bool check_inputs(const char *who, Tensor *const x[]) {
     for (int i = 0; i < 3; i++)
         if (!x[i]) tensor_fail("%s: %s are NULL", who, role[i]);
     for (int i = 0; i < 3 && !tensor_error(); i++) check_input(who, x, i);
@@ -53,13 +53,14 @@ static bool fitting(const char *who, Tensor *const x[]) {
 }
 
 /* Does the mask suit scores (B, H, Q, K)? */
-static bool suits(const char *who, AttentionMask mask, int64_t B, int64_t H, Tensor *const x[]) {
+static bool check_mask(const char *who, AttentionMask mask, int64_t B, int64_t H,
+                       Tensor *const x[]) {
     Shape scores = SHAPE(B, H, x[QUERIES]->shape.dim[1], x[KEYS]->shape.dim[1]);
     return ag_mask_fits(who, mask, scores, x[QUERIES]->dtype);
 }
 
 /* Whether x may enter a projection, which is told here by the name that it has in its parent. */
-static bool enters(const char *who, Tensor *const x[], int i, const Linear *projection) {
+static bool check_last_size(const char *who, Tensor *const x[], int i, const Linear *projection) {
     int64_t size = x[i]->shape.dim[2], in = projection->in_features;
     if (in != NN_LAZY && size != in)
         tensor_fail(
@@ -103,13 +104,13 @@ static Tensor *dot_product_weights(Tensor *q, Tensor *k, AttentionMask mask, int
 static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "dot_product_attention";
     Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
-    if (!fitting(who, x)) return NULL;
+    if (!check_inputs(who, x)) return NULL;
     check_sizes(who, x, KEYS, 2, "last sizes");
     int64_t N = q->shape.dim[0], H = attention->num_heads;
     if (H < 1 || N % H)
         return tensor_fail("%s: queries are %s: num_heads %lld must divide their batch size", who,
                            tensor_shape_text(q->shape), (long long)H);
-    if (tensor_error() || !suits(who, mask, N / H, H, x)) return NULL;
+    if (tensor_error() || !check_mask(who, mask, N / H, H, x)) return NULL;
     Tensor *weights = dot_product_weights(q, k, mask, H);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
@@ -147,7 +148,7 @@ static Tensor *additive_weights(AdditiveAttention *attention, Tensor *q, Tensor 
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
     if (!queries) return NULL;
-    if (!nn_linear_admits(attention->w_v, queries)) return nn_forward_done(attention->w_v, NULL);
+    if (!nn_linear_prepare(attention->w_v, queries)) return nn_forward_done(attention->w_v, NULL);
     /* scores: w_v tanh(query + key), 0 past the valid lengths, (B, Q, H), (B, K, H) -> (B, Q, K) */
     Tensor *w = attention->w_v->weight;
     Tensor *scores = ag_name(ag_additive_scores(queries, keys, w, mask.valid_lens), "scores");
@@ -157,8 +158,9 @@ static Tensor *additive_weights(AdditiveAttention *attention, Tensor *q, Tensor 
 static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "additive_attention";
     Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
-    if (!fitting(who, x) || !enters(who, x, QUERIES, attention->W_q) ||
-        !enters(who, x, KEYS, attention->W_k) || !suits(who, mask, q->shape.dim[0], 1, x))
+    if (!check_inputs(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
+        !check_last_size(who, x, KEYS, attention->W_k) ||
+        !check_mask(who, mask, q->shape.dim[0], 1, x))
         return NULL;
     Tensor *weights = additive_weights(attention, q, k, mask);
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
@@ -252,11 +254,12 @@ static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
 
 static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "multi_head_attention";
-    if (!fitting(who, x) || !enters(who, x, QUERIES, attention->W_q) ||
-        !enters(who, x, KEYS, attention->W_k) || !enters(who, x, VALUES, attention->W_v))
+    if (!check_inputs(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
+        !check_last_size(who, x, KEYS, attention->W_k) ||
+        !check_last_size(who, x, VALUES, attention->W_v))
         return NULL;
     int64_t B = x[QUERIES]->shape.dim[0], H = attention->num_heads;
-    if (!suits(who, mask, B, H, x)) return NULL;
+    if (!check_mask(who, mask, B, H, x)) return NULL;
 
     /* heads: (B, H, Q, D) -> (B, Q, H D), output: (B, Q, num_hiddens) */
     const int mark = tape_mark();

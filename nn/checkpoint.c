@@ -54,8 +54,8 @@ static int find(const TensorDict *dict, const char *name) {
     return -1;
 }
 
-static bool ready(const Transfer *t, const void *dict) {
-    nn_given_model(t->root, t->who);
+static bool check_arguments(const Transfer *t, const void *dict) {
+    nn_check_model(t->root, t->who);
     if (!t->prefix || !dict)
         tensor_fail("%s: the %s is NULL", t->who, t->prefix ? "dict" : "prefix");
     else if (strlen(t->prefix) >= PREFIX_SIZE)
@@ -112,7 +112,7 @@ static void save_entry(Transfer *t, const Entry *e) {
 }
 
 static bool save_to(Transfer t) {
-    if (!ready(&t, t.to)) return false;
+    if (!check_arguments(&t, t.to)) return false;
     visit(&t, check_made); /* first see whether all of them are there */
     if (!tensor_error()) visit(&t, save_entry);
     return !tensor_error();
@@ -132,17 +132,17 @@ bool nn_save(void *module, const char *path) {
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-bool nn_shape_admits(Shape wanted, Shape shape) {
-    bool fits = wanted.ndim == shape.ndim || wanted.ndim < 0;
-    for (int d = 0; fits && d < wanted.ndim; d++)
-        fits = wanted.dim[d] == NN_LAZY || wanted.dim[d] == shape.dim[d];
-    return fits;
+bool nn_shape_matches(Shape pattern, Shape shape) {
+    bool matches = pattern.ndim == shape.ndim || pattern.ndim < 0;
+    for (int d = 0; matches && d < pattern.ndim; d++)
+        matches = pattern.dim[d] == NN_LAZY || pattern.dim[d] == shape.dim[d];
+    return matches;
 }
 
 /* Lists what keeps x from becoming the entry, whose parameter is theta, NULL while lazy. */
 static void check_value(Transfer *t, const Entry *e, const Tensor *x, const Tensor *theta) {
     const char *name = tensor_name_text(e->name);
-    if (x->dtype != e->dtype || !nn_shape_admits(e->shape, x->shape))
+    if (x->dtype != e->dtype || !nn_shape_matches(e->shape, x->shape))
         list(&t->misfits, "\"%s\" is %s %s and should be %s %s", name, tensor_dtype_name(x->dtype),
              tensor_shape_text(x->shape), tensor_dtype_name(e->dtype),
              tensor_shape_text(e->shape.ndim < 0 ? x->shape : e->shape));
@@ -181,7 +181,7 @@ static char *tell(char *end, const char *what, const List *it) {
 }
 
 /* Does everything fit? source: what it comes from, for the sentence. */
-static bool all_fit(Transfer *t, const char *source) {
+static bool check_all(Transfer *t, const char *source) {
     char text[3 * sizeof t->missing.text + 128];
     List unexpected = {0};
     for (int i = 0; i < t->from->n; i++) {
@@ -197,11 +197,11 @@ static bool all_fit(Transfer *t, const char *source) {
 }
 
 static bool load_from(Transfer t, const char *source) {
-    if (!ready(&t, t.from)) return false;
+    if (!check_arguments(&t, t.from)) return false;
     t.plan = calloc((size_t)t.from->n + 1, sizeof(Tensor *));
     if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who);
     visit(&t, check_entry);
-    const bool fits = all_fit(&t, source);
+    const bool fits = check_all(&t, source);
     if (fits && t.optimizer) nn_optimizer_forget(t.optimizer);
     if (fits) visit(&t, load_entry);
     for (int i = 0; i < t.from->n; i++) tensor_release(t.plan[i]);
@@ -215,7 +215,7 @@ bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict
 }
 
 bool nn_load(void *module, const char *path) {
-    if (!nn_given_model(module, "load")) return false;
+    if (!nn_check_model(module, "load")) return false;
     TensorDict *dict = tensor_load_safetensors(path);
     Transfer t = {.who = "load", .root = module, .prefix = "", .from = dict};
     bool ok = load_from(t, path);
@@ -227,14 +227,14 @@ bool nn_load(void *module, const char *path) {
 
 bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict) {
     const char *who = "optimizer_state_dict";
-    if (!nn_given_optimizer(optimizer, who)) return false;
+    if (!nn_check_optimizer(optimizer, who)) return false;
     return save_to((Transfer){who, optimizer->model, optimizer, prefix, .to = dict});
 }
 
 bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix,
                                   const TensorDict *dict) {
     const char *who = "optimizer_load_state_dict";
-    if (!nn_given_optimizer(optimizer, who)) return false;
+    if (!nn_check_optimizer(optimizer, who)) return false;
     Transfer t = {who, optimizer->model, optimizer, prefix, .from = dict};
     return load_from(t, "the dict");
 }

@@ -11,8 +11,8 @@ static Tensor *gradient_of(Module *module, const ModuleSlot *p) {
 }
 
 double nn_clip_grad_norm(void *module, double max_norm) {
-    nn_given_model(module, "clip_grad_norm");
-    nn_not_negative("clip_grad_norm", "max_norm", max_norm);
+    nn_check_model(module, "clip_grad_norm");
+    nn_check_not_negative("clip_grad_norm", "max_norm", max_norm);
     if (tensor_error()) return (double)NAN;
     double sum = 0;
     for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p);) {

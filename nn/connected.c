@@ -15,7 +15,7 @@ bool nn_check_connected(Tensor *loss, void *module) {
     size_t length = 0;
     int unnamed = 0; /* those for which there was no room */
     if (!loss) tensor_fail("check_connected: the loss is NULL");
-    nn_given_model(module, "check_connected");
+    nn_check_model(module, "check_connected");
     if (tensor_error()) return false;
     for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p);) {
         if (!is_unreached(loss, p) || !nn_parameter_path(module, p, path, sizeof path)) continue;

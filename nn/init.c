@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static bool has_fans(const char *who, const Tensor *w) {
+static bool check_fans(const char *who, const Tensor *w) {
     if (!w) return tensor_fail("%s: w is NULL", who);
     return w->shape.ndim >= 2 || tensor_fail("%s: w is %s: it needs two dimensions or more", who,
                                              tensor_shape_text(w->shape));
@@ -21,13 +21,13 @@ static double fan(const Tensor *w, int dim) {
 
 /* The deviation; 0 for a w without elements, which draws nothing, and where an error is pending. */
 static double xavier_std(const char *who, const Tensor *w, double gain) {
-    const bool draws = has_fans(who, w) && tensor_numel(w) > 0;
-    nn_not_negative(who, "gain", gain);
+    const bool draws = check_fans(who, w) && tensor_numel(w) > 0;
+    nn_check_not_negative(who, "gain", gain);
     return draws ? gain * sqrt(2 / (fan(w, 1) + fan(w, 0))) : 0;
 }
 
 static double kaiming_std(const char *who, const Tensor *w, double a) {
-    const bool draws = has_fans(who, w) && tensor_numel(w) > 0;
+    const bool draws = check_fans(who, w) && tensor_numel(w) > 0;
     if (isnan(a)) tensor_fail("%s: a is nan: it must be a number", who);
     return draws ? sqrt(2 / (1 + a * a)) / sqrt(fan(w, 1)) : 0;
 }

@@ -7,24 +7,25 @@
 
 /* The module; NULL and an error where it is NULL, or an optimizer: that is a Module for nn_print
  * and nn_free alone. */
-Module *nn_given_model(void *module, const char *function);
+Module *nn_check_model(void *module, const char *function);
 bool nn_is_optimizer(const Module *module);
 /* The same the other way round. */
-Optimizer *nn_given_optimizer(Optimizer *optimizer, const char *function);
+Optimizer *nn_check_optimizer(Optimizer *optimizer, const char *function);
 /* value >= 0, else an error; NaN fails too. */
-bool nn_not_negative(const char *who, const char *what, double value);
+bool nn_check_not_negative(const char *who, const char *what, double value);
 /* The frame of a forward function: it begins where no error is pending and there is a module, and
  * it ends with y, or NULL. An error that was born in between gets the module's path put before its
  * sentence, "encoder.layers.0.W_q: linear: ...", by the innermost module alone. */
 bool nn_forward_begins(const char *who, const void *module);
 Tensor *nn_forward_done(const void *module, Tensor *y);
-/* Is shape one of those wanted: NN_LAZY stands for any size, ndim -1 for any shape? */
-bool nn_shape_admits(Shape wanted, Shape shape);
+/* Does shape match a pattern, in which NN_LAZY stands for any size and ndim -1 for any shape? */
+bool nn_shape_matches(Shape pattern, Shape shape);
 /* The first field in the tree, in state_dict order, that holds x. */
 Tensor **nn_first_holder(Module *module, const Tensor *x);
 
-/* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
-bool nn_linear_admits(Linear *linear, const Tensor *x);
+/* Checks x (..., in), and draws the parameters of a lazy layer when it meets its first x. False and
+ * an error if x does not suit. */
+bool nn_linear_prepare(Linear *linear, const Tensor *x);
 
 /* ---- optimizers ---------------------------------------------------------------------------- */
 

@@ -55,8 +55,7 @@ Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
     return nn_module_done(linear);
 }
 
-/* Whether x (..., in) may enter; the first x that does sets a lazy layer's in. */
-bool nn_linear_admits(Linear *linear, const Tensor *x) {
+bool nn_linear_prepare(Linear *linear, const Tensor *x) {
     const DType ours = tensor_default_dtype();
     const int64_t in = x->shape.ndim > 0 ? x->shape.dim[x->shape.ndim - 1] : 0;
     settle(linear);
@@ -77,6 +76,6 @@ bool nn_linear_admits(Linear *linear, const Tensor *x) {
 Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
     if (!nn_forward_begins("linear", linear)) return NULL;
     if (!x) tensor_fail("linear: x is NULL");
-    const bool enters = x && nn_linear_admits(linear, x);
-    return nn_forward_done(linear, enters ? ag_linear(x, linear->weight, linear->bias) : NULL);
+    const bool ready = x && nn_linear_prepare(linear, x);
+    return nn_forward_done(linear, ready ? ag_linear(x, linear->weight, linear->bias) : NULL);
 }

@@ -16,12 +16,12 @@
 #include <string.h>
 
 /* A NULL module is the sign of an earlier failure, whose sentence stays; else it gets this one. */
-static Module *tensor_given(void *module, const char *function) {
+static Module *check_given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);
 }
 
-Module *nn_given_model(void *module, const char *function) {
-    Module *m = tensor_given(module, function);
+Module *nn_check_model(void *module, const char *function) {
+    Module *m = check_given(module, function);
     if (!m || !nn_is_optimizer(m)) return m;
     return tensor_fail("%s: %s is an optimizer: pass the model that it trains, or call an "
                        "nn_optimizer function",
@@ -72,7 +72,7 @@ static bool is_at(const Module *root, const ModuleSlot *p, const char *prefix) {
 }
 
 bool nn_next_parameter(void *module, const char *prefix, ModuleSlot **p) {
-    const Module *root = nn_given_model(module, "next_parameter");
+    const Module *root = nn_check_model(module, "next_parameter");
     if (!prefix || !p) tensor_fail("next_parameter: %s is NULL", prefix ? "p" : "the prefix");
     if (!root || !prefix || !p) return false;
     do *p = next_slot(root, *p);
@@ -94,7 +94,7 @@ void *nn_module_new(const ModuleClass *kind) {
 }
 
 void *nn_module_done(void *module) {
-    tensor_given(module, "module_done");
+    check_given(module, "module_done");
     if (tensor_error()) nn_free(module);
     return tensor_error() ? NULL : module;
 }
@@ -114,7 +114,7 @@ static bool is_taken(const Module *module, const char *name) {
     return false;
 }
 
-static bool name_is_good(const Module *module, const char *name, const char *function) {
+static bool check_name(const Module *module, const char *name, const char *function) {
     size_t length = name ? strlen(name) : 0;
     if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.'))
         tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
@@ -198,7 +198,7 @@ static bool is_expanded(const Tensor *x) {
 }
 
 bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
-    Module *m = nn_given_model(module, "set_parameter");
+    Module *m = nn_check_model(module, "set_parameter");
     ModuleSlot *parameter = m ? slot_of(m, slot) : NULL;
     if (m && (!parameter || !*parameter->name))
         tensor_fail("set_parameter: the field is no parameter of %s", m->kind->name);
@@ -229,8 +229,8 @@ static void remove_slot(Module *m, Tensor **field) {
 
 bool nn_add_parameter(void *module, const char *name, Tensor **slot, Tensor *value) {
     const char *who = "add_parameter";
-    Module *m = nn_given_model(module, who);
-    const bool added = m && name_is_good(m, name, who) && add_slot(m, who, name, slot);
+    Module *m = nn_check_model(module, who);
+    const bool added = m && check_name(m, name, who) && add_slot(m, who, name, slot);
     if (!added) tensor_release(value);
     if (!added || !value || nn_set_parameter(m, slot, value)) return added;
     remove_slot(m, slot);
@@ -246,13 +246,13 @@ bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape 
 /* ---- children and kept results ------------------------------------------------------------- */
 
 void *nn_add_child(void *module, const char *name, void *child) {
-    Module *parent = nn_given_model(module, "add_child"), *c = tensor_given(child, "add_child");
-    if (c) nn_given_model(c, "add_child");
+    Module *parent = nn_check_model(module, "add_child"), *c = check_given(child, "add_child");
+    if (c) nn_check_model(c, "add_child");
     const Module *root = parent;
     while (root && root->parent) root = root->parent;
     if (root && c && (root == c || c->parent)) /* its tree goes on owning it */
         return tensor_fail("add_child: %s is in a tree already", c->kind->name);
-    if (tensor_error() || !name_is_good(parent, name, "add_child")) {
+    if (tensor_error() || !check_name(parent, name, "add_child")) {
         nn_free(c);
         return NULL;
     }
@@ -266,12 +266,12 @@ void *nn_add_child(void *module, const char *name, void *child) {
 }
 
 bool nn_add_result(void *module, Tensor **slot) {
-    Module *m = nn_given_model(module, "add_result");
+    Module *m = nn_check_model(module, "add_result");
     return m && add_slot(m, "add_result", "", slot);
 }
 
 bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
-    const Module *m = nn_given_model(module, "keep_result");
+    const Module *m = nn_check_model(module, "keep_result");
     if (!value) tensor_fail("keep_result: the value is NULL");
     if (!m || !value) return false;
     const ModuleSlot *result = slot_of(m, slot);
@@ -305,7 +305,7 @@ void nn_free(void *module) {
 /* ---- walks over the tree ------------------------------------------------------------------- */
 
 void nn_train(void *module, bool on) {
-    Module *const root = nn_given_model(module, "train");
+    Module *const root = nn_check_model(module, "train");
     for (Module *m = root; m; m = next_module(root, m)) m->training = on;
 }
 
@@ -327,7 +327,7 @@ static void print_tree(const Module *module, FILE *file, int indent) {
 }
 
 bool nn_print(void *module, FILE *file) {
-    const Module *m = tensor_given(module, "print");
+    const Module *m = check_given(module, "print");
     if (!file) tensor_fail("print: the file is NULL");
     if (!m || !file) return false;
     print_tree(m, file, 0);
@@ -348,14 +348,14 @@ void nn_print_float(double x, FILE *file) {
 }
 
 bool nn_zero_grad(void *module) {
-    Module *m = nn_given_model(module, "zero_grad");
+    Module *m = nn_check_model(module, "zero_grad");
     for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
         if (*p->slot) ag_zero_grad(*p->slot);
     return m != NULL;
 }
 
 bool nn_freeze(void *module, const char *prefix, bool frozen) {
-    Module *m = nn_given_model(module, "freeze");
+    Module *m = nn_check_model(module, "freeze");
     if (!prefix) tensor_fail("freeze: the prefix is NULL");
     if (!m || !prefix) return false;
     int n = 0;
@@ -375,7 +375,7 @@ Tensor **nn_first_holder(Module *module, const Tensor *x) {
 }
 
 int64_t nn_num_parameters(void *module) {
-    Module *m = nn_given_model(module, "num_parameters");
+    Module *m = nn_check_model(module, "num_parameters");
     int64_t n = m ? 0 : -1;
     for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
         if (nn_first_holder(m, *p->slot) == p->slot) n += tensor_numel(*p->slot); /* 0 while lazy */
@@ -383,7 +383,7 @@ int64_t nn_num_parameters(void *module) {
 }
 
 Tensor *nn_parameter(void *module, const char *path) {
-    const Module *root = nn_given_model(module, "parameter");
+    const Module *root = nn_check_model(module, "parameter");
     if (!path) tensor_fail("parameter: the path is NULL");
     if (!root || !path) return NULL;
     ModuleSlot *p = NULL;

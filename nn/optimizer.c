@@ -85,18 +85,19 @@ bool nn_is_optimizer(const Module *module) {
     return module->kind == &sgd_class || module->kind == &adamw_class;
 }
 
-Optimizer *nn_given_optimizer(Optimizer *optimizer, const char *function) {
+Optimizer *nn_check_optimizer(Optimizer *optimizer, const char *function) {
     if (!optimizer) return tensor_fail("%s: the optimizer is NULL", function);
     if (nn_is_optimizer(&optimizer->module)) return optimizer;
     return tensor_fail("%s: %s is no optimizer", function, optimizer->module.kind->name);
 }
 
-bool nn_not_negative(const char *who, const char *what, double value) {
+bool nn_check_not_negative(const char *who, const char *what, double value) {
     return value >= 0 || tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
 }
 
-static bool good_group(const char *who, double lr, double weight_decay) {
-    return nn_not_negative(who, "lr", lr) && nn_not_negative(who, "weight_decay", weight_decay);
+static bool check_group(const char *who, double lr, double weight_decay) {
+    return nn_check_not_negative(who, "lr", lr) &&
+           nn_check_not_negative(who, "weight_decay", weight_decay);
 }
 
 static void check_beta(const char *name, double beta) {
@@ -111,11 +112,11 @@ static size_t count_parameters(void *model) {
 
 static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
                                 double weight_decay) {
-    nn_given_model(model, rule->name);
+    nn_check_model(model, rule->name);
     if (lr == 0)
         tensor_fail("%s: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)",
                     rule->name);
-    Optimizer *optimizer = good_group(rule->name, lr, weight_decay) ? nn_module_new(kind) : NULL;
+    Optimizer *optimizer = check_group(rule->name, lr, weight_decay) ? nn_module_new(kind) : NULL;
     if (!optimizer) return NULL;
     optimizer->rule = rule;
     optimizer->model = model;
@@ -129,7 +130,7 @@ static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void 
 }
 
 Optimizer *nn_sgd_new(void *module, SGDConfig c) {
-    nn_not_negative("sgd", "momentum", c.momentum);
+    nn_check_not_negative("sgd", "momentum", c.momentum);
     if (isnan(c.dampening)) tensor_fail("sgd: dampening is not a number");
     if (c.nesterov && (c.momentum == 0 || c.dampening != 0))
         tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
@@ -148,7 +149,7 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
     if (c.eps == 0) c.eps = 1e-8;
     check_beta("beta1", c.beta1);
     check_beta("beta2", c.beta2);
-    nn_not_negative("adamw", "eps", c.eps);
+    nn_check_not_negative("adamw", "eps", c.eps);
     Optimizer *adamw = optimizer_new(&adamw_class, &adamw_rule, module, c.lr, c.weight_decay);
     if (adamw) {
         adamw->adamw = c;
@@ -161,9 +162,9 @@ Optimizer *nn_adamw_new(void *module, AdamWConfig c) {
 
 bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay) {
     const char *who = "optimizer_set_group";
-    if (!nn_given_optimizer(optimizer, who)) return false;
+    if (!nn_check_optimizer(optimizer, who)) return false;
     if (!prefix) return tensor_fail("%s: the prefix is NULL", who);
-    if (!good_group(who, lr, decay)) return false;
+    if (!check_group(who, lr, decay)) return false;
     int joined = 0;
     for (ModuleSlot *p = NULL; nn_next_parameter(optimizer->model, prefix, &p);)
         for (int i = 0; i < optimizer->num_updates; i++) {
@@ -178,8 +179,8 @@ bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
 }
 
 bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor) {
-    if (!nn_given_optimizer(optimizer, "optimizer_scale_lr") ||
-        !nn_not_negative("optimizer_scale_lr", "factor", factor))
+    if (!nn_check_optimizer(optimizer, "optimizer_scale_lr") ||
+        !nn_check_not_negative("optimizer_scale_lr", "factor", factor))
         return false;
     optimizer->factor = factor;
     return true;
@@ -201,7 +202,7 @@ static bool is_due(const Optimizer *optimizer, const Update *u) {
 
 /* A parameter may have got another value, of another shape, since its last step. */
 static void check_equal(const Rule *rule, const Tensor *theta, const char *what, const Tensor *x) {
-    if (x->dtype != theta->dtype || !nn_shape_admits(theta->shape, x->shape))
+    if (x->dtype != theta->dtype || !nn_shape_matches(theta->shape, x->shape))
         tensor_fail("%s: %s is %s %s and its %s %s %s: they must be equal", rule->name, theta->name,
                     tensor_dtype_name(theta->dtype), tensor_shape_text(theta->shape), what,
                     tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
@@ -226,7 +227,7 @@ static void prepare(const Optimizer *optimizer, Update *u) {
 }
 
 bool nn_optimizer_step(Optimizer *optimizer) {
-    if (!nn_given_optimizer(optimizer, "optimizer_step") || tensor_error()) return false;
+    if (!nn_check_optimizer(optimizer, "optimizer_step") || tensor_error()) return false;
     Update *const end = optimizer->updates + optimizer->num_updates;
     for (Update *u = optimizer->updates; u < end && !tensor_error(); u++)
         if (is_due(optimizer, u)) prepare(optimizer, u);
@@ -243,5 +244,5 @@ bool nn_optimizer_step(Optimizer *optimizer) {
 }
 
 void nn_optimizer_zero_grad(Optimizer *optimizer) {
-    if (nn_given_optimizer(optimizer, "optimizer_zero_grad")) nn_zero_grad(optimizer->model);
+    if (nn_check_optimizer(optimizer, "optimizer_zero_grad")) nn_zero_grad(optimizer->model);
 }

@@ -35,7 +35,7 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
     return nn_module_done(encoding);
 }
 
-static bool admit(const Tensor *P, const Tensor *x) {
+static bool check_x(const Tensor *P, const Tensor *x) {
     if (!x) tensor_fail("positional_encoding: x is NULL");
     else if (x->shape.ndim != 3 || x->shape.dim[2] != P->shape.dim[2])
         tensor_fail("positional_encoding: x is %s: it must be (batch, length, num_hiddens), and "
@@ -54,7 +54,7 @@ static bool admit(const Tensor *P, const Tensor *x) {
 
 Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x) {
     if (!nn_forward_begins("positional_encoding", encoding)) return NULL;
-    if (!admit(encoding->P, x)) return nn_forward_done(encoding, NULL);
+    if (!check_x(encoding->P, x)) return nn_forward_done(encoding, NULL);
     Tensor *P = ag_slice(encoding->P, 1, 0, x->shape.dim[1]);
     return nn_forward_done(encoding, nn_dropout_forward(encoding->dropout, ag_add(x, P)));
 }

@@ -24,8 +24,8 @@ void tensor_dict_free(TensorDict *dict) {
     free(dict);
 }
 
-static bool is_text(const char *function, const char *what, const char *text) {
-    if (!tensor_given(function, what, text) || tensor_pending()) return false;
+static bool check_text(const char *function, const char *what, const char *text) {
+    if (!tensor_check_given(function, what, text) || tensor_pending()) return false;
     return tensor_is_utf8(text, strlen(text)) ||
            tensor_fail("%s: the %s is not UTF-8", function, what);
 }
@@ -71,7 +71,8 @@ static void *find(void *list, int n, size_t size, const char *name) {
 
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
     const char *op = "dict_set";
-    if (!tensor_given(op, "dict", dict) || !tensor_readable(op, x) || !is_text(op, "name", name))
+    if (!tensor_check_given(op, "dict", dict) || !tensor_check_readable(op, x) ||
+        !check_text(op, "name", name))
         return false;
     if (!strcmp(name, "__metadata__"))
         return tensor_fail("dict_set: the name __metadata__ is taken by the metadata");
@@ -84,7 +85,8 @@ bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
 }
 
 Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
-    if (!tensor_given("dict_get", "dict", dict) || !tensor_given("dict_get", "name", name))
+    if (!tensor_check_given("dict_get", "dict", dict) ||
+        !tensor_check_given("dict_get", "name", name))
         return NULL;
     const NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);
     if (entry) return entry->tensor;
@@ -93,7 +95,8 @@ Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
 
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value) {
     const char *op = "dict_set_metadata";
-    if (!tensor_given(op, "dict", dict) || !is_text(op, "key", key) || !is_text(op, "value", value))
+    if (!tensor_check_given(op, "dict", dict) || !check_text(op, "key", key) ||
+        !check_text(op, "value", value))
         return false;
     Metadata *pair = find(dict->metadata, dict->n_metadata, sizeof *pair, key);
     if (!pair) return tensor_dict_append_metadata(dict, key, value);
@@ -105,7 +108,8 @@ bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *val
 }
 
 const char *tensor_dict_metadata(const TensorDict *dict, const char *key) {
-    if (!tensor_given("dict_metadata", "dict", dict) || !tensor_given("dict_metadata", "key", key))
+    if (!tensor_check_given("dict_metadata", "dict", dict) ||
+        !tensor_check_given("dict_metadata", "key", key))
         return NULL;
     const Metadata *pair = find(dict->metadata, dict->n_metadata, sizeof *pair, key);
     return pair ? pair->value : NULL;

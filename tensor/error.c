@@ -26,7 +26,7 @@ void *tensor_fail(const char *format, ...) {
     return NULL;
 }
 
-bool tensor_given(const char *function, const char *what, const void *argument) {
+bool tensor_check_given(const char *function, const char *what, const void *argument) {
     return argument || tensor_fail("%s: the %s is NULL", function, what);
 }
 

@@ -27,14 +27,14 @@ void *tensor_file_fail(const File *file, const char *format, ...) {
 
 static const char *reason(void) { return errno == ENOMEM ? "out of memory" : strerror(errno); }
 
-static bool check(const File *file, const char *what, bool ok) {
+static bool check_done(const File *file, const char *what, bool ok) {
     if (!ok) tensor_file_fail(file, "it cannot be %s: %s", what, reason());
     return ok;
 }
 
 static bool start(File *file, const char *function, const char *path) {
     *file = (File){.function = function, .path = path, .replacement = {.directory = -1}};
-    return tensor_given(function, "path", path) && !tensor_pending();
+    return tensor_check_given(function, "path", path) && !tensor_pending();
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -44,9 +44,9 @@ bool tensor_file_open(File *file, const char *function, const char *path) {
     /* Without O_NONBLOCK a pipe would keep us waiting for a writer; regular files ignore it. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
-    const bool opened = check(file, "opened", fd >= 0 && fstat(fd, &status) == 0);
+    const bool opened = check_done(file, "opened", fd >= 0 && fstat(fd, &status) == 0);
     if (opened && !S_ISREG(status.st_mode)) tensor_file_fail(file, "it is not a regular file");
-    else if (opened) check(file, "opened", (file->stream = fdopen(fd, "rb")) != NULL);
+    else if (opened) check_done(file, "opened", (file->stream = fdopen(fd, "rb")) != NULL);
     if (fd >= 0 && !file->stream) close(fd);
     if (opened) file->size = status.st_size;
     return file->stream != NULL;
@@ -84,11 +84,11 @@ Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Sha
 bool tensor_file_create(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
     file->stream = tensor_replacement_begin(&file->replacement, path);
-    return check(file, "written", file->stream != NULL);
+    return check_done(file, "written", file->stream != NULL);
 }
 
 bool tensor_file_write(const File *file, const void *bytes, size_t size) {
-    return check(file, "written", fwrite(bytes, 1, size, file->stream) == size);
+    return check_done(file, "written", fwrite(bytes, 1, size, file->stream) == size);
 }
 
 /* x's elements as a file has them. */
@@ -100,7 +100,7 @@ static Tensor *in_order_of_files(const Tensor *x) {
 }
 
 bool tensor_file_write_tensor(const File *file, const Tensor *x) {
-    Tensor *y = tensor_readable(file->function, x) ? in_order_of_files(x) : NULL;
+    Tensor *y = tensor_check_readable(file->function, x) ? in_order_of_files(x) : NULL;
     bool ok =
         y && tensor_file_write(file, y->data, (size_t)(tensor_numel(y) * dtype_size(y->dtype)));
     tensor_release(y);
@@ -124,5 +124,6 @@ bool tensor_write_file(const char *path, void (*write)(FILE *file, const void *c
 
 bool tensor_can_write_file(const char *path) {
     File file;
-    return start(&file, "write_file", path) && check(&file, "written", tensor_can_replace(path));
+    return start(&file, "write_file", path) &&
+           check_done(&file, "written", tensor_can_replace(path));
 }

@@ -22,8 +22,8 @@ typedef struct Storage {
 bool tensor_pending(void); /* is an error pending? */
 /* The function's own word on a NULL argument, what: "path"; and on a tensor whose elements it
  * wants. */
-bool tensor_given(const char *function, const char *what, const void *argument);
-bool tensor_readable(const char *function, const Tensor *x);
+bool tensor_check_given(const char *function, const char *what, const void *argument);
+bool tensor_check_readable(const char *function, const Tensor *x);
 /* Nobody will ask for x's elements: the bytes go as soon as they can. */
 void tensor_let_go(Tensor *x);
 void tensor_storage_read(Storage *storage, int readers); /* so many readers more, or less */

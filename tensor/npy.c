@@ -12,7 +12,7 @@ static const char *const npy_types[] = {"<f4", "<f8", "<i8", "|b1"}; /* by DType
 
 bool tensor_save_npy(const Tensor *x, const char *path) {
     File file;
-    tensor_readable("save_npy", x);
+    tensor_check_readable("save_npy", x);
     if (!tensor_file_create(&file, "save_npy", path)) return tensor_file_finish(&file, false);
     char text[384], header[sizeof text + 128];
     int length =

@@ -158,7 +158,8 @@ static void write_suffixes(Printer *p, bool empty) {
 }
 
 bool tensor_print(const Tensor *x, FILE *file) {
-    if (tensor_pending() || !tensor_readable("print", x) || !tensor_given("print", "file", file))
+    if (tensor_pending() || !tensor_check_readable("print", x) ||
+        !tensor_check_given("print", "file", file))
         return false;
     int64_t numel = tensor_numel(x);
     Printer p = {.x = x, .file = file, .smallest = HUGE_VAL, .width = 1};

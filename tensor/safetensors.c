@@ -104,7 +104,7 @@ static bool write_all(const File *file, const TensorDict *dict, const NamedTenso
 }
 
 bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
-    if (!tensor_given("save_safetensors", "dict", dict)) return false;
+    if (!tensor_check_given("save_safetensors", "dict", dict)) return false;
     if (dict->n_metadata > METADATA_MAX) /* load_safetensors would not take them */
         return tensor_fail("save_safetensors: there are more than %d metadata", METADATA_MAX);
     NamedTensor *sorted = malloc(((size_t)dict->n + 1) * sizeof *sorted);

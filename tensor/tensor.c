@@ -170,8 +170,8 @@ void tensor_written(Tensor *x, const char *by) {
 
 int64_t tensor_numel(const Tensor *x) { return x ? tensor_shape_numel(x->shape) : 0; }
 
-bool tensor_readable(const char *function, const Tensor *x) {
-    if (!tensor_given(function, "tensor", x)) return false;
+bool tensor_check_readable(const char *function, const Tensor *x) {
+    if (!tensor_check_given(function, "tensor", x)) return false;
     return !x->let_go ||
            tensor_fail("%s: the tensor was let go, and its elements with it", function);
 }

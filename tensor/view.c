@@ -185,7 +185,7 @@ static bool leads_too_far(Shape shape, int d, int64_t stride) {
 }
 
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
-    if (!tensor_readable("as_strided", x)) return NULL;
+    if (!tensor_check_readable("as_strided", x)) return NULL;
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS || (shape.ndim > 0 && !stride))
         return tensor_fail("as_strided: %d dimensions: there may be 0 to %d, with a stride each",
                            shape.ndim, TENSOR_MAX_DIMS);

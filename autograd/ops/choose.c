@@ -72,7 +72,7 @@ DEFINE_OP(masked_fill, .in = {{"x", SAME}, {"mask", BOOLEAN}}, .forward = masked
           .backward = masked_fill_backward, .reads = READS_IN1, .grad_fn = "MaskedFillBackward0");
 
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
-    if (x && !tensor_value_fits("masked_fill", x->dtype, value)) return NULL;
+    if (x && !tensor_check_value("masked_fill", x->dtype, value)) return NULL;
     return apply2(&ag_op_masked_fill, x, mask, (Attributes){.number = value});
 }
 

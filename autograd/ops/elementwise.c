@@ -10,7 +10,7 @@ Tensor *ag_elementwise_forward(Node *n) {
     Kernel *const kernel = tensor_kernels()->value[n->op->row][a->dtype];
     const DType type = n->op->backward ? a->dtype : BOOL;
     Shape shape;
-    if (!tensor_number_fits(n->op->name, a->dtype, n->at.number)) return NULL;
+    if (!tensor_check_number(n->op->name, a->dtype, n->at.number)) return NULL;
     if (!tensor_shape_broadcast(a->shape, b->shape, &shape))
         return tensor_fail(
             "%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1", n->op->name,
@@ -88,7 +88,7 @@ static Tensor *number_like(const char *op, Tensor *x, double number) {
     if (x->dtype == BOOL)
         return tensor_fail(
             "%s: x is bool: it must be float32, float64 or int64; convert it with ag_to", op);
-    if (!tensor_number_fits(op, x->dtype, number) || !tensor_value_fits(op, x->dtype, number))
+    if (!tensor_check_number(op, x->dtype, number) || !tensor_check_value(op, x->dtype, number))
         return NULL;
     Tensor *scalar = tensor_make(SCALAR, x->dtype);
     if (scalar) tensor_fill_elements(scalar, number);

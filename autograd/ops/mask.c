@@ -15,7 +15,7 @@ static bool lengths_fit(const char *who, const Tensor *lens, Shape scores) {
                     tensor_shape_text(SHAPE(B, Q)));
     /* what was let go is read as long as the bytes are there, for a backward pass */
     Tensor *row =
-        lens->storage->bytes || tensor_readable(who, lens) ? tensor_contiguous(lens) : NULL;
+        lens->storage->bytes || tensor_check_readable(who, lens) ? tensor_contiguous(lens) : NULL;
     const int64_t *length = row ? row->data : NULL;
     for (int64_t i = 0; !tensor_pending() && i < tensor_numel(lens); i++)
         if (length[i] < 0)

@@ -305,7 +305,7 @@ static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
  * value:    x cut along dim, the last slice smaller where size does not divide N
  * gradient: each dy where it was cut out, 0 elsewhere */
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
-    if (!tensor_given("split", "list", list)) return false;
+    if (!tensor_check_given("split", "list", list)) return false;
     for (int i = 0; i < n; i++) list[i] = NULL;
     const int d = ag_ready("split", x) ? tensor_shape_dim("split", x->shape, dim) : -1;
     if (d < 0) return false;

@@ -9,31 +9,31 @@
 
 Tensor *tensor_empty(Shape shape) { return tensor_make(shape, tensor_default_dtype()); }
 
-bool tensor_value_fits(const char *op, DType dtype, double value) {
+bool tensor_check_value(const char *op, DType dtype, double value) {
     bool fits = dtype != F32 || !isfinite(value) || fabs(value) <= (double)FLT_MAX;
     if (dtype == I64) fits = value >= -0x1p63 && value < 0x1p63;
     return fits || tensor_fail("%s: %s cannot hold %g", op, tensor_dtype_name(dtype), value);
 }
 
-bool tensor_number_fits(const char *op, DType dtype, double number) {
+bool tensor_check_number(const char *op, DType dtype, double number) {
     if (dtype_is_float(dtype)) return true;
-    if (tensor_value_fits(op, dtype, number) && number == trunc(number)) return true;
+    if (tensor_check_value(op, dtype, number) && number == trunc(number)) return true;
     return tensor_fail(
         "%s: x is %s and the number is %g: it must be whole; convert x with tensor_to", op,
         tensor_dtype_name(dtype), number);
 }
 
 /* Is it one of the four? */
-static bool is_dtype(const char *op, DType dtype) {
+static bool check_dtype(const char *op, DType dtype) {
     return (unsigned)dtype <= BOOL || tensor_fail("%s: %d is not a type", op, (int)dtype);
 }
 
 Tensor *tensor_empty_of(Shape shape, DType dtype) {
-    return is_dtype("empty", dtype) ? tensor_make(shape, dtype) : NULL;
+    return check_dtype("empty", dtype) ? tensor_make(shape, dtype) : NULL;
 }
 
 Tensor *tensor_full_of(Shape shape, double value, DType dtype) {
-    if (!is_dtype("full", dtype) || !tensor_value_fits("full", dtype, value)) return NULL;
+    if (!check_dtype("full", dtype) || !tensor_check_value("full", dtype, value)) return NULL;
     Tensor *x = tensor_make(shape, dtype);
     if (x) tensor_fill_elements(x, value);
     return x;
@@ -49,22 +49,23 @@ Tensor *tensor_zeros(Shape shape) { return tensor_full(shape, 0); }
 Tensor *tensor_ones(Shape shape) { return tensor_full(shape, 1); }
 
 Tensor *tensor_zeros_like(const Tensor *x) {
-    return tensor_given("zeros_like", "tensor", x) ? tensor_zeros_of(x->shape, x->dtype) : NULL;
+    return tensor_check_given("zeros_like", "tensor", x) ? tensor_zeros_of(x->shape, x->dtype)
+                                                         : NULL;
 }
 Tensor *tensor_ones_like(const Tensor *x) {
-    return tensor_given("ones_like", "tensor", x) ? tensor_ones_of(x->shape, x->dtype) : NULL;
+    return tensor_check_given("ones_like", "tensor", x) ? tensor_ones_of(x->shape, x->dtype) : NULL;
 }
 
-static bool arange_fits(double start, double end, double step, DType dtype) {
+static bool check_arange(double start, double end, double step, DType dtype) {
     const double count = ceil((end - start) / step);
-    if (!is_dtype("arange", dtype)) return false;
+    if (!check_dtype("arange", dtype)) return false;
     if (dtype == BOOL)
         return tensor_fail("arange: the type is bool: it must be float32, float64 or int64");
     if (dtype == I64 && (start != trunc(start) || step != trunc(step)))
         return tensor_fail("arange: from %g in steps of %g: of int64 both must be whole", start,
                            step);
     if (dtype == I64 &&
-        !(tensor_value_fits("arange", I64, start) && tensor_value_fits("arange", I64, end)))
+        !(tensor_check_value("arange", I64, start) && tensor_check_value("arange", I64, end)))
         return false;
     return (step != 0 && count >= 0 && count < 0x1p62) ||
            tensor_fail("arange: from %g to %g in steps of %g: the step must lead from start to end",
@@ -72,7 +73,7 @@ static bool arange_fits(double start, double end, double step, DType dtype) {
 }
 
 Tensor *tensor_arange_of(double start, double end, double step, DType dtype) {
-    if (!arange_fits(start, end, step, dtype)) return NULL;
+    if (!check_arange(start, end, step, dtype)) return NULL;
     Tensor *x = tensor_make(SHAPE((int64_t)ceil((end - start) / step)), dtype);
     const Tensor first = {.dtype = F64, .data = &start};
     if (x)
@@ -98,7 +99,7 @@ Tensor *tensor_eye(int64_t n) {
 static Tensor *from_elements(Shape shape, DType from, const void *elements) {
     static const char *const op[] = {"from_floats", "from_doubles", "from_int64s", "from_bools"};
     Tensor *x = tensor_make(shape, dtype_is_float(from) ? tensor_default_dtype() : from);
-    if (!x || (tensor_numel(x) > 0 && !tensor_given(op[from], "array", elements))) {
+    if (!x || (tensor_numel(x) > 0 && !tensor_check_given(op[from], "array", elements))) {
         tensor_release(x);
         return NULL;
     }
@@ -117,18 +118,18 @@ Tensor *tensor_from_bools(Shape shape, const bool *x) { return from_elements(sha
 /* ---- copies -------------------------------------------------------------------------------- */
 
 Tensor *tensor_clone(const Tensor *x) {
-    return tensor_readable("clone", x) ? tensor_convert(x, x->dtype) : NULL;
+    return tensor_check_readable("clone", x) ? tensor_convert(x, x->dtype) : NULL;
 }
 
 Tensor *tensor_to(const Tensor *x, DType dtype) {
-    if (!tensor_readable("to", x)) return NULL;
-    return is_dtype("to", dtype) ? tensor_convert(x, dtype) : NULL;
+    if (!tensor_check_readable("to", x)) return NULL;
+    return check_dtype("to", dtype) ? tensor_convert(x, dtype) : NULL;
 }
 
 /* ---- access -------------------------------------------------------------------------------- */
 
 double tensor_item(const Tensor *x) {
-    if (tensor_readable("item", x) && tensor_numel(x) == 1) return tensor_read_element(x, 0);
+    if (tensor_check_readable("item", x) && tensor_numel(x) == 1) return tensor_read_element(x, 0);
     if (x) tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
     return (double)NAN;
 }
@@ -147,13 +148,13 @@ bool tensor_find_element(const char *op, const Tensor *x, Shape index, int64_t *
 
 double tensor_get_at(const Tensor *x, Shape index) {
     int64_t offset;
-    if (!tensor_readable("get", x) || !tensor_find_element("get", x, index, &offset))
+    if (!tensor_check_readable("get", x) || !tensor_find_element("get", x, index, &offset))
         return (double)NAN;
     return tensor_read_element(x, offset);
 }
 
 bool tensor_to_doubles(const Tensor *x, double *out) {
-    if (!tensor_readable("to_doubles", x)) return false;
+    if (!tensor_check_readable("to_doubles", x)) return false;
     if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL");
     Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
     tensor_shape_strides(x->shape, target.stride);

@@ -103,7 +103,8 @@ void tensor_bytes_to_bools(Tensor *x) {
 
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
-    if (!tensor_readable("allclose", a) || !tensor_readable("allclose", b)) return false;
+    if (!tensor_check_readable("allclose", a) || !tensor_check_readable("allclose", b))
+        return false;
     const int last = a->shape.ndim > 0 ? a->shape.ndim - 1 : 0;
     const Tensor bounds = {.dtype = F64, .data = (double[]){rtol, atol}};
     int64_t far = 0;

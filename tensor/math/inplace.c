@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static bool can_write(const char *op, const Tensor *x) {
-    if (tensor_pending() || !tensor_readable(op, x)) return false;
+static bool check_writable(const char *op, const Tensor *x) {
+    if (tensor_pending() || !tensor_check_readable(op, x)) return false;
     return !tensor_has_repeats(x) ||
            tensor_fail("%s: x is %s and expanded: several elements share one place", op,
                        tensor_shape_text(x->shape));
@@ -14,7 +14,7 @@ static bool can_write(const char *op, const Tensor *x) {
 /* y to be read while x is written: a copy when a write to x could change it before. Without a copy
  * nothing is allocated, so that an optimizer's last half, which only adds, cannot fail. */
 static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
-    if (!tensor_readable(op, y)) return NULL;
+    if (!tensor_check_readable(op, y)) return NULL;
     if (x->dtype != y->dtype)
         return tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
                            tensor_dtype_name(y->dtype));
@@ -29,7 +29,7 @@ static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
 }
 
 bool tensor_copy_from(Tensor *dst, const Tensor *src) {
-    Tensor *source = can_write("copy_from", dst) ? apart("copy_from", dst, src) : NULL;
+    Tensor *source = check_writable("copy_from", dst) ? apart("copy_from", dst, src) : NULL;
     if (!source) return false;
     tensor_copy_elements(dst, source);
     tensor_release(source);
@@ -38,7 +38,7 @@ bool tensor_copy_from(Tensor *dst, const Tensor *src) {
 }
 
 bool tensor_fill(Tensor *x, double value) {
-    if (!can_write("fill", x) || !tensor_value_fits("fill", x->dtype, value)) return false;
+    if (!check_writable("fill", x) || !tensor_check_value("fill", x->dtype, value)) return false;
     tensor_fill_elements(x, value);
     tensor_written(x, "fill");
     return true;
@@ -46,8 +46,8 @@ bool tensor_fill(Tensor *x, double value) {
 
 bool tensor_set_at(Tensor *x, double value, Shape index) {
     int64_t offset;
-    if (!can_write("set", x) || !tensor_find_element("set", x, index, &offset) ||
-        !tensor_value_fits("set", x->dtype, value))
+    if (!check_writable("set", x) || !tensor_find_element("set", x, index, &offset) ||
+        !tensor_check_value("set", x->dtype, value))
         return false;
     Tensor element = {.dtype = x->dtype}; /* a scalar that looks at x's element */
     element.data = (char *)x->data + offset * dtype_size(x->dtype);
@@ -56,21 +56,21 @@ bool tensor_set_at(Tensor *x, double value, Shape index) {
     return true;
 }
 
-bool tensor_can_write_floats(const char *op, const Tensor *x) {
-    if (!can_write(op, x)) return false;
+bool tensor_check_writable_floats(const char *op, const Tensor *x) {
+    if (!check_writable(op, x)) return false;
     return dtype_is_float(x->dtype) ||
            tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype));
 }
 
 /* Has x a type that can be multiplied, and by this number? */
-static bool can_write_times(const char *op, const Tensor *x, double number) {
-    if (!can_write(op, x)) return false;
-    if (x->dtype != BOOL) return tensor_number_fits(op, x->dtype, number);
+static bool check_factor(const char *op, const Tensor *x, double number) {
+    if (!check_writable(op, x)) return false;
+    if (x->dtype != BOOL) return tensor_check_number(op, x->dtype, number);
     return tensor_fail("%s: x is bool: it must be float32, float64 or int64", op);
 }
 
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    Tensor *term = can_write_times("add_", x, alpha) ? apart("add_", x, y) : NULL;
+    Tensor *term = check_factor("add_", x, alpha) ? apart("add_", x, y) : NULL;
     if (!term) return false;
     tensor_loop_elements(tensor_kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term},
                          alpha);
@@ -80,8 +80,10 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
 }
 
 /* Are x's shape and type those of the first, and can it be written, but for the gradient? */
-static bool step_fits(const char *op, const Tensor *first, const Tensor *x, bool is_gradient) {
-    if (!(is_gradient ? tensor_readable(op, x) : tensor_can_write_floats(op, x))) return false;
+static bool check_step_operand(const char *op, const Tensor *first, const Tensor *x,
+                               bool is_gradient) {
+    if (!(is_gradient ? tensor_check_readable(op, x) : tensor_check_writable_floats(op, x)))
+        return false;
     if (x->dtype == first->dtype && shape_equal(x->shape, first->shape)) return true;
     return tensor_fail("%s: %s %s and %s %s: shapes and types must be equal", op,
                        tensor_dtype_name(first->dtype), tensor_shape_text(first->shape),
@@ -91,7 +93,7 @@ static bool step_fits(const char *op, const Tensor *first, const Tensor *x, bool
 bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep s) {
     const Tensor *const operand[] = {x, m, v, g};
     for (int i = 0; i < 4; i++)
-        if (!step_fits("adamw_", x, operand[i], i == 3)) return false;
+        if (!check_step_operand("adamw_", x, operand[i], i == 3)) return false;
     tensor_loop_update(tensor_kernels()->adamw[x->dtype], 4, 3, operand, 0, &s);
     tensor_written(x, "adamw_");
     tensor_written(m, "adamw_");
@@ -100,7 +102,7 @@ bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep s
 }
 
 bool tensor_mul_(Tensor *x, double factor) {
-    if (!can_write_times("mul_", x, factor)) return false;
+    if (!check_factor("mul_", x, factor)) return false;
     Kernel *const scale = tensor_kernels()->value[ELEMENTWISE_scale][x->dtype];
     tensor_loop_elements(scale, 2, (const Tensor *[]){x, x}, factor);
     tensor_written(x, "mul_");

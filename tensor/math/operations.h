@@ -33,10 +33,10 @@ void tensor_bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must no
 
 /* ---- what is checked, with a sentence -------------------------------------------------------- */
 
-bool tensor_can_write_floats(const char *op, const Tensor *x);     /* in place */
-bool tensor_value_fits(const char *op, DType dtype, double value); /* can the type hold it? */
+bool tensor_check_writable_floats(const char *op, const Tensor *x); /* in place */
+bool tensor_check_value(const char *op, DType dtype, double value); /* can the type hold it? */
 /* May x of this type be multiplied by the number? int64 demands a whole one that it can hold. */
-bool tensor_number_fits(const char *op, DType dtype, double number);
+bool tensor_check_number(const char *op, DType dtype, double number);
 /* The offset of x[i, j, ...]. */
 bool tensor_find_element(const char *op, const Tensor *x, Shape index, int64_t *offset);
 

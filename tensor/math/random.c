@@ -30,7 +30,7 @@ Tensor *tensor_generator_state(void) {
 
 bool tensor_set_generator_state(const Tensor *state) {
     const Shape shape = SHAPE(GENERATOR_NUMBERS);
-    if (!tensor_readable("set_generator_state", state)) return false;
+    if (!tensor_check_readable("set_generator_state", state)) return false;
     if (state->dtype != I64 || !shape_equal(state->shape, shape))
         return tensor_fail("set_generator_state: the state is %s %s: it must be int64 %s",
                            tensor_dtype_name(state->dtype), tensor_shape_text(state->shape),
@@ -66,7 +66,7 @@ Tensor *tensor_rand(Shape shape) {
 
 Tensor *tensor_randn(Shape shape) { return draw_new("randn", shape, tensor_draw_normals, 0, 1); }
 
-static bool good_uniform(const char *op, double low, double high, DType dtype) {
+static bool check_bounds(const char *op, double low, double high, DType dtype) {
     double largest = dtype == F32 ? (double)FLT_MAX : DBL_MAX;
     if (isnan(low) || isnan(high))
         return tensor_fail("%s: %s is nan: it must be a number", op, isnan(low) ? "low" : "high");
@@ -80,19 +80,19 @@ static bool good_uniform(const char *op, double low, double high, DType dtype) {
 }
 
 Tensor *tensor_uniform(double low, double high, Shape shape) {
-    bool good = good_uniform("uniform", low, high, tensor_default_dtype());
+    bool good = check_bounds("uniform", low, high, tensor_default_dtype());
     return good ? draw_new("uniform", shape, tensor_draw_uniforms, low, high) : NULL;
 }
 
 /* A mean that is not finite goes through to the elements, as in PyTorch. */
-static bool good_std(const char *op, double std) {
+static bool check_std(const char *op, double std) {
     if (isnan(std)) return tensor_fail("%s: std is nan: it must be a number", op);
     return std >= 0 || tensor_fail("%s: std is %.15g: it must not be negative", op, std);
 }
 
 Tensor *tensor_normal(double mean, double std, Shape shape) {
-    return good_std("normal", std) ? draw_new("normal", shape, tensor_draw_normals, mean, std)
-                                   : NULL;
+    return check_std("normal", std) ? draw_new("normal", shape, tensor_draw_normals, mean, std)
+                                    : NULL;
 }
 
 /* ---- in place ------------------------------------------------------------------------------ */
@@ -120,13 +120,13 @@ static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
 }
 
 bool tensor_uniform_(Tensor *x, double low, double high) {
-    return tensor_can_write_floats("uniform_", x) &&
-           good_uniform("uniform_", low, high, x->dtype) &&
+    return tensor_check_writable_floats("uniform_", x) &&
+           check_bounds("uniform_", low, high, x->dtype) &&
            redraw("uniform_", x, tensor_draw_uniforms, low, high);
 }
 
 bool tensor_normal_(Tensor *x, double mean, double std) {
-    return tensor_can_write_floats("normal_", x) && good_std("normal_", std) &&
+    return tensor_check_writable_floats("normal_", x) && check_std("normal_", std) &&
            redraw("normal_", x, tensor_draw_normals, mean, std);
 }
 

@@ -24,7 +24,7 @@ void tensor_divide(Tensor *y, double number) {
 
 double tensor_sum_of_squares(const Tensor *x) {
     double sum = (double)NAN;
-    if (!tensor_readable("sum_of_squares", x)) return sum;
+    if (!tensor_check_readable("sum_of_squares", x)) return sum;
     if (!dtype_is_float(x->dtype)) {
         tensor_fail("sum_of_squares: x is %s: it must be a float", tensor_dtype_name(x->dtype));
         return sum;
@@ -158,7 +158,7 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
 
 Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
     if (indices) *indices = NULL;
-    if (!tensor_readable("sort", x)) return NULL;
+    if (!tensor_check_readable("sort", x)) return NULL;
     const int last = x->shape.ndim > 0 ? x->shape.ndim - 1 : 0;
     Tensor *y = tensor_make(x->shape, x->dtype);
     Tensor *order = tensor_make(x->shape, I64);
