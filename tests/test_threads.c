@@ -390,12 +390,13 @@ END_TEST
 
 /* The linker puts this before pthread_create. */
 static bool refuse;
-static size_t stack; /* of the last one */
+static _Atomic size_t stack; /* of the last one; threads of a test start workers at the same time */
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
-    stack = 0;
-    if (a) pthread_attr_getstacksize(a, &stack);
+    size_t size = 0;
+    if (a) pthread_attr_getstacksize(a, &size);
+    stack = size;
     return refuse ? EAGAIN : __real_pthread_create(t, a, f, x);
 }
 
