@@ -14,22 +14,41 @@ enum { OP_INPUTS = 6, SAVED = 3 };
 
 typedef struct Op Op;
 
-/* The numbers of an op, besides its inputs. An op reads those that it knows. */
+/* What an op is told besides its inputs. Each op reads the fields that are its own; nobody writes
+ * them once ag_apply has them. */
 typedef struct {
-    union { /* no op reads two of these */
-        Shape shape;
-        Axes axes;
-        bool dims[TENSOR_MAX_DIMS]; /* reduced dimensions */
-        int64_t heads;              /* that a batch is made of */
-        DType dtype;                /* of the result */
-        double scale;               /* of attention's scores */
-        struct {
-            int64_t start, size; /* slice; start: ignore_index */
+    int dim;              /* the dimension that the op works along, counted from the start */
+    bool keepdim;         /* reductions: keep the reduced dimensions with size 1 */
+    bool causal;          /* masked_softmax, attention */
+    union {               /* no op reads two of these */
+        double s;         /* elementwise: the number beside x */
+        double value;     /* masked_fill */
+        double p;         /* dropout */
+        double eps;       /* layer_norm */
+        DType dtype;      /* to */
+        int64_t diagonal; /* tril, triu */
+        Shape shape;      /* of the result: reshape, view, unsqueeze, squeeze, expand */
+        Axes axes;        /* permute */
+        bool dims[TENSOR_MAX_DIMS]; /* reductions: is dimension d reduced? */
+        struct {                    /* transpose */
+            int dim0, dim1;
+        };
+        struct { /* slice */
+            int64_t start, size;
+        };
+        struct { /* repeat, repeat_interleave */
+            int64_t times;
+            bool each_slice; /* or x as a whole */
+        };
+        struct { /* masked_softmax, attention */
+            double scale, dropout;
+            int64_t num_heads; /* of scores (B H, Q, K) */
+        };
+        struct { /* cross_entropy */
+            int64_t ignore_index;
+            Reduction reduction;
         };
     };
-    double number; /* scale, exponent, fill value, probability */
-    int dim, dim1; /* dimensions, counted from the start */
-    bool causal, keepdim;
 } Attributes;
 
 /* One line of the tape: out = op(in...). */
@@ -82,8 +101,9 @@ struct Op {
     const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
     Input in[OP_INPUTS]; /* NULL names behind the last */
     unsigned reads;
-    /* Returns the result (a new reference), or leaves an error: then what it returns is let go.
-     * Shapes are its business, types and NULLs are checked already. It may fill n->saved. */
+    /* Returns the result (a new reference), or leaves an error: then its result is released.
+     * It checks the shapes; types and NULLs are checked already. It may fill n->saved, and writes
+     * nothing else of the node. */
     Tensor *(*forward)(Node *n);
     /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs); of in[i]'s
      * shape or of one that in[i] was broadcast to: the engine sums that back. dy may have any
@@ -157,9 +177,8 @@ extern const Op *const ag_ops[];
 /* The parts of a mask as three inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
 /* A node's, which are its inputs from the first of these on (a node that ends before lacks the
- * rest), with at.causal, ready for the kernels. False with an error; tensor_mask_close it in any
- * case. */
-bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores);
+ * rest), ready for the kernels. False with an error; tensor_mask_close it in any case. */
+bool ag_mask_open(Mask *mask, const Node *n, int first, bool causal, Shape scores);
 
 /* What the elementwise ops share. */
 Tensor *ag_elementwise_forward(Node *n);

@@ -28,7 +28,7 @@ static Tensor *additive_scores_forward(Node *n) {
     if (!inputs_fit(q->shape, k->shape, w->shape)) return NULL;
     const Shape scores = SHAPE(q->shape.dim[0], q->shape.dim[1], k->shape.dim[1]);
     Mask mask; /* in[3], of scores of one head */
-    if (ag_mask_open(&mask, n, 3, SHAPE(scores.dim[0], 1, scores.dim[1], scores.dim[2])))
+    if (ag_mask_open(&mask, n, 3, false, SHAPE(scores.dim[0], 1, scores.dim[1], scores.dim[2])))
         n->saved[0] = tensor_retain(mask.lengths);
     tensor_mask_close(&mask);
     Tensor *y = n->saved[0] ? tensor_make(scores, q->dtype) : NULL;

@@ -41,9 +41,9 @@ static bool attention_open(AttentionOperands *a, const Node *n, Tensor *y) {
     const Tensor *q = n->in[0];
     *a = (AttentionOperands){.q = q, .k = n->in[1], .v = n->in[2], .y = y, .stats = n->saved[0]};
     a->scale = n->at.scale;
-    a->dropout = n->at.number;
+    a->dropout = n->at.dropout;
     a->states = n->saved[1] ? n->saved[1]->data : NULL;
-    return ag_mask_open(&a->mask, n, 3, tensor_attention_scores(q, n->in[1]));
+    return ag_mask_open(&a->mask, n, 3, n->at.causal, tensor_attention_scores(q, n->in[1]));
 }
 
 /* ag_attention(q, k, v, mask, dropout)
@@ -62,7 +62,7 @@ static Tensor *attention_forward(Node *n) {
     const Shape s = tensor_attention_scores(q, k);
     const int64_t heads = s.dim[0] * s.dim[1];
     n->saved[0] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
-    if (n->at.number > 0 && tensor_shape_numel(s) > 0)
+    if (n->at.dropout > 0 && tensor_shape_numel(s) > 0)
         n->saved[1] = tensor_make(SHAPE(heads, (int64_t)sizeof(Generator)), BOOL);
     Tensor *y = tensor_pending() ? NULL : tensor_attention_result(q, v);
     if (attention_open(&a, n, y) && y) {
@@ -104,7 +104,7 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
     Tensor *in[6] = {q, k, v};
     for (int i = 0; i < 3; i++) in[i] = with_dense_rows(in[i]);
     ag_mask_inputs(mask, in + 3);
-    const Attributes at = {.number = dropout, .scale = scale, .causal = mask.causal};
+    const Attributes at = {.scale = scale, .dropout = dropout, .causal = mask.causal};
     return ag_apply(&ag_op_attention, 6, in, &at);
 }
 

@@ -61,7 +61,7 @@ static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double v
  * gradient: dy where not masked, exactly 0 elsewhere */
 static Tensor *masked_fill_forward(Node *n) {
     Shape shape;
-    return broadcast_inputs(n, &shape) ? filled(n->in[0], n->in[1], shape, n->at.number) : NULL;
+    return broadcast_inputs(n, &shape) ? filled(n->in[0], n->in[1], shape, n->at.value) : NULL;
 }
 
 static void masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
@@ -73,7 +73,7 @@ DEFINE_OP(masked_fill, .in = {{"x", SAME}, {"mask", BOOLEAN}}, .forward = masked
 
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
     if (x && !tensor_check_value("masked_fill", x->dtype, value)) return NULL;
-    return apply2(&ag_op_masked_fill, x, mask, (Attributes){.number = value});
+    return apply2(&ag_op_masked_fill, x, mask, (Attributes){.value = value});
 }
 
 /* ---- masked_select ------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
 static Tensor *triangle(const Node *n, const Tensor *x) {
     const int64_t rows = tensor_numel(x) > 0 ? x->shape.dim[x->shape.ndim - 2] : 0;
     const bool lower = n->op == &ag_op_tril;
-    double first = (double)n->at.dim + (lower ? 1 : 0);
+    double first = (double)n->at.diagonal + (lower ? 1 : 0);
     Tensor *edges = tensor_make(SHAPE(rows, 1), I64);
     if (edges) tensor_kernels()->arange[I64](rows, (void *[]){edges->data, &first}, 1);
     Tensor *y = edges ? tensor_make(x->shape, x->dtype) : NULL;
@@ -154,7 +154,7 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     if (x->shape.ndim < 2)
         return tensor_fail("%s: x is %s: it must have at least 2 dimensions", op->name,
                            tensor_shape_text(x->shape));
-    return apply1(op, x, (Attributes){.dim = diagonal});
+    return apply1(op, x, (Attributes){.diagonal = diagonal});
 }
 
 /* ag_tril(x, diagonal)
@@ -180,7 +180,7 @@ Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&ag_op_triu, x,
 /* What dropout leaves of x, written to y, where there is room. */
 static Tensor *dropped(const Node *n, const Tensor *x, Tensor *y) {
     const Tensor *const operand[] = {y, x, n->saved[0]};
-    if (y) tensor_loop_elements(tensor_kernels()->dropout[x->dtype], 3, operand, 1 - n->at.number);
+    if (y) tensor_loop_elements(tensor_kernels()->dropout[x->dtype], 3, operand, 1 - n->at.p);
     return y;
 }
 
@@ -209,8 +209,7 @@ static Tensor *draw_keep(const Tensor *x, double p) {
  * p = 1 keeps nothing, and like PyTorch draws nothing. */
 static Tensor *dropout_forward(Node *n) {
     const Tensor *x = n->in[0];
-    n->saved[0] =
-        n->at.number < 1 ? draw_keep(x, 1 - n->at.number) : tensor_make_zeros(x->shape, BOOL);
+    n->saved[0] = n->at.p < 1 ? draw_keep(x, 1 - n->at.p) : tensor_make_zeros(x->shape, BOOL);
     return dropped(n, x, tensor_make(x->shape, x->dtype));
 }
 
@@ -226,5 +225,5 @@ Tensor *ag_dropout(Tensor *x, double p) {
     if (!(p >= 0 && p <= 1))
         return tensor_fail("dropout: p is %g: it must be a probability, from 0 to 1", p);
     if (p == 0 && dtype_is_float(x->dtype)) return x;
-    return apply1(&ag_op_dropout, x, (Attributes){.number = p});
+    return apply1(&ag_op_dropout, x, (Attributes){.p = p});
 }

@@ -10,13 +10,12 @@ Tensor *ag_elementwise_forward(Node *n) {
     Kernel *const kernel = tensor_kernels()->value[n->op->row][a->dtype];
     const DType type = n->op->backward ? a->dtype : BOOL;
     Shape shape;
-    if (!tensor_check_number(n->op->name, a->dtype, n->at.number)) return NULL;
+    if (!tensor_check_number(n->op->name, a->dtype, n->at.s)) return NULL;
     if (!tensor_shape_broadcast(a->shape, b->shape, &shape))
         return tensor_fail(
             "%s: a is %s and b is %s: sizes, aligned at the right, must be equal or 1", n->op->name,
             tensor_shape_text(a->shape), tensor_shape_text(b->shape));
-    return tensor_map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b},
-                               n->at.number);
+    return tensor_map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.s);
 }
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
@@ -42,7 +41,7 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         }
         operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
         Kernel *const kernel = tensor_kernels()->vjp[n->op->row][i][dy->dtype];
-        if (dx[i]) tensor_loop_elements(kernel, count + 1, operand, n->at.number);
+        if (dx[i]) tensor_loop_elements(kernel, count + 1, operand, n->at.s);
     }
 }
 
@@ -60,9 +59,7 @@ enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
     Tensor *ag_##op(Tensor *x) { return apply1(&ag_op_##op, x, (Attributes){0}); }
 #define UNARY_SCALAR(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)        \
     ROW(op, torch, mask, lo, hi, {"x", types})                                                     \
-    Tensor *ag_##op(Tensor *x, double s) {                                                         \
-        return apply1(&ag_op_##op, x, (Attributes){.number = s});                                  \
-    }
+    Tensor *ag_##op(Tensor *x, double s) { return apply1(&ag_op_##op, x, (Attributes){.s = s}); }
 #define BINARY(op, formula, gradient, source, types, torch, value, da, db, mask, lo, hi)           \
     ROW(op, torch, mask, lo, hi, {"a", types}, {"b", types})                                       \
     Tensor *ag_##op(Tensor *a, Tensor *b) { return apply2(&ag_op_##op, a, b, (Attributes){0}); }

@@ -119,5 +119,5 @@ DEFINE_OP(embedding, .in = {{"w", SAME}, {"index", INT64}}, .forward = embedding
           .backward = picked_backward, .reads = READS_IN1, .grad_fn = "EmbeddingBackward0");
 
 Tensor *ag_embedding(Tensor *w, Tensor *index) {
-    return apply2(&ag_op_embedding, w, index, (Attributes){0});
+    return apply2(&ag_op_embedding, w, index, (Attributes){.dim = 0});
 }

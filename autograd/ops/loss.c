@@ -35,9 +35,6 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
 
 /* ---- cross_entropy ------------------------------------------------------------------------- */
 
-/* Attributes: dim is that of the classes, start the ignore_index, dim1 the reduction, and number,
- * which forward finds out, what the sum of the losses is divided by. */
-
 /* x's shape with so many elements in the dimension of the classes. */
 static Shape with_classes(const Node *n, int64_t count) {
     Shape shape = n->in[0]->shape;
@@ -58,7 +55,7 @@ static bool targets_fit(const Node *n) {
 
 static void no_class(const Node *n, int64_t target) {
     const char *logits = tensor_shape_text(n->in[0]->shape);
-    const long long ignored = n->at.start;
+    const long long ignored = n->at.ignore_index;
     if (ignored == AG_IGNORE_NONE)
         tensor_fail("cross_entropy: target %lld is no class of logits %s in dimension %d",
                     (long long)target, logits, n->at.dim);
@@ -69,26 +66,35 @@ static void no_class(const Node *n, int64_t target) {
 }
 
 /* The targets beside the logits, (N, 1, ...), -1 for those to ignore. */
-static Tensor *known_targets(Node *n) {
-    const int64_t classes = n->in[0]->shape.dim[n->at.dim], ignored = n->at.start;
+static Tensor *known_targets(const Node *n) {
+    const int64_t classes = n->in[0]->shape.dim[n->at.dim], ignored = n->at.ignore_index;
     Tensor *copy = tensor_clone(n->in[1]);
-    int64_t *target = copy ? copy->data : NULL, count = 0;
+    int64_t *target = copy ? copy->data : NULL;
     for (int64_t i = 0; i < tensor_numel(copy); i++) {
         if (ignored != AG_IGNORE_NONE && target[i] == ignored) target[i] = -1;
-        else if (target[i] >= 0 && target[i] < classes) count++;
-        else no_class(n, target[i]);
+        else if (target[i] < 0 || target[i] >= classes) no_class(n, target[i]);
     }
-    n->at.number = n->at.dim1 == REDUCE_MEAN ? (double)count : 1;
     return tensor_reshape_own(copy, with_classes(n, 1));
+}
+
+/* What the sum of the losses is divided by: for a mean, the number of targets that are not ignored.
+ */
+static double divisor(const Node *n) {
+    const int64_t *target = n->saved[0]->data;
+    const int64_t numel = tensor_numel(n->saved[0]);
+    int64_t count = 0;
+    if (n->at.reduction != REDUCE_MEAN) return 1;
+    for (int64_t i = 0; i < numel; i++) count += target[i] >= 0;
+    return (double)count;
 }
 
 /* losses (N, 1, ...) as they are, or summed and divided. PyTorch names the node by its shape. */
 static Tensor *reduced(const Node *n, const Tensor *losses) {
     bool summed[TENSOR_MAX_DIMS];
-    const bool each = n->at.dim1 == REDUCE_NONE;
+    const bool each = n->at.reduction == REDUCE_NONE;
     memset(summed, !each, sizeof summed);
     Tensor *sum = tensor_sum_dims(losses, summed);
-    if (sum && n->at.dim1 == REDUCE_MEAN) tensor_divide(sum, n->at.number);
+    if (sum && n->at.reduction == REDUCE_MEAN) tensor_divide(sum, divisor(n));
     Tensor *y = tensor_reshape_own(sum, each ? n->in[1]->shape : SCALAR);
     const int ndim = losses->shape.ndim;
     if (y && ndim > 2) y->grad_fn = each && ndim != 4 ? "ViewBackward0" : "NllLoss2DBackward0";
@@ -106,7 +112,9 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
  * saved: the targets; for each row max x and log sum exp(x - max x), in double. */
 static Tensor *cross_entropy_forward(Node *n) {
     const Tensor *x = n->in[0];
-    if (!targets_fit(n) || !(n->saved[0] = known_targets(n))) return NULL;
+    if (!targets_fit(n)) return NULL;
+    n->saved[0] = known_targets(n);
+    if (!n->saved[0]) return NULL;
     Kernel *const kernel = tensor_kernels()->cross_entropy[x->dtype];
     Tensor *losses = tensor_make(with_classes(n, 1), x->dtype);
     n->saved[1] = tensor_make(with_classes(n, 1), F64);
@@ -119,12 +127,12 @@ static Tensor *cross_entropy_forward(Node *n) {
 }
 
 static void cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const bool each = n->at.dim1 == REDUCE_NONE;
+    const bool each = n->at.reduction == REDUCE_NONE;
     Tensor *d = tensor_reshape(dy, each ? with_classes(n, 1) : SCALAR);
     dx[0] = d ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;
     const Tensor *const operand[] = {dx[0], n->in[0], n->saved[0], n->saved[1], n->saved[2], d};
     Kernel *const kernel = tensor_kernels()->cross_entropy_dx[dy->dtype];
-    if (dx[0]) tensor_loop_rows(kernel, n->at.dim, 6, operand, n->at.number);
+    if (dx[0]) tensor_loop_rows(kernel, n->at.dim, 6, operand, divisor(n));
     tensor_release(d);
 }
 
@@ -136,6 +144,7 @@ Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
                          Reduction reduction) {
     if (!ag_present("cross_entropy", logits) || !is_reduction("cross_entropy", reduction))
         return NULL;
-    Attributes at = {.dim = logits->shape.ndim > 1, .start = ignore_index, .dim1 = (int)reduction};
+    const Attributes at = {
+        .dim = logits->shape.ndim > 1, .ignore_index = ignore_index, .reduction = reduction};
     return apply2(&ag_op_cross_entropy, logits, targets, at);
 }

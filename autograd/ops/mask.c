@@ -72,11 +72,11 @@ void ag_mask_inputs(AttentionMask mask, Tensor **in) {
     in[2] = (Tensor *)(uintptr_t)mask.window;
 }
 
-bool ag_mask_open(Mask *mask, const Node *n, int first, Shape scores) {
+bool ag_mask_open(Mask *mask, const Node *n, int first, bool causal, Shape scores) {
     const Tensor *part[3];
     for (int i = 0; i < 3; i++) part[i] = first + i < n->n_in ? n->in[first + i] : NULL;
-    const AttentionMask whole = {part[0], part[1], part[2], n->at.causal};
+    const AttentionMask whole = {part[0], part[1], part[2], causal};
     *mask = (Mask){0};
     return ag_mask_fits(n->op->name, whole, scores, n->in[0]->dtype) &&
-           tensor_mask_open(mask, part, n->at.causal, scores);
+           tensor_mask_open(mask, part, causal, scores);
 }

@@ -40,7 +40,7 @@ static Tensor *layer_norm_forward(Node *n) {
     n->saved[1] = tensor_make(one, F64);
     const Tensor *const operand[] = {y, x, n->in[1], n->in[2], n->saved[0], n->saved[1]};
     if (n->saved[1])
-        tensor_loop_rows(tensor_kernels()->layer_norm[x->dtype], last, 6, operand, n->at.number);
+        tensor_loop_rows(tensor_kernels()->layer_norm[x->dtype], last, 6, operand, n->at.eps);
     return y;
 }
 
@@ -68,13 +68,13 @@ Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
     if (!ag_ready("layer_norm", x) || !layer_norm_fits(x, w, b)) return NULL;
     const Tensor *by = w ? w : b;
     const int merged = by ? by->shape.ndim - 1 : 0;
-    if (merged == 0) return apply3(&ag_op_layer_norm, x, w, b, (Attributes){.number = eps});
+    if (merged == 0) return apply3(&ag_op_layer_norm, x, w, b, (Attributes){.eps = eps});
     const Shape row = SHAPE(tensor_numel(by));
     Shape rows = x->shape;
     rows.ndim -= merged;
     rows.dim[rows.ndim - 1] = row.dim[0];
     Tensor *flat_w = w ? ag_reshape(w, row) : NULL, *flat_b = b ? ag_reshape(b, row) : NULL;
     Tensor *flat_y =
-        apply3(&ag_op_layer_norm, ag_reshape(x, rows), flat_w, flat_b, (Attributes){.number = eps});
+        apply3(&ag_op_layer_norm, ag_reshape(x, rows), flat_w, flat_b, (Attributes){.eps = eps});
     return made_by(ag_op_layer_norm.grad_fn, ag_reshape(flat_y, x->shape));
 }

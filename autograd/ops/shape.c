@@ -152,11 +152,11 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
  * value:    two dimensions swapped
  * gradient: dy with them swapped back */
 static Tensor *transpose_forward(Node *n) {
-    return tensor_view_transpose(n->in[0], n->at.dim, n->at.dim1);
+    return tensor_view_transpose(n->in[0], n->at.dim0, n->at.dim1);
 }
 
 static void transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = tensor_view_transpose(dy, n->at.dim, n->at.dim1);
+    dx[0] = tensor_view_transpose(dy, n->at.dim0, n->at.dim1);
 }
 
 DEFINE_OP(transpose, .in = {{"x", SAME}}, .forward = transpose_forward,
@@ -164,9 +164,10 @@ DEFINE_OP(transpose, .in = {{"x", SAME}}, .forward = transpose_forward,
 
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
     if (!ag_present("transpose", x)) return NULL;
-    Attributes at = {.dim = tensor_shape_dim_or_scalar("transpose", x->shape, dim0),
-                     .dim1 = tensor_shape_dim_or_scalar("transpose", x->shape, dim1)};
-    return at.dim < 0 || at.dim1 < 0 ? NULL : apply1(&ag_op_transpose, x, at);
+    const int d0 = tensor_shape_dim_or_scalar("transpose", x->shape, dim0);
+    const int d1 = tensor_shape_dim_or_scalar("transpose", x->shape, dim1);
+    if (d0 < 0 || d1 < 0) return NULL;
+    return apply1(&ag_op_transpose, x, (Attributes){.dim0 = d0, .dim1 = d1});
 }
 
 /* ---- unsqueeze, squeeze, expand ------------------------------------------------------------ */
@@ -184,11 +185,11 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
         return tensor_fail("unsqueeze: x is %s: there is no place for a dimension %d",
                            tensor_shape_text(x->shape), dim);
-    Attributes at = {.shape = x->shape};
-    at.shape.ndim = ndim;
-    for (int e = ndim - 1; e > d; e--) at.shape.dim[e] = at.shape.dim[e - 1];
-    at.shape.dim[d] = 1;
-    return apply1(&ag_op_unsqueeze, x, at);
+    Shape shape = x->shape;
+    shape.ndim = ndim;
+    for (int e = ndim - 1; e > d; e--) shape.dim[e] = shape.dim[e - 1];
+    shape.dim[d] = 1;
+    return apply1(&ag_op_unsqueeze, x, (Attributes){.shape = shape});
 }
 
 /* ag_squeeze(x, dim)
@@ -320,39 +321,39 @@ bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
 
 /* ---- repeat and repeat_interleave ---------------------------------------------------------- */
 
-enum { WHOLE = 1, EACH_SLICE = 3 }; /* the one that is repeated, at.dim1; so often, at.size */
-
-/* x as (outer, 1, size, 1, inner), with one of the ones repeated. */
-static Shape in_parts(const Node *n, int64_t repeats) {
-    Shape shape = n->in[0]->shape, parts = SHAPE(1, 1, shape.dim[n->at.dim], 1, 1);
+/* x as (outer, 1, size, 1, inner), with the first 1 repeated, or the second for each slice. */
+static Shape in_parts(const Node *n, int64_t times) {
+    const Shape shape = n->in[0]->shape;
+    const int dim = n->at.dim;
+    Shape parts = SHAPE(1, 1, shape.dim[dim], 1, 1);
     for (int d = 0; d < shape.ndim; d++)
-        if (d != n->at.dim) parts.dim[d < n->at.dim ? 0 : 4] *= shape.dim[d];
-    parts.dim[n->at.dim1] = repeats;
+        if (d != dim) parts.dim[d < dim ? 0 : 4] *= shape.dim[d];
+    parts.dim[n->at.each_slice ? 3 : 1] = times;
     return parts;
 }
 
 static Tensor *repeated_forward(Node *n) {
     Tensor *x = tensor_reshape(n->in[0], in_parts(n, 1));
-    Tensor *y = x ? tensor_make(in_parts(n, n->at.size), x->dtype) : NULL;
+    Tensor *y = x ? tensor_make(in_parts(n, n->at.times), x->dtype) : NULL;
     Shape shape = n->in[0]->shape;
-    shape.dim[n->at.dim] *= n->at.size;
+    shape.dim[n->at.dim] *= n->at.times;
     if (y) tensor_copy_elements(y, x);
     tensor_release(x);
     return tensor_reshape_own(y, shape);
 }
 
 static void repeated_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    Tensor *parts = tensor_reshape(dy, in_parts(n, n->at.size));
+    Tensor *parts = tensor_reshape(dy, in_parts(n, n->at.times));
     if (parts) dx[0] = tensor_reshape_own(tensor_sum_to(parts, in_parts(n, 1)), n->in[0]->shape);
     tensor_release(parts);
 }
 
-static Tensor *repeated(const Op *op, Tensor *x, int dim, int place, int64_t repeats) {
+static Tensor *repeated(const Op *op, Tensor *x, int dim, int64_t repeats, bool each_slice) {
     int64_t size;
     if (x && __builtin_mul_overflow(x->shape.dim[dim], repeats, &size))
         return tensor_fail("%s: %lld repeats of %s are too many", op->name, (long long)repeats,
                            tensor_shape_text(x->shape));
-    return apply1(op, x, (Attributes){.dim = dim, .dim1 = place, .size = repeats});
+    return apply1(op, x, (Attributes){.dim = dim, .times = repeats, .each_slice = each_slice});
 }
 
 /* ag_repeat(x, repeats)
@@ -375,7 +376,7 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
     for (int d = 0; d < lead; d++) x = ag_unsqueeze(x, 0);
     if (tensor_shape_numel(repeats) == 1) x = apply1(&ag_op_contiguous, x, (Attributes){0});
     for (int d = 0; d < repeats.ndim; d++)
-        if (repeats.dim[d] != 1) x = repeated(&ag_op_repeat, x, d, WHOLE, repeats.dim[d]);
+        if (repeats.dim[d] != 1) x = repeated(&ag_op_repeat, x, d, repeats.dim[d], false);
     return made_by("RepeatBackward0", x);
 }
 
@@ -394,7 +395,7 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
     if (repeats < 0)
         return tensor_fail("repeat_interleave: %lld repeats: there must be at least 0",
                            (long long)repeats);
-    return repeated(&ag_op_repeat_interleave, x, d, EACH_SLICE, repeats);
+    return repeated(&ag_op_repeat_interleave, x, d, repeats, true);
 }
 
 /* ---- cat and stack ------------------------------------------------------------------------- */

@@ -75,9 +75,11 @@ static Tensor *masked_softmax_forward(Node *n) {
     Mask mask;
     Shape full;
     const Tensor *scores = n->in[0];
-    if (!scores_fit(scores, n->at.heads, &full)) return NULL;
-    Tensor *y = ag_mask_open(&mask, n, 1, full) ? tensor_make(scores->shape, scores->dtype) : NULL;
-    if (y) tensor_masked_softmax(&mask, y, scores, n->at.number);
+    if (!scores_fit(scores, n->at.num_heads, &full)) return NULL;
+    Tensor *y = ag_mask_open(&mask, n, 1, n->at.causal, full)
+                    ? tensor_make(scores->shape, scores->dtype)
+                    : NULL;
+    if (y) tensor_masked_softmax(&mask, y, scores, n->at.scale);
     tensor_mask_close(&mask);
     return y;
 }
@@ -87,7 +89,7 @@ static void masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx
     dx[0] = ag_room(dy);
     if (dx[0])
         tensor_loop_rows(kernel, dy->shape.ndim - 1, 3, (const Tensor *[]){dx[0], n->out, dy},
-                         n->at.number);
+                         n->at.scale);
 }
 
 DEFINE_OP(masked_softmax,
@@ -101,7 +103,7 @@ DEFINE_OP(masked_softmax,
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
     Tensor *in[4] = {scores};
     ag_mask_inputs(mask, in + 1);
-    const Attributes at = {.number = scale, .causal = mask.causal, .heads = num_heads};
+    const Attributes at = {.scale = scale, .num_heads = num_heads, .causal = mask.causal};
     return ag_apply(&ag_op_masked_softmax, 4, in, &at);
 }
 
