@@ -55,12 +55,13 @@ typedef struct {
 typedef struct {
     const Op *op;
     Tensor *out;
-    Tensor **in; /* n_in of them; NULL where an optional one is absent */
+    Tensor *const *in; /* n_in of them; NULL where an optional one is absent */
     int n_in;
     unsigned reads;                  /* what backward will read, as op->reads says it */
     uint32_t version[OP_INPUTS + 1]; /* of the bytes of the inputs and of out, when recorded */
     Tensor *saved[SAVED];   /* what forward computed for backward; released with the node */
-    Tensor *few[OP_INPUTS]; /* where in points when there are few */
+    Tensor *few[OP_INPUTS]; /* in points here, */
+    Tensor **many;          /* or here when there are more; NULL when not */
     Attributes at;
 } Node;
 
@@ -110,7 +111,7 @@ struct Op {
      * strides, and has an element at least. Or leaves an error: then what it filled is let go. An
      * op without a backward makes results without a gradient, and so does any op that makes
      * integers or bools. */
-    void (*backward)(const Node *n, const Tensor *dy, Tensor **dx);
+    void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
     int row;          /* of elementwise.def, for those */
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
@@ -122,17 +123,14 @@ static inline const Input *input_of(const Op *op, int i) {
 
 static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
 
-/* Ways to make a dx, new references all. For an input whose gradient is dy itself, or wherever a
- * tensor will do as it is: */
-static inline Tensor *ag_hand_on(const Tensor *dy) {
-    return tensor_retain((Tensor *)(uintptr_t)dy);
-}
-/* Where one like dy may be written: dy itself when nobody else will read that. So this is for the
- * last dx that is computed from dy. */
-Tensor *ag_room(const Tensor *dy);
-/* For an input of which a part alone gets something: what has arrived there so far, to be added to
- * where nobody else reads it, else zeros. */
-Tensor *ag_arrived(const Node *n, int i);
+/* Buffers for a dx, new references. (A gradient that is dy itself is tensor_retain(dy).)
+ *
+ * ag_buffer_like: contiguous, of dy's shape and type, not filled: dy's own memory if nobody else
+ * holds it, else new memory. Use it for the last dx that is computed from dy.
+ * ag_gradient_buffer: of in[i]'s shape, for an op that adds to a part of it (slice, gather): the
+ * gradient accumulated for in[i] so far if nobody else holds it, else zeros. */
+Tensor *ag_buffer_like(Tensor *dy);
+Tensor *ag_gradient_buffer(const Node *n, int i);
 
 /* Applies an op on the open tape: a loan. */
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at);
@@ -182,6 +180,6 @@ bool ag_mask_open(Mask *mask, const Node *n, int first, bool causal, Shape score
 
 /* What the elementwise ops share. */
 Tensor *ag_elementwise_forward(Node *n);
-void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx);
+void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx);
 
 #endif

@@ -83,7 +83,7 @@ static void release_saved(Node *n) {
 static void node_release(Node *n) {
     hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
-    if (n->in != n->few) tensor_cache_free(n->in, n->n_in * (int64_t)sizeof *n->in);
+    tensor_cache_free(n->many, n->n_in * (int64_t)sizeof *n->many);
     release_saved(n);
     if (n->out->refs > 1 && n->out->grad_fn && n->op != &ag_op_kept) n->out->tape_ended = true;
     tensor_release(n->out);
@@ -187,11 +187,13 @@ static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
 
 /* Keeps the inputs, and notes their versions, for the backward pass and for tape_print. */
 static bool retain_inputs(Node *n, Tensor *const *in) {
-    n->in = n->few;
-    if (n->n_in > OP_INPUTS) n->in = tensor_cache_alloc(n->n_in * (int64_t)sizeof *n->in);
-    if (!n->in) return false;
+    const bool many = n->n_in > OP_INPUTS;
+    n->many = many ? tensor_cache_alloc(n->n_in * (int64_t)sizeof *n->many) : NULL;
+    Tensor **own = many ? n->many : n->few;
+    if (!own) return false;
+    n->in = own;
     for (int i = 0; i < n->n_in; i++) {
-        n->in[i] = tensor_retain(in[i]);
+        own[i] = tensor_retain(in[i]);
         if (in[i] && i < OP_INPUTS) n->version[i] = in[i]->storage->version;
     }
     return true;
@@ -204,7 +206,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     Node *n = &tapes.nodes[tapes.count];
     n->op = op;
     n->n_in = n_in;
-    n->in = (Tensor **)(uintptr_t)in; /* forward only reads them */
+    n->in = in;
     memset(n->saved, 0, sizeof n->saved);
     n->at = *at;
     n->out = op->forward(n);
@@ -255,12 +257,12 @@ static bool is_private(const Tensor *x) {
     return x->refs == 1 && x->storage->refs == 1 && !tensor_has_repeats(x);
 }
 
-Tensor *ag_room(const Tensor *dy) {
-    if (is_private(dy) && tensor_is_contiguous(dy)) return ag_hand_on(dy);
+Tensor *ag_buffer_like(Tensor *dy) {
+    if (is_private(dy) && tensor_is_contiguous(dy)) return tensor_retain(dy);
     return tensor_make(dy->shape, dy->dtype);
 }
 
-Tensor *ag_arrived(const Node *n, int i) {
+Tensor *ag_gradient_buffer(const Node *n, int i) {
     Tensor *x = n->in[i], *g = x->arriving;
     if (!g || !is_private(g)) return tensor_make_zeros(x->shape, x->dtype);
     x->arriving = NULL; /* it will arrive again */
@@ -314,7 +316,7 @@ static void hand_back_zeros(const Node *n, Tensor **dx) {
 }
 
 /* Passes the gradient of n's result on to its inputs. */
-static bool node_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static bool node_backward(const Node *n, Tensor *dy, Tensor **dx) {
     if (!is_unchanged(n)) return false;
     memset(dx, 0, (size_t)n->n_in * sizeof *dx);
     if (tensor_numel(dy) > 0) n->op->backward(n, dy, dx);

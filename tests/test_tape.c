@@ -1215,7 +1215,7 @@ static void each_gradient(const Node *n, const Tensor *dy, Tensor **dx, Rule *ru
 /* The sign: d exp(x) = -y */
 static double sign_rule(double x, double y, bool wrong) { return (void)x, wrong ? -y : y; }
 static Tensor *sign_forward(Node *n) { return each_element(n, exp); }
-static void sign_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void sign_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, sign_rule);
 }
 
@@ -1223,7 +1223,7 @@ static void sign_backward(const Node *n, const Tensor *dy, Tensor **dx) {
 static double square_of(double x) { return x * x; }
 static double factor_rule(double x, double y, bool wrong) { return (void)y, wrong ? x : 2 * x; }
 static Tensor *factor_forward(Node *n) { return each_element(n, square_of); }
-static void factor_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void factor_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, factor_rule);
 }
 
@@ -1233,7 +1233,7 @@ static double term_rule(double x, double y, bool wrong) {
     return (void)y, sin(x) + (wrong ? 0 : x * cos(x));
 }
 static Tensor *term_forward(Node *n) { return each_element(n, x_sin); }
-static void term_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void term_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, term_rule);
 }
 
@@ -1244,7 +1244,7 @@ static Tensor *stale_forward(Node *n) {
     if (stale[0] == 0) memcpy(stale, y->data, (size_t)tensor_numel(y) * sizeof *stale);
     return y;
 }
-static void stale_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void stale_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = like(n->out);
     Tensor *dense = tensor_contiguous(dy);
     const double *y = is_wrong(n) ? stale : ELEMENTS(n->out);
@@ -1259,7 +1259,7 @@ static Tensor *turned_forward(Node *n) {
     tensor_release(view);
     return y;
 }
-static void turned_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void turned_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = is_wrong(n) ? tensor_clone(dy) : tensor_view_transpose(dy, 0, 1);
 }
 
@@ -1272,7 +1272,7 @@ static Tensor *product_of(const Tensor *a, const Tensor *b) {
     return y;
 }
 static Tensor *lost_forward(Node *n) { return product_of(n->in[0], n->in[1]); }
-static void lost_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void lost_backward(const Node *n, Tensor *dy, Tensor **dx) {
     if (ag_needs(n, 0)) dx[0] = product_of(n->in[1], dy);
     if (ag_needs(n, 1)) dx[1] = is_wrong(n) ? tensor_clone(dy) : product_of(n->in[0], dy);
 }
@@ -1284,7 +1284,7 @@ static Tensor *rows_forward(Node *n) {
     tensor_release(view);
     return y;
 }
-static void rows_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void rows_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *last = is_wrong(n) ? tensor_view_narrow(dy, 0, 1, 1) : NULL;
     dx[0] = last ? tensor_reshape(last, n->in[0]->shape) : tensor_sum_to(dy, n->in[0]->shape);
     tensor_release(last);
@@ -1296,7 +1296,7 @@ static double zero_rule(double x, double y, bool wrong) {
 }
 static double thousandth(double x) { return 1e-3 * x; }
 static Tensor *zero_forward(Node *n) { return each_element(n, thousandth); }
-static void zero_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void zero_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, zero_rule);
 }
 
@@ -1353,7 +1353,7 @@ END_TEST
 /* The softmax of a row has gradients that sum to zero: a check that sums the result sees nothing.
  */
 static Tensor *softmax_of(Tensor **in, void *ctx) { return (void)ctx, ag_softmax(in[0], -1); }
-static void nothing_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void nothing_backward(const Node *n, Tensor *dy, Tensor **dx) {
     (void)dy;
     dx[0] = like(n->in[0]);
     tensor_fill(dx[0], 0);

@@ -37,7 +37,7 @@ static Tensor *additive_scores_forward(Node *n) {
 }
 
 /* dw has a row for each batch: the engine adds them up. */
-static void additive_scores_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void additive_scores_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
     Tensor *dense = tensor_contiguous(dy);
     for (int i = 0; i < 2; i++) dx[i] = tensor_make_zeros(n->in[i]->shape, q->dtype);
@@ -52,7 +52,8 @@ DEFINE_OP(additive_scores,
           .reads = READS_IN0 | READS_IN1 | READS_IN2, .grad_fn = "SqueezeBackward1");
 
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens) {
-    Tensor *x[] = {q, k, w, (Tensor *)(uintptr_t)valid_lens};
+    Tensor *x[6] = {q, k, w};
+    ag_mask_inputs((AttentionMask){.valid_lens = valid_lens}, x + 3);
     for (int i = 0; i < 3; i++)
         if (x[i] && !tensor_is_contiguous(x[i])) x[i] = ag_contiguous(x[i]);
     return ag_apply(&ag_op_additive_scores, 4, x, &(Attributes){0});

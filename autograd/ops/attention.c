@@ -74,10 +74,10 @@ static Tensor *attention_forward(Node *n) {
 }
 
 /* The weights P and their gradients dS are computed again. Backward needs y only for sum(y dy). */
-static void attention_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void attention_backward(const Node *n, Tensor *dy, Tensor **dx) {
     AttentionOperands a;
     const int last = dy->shape.ndim - 1;
-    Tensor *rows = dy->stride[last] == 1 ? ag_hand_on(dy) : tensor_contiguous(dy);
+    Tensor *rows = dy->stride[last] == 1 ? tensor_retain(dy) : tensor_contiguous(dy);
     for (int i = 0; i < 3; i++) dx[i] = tensor_attention_result(n->in[i], n->in[i]);
     if (attention_open(&a, n, n->out) && !tensor_pending()) tensor_attention_backward(&a, rows, dx);
     tensor_mask_close(&a.mask);

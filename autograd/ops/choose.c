@@ -31,7 +31,7 @@ static Tensor *where_forward(Node *n) {
 }
 
 /* da = condition ? dy : 0,  db = condition ? 0 : dy */
-static void where_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void where_backward(const Node *n, Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
     const Tensor *const a[] = {n->in[0], dy, &nothing}, *const b[] = {n->in[0], &nothing, dy};
@@ -64,7 +64,7 @@ static Tensor *masked_fill_forward(Node *n) {
     return broadcast_inputs(n, &shape) ? filled(n->in[0], n->in[1], shape, n->at.value) : NULL;
 }
 
-static void masked_fill_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void masked_fill_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = filled(dy, n->in[1], dy->shape, 0);
 }
 
@@ -108,7 +108,7 @@ static Tensor *masked_select_forward(Node *n) {
     return y;
 }
 
-static void masked_select_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void masked_select_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return;
     Tensor *mask = spread(n->in[1], shape), *row = tensor_contiguous(dy);
@@ -145,9 +145,7 @@ static Tensor *triangle(const Node *n, const Tensor *x) {
 
 static Tensor *triangle_forward(Node *n) { return triangle(n, n->in[0]); }
 
-static void triangle_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = triangle(n, dy);
-}
+static void triangle_backward(const Node *n, Tensor *dy, Tensor **dx) { dx[0] = triangle(n, dy); }
 
 static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     if (!ag_present(op->name, x)) return NULL;
@@ -213,8 +211,8 @@ static Tensor *dropout_forward(Node *n) {
     return dropped(n, x, tensor_make(x->shape, x->dtype));
 }
 
-static void dropout_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = dropped(n, dy, ag_room(dy));
+static void dropout_backward(const Node *n, Tensor *dy, Tensor **dx) {
+    dx[0] = dropped(n, dy, ag_buffer_like(dy));
 }
 
 DEFINE_OP(dropout, .in = {{"x", FLOAT}}, .forward = dropout_forward, .backward = dropout_backward,

@@ -21,7 +21,7 @@ Tensor *ag_elementwise_forward(Node *n) {
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
  * broadcasting. An operand that the product does not read is replaced by dy, which is always there:
  * its own bytes may be let go, and it may be one that is repeated, which costs time. */
-void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const int count = n->n_in + 2;
     const unsigned reads = n->op->reads;
     const Tensor *operand[LOOP_OPERANDS] = {NULL};
@@ -32,14 +32,14 @@ void ag_elementwise_backward(const Node *n, const Tensor *dy, Tensor **dx) {
         const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1);
         if (!ag_needs(n, i)) continue;
         if (reads & (HANDS_ON0 << i)) {
-            dx[i] = ag_hand_on(dy);
+            dx[i] = tensor_retain(dy);
             continue;
         }
         if (reads & READS_OTHER) {
             operand[i + 1] = dy;
             operand[2 - i] = n->in[1 - i];
         }
-        operand[0] = dx[i] = is_last ? ag_room(dy) : tensor_make(dy->shape, dy->dtype);
+        operand[0] = dx[i] = is_last ? ag_buffer_like(dy) : tensor_make(dy->shape, dy->dtype);
         Kernel *const kernel = tensor_kernels()->vjp[n->op->row][i][dy->dtype];
         if (dx[i]) tensor_loop_elements(kernel, count + 1, operand, n->at.s);
     }
@@ -136,7 +136,7 @@ Tensor *ag_ge_scalar(Tensor *x, double s) { return ag_ge(x, number_like("ge_scal
  * gradient: dy in x's type; none of integers and bools */
 static Tensor *to_forward(Node *n) { return tensor_convert(n->in[0], n->at.dtype); }
 
-static void to_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void to_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = tensor_convert(dy, n->in[0]->dtype);
 }
 

@@ -35,9 +35,9 @@ static Tensor *picked(const Node *n, Shape shape) {
 }
 
 /* dx: zeros, and dy added where it was picked */
-static void picked_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void picked_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const Tensor index = index_along(n);
-    dx[0] = ag_arrived(n, 0);
+    dx[0] = ag_gradient_buffer(n, 0);
     if (dx[0]) tensor_scatter_add_elements(dx[0], dy, n->at.dim, &index);
 }
 

@@ -126,7 +126,7 @@ static Tensor *cross_entropy_forward(Node *n) {
     return y;
 }
 
-static void cross_entropy_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void cross_entropy_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const bool each = n->at.reduction == REDUCE_NONE;
     Tensor *d = tensor_reshape(dy, each ? with_classes(n, 1) : SCALAR);
     dx[0] = d ? tensor_make(n->in[0]->shape, dy->dtype) : NULL;

@@ -65,11 +65,12 @@ bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype
 
 /* ---- its parts, as inputs of a node ---------------------------------------------------------- */
 
-/* The tape counts references to them and writes to none. */
+/* A mask is const for the caller: no op writes its elements. The tape only counts its references.
+ */
 void ag_mask_inputs(AttentionMask mask, Tensor **in) {
-    in[0] = (Tensor *)(uintptr_t)mask.valid_lens;
-    in[1] = (Tensor *)(uintptr_t)mask.keep;
-    in[2] = (Tensor *)(uintptr_t)mask.window;
+    in[0] = (Tensor *)mask.valid_lens;
+    in[1] = (Tensor *)mask.keep;
+    in[2] = (Tensor *)mask.window;
 }
 
 bool ag_mask_open(Mask *mask, const Node *n, int first, bool causal, Shape scores) {

@@ -44,7 +44,7 @@ static Tensor *layer_norm_forward(Node *n) {
     return y;
 }
 
-static void layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void layer_norm_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const Tensor *w = n->in[1];
     const int last = dy->shape.ndim - 1;
     Tensor *x = tensor_contiguous(n->in[0]);
@@ -55,7 +55,7 @@ static void layer_norm_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (!tensor_pending())
         tensor_loop_rows(tensor_kernels()->layer_norm_dx[dy->dtype], last, 6, operand, 0);
     if (dx[1]) tensor_layer_norm_dw(dx[1], x, d, n->saved[0], n->saved[1]);
-    if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy); /* the engine sums over the rows */
+    if (ag_needs(n, 2)) dx[2] = tensor_retain(dy); /* the engine sums over the rows */
     tensor_release(x);
     tensor_release(d);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
-static void product_backward(const Node *n, const Tensor *dc, Tensor **dx) {
+static void product_backward(const Node *n, Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {
         const Tensor bt = tensor_transposed(n->in[1]);
         dx[0] = tensor_matmul(dc, &bt);
@@ -96,11 +96,11 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
 
 /* x as a matrix, (..., in) -> (rows, in): x itself, or else such a view or copy, a new reference;
  * and the strides of its rows and columns. */
-static Tensor *as_matrix(const Tensor *x, int64_t rows, int64_t *stride) {
+static Tensor *as_matrix(Tensor *x, int64_t rows, int64_t *stride) {
     const int64_t in = x->shape.dim[x->shape.ndim - 1];
     stride[0] = in;
     stride[1] = 1;
-    if (tensor_is_contiguous(x)) return ag_hand_on(x);
+    if (tensor_is_contiguous(x)) return tensor_retain(x);
     Tensor *matrix = tensor_reshape(x, SHAPE(rows, in));
     if (matrix) memcpy(stride, matrix->stride, 2 * sizeof *stride);
     return matrix;
@@ -140,7 +140,8 @@ static const char *const linear_grad_fn[3][3] = {
  * gradient: dx = dy w, dw = dy' x, db = dy summed over the rows */
 static Tensor *linear_forward(Node *n) {
     if (!linear_fits(n)) return NULL;
-    const Tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
+    Tensor *x = n->in[0];
+    const Tensor *w = n->in[1], *b = n->in[2];
     MatmulShape s = {.m = rows_of(x), .n = w->shape.dim[0], .k = w->shape.dim[1]};
     s.b_stride[0] = w->stride[1];
     s.b_stride[1] = w->stride[0];
@@ -159,8 +160,9 @@ static Tensor *linear_forward(Node *n) {
 }
 
 /* The engine sums db over the rows. */
-static void linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    const Tensor *x = n->in[0], *w = n->in[1];
+static void linear_backward(const Node *n, Tensor *dy, Tensor **dx) {
+    Tensor *x = n->in[0];
+    const Tensor *w = n->in[1];
     MatmulShape of_x = {.m = rows_of(x), .n = w->shape.dim[1], .k = w->shape.dim[0]};
     MatmulShape of_w = {.m = of_x.k, .n = of_x.n, .k = of_x.m};
     memcpy(of_x.b_stride, w->stride, sizeof of_x.b_stride);
@@ -172,7 +174,7 @@ static void linear_backward(const Node *n, const Tensor *dy, Tensor **dx) {
     if (dys && ag_needs(n, 0))
         dx[0] = tensor_multiply_matrices(x->shape, x->dtype, &of_x, dys->data, w->data);
     if (dys && xs) dx[1] = tensor_multiply_matrices(w->shape, x->dtype, &of_w, dys->data, xs->data);
-    if (ag_needs(n, 2)) dx[2] = ag_hand_on(dy);
+    if (ag_needs(n, 2)) dx[2] = tensor_retain(dy);
     tensor_release(dys);
     tensor_release(xs);
 }

@@ -54,7 +54,7 @@ static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
  * gradient: dy for each element */
 static Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
 
-static void sum_backward(const Node *n, const Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
+static void sum_backward(const Node *n, Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
 
 DEFINE_OP(sum, .in = {{"x", SAME}}, .forward = sum_forward, .backward = sum_backward,
           .grad_fn = "SumBackward0");
@@ -88,7 +88,7 @@ static Tensor *mean_forward(Node *n) {
     return drop_dims(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)));
 }
 
-static void mean_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void mean_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *share = averaged(n, tensor_clone(dy));
     dx[0] = share ? spread(n, share) : NULL;
     tensor_release(share);
@@ -149,7 +149,7 @@ static Tensor *chained(const Node *n, Tensor *c, Kernel *const *f, const Tensor 
  * gradient: 2 (x - mean) / (N - 1) dy */
 static Tensor *var_dim_forward(Node *n) { return reduced(n, tensor_kernels()->variance); }
 
-static void var_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void var_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = chained(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
     if (dx[0]) tensor_mul_(dx[0], 2 / (double)(n->in[0]->shape.dim[n->at.dim] - 1));
 }
@@ -173,7 +173,7 @@ static Tensor *std_dim_forward(Node *n) {
 }
 
 /* The variance is y^2, so it gets dy / (2 y); but 0 where y is 0, as in PyTorch. */
-static void std_dim_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void std_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const DType type = dy->dtype;
     const Tensor *y = n->out;
     Kernel *const root_dx = tensor_kernels()->vjp[ELEMENTWISE_sqrt][0][type];
@@ -200,7 +200,7 @@ Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) {
  * gradient: exp(x - y) dy */
 static Tensor *logsumexp_forward(Node *n) { return reduced(n, tensor_kernels()->logsumexp); }
 
-static void logsumexp_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void logsumexp_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = chained(n, spread(n, n->out), tensor_kernels()->value[ELEMENTWISE_exp], dy);
 }
 
@@ -243,7 +243,7 @@ static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
 static Tensor *cumsum_forward(Node *n) { return cumulated(n, n->in[0], false); }
 
 /* x[i] is a term of y[i], y[i + 1] and so on. */
-static void cumsum_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void cumsum_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = cumulated(n, dy, true);
 }
 
@@ -277,9 +277,9 @@ static Tensor *extremes(Node *n, Kernel *const *kernel) {
     return drop_dims(n, y);
 }
 
-static void extremes_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void extremes_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *kept = tensor_reshape(dy, n->saved[0]->shape);
-    dx[0] = kept ? ag_arrived(n, 0) : NULL;
+    dx[0] = kept ? ag_gradient_buffer(n, 0) : NULL;
     if (dx[0]) tensor_scatter_add_elements(dx[0], kept, n->at.dim, n->saved[0]);
     tensor_release(kept);
 }
@@ -354,7 +354,7 @@ static Tensor *max_forward(Node *n) {
 
 /* All elements equal to y, or all NaNs if y is one, share the gradient: dx = dy / count, 0
  * elsewhere. */
-static void max_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void max_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const Tensor *x = n->in[0], *y = n->out;
     const bool is_nan = isnan(tensor_read_element(y, 0));
     Kernel *const compare =

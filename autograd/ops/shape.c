@@ -42,7 +42,7 @@ static Tensor *reshape_forward(Node *n) {
 }
 
 /* of view, contiguous, unsqueeze and squeeze too */
-static void reshape_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void reshape_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = tensor_reshape(dy, n->in[0]->shape);
 }
 
@@ -122,7 +122,7 @@ Tensor *ag_detach(Tensor *x) { return apply1(&ag_op_detach, x, (Attributes){0});
  * gradient: dy with the axes permuted back */
 static Tensor *permute_forward(Node *n) { return tensor_view_permute(n->in[0], n->at.axes.axis); }
 
-static void permute_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void permute_backward(const Node *n, Tensor *dy, Tensor **dx) {
     int back[TENSOR_MAX_DIMS] = {0};
     for (int d = 0; d < n->at.axes.n; d++) back[n->at.axes.axis[d]] = d;
     dx[0] = tensor_view_permute(dy, back);
@@ -155,7 +155,7 @@ static Tensor *transpose_forward(Node *n) {
     return tensor_view_transpose(n->in[0], n->at.dim0, n->at.dim1);
 }
 
-static void transpose_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void transpose_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = tensor_view_transpose(dy, n->at.dim0, n->at.dim1);
 }
 
@@ -214,9 +214,9 @@ Tensor *ag_squeeze(Tensor *x, int dim) {
 static Tensor *expand_forward(Node *n) { return tensor_view_expand(n->in[0], n->at.shape); }
 
 /* The engine sums dy over the repeats. */
-static void expand_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void expand_backward(const Node *n, Tensor *dy, Tensor **dx) {
     (void)n;
-    dx[0] = ag_hand_on(dy);
+    dx[0] = tensor_retain(dy);
 }
 
 DEFINE_OP(expand, .in = {{"x", SAME}}, .forward = expand_forward, .backward = expand_backward,
@@ -256,8 +256,8 @@ static Tensor *slice_forward(Node *n) {
     return tensor_view_narrow(n->in[0], n->at.dim, n->at.start, n->at.size);
 }
 
-static void slice_backward(const Node *n, const Tensor *dy, Tensor **dx) {
-    dx[0] = ag_arrived(n, 0);
+static void slice_backward(const Node *n, Tensor *dy, Tensor **dx) {
+    dx[0] = ag_gradient_buffer(n, 0);
     Tensor *part = dx[0] ? tensor_view_narrow(dx[0], n->at.dim, n->at.start, n->at.size) : NULL;
     if (part) tensor_add_elements(part, dy);
     tensor_release(part);
@@ -342,7 +342,7 @@ static Tensor *repeated_forward(Node *n) {
     return tensor_reshape_own(y, shape);
 }
 
-static void repeated_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void repeated_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *parts = tensor_reshape(dy, in_parts(n, n->at.times));
     if (parts) dx[0] = tensor_reshape_own(tensor_sum_to(parts, in_parts(n, 1)), n->in[0]->shape);
     tensor_release(parts);
@@ -450,7 +450,7 @@ static Tensor *cat_forward(Node *n) {
 }
 
 /* dx[i] = dy's part that came from x[i] */
-static void cat_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void cat_backward(const Node *n, Tensor *dy, Tensor **dx) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in; i++) {
         const bool nothing = is_nothing(n->in[i]);

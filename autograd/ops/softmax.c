@@ -2,9 +2,9 @@
 #include "../op.h"
 
 /* y of x or, given dy, dx of y and dy: by a row kernel along the node's dim. */
-static Tensor *rows(const Node *n, Kernel *const *kernel, const Tensor *dy) {
+static Tensor *rows(const Node *n, Kernel *const *kernel, Tensor *dy) {
     const Tensor *x = dy ? n->out : n->in[0];
-    Tensor *y = dy ? ag_room(dy) : tensor_make(x->shape, x->dtype);
+    Tensor *y = dy ? ag_buffer_like(dy) : tensor_make(x->shape, x->dtype);
     const Tensor *const operand[] = {y, x, dy};
     if (y) tensor_loop_rows(kernel[x->dtype], n->at.dim, dy ? 3 : 2, operand, 0);
     return y;
@@ -23,7 +23,7 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
  * gradient: y (dy - sum(y dy)) */
 static Tensor *softmax_forward(Node *n) { return rows(n, tensor_kernels()->softmax, NULL); }
 
-static void softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = rows(n, tensor_kernels()->softmax_dx, dy);
 }
 
@@ -40,7 +40,7 @@ Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&ag_op_softmax, x, d
  * gradient: dy - exp(y) sum(dy) */
 static Tensor *log_softmax_forward(Node *n) { return rows(n, tensor_kernels()->log_softmax, NULL); }
 
-static void log_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void log_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = rows(n, tensor_kernels()->log_softmax_dx, dy);
 }
 
@@ -84,9 +84,9 @@ static Tensor *masked_softmax_forward(Node *n) {
     return y;
 }
 
-static void masked_softmax_backward(const Node *n, const Tensor *dy, Tensor **dx) {
+static void masked_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Kernel *const kernel = tensor_kernels()->masked_softmax_dx[dy->dtype];
-    dx[0] = ag_room(dy);
+    dx[0] = ag_buffer_like(dy);
     if (dx[0])
         tensor_loop_rows(kernel, dy->shape.ndim - 1, 3, (const Tensor *[]){dx[0], n->out, dy},
                          n->at.scale);
