@@ -1,6 +1,6 @@
 /* docs.c - `make docs`: rewrites what autograd/README.md and nn/README.md say of each op, module
  * and function, between two marks, from the tables that the library is made of and from the comment
- * above each op.
+ * above each op; and the line numbers in README.md.
  *
  *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
  *
@@ -205,6 +205,70 @@ static char *made_anew(const char *path, const char *page, void (*print)(FILE *)
     return text;
 }
 
+/* ---- line numbers ----------------------------------------------------------------------------
+ *
+ * A link such as [autograd/tape.c:211](autograd/tape.c#L211 "Tensor *ag_apply(") leads to the first
+ * line of that file with that text in it. */
+
+typedef struct {
+    char path[128], text[128];
+    int length; /* of the link itself */
+} LineLink;
+
+/* Does a link to a line begin here? */
+static bool read_link(const char *at, LineLink *link) {
+    char path[128];
+    link->length = 0;
+    sscanf(at, "[%127[^]:[]:%*d](%127[^)#]#L%*d \"%127[^\"]\")%n", link->path, path, link->text,
+           &link->length);
+    return link->length > 0 && !strcmp(link->path, path);
+}
+
+/* Where the first line of the file with the text is, counted from 1. */
+static int line_of(const LineLink *link) {
+    char *source = read_file(link->path);
+    const char *found = strstr(source, link->text);
+    if (!found) die("README.md: %s has no line with \"%s\"", link->path, link->text);
+    int line = 1;
+    for (const char *at = source; at < found; at++) line += *at == '\n';
+    free(source);
+    return line;
+}
+
+static char *with_line_numbers(const char *page) {
+    char *text = NULL;
+    size_t size;
+    LineLink link;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) die("no memory");
+    while (*page) {
+        if (*page != '[' || !read_link(page, &link)) {
+            fputc(*page++, out);
+            continue;
+        }
+        const int line = line_of(&link);
+        fprintf(out, "[%s:%d](%s#L%d \"%s\")", link.path, line, link.path, line, link.text);
+        page += link.length;
+    }
+    fclose(out);
+    return text;
+}
+
+/* ---- a page, written or compared ------------------------------------------------------------ */
+
+/* False if the page is stale and only to be checked. */
+static bool write_page(const char *path, const char *before, const char *after, bool only_check) {
+    if (!strcmp(before, after)) return true;
+    if (only_check) {
+        fprintf(stderr, "docs: %s is stale: run make docs\n", path);
+        return false;
+    }
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(after, file) < 0 || fclose(file)) die("%s cannot be written", path);
+    printf("%s\n", path);
+    return true;
+}
+
 /* Is every function of the header, prefix_something(, on the page? */
 static bool has_all(const char *path, const char *page, const char *header, const char *prefix) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
@@ -223,14 +287,16 @@ static bool has_all(const char *path, const char *page, const char *header, cons
 static bool make_page(const char *path, const char *header, const char *prefix,
                       void (*print)(FILE *), bool only_check) {
     char *before = read_file(path), *after = made_anew(path, before, print);
-    const bool changes = strcmp(before, after) != 0;
-    if (changes && only_check) fprintf(stderr, "docs: %s is stale: run make docs\n", path);
-    if (changes && !only_check) {
-        FILE *file = fopen(path, "w");
-        if (!file || fputs(after, file) < 0 || fclose(file)) die("%s cannot be written", path);
-        printf("%s\n", path);
-    }
-    const bool fine = has_all(path, after, header, prefix) && !(changes && only_check);
+    const bool current = write_page(path, before, after, only_check);
+    const bool fine = has_all(path, after, header, prefix) && current;
+    free(before);
+    free(after);
+    return fine;
+}
+
+static bool make_readme(bool only_check) {
+    char *before = read_file("README.md"), *after = with_line_numbers(before);
+    const bool fine = write_page("README.md", before, after, only_check);
     free(before);
     free(after);
     return fine;
@@ -241,5 +307,6 @@ int main(int argc, char **argv) {
     sources = argv + 1 + only_check;
     bool ops = make_page("autograd/README.md", "autograd/autograd.h", "ag_", print_ops, only_check);
     bool modules = make_page("nn/README.md", "nn/nn.h", "nn_", print_modules, only_check);
-    return ops && modules ? 0 : 1;
+    bool lines = make_readme(only_check);
+    return ops && modules && lines ? 0 : 1;
 }
