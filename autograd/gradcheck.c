@@ -1,9 +1,9 @@
-/* gradcheck.c - is the gradient right? Backpropagation of <c, f(x)> against central differences
+/* gradcheck.c - compares backpropagation of <c, f(x)> with central differences
  *
  *     (<c, f(x + eps e)> - <c, f(x - eps e)>) / (2 eps)
  *
- * for every element e of every input, with a fixed random cotangent c: summing f instead would not
- * notice a wrong gradient that sums to zero, as that of softmax does. */
+ * for every element e of every input, with a fixed random cotangent c. With c = 1 for all elements
+ * a wrong gradient of softmax would pass: its sum over a row is always 0. */
 #include "op.h"
 
 #include <math.h>
@@ -13,12 +13,12 @@ typedef struct {
     Tensor **inputs;
     int n;
     void *ctx;
-    Generator generator; /* as it was: fn draws the same numbers at every call */
-    Tensor *cotangent;   /* made at the first call, when the shape of the result is known */
+    Generator generator; /* the state at the start: fn draws the same numbers at every call */
+    Tensor *cotangent;   /* made at the first call, which tells the shape of the result */
     GradcheckOptions options;
 } Check;
 
-/* f(inputs) on the open tape, checked for what can be checked. */
+/* f(inputs) on the open tape: float64, and of the same shape at every call. */
 static Tensor *call(Check *check) {
     *tensor_generator_current() = check->generator;
     Tensor *y = check->fn(check->inputs, check->ctx);
@@ -45,7 +45,7 @@ static double contracted(Check *check) {
     return value;
 }
 
-/* Backpropagates c from f(inputs); the gradients gather in ->grad. */
+/* Backpropagates c from f(inputs) into the ->grad of each input. */
 static bool backpropagate(Check *check) {
     if (!tape_begin()) return false;
     Tensor *y = call(check);
@@ -65,12 +65,13 @@ static double *element_at(const Tensor *x, int64_t i, Shape *index) {
     return (double *)x->data + offset;
 }
 
-/* One element: is its gradient what the difference quotient says? NaN is never right. */
+/* Compares the gradient of one element with its difference quotient. NaN is never right. */
 static bool check_element(Check *check, int which, int64_t i) {
     const Tensor *x = check->inputs[which];
     const double eps = check->options.eps;
     Shape index;
-    double *element = element_at(x, i, &index), before = *element;
+    double *element = element_at(x, i, &index);
+    const double before = *element;
     *element = before + eps;
     double above = contracted(check);
     *element = before - eps;
@@ -78,7 +79,7 @@ static bool check_element(Check *check, int which, int64_t i) {
     *element = before;
     if (tensor_pending()) return false;
     double numeric = (above - below) / (2 * eps);
-    double analytic = x->grad ? tensor_get_at(x->grad, index) : 0; /* not reached: no influence */
+    double analytic = x->grad ? tensor_get_at(x->grad, index) : 0; /* f does not depend on x */
     if (fabs(analytic - numeric) <= check->options.atol + check->options.rtol * fabs(numeric))
         return true;
     return tensor_fail(
@@ -87,11 +88,11 @@ static bool check_element(Check *check, int which, int64_t i) {
         which, tensor_shape_text(index), analytic, numeric);
 }
 
-/* Two elements in one place could not be moved one at a time. */
-static bool can_check(const Check *check) {
+/* The inputs that require a gradient are float64, and no two of their elements share memory. */
+static bool check_inputs(const Check *check) {
     for (int i = 0; i < check->n; i++) {
         const Tensor *x = check->inputs[i];
-        if (!ag_present("gradcheck", x)) return false;
+        if (!ag_check_present("gradcheck", x)) return false;
         if (!x->requires_grad) continue;
         if (x->dtype != F64)
             return tensor_fail("gradcheck: input %d is %s: it must be float64", i,
@@ -112,9 +113,9 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
     if (options.atol == 0) options.atol = 1e-7;
     Check check = {fn, inputs, n, ctx, *tensor_generator_current(), NULL, options};
     const int64_t size = n * (int64_t)sizeof(Tensor *);
-    Tensor **grads = can_check(&check) ? tensor_cache_alloc(size) : NULL;
+    Tensor **grads = check_inputs(&check) ? tensor_cache_alloc(size) : NULL;
     if (!grads) return false;
-    for (int i = 0; i < n; i++) { /* the inputs' gradients are put aside */
+    for (int i = 0; i < n; i++) { /* the caller's gradients are restored at the end */
         grads[i] = inputs[i]->grad;
         inputs[i]->grad = NULL;
     }
@@ -123,7 +124,8 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
         const int64_t numel = inputs[i]->requires_grad ? tensor_numel(inputs[i]) : 0;
         for (int64_t e = 0; e < numel && right; e++) right = check_element(&check, i, e);
     }
-    for (int i = n - 1; i >= 0; i--) { /* one that is there twice had its own the first time */
+    for (int i = n - 1; i >= 0; i--) { /* backwards: an input that is listed twice
+                                        got its own gradient from grads[i] at the lower i */
         tensor_release(inputs[i]->grad);
         inputs[i]->grad = grads[i];
     }

@@ -57,24 +57,24 @@ typedef struct {
     Tensor *out;
     Tensor *const *in; /* n_in of them; NULL where an optional one is absent */
     int n_in;
-    unsigned reads;                  /* what backward will read, as op->reads says it */
-    uint32_t version[OP_INPUTS + 1]; /* of the bytes of the inputs and of out, when recorded */
-    Tensor *saved[SAVED];   /* what forward computed for backward; released with the node */
-    Tensor *few[OP_INPUTS]; /* in points here, */
-    Tensor **many;          /* or here when there are more; NULL when not */
+    unsigned reads;                  /* which tensors backward reads, bit OP_INPUTS for out */
+    uint32_t version[OP_INPUTS + 1]; /* of the storage of each input and of out, when recorded */
+    Tensor *saved[SAVED];            /* computed by forward for backward; released with the node */
+    Tensor *few[OP_INPUTS];          /* in points here, */
+    Tensor **many;                   /* or here when there are more; NULL when not */
     Attributes at;
 } Node;
 
-/* What an input may be: of which types, as bits of DType, and more. All inputs of an op with the
- * same bits of DType have one type. */
+/* The types that an input may have: bit 1 << DType for each. All inputs of an op with the same set
+ * of types must have one type. */
 typedef enum {
     FLOAT = 1 << F32 | 1 << F64,
     NUMBER = FLOAT | 1 << I64,
     SAME = NUMBER | 1 << BOOL, /* any type */
     INT64 = 1 << I64,
     BOOLEAN = 1 << BOOL,
-    OPTIONAL = 1 << 4, /* absent, which is NULL */
-    MANY = 1 << 5      /* any number of them, one or more */
+    OPTIONAL = 1 << 4, /* may be NULL */
+    MANY = 1 << 5      /* one or more tensors */
 } InputType;
 
 typedef struct {
@@ -82,41 +82,41 @@ typedef struct {
     InputType type;
 } Input;
 
-/* What a backward reads, so that a write in place over it is noticed, and bytes that no backward
- * reads can be let go. */
+/* Which tensors a backward reads. A write in place to one of these is an error; the elements of all
+ * others can be freed before the backward pass. */
 enum {
     READS_IN0 = 1,
     READS_IN1 = 2,
     READS_IN2 = 4,
     READS_INPUTS = (1 << OP_INPUTS) - 1, /* all of them */
     READS_OUT = 1 << OP_INPUTS,
-    /* in[0] is read for in[1]'s gradient alone, and the other way round */
+    /* in[0] is read only for the gradient of in[1], in[1] only for the gradient of in[0] */
     READS_OTHER = 2 << OP_INPUTS,
-    /* elementwise: the gradient of in[0], in[1] is dy itself */
-    HANDS_ON0 = 4 << OP_INPUTS,
-    HANDS_ON1 = 8 << OP_INPUTS
+    /* elementwise: the gradient of in[0], of in[1] is dy itself */
+    DX0_IS_DY = 4 << OP_INPUTS,
+    DX1_IS_DY = 8 << OP_INPUTS
 };
 
 struct Op {
     const char *name;    /* "softmax": the public function is ag_softmax */
     const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
-    Input in[OP_INPUTS]; /* NULL names behind the last */
-    unsigned reads;
+    Input in[OP_INPUTS]; /* the name is NULL behind the last */
+    unsigned reads;      /* READS_IN0 and so on, added */
     /* Returns the result (a new reference), or leaves an error: then its result is released.
      * It checks the shapes; types and NULLs are checked already. It may fill n->saved, and writes
      * nothing else of the node. */
     Tensor *(*forward)(Node *n);
-    /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs); of in[i]'s
-     * shape or of one that in[i] was broadcast to: the engine sums that back. dy may have any
-     * strides, and has an element at least. Or leaves an error: then what it filled is let go. An
-     * op without a backward makes results without a gradient, and so does any op that makes
-     * integers or bools. */
+    /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs). Its shape
+     * is the shape of in[i], or a shape that in[i] was broadcast to: then the engine sums it. dy
+     * may have any strides, and has at least one element. Or leaves an error: then each dx[i] is
+     * released. Results of an op without a backward have no gradient, nor have integers and bools.
+     */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
-    int row;          /* of elementwise.def, for those */
+    int row;          /* elementwise: its number in elementwise.def */
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
 
-/* What input i may be; of many, each is like the first. */
+/* The Input of input i; with MANY the first stands for all. */
 static inline const Input *input_of(const Op *op, int i) {
     return &op->in[op->in[0].type & MANY ? 0 : i];
 }
@@ -145,12 +145,13 @@ static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attr
     return ag_apply(op, 3, (Tensor *[]){a, b, c}, &at);
 }
 
-/* False and an error when x is NULL and no earlier error explains it. For public functions that
- * look at x before ag_apply does. */
-bool ag_present(const char *op, const Tensor *x);
-bool ag_ready(const char *op, const Tensor *x); /* and is a tape open? */
+/* False if an error is pending or x is NULL, which is an error. For public functions that read x
+ * before ag_apply does. */
+bool ag_check_present(const char *op, const Tensor *x);
+bool ag_check_ready(const char *op,
+                    const Tensor *x); /* and no tape is open, which is an error too */
 
-/* y, the work of several ops, under PyTorch's name for all of them. */
+/* y, which several ops computed, with PyTorch's name for all of them. */
 static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
     if (y && y->grad_fn) y->grad_fn = grad_fn;
     return y;
@@ -170,7 +171,7 @@ extern const Op *const ag_ops[];
  *     DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, ...); */
 #define DEFINE_OP(op, ...) const Op ag_op_##op = {.name = #op, __VA_ARGS__}
 
-/* ---- what the attention ops share (mask.c) -------------------------------------------------- */
+/* ---- shared by the attention ops (mask.c) --------------------------------------------------- */
 
 /* The parts of a mask as three inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
@@ -178,7 +179,8 @@ void ag_mask_inputs(AttentionMask mask, Tensor **in);
  * rest), ready for the kernels. False with an error; tensor_mask_close it in any case. */
 bool ag_mask_open(Mask *mask, const Node *n, int first, bool causal, Shape scores);
 
-/* What the elementwise ops share. */
+/* ---- shared by the elementwise ops (elementwise.c) ------------------------------------------ */
+
 Tensor *ag_elementwise_forward(Node *n);
 void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx);
 

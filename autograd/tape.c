@@ -1,12 +1,12 @@
 /* tape.c - the tape: recording ops, and walking them backwards.
  *
- * The tape is a flat array of nodes in the order of creation. An op's inputs exist before its
- * result does, so this order is topological, and walking it from the end to the start is
- * backpropagation: when a node's turn comes, everything that used its result has already added
- * its share to the result's gradient.
+ * The tape is a flat array of nodes in the order of creation. The inputs of an op exist before its
+ * result, so this order is topological, and a walk from the end to the start is backpropagation:
+ * when the walk comes to a node, every op that used the node's result has already added its part to
+ * the gradient of that result.
  *
- * All tapes of a thread share one array: a nested tape is its end, and closing a tape cuts it off.
- */
+ * All tapes of a thread share one array. The nodes of a nested tape stand behind those of the tape
+ * outside; closing a tape removes its nodes from the end. */
 #include "op.h"
 
 #include <string.h>
@@ -17,10 +17,10 @@ static _Thread_local struct {
     Node *nodes;
     int count, capacity;
     struct Tape {
-        int first; /* its nodes begin here and end where the next tape begins */
+        int first; /* the index of its first node; its nodes end where the next tape begins */
         bool records, keep_grads;
     } tape[TAPES_MAX];
-    int tapes; /* open */
+    int tapes; /* how many are open */
 } tapes;
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -32,11 +32,11 @@ static int recording_tape(void) {
     return -1;
 }
 
-/* Where a tape's nodes end: the next tape's begin there. */
+/* The index behind the last node of tape t. */
 static int nodes_end(int t) { return t + 1 < tapes.tapes ? tapes.tape[t + 1].first : tapes.count; }
 
-/* Opens even while an error is pending, so that the tape_end that follows closes this tape and not
- * the one outside. */
+/* Opens a tape even while an error is pending: the tape_end that follows must close this tape, not
+ * the tape outside. */
 static bool open_tape(const char *function, bool records) {
     if (tapes.tapes == TAPES_MAX)
         return tensor_fail("%s: %d tapes are open already: is a tape_end missing?", function,
@@ -51,10 +51,10 @@ bool tape_begin(void) { return open_tape("tape_begin", true); }
 
 bool tape_begin_no_grad(void) { return open_tape("tape_begin_no_grad", false); }
 
-/* A line of the tape that only owns its result. */
+/* A node that owns a tensor and computes nothing. */
 static const Op ag_op_kept = {.name = "kept"};
 
-/* What n's backward reads, as bits: inputs, and OP_INPUTS for the result. */
+/* Which tensors n's backward reads: bit i for in[i], bit OP_INPUTS for the result. */
 static unsigned reads_of(const Node *n) {
     const unsigned inputs = n->op->reads & READS_INPUTS;
     unsigned reads = n->op->reads & (READS_INPUTS | READS_OUT);
@@ -67,7 +67,7 @@ static unsigned reads_of(const Node *n) {
 
 static Tensor *tensor_of(const Node *n, int i) { return i == OP_INPUTS ? n->out : n->in[i]; }
 
-/* The bytes that n's backward reads stay until it has been said twice, with 1 and with -1. */
+/* hold_bytes(n, +1) pins the buffers that backward reads; hold_bytes(n, -1) unpins them. */
 static void hold_bytes(const Node *n, int readers) {
     for (unsigned reads = n->reads; reads; reads &= reads - 1)
         tensor_storage_read(tensor_of(n, __builtin_ctz(reads))->storage, readers);
@@ -78,8 +78,8 @@ static void release_saved(Node *n) {
     memset(n->saved, 0, sizeof n->saved);
 }
 
-/* Lets go of what a node holds. A result that somebody retained outlives its history, which is on
- * the tape that computed it, not on one that it was handed to. */
+/* Releases the tensors of a node. A result that the program retained outlives the tape that
+ * computed it: tape_ended marks it. (A kept node has not computed its tensor.) */
 static void node_release(Node *n) {
     hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
@@ -108,8 +108,9 @@ void tape_keep_grads(bool keep) {
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
-/* Makes room for one more node. The inputs of a node may stand inside it, so they move with it. */
-static bool make_room(void) {
+/* Makes the array large enough for one more node. n->in may point into the node itself (few): then
+ * it must point into the node's new place. */
+static bool reserve_node(void) {
     if (tapes.count < tapes.capacity) return true;
     int capacity = tapes.capacity ? 2 * tapes.capacity : 64;
     Node *nodes = tensor_cache_alloc(capacity * (int64_t)sizeof(Node));
@@ -123,26 +124,29 @@ static bool make_room(void) {
     return true;
 }
 
-bool ag_present(const char *op, const Tensor *x) {
+bool ag_check_present(const char *op, const Tensor *x) {
     return tensor_check_given(op, "tensor", x) && !tensor_pending();
 }
 
-static bool is_open(const char *op) {
+static bool check_open(const char *op) {
     return tapes.tapes > 0 ||
            tensor_fail("%s: no tape is open: call tape_begin or tape_begin_no_grad first", op);
 }
 
-bool ag_ready(const char *op, const Tensor *x) { return ag_present(op, x) && is_open(op); }
+bool ag_check_ready(const char *op, const Tensor *x) {
+    return ag_check_present(op, x) && check_open(op);
+}
 
-/* What an input may be, as a sentence says it. */
+/* The types of an input, for an error sentence. */
 static const char *types_text(InputType type) {
     if (type == FLOAT) return "float32 or float64";
     if (type == NUMBER) return "float32, float64 or int64";
     return tensor_dtype_name(type == INT64 ? I64 : BOOL);
 }
 
-/* Is input i of a type that the op takes, and of the same type as those that it must agree with? */
-static bool type_fits(const Op *op, int i, Tensor *const *in) {
+/* Does the op take the type of input i, and is it the type of the inputs before i that must have
+ * the same? */
+static bool check_type(const Op *op, int i, Tensor *const *in) {
     const InputType type = input_of(op, i)->type & SAME;
     const DType is = in[i]->dtype;
     if (!(type >> is & 1))
@@ -156,36 +160,37 @@ static bool type_fits(const Op *op, int i, Tensor *const *in) {
     return true;
 }
 
-/* NULLs, a pending error, types, an open tape. */
-static bool inputs_fit(const Op *op, int n_in, Tensor *const *in) {
+/* No pending error, no NULL but for optional inputs, the right types, an open tape. */
+static bool check_inputs(const Op *op, int n_in, Tensor *const *in) {
     if (tensor_pending()) return false;
     for (int i = 0; i < n_in; i++)
         if (!in[i] && !(input_of(op, i)->type & OPTIONAL))
             return tensor_fail("%s: %s is NULL", op->name, input_of(op, i)->name);
     for (int i = 0; i < n_in; i++)
-        if (in[i] && !type_fits(op, i, in)) return false;
+        if (in[i] && !check_type(op, i, in)) return false;
         else if (in[i] && in[i]->let_go)
             return tensor_fail("%s: %s was let go, and its elements with it", op->name,
                                input_of(op, i)->name);
-    return is_open(op->name);
+    return check_open(op->name);
 }
 
-/* Does the result require a gradient? An input whose tape has ended cannot pass one on. */
-static bool wants_grad(const Op *op, int n_in, Tensor *const *in) {
-    bool wanted = false;
+/* Does the result require a gradient? An error if an input that requires one was computed on a tape
+ * that has ended. */
+static bool result_requires_grad(const Op *op, int n_in, Tensor *const *in) {
+    bool required = false;
     if (!op->backward || !tapes.tape[tapes.tapes - 1].records) return false;
     for (int i = 0; i < n_in; i++) {
         if (!in[i]) continue;
-        wanted = wanted || in[i]->requires_grad;
+        required = required || in[i]->requires_grad;
         if (in[i]->requires_grad && in[i]->tape_ended)
             tensor_fail(
                 "%s: %s was computed on a tape that has ended: ag_detach it to use it as a constant",
                 op->name, input_of(op, i)->name);
     }
-    return wanted;
+    return required;
 }
 
-/* Keeps the inputs, and notes their versions, for the backward pass and for tape_print. */
+/* Retains the inputs and records their versions, for the backward pass and for tape_print. */
 static bool retain_inputs(Node *n, Tensor *const *in) {
     const bool many = n->n_in > OP_INPUTS;
     n->many = many ? tensor_cache_alloc(n->n_in * (int64_t)sizeof *n->many) : NULL;
@@ -200,8 +205,9 @@ static bool retain_inputs(Node *n, Tensor *const *in) {
 }
 
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at) {
-    if (!inputs_fit(op, n_in, in) || !make_room()) return NULL;
-    const bool records = tapes.tape[tapes.tapes - 1].records, wanted = wants_grad(op, n_in, in);
+    if (!check_inputs(op, n_in, in) || !reserve_node()) return NULL;
+    const bool records = tapes.tape[tapes.tapes - 1].records;
+    const bool requires_grad = result_requires_grad(op, n_in, in);
     if (tensor_pending()) return NULL;
     Node *n = &tapes.nodes[tapes.count];
     n->op = op;
@@ -216,7 +222,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
         tensor_release(n->out);
         return NULL;
     }
-    const bool grad = wanted && dtype_is_float(n->out->dtype);
+    const bool grad = requires_grad && dtype_is_float(n->out->dtype);
     n->out->requires_grad = grad;
     if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : op->name;
     if (!grad) {
@@ -225,17 +231,17 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     }
     n->version[OP_INPUTS] = n->out->storage->version;
     n->reads = grad ? reads_of(n) : 0;
-    hold_bytes(n, 1);
+    hold_bytes(n, +1);
     tapes.count++;
     return n->out;
 }
 
-/* The innermost tape, which has room, takes over a reference to y. */
+/* The innermost tape takes over a reference to y. Call reserve_node first. */
 static void keep(Tensor *y) { tapes.nodes[tapes.count++] = (Node){.op = &ag_op_kept, .out = y}; }
 
 Tensor *tape_end_keeping(Tensor *y) {
     bool inner = tapes.tapes > 1;
-    bool kept = y && !tensor_pending() && (!inner || make_room());
+    bool kept = y && !tensor_pending() && (!inner || reserve_node());
     if (kept) tensor_retain(y);
     tape_end();
     if (kept && inner) keep(y);
@@ -243,7 +249,7 @@ Tensor *tape_end_keeping(Tensor *y) {
 }
 
 Tensor *tape_own(Tensor *x) {
-    const bool owned = ag_ready("tape_own", x) && make_room();
+    const bool owned = ag_check_ready("tape_own", x) && reserve_node();
     if (owned) keep(x);
     else tensor_release(x);
     return owned ? x : NULL;
@@ -251,7 +257,7 @@ Tensor *tape_own(Tensor *x) {
 
 /* ---- backpropagation ----------------------------------------------------------------------- */
 
-/* Nobody else looks at x's bytes, and each element has its own place: x may be added to in place.
+/* May x be written in place? Nobody else holds x or its storage, and no two elements share memory.
  */
 static bool is_private(const Tensor *x) {
     return x->refs == 1 && x->storage->refs == 1 && !tensor_has_repeats(x);
@@ -263,28 +269,30 @@ Tensor *ag_buffer_like(Tensor *dy) {
 }
 
 Tensor *ag_gradient_buffer(const Node *n, int i) {
-    Tensor *x = n->in[i], *g = x->arriving;
+    Tensor *x = n->in[i];
+    Tensor *g = x->grad_buffer;
     if (!g || !is_private(g)) return tensor_make_zeros(x->shape, x->dtype);
-    x->arriving = NULL; /* it will arrive again */
+    x->grad_buffer = NULL; /* accumulate sets it again */
     return g;
 }
 
-/* Adds g, whose reference it takes over, to the gradient arriving at x. */
-static bool arrive(Tensor *x, Tensor *g) {
+/* Adds g to x's gradient buffer, and takes over the reference to g. */
+static bool accumulate(Tensor *x, Tensor *g) {
     if (!g) return false;
-    if (x->arriving && is_private(x->arriving)) tensor_add_elements(x->arriving, g);
-    else if (x->arriving) {
+    if (x->grad_buffer && is_private(x->grad_buffer)) tensor_add_elements(x->grad_buffer, g);
+    else if (x->grad_buffer) {
         Tensor *sum =
             tensor_map_elements(tensor_kernels()->value[ELEMENTWISE_add][x->dtype], x->shape,
-                                x->dtype, 2, (const Tensor *[]){x->arriving, g}, 0);
-        tensor_release(x->arriving);
-        x->arriving = sum;
-    } else x->arriving = tensor_retain(g);
+                                x->dtype, 2, (const Tensor *[]){x->grad_buffer, g}, 0);
+        tensor_release(x->grad_buffer);
+        x->grad_buffer = sum;
+    } else x->grad_buffer = tensor_retain(g);
     tensor_release(g);
-    return x->arriving != NULL;
+    return x->grad_buffer != NULL;
 }
 
-/* Broadcasting is undone here and nowhere else: what was repeated is summed. */
+/* The gradient of a tensor that was broadcast: g summed over the repeated dimensions. Done here and
+ * nowhere else. Takes over g. */
 static Tensor *unbroadcast(Tensor *g, Shape shape) {
     if (!g || shape_equal(g->shape, shape)) return g;
     Tensor *summed = tensor_sum_to(g, shape);
@@ -292,8 +300,8 @@ static Tensor *unbroadcast(Tensor *g, Shape shape) {
     return summed;
 }
 
-/* Have the bytes that n's backward reads been written since? */
-static bool is_unchanged(const Node *n) {
+/* Do the tensors that n's backward reads still hold what they held when n was recorded? */
+static bool check_unchanged(const Node *n) {
     for (unsigned reads = reads_of(n); reads; reads &= reads - 1) {
         const int i = __builtin_ctz(reads);
         const Tensor *x = tensor_of(n, i);
@@ -308,89 +316,90 @@ static bool is_unchanged(const Node *n) {
     return true;
 }
 
-/* The gradients of a result without elements, on which nothing depends. Here and not in the ops,
- * some of which would take time or memory for every row of nothing. */
-static void hand_back_zeros(const Node *n, Tensor **dx) {
+/* If the result has no elements, the gradients are zeros. Ops need not care: for some of them rows
+ * without elements would cost time or memory. */
+static void fill_zeros(const Node *n, Tensor **dx) {
     for (int i = 0; i < n->n_in; i++)
         if (ag_needs(n, i)) dx[i] = tensor_make_zeros(n->in[i]->shape, n->in[i]->dtype);
 }
 
-/* Passes the gradient of n's result on to its inputs. */
+/* Computes the gradients of n's inputs from the gradient of its result, and accumulates them. */
 static bool node_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    if (!is_unchanged(n)) return false;
+    if (!check_unchanged(n)) return false;
     memset(dx, 0, (size_t)n->n_in * sizeof *dx);
     if (tensor_numel(dy) > 0) n->op->backward(n, dy, dx);
-    else hand_back_zeros(n, dx);
+    else fill_zeros(n, dx);
     bool done = !tensor_pending();
     for (int i = 0; i < n->n_in; i++)
-        if (done && ag_needs(n, i)) done = arrive(n->in[i], unbroadcast(dx[i], n->in[i]->shape));
+        if (done && ag_needs(n, i))
+            done = accumulate(n->in[i], unbroadcast(dx[i], n->in[i]->shape));
         else tensor_release(dx[i]);
     return done;
 }
 
-/* Has something arrived, at a result that has a history? */
-static bool passes_on(const Node *n) {
-    return n->out->arriving && n->out->grad_fn && n->op->backward;
+/* Has n's result a gradient to propagate to the inputs? */
+static bool propagates(const Node *n) {
+    return n->out->grad_buffer && n->out->grad_fn && n->op->backward;
 }
 
 static bool node_walk(const Node *n, bool keep_grads) {
     Tensor *few[OP_INPUTS], **dx = few;
-    Tensor *dy = n->out->arriving;
-    if (!passes_on(n)) return true; /* not reached, a leaf, or kept */
+    Tensor *dy = n->out->grad_buffer;
+    if (!propagates(n)) return true; /* no gradient, detached, or kept */
     if (n->n_in > OP_INPUTS) dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     if (!dx) return false;
     keep_grads = keep_grads || n->out->retains_grad;
-    if (keep_grads) tensor_retain(dy); /* so that nobody writes over it */
+    if (keep_grads) tensor_retain(dy); /* no longer private: nobody writes over it */
     bool done = node_backward(n, dy, dx);
     if (dx != few) tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
-    if (!keep_grads) n->out->arriving = NULL;
+    if (!keep_grads) n->out->grad_buffer = NULL;
     tensor_release(dy);
     return done;
 }
 
-/* A gradient that others look at too, that is strided, or that is a small part of its bytes becomes
- * a contiguous one of x's own. */
+/* x->grad must be private, contiguous and as large as its storage: if the gradient buffer is not,
+ * it is copied. */
 static bool make_own(Tensor *x) {
-    Tensor *g = x->arriving;
+    Tensor *g = x->grad_buffer;
     if (is_private(g) && tensor_is_contiguous(g) &&
         g->storage->size == tensor_numel(g) * dtype_size(g->dtype))
         return true;
-    x->arriving = tensor_clone(g);
+    x->grad_buffer = tensor_clone(g);
     tensor_release(g);
-    return x->arriving != NULL;
+    return x->grad_buffer != NULL;
 }
 
 static bool discard(Tensor *x) {
-    tensor_release(x->arriving);
-    x->arriving = NULL;
+    tensor_release(x->grad_buffer);
+    x->grad_buffer = NULL;
     return true;
 }
 
-/* x->grad += what has arrived. Cannot fail. */
-static bool settle(Tensor *x) {
-    if (!x->grad) x->grad = tensor_retain(x->arriving);
+/* x->grad += the gradient buffer. Cannot fail. */
+static bool add_to_grad(Tensor *x) {
+    if (!x->grad) x->grad = tensor_retain(x->grad_buffer);
     else {
-        tensor_add_elements(x->grad, x->arriving);
+        tensor_add_elements(x->grad, x->grad_buffer);
         tensor_written(x->grad, "backward");
     }
     return discard(x);
 }
 
-/* Does something to y and to every tensor on tape t where a gradient has arrived. */
-static bool each_arrival(Tensor *y, int t, bool (*act)(Tensor *)) {
-    bool done = !y->arriving || act(y);
+/* Calls act for y and for every tensor on tape t that has a gradient buffer. */
+static bool for_each_buffer(Tensor *y, int t, bool (*act)(Tensor *)) {
+    bool done = !y->grad_buffer || act(y);
     for (int i = tapes.tape[t].first; i < nodes_end(t); i++) {
         const Node *n = &tapes.nodes[i];
-        if (n->out->arriving) done = done && act(n->out);
+        if (n->out->grad_buffer) done = done && act(n->out);
         for (int k = 0; k < n->n_in; k++)
-            if (n->in[k] && n->in[k]->arriving) done = done && act(n->in[k]);
+            if (n->in[k] && n->in[k]->grad_buffer) done = done && act(n->in[k]);
     }
     return done;
 }
 
-/* The rules of ag_backward_from's arguments. */
-static bool can_start(const Tensor *y, const Tensor *dy) {
-    if (!ag_present("backward", y)) return false;
+/* The arguments of ag_backward_from. */
+static bool check_backward(const Tensor *y, const Tensor *dy) {
+    if (!ag_check_present("backward", y)) return false;
     const char *rule = dy ? NULL : "dy is NULL";
     if (recording_tape() < 0) rule = "no recording tape is open: call tape_begin first";
     else if (!y->requires_grad) rule = "y does not require a gradient";
@@ -404,19 +413,19 @@ static bool can_start(const Tensor *y, const Tensor *dy) {
 }
 
 bool ag_backward_from(Tensor *y, const Tensor *dy) {
-    if (!can_start(y, dy)) return false;
+    if (!check_backward(y, dy)) return false;
     const int t = recording_tape();
-    y->arriving = tensor_view_make(dy, dy->shape, dy->stride, dy->data);
-    bool done = y->arriving != NULL;
+    y->grad_buffer = tensor_view_make(dy, dy->shape, dy->stride, dy->data);
+    bool done = y->grad_buffer != NULL;
     for (int i = nodes_end(t) - 1; i >= tapes.tape[t].first && done; i--)
         done = node_walk(&tapes.nodes[i], tapes.tape[t].keep_grads);
-    done = done && each_arrival(y, t, make_own);
-    each_arrival(y, t, done ? settle : discard);
+    done = done && for_each_buffer(y, t, make_own);
+    for_each_buffer(y, t, done ? add_to_grad : discard);
     return done;
 }
 
 bool ag_backward(Tensor *loss) {
-    if (!ag_present("backward", loss)) return false;
+    if (!ag_check_present("backward", loss)) return false;
     if (tensor_numel(loss) != 1)
         return tensor_fail(
             "backward: the loss is %s: it must have one element, or use ag_backward_from",
@@ -427,26 +436,28 @@ bool ag_backward(Tensor *loss) {
     return done;
 }
 
-/* The same walk, with a mark where a gradient would arrive: the tensor itself. */
+/* The same walk, without gradients: where one would be accumulated, the buffer is the tensor
+ * itself. */
 bool ag_reaches(Tensor *y, Tensor *x) {
-    if (!ag_present("reaches", y) || !ag_present("reaches", x)) return false;
+    if (!ag_check_present("reaches", y) || !ag_check_present("reaches", x)) return false;
     const int t = recording_tape();
     if (t < 0) return tensor_fail("reaches: no recording tape is open: call tape_begin first");
-    y->arriving = tensor_retain(y);
+    y->grad_buffer = tensor_retain(y);
     for (int i = nodes_end(t) - 1; i >= tapes.tape[t].first; i--) {
         const Node *n = &tapes.nodes[i];
-        for (int k = 0; k < n->n_in && passes_on(n); k++)
-            if (ag_needs(n, k) && !n->in[k]->arriving) n->in[k]->arriving = tensor_retain(n->in[k]);
+        for (int k = 0; k < n->n_in && propagates(n); k++)
+            if (ag_needs(n, k) && !n->in[k]->grad_buffer)
+                n->in[k]->grad_buffer = tensor_retain(n->in[k]);
     }
-    const bool reached = x->requires_grad && x->arriving;
-    each_arrival(y, t, discard);
+    const bool reached = x->requires_grad && x->grad_buffer;
+    for_each_buffer(y, t, discard);
     return reached;
 }
 
 /* ---- marks on tensors ---------------------------------------------------------------------- */
 
 Tensor *ag_requires_grad(Tensor *x) {
-    if (!ag_present("requires_grad", x)) return NULL;
+    if (!ag_check_present("requires_grad", x)) return NULL;
     if (!dtype_is_float(x->dtype))
         return tensor_fail("requires_grad: x is %s: only floats can have a gradient",
                            tensor_dtype_name(x->dtype));
@@ -462,21 +473,22 @@ bool ag_zero_grad(Tensor *x) {
 }
 
 Tensor *ag_retain_grad(Tensor *x) {
-    if (!ag_present("retain_grad", x)) return NULL;
+    if (!ag_check_present("retain_grad", x)) return NULL;
     if (!x->requires_grad) return tensor_fail("retain_grad: x does not require a gradient");
     x->retains_grad = true;
     return x;
 }
 
 Tensor *ag_let_go(Tensor *x) {
-    if (!ag_present("let_go", x)) return NULL;
+    if (!ag_check_present("let_go", x)) return NULL;
     tensor_let_go(x);
     return x;
 }
 
 int tape_mark(void) { return tapes.count; }
 
-/* Adds change to the count of every reference that a node from first on holds. */
+/* Adds change to the reference count of every tensor that a node from first on holds, once for each
+ * reference. */
 static void count_references(int first, int change) {
     for (int i = first; i < tapes.count; i++) {
         const Node *n = &tapes.nodes[i];
@@ -488,11 +500,11 @@ static void count_references(int first, int change) {
     }
 }
 
-/* Without the references of the nodes since the mark, a result that only these nodes hold has none
- * left. */
+/* A result that only the nodes since the mark hold has a count of 0 once their references are not
+ * counted. */
 Tensor *ag_let_go_since(int mark, Tensor *y) {
     if (mark < 0) return tensor_fail("let_go_since: mark is %d: it must not be negative", mark);
-    if (!ag_present("let_go_since", y)) return NULL;
+    if (!ag_check_present("let_go_since", y)) return NULL;
     count_references(mark, -1);
     for (int i = mark; i < tapes.count; i++) {
         Tensor *x = tapes.nodes[i].out;
@@ -503,7 +515,7 @@ Tensor *ag_let_go_since(int mark, Tensor *y) {
 }
 
 Tensor *ag_name(Tensor *x, const char *name) {
-    if (!ag_present("name", x)) return NULL;
+    if (!ag_check_present("name", x)) return NULL;
     const size_t length = name ? strnlen(name, sizeof x->name - 1) : 0;
     memmove(x->name, name ? name : "", length);
     x->name[length] = '\0';
@@ -512,8 +524,8 @@ Tensor *ag_name(Tensor *x, const char *name) {
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
-/* "%2 scores" for a result on the tape, "weight (3, 2)" for a tensor from outside; the comma stands
- * before it. */
+/* Prints the comma, then "%2 scores" for a result on the tape, "weight (3, 2)" for another tensor.
+ */
 static void print_input(const Tensor *x, const char *comma, int before, FILE *file) {
     int i = before - 1;
     while (i >= 0 && tapes.nodes[i].out != x) i--;

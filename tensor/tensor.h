@@ -42,16 +42,16 @@ typedef struct Tensor {
     struct Tensor *grad; /* NULL until a backward pass has computed it; owned by this tensor */
 
     /* Read these when you write an op; nobody writes them outside tensor/ and autograd/. */
-    void *data;              /* the first element */
-    struct Storage *storage; /* the bytes, shared by views */
-    int refs;                /* references to this tensor */
-    bool is_parameter;       /* printed as "Parameter containing:" */
-    bool retains_grad;       /* autograd: keep this intermediate result's gradient */
-    bool tape_ended;         /* autograd: the tape that computed this result is gone */
-    bool let_go;             /* autograd: nobody will look at its elements again */
-    const char *grad_fn;     /* autograd: what made it, as PyTorch names it; NULL for a leaf */
-    struct Tensor *arriving; /* autograd: the gradient gathered by the backward pass under way */
-    char name[32];           /* autograd: "scores"; "" when it has none */
+    void *data;                 /* the first element */
+    struct Storage *storage;    /* the bytes, shared by views */
+    int refs;                   /* references to this tensor */
+    bool is_parameter;          /* printed as "Parameter containing:" */
+    bool retains_grad;          /* autograd: keep this intermediate result's gradient */
+    bool tape_ended;            /* autograd: the tape that computed this result is gone */
+    bool let_go;                /* autograd: nobody will look at its elements again */
+    const char *grad_fn;        /* autograd: what made it, as PyTorch names it; NULL for a leaf */
+    struct Tensor *grad_buffer; /* autograd: the gradient that this backward pass has accumulated */
+    char name[32];              /* autograd: "scores"; "" when it has none */
 } Tensor;
 
 /* SHAPE(2, 4, 100), SCALAR */

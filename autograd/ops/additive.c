@@ -1,12 +1,12 @@
 /* additive.c - the scores of additive attention, w tanh(q + k) for every query with every key, in
- * one pass: the features, tanh(q + k), are as many times the scores as there are hidden units, and
- * are made again on the way back instead of being kept. Keys at or past the valid length are passed
- * over: forward their scores, backward what arrives there, are 0, which costs next to nothing.
+ * one pass. The features tanh(q + k) are H times as large as the scores: backward recomputes them
+ * instead of saving them. Keys at or past the valid length are skipped: forward sets their scores
+ * to 0, backward takes their dy as 0.
  *
  * B batch, Q queries, K keys, H hidden units. */
 #include "../op.h"
 
-static bool inputs_fit(Shape q, Shape k, Shape w) {
+static bool check_shapes(Shape q, Shape k, Shape w) {
     if (q.ndim == 3 && k.ndim == 3 && q.dim[0] == k.dim[0] && q.dim[2] == k.dim[2] &&
         shape_equal(w, SHAPE(1, q.dim[2])))
         return true;
@@ -24,10 +24,12 @@ static bool inputs_fit(Shape q, Shape k, Shape w) {
  *
  * saved: the number of keys that each query is scored with. */
 static Tensor *additive_scores_forward(Node *n) {
-    const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
-    if (!inputs_fit(q->shape, k->shape, w->shape)) return NULL;
+    const Tensor *q = n->in[0];
+    const Tensor *k = n->in[1];
+    const Tensor *w = n->in[2];
+    if (!check_shapes(q->shape, k->shape, w->shape)) return NULL;
     const Shape scores = SHAPE(q->shape.dim[0], q->shape.dim[1], k->shape.dim[1]);
-    Mask mask; /* in[3], of scores of one head */
+    Mask mask; /* of in[3], for one head */
     if (ag_mask_open(&mask, n, 3, false, SHAPE(scores.dim[0], 1, scores.dim[1], scores.dim[2])))
         n->saved[0] = tensor_retain(mask.lengths);
     tensor_mask_close(&mask);
@@ -36,9 +38,11 @@ static Tensor *additive_scores_forward(Node *n) {
     return y;
 }
 
-/* dw has a row for each batch: the engine adds them up. */
+/* dw has a row for each batch: the engine sums them. */
 static void additive_scores_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    const Tensor *q = n->in[0], *k = n->in[1], *w = n->in[2];
+    const Tensor *q = n->in[0];
+    const Tensor *k = n->in[1];
+    const Tensor *w = n->in[2];
     Tensor *dense = tensor_contiguous(dy);
     for (int i = 0; i < 2; i++) dx[i] = tensor_make_zeros(n->in[i]->shape, q->dtype);
     dx[2] = tensor_make_zeros(SHAPE(q->shape.dim[0], 1, w->shape.dim[1]), q->dtype);

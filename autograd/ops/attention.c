@@ -1,12 +1,12 @@
-/* attention.c - softmax(scale Q K') V without the matrix of Q x K weights in memory: what is
- * demanded, and what the backward pass needs. The arithmetic is in tensor/kernels/: plain.inc, and
- * attention.c in tiles. */
+/* attention.c - softmax(scale Q K') V without the matrix of Q x K weights in memory: the checks,
+ * and the tensors that the kernels need. The arithmetic is in tensor/kernels/: plain.inc shows it,
+ * attention.c does it in tiles. */
 #include "../op.h"
 
 #include <math.h>
 
 /* Equal sizes before the last two, one D of q and k, one K of k and v. */
-static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
+static bool check_shapes(const Tensor *q, const Tensor *k, const Tensor *v) {
     const int last = q->shape.ndim - 1;
     bool fit = (last == 2 || last == 3) && k->shape.ndim == last + 1 && v->shape.ndim == last + 1;
     for (int d = 0; fit && d < last - 1; d++)
@@ -20,24 +20,23 @@ static bool inputs_fit(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
-/* Expanded inputs may have more keys than any memory has room for. The kernels' workspaces take
- * less than so many bytes for a score, or for a number of a key or a value: can these be counted?
- */
-static bool room_fits(const Tensor *q, const Tensor *k, const Tensor *v) {
-    const int64_t amply = 4096, keys = k->shape.dim[k->shape.ndim - 2];
-    if (tensor_shape_fits(tensor_attention_scores(q, k), amply) &&
-        tensor_shape_fits(SHAPE(keys, k->shape.dim[k->shape.ndim - 1]), amply) &&
-        tensor_shape_fits(SHAPE(keys, v->shape.dim[v->shape.ndim - 1]), amply))
+/* Expanded inputs may have more keys than memory can hold. The kernels' workspaces take less than
+ * 4096 bytes for each score and for each element of a key or a value: their size must fit an
+ * int64_t. */
+static bool check_sizes(const Tensor *q, const Tensor *k, const Tensor *v) {
+    const int64_t bytes = 4096, keys = k->shape.dim[k->shape.ndim - 2];
+    if (tensor_shape_fits(tensor_attention_scores(q, k), bytes) &&
+        tensor_shape_fits(SHAPE(keys, k->shape.dim[k->shape.ndim - 1]), bytes) &&
+        tensor_shape_fits(SHAPE(keys, v->shape.dim[v->shape.ndim - 1]), bytes))
         return true;
     return tensor_fail("attention: q is %s, k is %s and v is %s: they are too large",
                        tensor_shape_text(q->shape), tensor_shape_text(k->shape),
                        tensor_shape_text(v->shape));
 }
 
-/* What the node computes, of which y is the result. False with an error; tensor_mask_close it in
- * any case.
- */
-static bool attention_open(AttentionOperands *a, const Node *n, Tensor *y) {
+/* The operands of the kernels, with y for the result. False with an error; call tensor_mask_close
+ * in any case. */
+static bool open_operands(AttentionOperands *a, const Node *n, Tensor *y) {
     const Tensor *q = n->in[0];
     *a = (AttentionOperands){.q = q, .k = n->in[1], .v = n->in[2], .y = y, .stats = n->saved[0]};
     a->scale = n->at.scale;
@@ -57,15 +56,17 @@ static bool attention_open(AttentionOperands *a, const Node *n, Tensor *y) {
  * each head. */
 static Tensor *attention_forward(Node *n) {
     AttentionOperands a;
-    const Tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
-    if (!inputs_fit(q, k, v) || !room_fits(q, k, v)) return NULL;
+    const Tensor *q = n->in[0];
+    const Tensor *k = n->in[1];
+    const Tensor *v = n->in[2];
+    if (!check_shapes(q, k, v) || !check_sizes(q, k, v)) return NULL;
     const Shape s = tensor_attention_scores(q, k);
     const int64_t heads = s.dim[0] * s.dim[1];
     n->saved[0] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
     if (n->at.dropout > 0 && tensor_shape_numel(s) > 0)
         n->saved[1] = tensor_make(SHAPE(heads, (int64_t)sizeof(Generator)), BOOL);
     Tensor *y = tensor_pending() ? NULL : tensor_attention_result(q, v);
-    if (attention_open(&a, n, y) && y) {
+    if (open_operands(&a, n, y) && y) {
         if (a.states) tensor_attention_draw(&a, tensor_generator_current());
         tensor_attention_forward(&a);
     }
@@ -73,19 +74,29 @@ static Tensor *attention_forward(Node *n) {
     return y;
 }
 
-/* The weights P and their gradients dS are computed again. Backward needs y only for sum(y dy). */
+/* Recomputes the weights P. Needs y only for sum(y dy). */
 static void attention_backward(const Node *n, Tensor *dy, Tensor **dx) {
     AttentionOperands a;
     const int last = dy->shape.ndim - 1;
     Tensor *rows = dy->stride[last] == 1 ? tensor_retain(dy) : tensor_contiguous(dy);
     for (int i = 0; i < 3; i++) dx[i] = tensor_attention_result(n->in[i], n->in[i]);
-    if (attention_open(&a, n, n->out) && !tensor_pending()) tensor_attention_backward(&a, rows, dx);
+    if (open_operands(&a, n, n->out) && !tensor_pending()) tensor_attention_backward(&a, rows, dx);
     tensor_mask_close(&a.mask);
     tensor_release(rows);
 }
 
-/* The kernels want rows whose elements lie one behind the other. What is too large is left to
- * forward, which says so. */
+DEFINE_OP(attention,
+          .in = {{"q", FLOAT},
+                 {"k", FLOAT},
+                 {"v", FLOAT},
+                 {"valid_lens", INT64 | OPTIONAL},
+                 {"keep", BOOLEAN | OPTIONAL},
+                 {"window", FLOAT | OPTIONAL}},
+          .forward = attention_forward, .backward = attention_backward,
+          .reads = READS_INPUTS | READS_OUT, .grad_fn = "ScaledDotProductAttentionBackward0");
+
+/* x with a last stride of 1, as the kernels need it. An x that is too large is not copied: forward
+ * refuses it. */
 static Tensor *with_dense_rows(Tensor *x) {
     const int last = x ? x->shape.ndim - 1 : -1;
     if (last < 0 || x->stride[last] == 1 || !tensor_shape_fits(x->shape, 4096)) return x;
@@ -108,18 +119,8 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
     return ag_apply(&ag_op_attention, 6, in, &at);
 }
 
-DEFINE_OP(attention,
-          .in = {{"q", FLOAT},
-                 {"k", FLOAT},
-                 {"v", FLOAT},
-                 {"valid_lens", INT64 | OPTIONAL},
-                 {"keep", BOOLEAN | OPTIONAL},
-                 {"window", FLOAT | OPTIONAL}},
-          .forward = attention_forward, .backward = attention_backward,
-          .reads = READS_INPUTS | READS_OUT, .grad_fn = "ScaledDotProductAttentionBackward0");
-
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
-    const int last = q ? q->shape.ndim - 1 : -1; /* what is no (..., Q, D) is refused soon */
+    const int last = q ? q->shape.ndim - 1 : -1; /* forward refuses other shapes */
     const double scale = last < 0 ? 1 : 1 / sqrt((double)q->shape.dim[last]);
     return ag_attention_scaled(q, k, v, mask, dropout, scale);
 }

@@ -1,9 +1,9 @@
-/* choose.c - ops that pick elements by a mask: where, masked_fill, masked_select, tril, triu,
- * dropout. Elements are selected, never multiplied by 0 or 1, since 0 times NaN is NaN; what was
- * not picked gets a gradient of exactly 0. */
+/* choose.c - ops that select elements by a mask: where, masked_fill, masked_select, tril, triu,
+ * dropout. Elements are selected, never multiplied by 0 or 1, since 0 times NaN is NaN. An element
+ * that is not selected gets a gradient of exactly 0. */
 #include "../op.h"
 
-/* The shape that n's inputs broadcast to. */
+/* The shape that n's inputs broadcast to; false with an error if they do not. */
 static bool broadcast_inputs(const Node *n, Shape *shape) {
     *shape = n->in[0]->shape;
     for (int i = 1; i < n->n_in; i++) {
@@ -34,7 +34,8 @@ static Tensor *where_forward(Node *n) {
 static void where_backward(const Node *n, Tensor *dy, Tensor **dx) {
     double zero = 0; /* its bits are 0 in both float types */
     const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
-    const Tensor *const a[] = {n->in[0], dy, &nothing}, *const b[] = {n->in[0], &nothing, dy};
+    const Tensor *const a[] = {n->in[0], dy, &nothing};
+    const Tensor *const b[] = {n->in[0], &nothing, dy};
     Kernel *const kernel = tensor_kernels()->where[dy->dtype];
     if (ag_needs(n, 1)) dx[1] = tensor_map_elements(kernel, dy->shape, dy->dtype, 3, a, 0);
     if (ag_needs(n, 2)) dx[2] = tensor_map_elements(kernel, dy->shape, dy->dtype, 3, b, 0);
@@ -78,14 +79,15 @@ Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
 
 /* ---- masked_select ------------------------------------------------------------------------- */
 
-/* x broadcast to the shape, row-major. */
-static Tensor *spread(const Tensor *x, Shape shape) {
-    Tensor *wide = tensor_view_expand(x, shape), *rows = wide ? tensor_contiguous(wide) : NULL;
+/* x broadcast to the shape, contiguous. */
+static Tensor *broadcast(const Tensor *x, Shape shape) {
+    Tensor *wide = tensor_view_expand(x, shape);
+    Tensor *dense = wide ? tensor_contiguous(wide) : NULL;
     tensor_release(wide);
-    return rows;
+    return dense;
 }
 
-/* Everything contiguous, seen as one row. */
+/* Runs the kernel over contiguous tensors as one row. */
 static void along_mask(Kernel *kernel, const Tensor *y, const Tensor *x, const Tensor *mask) {
     kernel(tensor_numel(mask), (void *[]){y->data, x->data, mask->data}, 0);
 }
@@ -97,7 +99,9 @@ static void along_mask(Kernel *kernel, const Tensor *y, const Tensor *x, const T
 static Tensor *masked_select_forward(Node *n) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return NULL;
-    Tensor *x = spread(n->in[0], shape), *mask = spread(n->in[1], shape), *y = NULL;
+    Tensor *x = broadcast(n->in[0], shape);
+    Tensor *mask = broadcast(n->in[1], shape);
+    Tensor *y = NULL;
     Kernel *const count_true = tensor_kernels()->sum[BOOL];
     int64_t count = 0;
     if (mask) count_true(tensor_numel(mask), (void *[]){&count, mask->data}, 0);
@@ -111,7 +115,8 @@ static Tensor *masked_select_forward(Node *n) {
 static void masked_select_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return;
-    Tensor *mask = spread(n->in[1], shape), *row = tensor_contiguous(dy);
+    Tensor *mask = broadcast(n->in[1], shape);
+    Tensor *row = tensor_contiguous(dy);
     if (mask && row) dx[0] = tensor_make(shape, dy->dtype);
     if (dx[0]) along_mask(tensor_kernels()->decompress[dy->dtype], dx[0], row, mask);
     tensor_release(mask);
@@ -128,7 +133,7 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
 
 /* ---- tril and triu ------------------------------------------------------------------------- */
 
-/* Row i keeps its first i + diagonal + 1 elements, or loses its first i + diagonal. */
+/* tril keeps the first i + diagonal + 1 elements of row i, triu all but the first i + diagonal. */
 static Tensor *triangle(const Node *n, const Tensor *x) {
     const int64_t rows = tensor_numel(x) > 0 ? x->shape.dim[x->shape.ndim - 2] : 0;
     const bool lower = n->op == &ag_op_tril;
@@ -148,7 +153,7 @@ static Tensor *triangle_forward(Node *n) { return triangle(n, n->in[0]); }
 static void triangle_backward(const Node *n, Tensor *dy, Tensor **dx) { dx[0] = triangle(n, dy); }
 
 static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
-    if (!ag_present(op->name, x)) return NULL;
+    if (!ag_check_present(op->name, x)) return NULL;
     if (x->shape.ndim < 2)
         return tensor_fail("%s: x is %s: it must have at least 2 dimensions", op->name,
                            tensor_shape_text(x->shape));
@@ -175,14 +180,14 @@ Tensor *ag_triu(Tensor *x, int diagonal) { return apply_triangle(&ag_op_triu, x,
 
 /* ---- dropout ------------------------------------------------------------------------------- */
 
-/* What dropout leaves of x, written to y, where there is room. */
+/* y = keep ? x / (1 - p) : 0, the same for a gradient. y NULL stays NULL. */
 static Tensor *dropped(const Node *n, const Tensor *x, Tensor *y) {
     const Tensor *const operand[] = {y, x, n->saved[0]};
     if (y) tensor_loop_elements(tensor_kernels()->dropout[x->dtype], 3, operand, 1 - n->at.p);
     return y;
 }
 
-/* Bools in x's shape, true with probability p. As in PyTorch they lie in memory as x does, and are
+/* Bools in x's shape, true with probability p. As in PyTorch they have x's order in memory, and are
  * drawn in that order. */
 static Tensor *draw_keep(const Tensor *x, double p) {
     int axes[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS];
@@ -219,7 +224,7 @@ DEFINE_OP(dropout, .in = {{"x", FLOAT}}, .forward = dropout_forward, .backward =
           .grad_fn = "MulBackward0");
 
 Tensor *ag_dropout(Tensor *x, double p) {
-    if (!ag_present("dropout", x)) return NULL;
+    if (!ag_check_present("dropout", x)) return NULL;
     if (!(p >= 0 && p <= 1))
         return tensor_fail("dropout: p is %g: it must be a probability, from 0 to 1", p);
     if (p == 0 && dtype_is_float(x->dtype)) return x;

@@ -1,12 +1,13 @@
-/* elementwise.c - what the rows of tensor/kernels/elementwise.def become: an op and a public
- * function each. One forward and one backward serve them all, since the kernels hold the
- * arithmetic. */
+/* elementwise.c - an op and a public function for each row of tensor/kernels/elementwise.def. All
+ * rows share one forward and one backward: the kernels hold the arithmetic. After them, elementwise
+ * ops that are no row. */
 #include "../op.h"
 
-/* y = value(x) or value(a, b), with NumPy's broadcasting; a bool where there is no backward: a
- * comparison. */
+/* y = value(x) or value(a, b), with NumPy's broadcasting. A comparison, which has no backward,
+ * makes bools. */
 Tensor *ag_elementwise_forward(Node *n) {
-    const Tensor *a = n->in[0], *b = n->in[n->n_in - 1];
+    const Tensor *a = n->in[0];
+    const Tensor *b = n->in[n->n_in - 1]; /* a, if it is the only input */
     Kernel *const kernel = tensor_kernels()->value[n->op->row][a->dtype];
     const DType type = n->op->backward ? a->dtype : BOOL;
     Shape shape;
@@ -18,9 +19,9 @@ Tensor *ag_elementwise_forward(Node *n) {
     return tensor_map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.s);
 }
 
-/* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine undoes
- * broadcasting. An operand that the product does not read is replaced by dy, which is always there:
- * its own bytes may be let go, and it may be one that is repeated, which costs time. */
+/* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); the engine sums over
+ * broadcast dimensions. The kernel gets dy for each operand that the vector-Jacobian product does
+ * not read: that operand's memory may be freed, and a broadcast operand would cost time. */
 void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const int count = n->n_in + 2;
     const unsigned reads = n->op->reads;
@@ -31,7 +32,7 @@ void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
     for (int i = 0; i < n->n_in; i++) {
         const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1);
         if (!ag_needs(n, i)) continue;
-        if (reads & (HANDS_ON0 << i)) {
+        if (reads & (DX0_IS_DY << i)) {
             dx[i] = tensor_retain(dy);
             continue;
         }
@@ -39,7 +40,8 @@ void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
             operand[i + 1] = dy;
             operand[2 - i] = n->in[1 - i];
         }
-        operand[0] = dx[i] = is_last ? ag_buffer_like(dy) : tensor_make(dy->shape, dy->dtype);
+        dx[i] = is_last ? ag_buffer_like(dy) : tensor_make(dy->shape, dy->dtype);
+        operand[0] = dx[i];
         Kernel *const kernel = tensor_kernels()->vjp[n->op->row][i][dy->dtype];
         if (dx[i]) tensor_loop_elements(kernel, count + 1, operand, n->at.s);
     }
@@ -47,7 +49,7 @@ void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 /* What the gradient of a row reads, in the letters of elementwise.def. */
 enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
-enum { DY_IS_DX = HANDS_ON0, DY_IS_DA = HANDS_ON0, DY_IS_DB = HANDS_ON1 };
+enum { DY_IS_DX = DX0_IS_DY, DY_IS_DA = DX0_IS_DY, DY_IS_DB = DX1_IS_DY };
 
 #define ROW(op, torch, mask, lo, hi, ...)                                                          \
     DEFINE_OP(op, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo, .high = hi, \
@@ -79,9 +81,9 @@ Tensor *ag_clamp(Tensor *x, double low, double high) {
 
 /* ---- comparisons with a number -------------------------------------------------------------- */
 
-/* The number as a scalar of x's type, on the tape; NULL with an error if it has none. */
+/* The number as a scalar of x's type, owned by the tape. An error if the type cannot hold it. */
 static Tensor *number_like(const char *op, Tensor *x, double number) {
-    if (!ag_ready(op, x)) return NULL;
+    if (!ag_check_ready(op, x)) return NULL;
     if (x->dtype == BOOL)
         return tensor_fail(
             "%s: x is bool: it must be float32, float64 or int64; convert it with ag_to", op);
@@ -144,7 +146,7 @@ DEFINE_OP(to, .in = {{"x", SAME}}, .forward = to_forward, .backward = to_backwar
           .grad_fn = "ToCopyBackward0");
 
 Tensor *ag_to(Tensor *x, DType dtype) {
-    if (!ag_present("to", x)) return NULL;
+    if (!ag_check_present("to", x)) return NULL;
     if ((unsigned)dtype > BOOL) return tensor_fail("to: %d is not a type", (int)dtype);
     return x->dtype == dtype ? x : apply1(&ag_op_to, x, (Attributes){.dtype = dtype});
 }

@@ -1,9 +1,9 @@
-/* loss.c - losses: the mean of squares, composed of other ops, and cross entropy. */
+/* loss.c - losses: mse_loss, a function of other ops, and cross_entropy. */
 #include "../op.h"
 
 #include <string.h>
 
-static bool is_reduction(const char *op, Reduction reduction) {
+static bool check_reduction(const char *op, Reduction reduction) {
     return (unsigned)reduction <= REDUCE_MEAN ||
            tensor_fail("%s: %d is not a reduction", op, (int)reduction);
 }
@@ -15,7 +15,7 @@ static bool is_reduction(const char *op, Reduction reduction) {
  * value:    (y - t)^2, as it is, summed or averaged
  * gradient: 2 (y - t) dy, divided by the count where averaged; the negative of it */
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
-    if (!ag_ready("mse_loss", y) || !ag_ready("mse_loss", t)) return NULL;
+    if (!ag_check_ready("mse_loss", y) || !ag_check_ready("mse_loss", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)
         return tensor_fail("mse_loss: y is %s %s and t is %s %s: shapes and types must be equal",
                            tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
@@ -24,8 +24,10 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
         return tensor_fail(
             "mse_loss: y is %s: it must be float32 or float64; convert it with ag_to",
             tensor_dtype_name(y->dtype));
-    if (!is_reduction("mse_loss", reduction)) return NULL;
-    Tensor *difference = ag_sub(y, t), *squares = ag_square(difference), *loss = squares;
+    if (!check_reduction("mse_loss", reduction)) return NULL;
+    Tensor *difference = ag_sub(y, t);
+    Tensor *squares = ag_square(difference);
+    Tensor *loss = squares;
     if (reduction == REDUCE_SUM) loss = ag_sum(squares);
     if (reduction == REDUCE_MEAN) loss = ag_mean(squares);
     ag_let_go(difference);
@@ -35,14 +37,14 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
 
 /* ---- cross_entropy ------------------------------------------------------------------------- */
 
-/* x's shape with so many elements in the dimension of the classes. */
+/* The shape of the logits with another size in the dimension of the classes. */
 static Shape with_classes(const Node *n, int64_t count) {
     Shape shape = n->in[0]->shape;
     shape.dim[n->at.dim] = count;
     return shape;
 }
 
-static bool targets_fit(const Node *n) {
+static bool check_targets(const Node *n) {
     const Shape logits = n->in[0]->shape, targets = n->in[1]->shape;
     if (logits.ndim == 0)
         return tensor_fail("cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)");
@@ -53,7 +55,7 @@ static bool targets_fit(const Node *n) {
                        tensor_shape_text(wanted));
 }
 
-static void no_class(const Node *n, int64_t target) {
+static void fail_class(const Node *n, int64_t target) {
     const char *logits = tensor_shape_text(n->in[0]->shape);
     const long long ignored = n->at.ignore_index;
     if (ignored == AG_IGNORE_NONE)
@@ -65,20 +67,19 @@ static void no_class(const Node *n, int64_t target) {
                     (long long)target, logits, n->at.dim, ignored);
 }
 
-/* The targets beside the logits, (N, 1, ...), -1 for those to ignore. */
-static Tensor *known_targets(const Node *n) {
+/* A copy of the targets, (N, 1, ...), -1 where a target is ignored. */
+static Tensor *copy_targets(const Node *n) {
     const int64_t classes = n->in[0]->shape.dim[n->at.dim], ignored = n->at.ignore_index;
     Tensor *copy = tensor_clone(n->in[1]);
     int64_t *target = copy ? copy->data : NULL;
     for (int64_t i = 0; i < tensor_numel(copy); i++) {
         if (ignored != AG_IGNORE_NONE && target[i] == ignored) target[i] = -1;
-        else if (target[i] < 0 || target[i] >= classes) no_class(n, target[i]);
+        else if (target[i] < 0 || target[i] >= classes) fail_class(n, target[i]);
     }
     return tensor_reshape_own(copy, with_classes(n, 1));
 }
 
-/* What the sum of the losses is divided by: for a mean, the number of targets that are not ignored.
- */
+/* The sum of the losses is divided by this: for a mean, the number of targets not ignored. */
 static double divisor(const Node *n) {
     const int64_t *target = n->saved[0]->data;
     const int64_t numel = tensor_numel(n->saved[0]);
@@ -88,7 +89,7 @@ static double divisor(const Node *n) {
     return (double)count;
 }
 
-/* losses (N, 1, ...) as they are, or summed and divided. PyTorch names the node by its shape. */
+/* losses (N, 1, ...) unchanged, or summed and divided. PyTorch names the node by its shape. */
 static Tensor *reduced(const Node *n, const Tensor *losses) {
     bool summed[TENSOR_MAX_DIMS];
     const bool each = n->at.reduction == REDUCE_NONE;
@@ -112,8 +113,8 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
  * saved: the targets; for each row max x and log sum exp(x - max x), in double. */
 static Tensor *cross_entropy_forward(Node *n) {
     const Tensor *x = n->in[0];
-    if (!targets_fit(n)) return NULL;
-    n->saved[0] = known_targets(n);
+    if (!check_targets(n)) return NULL;
+    n->saved[0] = copy_targets(n);
     if (!n->saved[0]) return NULL;
     Kernel *const kernel = tensor_kernels()->cross_entropy[x->dtype];
     Tensor *losses = tensor_make(with_classes(n, 1), x->dtype);
@@ -142,7 +143,7 @@ DEFINE_OP(cross_entropy, .in = {{"logits", FLOAT}, {"targets", INT64}},
 
 Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
                          Reduction reduction) {
-    if (!ag_present("cross_entropy", logits) || !is_reduction("cross_entropy", reduction))
+    if (!ag_check_present("cross_entropy", logits) || !check_reduction("cross_entropy", reduction))
         return NULL;
     const Attributes at = {
         .dim = logits->shape.ndim > 1, .ignore_index = ignore_index, .reduction = reduction};

@@ -1,10 +1,10 @@
-/* mask.c - which keys a query may attend to: what is demanded of an AttentionMask, and its parts as
- * the kernel of masked_softmax takes them. B batch, H heads, Q queries, K keys, W windows. */
+/* mask.c - which keys a query may attend to: checks an AttentionMask, and prepares its parts for
+ * the kernels. B batch, H heads, Q queries, K keys. */
 #include "../op.h"
 
-/* ---- what is demanded ---------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------------- */
 
-static bool lengths_fit(const char *who, const Tensor *lens, Shape scores) {
+static bool check_lengths(const char *who, const Tensor *lens, Shape scores) {
     const int64_t B = scores.dim[0], Q = scores.dim[2];
     const Shape l = lens->shape;
     if (lens->dtype != I64)
@@ -13,7 +13,7 @@ static bool lengths_fit(const char *who, const Tensor *lens, Shape scores) {
         tensor_fail("%s: valid_lens is %s: it must be (B) or (B, Q), here %s or %s", who,
                     tensor_shape_text(l), tensor_shape_text(SHAPE(B)),
                     tensor_shape_text(SHAPE(B, Q)));
-    /* what was let go is read as long as the bytes are there, for a backward pass */
+    /* a backward pass reads lengths that were let go, while their memory is pinned */
     Tensor *row =
         lens->storage->bytes || tensor_check_readable(who, lens) ? tensor_contiguous(lens) : NULL;
     const int64_t *length = row ? row->data : NULL;
@@ -25,7 +25,7 @@ static bool lengths_fit(const char *who, const Tensor *lens, Shape scores) {
     return !tensor_pending();
 }
 
-static bool keep_fits(const char *who, const Tensor *keep, Shape scores) {
+static bool check_keep(const char *who, const Tensor *keep, Shape scores) {
     Shape both;
     if (keep->dtype != BOOL)
         tensor_fail("%s: keep is %s: it must be bool", who, tensor_dtype_name(keep->dtype));
@@ -35,7 +35,7 @@ static bool keep_fits(const char *who, const Tensor *keep, Shape scores) {
     return !tensor_pending();
 }
 
-static bool window_fits(const char *who, const Tensor *window, Shape scores, DType dtype) {
+static bool check_window(const char *who, const Tensor *window, Shape scores, DType dtype) {
     const int64_t B = scores.dim[0], Q = scores.dim[2], K = scores.dim[3];
     const Shape *w = &window->shape;
     if (window->dtype != dtype)
@@ -58,12 +58,12 @@ bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype
     if (scores.ndim != 4)
         return tensor_fail("%s: the scores are %s: they must be (B, H, Q, K)", who,
                            tensor_shape_text(scores));
-    return !tensor_pending() && (!mask.valid_lens || lengths_fit(who, mask.valid_lens, scores)) &&
-           (!mask.keep || keep_fits(who, mask.keep, scores)) &&
-           (!mask.window || window_fits(who, mask.window, scores, dtype));
+    return !tensor_pending() && (!mask.valid_lens || check_lengths(who, mask.valid_lens, scores)) &&
+           (!mask.keep || check_keep(who, mask.keep, scores)) &&
+           (!mask.window || check_window(who, mask.window, scores, dtype));
 }
 
-/* ---- its parts, as inputs of a node ---------------------------------------------------------- */
+/* ---- the parts as inputs of a node --------------------------------------------------------- */
 
 /* A mask is const for the caller: no op writes its elements. The tape only counts its references.
  */

@@ -3,7 +3,7 @@
 #include "../op.h"
 
 /* The sizes of w, or of b if there is no w, must be x's last ones. */
-static bool layer_norm_fits(const Tensor *x, const Tensor *w, const Tensor *b) {
+static bool check_layer_norm(const Tensor *x, const Tensor *w, const Tensor *b) {
     const Tensor *by = w ? w : b;
     const char *name = w ? "w" : "b";
     if (!by)
@@ -33,7 +33,7 @@ static bool layer_norm_fits(const Tensor *x, const Tensor *w, const Tensor *b) {
 static Tensor *layer_norm_forward(Node *n) {
     const Tensor *x = n->in[0];
     const int last = x->shape.ndim - 1;
-    Shape one = x->shape; /* a number for each row; none for a row of nothing */
+    Shape one = x->shape; /* a number for each row that has elements */
     if (one.dim[last] > 0) one.dim[last] = 1;
     Tensor *y = tensor_make(x->shape, x->dtype);
     n->saved[0] = tensor_make(one, F64);
@@ -65,7 +65,7 @@ DEFINE_OP(layer_norm, .in = {{"x", FLOAT}, {"w", FLOAT | OPTIONAL}, {"b", FLOAT 
           .reads = READS_IN0 | READS_IN1, .grad_fn = "NativeLayerNormBackward0");
 
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
-    if (!ag_ready("layer_norm", x) || !layer_norm_fits(x, w, b)) return NULL;
+    if (!ag_check_ready("layer_norm", x) || !check_layer_norm(x, w, b)) return NULL;
     const Tensor *by = w ? w : b;
     const int merged = by ? by->shape.ndim - 1 : 0;
     if (merged == 0) return apply3(&ag_op_layer_norm, x, w, b, (Attributes){.eps = eps});
@@ -73,7 +73,8 @@ Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
     Shape rows = x->shape;
     rows.ndim -= merged;
     rows.dim[rows.ndim - 1] = row.dim[0];
-    Tensor *flat_w = w ? ag_reshape(w, row) : NULL, *flat_b = b ? ag_reshape(b, row) : NULL;
+    Tensor *flat_w = w ? ag_reshape(w, row) : NULL;
+    Tensor *flat_b = b ? ag_reshape(b, row) : NULL;
     Tensor *flat_y =
         apply3(&ag_op_layer_norm, ag_reshape(x, rows), flat_w, flat_b, (Attributes){.eps = eps});
     return made_by(ag_op_layer_norm.grad_fn, ag_reshape(flat_y, x->shape));

@@ -1,10 +1,10 @@
-/* product.c - matrix products. The kernels take operands of any strides, so the transposes below
- * cost nothing. */
+/* product.c - matrix products. The kernels take operands of any strides: a transposed operand is a
+ * view, not a copy. */
 #include "../op.h"
 
 #include <string.h>
 
-/* c = a b:  da = dc b',  db = a' dc. Batches that were broadcast are summed by the engine. */
+/* c = a b:  da = dc b',  db = a' dc. The engine sums over broadcast batches. */
 static void product_backward(const Node *n, Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {
         const Tensor bt = tensor_transposed(n->in[1]);
@@ -26,7 +26,8 @@ static Tensor *bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     if (a.ndim == 3 && b.ndim == 3 && a.dim[0] == b.dim[0] && a.dim[2] == b.dim[1])
         return tensor_matmul(n->in[0], n->in[1]);
-    const char *ta = tensor_shape_text(a), *tb = tensor_shape_text(b);
+    const char *ta = tensor_shape_text(a);
+    const char *tb = tensor_shape_text(b);
     if (a.ndim != 3 || b.ndim != 3)
         return tensor_fail("bmm: a is %s and b is %s: both must have 3 dimensions", ta, tb);
     if (a.dim[0] != b.dim[0])
@@ -50,7 +51,8 @@ Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&ag_op_bmm, a, b, (Attribut
  * value:    a b, batches broadcast; a vector is a row of a, a column of b
  * gradient: dy b'; a' dy; summed over broadcast batches */
 static Tensor *matmul_forward(Node *n) {
-    const Tensor *a = n->in[0], *b = n->in[1];
+    const Tensor *a = n->in[0];
+    const Tensor *b = n->in[1];
     const int na = a->shape.ndim, nb = b->shape.ndim;
     const int64_t k = a->shape.dim[na - 1], rows = b->shape.dim[nb - 2];
     if (k != rows)
@@ -74,10 +76,10 @@ DEFINE_OP(matmul, .in = {{"a", NUMBER}, {"b", NUMBER}}, .forward = matmul_forwar
           .backward = product_backward, .reads = READS_IN0 | READS_IN1 | READS_OTHER,
           .grad_fn = "UnsafeViewBackward0");
 
-/* A 1-d operand becomes a matrix of one row or one column, and that dimension is dropped
- * afterwards. */
+/* A vector a becomes a matrix of one row, a vector b of one column; that dimension is dropped from
+ * the result. */
 Tensor *ag_matmul(Tensor *a, Tensor *b) {
-    if (!ag_ready("matmul", a) || !ag_ready("matmul", b)) return NULL;
+    if (!ag_check_ready("matmul", a) || !ag_check_ready("matmul", b)) return NULL;
     if (a->shape.ndim == 0 || b->shape.ndim == 0)
         return tensor_fail("matmul: a is %s and b is %s: both must have at least 1 dimension",
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape));
@@ -88,14 +90,16 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     if (column) c = ag_squeeze(c, -1);
     if (row) c = ag_squeeze(c, column ? -1 : -2);
     if (!row && !column) return c;
-    const char *name = row && column ? "DotBackward0" : column ? "MvBackward0" : "SqueezeBackward4";
-    return made_by(matrices ? name : "UnsafeViewBackward0", c);
+    const char *name = "SqueezeBackward4";
+    if (column) name = row ? "DotBackward0" : "MvBackward0";
+    if (!matrices) name = "UnsafeViewBackward0";
+    return made_by(name, c);
 }
 
 /* ---- linear -------------------------------------------------------------------------------- */
 
-/* x as a matrix, (..., in) -> (rows, in): x itself, or else such a view or copy, a new reference;
- * and the strides of its rows and columns. */
+/* x as a matrix, (..., in) -> (rows, in), and the strides of its rows and columns. A new reference:
+ * to x if it is contiguous, else to a view or a copy. */
 static Tensor *as_matrix(Tensor *x, int64_t rows, int64_t *stride) {
     const int64_t in = x->shape.dim[x->shape.ndim - 1];
     stride[0] = in;
@@ -112,7 +116,7 @@ static int64_t rows_of(const Tensor *x) {
     return rows;
 }
 
-static bool linear_fits(const Node *n) {
+static bool check_linear(const Node *n) {
     const Shape x = n->in[0]->shape, w = n->in[1]->shape;
     const Tensor *b = n->in[2];
     if (w.ndim != 2)
@@ -139,9 +143,10 @@ static const char *const linear_grad_fn[3][3] = {
  * value:    x w' + b
  * gradient: dx = dy w, dw = dy' x, db = dy summed over the rows */
 static Tensor *linear_forward(Node *n) {
-    if (!linear_fits(n)) return NULL;
+    if (!check_linear(n)) return NULL;
     Tensor *x = n->in[0];
-    const Tensor *w = n->in[1], *b = n->in[2];
+    const Tensor *w = n->in[1];
+    const Tensor *b = n->in[2];
     MatmulShape s = {.m = rows_of(x), .n = w->shape.dim[0], .k = w->shape.dim[1]};
     s.b_stride[0] = w->stride[1];
     s.b_stride[1] = w->stride[0];
@@ -167,8 +172,8 @@ static void linear_backward(const Node *n, Tensor *dy, Tensor **dx) {
     MatmulShape of_w = {.m = of_x.k, .n = of_x.n, .k = of_x.m};
     memcpy(of_x.b_stride, w->stride, sizeof of_x.b_stride);
     Tensor *dys = as_matrix(dy, of_x.m, of_x.a_stride);
-    Tensor *xs =
-        ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL; /* else x may be let go */
+    Tensor *xs = /* without a dw nobody reads x, whose memory may be freed */
+        ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL;
     of_w.a_stride[0] = of_x.a_stride[1];
     of_w.a_stride[1] = of_x.a_stride[0];
     if (dys && ag_needs(n, 0))

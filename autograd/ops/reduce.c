@@ -1,11 +1,11 @@
-/* reduce.c - sums, means, variances and maxima over dimensions, and sums up to each element. */
+/* reduce.c - sums, means, variances and maxima over dimensions, and cumulative sums. */
 #include "../op.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The reduced dimensions of x, listed, as flags: all of them where none is, as in PyTorch. False
- * and an error for a wrong list. */
+/* flags[d]: is dimension d of x in the list? With an empty list all are, as in PyTorch. False with
+ * an error for a wrong list. */
 static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     if (dims.n < 0 || dims.n > TENSOR_MAX_DIMS)
         return tensor_fail("%s: %d dimensions are named: there may be 0 to %d", op, dims.n,
@@ -20,7 +20,7 @@ static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     return true;
 }
 
-/* y without the reduced dimensions, unless they are to be kept. Takes over y. */
+/* y without the reduced dimensions, or y itself with keepdim. Takes over y. */
 static Tensor *drop_dims(const Node *n, Tensor *y) {
     if (!y || n->at.keepdim) return y;
     Shape shape = {0, {0}};
@@ -29,8 +29,8 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
     return tensor_reshape_own(y, shape);
 }
 
-/* dy looked at in x's shape: every element of a group sees the gradient of its result. */
-static Tensor *spread(const Node *n, const Tensor *dy) {
+/* dy as a view of x's shape: every element of x meets the gradient of the result that it is in. */
+static Tensor *expand_to_x(const Node *n, const Tensor *dy) {
     Shape shape = n->in[0]->shape; /* with reduced dimensions of size 1 */
     for (int d = 0; d < shape.ndim; d++)
         if (n->at.dims[d]) shape.dim[d] = 1;
@@ -42,7 +42,7 @@ static Tensor *spread(const Node *n, const Tensor *dy) {
 
 static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
     Attributes at = {.keepdim = keepdim};
-    if (!ag_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
+    if (!ag_check_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
     return apply1(op, x, at);
 }
 
@@ -54,7 +54,7 @@ static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
  * gradient: dy for each element */
 static Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
 
-static void sum_backward(const Node *n, Tensor *dy, Tensor **dx) { dx[0] = spread(n, dy); }
+static void sum_backward(const Node *n, Tensor *dy, Tensor **dx) { dx[0] = expand_to_x(n, dy); }
 
 DEFINE_OP(sum, .in = {{"x", SAME}}, .forward = sum_forward, .backward = sum_backward,
           .grad_fn = "SumBackward0");
@@ -74,7 +74,7 @@ Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim) {
 
 /* ---- mean ---------------------------------------------------------------------------------- */
 
-/* y or dy, if there is one, divided by the number of elements of x behind each of its own. */
+/* y or dy divided by the number of elements of x for each of its own. NULL stays NULL. */
 static Tensor *averaged(const Node *n, Tensor *y) {
     if (y) tensor_divide(y, (double)tensor_numel(n->in[0]) / (double)tensor_numel(y));
     return y;
@@ -90,7 +90,7 @@ static Tensor *mean_forward(Node *n) {
 
 static void mean_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *share = averaged(n, tensor_clone(dy));
-    dx[0] = share ? spread(n, share) : NULL;
+    dx[0] = share ? expand_to_x(n, share) : NULL;
     tensor_release(share);
 }
 
@@ -112,11 +112,12 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
 
 /* ---- along one dimension: variance, deviation, logsumexp ----------------------------------- */
 
-/* A scalar counts as one row of one element. */
-static Tensor *along(const Op *op, Tensor *x, int dim, bool keepdim) {
-    const int d = ag_ready(op->name, x) ? tensor_shape_dim_or_scalar(op->name, x->shape, dim) : -1;
+/* Applies an op that reduces one dimension. A scalar counts as a row of one element. */
+static Tensor *reduce_dim(const Op *op, Tensor *x, int dim, bool keepdim) {
+    const int d =
+        ag_check_ready(op->name, x) ? tensor_shape_dim_or_scalar(op->name, x->shape, dim) : -1;
     if (d < 0) return NULL;
-    if (x->shape.ndim == 0) return along(op, ag_reshape(x, SHAPE(1)), 0, false);
+    if (x->shape.ndim == 0) return reduce_dim(op, ag_reshape(x, SHAPE(1)), 0, false);
     Attributes at = {.dim = d, .keepdim = keepdim};
     at.dims[d] = true;
     return apply1(op, x, at);
@@ -127,12 +128,14 @@ static Tensor *reduced(const Node *n, Kernel *const *kernel) {
     return drop_dims(n, tensor_reduce(n->in[0], kernel[type], n->at.dim, type));
 }
 
-/* f(x - c) dy, c, which is let go, and dy being one number for each group; f NULL is none. */
+/* f(x - c) dy, where c and dy have one number for each reduced group; (x - c) dy if f is NULL.
+ * Takes over c. */
 static Tensor *chained(const Node *n, Tensor *c, Kernel *const *f, const Tensor *dy) {
     const DType type = dy->dtype;
     Kernel *const *sub = tensor_kernels()->value[ELEMENTWISE_sub];
     Kernel *const *mul = tensor_kernels()->value[ELEMENTWISE_mul];
-    Tensor *wide = c ? spread(n, dy) : NULL, *d = NULL;
+    Tensor *wide = c ? expand_to_x(n, dy) : NULL;
+    Tensor *d = NULL;
     if (wide)
         d = tensor_map_elements(sub[type], wide->shape, type, 2, (const Tensor *[]){n->in[0], c},
                                 0);
@@ -158,7 +161,7 @@ DEFINE_OP(var_dim, .in = {{"x", FLOAT}}, .forward = var_dim_forward, .backward =
           .reads = READS_IN0, .grad_fn = "VarBackward0");
 
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {
-    return along(&ag_op_var_dim, x, dim, keepdim);
+    return reduce_dim(&ag_op_var_dim, x, dim, keepdim);
 }
 
 /* ag_std_dim(x, dim, keepdim)
@@ -191,7 +194,7 @@ DEFINE_OP(std_dim, .in = {{"x", FLOAT}}, .forward = std_dim_forward, .backward =
           .reads = READS_IN0 | READS_OUT, .grad_fn = "StdBackward0");
 
 Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) {
-    return along(&ag_op_std_dim, x, dim, keepdim);
+    return reduce_dim(&ag_op_std_dim, x, dim, keepdim);
 }
 
 /* ag_logsumexp(x, dim)
@@ -201,31 +204,31 @@ Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) {
 static Tensor *logsumexp_forward(Node *n) { return reduced(n, tensor_kernels()->logsumexp); }
 
 static void logsumexp_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = chained(n, spread(n, n->out), tensor_kernels()->value[ELEMENTWISE_exp], dy);
+    dx[0] = chained(n, expand_to_x(n, n->out), tensor_kernels()->value[ELEMENTWISE_exp], dy);
 }
 
 DEFINE_OP(logsumexp, .in = {{"x", FLOAT}}, .forward = logsumexp_forward,
           .backward = logsumexp_backward, .reads = READS_IN0 | READS_OUT,
           .grad_fn = "LogsumexpBackward0");
 
-Tensor *ag_logsumexp(Tensor *x, int dim) { return along(&ag_op_logsumexp, x, dim, false); }
+Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_dim(&ag_op_logsumexp, x, dim, false); }
 
 /* ag_logsumexp_dim(x, dim, keepdim)
  * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
  * value:    log sum exp(x); the op logsumexp
  * gradient: exp(x - y) dy */
 Tensor *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim) {
-    return along(&ag_op_logsumexp, x, dim, keepdim);
+    return reduce_dim(&ag_op_logsumexp, x, dim, keepdim);
 }
 
 /* ---- cumsum -------------------------------------------------------------------------------- */
 
-/* The sums along dim of the node, from its end on if backwards. */
+/* The cumulative sums along dim; from the last element to the first if backwards. */
 static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
     const int d = n->at.dim;
     Tensor *y = tensor_make(x->shape, dtype_is_float(x->dtype) ? x->dtype : I64);
     if (!y) return NULL;
-    Tensor ends[] = {*y, *x}; /* views for the kernel alone */
+    Tensor ends[] = {*y, *x}; /* views for the kernel; with backwards, from the last element */
     for (int i = 0; i < 2 && backwards && x->shape.ndim > 0; i++) {
         const int64_t last = (x->shape.dim[d] - 1) * ends[i].stride[d];
         ends[i].data = (char *)ends[i].data + last * dtype_size(ends[i].dtype);
@@ -252,14 +255,14 @@ DEFINE_OP(cumsum, .in = {{"x", SAME}}, .forward = cumsum_forward, .backward = cu
 
 Tensor *ag_cumsum(Tensor *x, int dim) {
     const int d =
-        ag_present("cumsum", x) ? tensor_shape_dim_or_scalar("cumsum", x->shape, dim) : -1;
+        ag_check_present("cumsum", x) ? tensor_shape_dim_or_scalar("cumsum", x->shape, dim) : -1;
     return d < 0 ? NULL : apply1(&ag_op_cumsum, x, (Attributes){.dim = d});
 }
 
 /* ---- maxima and minima along one dimension --------------------------------------------------- */
 
-/* Where a kernel, argmax or argmin, finds the extremes, I64, with the dimension kept. There must be
- * something to choose from. */
+/* The positions that the kernel, argmax or argmin, finds: I64, with the dimension kept. An error if
+ * the dimension is empty. */
 static Tensor *positions(const Node *n, Kernel *const *kernel) {
     const Tensor *x = n->in[0];
     if (x->shape.dim[n->at.dim] == 0)
@@ -294,7 +297,7 @@ DEFINE_OP(max_dim, .in = {{"x", SAME}}, .forward = max_dim_forward, .backward = 
           .grad_fn = "MaxBackward0");
 
 Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
-    return along(&ag_op_max_dim, x, dim, keepdim);
+    return reduce_dim(&ag_op_max_dim, x, dim, keepdim);
 }
 
 /* ag_min_dim(x, dim, keepdim)
@@ -307,7 +310,7 @@ DEFINE_OP(min_dim, .in = {{"x", SAME}}, .forward = min_dim_forward, .backward = 
           .grad_fn = "MinBackward0");
 
 Tensor *ag_min_dim(Tensor *x, int dim, bool keepdim) {
-    return along(&ag_op_min_dim, x, dim, keepdim);
+    return reduce_dim(&ag_op_min_dim, x, dim, keepdim);
 }
 
 /* ag_argmax(x, dim)
@@ -320,19 +323,19 @@ static Tensor *argmax_forward(Node *n) {
 
 DEFINE_OP(argmax, .in = {{"x", NUMBER}}, .forward = argmax_forward);
 
-Tensor *ag_argmax(Tensor *x, int dim) { return along(&ag_op_argmax, x, dim, false); }
+Tensor *ag_argmax(Tensor *x, int dim) { return reduce_dim(&ag_op_argmax, x, dim, false); }
 
 /* ag_argmax_dim(x, dim, keepdim)
  * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
  * value:    the position of the first maximum; the op argmax
  * gradient: none: the result is int64 */
 Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim) {
-    return along(&ag_op_argmax, x, dim, keepdim);
+    return reduce_dim(&ag_op_argmax, x, dim, keepdim);
 }
 
 /* ---- the maximum of all elements ------------------------------------------------------------- */
 
-static bool has_maximum(const char *op, const Tensor *x) {
+static bool check_has_elements(const char *op, const Tensor *x) {
     return tensor_numel(x) > 0 || tensor_fail("%s: x is %s: it is empty and has no maximum", op,
                                               tensor_shape_text(x->shape));
 }
@@ -343,7 +346,7 @@ static bool has_maximum(const char *op, const Tensor *x) {
  * gradient: dy shared by all that are equal to it */
 static Tensor *max_forward(Node *n) {
     const Tensor *x = n->in[0];
-    Tensor *row = has_maximum("max", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
+    Tensor *row = check_has_elements("max", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
     Tensor *index = row ? tensor_reduce(row, tensor_kernels()->argmax[x->dtype], 0, I64) : NULL;
     Tensor *y = index ? tensor_make(SHAPE(1), x->dtype) : NULL;
     if (y) tensor_gather_elements(y, row, 0, index);
@@ -355,12 +358,14 @@ static Tensor *max_forward(Node *n) {
 /* All elements equal to y, or all NaNs if y is one, share the gradient: dx = dy / count, 0
  * elsewhere. */
 static void max_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    const Tensor *x = n->in[0], *y = n->out;
+    const Tensor *x = n->in[0];
+    const Tensor *y = n->out;
     const bool is_nan = isnan(tensor_read_element(y, 0));
     Kernel *const compare =
         tensor_kernels()->value[is_nan ? ELEMENTWISE_ne : ELEMENTWISE_eq][x->dtype];
     const Tensor *const operands[] = {x, is_nan ? x : y};
-    Tensor *chosen = tensor_map_elements(compare, x->shape, BOOL, 2, operands, 0), *share = NULL;
+    Tensor *chosen = tensor_map_elements(compare, x->shape, BOOL, 2, operands, 0);
+    Tensor *share = NULL;
     bool all[TENSOR_MAX_DIMS];
     memset(all, true, sizeof all);
     Tensor *sum = chosen ? tensor_sum_dims(chosen, all) : NULL;
@@ -387,8 +392,9 @@ Tensor *ag_max(Tensor *x) { return apply1(&ag_op_max, x, (Attributes){0}); }
  * value:    the position of the first maximum of all elements, row-major
  * gradient: none: the result is int64 */
 Tensor *ag_argmax_all(Tensor *x) {
-    if (!ag_ready("argmax_all", x) || !has_maximum("argmax_all", x)) return NULL;
-    Tensor *row = ag_flatten(x, 0, -1), *y = ag_argmax(row, 0);
+    if (!ag_check_ready("argmax_all", x) || !check_has_elements("argmax_all", x)) return NULL;
+    Tensor *row = ag_flatten(x, 0, -1);
+    Tensor *y = ag_argmax(row, 0);
     if (row && row->storage != x->storage) ag_let_go(row);
     return y;
 }

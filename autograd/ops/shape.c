@@ -1,13 +1,13 @@
-/* shape.c - other ways to look at the same elements, and their copies: the gradient of a view is
- * the gradient looked at in the same way, backwards. */
+/* shape.c - views of the same elements in another shape or order, and copies. The gradient of a
+ * view is the inverse view of dy. */
 #include "../op.h"
 
 /* ---- reshape, view, contiguous ------------------------------------------------------------- */
 
-/* One size may be -1: it is replaced by what makes the number of elements that of x. A size of 0
- * counts as 1 in what must fit an int64_t, as strides must. */
-static Tensor *in_shape(const Op *op, Tensor *x, Shape shape) {
-    if (!ag_present(op->name, x)) return NULL;
+/* Applies reshape or view. One size may be -1: then it is the number of elements divided by the
+ * product of the others. (The product counts a size of 0 as 1: strides must fit an int64_t.) */
+static Tensor *apply_reshape(const Op *op, Tensor *x, Shape shape) {
+    if (!ag_check_present(op->name, x)) return NULL;
     const int64_t numel = tensor_numel(x);
     Attributes at = {.shape = shape};
     int64_t product = 1;
@@ -20,7 +20,7 @@ static Tensor *in_shape(const Op *op, Tensor *x, Shape shape) {
         empty = empty || size == 0;
     }
     if (fits && unknown >= 0) {
-        fits = !empty && numel % product == 0; /* else any size would do, or none */
+        fits = !empty && numel % product == 0; /* with a size of 0, any size or none */
         at.shape.dim[unknown] = numel / product;
     } else fits = fits && numel == (empty ? 0 : product);
     if (fits) return apply1(op, x, at);
@@ -35,7 +35,7 @@ static Tensor *in_shape(const Op *op, Tensor *x, Shape shape) {
  * gradient: dy in x's shape */
 static Tensor *reshape_forward(Node *n) {
     Tensor *y = tensor_reshape(n->in[0], n->at.shape);
-    /* PyTorch's words for a view of a fresh copy and for one of a strided tensor. */
+    /* PyTorch's names for a view of a new copy and for a view of a strided tensor. */
     if (y && y->storage != n->in[0]->storage) y->grad_fn = "UnsafeViewBackward0";
     else if (y && !tensor_is_contiguous(n->in[0])) y->grad_fn = "ReshapeAliasBackward0";
     return y;
@@ -49,14 +49,14 @@ static void reshape_backward(const Node *n, Tensor *dy, Tensor **dx) {
 DEFINE_OP(reshape, .in = {{"x", SAME}}, .forward = reshape_forward, .backward = reshape_backward,
           .grad_fn = "ViewBackward0");
 
-Tensor *ag_reshape(Tensor *x, Shape shape) { return in_shape(&ag_op_reshape, x, shape); }
+Tensor *ag_reshape(Tensor *x, Shape shape) { return apply_reshape(&ag_op_reshape, x, shape); }
 
 /* ag_flatten(x, start, end)
  * shapes:   (A, B, C, D) -> (A, B C, D) for start 1, end 2
  * value:    dimensions start to end made one; a view where one will do
  * gradient: dy in x's shape */
 Tensor *ag_flatten(Tensor *x, int start, int end) {
-    if (!ag_present("flatten", x)) return NULL;
+    if (!ag_check_present("flatten", x)) return NULL;
     const int first = tensor_shape_dim_or_scalar("flatten", x->shape, start);
     const int last = tensor_shape_dim_or_scalar("flatten", x->shape, end), ndim = x->shape.ndim;
     if (first < 0 || last < 0) return NULL;
@@ -88,7 +88,7 @@ static Tensor *view_forward(Node *n) {
 DEFINE_OP(view, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
           .grad_fn = "ViewBackward0");
 
-Tensor *ag_view(Tensor *x, Shape shape) { return in_shape(&ag_op_view, x, shape); }
+Tensor *ag_view(Tensor *x, Shape shape) { return apply_reshape(&ag_op_view, x, shape); }
 
 /* ag_contiguous(x)
  * shapes:   (...) -> same
@@ -100,7 +100,7 @@ DEFINE_OP(contiguous, .in = {{"x", SAME}}, .forward = contiguous_forward,
           .backward = reshape_backward, .grad_fn = "CloneBackward0");
 
 Tensor *ag_contiguous(Tensor *x) {
-    if (!ag_present("contiguous", x)) return NULL;
+    if (!ag_check_present("contiguous", x)) return NULL;
     return tensor_is_contiguous(x) ? x : apply1(&ag_op_contiguous, x, (Attributes){0});
 }
 
@@ -132,7 +132,7 @@ DEFINE_OP(permute, .in = {{"x", SAME}}, .forward = permute_forward, .backward = 
           .grad_fn = "PermuteBackward0");
 
 Tensor *ag_permute(Tensor *x, Axes axes) {
-    if (!ag_present("permute", x)) return NULL;
+    if (!ag_check_present("permute", x)) return NULL;
     bool seen[TENSOR_MAX_DIMS] = {false}, fits = axes.n == x->shape.ndim;
     Shape asked = {axes.n, {0}};
     for (int d = 0; d < axes.n && d < TENSOR_MAX_DIMS; d++) asked.dim[d] = axes.axis[d];
@@ -163,7 +163,7 @@ DEFINE_OP(transpose, .in = {{"x", SAME}}, .forward = transpose_forward,
           .backward = transpose_backward, .grad_fn = "TransposeBackward0");
 
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
-    if (!ag_present("transpose", x)) return NULL;
+    if (!ag_check_present("transpose", x)) return NULL;
     const int d0 = tensor_shape_dim_or_scalar("transpose", x->shape, dim0);
     const int d1 = tensor_shape_dim_or_scalar("transpose", x->shape, dim1);
     if (d0 < 0 || d1 < 0) return NULL;
@@ -180,7 +180,7 @@ DEFINE_OP(unsqueeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = r
           .grad_fn = "UnsqueezeBackward0");
 
 Tensor *ag_unsqueeze(Tensor *x, int dim) {
-    if (!ag_present("unsqueeze", x)) return NULL;
+    if (!ag_check_present("unsqueeze", x)) return NULL;
     const int ndim = x->shape.ndim + 1, d = dim < 0 ? dim + ndim : dim;
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
         return tensor_fail("unsqueeze: x is %s: there is no place for a dimension %d",
@@ -200,7 +200,8 @@ DEFINE_OP(squeeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = res
           .grad_fn = "SqueezeBackward1");
 
 Tensor *ag_squeeze(Tensor *x, int dim) {
-    int d = ag_present("squeeze", x) ? tensor_shape_dim_or_scalar("squeeze", x->shape, dim) : -1;
+    int d =
+        ag_check_present("squeeze", x) ? tensor_shape_dim_or_scalar("squeeze", x->shape, dim) : -1;
     if (d < 0) return NULL;
     bool drops = x->shape.ndim > 0 && x->shape.dim[d] == 1;
     Shape shape = drops ? tensor_shape_without(x->shape, d) : x->shape;
@@ -223,7 +224,7 @@ DEFINE_OP(expand, .in = {{"x", SAME}}, .forward = expand_forward, .backward = ex
           .grad_fn = "ExpandBackward0");
 
 Tensor *ag_expand(Tensor *x, Shape shape) {
-    if (!ag_present("expand", x)) return NULL;
+    if (!ag_check_present("expand", x)) return NULL;
     const Shape asked = shape;
     bool fits = shape.ndim >= x->shape.ndim && shape.ndim <= TENSOR_MAX_DIMS;
     const int lead = fits ? shape.ndim - x->shape.ndim : 0;
@@ -241,7 +242,7 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
 
 /* ---- slice and select ---------------------------------------------------------------------- */
 
-/* Python's rule: a negative index counts from the end; an index beyond either end is that end. */
+/* Python's rule: a negative index counts from the end; an index beyond an end is clipped to it. */
 static int64_t clip_index(int64_t i, int64_t size) {
     if (i < 0) i += size;
     if (i < 0) return 0;
@@ -267,7 +268,7 @@ DEFINE_OP(slice, .in = {{"x", SAME}}, .forward = slice_forward, .backward = slic
           .grad_fn = "SliceBackward0");
 
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
-    int d = ag_present("slice", x) ? tensor_shape_dim("slice", x->shape, dim) : -1;
+    int d = ag_check_present("slice", x) ? tensor_shape_dim("slice", x->shape, dim) : -1;
     if (d < 0) return NULL;
     const int64_t first = clip_index(start, x->shape.dim[d]);
     const int64_t size = clip_index(end, x->shape.dim[d]) - first;
@@ -280,7 +281,7 @@ Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
  * value:    x[index] along dim, which is dropped
  * gradient: dy at index, 0 elsewhere */
 Tensor *ag_select(Tensor *x, int dim, int64_t index) {
-    int d = ag_ready("select", x) ? tensor_shape_dim("select", x->shape, dim) : -1;
+    int d = ag_check_ready("select", x) ? tensor_shape_dim("select", x->shape, dim) : -1;
     if (d < 0) return NULL;
     int64_t i = index < 0 ? index + x->shape.dim[d] : index;
     if (i < 0 || i >= x->shape.dim[d])
@@ -308,7 +309,7 @@ static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     if (!tensor_check_given("split", "list", list)) return false;
     for (int i = 0; i < n; i++) list[i] = NULL;
-    const int d = ag_ready("split", x) ? tensor_shape_dim("split", x->shape, dim) : -1;
+    const int d = ag_check_ready("split", x) ? tensor_shape_dim("split", x->shape, dim) : -1;
     if (d < 0) return false;
     const int64_t whole = x->shape.dim[d];
     if (size < 0 || (size == 0 && whole > 0))
@@ -364,7 +365,7 @@ DEFINE_OP(repeat, .in = {{"x", SAME}}, .forward = repeated_forward, .backward = 
           .grad_fn = "RepeatBackward0");
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
-    if (!ag_ready("repeat", x)) return NULL;
+    if (!ag_check_ready("repeat", x)) return NULL;
     bool fits = repeats.ndim >= x->shape.ndim && repeats.ndim <= TENSOR_MAX_DIMS;
     const int lead = fits ? repeats.ndim - x->shape.ndim : 0;
     for (int d = 0; d < repeats.ndim && fits; d++) fits = repeats.dim[d] >= 0;
@@ -388,7 +389,7 @@ DEFINE_OP(repeat_interleave, .in = {{"x", SAME}}, .forward = repeated_forward,
           .backward = repeated_backward, .grad_fn = "ViewBackward0");
 
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
-    int d = ag_present("repeat_interleave", x)
+    int d = ag_check_present("repeat_interleave", x)
                 ? tensor_shape_dim("repeat_interleave", x->shape, dim)
                 : -1;
     if (d < 0) return NULL;
@@ -400,13 +401,13 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
 
 /* ---- cat and stack ------------------------------------------------------------------------- */
 
-/* As in PyTorch, a (0,) goes with anything and counts for nothing. */
-static bool is_nothing(const Tensor *x) { return x->shape.ndim == 1 && x->shape.dim[0] == 0; }
+/* As in PyTorch, a (0,) may be in any list and is skipped. */
+static bool is_skipped(const Tensor *x) { return x->shape.ndim == 1 && x->shape.dim[0] == 0; }
 
-/* The first of the list that counts, or the first of all. */
+/* The first of the list that is not skipped, or 0. */
 static int first_of(Tensor *const *list, int n) {
     for (int i = 0; i < n && list[i]; i++)
-        if (!is_nothing(list[i])) return i;
+        if (!is_skipped(list[i])) return i;
     return 0;
 }
 
@@ -416,7 +417,7 @@ static bool cat_shape(const Node *n, Shape *shape) {
     int64_t size = 0;
     for (int i = 0; i < n->n_in; i++) {
         Shape s = n->in[i]->shape;
-        if (is_nothing(n->in[i])) continue;
+        if (is_skipped(n->in[i])) continue;
         if (s.ndim == shape->ndim) shape->dim[n->at.dim] = s.dim[n->at.dim];
         if (!shape_equal(s, *shape))
             return tensor_fail(
@@ -432,7 +433,7 @@ static bool cat_shape(const Node *n, Shape *shape) {
 
 /* ag_cat(list, n, dim)
  * shapes:   (..., N, ...), (..., M, ...) -> (..., N + M, ...)
- * value:    tensors one behind the other along dim
+ * value:    the tensors joined along dim
  * gradient: each its part of dy */
 static Tensor *cat_forward(Node *n) {
     Shape shape;
@@ -440,7 +441,7 @@ static Tensor *cat_forward(Node *n) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in && y; i++) {
         const Tensor *x = n->in[i];
-        if (is_nothing(x)) continue;
+        if (is_skipped(x)) continue;
         Tensor *part = tensor_view_narrow(y, n->at.dim, start, x->shape.dim[n->at.dim]);
         if (part) tensor_copy_elements(part, x);
         tensor_release(part);
@@ -453,25 +454,25 @@ static Tensor *cat_forward(Node *n) {
 static void cat_backward(const Node *n, Tensor *dy, Tensor **dx) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in; i++) {
-        const bool nothing = is_nothing(n->in[i]);
-        const int64_t size = nothing ? 0 : n->in[i]->shape.dim[n->at.dim];
+        const bool skipped = is_skipped(n->in[i]);
+        const int64_t size = skipped ? 0 : n->in[i]->shape.dim[n->at.dim];
         if (ag_needs(n, i))
-            dx[i] = nothing ? tensor_make(SHAPE(0), dy->dtype)
+            dx[i] = skipped ? tensor_make(SHAPE(0), dy->dtype)
                             : tensor_view_narrow(dy, n->at.dim, start, size);
         start += size;
     }
 }
 
-static bool list_present(const char *op, Tensor **list, int n) {
+static bool check_list(const char *op, Tensor **list, int n) {
     if (n < 1 || !list) tensor_fail("%s: the list is empty: there must be at least one tensor", op);
-    return n >= 1 && list && ag_ready(op, list[0]);
+    return n >= 1 && list && ag_check_ready(op, list[0]);
 }
 
 DEFINE_OP(cat, .in = {{"a tensor of the list", SAME | MANY}}, .forward = cat_forward,
           .backward = cat_backward, .grad_fn = "CatBackward0");
 
 Tensor *ag_cat(Tensor **list, int n, int dim) {
-    if (!list_present("cat", list, n)) return NULL;
+    if (!check_list("cat", list, n)) return NULL;
     const int d = tensor_shape_dim("cat", list[first_of(list, n)]->shape, dim);
     return d < 0 ? NULL : ag_apply(&ag_op_cat, n, list, &(Attributes){.dim = d});
 }
@@ -479,10 +480,10 @@ Tensor *ag_cat(Tensor **list, int n, int dim) {
 /* cat along a new dimension of size 1. */
 /* ag_stack(list, n, dim)
  * shapes:   n of (..., ...) -> (..., n, ...)
- * value:    tensors side by side along a new dim
+ * value:    the tensors joined along a new dim
  * gradient: each its slice of dy */
 Tensor *ag_stack(Tensor **list, int n, int dim) {
-    if (!list_present("stack", list, n)) return NULL;
+    if (!check_list("stack", list, n)) return NULL;
     const Shape first = list[0]->shape;
     const int ndim = first.ndim + 1, d = dim < 0 ? dim + ndim : dim;
     if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)

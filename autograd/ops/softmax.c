@@ -1,8 +1,8 @@
-/* softmax.c - softmax, log_softmax, and softmax over the valid keys alone. */
+/* softmax.c - softmax, log_softmax, and softmax over the keys that a mask leaves. */
 #include "../op.h"
 
-/* y of x or, given dy, dx of y and dy: by a row kernel along the node's dim. */
-static Tensor *rows(const Node *n, Kernel *const *kernel, Tensor *dy) {
+/* Runs a row kernel along n's dim: y from x, or dx from y and dy if dy is not NULL. */
+static Tensor *run_rows(const Node *n, Kernel *const *kernel, Tensor *dy) {
     const Tensor *x = dy ? n->out : n->in[0];
     Tensor *y = dy ? ag_buffer_like(dy) : tensor_make(x->shape, x->dtype);
     const Tensor *const operand[] = {y, x, dy};
@@ -11,7 +11,8 @@ static Tensor *rows(const Node *n, Kernel *const *kernel, Tensor *dy) {
 }
 
 static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
-    int d = ag_present(op->name, x) ? tensor_shape_dim_or_scalar(op->name, x->shape, dim) : -1;
+    int d =
+        ag_check_present(op->name, x) ? tensor_shape_dim_or_scalar(op->name, x->shape, dim) : -1;
     return d < 0 ? NULL : apply1(op, x, (Attributes){.dim = d});
 }
 
@@ -21,10 +22,10 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
  * shapes:   (..., N, ...) -> same
  * value:    exp(x - max x) / sum exp(x - max x)
  * gradient: y (dy - sum(y dy)) */
-static Tensor *softmax_forward(Node *n) { return rows(n, tensor_kernels()->softmax, NULL); }
+static Tensor *softmax_forward(Node *n) { return run_rows(n, tensor_kernels()->softmax, NULL); }
 
 static void softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = rows(n, tensor_kernels()->softmax_dx, dy);
+    dx[0] = run_rows(n, tensor_kernels()->softmax_dx, dy);
 }
 
 DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, .backward = softmax_backward,
@@ -38,10 +39,12 @@ Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&ag_op_softmax, x, d
  * shapes:   (..., N, ...) -> same
  * value:    x - log sum exp(x)
  * gradient: dy - exp(y) sum(dy) */
-static Tensor *log_softmax_forward(Node *n) { return rows(n, tensor_kernels()->log_softmax, NULL); }
+static Tensor *log_softmax_forward(Node *n) {
+    return run_rows(n, tensor_kernels()->log_softmax, NULL);
+}
 
 static void log_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = rows(n, tensor_kernels()->log_softmax_dx, dy);
+    dx[0] = run_rows(n, tensor_kernels()->log_softmax_dx, dy);
 }
 
 DEFINE_OP(log_softmax, .in = {{"x", FLOAT}}, .forward = log_softmax_forward,
@@ -51,9 +54,10 @@ Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&ag_op_log_softm
 
 /* ---- masked_softmax ------------------------------------------------------------------------ */
 
-/* scores: (B H, Q, K) or (B, H, Q, K); *full becomes the latter */
-static bool scores_fit(const Tensor *scores, int64_t heads, Shape *full) {
-    const Shape s = *full = scores->shape;
+/* scores: (B, H, Q, K) or (B H, Q, K); *full becomes (B, H, Q, K). */
+static bool check_scores(const Tensor *scores, int64_t heads, Shape *full) {
+    const Shape s = scores->shape;
+    *full = s;
     if (s.ndim != 3 && s.ndim != 4)
         tensor_fail("masked_softmax: scores is %s: it must be (B, H, Q, K) or (B H, Q, K)",
                     tensor_shape_text(s));
@@ -75,7 +79,7 @@ static Tensor *masked_softmax_forward(Node *n) {
     Mask mask;
     Shape full;
     const Tensor *scores = n->in[0];
-    if (!scores_fit(scores, n->at.num_heads, &full)) return NULL;
+    if (!check_scores(scores, n->at.num_heads, &full)) return NULL;
     Tensor *y = ag_mask_open(&mask, n, 1, n->at.causal, full)
                     ? tensor_make(scores->shape, scores->dtype)
                     : NULL;
@@ -109,7 +113,7 @@ Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, i
 
 /* ag_masked_softmax(scores, valid_lens)
  * shapes:   (B, H, Q, K) or (N, Q, K), (B) or (B, Q) or NULL -> same as the scores
- * value:    softmax over the keys before valid_lens, 0 behind them
+ * value:    softmax over the keys before valid_lens, 0 for the others
  * gradient: y (dy - sum(y dy)), exactly 0 where y is 0 */
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens) {
     return ag_attention_weights(scores, 1, (AttentionMask){.valid_lens = valid_lens}, 1);
