@@ -19,8 +19,9 @@ Tensor *tensor_make_zeros(Shape shape, DType dtype) {
 }
 
 void tensor_copy_elements(const Tensor *to, const Tensor *from) {
-    tensor_loop_elements(tensor_kernels()->convert[to->dtype][from->dtype], 2,
-                         (const Tensor *[]){to, from}, 0);
+    Kernel *const convert = tensor_kernels()->convert[to->dtype][from->dtype];
+    if (to->dtype == from->dtype) tensor_loop_copy(to, from);
+    else tensor_loop_elements(convert, 2, (const Tensor *[]){to, from}, 0);
 }
 
 void tensor_fill_elements(const Tensor *x, double value) {
@@ -41,8 +42,9 @@ double tensor_read_element(const Tensor *x, int64_t offset) {
 }
 
 Tensor *tensor_convert(const Tensor *x, DType dtype) {
-    return tensor_map_elements(tensor_kernels()->convert[dtype][x->dtype], x->shape, dtype, 1, &x,
-                               0);
+    Tensor *y = tensor_make(x->shape, dtype);
+    if (y) tensor_copy_elements(y, x);
+    return y;
 }
 
 /* This and the next serve backward, too, which may read a tensor that was let go as long as its

@@ -85,23 +85,24 @@ static void copy_apart(int64_t size, int64_t n, void *to, int64_t to_stride, con
         ((Eight *)to)[i * to_stride] = ((const Eight *)from)[i * from_stride];
 }
 
-/* Calls an elementwise kernel along the last dimension. Operands that lie apart are gathered piece
- * by piece. */
-static void call_on_elements(const Walk *walk) {
+/* Is operand i a row whose elements lie apart? */
+static bool row_lies_apart(const Walk *walk, int i) {
+    const int last = walk->ndim - 1;
+    return walk->is_row[i] && walk->size[last] > 1 && walk->stride[last][i] != 1;
+}
+
+/* Calls an elementwise kernel for a row. Operands that lie apart are gathered piece by piece. */
+static void call_on_elements(const Walk *walk, void *const *data) {
     enum { PIECE = 128 };
     _Alignas(64) char buffer[LOOP_OPERANDS][PIECE * sizeof(double)];
     void *place[LOOP_OPERANDS + 1];
     const int64_t *stride = walk->stride[walk->ndim - 1];
     const int64_t n = walk->size[walk->ndim - 1];
-    bool dense = true;
-    for (int i = 0; i < walk->n; i++) dense = dense && (stride[i] == 1 || n == 1);
-    place[walk->n] = (void *)(uintptr_t)walk->constants;
-    if (dense) memcpy(place, walk->data, (size_t)walk->n * sizeof *place);
-    if (dense) walk->kernel(n, place, walk->s);
-    for (int64_t from = 0; !dense && from < n; from += PIECE) {
+    place[walk->n] = data[walk->n];
+    for (int64_t from = 0; from < n; from += PIECE) {
         const int64_t m = MIN(n - from, PIECE);
         for (int i = 0; i < walk->n; i++) {
-            char *x = (char *)walk->data[i] + from * stride[i] * walk->element[i];
+            char *x = (char *)data[i] + from * stride[i] * walk->element[i];
             const bool is_filled = from > 0 && stride[i] == 0;
             const bool is_read = i > 0 || walk->written > 1;
             place[i] = stride[i] == 1 ? x : buffer[i];
@@ -112,7 +113,7 @@ static void call_on_elements(const Walk *walk) {
         for (int i = 0; i < walk->written; i++)
             if (stride[i] != 1)
                 copy_apart(walk->element[i], m,
-                           (char *)walk->data[i] + from * stride[i] * walk->element[i], stride[i],
+                           (char *)data[i] + from * stride[i] * walk->element[i], stride[i],
                            buffer[i], 1);
     }
 }
@@ -124,43 +125,64 @@ static int64_t bytes_of_rows(int64_t n, int64_t rows) {
     return __builtin_mul_overflow(n / 8 + 1, 64 * rows, &bytes) ? INT64_MAX : bytes;
 }
 
-/* Is operand i a row whose elements lie apart? */
-static bool row_lies_apart(const Walk *walk, int i) {
-    const int last = walk->ndim - 1;
-    return walk->is_row[i] && walk->size[last] > 1 && walk->stride[last][i] != 1;
-}
-
-/* Calls a kernel of rows at the walk's position. Rows that lie apart are gathered into the worker's
- * workspace. */
-static void call_on_row(const Walk *walk) {
+/* Calls a kernel of rows. Rows that lie apart are gathered into the worker's workspace. */
+static void call_on_row(const Walk *walk, void *const *data) {
     void *place[LOOP_OPERANDS];
     char *buffer = walk->workspace;
     const int64_t *stride = walk->stride[walk->ndim - 1];
     const int64_t n = walk->size[walk->ndim - 1];
     for (int i = 0; i < walk->n; i++) {
-        place[i] = walk->data[i];
+        place[i] = data[i];
         if (!row_lies_apart(walk, i)) continue;
         place[i] = buffer;
         buffer += bytes_of_rows(n, 1);
-        if (i > 0) copy_apart(walk->element[i], n, place[i], 1, walk->data[i], stride[i]);
+        if (i > 0) copy_apart(walk->element[i], n, place[i], 1, data[i], stride[i]);
     }
     walk->kernel(n, place, walk->s);
-    if (row_lies_apart(walk, 0))
-        copy_apart(walk->element[0], n, walk->data[0], stride[0], place[0], 1);
+    if (row_lies_apart(walk, 0)) copy_apart(walk->element[0], n, data[0], stride[0], place[0], 1);
 }
 
-static void call_strided(const Walk *walk) {
+static void call_strided(const Walk *walk, void *const *data) {
     const int last = walk->ndim - 1;
-    walk->strided(walk->size[last], walk->data, walk->stride[last], walk->step);
+    walk->strided(walk->size[last], data, walk->stride[last], walk->step);
+}
+
+/* The result may be the operand itself. */
+static void copy_row(const Walk *walk, void *const *data) {
+    const int64_t *stride = walk->stride[walk->ndim - 1];
+    const int64_t n = walk->size[walk->ndim - 1];
+    if (stride[0] == 1 && stride[1] == 1) memmove(data[0], data[1], (size_t)(n * walk->element[0]));
+    else copy_apart(walk->element[0], n, data[0], stride[0], data[1], stride[1]);
 }
 
 /* ---- one thread or several ------------------------------------------------------------------- */
 
+/* Calls the kernel for each row along the dimension before the last, or once if there is no such
+ * dimension. The data pointers go from row to row by steps that are computed once. */
+static void run_rows(const Walk *walk) {
+    void *data[LOOP_OPERANDS + 1];
+    int64_t step[LOOP_OPERANDS]; /* bytes from a row to the next */
+    const int outer = walk->ndim - 2;
+    const int64_t rows = outer < 0 ? 1 : walk->size[outer];
+    const int64_t n = walk->size[walk->ndim - 1];
+    for (int i = 0; i < walk->n; i++) {
+        data[i] = walk->data[i];
+        step[i] = outer < 0 ? 0 : walk->stride[outer][i] * walk->element[i];
+    }
+    data[walk->n] = (void *)(uintptr_t)walk->constants;
+    for (int64_t row = 0; row < rows; row++) {
+        if (walk->call) walk->call(walk, data);
+        else walk->kernel(n, data, walk->s);
+        for (int i = 0; i < walk->n; i++)
+            if (data[i]) data[i] = (char *)data[i] + step[i];
+    }
+}
+
 /* At every position of the outer dimensions, which are not empty. */
 static void run(Walk *walk) {
     int64_t index[TENSOR_MAX_DIMS] = {0};
-    do walk->call(walk);
-    while (tensor_walk_next(walk, walk->ndim - 1, index));
+    do run_rows(walk);
+    while (tensor_walk_next(walk, walk->ndim - 2, index));
 }
 
 /* A piece of the last dimension is so long that every cut is where a vector begins. */
@@ -222,19 +244,35 @@ void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double 
     else tensor_loop_update(kernel, n, 1, x, s, NULL);
 }
 
+/* The inner dimension becomes the one of the result's rows, or of several that merge. */
+static void arrange_dims(Walk *walk) {
+    for (int d = 0; d < walk->ndim - 1; d++)
+        if (walk->stride[d][0] == 1) swap_dims(walk, d, walk->ndim - 1);
+    merge_dims(walk);
+}
+
 void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
                         const void *constants) {
     Walk walk;
     tensor_walk_start(&walk, n, x, 0);
     if (walk_numel(&walk) == 0) return;
-    walk.call = call_on_elements;
     walk.kernel = kernel;
     walk.written = written;
     walk.s = s;
     walk.constants = constants;
-    for (int d = 0; d < walk.ndim - 1; d++) /* the inner dimension is that of the result's rows */
-        if (walk.stride[d][0] == 1) swap_dims(&walk, d, walk.ndim - 1);
-    merge_dims(&walk);
+    arrange_dims(&walk);
+    for (int i = 0; i < n; i++) walk.is_row[i] = true;
+    for (int i = 0; i < n; i++)
+        if (row_lies_apart(&walk, i)) walk.call = call_on_elements;
+    run_parts(&walk, walk.ndim, tensor_workers_for((double)walk_numel(&walk)));
+}
+
+void tensor_loop_copy(const Tensor *to, const Tensor *from) {
+    Walk walk;
+    tensor_walk_start(&walk, 2, (const Tensor *[]){to, from}, 0);
+    if (walk_numel(&walk) == 0) return;
+    walk.call = copy_row;
+    arrange_dims(&walk);
     run_parts(&walk, walk.ndim, tensor_workers_for((double)walk_numel(&walk)));
 }
 
@@ -268,7 +306,7 @@ void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const
     if (!has_results(&walk)) return;
     for (int i = 0; i < n; i++) apart += row_lies_apart(&walk, i);
     const int workers = tensor_workers_for((double)walk_numel(&walk) * operations);
-    walk.call = call_on_row;
+    if (apart) walk.call = call_on_row;
     walk.kernel = kernel;
     walk.s = s;
     const int64_t bytes = bytes_of_rows(walk.size[walk.ndim - 1], (int64_t)workers * apart);

@@ -19,6 +19,8 @@ void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double 
  * the last operand. */
 void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
                         const void *constants);
+/* to = from, both of one type, where `from` is broadcast. */
+void tensor_loop_copy(const Tensor *to, const Tensor *from);
 /* Calls the kernel for each row along dim. An operand whose size along dim is 1 is a number for the
  * row, and so is one that is NULL; every other is a row. x[0] is the result; what else the kernel
  * writes is a number, or contiguous. Leaves an error where there is no memory for rows that lie
@@ -41,7 +43,9 @@ struct Walk {
     void *data[LOOP_OPERANDS];                      /* NULL for an operand that is absent */
     int64_t element[LOOP_OPERANDS];                 /* bytes of an element */
 
-    void (*call)(const Walk *walk); /* works along the last dimension, at the walk's position */
+    /* Handles one row: the operands begin at data[0] .. data[n - 1], and data[n] is constants.
+     * NULL where no row lies apart: the kernel is called with data itself. */
+    void (*call)(const Walk *walk, void *const *data);
     Kernel *kernel;
     StridedKernel *strided;
     double s;
