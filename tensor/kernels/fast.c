@@ -162,6 +162,12 @@ typedef float Last __attribute__((vector_size(16)));
 DEFINE_TREE(add_lanes, ADD)
 DEFINE_TREE(largest_lane, LARGER)
 
+INLINE Vector products(Vector x, Vector y) {
+    Vector z;
+    for (int l = 0; l < WIDE; l++) z[l] = PRODUCT(x[l], y[l]);
+    return z;
+}
+
 /* The sum of TERM, written in x, y and c, over two rows. What the last lanes miss is filled with
  * pads whose term is 0. */
 #define DEFINE_SUM(name, TERM, PAD)                                                                \
@@ -184,10 +190,10 @@ DEFINE_TREE(largest_lane, LARGER)
 DEFINE_SUM(sum_of, x, 0)
 DEFINE_SUM(sum_less, x - c, c)
 DEFINE_SUM(sum_squares, (x - c) * (x - c), c)
-DEFINE_SUM(sum_products, x *y, 0)
+DEFINE_SUM(sum_products, products(x, y), 0)
 DEFINE_SUM(sum_centred, (x - c) * y, 0)
 /* without the products whose x is 0, whatever y is */
-DEFINE_SUM(sum_known, (Vector)((CHOICE(x, y))(x *y) & (x != 0)), 0)
+DEFINE_SUM(sum_known, (Vector)((CHOICE(x, y))products(x, y) & (x != 0)), 0)
 
 static void sum_f32(int64_t n, void *const *data, double s) {
     *(float *)data[0] = sum_of(n, data[1], data[1], 0);
@@ -340,7 +346,7 @@ static void softmax_f32(int64_t n, void *const *data, double s) {
     float *y = data[0];
     const float *x = data[1];
     const float by = 1 / exps(n, y, x, largest(n, x));
-    VECTOR_LOOP(y[i] *= by);
+    VECTOR_LOOP(y[i] = PRODUCT(y[i], by));
 }
 
 static void softmax_dx_f32(int64_t n, void *const *data, double s) {
@@ -348,7 +354,7 @@ static void softmax_dx_f32(int64_t n, void *const *data, double s) {
     const float *y = data[1];
     const float *dy = data[2];
     const float all = sum_products(n, y, dy, 0);
-    VECTOR_LOOP(dx[i] = y[i] * (dy[i] - all));
+    VECTOR_LOOP(dx[i] = PRODUCT(y[i], dy[i] - all));
 }
 
 static void logsumexp_f32(int64_t n, void *const *data, double s) {
@@ -395,7 +401,7 @@ static void masked_softmax_f32(int64_t row, void *const *data, double s) {
     else VECTOR_LOOP(y[i] = scale_x * x[i]);
     select_seen(n, y, y, keep, window, -INFINITY);
     const float by = 1 / exps(n, y, y, largest(n, y));
-    VECTOR_LOOP(y[i] *= by);
+    VECTOR_LOOP(y[i] = PRODUCT(y[i], by));
     select_seen(n, y, y, keep, window, 0);
     memset(y + n, 0, (size_t)(row - n) * sizeof *y);
 }
@@ -405,7 +411,8 @@ static void masked_softmax_dx_f32(int64_t n, void *const *data, double s) {
     const float *py = data[1];
     const float *dy = data[2];
     const float all = sum_known(n, py, dy, 0), scale_x = (float)s;
-    VECTOR_LOOP(const float y = py[i], d = y * (dy[i] - all) * scale_x; dx[i] = y == 0 ? 0 : d);
+    VECTOR_LOOP(const float y = py[i], d = PRODUCT(y, dy[i] - all) * scale_x;
+                dx[i] = y == 0 ? 0 : d);
 }
 
 static void cross_entropy_f32(int64_t n, void *const *data, double s) {
