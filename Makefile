@@ -254,14 +254,15 @@ mutants: have-check ## do the suites notice 100 small mistakes? For an hour or t
 	@BUILD=$(BUILD) tests/mutants $(MUTANTS)
 
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
-lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions
+lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/check-layers
 	tests/check-links
 	tests/check-headers $(FLAGS)
 	tests/check-functions $(SOURCES)
+	tests/check-statements $(filter-out autograd/% tensor/kernels/%,$(SOURCES))
 have-lint:
-	@tests/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags
+	@tests/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
 $(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
 	@echo "  tidy $<"; mkdir -p $(@D); \
 	clang-tidy --quiet $< -- $(FLAGS) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }

@@ -78,7 +78,8 @@ static Tensor *transformer_forward(Transformer *net, Tensor *x) {
 
 /* L = -log p(characters 1 .. T | those before each), the mean. windows: (B, T + 1) */
 static Tensor *transformer_loss(Transformer *net, Tensor *windows) {
-    Tensor *x = ag_slice(windows, 1, 0, -1), *next = ag_slice(windows, 1, 1, INT64_MAX);
+    Tensor *x = ag_slice(windows, 1, 0, -1);
+    Tensor *next = ag_slice(windows, 1, 1, INT64_MAX);
     Tensor *scores = transformer_forward(net, x); /* (B, T, V) */
     return ag_cross_entropy(ag_transpose(scores, 1, 2), next, AG_IGNORE_NONE, REDUCE_MEAN);
 }
@@ -246,6 +247,9 @@ int main(int argc, char **argv) {
         write_on(net, &text, &passage);
         evaluate(net, &text);
     }
-    nn_free(adamw), nn_free(net), free(passage.symbol), corpus_free(&text);
+    nn_free(adamw);
+    nn_free(net);
+    free(passage.symbol);
+    corpus_free(&text);
     return training_status(&run);
 }

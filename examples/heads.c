@@ -105,7 +105,8 @@ static Tensor *draw_unseen(void) {
 /* tokens: (B, T) -> (B, T, O): at place i the token at i - offset, IGNORED where there is none. */
 static Tensor *answers(Tensor *tokens) {
     const int64_t T = options.length;
-    Tensor *list[MAX_OFFSETS], *none = ag_masked_fill(tokens, ag_eq(tokens, tokens), IGNORED);
+    Tensor *list[MAX_OFFSETS];
+    Tensor *none = ag_masked_fill(tokens, ag_eq(tokens, tokens), IGNORED);
     Tensor *both = ag_cat((Tensor *[]){none, tokens}, 2, 1); /* (B, 2 T) */
     for (int64_t o = 0; o < options.offsets; o++)
         list[o] = ag_slice(both, 1, T - offset(o), 2 * T - offset(o));
@@ -141,7 +142,8 @@ typedef struct {
 static Measured measure(Heads *net, const double *kept) {
     const int64_t B = UNSEEN, H = options.heads, T = options.length, O = options.offsets;
     tape_begin();
-    Tensor *tokens = draw_unseen(), *right = answers(tokens);
+    Tensor *tokens = draw_unseen();
+    Tensor *right = answers(tokens);
     Tensor *gate = tape_own(tensor_from_doubles(SHAPE(H, 1, 1), kept));
     Tensor *gates = ag_requires_grad(ag_expand(gate, SHAPE(B, H, 1, 1)));
     Tensor *y = heads_forward(net, tokens, gates);
@@ -189,8 +191,10 @@ static void show(const Heads *net, const Measured *m, const double *without) {
     for (int h = 0; h < options.heads && map_take(&maps[h], net->attention_weights, h, -1); h++) {
         AttentionMap *map = &maps[h];
         int64_t back = offset(0);
-        for (int i = 0; i < map->keys; i++)
-            *map->key[i] = *map->query[i] = (char)('a' + (int)tensor_get(tokens, 0, i));
+        for (int i = 0; i < map->keys; i++) {
+            *map->key[i] = (char)('a' + (int)tensor_get(tokens, 0, i));
+            *map->query[i] = *map->key[i];
+        }
         for (int64_t o = 1; o < options.offsets; o++)
             if (look(map, offset(o)) > look(map, back)) back = offset(o);
         const double here = m->importance[h];
@@ -208,8 +212,11 @@ static void show(const Heads *net, const Measured *m, const double *without) {
 static void evaluate(Heads *net) {
     double kept[MAX_HEADS], without[MAX_HEADS];
     for (int h = 0; h < options.heads; h++) kept[h] = 1;
-    for (int h = 0; h < options.heads; h++)
-        kept[h] = 0, without[h] = measure(net, kept).loss, kept[h] = 1;
+    for (int h = 0; h < options.heads; h++) {
+        kept[h] = 0;
+        without[h] = measure(net, kept).loss;
+        kept[h] = 1;
+    }
     Measured m = measure(net, kept);
     show(net, &m, without);
     double half = prune(net, m, kept);

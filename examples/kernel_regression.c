@@ -101,9 +101,9 @@ static double find_start(KernelRegression *net) {
     fflush(stdout); /* thousands of points take a while */
     Valley start = valley_deepest(loss_at, net, low, high, n);
     if (tensor_error()) return (double)NAN;
-    const char *where = start.curvature > 0 ? "the lowest minimum is near"
-                        : start.u > low     ? "the nearest neighbour predicts best, above"
-                                            : "the mean of all predicts best, below";
+    const char *where = "the mean of all predicts best, below";
+    if (start.curvature > 0) where = "the lowest minimum is near";
+    else if (start.u > low) where = "the nearest neighbour predicts best, above";
     printf("%s w %.4g\n", where, in_units(start.u));
     if (options.w0 > 0) { /* anywhere on the curve: steps that are safe where it is steepest */
         start.u = log(options.w0 * points.x_scale.deviation);
@@ -188,7 +188,10 @@ static void fit(KernelRegression *net) {
     Optimizer *sgd = nn_sgd_new(net, config);
     training_begin(&run, net, sgd);
     double steepness = train(net, sgd);
-    if (training_finish(&run)) show(net), judge(net, steepness);
+    if (training_finish(&run)) {
+        show(net);
+        judge(net, steepness);
+    }
     nn_free(sgd);
 }
 

@@ -25,15 +25,18 @@ static Training run = {.program = "notebook",
 /* ---- 1 intuition: the data ----------------------------------------------------------------- */
 
 enum { n_train = 50, n_test = 10 };
-static Tensor *x_train, *y_train; /* (n_train) */
-static Tensor *x_test, *y_truth;  /* (n_test) */
+static Tensor *x_train;
+static Tensor *y_train; /* (n_train) */
+static Tensor *x_test;
+static Tensor *y_truth; /* (n_test) */
 
 static Tensor *f(Tensor *x) { /* 2 sin x + x^0.8 */
     return ag_add(ag_scale(ag_sin(x), 2), ag_pow_scalar(x, 0.8));
 }
 
 static void generate_mock_dataset(void) {
-    cell(1), cell_printf("Tapehead, retracing a notebook that ran under PyTorch 1.12.0+cu113\n");
+    cell(1);
+    cell_printf("Tapehead, retracing a notebook that ran under PyTorch 1.12.0+cu113\n");
     cell(2);
     Tensor *x = cell_own(tensor_rand(SHAPE(n_train)));     /* in [0, 1) */
     x_train = cell_own(tensor_sort(ag_scale(x, 5), NULL)); /* sorted train samples */
@@ -42,10 +45,14 @@ static void generate_mock_dataset(void) {
     x_test = cell_own(tensor_arange(0, 5, 0.5)); /* test samples */
     y_truth = f(x_test);                         /* true label of test samples */
     cell_printf("%d\n", (int)tensor_numel(x_test));
-    cell(3), cell_print(x_train);
-    cell(4), cell_print(y_truth);
-    cell(5), cell_print(y_train);
-    cell(6), cell_print(x_test);
+    cell(3);
+    cell_print(x_train);
+    cell(4);
+    cell_print(y_truth);
+    cell(5);
+    cell_print(y_train);
+    cell(6);
+    cell_print(x_test);
 }
 
 /* ---- 1.1 average pooling, 1.2 nonparametric attention pooling -------------------------------- */
@@ -57,14 +64,19 @@ static Tensor *score_function(Tensor *queries, Tensor *keys) {
 }
 
 static void pooling_without_a_parameter(void) {
-    cell(7), cell_print(ag_repeat(ag_mean(y_train), SHAPE(n_test)));
+    cell(7);
+    cell_print(ag_repeat(ag_mean(y_train), SHAPE(n_test)));
     cell(8);
     Tensor *attention_weights = ag_softmax(score_function(x_test, x_train), 1); /* (Q, K) */
-    cell(49), cell_print_shape(ag_reshape(x_test, SHAPE(-1, 1))); /* run last; it stands here */
+    cell(49);
+    cell_print_shape(ag_reshape(x_test, SHAPE(-1, 1))); /* run last; it stands here */
     cell_print_shape(ag_reshape(x_train, SHAPE(1, -1)));
-    cell_print_shape(score_function(x_test, x_train));          /* as its difference */
-    cell(9), cell_print(ag_matmul(attention_weights, y_train)); /* (Q) */
-    cell(10), cell_show(attention_weights), cell_plot(10, attention_weights);
+    cell_print_shape(score_function(x_test, x_train)); /* as its difference */
+    cell(9);
+    cell_print(ag_matmul(attention_weights, y_train)); /* (Q) */
+    cell(10);
+    cell_show(attention_weights);
+    cell_plot(10, attention_weights);
 }
 
 /* ---- 1.3 parametric attention pooling ---------------------------------------------------- */
@@ -124,24 +136,35 @@ static void train(NWKernelRegression *net, Tensor *keys, Tensor *values) {
 static void pooling_with_a_parameter(void) {
     Tensor *X_tile = ag_repeat(x_train, SHAPE(n_train, 1)); /* (n_train, n_train) */
     Tensor *Y_tile = ag_repeat(y_train, SHAPE(n_train, 1));
-    Tensor *keys = all_but_self(X_tile), *values = all_but_self(Y_tile); /* (.., n_train - 1) */
-    cell(11), cell_show(X_tile);
-    cell(12), cell_show(Y_tile);
-    cell(13), cell_show(keys);
-    cell(14), cell_show(values);
-    cell(15), cell(16); /* NWKernelRegression, above */
+    Tensor *keys = all_but_self(X_tile);
+    Tensor *values = all_but_self(Y_tile); /* (.., n_train - 1) */
+    cell(11);
+    cell_show(X_tile);
+    cell(12);
+    cell_show(Y_tile);
+    cell(13);
+    cell_show(keys);
+    cell(14);
+    cell_show(values);
+    cell(15);
+    cell(16); /* NWKernelRegression, above */
     NWKernelRegression *net = nw_kernel_regression_new();
     if (!net) return;
     train(net, keys, values);
-    cell(17), cell_print(net->w);
-    cell(18), cell_show(net->attention_weights);
+    cell(17);
+    cell_print(net->w);
+    cell(18);
+    cell_show(net->attention_weights);
     cell(19);
     tape_begin();
     keys = ag_repeat(x_train, SHAPE(n_test, 1));   /* (n_test, n_train): in every row */
     values = ag_repeat(y_train, SHAPE(n_test, 1)); /* the same keys, the same values */
     nw_kernel_regression_forward(net, x_test, keys, values);
-    cell(20), cell_print(net->w);
-    cell(21), cell_show(net->attention_weights), cell_plot(21, net->attention_weights);
+    cell(20);
+    cell_print(net->w);
+    cell(21);
+    cell_show(net->attention_weights);
+    cell_plot(21, net->attention_weights);
     tape_end();
     nn_free(net);
 }
@@ -149,7 +172,8 @@ static void pooling_with_a_parameter(void) {
 /* ---- 2 attention scoring functions: masked softmax ----------------------------------------- */
 
 static void masked_softmax_operation(void) {
-    cell(22), cell(23); /* ag_masked_softmax, in autograd/ */
+    cell(22);
+    cell(23); /* ag_masked_softmax, in autograd/ */
     Tensor *scores = cell_own(tensor_rand(SHAPE(2, 2, 4)));
     cell_print(ag_masked_softmax(scores, CELL_INTEGERS(SHAPE(2), 2, 3)));
     cell(24);
@@ -161,20 +185,24 @@ static void masked_softmax_operation(void) {
 
 /* The same keys and values for both; both are in nn/attention.c. */
 static void attention_scoring_functions(void) {
-    cell(25), cell(26);
+    cell(25);
+    cell(26);
     Tensor *queries = cell_own(tensor_normal(0, 1, SHAPE(2, 1, 2)));
     Tensor *keys = cell_own(tensor_ones(SHAPE(2, 10, 2)));
     Tensor *values = ag_reshape(cell_own(tensor_arange(0, 40, 1)), SHAPE(1, 10, 4));
     values = ag_repeat(values, SHAPE(2, 1, 1)); /* (2, 10, 4): two equal matrices */
     AttentionMask mask = {.valid_lens = CELL_INTEGERS(SHAPE(2), 2, 6)};
-    cell_print(queries), cell_print(keys), cell_print(values);
+    cell_print(queries);
+    cell_print(keys);
+    cell_print(values);
     cell(27);
     DotProductAttention *dot = nn_dot_product_attention_new(0.5);
     nn_train(dot, false);
     cell_show(nn_dot_product_attention_forward(dot, queries, keys, values, mask));
     if (dot) cell_show(dot->attention_weights);
     nn_free(dot);
-    cell(28), cell(29);
+    cell(28);
+    cell(29);
     queries = cell_own(tensor_normal(0, 1, SHAPE(2, 1, 20)));
     AdditiveAttention *additive = nn_additive_attention_new(8, 0.1);
     nn_train(additive, false);
@@ -191,12 +219,15 @@ enum { num_hiddens = 10 };
 static void five_heads(int first, Tensor *X, Tensor *Y) {
     cell(first);
     MultiHeadAttentionConfig config = {.num_hiddens = num_hiddens, .num_heads = 5, .dropout = 0.5};
-    config.query_size = config.key_size = config.value_size = config.num_hiddens;
+    config.query_size = config.num_hiddens;
+    config.key_size = config.num_hiddens;
+    config.value_size = config.num_hiddens;
     MultiHeadAttention *attention = nn_multi_head_attention_new(config);
     nn_train(attention, false);
     nn_print(attention, stdout);
     AttentionMask mask = {.valid_lens = CELL_INTEGERS(SHAPE(2), 3, 2)};
-    cell(first + 1), cell_show(nn_multi_head_attention_forward(attention, X, Y, Y, mask));
+    cell(first + 1);
+    cell_show(nn_multi_head_attention_forward(attention, X, Y, Y, mask));
     cell(first + 2);
     if (attention) cell_show(attention->attention->attention_weights);
     nn_free(attention);
@@ -205,7 +236,8 @@ static void five_heads(int first, Tensor *X, Tensor *Y) {
 static void multi_head_attention(void) {
     Tensor *X = cell_own(tensor_ones(SHAPE(2, 4, num_hiddens))); /* (batch, queries, num_hiddens) */
     Tensor *Y = cell_own(tensor_ones(SHAPE(2, 6, num_hiddens))); /* (batch, kvpairs, num_hiddens) */
-    cell(30), cell(31); /* nn_multi_head_attention_new and _forward, in nn/attention.c */
+    cell(30);
+    cell(31); /* nn_multi_head_attention_new and _forward, in nn/attention.c */
     five_heads(32, X, Y);
     five_heads(35, X, X); /* queries, keys and values are one */
 }

@@ -128,7 +128,8 @@ static Sequences sequences_draw(int64_t B) {
     s.keys = ag_gather(keys, 1, ag_where(s.valid, j, ag_sub(j, n)));     /* n new ones, then old */
     s.values = tape_own(tensor_randint(0, options.values, SHAPE(B, P)));
 
-    Tensor *invalid = ag_logical_not(s.valid), *random = tape_own(tensor_rand(SHAPE(B, P)));
+    Tensor *invalid = ag_logical_not(s.valid);
+    Tensor *random = tape_own(tensor_rand(SHAPE(B, P)));
     s.place = order(ag_masked_fill(random, invalid, 2)); /* 2 is more than any: these come last */
     s.asked = ag_gather(s.keys, 1, s.place);
     s.answers = ag_masked_fill(ag_gather(s.values, 1, s.place), invalid, IGNORED);

@@ -144,7 +144,8 @@ static double count(Tensor *x) { return tensor_item(ag_sum(x)); }
 /* tokens, answers: (B, n), B = AT_ONCE */
 static void add(Counts *sum, const Reverse *net, Tensor *tokens, Tensor *answers) {
     const int64_t H = options.heads, n = options.length;
-    Tensor *j = mirror(), *column = ag_expand(ag_reshape(j, SHAPE(n, 1)), SHAPE(AT_ONCE, n, 1));
+    Tensor *j = mirror();
+    Tensor *column = ag_expand(ag_reshape(j, SHAPE(n, 1)), SHAPE(AT_ONCE, n, 1));
     Tensor *wrong = ag_sum_dims(ag_ne(answers, ag_index_select(tokens, 1, j)), AXES(1), false);
     Tensor *weights = ag_reshape(net->attention->attention_weights, SHAPE(AT_ONCE, H, n, n));
     sum->right += count(ag_logical_not(wrong)); /* true where none is wrong */

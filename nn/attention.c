@@ -103,7 +103,9 @@ static Tensor *dot_product_weights(Tensor *q, Tensor *k, AttentionMask mask, int
 
 static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "dot_product_attention";
-    Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
+    Tensor *q = x[QUERIES];
+    Tensor *k = x[KEYS];
+    Tensor *v = x[VALUES];
     if (!check_inputs(who, x)) return NULL;
     check_sizes(who, x, KEYS, 2, "last sizes");
     int64_t N = q->shape.dim[0], H = attention->num_heads;
@@ -157,7 +159,9 @@ static Tensor *additive_weights(AdditiveAttention *attention, Tensor *q, Tensor 
 
 static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "additive_attention";
-    Tensor *q = x[QUERIES], *k = x[KEYS], *v = x[VALUES];
+    Tensor *q = x[QUERIES];
+    Tensor *k = x[KEYS];
+    Tensor *v = x[VALUES];
     if (!check_inputs(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
         !check_last_size(who, x, KEYS, attention->W_k) ||
         !check_mask(who, mask, q->shape.dim[0], 1, x))

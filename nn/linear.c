@@ -30,7 +30,8 @@ static void settle(Linear *linear) {
 static void draw_parameters(Linear *linear, int64_t in) {
     int64_t out = linear->out_features;
     double bound = in > 0 ? 1 / sqrt((double)in) : 0; /* no inputs draw nothing */
-    Tensor *weight = tensor_empty(SHAPE(out, in)), *bias = NULL;
+    Tensor *weight = tensor_empty(SHAPE(out, in));
+    Tensor *bias = NULL;
     /* within 1 / sqrt(in) too, but PyTorch takes this detour, and its last bit shows in float64 */
     bool drawn = weight && nn_init_kaiming_uniform(weight, sqrt(5));
     if (drawn && linear->has_bias) bias = tensor_uniform(-bound, bound, SHAPE(out));

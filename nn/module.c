@@ -131,7 +131,8 @@ static ModuleSlot *add_slot(Module *m, const char *function, const char *name, T
     else if (slot_of(m, field))
         tensor_fail("%s: %s holds something in this field already", function, m->kind->name);
     if (tensor_error()) return NULL;
-    ModuleSlot *slot = malloc(sizeof *slot), **end = &m->slots;
+    ModuleSlot *slot = malloc(sizeof *slot);
+    ModuleSlot **end = &m->slots;
     if (!slot) return tensor_fail("%s: out of memory for a field of %s", function, m->kind->name);
     *slot = (ModuleSlot){.slot = field, .lazy = {.ndim = -1}, .module = m};
     strcpy(slot->name, name);
@@ -168,7 +169,8 @@ bool nn_forward_begins(const char *who, const void *module) {
 
 Tensor *nn_forward_done(const void *module, Tensor *y) {
     static _Thread_local char located[1024]; /* the last sentence that begins with a path */
-    const Module *m = module, *root = m;
+    const Module *m = module;
+    const Module *root = m;
     const char *sentence = tensor_error();
     char path[256];
     if (!sentence || !m->parent || !strcmp(sentence, located)) return y;
@@ -246,7 +248,8 @@ bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape 
 /* ---- children and kept results ------------------------------------------------------------- */
 
 void *nn_add_child(void *module, const char *name, void *child) {
-    Module *parent = nn_check_model(module, "add_child"), *c = check_given(child, "add_child");
+    Module *parent = nn_check_model(module, "add_child");
+    Module *c = check_given(child, "add_child");
     if (c) nn_check_model(c, "add_child");
     const Module *root = parent;
     while (root && root->parent) root = root->parent;

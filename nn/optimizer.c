@@ -19,7 +19,8 @@
 static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
     const SGDConfig *c = &optimizer->sgd;
     const double fresh = nn_steps_of(u) == 0 ? 1 : 1 - c->dampening;
-    Tensor *theta = *u->slot, *b = u->state[1];
+    Tensor *theta = *u->slot;
+    Tensor *b = u->state[1];
     Tensor *d = u->direction ? u->direction : theta->grad;
     if (u->weight_decay != 0) tensor_add_(d, theta, u->weight_decay);
     if (c->momentum != 0) {
@@ -220,7 +221,7 @@ static void prepare(const Optimizer *optimizer, Update *u) {
     if (optimizer->rule == &sgd_rule && adds) u->direction = tensor_clone(theta->grad);
     if (!u->state[STEP]) u->state[STEP] = tensor_from_int64s(SCALAR, &(int64_t){0});
     for (int k = 1; k < optimizer->states; k++) {
-        if (!u->state[k] && (u->state[k] = tensor_clone(theta))) tensor_fill(u->state[k], 0);
+        if (!u->state[k]) u->state[k] = tensor_zeros_like(theta);
         if (u->state[k])
             check_equal(optimizer->rule, theta, optimizer->rule->state[k], u->state[k]);
     }

@@ -8,8 +8,10 @@ static const ModuleClass kind = {"PositionalEncoding", sizeof(PositionalEncoding
 /* P[0, i, 2j] is the sine and P[0, i, 2j + 1] the cosine of an angle: (1, max_len, d), yours */
 static Tensor *waves(int64_t max_len, int64_t d) {
     if (!tape_begin_no_grad()) return NULL;
-    Tensor *place = tensor_arange(0, (double)max_len, 1), *even = tensor_arange(0, (double)d, 2);
-    Tensor *width = tensor_full(SCALAR, (double)d), *base = tensor_full(SCALAR, 10000);
+    Tensor *place = tensor_arange(0, (double)max_len, 1);
+    Tensor *even = tensor_arange(0, (double)d, 2);
+    Tensor *width = tensor_full(SCALAR, (double)d);
+    Tensor *base = tensor_full(SCALAR, 10000);
     /* place / 10000^(2j / d): (max_len, d / 2); rounded step by step as PyTorch does it */
     Tensor *angle = ag_div(ag_unsqueeze(place, 1), ag_pow(base, ag_div(even, width)));
     Tensor *pair = ag_stack((Tensor *[]){ag_sin(angle), ag_cos(angle)}, 2, 2);

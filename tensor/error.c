@@ -33,12 +33,13 @@ bool tensor_check_given(const char *function, const char *what, const void *argu
 const char *tensor_shape_text(Shape shape) {
     static _Thread_local char texts[8][192];
     static _Thread_local unsigned next;
-    char *text = texts[next++ % 8], *end = text + sprintf(text, "(");
+    char *text = texts[next++ % 8];
+    char *end = text + sprintf(text, "(");
     for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++) {
-        const char *comma = d + 1 < shape.ndim ? ", " : shape.ndim == 1 ? "," : "";
+        const char *comma = d + 1 < shape.ndim ? ", " : "";
         end += sprintf(end, "%lld%s", (long long)shape.dim[d], comma);
     }
-    sprintf(end, ")");
+    sprintf(end, shape.ndim == 1 ? ",)" : ")");
     return text;
 }
 

@@ -39,6 +39,12 @@ static bool start(File *file, const char *function, const char *path) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+static FILE *open_stream(const File *file, int fd) {
+    FILE *stream = fdopen(fd, "rb");
+    check_done(file, "opened", stream != NULL);
+    return stream;
+}
+
 bool tensor_file_open(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
     /* Without O_NONBLOCK a pipe would keep us waiting for a writer; regular files ignore it. */
@@ -46,7 +52,7 @@ bool tensor_file_open(File *file, const char *function, const char *path) {
     struct stat status;
     const bool opened = check_done(file, "opened", fd >= 0 && fstat(fd, &status) == 0);
     if (opened && !S_ISREG(status.st_mode)) tensor_file_fail(file, "it is not a regular file");
-    else if (opened) check_done(file, "opened", (file->stream = fdopen(fd, "rb")) != NULL);
+    else if (opened) file->stream = open_stream(file, fd);
     if (fd >= 0 && !file->stream) close(fd);
     if (opened) file->size = status.st_size;
     return file->stream != NULL;

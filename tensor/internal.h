@@ -29,7 +29,10 @@ void tensor_let_go(Tensor *x);
 void tensor_storage_read(Storage *storage, int readers); /* so many readers more, or less */
 Tensor *tensor_make(Shape shape, DType dtype);           /* contiguous, not initialised */
 void tensor_written(Tensor *x, const char *by); /* bumps the version; by: a string literal */
-static inline int64_t dtype_size(DType dtype) { return dtype == BOOL ? 1 : dtype == F32 ? 4 : 8; }
+static inline int64_t dtype_size(DType dtype) { /* of an element, in bytes */
+    if (dtype == BOOL) return 1;
+    return dtype == F32 ? 4 : 8;
+}
 static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
 
 /* ---- shapes -------------------------------------------------------------------------------- */

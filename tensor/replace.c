@@ -127,7 +127,8 @@ bool tensor_can_replace(const char *path) {
         return false;
     }
     if (device) return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
-    char *target = follow_links(path), *directory = target ? directory_of(target) : NULL;
+    char *target = follow_links(path);
+    char *directory = target ? directory_of(target) : NULL;
     const bool can = directory && faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0;
     const int error = errno;
     free(target);

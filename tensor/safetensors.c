@@ -35,7 +35,8 @@ static uint64_t number_of_bytes(const unsigned char byte[8]) {
 
 static int by_type_and_name(const void *a, const void *b) {
     static const int rank[] = {2, 1, 0, 3}; /* by DType: int64, float64, float32, bool */
-    const NamedTensor *p = a, *q = b;
+    const NamedTensor *p = a;
+    const NamedTensor *q = b;
     int order = rank[p->tensor->dtype] - rank[q->tensor->dtype];
     return order ? order : strcmp(p->name, q->name);
 }
@@ -211,7 +212,8 @@ static bool take_member(Text *text, const char *key, void *context) {
 /* ---- reading: the file as a whole ------------------------------------------------------------ */
 
 static int by_place(const void *a, const void *b) {
-    const Place *p = a, *q = b;
+    const Place *p = a;
+    const Place *q = b;
     if (p->begin != q->begin) return p->begin > q->begin ? 1 : -1;
     return (p->end > q->end) - (p->end < q->end); /* an empty one before what begins there too */
 }

@@ -87,7 +87,7 @@ static bool take_code(Text *text, uint32_t *code) {
 }
 
 static char *put_utf8(char *to, uint32_t code) {
-    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    const int more = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
     static const uint32_t first[] = {0, 0xc0, 0xe0, 0xf0};
     *to++ = (char)(first[more] | code >> 6 * more);
     for (int i = more - 1; i >= 0; i--) *to++ = (char)(0x80 | (code >> 6 * i & 0x3f));
@@ -142,7 +142,8 @@ static bool text_item(Text *text, const char *open, const char *close, int n) {
 }
 
 bool tensor_text_list(Text *text, Shape *list) {
-    const char *open = text->python ? "(" : "[", *close = text->python ? ")" : "]";
+    const char *open = text->python ? "(" : "[";
+    const char *close = text->python ? ")" : "]";
     for (*list = SCALAR; text_item(text, open, close, list->ndim);) {
         if (list->ndim == TENSOR_MAX_DIMS)
             return tensor_file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);

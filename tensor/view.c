@@ -94,7 +94,8 @@ static bool reshape_strides(const Tensor *x, Shape shape, int64_t *stride) {
         }
         if (filled != run) return false;
         if (d > 0) base = x->stride[d - 1];
-        run = filled = 1;
+        run = 1;
+        filled = 1;
     }
     for (; d_new >= 0; d_new--) stride[d_new] = base; /* a scalar becomes (1, 1, ...) */
     return true;

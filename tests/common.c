@@ -16,7 +16,10 @@
 
 /* IN_PARTS=1: what can be shared by threads is, however small it is. */
 int run_suite(Suite *suite) {
-    if (getenv("IN_PARTS")) worth_a_thread = 16, threads_take_turns = true;
+    if (getenv("IN_PARTS")) {
+        worth_a_thread = 16;
+        threads_take_turns = true;
+    }
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
@@ -287,13 +290,15 @@ static Tensor *call_attention_scaled(Tensor **in, int n, const double *a) {
 
 /* ag_contiguous hands x back when it is contiguous: what is transposed first is not. */
 static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
-    (void)n, (void)a;
+    (void)n;
+    (void)a;
     return ag_contiguous(ag_transpose(in[0], 0, 1));
 }
 
 /* a: eps, and whether the second input is b, without w */
 static Tensor *call_layer_norm(Tensor **in, int n, const double *a) {
-    Tensor *second = n > 1 ? in[1] : NULL, *third = n > 2 ? in[2] : NULL;
+    Tensor *second = n > 1 ? in[1] : NULL;
+    Tensor *third = n > 2 ? in[2] : NULL;
     return a[1] != 0 ? ag_layer_norm(in[0], NULL, second, a[0])
                      : ag_layer_norm(in[0], second, third, a[0]);
 }

@@ -103,8 +103,11 @@ static int exit_status(pid_t child) {
 /* Until there is no more to come. */
 static void read_all(int from, char *text, size_t size) {
     size_t n = 0;
-    ssize_t got;
-    while ((got = read(from, text + n, size - 1 - n)) > 0) n += (size_t)got;
+    ssize_t got = 1;
+    while (got > 0) {
+        got = read(from, text + n, size - 1 - n);
+        if (got > 0) n += (size_t)got;
+    }
     text[n] = '\0';
 }
 

@@ -42,9 +42,11 @@ static char *read_file(const char *path) {
 /* Does the page speak of the function? */
 static bool mentions(const char *page, const char *function) {
     const size_t length = strlen(function);
-    for (const char *at = page; (at = strstr(at, function)); at += length)
+    for (const char *at = page;; at += length) {
+        at = strstr(at, function);
+        if (!at) return false;
         if (at[length] == '(' || at[length] == '`') return true;
-    return false;
+    }
 }
 
 /* ---- one row of a page ----------------------------------------------------------------------- */
@@ -52,7 +54,7 @@ static bool mentions(const char *page, const char *function) {
 /* Does a line of text begin a declaration or definition of the function: "Tensor *ag_sum("? */
 static bool declares(const char *text, const char *function) {
     const size_t length = strlen(function);
-    for (const char *at = text; (at = strstr(at, function)); at += length) {
+    for (const char *at = strstr(text, function); at; at = strstr(at + length, function)) {
         const char *line = at;
         while (line > text && line[-1] != '\n') line--;
         if (line < at && isalpha(*line) && strchr(" *", at[-1]) && at[length] == '(') return true;
@@ -113,7 +115,8 @@ static void section(FILE *out, const char *title, const char *head) {
 static char *text_behind(const char *comment, const char *key) {
     char line[32];
     snprintf(line, sizeof line, "\n * %s: ", key);
-    const char *from = strstr(comment, line), *end = strstr(comment, "*/");
+    const char *from = strstr(comment, line);
+    const char *end = strstr(comment, "*/");
     if (!from || !end || from > end) return NULL;
     char *text = calloc(1, (size_t)(end - from));
     if (!text) die("no memory");
@@ -131,7 +134,10 @@ static char *text_behind(const char *comment, const char *key) {
 /* The row of an op, from the comment in the source that has one. */
 static void op_row(FILE *out, const char *op) {
     static const char *const keys[] = {"shapes", "value", "gradient", "source"};
-    char begin[64], call[128], *cells[4], *text = NULL;
+    char begin[64];
+    char call[128];
+    char *cells[4];
+    char *text = NULL;
     const char *comment = NULL;
     char **path = sources - 1;
     snprintf(begin, sizeof begin, "\n/* ag_%s(", op);
@@ -193,7 +199,8 @@ static void print_modules(FILE *out) {
 static char *made_anew(const char *path, const char *page, void (*print)(FILE *)) {
     char *text = NULL;
     size_t size;
-    const char *begin = strstr(page, BEGIN), *end = begin ? strstr(begin, END) : NULL;
+    const char *begin = strstr(page, BEGIN);
+    const char *end = begin ? strstr(begin, END) : NULL;
     if (!end) die("%s has no marks: %s... -->, and %s", path, BEGIN, END);
     FILE *out = open_memstream(&text, &size);
     if (!out) die("no memory");
@@ -274,7 +281,7 @@ static bool has_all(const char *path, const char *page, const char *header, cons
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
     char *text = read_file(header), name[64];
     bool all = true;
-    for (const char *at = text; (at = strstr(at, prefix)); at += strlen(prefix)) {
+    for (const char *at = strstr(text, prefix); at; at = strstr(at + strlen(prefix), prefix)) {
         snprintf(name, sizeof name, "%.*s", (int)strspn(at, letters), at);
         if (!declares(text, name) || mentions(page, name)) continue;
         fprintf(stderr, "docs: %s says nothing about %s of %s\n", path, name, header);
@@ -286,7 +293,8 @@ static bool has_all(const char *path, const char *page, const char *header, cons
 
 static bool make_page(const char *path, const char *header, const char *prefix,
                       void (*print)(FILE *), bool only_check) {
-    char *before = read_file(path), *after = made_anew(path, before, print);
+    char *before = read_file(path);
+    char *after = made_anew(path, before, print);
     const bool current = write_page(path, before, after, only_check);
     const bool fine = has_all(path, after, header, prefix) && current;
     free(before);
@@ -295,7 +303,8 @@ static bool make_page(const char *path, const char *header, const char *prefix,
 }
 
 static bool make_readme(bool only_check) {
-    char *before = read_file("README.md"), *after = with_line_numbers(before);
+    char *before = read_file("README.md");
+    char *after = with_line_numbers(before);
     const bool fine = write_page("README.md", before, after, only_check);
     free(before);
     free(after);

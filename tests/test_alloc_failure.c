@@ -125,7 +125,9 @@ static void arm(int fail_at, bool persistent) {
     memory.armed = true;
     memory.persistent = persistent;
     memory.fail_at = fail_at;
-    memory.calls = memory.failed = memory.blocks = 0;
+    memory.calls = 0;
+    memory.failed = 0;
+    memory.blocks = 0;
 }
 
 /* One try, the fail_at-th allocation failing. Did nothing fail? */
@@ -527,7 +529,8 @@ static bool attempt_as_strided(void *context, Outcome *outcome) {
     return noted(outcome, tensor_as_strided(((Leaves *)context)->x, SHAPE(2, 2), stride, 0));
 }
 static bool attempt_sort(void *context, Outcome *outcome) {
-    Tensor *indices = NULL, *sorted = tensor_sort(((Leaves *)context)->w, &indices);
+    Tensor *indices = NULL;
+    Tensor *sorted = tensor_sort(((Leaves *)context)->w, &indices);
     if (!sorted && indices) abort();
     return noted(outcome, sorted) && noted(outcome, indices);
 }
@@ -892,11 +895,18 @@ static bool made(void *module) {
     nn_free(module);
     return module != NULL;
 }
-static bool make_linear(void *model) { return (void)model, made(nn_linear_new(2, 3, true)); }
-static bool make_lazy_linear(void *model) {
-    return (void)model, made(nn_linear_new(NN_LAZY, 3, true));
+static bool make_linear(void *model) {
+    (void)model;
+    return made(nn_linear_new(2, 3, true));
 }
-static bool make_dropout(void *model) { return (void)model, made(nn_dropout_new(0.5)); }
+static bool make_lazy_linear(void *model) {
+    (void)model;
+    return made(nn_linear_new(NN_LAZY, 3, true));
+}
+static bool make_dropout(void *model) {
+    (void)model;
+    return made(nn_dropout_new(0.5));
+}
 static bool make_optimizer(void *model) { return made(plain_sgd(model)); }
 
 /* Some allocation of the work, refused, leads to this sentence. */
@@ -938,7 +948,8 @@ static bool attempt_npy(void *context, Outcome *outcome) {
 }
 
 static bool attempt_safetensors(void *context, Outcome *outcome) {
-    TensorDict *dict = tensor_dict_new(), *loaded = NULL;
+    TensorDict *dict = tensor_dict_new();
+    TensorDict *loaded = NULL;
     Leaves *l = context;
     bool ok = dict && tensor_dict_set(dict, "x", l->x) && tensor_dict_set(dict, "y", l->x) &&
               tensor_dict_set(dict, "z", l->x) && tensor_dict_set_metadata(dict, "k", "v") &&
@@ -1006,7 +1017,8 @@ typedef struct {
 static void prepare_memory(void *context) {
     Memory *m = context;
     m->linear = nn_linear_new(2, 3, true);
-    m->from = m->make(m->linear), m->to = m->make(m->linear);
+    m->from = m->make(m->linear);
+    m->to = m->make(m->linear);
     m->linear->weight->grad = tensor_ones(SHAPE(3, 2));
     m->linear->bias->grad = tensor_ones(SHAPE(3));
     ck_assert(nn_optimizer_step(m->from) && nn_optimizer_step(m->from) && nn_optimizer_step(m->to));

@@ -163,7 +163,8 @@ START_TEST(a_weight_that_would_be_lost_is_0) {
         _i % 2 || !strcmp(tensor_kernels()->name, "plain"); /* which computes in double */
     tensor_set_default_dtype(_i % 2 ? F64 : F32);
     for (int j = 0; j < KEYS; j++) score[j] = j == largest ? 0 : -65 - abs(j - largest);
-    Tensor *q = tensor_ones(SHAPE(1, 1, 1)), *v = tensor_eye(KEYS);
+    Tensor *q = tensor_ones(SHAPE(1, 1, 1));
+    Tensor *v = tensor_eye(KEYS);
     Tensor *k = tensor_from_doubles(SHAPE(1, KEYS, 1), score);
     Tensor *values = tensor_reshape(v, SHAPE(1, KEYS, KEYS));
     tape_begin_no_grad();
@@ -192,7 +193,10 @@ START_TEST(fused_attention_of_many_blocks) {
     Tensor *c[] = {x[0], tensor_view_transpose(turned[0], 2, 3),
                    tensor_view_transpose(turned[1], 2, 3), x[3]};
     Drawn d = draw_mask(_i, 2, 1, 333, 600);
-    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]), ag_requires_grad(z[i]);
+    for (int i = 0; i < 3; i++) {
+        ag_requires_grad(x[i]);
+        ag_requires_grad(z[i]);
+    }
     for (int i = 1; i < 3; i++) ag_requires_grad(c[i]);
     for (int p = 0; p < 2; p++) {
         expect_twins(x, false, d.mask, p * 0.5, x[3], 1e-12);
@@ -215,7 +219,10 @@ START_TEST(fused_attention_takes_what_its_twin_takes) {
                    tensor_randn(SHAPE(B, K, H, DV)), tensor_randn(SHAPE(1, 1, Q, 1))};
     Drawn d = draw_mask(LENS | KEEP | WINDOW, B, 1, Q, K);
     Tensor *wide = tensor_view_expand(z[3], SHAPE(B, H, Q, DV)); /* a cotangent of stride 0 */
-    for (int i = 0; i < 3; i++) ag_requires_grad(x[i]), ag_requires_grad(z[i]);
+    for (int i = 0; i < 3; i++) {
+        ag_requires_grad(x[i]);
+        ag_requires_grad(z[i]);
+    }
     expect_twins(x, false, d.mask, 0.25, x[3], 1e-12);
     expect_twins(z, true, d.mask, 0.25, wide, 1e-12);
     release_all(x, 4);
@@ -319,7 +326,8 @@ END_TEST
  * over it refuses. */
 START_TEST(a_result_that_is_gone) {
     const int64_t n = _i % 2 ? 60 : 3;
-    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, n, 2))), *dy = tensor_randn(q->shape);
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, n, 2)));
+    Tensor *dy = tensor_randn(q->shape);
     Tensor *grad[2];
     for (int gone = 0; gone < 2; gone++) {
         tensor_manual_seed(77);
@@ -370,7 +378,8 @@ END_TEST
 
 /* The weights remember what was ignored: theirs may be written over. */
 START_TEST(the_weights_need_no_mask_to_go_back) {
-    Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 3, 3))), *c = tensor_randn(SHAPE(2, 3, 3));
+    Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 3, 3)));
+    Tensor *c = tensor_randn(SHAPE(2, 3, 3));
     Drawn d = draw_mask(LENS | KEEP | WINDOW, 2, 1, 3, 3);
     tape_begin();
     Tensor *y = ag_attention_weights(x, 0.5, d.mask, 1);
@@ -394,7 +403,8 @@ END_TEST
 static int64_t bytes_for_length(int64_t n) {
     Tensor *q = ag_requires_grad(tensor_rand(SHAPE(1, n, 4)));
     tensor_empty_cache();
-    bytes = peak = 0;
+    bytes = 0;
+    peak = 0;
     tape_begin();
     ck_assert(ag_backward(ag_sum(ag_attention(q, q, q, (AttentionMask){.causal = true}, 0.1))));
     tape_end();
@@ -419,7 +429,8 @@ START_TEST(scores_are_let_go) {
         (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = matrices});
     Tensor *x = tensor_rand(SHAPE(1, n, 4));
     tensor_empty_cache();
-    bytes = peak = 0;
+    bytes = 0;
+    peak = 0;
     tape_begin();
     Tensor *y = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
     ck_assert_msg(ag_backward(ag_sum(y)), "%s", tensor_error());
@@ -458,12 +469,15 @@ START_TEST(nothing_ignored_leaks) {
     for (int parts = 1; parts < MASKS; parts++) {
         tensor_manual_seed((uint64_t)parts);
         Drawn d = draw_mask(parts, B, 1, 5, 5);
-        Tensor *all = tensor_ones(SHAPE(B, 5, 5)), *c = tensor_randn(SHAPE(B, 5, 5));
+        Tensor *all = tensor_ones(SHAPE(B, 5, 5));
+        Tensor *c = tensor_randn(SHAPE(B, 5, 5));
         Tensor *x = ag_requires_grad(tensor_randn(SHAPE(B, 5, 5)));
-        Tensor *y = ag_requires_grad(tensor_clone(x)), *bad = tensor_clone(c);
+        Tensor *y = ag_requires_grad(tensor_clone(x));
+        Tensor *bad = tensor_clone(c);
         tape_begin();
         Tensor *weights = ag_attention_weights(x, 1, d.mask, 1);
-        Tensor *zero = tensor_zeros(SCALAR), *ignored = ag_eq(weights, zero);
+        Tensor *zero = tensor_zeros(SCALAR);
+        Tensor *ignored = ag_eq(weights, zero);
         ag_backward_from(weights, c);
         tensor_copy_from(y,
                          ag_where(ignored, ag_scale(all, parts % 2 ? (double)NAN : HUGE_VAL), x));
@@ -486,8 +500,10 @@ END_TEST
 /* Through a module: keys whose rows are NaN, behind the lengths, leave output and weights alone. */
 START_TEST(padding_may_be_anything) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 3});
-    Tensor *q = tensor_randn(SHAPE(2, 3, 4)), *k = tensor_randn(SHAPE(2, 4, 4));
-    Tensor *padded = tensor_clone(k), *behind[] = {tensor_view_narrow(padded, 1, 3, 1), NULL};
+    Tensor *q = tensor_randn(SHAPE(2, 3, 4));
+    Tensor *k = tensor_randn(SHAPE(2, 4, 4));
+    Tensor *padded = tensor_clone(k);
+    Tensor *behind[] = {tensor_view_narrow(padded, 1, 3, 1), NULL};
     ck_assert(tensor_fill(behind[0], (double)NAN));
     for (int fused = 0; fused < 2; fused++) {
         MultiHeadAttention *attention = nn_multi_head_attention_new(
@@ -513,17 +529,23 @@ END_TEST
 START_TEST(additive_scores_past_the_lengths) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 2});
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 2, 4)));
-    Tensor *k = tensor_randn(SHAPE(2, 3, 4)), *w = ag_requires_grad(tensor_randn(SHAPE(1, 4)));
-    Tensor *last = tensor_view_narrow(k, 1, 2, 1), *c = tensor_randn(SHAPE(2, 2, 3));
-    Tensor *zero = tensor_zeros(SCALAR), *before[2];
+    Tensor *k = tensor_randn(SHAPE(2, 3, 4));
+    Tensor *w = ag_requires_grad(tensor_randn(SHAPE(1, 4)));
+    Tensor *last = tensor_view_narrow(k, 1, 2, 1);
+    Tensor *c = tensor_randn(SHAPE(2, 2, 3));
+    Tensor *zero = tensor_zeros(SCALAR);
+    Tensor *before[2];
     ck_assert(tensor_fill(last, HUGE_VAL));
     ag_requires_grad(k);
     tape_begin();
-    Tensor *y = ag_additive_scores(q, k, w, lens), *ignored = ag_eq(y, zero);
+    Tensor *y = ag_additive_scores(q, k, w, lens);
+    Tensor *ignored = ag_eq(y, zero);
     ck_assert(tensor_item(ag_sum(ignored)) == 6);
     ck_assert(ag_backward_from(y, c));
-    before[0] = q->grad, before[1] = w->grad;
-    q->grad = w->grad = NULL;
+    before[0] = q->grad;
+    before[1] = w->grad;
+    q->grad = NULL;
+    w->grad = NULL;
     ck_assert(tensor_fill(lens, 0));
     ck_assert(ag_backward_from(y, ag_masked_fill(c, ignored, (double)NAN)));
     expect_close("dq", q->grad, before[0], 0);
@@ -542,7 +564,8 @@ START_TEST(a_query_that_sees_nothing) {
     Tensor *window = tensor_from_doubles(SHAPE(1, 2, 2), (double[]){none, none, 0, none});
     const AttentionMask masks[] = {{.valid_lens = lens}, {.keep = keep}, {.window = window}};
     for (int i = 0; i < 6; i++) {
-        Tensor *q = LEAF(SHAPE(1, 2, 2), 1, 2, 3, 4), *v = LEAF(SHAPE(1, 2, 2), 5, 6, 7, 8);
+        Tensor *q = LEAF(SHAPE(1, 2, 2), 1, 2, 3, 4);
+        Tensor *v = LEAF(SHAPE(1, 2, 2), 5, 6, 7, 8);
         tape_begin();
         Tensor *y = (i < 3 ? ag_attention : composed)(q, v, v, masks[i % 3], 0);
         ck_assert(ag_backward(ag_sum(y)));
@@ -567,7 +590,8 @@ START_TEST(a_window_of_nan_is_no_mask) {
     Tensor *window = tensor_from_doubles(SHAPE(1, 2, 3), (double[]){0, nan_, none, 0, 1, none});
     for (int i = 0; i < 4; i++) {
         tensor_set_default_dtype(i % 2 ? F64 : F32);
-        Tensor *q = tensor_rand(SHAPE(1, 2, 2)), *k = tensor_rand(SHAPE(1, 3, 2));
+        Tensor *q = tensor_rand(SHAPE(1, 2, 2));
+        Tensor *k = tensor_rand(SHAPE(1, 3, 2));
         Tensor *typed = tensor_to(window, q->dtype);
         tape_begin_no_grad();
         Tensor *y = (i < 2 ? ag_attention : composed)(q, k, k, (AttentionMask){.window = typed}, 0);
@@ -593,13 +617,16 @@ START_TEST(a_window_of_the_largest_floats) {
     Tensor *floats = tensor_to(window, F32);
     const AttentionMask mask = {.window = floats};
     tensor_set_default_dtype(F32);
-    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4))), *y[2];
-    Tensor *k = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4))), *dk[2];
+    Tensor *q = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4)));
+    Tensor *y[2];
+    Tensor *k = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4)));
+    Tensor *dk[2];
     for (int i = 0; i < 2; i++) {
         tape_begin();
         y[i] = (i ? ag_attention : composed)(q, k, k, mask, 0);
         ck_assert_msg(ag_backward(ag_sum(y[i])), "%s", tensor_error());
-        dk[i] = k->grad, k->grad = NULL;
+        dk[i] = k->grad;
+        k->grad = NULL;
         tape_end_keeping(y[i]);
     }
     for (int e = 0; e < 4; e++) {
@@ -670,9 +697,10 @@ START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
     Tensor *q = ag_requires_grad(tensor_normal(0, 1 / large, SHAPE(2, LOST_Q, D)));
     Tensor *k = ag_requires_grad(tensor_uniform(-large, -large / 2, SHAPE(2, LOST_K, D)));
     Tensor *v = ag_requires_grad(tensor_randn(SHAPE(2, LOST_K, D)));
-    Tensor *dy = tensor_randn(SHAPE(2, LOST_Q, D)), *of_lost = tensor_view_narrow(q, 1, LOST, 1);
-    Tensor *ones = tensor_ones(SHAPE(2, LOST_Q, LOST_K)),
-           *dy_of_lost = tensor_view_narrow(dy, 1, LOST, 1);
+    Tensor *dy = tensor_randn(SHAPE(2, LOST_Q, D));
+    Tensor *of_lost = tensor_view_narrow(q, 1, LOST, 1);
+    Tensor *ones = tensor_ones(SHAPE(2, LOST_Q, LOST_K));
+    Tensor *dy_of_lost = tensor_view_narrow(dy, 1, LOST, 1);
     tape_begin_no_grad();
     Tensor *weights = ag_attention_weights(ones, 1, d.mask, 1);
     Tensor *ignored = tape_end_keeping(ag_eq(weights, ag_scale(weights, 0)));
@@ -703,8 +731,10 @@ START_TEST(one_key_alone_has_no_gradient) {
     Tensor *x[] = {ag_requires_grad(tensor_randn(SHAPE(2, 70, 37))),
                    ag_requires_grad(tensor_randn(SHAPE(2, 300, 37))),
                    ag_requires_grad(tensor_randn(SHAPE(2, 300, 53)))};
-    Tensor *dy = tensor_randn(SHAPE(2, 70, 53)), *keep = tensor_eye(300);
-    Tensor *bools = tensor_to(keep, BOOL), *rows = tensor_view_narrow(bools, 0, 220, 70);
+    Tensor *dy = tensor_randn(SHAPE(2, 70, 53));
+    Tensor *keep = tensor_eye(300);
+    Tensor *bools = tensor_to(keep, BOOL);
+    Tensor *rows = tensor_view_narrow(bools, 0, 220, 70);
     Tensor *last = tensor_view_narrow(dy, 1, 69, 1);
     const AttentionMask mask = {.keep = rows}; /* query i sees key 220 + i */
     for (int p = 0; p < 2; p++) {
@@ -786,8 +816,11 @@ static MultiHeadAttention *heads_new(bool fused) {
 /* In training and in evaluation: output, gradients, draws. Only the weights are missing. */
 START_TEST(a_fused_module_is_the_other_one) {
     MultiHeadAttention *net[] = {heads_new(false), heads_new(true)};
-    Tensor *q = tensor_randn(SHAPE(2, 3, 2)), *k = tensor_randn(SHAPE(2, 5, 5));
-    Tensor *v = tensor_randn(SHAPE(2, 5, 4)), *c = tensor_randn(SHAPE(2, 3, 6)), *y[2];
+    Tensor *q = tensor_randn(SHAPE(2, 3, 2));
+    Tensor *k = tensor_randn(SHAPE(2, 5, 5));
+    Tensor *v = tensor_randn(SHAPE(2, 5, 4));
+    Tensor *c = tensor_randn(SHAPE(2, 3, 6));
+    Tensor *y[2];
     Drawn d = draw_mask(_i, 2, 3, 3, 5);
     for (int training = 0; training < 2; training++) {
         Generator after[2];
@@ -822,10 +855,12 @@ END_TEST
 
 /* Heads given as a batch, as d2l's class takes them: the mask is that of the batch. */
 START_TEST(dot_product_attention_of_heads) {
-    DotProductAttention *attention = nn_dot_product_attention_new(0), *one;
+    DotProductAttention *attention = nn_dot_product_attention_new(0);
+    DotProductAttention *one;
     attention->num_heads = 2;
     one = nn_dot_product_attention_new(0);
-    Tensor *q = tensor_randn(SHAPE(4, 3, 2)), *k = tensor_randn(SHAPE(4, 5, 2));
+    Tensor *q = tensor_randn(SHAPE(4, 3, 2));
+    Tensor *k = tensor_randn(SHAPE(4, 5, 2));
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 4});
     tape_begin();
     Tensor *y =
@@ -856,13 +891,15 @@ END_TEST
  * lazy weights. */
 static Tensor *attend(int kind, Tensor *q, Tensor *k, AttentionMask mask) {
     const MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2, .fused = kind == 3};
-    void *module = kind == 0   ? (void *)nn_dot_product_attention_new(0)
-                   : kind == 1 ? (void *)nn_additive_attention_new(4, 0)
-                               : (void *)nn_multi_head_attention_new(config);
+    void *module = NULL;
+    if (kind == 0) module = nn_dot_product_attention_new(0);
+    else if (kind == 1) module = nn_additive_attention_new(4, 0);
+    else module = nn_multi_head_attention_new(config);
     tape_begin();
-    Tensor *y = kind == 0   ? nn_dot_product_attention_forward(module, q, k, k, mask)
-                : kind == 1 ? nn_additive_attention_forward(module, q, k, k, mask)
-                            : nn_multi_head_attention_forward(module, q, k, k, mask);
+    Tensor *y = NULL;
+    if (kind == 0) y = nn_dot_product_attention_forward(module, q, k, k, mask);
+    else if (kind == 1) y = nn_additive_attention_forward(module, q, k, k, mask);
+    else y = nn_multi_head_attention_forward(module, q, k, k, mask);
     tape_end();
     ck_assert_int_eq(nn_num_parameters(module), 0);
     nn_free(module);
@@ -873,7 +910,8 @@ static Tensor *attend(int kind, Tensor *q, Tensor *k, AttentionMask mask) {
 static void expect_refusal(int kind, AttentionMask mask, const char *format) {
     static const char *const name[] = {"dot_product", "additive", "multi_head", "multi_head"};
     char part[256], sentence[300];
-    Tensor *q = tensor_ones(SHAPE(2, 3, 4)), *k = tensor_ones(SHAPE(2, 5, 4));
+    Tensor *q = tensor_ones(SHAPE(2, 3, 4));
+    Tensor *k = tensor_ones(SHAPE(2, 5, 4));
     snprintf(part, sizeof part, format, kind < 2 ? 1 : 2);
     snprintf(sentence, sizeof sentence, "%s_attention: %s", name[kind], part);
     ck_assert_ptr_null(attend(kind, q, k, mask));

@@ -50,13 +50,18 @@ static void print_maps_on_terminal(int num_maps, char *term, char *language, cha
     pid_t child = fork();
     if (child == 0) {
         FILE *file = fdopen(slave, "w");
-        putenv(term), putenv(language), putenv(no_color), putenv("LC_ALL="), putenv("LC_CTYPE=");
+        putenv(term);
+        putenv(language);
+        putenv(no_color);
+        putenv("LC_ALL=");
+        putenv("LC_CTYPE=");
         maps_print(file, maps, num_maps);
         _exit(fflush(file) == 0 ? 0 : 1);
     }
     close(slave);
     size_t n = 0;
-    for (ssize_t got; (got = read(terminal, text + n, sizeof text - 1 - n)) > 0;) n += (size_t)got;
+    for (ssize_t got = 1; got > 0; n += got > 0 ? (size_t)got : 0)
+        got = read(terminal, text + n, sizeof text - 1 - n);
     text[n] = '\0';
     close(terminal);
     ck_assert(waitpid(child, &status, 0) == child && status == 0);
@@ -64,7 +69,7 @@ static void print_maps_on_terminal(int num_maps, char *term, char *language, cha
 
 static int count(const char *part) {
     int n = 0;
-    for (const char *s = text; (s = strstr(s, part)) != NULL; s++) n++;
+    for (const char *s = strstr(text, part); s; s = strstr(s + 1, part)) n++;
     return n;
 }
 
@@ -80,7 +85,8 @@ static void make_maps(int num_maps, int queries, int keys, double weight) {
     clear();
     for (int m = 0; m < num_maps; m++) {
         snprintf(maps[m].title, sizeof maps[m].title, "head %d", m + 1);
-        maps[m].queries = queries, maps[m].keys = keys;
+        maps[m].queries = queries;
+        maps[m].keys = keys;
         for (int i = 0; i < queries * keys; i++) maps[m].weights[i] = weight;
         for (int i = 0; i < MAP_MAX; i++) {
             maps[m].query[i][0] = (char)('A' + i % 26);
@@ -93,10 +99,11 @@ static void make_maps(int num_maps, int queries, int keys, double weight) {
 static void make_golden(void) {
     static const double first[] = {0, 0.25, 0.75, 0, 1, 0, 0, 0, 0.04, 0.06, 0.9, 0};
     static const double second[] = {0.5, 0.5, 0, 0.125, 0.125, 0.75};
-    static const char *const query[] = {"<b>", "&", "\xC3\xA9"}, *const key[] = {"k1", " ", "\n",
-                                                                                 "\""};
+    static const char *const query[] = {"<b>", "&", "\xC3\xA9"};
+    static const char *const key[] = {"k1", " ", "\n", "\""};
     make_maps(2, 3, 4, 0);
-    maps[1].queries = 2, maps[1].keys = 3;
+    maps[1].queries = 2;
+    maps[1].keys = 3;
     memcpy(maps[0].weights, first, sizeof first);
     memcpy(maps[1].weights, second, sizeof second);
     for (int q = 0; q < 3; q++) maps[0].weights[q * 4 + 3] = (double)NAN;
@@ -110,7 +117,8 @@ START_TEST(takes_any_floats_and_strides) {
     static const double number[24] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
                                       12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
     clear();
-    Tensor *wide = tensor_from_doubles(SHAPE(2, 3, 4), number), *narrow = tensor_to(wide, F32);
+    Tensor *wide = tensor_from_doubles(SHAPE(2, 3, 4), number);
+    Tensor *narrow = tensor_to(wide, F32);
     Tensor *turned = tensor_as_strided(narrow, SHAPE(2, 4, 3), (int64_t[]){12, 1, 4}, 0);
     ck_assert(map_take(&maps[0], wide, 1, -1) && map_take(&maps[1], narrow, 1, 4));
     ck_assert(map_take(&maps[2], turned, 1, 2) && map_take(&maps[3], wide, 0, 0));
@@ -124,13 +132,17 @@ START_TEST(takes_any_floats_and_strides) {
             else ck_assert(isnan(maps[2].weights[k * 3 + q]));
             ck_assert(isnan(maps[3].weights[q * 4 + k]));
         }
-    tensor_release(wide), tensor_release(narrow), tensor_release(turned);
+    tensor_release(wide);
+    tensor_release(narrow);
+    tensor_release(turned);
 }
 END_TEST
 
 START_TEST(refuses_what_is_no_map) {
-    Tensor *most = tensor_zeros(SHAPE(2, MAP_MAX, MAP_MAX)), *many = tensor_zeros(SHAPE(2, 8, 65));
-    Tensor *none = tensor_zeros(SHAPE(2, 0, 8)), *flat = tensor_zeros(SHAPE(2, 8));
+    Tensor *most = tensor_zeros(SHAPE(2, MAP_MAX, MAP_MAX));
+    Tensor *many = tensor_zeros(SHAPE(2, 8, 65));
+    Tensor *none = tensor_zeros(SHAPE(2, 0, 8));
+    Tensor *flat = tensor_zeros(SHAPE(2, 8));
     Tensor *whole = tensor_to(most, I64);
     ck_assert(map_take(&maps[0], most, 1, -1));
     ck_assert(!map_take(&maps[0], most, 2, -1));
@@ -149,7 +161,10 @@ START_TEST(refuses_what_is_no_map) {
     expect_error("map_take: the attention weights are int64: they must be float32 or float64");
     ck_assert(!map_take(&maps[0], NULL, 0, -1));
     expect_error("map_take: the attention weights are NULL: a fused module keeps none");
-    tensor_release(most), tensor_release(many), tensor_release(none), tensor_release(flat);
+    tensor_release(most);
+    tensor_release(many);
+    tensor_release(none);
+    tensor_release(flat);
     tensor_release(whole);
 }
 END_TEST
@@ -226,7 +241,8 @@ START_TEST(the_golden_sheet) {
     write_sheet(
         &(Sheet){"Weights & <losses>", {{"A row & a column", "<colour>"}}, losses, 12, maps, 2});
     snprintf(name, sizeof name, "%s/tests/attention_map.svg", build ? build : "build");
-    FILE *file = fopen("tests/golden/attention_map.svg", "rb"), *copy = fopen(name, "wb");
+    FILE *file = fopen("tests/golden/attention_map.svg", "rb");
+    FILE *copy = fopen(name, "wb");
     if (copy) {
         fputs(text, copy);
         fclose(copy);
@@ -267,12 +283,12 @@ static void expect_on_paper(void) {
     double width, height, x, y, w, h;
     ck_assert_int_eq(sscanf(strstr(text, "viewBox"), "viewBox=\"0 0 %lf %lf\"", &width, &height),
                      2);
-    for (const char *s = text; (s = strstr(s, "<rect x=")) != NULL; s++) {
+    for (const char *s = strstr(text, "<rect x="); s; s = strstr(s + 1, "<rect x=")) {
         ck_assert_int_eq(
             sscanf(s, "<rect x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\"", &x, &y, &w, &h), 4);
         ck_assert(x >= 0 && y >= 0 && w > 0 && h > 0 && x + w <= width && y + h <= height);
     }
-    for (const char *s = text; (s = strstr(s, "<text x=")) != NULL; s++) {
+    for (const char *s = strstr(text, "<text x="); s; s = strstr(s + 1, "<text x=")) {
         ck_assert_int_eq(sscanf(s, "<text x=\"%lf\" y=\"%lf\"", &x, &y), 2);
         ck_assert(x >= 0 && y >= 0 && x <= width && y <= height);
     }
@@ -325,7 +341,8 @@ static int side_by_side(int num_maps, int n) {
     int equal = 0;
     make_maps(num_maps, n, n, 0.5);
     write_sheet(&(Sheet){"A sheet", {{"One line", "another"}}, losses, 0, maps, num_maps});
-    for (const char *s = text; (s = strstr(s, "<g transform=\"translate(")) != NULL; s++) {
+    for (const char *s = strstr(text, "<g transform=\"translate("); s;
+         s = strstr(s + 1, "<g transform=\"translate(")) {
         ck_assert_int_eq(sscanf(s, "<g transform=\"translate(%lf %lf)", &x, &y), 2);
         if (equal == 0) first = y;
         if (y == first) equal++;
@@ -475,7 +492,8 @@ START_TEST(not_in_colours) {
     ck_assert_ptr_null(strchr(text, '\033'));
     print_maps_on_terminal(2, "TERM=xterm", "LANG=C", "NO_COLOR=");
     ck_assert_ptr_null(strchr(text, '\033'));
-    char *in = text, *to = text; /* a terminal is given "\r\n" for "\n" */
+    char *in = text;
+    char *to = text; /* a terminal is given "\r\n" for "\n" */
     for (; *in; in++)
         if (*in != '\r') *to++ = *in;
     *to = '\0';

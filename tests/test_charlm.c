@@ -101,11 +101,13 @@ START_TEST(a_passage_is_the_string_or_a_line_that_is_held_out) {
         for (int64_t j = 0; j < passage.size; j++)
             ck_assert_int_eq(text.byte[passage.symbol[j]], cases[i].expected[j]);
         passage.symbol[passage.size++] = 0; /* there is room for one more */
-        Tensor *last = corpus_last(&passage, 2), *all = corpus_last(&passage, 100);
+        Tensor *last = corpus_last(&passage, 2);
+        Tensor *all = corpus_last(&passage, 100);
         ck_assert_int_eq(tensor_numel(all), passage.size);
         ck_assert(tensor_get(last, (int64_t)0, (int64_t)1) == 0);
         ck_assert(tensor_get(last, (int64_t)0, (int64_t)0) == passage.symbol[passage.size - 2]);
-        tensor_release(last), tensor_release(all);
+        tensor_release(last);
+        tensor_release(all);
         free(passage.symbol);
     }
     corpus_free(&text);
@@ -164,7 +166,8 @@ static size_t shown(bool on_terminal, const char *bytes, size_t size, char *seen
     ck_assert_int_eq(fflush(file), 0);
     rewind(file);
     size_t n = on_terminal ? (size_t)read(terminal, seen, room) : fread(seen, 1, room, file);
-    fclose(file), close(terminal);
+    fclose(file);
+    close(terminal);
     corpus_free(&text);
     return n;
 }
@@ -187,7 +190,8 @@ START_TEST(a_map_is_labelled_and_the_future_masked) {
     static AttentionMap map;
     Corpus text = alphabet();
     const int64_t start = 5;
-    Tensor *weights = tensor_ones(SHAPE(1, 3, 3)), *x = corpus_windows(text.symbol, &start, 1, 3);
+    Tensor *weights = tensor_ones(SHAPE(1, 3, 3));
+    Tensor *x = corpus_windows(text.symbol, &start, 1, 3);
     ck_assert(map_take(&map, weights, 0, -1));
     corpus_label(&text, x, &map);
     for (int i = 0; i < 3; i++) {
@@ -195,7 +199,8 @@ START_TEST(a_map_is_labelled_and_the_future_masked) {
         ck_assert_str_eq(map.key[i], map.query[i]);
         for (int j = 0; j < 3; j++) ck_assert_int_eq(isnan(map.weights[3 * i + j]) != 0, j > i);
     }
-    tensor_release(weights), tensor_release(x);
+    tensor_release(weights);
+    tensor_release(x);
     corpus_free(&text);
 }
 END_TEST
@@ -379,7 +384,8 @@ static void expect_pytorchs_losses(const char *arguments) {
         double loss = strtod(strchr(line, ',') + 1, &line);
         ck_assert_double_eq_tol(loss, tensor_get(losses, i), 1e-5);
     }
-    tensor_release(losses), tensor_release(expected);
+    tensor_release(losses);
+    tensor_release(expected);
 }
 
 START_TEST(it_trains_as_nanogpt_in_pytorch) {

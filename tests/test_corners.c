@@ -33,7 +33,8 @@ END_TEST
 
 /* w's gradient needs x alone, and x wants none: w may change before the backward pass. */
 START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
-    Tensor *x = tensor_from_doubles(SHAPE(1, 2), (double[]){5, 7}), *w = LEAF(SHAPE(1, 2), 1, 1);
+    Tensor *x = tensor_from_doubles(SHAPE(1, 2), (double[]){5, 7});
+    Tensor *w = LEAF(SHAPE(1, 2), 1, 1);
     tape_begin();
     Tensor *y = ag_linear(x, w, NULL); /* a C compiler chooses in which order arguments are made */
     Tensor *z = ag_mul(w, x);
@@ -52,7 +53,8 @@ START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
 END_TEST
 
 START_TEST(a_small_gradient_does_not_hold_on_to_large_bytes) {
-    Tensor *a = LEAF(SHAPE(1), 1), *b = tensor_zeros(SHAPE(1000));
+    Tensor *a = LEAF(SHAPE(1), 1);
+    Tensor *b = tensor_zeros(SHAPE(1000));
     tape_begin();
     ck_assert(ag_backward(ag_sum(ag_square(ag_cat((Tensor *[]){a, b}, 2, 0)))));
     ck_assert_int_eq(a->grad->storage->size, sizeof(double));
@@ -74,7 +76,8 @@ END_TEST
 
 START_TEST(the_gradient_of_a_loser_is_zero_even_where_it_is_infinite) {
     const double inf = (double)INFINITY;
-    Tensor *low = LEAF(SCALAR, -inf), *high = LEAF(SCALAR, 1);
+    Tensor *low = LEAF(SCALAR, -inf);
+    Tensor *high = LEAF(SCALAR, 1);
     tape_begin();
     ck_assert(ag_backward(ag_add(ag_maximum(low, high), ag_minimum(low, high))));
     EXPECT_ELEMENTS(low->grad, 1);
@@ -98,7 +101,8 @@ START_TEST(dropout_divides_in_the_type_of_the_tensor) {
 END_TEST
 
 START_TEST(the_variance_of_fewer_than_two_is_nan) {
-    Tensor *none = tensor_zeros(SHAPE(1, 0)), *one = tensor_zeros(SHAPE(1, 1));
+    Tensor *none = tensor_zeros(SHAPE(1, 0));
+    Tensor *one = tensor_zeros(SHAPE(1, 1));
     tape_begin_no_grad();
     ck_assert_double_nan(tensor_item(ag_var_dim(none, 1, false)));
     ck_assert_double_nan(tensor_item(ag_var_dim(one, 1, false)));
@@ -180,7 +184,8 @@ END_TEST
 
 /* PyTorch: "value cannot be converted to type ... without overflow" */
 START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
-    Tensor *one = LEAF(SHAPE(1), 1), *f32 = tensor_to(one, F32);
+    Tensor *one = LEAF(SHAPE(1), 1);
+    Tensor *f32 = tensor_to(one, F32);
     Tensor *i64 = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
     Tensor *mask = tensor_from_bools(SHAPE(1), (bool[]){true});
     ck_assert(!tensor_fill(f32, 1e39));
@@ -205,7 +210,9 @@ END_TEST
 /* ---- the right name on an error -------------------------------------------------------------- */
 
 START_TEST(a_composite_names_itself) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *t = tensor_to(x, F32), *scalar = LEAF(SCALAR, 1);
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *t = tensor_to(x, F32);
+    Tensor *scalar = LEAF(SCALAR, 1);
     const char *rule = "no tape is open";
     ck_assert_ptr_null(ag_select(x, 0, 0));
     expect_error_like("select: ", rule);
@@ -231,7 +238,8 @@ START_TEST(a_composite_names_itself) {
 END_TEST
 
 START_TEST(a_pending_error_reaches_the_end_of_every_chain) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
     tape_begin_no_grad();
     ck_assert_ptr_null(ag_dropout(whole, 0));
     expect_error("dropout: x is int64: it must be float32 or float64; convert it with ag_to");

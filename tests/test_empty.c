@@ -307,9 +307,11 @@ END_TEST
 
 /* What is repeated needs no memory: rows and dot products of nothing, 2^40 of them. */
 START_TEST(products_of_what_is_repeated) {
-    Tensor *one = tensor_ones(SHAPE(1, 1, 1)), *none = tensor_ones(SHAPE(N, 1, 0));
+    Tensor *one = tensor_ones(SHAPE(1, 1, 1));
+    Tensor *none = tensor_ones(SHAPE(N, 1, 0));
     for (int t = 0; t < 2; t++) {
-        Tensor *a = tensor_to(one, t ? F64 : F32), *b = tensor_to(none, t ? F64 : F32);
+        Tensor *a = tensor_to(one, t ? F64 : F32);
+        Tensor *b = tensor_to(none, t ? F64 : F32);
         ck_assert(tape_begin_no_grad());
         Tensor *y = ag_bmm(ag_expand(a, SHAPE(N, 1, 1)), b);
         ck_assert_msg(y && shape_equal(y->shape, b->shape), "%s", tensor_error());
@@ -341,8 +343,11 @@ START_TEST(gradcheck_of_nothing) {
 END_TEST
 
 START_TEST(copies_and_reductions_of_nothing) {
-    Tensor *x = tensor_ones(shapes[_i]), *y = tensor_clone(x), *whole = tensor_to(x, I64);
-    Tensor *indices, *sorted = tensor_sort(x, &indices);
+    Tensor *x = tensor_ones(shapes[_i]);
+    Tensor *y = tensor_clone(x);
+    Tensor *whole = tensor_to(x, I64);
+    Tensor *indices;
+    Tensor *sorted = tensor_sort(x, &indices);
     ck_assert_msg(y && whole && sorted && indices, "%s", tensor_error());
     ck_assert(tensor_allclose(x, y, 0, 0) && tensor_allclose(x, sorted, 0, 0));
     ck_assert(tensor_to_doubles(x, NULL));
@@ -355,8 +360,10 @@ START_TEST(copies_and_reductions_of_nothing) {
 END_TEST
 
 START_TEST(writes_to_nothing) {
-    Tensor *x = tensor_ones(shapes[_i]), *y = tensor_zeros(shapes[_i]);
-    Tensor *m = tensor_zeros(shapes[_i]), *v = tensor_zeros(shapes[_i]);
+    Tensor *x = tensor_ones(shapes[_i]);
+    Tensor *y = tensor_zeros(shapes[_i]);
+    Tensor *m = tensor_zeros(shapes[_i]);
+    Tensor *v = tensor_zeros(shapes[_i]);
     ck_assert(tensor_fill(x, 2) && tensor_copy_from(x, y) && tensor_add_(x, y, 2));
     ck_assert(tensor_mul_(x, 2) && tensor_uniform_(x, 0, 1) && tensor_normal_(x, 0, 1));
     ck_assert(tensor_adamw_(x, m, v, y, (AdamWStep){.keep = 1, .eps = 1}));

@@ -123,19 +123,24 @@ static double numbers[6561]; /* 3^8: the most that a shape of small sizes has */
 static void probe_creation(Tensor *x) {
     static const bool bools[COUNT(numbers)];
     const DType dtype = (DType)draw(4);
-    owned(tensor_zeros(draw_shape())), owned(tensor_full(draw_shape(), 2));
-    owned(tensor_zeros_of(draw_shape(), dtype)), owned(tensor_full_of(draw_shape(), 1, dtype));
+    owned(tensor_zeros(draw_shape()));
+    owned(tensor_full(draw_shape(), 2));
+    owned(tensor_zeros_of(draw_shape(), dtype));
+    owned(tensor_full_of(draw_shape(), 1, dtype));
     owned(tensor_from_doubles(draw_shape(), numbers));
     owned(tensor_from_floats(draw_shape(), (const float *)numbers));
     owned(tensor_from_int64s(draw_shape(), (const int64_t *)numbers));
     owned(tensor_from_bools(draw_shape(), bools));
-    owned(tensor_eye(draw_size())), owned(tensor_randperm(draw_size()));
+    owned(tensor_eye(draw_size()));
+    owned(tensor_randperm(draw_size()));
     (void)x;
 }
 
 static void probe_random(Tensor *x) {
-    owned(tensor_rand(draw_shape())), owned(tensor_randn(draw_shape()));
-    owned(tensor_uniform(-1, 1, draw_shape())), owned(tensor_normal(0, 1, draw_shape()));
+    owned(tensor_rand(draw_shape()));
+    owned(tensor_randn(draw_shape()));
+    owned(tensor_uniform(-1, 1, draw_shape()));
+    owned(tensor_normal(0, 1, draw_shape()));
     owned(tensor_bernoulli(0.5, draw_shape()));
     owned(tensor_randint(draw_size(), draw_size(), draw_shape()));
     (void)x;
@@ -177,10 +182,13 @@ static void probe_stride_of_one(Tensor *x) {
 }
 
 static void probe_shapes(Tensor *x) {
-    borrowed(ag_reshape(x, draw_shape())), borrowed(ag_view(x, draw_shape()));
-    borrowed(ag_expand(x, draw_shape())), borrowed(ag_repeat(x, draw_shape()));
+    borrowed(ag_reshape(x, draw_shape()));
+    borrowed(ag_view(x, draw_shape()));
+    borrowed(ag_expand(x, draw_shape()));
+    borrowed(ag_repeat(x, draw_shape()));
     borrowed(ag_permute(x, draw_axes()));
-    borrowed(ag_sum_dims(x, draw_axes(), draw(2))), borrowed(ag_mean_dims(x, draw_axes(), draw(2)));
+    borrowed(ag_sum_dims(x, draw_axes(), draw(2)));
+    borrowed(ag_mean_dims(x, draw_axes(), draw(2)));
     answered(ag_mask_fits("mask", (AttentionMask){.causal = true}, draw_shape(), F64));
     answered(ag_mask_fits("mask", (AttentionMask){.window = x}, draw_shape(), F64));
 }
@@ -190,30 +198,40 @@ static void probe_dims(Tensor *x) {
     static OfDim *const of_dim[] = {ag_softmax,   ag_log_softmax, ag_unsqueeze, ag_squeeze,
                                     ag_logsumexp, ag_argmax,      ag_tril,      ag_triu};
     for (int i = 0; i < COUNT(of_dim); i++) borrowed(of_dim[i](x, draw_int()));
-    borrowed(ag_var_dim(x, draw_int(), draw(2))), borrowed(ag_max_dim(x, draw_int(), draw(2)));
+    borrowed(ag_var_dim(x, draw_int(), draw(2)));
+    borrowed(ag_max_dim(x, draw_int(), draw(2)));
     borrowed(ag_transpose(x, draw_int(), draw_int()));
     borrowed(ag_slice(x, draw_int(), draw_size(), draw_size()));
     borrowed(ag_slice(x, (int)draw(3), draw_size(), draw_size()));
-    borrowed(ag_select(x, draw_int(), draw_size())), borrowed(ag_select(x, 0, draw_size()));
+    borrowed(ag_select(x, draw_int(), draw_size()));
+    borrowed(ag_select(x, 0, draw_size()));
     borrowed(ag_repeat_interleave(x, draw_size(), draw_int()));
     borrowed(ag_repeat_interleave(x, draw_size(), 0));
 }
 
 static void probe_lists(Tensor *x) {
-    Tensor *list[] = {x, x, x}, *none = tensor_zeros(SHAPE(0));
-    const int n = draw(2) ? (int)draw(4) : draw(2) ? INT_MIN : -1;
-    borrowed(ag_cat(list, n, draw_int())), borrowed(ag_stack(list, n, draw_int()));
+    Tensor *list[] = {x, x, x};
+    Tensor *none = tensor_zeros(SHAPE(0));
+    int n = INT_MIN;
+    if (draw(2)) n = (int)draw(4);
+    else if (!draw(2)) n = -1;
+    borrowed(ag_cat(list, n, draw_int()));
+    borrowed(ag_stack(list, n, draw_int()));
     list[1] = none;
-    borrowed(ag_cat(list, n, draw_int())), borrowed(ag_stack(list, n, draw_int()));
+    borrowed(ag_cat(list, n, draw_int()));
+    borrowed(ag_stack(list, n, draw_int()));
     tensor_release(none);
 }
 
 static void probe_indices(Tensor *x) {
     int64_t index[24];
     for (int i = 0; i < COUNT(index); i++) index[i] = draw(3) ? (int64_t)draw(3) : draw_size();
-    Tensor *row = tensor_from_int64s(SHAPE(2), index), *all = tensor_from_int64s(x->shape, index);
-    Tensor *pair = tensor_from_int64s(SHAPE(2, 4), index), *w = tensor_zeros(SHAPE(3, 2));
-    borrowed(ag_index_select(x, draw_int(), row)), borrowed(ag_gather(x, draw_int(), all));
+    Tensor *row = tensor_from_int64s(SHAPE(2), index);
+    Tensor *all = tensor_from_int64s(x->shape, index);
+    Tensor *pair = tensor_from_int64s(SHAPE(2, 4), index);
+    Tensor *w = tensor_zeros(SHAPE(3, 2));
+    borrowed(ag_index_select(x, draw_int(), row));
+    borrowed(ag_gather(x, draw_int(), all));
     borrowed(ag_embedding(w, row));
     borrowed(ag_cross_entropy(x, pair, draw_size(), REDUCE_MEAN));
     borrowed(ag_masked_softmax(x, row));
@@ -273,9 +291,11 @@ END_TEST
 /* Repeated, 2^60 keys need no memory, but what a pass takes for each of them would. */
 START_TEST(keys_without_number) {
     const int64_t n = INT64_C(1) << 60;
-    Tensor *one = tensor_ones(SHAPE(1, 1, 1)), *none = tensor_ones(SHAPE(1, 0, 1));
+    Tensor *one = tensor_ones(SHAPE(1, 1, 1));
+    Tensor *none = tensor_ones(SHAPE(1, 0, 1));
     ck_assert(tape_begin());
-    Tensor *keys = ag_expand(one, SHAPE(1, n, 1)), *wide = ag_expand(one, SHAPE(1, 1, n));
+    Tensor *keys = ag_expand(one, SHAPE(1, n, 1));
+    Tensor *wide = ag_expand(one, SHAPE(1, 1, n));
     Tensor *empty = ag_expand(none, SHAPE(1, 0, n));
     const AttentionMask mask = {.causal = true};
     ck_assert_ptr_null(ag_attention(one, keys, keys, mask, 0.5));

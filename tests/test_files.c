@@ -34,7 +34,7 @@ static int entries(const char *path, bool removing) {
     int n = 0;
     DIR *dir = opendir(path);
     ck_assert_ptr_nonnull(dir);
-    for (struct dirent *entry; (entry = readdir(dir));) {
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         if (removing) ck_assert_int_eq(remove(entry->d_name), 0);
         n++;
@@ -111,9 +111,13 @@ static Tensor *counting(Shape shape, DType dtype) {
     int64_t n = 1;
     for (int d = 0; d < shape.ndim; d++) n *= shape.dim[d];
     ck_assert_int_le(n, 512);
-    for (int i = 0; i < n; i++) number[i] = i, odd[i] = i % 3 != 0;
+    for (int i = 0; i < n; i++) {
+        number[i] = i;
+        odd[i] = i % 3 != 0;
+    }
     if (dtype == BOOL) return tensor_from_bools(shape, odd);
-    Tensor *doubles = tensor_from_doubles(shape, number), *x = tensor_to(doubles, dtype);
+    Tensor *doubles = tensor_from_doubles(shape, number);
+    Tensor *x = tensor_to(doubles, dtype);
     tensor_release(doubles);
     return x;
 }
@@ -167,10 +171,12 @@ START_TEST(npy_round_trips) {
             npy_there_and_back(x);
             tensor_release(x);
         }
-        Tensor *x = counting(SHAPE(4, 5), dtype), *v;
-        for (int i = 0; (v = view(x, i)); i++) {
+        Tensor *x = counting(SHAPE(4, 5), dtype);
+        Tensor *v = view(x, 0);
+        for (int i = 1; v; i++) {
             npy_there_and_back(v);
             tensor_release(v);
+            v = view(x, i);
         }
         tensor_release(x);
     }
@@ -184,9 +190,11 @@ START_TEST(npy_keeps_every_bit) {
                           5e-324,      1e308};
     const int64_t wide[] = {INT64_MIN, INT64_MAX, -1, (1LL << 53) + 1};
     tensor_set_default_dtype(F64);
-    Tensor *x = tensor_from_doubles(SHAPE(7), odd), *n = tensor_from_int64s(SHAPE(4), wide);
+    Tensor *x = tensor_from_doubles(SHAPE(7), odd);
+    Tensor *n = tensor_from_int64s(SHAPE(4), wide);
     ck_assert(tensor_save_npy(x, "x.npy") && tensor_save_npy(n, "n.npy"));
-    Tensor *y = tensor_load_npy("x.npy"), *m = tensor_load_npy("n.npy");
+    Tensor *y = tensor_load_npy("x.npy");
+    Tensor *m = tensor_load_npy("n.npy");
     ck_assert(y && m && !memcmp(y->data, odd, sizeof odd) && !memcmp(m->data, wide, sizeof wide));
     Tensor *all[] = {x, n, y, m};
     for (int i = 0; i < 4; i++) tensor_release(all[i]);
@@ -391,7 +399,8 @@ END_TEST
 
 START_TEST(dicts) {
     TensorDict *dict = tensor_dict_new();
-    Tensor *a = counting(SHAPE(2), F32), *b = counting(SCALAR, BOOL);
+    Tensor *a = counting(SHAPE(2), F32);
+    Tensor *b = counting(SCALAR, BOOL);
     ck_assert(tensor_dict_set(dict, "a", a) && tensor_dict_set(dict, "b", a));
     ck_assert(tensor_dict_set(dict, "", b) && tensor_dict_set(dict, "b", b));
     ck_assert(tensor_dict_set(dict, "b", b)); /* once more the same */
@@ -494,7 +503,8 @@ static void expect_same_dicts(const TensorDict *a, const TensorDict *b) {
 
 START_TEST(safetensors_round_trips) {
     TensorDict *dict = tensor_dict_new();
-    Tensor *sources[4], *v;
+    Tensor *sources[4];
+    Tensor *v;
     char name[32];
     for (DType dtype = F32; dtype <= BOOL; dtype++) {
         for (int i = 0; i < COUNT(shapes); i++) {
@@ -502,9 +512,11 @@ START_TEST(safetensors_round_trips) {
             put(dict, name, counting(shapes[i], dtype));
         }
         sources[dtype] = counting(SHAPE(4, 5), dtype);
-        for (int i = 0; (v = view(sources[dtype], i)); i++) {
+        v = view(sources[dtype], 0);
+        for (int i = 0; v; i++) {
             snprintf(name, sizeof name, "%s view %d", tensor_dtype_name(dtype), i);
             put(dict, name, v);
+            v = view(sources[dtype], i + 1);
         }
     }
     for (int i = 0; i < 20; i++) {
@@ -885,7 +897,8 @@ int __wrap_rename(const char *from, const char *to) {
 
 /* Saves in x.npy, which holds 1, a tensor that is not that, while this call fails. */
 static void expect_refused(const char *call, int error, const char *sentence) {
-    Tensor *old = tensor_ones(SCALAR), *x = tensor_zeros(SHAPE(3000)); /* more than a buffer */
+    Tensor *old = tensor_ones(SCALAR);
+    Tensor *x = tensor_zeros(SHAPE(3000)); /* more than a buffer */
     ck_assert(tensor_save_npy(old, "x.npy"));
     failing = call;
     with = error;
@@ -973,7 +986,8 @@ START_TEST(a_killed_writer_leaves_the_old_file) {
         ".y.npy.tapehead-1-1", ".x.npy.tapehead-1", ".x.npy.tapehead-1-1-1", ".x.npy.tapehead-1-",
         "x.npy.tapehead-1-1",  ".x.npy.tapehead-x", ".x.npy.tapehead--1-1",  ".x.npy",
     };
-    Tensor *old = tensor_ones(SCALAR), *x = tensor_zeros(SHAPE(3000));
+    Tensor *old = tensor_ones(SCALAR);
+    Tensor *x = tensor_zeros(SHAPE(3000));
     char ours[64];
     saved_by_others = x;
     for (int i = 0; i < COUNT(others); i++) spit(others[i], "", 0);
@@ -1031,7 +1045,8 @@ static void expect_saved_by_others(void) {
 }
 
 START_TEST(a_writer_that_is_alive_is_not_disturbed) {
-    Tensor *x = tensor_ones(SHAPE(2)), *y = tensor_zeros(SHAPE(3000));
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *y = tensor_zeros(SHAPE(3000));
     saved_by_others = y;
     make_pipes();
     const pid_t child = start_saving("x.npy", wait_to_go_on);
@@ -1057,7 +1072,8 @@ static void *save_slowly(void *ok) {
 
 /* A lock keeps out no thread of the same process. */
 START_TEST(a_thread_that_saves_is_not_disturbed) {
-    Tensor *x = tensor_ones(SHAPE(2)), *y = tensor_zeros(SHAPE(3000));
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *y = tensor_zeros(SHAPE(3000));
     pthread_t thread;
     bool ok = false;
     saved_by_others = y;
@@ -1248,7 +1264,8 @@ END_TEST
 
 /* As a user who is not root, whom nothing stops. */
 START_TEST(where_nothing_may_be_written) {
-    Tensor *x = tensor_ones(SCALAR), *y = tensor_zeros(SCALAR);
+    Tensor *x = tensor_ones(SCALAR);
+    Tensor *y = tensor_zeros(SCALAR);
     const uid_t user = geteuid();
     ck_assert(tensor_save_npy(x, "x.npy") && tensor_save_npy(x, "y.npy"));
     ck_assert(!chmod("y.npy", 0444) && !chmod("x.npy", 0666) && !chmod(".", 0777));
@@ -1377,7 +1394,8 @@ START_TEST(devices_and_pipes) {
     ck_assert(tensor_save_npy(x, "/dev/stdout"));
     ck_assert(tensor_save_npy(x, open_descriptors() ? "/proc/self/fd/1" : "/dev/fd/1"));
     dup2(out, STDOUT_FILENO);
-    close(out), close(file);
+    close(out);
+    close(file);
     Bytes all = slurp("out"), one = slurp(golden("float32.npy"));
     ck_assert_int_eq(all.size, 2 * one.size);
     ck_assert(!memcmp(all.bytes, one.bytes, one.size));
@@ -1453,7 +1471,9 @@ END_TEST
 
 static MultiHeadAttention *attention_new(int64_t size) {
     MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2, .bias = true};
-    config.query_size = config.key_size = config.value_size = size;
+    config.query_size = size;
+    config.key_size = size;
+    config.value_size = size;
     MultiHeadAttention *attention = nn_multi_head_attention_new(config);
     ck_assert_msg(attention != NULL, "%s", tensor_error());
     nn_train(attention, false);
@@ -1472,7 +1492,9 @@ static const char *const attention_names[] = {"W_q.weight", "W_q.bias", "W_k.wei
                                               "W_v.weight", "W_v.bias", "W_o.weight", "W_o.bias"};
 
 START_TEST(models_there_and_back) {
-    MultiHeadAttention *one = attention_new(3), *other = attention_new(3), *lazy = attention_new(0);
+    MultiHeadAttention *one = attention_new(3);
+    MultiHeadAttention *other = attention_new(3);
+    MultiHeadAttention *lazy = attention_new(0);
     ck_assert_msg(nn_save(one, "x.safetensors"), "%s", tensor_error());
     TensorDict *dict = tensor_load_safetensors("x.safetensors");
     ck_assert_int_eq(dict->n, 8);
@@ -1490,20 +1512,25 @@ START_TEST(models_there_and_back) {
     ck_assert(!lazy->W_o->weight->requires_grad && lazy->W_q->weight->requires_grad);
     ck_assert(lazy->W_q->weight->is_parameter);
     ck_assert_str_eq(lazy->W_q->weight->name, "W_q.weight");
-    Tensor *x = tensor_randn(SHAPE(2, 5, 3)), *y[3];
+    Tensor *x = tensor_randn(SHAPE(2, 5, 3));
+    Tensor *y[3];
     MultiHeadAttention *all[] = {one, other, lazy};
     for (int i = 0; i < 3; i++) y[i] = attend(all[i], x);
     expect_equal("a loaded model's output", y[1], y[0]);
     expect_equal("a lazy model's output", y[2], y[0]);
     ck_assert_int_eq(lazy->W_q->in_features, 3);
-    for (int i = 0; i < 3; i++) tensor_release(y[i]), nn_free(all[i]);
+    for (int i = 0; i < 3; i++) {
+        tensor_release(y[i]);
+        nn_free(all[i]);
+    }
     tensor_release(x);
     tensor_dict_free(dict);
 }
 END_TEST
 
 START_TEST(a_lazy_model_is_printed_as_what_it_has_loaded) {
-    Linear *linear = nn_linear_new(3, 2, true), *lazy = nn_linear_new(NN_LAZY, 2, true);
+    Linear *linear = nn_linear_new(3, 2, true);
+    Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
     ck_assert(nn_save(linear, "x.safetensors") && nn_load(lazy, "x.safetensors"));
     ck_assert(nn_load(lazy, "x.safetensors")); /* no longer lazy: copied into */
     char text[128];
@@ -1537,8 +1564,10 @@ START_TEST(loading_is_a_write_in_place) {
 END_TEST
 
 START_TEST(two_models_in_one_file) {
-    Linear *a = nn_linear_new(2, 3, true), *b = nn_linear_new(3, 2, false);
-    Linear *c = nn_linear_new(2, 3, true), *d = nn_linear_new(NN_LAZY, 2, false);
+    Linear *a = nn_linear_new(2, 3, true);
+    Linear *b = nn_linear_new(3, 2, false);
+    Linear *c = nn_linear_new(2, 3, true);
+    Linear *d = nn_linear_new(NN_LAZY, 2, false);
     TensorDict *dict = tensor_dict_new();
     ck_assert(nn_state_dict(a, "encoder.", dict) && nn_state_dict(b, "decoder.", dict));
     ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
@@ -1556,13 +1585,17 @@ START_TEST(two_models_in_one_file) {
     expect_error("load_state_dict: the dict does not fit Linear: missing: \"weight\", \"bias\"; "
                  "unexpected: \"decoder.weight\", \"encoder.bias\", \"encoder.weight\"");
     tensor_dict_free(dict);
-    nn_free(a), nn_free(b), nn_free(c), nn_free(d);
+    nn_free(a);
+    nn_free(b);
+    nn_free(c);
+    nn_free(d);
 }
 END_TEST
 
 /* Loads a dict of these entries into what must not change, and expects this sentence. */
 static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) {
-    Tensor **slot[8], *before[8];
+    Tensor **slot[8];
+    Tensor *before[8];
     uint32_t version[8];
     const int n = parameter_slots(module, slot, 8);
     for (int i = 0; i < n; i++) {
@@ -1583,8 +1616,10 @@ static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) 
 
 /* What was let go can be neither written over nor read: then what stands before it stays, too. */
 START_TEST(a_model_that_was_let_go) {
-    Linear *linear = nn_linear_new(3, 2, true), *other = nn_linear_new(3, 2, true);
-    TensorDict *dict = tensor_dict_new(), *theirs = tensor_dict_new();
+    Linear *linear = nn_linear_new(3, 2, true);
+    Linear *other = nn_linear_new(3, 2, true);
+    TensorDict *dict = tensor_dict_new();
+    TensorDict *theirs = tensor_dict_new();
     ck_assert(nn_state_dict(other, "", dict) && nn_state_dict(other, "", theirs));
     ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
     Tensor *before = tensor_clone(linear->weight);
@@ -1603,9 +1638,11 @@ START_TEST(a_model_that_was_let_go) {
     expect_error("load_state_dict: the dict does not fit Linear: the dict's \"bias\" was let go");
     tape_end();
     expect_equal("weight", linear->weight, before);
-    tensor_dict_free(dict), tensor_dict_free(theirs);
+    tensor_dict_free(dict);
+    tensor_dict_free(theirs);
     tensor_release(before);
-    nn_free(linear), nn_free(other);
+    nn_free(linear);
+    nn_free(other);
 }
 END_TEST
 
@@ -1618,13 +1655,15 @@ START_TEST(a_dict_may_hold_views_of_the_model) {
     ck_assert(tensor_dict_set(dict, "weight", view) && nn_load_state_dict(linear, "", dict));
     expect_equal("weight", linear->weight, turned);
     tensor_dict_free(dict);
-    tensor_release(view), tensor_release(turned);
+    tensor_release(view);
+    tensor_release(turned);
     nn_free(linear);
 }
 END_TEST
 
 START_TEST(models_that_do_not_fit) {
-    MultiHeadAttention *attention = attention_new(3), *lazy = attention_new(0);
+    MultiHeadAttention *attention = attention_new(3);
+    MultiHeadAttention *lazy = attention_new(0);
     Linear *linear = nn_linear_new(3, 2, true);
     TensorDict *dict = tensor_dict_new();
     expect_no_fit(attention, dict,
@@ -1653,7 +1692,9 @@ START_TEST(models_that_do_not_fit) {
                   "(4, 1) and should be float32 (4,), \"W_k.bias\" is int64 (4,) and should be "
                   "float32 (4,), \"W_o.weight\" is float32 (3, 4) and should be float32 (4, -1)");
     tensor_dict_free(dict);
-    nn_free(attention), nn_free(lazy), nn_free(linear);
+    nn_free(attention);
+    nn_free(lazy);
+    nn_free(linear);
 }
 END_TEST
 
@@ -1739,7 +1780,8 @@ END_TEST
 START_TEST(paths_of_parameters) {
     static const char name[] = "a_name_of_23_characters";
     char path[600];
-    Bare *root = nn_module_new(&bare_class), *leaf = root;
+    Bare *root = nn_module_new(&bare_class);
+    Bare *leaf = root;
     for (int i = 0; i < 22; i++) {
         Bare *child = nn_module_new(&bare_class);
         ck_assert(nn_add_child(leaf, name, child));

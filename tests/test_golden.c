@@ -238,7 +238,8 @@ static bool is_close(double x, double expected, DType dtype, bool strict) {
 /* As int64 or as doubles, by the type of x: the element that is wrong, or -1. */
 static int64_t first_wrong(const Tensor *x, const Tensor *expected, bool strict) {
     const bool real = dtype_is_float(x->dtype);
-    Tensor *a = tensor_to(x, real ? F64 : I64), *b = tensor_to(expected, real ? F64 : I64);
+    Tensor *a = tensor_to(x, real ? F64 : I64);
+    Tensor *b = tensor_to(expected, real ? F64 : I64);
     ck_assert_msg(a && b, "%s", tensor_error());
     int64_t i = 0, n = tensor_numel(a);
     while (i < n &&
@@ -391,7 +392,7 @@ END_TEST
 START_TEST(every_golden_is_used_and_no_name_comes_twice) {
     DIR *folder = opendir("tests/golden/functions");
     ck_assert_msg(folder != NULL, "run me from the root of the repository");
-    for (struct dirent *entry; (entry = readdir(folder));) {
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         char name[256];
         if (entry->d_name[0] == '.') continue;
         snprintf(name, sizeof name, "%s", entry->d_name);
@@ -408,9 +409,9 @@ END_TEST
 /* Does the line, unless it is one of a comment, have the text, with nothing in front that makes it
  * a part of a longer name? */
 static bool line_has(const char *line, const char *text) {
-    const char *first = line + strspn(line, " "), *at = first;
+    const char *first = line + strspn(line, " ");
     if (*first == '*' || !strncmp(first, "/*", 2)) return false;
-    for (; (at = strstr(at, text)); at++)
+    for (const char *at = strstr(first, text); at; at = strstr(at + 1, text))
         if (at == line || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) return true;
     return false;
 }
@@ -485,7 +486,8 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("golden");
-    TCase *numbers = tcase_create("numbers"), *cover = tcase_create("cover");
+    TCase *numbers = tcase_create("numbers");
+    TCase *cover = tcase_create("cover");
     tcase_add_checked_fixture(numbers, frame_setup, frame_teardown);
     tcase_add_checked_fixture(cover, frame_setup, frame_teardown);
     tcase_add_loop_test(numbers, what_torch_computes, 0, COUNT(contract));

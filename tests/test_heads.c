@@ -75,8 +75,10 @@ START_TEST(the_rank_correlation) {
     double importance[HEADS], without[HEADS], printed_one;
     run(BEGUN);
     read_tables();
-    for (int h = 0; h < HEADS; h++)
-        importance[h] = head[h].importance, without[h] = head[h].without;
+    for (int h = 0; h < HEADS; h++) {
+        importance[h] = head[h].importance;
+        without[h] = head[h].without;
+    }
     ck_assert_int_eq(
         sscanf(strstr(out, "\nexpect  rank"), "\nexpect rank correlation %lf", &printed_one), 1);
     ck_assert_double_eq_tol(printed_one, rank_correlation(importance, without, HEADS, 1e-4), 5e-5);

@@ -252,15 +252,20 @@ START_TEST(columns_are_summed) {
     static const int64_t counts[] = {0, 1, 2, 31, 32, 33, 100, 4095, 4096, 4097};
     static const int64_t widths[] = {1, 10, 63, 64, 65, 130};
     const int64_t rows = counts[_i], most = rows * 130;
-    float *x = floats_drawn(most, -3, 3), *dy = floats_drawn(most, -1, 1);
+    float *x = floats_drawn(most, -3, 3);
+    float *dy = floats_drawn(most, -1, 1);
     double *mean = malloc(((size_t)rows + 1) * sizeof *mean);
     double *scale = malloc(((size_t)rows + 1) * sizeof *scale);
-    for (int64_t r = 0; r < rows; r++) mean[r] = draw_in(-1, 1), scale[r] = draw_in(0.5, 2);
+    for (int64_t r = 0; r < rows; r++) {
+        mean[r] = draw_in(-1, 1);
+        scale[r] = draw_in(0.5, 2);
+    }
     for (int w = 0; w < COUNT(widths); w++) {
         float sums[TABLES][130], dw[TABLES][130];
         const float *got[2][TABLES];
         for (int t = 0; t < table_count; t++) {
-            got[0][t] = sums[t], got[1][t] = dw[t];
+            got[0][t] = sums[t];
+            got[1][t] = dw[t];
             tables[t]->sum_rows[F32](rows, widths[w], widths[w], x, sums[t]);
             tables[t]->layer_norm_dw[F32](rows, widths[w], widths[w],
                                           (void *[]){dw[t], x, dy, mean, scale});
@@ -268,7 +273,10 @@ START_TEST(columns_are_summed) {
             expect_floats(t, "layer_norm_dw", got[1], widths[w], 1e-6 * (double)(rows + 10));
         }
     }
-    free(x), free(dy), free(mean), free(scale);
+    free(x);
+    free(dy);
+    free(mean);
+    free(scale);
 }
 END_TEST
 
@@ -278,8 +286,13 @@ START_TEST(adamw_steps) {
     for (int t = 1; t < table_count; t++) {
         float x[2][N + SLACK], m[2][N + SLACK], v[2][N + SLACK], g[N + SLACK];
         for (int i = 0; i < N; i++) {
-            x[0][i] = x[1][i] = (float)draw_in(-1, 1), g[i] = (float)draw_in(-1, 1);
-            m[0][i] = m[1][i] = (float)draw_in(-1, 1), v[0][i] = v[1][i] = (float)draw_in(0, 1);
+            x[1][i] = (float)draw_in(-1, 1);
+            x[0][i] = x[1][i];
+            g[i] = (float)draw_in(-1, 1);
+            m[1][i] = (float)draw_in(-1, 1);
+            m[0][i] = m[1][i];
+            v[1][i] = (float)draw_in(0, 1);
+            v[0][i] = v[1][i];
         }
         for (int f = 0; f < 2; f++)
             tables[f ? t : 0]->adamw[F32](
@@ -299,8 +312,10 @@ START_TEST(additive_scores_and_their_gradients) {
     static const int64_t sizes[] = {1, 7, 31, 32, 33, 100};
     for (int round = 0; round < COUNT(sizes) * 4; round++) {
         const int64_t H = sizes[round % COUNT(sizes)], length[Q] = {K, 0, 4};
-        float *q = floats_drawn(Q * H, -2, 2), *k = floats_drawn(K * H, -2, 2);
-        float *w = floats_drawn(H, -1, 1), *dy = floats_drawn(Q * K, -1, 1);
+        float *q = floats_drawn(Q * H, -2, 2);
+        float *k = floats_drawn(K * H, -2, 2);
+        float *w = floats_drawn(H, -1, 1);
+        float *dy = floats_drawn(Q * K, -1, 1);
         float *const odd[] = {q, q, k, w};
         if (round % 4) odd[round % 4][0] = (float)(round % 2 ? NOT : INF);
         for (int i = 0; i < Q * K; i += 4) dy[i] = 0;
@@ -308,8 +323,10 @@ START_TEST(additive_scores_and_their_gradients) {
         const float *got[4][TABLES];
         for (int t = 0; t < table_count; t++) {
             const int64_t counts[] = {Q * H, K * H, H};
-            for (int i = 0; i < 3; i++)
-                got[i][t] = dx[t][i] = calloc((size_t)counts[i] + SLACK, sizeof(float));
+            for (int i = 0; i < 3; i++) {
+                dx[t][i] = calloc((size_t)counts[i] + SLACK, sizeof(float));
+                got[i][t] = dx[t][i];
+            }
             got[3][t] = y[t];
             AdditiveBatch batch = {Q, K, H, q, k, w, length, dy, dx[t][0], dx[t][1], dx[t][2]};
             tables[t]->additive_dx[F32](&batch);
@@ -323,7 +340,10 @@ START_TEST(additive_scores_and_their_gradients) {
             }
         for (int t = 0; t < table_count; t++)
             for (int i = 0; i < 3; i++) free(dx[t][i]);
-        free(q), free(k), free(w), free(dy);
+        free(q);
+        free(k);
+        free(w);
+        free(dy);
     }
 }
 END_TEST
@@ -345,12 +365,18 @@ static void run_head(const Kernels *table, AttentionHead head, HeadResults *r) {
     const size_t bytes = (size_t)table->attention_workspace[F32](&head);
     void *workspace = malloc(bytes + 64);
     memset(workspace, 0x5a, bytes + 64);
-    head.y = r->y = calloc((size_t)(head.Q * head.Dv) + SLACK, sizeof(float));
-    head.dq = r->dq = calloc((size_t)(head.Q * head.D) + SLACK, sizeof(float));
-    head.dk = r->dk = floats_drawn(head.K * head.D, 7, 8); /* written over, not added to */
-    head.dv = r->dv = floats_drawn(head.K * head.Dv, 7, 8);
-    head.max = r->max = calloc((size_t)head.Q, sizeof(double));
-    head.inverse = r->inverse = calloc((size_t)head.Q, sizeof(double));
+    r->y = calloc((size_t)(head.Q * head.Dv) + SLACK, sizeof(float));
+    head.y = r->y;
+    r->dq = calloc((size_t)(head.Q * head.D) + SLACK, sizeof(float));
+    head.dq = r->dq;
+    r->dk = floats_drawn(head.K * head.D, 7, 8); /* written over, not added to */
+    head.dk = r->dk;
+    r->dv = floats_drawn(head.K * head.Dv, 7, 8);
+    head.dv = r->dv;
+    r->max = calloc((size_t)head.Q, sizeof(double));
+    head.max = r->max;
+    r->inverse = calloc((size_t)head.Q, sizeof(double));
+    head.inverse = r->inverse;
     table->attention[F32](&head, workspace);
     table->attention_dx[F32](&head, workspace);
     for (int i = 0; i < 64; i++) CHECK(((char *)workspace)[bytes + (size_t)i] == 0x5a);
@@ -358,15 +384,22 @@ static void run_head(const Kernels *table, AttentionHead head, HeadResults *r) {
 }
 
 static void free_head(HeadResults *r) {
-    free(r->y), free(r->dq), free(r->dk), free(r->dv), free(r->max), free(r->inverse);
+    free(r->y);
+    free(r->dq);
+    free(r->dk);
+    free(r->dv);
+    free(r->max);
+    free(r->inverse);
 }
 
 /* Every part of a mask, dropout, and a query that holds NaN or scores that overflow; rows that lie
  * apart. */
 static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     const int64_t gap = draw(2) ? 5 : 0;
-    float *q = floats_drawn(Q * (D + gap), -2, 2), *k = floats_drawn(K * (D + gap), -2, 2);
-    float *v = floats_drawn(K * (Dv + gap), -2, 2), *dy = floats_drawn(Q * (Dv + gap), -1, 1);
+    float *q = floats_drawn(Q * (D + gap), -2, 2);
+    float *k = floats_drawn(K * (D + gap), -2, 2);
+    float *v = floats_drawn(K * (Dv + gap), -2, 2);
+    float *dy = floats_drawn(Q * (Dv + gap), -1, 1);
     float *window = floats_drawn(Q * K, -1, 1);
     bool *keep = malloc((size_t)(Q * K));
     int64_t *length = malloc((size_t)Q * sizeof *length);
@@ -377,28 +410,57 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
         if (draw(9) == 0) window[i] = -INFINITY;
     }
     for (int64_t i = 0; i < Q; i++) length[i] = parts & LENGTHS ? draw((uint32_t)K + 1) : K;
-    if (parts & LENGTHS && Q > 2) length[0] = 0, length[1] = 1;
+    if (parts & LENGTHS && Q > 2) {
+        length[0] = 0;
+        length[1] = 1;
+    }
     if (parts & ODD) q[(Q / 2) * (D + gap)] = draw(2) ? NAN : 3e38f;
     AttentionHead head = {.Q = Q, .K = K, .D = D, .Dv = Dv, .q = q, .k = k, .v = v, .dy = dy};
-    head.q_row = head.k_row = D + gap;
-    head.v_row = head.dy_row = Dv + gap;
-    head.y_row = Dv, head.dq_row = head.dk_row = D, head.dv_row = Dv;
-    head.scale = 0.5, head.length = length;
-    if (parts & KEEP) head.keep = keep, head.keep_row = K, head.keep_column = 1;
-    if (parts & WINDOW) head.window = window, head.window_row = K, head.window_column = 1;
-    if (parts & DROPOUT) head.dropout = 0.3, head.generator = &generator;
+    head.k_row = D + gap;
+    head.q_row = head.k_row;
+    head.dy_row = Dv + gap;
+    head.v_row = head.dy_row;
+    head.y_row = Dv;
+    head.dq_row = D;
+    head.dk_row = D;
+    head.dv_row = Dv;
+    head.scale = 0.5;
+    head.length = length;
+    if (parts & KEEP) {
+        head.keep = keep;
+        head.keep_row = K;
+        head.keep_column = 1;
+    }
+    if (parts & WINDOW) {
+        head.window = window;
+        head.window_row = K;
+        head.window_column = 1;
+    }
+    if (parts & DROPOUT) {
+        head.dropout = 0.3;
+        head.generator = &generator;
+    }
     HeadResults r[TABLES];
     const float *got[4][TABLES];
     for (int t = 0; t < table_count; t++) {
         run_head(tables[t], head, &r[t]);
-        got[0][t] = r[t].y, got[1][t] = r[t].dq, got[2][t] = r[t].dk, got[3][t] = r[t].dv;
+        got[0][t] = r[t].y;
+        got[1][t] = r[t].dq;
+        got[2][t] = r[t].dk;
+        got[3][t] = r[t].dv;
         const int64_t counts[] = {Q * Dv, Q * D, K * D, K * Dv};
         static const char *const names[] = {"attention", "attention dq", "attention dk",
                                             "attention dv"};
         for (int i = 0; i < 4; i++) expect_floats(t, names[i], got[i], counts[i], 2e-5);
     }
     for (int t = 0; t < table_count; t++) free_head(&r[t]);
-    free(q), free(k), free(v), free(dy), free(window), free(keep), free(length);
+    free(q);
+    free(k);
+    free(v);
+    free(dy);
+    free(window);
+    free(keep);
+    free(length);
 }
 
 START_TEST(attention_agrees) {
@@ -476,7 +538,9 @@ START_TEST(functions_are_good_to_an_ulp_or_two_on_every_exponent) {
     for (uint32_t top = 0; top < 512; top++) {
         for (uint32_t i = 0; i < FUNCTION_N; i++) {
             const uint32_t between = i * EVERY + draw(EVERY);
-            const uint32_t mantissa = i < 4 ? i : i < FUNCTION_N - 4 ? between : i - FUNCTION_N;
+            uint32_t mantissa = between;
+            if (i < 4) mantissa = i;
+            else if (i >= FUNCTION_N - 4) mantissa = i - FUNCTION_N;
             x[i] = float_of(top << 23 | (mantissa & 0x7fffff));
         }
         check_function(_i, x, FUNCTION_N);
@@ -589,7 +653,8 @@ START_TEST(masked_elements_are_not_read) {
             for (int j = 0; j < N; j++) {
                 keep[j] = round % 3 == 1 ? false : draw(2);
                 window[j] = draw(3) ? (float)draw_in(-1, 1) : -INFINITY;
-                x[0][j] = x[1][j] = (float)draw_in(-3, 3);
+                x[1][j] = (float)draw_in(-3, 3);
+                x[0][j] = x[1][j];
                 if (j >= length || !keep[j] || window[j] == -INFINITY) x[1][j] = NAN;
             }
             for (int f = 0; f < 2; f++) {

@@ -41,11 +41,13 @@ static Tensor *draw_view(Shape shape, DType dtype, bool repeats) {
     for (int d = 0; d < shape.ndim; d++) order[d] = d;
     for (int d = shape.ndim - 1; d > 0 && draw(3); d--) {
         int other = (int)draw((uint32_t)d + 1), kept = order[d];
-        order[d] = order[other], order[other] = kept;
+        order[d] = order[other];
+        order[other] = kept;
     }
     for (int i = shape.ndim - 1; i >= 0; i--) {
         const int d = order[i];
-        stride[d] = repeats && draw(6) == 0 ? (int64_t)draw(2) : draw(6) == 0 ? -step : step;
+        if (repeats && draw(6) == 0) stride[d] = (int64_t)draw(2);
+        else stride[d] = draw(6) == 0 ? -step : step;
         step *= (shape.dim[d] > 1 ? shape.dim[d] : 1) + (draw(5) == 0);
         if (shape.dim[d] == 0) continue;
         int64_t reach = (shape.dim[d] - 1) * stride[d];
@@ -184,8 +186,10 @@ START_TEST(rows_are_whole) {
     for (int c = 0; c < CASES; c++) {
         const DType dtype = draw(2) ? F32 : F64;
         Shape shape = draw_shape(5);
-        Tensor *x = draw_view(shape, dtype, true), *y = draw_view(shape, dtype, false);
-        Tensor *dense = tensor_clone(x), *want = tensor_clone(x);
+        Tensor *x = draw_view(shape, dtype, true);
+        Tensor *y = draw_view(shape, dtype, false);
+        Tensor *dense = tensor_clone(x);
+        Tensor *want = tensor_clone(x);
         const int last = shape.ndim > 0 ? shape.ndim - 1 : 0;
         tensor_loop_rows(tensor_kernels()->softmax[dtype], last, 2, (const Tensor *[]){y, x}, 0);
         tensor_loop_rows(tensor_kernels()->softmax[dtype], last, 2, (const Tensor *[]){want, dense},
@@ -205,7 +209,8 @@ END_TEST
 
 /* Sums along drawn dimensions of a drawn view, and the same bits from a contiguous copy. */
 static void expect_sums(const Tensor *x, const bool *dims) {
-    Tensor *dense = tensor_clone(x), *y = tensor_sum_dims(x, dims);
+    Tensor *dense = tensor_clone(x);
+    Tensor *y = tensor_sum_dims(x, dims);
     Tensor *again = tensor_sum_dims(dense, dims);
     ck_assert(y && again && y->shape.ndim == x->shape.ndim);
     double *sums = calloc((size_t)tensor_numel(y) + 1, sizeof *sums);
@@ -327,12 +332,17 @@ START_TEST(matmul_of_batches) {
         const DType dtype = draw(2) ? F32 : F64;
         Shape batch = draw_shape(3), sa = draw_narrower(batch), sb = draw_narrower(batch);
         const int64_t m = draw(6), n = draw(6), k = draw(6);
-        sa.dim[sa.ndim++] = m, sa.dim[sa.ndim++] = k;
-        sb.dim[sb.ndim++] = k, sb.dim[sb.ndim++] = n;
-        Tensor *a = draw_view(sa, dtype, true), *b = draw_view(sb, dtype, true);
+        sa.dim[sa.ndim++] = m;
+        sa.dim[sa.ndim++] = k;
+        sb.dim[sb.ndim++] = k;
+        sb.dim[sb.ndim++] = n;
+        Tensor *a = draw_view(sa, dtype, true);
+        Tensor *b = draw_view(sb, dtype, true);
         Tensor *c0 = tensor_matmul(a, b);
         expect_matmul(c0, NULL, a, b);
-        tensor_release(c0), tensor_release(a), tensor_release(b);
+        tensor_release(c0);
+        tensor_release(a);
+        tensor_release(b);
     }
 }
 END_TEST
@@ -342,7 +352,8 @@ START_TEST(products_of_matrices) {
     for (int c = 0; c < CASES; c++) {
         const DType dtype = draw(2) ? F32 : F64;
         const int64_t m = draw(6), n = draw(6), k = draw(6);
-        Tensor *a = draw_view(SHAPE(m, k), dtype, true), *b = draw_view(SHAPE(k, n), dtype, true);
+        Tensor *a = draw_view(SHAPE(m, k), dtype, true);
+        Tensor *b = draw_view(SHAPE(k, n), dtype, true);
         Tensor *start = draw(2) ? draw_view(SHAPE(m, n), dtype, true) : NULL;
         MatmulShape s = {.m = m, .n = n, .k = k, .start = start ? start->data : NULL};
         memcpy(s.a_stride, a->stride, sizeof s.a_stride);
@@ -353,8 +364,11 @@ START_TEST(products_of_matrices) {
         ck_assert(c0->shape.ndim == 2 && c0->shape.dim[1] == m * n);
         Tensor *matrix = tensor_view_reshape(c0, SHAPE(m, n));
         expect_matmul(matrix, start, a, b);
-        tensor_release(c0), tensor_release(matrix), tensor_release(start);
-        tensor_release(a), tensor_release(b);
+        tensor_release(c0);
+        tensor_release(matrix);
+        tensor_release(start);
+        tensor_release(a);
+        tensor_release(b);
     }
 }
 END_TEST
@@ -399,11 +413,13 @@ START_TEST(reshape_views_wherever_it_can) {
     for (int c = 0; c < 4 * CASES; c++) {
         Tensor *x = draw_view(draw_shape(5), I64, true);
         Shape shape = draw_cut(tensor_numel(x));
-        Tensor *view = tensor_view_reshape(x, shape), *y = tensor_reshape(x, shape);
+        Tensor *view = tensor_view_reshape(x, shape);
+        Tensor *y = tensor_reshape(x, shape);
         ck_assert_ptr_null(tensor_error());
         EXPECT((view != NULL) == view_exists(x, shape), "%s with strides %s to %s",
                tensor_shape_text(x->shape), tensor_stride_text(x), tensor_shape_text(shape));
-        views += view != NULL, copies += view == NULL;
+        views += view != NULL;
+        copies += view == NULL;
         CHECK(shape_equal(y->shape, shape));
         ck_assert_int_eq(y->storage == x->storage, view != NULL);
         for (int64_t i = 0; i < tensor_numel(x); i++) {
@@ -429,12 +445,13 @@ START_TEST(views_are_index_arithmetic) {
         const int n = shape.ndim, d0 = (int)draw((uint32_t)n), d1 = (int)draw((uint32_t)n);
         const int64_t size = shape.dim[d0], start = draw((uint32_t)size + 1);
         const int64_t length = draw((uint32_t)(size - start) + 1);
-        Tensor *turned = tensor_view_transpose(x, d0, d1),
-               *part = tensor_view_narrow(x, d0, start, length);
+        Tensor *turned = tensor_view_transpose(x, d0, d1);
+        Tensor *part = tensor_view_narrow(x, d0, start, length);
         wide.dim[wide.ndim++] = 3;
         Shape column = shape;
         column.dim[column.ndim++] = 1;
-        Tensor *upright = tensor_view_reshape(x, column), *whole = NULL;
+        Tensor *upright = tensor_view_reshape(x, column);
+        Tensor *whole = NULL;
         if (upright) whole = tensor_view_expand(upright, wide);
         for (int64_t i = 0; i < tensor_numel(x); i++) {
             int64_t index[TENSOR_MAX_DIMS];
@@ -447,7 +464,8 @@ START_TEST(views_are_index_arithmetic) {
             }
             for (int64_t j = 0; whole && j < 3; j++) CHECK(value_of(whole, 3 * i + j) == want);
             int64_t kept = index[d0];
-            index[d0] = index[d1], index[d1] = kept;
+            index[d0] = index[d1];
+            index[d1] = kept;
             CHECK(element_load(I64, turned->data, broadcast_at(turned, n, index)) == want);
         }
         Tensor *all[] = {x, turned, part, upright, whole};

@@ -316,7 +316,8 @@ END_TEST
 START_TEST(a_pending_error_stays) {
     Net *net = net_new();
     Linear *orphan = nn_linear_new(1, 1, false);
-    Tensor *late = tensor_ones(SHAPE(1)), *slot = NULL;
+    Tensor *late = tensor_ones(SHAPE(1));
+    Tensor *slot = NULL;
     AttentionMask mask = NO_MASK;
     tensor_fail("the first error");
     ck_assert_ptr_null(nn_module_new(&net_class));
@@ -357,10 +358,14 @@ END_TEST
 
 START_TEST(a_null_module_is_named) {
     AttentionMask mask = NO_MASK;
-    nn_linear_forward(NULL, NULL), expect_error("linear: the module is NULL");
-    nn_dropout_forward(NULL, NULL), expect_error("dropout: the module is NULL");
-    nn_embedding_forward(NULL, NULL), expect_error("embedding: the module is NULL");
-    nn_layer_norm_forward(NULL, NULL), expect_error("layer_norm: the module is NULL");
+    nn_linear_forward(NULL, NULL);
+    expect_error("linear: the module is NULL");
+    nn_dropout_forward(NULL, NULL);
+    expect_error("dropout: the module is NULL");
+    nn_embedding_forward(NULL, NULL);
+    expect_error("embedding: the module is NULL");
+    nn_layer_norm_forward(NULL, NULL);
+    expect_error("layer_norm: the module is NULL");
     nn_positional_encoding_forward(NULL, NULL);
     expect_error("positional_encoding: the module is NULL");
     nn_dot_product_attention_forward(NULL, NULL, NULL, NULL, mask);
@@ -369,26 +374,39 @@ START_TEST(a_null_module_is_named) {
     expect_error("additive_attention: the module is NULL");
     nn_multi_head_attention_forward(NULL, NULL, NULL, NULL, mask);
     expect_error("multi_head_attention: the module is NULL");
-    nn_sgd_new(NULL, (SGDConfig){.lr = 1}), expect_error("sgd: the module is NULL");
-    nn_optimizer_step(NULL), expect_error("optimizer_step: the optimizer is NULL");
-    nn_optimizer_zero_grad(NULL), expect_error("optimizer_zero_grad: the optimizer is NULL");
-    nn_train(NULL, true), expect_error("train: the module is NULL");
-    nn_zero_grad(NULL), expect_error("zero_grad: the module is NULL");
-    nn_print(NULL, stdout), expect_error("print: the module is NULL");
-    nn_num_parameters(NULL), expect_error("num_parameters: the module is NULL");
-    nn_next_parameter(NULL, "", &(ModuleSlot *){NULL}),
-        expect_error("next_parameter: the module is NULL");
-    nn_parameter(NULL, "w"), expect_error("parameter: the module is NULL");
-    nn_module_done(NULL), expect_error("module_done: the module is NULL");
-    nn_add_result(NULL, NULL), expect_error("add_result: the module is NULL");
-    nn_keep_result(NULL, NULL, NULL), expect_error("keep_result: the module is NULL");
-    nn_add_child(NULL, "c", nn_dropout_new(0)), expect_error("add_child: the module is NULL");
+    nn_sgd_new(NULL, (SGDConfig){.lr = 1});
+    expect_error("sgd: the module is NULL");
+    nn_optimizer_step(NULL);
+    expect_error("optimizer_step: the optimizer is NULL");
+    nn_optimizer_zero_grad(NULL);
+    expect_error("optimizer_zero_grad: the optimizer is NULL");
+    nn_train(NULL, true);
+    expect_error("train: the module is NULL");
+    nn_zero_grad(NULL);
+    expect_error("zero_grad: the module is NULL");
+    nn_print(NULL, stdout);
+    expect_error("print: the module is NULL");
+    nn_num_parameters(NULL);
+    expect_error("num_parameters: the module is NULL");
+    nn_next_parameter(NULL, "", &(ModuleSlot *){NULL});
+    expect_error("next_parameter: the module is NULL");
+    nn_parameter(NULL, "w");
+    expect_error("parameter: the module is NULL");
+    nn_module_done(NULL);
+    expect_error("module_done: the module is NULL");
+    nn_add_result(NULL, NULL);
+    expect_error("add_result: the module is NULL");
+    nn_keep_result(NULL, NULL, NULL);
+    expect_error("keep_result: the module is NULL");
+    nn_add_child(NULL, "c", nn_dropout_new(0));
+    expect_error("add_child: the module is NULL");
     nn_set_parameter(NULL, NULL, tensor_ones(SHAPE(1)));
     expect_error("set_parameter: the module is NULL");
     nn_add_parameter(NULL, "w", NULL, tensor_ones(SHAPE(1)));
     expect_error("add_parameter: the module is NULL");
     Module *outer = nn_module_new(&outer_class);
-    nn_add_child(outer, "c", NULL), expect_error("add_child: the module is NULL");
+    nn_add_child(outer, "c", NULL);
+    expect_error("add_child: the module is NULL");
     nn_free(outer);
 }
 END_TEST
@@ -428,7 +446,8 @@ START_TEST(layers_that_nobody_called) {
         (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .bias = true});
     Tensor *x = ones(SHAPE(1, 2, 3));
     tape_begin();
-    Tensor *q = nn_linear_forward(attention->W_q, x), *k = nn_linear_forward(attention->W_k, x);
+    Tensor *q = nn_linear_forward(attention->W_q, x);
+    Tensor *k = nn_linear_forward(attention->W_k, x);
     Tensor *v = nn_linear_forward(attention->W_v, x);
     ck_assert(!nn_check_connected(ag_sum(ag_attention(q, k, v, NO_MASK, 0)), attention));
     expect_error("check_connected: the loss does not reach W_o.weight, W_o.bias");
@@ -520,7 +539,8 @@ static void print_modules(FILE *file) {
 }
 
 START_TEST(modules_print_as_python_prints_them) {
-    FILE *printed = tmpfile(), *expected = fopen("tests/golden/nn_print.txt", "r");
+    FILE *printed = tmpfile();
+    FILE *expected = fopen("tests/golden/nn_print.txt", "r");
     ck_assert(printed && expected);
     print_modules(printed);
     rewind(printed);
@@ -565,8 +585,10 @@ START_TEST(floats_print_as_python_writes_them) {
         (double)NAN};
     char text[256] = {0};
     FILE *file = tmpfile();
-    for (int i = 0; i < (int)(sizeof x / sizeof *x); i++)
-        nn_print_float(x[i], file), fputc(' ', file);
+    for (int i = 0; i < (int)(sizeof x / sizeof *x); i++) {
+        nn_print_float(x[i], file);
+        fputc(' ', file);
+    }
     rewind(file);
     ck_assert_uint_gt(fread(text, 1, sizeof text - 1, file), 0);
     ck_assert_str_eq(text, "0.1 1e-05 1.0 -0.0 1000000000000000.0 1e+16 0.25 0.0001 -2.5e-07 "
@@ -634,7 +656,8 @@ START_TEST(linear_forward_and_backward) {
     Linear *linear = nn_linear_new(4, 5, true);
     nn_set_parameter(linear, &linear->weight, golden("linear_weight"));
     nn_set_parameter(linear, &linear->bias, golden("linear_bias"));
-    Tensor *x = ag_requires_grad(golden("linear_x")), *dy = golden("linear_cotangent");
+    Tensor *x = ag_requires_grad(golden("linear_x"));
+    Tensor *dy = golden("linear_cotangent");
     tape_begin();
     Tensor *y = nn_linear_forward(linear, x); /* (2, 3, 4) -> (2, 3, 5) */
     expect_near("linear", "output", y, 1e-12);
@@ -683,8 +706,10 @@ START_TEST(linear_mistakes) {
     ck_assert_ptr_null(nn_linear_new(NN_LAZY, -1, false));
     expect_error("linear: in_features is -1 and out_features -1: a size must not be negative");
 
-    Linear *linear = nn_linear_new(10, 2, false), *lazy = nn_linear_new(NN_LAZY, 2, false);
-    Tensor *x = ones(SHAPE(2, 5)), *scalar = ones(SCALAR);
+    Linear *linear = nn_linear_new(10, 2, false);
+    Linear *lazy = nn_linear_new(NN_LAZY, 2, false);
+    Tensor *x = ones(SHAPE(2, 5));
+    Tensor *scalar = ones(SCALAR);
     Tensor *integers = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 2});
     tape_begin();
     ck_assert_ptr_null(nn_linear_forward(linear, x));
@@ -731,8 +756,10 @@ END_TEST
 
 /* No inputs: the output is the bias, which is 0. No rows, no outputs: nothing comes out. */
 START_TEST(linear_of_nothing) {
-    Linear *no_inputs = nn_linear_new(0, 3, true), *no_outputs = nn_linear_new(3, 0, true);
-    Tensor *narrow = ones(SHAPE(2, 0)), *empty = ones(SHAPE(0, 3));
+    Linear *no_inputs = nn_linear_new(0, 3, true);
+    Linear *no_outputs = nn_linear_new(3, 0, true);
+    Tensor *narrow = ones(SHAPE(2, 0));
+    Tensor *empty = ones(SHAPE(0, 3));
     tape_begin();
     Tensor *y = nn_linear_forward(no_inputs, narrow);
     ck_assert_msg(y != NULL, "%s", tensor_error());
@@ -771,7 +798,8 @@ START_TEST(embedding_forward_and_backward) {
     tensor_set_default_dtype(F64);
     tensor_manual_seed(11);
     Embedding *embedding = nn_embedding_new(4, 3);
-    Tensor *index = golden("embedding_index"), *dy = golden("embedding_dy");
+    Tensor *index = golden("embedding_index");
+    Tensor *dy = golden("embedding_dy");
     tape_begin();
     Tensor *y = nn_embedding_forward(embedding, index); /* (2, 2) -> (2, 2, 3) */
     expect_near("embedding", "y", y, 1e-12);
@@ -798,7 +826,8 @@ START_TEST(layer_norm_forward_and_backward) {
     ck_assert_double_eq(norm->eps, 1e-5);
     nn_set_parameter(norm, &norm->weight, golden("norm_weight"));
     nn_set_parameter(norm, &norm->bias, golden("norm_bias"));
-    Tensor *x = ag_requires_grad(golden("norm_x")), *dy = golden("norm_cotangent");
+    Tensor *x = ag_requires_grad(golden("norm_x"));
+    Tensor *dy = golden("norm_cotangent");
     tape_begin();
     Tensor *y = nn_layer_norm_forward(norm, x);
     expect_near("norm", "output", y, 1e-12);
@@ -817,7 +846,9 @@ END_TEST
 
 /* What comes back may be x itself. */
 START_TEST(layer_norm_may_get_x_back) {
-    Tensor *x = tensor_randn(SHAPE(40, 5)), *copy = tensor_clone(x), *dw[2];
+    Tensor *x = tensor_randn(SHAPE(40, 5));
+    Tensor *copy = tensor_clone(x);
+    Tensor *dw[2];
     for (int i = 0; i < 2; i++) {
         Tensor *w = ag_requires_grad(tensor_ones(SHAPE(5)));
         tape_begin();
@@ -827,8 +858,10 @@ START_TEST(layer_norm_may_get_x_back) {
         tensor_release(w);
     }
     ck_assert(tensor_allclose(dw[0], dw[1], 0, 0));
-    tensor_release(dw[0]), tensor_release(dw[1]);
-    tensor_release(x), tensor_release(copy);
+    tensor_release(dw[0]);
+    tensor_release(dw[1]);
+    tensor_release(x);
+    tensor_release(copy);
 }
 END_TEST
 
@@ -868,7 +901,8 @@ START_TEST(positional_encoding_forward_and_backward) {
     tensor_set_default_dtype(F64);
     tape_begin(); /* what it computes at birth is not on the tape */
     PositionalEncoding *encoding = nn_positional_encoding_new(6, 0.5, 20);
-    Tensor *x = ag_requires_grad(golden("position_x")), *dy = golden("position_cotangent");
+    Tensor *x = ag_requires_grad(golden("position_x"));
+    Tensor *dy = golden("position_cotangent");
     tensor_manual_seed(14);
     Tensor *y = nn_positional_encoding_forward(encoding, x);
     expect_near("position", "output", y, 1e-12);
@@ -901,8 +935,11 @@ START_TEST(positional_encoding_mistakes) {
     expect_error("dropout: p is 2: a probability lies in [0, 1]");
 
     PositionalEncoding *encoding = nn_positional_encoding_new(4, 0, 10);
-    Tensor *flat = ones(SHAPE(10, 4)), *wide = ones(SHAPE(1, 3, 6)), *whole = ones(SHAPE(0, 10, 4));
-    Tensor *longer = ones(SHAPE(1, 11, 4)), *wider = tensor_to(whole, F64);
+    Tensor *flat = ones(SHAPE(10, 4));
+    Tensor *wide = ones(SHAPE(1, 3, 6));
+    Tensor *whole = ones(SHAPE(0, 10, 4));
+    Tensor *longer = ones(SHAPE(1, 11, 4));
+    Tensor *wider = tensor_to(whole, F64);
     tape_begin();
     ck_assert_ptr_nonnull(nn_positional_encoding_forward(encoding, whole));
     ck_assert_ptr_null(nn_positional_encoding_forward(encoding, flat));
@@ -930,8 +967,10 @@ END_TEST
 /* ---- dropout ----------------------------------------------------------------------------- */
 
 START_TEST(dropout_drops_in_training_only) {
-    Dropout *dropout = nn_dropout_new(0.3), *never = nn_dropout_new(0);
-    Tensor *x = ones(SHAPE(5, 7)), *before = golden("dropout_x");
+    Dropout *dropout = nn_dropout_new(0.3);
+    Dropout *never = nn_dropout_new(0);
+    Tensor *x = ones(SHAPE(5, 7));
+    Tensor *before = golden("dropout_x");
     tensor_manual_seed(6);
     Tensor *drawn = tensor_randn(SHAPE(5, 7)); /* the generator's place, as in generate_nn.py */
     ck_assert(tensor_allclose(drawn, before, 1e-5, 1e-5));
@@ -1021,8 +1060,10 @@ static void expect_run(const char *group, AttentionFn forward, void *module, Ten
 /* All of PyTorch's runs of one module, in float64: no lengths, one per batch, one per query. */
 static void expect_runs(const char *name, AttentionFn forward, void *module,
                         Tensor *const *weights) {
-    Tensor *qkv[3], *lens[] = {NULL, golden("per_batch"), golden("per_query")};
-    const char *roles[] = {"q", "k", "v"}, *kinds[] = {"none", "per_batch", "per_query"};
+    Tensor *qkv[3];
+    Tensor *lens[] = {NULL, golden("per_batch"), golden("per_query")};
+    const char *roles[] = {"q", "k", "v"};
+    const char *kinds[] = {"none", "per_batch", "per_query"};
     for (int i = 0; i < 3; i++) qkv[i] = ag_requires_grad(golden_of(name, roles[i]));
     nn_train(module, false);
     tensor_manual_seed(3); /* for the lazy layers */
@@ -1105,7 +1146,8 @@ START_TEST(attention_in_training) {
                                                                .query_size = 8,
                                                                .key_size = 8,
                                                                .value_size = 8});
-    Tensor *x = tensor_randn(SHAPE(2, 4, 8)), *same = golden("training_x");
+    Tensor *x = tensor_randn(SHAPE(2, 4, 8));
+    Tensor *same = golden("training_x");
     ck_assert(tensor_allclose(x, same, 1e-5, 1e-5));
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){3, 2});
     tape_begin();
@@ -1149,8 +1191,11 @@ START_TEST(a_query_with_nothing_to_attend_to) {
 END_TEST
 
 START_TEST(an_empty_batch) {
-    Tensor *q = ones(SHAPE(0, 3, 4)), *k = ones(SHAPE(0, 5, 4)), *no_keys = ones(SHAPE(2, 0, 4));
-    Tensor *queries = ones(SHAPE(2, 3, 4)), *lens = tensor_zeros(SHAPE(2));
+    Tensor *q = ones(SHAPE(0, 3, 4));
+    Tensor *k = ones(SHAPE(0, 5, 4));
+    Tensor *no_keys = ones(SHAPE(2, 0, 4));
+    Tensor *queries = ones(SHAPE(2, 3, 4));
+    Tensor *lens = tensor_zeros(SHAPE(2));
     Tensor *lengths = tensor_to(lens, I64);
     MultiHeadAttention *attention = nn_multi_head_attention_new(
         (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .bias = true});
@@ -1207,7 +1252,9 @@ END_TEST
 
 START_TEST(weights_live_until_the_next_forward) {
     DotProductAttention *attention = nn_dot_product_attention_new(0.5);
-    Tensor *q = ones(SHAPE(1, 2, 3)), *k = ones(SHAPE(1, 4, 3)), *longer = ones(SHAPE(1, 5, 3));
+    Tensor *q = ones(SHAPE(1, 2, 3));
+    Tensor *k = ones(SHAPE(1, 4, 3));
+    Tensor *longer = ones(SHAPE(1, 5, 3));
     tape_begin();
     ck_assert_ptr_nonnull(nn_dot_product_attention_forward(attention, q, k, k, NO_MASK));
     tape_end();
@@ -1232,7 +1279,8 @@ END_TEST
 /* A printed tape reads like the formula. */
 START_TEST(the_tape_tells_the_story) {
     MultiHeadAttention *attention = nn_multi_head_attention_new(ten_in_five());
-    Tensor *x = ones(SHAPE(1, 2, 10)), *lens = tensor_from_int64s(SHAPE(1), (int64_t[]){2});
+    Tensor *x = ones(SHAPE(1, 2, 10));
+    Tensor *lens = tensor_from_int64s(SHAPE(1), (int64_t[]){2});
     tape_begin();
     AttentionMask mask = {.valid_lens = lens};
     ck_assert_ptr_nonnull(nn_multi_head_attention_forward(attention, x, x, x, mask));
@@ -1285,9 +1333,13 @@ static void expect_refusal(Attention a, Tensor *q, Tensor *k, Tensor *v, Tensor 
 
 START_TEST(attention_names_what_does_not_fit) {
     Attention a = attention_of_kind(_i);
-    Tensor *q = ones(SHAPE(3, 4, 8)), *k = ones(SHAPE(2, 6, 8)), *fit = ones(SHAPE(3, 6, 8));
-    Tensor *fewer = ones(SHAPE(3, 5, 8)), *flat = ones(SHAPE(4, 8));
-    Tensor *wide = tensor_to(fit, F64), *whole = tensor_to(q, I64);
+    Tensor *q = ones(SHAPE(3, 4, 8));
+    Tensor *k = ones(SHAPE(2, 6, 8));
+    Tensor *fit = ones(SHAPE(3, 6, 8));
+    Tensor *fewer = ones(SHAPE(3, 5, 8));
+    Tensor *flat = ones(SHAPE(4, 8));
+    Tensor *wide = tensor_to(fit, F64);
+    Tensor *whole = tensor_to(q, I64);
     expect_refusal(
         a, q, k, k, NULL,
         "keys are (2, 6, 8) and queries (3, 4, 8): the batch sizes 2 and 3 must be equal");
@@ -1318,12 +1370,14 @@ END_TEST
 
 START_TEST(attention_checks_its_lengths) {
     Attention a = attention_of_kind(_i);
-    Tensor *q = ones(SHAPE(2, 4, 8)), *k = ones(SHAPE(2, 6, 8));
+    Tensor *q = ones(SHAPE(2, 4, 8));
+    Tensor *k = ones(SHAPE(2, 6, 8));
     Tensor *three = tensor_from_int64s(SHAPE(3), (int64_t[]){1, 2, 3});
     Tensor *wrong = tensor_from_int64s(SHAPE(2, 3), (int64_t[]){1, 2, 3, 4, 5, 6});
     Tensor *negative = tensor_from_int64s(SHAPE(2), (int64_t[]){3, -1});
     Tensor *deep = tensor_from_int64s(SHAPE(2, 4), (int64_t[]){1, 2, 3, 4, 5, 6, -7, 8});
-    Tensor *floats = ones(SHAPE(2)), *one = tensor_from_int64s(SCALAR, (int64_t[]){3});
+    Tensor *floats = ones(SHAPE(2));
+    Tensor *one = tensor_from_int64s(SCALAR, (int64_t[]){3});
     expect_refusal(a, q, k, k, three,
                    "valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 4)");
     expect_refusal(a, q, k, k, wrong,
@@ -1341,7 +1395,9 @@ END_TEST
 
 /* The sizes of features: equal, or those of the projections, lazy ones after their first input. */
 START_TEST(attention_checks_its_features) {
-    Tensor *q = ones(SHAPE(2, 4, 8)), *k = ones(SHAPE(2, 6, 7)), *v = ones(SHAPE(2, 6, 5));
+    Tensor *q = ones(SHAPE(2, 4, 8));
+    Tensor *k = ones(SHAPE(2, 6, 7));
+    Tensor *v = ones(SHAPE(2, 6, 5));
     Attention a = attention_of_kind(0);
     expect_refusal(
         a, q, k, v, NULL,
@@ -1352,7 +1408,8 @@ START_TEST(attention_checks_its_features) {
         tape_begin_no_grad();
         ck_assert_ptr_nonnull(a.forward(a.module, q, k, v, NO_MASK));
         tape_end();
-        Tensor *other = ones(SHAPE(2, 4, 9)), *others = ones(SHAPE(2, 6, 9));
+        Tensor *other = ones(SHAPE(2, 4, 9));
+        Tensor *others = ones(SHAPE(2, 6, 9));
         expect_refusal(a, other, k, v, NULL,
                        "queries are (2, 4, 9): their last size 9 and the in_features 8 of W_q must"
                        " be equal");
@@ -1396,7 +1453,8 @@ END_TEST
 
 /* "encoder.layers.0" in a tree of its own, and what is to be there. */
 static Module *encoder_new(void *child) {
-    Module *model = nn_module_new(&outer_class), *encoder = nn_module_new(&outer_class);
+    Module *model = nn_module_new(&outer_class);
+    Module *encoder = nn_module_new(&outer_class);
     Module *layers = nn_module_new(&outer_class);
     nn_add_child(model, "encoder", encoder);
     nn_add_child(encoder, "layers", layers);
@@ -1409,7 +1467,8 @@ START_TEST(an_error_says_the_path_of_its_module) {
     MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
         .num_hiddens = 4, .num_heads = 2, .query_size = 4, .key_size = 4, .value_size = 4});
     Module *model = encoder_new(attention);
-    Tensor *x = tensor_ones(SHAPE(1, 3, 5)), *y = tensor_ones(SHAPE(1, 3, 4));
+    Tensor *x = tensor_ones(SHAPE(1, 3, 5));
+    Tensor *y = tensor_ones(SHAPE(1, 3, 4));
     ck_assert(tape_begin_no_grad());
     for (int i = 0; i < 2; i++) { /* the second time, too */
         ck_assert_ptr_null(nn_linear_forward(attention->W_q, x));
@@ -1434,7 +1493,8 @@ END_TEST
 
 /* An error from elsewhere is not this module's, and the root has no path. */
 START_TEST(an_earlier_error_keeps_its_sentence) {
-    Linear *linear = nn_linear_new(2, 2, true), *root = nn_linear_new(2, 2, true);
+    Linear *linear = nn_linear_new(2, 2, true);
+    Linear *root = nn_linear_new(2, 2, true);
     Module *model = encoder_new(linear);
     Tensor *x = tensor_ones(SHAPE(3));
     ck_assert(tape_begin_no_grad());
@@ -1645,7 +1705,8 @@ START_TEST(an_optimizer_is_no_model) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
     TensorDict *dict = tensor_dict_new();
-    Tensor *field = NULL, *loss = tensor_ones(SCALAR);
+    Tensor *field = NULL;
+    Tensor *loss = tensor_ones(SCALAR);
     Net *net = net_new();
     REFUSES_OPTIMIZER(nn_zero_grad(sgd), "zero_grad");
     REFUSES_OPTIMIZER(nn_num_parameters(sgd) + 1, "num_parameters");

@@ -28,7 +28,8 @@ static bool agrees(const char *printed, const char *line) {
         return !strncmp(printed, line, (size_t)words) && loss_agrees(printed + words, epoch);
     while (*line) {
         if (isdigit((unsigned char)*line) && isdigit((unsigned char)*printed)) {
-            char *after_x, *after_y;
+            char *after_x;
+            char *after_y;
             const double x = strtod(printed, &after_x), y = strtod(line, &after_y);
             const char *exponent = memchr(line, 'e', (size_t)(after_y - line));
             const double last = exponent ? pow(10, atoi(exponent + 1) - 4) : 0;
@@ -81,7 +82,8 @@ END_TEST
 START_TEST(other_numbers) {
     ck_assert_int_eq(run("--seed 3 --steps 9 --lr 0.01"), 0);
     ck_assert_ptr_null(strstr(out, "expect"));
-    const char *first = strstr(out, "epoch 1, loss "), *last = strstr(out, "epoch 9, loss ");
+    const char *first = strstr(out, "epoch 1, loss ");
+    const char *last = strstr(out, "epoch 9, loss ");
     ck_assert(first && last && atof(last + 14) < atof(first + 14));
     ck_assert_ptr_null(strstr(out, "epoch 10"));
     expect_failure("--lr 1e300",

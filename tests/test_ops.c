@@ -132,7 +132,8 @@ static Tensor *flipped(Tensor *x) {
 /* What all rows share: x[0:1], for the op to see expanded to x's shape. */
 static Tensor *first_row(Tensor *x) {
     if (x->shape.ndim == 0 || x->shape.dim[0] == 0) return x;
-    Tensor *view = tensor_view_narrow(x, 0, 0, 1), *row = tensor_clone(view);
+    Tensor *view = tensor_view_narrow(x, 0, 0, 1);
+    Tensor *row = tensor_clone(view);
     tensor_release(view);
     tensor_release(x);
     return row;
@@ -345,7 +346,8 @@ static Tensor *value_of(const Sample *s, Tensor **in) {
  * in the order of memory: golden/functions/ag_dropout.safetensors has a transposed one. */
 WALK(values_do_not_depend_on_the_layout) {
     for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
-        Tensor *in[SAMPLE_INPUTS], *dense[SAMPLE_INPUTS];
+        Tensor *in[SAMPLE_INPUTS];
+        Tensor *dense[SAMPLE_INPUTS];
         if (layout == PERMUTED && !strcmp(s->op, "dropout")) continue;
         if (layout == EXPANDED && !strcmp(s->op, "view")) continue;
         make_inputs(s, layout, 0, in);
@@ -354,7 +356,8 @@ WALK(values_do_not_depend_on_the_layout) {
             dense[i] = tensor_clone(wide);
             tensor_release(wide);
         }
-        Tensor *y = value_of(s, in), *expected = value_of(s, dense);
+        Tensor *y = value_of(s, in);
+        Tensor *expected = value_of(s, dense);
         expect_close(s, "value", y, expected, 1e-13);
         tensor_release(y);
         tensor_release(expected);
@@ -377,14 +380,19 @@ static Tensor *run(const Sample *s, Tensor **in, Tensor *dy) {
 }
 
 WALK(float32_agrees_with_float64) {
-    Tensor *small[SAMPLE_INPUTS], *large[SAMPLE_INPUTS];
+    Tensor *small[SAMPLE_INPUTS];
+    Tensor *large[SAMPLE_INPUTS];
     for (int i = 0; i < s->n; i++) {
         small[i] = sample_input(s, i, F32);
         bool real = s->in[i].kind == 'r';
         large[i] = small[i]->dtype == F32 ? tensor_to(small[i], F64) : tensor_retain(small[i]);
-        if (real) ag_requires_grad(small[i]), ag_requires_grad(large[i]);
+        if (real) {
+            ag_requires_grad(small[i]);
+            ag_requires_grad(large[i]);
+        }
     }
-    Tensor *y32 = run(s, small, NULL), *y64 = run(s, large, NULL);
+    Tensor *y32 = run(s, small, NULL);
+    Tensor *y64 = run(s, large, NULL);
     expect_close(s, "float32 value", y32, y64, 2e-6);
     ck_assert_int_eq(y32->dtype, y64->dtype == F64 ? F32 : y64->dtype);
     for (int i = 0; i < s->n && y64->requires_grad; i++) {
@@ -402,12 +410,14 @@ WALK(float32_agrees_with_float64) {
 WALK(the_incoming_gradient_may_have_any_layout) {
     if (!has_gradient(s)) return;
     for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
-        Tensor *in[SAMPLE_INPUTS], *same[SAMPLE_INPUTS];
+        Tensor *in[SAMPLE_INPUTS];
+        Tensor *same[SAMPLE_INPUTS];
         make_inputs(s, DENSE, real_inputs(s), in);
         make_inputs(s, DENSE, real_inputs(s), same);
         Tensor *y = value_of(s, in);
         Tensor *dy = in_layout(cotangent(y->shape, F64), layout);
-        Tensor *wide = tensor_view_expand(dy, y->shape), *dense = tensor_clone(wide);
+        Tensor *wide = tensor_view_expand(dy, y->shape);
+        Tensor *dense = tensor_clone(wide);
         tensor_release(run(s, in, wide));
         tensor_release(run(s, same, dense));
         for (int i = 0; i < s->n; i++)
@@ -423,7 +433,8 @@ WALK(the_incoming_gradient_may_have_any_layout) {
 /* Neither forward nor backward writes to an input, and the sample does use the op that it claims.
  */
 WALK(inputs_are_only_read) {
-    Tensor *in[SAMPLE_INPUTS], *copy[SAMPLE_INPUTS];
+    Tensor *in[SAMPLE_INPUTS];
+    Tensor *copy[SAMPLE_INPUTS];
     make_inputs(s, DENSE, real_inputs(s), in);
     uint32_t version[SAMPLE_INPUTS];
     for (int i = 0; i < s->n; i++) {
@@ -476,7 +487,8 @@ static DType result_type(const Op *op, DType dtype) {
 static void make_whole_inputs(const Sample *s, Layout layout, DType dtype, Tensor **in) {
     tensor_manual_seed(3);
     for (int i = 0; i < s->n; i++) {
-        Tensor *x = sample_input(s, i, F64), *whole = NULL;
+        Tensor *x = sample_input(s, i, F64);
+        Tensor *whole = NULL;
         if (s->in[i].kind == 'r') {
             ck_assert(tensor_mul_(x, 3)); /* from -6 to 6, mostly */
             whole = tensor_to(x, dtype);
@@ -495,12 +507,14 @@ WALK(integers_and_bools_compute_as_doubles_do) {
     for (int t = 0; t < 2 * LAYOUTS; t++) {
         const DType dtype = t % 2 ? BOOL : I64;
         const Layout layout = (Layout)(t / 2);
-        Tensor *in[SAMPLE_INPUTS], *real[SAMPLE_INPUTS];
+        Tensor *in[SAMPLE_INPUTS];
+        Tensor *real[SAMPLE_INPUTS];
         if (!takes(s, dtype) || (layout == EXPANDED && !strcmp(s->op, "view"))) continue;
         make_whole_inputs(s, layout, dtype, in);
         for (int i = 0; i < s->n; i++)
             real[i] = s->in[i].kind == 'r' ? tensor_to(in[i], F64) : tensor_retain(in[i]);
-        Tensor *y = value_of(&plain, in), *doubles = value_of(&plain, real);
+        Tensor *y = value_of(&plain, in);
+        Tensor *doubles = value_of(&plain, real);
         ck_assert_msg(y->dtype == result_type(op, dtype), "%s of %s is %s", s->op,
                       tensor_dtype_name(dtype), tensor_dtype_name(y->dtype));
         Tensor *expected = tensor_to(doubles, y->dtype); /* as a bool, 1 + 1 is 1 */
@@ -514,7 +528,8 @@ WALK(integers_and_bools_compute_as_doubles_do) {
 
 /* Not even on a recording tape, beside a tensor that requires a gradient. */
 START_TEST(integers_have_no_gradient) {
-    Tensor *x = LEAF(SHAPE(2), 1.5, -2), *i = tensor_from_int64s(SHAPE(2), (int64_t[]){3, 4});
+    Tensor *x = LEAF(SHAPE(2), 1.5, -2);
+    Tensor *i = tensor_from_int64s(SHAPE(2), (int64_t[]){3, 4});
     ck_assert(tape_begin());
     Tensor *y = ag_sum(ag_mul(ag_add(i, i), ag_neg(i)));
     ck_assert(!y->requires_grad && !y->grad_fn && y->dtype == I64);
@@ -523,7 +538,8 @@ START_TEST(integers_have_no_gradient) {
     Tensor *where_positive = ag_sum(ag_gt(x, ag_scale(x, 0)));
     ck_assert(!where_positive->requires_grad && where_positive->dtype == I64);
     EXPECT_ELEMENTS(where_positive, 1);
-    Tensor *whole = ag_to(x, I64), *truth = ag_to(ag_to(x, F32), BOOL);
+    Tensor *whole = ag_to(x, I64);
+    Tensor *truth = ag_to(ag_to(x, F32), BOOL);
     ck_assert(!whole->requires_grad && !whole->grad_fn && !truth->requires_grad);
     EXPECT_ELEMENTS(whole, 1, -2);
     ck_assert(ag_to(x, F32)->requires_grad);
@@ -582,7 +598,8 @@ START_TEST(numbers_are_compared_in_the_type_of_x) {
                                           ag_le_scalar, ag_gt_scalar, ag_ge_scalar};
     const double expected[][4] = {{0, 1, 0, 0}, {1, 0, 1, 1}, {1, 0, 0, 0},
                                   {1, 1, 0, 0}, {0, 0, 1, 0}, {0, 1, 1, 0}};
-    Tensor *doubles = LEAF(SHAPE(4), -3, 0.1, 2, (double)NAN), *floats = tensor_to(doubles, F32);
+    Tensor *doubles = LEAF(SHAPE(4), -3, 0.1, 2, (double)NAN);
+    Tensor *floats = tensor_to(doubles, F32);
     Tensor *whole = tensor_from_int64s(SHAPE(3), (int64_t[]){-3, 1, 2});
     Tensor *bools = tensor_to(whole, BOOL);
     char sentence[128];
@@ -686,7 +703,8 @@ static bool gradients_after(const Sample *s, unsigned grads, int target, int wri
     ck_assert(tape_begin());
     Tensor *y = apply_sample(in, (void *)(uintptr_t)s);
     ck_assert_msg(y != NULL, "%s: %s", s->op, tensor_error());
-    Tensor *c = cotangent(y->shape, F64), *written = target == OUTPUT ? y : in[target];
+    Tensor *c = cotangent(y->shape, F64);
+    Tensor *written = target == OUTPUT ? y : in[target];
     const uint32_t version = written->storage->version;
     if (writer >= 0) ck_assert(write_by(writer, s, target, written));
     if (unnoticed) written->storage->version = version;
@@ -728,7 +746,8 @@ static void expect_overwritten(const Op *op, int target, int writer) {
 static bool can_be_written(const Sample *s, int target, int writer) {
     Tensor *in[SAMPLE_INPUTS];
     make_inputs(s, DENSE, 0, in);
-    Tensor *y = value_of(s, in), *x = target == OUTPUT ? y : in[target];
+    Tensor *y = value_of(s, in);
+    Tensor *x = target == OUTPUT ? y : in[target];
     const int writers_of[] = {WRITERS, WRITERS, 4, 2}; /* bools are copied and filled alone */
     const bool can = x && !tensor_has_repeats(x) && writer < writers_of[x->dtype];
     tensor_release(y);
@@ -812,7 +831,8 @@ static int let_go_of(Tensor *const *x, int n) {
  * with the row that it was expanded from, and OUTPUT. How many are gone? */
 static int gradients_without(const Sample *s, Layout layout, unsigned grads, unsigned which,
                              double *gradients) {
-    Tensor *in[SAMPLE_INPUTS], *x[2 * SAMPLE_INPUTS + 1] = {NULL};
+    Tensor *in[SAMPLE_INPUTS];
+    Tensor *x[2 * SAMPLE_INPUTS + 1] = {NULL};
     memset(gradients, 0, ELEMENTS_MAX * SAMPLE_INPUTS * sizeof *gradients);
     make_inputs(s, layout, grads, in);
     tensor_manual_seed(1);
@@ -821,7 +841,10 @@ static int gradients_without(const Sample *s, Layout layout, unsigned grads, uns
     ck_assert_msg(y != NULL, "%s: %s", s->op, tensor_error());
     Tensor *c = cotangent(y->shape, F64);
     for (int i = 0; i < s->n; i++)
-        if (which >> i & 1) x[2 * i] = in[i], x[2 * i + 1] = applied[i];
+        if (which >> i & 1) {
+            x[2 * i] = in[i];
+            x[2 * i + 1] = applied[i];
+        }
     if (which >> OUTPUT & 1) x[2 * SAMPLE_INPUTS] = y;
     const int gone = let_go_of(x, 2 * SAMPLE_INPUTS + 1);
     ck_assert_msg(ag_backward_from(y, c), "%s %s, layout %d, without %x: %s", s->op,
@@ -1183,7 +1206,8 @@ static void expect_no_broadcast(const Op *op) {
     static const Sample pair = {NULL, 2, {R(2, 3), R(2)}, {0}};
     Sample s = pair;
     s.op = op->name;
-    if (op->in[0].type == BOOLEAN) s.in[0].kind = s.in[1].kind = 'm';
+    for (int i = 0; i < 2; i++)
+        if (op->in[0].type == BOOLEAN) s.in[i].kind = 'm';
     Tensor *in[SAMPLE_INPUTS];
     make_inputs(&s, DENSE, 0, in);
     ck_assert(tape_begin());
@@ -1398,17 +1422,21 @@ END_TEST
 START_TEST(one_element_multiplies_as_many_do) {
     static const double numbers[] = {-0.5, 1e-38, -0., 3e38, (double)INFINITY, (double)NAN, 3};
     const Shape shapes[] = {SCALAR, SHAPE(1), SHAPE(1, 1, 1)};
-    const DType dtype = _i == 0 ? F32 : _i == 1 ? F64 : I64;
+    const DType dtype = (const DType[]){F32, F64, I64}[_i];
     static const double of_x[] = {
         -0., 1e-40, (double)NAN, (double)INFINITY, 1, -2, 1e38, 3e-39, 0.1, 7, 8, 9};
-    Tensor *doubles = tensor_from_doubles(SHAPE(3, 4), of_x), *x = tensor_to(doubles, dtype);
+    Tensor *doubles = tensor_from_doubles(SHAPE(3, 4), of_x);
+    Tensor *x = tensor_to(doubles, dtype);
     tensor_release(doubles);
     for (int i = dtype == I64 ? 6 : 0; i < 7; i++)
         for (int s = 0; s < 3; s++) {
-            Tensor *full = tensor_full(shapes[s], numbers[i]), *b = tensor_to(full, dtype);
+            Tensor *full = tensor_full(shapes[s], numbers[i]);
+            Tensor *b = tensor_to(full, dtype);
             ck_assert(tape_begin());
-            Tensor *xt = ag_transpose(x, 0, 1), *y = ag_mul(xt, b);
-            Tensor *many = ag_contiguous(ag_expand(b, y->shape)), *want = ag_mul(xt, many);
+            Tensor *xt = ag_transpose(x, 0, 1);
+            Tensor *y = ag_mul(xt, b);
+            Tensor *many = ag_contiguous(ag_expand(b, y->shape));
+            Tensor *want = ag_mul(xt, many);
             ck_assert(y->shape.ndim == (s == 2 ? 3 : 2));
             ck_assert_mem_eq(y->data, want->data, sizeof of_x / 8 * (size_t)dtype_size(dtype));
             tape_end();
@@ -1438,7 +1466,8 @@ END_TEST
 
 /* All slices or none, and views as torch's. */
 START_TEST(split_fills_the_list) {
-    Tensor *x = LEAF(SHAPE(5), 1, 2, 3, 4, 5), *list[3] = {x, x, x};
+    Tensor *x = LEAF(SHAPE(5), 1, 2, 3, 4, 5);
+    Tensor *list[3] = {x, x, x};
     ck_assert(!ag_split(x, 2, 0, list, 3));
     expect_error("split: no tape is open: call tape_begin or tape_begin_no_grad first");
     for (int i = 0; i < 3; i++) ck_assert_ptr_null(list[i]);
@@ -1490,7 +1519,8 @@ START_TEST(a_negative_length_is_an_error) {
 END_TEST
 
 START_TEST(an_index_out_of_range_is_an_error) {
-    Tensor *x = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6), *scalar = LEAF(SCALAR, 1);
+    Tensor *x = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    Tensor *scalar = LEAF(SCALAR, 1);
     Tensor *row = tensor_from_int64s(SHAPE(2), (int64_t[]){0, 7});
     Tensor *minus = tensor_from_int64s(SHAPE(1, 1), (int64_t[]){-1});
     ck_assert(tape_begin());
@@ -1554,7 +1584,8 @@ END_TEST
 /* Whatever the logits and the gradient are: in PyTorch, NaN among ignored logits would get out. */
 START_TEST(what_is_ignored_gets_exactly_zero) {
     const double n = (double)NAN;
-    Tensor *x = LEAF(SHAPE(2, 2), n, 1, 0, 0), *dy = LEAF(SHAPE(2), n, 2);
+    Tensor *x = LEAF(SHAPE(2, 2), n, 1, 0, 0);
+    Tensor *dy = LEAF(SHAPE(2), n, 2);
     Tensor *targets = tensor_from_int64s(SHAPE(2), (int64_t[]){7, 1});
     ck_assert(tape_begin());
     Tensor *y = ag_cross_entropy(x, targets, 7, REDUCE_NONE);
@@ -1587,7 +1618,8 @@ END_TEST
 
 /* The same of the other ops that choose: 0 times NaN would be NaN. */
 START_TEST(what_is_not_chosen_gets_exactly_zero) {
-    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4), *z = LEAF(SHAPE(2, 2), 5, 6, 7, 8);
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    Tensor *z = LEAF(SHAPE(2, 2), 5, 6, 7, 8);
     Tensor *m = tensor_from_bools(SHAPE(2, 2), (bool[]){true, false, false, true});
     const double n = (double)NAN;
     Tensor *dy = LEAF(SHAPE(2, 2), n, 1, 2, n);
@@ -1665,7 +1697,8 @@ static Tensor *var_composed(Tensor **in) {
 
 static Tensor *entropy_fused(Tensor **in) { return ag_cross_entropy(in[0], in[1], 2, REDUCE_MEAN); }
 static Tensor *entropy_composed(Tensor **in) {
-    Tensor *two = tensor_full(SCALAR, 2), *ignore = tensor_to(two, I64);
+    Tensor *two = tensor_full(SCALAR, 2);
+    Tensor *ignore = tensor_to(two, I64);
     Tensor *log_p = ag_gather(ag_log_softmax(in[0], 1), 1, ag_unsqueeze(in[1], 1));
     Tensor *loss = ag_masked_select(ag_squeeze(log_p, 1), ag_ne(in[1], ignore));
     tensor_release(two);
@@ -1676,7 +1709,8 @@ static Tensor *entropy_composed(Tensor **in) {
 static Tensor *norm_fused(Tensor **in) { return ag_layer_norm(in[0], in[1], in[2], 0.01); }
 static Tensor *norm_composed(Tensor **in) {
     Axes last = AXES(-1);
-    Tensor *x = ag_reshape(in[0], SHAPE(3, 10)), *gap = ag_sub(x, ag_mean_dims(x, last, true));
+    Tensor *x = ag_reshape(in[0], SHAPE(3, 10));
+    Tensor *gap = ag_sub(x, ag_mean_dims(x, last, true));
     Tensor *variance = ag_mean_dims(ag_square(gap), last, true);
     Tensor *z = ag_div(gap, ag_sqrt(ag_add_scalar(variance, 0.01)));
     return ag_add(ag_mul(ag_reshape(z, SHAPE(3, 2, 5)), in[1]), in[2]);
@@ -1687,7 +1721,8 @@ static Tensor *additive_fused(Tensor **in) {
 }
 /* in[3]: lengths (B, Q) */
 static Tensor *additive_composed(Tensor **in) {
-    Tensor *q = ag_unsqueeze(in[0], 2), *k = ag_unsqueeze(in[1], 1);
+    Tensor *q = ag_unsqueeze(in[0], 2);
+    Tensor *k = ag_unsqueeze(in[1], 1);
     Tensor *scores = ag_squeeze(ag_linear(ag_tanh(ag_add(q, k)), in[2], NULL), -1);
     Tensor *numbers = tensor_arange(0, (double)in[1]->shape.dim[1], 1);
     Tensor *place = tensor_to(numbers, I64);
@@ -1721,7 +1756,8 @@ static Tensor *twin_input(const Sample *s, int i) {
 
 START_TEST(fused_ops_agree_with_their_composed_twins) {
     const Sample *s = &twins[_i].inputs;
-    Tensor *in[2][SAMPLE_INPUTS], *y[2];
+    Tensor *in[2][SAMPLE_INPUTS];
+    Tensor *y[2];
     for (int which = 0; which < 2; which++) {
         tensor_manual_seed(5);
         for (int i = 0; i < s->n; i++) in[which][i] = twin_input(s, i);
@@ -1751,7 +1787,8 @@ START_TEST(too_many_dimensions_are_an_error) {
     Tensor *x = LEAF(SHAPE(1), 1);
     Shape nine = SHAPE(1), minus = SHAPE(1);
     Axes axes = AXES(0);
-    nine.ndim = axes.n = 9;
+    nine.ndim = 9;
+    axes.n = 9;
     minus.ndim = -1;
     ck_assert(tape_begin());
     typedef Tensor *WithShape(Tensor *, Shape);

@@ -91,22 +91,25 @@ static bool read_header(FILE *file, Case *c) {
 static Tensor *read_storage(FILE *file, const Case *c) {
     Shape shape = SHAPE(c->count);
     DType dtype = dtype_of(c->dtype);
-    size_t size = dtype == F32 ? sizeof(float) : dtype == BOOL ? sizeof(bool) : sizeof(double);
+    const size_t size = (const size_t[]){4, 8, 8, sizeof(bool)}[dtype];
     char *elements = malloc((size_t)c->count * size + 1);
     for (int64_t i = 0; i < c->count; i++) {
         uint64_t bits;
         ck_assert_int_eq(fscanf(file, "%" SCNx64, &bits), 1);
         uint32_t low = (uint32_t)bits;
         bool set = bits != 0;
-        const void *from = dtype == F32 ? (void *)&low : dtype == BOOL ? (void *)&set : &bits;
-        memcpy(elements + (size_t)i * size, from, size);
+        const void *const from[] = {&low, &bits, &bits, &set};
+        memcpy(elements + (size_t)i * size, from[dtype], size);
     }
     tensor_set_default_dtype(dtype == F64 ? F64 : F32);
     void *e = elements;
-    Tensor *x = dtype == F32   ? tensor_from_floats(shape, e)
-                : dtype == F64 ? tensor_from_doubles(shape, e)
-                : dtype == I64 ? tensor_from_int64s(shape, e)
-                               : tensor_from_bools(shape, e);
+    Tensor *x = NULL;
+    switch (dtype) {
+    case F32: x = tensor_from_floats(shape, e); break;
+    case F64: x = tensor_from_doubles(shape, e); break;
+    case I64: x = tensor_from_int64s(shape, e); break;
+    case BOOL: x = tensor_from_bools(shape, e); break;
+    }
     free(elements);
     return x;
 }
@@ -249,7 +252,8 @@ END_TEST
 
 START_TEST(test_notebook_parameter) {
     Tensor *w = tensor_full(SHAPE(1), 17.1402);
-    w->requires_grad = w->is_parameter = true;
+    w->requires_grad = true;
+    w->is_parameter = true;
     expect(w, "Parameter containing:\n"
               "tensor([17.1402], requires_grad=True)\n");
 }

@@ -35,7 +35,10 @@ enum { SLACK = 128 };
 static Matrix matrix_new(DType dtype, int64_t rows, int64_t columns, int layout) {
     int64_t step = layout & 2 ? 2 : 1;
     Matrix x = {dtype, rows, columns, {columns * step, step}, 0, NULL};
-    if (layout & 1) x.stride[0] = step, x.stride[1] = rows * step;
+    if (layout & 1) {
+        x.stride[0] = step;
+        x.stride[1] = rows * step;
+    }
     x.bytes = (size_t)(rows * columns * step + 1) * dtype_size(dtype);
     x.data = malloc(x.bytes + SLACK);
     ck_assert_ptr_nonnull(x.data);
@@ -87,7 +90,9 @@ static bool fuses(const Kernels *table, DType dtype) {
     element_store(dtype, b.data, matrix_at(&b, 1, 0), 1 - eps);
     multiply(table, &a, &b, NULL, &c);
     const bool once = element_load(dtype, c.data, 0) != 0; /* -eps^2 */
-    free(a.data), free(b.data), free(c.data);
+    free(a.data);
+    free(b.data);
+    free(c.data);
     return once;
 }
 
@@ -167,7 +172,8 @@ static void try_product(DType dtype, int64_t m, int64_t n, int64_t k, int layout
     Matrix a = matrix_new(dtype, m, k, layouts & 3), b = matrix_new(dtype, k, n, layouts >> 2 & 3);
     Matrix start = matrix_new(dtype, m, n, layouts >> 6 & 3), row = start, first = start;
     row.stride[0] = 0;
-    const Matrix *from = begins == AT_ZERO ? NULL : begins == AT_ROW ? &row : &start;
+    const Matrix *from = begins == AT_ROW ? &row : &start;
+    if (begins == AT_ZERO) from = NULL;
     matrix_draw(&a);
     matrix_draw(&b);
     matrix_draw(&start);
@@ -186,7 +192,10 @@ static void try_product(DType dtype, int64_t m, int64_t n, int64_t k, int layout
         if (t > 0) free(first.data);
         first = c;
     }
-    free(a.data), free(b.data), free(start.data), free(first.data);
+    free(a.data);
+    free(b.data);
+    free(start.data);
+    free(first.data);
 }
 
 START_TEST(products_of_every_shape_and_stride) {
@@ -234,7 +243,8 @@ START_TEST(products_leave_what_lies_between_rows) {
                         CHECK(((unsigned char *)c.data)[x] == GAP);
                 free(whole.data);
             }
-            free(a.data), free(b.data);
+            free(a.data);
+            free(b.data);
         }
 }
 END_TEST
@@ -267,7 +277,9 @@ START_TEST(products_of_what_lies_far_apart) {
         if (t > 0) free(first.data);
         first = c;
     }
-    free(a.data), free(b.data), free(first.data);
+    free(a.data);
+    free(b.data);
+    free(first.data);
 }
 END_TEST
 
@@ -280,16 +292,19 @@ START_TEST(products_of_more_than_a_panel) {
     Matrix a = matrix_new(dtype, m, k, 1), b = matrix_new(dtype, k, n, 0), part = a;
     matrix_draw(&a);
     matrix_draw(&b);
-    part.rows = few, part.data = (char *)a.data + (size_t)from * size;
+    part.rows = few;
+    part.data = (char *)a.data + (size_t)from * size;
     for (int t = 0; t < isa_count; t++) {
         Matrix c = matrix_new(dtype, m, n, 0), alone = matrix_new(dtype, few, n, 0);
         multiply(isa_tables[t], &a, &b, NULL, &c);
         multiply(isa_tables[t], &part, &b, NULL, &alone);
         const char *rows = (char *)c.data + (size_t)(from * n) * size;
         CHECK(memcmp(rows, alone.data, (size_t)(few * n) * size) == 0);
-        free(c.data), free(alone.data);
+        free(c.data);
+        free(alone.data);
     }
-    free(a.data), free(b.data);
+    free(a.data);
+    free(b.data);
 }
 END_TEST
 
@@ -302,7 +317,8 @@ START_TEST(a_slice_needs_no_more_room) {
                 const DType type = i & 4 ? F64 : F32;
                 const int64_t k = depths[i / 8], other = 1200;
                 MatmulShape whole = {.m = other, .n = size, .k = k};
-                whole.a_stride[i & 1 ? 0 : 1] = whole.b_stride[i & 2 ? 0 : 1] = 1;
+                whole.a_stride[i & 1 ? 0 : 1] = 1;
+                whole.b_stride[i & 2 ? 0 : 1] = 1;
                 whole.a_stride[i & 1 ? 1 : 0] = i & 1 ? other : k;
                 whole.b_stride[i & 2 ? 1 : 0] = i & 2 ? k : size;
                 const int64_t room = isa_tables[t]->matmul_workspace[type](&whole);
@@ -313,7 +329,8 @@ START_TEST(a_slice_needs_no_more_room) {
                         EXPECT(isa_tables[t]->matmul_workspace[type](&slice) <= room,
                                "(%d, %d) (%d, %d): columns %d to %d", (int)other, (int)k, (int)k,
                                (int)size, (int)from, (int)to);
-                        slice.n = size, slice.m = to - from;
+                        slice.n = size;
+                        slice.m = to - from;
                         EXPECT(isa_tables[t]->matmul_workspace[type](&slice) <= room,
                                "(%d, %d) (%d, %d): rows %d to %d", (int)other, (int)k, (int)k,
                                (int)size, (int)from, (int)to);
@@ -358,7 +375,9 @@ START_TEST(products_are_added) {
             memset(added.data, GAP, added.bytes);
             for (int step = 0; step < 2; step++) {
                 Matrix left = a, right = wide;
-                left.columns = right.rows = k[step], right.columns = 43;
+                right.rows = k[step];
+                left.columns = right.rows;
+                right.columns = 43;
                 left.data = (char *)a.data + step * k[0] * size;
                 right.data = (char *)wide.data + step * k[0] * 48 * size;
                 multiply(isa_tables[t], &left, &right, NULL, &c[step]);
@@ -380,7 +399,11 @@ START_TEST(products_are_added) {
                 }
             expect_matrix_gaps(&added);
         }
-    free(a.data), free(wide.data), free(c[0].data), free(c[1].data), free(added.data);
+    free(a.data);
+    free(wide.data);
+    free(c[0].data);
+    free(c[1].data);
+    free(added.data);
 }
 END_TEST
 
@@ -415,7 +438,8 @@ START_TEST(long_products_are_accurate) {
             }
             free(c.data);
         }
-        free(a.data), free(b.data);
+        free(a.data);
+        free(b.data);
     }
 }
 END_TEST
@@ -435,7 +459,10 @@ START_TEST(rows_of_a_product_stand_alone) {
         multiply(tensor_kernels(), &one, &b, NULL, &row);
         ck_assert_mem_eq(row.data, (float *)all.data + i * 29, 29 * sizeof(float));
     }
-    free(a.data), free(b.data), free(all.data), free(row.data);
+    free(a.data);
+    free(b.data);
+    free(all.data);
+    free(row.data);
 }
 END_TEST
 
@@ -444,7 +471,10 @@ END_TEST
 START_TEST(a_number_times_a_row_is_a_row_of_the_product) {
     double factors[13], numbers[29], spaced[58] = {0};
     for (int i = 0; i < 13; i++) factors[i] = i % 4 ? draw_in(-2, 2) : 0;
-    for (int j = 0; j < 29; j++) spaced[2 * j] = numbers[j] = j % 3 ? draw_in(-2, 2) : 0;
+    for (int j = 0; j < 29; j++) {
+        numbers[j] = j % 3 ? draw_in(-2, 2) : 0;
+        spaced[2 * j] = numbers[j];
+    }
     for (int t = F32; t <= F64; t++) {
         ck_assert(tensor_set_default_dtype((DType)t));
         Tensor *column = tensor_from_doubles(SHAPE(13, 1), factors);
@@ -452,7 +482,8 @@ START_TEST(a_number_times_a_row_is_a_row_of_the_product) {
         Tensor *row = tensor_from_doubles(SHAPE(1, 29), numbers);
         Tensor *wide = tensor_from_doubles(SHAPE(29, 2), spaced);
         Tensor *apart = tensor_as_strided(wide, SHAPE(1, 29), (int64_t[]){58, 2}, 0);
-        Tensor *all = tensor_matmul(column, row), *rows = tensor_matmul(batch, row);
+        Tensor *all = tensor_matmul(column, row);
+        Tensor *rows = tensor_matmul(batch, row);
         Tensor *others = tensor_matmul(batch, apart);
         const size_t bytes = 13 * 29 * (size_t)dtype_size((DType)t);
         ck_assert_mem_eq(rows->data, all->data, bytes);

@@ -231,7 +231,8 @@ START_TEST(help_names_every_flag) {
         ck_assert_msg(strstr(out, line) != NULL, "%s --help has no %s", program, common[i]);
     }
     for (const char *help = out; next_flag(&help, name, argument);) {
-        const char *next = strstr(help, "\n  --"), *otherwise = strstr(help, " Default: ");
+        const char *next = strstr(help, "\n  --");
+        const char *otherwise = strstr(help, " Default: ");
         ck_assert_msg(!*argument || (otherwise && otherwise < next), "%s %s has no default",
                       program, name);
     }

@@ -118,7 +118,8 @@ static void compare(const char *name, const Tensor *x, const Golden *want, int64
     ck_assert_int_eq(x->dtype, want->dtype);
     ck_assert_int_le(first + tensor_numel(x), want->count);
     size_t size = dtype_size(x->dtype);
-    const char *ours = x->data, *torchs = (const char *)want->elements + (size_t)first * size;
+    const char *ours = x->data;
+    const char *torchs = (const char *)want->elements + (size_t)first * size;
     for (int64_t i = 0; i < tensor_numel(x); i++) {
         if (memcmp(ours + (size_t)i * size, torchs + (size_t)i * size, size) == 0) continue;
         double a = element(x, i), b = at(want->dtype, torchs, i);
@@ -145,7 +146,8 @@ static Tensor *draw_wide(int64_t n) { return tensor_randint(INT64_MIN, INT64_MAX
 
 /* The mask that dropout drew: what it left of ones is not 0. */
 static Tensor *draw_dropout(int64_t n, double p) {
-    Tensor *ones = tensor_ones(SHAPE(n)), *zeros = tensor_zeros(SHAPE(n));
+    Tensor *ones = tensor_ones(SHAPE(n));
+    Tensor *zeros = tensor_zeros(SHAPE(n));
     tape_begin_no_grad();
     Tensor *kept = tape_end_keeping(ag_ne(ag_dropout(ones, p), zeros));
     tensor_release(ones);
@@ -166,8 +168,10 @@ static Tensor *draw_dropout_views(int64_t n) {
                  {{4, {2, 1, 3, 2}}, {3, 7, 1, 6}},
                  {{3, {2, 4, 2}}, {2, 2, 1}}};
     enum { VIEWS = sizeof views / sizeof *views };
-    Tensor *ones = tensor_ones(SHAPE(100)), *zero = tensor_zeros(SCALAR), *view[VIEWS],
-           *kept[VIEWS];
+    Tensor *ones = tensor_ones(SHAPE(100));
+    Tensor *zero = tensor_zeros(SCALAR);
+    Tensor *view[VIEWS];
+    Tensor *kept[VIEWS];
     tape_begin_no_grad();
     for (int i = 0; i < VIEWS; i++) {
         view[i] = tensor_as_strided(ones, views[i].shape, views[i].stride, 0);
@@ -556,7 +560,8 @@ END_TEST
 
 /* 7 normals, so that one waits, then 700 words; as one number. */
 static double some_draws(void) {
-    Tensor *normals = tensor_randn(SHAPE(7)), *words = tensor_rand(SHAPE(700));
+    Tensor *normals = tensor_randn(SHAPE(7));
+    Tensor *words = tensor_rand(SHAPE(700));
     double sum = tensor_get(normals, 6) + 10 * tensor_get(words, 699);
     tensor_release(normals);
     tensor_release(words);
@@ -592,8 +597,9 @@ START_TEST(a_state_that_is_none_is_refused) {
     } wrong[] = {{0, -1},          {623, 1LL << 32}, {624, -1}, {624, 625},
                  {624, 1LL << 32}, {625, 2},         {625, -1}};
     const char *sentence = "set_generator_state: the state is not one of a generator";
-    Tensor *state = tensor_generator_state(), *x = tensor_ones(SHAPE(627)),
-           *y = tensor_randperm(626);
+    Tensor *state = tensor_generator_state();
+    Tensor *x = tensor_ones(SHAPE(627));
+    Tensor *y = tensor_randperm(626);
     const Generator before = *tensor_generator_current();
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int64_t *place = (int64_t *)state->data + wrong[i].place, kept = *place;

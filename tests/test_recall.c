@@ -18,7 +18,8 @@ static int run_with(const char *mechanism, const char *arguments) {
 }
 
 static double accuracy(void) {
-    const char *line = "expect  accuracy  ", *found = strstr(out, line);
+    const char *line = "expect  accuracy  ";
+    const char *found = strstr(out, line);
     ck_assert_ptr_nonnull(found);
     return atof(found + strlen(line));
 }
@@ -41,7 +42,8 @@ END_TEST
 /* The darkest cell of a row "f?|  @@  |" is below the f of "f:3" in the first line of labels:
  * values of one digit leave the letters there. */
 static void check_row(const char *letters, const char *line, const char *question) {
-    const char *shades = " .:-=+*#%@/", *darkest = question + 3;
+    const char *shades = " .:-=+*#%@/";
+    const char *darkest = question + 3;
     for (const char *cell = darkest; *cell != '|' && *cell != '/'; cell += 2)
         if (strchr(shades, *cell) > strchr(shades, *darkest)) darkest = cell;
     ck_assert_msg(letters[darkest - line] == *question, "%.80s", question);
@@ -52,10 +54,12 @@ static int check_maps(void) {
     int rows = 0;
     ck_assert_ptr_nonnull(strstr(out, "\nweight 0 "));
     char *letters = strchr(strstr(out, "\n\n") + 2, '\n') + 1; /* behind caption, titles */
-    for (char *line = letters; (line = strchr(line, '\n') + 1)[0] != 'w';)
-        for (const char *at = line; (at = strstr(at, "?|")) && at < strchr(line, '\n');
-             at++, rows++)
+    for (char *line = strchr(letters, '\n') + 1; *line != 'w'; line = strchr(line, '\n') + 1)
+        for (const char *at = strstr(line, "?|"); at && at < strchr(line, '\n');
+             at = strstr(at + 1, "?|")) {
             check_row(letters, line, at - 1);
+            rows++;
+        }
     return rows;
 }
 

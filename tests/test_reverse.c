@@ -33,7 +33,8 @@ static int darkest(const char *cells) {
  * stand side by side, under one line of tokens each. */
 static void check_maps(void) {
     const char *titles = strstr(out, "\n\n") + 2; /* behind the caption */
-    const char *tokens = strchr(titles, '\n') + 1, *row = strchr(tokens, '\n') + 1;
+    const char *tokens = strchr(titles, '\n') + 1;
+    const char *row = strchr(tokens, '\n') + 1;
     for (int i = 0; i < 6; i++, row = strchr(row, '\n') + 1) {
         const char *second = strchr(strchr(row, '|') + 1, '|') + 3;
         ck_assert_int_eq(row[0], tokens[2 + 2 * i]);

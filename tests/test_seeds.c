@@ -117,7 +117,8 @@ static int num_names;
 static Tensor *own(Tensor *x) {
     ck_assert_msg(x != NULL, "%s: %s", group, tensor_error());
     ck_assert_int_lt(num_names, (int)(sizeof names / sizeof *names));
-    return names[num_names++] = x;
+    names[num_names++] = x;
+    return x;
 }
 static Tensor *keep(Tensor *x) { return own(tensor_retain(x)); }
 static Tensor *input(Tensor *x) { return own(ag_requires_grad(x)); }
@@ -358,7 +359,8 @@ static Tensor *steps_002(MultiHeadAttention *net, Tensor *x, Tensor **weights) {
     expect_shape(ag_transpose(k, 2, 3), SHAPE(1, 3, 2, 4));
     Tensor *dist = ag_scale(ag_matmul(q, ag_transpose(k, 2, 3)), 1 / sqrt(dk));
     expect_shape(dist, SHAPE(1, 3, 4, 4));
-    *weights = dist = ag_softmax(dist, -1);
+    dist = ag_softmax(dist, -1);
+    *weights = dist;
 
     Tensor *att = ag_matmul(dist, v);
     expect_shape(att, SHAPE(1, 3, 4, 2));
@@ -379,7 +381,8 @@ static void self_attention_002(int dtype, int seed) {
                                    .num_hiddens = d_model,
                                    .num_heads = num_heads,
                                    .bias = true});
-    Tensor *x = input(tensor_rand(SHAPE(1, 4, 2))), *weights;
+    Tensor *x = input(tensor_rand(SHAPE(1, 4, 2)));
+    Tensor *weights;
     tape_begin();
     expect("output", steps_002(net, x, &weights));
     expect("weights", weights);
@@ -486,7 +489,9 @@ START_TEST(seed_003_50a0c1954a3f737a) {
     MultiHeadAttentionConfig lazy = {
         .num_hiddens = num_hiddens, .num_heads = num_heads, .dropout = 0.5};
     MultiHeadAttentionConfig told = lazy;
-    told.key_size = told.query_size = told.value_size = num_hiddens;
+    told.key_size = num_hiddens;
+    told.query_size = num_hiddens;
+    told.value_size = num_hiddens;
     example_003(_i, "mxnet", 1, lazy, false);
     example_003(_i, "pytorch", 0, lazy, true);
     example_003(_i, "pytorch", 3, lazy, true);
@@ -505,7 +510,9 @@ static void cell(int dtype, int number) {
 }
 
 enum { n_train = 50, n_test = 10 };
-static Tensor *x_train, *y_train, *x_test;
+static Tensor *x_train;
+static Tensor *y_train;
+static Tensor *x_test;
 
 static Tensor *f(Tensor *x) { return ag_add(ag_scale(ag_sin(x), 2), ag_pow_scalar(x, 0.8)); }
 
@@ -527,12 +534,14 @@ static void mock_dataset(int dtype) {
 }
 
 static void nonparametric_attention_pooling(int dtype) {
-    Tensor *queries = ag_reshape(x_test, SHAPE(-1, 1)), *keys = ag_reshape(x_train, SHAPE(1, -1));
+    Tensor *queries = ag_reshape(x_test, SHAPE(-1, 1));
+    Tensor *keys = ag_reshape(x_train, SHAPE(1, -1));
     expect_shape(queries, SHAPE(10, 1));
     expect_shape(keys, SHAPE(1, 50));
     Tensor *a = ag_sub(queries, keys);
     expect_shape(a, SHAPE(10, 50));
-    cell(dtype, 49), expect("a", a);
+    cell(dtype, 49);
+    expect("a", a);
 
     Tensor *scores = ag_scale(ag_neg(ag_square(a)), 0.5);
     Tensor *attention_weights = ag_softmax(scores, 1);
@@ -589,29 +598,37 @@ static void train(int dtype, NWKernelRegression *net, Tensor *keys, Tensor *valu
         losses[epoch] = tensor_item(l);
         tape_end();
     }
-    cell(dtype, 16), expect("losses", own(tensor_from_doubles(SHAPE(5), losses)));
+    cell(dtype, 16);
+    expect("losses", own(tensor_from_doubles(SHAPE(5), losses)));
     nn_free(optimizer);
 }
 
 static void parametric_attention_pooling(int dtype) {
     tape_begin_no_grad();
-    Tensor *keys = tile_of_others(x_train), *values = tile_of_others(y_train);
+    Tensor *keys = tile_of_others(x_train);
+    Tensor *values = tile_of_others(y_train);
     tape_end();
-    cell(dtype, 13), expect("keys", keys);
-    cell(dtype, 14), expect("values", values);
+    cell(dtype, 13);
+    expect("keys", keys);
+    cell(dtype, 14);
+    expect("values", values);
     expect_shape(keys, SHAPE(50, 49));
     NWKernelRegression *net = nw_kernel_regression_new();
     train(dtype, net, keys, values);
-    cell(dtype, 17), expect("w", net->w);
-    cell(dtype, 18), expect("attention_weights", net->attention_weights);
+    cell(dtype, 17);
+    expect("w", net->w);
+    cell(dtype, 18);
+    expect("attention_weights", net->attention_weights);
     expect_shape(net->attention_weights, SHAPE(50, 49));
 
     tape_begin();
     keys = ag_repeat(x_train, SHAPE(n_test, 1));
     values = ag_repeat(y_train, SHAPE(n_test, 1));
     Tensor *y_hat = nw_kernel_regression_forward(net, x_test, keys, values);
-    cell(dtype, 19), expect("y_hat", ag_detach(ag_unsqueeze(y_hat, 1)));
-    cell(dtype, 21), expect("attention_weights", net->attention_weights);
+    cell(dtype, 19);
+    expect("y_hat", ag_detach(ag_unsqueeze(y_hat, 1)));
+    cell(dtype, 21);
+    expect("attention_weights", net->attention_weights);
     tape_end();
     nn_free(net);
 }
@@ -634,7 +651,8 @@ static void scoring_functions(int dtype) {
     Tensor *values = ag_reshape(own(tensor_arange(0, 40, 1)), SHAPE(1, 10, 4));
     values = ag_repeat(values, SHAPE(2, 1, 1));
     AttentionMask mask = {.valid_lens = LENGTHS(SHAPE(2), 2, 6)};
-    cell(dtype, 26), expect("queries", queries);
+    cell(dtype, 26);
+    expect("queries", queries);
 
     DotProductAttention *dot = nn_dot_product_attention_new(0.5);
     nn_train(dot, false);
@@ -674,7 +692,8 @@ static void further_reading(int dtype, int first_cell, int64_t n, const char *ou
     AttentionMask mask = {.valid_lens = LENGTHS(SHAPE(2), 3, 2)};
     tape_begin();
     Tensor *output = nn_multi_head_attention_forward(multi_head_attention, X, Y, Y, mask);
-    cell(dtype, first_cell), expect(output_name, output);
+    cell(dtype, first_cell);
+    expect(output_name, output);
     expect_shape(output, SHAPE(2, 4, 10));
     cell(dtype, first_cell + 1);
     expect("attention.attention_weights", multi_head_attention->attention->attention_weights);
@@ -747,7 +766,9 @@ static void *module_of(const Case *c, bool fused) {
 static int draw_inputs(const Case *c, Tensor *leaf_of[3], Tensor *enters[3]) {
     const int64_t n[] = {c->Q, c->K, c->K}, width[] = {c->Dq, c->Dk, c->Dv};
     const bool transposed = !strcmp(c->inputs, "transposed");
-    const int count = !strcmp(c->inputs, "xxx") ? 1 : !strcmp(c->inputs, "qkk") ? 2 : 3;
+    int count = 3;
+    if (!strcmp(c->inputs, "xxx")) count = 1;
+    else if (!strcmp(c->inputs, "qkk")) count = 2;
     for (int i = 0; i < 3; i++) {
         Shape shape = transposed ? SHAPE(c->B, width[i], n[i]) : SHAPE(c->B, n[i], width[i]);
         leaf_of[i] = i < count ? input(tensor_uniform(-1, 1, shape)) : leaf_of[count - 1];
@@ -816,7 +837,9 @@ static void expect_next(Joined *joined, const char *what, const Tensor *x, Shape
 
 static void run_case(const Case *c, int dtype, int number, bool fused) {
     begin(dtype, (uint64_t)c->seed, "%d", number);
-    Tensor *expected = tensor_dict_get(golden, group), *leaves[3], *inputs[3];
+    Tensor *expected = tensor_dict_get(golden, group);
+    Tensor *leaves[3];
+    Tensor *inputs[3];
     ck_assert_msg(expected != NULL, "%s", tensor_error());
     Joined joined = {.n = tensor_numel(expected)};
     joined.element = malloc((size_t)joined.n * sizeof *joined.element);

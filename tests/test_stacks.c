@@ -185,11 +185,14 @@ static void *files_and_text(void *unused) {
     char path[] = "/tmp/tapehead-stacks-XXXXXX", *text = NULL;
     size_t size;
     close(mkstemp(path));
-    Tensor *x = tensor_randn(SHAPE(20, 70)), *state = tensor_generator_state(), *indices;
+    Tensor *x = tensor_randn(SHAPE(20, 70));
+    Tensor *state = tensor_generator_state();
+    Tensor *indices;
     FILE *file = open_memstream(&text, &size);
     must(tensor_print(x, file), "print");
     must(tensor_save_npy(x, path), "save_npy");
-    Tensor *loaded = tensor_load_npy(path), *sorted = tensor_sort(x, &indices);
+    Tensor *loaded = tensor_load_npy(path);
+    Tensor *sorted = tensor_sort(x, &indices);
     must(loaded && sorted && tensor_set_generator_state(state), "load_npy, sort");
     must(!tensor_load_npy("/nowhere/at all"), "load_npy");
     tensor_clear_error();

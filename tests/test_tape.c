@@ -278,7 +278,8 @@ END_TEST
 START_TEST(the_tape_owns_what_it_is_given) {
     const int64_t before = tensor_live();
     ck_assert(tape_begin());
-    Tensor *made = tensor_full(SHAPE(2), 3), *x = tape_own(made);
+    Tensor *made = tensor_full(SHAPE(2), 3);
+    Tensor *x = tape_own(made);
     ck_assert_ptr_eq(x, made);
     ck_assert_int_eq(x->refs, 1);
     ck_assert_int_eq(tensor_live(), before + 1);
@@ -396,7 +397,8 @@ END_TEST
 
 /* Exactly twice: the second walk computes the same numbers. */
 START_TEST(walking_a_tape_twice_adds_exactly_twice) {
-    Tensor *x = LEAF(SHAPE(2, 2), 0.1, 0.7, -1.3, 2.9), *w = LEAF(SHAPE(2, 2), 0.3, -0.2, 1.1, 0.9);
+    Tensor *x = LEAF(SHAPE(2, 2), 0.1, 0.7, -1.3, 2.9);
+    Tensor *w = LEAF(SHAPE(2, 2), 0.3, -0.2, 1.1, 0.9);
     double first[8], second[8];
     ck_assert(tape_begin());
     Tensor *h = ag_tanh(ag_linear(x, w, NULL));
@@ -429,11 +431,13 @@ END_TEST
 /* Parts of one tensor add to what has arrived there, and to nothing that others look at: the sum
  * hands the gradient that x got from it to y, too, before the parts come. */
 START_TEST(parts_add_to_what_has_arrived) {
-    Tensor *x = LEAF(SHAPE(3), 1, 2, 3), *y = LEAF(SHAPE(3), 4, 5, 6);
+    Tensor *x = LEAF(SHAPE(3), 1, 2, 3);
+    Tensor *y = LEAF(SHAPE(3), 4, 5, 6);
     Tensor *index = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 2});
     for (int order = 0; order < 2; order++) {
         ck_assert(tape_begin());
-        Tensor *h = ag_scale(x, 1), *sum = order ? ag_sum(ag_add(h, y)) : NULL;
+        Tensor *h = ag_scale(x, 1);
+        Tensor *sum = order ? ag_sum(ag_add(h, y)) : NULL;
         ag_retain_grad(h);
         Tensor *parts = ag_add(ag_scale(ag_slice(h, 0, 0, 2), 10), ag_slice(h, 0, 1, 3));
         parts = ag_add(parts, ag_scale(ag_index_select(h, 0, index), 100));
@@ -455,7 +459,8 @@ END_TEST
 START_TEST(contributions_of_different_strides_add_up) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     ck_assert(tape_begin());
-    Tensor *squares = ag_sum(ag_square(x)), *turned = ag_sum(ag_square(ag_transpose(x, 0, 1)));
+    Tensor *squares = ag_sum(ag_square(x));
+    Tensor *turned = ag_sum(ag_square(ag_transpose(x, 0, 1)));
     Tensor *loss = ag_add(ag_add(squares, turned), ag_sum(x)); /* sum's gradient is the first */
     ck_assert(ag_backward(loss));
     tape_end();
@@ -466,7 +471,8 @@ END_TEST
 
 /* add passes dy on to both inputs: they must not end up with one buffer. */
 START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
-    Tensor *a = LEAF(SHAPE(2), 1, -2), *b = LEAF(SHAPE(2), -1, 2);
+    Tensor *a = LEAF(SHAPE(2), 1, -2);
+    Tensor *b = LEAF(SHAPE(2), -1, 2);
     ck_assert(tape_begin());
     ck_assert(ag_backward(ag_sum(ag_add(a, ag_reshape(b, SHAPE(2))))));
     tape_end();
@@ -480,7 +486,9 @@ END_TEST
 
 /* cat hands out views of one gradient, and expand one of stride 0. */
 START_TEST(each_leaf_gets_a_gradient_of_its_own) {
-    Tensor *a = LEAF(SHAPE(2), 1, 2), *b = LEAF(SHAPE(2), 3, 4), *s = LEAF(SCALAR, 2);
+    Tensor *a = LEAF(SHAPE(2), 1, 2);
+    Tensor *b = LEAF(SHAPE(2), 3, 4);
+    Tensor *s = LEAF(SCALAR, 2);
     double c[] = {1, 2, 3, 4};
     Tensor *dy = tensor_from_doubles(SHAPE(4), c);
     ck_assert(tape_begin());
@@ -543,7 +551,9 @@ END_TEST
 START_TEST(gradients_of_intermediate_results_are_let_go) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
-    Tensor *y = ag_square(x), *z = ag_exp(y), *loss = ag_sum(z);
+    Tensor *y = ag_square(x);
+    Tensor *z = ag_exp(y);
+    Tensor *loss = ag_sum(z);
     int64_t before = tensor_live();
     ck_assert(ag_backward(loss));
     ck_assert_ptr_null(y->grad);
@@ -558,7 +568,9 @@ END_TEST
 START_TEST(one_gradient_may_be_retained) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
-    Tensor *y = ag_square(x), *z = ag_scale(y, 3), *loss = ag_sum(z);
+    Tensor *y = ag_square(x);
+    Tensor *z = ag_scale(y, 3);
+    Tensor *loss = ag_sum(z);
     ck_assert_ptr_eq(ag_retain_grad(y), y);
     ck_assert(ag_backward(loss));
     EXPECT_GRAD(y, 3, 3);
@@ -575,7 +587,9 @@ START_TEST(a_tape_may_keep_all_gradients) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     tape_keep_grads(true);
-    Tensor *y = ag_square(x), *z = ag_reshape(y, SHAPE(2, 1)), *loss = ag_sum(z);
+    Tensor *y = ag_square(x);
+    Tensor *z = ag_reshape(y, SHAPE(2, 1));
+    Tensor *loss = ag_sum(z);
     ck_assert(ag_backward(loss));
     EXPECT_GRAD(loss, 1);
     EXPECT_GRAD(z, 1, 1);
@@ -610,7 +624,8 @@ END_TEST
 /* ---- marks --------------------------------------------------------------------------------- */
 
 START_TEST(marks_hand_their_tensor_back_or_say_why_not) {
-    Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1}), *x = tensor_ones(SHAPE(1));
+    Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
+    Tensor *x = tensor_ones(SHAPE(1));
     ck_assert_ptr_eq(ag_requires_grad(x), x);
     ck_assert(x->requires_grad);
     ck_assert_ptr_eq(ag_retain_grad(x), x); /* a leaf keeps its gradient anyway */
@@ -638,7 +653,8 @@ END_TEST
 START_TEST(detach_shares_bytes_and_stops_gradients) {
     Tensor *x = LEAF(SHAPE(2), 3, 5);
     ck_assert(tape_begin());
-    Tensor *y = ag_square(x), *d = ag_detach(y);
+    Tensor *y = ag_square(x);
+    Tensor *d = ag_detach(y);
     ck_assert(!d->requires_grad);
     ck_assert_ptr_null(d->grad_fn);
     ck_assert_ptr_eq(d->data, y->data);
@@ -672,9 +688,11 @@ static void expect_printed(const char *text) {
 
 /* exp reads its result on the way back, scale reads nothing. */
 START_TEST(what_is_let_go_stays_for_backward_alone) {
-    Tensor *x = LEAF(SHAPE(2), 0, 1), *dy = tensor_ones(SHAPE(2));
+    Tensor *x = LEAF(SHAPE(2), 0, 1);
+    Tensor *dy = tensor_ones(SHAPE(2));
     ck_assert(tape_begin());
-    Tensor *y = ag_exp(x), *z = ag_scale(y, 2);
+    Tensor *y = ag_exp(x);
+    Tensor *z = ag_scale(y, 2);
     ck_assert_ptr_eq(ag_let_go(z), z);
     ck_assert_ptr_null(z->storage->bytes);
     ck_assert_ptr_eq(ag_let_go(y), y);
@@ -699,7 +717,9 @@ END_TEST
 START_TEST(a_view_keeps_what_its_base_has_let_go) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
-    Tensor *y = ag_square(x), *view = ag_reshape(y, SHAPE(2, 1)), *other = ag_detach(y);
+    Tensor *y = ag_square(x);
+    Tensor *view = ag_reshape(y, SHAPE(2, 1));
+    Tensor *other = ag_detach(y);
     ag_let_go(y);
     EXPECT_ELEMENTS(view, 1, 4);
     ag_let_go(view);
@@ -714,11 +734,14 @@ END_TEST
 
 /* Not what was there before, not the result, not what somebody retained. */
 START_TEST(all_since_a_mark_is_let_go) {
-    Tensor *x = LEAF(SHAPE(2), 0, 1), *dy = tensor_ones(SHAPE(2));
+    Tensor *x = LEAF(SHAPE(2), 0, 1);
+    Tensor *dy = tensor_ones(SHAPE(2));
     ck_assert(tape_begin());
     Tensor *before = ag_square(x);
     const int mark = tape_mark();
-    Tensor *read = ag_exp(x), *unread = ag_scale(read, 2), *kept = tensor_retain(ag_neg(unread));
+    Tensor *read = ag_exp(x);
+    Tensor *unread = ag_scale(read, 2);
+    Tensor *kept = tensor_retain(ag_neg(unread));
     Tensor *y = ag_add(ag_add(kept, before), unread);
     ck_assert_ptr_eq(ag_let_go_since(mark, y), y);
     ck_assert(!before->let_go && !x->let_go && !y->let_go && !kept->let_go);
@@ -741,7 +764,9 @@ START_TEST(all_since_a_mark_is_let_go) {
 END_TEST
 
 START_TEST(nobody_looks_at_what_was_let_go) {
-    Tensor *x = LEAF(SHAPE(1), 1), *a = tensor_ones(SHAPE(1)), *lens = tensor_arange(0, 1, 1);
+    Tensor *x = LEAF(SHAPE(1), 1);
+    Tensor *a = tensor_ones(SHAPE(1));
+    Tensor *lens = tensor_arange(0, 1, 1);
     const int64_t stride = 1;
     double element;
     ck_assert(tape_begin());
@@ -791,9 +816,11 @@ END_TEST
  * where they would be repeated: valgrind would say so. */
 START_TEST(what_is_let_go_and_repeated_is_not_read) {
     const Shape column = SHAPE(5000, 1);
-    Tensor *x = ag_requires_grad(tensor_ones(column)), *a = tensor_full(SHAPE(5000, 3), 2);
+    Tensor *x = ag_requires_grad(tensor_ones(column));
+    Tensor *a = tensor_full(SHAPE(5000, 3), 2);
     ck_assert(tape_begin());
-    Tensor *b = ag_neg(x), *loss = ag_sum(ag_mul(a, b));
+    Tensor *b = ag_neg(x);
+    Tensor *loss = ag_sum(ag_mul(a, b));
     ck_assert_ptr_ne(b->storage->bytes, (char *)b->storage + 64); /* a block of their own */
     ag_let_go(b);
     ck_assert_ptr_null(b->storage->bytes);
@@ -807,9 +834,11 @@ END_TEST
 
 /* A constant that becomes a leaf after the op: no backward was to read x when it was let go. */
 START_TEST(what_backward_misses_is_said) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *w = tensor_ones(SHAPE(2));
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *w = tensor_ones(SHAPE(2));
     ck_assert(tape_begin());
-    Tensor *half = ag_scale(x, 0.5), *loss = ag_sum(ag_mul(half, w));
+    Tensor *half = ag_scale(x, 0.5);
+    Tensor *loss = ag_sum(ag_mul(half, w));
     ag_let_go(half);
     ag_requires_grad(w);
     ck_assert(!ag_backward(loss));
@@ -821,13 +850,18 @@ START_TEST(what_backward_misses_is_said) {
 END_TEST
 
 START_TEST(reaching_is_where_a_gradient_would_arrive) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *w = LEAF(SHAPE(2), 3, 4), *unused = LEAF(SHAPE(2), 5, 6);
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *w = LEAF(SHAPE(2), 3, 4);
+    Tensor *unused = LEAF(SHAPE(2), 5, 6);
     Tensor *constant = tensor_ones(SHAPE(2));
     ck_assert(!ag_reaches(x, x));
     expect_error("reaches: no recording tape is open: call tape_begin first");
     tape_begin();
-    Tensor *y = ag_mul(x, constant), *stopped = ag_mul(ag_detach(w), y), *other = ag_exp(unused);
-    Tensor *compared = ag_gt(y, w), *chosen = ag_where(compared, y, stopped);
+    Tensor *y = ag_mul(x, constant);
+    Tensor *stopped = ag_mul(ag_detach(w), y);
+    Tensor *other = ag_exp(unused);
+    Tensor *compared = ag_gt(y, w);
+    Tensor *chosen = ag_where(compared, y, stopped);
     Tensor *lengths = tensor_from_int64s(SHAPE(1), (int64_t[]){1}); /* among absent inputs */
     Tensor *weights = ag_masked_softmax(ag_reshape(chosen, SHAPE(1, 1, 2)), lengths);
     ck_assert(ag_reaches(weights, x) && ag_reaches(weights, y) && ag_reaches(weights, weights));
@@ -947,10 +981,11 @@ static const Overwrite overwrites[] = {
 
 static bool write_over(Tensor *x, const char *by) {
     Tensor *other = tensor_clone(x);
-    bool done = !strcmp(by, "add_")        ? tensor_add_(x, other, 1)
-                : !strcmp(by, "mul_")      ? tensor_mul_(x, 2)
-                : !strcmp(by, "copy_from") ? tensor_copy_from(x, other)
-                                           : tensor_fill(x, 1);
+    bool done = false;
+    if (!strcmp(by, "add_")) done = tensor_add_(x, other, 1);
+    else if (!strcmp(by, "mul_")) done = tensor_mul_(x, 2);
+    else if (!strcmp(by, "copy_from")) done = tensor_copy_from(x, other);
+    else done = tensor_fill(x, 1);
     tensor_release(other);
     return done;
 }
@@ -958,8 +993,10 @@ static bool write_over(Tensor *x, const char *by) {
 START_TEST(a_write_over_what_backward_needs_is_noticed) {
     const Overwrite *o = &overwrites[_i];
     Tensor *m = tensor_bernoulli(0.5, SHAPE(2, 3));
-    Tensor *a = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6), *b = LEAF(SHAPE(2, 3), 2, 2, 2, 2, 2, 2);
-    Tensor *masked[] = {m, a, b}, **in = o->n == 3 ? masked : masked + 1;
+    Tensor *a = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    Tensor *b = LEAF(SHAPE(2, 3), 2, 2, 2, 2, 2, 2);
+    Tensor *masked[] = {m, a, b};
+    Tensor **in = o->n == 3 ? masked : masked + 1;
     ck_assert(tape_begin());
     Tensor *y = call_op(o->op, in, o->n, (double[SAMPLE_NUMBERS]){0.5});
     ck_assert_msg(y != NULL, "%s", tensor_error());
@@ -978,7 +1015,8 @@ END_TEST
 
 /* A gradient that backward adds to is such a write, too: w g, with the gradient g of x. */
 START_TEST(backward_writes_over_a_gradient) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *w = LEAF(SHAPE(2), 3, 4);
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *w = LEAF(SHAPE(2), 3, 4);
     ck_assert(tape_begin());
     Tensor *sum = ag_sum(x);
     ck_assert(ag_backward(sum));
@@ -1000,7 +1038,8 @@ START_TEST(a_write_over_what_nobody_needs_is_fine) {
     static const char *const ops[] = {"mul", "matmul", "linear"};
     for (int i = 0; i < 6; i++) {
         bool harmless = i < 3;
-        Tensor *w = LEAF(SHAPE(2, 2), 1, 2, 3, 4), *constant = tensor_ones(SHAPE(2, 2));
+        Tensor *w = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+        Tensor *constant = tensor_ones(SHAPE(2, 2));
         ck_assert(tape_begin());
         Tensor *loss = ag_sum(call_op(ops[i % 3], (Tensor *[]){constant, w}, 2, NULL));
         ck_assert(tensor_fill(harmless ? w : constant, 7));
@@ -1058,7 +1097,8 @@ START_TEST(backward_without_a_tape) {
 END_TEST
 
 START_TEST(backward_wants_one_element) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *none = ag_requires_grad(tensor_ones(SHAPE(0)));
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *none = ag_requires_grad(tensor_ones(SHAPE(0)));
     ck_assert(tape_begin());
     ck_assert(!ag_backward(ag_square(x)));
     expect_error("backward: the loss is (2,): it must have one element, or use ag_backward_from");
@@ -1073,7 +1113,8 @@ START_TEST(backward_wants_one_element) {
 END_TEST
 
 START_TEST(backward_wants_something_that_requires_a_gradient) {
-    Tensor *x = tensor_ones(SCALAR), *whole = tensor_from_int64s(SCALAR, (int64_t[]){1});
+    Tensor *x = tensor_ones(SCALAR);
+    Tensor *whole = tensor_from_int64s(SCALAR, (int64_t[]){1});
     ck_assert(tape_begin());
     ck_assert(!ag_backward(ag_square(x)));
     expect_error("backward: y does not require a gradient");
@@ -1092,7 +1133,9 @@ START_TEST(backward_wants_something_that_requires_a_gradient) {
 END_TEST
 
 START_TEST(backward_wants_a_gradient_that_fits) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *dy = tensor_ones(SHAPE(1, 2)), *f32 = tensor_to(x, F32);
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *dy = tensor_ones(SHAPE(1, 2));
+    Tensor *f32 = tensor_to(x, F32);
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
     ck_assert(!ag_backward_from(y, dy));
@@ -1142,7 +1185,8 @@ END_TEST
 
 /* A gradient that comes from outside may lie in any way, and is only read. */
 START_TEST(an_incoming_gradient_may_be_strided) {
-    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4), *c = LEAF(SHAPE(2, 2), 10, 20, 30, 40);
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    Tensor *c = LEAF(SHAPE(2, 2), 10, 20, 30, 40);
     Tensor *turned = tensor_as_strided(c, SHAPE(2, 2), (int64_t[]){1, 2}, 0);
     Tensor *repeated = tensor_as_strided(c, SHAPE(2, 2), (int64_t[]){0, 1}, 2);
     ck_assert(tape_begin());
@@ -1160,10 +1204,13 @@ END_TEST
 
 /* The nodes behind the one that fails have passed their gradients on already; it must not show. */
 START_TEST(a_failing_backward_changes_no_gradient) {
-    Tensor *a = LEAF(SHAPE(2), 1, 2), *b = LEAF(SHAPE(2), 3, 4);
+    Tensor *a = LEAF(SHAPE(2), 1, 2);
+    Tensor *b = LEAF(SHAPE(2), 3, 4);
     ck_assert(tape_begin());
-    Tensor *early = ag_exp(a), *late = ag_retain_grad(ag_square(b));
-    Tensor *good = ag_sum(late), *all = ag_add(ag_sum(early), good);
+    Tensor *early = ag_exp(a);
+    Tensor *late = ag_retain_grad(ag_square(b));
+    Tensor *good = ag_sum(late);
+    Tensor *all = ag_add(ag_sum(early), good);
     ck_assert(ag_backward(good));
     ck_assert(tensor_fill(early, 0));
     int64_t before = tensor_live();
@@ -1213,7 +1260,10 @@ static void each_gradient(const Node *n, const Tensor *dy, Tensor **dx, Rule *ru
 }
 
 /* The sign: d exp(x) = -y */
-static double sign_rule(double x, double y, bool wrong) { return (void)x, wrong ? -y : y; }
+static double sign_rule(double x, double y, bool wrong) {
+    (void)x;
+    return wrong ? -y : y;
+}
 static Tensor *sign_forward(Node *n) { return each_element(n, exp); }
 static void sign_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, sign_rule);
@@ -1221,7 +1271,10 @@ static void sign_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 /* The factor: d x^2 = x */
 static double square_of(double x) { return x * x; }
-static double factor_rule(double x, double y, bool wrong) { return (void)y, wrong ? x : 2 * x; }
+static double factor_rule(double x, double y, bool wrong) {
+    (void)y;
+    return wrong ? x : 2 * x;
+}
 static Tensor *factor_forward(Node *n) { return each_element(n, square_of); }
 static void factor_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, factor_rule);
@@ -1230,7 +1283,8 @@ static void factor_backward(const Node *n, Tensor *dy, Tensor **dx) {
 /* The missing term: d x sin(x) = sin(x) */
 static double x_sin(double x) { return x * sin(x); }
 static double term_rule(double x, double y, bool wrong) {
-    return (void)y, sin(x) + (wrong ? 0 : x * cos(x));
+    (void)y;
+    return sin(x) + (wrong ? 0 : x * cos(x));
 }
 static Tensor *term_forward(Node *n) { return each_element(n, x_sin); }
 static void term_backward(const Node *n, Tensor *dy, Tensor **dx) {
@@ -1255,7 +1309,8 @@ static void stale_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 /* Transposed: the gradient of x' is dy, as if it were square for a reason. */
 static Tensor *turned_forward(Node *n) {
-    Tensor *view = tensor_view_transpose(n->in[0], 0, 1), *y = tensor_clone(view);
+    Tensor *view = tensor_view_transpose(n->in[0], 0, 1);
+    Tensor *y = tensor_clone(view);
     tensor_release(view);
     return y;
 }
@@ -1265,7 +1320,9 @@ static void turned_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 /* The lost operand: db of a b is dy, without a. */
 static Tensor *product_of(const Tensor *a, const Tensor *b) {
-    Tensor *y = like(a), *p = tensor_contiguous(a), *q = tensor_contiguous(b);
+    Tensor *y = like(a);
+    Tensor *p = tensor_contiguous(a);
+    Tensor *q = tensor_contiguous(b);
     for (int64_t i = 0; i < tensor_numel(y); i++) ELEMENTS(y)[i] = ELEMENTS(p)[i] * ELEMENTS(q)[i];
     tensor_release(p);
     tensor_release(q);
@@ -1292,7 +1349,9 @@ static void rows_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 /* Zero: no gradient at all, which a check of absolute differences with small values would miss. */
 static double zero_rule(double x, double y, bool wrong) {
-    return (void)x, (void)y, wrong ? 0 : 1e-3;
+    (void)x;
+    (void)y;
+    return wrong ? 0 : 1e-3;
 }
 static double thousandth(double x) { return 1e-3 * x; }
 static Tensor *zero_forward(Node *n) { return each_element(n, thousandth); }
@@ -1352,7 +1411,10 @@ END_TEST
 
 /* The softmax of a row has gradients that sum to zero: a check that sums the result sees nothing.
  */
-static Tensor *softmax_of(Tensor **in, void *ctx) { return (void)ctx, ag_softmax(in[0], -1); }
+static Tensor *softmax_of(Tensor **in, void *ctx) {
+    (void)ctx;
+    return ag_softmax(in[0], -1);
+}
 static void nothing_backward(const Node *n, Tensor *dy, Tensor **dx) {
     (void)dy;
     dx[0] = like(n->in[0]);
@@ -1427,7 +1489,8 @@ static bool check(Tensor **in, int n, int how) {
 }
 
 START_TEST(gradcheck_explains_what_it_cannot_check) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *y = LEAF(SHAPE(2), 3, 4);
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *y = LEAF(SHAPE(2), 3, 4);
     Tensor *f32 = ag_requires_grad(tensor_to(x, F32));
     Tensor *wide = ag_requires_grad(tensor_as_strided(x, SHAPE(2, 2), (int64_t[]){0, 1}, 0));
     ck_assert(!check((Tensor *[]){f32}, 1, SINGLE));
@@ -1461,8 +1524,10 @@ START_TEST(gradcheck_explains_what_it_cannot_check) {
 END_TEST
 
 START_TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *y = LEAF(SHAPE(2), 3, 4);
-    Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1}), *none = LEAF(SHAPE(0), 0);
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *y = LEAF(SHAPE(2), 3, 4);
+    Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
+    Tensor *none = LEAF(SHAPE(0), 0);
     ck_assert(check((Tensor *[]){x, whole}, 2, SINGLE));
     ck_assert(check((Tensor *[]){x, y}, 2, UNREACHED)); /* no gradient is a gradient of 0 */
     ck_assert(check((Tensor *[]){none}, 1, SINGLE));
@@ -1477,7 +1542,8 @@ END_TEST
 
 /* Inputs, gradients, generator and default type are as they were, after success and failure. */
 START_TEST(gradcheck_leaves_everything_as_it_was) {
-    Tensor *x = LEAF(SHAPE(2), 0.1, 0.2), *y = LEAF(SHAPE(2), 0.3, 0.4);
+    Tensor *x = LEAF(SHAPE(2), 0.1, 0.2);
+    Tensor *y = LEAF(SHAPE(2), 0.3, 0.4);
     ck_assert(tape_begin());
     ck_assert(ag_backward(ag_sum(ag_mul(x, x))));
     tape_end();

@@ -180,8 +180,10 @@ END_TEST
 
 /* As torch's zeros_like: x's shape and type, and x may be let go. But for contiguous strides. */
 START_TEST(zeros_like_have_the_shape_and_type) {
-    Tensor *x = counting(SHAPE(2, 3)), *view = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
-    Tensor *whole = tensor_to(view, I64), *empty = tensor_zeros_of(SHAPE(0, 4), BOOL);
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *view = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *whole = tensor_to(view, I64);
+    Tensor *empty = tensor_zeros_of(SHAPE(0, 4), BOOL);
     ag_let_go(whole);
     EXPECT_MADE(tensor_zeros_like(view), F32, SHAPE(3, 2), 0, 0, 0, 0, 0, 0);
     EXPECT_MADE(tensor_ones_like(whole), I64, SHAPE(3, 2), 1, 1, 1, 1, 1, 1);
@@ -486,7 +488,8 @@ START_TEST(a_view_keeps_the_bytes_alive) {
 END_TEST
 
 START_TEST(a_gradient_goes_with_its_tensor) {
-    Tensor *x = tensor_ones(SHAPE(2)), *kept = tensor_ones(SHAPE(2));
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *kept = tensor_ones(SHAPE(2));
     x->grad = tensor_zeros(SHAPE(2));
     kept->grad = tensor_full(SHAPE(2), 3);
     Tensor *grad = tensor_retain(kept->grad);
@@ -526,7 +529,8 @@ static size_t in_use(void) {
 START_TEST(an_emptied_cache_gives_memory_back) {
     tensor_empty_cache();
     size_t before = in_use();
-    Tensor *large = tensor_empty(SHAPE(1 << 22)), *small[100];
+    Tensor *large = tensor_empty(SHAPE(1 << 22));
+    Tensor *small[100];
     for (int i = 0; i < COUNT(small); i++) small[i] = tensor_empty(SHAPE(i * 10));
     for (int i = 0; i < COUNT(small); i++) tensor_release(small[i]);
     tensor_release(large);
@@ -736,7 +740,8 @@ START_TEST(an_integer_is_rounded_to_a_float_once) {
     if ((float)i != 0x1.000002p+60f) return;
     int64_t many[20];
     for (int k = 0; k < 20; k++) many[k] = i;
-    Tensor *x = tensor_from_int64s(SHAPE(20), many), *y = tensor_to(x, F32);
+    Tensor *x = tensor_from_int64s(SHAPE(20), many);
+    Tensor *y = tensor_to(x, F32);
     for (int k = 0; k < 20; k++) ck_assert_double_eq(number(y, k), 0x1.000002p+60);
     tensor_release(x);
     tensor_release(y);
@@ -830,7 +835,8 @@ START_TEST(as_strided_knows_every_type) {
 END_TEST
 
 START_TEST(as_strided_of_nothing) {
-    Tensor *x = counting(SHAPE(4)), *none = tensor_empty(SHAPE(0));
+    Tensor *x = counting(SHAPE(4));
+    Tensor *none = tensor_empty(SHAPE(0));
     expect_view(x, STRIDED(x, SHAPE(0), 4, 1), SHAPE(0), NULL, 0); /* just behind the end */
     expect_view(x, STRIDED(x, SHAPE(3, 0), 0, 100, 1), SHAPE(3, 0), NULL, 0);
     expect_view(none, STRIDED(none, SHAPE(0, 5), 0, 1, 1), SHAPE(0, 5), NULL, 0);
@@ -902,7 +908,9 @@ END_TEST
 /* ---- sort: torch.sort(x, stable=True) -------------------------------------------------------- */
 
 static void expect_sorted(const Tensor *x, const double *want, const int64_t *from, int n) {
-    Tensor *indices = NULL, *y = tensor_sort(x, &indices), *alone = tensor_sort(x, NULL);
+    Tensor *indices = NULL;
+    Tensor *y = tensor_sort(x, &indices);
+    Tensor *alone = tensor_sort(x, NULL);
     expect_form(y, x->dtype, x->shape);
     expect_form(indices, I64, x->shape);
     expect_numbers(y, want, n);
@@ -948,7 +956,9 @@ START_TEST(integers_beyond_doubles_sort_exactly) {
     const int64_t big = INT64_C(1) << 53;
     const int64_t x[] = {big + 1, big, INT64_MAX, INT64_MIN, big + 1, 0, big + 2};
     const int64_t want[] = {INT64_MIN, 0, big, big + 1, big + 1, big + 2, INT64_MAX};
-    Tensor *t = tensor_from_int64s(SHAPE(7), x), *indices, *y = tensor_sort(t, &indices);
+    Tensor *t = tensor_from_int64s(SHAPE(7), x);
+    Tensor *indices;
+    Tensor *y = tensor_sort(t, &indices);
     expect_integers(y, want, 7);
     expect_integers(indices, (const int64_t[]){3, 5, 1, 0, 4, 6, 2}, 7);
     tensor_release(t);
@@ -967,7 +977,8 @@ END_TEST
 /* torch.tensor([[3., 1., 2.], [1., 3., 1.]]).t(), and the same rows backwards. */
 START_TEST(sort_takes_any_strides) {
     Tensor *x = tensor_from_doubles(SHAPE(2, 3), (const double[]){3, 1, 2, 1, 3, 1});
-    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3), *back = STRIDED(x, SHAPE(2, 3), 2, 3, -1);
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *back = STRIDED(x, SHAPE(2, 3), 2, 3, -1);
     Tensor *wide = STRIDED(x, SHAPE(2, 3), 1, 1, 0);
     expect_sorted(turned, (const double[]){1, 3, 1, 3, 1, 2}, (const int64_t[]){1, 0, 0, 1, 1, 0},
                   6);
@@ -987,7 +998,8 @@ START_TEST(sort_of_little_or_nothing) {
         expect_sorted(x, NULL, NULL, 0);
         tensor_release(x);
     }
-    Tensor *x = tensor_full(SCALAR, 5), *column = counting(SHAPE(3, 1));
+    Tensor *x = tensor_full(SCALAR, 5);
+    Tensor *column = counting(SHAPE(3, 1));
     expect_sorted(x, (const double[]){5}, (const int64_t[]){0}, 1);
     expect_sorted(column, (const double[]){0, 1, 2}, (const int64_t[]){0, 0, 0}, 3);
     tensor_release(column);
@@ -996,7 +1008,8 @@ START_TEST(sort_of_little_or_nothing) {
 END_TEST
 
 START_TEST(sort_fails_with_no_indices) {
-    Tensor *x = tensor_ones(SHAPE(2)), *indices = x;
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *indices = x;
     FAILS(tensor_sort(NULL, &indices), "sort: the tensor is NULL");
     ck_assert_ptr_null(indices);
     FAILS(tensor_sort(NULL, NULL), "sort: the tensor is NULL");
@@ -1041,7 +1054,8 @@ START_TEST(contiguous_is_what_torch_says) {
         ck_assert_msg(tensor_is_contiguous(view) == cases[i].contiguous, "case %d", i);
         tensor_release(view);
     }
-    Tensor *back = STRIDED(x, SHAPE(3), 2, -1), *odd = STRIDED(x, SHAPE(2, 3), 3, -3, 2);
+    Tensor *back = STRIDED(x, SHAPE(3), 2, -1);
+    Tensor *odd = STRIDED(x, SHAPE(2, 3), 3, -3, 2);
     ck_assert(!tensor_is_contiguous(back));
     ck_assert(!tensor_is_contiguous(odd));
     ck_assert(!tensor_is_contiguous(NULL));
@@ -1052,9 +1066,12 @@ START_TEST(contiguous_is_what_torch_says) {
 END_TEST
 
 START_TEST(item_is_the_only_element) {
-    Tensor *x = counting(SHAPE(2, 3)), *i = tensor_from_int64s(SHAPE(1), (const int64_t[]){-7});
-    Tensor *b = tensor_from_bools(SCALAR, (const bool[]){true}), *none = tensor_ones(SHAPE(0));
-    Tensor *one = STRIDED(x, SHAPE(1, 1, 1), 4, 9, 9, 9), *odd = tensor_full(SCALAR, -0.0);
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *i = tensor_from_int64s(SHAPE(1), (const int64_t[]){-7});
+    Tensor *b = tensor_from_bools(SCALAR, (const bool[]){true});
+    Tensor *none = tensor_ones(SHAPE(0));
+    Tensor *one = STRIDED(x, SHAPE(1, 1, 1), 4, 9, 9, 9);
+    Tensor *odd = tensor_full(SCALAR, -0.0);
     ck_assert_double_eq(tensor_item(one), 4);
     ck_assert_double_eq(tensor_item(i), -7);
     ck_assert_double_eq(tensor_item(b), 1);
@@ -1068,7 +1085,8 @@ START_TEST(item_is_the_only_element) {
 END_TEST
 
 START_TEST(get_takes_plain_ints_and_counts_from_the_end) {
-    Tensor *x = counting(SHAPE(2, 3, 4)), *v = STRIDED(x, SHAPE(4, 3), 23, -1, -4);
+    Tensor *x = counting(SHAPE(2, 3, 4));
+    Tensor *v = STRIDED(x, SHAPE(4, 3), 23, -1, -4);
     ck_assert_double_eq(tensor_get(x, 1, 2, 3), 23);
     ck_assert_double_eq(tensor_get(x, 0, 1, 2), 6);
     ck_assert_double_eq(tensor_get(x, -1, -3, -4), 12);
@@ -1093,7 +1111,8 @@ START_TEST(get_of_a_scalar_takes_no_index) {
 END_TEST
 
 START_TEST(get_outside_is_said) {
-    Tensor *x = counting(SHAPE(2, 3)), *none = tensor_ones(SHAPE(0));
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *none = tensor_ones(SHAPE(0));
     IS_NAN(tensor_get(x, 2, 0), "get: there is no element (2, 0) in x, which is (2, 3)");
     IS_NAN(tensor_get(x, 0, 3), "get: there is no element (0, 3) in x, which is (2, 3)");
     IS_NAN(tensor_get(x, -3, 0), "get: there is no element (-3, 0) in x, which is (2, 3)");
@@ -1123,10 +1142,12 @@ static void expect_doubles(const Tensor *x, const double *want, int n) {
 }
 
 START_TEST(to_doubles_reads_everything) {
-    Tensor *x = counting(SHAPE(2, 3)), *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
     Tensor *i = tensor_from_int64s(SHAPE(2), (const int64_t[]){INT64_MIN, 3});
     Tensor *b = tensor_from_bools(SHAPE(2, 1), (const bool[]){true, false});
-    Tensor *s = tensor_full(SCALAR, -0.0), *none = tensor_ones(SHAPE(2, 0));
+    Tensor *s = tensor_full(SCALAR, -0.0);
+    Tensor *none = tensor_ones(SHAPE(2, 0));
     Tensor *wide = STRIDED(x, SHAPE(2, 2), 3, 0, -2);
     expect_doubles(x, (const double[]){0, 1, 2, 3, 4, 5}, 6);
     expect_doubles(turned, (const double[]){0, 3, 1, 4, 2, 5}, 6);
@@ -1218,7 +1239,8 @@ START_TEST(integers_are_compared_exactly) {
 END_TEST
 
 START_TEST(allclose_looks_at_every_element) {
-    Tensor *x = counting(SHAPE(3, 4)), *y = tensor_clone(x);
+    Tensor *x = counting(SHAPE(3, 4));
+    Tensor *y = tensor_clone(x);
     ck_assert(tensor_allclose(x, y, 0, 0));
     for (int i = 0; i < 12; i++) {
         float *at = (float *)y->data + i;
@@ -1233,9 +1255,14 @@ START_TEST(allclose_looks_at_every_element) {
 END_TEST
 
 START_TEST(allclose_takes_strides_but_no_other_shape_or_type) {
-    Tensor *x = counting(SHAPE(2, 3)), *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
-    Tensor *copy = tensor_clone(turned), *flat = counting(SHAPE(6)), *none = tensor_ones(SHAPE(0));
-    Tensor *wide = tensor_to(x, F64), *row = tensor_ones(SHAPE(1)), *three = tensor_ones(SHAPE(3));
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *copy = tensor_clone(turned);
+    Tensor *flat = counting(SHAPE(6));
+    Tensor *none = tensor_ones(SHAPE(0));
+    Tensor *wide = tensor_to(x, F64);
+    Tensor *row = tensor_ones(SHAPE(1));
+    Tensor *three = tensor_ones(SHAPE(3));
     ck_assert(tensor_allclose(turned, copy, 0, 0));
     ck_assert(tensor_allclose(copy, turned, 0, 0));
     ck_assert(!tensor_allclose(turned, x, 1e9, 1e9));
@@ -1260,8 +1287,9 @@ static void expect_written(const Tensor *x, uint32_t *version, const char *by) {
 }
 
 START_TEST(a_write_bumps_the_version_of_the_bytes) {
-    Tensor *x = counting(SHAPE(2, 3)), *view = STRIDED(x, SHAPE(2), 1, 3),
-           *y = tensor_ones(SHAPE(3));
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *view = STRIDED(x, SHAPE(2), 1, 3);
+    Tensor *y = tensor_ones(SHAPE(3));
     uint32_t version = 0;
     ck_assert_ptr_null(x->storage->written_by);
     ck_assert(tensor_fill(x, 2));
@@ -1285,7 +1313,8 @@ START_TEST(a_write_bumps_the_version_of_the_bytes) {
 END_TEST
 
 START_TEST(fill_converts_the_number) {
-    Tensor *f = tensor_ones(SHAPE(2)), *i = tensor_from_int64s(SHAPE(2), (const int64_t[]){1, 1});
+    Tensor *f = tensor_ones(SHAPE(2));
+    Tensor *i = tensor_from_int64s(SHAPE(2), (const int64_t[]){1, 1});
     Tensor *b = tensor_from_bools(SHAPE(2), (const bool[]){false, false});
     ck_assert(tensor_fill(f, 0.1) && tensor_fill(i, -2.7) && tensor_fill(b, 0.5));
     EXPECT(f, (double)0.1f, (double)0.1f);
@@ -1301,8 +1330,10 @@ START_TEST(fill_converts_the_number) {
 END_TEST
 
 START_TEST(set_writes_one_element) {
-    Tensor *x = counting(SHAPE(2, 3)), *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
-    Tensor *i = tensor_zeros_of(SHAPE(2), I64), *b = tensor_zeros_of(SHAPE(2), BOOL);
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *i = tensor_zeros_of(SHAPE(2), I64);
+    Tensor *b = tensor_zeros_of(SHAPE(2), BOOL);
     Tensor *scalar = tensor_zeros_of(SCALAR, F64);
     uint32_t version = 0;
     ck_assert(tensor_set(x, 0.1, 1, 2));
@@ -1321,7 +1352,8 @@ START_TEST(set_writes_one_element) {
 END_TEST
 
 START_TEST(writes_through_views_touch_nothing_else) {
-    Tensor *x = counting(SHAPE(3, 4)), *view = STRIDED(x, SHAPE(2, 2), 1, 8, 2);
+    Tensor *x = counting(SHAPE(3, 4));
+    Tensor *view = STRIDED(x, SHAPE(2, 2), 1, 8, 2);
     ck_assert(tensor_fill(view, -1));
     EXPECT(x, 0, -1, 2, -1, 4, 5, 6, 7, 8, -1, 10, -1);
     Tensor *source = tensor_from_doubles(SHAPE(2), (const double[]){20, 30});
@@ -1338,9 +1370,11 @@ START_TEST(writes_through_views_touch_nothing_else) {
 END_TEST
 
 START_TEST(copy_from_broadcasts) {
-    Tensor *x = tensor_zeros(SHAPE(2, 3)), *row = counting(SHAPE(3)),
-           *column = counting(SHAPE(2, 1));
-    Tensor *scalar = tensor_full(SCALAR, 7), *same_shape = counting(SHAPE(2, 3));
+    Tensor *x = tensor_zeros(SHAPE(2, 3));
+    Tensor *row = counting(SHAPE(3));
+    Tensor *column = counting(SHAPE(2, 1));
+    Tensor *scalar = tensor_full(SCALAR, 7);
+    Tensor *same_shape = counting(SHAPE(2, 3));
     ck_assert(tensor_copy_from(x, row));
     EXPECT(x, 0, 1, 2, 0, 1, 2);
     ck_assert(tensor_copy_from(x, column));
@@ -1360,7 +1394,8 @@ END_TEST
 START_TEST(every_type_can_be_copied) {
     Tensor *i = tensor_from_int64s(SHAPE(3), (const int64_t[]){INT64_MAX, INT64_MIN, 9});
     Tensor *b = tensor_from_bools(SHAPE(3), (const bool[]){true, false, true});
-    Tensor *to_i = tensor_to(b, I64), *to_b = tensor_to(i, BOOL);
+    Tensor *to_i = tensor_to(b, I64);
+    Tensor *to_b = tensor_to(i, BOOL);
     ck_assert(tensor_copy_from(to_i, i) && tensor_copy_from(to_b, b));
     expect_integers(to_i, (const int64_t[]){INT64_MAX, INT64_MIN, 9}, 3);
     EXPECT(to_b, 1, 0, 1);
@@ -1378,10 +1413,13 @@ START_TEST(overlapping_copies_read_before_they_write) {
     } cases[] = {{1, 0, 1}, {0, 1, 1}, {3, 0, 1}, {0, N - 1, -1}};
     static const DType types[] = {F32, F64, I64};
     for (int k = 0; k < COUNT(cases) * COUNT(types); k++) {
-        Tensor *floats = counting(SHAPE(N)), *x = tensor_to(floats, types[k % 3]);
+        Tensor *floats = counting(SHAPE(N));
+        Tensor *x = tensor_to(floats, types[k % 3]);
         int64_t to = cases[k / 3].to, from = cases[k / 3].from, step = cases[k / 3].step;
-        int64_t n = step < 0 ? N : N - (to > from ? to : from);
-        Tensor *dst = STRIDED(x, SHAPE(n), to, 1), *src = STRIDED(x, SHAPE(n), from, step);
+        const int64_t later = to > from ? to : from;
+        int64_t n = step < 0 ? N : N - later;
+        Tensor *dst = STRIDED(x, SHAPE(n), to, 1);
+        Tensor *src = STRIDED(x, SHAPE(n), from, step);
         ck_assert(tensor_copy_from(dst, src));
         for (int64_t i = 0; i < n; i++)
             ck_assert_double_eq(number(dst, i), (double)(from + i * step));
@@ -1395,7 +1433,8 @@ END_TEST
 
 /* Rows that are overwritten with their own column: x.copy_(x[:, 1:2].clone()). */
 START_TEST(a_view_of_x_may_be_broadcast_into_x) {
-    Tensor *x = counting(SHAPE(3, 3)), *column = STRIDED(x, SHAPE(3, 1), 1, 3, 1);
+    Tensor *x = counting(SHAPE(3, 3));
+    Tensor *column = STRIDED(x, SHAPE(3, 1), 1, 3, 1);
     ck_assert(tensor_copy_from(x, column));
     EXPECT(x, 1, 1, 1, 4, 4, 4, 7, 7, 7);
     Tensor *last = STRIDED(x, SCALAR, 8, 0);
@@ -1409,8 +1448,8 @@ END_TEST
 
 /* x = torch.arange(6.).view(2, 3); x.add_(y, alpha=alpha), printed with float.hex */
 START_TEST(add_broadcasts_and_scales) {
-    Tensor *x = counting(SHAPE(2, 3)),
-           *y = tensor_from_doubles(SHAPE(3), (const double[]){1, 2, 3});
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *y = tensor_from_doubles(SHAPE(3), (const double[]){1, 2, 3});
     ck_assert(tensor_add_(x, y, -0.5));
     EXPECT(x, -0.5, 0, 0.5, 2.5, 3, 3.5);
     tensor_release(x);
@@ -1424,7 +1463,8 @@ END_TEST
 
 /* x.add_(x.t().clone(), alpha=2) on torch.arange(9.).view(3, 3), and the rule on a larger one. */
 START_TEST(add_of_a_transposed_self) {
-    Tensor *x = counting(SHAPE(3, 3)), *turned = STRIDED(x, SHAPE(3, 3), 0, 1, 3);
+    Tensor *x = counting(SHAPE(3, 3));
+    Tensor *turned = STRIDED(x, SHAPE(3, 3), 0, 1, 3);
     ck_assert(tensor_add_(x, turned, 2));
     EXPECT(x, 0, 7, 14, 5, 12, 19, 10, 17, 24);
     tensor_release(turned);
@@ -1466,8 +1506,10 @@ START_TEST(turned_operands_are_what_they_were) {
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
     for (DType dtype = F32; dtype <= BOOL; dtype++) {
         int64_t wrong = 0; /* many elements: an assertion for each would take its time */
-        Tensor *x = counting_turned(dtype, rows, columns), *clone = tensor_clone(x);
-        Tensor *as_f64 = tensor_to(x, F64), *as_f32 = tensor_to(x, F32);
+        Tensor *x = counting_turned(dtype, rows, columns);
+        Tensor *clone = tensor_clone(x);
+        Tensor *as_f64 = tensor_to(x, F64);
+        Tensor *as_f32 = tensor_to(x, F32);
         Tensor *sum = tensor_clone(clone);
         if (dtype != BOOL) ck_assert(tensor_add_(sum, x, 2));
         for (int64_t i = 0; i < tensor_numel(x); i++) {
@@ -1486,7 +1528,8 @@ END_TEST
 START_TEST(turned_operands_meet_others) {
     int64_t wrong = 0;
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
-    Tensor *x = counting_turned(F32, rows, columns), *dense = tensor_clone(x);
+    Tensor *x = counting_turned(F32, rows, columns);
+    Tensor *dense = tensor_clone(x);
     Tensor *positive = counting_turned(BOOL, rows, columns);
     tape_begin_no_grad();
     Tensor *square = tape_end_keeping(ag_mul(x, x));
@@ -1527,7 +1570,9 @@ static Tensor *counting_in_order(int i) {
 START_TEST(operands_are_turned_in_any_dimensions) {
     int64_t wrong = 0;
     for (int j = 0; j < 6; j++) {
-        Tensor *x = counting_in_order(_i), *y = counting_in_order(j), *before = tensor_clone(x);
+        Tensor *x = counting_in_order(_i);
+        Tensor *y = counting_in_order(j);
+        Tensor *before = tensor_clone(x);
         tape_begin_no_grad();
         Tensor *sum = tape_end_keeping(ag_add(x, y));
         ck_assert(tensor_add_(x, y, 2));
@@ -1554,7 +1599,8 @@ static void *clone_turned(void *of) {
 
 START_TEST(turning_takes_a_small_stack) {
     int64_t wrong = 0;
-    Tensor *x = counting_turned(F32, 300, 300), *clone = NULL;
+    Tensor *x = counting_turned(F32, 300, 300);
+    Tensor *clone = NULL;
     pthread_attr_t small;
     pthread_t thread;
     ck_assert_int_eq(pthread_attr_init(&small), 0);
@@ -1573,11 +1619,15 @@ END_TEST
 START_TEST(turned_operands_may_be_written_and_indexed) {
     int64_t wrong = 0;
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
-    Tensor *x = counting_turned(F32, rows, columns), *b = counting_turned(F32, rows, columns);
-    Tensor *dense = tensor_clone(x), *dense_b = tensor_clone(b), *g = tensor_clone(x);
+    Tensor *x = counting_turned(F32, rows, columns);
+    Tensor *b = counting_turned(F32, rows, columns);
+    Tensor *dense = tensor_clone(x);
+    Tensor *dense_b = tensor_clone(b);
+    Tensor *g = tensor_clone(x);
     ck_assert(tensor_mul_(b, 2) && tensor_mul_(dense_b, 2)); /* m = .5 m + .5 g, x -= .5 m */
     const AdamWStep s = {.beta1 = 0.5, .beta2 = 1, .eps = 1, .keep = 1, .rate = 0.5, .unbias = 1};
-    Tensor *v = tensor_zeros_like(x), *dense_v = tensor_zeros_like(x);
+    Tensor *v = tensor_zeros_like(x);
+    Tensor *dense_v = tensor_zeros_like(x);
     ck_assert(tensor_adamw_(x, dense_b, dense_v, g, s) && tensor_adamw_(dense, b, v, g, s));
     for (int64_t i = 0; i < tensor_numel(x); i++) {
         wrong += number(x, i) != 0.25 * (double)i;
@@ -1631,8 +1681,10 @@ END_TEST
 /* m = .5 * 4 + .5 * 2 = 3, v = .75 * 4 + .25 * 4 = 4, x = .5 * 1 - .25 * 3 / (2 / .5 + 2) */
 START_TEST(a_step_of_adamw) {
     for (int64_t step = 1; step <= 2; step++) {
-        Tensor *base = tensor_ones(SHAPE(40)), *x = STRIDED(base, SHAPE(20), 0, step);
-        Tensor *m = tensor_full(SHAPE(20), 4), *v = tensor_full(SHAPE(20), 4);
+        Tensor *base = tensor_ones(SHAPE(40));
+        Tensor *x = STRIDED(base, SHAPE(20), 0, step);
+        Tensor *m = tensor_full(SHAPE(20), 4);
+        Tensor *v = tensor_full(SHAPE(20), 4);
         Tensor *g = tensor_full(SHAPE(20), 2);
         const AdamWStep s = {0.5, 0.75, .eps = 2, .keep = 0.5, .rate = 0.25, .unbias = 0.5};
         ck_assert(tensor_adamw_(x, m, v, g, s));
@@ -1650,8 +1702,11 @@ START_TEST(a_step_of_adamw) {
 END_TEST
 
 START_TEST(steps_that_cannot_be) {
-    Tensor *x = counting(SHAPE(2)), *longer = counting(SHAPE(3)), *whole = tensor_arange(0, 2, 1);
-    Tensor *wide = STRIDED(x, SHAPE(2, 2), 0, 0, 1), *ints = tensor_to(whole, I64);
+    Tensor *x = counting(SHAPE(2));
+    Tensor *longer = counting(SHAPE(3));
+    Tensor *whole = tensor_arange(0, 2, 1);
+    Tensor *wide = STRIDED(x, SHAPE(2, 2), 0, 0, 1);
+    Tensor *ints = tensor_to(whole, I64);
     ck_assert(!tensor_adamw_(NULL, x, x, x, (AdamWStep){0}));
     expect_error("adamw_: the tensor is NULL");
     ck_assert(!tensor_adamw_(x, x, NULL, x, (AdamWStep){0}));
@@ -1672,9 +1727,13 @@ END_TEST
 
 /* In float64 even of float32; 100 elements are some for each lane and some more. */
 START_TEST(squares_are_summed_in_float64) {
-    Tensor *large = tensor_full(SHAPE(2), 1e30), *x = counting(SHAPE(10, 10)), *none;
-    Tensor *turned = STRIDED(x, SHAPE(10, 10), 0, 1, 10), *ints = tensor_to(x, I64);
-    Tensor *column = STRIDED(x, SHAPE(4), 2, 10), *same = STRIDED(x, SHAPE(3), 5, 0);
+    Tensor *large = tensor_full(SHAPE(2), 1e30);
+    Tensor *x = counting(SHAPE(10, 10));
+    Tensor *none = tensor_ones(SHAPE(0));
+    Tensor *turned = STRIDED(x, SHAPE(10, 10), 0, 1, 10);
+    Tensor *ints = tensor_to(x, I64);
+    Tensor *column = STRIDED(x, SHAPE(4), 2, 10);
+    Tensor *same = STRIDED(x, SHAPE(3), 5, 0);
     ck_assert_double_eq(tensor_sum_of_squares(column), 4 + 144 + 484 + 1024);
     ck_assert_double_eq(tensor_sum_of_squares(same), 75);
     tensor_release(column);
@@ -1682,7 +1741,7 @@ START_TEST(squares_are_summed_in_float64) {
     ck_assert_double_eq_tol(tensor_sum_of_squares(large) / 2e60, 1, 1e-7);
     ck_assert_double_eq(tensor_sum_of_squares(x), 328350);
     ck_assert_double_eq(tensor_sum_of_squares(turned), 328350);
-    ck_assert_double_eq(tensor_sum_of_squares(none = tensor_ones(SHAPE(0))), 0);
+    ck_assert_double_eq(tensor_sum_of_squares(none), 0);
     ck_assert(isnan(tensor_sum_of_squares(NULL)));
     expect_error("sum_of_squares: the tensor is NULL");
     ck_assert(isnan(tensor_sum_of_squares(ints)));
@@ -1694,7 +1753,8 @@ END_TEST
 
 /* torch.empty(0, 1).expand(0, 3) can be written: no two of its elements share a place. */
 START_TEST(nothing_can_be_written) {
-    Tensor *none = tensor_ones(SHAPE(0, 3)), *source = tensor_ones(SHAPE(3));
+    Tensor *none = tensor_ones(SHAPE(0, 3));
+    Tensor *source = tensor_ones(SHAPE(3));
     Tensor *expanded = STRIDED(none, SHAPE(0, 3), 0, 1, 0);
     Tensor *all[] = {none, expanded};
     for (int i = 0; i < 2; i++) {
@@ -1709,7 +1769,8 @@ END_TEST
 
 /* A size of 1 may have stride 0: nothing is shared. */
 START_TEST(a_single_place_is_not_shared) {
-    Tensor *x = counting(SHAPE(4)), *view = STRIDED(x, SHAPE(1, 2), 1, 0, 1);
+    Tensor *x = counting(SHAPE(4));
+    Tensor *view = STRIDED(x, SHAPE(1, 2), 1, 0, 1);
     ck_assert(tensor_fill(view, 9));
     EXPECT(x, 0, 9, 9, 3);
     tensor_release(view);
@@ -1779,8 +1840,9 @@ static const char *const WRITE_SENTENCES[] = {
 };
 
 START_TEST(a_refused_write_writes_nothing) {
-    Tensor *x = counting(SHAPE(3)), *ints = tensor_to(x, I64),
-           *wide = STRIDED(x, SHAPE(2, 3), 0, 0, 1);
+    Tensor *x = counting(SHAPE(3));
+    Tensor *ints = tensor_to(x, I64);
+    Tensor *wide = STRIDED(x, SHAPE(2, 3), 0, 0, 1);
     Tensor *two = tensor_ones(SHAPE(2));
     Tensor *bools = tensor_to(x, BOOL);
     REFUSES(bad_write(_i, x, ints, bools, wide, two), WRITE_SENTENCES[_i]);
@@ -1863,7 +1925,8 @@ static Tensor *maker(int i, const Tensor *x, Tensor **indices) {
 enum { MAKERS = 21 };
 
 START_TEST(nothing_is_made_while_an_error_is_pending) {
-    Tensor *x = tensor_ones(SHAPE(2)), *indices = NULL;
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *indices = NULL;
     tensor_fail("the first mistake");
     ck_assert_ptr_null(maker(_i, x, &indices));
     ck_assert_int_eq(tensor_live(), live_before + 1);
@@ -1877,7 +1940,8 @@ START_TEST(nothing_is_made_while_an_error_is_pending) {
 END_TEST
 
 START_TEST(nothing_is_written_while_an_error_is_pending) {
-    Tensor *x = counting(SHAPE(3)), *y = tensor_ones(SHAPE(3));
+    Tensor *x = counting(SHAPE(3));
+    Tensor *y = tensor_ones(SHAPE(3));
     tensor_fail("the first mistake");
     ck_assert(!tensor_fill(x, 9));
     ck_assert(!tensor_set(x, 9, 0));
@@ -1924,7 +1988,8 @@ START_TEST(text_for_sentences) {
     ck_assert_str_eq(tensor_name_text("a\tb\n\x7f"), "a?b??");
     const char *sixty = "123456789 123456789 123456789 123456789 123456789 123456789 ";
     char longer[64], text[64];
-    snprintf(longer, sizeof longer, "%sx", sixty), snprintf(text, sizeof text, "%s...", sixty);
+    snprintf(longer, sizeof longer, "%sx", sixty);
+    snprintf(text, sizeof text, "%s...", sixty);
     ck_assert_str_eq(tensor_name_text(sixty), sixty);
     ck_assert_str_eq(tensor_name_text(longer), text);
     memcpy(longer + 59, "\xc3\xa9", 3); /* a letter of two bytes is not cut in two */

@@ -106,7 +106,8 @@ static Tensor *cross_entropies(Tensor *x, Tensor *y) {
     return ag_cross_entropy(x, ag_argmax(y, 1), -100, REDUCE_NONE);
 }
 static Tensor *matrix_product(Tensor *x, Tensor *y) {
-    Tensor *a = ag_reshape(x, SHAPE(102, 44)), *b = ag_reshape(y, SHAPE(102, 44));
+    Tensor *a = ag_reshape(x, SHAPE(102, 44));
+    Tensor *b = ag_reshape(y, SHAPE(102, 44));
     return ag_matmul(ag_matmul(a, ag_transpose(b, 0, 1)), b);
 }
 /* Cut by columns, which y = x w' + b brings a part of b to each; dw by rows. */
@@ -125,7 +126,8 @@ static Tensor *dot_products(Tensor *x, Tensor *y) {
     return ag_bmm(ag_reshape(x, SHAPE(102, 1, 44)), ag_reshape(y, SHAPE(102, 44, 1)));
 }
 static Tensor *tall_product(Tensor *x, Tensor *y) {
-    Tensor *a = ag_reshape(x, SHAPE(1122, 4)), *b = ag_reshape(y, SHAPE(1122, 4));
+    Tensor *a = ag_reshape(x, SHAPE(1122, 4));
+    Tensor *b = ag_reshape(y, SHAPE(1122, 4));
     return ag_matmul(ag_transpose(a, 0, 1), b);
 }
 /* The columns of a, which are dense, lie far apart: a cut by rows, though c has more columns. */
@@ -140,7 +142,8 @@ static Tensor *embedded(Tensor *x, Tensor *y) {
 }
 /* One factor is a single element. */
 static Tensor *one_factor(Tensor *x, Tensor *y) {
-    Tensor *row = ag_reshape(x, SHAPE(-1)), *factor = ag_slice(ag_reshape(y, SHAPE(-1)), 0, 0, 1);
+    Tensor *row = ag_reshape(x, SHAPE(-1));
+    Tensor *factor = ag_slice(ag_reshape(y, SHAPE(-1)), 0, 0, 1);
     return ag_mul(ag_slice(row, 0, 0, 3999), factor);
 }
 static Tensor *everything(Tensor *x, Tensor *y) { return ag_mean(ag_mul(x, y)); }
@@ -149,7 +152,8 @@ static Tensor *gathered(Tensor *x, Tensor *y) {
 }
 /* Cut by batches, and by hidden units where there is one batch; some keys are left out. */
 static Tensor *additive_of(Tensor *x, Tensor *y, int64_t batch, int64_t rows, int64_t hidden) {
-    Tensor *q = ag_reshape(x, SHAPE(batch, rows, hidden)), *k = ag_reshape(y, q->shape);
+    Tensor *q = ag_reshape(x, SHAPE(batch, rows, hidden));
+    Tensor *k = ag_reshape(y, q->shape);
     Tensor *w = ag_slice(ag_select(k, 0, 0), 0, 0, 1);
     return ag_additive_scores(q, k, w, ag_argmax(ag_slice(q, 2, 0, rows + 1), 2));
 }
@@ -232,7 +236,8 @@ static uint64_t bits_of_product(int i, int layout) {
                   k = products[i].k;
     Tensor *in[] = {tensor_randn(layout & 1 ? SHAPE(batch, k, m) : SHAPE(batch, m, k)),
                     tensor_randn(layout & 2 ? SHAPE(batch, n, k) : SHAPE(batch, k, n))};
-    ag_requires_grad(in[0]), ag_requires_grad(in[1]);
+    ag_requires_grad(in[0]);
+    ag_requires_grad(in[1]);
     tape_begin();
     Tensor *a = layout & 1 ? ag_transpose(in[0], 1, 2) : in[0];
     Tensor *b = layout & 2 ? ag_transpose(in[1], 1, 2) : in[1];
@@ -273,7 +278,8 @@ static uint64_t bits_of_training(bool fused) {
     MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
         .num_hiddens = 16, .num_heads = 4, .dropout = 0.1, .fused = fused});
     LayerNorm *norm = nn_layer_norm_new(SHAPE(16));
-    Tensor *x = tensor_randn(SHAPE(3, 27, 16)), *t = tensor_randn(SHAPE(3, 27, 16));
+    Tensor *x = tensor_randn(SHAPE(3, 27, 16));
+    Tensor *t = tensor_randn(SHAPE(3, 27, 16));
     Optimizer *optimizer[] = {NULL, nn_adamw_new(norm, (AdamWConfig){.lr = 0.01})};
     uint64_t h = 0;
     for (int step = 0; step < 3; step++) {
@@ -282,7 +288,8 @@ static uint64_t bits_of_training(bool fused) {
                                                     (AttentionMask){.causal = step % 2 == 0});
         Tensor *loss = ag_mse_loss(nn_layer_norm_forward(norm, y), t, REDUCE_MEAN);
         if (step == 0) optimizer[0] = nn_adamw_new(attention, (AdamWConfig){.lr = 0.01});
-        nn_optimizer_zero_grad(optimizer[0]), nn_optimizer_zero_grad(optimizer[1]);
+        nn_optimizer_zero_grad(optimizer[0]);
+        nn_optimizer_zero_grad(optimizer[1]);
         must(ag_backward(loss));
         nn_clip_grad_norm(attention, 0.5);
         must(nn_optimizer_step(optimizer[0]) && nn_optimizer_step(optimizer[1]));
@@ -291,8 +298,12 @@ static uint64_t bits_of_training(bool fused) {
     }
     h = hash_parameters(h, attention, (const char *[]){"W_q.weight", "W_o.weight", NULL});
     h = hash_parameters(h, norm, (const char *[]){"weight", "bias", NULL});
-    tensor_release(x), tensor_release(t);
-    nn_free(optimizer[0]), nn_free(optimizer[1]), nn_free(attention), nn_free(norm);
+    tensor_release(x);
+    tensor_release(t);
+    nn_free(optimizer[0]);
+    nn_free(optimizer[1]);
+    nn_free(attention);
+    nn_free(norm);
     return h;
 }
 
@@ -310,13 +321,22 @@ static uint64_t bits_of_case(int number, char *name) {
     int i = number / 2;
     tensor_set_default_dtype(dtype);
     tensor_manual_seed(1);
-    if (i < COUNT(runs)) return strcpy(name, runs[i].name), bits_of_run(i);
-    if ((i -= COUNT(runs)) < row_count) return strcpy(name, rows[i]->op), bits_of_row(i, dtype);
-    if ((i -= row_count) < LAYOUTS * COUNT(products)) {
+    if (i < COUNT(runs)) {
+        strcpy(name, runs[i].name);
+        return bits_of_run(i);
+    }
+    i -= COUNT(runs);
+    if (i < row_count) {
+        strcpy(name, rows[i]->op);
+        return bits_of_row(i, dtype);
+    }
+    i -= row_count;
+    if (i < LAYOUTS * COUNT(products)) {
         sprintf(name, "product %d, layout %d", i / LAYOUTS, i % LAYOUTS);
         return bits_of_product(i / LAYOUTS, i % LAYOUTS);
     }
-    if ((i -= LAYOUTS * COUNT(products)) < 2 * MASKS) {
+    i -= LAYOUTS * COUNT(products);
+    if (i < 2 * MASKS) {
         sprintf(name, "%s attention, masks %d", i / MASKS ? "fused" : "composed", i % MASKS);
         return bits_of_attention(i % MASKS, i / MASKS);
     }
@@ -354,13 +374,15 @@ static char *ask(const char *environment, const char *question) {
 START_TEST(no_bit_hangs_on_the_width_of_vectors) {
     char *narrow = ask("TAPEHEAD_ISA=avx2 TAPEHEAD_NUM_THREADS=1", "bits");
     char *wide = ask("TAPEHEAD_ISA=avx512 TAPEHEAD_NUM_THREADS=3", "bits");
-    char *a = narrow, *b = wide;
+    char *a = narrow;
+    char *b = wide;
     for (int i = 0; i < case_count(); i++, a = strchr(a, '\n') + 1, b = strchr(b, '\n') + 1) {
         const size_t length = strcspn(a, "\n");
         ck_assert_uint_gt(length, 16);
         ck_assert_msg(strncmp(a, b, length + 1) == 0, "%.*s", (int)length, a);
     }
-    free(narrow), free(wide);
+    free(narrow);
+    free(wide);
 }
 END_TEST
 
@@ -374,14 +396,19 @@ static void print_bits(void) {
 }
 
 START_TEST(sorting_does_not_know_either) {
-    Tensor *x = tensor_randn(SHAPE(30, 20)), *order[2], *sorted[2];
+    Tensor *x = tensor_randn(SHAPE(30, 20));
+    Tensor *order[2];
+    Tensor *sorted[2];
     for (int i = 0; i < 2; i++) {
         tensor_set_num_threads(1 + 3 * i);
         sorted[i] = tensor_sort(x, &order[i]);
     }
     ck_assert(tensor_allclose(sorted[0], sorted[1], 0, 0));
     ck_assert(tensor_allclose(order[0], order[1], 0, 0));
-    for (int i = 0; i < 2; i++) tensor_release(sorted[i]), tensor_release(order[i]);
+    for (int i = 0; i < 2; i++) {
+        tensor_release(sorted[i]);
+        tensor_release(order[i]);
+    }
     tensor_release(x);
 }
 END_TEST
@@ -412,9 +439,11 @@ static Tensor *product_of(uint64_t seed) {
 
 static void *multiply(void *failures) {
     for (uint64_t seed = 0; seed < 10; seed++) {
-        Tensor *first = product_of(seed), *again = product_of(seed);
+        Tensor *first = product_of(seed);
+        Tensor *again = product_of(seed);
         *(int *)failures += !tensor_allclose(first, again, 0, 0);
-        tensor_release(first), tensor_release(again);
+        tensor_release(first);
+        tensor_release(again);
     }
     tensor_empty_cache();
     return NULL;
@@ -457,7 +486,9 @@ START_TEST(where_there_are_no_threads_one_does_it) {
     Tensor *shared = product_of(9);
     ck_assert(tensor_allclose(alone, refused, 0, 0));
     ck_assert(tensor_allclose(alone, shared, 0, 0));
-    tensor_release(alone), tensor_release(refused), tensor_release(shared);
+    tensor_release(alone);
+    tensor_release(refused);
+    tensor_release(shared);
 }
 END_TEST
 

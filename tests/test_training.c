@@ -68,7 +68,8 @@ static void expect_draws(int i, int t, DType dtype) {
     char name[64];
     tensor_set_default_dtype(dtype);
     snprintf(name, sizeof name, "%s_%s", inits[i].name, tensors[t].name);
-    Tensor *base = tensor_full(tensors[t].base, 77), *expected = golden_in_type(name);
+    Tensor *base = tensor_full(tensors[t].base, 77);
+    Tensor *expected = golden_in_type(name);
     Tensor *w = tensor_as_strided(base, tensors[t].shape, tensors[t].stride, tensors[t].offset);
     ag_requires_grad(w);
     tensor_manual_seed(5);
@@ -76,7 +77,8 @@ static void expect_draws(int i, int t, DType dtype) {
     ck_assert(w->requires_grad && !w->grad);
 
     const int64_t n = tensor_numel(w);
-    const double tolerance = inits[i].is_normal ? dtype == F64 ? 1e-14 : 1e-6 : 0;
+    const double rounding = dtype == F64 ? 1e-14 : 1e-6;
+    const double tolerance = inits[i].is_normal ? rounding : 0;
     double drawn[64];
     Tensor *next = tensor_randn(SHAPE(1));
     ck_assert(tensor_to_doubles(w, drawn));
@@ -126,7 +128,8 @@ END_TEST
 
 /* What PyTorch does not have, strides that go back, are drawn in the view's own order. */
 START_TEST(initial_values_of_a_scalar_and_backwards) {
-    Tensor *scalar = tensor_zeros(SCALAR), *base = tensor_zeros(SHAPE(3));
+    Tensor *scalar = tensor_zeros(SCALAR);
+    Tensor *base = tensor_zeros(SHAPE(3));
     Tensor *backwards = tensor_as_strided(base, SHAPE(3), (int64_t[]){-1}, 2);
     tensor_manual_seed(3);
     Tensor *expected = tensor_uniform(-1, 1, SHAPE(4));
@@ -142,7 +145,8 @@ END_TEST
 
 START_TEST(initial_value_mistakes) {
     const double nan = (double)NAN;
-    Tensor *vector = tensor_ones(SHAPE(3)), *w = tensor_ones(SHAPE(2, 3));
+    Tensor *vector = tensor_ones(SHAPE(3));
+    Tensor *w = tensor_ones(SHAPE(2, 3));
     Tensor *integers = tensor_from_int64s(SHAPE(1, 1), (int64_t[]){1});
     Tensor *repeated = tensor_as_strided(vector, SHAPE(2, 3), (int64_t[]){0, 1}, 0);
     tensor_manual_seed(1);
@@ -150,9 +154,12 @@ START_TEST(initial_value_mistakes) {
     expect_error("xavier_uniform: w is (3,): it needs two dimensions or more");
     ck_assert(!nn_init_kaiming_normal(vector, 1));
     expect_error("kaiming_normal: w is (3,): it needs two dimensions or more");
-    ck_assert(!nn_init_xavier_normal(NULL, 1)), expect_error("xavier_normal: w is NULL");
-    ck_assert(!nn_init_kaiming_uniform(NULL, 1)), expect_error("kaiming_uniform: w is NULL");
-    ck_assert(!nn_init_uniform(NULL, 0, 1)), expect_error("uniform_: the tensor is NULL");
+    ck_assert(!nn_init_xavier_normal(NULL, 1));
+    expect_error("xavier_normal: w is NULL");
+    ck_assert(!nn_init_kaiming_uniform(NULL, 1));
+    expect_error("kaiming_uniform: w is NULL");
+    ck_assert(!nn_init_uniform(NULL, 0, 1));
+    expect_error("uniform_: the tensor is NULL");
     ck_assert(!nn_init_xavier_uniform(w, -1));
     expect_error("xavier_uniform: gain is -1: it must not be negative");
     ck_assert(!nn_init_xavier_normal(w, nan));
@@ -161,14 +168,15 @@ START_TEST(initial_value_mistakes) {
     expect_error("kaiming_uniform: a is nan: it must be a number");
     ck_assert(!nn_init_uniform(w, 1, 0));
     expect_error("uniform_: low is 1 and high is 0: low must not be above high");
-    ck_assert(!nn_init_uniform(w, nan, 0)),
-        expect_error("uniform_: low is nan: it must be a number");
+    ck_assert(!nn_init_uniform(w, nan, 0));
+    expect_error("uniform_: low is nan: it must be a number");
     ck_assert(!nn_init_uniform(w, 0, (double)INFINITY));
     expect_error(
         "uniform_: low is 0 and high is inf: both, and high - low, must be finite in float64");
     ck_assert(!nn_init_normal(w, 0, -1));
     expect_error("normal_: std is -1: it must not be negative");
-    ck_assert(!nn_init_normal(w, 0, nan)), expect_error("normal_: std is nan: it must be a number");
+    ck_assert(!nn_init_normal(w, 0, nan));
+    expect_error("normal_: std is nan: it must be a number");
     ck_assert(!nn_init_kaiming_normal(integers, 0));
     expect_error("normal_: x is int64: it must be a float");
     ck_assert(!nn_init_uniform(repeated, 0, 1));
@@ -176,7 +184,8 @@ START_TEST(initial_value_mistakes) {
     EXPECT_ELEMENTS(w, 1, 1, 1, 1, 1, 1); /* nothing was written, and nothing drawn */
     Tensor *first = tensor_rand(SHAPE(1));
     tensor_manual_seed(1);
-    Tensor *again = tensor_rand(SHAPE(1)), *all[] = {vector, w, integers, repeated, first, again};
+    Tensor *again = tensor_rand(SHAPE(1));
+    Tensor *all[] = {vector, w, integers, repeated, first, again};
     ck_assert(tensor_allclose(first, again, 0, 0));
     for (int i = 0; i < 6; i++) tensor_release(all[i]);
 }
@@ -274,10 +283,12 @@ END_TEST
 
 START_TEST(freezing_nothing) {
     Net *net = net_new();
-    ck_assert(!nn_freeze(net, "W_q", true)),
-        expect_error("freeze: Net has no parameter at \"W_q\"");
-    ck_assert(!nn_freeze(net, NULL, true)), expect_error("freeze: the prefix is NULL");
-    ck_assert(!nn_freeze(NULL, "", true)), expect_error("freeze: the module is NULL");
+    ck_assert(!nn_freeze(net, "W_q", true));
+    expect_error("freeze: Net has no parameter at \"W_q\"");
+    ck_assert(!nn_freeze(net, NULL, true));
+    expect_error("freeze: the prefix is NULL");
+    ck_assert(!nn_freeze(NULL, "", true));
+    expect_error("freeze: the module is NULL");
     ModuleSlot *p = NULL;
     ck_assert(!nn_next_parameter(NULL, "", &p));
     expect_error("next_parameter: the module is NULL");
@@ -348,7 +359,8 @@ static void expect_row(const char *name, const Pair *pair, const Tensor *path, i
 /* From start to end along PyTorch's path, in the default type; frees both. The learning rate's
  * factor is this one from step 4 on. */
 static void expect_path(const char *name, Pair *pair, Optimizer *optimizer, double factor) {
-    Tensor *gradients = golden_in_type("gradients"), *path = golden_in_type(name);
+    Tensor *gradients = golden_in_type("gradients");
+    Tensor *path = golden_in_type(name);
     for (int step = 0; step < STEPS; step++) {
         set_gradients(pair, gradients, step);
         if (step >= 4) ck_assert(nn_optimizer_scale_lr(optimizer, factor));
@@ -483,7 +495,8 @@ END_TEST
 START_TEST(adamw_is_all_or_nothing) {
     Pair *pair = pair_new();
     Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01});
-    Tensor *gradients = golden_in_type("gradients"), *path = golden_in_type("adamw");
+    Tensor *gradients = golden_in_type("gradients");
+    Tensor *path = golden_in_type("adamw");
     for (int step = 0; step < STEPS; step++) {
         set_gradient(pair->a, tensor_ones(SHAPE(3)));
         set_gradient(pair->b, tensor_ones(SHAPE(2)));
@@ -687,7 +700,8 @@ START_TEST(clipping_as_pytorch) {
     const double bounds[] = {0.5, 1, 100, 0, (double)INFINITY};
     tensor_set_default_dtype(_i ? F64 : F32);
     Pair *pair = pair_new();
-    Tensor *g = golden_in_type("clip_gradients"), *rows = golden_in_type("clip");
+    Tensor *g = golden_in_type("clip_gradients");
+    Tensor *rows = golden_in_type("clip");
     for (int row = 0; row < 5; row++) {
         set_gradient(pair->a, cut(g, 0, SHAPE(3)));
         set_gradient(pair->b, cut(g, 3, SHAPE(2, 2)));
@@ -798,32 +812,35 @@ START_TEST(schedules_at_their_ends) {
 }
 END_TEST
 
+static void expect_no_factor(double factor, const char *sentence) {
+    ck_assert(isnan(factor));
+    expect_error(sentence);
+}
+
 START_TEST(schedule_mistakes) {
     const double nan = (double)NAN;
-    const char *sentences[] = {
-        "step_decay: step is -1 and step_size 3: step must be at least 0 and step_size at least 1",
-        "step_decay: step is 0 and step_size 0: step must be at least 0 and step_size at least 1",
-        "step_decay: gamma is -2: it must not be negative",
-        "step_decay: gamma is nan: it must not be negative",
-        "cosine_decay: step is -1 and total_steps 3: step must be at least 0 and total_steps at least 1",
-        "cosine_decay: step is 0 and total_steps 0: step must be at least 0 and total_steps at least 1",
-        "cosine_decay: min_factor is -0.5: it must not be negative",
-        "warmup: step is -7 and warmup_steps 3: step must be at least 0 and warmup_steps at least 0",
-        "warmup: step is 7 and warmup_steps -3: step must be at least 0 and warmup_steps at least 0",
-    };
-    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
-        double factor = i == 0   ? nn_step_decay(-1, 3, 1)
-                        : i == 1 ? nn_step_decay(0, 0, 1)
-                        : i == 2 ? nn_step_decay(0, 3, -2)
-                        : i == 3 ? nn_step_decay(0, 3, nan)
-                        : i == 4 ? nn_cosine_decay(-1, 3, 0)
-                        : i == 5 ? nn_cosine_decay(0, 0, 0)
-                        : i == 6 ? nn_cosine_decay(0, 3, -0.5)
-                        : i == 7 ? nn_warmup(-7, 3)
-                                 : nn_warmup(7, -3);
-        ck_assert(isnan(factor));
-        expect_error(sentences[i]);
-    }
+    expect_no_factor(
+        nn_step_decay(-1, 3, 1),
+        "step_decay: step is -1 and step_size 3: step must be at least 0 and step_size at least 1");
+    expect_no_factor(
+        nn_step_decay(0, 0, 1),
+        "step_decay: step is 0 and step_size 0: step must be at least 0 and step_size at least 1");
+    expect_no_factor(nn_step_decay(0, 3, -2), "step_decay: gamma is -2: it must not be negative");
+    expect_no_factor(nn_step_decay(0, 3, nan), "step_decay: gamma is nan: it must not be negative");
+    expect_no_factor(
+        nn_cosine_decay(-1, 3, 0),
+        "cosine_decay: step is -1 and total_steps 3: step must be at least 0 and total_steps at least 1");
+    expect_no_factor(
+        nn_cosine_decay(0, 0, 0),
+        "cosine_decay: step is 0 and total_steps 0: step must be at least 0 and total_steps at least 1");
+    expect_no_factor(nn_cosine_decay(0, 3, -0.5),
+                     "cosine_decay: min_factor is -0.5: it must not be negative");
+    expect_no_factor(
+        nn_warmup(-7, 3),
+        "warmup: step is -7 and warmup_steps 3: step must be at least 0 and warmup_steps at least 0");
+    expect_no_factor(
+        nn_warmup(7, -3),
+        "warmup: step is 7 and warmup_steps -3: step must be at least 0 and warmup_steps at least 0");
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
     ck_assert(!nn_optimizer_scale_lr(sgd, nn_warmup(-1, 3))); /* the first sentence stays */
@@ -881,7 +898,8 @@ static Optimizer *adamw_with_decay_of_weights(Model *model) {
 START_TEST(a_training_program_as_pytorch) {
     tensor_manual_seed(8);
     Model *model = model_new();
-    Tensor *x = tensor_randn(SHAPE(4, 5, 8)), *target = tensor_randn(SHAPE(4, 5, 1));
+    Tensor *x = tensor_randn(SHAPE(4, 5, 8));
+    Tensor *target = tensor_randn(SHAPE(4, 5, 1));
     Tensor *lens = tensor_from_int64s(SHAPE(4), (int64_t[]){5, 3, 1, 4});
     Tensor *expected = golden("training_program");
     Optimizer *adamw = adamw_with_decay_of_weights(model);
@@ -923,7 +941,8 @@ static Optimizer *make_optimizer(void *module, int kind) {
 static double train(Model *model, Optimizer *optimizer, int steps) {
     double last = 0;
     for (int step = 0; step < steps; step++) {
-        Tensor *x = tensor_randn(SHAPE(2, 3, 8)), *target = tensor_randn(SHAPE(2, 3, 1));
+        Tensor *x = tensor_randn(SHAPE(2, 3, 8));
+        Tensor *target = tensor_randn(SHAPE(2, 3, 1));
         tape_begin();
         Tensor *y = ag_dropout(model_forward(model, x, NULL), 0.2);
         Tensor *loss = ag_mse_loss(y, target, REDUCE_MEAN);
@@ -940,7 +959,8 @@ static double train(Model *model, Optimizer *optimizer, int steps) {
 static void expect_same_bits(const TensorDict *a, const TensorDict *b) {
     ck_assert_int_eq(a->n, b->n);
     for (int i = 0; i < a->n; i++) {
-        Tensor *x = a->entry[i].tensor, *y = tensor_dict_get(b, a->entry[i].name);
+        Tensor *x = a->entry[i].tensor;
+        Tensor *y = tensor_dict_get(b, a->entry[i].name);
         ck_assert_msg(y && tensor_allclose(x, y, 0, 0), "%s", a->entry[i].name);
     }
 }
@@ -967,22 +987,26 @@ START_TEST(training_goes_on_with_the_same_bits) {
     char path[] = "/tmp/tapehead-training-XXXXXX";
     ck_assert_int_eq(close(mkstemp(path)), 0);
     tensor_manual_seed(3);
-    Model *model = model_new(), *other = model_new();
-    Optimizer *optimizer = make_optimizer(model, _i), *fresh = make_optimizer(other, _i);
+    Model *model = model_new();
+    Model *other = model_new();
+    Optimizer *optimizer = make_optimizer(model, _i);
+    Optimizer *fresh = make_optimizer(other, _i);
     train(other, fresh, 2);
     train(model, optimizer, 3);
     TensorDict *saved = snapshot(model, optimizer);
     ck_assert_int_eq(saved->n, 12 + 12 * states[_i] + 1);
     ck_assert_msg(tensor_save_safetensors(saved, path), "%s", tensor_error());
     const double loss = train(model, optimizer, 4);
-    TensorDict *after = snapshot(model, optimizer), *loaded = tensor_load_safetensors(path);
+    TensorDict *after = snapshot(model, optimizer);
+    TensorDict *loaded = tensor_load_safetensors(path);
     expect_same_bits(saved, loaded); /* the steps have not reached what was saved */
 
     ck_assert_msg(nn_load_state_dict(other, "model.", loaded), "%s", tensor_error());
     ck_assert_msg(nn_optimizer_load_state_dict(fresh, "optimizer.", loaded), "%s", tensor_error());
     ck_assert(tensor_set_generator_state(tensor_dict_get(loaded, "generator")));
     ck_assert_double_eq(train(other, fresh, 4), loss);
-    TensorDict *again = snapshot(other, fresh), *read = tensor_load_safetensors(path);
+    TensorDict *again = snapshot(other, fresh);
+    TensorDict *read = tensor_load_safetensors(path);
     expect_same_bits(after, again);
     expect_same_bits(read, loaded); /* nor what was loaded from */
 
@@ -1066,7 +1090,8 @@ END_TEST
 
 /* A parameter that two fields share steps, and is saved, as the first. */
 START_TEST(a_shared_parameter_is_remembered_once) {
-    Pair *pair = pair_new(), *apart = pair_new();
+    Pair *pair = pair_new();
+    Pair *apart = pair_new();
     Tensor *square = tensor_retain(apart->b);
     ck_assert(nn_set_parameter(pair, &pair->b, tensor_retain(pair->a)));
     ck_assert(nn_set_parameter(apart, &apart->b, tensor_ones(SHAPE(3))));
@@ -1075,7 +1100,8 @@ START_TEST(a_shared_parameter_is_remembered_once) {
     set_gradient(pair->a, tensor_ones(SHAPE(3)));
     set_gradient(apart->b, tensor_ones(SHAPE(3)));
     ck_assert(nn_optimizer_step(sgd) && nn_optimizer_step(other));
-    TensorDict *dict = memory_of(sgd, ""), *two = memory_of(other, "");
+    TensorDict *dict = memory_of(sgd, "");
+    TensorDict *two = memory_of(other, "");
     expect_names(dict, "a.step a.momentum_buffer");
     expect_names(two, "b.step b.momentum_buffer");
     ck_assert(nn_optimizer_load_state_dict(sgd, "", dict));
@@ -1094,8 +1120,10 @@ END_TEST
 
 /* Of a parameter that is still lazy, what its layer's rule allows; it is there when it is made. */
 START_TEST(lazy_parameters_are_remembered) {
-    Net *net = net_new(), *lazy = net_new();
-    Optimizer *sgd = make_optimizer(net, 2), *other = make_optimizer(lazy, 2);
+    Net *net = net_new();
+    Net *lazy = net_new();
+    Optimizer *sgd = make_optimizer(net, 2);
+    Optimizer *other = make_optimizer(lazy, 2);
     TensorDict *model = tensor_dict_new();
     backward(net);
     ck_assert(nn_optimizer_step(sgd));
@@ -1104,7 +1132,8 @@ START_TEST(lazy_parameters_are_remembered) {
     ck_assert_msg(nn_optimizer_load_state_dict(other, "", dict), "%s", tensor_error());
     ck_assert(nn_state_dict(net, "", model) && nn_load_state_dict(lazy, "", model));
     nn_zero_grad(net);
-    backward(net), backward(lazy);
+    backward(net);
+    backward(lazy);
     ck_assert_msg(nn_optimizer_step(sgd) && nn_optimizer_step(other), "%s", tensor_error());
     TensorDict *loaded = memory_of(other, "");
     tensor_dict_free(dict);
@@ -1122,7 +1151,10 @@ START_TEST(lazy_parameters_are_remembered) {
     for (int i = 0; i < 3; i++) tensor_dict_free(dicts[i]);
     Optimizer *optimizers[] = {sgd, other, refusing};
     Net *nets[] = {net, lazy, third};
-    for (int i = 0; i < 3; i++) nn_free(optimizers[i]), nn_free(nets[i]);
+    for (int i = 0; i < 3; i++) {
+        nn_free(optimizers[i]);
+        nn_free(nets[i]);
+    }
 }
 END_TEST
 

@@ -47,7 +47,8 @@ bool map_take(AttentionMap *map, const Tensor *attention_weights, int64_t index,
 }
 
 void map_label(char label[MAP_LABEL_SIZE], const char *token) {
-    const char *next = token, *end = token; /* of what fits beside a point */
+    const char *next = token;
+    const char *end = token; /* of what fits beside a point */
     while (utf8_next(&next) && next - token <= MAP_LABEL_SIZE - 2) end = next;
     size_t whole = strlen(token), length = whole < MAP_LABEL_SIZE ? whole : (size_t)(end - token);
     snprintf(label, MAP_LABEL_SIZE, "%.*s%s", (int)length, token, length < whole ? "." : "");
@@ -148,7 +149,8 @@ static void print_cells(const Screen *s, const double *weights, int n) {
     int before = SHADES;
     for (int i = 0; i < n; i++) {
         int level = shade(weights[i], s->most);
-        int c = level == MASKED ? '/' : s->plain ? ascii[level] : ' ';
+        int c = '/';
+        if (level != MASKED) c = s->plain ? ascii[level] : ' ';
         if (!s->plain && level == MASKED && level != before) fputs("\033[0;90m", s->file);
         if (!s->plain && level != MASKED && level != before)
             fprintf(s->file, "\033[48;5;%dm", blue[level]);
@@ -257,7 +259,10 @@ static Panel panel_for(Curve *curve, bool *logs) {
     }
     *logs = low > 0 && low < high / 10;
     for (int i = 0; *logs && i < curve->n; i++) curve->y[i] = log10(curve->y[i]);
-    if (*logs) low = log10(low), high = log10(high);
+    if (*logs) {
+        low = log10(low);
+        high = log10(high);
+    }
     double pad = fmax(0.05 * (high - low), 0.01 * fabs(high));
     if (pad == 0) pad = 1;
     return (Panel){.y_min = low - pad, .y_max = high + pad};
@@ -268,7 +273,10 @@ static void draw_curve(FILE *file, const Sheet *sheet, double top) {
     bool logs;
     Curve curve = curve_of(sheet);
     Panel panel = panel_for(&curve, &logs);
-    panel.left = 100, panel.top = top, panel.width = 500, panel.height = 220;
+    panel.left = 100;
+    panel.top = top;
+    panel.width = 500;
+    panel.height = 220;
     panel.x_max = fmax((double)sheet->num_losses, 6); /* ticks at whole steps */
     svg_line(file, &panel, curve.x, curve.y, curve.n);
     if (curve.n == 1) svg_points(file, &panel, curve.x, curve.y, 1);

@@ -39,7 +39,10 @@ void cell_show(const Tensor *x) {
 }
 
 Tensor *cell_own(Tensor *x) {
-    if (num_names < (int)(sizeof names / sizeof *names)) return names[num_names++] = x;
+    if (num_names < (int)(sizeof names / sizeof *names)) {
+        names[num_names++] = x;
+        return x;
+    }
     tensor_release(x);
     return tensor_fail("a notebook of more than %d names", num_names);
 }

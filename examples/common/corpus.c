@@ -20,7 +20,8 @@ static bool grow(Bytes *bytes) {
     int64_t capacity = bytes->capacity ? 2 * bytes->capacity : 1 << 16;
     uint8_t *data = realloc(bytes->data, (size_t)capacity);
     if (!data) return tensor_fail("out of memory: a text of %lld bytes", (long long)capacity);
-    bytes->data = data, bytes->capacity = capacity;
+    bytes->data = data;
+    bytes->capacity = capacity;
     return true;
 }
 

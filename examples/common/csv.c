@@ -106,14 +106,16 @@ static bool read_quoted(Reader *reader, char **end) {
 static bool read_cell(Reader *reader, char **begin, char **end) {
     const char stops[] = {reader->delimiter, '\n', '\r', '\0'};
     reader->cursor += strspn(reader->cursor, reader->delimiter == '\t' ? " " : " \t");
-    *begin = *end = reader->cursor;
+    *begin = reader->cursor;
+    *end = reader->cursor;
     if (*reader->cursor == '"') {
         if (!read_quoted(reader, end)) return false;
         reader->cursor += strspn(reader->cursor, " ");
         if (!strchr(stops, *reader->cursor)) return fail(reader, "text after a closing quote");
         return true;
     }
-    *end = reader->cursor += strcspn(reader->cursor, stops);
+    reader->cursor += strcspn(reader->cursor, stops);
+    *end = reader->cursor;
     while (*end > *begin && ((*end)[-1] == ' ' || (*end)[-1] == '\t')) --*end;
     return true;
 }
@@ -124,7 +126,8 @@ static bool read_record(Reader *reader) {
         if (reader->num_cells == 0) reader->record_line = reader->line;
         if (reader->num_cells == MAX_CELLS)
             return fail(reader, "more than %d cells in a line", MAX_CELLS);
-        char *begin, *end;
+        char *begin;
+        char *end;
         if (!read_cell(reader, &begin, &end)) return false;
         reader->cell[reader->num_cells++] = begin;
         bool more = *reader->cursor && *reader->cursor == reader->delimiter;
@@ -148,7 +151,10 @@ static const char *show(const char *cell, char shown[44]) {
         shown[n++] = (char)(c < 32 || c == 127 ? '?' : c);
     }
     while (*cell && n > 0 && ((unsigned char)*cell & 0xC0) == 0x80) /* do not cut a character */
-        n--, cell--;
+    {
+        n--;
+        cell--;
+    }
     strcpy(shown + n, *cell ? "..." : "");
     return shown;
 }
@@ -188,7 +194,10 @@ static bool find_column(Reader *reader, const char *choice, int *index) {
         return fail(reader, "there is no column %s, the line has %d", show(choice, shown),
                     reader->num_cells);
     for (int i = 0; number == 0 && i < reader->num_cells; i++)
-        if (strcmp(reader->cell[i], choice) == 0) *index = i, number = i + 1;
+        if (strcmp(reader->cell[i], choice) == 0) {
+            *index = i;
+            number = i + 1;
+        }
     if (number == 0)
         return fail(reader, "there is no column named \"%s\" in the first line",
                     show(choice, shown));

@@ -23,7 +23,10 @@ int64_t draw_from(Tensor *scores, double temperature, int64_t top_k) {
     int64_t chosen = -1;
     for (int64_t i = 0; !tensor_error() && i < tensor_numel(p) && u >= 0; i++) {
         double p_i = tensor_get(p, i);
-        if (p_i > 0) u -= p_i, chosen = i;
+        if (p_i > 0) {
+            u -= p_i;
+            chosen = i;
+        }
     }
     if (chosen < 0) tensor_fail("draw_from: the scores are not numbers, or all minus infinity");
     tensor_release(uniform);

@@ -15,7 +15,8 @@ static bool ask(const Sample *s, double inset, double *x, double *y, int n, doub
                 FitAttend attend, void *model) {
     double range = s->x_scale.max - s->x_scale.min;
     for (int i = 0; i < n; i++) x[i] = s->x_scale.min + (i + inset) * range / (n - 1 + 2 * inset);
-    Tensor *queries = scale_standardise(x, n, s->x_scale), *weights = NULL;
+    Tensor *queries = scale_standardise(x, n, s->x_scale);
+    Tensor *weights = NULL;
     bool ok = tape_begin_no_grad() && tensor_to_doubles(attend(model, s, queries, &weights), y);
     for (int64_t k = 0; ok && heat && k < s->data.num_rows; k++) {
         double place = (s->data.column[0][k] - s->x_scale.min) / range;

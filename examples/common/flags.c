@@ -166,7 +166,8 @@ static void check_outputs(const char *program, const Flag *flags, int num_flags)
             bool file =
                 b->argument && strncmp(b->argument, "FILE", 4) == 0; /* no prompt, no name */
             if (b == a || !file || goes_on(a, b)) continue;
-            const char *path = *(const char **)a->value, *other = *(const char **)b->value;
+            const char *path = *(const char **)a->value;
+            const char *other = *(const char **)b->value;
             if (other && same_file(path, other))
                 flags_misuse(program, "%s and %s are the same file, %s", a->name, b->name, path);
         }

@@ -9,7 +9,8 @@ static double rank(const double *x, int64_t n, int64_t i, double unit) {
     for (int64_t j = 0; j < n; j++) {
         double difference = round(x[j] / unit) - round(x[i] / unit);
         if (isnan(difference)) return difference;
-        below += difference < 0, equal += difference == 0;
+        below += difference < 0;
+        equal += difference == 0;
     }
     return below + (equal + 1) / 2;
 }
@@ -18,7 +19,9 @@ double rank_correlation(const double *x, const double *y, int64_t n, double unit
     double xx = 0, xy = 0, yy = 0, mean = ((double)n + 1) / 2;
     for (int64_t i = 0; i < n; i++) {
         double a = rank(x, n, i, unit) - mean, b = rank(y, n, i, unit) - mean;
-        xx += a * a, xy += a * b, yy += b * b;
+        xx += a * a;
+        xy += a * b;
+        yy += b * b;
     }
     return xy / sqrt(xx * yy);
 }

@@ -71,9 +71,10 @@ bool sample_read(Sample *s, const char *path, const char *x_column, const char *
 
 /* In single precision, as the notebook: doubles would be other numbers. */
 static bool draw(double *x, double *y) {
-    Tensor *u = tensor_rand(SHAPE(50)), *sorted = NULL, *noise = NULL;
-    bool ok = u && tensor_mul_(u, 5) && (sorted = tensor_sort(u, NULL)) &&
-              (noise = tensor_normal(0, 0.5, SHAPE(50))) && tape_begin_no_grad();
+    Tensor *u = tensor_rand(SHAPE(50));
+    Tensor *sorted = u && tensor_mul_(u, 5) ? tensor_sort(u, NULL) : NULL;
+    Tensor *noise = sorted ? tensor_normal(0, 0.5, SHAPE(50)) : NULL;
+    bool ok = noise && tape_begin_no_grad();
     if (ok) {
         Tensor *f = ag_add(ag_scale(ag_sin(sorted), 2), ag_pow_scalar(sorted, 0.8));
         ok = tensor_to_doubles(sorted, x) && tensor_to_doubles(ag_add(f, noise), y);

@@ -21,7 +21,9 @@ typedef struct {
 bool terminal_is(FILE *file) { return isatty(fileno(file)) == 1; }
 
 bool terminal_is_plain(FILE *file) {
-    const char *locale = getenv("LC_ALL"), *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *locale = getenv("LC_ALL");
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
     if (!locale || !*locale) locale = getenv("LC_CTYPE");
     if (!locale || !*locale) locale = getenv("LANG");
     bool utf8 = locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
@@ -48,10 +50,10 @@ static void paint(Canvas *canvas, int layer, double x, double y) {
 
 /* A character cell shows the curve if it passes there, else the points. */
 static void print_cell(FILE *file, int points, int curve, bool plain) {
-    if (plain) {
-        putc(curve ? '*' : points ? '.' : ' ', file);
-    } else if (!curve && !points) {
+    if (!curve && !points) {
         putc(' ', file);
+    } else if (plain) {
+        putc(curve ? '*' : '.', file);
     } else {
         int pattern = curve ? curve : points; /* U+2800 + pattern in UTF-8; blue or orange */
         fprintf(file, "\033[%sm\xE2%c%c\033[0m", curve ? "38;5;208" : "38;5;75",
@@ -69,7 +71,9 @@ void terminal_curve(FILE *file, const double *x, const double *y, int64_t n, con
     widen(&canvas.y_min, &canvas.y_max, curve_y, num_curve);
     for (int64_t i = 0; i < n; i++) paint(&canvas, 0, x[i], y[i]);
     for (int64_t i = 0; i < 16 * (num_curve - 1); i++) { /* in between, too: it may be steep */
-        const double *a = &curve_x[i / 16], *b = &curve_y[i / 16], t = (double)(i % 16) / 16;
+        const double *a = &curve_x[i / 16];
+        const double *b = &curve_y[i / 16];
+        const double t = (double)(i % 16) / 16;
         paint(&canvas, 1, a[0] + t * (a[1] - a[0]), b[0] + t * (b[1] - b[0]));
     }
     for (int row = 0; row < LINES; row++) {

@@ -108,7 +108,8 @@ static bool same(const Tensor *a, const Tensor *b) {
 static void check_settings(const Training *run, const TensorDict *dict) {
     for (int i = 0; run->settings && i < run->settings->n && !tensor_error(); i++) {
         const char *name = run->settings->entry[i].name;
-        const Tensor *here = run->settings->entry[i].tensor, *there = tensor_dict_get(dict, name);
+        const Tensor *here = run->settings->entry[i].tensor;
+        const Tensor *there = tensor_dict_get(dict, name);
         if (!there || same(here, there)) continue;
         if (tensor_numel(here) == 1 && tensor_numel(there) == 1)
             tensor_fail("its %s is %g, and in this run it is %g", name, tensor_item(there),
@@ -301,5 +302,6 @@ int training_status(Training *run) {
     free(run->losses);
     tensor_dict_free(run->settings);
     if (gone) return OUTPUT_READER_GONE;
-    return tensor_error() ? 1 : stopped_by ? 128 + stopped_by : run->failed;
+    if (tensor_error()) return 1;
+    return stopped_by ? 128 + stopped_by : run->failed;
 }

@@ -21,8 +21,12 @@ static Places places(const Trigram *model, const uint8_t *text, int64_t i) {
 static void count(Trigram *model, const uint8_t *text, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         Places at = places(model, text, i);
-        model->abc[at.abc]++, model->bc[at.bc]++, model->c[at.c]++;
-        model->ab[at.ab]++, model->b[at.b]++, model->all[0]++;
+        model->abc[at.abc]++;
+        model->bc[at.bc]++;
+        model->c[at.c]++;
+        model->ab[at.ab]++;
+        model->b[at.b]++;
+        model->all[0]++;
     }
 }
 

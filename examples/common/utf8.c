@@ -3,12 +3,20 @@
 
 #include <stdbool.h>
 
-/* A first byte with n leading ones begins n bytes, six bits in each that follows. No character may
- * be longer than it must, and the surrogates and the last two of the first plane are none. */
+/* A first byte with n leading ones begins n bytes, six bits in each byte that follows. 0 for a byte
+ * that begins none. */
+static int length_of(unsigned char first) {
+    if (first < 0x80) return 1;
+    if (first < 0xC0) return 0;
+    return 2 + (first >= 0xE0) + (first >= 0xF0);
+}
+
+/* No character may be longer than it must, and the surrogates and the last two of the first plane
+ * are none. */
 uint32_t utf8_next(const char **text) {
     static const uint32_t least[] = {UINT32_MAX, 0, 0x80, 0x800, 0x10000};
     const unsigned char *s = (const unsigned char *)*text;
-    int length = s[0] < 0x80 ? 1 : s[0] < 0xC0 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+    int length = length_of(s[0]);
     uint32_t c = length > 1 ? s[0] & (0x7Fu >> length) : s[0];
     if (s[0] == 0) return 0;
     for (int i = 1; i < length; i++) {
@@ -35,6 +43,6 @@ int utf8_columns(uint32_t c) {
 
 int utf8_text_columns(const char *text) {
     int columns = 0;
-    for (uint32_t c; (c = utf8_next(&text)) != 0;) columns += utf8_columns(c);
+    for (uint32_t c = utf8_next(&text); c != 0; c = utf8_next(&text)) columns += utf8_columns(c);
     return columns;
 }

@@ -12,9 +12,18 @@ static Valley sound(ValleyFunction f, void *context, const double *f3, double u,
     for (int i = 0; i < 5; i++) {
         step /= 2;
         double a = f(context, at - step), b = f(context, at + step);
-        if (a < here && a <= b) right = here, here = a, at -= step;
-        else if (b < here) left = here, here = b, at += step;
-        else left = a, right = b;
+        if (a < here && a <= b) {
+            right = here;
+            here = a;
+            at -= step;
+        } else if (b < here) {
+            left = here;
+            here = b;
+            at += step;
+        } else {
+            left = a;
+            right = b;
+        }
     }
     double slope = (right - left) / (2 * step), bend = (left - 2 * here + right) / (step * step);
     return (Valley){u, bend > 0 ? here - slope * slope / (2 * bend) : here, bend, 0};
@@ -22,8 +31,10 @@ static Valley sound(ValleyFunction f, void *context, const double *f3, double u,
 
 Valley valley_deepest(ValleyFunction f, void *context, double low, double high, int n) {
     double y[VALLEY_PLACES] = {0}, step = (high - low) / (n - 1), steepest = 0;
-    for (int i = 0; i < n; i++)
-        if (isnan(y[i] = f(context, low + i * step))) return (Valley){.floor = (double)NAN};
+    for (int i = 0; i < n; i++) {
+        y[i] = f(context, low + i * step);
+        if (isnan(y[i])) return (Valley){.floor = (double)NAN};
+    }
     Valley best = {low, y[0], 0, 0};
     for (int i = 1; i < n - 1; i++) {
         double bend = (y[i - 1] - 2 * y[i] + y[i + 1]) / (step * step);

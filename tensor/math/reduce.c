@@ -70,7 +70,8 @@ static void sum_columns(Columns *c) {
  * that lie one behind the other? */
 static bool are_columns(const Tensor *x, const bool *dims, Columns *c) {
     int64_t next = 1;
-    c->rows = c->columns = 1;
+    c->rows = 1;
+    c->columns = 1;
     c->step = 0;
     for (int d = x->shape.ndim - 1; d >= 0; d--) {
         const int64_t size = x->shape.dim[d];

@@ -203,5 +203,6 @@ void print_end(const Options *options) {
     header_wanted = false;
     printf("%s%s\n", line, options->json ? "}" : "");
     fflush(stdout);
-    line[0] = header[0] = '\0';
+    header[0] = '\0';
+    line[0] = '\0';
 }

@@ -80,7 +80,8 @@ static void run_product(const Options *o, const Product *p, const char *layout) 
     print_number(o, "peak_pct", 8, 1, 100 * flop / (t.possible * o->threads));
     print_text(o, "demanded", 10, p->demanded);
     print_end(o);
-    tensor_release(f.a), tensor_release(f.b);
+    tensor_release(f.a);
+    tensor_release(f.b);
 }
 
 /* ---- the other ops --------------------------------------------------------------------------- */
@@ -168,7 +169,9 @@ static void run_kernel(const Options *o, const Kernel *kernel, bool backward) {
     Timing t = measure(o, F32, backward ? both : forward, &c);
     const int bytes = kernel->forward + (backward ? kernel->backward : 0);
     print_kernel(o, kernel->name, backward ? "both" : "forward", bytes, t);
-    nn_free(c.leaves), tensor_release(c.x[4]), tensor_release(c.dy);
+    nn_free(c.leaves);
+    tensor_release(c.x[4]);
+    tensor_release(c.dy);
 }
 
 /* ---- the tape -------------------------------------------------------------------------------- */
@@ -201,7 +204,8 @@ static void run_tape(const Options *o, bool backward) {
     print_number(o, "ns_op", 9, 1, 1e3 * t.median / OPS);
     print_number(o, "allocations", 11, 0, (double)t.allocations);
     print_end(o);
-    nn_free(c.x), tensor_release(c.y);
+    nn_free(c.x);
+    tensor_release(c.y);
 }
 
 int main(int argc, char **argv) {
@@ -209,8 +213,10 @@ int main(int argc, char **argv) {
                              "kernels [--json] [--cpu-time] [--threads N] [--seconds S]\n"
                              "        [product|add|exp|...|randn|tape ...]");
     for (size_t i = 0; chosen(&o, "product") && i < sizeof products / sizeof *products; i++)
-        for (const char *layout = products[i].layouts; layout; layout = strchr(layout, ' '))
-            run_product(&o, &products[i], layout += *layout == ' ');
+        for (const char *layout = products[i].layouts; layout; layout = strchr(layout, ' ')) {
+            layout += *layout == ' ';
+            run_product(&o, &products[i], layout);
+        }
     print_header(true);
     for (size_t i = 0; i < sizeof kernels_timed / sizeof *kernels_timed; i++)
         for (int pass = 0; chosen(&o, kernels_timed[i].name) && pass < 2; pass++)

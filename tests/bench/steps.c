@@ -107,16 +107,19 @@ static Tensor *without_diagonal(const Tensor *x, int64_t n) {
 static void nw_make(Training *t) {
     const int64_t n = t->c->Q;
     double y[64];
-    Tensor *x = tensor_uniform(0, 5, SHAPE(n)), *noise = tensor_normal(0, 0.5, SHAPE(n));
+    Tensor *x = tensor_uniform(0, 5, SHAPE(n));
+    Tensor *noise = tensor_normal(0, 0.5, SHAPE(n));
     t->q = tensor_sort(x, NULL);
     for (int64_t i = 0; i < n; i++)
         y[i] = 2 * sin(tensor_get(t->q, i)) + pow(tensor_get(t->q, i), 0.8) + tensor_get(noise, i);
     t->target = tensor_from_doubles(SHAPE(n), y);
     t->k = without_diagonal(t->q, n);
     t->v = without_diagonal(t->target, n);
-    tensor_release(x), tensor_release(noise);
+    tensor_release(x);
+    tensor_release(noise);
 
-    NWKernelRegression *net = t->net = nn_module_new(&nw_class);
+    NWKernelRegression *net = nn_module_new(&nw_class);
+    t->net = net;
     nn_add_parameter(net, "w", &net->w, tensor_rand(SHAPE(1)));
     nn_add_result(net, &net->attention_weights);
     t->optimizer = nn_sgd_new(net, (SGDConfig){.lr = 0.5});
@@ -203,7 +206,9 @@ static Tensor *sdpa_result(Training *t) {
 static void sdpa_spread(Training *t, double spread) {
     const Case *c = t->c;
     const Shape shape = SHAPE(1, c->H, c->Q, c->C / c->H);
-    Tensor *q = tensor_normal(0, spread, shape), *k = tensor_randn(shape), *v = tensor_randn(shape);
+    Tensor *q = tensor_normal(0, spread, shape);
+    Tensor *k = tensor_randn(shape);
+    Tensor *v = tensor_randn(shape);
     t->net = leaves_new(3, (Tensor *[]){q, k, v});
     t->target = tensor_randn(shape);
     t->operations = 2 * product(pairs(t), (double)c->C, 1, 2);
@@ -323,7 +328,8 @@ static const Case sdpa = {"sdpa", BOTH, sdpa_make, sdpa_result, 1, 0, 0, 512, 8,
 static void training_free(Training *t) {
     Tensor *held[] = {t->q, t->k, t->v, t->target, t->lengths};
     for (int i = 0; i < 5; i++) tensor_release(held[i]);
-    nn_free(t->optimizer), nn_free(t->net);
+    nn_free(t->optimizer);
+    nn_free(t->net);
 }
 
 static Training training_new(const Case *c, bool fused) {
@@ -419,8 +425,10 @@ static int ascending(const void *a, const void *b) {
 
 static int startup(const Options *o, const char *program) {
     double us[STARTS];
-    for (int i = 0; i < STARTS; i++)
-        if (isnan(us[i] = start_once(program))) return fprintf(stderr, "startup: no answer\n");
+    for (int i = 0; i < STARTS; i++) {
+        us[i] = start_once(program);
+        if (isnan(us[i])) return fprintf(stderr, "startup: no answer\n");
+    }
     qsort(us, STARTS, sizeof *us, ascending);
     print_text(o, "case", 16, "startup");
     print_text(o, "path", 8, "composed");
@@ -443,7 +451,8 @@ int main(int argc, char **argv) {
     const char *length = o.lengths;
     while (chosen(&o, sdpa.name) && *length) {
         Case c = sdpa;
-        c.Q = c.K = strtol(length, (char **)&length, 10);
+        c.K = strtol(length, (char **)&length, 10);
+        c.Q = c.K;
         if (*length == ',') length++;
         failed |= run_paths(&o, &c);
     }

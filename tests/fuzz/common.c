@@ -59,7 +59,8 @@ bool same_bytes(const Tensor *a, const Tensor *b) {
     if (a->dtype != b->dtype || a->shape.ndim != b->shape.ndim) return false;
     for (int d = 0; d < a->shape.ndim; d++)
         if (a->shape.dim[d] != b->shape.dim[d]) return false;
-    Tensor *x = tensor_clone(a), *y = tensor_clone(b); /* in row-major order */
+    Tensor *x = tensor_clone(a);
+    Tensor *y = tensor_clone(b); /* in row-major order */
     if (!x || !y) fault("a tensor cannot be copied");
     const bool same = !memcmp(x->data, y->data, (size_t)tensor_numel(x) * size[x->dtype]);
     tensor_release(x);

@@ -90,7 +90,9 @@ static bool read_safetensors(const char *path) {
 
 static MultiHeadAttention *attention_new(int64_t size) {
     MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2, .bias = true};
-    config.query_size = config.key_size = config.value_size = size;
+    config.query_size = size;
+    config.key_size = size;
+    config.value_size = size;
     return nn_multi_head_attention_new(config);
 }
 
@@ -113,7 +115,8 @@ static void read_file(const char *path, size_t size) {
     const int64_t live = tensor_live();
     at_hand = path;
     for (int i = 0; i < READERS; i++) {
-        largest = total = 0;
+        largest = 0;
+        total = 0;
         const bool read = readers[i].read(path);
         const char *error = tensor_error();
         if (read == (error != NULL)) die("neither read nor refused");
@@ -139,7 +142,8 @@ static uint64_t generator;
 
 /* splitmix64, Steele, Lea and Flood 2014 */
 static uint64_t draw(void) {
-    uint64_t z = generator += 0x9e3779b97f4a7c15u;
+    generator += 0x9e3779b97f4a7c15u;
+    uint64_t z = generator;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
@@ -284,7 +288,7 @@ static void find_seeds(const char *folder, const char *scratch) {
     DIR *dir = opendir(folder);
     at_hand = folder;
     if (!dir) die("it cannot be opened: run this in the root of the repository");
-    for (struct dirent *entry; (entry = readdir(dir));) {
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
         char path[512];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] != '.') add_seed(path);
@@ -293,7 +297,8 @@ static void find_seeds(const char *folder, const char *scratch) {
 }
 
 static int compare_seeds(const void *a, const void *b) {
-    const Bytes *p = a, *q = b;
+    const Bytes *p = a;
+    const Bytes *q = b;
     if (p->size != q->size) return p->size < q->size ? -1 : 1;
     return memcmp(p->byte, q->byte, p->size);
 }

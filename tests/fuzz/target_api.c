@@ -22,7 +22,8 @@ enum { ELEMENTS_MAX = 2048, WORK_MAX = 1 << 16 };
 
 /* ---- arguments ----------------------------------------------------------------------------- */
 
-static const unsigned char *next, *end;
+static const unsigned char *next;
+static const unsigned char *end;
 
 static unsigned byte(void) { return next < end ? *next++ : 0; }
 static unsigned below(unsigned n) { return byte() % n; }
@@ -51,7 +52,8 @@ static int64_t whole(void) {
 }
 static int dimension(void) {
     const unsigned v = byte();
-    return v < 250 ? (int)(v % 10) - 4 : v % 2 ? INT_MAX : INT_MIN;
+    if (v < 250) return (int)(v % 10) - 4;
+    return v % 2 ? INT_MAX : INT_MIN;
 }
 static double real(void) {
     static const double odd[] = {(double)NAN,
@@ -270,16 +272,13 @@ static void call_tape(void) {
 
 /* What hands its tensor back. */
 static void call_on_a_tensor(void) {
+    static const char *const names[] = {"x", "a name that is too long, \xc3\xa9\xc3\xa9", NULL};
     Tensor *x = tensor();
     switch (below(9)) {
     case 0:
     case 1: check(ag_requires_grad(x) != NULL); break;
     case 2: check(ag_retain_grad(x) != NULL); break;
-    case 3:
-        check(ag_name(x, flag()   ? "x"
-                         : flag() ? "a name that is too long, \xc3\xa9\xc3\xa9"
-                                  : NULL));
-        break;
+    case 3: check(ag_name(x, names[below(3)])); break;
     case 4: check(ag_let_go(x) != NULL); break;
     case 7: check(ag_let_go_since((int)below(20) - 1, x) != NULL); break;
     case 5:
@@ -306,7 +305,10 @@ static void call_constructor(void) {
     if (!can_be_made(s)) return;
     const bool few = volume(s) <= ELEMENTS_MAX;
     for (int i = 0; i < 8; i++) doubles[i] = real();
-    for (int i = 0; i < 8; i++) integers[i] = whole(), bools[i] = integers[i] & 1;
+    for (int i = 0; i < 8; i++) {
+        integers[i] = whole();
+        bools[i] = integers[i] & 1;
+    }
     switch (below(12)) {
     case 0: own(tensor_zeros(s)); break;
     case 1: own(tensor_full_of(s, real(), (DType)below(5))); break;
@@ -340,7 +342,8 @@ static void call_range(void) {
 }
 
 static void call_copy(void) {
-    Tensor *x = tensor(), *indices = NULL;
+    Tensor *x = tensor();
+    Tensor *indices = NULL;
     int64_t stride[TENSOR_MAX_DIMS];
     switch (below(4)) {
     case 0: own(tensor_clone(x)); break;
@@ -449,7 +452,8 @@ static void *module_new(enum Kind kind) {
 
 static Tensor *forward(int i, Tensor **x) {
     void *m = modules[i].module;
-    Tensor *k = flag() ? x[0] : x[1], *v = flag() ? x[0] : x[2];
+    Tensor *k = flag() ? x[0] : x[1];
+    Tensor *v = flag() ? x[0] : x[2];
     switch (modules[i].kind) {
     case LINEAR: return nn_linear_forward(m, x[0]);
     case DROPOUT: return nn_dropout_forward(m, x[0]);

@@ -26,7 +26,10 @@ void __wrap_exit(int status) {
     longjmp(ended, 1);
 }
 
-static const char *text, *output, *other, *choice;
+static const char *text;
+static const char *output;
+static const char *other;
+static const char *choice;
 static int64_t integer, wide;
 static uint64_t seed;
 static double number, positive;
@@ -46,11 +49,15 @@ static const Flag flags[] = {
 };
 
 static void set_defaults(void) {
-    text = output = other = NULL;
+    text = NULL;
+    output = NULL;
+    other = NULL;
     choice = "dot";
-    integer = wide = 1;
+    integer = 1;
+    wide = 1;
     seed = 1;
-    number = positive = 1;
+    number = 1;
+    positive = 1;
     on = false;
 }
 

@@ -58,7 +58,8 @@ static Net *net_new(void) {
 
 static Net *net;
 static Optimizer *optimizers[2];
-static TensorDict *parameters, *memories[2]; /* what they hold before an input */
+static TensorDict *parameters;
+static TensorDict *memories[2]; /* what they hold before an input */
 
 static void read_state(int k, TensorDict *dict) {
     if (k < 0 ? !nn_state_dict(net, "", dict) : !nn_optimizer_state_dict(optimizers[k], "", dict))
@@ -92,7 +93,8 @@ static void restore(int k) {
 
 /* The parameters, each in memory of its own: a load writes into those that the model has. */
 static TensorDict *copy_parameters(void) {
-    TensorDict *shared = tensor_dict_new(), *copies = tensor_dict_new();
+    TensorDict *shared = tensor_dict_new();
+    TensorDict *copies = tensor_dict_new();
     read_state(-1, shared);
     for (int i = 0; i < shared->n; i++) {
         Tensor *x = tensor_clone(shared->entry[i].tensor);
@@ -205,7 +207,7 @@ static size_t write_input(int mode, const unsigned char *bytes, size_t size) {
     const unsigned char low = header & 0xff, high = header >> 8 & 0xff;
     const unsigned char front[3][10] = {
         {0}, {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, low, high}, {low, high}};
-    const size_t length = mode == 0 ? 0 : mode == 1 ? 10 : 8;
+    const size_t length = mode == 1 ? 10 : 8; /* of what stands in front */
     if (mode == 0) {
         write_file(&in, bytes, size);
         return size;
