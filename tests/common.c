@@ -321,32 +321,17 @@ static const struct {
     const char *name;
     Call *call;
 } calls[] = {
-#define ENTRY(name)             {#name, call_##name},
-#define UNARY(name, ...)        ENTRY(name)
-#define UNARY_SCALAR(name, ...) ENTRY(name)
-#define BINARY(name, ...)       ENTRY(name)
-#define COMPARE(name, ...)      ENTRY(name)
+#define EACH(name)      {#name, call_##name},
+#define OP(name)        EACH(name)
+#define COMPOSITE(name) EACH(name)
 #include "../tensor/kernels/elementwise.def"
-    ENTRY(attention_scaled) ENTRY(std_dim) ENTRY(cumsum) ENTRY(max) ENTRY(min_dim) ENTRY(
-        logsumexp_dim) ENTRY(argmax_dim) ENTRY(argmax_all) ENTRY(clamp) ENTRY(eq_scalar)
-        ENTRY(ne_scalar) ENTRY(lt_scalar) ENTRY(le_scalar) ENTRY(gt_scalar) ENTRY(ge_scalar)
-            ENTRY(to) ENTRY(flatten) ENTRY(split) ENTRY(logical_not) ENTRY(where) ENTRY(masked_fill)
-                ENTRY(detach) ENTRY(reshape) ENTRY(view) ENTRY(contiguous) ENTRY(permute)
-                    ENTRY(transpose) ENTRY(unsqueeze) ENTRY(squeeze) ENTRY(expand) ENTRY(slice)
-                        ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(repeat) ENTRY(repeat_interleave)
-                            ENTRY(masked_select) ENTRY(index_select) ENTRY(gather) ENTRY(embedding)
-                                ENTRY(tril) ENTRY(triu) ENTRY(sum) ENTRY(mean) ENTRY(sum_dims)
-                                    ENTRY(mean_dims) ENTRY(var_dim) ENTRY(max_dim) ENTRY(logsumexp)
-                                        ENTRY(argmax) ENTRY(matmul) ENTRY(bmm) ENTRY(linear)
-                                            ENTRY(softmax) ENTRY(log_softmax) ENTRY(masked_softmax)
-                                                ENTRY(attention_weights) ENTRY(additive_scores)
-                                                    ENTRY(attention) ENTRY(dropout) ENTRY(mse_loss)
-                                                        ENTRY(layer_norm) ENTRY(cross_entropy)};
+#include "../autograd/ops.def"
+};
 
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (!strcmp(calls[i].name, name)) return calls[i].call(in, n, number);
-    ck_abort_msg("tests/common.c does not know how to call ag_%s: add a CALL and an ENTRY", name);
+    ck_abort_msg("no op is called ag_%s", name);
     return NULL;
 }
 
