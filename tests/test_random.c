@@ -88,6 +88,19 @@ static DType golden_dtype(const char *type) {
     return F32;
 }
 
+/* The files are little-endian, as the machine is that made them. */
+static void from_little_endian(void *elements, size_t count, size_t size) {
+    const uint16_t one = 1;
+    char *bytes = elements;
+    if (*(const char *)&one == 1) return;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < size / 2; k++) {
+            const char byte = bytes[i * size + k];
+            bytes[i * size + k] = bytes[i * size + size - 1 - k];
+            bytes[i * size + size - 1 - k] = byte;
+        }
+}
+
 /* The record of that name; its elements are to be freed. */
 static Golden golden(int64_t seed, const char *name) {
     char path[64];
@@ -96,11 +109,13 @@ static Golden golden(int64_t seed, const char *name) {
     ck_assert_msg(file != NULL, "%s is missing: run the tests from the repository's root", path);
     RecordHeader header;
     while (fread(&header, sizeof header, 1, file) == 1) {
+        from_little_endian(&header.count, 1, sizeof header.count);
         DType dtype = golden_dtype(header.type);
         size_t size = (size_t)header.count * dtype_size(dtype);
         void *elements = malloc(size);
         ck_assert_ptr_nonnull(elements);
         ck_assert_uint_eq(fread(elements, 1, size, file), size);
+        from_little_endian(elements, (size_t)header.count, dtype_size(dtype));
         if (strcmp(header.name, name) == 0) {
             fclose(file);
             return (Golden){dtype, header.count, elements};
