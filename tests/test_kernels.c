@@ -444,6 +444,9 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     const float *got[4][TABLES];
     for (int t = 0; t < table_count; t++) {
         run_head(tables[t], head, &r[t]);
+        /* Where the weights are NaN and all are dropped, the plain y is 0, the others NaN. */
+        if (parts & ODD && parts & DROPOUT)
+            memset(r[t].y + (Q / 2) * Dv, 0, (size_t)Dv * sizeof(float));
         got[0][t] = r[t].y;
         got[1][t] = r[t].dq;
         got[2][t] = r[t].dk;
