@@ -361,7 +361,9 @@ typedef struct {
     double *max, *inverse;
 } HeadResults;
 
-static void run_head(const Kernels *table, AttentionHead head, HeadResults *r) {
+/* before: the generator at the head's first draw */
+static void run_head(const Kernels *table, AttentionHead head, const Generator *before,
+                     HeadResults *r) {
     const size_t bytes = (size_t)table->attention_workspace[F32](&head);
     void *workspace = malloc(bytes + 64);
     memset(workspace, 0x5a, bytes + 64);
@@ -377,9 +379,17 @@ static void run_head(const Kernels *table, AttentionHead head, HeadResults *r) {
     head.max = r->max;
     r->inverse = calloc((size_t)head.Q, sizeof(double));
     head.inverse = r->inverse;
+    Generator forward = *before;
+    Generator backward = *before;
+    Generator after = *before;
+    head.generator = &forward;
     table->attention[F32](&head, workspace);
+    head.generator = &backward;
     table->attention_dx[F32](&head, workspace);
     for (int i = 0; i < 64; i++) CHECK(((char *)workspace)[bytes + (size_t)i] == 0x5a);
+    if (head.dropout > 0) tensor_generator_skip(&after, 2 * head.Q * head.K);
+    CHECK(memcmp(&forward, &after, sizeof after) == 0 &&
+          memcmp(&backward, &after, sizeof after) == 0);
     free(workspace);
 }
 
@@ -436,14 +446,11 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
         head.window_row = K;
         head.window_column = 1;
     }
-    if (parts & DROPOUT) {
-        head.dropout = 0.3;
-        head.generator = &generator;
-    }
+    if (parts & DROPOUT) head.dropout = 0.3;
     HeadResults r[TABLES];
     const float *got[4][TABLES];
     for (int t = 0; t < table_count; t++) {
-        run_head(tables[t], head, &r[t]);
+        run_head(tables[t], head, &generator, &r[t]);
         /* Where the weights are NaN and all are dropped, the plain y is 0, the others NaN. */
         if (parts & ODD && parts & DROPOUT)
             memset(r[t].y + (Q / 2) * Dv, 0, (size_t)Dv * sizeof(float));

@@ -67,12 +67,11 @@ typedef struct {
     Matrix copy[KEYED];          /* its copy, (K, D+) or (K, Dv+), where rows lie apart */
     Matrix weights, dp, dropped; /* (KEYS, width) */
     bool *drawn;                 /* what dropout draws, (rows, K) */
-    Generator generator;
     Block block[BLOCKS];
 } Pass;
 
 static int64_t whole_groups(int64_t n) { return (n + GROUP - 1) / GROUP * GROUP; }
-static Matrix tensor_transposed(Matrix x) { return (Matrix){x.data, x.column, x.row}; }
+static Matrix transposed(Matrix x) { return (Matrix){x.data, x.column, x.row}; }
 static Matrix rows_from(Matrix x, int64_t row) {
     return (Matrix){x.data + row * x.row, x.row, x.column};
 }
@@ -282,7 +281,7 @@ static void draw_block(Pass *pass, const Block *q) {
     if (a->dropout == 0) return;
     memset(q->kept, 0, (size_t)(a->K * w));
     if (a->dropout == 1) return;
-    tensor_draw_bools(&pass->generator, q->rows * a->K, pass->drawn, 1 - a->dropout);
+    tensor_draw_bools(a->generator, q->rows * a->K, pass->drawn, 1 - a->dropout);
     for (int64_t r = 0; r < q->rows; r++)
         for (int64_t j = 0; j < q->end; j++) q->kept[j * w + r] = pass->drawn[r * a->K + j];
 }
@@ -323,8 +322,7 @@ static void forward_tile(const Pass *pass, const Block *q, int64_t first, int64_
     score_tile(pass, q, first, n);
     softmax_of_tile(n, pass->width, x.data, q->max, q->sum, q->scale);
     if (first) scale_out(q);
-    multiply(q->rows, q->out.row, n, q->out, first > 0,
-             tensor_transposed(drop(pass, q, x, x, first, n)),
+    multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(drop(pass, q, x, x, first, n)),
              rows_from(pass->keyed[VALUE], first));
 }
 
@@ -367,8 +365,8 @@ static float dot(int64_t n, const float *y, const float *dy) {
     for (; d + GROUP <= n; d += GROUP)
         IVDEP for (int64_t l = 0; l < GROUP; l++) lane[l] += y[d + l] * dy[d + l];
     for (int64_t l = 0; d < n; d++, l++) lane[l] += y[d] * dy[d];
-    for (int half = GROUP / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
+    UNROLL for (int half = GROUP / 2; half > 0; half /= 2) UNROLL for (int l = 0; l < half; l++)
+        lane[l] += lane[l + half];
     return lane[0];
 }
 
@@ -419,8 +417,7 @@ static void backward_tile(const Pass *pass, const Block *q, int64_t first, int64
     drop(pass, q, dp, dp, first, n);
     gradient_of_tile(n, pass->width, dp.data, p.data, q->sum, (float)a->scale);
     multiply(n, a->D, q->rows, rows_from(x[DKEY], first), add, dp, q->q);
-    multiply(q->rows, q->out.row, n, q->out, first > 0, tensor_transposed(dp),
-             rows_from(x[KEY], first));
+    multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(dp), rows_from(x[KEY], first));
 }
 
 /* ---- all of a head --------------------------------------------------------------------------- */
@@ -482,7 +479,6 @@ static void pass_head(const AttentionHead *a, bool backward, void *workspace) {
                                 matrix_at(a->dk, a->dk_row), matrix_at(a->dv, a->dv_row)};
     Pass pass;
     lay_out(&pass, a, backward, workspace);
-    if (a->generator) pass.generator = *a->generator;
     for (int x = 0; x < (backward ? KEYED : DKEY); x++) {
         pass.keyed[x] = lies_apart(a, x) ? pass.copy[x] : here[x];
         if (x < DKEY && lies_apart(a, x)) copy_rows(pass.copy[x], here[x], a->K, columns_of(a, x));

@@ -62,7 +62,8 @@ typedef struct {
     const void *window;                /* (Q, K), added to the scores; -inf: not seen; or NULL */
     int64_t window_row, window_column; /* strides */
     double dropout;                    /* the probability that a weight is lost */
-    const Generator *generator;        /* before the head's draws; NULL without dropout */
+    Generator *generator;              /* at the head's first draw; the kernel leaves it behind the
+                                        * last. NULL without dropout */
     void *y;                           /* forward writes it; backward reads it */
     int64_t y_row;
     double *max, *inverse; /* (Q): the largest score, and 1 / sum exp(score - max), 0 where nothing

@@ -18,8 +18,9 @@
 /* ---- float32 and float64 --------------------------------------------------------------------- */
 
 /* A weight that dropout keeps, for each key, as the generator draws them. */
-static void draw_kept(const AttentionHead *a, Generator *generator, bool *kept) {
-    if (a->dropout > 0 && a->dropout < 1) tensor_draw_bools(generator, a->K, kept, 1 - a->dropout);
+static void draw_kept(const AttentionHead *a, bool *kept) {
+    const bool draws = a->dropout > 0 && a->dropout < 1;
+    if (draws) tensor_draw_bools(a->generator, a->K, kept, 1 - a->dropout);
     else memset(kept, a->dropout == 0, (size_t)a->K);
 }
 
@@ -64,15 +65,15 @@ static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a -
 
 /* ---- whole numbers: int64 modulo 2^64, as PyTorch's, and bool, where + is "or", * is "and" --- */
 
-#define REAL                       uint64_t
-#define NAME(name)                 name##_i64
-#define NUMBER(s)                  ((uint64_t)to_i64(s))
-#define FOR_NUMBER(tensor_kernels) tensor_kernels
+#define REAL                uint64_t
+#define NAME(name)          name##_i64
+#define NUMBER(s)           ((uint64_t)to_i64(s))
+#define FOR_NUMBER(kernels) kernels
 #include "plain_whole.inc"
 #define REAL       bool
 #define NAME(name) name##_bool
 #define NUMBER(s)  ((s) != 0)
-#define FOR_NUMBER(tensor_kernels)
+#define FOR_NUMBER(kernels)
 #include "plain_whole.inc"
 
 static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {

@@ -132,7 +132,6 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     head.length = matrix_of(mask->lengths, i, &unused);
     head.max = (double *)a->stats->data + 2 * i * head.Q;
     head.inverse = head.max + head.Q;
-    head.generator = a->states ? a->states + i : NULL;
     if (mask->keep) {
         head.keep = matrix_of(mask->keep, i, &head.keep_row);
         head.keep_column = mask->keep->stride[3];
@@ -145,10 +144,14 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     return head;
 }
 
+/* Each head's draws follow those of the head before it, so the first head's state is enough. */
 static void attend(int worker, int64_t from, int64_t to, void *context) {
     const Heads *heads = context;
+    Generator generator;
+    if (heads->of->states) generator = heads->of->states[from];
     for (int64_t i = from; i < to; i++) {
         AttentionHead head = head_of(heads->of, i);
+        head.generator = heads->of->states ? &generator : NULL;
         if (heads->dy) {
             head.dy = matrix_of(heads->dy, i, &head.dy_row);
             head.dq = matrix_of(heads->dx[0], i, &head.dq_row);
