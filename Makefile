@@ -93,6 +93,7 @@ BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
 MEASURE  = $(call objects,tests/bench/common.c) \
            $(foreach isa,$(ISAS),$(BUILD)/obj/tests/bench/common_peak.$(isa).o)
 FUZZERS  = $(BUILD)/fuzz/files
+BESIDE   = $(BUILD)/tests/differential/runner
 TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/target_*.c))
 
 all: library $(EXAMPLES) ## the library and the examples
@@ -133,7 +134,7 @@ $(BUILD)/$(SHARED): $(OBJECTS) $(BUILD)/sources $(BUILD)/exports.map
 	@ln -sf $(@F) $(BUILD)/$(SONAME)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
-$(TESTS): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
+$(TESTS) $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BENCHES): $(MEASURE)
@@ -143,12 +144,12 @@ $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -fsanitize=fuzzer $(WRAP) -lm
 
-WITH_CHECK = $(TESTS:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) $(BUILD)/obj/tests/fuzz/target_api.o
+WITH_CHECK = $(patsubst $(BUILD)/%,$(BUILD)/obj/%.o,$(TESTS) $(BESIDE)) $(HELPERS) $(BUILD)/obj/tests/fuzz/target_api.o
 $(WITH_CHECK): MORE = -DTEST_HOOKS $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
 # These stand between the library and tensor_fail, to know what was said; and between it and malloc:
 # to make allocations fail, and to count them; and threads. (glibc calls fstat by its other name.)
-$(TESTS): WRAP = $(if $(MACOS),,-Wl,--wrap=tensor_fail)
+$(TESTS) $(BESIDE): WRAP = $(if $(MACOS),,-Wl,--wrap=tensor_fail)
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/tests/test_attention $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
