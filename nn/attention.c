@@ -1,10 +1,10 @@
-/* attention.c - three ways to score a query against keys, one way to pool values.
+/* attention.c - three ways to score keys for a query, one way to pool values.
  *
- * weights = softmax of the scores over the keys, ignoring those at or past the valid length;
- * output = weights times values. Dot-product attention scores by an inner product, additive
- * attention by a small network, and multi-head attention is dot-product attention in several
- * projections at once, which are a larger batch and nothing more. Everything here is a
- * composition of ops: it has no backward pass of its own.
+ * weights = softmax of the scores over the keys, where keys at or past the valid length are
+ * ignored; output = weights times values. Dot-product attention scores with an inner product,
+ * additive attention with a small network. Multi-head attention is dot-product attention on several
+ * projections at once; the heads are a larger batch. Everything here is composed of ops, so there
+ * is no backward here.
  *
  * B batch, Q queries, K keys and values, D size of a head, H heads.
  */
@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* ---- what the three demand of their inputs ------------------------------------------------- */
+/* ---- checks of inputs, for all three ------------------------------------------------------- */
 
 enum { QUERIES, KEYS, VALUES };
 static const char *const role[] = {"queries", "keys", "values"};
@@ -39,8 +39,8 @@ static void check_input(const char *who, Tensor *const x[], int i) {
                     tensor_dtype_name(dtype), role[QUERIES], tensor_dtype_name(wanted));
 }
 
-/* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv). Looked at before anything is computed, so that a
- * refused input draws no lazy weights. */
+/* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv). All checks come before any computation, so that a
+ * lazy layer draws no weights for a wrong input. */
 static bool check_inputs(const char *who, Tensor *const x[]) {
     for (int i = 0; i < 3; i++)
         if (!x[i]) tensor_fail("%s: %s are NULL", who, role[i]);
@@ -52,14 +52,15 @@ static bool check_inputs(const char *who, Tensor *const x[]) {
     return !tensor_error();
 }
 
-/* Does the mask suit scores (B, H, Q, K)? */
+/* Does the mask fit scores (B, H, Q, K)? */
 static bool check_mask(const char *who, AttentionMask mask, int64_t B, int64_t H,
                        Tensor *const x[]) {
     Shape scores = SHAPE(B, H, x[QUERIES]->shape.dim[1], x[KEYS]->shape.dim[1]);
     return ag_mask_fits(who, mask, scores, x[QUERIES]->dtype);
 }
 
-/* Whether x may enter a projection, which is told here by the name that it has in its parent. */
+/* Does the last size of input i equal the in_features of a projection? The error names the field.
+ */
 static bool check_last_size(const char *who, Tensor *const x[], int i, const Linear *projection) {
     int64_t size = x[i]->shape.dim[2], in = projection->in_features;
     if (in != NN_LAZY && size != in)

@@ -1,8 +1,8 @@
-/* checkpoint.c - a model in a file: its parameters under their paths, which are PyTorch's names,
- * and what an optimizer remembers of them, under the same paths and PyTorch's names for that.
+/* checkpoint.c - a model in a file. Parameters are saved under their paths, which are PyTorch's
+ * names; the state of an optimizer is saved under the same paths and PyTorch's names for the state.
  *
- * Loading has two halves, like a step of an optimizer: the first sees whether every name, shape and
- * type fits, and makes what must be made; only then does the second write. */
+ * Loading has two halves, like a step of an optimizer. The first half checks every name, shape and
+ * type, and makes all copies. It can fail, and then nothing has changed. The second half writes. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -11,40 +11,41 @@
 
 enum { NAME_SIZE = 512, PREFIX_SIZE = 128, LISTED = 3 };
 
-/* What does not fit: how many, and the first few of them, each behind a comma. */
+/* A list of names for an error: how many there are, and a text with the first LISTED, each after a
+ * comma. */
 typedef struct {
     int n;
     char text[400];
 } List;
 
-/* One tensor on its way. */
+/* A tensor that is saved or loaded. */
 typedef struct {
     char name[NAME_SIZE + NN_NAME_SIZE]; /* in the dict */
-    Tensor **slot;                       /* where it stands, NULL there while lazy */
-    Module *module;                      /* whose parameter it is; NULL: it is an optimizer's */
-    DType dtype;                         /* that it has or, while lazy, */
-    Shape shape;                         /* may have */
+    Tensor **slot;                       /* the field that holds it; *slot is NULL while lazy */
+    Module *module; /* that the parameter belongs to; NULL for an optimizer's state */
+    DType dtype;    /* of the tensor, or of a lazy one in the future */
+    Shape shape;    /* the same; a pattern as in nn_shape_matches while lazy */
 } Entry;
 
 typedef struct Transfer {
     const char *who;
     Module *root;
-    Optimizer *optimizer; /* what it remembers of root's parameters; NULL: they themselves */
+    Optimizer *optimizer; /* whose state is saved or loaded; NULL: the parameters of root are */
     const char *prefix;   /* of all names in the dict */
-    void (*act)(struct Transfer *t, const Entry *e); /* what is done to each entry */
-    TensorDict *to;                                  /* saving */
-    const TensorDict *from;                          /* loading */
-    Tensor **plan; /* loading: what its entries are to parameters; NULL for the unexpected */
+    void (*act)(struct Transfer *t, const Entry *e); /* called for each entry */
+    TensorDict *to;                                  /* for saving */
+    const TensorDict *from;                          /* for loading */
+    Tensor **plan; /* for loading: the tensor to load for each entry of `from`; NULL: unexpected */
     List missing, misfits;
 } Transfer;
 
 __attribute__((format(printf, 2, 3))) static void list(List *it, const char *format, ...) {
-    const size_t length = strlen(it->text), room = sizeof it->text - length;
-    if (it->n++ >= LISTED || room < 8) return;
+    const size_t length = strlen(it->text), left = sizeof it->text - length;
+    if (it->n++ >= LISTED || left < 8) return;
     va_list arguments;
     va_start(arguments, format);
     strcpy(it->text + length, ", ");
-    vsnprintf(it->text + length + 2, room - 2, format, arguments);
+    vsnprintf(it->text + length + 2, left - 2, format, arguments);
     va_end(arguments);
 }
 
@@ -63,8 +64,8 @@ static bool check_arguments(const Transfer *t, const void *dict) {
     return !tensor_error();
 }
 
-/* What is remembered of a parameter: nothing, before its first step. */
-static void visit_memory(Transfer *t, Entry e) {
+/* Visits the state of a parameter e; it has none before its first step. */
+static void visit_state(Transfer *t, Entry e) {
     Update *u = nn_update_of(t->optimizer, e.slot);
     char *end = e.name + strlen(e.name);
     const Entry parameter = e;
@@ -86,7 +87,7 @@ static void visit_parameter(Transfer *t, const ModuleSlot *parameter) {
     if (!nn_parameter_path(t->root, parameter, e.name + length, NAME_SIZE - length)) return;
     e.dtype = theta ? theta->dtype : tensor_default_dtype();
     e.shape = theta ? theta->shape : parameter->lazy;
-    if (t->optimizer) visit_memory(t, e);
+    if (t->optimizer) visit_state(t, e);
     else t->act(t, &e);
 }
 
@@ -104,7 +105,7 @@ static void check_made(Transfer *t, const Entry *e) {
         tensor_fail("%s: \"%s\" was let go, and its elements with it", t->who, e->name);
 }
 
-/* A step would write over what an optimizer remembers, beside a number of steps that is a copy. */
+/* Parameters are shared with the dict. State is copied, because the next step writes over it. */
 static void save_entry(Transfer *t, const Entry *e) {
     Tensor *x = e->module ? tensor_retain(*e->slot) : tensor_clone(*e->slot);
     tensor_dict_set(t->to, e->name, x);
@@ -113,7 +114,7 @@ static void save_entry(Transfer *t, const Entry *e) {
 
 static bool save_to(Transfer t) {
     if (!check_arguments(&t, t.to)) return false;
-    visit(&t, check_made); /* first see whether all of them are there */
+    visit(&t, check_made); /* before the first entry is set */
     if (!tensor_error()) visit(&t, save_entry);
     return !tensor_error();
 }
@@ -139,7 +140,7 @@ bool nn_shape_matches(Shape pattern, Shape shape) {
     return matches;
 }
 
-/* Lists what keeps x from becoming the entry, whose parameter is theta, NULL while lazy. */
+/* Adds to t->misfits if x cannot be loaded into e. theta: the parameter, NULL if lazy or state. */
 static void check_value(Transfer *t, const Entry *e, const Tensor *x, const Tensor *theta) {
     const char *name = tensor_name_text(e->name);
     if (x->dtype != e->dtype || !nn_shape_matches(e->shape, x->shape))
@@ -152,9 +153,9 @@ static void check_value(Transfer *t, const Entry *e, const Tensor *x, const Tens
         list(&t->misfits, "\"%s\" is %.0f and should be from 1 to 2^53", name, tensor_item(x));
 }
 
-/* What is written over is read from the dict, but a view of its own bytes, which the write would
- * change, is copied now; all else is a copy that is taken over. So the second half makes nothing.
- */
+/* Plans the tensor to load for e. A parameter that exists is written in place: the plan is the
+ * dict's tensor, or a copy of it if it is a view of the parameter's own bytes. A lazy parameter and
+ * state take over a copy. So the second half allocates nothing. */
 static void check_entry(Transfer *t, const Entry *e) {
     const int i = find(t->from, e->name);
     if (i < 0) list(&t->missing, "\"%s\"", tensor_name_text(e->name));
@@ -173,14 +174,14 @@ static void load_entry(Transfer *t, const Entry *e) {
     else nn_set_parameter(e->module, e->slot, tensor_retain(x));
 }
 
-/* Appends "; missing: ..." to a sentence. */
+/* Appends "; missing: ..." to a sentence. Returns its new end. */
 static char *tell(char *end, const char *what, const List *it) {
     if (it->n == 0) return end;
     end += sprintf(end, "; %s%s", what, it->text + 2);
     return it->n > LISTED ? end + sprintf(end, " and %d more", it->n - LISTED) : end;
 }
 
-/* Does everything fit? source: what it comes from, for the sentence. */
+/* Makes an error if anything does not fit. source: the dict or the file, for the error. */
 static bool check_all(Transfer *t, const char *source) {
     char text[3 * sizeof t->missing.text + 128];
     List unexpected = {0};
@@ -223,7 +224,7 @@ bool nn_load(void *module, const char *path) {
     return ok;
 }
 
-/* ---- what an optimizer remembers ----------------------------------------------------------- */
+/* ---- the state of an optimizer ------------------------------------------------------------- */
 
 bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict) {
     const char *who = "optimizer_state_dict";

@@ -1,9 +1,11 @@
-/* clip.c - all gradients of a model, seen as one long vector, made no longer than a bound. */
+/* clip.c - scales all gradients of a model so that their common norm is at most a bound. */
 #include "internal.h"
 
 #include <math.h>
 
-/* NULL if there is none, and for all but the first of the fields that hold one parameter. */
+/* The gradient of a parameter, or NULL. If several fields hold one parameter, only the first
+ * counts.
+ */
 static Tensor *gradient_of(Module *module, const ModuleSlot *p) {
     const Tensor *theta = *p->slot;
     const bool counts = theta && theta->grad && nn_first_holder(module, theta) == p->slot;
@@ -20,7 +22,7 @@ double nn_clip_grad_norm(void *module, double max_norm) {
         if (g) sum += tensor_sum_of_squares(g);
     }
     const double norm = sqrt(sum), scale = max_norm / (norm + 1e-6);
-    if (scale >= 1) return norm; /* a NaN goes on, and makes them all NaN */
+    if (scale >= 1) return norm; /* false for NaN, which then makes all gradients NaN */
     for (ModuleSlot *p = NULL; !tensor_error() && nn_next_parameter(module, "", &p);) {
         Tensor *g = gradient_of(module, p);
         if (g) tensor_mul_(g, scale);

@@ -1,10 +1,11 @@
-/* connected.c - which parameters does a loss not reach? They would get no gradient, and a layer
- * that was made and never called looks just like one that learns slowly. */
+/* connected.c - finds the parameters that a loss does not reach. They get no gradient. A layer that
+ * is made and never called is such a mistake, and without this check it looks like slow learning.
+ */
 #include "internal.h"
 
 #include <string.h>
 
-/* Should the loss reach it, and does it not? What was never made is not reached. */
+/* A parameter that is not frozen and that the loss does not reach, or that was never made. */
 static bool is_unreached(Tensor *loss, const ModuleSlot *p) {
     Tensor *theta = *p->slot;
     return !p->frozen && (!theta || (theta->requires_grad && !ag_reaches(loss, theta)));
@@ -13,7 +14,7 @@ static bool is_unreached(Tensor *loss, const ModuleSlot *p) {
 bool nn_check_connected(Tensor *loss, void *module) {
     char names[800] = "", path[512];
     size_t length = 0;
-    int unnamed = 0; /* those for which there was no room */
+    int unnamed = 0; /* how many do not fit into names */
     if (!loss) tensor_fail("check_connected: the loss is NULL");
     nn_check_model(module, "check_connected");
     if (tensor_error()) return false;

@@ -1,4 +1,4 @@
-/* dropout.c - zeroes elements while a model trains, and does nothing while it is used. */
+/* dropout.c - zeroes elements in training mode, and returns x in evaluation mode. */
 #include "internal.h"
 
 static void print_dropout(const void *module, FILE *file) {

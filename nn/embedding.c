@@ -1,4 +1,4 @@
-/* embedding.c - vectors for words: a table whose rows are learned, looked up by number. */
+/* embedding.c - vectors for words: a learned table; an index selects a row. */
 #include "internal.h"
 
 static void print_embedding(const void *module, FILE *file) {

@@ -1,7 +1,8 @@
-/* init.c - initial values as torch.nn.init draws them, number for number.
+/* init.c - initial values, the same numbers as torch.nn.init draws.
  *
- * A weight (out, in, ...) maps fan_in numbers to fan_out. Values of variance 1 / fan_in keep the
- * variance of what passes forward; 2 / (fan_in + fan_out) is a compromise with what passes back. */
+ * A weight (out, in, ...) maps fan_in numbers to fan_out numbers. A variance of 1 / fan_in keeps
+ * the variance of values in the forward pass, 1 / fan_out the variance of gradients in the backward
+ * pass. 2 / (fan_in + fan_out) is a compromise. */
 #include "internal.h"
 
 #include <math.h>
@@ -12,14 +13,14 @@ static bool check_fans(const char *who, const Tensor *w) {
                                              tensor_shape_text(w->shape));
 }
 
-/* dim 0: fan_out, dim 1: fan_in. The sizes after these, a convolution's kernel, belong to both. */
+/* dim 0: fan_out, dim 1: fan_in. The later sizes, the kernel of a convolution, multiply both. */
 static double fan(const Tensor *w, int dim) {
     double n = (double)w->shape.dim[dim];
     for (int d = 2; d < w->shape.ndim; d++) n *= (double)w->shape.dim[d];
     return n;
 }
 
-/* The deviation; 0 for a w without elements, which draws nothing, and where an error is pending. */
+/* The standard deviation; 0 after an error, and for a w without elements, which draws nothing. */
 static double xavier_std(const char *who, const Tensor *w, double gain) {
     const bool draws = check_fans(who, w) && tensor_numel(w) > 0;
     nn_check_not_negative(who, "gain", gain);
@@ -32,7 +33,7 @@ static double kaiming_std(const char *who, const Tensor *w, double a) {
     return draws ? sqrt(2 / (1 + a * a)) / sqrt(fan(w, 1)) : 0;
 }
 
-/* U(-a, a) has the deviation a / sqrt(3). */
+/* U(-a, a) has the standard deviation a / sqrt(3). */
 static bool uniform(Tensor *w, double std) {
     return tensor_uniform_(w, -sqrt(3) * std, sqrt(3) * std);
 }

@@ -1,26 +1,27 @@
-/* internal.h - what the files of nn/ share: small questions, and what an optimizer is, which
- * checkpoint.c saves. */
+/* internal.h - shared by the files of nn/: checks, small helpers, and the struct of an optimizer,
+ * which checkpoint.c saves. */
 #ifndef TAPEHEAD_NN_INTERNAL_H
 #define TAPEHEAD_NN_INTERNAL_H
 
 #include "nn.h"
 
-/* The module; NULL and an error where it is NULL, or an optimizer: that is a Module for nn_print
- * and nn_free alone. */
+/* Returns the module; NULL and an error if it is NULL or an optimizer. An optimizer is a Module for
+ * nn_print and nn_free only. */
 Module *nn_check_model(void *module, const char *function);
 bool nn_is_optimizer(const Module *module);
-/* The same the other way round. */
+/* Returns the optimizer; NULL and an error if it is NULL or no optimizer. */
 Optimizer *nn_check_optimizer(Optimizer *optimizer, const char *function);
-/* value >= 0, else an error; NaN fails too. */
+/* False and an error unless value >= 0; NaN fails, too. */
 bool nn_check_not_negative(const char *who, const char *what, double value);
-/* The frame of a forward function: it begins where no error is pending and there is a module, and
- * it ends with y, or NULL. An error that was born in between gets the module's path put before its
- * sentence, "encoder.layers.0.W_q: linear: ...", by the innermost module alone. */
+/* A forward function begins with nn_forward_begins: false if an error is pending or module is NULL.
+ * It ends with nn_forward_done, which returns y, or NULL if an error was made in between. The
+ * sentence of this error then begins with the path of the innermost module:
+ * "encoder.layers.0.W_q: linear: ...". */
 bool nn_forward_begins(const char *who, const void *module);
 Tensor *nn_forward_done(const void *module, Tensor *y);
 /* Does shape match a pattern, in which NN_LAZY stands for any size and ndim -1 for any shape? */
 bool nn_shape_matches(Shape pattern, Shape shape);
-/* The first field in the tree, in state_dict order, that holds x. */
+/* Several fields may hold one parameter. The first field in state_dict order that holds x. */
 Tensor **nn_first_holder(Module *module, const Tensor *x);
 
 /* Checks x (..., in), and draws the parameters of a lazy layer when it meets its first x. False and
@@ -31,36 +32,37 @@ bool nn_linear_prepare(Linear *linear, const Tensor *x);
 
 enum { STEP, STATES = 3 };
 
-/* Of one parameter. */
+/* An optimizer has an Update for each parameter theta. */
 typedef struct {
-    Tensor **slot;           /* the module's field that holds theta; *slot is NULL while lazy */
+    Tensor **slot;           /* the field of a module that holds theta; *slot is NULL while lazy */
     double lr, weight_decay; /* of its group */
-    Tensor *state[STATES];   /* what is remembered of it: how many steps it has taken, I64 (), and
-                                what the rule needs, zeros at first; NULL before the first step */
-    Tensor *direction;       /* during a step of SGD: a copy of the gradient, to be added to */
+    Tensor *state[STATES]; /* state[STEP]: how many steps theta has taken, I64 (); then the state of
+                              the rule, zeros at first. All NULL before the first step */
+    Tensor *direction;     /* SGD, during a step: a copy of the gradient that is added to */
 } Update;
 
 typedef struct {
-    const char *name, *state[STATES]; /* as torch names them in an optimizer's state_dict */
+    const char *name;
+    const char *state[STATES]; /* torch's names in an optimizer's state_dict */
     void (*move)(const Optimizer *optimizer, const Update *u, double lr); /* cannot fail */
 } Rule;
 
 struct Optimizer {
-    Module module; /* without parameters of its own */
+    Module module; /* it has no parameters */
     const Rule *rule;
-    SGDConfig sgd; /* the configuration of its rule; the other one is not used */
+    SGDConfig sgd; /* used if the rule is SGD */
     AdamWConfig adamw;
-    int states;    /* how many it remembers of each parameter */
-    double factor; /* of every group's learning rate */
+    int states;    /* how many tensors of state each parameter has */
+    double factor; /* multiplies every group's learning rate */
     Module *model;
     int num_updates;
     Update *updates; /* in state_dict order */
 };
 
-/* That of the parameter in a field. One that several fields share takes its steps as the first, and
- * the others have none: NULL. */
+/* The Update of a field. If several fields hold one parameter, only the first field has an Update;
+ * NULL for the others. */
 Update *nn_update_of(const Optimizer *optimizer, Tensor **slot);
 double nn_steps_of(const Update *u);
-void nn_optimizer_forget(Optimizer *optimizer); /* all that it remembers */
+void nn_optimizer_forget(Optimizer *optimizer); /* releases all state */
 
 #endif

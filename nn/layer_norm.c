@@ -1,4 +1,4 @@
-/* layer_norm.c - every vector gets mean 0 and variance 1, then a learned scale and shift. */
+/* layer_norm.c - gives each vector mean 0 and variance 1, then a learned scale and shift. */
 #include "internal.h"
 
 static void print_layer_norm(const void *module, FILE *file) {

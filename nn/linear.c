@@ -1,8 +1,8 @@
-/* linear.c - x W' + b, with a size that may wait for the first input.
+/* linear.c - x W' + b. The first input can set the size of a lazy layer.
  *
- * The initial weights are PyTorch's, number for number: weight, then bias, each uniform within
- * 1 / sqrt(in). A lazy layer draws them in its first forward, so the order in which layers are
- * first used is the order of their draws.
+ * The initial weights are the same numbers as PyTorch's: first weight, then bias, both uniform in
+ * (-1 / sqrt(in), 1 / sqrt(in)). A lazy layer draws them in its first forward, so lazy layers draw
+ * in the order in which they are first used.
  */
 #include "internal.h"
 
@@ -18,26 +18,27 @@ static void print_linear(const void *module, FILE *file) {
 static const ModuleClass linear_class = {"Linear", sizeof(Linear), print_linear, NULL};
 static const ModuleClass lazy_linear_class = {"LazyLinear", sizeof(Linear), print_linear, NULL};
 
-/* Once it has a weight, be it drawn or loaded, a layer is no longer lazy. */
-static void settle(Linear *linear) {
+/* A layer that has a weight, drawn or loaded, is no longer lazy. */
+static void end_laziness(Linear *linear) {
     if (!linear->weight || linear->in_features != NN_LAZY) return;
     linear->in_features = linear->weight->shape.dim[1];
     linear->module.kind = &linear_class;
 }
 
-/* Both or none, since nn_set_parameter, while an error is pending, lets go of what it is given: a
- * layer is never half made. */
+/* Draws weight and bias, or neither: while an error is pending, nn_set_parameter only releases its
+ * value. */
 static void draw_parameters(Linear *linear, int64_t in) {
     int64_t out = linear->out_features;
     double bound = in > 0 ? 1 / sqrt((double)in) : 0; /* no inputs draw nothing */
     Tensor *weight = tensor_empty(SHAPE(out, in));
     Tensor *bias = NULL;
-    /* within 1 / sqrt(in) too, but PyTorch takes this detour, and its last bit shows in float64 */
+    /* The bound is 1 / sqrt(in) again. PyTorch computes it like this, which can change a last bit.
+     */
     bool drawn = weight && nn_init_kaiming_uniform(weight, sqrt(5));
     if (drawn && linear->has_bias) bias = tensor_uniform(-bound, bound, SHAPE(out));
     nn_set_parameter(linear, &linear->weight, weight);
     if (linear->has_bias) nn_set_parameter(linear, &linear->bias, bias);
-    settle(linear);
+    end_laziness(linear);
 }
 
 Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
@@ -59,7 +60,7 @@ Linear *nn_linear_new(int64_t in, int64_t out, bool bias) {
 bool nn_linear_prepare(Linear *linear, const Tensor *x) {
     const DType ours = tensor_default_dtype();
     const int64_t in = x->shape.ndim > 0 ? x->shape.dim[x->shape.ndim - 1] : 0;
-    settle(linear);
+    end_laziness(linear);
     if (x->shape.ndim == 0)
         tensor_fail("linear: x is (): it needs a last size, the number of features");
     else if (linear->has_bias && !linear->weight != !linear->bias)

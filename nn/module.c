@@ -1,21 +1,21 @@
-/* module.c - the tree of named parameters that a model is.
+/* module.c - a model is a tree of modules with named parameters.
  *
- * A module knows two lists: slots, which are its fields that hold parameters or kept results, and
- * children. All that the library does to a model as a whole (train or evaluate, print, count,
- * zero, find by name, free) is a walk over these lists, parameters before children, which is
- * also the order of PyTorch's state_dict. A slot holds the address of a field, not a tensor:
- * a lazy parameter has its place in the order before it exists.
+ * A module has two lists: slots (its fields that hold parameters or kept results) and children. To
+ * train or evaluate, print, count, zero, find by name or free a model, the library walks over these
+ * lists, slots before children. That is also the order of PyTorch's state_dict. A slot holds the
+ * address of a field, not a tensor, so a lazy parameter has a place in the order before it exists.
  *
- * What goes in is owned: nn_free lets everything go, and a function that takes something over
- * takes it over when it fails too. So a constructor is a list of lines without checks, closed by
- * nn_module_done.
+ * A module owns its tensors and children, and nn_free frees them. A function that takes over a
+ * reference or a child takes it over also when it fails. So a constructor needs no checks between
+ * nn_module_new and nn_module_done.
  */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A NULL module is the sign of an earlier failure, whose sentence stays; else it gets this one. */
+/* Returns the module. If it is NULL: an error, unless an earlier error is pending and explains it.
+ */
 static Module *check_given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);
 }
@@ -28,8 +28,8 @@ Module *nn_check_model(void *module, const char *function) {
                        function, m->kind->name);
 }
 
-/* What is left of a path once name has been followed: "" at its end, and of "" itself, which leads
- * to everything; NULL when the path leads elsewhere. */
+/* The rest of a path after name: after("a.b", "a") is "b", after("a", "a") is "". NULL if the path
+ * does not begin with name. The path "" leads to everything, so its rest is "". */
 static const char *after(const char *path, const char *name) {
     size_t n = strlen(name);
     if (!*path) return path;
@@ -38,22 +38,22 @@ static const char *after(const char *path, const char *name) {
     return path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
 }
 
-/* The same of a path from root, once it has been followed to m. */
+/* The rest of a path from root after the names of the modules down to m. */
 static const char *after_module(const Module *root, const Module *m, const char *path) {
     if (m == root || !*path) return path;
     const char *rest = after_module(root, m->parent, path);
     return rest ? after(rest, m->name) : NULL;
 }
 
-/* The module behind m in the tree below root, a parent before its children; NULL at the end. */
+/* The module after m in the tree of root, parents before children; NULL at the end. */
 static Module *next_module(const Module *root, const Module *m) {
     if (m->children) return m->children;
     while (m != root && !m->next) m = m->parent;
     return m == root ? NULL : m->next;
 }
 
-/* The slot behind p in the tree below root, the first one for p NULL: a module's own come before
- * its children's. NULL at the end. */
+/* The slot after p in the tree of root; the first slot if p is NULL; NULL at the end. The slots of
+ * a module come before the slots of its children. */
 static ModuleSlot *next_slot(const Module *root, const ModuleSlot *p) {
     const Module *m = p ? p->module : root;
     ModuleSlot *next = p ? p->next : m->slots;
@@ -64,7 +64,7 @@ static ModuleSlot *next_slot(const Module *root, const ModuleSlot *p) {
     return next;
 }
 
-/* Is it a parameter, and does the prefix of a path from root lead to it? */
+/* Is p a parameter, and does the prefix of a path from root lead to it? */
 static bool is_at(const Module *root, const ModuleSlot *p, const char *prefix) {
     const char *rest = after_module(root, p->module, prefix);
     const char *left = rest ? after(rest, p->name) : NULL;
@@ -105,7 +105,7 @@ static ModuleSlot *slot_of(const Module *module, Tensor **field) {
     return slot;
 }
 
-/* Has a parameter or a child this name? */
+/* Does a parameter or a child of the module have this name? */
 static bool is_taken(const Module *module, const char *name) {
     for (const ModuleSlot *slot = module->slots; slot; slot = slot->next)
         if (!strcmp(slot->name, name)) return true;
@@ -124,8 +124,8 @@ static bool check_name(const Module *module, const char *name, const char *funct
     return !tensor_error();
 }
 
-/* A slot whose field will be empty; name "": of a result. A field is in one slot: freed twice, what
- * it holds would be gone once too often. */
+/* Adds a slot for a field, which becomes NULL. name is "" for a result. A field may be in one slot
+ * only, because nn_free releases the tensor of each slot. */
 static ModuleSlot *add_slot(Module *m, const char *function, const char *name, Tensor **field) {
     if (!field) tensor_fail("%s: the field is NULL", function);
     else if (slot_of(m, field))
@@ -144,8 +144,8 @@ static ModuleSlot *add_slot(Module *m, const char *function, const char *name, T
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
-/* "W_q.weight", the path from root to a parameter or child of m, as much of it as fits. Returns its
- * length or, when it does not fit, more than size - 1; 0 when m is not in root. */
+/* Writes "W_q.weight", the path from root to a parameter or child of m, cut off at size - 1.
+ * Returns the length, size or more if it was cut off; 0 if m is not in the tree of root. */
 static size_t write_path(const Module *root, const Module *m, const char *name, char *path,
                          size_t size) {
     if (!m || m == root) return m ? (size_t)snprintf(path, size, "%s", name) : 0;
@@ -168,7 +168,7 @@ bool nn_forward_begins(const char *who, const void *module) {
 }
 
 Tensor *nn_forward_done(const void *module, Tensor *y) {
-    static _Thread_local char located[1024]; /* the last sentence that begins with a path */
+    static _Thread_local char located[1024]; /* the last sentence that got a path */
     const Module *m = module;
     const Module *root = m;
     const char *sentence = tensor_error();
@@ -182,7 +182,8 @@ Tensor *nn_forward_done(const void *module, Tensor *y) {
     return NULL;
 }
 
-/* On a printed tape: the path from the root, or as many names of its end as fit. */
+/* Names a parameter's tensor after its path from the root, or after the last names of the path if
+ * the whole path is too long. */
 static void name_parameter(const ModuleSlot *parameter) {
     char path[sizeof((*parameter->slot)->name)], longer[sizeof path];
     const Module *m = parameter->module;
@@ -192,7 +193,7 @@ static void name_parameter(const ModuleSlot *parameter) {
     if (*parameter->slot) ag_name(*parameter->slot, path);
 }
 
-/* Training writes parameters in place, so each element needs a place of its own. */
+/* Training writes parameters in place, so two elements must not share their bytes. */
 static bool is_expanded(const Tensor *x) {
     for (int d = 0; d < x->shape.ndim; d++)
         if (x->shape.dim[d] > 1 && x->stride[d] == 0) return true;
@@ -220,7 +221,7 @@ bool nn_set_parameter(void *module, Tensor **slot, Tensor *value) {
     return true;
 }
 
-/* The name and the field are free again. */
+/* Undoes add_slot. */
 static void remove_slot(Module *m, Tensor **field) {
     ModuleSlot **at = &m->slots;
     while ((*at)->slot != field) at = &(*at)->next;
@@ -253,7 +254,7 @@ void *nn_add_child(void *module, const char *name, void *child) {
     if (c) nn_check_model(c, "add_child");
     const Module *root = parent;
     while (root && root->parent) root = root->parent;
-    if (root && c && (root == c || c->parent)) /* its tree goes on owning it */
+    if (root && c && (root == c || c->parent)) /* the child stays with its tree */
         return tensor_fail("add_child: %s is in a tree already", c->kind->name);
     if (tensor_error() || !check_name(parent, name, "add_child")) {
         nn_free(c);
@@ -280,7 +281,7 @@ bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
     const ModuleSlot *result = slot_of(m, slot);
     if (!result || *result->name)
         return tensor_fail("keep_result: the field is no kept result of %s", m->kind->name);
-    tensor_retain(value); /* before the release: it may be the value that is kept already */
+    tensor_retain(value); /* before the release, because *slot may be value */
     tensor_release(*slot);
     *slot = value;
     return true;
@@ -312,8 +313,8 @@ void nn_train(void *module, bool on) {
     for (Module *m = root; m; m = next_module(root, m)) m->training = on;
 }
 
-/* Module.__repr__: a leaf is one line, Kind(settings); settings and children of the others stand on
- * lines of their own, two columns in. */
+/* As PyTorch's Module.__repr__. A module without children is one line, Kind(settings). Otherwise
+ * the settings and each child are lines, indented by two columns. */
 static void print_tree(const Module *module, FILE *file, int indent) {
     bool is_leaf = !module->children;
     fprintf(file, "%s(", module->kind->name);
@@ -338,7 +339,7 @@ bool nn_print(void *module, FILE *file) {
     return !ferror(file) || tensor_fail("print: the file could not be written");
 }
 
-/* The fewest digits that read back as x; an exponent below 1e-4 and from 1e16 on. */
+/* The fewest digits that strtod reads back as x. With an exponent below 1e-4 and from 1e16 on. */
 void nn_print_float(double x, FILE *file) {
     char text[32];
     int digits = 0;
@@ -391,7 +392,7 @@ Tensor *nn_parameter(void *module, const char *path) {
     if (!root || !path) return NULL;
     ModuleSlot *p = NULL;
     if (!nn_next_parameter(module, path, &p) ||
-        !*after_module(root, p->module, path)) /* the path of a module, say */
+        !*after_module(root, p->module, path)) /* the path of a module is not enough */
         return tensor_fail("parameter: %s has no \"%s\"", root->kind->name, path);
     if (!*p->slot) return tensor_fail("parameter: \"%s\" is lazy, the first input makes it", path);
     return *p->slot;

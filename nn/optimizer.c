@@ -1,10 +1,10 @@
 /* optimizer.c - gradient descent, in place, all or nothing.
  *
- * A step has two halves. The first looks at every parameter that has a gradient and makes room for
- * what is remembered of it between steps; this can fail, and then nothing has changed. The second
- * moves the parameters, one after another. A rule (SGD, AdamW) is the second half for one
- * parameter. A parameter without a gradient is skipped: it is not one whose gradient is zero, which
- * momentum and weight decay would still move.
+ * A step has two halves. The first half checks every parameter that has a gradient and allocates
+ * its state. It can fail, and then nothing has changed. The second half moves the parameters, one
+ * after another, and cannot fail. A rule (SGD, AdamW) is the second half for one parameter. A
+ * parameter without a gradient (NULL) takes no step. A gradient of zeros is different: momentum and
+ * weight decay still move such a parameter.
  */
 #include "internal.h"
 
@@ -201,7 +201,7 @@ static bool is_due(const Optimizer *optimizer, const Update *u) {
     return *u->slot && (*u->slot)->grad && nn_update_of(optimizer, u->slot) == u;
 }
 
-/* A parameter may have got another value, of another shape, since its last step. */
+/* The module may have set a parameter of another shape since the last step. */
 static void check_equal(const Rule *rule, const Tensor *theta, const char *what, const Tensor *x) {
     if (x->dtype != theta->dtype || !nn_shape_matches(theta->shape, x->shape))
         tensor_fail("%s: %s is %s %s and its %s %s %s: they must be equal", rule->name, theta->name,
@@ -209,14 +209,14 @@ static void check_equal(const Rule *rule, const Tensor *theta, const char *what,
                     tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
 }
 
-/* Looks at u, and makes room for what is remembered of it. */
+/* The first half of a step: checks a parameter and its gradient, and allocates its state. */
 static void prepare(const Optimizer *optimizer, Update *u) {
     const Tensor *theta = *u->slot;
     check_equal(optimizer->rule, theta, "gradient", theta->grad);
     if (theta->let_go || theta->grad->let_go)
         tensor_fail("%s: %s of %s was let go, and its elements with it", optimizer->rule->name,
                     theta->let_go ? "the value" : "the gradient", theta->name);
-    /* SGD adds to the gradient, in a copy. */
+    /* SGD adds weight decay and Nesterov's momentum to a copy of the gradient. */
     const bool adds = u->weight_decay != 0 || optimizer->sgd.nesterov;
     if (optimizer->rule == &sgd_rule && adds) u->direction = tensor_clone(theta->grad);
     if (!u->state[STEP]) u->state[STEP] = tensor_from_int64s(SCALAR, &(int64_t){0});

@@ -1,18 +1,19 @@
-/* positional_encoding.c - attention does not see the order of its inputs, so each is marked with
- * its place: sines and cosines of wavelengths from 2 pi to 10000 * 2 pi are added. From one place
- * to another, however far along, is a rotation that depends on the distance alone. */
+/* positional_encoding.c - attention does not see the order of its inputs. So each input gets a
+ * vector of its position added: sines and cosines with wavelengths from 2 pi to 10000 * 2 pi. The
+ * vectors of two positions differ by a rotation that depends only on the distance. */
 #include "internal.h"
 
 static const ModuleClass kind = {"PositionalEncoding", sizeof(PositionalEncoding), NULL, NULL};
 
-/* P[0, i, 2j] is the sine and P[0, i, 2j + 1] the cosine of an angle: (1, max_len, d), yours */
+/* P (1, max_len, d): P[0, i, 2j] and P[0, i, 2j + 1] are the sine and the cosine of
+ * i / 10000^(2j / d). A new reference. */
 static Tensor *waves(int64_t max_len, int64_t d) {
     if (!tape_begin_no_grad()) return NULL;
     Tensor *place = tensor_arange(0, (double)max_len, 1);
     Tensor *even = tensor_arange(0, (double)d, 2);
     Tensor *width = tensor_full(SCALAR, (double)d);
     Tensor *base = tensor_full(SCALAR, 10000);
-    /* place / 10000^(2j / d): (max_len, d / 2); rounded step by step as PyTorch does it */
+    /* place / 10000^(2j / d): (max_len, d / 2), with the same roundings as PyTorch */
     Tensor *angle = ag_div(ag_unsqueeze(place, 1), ag_pow(base, ag_div(even, width)));
     Tensor *pair = ag_stack((Tensor *[]){ag_sin(angle), ag_cos(angle)}, 2, 2);
     Tensor *P = tensor_retain(ag_name(ag_reshape(pair, SHAPE(1, max_len, d)), "P"));
@@ -32,7 +33,7 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
     PositionalEncoding *encoding = nn_module_new(&kind);
     if (!encoding) return NULL;
     encoding->dropout = nn_add_child(encoding, "dropout", nn_dropout_new(dropout));
-    nn_add_result(encoding, &encoding->P); /* no parameter: kept, and freed, as a result is */
+    nn_add_result(encoding, &encoding->P); /* P is no parameter; nn_free releases it as a result */
     encoding->P = waves(max_len, num_hiddens);
     return nn_module_done(encoding);
 }

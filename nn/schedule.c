@@ -1,5 +1,5 @@
-/* schedule.c - factors of the learning rate, as functions of the step. They remember nothing, so
- * they multiply, and training that goes on from a checkpoint needs only the number of its step. */
+/* schedule.c - factors of the learning rate. Each is a function of the step and has no state. So
+ * factors can be multiplied, and a checkpoint needs only the number of the step. */
 #include "internal.h"
 
 #include <math.h>

@@ -2,22 +2,23 @@
  * freed block waits in a list of its size for the next request, and a steady step asks the system
  * for nothing.
  *
- * Sizes are rounded up to a class: multiples of 64 bytes up to 1 KiB, then eight classes per
- * doubling, so that at most an eighth of a block is wasted. Behind a block is SLACK, for the
- * kernels that read whole vectors.
+ * Classes. A size is rounded up to a class: a multiple of 64 bytes up to 1 KiB, then one of eight
+ * classes per power of two. So at most an eighth of a block is wasted. SLACK bytes stand behind
+ * each block, because kernels read whole vectors.
  *
- * How much may wait. A step of a thread ends when its outermost tape ends. A step needs all blocks
- * that it uses at one time or another; a block that it uses again and again counts once. A thread
- * holds blocks in use and blocks that wait: at most half again as many bytes as two of its last 32
- * steps needed, or as the step under way has in use at its peak, whichever is more. Two steps,
- * because a large step that happens once must leave nothing behind. When a thread would hold more,
- * waiting blocks go back to the system: those that the step under way has not used, and if that is
- * not enough, all of them. TAPEHEAD_CACHE=512M also limits the bytes that wait; 0 turns the lists
- * off, so that valgrind and the sanitizers see every block come and go, as does make debug.
+ * The limit. A step of a thread ends when its outermost tape ends. The need of a step is the sum of
+ * all blocks that the step uses; a block that it uses several times counts once. A thread holds
+ * blocks in use and waiting blocks. It may hold 1.5 times the second largest need of its last 32
+ * steps, or 1.5 times the peak of the current step if that is more. The second largest, because one
+ * large step that happens once must leave nothing behind. Above the limit, the thread returns
+ * waiting blocks to the system: first the blocks that the current step has not used, then all of
+ * them. TAPEHEAD_CACHE=512M limits the waiting bytes, too. TAPEHEAD_CACHE=0 turns the lists off,
+ * and so does make debug: valgrind and the sanitizers then see each block that is allocated and
+ * freed.
  *
- * Threads. Each thread has lists of its own. A block belongs to the thread that got it from the
- * system, whose number stands behind the block. Another thread that frees the block gives it back
- * to the system, and notes its size for the owner, who counts it off later. */
+ * Threads. Each thread has its own lists. A block belongs to the thread that allocated it, whose
+ * number stands behind the block. A thread that frees another thread's block returns the block to
+ * the system and adds the size to the owner's count `gone`, which the owner subtracts later. */
 #include "internal.h"
 
 #include <math.h>
@@ -34,31 +35,32 @@ enum { RECENT = 32, THREADS = 1024, MUCH = 64 << 20 };
 
 typedef struct FreeBlock {
     struct FreeBlock *next;
-    uint32_t step; /* that freed it */
+    uint32_t step; /* the step that freed the block */
 } FreeBlock;
 
-/* Of this thread; counts are in bytes. held - waiting are in use */
+/* The cache of this thread. Counts are in bytes; held - waiting bytes are in use. */
 static _Thread_local struct {
-    uint32_t number; /* 0: it has no lists */
-    bool asked;      /* for a number, which it does once: it may have given the number up again */
-    uint32_t step;   /* steps ended so far */
-    int64_t held;    /* its blocks, in use or waiting */
-    int64_t waiting; /* those in the lists */
-    int64_t need;    /* those that this step has used, or that were in use when it began */
-    int64_t peak;    /* the most in use in this step, when the system was asked */
-    int64_t needed[RECENT];   /* the largest need of a step */
-    int64_t usual;            /* the second largest number of needed */
-    FreeBlock *list[CLASSES]; /* the block that was freed last stands first */
+    uint32_t number; /* of the thread; 0: the thread has no lists */
+    bool asked;      /* the thread has asked for a number, which it does once */
+    uint32_t step;   /* how many steps have ended */
+    int64_t held;    /* blocks in use, and waiting blocks */
+    int64_t waiting; /* blocks in the lists */
+    int64_t need;    /* blocks that this step has used, or that were in use when the step began */
+    int64_t peak;    /* the most bytes in use at an allocation from the system in this step */
+    int64_t needed[RECENT];   /* the needs of the last steps */
+    int64_t usual;            /* the second largest number in needed */
+    FreeBlock *list[CLASSES]; /* last freed, first used */
 } cache;
 
 static struct {
-    atomic_bool taken;    /* has a thread this number? */
-    atomic_intptr_t gone; /* bytes of its blocks that were given back and are not counted off yet */
-} threads[1 + THREADS];   /* from 1 */
+    atomic_bool taken;    /* does a thread have this number? */
+    atomic_intptr_t gone; /* bytes of its blocks that other threads returned to the system, and that
+                             it has not subtracted yet */
+} threads[1 + THREADS];   /* numbers begin at 1 */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
-static int64_t may_wait; /* bytes in a thread's lists, as TAPEHEAD_CACHE says */
+static int64_t may_wait; /* the most bytes in a thread's lists: TAPEHEAD_CACHE */
 
 /* ---- classes ------------------------------------------------------------------------------- */
 
@@ -76,39 +78,39 @@ static int64_t class_size(int class) {
     return (int64_t)(8 + step) << (power - 3);
 }
 
-/* Where the number of a block's owner stands, behind the block. */
+/* The owner's number stands behind the block. */
 static uint32_t *owner_of(void *block, int64_t size) { return (uint32_t *)((char *)block + size); }
 
-/* ---- what goes back to the system ---------------------------------------------------------- */
+/* ---- returning blocks to the system -------------------------------------------------------- */
 
 __attribute__((noinline)) static void give_back(void *block, uint32_t owner, int64_t size) {
     if (owner) atomic_fetch_add(&threads[owner].gone, (intptr_t)size);
     free(block);
 }
 
-/* Counts off what was given back. */
-static void settle(void) {
+/* Subtracts the blocks that other threads returned to the system. */
+static void subtract_gone(void) {
     if (!cache.number) return;
     const int64_t gone = atomic_exchange(&threads[cache.number].gone, 0);
     cache.held -= gone;
     cache.need -= gone;
 }
 
-/* The need of the step under way may be at its largest now. */
+/* Called before the need of the current step shrinks, and at its end. */
 static void note_need(void) {
     int64_t *needed = &cache.needed[cache.step % RECENT];
     if (*needed < cache.need) *needed = cache.need;
 }
 
-/* glibc keeps memory that was freed below a block in use, unless it is told to give it back. */
+/* glibc does not return freed memory below a block in use to the system until it is asked to. */
 static void trim_heap(void) {
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
 }
 
-/* Empties the lists: of all blocks, or of those that this step has not used, which stand behind the
- * others. Was there one? */
+/* Returns waiting blocks to the system: all of them, or only the blocks that this step has not
+ * used, which stand behind the others in their lists. True if there were any. */
 static bool empty_lists(bool all) {
     const int64_t before = cache.waiting;
     note_need();
@@ -131,8 +133,9 @@ static bool empty_lists(bool all) {
 
 void tensor_empty_cache(void) { empty_lists(true); }
 
-/* Makes room for so many bytes more in use. */
-static void make_room(int64_t more) {
+/* Called before `more` bytes are allocated: returns waiting blocks to the system if the thread
+ * would hold too much. */
+static void keep_within_limit(int64_t more) {
     const int64_t used = cache.held - cache.waiting + more;
     if (cache.peak < used) cache.peak = used;
     const int64_t most = cache.peak > cache.usual ? cache.peak : cache.usual;
@@ -154,7 +157,7 @@ void tensor_cache_end_step(void) {
     note_need();
     cache.usual = second_largest(cache.needed, RECENT);
     cache.peak = 0;
-    make_room(0);
+    keep_within_limit(0);
     cache.step++;
     cache.need = cache.held - cache.waiting;
     cache.needed[cache.step % RECENT] = 0;
@@ -177,7 +180,8 @@ static int64_t size_setting(const char *text) {
     return good ? (int64_t)size : INT64_MAX;
 }
 
-/* What is in use stays the number's, for the thread that gets the number next. */
+/* The end of a thread. Blocks that are still in use stay with the number: the next thread with this
+ * number owns them. */
 static void leave(void *unused) {
     (void)unused;
     empty_lists(true);
@@ -196,7 +200,7 @@ static void start(void) {
     if (pthread_key_create(&exit_key, leave) != 0) may_wait = 0;
 }
 
-/* Gets this thread a number, and so lists, if there may be some. */
+/* Gets this thread a number, and with it lists, unless TAPEHEAD_CACHE is 0. */
 static void join(void) {
     if (cache.asked) return;
     cache.asked = true;
@@ -208,11 +212,11 @@ static void join(void) {
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
-/* Kept out of tensor_cache_alloc, which then saves fewer registers. */
+/* Not inlined, so that tensor_cache_alloc saves fewer registers. */
 __attribute__((noinline)) static void *from_system(int64_t size) {
     join();
-    settle();
-    make_room(size);
+    subtract_gone();
+    keep_within_limit(size);
     void *block = aligned_alloc(ALIGNMENT, (size_t)size + SLACK);
     if (!block && empty_lists(true)) block = aligned_alloc(ALIGNMENT, (size_t)size + SLACK);
     if (!block) return NULL;
@@ -231,8 +235,8 @@ static void *from_list(int class) {
     return block;
 }
 
-/* Can a block be so large? A class has a few bytes more than what was asked for, and there is none
- * above 2^62 bytes. A machine of 32 bits has size_ts that do not hold every int64_t. */
+/* Can a block have this size? The class of a size may be larger than the size, and the largest
+ * class has 2^62 bytes. On a 32-bit machine a size_t does not hold every int64_t. */
 static bool is_possible(int64_t size) {
     return size >= 0 && size <= INT64_MAX / 2 && (uint64_t)size <= SIZE_MAX / 2;
 }

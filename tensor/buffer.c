@@ -1,28 +1,29 @@
-/* buffer.c - bytes in memory that grow: the header of a file, before its length is known.
+/* buffer.c - an array of bytes that grows: the header of a file, before its length is known.
  *
- * libc's open_memstream does the same but cannot be trusted: when fclose finds no memory for the
- * last growth, glibc's returns 0 and leaves no text. */
+ * libc's open_memstream does the same, but glibc's has a bug: when memory runs out in fclose,
+ * fclose returns 0 and there is no text. */
 #include "file.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for n bytes more, and for half as many again as there are, so that appending stays cheap. */
-static bool make_room(Buffer *buffer, size_t n) {
+/* Makes the capacity at least size + n. It grows by half or more, so that appending stays cheap. */
+static bool reserve(Buffer *buffer, size_t n) {
     if (buffer->failed) return false;
-    if (n <= buffer->room - buffer->size) return true;
-    const size_t needed = buffer->size + n, room = needed + needed / 2;
-    char *longer = room > needed / 2 ? realloc(buffer->bytes, room) : NULL; /* no overflow */
+    if (n <= buffer->capacity - buffer->size) return true;
+    const size_t needed = buffer->size + n, capacity = needed + needed / 2;
+    char *longer =
+        capacity > needed / 2 ? realloc(buffer->bytes, capacity) : NULL; /* no overflow */
     buffer->failed = !longer;
     if (!longer) return false;
     buffer->bytes = longer;
-    buffer->room = room;
+    buffer->capacity = capacity;
     return true;
 }
 
 void tensor_buffer_append(Buffer *buffer, const void *bytes, size_t n) {
-    if (!make_room(buffer, n)) return;
+    if (!reserve(buffer, n)) return;
     memcpy(buffer->bytes + buffer->size, bytes, n);
     buffer->size += n;
 }

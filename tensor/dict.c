@@ -1,4 +1,4 @@
-/* dict.c - named tensors, and text about them: what a checkpoint is between file and model. */
+/* dict.c - named tensors and metadata: the form of a checkpoint between a file and a model. */
 #include "file.h"
 
 #include <stdlib.h>
@@ -30,8 +30,8 @@ static bool check_text(const char *function, const char *what, const char *text)
            tensor_fail("%s: the %s is not UTF-8", function, what);
 }
 
-void *tensor_room_for_one(void *list, int n, size_t size) {
-    if (n & (n - 1)) return list; /* it doubles at 0, 1, 2, 4, ... */
+void *tensor_list_reserve(void *list, int n, size_t size) {
+    if (n & (n - 1)) return list; /* the capacity doubles when n is 0, 1, 2, 4, ... */
     void *longer = realloc(list, (size_t)(n ? 2 * n : 1) * size);
     return longer ? longer : tensor_fail("dict: out of memory for another entry");
 }
@@ -43,7 +43,7 @@ static char *copy_of(const char *text) {
 }
 
 bool tensor_dict_append(TensorDict *dict, const char *name, Tensor *x) {
-    NamedTensor *longer = tensor_room_for_one(dict->entry, dict->n, sizeof *longer);
+    NamedTensor *longer = tensor_list_reserve(dict->entry, dict->n, sizeof *longer);
     if (longer) dict->entry = longer;
     char *copy = longer ? copy_of(name) : NULL;
     if (copy) dict->entry[dict->n++] = (NamedTensor){copy, tensor_retain(x)};
@@ -51,7 +51,7 @@ bool tensor_dict_append(TensorDict *dict, const char *name, Tensor *x) {
 }
 
 bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *value) {
-    Metadata *longer = tensor_room_for_one(dict->metadata, dict->n_metadata, sizeof *longer);
+    Metadata *longer = tensor_list_reserve(dict->metadata, dict->n_metadata, sizeof *longer);
     if (longer) dict->metadata = longer;
     Metadata pair = {longer ? copy_of(key) : NULL, longer ? copy_of(value) : NULL};
     if (pair.key && pair.value) dict->metadata[dict->n_metadata++] = pair;
@@ -62,7 +62,8 @@ bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *
     return pair.key && pair.value;
 }
 
-/* The one of n structs, each beginning with its name, that has this name; NULL if none has. */
+/* list: n structs of `size` bytes, each of which begins with a name. The struct with this name, or
+ * NULL. */
 static void *find(void *list, int n, size_t size, const char *name) {
     for (char *at = list; n > 0; n--, at += size)
         if (!strcmp(*(char **)(void *)at, name)) return at;
@@ -78,7 +79,7 @@ bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
         return tensor_fail("dict_set: the name __metadata__ is taken by the metadata");
     NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);
     if (!entry) return tensor_dict_append(dict, name, x);
-    tensor_retain(x); /* before the release: it may be the same one */
+    tensor_retain(x); /* before the release, because x may be the old tensor */
     tensor_release(entry->tensor);
     entry->tensor = x;
     return true;

@@ -15,7 +15,7 @@ void tensor_clear_error(void) { pending = false; }
 bool tensor_pending(void) { return pending; }
 
 void *tensor_fail(const char *format, ...) {
-    if (pending) return NULL; /* the first error is the cause, the later ones are its echo */
+    if (pending) return NULL; /* the first error is the cause, later ones only follow from it */
     pending = true;
     char text[sizeof sentence]; /* an argument may be the sentence before, cleared by now */
     va_list arguments;

@@ -1,4 +1,4 @@
-/* file.c - what is read from files and written to them: bytes, tensors, and what was wrong. */
+/* file.c - reads and writes bytes and tensors in files, and makes the errors about files. */
 #include "file.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ void *tensor_file_fail(const File *file, const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (file->entry) snprintf(entry, sizeof entry, "\"%s\": ", tensor_name_text(file->entry));
-    size_t length = strlen(file->path), most = 120; /* of a long path the end tells more */
+    size_t length = strlen(file->path), most = 120; /* the end of a long path says more */
     size_t skipped = length > most ? length - most : 0;
     return tensor_fail("%s: %s%s: %s%s", file->function, skipped ? "..." : "", file->path + skipped,
                        entry, text);
@@ -47,7 +47,7 @@ static FILE *open_stream(const File *file, int fd) {
 
 bool tensor_file_open(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
-    /* Without O_NONBLOCK a pipe would keep us waiting for a writer; regular files ignore it. */
+    /* O_NONBLOCK: open of a pipe must not wait for a writer. Regular files ignore it. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     const bool opened = check_done(file, "opened", fd >= 0 && fstat(fd, &status) == 0);
@@ -63,7 +63,7 @@ void tensor_file_close(File *file) {
 }
 
 bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size) {
-    errno = 0; /* stays 0 if the file has become shorter */
+    errno = 0; /* errno stays 0 if the file has become shorter */
     bool ok = fseeko(file->stream, at, SEEK_SET) == 0 &&
               fread(to, 1, (size_t)size, file->stream) == (size_t)size;
     return ok ||
@@ -97,7 +97,7 @@ bool tensor_file_write(const File *file, const void *bytes, size_t size) {
     return check_done(file, "written", fwrite(bytes, 1, size, file->stream) == size);
 }
 
-/* x's elements as a file has them. */
+/* x's elements in the order of a file: row-major, low byte first. */
 static Tensor *in_order_of_files(const Tensor *x) {
     if (LOW_BYTE_FIRST) return tensor_contiguous(x);
     Tensor *y = tensor_clone(x);

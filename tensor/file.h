@@ -1,95 +1,102 @@
-/* file.h - what the readers and writers of files share: a file that appears whole or not at all,
- * tensors as their bytes (file.c), headers (text.c), text that grows (buffer.c), named tensors
- * (dict.c). */
+/* file.h - for the readers and writers of files: a file that replaces another file in one step
+ * (replace.c), reading and writing (file.c), parsing a header (text.c), an array of bytes that
+ * grows (buffer.c), named tensors (dict.c). */
 #ifndef TAPEHEAD_TENSOR_FILE_H
 #define TAPEHEAD_TENSOR_FILE_H
 
 #include "math/operations.h"
 
-/* Files have the low byte of a number first, so a machine that does not must turn them round. */
+/* In files the low byte of a number comes first. A machine with another order swaps the bytes. */
 enum { LOW_BYTE_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
 
-/* ---- a file that takes another's place ------------------------------------------------------ */
+/* ---- a file that replaces another file ------------------------------------------------------ */
 
 typedef struct Replacement {
-    char *target, *temporary; /* what temporary will be renamed to; NULL for a device or a pipe */
-    int directory;            /* the target's, to be flushed; -1 */
+    char *target;             /* NULL if path is a device or a pipe */
+    char *temporary;          /* the file that is written and then renamed to target */
+    int directory;            /* of the target, open to be flushed; -1 if it is not open */
     long number;              /* in the name of temporary; 0 before there is one */
-    bool in_place;
-    struct Replacement *next; /* another one of this process; stays where it is meanwhile */
+    bool in_place;            /* temporary was renamed */
+    struct Replacement *next; /* in the list of this process; a Replacement must not move */
 } Replacement;
 
-/* Could path be replaced, or written if it is a device? False, and errno, if not. */
+/* Can path be replaced, or written to if it is a device? If not, false, with errno set. */
 bool tensor_can_replace(const char *path);
-/* A stream to fill; NULL, and errno. */
+/* A stream to write to; NULL, with errno set, on failure. */
 FILE *tensor_replacement_begin(Replacement *r, const char *path);
-/* Ends what tensor_replacement_begin began, also when that failed, and closes the stream. ok: has
- * all been written? If not, or if this fails, path is left as it was. What went wrong here, and
- * errno; or NULL. */
+/* Must follow tensor_replacement_begin, also when that failed. Closes the stream. ok: the caller
+ * has written everything. If ok is false, or if this function fails, the file at path is unchanged.
+ * Returns NULL, or what went wrong here, with errno set. */
 const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* A file that is read, or one that is being written. */
+/* A file that is read or written. */
 typedef struct {
-    const char *function, *path, *entry; /* for sentences; entry: the tensor at hand, or NULL */
+    const char *function; /* for errors: "save_npy" */
+    const char *path;
+    const char *entry; /* for errors: the name of the current tensor, or NULL */
     FILE *stream;
-    int64_t size;            /* reading: the bytes of the file */
-    Replacement replacement; /* writing */
+    int64_t size;            /* when reading: the bytes of the file */
+    Replacement replacement; /* when writing */
 } File;
 
-/* Leaves an error, "save_npy: x.npy: ...", for an entry "load_safetensors: x: \"W_q.weight\": ...",
- * and returns NULL. */
+/* Makes an error, "save_npy: x.npy: ..." or "load_safetensors: x: \"W_q.weight\": ...", and returns
+ * NULL. */
 __attribute__((format(printf, 2, 3))) void *tensor_file_fail(const File *file, const char *format,
                                                              ...);
 bool tensor_file_open(File *file, const char *function, const char *path);
 bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size);
-/* The elements in so many bytes, which must be theirs, from byte `at` on, the low byte of each
- * first; contiguous. */
+/* A contiguous tensor of the elements in the file from byte `at` on. An error if shape and dtype
+ * need more or fewer bytes than `bytes`. */
 Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape,
                                 DType dtype);
-void tensor_file_close(File *file); /* one that was read; tensor_file_open may have failed */
+void tensor_file_close(File *file); /* after tensor_file_open, also when that failed */
 
-/* What is written takes path's place when all of it is there. */
+/* The new file replaces path in tensor_file_finish. */
 bool tensor_file_create(File *file, const char *function, const char *path);
 bool tensor_file_write(const File *file, const void *bytes, size_t size);
 bool tensor_file_write_tensor(const File *file, const Tensor *x); /* row-major, low byte first */
-/* Ends what tensor_file_create began, also when that failed. ok: has all been written? If not, or
- * if this fails, path is left as it was. */
+/* Must follow tensor_file_create, also when that failed. ok: the caller has written everything. If
+ * ok is false, or if this function fails, the file at path is unchanged. */
 bool tensor_file_finish(File *file, bool ok);
 
-/* ---- headers: text that is taken apart from left to right ----------------------------------- */
+/* ---- headers: a parser, from left to right --------------------------------------------------- */
 
 typedef struct {
     const File *file;
-    char *start, *at, *end;
-    bool python; /* else JSON: no '' around strings, no (), no comma before a closing bracket */
+    char *start;
+    char *at; /* the next character */
+    char *end;
+    bool python; /* Python: strings in '', tuples in (), a comma before a closing bracket; else JSON
+                  */
 } Text;
 
-/* Free text->start, also when this failed; python is set before. */
+/* Reads the text of a header. text->python must be set before; the caller frees text->start, also
+ * on failure. */
 bool tensor_text_read(Text *text, const File *file, int64_t at, int64_t size);
-/* "byte 12 of the header should be ..."; returns false. Each function below does this when it
- * returns false, tensor_text_take apart, and skips white space first. */
+/* Makes the error "byte 12 of the header should be ..." and returns false. The functions below skip
+ * white space first, and make this error when they return false; tensor_text_take makes none. */
 bool tensor_text_fail(const Text *text, const char *what);
-bool tensor_text_take(Text *text, const char *token); /* if it comes next */
+bool tensor_text_take(Text *text, const char *token); /* takes the token if it comes next */
 bool tensor_text_expect(Text *text, const char *token);
 bool tensor_text_end(Text *text);
-bool tensor_text_string(Text *text, const char **string); /* it lies in the text */
+bool tensor_text_string(Text *text, const char **string); /* *string points into the text */
 bool tensor_text_list(Text *text, Shape *list); /* [2, 3] or (2, 3): whole numbers below 2^63 */
-/* {key: value, ...}: each value is taken by take, which may find it, or the key, wrong; what is
- * wrong with a key it leaves to the caller to say. */
+/* {key: value, ...}: calls take for each value. take returns false for a key that must not be
+ * there; the caller then makes the error. */
 typedef bool TakeValue(Text *text, const char *key, void *context);
 bool tensor_text_object(Text *text, TakeValue *take, void *context);
 bool tensor_is_utf8(const char *text, size_t size);
 
-/* ---- text that grows, to be written --------------------------------------------------------- */
+/* ---- an array of bytes that grows ------------------------------------------------------------ */
 
-/* {0} is an empty one. A failure stays: what is appended afterwards is dropped, and whoever writes
- * asks once, at the end. The bytes are the owner's to free. */
+/* {0} is an empty buffer. After a failure nothing more is appended, so the caller checks `failed`
+ * once, at the end. The caller frees bytes. */
 typedef struct {
     char *bytes;
-    size_t size, room;
-    bool failed; /* there was no memory */
+    size_t size, capacity;
+    bool failed; /* memory ran out, or a text was too long */
 } Buffer;
 void tensor_buffer_append(Buffer *buffer, const void *bytes, size_t n);
 /* At most 127 bytes at a time. */
@@ -98,9 +105,9 @@ __attribute__((format(printf, 2, 3))) void tensor_buffer_print(Buffer *buffer, c
 
 /* ---- dicts ---------------------------------------------------------------------------------- */
 
-/* list, a realloc'ed array of n, with room for one more; NULL and an error when there is none. */
-void *tensor_room_for_one(void *list, int n, size_t size);
-/* These look for no earlier one of the name. */
+/* Reallocates list, an array of n structs, so that one more fits; NULL and an error on failure. */
+void *tensor_list_reserve(void *list, int n, size_t size);
+/* These do not look for an older entry of the same name. */
 bool tensor_dict_append(TensorDict *dict, const char *name, Tensor *x);
 bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *value);
 

@@ -1,7 +1,8 @@
-/* npy.c - NumPy's format for one array: the magic bytes, a version, a header, the elements.
+/* npy.c - NumPy's format for one array: magic bytes, a version, the length of the header, the
+ * header, the elements.
  *
  * The header is a Python dictionary, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), },
- * padded so that the elements begin at a multiple of 64. Its length takes two bytes in version 1,
+ * padded so that the elements begin at a multiple of 64. The length has two bytes in version 1 and
  * four in versions 2 and 3. Source: numpy.lib.format. */
 #include "file.h"
 
@@ -18,7 +19,7 @@ bool tensor_save_npy(const Tensor *x, const char *path) {
     int length =
         snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
                  npy_types[x->dtype], tensor_shape_text(x->shape));
-    /* NumPy leaves room for the first size to grow to 21 digits. */
+    /* NumPy pads the first size to 21 digits, so that a file can be appended to. */
     if (x->shape.ndim > 0) length += 21 - snprintf(NULL, 0, "%lld", (long long)x->shape.dim[0]);
     const int size = (10 + length + 1 + 63) / 64 * 64, rest = size - 10;
     snprintf(header, sizeof header, "\x93NUMPY%c%c%c%c%-*s\n", 1, 0, rest & 0xff, rest >> 8,
@@ -40,7 +41,7 @@ static bool take_order(Text *text, int *order) {
     return *order || tensor_text_take(text, "False") || tensor_text_fail(text, "True or False");
 }
 
-/* An unknown key, or one that was there before, is left to the caller to complain of. */
+/* False for an unknown key and for a second key of the same name; the caller makes the error. */
 static bool take_field(Text *text, const char *key, void *context) {
     Header *header = context;
     if (!strcmp(key, "descr") && !header->type) return tensor_text_string(text, &header->type);
@@ -50,7 +51,7 @@ static bool take_field(Text *text, const char *key, void *context) {
     return false;
 }
 
-/* What NumPy's user can do about a type that is not read. */
+/* Advice for a user of NumPy whose file has a type that we do not read. */
 static const char *conversion(const char *type) {
     if (!*type) return "";
     const char kind = type[1];
@@ -58,8 +59,8 @@ static const char *conversion(const char *type) {
     return kind == 'i' || kind == 'u' ? "; in NumPy, save x.astype('int64')" : "";
 }
 
-/* The type in '<f4', whose first character is the order of the bytes; '=' is that of the machine
- * that wrote the file, which most likely was '<'. */
+/* The DType of a name such as '<f4'. The first character is the byte order. '=' is the byte order
+ * of the machine that wrote the file; we read it as '<'. */
 static bool find_type(const File *file, const char *name, DType *dtype) {
     for (int i = 0; *name && strchr("<>=|", *name) && i <= BOOL; i++) {
         *dtype = (DType)i;
@@ -69,7 +70,7 @@ static bool find_type(const File *file, const char *name, DType *dtype) {
                             tensor_name_text(name), conversion(name));
 }
 
-/* What follows the magic bytes, the version and the length of the header. Where it ends, or 0. */
+/* Reads the header into text. Returns the byte where the elements begin, or 0 and an error. */
 static int64_t read_header(Text *text, const File *file) {
     unsigned char p[12] = {0};
     if (!tensor_file_read(file, 0, p, file->size < 12 ? file->size : 12)) return 0;
@@ -82,7 +83,7 @@ static int64_t read_header(Text *text, const File *file) {
     return tensor_text_read(text, file, at, length) ? at + length : 0;
 }
 
-/* In Fortran order the first index varies fastest: its elements are neighbours. */
+/* In Fortran order the first index varies fastest, so the first stride is 1. */
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
     DType dtype = F32;
     if (!find_type(file, header->type, &dtype)) return NULL;

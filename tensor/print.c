@@ -1,17 +1,16 @@
 /* print.c - tensor_print: the text that PyTorch's print(x) writes, character for character.
  *
- * Two passes over the elements that will be shown. The first surveys them and settles one
- * format for all: integers as "1.", four decimals, or scientific where the magnitudes are too
- * far apart. The second writes them, right-aligned in columns, brackets nested. Above 1000
- * elements only the first and last three of each long dimension are shown, and only these are
- * surveyed, so printing never reads more of a large tensor than it shows.
+ * There are two passes over the elements that are shown. The first pass chooses one format for all
+ * of them: "1." if all are whole, else four decimals, or scientific notation if the magnitudes
+ * differ too much. The second pass writes them in right-aligned columns and nested brackets. A
+ * tensor of more than 1000 elements shows only the first and last three of each long dimension, and
+ * both passes read only these.
  *
- * Three of PyTorch's habits look like mistakes and are kept because a diff would see them:
- * zeros, NaN and infinities do not count towards the width of a column, an ellipsis counts as
- * one element when a row is broken, and the first suffix thinks itself two columns further
- * right than it is.
+ * Three details of PyTorch look like mistakes. They are kept, so that the texts are equal: zeros,
+ * NaN and infinities do not count for the width of a column; an ellipsis counts as one element of a
+ * line; the first suffix is placed as if it began two columns further right.
  *
- * Nothing is allocated: the walk recurses at most TENSOR_MAX_DIMS deep.
+ * Nothing is allocated. The recursion is at most TENSOR_MAX_DIMS deep.
  */
 #include "math/operations.h"
 
@@ -20,16 +19,16 @@
 
 enum { EDGE = 3, SUMMARY_ABOVE = 1000, LINE_WIDTH = 80, INDENT = 7 /* "tensor(" */ };
 
-/* How floats are written: 1. or 1.0000 or 1.0000e+00 */
+/* Formats of floats: 1. or 1.0000 or 1.0000e+00 */
 typedef enum { WHOLE, FIXED, SCIENTIFIC } Style;
 
 typedef struct {
     const Tensor *x;
     FILE *file;
-    int column;   /* where the next character goes on its line */
-    bool summary; /* leave out the middle of long dimensions */
+    int column;   /* of the next character */
+    bool summary; /* long dimensions show their first and last elements only */
     Style style;
-    double smallest, largest; /* magnitudes of the finite elements shown that are not zero */
+    double smallest, largest; /* magnitudes, of the shown elements that are finite and not 0 */
     int width;                /* of a column */
     char text[32]; /* the longest are -9223372036854775808 and, in floats, -1.7977e+308 */
 } Printer;
@@ -58,7 +57,7 @@ static int64_t next_shown(const Printer *p, int dim, int64_t i) {
     return p->summary && size > 2 * EDGE && i == EDGE - 1 ? size - EDGE : i + 1;
 }
 
-/* Does the element have a say in the format? */
+/* Does the element count for the format and the width? */
 static bool counts(const Printer *p, int64_t at) {
     double value = tensor_read_element(p->x, at);
     return !dtype_is_float(p->x->dtype) || (isfinite(value) && value != 0);
@@ -92,65 +91,65 @@ static void choose_format(Printer *p) {
 
 /* ---- the second pass: the text ------------------------------------------------------------- */
 
-static void put(Printer *p, const char *text) {
+static void write_text(Printer *p, const char *text) {
     const char *newline = strrchr(text, '\n');
     fputs(text, p->file);
     if (newline) p->column = 0;
     p->column += (int)strlen(newline ? newline + 1 : text);
 }
 
-static void put_right(Printer *p, int width, const char *text) {
-    for (int length = (int)strlen(text); length < width; length++) put(p, " ");
-    put(p, text);
+static void write_right(Printer *p, int width, const char *text) {
+    for (int length = (int)strlen(text); length < width; length++) write_text(p, " ");
+    write_text(p, text);
 }
 
-/* What stands before item number n of a dimension: a comma and then, between elements, a new
- * line when the row is full, else between slices a new line and their blank lines. */
+/* Writes the text between item n - 1 and item n of a dimension. Elements: ", ", or ",\n" at the end
+ * of a full line. Slices: ",\n" and blank lines. */
 static void separate(Printer *p, int dim, int64_t n) {
     int inner = p->x->shape.ndim - 1 - dim;                      /* dimensions of an item */
     int per_line = (LINE_WIDTH - INDENT - dim) / (p->width + 2); /* 2 or more */
     if (n == 0) return;
     bool fits = inner == 0 && n % per_line != 0;
-    put(p, fits ? ", " : ",\n");
-    for (int blank = 1; blank < inner; blank++) put(p, "\n");
-    put_right(p, fits ? 0 : INDENT + dim + 1, "");
+    write_text(p, fits ? ", " : ",\n");
+    for (int blank = 1; blank < inner; blank++) write_text(p, "\n");
+    write_right(p, fits ? 0 : INDENT + dim + 1, "");
 }
 
 static void write_slice(Printer *p, int dim, int64_t at) {
     const Tensor *x = p->x;
-    int64_t n = 0; /* items written, an ellipsis being one */
+    int64_t n = 0; /* items written, the ellipsis included */
     if (dim == x->shape.ndim) {
-        put_right(p, p->width, element_text(p, at));
+        write_right(p, p->width, element_text(p, at));
         return;
     }
-    put(p, "[");
+    write_text(p, "[");
     for (int64_t i = 0; i < x->shape.dim[dim]; i = next_shown(p, dim, i)) {
         separate(p, dim, n++);
         write_slice(p, dim + 1, at + i * x->stride[dim]);
         if (next_shown(p, dim, i) > i + 1) {
             separate(p, dim, n++);
-            put(p, dim == x->shape.ndim - 1 ? " ..." : "...");
+            write_text(p, dim == x->shape.ndim - 1 ? " ..." : "...");
         }
     }
-    put(p, "]");
+    write_text(p, "]");
 }
 
-/* ---- what follows the elements ------------------------------------------------------------- */
+/* ---- suffixes: size, dtype, grad_fn -------------------------------------------------------- */
 
 static void write_suffix(Printer *p, const char *before, const char *text, const char *after) {
     char suffix[256]; /* the longest names a shape, in up to 196 bytes */
     int length = snprintf(suffix, sizeof suffix, "%s%s%s", before, text, after);
     bool fits = p->column + length + 2 <= LINE_WIDTH;
-    put(p, fits ? ", " : ",\n");
-    put_right(p, fits ? 0 : INDENT + length, suffix);
+    write_text(p, fits ? ", " : ",\n");
+    write_right(p, fits ? 0 : INDENT + length, suffix);
 }
 
-/* Types that the elements give away are not named: the default type, and of a tensor that has
- * elements, integers and bools. */
+/* The dtype is written where the elements do not show it: a float that is not of the default type,
+ * and integers and bools of a tensor without elements. */
 static void write_suffixes(Printer *p, bool empty) {
     const Tensor *x = p->x;
     bool named = x->dtype != tensor_default_dtype() && (empty || dtype_is_float(x->dtype));
-    p->column += 2; /* PyTorch's off by two, and only for the first line */
+    p->column += 2; /* as in PyTorch, for the first suffix only */
     if (empty && x->shape.ndim != 1) write_suffix(p, "size=", tensor_shape_text(x->shape), "");
     if (named) write_suffix(p, "dtype=torch.", tensor_dtype_name(x->dtype), "");
     if (x->requires_grad && x->grad_fn) write_suffix(p, "grad_fn=<", x->grad_fn, ">");
@@ -164,15 +163,15 @@ bool tensor_print(const Tensor *x, FILE *file) {
     int64_t numel = tensor_numel(x);
     Printer p = {.x = x, .file = file, .smallest = HUGE_VAL, .width = 1};
     p.summary = numel > SUMMARY_ABOVE;
-    if (x->is_parameter) put(&p, "Parameter containing:\n");
-    put(&p, "tensor(");
+    if (x->is_parameter) write_text(&p, "Parameter containing:\n");
+    write_text(&p, "tensor(");
     if (numel > 0) choose_format(&p);
     if (numel > 0) write_slice(&p, 0, 0);
-    else put(&p, "[]");
+    else write_text(&p, "[]");
     write_suffixes(&p, numel == 0);
-    put(&p, ")\n");
+    write_text(&p, ")\n");
 
-    /* A full disk shows only when the bytes leave the buffer. */
+    /* An error of the disk is reported at the flush. */
     bool written = fflush(file) == 0 && !ferror(file);
     return written || tensor_fail("print: the file could not be written");
 }

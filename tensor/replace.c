@@ -1,13 +1,13 @@
-/* replace.c - a file that takes another's place in one step.
+/* replace.c - writes a file that replaces another file in one step.
  *
- * What is written goes to a temporary file in the directory of the target, is flushed to the disk,
- * and takes the target's place by rename, which is atomic: a crash leaves the old file or the new
- * one, never half of either. Then the directory, which holds the name, is flushed too.
+ * The bytes go to a temporary file in the directory of the target. The temporary file is flushed to
+ * the disk and then renamed to the target. A rename is atomic: a crash leaves the old file or the
+ * new file, never a part of one. Last, the directory is flushed, because it holds the name.
  *
- * A process that is killed leaves its temporary file behind, .NAME.tapehead-PID-N in the directory
- * of NAME. While its writer lives the file is locked, so the next writer of NAME removes every such
- * file that it can lock itself. A lock of fcntl keeps out other processes, not other threads of the
- * same one: a list says which files are theirs. */
+ * A killed process leaves its temporary file, .NAME.tapehead-PID-N, in the directory of NAME. A
+ * temporary file is locked as long as its writer lives. So the next writer of NAME removes each
+ * temporary file of NAME that it can lock. A lock of fcntl does not exclude other threads of the
+ * same process, so a list holds the temporary files of this process. */
 #include "file.h"
 
 #include <ctype.h>
@@ -30,8 +30,8 @@ static const char *base_of(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* How many bytes of a name stand in the names of its temporary files: whole characters, and so few
- * that the rest fits. */
+/* How many bytes of a name its temporary files have in their names: at most NAME_PART, and whole
+ * characters of UTF-8. */
 static int part_of(const char *base) {
     size_t n = strlen(base);
     if (n <= NAME_PART) return (int)n;
@@ -54,7 +54,7 @@ static bool take_number(const char **text, long *number) {
     return true;
 }
 
-/* Is this the name of a temporary file of base, and whose? */
+/* Is name the name of a temporary file of base? Then *pid and *number are the numbers in it. */
 static bool is_temporary(const char *name, const char *base, long *pid, long *number) {
     const size_t part = (size_t)part_of(base), length = strlen(mark);
     if (*name != '.' || strncmp(name + 1, base, part) != 0) return false;
@@ -64,7 +64,7 @@ static bool is_temporary(const char *name, const char *base, long *pid, long *nu
     return take_number(&rest, number) && !*rest;
 }
 
-/* The directory of a path, as a path that ends with "." */
+/* The directory of a path, with a "." at the end: "a/b" -> "a/.", "b" -> "." */
 static char *directory_of(const char *path) {
     const int length = (int)(base_of(path) - path);
     char *directory = malloc((size_t)length + 2);
@@ -72,7 +72,7 @@ static char *directory_of(const char *path) {
     return directory;
 }
 
-/* Where the link at path, whose text is this, leads. */
+/* The path that a link at path leads to; link: the text of the link. */
 static char *next_of(const char *path, const char *link) {
     const int length = *link == '/' ? 0 : (int)(base_of(path) - path);
     char *next = malloc((size_t)length + strlen(link) + 1);
@@ -80,8 +80,8 @@ static char *next_of(const char *path, const char *link) {
     return next;
 }
 
-/* The end of the links that begin at path, which need not exist. stat has seen that it is no loop.
- */
+/* Follows links from path to the last one's target, which need not exist. There is no loop: stat
+ * has followed the links, too. */
 static char *follow_links(const char *path) {
     char link[LINK_SIZE], *target = strdup(path);
     for (int i = 0; target && i < LINKS_MAX; i++) {
@@ -95,22 +95,23 @@ static char *follow_links(const char *path) {
     return target;
 }
 
-/* ---- what is there -------------------------------------------------------------------------- */
+/* ---- the target ----------------------------------------------------------------------------- */
 
-/* What is no regular file is written to directly, and so is an open file under one of its names. */
+/* Is the path written to directly? That is so for devices and pipes, and for names of open files.
+ */
 static bool is_device(const char *path, bool exists, mode_t mode) {
     return (exists && !S_ISREG(mode)) || !strncmp(path, "/dev/std", 8) ||
            !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/", 6);
 }
 
-/* rename would not ask whether it may replace this file. */
+/* rename replaces a file without asking for the right to write to it, so this asks. */
 static bool may_write(const char *path) {
     const int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && close(fd) == 0;
 }
 
-/* What is at a path. False, and errno, if that cannot be told or may not be written. */
-static bool look(const char *path, bool *exists, bool *device, struct stat *status) {
+/* Finds out what path is. False, with errno set, if that fails or if path may not be written. */
+static bool inspect(const char *path, bool *exists, bool *device, struct stat *status) {
     *status = (struct stat){0};
     *exists = stat(path, status) == 0;
     if (!*exists && (errno != ENOENT || !*base_of(path))) return false;
@@ -121,7 +122,7 @@ static bool look(const char *path, bool *exists, bool *device, struct stat *stat
 bool tensor_can_replace(const char *path) {
     bool exists, device;
     struct stat status;
-    if (!look(path, &exists, &device, &status)) return false;
+    if (!inspect(path, &exists, &device, &status)) return false;
     if (S_ISDIR(status.st_mode)) {
         errno = EISDIR;
         return false;
@@ -140,8 +141,8 @@ bool tensor_can_replace(const char *path) {
 /* ---- locks --------------------------------------------------------------------------------- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static Replacement *under_way; /* of this process, linked by next */
-static long numbers;           /* that were given so far */
+static Replacement *under_way; /* the replacements of this process, a list */
+static long numbers;           /* the last number that was given */
 
 static bool is_ours(long pid, long number) {
     bool found = false;
@@ -175,8 +176,8 @@ static bool lock(int fd) {
     return fcntl(fd, F_SETLK, &all) == 0;
 }
 
-/* Locks a file that has just been made. False if another process was faster and removes it; a file
- * system without locks does no harm, since nobody removes anything there. */
+/* Locks a new file. False if another process has locked it first, to remove it. On a file system
+ * without locks nobody removes files, so a lock that fails there is no error. */
 static bool hold(int fd) {
     struct stat status;
     if (!lock(fd) && (errno == EACCES || errno == EAGAIN)) return false;
@@ -193,7 +194,7 @@ static void remove_if_stale(int directory, const char *name) {
     close(fd);
 }
 
-/* Removes the temporary files of this target whose writers are gone. */
+/* Removes the temporary files of this target whose writers have ended. */
 static void remove_stale(const char *directory, const char *base) {
     long pid, number;
     DIR *entries = opendir(directory);
@@ -206,16 +207,16 @@ static void remove_stale(const char *directory, const char *base) {
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* The owner and the rights of the file that will be replaced. Nobody but root can give a file away;
- * the group may be one of ours. */
-static bool take_rights(int fd, const struct stat *old) {
+/* Gives the new file the owner, the group and the rights of the old one. The owner can be changed
+ * by root only, the group to a group of this process; neither is an error if it fails. */
+static bool copy_rights(int fd, const struct stat *old) {
     const bool given = fchown(fd, old->st_uid, old->st_gid) == 0;
     const bool group = given || fchown(fd, (uid_t)-1, old->st_gid) == 0;
     (void)group;
     return fchmod(fd, old->st_mode & 0777) == 0;
 }
 
-/* A new, locked file beside the target; old is what will be replaced, or NULL. */
+/* Makes a temporary file and locks it; old: the file that it will replace, or NULL. */
 static int make_temporary(Replacement *r, const struct stat *old) {
     for (;;) {
         give_number(r);
@@ -230,15 +231,15 @@ static int make_temporary(Replacement *r, const struct stat *old) {
 
 static FILE *open_temporary(Replacement *r, const struct stat *old) {
     const int fd = make_temporary(r, old);
-    FILE *stream = fd >= 0 && (!old || take_rights(fd, old)) ? fdopen(fd, "wb") : NULL;
+    FILE *stream = fd >= 0 && (!old || copy_rights(fd, old)) ? fdopen(fd, "wb") : NULL;
     const int error = errno;
     if (fd >= 0 && !stream) close(fd);
     errno = error;
     return stream;
 }
 
-/* Prepares the directory: false, and errno, if it cannot be done. One that may be written but not
- * read cannot be flushed, nor searched for files that are stale. */
+/* Opens the directory of the target and removes stale files. False, with errno set, if that fails.
+ * A directory that may be written but not read stays closed: it cannot be searched or flushed. */
 static bool open_directory(Replacement *r) {
     char *directory = directory_of(r->target);
     if (!directory) return false;
@@ -254,7 +255,7 @@ FILE *tensor_replacement_begin(Replacement *r, const char *path) {
     bool exists, device;
     struct stat status;
     *r = (Replacement){.directory = -1};
-    if (!look(path, &exists, &device, &status)) return NULL;
+    if (!inspect(path, &exists, &device, &status)) return NULL;
     if (device) return fopen(path, "ab");
     r->target = follow_links(path);
     r->temporary = r->target ? malloc(strlen(r->target) + 64) : NULL;
@@ -262,9 +263,9 @@ FILE *tensor_replacement_begin(Replacement *r, const char *path) {
     return open_temporary(r, exists ? &status : NULL);
 }
 
-/* What went wrong, and errno; or NULL. Some systems can flush no directory and say EINVAL or EBADF.
- */
-static const char *put_in_place(Replacement *r, FILE *stream) {
+/* Returns NULL, or what went wrong, with errno set. EINVAL and EBADF come from systems that cannot
+ * flush directories, and are no errors. */
+static const char *move_into_place(Replacement *r, FILE *stream) {
     static const char not_written[] = "it cannot be written";
     if (fflush(stream) != 0) return not_written;
     if (ferror(stream)) errno = EIO;
@@ -277,9 +278,9 @@ static const char *put_in_place(Replacement *r, FILE *stream) {
     return "it is in place, but its directory cannot be flushed to the disk";
 }
 
-/* The stream is closed last, since its lock goes then. After fsync that cannot lose anything. */
+/* The stream is closed last, because that ends the lock. After fsync, closing cannot lose bytes. */
 const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok) {
-    const char *problem = ok ? put_in_place(r, stream) : NULL;
+    const char *problem = ok ? move_into_place(r, stream) : NULL;
     int error = errno;
     if (!r->in_place && r->number) unlink(r->temporary);
     if (stream && fclose(stream) != 0 && ok && !problem && !r->target) {

@@ -4,14 +4,14 @@
  *     {"__metadata__": {"format": "pt"},
  *      "W_q.weight": {"dtype": "F32", "shape": [4, 3], "data_offsets": [0, 48]}, ...}
  *
- * with offsets from the end of the header, which is padded with spaces to a multiple of 8. Wider
- * types come first, so that all elements are aligned; within a type names are sorted. What is
- * written here is byte for byte what Python's safetensors would write (with one pair of metadata:
- * it shuffles several).
+ * Offsets count from the end of the header, which is padded with spaces to a multiple of 8. Wider
+ * types come first, so that all elements are aligned; tensors of one type are sorted by name. Our
+ * files are equal to the files of Python's safetensors, byte for byte (with at most one pair of
+ * metadata, because Python's order of several pairs is random).
  *
- * The reader trusts nothing. A header is at most 100 MB long, nesting is as deep as it stands
- * above, the entries must tile the data without gap or overlap, and no entry is given memory before
- * its size is known to be in the file. */
+ * The reader trusts nothing. A header has at most 100 MB and is nested as above and no deeper. The
+ * entries must cover the data without a gap or an overlap. Memory for an entry is allocated only
+ * after the check that the file has its bytes. */
 #include "file.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ enum { HEADER_MAX = 100000000, METADATA_MAX = 4096 };
 
 static const char *const type_names[] = {"F32", "F64", "I64", "BOOL"}; /* by DType */
 
-/* The 8 bytes of a number, the low one first. */
+/* The 8 bytes of a number, low byte first. */
 static void number_to_bytes(uint64_t number, unsigned char byte[8]) {
     for (int i = 0; i < 8; i++) byte[i] = (unsigned char)(number >> 8 * i & 0xff);
 }
@@ -41,12 +41,12 @@ static int by_type_and_name(const void *a, const void *b) {
     return order ? order : strcmp(p->name, q->name);
 }
 
-/* before: what stands before it. */
+/* Prints before, and then text as a JSON string. */
 static void print_string(Buffer *out, const char *before, const char *text) {
     static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
     tensor_buffer_print(out, "%s\"", before);
     while (*text) {
-        size_t n = 0; /* characters that stand for themselves */
+        size_t n = 0; /* characters without an escape */
         while ((unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\') n++;
         tensor_buffer_append(out, text, n);
         text += n;
@@ -106,7 +106,7 @@ static bool write_all(const File *file, const TensorDict *dict, const NamedTenso
 
 bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
     if (!tensor_check_given("save_safetensors", "dict", dict)) return false;
-    if (dict->n_metadata > METADATA_MAX) /* load_safetensors would not take them */
+    if (dict->n_metadata > METADATA_MAX) /* load_safetensors would refuse the file */
         return tensor_fail("save_safetensors: there are more than %d metadata", METADATA_MAX);
     NamedTensor *sorted = malloc(((size_t)dict->n + 1) * sizeof *sorted);
     if (!sorted) return tensor_fail("save_safetensors: out of memory for a list of names");
@@ -122,27 +122,27 @@ bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
 /* ---- reading: entries ------------------------------------------------------------------------ */
 
 typedef struct {
-    const char *name; /* in the text of the header */
+    const char *name; /* points into the text of the header */
     int64_t begin, end;
-} Place;
+} Place; /* of the elements of an entry, in the data */
 
 typedef struct {
     File file;
     Text text;
-    int64_t data, data_size; /* where the elements begin, and how many bytes they are */
-    int64_t taken;           /* of them by the entries so far */
-    bool has_metadata;       /* there may be none in it */
+    int64_t data, data_size; /* the first byte of the elements in the file; their bytes */
+    int64_t taken;           /* the bytes of the entries so far */
+    bool has_metadata;       /* the header has "__metadata__", which may be empty */
     TensorDict *dict;
-    Place *place; /* dict->n of them */
+    Place *place; /* one for each entry of dict */
 } Reader;
 
 typedef struct {
     const char *type;
-    DType dtype;          /* what type names */
-    Shape shape, offsets; /* ndim -1: not known yet */
+    DType dtype;          /* the type that has this name */
+    Shape shape, offsets; /* ndim is -1 until they are known */
 } Description;
 
-/* An unknown key, or one that was there before, is left to the caller to complain of. */
+/* False for an unknown key and for a second key of the same name; the caller makes the error. */
 static bool take_field(Text *text, const char *key, void *context) {
     Description *it = context;
     if (!strcmp(key, "dtype") && !it->type) return tensor_text_string(text, &it->type);
@@ -152,7 +152,7 @@ static bool take_field(Text *text, const char *key, void *context) {
     return false;
 }
 
-/* What PyTorch's user can do about a type that is not read. */
+/* Advice for a user of PyTorch whose file has a type that we do not read. */
 static const char *conversion(const char *type) {
     if (*type == 'F' || *type == 'B') return "; in PyTorch, save x.float()";
     return *type == 'I' || *type == 'U' ? "; in PyTorch, save x.long()" : "";
@@ -173,7 +173,7 @@ static bool take_entry(Reader *r, const char *name) {
     Description it = {.shape = {.ndim = -1}, .offsets = {.ndim = -1}};
     r->file.entry = name;
     bool known = tensor_text_object(&r->text, take_field, &it) && it.type && it.shape.ndim >= 0;
-    if (!known || it.offsets.ndim < 0) /* the first error stays, should there be one */
+    if (!known || it.offsets.ndim < 0) /* an earlier error stays */
         return tensor_file_fail(&r->file, "it must have dtype, shape and data_offsets, each once");
     if (!check_description(r, &it)) return false;
     const Place place = {name, it.offsets.dim[0], it.offsets.dim[1]};
@@ -181,7 +181,7 @@ static bool take_entry(Reader *r, const char *name) {
     r->taken += bytes;
     if (r->taken > r->data_size)
         return tensor_file_fail(&r->file, "its data overlap those of others");
-    Place *longer = tensor_room_for_one(r->place, r->dict->n, sizeof *longer);
+    Place *longer = tensor_list_reserve(r->place, r->dict->n, sizeof *longer);
     if (!longer) return false;
     r->place = longer;
     r->place[r->dict->n] = place;
@@ -215,7 +215,7 @@ static int by_place(const void *a, const void *b) {
     const Place *p = a;
     const Place *q = b;
     if (p->begin != q->begin) return p->begin > q->begin ? 1 : -1;
-    return (p->end > q->end) - (p->end < q->end); /* an empty one before what begins there too */
+    return (p->end > q->end) - (p->end < q->end); /* an empty entry first */
 }
 
 static bool check_tiling(Reader *r) {
@@ -234,7 +234,7 @@ static bool check_tiling(Reader *r) {
                             (long long)r->data_size);
 }
 
-/* Of any structs that begin with a name. */
+/* Compares two structs that begin with a name. */
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -250,7 +250,7 @@ static bool check_names(const Reader *r, void *list, int n, size_t size) {
     return true;
 }
 
-/* Printable characters of ASCII, white space, or bytes that a character of UTF-8 may have. */
+/* Are all bytes printable ASCII, white space, or bytes that occur in UTF-8? */
 static bool is_text(const char *bytes, size_t size) {
     bool text = true;
     for (size_t i = 0; i < size && text; i++) {
@@ -260,8 +260,8 @@ static bool is_text(const char *bytes, size_t size) {
     return text;
 }
 
-/* The file begins with 8 bytes that are no length of a header: what is it? */
-static bool say_what_it_is(const File *file, const char *start, uint64_t length) {
+/* The first 8 bytes are no length of a header: an error that names the kind of file. False. */
+static bool fail_with_kind(const File *file, const char *start, uint64_t length) {
     char text[9] = "";
     memcpy(text, start, 8);
     if (!memcmp(start, "\x93NUMPY", 6))
@@ -276,14 +276,14 @@ static bool say_what_it_is(const File *file, const char *start, uint64_t length)
                             (unsigned long long)length, HEADER_MAX);
 }
 
-/* The length of the header, and the header. */
+/* Reads the length of the header and the header. */
 static bool read_header(Reader *r) {
     char start[8];
     if (r->file.size < 8)
         return tensor_file_fail(&r->file, "it is shorter than the 8 bytes that all begin with");
     if (!tensor_file_read(&r->file, 0, start, sizeof start)) return false;
     const uint64_t length = number_of_bytes((const unsigned char *)start);
-    if (length > HEADER_MAX) return say_what_it_is(&r->file, start, length);
+    if (length > HEADER_MAX) return fail_with_kind(&r->file, start, length);
     r->data = 8 + (int64_t)length;
     r->data_size = r->file.size - r->data;
     if (!tensor_text_read(&r->text, &r->file, 8, (int64_t)length)) return false;

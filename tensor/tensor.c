@@ -1,7 +1,7 @@
-/* tensor.c - the life of a tensor: how it is made, shared, read, written and let go.
+/* tensor.c - the life of a tensor: how a tensor is made, shared, let go and freed.
  *
- * A Tensor and its bytes are two allocations: the small struct that says how to look, and the
- * Storage that is looked at. Views have their own struct and share the storage. */
+ * A Tensor is two allocations: a small struct with the shape and the strides, and a Storage with
+ * the bytes. A view has its own struct and shares the storage. */
 #include "internal.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 #define __libc_single_threaded false
 #endif
 
-/* Tensors alive in all threads. A machine word: an ARMv6 has no atomic numbers of 8 bytes. */
+/* Tensors alive now, in all threads. A long, because an ARMv6 has no atomic 8-byte numbers. */
 static atomic_long live;
 static _Thread_local DType default_dtype = F32;
 
@@ -29,8 +29,8 @@ DType tensor_default_dtype(void) { return default_dtype; }
 
 /* ---- lifetime ------------------------------------------------------------------------------ */
 
-/* Who uses a tensor or its storage holds a reference to it. make debug looks; a reference that is
- * gone is otherwise a use of freed memory. */
+/* Whoever uses a tensor or a storage holds a reference to it. make debug checks that. Without the
+ * check, a missing reference leads to a use of freed memory. */
 static void check_refs(const char *function, int refs) {
 #ifdef TAPEHEAD_DEBUG
     if (refs > 0) return;
@@ -43,9 +43,10 @@ static void check_refs(const char *function, int refs) {
 #endif
 }
 
-/* A few bytes stand behind their Storage, which takes one alignment unit: that is a block less to
- * ask for, and they stay as long as it does. More are a block of their own, which can be let go
- * before the tensors that looked at it. */
+/* Up to FEW bytes stand in one block with their Storage, behind its header: one allocation instead
+ * of two. More bytes are a block of their own, which can be freed before the Storage
+ * (tensor_let_go).
+ */
 enum { STORAGE_HEADER = 64, FEW = 16384 - STORAGE_HEADER };
 _Static_assert(sizeof(Storage) <= STORAGE_HEADER, "the elements must stay aligned");
 
@@ -60,7 +61,7 @@ static Storage *storage_new(int64_t size) {
     return bytes ? storage : NULL;
 }
 
-/* Gives bytes back that nobody will look at again. */
+/* Frees the bytes once all tensors of the storage were let go and no backward will read them. */
 static void storage_forget(Storage *storage) {
     if (storage->let_go < storage->refs || storage->readers > 0 || !storage->bytes) return;
     if (storage->size > FEW) tensor_cache_free(storage->bytes, storage->size);
@@ -85,15 +86,15 @@ void tensor_let_go(Tensor *x) {
     storage_forget(x->storage);
 }
 
-/* An atomic addition takes a good part of the time that a small tensor does, and nobody adds
- * between a read and a write of the only thread. */
+/* An atomic addition is slow beside the work for a small tensor. In a program with one thread, a
+ * load and a store do the same. */
 static void count_live(int change) {
     if (__libc_single_threaded)
         atomic_store_explicit(&live, tensor_live() + change, memory_order_relaxed);
     else atomic_fetch_add_explicit(&live, change, memory_order_relaxed);
 }
 
-/* The tensor takes the caller's reference to the storage, also when it cannot be made. */
+/* A new tensor, which takes over the caller's reference to the storage, also on failure. */
 static Tensor *look_at(Storage *storage, Shape shape, const int64_t *stride, DType dtype) {
     Tensor *x = storage ? tensor_cache_alloc(sizeof *x) : NULL;
     if (!x && storage) storage_release(storage);
@@ -114,7 +115,8 @@ static void *cannot_be_made(Shape shape) {
     return tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape));
 }
 
-/* Row-major. A size of 0 counts as 1 in what must fit, since the strides must, too. */
+/* Row-major. The number of bytes must fit an int64_t, with a size of 0 counted as 1, so that the
+ * strides fit as well. */
 Tensor *tensor_make(Shape shape, DType dtype) {
     int64_t stride[TENSOR_MAX_DIMS] = {0}, numel = 1, bytes;
     bool fits = shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS, empty = false;
@@ -145,8 +147,8 @@ Tensor *tensor_retain(Tensor *x) {
     return x;
 }
 
-/* A gradient has no gradient of its own, so this is a loop of at most two or three turns and never
- * recurses. */
+/* A loop, because releasing must not recurse: a freed tensor releases its gradient, which has no
+ * gradient of its own. */
 void tensor_release(Tensor *x) {
     if (x) check_refs("tensor_release", x->refs);
     while (x && --x->refs == 0) {
@@ -166,7 +168,7 @@ void tensor_written(Tensor *x, const char *by) {
     x->storage->written_by = by;
 }
 
-/* ---- what every function asks -------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------------- */
 
 int64_t tensor_numel(const Tensor *x) { return x ? tensor_shape_numel(x->shape) : 0; }
 

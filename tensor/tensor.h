@@ -1,19 +1,18 @@
 /* tensor.h - n-d arrays: bytes, shapes, views, numbers, text. No gradients here.
  *
- * A Tensor is a window onto bytes: a shape, a stride for each dimension, and a pointer to
- * the first element. Several tensors may look at the same bytes (views); the bytes are
- * counted and live as long as somebody looks at them.
+ * A Tensor has a shape, a stride for each dimension, and a pointer to its first element. Several
+ * tensors may share the same bytes (views). The bytes are freed with the last of these tensors.
  *
- * Ownership. Every function here that returns a Tensor * gives you a reference that is
- * yours: hand it back with tensor_release. Arguments are only borrowed.
+ * Ownership. Every function here that returns a Tensor * returns a new reference: you own it, and
+ * tensor_release gives it back. Arguments are only borrowed.
  *
- * Errors. A mistake or a failed allocation makes a function return NULL (false, or NaN)
- * and leaves one sentence behind; tensor_error() reads it. The first error stays, and
- * while it is pending every function that makes a tensor returns NULL, so a long chain of
- * calls needs one check at its end. Nothing here prints, aborts or exits on what you did.
+ * Errors. A mistake or a failed allocation makes a function return NULL (false, or NaN) and leaves
+ * one sentence; tensor_error() returns the sentence. The first error stays. While it is pending,
+ * every function that makes a tensor returns NULL, so a long chain of calls needs one check at its
+ * end. Your mistakes never make the library print, abort or exit.
  *
- * Threads. Each thread has its own error, generator and allocator cache. A tensor belongs
- * to one thread at a time.
+ * Threads. Each thread has its own error, generator and allocator cache. A tensor belongs to one
+ * thread at a time.
  */
 #ifndef TAPEHEAD_TENSOR_H
 #define TAPEHEAD_TENSOR_H
@@ -27,7 +26,7 @@
 /* Element types: float, double, int64_t, bool. Only the first two can carry a gradient. */
 typedef enum { F32, F64, I64, BOOL } DType;
 
-/* Sizes of the dimensions, the last one varying fastest. ndim 0 is a scalar: one element. */
+/* The sizes of the dimensions; the last index varies fastest. ndim 0 is a scalar: one element. */
 typedef struct {
     int ndim;
     int64_t dim[TENSOR_MAX_DIMS];
@@ -39,17 +38,17 @@ typedef struct Tensor {
     int64_t stride[TENSOR_MAX_DIMS]; /* in elements; 0 where a dimension is expanded */
     DType dtype;
     bool requires_grad;
-    struct Tensor *grad; /* NULL until a backward pass has computed it; owned by this tensor */
+    struct Tensor *grad; /* NULL until backward has computed it; owned by this tensor */
 
-    /* Read these when you write an op; nobody writes them outside tensor/ and autograd/. */
-    void *data;                 /* the first element */
-    struct Storage *storage;    /* the bytes, shared by views */
-    int refs;                   /* references to this tensor */
-    bool is_parameter;          /* printed as "Parameter containing:" */
-    bool retains_grad;          /* autograd: keep this intermediate result's gradient */
-    bool tape_ended;            /* autograd: the tape that computed this result is gone */
-    bool let_go;                /* autograd: nobody will look at its elements again */
-    const char *grad_fn;        /* autograd: what made it, as PyTorch names it; NULL for a leaf */
+    /* For those who write an op. Only tensor/, autograd/ and nn/ write these fields. */
+    void *data;              /* the first element */
+    struct Storage *storage; /* the bytes, shared by views */
+    int refs;                /* references to this tensor */
+    bool is_parameter;       /* printed as "Parameter containing:" */
+    bool retains_grad;       /* autograd: keep this intermediate result's gradient */
+    bool tape_ended;         /* autograd: the tape that recorded this result has ended */
+    bool let_go;             /* autograd: nobody will read its elements again */
+    const char *grad_fn;     /* autograd: PyTorch's name of the op that made it; NULL for a leaf */
     struct Tensor *grad_buffer; /* autograd: the gradient that this backward pass has accumulated */
     char name[32];              /* autograd: "scores"; "" when it has none */
 } Tensor;
@@ -66,57 +65,57 @@ extern "C" {
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
-/* The pending error's sentence, or NULL. It stays valid until the next error of this thread. */
+/* The sentence of the pending error, or NULL. The text is valid until this thread's next error. */
 const char *tensor_error(void);
 void tensor_clear_error(void);
 
 /* Leaves a printf-formatted sentence as the pending error, unless one is pending already, and
- * returns NULL. Every error of the library is born here: put your breakpoint on it. */
+ * returns NULL. Every error of the library is made here, so one breakpoint finds all of them. */
 __attribute__((format(printf, 1, 2))) void *tensor_fail(const char *format, ...);
 
-/* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. The text stays valid
- * until this thread's eighth call from here. */
+/* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. The text is valid
+ * until the thread's eighth call after this one. */
 const char *tensor_shape_text(Shape shape);
-/* A name from outside for error sentences: printable, at most 60 bytes and "...". It stays valid
- * until this thread's fourth call from here. */
+/* A copy of a name for error sentences: printable, at most 60 bytes and "...". The text is valid
+ * until the thread's fourth call after this one. */
 const char *tensor_name_text(const char *name);
 const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "bool" */
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-/* How many threads share the work on a large tensor, the calling one among them: 1 to 64. It
- * changes no digit, and holds for the whole process. Until it is set, it is what the environment's
- * TAPEHEAD_NUM_THREADS says, or, without a whole number there, the number of cores that the process
- * may use. May be called at any time, from any thread; more than 64 are 64, and less than 1 is an
- * error that changes nothing. The others are started when they are first needed, and end with the
- * program; while there is nothing to do they sleep, and they take no signals. A thread of your own
- * may have as little as 64 KB of stack. */
+/* How many threads share the work on a large tensor, the calling thread included: 1 to 64, for the
+ * whole process. The number changes no digit of a result. The default is the environment variable
+ * TAPEHEAD_NUM_THREADS or, if that is no whole number, the number of cores that the process may
+ * use. You may call this at any time, from any thread. More than 64 means 64; less than 1 is an
+ * error that changes nothing. The library starts its threads when it first needs them; they end
+ * with the program, sleep while there is no work, and take no signals. A thread of your own needs
+ * 64 KB of stack. */
 void tensor_set_num_threads(int n);
 int tensor_num_threads(void);
 
 /* ---- creation ---------------------------------------------------------------------------- */
 
-/* Floats are made in the default type, F32 unless this thread changed it to F64. */
+/* The type of new float tensors in this thread: F32, or F64 if you set it. */
 bool tensor_set_default_dtype(DType dtype);
 DType tensor_default_dtype(void);
 
-/* A size must not be negative, and the bytes, a size of 0 counted as 1, must fit an int64_t. The
- * elements of tensor_empty are not initialised. */
+/* A size must not be negative. The number of bytes, with a size of 0 counted as 1, must fit an
+ * int64_t. The elements of tensor_empty are not initialised. */
 Tensor *tensor_empty(Shape shape), *tensor_zeros(Shape shape), *tensor_ones(Shape shape);
 Tensor *tensor_full(Shape shape, double value);
 
-/* start, start + step, ... while below end (above it for a negative step). Shape (n). A float has
- * the bits that PyTorch's has on x86-64; beyond 32768 elements those depend on the number of
- * threads there, and are here those of one thread. */
+/* start, start + step, ... below end (above end for a negative step). Shape (n). Floats have the
+ * same bits as PyTorch's on x86-64. Beyond 32768 elements PyTorch's bits depend on its number of
+ * threads; ours are PyTorch's bits with one thread. */
 Tensor *tensor_arange(double start, double end, double step);
 
-/* The same of any type: torch's dtype=. full converts its value as a C cast does (!= 0 for BOOL);
- * arange takes no BOOL, and for I64 a whole start and step. */
+/* The same in any type, torch's dtype=. full converts its value like a C cast (!= 0 for BOOL).
+ * arange takes no BOOL; for I64, start and step must be whole. */
 Tensor *tensor_empty_of(Shape shape, DType dtype), *tensor_zeros_of(Shape shape, DType dtype);
 Tensor *tensor_ones_of(Shape shape, DType dtype);
 Tensor *tensor_full_of(Shape shape, double value, DType dtype);
 Tensor *tensor_arange_of(double start, double end, double step, DType dtype);
-/* The same of x's shape and type; contiguous, whatever x's strides are. */
+/* The same in x's shape and type; contiguous. */
 Tensor *tensor_zeros_like(const Tensor *x), *tensor_ones_like(const Tensor *x);
 
 Tensor *tensor_eye(int64_t n); /* (n, n), ones on the diagonal */
@@ -129,8 +128,8 @@ Tensor *tensor_from_int64s(Shape, const int64_t *), *tensor_from_bools(Shape, co
 
 /* torch.manual_seed. A thread that never seeds starts from seed 0. */
 void tensor_manual_seed(uint64_t seed);
-/* This thread's generator as an int64 tensor, to go on later, or after a restart, with the same
- * numbers: torch.get_rng_state and set_rng_state. */
+/* The state of this thread's generator, an int64 tensor. A generator with the same state draws the
+ * same numbers: torch.get_rng_state and set_rng_state. */
 Tensor *tensor_generator_state(void);
 bool tensor_set_generator_state(const Tensor *state);
 
@@ -146,24 +145,26 @@ Tensor *tensor_randperm(int64_t n);                             /* I64: 0 .. n-1
 Tensor *tensor_retain(Tensor *x); /* one more reference; hands x back. NULL is fine. */
 void tensor_release(Tensor *x);   /* one reference less; the last one frees. NULL is fine. */
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
-/* A thread keeps freed memory for its next tensors, about half again what its last tapes needed at
- * most. The environment's TAPEHEAD_CACHE sets a lower limit for each thread: 512M, say, or 0. This
- * function gives what this thread keeps back to the system. */
+/* A thread keeps freed memory for its next tensors: it holds at most about 1.5 times the memory
+ * that its last tapes needed. The environment variable TAPEHEAD_CACHE sets a lower limit for each
+ * thread: 512M for example, or 0. This function returns the kept memory of this thread to the
+ * system. */
 void tensor_empty_cache(void);
 
 /* ---- copies, conversion, views ------------------------------------------------------------- */
 
 Tensor *tensor_clone(const Tensor *x); /* the same elements, contiguous, a leaf */
-/* A copy, converted as a C cast does; != 0 for BOOL. */
+/* A copy in another type, converted like a C cast; != 0 for BOOL. */
 Tensor *tensor_to(const Tensor *x, DType dtype);
 
-/* A view of x's bytes: element (i, j, ...) is x's bytes at offset + i stride[0] + j stride[1] + ...
- * elements from the start of the storage. torch.as_strided. Out of bounds is an error. */
+/* A view of x's storage, torch.as_strided: element (i, j, ...) is element
+ * offset + i stride[0] + j stride[1] + ... of the storage. It is an error if an element lies
+ * outside.
+ */
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset);
 
-/* A sorted copy, along the last dimension, ascending, stable, NaN last: out of place, so x keeps
- * its version. indices, unless NULL, receives the I64 positions that the elements came from (yours
- * too). */
+/* A sorted copy: along the last dimension, ascending, stable, NaN last. Unless indices is NULL,
+ * *indices becomes the I64 positions of the elements in x; you own it, too. */
 Tensor *tensor_sort(const Tensor *x, Tensor **indices);
 
 /* ---- access -------------------------------------------------------------------------------- */
@@ -178,64 +179,64 @@ double tensor_sum_of_squares(const Tensor *x); /* of floats, in float64; NaN on 
 double tensor_get_at(const Tensor *x, Shape index);
 #define tensor_get(x, ...) tensor_get_at((x), SHAPE(__VA_ARGS__)) /* tensor_get(x, i, j) */
 
-/* A row-major copy of all elements, any strides, any type. */
+/* Copies all elements in row-major order; x may have any strides and any type. */
 bool tensor_to_doubles(const Tensor *x, double *out);
 
-/* Equal shapes and types and |a - b| <= atol + rtol |b| everywhere (NaN equals nothing). False
- * is also the answer to NULL; different types or shapes are simply not close. */
+/* True if shapes and types are equal and |a - b| <= atol + rtol |b| for all elements (NaN equals
+ * nothing). NULL is an error; different shapes or types are none, the answer is false. */
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol);
 
-/* ---- writes in place. Each bumps the storage's version ------------------------------------- */
+/* ---- writes in place. Each increases the storage's version ---------------------------------- */
 
-/* src is broadcast to dst's shape; the types must be equal. Overlapping bytes are handled. */
+/* src is broadcast to dst's shape; the types must be equal; src and dst may overlap. */
 bool tensor_copy_from(Tensor *dst, const Tensor *src);
 bool tensor_fill(Tensor *x, double value);
-/* x[i, j, ...] = value: one index per dimension, as tensor_get has them. Converts as fill does: as
- * a C cast, != 0 for BOOL. */
+/* x[i, j, ...] = value: one index per dimension, as in tensor_get. The value is converted as in
+ * tensor_fill: like a C cast, != 0 for BOOL. */
 bool tensor_set_at(Tensor *x, double value, Shape index);
 #define tensor_set(x, value, ...) tensor_set_at((x), (value), SHAPE(__VA_ARGS__))
 
-/* One step of parameters x along gradients g, in one pass over memory; m and v are what the step
- * remembers, all of x's shape and type, floats. torch.optim.AdamW:
+/* A step of torch.optim.AdamW in one pass over memory. x: parameters, g: gradients, m and v: the
+ * moments. All four are floats of one type and shape.
  *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
  *     x = keep x - rate m / (sqrt(v) / unbias + eps) */
 typedef struct {
     double beta1, beta2, eps, keep, rate, unbias;
 } AdamWStep;
 bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep step);
-/* x float or I64; the number must be whole for I64, whose arithmetic is modulo 2^64. */
+/* x float or I64. For I64 the number must be whole, and the arithmetic is modulo 2^64. */
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha); /* x += alpha y, y broadcast to x */
 bool tensor_mul_(Tensor *x, double factor);                 /* x *= factor */
-/* Drawn anew, as torch's, number for number; x is F32 or F64. */
+/* New random elements, the same numbers as torch's; x is F32 or F64. */
 bool tensor_uniform_(Tensor *x, double low, double high);
 bool tensor_normal_(Tensor *x, double mean, double std);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* What is saved is written to a new file in the same directory, .NAME.tapehead-PID-N, which then
- * takes path's place: a failure or a crash leaves what was there before, and what is saved is on
- * the disk when the function returns. (When the disk fails in the last moment, the file is new and
- * the error says so.) Rights are kept, and the owner if the process may give files away. What a
- * killed process left behind the next one to save at the same path removes. A link is followed,
- * also where nothing is yet; a device or a pipe is written to directly. What is loaded is trusted
- * in nothing: a file that is not in order is an error. */
+/* Saving writes a temporary file in the same directory, .NAME.tapehead-PID-N, and renames it to
+ * path. So a failure or a crash leaves the old file, and after success the new file is on the disk.
+ * (If only the last flush fails, the file is new, and the error says so.) The new file keeps the
+ * rights, and the owner if the process may change owners. If a killed process leaves a temporary
+ * file, the next save at the same path removes it. Links are followed, also a link to a file that
+ * does not exist yet. A device or a pipe is written to directly.
+ *
+ * Loading trusts nothing in a file: a file that breaks its format is an error. */
 
-/* A file of your own is written in the same way: write(file, context) fills it. False with an
- * error, and path as it was, if that cannot be written, or if write leaves an error (tensor_fail).
- */
+/* Writes a file of your own in the same way: write(file, context) writes the bytes. False and an
+ * error, with path unchanged, if the file cannot be written or if write leaves an error
+ * (tensor_fail). */
 bool tensor_write_file(const char *path, void (*write)(FILE *file, const void *context),
                        const void *context);
-/* Could path be written, as far as can be told without writing? To ask before long work: false with
- * the error that tensor_write_file would leave. */
+/* For a check before long work: false, with the error of tensor_write_file, if path cannot be
+ * written. It writes nothing, so it does not find every reason. */
 bool tensor_can_write_file(const char *path);
 
-/* NumPy's format for one array. Loads versions 1 to 3, and either order of bytes; an array in
- * Fortran order becomes a transposed view. */
+/* NumPy's format for one array. Loads versions 1 to 3 and both byte orders. An array in Fortran
+ * order gets the strides of that order. */
 bool tensor_save_npy(const Tensor *x, const char *path);
 Tensor *tensor_load_npy(const char *path);
 
-/* Named tensors, and text about them: what a safetensors file holds. Read the fields as you like.
- */
+/* Named tensors and metadata: the contents of a safetensors file. Read the fields as you like. */
 typedef struct {
     char *name;
     Tensor *tensor;
@@ -251,23 +252,23 @@ typedef struct {
 } TensorDict;
 
 TensorDict *tensor_dict_new(void);       /* empty, yours */
-void tensor_dict_free(TensorDict *dict); /* and its references. NULL is fine. */
-/* Retains x; an entry of the same name lets its tensor go. Names, keys and values are UTF-8 and are
- * copied; "__metadata__" is no name. */
+void tensor_dict_free(TensorDict *dict); /* and releases its tensors. NULL is fine. */
+/* Retains x. An older entry of the same name is replaced, and its tensor released. Names, keys and
+ * values are UTF-8; they are copied. "__metadata__" is not allowed as a name. */
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x);
 Tensor *tensor_dict_get(const TensorDict *dict, const char *name); /* borrowed; NULL is an error */
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value);
-/* The value, until it is set anew; NULL, which is no error, when there is none. */
+/* The value, valid until the key is set again. NULL, without an error, if there is no such key. */
 const char *tensor_dict_metadata(const TensorDict *dict, const char *key);
 
-/* The format of Hugging Face's safetensors, for all four types. Loading gives the entries in the
- * order of the file, which need not be the one in which they were set. */
+/* The format of Hugging Face's safetensors, for all four types. The entries of a loaded dict have
+ * the order of the file, which may differ from the order in which they were set. */
 bool tensor_save_safetensors(const TensorDict *dict, const char *path);
 TensorDict *tensor_load_safetensors(const char *path); /* yours: tensor_dict_free it */
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Exactly what Python's print(x) writes, and a newline. False if the file took it badly. */
+/* Writes the text of Python's print(x), and a newline. False and an error if a write fails. */
 bool tensor_print(const Tensor *x, FILE *file);
 
 #ifdef __cplusplus

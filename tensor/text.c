@@ -1,5 +1,5 @@
-/* text.c - headers taken apart from left to right: the part of JSON, and of Python's literals, that
- * they are made of. Nothing here recurses: what may stand inside what is up to the callers. */
+/* text.c - a parser for headers, from left to right: the part of JSON and of Python's literals that
+ * headers use. Nothing here recurses: the callers decide what may be nested in what. */
 #include "file.h"
 
 #include <stdlib.h>
@@ -9,7 +9,9 @@ bool tensor_text_read(Text *text, const File *file, int64_t at, int64_t size) {
     if (size > file->size - at)
         return tensor_file_fail(file, "its header of %lld bytes goes beyond its end",
                                 (long long)size);
-    char *start = malloc((size_t)size + (size == 0)); /* no longer, so that checkers see its end */
+    char *start =
+        malloc((size_t)size +
+               (size == 0)); /* the exact size, so that sanitizers see a read beyond the end */
     if (!start) return tensor_file_fail(file, "out of memory for its header");
     *text = (Text){file, start, start, start + size, text->python};
     return tensor_file_read(file, at, start, size);
@@ -60,10 +62,12 @@ static bool take_whole(Text *text, int64_t *number) {
 /* ---- strings --------------------------------------------------------------------------------- */
 
 bool tensor_is_utf8(const char *text, size_t size) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length, or it is too long */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800,
+                                     0x10000}; /* the smallest code of a length */
     const unsigned char *s = (const unsigned char *)text;
     for (size_t i = 0, length; i < size; i += length) {
-        const int ones = __builtin_clz(~((uint32_t)s[i] << 24)); /* at the top: 0, or the length */
+        const int ones =
+            __builtin_clz(~((uint32_t)s[i] << 24)); /* leading ones: 0, or the length */
         length = ones ? (size_t)ones : 1;
         if (ones == 1 || ones > 4 || length > size - i) return false;
         uint32_t code = s[i] & 0xffu >> (ones + 1);
@@ -86,7 +90,7 @@ static bool take_code(Text *text, uint32_t *code) {
     return ok;
 }
 
-static char *put_utf8(char *to, uint32_t code) {
+static char *append_utf8(char *to, uint32_t code) {
     const int more = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
     static const uint32_t first[] = {0, 0xc0, 0xe0, 0xf0};
     *to++ = (char)(first[more] | code >> 6 * more);
@@ -94,8 +98,8 @@ static char *put_utf8(char *to, uint32_t code) {
     return to;
 }
 
-/* What follows a backslash. Characters above 0xffff come as a pair of surrogates: 0xd800 and the
- * high ten bits, 0xdc00 and the low ten. */
+/* Reads the rest of an escape after the backslash. A character above 0xffff is written as two
+ * escapes, a pair of surrogates: 0xd800 + the high ten bits, 0xdc00 + the low ten bits. */
 static bool take_escape(Text *text, char **to) {
     static const char letter[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
     const bool some = text->at < text->end && *text->at;
@@ -108,14 +112,14 @@ static bool take_escape(Text *text, char **to) {
              low >> 10 == 0x37;
         code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
     }
-    if (ok) *to = put_utf8(*to, code);
+    if (ok) *to = append_utf8(*to, code);
     return ok || tensor_text_fail(text, "an escape that means a character");
 }
 
 bool tensor_text_string(Text *text, const char **string) {
     const char quote = text->python && tensor_text_take(text, "'") ? '\'' : '"';
     if (quote == '"' && !tensor_text_take(text, "\"")) return tensor_text_fail(text, "a string");
-    char *to = text->at; /* unescaped in place, which never makes it longer */
+    char *to = text->at; /* the string is unescaped in place, which makes it shorter */
     *string = to;
     while (text->at < text->end && *text->at != quote) {
         if ((unsigned char)*text->at < ' ') return tensor_text_fail(text, "escaped");
@@ -131,12 +135,12 @@ bool tensor_text_string(Text *text, const char **string) {
 
 /* ---- lists and objects ----------------------------------------------------------------------- */
 
-/* Is there another item, after n of them? Takes what stands before it: a bracket or a comma. */
+/* Is there an item after the first n items? Takes the bracket or the comma before it. */
 static bool text_item(Text *text, const char *open, const char *close, int n) {
     if (tensor_pending()) return false;
     const bool more = n ? tensor_text_take(text, ",") : tensor_text_expect(text, open);
     if (more) return !((n == 0 || text->python) && tensor_text_take(text, close));
-    if (n == 1 && *close == ')') return tensor_text_expect(text, ","); /* (3) is a number */
+    if (n == 1 && *close == ')') return tensor_text_expect(text, ","); /* (3) is no tuple */
     if (n > 0) tensor_text_expect(text, close);
     return false;
 }

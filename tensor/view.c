@@ -1,4 +1,4 @@
-/* view.c - shapes, broadcasting, and views: other ways to look at the same bytes. */
+/* view.c - shapes, broadcasting, and views: tensors that share the bytes of another tensor. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -72,14 +72,15 @@ bool tensor_is_contiguous(const Tensor *x) {
     int64_t step = 1;
     for (int d = x->shape.ndim - 1; d >= 0; d--) {
         if (x->shape.dim[d] == 0) return true;
-        if (x->shape.dim[d] != 1 && x->stride[d] != step) step = -1; /* and stays below 0 */
+        if (x->shape.dim[d] != 1 && x->stride[d] != step) step = -1; /* step stays negative */
         step *= x->shape.dim[d];
     }
     return step > 0;
 }
 
-/* Each run of old dimensions that lie evenly in memory can be cut anew; a new size must not reach
- * across two runs. Walks both shapes from the right, filling one run of the old with new sizes. */
+/* The strides of x in a new shape; false if that needs a copy. A run is a group of neighbouring
+ * dimensions of x that could be one dimension. New dimensions can divide a run, but none can reach
+ * from one run into the next. The loop goes through both shapes from the right, run by run. */
 static bool reshape_strides(const Tensor *x, Shape shape, int64_t *stride) {
     int d_new = shape.ndim - 1;
     int64_t run = 1, filled = 1;
@@ -127,8 +128,8 @@ Tensor *tensor_view_permute(const Tensor *x, const int *axes) {
     return tensor_view_make(x, shape, stride, x->data);
 }
 
-/* Whether dimension a comes before b in memory: 1 if it does, -1 if b does, 0 if nothing tells. A
- * stride of 0 tells nothing; of equal strides the larger size comes first. */
+/* The order of dimensions a and b in memory: 1 if a comes first, -1 if b does, 0 if either may. The
+ * larger stride comes first, of equal strides the larger size; a stride of 0 may stand anywhere. */
 static int comes_before(const Tensor *x, int a, int b) {
     const int64_t of_a = llabs(x->stride[a]), of_b = llabs(x->stride[b]);
     if (of_a == 0 || of_b == 0) return 0;
@@ -136,8 +137,7 @@ static int comes_before(const Tensor *x, int a, int b) {
     return x->shape.dim[a] > x->shape.dim[b] ? 1 : 0;
 }
 
-/* An insertion sort from the last dimension to the first, which passes over pairs that nothing
- * tells apart. */
+/* An insertion sort from the last dimension to the first, which skips pairs without an order. */
 void tensor_sort_by_stride(const Tensor *x, int *axes) {
     const int n = x->shape.ndim;
     for (int d = 0; d < n; d++) axes[d] = d;
@@ -172,13 +172,14 @@ Tensor *tensor_view_expand(const Tensor *x, Shape shape) {
 Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
     Shape shape = x->shape;
     shape.dim[dim] = size;
-    /* nothing is nowhere: stay inside */
+    /* data of a tensor without elements must stay inside the storage, too */
     const int64_t offset = tensor_shape_numel(shape) > 0 ? start * x->stride[dim] : 0;
     return tensor_view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
 }
 
-/* A dimension of one element, or of a tensor without any, may have a stride that leads nowhere, as
- * in PyTorch, but a small one: kernels move pointers by multiples of strides. */
+/* The stride of a dimension of size 1, or of a tensor without elements, is never followed, so it
+ * may have any value, as in PyTorch. But it must be small, because kernels compute with pointers.
+ */
 static bool leads_too_far(Shape shape, int d, int64_t stride) {
     const int64_t most = INT64_C(1) << 32;
     const bool followed = shape.dim[d] > 1 && tensor_shape_numel(shape) > 0;

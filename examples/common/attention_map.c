@@ -326,8 +326,8 @@ static Grid grid_with(const Sheet *sheet, int per_row, double cell) {
         const AttentionMap *map = &sheet->maps[m];
         Labels labels;
         grid.left =
-            fmax(grid.left, svg_room_left(words_of(&labels, map->query, map->queries), cell));
-        double below = svg_room_below(words_of(&labels, map->key, map->keys), cell);
+            fmax(grid.left, svg_space_left(words_of(&labels, map->query, map->queries), cell));
+        double below = svg_space_below(words_of(&labels, map->key, map->keys), cell);
         double map_height = title_height(map) + cell * map->queries;
         grid.height = fmax(grid.height, map_height + below + GAP);
     }
@@ -344,12 +344,12 @@ static Grid grid_with(const Sheet *sheet, int per_row, double cell) {
 static Grid grid_of(const Sheet *sheet) {
     const int width = sheet_width(sheet), few = width == WIDE ? 4 : 2;
     for (int per_row = most_of(1, sheet->num_maps < 4 ? sheet->num_maps : 4);; per_row--) {
-        double room = (width - 2 * MARGIN - GAP * (per_row - 1)) / (double)per_row;
+        double space = (width - 2 * MARGIN - GAP * (per_row - 1)) / (double)per_row;
         int smallest = per_row > few ? GOOD_CELL : SMALL_CELL;
         if (per_row == 1) smallest = 1;
         for (int cell = LARGEST_CELL; cell >= smallest; cell--) {
             Grid grid = grid_with(sheet, per_row, cell);
-            if (grid.width <= room || (per_row == 1 && cell == 1)) return grid;
+            if (grid.width <= space || (per_row == 1 && cell == 1)) return grid;
         }
     }
 }

@@ -49,18 +49,18 @@ static bool append_file(Bytes *bytes, const char *path) {
 }
 
 /* The programs, then the house from the ground up: what is held out is under its roof, in nn/, and
- * speaks of what the rooms below have. glob sorts the files of each. */
+ * speaks of what the folders below have. glob sorts the files of each. */
 static bool append_sources(Bytes *bytes) {
-    static const char *const rooms[] = {"examples", "tensor",       "tensor/kernels",
-                                        "autograd", "autograd/ops", "nn"};
+    static const char *const folders[] = {"examples", "tensor",       "tensor/kernels",
+                                          "autograd", "autograd/ops", "nn"};
     bool ok = true;
-    for (size_t i = 0; ok && i < sizeof rooms / sizeof *rooms; i++) {
+    for (size_t i = 0; ok && i < sizeof folders / sizeof *folders; i++) {
         char pattern[64];
         glob_t found = {0};
-        snprintf(pattern, sizeof pattern, "%s/*.[ch]", rooms[i]);
+        snprintf(pattern, sizeof pattern, "%s/*.[ch]", folders[i]);
         if (glob(pattern, 0, NULL, &found))
             ok = tensor_fail("no sources in %s: run this in Tapehead's folder, or name a --text",
-                             rooms[i]);
+                             folders[i]);
         for (size_t j = 0; ok && j < found.gl_pathc; j++)
             ok = append_file(bytes, found.gl_pathv[j]);
         globfree(&found);
@@ -147,12 +147,12 @@ static void encode(const Corpus *text, const char *string, uint8_t *symbol) {
     }
 }
 
-Passage corpus_passage(const Corpus *text, const char *string, int64_t most, int64_t room) {
+Passage corpus_passage(const Corpus *text, const char *string, int64_t most, int64_t spare) {
     if (tensor_error()) return (Passage){0};
     if (most > text->size - text->held_out) most = text->size - text->held_out;
     Passage passage = {.size = string ? (int64_t)strlen(string) : most};
-    passage.symbol = malloc((size_t)(passage.size + room + 1));
-    if (!passage.symbol) tensor_fail("out of memory for %lld characters", (long long)room);
+    passage.symbol = malloc((size_t)(passage.size + spare + 1));
+    if (!passage.symbol) tensor_fail("out of memory for %lld characters", (long long)spare);
     else if (string) encode(text, string, passage.symbol);
     else memcpy(passage.symbol, text->symbol + find_line(text, most), (size_t)most);
     return passage;

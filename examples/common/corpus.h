@@ -40,7 +40,7 @@ typedef struct {
 /* The characters of a string or, if it is NULL, most of them from the held-out tenth, where a line
  * begins if one does; with room for so many more. An error is pending if the string is empty or has
  * a character that does not occur in the text. The symbols are the caller's to free. */
-Passage corpus_passage(const Corpus *text, const char *string, int64_t most, int64_t room);
+Passage corpus_passage(const Corpus *text, const char *string, int64_t most, int64_t spare);
 
 /* I64 (1, n), yours: the last n characters of a passage, n its size but most at most. */
 Tensor *corpus_last(const Passage *passage, int64_t most);

@@ -192,11 +192,11 @@ static int lines(double need, double cell) { return (int)fmax(1, ceil(need / cel
 
 static bool is_turned(Words columns, double cell) { return lines(widest(columns), cell) > 2; }
 
-double svg_room_left(Words rows, double cell) {
+double svg_space_left(Words rows, double cell) {
     return lines(WORD_SIZE - 1, cell) * (widest(rows) + WORD_GAP) + WORD_SIZE + WORD_GAP;
 }
 
-double svg_room_below(Words columns, double cell) {
+double svg_space_below(Words columns, double cell) {
     bool turned = is_turned(columns, cell);
     double need = turned ? WORD_SIZE - 1 : widest(columns);
     double height = turned ? widest(columns) : WORD_SIZE;
@@ -246,8 +246,8 @@ static void grid(FILE *file, const Panel *p, int columns, int rows) {
 
 void svg_word_axes(FILE *file, const Panel *p, Words columns, Words rows, const char *x_label,
                    const char *y_label) {
-    double left = svg_room_left(rows, p->height / rows.n);
-    double below = svg_room_below(columns, p->width / columns.n);
+    double left = svg_space_left(rows, p->height / rows.n);
+    double below = svg_space_below(columns, p->width / columns.n);
     grid(file, p, columns.n, rows.n);
     frame(file, p);
     fprintf(file, "<g font-size=\"%.0f\">\n<g font-family=\"monospace\">\n", WORD_SIZE);

@@ -49,7 +49,7 @@ typedef struct {
 void svg_word_axes(FILE *file, const Panel *panel, Words columns, Words rows, const char *x_label,
                    const char *y_label);
 /* The room that this needs below and left of a panel whose cells are squares of this size. */
-double svg_room_below(Words columns, double cell), svg_room_left(Words rows, double cell);
+double svg_space_below(Words columns, double cell), svg_space_left(Words rows, double cell);
 
 void svg_points(FILE *file, const Panel *panel, const double *x, const double *y, int64_t n);
 void svg_line(FILE *file, const Panel *panel, const double *x, const double *y, int64_t n);

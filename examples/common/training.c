@@ -118,14 +118,14 @@ static void check_settings(const Training *run, const TensorDict *dict) {
     }
 }
 
-/* Makes room for the losses to come, behind those of the run that it goes on from. */
+/* Makes count for the losses to come, behind those of the run that it goes on from. */
 static void begin_losses(Training *run, const Tensor *before) {
     if (before && before->shape.ndim != 1) tensor_fail("its losses are no list");
     if (tensor_error()) return;
     run->first = before ? tensor_numel(before) : 0;
-    size_t room = (size_t)(run->first > run->steps ? run->first : run->steps) + 1;
-    run->losses = malloc(room * sizeof *run->losses);
-    if (!run->losses) tensor_fail("out of memory for %zu losses", room);
+    size_t count = (size_t)(run->first > run->steps ? run->first : run->steps) + 1;
+    run->losses = malloc(count * sizeof *run->losses);
+    if (!run->losses) tensor_fail("out of memory for %zu losses", count);
     else if (!before || tensor_to_doubles(before, run->losses)) run->step = run->first;
     for (int64_t i = 0; i < run->step; i++)
         if (!isfinite(run->losses[i])) tensor_fail("its losses are not all finite numbers");

@@ -64,7 +64,7 @@ static double improve(Trigram *model, const uint8_t *text, int64_t begin, int64_
     return moved;
 }
 
-static bool make_room(Trigram *model) {
+static bool allocate(Trigram *model) {
     size_t V = (size_t)model->num_symbols;
     model->abc = calloc(V * V * V, sizeof *model->abc);
     model->bc = calloc(2 * V * V + 2 * V + 1, sizeof *model->bc);
@@ -78,7 +78,7 @@ static bool make_room(Trigram *model) {
 
 bool trigram_fit(Trigram *model, const uint8_t *text, int64_t n, int num_symbols) {
     *model = (Trigram){.num_symbols = num_symbols, .w = {0.25, 0.25, 0.25, 0.25}};
-    if (!make_room(model)) return false;
+    if (!allocate(model)) return false;
     int64_t counted = n - (n + 9) / 10 > 2 ? n - (n + 9) / 10 : 2;
     count(model, text, 2, counted);
     for (int i = 0; i < 100 && improve(model, text, counted, n) > 1e-6;) i++;
