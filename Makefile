@@ -28,6 +28,7 @@ FLAGS   = $(TUNE) $(CFLAGS) -std=c11 $(SYSTEM) -pthread -fPIC \
 TARGET := $(shell $(CC) -dumpmachine)
 LINUX   = $(findstring linux,$(TARGET))
 X86_64  = $(filter x86_64-% amd64-%,$(TARGET))
+AARCH64 = $(filter aarch64-% arm64-%,$(TARGET))
 MACOS   = $(findstring -darwin,$(TARGET))$(findstring -macos,$(TARGET))
 
 # macOS and FreeBSD show all that they have to whoever asks for no standard.
@@ -44,8 +45,9 @@ LOCAL  := $(call takes,-fno-semantic-interposition) \
 TUNE   := $(if $(findstring -march,$(CFLAGS))$(findstring -mtune,$(CFLAGS)),,\
             $(if $(X86_64),$(call takes,-mtune=icelake-server)))
 
-# The kernels are compiled once per instruction set, and dispatch.c chooses at start-up.
-ISAS     = baseline $(if $(X86_64),avx2 avx512)
+# The kernels are compiled once per instruction set, and dispatch.c chooses at start-up. NEON is in
+# every AArch64.
+ISAS     = $(if $(AARCH64),neon,baseline $(if $(X86_64),avx2 avx512))
 AVX2     = -mavx2 -mfma
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
@@ -109,6 +111,8 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(compile)
 $(BUILD)/obj/%.baseline.o: %.c $(BUILD)/flags
 	$(compile) -DISA=baseline -Wno-psabi -Wno-pass-failed
+$(BUILD)/obj/%.neon.o: %.c $(BUILD)/flags
+	$(compile) -DISA=neon -Wno-psabi -Wno-pass-failed
 $(BUILD)/obj/%.avx2.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx2 $(AVX2) -Wno-psabi -Wno-pass-failed
 $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
@@ -123,7 +127,7 @@ $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # Here the code says so: the sums of a product are chains of fused multiply-adds. All or none: a
 # sanitizer's checks would stand between some of them.
 $(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
-$(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(if $(filter avx2,$(ISAS)),-DHAVE_AVX)
+$(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
 # The library runs in threads with little stack (tests/test_stacks.c).
 $(OBJECTS): STACK = $(if $(DEV),-Wframe-larger-than=16384)
 

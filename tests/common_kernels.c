@@ -47,7 +47,11 @@ int table_count;
 void find_tables(void) {
     table_count = 0;
     tables[table_count++] = &tensor_kernels_plain;
+#ifdef __aarch64__
+    tables[table_count++] = &tensor_kernels_neon;
+#else
     tables[table_count++] = &tensor_kernels_baseline;
+#endif
 #ifdef __x86_64__
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -58,4 +62,4 @@ void find_tables(void) {
 #endif
 }
 
-bool table_fuses(int table) { return table >= 2; }
+bool table_fuses(int table) { return table > 0 && strcmp(tables[table]->name, "baseline") != 0; }

@@ -1,6 +1,7 @@
 /* dispatch.c - chooses the kernels when the program first needs them: the plain ones, overridden by
  * those of the best instruction set that the CPU can run, or of the one that TAPEHEAD_ISA names, if
- * the CPU can run that: plain, baseline, neon, avx2 or avx512. */
+ * the CPU can run that: plain, baseline, neon, avx2 or avx512. The Makefile defines HAVE_name for
+ * each instruction set that it compiles the kernels for. */
 #include "kernels.h"
 
 #include <pthread.h>
@@ -34,25 +35,36 @@ static void override_with(const Kernels *from) {
     TAKE(attention_workspace, OF_FLOAT)
 }
 
-static const Kernels *best_for(const char *wanted) {
-    const Kernels *best = &tensor_kernels_baseline;
-    if (strcmp(wanted, "plain") == 0) return &tensor_kernels_plain;
-#ifdef HAVE_AVX
+/* The tables that this CPU can run, the best one last. Returns how many. */
+static int list_tables(const Kernels **table) {
+    int n = 0;
+    table[n++] = &tensor_kernels_plain;
+#ifdef HAVE_baseline
+    table[n++] = &tensor_kernels_baseline;
+#endif
+#ifdef HAVE_neon
+    table[n++] = &tensor_kernels_neon;
+#endif
+#ifdef HAVE_avx2
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    if (!avx2 || strcmp(wanted, "baseline") == 0) return best;
-    best = &tensor_kernels_avx2;
-    if (avx512 && strcmp(wanted, "avx2") != 0) best = &tensor_kernels_avx512;
+    if (avx2) table[n++] = &tensor_kernels_avx2;
+    if (avx2 && avx512) table[n++] = &tensor_kernels_avx512;
 #endif
-    return best;
+    return n;
 }
 
 static void choose(void) {
-    const char *isa = getenv("TAPEHEAD_ISA");
+    const Kernels *table[8];
+    const int n = list_tables(table);
+    const char *wanted = getenv("TAPEHEAD_ISA");
+    int best = n - 1;
+    for (int i = 0; i < n; i++)
+        if (wanted && strcmp(wanted, table[i]->name) == 0) best = i;
     chosen = tensor_kernels_plain;
-    override_with(best_for(isa ? isa : ""));
+    override_with(table[best]);
     __atomic_store_n(&is_chosen, true, __ATOMIC_RELEASE);
 }
 

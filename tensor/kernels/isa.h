@@ -1,22 +1,28 @@
 /* isa.h - what an instruction set is, for the kernels that are compiled once for each: fast.c,
- * matmul.c and attention.c. They are plain C with the vector extensions of gcc and clang; all that
- * depends on the instruction set stands here.
+ * matmul.c and attention.c. They are plain C with the vector extensions of gcc and clang; what
+ * depends on the instruction set stands here. (rows_in_lanes in matmul.inc has a load of its own
+ * for AVX-512.)
  *
- * How to add an instruction set:
- *   1. Makefile: name it in ISAS and give its compiler flags.
- *   2. Here: the width of its vectors, whether a b + c is fused, and the shape of a register tile.
- *   3. dispatch.c: when it can run. TAPEHEAD_ISA=name then forces it.
- * The tests walk over every table that the CPU can run, and compare each kernel with the plain one.
+ * How to add an instruction set, as NEON was added:
+ *   1. Makefile: put its name into ISAS, and write a rule for %.name.o with its compiler flags.
+ *   2. Here: the width of its vectors and the shape of a register tile.
+ *   3. kernels.h: declare its table. dispatch.c: add the table to list_tables, with the test that
+ *      tells whether the CPU can run it. TAPEHEAD_ISA=name then forces it.
+ *   4. tests/common_kernels.c: add the table to find_tables. test_kernels compares each kernel with
+ *      the plain one, and test_products with the other tables that fuse: the bits must be equal.
+ * For a CPU that you do not have, tests/check-ports builds it all and runs the suites under qemu.
  */
 #ifndef TAPEHEAD_TENSOR_ISA_H
 #define TAPEHEAD_TENSOR_ISA_H
 
-/* WIDTH: bytes of a vector, LANES_*: the numbers in one. A register tile of a product, ROWS x
- * VECTORS vectors, needs ROWS VECTORS registers for c, VECTORS for b and one for a; there are 32 of
- * AVX-512 and NEON, and 16 of the others. The less there is to load for a multiplication, the
- * better: 10 loads for 24 of them, where 8 x 2 would take 10 for 16. Two multiplications can begin
- * in a cycle, and each takes four, so at least eight must be under way: a tile of one vector has
- * NARROW_ROWS rows, if there are. EACH_TILE(DO) lists the tiles: DO(rows, vectors) ... */
+/* WIDTH: bytes of a vector. LANES_*: the numbers in a vector.
+ *
+ * A register tile of a product is ROWS x VECTORS vectors. It needs ROWS VECTORS registers for c,
+ * VECTORS for b and one for a: 6 x 4 needs 29 of the 32 that AVX-512 and NEON have, 6 x 2 needs 15
+ * of the 16 that AVX2 has. Few loads for each multiplication are best: 6 x 4 has 10 loads for 24
+ * multiplications, 8 x 2 would have 10 for 16. A CPU begins two multiplications in a cycle and each
+ * takes four cycles, so at least eight must be under way: a tile that is one vector wide has up to
+ * NARROW_ROWS rows. EACH_TILE(DO) lists the tiles: DO(rows, vectors) ... */
 #if defined __AVX512F__ /* with its masks for stores, and its 16 bytes of memory in one lane */
 #include <immintrin.h>
 #define WIDTH     64
@@ -35,7 +41,7 @@
 #define ROWS          6
 #define VECTORS       2
 #define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
-#elif defined __ARM_NEON && defined __aarch64__
+#elif defined __aarch64__ /* NEON */
 #define WIDTH     16
 #define LANES_F32 4
 #define LANES_F64 2

@@ -120,7 +120,9 @@ typedef struct {
 
 /* The plain kernels, all of them; and those of an instruction set, NULL where it has none of its
  * own. */
-extern const Kernels tensor_kernels_plain, tensor_kernels_baseline;
+extern const Kernels tensor_kernels_plain;
+extern const Kernels tensor_kernels_baseline;                    /* but on AArch64 */
+extern const Kernels tensor_kernels_neon;                        /* on AArch64 */
 extern const Kernels tensor_kernels_avx2, tensor_kernels_avx512; /* on x86-64 */
 
 /* The table for this machine, or the one that TAPEHEAD_ISA names. */

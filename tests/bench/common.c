@@ -69,13 +69,16 @@ double clock_us(bool cpu_time) {
 
 /* That of the instruction set which the library has chosen. */
 static PeakBurst peak_burst(DType dtype) {
-    const char *isa = tensor_kernels()->name;
-    (void)isa;
+#ifdef __aarch64__
+    return dtype == F64 ? peak_f64_neon : peak_f32_neon;
+#else
 #ifdef __x86_64__
+    const char *isa = tensor_kernels()->name;
     if (strcmp(isa, "avx512") == 0) return dtype == F64 ? peak_f64_avx512 : peak_f32_avx512;
     if (strcmp(isa, "avx2") == 0) return dtype == F64 ? peak_f64_avx2 : peak_f32_avx2;
 #endif
     return dtype == F64 ? peak_f64_baseline : peak_f32_baseline;
+#endif
 }
 
 /* Operations per microsecond of one core: the best of a few bursts of some 20 microseconds, since

@@ -55,6 +55,7 @@ void print_header(bool wanted);         /* the columns' names above the next lin
 typedef double (*PeakBurst)(int64_t rounds);
 #define DECLARE_PEAK(isa) double peak_f32_##isa(int64_t rounds), peak_f64_##isa(int64_t rounds)
 DECLARE_PEAK(baseline);
+DECLARE_PEAK(neon);
 DECLARE_PEAK(avx2);
 DECLARE_PEAK(avx512);
 

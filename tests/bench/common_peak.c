@@ -6,6 +6,8 @@
 enum { BYTES = 64, CHAINS = 24 }; /* of 32 registers */
 #elif defined __AVX2__
 enum { BYTES = 32, CHAINS = 12 }; /* of 16 */
+#elif defined __aarch64__
+enum { BYTES = 16, CHAINS = 24 }; /* of 32 */
 #else
 enum { BYTES = 16, CHAINS = 10 };
 #endif
