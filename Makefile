@@ -265,7 +265,7 @@ lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone,
 	tests/check-links
 	tests/check-headers $(FLAGS)
 	tests/check-functions $(SOURCES)
-	tests/check-statements $(filter-out autograd/% tensor/kernels/%,$(SOURCES))
+	tests/check-statements $(SOURCES)
 have-lint:
 	@tests/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
 $(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint

@@ -343,7 +343,8 @@ static bool propagates(const Node *n) {
 }
 
 static bool node_walk(const Node *n, bool keep_grads) {
-    Tensor *few[OP_INPUTS], **dx = few;
+    Tensor *few[OP_INPUTS];
+    Tensor **dx = few;
     Tensor *dy = n->out->grad_buffer;
     if (!propagates(n)) return true; /* no gradient, detached, or kept */
     if (n->n_in > OP_INPUTS) dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);

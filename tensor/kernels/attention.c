@@ -163,7 +163,8 @@ static int64_t lay_out(Pass *pass, const AttentionHead *a, bool backward, char *
 int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
     AttentionHead a = *head;
     Pass measured;
-    a.dk_row = a.dv_row = -1;
+    a.dk_row = -1;
+    a.dv_row = -1;
     return lay_out(&measured, &a, true, NULL);
 }
 

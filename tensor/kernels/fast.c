@@ -467,11 +467,14 @@ static void additive_f32(int64_t n, void *const *data, double s) {
  * is finite only if its factors are: then the pair is skipped. */
 static void additive_dx_f32(const AdditiveBatch *a) {
     const int64_t n = a->H;
-    const float *q = a->q, *w = a->w;
-    float *dq = a->dq, *dw = a->dw;
+    const float *q = a->q;
+    const float *w = a->w;
+    float *dq = a->dq;
+    float *dw = a->dw;
     const float ww = sum_products(n, w, w, 0);
     for (int64_t r = 0; r < a->Q; r++, q += n, dq += n) {
-        const float *k = a->k, *row = (const float *)a->dy + r * a->K;
+        const float *k = a->k;
+        const float *row = (const float *)a->dy + r * a->K;
         float *dk = a->dk;
         for (int64_t j = 0; j < a->K; j++, k += n, dk += n) {
             const float dy = j < a->length[r] ? row[j] : 0;
@@ -486,7 +489,9 @@ static void additive_dx_f32(const AdditiveBatch *a) {
 
 /* Of vectors, dot products where both operands run along p; all else is for matmul.c. */
 static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
-    const float *a = a_data, *b = b_data, *start = m->start;
+    const float *a = a_data;
+    const float *b = b_data;
+    const float *start = m->start;
     float *c = c_data;
     if (m->in_place || (m->m > 1 && m->n > 1) || m->k == 1 || m->a_stride[1] != 1 ||
         m->b_stride[0] != 1) {

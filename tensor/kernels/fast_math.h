@@ -66,7 +66,8 @@ INLINE float exp_float(float x) {
     const float raised = float_of_bits(bits + (64u << 23)) + 0x1p-62f;
     const uint32_t denormal = bits_of_float(raised) - bits_of_float(0x1p-62f);
     const float y = float_of_bits((int32_t)bits < 0x800000 ? denormal : bits);
-    return x < 88.72284f ? (x < -110 ? 0 : y) : x + INFINITY;
+    const float low = x < -110 ? 0 : y;
+    return x < 88.72284f ? low : x + INFINITY;
 }
 
 /* scale e^x for x up to 0: a weight of attention, where the largest has x = 0. As exp_float, but
@@ -93,7 +94,8 @@ INLINE float log_float(float x) {
                             -0x1.547166p-3f, 0x1.99a02ap-3f, -0x1.00022ap-2f, 0x1.555554p-2f);
     const float small = FMA(k, 0x1.7f7d1cp-20f, p * f * square) - 0.5f * square;
     const float y = FMA(k, 0x1.62e4p-1f, small + f);
-    const float end = x == 0 ? -INFINITY : x > 0 ? x : NAN; /* of inf, and of what has no log */
+    const float no_log = x == 0 ? -INFINITY : NAN;
+    const float end = x > 0 ? x : no_log; /* the value for inf, 0, negative numbers and NaN */
     return x > 0 && x < INFINITY ? y : end;
 }
 

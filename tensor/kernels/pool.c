@@ -161,10 +161,11 @@ static int take_seat(void) {
 }
 
 static void take_parts(int worker) {
-    int i;
-    while ((i = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED)) < pool.parts) {
+    int i = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED);
+    while (i < pool.parts) {
         pool.work(worker, pool.n * i / pool.parts, pool.n * (i + 1) / pool.parts, pool.context);
         if (threads_take_turns) sched_yield();
+        i = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -183,7 +184,11 @@ static void *serve(void *unused) {
 
 /* A child of fork has none of the workers, and locks as they happened to be. */
 static void forget_workers(void) {
-    pool.asked = pool.workers = pool.door = pool.came.sleepers = pool.left.sleepers = 0;
+    pool.asked = 0;
+    pool.workers = 0;
+    pool.door = 0;
+    pool.came.sleepers = 0;
+    pool.left.sleepers = 0;
     pthread_mutex_init(&pool.owner, NULL);
     pthread_mutex_init(&pool.mutex, NULL);
     pthread_cond_init(&pool.came.rings, NULL);

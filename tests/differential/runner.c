@@ -70,12 +70,14 @@ static Tensor *call(const Program *p, char *text) {
     Tensor *in[INPUTS] = {NULL};
     double number[NUMBERS] = {0};
     int n = 0;
-    char *rest = strchr(text, ':'), *at = NULL;
+    char *rest = strchr(text, ':');
+    char *at = NULL;
     *rest = '\0';
     const char *name = strtok_r(text, " ", &at);
     tensor_manual_seed((uint64_t)atoi(strtok_r(NULL, " ", &at)));
-    for (char *input; (input = strtok_r(NULL, " ", &at)) && n < INPUTS; n++)
-        in[n] = *input == '-' ? NULL : node(p, input);
+    char *input = strtok_r(NULL, " ", &at);
+    for (; input && n < INPUTS; input = strtok_r(NULL, " ", &at))
+        in[n++] = *input == '-' ? NULL : node(p, input);
     numbers_of(rest + 1, number, NUMBERS);
     if (!strcmp(name, "contiguous")) return ag_contiguous(in[0]); /* call_op transposes first */
     return call_op(name, in, n, number);
@@ -90,8 +92,10 @@ static bool add_node(Program *p, Tensor *x, bool is_leaf) {
 }
 
 static bool run_line(Program *p, char *line) {
-    char *at = NULL, *word = strtok_r(line, " ", &at);
-    if (!strcmp(word, "hold")) return p->hold = true;
+    char *at = NULL;
+    char *word = strtok_r(line, " ", &at);
+    p->hold = p->hold || !strcmp(word, "hold");
+    if (!strcmp(word, "hold")) return true;
     if (!strcmp(word, "leaf")) return add_node(p, make_leaf(p, at), true);
     if (!strcmp(word, "op")) return add_node(p, call(p, at), false);
     if (!strcmp(word, "retain")) return ag_retain_grad(node(p, at)) != NULL;
