@@ -253,4 +253,13 @@ INLINE float gelu_dx_float(float x) {
 #define POW_DA(a, b, dy)    ((b) == 0 ? 0.0f : (dy) * ((b)*powf(a, (b)-1)))
 #define POW_DB(a, b, y, dy) ((a) == 0 && (b) >= 0 ? 0.0f : (dy) * ((y)*log_float(a)))
 
+/* A number as the exponent: 1/2 and -1/2 are roots, as in PyTorch, which pow is not at -0 and
+ * -infinity. */
+INLINE float pow_scalar_float(float x, float s) {
+    if (s == 0.5f) return sqrtf(x);
+    return s == -0.5f ? 1 / sqrtf(x) : powf(x, s);
+}
+#define POW_SCALAR              pow_scalar_float
+#define POW_SCALAR_DX(x, s, dy) ((s) == 0 ? 0.0f : (dy) * ((s)*pow_scalar_float(x, (s)-1)))
+
 #endif

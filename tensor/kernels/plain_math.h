@@ -47,4 +47,13 @@ static inline double normal_pdf(double x) { return 0.39894228040143267794 * exp(
 #define POW_DA(a, b, dy)    ((b) == 0 ? 0 : (dy) * ((b)*pow(a, (b)-1)))
 #define POW_DB(a, b, y, dy) ((a) == 0 && (b) >= 0 ? 0 : (dy) * ((y)*log(a)))
 
+/* A number as the exponent: 1/2 and -1/2 are roots, as in PyTorch, which pow is not at -0 and
+ * -infinity. */
+static inline double pow_scalar(double x, double s) {
+    if (s == 0.5) return sqrt(x);
+    return s == -0.5 ? 1 / sqrt(x) : pow(x, s);
+}
+#define POW_SCALAR              pow_scalar
+#define POW_SCALAR_DX(x, s, dy) ((s) == 0 ? 0 : (dy) * ((s)*pow_scalar(x, (s)-1)))
+
 #endif

@@ -25,7 +25,8 @@ CORNERS = {
     "add": "i0,3 [1,-2,3]; [[3,-1,2],[0,5,-7]] 2",
     "scale": "0: [1.,inf,nan]",
     "pow_scalar": "-1: f2,3~0.5,2; 0: [0.,2,-3,nan,inf]; 2: [0.,2,-3,nan,inf]; "
-                  "0.5: [0.,2,-3,inf]; 3: [0.,-2,-inf]",
+                  "0.5: [0.,-0.,2,-3,inf,-inf]; -0.5: [0.,-0.,2,-3,inf,-inf]; 1.5: [0.,-0.,2,-3,inf,-inf]; "
+                  "3: [0.,-2,-inf]",
     **{name: "[[nan],[inf]] [1.,nan,inf,-inf]; [[1,2,3],[-4,2**53,6]] [1,2**53+1,6]" for name in
        "eq ne lt le gt ge".split()},
     "where": "[true,false] [nan,1] [2.,inf]; [[true,false,true]] f2,3 f2,1",
