@@ -407,11 +407,12 @@ END_TEST
 
 static const char *program;
 
-/* Of 16 blocks of 256 KB that are freed, how many wait? Asked of a process of its own. */
+/* Of 16 blocks of 256 KB that are freed, how many wait? Asked of a process of its own.
+ * EMULATOR runs programs of another machine. */
 static int waiting_with(const char *setting) {
     char command[1000];
     int waiting = -1;
-    snprintf(command, sizeof command, "%s '%s' waiting", setting, program);
+    snprintf(command, sizeof command, "%s $EMULATOR '%s' waiting", setting, program);
     FILE *in = popen(command, "r");
     ck_assert_ptr_nonnull(in);
     ck_assert_int_eq(fscanf(in, "%d", &waiting), 1);
