@@ -1,13 +1,14 @@
-/* pool.c - a few threads that share the work of one call.
+/* pool.c - a thread pool: a few threads share the work of one call.
  *
- * The whole is cut into more parts than there are threads, and whoever is free takes the next one.
- * The caller begins at once; a worker joins when it gets there, if there is something left, and the
- * caller waits for those alone who joined. So a worker that still sleeps, or whose core another
- * program has, holds nobody up. No digit hangs on who does which part: parts write to different
- * places, and compute nothing that depends on the cut.
+ * The work is split into more parts than there are threads, and a thread that is free takes the
+ * next part. The caller begins at once. A worker joins the job when it wakes up, if parts are left,
+ * and the caller waits only for the workers that joined. So a worker that sleeps, or whose core is
+ * taken by another program, delays nobody. The result does not depend on which thread computes
+ * which part: parts write to different elements, and no part computes anything that depends on how
+ * the work was split.
  *
- * One caller at a time has the workers. Another thread that comes meanwhile, and work inside of
- * work, stay on the thread that they are on. */
+ * One caller at a time has the workers. If another thread calls meanwhile, or a part of a job calls
+ * again, that call does all its work on its own thread. */
 #ifdef __linux__
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): sched_getaffinity wants it */
 #endif
@@ -24,46 +25,47 @@
 
 enum {
     THREADS_MAX = 64,
-    STACK = 1 << 20, /* bytes of a worker's: no kernel takes 64 KB of it, the rest is for a program
-                      * with large variables of each thread; systems give between 128 KB and 8 MB */
-    PARTS_EACH = 8,  /* parts for each thread: a late one then costs a sixteenth of two */
-    AWAKE = 100000,  /* nanoseconds for which a thread that waits stays awake */
-    ONE_SEAT = 1 << 16, /* see door */
-    ONE_INSIDE = 1
+    STACK = 1 << 20, /* bytes of a worker's stack: a kernel takes less than 64 KB, the rest is for
+                      * programs with large thread-local variables; systems give 128 KB to 8 MB */
+    PARTS_EACH = 8,  /* parts for each thread: of two threads, a late one costs a sixteenth */
+    SPIN = 100000,   /* nanoseconds for which a waiting thread polls before it sleeps */
+    ONE_FREE = 1 << 16, /* see members */
+    ONE_JOINED = 1
 };
 
-/* Where threads sleep until something has happened. */
+/* A condition variable, and how many threads sleep on it. */
 typedef struct {
-    pthread_cond_t rings;
+    pthread_cond_t condition;
     int sleepers;
-} Bell;
+} Event;
 
 static struct {
-    pthread_mutex_t owner; /* held by the caller whose job it is; guards what follows */
-    int asked;             /* the most workers that were asked for, */
-    int workers;           /* and those that there are */
+    pthread_mutex_t owner; /* held by the caller that has the workers; guards what follows */
+    int requested;         /* the most workers that a call wanted */
+    int workers;           /* the workers that exist: fewer if the system refused some */
     pthread_t worker[THREADS_MAX];
 
-    /* The job: whoever is inside reads it. */
+    /* The job, for the threads that joined it. */
     int64_t n;
     int parts;
     PartOfWork work;
     void *context;
-    int next; /* the part that is taken next; no int64_t, which is no atomic number everywhere */
+    int next; /* the part that is taken next; an int64_t is not atomic on every machine */
 
-    int door; /* ONE_SEAT times the workers who may still join, and ONE_INSIDE times those inside */
-    bool leaving;
-    pthread_mutex_t mutex; /* for the bells */
-    Bell came, left;       /* a job came; the last worker left it */
+    int members; /* ONE_FREE times the workers that may still join + ONE_JOINED times those that did
+                  */
+    bool stopping;
+    pthread_mutex_t mutex; /* of the events */
+    Event posted, done;    /* a job was posted; the last worker left it */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER,
           .mutex = PTHREAD_MUTEX_INITIALIZER,
-          .came.rings = PTHREAD_COND_INITIALIZER,
-          .left.rings = PTHREAD_COND_INITIALIZER};
+          .posted.condition = PTHREAD_COND_INITIALIZER,
+          .done.condition = PTHREAD_COND_INITIALIZER};
 
 /* ---- how many ------------------------------------------------------------------------------ */
 
-/* worth_a_thread: operations on an element, or on a vector in a product, that are worth one more
- * thread. threads_take_turns: a thread lets the others run after each part. */
+/* worth_a_thread: the number of operations (on an element, or on a vector in a product) for which
+ * one more thread pays. threads_take_turns: a thread yields after each part. */
 #ifdef TEST_HOOKS
 double worth_a_thread = 32768;
 bool threads_take_turns;
@@ -72,7 +74,7 @@ static const double worth_a_thread = 32768;
 static const bool threads_take_turns = false;
 #endif
 
-static int threads; /* what was asked for; 0: nothing yet */
+static int threads; /* the number of threads to use; 0: not set yet */
 
 /* The cores that this process may use. */
 static int cores(void) {
@@ -86,12 +88,12 @@ static int cores(void) {
 
 static int at_most(int most, int64_t n) { return n < most ? (int)n : most; }
 
-/* What TAPEHEAD_NUM_THREADS says, if that is a whole number from 1. */
-static int setting(void) {
+/* TAPEHEAD_NUM_THREADS, if that is a whole number from 1, else the number of cores. */
+static int initial_threads(void) {
     const char *text = getenv("TAPEHEAD_NUM_THREADS");
     char *end = NULL;
-    const long asked = text ? strtol(text, &end, 10) : 0;
-    return asked > 0 && *end == '\0' ? at_most(THREADS_MAX, asked) : at_most(THREADS_MAX, cores());
+    const long wanted = text ? strtol(text, &end, 10) : 0;
+    return at_most(THREADS_MAX, wanted > 0 && *end == '\0' ? wanted : cores());
 }
 
 void tensor_set_num_threads(int n) {
@@ -101,8 +103,8 @@ void tensor_set_num_threads(int n) {
 
 int tensor_num_threads(void) {
     int unset = 0;
-    if (__atomic_load_n(&threads, __ATOMIC_RELAXED) == unset) /* and no other thread is quicker */
-        __atomic_compare_exchange_n(&threads, &unset, setting(), false, __ATOMIC_RELAXED,
+    if (__atomic_load_n(&threads, __ATOMIC_RELAXED) == unset) /* if no other thread was faster */
+        __atomic_compare_exchange_n(&threads, &unset, initial_threads(), false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
     return __atomic_load_n(&threads, __ATOMIC_RELAXED);
 }
@@ -115,10 +117,11 @@ static int64_t now(void) { /* in nanoseconds */
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Until it happened: awake for a while, since the next call is often near, and then asleep. Whoever
- * else wants the core gets it at once: it may be the very thread that is waited for. */
-static void await(Bell *bell, bool (*happened)(void)) {
-    for (const int64_t start = now(); now() - start < AWAKE; sched_yield())
+/* Waits until happened() is true. Polls for a while, since the next call often follows soon, and
+ * then sleeps. It yields the core while it polls: the thread that it waits for may need that core.
+ */
+static void wait_for(Event *event, bool (*happened)(void)) {
+    for (const int64_t start = now(); now() - start < SPIN; sched_yield())
         for (int i = 0; i < 32; i++) {
             if (happened()) return;
 #if defined __x86_64__
@@ -126,99 +129,100 @@ static void await(Bell *bell, bool (*happened)(void)) {
 #endif
         }
     pthread_mutex_lock(&pool.mutex);
-    __atomic_add_fetch(&bell->sleepers, 1, __ATOMIC_SEQ_CST);
-    while (!happened()) pthread_cond_wait(&bell->rings, &pool.mutex);
-    __atomic_sub_fetch(&bell->sleepers, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&event->sleepers, 1, __ATOMIC_SEQ_CST);
+    while (!happened()) pthread_cond_wait(&event->condition, &pool.mutex);
+    __atomic_sub_fetch(&event->sleepers, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&pool.mutex);
 }
 
-/* Wakes so many. A sleeper looks once more after it is counted, so nobody misses what happened
- * before this. */
-static void ring(Bell *bell, int times) {
-    if (__atomic_load_n(&bell->sleepers, __ATOMIC_SEQ_CST) == 0) return;
-    pthread_mutex_lock(&pool.mutex); /* who is counted does sleep */
+/* Wakes up to n sleepers. A sleeper calls happened() again after it was counted, so it cannot miss
+ * what happened before this call. */
+static void wake(Event *event, int n) {
+    if (__atomic_load_n(&event->sleepers, __ATOMIC_SEQ_CST) == 0) return;
+    pthread_mutex_lock(&pool.mutex); /* now every counted sleeper sleeps */
     pthread_mutex_unlock(&pool.mutex);
-    while (times-- > 0) pthread_cond_signal(&bell->rings);
+    for (int i = 0; i < n; i++) pthread_cond_signal(&event->condition);
 }
 
-static bool job_came(void) {
-    return __atomic_load_n(&pool.door, __ATOMIC_SEQ_CST) >= ONE_SEAT ||
-           __atomic_load_n(&pool.leaving, __ATOMIC_RELAXED);
+static bool job_is_posted(void) {
+    return __atomic_load_n(&pool.members, __ATOMIC_SEQ_CST) >= ONE_FREE ||
+           __atomic_load_n(&pool.stopping, __ATOMIC_RELAXED);
 }
 
-static bool all_left(void) { return __atomic_load_n(&pool.door, __ATOMIC_SEQ_CST) == 0; }
+static bool all_left(void) { return __atomic_load_n(&pool.members, __ATOMIC_SEQ_CST) == 0; }
 
 /* ---- the workers --------------------------------------------------------------------------- */
 
-/* The number of the seat, from 1; 0: there is none left. */
-static int take_seat(void) {
-    int door = __atomic_load_n(&pool.door, __ATOMIC_RELAXED);
-    while (door >= ONE_SEAT)
-        if (__atomic_compare_exchange_n(&pool.door, &door, door - ONE_SEAT + ONE_INSIDE, true,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-            return door / ONE_SEAT;
+/* Joins the job: the worker's number, from 1, or 0 if enough have joined. */
+static int join_job(void) {
+    int members = __atomic_load_n(&pool.members, __ATOMIC_RELAXED);
+    while (members >= ONE_FREE)
+        if (__atomic_compare_exchange_n(&pool.members, &members, members - ONE_FREE + ONE_JOINED,
+                                        true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            return members / ONE_FREE;
     return 0;
 }
 
-static void take_parts(int worker) {
-    int i = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED);
-    while (i < pool.parts) {
+static int next_part(void) { return __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED); }
+
+static void work_on_parts(int worker) {
+    for (int64_t i = next_part(); i < pool.parts; i = next_part()) {
         pool.work(worker, pool.n * i / pool.parts, pool.n * (i + 1) / pool.parts, pool.context);
         if (threads_take_turns) sched_yield();
-        i = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED);
     }
 }
 
-static void *serve(void *unused) {
-    while (!__atomic_load_n(&pool.leaving, __ATOMIC_RELAXED)) {
-        const int seat = take_seat();
-        if (seat > 0) {
-            take_parts(seat);
-            if (__atomic_sub_fetch(&pool.door, ONE_INSIDE, __ATOMIC_SEQ_CST) == 0)
-                ring(&pool.left, 1);
+/* What a worker runs. */
+static void *worker_main(void *unused) {
+    while (!__atomic_load_n(&pool.stopping, __ATOMIC_RELAXED)) {
+        const int worker = join_job();
+        if (worker > 0) {
+            work_on_parts(worker);
+            if (__atomic_sub_fetch(&pool.members, ONE_JOINED, __ATOMIC_SEQ_CST) == 0)
+                wake(&pool.done, 1);
         }
-        await(&pool.came, job_came);
+        wait_for(&pool.posted, job_is_posted);
     }
     return unused;
 }
 
-/* A child of fork has none of the workers, and locks as they happened to be. */
-static void forget_workers(void) {
-    pool.asked = 0;
+/* A child of fork has none of the workers, and the locks may be in any state. */
+static void reset_after_fork(void) {
+    pool.requested = 0;
     pool.workers = 0;
-    pool.door = 0;
-    pool.came.sleepers = 0;
-    pool.left.sleepers = 0;
+    pool.members = 0;
+    pool.posted.sleepers = 0;
+    pool.done.sleepers = 0;
     pthread_mutex_init(&pool.owner, NULL);
     pthread_mutex_init(&pool.mutex, NULL);
-    pthread_cond_init(&pool.came.rings, NULL);
-    pthread_cond_init(&pool.left.rings, NULL);
+    pthread_cond_init(&pool.posted.condition, NULL);
+    pthread_cond_init(&pool.done.condition, NULL);
 }
 
-/* As many workers as are wanted, or as there can be: the system is asked once for each. They leave
- * signals to the program's threads. */
-static void hire(int wanted) {
+/* Starts workers until there are as many as wanted. A worker that the system refused is not asked
+ * for again. Workers block all signals, so that the program's own threads handle them. */
+static void start_workers(int wanted) {
     static bool watches_forks;
     pthread_attr_t attributes;
     sigset_t all, before;
-    if (wanted <= pool.asked || pthread_attr_init(&attributes) != 0) return;
+    if (wanted <= pool.requested || pthread_attr_init(&attributes) != 0) return;
     pthread_attr_setstacksize(&attributes, STACK);
-    if (!watches_forks) watches_forks = pthread_atfork(NULL, NULL, forget_workers) == 0;
+    if (!watches_forks) watches_forks = pthread_atfork(NULL, NULL, reset_after_fork) == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (; pool.asked < wanted; pool.asked++)
-        if (pthread_create(&pool.worker[pool.workers], &attributes, serve, NULL) == 0)
+    for (; pool.requested < wanted; pool.requested++)
+        if (pthread_create(&pool.worker[pool.workers], &attributes, worker_main, NULL) == 0)
             pool.workers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
 }
 
-/* When the program ends or the library is closed. From then on every caller works alone; a job that
- * another thread has just now, or that this is called from the midst of, is left to itself. */
-__attribute__((destructor)) static void dismiss(void) {
+/* Runs when the program ends or the library is closed. Afterwards every call does its work on its
+ * own thread. If a job is running, on another thread or around this call, its workers stay. */
+__attribute__((destructor)) static void stop_workers(void) {
     if (pthread_mutex_trylock(&pool.owner) != 0) return;
-    __atomic_store_n(&pool.leaving, true, __ATOMIC_SEQ_CST);
-    ring(&pool.came, pool.workers);
+    __atomic_store_n(&pool.stopping, true, __ATOMIC_SEQ_CST);
+    wake(&pool.posted, pool.workers);
     while (pool.workers > 0) pthread_join(pool.worker[--pool.workers], NULL);
 }
 
@@ -236,17 +240,18 @@ void tensor_work_in_parts(int workers, int64_t n, PartOfWork work, void *context
         return;
     }
     workers = at_most(workers, n);
-    hire(workers - 1);
+    start_workers(workers - 1);
     pool.n = n;
     pool.parts = at_most(PARTS_EACH * workers, n);
     pool.next = 0;
     pool.work = work;
     pool.context = context;
-    __atomic_store_n(&pool.door, at_most(pool.workers, workers - 1) * ONE_SEAT, __ATOMIC_SEQ_CST);
-    ring(&pool.came, workers - 1);
-    while (threads_take_turns && job_came()) sched_yield();
-    take_parts(0);
-    __atomic_and_fetch(&pool.door, ONE_SEAT - 1, __ATOMIC_SEQ_CST); /* nobody joins any more */
-    await(&pool.left, all_left);
+    __atomic_store_n(&pool.members, at_most(pool.workers, workers - 1) * ONE_FREE,
+                     __ATOMIC_SEQ_CST);
+    wake(&pool.posted, workers - 1);
+    while (threads_take_turns && job_is_posted()) sched_yield();
+    work_on_parts(0);
+    __atomic_and_fetch(&pool.members, ONE_FREE - 1, __ATOMIC_SEQ_CST); /* no worker joins now */
+    wait_for(&pool.done, all_left);
     pthread_mutex_unlock(&pool.owner);
 }
