@@ -1,34 +1,34 @@
 /* flags.h - command-line flags from one table per program.
  *
- * A program keeps its options in ordinary variables, which hold the defaults, and describes each in
- * one row; parsing, the checks and --help all come from the rows.
+ * A program keeps its options in ordinary variables, which hold the defaults, and describes each
+ * option in one row. Parsing, checks and --help use the rows.
  */
 #ifndef TAPEHEAD_EXAMPLES_FLAGS_H
 #define TAPEHEAD_EXAMPLES_FLAGS_H
 
 typedef enum {
     FLAG_TEXT,    /* const char **: a file, a name */
-    FLAG_OUTPUT,  /* const char **: a file to write, which no other flag may name; --load may
-                     name that of --save */
+    FLAG_OUTPUT,  /* const char **: a file to write. No other flag may name the same file, except
+                     --load and --save */
     FLAG_CHOICE,  /* const char **: one of the words of argument, "dot|additive" */
     FLAG_INTEGER, /* int64_t * */
     FLAG_SEED,    /* uint64_t * */
     FLAG_NUMBER,  /* double *, always finite */
-    FLAG_SWITCH   /* bool *: true when the flag is there; it takes no value */
+    FLAG_SWITCH   /* bool *: true if the flag is given; it takes no value */
 } FlagKind;
 
 typedef struct {
     const char *name; /* "--lr" */
     FlagKind kind;
-    void *value;           /* where it goes; what is there before is the default */
-    const char *argument;  /* "FILE.csv", as --help shows it */
-    const char *sentence;  /* what it does; lines after the first begin after a newline */
-    double low, high;      /* FLAG_INTEGER, FLAG_NUMBER: the values allowed, both ends included */
-    const char *range;     /* the same in words, "above 0" */
-    const char *otherwise; /* the default in words, where the value says too little; or NULL */
+    void *value;          /* the variable, which holds the default */
+    const char *argument; /* "FILE.csv", for --help */
+    const char *sentence; /* the help text; it may have several lines */
+    double low, high;  /* FLAG_INTEGER, FLAG_NUMBER: the smallest and the largest value allowed */
+    const char *range; /* the same in words, "above 0" */
+    const char *otherwise; /* the default in words, or NULL: --help shows the value */
 } Flag;
 
-/* The rows. The default is what the variable holds, or otherwise, in words, unless that is NULL. */
+/* The rows. */
 #define TEXT_FLAG(name, variable, argument, otherwise, sentence)                                   \
     { name, FLAG_TEXT, &(variable), argument, sentence, 0, 0, NULL, otherwise }
 #define OUTPUT_FLAG(name, variable, argument, sentence)                                            \
@@ -44,13 +44,13 @@ typedef struct {
 #define SWITCH_FLAG(name, variable, sentence)                                                      \
     { name, FLAG_SWITCH, &(variable), NULL, sentence, 0, 0, NULL, NULL }
 
-/* Reads "--name value" and "--name=value"; a switch is "--name" alone. After --help, prints it and
- * exits 0. What it does not understand it answers in one sentence on stderr and exit status 2. */
+/* Reads "--name value" and "--name=value"; a switch is "--name" alone. --help prints the help and
+ * exits with status 0. A mistake prints one sentence to stderr and exits with status 2. */
 void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
                  int num_flags);
 
-/* One sentence on stderr, "PROGRAM: ...; see PROGRAM --help", and exit status 2: for what no single
- * flag can know. */
+/* Prints "PROGRAM: ...; see PROGRAM --help" to stderr and exits with status 2: for mistakes that
+ * involve several flags. */
 __attribute__((format(printf, 2, 3), noreturn)) void flags_misuse(const char *program,
                                                                   const char *format, ...);
 

@@ -1,21 +1,19 @@
-/* output.h - what is written to files and printed. */
+/* output.h - writing files and standard output. */
 #ifndef TAPEHEAD_EXAMPLES_OUTPUT_H
 #define TAPEHEAD_EXAMPLES_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* tensor_write_file, which no interrupt can stop in the middle: Ctrl-C waits until the file is
- * whole, and in its place. */
+/* tensor_write_file, but Ctrl-C waits until the file is complete. */
 bool output_write(const char *path, void (*write)(FILE *file, const void *context),
                   const void *context);
 
-/* True if all that was printed so far has arrived. */
+/* True if everything printed so far was written. */
 bool output_stdout_ok(void);
 
-/* Has nobody read what was printed to a pipe, since the reader ended first, as `head -1` does once
- * it has its line? Then a program ends without a word, with the status that SIGPIPE would give it.
- */
+/* Has the reader of our pipe ended, as `head -1` does after its line? Then a program prints nothing
+ * more and exits with the status of SIGPIPE. */
 bool output_reader_is_gone(void);
 enum { OUTPUT_READER_GONE = 128 + 13 };
 

@@ -1,4 +1,4 @@
-/* sample.h - pairs (x, y) to fit a curve to: from a file or the notebook's, standardised. */
+/* sample.h - standardised pairs (x, y) for a curve: from a file, or the pairs of the notebook. */
 #ifndef TAPEHEAD_EXAMPLES_SAMPLE_H
 #define TAPEHEAD_EXAMPLES_SAMPLE_H
 
@@ -13,18 +13,17 @@ typedef struct {
     Scale x_scale, y_scale;
     Tensor *x, *y;  /* (n), F64, standardised */
     double x_range; /* of the standardised x */
-    double x_gap;   /* the smallest sqrt(d2^2 - d1^2) of two distances d1 < d2 from any x to its
-                       neighbours; differences below 1e-9 of the range are rounding, and none */
+    double x_gap;   /* the smallest sqrt(d2^2 - d1^2), d1 < d2 distances from an x to two others.
+                       Differences below 1e-9 of the range are rounding errors and do not count */
     Tensor *self;   /* (n, n), BOOL, true on the diagonal: query and key are the same point */
 } Sample;
 
-/* At least 3 points, at most SAMPLE_MAX_POINTS, and not all at one x; otherwise false with an
- * error pending. The sample is the caller's to sample_free, also after a failure. */
+/* False and an error if there are fewer than 3 points, more than SAMPLE_MAX_POINTS, or if all x are
+ * equal. The caller calls sample_free, also after a failure. */
 bool sample_read(Sample *s, const char *path, const char *x_column, const char *y_column);
 
 /* The notebook's 50 points: x uniform in [0, 5), sorted; y = 2 sin x + x^0.8 + normal noise of
- * deviation 0.5, drawn in the notebook's order. False with an error
- * pending. */
+ * standard deviation 0.5, drawn in the notebook's order. False and an error on failure. */
 bool sample_notebook(Sample *s, uint64_t seed);
 
 void sample_free(Sample *s);

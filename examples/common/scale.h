@@ -1,4 +1,4 @@
-/* scale.h - numbers in any units, brought to mean 0 and deviation 1, and back. */
+/* scale.h - standardises numbers to mean 0 and standard deviation 1, and converts back. */
 #ifndef TAPEHEAD_EXAMPLES_SCALE_H
 #define TAPEHEAD_EXAMPLES_SCALE_H
 
@@ -9,10 +9,10 @@ typedef struct {
     double deviation; /* sqrt(1/n sum (v - mean)^2); 0 if and only if all are equal */
 } Scale;
 
-/* Right for all finite numbers whose range is finite too; n > 0. */
+/* For finite numbers whose range is finite, too; n > 0. */
 Scale scale_measure(const double *v, int64_t n);
 
-/* (v - mean) / deviation, (n); 0 where the deviation is 0. The tensor is yours. */
+/* (v - mean) / deviation, (n); 0 if the deviation is 0. A new reference. */
 Tensor *scale_standardise(const double *v, int64_t n, Scale scale);
 
 /* v = mean + deviation z, in place. */

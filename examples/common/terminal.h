@@ -9,12 +9,11 @@
 /* True if the file is a terminal. */
 bool terminal_is(FILE *file);
 
-/* True if nothing but plain ASCII should go there: the file is no terminal, or the environment
- * wants none (no UTF-8 locale, NO_COLOR, TERM=dumb). */
+/* True if the output must be plain ASCII: the file is no terminal, or the environment says so (no
+ * UTF-8 locale, NO_COLOR, TERM=dumb). */
 bool terminal_is_plain(FILE *file);
 
-/* Points and a curve through them, 64 columns by 16 lines: in braille dots and colours, or plain.
- */
+/* Draws points and a curve, 64 columns by 16 lines: in braille dots and colours, or in ASCII. */
 void terminal_curve(FILE *file, const double *x, const double *y, int64_t n, const double *curve_x,
                     const double *curve_y, int64_t num_curve);
 

@@ -1,8 +1,7 @@
-/* training.h - what all training programs share, so that each is only its lesson: the common flags,
- * the progress, the log, checkpoints to go on from, Ctrl-C, and the verdict at the end.
+/* training.h - shared by all training programs, so that a program has only its lesson: common
+ * flags, progress, the log, checkpoints, Ctrl-C, and the expectations at the end.
  *
- *     static Training run = {.program = "recall", .seed = 1, .steps = 1000, .batch = 64, .lr =
- * 0.2};
+ *     static Training run = {.program = "recall", .seed = 1, .steps = 1000, .lr = 0.2};
  *
  *     int main(int argc, char **argv) {
  *         training_flags(&run, argc, argv, flags, sizeof flags / sizeof *flags);
@@ -24,8 +23,8 @@
  *         return training_status(&run);
  *     }
  *
- * No line of it checks for an error: one that is pending makes training_next and training_finish
- * false, and training_status prints it.
+ * The program needs no checks for errors: while an error is pending, training_next and
+ * training_finish return false, and training_status prints the error.
  */
 #ifndef TAPEHEAD_EXAMPLES_TRAINING_H
 #define TAPEHEAD_EXAMPLES_TRAINING_H
@@ -36,12 +35,12 @@
 
 #include <time.h>
 
-/* What a program sets in it are the defaults of the flags of the same names. */
+/* The values that a program sets here are the defaults of the flags with the same names. */
 typedef struct {
     const char *program, *summary;
-    Caption caption; /* what its maps show */
+    Caption caption; /* of the maps */
     uint64_t seed;
-    int64_t steps; /* in all, those of the run that was loaded among them */
+    int64_t steps; /* in all, with the steps of a loaded run */
     int64_t batch; /* examples in a step */
     double lr;
     int64_t threads; /* 0: one for each core */
@@ -52,49 +51,49 @@ typedef struct {
     int64_t step;   /* steps taken so far */
     double *losses; /* (step), the loss of each */
 
-    /* training.c's own. */
+    /* Private to training.c. */
     Module *model;
     Optimizer *optimizer;
-    TensorDict *settings; /* what must match */
+    TensorDict *settings; /* of training_must_match */
     FILE *log_file;
     struct timespec started, shown; /* the first step of this process, the last line of progress */
-    int64_t first;                  /* the steps that were taken before this process */
-    bool failed;                    /* an expectation */
+    int64_t first;                  /* the number of steps in the loaded run */
+    bool failed;                    /* an expectation failed */
 } Training;
 
-/* Reads the common flags and the program's own, seeds the generator and sets the threads. After
- * --help it exits with 0; what it does not understand it answers in one sentence, and exits with 2.
- */
+/* Reads the common flags and the flags of the program, seeds the generator and sets the number of
+ * threads. --help exits with status 0; a mistake prints one sentence and exits with status 2. */
 void training_flags(Training *run, int argc, char **argv, const Flag *flags, int num_flags);
 
-/* Before training_begin: what must be the same in this run and in the one that it goes on from
- * (--load), but would not show in the shape of a parameter: a number of heads, a vocabulary. It
- * stands in the file under this name. Takes over the reference. */
+/* Call this before training_begin, for a value that must be equal in this run and in the loaded run
+ * (--load) but is not visible in the shapes of parameters: the number of heads, or a vocabulary. It
+ * is saved in the file with this name. Takes over the reference. */
 void training_must_match(Training *run, const char *name, Tensor *value);
 
-/* For a program that prints before it trains; training_begin does the same: could --save, --plot
- * and --log be written? From here on a reader that has gone is an error, no signal. */
+/* Checks that --save, --plot and --log can be written. training_begin does the same; a program that
+ * prints before it trains calls this first. From here on a reader that has ended is an error and
+ * not a signal. */
 void training_check_files(const Training *run);
 
-/* Whatever can be wrong with the files is found here. From --load come the parameters, what the
- * optimizer remembers, the generator and the losses so far; --log gets its first rows, and --save
- * and --plot must be writable. From here on Ctrl-C ends the training, not the program. */
+/* Checks all files. Loads parameters, the state of the optimizer, the generator and the losses from
+ * --load, and writes the first rows of --log. From here on Ctrl-C ends the training, not the
+ * program.
+ */
 void training_begin(Training *run, void *model, Optimizer *optimizer);
 
-/* Is there another step to take? Not with all of them taken, after Ctrl-C or with an error pending.
- */
+/* True if there is another step: not after the last one, not after Ctrl-C, not after an error. */
 bool training_next(Training *run);
 
-/* Ends a step: notes its loss and, every so often, shows it, logs it and saves. A loss that is not
- * a finite number is an error. */
+/* Ends a step: stores the loss and, every `every` steps, shows it, logs it and saves. A loss that
+ * is not finite is an error. */
 void training_report(Training *run, const Tensor *loss);
 
-/* After the last step: saves. After Ctrl-C it says what was saved where. True if the model should
- * be looked at: after the whole training, and after Ctrl-C where --plot asks for a picture. */
+/* Call this after the last step: it saves, and after Ctrl-C it prints where. True if the model is
+ * to be evaluated: after the whole training, and after Ctrl-C if there is --plot. */
 bool training_finish(Training *run);
 
-/* Prints the caption and the maps on standard output, unless --quiet, and draws --plot: losses and
- * maps on a sheet. */
+/* Prints the caption and the maps, unless --quiet, and writes --plot: a sheet with losses and maps.
+ */
 void training_show(Training *run, const AttentionMap *maps, int num_maps);
 
 /* Prints "expect  accuracy  0.9984 >= 0.99  PASS", or FAIL; nothing after Ctrl-C. relation is ">="
@@ -102,15 +101,15 @@ void training_show(Training *run, const AttentionMap *maps, int num_maps);
 void training_expect(Training *run, const char *what, double value, const char *relation,
                      double bound);
 
-/* tensor_can_write_file and output_write; nothing for a path that is NULL. */
+/* tensor_can_write_file and output_write, unless path is NULL. */
 void training_check_file(const char *path);
 void training_write_file(const char *path, void (*write)(FILE *file, const void *context),
                          const void *context);
 
-/* Prints the pending error, if there is one, and frees what the run holds. The exit status of the
- * program: 0 if every expectation passed; 1 if one failed, or anything else did; 128 and the
- * number of the signal if one ended the training: 130 after Ctrl-C, 141 without a word where nobody
- * reads standard output any more. */
+/* Prints the pending error, if there is one, and frees the memory of the run. Returns the exit
+ * status: 0 if every expectation passed; 1 after an error or if an expectation failed; 128 + the
+ * signal if a signal ended the training, 130 after Ctrl-C; 141, without a message, if the reader of
+ * standard output has ended. */
 int training_status(Training *run);
 
 #endif

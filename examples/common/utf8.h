@@ -1,17 +1,16 @@
-/* utf8.h - characters out of any bytes. */
+/* utf8.h - reads the characters of any bytes. */
 #ifndef TAPEHEAD_EXAMPLES_UTF8_H
 #define TAPEHEAD_EXAMPLES_UTF8_H
 
 #include <stdint.h>
 
-/* The first character of *text, by its number in Unicode, and *text moves behind it. '?' for what
- * cannot be shown: a control character, or a byte that begins no character (RFC 3629). At the end
- * 0, and *text stays. */
+/* Returns the Unicode number of the first character of *text and moves *text behind it. '?' for a
+ * control character and for a byte that begins no character (RFC 3629). 0 at the end. */
 uint32_t utf8_next(const char **text);
 
 int utf8_length(const char *text); /* in characters */
 
-/* How many columns of a terminal it takes: 2 for those of East Asia and emoji, else 1. */
+/* The width on a terminal: 2 columns for East Asian characters and emoji, else 1. */
 int utf8_columns(uint32_t character);
 int utf8_text_columns(const char *text);
 

@@ -1,4 +1,4 @@
-/* valley.h - where a function of one number is lowest: look before you walk. */
+/* valley.h - finds a start for gradient descent on a function of one number. */
 #ifndef TAPEHEAD_EXAMPLES_VALLEY_H
 #define TAPEHEAD_EXAMPLES_VALLEY_H
 
@@ -7,19 +7,19 @@ enum { VALLEY_PLACES = 256 };
 typedef double (*ValleyFunction)(void *context, double u);
 
 typedef struct {
-    double u;         /* a low point of the grid: from here it is downhill to the floor */
-    double floor;     /* the value there; NaN if the function had one anywhere */
-    double curvature; /* the second derivative there, the walls' where it is more; 0 on a flat */
-    double steepest;  /* the largest second derivative, in absolute value, of the whole grid */
+    double u;         /* a local minimum on the grid: gradient descent from u leads to the floor */
+    double floor;     /* the value of the minimum; NaN if f returned NaN anywhere */
+    double curvature; /* the second derivative there, or beside it if that is larger; 0 if flat */
+    double steepest;  /* the largest absolute second derivative on the grid */
 } Valley;
 
-/* Evaluates f at n places, evenly spaced from low to high, 3 <= n <= VALLEY_PLACES. Each low point
- * of this grid lies in a valley: sounds how deep that is, and returns the deepest. A floor only as
- * deep as that of a valley further down does not win. Should f be as low at one of the ends, that
- * end wins, with the curvature 0. */
+/* Evaluates f at n points, evenly spaced from low to high, 3 <= n <= VALLEY_PLACES. Each local
+ * minimum of this grid lies in a valley. Returns the deepest valley; of equally deep valleys, the
+ * one with the smallest u. If f is as low at an end of the grid, returns that end, with curvature
+ * 0. */
 Valley valley_deepest(ValleyFunction f, void *context, double low, double high, int n);
 
-/* A smaller curvature is none, compared with the value: that of data without noise is tiny. */
+/* A curvature below this counts as 0, for a function with this value. */
 double valley_flat(double value);
 
 #endif

@@ -165,15 +165,16 @@ static void run_rows(const Walk *walk) {
     const int outer = walk->ndim - 2;
     const int64_t rows = outer < 0 ? 1 : walk->size[outer];
     const int64_t n = walk->size[walk->ndim - 1];
-    for (int i = 0; i < walk->n; i++) {
+    const int operands = walk->n;
+    for (int i = 0; i < operands; i++) {
         data[i] = walk->data[i];
         step[i] = outer < 0 ? 0 : walk->stride[outer][i] * walk->element[i];
     }
-    data[walk->n] = (void *)(uintptr_t)walk->constants;
+    data[operands] = (void *)(uintptr_t)walk->constants;
     for (int64_t row = 0; row < rows; row++) {
         if (walk->call) walk->call(walk, data);
         else walk->kernel(n, data, walk->s);
-        for (int i = 0; i < walk->n; i++)
+        for (int i = 0; i < operands; i++)
             if (data[i]) data[i] = (char *)data[i] + step[i];
     }
 }
