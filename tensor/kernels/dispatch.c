@@ -23,16 +23,8 @@ static void override_with(const Kernels *from) {
         TAKE(vjp[row][0], OF_FLOAT)
         TAKE(vjp[row][1], OF_FLOAT)
     }
-#define KERNEL(name, types) TAKE(name, OF_##types)
+#define KERNEL(form, name, types) TAKE(name, OF_##types)
 #include "kernels.def"
-    TAKE(sum_rows, OF_FLOAT)
-    TAKE(layer_norm_dw, OF_FLOAT)
-    TAKE(additive_dx, OF_FLOAT)
-    TAKE(matmul, OF_NUMBER)
-    TAKE(matmul_workspace, OF_NUMBER)
-    TAKE(attention, OF_FLOAT)
-    TAKE(attention_dx, OF_FLOAT)
-    TAKE(attention_workspace, OF_FLOAT)
 }
 
 /* The tables that this CPU can run, the best one last. Returns how many. */

@@ -16,9 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#pragma GCC diagnostic ignored                                                                     \
-    "-Wunused-parameter"                           /* a kernel has the parameters of every kernel */
-#pragma GCC diagnostic ignored "-Wunused-variable" /* a formula may not need all operands */
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* every kernel has the same parameters */
+#pragma GCC diagnostic ignored "-Wunused-variable"  /* a formula may not need all operands */
 #ifndef __clang__
 #pragma GCC optimize("no-unswitch-loops") /* a loop has one copy, not one for each case in it */
 #endif
@@ -510,46 +509,32 @@ static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_d
 #define TEXT2(name) #name
 #define TEXT(name)  TEXT2(name)
 
+/* clang-format off */
+#define FAST(name) .name = {name##_f32}
+
 const Kernels GLOBAL(kernels) = {
     .name = TEXT(ISA),
-    .value =
-        {
+    .value = {
 #define UNARY(name, ...) [ELEMENTWISE_##name] = {name##_f32},
-#define BINARY           UNARY
+#define BINARY UNARY
 #define COMPARE(name, ...)
 #include "elementwise.def"
-        },
-    .vjp =
-        {
+    },
+    .vjp = {
 #define UNARY(name, ...)  [ELEMENTWISE_##name] = {{name##_vjp_f32}},
 #define BINARY(name, ...) [ELEMENTWISE_##name] = {{name##_vjp_a_f32}, {name##_vjp_b_f32}},
 #define COMPARE(name, ...)
 #include "elementwise.def"
-        },
-    .add_scaled = {add_scaled_f32},
-    .dropout = {dropout_f32},
-    .where = {where_f32},
-    .masked_fill = {masked_fill_f32},
-    .adamw = {adamw_f32},
-    .sum = {sum_f32},
-    .layer_norm = {layer_norm_f32},
-    .layer_norm_dx = {layer_norm_dx_f32},
-    .layer_norm_dw = {layer_norm_dw_f32},
-    .sum_rows = {sum_rows_f32},
-    .softmax = {softmax_f32},
-    .softmax_dx = {softmax_dx_f32},
-    .logsumexp = {logsumexp_f32},
-    .log_softmax = {log_softmax_f32},
-    .log_softmax_dx = {log_softmax_dx_f32},
-    .masked_softmax = {masked_softmax_f32},
-    .masked_softmax_dx = {masked_softmax_dx_f32},
-    .cross_entropy = {cross_entropy_f32},
-    .cross_entropy_dx = {cross_entropy_dx_f32},
-    .additive = {additive_f32},
-    .additive_dx = {additive_dx_f32},
+    },
+    FAST(add_scaled), FAST(dropout), FAST(where), FAST(masked_fill), FAST(adamw),
+    FAST(sum), FAST(sum_rows), FAST(layer_norm), FAST(layer_norm_dx), FAST(layer_norm_dw),
+    FAST(softmax), FAST(softmax_dx), FAST(logsumexp), FAST(log_softmax), FAST(log_softmax_dx),
+    FAST(masked_softmax), FAST(masked_softmax_dx), FAST(cross_entropy), FAST(cross_entropy_dx),
+    FAST(additive), FAST(additive_dx),
     .matmul = {matmul_f32, GLOBAL(matmul_f64)},
     .matmul_workspace = {GLOBAL(matmul_workspace_f32), GLOBAL(matmul_workspace_f64)},
     .attention = {GLOBAL(attention_f32)},
     .attention_dx = {GLOBAL(attention_dx_f32)},
     .attention_workspace = {GLOBAL(attention_workspace_f32)},
 };
+/* clang-format on */

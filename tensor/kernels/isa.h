@@ -82,12 +82,11 @@
  * columns) transposed, and 0 from the rows on as far as to's rows, whole groups of 16, reach. */
 #include "kernels.h"
 Matmul GLOBAL(matmul_f32), GLOBAL(matmul_f64);
-int64_t GLOBAL(matmul_workspace_f32)(const MatmulShape *shape);
-int64_t GLOBAL(matmul_workspace_f64)(const MatmulShape *shape);
+MatmulWorkspace GLOBAL(matmul_workspace_f32), GLOBAL(matmul_workspace_f64);
 void GLOBAL(transpose_f32)(int64_t rows, int64_t columns, const float *from, int64_t from_row,
                            float *to, int64_t to_row);
 AttentionKernel GLOBAL(attention_f32), GLOBAL(attention_dx_f32);
-int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head);
+AttentionWorkspace GLOBAL(attention_workspace_f32);
 
 /* A function that would keep a loop from being one of vectors where it is called. */
 #define INLINE static inline __attribute__((always_inline))

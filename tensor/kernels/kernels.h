@@ -46,6 +46,7 @@ typedef struct {
     void *workspace; /* matmul_workspace() bytes */
 } MatmulShape;
 typedef void Matmul(const MatmulShape *shape, const void *a, const void *b, void *c);
+typedef int64_t MatmulWorkspace(const MatmulShape *shape); /* in bytes */
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
@@ -73,6 +74,7 @@ typedef struct {
     int64_t dy_row, dq_row, dk_row, dv_row;
 } AttentionHead;
 typedef void AttentionKernel(const AttentionHead *head, void *workspace);
+typedef int64_t AttentionWorkspace(const AttentionHead *head); /* in bytes, of both passes */
 
 /* One batch of additive attention: q (Q, H), k (K, H), w (H), dy (Q, K), all dense. Backward adds
  * to dq, dk and dw. */
@@ -105,17 +107,8 @@ typedef struct {
     Kernel *value[ELEMENTWISE_COUNT][4];  /* y, x  or  y, a, b */
     Kernel *vjp[ELEMENTWISE_COUNT][2][2]; /* by input, type: dx, x, y, dy  or  da, a, b, y, dy */
     Kernel *convert[4][4];                /* [to][from]: y, x */
-#define KERNEL(name, types) Kernel *name[OF_##types];
+#define KERNEL(form, name, types) form *name[OF_##types];
 #include "kernels.def"
-    StridedKernel *gather[4];      /* y, x, index (I64): y = x[index step] */
-    StridedKernel *scatter_add[2]; /* dx, dy, index: dx[index step] += dy */
-    SumRows *sum_rows[2];
-    LayerNormDw *layer_norm_dw[2];
-    AdditiveDx *additive_dx[2];
-    Matmul *matmul[3];
-    int64_t (*matmul_workspace[3])(const MatmulShape *shape); /* in bytes */
-    AttentionKernel *attention[2], *attention_dx[2];
-    int64_t (*attention_workspace[2])(const AttentionHead *head); /* in bytes, of both */
 } Kernels;
 
 /* The plain kernels, all of them; and those of an instruction set, NULL where it has none of its

@@ -8,12 +8,10 @@
 
 #include <string.h>
 
-#pragma GCC diagnostic ignored                                                                     \
-    "-Wdouble-promotion" /* float32 is computed in double: that is meant */
-#pragma GCC diagnostic ignored                                                                     \
-    "-Wunused-parameter"                           /* a kernel has the parameters of every kernel */
-#pragma GCC diagnostic ignored "-Wunused-variable" /* a formula may not need all operands */
-#pragma GCC diagnostic ignored "-Wint-in-bool-context" /* the product of bools is meant: "and" */
+#pragma GCC diagnostic ignored "-Wdouble-promotion"    /* float32 is computed in double */
+#pragma GCC diagnostic ignored "-Wunused-parameter"    /* every kernel has the same parameters */
+#pragma GCC diagnostic ignored "-Wunused-variable"     /* a formula may not need all operands */
+#pragma GCC diagnostic ignored "-Wint-in-bool-context" /* the product of bools is "and" */
 
 /* ---- float32 and float64 --------------------------------------------------------------------- */
 
@@ -38,29 +36,27 @@ static void draw_kept(const AttentionHead *a, bool *kept) {
 static int64_t to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 static double distance(double a, double b) { return a - b; }
 static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a - (uint64_t)b); }
+/* a - b of a > b; the difference of two int64 need not be an int64 */
+#define DISTANCE(a, b) _Generic((a), int64_t : distance_i64, default : distance)(a, b)
 
 #define IS_NAN(x) ((x) != (x))
 
 #define TYPE       float
 #define NAME(name) name##_f32
 #define AS_TYPE(x) ((float)(x))
-#define DISTANCE   distance
 #include "plain_any.inc"
 #define TYPE       double
 #define NAME(name) name##_f64
 #define AS_TYPE(x) ((double)(x))
-#define DISTANCE   distance
 #include "plain_any.inc"
 #define TYPE       int64_t
 #define NAME(name) name##_i64
 #define AS_TYPE(x)                                                                                 \
     _Generic((x), float : to_i64((double)(x)), double : to_i64((double)(x)), default : (int64_t)(x))
-#define DISTANCE distance_i64
 #include "plain_any.inc"
 #define TYPE       bool
 #define NAME(name) name##_bool
 #define AS_TYPE(x) ((x) != 0)
-#define DISTANCE   distance
 #include "plain_any.inc"
 
 /* ---- whole numbers: int64 modulo 2^64, as PyTorch's, and bool, where + is "or", * is "and" --- */
@@ -90,60 +86,37 @@ static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_d
             c[i * m->c_stride[0] + j * m->c_stride[1]] = sum;
         }
 }
-
-/* ---- workspaces ------------------------------------------------------------------------------ */
-
-static int64_t no_workspace(const MatmulShape *m) { return 0; }
-
-/* For each key doubles for its weight, that one's gradient, and the gradients of the key and its
- * value; and a bool: does dropout keep the weight? */
-static int64_t attention_workspace(const AttentionHead *a) {
-    return (a->K * ((2 + a->D + a->Dv) * 8 + 1) + 63) / 64 * 64;
-}
+static int64_t matmul_workspace_i64(const MatmulShape *m) { return 0; }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* The kernels of the types that elementwise.def and kernels.def call so. */
-#define FLOAT(name)                                                                                \
-    { name##_f32, name##_f64 }
-#define NUMBER(name)                                                                               \
-    { name##_f32, name##_f64, name##_i64 }
-#define SAME(name)                                                                                 \
-    { name##_f32, name##_f64, name##_i64, name##_bool }
+/* clang-format off */
+#define FLOAT(name)  {name##_f32, name##_f64}
+#define NUMBER(name) {name##_f32, name##_f64, name##_i64}
+#define SAME(name)   {name##_f32, name##_f64, name##_i64, name##_bool}
 
 const Kernels tensor_kernels_plain = {
     .name = "plain",
-    .value =
-        {
+    .value = {
 #define UNARY(name, formula, gradient, source, types, ...) [ELEMENTWISE_##name] = types(name),
-#define BINARY                                             UNARY
-#define COMPARE(name, ...)                                 [ELEMENTWISE_##name] = SAME(name),
+#define BINARY UNARY
+#define COMPARE(name, ...) [ELEMENTWISE_##name] = SAME(name),
 #include "elementwise.def"
-        },
-    .vjp =
-        {
+    },
+    .vjp = {
 #define UNARY(name, ...)  [ELEMENTWISE_##name] = {FLOAT(name##_vjp)},
 #define BINARY(name, ...) [ELEMENTWISE_##name] = {FLOAT(name##_vjp_a), FLOAT(name##_vjp_b)},
 #define COMPARE(name, ...)
 #include "elementwise.def"
-        },
-    .convert =
-        {
-            [F32] = {from_f32_f32, from_f64_f32, from_i64_f32, from_bool_f32},
-            [F64] = {from_f32_f64, from_f64_f64, from_i64_f64, from_bool_f64},
-            [I64] = {from_f32_i64, from_f64_i64, from_i64_i64, from_bool_i64},
-            [BOOL] = {from_f32_bool, from_f64_bool, from_i64_bool, from_bool_bool},
-        },
-#define KERNEL(name, types) .name = types(name),
+    },
+    .convert = {
+        [F32] = {from_f32_f32, from_f64_f32, from_i64_f32, from_bool_f32},
+        [F64] = {from_f32_f64, from_f64_f64, from_i64_f64, from_bool_f64},
+        [I64] = {from_f32_i64, from_f64_i64, from_i64_i64, from_bool_i64},
+        [BOOL] = {from_f32_bool, from_f64_bool, from_i64_bool, from_bool_bool},
+    },
+#define KERNEL(form, name, types) .name = types(name),
 #include "kernels.def"
-    .gather = SAME(gather),
-    .scatter_add = FLOAT(scatter_add),
-    .sum_rows = FLOAT(sum_rows),
-    .layer_norm_dw = FLOAT(layer_norm_dw),
-    .additive_dx = FLOAT(additive_dx),
-    .matmul = NUMBER(matmul),
-    .matmul_workspace = {no_workspace, no_workspace, no_workspace},
-    .attention = FLOAT(attention),
-    .attention_dx = FLOAT(attention_dx),
-    .attention_workspace = {attention_workspace, attention_workspace},
 };
+/* clang-format on */
