@@ -175,9 +175,12 @@ extern const Op *const ag_ops[];
 
 /* The parts of a mask as three inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
-/* A node's, which are its inputs from the first of these on (a node that ends before lacks the
- * rest), ready for the kernels. False with an error; tensor_mask_close it in any case. */
-bool ag_mask_open(Mask *mask, const Node *n, int first, bool causal, Shape scores);
+/* For forward: checks the mask of a node, whose parts are its inputs from the first one on (a node
+ * with fewer inputs has fewer parts), and computes how many keys each query may attend to. A new
+ * reference, or NULL with an error. */
+Tensor *ag_mask_lengths(const Node *n, int first, bool causal, Shape scores);
+/* The mask for the kernels, in forward, and in backward with the lengths that forward saved. */
+Mask ag_mask_of(const Node *n, int first, const Tensor *lengths, Shape scores);
 
 /* ---- shared by the elementwise ops (elementwise.c) ------------------------------------------ */
 

@@ -29,10 +29,8 @@ static Tensor *additive_scores_forward(Node *n) {
     const Tensor *w = n->in[2];
     if (!check_shapes(q->shape, k->shape, w->shape)) return NULL;
     const Shape scores = SHAPE(q->shape.dim[0], q->shape.dim[1], k->shape.dim[1]);
-    Mask mask; /* of in[3], for one head */
-    if (ag_mask_open(&mask, n, 3, false, SHAPE(scores.dim[0], 1, scores.dim[1], scores.dim[2])))
-        n->saved[0] = tensor_retain(mask.lengths);
-    tensor_mask_close(&mask);
+    const Shape one_head = SHAPE(scores.dim[0], 1, scores.dim[1], scores.dim[2]);
+    n->saved[0] = ag_mask_lengths(n, 3, false, one_head);
     Tensor *y = n->saved[0] ? tensor_make(scores, q->dtype) : NULL;
     if (y) tensor_additive_forward(y, q, k, w, n->saved[0]);
     return y;

@@ -34,15 +34,18 @@ static bool check_sizes(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
-/* The operands of the kernels, with y for the result. False with an error; call tensor_mask_close
- * in any case. */
-static bool open_operands(AttentionOperands *a, const Node *n, Tensor *y) {
+enum { LENGTHS, STATS, STATES }; /* what is saved */
+
+/* The operands of the kernels: n's inputs, what forward saved, and y for the result. */
+static AttentionOperands operands_of(const Node *n, Tensor *y) {
     const Tensor *q = n->in[0];
-    *a = (AttentionOperands){.q = q, .k = n->in[1], .v = n->in[2], .y = y, .stats = n->saved[0]};
-    a->scale = n->at.scale;
-    a->dropout = n->at.dropout;
-    a->states = n->saved[1] ? n->saved[1]->data : NULL;
-    return ag_mask_open(&a->mask, n, 3, n->at.causal, tensor_attention_scores(q, n->in[1]));
+    const Tensor *k = n->in[1];
+    AttentionOperands a = {.q = q, .k = k, .v = n->in[2], .y = y, .stats = n->saved[STATS]};
+    a.mask = ag_mask_of(n, 3, n->saved[LENGTHS], tensor_attention_scores(q, k));
+    a.scale = n->at.scale;
+    a.dropout = n->at.dropout;
+    a.states = n->saved[STATES] ? n->saved[STATES]->data : NULL;
+    return a;
 }
 
 /* ag_attention(q, k, v, mask, dropout)
@@ -52,36 +55,34 @@ static bool open_operands(AttentionOperands *a, const Node *n, Tensor *y) {
  * gradient: dv = P' dy; dq = dS k, dk = dS' q, dS the gradient of softmax at dy v', over sqrt(D)
  * source:   Vaswani et al. 2017; Dao et al. 2022
  *
- * saved: two numbers for each query, in double; with dropout, the generator before the draws of
- * each head. */
+ * saved: how many keys each query may attend to; two numbers for each query, in double; with
+ * dropout, the generator before the draws of each head. */
 static Tensor *attention_forward(Node *n) {
-    AttentionOperands a;
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];
     const Tensor *v = n->in[2];
     if (!check_shapes(q, k, v) || !check_sizes(q, k, v)) return NULL;
     const Shape s = tensor_attention_scores(q, k);
     const int64_t heads = s.dim[0] * s.dim[1];
-    n->saved[0] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
+    n->saved[LENGTHS] = ag_mask_lengths(n, 3, n->at.causal, s);
+    n->saved[STATS] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
     if (n->at.dropout > 0 && tensor_shape_numel(s) > 0)
-        n->saved[1] = tensor_make(SHAPE(heads, (int64_t)sizeof(Generator)), BOOL);
+        n->saved[STATES] = tensor_make(SHAPE(heads, (int64_t)sizeof(Generator)), BOOL);
     Tensor *y = tensor_pending() ? NULL : tensor_attention_result(q, v);
-    if (open_operands(&a, n, y) && y) {
-        if (a.states) tensor_attention_draw(&a, tensor_generator_current());
-        tensor_attention_forward(&a);
-    }
-    tensor_mask_close(&a.mask);
+    if (!y) return NULL;
+    const AttentionOperands a = operands_of(n, y);
+    if (a.states) tensor_attention_draw(&a, tensor_generator_current());
+    tensor_attention_forward(&a);
     return y;
 }
 
 /* Recomputes the weights P. Needs y only for sum(y dy). */
 static void attention_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    AttentionOperands a;
+    const AttentionOperands a = operands_of(n, n->out);
     const int last = dy->shape.ndim - 1;
     Tensor *rows = dy->stride[last] == 1 ? tensor_retain(dy) : tensor_contiguous(dy);
     for (int i = 0; i < 3; i++) dx[i] = tensor_attention_result(n->in[i], n->in[i]);
-    if (open_operands(&a, n, n->out) && !tensor_pending()) tensor_attention_backward(&a, rows, dx);
-    tensor_mask_close(&a.mask);
+    if (!tensor_pending()) tensor_attention_backward(&a, rows, dx);
     tensor_release(rows);
 }
 

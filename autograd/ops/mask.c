@@ -13,9 +13,7 @@ static bool check_lengths(const char *who, const Tensor *lens, Shape scores) {
         tensor_fail("%s: valid_lens is %s: it must be (B) or (B, Q), here %s or %s", who,
                     tensor_shape_text(l), tensor_shape_text(SHAPE(B)),
                     tensor_shape_text(SHAPE(B, Q)));
-    /* a backward pass reads lengths that were let go, while their memory is pinned */
-    Tensor *row =
-        lens->storage->bytes || tensor_check_readable(who, lens) ? tensor_contiguous(lens) : NULL;
+    Tensor *row = tensor_check_readable(who, lens) ? tensor_contiguous(lens) : NULL;
     const int64_t *length = row ? row->data : NULL;
     for (int64_t i = 0; !tensor_pending() && i < tensor_numel(lens); i++)
         if (length[i] < 0)
@@ -73,11 +71,18 @@ void ag_mask_inputs(AttentionMask mask, Tensor **in) {
     in[2] = (Tensor *)mask.window;
 }
 
-bool ag_mask_open(Mask *mask, const Node *n, int first, bool causal, Shape scores) {
-    const Tensor *part[3];
-    for (int i = 0; i < 3; i++) part[i] = first + i < n->n_in ? n->in[first + i] : NULL;
-    const AttentionMask whole = {part[0], part[1], part[2], causal};
-    *mask = (Mask){0};
-    return ag_mask_fits(n->op->name, whole, scores, n->in[0]->dtype) &&
-           tensor_mask_open(mask, part, causal, scores);
+/* Part i of the mask whose parts are n's inputs from the first one on. */
+static const Tensor *part_of(const Node *n, int first, int i) {
+    return first + i < n->n_in ? n->in[first + i] : NULL;
+}
+
+Tensor *ag_mask_lengths(const Node *n, int first, bool causal, Shape scores) {
+    const AttentionMask mask = {part_of(n, first, 0), part_of(n, first, 1), part_of(n, first, 2),
+                                causal};
+    if (!ag_mask_fits(n->op->name, mask, scores, n->in[0]->dtype)) return NULL;
+    return tensor_mask_lengths(mask.valid_lens, causal, scores);
+}
+
+Mask ag_mask_of(const Node *n, int first, const Tensor *lengths, Shape scores) {
+    return (Mask){scores, lengths, part_of(n, first, 1), part_of(n, first, 2)};
 }

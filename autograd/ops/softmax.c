@@ -76,15 +76,14 @@ static bool check_scores(const Tensor *scores, int64_t heads, Shape *full) {
  * gradient: scale y (dy - sum(y dy)), exactly 0 where y is 0
  * source:   Vaswani et al. 2017; Liu et al. 2021 for the window */
 static Tensor *masked_softmax_forward(Node *n) {
-    Mask mask;
     Shape full;
     const Tensor *scores = n->in[0];
     if (!check_scores(scores, n->at.num_heads, &full)) return NULL;
-    Tensor *y = ag_mask_open(&mask, n, 1, n->at.causal, full)
-                    ? tensor_make(scores->shape, scores->dtype)
-                    : NULL;
+    Tensor *lengths = ag_mask_lengths(n, 1, n->at.causal, full);
+    const Mask mask = ag_mask_of(n, 1, lengths, full);
+    Tensor *y = lengths ? tensor_make(scores->shape, scores->dtype) : NULL;
     if (y) tensor_masked_softmax(&mask, y, scores, n->at.scale);
-    tensor_mask_close(&mask);
+    tensor_release(lengths);
     return y;
 }
 

@@ -8,38 +8,31 @@
 
 /* ---- masks --------------------------------------------------------------------------------- */
 
-/* I64, (B, H, Q, K) of one number per row: causal and lens, (B), (B, Q) or NULL, are both a number
- * of keys. Where there are no scores, nobody reads a length, and one stands for all. */
-static Tensor *row_lengths(const Tensor *lens, bool causal, Shape scores) {
-    const bool some = tensor_shape_numel(scores) > 0;
-    const int64_t B = some ? scores.dim[0] : 1;
+Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores) {
+    const bool some = tensor_shape_numel(scores) > 0; /* without scores no kernel reads a length */
+    const int64_t B = some && valid_lens ? scores.dim[0] : 1;
     const int64_t Q = some ? scores.dim[2] : 1;
     const int64_t K = scores.dim[3];
-    const int64_t *given = some && lens ? lens->data : &K;
-    const int64_t step_b = lens ? lens->stride[0] : 0;
-    const int64_t step_q = lens && lens->shape.ndim == 2 ? lens->stride[1] : 0;
-    Tensor *rows = tensor_make(SHAPE(B, 1, Q, 1), I64);
-    int64_t *length = rows ? rows->data : NULL;
+    const int64_t *all = some && valid_lens ? valid_lens->data : &K;
+    const int64_t step_b = valid_lens ? valid_lens->stride[0] : 0;
+    const int64_t step_q = valid_lens && valid_lens->shape.ndim == 2 ? valid_lens->stride[1] : 0;
+    Tensor *lengths = tensor_make(SHAPE(B, 1, Q, 1), I64);
+    int64_t *length = lengths ? lengths->data : NULL;
     for (int64_t b = 0; length && b < B; b++)
         for (int64_t q = 0; q < Q; q++) {
-            const int64_t seen = MIN(given[b * step_b + q * step_q], K);
-            *length++ = causal ? MIN(seen, q + 1) : seen;
+            const int64_t keys = MIN(all[b * step_b + q * step_q], K);
+            *length++ = causal ? MIN(keys, q + 1) : keys;
         }
-    Tensor *wide = rows ? tensor_view_expand(rows, scores) : NULL;
-    tensor_release(rows);
-    return wide;
+    return lengths;
 }
 
-bool tensor_mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores) {
-    *mask = (Mask){.scores = scores, .window = part[2]};
-    mask->lengths = row_lengths(part[0], causal, scores);
-    mask->keep = part[1] ? tensor_view_expand(part[1], scores) : NULL;
-    return !tensor_pending();
-}
-
-void tensor_mask_close(Mask *mask) {
-    tensor_release(mask->lengths);
-    tensor_release(mask->keep);
+/* x broadcast to the scores (B, H, Q, K): a view for kernels alone. */
+static Tensor broadcast_to(const Tensor *x, Shape scores) {
+    Tensor view = {.shape = scores, .dtype = x->dtype, .data = x->data};
+    const int lead = scores.ndim - x->shape.ndim;
+    for (int d = lead; d < scores.ndim; d++)
+        view.stride[d] = x->shape.dim[d - lead] == 1 ? 0 : x->stride[d - lead];
+    return view;
 }
 
 /* ---- masked softmax -------------------------------------------------------------------------- */
@@ -61,10 +54,14 @@ void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, d
     const Shape s = mask->scores;
     const int64_t W = mask->window ? mask->window->shape.dim[0] : 1;
     const Shape shape = SHAPE(s.dim[0] / W, W, s.dim[1], s.dim[2], s.dim[3]);
+    const Tensor lengths = broadcast_to(mask->lengths, s);
     Tensor view[5] = {in_windows(y, shape, false), in_windows(x, shape, false),
-                      in_windows(mask->lengths, shape, false)};
+                      in_windows(&lengths, shape, false)};
     view[2].shape.dim[4] = 1; /* a number for each row */
-    if (mask->keep) view[3] = in_windows(mask->keep, shape, false);
+    if (mask->keep) {
+        const Tensor keep = broadcast_to(mask->keep, s);
+        view[3] = in_windows(&keep, shape, false);
+    }
     if (mask->window) view[4] = in_windows(mask->window, shape, true);
     const Tensor *const operand[] = {&view[0], &view[1], &view[2], mask->keep ? &view[3] : NULL,
                                      mask->window ? &view[4] : NULL};
@@ -122,6 +119,7 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     const Shape s = mask->scores;
     const int64_t H = s.dim[1];
     AttentionHead head = {.Q = s.dim[2], .K = s.dim[3], .scale = a->scale, .dropout = a->dropout};
+    const Tensor lengths = broadcast_to(mask->lengths, s);
     int64_t unused;
     head.D = a->q->shape.dim[a->q->shape.ndim - 1];
     head.Dv = a->v->shape.dim[a->v->shape.ndim - 1];
@@ -129,12 +127,13 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     head.k = matrix_of(a->k, i, &head.k_row);
     head.v = matrix_of(a->v, i, &head.v_row);
     head.y = matrix_of(a->y, i, &head.y_row);
-    head.length = matrix_of(mask->lengths, i, &unused);
+    head.length = matrix_of(&lengths, i, &unused);
     head.max = (double *)a->stats->data + 2 * i * head.Q;
     head.inverse = head.max + head.Q;
     if (mask->keep) {
-        head.keep = matrix_of(mask->keep, i, &head.keep_row);
-        head.keep_column = mask->keep->stride[3];
+        const Tensor keep = broadcast_to(mask->keep, s);
+        head.keep = matrix_of(&keep, i, &head.keep_row);
+        head.keep_column = keep.stride[3];
     }
     if (mask->window) {
         const Tensor *w = mask->window;
@@ -194,16 +193,22 @@ void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Ten
 
 /* ---- additive attention ---------------------------------------------------------------------- */
 
+/* From the lengths of a batch to those of the next. */
+static int64_t lengths_step(const Tensor *lengths) {
+    return lengths->shape.dim[0] == 1 ? 0 : lengths->stride[0];
+}
+
 void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
                              const Tensor *lengths) {
     const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
     const Shape rows =
         SHAPE(q->shape.dim[0], Q, 1); /* a number, or where one begins, for each row */
     const DType type = y->dtype;
-    const Tensor view[] = {{.shape = rows, .stride = {Q * H, H}, .dtype = type, .data = q->data},
-                           {.shape = rows, .stride = {K * H, 0}, .dtype = type, .data = k->data},
-                           {.shape = rows, .stride = {0, 0}, .dtype = type, .data = w->data},
-                           {.shape = rows, .stride = {Q, 1}, .dtype = I64, .data = lengths->data}};
+    const Tensor view[] = {
+        {.shape = rows, .stride = {Q * H, H}, .dtype = type, .data = q->data},
+        {.shape = rows, .stride = {K * H, 0}, .dtype = type, .data = k->data},
+        {.shape = rows, .stride = {0, 0}, .dtype = type, .data = w->data},
+        {.shape = rows, .stride = {lengths_step(lengths), 1}, .dtype = I64, .data = lengths->data}};
     const Tensor *const operand[] = {y, &view[0], &view[1], &view[2], &view[3]};
     tensor_loop_costly_rows(tensor_kernels()->additive[type], 2, 5, operand, (double)H,
                             8 * (double)H);
@@ -213,6 +218,7 @@ typedef struct {
     AdditiveDx *kernel;
     AdditiveBatch first; /* batch 0; the others follow it */
     int64_t size;        /* bytes of an element */
+    int64_t lengths;     /* from the lengths of a batch to those of the next */
 } AdditiveBatches;
 
 static void additive_part(int worker, int64_t from, int64_t to, void *context) {
@@ -224,7 +230,7 @@ static void additive_part(int worker, int64_t from, int64_t to, void *context) {
         AdditiveBatch batch = *a;
         batch.q = (const char *)a->q + q;
         batch.k = (const char *)a->k + k;
-        batch.length = a->length + b * a->Q;
+        batch.length = a->length + b * all->lengths;
         batch.dy = (const char *)a->dy + b * a->Q * a->K * all->size;
         batch.dq = (char *)a->dq + q;
         batch.dk = (char *)a->dk + k;
@@ -239,7 +245,8 @@ void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tenso
     AdditiveBatches all = {tensor_kernels()->additive_dx[q->dtype],
                            {Q, K, k->shape.dim[2], q->data, k->data, w->data, lengths->data,
                             dy->data, dx[0]->data, dx[1]->data, dx[2]->data},
-                           dtype_size(q->dtype)};
+                           dtype_size(q->dtype),
+                           lengths_step(lengths)};
     if (tensor_numel(dy) == 0) return;
     tensor_work_in_parts(tensor_workers_for(16 * (double)tensor_numel(dy) * (double)all.first.H), B,
                          additive_part, &all);

@@ -67,18 +67,17 @@ Tensor tensor_transposed(const Tensor *x);
 
 /* ---- attention: attention.c ------------------------------------------------------------------ */
 
-/* A mask over scores (B, H, Q, K), ready for the kernels: checked and expanded once. */
+/* A mask over scores (B, H, Q, K), for the kernels. keep and window may be NULL. */
 typedef struct {
     Shape scores;
-    Tensor *lengths; /* I64, a view of the scores' shape: the keys that a query sees end there */
-    Tensor *keep;    /* a view of the scores' shape, or NULL */
-    const Tensor *window; /* (windows, Q, K) or NULL */
+    const Tensor *lengths; /* of tensor_mask_lengths */
+    const Tensor *keep;    /* broadcasts to the scores */
+    const Tensor *window;  /* (windows, Q, K) */
 } Mask;
 
-/* part: valid_lens (B) or (B, Q), keep, which broadcasts to the scores, and window; NULL where
- * absent. False with an error; tensor_mask_close it in any case. */
-bool tensor_mask_open(Mask *mask, const Tensor *const part[3], bool causal, Shape scores);
-void tensor_mask_close(Mask *mask);
+/* How many keys each query may attend to, for valid_lens (B), (B, Q) or NULL, and causal: I64,
+ * (B, 1, Q, 1), or (1, 1, Q, 1) if all batches have the same. */
+Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores);
 /* y = softmax(scale x + window) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B H, Q,
  * K) */
 void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
@@ -106,7 +105,7 @@ void tensor_attention_forward(const AttentionOperands *a);
 void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
 
 /* Additive attention: y (B, Q, K) = w tanh(q + k) of q (B, Q, H), k (B, K, H) and w (1, H),
- * contiguous all, before lengths (B, 1, Q, K), as in a Mask, else 0. Backward adds to dx: dq, dk,
+ * contiguous all, before lengths, as in a Mask, else 0. Backward adds to dx: dq, dk,
  * dw (B, 1, H). */
 void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
                              const Tensor *lengths);
