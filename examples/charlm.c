@@ -1,11 +1,11 @@
-/* charlm.c - a language model: it reads a text and learns which character comes next.
+/* charlm.c - a language model: it reads a text and learns to predict the next character.
  *
- * The decoder of "Attention Is All You Need" as GPT-2 has it (Radford et al. 2019), in the size in
- * which nanoGPT (Karpathy 2022) trains it on a CPU. What it knows is in one number, the mean of
- * -log p(the character that came), in nats: it hesitates as if among e^loss characters.
+ * The model is the decoder of "Attention Is All You Need" in the form of GPT-2 (Radford et al.
+ * 2019), with the sizes of nanoGPT (Karpathy 2022) for a CPU. The loss is the mean of -log p(the
+ * character that came), in nats; it equals the loss of a guess among e^loss characters.
  *
- * B sequences in a batch, T characters of each, C the width, V different characters. Read on in the
- * order model, how good it is, what it writes, where it looks, training.
+ * B sequences in a batch, T characters of each, C the width, V different characters. The sections:
+ * the model, its quality, its text, its attention, training.
  */
 #include "common/corpus.h"
 #include "common/draw.h"
@@ -39,23 +39,23 @@ typedef struct {
     Module module;
     Tensor *norm1, *norm2; /* (C) */
     MultiHeadAttention *attention;
-    Linear *up, *down; /* from C to 4 C, and back */
+    Linear *up, *down; /* C -> 4 C, 4 C -> C */
     Dropout *dropout;
 } Block;
 
 typedef struct {
     Module module;
-    Tensor *tokens, *places; /* (V, C), (T, C): what each character, and each place, means */
+    Tensor *tokens, *places; /* (V, C), (T, C): a vector for each character and for each place */
     Block *block[MAX_LAYERS];
     Tensor *norm; /* (C) */
 } Transformer;
 
 /* x: (B, T, C) -> same.
  *
- *     x = x + attention(norm(x))        every place looks at itself and those before it,
- *     x = x + gelu(norm(x) Up') Down'   and then thinks about what it saw
+ *     x = x + attention(norm(x))        each place attends to itself and to the places before it
+ *     x = x + gelu(norm(x) Up') Down'   a network with one hidden layer, at each place alone
  *
- * Blocks add to x, so the gradient has a straight way down to the first of them. */
+ * Blocks add to x, so the gradient of the last block reaches the first block directly. */
 static Tensor *block_forward(Block *b, Tensor *x) {
     Tensor *y = ag_layer_norm(x, b->norm1, NULL, 1e-5);
     y = nn_multi_head_attention_forward(b->attention, y, y, y, (AttentionMask){.causal = true});
@@ -66,8 +66,8 @@ static Tensor *block_forward(Block *b, Tensor *x) {
     return ag_add(x, nn_dropout_forward(b->dropout, nn_linear_forward(b->down, y)));
 }
 
-/* x: (B, T) of characters -> (B, T, V), scores of what follows each of them. What a character
- * means when it is read is also what must be meant for it to be written: both ends use tokens. */
+/* x: (B, T) characters -> (B, T, V), scores of the character after each of them. Input and output
+ * use the same vectors of characters, net->tokens. */
 static Tensor *transformer_forward(Transformer *net, Tensor *x) {
     if (!x) return NULL;
     Tensor *places = ag_slice(net->places, 0, 0, x->shape.dim[1]); /* (T, C) */
@@ -84,13 +84,14 @@ static Tensor *transformer_loss(Transformer *net, Tensor *windows) {
     return ag_cross_entropy(ag_transpose(scores, 1, 2), next, AG_IGNORE_NONE, REDUCE_MEAN);
 }
 
-/* Each block adds to x twice; what all of them add has the deviation of one linear layer. */
+/* Each block adds to x twice. These weights are scaled so that the sum over all blocks has the
+ * standard deviation of one linear layer. */
 static Block *block_new(int64_t C) {
     static const ModuleClass class = {"Block", sizeof(Block), NULL, NULL};
     static const char *const matrix[] = {
         "attention.W_q.weight", "attention.W_k.weight", "attention.W_v.weight", "up.weight",
         "attention.W_o.weight", "down.weight"}; /* these two add to x */
-    bool fused = !options.composed;             /* the same without ever holding (T, T) weights */
+    bool fused = !options.composed;             /* never stores (T, T) weights */
     MultiHeadAttentionConfig config = {C, options.heads, options.dropout, false, C, C, C, fused};
     Block *b = nn_module_new(&class);
     if (!b) return NULL;
@@ -122,7 +123,7 @@ static Transformer *transformer_new(int64_t V, int64_t T, int64_t C) {
     return nn_module_done(net);
 }
 
-/* Weights of matrices shrink a little with every step; those that scale do not. */
+/* Weight decay is for matrices, not for scales of layer norm. */
 static Optimizer *optimizer_new(Transformer *net) {
     AdamWConfig config = {.lr = run.lr, .beta2 = 0.99, .weight_decay = 0.1};
     Optimizer *adamw = nn_adamw_new(net, config);
@@ -135,10 +136,10 @@ static Optimizer *optimizer_new(Transformer *net) {
     return adamw;
 }
 
-/* ---- how good it is ------------------------------------------------------------------------ */
+/* ---- its quality --------------------------------------------------------------------------- */
 
-/* Windows side by side from where the held-out tenth begins, MEASURED characters at most. Counting
- * can predict, too: the same characters. */
+/* The loss on the first MEASURED characters of the held-out tenth, in windows side by side, and the
+ * loss of a trigram model on the same characters. */
 static void evaluate(Transformer *net, const Corpus *text) {
     const int64_t T = options.context, begin = text->held_out, all = (text->size - begin - 1) / T;
     const int64_t n = all < MEASURED / T ? all : MEASURED / T;
@@ -156,11 +157,11 @@ static void evaluate(Transformer *net, const Corpus *text) {
     training_expect(&run, "held-out loss, a trigram model's", loss, "<", counting);
 }
 
-/* ---- what it writes ------------------------------------------------------------------------ */
+/* ---- its text ------------------------------------------------------------------------------ */
 
-/* The model sees the last T characters at most, draws the next, and sees that too. */
+/* The model draws the next character after the last T characters, again and again. */
 static void write_on(Transformer *net, const Corpus *text, Passage *passage) {
-    tensor_manual_seed(run.seed); /* a model that was loaded writes what it wrote before */
+    tensor_manual_seed(run.seed); /* a loaded model writes the same text again */
     for (int64_t i = 0; i < options.sample && !tensor_error(); i++) {
         Tensor *x = corpus_last(passage, options.context); /* (1, T) or less */
         tape_begin_no_grad();
@@ -173,14 +174,14 @@ static void write_on(Transformer *net, const Corpus *text, Passage *passage) {
     if (options.sample > 0 && !tensor_error()) corpus_print(text, passage, stdout);
 }
 
-/* ---- where it looks ------------------------------------------------------------------------ */
+/* ---- its attention ------------------------------------------------------------------------- */
 
-/* The heads of one layer: how each character of the passage, a row, looks at those before it. */
+/* The maps of the heads of one layer: a row for each character of the passage. */
 static void show(Transformer *net, const Corpus *text, const Passage *passage) {
     static AttentionMap maps[MAX_HEADS];
     MultiHeadAttention *attention = net->block[options.layer - 1]->attention;
     Tensor *x = corpus_last(passage, options.context < SHOWN ? options.context : SHOWN);
-    attention->fused = false; /* that path has no weights to show */
+    attention->fused = false; /* the fused path has no weights */
     tape_begin_no_grad();
     transformer_forward(net, x);
     tape_end();

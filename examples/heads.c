@@ -1,14 +1,15 @@
-/* heads.c - what is each head for, and which could one do without?
+/* heads.c - which heads does a model need?
  *
- * At every place i of random tokens, name those at i - 1, i - 4, i - 7 and i - 10. A head says one
- * mean of what it looks at, so every offset needs a head of its own. Of twice as many, half are
- * spare; and fewer places have a token far back than near by, so heads matter unequally. Then one
- * backward pass tells how much (Michel, Levy & Neubig 2019): a gate of 1 multiplies what a head
- * says, and its gradient is how the loss would change if a little were taken away. Beside it stands
- * the truth, the loss without the head.
+ * The task: at every place i of random tokens, name the tokens at i - 1, i - 4, i - 7 and i - 10. A
+ * head returns one weighted mean, so every offset needs its own head. The model has twice as many
+ * heads, so half of them are not needed. Fewer places have a token at a large offset, so some heads
+ * are more important than others. One backward pass measures the importance of all heads (Michel,
+ * Levy & Neubig 2019): a gate of 1 multiplies the output of a head, and the gradient of the gate
+ * says how the loss changes if the gate gets smaller. The program prints it beside the loss without
+ * the head.
  *
- * B sequences, T = --length, H = --heads, E = --hidden, d = E / H, O = --offsets, V = --tokens.
- * Read on in the order model, sequences, training, importance, main.
+ * B sequences, T = --length, H = --heads, E = --hidden, d = E / H, O = --offsets, V = --tokens. The
+ * sections: the model, the sequences, training, importance, main.
  */
 #include "common/rank.h"
 #include "common/training.h"
@@ -70,10 +71,10 @@ static Tensor *split(Tensor *x) {
 /* tokens: (B, T), gates: (B, H, 1, 1) -> (B, V, T, O): scores of the tokens as answers
  *
  *     q = x W_q',  k = x W_k',  v = x W_v'        d columns of each for every head
- *     y_h = softmax(q_h k_h' / sqrt(d)) v_h       what head h says
- *     y = (g_1 y_1, ..., g_H y_H) W_o'            gate 1: as it is, 0: without head h
+ *     y_h = softmax(q_h k_h' / sqrt(d)) v_h       the output of head h
+ *     y = (g_1 y_1, ..., g_H y_H) W_o'            g_h = 0: without head h
  *
- * But for the gates, nn_multi_head_attention_forward(attention, x, x, x, mask) does the same. */
+ * Without the gates it is nn_multi_head_attention_forward(attention, x, x, x, mask). */
 static Tensor *heads_forward(Heads *net, Tensor *tokens, Tensor *gates) {
     const int64_t T = options.length, E = options.hidden, O = options.offsets;
     const double d = (double)E / (double)options.heads, scale = options.no_scale ? 1 : 1 / sqrt(d);
@@ -98,11 +99,11 @@ static Tensor *draw(int64_t B) {
 }
 
 static Tensor *draw_unseen(void) {
-    tensor_manual_seed(~run.seed); /* always the same, and not what training drew */
+    tensor_manual_seed(~run.seed); /* always the same sequences, which training did not see */
     return draw(UNSEEN);
 }
 
-/* tokens: (B, T) -> (B, T, O): at place i the token at i - offset, IGNORED where there is none. */
+/* tokens: (B, T) -> (B, T, O): at place i the token at i - offset, IGNORED if there is none. */
 static Tensor *answers(Tensor *tokens) {
     const int64_t T = options.length;
     Tensor *list[MAX_OFFSETS];
@@ -136,9 +137,9 @@ typedef struct {
     double loss, accuracy, importance[MAX_HEADS];
 } Measured;
 
-/* importance_h = 1/B sum_b |dL_b / dg_bh|, where L_b is the mean loss over the questions of
- * sequence b and depends on the gates of its own sequence alone: so one backward pass, of sum_b
- * L_b, finds all B H gradients. kept: the values of the gates, 1 or, for a head that is gone, 0. */
+/* importance_h = 1/B sum_b |dL_b / dg_bh|. L_b, the mean loss of the questions of sequence b,
+ * depends only on the gates of sequence b. So one backward pass of sum_b L_b computes all B H
+ * gradients. kept: the values of the gates, 1, or 0 for a pruned head. */
 static Measured measure(Heads *net, const double *kept) {
     const int64_t B = UNSEEN, H = options.heads, T = options.length, O = options.offsets;
     tape_begin();
@@ -157,8 +158,10 @@ static Measured measure(Heads *net, const double *kept) {
     return m;
 }
 
-/* The least important head goes, and importance is measured anew: heads that look at the same
- * offset stand in for each other until one of them is the last. The accuracy of half the heads. */
+/* Prunes the least important head, measures importance again, and so on: of two heads for the same
+ * offset, the second becomes important when the first is pruned. Returns the accuracy of half the
+ * heads.
+ */
 static double prune(Heads *net, Measured m, double *kept) {
     double half = m.accuracy;
     for (int n = (int)options.heads; n > 0 && !tensor_error(); n--) {
@@ -173,16 +176,16 @@ static double prune(Heads *net, Measured m, double *kept) {
     return half;
 }
 
-/* The weight on the token at an offset, the mean over the places that have one. */
+/* The mean weight on the token at an offset, over the places that have one. */
 static double look(const AttentionMap *map, int64_t offset) {
     double sum = 0;
     for (int64_t i = offset; i < map->queries; i++) sum += map->weights[i * map->keys + i - offset];
     return sum / (double)(map->queries - offset);
 }
 
-/* A line and a map, of the first sequence, for each head. Training is at rest where dL/dW = -decay
- * W; for W_h, the d columns of W_o that head h goes through, that says dL/dg_h = W_h . dL/dW_h =
- * -decay |W_h|^2: importance can be read off the weights, too. */
+/* Prints a line for each head, and makes its map of the first sequence. At a minimum of loss and
+ * decay, dL/dW = -decay W. For W_h, the d columns of W_o for head h, this gives dL/dg_h = W_h .
+ * dL/dW_h = -decay |W_h|^2: the importance follows from the weights alone. */
 static void show(const Heads *net, const Measured *m, const double *without) {
     static AttentionMap maps[MAX_HEADS];
     const int64_t d = options.hidden / options.heads;

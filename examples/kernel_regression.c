@@ -1,12 +1,12 @@
 /* kernel_regression.c - the Nadaraya-Watson estimator as a tool for real data.
  *
- * Attention in its smallest form: a query x looks at all measured x_i, near ones get more weight,
- * and the answer is the weighted mean of their y_i. One number is learned, the bandwidth,
- * and it is learned honestly: every point is predicted from all the others, never from itself.
+ * It is the simplest attention: the query is x, the keys are all measured x_i, nearer keys get more
+ * weight, and the prediction is the weighted mean of the y_i. One number is learned, the bandwidth.
+ * For the loss, each point is predicted from all other points, never from itself.
  *
- * Inside, x and y are standardised (mean 0, deviation 1), so that one learning rate fits data in
- * any units; all that is printed is in the units of the data, but for the loss, where 1 is the
- * variance of y. Read on in the order model, loss, where to start, training, what came, main.
+ * Inside, x and y are standardised (mean 0, standard deviation 1), so that one learning rate works
+ * for all units. The program prints all numbers in the units of the data, but the loss in units of
+ * the variance of y. The sections: the model, the loss, the start, training, the result, main.
  */
 #include "../nn/nn.h"
 #include "common/fit.h"
@@ -18,8 +18,8 @@
 
 /* ---- the model --------------------------------------------------------------------------- */
 
-/* The inverse width w must stay positive and means the same ratio everywhere, so its logarithm is
- * what is learned. */
+/* The parameter is log w, because the inverse width w must be positive, and because a step then
+ * changes w by a factor. */
 typedef struct {
     Module module;
     Tensor *log_w;             /* (1) */
@@ -36,9 +36,10 @@ static KernelRegression *kernel_regression_new(void) {
 }
 
 /* f(q) = sum_i softmax_i(-((q - x_i) w)^2 / 2) y_i
- * queries (Q), keys x_i (K), values y_i (K) -> (Q). Where self (Q, K) is true the weight is 0: a
- * score of minus infinity. The softmax subtracts the largest score first, so that even the
- * loneliest point has a nearest neighbour; neighbours equally near share. */
+ * queries (Q), keys x_i (K), values y_i (K) -> (Q). Where self (Q, K) is true, the score is
+ * minus infinity and the weight 0. The softmax subtracts the largest score first, so that also a
+ * point far from all others gives its weight to its nearest neighbours, in equal parts if they are
+ * equally near. */
 static Tensor *kernel_regression_forward(KernelRegression *net, Tensor *queries, Tensor *keys,
                                          Tensor *values, Tensor *self) {
     Tensor *w = ag_exp(net->log_w);
@@ -50,16 +51,16 @@ static Tensor *kernel_regression_forward(KernelRegression *net, Tensor *queries,
     return ag_matmul(weights, values);
 }
 
-/* L(w) = 1/n sum_i (f_{-i}(x_i) - y_i)^2, where f_{-i} has not seen point i. */
+/* L(w) = 1/n sum_i (f_{-i}(x_i) - y_i)^2, where f_{-i} does not use point i. */
 static Tensor *leave_one_out_loss(KernelRegression *net, const Sample *s) {
     Tensor *y_hat = kernel_regression_forward(net, s->x, s->x, s->y, s->self);
     return ag_mse_loss(y_hat, s->y, REDUCE_MEAN);
 }
 
-/* ---- where to start ---------------------------------------------------------------------- */
+/* ---- the start --------------------------------------------------------------------------- */
 
-#define FLAT 1e-9              /* a slope so small beside the loss is none */
-enum { ENOUGH_EPOCHS = 1000 }; /* to get there, on all data that were ever tried */
+#define FLAT 1e-9              /* a slope below FLAT * loss counts as 0 */
+enum { ENOUGH_EPOCHS = 1000 }; /* enough for all data that were tried */
 
 static Training run = {.program = "kernel_regression",
                        .summary = "fits a curve to measurements by attention (Nadaraya-Watson)",
@@ -86,26 +87,26 @@ static double loss_at(void *net, double log_w) {
     return loss;
 }
 
-/* L(w) is no bowl. Far to the left it is flat, every prediction is the mean; far to the right it is
- * flat again, every prediction is the nearest neighbour; between them may lie several valleys, and
- * SGD finds the floor only of the one that it starts in, and nothing at all on a flat. (The Old
- * Faithful data have two valleys whose floors differ by 0.2 %.) So look before you walk: evaluate L
- * on a grid of log w from flat to flat, in steps of at most log 1.2, and start in the deepest
- * valley. With R the range of x, at w = 1e-5 / R all weights are equal; where
- * w^2 (d2^2 - d1^2) / 2 = 50 for any two distances, each point sees its nearest neighbours alone.
- * Returns how strongly the floor is bent, L'': it sets the size of the steps. */
+/* L(w) is not convex. For small w it is flat: every prediction is the mean of all points. For large
+ * w it is flat again: every prediction is the nearest neighbour. Between them there may be several
+ * minima, and SGD finds only the minimum of the valley in which it starts, and none on a flat part.
+ * (The Old Faithful data have two minima that differ by 0.2 %.) So this evaluates L on a grid of
+ * log w, in steps of at most log 1.2, and starts in the deepest valley. The grid begins at w = 1e-5
+ * / R, R the range of x, where all weights are equal. It ends where w^2 (d2^2 - d1^2) / 2 >= 50 for
+ * any two distances d1 < d2, so that only nearest neighbours have weight. Returns the curvature L''
+ * at the minimum, which sets the size of the steps. */
 static double find_start(KernelRegression *net) {
     double low = log(1e-5 / points.x_range), high = log(10 / points.x_gap);
     int n = (int)ceil((high - low) / log(1.2)) + 1; /* at most 191: x_range / x_gap < 1e9 */
     printf("scan %d values of w: ", n);
-    fflush(stdout); /* thousands of points take a while */
+    fflush(stdout); /* with thousands of points the scan takes some time */
     Valley start = valley_deepest(loss_at, net, low, high, n);
     if (tensor_error()) return (double)NAN;
     const char *where = "the mean of all predicts best, below";
     if (start.curvature > 0) where = "the lowest minimum is near";
     else if (start.u > low) where = "the nearest neighbour predicts best, above";
     printf("%s w %.4g\n", where, in_units(start.u));
-    if (options.w0 > 0) { /* anywhere on the curve: steps that are safe where it is steepest */
+    if (options.w0 > 0) { /* w0 may be anywhere: the largest curvature makes steps safe */
         start.u = log(options.w0 * points.x_scale.deviation);
         start.floor = loss_at(net, low);
         start.curvature = start.steepest;
@@ -116,7 +117,7 @@ static double find_start(KernelRegression *net) {
 
 /* ---- training ---------------------------------------------------------------------------- */
 
-/* The first epoch, the last and 1, 2, 5, 10, 20, 50, ... are worth a line. */
+/* True for the epochs that are printed: the first, the last, and 1, 2, 5, 10, 20, 50, ... */
 static void print_epoch(const KernelRegression *net, double loss, bool at_the_floor) {
     int64_t epoch = run.step + 1, digit = epoch;
     while (digit % 10 == 0) digit /= 10;
@@ -127,9 +128,9 @@ static void print_epoch(const KernelRegression *net, double loss, bool at_the_fl
     if (!output_stdout_ok()) tensor_fail("cannot write to standard output");
 }
 
-/* SGD on log w, until the slope dL / d(log w) is 0 to nine digits of L. The step is lr / L'' times
- * the slope: --lr 1 without momentum would jump to the parabola's vertex, Newton's step, on any
- * data. Smaller ones forgive a parabola that fits badly. Returns |slope| / L. */
+/* SGD on log w, until the slope dL / d(log w) is 0 to nine digits of L. A step is lr / L'' times
+ * the slope: --lr 1 without momentum is Newton's step, to the vertex of the parabola. Smaller steps
+ * are safer if L is no parabola. Returns |slope| / L. */
 static double train(KernelRegression *net, Optimizer *sgd) {
     double steepness = 0;
     bool at_the_floor = false;
@@ -151,9 +152,9 @@ static double train(KernelRegression *net, Optimizer *sgd) {
     return steepness;
 }
 
-/* ---- what came ----------------------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------------------------- */
 
-/* What the trained model says at the queries, having seen all points; for fit_make. */
+/* The predictions of the trained model from all points; for fit_make. */
 static Tensor *attend(void *model, const Sample *s, Tensor *queries, Tensor **weights) {
     KernelRegression *net = model;
     Tensor *y_hat = kernel_regression_forward(net, queries, s->x, s->y, NULL);
@@ -174,7 +175,7 @@ static void show(KernelRegression *net) {
     training_write_file(run.plot, fit_write_svg, &fit);
 }
 
-/* The descent has arrived, unless it was cut short, and it was one. */
+/* Expects that the slope is 0, unless --epochs ended the descent, and that the loss fell. */
 static void judge(KernelRegression *net, double steepness) {
     if (run.step == 0 || tensor_error()) return;
     double before = run.losses[0], gone = before - loss_at(net, tensor_item(net->log_w));

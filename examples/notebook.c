@@ -1,9 +1,9 @@
 /* notebook.c - a notebook on attention, cell by cell, in C.
  *
- * The notebook draws its own data, fits them by attention pooling with and without a parameter, and
- * then builds scaled dot-product, additive, multi-head and self-attention. It ran under PyTorch;
- * this program draws the same numbers in the same order and prints what its cells printed. Lay the
- * two side by side: the names are the notebook's, In [11] there is cell(11) here.
+ * The notebook draws data, fits them by attention pooling without and with a parameter, and then
+ * builds scaled dot-product, additive, multi-head and self-attention. It ran under PyTorch. This
+ * program draws the same numbers in the same order and prints the same cells. Read the two side by
+ * side: the names are the notebook's, and In [11] there is cell(11) here.
  */
 #include "../nn/nn.h"
 #include "common/cell.h"
@@ -16,11 +16,11 @@ static Training run = {.program = "notebook",
                        .caption = {{"A row is a query x from 0 to 5, a column a key x, in order.",
                                     "In [10]: before a width was trained. In [21]: after, each row "
                                     "is narrow."}},
-                       .seed = 517109245, /* where the notebook's generator stood when it began */
+                       .seed = 517109245, /* the state of the notebook's generator at its start */
                        .steps = 5,
                        .lr = 0.5,
                        .every = 1,
-                       .quiet = true}; /* it prints what the notebook printed */
+                       .quiet = true}; /* the program prints only the notebook's output */
 
 /* ---- 1 intuition: the data ----------------------------------------------------------------- */
 
@@ -109,7 +109,7 @@ static Tensor *nw_kernel_regression_forward(NWKernelRegression *net, Tensor *que
                       SHAPE(-1));
 }
 
-/* Every row of X_tile but its element on the diagonal: a sample is no key of its own. */
+/* Removes the diagonal from each row of X_tile, because a sample is no key for itself. */
 static Tensor *all_but_self(Tensor *tile) {
     Tensor *self = cell_own(tensor_to(cell_own(tensor_eye(n_train)), BOOL));
     return ag_reshape(ag_masked_select(tile, ag_logical_not(self)), SHAPE(n_train, -1));
@@ -215,7 +215,8 @@ static void attention_scoring_functions(void) {
 
 enum { num_hiddens = 10 };
 
-/* Three cells: five heads on ten hidden units, evaluating, are made, are applied, have looked. */
+/* Three cells: multi-head attention with five heads and ten hidden units is made, applied and
+ * shown. */
 static void five_heads(int first, Tensor *X, Tensor *Y) {
     cell(first);
     MultiHeadAttentionConfig config = {.num_hiddens = num_hiddens, .num_heads = 5, .dropout = 0.5};
@@ -244,7 +245,7 @@ static void multi_head_attention(void) {
 
 /* ---- all cells, from the top --------------------------------------------------------------- */
 
-/* What the original printed, with its seed, its rate and its five steps. */
+/* The losses that the original printed, with its seed, learning rate and five steps. */
 static void compare_losses(void) {
     static const double original[] = {31.119806, 10.461807, 10.461460, 10.461108, 10.460758};
     double furthest = 0;
@@ -265,7 +266,7 @@ int main(int argc, char **argv) {
     flags_parse(argc, argv, run.program, run.summary, flags, sizeof flags / sizeof *flags);
     training_check_files(&run);
     tensor_manual_seed(run.seed);
-    tape_begin_no_grad(); /* what the cells make lives until the kernel stops */
+    tape_begin_no_grad(); /* results live until the kernel stops */
     generate_mock_dataset();
     pooling_without_a_parameter();
     pooling_with_a_parameter();

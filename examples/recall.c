@@ -1,16 +1,16 @@
-/* recall.c - associative recall: attention as a memory that is asked for something.
+/* recall.c - associative recall: attention as a memory.
  *
- * A sequence is a list of pairs, a key and a value, "c:37 x:4 f:81". Then a key is named, "f?", and
- * the answer is its value, 81. No pair means anything outside its sequence, so there is nothing to
- * learn by heart; what must be learned is where to look. Asked keys and stored keys have vectors of
- * their own, drawn apart from each other: nothing but training tells the model that the f of a
- * question is the f of a pair. It is never told which pair to look at, only the right value.
+ * A sequence is a list of pairs of a key and a value, "c:37 x:4 f:81". A question names a key,
+ * "f?", and the answer is its value, 81. All pairs are random, so the model cannot learn them by
+ * heart; it must learn to find the pair. Keys in questions and keys in pairs have different
+ * vectors, so only training can teach the model that the f of a question is the f of a pair. The
+ * loss knows the right value, but not the right pair.
  *
- * Sequences have different lengths, and memory behind the last pair is not empty: the first keys
- * stand there again, with other values, as in a buffer that was used before. valid_lens alone
- * says where the sequence ends.
+ * Sequences have different lengths. Behind the last pair of a sequence there are old pairs: its
+ * first keys again, with other values, as in a buffer that was used before. Only valid_lens says
+ * where the sequence ends.
  *
- * Read on in the order model, sequences, training, evaluation, main.
+ * The sections: the model, sequences, training, evaluation, main.
  */
 #include "../nn/nn.h"
 #include "common/training.h"
@@ -39,15 +39,15 @@ static struct {
 
 /* B sequences, P = --pairs pairs in each, as many questions, d = --hidden. */
 typedef struct {
-    Tensor *num_pairs;       /* (B): n, of P pairs the first n are the sequence, the rest is old */
-    Tensor *valid;           /* (B, P): true for the first n */
-    Tensor *keys, *values;   /* (B, P): token numbers, as all below */
-    Tensor *place;           /* (B, P): question i, of n, is about pair place[i]: a permutation */
-    Tensor *asked, *answers; /* (B, P): its key and its value; beyond n the answer is IGNORED */
+    Tensor *num_pairs;     /* (B): n; the first n of P pairs are the sequence, the others are old */
+    Tensor *valid;         /* (B, P): true for the first n */
+    Tensor *keys, *values; /* (B, P): numbers of tokens, as below */
+    Tensor *place;         /* (B, P): question i < n is about pair place[i]: a permutation */
+    Tensor *asked, *answers; /* (B, P): the key and the value of question i; IGNORED from n on */
 } Sequences;
 enum { IGNORED = -100 };
 
-/* How keys are shown; values are numbers. */
+/* The letters of keys in maps; values are numbers. */
 static const char letter[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 enum { MAX_KEYS = sizeof letter - 1 };
 
@@ -56,7 +56,7 @@ enum { MAX_KEYS = sizeof letter - 1 };
 typedef struct {
     Module module;
     Embedding *asked, *keys, *values; /* a vector of d numbers for each token */
-    DotProductAttention *dot;         /* this one or that one */
+    DotProductAttention *dot;         /* dot or additive is used, the other one is NULL */
     AdditiveAttention *additive;
     Linear *answer;
 } Recall;
@@ -101,22 +101,22 @@ static Tensor *recall_loss(Recall *net, const Sequences *s) {
     return ag_cross_entropy(logits, answers, IGNORED, REDUCE_MEAN);
 }
 
-/* (B, P, P): a row per question, a column per pair. */
+/* (B, P, P): a row for each question, a column for each pair. */
 static Tensor *recall_weights(const Recall *net) {
     return net->dot ? net->dot->attention_weights : net->additive->attention_weights;
 }
 
 /* ---- the sequences ------------------------------------------------------------------------- */
 
-/* The order that sorts each row: of random numbers, a random permutation. */
+/* The order that sorts each row of x. If x is random, it is a random permutation. */
 static Tensor *order(Tensor *x) {
     Tensor *places = NULL;
     tensor_release(tensor_sort(x, &places));
     return tape_own(places);
 }
 
-/* n from P / 2 to P, different keys, any values; then every key is asked for once, in an order that
- * has nothing to do with that of the pairs. */
+/* n is from P / 2 to P; keys are different, values are not always. There is one question for each
+ * key, in random order. */
 static Sequences sequences_draw(int64_t B) {
     const int64_t P = options.pairs;
     Sequences s = {.num_pairs = tape_own(tensor_randint((P + 1) / 2, P + 1, SHAPE(B)))};
@@ -138,8 +138,9 @@ static Sequences sequences_draw(int64_t B) {
 
 /* ---- training ------------------------------------------------------------------------------ */
 
-/* Additive attention draws its matrices when it first sees an input: it is shown one before there
- * may be something to load or to save. */
+/* Additive attention draws its matrices for its first input. This gives it one before loading or
+ * saving.
+ */
 static void show_input(Recall *net) {
     tape_begin_no_grad();
     Sequences s = sequences_draw(1);
@@ -162,7 +163,9 @@ static void train(Recall *net, Optimizer *sgd) {
 
 /* ---- evaluation ---------------------------------------------------------------------------- */
 
-/* Sequence b: a row for each of its n questions, a column for each pair, also for the old ones. */
+/* The map of sequence b: a row for each of n questions, a column for each pair, the old pairs
+ * included.
+ */
 static void take_map(AttentionMap *map, const Recall *net, const Sequences *s, int64_t b) {
     if (tensor_error()) return;
     int n = (int)tensor_get(s->num_pairs, b);
@@ -178,8 +181,8 @@ static void take_map(AttentionMap *map, const Recall *net, const Sequences *s, i
 
 static double count(Tensor *x) { return tensor_item(ag_sum(x)); }
 
-/* On 1024 unseen sequences, from a generator of their own: of 5 pairs alone there are 10^17 by
- * default, of which training saw 10^4. */
+/* Evaluates 1024 new sequences from another seed. There are 10^17 sequences of 5 pairs, and
+ * training saw 10^4, so these were not among them. */
 static void evaluate(Recall *net) {
     static AttentionMap maps[4];
     double questions = 0, right = 0, found = 0;

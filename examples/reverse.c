@@ -1,14 +1,14 @@
 /* reverse.c - self-attention over positions: a sequence read backwards.
  *
- * n random tokens come in, the same tokens in reverse must come out, all at once: the answer at
- * place i is the token at place n-1-i. The tokens say nothing about each other, so where to look is
- * a matter of places alone, and what to bring from there a matter of tokens alone. The model is
- * told neither; if it has learned the one, its attention map is the anti-diagonal.
+ * The input is n random tokens, the output the same tokens in reverse order, all at once: the
+ * answer at place i is the token at place n-1-i. The tokens are independent of each other. So the
+ * attention weights must depend only on the places, and the values only on the tokens. If the model
+ * has learned that, its attention map is the anti-diagonal.
  *
- * No residual goes around the attention, as it would in a transformer: whatever is answered has
- * come through the weights that the maps show.
+ * There is no residual connection around the attention, unlike in a transformer. So every answer
+ * has come through the weights that the maps show.
  *
- * Read on in the order model, loss, training, evaluation, main.
+ * The sections: the model, the loss, training, evaluation, main.
  */
 #include "../nn/nn.h"
 #include "common/attention_map.h"
@@ -74,11 +74,11 @@ static Reverse *reverse_new(void) {
  * Why a matrix can find place n-1-i, whatever i is: with m = n-1, for every frequency,
  *     sin((m-i) w) = sin(mw) cos(iw) - cos(mw) sin(iw)
  *     cos((m-i) w) = cos(mw) cos(iw) + sin(mw) sin(iw),
- * so that p_(m-i) = M p_i, where M depends on n alone. If W_q makes M p_i of x_i, and W_k p_j of
- * x_j, the score is p_(m-i) . p_j, which is largest at j = m-i.
+ * so p_(m-i) = M p_i, where M depends only on n. If W_q maps x_i to M p_i and W_k maps x_j to p_j,
+ * the score is p_(m-i) . p_j, which is largest at j = m-i.
  *
- * The module divides scores by sqrt(d); with --no-scale, queries that are sqrt(d) times as long
- * undo that. tokens (B, n) -> (B, n, V) */
+ * The module divides scores by sqrt(d). --no-scale multiplies the queries by sqrt(d) first.
+ * tokens (B, n) -> (B, n, V) */
 static Tensor *reverse_forward(Reverse *net, Tensor *tokens) {
     const double d = (double)options.hidden / (double)options.heads;
     Tensor *e = nn_embedding_forward(net->embedding, tokens);
@@ -90,17 +90,17 @@ static Tensor *reverse_forward(Reverse *net, Tensor *tokens) {
 
 /* ---- the loss ------------------------------------------------------------------------------ */
 
-/* (n): place i holds n-1-i, where the answer at i is to be found. */
+/* (n): n-1-i at place i, the place of the answer. */
 static Tensor *mirror(void) {
     return tape_own(tensor_arange_of((double)options.length - 1, -1, -1, I64));
 }
 
 /* The mean of -log softmax(logits)[t_(n-1-i)] over all places i of B sequences.
  *
- * It is dropout, of weights a_ij, that makes every head learn. Without it one good head is enough,
- * and hardly any gradient comes to the others. With it each head loses what it looks at with
- * probability p, all of them at once p^H, and then the answer is a guess: about p^H log V of the
- * loss is left, though without dropout every answer may be right. */
+ * Dropout of the weights a_ij makes every head learn. Without dropout one good head is enough, and
+ * the others get almost no gradient. With dropout each head loses its weight with probability p,
+ * and all heads lose it with probability p^H; then the answer is a guess. So a loss of about p^H
+ * log V remains in training, even if every answer is right without dropout. */
 static Tensor *reverse_loss(Reverse *net, Tensor *tokens) {
     Tensor *logits = ag_reshape(reverse_forward(net, tokens), SHAPE(-1, options.tokens));
     Tensor *answers = ag_reshape(ag_index_select(tokens, 1, mirror()), SHAPE(-1));
@@ -114,7 +114,7 @@ static Tensor *draw(int64_t B) {
     return tape_own(tensor_randint(0, options.tokens, SHAPE(B, options.length)));
 }
 
-/* SGD with momentum, of gradients g no longer than 1, so that one bad batch cannot throw it far:
+/* SGD with momentum. Gradients g are clipped to norm 1, so that one bad batch cannot do much harm:
  *     g <- g min(1, 1 / |g|)    b <- mu b + g    theta <- theta - lr b */
 static void train(Reverse *net, Optimizer *sgd) {
     while (training_next(&run)) {
@@ -156,7 +156,7 @@ static void add(Counts *sum, const Reverse *net, Tensor *tokens, Tensor *answers
     }
 }
 
-/* The first of the sequences: a row for each query, a column for each key. */
+/* The maps of the first sequence: a row for each query, a column for each key. */
 static void take_map(AttentionMap *map, const Reverse *net, Tensor *tokens, int h) {
     char token[24];
     if (!map_take(map, net->attention->attention_weights, h, -1)) return;
@@ -185,8 +185,8 @@ static void report(const Counts *sum, const AttentionMap *maps) {
     training_expect(&run, "largest weight on the anti-diagonal", largest, ">=", 0.99);
 }
 
-/* 1000 sequences that nobody has seen, from a generator that training did not use. The fused path
- * keeps no weights; the composed one, with the same parameters, does. */
+/* Evaluates 1000 new sequences from another seed. The fused path keeps no weights, so this uses the
+ * composed path with the same parameters. */
 static void evaluate(Reverse *net) {
     static AttentionMap maps[MAX_HEADS];
     Counts sum = {0};

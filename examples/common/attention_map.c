@@ -1,4 +1,4 @@
-/* attention_map.c - attention weights to look at: see attention_map.h. */
+/* attention_map.c - pictures of attention weights: see attention_map.h. */
 #include "attention_map.h"
 
 #include "terminal.h"
@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- taking them --------------------------------------------------------------------------- */
+/* ---- making maps ---------------------------------------------------------------------------- */
 
-/* Weights that a map can show, or an error. */
+/* False and an error if a map cannot show these weights. */
 static bool fitting(const Tensor *weights, int64_t index) {
     if (!weights)
         return tensor_fail("map_take: the attention weights are NULL: a fused module keeps none");
@@ -48,15 +48,15 @@ bool map_take(AttentionMap *map, const Tensor *attention_weights, int64_t index,
 
 void map_label(char label[MAP_LABEL_SIZE], const char *token) {
     const char *next = token;
-    const char *end = token; /* of what fits beside a point */
+    const char *end = token; /* of the characters that fit before a point */
     while (utf8_next(&next) && next - token <= MAP_LABEL_SIZE - 2) end = next;
     size_t whole = strlen(token), length = whole < MAP_LABEL_SIZE ? whole : (size_t)(end - token);
     snprintf(label, MAP_LABEL_SIZE, "%.*s%s", (int)length, token, length < whole ? "." : "");
 }
 
-/* ---- what both pictures need ----------------------------------------------------------------- */
+/* ---- for both pictures ----------------------------------------------------------------------- */
 
-/* How a blank and the end of a line look: U+2423 and U+21B5. */
+/* A blank is shown as U+2423, a line end as U+21B5. */
 #define BLANK    "\xE2\x90\xA3"
 #define LINE_END "\xE2\x86\xB5"
 
@@ -85,7 +85,7 @@ enum { TERMINAL_COLUMNS = 80, SHADES = 10, MASKED = -1 };
 static const char ascii[] = " .:-=+*#%@";
 static const int blue[SHADES] = {231, 195, 153, 75, 33, 26, 20, 19, 18, 17}; /* of xterm's 256 */
 
-/* The same form for all maps: as large as the largest needs. */
+/* All maps have the same sizes, those of the largest map. */
 typedef struct {
     FILE *file;
     bool plain;
@@ -99,7 +99,7 @@ static int shade(double weight, double most) {
     return most > 0 ? (int)fmax(0, weight / most * (SHADES - 1) + 0.5) : 0;
 }
 
-/* Prints the first character at *text, which moves behind it. What is returned are its columns. */
+/* Prints the first character of *text and moves *text behind it. Returns its columns. */
 static int print_character(const Screen *s, const char **text) {
     const char *begin = *text;
     uint32_t c = utf8_next(text);
@@ -111,7 +111,7 @@ static int print_character(const Screen *s, const char **text) {
     return s->plain ? 1 : utf8_columns(c);
 }
 
-/* n columns of it, n being enough, with blanks before. */
+/* Prints a text right-aligned in n columns. */
 static void print_row_label(const Screen *s, const char *label) {
     int characters = utf8_length(label);
     int n = s->plain ? characters : utf8_text_columns(label);
@@ -119,7 +119,7 @@ static void print_row_label(const Screen *s, const char *label) {
     while (*label) print_character(s, &label);
 }
 
-/* Blanks of a title are no token and stay blank. */
+/* In a title, blanks stay blanks. */
 static void print_title(const Screen *s, const AttentionMap *map) {
     char title[sizeof map->title + sizeof map->note + 2];
     int n = fprintf(s->file, "%*s", s->row_label + 1, "");
@@ -130,7 +130,7 @@ static void print_title(const Screen *s, const AttentionMap *map) {
     fprintf(s->file, "%*s", s->width > n ? s->width - n : 0, "");
 }
 
-/* Line i of the column labels, which run downwards and end at the map. */
+/* Prints line i of the column labels, which are vertical and end at the map. */
 static void print_column_labels(const Screen *s, const AttentionMap *map, int i) {
     int n = fprintf(s->file, "%*s", s->row_label + 1, "");
     for (int k = 0; k < map->keys; k++) {
@@ -144,7 +144,7 @@ static void print_column_labels(const Screen *s, const AttentionMap *map, int i)
     fprintf(s->file, "%*s", s->width - n, "");
 }
 
-/* A change of colour is written where there is one. */
+/* Colours are written only where they change. */
 static void print_cells(const Screen *s, const double *weights, int n) {
     int before = SHADES;
     for (int i = 0; i < n; i++) {
@@ -172,7 +172,7 @@ static void print_row(const Screen *s, const AttentionMap *map, int q) {
     fprintf(s->file, "%c%*s", edge, s->width - s->row_label - 2 - map->keys * s->cell, "");
 }
 
-/* Maps side by side: their titles, then the lines of labels, then the rows. */
+/* Prints maps side by side: titles, then column labels, then rows. */
 static void print_band(const Screen *s, const AttentionMap *maps, int num_maps) {
     int rows = 0;
     for (int m = 0; m < num_maps; m++) rows = most_of(rows, maps[m].queries);
@@ -202,7 +202,7 @@ static void print_legend(const Screen *s, bool masked) {
     putc('\n', s->file);
 }
 
-/* Cells are two columns wide, and so nearly square, where the widest map has room for that. */
+/* Cells are two columns wide, nearly square, unless the widest map then exceeds the line. */
 static Screen screen_for(FILE *file, const AttentionMap *maps, int num_maps) {
     Screen s = {file, terminal_is_plain(file), largest_weight(maps, num_maps), 0, 0, 0, 0};
     int keys = 0;
@@ -232,7 +232,7 @@ void maps_print(FILE *file, const AttentionMap *maps, int num_maps) {
 enum { POINTS = 200 };
 
 typedef struct {
-    double x[POINTS], y[POINTS]; /* y the mean of the losses around step x */
+    double x[POINTS], y[POINTS]; /* y: the mean of the losses around step x */
     int n;
 } Curve;
 
@@ -249,8 +249,8 @@ static Curve curve_of(const Sheet *sheet) {
     return curve;
 }
 
-/* The panel that holds the curve. Where the loss falls to less than a tenth, logarithms, which then
- * take the place of the means, show more of how. */
+/* The panel of the curve. If the loss falls below a tenth, the axis is logarithmic: the logarithms
+ * then replace the means. */
 static Panel panel_for(Curve *curve, bool *logs) {
     double low = HUGE_VAL, high = -HUGE_VAL;
     for (int i = 0; i < curve->n; i++) {
@@ -268,7 +268,7 @@ static Panel panel_for(Curve *curve, bool *logs) {
     return (Panel){.y_min = low - pad, .y_max = high + pad};
 }
 
-/* A single loss is a point. */
+/* A single loss is drawn as a point. */
 static void draw_curve(FILE *file, const Sheet *sheet, double top) {
     bool logs;
     Curve curve = curve_of(sheet);
@@ -291,10 +291,10 @@ enum { NARROW = 640, WIDE = 1280 };
 
 static int sheet_width(const Sheet *sheet) { return sheet->num_maps > 4 ? WIDE : NARROW; }
 
-/* Of what stands above a map. */
+/* Heights above a map. */
 static double title_height(const AttentionMap *map) { return TITLE + (map->note[0] ? NOTE : 0); }
 
-/* Labels as they are shown. */
+/* Labels as the picture shows them. */
 typedef struct {
     char text[MAP_MAX][3 * MAP_LABEL_SIZE];
     const char *word[MAP_MAX];
@@ -313,13 +313,13 @@ static Words words_of(Labels *labels, const char (*label)[MAP_LABEL_SIZE], int n
     return (Words){labels->word, n};
 }
 
-/* How the maps stand: per_row side by side, all with the room that the largest needs. */
+/* The layout of the maps: per_row maps side by side, each with the space of the largest. */
 typedef struct {
     int per_row;
     double cell, left, width, height; /* left of a map; of a map with its labels and title */
 } Grid;
 
-/* With cells of this size. */
+/* The layout with cells of this size. */
 static Grid grid_with(const Sheet *sheet, int per_row, double cell) {
     Grid grid = {per_row, cell, 0, 0, 0};
     for (int m = 0; m < sheet->num_maps; m++) {
@@ -339,8 +339,8 @@ static Grid grid_with(const Sheet *sheet, int per_row, double cell) {
     return grid;
 }
 
-/* As many side by side as can be with cells of a good size, two, or four on a wide sheet, also with
- * small ones, and then cells as large as can be. */
+/* As many maps side by side as fit with cells of a good size; at least two, or four on a wide
+ * sheet, even if cells become small. Then cells are as large as possible. */
 static Grid grid_of(const Sheet *sheet) {
     const int width = sheet_width(sheet), few = width == WIDE ? 4 : 2;
     for (int per_row = most_of(1, sheet->num_maps < 4 ? sheet->num_maps : 4);; per_row--) {
@@ -374,7 +374,7 @@ static void draw_map(FILE *file, const AttentionMap *map, const Grid *grid, doub
                   words_of(&queries, map->query, map->queries), "key", "query");
 }
 
-/* The scale of colour, and what the hatching means. */
+/* The legend: the scale of colour, and the meaning of the hatching. */
 static void draw_legend(FILE *file, const Sheet *sheet, double left, double top, double most) {
     Panel bar = {left + 100, top, 360, 20, 0, most, 0, 1};
     Panel box = {left + 492, top, 20, 20, 0, 1, 0, 1};
@@ -384,7 +384,7 @@ static void draw_legend(FILE *file, const Sheet *sheet, double left, double top,
     svg_text(file, box.left + 30, top + 17, "start", "masked");
 }
 
-/* The curve, then the legend, at its right where there is room, then the maps. */
+/* The curve, then the legend (right of the curve if it fits), then the maps. */
 void sheet_write_svg(FILE *file, const void *context) {
     const Sheet *sheet = context;
     const double most = largest_weight(sheet->maps, sheet->num_maps);

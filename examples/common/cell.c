@@ -1,4 +1,4 @@
-/* cell.c - what a notebook does without being asked: see cell.h. */
+/* cell.c - the services of a notebook: see cell.h. */
 #include "cell.h"
 
 #include "../../autograd/autograd.h"

@@ -10,7 +10,7 @@
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* Bytes that grow; they become the symbols in place. */
+/* An array of bytes that grows. The bytes become symbols in place. */
 typedef struct {
     uint8_t *data;
     int64_t size, capacity;
@@ -25,7 +25,7 @@ static bool grow(Bytes *bytes) {
     return true;
 }
 
-/* To the end of the file, whatever kind of file it is. */
+/* Reads to the end of the file, which may be a pipe. */
 static bool append(Bytes *bytes, FILE *file, const char *path) {
     size_t got;
     do {
@@ -48,8 +48,8 @@ static bool append_file(Bytes *bytes, const char *path) {
     return ok;
 }
 
-/* The programs, then the house from the ground up: what is held out is under its roof, in nn/, and
- * speaks of what the folders below have. glob sorts the files of each. */
+/* The programs, then the library from the lowest folder up. So the held-out part is in nn/, which
+ * uses the names of the lower folders. glob sorts the files of a folder. */
 static bool append_sources(Bytes *bytes) {
     static const char *const folders[] = {"examples", "tensor",       "tensor/kernels",
                                           "autograd", "autograd/ops", "nn"};
@@ -68,7 +68,7 @@ static bool append_sources(Bytes *bytes) {
     return ok;
 }
 
-/* The bytes that occur get numbers, in ascending order. */
+/* Numbers the bytes that occur, in ascending order. */
 static void number(Corpus *text) {
     bool occurs[256] = {false};
     for (int64_t i = 0; i < text->size; i++) occurs[text->symbol[i]] = true;
@@ -124,8 +124,8 @@ Tensor *corpus_draw(const Corpus *text, int64_t B, int64_t length) {
     return windows;
 }
 
-/* Where the first line of the held-out tenth begins that has most characters behind it, blanks
- * skipped; without one, where the tenth begins. */
+/* The beginning of the first line of the held-out tenth that is followed by `most` characters,
+ * behind its blanks. The beginning of the tenth if there is none. */
 static int64_t find_line(const Corpus *text, int64_t most) {
     const int newline = text->symbol_of['\n'], blank = text->symbol_of[' '];
     bool begun = false;
@@ -174,7 +174,7 @@ void corpus_label(const Corpus *text, const Tensor *x, AttentionMap *map) {
     }
 }
 
-/* U+0080 to U+009F control a terminal too; in UTF-8 they are 0xC2 and then their number. */
+/* U+0080 to U+009F are control characters, too; in UTF-8 they are 0xC2 and then their number. */
 static bool controls(uint8_t byte, uint8_t before) {
     if (byte == '\n' || byte == '\t') return false;
     return byte < 32 || byte == 127 || (before == 0xC2 && byte >= 0x80 && byte < 0xA0);

@@ -1,8 +1,8 @@
-/* csv.c - columns of numbers out of a text file: see csv.h.
+/* csv.c - reads columns of numbers from a text file: see csv.h.
  *
- * The file is read into memory whole and then walked once by a cursor. A record is one line's
- * cells, unquoted in place: the text of a cell never grows, so it is written back over itself.
- * Whatever is wrong is answered with the file and the line.
+ * The whole file is read into memory, and a cursor goes through it once. A record is the cells of
+ * one line. Quotes are removed in place, because the text of a cell never grows. Every error names
+ * the file and the line.
  */
 #include "csv.h"
 
@@ -19,8 +19,8 @@ typedef struct {
     const char *path;
     char *text, *cursor; /* text ends with a NUL and has none before */
     char delimiter;
-    int64_t line, record_line;  /* of the cursor; where the record begins. Counted from 1. */
-    int num_cells, first_width; /* cells of this record and of the file's first */
+    int64_t line, record_line;  /* the line of the cursor and of the record, counted from 1 */
+    int num_cells, first_width; /* the number of cells of this record and of the first record */
     char *cell[MAX_CELLS];
     char *error;
 } Reader;
@@ -40,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static bool fail(Reader *reader, const cha
 
 /* ---- the bytes --------------------------------------------------------------------------- */
 
-/* Reads to the end of the file, whatever kind of file it is. */
+/* Reads to the end of the file, which may be a pipe. */
 static bool read_bytes(Reader *reader, FILE *file) {
     size_t size = 0, capacity = 0, got;
     do {
@@ -71,7 +71,7 @@ static bool open_and_read(Reader *reader) {
 
 /* ---- records ----------------------------------------------------------------------------- */
 
-/* A semicolon or a tab in the first line wins over a comma, which may be a decimal one there. */
+/* A semicolon or a tab in the first line is the delimiter; a comma may then be a decimal comma. */
 static char find_delimiter(const char *line) {
     char found = ',';
     bool quoted = false;
@@ -83,14 +83,14 @@ static char find_delimiter(const char *line) {
     return found;
 }
 
-/* Skips one end of line: \n, \r or \r\n. */
+/* Skips one line end: \n, \r or \r\n. */
 static void end_line(Reader *reader) {
     if (*reader->cursor == '\r') reader->cursor++;
     if (*reader->cursor == '\n') reader->cursor++;
     reader->line++;
 }
 
-/* Copies a quoted cell over itself, from the opening quote on; "" inside stands for one quote. */
+/* Removes the quotes of a cell in place, from the opening quote on; "" inside becomes one quote. */
 static bool read_quoted(Reader *reader, char **end) {
     char *out = *end;
     for (reader->cursor++;; *out++ = *reader->cursor++) {
@@ -102,7 +102,7 @@ static bool read_quoted(Reader *reader, char **end) {
     return true;
 }
 
-/* Finds one cell, trimmed, and leaves the cursor on what stopped it. */
+/* Finds the next cell, without spaces around it. The cursor stops at the character behind it. */
 static bool read_cell(Reader *reader, char **begin, char **end) {
     const char stops[] = {reader->delimiter, '\n', '\r', '\0'};
     reader->cursor += strspn(reader->cursor, reader->delimiter == '\t' ? " " : " \t");
@@ -120,7 +120,7 @@ static bool read_cell(Reader *reader, char **begin, char **end) {
     return true;
 }
 
-/* The cells of the next line that has any; num_cells is 0 at the end of the file. */
+/* Reads the cells of the next line that is not blank; num_cells is 0 at the end of the file. */
 static bool read_record(Reader *reader) {
     for (reader->num_cells = 0; *reader->cursor || reader->num_cells;) {
         if (reader->num_cells == 0) reader->record_line = reader->line;
@@ -133,7 +133,7 @@ static bool read_record(Reader *reader) {
         bool more = *reader->cursor && *reader->cursor == reader->delimiter;
         if (more) reader->cursor++;
         else end_line(reader);
-        *end = '\0'; /* only now: this may be the very byte that stopped the cell */
+        *end = '\0'; /* not before, because this byte may be the delimiter */
         if (more) continue;
         if (reader->num_cells > 1 || *begin) return true;
         reader->num_cells = 0; /* a blank line */
@@ -143,7 +143,7 @@ static bool read_record(Reader *reader) {
 
 /* ---- cells ------------------------------------------------------------------------------- */
 
-/* A cell as an error shows it: short, and nothing in it that could upset a terminal. */
+/* A cell for an error: short, without control characters. */
 static const char *show(const char *cell, char shown[44]) {
     int n = 0;
     for (; *cell && n < 40; cell++) {
@@ -159,7 +159,7 @@ static const char *show(const char *cell, char shown[44]) {
     return shown;
 }
 
-/* Decimal notation only; strtod by itself would also take hexadecimal. */
+/* Decimal notation only; strtod also accepts hexadecimal. */
 static bool is_number(const char *cell, double *number) {
     char *end;
     *number = strtod(cell, &end);
@@ -204,7 +204,7 @@ static bool find_column(Reader *reader, const char *choice, int *index) {
     return true;
 }
 
-/* Where each chosen column is, and whether the record in hand, the first, is a header. */
+/* Finds the chosen columns in the first record, and whether it is a header. */
 static bool find_columns(Reader *reader, const char *const *columns, CsvTable *table, int *index,
                          bool *header) {
     bool named = false, numeric = false;
@@ -226,7 +226,7 @@ static bool find_columns(Reader *reader, const char *const *columns, CsvTable *t
     return true;
 }
 
-/* Makes room for one more row: the capacities are the powers of two. */
+/* Allocates memory for one more row; capacities are powers of two. */
 static bool grow(Reader *reader, CsvTable *table) {
     size_t n = (size_t)table->num_rows;
     if (n & (n - 1)) return true;

@@ -1,9 +1,9 @@
-/* draw.c - from scores to a choice: see draw.h. */
+/* draw.c - draws an index with probabilities from scores: see draw.h. */
 #include "draw.h"
 
 #include <math.h>
 
-/* scores: (V) -> same, minus infinity where it is not among the top_k */
+/* scores: (V) -> same, minus infinity for scores that are not among the top_k */
 static Tensor *only_top(Tensor *scores, int64_t top_k) {
     const int64_t V = tensor_numel(scores);
     if (!scores || top_k <= 0 || top_k >= V) return scores;
@@ -14,8 +14,8 @@ static Tensor *only_top(Tensor *scores, int64_t top_k) {
     return top;
 }
 
-/* The i for which p_0 + ... + p_i first exceeds u, uniform in [0, 1); rounding apart, there is one,
- * and an i of probability 0 it never is. */
+/* The first i for which p_0 + ... + p_i exceeds u, uniform in [0, 1). Except for rounding, there is
+ * always such an i, and its p_i is not 0. */
 int64_t draw_from(Tensor *scores, double temperature, int64_t top_k) {
     Tensor *p = ag_softmax(ag_scale(only_top(scores, top_k), 1 / temperature), 0); /* (V) */
     Tensor *uniform = tensor_rand(SCALAR);

@@ -1,4 +1,4 @@
-/* fit.c - a fitted curve and the attention behind it: see fit.h. */
+/* fit.c - a fitted curve and its attention weights: see fit.h. */
 #include "fit.h"
 
 #include "svg.h"
@@ -9,8 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* n places, evenly spaced, the first and the last `inset` spacings from the ends of the data, and
- * the answers there. heat, unless NULL, receives the weights, by the slice that the key is in. */
+/* x: n evenly spaced points, the first and the last `inset` spacings from the ends of the data; y:
+ * the predictions there. heat, unless NULL: the sum of the weights of the keys in each interval of
+ * x. */
 static bool ask(const Sample *s, double inset, double *x, double *y, int n, double *heat,
                 FitAttend attend, void *model) {
     double range = s->x_scale.max - s->x_scale.min;
@@ -47,8 +48,9 @@ void fit_write_csv(FILE *file, const void *context) {
     for (int i = 0; i < FIT_CURVE; i++) fprintf(file, "%.15g,%.12g\n", fit->x[i], fit->y[i]);
 }
 
-/* Above the measurements and the curve, below where each query looks, with x running alike in both.
- * A slice of x is a whole number of units wide: no seams shine through between its rectangles. */
+/* The upper panel has the points and the curve, the lower panel the weights of each query; both
+ * have the same x axis. An interval of x is a whole number of units wide, so that there are no
+ * gaps. */
 void fit_write_svg(FILE *file, const void *context) {
     const Fit *fit = context;
     const CsvTable *data = &fit->sample->data;

@@ -1,7 +1,7 @@
 /* flags.c - command-line flags: see flags.h.
  *
- * A flag's text goes through the one function of its kind, which either accepts all of it or
- * complains; nothing is guessed and nothing is ignored.
+ * Each kind of flag has one function that reads its text. It accepts the whole text or makes an
+ * error; it guesses nothing and ignores nothing.
  */
 #include "flags.h"
 
@@ -66,8 +66,8 @@ static int print_help(const char *program, const char *summary, const Flag *flag
     return 1;
 }
 
-/* Each of these is true if all of text was understood. strtoll and its like skip white space and
- * strtoull takes a minus sign; a flag's value has neither. */
+/* Each of these returns true if it has read all of text. strtoll and similar functions skip white
+ * space and strtoull accepts a minus sign; these functions accept neither. */
 static bool read_integer(const Flag *flag, const char *text) {
     char *end;
     errno = 0;
@@ -145,20 +145,20 @@ static const Flag *find(const Flag *flags, int num_flags, const char *text, size
     return NULL;
 }
 
-/* Devices and pipes can be there twice; what is not there yet is the same if it has the same name.
- */
+/* Do two paths name the same file? Devices and pipes may be named twice. A file that does not exist
+ * is compared by name. */
 static bool same_file(const char *a, const char *b) {
     struct stat x, y;
     if (stat(a, &x) || stat(b, &y)) return strcmp(a, b) == 0;
     return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* What is saved takes the place of what was loaded: that is how a run goes on. */
+/* --save may replace the file of --load, so that a run continues in one file. */
 static bool goes_on(const Flag *a, const Flag *b) {
     return strcmp(a->name, "--save") == 0 && strcmp(b->name, "--load") == 0;
 }
 
-/* A file that is written over another one, or over what is read, would be lost. */
+/* It is an error if two flags write one file, or if one writes a file that another reads. */
 static void check_outputs(const char *program, const Flag *flags, int num_flags) {
     for (const Flag *a = flags; a < flags + num_flags; a++) {
         if (a->kind != FLAG_OUTPUT || !*(const char **)a->value) continue;
@@ -174,8 +174,8 @@ static void check_outputs(const char *program, const Flag *flags, int num_flags)
     }
 }
 
-/* Where one of the standard files is closed, the next file that is opened would take its place and
- * get what is meant for it. This takes it, and can only be read. */
+/* If a standard stream is closed, the next file that is opened gets its number, and the output
+ * meant for the stream. This opens /dev/null for reading instead. */
 static void fill_standard_files(void) {
     int file = open("/dev/null", O_RDONLY);
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDONLY);
@@ -185,8 +185,8 @@ static void fill_standard_files(void) {
 void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
                  int num_flags) {
     fill_standard_files();
-    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is noticed when a write fails, */
-    signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow any more */
+    signal(SIGPIPE, SIG_IGN); /* a write to a pipe without a reader then fails, */
+    signal(SIGXFSZ, SIG_IGN); /* and a write to a file that is too large, too */
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];
         if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)

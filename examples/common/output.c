@@ -1,4 +1,4 @@
-/* output.c - what is written to files and printed: see output.h. */
+/* output.c - writing files and standard output: see output.h. */
 #include "output.h"
 
 #include "../../tensor/tensor.h"
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Nobody may read from a pipe, so only what becomes a file can be waited for. */
+/* Signals wait only for regular files: writing to a pipe without a reader may never end. */
 static bool becomes_a_file(const char *path) {
     struct stat status;
     return stat(path, &status) != 0 || S_ISREG(status.st_mode);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* 1 for the smallest. */
+/* The rank of x[i]: 1 for the smallest, the mean rank for equal numbers. */
 static double rank(const double *x, int64_t n, int64_t i, double unit) {
     double below = 0, equal = 0;
     for (int64_t j = 0; j < n; j++) {

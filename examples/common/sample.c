@@ -1,4 +1,4 @@
-/* sample.c - pairs (x, y) to fit a curve to: see sample.h. */
+/* sample.c - standardised pairs (x, y) for a curve: see sample.h. */
 #include "sample.h"
 
 #include "../../autograd/autograd.h"
@@ -6,9 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Walks through the different values of x in ascending order, a and b the steps to and from each.
- * From the value between them the neighbours are at a and b, and two points at one value are at 0.
- */
+/* Visits the different values of x in ascending order. a and b are the distances of a value to the
+ * value before and the value after it. Two points with the same x have distance 0. */
 static bool measure_gaps(Sample *s) {
     Tensor *sorted = tensor_sort(s->x, NULL);
     if (!sorted) return false;
@@ -28,7 +27,7 @@ static bool measure_gaps(Sample *s) {
     return true;
 }
 
-/* Double precision: six digits of a fitted width need more than six digits of the loss. */
+/* In float64, because six digits of a fitted width need more than six digits of the loss. */
 static bool make_tensors(Sample *s) {
     int64_t n = s->data.num_rows;
     s->x_scale = scale_measure(s->data.column[0], n);
@@ -69,7 +68,7 @@ bool sample_read(Sample *s, const char *path, const char *x_column, const char *
     return make_tensors(s);
 }
 
-/* In single precision, as the notebook: doubles would be other numbers. */
+/* In float32, as in the notebook; float64 would draw other numbers. */
 static bool draw(double *x, double *y) {
     Tensor *u = tensor_rand(SHAPE(50));
     Tensor *sorted = u && tensor_mul_(u, 5) ? tensor_sort(u, NULL) : NULL;

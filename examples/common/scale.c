@@ -1,7 +1,7 @@
-/* scale.c - numbers in any units: see scale.h.
+/* scale.c - standardises numbers: see scale.h.
  *
- * All arithmetic is on (v - min) / range, which lies in [0, 1], so that no square of a number in
- * unlucky units overflows or vanishes.
+ * All arithmetic uses (v - min) / range, which lies in [0, 1], so that no square overflows or
+ * underflows.
  */
 #include "scale.h"
 

@@ -23,7 +23,7 @@ static double py(const Panel *p, double y) {
 
 enum { TEXT_MOST = 40, CAPTION_MOST = 90, MARGIN = 16 };
 
-/* At most so many characters. What cannot be shown becomes a question mark. */
+/* Writes at most `most` characters. A character that XML does not allow becomes a question mark. */
 static void print_escaped(FILE *file, const char *text, int most) {
     for (int n = 0; *text && n < most; n++) {
         const char *begin = text;
@@ -93,7 +93,7 @@ static double tick_step(double min, double max, int most) {
     return digit[i] * power;
 }
 
-/* As many decimals as the step has; powers of ten where that would be long. */
+/* Writes a value with the decimals of the step, or with a power of ten if that is long. */
 static void format_tick(char text[32], double value, double step) {
     int decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
     if (fabs(value) < step / 2) value = 0; /* not -0 and not 1e-17 */
@@ -136,7 +136,7 @@ static void frame(FILE *file, const Panel *p) {
             p->left, p->top, p->width, p->height);
 }
 
-/* What the axes have in common. */
+/* The parts that all axes have. */
 static void frame_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
     frame(file, p);
     ticks(file, p, p->x_min, p->x_max, 6, tick_x);
@@ -149,15 +149,15 @@ void svg_axes(FILE *file, const Panel *p, const char *x_label, const char *y_lab
     ticks(file, p, p->y_min, p->y_max, 6, tick_y);
 }
 
-/* A tick at 10^y, which is what its number says. */
+/* A tick at y, with the number 10^y. */
 static void tick_log(FILE *file, const Panel *p, double y) {
     char text[32];
     snprintf(text, sizeof text, "%.6g", pow(10, y));
     mark_y(file, p, y, text);
 }
 
-/* At powers of ten, at each or at every second, fifth, ...; where these are few, at 1, 2 and 5
- * times each. */
+/* Ticks at powers of ten: at each, or at every second, fifth, ...; if they are few, also at 2 and 5
+ * times each power. */
 void svg_log_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
     static const double digit[] = {1, 2, 5};
     double step = fmax(1, tick_step(p->y_min, p->y_max, 6));
@@ -187,7 +187,7 @@ static double widest(Words words) {
     return 0.61 * WORD_SIZE * columns;
 }
 
-/* In how many lines must words stand that need this much of an edge each? */
+/* How many lines do words need, if each needs this much of an edge? */
 static int lines(double need, double cell) { return (int)fmax(1, ceil(need / cell)); }
 
 static bool is_turned(Words columns, double cell) { return lines(widest(columns), cell) > 2; }
@@ -203,7 +203,7 @@ double svg_space_below(Words columns, double cell) {
     return lines(need, cell) * (height + WORD_GAP) + WORD_SIZE + WORD_GAP;
 }
 
-/* From the panel's edge to a word in a line that is not the first. */
+/* A thin line from the edge of the panel to a word that is not in the first line. */
 static void leader(FILE *file, double x, double y, char direction, double length) {
     fprintf(file, "<path d=\"M%.1f %.1f%c%.1f\" stroke=\"#999999\"/>\n", x, y, direction, length);
 }
@@ -279,7 +279,7 @@ void svg_line(FILE *file, const Panel *p, const double *x, const double *y, int6
 
 /* ---- heat -------------------------------------------------------------------------------- */
 
-/* A cell is so many hundredths of the full blue, mixed with the paper. */
+/* The colour of a cell: this many hundredths of full blue, mixed with the background. */
 enum { MASKED = -1, FULL = 100 };
 
 static int heat_level(double cell, double most) {
@@ -288,8 +288,8 @@ static int heat_level(double cell, double most) {
     return (int)fmin(fmax(level, 0), FULL);
 }
 
-/* Neighbours of one colour in a row are one rectangle; where the level is 0 there is only the
- * paper. Edges are crisp, so that no seams shine through where rectangles meet. */
+/* Neighbours of one colour in a row are one rectangle; cells of level 0 are not drawn. Edges are
+ * crisp, so that there are no gaps between rectangles. */
 void svg_heat_map(FILE *file, const Panel *p, const double *cells, int rows, int columns,
                   double most) {
     double height = p->height / rows, width = p->width / columns;

@@ -1,7 +1,8 @@
 /* terminal.c - small drawings made of characters: see terminal.h.
  *
- * A fine grid of bits is painted first: 2 x 4 of its cells make one character, a braille pattern
- * where those can be shown, and a '*' or '.' where not.
+ * Points are set in a fine grid of bits. 2 x 4 bits make one character: a braille pattern, or '*'
+ * or
+ * '.' in ASCII.
  */
 #include "terminal.h"
 
@@ -15,7 +16,7 @@
 
 typedef struct {
     double x_min, x_max, y_min, y_max;
-    unsigned char dots[2][LINES][COLUMNS]; /* of the points and of the curve: eight bits each */
+    unsigned char dots[2][LINES][COLUMNS]; /* 0: points, 1: curve; eight bits per character */
 } Canvas;
 
 bool terminal_is(FILE *file) { return isatty(fileno(file)) == 1; }
@@ -48,7 +49,7 @@ static void paint(Canvas *canvas, int layer, double x, double y) {
     canvas->dots[layer][row / 4][column / 2] |= bit[row % 4][column % 2];
 }
 
-/* A character cell shows the curve if it passes there, else the points. */
+/* A character shows the curve if it has a part of the curve, else the points. */
 static void print_cell(FILE *file, int points, int curve, bool plain) {
     if (!curve && !points) {
         putc(' ', file);
@@ -70,7 +71,8 @@ void terminal_curve(FILE *file, const double *x, const double *y, int64_t n, con
     widen(&canvas.y_min, &canvas.y_max, y, n);
     widen(&canvas.y_min, &canvas.y_max, curve_y, num_curve);
     for (int64_t i = 0; i < n; i++) paint(&canvas, 0, x[i], y[i]);
-    for (int64_t i = 0; i < 16 * (num_curve - 1); i++) { /* in between, too: it may be steep */
+    for (int64_t i = 0; i < 16 * (num_curve - 1);
+         i++) { /* also between the points, because the curve may be steep */
         const double *a = &curve_x[i / 16];
         const double *b = &curve_y[i / 16];
         const double t = (double)(i % 16) / 16;

@@ -1,9 +1,9 @@
-/* training.c - what all training programs share: see training.h.
+/* training.c - shared by all training programs: see training.h.
  *
- * A step of training is a function of the parameters, of what the optimizer remembers, of the
- * generator and of nothing else; so a file that holds these three is enough to go on with the same
- * digits. The losses are in it as well: they are the curve, and their number is the step. What is
- * written depends on the step alone, never on the clock, which only the progress shows.
+ * A step of training depends only on the parameters, the state of the optimizer, and the generator.
+ * So a file with these three is enough to continue with the same digits. The losses are saved, too:
+ * they are the curve, and their number is the number of steps. Files depend on the steps and not on
+ * the time; only the progress on the terminal shows the time.
  */
 #include "training.h"
 
@@ -26,7 +26,7 @@ static volatile sig_atomic_t stopped_by; /* the signal, or 0 */
 
 static void stop(int number) { stopped_by = number; }
 
-/* A program that was told to ignore a signal, as nohup does, goes on ignoring it. */
+/* A signal that is ignored, under nohup for example, stays ignored. */
 static void replace_handlers(void (*from)(int), void (*to)(int)) {
     struct sigaction before, after = {.sa_handler = to, .sa_flags = SA_RESTART};
     sigemptyset(&after.sa_mask);
@@ -118,7 +118,7 @@ static void check_settings(const Training *run, const TensorDict *dict) {
     }
 }
 
-/* Makes count for the losses to come, behind those of the run that it goes on from. */
+/* Allocates memory for the losses of this run and of the loaded run. */
 static void begin_losses(Training *run, const Tensor *before) {
     if (before && before->shape.ndim != 1) tensor_fail("its losses are no list");
     if (tensor_error()) return;
@@ -131,7 +131,7 @@ static void begin_losses(Training *run, const Tensor *before) {
         if (!isfinite(run->losses[i])) tensor_fail("its losses are not all finite numbers");
 }
 
-/* The library speaks of a dict; here it is this file. */
+/* An error of the library about a dict begins here with the name of the file. */
 static void name_the_file(const char *path) {
     const char *sentence = tensor_error();
     if (!sentence) return;
@@ -151,7 +151,7 @@ static void load(Training *run) {
         tensor_set_generator_state(tensor_dict_get(dict, "generator"));
         begin_losses(run, tensor_dict_get(dict, "losses"));
     }
-    if (dict) name_the_file(run->load); /* else the sentence has it */
+    if (dict) name_the_file(run->load); /* else the error names the file already */
     tensor_dict_free(dict);
 }
 
@@ -161,7 +161,7 @@ static bool is_due(const Training *run, int64_t step) {
     return step % run->every == 0 || step == run->steps;
 }
 
-/* The mean loss since the last report: one batch alone says little. */
+/* The mean loss since the last report, because the loss of one batch is noisy. */
 static double recent_loss(const Training *run, int64_t step) {
     int64_t begin = (step - 1) / run->every * run->every;
     double sum = 0;
@@ -174,7 +174,7 @@ static void log_row(Training *run, int64_t step) {
     if (fflush(run->log_file)) tensor_fail("cannot write %s: %s", run->log, strerror(errno));
 }
 
-/* With the rows that it had when the run that goes on now was stopped. */
+/* Writes the header of the log and the rows of the loaded run. */
 static void begin_log(Training *run) {
     run->log_file = fopen(run->log, "w");
     if (!run->log_file || fputs("step,loss\n", run->log_file) < 0 || fflush(run->log_file)) {
@@ -191,7 +191,8 @@ static double seconds_since(const struct timespec *then) {
     return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) * 1e-9;
 }
 
-/* On a terminal, one line that changes ten times a second; elsewhere a line for each report. */
+/* Prints the progress: on a terminal one line, rewritten ten times a second; else a line per
+ * report. */
 static void show_progress(Training *run) {
     bool terminal = terminal_is(stderr), last = run->step == run->steps;
     if (run->quiet ||
@@ -218,7 +219,7 @@ void training_write_file(const char *path, void (*write)(FILE *file, const void 
     if (path && !tensor_error()) output_write(path, write, context);
 }
 
-/* --load could read nothing from a pipe, and without a reader opening one would wait for ever. */
+/* --save into a pipe is an error: --load cannot read it, and opening it could wait for ever. */
 static void check_no_pipe(const char *path) {
     struct stat status;
     if (path && stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
@@ -229,7 +230,7 @@ void training_check_files(const Training *run) {
     check_no_pipe(run->save);
     training_check_file(run->save);
     training_check_file(run->plot);
-    if (run->log && access(run->log, W_OK) != 0) /* one that is there is not replaced */
+    if (run->log && access(run->log, W_OK) != 0) /* an existing file is written to, not replaced */
         training_check_file(run->log);
 }
 
@@ -288,7 +289,7 @@ void training_show(Training *run, const AttentionMap *maps, int num_maps) {
 
 void training_expect(Training *run, const char *what, double value, const char *relation,
                      double bound) {
-    if (tensor_error() || stopped_by) return; /* nothing is expected of half a training */
+    if (tensor_error() || stopped_by) return; /* the training is not complete */
     bool pass = *relation == '<' ? value < bound : value >= bound;
     printf("expect  %s  %.4f %s %g  %s\n", what, value, relation, bound, pass ? "PASS" : "FAIL");
     if (!pass) run->failed = true;

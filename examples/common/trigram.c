@@ -1,4 +1,4 @@
-/* trigram.c - the text that one can guess by counting: see trigram.h. */
+/* trigram.c - predicts a text by counting: see trigram.h. */
 #include "trigram.h"
 
 #include "../../tensor/tensor.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Where the counts of the symbol c at text[i] and of what is before it stand. */
+/* Pointers to the counts for the symbol text[i] and the symbols before it. */
 typedef struct {
     int64_t abc, bc, c, ab, b;
 } Places;
@@ -16,8 +16,7 @@ static Places places(const Trigram *model, const uint8_t *text, int64_t i) {
     return (Places){(a * V + b) * V + c, b * V + c, c, a * V + b, b};
 }
 
-/* All that is counted at one place of the text is counted together, so that frequencies add up to
- * exactly 1. */
+/* All counts of a symbol change together, so that the frequencies add up to exactly 1. */
 static void count(Trigram *model, const uint8_t *text, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         Places at = places(model, text, i);
@@ -44,10 +43,10 @@ static double mix(const double w[4], const double p[4]) {
     return w[0] * p[0] + w[1] * p[1] + w[2] * p[2] + w[3] * p[3];
 }
 
-/* Suppose that each symbol was written by one of the four models, chosen by chance with
- * probabilities w. E: how likely was each the writer, r_j = w_j p_j / sum_k w_k p_k? M: w_j = the
- * mean of r_j. Every round makes the text more likely, and there is only one summit. Returns how
- * far w moved. */
+/* A step of expectation-maximisation. Suppose that each symbol was drawn from one of the four
+ * models, which was chosen with probabilities w. E: the probability that it was model j is r_j =
+ * w_j p_j / sum_k w_k p_k. M: w_j = the mean of r_j. Each step makes the text more probable, and
+ * there is only one maximum. Returns how far w moved. */
 static double improve(Trigram *model, const uint8_t *text, int64_t begin, int64_t end) {
     double r[4] = {0}, moved = 0;
     for (int64_t i = begin; i < end; i++) {

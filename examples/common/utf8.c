@@ -1,4 +1,4 @@
-/* utf8.c - characters out of any bytes: see utf8.h. */
+/* utf8.c - reads the characters of any bytes: see utf8.h. */
 #include "utf8.h"
 
 #include <stdbool.h>
@@ -11,8 +11,7 @@ static int length_of(unsigned char first) {
     return 2 + (first >= 0xE0) + (first >= 0xF0);
 }
 
-/* No character may be longer than it must, and the surrogates and the last two of the first plane
- * are none. */
+/* Not allowed: a character with more bytes than it needs, a surrogate, U+FFFE and U+FFFF. */
 uint32_t utf8_next(const char **text) {
     static const uint32_t least[] = {UINT32_MAX, 0, 0x80, 0x800, 0x10000};
     const unsigned char *s = (const unsigned char *)*text;

@@ -1,12 +1,12 @@
-/* valley.c - where a function of one number is lowest: see valley.h. */
+/* valley.c - finds a start for gradient descent on a function of one number: see valley.h. */
 #include "valley.h"
 
 #include <math.h>
 
 double valley_flat(double value) { return 1e-6 * fmax(value, 1e-12); }
 
-/* Halves the spacing of three points around a minimum, five times, and puts a parabola through what
- * it ends with. f3: the values at u - step, u, u + step. */
+/* Halves the distance of three points around a minimum, five times, and fits a parabola to the last
+ * three. f3: the values at u - step, u, u + step. */
 static Valley sound(ValleyFunction f, void *context, const double *f3, double u, double step) {
     double left = f3[0], here = f3[1], right = f3[2], at = u;
     for (int i = 0; i < 5; i++) {
@@ -41,7 +41,7 @@ Valley valley_deepest(ValleyFunction f, void *context, double low, double high, 
         steepest = fmax(steepest, fabs(bend));
         if (y[i] > y[i - 1] || y[i] > y[i + 1] || bend < valley_flat(y[i])) continue;
         Valley here = sound(f, context, &y[i - 1], low + i * step, step);
-        here.curvature = fmax(here.curvature, bend); /* on the first steps it is the walls' */
+        here.curvature = fmax(here.curvature, bend); /* of the grid if that is larger */
         if (here.floor < best.floor * (1 - 1e-7)) best = here;
     }
     if (y[n - 1] < best.floor * (1 - 1e-7)) {
