@@ -1,4 +1,4 @@
-/* op.h - what an op is, for those who write one (see "How to add an op" in README.md).
+/* op.h - what an op is: read it before you write one (see "How to add an op" in README.md).
  *
  * An op is one section of a file in ops/: the text for the reader, a forward function, a backward
  * function directly under it, the Op that names both, and the public function.
@@ -146,10 +146,9 @@ static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attr
 }
 
 /* False if an error is pending or x is NULL, which is an error. For public functions that read x
- * before ag_apply does. */
+ * before ag_apply does. ag_check_ready: also false, with an error, if no tape is open. */
 bool ag_check_present(const char *op, const Tensor *x);
-bool ag_check_ready(const char *op,
-                    const Tensor *x); /* and no tape is open, which is an error too */
+bool ag_check_ready(const char *op, const Tensor *x);
 
 /* y, which several ops computed, with PyTorch's name for all of them. */
 static inline Tensor *made_by(const char *grad_fn, Tensor *y) {

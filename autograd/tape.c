@@ -305,7 +305,8 @@ static bool check_unchanged(const Node *n) {
     for (unsigned reads = reads_of(n); reads; reads &= reads - 1) {
         const int i = __builtin_ctz(reads);
         const Tensor *x = tensor_of(n, i);
-        const bool is_out = i == OP_INPUTS, gone = !x->storage->bytes;
+        const bool is_out = i == OP_INPUTS;
+        const bool gone = !x->storage->bytes;
         if (gone || x->storage->version != n->version[i])
             return tensor_fail("backward: %s needs its %s%s %s as it was, but %s%s since",
                                n->op->name, is_out ? "result" : "input ",
@@ -316,8 +317,8 @@ static bool check_unchanged(const Node *n) {
     return true;
 }
 
-/* If the result has no elements, the gradients are zeros. Ops need not care: for some of them rows
- * without elements would cost time or memory. */
+/* The gradients of n's inputs if its result has no elements: zeros. An op's backward is not called
+ * then: for some ops rows without elements would cost time or memory. */
 static void fill_zeros(const Node *n, Tensor **dx) {
     for (int i = 0; i < n->n_in; i++)
         if (ag_needs(n, i)) dx[i] = tensor_make_zeros(n->in[i]->shape, n->in[i]->dtype);

@@ -2,7 +2,7 @@
  * the biases b. Ba, Kiros & Hinton 2016. */
 #include "../op.h"
 
-/* The sizes of w, or of b if there is no w, must be x's last ones. */
+/* The sizes of w, or of b if w is NULL, must be the last sizes of x. */
 static bool check_layer_norm(const Tensor *x, const Tensor *w, const Tensor *b) {
     const Tensor *by = w ? w : b;
     const char *name = w ? "w" : "b";

@@ -172,7 +172,7 @@ static void linear_backward(const Node *n, Tensor *dy, Tensor **dx) {
     MatmulShape of_w = {.m = of_x.k, .n = of_x.n, .k = of_x.m};
     memcpy(of_x.b_stride, w->stride, sizeof of_x.b_stride);
     Tensor *dys = as_matrix(dy, of_x.m, of_x.a_stride);
-    Tensor *xs = /* without a dw nobody reads x, whose memory may be freed */
+    Tensor *xs = /* NULL without a dw: then x's memory may be freed */
         ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL;
     of_w.a_stride[0] = of_x.a_stride[1];
     of_w.a_stride[1] = of_x.a_stride[0];

@@ -29,9 +29,10 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
     return tensor_reshape_own(y, shape);
 }
 
-/* dy as a view of x's shape: every element of x meets the gradient of the result that it is in. */
+/* dy expanded to x's shape: for every element of x the gradient of the result that it is part of.
+ */
 static Tensor *expand_to_x(const Node *n, const Tensor *dy) {
-    Shape shape = n->in[0]->shape; /* with reduced dimensions of size 1 */
+    Shape shape = n->in[0]->shape; /* with size 1 for each reduced dimension */
     for (int d = 0; d < shape.ndim; d++)
         if (n->at.dims[d]) shape.dim[d] = 1;
     Tensor *kept = tensor_reshape(dy, shape);

@@ -41,7 +41,7 @@ static Tensor *reshape_forward(Node *n) {
     return y;
 }
 
-/* of view, contiguous, unsqueeze and squeeze too */
+/* The backward of view, contiguous, unsqueeze and squeeze too. */
 static void reshape_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = tensor_reshape(dy, n->in[0]->shape);
 }
@@ -290,7 +290,7 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     return made_by("SelectBackward0", ag_squeeze(ag_slice(x, d, i, i + 1), d));
 }
 
-/* list[i] = x[i size : (i + 1) size] along dim; all of them, or NULLs. */
+/* list[i] = x[i size : (i + 1) size] along dim. If one of them fails, all become NULL. */
 static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     const int64_t whole = x->shape.dim[dim];
     for (int i = 0; i < n; i++) {
@@ -450,7 +450,7 @@ static Tensor *cat_forward(Node *n) {
     return y;
 }
 
-/* dx[i] = dy's part that came from x[i] */
+/* dx[i] = the part of dy at x[i]'s place */
 static void cat_backward(const Node *n, Tensor *dy, Tensor **dx) {
     int64_t start = 0;
     for (int i = 0; i < n->n_in; i++) {
