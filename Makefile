@@ -51,7 +51,7 @@ ISAS     = $(if $(AARCH64),neon,baseline $(if $(X86_64),avx2 avx512))
 AVX2     = -mavx2 -mfma
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
-# The shared library: programs find it by the name with the first part of the version. macOS puts
+# The shared library: programs find it by the name with the first part of the version. macOS writes
 # the version before the suffix, and looks for a library whose name begins with @rpath in the folders
 # that a program gives with -rpath.
 ABI      = $(basename $(VERSION))
@@ -75,8 +75,8 @@ KERNELS  = $(patsubst %,tensor/kernels/%.c,fast matmul attention) # all else is 
 LIBRARY  = $(sort $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/math/*.c tensor/kernels/*.c \
              autograd/*.c autograd/ops/*.c nn/*.c)))
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
-SOURCES  = $(wildcard $(foreach room,tensor autograd nn examples tests,\
-           $(room)/*.[ch] $(room)/*.inc $(room)/*/*.[ch] $(room)/*/*.inc))
+SOURCES  = $(wildcard $(foreach folder,tensor autograd nn examples tests,\
+           $(folder)/*.[ch] $(folder)/*.inc $(folder)/*/*.[ch] $(folder)/*/*.inc))
 
 objects  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) autograd/gradcheck.c \
