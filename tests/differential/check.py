@@ -58,12 +58,12 @@ def steps(p, *names):
 
 
 # Where the library means to differ, of infinities and NaN alone: a sentence, and whether it can be about the
-# program. All that differs in the first tensor to differ is then NaN in PyTorch.
+# program. All elements that differ in the first tensor to differ are then NaN here or in PyTorch.
 EXPLAINED = [
     ("dropout selects, in its backward too; PyTorch multiplies NaN or an infinity that is dropped by 0: NaN",
      lambda p: steps(p, "dropout")),
     ("attention may leave out keys and values of weight 0, ignored or dropped; PyTorch multiplies an infinite or NaN "
-     "value, or gradient, by that 0: NaN",
+     "value, or gradient, by that 0: NaN. And a query whose result is NaN gets a gradient of NaN",
      lambda p: [s for s in steps(p, "attention", "attention_scaled", "sdpa", "sdpa_scaled") if any(s.numbers[:3])]),
     ("cross_entropy's gradient is 0 for an ignored target, whatever the logits are; PyTorch's is 0 times NaN",
      lambda p: steps(p, "cross_entropy")),
@@ -73,8 +73,8 @@ EXPLAINED = [
 
 
 def mismatch(p, ours, arrays):
-    """Why ours is not the tensor of which the runs made the arrays, and whether all that differs is NaN in PyTorch;
-    None if it is."""
+    """Why ours is not the tensor of which the runs made the arrays, and whether all that differs is NaN on one
+    side; None if it is."""
     main, exact = arrays[0], arrays[-3] if len(arrays) > 1 else arrays[0]
     if ours is None:
         return "the library has none", False
@@ -90,11 +90,11 @@ def mismatch(p, ours, arrays):
         return None
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
     return (f"element {list(at)} is {ours[at]}, and {main[at]} in PyTorch ({exact[at]} exactly, {allowed:.3g} allowed)",
-            main.dtype.kind == "f" and bool(np.isnan(main[wrong]).all()))
+            main.dtype.kind == "f" and bool((np.isnan(main) | np.isnan(ours))[wrong].all()))
 
 
 def mismatches(p, tensors, sentences):
-    """(node, what is wrong, is it NaN in PyTorch) of everything that is not PyTorch's."""
+    """(node, what is wrong, is that NaN on one side) of everything that is not PyTorch's."""
     n = str(p.index)
     if n in sentences:
         yield None, f"the library says: {sentences[n]}", False

@@ -83,11 +83,15 @@ class Run:
         return y if step.name in COPIES else self.noisy(y)
 
     def gradients(self, backs, nodes):
-        """Of the nodes, when the cotangents arrive."""
-        outputs = [self.values[y] for y, _ in backs]
-        cotangents = [torch.ones_like(y) if c is None else self.noisy(self.values[c])
-                      for y, (_, c) in zip(outputs, backs)]
-        return torch.autograd.grad(outputs, [self.values[i] for i in nodes], cotangents, allow_unused=True)
+        """Of the nodes, summed over the outputs, at each of which its cotangent arrives."""
+        sums = [None] * len(nodes)
+        for output, c in backs:
+            y = self.values[output]
+            cotangent = torch.ones_like(y) if c is None else self.noisy(self.values[c])
+            grads = torch.autograd.grad(y, [self.values[i] for i in nodes], cotangent, retain_graph=True,
+                                        allow_unused=True)
+            sums = [a if b is None else b if a is None else a + b for a, b in zip(sums, grads)]
+        return sums
 
 
 def array(x):
@@ -171,7 +175,9 @@ class Program:
         step = Step(name, inputs, numbers, self.rng.randrange(1000))
         values = [run.value(step) for run in self.runs]
         if name in CHOICE and values[0].is_floating_point():
-            self.same_choice([CHOICE[name](run.inputs(step), numbers) for run in self.runs])
+            self.same_choice([CHOICE[name](x, numbers) for x in self.possible_inputs(step)])
+        elif not values[0].is_floating_point():
+            self.same_choice([FUNCTIONS[name](x, numbers) for x in self.possible_inputs(step)])
         if values[0].numel() > 3000:
             raise Refused
         self.comparable(values, name)
@@ -182,6 +188,20 @@ class Program:
             self.uses[i] += 1
             self.last[i] = len(self.nodes) - 1
         return len(self.nodes) - 1
+
+    def possible_inputs(self, step):
+        """What the runs have, and what roundings may make of it: a tensor that no rounding has moved is exact."""
+        inputs = [run.inputs(step) for run in self.runs]
+        for sign in (1, -1, 0):  # 0: what could be 0 is
+            moved = []
+            for i, of in enumerate(zip(*inputs)):
+                arrays = [array(x) for x in of] if of[0] is not None and of[0].is_floating_point() else []
+                exact = not arrays or all(far(arrays[0], x) == 0 for x in arrays[1:])
+                allowed = 0 if exact else self.allowed(arrays)
+                moved.append(of[0] if exact else of[0] + sign * (-1)**i * allowed if sign else
+                             of[0].masked_fill(of[0].abs() <= allowed, 0))
+            inputs.append(moved)
+        return inputs
 
     def same_choice(self, choices):
         if not all(torch.equal(choices[0], c) for c in choices):
