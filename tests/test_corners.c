@@ -219,6 +219,22 @@ START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
 }
 END_TEST
 
+/* Enough tensors that a list which is too short would spoil the heap. */
+START_TEST(a_stack_of_a_thousand) {
+    enum { N = 1000 };
+    Tensor *list[N];
+    Tensor *x = LEAF(SHAPE(2), 3, 4);
+    for (int i = 0; i < N; i++) list[i] = x;
+    tape_begin();
+    Tensor *y = ag_stack(list, N, 0);
+    ck_assert_msg(ag_backward(ag_sum(y)), "%s", tensor_error());
+    ck_assert_double_eq(tensor_get(y, (int64_t)N - 1, (int64_t)1), 4);
+    ck_assert_double_eq(tensor_get(x->grad, (int64_t)0), N);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
 /* ---- the right name on an error -------------------------------------------------------------- */
 
 START_TEST(a_composite_names_itself) {
@@ -280,6 +296,7 @@ int main(void) {
     tcase_add_test(cases, abs_multiplies_what_arrives_by_the_sign);
     tcase_add_test(cases, a_sum_over_no_dimensions_is_over_all);
     tcase_add_test(cases, a_repeat_is_always_a_copy);
+    tcase_add_test(cases, a_stack_of_a_thousand);
     tcase_add_test(cases, too_many_dimensions_are_an_error);
     tcase_add_test(cases, sizes_that_overflow_are_an_error);
     tcase_add_test(cases, a_number_that_the_type_cannot_hold_is_an_error);
