@@ -47,13 +47,12 @@ static const Entry entries[] = {
 #define COMPARE(name, ...)
 #include "../tensor/kernels/elementwise.def"
     {"where", FIELD(where), "fbff", 1, 0, -3, 3},
-    {"masked_fill", FIELD(masked_fill), "ffb", 1, 1.7, -3, 3},
     {"dropout", FIELD(dropout), "ffb", 1, 0.7, -3, 3},
     {"add_scaled", FIELD(add_scaled), "fff", 1, 1.7, -3, 3},
     {"sum", FIELD(sum), "Ff", 1, 0, -3, 3},
-    {"logsumexp", FIELD(logsumexp), "Ff", 1, 0, -3, 3},
     {"softmax", FIELD(softmax), "ff", 1, 0, -3, 3},
     {"softmax_dx", FIELD(softmax_dx), "fff", 1, 0, -1, 1},
+    {"logsumexp", FIELD(logsumexp), "Ff", 1, 0, -3, 3},
     {"log_softmax", FIELD(log_softmax), "ff", 1, 0, -3, 3},
     {"log_softmax_dx", FIELD(log_softmax_dx), "fff", 1, 0, -3, 0},
     {"masked_softmax", FIELD(masked_softmax), "ffLmn", 1, 0.7, -3, 3},

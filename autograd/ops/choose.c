@@ -51,9 +51,11 @@ Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
 /* ---- masked_fill --------------------------------------------------------------------------- */
 
 static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
-    const Tensor *const operand[] = {x, mask};
-    return tensor_map_elements(tensor_kernels()->masked_fill[x->dtype], shape, x->dtype, 2, operand,
-                               value);
+    int64_t bytes; /* room for a number of any type */
+    const Tensor number = {.dtype = x->dtype, .data = &bytes};
+    const Tensor *const operand[] = {mask, &number, x};
+    tensor_fill_elements(&number, value);
+    return tensor_map_elements(tensor_kernels()->where[x->dtype], shape, x->dtype, 3, operand, 0);
 }
 
 /* ag_masked_fill(x, mask, value)

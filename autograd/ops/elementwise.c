@@ -159,7 +159,11 @@ Tensor *ag_to(Tensor *x, DType dtype) {
  * gradient: none: the result is bool */
 static Tensor *logical_not_forward(Node *n) {
     const Tensor *x = n->in[0];
-    return tensor_map_elements(tensor_kernels()->logical_not[x->dtype], x->shape, BOOL, 1, &x, 0);
+    int64_t bits = 0; /* those of 0 in every type */
+    const Tensor zero = {.dtype = x->dtype, .data = &bits};
+    const Tensor *const operand[] = {x, &zero};
+    Kernel *const eq = tensor_kernels()->value[ELEMENTWISE_eq][x->dtype];
+    return tensor_map_elements(eq, x->shape, BOOL, 2, operand, 0);
 }
 
 DEFINE_OP(logical_not, .in = {{"x", SAME}}, .forward = logical_not_forward);

@@ -180,12 +180,14 @@ static Tensor *std_dim_forward(Node *n) {
 static void std_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const DType type = dy->dtype;
     const Tensor *y = n->out;
+    double bits = 0; /* those of 0 in both float types */
+    const Tensor zero = {.dtype = type, .data = &bits};
     Kernel *const root_dx = tensor_kernels()->vjp[ELEMENTWISE_sqrt][0][type];
-    Tensor *flat =
-        tensor_map_elements(tensor_kernels()->logical_not[type], y->shape, BOOL, 1, &y, 0);
+    Kernel *const eq = tensor_kernels()->value[ELEMENTWISE_eq][type];
+    Kernel *const where = tensor_kernels()->where[type];
+    Tensor *flat = tensor_map_elements(eq, y->shape, BOOL, 2, (const Tensor *[]){y, &zero}, 0);
     Tensor *d = tensor_map_elements(root_dx, y->shape, type, 3, (const Tensor *[]){y, y, dy}, 0);
-    Kernel *const fill = tensor_kernels()->masked_fill[type];
-    if (d) tensor_loop_elements(fill, 3, (const Tensor *[]){d, d, flat}, 0);
+    if (d) tensor_loop_elements(where, 4, (const Tensor *[]){d, flat, &zero, d}, 0);
     if (d) var_dim_backward(n, d, dx);
     tensor_release(flat);
     tensor_release(d);

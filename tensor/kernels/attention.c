@@ -32,12 +32,6 @@
 enum { KEYS = 256, QUERIES = 64, GROUP = 16, BLOCKS = 4 };
 enum { KEY, VALUE, DKEY, DVALUE, KEYED }; /* what has a row for each key */
 
-typedef float Vector __attribute__((vector_size(WIDTH), aligned(sizeof(float)), may_alias));
-enum { WIDE = WIDTH / sizeof(float) };
-#define CHOICE(a, b) __typeof__((a) > (b))
-#define LARGER(a, b)                                                                               \
-    ((__typeof__(a))(((CHOICE(a, b))(b) & ((b) > (a))) | ((CHOICE(a, b))(a) & ~((b) > (a)))))
-
 /* Rows that lie row elements apart, or columns, where one of the strides is not 1. */
 typedef struct {
     float *data;

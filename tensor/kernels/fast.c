@@ -22,11 +22,7 @@
 #pragma GCC optimize("no-unswitch-loops") /* a loop has one copy, not one for each case in it */
 #endif
 
-enum { LANES = 32, BLOCK = 4096, WIDE = WIDTH / sizeof(float), PARTS = LANES / WIDE };
-
-/* As many of a row's elements as the instruction set has in one vector; 32 lanes are PARTS of them.
- */
-typedef float Vector __attribute__((vector_size(WIDTH), aligned(sizeof(float)), may_alias));
+enum { LANES = 32, BLOCK = 4096, PARTS = LANES / WIDE }; /* PARTS vectors have 32 lanes */
 
 /* ---- elementwise ---------------------------------------------------------------------------- */
 
@@ -92,14 +88,6 @@ static void where_f32(int64_t n, void *const *data, double number) {
     VECTOR_LOOP(const float a = pa[i], b = pb[i]; y[i] = condition[i] ? a : b);
 }
 
-static void masked_fill_f32(int64_t n, void *const *data, double number) {
-    float *y = data[0];
-    const float *px = data[1];
-    const float value = (float)number;
-    const unsigned char *mask = data[2];
-    VECTOR_LOOP(const float x = px[i]; y[i] = mask[i] ? value : x);
-}
-
 static void adamw_f32(int64_t n, void *const *data, double number) {
     float *x = data[0];
     float *m = data[1];
@@ -154,10 +142,7 @@ typedef float Last __attribute__((vector_size(16)));
         last[1] = (Last){last[0][1]};                                                              \
         return OP(last[0], last[1])[0];                                                            \
     }
-#define ADD(a, b)    ((a) + (b))
-#define CHOICE(a, b) __typeof__((a) > (b))
-#define LARGER(a, b)                                                                               \
-    ((__typeof__(a))(((CHOICE(a, b))(b) & ((b) > (a))) | ((CHOICE(a, b))(a) & ~((b) > (a)))))
+#define ADD(a, b) ((a) + (b))
 DEFINE_TREE(add_lanes, ADD)
 DEFINE_TREE(largest_lane, LARGER)
 
@@ -526,7 +511,7 @@ const Kernels GLOBAL(kernels) = {
 #define COMPARE(name, ...)
 #include "elementwise.def"
     },
-    FAST(add_scaled), FAST(dropout), FAST(where), FAST(masked_fill), FAST(adamw),
+    FAST(add_scaled), FAST(dropout), FAST(where), FAST(adamw),
     FAST(sum), FAST(sum_rows), FAST(layer_norm), FAST(layer_norm_dx), FAST(layer_norm_dw),
     FAST(softmax), FAST(softmax_dx), FAST(logsumexp), FAST(log_softmax), FAST(log_softmax_dx),
     FAST(masked_softmax), FAST(masked_softmax_dx), FAST(cross_entropy), FAST(cross_entropy_dx),

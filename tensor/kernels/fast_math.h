@@ -12,6 +12,13 @@
 #include <math.h>
 #include <stdint.h>
 
+/* WIDE elements of a row. LARGER(a, b) is the larger of both in each lane, and a where b is NaN. */
+typedef float Vector __attribute__((vector_size(WIDTH), aligned(sizeof(float)), may_alias));
+enum { WIDE = WIDTH / sizeof(float) };
+#define CHOICE(a, b) __typeof__((a) > (b))
+#define LARGER(a, b)                                                                               \
+    ((__typeof__(a))(((CHOICE(a, b))(b) & ((b) > (a))) | ((CHOICE(a, b))(a) & ~((b) > (a)))))
+
 /* 1 - a b, for a b of about 1, rounded once on every machine, since it is what rounding lost. */
 INLINE float left_of_one(float a, float b) {
     return FUSES ? FMA(-a, b, 1) : (float)(1 - (double)a * (double)b);
