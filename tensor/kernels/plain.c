@@ -2,7 +2,8 @@
  * any machine can run. TAPEHEAD_ISA=plain runs everything on it: put a printf or a breakpoint into
  * a formula and see attention train through it. The fast kernels are tested against these.
  *
- * plain.inc has the kernels of floats, plain_any.inc those of any type. */
+ * plain.inc has the kernels of floats, plain_any.inc those of any type, plain_whole.inc those of
+ * int64 and bool, plain_matmul.inc the product of matrices. */
 #include "kernels.h"
 #include "plain_math.h"
 
@@ -22,12 +23,17 @@ static void draw_kept(const AttentionHead *a, bool *kept) {
     else memset(kept, a->dropout == 0, (size_t)a->K);
 }
 
+/* The operand's element i, in a loop over i. */
+#define ELEMENT(type, operand) (((const type *)data[operand])[i])
+
+#define SUM        double
 #define REAL       float
 #define NAME(name) name##_f32
 #include "plain.inc"
 #define REAL       double
 #define NAME(name) name##_f64
 #include "plain.inc"
+#undef SUM
 
 /* ---- any type -------------------------------------------------------------------------------- */
 
@@ -41,52 +47,38 @@ static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a -
 
 #define IS_NAN(x) ((x) != (x))
 
+#define AS_TYPE(x) ((TYPE)(x))
 #define TYPE       float
 #define NAME(name) name##_f32
-#define AS_TYPE(x) ((float)(x))
 #include "plain_any.inc"
 #define TYPE       double
 #define NAME(name) name##_f64
-#define AS_TYPE(x) ((double)(x))
-#include "plain_any.inc"
-#define TYPE       int64_t
-#define NAME(name) name##_i64
-#define AS_TYPE(x)                                                                                 \
-    _Generic((x), float : to_i64((double)(x)), double : to_i64((double)(x)), default : (int64_t)(x))
 #include "plain_any.inc"
 #define TYPE       bool
 #define NAME(name) name##_bool
-#define AS_TYPE(x) ((x) != 0)
+#include "plain_any.inc"
+#undef AS_TYPE
+#define TYPE       int64_t
+#define NAME(name) name##_i64
+#define AS_TYPE(x)                                                                                 \
+    _Generic((x), float : to_i64((double)(x)), double : to_i64((double)(x)), default : (TYPE)(x))
 #include "plain_any.inc"
 
 /* ---- whole numbers: int64 modulo 2^64, as PyTorch's, and bool, where + is "or", * is "and" --- */
 
-#define REAL                uint64_t
-#define NAME(name)          name##_i64
-#define NUMBER(s)           ((uint64_t)to_i64(s))
-#define FOR_NUMBER(kernels) kernels
+#define SUM             uint64_t
+#define REAL            uint64_t
+#define NAME(name)      name##_i64
+#define NUMBER(s)       ((uint64_t)to_i64(s))
+#define FOR_NUMBER(...) __VA_ARGS__
+#include "plain_matmul.inc"
+
 #include "plain_whole.inc"
 #define REAL       bool
 #define NAME(name) name##_bool
 #define NUMBER(s)  ((s) != 0)
-#define FOR_NUMBER(kernels)
+#define FOR_NUMBER(...)
 #include "plain_whole.inc"
-
-static void matmul_i64(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
-    const uint64_t *a = a_data;
-    const uint64_t *b = b_data;
-    const uint64_t *start = m->start;
-    uint64_t *c = c_data;
-    for (int64_t i = 0; i < m->m; i++)
-        for (int64_t j = 0; j < m->n; j++) {
-            uint64_t sum = start ? start[i * m->start_stride[0] + j * m->start_stride[1]] : 0;
-            for (int64_t p = 0; p < m->k; p++)
-                sum += a[i * m->a_stride[0] + p * m->a_stride[1]] *
-                       b[p * m->b_stride[0] + j * m->b_stride[1]];
-            c[i * m->c_stride[0] + j * m->c_stride[1]] = sum;
-        }
-}
-static int64_t matmul_workspace_i64(const MatmulShape *m) { return 0; }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
