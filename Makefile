@@ -280,7 +280,7 @@ docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md and nn/README.md
 $(BUILD)/docs: $(BUILD)/obj/tests/docs.o
 	$(link)
 
-size: ## lines of code per folder
+size: ## lines of code per folder, and whether the library stays short
 	@tests/print-size
 
 INCLUDE = $(DESTDIR)$(PREFIX)/include/tapehead
