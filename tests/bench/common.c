@@ -67,15 +67,15 @@ double clock_us(bool cpu_time) {
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* That of the instruction set which the library has chosen. */
+const char *isa(void) { return tensor_kernels()->name; }
+
 static PeakBurst peak_burst(DType dtype) {
 #ifdef __aarch64__
     return dtype == F64 ? peak_f64_neon : peak_f32_neon;
 #else
 #ifdef __x86_64__
-    const char *isa = tensor_kernels()->name;
-    if (strcmp(isa, "avx512") == 0) return dtype == F64 ? peak_f64_avx512 : peak_f32_avx512;
-    if (strcmp(isa, "avx2") == 0) return dtype == F64 ? peak_f64_avx2 : peak_f32_avx2;
+    if (strcmp(isa(), "avx512") == 0) return dtype == F64 ? peak_f64_avx512 : peak_f32_avx512;
+    if (strcmp(isa(), "avx2") == 0) return dtype == F64 ? peak_f64_avx2 : peak_f32_avx2;
 #endif
     return dtype == F64 ? peak_f64_baseline : peak_f32_baseline;
 #endif

@@ -42,6 +42,7 @@ typedef struct {
 } Leaves;
 Leaves *leaves_new(int n, Tensor *const *x);
 
+const char *isa(void); /* the instruction set that the library has chosen */
 double clock_us(bool cpu_time);
 double peak_memory(void); /* of this process until now, in MB */
 

@@ -74,6 +74,7 @@ static void run_product(const Options *o, const Product *p, const char *layout) 
     print_text(o, "type", 8, tensor_dtype_name(p->dtype));
     print_text(o, "layout", 6, mode);
     print_text(o, "shape_mkn", 24, shape);
+    print_text(o, "isa", 8, isa());
     print_number(o, "threads", 7, 0, o->threads);
     print_number(o, "median_us", 11, 2, t.median);
     print_number(o, "gflop_s", 8, 1, flop / t.median / 1e3);

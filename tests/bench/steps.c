@@ -354,6 +354,7 @@ static int run(const Options *o, const Case *c, const char *path) {
     snprintf(name, sizeof name, c->name == sdpa.name ? "%s_%d" : "%s", c->name, (int)c->Q);
     print_text(o, "case", 16, name);
     print_text(o, "path", 8, path);
+    print_text(o, "isa", 8, isa());
     print_number(o, "threads", 7, 0, o->threads);
     print_number(o, "median_us", 11, 2, timing.median);
     print_number(o, "p10_us", 11, 2, timing.p10);
