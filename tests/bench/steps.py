@@ -13,6 +13,7 @@ import math
 import time
 
 import torch
+import torch._dynamo  # which the first optimizer would import; it is large
 import torch.nn.functional as F
 from torch import nn
 
