@@ -379,6 +379,8 @@ static bool same_generator(const Generator *a, const Generator *b) {
 static void run_head(const Kernels *table, AttentionHead head, const Generator *before,
                      HeadResults *r) {
     const size_t bytes = (size_t)table->attention_workspace[F32](&head);
+    const size_t doubles = (size_t)(head.K * (2 + head.D + head.Dv)); /* and a bool for each key */
+    if (table == tables[0]) CHECK(bytes < 8 * doubles + (size_t)head.K + 64);
     void *workspace = malloc(bytes + 64);
     memset(workspace, 0x5a, bytes + 64);
     r->y = calloc((size_t)(head.Q * head.Dv) + SLACK, sizeof(float));
