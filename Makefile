@@ -123,6 +123,7 @@ $(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
 # the kernels that only the oldest CPUs need.
 $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(BUILD)/obj/tensor/kernels/plain.o: SPEED =
+$(BUILD)/obj/tensor/math/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # Here the code says so: the sums of a product are chains of fused multiply-adds. All or none: a
 # sanitizer's checks would stand between some of them.

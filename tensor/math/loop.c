@@ -72,11 +72,25 @@ static void swap_dims(Walk *walk, int d, int e) {
 
 /* ---- elements that lie apart ----------------------------------------------------------------- */
 
+typedef uint32_t Four __attribute__((may_alias));
+typedef uint64_t Eight __attribute__((may_alias));
+
+/* to[i] = *from for n elements of so many bytes: the row of a broadcast operand. */
+static void repeat_element(int64_t size, int64_t n, void *to, const void *from) {
+    const Four four = size == 4 ? *(const Four *)from : 0;
+    const Eight eight = size == 8 ? *(const Eight *)from : 0;
+    if (size == 1) memset(to, *(const unsigned char *)from, (size_t)n);
+    for (int64_t i = 0; size == 4 && i < n; i++) ((Four *)to)[i] = four;
+    for (int64_t i = 0; size == 8 && i < n; i++) ((Eight *)to)[i] = eight;
+}
+
 /* to[i to_stride] = from[i from_stride] for n elements of so many bytes. */
 static void copy_apart(int64_t size, int64_t n, void *to, int64_t to_stride, const void *from,
                        int64_t from_stride) {
-    typedef uint32_t Four __attribute__((may_alias));
-    typedef uint64_t Eight __attribute__((may_alias));
+    if (n > 0 && to_stride == 1 && from_stride == 0) {
+        repeat_element(size, n, to, from);
+        return;
+    }
     for (int64_t i = 0; size == 1 && i < n; i++)
         ((char *)to)[i * to_stride] = ((const char *)from)[i * from_stride];
     for (int64_t i = 0; size == 4 && i < n; i++)
