@@ -1,13 +1,13 @@
 /* softmax.c - softmax, log_softmax, and softmax over the keys that a mask leaves. */
 #include "../op.h"
 
-/* Runs a row kernel along n's dim: y from x, or dx from y and dy if dy is not NULL. */
-static Tensor *run_rows(const Node *n, Kernel *const *kernel, Tensor *dy) {
-    const Tensor *x = dy ? n->out : n->in[0];
-    Tensor *y = dy ? ag_buffer_like(dy) : tensor_make(x->shape, x->dtype);
-    const Tensor *const operand[] = {y, x, dy};
-    if (y) tensor_loop_rows(kernel[x->dtype], n->at.dim, dy ? 3 : 2, operand, 0);
-    return y;
+/* Runs a row kernel along n's dim: forward (dy is NULL) y from x, backward dx from y and dy. */
+static Tensor *apply_kernel(const Node *n, Kernel *const *kernel, Tensor *dy) {
+    const Tensor *from = dy ? n->out : n->in[0];
+    Tensor *to = dy ? ag_buffer_like(dy) : tensor_make(from->shape, from->dtype);
+    const Tensor *const operand[] = {to, from, dy};
+    if (to) tensor_loop_rows(kernel[from->dtype], n->at.dim, dy ? 3 : 2, operand, 0);
+    return to;
 }
 
 static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
@@ -22,10 +22,10 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
  * shapes:   (..., N, ...) -> same
  * value:    exp(x - max x) / sum exp(x - max x)
  * gradient: y (dy - sum(y dy)) */
-static Tensor *softmax_forward(Node *n) { return run_rows(n, tensor_kernels()->softmax, NULL); }
+static Tensor *softmax_forward(Node *n) { return apply_kernel(n, tensor_kernels()->softmax, NULL); }
 
 static void softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = run_rows(n, tensor_kernels()->softmax_dx, dy);
+    dx[0] = apply_kernel(n, tensor_kernels()->softmax_dx, dy);
 }
 
 DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, .backward = softmax_backward,
@@ -40,11 +40,11 @@ Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&ag_op_softmax, x, d
  * value:    x - log sum exp(x)
  * gradient: dy - exp(y) sum(dy) */
 static Tensor *log_softmax_forward(Node *n) {
-    return run_rows(n, tensor_kernels()->log_softmax, NULL);
+    return apply_kernel(n, tensor_kernels()->log_softmax, NULL);
 }
 
 static void log_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = run_rows(n, tensor_kernels()->log_softmax_dx, dy);
+    dx[0] = apply_kernel(n, tensor_kernels()->log_softmax_dx, dy);
 }
 
 DEFINE_OP(log_softmax, .in = {{"x", FLOAT}}, .forward = log_softmax_forward,
