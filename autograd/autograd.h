@@ -1,7 +1,7 @@
 /* autograd.h - the tape and the differentiable ops.
  *
  * Ownership, in one sentence: an op lends you its result; the open tape owns it. Between
- * tape_begin() and tape_end() expressions compose without a release call:
+ * tape_begin() and tape_end() you can nest calls without a release call:
  *
  *     ag_bmm(ag_softmax(ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), s), -1), v)
  *
@@ -11,15 +11,14 @@
  * C does not define the order in which the arguments of a call are computed: write ops that draw
  * random numbers, such as two dropouts, as statements of their own.
  *
- * Errors are as in tensor.h: NULL or false, one sentence, the first one stays. An op whose input is
- * NULL returns NULL, so a chain needs one check at its end.
+ * Errors are as in tensor.h: NULL or false, one error message, the first one stays. An op whose
+ * input is NULL returns NULL, so a chain needs one check at its end.
  *
  * Types: the tensors of one op and its result have one type, unless said otherwise below; nothing
  * is promoted silently. Every op on numbers takes F32 and F64. An op takes I64 (modulo 2^64, with
  * whole numbers) and BOOL, as said below, if PyTorch's result would have that type; if PyTorch
  * would convert them to floats, call ag_to first. Only floats can have a gradient. Broadcasting is
- * NumPy's. Negative dimensions count from the end.
- */
+ * NumPy's. Negative dimensions count from the end. */
 #ifndef TAPEHEAD_AUTOGRAD_H
 #define TAPEHEAD_AUTOGRAD_H
 

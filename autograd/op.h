@@ -1,9 +1,10 @@
-/* op.h - what an op is: read it before you write one (see "How to add an op" in README.md).
+/* op.h - the definition of an op: read it before you write one (see "How to add an op" in
+ * README.md).
  *
- * An op is one section of a file in ops/: the text for the reader, a forward function, a backward
- * function directly under it, the Op that names both, and the public function.
- * ag_apply is the one place where ops are applied: it checks the inputs, runs the forward and
- * records the node. tape.c is the one place where they are differentiated. */
+ * An op is one section of a file in ops/: the comment that becomes its row in README.md, a forward
+ * function, a backward function directly under it, the Op that names both, and the public function.
+ * Only ag_apply applies ops: it checks the inputs, runs the forward and records the node. Only
+ * tape.c differentiates them. */
 #ifndef TAPEHEAD_OP_H
 #define TAPEHEAD_OP_H
 
@@ -14,14 +15,14 @@ enum { OP_INPUTS = 6, SAVED = 3 };
 
 typedef struct Op Op;
 
-/* What an op is told besides its inputs. Each op reads the fields that are its own; nobody writes
- * them once ag_apply has them. */
+/* The arguments of an op that are not tensors. Each op reads only its own fields. They do not
+ * change after ag_apply. */
 typedef struct {
     int dim;              /* the dimension that the op works along, counted from the start */
     bool keepdim;         /* reductions: keep the reduced dimensions with size 1 */
     bool causal;          /* masked_softmax, attention */
     union {               /* no op reads two of these */
-        double s;         /* elementwise: the number beside x */
+        double s;         /* elementwise: the scalar operand */
         double value;     /* masked_fill */
         double p;         /* dropout */
         double eps;       /* layer_norm */
@@ -38,7 +39,7 @@ typedef struct {
         };
         struct { /* repeat, repeat_interleave */
             int64_t times;
-            bool each_slice; /* or x as a whole */
+            bool each_slice; /* true: repeat each slice; false: the whole x */
         };
         struct { /* masked_softmax, attention */
             double scale, dropout;
@@ -51,22 +52,22 @@ typedef struct {
     };
 } Attributes;
 
-/* One line of the tape: out = op(in...). */
+/* One node of the tape: out = op(in...). */
 typedef struct {
     const Op *op;
     Tensor *out;
-    Tensor *const *in; /* n_in of them; NULL where an optional one is absent */
+    Tensor *const *in; /* n_in inputs; NULL for an optional one that is absent */
     int n_in;
     unsigned reads;                  /* which tensors backward reads, bit OP_INPUTS for out */
-    uint32_t version[OP_INPUTS + 1]; /* of the storage of each input and of out, when recorded */
+    uint32_t version[OP_INPUTS + 1]; /* of the storages of in and out when the node was recorded */
     Tensor *saved[SAVED];            /* computed by forward for backward; released with the node */
-    Tensor *few[OP_INPUTS];          /* in points here, */
-    Tensor **many;                   /* or here when there are more; NULL when not */
+    Tensor *few[OP_INPUTS];          /* in points to few, or to many if */
+    Tensor **many;                   /* n_in > OP_INPUTS, else many is NULL */
     Attributes at;
 } Node;
 
-/* The types that an input may have: bit 1 << DType for each. All inputs of an op with the same set
- * of types must have one type. */
+/* The types that an input may have: bit 1 << DType for each. Inputs of an op with the same set of
+ * types must have equal types. */
 typedef enum {
     FLOAT = 1 << F32 | 1 << F64,
     NUMBER = FLOAT | 1 << I64,
@@ -82,8 +83,8 @@ typedef struct {
     InputType type;
 } Input;
 
-/* Which tensors a backward reads. A write in place to one of these is an error; the elements of all
- * others can be freed before the backward pass. */
+/* Which tensors a backward reads. Backward fails if one of these was overwritten. The elements of
+ * all other tensors can be freed before the backward pass. */
 enum {
     READS_IN0 = 1,
     READS_IN1 = 2,
@@ -92,47 +93,49 @@ enum {
     READS_OUT = 1 << OP_INPUTS,
     /* in[0] is read only for the gradient of in[1], in[1] only for the gradient of in[0] */
     READS_OTHER = 2 << OP_INPUTS,
-    /* elementwise: the gradient of in[0], of in[1] is dy itself */
+    /* elementwise: dx[0] is dy itself; dx[1] is dy itself */
     DX0_IS_DY = 4 << OP_INPUTS,
     DX1_IS_DY = 8 << OP_INPUTS
 };
 
 struct Op {
-    const char *name;    /* "softmax": the public function is ag_softmax */
+    const char *name;    /* "softmax" of ag_softmax; "masked_softmax" of ag_attention_weights */
     const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
-    Input in[OP_INPUTS]; /* the name is NULL behind the last */
-    unsigned reads;      /* READS_IN0 and so on, added */
-    /* Returns the result (a new reference), or leaves an error: then its result is released.
-     * It checks the shapes; types and NULLs are checked already. It may fill n->saved, and writes
-     * nothing else of the node. */
+    Input in[OP_INPUTS]; /* the entry after the last input has no name */
+    unsigned reads;      /* READS_IN0 | ... */
+    /* Returns the result (a new reference), or sets the pending error; ag_apply then releases the
+     * result. Checks the shapes; ag_apply has checked types and NULLs. May set n->saved, and no
+     * other field of the node. */
     Tensor *(*forward)(Node *n);
-    /* Fills dx[i], a new reference, for each input that requires a gradient (ag_needs). Its shape
-     * is the shape of in[i], or a shape that in[i] was broadcast to: then the engine sums it. dy
-     * may have any strides, and has at least one element. Or leaves an error: then each dx[i] is
-     * released. Results of an op without a backward have no gradient, nor have integers and bools.
-     */
+    /* Sets dx[i], a new reference, for each input that requires a gradient (ag_needs). dx[i] has
+     * the shape of in[i], or a shape to which in[i] was broadcast: node_backward then sums it. dy
+     * may have any strides, and has at least one element. Or sets the pending error; node_backward
+     * then releases each dx[i]. The result of an op without a backward has no gradient. Integers
+     * and bools have none either. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
     int row;          /* elementwise: its number in elementwise.def */
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
 
-/* The Input of input i; with MANY the first stands for all. */
+/* The Input of input i; with MANY in[0] describes all inputs. */
 static inline const Input *input_of(const Op *op, int i) {
     return &op->in[op->in[0].type & MANY ? 0 : i];
 }
 
 static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
 
-/* Buffers for a dx, new references. (A gradient that is dy itself is tensor_retain(dy).)
+/* Buffers for a dx, new references. (If dx equals dy, return tensor_retain(dy).)
  *
- * ag_buffer_like: contiguous, of dy's shape and type, not filled: dy's own memory if nobody else
- * holds it, else new memory. Use it for the last dx that is computed from dy.
- * ag_gradient_buffer: of in[i]'s shape, for an op that adds to a part of it (slice, gather): the
- * gradient accumulated for in[i] so far if nobody else holds it, else zeros. */
+ * ag_buffer_like: contiguous, of dy's shape and type, uninitialised. It may be dy itself, if there
+ * is no other reference to dy: so use it only for the last dx that is computed from dy.
+ *
+ * ag_gradient_buffer: of in[i]'s shape, for an op that adds to some elements (slice, gather). It is
+ * the gradient buffer of in[i] if there is no other reference to that, else zeros, which accumulate
+ * adds to the gradient buffer. */
 Tensor *ag_buffer_like(Tensor *dy);
 Tensor *ag_gradient_buffer(const Node *n, int i);
 
-/* Applies an op on the open tape: a loan. */
+/* Applies an op on the open tape. The result is a loan. */
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at);
 
 static inline Tensor *apply1(const Op *op, Tensor *x, Attributes at) {
@@ -145,12 +148,12 @@ static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attr
     return ag_apply(op, 3, (Tensor *[]){a, b, c}, &at);
 }
 
-/* False if an error is pending or x is NULL, which is an error. For public functions that read x
- * before ag_apply does. ag_check_ready: also false, with an error, if no tape is open. */
+/* False if an error is pending. Sets an error if x is NULL. For public functions that read x before
+ * ag_apply does. ag_check_ready also sets an error if no tape is open. */
 bool ag_check_present(const char *op, const Tensor *x);
 bool ag_check_ready(const char *op, const Tensor *x);
 
-/* y, which several ops computed, with PyTorch's name for all of them. */
+/* Sets the grad_fn of y, which several ops computed, to PyTorch's name for all of them. */
 static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
     if (y && y->grad_fn) y->grad_fn = grad_fn;
     return y;
@@ -174,11 +177,11 @@ extern const Op *const ag_ops[];
 
 /* The parts of a mask as three inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
-/* For forward: checks the mask of a node, whose parts are its inputs from the first one on (a node
- * with fewer inputs has fewer parts), and computes how many keys each query may attend to. A new
- * reference, or NULL with an error. */
+/* For forward: checks the mask of node n and computes how many keys each query may attend to. The
+ * parts of the mask are the inputs first, first + 1 and first + 2; an input that the node does not
+ * have counts as NULL. Returns a new reference, or NULL with an error. */
 Tensor *ag_mask_lengths(const Node *n, int first, bool causal, Shape scores);
-/* The mask for the kernels, in forward, and in backward with the lengths that forward saved. */
+/* The mask for the kernels. In backward lengths is what forward saved. */
 Mask ag_mask_of(const Node *n, int first, const Tensor *lengths, Shape scores);
 
 /* ---- shared by the elementwise ops (elementwise.c) ------------------------------------------ */

@@ -5,8 +5,8 @@
  * when the walk comes to a node, every op that used the node's result has already added its part to
  * the gradient of that result.
  *
- * All tapes of a thread share one array. The nodes of a nested tape stand behind those of the tape
- * outside; closing a tape removes its nodes from the end. */
+ * All tapes of a thread share one array. The nodes of an inner tape come after the nodes of the
+ * outer tape; tape_end removes the last nodes. */
 #include "op.h"
 
 #include <string.h>
@@ -20,30 +20,30 @@ static _Thread_local struct {
         int first; /* the index of its first node; its nodes end where the next tape begins */
         bool records, keep_grads;
     } tape[TAPES_MAX];
-    int tapes; /* how many are open */
-} tapes;
+    int open; /* how many tapes are open */
+} stack;
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
 /* The innermost recording tape, or -1. */
 static int recording_tape(void) {
-    for (int t = tapes.tapes - 1; t >= 0; t--)
-        if (tapes.tape[t].records) return t;
+    for (int t = stack.open - 1; t >= 0; t--)
+        if (stack.tape[t].records) return t;
     return -1;
 }
 
-/* The index behind the last node of tape t. */
-static int nodes_end(int t) { return t + 1 < tapes.tapes ? tapes.tape[t + 1].first : tapes.count; }
+/* One past the index of the last node of tape t. */
+static int nodes_end(int t) { return t + 1 < stack.open ? stack.tape[t + 1].first : stack.count; }
 
-/* Opens a tape even while an error is pending: the tape_end that follows must close this tape, not
- * the tape outside. */
+/* Opens a tape even while an error is pending: the next tape_end must close this tape, not the
+ * outer tape. */
 static bool open_tape(const char *function, bool records) {
-    if (tapes.tapes == TAPES_MAX)
+    if (stack.open == TAPES_MAX)
         return tensor_fail("%s: %d tapes are open already: is a tape_end missing?", function,
                            TAPES_MAX);
     if (records && recording_tape() >= 0)
         return tensor_fail("%s: a recording tape is open already: tape_end it first", function);
-    tapes.tape[tapes.tapes++] = (struct Tape){.first = tapes.count, .records = records};
+    stack.tape[stack.open++] = (struct Tape){.first = stack.count, .records = records};
     return true;
 }
 
@@ -51,7 +51,7 @@ bool tape_begin(void) { return open_tape("tape_begin", true); }
 
 bool tape_begin_no_grad(void) { return open_tape("tape_begin_no_grad", false); }
 
-/* A node that owns a tensor and computes nothing. */
+/* The op of a node that owns a tensor and did not compute it. */
 static const Op ag_op_kept = {.name = "kept"};
 
 /* Which tensors n's backward reads: bit i for in[i], bit OP_INPUTS for the result. */
@@ -67,7 +67,7 @@ static unsigned reads_of(const Node *n) {
 
 static Tensor *tensor_of(const Node *n, int i) { return i == OP_INPUTS ? n->out : n->in[i]; }
 
-/* hold_bytes(n, +1) pins the buffers that backward reads; hold_bytes(n, -1) unpins them. */
+/* After hold_bytes(n, +1) the bytes that backward reads are not freed, until hold_bytes(n, -1). */
 static void hold_bytes(const Node *n, int readers) {
     for (unsigned reads = n->reads; reads; reads &= reads - 1)
         tensor_storage_read(tensor_of(n, __builtin_ctz(reads))->storage, readers);
@@ -78,8 +78,8 @@ static void release_saved(Node *n) {
     memset(n->saved, 0, sizeof n->saved);
 }
 
-/* Releases the tensors of a node. A result that the program retained outlives the tape that
- * computed it: tape_ended marks it. (A kept node has not computed its tensor.) */
+/* Releases the tensors of a node. If the program retained the result, it outlives the tape that
+ * computed it, and tape_ended is set. (Not for a "kept" node, which did not compute its tensor.) */
 static void node_release(Node *n) {
     hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
@@ -90,37 +90,37 @@ static void node_release(Node *n) {
 }
 
 void tape_end(void) {
-    if (tapes.tapes == 0) return;
-    int first = tapes.tape[--tapes.tapes].first;
-    while (tapes.count > first) node_release(&tapes.nodes[--tapes.count]);
-    if (tapes.tapes > 0) return;
-    tensor_cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
-    tapes.nodes = NULL;
-    tapes.capacity = 0;
+    if (stack.open == 0) return;
+    int first = stack.tape[--stack.open].first;
+    while (stack.count > first) node_release(&stack.nodes[--stack.count]);
+    if (stack.open > 0) return;
+    tensor_cache_free(stack.nodes, stack.capacity * (int64_t)sizeof(Node));
+    stack.nodes = NULL;
+    stack.capacity = 0;
     tensor_cache_end_step();
 }
 
 void tape_keep_grads(bool keep) {
     int t = recording_tape();
-    if (t >= 0) tapes.tape[t].keep_grads = keep;
+    if (t >= 0) stack.tape[t].keep_grads = keep;
     else tensor_fail("tape_keep_grads: no recording tape is open: call tape_begin first");
 }
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
-/* Makes the array large enough for one more node. n->in may point into the node itself (few): then
- * it must point into the node's new place. */
+/* Makes the array large enough for one more node. If n->in points to n->few, it is updated, because
+ * the node moves. */
 static bool reserve_node(void) {
-    if (tapes.count < tapes.capacity) return true;
-    int capacity = tapes.capacity ? 2 * tapes.capacity : 64;
+    if (stack.count < stack.capacity) return true;
+    int capacity = stack.capacity ? 2 * stack.capacity : 64;
     Node *nodes = tensor_cache_alloc(capacity * (int64_t)sizeof(Node));
     if (!nodes) return false;
-    if (tapes.count) memcpy(nodes, tapes.nodes, (size_t)tapes.count * sizeof(Node));
-    for (int i = 0; i < tapes.count; i++)
-        if (tapes.nodes[i].in == tapes.nodes[i].few) nodes[i].in = nodes[i].few;
-    tensor_cache_free(tapes.nodes, tapes.capacity * (int64_t)sizeof(Node));
-    tapes.nodes = nodes;
-    tapes.capacity = capacity;
+    if (stack.count) memcpy(nodes, stack.nodes, (size_t)stack.count * sizeof(Node));
+    for (int i = 0; i < stack.count; i++)
+        if (stack.nodes[i].in == stack.nodes[i].few) nodes[i].in = nodes[i].few;
+    tensor_cache_free(stack.nodes, stack.capacity * (int64_t)sizeof(Node));
+    stack.nodes = nodes;
+    stack.capacity = capacity;
     return true;
 }
 
@@ -129,7 +129,7 @@ bool ag_check_present(const char *op, const Tensor *x) {
 }
 
 static bool check_open(const char *op) {
-    return tapes.tapes > 0 ||
+    return stack.open > 0 ||
            tensor_fail("%s: no tape is open: call tape_begin or tape_begin_no_grad first", op);
 }
 
@@ -137,15 +137,15 @@ bool ag_check_ready(const char *op, const Tensor *x) {
     return ag_check_present(op, x) && check_open(op);
 }
 
-/* The types of an input, for an error sentence. */
+/* The types of an input, for an error message. */
 static const char *types_text(InputType type) {
     if (type == FLOAT) return "float32 or float64";
     if (type == NUMBER) return "float32, float64 or int64";
     return tensor_dtype_name(type == INT64 ? I64 : BOOL);
 }
 
-/* Does the op take the type of input i, and is it the type of the inputs before i that must have
- * the same? */
+/* Checks that the op takes the type of input i, and that it equals the type of each input before i
+ * with the same set of types. */
 static bool check_type(const Op *op, int i, Tensor *const *in) {
     const InputType type = input_of(op, i)->type & SAME;
     const DType is = in[i]->dtype;
@@ -160,7 +160,8 @@ static bool check_type(const Op *op, int i, Tensor *const *in) {
     return true;
 }
 
-/* No pending error, no NULL but for optional inputs, the right types, an open tape. */
+/* Checks that no error is pending, no required input is NULL, the types are right and a tape is
+ * open. */
 static bool check_inputs(const Op *op, int n_in, Tensor *const *in) {
     if (tensor_pending()) return false;
     for (int i = 0; i < n_in; i++)
@@ -174,11 +175,11 @@ static bool check_inputs(const Op *op, int n_in, Tensor *const *in) {
     return check_open(op->name);
 }
 
-/* Does the result require a gradient? An error if an input that requires one was computed on a tape
- * that has ended. */
+/* Does the result require a gradient? Sets an error if an input that requires one was computed on a
+ * tape that has ended. */
 static bool result_requires_grad(const Op *op, int n_in, Tensor *const *in) {
     bool required = false;
-    if (!op->backward || !tapes.tape[tapes.tapes - 1].records) return false;
+    if (!op->backward || !stack.tape[stack.open - 1].records) return false;
     for (int i = 0; i < n_in; i++) {
         if (!in[i]) continue;
         required = required || in[i]->requires_grad;
@@ -206,10 +207,10 @@ static bool retain_inputs(Node *n, Tensor *const *in) {
 
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at) {
     if (!check_inputs(op, n_in, in) || !reserve_node()) return NULL;
-    const bool records = tapes.tape[tapes.tapes - 1].records;
+    const bool records = stack.tape[stack.open - 1].records;
     const bool requires_grad = result_requires_grad(op, n_in, in);
     if (tensor_pending()) return NULL;
-    Node *n = &tapes.nodes[tapes.count];
+    Node *n = &stack.nodes[stack.count];
     n->op = op;
     n->n_in = n_in;
     n->in = in;
@@ -232,15 +233,15 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     n->version[OP_INPUTS] = n->out->storage->version;
     n->reads = grad ? reads_of(n) : 0;
     hold_bytes(n, +1);
-    tapes.count++;
+    stack.count++;
     return n->out;
 }
 
 /* The innermost tape takes over a reference to y. Call reserve_node first. */
-static void keep(Tensor *y) { tapes.nodes[tapes.count++] = (Node){.op = &ag_op_kept, .out = y}; }
+static void keep(Tensor *y) { stack.nodes[stack.count++] = (Node){.op = &ag_op_kept, .out = y}; }
 
 Tensor *tape_end_keeping(Tensor *y) {
-    bool inner = tapes.tapes > 1;
+    bool inner = stack.open > 1;
     bool kept = y && !tensor_pending() && (!inner || reserve_node());
     if (kept) tensor_retain(y);
     tape_end();
@@ -257,8 +258,8 @@ Tensor *tape_own(Tensor *x) {
 
 /* ---- backpropagation ----------------------------------------------------------------------- */
 
-/* May x be written in place? Nobody else holds x or its storage, and no two elements share memory.
- */
+/* True if x can be overwritten: there is one reference to x and one to its storage, and no two
+ * elements share memory. */
 static bool is_private(const Tensor *x) {
     return x->refs == 1 && x->storage->refs == 1 && !tensor_has_repeats(x);
 }
@@ -272,11 +273,11 @@ Tensor *ag_gradient_buffer(const Node *n, int i) {
     Tensor *x = n->in[i];
     Tensor *g = x->grad_buffer;
     if (!g || !is_private(g)) return tensor_make_zeros(x->shape, x->dtype);
-    x->grad_buffer = NULL; /* accumulate sets it again */
+    x->grad_buffer = NULL; /* accumulate stores g there again */
     return g;
 }
 
-/* Adds g to x's gradient buffer, and takes over the reference to g. */
+/* Adds g to x's gradient buffer. Takes over g. */
 static bool accumulate(Tensor *x, Tensor *g) {
     if (!g) return false;
     if (x->grad_buffer && is_private(x->grad_buffer)) tensor_add_elements(x->grad_buffer, g);
@@ -291,8 +292,8 @@ static bool accumulate(Tensor *x, Tensor *g) {
     return x->grad_buffer != NULL;
 }
 
-/* The gradient of a tensor that was broadcast: g summed over the repeated dimensions. Done here and
- * nowhere else. Takes over g. */
+/* Sums g, the gradient of a tensor that was broadcast to g's shape, over the repeated dimensions.
+ * Only this function does so. Takes over g. */
 static Tensor *unbroadcast(Tensor *g, Shape shape) {
     if (!g || shape_equal(g->shape, shape)) return g;
     Tensor *summed = tensor_sum_to(g, shape);
@@ -300,7 +301,7 @@ static Tensor *unbroadcast(Tensor *g, Shape shape) {
     return summed;
 }
 
-/* Do the tensors that n's backward reads still hold what they held when n was recorded? */
+/* Checks that no tensor that n's backward reads was overwritten or freed after n was recorded. */
 static bool check_unchanged(const Node *n) {
     for (unsigned reads = reads_of(n); reads; reads &= reads - 1) {
         const int i = __builtin_ctz(reads);
@@ -317,8 +318,8 @@ static bool check_unchanged(const Node *n) {
     return true;
 }
 
-/* The gradients of n's inputs if its result has no elements: zeros. An op's backward is not called
- * then: for some ops rows without elements would cost time or memory. */
+/* The gradients of n's inputs if its result has no elements: zeros. An op's backward never gets an
+ * empty dy: for some ops this would cost time or memory. */
 static void fill_zeros(const Node *n, Tensor **dx) {
     for (int i = 0; i < n->n_in; i++)
         if (ag_needs(n, i)) dx[i] = tensor_make_zeros(n->in[i]->shape, n->in[i]->dtype);
@@ -338,7 +339,7 @@ static bool node_backward(const Node *n, Tensor *dy, Tensor **dx) {
     return done;
 }
 
-/* Has n's result a gradient to propagate to the inputs? */
+/* Does n's result have a gradient that must be propagated to the inputs? */
 static bool propagates(const Node *n) {
     return n->out->grad_buffer && n->out->grad_fn && n->op->backward;
 }
@@ -351,7 +352,7 @@ static bool node_walk(const Node *n, bool keep_grads) {
     if (n->n_in > OP_INPUTS) dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     if (!dx) return false;
     keep_grads = keep_grads || n->out->retains_grad;
-    if (keep_grads) tensor_retain(dy); /* no longer private: nobody writes over it */
+    if (keep_grads) tensor_retain(dy); /* no longer private, so no backward overwrites it */
     bool done = node_backward(n, dy, dx);
     if (dx != few) tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
     if (!keep_grads) n->out->grad_buffer = NULL;
@@ -359,8 +360,8 @@ static bool node_walk(const Node *n, bool keep_grads) {
     return done;
 }
 
-/* x->grad must be private, contiguous and as large as its storage: if the gradient buffer is not,
- * it is copied. */
+/* x->grad must be private, contiguous and as large as its storage. Copies the gradient buffer if it
+ * is not. */
 static bool make_own(Tensor *x) {
     Tensor *g = x->grad_buffer;
     if (is_private(g) && tensor_is_contiguous(g) &&
@@ -390,8 +391,8 @@ static bool add_to_grad(Tensor *x) {
 /* Calls act for y and for every tensor on tape t that has a gradient buffer. */
 static bool for_each_buffer(Tensor *y, int t, bool (*act)(Tensor *)) {
     bool done = !y->grad_buffer || act(y);
-    for (int i = tapes.tape[t].first; i < nodes_end(t); i++) {
-        const Node *n = &tapes.nodes[i];
+    for (int i = stack.tape[t].first; i < nodes_end(t); i++) {
+        const Node *n = &stack.nodes[i];
         if (n->out->grad_buffer) done = done && act(n->out);
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k] && n->in[k]->grad_buffer) done = done && act(n->in[k]);
@@ -419,8 +420,8 @@ bool ag_backward_from(Tensor *y, const Tensor *dy) {
     const int t = recording_tape();
     y->grad_buffer = tensor_view_make(dy, dy->shape, dy->stride, dy->data);
     bool done = y->grad_buffer != NULL;
-    for (int i = nodes_end(t) - 1; i >= tapes.tape[t].first && done; i--)
-        done = node_walk(&tapes.nodes[i], tapes.tape[t].keep_grads);
+    for (int i = nodes_end(t) - 1; i >= stack.tape[t].first && done; i--)
+        done = node_walk(&stack.nodes[i], stack.tape[t].keep_grads);
     done = done && for_each_buffer(y, t, make_own);
     for_each_buffer(y, t, done ? add_to_grad : discard);
     return done;
@@ -438,15 +439,15 @@ bool ag_backward(Tensor *loss) {
     return done;
 }
 
-/* The same walk, without gradients: where one would be accumulated, the buffer is the tensor
- * itself. */
+/* The same loop without arithmetic: grad_buffer only marks the tensors that would get a gradient.
+ */
 bool ag_reaches(Tensor *y, Tensor *x) {
     if (!ag_check_present("reaches", y) || !ag_check_present("reaches", x)) return false;
     const int t = recording_tape();
     if (t < 0) return tensor_fail("reaches: no recording tape is open: call tape_begin first");
     y->grad_buffer = tensor_retain(y);
-    for (int i = nodes_end(t) - 1; i >= tapes.tape[t].first; i--) {
-        const Node *n = &tapes.nodes[i];
+    for (int i = nodes_end(t) - 1; i >= stack.tape[t].first; i--) {
+        const Node *n = &stack.nodes[i];
         for (int k = 0; k < n->n_in && propagates(n); k++)
             if (ag_needs(n, k) && !n->in[k]->grad_buffer)
                 n->in[k]->grad_buffer = tensor_retain(n->in[k]);
@@ -487,13 +488,13 @@ Tensor *ag_let_go(Tensor *x) {
     return x;
 }
 
-int tape_mark(void) { return tapes.count; }
+int tape_mark(void) { return stack.count; }
 
-/* Adds change to the reference count of every tensor that a node from first on holds, once for each
- * reference. */
+/* For each reference that the nodes from first to the end hold, adds change to the reference count
+ * of the tensor. */
 static void count_references(int first, int change) {
-    for (int i = first; i < tapes.count; i++) {
-        const Node *n = &tapes.nodes[i];
+    for (int i = first; i < stack.count; i++) {
+        const Node *n = &stack.nodes[i];
         n->out->refs += change;
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k]) n->in[k]->refs += change;
@@ -502,14 +503,14 @@ static void count_references(int first, int change) {
     }
 }
 
-/* A result that only the nodes since the mark hold has a count of 0 once their references are not
- * counted. */
+/* Subtracts the references of the nodes after the mark. A result whose count is then 0 is not used
+ * elsewhere, so let it go. */
 Tensor *ag_let_go_since(int mark, Tensor *y) {
     if (mark < 0) return tensor_fail("let_go_since: mark is %d: it must not be negative", mark);
     if (!ag_check_present("let_go_since", y)) return NULL;
     count_references(mark, -1);
-    for (int i = mark; i < tapes.count; i++) {
-        Tensor *x = tapes.nodes[i].out;
+    for (int i = mark; i < stack.count; i++) {
+        Tensor *x = stack.nodes[i].out;
         if (x != y && x->refs == 0) tensor_let_go(x);
     }
     count_references(mark, +1);
@@ -530,7 +531,7 @@ Tensor *ag_name(Tensor *x, const char *name) {
  */
 static void print_input(const Tensor *x, const char *comma, int before, FILE *file) {
     int i = before - 1;
-    while (i >= 0 && tapes.nodes[i].out != x) i--;
+    while (i >= 0 && stack.nodes[i].out != x) i--;
     fputs(comma, file);
     if (i >= 0) fprintf(file, "%%%d%s%s", i, x->name[0] ? " " : "", x->name);
     else fprintf(file, "%s%s%s", x->name, x->name[0] ? " " : "", tensor_shape_text(x->shape));
@@ -538,9 +539,9 @@ static void print_input(const Tensor *x, const char *comma, int before, FILE *fi
 
 bool tape_print(FILE *file) {
     if (tensor_pending() || !tensor_check_given("tape_print", "file", file)) return false;
-    if (tapes.tapes == 0) return tensor_fail("tape_print: no tape is open");
-    for (int i = tapes.tape[tapes.tapes - 1].first; i < tapes.count; i++) {
-        const Node *n = &tapes.nodes[i];
+    if (stack.open == 0) return tensor_fail("tape_print: no tape is open");
+    for (int i = stack.tape[stack.open - 1].first; i < stack.count; i++) {
+        const Node *n = &stack.nodes[i];
         fprintf(file, "%%%d%s%s = %s(", i, n->out->name[0] ? " " : "", n->out->name, n->op->name);
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k]) print_input(n->in[k], k ? ", " : "", i, file);

@@ -6,7 +6,7 @@
  * vectors, so only training can teach the model that the f of a question is the f of a pair. The
  * loss knows the right value, but not the right pair.
  *
- * Sequences have different lengths. Behind the last pair of a sequence there are old pairs: its
+ * Sequences have different lengths. After the last pair of a sequence there are old pairs: its
  * first keys again, with other values, as in a buffer that was used before. Only valid_lens says
  * where the sequence ends.
  *

@@ -3,11 +3,10 @@
  * weights = softmax of the scores over the keys, where keys at or past the valid length are
  * ignored; output = weights times values. Dot-product attention scores with an inner product,
  * additive attention with a small network. Multi-head attention is dot-product attention on several
- * projections at once; the heads are a larger batch. Everything here is composed of ops, so there
- * is no backward here.
+ * projections at once; the heads are a larger batch. Everything here calls ops, so there is no
+ * backward here.
  *
- * B batch, Q queries, K keys and values, D size of a head, H heads.
- */
+ * B batch, Q queries, K keys and values, D size of a head, H heads. */
 #include "internal.h"
 
 #include <math.h>

@@ -174,7 +174,7 @@ static void load_entry(Transfer *t, const Entry *e) {
     else nn_set_parameter(e->module, e->slot, tensor_retain(x));
 }
 
-/* Appends "; missing: ..." to a sentence. Returns its new end. */
+/* Appends "; missing: ..." to an error message. Returns its new end. */
 static char *tell(char *end, const char *what, const List *it) {
     if (it->n == 0) return end;
     end += sprintf(end, "; %s%s", what, it->text + 2);

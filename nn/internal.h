@@ -14,8 +14,8 @@ Optimizer *nn_check_optimizer(Optimizer *optimizer, const char *function);
 /* False and an error unless value >= 0; NaN fails, too. */
 bool nn_check_not_negative(const char *who, const char *what, double value);
 /* A forward function begins with nn_forward_begins: false if an error is pending or module is NULL.
- * It ends with nn_forward_done, which returns y, or NULL if an error was made in between. The
- * sentence of this error then begins with the path of the innermost module:
+ * It ends with nn_forward_done, which returns y, or NULL if an error was set in between. The
+ * message of this error then begins with the path of the innermost module:
  * "encoder.layers.0.W_q: linear: ...". */
 bool nn_forward_begins(const char *who, const void *module);
 Tensor *nn_forward_done(const void *module, Tensor *y);

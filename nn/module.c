@@ -168,16 +168,16 @@ bool nn_forward_begins(const char *who, const void *module) {
 }
 
 Tensor *nn_forward_done(const void *module, Tensor *y) {
-    static _Thread_local char located[1024]; /* the last sentence that got a path */
+    static _Thread_local char located[1024]; /* the last message that got a path */
     const Module *m = module;
     const Module *root = m;
-    const char *sentence = tensor_error();
+    const char *message = tensor_error();
     char path[256];
-    if (!sentence || !m->parent || !strcmp(sentence, located)) return y;
+    if (!message || !m->parent || !strcmp(message, located)) return y;
     while (root->parent) root = root->parent;
     if (write_path(root, m->parent, m->name, path, sizeof path) >= sizeof path) return y;
     tensor_clear_error();
-    tensor_fail("%s: %s", path, sentence);
+    tensor_fail("%s: %s", path, message);
     snprintf(located, sizeof located, "%s", tensor_error());
     return NULL;
 }

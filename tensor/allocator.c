@@ -3,7 +3,7 @@
  * for nothing.
  *
  * Classes. A size is rounded up to a class: a multiple of 64 bytes up to 1 KiB, then one of eight
- * classes per power of two. So at most an eighth of a block is wasted. SLACK bytes stand behind
+ * classes per power of two. So at most an eighth of a block is wasted. SLACK bytes come after
  * each block, because kernels read whole vectors.
  *
  * The limit. A step of a thread ends when its outermost tape ends. The need of a step is the sum of
@@ -17,7 +17,7 @@
  * freed.
  *
  * Threads. Each thread has its own lists. A block belongs to the thread that allocated it, whose
- * number stands behind the block. A thread that frees another thread's block returns the block to
+ * number comes after the block. A thread that frees another thread's block returns the block to
  * the system and adds the size to the owner's count `gone`, which the owner subtracts later. */
 #include "internal.h"
 
@@ -78,7 +78,7 @@ static int64_t class_size(int class) {
     return (int64_t)(8 + step) << (power - 3);
 }
 
-/* The owner's number stands behind the block. */
+/* The owner's number comes after the block. */
 static uint32_t *owner_of(void *block, int64_t size) { return (uint32_t *)((char *)block + size); }
 
 /* ---- returning blocks to the system -------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void trim_heap(void) {
 }
 
 /* Returns waiting blocks to the system: all of them, or only the blocks that this step has not
- * used, which stand behind the others in their lists. True if there were any. */
+ * used, which come after the others in their lists. True if there were any. */
 static bool empty_lists(bool all) {
     const int64_t before = cache.waiting;
     note_need();

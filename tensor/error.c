@@ -1,14 +1,14 @@
-/* error.c - one sentence per thread. tensor_fail is the only place where an error is born. */
+/* error.c - one error message per thread. Only tensor_fail sets an error. */
 #include "internal.h"
 
 #include <stdarg.h>
 #include <string.h>
 
 /* A fixed buffer: reporting that memory has run out must not need memory. */
-static _Thread_local char sentence[1024];
+static _Thread_local char message[1024];
 static _Thread_local bool pending;
 
-const char *tensor_error(void) { return pending ? sentence : NULL; }
+const char *tensor_error(void) { return pending ? message : NULL; }
 
 void tensor_clear_error(void) { pending = false; }
 
@@ -17,12 +17,12 @@ bool tensor_pending(void) { return pending; }
 void *tensor_fail(const char *format, ...) {
     if (pending) return NULL; /* the first error is the cause, later ones only follow from it */
     pending = true;
-    char text[sizeof sentence]; /* an argument may be the sentence before, cleared by now */
+    char text[sizeof message]; /* an argument may be the previous message, which was cleared */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    strcpy(sentence, text);
+    strcpy(message, text);
     return NULL;
 }
 

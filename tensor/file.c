@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- sentences ------------------------------------------------------------------------------- */
+/* ---- error messages -------------------------------------------------------------------------- */
 
 void *tensor_file_fail(const File *file, const char *format, ...) {
     char text[256], entry[72] = "";

@@ -77,7 +77,7 @@ Tensor *tensor_reshape_own(Tensor *y, Shape shape);
 
 /* ---- memory: the caching allocator --------------------------------------------------------- */
 
-/* A block of memory, 64-byte aligned, not initialised; the 128 bytes behind it may be read. NULL
+/* A block of memory, 64-byte aligned, not initialised; the 128 bytes after it may be read. NULL
  * and an error on failure. size is an int64_t, so that a size that is too large for the machine is
  * an error, and not cut off by a cast. */
 void *tensor_cache_alloc(int64_t size);

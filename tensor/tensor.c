@@ -43,9 +43,8 @@ static void check_refs(const char *function, int refs) {
 #endif
 }
 
-/* Up to FEW bytes stand in one block with their Storage, behind its header: one allocation instead
- * of two. More bytes are a block of their own, which can be freed before the Storage
- * (tensor_let_go).
+/* Up to FEW bytes are in one block with their Storage, after its header: one allocation instead of
+ * two. More bytes have a block of their own, which can be freed before the Storage (tensor_let_go).
  */
 enum { STORAGE_HEADER = 64, FEW = 16384 - STORAGE_HEADER };
 _Static_assert(sizeof(Storage) <= STORAGE_HEADER, "the elements must stay aligned");

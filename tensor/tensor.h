@@ -6,14 +6,13 @@
  * Ownership. Every function here that returns a Tensor * returns a new reference: you own it, and
  * tensor_release gives it back. Arguments are only borrowed.
  *
- * Errors. A mistake or a failed allocation makes a function return NULL (false, or NaN) and leaves
- * one sentence; tensor_error() returns the sentence. The first error stays. While it is pending,
- * every function that makes a tensor returns NULL, so a long chain of calls needs one check at its
- * end. Your mistakes never make the library print, abort or exit.
+ * Errors. A mistake or a failed allocation makes a function return NULL (false, or NaN) and sets
+ * one error message; tensor_error() returns it. The first error stays. While it is pending, every
+ * function that makes a tensor returns NULL, so a long chain of calls needs one check at its end.
+ * Your mistakes never make the library print, abort or exit.
  *
  * Threads. Each thread has its own error, generator and allocator cache. A tensor belongs to one
- * thread at a time.
- */
+ * thread at a time. */
 #ifndef TAPEHEAD_TENSOR_H
 #define TAPEHEAD_TENSOR_H
 
@@ -65,18 +64,18 @@ extern "C" {
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
-/* The sentence of the pending error, or NULL. The text is valid until this thread's next error. */
+/* The message of the pending error, or NULL. The text is valid until this thread's next error. */
 const char *tensor_error(void);
 void tensor_clear_error(void);
 
-/* Leaves a printf-formatted sentence as the pending error, unless one is pending already, and
- * returns NULL. Every error of the library is made here, so one breakpoint finds all of them. */
+/* Sets the pending error to a printf-formatted message, unless one is pending already, and returns
+ * NULL. Every error of the library is made here, so one breakpoint finds all of them. */
 __attribute__((format(printf, 1, 2))) void *tensor_fail(const char *format, ...);
 
-/* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error sentences. The text is valid
+/* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error messages. The text is valid
  * until the thread's eighth call after this one. */
 const char *tensor_shape_text(Shape shape);
-/* A copy of a name for error sentences: printable, at most 60 bytes and "...". The text is valid
+/* A copy of a name for error messages: printable, at most 60 bytes and "...". The text is valid
  * until the thread's fourth call after this one. */
 const char *tensor_name_text(const char *name);
 const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "bool" */
@@ -223,7 +222,7 @@ bool tensor_normal_(Tensor *x, double mean, double std);
  * Loading trusts nothing in a file: a file that breaks its format is an error. */
 
 /* Writes a file of your own in the same way: write(file, context) writes the bytes. False and an
- * error, with path unchanged, if the file cannot be written or if write leaves an error
+ * error, with path unchanged, if the file cannot be written or if write sets an error
  * (tensor_fail). */
 bool tensor_write_file(const char *path, void (*write)(FILE *file, const void *context),
                        const void *context);

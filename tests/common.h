@@ -18,7 +18,7 @@ void frame_setup(void);    /* float64, seed 0 */
 void frame_teardown(void); /* fails the test that left something behind */
 TCase *add_framed_case(Suite *suite, const char *name); /* whose tests stand in the frame */
 
-/* The pending error must be this sentence; it is cleared. */
+/* The pending error must be this message; it is cleared. */
 void expect_error(const char *sentence);
 /* The same for a sentence that begins, or continues somewhere, like this. */
 void expect_error_like(const char *beginning, const char *part);

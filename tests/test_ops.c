@@ -659,7 +659,7 @@ END_TEST
 
 /* A write over what an op has read or made is either harmless, and then the gradients are what they
  * would have been, or refused, and then they would not have been. The latter is found out by
- * putting the version back, so that the engine does not notice. */
+ * putting the version back, so that the tape does not notice. */
 
 static const char *const writers[] = {"copy_from", "fill", "add_", "mul_", "uniform_", "normal_"};
 enum { WRITERS = COUNT(writers), OUTPUT = SAMPLE_INPUTS };

@@ -36,7 +36,7 @@ static Tensor *additive_scores_forward(Node *n) {
     return y;
 }
 
-/* dw has a row for each batch: the engine sums them. */
+/* dw has a row for each batch: node_backward (tape.c) sums them. */
 static void additive_scores_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];

@@ -50,13 +50,14 @@ static AttentionOperands operands_of(const Node *n, Tensor *y) {
 
 /* ag_attention(q, k, v, mask, dropout)
  * shapes:   (B, H, Q, D), (B, H, K, D), (B, H, K, Dv) -> (B, H, Q, Dv), or all without H
- * value:    P v, P = dropout(softmax(q k' / sqrt(D) + window)) over the keys that the mask
- *           leaves; no (Q, K) in memory
- * gradient: dv = P' dy; dq = dS k, dk = dS' q, dS the gradient of softmax at dy v', over sqrt(D)
+ * value:    R v, R = dropout(P), P = softmax(q k' / sqrt(D) + window) over the keys that the mask
+ *           allows; no (Q, K) in memory
+ * gradient: dv = R' dy; dq = dS k, dk = dS' q, dS = P (dP - sum(P dP)) / sqrt(D), dP = dropout's
+ *           gradient at dy v'
  * source:   Vaswani et al. 2017; Dao et al. 2022
  *
- * saved: how many keys each query may attend to; two numbers for each query, in double; with
- * dropout, the generator before the draws of each head. */
+ * saved: how many keys each query may attend to; in double, for each query, the largest score and
+ * 1 / sum exp(score - largest); with dropout, the generator before the draws of each head. */
 static Tensor *attention_forward(Node *n) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];
@@ -76,7 +77,7 @@ static Tensor *attention_forward(Node *n) {
     return y;
 }
 
-/* Recomputes the weights P. Needs y only for sum(y dy). */
+/* Recomputes the weights P. The fast kernel reads y, because sum(P dP) = sum(y dy). */
 static void attention_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const AttentionOperands a = operands_of(n, n->out);
     const int last = dy->shape.ndim - 1;

@@ -165,7 +165,7 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
 /* ag_tril(x, diagonal)
  * shapes:   (..., N, M) -> same
  * value:    x where j - i <= diagonal, 0 elsewhere
- * gradient: the same of dy */
+ * gradient: dy where j - i <= diagonal, 0 elsewhere */
 DEFINE_OP(tril, .in = {{"x", SAME}}, .forward = triangle_forward, .backward = triangle_backward,
           .grad_fn = "TrilBackward0");
 
@@ -174,7 +174,7 @@ Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&ag_op_tril, x,
 /* ag_triu(x, diagonal)
  * shapes:   (..., N, M) -> same
  * value:    x where j - i >= diagonal, 0 elsewhere
- * gradient: the same of dy */
+ * gradient: dy where j - i >= diagonal, 0 elsewhere */
 DEFINE_OP(triu, .in = {{"x", SAME}}, .forward = triangle_forward, .backward = triangle_backward,
           .grad_fn = "TriuBackward0");
 

@@ -104,7 +104,7 @@ Tensor *ag_gather(Tensor *x, int dim, Tensor *index) {
 
 /* ag_embedding(w, index)
  * shapes:   (N, D), (...) -> (..., D)
- * value:    the row of w that each index names
+ * value:    the row of w at each index
  * gradient: dy added to the rows that were gathered */
 static Tensor *embedding_forward(Node *n) {
     const Shape w = n->in[0]->shape;

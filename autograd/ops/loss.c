@@ -12,8 +12,8 @@ static bool check_reduction(const char *op, Reduction reduction) {
 
 /* ag_mse_loss(y, t, reduction)
  * shapes:   (...), same -> (), or the same for REDUCE_NONE
- * value:    (y - t)^2, as it is, summed or averaged
- * gradient: 2 (y - t) dy, divided by the count where averaged; the negative of it */
+ * value:    (y - t)^2 of each element, or its sum or mean
+ * gradient: 2 (y - t) dy, divided by the count where averaged; the negative of that */
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     if (!ag_check_ready("mse_loss", y) || !ag_check_ready("mse_loss", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)

@@ -4,15 +4,15 @@
 
 #include <string.h>
 
-/* c = a b:  da = dc b',  db = a' dc. The engine sums over broadcast batches. */
+/* c = a b:  da = dc b',  db = a' dc. node_backward (tape.c) sums over broadcast batches. */
 static void product_backward(const Node *n, Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {
-        const Tensor bt = tensor_transposed(n->in[1]);
-        dx[0] = tensor_matmul(dc, &bt);
+        const Tensor b_transposed = tensor_transposed(n->in[1]);
+        dx[0] = tensor_matmul(dc, &b_transposed);
     }
     if (ag_needs(n, 1)) {
-        const Tensor at = tensor_transposed(n->in[0]);
-        dx[1] = tensor_matmul(&at, dc);
+        const Tensor a_transposed = tensor_transposed(n->in[0]);
+        dx[1] = tensor_matmul(&a_transposed, dc);
     }
 }
 
@@ -164,7 +164,7 @@ static Tensor *linear_forward(Node *n) {
     return y;
 }
 
-/* The engine sums db over the rows. */
+/* node_backward sums db over the rows. */
 static void linear_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *x = n->in[0];
     const Tensor *w = n->in[1];

@@ -29,8 +29,8 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
     return tensor_reshape_own(y, shape);
 }
 
-/* dy expanded to x's shape: for every element of x the gradient of the result that it is part of.
- */
+/* dy (or another tensor of the result's shape) expanded to x's shape: every element of x gets the
+ * element of the result that it is part of. */
 static Tensor *expand_to_x(const Node *n, const Tensor *dy) {
     Shape shape = n->in[0]->shape; /* with size 1 for each reduced dimension */
     for (int d = 0; d < shape.ndim; d++)
@@ -131,7 +131,7 @@ static Tensor *reduced(const Node *n, Kernel *const *kernel) {
 
 /* f(x - c) dy, where c and dy have one number for each reduced group; (x - c) dy if f is NULL.
  * Takes over c. */
-static Tensor *chained(const Node *n, Tensor *c, Kernel *const *f, const Tensor *dy) {
+static Tensor *times_dy(const Node *n, Tensor *c, Kernel *const *f, const Tensor *dy) {
     const DType type = dy->dtype;
     Kernel *const *sub = tensor_kernels()->value[ELEMENTWISE_sub];
     Kernel *const *mul = tensor_kernels()->value[ELEMENTWISE_mul];
@@ -154,7 +154,7 @@ static Tensor *chained(const Node *n, Tensor *c, Kernel *const *f, const Tensor 
 static Tensor *var_dim_forward(Node *n) { return reduced(n, tensor_kernels()->variance); }
 
 static void var_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = chained(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
+    dx[0] = times_dy(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
     if (dx[0]) tensor_mul_(dx[0], 2 / (double)(n->in[0]->shape.dim[n->at.dim] - 1));
 }
 
@@ -207,7 +207,7 @@ Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) {
 static Tensor *logsumexp_forward(Node *n) { return reduced(n, tensor_kernels()->logsumexp); }
 
 static void logsumexp_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = chained(n, expand_to_x(n, n->out), tensor_kernels()->value[ELEMENTWISE_exp], dy);
+    dx[0] = times_dy(n, expand_to_x(n, n->out), tensor_kernels()->value[ELEMENTWISE_exp], dy);
 }
 
 DEFINE_OP(logsumexp, .in = {{"x", FLOAT}}, .forward = logsumexp_forward,
@@ -346,7 +346,7 @@ static bool check_has_elements(const char *op, const Tensor *x) {
 /* ag_max(x)
  * shapes:   (...) -> ()
  * value:    the maximum of all elements
- * gradient: dy shared by all that are equal to it */
+ * gradient: dy divided by the number of maxima, at each maximum, 0 elsewhere */
 static Tensor *max_forward(Node *n) {
     const Tensor *x = n->in[0];
     Tensor *row = check_has_elements("max", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;

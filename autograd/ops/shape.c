@@ -214,7 +214,7 @@ Tensor *ag_squeeze(Tensor *x, int dim) {
  * gradient: dy summed over the repeats */
 static Tensor *expand_forward(Node *n) { return tensor_view_expand(n->in[0], n->at.shape); }
 
-/* The engine sums dy over the repeats. */
+/* node_backward (tape.c) sums dy over the repeats. */
 static void expand_backward(const Node *n, Tensor *dy, Tensor **dx) {
     (void)n;
     dx[0] = tensor_retain(dy);
@@ -305,7 +305,7 @@ static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
 /* ag_split(x, size, dim, list, n)
  * shapes:   (..., N, ...) -> n of (..., size, ...)
  * value:    x cut along dim, the last slice smaller where size does not divide N
- * gradient: each dy where it was cut out, 0 elsewhere */
+ * gradient: dy of each slice where it was cut out, 0 elsewhere */
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     if (!tensor_check_given("split", "list", list)) return false;
     for (int i = 0; i < n; i++) list[i] = NULL;
@@ -434,7 +434,7 @@ static bool cat_shape(const Node *n, Shape *shape) {
 /* ag_cat(list, n, dim)
  * shapes:   (..., N, ...), (..., M, ...) -> (..., N + M, ...)
  * value:    the tensors joined along dim
- * gradient: each its part of dy */
+ * gradient: each tensor gets its part of dy */
 static Tensor *cat_forward(Node *n) {
     Shape shape;
     Tensor *y = cat_shape(n, &shape) ? tensor_make(shape, n->in[0]->dtype) : NULL;
@@ -481,7 +481,7 @@ Tensor *ag_cat(Tensor **list, int n, int dim) {
 /* ag_stack(list, n, dim)
  * shapes:   n of (..., ...) -> (..., n, ...)
  * value:    the tensors joined along a new dim
- * gradient: each its slice of dy */
+ * gradient: each tensor gets its slice of dy */
 Tensor *ag_stack(Tensor **list, int n, int dim) {
     if (!check_list("stack", list, n)) return NULL;
     const Shape first = list[0]->shape;

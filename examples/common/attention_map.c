@@ -99,7 +99,7 @@ static int shade(double weight, double most) {
     return most > 0 ? (int)fmax(0, weight / most * (SHADES - 1) + 0.5) : 0;
 }
 
-/* Prints the first character of *text and moves *text behind it. Returns its columns. */
+/* Prints the first character of *text and moves *text past it. Returns its columns. */
 static int print_character(const Screen *s, const char **text) {
     const char *begin = *text;
     uint32_t c = utf8_next(text);

@@ -125,7 +125,7 @@ Tensor *corpus_draw(const Corpus *text, int64_t B, int64_t length) {
 }
 
 /* The beginning of the first line of the held-out tenth that is followed by `most` characters,
- * behind its blanks. The beginning of the tenth if there is none. */
+ * after its blanks. The beginning of the tenth if there is none. */
 static int64_t find_line(const Corpus *text, int64_t most) {
     const int newline = text->symbol_of['\n'], blank = text->symbol_of[' '];
     bool begun = false;

@@ -102,7 +102,7 @@ static bool read_quoted(Reader *reader, char **end) {
     return true;
 }
 
-/* Finds the next cell, without spaces around it. The cursor stops at the character behind it. */
+/* Finds the next cell, without spaces around it. The cursor stops at the character after it. */
 static bool read_cell(Reader *reader, char **begin, char **end) {
     const char stops[] = {reader->delimiter, '\n', '\r', '\0'};
     reader->cursor += strspn(reader->cursor, reader->delimiter == '\t' ? " " : " \t");

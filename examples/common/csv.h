@@ -24,7 +24,7 @@ typedef struct {
 
 /* Reads num_columns columns. A column is chosen by its number, counted from 1, or by its name in
  * the header. The first line is a header if a column is chosen by name, or if none of its chosen
- * cells is a number. On failure: false, and a sentence such as `data.csv:7: "abc" in column 2 is
+ * cells is a number. On failure: false, and a message such as `data.csv:7: "abc" in column 2 is
  * not a number` in error. The caller calls csv_free, also after a failure. */
 bool csv_read(const char *path, const char *const *columns, int num_columns, CsvTable *table,
               char error[CSV_ERROR_SIZE]);

@@ -133,10 +133,10 @@ static void begin_losses(Training *run, const Tensor *before) {
 
 /* An error of the library about a dict begins here with the name of the file. */
 static void name_the_file(const char *path) {
-    const char *sentence = tensor_error();
-    if (!sentence) return;
+    const char *message = tensor_error();
+    if (!message) return;
     tensor_clear_error();
-    tensor_fail("%s: %s", path, sentence);
+    tensor_fail("%s: %s", path, message);
 }
 
 static void load(Training *run) {

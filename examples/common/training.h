@@ -62,7 +62,8 @@ typedef struct {
 } Training;
 
 /* Reads the common flags and the flags of the program, seeds the generator and sets the number of
- * threads. --help exits with status 0; a mistake prints one sentence and exits with status 2. */
+ * threads. --help exits with status 0; a mistake prints one error message and exits with status 2.
+ */
 void training_flags(Training *run, int argc, char **argv, const Flag *flags, int num_flags);
 
 /* Call this before training_begin, for a value that must be equal in this run and in the loaded run

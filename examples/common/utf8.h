@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Returns the Unicode number of the first character of *text and moves *text behind it. '?' for a
+/* Returns the Unicode number of the first character of *text and moves *text past it. '?' for a
  * control character and for a byte that begins no character (RFC 3629). 0 at the end. */
 uint32_t utf8_next(const char **text);
 

@@ -87,7 +87,7 @@ static void copy_rows(Matrix to, Matrix x, int64_t rows, int64_t columns) {
         memcpy(to.data + r * to.row, x.data + r * x.row, (size_t)columns * sizeof(float));
 }
 
-/* to (columns, width) = x' of x (rows, columns), and 0 behind the rows */
+/* to (columns, width) = x' of x (rows, columns), and 0 after the rows */
 static void transpose(Matrix to, Matrix x, int64_t rows, int64_t columns) {
     GLOBAL(transpose_f32)(rows, columns, x.data, x.row, to.data, to.row);
 }
@@ -233,7 +233,7 @@ static void gradient_of_tile(int64_t n, int64_t w, float *dp, const float *p, co
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
-/* May query i see key j, as far as keep and the window go? */
+/* Do keep and the window allow query i to attend to key j? */
 static bool is_kept(const AttentionHead *a, int64_t i, int64_t j) {
     const float *window = a->window;
     return (!a->keep || a->keep[i * a->keep_row + j * a->keep_column]) &&
@@ -247,7 +247,7 @@ static bool sees_any(const AttentionHead *a, int64_t i) {
 }
 
 /* The scores of n keys from `first` on with a block's queries: x (n, width) = k scale q' + window,
- * -inf where the mask hides the key. */
+ * -inf where the key is masked. */
 static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
     const AttentionHead *a = pass->of;
     const Matrix x = pass->weights;

@@ -108,7 +108,7 @@ AttentionWorkspace GLOBAL(attention_workspace_f32);
 
 /* A loop over i < n. Where there are masks, whole groups of 16 elements are vectors of any width,
  * and the rest is one group under a mask: a row of ten costs what one of sixteen does. (gcc forgets
- * the mask where it divides: up to 60 bytes behind a divisor are read, which Kernel allows.) */
+ * the mask where it divides: up to 60 bytes after a divisor are read, which Kernel allows.) */
 #ifdef __AVX2__
 #define VECTOR_LOOP(...)                                                                           \
     do {                                                                                           \

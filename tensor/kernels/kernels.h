@@ -1,9 +1,9 @@
-/* kernels.h - arithmetic on raw pointers: what a kernel is, and the table of all of them.
+/* kernels.h - arithmetic on raw pointers: the types of kernels, and the table of all kernels.
  *
  * Every kernel exists first as a plain loop (plain.inc, plain_any.inc), for every type that makes
  * sense. Fast kernels override some of them, for float32 and one instruction set each (isa.h).
- * dispatch.c chooses when the program starts. Kernels know no Tensor: tensor/math/ brings tensors
- * to them. */
+ * dispatch.c chooses when the program starts. Kernels do not know Tensor: tensor/math/ calls them
+ * for tensors. */
 #ifndef TAPEHEAD_TENSOR_KERNELS_H
 #define TAPEHEAD_TENSOR_KERNELS_H
 
@@ -15,23 +15,22 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-/* data[0] is the result, then come the operands; kernels.def says which. An operand is n elements,
- * one behind the other, or one number for all of them. The result may be the very same buffer as an
- * operand. s is a number of the op. Behind the elements of every operand lie 128 bytes that may be
- * read. */
+/* data[0] is the result, data[1] and so on are the operands that kernels.def lists. An operand is a
+ * row of n contiguous elements, or one number for the row. The result may be the same buffer as an
+ * operand. s is a scalar operand. The 128 bytes after the elements of every operand may be read. */
 typedef void Kernel(int64_t n, void *const *data, double s);
 
-/* A kernel whose operands may lie anywhere: element i of data[o] is at i stride[o]. */
+/* A kernel of operands with strides: element i of data[o] is at i stride[o]. */
 typedef void StridedKernel(int64_t n, void *const *data, const int64_t *stride, int64_t step);
 
-/* to[c] = the sum of the rows of from (rows, columns), which lie step elements apart */
+/* to[c] = the sum over r of from[r, c], from (rows, columns); step is the stride of its rows */
 typedef void SumRows(int64_t rows, int64_t columns, int64_t step, const void *from, void *to);
 /* data: dw (columns), x and dy (rows, columns), mean and scale (rows) */
 typedef void LayerNormDw(int64_t rows, int64_t columns, int64_t step, void *const *data);
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Steps of a product that are added one after the other, at most: a longer sum is a sum of such
+/* The most terms of a product that are added one after the other. A longer sum is a sum of such
  * chains, so that its error does not grow with k. */
 enum { CHAIN = 512 };
 
@@ -50,25 +49,25 @@ typedef int64_t MatmulWorkspace(const MatmulShape *shape); /* in bytes */
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* One head: q (Q, D), k (K, D), v (K, Dv), y (Q, Dv). Rows are dense and lie x_row elements apart.
- */
+/* One head: q (Q, D), k (K, D), v (K, Dv), y (Q, Dv). Each row is contiguous; x_row is the stride
+ * of the rows of x, in elements. */
 typedef struct {
     int64_t Q, K, D, Dv;
     const void *q, *k, *v;
     int64_t q_row, k_row, v_row;
     double scale;                      /* of the scores */
-    const int64_t *length;             /* (Q): the keys that a query sees end there */
-    const bool *keep;                  /* (Q, K), false: not seen; or NULL */
+    const int64_t *length;             /* (Q): keys at or past it are masked */
+    const bool *keep;                  /* (Q, K), false: masked; or NULL */
     int64_t keep_row, keep_column;     /* strides */
-    const void *window;                /* (Q, K), added to the scores; -inf: not seen; or NULL */
+    const void *window;                /* (Q, K), added to the scores; -inf: masked; or NULL */
     int64_t window_row, window_column; /* strides */
-    double dropout;                    /* the probability that a weight is lost */
-    Generator *generator;              /* at the head's first draw; the kernel leaves it behind the
-                                        * last. NULL without dropout */
+    double dropout;                    /* the probability that a weight is dropped */
+    Generator *generator;              /* before the head's first draw; the kernel moves it past
+                                        * the last. NULL without dropout */
     void *y;                           /* forward writes it; backward reads it */
     int64_t y_row;
-    double *max, *inverse; /* (Q): the largest score, and 1 / sum exp(score - max), 0 where nothing
-                            * is seen. Forward writes them, backward reads them */
+    double *max, *inverse; /* (Q): the largest score, and 1 / sum exp(score - max), 0 if all keys
+                            * are masked. Forward writes them, backward reads them */
     const void *dy;        /* backward */
     void *dq, *dk, *dv;    /* backward writes them */
     int64_t dy_row, dq_row, dk_row, dv_row;
@@ -76,8 +75,8 @@ typedef struct {
 typedef void AttentionKernel(const AttentionHead *head, void *workspace);
 typedef int64_t AttentionWorkspace(const AttentionHead *head); /* in bytes, of both passes */
 
-/* One batch of additive attention: q (Q, H), k (K, H), w (H), dy (Q, K), all dense. Backward adds
- * to dq, dk and dw. */
+/* One batch of additive attention: q (Q, H), k (K, H), w (H), dy (Q, K), all contiguous. Backward
+ * adds to dq, dk and dw. */
 typedef struct {
     int64_t Q, K, H;
     const void *q, *k, *w;
@@ -97,8 +96,7 @@ enum {
     ELEMENTWISE_COUNT
 };
 
-/* An array indexed by DType where an operand's type decides has so many kernels; NULL where a type
- * makes no sense. */
+/* The length of an array of kernels that is indexed by DType; NULL where a type makes no sense. */
 enum { OF_FLOAT = 2, OF_NUMBER = 3, OF_SAME = 4 };
 
 typedef struct {
@@ -111,8 +109,7 @@ typedef struct {
 #include "kernels.def"
 } Kernels;
 
-/* The plain kernels, all of them; and those of an instruction set, NULL where it has none of its
- * own. */
+/* All plain kernels; and the kernels of each instruction set, NULL where it has none. */
 extern const Kernels tensor_kernels_plain;
 extern const Kernels tensor_kernels_baseline;                    /* but on AArch64 */
 extern const Kernels tensor_kernels_neon;                        /* on AArch64 */

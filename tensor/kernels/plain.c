@@ -1,6 +1,9 @@
-/* plain.c - every kernel as the obvious loop: the mathematics of the library, and the table that
- * any machine can run. TAPEHEAD_ISA=plain runs everything on it: put a printf or a breakpoint into
- * a formula and see attention train through it. The fast kernels are tested against these.
+/* plain.c - every kernel as a simple loop, and the table of kernels that any machine can run.
+ * TAPEHEAD_ISA=plain runs everything on them, so you can put a printf or a breakpoint into a
+ * formula and train attention with it. The fast kernels are tested against these.
+ *
+ * tensor_kernels()->softmax[F32] is softmax_f32, which is NAME(softmax) of plain.inc with REAL =
+ * float, unless a fast kernel (fast.c, matmul.c, attention.c) overrides it.
  *
  * plain.inc has the kernels of floats, plain_any.inc those of any type, plain_whole.inc those of
  * int64 and bool, plain_matmul.inc the product of matrices. */
@@ -16,7 +19,7 @@
 
 /* ---- float32 and float64 --------------------------------------------------------------------- */
 
-/* A weight that dropout keeps, for each key, as the generator draws them. */
+/* For each key: does dropout keep its weight? The generator draws it. */
 static void draw_kept(const AttentionHead *a, bool *kept) {
     const bool draws = a->dropout > 0 && a->dropout < 1;
     if (draws) tensor_draw_bools(a->generator, a->K, kept, 1 - a->dropout);
@@ -37,8 +40,8 @@ static void draw_kept(const AttentionHead *a, bool *kept) {
 
 /* ---- any type -------------------------------------------------------------------------------- */
 
-/* A float beyond the integers becomes the smallest one, as the x86 conversion does: in C it would
- * be undefined. */
+/* A float outside the range of int64 becomes INT64_MIN, as x86 converts it: in C it would be
+ * undefined. */
 static int64_t to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 static double distance(double a, double b) { return a - b; }
 static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a - (uint64_t)b); }
@@ -82,7 +85,7 @@ static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a -
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* The kernels of the types that elementwise.def and kernels.def call so. */
+/* The kernels for each set of types in elementwise.def and kernels.def. */
 /* clang-format off */
 #define FLOAT(name)  {name##_f32, name##_f64}
 #define NUMBER(name) {name##_f32, name##_f64, name##_i64}

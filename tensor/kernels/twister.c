@@ -17,7 +17,7 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-/* ---- the engine ---------------------------------------------------------------------------- */
+/* ---- the generator ------------------------------------------------------------------------- */
 
 /* Knuth's linear congruential filler; only the low 32 bits of a seed count, as in PyTorch. */
 void tensor_generator_seed(Generator *g, uint32_t seed) {

@@ -1,5 +1,5 @@
-/* attention.c - masks, masked softmax and attention of whole tensors: heads and masks are laid out
- * here for the kernels, which do the arithmetic.
+/* attention.c - masks, masked softmax and attention of whole tensors: gives the kernels, which do
+ * the arithmetic, pointers and strides of each head and its mask.
  *
  * B batch, H heads, Q queries, K keys. */
 #include "operations.h"
@@ -26,7 +26,7 @@ Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores)
     return lengths;
 }
 
-/* x broadcast to the scores (B, H, Q, K): a view for kernels alone. */
+/* x broadcast to the scores (B, H, Q, K): a view without a reference, only for kernels. */
 static Tensor broadcast_to(const Tensor *x, Shape scores) {
     Tensor view = {.shape = scores, .dtype = x->dtype, .data = x->data};
     const int lead = scores.ndim - x->shape.ndim;
@@ -38,7 +38,7 @@ static Tensor broadcast_to(const Tensor *x, Shape scores) {
 /* ---- masked softmax -------------------------------------------------------------------------- */
 
 /* x, (B, H, Q, K) or (B H, Q, K), as (B / W, W, H, Q, K), or the window (W, Q, K) expanded to it: a
- * view for kernels alone. */
+ * view without a reference, only for kernels. */
 static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
     const int64_t *t = x->stride + x->shape.ndim - 3;
     int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
@@ -143,8 +143,9 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     return head;
 }
 
-/* Each head's draws follow those of the head before it, so the first head's state is enough. */
-static void attend(int worker, int64_t from, int64_t to, void *context) {
+/* The draws of a head follow those of the head before it, so the state of the first head is enough.
+ */
+static void attention_part(int worker, int64_t from, int64_t to, void *context) {
     const Heads *heads = context;
     Generator generator;
     if (heads->of->states) generator = heads->of->states[from];
@@ -170,11 +171,11 @@ static void attend_all(Heads *heads) {
     const int workers = (int)MIN(tensor_workers_for((double)n * each), n);
     heads->workspace_bytes = tensor_kernels()->attention_workspace[a->q->dtype](&first);
     heads->workspace = tensor_cache_alloc(workers * heads->workspace_bytes);
-    if (heads->workspace) tensor_work_in_parts(workers, n, attend, heads);
+    if (heads->workspace) tensor_work_in_parts(workers, n, attention_part, heads);
     tensor_cache_free(heads->workspace, workers * heads->workspace_bytes);
 }
 
-/* Without scores there is nothing to see: the results are zeros. */
+/* If there are no scores, the results are zeros. */
 static bool is_without_scores(const AttentionOperands *a, Tensor *const *results, int n) {
     const bool none = tensor_shape_numel(a->mask.scores) == 0;
     for (int i = 0; i < n && none; i++) tensor_fill_elements(results[i], 0);
@@ -193,7 +194,7 @@ void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Ten
 
 /* ---- additive attention ---------------------------------------------------------------------- */
 
-/* From the lengths of a batch to those of the next. */
+/* The stride from the lengths of a batch to those of the next. */
 static int64_t lengths_step(const Tensor *lengths) {
     return lengths->shape.dim[0] == 1 ? 0 : lengths->stride[0];
 }
@@ -202,7 +203,7 @@ void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, 
                              const Tensor *lengths) {
     const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
     const Shape rows =
-        SHAPE(q->shape.dim[0], Q, 1); /* a number, or where one begins, for each row */
+        SHAPE(q->shape.dim[0], Q, 1); /* a number, or the start of an array, for each row */
     const DType type = y->dtype;
     const Tensor view[] = {
         {.shape = rows, .stride = {Q * H, H}, .dtype = type, .data = q->data},
@@ -218,7 +219,7 @@ typedef struct {
     AdditiveDx *kernel;
     AdditiveBatch first; /* batch 0; the others follow it */
     int64_t size;        /* bytes of an element */
-    int64_t lengths;     /* from the lengths of a batch to those of the next */
+    int64_t lengths;     /* the stride from the lengths of a batch to those of the next */
 } AdditiveBatches;
 
 static void additive_part(int worker, int64_t from, int64_t to, void *context) {

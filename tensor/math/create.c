@@ -1,4 +1,4 @@
-/* create.c - tensors made of numbers, converted, and read and written one element at a time. */
+/* create.c - makes tensors from numbers, converts them, and reads and writes single elements. */
 #include "operations.h"
 
 #include <float.h>
@@ -23,7 +23,7 @@ bool tensor_check_number(const char *op, DType dtype, double number) {
         tensor_dtype_name(dtype), number);
 }
 
-/* Is it one of the four? */
+/* Is it one of the four types? */
 static bool check_dtype(const char *op, DType dtype) {
     return (unsigned)dtype <= BOOL || tensor_fail("%s: %d is not a type", op, (int)dtype);
 }
@@ -103,7 +103,7 @@ static Tensor *from_elements(Shape shape, DType from, const void *elements) {
         tensor_release(x);
         return NULL;
     }
-    Tensor source = *x; /* looks at the caller's array as x's shape */
+    Tensor source = *x; /* a view of the caller's array in x's shape */
     source.dtype = from;
     source.data = (void *)(uintptr_t)elements;
     tensor_copy_elements(x, &source);

@@ -1,4 +1,4 @@
-/* elements.c - whole tensors, element by element: copies, conversions, picking by an index. */
+/* elements.c - whole tensors, element by element: copies, conversions, gather and scatter_add. */
 #include "operations.h"
 
 #include <string.h>
@@ -47,9 +47,9 @@ Tensor *tensor_convert(const Tensor *x, DType dtype) {
     return y;
 }
 
-/* This and the next serve backward, too, which may read a tensor that was let go as long as its
- * bytes are there. So they copy by tensor_convert: tensor_clone is the program's, and refuses such
- * a tensor. */
+/* Backward, too, calls tensor_contiguous and tensor_reshape. It may read a tensor that was let go
+ * as long as its bytes are there. So they copy with tensor_convert, because tensor_clone, a public
+ * function, refuses such a tensor. */
 Tensor *tensor_contiguous(const Tensor *x) {
     if (tensor_is_contiguous(x)) return tensor_view_make(x, x->shape, x->stride, x->data);
     return tensor_convert(x, x->dtype);
@@ -60,9 +60,9 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape) {
     return y || tensor_pending() ? y : tensor_reshape_own(tensor_convert(x, x->dtype), shape);
 }
 
-/* ---- picked by an index ---------------------------------------------------------------------- */
+/* ---- gather and scatter_add ------------------------------------------------------------------ */
 
-/* x at position 0 of dim, in y's shape: the kernels step from there by index times dim's stride. */
+/* x at position 0 of dim, in y's shape: the kernels add index times dim's stride. */
 static Tensor at_start(const Tensor *x, int dim, Shape y) {
     const int lead = y.ndim - x->shape.ndim;
     Tensor start = {.shape = y, .dtype = x->dtype, .data = x->data};

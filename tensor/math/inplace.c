@@ -1,5 +1,6 @@
-/* inplace.c - writes in place: copies, sums and products, and the steps of an optimizer. Each looks
- * at its arguments before it writes anything, and bumps the version of what it has written. */
+/* inplace.c - writes in place: copies, sums and products, and the steps of an optimizer. Each
+ * function checks its arguments before it writes, and increments the version of what it has
+ * written. */
 #include "operations.h"
 
 #include <string.h>
@@ -11,8 +12,9 @@ static bool check_writable(const char *op, const Tensor *x) {
                        tensor_shape_text(x->shape));
 }
 
-/* y to be read while x is written: a copy when a write to x could change it before. Without a copy
- * nothing is allocated, so that an optimizer's last half, which only adds, cannot fail. */
+/* y, to be read while x is written: a copy if a write to x could change an element of y before it
+ * is read. Without a copy nothing is allocated, so the last part of an optimizer step, which only
+ * adds, cannot fail. */
 static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
     if (!tensor_check_readable(op, y)) return NULL;
     if (x->dtype != y->dtype)
@@ -49,7 +51,7 @@ bool tensor_set_at(Tensor *x, double value, Shape index) {
     if (!check_writable("set", x) || !tensor_find_element("set", x, index, &offset) ||
         !tensor_check_value("set", x->dtype, value))
         return false;
-    Tensor element = {.dtype = x->dtype}; /* a scalar that looks at x's element */
+    Tensor element = {.dtype = x->dtype}; /* a scalar view of x's element */
     element.data = (char *)x->data + offset * dtype_size(x->dtype);
     tensor_fill_elements(&element, value);
     tensor_written(x, "set");
@@ -62,7 +64,7 @@ bool tensor_check_writable_floats(const char *op, const Tensor *x) {
            tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype));
 }
 
-/* Has x a type that can be multiplied, and by this number? */
+/* Checks that x has a type that can be multiplied by this number. */
 static bool check_factor(const char *op, const Tensor *x, double number) {
     if (!check_writable(op, x)) return false;
     if (x->dtype != BOOL) return tensor_check_number(op, x->dtype, number);
@@ -79,7 +81,8 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
     return true;
 }
 
-/* Are x's shape and type those of the first, and can it be written, but for the gradient? */
+/* Checks that x has the shape and type of first, and that it can be written unless it is the
+ * gradient. */
 static bool check_step_operand(const char *op, const Tensor *first, const Tensor *x,
                                bool is_gradient) {
     if (!(is_gradient ? tensor_check_readable(op, x) : tensor_check_writable_floats(op, x)))

@@ -1,10 +1,10 @@
-/* loop.c - brings the elements of whole tensors, of any strides, to kernels.
+/* loop.c - runs kernels on the elements of whole tensors, of any strides.
  *
- * The one idea: a kernel works on elements that lie one behind the other. A Walk goes over the
- * outer dimensions like an odometer and keeps one pointer per operand; along the inner dimension an
- * operand whose elements lie apart is gathered into a buffer before the kernel runs, and a result
- * that lies apart is scattered from one. A broadcast operand has a stride of 0. Large work is cut
- * along one dimension and shared by threads. */
+ * The one idea: a kernel works on contiguous elements. A Walk goes over the outer dimensions like
+ * an odometer and has one pointer per operand. Along the inner dimension an operand whose elements
+ * lie apart is gathered into a buffer before the kernel runs, and a result that lies apart is
+ * scattered from one. A broadcast operand has a stride of 0. Large work is cut along one dimension
+ * and shared by threads. */
 #include "loop.h"
 
 #include "../kernels/threads.h"
@@ -49,8 +49,8 @@ bool tensor_walk_next(Walk *walk, int ndim, int64_t *index) {
     return false;
 }
 
-/* A dimension merges with the one before it if that goes on where it ends, in every operand.
- * Dimensions of size 1 go, but for one if there is nothing else. */
+/* A dimension merges with the one before it if one stride covers both, in every operand. Dimensions
+ * of size 1 are dropped; if there are no others, one is left. */
 static void merge_dims(Walk *walk) {
     int left = 0;
     for (int d = 0; d < walk->ndim; d++) {
@@ -132,14 +132,14 @@ static void call_on_elements(const Walk *walk, void *const *data) {
     }
 }
 
-/* Bytes of a workspace for so many rows of n elements, each in cache lines of its own. Where they
- * cannot be counted, as those of an expanded row, it is more than there can be. */
+/* Bytes of a workspace for so many rows of n elements, each in cache lines of its own. INT64_MAX if
+ * the number overflows, as for an expanded row. */
 static int64_t bytes_of_rows(int64_t n, int64_t rows) {
     int64_t bytes;
     return __builtin_mul_overflow(n / 8 + 1, 64 * rows, &bytes) ? INT64_MAX : bytes;
 }
 
-/* Calls a kernel of rows. Rows that lie apart are gathered into the worker's workspace. */
+/* Calls a row kernel. Rows that lie apart are gathered into the worker's workspace. */
 static void call_on_row(const Walk *walk, void *const *data) {
     void *place[LOOP_OPERANDS];
     char *buffer = walk->workspace;
@@ -172,7 +172,7 @@ static void copy_row(const Walk *walk, void *const *data) {
 /* ---- one thread or several ------------------------------------------------------------------- */
 
 /* Calls the kernel for each row along the dimension before the last, or once if there is no such
- * dimension. The data pointers go from row to row by steps that are computed once. */
+ * dimension. The steps of the data pointers from row to row are computed once. */
 static void run_rows(const Walk *walk) {
     void *data[LOOP_OPERANDS + 1];
     int64_t step[LOOP_OPERANDS]; /* bytes from a row to the next */
@@ -193,17 +193,17 @@ static void run_rows(const Walk *walk) {
     }
 }
 
-/* At every position of the outer dimensions, which are not empty. */
+/* Calls run_rows at every position of the outer dimensions, which are not empty. */
 static void run(Walk *walk) {
     int64_t index[TENSOR_MAX_DIMS] = {0};
     do run_rows(walk);
     while (tensor_walk_next(walk, walk->ndim - 2, index));
 }
 
-/* A piece of the last dimension is so long that every cut is where a vector begins. */
+/* The size of a piece of dimension d. In the last one every piece begins where a vector does. */
 static int64_t piece(const Walk *walk, int d) { return d == walk->ndim - 1 ? 64 : 1; }
 
-/* The pieces that dimension d gives; none where the result repeats. */
+/* The number of pieces of dimension d; 0 if the result repeats along it. */
 static int64_t pieces_along(const Walk *walk, int d) {
     return walk->stride[d][0] == 0 ? 0 : (walk->size[d] + piece(walk, d) - 1) / piece(walk, d);
 }
@@ -217,8 +217,8 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
     run(&walk);
 }
 
-/* Cut along one of the first dims dimensions: the outer one of two that give as many pieces, or as
- * many as are of use. */
+/* Cuts along one of the first dims dimensions: the one with the most pieces, of which more than 16
+ * for each worker do not count; of equal ones the outermost. */
 static void run_parts(Walk *walk, int dims, int workers) {
     int64_t most = 1;
     walk->cut = -1;
@@ -242,8 +242,8 @@ static int64_t walk_numel(const Walk *walk) {
 
 /* ---- elementwise ----------------------------------------------------------------------------- */
 
-/* The common case, found without a walk: every operand is contiguous and of x[0]'s shape. The
- * number of elements, or 0 where it is not so. */
+/* The common case, which needs no walk: every operand is contiguous and of x[0]'s shape. Returns
+ * the number of elements, or 0 in other cases. */
 static int64_t as_row(int n, const Tensor *const *x, void **data) {
     for (int i = 0; i < n; i++) {
         if (!tensor_is_contiguous(x[i]) || !shape_equal(x[i]->shape, x[0]->shape)) return 0;
@@ -259,7 +259,7 @@ void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double 
     else tensor_loop_update(kernel, n, 1, x, s, NULL);
 }
 
-/* The inner dimension becomes the one of the result's rows, or of several that merge. */
+/* Makes the dimension in which the result is contiguous the inner one, and merges dimensions. */
 static void arrange_dims(Walk *walk) {
     for (int d = 0; d < walk->ndim - 1; d++)
         if (walk->stride[d][0] == 1) swap_dims(walk, d, walk->ndim - 1);
@@ -293,7 +293,7 @@ void tensor_loop_copy(const Tensor *to, const Tensor *from) {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* A row of no elements has a result only where x[0] is a number for the row. */
+/* A row of no elements has a result only if x[0] is a number for the row. */
 static bool has_results(const Walk *walk) {
     const int last = walk->ndim - 1;
     for (int d = 0; d < last; d++)
@@ -301,7 +301,7 @@ static bool has_results(const Walk *walk) {
     return walk->size[last] > 0 || !walk->is_row[0];
 }
 
-/* Is x, which is broadcast along other dimensions alone, a row along dim? */
+/* Is x a row along dim? (It may be broadcast along other dimensions.) */
 static bool is_row(const Walk *walk, const Tensor *x, int dim) {
     const int lead = walk->ndim - (x ? x->shape.ndim : 0);
     return x && dim >= lead && x->shape.dim[dim - lead] == walk->size[walk->ndim - 1];

@@ -15,16 +15,16 @@ static inline void swap(int64_t *x, int64_t *y) {
 
 /* Over x[0] .. x[n-1], which broadcast to one shape: x[0] has it, and is written. */
 void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s);
-/* The same for a kernel that writes the first `written` operands, and finds the constants behind
- * the last operand. */
+/* The same for a kernel that writes the first `written` operands, and gets the constants after the
+ * last operand. */
 void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
                         const void *constants);
 /* to = from, both of one type, where `from` is broadcast. */
 void tensor_loop_copy(const Tensor *to, const Tensor *from);
 /* Calls the kernel for each row along dim. An operand whose size along dim is 1 is a number for the
- * row, and so is one that is NULL; every other is a row. x[0] is the result; what else the kernel
- * writes is a number, or contiguous. Leaves an error where there is no memory for rows that lie
- * apart. */
+ * row, and so is one that is NULL; every other is a row. x[0] is the result; other operands that
+ * the kernel writes are numbers, or contiguous. Sets an error if there is no memory to gather rows
+ * that lie apart. */
 void tensor_loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s);
 /* The same where an element takes so many operations. */
 void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,

@@ -1,7 +1,7 @@
 /* operations.h - arithmetic on whole tensors of any strides, without gradients. It joins storage
- * and views (internal.h) with the kernels. Functions here check nothing but where they say so.
- * Every function that returns a Tensor * gives you a reference, NULL with an error pending; where
- * memory runs out in the middle, an error is pending beside a result that is not computed. */
+ * and views (internal.h) with the kernels. Functions here check nothing unless they say so. Every
+ * function that returns a Tensor * returns a new reference, or NULL with a pending error. If memory
+ * runs out during the computation, an error is pending and the result is not computed. */
 #ifndef TAPEHEAD_TENSOR_MATH_H
 #define TAPEHEAD_TENSOR_MATH_H
 
@@ -21,33 +21,34 @@ void tensor_add_elements(const Tensor *to, const Tensor *x); /* to += x, broadca
 double tensor_read_element(const Tensor *x, int64_t offset); /* in elements, from the first */
 Tensor *tensor_convert(const Tensor *x, DType dtype);        /* always a copy */
 Tensor *tensor_contiguous(const Tensor *x);                  /* a view of x itself, or a copy */
-/* reshape with a copy where no view will do. The element counts must be equal. */
+/* reshape: a view if possible, else a copy. The element counts must be equal. */
 Tensor *tensor_reshape(const Tensor *x, Shape shape);
-/* y[..., i, ...] = x[..., index[i], ...] along dim of x, whose dimensions behind dim end y's shape,
- * too; index, I64, broadcasts to y. */
+/* y[..., i, ...] = x[..., index[i], ...] along dim of x. y has the dimensions of x after dim as its
+ * last dimensions; index, I64, broadcasts to y. */
 void tensor_gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index);
 /* x[..., index[i], ...] += y[..., i, ...] */
 void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index);
 void tensor_swap_bytes(Tensor *x);     /* of each element; x is contiguous, here and below */
 void tensor_bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be read */
 
-/* ---- what is checked, with a sentence -------------------------------------------------------- */
+/* ---- checks that set an error message -------------------------------------------------------- */
 
 bool tensor_check_writable_floats(const char *op, const Tensor *x); /* in place */
 bool tensor_check_value(const char *op, DType dtype, double value); /* can the type hold it? */
-/* May x of this type be multiplied by the number? int64 demands a whole one that it can hold. */
+/* Checks that x of this type can be multiplied by the number. int64 needs a whole number that it
+ * can hold. */
 bool tensor_check_number(const char *op, DType dtype, double number);
 /* The offset of x[i, j, ...]. */
 bool tensor_find_element(const char *op, const Tensor *x, Shape index, int64_t *offset);
 
 /* ---- reductions: reduce.c -------------------------------------------------------------------- */
 
-/* The kernel's number for each row along dim, which is kept, with size 1. */
+/* The kernel's number for each row along dim, which becomes a dimension of size 1. */
 Tensor *tensor_reduce(const Tensor *x, Kernel *kernel, int dim, DType out);
 void tensor_divide(Tensor *y, double number); /* y /= number: a mean is a sum and one division */
-/* Summed dims are kept, with size 1; sums of integers and bools are I64. */
+/* Summed dimensions get size 1; sums of integers and bools are I64. */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims);
-/* Undoes broadcasting from shape to x's shape. */
+/* Sums x over the dimensions in which a tensor of shape would be broadcast to x's shape. */
 Tensor *tensor_sum_to(const Tensor *x, Shape shape);
 /* dw (N) of layer norm: sum over the rows of dy z. x and dy (..., N) are contiguous; mean and scale
  * have a number for each row. */
@@ -58,11 +59,11 @@ void tensor_layer_norm_dw(Tensor *dw, const Tensor *x, const Tensor *dy, const T
 
 /* (..., M, K) (..., K, N) -> (..., M, N); batch dimensions broadcast. */
 Tensor *tensor_matmul(const Tensor *a, const Tensor *b);
-/* start + a b, of one matrix each, whose rows stand one after the other in a new contiguous tensor
- * of that shape, of m n elements. s says how a, b and start lie; its c_stride is set. */
+/* start + a b, one matrix each, as a new contiguous tensor of this shape, which has m n elements. s
+ * has the sizes and the strides of a, b and start; its c_stride is set here. */
 Tensor *tensor_multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const void *a,
                                  const void *b);
-/* The last two dimensions swapped: a view for kernels alone. */
+/* The last two dimensions swapped: a view without a reference, only for kernels. */
 Tensor tensor_transposed(const Tensor *x);
 
 /* ---- attention: attention.c ------------------------------------------------------------------ */
@@ -89,8 +90,8 @@ typedef struct {
     Tensor *y;
     Mask mask;
     double scale, dropout;
-    const Tensor *stats; /* (B H, 2, Q), F64: of each query the largest score, and 1 / the
-                          * sum of its exp(score - largest), 0 where it sees nothing */
+    const Tensor *stats; /* (B H, 2, Q), F64: for each query the largest score, and 1 / the
+                          * sum of exp(score - largest), 0 if all keys are masked */
     Generator *states;   /* (B H): the generator before each head's draws */
 } AttentionOperands;
 

@@ -14,7 +14,7 @@ Tensor tensor_transposed(const Tensor *x) {
     return view;
 }
 
-/* A batch of products, each of them cut into slices, of rows or of columns of c. */
+/* A batch of products. Each is cut into slices of rows, or of columns, of c. */
 typedef struct {
     MatmulShape shape;
     Matmul *kernel;
@@ -24,7 +24,7 @@ typedef struct {
     Walk walk;         /* over the batch: c, a, b */
 } Products;
 
-/* To a position of a walk at its beginning. */
+/* Moves a walk from its start to a position. */
 static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
     for (int d = walk->ndim - 1; d >= 0; position /= walk->size[d--]) {
         index[d] = position % walk->size[d];
@@ -32,7 +32,7 @@ static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
     }
 }
 
-/* Slices begin at multiples of 64, where register tiles do, the nearest ones. */
+/* The start of a slice, rounded to a multiple of 64, where register tiles begin. */
 static int64_t slice_begin(int64_t size, int64_t slices, int64_t slice) {
     return slice == slices ? size : (size * slice / slices + 32) / 64 * 64;
 }
@@ -67,10 +67,10 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
     }
 }
 
-/* Cut so that little is packed twice: each slice of columns packs its own part of b, and reads a
- * where it is, if a's rows are dense or its columns near, else packs all of it; each slice of rows
- * packs all of b. The last slice has half a register tile at least. A large batch has something for
- * every worker as it is. */
+/* Cuts so that little is packed twice. Each slice of columns packs its own part of b; it reads a in
+ * place if a's rows are contiguous or its columns near, else it packs all of a. Each slice of rows
+ * packs all of b. The last slice has at least half a register tile. A large batch is not cut: it
+ * has enough products for every worker. */
 static void cut(Products *whole, int64_t batch, int workers) {
     const MatmulShape *s = &whole->shape;
     const int64_t far = s->a_stride[1] > 512 ? 2 : 1;
@@ -100,15 +100,15 @@ Tensor *tensor_multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const
                                  const void *b) {
     Tensor *c = tensor_make(shape, dtype);
     if (!c || tensor_numel(c) == 0) return c;
-    /* as scalars, each of which a walk takes for a batch of one */
-    const Tensor at_a = {.dtype = dtype, .data = (void *)(uintptr_t)a};
-    const Tensor at_b = {.dtype = dtype, .data = (void *)(uintptr_t)b};
-    const Tensor at_c = {.dtype = dtype, .data = c->data};
+    /* The batch has one product. A walk over scalars, the first elements, has one position. */
+    const Tensor first_a = {.dtype = dtype, .data = (void *)(uintptr_t)a};
+    const Tensor first_b = {.dtype = dtype, .data = (void *)(uintptr_t)b};
+    const Tensor first_c = {.dtype = dtype, .data = c->data};
     Products whole;
     s->c_stride[0] = s->n;
     s->c_stride[1] = 1;
     whole.shape = *s;
-    tensor_walk_start(&whole.walk, 3, (const Tensor *[]){&at_c, &at_a, &at_b}, 0);
+    tensor_walk_start(&whole.walk, 3, (const Tensor *[]){&first_c, &first_a, &first_b}, 0);
     multiply(&whole, dtype, 1);
     return c;
 }

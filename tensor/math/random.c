@@ -1,13 +1,12 @@
-/* random.c - tensors of random numbers, PyTorch's CPU generator number for number.
+/* random.c - tensors of random numbers, the same as PyTorch's on a CPU.
  *
- * One engine deals out 32-bit words; kernels/twister.c spends them exactly as PyTorch's CPU does,
- * in the same order and in the same number, so that a program that seeds as a notebook does goes on
- * to see the notebook's digits. Uniforms, integers and masks are equal to the last bit. Normals go
- * through the C library's log, cos and sin and agree to half of 1e-6.
+ * One generator makes 32-bit words. kernels/twister.c uses them as PyTorch does, in the same order
+ * and number, so that a program with the seed of a notebook gets the notebook's numbers. Uniforms,
+ * integers and masks have the same bits. Normals go through the C library's log, cos and sin and
+ * differ by at most 0.5e-6.
  *
- * Every maker checks its arguments and gets its memory before the first draw: a call that
- * fails leaves the generator where it was.
- */
+ * Every function checks its arguments and allocates its memory before the first draw, so a call
+ * that fails does not change the generator. */
 #include <float.h>
 #include <math.h>
 
@@ -41,7 +40,7 @@ bool tensor_set_generator_state(const Tensor *state) {
     return good || tensor_fail("set_generator_state: the state is not one of a generator");
 }
 
-/* An uninitialised tensor; op is named should a size be negative. */
+/* An uninitialised tensor. Names op in the error if a size is negative. */
 static Tensor *make(const char *op, Shape shape, DType dtype) {
     for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++)
         if (shape.dim[d] < 0)
@@ -84,7 +83,7 @@ Tensor *tensor_uniform(double low, double high, Shape shape) {
     return good ? draw_new("uniform", shape, tensor_draw_uniforms, low, high) : NULL;
 }
 
-/* A mean that is not finite goes through to the elements, as in PyTorch. */
+/* If the mean is not finite, neither are the elements, as in PyTorch. */
 static bool check_std(const char *op, double std) {
     if (isnan(std)) return tensor_fail("%s: std is nan: it must be a number", op);
     return std >= 0 || tensor_fail("%s: std is %.15g: it must not be negative", op, std);
@@ -104,8 +103,8 @@ static Tensor *in_order_of_memory(const Tensor *x) {
     return tensor_view_permute(x, axes);
 }
 
-/* Where x is not contiguous, one by one, and so, from 16 normals on, other numbers than all at
- * once: as torch does it. */
+/* If x is not contiguous, the elements are drawn one by one. From 16 normals on this gives other
+ * numbers than drawing all at once, as in PyTorch. */
 static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
     const int64_t numel = tensor_numel(x), size = dtype_size(x->dtype);
     const int64_t at_once = tensor_is_contiguous(x) ? numel : 1;

@@ -1,4 +1,4 @@
-/* reduce.c - sums over dimensions, whatever one number for each row is, and sorting. */
+/* reduce.c - sums over dimensions, other reductions of rows to a number, and sorting. */
 #include "operations.h"
 
 #include "../kernels/threads.h"
@@ -11,7 +11,7 @@ Tensor *tensor_reduce(const Tensor *x, Kernel *kernel, int dim, DType out) {
     Tensor *y = tensor_make(kept, out);
     if (y) tensor_loop_rows(kernel, dim, 2, (const Tensor *[]){y, x}, 0);
     if (!tensor_pending()) return y;
-    tensor_release(y); /* there was no memory for rows that lie apart */
+    tensor_release(y); /* there was no memory to gather rows that are not contiguous */
     return NULL;
 }
 
@@ -38,7 +38,7 @@ double tensor_sum_of_squares(const Tensor *x) {
 
 /* ---- sums down columns ----------------------------------------------------------------------- */
 
-/* The columns from .. to of each of these. */
+/* A sum over the rows of (rows, columns), with one of the two kernels. */
 typedef struct {
     SumRows *sum_rows;
     LayerNormDw *layer_norm_dw;
@@ -48,7 +48,7 @@ typedef struct {
     void *mean, *scale;
 } Columns;
 
-/* Columns are shared in groups of 64. */
+/* Threads share the columns in groups of 64. */
 static void sum_columns_part(int worker, int64_t from, int64_t to, void *context) {
     const Columns *c = context;
     const int64_t first = 64 * from, n = MIN(64 * to, c->columns) - first;
@@ -66,8 +66,8 @@ static void sum_columns(Columns *c) {
     tensor_work_in_parts(workers, (c->columns + 63) / 64, sum_columns_part, c);
 }
 
-/* Do the summed dimensions merge into rows that lie one step apart, and the kept ones into columns
- * that lie one behind the other? */
+/* Do the summed dimensions merge into rows with one stride, and the others into contiguous columns?
+ */
 static bool are_columns(const Tensor *x, const bool *dims, Columns *c) {
     int64_t next = 1;
     c->rows = 1;
@@ -106,7 +106,8 @@ void tensor_layer_norm_dw(Tensor *dw, const Tensor *x, const Tensor *dy, const T
 
 /* ---- sums over any dimensions ---------------------------------------------------------------- */
 
-/* The kept dimensions, and behind them the summed ones as one row: a copy where no view will do. */
+/* x with the dimensions that are not summed first, and the summed ones as one last dimension: a
+ * view if possible, else a copy. */
 static Tensor *summed_last(const Tensor *x, const bool *dims, int kept) {
     Tensor moved = *x;
     int to[] = {0, kept}; /* where the next dimension goes: one that is kept, or a summed one */
