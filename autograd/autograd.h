@@ -218,10 +218,10 @@ typedef struct {
  * who and names the part. For a module that must know it before it draws its weights. */
 bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype);
 
-/* The weights of attention, softmax(scale scores + window) over the keys that the mask leaves.
- * scores: (B, H, Q, K), or (B H, Q, K) where the num_heads heads of a batch follow one another. An
- * ignored key gets weight exactly 0 and gradient exactly 0, even if its score is NaN; so do all
- * keys of a query that has nothing to attend to. */
+/* The weights of attention, softmax(scale scores + window) over the keys that the mask allows.
+ * scores: (B, H, Q, K), or (B H, Q, K) where the num_heads heads of a batch follow one another. For
+ * a masked key the weight and the gradient of the score are exactly 0, even if the score is NaN.
+ * The same holds for all keys of a query that has no key to attend to. */
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads);
 /* The same for scores (N, Q, K) or (B, H, Q, K), with scale 1 and only lengths. A length beyond K
  * means K. valid_lens may be NULL. */
@@ -235,7 +235,7 @@ Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
  * PyTorch, 0 is multiplied by a NaN or an infinity. */
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens);
 
-/* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask leaves: the same
+/* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask allows: the same
  * numbers, random ones too, as a product, ag_attention_weights, ag_dropout and a product, but
  * without the Q x K weights in memory, forward or backward. q (B, H, Q, D), k (B, H, K, D), v (B,
  * H, K, Dv) -> (B, H, Q, Dv), or all without H. dropout: the probability that a weight is dropped;

@@ -1,10 +1,11 @@
 /* attention.c - three ways to score keys for a query, one way to pool values.
  *
- * weights = softmax of the scores over the keys, where keys at or past the valid length are
- * ignored; output = weights times values. Dot-product attention scores with an inner product,
- * additive attention with a small network. Multi-head attention is dot-product attention on several
+ * weights = softmax of the scores over the keys, where keys at or past the valid length are masked;
+ * output = weights times values. Dot-product attention scores with an inner product, additive
+ * attention with a small network. Multi-head attention is dot-product attention on several
  * projections at once; the heads are a larger batch. Everything here calls ops, so there is no
- * backward here.
+ * backward here. tape_mark and ag_let_go_since free memory early and compute nothing: skip them in
+ * a first reading.
  *
  * B batch, Q queries, K keys and values, D size of a head, H heads. */
 #include "internal.h"
@@ -84,12 +85,12 @@ DotProductAttention *nn_dot_product_attention_new(double dropout) {
     return nn_module_done(attention);
 }
 
-/* weights: (N, Q, K), kept in *kept; the output: dropout(weights) V, (N, Q, Dv) */
-static Tensor *pool(void *module, Tensor **kept, Dropout *dropout, Tensor *weights, Tensor *v) {
+/* weights: (N, Q, K), kept in *field; the output: dropout(weights) V, (N, Q, Dv) */
+static Tensor *pool(void *module, Tensor **field, Dropout *dropout, Tensor *weights, Tensor *v) {
     const int mark = tape_mark();
     ag_name(weights, "attention_weights");
     Tensor *output = ag_bmm(nn_dropout_forward(dropout, weights), v);
-    if (!output || !nn_keep_result(module, kept, weights)) return NULL;
+    if (!output || !nn_keep_result(module, field, weights)) return NULL;
     return ag_let_go_since(mark, ag_name(output, "output"));
 }
 

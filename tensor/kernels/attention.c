@@ -40,13 +40,13 @@ typedef struct {
 
 /* Some queries that stand side by side. (rows, D+): D rounded up to whole groups. */
 typedef struct {
-    int64_t from, rows, end;    /* first, count, and the most keys that one of them sees */
+    int64_t from, rows, end;    /* first, count, and the largest length of one of them */
     Matrix q, q_t;              /* (rows, D+), and scale q': (D, width) */
     Matrix dy, dy_t;            /* (rows, Dv+) and (Dv, width) */
     Matrix q_buffer, dy_buffer; /* for those that are not dense */
     Matrix out;                 /* y: (rows, Dv+), or dq: (rows, D+) */
     float *max, *sum, *scale;   /* (width): a number for each query */
-    int64_t *length;            /* (width): the keys that it sees end there */
+    int64_t *length;            /* (width): keys at or past it are masked */
     bool *kept;                 /* what dropout keeps, (K, width) */
     bool lost;                  /* backward: is there a query that is_lost? */
 } Block;
@@ -207,10 +207,10 @@ static void softmax_of_tile(int64_t n, int64_t w, float *x, float *max, float *s
     EACH_QUERY sum[c] = sum[c] * factor[c] + added[c];
 }
 
-/* The weights themselves, x = exp(x - max) scale, with the maximum and the 1 / sum of all keys; 0
- * where that is 0, for a query that sees nothing. Where it is NaN, so are all weights but those of
- * scores of -inf, which the mask hides: with the lowest number for a maximum no other score is cut
- * off. */
+/* The weights, x = exp(x - max) scale, where scale is 1 / sum over all keys. They are 0 where scale
+ * is 0, for a query whose keys are all masked. Where scale is NaN, all weights are NaN, except
+ * those of masked keys, whose scores are -inf: with the lowest number as the maximum no other
+ * weight becomes 0. */
 static void weights_of_tile(int64_t n, int64_t w, float *x, const float *max, const float *scale) {
     float base[QUERIES];
     EACH_QUERY {
@@ -321,8 +321,8 @@ static void forward_tile(const Pass *pass, const Block *q, int64_t first, int64_
              rows_from(pass->keyed[VALUE], first));
 }
 
-/* Where every score that a query sees has overflowed to -inf, its sum is 0 as if it saw none: it
- * becomes NaN, the weights' exp(-inf - -inf). */
+/* If all scores of a query that are not masked have overflowed to -inf, its sum is 0, as if all
+ * keys were masked. It becomes NaN, as exp(-inf - -inf) is. */
 static void forward_close(const Pass *pass, const Block *q) {
     const AttentionHead *a = pass->of;
     for (int64_t r = 0; r < pass->width; r++) {
