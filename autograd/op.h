@@ -61,8 +61,8 @@ typedef struct {
     unsigned reads;                  /* which tensors backward reads, bit OP_INPUTS for out */
     uint32_t version[OP_INPUTS + 1]; /* of the storages of in and out when the node was recorded */
     Tensor *saved[SAVED];            /* computed by forward for backward; released with the node */
-    Tensor *few[OP_INPUTS];          /* in points to few, or to many if */
-    Tensor **many;                   /* n_in > OP_INPUTS, else many is NULL */
+    Tensor *few[OP_INPUTS];          /* the inputs, if n_in <= OP_INPUTS */
+    Tensor **many;                   /* the inputs, if there are more; else NULL */
     Attributes at;
 } Node;
 
@@ -103,14 +103,14 @@ struct Op {
     const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
     Input in[OP_INPUTS]; /* the entry after the last input has no name */
     unsigned reads;      /* READS_IN0 | ... */
-    /* Returns the result (a new reference), or sets the pending error; ag_apply then releases the
-     * result. Checks the shapes; ag_apply has checked types and NULLs. May set n->saved, and no
+    /* Returns the result, a new reference. If it sets an error, ag_apply releases whatever it
+     * returned. Checks the shapes; ag_apply has checked types and NULLs. May set n->saved, and no
      * other field of the node. */
     Tensor *(*forward)(Node *n);
-    /* Sets dx[i], a new reference, for each input that requires a gradient (ag_needs). dx[i] has
-     * the shape of in[i], or a shape to which in[i] was broadcast: node_backward then sums it. dy
-     * may have any strides, and has at least one element. Or sets the pending error; node_backward
-     * then releases each dx[i]. The result of an op without a backward has no gradient. Integers
+    /* Sets dx[i], a new reference, for each input that requires a gradient (ag_needs), or sets the
+     * pending error; node_backward then releases each dx[i]. dx[i] has the shape of in[i], or a
+     * shape to which in[i] was broadcast: node_backward then sums it. dy may have any strides, and
+     * has at least one element. The result of an op without a backward has no gradient. Integers
      * and bools have none either. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
     int row;          /* elementwise: its number in elementwise.def */
@@ -129,9 +129,9 @@ static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]-
  * ag_buffer_like: contiguous, of dy's shape and type, uninitialised. It may be dy itself, if there
  * is no other reference to dy: so use it only for the last dx that is computed from dy.
  *
- * ag_gradient_buffer: of in[i]'s shape, for an op that adds to some elements (slice, gather). It is
- * the gradient buffer of in[i] if there is no other reference to that, else zeros, which accumulate
- * adds to the gradient buffer. */
+ * ag_gradient_buffer: of in[i]'s shape, for an op that adds to some elements (slice, gather). If
+ * the gradient buffer of in[i] has no other reference, it is that buffer; else it is a tensor of
+ * zeros, and accumulate adds it to the gradient buffer. */
 Tensor *ag_buffer_like(Tensor *dy);
 Tensor *ag_gradient_buffer(const Node *n, int i);
 
@@ -181,7 +181,8 @@ void ag_mask_inputs(AttentionMask mask, Tensor **in);
  * parts of the mask are the inputs first, first + 1 and first + 2; an input that the node does not
  * have counts as NULL. Returns a new reference, or NULL with an error. */
 Tensor *ag_mask_lengths(const Node *n, int first, bool causal, Shape scores);
-/* The mask for the kernels. In backward lengths is what forward saved. */
+/* The mask for the kernels. lengths: the result of ag_mask_lengths, which forward saves for
+ * backward. */
 Mask ag_mask_of(const Node *n, int first, const Tensor *lengths, Shape scores);
 
 /* ---- shared by the elementwise ops (elementwise.c) ------------------------------------------ */

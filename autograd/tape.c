@@ -144,8 +144,8 @@ static const char *types_text(InputType type) {
     return tensor_dtype_name(type == INT64 ? I64 : BOOL);
 }
 
-/* Checks that the op takes the type of input i, and that it equals the type of each input before i
- * with the same set of types. */
+/* Checks that the op takes the type of input i, and that the earlier inputs with the same set of
+ * types have this type, too. */
 static bool check_type(const Op *op, int i, Tensor *const *in) {
     const InputType type = input_of(op, i)->type & SAME;
     const DType is = in[i]->dtype;
@@ -439,7 +439,8 @@ bool ag_backward(Tensor *loss) {
     return done;
 }
 
-/* The same loop without arithmetic: grad_buffer only marks the tensors that would get a gradient.
+/* The loop of ag_backward_from without arithmetic: grad_buffer only marks the tensors that would
+ * get a gradient.
  */
 bool ag_reaches(Tensor *y, Tensor *x) {
     if (!ag_check_present("reaches", y) || !ag_check_present("reaches", x)) return false;

@@ -1,13 +1,15 @@
-/* attention.c - three ways to score keys for a query, one way to pool values.
+/* attention.c - dot-product, additive and multi-head attention.
  *
  * weights = softmax of the scores over the keys, where keys at or past the valid length are masked;
- * output = weights times values. Dot-product attention scores with an inner product, additive
- * attention with a small network. Multi-head attention is dot-product attention on several
- * projections at once; the heads are a larger batch. Everything here calls ops, so there is no
+ * output = weights times values. There are two ways to score the keys, the inner product of
+ * dot-product attention and the small network of additive attention, and one way to pool the
+ * values. Multi-head attention is dot-product attention on several projections at once; without
+ * .fused the heads become a part of the batch. Everything here calls ops, so there is no
  * backward here. tape_mark and ag_let_go_since free memory early and compute nothing: skip them in
  * a first reading.
  *
- * B batch, Q queries, K keys and values, D size of a head, H heads. */
+ * B batch, Q queries, K keys and values, D size of a head, H heads (of additive attention: hidden
+ * units). */
 #include "internal.h"
 
 #include <math.h>

@@ -226,7 +226,7 @@ DotProductAttention *nn_dot_product_attention_new(double dropout);
 Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k,
                                          Tensor *v, AttentionMask mask);
 
-/* Scores w_v' tanh(W_q q + W_k k), Bahdanau et al. 2015. The sizes of queries and keys are lazy;
+/* Scores tanh(q W_q' + k W_k') w_v', Bahdanau et al. 2015. The sizes of queries and keys are lazy;
  * the first forward draws W_q, W_k, w_v in this order. */
 typedef struct {
     Module module;

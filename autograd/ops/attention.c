@@ -107,7 +107,7 @@ static Tensor *with_dense_rows(Tensor *x) {
 
 /* ag_attention_scaled(q, k, v, mask, dropout, scale)
  * shapes:   as attention
- * value:    the same with softmax(scale q k' + window); the op attention
+ * value:    the same with softmax(scale q k' + window); applies the op attention
  * gradient: the same with scale for 1 / sqrt(D) */
 Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
                             double scale) {

@@ -13,7 +13,7 @@ static bool check_reduction(const char *op, Reduction reduction) {
 /* ag_mse_loss(y, t, reduction)
  * shapes:   (...), same -> (), or the same for REDUCE_NONE
  * value:    (y - t)^2 of each element, or its sum or mean
- * gradient: 2 (y - t) dy, divided by the count where averaged; the negative of that */
+ * gradient: for y 2 (y - t) dy, divided by the count where averaged; for t its negative */
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     if (!ag_check_ready("mse_loss", y) || !ag_check_ready("mse_loss", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)
@@ -103,8 +103,8 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
 }
 
 /* ag_cross_entropy(logits, targets, ignore_index, reduction)
- * shapes:   (C), (N, C) or (N, C, ...), the same without C -> () or, for REDUCE_NONE, that of
- *           targets
+ * shapes:   (C), (N, C) or (N, C, ...), the same without C -> () or, for REDUCE_NONE, the
+ *           shape of targets
  * value:    -log softmax(logits)[target] over C, 0 for ignore_index; as it is, summed, or
  *           averaged over what is not ignored
  * gradient: (softmax(logits) - 1 at the target) dy, divided by the count where averaged,

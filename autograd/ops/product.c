@@ -48,7 +48,7 @@ Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&ag_op_bmm, a, b, (Attribut
 
 /* ag_matmul(a, b)
  * shapes:   (..., N, K), (..., K, M) -> (..., N, M)
- * value:    a b, batches broadcast; a vector is a row of a, a column of b
+ * value:    a b, batches broadcast; a 1-d a counts as one row, a 1-d b as one column
  * gradient: dy b'; a' dy; summed over broadcast batches */
 static Tensor *matmul_forward(Node *n) {
     const Tensor *a = n->in[0];

@@ -218,7 +218,7 @@ Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_dim(&ag_op_logsumexp, x
 
 /* ag_logsumexp_dim(x, dim, keepdim)
  * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
- * value:    log sum exp(x); the op logsumexp
+ * value:    log sum exp(x); applies the op logsumexp
  * gradient: exp(x - y) dy */
 Tensor *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_logsumexp, x, dim, keepdim);
@@ -330,7 +330,7 @@ Tensor *ag_argmax(Tensor *x, int dim) { return reduce_dim(&ag_op_argmax, x, dim,
 
 /* ag_argmax_dim(x, dim, keepdim)
  * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
- * value:    the position of the first maximum; the op argmax
+ * value:    the position of the first maximum; applies the op argmax
  * gradient: none: the result is int64 */
 Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_argmax, x, dim, keepdim);

@@ -150,7 +150,7 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
 /* ag_transpose(x, dim0, dim1)
  * shapes:   (..., N, ..., M, ...) -> (..., M, ..., N, ...)
  * value:    two dimensions swapped
- * gradient: dy with them swapped back */
+ * gradient: dy with the two dimensions swapped back */
 static Tensor *transpose_forward(Node *n) {
     return tensor_view_transpose(n->in[0], n->at.dim0, n->at.dim1);
 }
@@ -175,7 +175,7 @@ Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
 /* ag_unsqueeze(x, dim)
  * shapes:   (A, B) -> (A, 1, B) for dim 1
  * value:    a new dimension of size 1
- * gradient: dy without it */
+ * gradient: dy without the new dimension */
 DEFINE_OP(unsqueeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
           .grad_fn = "UnsqueezeBackward0");
 
@@ -195,7 +195,7 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
 /* ag_squeeze(x, dim)
  * shapes:   (A, 1, B) -> (A, B) for dim 1
  * value:    a dimension of size 1 dropped, others left
- * gradient: dy with it */
+ * gradient: dy with the dropped dimension */
 DEFINE_OP(squeeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
           .grad_fn = "SqueezeBackward1");
 

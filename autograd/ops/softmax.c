@@ -1,7 +1,8 @@
 /* softmax.c - softmax, log_softmax, and softmax over the keys that a mask allows. */
 #include "../op.h"
 
-/* Runs a row kernel along n's dim: forward (dy is NULL) y from x, backward dx from y and dy. */
+/* Runs a row kernel along n's dim. If dy is NULL, this is forward: it computes y from x; else it is
+ * backward: it computes dx from y and dy. */
 static Tensor *apply_kernel(const Node *n, Kernel *const *kernel, Tensor *dy) {
     const Tensor *from = dy ? n->out : n->in[0];
     Tensor *to = dy ? ag_buffer_like(dy) : tensor_make(from->shape, from->dtype);
@@ -72,7 +73,7 @@ static bool check_scores(const Tensor *scores, int64_t heads, Shape *full) {
 /* ag_attention_weights(scores, scale, mask, num_heads)
  * shapes:   (B, H, Q, K) or (B H, Q, K) -> same
  * value:    softmax(scale scores + window) over the keys that the mask allows, 0 elsewhere;
- *           the op masked_softmax
+ *           applies the op masked_softmax
  * gradient: scale y (dy - sum(y dy)), exactly 0 where y is 0
  * source:   Vaswani et al. 2017; Liu et al. 2021 for the window */
 static Tensor *masked_softmax_forward(Node *n) {

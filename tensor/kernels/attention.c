@@ -1,27 +1,29 @@
 /* attention.c - attention of float32 in tiles, without the Q x K weights in memory, compiled once
- * per instruction set. It computes what attention and attention_dx of plain.inc say.
+ * per instruction set. It computes what attention and attention_dx of plain.inc say, up to
+ * rounding. Only where an element is NaN or infinite can it give NaN and plain.inc not: plain.inc
+ * skips a key of weight 0, a tile multiplies it by 0.
  *
- * Queries go through the keys tile by tile (Dao 2023, FlashAttention-2). Forward, a tile of scores
- * becomes weights by the softmax of the keys so far, is multiplied with its values and forgotten;
- * what was added up before is scaled whenever a query finds a larger score. For backward each query
- * keeps two numbers, its largest score and 1 / the sum of its weights, with which the weights are
- * computed again from q and k. What the gradient of a score needs besides is one number for each
- * query, sum(P dP) over all keys, which is sum(y dy). So the memory grows with the lengths and not
- * with their product.
+ * The kernel processes the keys tile by tile (Dao 2023, FlashAttention-2). Forward: the scores of a
+ * tile become weights relative to the keys so far and are multiplied by the values of the tile;
+ * they are not stored. If a query finds a larger score, its sums so far are scaled. Backward:
+ * forward stores two numbers for each query, its largest score and 1 / the sum of its weights, and
+ * from these, q and k the weights are computed again. The gradient of a score also needs one number
+ * for each query: sum(P dP) over all keys, which equals sum(y dy). So the memory grows with the
+ * lengths, not with their product.
  *
- * A tile holds its weights with the keys as rows and the queries side by side, the transpose of the
- * page of a book: then every product reads its operands where they are, S' = K q'   dP' = V dy'   Y
- * += P V   dQ += dS K   dV += P' dy   dK += dS' q the left ones by single numbers in any order, the
- * right ones by rows that are dense in memory; only q and dy are transposed, once for a block of
- * queries. And softmax needs no sum across a vector: each lane is a query, and no digit depends on
- * the width of a vector.
+ * A tile is stored transposed: a row for each key, a column for each query. So no product must copy
+ * its operands:
+ *     S' = K q',  dP' = V dy',  Y += P V,  dQ += dS K,  dV += P' dy,  dK += dS' q
+ * The left factor is read one number at a time, in any order, the right factor in contiguous rows.
+ * Only q and dy are transposed, once for each block of queries. Softmax needs no sum across a
+ * vector, because each lane is a query. So no result depends on the width of a vector.
  *
- * Sizes: KEYS x QUERIES numbers are a small part of the second cache, and both are long enough to
- * keep the products going. A tile of keys and values, and of their gradients, serves BLOCKS blocks
- * of queries while it is in that cache. Where the rows of a head lie apart, as in (B, N, H, D),
- * each in a page of its own, and more than two blocks read them, keys and values are copied first,
- * and their gradients are added up beside where they belong. A block does not see the tiles beyond
- * its longest length, so what is causal costs half. */
+ * Sizes: a tile has KEYS x QUERIES numbers, a small part of the L2 cache; both are large enough for
+ * fast products. While a tile of keys and values, and of their gradients, is in that cache, BLOCKS
+ * blocks of queries use it. If the rows of a head are not contiguous in memory, as in (B, N, H, D),
+ * and more than two blocks read them, then keys and values are copied first, and their gradients
+ * are summed in a contiguous buffer and copied at the end. A block skips the tiles after its
+ * longest length, so causal attention costs half. */
 #include "isa.h"
 
 #include "fast_math.h"
@@ -32,33 +34,33 @@
 enum { KEYS = 256, QUERIES = 64, GROUP = 16, BLOCKS = 4 };
 enum { KEY, VALUE, DKEY, DVALUE, KEYED }; /* what has a row for each key */
 
-/* Rows that lie row elements apart, or columns, where one of the strides is not 1. */
+/* Element (i, j) is data[i * row + j * column]. One of the two strides is 1. */
 typedef struct {
     float *data;
     int64_t row, column;
 } Matrix;
 
-/* Some queries that stand side by side. (rows, D+): D rounded up to whole groups. */
+/* Consecutive queries. D+ is D rounded up to a multiple of GROUP, and so is Dv+. */
 typedef struct {
     int64_t from, rows, end;    /* first, count, and the largest length of one of them */
     Matrix q, q_t;              /* (rows, D+), and scale q': (D, width) */
     Matrix dy, dy_t;            /* (rows, Dv+) and (Dv, width) */
-    Matrix q_buffer, dy_buffer; /* for those that are not dense */
+    Matrix q_buffer, dy_buffer; /* copies of q and dy, if their rows are not contiguous */
     Matrix out;                 /* y: (rows, Dv+), or dq: (rows, D+) */
     float *max, *sum, *scale;   /* (width): a number for each query */
     int64_t *length;            /* (width): keys at or past it are masked */
     bool *kept;                 /* what dropout keeps, (K, width) */
-    bool lost;                  /* backward: is there a query that is_lost? */
+    bool lost;                  /* backward: is_lost is true for some query */
 } Block;
 
 /* One head, forward or backward. */
 typedef struct {
     const AttentionHead *of;
     bool backward;
-    int64_t rows, width;         /* queries in a block, and these in whole groups */
-    int blocks;                  /* at work at once */
-    Matrix keyed[KEYED];         /* where it is, or */
-    Matrix copy[KEYED];          /* its copy, (K, D+) or (K, Dv+), where rows lie apart */
+    int64_t rows, width;         /* queries in a block; the same, a multiple of GROUP */
+    int blocks;                  /* that use one tile of keys */
+    Matrix keyed[KEYED];         /* the tensor itself, or */
+    Matrix copy[KEYED];          /* its copy, (K, D+) or (K, Dv+) */
     Matrix weights, dp, dropped; /* (KEYS, width) */
     bool *drawn;                 /* what dropout draws, (rows, K) */
     Block block[BLOCKS];
@@ -152,8 +154,8 @@ static int64_t lay_out(Pass *pass, const AttentionHead *a, bool backward, char *
     return used;
 }
 
-/* Of the larger of the two passes. The strides of gradients are not known yet: they may lie apart.
- */
+/* The workspace of backward, which is larger than that of forward. The strides of the gradients are
+ * not known yet, so there is room for their copies. */
 int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
     AttentionHead a = *head;
     Pass measured;
@@ -164,7 +166,7 @@ int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
 
 /* ---- a tile: (n, w), a row for each of n keys, w queries side by side ------------------------ */
 
-/* w is a multiple of 16; said once more, it spares gcc the loops for a rest. */
+/* w is a multiple of GROUP. The mask tells gcc so, which then makes no loop for a remainder. */
 #define EACH_KEY   for (int64_t j = 0; j < n; j++)
 #define EACH_QUERY IVDEP for (int64_t c = 0; c < (w & -GROUP); c++)
 
@@ -175,10 +177,10 @@ static void cut_to_lengths(int64_t n, int64_t w, float *x, const int64_t *length
     EACH_KEY EACH_QUERY x[j * w + c] = (float)j < left[c] ? x[j * w + c] : -INFINITY;
 }
 
-/* Softmax as the keys come by (Milakov & Gimelshein 2018). max and sum are those of the keys before
- * this tile and become those with it: x = exp(x - max), and what was computed with the old maximum
- * is to be multiplied by factor = exp(old max - max). A query that has seen nothing yet has the
- * maximum -inf and the sum 0. */
+/* Online softmax (Milakov & Gimelshein 2018). On entry max and sum are for the keys before this
+ * tile, on return they include this tile. x becomes exp(x - max). The caller multiplies what it
+ * computed with the old maximum by factor = exp(old max - new max). A query that has seen no key
+ * yet has max = -inf and sum = 0. */
 static void softmax_of_tile(int64_t n, int64_t w, float *x, float *max, float *sum, float *factor) {
     float base[QUERIES], added[QUERIES] = {0};
     memcpy(factor, max, (size_t)w * sizeof *max);
@@ -207,10 +209,10 @@ static void softmax_of_tile(int64_t n, int64_t w, float *x, float *max, float *s
     EACH_QUERY sum[c] = sum[c] * factor[c] + added[c];
 }
 
-/* The weights, x = exp(x - max) scale, where scale is 1 / sum over all keys. They are 0 where scale
- * is 0, for a query whose keys are all masked. Where scale is NaN, all weights are NaN, except
- * those of masked keys, whose scores are -inf: with the lowest number as the maximum no other
- * weight becomes 0. */
+/* The weights, x = exp(x - max) scale, where max is the largest score of the query over all keys,
+ * and scale is 1 / its sum. If scale is 0 (all keys are masked), the weights are 0. If scale is
+ * NaN, they are NaN, but 0 for a masked key, whose score is -inf: max is then replaced by -FLT_MAX,
+ * so that weight_float rounds no other weight to 0. */
 static void weights_of_tile(int64_t n, int64_t w, float *x, const float *max, const float *scale) {
     float base[QUERIES];
     EACH_QUERY {
@@ -220,8 +222,9 @@ static void weights_of_tile(int64_t n, int64_t w, float *x, const float *max, co
     EACH_KEY EACH_QUERY x[j * w + c] = weight_float(x[j * w + c] - base[c], scale[c]);
 }
 
-/* dp = scale p (dp - sum), and 0 where p is. A weight of 1 leaves nothing to the other keys: its dp
- * is the sum itself, which was rounded otherwise, and the difference is exactly 0. */
+/* dp = scale p (dp - sum), exactly 0 where p is 0. If p is 1, the other weights are almost 0, so
+ * sum is dp, but rounded differently. Then dp takes the place of sum: the difference is
+ * exactly 0. */
 static void gradient_of_tile(int64_t n, int64_t w, float *dp, const float *p, const float *sum,
                              float scale) {
     EACH_KEY EACH_QUERY {
@@ -268,8 +271,8 @@ static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t 
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
-/* What is kept of each weight of a block, drawn in the order of the rows; p = 1 keeps and draws
- * nothing. */
+/* What is kept of each weight of a block, drawn in the order of the rows. dropout = 1 keeps nothing
+ * and draws nothing. */
 static void draw_block(Pass *pass, const Block *q) {
     const AttentionHead *a = pass->of;
     const int64_t w = pass->width;
@@ -281,8 +284,8 @@ static void draw_block(Pass *pass, const Block *q) {
         for (int64_t j = 0; j < q->end; j++) q->kept[j * w + r] = pass->drawn[r * a->K + j];
 }
 
-/* What dropout leaves of the tile x, whose keys begin at `first`; in `to`, or x itself without it.
- */
+/* Applies dropout to tile x, whose keys begin at `first`. The result is `to`, or x if there is no
+ * dropout. */
 static Matrix drop(const Pass *pass, const Block *q, Matrix to, Matrix x, int64_t first,
                    int64_t n) {
     const float scale = 1 / (float)(1 - pass->of->dropout);
@@ -322,7 +325,7 @@ static void forward_tile(const Pass *pass, const Block *q, int64_t first, int64_
 }
 
 /* If all scores of a query that are not masked have overflowed to -inf, its sum is 0, as if all
- * keys were masked. It becomes NaN, as exp(-inf - -inf) is. */
+ * keys were masked. Then the sum is set to NaN: the weights are NaN, as exp(-inf - -inf) is. */
 static void forward_close(const Pass *pass, const Block *q) {
     const AttentionHead *a = pass->of;
     for (int64_t r = 0; r < pass->width; r++) {
@@ -341,9 +344,10 @@ static void forward_close(const Pass *pass, const Block *q) {
 /* Does the query see no key, or are its weights NaN? Then 1 / its sum is 0 or NaN. */
 static bool is_lost(const Block *q, int64_t r) { return !(q->scale[r] > 0); }
 
-/* The rows of a block in x, q or dy; or a copy, where they are not dense, for every tile reads
- * them, or where a query is lost. Its rows are zeros there: then a key that it does not see gets 0,
- * not 0 times what the query holds, and one that it sees NaN all the same, the weight's. */
+/* The rows of a block in x, which is q or dy. They are copied if they are many and not contiguous,
+ * because every tile reads them, or if a query is lost. In the copy the row of a lost query is
+ * zeros. So a key that is masked for this query gets 0 from it, not 0 times NaN; any other key
+ * still gets NaN, from its weight. */
 static Matrix rows_of_block(const Block *q, Matrix x, int64_t columns, Matrix buffer) {
     const bool dense = q->rows <= GROUP || x.row == columns;
     if (dense && !q->lost) return x;
@@ -365,8 +369,9 @@ static float dot(int64_t n, const float *y, const float *dy) {
     return lane[0];
 }
 
-/* What forward kept, and the dots, in sum. Nobody writes q->out where a block sees no key: its
- * scale of 0 makes dq zeros. */
+/* Reads the two numbers of forward into max and scale, and computes sum = sum(y dy). If all
+ * lengths of a block are 0, no tile writes q->out. Then scale is set to 0, so that close_block
+ * writes zeros to dq. */
 static void read_stats(const Pass *pass, Block *q) {
     const AttentionHead *a = pass->of;
     q->lost = false;
@@ -381,8 +386,8 @@ static void read_stats(const Pass *pass, Block *q) {
     }
 }
 
-/* The first block of a head writes dk and dv, the others add: zeros for the keys that it does not
- * see. */
+/* The first block of a head stores into dk and dv, later blocks add to them. So the keys after the
+ * longest length of the first block get zeros here. */
 static void clear_keys(const Pass *pass, int64_t end) {
     for (int x = DKEY; x <= DVALUE; x++)
         for (int64_t j = end; j < pass->of->K; j++)
@@ -438,7 +443,7 @@ static void open_block(Pass *pass, Block *q, int64_t from) {
     else forward_open(pass, q);
 }
 
-/* y, or dq, gets its rows: zeros for the queries that see nothing. */
+/* Writes the rows of y, or of dq: zeros for a query whose keys are all masked. */
 static void close_block(const Pass *pass, const Block *q) {
     const AttentionHead *a = pass->of;
     if (!pass->backward) forward_close(pass, q);
@@ -452,7 +457,7 @@ static void close_block(const Pass *pass, const Block *q) {
     }
 }
 
-/* Some blocks, side by side: each tile of keys meets all of them before the next comes. */
+/* Some blocks at once: every block uses a tile of keys before the next tile is read. */
 static void pass_blocks(Pass *pass, int64_t from) {
     const AttentionHead *a = pass->of;
     int open = 0;

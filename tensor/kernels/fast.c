@@ -3,12 +3,12 @@
  *
  * Each computes what its plain kernel in plain.inc says; formulas stand there. The code is plain C
  * that the compiler turns into vectors of whatever width there is. It is built with
- * -ffp-contract=off: a b + c is rounded twice, except where fast_math.h fuses it wherever the
- * instruction set can. Sums have a fixed order that no instruction set changes: blocks of 4096
- * elements; in a block, element i goes to lane i mod 32, and the lanes are added as a tree; the
- * blocks are added in double. So an error grows with 128 additions at most, however long the row,
- * and AVX2, AVX-512 and NEON give the same bits. (The last digits of a notebook hang on the last
- * bit of one such sum: tests/test_notebook.c notices another order.) */
+ * -ffp-contract=off: a b + c is rounded twice, and FMA(a, b, c), of isa.h, once if the instruction
+ * set can do it. Sums have a fixed order that no instruction set changes: blocks of 4096 elements;
+ * in a block, element i goes to lane i mod 32, and the lanes are added as a tree; the blocks are
+ * added in double. So an error grows with 128 additions at most, however long the row, and AVX2,
+ * AVX-512 and NEON give the same bits. (The last digits of a notebook depend on the last bit of one
+ * such sum: tests/test_notebook.c notices another order.) */
 #include "isa.h"
 
 #include "fast_math.h"
@@ -109,7 +109,8 @@ static void adamw_f32(int64_t n, void *const *data, double number) {
 
 /* ---- sums and maxima ------------------------------------------------------------------------- */
 
-/* Part p of x where n elements are left, and pads: one load, under a mask if need be; and back. */
+/* Vector p of x, of which n elements are left; pad takes the place of missing elements. One load,
+ * masked if the vector is not full. store_part stores it. */
 INLINE Vector part(const float *x, int p, int64_t n, float pad) {
     _Alignas(WIDTH) float v[WIDE];
     n -= p * WIDE;
@@ -152,8 +153,8 @@ INLINE Vector products(Vector x, Vector y) {
     return z;
 }
 
-/* The sum of TERM, written in x, y and c, over two rows. What the last lanes miss is filled with
- * pads whose term is 0. */
+/* The sum of TERM, written in x, y and c, over two rows. If there is no element for a last lane,
+ * PAD takes its place; the TERM of PAD is 0. */
 #define DEFINE_SUM(name, TERM, PAD)                                                                \
     SHARED float name##_block(int64_t n, const float *px, const float *py, float c) {              \
         Vector lane[PARTS] = {0};                                                                  \
@@ -176,7 +177,7 @@ DEFINE_SUM(sum_less, x - c, c)
 DEFINE_SUM(sum_squares, (x - c) * (x - c), c)
 DEFINE_SUM(sum_products, products(x, y), 0)
 DEFINE_SUM(sum_centred, (x - c) * y, 0)
-/* without the products whose x is 0, whatever y is */
+/* the sum of x y over the elements with x != 0; y may be NaN where x is 0 */
 DEFINE_SUM(sum_known, (Vector)((CHOICE(x, y))products(x, y) & (x != 0)), 0)
 
 static void sum_f32(int64_t n, void *const *data, double s) {
@@ -194,8 +195,8 @@ SHARED float largest(int64_t n, const float *x) {
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
 
-/* The mean of a row is mean + rest: the nearest float, and what rounding to it lost. squares: the
- * sum of (x - mean - rest)^2. */
+/* mean is the float nearest to the mean of the row, rest is its rounding error: the mean of the row
+ * is mean + rest. squares is the sum of (x - mean - rest)^2. */
 typedef struct {
     float mean, rest, squares;
 } Moments;
@@ -251,9 +252,9 @@ static void layer_norm_dx_f32(int64_t n, void *const *data, double s) {
 
 /* ---- sums down columns ----------------------------------------------------------------------- */
 
-/* For some neighbouring columns, at most a strip: the sums over the rows, step apart, of x, or,
- * where there is a dy, of dy z with z = (x - mean) scale. Each is summed as a row is: row r goes to
- * lane r mod 32, in blocks. A strip's lanes stay in the first cache while the rows go by. */
+/* Sums over the rows, for at most STRIP neighbouring columns: of x, or of dy z with z = (x - mean)
+ * scale if dy is not NULL. Rows are `step` elements apart. Each sum has the order of the sum of a
+ * row: row r goes to lane r mod 32, in blocks. The lanes of a strip fit into the L1 cache. */
 enum { STRIP = 64 };
 INLINE void sum_strip(int64_t rows, int64_t columns, int64_t step, float *y, const float *x,
                       const float *dy, const double *mean, const double *scale) {
@@ -282,7 +283,7 @@ INLINE void sum_strip(int64_t rows, int64_t columns, int64_t step, float *y, con
     for (int64_t i = 0; i < columns; i++) y[i] = (float)total[i];
 }
 
-/* The last strip of several begins where it is full, and computes some columns again. */
+/* If STRIP does not divide n, the last strip begins at n - STRIP and repeats some columns. */
 static void sum_rows_f32(int64_t rows, int64_t n, int64_t step, const void *from, void *to) {
     const float *x = from;
     float *y = to;
@@ -377,7 +378,7 @@ static void masked_softmax_f32(int64_t row, void *const *data, double s) {
     float *y = data[0];
     const float *x = data[1];
     const int64_t length = *(const int64_t *)data[2];
-    const int64_t n = MIN(length, row); /* of which the rest is 0 */
+    const int64_t n = MIN(length, row); /* the weights after the first n are 0 */
     const bool *keep = data[3];
     const float *window = data[4];
     const float scale_x = (float)s;
@@ -447,8 +448,9 @@ static void additive_f32(int64_t n, void *const *data, double s) {
     memset(y + length, 0, (size_t)(n - length) * sizeof *y);
 }
 
-/* A dy of 0, as of every weight of 0, leaves 0, or NaN if a q, k or w is not finite. A dot product
- * is finite only if its factors are: then the pair is skipped. */
+/* Where dy is 0, as it is for every weight of 0, a pair of query and key adds 0 to the gradients,
+ * or NaN if an element of q, k or w is not finite. If the dot products w w and q k are finite, all
+ * these elements are finite: then the pair is skipped. */
 static void additive_dx_f32(const AdditiveBatch *a) {
     const int64_t n = a->H;
     const float *q = a->q;
@@ -471,7 +473,8 @@ static void additive_dx_f32(const AdditiveBatch *a) {
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Of vectors, dot products where both operands run along p; all else is for matmul.c. */
+/* If m or n is 1 and both operands are contiguous along the dimension that is summed, the elements
+ * are dot products; all other products are for matmul.c. */
 static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
     const float *a = a_data;
     const float *b = b_data;

@@ -1,10 +1,10 @@
 /* loop.c - runs kernels on the elements of whole tensors, of any strides.
  *
  * The one idea: a kernel works on contiguous elements. A Walk goes over the outer dimensions like
- * an odometer and has one pointer per operand. Along the inner dimension an operand whose elements
- * lie apart is gathered into a buffer before the kernel runs, and a result that lies apart is
- * scattered from one. A broadcast operand has a stride of 0. Large work is cut along one dimension
- * and shared by threads. */
+ * an odometer and has one pointer per operand. An operand that lies apart, that is, whose elements
+ * are not contiguous along the inner dimension, is gathered into a buffer before the kernel runs; a
+ * result that lies apart is scattered from a buffer. A broadcast operand has a stride of 0. Large
+ * work is cut along one dimension and shared by threads. */
 #include "loop.h"
 
 #include "../kernels/threads.h"
@@ -75,7 +75,7 @@ static void swap_dims(Walk *walk, int d, int e) {
 typedef uint32_t Four __attribute__((may_alias));
 typedef uint64_t Eight __attribute__((may_alias));
 
-/* to[i] = *from for n elements of so many bytes: the row of a broadcast operand. */
+/* to[i] = *from for n elements of `size` bytes: the row of a broadcast operand. */
 static void repeat_element(int64_t size, int64_t n, void *to, const void *from) {
     const Four four = size == 4 ? *(const Four *)from : 0;
     const Eight eight = size == 8 ? *(const Eight *)from : 0;
@@ -84,7 +84,7 @@ static void repeat_element(int64_t size, int64_t n, void *to, const void *from) 
     for (int64_t i = 0; size == 8 && i < n; i++) ((Eight *)to)[i] = eight;
 }
 
-/* to[i to_stride] = from[i from_stride] for n elements of so many bytes. */
+/* to[i to_stride] = from[i from_stride] for n elements of `size` bytes. */
 static void copy_apart(int64_t size, int64_t n, void *to, int64_t to_stride, const void *from,
                        int64_t from_stride) {
     if (n > 0 && to_stride == 1 && from_stride == 0) {
@@ -99,7 +99,7 @@ static void copy_apart(int64_t size, int64_t n, void *to, int64_t to_stride, con
         ((Eight *)to)[i * to_stride] = ((const Eight *)from)[i * from_stride];
 }
 
-/* Is operand i a row whose elements lie apart? */
+/* Is operand i a row whose elements are not contiguous? */
 static bool row_lies_apart(const Walk *walk, int i) {
     const int last = walk->ndim - 1;
     return walk->is_row[i] && walk->size[last] > 1 && walk->stride[last][i] != 1;
@@ -132,8 +132,8 @@ static void call_on_elements(const Walk *walk, void *const *data) {
     }
 }
 
-/* Bytes of a workspace for so many rows of n elements, each in cache lines of its own. INT64_MAX if
- * the number overflows, as for an expanded row. */
+/* The bytes of a workspace for `rows` rows of n elements, where each row begins a new cache line;
+ * INT64_MAX on overflow, which an expanded tensor can cause. */
 static int64_t bytes_of_rows(int64_t n, int64_t rows) {
     int64_t bytes;
     return __builtin_mul_overflow(n / 8 + 1, 64 * rows, &bytes) ? INT64_MAX : bytes;
@@ -200,7 +200,8 @@ static void run(Walk *walk) {
     while (tensor_walk_next(walk, walk->ndim - 2, index));
 }
 
-/* The size of a piece of dimension d. In the last one every piece begins where a vector does. */
+/* The size of a piece of dimension d: 64 elements in the last dimension, so that every piece begins
+ * at the boundary of a vector, else 1. */
 static int64_t piece(const Walk *walk, int d) { return d == walk->ndim - 1 ? 64 : 1; }
 
 /* The number of pieces of dimension d; 0 if the result repeats along it. */
@@ -217,8 +218,8 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
     run(&walk);
 }
 
-/* Cuts along one of the first dims dimensions: the one with the most pieces, of which more than 16
- * for each worker do not count; of equal ones the outermost. */
+/* Cuts along one of the first `dims` dimensions: the one with the most pieces. More than 16 pieces
+ * for each worker count as 16. If two dimensions have equally many, the outer one is cut. */
 static void run_parts(Walk *walk, int dims, int workers) {
     int64_t most = 1;
     walk->cut = -1;
@@ -259,7 +260,7 @@ void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double 
     else tensor_loop_update(kernel, n, 1, x, s, NULL);
 }
 
-/* Makes the dimension in which the result is contiguous the inner one, and merges dimensions. */
+/* Moves the dimension in which the result has stride 1 to the end, then merges dimensions. */
 static void arrange_dims(Walk *walk) {
     for (int d = 0; d < walk->ndim - 1; d++)
         if (walk->stride[d][0] == 1) swap_dims(walk, d, walk->ndim - 1);

@@ -24,9 +24,9 @@ void tensor_loop_copy(const Tensor *to, const Tensor *from);
 /* Calls the kernel for each row along dim. An operand whose size along dim is 1 is a number for the
  * row, and so is one that is NULL; every other is a row. x[0] is the result; other operands that
  * the kernel writes are numbers, or contiguous. Sets an error if there is no memory to gather rows
- * that lie apart. */
+ * that are not contiguous. */
 void tensor_loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s);
-/* The same where an element takes so many operations. */
+/* The same for a kernel that takes `operations` operations for each element. */
 void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
                              double operations);
 /* For a kernel that takes strides. */
