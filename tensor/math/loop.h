@@ -44,7 +44,7 @@ struct Walk {
     int64_t element[LOOP_OPERANDS];                 /* bytes of an element */
 
     /* Handles one row: the operands begin at data[0] .. data[n - 1], and data[n] is constants.
-     * NULL where no row lies apart: the kernel is called with data itself. */
+     * NULL if all rows are contiguous: the kernel is called with data itself. */
     void (*call)(const Walk *walk, void *const *data);
     Kernel *kernel;
     StridedKernel *strided;
@@ -53,7 +53,7 @@ struct Walk {
     const void *constants;
     int written;                /* how many operands an elementwise kernel writes */
     bool is_row[LOOP_OPERANDS]; /* else a number for the row */
-    char *workspace;            /* of the worker, for rows that lie apart */
+    char *workspace;            /* of the worker, for rows that are not contiguous */
     int64_t workspace_bytes;
     int cut; /* the dimension that threads share */
 };
