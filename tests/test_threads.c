@@ -417,13 +417,12 @@ END_TEST
 
 /* The linker puts this before pthread_create. */
 static bool refuse;
-static _Atomic size_t stack; /* of the last one; threads of a test start workers at the same time */
+static _Atomic size_t stack; /* of the last worker: a test's own threads have no attributes */
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
-    size_t size = 0;
-    if (a) pthread_attr_getstacksize(a, &size);
-    stack = size;
+    size_t size;
+    if (a && pthread_attr_getstacksize(a, &size) == 0) stack = size;
     return refuse ? EAGAIN : __real_pthread_create(t, a, f, x);
 }
 
