@@ -79,7 +79,6 @@ bool tensor_text_read(Text *text, const File *file, int64_t at, int64_t size);
  * white space first, and make this error when they return false; tensor_text_take makes none. */
 bool tensor_text_fail(const Text *text, const char *what);
 bool tensor_text_take(Text *text, const char *token); /* takes the token if it comes next */
-bool tensor_text_expect(Text *text, const char *token);
 bool tensor_text_end(Text *text);
 bool tensor_text_string(Text *text, const char **string); /* *string points into the text */
 bool tensor_text_list(Text *text, Shape *list); /* [2, 3] or (2, 3): whole numbers below 2^63 */

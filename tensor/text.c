@@ -35,7 +35,7 @@ bool tensor_text_take(Text *text, const char *token) {
     return true;
 }
 
-bool tensor_text_expect(Text *text, const char *token) {
+static bool expect(Text *text, const char *token) {
     char what[16];
     snprintf(what, sizeof what, "'%s'", token);
     return tensor_text_take(text, token) || tensor_text_fail(text, what);
@@ -138,10 +138,10 @@ bool tensor_text_string(Text *text, const char **string) {
 /* Is there an item after the first n items? Takes the bracket or the comma before it. */
 static bool text_item(Text *text, const char *open, const char *close, int n) {
     if (tensor_pending()) return false;
-    const bool more = n ? tensor_text_take(text, ",") : tensor_text_expect(text, open);
+    const bool more = n ? tensor_text_take(text, ",") : expect(text, open);
     if (more) return !((n == 0 || text->python) && tensor_text_take(text, close));
-    if (n == 1 && *close == ')') return tensor_text_expect(text, ","); /* (3) is no tuple */
-    if (n > 0) tensor_text_expect(text, close);
+    if (n == 1 && *close == ')') return expect(text, ","); /* (3) is no tuple */
+    if (n > 0) expect(text, close);
     return false;
 }
 
@@ -159,8 +159,7 @@ bool tensor_text_list(Text *text, Shape *list) {
 bool tensor_text_object(Text *text, TakeValue *take, void *context) {
     for (int n = 0; text_item(text, "{", "}", n); n++) {
         const char *key = NULL;
-        if (!tensor_text_string(text, &key) || !tensor_text_expect(text, ":") ||
-            !take(text, key, context))
+        if (!tensor_text_string(text, &key) || !expect(text, ":") || !take(text, key, context))
             return false;
     }
     return !tensor_pending();

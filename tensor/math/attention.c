@@ -29,9 +29,7 @@ Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores)
 /* x broadcast to the scores (B, H, Q, K): a view without a reference, only for kernels. */
 static Tensor broadcast_to(const Tensor *x, Shape scores) {
     Tensor view = {.shape = scores, .dtype = x->dtype, .data = x->data};
-    const int lead = scores.ndim - x->shape.ndim;
-    for (int d = lead; d < scores.ndim; d++)
-        view.stride[d] = x->shape.dim[d - lead] == 1 ? 0 : x->stride[d - lead];
+    tensor_expanded_strides(x, scores, view.stride);
     return view;
 }
 
