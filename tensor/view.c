@@ -169,7 +169,7 @@ void tensor_expanded_strides(const Tensor *x, Shape shape, int64_t *stride) {
 }
 
 Tensor *tensor_view_expand(const Tensor *x, Shape shape) {
-    int64_t stride[TENSOR_MAX_DIMS];
+    int64_t stride[TENSOR_MAX_DIMS] = {0};
     tensor_expanded_strides(x, shape, stride);
     return tensor_view_make(x, shape, stride, x->data);
 }
