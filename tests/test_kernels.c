@@ -375,6 +375,31 @@ static bool same_generator(const Generator *a, const Generator *b) {
     return memcmp(of_a, of_b, sizeof of_a) == 0;
 }
 
+/* Do the kernels compute the same from an array of what dropout keeps as from the generator? */
+static void check_drawn(const Kernels *table, AttentionHead head, const Generator *before,
+                        void *workspace) {
+    const int64_t sizes[] = {head.Q * head.Dv, head.Q * head.D, head.K * head.D, head.K * head.Dv};
+    const void *const from_generator[] = {head.y, head.dq, head.dk, head.dv};
+    void *from_array[4];
+    bool *drawn = malloc((size_t)(head.Q * head.K) + 1);
+    Generator generator = *before;
+    tensor_draw_bools(&generator, head.Q * head.K, drawn, 1 - head.dropout);
+    for (int i = 0; i < 4; i++) from_array[i] = calloc((size_t)sizes[i] + SLACK, sizeof(float));
+    head.drawn = drawn;
+    head.generator = NULL;
+    head.y = from_array[0];
+    head.dq = from_array[1];
+    head.dk = from_array[2];
+    head.dv = from_array[3];
+    table->attention[F32](&head, workspace);
+    table->attention_dx[F32](&head, workspace);
+    for (int i = 0; i < 4; i++) {
+        CHECK(!memcmp(from_array[i], from_generator[i], (size_t)sizes[i] * sizeof(float)));
+        free(from_array[i]);
+    }
+    free(drawn);
+}
+
 /* before: the generator at the head's first draw */
 static void run_head(const Kernels *table, AttentionHead head, const Generator *before,
                      HeadResults *r) {
@@ -402,6 +427,7 @@ static void run_head(const Kernels *table, AttentionHead head, const Generator *
     table->attention[F32](&head, workspace);
     head.generator = &backward;
     table->attention_dx[F32](&head, workspace);
+    check_drawn(table, head, before, workspace);
     for (int i = 0; i < 64; i++) CHECK(((char *)workspace)[bytes + (size_t)i] == 0x5a);
     if (head.dropout > 0) tensor_generator_skip(&after, 2 * head.Q * head.K);
     CHECK(same_generator(&forward, &after));

@@ -34,7 +34,7 @@ static bool check_sizes(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
-enum { LENGTHS, STATS, STATES }; /* what is saved */
+enum { LENGTHS, STATS, DRAWS }; /* what is saved */
 
 /* The operands of the kernels: n's inputs, what forward saved, and y for the result. */
 static AttentionOperands operands_of(const Node *n, Tensor *y) {
@@ -44,7 +44,10 @@ static AttentionOperands operands_of(const Node *n, Tensor *y) {
     a.mask = ag_mask_of(n, 3, n->saved[LENGTHS], tensor_attention_scores(q, k));
     a.scale = n->at.scale;
     a.dropout = n->at.dropout;
-    a.states = n->saved[STATES] ? n->saved[STATES]->data : NULL;
+    if (!n->saved[DRAWS]) return a;
+    if (tensor_attention_draw_bytes(a.mask.scores) < (int64_t)sizeof(Generator))
+        a.drawn = n->saved[DRAWS]->data;
+    else a.states = n->saved[DRAWS]->data;
     return a;
 }
 
@@ -57,7 +60,7 @@ static AttentionOperands operands_of(const Node *n, Tensor *y) {
  * source:   Vaswani et al. 2017; Dao et al. 2022
  *
  * saved: how many keys each query may attend to; in double, for each query, the largest score and
- * 1 / sum exp(score - largest); with dropout, the generator before the draws of each head. */
+ * 1 / sum exp(score - largest); with dropout, what each head draws, or the generator before it. */
 static Tensor *attention_forward(Node *n) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];
@@ -68,11 +71,11 @@ static Tensor *attention_forward(Node *n) {
     n->saved[LENGTHS] = ag_mask_lengths(n, 3, n->at.causal, s);
     n->saved[STATS] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
     if (n->at.dropout > 0 && tensor_shape_numel(s) > 0)
-        n->saved[STATES] = tensor_make(SHAPE(heads, (int64_t)sizeof(Generator)), BOOL);
+        n->saved[DRAWS] = tensor_make(SHAPE(heads, tensor_attention_draw_bytes(s)), BOOL);
     Tensor *y = tensor_pending() ? NULL : tensor_attention_result(q, v);
     if (!y) return NULL;
     const AttentionOperands a = operands_of(n, y);
-    if (a.states) tensor_attention_draw(&a, tensor_generator_current());
+    if (n->saved[DRAWS]) tensor_attention_draw(&a, tensor_generator_current());
     tensor_attention_forward(&a);
     return y;
 }

@@ -276,12 +276,13 @@ static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t 
 static void draw_block(Pass *pass, const Block *q) {
     const AttentionHead *a = pass->of;
     const int64_t w = pass->width;
+    const bool *drawn = a->drawn ? a->drawn + q->from * a->K : pass->drawn;
     if (a->dropout == 0) return;
     memset(q->kept, 0, (size_t)(a->K * w));
     if (a->dropout == 1) return;
-    tensor_draw_bools(a->generator, q->rows * a->K, pass->drawn, 1 - a->dropout);
+    if (!a->drawn) tensor_draw_bools(a->generator, q->rows * a->K, pass->drawn, 1 - a->dropout);
     for (int64_t r = 0; r < q->rows; r++)
-        for (int64_t j = 0; j < q->end; j++) q->kept[j * w + r] = pass->drawn[r * a->K + j];
+        for (int64_t j = 0; j < q->end; j++) q->kept[j * w + r] = drawn[r * a->K + j];
 }
 
 /* Applies dropout to tile x, whose keys begin at `first`. The result is `to`, or x if there is no

@@ -62,8 +62,9 @@ typedef struct {
     const void *window;                /* (Q, K), added to the scores; -inf: masked; or NULL */
     int64_t window_row, window_column; /* strides */
     double dropout;                    /* the probability that a weight is dropped */
+    const bool *drawn;                 /* (Q, K): what dropout keeps; or, if it is NULL, */
     Generator *generator;              /* before the head's first draw; the kernel moves it past
-                                        * the last. NULL without dropout */
+                                        * the last. Both are NULL without dropout */
     void *y;                           /* forward writes it; backward reads it */
     int64_t y_row;
     double *max, *inverse; /* (Q): the largest score, and 1 / sum exp(score - max), 0 if all keys

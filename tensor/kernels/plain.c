@@ -19,11 +19,12 @@
 
 /* ---- float32 and float64 --------------------------------------------------------------------- */
 
-/* For each key: does dropout keep its weight? The generator draws it. */
-static void draw_kept(const AttentionHead *a, bool *kept) {
+/* For each key: does dropout keep its weight for query i? */
+static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
     const bool draws = a->dropout > 0 && a->dropout < 1;
-    if (draws) tensor_draw_bools(a->generator, a->K, kept, 1 - a->dropout);
-    else memset(kept, a->dropout == 0, (size_t)a->K);
+    if (!draws) memset(kept, a->dropout == 0, (size_t)a->K);
+    else if (a->drawn) memcpy(kept, a->drawn + i * a->K, (size_t)a->K);
+    else tensor_draw_bools(a->generator, a->K, kept, 1 - a->dropout);
 }
 
 /* The operand's element i, in a loop over i. */

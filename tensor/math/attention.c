@@ -85,12 +85,18 @@ Tensor *tensor_attention_result(const Tensor *x, const Tensor *last) {
     return heads;
 }
 
+int64_t tensor_attention_draw_bytes(Shape scores) {
+    return MIN(scores.dim[2] * scores.dim[3], (int64_t)sizeof(Generator));
+}
+
 void tensor_attention_draw(const AttentionOperands *a, Generator *generator) {
     const Shape s = a->mask.scores;
-    for (int64_t i = 0; i < s.dim[0] * s.dim[1]; i++) {
+    const int64_t heads = s.dim[0] * s.dim[1], each = s.dim[2] * s.dim[3];
+    if (a->dropout == 1) return; /* keeps nothing and draws nothing */
+    if (a->drawn) tensor_draw_bools(generator, heads * each, a->drawn, 1 - a->dropout);
+    for (int64_t i = 0; i < heads && a->states; i++) {
         a->states[i] = *generator;
-        if (a->dropout > 0 && a->dropout < 1)
-            tensor_generator_skip(generator, 2 * s.dim[2] * s.dim[3]);
+        tensor_generator_skip(generator, 2 * each);
     }
 }
 
@@ -126,6 +132,7 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     head.v = matrix_of(a->v, i, &head.v_row);
     head.y = matrix_of(a->y, i, &head.y_row);
     head.length = matrix_of(&lengths, i, &unused);
+    head.drawn = a->drawn ? a->drawn + i * head.Q * head.K : NULL;
     head.max = (double *)a->stats->data + 2 * i * head.Q;
     head.inverse = head.max + head.Q;
     if (mask->keep) {
