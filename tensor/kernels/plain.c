@@ -21,8 +21,7 @@
 
 /* For each key: does dropout keep its weight for query i? */
 static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
-    const bool draws = a->dropout > 0 && a->dropout < 1;
-    if (!draws) memset(kept, a->dropout == 0, (size_t)a->K);
+    if (a->dropout == 0 || a->dropout == 1) memset(kept, a->dropout == 0, (size_t)a->K);
     else if (a->drawn) memcpy(kept, a->drawn + i * a->K, (size_t)a->K);
     else tensor_draw_bools(a->generator, a->K, kept, 1 - a->dropout);
 }
