@@ -49,7 +49,7 @@ const char *tensor_name_text(const char *name) {
     static _Thread_local unsigned next;
     char *out = ring[next++ % 4];
     size_t n = strlen(name), kept = n > LENGTH ? LENGTH : n;
-    /* Cut between characters: a byte 10xxxxxx continues one. */
+    /* Cut between characters: a byte 10xxxxxx continues a character. */
     while (kept < n && kept > 0 && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
     memcpy(out, name, kept);
     for (size_t i = 0; i < kept; i++)

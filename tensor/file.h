@@ -25,8 +25,8 @@ bool tensor_can_replace(const char *path);
 /* A stream to write to; NULL, with errno set, on failure. */
 FILE *tensor_replacement_begin(Replacement *r, const char *path);
 /* Must follow tensor_replacement_begin, also when that failed. Closes the stream. ok: the caller
- * has written everything. If ok is false, or if this function fails, the file at path is unchanged.
- * Returns NULL, or what went wrong here, with errno set. */
+ * has written everything. If ok is false, or if this function fails before the rename, the old file
+ * at path stays. Returns NULL, or what went wrong here, with errno set. */
 const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok);
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -53,12 +53,12 @@ Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Sha
                                 DType dtype);
 void tensor_file_close(File *file); /* after tensor_file_open, also when that failed */
 
-/* The new file replaces path in tensor_file_finish. */
+/* The new file replaces the file at path in tensor_file_finish. */
 bool tensor_file_create(File *file, const char *function, const char *path);
 bool tensor_file_write(const File *file, const void *bytes, size_t size);
 bool tensor_file_write_tensor(const File *file, const Tensor *x); /* row-major, low byte first */
 /* Must follow tensor_file_create, also when that failed. ok: the caller has written everything. If
- * ok is false, or if this function fails, the file at path is unchanged. */
+ * ok is false, or if this function fails before the rename, the old file at path stays. */
 bool tensor_file_finish(File *file, bool ok);
 
 /* ---- headers: a parser, from left to right --------------------------------------------------- */
@@ -106,7 +106,7 @@ __attribute__((format(printf, 2, 3))) void tensor_buffer_print(Buffer *buffer, c
 
 /* Reallocates list, an array of n structs, so that one more fits; NULL and an error on failure. */
 void *tensor_list_reserve(void *list, int n, size_t size);
-/* These do not look for an older entry of the same name. */
+/* These two functions do not look for an older entry of the same name. */
 bool tensor_dict_append(TensorDict *dict, const char *name, Tensor *x);
 bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *value);
 

@@ -11,7 +11,7 @@ typedef struct Storage {
     void *bytes;            /* NULL when they were freed before the last tensor */
     int64_t size;           /* in bytes */
     int refs;               /* how many tensors share the storage */
-    int let_go;             /* how many of these were let go */
+    int let_go;             /* how many of these tensors were let go */
     int readers;            /* how many nodes on the tape will read the bytes in backward */
     uint32_t version;       /* how many times the bytes were written in place */
     const char *written_by; /* the function that wrote last */
@@ -20,11 +20,11 @@ typedef struct Storage {
 /* ---- making tensors ------------------------------------------------------------------------ */
 
 bool tensor_pending(void); /* is an error pending? */
-/* False and an error if the argument is NULL; what: its name, "path". tensor_check_readable: also
- * if x was let go. */
+/* False and an error if the argument is NULL; what: its name, "path". tensor_check_readable: the
+ * same for x, and also if x was let go. */
 bool tensor_check_given(const char *function, const char *what, const void *argument);
 bool tensor_check_readable(const char *function, const Tensor *x);
-/* Nobody will read x's elements again, so that the bytes can be freed. */
+/* Says that nobody will read x's elements again, so that the bytes can be freed. */
 void tensor_let_go(Tensor *x);
 void tensor_storage_read(Storage *storage, int readers); /* adds readers, +1 or -1 */
 Tensor *tensor_make(Shape shape, DType dtype);           /* contiguous, not initialised */
@@ -67,7 +67,7 @@ Tensor *tensor_view_reshape(const Tensor *x, Shape shape);
 Tensor *tensor_view_permute(const Tensor *x,
                             const int *axes); /* axes: a permutation, not checked */
 /* axes: the dimensions of x, the largest stride first, as PyTorch's TensorIterator sorts them.
- * PyTorch writes to x in this order, and gives tensors that are made like x this layout. */
+ * PyTorch writes to x in this order, and gives this layout to tensors that it makes like x. */
 void tensor_sort_by_stride(const Tensor *x, int *axes);
 Tensor *tensor_view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
 Tensor *tensor_view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */

@@ -30,8 +30,8 @@ static const char *base_of(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* How many bytes of a name its temporary files have in their names: at most NAME_PART, and whole
- * characters of UTF-8. */
+/* How many bytes of the target's name are in the name of its temporary file: at most NAME_PART, and
+ * whole characters of UTF-8. */
 static int part_of(const char *base) {
     size_t n = strlen(base);
     if (n <= NAME_PART) return (int)n;
@@ -80,8 +80,8 @@ static char *next_of(const char *path, const char *link) {
     return next;
 }
 
-/* Follows links from path to the last one's target, which need not exist. There is no loop: stat
- * has followed the links, too. */
+/* The target of the last link that begins at path. The target need not exist. The links form no
+ * loop, because stat, which follows them, too, would have failed. */
 static char *follow_links(const char *path) {
     char link[LINK_SIZE], *target = strdup(path);
     for (int i = 0; target && i < LINKS_MAX; i++) {
@@ -97,14 +97,13 @@ static char *follow_links(const char *path) {
 
 /* ---- the target ----------------------------------------------------------------------------- */
 
-/* Is the path written to directly? That is so for devices and pipes, and for names of open files.
- */
+/* Is the path written to directly? Devices, pipes and the names of open files are. */
 static bool is_device(const char *path, bool exists, mode_t mode) {
     return (exists && !S_ISREG(mode)) || !strncmp(path, "/dev/std", 8) ||
            !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/", 6);
 }
 
-/* rename replaces a file without asking for the right to write to it, so this asks. */
+/* May the process write to the file? rename does not check that: it replaces the file anyway. */
 static bool may_write(const char *path) {
     const int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && close(fd) == 0;
@@ -207,8 +206,8 @@ static void remove_stale(const char *directory, const char *base) {
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* Gives the new file the owner, the group and the rights of the old one. The owner can be changed
- * by root only, the group to a group of this process; neither is an error if it fails. */
+/* Gives the new file the owner, the group and the rights of the old one. Only root can change the
+ * owner; other users can only set a group of their own. If one of the two fails, it is no error. */
 static bool copy_rights(int fd, const struct stat *old) {
     const bool given = fchown(fd, old->st_uid, old->st_gid) == 0;
     const bool group = given || fchown(fd, (uid_t)-1, old->st_gid) == 0;

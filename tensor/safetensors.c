@@ -34,14 +34,14 @@ static uint64_t number_of_bytes(const unsigned char byte[8]) {
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static int by_type_and_name(const void *a, const void *b) {
-    static const int rank[] = {2, 1, 0, 3}; /* by DType: int64, float64, float32, bool */
+    static const int rank[] = {2, 1, 0, 3}; /* by DType; the order: int64, float64, float32, bool */
     const NamedTensor *p = a;
     const NamedTensor *q = b;
     int order = rank[p->tensor->dtype] - rank[q->tensor->dtype];
     return order ? order : strcmp(p->name, q->name);
 }
 
-/* Prints before, and then text as a JSON string. */
+/* Prints the text `before`, and then `text` as a JSON string. */
 static void print_string(Buffer *out, const char *before, const char *text) {
     static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
     tensor_buffer_print(out, "%s\"", before);
@@ -129,7 +129,7 @@ typedef struct {
 typedef struct {
     File file;
     Text text;
-    int64_t data, data_size; /* the first byte of the elements in the file; their bytes */
+    int64_t data, data_size; /* where the elements begin in the file; how many bytes they have */
     int64_t taken;           /* the bytes of the entries so far */
     bool has_metadata;       /* the header has "__metadata__", which may be empty */
     TensorDict *dict;
@@ -260,7 +260,8 @@ static bool is_text(const char *bytes, size_t size) {
     return text;
 }
 
-/* The first 8 bytes are no length of a header: an error that names the kind of file. False. */
+/* For a file whose first 8 bytes are no length of a header: an error that says which kind of file
+ * it is. Returns false. */
 static bool fail_with_kind(const File *file, const char *start, uint64_t length) {
     char text[9] = "";
     memcpy(text, start, 8);

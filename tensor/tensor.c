@@ -60,7 +60,7 @@ static Storage *storage_new(int64_t size) {
     return bytes ? storage : NULL;
 }
 
-/* Frees the bytes once all tensors of the storage were let go and no backward will read them. */
+/* Frees the bytes if every tensor of the storage was let go and no backward will read the bytes. */
 static void storage_forget(Storage *storage) {
     if (storage->let_go < storage->refs || storage->readers > 0 || !storage->bytes) return;
     if (storage->size > FEW) tensor_cache_free(storage->bytes, storage->size);
@@ -85,8 +85,8 @@ void tensor_let_go(Tensor *x) {
     storage_forget(x->storage);
 }
 
-/* An atomic addition is slow beside the work for a small tensor. In a program with one thread, a
- * load and a store do the same. */
+/* An atomic addition takes long, compared with the other work for a small tensor. In a program with
+ * one thread, a load and a store do the same. */
 static void count_live(int change) {
     if (__libc_single_threaded)
         atomic_store_explicit(&live, tensor_live() + change, memory_order_relaxed);
@@ -132,7 +132,7 @@ Tensor *tensor_make(Shape shape, DType dtype) {
 }
 
 Tensor *tensor_view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
-    if (!tensor_shape_fits(shape, 1)) /* a view can be expanded beyond what its bytes could be */
+    if (!tensor_shape_fits(shape, 1)) /* an expanded view could have more than 2^63 elements */
         return tensor_fail("shape %s: its elements cannot be counted", tensor_shape_text(shape));
     x->storage->refs++;
     Tensor *view = look_at(x->storage, shape, stride, x->dtype);

@@ -182,7 +182,7 @@ double tensor_get_at(const Tensor *x, Shape index);
 bool tensor_to_doubles(const Tensor *x, double *out);
 
 /* True if shapes and types are equal and |a - b| <= atol + rtol |b| for all elements (NaN equals
- * nothing). NULL is an error; different shapes or types are none, the answer is false. */
+ * nothing). NULL, and different shapes or types, are no error: the answer is false. */
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol);
 
 /* ---- writes in place. Each increases the storage's version ---------------------------------- */
@@ -214,20 +214,20 @@ bool tensor_normal_(Tensor *x, double mean, double std);
 
 /* Saving writes a temporary file in the same directory, .NAME.tapehead-PID-N, and renames it to
  * path. So a failure or a crash leaves the old file, and after success the new file is on the disk.
- * (If only the last flush fails, the file is new, and the error says so.) The new file keeps the
- * rights, and the owner if the process may change owners. If a killed process leaves a temporary
- * file, the next save at the same path removes it. Links are followed, also a link to a file that
- * does not exist yet. A device or a pipe is written to directly.
+ * (If only the last flush fails, the file is new, and the error says so.) The new file gets the
+ * rights of the old one, and its owner if the process may change owners. If a killed process leaves
+ * a temporary file, the next save at the same path removes it. Links are followed, also a link to a
+ * file that does not exist yet. A device or a pipe is written to directly.
  *
  * Loading trusts nothing in a file: a file that breaks its format is an error. */
 
 /* Writes a file of your own in the same way: write(file, context) writes the bytes. False and an
- * error, with path unchanged, if the file cannot be written or if write sets an error
- * (tensor_fail). */
+ * error if the file cannot be written, or if write sets an error (tensor_fail): the old file at
+ * path then stays. */
 bool tensor_write_file(const char *path, void (*write)(FILE *file, const void *context),
                        const void *context);
 /* For a check before long work: false, with the error of tensor_write_file, if path cannot be
- * written. It writes nothing, so it does not find every reason. */
+ * written. The check writes nothing, so it does not find every reason. */
 bool tensor_can_write_file(const char *path);
 
 /* NumPy's format for one array. Loads versions 1 to 3 and both byte orders. An array in Fortran

@@ -182,9 +182,9 @@ Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size
     return tensor_view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
 }
 
-/* The stride of a dimension of size 1, or of a tensor without elements, is never followed, so it
- * may have any value, as in PyTorch. But it must be small, because kernels compute with pointers.
- */
+/* No element is reached through the stride of a dimension of size 1, or of a tensor without
+ * elements. So this stride may have any value, as in PyTorch, but not a huge one, because kernels
+ * add it to pointers. */
 static bool leads_too_far(Shape shape, int d, int64_t stride) {
     const int64_t most = INT64_C(1) << 32;
     const bool followed = shape.dim[d] > 1 && tensor_shape_numel(shape) > 0;

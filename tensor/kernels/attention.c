@@ -1,18 +1,18 @@
 /* attention.c - attention of float32 in tiles, without the Q x K weights in memory, compiled once
- * per instruction set. It computes what attention and attention_dx of plain.inc say, up to
- * rounding. Only where an element is NaN or infinite can it give NaN and plain.inc not: plain.inc
- * skips a key of weight 0, a tile multiplies it by 0.
+ * per instruction set. It computes the formulas of attention and attention_dx in plain.inc, up to
+ * rounding. One more difference: plain.inc skips a key of weight 0, and a tile multiplies it by 0,
+ * so the result can be NaN if an element is NaN or infinite.
  *
  * The kernel processes the keys tile by tile (Dao 2023, FlashAttention-2). Forward: the scores of a
- * tile become weights relative to the keys so far and are multiplied by the values of the tile;
- * they are not stored. If a query finds a larger score, its sums so far are scaled. Backward:
- * forward stores two numbers for each query, its largest score and 1 / the sum of its weights, and
- * from these, q and k the weights are computed again. The gradient of a score also needs one number
- * for each query: sum(P dP) over all keys, which equals sum(y dy). So the memory grows with the
- * lengths, not with their product.
+ * tile become weights, exp(score - the largest score so far), and are multiplied by the values of
+ * the tile; they are not stored. If a later tile has a larger score for a query, the sums of this
+ * query so far are scaled. Backward: forward stores two numbers for each query, the largest score
+ * and 1 / the sum of the weights; from these, q and k the weights are computed again. The gradient
+ * of a score also needs one number for each query: sum(P dP) over all keys, which equals
+ * sum(y dy). So the memory grows with the lengths, not with their product.
  *
- * A tile is stored transposed: a row for each key, a column for each query. So no product must copy
- * its operands:
+ * A tile is stored transposed: a row for each key, a column for each query. So no operand of a
+ * product must be copied:
  *     S' = K q',  dP' = V dy',  Y += P V,  dQ += dS K,  dV += P' dy,  dK += dS' q
  * The left factor is read one number at a time, in any order, the right factor in contiguous rows.
  * Only q and dy are transposed, once for each block of queries. Softmax needs no sum across a
@@ -20,10 +20,10 @@
  *
  * Sizes: a tile has KEYS x QUERIES numbers, a small part of the L2 cache; both are large enough for
  * fast products. While a tile of keys and values, and of their gradients, is in that cache, BLOCKS
- * blocks of queries use it. If the rows of a head are not contiguous in memory, as in (B, N, H, D),
- * and more than two blocks read them, then keys and values are copied first, and their gradients
- * are summed in a contiguous buffer and copied at the end. A block skips the tiles after its
- * longest length, so causal attention costs half. */
+ * blocks of queries use it. If the rows of a head do not follow each other in memory, as in (B, N,
+ * H, D), and more than two blocks read them, then keys and values are copied first, and their
+ * gradients are summed in a contiguous buffer and copied at the end. A block skips the tiles after
+ * its longest length, so causal attention costs half. */
 #include "isa.h"
 
 #include "fast_math.h"
@@ -32,7 +32,7 @@
 #include <string.h>
 
 enum { KEYS = 256, QUERIES = 64, GROUP = 16, BLOCKS = 4 };
-enum { KEY, VALUE, DKEY, DVALUE, KEYED }; /* what has a row for each key */
+enum { KEY, VALUE, DKEY, DVALUE, KEYED }; /* matrices with a row for each key, and their number */
 
 /* Element (i, j) is data[i * row + j * column]. One of the two strides is 1. */
 typedef struct {
@@ -40,9 +40,9 @@ typedef struct {
     int64_t row, column;
 } Matrix;
 
-/* Consecutive queries. D+ is D rounded up to a multiple of GROUP, and so is Dv+. */
+/* Consecutive queries. D+ and Dv+ are D and Dv, rounded up to a multiple of GROUP. */
 typedef struct {
-    int64_t from, rows, end;    /* first, count, and the largest length of one of them */
+    int64_t from, rows, end;    /* the first query, how many, and their largest length */
     Matrix q, q_t;              /* (rows, D+), and scale q': (D, width) */
     Matrix dy, dy_t;            /* (rows, Dv+) and (Dv, width) */
     Matrix q_buffer, dy_buffer; /* copies of q and dy, if their rows are not contiguous */
@@ -57,10 +57,10 @@ typedef struct {
 typedef struct {
     const AttentionHead *of;
     bool backward;
-    int64_t rows, width;         /* queries in a block; the same, a multiple of GROUP */
-    int blocks;                  /* that use one tile of keys */
-    Matrix keyed[KEYED];         /* the tensor itself, or */
-    Matrix copy[KEYED];          /* its copy, (K, D+) or (K, Dv+) */
+    int64_t rows, width;         /* queries in a block; rows rounded up to a multiple of GROUP */
+    int blocks;                  /* how many use one tile of keys */
+    Matrix keyed[KEYED];         /* the tensor itself, or its copy if lies_apart says so */
+    Matrix copy[KEYED];          /* (K, D+) or (K, Dv+) */
     Matrix weights, dp, dropped; /* (KEYS, width) */
     bool *drawn;                 /* what dropout draws, (rows, K) */
     Block block[BLOCKS];
@@ -154,8 +154,8 @@ static int64_t lay_out(Pass *pass, const AttentionHead *a, bool backward, char *
     return used;
 }
 
-/* The workspace of backward, which is larger than that of forward. The strides of the gradients are
- * not known yet, so there is room for their copies. */
+/* The workspace of backward, which needs more than forward. The strides of the gradients are not
+ * known yet, so there is room for copies of the gradients. */
 int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
     AttentionHead a = *head;
     Pass measured;
@@ -178,9 +178,9 @@ static void cut_to_lengths(int64_t n, int64_t w, float *x, const int64_t *length
 }
 
 /* Online softmax (Milakov & Gimelshein 2018). On entry max and sum are for the keys before this
- * tile, on return they include this tile. x becomes exp(x - max). The caller multiplies what it
- * computed with the old maximum by factor = exp(old max - new max). A query that has seen no key
- * yet has max = -inf and sum = 0. */
+ * tile, on return they include this tile. x becomes exp(x - max). factor = exp(old max - new max):
+ * the caller multiplies the output so far by factor. A query that has seen no key yet has max =
+ * -inf and sum = 0. */
 static void softmax_of_tile(int64_t n, int64_t w, float *x, float *max, float *sum, float *factor) {
     float base[QUERIES], added[QUERIES] = {0};
     memcpy(factor, max, (size_t)w * sizeof *max);
@@ -210,9 +210,9 @@ static void softmax_of_tile(int64_t n, int64_t w, float *x, float *max, float *s
 }
 
 /* The weights, x = exp(x - max) scale, where max is the largest score of the query over all keys,
- * and scale is 1 / its sum. If scale is 0 (all keys are masked), the weights are 0. If scale is
- * NaN, they are NaN, but 0 for a masked key, whose score is -inf: max is then replaced by -FLT_MAX,
- * so that weight_float rounds no other weight to 0. */
+ * and scale is 1 / sum exp(x - max). If scale is 0 (all keys are masked), the weights are 0. If
+ * scale is NaN, the weights are NaN, but 0 for a masked key, whose score is -inf: -FLT_MAX then
+ * takes the place of max, so that weight_float rounds no other weight to 0. */
 static void weights_of_tile(int64_t n, int64_t w, float *x, const float *max, const float *scale) {
     float base[QUERIES];
     EACH_QUERY {
@@ -271,7 +271,7 @@ static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t 
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
-/* What is kept of each weight of a block, drawn in the order of the rows. dropout = 1 keeps nothing
+/* Draws which weights of a block dropout keeps, in the order of the rows. dropout = 1 keeps nothing
  * and draws nothing. */
 static void draw_block(Pass *pass, const Block *q) {
     const AttentionHead *a = pass->of;
@@ -301,7 +301,7 @@ static Matrix drop(const Pass *pass, const Block *q, Matrix to, Matrix x, int64_
 
 /* ---- forward: y = dropout(weights) v --------------------------------------------------------- */
 
-/* out *= scale, row by row. 0 is added as in any product: there is no -0. */
+/* out *= scale, row by row. Adding 0 turns -0 into 0, as in every product. */
 static void scale_out(const Block *q) {
     for (int64_t r = 0; r < q->rows; r++) {
         float *row = q->out.data + r * q->out.row;
@@ -347,8 +347,8 @@ static bool is_lost(const Block *q, int64_t r) { return !(q->scale[r] > 0); }
 
 /* The rows of a block in x, which is q or dy. They are copied if they are many and not contiguous,
  * because every tile reads them, or if a query is lost. In the copy the row of a lost query is
- * zeros. So a key that is masked for this query gets 0 from it, not 0 times NaN; any other key
- * still gets NaN, from its weight. */
+ * zeros. So a key that is masked for this query gets 0 from the query, not 0 times NaN; any other
+ * key still gets NaN, from its weight. */
 static Matrix rows_of_block(const Block *q, Matrix x, int64_t columns, Matrix buffer) {
     const bool dense = q->rows <= GROUP || x.row == columns;
     if (dense && !q->lost) return x;

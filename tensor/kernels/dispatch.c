@@ -1,7 +1,7 @@
-/* dispatch.c - chooses the kernels when the program first needs them: the plain ones, overridden by
- * those of the best instruction set that the CPU can run, or of the one that TAPEHEAD_ISA names, if
- * the CPU can run that: plain, baseline, neon, avx2 or avx512. The Makefile defines HAVE_name for
- * each instruction set that it compiles the kernels for. */
+/* dispatch.c - chooses the kernels when the first kernel is needed. The fast kernels of one
+ * instruction set override plain ones: of the set that TAPEHEAD_ISA names (plain, baseline, neon,
+ * avx2 or avx512), if the CPU can run it, else of the best set that the CPU can run. The Makefile
+ * defines HAVE_name for each instruction set that it compiles the kernels for. */
 #include "kernels.h"
 
 #include <pthread.h>

@@ -1,14 +1,14 @@
 /* fast.c - the kernels of float32 that a training step gains from, compiled once per instruction
  * set into a table that overrides the plain one.
  *
- * Each computes what its plain kernel in plain.inc says; formulas stand there. The code is plain C
- * that the compiler turns into vectors of whatever width there is. It is built with
- * -ffp-contract=off: a b + c is rounded twice, and FMA(a, b, c), of isa.h, once if the instruction
- * set can do it. Sums have a fixed order that no instruction set changes: blocks of 4096 elements;
- * in a block, element i goes to lane i mod 32, and the lanes are added as a tree; the blocks are
- * added in double. So an error grows with 128 additions at most, however long the row, and AVX2,
- * AVX-512 and NEON give the same bits. (The last digits of a notebook depend on the last bit of one
- * such sum: tests/test_notebook.c notices another order.) */
+ * Each kernel computes the formula of its plain kernel, which stands in plain.inc. The code is
+ * plain C that the compiler turns into vectors of any width. It is built with -ffp-contract=off:
+ * a b + c is rounded twice, and FMA(a, b, c), of isa.h, once if the instruction set has it. Sums
+ * have a fixed order that no instruction set changes: blocks of 4096 elements; in a block, element
+ * i goes to lane i mod 32, and the lanes are added as a tree; the blocks are added in double. So an
+ * error grows with 128 additions at most, however long the row is, and AVX2, AVX-512 and NEON give
+ * the same bits. (The last digits of a notebook depend on the last bit of one such sum:
+ * tests/test_notebook.c fails with another order.) */
 #include "isa.h"
 
 #include "fast_math.h"
@@ -153,8 +153,8 @@ INLINE Vector products(Vector x, Vector y) {
     return z;
 }
 
-/* The sum of TERM, written in x, y and c, over two rows. If there is no element for a last lane,
- * PAD takes its place; the TERM of PAD is 0. */
+/* The sum over two rows of TERM, an expression in x, y and c. If a row does not fill the last
+ * lanes, they get PAD, whose TERM is 0. */
 #define DEFINE_SUM(name, TERM, PAD)                                                                \
     SHARED float name##_block(int64_t n, const float *px, const float *py, float c) {              \
         Vector lane[PARTS] = {0};                                                                  \
@@ -184,7 +184,7 @@ static void sum_f32(int64_t n, void *const *data, double s) {
     *(float *)data[0] = sum_of(n, data[1], data[1], 0);
 }
 
-/* The largest element; NaN is passed over: exp(NaN - max) brings it back. */
+/* The largest element. NaN is skipped here, but exp(NaN - max) is NaN again. */
 SHARED float largest(int64_t n, const float *x) {
     Vector most[PARTS];
     for (int p = 0; p < PARTS; p++) most[p] = (Vector){0} - INFINITY;
@@ -201,11 +201,11 @@ typedef struct {
     float mean, rest, squares;
 } Moments;
 
-/* A sum of n numbers of about the same size loses some of the last digits of their mean. So a rough
- * mean is corrected by the mean of the differences from it, which are small, and exact where x is
- * near the rough mean; the mean of equal numbers is exactly that number. In the same way, the sum
- * of (x - mean)^2 is corrected for the rest. (sum x^2 - n mean^2, in one pass, would cancel.) Chan,
- * Golub & LeVeque 1983. Where a difference overflows or is NaN, there is nothing to correct. */
+/* sum x / n is a rough mean: the sum is so large that its rounding changes the last digits of the
+ * mean. So the mean of x - rough is added. These differences are small, and exact for an x near the
+ * rough mean, so the mean of equal numbers is exactly that number. The sum of (x - mean)^2 is
+ * corrected for the rest in the same way. (sum x^2 - n mean^2, in one pass, would cancel.) Chan,
+ * Golub & LeVeque 1983. If the correction overflows or is NaN, it is left out. */
 static Moments moments(int64_t n, const float *x) {
     const float rough = sum_of(n, x, x, 0) / (float)n;
     float correction = sum_less(n, x, x, rough) / (float)n;
@@ -307,7 +307,7 @@ static void layer_norm_dw_f32(int64_t rows, int64_t n, int64_t step, void *const
 
 /* ---- softmax --------------------------------------------------------------------------------- */
 
-/* e = exp(x - max), unless e is NULL, of at most a block. Returns the sum. */
+/* e = exp(x - max) for at most a block; a NULL e is not stored. Returns the sum of e. */
 SHARED float exps_block(int64_t n, float *e, const float *x, float max) {
     Vector lane[PARTS] = {0};
     for (int64_t i = 0; i < n; i += LANES) UNROLL for (int p = 0; p < PARTS; p++) {
@@ -448,9 +448,9 @@ static void additive_f32(int64_t n, void *const *data, double s) {
     memset(y + length, 0, (size_t)(n - length) * sizeof *y);
 }
 
-/* Where dy is 0, as it is for every weight of 0, a pair of query and key adds 0 to the gradients,
- * or NaN if an element of q, k or w is not finite. If the dot products w w and q k are finite, all
- * these elements are finite: then the pair is skipped. */
+/* If dy is 0, as for every key of weight 0, a pair of query and key adds 0 to the gradients, or NaN
+ * if an element of q, k or w is not finite. If the dot products w w and q k are finite, all these
+ * elements are finite: then the pair is skipped. */
 static void additive_dx_f32(const AdditiveBatch *a) {
     const int64_t n = a->H;
     const float *q = a->q;
@@ -474,7 +474,7 @@ static void additive_dx_f32(const AdditiveBatch *a) {
 /* ---- products -------------------------------------------------------------------------------- */
 
 /* If m or n is 1 and both operands are contiguous along the dimension that is summed, the elements
- * are dot products; all other products are for matmul.c. */
+ * are dot products, computed here. matmul.c computes all other products. */
 static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
     const float *a = a_data;
     const float *b = b_data;

@@ -1,9 +1,9 @@
 /* fast_math.h - functions of float32 for the fast kernels: polynomials without a branch, so that
- * the compiler turns loops over them into vectors. From minus to plus infinity, denormals included,
- * exp, log, tanh and sigmoid are within 1 ulp, silu and both forms of gelu within 2, where there is
- * no FMA gelu within 3. (An ulp is the last digit of the result.) Coefficients are best
- * approximations in the relative error (Lawson's iteration), each rounded before the next was
- * sought. */
+ * the compiler turns loops over them into vectors. For every x, also denormal or infinite, the
+ * error of exp, log, tanh and sigmoid is at most 1 ulp, of silu and both forms of gelu at most 2,
+ * of gelu without FMA at most 3. (An ulp is one unit in the last place of the result.) The
+ * coefficients make the largest relative error as small as possible (Lawson's iteration); each was
+ * rounded to float before the next one was computed. */
 #ifndef TAPEHEAD_TENSOR_FAST_MATH_H
 #define TAPEHEAD_TENSOR_FAST_MATH_H
 
@@ -12,19 +12,19 @@
 #include <math.h>
 #include <stdint.h>
 
-/* WIDE elements of a row. LARGER(a, b) is the larger of both in each lane, and a where b is NaN. */
+/* WIDE elements of a row. LARGER(a, b): in each lane b if b > a, else a, also if one is NaN. */
 typedef float Vector __attribute__((vector_size(WIDTH), aligned(sizeof(float)), may_alias));
 enum { WIDE = WIDTH / sizeof(float) };
 #define CHOICE(a, b) __typeof__((a) > (b))
 #define LARGER(a, b)                                                                               \
     ((__typeof__(a))(((CHOICE(a, b))(b) & ((b) > (a))) | ((CHOICE(a, b))(a) & ~((b) > (a)))))
 
-/* 1 - a b, for a b of about 1, rounded once on every machine, since it is what rounding lost. */
+/* 1 - a b, where a b is about 1: a rounding error. It is rounded only once, on every machine. */
 INLINE float left_of_one(float a, float b) {
     return FUSES ? FMA(-a, b, 1) : (float)(1 - (double)a * (double)b);
 }
 
-/* The polynomial in x with these coefficients, the highest power's first. */
+/* The polynomial in x with these coefficients; the first belongs to the highest power. */
 #define HORNER2(x, a, b)       FMA(a, x, b)
 #define HORNER3(x, a, b, ...)  HORNER2(x, HORNER2(x, a, b), __VA_ARGS__)
 #define HORNER4(x, a, b, ...)  HORNER3(x, HORNER2(x, a, b), __VA_ARGS__)
@@ -40,10 +40,10 @@ typedef uint32_t Word __attribute__((may_alias));
 INLINE float float_of_bits(uint32_t bits) { return *(Float *)&bits; }
 INLINE uint32_t bits_of_float(float x) { return *(Word *)&x; }
 
-/* e^(x + more) = (1 + hi + lo) 2^k, for more tiny and x from -110 to 89. What it is beyond is not
- * used. */
+/* e^(x + more) = (1 + hi + lo) 2^k, for a tiny `more` and x from -110 to 89. Callers do not use the
+ * parts for any other x. */
 typedef struct {
-    float hi, lo, shifted; /* k stands in the last one's low bits */
+    float hi, lo, shifted; /* the low bits of shifted are k */
 } ExpParts;
 
 /* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2 */
@@ -52,20 +52,20 @@ INLINE float exp_rest(float r) {
                    0x1.fffffcp-2f);
 }
 
-/* e^x = 2^k e^r with k = round(x / ln 2) and |r| <= ln(2) / 2, after Cody & Waite 1980. Adding
- * a bias of 1.5 * 2^23 rounds to an integer, which then stands in the low bits; what the bias has
- * more is added to k there. ln 2 is taken off in two parts, the first of 16 bits, so that k times
- * it is exact. */
+/* e^x = 2^k e^r with k = round(x / ln 2) and |r| <= ln(2) / 2, after Cody & Waite 1980. Adding the
+ * bias 1.5 * 2^23 rounds x / ln 2 to an integer: the low bits of the sum are k, or k + n with the
+ * bias 1.5 * 2^23 + n. k ln 2 is subtracted in two parts. The first part of ln 2 has 16 bits, so
+ * that k times this part is exact. */
 INLINE ExpParts exp_parts(float x, float more, float bias) {
     const float shifted = FMA(x, 1.44269504f, bias), k = shifted - bias;
     const float hi = FMA(k, -0x1.62e4p-1f, x), lo = FMA(k, -0x1.7f7d1cp-20f, more), r = hi + lo;
     return (ExpParts){hi, FMA(exp_rest(r) * r, r, lo), shifted};
 }
 
-/* 1 + hi is rounded, and what that lost is added to lo: nearly always the nearest float. k is added
- * to its exponent. Where that leaves no normal number, y is a whole number of 2^-149, and that
- * number is its bits: they end those of 2^64 y + 2^-62, where the last one counts 2^-85. (A product
- * that is denormal would take Intel's CPUs a hundred cycles.) Adding infinity keeps a NaN. */
+/* 1 + hi is rounded, and its rounding error is added to lo: the sum is nearly always the nearest
+ * float. k is added to its exponent. If the result y is denormal, its bits are the number
+ * y / 2^-149. The low bits of 2^64 y + 2^-62 are the same number, because its last bit counts
+ * 2^-85. (A denormal product takes Intel's CPUs a hundred cycles.) x + infinity is NaN for NaN. */
 INLINE float exp_float(float x) {
     const ExpParts e = exp_parts(x, 0, 0x1.8p23f);
     const float whole = 1 + e.hi, lost = e.hi - (whole - 1);
@@ -77,12 +77,12 @@ INLINE float exp_float(float x) {
     return x < 88.72284f ? low : x + INFINITY;
 }
 
-/* scale e^x for x up to 0: a weight of attention, where the largest has x = 0. As exp_float, but
- * 1 + hi is not rounded apart: within a float, or one and a half without FMA. Below 2^-100, and of
- * -inf whatever the scale is, it is 0: it would be lost in any sum with the largest, products with
- * it would be denormal, and a vector in which one is takes Intel's CPUs a hundred cycles. The bias
- * has 127 more, as in tanh: what it leaves in the low bits, k + 127, is the exponent field of 2^k.
- */
+/* scale e^x for x up to 0: a weight of attention; the largest weight has x = 0. This is exp_float
+ * without the correction of 1 + hi: the error is at most 1 ulp, without FMA 1.5. The result is 0 if
+ * e^x is below 2^-100, or if x is -inf, for any scale: beside the largest weight such a weight is
+ * lost in every sum, and its products can be denormal, which takes Intel's CPUs a hundred cycles
+ * for the whole vector. The bias has 127 more, as in tanh, so that the low bits are k + 127, the
+ * exponent field of 2^k. */
 INLINE float weight_float(float x, float scale) {
     const float bias = 0x1.8p23f + 127, shifted = FMA(x, 1.44269504f, bias), k = shifted - bias;
     const float r = FMA(k, -0x1.7f7d1cp-20f, FMA(k, -0x1.62e4p-1f, x));
@@ -90,8 +90,8 @@ INLINE float weight_float(float x, float scale) {
     return x < -69.31472f ? 0 : y * float_of_bits(bits_of_float(shifted) << 23) * scale;
 }
 
-/* log(2^k (1 + f)) = k ln 2 + f - f^2 / 2 + f^3 p(f), with 1 + f from sqrt(1/2) to sqrt(2). Taking
- * sqrt(1/2)'s bits off leaves k in the exponent field. */
+/* log(2^k (1 + f)) = k ln 2 + f - f^2 / 2 + f^3 p(f), with 1 + f from sqrt(1/2) to sqrt(2). To get
+ * k in the exponent field, subtract the bits of sqrt(1/2). */
 INLINE float log_float(float x) {
     const bool denormal = x < 0x1p-126f;
     const uint32_t root = 0x3f3504f3u, bits = bits_of_float(denormal ? x * 0x1p23f : x) - root;
@@ -106,8 +106,8 @@ INLINE float log_float(float x) {
     return x > 0 && x < INFINITY ? y : end;
 }
 
-/* x + x^3 p(x^2) up to 0.65. From there on (d - 2) / d with d = e^2|x| + 1, where the error of d is
- * so small a part of it that it hardly counts; up to 2^25, or d - 2 would be rounded. */
+/* For |x| < 0.65 tanh(x) = x + x^3 p(x^2), else (d - 2) / d with d = e^(2|x|) + 1: the relative
+ * error of d hardly changes this quotient. d is at most 2^25, because a larger d - 2 is rounded. */
 INLINE float tanh_float(float x) {
     const float t = fabsf(x), square = t * t, bias = 0x1.8p23f + 127;
     const float p = HORNER5(square, -0x1.696b1p-8f, 0x1.4f5d88p-6f, -0x1.b7cfb8p-5f, 0x1.1103fp-3f,
@@ -120,8 +120,8 @@ INLINE float tanh_float(float x) {
     return copysignf(t < 0.65f ? FMA(t * square, p, t) : large, x);
 }
 
-/* 2^k for k from -254 to 254, which may be no normal float, as the product of two powers; the low 9
- * bits of fields are k + 254, the sum of their exponent fields. */
+/* 2^k for k from -254 to 254, as the product of two powers, because 2^k may not be a normal float.
+ * The low 9 bits of `fields` are k + 254, the sum of the exponent fields of both powers. */
 typedef struct {
     float first, second;
 } Power;
@@ -131,10 +131,10 @@ INLINE Power power_of_2(uint32_t fields) {
     return (Power){float_of_bits(first), float_of_bits((fields << 23) - first)};
 }
 
-/* factor / (1 + e^-x), where |x| is more by some tiny more. With e^|x| = 2^k (1 + hi + lo) and d =
- * 2^-k + 1 + hi + lo this is factor (1 - 2^-k / d) for positive x, and factor 2^-k / d for others:
- * nothing overflows, and small results keep their digits. d_lo is what rounding to d lost, by which
- * the quotient is corrected. */
+/* factor / (1 + e^-x), where |x| is |x| + more, for a tiny `more`. With e^|x| = 2^k (1 + hi + lo)
+ * and d = 2^-k + 1 + hi + lo this is factor (1 - 2^-k / d) for positive x, and factor 2^-k / d for
+ * others: nothing overflows, and small results keep their digits. d_lo is the rounding error of d;
+ * the quotient is corrected by it. */
 INLINE float sigmoid_times(float factor, float x, float more) {
     const ExpParts e = exp_parts(fabsf(x) > 110 ? 110 : fabsf(x), more, 0x1.8p23f);
     const Power by = power_of_2(254 - bits_of_float(e.shifted));
@@ -146,7 +146,7 @@ INLINE float sigmoid_times(float factor, float x, float more) {
 }
 INLINE float sigmoid_float(float x) { return sigmoid_times(1, x, 0); }
 
-/* x from 110 on, 0 from -110 on, and NaN at -inf, as PyTorch's. */
+/* x sigmoid(x): x above 110, 0 below -110, NaN at -inf, as in PyTorch. */
 INLINE float silu_float(float x) {
     const float end = x < 0 ? 0 * x : x;
     return fabsf(x) > 110 ? end : sigmoid_times(x, x, 0);
@@ -154,8 +154,8 @@ INLINE float silu_float(float x) {
 
 /* GPT-2's gelu, x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u)) / 2 is
  * the sigmoid of 2 u, which keeps its digits where u is negative. |2 u| is computed in double,
- * since an error of one ulp in it would be one of a hundred in the result; beyond 200 it counts as
- * 200. */
+ * because an error of 1 ulp in |2 u| would be an error of 100 ulps in the result. |2 u| is at most
+ * 200 here. */
 INLINE double size_of_2u(float x) {
     const double square = (double)x * (double)x;
     const double t = 1.5957691216057308 * fabs((double)x) * (1 + 0.044715 * square);
@@ -168,16 +168,16 @@ INLINE float gelu_tanh_float(float x) {
     return high > 110 ? end : sigmoid_times(x, copysignf(high, x), low);
 }
 
-/* s + x s (1 - s) 2 du/dx, where s is the sigmoid of 2 u, and 1 - s that of -2 u. */
+/* s + x s (1 - s) 2 du/dx, where s = sigmoid(2 u) and 1 - s = sigmoid(-2 u). */
 INLINE float gelu_tanh_dx_float(float x) {
     const float t = copysignf((float)size_of_2u(x), x);
     const float slope = 1.5957691216f * (1 + 3 * 0.044715f * (x * x));
     return sigmoid_float(t) * (1 + x * sigmoid_float(-t) * slope);
 }
 
-/* Mills' ratio of the normal distribution, R(t) = Phi(-t) exp(t^2 / 2) for t >= 0: up to 2 a
- * polynomial in t - 1 for R, from there on one in 1 / t for t R. Its last step is not rounded: what
- * that would lose is lo. */
+/* Mills' ratio of the normal distribution, R(t) = Phi(-t) exp(t^2 / 2) for t >= 0. hi + lo is R for
+ * t < 2, a polynomial in t - 1, and t R for larger t, a polynomial in 1 / t. lo is the rounding
+ * error of the polynomial's last step. */
 typedef struct {
     float hi, lo, inverse; /* 1 / t from 2 on, else 1 */
 } Mills;
@@ -195,10 +195,10 @@ INLINE Mills mills_ratio(float t) {
     return (Mills){hi, FMA(rest, by, first - hi), t < 2 ? 1 : v};
 }
 
-/* (f + f_lo) exp(-t^2 / 2), which may be a good float where the exponential is a denormal one; t at
- * most 15. The square is taken in two parts, the first of them, of 12 bits squared, exactly: an
- * error of one float in t^2 would be one of a hundred in the result. From e^-110 on it is 0,
- * selected: a product that underflows would take a hundred cycles. */
+/* (f + f_lo) exp(-t^2 / 2) for t up to 15. The product can be a normal float although the
+ * exponential is denormal. t^2 is computed in two parts, because an error of 1 ulp in t^2 would be
+ * an error of 100 ulps in the result; the first part, the square of 12 bits, is exact. Below e^-110
+ * the result is 0. It is selected, because a product that underflows takes a hundred cycles. */
 INLINE float times_normal(float f, float f_lo, float t) {
     const float high = float_of_bits(bits_of_float(t) & 0xfffff000u), x = -0.5f * (high * high);
     const ExpParts e = exp_parts(x, -0.5f * ((t - high) * (t + high)), 0x1.8p23f + 254);
@@ -209,7 +209,7 @@ INLINE float times_normal(float f, float f_lo, float t) {
 }
 
 /* x Phi(x) = max(x, 0) - t Phi(-t) with t = |x|, and t Phi(-t) = t R(t) exp(-t^2 / 2): no
- * cancellation on the negative side. From t = 15 on it is 0; of -inf it is NaN, as PyTorch's. */
+ * cancellation for negative x. From t = 15 on, t Phi(-t) is 0. gelu(-inf) is NaN, as in PyTorch. */
 INLINE float gelu_float(float x) {
     const float t = fabsf(x) > 15 ? 15 : fabsf(x), by = t < 2 ? t : 1;
     const Mills r = mills_ratio(t);
@@ -218,8 +218,8 @@ INLINE float gelu_float(float x) {
     return x < 0 ? FMA(0.0f, x, -lost) : x - lost;
 }
 
-/* Phi(x) + x phi(x): with t = |x| it is exp(-t^2 / 2) (R(t) - t / sqrt(2 pi)) for negative x, and 1
- * minus that for others; NaN at infinities, as PyTorch's. */
+/* Phi(x) + x phi(x). With t = |x| and p = exp(-t^2 / 2) (R(t) - t / sqrt(2 pi)) this is p for
+ * negative x, else 1 - p; NaN at infinities, as in PyTorch. */
 INLINE float gelu_dx_float(float x) {
     const float t = fabsf(x) > 15 ? 15 : fabsf(x);
     const Mills r = mills_ratio(t);
@@ -248,10 +248,10 @@ INLINE float gelu_dx_float(float x) {
 /* a b, rounded once: the same bits as a * b. AMD's CPUs wait for a product that is denormal, but
  * not for the result of a fused multiply-add. */
 #define PRODUCT(a, b) FMA(a, b, -0.0f)
-/* sigmoid(-x) is 1 - sigmoid(x), but for the digits that the difference loses. */
+/* sigmoid(-x) is 1 - sigmoid(x), without the digits that this difference would lose. */
 #define SILU_DX(x) (SIGMOID(x) * (1 + (x)*SIGMOID(-(x))))
 
-/* Of two equal elements each gets half the gradient; a NaN on either side passes all of it. */
+/* If a and b are equal, each gets half the gradient. If one is NaN, each gets all of it. */
 #define MAXIMUM(a, b)    ((a) != (a) || (a) > (b) ? (a) : (b))
 #define MINIMUM(a, b)    ((a) != (a) || (a) < (b) ? (a) : (b))
 #define MAX_DA(a, b, dy) ((a) == (b) ? 0.5f * (dy) : (a) < (b) ? 0.0f : (dy))
@@ -260,8 +260,8 @@ INLINE float gelu_dx_float(float x) {
 #define POW_DA(a, b, dy)    ((b) == 0 ? 0.0f : (dy) * ((b)*powf(a, (b)-1)))
 #define POW_DB(a, b, y, dy) ((a) == 0 && (b) >= 0 ? 0.0f : (dy) * ((y)*log_float(a)))
 
-/* A number as the exponent: 1/2 and -1/2 are roots, as in PyTorch, which pow is not at -0 and
- * -infinity. */
+/* The exponent is a number. For 1/2 and -1/2 the power is a root, as in PyTorch: pow has other
+ * values at -0 and -infinity. */
 INLINE float pow_scalar_float(float x, float s) {
     if (s == 0.5f) return sqrtf(x);
     return s == -0.5f ? 1 / sqrtf(x) : powf(x, s);

@@ -1,7 +1,7 @@
-/* isa.h - what an instruction set is, for the kernels that are compiled once for each: fast.c,
- * matmul.c and attention.c. They are plain C with the vector extensions of gcc and clang; what
- * depends on the instruction set stands here. (rows_in_lanes in matmul.inc has a load of its own
- * for AVX-512.)
+/* isa.h - the properties of each instruction set, for the kernels that are compiled once for each:
+ * fast.c, matmul.c and attention.c. These files are plain C with the vector extensions of gcc and
+ * clang. All that depends on the instruction set stands here. (One exception: rows_in_lanes in
+ * matmul.inc has a load of its own for AVX-512.)
  *
  * How to add an instruction set, as NEON was added:
  *   1. Makefile: put its name into ISAS, and write a rule for %.name.o with its compiler flags.
@@ -9,8 +9,8 @@
  *   3. kernels.h: declare its table. dispatch.c: add the table to list_tables, with the test that
  *      tells whether the CPU can run it. TAPEHEAD_ISA=name then forces it.
  *   4. tests/common_kernels.c: add the table to find_tables. test_kernels compares each kernel with
- *      the plain one, and test_products with the other tables that fuse: the bits must be equal.
- * For a CPU that you do not have, tests/check-ports builds it all and runs the suites under qemu.
+ *      the plain one. test_products compares the tables that have FMA: the bits must be equal.
+ * For a CPU that you do not have, tests/check-ports builds all and runs the suites under qemu.
  */
 #ifndef TAPEHEAD_TENSOR_ISA_H
 #define TAPEHEAD_TENSOR_ISA_H
@@ -23,7 +23,7 @@
  * multiplications, 8 x 2 would have 10 for 16. A CPU begins two multiplications in a cycle and each
  * takes four cycles, so at least eight must be under way: a tile that is one vector wide has up to
  * NARROW_ROWS rows. EACH_TILE(DO) lists the tiles: DO(rows, vectors) ... */
-#if defined __AVX512F__ /* with its masks for stores, and its 16 bytes of memory in one lane */
+#if defined __AVX512F__ /* intrinsics: a store under a mask, a load of 16 bytes into one lane */
 #include <immintrin.h>
 #define WIDTH     64
 #define LANES_F32 16
@@ -49,7 +49,7 @@
 #define VECTORS   4
 #define EACH_TILE(DO)                                                                              \
     ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2) ROW_COUNTS_6(DO, 3) ROW_COUNTS_6(DO, 4)
-#else /* any other: the compiler makes the best of vectors of 128 bits */
+#else /* any other instruction set: vectors of 128 bits */
 #define WIDTH         16
 #define LANES_F32     4
 #define LANES_F64     2
@@ -64,7 +64,7 @@
 #define ROW_COUNTS_12(DO, vectors)                                                                 \
     DO(12, vectors) DO(11, vectors) DO(10, vectors) DO(9, vectors) ROW_COUNTS_8(DO, vectors)
 
-/* a b + c, rounded once where the instruction set can: x86 and ARM name that differently. */
+/* a b + c, rounded once if the instruction set can do that. Each kind of machine has its macro. */
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMAF
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #define FUSES        1
@@ -78,8 +78,8 @@
 #define JOIN_NAME(name, isa)  JOIN_NAMES(name, isa)
 #define GLOBAL(name)          JOIN_NAME(name, ISA)
 
-/* What the files of an instruction set share. transpose: to (columns, to_row) = from (rows,
- * columns) transposed, and 0 from the rows on as far as to's rows, whole groups of 16, reach. */
+/* What fast.c, matmul.c and attention.c share. transpose: to (columns, to_row) = from (rows,
+ * columns) transposed. to_row is a multiple of 16; the places of a row from `rows` on become 0. */
 #include "kernels.h"
 Matmul GLOBAL(matmul_f32), GLOBAL(matmul_f64);
 MatmulWorkspace GLOBAL(matmul_workspace_f32), GLOBAL(matmul_workspace_f64);
@@ -88,27 +88,28 @@ void GLOBAL(transpose_f32)(int64_t rows, int64_t columns, const float *from, int
 AttentionKernel GLOBAL(attention_f32), GLOBAL(attention_dx_f32);
 AttentionWorkspace GLOBAL(attention_workspace_f32);
 
-/* A function that would keep a loop from being one of vectors where it is called. */
+/* For a function that is called in loops of vectors: a real call would make such a loop scalar. */
 #define INLINE static inline __attribute__((always_inline))
-/* A function of which one copy serves all callers. */
+/* For a function that is not inlined: one copy serves all callers. */
 #ifdef __clang__
 #define SHARED static __attribute__((noinline))
 #else
 #define SHARED static __attribute__((noinline, noclone))
 #endif
 
-/* Iterations do not depend on each other: an output is at most the very same buffer as an input. */
+/* Iterations do not depend on each other: an output is an input's buffer, or overlaps no input. */
 #ifdef __clang__
 #define IVDEP _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
 #else
 #define IVDEP _Pragma("GCC ivdep")
 #endif
 #define UNROLL _Pragma("GCC unroll 16")
-#define MASKED IVDEP _Pragma("GCC unroll 1") /* or the loop is not instructions under one mask */
+#define MASKED IVDEP _Pragma("GCC unroll 1") /* else gcc does not use one mask for the loop */
 
-/* A loop over i < n. Where there are masks, whole groups of 16 elements are vectors of any width,
- * and the rest is one group under a mask: a row of ten costs what one of sixteen does. (gcc forgets
- * the mask where it divides: up to 60 bytes after a divisor are read, which Kernel allows.) */
+/* A loop over i < n. If the instruction set has masks, the loop computes whole groups of 16
+ * elements in vectors, and the rest as one group under a mask: a row of 10 takes as long as a row
+ * of 16. (gcc divides without the mask: it reads up to 60 bytes after a divisor; Kernel allows it.)
+ */
 #ifdef __AVX2__
 #define VECTOR_LOOP(...)                                                                           \
     do {                                                                                           \

@@ -2,8 +2,8 @@
  *
  * Every kernel exists first as a plain loop (plain.inc, plain_any.inc), for every type that makes
  * sense. Fast kernels override some of them, for float32 and one instruction set each (isa.h).
- * dispatch.c chooses when the program starts. Kernels do not know Tensor: tensor/math/ calls them
- * for tensors. */
+ * dispatch.c chooses when the first kernel is needed. Kernels do not know Tensor: tensor/math/
+ * calls them for tensors. */
 #ifndef TAPEHEAD_TENSOR_KERNELS_H
 #define TAPEHEAD_TENSOR_KERNELS_H
 
@@ -16,14 +16,15 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 /* data[0] is the result, data[1] and so on are the operands that kernels.def lists. An operand is a
- * row of n contiguous elements, or one number for the row. The result may be the same buffer as an
- * operand. s is a scalar operand. The 128 bytes after the elements of every operand may be read. */
+ * row of n contiguous elements, or one number for the row. The result of an elementwise kernel may
+ * be the buffer of an operand; a dx may be the buffer of dy. s is a scalar operand. The 128 bytes
+ * after the elements of every operand may be read. */
 typedef void Kernel(int64_t n, void *const *data, double s);
 
 /* A kernel of operands with strides: element i of data[o] is at i stride[o]. */
 typedef void StridedKernel(int64_t n, void *const *data, const int64_t *stride, int64_t step);
 
-/* to[c] = the sum over r of from[r, c], from (rows, columns); step is the stride of its rows */
+/* to[c] = the sum over r of from[r, c], from (rows, columns); step is the stride of from's rows */
 typedef void SumRows(int64_t rows, int64_t columns, int64_t step, const void *from, void *to);
 /* data: dw (columns), x and dy (rows, columns), mean and scale (rows) */
 typedef void LayerNormDw(int64_t rows, int64_t columns, int64_t step, void *const *data);
@@ -39,7 +40,7 @@ typedef struct {
     int64_t m, n, k; /* m and n are not 0 */
     int64_t a_stride[2], b_stride[2], c_stride[2];
     const void *start;       /* may be c itself, or NULL: zeros */
-    int64_t start_stride[2]; /* 0 repeats, say, a bias; both are 0 for NULL */
+    int64_t start_stride[2]; /* a stride of 0 repeats a bias; both are 0 if start is NULL */
     bool in_place;   /* a and b are small and read where they are, without a workspace; b_stride[1]
                       * is 1 */
     void *workspace; /* matmul_workspace() bytes */
@@ -62,7 +63,7 @@ typedef struct {
     const void *window;                /* (Q, K), added to the scores; -inf: masked; or NULL */
     int64_t window_row, window_column; /* strides */
     double dropout;                    /* the probability that a weight is dropped */
-    const bool *drawn;                 /* (Q, K): what dropout keeps; or, if it is NULL, */
+    const bool *drawn;                 /* (Q, K): what dropout keeps; NULL: the kernel draws it */
     Generator *generator;              /* before the head's first draw; the kernel moves it past
                                         * the last. Both are NULL without dropout */
     void *y;                           /* forward writes it; backward reads it */
@@ -74,7 +75,7 @@ typedef struct {
     int64_t dy_row, dq_row, dk_row, dv_row;
 } AttentionHead;
 typedef void AttentionKernel(const AttentionHead *head, void *workspace);
-typedef int64_t AttentionWorkspace(const AttentionHead *head); /* in bytes, of both passes */
+typedef int64_t AttentionWorkspace(const AttentionHead *head); /* in bytes, for either pass */
 
 /* One batch of additive attention: q (Q, H), k (K, H), w (H), dy (Q, K), all contiguous. Backward
  * adds to dq, dk and dw. */
@@ -112,7 +113,7 @@ typedef struct {
 
 /* All plain kernels; and the kernels of each instruction set, NULL where it has none. */
 extern const Kernels tensor_kernels_plain;
-extern const Kernels tensor_kernels_baseline;                    /* but on AArch64 */
+extern const Kernels tensor_kernels_baseline;                    /* not on AArch64 */
 extern const Kernels tensor_kernels_neon;                        /* on AArch64 */
 extern const Kernels tensor_kernels_avx2, tensor_kernels_avx512; /* on x86-64 */
 

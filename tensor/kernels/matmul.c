@@ -1,32 +1,31 @@
-/* matmul.c - matrix products, compiled once per instruction set, with a b + c fused into one
- * rounding where the processor can.
+/* matmul.c - matrix products, compiled once per instruction set. a b + c is rounded once if the CPU
+ * has FMA.
  *
- * An element of c = a b + start is a chain, sum = fma(a[p], b[p], sum) for p = 0, 1, ..., to which
- * start is added. A k beyond CHAIN is cut into chains of one length, or nearly, which are added one
- * after the other. That order is the same on every path and for every width of a vector: AVX2 and
- * AVX-512, blocks and edges give the same bits.
+ * An element of c = a b + start is a chain, sum = fma(a[p], b[p], sum) for p = 0, 1, ..., and start
+ * is added last. A k beyond CHAIN is cut into chains of nearly equal length, which are added one
+ * after the other. This order depends neither on the code path nor on the width of a vector: AVX2
+ * and AVX-512, whole tiles and tiles at an edge give the same bits.
  *
- * The idea is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
- * 2008, for caches of today. A tile of c, ROWS x VECTORS vectors, stays in registers while p runs;
- * each step takes VECTORS vectors of b and ROWS numbers of a, and uses each of them ROWS or VECTORS
- * times. Tiles follow one another down a block of a, beside a sliver of b as wide as a tile; then
- * comes the next sliver, until a part of b is through; then the next block. Block and part stay in
- * the second cache, from which a and b come at a rate that the multiplications hide, and the
- * slower memory behind it sees each number of a once for each part, c once for CHAIN steps, b
- * once.
+ * The algorithm is from Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
+ * 2008, with sizes for today's caches. A register tile of c, ROWS x VECTORS vectors, stays in
+ * registers during the loop over p. Each step of p loads VECTORS vectors of b and ROWS numbers of
+ * a; it uses each vector ROWS times and each number VECTORS times. The loops, from the inside to
+ * the outside: over the tiles in a block of rows of a, with one sliver of b, which is as wide as a
+ * tile; over the slivers in a part of b; over the blocks of a; over the parts of b; over the chains
+ * of k. A block and a part fit in the L2 cache, which is fast enough for the multiplications.
+ * Memory traffic: b is read once, a once per part of b, c once per chain.
  *
- * That wants b packed, its slivers one after the other, each in the order in which a tile reads it;
- * a sliver of a transposed b is transposed on the way, in registers. a's rows are read where they
- * are: a tile takes their numbers one at a time. Where its columns are the runs of neighbours, the
- * product is cut into some of fewer steps, so that the lines that a takes stay near. Only if these
- * are too far apart, or nothing of a is a run, blocks of it are packed: their columns, one after
- * the other, each block just before it is used. And what is small, or read by few tiles, costs more
- * to pack than it saves: it stays where it is. */
+ * b is packed: its slivers stand one after the other, each in the order in which a tile reads it. A
+ * sliver of a transposed b is transposed in registers. a is read in place if its rows are
+ * contiguous, because a tile reads the numbers of a one at a time, or if its columns are contiguous
+ * and close in memory. Otherwise blocks of a are packed, each just before its first use, one column
+ * after the other. A small matrix, or one that few tiles read, is read in place, too: packing it
+ * would take longer than it saves. */
 #include "isa.h"
 
 #include <string.h>
 
-/* One copy of a tile, whatever its steps are, and of what is ALONE. */
+/* ALONE: a function with one copy. The pragma: a loop with one copy for all strides. */
 #ifdef __clang__
 #define ALONE static __attribute__((noinline))
 #else
@@ -34,35 +33,35 @@
 #pragma GCC optimize("no-version-loops-for-strides")
 #endif
 
-/* Are the first lanes of a vector written as fast as all of them? */
+/* Is a store of the first lanes of a vector as fast as a store of all lanes? */
 #define MASKED_STORES (WIDTH == 64)
 
 enum {
-    FEW = 2,           /* tiles one below the other, for which packing b does not pay */
-    SMALL = 16 << 10,  /* bytes from the first to the last row of a b that may stay, */
-    SEVERAL = 128,     /* or three times as many where a has no more rows than these */
-    BLOCK = 256 << 10, /* bytes of a block of a, */
-    BLOCK_ROWS = 48,   /* whose rows are a multiple of these: whole tiles, whole lines */
-    PANEL = 64,        /* blocks that stay packed for all parts of b, if there are several */
+    FEW = 2,           /* if c has at most so many rows of tiles, b is read in place, */
+    SMALL = 16 << 10,  /* or if its rows are in so many bytes, */
+    SEVERAL = 128,     /* or in three times as many if a has at most so many rows */
+    BLOCK = 256 << 10, /* bytes of a block of a */
+    BLOCK_ROWS = 48,   /* its rows are a multiple of this: whole tiles, whole cache lines */
+    PANEL = 64,        /* blocks of a that stay packed for all parts of b, if b has several */
     PART = 640 << 10,  /* bytes of a part of b */
-    TALL = 256,        /* steps of a transposed a that stays: each reads a line */
-    LONG = WIDTH < 64 ? 320 : 128, /* steps of a tile that has what comes next fetched */
-    CHUNK = 32,                    /* rows that are packed sliver by sliver before the next ones */
-    AHEAD = 16,                    /* rows from the one that is packed to the one that is fetched */
-    SOON = 8 /* steps of a transposed a, from the one that a tile takes to the one fetched */
+    TALL = 256,        /* a transposed a is read in place if so many columns fit in two blocks */
+    LONG = WIDTH < 64 ? 320 : 128, /* a tile with so many steps prefetches what comes next */
+    CHUNK = 32,                    /* rows that are packed, for all slivers, before the next */
+    AHEAD = 16,                    /* packing prefetches so many rows ahead */
+    SOON = 8                       /* a tile of a transposed a prefetches so many steps ahead */
 };
 _Static_assert(BLOCK / sizeof(double) / CHAIN >= BLOCK_ROWS, "a block of whole chains has rows");
 
-#define STEPS             _Pragma("GCC unroll 4") /* of p, in a whole tile */
+#define STEPS             _Pragma("GCC unroll 4") /* for the loop over p of a whole tile */
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 
-/* The numbers from one packed sliver to the next. What lies between them keeps slivers of 4 KiB
- * times something out of each other's way. */
+/* SLIVER: how many numbers from one packed sliver to the next; the gap of LANES numbers keeps
+ * slivers of a multiple of 4 KiB out of the same cache sets. ROOM: how many for all slivers. */
 #define SLIVER(k, width)  ((k) * (width) + LANES)
 #define ROOM(n, k, width) (((n) + (width)-1) / (width)*SLIVER(k, width))
 
-/* The lanes of x and y that have these numbers; y's follow x's. gcc 11 has only a builtin of
- * another name for it, whose result must be as wide as x. */
+/* A vector of the lanes of x and y with these numbers; the numbers of y's lanes begin after x's.
+ * gcc 11 has another builtin for this, whose result must be as wide as x. */
 #if __has_builtin(__builtin_shufflevector)
 #define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
 #else
@@ -80,7 +79,7 @@ _Static_assert(BLOCK / sizeof(double) / CHAIN >= BLOCK_ROWS, "a block of whole c
 #define EACH_LANE_OF(lanes) EACH_LANE_##lanes
 
 #define REAL       float
-#define INTEGER    int32_t /* as wide */
+#define INTEGER    int32_t /* as wide as REAL */
 #define LANES      LANES_F32
 #define NAME(name) name##_f32
 #include "matmul.inc"

@@ -5,8 +5,8 @@
  * tensor_kernels()->softmax[F32] is softmax_f32, which is NAME(softmax) of plain.inc with REAL =
  * float, unless a fast kernel (fast.c, matmul.c, attention.c) overrides it.
  *
- * plain.inc has the kernels of floats, plain_any.inc those of any type, plain_whole.inc those of
- * int64 and bool, plain_matmul.inc the product of matrices. */
+ * plain.inc has the kernels of floats, plain_any.inc kernels of any type, plain_whole.inc kernels
+ * of int64 and bool, plain_matmul.inc the product of matrices. */
 #include "kernels.h"
 #include "plain_math.h"
 
@@ -40,12 +40,12 @@ static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
 
 /* ---- any type -------------------------------------------------------------------------------- */
 
-/* A float outside the range of int64 becomes INT64_MIN, as x86 converts it: in C it would be
+/* A float outside the range of int64 becomes INT64_MIN, as on x86: in C the conversion is
  * undefined. */
 static int64_t to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 static double distance(double a, double b) { return a - b; }
 static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a - (uint64_t)b); }
-/* a - b of a > b; the difference of two int64 need not be an int64 */
+/* a - b for a > b; the difference of two int64 may not fit an int64 */
 #define DISTANCE(a, b) _Generic((a), int64_t : distance_i64, default : distance)(a, b)
 
 #define IS_NAN(x) ((x) != (x))

@@ -1,5 +1,5 @@
-/* plain_math.h - the functions that the formulas of elementwise.def call, by the C library, in
- * double; and for int64, whose arithmetic is modulo 2^64, as uint64_t. */
+/* plain_math.h - the functions that the formulas of elementwise.def call: for floats functions of
+ * the C library, in double; for int64, whose arithmetic is modulo 2^64, functions of uint64_t. */
 #ifndef TAPEHEAD_TENSOR_PLAIN_MATH_H
 #define TAPEHEAD_TENSOR_PLAIN_MATH_H
 
@@ -15,7 +15,7 @@
 #define POW           pow
 #define PRODUCT(a, b) ((a) * (b))
 #define C(number)     (number)
-/* x as a number with a sign, |x| */
+/* SIGNED(x): x as a number with a sign; an int64 is computed as uint64_t. ABS(x): |x| */
 #define SIGNED(x) _Generic((x), uint64_t : (int64_t)(x), default : (x))
 #define ABS(x)    _Generic((x), uint64_t : magnitude, default : fabs)(x)
 static inline uint64_t magnitude(uint64_t x) { return (int64_t)x < 0 ? -x : x; }
@@ -38,7 +38,7 @@ static inline double normal_pdf(double x) { return 0.39894228040143267794 * exp(
 #define GELU(x)    ((x)*normal_cdf(x))
 #define GELU_DX(x) (normal_cdf(x) + (x)*normal_pdf(x))
 
-/* A NaN on either side is handed on; of two equal elements each gets half the gradient. */
+/* If a or b is NaN, the result is NaN. If a and b are equal, each gets half the gradient. */
 #define MAXIMUM(a, b)    ((a) != (a) || SIGNED(a) > SIGNED(b) ? (a) : (b))
 #define MINIMUM(a, b)    ((a) != (a) || SIGNED(a) < SIGNED(b) ? (a) : (b))
 #define MAX_DA(a, b, dy) ((a) == (b) ? 0.5 * (dy) : (a) < (b) ? 0 : (dy))
@@ -47,8 +47,8 @@ static inline double normal_pdf(double x) { return 0.39894228040143267794 * exp(
 #define POW_DA(a, b, dy)    ((b) == 0 ? 0 : (dy) * ((b)*pow(a, (b)-1)))
 #define POW_DB(a, b, y, dy) ((a) == 0 && (b) >= 0 ? 0 : (dy) * ((y)*log(a)))
 
-/* A number as the exponent: 1/2 and -1/2 are roots, as in PyTorch, which pow is not at -0 and
- * -infinity. */
+/* The exponent is a number. For 1/2 and -1/2 the power is a root, as in PyTorch: pow has other
+ * values at -0 and -infinity. */
 static inline double pow_scalar(double x, double s) {
     if (s == 0.5) return sqrt(x);
     return s == -0.5 ? 1 / sqrt(x) : pow(x, s);

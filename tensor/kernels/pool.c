@@ -27,7 +27,7 @@ enum {
     THREADS_MAX = 64,
     STACK = 1 << 20, /* bytes of a worker's stack: a kernel takes less than 64 KB, the rest is for
                       * programs with large thread-local variables; systems give 128 KB to 8 MB */
-    PARTS_EACH = 8,  /* parts for each thread: of two threads, a late one costs a sixteenth */
+    PARTS_EACH = 8,  /* parts for each thread: with two threads a part is a sixteenth of the work */
     SPIN = 100000,   /* nanoseconds for which a waiting thread polls before it sleeps */
     ONE_FREE = 1 << 16, /* see members */
     ONE_JOINED = 1
@@ -52,8 +52,7 @@ static struct {
     void *context;
     int next; /* the part that is taken next; an int64_t is not atomic on every machine */
 
-    int members; /* ONE_FREE times the workers that may still join + ONE_JOINED times those that did
-                  */
+    int members; /* ONE_FREE * workers that may still join + ONE_JOINED * workers that joined */
     bool stopping;
     pthread_mutex_t mutex; /* of the events */
     Event posted, done;    /* a job was posted; the last worker left it */
@@ -218,7 +217,7 @@ static void start_workers(int wanted) {
 }
 
 /* Runs when the program ends or the library is closed. Afterwards every call does its work on its
- * own thread. If a job is running, on another thread or around this call, its workers stay. */
+ * own thread. If a job is running, on another thread or as the caller of exit, its workers stay. */
 __attribute__((destructor)) static void stop_workers(void) {
     if (pthread_mutex_trylock(&pool.owner) != 0) return;
     __atomic_store_n(&pool.stopping, true, __ATOMIC_SEQ_CST);

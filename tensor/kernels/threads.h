@@ -19,10 +19,10 @@ typedef void (*PartOfWork)(int worker, int64_t from, int64_t to, void *context);
 extern double worth_a_thread;
 extern bool threads_take_turns;
 #endif
-int tensor_workers_for(double operations); /* how many threads so much work is worth, from 1 */
+int tensor_workers_for(double operations); /* how many threads are worth using, at least 1 */
 
-/* All of 0 .. n, by at most so many workers, in any order; all is done when the function returns.
- * One worker alone gets the whole in one call, on the calling thread. */
+/* Calls work for parts of 0 .. n, on at most so many threads, in any order; returns when all parts
+ * are done. With one worker, work is called once, on the calling thread. */
 void tensor_work_in_parts(int workers, int64_t n, PartOfWork work, void *context);
 
 #endif

@@ -1,9 +1,9 @@
-/* twister.c - the numbers of PyTorch's CPU generator: the Mersenne Twister MT19937, and what
- * becomes of its words.
+/* twister.c - the random numbers of PyTorch on a CPU: the Mersenne Twister MT19937 makes words, and
+ * uniforms, normals, bools, integers and permutations are made from the words.
  *
- * The digits are those of PyTorch on a CPU with AVX2 or AVX-512, whatever this one has: compile
- * with -ffp-contract=off, so that a product and a sum are fused where fmaf and fma stand, nowhere
- * else.
+ * On every CPU the digits are PyTorch's on a CPU with AVX2 or AVX-512. So compile with
+ * -ffp-contract=off: a product and a sum are fused where fmaf or fma stands in the code, and
+ * nowhere else.
  *
  * Sources: Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed
  * uniform pseudorandom number generator", ACM TOMACS 8 (1998); Box and Muller, "A note on
@@ -19,7 +19,8 @@
 
 /* ---- the generator ------------------------------------------------------------------------- */
 
-/* Knuth's linear congruential filler; only the low 32 bits of a seed count, as in PyTorch. */
+/* Fills the state by Knuth's linear congruential generator. As in PyTorch, only the low 32 bits of
+ * a seed count. */
 void tensor_generator_seed(Generator *g, uint32_t seed) {
     *g = (Generator){.state = {seed}, .next = GENERATOR_WORDS, .seeded = true};
     for (uint32_t j = 1; j < GENERATOR_WORDS; j++) {
@@ -37,7 +38,7 @@ void tensor_generator_to_numbers(const Generator *g, int64_t *numbers) {
     memcpy(&numbers[BITS], &g->cached, sizeof g->cached);
 }
 
-/* They are those of a generator if it gives them back. */
+/* The numbers are a generator's if that generator, converted to numbers, gives the same numbers. */
 bool tensor_generator_from_numbers(Generator *g, const int64_t *numbers) {
     Generator found = {.next = (int)numbers[SPENT], .seeded = true, .has_cached = numbers[WAITING]};
     int64_t back[GENERATOR_NUMBERS];
@@ -56,9 +57,9 @@ static inline uint32_t mix(uint32_t word, uint32_t next) {
     return (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
 }
 
-/* The recurrence x[k + n] = x[k + m] xor mix(x[k], x[k + 1]) for all n words at once. Two loops
- * and a last word spare it a remainder per index; in both the words that are read are so far from
- * the one that is written that the compiler makes loops of vectors. */
+/* The recurrence x[k + n] = x[k + m] xor mix(x[k], x[k + 1]) for all n words at once. Two loops and
+ * a last word, so that no index needs a remainder. Both loops read words far from the word that
+ * they write, so the compiler makes loops of vectors. */
 static void twist(Generator *g) {
     enum { N = GENERATOR_WORDS, M = 397 };
     uint32_t *x = g->state;
@@ -82,7 +83,7 @@ void tensor_generator_skip(Generator *g, int64_t words) {
     g->next += (int)words;
 }
 
-/* The next n words: many at a time, so that tempering and what follows are loops of vectors. */
+/* Draws the next n words, many at a time, so that the loops over them are loops of vectors. */
 enum { BATCH = 512, STEP = BATCH / 2 };
 static void draw_words(Generator *g, int64_t n, uint32_t *word) {
     for (int64_t i = 0, m; i < n; i += m) {
@@ -101,7 +102,7 @@ static uint32_t draw32(Generator *g) {
 
 /* ---- uniform ------------------------------------------------------------------------------- */
 
-/* Uniform in [0, 1): as many bits as the type's significand holds. */
+/* Uniforms in [0, 1), with as many random bits as the significand of the type has. */
 void tensor_draw_units(Generator *g, DType dtype, int64_t n, void *x) {
     float *f32 = x;
     double *f64 = x;
@@ -120,8 +121,8 @@ void tensor_draw_units(Generator *g, DType dtype, int64_t n, void *x) {
     }
 }
 
-/* u (high - low) + low in the type of x, with one rounding; it may round up to high itself, as
- * PyTorch's does. Where the CPU has no fused multiply-add, the C library computes the same bits. */
+/* u (high - low) + low in the type of x, with one rounding. As in PyTorch, a number may be rounded
+ * up to high. If the CPU has no fused multiply-add, the C library computes the same bits. */
 void tensor_draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double low, double high) {
     const float low_f32 = (float)low, range_f32 = (float)high - low_f32;
     const double range = high - low;
@@ -136,7 +137,7 @@ void tensor_draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double 
 
 /* Box and Muller: if u1 and u2 are uniform, then r = sqrt(-2 ln u2) is the length and
  * theta = 2 pi u1 the angle of a point whose two coordinates are independent standard normals.
- * PyTorch does this in two ways, and which one depends on the number of elements. */
+ * PyTorch does this in two ways: one for fewer than 16 elements, one for 16 or more. */
 
 enum { BLOCK = 16 };
 
@@ -152,10 +153,10 @@ static double draw_normal(Generator *g) {
     return r * cos(theta);
 }
 
-/* A block of 16 uniforms becomes 8 points, abscissas first: r = sqrt(-2 ln(1 - u1)) is the length,
- * theta = 2 pi u2 the angle. In float32 each function is rounded to a float, and 2 pi is, before it
- * is multiplied, as where PyTorch runs with AVX2; rounding the product instead, as it does
- * elsewhere, would move a float by up to 2.4e-6. */
+/* A block of 16 uniforms becomes 8 points, first all x, then all y: r = sqrt(-2 ln(1 - u1)) is the
+ * length, theta = 2 pi u2 the angle. In float32 each function is rounded to float, and so is 2 pi
+ * before the multiplication, as in PyTorch with AVX2. PyTorch without AVX2 rounds the product
+ * instead: then a number differs by up to 2.4e-6. */
 static void box_muller(DType dtype, int64_t n, void *x, double mean, double std) {
     const float mean_f32 = (float)mean, std_f32 = (float)std, two_pi = (float)(2 * M_PI);
     for (int64_t block = 0; block < n; block += BLOCK)
@@ -176,9 +177,9 @@ static void box_muller(DType dtype, int64_t n, void *x, double mean, double std)
         }
 }
 
-/* From 16 on: uniforms, which become points, 16 coordinates at a time. All are drawn
- * before any is transformed. Where 16 does not divide n, the last 16 places, most of them finished
- * already, are drawn and transformed again. */
+/* For n >= 16: draws all uniforms, then transforms them in blocks of 16. If 16 does not divide n,
+ * the last 16 elements are drawn and transformed again, although most of them already have their
+ * numbers. */
 void tensor_draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std) {
     for (int64_t i = 0; i < n && n < BLOCK; i++) {
         double value = draw_normal(g) * std + mean;
@@ -196,8 +197,8 @@ void tensor_draw_normals(Generator *g, DType dtype, int64_t n, void *x, double m
 
 /* ---- masks, integers, permutations --------------------------------------------------------- */
 
-/* Always compares 53-bit uniforms, whatever the default type, and draws even when p is 0 or 1: the
- * whole numbers of 53 bits with p 2^53. */
+/* x is true if a whole number of 53 random bits is below p 2^53, also if the default type is
+ * float32. Draws even if p is 0 or 1. */
 void tensor_draw_bools(Generator *g, int64_t n, bool *x, double p) {
     uint64_t limit = (uint64_t)ceil(p * 0x1p53);
     uint32_t word[BATCH];
@@ -211,20 +212,20 @@ void tensor_draw_bools(Generator *g, int64_t n, bool *x, double p) {
     }
 }
 
-/* A range below 2^28 takes one word per element, a wider one takes two. The sums are taken modulo
- * 2^64, so that the whole range of int64_t works. The remainder favours small offsets, by at most
- * 2^28 / 2^32 = 6 %: a bias that equal digits oblige us to share. */
+/* A range below 2^28 takes one word per element, a wider range takes two. The sums are modulo 2^64,
+ * so that the whole range of int64_t works. The remainder makes small offsets more probable, by at
+ * most 2^28 / 2^32 = 6 %. PyTorch does the same, so equal digits need it. */
 void tensor_draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high) {
     uint64_t range = (uint64_t)high - (uint64_t)low;
     for (int64_t i = 0; i < n; i++) {
-        uint64_t word = draw32(g); /* of two the high one is drawn first */
+        uint64_t word = draw32(g); /* of two words the high one is drawn first */
         if (range >= 1 << 28) word = word << 32 | draw32(g);
         x[i] = (int64_t)(word % range + (uint64_t)low);
     }
 }
 
-/* Fisher and Yates: position i trades places with one of those from i on. (From n = 2^32 / 20 on
- * PyTorch shuffles otherwise, with 64-bit draws.) */
+/* Fisher and Yates: swaps the element at i with a random one of the elements from i on. (From n =
+ * 2^32 / 20 on, PyTorch draws numbers of 64 bits instead.) */
 void tensor_draw_permutation(Generator *g, int64_t n, int64_t *x) {
     for (int64_t i = 0; i < n; i++) x[i] = i;
     for (int64_t i = 0; i < n - 1; i++) {

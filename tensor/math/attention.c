@@ -35,8 +35,8 @@ static Tensor broadcast_to(const Tensor *x, Shape scores) {
 
 /* ---- masked softmax -------------------------------------------------------------------------- */
 
-/* x, (B, H, Q, K) or (B H, Q, K), as (B / W, W, H, Q, K), or the window (W, Q, K) expanded to it: a
- * view without a reference, only for kernels. */
+/* A view of shape (B / W, W, H, Q, K), without a reference, only for kernels: of x, (B, H, Q, K) or
+ * (B H, Q, K), or of the window (W, Q, K), which is expanded. */
 static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
     const int64_t *t = x->stride + x->shape.ndim - 3;
     int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
@@ -148,7 +148,7 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     return head;
 }
 
-/* The draws of a head follow those of the head before it, so the state of the first head is enough.
+/* The generator draws for one head after the other, so the state before the first head is enough.
  */
 static void attention_part(int worker, int64_t from, int64_t to, void *context) {
     const Heads *heads = context;
@@ -199,7 +199,7 @@ void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Ten
 
 /* ---- additive attention ---------------------------------------------------------------------- */
 
-/* The stride from the lengths of a batch to those of the next. */
+/* The stride from the lengths of one batch to the lengths of the next. */
 static int64_t lengths_step(const Tensor *lengths) {
     return lengths->shape.dim[0] == 1 ? 0 : lengths->stride[0];
 }
@@ -224,7 +224,7 @@ typedef struct {
     AdditiveDx *kernel;
     AdditiveBatch first; /* batch 0; the others follow it */
     int64_t size;        /* bytes of an element */
-    int64_t lengths;     /* the stride from the lengths of a batch to those of the next */
+    int64_t lengths;     /* the stride from the lengths of one batch to the lengths of the next */
 } AdditiveBatches;
 
 static void additive_part(int worker, int64_t from, int64_t to, void *context) {

@@ -47,8 +47,8 @@ Tensor *tensor_convert(const Tensor *x, DType dtype) {
     return y;
 }
 
-/* Backward, too, calls tensor_contiguous and tensor_reshape. It may read a tensor that was let go
- * as long as its bytes are there. So they copy with tensor_convert, because tensor_clone, a public
+/* Backward, too, calls tensor_contiguous and tensor_reshape, also for a tensor that was let go but
+ * still has its bytes. So these two functions copy with tensor_convert: tensor_clone, a public
  * function, refuses such a tensor. */
 Tensor *tensor_contiguous(const Tensor *x) {
     if (tensor_is_contiguous(x)) return tensor_view_make(x, x->shape, x->stride, x->data);
@@ -62,7 +62,7 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape) {
 
 /* ---- gather and scatter_add ------------------------------------------------------------------ */
 
-/* x at position 0 of dim, in y's shape: the kernels add index times dim's stride. */
+/* A view of x at index 0 of dim, in y's shape: the kernels add index times the stride of dim. */
 static Tensor at_start(const Tensor *x, int dim, Shape y) {
     const int lead = y.ndim - x->shape.ndim;
     Tensor start = {.shape = y, .dtype = x->dtype, .data = x->data};

@@ -1,6 +1,6 @@
 /* inplace.c - writes in place: copies, sums and products, and the steps of an optimizer. Each
- * function checks its arguments before it writes, and increments the version of what it has
- * written. */
+ * function checks its arguments before it writes, and increments the version of each tensor that it
+ * has written. */
 #include "operations.h"
 
 #include <string.h>
@@ -12,9 +12,9 @@ static bool check_writable(const char *op, const Tensor *x) {
                        tensor_shape_text(x->shape));
 }
 
-/* y, to be read while x is written: a copy if a write to x could change an element of y before it
- * is read. Without a copy nothing is allocated, so the last part of an optimizer step, which only
- * adds, cannot fail. */
+/* y, to be read while x is written: a copy if a write to x could change an element of y before that
+ * element is read. Otherwise nothing is allocated, so the second half of an optimizer step, which
+ * only adds, cannot fail. */
 static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
     if (!tensor_check_readable(op, y)) return NULL;
     if (x->dtype != y->dtype)

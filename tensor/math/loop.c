@@ -1,7 +1,7 @@
 /* loop.c - runs kernels on the elements of whole tensors, of any strides.
  *
- * The one idea: a kernel works on contiguous elements. A Walk goes over the outer dimensions like
- * an odometer and has one pointer per operand. An operand that lies apart, that is, whose elements
+ * The one idea: a kernel works on contiguous elements. A Walk visits every position of the outer
+ * dimensions and has one pointer per operand. An operand that lies apart, that is, whose elements
  * are not contiguous along the inner dimension, is gathered into a buffer before the kernel runs; a
  * result that lies apart is scattered from a buffer. A broadcast operand has a stride of 0. Large
  * work is cut along one dimension and shared by threads. */
@@ -50,7 +50,7 @@ bool tensor_walk_next(Walk *walk, int ndim, int64_t *index) {
 }
 
 /* A dimension merges with the one before it if one stride covers both, in every operand. Dimensions
- * of size 1 are dropped; if there are no others, one is left. */
+ * of size 1 are dropped; if all have size 1, one dimension is left. */
 static void merge_dims(Walk *walk) {
     int left = 0;
     for (int d = 0; d < walk->ndim; d++) {

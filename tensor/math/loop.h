@@ -13,18 +13,18 @@ static inline void swap(int64_t *x, int64_t *y) {
     *y = moved;
 }
 
-/* Over x[0] .. x[n-1], which broadcast to one shape: x[0] has it, and is written. */
+/* Runs the kernel over x[0] .. x[n-1]. x[0] is the result; the others broadcast to its shape. */
 void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s);
 /* The same for a kernel that writes the first `written` operands, and gets the constants after the
  * last operand. */
 void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
                         const void *constants);
-/* to = from, both of one type, where `from` is broadcast. */
+/* to = from, both of one type; `from` broadcasts to the shape of `to`. */
 void tensor_loop_copy(const Tensor *to, const Tensor *from);
-/* Calls the kernel for each row along dim. An operand whose size along dim is 1 is a number for the
- * row, and so is one that is NULL; every other is a row. x[0] is the result; other operands that
- * the kernel writes are numbers, or contiguous. Sets an error if there is no memory to gather rows
- * that are not contiguous. */
+/* Calls the kernel for each row along dim. An operand gives the kernel one number for each row if
+ * its size along dim is 1, else a row; NULL stays NULL. x[0] is the result; other operands that the
+ * kernel writes are numbers, or contiguous. Sets an error if there is no memory to gather rows that
+ * are not contiguous. */
 void tensor_loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s);
 /* The same for a kernel that takes `operations` operations for each element. */
 void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
@@ -58,11 +58,12 @@ struct Walk {
     int cut; /* the dimension that threads share */
 };
 
-/* Over operands that broadcast to one shape, without their last `inner` dimensions. */
+/* Starts a walk over operands that broadcast to one shape, but not over their last `inner`
+ * dimensions. */
 void tensor_walk_start(Walk *walk, int n, const Tensor *const *x, int inner);
-/* So many steps along dimension d. */
+/* Moves the data pointers by so many steps along dimension d. */
 void tensor_walk_along(Walk *walk, int d, int64_t steps);
-/* To the next position of the dimensions before ndim; false after the last one. */
+/* Moves to the next position in dimensions 0 to ndim - 1; false after the last position. */
 bool tensor_walk_next(Walk *walk, int ndim, int64_t *index);
 
 #endif

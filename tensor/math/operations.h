@@ -43,12 +43,12 @@ bool tensor_find_element(const char *op, const Tensor *x, Shape index, int64_t *
 
 /* ---- reductions: reduce.c -------------------------------------------------------------------- */
 
-/* The kernel's number for each row along dim, which becomes a dimension of size 1. */
+/* Applies a kernel that makes one number of each row along dim. In the result dim has size 1. */
 Tensor *tensor_reduce(const Tensor *x, Kernel *kernel, int dim, DType out);
 void tensor_divide(Tensor *y, double number); /* y /= number: a mean is a sum and one division */
 /* Summed dimensions get size 1; sums of integers and bools are I64. */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims);
-/* Sums x over the dimensions in which a tensor of shape would be broadcast to x's shape. */
+/* Undoes a broadcast from this shape to the shape of x: sums x over the repeated dimensions. */
 Tensor *tensor_sum_to(const Tensor *x, Shape shape);
 /* dw (N) of layer norm: sum over the rows of dy z. x and dy (..., N) are contiguous; mean and scale
  * have a number for each row. */
@@ -77,14 +77,14 @@ typedef struct {
 } Mask;
 
 /* How many keys each query may attend to, for valid_lens (B), (B, Q) or NULL, and causal: I64,
- * (B, 1, Q, 1), or (1, 1, Q, 1) if all batches have the same. */
+ * (B, 1, Q, 1), or (1, 1, Q, 1) if valid_lens is NULL. */
 Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores);
 /* y = softmax(scale x + window) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B H, Q,
  * K) */
 void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
 
 /* dropout(softmax(scale q k' + window)) v where the mask allows: q (B, H, Q, D), k (B, H, K, D), v
- * (B, H, K, Dv), or all without H where that is 1. */
+ * (B, H, K, Dv), or all without H, as if H was 1. */
 typedef struct {
     const Tensor *q, *k, *v;
     Tensor *y;
@@ -92,17 +92,17 @@ typedef struct {
     double scale, dropout;
     const Tensor *stats; /* (B H, 2, Q), F64: for each query the largest score, and 1 / the
                           * sum of exp(score - largest), 0 if all keys are masked */
-    bool *drawn;         /* (B H, Q, K): what dropout keeps; or, if it is NULL, */
-    Generator *states;   /* (B H): the generator before each head's draws */
+    bool *drawn;         /* (B H, Q, K): what dropout keeps; NULL if states is used */
+    Generator *states;   /* (B H): the generator before each head's draws; NULL if drawn is used */
 } AttentionOperands;
 
 Shape tensor_attention_scores(const Tensor *q, const Tensor *k); /* (B, H, Q, K) */
-/* A new tensor of x's shape, but for the last size, which is that of `last`; laid out as x is:
- * heads that are views of (B, N, H, D) give such a view again, which is joined without a copy. */
+/* A new tensor with the shape of x, but with the last size of `last`. It has the layout of x: if x
+ * is a view of (B, N, H, D), so is the result, and no copy is needed to join its heads. */
 Tensor *tensor_attention_result(const Tensor *x, const Tensor *last);
-/* How many bytes for each head backward needs to know what dropout kept: those of `drawn`, or of
- * `states` if these are fewer. Storing the draws of small heads instead of drawing them twice more
- * takes 5 % off the fused step of mha_small in tests/bench (1738 to 1657 us). */
+/* How many bytes are stored for each head so that backward knows what dropout kept: the size of
+ * `drawn`, or of `states` if that is smaller. Drawn bools are not drawn again: this takes 5 % off
+ * the fused step of mha_small in tests/bench (1738 to 1657 us). */
 int64_t tensor_attention_draw_bytes(Shape scores);
 /* Writes drawn or states, and moves the generator past the draws of all heads. */
 void tensor_attention_draw(const AttentionOperands *a, Generator *generator);
@@ -110,9 +110,9 @@ void tensor_attention_draw(const AttentionOperands *a, Generator *generator);
 void tensor_attention_forward(const AttentionOperands *a);
 void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
 
-/* Additive attention: y (B, Q, K) = w tanh(q + k) of q (B, Q, H), k (B, K, H) and w (1, H),
- * contiguous all, before lengths, as in a Mask, else 0. Backward adds to dx: dq, dk,
- * dw (B, 1, H). */
+/* Additive attention of q (B, Q, H), k (B, K, H) and w (1, H), all contiguous: y (B, Q, K) =
+ * w tanh(q + k) for a key before the length, else 0. lengths: as in a Mask. Backward adds to dx:
+ * dq, dk and dw (B, 1, H). */
 void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
                              const Tensor *lengths);
 void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q,
@@ -120,7 +120,7 @@ void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tenso
 
 /* ---- the generator: random.c ----------------------------------------------------------------- */
 
-/* This thread's: copy it to save, assign it to restore. */
+/* The generator of this thread. To save the state, copy *it; to restore it, assign to *it. */
 Generator *tensor_generator_current(void);
 
 #endif

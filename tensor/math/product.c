@@ -32,7 +32,7 @@ static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
     }
 }
 
-/* The start of a slice, rounded to a multiple of 64, where register tiles begin. */
+/* The start of a slice: a multiple of 64, the width of the widest register tile. */
 static int64_t slice_begin(int64_t size, int64_t slices, int64_t slice) {
     return slice == slices ? size : (size * slice / slices + 32) / 64 * 64;
 }
@@ -67,10 +67,10 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
     }
 }
 
-/* Cuts so that little is packed twice. Each slice of columns packs its own part of b; it reads a in
- * place if a's rows are contiguous or its columns near, else it packs all of a. Each slice of rows
- * packs all of b. The last slice has at least half a register tile. A large batch is not cut: it
- * has enough products for every worker. */
+/* Cuts so that little is packed twice. Each slice of columns packs its own part of b, and all of a
+ * unless a can be read in place (its rows are contiguous, or its columns are close in memory). Each
+ * slice of rows packs all of b. The last slice has at least 32 rows or columns. A large batch is
+ * not cut: it has enough products for every worker. */
 static void cut(Products *whole, int64_t batch, int workers) {
     const MatmulShape *s = &whole->shape;
     const int64_t far = s->a_stride[1] > 512 ? 2 : 1;
@@ -84,7 +84,7 @@ static void cut(Products *whole, int64_t batch, int workers) {
 static void multiply(Products *whole, DType dtype, int64_t batch) {
     MatmulShape *s = &whole->shape;
     void *const *data = whole->walk.data;
-    /* a vector of 8 multiplies at once */
+    /* one operation multiplies a vector of 8 numbers */
     const int workers = tensor_workers_for((double)(batch * s->m * s->n) * (double)s->k / 8);
     whole->kernel = tensor_kernels()->matmul[dtype];
     whole->workspace = tensor_kernels()->matmul_workspace[dtype](s);

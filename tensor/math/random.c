@@ -2,8 +2,8 @@
  *
  * One generator makes 32-bit words. kernels/twister.c uses them as PyTorch does, in the same order
  * and number, so that a program with the seed of a notebook gets the notebook's numbers. Uniforms,
- * integers and masks have the same bits. Normals go through the C library's log, cos and sin and
- * differ by at most 0.5e-6.
+ * integers and masks have the same bits. Normals differ by at most 0.5e-6, because the log, cos and
+ * sin of the C library compute them.
  *
  * Every function checks its arguments and allocates its memory before the first draw, so a call
  * that fails does not change the generator. */
@@ -103,8 +103,8 @@ static Tensor *in_order_of_memory(const Tensor *x) {
     return tensor_view_permute(x, axes);
 }
 
-/* If x is not contiguous, the elements are drawn one by one. From 16 normals on this gives other
- * numbers than drawing all at once, as in PyTorch. */
+/* If x is not contiguous, the elements are drawn one by one, as in PyTorch. For 16 normals or more,
+ * these are other numbers than if all are drawn at once. */
 static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
     const int64_t numel = tensor_numel(x), size = dtype_size(x->dtype);
     const int64_t at_once = tensor_is_contiguous(x) ? numel : 1;

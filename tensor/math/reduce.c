@@ -106,8 +106,8 @@ void tensor_layer_norm_dw(Tensor *dw, const Tensor *x, const Tensor *dy, const T
 
 /* ---- sums over any dimensions ---------------------------------------------------------------- */
 
-/* x with the dimensions that are not summed first, and the summed ones as one last dimension: a
- * view if possible, else a copy. */
+/* A view of x, or a copy if no view is possible: first the dimensions that are kept, then one last
+ * dimension made of all summed ones. */
 static Tensor *summed_last(const Tensor *x, const bool *dims, int kept) {
     Tensor moved = *x;
     int to[] = {0, kept}; /* where the next dimension goes: one that is kept, or a summed one */
