@@ -46,8 +46,7 @@ bool tape_begin(void);
 /* Opens a tape that owns results in the same way and records nothing: for inference. */
 bool tape_begin_no_grad(void);
 /* Closes the innermost tape and releases its results. A result that you retained stays, without its
- * history: a recorded op refuses it until you ag_detach it. Without an open tape it does nothing.
- */
+ * history: a recorded op refuses it until you ag_detach it. If no tape is open, nothing happens. */
 void tape_end(void);
 /* Closes the innermost tape but keeps y, one of its results: then the tape outside owns y, or, if
  * no other is open, you do (tensor_release it). Always closes the tape; y NULL returns NULL. */
@@ -69,28 +68,28 @@ bool ag_backward_from(Tensor *y, const Tensor *dy);
 /* x->grad becomes NULL. Backward adds to it: call this before the next step. */
 bool ag_zero_grad(Tensor *x);
 
-/* Does y depend on x, which requires a gradient: would backpropagation from y add to x's gradient?
- * False with an error if no recording tape is open. */
+/* Would backpropagation from y add to x's gradient: does x require a gradient, and does y depend on
+ * x? False with an error if no recording tape is open. */
 bool ag_reaches(Tensor *y, Tensor *x);
 
-/* These return x (NULL on error). */
+/* The next four functions return x (NULL on error). */
 /* Ops record x, a float leaf, from here on, and backpropagation computes its gradient. */
 Tensor *ag_requires_grad(Tensor *x);
 Tensor *ag_retain_grad(Tensor *x);            /* keep the gradient of this intermediate result */
 Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; for tape_print */
-/* You will not read x's elements again, with a function of tensor.h or as the input of an op. Their
- * memory is freed as soon as no backward pass on the tape needs them: at once if none does, or if
- * nothing is recorded. Views of x keep the elements until they are let go too. Shape and type stay,
- * and backpropagation goes through x as before. */
+/* Says that you will not read x's elements again, with a function of tensor.h or as the input of an
+ * op. Their memory is freed as soon as no backward pass on the tape needs it: at once if none does,
+ * or if nothing is recorded. Views of x keep the elements until the views are let go, too. Shape
+ * and type stay, and backpropagation goes through x as before. */
 Tensor *ag_let_go(Tensor *x);
-/* The same for every tensor that the open tape owns since a mark, except y and those that you have
- * retained. So a function of several ops keeps only its result:
+/* The same for every tensor that the open tape owns since a mark, except y and tensors that you
+ * have retained. So a function of several ops keeps only its result:
  *
  *     const int mark = tape_mark();
  *     Tensor *scores = ag_bmm(q, ag_transpose(k, 1, 2));
  *     return ag_let_go_since(mark, ag_softmax(scores, -1));
  *
- * A mark is the number of nodes on the tape. Returns y. */
+ * A mark is the number of nodes on the tape. ag_let_go_since returns y. */
 int tape_mark(void);
 Tensor *ag_let_go_since(int mark, Tensor *y);
 
@@ -155,21 +154,21 @@ Tensor *ag_squeeze(Tensor *x, int dim);    /* unchanged when the size is not 1 *
 Tensor *ag_expand(Tensor *x, Shape shape); /* sizes of 1 repeat, by stride 0; -1 keeps a size */
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end); /* Python's x[start:end] */
 Tensor *ag_select(Tensor *x, int dim, int64_t index);             /* drops dim */
-/* torch.split: x cut along dim into slices of that size, the last one smaller where size does not
- * divide. list receives all of them, n must be their number; on error it holds NULLs. */
+/* torch.split: x cut along dim into slices of this size; the last slice is smaller if size does not
+ * divide. list gets all slices, and n must be their number; on error the list holds NULLs. */
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n);
 Tensor *ag_cat(Tensor **list, int n, int dim); /* a (0,) in the list is skipped */
 Tensor *ag_stack(Tensor **list, int n, int dim);
 Tensor *ag_repeat(Tensor *x, Shape repeats); /* as PyTorch's x.repeat; repeats.ndim >= x's */
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim); /* each slice, repeats times */
 Tensor *ag_masked_select(Tensor *x, Tensor *mask); /* (count of true); x and mask broadcast */
-/* index: I64, from 0 to the size of dim, exclusive; an element that is gathered twice gets the sum
- * of both gradients. For dim 0: index_select, with an index (n) or (), is x[index[i], j], gather is
- * x[index[i, j], j]. */
+/* index: I64, at least 0 and below the size of dim; an element that is gathered twice gets the sum
+ * of both gradients. For dim 0, index_select, with an index (n) or (), gives x[index[i], j], and
+ * gather gives x[index[i, j], j]. */
 Tensor *ag_index_select(Tensor *x, int dim, Tensor *index);
 Tensor *ag_gather(Tensor *x, int dim, Tensor *index);
 Tensor *ag_embedding(Tensor *w, Tensor *index); /* w (N, D), index (...) -> (..., D) */
-/* Of the last two dimensions; 0 above (tril) or below (triu) the diagonal. */
+/* In the last two dimensions: x, but 0 above (tril) or below (triu) the diagonal. */
 Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
 
 /* ---- reductions ---------------------------------------------------------------------------- */
@@ -205,17 +204,17 @@ Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b);
 
 Tensor *ag_softmax(Tensor *x, int dim), *ag_log_softmax(Tensor *x, int dim);
 /* Which keys a query may attend to: B batch, H heads, Q queries, K keys. All parts combine, and a
- * key that one of them ignores is ignored. (AttentionMask){0} is no mask. */
+ * key that one part masks is masked. (AttentionMask){0} is no mask. */
 typedef struct {
-    const Tensor *valid_lens; /* I64 (B) or (B, Q), not negative: keys at or past it are ignored */
-    const Tensor *keep;       /* BOOL, broadcasts to (B, H, Q, K): false is ignored */
+    const Tensor *valid_lens; /* I64 (B) or (B, Q), not negative: keys at or past it are masked */
+    const Tensor *keep;       /* BOOL, broadcasts to (B, H, Q, K): false is masked */
     const Tensor
         *window; /* float (windows, Q, K), added to the scaled scores, viewed as (B / windows,
-                    windows, H, Q, K): Swin, Liu et al. 2021. A constant; -inf: ignored */
-    bool causal; /* query i ignores the keys after key i */
+                    windows, H, Q, K): Swin, Liu et al. 2021. A constant; -inf: masked */
+    bool causal; /* for query i the keys after key i are masked */
 } AttentionMask;
 /* Does the mask fit scores (B, H, Q, K) of this type? If not, false with an error that begins with
- * who and names the part. For a module that must know it before it draws its weights. */
+ * who and names the part. A module calls this before it draws its weights. */
 bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype);
 
 /* The weights of attention, softmax(scale scores + window) over the keys that the mask allows.
@@ -231,16 +230,16 @@ Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
  * key. q (B, Q, H), k (B, K, H), w (1, H), the weight of a linear layer -> (B, Q, K): the same as
  * ag_linear of ag_tanh of the sum (B, Q, K, H), without that sum in memory. A key at or past
  * valid_lens (as for ag_masked_softmax; may be NULL) is skipped: its score is 0, whatever q and k
- * are, and its dy counts as 0. That adds 0 to the gradients of q, k and w, or NaN where, as in
- * PyTorch, 0 is multiplied by a NaN or an infinity. */
+ * are, and its dy counts as 0. So the key adds 0 to the gradients of q, k and w; but NaN, as in
+ * PyTorch, if this 0 is multiplied by a NaN or an infinity. */
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens);
 
 /* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask allows: the same
  * numbers, random ones too, as a product, ag_attention_weights, ag_dropout and a product, but
  * without the Q x K weights in memory, forward or backward. q (B, H, Q, D), k (B, H, K, D), v (B,
  * H, K, Dv) -> (B, H, Q, Dv), or all without H. dropout: the probability that a weight is dropped;
- * in training and elsewhere alike. In float32 a weight below 2^-100 of its query's largest may be
- * 0: then that query adds nothing to the gradients of the key and of the value. */
+ * for evaluation pass 0. In float32 a weight may be 0 if it is below 2^-100 of the largest weight
+ * of its query: then that query adds nothing to the gradients of the key and of the value. */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
 /* The same with another scale than 1 / sqrt(D). */
 Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
@@ -249,8 +248,8 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
 /* ---- others -------------------------------------------------------------------------------- */
 
 /* (x - mean) / sqrt(variance + eps) w + b over the last dimensions of x, as many as w and b have,
- * with equal sizes. w or b may be NULL; without both it is over the last dimension. The variance is
- * divided by the count. Ba, Kiros & Hinton 2016. */
+ * with equal sizes. w or b may be NULL; if both are, over the last dimension. The variance is the
+ * sum of squares divided by n, not by n - 1. Ba, Kiros & Hinton 2016. */
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps);
 
 /* Sets elements to 0 with probability p and divides the others by 1 - p. p = 0 returns x. Always
@@ -262,9 +261,9 @@ typedef enum { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } Reduction;
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction); /* (y - t)^2; equal shapes */
 /* -log softmax(logits)[target], logits (C), (N, C) or (N, C, ...), targets I64 of that shape
  * without C. A target equal to ignore_index has no loss and no gradient; a mean is over the other
- * targets, and NaN without any. ignore_index may be any number, also a class: 0 ignores the targets
- * that are 0. AG_IGNORE_NONE ignores none. (PyTorch's default is -100.) Any other target that is no
- * class is an error. */
+ * targets, NaN if there are none. ignore_index may be any number, also a class: 0 ignores the
+ * targets that are 0. AG_IGNORE_NONE ignores none. (PyTorch's default is -100.) Any other target
+ * that is no class is an error. */
 #define AG_IGNORE_NONE INT64_MIN
 Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
                          Reduction reduction);

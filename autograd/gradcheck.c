@@ -3,7 +3,7 @@
  *     (<c, f(x + eps e)> - <c, f(x - eps e)>) / (2 eps)
  *
  * for every element e of every input, with a fixed random cotangent c. With c = 1 for all elements
- * a wrong gradient of softmax would pass: its sum over a row is always 0. */
+ * <c, softmax(x)> is constant and its gradient is 0, so a wrong gradient could pass. */
 #include "op.h"
 
 #include <math.h>
@@ -88,7 +88,8 @@ static bool check_element(Check *check, int which, int64_t i) {
         which, tensor_shape_text(index), analytic, numeric);
 }
 
-/* The inputs that require a gradient are float64, and no two of their elements share memory. */
+/* Checks that each input that requires a gradient is float64 and that its elements share no memory.
+ */
 static bool check_inputs(const Check *check) {
     for (int i = 0; i < check->n; i++) {
         const Tensor *x = check->inputs[i];

@@ -103,9 +103,9 @@ struct Op {
     const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
     Input in[OP_INPUTS]; /* the entry after the last input has no name */
     unsigned reads;      /* READS_IN0 | ... */
-    /* Returns the result, a new reference. If it sets an error, ag_apply releases whatever it
-     * returned. Checks the shapes; ag_apply has checked types and NULLs. May set n->saved, and no
-     * other field of the node. */
+    /* Returns the result, a new reference. If forward sets an error, ag_apply releases the result.
+     * Checks the shapes; ag_apply has checked types and NULLs. May set n->saved, and no other field
+     * of the node. */
     Tensor *(*forward)(Node *n);
     /* Sets dx[i], a new reference, for each input that requires a gradient (ag_needs), or sets the
      * pending error; node_backward then releases each dx[i]. dx[i] has the shape of in[i], or a
@@ -130,8 +130,8 @@ static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]-
  * is no other reference to dy: so use it only for the last dx that is computed from dy.
  *
  * ag_gradient_buffer: of in[i]'s shape, for an op that adds to some elements (slice, gather). If
- * the gradient buffer of in[i] has no other reference, it is that buffer; else it is a tensor of
- * zeros, and accumulate adds it to the gradient buffer. */
+ * the gradient buffer of in[i] has no other reference, the result is that buffer; else the result
+ * is a tensor of zeros, and accumulate adds it to the gradient buffer. */
 Tensor *ag_buffer_like(Tensor *dy);
 Tensor *ag_gradient_buffer(const Node *n, int i);
 
@@ -175,7 +175,7 @@ extern const Op *const ag_ops[];
 
 /* ---- shared by the attention ops (mask.c) --------------------------------------------------- */
 
-/* The parts of a mask as three inputs of a node. */
+/* Stores the parts of a mask in in[0] to in[2], as inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
 /* For forward: checks the mask of node n and computes how many keys each query may attend to. The
  * parts of the mask are the inputs first, first + 1 and first + 2; an input that the node does not

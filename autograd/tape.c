@@ -360,8 +360,8 @@ static bool node_walk(const Node *n, bool keep_grads) {
     return done;
 }
 
-/* x->grad must be private, contiguous and as large as its storage. Copies the gradient buffer if it
- * is not. */
+/* Prepares the gradient buffer of x to become x->grad, which must be private, contiguous and as
+ * large as its storage. Any other buffer is replaced by a copy. */
 static bool make_own(Tensor *x) {
     Tensor *g = x->grad_buffer;
     if (is_private(g) && tensor_is_contiguous(g) &&
@@ -400,7 +400,7 @@ static bool for_each_buffer(Tensor *y, int t, bool (*act)(Tensor *)) {
     return done;
 }
 
-/* The arguments of ag_backward_from. */
+/* Checks the arguments of ag_backward_from. */
 static bool check_backward(const Tensor *y, const Tensor *dy) {
     if (!ag_check_present("backward", y)) return false;
     const char *rule = dy ? NULL : "dy is NULL";

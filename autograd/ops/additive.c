@@ -19,10 +19,10 @@ static bool check_shapes(Shape q, Shape k, Shape w) {
  * shapes:   (B, Q, H), (B, K, H), (1, H), (B) or (B, Q) or NULL -> (B, Q, K)
  * value:    w tanh(q + k) for every query with every key, 0 for keys at or past valid_lens
  * gradient: g = dy w (1 - tanh^2): dq = g summed over the keys,
- *           dk = g summed over the queries, dw = dy tanh summed
+ *           dk = g summed over the queries, dw = dy tanh summed over all
  * source:   Bahdanau et al. 2015
  *
- * saved: the number of keys that each query is scored with. */
+ * saved: how many keys each query may attend to. */
 static Tensor *additive_scores_forward(Node *n) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];
@@ -36,7 +36,7 @@ static Tensor *additive_scores_forward(Node *n) {
     return y;
 }
 
-/* dw has a row for each batch: node_backward (tape.c) sums them. */
+/* dx[2] has a row for each batch: node_backward (tape.c) sums the rows. */
 static void additive_scores_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Equal sizes before the last two, one D of q and k, one K of k and v. */
+/* Are the sizes before the last two equal, D the same in q and k, and K the same in k and v? */
 static bool check_shapes(const Tensor *q, const Tensor *k, const Tensor *v) {
     const int last = q->shape.ndim - 1;
     bool fit = (last == 2 || last == 3) && k->shape.ndim == last + 1 && v->shape.ndim == last + 1;
@@ -54,7 +54,7 @@ static AttentionOperands operands_of(const Node *n, Tensor *y) {
 /* ag_attention(q, k, v, mask, dropout)
  * shapes:   (B, H, Q, D), (B, H, K, D), (B, H, K, Dv) -> (B, H, Q, Dv), or all without H
  * value:    R v, R = dropout(P), P = softmax(q k' / sqrt(D) + window) over the keys that the mask
- *           allows; no (Q, K) in memory
+ *           allows; P is never in memory
  * gradient: dv = R' dy; dq = dS k, dk = dS' q, dS = P (dP - sum(P dP)) / sqrt(D), dP = dropout's
  *           gradient at dy v'
  * source:   Vaswani et al. 2017; Dao et al. 2022
@@ -109,9 +109,9 @@ static Tensor *with_dense_rows(Tensor *x) {
 }
 
 /* ag_attention_scaled(q, k, v, mask, dropout, scale)
- * shapes:   as attention
- * value:    the same with softmax(scale q k' + window); applies the op attention
- * gradient: the same with scale for 1 / sqrt(D) */
+ * shapes:   as ag_attention
+ * value:    as ag_attention, with scale for 1 / sqrt(D); applies the op attention
+ * gradient: as ag_attention, with scale for 1 / sqrt(D) */
 Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
                             double scale) {
     if (!(dropout >= 0 && dropout <= 1))

@@ -1,6 +1,6 @@
 /* elementwise.c - an op and a public function for each row of tensor/kernels/elementwise.def. All
- * rows share one forward and one backward: the kernels hold the arithmetic. After them, elementwise
- * ops that are no row. */
+ * rows share one forward and one backward: the kernels hold the arithmetic. At the end stand the
+ * elementwise ops that are not rows of that table. */
 #include "../op.h"
 
 /* y = value(x) or value(a, b), with NumPy's broadcasting. A comparison, which has no backward,
@@ -135,7 +135,7 @@ Tensor *ag_ge_scalar(Tensor *x, double s) { return ag_ge(x, number_like("ge_scal
 /* ag_to(x, dtype)
  * shapes:   (...) -> same
  * value:    x converted to float32, float64, int64 or bool; x itself if it has the type
- * gradient: dy in x's type; none of integers and bools */
+ * gradient: dy in x's type; none for integers and bools */
 static Tensor *to_forward(Node *n) { return tensor_convert(n->in[0], n->at.dtype); }
 
 static void to_backward(const Node *n, Tensor *dy, Tensor **dx) {
@@ -159,7 +159,7 @@ Tensor *ag_to(Tensor *x, DType dtype) {
  * gradient: none: the result is bool */
 static Tensor *logical_not_forward(Node *n) {
     const Tensor *x = n->in[0];
-    int64_t bits = 0; /* those of 0 in every type */
+    int64_t bits = 0; /* the bits of the number 0 in every type */
     const Tensor zero = {.dtype = x->dtype, .data = &bits};
     const Tensor *const operand[] = {x, &zero};
     Kernel *const eq = tensor_kernels()->value[ELEMENTWISE_eq][x->dtype];

@@ -18,8 +18,8 @@ static bool check_indices(const Node *n) {
     return !tensor_pending();
 }
 
-/* index in y's shape, for the kernel. gather has an index for each element of y, the others one for
- * all dimensions after dim: these get size 1. */
+/* index in y's shape, for the kernel. gather has an index for each element of y. The other ops have
+ * one index for all elements in the dimensions after dim: in index these dimensions get size 1. */
 static Tensor index_along(const Node *n) {
     Tensor index = *n->in[1];
     for (int d = n->at.dim + 1; d < n->in[0]->shape.ndim && n->op != &ag_op_gather; d++)

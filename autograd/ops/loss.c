@@ -13,7 +13,7 @@ static bool check_reduction(const char *op, Reduction reduction) {
 /* ag_mse_loss(y, t, reduction)
  * shapes:   (...), same -> (), or the same for REDUCE_NONE
  * value:    (y - t)^2 of each element, or its sum or mean
- * gradient: for y 2 (y - t) dy, divided by the count where averaged; for t its negative */
+ * gradient: for y 2 (y - t) dy, divided by the count for REDUCE_MEAN; for t the negative of this */
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     if (!ag_check_ready("mse_loss", y) || !ag_check_ready("mse_loss", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)
@@ -89,7 +89,7 @@ static double divisor(const Node *n) {
     return (double)count;
 }
 
-/* losses (N, 1, ...) unchanged, or summed and divided. PyTorch names the node by its shape. */
+/* losses (N, 1, ...) unchanged, or summed and divided. PyTorch's name of the node follows ndim. */
 static Tensor *reduced(const Node *n, const Tensor *losses) {
     bool summed[TENSOR_MAX_DIMS];
     const bool each = n->at.reduction == REDUCE_NONE;
@@ -105,10 +105,10 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
 /* ag_cross_entropy(logits, targets, ignore_index, reduction)
  * shapes:   (C), (N, C) or (N, C, ...), the same without C -> () or, for REDUCE_NONE, the
  *           shape of targets
- * value:    -log softmax(logits)[target] over C, 0 for ignore_index; as it is, summed, or
- *           averaged over what is not ignored
- * gradient: (softmax(logits) - 1 at the target) dy, divided by the count where averaged,
- *           exactly 0 where ignored
+ * value:    -log softmax(logits)[target] over C, 0 for an ignored target; or the sum of these; or
+ *           their mean over the targets that are not ignored
+ * gradient: (softmax(logits) - 1 at the target) dy, divided by the count for REDUCE_MEAN,
+ *           exactly 0 for an ignored target
  *
  * saved: the targets; for each row max x and log sum exp(x - max x), in double. */
 static Tensor *cross_entropy_forward(Node *n) {

@@ -71,7 +71,7 @@ void ag_mask_inputs(AttentionMask mask, Tensor **in) {
     in[2] = (Tensor *)mask.window;
 }
 
-/* Part i of the mask whose parts are n's inputs from the first one on. */
+/* Part i of a mask whose parts are the inputs first, first + 1 and first + 2 of n. */
 static const Tensor *part_of(const Node *n, int first, int i) {
     return first + i < n->n_in ? n->in[first + i] : NULL;
 }

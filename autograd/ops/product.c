@@ -76,8 +76,8 @@ DEFINE_OP(matmul, .in = {{"a", NUMBER}, {"b", NUMBER}}, .forward = matmul_forwar
           .backward = product_backward, .reads = READS_IN0 | READS_IN1 | READS_OTHER,
           .grad_fn = "UnsafeViewBackward0");
 
-/* A vector a becomes a matrix of one row, a vector b of one column; that dimension is dropped from
- * the result. */
+/* A vector a becomes a matrix of one row, a vector b a matrix of one column; the result loses the
+ * new dimension again. */
 Tensor *ag_matmul(Tensor *a, Tensor *b) {
     if (!ag_check_ready("matmul", a) || !ag_check_ready("matmul", b)) return NULL;
     if (a->shape.ndim == 0 || b->shape.ndim == 0)
@@ -130,8 +130,8 @@ static bool check_linear(const Node *n) {
     return !tensor_pending();
 }
 
-/* PyTorch's names of the node: without b, with b, with b and a strided x; of x with one, two and
- * more dimensions. */
+/* PyTorch's names of the node. Rows: without b; with b; with b and an x that is not contiguous.
+ * Columns: x with one, two or more dimensions. */
 static const char *const linear_grad_fn[3][3] = {
     {"SqueezeBackward4", "MmBackward0", "UnsafeViewBackward0"},
     {"UnsafeViewBackward0", "AddmmBackward0", "UnsafeViewBackward0"},

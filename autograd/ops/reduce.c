@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* flags[d]: is dimension d of x in the list? With an empty list all are, as in PyTorch. False with
- * an error for a wrong list. */
+/* flags[d]: is dimension d of x in the list? As in PyTorch, an empty list means all dimensions.
+ * False with an error for a wrong list. */
 static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     if (dims.n < 0 || dims.n > TENSOR_MAX_DIMS)
         return tensor_fail("%s: %d dimensions are named: there may be 0 to %d", op, dims.n,
@@ -30,7 +30,7 @@ static Tensor *drop_dims(const Node *n, Tensor *y) {
 }
 
 /* dy (or another tensor of the result's shape) expanded to x's shape: every element of x gets the
- * element of the result that it is part of. */
+ * number of the result to which it was reduced. */
 static Tensor *expand_to_x(const Node *n, const Tensor *dy) {
     Shape shape = n->in[0]->shape; /* with size 1 for each reduced dimension */
     for (int d = 0; d < shape.ndim; d++)
@@ -63,7 +63,7 @@ DEFINE_OP(sum, .in = {{"x", SAME}}, .forward = sum_forward, .backward = sum_back
 Tensor *ag_sum(Tensor *x) { return reduce_dims(&ag_op_sum, x, (Axes){0}, false); }
 
 /* ag_sum_dims(x, dims, keepdim)
- * shapes:   (N, M, K) -> (M), or (1, M, 1) to keep them, for dims 0, 2
+ * shapes:   (N, M, K) -> (M), or (1, M, 1) with keepdim, for dims 0, 2
  * value:    sums over dimensions; int64 for int64 and bool
  * gradient: dy for each element summed */
 DEFINE_OP(sum_dims, .in = {{"x", SAME}}, .forward = sum_forward, .backward = sum_backward,
@@ -75,7 +75,7 @@ Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim) {
 
 /* ---- mean ---------------------------------------------------------------------------------- */
 
-/* y or dy divided by the number of elements of x for each of its own. NULL stays NULL. */
+/* y (or dy) divided by the number of elements of x for each element of y. NULL stays NULL. */
 static Tensor *averaged(const Node *n, Tensor *y) {
     if (y) tensor_divide(y, (double)tensor_numel(n->in[0]) / (double)tensor_numel(y));
     return y;
@@ -101,7 +101,7 @@ DEFINE_OP(mean, .in = {{"x", FLOAT}}, .forward = mean_forward, .backward = mean_
 Tensor *ag_mean(Tensor *x) { return reduce_dims(&ag_op_mean, x, (Axes){0}, false); }
 
 /* ag_mean_dims(x, dims, keepdim)
- * shapes:   (N, M, K) -> (M), or (1, M, 1) to keep them, for dims 0, 2
+ * shapes:   (N, M, K) -> (M), or (1, M, 1) with keepdim, for dims 0, 2
  * value:    means over dimensions
  * gradient: dy / count */
 DEFINE_OP(mean_dims, .in = {{"x", FLOAT}}, .forward = mean_forward, .backward = mean_backward,
@@ -148,7 +148,7 @@ static Tensor *times_dy(const Node *n, Tensor *c, Kernel *const *f, const Tensor
 }
 
 /* ag_var_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
  * value:    sum (x - mean)^2 / (N - 1)
  * gradient: 2 (x - mean) / (N - 1) dy */
 static Tensor *var_dim_forward(Node *n) { return reduced(n, tensor_kernels()->variance); }
@@ -166,7 +166,7 @@ Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {
 }
 
 /* ag_std_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
  * value:    sqrt(sum (x - mean)^2 / (N - 1))
  * gradient: (x - mean) / ((N - 1) y) dy, 0 where y is 0 */
 static Tensor *std_dim_forward(Node *n) {
@@ -176,11 +176,11 @@ static Tensor *std_dim_forward(Node *n) {
     return y;
 }
 
-/* The variance is y^2, so it gets dy / (2 y); but 0 where y is 0, as in PyTorch. */
+/* The variance is y^2, so its gradient is dy / (2 y); but 0 where y is 0, as in PyTorch. */
 static void std_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const DType type = dy->dtype;
     const Tensor *y = n->out;
-    double bits = 0; /* those of 0 in both float types */
+    double bits = 0; /* the bits of the number 0 in both float types */
     const Tensor zero = {.dtype = type, .data = &bits};
     Kernel *const root_dx = tensor_kernels()->vjp[ELEMENTWISE_sqrt][0][type];
     Kernel *const eq = tensor_kernels()->value[ELEMENTWISE_eq][type];
@@ -217,7 +217,7 @@ DEFINE_OP(logsumexp, .in = {{"x", FLOAT}}, .forward = logsumexp_forward,
 Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_dim(&ag_op_logsumexp, x, dim, false); }
 
 /* ag_logsumexp_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
  * value:    log sum exp(x); applies the op logsumexp
  * gradient: exp(x - y) dy */
 Tensor *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim) {
@@ -291,7 +291,7 @@ static void extremes_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 /* ag_max_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
  * value:    the maximum
  * gradient: dy at the first maximum */
 static Tensor *max_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmax); }
@@ -304,7 +304,7 @@ Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
 }
 
 /* ag_min_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
  * value:    the minimum
  * gradient: dy at the first minimum */
 static Tensor *min_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmin); }
@@ -329,7 +329,7 @@ DEFINE_OP(argmax, .in = {{"x", NUMBER}}, .forward = argmax_forward);
 Tensor *ag_argmax(Tensor *x, int dim) { return reduce_dim(&ag_op_argmax, x, dim, false); }
 
 /* ag_argmax_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) to keep it
+ * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
  * value:    the position of the first maximum; applies the op argmax
  * gradient: none: the result is int64 */
 Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim) {

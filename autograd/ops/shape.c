@@ -20,7 +20,7 @@ static Tensor *apply_reshape(const Op *op, Tensor *x, Shape shape) {
         empty = empty || size == 0;
     }
     if (fits && unknown >= 0) {
-        fits = !empty && numel % product == 0; /* with a size of 0, any size or none */
+        fits = !empty && numel % product == 0; /* beside a size of 0, any size would fit, or none */
         at.shape.dim[unknown] = numel / product;
     } else fits = fits && numel == (empty ? 0 : product);
     if (fits) return apply1(op, x, at);
@@ -31,7 +31,7 @@ static Tensor *apply_reshape(const Op *op, Tensor *x, Shape shape) {
 
 /* ag_reshape(x, shape)
  * shapes:   (...) -> shape
- * value:    the same elements, row-major, in another shape; a view where one will do
+ * value:    the same elements, row-major, in another shape; a view if possible, else a copy
  * gradient: dy in x's shape */
 static Tensor *reshape_forward(Node *n) {
     Tensor *y = tensor_reshape(n->in[0], n->at.shape);
@@ -53,7 +53,7 @@ Tensor *ag_reshape(Tensor *x, Shape shape) { return apply_reshape(&ag_op_reshape
 
 /* ag_flatten(x, start, end)
  * shapes:   (A, B, C, D) -> (A, B C, D) for start 1, end 2
- * value:    dimensions start to end made one; a view where one will do
+ * value:    dimensions start to end as one dimension; a view if possible, else a copy
  * gradient: dy in x's shape */
 Tensor *ag_flatten(Tensor *x, int start, int end) {
     if (!ag_check_present("flatten", x)) return NULL;
@@ -194,7 +194,7 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
 
 /* ag_squeeze(x, dim)
  * shapes:   (A, 1, B) -> (A, B) for dim 1
- * value:    a dimension of size 1 dropped, others left
+ * value:    x without dim if dim has size 1, else x
  * gradient: dy with the dropped dimension */
 DEFINE_OP(squeeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
           .grad_fn = "SqueezeBackward1");
@@ -252,7 +252,7 @@ static int64_t clip_index(int64_t i, int64_t size) {
 /* ag_slice(x, dim, start, end)
  * shapes:   (..., N, ...) -> (..., end - start, ...)
  * value:    x[start:end] along dim
- * gradient: dy where it was cut out, 0 elsewhere */
+ * gradient: dy in the slice, 0 elsewhere */
 static Tensor *slice_forward(Node *n) {
     return tensor_view_narrow(n->in[0], n->at.dim, n->at.start, n->at.size);
 }
@@ -304,8 +304,8 @@ static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
 
 /* ag_split(x, size, dim, list, n)
  * shapes:   (..., N, ...) -> n of (..., size, ...)
- * value:    x cut along dim, the last slice smaller where size does not divide N
- * gradient: dy of each slice where it was cut out, 0 elsewhere */
+ * value:    x cut along dim; the last slice is smaller if size does not divide N
+ * gradient: dy of each slice in that slice of x, 0 elsewhere */
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     if (!tensor_check_given("split", "list", list)) return false;
     for (int i = 0; i < n; i++) list[i] = NULL;
@@ -322,7 +322,8 @@ bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
 
 /* ---- repeat and repeat_interleave ---------------------------------------------------------- */
 
-/* x as (outer, 1, size, 1, inner), with the first 1 repeated, or the second for each slice. */
+/* The shape of x as (outer, 1, size, 1, inner), with `times` for a 1: for the first 1 to repeat x,
+ * for the second to repeat each slice. */
 static Shape in_parts(const Node *n, int64_t times) {
     const Shape shape = n->in[0]->shape;
     const int dim = n->at.dim;
@@ -401,10 +402,10 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim) {
 
 /* ---- cat and stack ------------------------------------------------------------------------- */
 
-/* As in PyTorch, a (0,) may be in any list and is skipped. */
+/* As in PyTorch, a tensor of shape (0,) may be in any list and is skipped. */
 static bool is_skipped(const Tensor *x) { return x->shape.ndim == 1 && x->shape.dim[0] == 0; }
 
-/* The first of the list that is not skipped, or 0. */
+/* The index of the first tensor that is not skipped, or 0. */
 static int first_of(Tensor *const *list, int n) {
     for (int i = 0; i < n && list[i]; i++)
         if (!is_skipped(list[i])) return i;
