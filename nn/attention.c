@@ -154,7 +154,7 @@ static Tensor *additive_weights(AdditiveAttention *attention, Tensor *q, Tensor 
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
     if (!queries) return NULL;
     if (!nn_linear_prepare(attention->w_v, queries)) return nn_forward_done(attention->w_v, NULL);
-    /* scores: w_v tanh(query + key), 0 past the valid lengths, (B, Q, H), (B, K, H) -> (B, Q, K) */
+    /* scores: (B, Q, H), (B, K, H) -> (B, Q, K): w_v tanh(query + key), 0 at or past valid_lens */
     Tensor *w = attention->w_v->weight;
     Tensor *scores = ag_name(ag_additive_scores(queries, keys, w, mask.valid_lens), "scores");
     return ag_let_go_since(mark, ag_attention_weights(scores, 1, mask, 1));
@@ -199,7 +199,7 @@ static void check_config(const MultiHeadAttentionConfig *c) {
                     (long long)c->value_size);
 }
 
-/* 0 leaves a size to the first input. */
+/* A size of 0 means that the first input sets the size. */
 static int64_t sized(int64_t size) { return size ? size : NN_LAZY; }
 
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {

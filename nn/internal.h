@@ -21,7 +21,7 @@ bool nn_forward_begins(const char *who, const void *module);
 Tensor *nn_forward_done(const void *module, Tensor *y);
 /* Does shape match a pattern, in which NN_LAZY stands for any size and ndim -1 for any shape? */
 bool nn_shape_matches(Shape pattern, Shape shape);
-/* Several fields may hold one parameter. The first field in state_dict order that holds x. */
+/* Several fields may hold one parameter x. Returns the first of them in state_dict order. */
 Tensor **nn_first_holder(Module *module, const Tensor *x);
 
 /* Checks x (..., in), and draws the parameters of a lazy layer when it meets its first x. False and
@@ -38,7 +38,7 @@ typedef struct {
     double lr, weight_decay; /* of its group */
     Tensor *state[STATES]; /* state[STEP]: how many steps theta has taken, I64 (); then the state of
                               the rule, zeros at first. All NULL before the first step */
-    Tensor *direction;     /* SGD, during a step: a copy of the gradient that is added to */
+    Tensor *direction;     /* SGD, during a step: a copy of the gradient, to which move_sgd adds */
 } Update;
 
 typedef struct {

@@ -339,7 +339,8 @@ bool nn_print(void *module, FILE *file) {
     return !ferror(file) || tensor_fail("print: the file could not be written");
 }
 
-/* The fewest digits that strtod reads back as x. With an exponent below 1e-4 and from 1e16 on. */
+/* Prints the fewest digits that strtod reads back as x; with an exponent below 1e-4 and from 1e16
+ * on. */
 void nn_print_float(double x, FILE *file) {
     char text[32];
     int digits = 0;

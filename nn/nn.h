@@ -28,7 +28,7 @@ typedef struct {
     size_t size;      /* of the whole struct */
     /* Writes "in_features=2, out_features=3"; NULL if there are no settings. */
     void (*print_settings)(const void *module, FILE *file);
-    /* Frees memory that is no parameter, kept result or child; NULL if there is none. */
+    /* Frees memory other than parameters, kept results and children; NULL if there is none. */
     void (*destroy)(void *module);
 } ModuleClass;
 
@@ -36,12 +36,12 @@ typedef struct {
 
 typedef struct ModuleSlot {
     char name[NN_NAME_SIZE]; /* of a parameter; "" for a kept result */
-    Tensor **slot; /* the field of the module that holds the tensor; *slot is NULL before that */
+    Tensor **slot; /* the field of the module that holds the tensor; *slot is NULL without one */
     bool frozen;   /* by nn_freeze */
     /* The shape of a lazy parameter, NN_LAZY for a size that is not known yet; ndim -1: any shape.
      */
     Shape lazy;
-    Module *module;          /* that has the field */
+    Module *module;          /* the module that has the field */
     struct ModuleSlot *next; /* of the same module */
 } ModuleSlot;
 
@@ -122,15 +122,15 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
 bool nn_freeze(void *module, const char *prefix, bool frozen);
 
 /* Checks that the loss, on the open tape, depends on every parameter that is not frozen. If not:
- * false and an error with the names of the other parameters, lazy parameters that were never made
- * among them. Call it once, before the first ag_backward, if a model does not learn. */
+ * false and an error that names the parameters that the loss does not reach, and lazy parameters
+ * that were never made. Call this once, before the first ag_backward, if a model does not learn. */
 bool nn_check_connected(Tensor *loss, void *module);
 
 /* ---- initial values ------------------------------------------------------------------------ */
 
 /* torch.nn.init, the same numbers from the same seed. w is drawn in place. fan_in and fan_out of
- * w (out, in, ...) are in and out, each times the product of the later sizes. A w with fewer than
- * two dimensions is an error where they are needed. A w without elements draws nothing. torch's
+ * w (out, in, ...) are in and out, each times the product of the later sizes. A function that needs
+ * them accepts no w with fewer than two dimensions. A w without elements draws nothing. torch's
  * defaults are gain 1 and a 0. */
 bool nn_init_uniform(Tensor *w, double low, double high);
 bool nn_init_normal(Tensor *w, double mean, double std);
@@ -249,8 +249,8 @@ typedef struct {
     bool fused; /* with ag_attention: the same numbers in less memory, but no attention_weights */
 } MultiHeadAttentionConfig;
 
-/* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), the same paper,
- * section 3.2.2. All heads of a sample share its mask. */
+/* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), Vaswani et al.
+ * 2017, section 3.2.2. All heads of a sample share its mask. */
 typedef struct {
     Module module;
     DotProductAttention *attention; /* all heads at once, as a batch of B * heads */
@@ -269,8 +269,9 @@ Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q
 
 typedef struct Optimizer Optimizer;
 
-/* torch.optim.SGD. With momentum mu: b = g at the first step, then b = mu b + (1 - dampening) g;
- * Nesterov steps along g + mu b, else along b; g includes weight_decay * theta. */
+/* torch.optim.SGD. With momentum mu: b = g at the first step, then b = mu b + (1 - dampening) g. A
+ * step is -lr b, or -lr (g + mu b) with nesterov; without momentum -lr g. g includes weight_decay *
+ * theta. */
 typedef struct {
     double lr, momentum, dampening, weight_decay;
     bool nesterov;
@@ -305,9 +306,8 @@ void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL 
 
 /* torch's optimizer.state_dict(): the state of each parameter that has taken a step. A name is
  * prefix, the path of the parameter, and ".step" (I64, a scalar), ".momentum_buffer" (SGD with
- * momentum) or
- * ".exp_avg" and ".exp_avg_sq" (AdamW). Learning rates and other settings are not in the dict. A
- * program that saves the model (nn_state_dict), the optimizer and the generator
+ * momentum), ".exp_avg" or ".exp_avg_sq" (AdamW). Learning rates and other settings are not in the
+ * dict. A program that saves the model (nn_state_dict), the optimizer and the generator
  * (tensor_generator_state) can continue from the file with the same bits as without a stop.
  *
  * nn_optimizer_state_dict copies, so later steps do not change the dict. Loading copies, too, and
@@ -319,8 +319,8 @@ bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix, cons
 
 /* torch.nn.utils.clip_grad_norm_: multiplies every gradient by min(1, max_norm / (norm + 1e-6)) and
  * returns norm, the 2-norm of all gradients together, summed in float64. Gradients that are not
- * finite are no error: the norm is then infinite or NaN. If it is NaN, all gradients become NaN.
- * NaN on error. */
+ * finite are no error: the norm is then infinite or NaN. If the norm is NaN, all gradients become
+ * NaN. On error the function returns NaN. */
 double nn_clip_grad_norm(void *module, double max_norm);
 
 /* Schedules: factors of the learning rate for a step, counted from 0. Factors can be multiplied:
