@@ -2,7 +2,7 @@
  *
  * The model is the decoder of "Attention Is All You Need" in the form of GPT-2 (Radford et al.
  * 2019), with the sizes of nanoGPT (Karpathy 2022) for a CPU. The loss is the mean of -log p(the
- * character that came), in nats; it equals the loss of a guess among e^loss characters.
+ * character that came), in nats. A guess among n characters has the loss log n.
  *
  * B sequences in a batch, T characters of each, C the width, V different characters. The sections:
  * the model, its quality, its text, its attention, training.
@@ -84,8 +84,8 @@ static Tensor *transformer_loss(Transformer *net, Tensor *windows) {
     return ag_cross_entropy(ag_transpose(scores, 1, 2), next, AG_IGNORE_NONE, REDUCE_MEAN);
 }
 
-/* Each block adds to x twice. These weights are scaled so that the sum over all blocks has the
- * standard deviation of one linear layer. */
+/* Each block adds to x twice. The weights of these two sums, W_o and down, are scaled so that the
+ * sum over all blocks has the standard deviation of one linear layer. */
 static Block *block_new(int64_t C) {
     static const ModuleClass class = {"Block", sizeof(Block), NULL, NULL};
     static const char *const matrix[] = {

@@ -159,9 +159,8 @@ static Measured measure(Heads *net, const double *kept) {
 }
 
 /* Prunes the least important head, measures importance again, and so on: of two heads for the same
- * offset, the second becomes important when the first is pruned. Returns the accuracy of half the
- * heads.
- */
+ * offset, the second becomes important when the first is pruned. Returns the accuracy with half of
+ * the heads. */
 static double prune(Heads *net, Measured m, double *kept) {
     double half = m.accuracy;
     for (int n = (int)options.heads; n > 0 && !tensor_error(); n--) {
@@ -183,7 +182,7 @@ static double look(const AttentionMap *map, int64_t offset) {
     return sum / (double)(map->queries - offset);
 }
 
-/* Prints a line for each head, and makes its map of the first sequence. At a minimum of loss and
+/* For each head, prints a line and makes a map of the first sequence. At a minimum of loss and
  * decay, dL/dW = -decay W. For W_h, the d columns of W_o for head h, this gives dL/dg_h = W_h .
  * dL/dW_h = -decay |W_h|^2: the importance follows from the weights alone. */
 static void show(const Heads *net, const Measured *m, const double *without) {

@@ -90,11 +90,11 @@ static double loss_at(void *net, double log_w) {
 /* L(w) is not convex. For small w it is flat: every prediction is the mean of all points. For large
  * w it is flat again: every prediction is the nearest neighbour. Between them there may be several
  * minima, and SGD finds only the minimum of the valley in which it starts, and none on a flat part.
- * (The Old Faithful data have two minima that differ by 0.2 %.) So this evaluates L on a grid of
- * log w, in steps of at most log 1.2, and starts in the deepest valley. The grid begins at w = 1e-5
- * / R, R the range of x, where all weights are equal. It ends where w^2 (d2^2 - d1^2) / 2 >= 50 for
- * any two distances d1 < d2, so that only nearest neighbours have weight. Returns the curvature L''
- * at the minimum, which sets the size of the steps. */
+ * (The Old Faithful data have two minima that differ by 0.2 %.) So this function evaluates L on a
+ * grid of log w, in steps of at most log 1.2, and starts in the deepest valley. The grid begins at
+ * w = 1e-5 / R, R the range of x, where all weights are equal. The grid ends where w^2 (d2^2 -
+ * d1^2) / 2 >= 50 for any two distances d1 < d2, so that only nearest neighbours have weight.
+ * Returns the curvature L'' at the minimum, which sets the size of the steps. */
 static double find_start(KernelRegression *net) {
     double low = log(1e-5 / points.x_range), high = log(10 / points.x_gap);
     int n = (int)ceil((high - low) / log(1.2)) + 1; /* at most 191: x_range / x_gap < 1e9 */
@@ -117,7 +117,7 @@ static double find_start(KernelRegression *net) {
 
 /* ---- training ---------------------------------------------------------------------------- */
 
-/* True for the epochs that are printed: the first, the last, and 1, 2, 5, 10, 20, 50, ... */
+/* Prints the epoch if it is the last, or 1, 2, 5, 10, 20, 50, ... */
 static void print_epoch(const KernelRegression *net, double loss, bool at_the_floor) {
     int64_t epoch = run.step + 1, digit = epoch;
     while (digit % 10 == 0) digit /= 10;

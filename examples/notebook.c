@@ -69,9 +69,9 @@ static void pooling_without_a_parameter(void) {
     cell(8);
     Tensor *attention_weights = ag_softmax(score_function(x_test, x_train), 1); /* (Q, K) */
     cell(49);
-    cell_print_shape(ag_reshape(x_test, SHAPE(-1, 1))); /* run last; it stands here */
+    cell_print_shape(ag_reshape(x_test, SHAPE(-1, 1))); /* this cell stands here, but ran last */
     cell_print_shape(ag_reshape(x_train, SHAPE(1, -1)));
-    cell_print_shape(score_function(x_test, x_train)); /* as its difference */
+    cell_print_shape(score_function(x_test, x_train)); /* the shape of the difference */
     cell(9);
     cell_print(ag_matmul(attention_weights, y_train)); /* (Q) */
     cell(10);
@@ -240,7 +240,7 @@ static void multi_head_attention(void) {
     cell(30);
     cell(31); /* nn_multi_head_attention_new and _forward, in nn/attention.c */
     five_heads(32, X, Y);
-    five_heads(35, X, X); /* queries, keys and values are one */
+    five_heads(35, X, X); /* queries, keys and values are the same tensor */
 }
 
 /* ---- all cells, from the top --------------------------------------------------------------- */

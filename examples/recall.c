@@ -130,7 +130,7 @@ static Sequences sequences_draw(int64_t B) {
 
     Tensor *invalid = ag_logical_not(s.valid);
     Tensor *random = tape_own(tensor_rand(SHAPE(B, P)));
-    s.place = order(ag_masked_fill(random, invalid, 2)); /* 2 is more than any: these come last */
+    s.place = order(ag_masked_fill(random, invalid, 2)); /* 2 is larger than all others */
     s.asked = ag_gather(s.keys, 1, s.place);
     s.answers = ag_masked_fill(ag_gather(s.values, 1, s.place), invalid, IGNORED);
     return s;
@@ -138,9 +138,8 @@ static Sequences sequences_draw(int64_t B) {
 
 /* ---- training ------------------------------------------------------------------------------ */
 
-/* Additive attention draws its matrices for its first input. This gives it one before loading or
- * saving.
- */
+/* Additive attention draws its matrices when it gets its first input: here, before loading or
+ * saving. */
 static void show_input(Recall *net) {
     tape_begin_no_grad();
     Sequences s = sequences_draw(1);
@@ -182,7 +181,7 @@ static void take_map(AttentionMap *map, const Recall *net, const Sequences *s, i
 static double count(Tensor *x) { return tensor_item(ag_sum(x)); }
 
 /* Evaluates 1024 new sequences from another seed. There are 10^17 sequences of 5 pairs, and
- * training saw 10^4, so these were not among them. */
+ * training saw only 10^4, so it saw none of the new ones. */
 static void evaluate(Recall *net) {
     static AttentionMap maps[4];
     double questions = 0, right = 0, found = 0;

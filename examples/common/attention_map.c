@@ -85,7 +85,7 @@ enum { TERMINAL_COLUMNS = 80, SHADES = 10, MASKED = -1 };
 static const char ascii[] = " .:-=+*#%@";
 static const int blue[SHADES] = {231, 195, 153, 75, 33, 26, 20, 19, 18, 17}; /* of xterm's 256 */
 
-/* All maps have the same sizes, those of the largest map. */
+/* All maps get the sizes of the largest map. */
 typedef struct {
     FILE *file;
     bool plain;
@@ -291,7 +291,7 @@ enum { NARROW = 640, WIDE = 1280 };
 
 static int sheet_width(const Sheet *sheet) { return sheet->num_maps > 4 ? WIDE : NARROW; }
 
-/* Heights above a map. */
+/* The height of the title and the note above a map. */
 static double title_height(const AttentionMap *map) { return TITLE + (map->note[0] ? NOTE : 0); }
 
 /* Labels as the picture shows them. */

@@ -124,8 +124,8 @@ Tensor *corpus_draw(const Corpus *text, int64_t B, int64_t length) {
     return windows;
 }
 
-/* The beginning of the first line of the held-out tenth that is followed by `most` characters,
- * after its blanks. The beginning of the tenth if there is none. */
+/* The beginning of the first line in the held-out tenth, after its blanks. The beginning of the
+ * tenth if no such place has `most` characters after it. */
 static int64_t find_line(const Corpus *text, int64_t most) {
     const int newline = text->symbol_of['\n'], blank = text->symbol_of[' '];
     bool begun = false;

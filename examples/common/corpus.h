@@ -37,7 +37,7 @@ typedef struct {
     int64_t size;
 } Passage;
 
-/* The characters of a string. If it is NULL: `most` characters of the held-out tenth, from the
+/* The characters of a string. If string is NULL: `most` characters of the held-out tenth, from the
  * beginning of a line if there is one. There is memory for `spare` more. An error if the string is
  * empty or has a character that does not occur in the text. The caller frees symbol. */
 Passage corpus_passage(const Corpus *text, const char *string, int64_t most, int64_t spare);
@@ -48,8 +48,8 @@ Tensor *corpus_last(const Passage *passage, int64_t most);
 /* Labels a map of attention among the characters x (1, n), and masks later characters. */
 void corpus_label(const Corpus *text, const Tensor *x, AttentionMap *map);
 
-/* Writes the bytes. On a terminal, control characters except newline and tab become question marks.
- */
+/* Writes the bytes of a passage. On a terminal, control characters except newline and tab become
+ * question marks. */
 void corpus_print(const Corpus *text, const Passage *passage, FILE *file);
 
 #endif

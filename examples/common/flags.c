@@ -164,7 +164,7 @@ static void check_outputs(const char *program, const Flag *flags, int num_flags)
         if (a->kind != FLAG_OUTPUT || !*(const char **)a->value) continue;
         for (const Flag *b = flags; b < flags + num_flags; b++) {
             bool file =
-                b->argument && strncmp(b->argument, "FILE", 4) == 0; /* no prompt, no name */
+                b->argument && strncmp(b->argument, "FILE", 4) == 0; /* not a prompt or a name */
             if (b == a || !file || goes_on(a, b)) continue;
             const char *path = *(const char **)a->value;
             const char *other = *(const char **)b->value;
@@ -174,8 +174,8 @@ static void check_outputs(const char *program, const Flag *flags, int num_flags)
     }
 }
 
-/* If a standard stream is closed, the next file that is opened gets its number, and the output
- * meant for the stream. This opens /dev/null for reading instead. */
+/* If a standard stream is closed, the next file that is opened gets the stream's number, and the
+ * output meant for the stream. So this function opens /dev/null first, for reading. */
 static void fill_standard_files(void) {
     int file = open("/dev/null", O_RDONLY);
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDONLY);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Signals wait only for regular files: writing to a pipe without a reader may never end. */
+/* Signals wait only while a regular file is written: writing to a pipe may never end. */
 static bool becomes_a_file(const char *path) {
     struct stat status;
     return stat(path, &status) != 0 || S_ISREG(status.st_mode);

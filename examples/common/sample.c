@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Visits the different values of x in ascending order. a and b are the distances of a value to the
- * value before and the value after it. Two points with the same x have distance 0. */
+/* Sets x_range and x_gap. Visits the different values of x in ascending order. a and b are the
+ * distances of a value to the value before and the value after it. Equal x count once. */
 static bool measure_gaps(Sample *s) {
     Tensor *sorted = tensor_sort(s->x, NULL);
     if (!sorted) return false;

@@ -1,6 +1,6 @@
 /* svg.c - pictures: see svg.h.
  *
- * SVG's y grows downwards; px() and py() are the only places that know.
+ * SVG's y grows downwards, and a panel's y upwards: py() converts.
  */
 #include "svg.h"
 
@@ -50,7 +50,7 @@ static void turned_text(FILE *file, double x, double y, const char *anchor, cons
     fputs("</g>\n", file);
 }
 
-/* The colours that are not the attributes of a light picture. */
+/* The colours for dark screens. The colours for light screens are attributes. */
 static const char dark[] = "<style>@media(prefers-color-scheme:dark){svg{color:#e2e2e2}"
                            ".paper{fill:#16191d}.heat{fill:#cfe3ff}.points{fill:#56b4e9}"
                            ".line{stroke:#ff9e59}}</style>\n";
@@ -173,7 +173,7 @@ void svg_log_axes(FILE *file, const Panel *p, const char *x_label, const char *y
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-/* All characters of a monospaced font are 0.6 of its size wide; two lines of words need 15 units.
+/* A character of a monospaced font is 0.6 of the font's size wide; words in a column need 15 units.
  */
 #define WORD_SIZE 16.0
 #define WORD_GAP  6.0

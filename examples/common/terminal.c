@@ -1,8 +1,7 @@
 /* terminal.c - small drawings made of characters: see terminal.h.
  *
- * Points are set in a fine grid of bits. 2 x 4 bits make one character: a braille pattern, or '*'
- * or
- * '.' in ASCII.
+ * Points are set in a fine grid of bits. 2 x 4 bits make one character: a braille pattern, or in
+ * ASCII '*' or '.'.
  */
 #include "terminal.h"
 

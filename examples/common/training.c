@@ -131,7 +131,7 @@ static void begin_losses(Training *run, const Tensor *before) {
         if (!isfinite(run->losses[i])) tensor_fail("its losses are not all finite numbers");
 }
 
-/* An error of the library about a dict begins here with the name of the file. */
+/* Puts the name of the file before a pending error: errors about a dict do not name the file. */
 static void name_the_file(const char *path) {
     const char *message = tensor_error();
     if (!message) return;

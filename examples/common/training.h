@@ -67,13 +67,12 @@ typedef struct {
 void training_flags(Training *run, int argc, char **argv, const Flag *flags, int num_flags);
 
 /* Call this before training_begin, for a value that must be equal in this run and in the loaded run
- * (--load) but is not visible in the shapes of parameters: the number of heads, or a vocabulary. It
- * is saved in the file with this name. Takes over the reference. */
+ * (--load) but is not visible in the shapes of parameters: the number of heads, or a vocabulary.
+ * The file holds the value under this name. Takes over the reference. */
 void training_must_match(Training *run, const char *name, Tensor *value);
 
 /* Checks that --save, --plot and --log can be written. training_begin does the same; a program that
- * prints before it trains calls this first. From here on a reader that has ended is an error and
- * not a signal. */
+ * prints before it trains calls this first. */
 void training_check_files(const Training *run);
 
 /* Checks all files. Loads parameters, the state of the optimizer, the generator and the losses from

@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 
-/* A first byte with n leading ones begins n bytes, six bits in each byte that follows. 0 for a byte
- * that begins none. */
+/* A first byte with n leading ones begins a character of n bytes, with six bits in each byte that
+ * follows. 0 for a byte that begins no character. */
 static int length_of(unsigned char first) {
     if (first < 0x80) return 1;
     if (first < 0xC0) return 0;
