@@ -278,8 +278,8 @@ fmt: ## format the sources in place
 # CHECK=1 changes nothing, and fails when a page is stale.
 docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md and nn/README.md
 	@$< $(if $(CHECK),--check) $(LIBRARY)
-$(BUILD)/docs: $(BUILD)/obj/tests/docs.o
-	$(link)
+$(BUILD)/docs: $(BUILD)/obj/tests/docs.o $(BUILD)/libtapehead.a
+	$(link) -lm -pthread
 
 size: ## lines of code per folder, and whether the library stays short
 	@tests/print-size

@@ -39,6 +39,17 @@ extern "C" {
 #define AXES(...) ((Axes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
 #endif
 
+/* ---- an op, for the reader ------------------------------------------------------------------- */
+
+/* What README.md says of an op or of a function of ops; y is the result, dy its gradient. */
+typedef struct {
+    const char *call;     /* "ag_softmax(x, dim)" */
+    const char *shapes;   /* "(..., N, ...) -> same" */
+    const char *value;    /* "exp(x - max x) / sum exp(x - max x)" */
+    const char *gradient; /* "y (dy - sum(y dy))"; of several inputs: "dy b'; a' dy" */
+    const char *source;   /* the paper, "" or NULL if there is none */
+} OpText;
+
 /* ---- the tape ---------------------------------------------------------------------------- */
 
 /* Opens a tape that records. At most one recording tape is open in a thread. */

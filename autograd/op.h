@@ -1,8 +1,9 @@
 /* op.h - the definition of an op: read it before you write one (see "How to add an op" in
  * README.md).
  *
- * An op is one section of a file in ops/: the comment that becomes its row in README.md, a forward
- * function, a backward function directly under it, the Op that names both, and the public function.
+ * An op is one section of a file in ops/: the text for the reader, which is its row in README.md, a
+ * forward function, a backward function directly under it, the Op that names both, and the public
+ * function.
  * Only ag_apply applies ops: it checks the inputs, runs the forward and records the node. Only
  * tape.c differentiates them. */
 #ifndef TAPEHEAD_OP_H
@@ -99,7 +100,8 @@ enum {
 };
 
 struct Op {
-    const char *name;    /* "softmax" of ag_softmax; "masked_softmax" of ag_attention_weights */
+    const char *name; /* "softmax" of ag_softmax; "masked_softmax" of ag_attention_weights */
+    const OpText *text;
     const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
     Input in[OP_INPUTS]; /* the entry after the last input has no name */
     unsigned reads;      /* READS_IN0 | ... */
@@ -162,16 +164,20 @@ static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
 /* Every op, in the order of the documentation, NULL at the end. */
 extern const Op *const ag_ops[];
 
-#define EACH(name) extern const Op ag_op_##name;
-#define OP(name)   EACH(name)
+#define COMPOSITE(name) extern const OpText ag_text_##name;
+#define OP(name)        COMPOSITE(name) extern const Op ag_op_##name;
+#define EACH(name)      OP(name)
 #include "../tensor/kernels/elementwise.def"
 #include "ops.def"
 #undef EACH
 
-/* Defines ag_op_NAME in the op's section of a file in ops/:
+/* Define ag_text_NAME and ag_op_NAME in the op's section of a file in ops/. A composite function
+ * has only a text.
  *
+ *     OP_TEXT(softmax) = {.call = "ag_softmax(x, dim)", ...};
  *     DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, ...); */
-#define DEFINE_OP(op, ...) const Op ag_op_##op = {.name = #op, __VA_ARGS__}
+#define OP_TEXT(op)        const OpText ag_text_##op
+#define DEFINE_OP(op, ...) const Op ag_op_##op = {.name = #op, .text = &ag_text_##op, __VA_ARGS__}
 
 /* ---- shared by the attention ops (mask.c) --------------------------------------------------- */
 

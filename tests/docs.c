@@ -1,11 +1,13 @@
 /* docs.c - `make docs`: rewrites what autograd/README.md and nn/README.md say of each op, module
- * and function, between two marks, from the tables that the library is made of and from the comment
- * above each op; and the line numbers in README.md.
+ * and function, between two marks, from the tables and texts in the library; and the line numbers
+ * in README.md.
  *
  *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
  *
  * It finds in the SOURCEs the file that each one is in, and demands that each function of the two
  * public headers is on its page. */
+#include "../autograd/op.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -100,62 +102,13 @@ static void section(FILE *out, const char *title, const char *head) {
     fputs("\n", out);
 }
 
-/* ---- the comment above an op ------------------------------------------------------------------
- *
- * It begins with these lines. A text may go on over the next lines, a space further in; the source,
- * which is a paper, may be left out. More may follow after an empty line.
- *
- *     / * ag_softmax(x, dim)
- *      * shapes:   (..., N, ...) -> same
- *      * value:    exp(x - max x) / sum exp(x - max x)
- *      * gradient: y (dy - sum(y dy))
- *      * source:   Somebody 2026 * / */
-
-/* A copy of the text behind the key, on one line; NULL where the comment has no such line. */
-static char *text_behind(const char *comment, const char *key) {
-    char line[32];
-    snprintf(line, sizeof line, "\n * %s: ", key);
-    const char *from = strstr(comment, line);
-    const char *end = strstr(comment, "*/");
-    if (!from || !end || from > end) return NULL;
-    char *text = calloc(1, (size_t)(end - from));
-    if (!text) die("no memory");
-    from += strlen(line);
-    from += strspn(from, " ");
-    for (size_t length = 0; from < end; length++) {
-        if (!strncmp(from, "\n *  ", 5)) from += 3 + strspn(from + 3, " ") - 1;
-        if (*from == '\n') break;
-        text[length] = *from++;
-    }
-    while (*text && text[strlen(text) - 1] == ' ') text[strlen(text) - 1] = '\0';
-    return text;
-}
-
-/* The row of an op, from the comment in the source that has one. */
-static void op_row(FILE *out, const char *op) {
-    static const char *const keys[] = {"shapes", "value", "gradient", "source"};
-    char begin[64];
+/* The row of an op or of a function of ops. */
+static void op_row(FILE *out, const char *function, const OpText *text, const char *file) {
     char call[128];
-    char *cells[4];
-    char *text = NULL;
-    const char *comment = NULL;
-    char **path = sources - 1;
-    snprintf(begin, sizeof begin, "\n/* ag_%s(", op);
-    while (!comment && *++path) {
-        free(text);
-        text = read_file(*path);
-        comment = strstr(text, begin);
-    }
-    if (!comment) die("ag_%s is in ops.def, but no source has a comment that begins so", op);
-    snprintf(call, sizeof call, "`%.*s`", (int)strcspn(comment + 4, "\n"), comment + 4);
-    for (int i = 0; i < 4; i++) {
-        cells[i] = text_behind(comment, keys[i]);
-        if (!cells[i] && i < 3) die("%s: %s has no line \"%s:\"", *path, call, keys[i]);
-    }
-    row(out, (const char *[]){call, cells[0], cells[1], cells[2], NULL}, cells[3] ? cells[3] : "",
-        *path + strlen("autograd/"));
-    for (int i = 0; i < 4; i++) free(cells[i]);
-    free(text);
+    snprintf(call, sizeof call, "`%s`", text->call);
+    if (!file) file = file_of(function, "autograd");
+    row(out, (const char *[]){call, text->shapes, text->value, text->gradient, NULL},
+        text->source ? text->source : "", file);
 }
 
 /* ---- the pages ------------------------------------------------------------------------------- */
@@ -164,21 +117,13 @@ static void op_row(FILE *out, const char *op) {
 
 static void print_ops(FILE *out) {
 #define SECTION(title) section(out, title, "op|shapes|value|gradient|source|");
-#define ROW(name, arguments, shapes, formula, gradient, paper)                                     \
-    row(out, CELLS("`ag_" #name "(" arguments ")`", shapes, formula, gradient), paper,             \
-        "../tensor/kernels/elementwise.def");
-#define UNARY(name, formula, gradient, paper, ...)                                                 \
-    ROW(name, "x", "(...) -> same", formula, gradient, paper)
-#define UNARY_SCALAR(name, formula, gradient, paper, ...)                                          \
-    ROW(name, "x, s", "(...) -> same", formula, gradient, paper)
-#define BINARY(name, formula, gradient, paper, ...)                                                \
-    ROW(name, "a, b", "both broadcast together", formula, gradient, paper)
-#define COMPARE(name, formula, value) BINARY(name, formula, "none: the result is bool", "", )
+#define EACH(name)     op_row(out, "ag_" #name, &ag_text_##name, "../tensor/kernels/elementwise.def");
 #include "../tensor/kernels/elementwise.def"
+#undef EACH
 
 #define SECTION(title)  section(out, title, "op|shapes|value|gradient|source|");
-#define OP(name)        op_row(out, #name);
-#define COMPOSITE(name) op_row(out, #name);
+#define OP(name)        op_row(out, "ag_" #name, &ag_text_##name, NULL);
+#define COMPOSITE(name) OP(name)
 #include "../autograd/ops.def"
 }
 

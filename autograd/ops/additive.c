@@ -15,14 +15,16 @@ static bool check_shapes(Shape q, Shape k, Shape w) {
                        tensor_shape_text(q), tensor_shape_text(k), tensor_shape_text(w));
 }
 
-/* ag_additive_scores(q, k, w, valid_lens)
- * shapes:   (B, Q, H), (B, K, H), (1, H), (B) or (B, Q) or NULL -> (B, Q, K)
- * value:    w tanh(q + k) for every query with every key, 0 for keys at or past valid_lens
- * gradient: g = dy w (1 - tanh^2): dq = g summed over the keys,
- *           dk = g summed over the queries, dw = dy tanh summed over all
- * source:   Bahdanau et al. 2015
- *
- * saved: how many keys each query may attend to. */
+OP_TEXT(additive_scores) = {
+    .call = "ag_additive_scores(q, k, w, valid_lens)",
+    .shapes = "(B, Q, H), (B, K, H), (1, H), (B) or (B, Q) or NULL -> (B, Q, K)",
+    .value = "w tanh(q + k) for every query with every key, 0 for keys at or past valid_lens",
+    .gradient = "g = dy w (1 - tanh^2): dq = g summed over the keys, dk = g summed over the "
+                "queries, dw = dy tanh summed over all",
+    .source = "Bahdanau et al. 2015",
+};
+
+/* saved: how many keys each query may attend to. */
 static Tensor *additive_scores_forward(Node *n) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];

@@ -51,15 +51,17 @@ static AttentionOperands operands_of(const Node *n, Tensor *y) {
     return a;
 }
 
-/* ag_attention(q, k, v, mask, dropout)
- * shapes:   (B, H, Q, D), (B, H, K, D), (B, H, K, Dv) -> (B, H, Q, Dv), or all without H
- * value:    R v, R = dropout(P), P = softmax(q k' / sqrt(D) + window) over the keys that the mask
- *           allows; P is never in memory
- * gradient: dv = R' dy; dq = dS k, dk = dS' q, dS = P (dP - sum(P dP)) / sqrt(D), dP = dropout's
- *           gradient at dy v'
- * source:   Vaswani et al. 2017; Dao et al. 2022
- *
- * saved: how many keys each query may attend to; in double, for each query, the largest score and
+OP_TEXT(attention) = {
+    .call = "ag_attention(q, k, v, mask, dropout)",
+    .shapes = "(B, H, Q, D), (B, H, K, D), (B, H, K, Dv) -> (B, H, Q, Dv), or all without H",
+    .value = "R v, R = dropout(P), P = softmax(q k' / sqrt(D) + window) over the keys that the "
+             "mask allows; P is never in memory",
+    .gradient = "dv = R' dy; dq = dS k, dk = dS' q, dS = P (dP - sum(P dP)) / sqrt(D), dP = "
+                "dropout's gradient at dy v'",
+    .source = "Vaswani et al. 2017; Dao et al. 2022",
+};
+
+/* saved: how many keys each query may attend to; in double, for each query, the largest score and
  * 1 / sum exp(score - largest); with dropout, what each head draws, or the generator before it. */
 static Tensor *attention_forward(Node *n) {
     const Tensor *q = n->in[0];
@@ -108,10 +110,13 @@ static Tensor *with_dense_rows(Tensor *x) {
     return ag_contiguous(x);
 }
 
-/* ag_attention_scaled(q, k, v, mask, dropout, scale)
- * shapes:   as ag_attention
- * value:    as ag_attention, with scale for 1 / sqrt(D); applies the op attention
- * gradient: as ag_attention, with scale for 1 / sqrt(D) */
+OP_TEXT(attention_scaled) = {
+    .call = "ag_attention_scaled(q, k, v, mask, dropout, scale)",
+    .shapes = "as ag_attention",
+    .value = "as ag_attention, with scale for 1 / sqrt(D); applies the op attention",
+    .gradient = "as ag_attention, with scale for 1 / sqrt(D)",
+};
+
 Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
                             double scale) {
     if (!(dropout >= 0 && dropout <= 1))

@@ -18,10 +18,13 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
 
 /* ---- where --------------------------------------------------------------------------------- */
 
-/* ag_where(condition, a, b)
- * shapes:   all broadcast together
- * value:    a where the condition holds, b elsewhere
- * gradient: dy where chosen, exactly 0 elsewhere */
+OP_TEXT(where) = {
+    .call = "ag_where(condition, a, b)",
+    .shapes = "all broadcast together",
+    .value = "a where the condition holds, b elsewhere",
+    .gradient = "dy where chosen, exactly 0 elsewhere",
+};
+
 static Tensor *where_forward(Node *n) {
     Shape shape;
     const DType dtype = n->in[1]->dtype;
@@ -58,10 +61,13 @@ static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double v
     return tensor_map_elements(tensor_kernels()->where[x->dtype], shape, x->dtype, 3, operand, 0);
 }
 
-/* ag_masked_fill(x, mask, value)
- * shapes:   both broadcast together
- * value:    value where the mask holds, x elsewhere
- * gradient: dy where not masked, exactly 0 elsewhere */
+OP_TEXT(masked_fill) = {
+    .call = "ag_masked_fill(x, mask, value)",
+    .shapes = "both broadcast together",
+    .value = "value where the mask holds, x elsewhere",
+    .gradient = "dy where not masked, exactly 0 elsewhere",
+};
+
 static Tensor *masked_fill_forward(Node *n) {
     Shape shape;
     return broadcast_inputs(n, &shape) ? filled(n->in[0], n->in[1], shape, n->at.value) : NULL;
@@ -94,10 +100,13 @@ static void along_mask(Kernel *kernel, const Tensor *y, const Tensor *x, const T
     kernel(tensor_numel(mask), (void *[]){y->data, x->data, mask->data}, 0);
 }
 
-/* ag_masked_select(x, mask)
- * shapes:   both broadcast together -> (count of true)
- * value:    the elements where the mask holds, in one row
- * gradient: dy where the mask holds, 0 elsewhere */
+OP_TEXT(masked_select) = {
+    .call = "ag_masked_select(x, mask)",
+    .shapes = "both broadcast together -> (count of true)",
+    .value = "the elements where the mask holds, in one row",
+    .gradient = "dy where the mask holds, 0 elsewhere",
+};
+
 static Tensor *masked_select_forward(Node *n) {
     Shape shape;
     if (!broadcast_inputs(n, &shape)) return NULL;
@@ -162,19 +171,25 @@ static Tensor *apply_triangle(const Op *op, Tensor *x, int diagonal) {
     return apply1(op, x, (Attributes){.diagonal = diagonal});
 }
 
-/* ag_tril(x, diagonal)
- * shapes:   (..., N, M) -> same
- * value:    x where j - i <= diagonal, 0 elsewhere
- * gradient: dy where j - i <= diagonal, 0 elsewhere */
+OP_TEXT(tril) = {
+    .call = "ag_tril(x, diagonal)",
+    .shapes = "(..., N, M) -> same",
+    .value = "x where j - i <= diagonal, 0 elsewhere",
+    .gradient = "dy where j - i <= diagonal, 0 elsewhere",
+};
+
 DEFINE_OP(tril, .in = {{"x", SAME}}, .forward = triangle_forward, .backward = triangle_backward,
           .grad_fn = "TrilBackward0");
 
 Tensor *ag_tril(Tensor *x, int diagonal) { return apply_triangle(&ag_op_tril, x, diagonal); }
 
-/* ag_triu(x, diagonal)
- * shapes:   (..., N, M) -> same
- * value:    x where j - i >= diagonal, 0 elsewhere
- * gradient: dy where j - i >= diagonal, 0 elsewhere */
+OP_TEXT(triu) = {
+    .call = "ag_triu(x, diagonal)",
+    .shapes = "(..., N, M) -> same",
+    .value = "x where j - i >= diagonal, 0 elsewhere",
+    .gradient = "dy where j - i >= diagonal, 0 elsewhere",
+};
+
 DEFINE_OP(triu, .in = {{"x", SAME}}, .forward = triangle_forward, .backward = triangle_backward,
           .grad_fn = "TriuBackward0");
 
@@ -205,13 +220,15 @@ static Tensor *draw_keep(const Tensor *x, double p) {
     return keep;
 }
 
-/* ag_dropout(x, p)
- * shapes:   (...) -> same
- * value:    x / (1 - p) with probability 1 - p, else 0
- * gradient: dy / (1 - p) where kept, else 0
- * source:   Srivastava et al. 2014
- *
- * p = 1 keeps nothing, and like PyTorch draws nothing. */
+OP_TEXT(dropout) = {
+    .call = "ag_dropout(x, p)",
+    .shapes = "(...) -> same",
+    .value = "x / (1 - p) with probability 1 - p, else 0",
+    .gradient = "dy / (1 - p) where kept, else 0",
+    .source = "Srivastava et al. 2014",
+};
+
+/* p = 1 keeps nothing, and like PyTorch draws nothing. */
 static Tensor *dropout_forward(Node *n) {
     const Tensor *x = n->in[0];
     n->saved[0] = n->at.p < 1 ? draw_keep(x, 1 - n->at.p) : tensor_make_zeros(x->shape, BOOL);

@@ -51,30 +51,46 @@ void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
 enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
 enum { DY_IS_DX = DX0_IS_DY, DY_IS_DA = DX0_IS_DY, DY_IS_DB = DX1_IS_DY };
 
+#define TEXT(op, arguments, operands, formula, vjp, paper)                                         \
+    OP_TEXT(op) = {.call = "ag_" #op "(" arguments ")",                                            \
+                   .shapes = operands,                                                             \
+                   .value = formula,                                                               \
+                   .gradient = vjp,                                                                \
+                   .source = paper};
+#define ONE "(...) -> same"
+#define TWO "both broadcast together"
+
 #define ROW(op, torch, mask, lo, hi, ...)                                                          \
     DEFINE_OP(op, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo, .high = hi, \
               .forward = ag_elementwise_forward, .backward = ag_elementwise_backward,              \
               .in = {__VA_ARGS__});
 
 #define UNARY(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)               \
+    TEXT(op, "x", ONE, formula, gradient, source)                                                  \
     ROW(op, torch, mask, lo, hi, {"x", types})                                                     \
     Tensor *ag_##op(Tensor *x) { return apply1(&ag_op_##op, x, (Attributes){0}); }
 #define UNARY_SCALAR(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)        \
+    TEXT(op, "x, s", ONE, formula, gradient, source)                                               \
     ROW(op, torch, mask, lo, hi, {"x", types})                                                     \
     Tensor *ag_##op(Tensor *x, double s) { return apply1(&ag_op_##op, x, (Attributes){.s = s}); }
 #define BINARY(op, formula, gradient, source, types, torch, value, da, db, mask, lo, hi)           \
+    TEXT(op, "a, b", TWO, formula, gradient, source)                                               \
     ROW(op, torch, mask, lo, hi, {"a", types}, {"b", types})                                       \
     Tensor *ag_##op(Tensor *a, Tensor *b) { return apply2(&ag_op_##op, a, b, (Attributes){0}); }
 #define COMPARE(op, formula, value)                                                                \
+    TEXT(op, "a, b", TWO, formula, "none: the result is bool", "")                                 \
     DEFINE_OP(op, .row = ELEMENTWISE_##op, .low = -2, .high = 2,                                   \
               .forward = ag_elementwise_forward, .in = {{"a", SAME}, {"b", SAME}});                \
     Tensor *ag_##op(Tensor *a, Tensor *b) { return apply2(&ag_op_##op, a, b, (Attributes){0}); }
 #include "../../tensor/kernels/elementwise.def"
 
-/* ag_clamp(x, low, high)
- * shapes:   (...) -> same
- * value:    min(max(x, low), high)
- * gradient: dy where low < x < high, exactly 0 elsewhere */
+OP_TEXT(clamp) = {
+    .call = "ag_clamp(x, low, high)",
+    .shapes = "(...) -> same",
+    .value = "min(max(x, low), high)",
+    .gradient = "dy where low < x < high, exactly 0 elsewhere",
+};
+
 Tensor *ag_clamp(Tensor *x, double low, double high) {
     return made_by("ClampBackward1", ag_clamp_max(ag_clamp_min(x, low), high));
 }
@@ -94,48 +110,69 @@ static Tensor *number_like(const char *op, Tensor *x, double number) {
     return tape_own(scalar);
 }
 
-/* ag_eq_scalar(x, s)
- * shapes:   (...) -> same
- * value:    x == s
- * gradient: none: the result is bool */
+OP_TEXT(eq_scalar) = {
+    .call = "ag_eq_scalar(x, s)",
+    .shapes = "(...) -> same",
+    .value = "x == s",
+    .gradient = "none: the result is bool",
+};
+
 Tensor *ag_eq_scalar(Tensor *x, double s) { return ag_eq(x, number_like("eq_scalar", x, s)); }
 
-/* ag_ne_scalar(x, s)
- * shapes:   (...) -> same
- * value:    x != s
- * gradient: none: the result is bool */
+OP_TEXT(ne_scalar) = {
+    .call = "ag_ne_scalar(x, s)",
+    .shapes = "(...) -> same",
+    .value = "x != s",
+    .gradient = "none: the result is bool",
+};
+
 Tensor *ag_ne_scalar(Tensor *x, double s) { return ag_ne(x, number_like("ne_scalar", x, s)); }
 
-/* ag_lt_scalar(x, s)
- * shapes:   (...) -> same
- * value:    x < s
- * gradient: none: the result is bool */
+OP_TEXT(lt_scalar) = {
+    .call = "ag_lt_scalar(x, s)",
+    .shapes = "(...) -> same",
+    .value = "x < s",
+    .gradient = "none: the result is bool",
+};
+
 Tensor *ag_lt_scalar(Tensor *x, double s) { return ag_lt(x, number_like("lt_scalar", x, s)); }
 
-/* ag_le_scalar(x, s)
- * shapes:   (...) -> same
- * value:    x <= s
- * gradient: none: the result is bool */
+OP_TEXT(le_scalar) = {
+    .call = "ag_le_scalar(x, s)",
+    .shapes = "(...) -> same",
+    .value = "x <= s",
+    .gradient = "none: the result is bool",
+};
+
 Tensor *ag_le_scalar(Tensor *x, double s) { return ag_le(x, number_like("le_scalar", x, s)); }
 
-/* ag_gt_scalar(x, s)
- * shapes:   (...) -> same
- * value:    x > s
- * gradient: none: the result is bool */
+OP_TEXT(gt_scalar) = {
+    .call = "ag_gt_scalar(x, s)",
+    .shapes = "(...) -> same",
+    .value = "x > s",
+    .gradient = "none: the result is bool",
+};
+
 Tensor *ag_gt_scalar(Tensor *x, double s) { return ag_gt(x, number_like("gt_scalar", x, s)); }
 
-/* ag_ge_scalar(x, s)
- * shapes:   (...) -> same
- * value:    x >= s
- * gradient: none: the result is bool */
+OP_TEXT(ge_scalar) = {
+    .call = "ag_ge_scalar(x, s)",
+    .shapes = "(...) -> same",
+    .value = "x >= s",
+    .gradient = "none: the result is bool",
+};
+
 Tensor *ag_ge_scalar(Tensor *x, double s) { return ag_ge(x, number_like("ge_scalar", x, s)); }
 
 /* ---- to ------------------------------------------------------------------------------------- */
 
-/* ag_to(x, dtype)
- * shapes:   (...) -> same
- * value:    x converted to float32, float64, int64 or bool; x itself if it has the type
- * gradient: dy in x's type; none for integers and bools */
+OP_TEXT(to) = {
+    .call = "ag_to(x, dtype)",
+    .shapes = "(...) -> same",
+    .value = "x converted to float32, float64, int64 or bool; x itself if it has the type",
+    .gradient = "dy in x's type; none for integers and bools",
+};
+
 static Tensor *to_forward(Node *n) { return tensor_convert(n->in[0], n->at.dtype); }
 
 static void to_backward(const Node *n, Tensor *dy, Tensor **dx) {
@@ -153,10 +190,13 @@ Tensor *ag_to(Tensor *x, DType dtype) {
 
 /* ---- logical_not ---------------------------------------------------------------------------- */
 
-/* ag_logical_not(x)
- * shapes:   (...) -> same
- * value:    not x
- * gradient: none: the result is bool */
+OP_TEXT(logical_not) = {
+    .call = "ag_logical_not(x)",
+    .shapes = "(...) -> same",
+    .value = "not x",
+    .gradient = "none: the result is bool",
+};
+
 static Tensor *logical_not_forward(Node *n) {
     const Tensor *x = n->in[0];
     int64_t bits = 0; /* the bits of the number 0 in every type */

@@ -51,12 +51,14 @@ static Tensor *indexed(const Op *op, Tensor *x, int dim, Tensor *index) {
 
 /* ---- index_select -------------------------------------------------------------------------- */
 
-/* ag_index_select(x, dim, index)
- * shapes:   (..., N, ...), (n) or () -> (..., n, ...)
- * value:    the slices of x along dim that index names
- * gradient: dy added to the slices that were gathered
- *
- * A scalar has one slice, itself, and index must have one element. */
+OP_TEXT(index_select) = {
+    .call = "ag_index_select(x, dim, index)",
+    .shapes = "(..., N, ...), (n) or () -> (..., n, ...)",
+    .value = "the slices of x along dim that index names",
+    .gradient = "dy added to the slices that were gathered",
+};
+
+/* A scalar has one slice, itself, and index must have one element. */
 static Tensor *index_select_forward(Node *n) {
     const Shape index = n->in[1]->shape;
     Shape shape = n->in[0]->shape;
@@ -77,10 +79,13 @@ Tensor *ag_index_select(Tensor *x, int dim, Tensor *index) {
 
 /* ---- gather -------------------------------------------------------------------------------- */
 
-/* ag_gather(x, dim, index)
- * shapes:   (N, M), (n, m) -> (n, m), where m <= M for dim 0
- * value:    x[index[i, j], j] for dim 0, x[i, index[i, j]] for dim 1
- * gradient: dy added to the elements that were gathered */
+OP_TEXT(gather) = {
+    .call = "ag_gather(x, dim, index)",
+    .shapes = "(N, M), (n, m) -> (n, m), where m <= M for dim 0",
+    .value = "x[index[i, j], j] for dim 0, x[i, index[i, j]] for dim 1",
+    .gradient = "dy added to the elements that were gathered",
+};
+
 static Tensor *gather_forward(Node *n) {
     const Shape x = n->in[0]->shape, index = n->in[1]->shape;
     /* as in PyTorch, a scalar counts as a row of one element */
@@ -102,10 +107,13 @@ Tensor *ag_gather(Tensor *x, int dim, Tensor *index) {
 
 /* ---- embedding ----------------------------------------------------------------------------- */
 
-/* ag_embedding(w, index)
- * shapes:   (N, D), (...) -> (..., D)
- * value:    the row of w at each index
- * gradient: dy added to the rows that were gathered */
+OP_TEXT(embedding) = {
+    .call = "ag_embedding(w, index)",
+    .shapes = "(N, D), (...) -> (..., D)",
+    .value = "the row of w at each index",
+    .gradient = "dy added to the rows that were gathered",
+};
+
 static Tensor *embedding_forward(Node *n) {
     const Shape w = n->in[0]->shape;
     Shape shape = n->in[1]->shape;

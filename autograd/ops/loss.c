@@ -10,10 +10,14 @@ static bool check_reduction(const char *op, Reduction reduction) {
 
 /* ---- mse_loss ------------------------------------------------------------------------------ */
 
-/* ag_mse_loss(y, t, reduction)
- * shapes:   (...), same -> (), or the same for REDUCE_NONE
- * value:    (y - t)^2 of each element, or its sum or mean
- * gradient: for y 2 (y - t) dy, divided by the count for REDUCE_MEAN; for t the negative of this */
+OP_TEXT(mse_loss) = {
+    .call = "ag_mse_loss(y, t, reduction)",
+    .shapes = "(...), same -> (), or the same for REDUCE_NONE",
+    .value = "(y - t)^2 of each element, or its sum or mean",
+    .gradient = "for y 2 (y - t) dy, divided by the count for REDUCE_MEAN; for t the negative of "
+                "this",
+};
+
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     if (!ag_check_ready("mse_loss", y) || !ag_check_ready("mse_loss", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)
@@ -102,15 +106,17 @@ static Tensor *reduced(const Node *n, const Tensor *losses) {
     return y;
 }
 
-/* ag_cross_entropy(logits, targets, ignore_index, reduction)
- * shapes:   (C), (N, C) or (N, C, ...), the same without C -> () or, for REDUCE_NONE, the
- *           shape of targets
- * value:    -log softmax(logits)[target] over C, 0 for an ignored target; or the sum of these; or
- *           their mean over the targets that are not ignored
- * gradient: (softmax(logits) - 1 at the target) dy, divided by the count for REDUCE_MEAN,
- *           exactly 0 for an ignored target
- *
- * saved: the targets; for each row max x and log sum exp(x - max x), in double. */
+OP_TEXT(cross_entropy) = {
+    .call = "ag_cross_entropy(logits, targets, ignore_index, reduction)",
+    .shapes = "(C), (N, C) or (N, C, ...), the same without C -> () or, for REDUCE_NONE, the "
+              "shape of targets",
+    .value = "-log softmax(logits)[target] over C, 0 for an ignored target; or the sum of these; "
+             "or their mean over the targets that are not ignored",
+    .gradient = "(softmax(logits) - 1 at the target) dy, divided by the count for REDUCE_MEAN, "
+                "exactly 0 for an ignored target",
+};
+
+/* saved: the targets; for each row max x and log sum exp(x - max x), in double. */
 static Tensor *cross_entropy_forward(Node *n) {
     const Tensor *x = n->in[0];
     if (!check_targets(n)) return NULL;

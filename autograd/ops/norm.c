@@ -21,14 +21,16 @@ static bool check_layer_norm(const Tensor *x, const Tensor *w, const Tensor *b) 
                        tensor_shape_text(w->shape), tensor_shape_text(b->shape));
 }
 
-/* ag_layer_norm(x, w, b, eps)
- * shapes:   (..., N), (N) or NULL, (N) or NULL -> (..., N), where N is one or more sizes
- * value:    z w + b, z = (x - mean) / sqrt(variance + eps), over N
- * gradient: dx = (w dy - mean(w dy) - z mean(w dy z)) / sqrt(variance + eps),
- *           dw = dy z, db = dy, both summed over the rows
- * source:   Ba, Kiros & Hinton 2016
- *
- * saved: for each row the mean and 1 / sqrt(variance + eps), in double. The op itself normalises
+OP_TEXT(layer_norm) = {
+    .call = "ag_layer_norm(x, w, b, eps)",
+    .shapes = "(..., N), (N) or NULL, (N) or NULL -> (..., N), where N is one or more sizes",
+    .value = "z w + b, z = (x - mean) / sqrt(variance + eps), over N",
+    .gradient = "dx = (w dy - mean(w dy) - z mean(w dy z)) / sqrt(variance + eps), dw = dy z, db "
+                "= dy, both summed over the rows",
+    .source = "Ba, Kiros & Hinton 2016",
+};
+
+/* saved: for each row the mean and 1 / sqrt(variance + eps), in double. The op itself normalises
  * the last dimension; ag_layer_norm merges several into one. */
 static Tensor *layer_norm_forward(Node *n) {
     const Tensor *x = n->in[0];

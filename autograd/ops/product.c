@@ -18,10 +18,13 @@ static void product_backward(const Node *n, Tensor *dc, Tensor **dx) {
 
 /* ---- bmm ----------------------------------------------------------------------------------- */
 
-/* ag_bmm(a, b)
- * shapes:   (B, N, K), (B, K, M) -> (B, N, M)
- * value:    a b
- * gradient: dy b'; a' dy */
+OP_TEXT(bmm) = {
+    .call = "ag_bmm(a, b)",
+    .shapes = "(B, N, K), (B, K, M) -> (B, N, M)",
+    .value = "a b",
+    .gradient = "dy b'; a' dy",
+};
+
 static Tensor *bmm_forward(Node *n) {
     const Shape a = n->in[0]->shape, b = n->in[1]->shape;
     if (a.ndim == 3 && b.ndim == 3 && a.dim[0] == b.dim[0] && a.dim[2] == b.dim[1])
@@ -46,10 +49,13 @@ Tensor *ag_bmm(Tensor *a, Tensor *b) { return apply2(&ag_op_bmm, a, b, (Attribut
 
 /* ---- matmul -------------------------------------------------------------------------------- */
 
-/* ag_matmul(a, b)
- * shapes:   (..., N, K), (..., K, M) -> (..., N, M)
- * value:    a b, batches broadcast; a 1-d a counts as one row, a 1-d b as one column
- * gradient: dy b'; a' dy; summed over broadcast batches */
+OP_TEXT(matmul) = {
+    .call = "ag_matmul(a, b)",
+    .shapes = "(..., N, K), (..., K, M) -> (..., N, M)",
+    .value = "a b, batches broadcast; a 1-d a counts as one row, a 1-d b as one column",
+    .gradient = "dy b'; a' dy; summed over broadcast batches",
+};
+
 static Tensor *matmul_forward(Node *n) {
     const Tensor *a = n->in[0];
     const Tensor *b = n->in[1];
@@ -138,10 +144,13 @@ static const char *const linear_grad_fn[3][3] = {
     {"AddBackward0", "AddmmBackward0", "AddBackward0"},
 };
 
-/* ag_linear(x, w, b)
- * shapes:   (..., in), (out, in), (out) or NULL -> (..., out)
- * value:    x w' + b
- * gradient: dx = dy w, dw = dy' x, db = dy summed over the rows */
+OP_TEXT(linear) = {
+    .call = "ag_linear(x, w, b)",
+    .shapes = "(..., in), (out, in), (out) or NULL -> (..., out)",
+    .value = "x w' + b",
+    .gradient = "dx = dy w, dw = dy' x, db = dy summed over the rows",
+};
+
 static Tensor *linear_forward(Node *n) {
     if (!check_linear(n)) return NULL;
     Tensor *x = n->in[0];

@@ -49,10 +49,13 @@ static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
 
 /* ---- sum ----------------------------------------------------------------------------------- */
 
-/* ag_sum(x)
- * shapes:   (...) -> ()
- * value:    the sum of all elements; int64 for int64 and bool
- * gradient: dy for each element */
+OP_TEXT(sum) = {
+    .call = "ag_sum(x)",
+    .shapes = "(...) -> ()",
+    .value = "the sum of all elements; int64 for int64 and bool",
+    .gradient = "dy for each element",
+};
+
 static Tensor *sum_forward(Node *n) { return drop_dims(n, tensor_sum_dims(n->in[0], n->at.dims)); }
 
 static void sum_backward(const Node *n, Tensor *dy, Tensor **dx) { dx[0] = expand_to_x(n, dy); }
@@ -62,10 +65,13 @@ DEFINE_OP(sum, .in = {{"x", SAME}}, .forward = sum_forward, .backward = sum_back
 
 Tensor *ag_sum(Tensor *x) { return reduce_dims(&ag_op_sum, x, (Axes){0}, false); }
 
-/* ag_sum_dims(x, dims, keepdim)
- * shapes:   (N, M, K) -> (M), or (1, M, 1) with keepdim, for dims 0, 2
- * value:    sums over dimensions; int64 for int64 and bool
- * gradient: dy for each element summed */
+OP_TEXT(sum_dims) = {
+    .call = "ag_sum_dims(x, dims, keepdim)",
+    .shapes = "(N, M, K) -> (M), or (1, M, 1) with keepdim, for dims 0, 2",
+    .value = "sums over dimensions; int64 for int64 and bool",
+    .gradient = "dy for each element summed",
+};
+
 DEFINE_OP(sum_dims, .in = {{"x", SAME}}, .forward = sum_forward, .backward = sum_backward,
           .grad_fn = "SumBackward1");
 
@@ -81,10 +87,13 @@ static Tensor *averaged(const Node *n, Tensor *y) {
     return y;
 }
 
-/* ag_mean(x)
- * shapes:   (...) -> ()
- * value:    the mean of all elements
- * gradient: dy / count */
+OP_TEXT(mean) = {
+    .call = "ag_mean(x)",
+    .shapes = "(...) -> ()",
+    .value = "the mean of all elements",
+    .gradient = "dy / count",
+};
+
 static Tensor *mean_forward(Node *n) {
     return drop_dims(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)));
 }
@@ -100,10 +109,13 @@ DEFINE_OP(mean, .in = {{"x", FLOAT}}, .forward = mean_forward, .backward = mean_
 
 Tensor *ag_mean(Tensor *x) { return reduce_dims(&ag_op_mean, x, (Axes){0}, false); }
 
-/* ag_mean_dims(x, dims, keepdim)
- * shapes:   (N, M, K) -> (M), or (1, M, 1) with keepdim, for dims 0, 2
- * value:    means over dimensions
- * gradient: dy / count */
+OP_TEXT(mean_dims) = {
+    .call = "ag_mean_dims(x, dims, keepdim)",
+    .shapes = "(N, M, K) -> (M), or (1, M, 1) with keepdim, for dims 0, 2",
+    .value = "means over dimensions",
+    .gradient = "dy / count",
+};
+
 DEFINE_OP(mean_dims, .in = {{"x", FLOAT}}, .forward = mean_forward, .backward = mean_backward,
           .grad_fn = "MeanBackward1");
 
@@ -147,10 +159,13 @@ static Tensor *times_dy(const Node *n, Tensor *c, Kernel *const *f, const Tensor
     return d;
 }
 
-/* ag_var_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
- * value:    sum (x - mean)^2 / (N - 1)
- * gradient: 2 (x - mean) / (N - 1) dy */
+OP_TEXT(var_dim) = {
+    .call = "ag_var_dim(x, dim, keepdim)",
+    .shapes = "(..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim",
+    .value = "sum (x - mean)^2 / (N - 1)",
+    .gradient = "2 (x - mean) / (N - 1) dy",
+};
+
 static Tensor *var_dim_forward(Node *n) { return reduced(n, tensor_kernels()->variance); }
 
 static void var_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
@@ -165,10 +180,13 @@ Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_var_dim, x, dim, keepdim);
 }
 
-/* ag_std_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
- * value:    sqrt(sum (x - mean)^2 / (N - 1))
- * gradient: (x - mean) / ((N - 1) y) dy, 0 where y is 0 */
+OP_TEXT(std_dim) = {
+    .call = "ag_std_dim(x, dim, keepdim)",
+    .shapes = "(..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim",
+    .value = "sqrt(sum (x - mean)^2 / (N - 1))",
+    .gradient = "(x - mean) / ((N - 1) y) dy, 0 where y is 0",
+};
+
 static Tensor *std_dim_forward(Node *n) {
     Tensor *y = reduced(n, tensor_kernels()->variance);
     Kernel *const root = tensor_kernels()->value[ELEMENTWISE_sqrt][n->in[0]->dtype];
@@ -200,10 +218,13 @@ Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_std_dim, x, dim, keepdim);
 }
 
-/* ag_logsumexp(x, dim)
- * shapes:   (..., N, ...) -> (..., ...)
- * value:    log sum exp(x)
- * gradient: exp(x - y) dy */
+OP_TEXT(logsumexp) = {
+    .call = "ag_logsumexp(x, dim)",
+    .shapes = "(..., N, ...) -> (..., ...)",
+    .value = "log sum exp(x)",
+    .gradient = "exp(x - y) dy",
+};
+
 static Tensor *logsumexp_forward(Node *n) { return reduced(n, tensor_kernels()->logsumexp); }
 
 static void logsumexp_backward(const Node *n, Tensor *dy, Tensor **dx) {
@@ -216,10 +237,13 @@ DEFINE_OP(logsumexp, .in = {{"x", FLOAT}}, .forward = logsumexp_forward,
 
 Tensor *ag_logsumexp(Tensor *x, int dim) { return reduce_dim(&ag_op_logsumexp, x, dim, false); }
 
-/* ag_logsumexp_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
- * value:    log sum exp(x); applies the op logsumexp
- * gradient: exp(x - y) dy */
+OP_TEXT(logsumexp_dim) = {
+    .call = "ag_logsumexp_dim(x, dim, keepdim)",
+    .shapes = "(..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim",
+    .value = "log sum exp(x); applies the op logsumexp",
+    .gradient = "exp(x - y) dy",
+};
+
 Tensor *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_logsumexp, x, dim, keepdim);
 }
@@ -242,10 +266,13 @@ static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
     return y;
 }
 
-/* ag_cumsum(x, dim)
- * shapes:   (..., N, ...) -> same
- * value:    y[i] = x[0] + ... + x[i]; int64 for int64 and bool
- * gradient: dy[i] + dy[i + 1] + ... */
+OP_TEXT(cumsum) = {
+    .call = "ag_cumsum(x, dim)",
+    .shapes = "(..., N, ...) -> same",
+    .value = "y[i] = x[0] + ... + x[i]; int64 for int64 and bool",
+    .gradient = "dy[i] + dy[i + 1] + ...",
+};
+
 static Tensor *cumsum_forward(Node *n) { return cumulated(n, n->in[0], false); }
 
 /* x[i] is a term of y[i], y[i + 1] and so on. */
@@ -290,10 +317,13 @@ static void extremes_backward(const Node *n, Tensor *dy, Tensor **dx) {
     tensor_release(kept);
 }
 
-/* ag_max_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
- * value:    the maximum
- * gradient: dy at the first maximum */
+OP_TEXT(max_dim) = {
+    .call = "ag_max_dim(x, dim, keepdim)",
+    .shapes = "(..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim",
+    .value = "the maximum",
+    .gradient = "dy at the first maximum",
+};
+
 static Tensor *max_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmax); }
 
 DEFINE_OP(max_dim, .in = {{"x", SAME}}, .forward = max_dim_forward, .backward = extremes_backward,
@@ -303,10 +333,13 @@ Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_max_dim, x, dim, keepdim);
 }
 
-/* ag_min_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
- * value:    the minimum
- * gradient: dy at the first minimum */
+OP_TEXT(min_dim) = {
+    .call = "ag_min_dim(x, dim, keepdim)",
+    .shapes = "(..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim",
+    .value = "the minimum",
+    .gradient = "dy at the first minimum",
+};
+
 static Tensor *min_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmin); }
 
 DEFINE_OP(min_dim, .in = {{"x", SAME}}, .forward = min_dim_forward, .backward = extremes_backward,
@@ -316,10 +349,13 @@ Tensor *ag_min_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_min_dim, x, dim, keepdim);
 }
 
-/* ag_argmax(x, dim)
- * shapes:   (..., N, ...) -> (..., ...)
- * value:    the position of the first maximum
- * gradient: none: the result is int64 */
+OP_TEXT(argmax) = {
+    .call = "ag_argmax(x, dim)",
+    .shapes = "(..., N, ...) -> (..., ...)",
+    .value = "the position of the first maximum",
+    .gradient = "none: the result is int64",
+};
+
 static Tensor *argmax_forward(Node *n) {
     return drop_dims(n, positions(n, tensor_kernels()->argmax));
 }
@@ -328,10 +364,13 @@ DEFINE_OP(argmax, .in = {{"x", NUMBER}}, .forward = argmax_forward);
 
 Tensor *ag_argmax(Tensor *x, int dim) { return reduce_dim(&ag_op_argmax, x, dim, false); }
 
-/* ag_argmax_dim(x, dim, keepdim)
- * shapes:   (..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim
- * value:    the position of the first maximum; applies the op argmax
- * gradient: none: the result is int64 */
+OP_TEXT(argmax_dim) = {
+    .call = "ag_argmax_dim(x, dim, keepdim)",
+    .shapes = "(..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim",
+    .value = "the position of the first maximum; applies the op argmax",
+    .gradient = "none: the result is int64",
+};
+
 Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_argmax, x, dim, keepdim);
 }
@@ -343,10 +382,13 @@ static bool check_has_elements(const char *op, const Tensor *x) {
                                               tensor_shape_text(x->shape));
 }
 
-/* ag_max(x)
- * shapes:   (...) -> ()
- * value:    the maximum of all elements
- * gradient: dy divided by the number of maxima, at each maximum, 0 elsewhere */
+OP_TEXT(max) = {
+    .call = "ag_max(x)",
+    .shapes = "(...) -> ()",
+    .value = "the maximum of all elements",
+    .gradient = "dy divided by the number of maxima, at each maximum, 0 elsewhere",
+};
+
 static Tensor *max_forward(Node *n) {
     const Tensor *x = n->in[0];
     Tensor *row = check_has_elements("max", x) ? tensor_reshape(x, SHAPE(tensor_numel(x))) : NULL;
@@ -390,10 +432,13 @@ DEFINE_OP(max, .in = {{"x", SAME}}, .forward = max_forward, .backward = max_back
 
 Tensor *ag_max(Tensor *x) { return apply1(&ag_op_max, x, (Attributes){0}); }
 
-/* ag_argmax_all(x)
- * shapes:   (...) -> ()
- * value:    the position of the first maximum of all elements, row-major
- * gradient: none: the result is int64 */
+OP_TEXT(argmax_all) = {
+    .call = "ag_argmax_all(x)",
+    .shapes = "(...) -> ()",
+    .value = "the position of the first maximum of all elements, row-major",
+    .gradient = "none: the result is int64",
+};
+
 Tensor *ag_argmax_all(Tensor *x) {
     if (!ag_check_ready("argmax_all", x) || !check_has_elements("argmax_all", x)) return NULL;
     Tensor *row = ag_flatten(x, 0, -1);

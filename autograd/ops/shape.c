@@ -29,10 +29,13 @@ static Tensor *apply_reshape(const Op *op, Tensor *x, Shape shape) {
                        op->name, tensor_shape_text(x->shape), tensor_shape_text(shape));
 }
 
-/* ag_reshape(x, shape)
- * shapes:   (...) -> shape
- * value:    the same elements, row-major, in another shape; a view if possible, else a copy
- * gradient: dy in x's shape */
+OP_TEXT(reshape) = {
+    .call = "ag_reshape(x, shape)",
+    .shapes = "(...) -> shape",
+    .value = "the same elements, row-major, in another shape; a view if possible, else a copy",
+    .gradient = "dy in x's shape",
+};
+
 static Tensor *reshape_forward(Node *n) {
     Tensor *y = tensor_reshape(n->in[0], n->at.shape);
     /* PyTorch's names for a view of a new copy and for a view of a strided tensor. */
@@ -51,10 +54,13 @@ DEFINE_OP(reshape, .in = {{"x", SAME}}, .forward = reshape_forward, .backward = 
 
 Tensor *ag_reshape(Tensor *x, Shape shape) { return apply_reshape(&ag_op_reshape, x, shape); }
 
-/* ag_flatten(x, start, end)
- * shapes:   (A, B, C, D) -> (A, B C, D) for start 1, end 2
- * value:    dimensions start to end as one dimension; a view if possible, else a copy
- * gradient: dy in x's shape */
+OP_TEXT(flatten) = {
+    .call = "ag_flatten(x, start, end)",
+    .shapes = "(A, B, C, D) -> (A, B C, D) for start 1, end 2",
+    .value = "dimensions start to end as one dimension; a view if possible, else a copy",
+    .gradient = "dy in x's shape",
+};
+
 Tensor *ag_flatten(Tensor *x, int start, int end) {
     if (!ag_check_present("flatten", x)) return NULL;
     const int first = tensor_shape_dim_or_scalar("flatten", x->shape, start);
@@ -72,10 +78,13 @@ Tensor *ag_flatten(Tensor *x, int start, int end) {
     return ag_reshape(x, shape);
 }
 
-/* ag_view(x, shape)
- * shapes:   (...) -> shape
- * value:    reshape that never copies
- * gradient: dy in x's shape */
+OP_TEXT(view) = {
+    .call = "ag_view(x, shape)",
+    .shapes = "(...) -> shape",
+    .value = "reshape that never copies",
+    .gradient = "dy in x's shape",
+};
+
 static Tensor *view_forward(Node *n) {
     Tensor *y = tensor_view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
@@ -90,10 +99,13 @@ DEFINE_OP(view, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshap
 
 Tensor *ag_view(Tensor *x, Shape shape) { return apply_reshape(&ag_op_view, x, shape); }
 
-/* ag_contiguous(x)
- * shapes:   (...) -> same
- * value:    the same elements, row-major in memory
- * gradient: dy */
+OP_TEXT(contiguous) = {
+    .call = "ag_contiguous(x)",
+    .shapes = "(...) -> same",
+    .value = "the same elements, row-major in memory",
+    .gradient = "dy",
+};
+
 static Tensor *contiguous_forward(Node *n) { return tensor_clone(n->in[0]); }
 
 DEFINE_OP(contiguous, .in = {{"x", SAME}}, .forward = contiguous_forward,
@@ -104,10 +116,13 @@ Tensor *ag_contiguous(Tensor *x) {
     return tensor_is_contiguous(x) ? x : apply1(&ag_op_contiguous, x, (Attributes){0});
 }
 
-/* ag_detach(x)
- * shapes:   (...) -> same
- * value:    x without its history
- * gradient: none */
+OP_TEXT(detach) = {
+    .call = "ag_detach(x)",
+    .shapes = "(...) -> same",
+    .value = "x without its history",
+    .gradient = "none",
+};
+
 static Tensor *detach_forward(Node *n) { return tensor_view_expand(n->in[0], n->in[0]->shape); }
 
 DEFINE_OP(detach, .in = {{"x", SAME}}, .forward = detach_forward);
@@ -116,10 +131,13 @@ Tensor *ag_detach(Tensor *x) { return apply1(&ag_op_detach, x, (Attributes){0});
 
 /* ---- permute and transpose ----------------------------------------------------------------- */
 
-/* ag_permute(x, axes)
- * shapes:   (A, B, C) -> (B, C, A) for axes 1, 2, 0
- * value:    dimension i of the result is dimension axes[i] of x
- * gradient: dy with the axes permuted back */
+OP_TEXT(permute) = {
+    .call = "ag_permute(x, axes)",
+    .shapes = "(A, B, C) -> (B, C, A) for axes 1, 2, 0",
+    .value = "dimension i of the result is dimension axes[i] of x",
+    .gradient = "dy with the axes permuted back",
+};
+
 static Tensor *permute_forward(Node *n) { return tensor_view_permute(n->in[0], n->at.axes.axis); }
 
 static void permute_backward(const Node *n, Tensor *dy, Tensor **dx) {
@@ -147,10 +165,13 @@ Tensor *ag_permute(Tensor *x, Axes axes) {
         tensor_shape_text(x->shape), tensor_shape_text(asked));
 }
 
-/* ag_transpose(x, dim0, dim1)
- * shapes:   (..., N, ..., M, ...) -> (..., M, ..., N, ...)
- * value:    two dimensions swapped
- * gradient: dy with the two dimensions swapped back */
+OP_TEXT(transpose) = {
+    .call = "ag_transpose(x, dim0, dim1)",
+    .shapes = "(..., N, ..., M, ...) -> (..., M, ..., N, ...)",
+    .value = "two dimensions swapped",
+    .gradient = "dy with the two dimensions swapped back",
+};
+
 static Tensor *transpose_forward(Node *n) {
     return tensor_view_transpose(n->in[0], n->at.dim0, n->at.dim1);
 }
@@ -172,10 +193,13 @@ Tensor *ag_transpose(Tensor *x, int dim0, int dim1) {
 
 /* ---- unsqueeze, squeeze, expand ------------------------------------------------------------ */
 
-/* ag_unsqueeze(x, dim)
- * shapes:   (A, B) -> (A, 1, B) for dim 1
- * value:    a new dimension of size 1
- * gradient: dy without the new dimension */
+OP_TEXT(unsqueeze) = {
+    .call = "ag_unsqueeze(x, dim)",
+    .shapes = "(A, B) -> (A, 1, B) for dim 1",
+    .value = "a new dimension of size 1",
+    .gradient = "dy without the new dimension",
+};
+
 DEFINE_OP(unsqueeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
           .grad_fn = "UnsqueezeBackward0");
 
@@ -192,10 +216,13 @@ Tensor *ag_unsqueeze(Tensor *x, int dim) {
     return apply1(&ag_op_unsqueeze, x, (Attributes){.shape = shape});
 }
 
-/* ag_squeeze(x, dim)
- * shapes:   (A, 1, B) -> (A, B) for dim 1
- * value:    x without dim if dim has size 1, else x
- * gradient: dy with the dropped dimension */
+OP_TEXT(squeeze) = {
+    .call = "ag_squeeze(x, dim)",
+    .shapes = "(A, 1, B) -> (A, B) for dim 1",
+    .value = "x without dim if dim has size 1, else x",
+    .gradient = "dy with the dropped dimension",
+};
+
 DEFINE_OP(squeeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
           .grad_fn = "SqueezeBackward1");
 
@@ -208,10 +235,13 @@ Tensor *ag_squeeze(Tensor *x, int dim) {
     return apply1(&ag_op_squeeze, x, (Attributes){.shape = shape});
 }
 
-/* ag_expand(x, shape)
- * shapes:   (N, 1) -> (A, N, B)
- * value:    sizes of 1 repeated, without a copy
- * gradient: dy summed over the repeats */
+OP_TEXT(expand) = {
+    .call = "ag_expand(x, shape)",
+    .shapes = "(N, 1) -> (A, N, B)",
+    .value = "sizes of 1 repeated, without a copy",
+    .gradient = "dy summed over the repeats",
+};
+
 static Tensor *expand_forward(Node *n) { return tensor_view_expand(n->in[0], n->at.shape); }
 
 /* node_backward (tape.c) sums dy over the repeats. */
@@ -249,10 +279,13 @@ static int64_t clip_index(int64_t i, int64_t size) {
     return MIN(i, size);
 }
 
-/* ag_slice(x, dim, start, end)
- * shapes:   (..., N, ...) -> (..., end - start, ...)
- * value:    x[start:end] along dim
- * gradient: dy in the slice, 0 elsewhere */
+OP_TEXT(slice) = {
+    .call = "ag_slice(x, dim, start, end)",
+    .shapes = "(..., N, ...) -> (..., end - start, ...)",
+    .value = "x[start:end] along dim",
+    .gradient = "dy in the slice, 0 elsewhere",
+};
+
 static Tensor *slice_forward(Node *n) {
     return tensor_view_narrow(n->in[0], n->at.dim, n->at.start, n->at.size);
 }
@@ -276,10 +309,13 @@ Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end) {
     return apply1(&ag_op_slice, x, at);
 }
 
-/* ag_select(x, dim, index)
- * shapes:   (..., N, ...) -> (..., ...)
- * value:    x[index] along dim, which is dropped
- * gradient: dy at index, 0 elsewhere */
+OP_TEXT(select) = {
+    .call = "ag_select(x, dim, index)",
+    .shapes = "(..., N, ...) -> (..., ...)",
+    .value = "x[index] along dim, which is dropped",
+    .gradient = "dy at index, 0 elsewhere",
+};
+
 Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     int d = ag_check_ready("select", x) ? tensor_shape_dim("select", x->shape, dim) : -1;
     if (d < 0) return NULL;
@@ -302,10 +338,13 @@ static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     return !tensor_pending();
 }
 
-/* ag_split(x, size, dim, list, n)
- * shapes:   (..., N, ...) -> n of (..., size, ...)
- * value:    x cut along dim; the last slice is smaller if size does not divide N
- * gradient: dy of each slice in that slice of x, 0 elsewhere */
+OP_TEXT(split) = {
+    .call = "ag_split(x, size, dim, list, n)",
+    .shapes = "(..., N, ...) -> n of (..., size, ...)",
+    .value = "x cut along dim; the last slice is smaller if size does not divide N",
+    .gradient = "dy of each slice in that slice of x, 0 elsewhere",
+};
+
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     if (!tensor_check_given("split", "list", list)) return false;
     for (int i = 0; i < n; i++) list[i] = NULL;
@@ -358,10 +397,13 @@ static Tensor *repeated(const Op *op, Tensor *x, int dim, int64_t repeats, bool 
     return apply1(op, x, (Attributes){.dim = dim, .times = repeats, .each_slice = each_slice});
 }
 
-/* ag_repeat(x, repeats)
- * shapes:   (N, M) -> (repeats[0] N, repeats[1] M)
- * value:    x, then x again, along each dimension
- * gradient: dy summed over the repeats */
+OP_TEXT(repeat) = {
+    .call = "ag_repeat(x, repeats)",
+    .shapes = "(N, M) -> (repeats[0] N, repeats[1] M)",
+    .value = "x, then x again, along each dimension",
+    .gradient = "dy summed over the repeats",
+};
+
 DEFINE_OP(repeat, .in = {{"x", SAME}}, .forward = repeated_forward, .backward = repeated_backward,
           .grad_fn = "RepeatBackward0");
 
@@ -382,10 +424,13 @@ Tensor *ag_repeat(Tensor *x, Shape repeats) {
     return made_by("RepeatBackward0", x);
 }
 
-/* ag_repeat_interleave(x, repeats, dim)
- * shapes:   (..., N, ...) -> (..., repeats N, ...)
- * value:    each slice along dim, repeats times
- * gradient: dy summed over the repeats */
+OP_TEXT(repeat_interleave) = {
+    .call = "ag_repeat_interleave(x, repeats, dim)",
+    .shapes = "(..., N, ...) -> (..., repeats N, ...)",
+    .value = "each slice along dim, repeats times",
+    .gradient = "dy summed over the repeats",
+};
+
 DEFINE_OP(repeat_interleave, .in = {{"x", SAME}}, .forward = repeated_forward,
           .backward = repeated_backward, .grad_fn = "ViewBackward0");
 
@@ -432,10 +477,13 @@ static bool cat_shape(const Node *n, Shape *shape) {
     return true;
 }
 
-/* ag_cat(list, n, dim)
- * shapes:   (..., N, ...), (..., M, ...) -> (..., N + M, ...)
- * value:    the tensors joined along dim
- * gradient: each tensor gets its part of dy */
+OP_TEXT(cat) = {
+    .call = "ag_cat(list, n, dim)",
+    .shapes = "(..., N, ...), (..., M, ...) -> (..., N + M, ...)",
+    .value = "the tensors joined along dim",
+    .gradient = "each tensor gets its part of dy",
+};
+
 static Tensor *cat_forward(Node *n) {
     Shape shape;
     Tensor *y = cat_shape(n, &shape) ? tensor_make(shape, n->in[0]->dtype) : NULL;
@@ -479,10 +527,13 @@ Tensor *ag_cat(Tensor **list, int n, int dim) {
 }
 
 /* cat along a new dimension of size 1. */
-/* ag_stack(list, n, dim)
- * shapes:   n of (..., ...) -> (..., n, ...)
- * value:    the tensors joined along a new dim
- * gradient: each tensor gets its slice of dy */
+OP_TEXT(stack) = {
+    .call = "ag_stack(list, n, dim)",
+    .shapes = "n of (..., ...) -> (..., n, ...)",
+    .value = "the tensors joined along a new dim",
+    .gradient = "each tensor gets its slice of dy",
+};
+
 Tensor *ag_stack(Tensor **list, int n, int dim) {
     if (!check_list("stack", list, n)) return NULL;
     const Shape first = list[0]->shape;

@@ -19,10 +19,13 @@ static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
 
 /* ---- softmax ------------------------------------------------------------------------------- */
 
-/* ag_softmax(x, dim)
- * shapes:   (..., N, ...) -> same
- * value:    exp(x - max x) / sum exp(x - max x)
- * gradient: y (dy - sum(y dy)) */
+OP_TEXT(softmax) = {
+    .call = "ag_softmax(x, dim)",
+    .shapes = "(..., N, ...) -> same",
+    .value = "exp(x - max x) / sum exp(x - max x)",
+    .gradient = "y (dy - sum(y dy))",
+};
+
 static Tensor *softmax_forward(Node *n) { return apply_kernel(n, tensor_kernels()->softmax, NULL); }
 
 static void softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
@@ -36,10 +39,13 @@ Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&ag_op_softmax, x, d
 
 /* ---- log_softmax --------------------------------------------------------------------------- */
 
-/* ag_log_softmax(x, dim)
- * shapes:   (..., N, ...) -> same
- * value:    x - log sum exp(x)
- * gradient: dy - exp(y) sum(dy) */
+OP_TEXT(log_softmax) = {
+    .call = "ag_log_softmax(x, dim)",
+    .shapes = "(..., N, ...) -> same",
+    .value = "x - log sum exp(x)",
+    .gradient = "dy - exp(y) sum(dy)",
+};
+
 static Tensor *log_softmax_forward(Node *n) {
     return apply_kernel(n, tensor_kernels()->log_softmax, NULL);
 }
@@ -70,12 +76,15 @@ static bool check_scores(const Tensor *scores, int64_t heads, Shape *full) {
     return !tensor_pending();
 }
 
-/* ag_attention_weights(scores, scale, mask, num_heads)
- * shapes:   (B, H, Q, K) or (B H, Q, K) -> same
- * value:    softmax(scale scores + window) over the keys that the mask allows, 0 elsewhere;
- *           applies the op masked_softmax
- * gradient: scale y (dy - sum(y dy)), exactly 0 where y is 0
- * source:   Vaswani et al. 2017; Liu et al. 2021 for the window */
+OP_TEXT(attention_weights) = {
+    .call = "ag_attention_weights(scores, scale, mask, num_heads)",
+    .shapes = "(B, H, Q, K) or (B H, Q, K) -> same",
+    .value = "softmax(scale scores + window) over the keys that the mask allows, 0 elsewhere; "
+             "applies the op masked_softmax",
+    .gradient = "scale y (dy - sum(y dy)), exactly 0 where y is 0",
+    .source = "Vaswani et al. 2017; Liu et al. 2021 for the window",
+};
+
 static Tensor *masked_softmax_forward(Node *n) {
     Shape full;
     const Tensor *scores = n->in[0];
@@ -96,13 +105,18 @@ static void masked_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
                          n->at.scale);
 }
 
-DEFINE_OP(masked_softmax,
-          .in = {{"scores", FLOAT},
-                 {"valid_lens", INT64 | OPTIONAL},
-                 {"keep", BOOLEAN | OPTIONAL},
-                 {"window", FLOAT | OPTIONAL}},
-          .forward = masked_softmax_forward, .backward = masked_softmax_backward,
-          .reads = READS_OUT, .grad_fn = "SoftmaxBackward0");
+const Op ag_op_masked_softmax = {
+    .name = "masked_softmax",
+    .text = &ag_text_attention_weights, /* ag_masked_softmax is the case of lengths alone */
+    .in = {{"scores", FLOAT},
+           {"valid_lens", INT64 | OPTIONAL},
+           {"keep", BOOLEAN | OPTIONAL},
+           {"window", FLOAT | OPTIONAL}},
+    .forward = masked_softmax_forward,
+    .backward = masked_softmax_backward,
+    .reads = READS_OUT,
+    .grad_fn = "SoftmaxBackward0",
+};
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
     Tensor *in[4] = {scores};
@@ -111,10 +125,13 @@ Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, i
     return ag_apply(&ag_op_masked_softmax, 4, in, &at);
 }
 
-/* ag_masked_softmax(scores, valid_lens)
- * shapes:   (B, H, Q, K) or (N, Q, K), (B) or (B, Q) or NULL -> same as the scores
- * value:    softmax over the keys before valid_lens, 0 for the others
- * gradient: y (dy - sum(y dy)), exactly 0 where y is 0 */
+OP_TEXT(masked_softmax) = {
+    .call = "ag_masked_softmax(scores, valid_lens)",
+    .shapes = "(B, H, Q, K) or (N, Q, K), (B) or (B, Q) or NULL -> same as the scores",
+    .value = "softmax over the keys before valid_lens, 0 for the others",
+    .gradient = "y (dy - sum(y dy)), exactly 0 where y is 0",
+};
+
 Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens) {
     return ag_attention_weights(scores, 1, (AttentionMask){.valid_lens = valid_lens}, 1);
 }
