@@ -65,10 +65,37 @@ Tensor *tape_end_keeping(Tensor *y);
 /* Gives a tensor of your own to the open tape, which takes over your reference, also when this
  * fails: tape_own(tensor_randn(SHAPE(2, 3))) is a loan like the result of an op. Returns x. */
 Tensor *tape_own(Tensor *x);
-/* Keep the gradients of intermediate results too, on the open recording tape: for teaching. */
+/* Keep the gradients of intermediate results too, and what is let go, on the open recording tape:
+ * for teaching. Call it before the ops. */
 void tape_keep_grads(bool keep);
 /* A line per node of the open tape: number, op, shapes, inputs, names. */
 bool tape_print(FILE *file);
+
+/* A look at the open recording tape, whose lines are numbered from 0, as tape_print numbers them.
+ */
+typedef struct {
+    const char *op;     /* "softmax"; "kept" for a tensor of tape_own or tape_end_keeping */
+    const OpText *text; /* NULL for "kept" */
+    Tensor *out;        /* the tape's own, here and below */
+    Tensor *const *in;  /* n_in inputs; NULL for an optional one that is absent */
+    int n_in;
+} TapeLine;
+
+/* False, without an error, if there is no line i: for (int i = 0; tape_line(i, &line); i++) */
+bool tape_line(int i, TapeLine *line);
+/* The vector-Jacobian product of line i: dx[k], a new reference, is what backpropagation would add
+ * to the gradient of in[k] if dy were the gradient of the result; NULL for an input without a
+ * gradient. dx has n_in places. */
+bool tape_vjp(int i, const Tensor *dy, Tensor **dx);
+/* The result of line i once more, a new reference: from its inputs as they are now, and with what
+ * it drew the first time, such as the mask of dropout. */
+Tensor *tape_forward(int i);
+/* Writes the tape after a backward pass as JSON, for a page that shows backpropagation
+ * (build/explain --tape): for each line the op, its text, its inputs, and for each input the
+ * derivative, its check by differences in float64, and why elements have no influence; for each
+ * tensor its values and its gradient. The tape must have kept its gradients; at most 1 MB.
+ * README.md describes the format. */
+bool tape_write_json(FILE *file);
 
 /* Backpropagation. loss has one element. y may have any shape; dy, of y's shape and type, is the
  * gradient of y. Adds to ->grad of every leaf that requires a gradient; if it fails, no gradient

@@ -115,7 +115,9 @@ struct Op {
      * has at least one element. The result of an op without a backward has no gradient. Integers
      * and bools have none either. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
-    int row;          /* elementwise: its number in elementwise.def */
+    int draws; /* 1 + the index in saved of what forward draws; if it is there already, forward
+                * draws nothing. 0: the op draws nothing */
+    int row;   /* elementwise: its number in elementwise.def */
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
 
@@ -136,6 +138,12 @@ static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]-
  * is a tensor of zeros, and accumulate adds it to the gradient buffer. */
 Tensor *ag_buffer_like(Tensor *dy);
 Tensor *ag_gradient_buffer(const Node *n, int i);
+
+/* Line i of the open recording tape; NULL if there is none. */
+const Node *ag_node(int i);
+/* Sets dx[i] to the gradient of in[i], in in[i]'s shape, a new reference, where in[i] requires a
+ * gradient, else to NULL. If it fails, no reference is left in dx. */
+bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx);
 
 /* Applies an op on the open tape. The result is a loan. */
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at);

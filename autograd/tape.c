@@ -325,16 +325,23 @@ static void fill_zeros(const Node *n, Tensor **dx) {
         if (ag_needs(n, i)) dx[i] = tensor_make_zeros(n->in[i]->shape, n->in[i]->dtype);
 }
 
-/* Computes the gradients of n's inputs from the gradient of its result, and accumulates them. */
-static bool node_backward(const Node *n, Tensor *dy, Tensor **dx) {
+bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx) {
     if (!check_unchanged(n)) return false;
     memset(dx, 0, (size_t)n->n_in * sizeof *dx);
     if (tensor_numel(dy) > 0) n->op->backward(n, dy, dx);
     else fill_zeros(n, dx);
-    bool done = !tensor_pending();
-    for (int i = 0; i < n->n_in; i++)
-        if (done && ag_needs(n, i))
-            done = accumulate(n->in[i], unbroadcast(dx[i], n->in[i]->shape));
+    for (int i = 0; i < n->n_in && !tensor_pending(); i++)
+        if (ag_needs(n, i)) dx[i] = unbroadcast(dx[i], n->in[i]->shape);
+    for (int i = 0; i < n->n_in && tensor_pending(); i++) tensor_release(dx[i]);
+    return !tensor_pending();
+}
+
+/* Computes the gradients of n's inputs from the gradient of its result, and accumulates them. */
+static bool node_backward(const Node *n, Tensor *dy, Tensor **dx) {
+    const bool computed = ag_node_vjp(n, dy, dx);
+    bool done = computed;
+    for (int i = 0; i < n->n_in && computed; i++)
+        if (done && ag_needs(n, i)) done = accumulate(n->in[i], dx[i]);
         else tensor_release(dx[i]);
     return done;
 }
@@ -483,13 +490,25 @@ Tensor *ag_retain_grad(Tensor *x) {
     return x;
 }
 
+/* A tape that keeps gradients keeps values, too. */
+static bool keeps_all(void) {
+    const int t = recording_tape();
+    return t >= 0 && stack.tape[t].keep_grads;
+}
+
 Tensor *ag_let_go(Tensor *x) {
     if (!ag_check_present("let_go", x)) return NULL;
-    tensor_let_go(x);
+    if (!keeps_all()) tensor_let_go(x);
     return x;
 }
 
 int tape_mark(void) { return stack.count; }
+
+const Node *ag_node(int i) {
+    const int t = recording_tape();
+    const bool there = t >= 0 && i >= 0 && i < nodes_end(t) - stack.tape[t].first;
+    return there ? &stack.nodes[stack.tape[t].first + i] : NULL;
+}
 
 /* For each reference that the nodes from first to the end hold, adds change to the reference count
  * of the tensor. */
@@ -509,6 +528,7 @@ static void count_references(int first, int change) {
 Tensor *ag_let_go_since(int mark, Tensor *y) {
     if (mark < 0) return tensor_fail("let_go_since: mark is %d: it must not be negative", mark);
     if (!ag_check_present("let_go_since", y)) return NULL;
+    if (keeps_all()) return y;
     count_references(mark, -1);
     for (int i = mark; i < stack.count; i++) {
         Tensor *x = stack.nodes[i].out;

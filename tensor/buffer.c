@@ -1,4 +1,5 @@
-/* buffer.c - an array of bytes that grows: the header of a file, before its length is known.
+/* buffer.c - an array of bytes that grows: a text, such as the header of a file, before its length
+ * is known.
  *
  * libc's open_memstream does the same, but glibc's has a bug: when memory runs out in fclose,
  * fclose returns 0 and there is no text. */
@@ -36,4 +37,28 @@ void tensor_buffer_print(Buffer *buffer, const char *format, ...) {
     va_end(arguments);
     if (n < 0 || n >= (int)sizeof text) buffer->failed = true;
     else tensor_buffer_append(buffer, text, (size_t)n);
+}
+
+void tensor_buffer_print_string(Buffer *out, const char *before, const char *text) {
+    static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
+    tensor_buffer_print(out, "%s\"", before);
+    while (text && *text) {
+        size_t n = 0; /* characters without an escape */
+        while ((unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\') n++;
+        tensor_buffer_append(out, text, n);
+        text += n;
+        if (!*text) break;
+        const char *escape = strchr(plain, *text);
+        if (escape) tensor_buffer_print(out, "\\%c", letter[escape - plain]);
+        else tensor_buffer_print(out, "\\u%04x", (unsigned)*text);
+        text++;
+    }
+    tensor_buffer_print(out, "\"");
+}
+
+void tensor_buffer_print_shape(Buffer *out, Shape shape) {
+    tensor_buffer_append(out, "[", 1);
+    for (int d = 0; d < shape.ndim; d++)
+        tensor_buffer_print(out, d ? ",%lld" : "%lld", (long long)shape.dim[d]);
+    tensor_buffer_append(out, "]", 1);
 }

@@ -41,38 +41,19 @@ static int by_type_and_name(const void *a, const void *b) {
     return order ? order : strcmp(p->name, q->name);
 }
 
-/* Prints the text `before`, and then `text` as a JSON string. */
-static void print_string(Buffer *out, const char *before, const char *text) {
-    static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
-    tensor_buffer_print(out, "%s\"", before);
-    while (*text) {
-        size_t n = 0; /* characters without an escape */
-        while ((unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\') n++;
-        tensor_buffer_append(out, text, n);
-        text += n;
-        if (!*text) break;
-        const char *escape = strchr(plain, *text);
-        if (escape) tensor_buffer_print(out, "\\%c", letter[escape - plain]);
-        else tensor_buffer_print(out, "\\u%04x", (unsigned)*text);
-        text++;
-    }
-    tensor_buffer_print(out, "\"");
-}
-
 static void print_entry(Buffer *out, const NamedTensor *entry, int64_t begin, int64_t end) {
     const Tensor *x = entry->tensor;
-    print_string(out, "", entry->name);
-    tensor_buffer_print(out, ":{\"dtype\":\"%s\",\"shape\":[", type_names[x->dtype]);
-    for (int d = 0; d < x->shape.ndim; d++)
-        tensor_buffer_print(out, "%s%lld", d ? "," : "", (long long)x->shape.dim[d]);
-    tensor_buffer_print(out, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
+    tensor_buffer_print_string(out, "", entry->name);
+    tensor_buffer_print(out, ":{\"dtype\":\"%s\",\"shape\":", type_names[x->dtype]);
+    tensor_buffer_print_shape(out, x->shape);
+    tensor_buffer_print(out, ",\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
 }
 
 static void print_header(Buffer *out, const TensorDict *dict, const NamedTensor *sorted) {
     tensor_buffer_print(out, dict->n_metadata ? "{\"__metadata__\":{" : "{");
     for (int i = 0; i < dict->n_metadata; i++) {
-        print_string(out, i ? "," : "", dict->metadata[i].key);
-        print_string(out, ":", dict->metadata[i].value);
+        tensor_buffer_print_string(out, i ? "," : "", dict->metadata[i].key);
+        tensor_buffer_print_string(out, ":", dict->metadata[i].value);
     }
     if (dict->n_metadata) tensor_buffer_print(out, "}");
     int64_t at = 0;

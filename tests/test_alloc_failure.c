@@ -417,6 +417,44 @@ static Tensor *checked_function(Tensor **in, void *context) {
     return ag_tanh(ag_dropout(ag_matmul(in[0], in[1]), 0.5));
 }
 
+static FILE *json;
+
+static void prepare_json(void *context) {
+    prepare_leaves(context);
+    json = tmpfile();
+}
+
+static void clean_json(void *context) {
+    clean_leaves(context);
+    fclose(json);
+}
+
+/* Nothing is written unless all of it is. */
+static void inspect_json(void *context, bool succeeded) {
+    (void)context;
+    ck_assert(succeeded == (ftell(json) > 0));
+}
+
+static bool attempt_json(void *context, Outcome *outcome) {
+    Leaves *l = context;
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *scores = ag_reshape(ag_matmul(l->x, l->w), SHAPE(1, 2, 2));
+    Tensor *y = ag_dropout(ag_masked_softmax(scores, NULL), 0.5);
+    TapeLine line;
+    bool done = ag_backward(ag_sum(ag_square(y)));
+    Tensor *dx[1] = {NULL};
+    done = done && tape_line(3, &line) && tape_vjp(3, line.out->grad, dx);
+    Tensor *again = done ? tape_forward(3) : NULL;
+    done = again && tape_write_json(json);
+    if (done) note(outcome, again);
+    if (done) note(outcome, dx[0]);
+    tensor_release(again);
+    tensor_release(dx[0]);
+    tape_end();
+    return done;
+}
+
 static bool attempt_gradcheck(void *context, Outcome *outcome) {
     Leaves *l = context;
     const Generator before = *tensor_generator_current();
@@ -435,6 +473,7 @@ static const Work tape_work[] = {
     {"fan out", prepare_leaves, attempt_fan_out, inspect_leaves, clean_leaves},
     {"a comparison", prepare_leaves, attempt_comparison, inspect_leaves, clean_leaves},
     {"gradcheck", prepare_leaves, attempt_gradcheck, inspect_leaves, clean_leaves},
+    {"a tape as JSON", prepare_json, attempt_json, inspect_json, clean_json},
 };
 
 START_TEST(tapes) { exhaust(&tape_work[_i], &(Leaves){NULL, NULL}); }

@@ -72,12 +72,12 @@ static Tensor *attention_forward(Node *n) {
     const int64_t heads = s.dim[0] * s.dim[1];
     n->saved[LENGTHS] = ag_mask_lengths(n, 3, n->at.causal, s);
     n->saved[STATS] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
-    if (n->at.dropout > 0 && tensor_shape_numel(s) > 0)
-        n->saved[DRAWS] = tensor_make(SHAPE(heads, tensor_attention_draw_bytes(s)), BOOL);
+    const bool draws = n->at.dropout > 0 && tensor_shape_numel(s) > 0 && !n->saved[DRAWS];
+    if (draws) n->saved[DRAWS] = tensor_make(SHAPE(heads, tensor_attention_draw_bytes(s)), BOOL);
     Tensor *y = tensor_pending() ? NULL : tensor_attention_result(q, v);
     if (!y) return NULL;
     const AttentionOperands a = operands_of(n, y);
-    if (n->saved[DRAWS]) tensor_attention_draw(&a, tensor_generator_current());
+    if (draws) tensor_attention_draw(&a, tensor_generator_current());
     tensor_attention_forward(&a);
     return y;
 }
@@ -100,7 +100,8 @@ DEFINE_OP(attention,
                  {"keep", BOOLEAN | OPTIONAL},
                  {"window", FLOAT | OPTIONAL}},
           .forward = attention_forward, .backward = attention_backward,
-          .reads = READS_INPUTS | READS_OUT, .grad_fn = "ScaledDotProductAttentionBackward0");
+          .reads = READS_INPUTS | READS_OUT, .draws = DRAWS + 1,
+          .grad_fn = "ScaledDotProductAttentionBackward0");
 
 /* x with a last stride of 1, as the kernels need it. An x that is too large is not copied: forward
  * refuses it. */

@@ -231,7 +231,8 @@ OP_TEXT(dropout) = {
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
 static Tensor *dropout_forward(Node *n) {
     const Tensor *x = n->in[0];
-    n->saved[0] = n->at.p < 1 ? draw_keep(x, 1 - n->at.p) : tensor_make_zeros(x->shape, BOOL);
+    if (!n->saved[0])
+        n->saved[0] = n->at.p < 1 ? draw_keep(x, 1 - n->at.p) : tensor_make_zeros(x->shape, BOOL);
     return dropped(n, x, tensor_make(x->shape, x->dtype));
 }
 
@@ -240,7 +241,7 @@ static void dropout_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 DEFINE_OP(dropout, .in = {{"x", FLOAT}}, .forward = dropout_forward, .backward = dropout_backward,
-          .grad_fn = "MulBackward0");
+          .draws = 1, .grad_fn = "MulBackward0");
 
 Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_check_present("dropout", x)) return NULL;

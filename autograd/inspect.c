@@ -1,0 +1,345 @@
+/* inspect.c - a look at the tape: its lines, the vector-Jacobian product of a line, its forward
+ * once more, and the whole tape as JSON, with all numbers that a page needs to show
+ * backpropagation.
+ *
+ * A backward is linear in dy. So the backward of a dy that is 1 at element j and 0 elsewhere is row
+ * j of the op's Jacobian, J[j, i] = d y[j] / d x[i]. From J follow, for any op, the terms of every
+ * gradient,
+ *     dx[i] = sum over j of dy[j] J[j, i],
+ * and the reason why a gradient is 0. Differences of the op's forward check J. */
+#include "op.h"
+#include "../tensor/file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON_BYTES = 1 << 20, JACOBIAN_SIZE = 1 << 22 };
+
+/* ---- a line ---------------------------------------------------------------------------------- */
+
+bool tape_line(int i, TapeLine *line) {
+    const Node *n = tensor_pending() ? NULL : ag_node(i);
+    if (n) *line = (TapeLine){n->op->name, n->op->text, n->out, n->in, n->n_in};
+    return n != NULL;
+}
+
+/* Line i, whose result requires a gradient. */
+static const Node *node_of(const char *function, int i) {
+    const Node *n = tensor_pending() ? NULL : ag_node(i);
+    if (n && n->out->grad_fn && n->op->backward) return n;
+    if (!n) return tensor_fail("%s: the open recording tape has no line %d", function, i);
+    return tensor_fail("%s: line %d, %s, has no gradient", function, i, n->op->name);
+}
+
+/* A backward may write over a dy that nobody else holds, so it gets a view of dy. */
+static bool vjp_of(const Node *n, const Tensor *dy, Tensor **dx) {
+    Tensor *view = tensor_view_make(dy, dy->shape, dy->stride, dy->data);
+    const bool done = view && ag_node_vjp(n, view, dx);
+    tensor_release(view);
+    return done;
+}
+
+bool tape_vjp(int i, const Tensor *dy, Tensor **dx) {
+    const Node *n = node_of("tape_vjp", i);
+    if (!n || !tensor_check_given("tape_vjp", "dx", dx) || !tensor_check_readable("tape_vjp", dy))
+        return false;
+    if (dy->dtype == n->out->dtype && shape_equal(dy->shape, n->out->shape))
+        return vjp_of(n, dy, dx);
+    return tensor_fail("tape_vjp: dy is %s %s and the result of line %d, %s, is %s %s: shapes and "
+                       "types must be equal",
+                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape), i, n->op->name,
+                       tensor_dtype_name(n->out->dtype), tensor_shape_text(n->out->shape));
+}
+
+/* Runs n's forward once more, on n's inputs, with what n drew. again becomes a node that owns its
+ * saved tensors and its result: release_again. */
+static bool run_again(const Node *n, Node *again) {
+    const int drawn = n->op->draws - 1;
+    *again = *n;
+    again->out = NULL;
+    memset(again->saved, 0, sizeof again->saved);
+    if (tensor_pending()) return false;
+    if (drawn >= 0) again->saved[drawn] = tensor_retain(n->saved[drawn]);
+    again->out = n->op->forward(again);
+    if (again->out) again->version[OP_INPUTS] = again->out->storage->version;
+    return !tensor_pending();
+}
+
+static void release_again(Node *again) {
+    for (int i = 0; i < SAVED; i++) tensor_release(again->saved[i]);
+    tensor_release(again->out);
+}
+
+Tensor *tape_forward(int i) {
+    const Node *n = node_of("tape_forward", i);
+    Node again;
+    for (int k = 0; n && k < n->n_in; k++)
+        if (n->in[k] && !tensor_check_readable("tape_forward", n->in[k])) return NULL;
+    if (!n) return NULL;
+    Tensor *y = run_again(n, &again) ? tensor_retain(again.out) : NULL;
+    release_again(&again);
+    return y;
+}
+
+/* copy: n on float64 copies of its floats, with one reference to each input: release_copy. */
+static bool copy_in_float64(const Node *n, Node *copy) {
+    Node prepared = *n;
+    Tensor **in = tensor_cache_alloc(n->n_in * (int64_t)sizeof *in);
+    prepared.in = in;
+    prepared.n_in = in ? n->n_in : 0;
+    if (n->op == &ag_op_to) prepared.at.dtype = F64;
+    for (int k = 0; k < prepared.n_in; k++) {
+        const bool is_float = n->in[k] && dtype_is_float(n->in[k]->dtype);
+        in[k] = is_float ? tensor_convert(n->in[k], F64) : tensor_retain(n->in[k]);
+        if (is_float && in[k]) in[k]->requires_grad = n->in[k]->requires_grad;
+        if (in[k] && k < OP_INPUTS) prepared.version[k] = in[k]->storage->version;
+    }
+    return run_again(&prepared, copy);
+}
+
+static void release_copy(Node *copy) {
+    for (int k = 0; k < copy->n_in; k++) tensor_release(copy->in[k]);
+    tensor_cache_free((void *)(uintptr_t)copy->in, copy->n_in * (int64_t)sizeof *copy->in);
+    release_again(copy);
+}
+
+/* ---- the Jacobian of a line, and its check --------------------------------------------------- */
+
+/* J, a row for each element of n's result, a column for each element of in[k]: float64. */
+static Tensor *jacobian_of(const Node *n, int k) {
+    const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
+    if (columns > JACOBIAN_SIZE / rows)
+        return tensor_fail("tape_write_json: %s has %lld derivatives: choose a smaller example",
+                           n->op->name, (long long)(rows * columns));
+    Tensor **dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
+    Tensor *jacobian = tensor_make(SHAPE(rows, columns), F64);
+    for (int64_t j = 0; j < rows && !tensor_pending(); j++) {
+        Tensor *dy = tensor_make_zeros(n->out->shape, n->out->dtype);
+        if (dy && dy->dtype == F32) ((float *)dy->data)[j] = 1;
+        else if (dy) ((double *)dy->data)[j] = 1;
+        const bool done = dy && ag_node_vjp(n, dy, dx);
+        if (done) tensor_to_doubles(dx[k], (double *)jacobian->data + j * columns);
+        for (int i = 0; i < n->n_in && done; i++) tensor_release(dx[i]);
+        tensor_release(dy);
+    }
+    tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
+    return jacobian;
+}
+
+/* y = the forward of a copy where x, an element of an input, is x + h. */
+static void forward_at(const Node *copy, double *x, double h, Tensor *y) {
+    const double before = *x;
+    Node again;
+    *x += h;
+    if (run_again(copy, &again)) tensor_to_doubles(again.out, y->data);
+    *x = before;
+    release_again(&again);
+}
+
+/* The largest |J - D| / max(1, |J|), where D are central differences by input k of a copy. */
+static double largest_error(const Node *n, int k) {
+    const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
+    Tensor *jacobian = jacobian_of(n, k);
+    Tensor *above = tensor_make(SHAPE(rows), F64);
+    Tensor *below = tensor_make(SHAPE(rows), F64);
+    double *x = n->in[k]->data;
+    double largest = 0;
+    for (int64_t i = 0; i < columns && !tensor_pending(); i++) {
+        const double h = 1e-5 * fmax(1, fabs(x[i]));
+        forward_at(n, &x[i], h, above);
+        forward_at(n, &x[i], -h, below);
+        for (int64_t j = 0; j < rows; j++) {
+            const double exact = ((double *)jacobian->data)[j * columns + i];
+            const double rise = ((double *)above->data)[j] - ((double *)below->data)[j];
+            const double error = fabs(exact - rise / (2 * h)) / fmax(1, fabs(exact));
+            if (!(error <= largest)) largest = error; /* NaN stays */
+        }
+    }
+    tensor_release(jacobian);
+    tensor_release(above);
+    tensor_release(below);
+    return largest;
+}
+
+/* ---- why no element of the result changes with an element of an input ------------------------ */
+
+/* For a copy of masked_softmax, the weights if all scores were 0: they are 0 where the mask is. */
+static Tensor *weights_of_zeros(const Node *copy) {
+    Node again;
+    if (copy->op != &ag_op_masked_softmax) return NULL;
+    tensor_fill_elements(copy->in[0], 0);
+    Tensor *weights = run_again(copy, &again) ? tensor_retain(again.out) : NULL;
+    release_again(&again);
+    return weights;
+}
+
+static const char *reason_of(const Node *n, int64_t i, const double *y, const Tensor *weights) {
+    const Op *const op = n->op;
+    const bool is_softmax = op == &ag_op_softmax || op == &ag_op_masked_softmax;
+    if (is_softmax && y[i] == 1) return "weight is 1";
+    if (weights && ((double *)weights->data)[i] == 0) return "masked";
+    if (is_softmax) return "weight is 0";
+    if (op == &ag_op_dropout) return "dropped";
+    if (op->forward == ag_elementwise_forward && n->n_in == 1) return "flat";
+    if (op == &ag_op_mul || op == &ag_op_bmm || op == &ag_op_matmul || op == &ag_op_linear)
+        return "times 0";
+    return "unused";
+}
+
+/* ---- the tape as JSON ------------------------------------------------------------------------ */
+
+/* The shortest text that reads as this number. JSON has no NaN and no infinity: they are strings.
+ */
+static void write_number(Buffer *json, double x, DType dtype) {
+    char text[32];
+    int digits = dtype == F32 ? 6 : 15;
+    do snprintf(text, sizeof text, "%.*g", digits++, x);
+    while (dtype == F32 ? strtof(text, NULL) != (float)x : strtod(text, NULL) != x && x == x);
+    if (isfinite(x)) tensor_buffer_print(json, "%s", text);
+    else if (isnan(x)) tensor_buffer_print(json, "\"NaN\"");
+    else tensor_buffer_print(json, "\"%sInfinity\"", x < 0 ? "-" : "");
+}
+
+/* ,"key":[numbers] */
+static void write_numbers(Buffer *json, const char *key, const Tensor *x) {
+    Tensor *numbers = tensor_convert(x, F64);
+    tensor_buffer_print(json, ",\"%s\":[", key);
+    for (int64_t i = 0; numbers && i < tensor_numel(x) && json->size <= JSON_BYTES; i++) {
+        if (i) tensor_buffer_print(json, ",");
+        write_number(json, ((double *)numbers->data)[i], x->dtype);
+    }
+    tensor_buffer_print(json, "]");
+    tensor_release(numbers);
+}
+
+static void write_tensor(Buffer *json, const Tensor *x) {
+    tensor_buffer_print(json, "\n{\"type\":\"%s\",\"leaf\":%s,\"requires_grad\":%s,\"shape\":",
+                        tensor_dtype_name(x->dtype), x->grad_fn ? "false" : "true",
+                        x->requires_grad ? "true" : "false");
+    tensor_buffer_print_shape(json, x->shape);
+    tensor_buffer_print_string(json, ",\"name\":", x->name);
+    write_numbers(json, "value", x);
+    if (x->grad) write_numbers(json, "grad", x->grad);
+    tensor_buffer_print(json, "}");
+}
+
+/* Column i of J, which has the terms of dx[i], as [j,number,j,number,...] without zeros; the reason
+ * if all are 0. */
+static void write_jacobian(Buffer *json, const Node *n, const Node *copy, const Tensor *jacobian) {
+    const int64_t rows = jacobian->shape.dim[0], columns = jacobian->shape.dim[1];
+    Tensor *y = tensor_convert(n->out, F64);
+    Tensor *weights = weights_of_zeros(copy);
+    tensor_buffer_print(json, ",\"jacobian\":[");
+    for (int64_t i = 0; i < columns && json->size <= JSON_BYTES && !tensor_pending(); i++) {
+        int terms = 0;
+        for (int64_t j = 0; j < rows; j++) {
+            const double term = ((double *)jacobian->data)[j * columns + i];
+            if (term == 0) continue;
+            tensor_buffer_print(json, terms++ ? ",%lld," : "[%lld,", (long long)j);
+            write_number(json, term, n->out->dtype);
+        }
+        if (!terms) tensor_buffer_print(json, "\"%s\"", reason_of(n, i, y->data, weights));
+        tensor_buffer_print(json, "%s%s", terms ? "]" : "", i + 1 < columns ? "," : "");
+    }
+    tensor_buffer_print(json, "]}");
+    tensor_release(weights);
+    tensor_release(y);
+}
+
+/* What backward of n adds to the gradient of each input, and the derivatives. */
+static void write_backward(Buffer *json, const Node *n) {
+    Node copy = {0};
+    Tensor **dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
+    const bool done = dx && copy_in_float64(n, &copy) && vjp_of(n, n->out->grad, dx);
+    for (int k = 0; k < n->n_in && done; k++) {
+        Tensor *jacobian = dx[k] && !tensor_pending() ? jacobian_of(n, k) : NULL;
+        tensor_buffer_print(json, jacobian ? "%s{\"input\":%d,\"worst\":" : "%snull",
+                            k ? ",\n " : "\n ", k);
+        if (jacobian) {
+            write_number(json, largest_error(&copy, k), F64);
+            write_numbers(json, "dx", dx[k]);
+            write_jacobian(json, n, &copy, jacobian);
+        }
+        tensor_release(jacobian);
+        tensor_release(dx[k]);
+    }
+    release_copy(&copy);
+    tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
+}
+
+typedef struct {
+    Buffer json;
+    const Tensor **tensor; /* those on the tape, each once, in the order of the JSON */
+    int tensors;
+} Writer;
+
+/* The number of x in the JSON; -1 for NULL. */
+static int number_of(Writer *w, const Tensor *x) {
+    int t = x ? 0 : -1;
+    while (x && t < w->tensors && w->tensor[t] != x) t++;
+    if (t == w->tensors) w->tensor[w->tensors++] = x;
+    return t;
+}
+
+static void write_line(Writer *w, int line, const Node *n) {
+    const OpText *text = n->op->text;
+    const char *argument = strstr(text->call, ", s)") ? "s" : NULL;
+    Buffer *json = &w->json;
+    tensor_buffer_print(json, "%s\n{\"line\":%d,\"view\":%s", w->tensors ? "," : "", line,
+                        n->in[0]->storage == n->out->storage ? "true" : "false");
+    tensor_buffer_print_string(json, ",\"op\":", n->op->name);
+    tensor_buffer_print_string(json, ",\"call\":", text->call);
+    tensor_buffer_print_string(json, ",\"shapes\":", text->shapes);
+    tensor_buffer_print_string(json, ",\"formula\":", text->value);
+    tensor_buffer_print_string(json, ",\"gradient\":", text->gradient);
+    tensor_buffer_print_string(json, ",\"source\":", text->source);
+    if (n->op == &ag_op_dropout) argument = "p";
+    if (n->op == &ag_op_masked_softmax || n->op == &ag_op_attention) argument = "scale";
+    if (argument) tensor_buffer_print(json, ",\"%s\":", argument);
+    if (argument) write_number(json, n->at.s, F64); /* s, p and scale share one place */
+    tensor_buffer_print(json, ",\"in\":[");
+    for (int k = 0; k < n->n_in; k++)
+        tensor_buffer_print(json, k ? ",%d" : "%d", number_of(w, n->in[k]));
+    tensor_buffer_print(json, "],\"out\":%d,\"backward\":[", number_of(w, n->out));
+    if (n->out->grad && n->out->grad_fn && tensor_numel(n->out) > 0) write_backward(json, n);
+    tensor_buffer_print(json, "]}");
+}
+
+static void write_tape(Writer *w, int lines) {
+    tensor_buffer_print(&w->json, "{\"lines\":[");
+    for (int i = 0; i < lines && !tensor_pending(); i++)
+        if (ag_node(i)->n_in > 0) write_line(w, i, ag_node(i));
+    tensor_buffer_print(&w->json, "],\n\"tensors\":[");
+    for (int t = 0; t < w->tensors && !tensor_pending(); t++) {
+        if (t) tensor_buffer_print(&w->json, ",");
+        write_tensor(&w->json, w->tensor[t]);
+    }
+    tensor_buffer_print(&w->json, "]}\n");
+    if (w->json.failed) tensor_fail("tape_write_json: out of memory");
+    else if (w->json.size > JSON_BYTES)
+        tensor_fail("tape_write_json: the tape takes more than 1 MB: choose a smaller example");
+}
+
+bool tape_write_json(FILE *file) {
+    Writer w = {.tensors = 0};
+    int lines = 0, tensors = 0;
+    bool has_gradient = false;
+    if (tensor_pending() || !tensor_check_given("tape_write_json", "file", file)) return false;
+    for (const Node *n = ag_node(0); n; n = ag_node(++lines)) {
+        tensors += n->n_in + 1;
+        has_gradient = has_gradient || n->out->grad;
+        if (!tensor_check_readable("tape_write_json", n->out)) return false;
+    }
+    if (!has_gradient)
+        return tensor_fail("tape_write_json: no result on an open recording tape has a gradient: "
+                           "call tape_keep_grads before the ops and ag_backward after them");
+    w.tensor = tensor_cache_alloc(tensors * (int64_t)sizeof *w.tensor);
+    if (w.tensor) write_tape(&w, lines);
+    const size_t size = tensor_pending() ? 0 : w.json.size;
+    if (fwrite(w.json.bytes, 1, size, file) != size || fflush(file) != 0)
+        tensor_fail("tape_write_json: the file could not be written");
+    free(w.json.bytes);
+    tensor_cache_free(w.tensor, tensors * (int64_t)sizeof *w.tensor);
+    return !tensor_pending();
+}
