@@ -94,13 +94,17 @@ enum {
     READS_OUT = 1 << OP_INPUTS,
     /* in[0] is read only for the gradient of in[1], in[1] only for the gradient of in[0] */
     READS_OTHER = 2 << OP_INPUTS,
-    /* elementwise: dx[0] is dy itself; dx[1] is dy itself */
-    DX0_IS_DY = 4 << OP_INPUTS,
-    DX1_IS_DY = 8 << OP_INPUTS
+    /* elementwise: da, the gradient of in[0] (dx, if there is one input), is dy itself; db, the
+     * gradient of in[1], is dy itself */
+    DA_IS_DY = 4 << OP_INPUTS,
+    DB_IS_DY = 8 << OP_INPUTS
 };
 
 struct Op {
-    const char *name; /* "softmax" of ag_softmax; "masked_softmax" of ag_attention_weights */
+    /* "softmax": the function that applies the op is ag_softmax. Some functions apply an op of
+     * another name: ag_attention_weights and ag_masked_softmax apply masked_softmax,
+     * ag_attention_scaled applies attention, ag_logsumexp_dim logsumexp, ag_argmax_dim argmax. */
+    const char *name;
     const OpText *text;
     const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
     Input in[OP_INPUTS]; /* the entry after the last input has no name */

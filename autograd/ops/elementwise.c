@@ -32,7 +32,7 @@ void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
     for (int i = 0; i < n->n_in; i++) {
         const bool is_last = i + 1 == n->n_in || !ag_needs(n, i + 1);
         if (!ag_needs(n, i)) continue;
-        if (reads & (DX0_IS_DY << i)) {
+        if (reads & (DA_IS_DY << i)) {
             dx[i] = tensor_retain(dy);
             continue;
         }
@@ -49,7 +49,7 @@ void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 /* What the gradient of a row reads, in the letters of elementwise.def. */
 enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
-enum { DY_IS_DX = DX0_IS_DY, DY_IS_DA = DX0_IS_DY, DY_IS_DB = DX1_IS_DY };
+enum { DX_IS_DY = DA_IS_DY };
 
 #define TEXT(op, arguments, operands, formula, vjp, paper)                                         \
     OP_TEXT(op) = {.call = "ag_" #op "(" arguments ")",                                            \
