@@ -1,7 +1,7 @@
 /* attention.c - attention of float32 in tiles, without the Q x K weights in memory, compiled once
  * per instruction set. It computes the formulas of attention and attention_dx in plain.inc, up to
  * rounding. One more difference: plain.inc skips a key of weight 0, and a tile multiplies it by 0,
- * so the result can be NaN if an element is NaN or infinite.
+ * so the result can be NaN if an element is NaN or infinite (autograd/README.md, "Masks").
  *
  * The kernel processes the keys tile by tile (Dao 2023, FlashAttention-2). Forward: the scores of a
  * tile become weights, exp(score - the largest score so far), and are multiplied by the values of
@@ -47,7 +47,9 @@ typedef struct {
     Matrix dy, dy_t;            /* (rows, Dv+) and (Dv, width) */
     Matrix q_buffer, dy_buffer; /* copies of q and dy, if their rows are not contiguous */
     Matrix out;                 /* y: (rows, Dv+), or dq: (rows, D+) */
-    float *max, *sum, *scale;   /* (width): a number for each query */
+    float *max, *sum;           /* (width): for each query the largest score and the sum so far */
+    float *factor;              /* (width): forward: exp(old max - new max) of the last tile */
+    float *inverse_sum;         /* (width): 1 / sum exp(score - max) over all keys */
     int64_t *length;            /* (width): keys at or past it are masked */
     bool *kept;                 /* what dropout keeps, (K, width) */
     bool lost;                  /* backward: is_lost is true for some query */
@@ -90,7 +92,7 @@ static void copy_rows(Matrix to, Matrix x, int64_t rows, int64_t columns) {
 }
 
 /* to (columns, width) = x' of x (rows, columns), and 0 after the rows */
-static void transpose(Matrix to, Matrix x, int64_t rows, int64_t columns) {
+static void copy_transposed(Matrix to, Matrix x, int64_t rows, int64_t columns) {
     GLOBAL(transpose_f32)(rows, columns, x.data, x.row, to.data, to.row);
 }
 
@@ -117,7 +119,8 @@ static void lay_out_block(const Pass *pass, Block *to, char *workspace, int64_t 
     to->out = take_matrix(workspace, used, rows, pass->backward ? D : Dv);
     to->max = take(workspace, used, numbers);
     to->sum = take(workspace, used, numbers);
-    to->scale = take(workspace, used, numbers);
+    to->factor = take(workspace, used, numbers);
+    to->inverse_sum = take(workspace, used, numbers);
     to->length = take(workspace, used, w * (int64_t)sizeof(int64_t));
     to->kept = take(workspace, used, a->dropout > 0 ? a->K * w : 0);
     to->dy_buffer = take_matrix(workspace, used, pass->backward ? rows : 0, Dv);
@@ -209,22 +212,23 @@ static void softmax_of_tile(int64_t n, int64_t w, float *x, float *max, float *s
     EACH_QUERY sum[c] = sum[c] * factor[c] + added[c];
 }
 
-/* The weights, x = exp(x - max) scale, where max is the largest score of the query over all keys,
- * and scale is 1 / sum exp(x - max). If scale is 0 (all keys are masked), the weights are 0. If
- * scale is NaN, the weights are NaN, but 0 for a masked key, whose score is -inf: -FLT_MAX then
- * takes the place of max, so that weight_float rounds no other weight to 0. */
-static void weights_of_tile(int64_t n, int64_t w, float *x, const float *max, const float *scale) {
+/* The weights, x = exp(x - max) inverse_sum, where max is the largest score of the query over all
+ * keys, and inverse_sum is 1 / sum exp(x - max). If inverse_sum is 0 (all keys are masked), the
+ * weights are 0. If it is NaN, the weights are NaN, but 0 for a masked key, whose score is -inf:
+ * -FLT_MAX then takes the place of max, so that weight_float rounds no other weight to 0. */
+static void weights_of_tile(int64_t n, int64_t w, float *x, const float *max,
+                            const float *inverse_sum) {
     float base[QUERIES];
     EACH_QUERY {
-        base[c] = scale[c] == 0 ? INFINITY : max[c];
-        base[c] = scale[c] == scale[c] ? base[c] : -FLT_MAX;
+        base[c] = inverse_sum[c] == 0 ? INFINITY : max[c];
+        base[c] = inverse_sum[c] == inverse_sum[c] ? base[c] : -FLT_MAX;
     }
-    EACH_KEY EACH_QUERY x[j * w + c] = weight_float(x[j * w + c] - base[c], scale[c]);
+    EACH_KEY EACH_QUERY x[j * w + c] = weight_float(x[j * w + c] - base[c], inverse_sum[c]);
 }
 
-/* dp = scale p (dp - sum), exactly 0 where p is 0. If p is 1, the other weights are almost 0, so
- * sum is dp, but rounded differently. Then dp takes the place of sum: the difference is
- * exactly 0. */
+/* dp = scale p (dp - sum), exactly 0 where p is 0; scale is the scale of the scores. If p is 1, the
+ * other weights are almost 0, so sum is dp, but rounded differently. Then dp takes the place of
+ * sum: the difference is exactly 0. */
 static void gradient_of_tile(int64_t n, int64_t w, float *dp, const float *p, const float *sum,
                              float scale) {
     EACH_KEY EACH_QUERY {
@@ -289,11 +293,11 @@ static void draw_block(Pass *pass, const Block *q) {
  * dropout. */
 static Matrix drop(const Pass *pass, const Block *q, Matrix to, Matrix x, int64_t first,
                    int64_t n) {
-    const float scale = 1 / (float)(1 - pass->of->dropout);
+    const float keep_scale = 1 / (float)(1 - pass->of->dropout);
     const unsigned char *kept = (const unsigned char *)q->kept + first * pass->width;
     if (pass->of->dropout == 0) return x;
     IVDEP for (int64_t i = 0; i < n * pass->width; i++) {
-        const float scaled = x.data[i] * scale;
+        const float scaled = x.data[i] * keep_scale;
         to.data[i] = kept[i] ? scaled : 0;
     }
     return to;
@@ -301,11 +305,11 @@ static Matrix drop(const Pass *pass, const Block *q, Matrix to, Matrix x, int64_
 
 /* ---- forward: y = dropout(weights) v --------------------------------------------------------- */
 
-/* out *= scale, row by row. Adding 0 turns -0 into 0, as in every product. */
-static void scale_out(const Block *q) {
+/* out *= factor, which has a number for each row. Adding 0 turns -0 into 0, as in every product. */
+static void multiply_rows(const Block *q, const float *factor) {
     for (int64_t r = 0; r < q->rows; r++) {
         float *row = q->out.data + r * q->out.row;
-        const float by = q->scale[r];
+        const float by = factor[r];
         if (by == 1) continue;
         IVDEP for (int64_t d = 0; d < q->out.row; d++) row[d] = by * row[d] + 0;
     }
@@ -319,8 +323,8 @@ static void forward_open(const Pass *pass, const Block *q) {
 static void forward_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
     const Matrix x = pass->weights;
     score_tile(pass, q, first, n);
-    softmax_of_tile(n, pass->width, x.data, q->max, q->sum, q->scale);
-    if (first) scale_out(q);
+    softmax_of_tile(n, pass->width, x.data, q->max, q->sum, q->factor);
+    if (first) multiply_rows(q, q->factor);
     multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(drop(pass, q, x, x, first, n)),
              rows_from(pass->keyed[VALUE], first));
 }
@@ -331,19 +335,19 @@ static void forward_close(const Pass *pass, const Block *q) {
     const AttentionHead *a = pass->of;
     for (int64_t r = 0; r < pass->width; r++) {
         if (r < q->rows && q->sum[r] == 0 && sees_any(a, q->from + r)) q->sum[r] = NAN;
-        q->scale[r] = q->sum[r] == 0 ? 0 : 1 / q->sum[r];
+        q->inverse_sum[r] = q->sum[r] == 0 ? 0 : 1 / q->sum[r];
     }
-    scale_out(q);
+    multiply_rows(q, q->inverse_sum);
     for (int64_t r = 0; r < q->rows; r++) {
         a->max[q->from + r] = (double)q->max[r];
-        a->inverse[q->from + r] = (double)q->scale[r];
+        a->inverse[q->from + r] = (double)q->inverse_sum[r];
     }
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
 /* Does the query see no key, or are its weights NaN? Then 1 / its sum is 0 or NaN. */
-static bool is_lost(const Block *q, int64_t r) { return !(q->scale[r] > 0); }
+static bool is_lost(const Block *q, int64_t r) { return !(q->inverse_sum[r] > 0); }
 
 /* The rows of a block in x, which is q or dy. They are copied if they are many and not contiguous,
  * because every tile reads them, or if a query is lost. In the copy the row of a lost query is
@@ -358,7 +362,7 @@ static Matrix rows_of_block(const Block *q, Matrix x, int64_t columns, Matrix bu
     return buffer;
 }
 
-/* sum(P dP) = sum(y dy): both are the sum of R dy v', R = dropout(P) */
+/* y dy of a query, which is sum(P dP) over all keys (autograd/ops/attention.c says why) */
 static float dot(int64_t n, const float *y, const float *dy) {
     float lane[GROUP] = {0};
     int64_t d = 0;
@@ -370,9 +374,9 @@ static float dot(int64_t n, const float *y, const float *dy) {
     return lane[0];
 }
 
-/* Reads the two numbers of forward into max and scale, and computes sum = sum(y dy). If all
- * lengths of a block are 0, no tile writes q->out. Then scale is set to 0, so that close_block
- * writes zeros to dq. */
+/* Reads the two numbers of forward into max and inverse_sum, and computes sum = sum(y dy). If all
+ * lengths of a block are 0, no tile writes q->out. Then inverse_sum is set to 0, so that
+ * close_block writes zeros to dq. */
 static void read_stats(const Pass *pass, Block *q) {
     const AttentionHead *a = pass->of;
     q->lost = false;
@@ -381,7 +385,7 @@ static void read_stats(const Pass *pass, Block *q) {
         const bool there = r < q->rows;
         const float *y = (const float *)a->y + i * a->y_row;
         q->max[r] = there ? (float)a->max[i] : 0;
-        q->scale[r] = there && q->end > 0 ? (float)a->inverse[i] : 0;
+        q->inverse_sum[r] = there && q->end > 0 ? (float)a->inverse[i] : 0;
         q->sum[r] = there ? dot(a->Dv, y, (const float *)a->dy + i * a->dy_row) : 0;
         q->lost = q->lost || (there && is_lost(q, r));
     }
@@ -400,7 +404,7 @@ static void backward_open(const Pass *pass, Block *q) {
     const AttentionHead *a = pass->of;
     const Matrix dy = matrix_at((const float *)a->dy + q->from * a->dy_row, a->dy_row);
     q->dy = rows_of_block(q, dy, a->Dv, q->dy_buffer);
-    transpose(q->dy_t, q->dy, q->rows, a->Dv);
+    copy_transposed(q->dy_t, q->dy, q->rows, a->Dv);
     if (q->from == 0) clear_keys(pass, q->end);
 }
 
@@ -408,17 +412,18 @@ static void backward_open(const Pass *pass, Block *q) {
  * dS = scale P (dP - sum(P dP)),  dk += dS' q,  dq += dS k */
 static void backward_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
     const AttentionHead *a = pass->of;
-    const Matrix p = pass->weights, dp = pass->dp, *x = pass->keyed;
+    const Matrix p = pass->weights, dp = pass->dp, *keyed = pass->keyed;
     const bool add = q->from > 0;
     score_tile(pass, q, first, n);
-    weights_of_tile(n, pass->width, p.data, q->max, q->scale);
+    weights_of_tile(n, pass->width, p.data, q->max, q->inverse_sum);
     const Matrix r = drop(pass, q, pass->dropped, p, first, n);
-    multiply(n, a->Dv, q->rows, rows_from(x[DVALUE], first), add, r, q->dy);
-    multiply(n, pass->width, a->Dv, dp, false, rows_from(x[VALUE], first), q->dy_t);
+    multiply(n, a->Dv, q->rows, rows_from(keyed[DVALUE], first), add, r, q->dy);
+    multiply(n, pass->width, a->Dv, dp, false, rows_from(keyed[VALUE], first), q->dy_t);
     drop(pass, q, dp, dp, first, n);
     gradient_of_tile(n, pass->width, dp.data, p.data, q->sum, (float)a->scale);
-    multiply(n, a->D, q->rows, rows_from(x[DKEY], first), add, dp, q->q);
-    multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(dp), rows_from(x[KEY], first));
+    multiply(n, a->D, q->rows, rows_from(keyed[DKEY], first), add, dp, q->q);
+    multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(dp),
+             rows_from(keyed[KEY], first));
 }
 
 /* ---- all of a head --------------------------------------------------------------------------- */
@@ -436,7 +441,7 @@ static void open_block(Pass *pass, Block *q, int64_t from) {
     if (pass->backward) read_stats(pass, q);
     const Matrix rows = matrix_at((const float *)a->q + from * a->q_row, a->q_row);
     q->q = rows_of_block(q, rows, a->D, q->q_buffer);
-    transpose(q->q_t, q->q, q->rows, a->D);
+    copy_transposed(q->q_t, q->q, q->rows, a->D);
     const float scale = (float)a->scale;
     IVDEP for (int64_t i = 0; i < a->D * pass->width; i++) q->q_t.data[i] *= scale;
     draw_block(pass, q);
@@ -453,7 +458,7 @@ static void close_block(const Pass *pass, const Block *q) {
     const size_t bytes = (size_t)(pass->backward ? a->D : a->Dv) * sizeof(float);
     for (int64_t r = 0; r < q->rows; r++) {
         float *place = to + (q->from + r) * row;
-        if (q->scale[r] == 0) memset(place, 0, bytes);
+        if (q->inverse_sum[r] == 0) memset(place, 0, bytes);
         else memcpy(place, q->out.data + r * q->out.row, bytes);
     }
 }

@@ -77,17 +77,17 @@ INLINE float exp_float(float x) {
     return x < 88.72284f ? low : x + INFINITY;
 }
 
-/* scale e^x for x up to 0: a weight of attention; the largest weight has x = 0. This is exp_float
+/* factor e^x for x up to 0: a weight of attention; the largest weight has x = 0. This is exp_float
  * without the correction of 1 + hi: the error is at most 1 ulp, without FMA 1.5. The result is 0 if
- * e^x is below 2^-100, or if x is -inf, for any scale: beside the largest weight such a weight is
+ * e^x is below 2^-100, or if x is -inf, for any factor: beside the largest weight such a weight is
  * lost in every sum, and its products can be denormal, which takes Intel's CPUs a hundred cycles
  * for the whole vector. The bias has 127 more, as in tanh, so that the low bits are k + 127, the
  * exponent field of 2^k. */
-INLINE float weight_float(float x, float scale) {
+INLINE float weight_float(float x, float factor) {
     const float bias = 0x1.8p23f + 127, shifted = FMA(x, 1.44269504f, bias), k = shifted - bias;
     const float r = FMA(k, -0x1.7f7d1cp-20f, FMA(k, -0x1.62e4p-1f, x));
     const float y = HORNER3(r, exp_rest(r), 1.0f, 1.0f);
-    return x < -69.31472f ? 0 : y * float_of_bits(bits_of_float(shifted) << 23) * scale;
+    return x < -69.31472f ? 0 : y * float_of_bits(bits_of_float(shifted) << 23) * factor;
 }
 
 /* log(2^k (1 + f)) = k ln 2 + f - f^2 / 2 + f^3 p(f), with 1 + f from sqrt(1/2) to sqrt(2). To get
