@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* c = a b:  da = dc b',  db = a' dc. node_backward (tape.c) sums over broadcast batches. */
+/* c = a b:  da = dc b',  db = a' dc. node_backward (tape.c) sums over broadcast batches.
+ * b_transposed and a_transposed hold no reference: they are not released. */
 static void product_backward(const Node *n, Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {
         const Tensor b_transposed = tensor_transposed(n->in[1]);
@@ -157,7 +158,7 @@ static Tensor *linear_forward(Node *n) {
     const Tensor *w = n->in[1];
     const Tensor *b = n->in[2];
     MatmulShape s = {.m = rows_of(x), .n = w->shape.dim[0], .k = w->shape.dim[1]};
-    s.b_stride[0] = w->stride[1];
+    s.b_stride[0] = w->stride[1]; /* w' */
     s.b_stride[1] = w->stride[0];
     if (b) {
         s.start = b->data;
@@ -173,21 +174,26 @@ static Tensor *linear_forward(Node *n) {
     return y;
 }
 
-/* node_backward sums db over the rows. */
+/* y = x w' + b, with x as a matrix, xs (rows, in), and dy as one, dys (rows, out):
+ *     dx = dys w:    (rows, out) (out, in) -> (rows, in)
+ *     dw = dys' xs:  (out, rows) (rows, in) -> (out, in); dys' is dys with its two strides swapped
+ * node_backward sums db over the rows. */
 static void linear_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *x = n->in[0];
     const Tensor *w = n->in[1];
-    MatmulShape of_x = {.m = rows_of(x), .n = w->shape.dim[1], .k = w->shape.dim[0]};
-    MatmulShape of_w = {.m = of_x.k, .n = of_x.n, .k = of_x.m};
-    memcpy(of_x.b_stride, w->stride, sizeof of_x.b_stride);
-    Tensor *dys = as_matrix(dy, of_x.m, of_x.a_stride);
-    Tensor *xs = /* NULL without a dw: then x's memory may be freed */
-        ag_needs(n, 1) ? as_matrix(x, of_x.m, of_w.b_stride) : NULL;
-    of_w.a_stride[0] = of_x.a_stride[1];
-    of_w.a_stride[1] = of_x.a_stride[0];
+    const int64_t rows = rows_of(x), out = w->shape.dim[0], in = w->shape.dim[1];
+    MatmulShape dys_w = {.m = rows, .n = in, .k = out};
+    MatmulShape dyst_xs = {.m = out, .n = in, .k = rows};
+    Tensor *dys = as_matrix(dy, rows, dys_w.a_stride);
+    memcpy(dys_w.b_stride, w->stride, sizeof dys_w.b_stride);
+    dyst_xs.a_stride[0] = dys_w.a_stride[1]; /* dys' */
+    dyst_xs.a_stride[1] = dys_w.a_stride[0];
+    /* without a dw, x's memory may be freed */
+    Tensor *xs = ag_needs(n, 1) ? as_matrix(x, rows, dyst_xs.b_stride) : NULL;
     if (dys && ag_needs(n, 0))
-        dx[0] = tensor_multiply_matrices(x->shape, x->dtype, &of_x, dys->data, w->data);
-    if (dys && xs) dx[1] = tensor_multiply_matrices(w->shape, x->dtype, &of_w, dys->data, xs->data);
+        dx[0] = tensor_multiply_matrices(x->shape, x->dtype, &dys_w, dys->data, w->data);
+    if (dys && xs)
+        dx[1] = tensor_multiply_matrices(w->shape, x->dtype, &dyst_xs, dys->data, xs->data);
     if (ag_needs(n, 2)) dx[2] = tensor_retain(dy);
     tensor_release(dys);
     tensor_release(xs);
