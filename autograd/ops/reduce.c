@@ -194,21 +194,26 @@ static Tensor *std_dim_forward(Node *n) {
     return y;
 }
 
-/* The variance is y^2, so its gradient is dy / (2 y); but 0 where y is 0, as in PyTorch. */
-static void std_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
+/* y = sqrt(s):  ds = dy / (2 y), but 0 where y is 0, as in PyTorch. */
+static Tensor *sqrt_dx(const Tensor *y, const Tensor *dy) {
     const DType type = dy->dtype;
-    const Tensor *y = n->out;
     double bits = 0; /* the bits of the number 0 in both float types */
     const Tensor zero = {.dtype = type, .data = &bits};
     Kernel *const root_dx = tensor_kernels()->vjp[ELEMENTWISE_sqrt][0][type];
     Kernel *const eq = tensor_kernels()->value[ELEMENTWISE_eq][type];
     Kernel *const where = tensor_kernels()->where[type];
     Tensor *flat = tensor_map_elements(eq, y->shape, BOOL, 2, (const Tensor *[]){y, &zero}, 0);
-    Tensor *d = tensor_map_elements(root_dx, y->shape, type, 3, (const Tensor *[]){y, y, dy}, 0);
-    if (d) tensor_loop_elements(where, 4, (const Tensor *[]){d, flat, &zero, d}, 0);
-    if (d) var_dim_backward(n, d, dx);
+    Tensor *ds = tensor_map_elements(root_dx, y->shape, type, 3, (const Tensor *[]){y, y, dy}, 0);
+    if (ds) tensor_loop_elements(where, 4, (const Tensor *[]){ds, flat, &zero, ds}, 0);
     tensor_release(flat);
-    tensor_release(d);
+    return ds;
+}
+
+/* y = sqrt(variance) */
+static void std_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
+    Tensor *dvar = sqrt_dx(n->out, dy);
+    if (dvar) var_dim_backward(n, dvar, dx);
+    tensor_release(dvar);
 }
 
 DEFINE_OP(std_dim, .in = {{"x", FLOAT}}, .forward = std_dim_forward, .backward = std_dim_backward,
