@@ -34,7 +34,8 @@ static bool check_sizes(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
-enum { LENGTHS, STATS, DRAWS }; /* what is saved */
+/* What is saved. DRAWS is a tensor of bytes (BOOL): bools, or the bytes of Generators. */
+enum { LENGTHS, STATS, DRAWS };
 
 /* The operands of the kernels: n's inputs, what forward saved, and y for the result. */
 static AttentionOperands operands_of(const Node *n, Tensor *y) {
@@ -82,7 +83,9 @@ static Tensor *attention_forward(Node *n) {
     return y;
 }
 
-/* Recomputes the weights P. The fast kernel reads y, because sum(P dP) = sum(y dy). */
+/* Computes the weights P again. The fast kernel reads y, because sum(P dP) = sum(y dy) for each
+ * query: P dP = R dR element by element (both are 0 where dropout drops), dR = dy v' and y = R v,
+ * so sum_j P_j dP_j = sum_j R_j (v_j dy) = (sum_j R_j v_j) dy = y dy. */
 static void attention_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const AttentionOperands a = operands_of(n, n->out);
     const int last = dy->shape.ndim - 1;

@@ -60,6 +60,8 @@ DEFINE_OP(log_softmax, .in = {{"x", FLOAT}}, .forward = log_softmax_forward,
 Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&ag_op_log_softmax, x, dim); }
 
 /* ---- masked_softmax ------------------------------------------------------------------------ */
+/* The op of two public functions: ag_attention_weights, and ag_masked_softmax, which calls
+ * ag_attention_weights with lengths as the only mask. */
 
 /* scores: (B, H, Q, K) or (B H, Q, K); *full becomes (B, H, Q, K). */
 static bool check_scores(const Tensor *scores, int64_t heads, Shape *full) {
@@ -107,7 +109,7 @@ static void masked_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 const Op ag_op_masked_softmax = {
     .name = "masked_softmax",
-    .text = &ag_text_attention_weights, /* ag_masked_softmax is the case of lengths alone */
+    .text = &ag_text_attention_weights,
     .in = {{"scores", FLOAT},
            {"valid_lens", INT64 | OPTIONAL},
            {"keep", BOOLEAN | OPTIONAL},
@@ -115,7 +117,7 @@ const Op ag_op_masked_softmax = {
     .forward = masked_softmax_forward,
     .backward = masked_softmax_backward,
     .reads = READS_OUT,
-    .grad_fn = "SoftmaxBackward0",
+    .grad_fn = "SoftmaxBackward0", /* as PyTorch prints: there a mask changes only the scores */
 };
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {

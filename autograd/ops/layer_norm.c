@@ -1,5 +1,5 @@
-/* norm.c - layer normalisation: each row of x gets mean 0 and variance 1, then the weights w and
- * the biases b. Ba, Kiros & Hinton 2016. */
+/* layer_norm.c - layer normalisation: each row of x gets mean 0 and variance 1, then the weights w
+ * and the biases b. Ba, Kiros & Hinton 2016. */
 #include "../op.h"
 
 /* The sizes of w, or of b if w is NULL, must be the last sizes of x. */
