@@ -54,7 +54,8 @@ typedef struct {
 
 /* Opens a tape that records. At most one recording tape is open in a thread. */
 bool tape_begin(void);
-/* Opens a tape that owns results in the same way and records nothing: for inference. */
+/* Opens a tape that owns results in the same way, but holds no inputs of an op and has no backward
+ * pass: for inference. */
 bool tape_begin_no_grad(void);
 /* Closes the innermost tape and releases its results. A result that you retained stays, without its
  * history: a recorded op refuses it until you ag_detach it. If no tape is open, nothing happens. */

@@ -238,20 +238,20 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
 }
 
 /* The innermost tape takes over a reference to y. Call reserve_node first. */
-static void keep(Tensor *y) { stack.nodes[stack.count++] = (Node){.op = &ag_op_kept, .out = y}; }
+static void own(Tensor *y) { stack.nodes[stack.count++] = (Node){.op = &ag_op_kept, .out = y}; }
 
 Tensor *tape_end_keeping(Tensor *y) {
     bool inner = stack.open > 1;
     bool kept = y && !tensor_pending() && (!inner || reserve_node());
     if (kept) tensor_retain(y);
     tape_end();
-    if (kept && inner) keep(y);
+    if (kept && inner) own(y);
     return kept ? y : NULL;
 }
 
 Tensor *tape_own(Tensor *x) {
     const bool owned = ag_check_ready("tape_own", x) && reserve_node();
-    if (owned) keep(x);
+    if (owned) own(x);
     else tensor_release(x);
     return owned ? x : NULL;
 }
@@ -288,7 +288,7 @@ static bool accumulate(Tensor *x, Tensor *g) {
         tensor_release(x->grad_buffer);
         x->grad_buffer = sum;
     } else x->grad_buffer = tensor_retain(g);
-    tensor_release(g);
+    tensor_release(g); /* its elements were added, or the buffer now holds the reference */
     return x->grad_buffer != NULL;
 }
 
@@ -355,7 +355,7 @@ static bool node_walk(const Node *n, bool keep_grads) {
     Tensor *few[OP_INPUTS];
     Tensor **dx = few;
     Tensor *dy = n->out->grad_buffer;
-    if (!propagates(n)) return true; /* no gradient, detached, or kept */
+    if (!propagates(n)) return true; /* no gradient, detached, or the op is ag_op_kept */
     if (n->n_in > OP_INPUTS) dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     if (!dx) return false;
     keep_grads = keep_grads || n->out->retains_grad;

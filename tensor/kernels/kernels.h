@@ -1,9 +1,9 @@
 /* kernels.h - arithmetic on raw pointers: the types of kernels, and the table of all kernels.
  *
  * Every kernel exists first as a plain loop (plain.inc, plain_any.inc), for every type that makes
- * sense. Fast kernels override some of them, for float32 and one instruction set each (isa.h).
- * dispatch.c chooses when the first kernel is needed. Kernels do not know Tensor: tensor/math/
- * calls them for tensors. */
+ * sense. Fast kernels override some of them, each for one instruction set (isa.h) and for float32;
+ * only the matrix product has a fast kernel for float64, too. dispatch.c chooses when the first
+ * kernel is needed. Kernels do not know Tensor: tensor/math/ calls them for tensors. */
 #ifndef TAPEHEAD_TENSOR_KERNELS_H
 #define TAPEHEAD_TENSOR_KERNELS_H
 

@@ -35,8 +35,11 @@ static Tensor broadcast_to(const Tensor *x, Shape scores) {
 
 /* ---- masked softmax -------------------------------------------------------------------------- */
 
-/* A view of shape (B / W, W, H, Q, K), without a reference, only for kernels: of x, (B, H, Q, K) or
- * (B H, Q, K), or of the window (W, Q, K), which is expanded. */
+/* The fifth dimension is only for mask.window, the shifted windows of Swin (Liu et al. 2021): the
+ * scores of batch b get window b mod windows. Without mask.window the number of windows is 1.
+ *
+ * A view of shape (B / windows, windows, H, Q, K), without a reference, only for kernels: of x,
+ * (B, H, Q, K) or (B H, Q, K), or of mask.window (windows, Q, K), which is expanded. */
 static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
     const int64_t *t = x->stride + x->shape.ndim - 3;
     int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
@@ -48,10 +51,12 @@ static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
         .data = x->data};
 }
 
+/* Calls the kernel for each row of the scores, with its part of the mask. The views have five
+ * dimensions only for mask.window; without it the second dimension has size 1. */
 void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale) {
     const Shape s = mask->scores;
-    const int64_t W = mask->window ? mask->window->shape.dim[0] : 1;
-    const Shape shape = SHAPE(s.dim[0] / W, W, s.dim[1], s.dim[2], s.dim[3]);
+    const int64_t windows = mask->window ? mask->window->shape.dim[0] : 1;
+    const Shape shape = SHAPE(s.dim[0] / windows, windows, s.dim[1], s.dim[2], s.dim[3]);
     const Tensor lengths = broadcast_to(mask->lengths, s);
     Tensor view[5] = {in_windows(y, shape, false), in_windows(x, shape, false),
                       in_windows(&lengths, shape, false)};
