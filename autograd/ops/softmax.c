@@ -7,7 +7,8 @@ static Tensor *apply_kernel(const Node *n, Kernel *const *kernel, Tensor *dy) {
     const Tensor *from = dy ? n->out : n->in[0];
     Tensor *to = dy ? ag_buffer_like(dy) : tensor_make(from->shape, from->dtype);
     const Tensor *const operand[] = {to, from, dy};
-    if (to) tensor_loop_rows(kernel[from->dtype], n->at.dim, dy ? 3 : 2, operand, 0);
+    const int operands = dy ? 3 : 2;
+    if (to) tensor_loop_rows(kernel[from->dtype], n->at.dim, operands, operand, 0);
     return to;
 }
 
