@@ -1,0 +1,37 @@
+/* json.h - reads JSON into a tree, and writes its strings. */
+#ifndef TAPEHEAD_EXAMPLES_JSON_H
+#define TAPEHEAD_EXAMPLES_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef enum { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT } JsonKind;
+
+typedef struct Json {
+    JsonKind kind;
+    const char *key;           /* inside an object; NULL elsewhere */
+    const char *text;          /* JSON_STRING: without the quotes and escapes */
+    double number;             /* JSON_NUMBER; JSON_BOOL: 0 or 1 */
+    int64_t count;             /* JSON_ARRAY, JSON_OBJECT: of the items */
+    struct Json *first, *next; /* the first item; the next item of the same parent */
+} Json;
+
+/* Reads the text, which it overwrites: the strings of the tree stay there. The tree is one block:
+ * free(tree). NULL and an error, "line 3: ...", if the text is not JSON. */
+Json *json_read(char *text);
+
+/* The item of an object with this key, item i of an array; NULL if there is none, or if the value
+ * is NULL or of another kind. */
+const Json *json_get(const Json *object, const char *key);
+const Json *json_at(const Json *array, int64_t i);
+/* The text or the number of the item with this key; otherwise if there is none. */
+const char *json_text(const Json *object, const char *key, const char *otherwise);
+int64_t json_integer(const Json *object, const char *key, int64_t otherwise);
+/* A number, or "NaN", "Infinity", "-Infinity". */
+double json_number(const Json *value);
+
+/* Writes "text" with its quotes and escapes. */
+void json_write_string(FILE *file, const char *text);
+
+#endif

@@ -1,0 +1,108 @@
+/* lesson.h - a lesson: a small model, its tape after a backward pass, a text, and questions.
+ *
+ *     Lesson lesson;
+ *     lesson_open(&lesson, 2, (LessonOptions){.dropout = -1});
+ *     tape_print(stdout);
+ *     lesson_write_json(&lesson, file);
+ *     lesson_close(&lesson);
+ *
+ * A lesson is a file of its own, lesson1.c and so on, which says what differs from lesson to
+ * lesson: see LessonKind. */
+#ifndef TAPEHEAD_EXAMPLES_LESSON_H
+#define TAPEHEAD_EXAMPLES_LESSON_H
+
+#include "../../nn/nn.h"
+
+enum { LESSONS = 6, LESSON_TENSORS = 24, LESSON_STEPS = 200 };
+
+/* The flags that choose another example. A 0 is the lesson's own number, and so are a dropout below
+ * 0 and LESSON_SEED. */
+#define LESSON_SEED UINT64_MAX
+typedef struct {
+    int64_t heads, queries, keys, tokens, size;
+    double dropout;
+    uint64_t seed;
+    bool causal, no_scale, no_mask, additive;
+} LessonOptions;
+#define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
+
+/* The flag among the given ones that this lesson does not take: "--heads"; NULL if there is none.
+ * Lesson 0 stands for all lessons, of which each takes what it can. */
+const char *lesson_refuses(int number, const LessonOptions *options);
+
+typedef struct LessonKind LessonKind;
+typedef struct {
+    int number;
+    const LessonKind *kind;
+    LessonOptions given, options; /* what was given, and what holds */
+    void *model;                  /* a module that lesson_close frees, or NULL */
+    Tensor *owned[LESSON_TENSORS];
+    int num_owned;
+    double losses[LESSON_STEPS];
+    int num_losses;
+    FILE *json; /* for say and ask_* */
+    int items;  /* written so far, of the text or of the questions */
+} Lesson;
+
+/* Makes the model, opens a tape, runs forward and backward. The tape stays open. The caller calls
+ * lesson_close, also after a failure. */
+bool lesson_open(Lesson *lesson, int number, LessonOptions options);
+/* The lesson as one JSON object. False and an error if the tape is too large, or if the file cannot
+ * be written. */
+bool lesson_write_json(Lesson *lesson, FILE *file);
+void lesson_close(Lesson *lesson);
+
+/* ---- for the file of a lesson ---------------------------------------------------------------- */
+
+struct LessonKind {
+    const char *title, *idea, *source;
+    const char *columns;        /* what each matrix of a 3-d tensor is: "head"; or "" */
+    const char *formula[6];     /* lines, the rest NULL */
+    LessonOptions own;          /* sizes, dropout and seed, unless others are given */
+    void (*prepare)(Lesson *);  /* before the tape is opened; may be NULL */
+    Tensor *(*build)(Lesson *); /* the forward pass; returns the loss */
+    void (*tell)(Lesson *);     /* the text, by say */
+    void (*ask)(Lesson *);      /* the questions, by ask_* */
+};
+extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6;
+
+/* Gives the tensor a name and keeps it until the lesson is closed; takes over the reference. It is
+ * no line of the tape, as it would be with tape_own. Returns x. */
+Tensor *lesson_own(Lesson *lesson, const char *name, Tensor *x);
+/* The same for a leaf that gets a gradient. */
+Tensor *lesson_leaf(Lesson *lesson, const char *name, Tensor *x);
+/* A leaf of normal numbers with this standard deviation and one decimal, none of which is 0. */
+Tensor *lesson_draw(Lesson *lesson, const char *name, double std, Shape shape);
+/* A leaf of the same kind, for data: without a gradient. */
+Tensor *lesson_data(Lesson *lesson, const char *name, double std, Shape shape);
+/* E = y - t, loss = sum(E^2). */
+Tensor *lesson_loss(Tensor *y, Tensor *t);
+/* 1 / sqrt(d), or 1 with --no-scale. */
+double lesson_scale(const Lesson *lesson);
+
+/* A tensor on the open tape by its name; NULL if there is none. */
+Tensor *lesson_tensor(const char *name);
+/* Element i, row-major, of a tensor or of its gradient; NaN if there is none. */
+double lesson_value(const char *name, int64_t i), lesson_grad(const char *name, int64_t i);
+
+/* A paragraph. */
+__attribute__((format(printf, 2, 3))) void say(Lesson *lesson, const char *format, ...);
+
+/* Questions, see README.md. A question about a name that is not on the tape is left out. part:
+ * "value" or "grad"; index: of the element, row-major. */
+__attribute__((format(printf, 5, 6))) void ask_number(Lesson *lesson, const char *tensor,
+                                                      const char *part, int64_t index,
+                                                      const char *format, ...);
+/* Which cells of the gradient are 0? Left out if none is. */
+__attribute__((format(printf, 3, 4))) void ask_zeros(Lesson *lesson, const char *tensor,
+                                                     const char *format, ...);
+/* How many terms has the gradient of element `index` of an input of the line that made result? */
+__attribute__((format(printf, 5, 6))) void ask_count(Lesson *lesson, const char *result,
+                                                     const char *input, int64_t index,
+                                                     const char *format, ...);
+/* The options end with NULL; answer is the index of the right one. */
+__attribute__((format(printf, 5, 6))) void ask_choice(Lesson *lesson, const char *const *options,
+                                                      int answer, const char *why,
+                                                      const char *format, ...);
+
+#endif

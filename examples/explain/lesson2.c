@@ -1,0 +1,70 @@
+/* lesson2.c - from scores to output: one head of attention, and the three rules of its backward. */
+#include "lesson.h"
+
+enum { VALUES = 2 }; /* the size of a value */
+
+/* Q (Q, d), K (K, d), V (K, 2) -> Y (Q, 2) */
+static Tensor *build(Lesson *l) {
+    const int64_t d = l->options.size, K = l->options.keys;
+    Tensor *q = lesson_draw(l, "Q", 1, SHAPE(l->options.queries, d));
+    Tensor *k = lesson_draw(l, "K", 1, SHAPE(K, d));
+    Tensor *v = lesson_draw(l, "V", 1, SHAPE(K, VALUES));
+    Tensor *t = lesson_data(l, "T", 1, SHAPE(l->options.queries, VALUES));
+    Tensor *s = ag_name(ag_matmul(q, ag_name(ag_transpose(k, 0, 1), "K'")), "S");
+    if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
+    Tensor *a = ag_name(ag_softmax(s, 1), "A");
+    return lesson_loss(ag_name(ag_matmul(a, v), "Y"), t);
+}
+
+static void tell(Lesson *l) {
+    say(l, "Attention looks things up, softly. A query is a row of `Q`. Its product with each key, "
+           "a row of `K`, is a score, and `S` holds all scores. Softmax makes each row of scores "
+           "into weights: positive numbers that sum to 1. The output `Y` is the mean of the "
+           "values, the rows of `V`, with these weights.");
+    say(l, "Backward needs two rules. A product `Y` = `A` `V` has a gradient for each factor, dA = "
+           "dY V' and dV = A' dY: the gradient times the other factor, transposed. Softmax has dS "
+           "= A (dA - sum(A dA)): a score counts only as far as its dA differs from the mean of "
+           "its row. So every row of the gradient of the scores sums to 0.");
+    if (l->options.no_scale)
+        say(l,
+            "Here the scores are not divided by sqrt(d). A score is a sum of d = %d products; "
+            "the more products, the larger the scores, and the nearer the weights are to 0 and "
+            "1. There the factor A in the rule of softmax lets almost no gradient through. "
+            "Compare with `build/explain --lesson 2`.",
+            (int)l->options.size);
+    else
+        say(l,
+            "Why 1 / sqrt(d)? A score is a sum of d = %d products, so it grows with d. Large "
+            "scores push the weights to 0 and 1, and there the factor A in the rule of softmax "
+            "lets almost no gradient through. `build/explain --lesson 2 --no-scale` shows the "
+            "same example without it.",
+            (int)l->options.size);
+}
+
+static void ask(Lesson *l) {
+    static const char *const options[] = {"0", "1", "the loss", "it depends on the row", NULL};
+    ask_number(l, "A", "grad", 0,
+               "dA = dY V'. What is the gradient of the first number of `A`? Compute it from the "
+               "first row of the gradient of `Y` and the first row of `V`.");
+    ask_choice(l, options, 0,
+               "If the same number is added to all scores of a row, its weights stay as they are, "
+               "so the loss does too.",
+               "Go to the backward step of softmax. What is the sum of a row of the gradient of "
+               "the scores?");
+    ask_count(l, "S", "Q", 0,
+              "`S` = `Q` `K'`. How many terms does the gradient of the first number of `Q` have?");
+}
+
+const LessonKind lesson_2 = {
+    .title = "Scores to output",
+    .idea = "Attention is two products with a softmax between them, and backward needs one rule "
+            "for each kind.",
+    .source = "Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1",
+    .columns = "",
+    .formula = {"Attention(Q, K, V) = softmax(Q K' / sqrt(d)) V", "S = Q K'",
+                "A = softmax(S / sqrt(d))", "Y = A V", "loss = sum((Y - T)^2)"},
+    .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
+    .build = build,
+    .tell = tell,
+    .ask = ask,
+};

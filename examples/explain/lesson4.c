@@ -1,0 +1,87 @@
+/* lesson4.c - one x, three uses: self-attention with dropout, where x.grad is a sum of three. */
+#include "lesson.h"
+
+#include <math.h>
+
+/* The causal mask, or none. */
+static Tensor *weights(const Lesson *l, Tensor *scores) {
+    if (l->options.causal)
+        return ag_attention_weights(scores, 1, (AttentionMask){.causal = true}, 1);
+    return ag_softmax(scores, -1);
+}
+
+/* x (1, T, d) -> Y (1, T, d) */
+static Tensor *build(Lesson *l) {
+    const int64_t T = l->options.tokens, d = l->options.size;
+    Tensor *x = lesson_draw(l, "x", 1, SHAPE(1, T, d));
+    Tensor *w_q = lesson_draw(l, "W_q", 0.5, SHAPE(d, d));
+    Tensor *w_k = lesson_draw(l, "W_k", 0.5, SHAPE(d, d));
+    Tensor *w_v = lesson_draw(l, "W_v", 0.5, SHAPE(d, d));
+    Tensor *t = lesson_data(l, "T", 1, SHAPE(1, T, d));
+    Tensor *q = ag_name(ag_linear(x, w_q, NULL), "Q");
+    Tensor *k = ag_name(ag_linear(x, w_k, NULL), "K");
+    Tensor *v = ag_name(ag_linear(x, w_v, NULL), "V");
+    Tensor *s = ag_name(ag_bmm(q, ag_name(ag_transpose(k, 1, 2), "K'")), "S");
+    if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
+    Tensor *a = ag_name(weights(l, s), "A");
+    if (l->options.dropout > 0) a = ag_name(ag_dropout(a, l->options.dropout), "dropout(A)");
+    return lesson_loss(ag_name(ag_bmm(a, v), "Y"), t);
+}
+
+static void tell(Lesson *l) {
+    const double p = l->options.dropout;
+    say(l, "In self-attention the tokens look at each other: queries, keys and values are all made "
+           "from the same `x`, each by a matrix of its own. So `x` stands at a fork, and three "
+           "lines of the tape read it.");
+    say(l, "Backward reaches the fork three times, from `V`, from `K` and from `Q`. What `x` does "
+           "to the loss, it does in three ways, so its gradient is the sum of three. That is why "
+           "backward adds to a gradient and never overwrites it. Step through the last lines and "
+           "watch `x.grad` grow.");
+    if (p > 0)
+        say(l,
+            "Dropout sets each weight to 0 with probability %g and divides the others by %g, so "
+            "that the mean stays. Backward uses the same mask: a dropped weight had no effect, so "
+            "its gradient is exactly 0; a kept one gets its gradient divided by %g. Another draw "
+            "is `build/explain --lesson 4 --seed 1`.",
+            p, 1 - p, 1 - p);
+}
+
+/* The first weight that was kept; -1 without dropout. */
+static int64_t first_kept(const Lesson *l) {
+    const int64_t T = l->options.tokens;
+    for (int64_t i = 0; i < T * T; i++)
+        if (fabs(lesson_value("dropout(A)", i)) > 0) return i;
+    return -1;
+}
+
+static void ask(Lesson *l) {
+    static const char *const options[] = {"one", "two", "three", "one for each token", NULL};
+    const int64_t T = l->options.tokens, kept = first_kept(l);
+    ask_choice(l, options, 2,
+               "x is an input of the lines that make Q, K and V, and each adds to its gradient.",
+               "How many lines of the tape add to the gradient of `x`?");
+    if (kept >= 0) {
+        ask_zeros(l, "A", "Which cells of the gradient of `A` must be 0?");
+        ask_number(
+            l, "A", "grad", kept,
+            "The weight of query %d and key %d, counted from 0, was kept. What is its gradient in `A`? "
+            "Compute it from its gradient in `dropout(A)`.",
+            (int)(kept / T), (int)(kept % T));
+    } else {
+        ask_count(l, "Q", "W_q", 0,
+                  "How many terms does the gradient of the first number of `W_q` have?");
+    }
+}
+
+const LessonKind lesson_4 = {
+    .title = "One x, three uses",
+    .idea = "Where a value is used several times, its gradients are added.",
+    .source = "Multi-Head Self-Attention, one head, without biases; Vaswani et al. 2017",
+    .columns = "",
+    .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "A = softmax(Q K' / sqrt(d))",
+                "Y = dropout(A) V", "x.grad = 0 + from V + from K + from Q"},
+    .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
+    .build = build,
+    .tell = tell,
+    .ask = ask,
+};

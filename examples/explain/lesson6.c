@@ -1,0 +1,174 @@
+/* lesson6.c - a training step: a module with parameters, a loss, SGD. The tape is that of the first
+ * of 200 steps. With --additive the scores are a small network whose tanh is saturated. */
+#include "lesson.h"
+
+#include <string.h>
+
+#define RATE 0.02
+enum { E = 3, HIDDEN = 4, STEEP = 60 }; /* sizes; by this W_k is too large with --additive */
+
+/* Every token learns to attend to the next one and to say what it is. */
+typedef struct {
+    Module module;
+    Linear *W_q;                    /* (E, E) */
+    Linear *W_k, *w_v;              /* additive attention: (E, E), (1, E); else NULL */
+    DotProductAttention *attention; /* else NULL */
+    Linear *W_1, *W_2;              /* (HIDDEN, E), (E, HIDDEN), with biases */
+} Net;
+
+static Net *net_new(bool additive) {
+    static const ModuleClass class = {"Net", sizeof(Net), NULL, NULL};
+    Net *net = nn_module_new(&class);
+    if (!net) return NULL;
+    net->W_q = nn_add_child(net, "W_q", nn_linear_new(E, E, false));
+    if (additive) {
+        net->W_k = nn_add_child(net, "W_k", nn_linear_new(E, E, false));
+        net->w_v = nn_add_child(net, "w_v", nn_linear_new(E, 1, false));
+        if (!tensor_error()) tensor_mul_(net->W_k->weight, STEEP);
+    } else {
+        net->attention = nn_add_child(net, "attention", nn_dot_product_attention_new(0));
+    }
+    net->W_1 = nn_add_child(net, "W_1", nn_linear_new(E, HIDDEN, true));
+    net->W_2 = nn_add_child(net, "W_2", nn_linear_new(HIDDEN, E, true));
+    return nn_module_done(net);
+}
+
+/* x (1, T, E) -> (1, T, E), w_v tanh(q + k) with every query and key, as the seed writes it: its
+ * sum is (1, T, T, E). */
+static Tensor *additive(Net *net, Tensor *x) {
+    Tensor *q = ag_name(nn_linear_forward(net->W_q, x), "queries");
+    Tensor *k = ag_name(nn_linear_forward(net->W_k, x), "keys");
+    q = ag_name(ag_unsqueeze(q, 2), "queries (1, T, 1, E)");
+    k = ag_name(ag_unsqueeze(k, 1), "keys (1, 1, T, E)");
+    Tensor *features = ag_name(ag_tanh(ag_name(ag_add(q, k), "q + k")), "features");
+    Tensor *scores = ag_name(nn_linear_forward(net->w_v, features), "w_v features");
+    scores = ag_name(ag_squeeze(scores, -1), "scores");
+    Tensor *weights = ag_name(ag_softmax(scores, -1), "attention_weights");
+    return ag_name(ag_bmm(weights, x), "output");
+}
+
+/* The module gives its results names, but not this one. */
+static void name_transpose(void) {
+    TapeLine line;
+    for (int i = 0; tape_line(i, &line); i++)
+        if (strcmp(line.op, "transpose") == 0) ag_name(line.out, "keys'");
+}
+
+/* x (1, T, E) -> Y (1, T, E) */
+static Tensor *net_forward(Net *net, Tensor *x) {
+    if (!net) return NULL;
+    Tensor *output;
+    if (net->attention) {
+        Tensor *q = ag_name(nn_linear_forward(net->W_q, x), "queries");
+        output = nn_dot_product_attention_forward(net->attention, q, x, x, (AttentionMask){0});
+        name_transpose();
+    } else {
+        output = additive(net, x);
+    }
+    Tensor *Z = ag_name(nn_linear_forward(net->W_1, output), "Z");
+    return ag_name(nn_linear_forward(net->W_2, ag_name(ag_relu(Z), "relu(Z)")), "Y");
+}
+
+/* x and T, in which token i + 1 of x stands at place i; the parameters are drawn last. */
+static void draw(Lesson *l) {
+    const int64_t n = l->options.tokens;
+    Tensor *x = lesson_data(l, "x", 1, SHAPE(1, n, E));
+    Tensor *T = lesson_own(l, "T", tensor_zeros(SHAPE(1, n, E)));
+    for (int64_t i = 0; i < n && !tensor_error(); i++)
+        for (int64_t j = 0; j < E; j++) tensor_set(T, tensor_get(x, 0, (i + 1) % n, j), 0, i, j);
+    l->model = net_new(l->options.additive);
+}
+
+static Tensor *build(Lesson *l) {
+    return lesson_loss(net_forward(l->model, l->owned[0]), l->owned[1]);
+}
+
+/* Trains, and begins again: the tape of the lesson is that of the first step. */
+static void prepare(Lesson *l) {
+    draw(l);
+    Optimizer *sgd = nn_sgd_new(l->model, (SGDConfig){.lr = RATE});
+    for (int step = 0; step < LESSON_STEPS && !tensor_error(); step++) {
+        tape_begin();
+        Tensor *loss = build(l);
+        nn_optimizer_zero_grad(sgd);
+        ag_backward(loss);
+        nn_optimizer_step(sgd);
+        if (!tensor_error()) l->losses[l->num_losses++] = tensor_item(loss);
+        tape_end();
+    }
+    nn_free(sgd);
+    nn_free(l->model);
+    l->model = NULL;
+    while (l->num_owned > 0) tensor_release(l->owned[--l->num_owned]);
+    tensor_manual_seed(l->options.seed);
+    draw(l);
+}
+
+static int dead_columns(void) {
+    int dead = 0;
+    for (int c = 0; c < HIDDEN; c++) dead += lesson_grad("W_1.bias", c) == 0;
+    return dead;
+}
+
+static void tell(Lesson *l) {
+    say(l, "A training step is always the same five lines: open a tape, run the model forward to a "
+           "loss, run backward, let the optimizer change the parameters, close the tape. Here the "
+           "model is a module: its parameters are `W_q`, `W_1`, `W_2` and two biases. Every token "
+           "of `x` should say which token is next, `T`.");
+    say(l,
+        "The tape here is that of the first step; its loss is %.3f. Each parameter has a gradient "
+        "when backward is done, and SGD subtracts %g times this gradient from it. After %d such "
+        "steps the loss is %.3f.",
+        l->losses[0], RATE, LESSON_STEPS, l->losses[LESSON_STEPS - 1]);
+    if (l->options.additive)
+        say(l,
+            "With `--additive` the scores are a small network, w_v tanh(queries + keys). `W_k` "
+            "begins %d times too large, so most of tanh is at 1 or -1, where it is flat: its "
+            "gradient is 0, and little or nothing reaches `W_q` and `W_k`.",
+            STEEP);
+    else
+        say(l,
+            "relu lets no gradient through where its input `Z` is negative: it is flat there. "
+            "%d of the %d columns of `Z` are negative for every token. Such a hidden number "
+            "has no effect, so its row of `W_1` gets no gradient and does not learn.",
+            dead_columns(), HIDDEN);
+    say(l, "Your own program makes such a page too: call `tape_keep_grads(true)` after "
+           "`tape_begin()`, and `tape_write_json(file)` after `ag_backward(loss)`. Then run "
+           "`build/explain --tape FILE.json --page FILE.html`.");
+}
+
+static void ask(Lesson *l) {
+    const double w = lesson_value("W_q.weight", 0), dw = lesson_grad("W_q.weight", 0);
+    char up[32], down[32], all[32];
+    snprintf(up, sizeof up, "%.4f", w + RATE * dw);
+    snprintf(down, sizeof down, "%.4f", w - RATE * dw);
+    snprintf(all, sizeof all, "%.4f", w - dw);
+    const char *const options[] = {up, down, all, NULL};
+    if (l->options.additive)
+        ask_zeros(l, "q + k", "Which cells of the gradient of `q + k` must be 0?");
+    else ask_zeros(l, "Z", "Which cells of the gradient of `Z` must be 0?");
+    if (strcmp(up, down) != 0)
+        ask_choice(l, options, 1, "SGD subtracts the learning rate times the gradient.",
+                   "What is the first number of `W_q.weight` after this step, with a learning rate "
+                   "of %g?",
+                   RATE);
+    ask_number(l, "W_2.bias", "grad", 0,
+               "The bias of `W_2` is added to every token. What is the gradient of its first "
+               "number? Add up the first column of the gradient of `Y`.");
+}
+
+const LessonKind lesson_6 = {
+    .title = "A training step",
+    .idea = "Forward, backward, step: a module learns by 200 small subtractions.",
+    .source = "d2l.ai: Attention Scoring Functions; additive attention: Bahdanau et al. 2015",
+    .columns = "",
+    .formula = {"output = softmax(W_q x x' / sqrt(d)) x",
+                "with --additive: output = softmax(w_v' tanh(W_q x + W_k x)) x",
+                "Y = W_2 relu(W_1 output + b_1) + b_2", "loss = sum((Y - T)^2)",
+                "W <- W - 0.02 dloss / dW, for every parameter W"},
+    .own = {.tokens = 4, .seed = 26},
+    .prepare = prepare,
+    .build = build,
+    .tell = tell,
+    .ask = ask,
+};
