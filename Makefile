@@ -88,6 +88,9 @@ EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
 LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure allocator attention files threads))
 TESTS    = $(filter-out $(LEFT_OUT),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c)))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
+# explain's lessons, and its page: the sources of the page are arrays of the program.
+PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/page.%.o,html css js)
+LESSONS  = $(call objects,$(wildcard examples/explain/*.c)) $(PAGE)
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
 HOOKED   = $(BUILD)/obj/tensor/kernels/pool.hooks.o # the tests' own, in place of the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
@@ -139,9 +142,11 @@ $(BUILD)/$(SHARED): $(OBJECTS) $(BUILD)/sources $(BUILD)/exports.map
 	@ln -sf $(@F) $(BUILD)/$(SONAME)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
+$(BUILD)/explain: $(LESSONS)
 $(TESTS) $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
+$(BUILD)/tests/test_explain: $(COMMON) $(LESSONS)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm
@@ -168,6 +173,15 @@ $(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
 $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
+
+# page.html becomes page_html, an array of its bytes, and page_html_size.
+$(PAGE:.o=.c): $(BUILD)/obj/%.c: %
+	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
+	    echo 'extern const unsigned char $(subst .,_,$(<F))[]; extern const size_t $(subst .,_,$(<F))_size;'; \
+	    echo 'const unsigned char $(subst .,_,$(<F))[] = {'; od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g'; \
+	    echo '}; const size_t $(subst .,_,$(<F))_size = sizeof $(subst .,_,$(<F));') >$@
+$(PAGE): %.o: %.c $(BUILD)/flags
+	$(compile)
 
 # What the shared library exports: the functions of the public headers, a name per line. A program
 # may have functions of its own by any other name.

@@ -27,7 +27,8 @@ typedef struct {
 #define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
 
 /* The flag among the given ones that this lesson does not take: "--heads"; NULL if there is none.
- * Lesson 0 stands for all lessons, of which each takes what it can. */
+ * Lesson 0 stands for all lessons, of which each takes what it can; lesson LESSONS + 1 is none, and
+ * takes no flag. */
 const char *lesson_refuses(int number, const LessonOptions *options);
 
 typedef struct LessonKind LessonKind;

@@ -1,0 +1,231 @@
+/* explain.c - writes a page that steps through backpropagation: six lessons about attention, or the
+ * tape of any program.
+ *
+ * A lesson (examples/explain/lesson1.c and so on) runs a small model forward and backward on an
+ * open tape. tape_write_json computes all that there is to show: values, gradients, the terms of
+ * each gradient, the reasons for zeros, and the check of each line. The page and the text in the
+ * terminal show it, and compute nothing.
+ *
+ * The sections: the data, the page, the text, a tape from a file, main.
+ */
+#include "common/flags.h"
+#include "common/output.h"
+#include "explain/check.h"
+#include "explain/html.h"
+#include "explain/lesson.h"
+#include "explain/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BYTES = 1 << 20 }; /* of a tape */
+
+static LessonOptions options = {.dropout = -1, .seed = LESSON_SEED};
+static int64_t lesson; /* 0: all */
+static const char *tape_file;
+static const char *page_file;
+static bool text;
+
+/* ---- the data -------------------------------------------------------------------------------- */
+
+/* What is written to this file becomes a string in memory. */
+static FILE *open_string(char **string, size_t *size) {
+    *string = NULL;
+    if (tensor_error()) return NULL;
+    FILE *file = open_memstream(string, size);
+    if (!file) tensor_fail("out of memory");
+    return file;
+}
+
+static void close_string(FILE *file) {
+    if (!file) return;
+    const bool failed = ferror(file);
+    if (fclose(file) != 0 || failed) tensor_fail("out of memory");
+}
+
+static void write_lesson(FILE *file, int number) {
+    Lesson made;
+    if (lesson_open(&made, number, options)) lesson_write_json(&made, file);
+    lesson_close(&made);
+}
+
+/* The lessons from first to last as {"lessons": [...]}; the caller frees it. */
+static char *lessons_as_json(int first, int last) {
+    char *json;
+    size_t size;
+    FILE *file = open_string(&json, &size);
+    if (file) fprintf(file, "{\"lessons\":[");
+    for (int number = first; number <= last && !tensor_error(); number++) {
+        if (number > first) fprintf(file, ",\n");
+        write_lesson(file, number);
+    }
+    if (file) fprintf(file, "]}\n");
+    close_string(file);
+    return json;
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+static void write_page(const char *json, const char *what) {
+    if (tensor_error() || !output_write(page_file, html_write, json)) return;
+    printf("%s: %s\n", page_file, what);
+    printf("Open it in a browser. The right arrow key takes the next step, first forward, then\n"
+           "backward; click a number to see where it comes from.\n");
+}
+
+static void make_page(void) {
+    char what[64];
+    const int first = lesson > 0 ? (int)lesson : 1;
+    const int last = lesson > 0 ? (int)lesson : LESSONS;
+    if (!tensor_can_write_file(page_file)) return;
+    char *json = lessons_as_json(first, last);
+    if (lesson > 0) snprintf(what, sizeof what, "lesson %d", first);
+    else snprintf(what, sizeof what, "lessons 1 to %d", LESSONS);
+    write_page(json, what);
+    free(json);
+}
+
+/* ---- the text -------------------------------------------------------------------------------- */
+
+static bool show_lesson(int number) {
+    bool more = false;
+    char *json = lessons_as_json(number, number);
+    Json *tree = json && !tensor_error() ? json_read(json) : NULL;
+    const Json *shown = json_at(json_get(tree, "lessons"), 0);
+    if (shown && check_tape(json_get(shown, "tape"))) more = text_show(shown);
+    free(tree);
+    free(json);
+    return more;
+}
+
+static void show_text(void) {
+    if (lesson > 0) {
+        show_lesson((int)lesson);
+        return;
+    }
+    for (int number = 1; number <= LESSONS && show_lesson(number); number++)
+        if (number < LESSONS) printf("\n");
+}
+
+/* ---- a tape from a file ---------------------------------------------------------------------- */
+
+/* The whole file as a string; the caller frees it. NULL and an error, which begins with the name of
+ * the file. */
+static char *read_file(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return tensor_fail("%s: %s", path, strerror(errno));
+    char *bytes = malloc(MOST_BYTES + 2);
+    const size_t n = bytes ? fread(bytes, 1, MOST_BYTES + 1, file) : 0;
+    if (!bytes) tensor_fail("out of memory");
+    else if (ferror(file)) tensor_fail("%s: %s", path, strerror(errno));
+    else if (n > MOST_BYTES)
+        tensor_fail("%s: it has more than 1 MB: choose a smaller example", path);
+    else if (memchr(bytes, '\0', n)) tensor_fail("%s: it is no text", path);
+    else bytes[n] = '\0';
+    fclose(file);
+    if (!tensor_error()) return bytes;
+    free(bytes);
+    return NULL;
+}
+
+/* Is this the text of a tape? Errors begin with the name of the file. */
+static void check_text(const char *path, const char *json) {
+    char *copy = strdup(json); /* reading overwrites it */
+    if (!copy) tensor_fail("out of memory");
+    Json *tree = copy ? json_read(copy) : NULL;
+    if (tree) check_tape(tree);
+    free(tree);
+    free(copy);
+    if (!tensor_error()) return;
+    char sentence[512];
+    snprintf(sentence, sizeof sentence, "%s: %s", path, tensor_error());
+    tensor_clear_error();
+    tensor_fail("%s", sentence);
+}
+
+static void write_tape(FILE *file, const char *path, const char *tape) {
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    fprintf(file, "{\"lessons\":[{\"number\":0,\"title\":");
+    json_write_string(file, name);
+    fprintf(file,
+            ",\"idea\":\"The tape of a program, forward and backward.\",\"text\":[],"
+            "\"formula\":[],\"source\":\"\",\"columns\":\"\",\"questions\":[],"
+            "\"command\":\"build/explain --tape FILE.json\",\"tape\":%s}]}\n",
+            tape);
+}
+
+static void make_page_of_tape(void) {
+    char *json = NULL;
+    size_t size;
+    if (!tensor_can_write_file(page_file)) return;
+    char *tape = read_file(tape_file);
+    if (tape) check_text(tape_file, tape);
+    FILE *file = open_string(&json, &size);
+    if (file) write_tape(file, tape_file, tape);
+    close_string(file);
+    write_page(json, tape_file);
+    free(json);
+    free(tape);
+}
+
+/* ---- main ------------------------------------------------------------------------------------ */
+
+#define OWN "the lesson's own"
+#define SIZE_FLAG(name, variable, sentence)                                                        \
+    { name, FLAG_INTEGER, &(variable), "N", sentence, 1, 64, "from 1 to 64", OWN }
+
+static const Flag flags[] = {
+    {"--lesson", FLAG_INTEGER, &lesson, "N", "One lesson, from 1 to 6, and not all of them.", 1,
+     LESSONS, "from 1 to 6", "all"},
+    {"--page", FLAG_OUTPUT, &page_file, "FILE.html", "The page.", 0, 0, NULL, "explain.html"},
+    SWITCH_FLAG("--text", text,
+                "Print the lesson and write no page. A terminal shows a step at a time."),
+    TEXT_FLAG(
+        "--tape", tape_file, "FILE.json", "none",
+        "Make the page of a tape that a program wrote with tape_write_json, not of a lesson."),
+    SIZE_FLAG("--heads", options.heads, "Lesson 5: heads, of --size numbers each."),
+    SIZE_FLAG("--queries", options.queries, "Lessons 1, 2 and 3: queries."),
+    SIZE_FLAG("--keys", options.keys, "Lessons 1, 2 and 3: keys."),
+    SIZE_FLAG("--tokens", options.tokens, "Lessons 4, 5 and 6: tokens."),
+    SIZE_FLAG("--size", options.size, "Lessons 2 to 5: d, the numbers of a query and of a key."),
+    {"--dropout", FLAG_NUMBER, &options.dropout, "NUMBER",
+     "Lessons 4 and 5: the probability with which a weight is dropped.", 0, 1 - 1e-16,
+     "of at least 0 and below 1", OWN},
+    {"--seed", FLAG_SEED, &options.seed, "N", "All lessons: of what is drawn.", 0, 0, NULL, OWN},
+    SWITCH_FLAG("--causal", options.causal,
+                "Lessons 3, 4 and 5: no query sees a later key than its own."),
+    SWITCH_FLAG("--no-scale", options.no_scale,
+                "Lessons 2 to 5: scores are not divided by sqrt(d)."),
+    SWITCH_FLAG("--no-mask", options.no_mask, "Lesson 3: nothing is masked."),
+    SWITCH_FLAG("--additive", options.additive,
+                "Lesson 6: additive attention, with a tanh that is flat."),
+};
+
+/* Flags that say nothing together. */
+static void check_flags(void) {
+    const char *refused = lesson_refuses((int)lesson, &options);
+    if (refused) flags_misuse("explain", "lesson %d takes no %s", (int)lesson, refused);
+    if (text && page_file) flags_misuse("explain", "--text writes no page: leave out --page");
+    if (!tape_file) return;
+    if (text) flags_misuse("explain", "--tape makes a page: leave out --text");
+    if (lesson > 0) flags_misuse("explain", "--tape makes the page of a tape: leave out --lesson");
+    refused = lesson_refuses(LESSONS + 1, &options);
+    if (refused) flags_misuse("explain", "--tape makes the page of a tape: leave out %s", refused);
+}
+
+int main(int argc, char **argv) {
+    flags_parse(argc, argv, "explain", "writes a page that steps through backpropagation", flags,
+                sizeof flags / sizeof *flags);
+    check_flags();
+    if (!page_file) page_file = "explain.html";
+    if (tape_file) make_page_of_tape();
+    else if (text) show_text();
+    else make_page();
+    if (output_reader_is_gone()) return OUTPUT_READER_GONE;
+    if (!tensor_error() && !output_stdout_ok()) tensor_fail("cannot write to standard output");
+    if (!tensor_error()) return 0;
+    fprintf(stderr, "explain: %s\n", tensor_error());
+    return 1;
+}
