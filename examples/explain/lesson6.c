@@ -153,7 +153,7 @@ static void ask(Lesson *l) {
                    "of %g?",
                    RATE);
     ask_number(l, "W_2.bias", "grad", 0,
-               "The bias of `W_2` is added to every token. What is the gradient of its first "
+               "`W_2.bias` is added to every token. What is the gradient of its first "
                "number? Add up the first column of the gradient of `Y`.");
 }
 

@@ -15,10 +15,11 @@
 
 enum { WIDTH = 80, MARGIN = 4, MOST_ROWS = 16, MOST_COLUMNS = 16, MOST_BLOCKS = 16, TITLE = 72 };
 
-static bool plain;                  /* no colours */
-static bool waits;                  /* for Enter */
-static const Json *lines, *tensors; /* of the tape */
-static const char *columns;         /* of the lesson */
+static bool plain;          /* no colours */
+static bool waits;          /* for Enter */
+static const Json *lines;   /* of the tape */
+static const Json *tensors; /* of the tape */
+static const char *columns; /* of the lesson */
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -171,7 +172,8 @@ static bool is_cut(const Block *b) { return b->columns > MOST_COLUMNS; }
 
 /* "[ 0.5  0.2 ]" */
 static int block_width(const Block *b) {
-    const int cells = b->rows > 0 ? 2 + shown_columns(b) * (b->width + 2) + (is_cut(b) ? 4 : 0) : 0;
+    const int cut = is_cut(b) ? 4 : 0;
+    const int cells = b->rows > 0 ? 2 + shown_columns(b) * (b->width + 2) + cut : 0;
     const int title = (int)strlen(b->title);
     return cells > title ? cells : title;
 }
@@ -193,7 +195,7 @@ static int print_row(const Block *b, int r) {
     if (r < shown_rows(b)) {
         printf("[");
         for (int c = 0; c < shown_columns(b); c++) {
-            printf(c ? "  " : " ");
+            printf("%s", c ? "  " : " ");
             print_cell(b, r, c);
         }
         printf(is_cut(b) ? " ... ]" : " ]");
@@ -349,12 +351,11 @@ static void print_heading(const Json *line, const char *pass, int64_t step, cons
     const Json *argument = json_get(line, "s");
     if (!argument) argument = json_get(line, "p");
     if (argument) used += printf(", %.4g", argument->number);
-    used += printf(") ");
+    used += printf(")") + 1;
     unpaint();
-    if (used + (int)strlen(right) > WIDTH) {
-        putchar('\n');
-        used = 0;
-    }
+    const bool fits = used + (int)strlen(right) <= WIDTH;
+    putchar(fits ? ' ' : '\n');
+    if (!fits) used = 0;
     for (; used + (int)strlen(right) < WIDTH; used++) putchar('.');
     printf("%s\n", right);
 }

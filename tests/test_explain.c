@@ -1,0 +1,892 @@
+/* test_explain.c - the lessons of build/explain: that what they show is right, computed here once
+ * more from the tensors on the tape; and the program, its page, its text and its sentences.
+ *
+ * The golden text is made anew by build/explain --text --lesson 2
+ * >tests/golden/explain_lesson2.txt.
+ */
+#include "common.h"
+#include "common_program.h"
+
+#include "../examples/explain/check.h"
+#include "../examples/explain/lesson.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KB = 1000, PAGE_SIZE = 1 << 21 };
+
+/* The lessons as they are, and with other flags. */
+static const struct {
+    int number;
+    LessonOptions options;
+} cases[] = {
+    {1, {.dropout = -1, .seed = LESSON_SEED}},
+    {2, {.dropout = -1, .seed = LESSON_SEED}},
+    {3, {.dropout = -1, .seed = LESSON_SEED}},
+    {4, {.dropout = -1, .seed = LESSON_SEED}},
+    {5, {.dropout = -1, .seed = LESSON_SEED}},
+    {6, {.dropout = -1, .seed = LESSON_SEED}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .additive = true}},
+    {1, {.dropout = -1, .seed = 7, .queries = 2, .keys = 6}},
+    {1, {.dropout = -1, .seed = LESSON_SEED, .queries = 1, .keys = 1}},
+    {2, {.dropout = -1, .seed = LESSON_SEED, .no_scale = true}},
+    {2, {.dropout = -1, .seed = 1, .queries = 1, .keys = 1, .size = 1}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .causal = true, .no_scale = true}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .no_mask = true}},
+    {3, {.dropout = -1, .seed = 9, .queries = 2, .keys = 3}},
+    {3, {.dropout = -1, .seed = 9, .queries = 1, .keys = 1}},
+    {4, {.dropout = -1, .seed = 3, .tokens = 4, .size = 3, .causal = true}},
+    {4, {.dropout = 0, .seed = LESSON_SEED}},
+    {5, {.dropout = 0.5, .seed = 8, .heads = 2, .tokens = 3, .size = 3, .causal = true}},
+    {5, {.dropout = -1, .seed = LESSON_SEED, .heads = 1, .no_scale = true}},
+    {6, {.dropout = -1, .seed = 1, .tokens = 2}},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* ---- the lesson as data ---------------------------------------------------------------------- */
+
+static Lesson lesson;
+static char *json;
+static size_t json_size;
+static Json *tree;
+static const Json *lines;
+static const Json *tensors;
+static const Json *questions;
+
+static void open_case(int i) {
+    FILE *file = open_memstream(&json, &json_size);
+    ck_assert_ptr_nonnull(file);
+    ck_assert_msg(lesson_open(&lesson, cases[i].number, cases[i].options), "%s", tensor_error());
+    ck_assert_msg(lesson_write_json(&lesson, file), "%s", tensor_error());
+    ck_assert_int_eq(fclose(file), 0);
+    char *text = strdup(json);
+    tree = json_read(text);
+    ck_assert_msg(tree != NULL, "%s", tensor_error());
+    ck_assert_msg(check_tape(json_get(tree, "tape")), "%s", tensor_error());
+    lines = json_get(json_get(tree, "tape"), "lines");
+    tensors = json_get(json_get(tree, "tape"), "tensors");
+    questions = json_get(tree, "questions");
+    free(json);
+    json = text; /* which holds the strings of the tree */
+}
+
+static void close_case(void) {
+    lesson_close(&lesson);
+    free(tree);
+    free(json);
+}
+
+static const Json *tensor_at(const Json *number) {
+    return number && number->number >= 0 ? json_at(tensors, (int64_t)number->number) : NULL;
+}
+
+static const char *name_of(const Json *tensor) { return json_text(tensor, "name", ""); }
+
+static double value(const Json *tensor, int64_t i) {
+    return json_number(json_at(json_get(tensor, "value"), i));
+}
+
+static double grad(const Json *tensor, int64_t i) {
+    return json_number(json_at(json_get(tensor, "grad"), i));
+}
+
+static const Json *find(const char *name) {
+    const Json *tensor = tensors->first;
+    while (tensor && strcmp(name_of(tensor), name) != 0) tensor = tensor->next;
+    return tensor;
+}
+
+/* J[j, i]: a row of the JSON holds pairs of i and a number. */
+static double jacobian(const Json *derivative, int64_t j, int64_t i) {
+    const Json *pair = json_at(json_get(derivative, "jacobian"), j)->first;
+    for (; pair; pair = pair->next->next)
+        if ((int64_t)pair->number == i) return json_number(pair->next);
+    return 0;
+}
+
+/* The line of the tape that a line of the JSON shows. */
+static TapeLine line_of(const Json *line) {
+    TapeLine found;
+    ck_assert(tape_line((int)json_integer(line, "line", -1), &found));
+    return found;
+}
+
+static void expect_near(const char *what, double a, double b, double tolerance) {
+    ck_assert_msg(fabs(a - b) <= tolerance * fmax(1, fabs(b)), "lesson %d, %s: %.17g and %.17g",
+                  lesson.number, what, a, b);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* The numbers of the JSON are those of the tape. */
+static void expect_same(const Json *tensor, const Tensor *x, const char *key) {
+    const Json *list = json_get(tensor, key);
+    double *numbers = malloc((size_t)tensor_numel(x) * sizeof *numbers);
+    ck_assert(tensor_to_doubles(x, numbers));
+    ck_assert_int_eq(list->count, tensor_numel(x));
+    for (int64_t i = 0; i < list->count; i++)
+        ck_assert_msg(same_number(json_number(json_at(list, i)), numbers[i], 0), "%s, %s[%d]",
+                      name_of(tensor), key, (int)i);
+    free(numbers);
+}
+
+START_TEST(numbers_are_those_of_the_tape) {
+    open_case(_i);
+    for (const Json *line = lines->first; line; line = line->next) {
+        const TapeLine made = line_of(line);
+        const Json *x = json_get(line, "in")->first;
+        expect_same(tensor_at(json_get(line, "out")), made.out, "value");
+        ck_assert_str_eq(json_text(line, "op", ""), made.op);
+        ck_assert_int_eq(json_get(line, "in")->count, made.n_in);
+        for (int k = 0; k < made.n_in; k++) {
+            if (made.in[k]) expect_same(tensor_at(x), made.in[k], "value");
+            if (made.in[k] && made.in[k]->grad) expect_same(tensor_at(x), made.in[k]->grad, "grad");
+            x = x->next;
+        }
+    }
+    close_case();
+}
+END_TEST
+
+/* Sum over the lines that read the tensor, and over j, of dy[j] J[j, i]. */
+static double sum_of_terms(const Json *tensor, int64_t i) {
+    double sum = 0;
+    for (const Json *line = lines->first; line; line = line->next) {
+        const Json *made = tensor_at(json_get(line, "out"));
+        const Json *x = json_get(line, "in")->first;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+            if (d->kind == JSON_OBJECT && tensor_at(x) == tensor)
+                for (int64_t j = 0; j < tensor_size(made); j++)
+                    sum += grad(made, j) * jacobian(d, j, i);
+            x = x->next;
+        }
+    }
+    return sum;
+}
+
+START_TEST(terms_sum_to_the_gradients) {
+    int with_gradient = 0;
+    open_case(_i);
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
+        if (!json_get(tensor, "grad")) continue;
+        with_gradient++;
+        const bool is_loss = strcmp(name_of(tensor), "loss") == 0;
+        for (int64_t i = 0; i < tensor_size(tensor); i++)
+            expect_near(name_of(tensor), is_loss ? 1 : sum_of_terms(tensor, i), grad(tensor, i),
+                        1e-12);
+    }
+    ck_assert_int_gt(with_gradient, 6);
+    close_case();
+}
+END_TEST
+
+START_TEST(checks_agree) {
+    int checked = 0;
+    open_case(_i);
+    for (const Json *line = lines->first; line; line = line->next)
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+            const double worst = d->kind == JSON_OBJECT ? json_number(json_get(d, "worst")) : 0;
+            ck_assert_msg(worst < 1e-6, "lesson %d, %s: %g", lesson.number,
+                          json_text(line, "op", ""), worst);
+            checked += d->kind == JSON_OBJECT;
+        }
+    ck_assert_int_gt(checked, 6);
+    close_case();
+}
+END_TEST
+
+START_TEST(every_tensor_has_a_name) {
+    open_case(_i);
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
+        ck_assert_msg(*name_of(tensor), "lesson %d: a tensor of %d without a name", lesson.number,
+                      (int)tensor_size(tensor));
+        ck_assert_msg(find(name_of(tensor)) == tensor, "lesson %d: two tensors are called %s",
+                      lesson.number, name_of(tensor));
+    }
+    close_case();
+}
+END_TEST
+
+START_TEST(sizes) {
+    size_t all = 0;
+    for (int i = 0; i < LESSONS; i++) {
+        open_case(i);
+        ck_assert_msg(json_size < 250 * KB, "lesson %d has %zu bytes", i + 1, json_size);
+        ck_assert_int_le(json_get(tree, "text")->count, 4);
+        all += json_size;
+        close_case();
+    }
+    ck_assert_msg(all < 900 * KB, "the lessons have %zu bytes", all);
+}
+END_TEST
+
+/* ---- reasons for zeros ----------------------------------------------------------------------- */
+
+enum { MASKED, WEIGHT_0, WEIGHT_1, DROPPED, FLAT, TIMES_0, UNUSED, NOTHING_ARRIVES, REASONS };
+static const char *const reasons[] = {"masked", "weight is 0", "weight is 1", "dropped",
+                                      "flat",   "times 0",     "unused",      "nothing arrives"};
+
+/* Does the mask of a masked_softmax (1, Q, K) ignore key k of query q? Inputs: the scores, the
+ * lengths (1, Q), keep (1, 1, Q, K), the window (1, Q, K), any of them absent. */
+static bool is_ignored(const Json *line, int64_t i) {
+    const Json *in = json_get(line, "in");
+    const Json *lengths = tensor_at(json_at(in, 1));
+    const Json *keep = tensor_at(json_at(in, 2));
+    const Json *window = tensor_at(json_at(in, 3));
+    const Json *shape = json_get(tensor_at(json_at(in, 0)), "shape");
+    const int64_t Q = (int64_t)json_at(shape, 1)->number, K = (int64_t)json_at(shape, 2)->number;
+    const int64_t q = i / K % Q, k = i % K;
+    return (lengths && (double)k >= value(lengths, q)) || (keep && value(keep, i) == 0) ||
+           (window && value(window, i) == -(double)INFINITY) || (lesson.options.causal && k > q);
+}
+
+/* Column i of x (rows, columns) is all 0. */
+static bool zero_column(const Json *x, int64_t columns, int64_t i) {
+    for (int64_t r = 0; r < tensor_size(x) / columns; r++)
+        if (value(x, r * columns + i) != 0) return false;
+    return true;
+}
+
+/* The reason, from the numbers on the tape alone, why element i of input k has no influence. */
+static int expected_reason(const Json *line, int k, int64_t i) {
+    const char *op = json_text(line, "op", "");
+    const Json *in = json_get(line, "in");
+    const Json *x = tensor_at(json_at(in, 0));
+    const double y = value(tensor_at(json_get(line, "out")), i);
+    if (strcmp(op, "masked_softmax") == 0) {
+        if (y == 1) return WEIGHT_1;
+        return is_ignored(line, i) ? MASKED : WEIGHT_0;
+    }
+    if (strcmp(op, "softmax") == 0) {
+        if (y == 1) return WEIGHT_1;
+        return y == 0 ? WEIGHT_0 : REASONS;
+    }
+    if (strcmp(op, "masked_fill") == 0)
+        return value(tensor_at(json_at(in, 1)), i) != 0 ? MASKED : REASONS;
+    if (strcmp(op, "dropout") == 0) return y == 0 ? DROPPED : REASONS;
+    if (strcmp(op, "relu") == 0) return value(x, i) <= 0 ? FLAT : REASONS;
+    if (strcmp(op, "tanh") == 0) return fabs(y) == 1 ? FLAT : REASONS;
+    if (strcmp(op, "linear") == 0 && k == 1) {
+        const int64_t columns =
+            (int64_t)json_at(json_get(tensor_at(json_at(in, 1)), "shape"), 1)->number;
+        return zero_column(x, columns, i % columns) ? TIMES_0 : REASONS;
+    }
+    if (strcmp(op, "bmm") == 0 || strcmp(op, "matmul") == 0) return TIMES_0;
+    ck_abort_msg("lesson %d: %s has a zero that this test does not know", lesson.number, op);
+    return REASONS;
+}
+
+static int listed_reason(const Json *derivative, int64_t i) {
+    for (int r = 0; r < NOTHING_ARRIVES; r++) {
+        const Json *list = json_get(json_get(derivative, "zero"), reasons[r]);
+        for (const Json *x = list ? list->first : NULL; x; x = x->next)
+            if ((int64_t)x->number == i) return r;
+    }
+    return REASONS;
+}
+
+/* An element of which no element of the result knows has a reason in the list; another element
+ * whose gradient is 0 receives nothing but zeros. Adds to seen[reason]. */
+static void check_element(const Json *line, const Json *d, int k, int64_t i, int seen[REASONS]) {
+    const Json *made = tensor_at(json_get(line, "out"));
+    const double dx = json_number(json_at(json_get(d, "dx"), i));
+    bool known = false, arrives = false;
+    for (int64_t j = 0; j < tensor_size(made); j++) {
+        const bool term = jacobian(d, j, i) != 0;
+        known = known || term;
+        arrives = arrives || (term && grad(made, j) != 0);
+    }
+    const int listed = listed_reason(d, i);
+    ck_assert_msg(known == (listed == REASONS), "lesson %d, %s, element %d: %s", lesson.number,
+                  json_text(line, "op", ""), (int)i, listed < REASONS ? reasons[listed] : "none");
+    if (!known) {
+        const int expected = expected_reason(line, k, i);
+        ck_assert_msg(listed == expected, "lesson %d, %s, element %d: %s", lesson.number,
+                      json_text(line, "op", ""), (int)i, reasons[listed]);
+        ck_assert(dx == 0);
+        seen[listed]++;
+    } else if (dx == 0) {
+        ck_assert_msg(!arrives, "lesson %d, %s: terms cancel", lesson.number,
+                      json_text(line, "op", ""));
+        seen[NOTHING_ARRIVES]++;
+    }
+}
+
+static void check_reasons(int seen[REASONS]) {
+    for (const Json *line = lines->first; line; line = line->next) {
+        int k = 0;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+            const int64_t n = d->kind == JSON_OBJECT ? json_get(d, "dx")->count : 0;
+            for (int64_t i = 0; i < n; i++) check_element(line, d, k, i, seen);
+            k++;
+        }
+    }
+}
+
+START_TEST(reasons_are_right) {
+    int seen[REASONS] = {0};
+    open_case(_i);
+    check_reasons(seen);
+    close_case();
+}
+END_TEST
+
+START_TEST(every_reason_occurs) {
+    int seen[REASONS] = {0};
+    for (int i = 0; i < LESSONS; i++) {
+        open_case(i);
+        check_reasons(seen);
+        close_case();
+    }
+    for (int r = 0; r < REASONS; r++)
+        ck_assert_msg(r == UNUSED || seen[r] > 0, "no lesson has a zero for the reason: %s",
+                      reasons[r]);
+}
+END_TEST
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+/* What stands between backquotes is the name of a tensor. */
+static void expect_names(const char *ask) {
+    char name[64];
+    for (const char *at = strchr(ask, '`'); at; at = strchr(at, '`')) {
+        const int n = (int)strcspn(at + 1, "`");
+        snprintf(name, sizeof name, "%.*s", n, at + 1);
+        ck_assert_msg(find(name) != NULL, "lesson %d: \"%s\" asks about %s, which is not there",
+                      lesson.number, ask, name);
+        at += n + 2;
+    }
+}
+
+/* The right answer to a question about a number or a count; NaN for others. */
+static double answer_of(const Json *question) {
+    const char *kind = json_text(question, "kind", "");
+    const int64_t i = json_integer(question, "index", -1);
+    const Json *tensor = tensor_at(json_get(question, "tensor"));
+    if (strcmp(kind, "number") == 0)
+        return json_number(json_at(json_get(tensor, json_text(question, "part", "")), i));
+    if (strcmp(kind, "count") != 0) return (double)NAN;
+    const Json *line = lines->first;
+    while (line && json_integer(line, "line", -1) != json_integer(question, "line", -2))
+        line = line->next;
+    const Json *d = json_at(json_get(line, "backward"), json_integer(question, "input", -1));
+    ck_assert(d && d->kind == JSON_OBJECT);
+    int64_t terms = 0;
+    for (int64_t j = 0; j < json_get(d, "jacobian")->count; j++) terms += jacobian(d, j, i) != 0;
+    return (double)terms;
+}
+
+static int zeros_in(const Json *tensor) {
+    int zeros = 0;
+    for (const Json *x = json_get(tensor, "grad")->first; x; x = x->next)
+        zeros += json_number(x) == 0;
+    return zeros;
+}
+
+START_TEST(questions_have_answers) {
+    open_case(_i);
+    ck_assert_msg(_i >= LESSONS || questions->count == 3, "lesson %d has %d questions",
+                  lesson.number, (int)questions->count);
+    ck_assert_int_ge(questions->count, 1);
+    for (const Json *question = questions->first; question; question = question->next) {
+        const char *kind = json_text(question, "kind", "");
+        expect_names(json_text(question, "ask", ""));
+        if (strcmp(kind, "choice") == 0) {
+            const int64_t answer = json_integer(question, "answer", -1);
+            ck_assert(answer >= 0 && answer < json_get(question, "options")->count);
+            ck_assert_ptr_nonnull(json_text(question, "why", NULL));
+        } else if (strcmp(kind, "zeros") == 0) {
+            ck_assert_int_gt(zeros_in(tensor_at(json_get(question, "tensor"))), 0);
+        } else {
+            ck_assert_msg(isfinite(answer_of(question)), "lesson %d: %s", lesson.number,
+                          json_text(question, "ask", ""));
+        }
+    }
+    close_case();
+}
+END_TEST
+
+static int64_t choice(int q) { return json_integer(json_at(questions, q), "answer", -1); }
+
+START_TEST(answers_of_lesson_1) {
+    open_case(0);
+    const Json *Y = find("Y");
+    expect_near("dY", answer_of(json_at(questions, 0)), 2 * (value(Y, 0) - value(find("T"), 0)),
+                1e-12);
+    ck_assert(answer_of(json_at(questions, 1)) == 12);
+    ck_assert_int_eq(choice(2), grad(find("w"), 0) > 0 ? 1 : 0);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_2) {
+    open_case(1);
+    const Json *V = find("V");
+    const Json *Y = find("Y");
+    const double dA = grad(Y, 0) * value(V, 0) + grad(Y, 1) * value(V, 1);
+    expect_near("dA", answer_of(json_at(questions, 0)), dA, 1e-12);
+    for (int q = 0; q < 2; q++) {
+        const Json *S = find("S / sqrt(d)");
+        expect_near("the sum of a row", grad(S, 3 * q) + grad(S, 3 * q + 1) + grad(S, 3 * q + 2), 0,
+                    1e-12);
+    }
+    ck_assert_int_eq(choice(1), 0);
+    ck_assert(answer_of(json_at(questions, 2)) == 3);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_3) {
+    char expected[32];
+    open_case(2);
+    const Json *scores = find("S / sqrt(d)");
+    ck_assert_ptr_eq(tensor_at(json_get(json_at(questions, 0), "tensor")), scores);
+    ck_assert_int_eq(zeros_in(scores), 11); /* 10 are masked, and one weight is 1 */
+    snprintf(expected, sizeof expected, "each 1/%g", 1 / value(find("B"), 12));
+    const Json *options = json_get(json_at(questions, 1), "options");
+    ck_assert_str_eq(json_at(options, choice(1))->text, expected);
+    double looking = 0;
+    for (int q = 0; q < 4; q++) looking += value(find("A"), 4 * q) != 0;
+    ck_assert(answer_of(json_at(questions, 2)) == looking);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_4) {
+    int lines_to_x = 0;
+    open_case(3);
+    for (const Json *line = lines->first; line; line = line->next)
+        for (const Json *x = json_get(line, "in")->first; x; x = x->next)
+            lines_to_x += tensor_at(x) == find("x");
+    ck_assert_int_eq(lines_to_x, 3);
+    ck_assert_str_eq(json_at(json_get(json_at(questions, 0), "options"), choice(0))->text, "three");
+    const int64_t i = json_integer(json_at(questions, 2), "index", -1);
+    expect_near("dA", answer_of(json_at(questions, 2)), grad(find("dropout(A)"), i) / 0.75, 1e-12);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_5) {
+    open_case(4);
+    const Json *gate = find("gate");
+    ck_assert(answer_of(json_at(questions, 0)) == value(find("Q"), 2)); /* row 0, columns 2 and 3 */
+    for (int h = 0; h < 3; h++) {
+        double sum = 0;
+        for (int i = 8 * h; i < 8 * h + 8; i++)
+            sum += value(find("Y_h"), i) * grad(find("gated"), i);
+        expect_near("the gate", grad(gate, h), sum, 1e-12);
+        ck_assert(fabs(grad(gate, h)) <= fabs(grad(gate, choice(1))));
+    }
+    ck_assert(answer_of(json_at(questions, 2)) == 8);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_6) {
+    open_case(5);
+    const Json *w = find("W_q.weight");
+    const Json *options = json_get(json_at(questions, 1), "options");
+    expect_near("W_q", atof(json_at(options, choice(1))->text), value(w, 0) - 0.02 * grad(w, 0),
+                5.1e-5);
+    double sum = 0;
+    for (int t = 0; t < 4; t++) sum += grad(find("Y"), 3 * t);
+    expect_near("the bias", answer_of(json_at(questions, 2)), sum, 1e-12);
+    const Json *losses = json_get(tree, "losses");
+    ck_assert_int_eq(losses->count, 200);
+    expect_near("the first loss", json_number(losses->first), value(find("loss"), 0), 1e-5);
+    ck_assert(json_number(json_at(losses, 199)) < 0.2 * json_number(losses->first));
+    close_case();
+}
+END_TEST
+
+/* ---- the JSON reader ------------------------------------------------------------------------- */
+
+static void expect_broken(const char *text, const char *sentence) {
+    char *copy = strdup(text);
+    Json *read = json_read(copy);
+    if (read) check_tape(read);
+    expect_error(sentence);
+    free(read);
+    free(copy);
+}
+
+START_TEST(broken_json) {
+    expect_broken("", "line 1: a value was expected here");
+    expect_broken("{\"a\":1,\n\"b\" 2}", "line 2: a colon was expected here");
+    expect_broken("[1,2", "line 1: a comma or ] was expected here");
+    expect_broken("{\"a\":1", "line 1: a comma or } was expected here");
+    expect_broken("{a:1}", "line 1: a name in quotes was expected here");
+    expect_broken("[1,]", "line 1: a value was expected here");
+    expect_broken("[nan]", "line 1: a value was expected here");
+    expect_broken("[1.]", "line 1: a value was expected here");
+    expect_broken("\"abc", "line 1: a string does not end");
+    expect_broken("\"a\\q\"", "line 1: a string has an unknown escape");
+    expect_broken("\"\\u12g4\"", "line 1: a string has an unknown escape");
+    expect_broken("\"\\", "line 1: a string has an unknown escape");
+    expect_broken("[] []", "line 1: the text goes on after its end");
+    expect_broken("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+                  "line 1: too many brackets inside each other");
+}
+END_TEST
+
+#define TENSOR     "{\"shape\":[1],\"value\":[1],\"grad\":[1]}"
+#define TAPE(line) "{\"lines\":[" line "],\"tensors\":[" TENSOR "," TENSOR "]}"
+#define LINE(in, out, backward)                                                                    \
+    "{\"line\":0,\"op\":\"exp\",\"in\":" in ",\"out\":" out ",\"backward\":" backward "}"
+
+START_TEST(broken_tapes) {
+    expect_broken("[]", "not a tape: it has no \"lines\" or no \"tensors\"");
+    expect_broken("{\"lines\":[],\"tensors\":[]}", "not a tape: it has no line");
+    expect_broken("{\"lines\":[1],\"tensors\":[{}]}", "not a tape: tensor 0 has no shape");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[-1]}]}",
+                  "not a tape: tensor 0 has no shape");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[2],\"value\":[1]}]}",
+                  "not a tape: tensor 0 has not as many values as its shape says");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[],\"value\":[1],\"grad\":[]}]}",
+                  "not a tape: tensor 0 has not as many gradients as its shape says");
+    expect_broken(TAPE("{}"), "not a tape: a line has no \"line\" or no \"op\"");
+    expect_broken(TAPE(LINE("[0]", "2", "[]")), "not a tape: line 0 has no \"in\" or no \"out\"");
+    expect_broken(TAPE(LINE("[2]", "1", "[]")),
+                  "not a tape: line 0 has an input that is no tensor");
+    expect_broken(TAPE(LINE("[0]", "1", "[null,null]")),
+                  "not a tape: line 0 has a \"backward\" that does not fit its inputs");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[]}]")),
+                  "not a tape: line 0 has a \"dx\" that does not fit its input");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[]}]")),
+                  "not a tape: line 0 has a \"jacobian\" that does not fit its result");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[[1,2]]}]")),
+                  "not a tape: line 0 has a broken \"jacobian\"");
+    expect_broken(
+        TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[[0,2]],\"zero\":{\"flat\":[1]}}]")),
+        "not a tape: line 0 has a broken \"zero\"");
+    char whole[] =
+        TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[[0,2]],\"zero\":{\"flat\":[0]}}]"));
+    Json *read = json_read(whole);
+    ck_assert(check_tape(read));
+    free(read);
+}
+END_TEST
+
+START_TEST(strings_of_json) {
+    char text[] = "[\"a\\n\\\"\\\\\\/\\u0041\\u00e9\\u20ac\\ud83d\", -1.5e2, true, null]";
+    Json *read = json_read(text);
+    ck_assert_str_eq(json_at(read, 0)->text, "a\n\"\\/A\xC3\xA9\xE2\x82\xAC?");
+    ck_assert(json_number(json_at(read, 1)) == -150);
+    ck_assert(json_number(json_at(read, 2)) == 1);
+    ck_assert(isnan(json_number(json_at(read, 3))));
+    ck_assert_ptr_null(json_at(read, 4));
+    free(read);
+}
+END_TEST
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static char page[PAGE_SIZE];
+
+/* The JSON of the page, between its marks; overwritten by the tree, which the caller frees. */
+static Json *data_of_page(const char *name) {
+    static const char begin[] = "<script id=\"data\" type=\"application/json\">\n";
+    slurp(path(name), page, sizeof page);
+    ck_assert_ptr_null(strstr(page, "<!-- data -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- style -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- script -->"));
+    char *data = strstr(page, begin);
+    ck_assert_ptr_nonnull(data);
+    data += strlen(begin);
+    char *end = strstr(data, "</");
+    ck_assert_msg(end && !strncmp(end, "</script>", 9), "the data ends with %.20s", end);
+    *end = '\0';
+    Json *read = json_read(data);
+    ck_assert_msg(read != NULL, "%s", tensor_error());
+    return read;
+}
+
+START_TEST(page_of_the_lessons) {
+    program = "explain";
+    ck_assert_int_eq(run("--page $D/page.html"), 0);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_msg(!strncmp(out, path("page.html"), strlen(path("page.html"))), "%s", out);
+    ck_assert_ptr_nonnull(strstr(out, ": lessons 1 to 6\n"));
+    ck_assert_int_eq(files_in_folder(), 1);
+    Json *read = data_of_page("page.html");
+    const Json *list = json_get(read, "lessons");
+    ck_assert_int_eq(list->count, LESSONS);
+    for (int i = 0; i < LESSONS; i++)
+        ck_assert_int_eq(json_integer(json_at(list, i), "number", 0), i + 1);
+    free(read);
+}
+END_TEST
+
+START_TEST(page_of_one_lesson) {
+    program = "explain";
+    ck_assert_int_eq(run("--lesson 5 --page $D/page.html --heads 2 --seed 3 --no-scale"), 0);
+    Json *read = data_of_page("page.html");
+    const Json *only = json_at(json_get(read, "lessons"), 0);
+    ck_assert_int_eq(json_get(read, "lessons")->count, 1);
+    ck_assert_str_eq(json_text(only, "command", ""),
+                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale");
+    free(read);
+    ck_assert_int_eq(run("--lesson 5 --page $D/lesson.html"), 0);
+    slurp(path("lesson.html"), page, sizeof page);
+    ck_assert_msg(strlen(page) < 250 * KB, "the page of lesson 5 has %zu bytes", strlen(page));
+    char here[512]; /* the default is a file in the current folder */
+    ck_assert_ptr_nonnull(realpath(getenv("BUILD") ? getenv("BUILD") : "build", here));
+    snprintf(page, sizeof page, "cd $D && %s/explain >out && test -s explain.html && rm out", here);
+    ck_assert_int_eq(shell(page), 0);
+}
+END_TEST
+
+START_TEST(text_is_golden) {
+    static const char *const sets[] = {"", "TAPEHEAD_ISA=plain", "TAPEHEAD_ISA=baseline",
+                                       "TAPEHEAD_ISA=avx2", "TAPEHEAD_NUM_THREADS=2"};
+    static char golden[PRINTED_SIZE];
+    slurp("tests/golden/explain_lesson2.txt", golden, sizeof golden);
+    program = "explain";
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        if (strstr(sets[i], "avx2") && shell("grep -q avx2 /proc/cpuinfo 2>/dev/null") != 0)
+            continue;
+        ck_assert_int_eq(run_line(sets[i], "--text --lesson 2"), 0);
+        ck_assert_msg(strcmp(out, golden) == 0, "%s: another text", sets[i]);
+    }
+}
+END_TEST
+
+/* At most 80 columns, without blanks at the end, plain ASCII. */
+START_TEST(text_is_neat) {
+    static const char *const parts[LESSONS][3] = {
+        {"Lesson 1: One weight\n", "dw\n"},
+        {"Lesson 2: Scores to output\n", "check ok"},
+        {"// masked", "w0 the weight is 0, w1 the weight is 1", "0 nothing arrives"},
+        {":: dropped", "This is the last of 3 parts of dx. Their sum:\n"},
+        {"A head 3", "dgate head 1"},
+        {"Lesson 6: A training step\n", "__ the function is flat"}};
+    char line[64];
+    program = "explain";
+    snprintf(line, sizeof line, "--text --lesson %d", _i + 1);
+    ck_assert_int_eq(run(line), 0);
+    ck_assert_int_eq(files_in_folder(), 0);
+    ck_assert_int_lt(strlen(out), PRINTED_SIZE - 1);
+    ck_assert_ptr_null(strstr(out, " \n"));
+    ck_assert_ptr_null(strstr(out, "check FAILS"));
+    for (const char *at = out; *at; at += strcspn(at, "\n") + 1)
+        ck_assert_msg(strcspn(at, "\n") <= 80, "a long line: %.100s", at);
+    for (const char *c = out; *c; c++) ck_assert(*c == '\n' || (*c >= ' ' && *c <= '~'));
+    for (int i = 0; i < 3 && parts[_i][i]; i++)
+        ck_assert_msg(strstr(out, parts[_i][i]) != NULL, "the text has no %s", parts[_i][i]);
+}
+END_TEST
+
+START_TEST(text_of_all_lessons) {
+    program = "explain";
+    ck_assert_int_eq(run("--text | grep -c '^Lesson [1-6]: '"), 0);
+    ck_assert_str_eq(out, "6\n");
+}
+END_TEST
+
+/* A terminal has colours and waits; q stops, and the end of the input does not. */
+START_TEST(text_on_a_terminal) {
+    program = "explain";
+    put(path("keys"), "\n\nq\n");
+    const char *terminal = "TERM=xterm LANG=C.UTF-8";
+    ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 <$D/keys"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\033[1mLesson 2"));
+    ck_assert_ptr_nonnull(strstr(out, "forward 2 of 8"));
+    ck_assert_ptr_null(strstr(out, "forward 3 of 8"));
+    ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 </dev/null"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "backward 8 of 8"));
+    ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1", "--text <$D/keys"), 0);
+    ck_assert_ptr_null(strchr(out, '\033'));
+    ck_assert_ptr_null(strstr(out, "Lesson 2"));
+}
+END_TEST
+
+START_TEST(help) {
+    program = "explain";
+    ck_assert_int_eq(run("--help"), 0);
+    ck_assert_str_eq(complaints, "");
+    static const char *const flags[] = {
+        "--lesson N", "--page FILE.html", "--text",     "--tape FILE.json",
+        "--heads N",  "--queries N",      "--keys N",   "--tokens N",
+        "--size N",   "--dropout NUMBER", "--seed N",   "--causal",
+        "--no-scale", "--no-mask",        "--additive", "--help"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "\n  %s\n        ", flags[i]);
+        ck_assert_msg(strstr(out, line) != NULL, "--help has no %s", flags[i]);
+    }
+}
+END_TEST
+
+START_TEST(misuse) {
+    static const char *const wrong[] = {"--nonsense",
+                                        "nonsense",
+                                        "--lesson 0",
+                                        "--lesson 7",
+                                        "--lesson",
+                                        "--heads 0",
+                                        "--heads 65",
+                                        "--size x",
+                                        "--dropout 1",
+                                        "--seed -1",
+                                        "--text=1",
+                                        "--page ''",
+                                        "--lesson 1 --heads 2",
+                                        "--lesson 1 --tokens 2",
+                                        "--lesson 1 --no-scale",
+                                        "--lesson 2 --causal",
+                                        "--lesson 2 --dropout 0",
+                                        "--lesson 3 --tokens 3",
+                                        "--lesson 4 --no-mask",
+                                        "--lesson 5 --additive",
+                                        "--lesson 6 --queries 2",
+                                        "--lesson 6 --size 2",
+                                        "--text --page $D/page.html",
+                                        "--text --tape $D/tape.json",
+                                        "--tape $D/tape.json --lesson 2",
+                                        "--tape $D/tape.json --seed 2",
+                                        "--tape $D/a --page $D/a"};
+    program = "explain";
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_misuse(wrong[i]);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+START_TEST(too_large) {
+    program = "explain";
+    expect_failure("--lesson 5 --tokens 24 --size 4 --page $D/page.html",
+                   ": choose a smaller example\n");
+    expect_failure("--lesson 3 --queries 64 --keys 64 --size 64 --page $D/page.html",
+                   ": choose a smaller example\n");
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+/* ---- a tape from a file ---------------------------------------------------------------------- */
+
+/* softmax((x, 2) w), with a name that must not end the script. */
+static void write_tape_file(const char *name) {
+    FILE *file = fopen(path(name), "w");
+    Tensor *x = tensor_randn(SHAPE(2, 3));
+    ag_requires_grad(ag_name(x, "</script>"));
+    tape_begin();
+    tape_keep_grads(true);
+    ck_assert(ag_backward(ag_sum(ag_square(ag_softmax(x, 1)))));
+    ck_assert(tape_write_json(file));
+    tape_end();
+    ck_assert_int_eq(fclose(file), 0);
+    tensor_release(x);
+}
+
+START_TEST(page_of_a_tape) {
+    program = "explain";
+    write_tape_file("tape.json");
+    ck_assert_int_eq(run("--tape $D/tape.json --page $D/page.html"), 0);
+    ck_assert_str_eq(complaints, "");
+    Json *read = data_of_page("page.html");
+    const Json *only = json_at(json_get(read, "lessons"), 0);
+    ck_assert_int_eq(json_integer(only, "number", -1), 0);
+    ck_assert_str_eq(json_text(only, "title", ""), "tape.json");
+    ck_assert_int_eq(json_get(only, "questions")->count, 0);
+    const Json *tape = json_get(only, "tape");
+    ck_assert(check_tape(tape));
+    ck_assert_int_eq(json_get(tape, "lines")->count, 3);
+    ck_assert_str_eq(json_text(json_get(tape, "tensors")->first, "name", ""), "</script>");
+    free(read);
+}
+END_TEST
+
+START_TEST(tapes_that_cannot_be_read) {
+    program = "explain";
+    write_tape_file("tape.json");
+    ck_assert_int_eq(
+        shell("cd $D && mkdir folder && : >empty && echo garbled >garbage && echo '{}' >other &&"
+              " head -c 300 tape.json >half && (cat tape.json && echo 1) >longer &&"
+              " printf '{\\0}' >zero && head -c 1100000 /dev/zero | tr '\\0' ' ' >large &&"
+              " cp tape.json hidden && chmod 000 hidden && echo old >page.html"),
+        0);
+#define PAGE " --page $D/page.html"
+    expect_failure("--tape $D/nowhere" PAGE, "/nowhere: No such file or directory\n");
+    expect_failure("--tape $D/folder" PAGE, "/folder: Is a directory\n");
+    expect_failure("--tape $D/empty" PAGE, "/empty: line 1: a value was expected here\n");
+    expect_failure("--tape $D/garbage" PAGE, "/garbage: line 1: a value was expected here\n");
+    expect_failure("--tape $D/other" PAGE, "/other: not a tape: it has no \"lines\"");
+    expect_failure("--tape $D/half" PAGE, "/half: line ");
+    expect_failure("--tape $D/longer" PAGE, ": the text goes on after its end\n");
+    expect_failure("--tape $D/zero" PAGE, "/zero: it is no text\n");
+    expect_failure("--tape $D/large" PAGE, "/large: it has more than 1 MB: ");
+    if (access(path("hidden"), R_OK) != 0)
+        expect_failure("--tape $D/hidden" PAGE, "/hidden: Permission denied\n");
+    ck_assert_int_eq(shell("test \"$(cat $D/page.html)\" = old"), 0);
+}
+END_TEST
+
+START_TEST(pages_that_cannot_be_written) {
+    program = "explain";
+    ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed && echo old >$D/old"), 0);
+    expect_failure("--page $D/nowhere/page.html",
+                   ": it cannot be written: No such file or directory\n");
+    expect_failure("--page $D", ": Is a directory\n");
+    if (access(path("sealed"), W_OK) != 0)
+        expect_failure("--page $D/sealed/page.html", ": it cannot be written: Permission denied\n");
+    ck_assert_int_eq(run_line("ulimit -f 2;", "--page $D/old"), 1);
+    ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s", complaints);
+    ck_assert_int_eq(shell("test \"$(cat $D/old)\" = old"), 0);
+    ck_assert_int_eq(files_in_folder(), 2);
+    if (!has_full_disk()) return;
+    expect_failure("--page /dev/full", ": No space left on device\n");
+    ck_assert_int_eq(run("--text >/dev/full"), 1);
+    ck_assert_str_eq(complaints, "explain: cannot write to standard output\n");
+}
+END_TEST
+
+START_TEST(standard_output_that_cannot_be_written) {
+    program = "explain";
+    ck_assert_int_eq(run_without_reader("--text"), 141);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(run("--page $D/page.html >&-"), 1);
+    ck_assert_str_eq(complaints, "explain: cannot write to standard output\n");
+    Json *read = data_of_page("page.html");
+    ck_assert_int_eq(json_get(read, "lessons")->count, LESSONS);
+    free(read);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("explain");
+    TCase *tcase = add_framed_case(suite, "lessons");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, numbers_are_those_of_the_tape, 0, CASES);
+    tcase_add_loop_test(tcase, terms_sum_to_the_gradients, 0, CASES);
+    tcase_add_loop_test(tcase, checks_agree, 0, CASES);
+    tcase_add_loop_test(tcase, every_tensor_has_a_name, 0, CASES);
+    tcase_add_loop_test(tcase, reasons_are_right, 0, CASES);
+    tcase_add_loop_test(tcase, questions_have_answers, 0, CASES);
+    tcase_add_test(tcase, every_reason_occurs);
+    tcase_add_test(tcase, sizes);
+    tcase_add_test(tcase, answers_of_lesson_1);
+    tcase_add_test(tcase, answers_of_lesson_2);
+    tcase_add_test(tcase, answers_of_lesson_3);
+    tcase_add_test(tcase, answers_of_lesson_4);
+    tcase_add_test(tcase, answers_of_lesson_5);
+    tcase_add_test(tcase, answers_of_lesson_6);
+    tcase_add_test(tcase, broken_json);
+    tcase_add_test(tcase, broken_tapes);
+    tcase_add_test(tcase, strings_of_json);
+    tcase = add_program_case(suite, "the program");
+    tcase_add_test(tcase, page_of_the_lessons);
+    tcase_add_test(tcase, page_of_one_lesson);
+    tcase_add_test(tcase, text_is_golden);
+    tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
+    tcase_add_test(tcase, text_of_all_lessons);
+    tcase_add_test(tcase, text_on_a_terminal);
+    tcase_add_test(tcase, help);
+    tcase_add_test(tcase, misuse);
+    tcase_add_test(tcase, too_large);
+    tcase_add_test(tcase, page_of_a_tape);
+    tcase_add_test(tcase, tapes_that_cannot_be_read);
+    tcase_add_test(tcase, pages_that_cannot_be_written);
+    tcase_add_test(tcase, standard_output_that_cannot_be_written);
+    return run_suite(suite);
+}
