@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 1 << 20 }; /* of a tape */
+enum { MOST_BYTES = 1 << 20, MOST_JSON = 1 << 23 }; /* of a tape, of the data of a page */
 
 static LessonOptions options = {.dropout = -1, .seed = LESSON_SEED};
 static int64_t lesson; /* 0: all */
@@ -29,19 +29,24 @@ static bool text;
 
 /* ---- the data -------------------------------------------------------------------------------- */
 
-/* What is written to this file becomes a string in memory. */
-static FILE *open_string(char **string, size_t *size) {
-    *string = NULL;
-    if (tensor_error()) return NULL;
-    FILE *file = open_memstream(string, size);
+/* A file in memory, for MOST_JSON bytes; open_memstream would lose bytes without a word where
+ * memory is short. */
+static FILE *open_string(char **string) {
+    *string = tensor_error() ? NULL : malloc(MOST_JSON);
+    FILE *file = *string ? fmemopen(*string, MOST_JSON, "w") : NULL;
     if (!file) tensor_fail("out of memory");
     return file;
 }
 
-static void close_string(FILE *file) {
+/* What was written becomes the string. */
+static void close_string(FILE *file, char *string) {
     if (!file) return;
-    const bool failed = ferror(file);
-    if (fclose(file) != 0 || failed) tensor_fail("out of memory");
+    const bool failed = fflush(file) != 0 || ferror(file);
+    const long size = ftell(file);
+    if (failed || size < 0 || size >= MOST_JSON - 1)
+        tensor_fail("the page has no room: choose smaller examples");
+    else string[size] = '\0';
+    fclose(file);
 }
 
 static void write_lesson(FILE *file, int number) {
@@ -53,15 +58,14 @@ static void write_lesson(FILE *file, int number) {
 /* The lessons from first to last as {"lessons": [...]}; the caller frees it. */
 static char *lessons_as_json(int first, int last) {
     char *json;
-    size_t size;
-    FILE *file = open_string(&json, &size);
+    FILE *file = open_string(&json);
     if (file) fprintf(file, "{\"lessons\":[");
     for (int number = first; number <= last && !tensor_error(); number++) {
         if (number > first) fprintf(file, ",\n");
         write_lesson(file, number);
     }
     if (file) fprintf(file, "]}\n");
-    close_string(file);
+    close_string(file, json);
     return json;
 }
 
@@ -158,13 +162,12 @@ static void write_tape(FILE *file, const char *path, const char *tape) {
 
 static void make_page_of_tape(void) {
     char *json = NULL;
-    size_t size;
     if (!tensor_can_write_file(page_file)) return;
     char *tape = read_file(tape_file);
     if (tape) check_text(tape_file, tape);
-    FILE *file = open_string(&json, &size);
+    FILE *file = open_string(&json);
     if (file) write_tape(file, tape_file, tape);
-    close_string(file);
+    close_string(file, json);
     write_page(json, tape_file);
     free(json);
     free(tape);
