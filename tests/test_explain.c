@@ -209,6 +209,24 @@ START_TEST(every_tensor_has_a_name) {
 }
 END_TEST
 
+static int sentences_in(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += strchr(".?", *text) && (text[1] == ' ' || text[1] == '\0');
+    return n;
+}
+
+START_TEST(a_text_is_short) {
+    int sentences = 0;
+    open_case(_i);
+    for (const Json *paragraph = json_get(tree, "text")->first; paragraph;
+         paragraph = paragraph->next)
+        sentences += sentences_in(paragraph->text);
+    ck_assert_msg(sentences >= 5 && sentences <= 10, "lesson %d: %d sentences", lesson.number,
+                  sentences);
+    close_case();
+}
+END_TEST
+
 START_TEST(sizes) {
     size_t all = 0;
     for (int i = 0; i < LESSONS; i++) {
@@ -863,6 +881,7 @@ int main(void) {
     tcase_add_loop_test(tcase, every_tensor_has_a_name, 0, CASES);
     tcase_add_loop_test(tcase, reasons_are_right, 0, CASES);
     tcase_add_loop_test(tcase, questions_have_answers, 0, CASES);
+    tcase_add_loop_test(tcase, a_text_is_short, 0, LESSONS);
     tcase_add_test(tcase, every_reason_occurs);
     tcase_add_test(tcase, sizes);
     tcase_add_test(tcase, answers_of_lesson_1);

@@ -17,14 +17,14 @@ static Tensor *build(Lesson *l) {
 }
 
 static void tell(Lesson *l) {
-    say(l, "Attention looks things up, softly. A query is a row of `Q`. Its product with each key, "
-           "a row of `K`, is a score, and `S` holds all scores. Softmax makes each row of scores "
-           "into weights: positive numbers that sum to 1. The output `Y` is the mean of the "
+    say(l, "Attention looks things up, softly. The product of a query, a row of `Q`, with a key, a "
+           "row of `K`, is a score, and `S` holds all scores. Softmax makes each row of scores "
+           "into weights, which are positive and sum to 1, and the output `Y` is the mean of the "
            "values, the rows of `V`, with these weights.");
-    say(l, "Backward needs two rules. A product `Y` = `A` `V` has a gradient for each factor, dA = "
-           "dY V' and dV = A' dY: the gradient times the other factor, transposed. Softmax has dS "
-           "= A (dA - sum(A dA)): a score counts only as far as its dA differs from the mean of "
-           "its row. So every row of the gradient of the scores sums to 0.");
+    say(l, "A product `Y` = `A` `V` has a gradient for each factor, dA = dY V' and dV = A' dY: the "
+           "gradient times the other factor, transposed. Softmax has dS = A (dA - sum(A dA)): a "
+           "score counts only as far as its dA differs from the mean of its row. So every row of "
+           "the gradient of the scores sums to 0.");
     if (l->options.no_scale)
         say(l,
             "Here the scores are not divided by sqrt(d). A score is a sum of d = %d products; "

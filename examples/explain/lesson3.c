@@ -76,6 +76,16 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(ag_name(ag_add(y, z), "Y + Z"), t);
 }
 
+/* What is said of the row with one key, if there is one. */
+static const char *one_key(const Lesson *l, int row) {
+    static char text[256];
+    snprintf(text, sizeof text,
+             "Row %d may look at one key. Its weight is exactly 1 whatever the score is, so the "
+             "gradient of that score is 0, for another reason.",
+             row);
+    return l->options.queries > 1 ? text : "";
+}
+
 static void tell(Lesson *l) {
     const int last = (int)l->options.queries - 1;
     if (l->options.no_mask) {
@@ -83,20 +93,19 @@ static void tell(Lesson *l) {
                "gradient is 0. It is the example to compare with `build/explain --lesson 3`.");
         return;
     }
-    say(l, "A mask says which keys a query may look at. Three kinds are combined here. `lengths` "
-           "counts the keys of each query, `keep` forbids single keys, and `window` is added to "
-           "the scores, so that -infinity forbids a key. `ignored` is all of it in one table.");
-    say(l, "It is applied in two ways. `A` selects: softmax sees only the keys that are allowed, "
-           "so the weight of a masked key is exactly 0, and so is the gradient of its score. `B` "
-           "fills, as the seed does: masked scores become -1e6, and exp(-1e6) is 0 on a computer, "
-           "so the weight is 0 too, but by rounding.");
+    say(l, "A mask says which keys a query may look at. Here `lengths` counts the keys of each "
+           "query, `keep` forbids single keys, and `window` is added to the scores, so that "
+           "-infinity forbids a key; `ignored` is all of it in one table.");
+    say(l,
+        "`A` selects: softmax sees only the keys that are allowed, so the weight of a masked key "
+        "is exactly 0, and so is the gradient of its score. `B` fills, as many programs do: "
+        "masked scores become -1e6, and exp(-1e6) is 0 on a computer, so these weights are 0 "
+        "too, by rounding.");
     say(l,
         "Row %d shows the difference: it may look at no key. `A` gives it nothing. In `B` all its "
-        "scores are -1e6, equal, so softmax gives each key the same weight, and `V` gets a "
-        "gradient from a query that should see nothing. (Filled with -infinity the row would be "
-        "NaN.) Row %d may look at one key. Its weight is exactly 1 whatever the score is, so the "
-        "gradient of that score is 0, for another reason.",
-        last, last - 1);
+        "scores are equal, so softmax gives each key the same weight, and `V` gets a gradient from "
+        "a query that should see nothing. %s",
+        last, one_key(l, last - 1));
 }
 
 static void ask(Lesson *l) {

@@ -61,17 +61,27 @@ static int most_important(const Lesson *l) {
     return most;
 }
 
+/* Which columns of Q are whose. */
+static const char *shares(const Lesson *l) {
+    static char text[128];
+    const int H = (int)l->options.heads, d = (int)l->options.size;
+    if (H == 1) return "and the only head takes them all";
+    snprintf(text, sizeof text,
+             "and %d heads share them: head 1 takes the first %d, head 2 the next %d%s", H, d, d,
+             H > 2 ? ", and so on" : "");
+    return text;
+}
+
 static void tell(Lesson *l) {
     const int H = (int)l->options.heads, d = (int)l->options.size, T = (int)l->options.tokens;
     say(l,
-        "Each of %d tokens makes one query of %d numbers, and %d heads share them: head 1 takes the "
-        "first %d, head 2 the next %d, and so on. `Q split`, `Q turned` and `Q_h` only move "
-        "numbers: no arithmetic, and so backward moves the gradients back the same way. Keys and "
-        "values are split too.",
-        T, H * d, H, d, d);
-    say(l, "Then every head attends alone, as in lesson 2: it has scores, weights and an output of "
-           "its own. `Concat(heads)` moves the outputs of all heads back into one row for each "
-           "token, and `W_o` mixes them. It is the only place where heads meet.");
+        "Each of %d tokens makes one query of %d numbers, %s. `Q split`, `Q turned` and `Q_h` only "
+        "move numbers, so backward only moves the gradients back.",
+        T, H * d, shares(l));
+    say(l,
+        "Then every head attends alone, as in lesson 2. `Concat(heads)` moves the outputs of all "
+        "heads back into one row for each token, and `W_o` mixes them: only there do heads "
+        "meet.");
     say(l,
         "Which head matters? Each output is multiplied by a `gate` of 1, which changes nothing. "
         "But the gate has a gradient: how the loss would change if the gate opened or closed a "

@@ -111,14 +111,13 @@ static int dead_columns(void) {
 }
 
 static void tell(Lesson *l) {
-    say(l, "A training step is always the same five lines: open a tape, run the model forward to a "
-           "loss, run backward, let the optimizer change the parameters, close the tape. Here the "
-           "model is a module: its parameters are `W_q`, `W_1`, `W_2` and two biases. Every token "
-           "of `x` should say which token is next, `T`.");
+    say(l, "A training step is always the same: open a tape, run the model forward to a loss, run "
+           "backward, let the optimizer change the parameters, close the tape. Here every token of "
+           "`x` should say which token is next, `T`; the parameters are the tensors with a dot in "
+           "their names.");
     say(l,
-        "The tape here is that of the first step; its loss is %.3f. Each parameter has a gradient "
-        "when backward is done, and SGD subtracts %g times this gradient from it. After %d such "
-        "steps the loss is %.3f.",
+        "The tape is that of the first step; its loss is %.3f. SGD subtracts %g times its gradient "
+        "from each parameter, and after %d such steps the loss is %.3f.",
         l->losses[0], RATE, LESSON_STEPS, l->losses[LESSON_STEPS - 1]);
     if (l->options.additive)
         say(l,
@@ -128,9 +127,10 @@ static void tell(Lesson *l) {
             STEEP);
     else
         say(l,
-            "relu lets no gradient through where its input `Z` is negative: it is flat there. "
-            "%d of the %d columns of `Z` are negative for every token. Such a hidden number "
-            "has no effect, so its row of `W_1` gets no gradient and does not learn.",
+            "relu lets no gradient through where its input `Z` is negative: it is flat there. A "
+            "column of `Z` that is negative for every token has no effect, so its row of "
+            "`W_1.weight` gets no gradient and does not learn. Here that holds for %d of the %d "
+            "columns.",
             dead_columns(), HIDDEN);
     say(l, "Your own program makes such a page too: call `tape_keep_grads(true)` after "
            "`tape_begin()`, and `tape_write_json(file)` after `ag_backward(loss)`. Then run "
