@@ -672,6 +672,15 @@ START_TEST(text_is_golden) {
 END_TEST
 
 /* At most 80 columns, without blanks at the end, plain ASCII. */
+static void expect_neat(void) {
+    ck_assert_int_lt(strlen(out), PRINTED_SIZE - 1);
+    ck_assert_ptr_null(strstr(out, " \n"));
+    ck_assert_ptr_null(strstr(out, "check FAILS"));
+    for (const char *at = out; *at; at += strcspn(at, "\n") + 1)
+        ck_assert_msg(strcspn(at, "\n") <= 80, "a long line: %.100s", at);
+    for (const char *c = out; *c; c++) ck_assert(*c == '\n' || (*c >= ' ' && *c <= '~'));
+}
+
 START_TEST(text_is_neat) {
     static const char *const parts[LESSONS][3] = {
         {"Lesson 1: One weight\n", "dw\n"},
@@ -685,14 +694,18 @@ START_TEST(text_is_neat) {
     snprintf(line, sizeof line, "--text --lesson %d", _i + 1);
     ck_assert_int_eq(run(line), 0);
     ck_assert_int_eq(files_in_folder(), 0);
-    ck_assert_int_lt(strlen(out), PRINTED_SIZE - 1);
-    ck_assert_ptr_null(strstr(out, " \n"));
-    ck_assert_ptr_null(strstr(out, "check FAILS"));
-    for (const char *at = out; *at; at += strcspn(at, "\n") + 1)
-        ck_assert_msg(strcspn(at, "\n") <= 80, "a long line: %.100s", at);
-    for (const char *c = out; *c; c++) ck_assert(*c == '\n' || (*c >= ' ' && *c <= '~'));
+    expect_neat();
     for (int i = 0; i < 3 && parts[_i][i]; i++)
         ck_assert_msg(strstr(out, parts[_i][i]) != NULL, "the text has no %s", parts[_i][i]);
+}
+END_TEST
+
+START_TEST(text_of_wide_matrices) {
+    program = "explain";
+    ck_assert_int_eq(run("--text --lesson 5 --heads 5 --tokens 2 --size 4"), 0);
+    expect_neat();
+    ck_assert_ptr_nonnull(strstr(out, "Q, columns 0 to "));
+    ck_assert_ptr_nonnull(strstr(out, " to 19\n"));
 }
 END_TEST
 
@@ -898,6 +911,7 @@ int main(void) {
     tcase_add_test(tcase, page_of_one_lesson);
     tcase_add_test(tcase, text_is_golden);
     tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
+    tcase_add_test(tcase, text_of_wide_matrices);
     tcase_add_test(tcase, text_of_all_lessons);
     tcase_add_test(tcase, text_on_a_terminal);
     tcase_add_test(tcase, help);

@@ -320,7 +320,11 @@ static void write_formula(const Lesson *l, FILE *file) {
 static void write_losses(const Lesson *l, FILE *file) {
     if (l->num_losses == 0) return;
     fprintf(file, ",\n\"losses\":[");
-    for (int i = 0; i < l->num_losses; i++) fprintf(file, i ? ",%.6g" : "%.6g", l->losses[i]);
+    for (int i = 0; i < l->num_losses; i++) {
+        const char *comma = i ? "," : "";
+        if (isfinite(l->losses[i])) fprintf(file, "%s%.6g", comma, l->losses[i]);
+        else fprintf(file, "%s\"NaN\"", comma);
+    }
     putc(']', file);
 }
 

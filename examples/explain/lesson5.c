@@ -93,7 +93,7 @@ static void tell(Lesson *l) {
 static void ask(Lesson *l) {
     enum { SHOWN = 8 };
     const int H = (int)l->options.heads, d = (int)l->options.size, T = (int)l->options.tokens;
-    char names[SHOWN][16];
+    char names[SHOWN][24];
     const char *options[SHOWN + 1] = {NULL};
     for (int h = 0; h < H && h < SHOWN; h++) {
         snprintf(names[h], sizeof names[h], "head %d", h + 1);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 80, MARGIN = 4, MOST_ROWS = 16, MOST_COLUMNS = 16, MOST_BLOCKS = 16, TITLE = 72 };
+enum { WIDTH = 80, MARGIN = 4, MOST_BLOCKS = 16, TITLE = 72 };
 
 static bool plain;          /* no colours */
 static bool waits;          /* for Enter */
@@ -101,10 +101,11 @@ static bool contains(const Json *list, int64_t i) {
     return false;
 }
 
-/* Part of a tensor: a matrix of it, with the reasons for zeros if it is a gradient. */
+/* Part of a tensor: columns of a matrix of it, with the reasons for zeros if it is a gradient. */
 typedef struct {
     const Json *numbers, *zero;
-    int64_t offset, rows, columns; /* of the matrix; what is too much is not shown */
+    int64_t offset, rows, columns; /* of the matrix */
+    int64_t first, shown;          /* of the columns */
     int decimals, width;           /* of a cell */
     char title[TITLE];
 } Block;
@@ -142,22 +143,16 @@ static int decimals_of(double x) {
     return decimals;
 }
 
-static int shown_rows(const Block *b) { return (int)(b->rows < MOST_ROWS ? b->rows : MOST_ROWS); }
-
-static int shown_columns(const Block *b) {
-    return (int)(b->columns < MOST_COLUMNS ? b->columns : MOST_COLUMNS);
-}
-
-/* Sets decimals and width. */
+/* Sets decimals and width for a whole matrix. */
 static void measure(Block *b) {
     char text[16];
-    for (int r = 0; r < shown_rows(b); r++)
-        for (int c = 0; c < shown_columns(b); c++) {
+    for (int64_t r = 0; r < b->rows; r++)
+        for (int64_t c = 0; c < b->columns; c++) {
             const int decimals = decimals_of(cell(b, r, c));
             if (decimals > b->decimals) b->decimals = decimals;
         }
-    for (int r = 0; r < shown_rows(b); r++)
-        for (int c = 0; c < shown_columns(b); c++) {
+    for (int64_t r = 0; r < b->rows; r++)
+        for (int64_t c = 0; c < b->columns; c++) {
             cell_text(b, r, c, text);
             if ((int)strlen(text) > b->width) b->width = (int)strlen(text);
         }
@@ -168,17 +163,14 @@ static void measure(Block *b) {
 static Block blocks[MOST_BLOCKS]; /* that wait to be printed side by side */
 static int num_blocks;
 
-static bool is_cut(const Block *b) { return b->columns > MOST_COLUMNS; }
-
 /* "[ 0.5  0.2 ]" */
 static int block_width(const Block *b) {
-    const int cut = is_cut(b) ? 4 : 0;
-    const int cells = b->rows > 0 ? 2 + shown_columns(b) * (b->width + 2) + cut : 0;
+    const int cells = b->rows > 0 ? 2 + (int)b->shown * (b->width + 2) : 0;
     const int title = (int)strlen(b->title);
     return cells > title ? cells : title;
 }
 
-static void print_cell(const Block *b, int row, int column) {
+static void print_cell(const Block *b, int64_t row, int64_t column) {
     char text[16];
     const double x = cell(b, row, column);
     const char *color = x < 0 ? ORANGE : BLUE;
@@ -190,29 +182,20 @@ static void print_cell(const Block *b, int row, int column) {
 
 /* Row r of a block, or nothing below its last one. Returns its letters. */
 static int print_row(const Block *b, int r) {
-    const int more = b->rows > MOST_ROWS;
-    int used = 0;
-    if (r < shown_rows(b)) {
-        printf("[");
-        for (int c = 0; c < shown_columns(b); c++) {
-            printf("%s", c ? "  " : " ");
-            print_cell(b, r, c);
-        }
-        printf(is_cut(b) ? " ... ]" : " ]");
-        used = 1 + shown_columns(b) * (b->width + 2) + 1 + (is_cut(b) ? 4 : 0);
-    } else if (r == shown_rows(b) && more) {
-        used = printf(" ...");
+    if (r >= b->rows) return 0;
+    printf("[");
+    for (int64_t c = 0; c < b->shown; c++) {
+        printf("%s", c ? "  " : " ");
+        print_cell(b, r, b->first + c);
     }
-    return used;
+    printf(" ]");
+    return 2 + (int)b->shown * (b->width + 2);
 }
-
-/* How many rows a block has, with one for what is cut. */
-static int rows_of(const Block *b) { return shown_rows(b) + (b->rows > MOST_ROWS); }
 
 /* Row r of all blocks, -1 for the titles, without blanks at the end. */
 static void print_line(int r) {
     int last = num_blocks - 1;
-    while (r >= rows_of(&blocks[last])) last--;
+    while (r >= blocks[last].rows) last--;
     printf("%*s", MARGIN, "");
     for (int i = 0; i <= last; i++) {
         int used;
@@ -232,7 +215,7 @@ static void print_blocks(void) {
     int rows = 0;
     if (num_blocks == 0) return;
     for (int i = 0; i < num_blocks; i++)
-        if (rows_of(&blocks[i]) > rows) rows = rows_of(&blocks[i]);
+        if (blocks[i].rows > rows) rows = (int)blocks[i].rows;
     for (int r = -1; r < rows; r++) print_line(r);
     putchar('\n');
     num_blocks = 0;
@@ -245,7 +228,6 @@ static void add_arrow(void) {
 
 static void add_block(Block b) {
     int width = MARGIN;
-    measure(&b);
     for (int i = 0; i < num_blocks; i++) width += block_width(&blocks[i]) + 3;
     if (num_blocks > 0 && (num_blocks == MOST_BLOCKS || width + block_width(&b) > WIDTH)) {
         const bool arrow = blocks[num_blocks - 1].rows == 0;
@@ -304,6 +286,19 @@ static void add_place(char title[TITLE], const Json *shape, int64_t i) {
     else snprintf(title + n, TITLE - n, "[%.40s]", place);
 }
 
+/* A matrix, in pieces of as many columns as fit beside an arrow. */
+static void add_matrix(Block b) {
+    const int64_t room = (WIDTH - MARGIN - 5 - 2) / (b.width + 2);
+    const size_t n = strlen(b.title);
+    for (b.first = 0; b.first < b.columns; b.first += room) {
+        b.shown = b.columns - b.first < room ? b.columns - b.first : room;
+        const int last = (int)(b.first + b.shown - 1);
+        if (b.columns > room)
+            snprintf(b.title + n, sizeof b.title - n, ", columns %d to %d", (int)b.first, last);
+        add_block(b);
+    }
+}
+
 /* The matrices of a list of numbers that has the shape of a tensor. */
 static void add_numbers(const char *title, const Json *tensor, const Json *numbers,
                         const Json *zero) {
@@ -313,11 +308,14 @@ static void add_numbers(const char *title, const Json *tensor, const Json *numbe
     b.columns = dimension(shape, shape->count - 1);
     const int64_t size = b.rows * b.columns;
     const int64_t matrices = size > 0 ? numbers->count / size : 0;
-    for (int64_t i = 0; i < matrices && i < MOST_BLOCKS; i++) {
+    for (int64_t i = 0; i < matrices; i++) {
         b.offset = i * size;
+        b.decimals = 0;
+        b.width = 0;
+        measure(&b);
         snprintf(b.title, sizeof b.title, "%s", title);
         if (matrices > 1) add_place(b.title, shape, i);
-        add_block(b);
+        add_matrix(b);
     }
 }
 
