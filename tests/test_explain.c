@@ -702,10 +702,10 @@ END_TEST
 
 START_TEST(text_of_wide_matrices) {
     program = "explain";
-    ck_assert_int_eq(run("--text --lesson 5 --heads 5 --tokens 2 --size 4"), 0);
+    ck_assert_int_eq(run("--text --lesson 4 --tokens 2 --size 16"), 0);
     expect_neat();
     ck_assert_ptr_nonnull(strstr(out, "Q, columns 0 to "));
-    ck_assert_ptr_nonnull(strstr(out, " to 19\n"));
+    ck_assert_ptr_nonnull(strstr(out, " to 15\n"));
 }
 END_TEST
 
