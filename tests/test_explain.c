@@ -158,7 +158,7 @@ static double sum_of_terms(const Json *tensor, int64_t i) {
         const Json *x = json_get(line, "in")->first;
         for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
             if (d->kind == JSON_OBJECT && tensor_at(x) == tensor)
-                for (int64_t j = 0; j < tensor_size(made); j++)
+                for (int64_t j = 0; j < size_of_tensor(made); j++)
                     sum += grad(made, j) * jacobian(d, j, i);
             x = x->next;
         }
@@ -173,7 +173,7 @@ START_TEST(terms_sum_to_the_gradients) {
         if (!json_get(tensor, "grad")) continue;
         with_gradient++;
         const bool is_loss = strcmp(name_of(tensor), "loss") == 0;
-        for (int64_t i = 0; i < tensor_size(tensor); i++)
+        for (int64_t i = 0; i < size_of_tensor(tensor); i++)
             expect_near(name_of(tensor), is_loss ? 1 : sum_of_terms(tensor, i), grad(tensor, i),
                         1e-12);
     }
@@ -201,7 +201,7 @@ START_TEST(every_tensor_has_a_name) {
     open_case(_i);
     for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
         ck_assert_msg(*name_of(tensor), "lesson %d: a tensor of %d without a name", lesson.number,
-                      (int)tensor_size(tensor));
+                      (int)size_of_tensor(tensor));
         ck_assert_msg(find(name_of(tensor)) == tensor, "lesson %d: two tensors are called %s",
                       lesson.number, name_of(tensor));
     }
@@ -262,7 +262,7 @@ static bool is_ignored(const Json *line, int64_t i) {
 
 /* Column i of x (rows, columns) is all 0. */
 static bool zero_column(const Json *x, int64_t columns, int64_t i) {
-    for (int64_t r = 0; r < tensor_size(x) / columns; r++)
+    for (int64_t r = 0; r < size_of_tensor(x) / columns; r++)
         if (value(x, r * columns + i) != 0) return false;
     return true;
 }
@@ -311,7 +311,7 @@ static void check_element(const Json *line, const Json *d, int k, int64_t i, int
     const Json *made = tensor_at(json_get(line, "out"));
     const double dx = json_number(json_at(json_get(d, "dx"), i));
     bool known = false, arrives = false;
-    for (int64_t j = 0; j < tensor_size(made); j++) {
+    for (int64_t j = 0; j < size_of_tensor(made); j++) {
         const bool term = jacobian(d, j, i) != 0;
         known = known || term;
         arrives = arrives || (term && grad(made, j) != 0);

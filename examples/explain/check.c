@@ -21,7 +21,7 @@ static bool is_whole(const Json *value, double low, double high) {
            value->number == floor(value->number);
 }
 
-int64_t tensor_size(const Json *tensor) {
+int64_t size_of_tensor(const Json *tensor) {
     const Json *shape = json_get(tensor, "shape");
     int64_t size = 1;
     if (!is_array(shape) || shape->count > TENSOR_MAX_DIMS) return -1;
@@ -42,7 +42,7 @@ static bool is_list(const Json *value, int64_t size) {
 }
 
 static bool check_tensor(const Json *tensor, int64_t t) {
-    const int64_t size = tensor_size(tensor);
+    const int64_t size = size_of_tensor(tensor);
     const Json *grad = json_get(tensor, "grad");
     if (size < 0) return wrong("tensor", t, "has no shape");
     if (!is_list(json_get(tensor, "value"), size))
@@ -99,11 +99,11 @@ static bool check_line(const Json *line, const Json *tensors) {
         if (!is_whole(x, -1, last)) return wrong("line", number, "has an input that is no tensor");
     if (!is_array(backward) || (backward->count > 0 && backward->count != in->count))
         return wrong("line", number, "has a \"backward\" that does not fit its inputs");
-    const int64_t rows = tensor_size(json_at(tensors, (int64_t)out->number));
+    const int64_t rows = size_of_tensor(json_at(tensors, (int64_t)out->number));
     const Json *x = in->first;
     for (const Json *d = backward->first; d; d = d->next) {
         const Json *tensor = x->number >= 0 ? json_at(tensors, (int64_t)x->number) : NULL;
-        if (!check_derivative(d, rows, tensor ? tensor_size(tensor) : -1, number)) return false;
+        if (!check_derivative(d, rows, tensor ? size_of_tensor(tensor) : -1, number)) return false;
         x = x->next;
     }
     return true;

@@ -10,6 +10,6 @@
 bool check_tape(const Json *tape);
 
 /* The product of a tensor's shape; -1 if that is not a list of sizes. */
-int64_t tensor_size(const Json *tensor);
+int64_t size_of_tensor(const Json *tensor);
 
 #endif

@@ -36,9 +36,7 @@ static void unpaint(void) {
     if (!plain) printf("\033[0m");
 }
 
-/* A paragraph in lines of at most 80 letters, after so many blanks; code between backquotes is
- * bold.
- */
+/* A paragraph in lines of at most 80 letters, after a margin; code between backquotes is bold. */
 static void print_paragraph(const char *text, int margin) {
     int column = 0;
     bool code = false;
@@ -333,10 +331,11 @@ static void add_gradient(const Json *tensor, const Json *numbers, const Json *ze
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* "A = softmax(S) ............ backward 3 of 8, check ok" */
-static void print_heading(const Json *line, const char *pass, int64_t step, const char *check) {
+static void print_heading(const Json *line, const char *pass, int step, int steps,
+                          const char *check) {
     char name[40], right[64];
     int used = 0;
-    snprintf(right, sizeof right, " %s %d of %d%s", pass, (int)step, (int)lines->count, check);
+    snprintf(right, sizeof right, " %s %d of %d%s", pass, step, steps, check);
     paint(BOLD);
     used += printf("%s = %s(", name_of(tensor_at(json_get(line, "out")), name),
                    json_text(line, "op", ""));
@@ -409,22 +408,21 @@ static void print_reasons(const Json *line) {
 
 /* Waits for Enter; false after q. */
 static bool go_on(void) {
-    bool quit = false;
     if (!waits) return true;
     paint(FAINT);
     printf("Enter: on, q and Enter: stop ");
     unpaint();
     fflush(stdout);
     int c = getchar();
-    quit = c == 'q';
+    const bool quit = c == 'q';
     while (c != '\n' && c != EOF) c = getchar();
     waits = c != EOF; /* without an input nobody can press Enter */
     putchar('\n');
     return !quit;
 }
 
-static bool show_forward(const Json *line, int64_t step) {
-    print_heading(line, "forward", step, "");
+static void show_forward(const Json *line, int step) {
+    print_heading(line, "forward", step, (int)lines->count, "");
     print_rule("y = ", json_text(line, "formula", ""), true);
     putchar('\n');
     for (const Json *x = json_get(line, "in")->first; x; x = x->next)
@@ -432,7 +430,6 @@ static bool show_forward(const Json *line, int64_t step) {
     add_arrow();
     add_value(tensor_at(json_get(line, "out")));
     print_blocks();
-    return go_on();
 }
 
 static bool is_float(const Json *tensor) {
@@ -500,10 +497,10 @@ static void add_what_is_read(const Json *line) {
         if (reads_input(line, k++) && is_float(tensor_at(x))) add_value(tensor_at(x));
 }
 
-static bool show_backward(const Json *line, int64_t step) {
+static void show_backward(const Json *line, int step, int steps) {
     const Json *backward = json_get(line, "backward");
-    if (backward->count == 0 || !json_get(tensor_at(json_get(line, "out")), "grad")) return true;
-    print_heading(line, "backward", step, worst_of(line) < 1e-6 ? ", check ok" : ", check FAILS");
+    const char *check = worst_of(line) < 1e-6 ? ", check ok" : ", check FAILS";
+    print_heading(line, "backward", step, steps, check);
     print_rule("dx = ", json_text(line, "gradient", ""), false);
     putchar('\n');
     add_what_is_read(line);
@@ -521,7 +518,6 @@ static bool show_backward(const Json *line, int64_t step) {
         if (d->kind == JSON_OBJECT) show_sum(line, x);
         x = x->next;
     }
-    return go_on();
 }
 
 /* The text of the lesson, before its steps. */
@@ -544,9 +540,15 @@ static void show_text(const Json *lesson) {
     putchar('\n');
 }
 
+/* Did backward come to this line? */
+static bool has_backward(const Json *line) {
+    return json_get(line, "backward")->count > 0 &&
+           json_get(tensor_at(json_get(line, "out")), "grad");
+}
+
 bool text_show(const Json *lesson) {
     const Json *tape = json_get(lesson, "tape");
-    int64_t step = 0;
+    int step = 0, steps = 0;
     plain = terminal_is_plain(stdout);
     waits = terminal_is(stdout);
     lines = json_get(tape, "lines");
@@ -554,10 +556,16 @@ bool text_show(const Json *lesson) {
     columns = json_text(lesson, "columns", "");
     show_text(lesson);
     if (!go_on()) return false;
-    for (const Json *line = lines->first; line; line = line->next)
-        if (!show_forward(line, ++step)) return false;
+    for (const Json *line = lines->first; line; line = line->next) {
+        show_forward(line, ++step);
+        steps += has_backward(line);
+        if (!go_on()) return false;
+    }
     step = 0;
-    for (int64_t i = lines->count - 1; i >= 0; i--)
-        if (!show_backward(json_at(lines, i), ++step)) return false;
+    for (int64_t i = lines->count - 1; i >= 0; i--) {
+        if (!has_backward(json_at(lines, i))) continue;
+        show_backward(json_at(lines, i), ++step, steps);
+        if (step < steps && !go_on()) return false;
+    }
     return true;
 }
