@@ -297,7 +297,7 @@ static void add_matrix(Block b) {
     }
 }
 
-/* The matrices of a list of numbers that has the shape of a tensor. */
+/* The matrices of a list of numbers that has the shape of a tensor; nothing for NULL. */
 static void add_numbers(const char *title, const Json *tensor, const Json *numbers,
                         const Json *zero) {
     const Json *shape = json_get(tensor, "shape");
@@ -305,7 +305,7 @@ static void add_numbers(const char *title, const Json *tensor, const Json *numbe
     b.rows = dimension(shape, shape->count - 2);
     b.columns = dimension(shape, shape->count - 1);
     const int64_t size = b.rows * b.columns;
-    const int64_t matrices = size > 0 ? numbers->count / size : 0;
+    const int64_t matrices = size > 0 && numbers ? numbers->count / size : 0;
     for (int64_t i = 0; i < matrices; i++) {
         b.offset = i * size;
         b.decimals = 0;
