@@ -147,6 +147,7 @@ $(TESTS) $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/l
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BUILD)/tests/test_explain: $(COMMON) $(LESSONS)
+$(BUILD)/tests/test_inspect: $(BUILD)/obj/examples/explain/json.o
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm

@@ -1,8 +1,9 @@
 /* test_inspect.c - a look at the tape: its lines, their vector-Jacobian products, their forward
  * once more, and the tape as JSON. */
 #include "common.h"
-#include "common_json.h"
 #include "common_program.h"
+
+#include "../examples/explain/json.h"
 
 #include "../nn/nn.h"
 
@@ -170,7 +171,9 @@ END_TEST
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* The open tape as JSON. */
+static char *json_text_read; /* of the last tape_as_json */
+
+/* The open tape as JSON. Free it with free_json. */
 static Json *tape_as_json(void) {
     FILE *file = tmpfile();
     ck_assert_msg(tape_write_json(file), "%s", tensor_error());
@@ -180,25 +183,31 @@ static Json *tape_as_json(void) {
     ck_assert_uint_eq(fread(text, 1, (size_t)size, file), (size_t)size);
     fclose(file);
     Json *json = json_read(text);
-    free(text);
+    ck_assert_msg(json != NULL, "%s", tensor_error());
+    json_text_read = text;
     return json;
+}
+
+static void free_json(Json *json) {
+    free(json);
+    free(json_text_read);
 }
 
 /* Input k of a line: the terms of each gradient sum to dx, the check is small, and the dx of all
  * lines, in sum, are the gradients. */
-static void check_input(const Json *tensors, const Json *line, size_t k, double tolerance,
+static void check_input(const Json *tensors, const Json *line, int64_t k, double tolerance,
                         double *sums) {
     const Json *back = json_at(json_get(line, "backward"), k);
-    if (back->type == '0') return;
-    const Json *dy = json_get(json_at(tensors, (size_t)json_get(line, "out")->number), "grad");
-    const char *op = json_get(line, "op")->text;
+    if (back->kind == JSON_NULL) return;
+    const Json *dy = json_get(json_at(tensors, json_integer(line, "out", -1)), "grad");
+    const char *op = json_text(line, "op", "");
     ck_assert_msg(json_get(back, "worst")->number < 1e-6, "%s: the error of input %d is %g", op,
                   (int)k, json_get(back, "worst")->number);
-    const Json *dx = json_get(back, "dx")->child;
-    for (const Json *column = json_get(back, "jacobian")->child; column; column = column->next) {
+    const Json *dx = json_get(back, "dx")->first;
+    for (const Json *column = json_get(back, "jacobian")->first; column; column = column->next) {
         double sum = 0;
-        for (const Json *j = column->child; j; j = j->next->next)
-            sum += json_at(dy, (size_t)j->number)->number * j->next->number;
+        for (const Json *j = column->first; j; j = j->next->next)
+            sum += json_at(dy, (int64_t)j->number)->number * j->next->number;
         ck_assert_msg(same_number(sum, dx->number, tolerance), "%s: %.17g is not %.17g", op, sum,
                       dx->number);
         *sums++ += sum;
@@ -209,18 +218,17 @@ static void check_input(const Json *tensors, const Json *line, size_t k, double 
 
 static void check_json(const Json *json, double tolerance) {
     const Json *tensors = json_get(json, "tensors");
-    const size_t count = json_count(tensors);
-    double(*sums)[4096] = calloc(count, sizeof *sums);
-    for (const Json *line = json_get(json, "lines")->child; line; line = line->next)
-        for (size_t k = 0; k < json_count(json_get(line, "backward")); k++) {
-            const int in = (int)json_at(json_get(line, "in"), k)->number;
+    double(*sums)[4096] = calloc((size_t)tensors->count, sizeof *sums);
+    for (const Json *line = json_get(json, "lines")->first; line; line = line->next)
+        for (int64_t k = 0; k < json_get(line, "backward")->count; k++) {
+            const int64_t in = (int64_t)json_at(json_get(line, "in"), k)->number;
             if (in >= 0) check_input(tensors, line, k, tolerance, sums[in]);
         }
-    for (size_t t = 0; t < count; t++) {
+    for (int64_t t = 0; t < tensors->count; t++) {
         const Json *x = json_at(tensors, t);
-        const Json *grad = json_find(x, "grad");
+        const Json *grad = json_get(x, "grad");
         const bool leaf = json_get(x, "leaf")->number == 1;
-        for (size_t i = 0; leaf && grad && i < json_count(grad); i++)
+        for (int64_t i = 0; leaf && grad && i < grad->count; i++)
             ck_assert(same_number(sums[t][i], json_at(grad, i)->number, tolerance));
     }
     free(sums);
@@ -238,7 +246,7 @@ static void write_sample(const Sample *s, DType dtype, double tolerance) {
         ck_assert(ag_backward_from(y, dy));
         Json *json = tape_as_json();
         check_json(json, tolerance);
-        json_free(json);
+        free_json(json);
         tensor_release(dy);
     }
     tape_end();
@@ -269,9 +277,9 @@ START_TEST(the_json_of_attention) {
     Json *json = tape_as_json();
     check_json(json, 1e-12);
     const Json *first = json_at(json_get(json, "tensors"), 0);
-    ck_assert_str_eq(json_get(first, "name")->text, "a \"name\"\n\\");
-    ck_assert_uint_eq(json_count(json_get(first, "value")), 36);
-    json_free(json);
+    ck_assert_str_eq(json_text(first, "name", ""), "a \"name\"\n\\");
+    ck_assert_int_eq(json_get(first, "value")->count, 36);
+    free_json(json);
     tape_end();
     tensor_release(lens);
     tensor_release(x);
@@ -280,9 +288,9 @@ START_TEST(the_json_of_attention) {
 END_TEST
 
 /* The reason for element i of input k of the first line of that op; NULL if there are terms. */
-static const char *reason(const Json *json, const char *op, size_t k, size_t i) {
-    const Json *line = json_get(json, "lines")->child;
-    while (strcmp(json_get(line, "op")->text, op)) line = line->next;
+static const char *reason(const Json *json, const char *op, int64_t k, int64_t i) {
+    const Json *line = json_get(json, "lines")->first;
+    while (strcmp(json_text(line, "op", ""), op)) line = line->next;
     return json_at(json_get(json_at(json_get(line, "backward"), k), "jacobian"), i)->text;
 }
 
@@ -309,7 +317,7 @@ START_TEST(the_reasons_for_zeros) {
     ck_assert_ptr_null(reason(json, "relu", 0, 1));
     ck_assert_str_eq(reason(json, "slice", 0, 0), "unused");
     ck_assert_ptr_null(reason(json, "mul", 0, 0));
-    json_free(json);
+    free_json(json);
     tape_end();
     tensor_release(scores);
     tensor_release(lens);
@@ -326,7 +334,7 @@ START_TEST(a_weight_of_zero_is_the_reason_for_a_zero_of_a_product) {
     Json *json = tape_as_json();
     ck_assert_str_eq(reason(json, "matmul", 1, 0), "times 0");
     ck_assert_ptr_null(reason(json, "matmul", 1, 1));
-    json_free(json);
+    free_json(json);
     tape_end();
     tensor_release(a);
     tensor_release(b);
@@ -343,7 +351,7 @@ START_TEST(nan_and_infinity_are_written) {
     ck_assert_str_eq(json_at(value, 0)->text, "NaN");
     ck_assert_str_eq(json_at(value, 1)->text, "Infinity");
     ck_assert_str_eq(json_at(value, 2)->text, "-Infinity");
-    json_free(json);
+    free_json(json);
     tape_end();
     tensor_release(x);
 }
@@ -360,7 +368,7 @@ START_TEST(a_tape_that_keeps_gradients_keeps_values) {
     EXPECT_ELEMENTS(y, 2, 3);
     Json *json = tape_as_json();
     check_json(json, 1e-12);
-    json_free(json);
+    free_json(json);
     tape_end();
     tensor_release(x);
 }

@@ -52,21 +52,12 @@ static bool check_tensor(const Json *tensor, int64_t t) {
     return true;
 }
 
-/* Pairs of an element of the input and a number. */
-static bool check_row(const Json *row, int64_t columns) {
-    if (!is_array(row) || row->count % 2) return false;
-    for (const Json *pair = row->first; pair; pair = pair->next->next)
-        if (!is_whole(pair, 0, (double)columns - 1)) return false;
-    return true;
-}
-
-static bool check_zeros(const Json *zero, int64_t columns) {
-    if (!zero || zero->kind != JSON_OBJECT) return false;
-    for (const Json *list = zero->first; list; list = list->next) {
-        if (!is_array(list)) return false;
-        for (const Json *i = list->first; i; i = i->next)
-            if (!is_whole(i, 0, (double)columns - 1)) return false;
-    }
+/* The reason why all of a column is 0, or pairs of an element of the result and a number. */
+static bool check_column(const Json *column, int64_t rows) {
+    if (column->kind == JSON_STRING) return true;
+    if (!is_array(column) || column->count % 2) return false;
+    for (const Json *pair = column->first; pair; pair = pair->next->next)
+        if (!is_whole(pair, 0, (double)rows - 1)) return false;
     return true;
 }
 
@@ -76,12 +67,10 @@ static bool check_derivative(const Json *d, int64_t rows, int64_t columns, int64
     if (d->kind == JSON_NULL) return true;
     if (columns < 0 || !is_list(json_get(d, "dx"), columns))
         return wrong("line", line, "has a \"dx\" that does not fit its input");
-    if (!is_array(jacobian) || jacobian->count != rows)
-        return wrong("line", line, "has a \"jacobian\" that does not fit its result");
-    for (const Json *row = jacobian->first; row; row = row->next)
-        if (!check_row(row, columns)) return wrong("line", line, "has a broken \"jacobian\"");
-    if (!check_zeros(json_get(d, "zero"), columns))
-        return wrong("line", line, "has a broken \"zero\"");
+    if (!is_array(jacobian) || jacobian->count != columns)
+        return wrong("line", line, "has a \"jacobian\" that does not fit its input");
+    for (const Json *column = jacobian->first; column; column = column->next)
+        if (!check_column(column, rows)) return wrong("line", line, "has a broken \"jacobian\"");
     return true;
 }
 

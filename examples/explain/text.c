@@ -93,15 +93,18 @@ static const struct {
                {"unused", "--", "not used"}};
 enum { REASONS = sizeof reasons / sizeof *reasons };
 
-static bool contains(const Json *list, int64_t i) {
-    for (const Json *x = list ? list->first : NULL; x; x = x->next)
-        if ((int64_t)x->number == i) return true;
-    return false;
+/* The number of the reason, if a column of a Jacobian is one. */
+static int reason_in(const Json *column) {
+    int r = 0;
+    while (r < REASONS &&
+           !(column && column->kind == JSON_STRING && strcmp(column->text, reasons[r].name) == 0))
+        r++;
+    return r;
 }
 
-/* Part of a tensor: columns of a matrix of it, with the reasons for zeros if it is a gradient. */
+/* Part of a tensor: columns of a matrix of it, with the Jacobian if it is a gradient. */
 typedef struct {
-    const Json *numbers, *zero;
+    const Json *numbers, *jacobian;
     int64_t offset, rows, columns; /* of the matrix */
     int64_t first, shown;          /* of the columns */
     int decimals, width;           /* of a cell */
@@ -112,16 +115,11 @@ static double cell(const Block *b, int64_t row, int64_t column) {
     return json_number(json_at(b->numbers, b->offset + row * b->columns + column));
 }
 
-static int reason_of(const Block *b, int64_t i) {
-    for (int r = 0; b->zero && r < REASONS; r++)
-        if (contains(json_get(b->zero, reasons[r].name), i)) return r;
-    return REASONS;
-}
-
 /* An exact 0 is "0", or the mark of its reason; a number that rounds to 0 is "0.000". */
 static void cell_text(const Block *b, int64_t row, int64_t column, char text[16]) {
     const double x = cell(b, row, column);
-    const int reason = x == 0 ? reason_of(b, b->offset + row * b->columns + column) : REASONS;
+    const int reason =
+        x == 0 ? reason_in(json_at(b->jacobian, b->offset + row * b->columns + column)) : REASONS;
     if (reason < REASONS) snprintf(text, 16, "%s", reasons[reason].mark);
     else if (x == 0) snprintf(text, 16, "0");
     else if (isinf(x)) snprintf(text, 16, x > 0 ? "inf" : "-inf");
@@ -299,9 +297,9 @@ static void add_matrix(Block b) {
 
 /* The matrices of a list of numbers that has the shape of a tensor; nothing for NULL. */
 static void add_numbers(const char *title, const Json *tensor, const Json *numbers,
-                        const Json *zero) {
+                        const Json *jacobian) {
     const Json *shape = json_get(tensor, "shape");
-    Block b = {.numbers = numbers, .zero = zero};
+    Block b = {.numbers = numbers, .jacobian = jacobian};
     b.rows = dimension(shape, shape->count - 2);
     b.columns = dimension(shape, shape->count - 1);
     const int64_t size = b.rows * b.columns;
@@ -322,10 +320,10 @@ static void add_value(const Json *tensor) {
     add_numbers(name_of(tensor, name), tensor, json_get(tensor, "value"), NULL);
 }
 
-static void add_gradient(const Json *tensor, const Json *numbers, const Json *zero) {
+static void add_gradient(const Json *tensor, const Json *numbers, const Json *jacobian) {
     char title[TITLE];
     gradient_name(tensor, title);
-    add_numbers(title, tensor, numbers, zero);
+    add_numbers(title, tensor, numbers, jacobian);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -368,27 +366,21 @@ static void print_rule(const char *what, const char *rule, bool first_part) {
 
 /* Is dx[i] 0 because each dy that could reach it is 0? */
 static bool nothing_arrives(const Json *derivative, const Json *dy, int64_t i) {
-    const Json *number = dy->first;
+    const Json *column = json_at(json_get(derivative, "jacobian"), i);
     if (json_number(json_at(json_get(derivative, "dx"), i)) != 0) return false;
-    bool reached = false;
-    for (const Json *row = json_get(derivative, "jacobian")->first; row; row = row->next) {
-        for (const Json *pair = row->first; pair; pair = pair->next->next) {
-            if ((int64_t)pair->number != i) continue;
-            reached = true;
-            if (json_number(number) != 0) return false;
-        }
-        number = number->next;
-    }
-    return reached;
+    for (const Json *j = column->first; j; j = j->next->next)
+        if (json_number(json_at(dy, (int64_t)j->number)) != 0) return false;
+    return column->kind == JSON_ARRAY;
 }
 
 static bool is_a_reason(const Json *line, int r) {
     const Json *dy = json_get(tensor_at(json_get(line, "out")), "grad");
     for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
-        if (r < REASONS && json_get(json_get(d, "zero"), reasons[r].name)) return true;
-        const int64_t n = r == REASONS && d->kind == JSON_OBJECT ? json_get(d, "dx")->count : 0;
+        const Json *jacobian = json_get(d, "jacobian");
+        const int64_t n = jacobian ? jacobian->count : 0;
         for (int64_t i = 0; i < n; i++)
-            if (nothing_arrives(d, dy, i)) return true;
+            if (r < REASONS ? reason_in(json_at(jacobian, i)) == r : nothing_arrives(d, dy, i))
+                return true;
     }
     return false;
 }
@@ -508,7 +500,7 @@ static void show_backward(const Json *line, int step, int steps) {
     const Json *x = json_get(line, "in")->first;
     for (const Json *d = backward->first; d; d = d->next) {
         if (d->kind == JSON_OBJECT)
-            add_gradient(tensor_at(x), json_get(d, "dx"), json_get(d, "zero"));
+            add_gradient(tensor_at(x), json_get(d, "dx"), json_get(d, "jacobian"));
         x = x->next;
     }
     print_blocks();
