@@ -259,6 +259,11 @@ fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests
 run-libfuzzer: $(TARGETS)
 	@for target in $^; do tests/fuzz/run-target $$target $(or $(RUNS),100000) || exit 1; done
 
+page-test: $(BUILD)/explain ## the page of explain in headless Chromium (apt-get install chromium)
+	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
+	@$(BUILD)/explain --lesson 6 --additive --page $(BUILD)/additive.html >/dev/null
+	@tests/page-test $(BUILD)/explain.html $(BUILD)/additive.html
+
 # clang's and gcc's sanitizers have a malloc of their own, so this is for a plain build.
 failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
 	@tests/check-failmalloc "$(BUILD)"
@@ -328,7 +333,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all library demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer failmalloc coverage mutants lint fmt docs size install uninstall clean help \
+.PHONY: all library demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test failmalloc coverage mutants lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -182,9 +182,8 @@ static const char *reason_of(const Node *n, int64_t i, const double *y, const Te
     const Op *const op = n->op;
     const bool is_softmax = op == &ag_op_softmax || op == &ag_op_masked_softmax;
     if (is_softmax && y[i] == 1) return "weight is 1";
-    if (weights && ((double *)weights->data)[i] == 0) return "masked";
+    if (op == &ag_op_masked_fill || (weights && ((double *)weights->data)[i] == 0)) return "masked";
     if (is_softmax) return "weight is 0";
-    if (op == &ag_op_masked_fill) return "masked";
     if (op == &ag_op_dropout) return "dropped";
     if (op->forward == ag_elementwise_forward && n->n_in == 1) return "flat";
     if (op == &ag_op_mul || op == &ag_op_bmm || op == &ag_op_matmul || op == &ag_op_linear)
