@@ -148,15 +148,14 @@ static double largest_error(const Node *n, int k) {
     double largest = 0;
     for (int64_t i = 0; i < columns && !tensor_pending(); i++) {
         const double h = 1e-5 * fmax(1, cbrt(fabs(x[i])));
-        const double high = x[i] + h;
-        const double low = x[i] - h;
-        if (isinf(x[i])) continue; /* it has no neighbours */
-        forward_at(n, &x[i], high, above);
-        forward_at(n, &x[i], low, below);
+        const double distance = x[i] + h - (x[i] - h); /* 2 h, rounded as the two numbers are */
+        if (isinf(x[i])) continue;                     /* it has no neighbours */
+        forward_at(n, &x[i], x[i] + h, above);
+        forward_at(n, &x[i], x[i] - h, below);
         for (int64_t j = 0; j < rows; j++) {
             const double exact = ((double *)jacobian->data)[j * columns + i];
             const double rise = ((double *)above->data)[j] - ((double *)below->data)[j];
-            const double error = fabs(exact - rise / (high - low)) / fmax(1, fabs(exact));
+            const double error = fabs(exact - rise / distance) / fmax(1, fabs(exact));
             if (!(error <= largest)) largest = error; /* NaN stays */
         }
     }

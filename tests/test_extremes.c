@@ -315,6 +315,19 @@ START_TEST(keys_without_number) {
 }
 END_TEST
 
+/* A tensor without elements may have sizes whose product is too large for a stride. */
+START_TEST(repeats_without_number) {
+    Tensor *none = tensor_zeros(SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 19));
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(ag_repeat(none, SHAPE(1, 1, 1024)));
+    expect_error("repeat: 1024 repeats of (0, 1099511627776, 524288) are too many");
+    ck_assert_ptr_null(ag_repeat_interleave(none, 8, 2));
+    expect_error("repeat_interleave: 8 repeats of (0, 1099511627776, 524288) are too many");
+    tape_end();
+    tensor_release(none);
+}
+END_TEST
+
 /* Rows that lie apart are gathered; of repeated ones, 2^61 and more, there are too many for that.
  */
 START_TEST(rows_without_end) {
@@ -339,6 +352,7 @@ static Suite *extremes_suite(void) {
     TCase *tcase = add_framed_case(suite, "extremes");
     tcase_add_loop_test(tcase, extremes_are_refused, 0, COUNT(probes));
     tcase_add_test(tcase, keys_without_number);
+    tcase_add_test(tcase, repeats_without_number);
     tcase_add_test(tcase, rows_without_end);
     return suite;
 }

@@ -390,8 +390,9 @@ static void repeated_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 static Tensor *repeated(const Op *op, Tensor *x, int dim, int64_t repeats, bool each_slice) {
-    int64_t size;
-    if (x && __builtin_mul_overflow(x->shape.dim[dim], repeats, &size))
+    Shape shape = x ? x->shape : SCALAR;
+    if (x && (__builtin_mul_overflow(shape.dim[dim], repeats, &shape.dim[dim]) ||
+              !tensor_shape_fits(shape, 8))) /* also without elements: the strides must fit */
         return tensor_fail("%s: %lld repeats of %s are too many", op->name, (long long)repeats,
                            tensor_shape_text(x->shape));
     return apply1(op, x, (Attributes){.dim = dim, .times = repeats, .each_slice = each_slice});
