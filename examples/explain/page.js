@@ -749,15 +749,15 @@ function drawQuestion(question, n) {
         state.secret = null;
         draw();
     }, { hidden: true });
-    const mark = event => {
+    const grade = event => {
         event.preventDefault();
-        const { right, words } = check(), mood = right ? "right" : "wrong", say = el("p", { class: mood }, icon(mood), words);
+        const { right, words } = check(), id = right ? "right" : "wrong", grade = el("p", { class: id }, icon(id), words);
         if (right) give.click();
-        if (right) result.prepend(say);
-        else result.replaceChildren(say);
+        else result.replaceChildren();
+        result.prepend(grade);
         give.hidden = false;
     };
-    return el("form", { class: "question", "data-kind": question.kind, onsubmit: mark },
+    return el("form", { class: "question", "data-kind": question.kind, onsubmit: grade },
         el("p", {}, el("b", {}, `${n + 1}. `), prose(question.ask)), field,
         el("div", { class: "buttons" }, el("button", { "data-check": true }, "check"),
             button("hint", () => {
@@ -784,18 +784,21 @@ function readNumber({ value }) {
 const questionKinds = {
     number({ tensor, part, index }) {
         const t = state.lesson.tape.tensors[tensor], gradient = part === "grad", answer = t[part][index];
-        const key = keyOf(gradient ? "g" : "v", t, index), parts = gradient ? t.parts : [], field = numberField("your prediction");
+        const key = keyOf(gradient ? "g" : "v", t, index), parts = gradient ? t.parts : [];
+        const field = numberField("your prediction"), step = gradient ? t.gradStep : Math.max(0, t.valueStep);
         const terms = parts.flatMap(p => termsOf(p, index).map(term => ({ ...term, y: p.line.result })));
         const [largest] = terms.sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
         const product = ({ dy, J }) => `${format(dy)} \u00d7 ${format(J)}`;
-        const why = gradient ? reasonOfGrad(t, index) || "backward begins here" : t.producer ? `y = ${t.producer.formula}` : "it was given";
+        const rule = t.producer ? `y = ${t.producer.formula}` : "it was given";
+        const why = gradient ? reasonOfGrad(t, index) || "backward begins here" : rule;
         return {
-            field, secret: key, show: address(gradient ? t.gradStep : Math.max(0, t.valueStep), key),
+            field, secret: key, show: address(step, key),
             check: () => isRight(Math.abs(readNumber(field) - answer) <= Math.max(0.0005, 0.01 * Math.abs(answer))),
             hint: () => largest ? `the largest term is dy${at(largest.y, largest.j)} times its derivative, ` +
                 `${product(largest)} = ${format(largest.product)}.` : why + ".",
-            reveal: () => [`${gradient ? "The gradient of " : ""}${nameOf(t)}${at(t, index)} is ${full(answer)}.`, ...parts.map(p =>
-                `${termsOf(p, index).map(product).join(" + ") || reasonOfPart(p, index)} = ${format(p.dx[index])}`)],
+            reveal: () => [`${gradient ? "The gradient of " : ""}${nameOf(t)}${at(t, index)} is ${full(answer)}.`,
+                ...parts.map(p => `${termsOf(p, index).map(product).join(" + ") || reasonOfPart(p, index)} = ` +
+                    format(p.dx[index]))],
         };
     },
     zeros({ tensor }) {
