@@ -6,13 +6,14 @@
  * each gradient, the reasons for zeros, and the check of each line. The page and the text in the
  * terminal show it, and compute nothing.
  *
- * The sections: the data, the page, the text, a tape from a file, main.
+ * The sections: the data, the page, the text and the picture, a tape from a file, main.
  */
 #include "common/flags.h"
 #include "common/output.h"
 #include "explain/check.h"
 #include "explain/html.h"
 #include "explain/lesson.h"
+#include "explain/picture.h"
 #include "explain/text.h"
 
 #include <errno.h>
@@ -20,11 +21,13 @@
 #include <string.h>
 
 enum { MOST_BYTES = 1 << 20, MOST_JSON = 1 << 23 }; /* of a tape, of the data of a page */
+enum { LESSON_OF_HEADS = 5 };
 
 static LessonOptions options = {.dropout = -1, .seed = LESSON_SEED};
 static int64_t lesson; /* 0: all */
 static const char *tape_file;
 static const char *page_file;
+static const char *picture_file;
 static bool text;
 
 /* ---- the data -------------------------------------------------------------------------------- */
@@ -90,14 +93,22 @@ static void make_page(void) {
     free(json);
 }
 
-/* ---- the text -------------------------------------------------------------------------------- */
+/* ---- the text and the picture ---------------------------------------------------------------- */
+
+/* A lesson as a tree; NULL and an error on failure. The caller frees *tree and *json, which hold
+ * it. */
+static const Json *read_lesson(int number, Json **tree, char **json) {
+    *json = lessons_as_json(number, number);
+    *tree = *json && !tensor_error() ? json_read(*json) : NULL;
+    const Json *read = json_at(json_get(*tree, "lessons"), 0);
+    return read && check_tape(json_get(read, "tape")) ? read : NULL;
+}
 
 static bool show_lesson(int number) {
-    bool more = false;
-    char *json = lessons_as_json(number, number);
-    Json *tree = json && !tensor_error() ? json_read(json) : NULL;
-    const Json *shown = json_at(json_get(tree, "lessons"), 0);
-    if (shown && check_tape(json_get(shown, "tape"))) more = text_show(shown);
+    char *json;
+    Json *tree;
+    const Json *shown = read_lesson(number, &tree, &json);
+    const bool more = shown && text_show(shown);
     free(tree);
     free(json);
     return more;
@@ -110,6 +121,19 @@ static void show_text(void) {
     }
     for (int number = 1; number <= LESSONS && show_lesson(number); number++)
         if (number < LESSONS) printf("\n");
+}
+
+static void make_picture(void) {
+    char *json;
+    Json *tree;
+    Picture picture;
+    if (!tensor_can_write_file(picture_file)) return;
+    const Json *drawn = read_lesson((int)lesson, &tree, &json);
+    if (drawn && picture_choose(&picture, drawn) &&
+        output_write(picture_file, picture_write, &picture))
+        printf("%s: the softmax of lesson %d\n", picture_file, (int)lesson);
+    free(tree);
+    free(json);
 }
 
 /* ---- a tape from a file ---------------------------------------------------------------------- */
@@ -185,6 +209,9 @@ static const Flag flags[] = {
     {"--page", FLAG_OUTPUT, &page_file, "FILE.html", "The page.", 0, 0, NULL, "explain.html"},
     SWITCH_FLAG("--text", text,
                 "Print the lesson and write no page. A terminal shows a step at a time."),
+    {"--picture", FLAG_OUTPUT, &picture_file, "FILE.svg",
+     "Draw the backward of softmax, in lesson 5 unless --lesson names another, and write no page.",
+     0, 0, NULL, "none"},
     TEXT_FLAG(
         "--tape", tape_file, "FILE.json", "none",
         "Make the page of a tape that a program wrote with tape_write_json, not of a lesson."),
@@ -207,7 +234,14 @@ static const Flag flags[] = {
 };
 
 /* Flags that say nothing together. */
+static void check_picture_flags(void) {
+    if (text) flags_misuse("explain", "--picture prints no text: leave out --text");
+    if (page_file) flags_misuse("explain", "--picture writes no page: leave out --page");
+    if (tape_file) flags_misuse("explain", "--picture draws a lesson: leave out --tape");
+}
+
 static void check_flags(void) {
+    if (picture_file) check_picture_flags();
     const char *refused = lesson_refuses((int)lesson, &options);
     if (refused) flags_misuse("explain", "lesson %d takes no %s", (int)lesson, refused);
     if (text && page_file) flags_misuse("explain", "--text writes no page: leave out --page");
@@ -221,10 +255,12 @@ static void check_flags(void) {
 int main(int argc, char **argv) {
     flags_parse(argc, argv, "explain", "writes a page that steps through backpropagation", flags,
                 sizeof flags / sizeof *flags);
+    if (picture_file && lesson == 0) lesson = LESSON_OF_HEADS;
     check_flags();
     if (!page_file) page_file = "explain.html";
     if (tape_file) make_page_of_tape();
     else if (text) show_text();
+    else if (picture_file) make_picture();
     else make_page();
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     if (!tensor_error() && !output_stdout_ok()) tensor_fail("cannot write to standard output");

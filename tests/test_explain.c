@@ -2,13 +2,15 @@
  * more from the tensors on the tape; and the program, its page, its text and its sentences.
  *
  * The golden text is made anew by build/explain --text --lesson 2
- * >tests/golden/explain_lesson2.txt.
+ * >tests/golden/explain_lesson2.txt, the picture of the first README by build/explain --lesson 5
+ * --causal --picture examples/explain.svg.
  */
 #include "common.h"
 #include "common_program.h"
 
 #include "../examples/explain/check.h"
 #include "../examples/explain/lesson.h"
+#include "../examples/explain/picture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -594,6 +596,50 @@ START_TEST(strings_of_json) {
 }
 END_TEST
 
+/* ---- the picture ----------------------------------------------------------------------------- */
+
+/* The chosen number of dx is the farthest from 0, its terms sum to it, and dx is that of the tape.
+ */
+START_TEST(picture_shows_the_tape) {
+    Picture picture;
+    open_case(_i);
+    ck_assert_msg(picture_choose(&picture, tree), "%s", tensor_error());
+    const Json *line = json_at(lines, picture.line);
+    const Json *derivative = json_get(line, "backward")->first;
+    const double chosen = json_number(json_at(picture.dx, picture.chosen));
+    double sum = 0;
+    ck_assert_ptr_nonnull(strstr(json_text(line, "op", ""), "softmax"));
+    ck_assert_int_eq(picture.dx->count, picture.matrices * picture.rows * picture.columns);
+    for (int64_t i = 0; i < picture.dx->count; i++) {
+        ck_assert(fabs(json_number(json_at(picture.dx, i))) <= fabs(chosen));
+        sum += json_number(json_at(picture.dy, i)) * jacobian(derivative, i, picture.chosen);
+    }
+    expect_near("the sum of the terms", sum, chosen, 1e-12);
+    close_case();
+}
+END_TEST
+
+static void expect_no_picture(const char *sentence) {
+    Picture picture;
+    ck_assert(!picture_choose(&picture, tree));
+    ck_assert_ptr_nonnull(strstr(tensor_error(), sentence));
+    tensor_clear_error();
+}
+
+START_TEST(no_picture_of_what_is_wrong) {
+    Picture picture;
+    open_case(1);
+    ck_assert(picture_choose(&picture, tree));
+    Json *line = (Json *)json_at(lines, picture.line);
+    Json *worst = (Json *)json_get(json_get(line, "backward")->first, "worst");
+    worst->number = 1e-6;
+    expect_no_picture("the gradient of softmax differs from its check");
+    ((Json *)json_get(line, "op"))->text = "tanh";
+    expect_no_picture("this lesson has no softmax to draw");
+    close_case();
+}
+END_TEST
+
 /* ---- the program ----------------------------------------------------------------------------- */
 
 static char page[PAGE_SIZE];
@@ -651,18 +697,88 @@ START_TEST(page_of_one_lesson) {
 }
 END_TEST
 
+/* What is printed is rounded, so every machine prints the same. */
+static const char *const sets[] = {"",
+                                   "TAPEHEAD_ISA=plain",
+                                   "TAPEHEAD_ISA=baseline",
+                                   "TAPEHEAD_ISA=avx2",
+                                   "TAPEHEAD_ISA=avx512",
+                                   "TAPEHEAD_NUM_THREADS=2"};
+enum { SETS = sizeof sets / sizeof *sets };
+
+static bool has_set(const char *set) {
+    char line[80];
+    const char *isa = strstr(set, "avx");
+    snprintf(line, sizeof line, "grep -q %s /proc/cpuinfo 2>/dev/null", isa ? isa : "");
+    return !isa || shell(line) == 0;
+}
+
 START_TEST(text_is_golden) {
-    static const char *const sets[] = {"", "TAPEHEAD_ISA=plain", "TAPEHEAD_ISA=baseline",
-                                       "TAPEHEAD_ISA=avx2", "TAPEHEAD_NUM_THREADS=2"};
     static char golden[PRINTED_SIZE];
     slurp("tests/golden/explain_lesson2.txt", golden, sizeof golden);
     program = "explain";
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
-        if (strstr(sets[i], "avx2") && shell("grep -q avx2 /proc/cpuinfo 2>/dev/null") != 0)
-            continue;
-        ck_assert_int_eq(run_line(sets[i], "--text --lesson 2"), 0);
-        ck_assert_msg(strcmp(out, golden) == 0, "%s: another text", sets[i]);
-    }
+    if (!has_set(sets[_i])) return;
+    ck_assert_int_eq(run_line(sets[_i], "--text --lesson 2"), 0);
+    ck_assert_msg(strcmp(out, golden) == 0, "%s: another text", sets[_i]);
+}
+END_TEST
+
+START_TEST(picture_is_golden) {
+    program = "explain";
+    if (!has_set(sets[_i])) return;
+    ck_assert_int_eq(run_line(sets[_i], "--lesson 5 --causal --picture $D/made.svg"), 0);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_ptr_nonnull(strstr(out, "/made.svg: the softmax of lesson 5\n"));
+    ck_assert_int_eq(files_in_folder(), 1);
+    ck_assert_msg(shell("cmp $D/made.svg examples/explain.svg") == 0, "%s: another picture",
+                  sets[_i]);
+}
+END_TEST
+
+/* Every lesson has a picture, with each of its reasons for zeros once. */
+START_TEST(picture_of_a_lesson) {
+    char line[80];
+    const int zeros = _i + 1 == 3 ? 1 : 0;
+    program = "explain";
+    snprintf(line, sizeof line, "--lesson %d --picture $D/made.svg", _i + 1);
+    ck_assert_int_eq(run(line), 0);
+    slurp(path("made.svg"), page, sizeof page);
+    ck_assert(!strncmp(page, "<svg ", 5) && strstr(page, "</svg>\n"));
+    ck_assert_ptr_nonnull(strstr(page, ">checked by differences<"));
+    ck_assert_ptr_null(strstr(page, "nan"));
+    ck_assert_int_eq(strstr(page, ">Why 0?<") != NULL, zeros);
+    ck_assert_int_eq(strstr(page, ">masked<") != NULL, zeros);
+    ck_assert_int_eq(strstr(page, ">its weight is exactly 1<") != NULL, zeros);
+    ck_assert_int_eq(strstr(page, ">head 3<") != NULL, _i + 1 == 5);
+}
+END_TEST
+
+/* Without --lesson it is lesson 5, with its flags. */
+START_TEST(picture_of_the_heads) {
+    program = "explain";
+    ck_assert_int_eq(run("--heads 2 --picture $D/made.svg"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "lesson 5\n"));
+    slurp(path("made.svg"), page, sizeof page);
+    ck_assert_ptr_nonnull(strstr(page, ">head 2<"));
+    ck_assert_ptr_null(strstr(page, ">head 3<"));
+}
+END_TEST
+
+START_TEST(pictures_that_cannot_be_drawn) {
+    program = "explain";
+#define PICTURE " --picture $D/made.svg"
+    expect_failure("--heads 5 --tokens 4" PICTURE,
+                   ": the picture has room for 16 columns and 8 rows: choose a smaller example\n");
+    expect_failure("--lesson 2 --queries 9" PICTURE,
+                   ": the picture has room for 16 columns and 8 rows: choose a smaller example\n");
+    expect_failure("--tokens 1" PICTURE, ": all gradients after this softmax are 0: ");
+    expect_failure("--tokens 24 --size 4" PICTURE, ": choose a smaller example\n");
+    ck_assert_int_eq(run("--heads 4 --picture $D/largest.svg"), 0);
+    ck_assert_int_eq(run("--lesson 3 --queries 8 --keys 16 --picture $D/largest.svg"), 0);
+    ck_assert_int_eq(files_in_folder(), 1);
+    expect_failure("--picture $D/nowhere/made.svg",
+                   ": it cannot be written: No such file or directory\n");
+    if (has_full_disk()) expect_failure("--picture /dev/full", ": No space left on device\n");
 }
 END_TEST
 
@@ -732,11 +848,23 @@ START_TEST(help) {
     program = "explain";
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
-    static const char *const flags[] = {
-        "--lesson N", "--page FILE.html", "--text",     "--tape FILE.json",
-        "--heads N",  "--queries N",      "--keys N",   "--tokens N",
-        "--size N",   "--dropout NUMBER", "--seed N",   "--causal",
-        "--no-scale", "--no-mask",        "--additive", "--help"};
+    static const char *const flags[] = {"--lesson N",
+                                        "--page FILE.html",
+                                        "--text",
+                                        "--tape FILE.json",
+                                        "--picture FILE.svg",
+                                        "--heads N",
+                                        "--queries N",
+                                        "--keys N",
+                                        "--tokens N",
+                                        "--size N",
+                                        "--dropout NUMBER",
+                                        "--seed N",
+                                        "--causal",
+                                        "--no-scale",
+                                        "--no-mask",
+                                        "--additive",
+                                        "--help"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         char line[80];
         snprintf(line, sizeof line, "\n  %s\n        ", flags[i]);
@@ -772,7 +900,13 @@ START_TEST(misuse) {
                                         "--text --tape $D/tape.json",
                                         "--tape $D/tape.json --lesson 2",
                                         "--tape $D/tape.json --seed 2",
-                                        "--tape $D/a --page $D/a"};
+                                        "--tape $D/a --page $D/a",
+                                        "--picture ''",
+                                        "--picture $D/a.svg --text",
+                                        "--picture $D/a.svg --page $D/a.html",
+                                        "--picture $D/a.svg --tape $D/a.json",
+                                        "--picture $D/a.svg --queries 2",
+                                        "--picture $D/a.svg --lesson 2 --causal"};
     program = "explain";
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_misuse(wrong[i]);
     ck_assert_int_eq(files_in_folder(), 0);
@@ -901,10 +1035,16 @@ int main(void) {
     tcase_add_test(tcase, broken_json);
     tcase_add_test(tcase, broken_tapes);
     tcase_add_test(tcase, strings_of_json);
+    tcase_add_loop_test(tcase, picture_shows_the_tape, 0, LESSONS);
+    tcase_add_test(tcase, no_picture_of_what_is_wrong);
     tcase = add_program_case(suite, "the program");
     tcase_add_test(tcase, page_of_the_lessons);
     tcase_add_test(tcase, page_of_one_lesson);
-    tcase_add_test(tcase, text_is_golden);
+    tcase_add_loop_test(tcase, text_is_golden, 0, SETS);
+    tcase_add_loop_test(tcase, picture_is_golden, 0, SETS);
+    tcase_add_loop_test(tcase, picture_of_a_lesson, 0, LESSONS);
+    tcase_add_test(tcase, picture_of_the_heads);
+    tcase_add_test(tcase, pictures_that_cannot_be_drawn);
     tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
     tcase_add_test(tcase, text_of_wide_matrices);
     tcase_add_test(tcase, text_of_all_lessons);
