@@ -520,8 +520,8 @@ void picture_write(FILE *file, const void *context) {
     char line[2][128];
     const double width = card_left(p) + CARD_WIDTH + MARGIN;
     snprintf(line[0], sizeof line[0],
-             "dy, the gradient of %s, has arrived; softmax makes dx, which goes on to %s.",
-             p->weights, p->scores);
+             "dy, the gradient of %s, has arrived; softmax makes dx for %s.", p->weights,
+             p->scores);
     snprintf(line[1], sizeof line[1],
              "The outlined number of dx is a sum: a term for each dashed number of dy.");
     svg_begin(file, (int)width, (int)card_bottom(p) + LEGEND + 8,
