@@ -91,6 +91,7 @@ COMMON   = $(call objects,$(wildcard examples/common/*.c))
 # explain's lessons, and its page: the sources of the page are arrays of the program.
 PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/page.%.o,html css js)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c)) $(PAGE)
+RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)) $(PAGE)
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
 HOOKED   = $(BUILD)/obj/tensor/kernels/pool.hooks.o # the tests' own, in place of the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
@@ -143,11 +144,13 @@ $(BUILD)/$(SHARED): $(OBJECTS) $(BUILD)/sources $(BUILD)/exports.map
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
 $(BUILD)/explain: $(LESSONS)
+$(addprefix $(BUILD)/,recall reverse heads charlm): $(RECORDER)
 $(TESTS) $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BUILD)/tests/test_explain: $(COMMON) $(LESSONS)
 $(BUILD)/tests/test_inspect: $(BUILD)/obj/examples/explain/json.o
+$(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) -lm

@@ -5,17 +5,20 @@
  * character that came), in nats. A guess among n characters has the loss log n.
  *
  * B sequences in a batch, T characters of each, C the width, V different characters. The sections:
- * the model, its quality, its text, its attention, training.
+ * the model, its quality, its text, its attention, its backward, training.
  */
 #include "common/corpus.h"
 #include "common/draw.h"
 #include "common/training.h"
 #include "common/trigram.h"
+#include "explain/recording.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 16, MEASURED = 100000 };
+enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 16, EXPLAINED = 6, MEASURED = 100000 };
 
 static struct {
     int64_t layers, heads, width, context, layer, sample, top_k;
@@ -195,6 +198,94 @@ static void show(Transformer *net, const Corpus *text, const Passage *passage) {
     tensor_release(x);
 }
 
+/* ---- its backward ---------------------------------------------------------------------------- */
+
+/* The attention of one layer in a whole backward pass: each (H, N, D), for the page. */
+typedef struct {
+    Tensor *queries, *keys, *values;
+    Tensor *arrives; /* the gradient of the attention's output */
+    double loss;
+} Seen;
+
+/* The result with this name of the nth line on the open tape that has this op, from 1. */
+static Tensor *find(const char *op, const char *name, int64_t nth) {
+    TapeLine line;
+    for (int i = 0; tape_line(i, &line); i++) {
+        const bool found = strcmp(line.op, op) == 0 && strcmp(line.out->name, name) == 0;
+        if (found && --nth == 0) return line.out;
+    }
+    return NULL;
+}
+
+/* One forward and backward pass of the whole model. x: (1, N + 1) */
+static Seen see(Transformer *net, Tensor *x) {
+    Seen seen = {NULL};
+    const int64_t layer = options.layer;
+    for (int i = 0; i < options.layers; i++) net->block[i]->attention->fused = false;
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *loss = transformer_loss(net, x);
+    if (ag_backward(loss)) {
+        const Tensor *output = find("bmm", "output", layer);
+        seen = (Seen){.queries = recording_leaf(find("reshape", "queries", layer), "queries"),
+                      .keys = recording_leaf(find("reshape", "keys", layer), "keys"),
+                      .values = recording_leaf(find("reshape", "values", layer), "values"),
+                      .arrives = recording_constant(output->grad, "G"),
+                      .loss = tensor_item(loss)};
+    }
+    tape_end();
+    for (int i = 0; i < options.layers; i++) net->block[i]->attention->fused = !options.composed;
+    return seen;
+}
+
+/* The passage as a string, where line ends and other control characters are blanks. */
+static void print_passage(const Corpus *text, const Tensor *x, char *string) {
+    const int64_t n = x ? tensor_numel(x) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t byte = text->byte[(int)tensor_get(x, 0, i)];
+        string[i] = byte < ' ' || byte > '~' ? ' ' : (char)byte;
+    }
+    string[n] = '\0';
+}
+
+/* Writes the page of the first characters of a batch of training. A page has no room for the
+ * matrices of the model. So the whole model runs once, and the page gets its gradient for the
+ * attention's output, G: sum(G output) has the gradients that the model's loss has. */
+static void explain(Transformer *net, const Corpus *text) {
+    char characters[EXPLAINED + 2], words[512];
+    const int64_t N = options.context < EXPLAINED ? options.context : EXPLAINED;
+    tensor_manual_seed(run.seed);
+    Tensor *x = corpus_draw(text, 1, N + 1);
+    const Seen seen = see(net, x);
+    DotProductAttention *attention = net->block[options.layer - 1]->attention->attention;
+    recording_prepare(net);
+    recording_begin();
+    Tensor *y = nn_dot_product_attention_forward(attention, seen.queries, seen.keys, seen.values,
+                                                 (AttentionMask){.causal = true});
+    Tensor *sum = ag_name(ag_sum(ag_mul(seen.arrives, y)), "sum(G output)");
+    print_passage(text, x, characters);
+    snprintf(words, sizeof words,
+             "Layer %" PRId64 " of %" PRId64 " after %" PRId64
+             " steps of training. The model reads "
+             "`%.*s` and predicts the character after each of these %" PRId64 "; its loss is %.4f. "
+             "Row i of a head is character i.",
+             options.layer, options.layers, run.step, (int)N, characters, N, seen.loss);
+    const Recording recording = {
+        .title = "charlm",
+        .idea = "The attention of one layer, in the middle of the model's backward pass.",
+        .command = "build/charlm --explain FILE.html",
+        .columns = "head",
+        .text = {words,
+                 "The rest of the model is too large for a page: it is only in `G`, the "
+                 "gradient that arrives here from the model's loss. The last line, sum(G "
+                 "output), has the gradient `G`, so all gradients before it are those of "
+                 "the model's loss. No character sees a later one: those scores are masked."},
+        .formula = {"attention_weights = softmax(queries keys' / sqrt(d)), for each head",
+                    "output = attention_weights values", "G = d loss of the model / d output"}};
+    recording_end(net, sum, &recording, run.explain);
+    tensor_release(x);
+}
+
 /* ---- training ------------------------------------------------------------------------------ */
 
 static const Flag flags[] = {
@@ -248,6 +339,7 @@ int main(int argc, char **argv) {
         write_on(net, &text, &passage);
         evaluate(net, &text);
     }
+    if (run.explain && !tensor_error()) explain(net, &text);
     nn_free(adamw);
     nn_free(net);
     free(passage.symbol);

@@ -14,13 +14,14 @@
 #include "explain/html.h"
 #include "explain/lesson.h"
 #include "explain/picture.h"
+#include "explain/recording.h"
 #include "explain/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 1 << 20, MOST_JSON = 1 << 23 }; /* of a tape, of the data of a page */
+enum { MOST_BYTES = 1 << 20 }; /* of a tape */
 enum { LESSON_OF_HEADS = 5 };
 
 static LessonOptions options = {.dropout = -1, .seed = LESSON_SEED};
@@ -32,26 +33,6 @@ static bool text;
 
 /* ---- the data -------------------------------------------------------------------------------- */
 
-/* A file in memory, for MOST_JSON bytes; open_memstream would lose bytes without a word where
- * memory is short. */
-static FILE *open_string(char **string) {
-    *string = tensor_error() ? NULL : malloc(MOST_JSON);
-    FILE *file = *string ? fmemopen(*string, MOST_JSON, "w") : NULL;
-    if (!file) tensor_fail("out of memory");
-    return file;
-}
-
-/* What was written becomes the string. */
-static void close_string(FILE *file, char *string) {
-    if (!file) return;
-    const bool failed = fflush(file) != 0 || ferror(file);
-    const long size = ftell(file);
-    if (failed || size < 0 || size >= MOST_JSON - 1)
-        tensor_fail("the page has no room: choose smaller examples");
-    else string[size] = '\0';
-    fclose(file);
-}
-
 static void write_lesson(FILE *file, int number) {
     Lesson made;
     if (lesson_open(&made, number, options)) lesson_write_json(&made, file);
@@ -61,14 +42,14 @@ static void write_lesson(FILE *file, int number) {
 /* The lessons from first to last as {"lessons": [...]}; the caller frees it. */
 static char *lessons_as_json(int first, int last) {
     char *json;
-    FILE *file = open_string(&json);
+    FILE *file = data_open(&json);
     if (file) fprintf(file, "{\"lessons\":[");
     for (int number = first; number <= last && !tensor_error(); number++) {
         if (number > first) fprintf(file, ",\n");
         write_lesson(file, number);
     }
     if (file) fprintf(file, "]}\n");
-    close_string(file, json);
+    data_close(file, json);
     return json;
 }
 
@@ -172,26 +153,22 @@ static void check_text(const char *path, const char *json) {
     tensor_fail("%s", sentence);
 }
 
-static void write_tape(FILE *file, const char *path, const char *tape) {
+/* The data of the page, which the caller frees. */
+static char *tape_as_json(const char *path, const char *tape) {
     const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    fprintf(file, "{\"lessons\":[{\"number\":0,\"title\":");
-    json_write_string(file, name);
-    fprintf(file,
-            ",\"idea\":\"The tape of a program, forward and backward.\",\"text\":[],"
-            "\"formula\":[],\"source\":\"\",\"columns\":\"\",\"questions\":[],"
-            "\"command\":\"build/explain --tape FILE.json\",\"tape\":%s}]}\n",
-            tape);
+    const Recording recording = {.title = slash ? slash + 1 : path,
+                                 .idea = "The tape of a program, forward and backward.",
+                                 .command = "build/explain --tape FILE.json",
+                                 .columns = "",
+                                 .tape = tape};
+    return recording_as_json(&recording);
 }
 
 static void make_page_of_tape(void) {
-    char *json = NULL;
     if (!tensor_can_write_file(page_file)) return;
     char *tape = read_file(tape_file);
     if (tape) check_text(tape_file, tape);
-    FILE *file = open_string(&json);
-    if (file) write_tape(file, tape_file, tape);
-    close_string(file, json);
+    char *json = tensor_error() ? NULL : tape_as_json(tape_file, tape);
     write_page(json, tape_file);
     free(json);
     free(tape);

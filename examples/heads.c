@@ -9,11 +9,13 @@
  * the head.
  *
  * B sequences, T = --length, H = --heads, E = --hidden, d = E / H, O = --offsets, V = --tokens. The
- * sections: the model, the sequences, training, importance, main.
+ * sections: the model, the sequences, training, importance, one example step by step, main.
  */
 #include "common/rank.h"
 #include "common/training.h"
+#include "explain/recording.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 enum { MAX_HEADS = 16, MAX_OFFSETS = 8, IGNORED = -100, UNSEEN = 256 };
@@ -228,6 +230,76 @@ static void evaluate(Heads *net) {
     training_expect(&run, "accuracy lost with half", m.accuracy - half, "<", 0.01);
 }
 
+/* ---- one example step by step ---------------------------------------------------------------- */
+
+enum { LAST = 1 }; /* queries on the page, the last places: there all offsets have a token */
+
+/* The leaves of the page, and its constants. Two matrices in a row are one: answer W_o. */
+typedef struct {
+    Tensor *q, *k, *v; /* (H, LAST, d), (H, T, d) */
+    Tensor *gates;     /* (H, 1, 1) */
+    Tensor *W, *right; /* (O V, E), (1, LAST, O) */
+} Seen;
+
+static Seen see(Heads *net) {
+    const int64_t H = options.heads, from = options.length - LAST;
+    Tensor *tokens = ag_slice(draw_unseen(), 0, 0, 1);
+    Tensor *x = nn_embedding_forward(net->tokens, tokens);
+    x = nn_positional_encoding_forward(net->places, x); /* (1, T, E) */
+    Tensor *right = ag_slice(answers(tokens), 1, from, INT64_MAX);
+    Tensor *W = ag_matmul(net->answer->weight, net->W_o->weight);
+    Tensor *gates = tape_own(tensor_ones(SHAPE(H, 1, 1)));
+    return (Seen){.q = recording_heads(net->W_q, ag_slice(x, 1, from, INT64_MAX), H, "queries"),
+                  .k = recording_heads(net->W_k, x, H, "keys"),
+                  .v = recording_heads(net->W_v, x, H, "values"),
+                  .gates = recording_leaf(gates, "gates"),
+                  .W = recording_constant(W, "answer W_o"),
+                  .right = recording_constant(right, "right")};
+}
+
+/* As heads_forward, for the last places: (1, V, LAST, O). */
+static Tensor *attend(const Heads *net, const Seen *s) {
+    const double d = (double)options.hidden / (double)options.heads;
+    const double scale = options.no_scale ? 1 : 1 / sqrt(d);
+    Tensor *products = ag_bmm(s->q, ag_transpose(s->k, 1, 2)); /* (H, LAST, T) */
+    Tensor *scores = ag_name(ag_scale(products, scale), "scores");
+    Tensor *weights = ag_name(ag_softmax(scores, 2), "attention_weights");
+    Tensor *output = ag_name(ag_bmm(weights, s->v), "output");
+    Tensor *heads = ag_name(ag_mul(s->gates, output), "heads");
+    Tensor *y = ag_linear(recording_join(heads), s->W, net->answer->bias);
+    return ag_permute(ag_reshape(y, SHAPE(1, -1, options.offsets, options.tokens)),
+                      AXES(0, 3, 1, 2));
+}
+
+/* Writes the page of the first sequence that measure draws; all gates are open. */
+static void explain(Heads *net) {
+    char words[512];
+    recording_prepare(net);
+    const Seen s = see(net);
+    recording_begin();
+    Tensor *loss = ag_cross_entropy(attend(net, &s), s.right, IGNORED, REDUCE_MEAN);
+    snprintf(words, sizeof words,
+             "The last place of a sequence of %" PRId64 " tokens, after %" PRId64 " steps of "
+             "training, with %" PRId64 " heads. It must name %" PRId64
+             " tokens before it, and row 0 "
+             "of `attention_weights` says where each head looks.",
+             options.length, run.step, options.heads, options.offsets);
+    const Recording recording = {
+        .title = "heads",
+        .idea = "A gate of 1 changes nothing, but its gradient says how much its head is needed.",
+        .command = "build/heads --explain FILE.html",
+        .columns = "head",
+        .text = {words,
+                 "The gradient of a gate is one sum over all numbers of its head: the output "
+                 "of the head times the gradient that arrives there. Parameters are constants "
+                 "here; the two matrices after the attention, W_o and answer, are multiplied "
+                 "to one."},
+        .formula = {"attention_weights = softmax(queries keys' / sqrt(d)), for each head",
+                    "heads = gates * (attention_weights values)",
+                    "loss = mean of -log softmax(joined (answer W_o)' + b)[right token]"}};
+    recording_end(net, loss, &recording, run.explain);
+}
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
 static const Flag flags[] = {
@@ -258,6 +330,7 @@ int main(int argc, char **argv) {
     training_begin(&run, net, sgd);
     train(net, sgd);
     if (training_finish(&run)) evaluate(net);
+    if (run.explain && !tensor_error()) explain(net);
     nn_free(sgd);
     nn_free(net);
     return training_status(&run);

@@ -10,10 +10,11 @@
  * first keys again, with other values, as in a buffer that was used before. Only valid_lens says
  * where the sequence ends.
  *
- * The sections: the model, sequences, training, evaluation, main.
+ * The sections: the model, sequences, training, evaluation, one example step by step, main.
  */
 #include "../nn/nn.h"
 #include "common/training.h"
+#include "explain/recording.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -82,11 +83,8 @@ static Recall *recall_new(void) {
  *      score_ij  = q_i . k_j / sqrt(d)   or   w . tanh(W_q q_i + W_k k_j)
  *      weight_ij = exp(score_ij) / sum of exp(score_il) over the pairs l < n
  *      y_i = sum_j weight_ij v_j, and the logits of the answer are W y_i + b.
- * (B, P) -> (B, P, --values) */
-static Tensor *recall_forward(Recall *net, const Sequences *s) {
-    Tensor *q = nn_embedding_forward(net->asked, s->asked); /* (B, P, d) */
-    Tensor *k = nn_embedding_forward(net->keys, s->keys);
-    Tensor *v = nn_embedding_forward(net->values, s->values);
+ * q: (B, Q, d), a vector for each question, k, v: (B, P, d) -> (B, Q, --values) */
+static Tensor *attend(Recall *net, Tensor *q, Tensor *k, Tensor *v, const Sequences *s) {
     if (options.no_scale) q = ag_scale(q, sqrt((double)options.hidden)); /* undoes / sqrt(d) */
     AttentionMask mask = {.valid_lens = options.no_mask ? NULL : s->num_pairs};
     Tensor *y = net->dot ? nn_dot_product_attention_forward(net->dot, q, k, v, mask)
@@ -94,9 +92,17 @@ static Tensor *recall_forward(Recall *net, const Sequences *s) {
     return nn_linear_forward(net->answer, y);
 }
 
+/* (B, P) -> (B, P, --values) */
+static Tensor *recall_forward(Recall *net, const Sequences *s) {
+    Tensor *q = nn_embedding_forward(net->asked, s->asked); /* (B, P, d) */
+    Tensor *k = nn_embedding_forward(net->keys, s->keys);
+    Tensor *v = nn_embedding_forward(net->values, s->values);
+    return attend(net, q, k, v, s);
+}
+
 /* -log of the probability of the right value, the mean over all questions. */
-static Tensor *recall_loss(Recall *net, const Sequences *s) {
-    Tensor *logits = ag_reshape(recall_forward(net, s), SHAPE(-1, options.values));
+static Tensor *loss_of(Tensor *answered, const Sequences *s) {
+    Tensor *logits = ag_reshape(answered, SHAPE(-1, options.values));
     Tensor *answers = ag_reshape(s->answers, SHAPE(-1));
     return ag_cross_entropy(logits, answers, IGNORED, REDUCE_MEAN);
 }
@@ -151,7 +157,7 @@ static void train(Recall *net, Optimizer *sgd) {
     while (training_next(&run)) {
         tape_begin();
         Sequences s = sequences_draw(run.batch);
-        Tensor *loss = recall_loss(net, &s);
+        Tensor *loss = loss_of(recall_forward(net, &s), &s);
         nn_optimizer_zero_grad(sgd);
         ag_backward(loss);
         nn_optimizer_step(sgd);
@@ -203,6 +209,68 @@ static void evaluate(Recall *net) {
     training_expect(&run, "largest weight on the right pair", found / questions, ">=", 0.99);
 }
 
+/* ---- one example step by step ---------------------------------------------------------------- */
+
+enum { QUESTIONS = 4 }; /* on the page */
+
+/* The first sequence, with its first questions. */
+static Sequences first_of(Sequences s) {
+    s.num_pairs = ag_slice(s.num_pairs, 0, 0, 1);
+    s.keys = ag_slice(s.keys, 0, 0, 1);
+    s.values = ag_slice(s.values, 0, 0, 1);
+    s.asked = ag_slice(ag_slice(s.asked, 0, 0, 1), 1, 0, QUESTIONS);
+    s.answers = ag_slice(ag_slice(s.answers, 0, 0, 1), 1, 0, QUESTIONS);
+    return s;
+}
+
+/* "c? x? of c:37 x:4 f:81" */
+static void print_example(const Sequences *s, char *text, size_t size) {
+    const int n = tensor_error() ? 0 : (int)tensor_get(s->num_pairs, 0);
+    size_t at = 0;
+    *text = '\0';
+    for (int i = 0; i < n && i < QUESTIONS && at < size; i++)
+        at +=
+            (size_t)snprintf(text + at, size - at, "%c? ", letter[(int)tensor_get(s->asked, 0, i)]);
+    if (n && at < size) at += (size_t)snprintf(text + at, size - at, "of");
+    for (int j = 0; j < n && at < size; j++)
+        at +=
+            (size_t)snprintf(text + at, size - at, " %c:%d", letter[(int)tensor_get(s->keys, 0, j)],
+                             (int)tensor_get(s->values, 0, j));
+}
+
+/* Writes the page of the first sequence that evaluate draws, with the dropout of training. */
+static void explain(Recall *net) {
+    char example[512], seen[640];
+    tensor_manual_seed(~run.seed);
+    nn_train(net, true);
+    recording_prepare(net);
+    Sequences s = first_of(sequences_draw(64));
+    Tensor *q = recording_leaf(nn_embedding_forward(net->asked, s.asked), "queries");
+    Tensor *k = recording_leaf(nn_embedding_forward(net->keys, s.keys), "keys");
+    Tensor *v = recording_leaf(nn_embedding_forward(net->values, s.values), "values");
+    print_example(&s, example, sizeof example);
+    s.num_pairs = recording_constant(s.num_pairs, "valid_lens");
+    s.answers = recording_constant(s.answers, "answers");
+    recording_begin();
+    Tensor *loss = loss_of(attend(net, q, k, v, &s), &s);
+    snprintf(seen, sizeof seen,
+             "The first questions of a sequence after %" PRId64
+             " steps of training: %s. A query is "
+             "the vector of a question; row j of `keys` and of `values` is pair j.",
+             run.step, example);
+    const Recording recording = {
+        .title = "recall",
+        .idea = "The loss asks for the right value; the gradient of the scores asks for the pair.",
+        .command = "build/recall --explain FILE.html",
+        .columns = "",
+        .text = {seen, "Pairs after the end of the sequence are masked, so their weights and the "
+                       "gradients of their keys and values are 0. Parameters are constants here: "
+                       "the page shows the gradients of the vectors."},
+        .formula = {"weights = softmax(score(queries, keys)), over the pairs of the sequence",
+                    "loss = mean of -log softmax(weights values W' + b)[right value]"}};
+    recording_end(net, loss, &recording, run.explain);
+}
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
 static const Flag flags[] = {
@@ -239,6 +307,7 @@ int main(int argc, char **argv) {
     training_begin(&run, net, sgd);
     train(net, sgd);
     if (training_finish(&run)) evaluate(net);
+    if (run.explain && !tensor_error()) explain(net);
     nn_free(sgd);
     nn_free(net);
     return training_status(&run);

@@ -8,12 +8,13 @@
  * There is no residual connection around the attention, unlike in a transformer. So every answer
  * has come through the weights that the maps show.
  *
- * The sections: the model, the loss, training, evaluation, main.
+ * The sections: the model, the loss, training, evaluation, one example step by step, main.
  */
 #include "../nn/nn.h"
 #include "common/attention_map.h"
 #include "common/flags.h"
 #include "common/training.h"
+#include "explain/recording.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -204,6 +205,67 @@ static void evaluate(Reverse *net) {
     report(&sum, maps);
 }
 
+/* ---- one example step by step ---------------------------------------------------------------- */
+
+enum { QUERIES = 4 }; /* on the page: each looks at all keys */
+
+/* The leaves of the page, and its constants. Two matrices in a row are one: W W_o. */
+typedef struct {
+    Tensor *q, *k, *v; /* (H, QUERIES, d), (H, n, d) */
+    Tensor *W;         /* (V, h) */
+    Tensor *answers;   /* (QUERIES) */
+} Seen;
+
+static Seen see(Reverse *net) {
+    MultiHeadAttention *attention = net->attention;
+    const int64_t H = options.heads;
+    const double d = (double)options.hidden / (double)H;
+    Tensor *tokens = ag_slice(draw(AT_ONCE), 0, 0, 1); /* (1, n) */
+    Tensor *answers = ag_select(ag_index_select(tokens, 1, mirror()), 0, 0);
+    Tensor *e = nn_embedding_forward(net->embedding, tokens);
+    Tensor *x = nn_positional_encoding_forward(net->positions, e);
+    Tensor *first = ag_slice(x, 1, 0, QUERIES);
+    if (options.no_scale) first = ag_scale(first, sqrt(d));
+    Tensor *W = ag_matmul(net->output->weight, attention->W_o->weight);
+    return (Seen){.q = recording_heads(attention->W_q, first, H, "queries"),
+                  .k = recording_heads(attention->W_k, x, H, "keys"),
+                  .v = recording_heads(attention->W_v, x, H, "values"),
+                  .W = recording_constant(W, "W W_o"),
+                  .answers = recording_constant(ag_slice(answers, 0, 0, QUERIES), "answers")};
+}
+
+/* Writes the page of the first sequence that evaluate draws, with the dropout of training. */
+static void explain(Reverse *net) {
+    char words[512];
+    tensor_manual_seed(~run.seed);
+    nn_train(net, true);
+    recording_prepare(net);
+    const Seen s = see(net);
+    recording_begin();
+    DotProductAttention *attention = net->attention->attention;
+    Tensor *y = nn_dot_product_attention_forward(attention, s.q, s.k, s.v, (AttentionMask){0});
+    Tensor *logits = ag_linear(recording_join(y), s.W, net->output->bias);
+    logits = ag_reshape(logits, SHAPE(-1, options.tokens));
+    Tensor *loss = ag_cross_entropy(logits, s.answers, AG_IGNORE_NONE, REDUCE_MEAN);
+    snprintf(words, sizeof words,
+             "The first %" PRId64 " places of a sequence of %" PRId64 " tokens, after %" PRId64
+             " steps of "
+             "training. Row i of `attention_weights` should be large in column %" PRId64 " - i.",
+             options.length < QUERIES ? options.length : QUERIES, options.length, run.step,
+             options.length - 1);
+    const Recording recording = {
+        .title = "reverse",
+        .idea = "The loss knows the tokens; its gradient tells each query at which place to look.",
+        .command = "build/reverse --explain FILE.html",
+        .columns = "head",
+        .text = {words, "Dropout is as in training: where it removes the right weight of a head, "
+                        "another head must know the answer. Parameters are constants here; the two "
+                        "matrices after the attention, W_o and W, are multiplied to one."},
+        .formula = {"attention_weights = softmax(queries keys' / sqrt(d)), for each head",
+                    "loss = mean of -log softmax(joined (W W_o)' + b)[token n - 1 - i]"}};
+    recording_end(net, loss, &recording, run.explain);
+}
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
 static const Flag flags[] = {
@@ -237,6 +299,7 @@ int main(int argc, char **argv) {
     training_begin(&run, net, sgd);
     train(net, sgd);
     if (training_finish(&run)) evaluate(net);
+    if (run.explain && !tensor_error()) explain(net);
     nn_free(sgd);
     nn_free(net);
     return training_status(&run);

@@ -12,27 +12,31 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../examples/explain/check.h"
 #include "common.h"
 #include "common_program.h"
+
+#include <math.h>
 
 static const struct {
     const char *name;
     const char *flags; /* a run of a fifth of a second or less, in which the loss falls */
     const char *other; /* with these, too, it is another model, of other shapes */
+    const char *large; /* and with these one that is too large for the page of --explain */
     const char *input; /* what it reads besides --load, or NULL */
 } programs[] = {
     {"recall", "--steps 50 --every 10 --batch 16 --pairs 4 --hidden 8 --lr 0.5", "--hidden 9",
-     NULL},
+     "--hidden 512", NULL},
     {"reverse", "--steps 50 --every 10 --batch 8 --length 4 --hidden 16 --lr 0.2", "--hidden 32",
-     NULL},
+     "--hidden 1024 --length 16", NULL},
     {"charlm",
      "--text LICENSE --steps 50 --every 10 --batch 4 --lr 0.01 --layers 1 --heads 2 --width 16"
      " --context 8",
-     "--width 32", "--text"},
+     "--width 32", "--width 1024 --context 8", "--text"},
     {"heads",
      "--steps 50 --every 10 --batch 8 --lr 0.1 --heads 2 --hidden 8 --length 6 --offsets 2"
      " --tokens 4",
-     "--hidden 12", NULL},
+     "--hidden 12", "--hidden 1024 --length 16", NULL},
 };
 
 enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };
@@ -190,6 +194,150 @@ START_TEST(shows) {
 }
 END_TEST
 
+/* ---- the page of --explain ----------------------------------------------------------------- */
+
+static char page[1 << 21];
+
+/* The tape of the page as JSON, after check_tape. *tree is freed by the caller. */
+static const Json *tape_of_page(const char *name, Json **tree) {
+    static const char begin[] = "<script id=\"data\" type=\"application/json\">\n";
+    slurp(path(name), page, sizeof page);
+    char *data = strstr(page, begin);
+    ck_assert_msg(data != NULL, "%s: no data in %s", program, name);
+    data += strlen(begin);
+    *strstr(data, "</script>") = '\0';
+    *tree = json_read(data);
+    ck_assert_msg(*tree != NULL, "%s: %s", program, tensor_error());
+    const Json *lesson = json_at(json_get(*tree, "lessons"), 0);
+    ck_assert_int_eq(json_integer(lesson, "number", -1), 0);
+    ck_assert_str_eq(json_text(lesson, "title", ""), program);
+    const Json *tape = json_get(lesson, "tape");
+    ck_assert_msg(check_tape(tape), "%s: %s", program, tensor_error());
+    return tape;
+}
+
+static double number_at(const Json *list, int64_t i) { return json_number(json_at(list, i)); }
+
+/* Adds the terms of dx[i], of the float32 numbers of the page, to *sum, and their sizes to *size.
+ */
+static void add_terms(const Json *tape, const Json *line, const Json *column, double *sum,
+                      double *size) {
+    const Json *y = json_at(json_get(tape, "tensors"), json_integer(line, "out", -1));
+    const Json *dy = json_get(y, "grad");
+    if (column->kind == JSON_STRING) return; /* the reason why there is none */
+    for (const Json *pair = column->first; pair; pair = pair->next->next) {
+        const double term = number_at(dy, (int64_t)pair->number) * json_number(pair->next);
+        *sum += term;
+        *size += fabs(term);
+    }
+}
+
+/* The gradient of element i of tensor t is the sum of its terms over all lines that t goes into. */
+static void expect_sum_of_terms(const Json *tape, int64_t t, int64_t i) {
+    const Json *tensor = json_at(json_get(tape, "tensors"), t);
+    const double grad = number_at(json_get(tensor, "grad"), i);
+    double sum = 0, size = 0;
+    for (const Json *line = json_get(tape, "lines")->first; line; line = line->next) {
+        const Json *in = json_get(line, "in")->first;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next, in = in->next)
+            if (d->kind == JSON_OBJECT && (int64_t)in->number == t)
+                add_terms(tape, line, json_at(json_get(d, "jacobian"), i), &sum, &size);
+    }
+    ck_assert_msg(fabs(sum - grad) <= 1e-5 * size, "%s: %s[%d] has the gradient %g, its terms %g",
+                  program, json_text(tensor, "name", ""), (int)i, grad, sum);
+}
+
+/* Every gradient but that of the loss. Returns how many elements of leaves have one that is not 0.
+ */
+static int expect_sums(const Json *tape) {
+    int learned = 0;
+    int64_t t = 0;
+    for (const Json *x = json_get(tape, "tensors")->first; x; x = x->next, t++) {
+        const Json *grad = json_get(x, "grad");
+        const bool is_leaf = json_number(json_get(x, "leaf")) != 0;
+        const bool is_last = t == json_get(tape, "tensors")->count - 1;
+        for (int64_t i = 0; grad && !is_last && i < grad->count; i++) {
+            expect_sum_of_terms(tape, t, i);
+            learned += is_leaf && number_at(grad, i) != 0;
+        }
+    }
+    return learned;
+}
+
+static bool has_tensor(const Json *tape, const char *name) {
+    const Json *x = json_get(tape, "tensors")->first;
+    while (x && strcmp(json_text(x, "name", ""), name) != 0) x = x->next;
+    return x && json_get(x, "grad");
+}
+
+static void expect_page(const char *name) {
+    Json *tree;
+    const Json *tape = tape_of_page(name, &tree);
+    ck_assert_int_gt(expect_sums(tape), 0);
+    ck_assert(has_tensor(tape, "queries") && has_tensor(tape, "keys"));
+    ck_assert(has_tensor(tape, "values") && has_tensor(tape, "attention_weights"));
+    for (const Json *line = json_get(tape, "lines")->first; line; line = line->next)
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next)
+            ck_assert_msg(d->kind != JSON_OBJECT || json_number(json_get(d, "worst")) < 1e-6,
+                          "%s: the check of %s", program, json_text(line, "op", ""));
+    free(tree);
+}
+
+/* The page does not change what else the program prints and writes. */
+START_TEST(explains) {
+    static char printed_before[PRINTED_SIZE];
+    choose(_i);
+    expect_trained("--save $D/straight.safetensors --plot $D/straight.svg");
+    strcpy(printed_before, out);
+    expect_trained("--save $D/a.safetensors --plot $D/a.svg --explain $D/page.html");
+    ck_assert_str_eq(out, printed_before);
+    ck_assert_int_eq(shell("cmp $D/straight.safetensors $D/a.safetensors &&"
+                           " cmp $D/straight.svg $D/a.svg"),
+                     0);
+    ck_assert_int_eq(files_in_folder(), 5);
+    expect_page("page.html");
+    expect_trained("--quiet --load $D/a.safetensors --explain $D/again.html");
+    ck_assert_int_eq(shell("cmp $D/page.html $D/again.html"), 0);
+}
+END_TEST
+
+START_TEST(explains_what_it_had_learned) {
+    choose(_i);
+    ck_assert_int_eq(run_interrupted(with("--explain $D/page.html")), 130);
+    ck_assert_str_eq(out, "");
+    expect_page("page.html");
+}
+END_TEST
+
+/* The other models of the programs. */
+START_TEST(explains_other_models) {
+    static const char *const lines[][2] = {{"recall", "--attention additive --dropout 0.3"},
+                                           {"recall", "--no-scale --no-mask --pairs 1"},
+                                           {"reverse", "--fused --no-scale --length 1 --dropout 0"},
+                                           {"reverse", "--dropout 0 --heads 1 --length 5"},
+                                           {"heads", "--no-scale --offsets 1 --length 2"},
+                                           {"charlm", "--context 1"},
+                                           {"charlm", "--composed --layers 2 --layer 2"},
+                                           {"charlm", "--heads 1 --layers 3 --dropout 0.2"}};
+    char line[256];
+    for (int i = 0; i < NUM_PROGRAMS; i++)
+        if (strcmp(programs[i].name, lines[_i][0]) == 0) choose(i);
+    snprintf(line, sizeof line, "--quiet --steps 2 %s --explain $D/page.html", lines[_i][1]);
+    run(with(line));
+    ck_assert_str_eq(complaints, "");
+    expect_page("page.html");
+}
+END_TEST
+
+START_TEST(too_large_for_a_page) {
+    char line[256];
+    choose(_i);
+    snprintf(line, sizeof line, "--quiet --steps 1 --explain $D/page.html %s", programs[_i].large);
+    expect_failure(with(line), ": choose a smaller example\n");
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
 /* ---- flags --------------------------------------------------------------------------------- */
 
 /* The next flag of a --help, "  --name ARGUMENT" in a line of its own, and the sentence below it.
@@ -216,6 +364,7 @@ START_TEST(help_names_every_flag) {
                                          "--every N",
                                          "--log FILE.csv",
                                          "--plot FILE.svg",
+                                         "--explain FILE.html",
                                          "--quiet",
                                          "--help",
                                          "--save FILE.safetensors",
@@ -280,6 +429,10 @@ START_TEST(misuse) {
                                         "--log $D/a --plot $D/a",
                                         "--log $D/a --save $D/a",
                                         "--load $D/a --plot $D/a",
+                                        "--load $D/a --explain $D/a",
+                                        "--plot $D/a --explain $D/a",
+                                        "--explain",
+                                        "--explain ''",
                                         "--save $D/a --plot $D/a"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) expect_misuse(lines[i]);
     ck_assert_int_eq(files_in_folder(), 0);
@@ -366,7 +519,7 @@ END_TEST
 
 /* ---- files that cannot be written ---------------------------------------------------------- */
 
-static const char *const outputs[] = {"--log", "--save", "--plot"};
+static const char *const outputs[] = {"--log", "--save", "--plot", "--explain"};
 
 /* It could have been known before the first step, and was. */
 static void expect_unwritable(const char *flag, const char *file, const char *part) {
@@ -394,7 +547,7 @@ START_TEST(files_that_cannot_be_written) {
     char line[256];
     choose(_i);
     ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed"), 0);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
         expect_unwritable(outputs[i], "$D/nowhere/file",
                           "/nowhere/file: it cannot be written: No such file or directory\n");
         expect_unwritable(outputs[i], "$D", ": Is a directory\n");
@@ -409,6 +562,7 @@ START_TEST(files_that_cannot_be_written) {
     if (has_full_disk()) ck_assert_int_eq(shell("test -c /dev/full"), 0);
     expect_old_file_kept("--save");
     expect_old_file_kept("--plot");
+    expect_old_file_kept("--explain");
     ck_assert_int_eq(files_in_folder(), 1);
 }
 END_TEST
@@ -469,6 +623,10 @@ int main(void) {
     tcase_add_loop_test(tcase, interrupted_without_a_file, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, a_rate_that_is_too_large, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, shows, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, explains, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, explains_what_it_had_learned, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, explains_other_models, 0, 8);
+    tcase_add_loop_test(tcase, too_large_for_a_page, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, misuse, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);

@@ -60,6 +60,9 @@ void training_flags(Training *run, int argc, char **argv, const Flag *own, int n
                   "Go on from there: with the same flags, to the same digits."),
         OUTPUT_FLAG("--plot", run->plot, "FILE.svg",
                     "Draw the losses and where the attention looks."),
+        OUTPUT_FLAG("--explain", run->explain, "FILE.html",
+                    "Write a page that steps through the attention of one example after training,\n"
+                    "forward and backward."),
         SWITCH_FLAG("--quiet", run->quiet, "No progress and no maps: what was expected, and came."),
     };
     enum { NUM_COMMON = sizeof common / sizeof *common };
@@ -230,6 +233,7 @@ void training_check_files(const Training *run) {
     check_no_pipe(run->save);
     training_check_file(run->save);
     training_check_file(run->plot);
+    training_check_file(run->explain);
     if (run->log && access(run->log, W_OK) != 0) /* an existing file is written to, not replaced */
         training_check_file(run->log);
 }

@@ -45,7 +45,7 @@ typedef struct {
     double lr;
     int64_t threads; /* 0: one for each core */
     int64_t every;   /* steps between reports; 0: a twentieth of all */
-    const char *log, *save, *load, *plot;
+    const char *log, *save, *load, *plot, *explain;
     bool quiet;
 
     int64_t step;   /* steps taken so far */
@@ -71,8 +71,8 @@ void training_flags(Training *run, int argc, char **argv, const Flag *flags, int
  * The file holds the value under this name. Takes over the reference. */
 void training_must_match(Training *run, const char *name, Tensor *value);
 
-/* Checks that --save, --plot and --log can be written. training_begin does the same; a program that
- * prints before it trains calls this first. */
+/* Checks that --save, --plot, --explain and --log can be written. training_begin does the same; a
+ * program that prints before it trains calls this first. */
 void training_check_files(const Training *run);
 
 /* Checks all files. Loads parameters, the state of the optimizer, the generator and the losses from

@@ -710,7 +710,7 @@ function drawLesson({ number, title, idea, text = [], formula = [], source, ques
     byId("idea").replaceChildren(...prose(idea));
     byId("lesson").hidden = !text.length && !questions.length;
     byId("lesson").replaceChildren(...[
-        el("summary", {}, `Lesson ${number}: ${title}`), ...text.map(paragraph => el("p", {}, prose(paragraph))),
+        el("summary", {}, number ? `Lesson ${number}: ${title}` : title), ...text.map(paragraph => el("p", {}, prose(paragraph))),
         formula.length && el("pre", {}, formula.join("\n")), losses.length && drawLosses(losses.map(Number)),
         questions.length && el("h2", {}, "Questions"), ...questions.map(drawQuestion),
         source && el("p", { class: "soft" }, "From " + source),

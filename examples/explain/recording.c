@@ -1,0 +1,119 @@
+/* recording.c - a page of one tape: see recording.h. */
+#include "recording.h"
+
+#include "../common/output.h"
+#include "html.h"
+#include "json.h"
+
+#include <stdlib.h>
+
+enum { MOST_JSON = 1 << 23 }; /* bytes of the data of a page */
+
+/* ---- the data of the page -------------------------------------------------------------------- */
+
+/* Memory for MOST_JSON bytes; open_memstream would lose bytes without a word where memory is short.
+ */
+FILE *data_open(char **string) {
+    *string = tensor_error() ? NULL : malloc(MOST_JSON);
+    FILE *file = *string ? fmemopen(*string, MOST_JSON, "w") : NULL;
+    if (!file) tensor_fail("out of memory");
+    return file;
+}
+
+void data_close(FILE *file, char *string) {
+    if (!file) return;
+    const bool failed = fflush(file) != 0 || ferror(file);
+    const long size = ftell(file);
+    if (failed || size < 0 || size >= MOST_JSON - 1)
+        tensor_fail("the page has no room: choose smaller examples");
+    else string[size] = '\0';
+    fclose(file);
+}
+
+static void write_key(FILE *file, const char *key, const char *text) {
+    fprintf(file, ",\n\"%s\":", key);
+    json_write_string(file, text);
+}
+
+/* ,"key":["line","line"] */
+static void write_lines(FILE *file, const char *key, const char *const *line, int most) {
+    fprintf(file, ",\n\"%s\":[", key);
+    for (int i = 0; i < most && line[i]; i++) {
+        if (i) putc(',', file);
+        json_write_string(file, line[i]);
+    }
+    putc(']', file);
+}
+
+char *recording_as_json(const Recording *r) {
+    char *json;
+    FILE *file = data_open(&json);
+    if (file) {
+        fprintf(file, "{\"lessons\":[{\"number\":0");
+        write_key(file, "title", r->title);
+        write_key(file, "idea", r->idea);
+        write_lines(file, "text", r->text, 4);
+        write_lines(file, "formula", r->formula, 6);
+        write_key(file, "columns", r->columns);
+        write_key(file, "command", r->command);
+        fprintf(file, ",\n\"source\":\"\",\"questions\":[],\"tape\":");
+        if (r->tape) fputs(r->tape, file);
+        else tape_write_json(file);
+        fprintf(file, "}]}\n");
+    }
+    data_close(file, json);
+    if (!tensor_error()) return json;
+    free(json);
+    return NULL;
+}
+
+/* ---- a recording ----------------------------------------------------------------------------- */
+
+static Tensor *kept[16]; /* the tensors for the page, until its tape owns them */
+static int num_kept;
+
+void recording_prepare(void *model) {
+    nn_freeze(model, "", true);
+    tape_begin_no_grad();
+}
+
+Tensor *recording_constant(Tensor *x, const char *name) {
+    if (num_kept == sizeof kept / sizeof *kept) abort(); /* make kept longer */
+    kept[num_kept] = ag_name(tensor_clone(x), name);
+    return kept[num_kept++];
+}
+
+Tensor *recording_leaf(Tensor *x, const char *name) {
+    return ag_requires_grad(recording_constant(x, name));
+}
+
+Tensor *recording_heads(Linear *W, Tensor *x, int64_t H, const char *name) {
+    Tensor *y = nn_linear_forward(W, x);
+    if (!y) return NULL;
+    const int64_t N = y->shape.dim[1], D = y->shape.dim[2] / H;
+    return recording_leaf(ag_transpose(ag_reshape(y, SHAPE(N, H, D)), 0, 1), name);
+}
+
+void recording_begin(void) {
+    tape_end();
+    tape_begin();
+    tape_keep_grads(true);
+    while (num_kept > 0) tape_own(kept[--num_kept]);
+}
+
+Tensor *recording_join(Tensor *heads) {
+    if (!heads) return NULL;
+    const int64_t H = heads->shape.dim[0], N = heads->shape.dim[1], D = heads->shape.dim[2];
+    Tensor *places = ag_transpose(ag_reshape(heads, SHAPE(1, H, N, D)), 1, 2);
+    return ag_name(ag_reshape(places, SHAPE(1, N, H * D)), "joined");
+}
+
+void recording_end(void *model, Tensor *loss, const Recording *recording, const char *path) {
+    if (loss && !*loss->name) ag_name(loss, "loss");
+    ag_backward(loss);
+    char *json = tensor_error() ? NULL : recording_as_json(recording);
+    if (json) output_write(path, html_write, json);
+    free(json);
+    tape_end();
+    if (model) nn_freeze(model, "", false);
+}

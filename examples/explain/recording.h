@@ -1,0 +1,52 @@
+/* recording.h - a page of one tape: of a program that trains (--explain), or of a file
+ * (build/explain --tape).
+ *
+ *     recording_prepare(net);
+ *     Tensor *q = recording_leaf(nn_linear_forward(net->W_q, x), "queries");
+ *     recording_begin();
+ *     Tensor *loss = ...
+ *     recording_end(net, loss, &recording, "page.html");
+ *
+ * A page has room for some thousand numbers, and a matrix of 64 x 64 numbers alone has 4096
+ * derivatives for each token. So a program records only its attention: the leaves are the queries,
+ * keys and values, and all parameters are constants. */
+#ifndef TAPEHEAD_EXAMPLES_RECORDING_H
+#define TAPEHEAD_EXAMPLES_RECORDING_H
+
+#include "../../nn/nn.h"
+
+typedef struct {
+    const char *title, *idea, *command;
+    const char *columns;    /* what each matrix of a 3-d tensor is: "head"; or "" */
+    const char *text[4];    /* paragraphs, the rest NULL */
+    const char *formula[6]; /* lines, the rest NULL */
+    const char *tape;       /* JSON that tape_write_json wrote; NULL: the open tape */
+} Recording;
+
+/* The data of the page, {"lessons": [...]}, a string that the caller frees. NULL and an error if
+ * the tape is too large. */
+char *recording_as_json(const Recording *recording);
+
+/* A file in memory for data of a page, and its string, which the caller frees; NULL and an error
+ * without memory. data_close ends the string. */
+FILE *data_open(char **string);
+void data_close(FILE *file, char *string);
+
+/* Freezes the parameters and opens a tape for what the page does not show: how its leaves were
+ * computed. */
+void recording_prepare(void *model);
+/* Tensors for the page, copies of x: the page shows the gradient of a leaf, and a constant has
+ * none. The tape of recording_begin owns them. */
+Tensor *recording_leaf(Tensor *x, const char *name);
+Tensor *recording_constant(Tensor *x, const char *name);
+/* x: (1, N, in), y = x W' -> (H, N, D): the leaf of H heads, of which each has D numbers of y. */
+Tensor *recording_heads(Linear *W, Tensor *x, int64_t H, const char *name);
+/* Closes the tape of recording_prepare, and opens the one that the page shows. */
+void recording_begin(void);
+/* (H, N, D) -> (1, N, H D): the numbers of all heads side by side. */
+Tensor *recording_join(Tensor *heads);
+/* Runs backward from the loss, writes the page, ends the tape, and lets the parameters learn again;
+ * the last two also after an error. */
+void recording_end(void *model, Tensor *loss, const Recording *recording, const char *path);
+
+#endif
