@@ -42,14 +42,8 @@ static bool vjp_of(const Node *n, const Tensor *dy, Tensor **dx) {
 
 bool tape_vjp(int i, const Tensor *dy, Tensor **dx) {
     const Node *n = node_of("tape_vjp", i);
-    if (!n || !tensor_check_given("tape_vjp", "dx", dx) || !tensor_check_readable("tape_vjp", dy))
-        return false;
-    if (dy->dtype == n->out->dtype && shape_equal(dy->shape, n->out->shape))
-        return vjp_of(n, dy, dx);
-    return tensor_fail("tape_vjp: dy is %s %s and the result of line %d, %s, is %s %s: shapes and "
-                       "types must be equal",
-                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape), i, n->op->name,
-                       tensor_dtype_name(n->out->dtype), tensor_shape_text(n->out->shape));
+    return n && tensor_check_given("tape_vjp", "dx", dx) &&
+           ag_check_cotangent("tape_vjp", n->out, dy) && vjp_of(n, dy, dx);
 }
 
 /* Runs n's forward once more, on n's inputs, with what n drew. again becomes a node that owns its
@@ -111,7 +105,7 @@ static Tensor *jacobian_of(const Node *n, int k) {
     const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
     if (columns > JACOBIAN_SIZE / rows)
         return tensor_fail("tape_write_json: %s has %lld derivatives: choose a smaller example",
-                           n->op->name, (long long)(rows * columns));
+                           n->op->name, (long long)rows * (long long)columns);
     Tensor **dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     Tensor *jacobian = tensor_make(SHAPE(rows, columns), F64);
     for (int64_t j = 0; j < rows && !tensor_pending(); j++) {

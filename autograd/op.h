@@ -143,6 +143,8 @@ static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]-
 Tensor *ag_buffer_like(Tensor *dy);
 Tensor *ag_gradient_buffer(const Node *n, int i);
 
+/* Checks that dy can be read, and has y's shape and type. */
+bool ag_check_cotangent(const char *function, const Tensor *y, const Tensor *dy);
 /* Line i of the open recording tape; NULL if there is none. */
 const Node *ag_node(int i);
 /* Sets dx[i] to the gradient of in[i], in in[i]'s shape, a new reference, where in[i] requires a

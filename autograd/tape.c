@@ -407,6 +407,14 @@ static bool for_each_buffer(Tensor *y, int t, bool (*act)(Tensor *)) {
     return done;
 }
 
+bool ag_check_cotangent(const char *function, const Tensor *y, const Tensor *dy) {
+    if (!tensor_check_readable(function, dy)) return false;
+    if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
+    return tensor_fail("%s: y is %s %s and dy is %s %s: shapes and types must be equal", function,
+                       tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
+                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape));
+}
+
 /* Checks the arguments of ag_backward_from. */
 static bool check_backward(const Tensor *y, const Tensor *dy) {
     if (!ag_check_present("backward", y)) return false;
@@ -415,11 +423,7 @@ static bool check_backward(const Tensor *y, const Tensor *dy) {
     else if (!y->requires_grad) rule = "y does not require a gradient";
     else if (y->tape_ended) rule = "y was computed on a tape that has ended";
     if (rule) return tensor_fail("backward: %s", rule);
-    if (!tensor_check_readable("backward", dy)) return false;
-    if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
-    return tensor_fail("backward: y is %s %s and dy is %s %s: shapes and types must be equal",
-                       tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
-                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape));
+    return ag_check_cotangent("backward", y, dy);
 }
 
 bool ag_backward_from(Tensor *y, const Tensor *dy) {
