@@ -242,8 +242,8 @@ static Seen see(Transformer *net, Tensor *x) {
 static void print_passage(const Corpus *text, const Tensor *x, char *string) {
     const int64_t n = x ? tensor_numel(x) : 0;
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t byte = text->byte[(int)tensor_get(x, 0, i)];
-        string[i] = byte < ' ' || byte > '~' ? ' ' : (char)byte;
+        string[i] = (char)text->byte[(int)tensor_get(x, 0, i)];
+        if (string[i] < ' ' || string[i] > '~') string[i] = ' ';
     }
     string[n] = '\0';
 }
