@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes the capacity at least size + n. It grows by half or more, so that appending stays cheap. */
+/* Makes the capacity at least size + n. The buffer grows by half or more, so that appending stays
+ * cheap. */
 static bool reserve(Buffer *buffer, size_t n) {
     if (buffer->failed) return false;
     if (n <= buffer->capacity - buffer->size) return true;

@@ -101,7 +101,8 @@ void tensor_buffer_append(Buffer *buffer, const void *bytes, size_t n);
 /* At most 127 bytes at a time. */
 __attribute__((format(printf, 2, 3))) void tensor_buffer_print(Buffer *buffer, const char *format,
                                                                ...);
-/* The text `before`, and then `text` as a JSON string; NULL counts as "". And [2,3]. */
+/* Appends the text `before`, and then `text` as a JSON string; NULL counts as "". The second
+ * function appends a shape, [2,3]. */
 void tensor_buffer_print_string(Buffer *buffer, const char *before, const char *text);
 void tensor_buffer_print_shape(Buffer *buffer, Shape shape);
 

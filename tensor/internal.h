@@ -5,8 +5,8 @@
 
 #include "tensor.h"
 
-/* The bytes of a tensor, shared with its views. Bytes are 64-byte aligned. They are freed when
- * every tensor was let go and no backward will read them, or with the last tensor. */
+/* The bytes of a tensor, shared with its views. The bytes are 64-byte aligned. The bytes are freed
+ * when every tensor was let go and no backward will read them, or with the last tensor. */
 typedef struct Storage {
     void *bytes;            /* NULL when they were freed before the last tensor */
     int64_t size;           /* in bytes */
@@ -71,7 +71,7 @@ Tensor *tensor_view_permute(const Tensor *x,
 void tensor_sort_by_stride(const Tensor *x, int *axes);
 Tensor *tensor_view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
 Tensor *tensor_view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */
-void tensor_expanded_strides(const Tensor *x, Shape shape, int64_t *stride); /* of that view */
+void tensor_expanded_strides(const Tensor *x, Shape shape, int64_t *stride); /* of an expanded x */
 Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size);
 /* Changes the shape of y and returns y, which must be contiguous and new. NULL stays NULL. */
 Tensor *tensor_reshape_own(Tensor *y, Shape shape);

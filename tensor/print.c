@@ -6,9 +6,9 @@
  * tensor of more than 1000 elements shows only the first and last three of each long dimension, and
  * both passes read only these.
  *
- * Three details of PyTorch look like mistakes. They are kept, so that the texts are equal: zeros,
- * NaN and infinities do not count for the width of a column; an ellipsis counts as one element of a
- * line; the first suffix is placed as if it began two columns further right.
+ * Three details of PyTorch look like mistakes. The details are kept, so that the texts are equal:
+ * zeros, NaN and infinities do not count for the width of a column; an ellipsis counts as one
+ * element of a line; the first suffix is placed as if it began two columns further right.
  *
  * Nothing is allocated. The recursion is at most TENSOR_MAX_DIMS deep.
  */

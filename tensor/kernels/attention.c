@@ -1,7 +1,7 @@
 /* attention.c - attention of float32 in tiles, without the Q x K weights in memory, compiled once
- * per instruction set. It computes the formulas of attention and attention_dx in plain.inc, up to
- * rounding. One more difference: plain.inc skips a key of weight 0, and a tile multiplies it by 0,
- * so the result can be NaN if an element is NaN or infinite (autograd/README.md, "Masks").
+ * per instruction set. The kernels compute the formulas of attention and attention_dx in plain.inc,
+ * up to rounding. One more difference: plain.inc skips a key of weight 0, and a tile multiplies it
+ * by 0, so the result can be NaN if an element is NaN or infinite (autograd/README.md, "Masks").
  *
  * The kernel processes the keys tile by tile (Dao 2023, FlashAttention-2). Forward: the scores of a
  * tile become weights, exp(score - the largest score so far), and are multiplied by the values of
@@ -349,10 +349,10 @@ static void forward_close(const Pass *pass, const Block *q) {
 /* Does the query see no key, or are its weights NaN? Then 1 / its sum is 0 or NaN. */
 static bool is_lost(const Block *q, int64_t r) { return !(q->inverse_sum[r] > 0); }
 
-/* The rows of a block in x, which is q or dy. They are copied if they are many and not contiguous,
- * because every tile reads them, or if a query is lost. In the copy the row of a lost query is
- * zeros. So a key that is masked for this query gets 0 from the query, not 0 times NaN; any other
- * key still gets NaN, from its weight. */
+/* The rows of a block in x, which is q or dy. The rows are copied if they are many and not
+ * contiguous, because every tile reads them, or if a query is lost. In the copy the row of a lost
+ * query is zeros. So a key that is masked for this query gets 0 from the query, not 0 times NaN;
+ * any other key still gets NaN, from its weight. */
 static Matrix rows_of_block(const Block *q, Matrix x, int64_t columns, Matrix buffer) {
     const bool dense = q->rows <= GROUP || x.row == columns;
     if (dense && !q->lost) return x;

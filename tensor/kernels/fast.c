@@ -2,13 +2,13 @@
  * set into a table that overrides the plain one.
  *
  * Each kernel computes the formula of its plain kernel, which stands in plain.inc. The code is
- * plain C that the compiler turns into vectors of any width. It is built with -ffp-contract=off:
- * a b + c is rounded twice, and FMA(a, b, c), of isa.h, once if the instruction set has it. Sums
- * have a fixed order that no instruction set changes: blocks of 4096 elements; in a block, element
- * i goes to lane i mod 32, and the lanes are added as a tree; the blocks are added in double. So an
- * error grows with 128 additions at most, however long the row is, and AVX2, AVX-512 and NEON give
- * the same bits. (The last digits of a notebook depend on the last bit of one such sum:
- * tests/test_notebook.c fails with another order.) */
+ * plain C that the compiler turns into vectors of any width. This file is built with
+ * -ffp-contract=off: a b + c is rounded twice, and FMA(a, b, c), of isa.h, once if the instruction
+ * set has it. Sums have a fixed order that no instruction set changes: blocks of 4096 elements; in
+ * a block, element i goes to lane i mod 32, and the lanes are added as a tree; the blocks are added
+ * in double. So an error grows with 128 additions at most, however long the row is, and AVX2,
+ * AVX-512 and NEON give the same bits. (The last digits of a notebook depend on the last bit of one
+ * such sum: tests/test_notebook.c fails with another order.) */
 #include "isa.h"
 
 #include "fast_math.h"

@@ -19,7 +19,8 @@ enum { WIDE = WIDTH / sizeof(float) };
 #define LARGER(a, b)                                                                               \
     ((__typeof__(a))(((CHOICE(a, b))(b) & ((b) > (a))) | ((CHOICE(a, b))(a) & ~((b) > (a)))))
 
-/* 1 - a b, where a b is about 1: a rounding error. It is rounded only once, on every machine. */
+/* 1 - a b, where a b is about 1: a rounding error. The result is rounded only once, on every
+ * machine. */
 INLINE float left_of_one(float a, float b) {
     return FUSES ? FMA(-a, b, 1) : (float)(1 - (double)a * (double)b);
 }
@@ -198,7 +199,7 @@ INLINE Mills mills_ratio(float t) {
 /* (f + f_lo) exp(-t^2 / 2) for t up to 15. The product can be a normal float although the
  * exponential is denormal. t^2 is computed in two parts, because an error of 1 ulp in t^2 would be
  * an error of 100 ulps in the result; the first part, the square of 12 bits, is exact. Below e^-110
- * the result is 0. It is selected, because a product that underflows takes a hundred cycles. */
+ * the result is 0. This 0 is selected, because a product that underflows takes a hundred cycles. */
 INLINE float times_normal(float f, float f_lo, float t) {
     const float high = float_of_bits(bits_of_float(t) & 0xfffff000u), x = -0.5f * (high * high);
     const ExpParts e = exp_parts(x, -0.5f * ((t - high) * (t + high)), 0x1.8p23f + 254);

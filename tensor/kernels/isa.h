@@ -17,9 +17,9 @@
 
 /* WIDTH: bytes of a vector. LANES_*: the numbers in a vector.
  *
- * A register tile of a product is ROWS x VECTORS vectors. It needs ROWS VECTORS registers for c,
- * VECTORS for b and one for a: 6 x 4 needs 29 of the 32 that AVX-512 and NEON have, 6 x 2 needs 15
- * of the 16 that AVX2 has. Few loads for each multiplication are best: 6 x 4 has 10 loads for 24
+ * A register tile of a product is ROWS x VECTORS vectors. The tile needs ROWS VECTORS registers for
+ * c, VECTORS for b and one for a: 6 x 4 needs 29 of the 32 that AVX-512 and NEON have, 6 x 2 needs
+ * 15 of the 16 that AVX2 has. Few loads for each multiplication are best: 6 x 4 has 10 loads for 24
  * multiplications, 8 x 2 would have 10 for 16. A CPU begins two multiplications in a cycle and each
  * takes four cycles, so at least eight must be under way: a tile that is one vector wide has up to
  * NARROW_ROWS rows. EACH_TILE(DO) lists the tiles: DO(rows, vectors) ... */
@@ -108,7 +108,8 @@ AttentionWorkspace GLOBAL(attention_workspace_f32);
 
 /* A loop over i < n. If the instruction set has masks, the loop computes whole groups of 16
  * elements in vectors, and the rest as one group under a mask: a row of 10 takes as long as a row
- * of 16. (gcc divides without the mask: it reads up to 60 bytes after a divisor; Kernel allows it.)
+ * of 16. (gcc divides without the mask: it reads up to 60 bytes after a divisor; Kernel allows this
+ * read.)
  */
 #ifdef __AVX2__
 #define VECTOR_LOOP(...)                                                                           \

@@ -1,6 +1,6 @@
 /* plain.c - every kernel as a simple loop, and the table of kernels that any machine can run.
- * TAPEHEAD_ISA=plain runs everything on them, so you can put a printf or a breakpoint into a
- * formula and train attention with it. The fast kernels are tested against these.
+ * TAPEHEAD_ISA=plain runs everything on these kernels, so you can put a printf or a breakpoint into
+ * a formula and train attention with it. The fast kernels are tested against the plain ones.
  *
  * tensor_kernels()->softmax[F32] is softmax_f32, which is NAME(softmax) of plain.inc with REAL =
  * float, unless a fast kernel (fast.c, matmul.c, attention.c) overrides it.

@@ -117,7 +117,7 @@ static int64_t now(void) { /* in nanoseconds */
 }
 
 /* Waits until happened() is true. Polls for a while, since the next call often follows soon, and
- * then sleeps. It yields the core while it polls: the thread that it waits for may need that core.
+ * then sleeps. A polling thread yields its core: the thread that it waits for may need that core.
  */
 static void wait_for(Event *event, bool (*happened)(void)) {
     for (const int64_t start = now(); now() - start < SPIN; sched_yield())

@@ -1,4 +1,4 @@
-/* threads.h - a few threads that share the work of one call. pool.c. */
+/* threads.h - a few threads that share the work of one call. See pool.c. */
 #ifndef TAPEHEAD_TENSOR_THREADS_H
 #define TAPEHEAD_TENSOR_THREADS_H
 

@@ -1,7 +1,8 @@
-/* operations.h - arithmetic on whole tensors of any strides, without gradients. It joins storage
- * and views (internal.h) with the kernels. Functions here check nothing unless they say so. Every
- * function that returns a Tensor * returns a new reference, or NULL with a pending error. If memory
- * runs out during the computation, an error is pending and the result is not computed. */
+/* operations.h - arithmetic on whole tensors of any strides, without gradients. These functions
+ * join storage and views (internal.h) with the kernels. Functions here check nothing unless they
+ * say so. Every function that returns a Tensor * returns a new reference, or NULL with a pending
+ * error. If memory runs out during the computation, an error is pending and the result is not
+ * computed. */
 #ifndef TAPEHEAD_TENSOR_MATH_H
 #define TAPEHEAD_TENSOR_MATH_H
 
@@ -97,8 +98,9 @@ typedef struct {
 } AttentionOperands;
 
 Shape tensor_attention_scores(const Tensor *q, const Tensor *k); /* (B, H, Q, K) */
-/* A new tensor with the shape of x, but with the last size of `last`. It has the layout of x: if x
- * is a view of (B, N, H, D), so is the result, and no copy is needed to join its heads. */
+/* A new tensor with the shape of x, but with the last size of `last`. The result has the layout of
+ * x: if x is a view of (B, N, H, D), the result is such a view, too, and no copy is needed to join
+ * its heads. */
 Tensor *tensor_attention_result(const Tensor *x, const Tensor *last);
 /* How many bytes are stored for each head so that backward knows what dropout kept: the size of
  * `drawn`, or of `states` if that is smaller. Drawn bools are not drawn again: this takes 5 % off
