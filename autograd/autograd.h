@@ -72,8 +72,7 @@ void tape_keep_grads(bool keep);
 /* A line per node of the open tape: number, op, shapes, inputs, names. */
 bool tape_print(FILE *file);
 
-/* A look at the open recording tape, whose lines are numbered from 0, as tape_print numbers them.
- */
+/* A line of the open recording tape. Lines are numbered from 0, as in tape_print. */
 typedef struct {
     const char *op;     /* "softmax"; "kept" for a tensor of tape_own or tape_end_keeping */
     const OpText *text; /* NULL for "kept" */
@@ -88,8 +87,8 @@ bool tape_line(int i, TapeLine *line);
  * to the gradient of in[k] if dy were the gradient of the result; NULL for an input without a
  * gradient. dx has n_in places. */
 bool tape_vjp(int i, const Tensor *dy, Tensor **dx);
-/* The result of line i once more, a new reference: from its inputs as they are now, and with what
- * it drew the first time, such as the mask of dropout. */
+/* Computes the result of line i once more, a new reference, from the inputs as they are now. An op
+ * that draws, such as dropout, uses the numbers that it drew the first time. */
 Tensor *tape_forward(int i);
 /* Writes the tape after a backward pass as JSON, for a page that shows backpropagation
  * (build/explain --tape): for each line the op, its text, its inputs, and for each input the
@@ -158,8 +157,8 @@ Tensor *ag_pow_scalar(Tensor *x, double exponent);
 Tensor *ag_clamp_min(Tensor *x, double low), *ag_clamp_max(Tensor *x, double high);
 Tensor *ag_clamp(Tensor *x, double low, double high);
 
-/* x in another type, converted as by a C cast (!= 0 for BOOL); x itself if it has the type. From
- * float to float there is a gradient, in x's type. */
+/* x in another type, converted as by a C cast (!= 0 for BOOL); x itself if it has the type. A
+ * conversion from float to float has a gradient, in x's type. */
 Tensor *ag_to(Tensor *x, DType dtype);
 
 /* Results are BOOL, without a gradient. Inputs: one common type, any of the four; for the logical
@@ -212,7 +211,7 @@ Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
-/* Sums take any type; of I64 and BOOL they are I64. Maxima and minima take any type, argmax floats
+/* Sums take any type; a sum of I64 or BOOL is I64. Maxima and minima take any type, argmax floats
  * and I64, all others floats. */
 Tensor *ag_sum(Tensor *x);                               /* a scalar */
 Tensor *ag_mean(Tensor *x);                              /* a scalar; NaN without elements */
@@ -287,8 +286,8 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
 /* ---- others -------------------------------------------------------------------------------- */
 
 /* (x - mean) / sqrt(variance + eps) w + b over the last dimensions of x, as many as w and b have,
- * with equal sizes. w or b may be NULL; if both are, over the last dimension. The variance is the
- * sum of squares divided by n, not by n - 1. Ba, Kiros & Hinton 2016. */
+ * with equal sizes. w or b may be NULL; if both are NULL, the op normalises the last dimension. The
+ * variance is the sum of squares divided by n, not by n - 1. Ba, Kiros & Hinton 2016. */
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps);
 
 /* Sets elements to 0 with probability p and divides the others by 1 - p. p = 0 returns x. Always

@@ -1,9 +1,9 @@
-/* inspect.c - a look at the tape: its lines, the vector-Jacobian product of a line, its forward
- * once more, and the whole tape as JSON, with all numbers that a page needs to show
+/* inspect.c - reads the tape: its lines, the vector-Jacobian product of a line, the forward of a
+ * line once more, and the whole tape as JSON, with all numbers that a page needs to show
  * backpropagation.
  *
  * A backward is linear in dy. So the backward of a dy that is 1 at element j and 0 elsewhere is row
- * j of the op's Jacobian, J[j, i] = d y[j] / d x[i]. From J follow, for any op, the terms of every
+ * j of the op's Jacobian, J[j, i] = d y[j] / d x[i]. For any op, J gives the terms of every
  * gradient,
  *     dx[i] = sum over j of dy[j] J[j, i],
  * and the reason why a gradient is 0. Differences of the op's forward check J. */
@@ -161,7 +161,8 @@ static double largest_error(const Node *n, int k) {
 
 /* ---- why no element of the result changes with an element of an input ------------------------ */
 
-/* For a copy of masked_softmax, the weights if all scores were 0: they are 0 where the mask is. */
+/* For a copy of masked_softmax, the weights if all scores were 0: they are 0 for the masked keys
+ * only. */
 static Tensor *weights_of_zeros(const Node *copy) {
     Node again;
     if (copy->op != &ag_op_masked_softmax) return NULL;

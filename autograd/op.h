@@ -3,9 +3,8 @@
  *
  * An op is one section of a file in ops/: the text for the reader, which is its row in README.md, a
  * forward function, a backward function directly under it, the Op that names both, and the public
- * function.
- * Only ag_apply applies ops: it checks the inputs, runs the forward and records the node. Only
- * tape.c differentiates them. */
+ * function. Only ag_apply applies ops: it checks the inputs, runs the forward and records the node.
+ * Only tape.c differentiates ops. */
 #ifndef TAPEHEAD_OP_H
 #define TAPEHEAD_OP_H
 
@@ -16,8 +15,8 @@ enum { OP_INPUTS = 6, SAVED = 3 };
 
 typedef struct Op Op;
 
-/* The arguments of an op that are not tensors. Each op reads only its own fields. They do not
- * change after ag_apply. */
+/* The arguments of an op that are not tensors. Each op reads only its own fields. The arguments do
+ * not change after ag_apply. */
 typedef struct {
     int dim;              /* the dimension that the op works along, counted from the start */
     bool keepdim;         /* reductions: keep the reduced dimensions with size 1 */
@@ -117,7 +116,7 @@ struct Op {
      * pending error; node_backward then releases each dx[i]. dx[i] has the shape of in[i], or a
      * shape to which in[i] was broadcast: node_backward then sums it. dy may have any strides, and
      * has at least one element. The result of an op without a backward has no gradient. Integers
-     * and bools have none either. */
+     * and bools have no gradient either. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
     int draws; /* 1 + the index in saved of what forward draws; if it is there already, forward
                 * draws nothing. 0: the op draws nothing */
@@ -134,8 +133,8 @@ static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]-
 
 /* Buffers for a dx, new references. (If dx equals dy, return tensor_retain(dy).)
  *
- * ag_buffer_like: contiguous, of dy's shape and type, uninitialised. It may be dy itself, if there
- * is no other reference to dy: so use it only for the last dx that is computed from dy.
+ * ag_buffer_like: contiguous, of dy's shape and type, uninitialised. The buffer may be dy itself,
+ * if there is no other reference to dy: so use it only for the last dx that is computed from dy.
  *
  * ag_gradient_buffer: of in[i]'s shape, for an op that adds to some elements (slice, gather). If
  * the gradient buffer of in[i] has no other reference, the result is that buffer; else the result
