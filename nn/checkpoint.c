@@ -2,7 +2,8 @@
  * names; the state of an optimizer is saved under the same paths and PyTorch's names for the state.
  *
  * Loading has two halves, like a step of an optimizer. The first half checks every name, shape and
- * type, and makes all copies. It can fail, and then nothing has changed. The second half writes. */
+ * type, and makes all copies. The first half can fail, and then nothing has changed. The second
+ * half writes. */
 #include "internal.h"
 
 #include <stdarg.h>

@@ -14,8 +14,8 @@ Optimizer *nn_check_optimizer(Optimizer *optimizer, const char *function);
 /* False and an error unless value >= 0; NaN fails, too. */
 bool nn_check_not_negative(const char *who, const char *what, double value);
 /* A forward function begins with nn_forward_begins: false if an error is pending or module is NULL.
- * It ends with nn_forward_done, which returns y, or NULL if an error was set in between. The
- * message of this error then begins with the path of the innermost module:
+ * A forward function ends with nn_forward_done, which returns y, or NULL if an error was set in
+ * between. The message of this error then begins with the path of the innermost module:
  * "encoder.layers.0.W_q: linear: ...". */
 bool nn_forward_begins(const char *who, const void *module);
 Tensor *nn_forward_done(const void *module, Tensor *y);
@@ -24,8 +24,8 @@ bool nn_shape_matches(Shape pattern, Shape shape);
 /* Several fields may hold one parameter x. Returns the first of them in state_dict order. */
 Tensor **nn_first_holder(Module *module, const Tensor *x);
 
-/* Checks x (..., in), and draws the parameters of a lazy layer when it meets its first x. False and
- * an error if x does not suit. */
+/* Checks x (..., in), and draws the parameters of a lazy layer when the layer gets its first x.
+ * False and an error if x does not fit. */
 bool nn_linear_prepare(Linear *linear, const Tensor *x);
 
 /* ---- optimizers ---------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* nn.h - modules, attention, optimizers. It uses only the public headers of autograd/ and tensor/,
+/* nn.h - modules, attention, optimizers. nn/ uses only the public headers of autograd/ and tensor/,
  * so you could have written everything here yourself.
  *
  * You own the result of nn_*_new: nn_free it. nn_*_forward lends its result, like the ops that it
@@ -289,8 +289,8 @@ typedef struct {
 
 /* You own the optimizer: nn_free it. lr must not be 0, the value of a config without .lr (the lr of
  * a group and the factor of a schedule may be 0). An optimizer borrows the module, which must not
- * be freed before the last step. It trains the parameters that the module has now, lazy parameters
- * included, but no parameters that are added later. */
+ * be freed before the last step. The optimizer trains the parameters that the module has now, lazy
+ * parameters included, but no parameters that are added later. */
 Optimizer *nn_sgd_new(void *module, SGDConfig c), *nn_adamw_new(void *module, AdamWConfig c);
 /* Gives the parameters at a prefix (see nn_next_parameter) their own learning rate and weight
  * decay. The last call for a parameter counts. It is an error if no parameter has the prefix. A

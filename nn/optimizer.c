@@ -1,10 +1,10 @@
 /* optimizer.c - gradient descent, in place, all or nothing.
  *
  * A step has two halves. The first half checks every parameter that has a gradient and allocates
- * its state. It can fail, and then nothing has changed. The second half moves the parameters, one
- * after another, and cannot fail. A rule (SGD, AdamW) is the second half for one parameter. A
- * parameter without a gradient (NULL) takes no step. A gradient of zeros is different: momentum and
- * weight decay still move such a parameter.
+ * its state. The first half can fail, and then nothing has changed. The second half moves the
+ * parameters, one after another, and cannot fail. A rule (SGD, AdamW) is the second half for one
+ * parameter. A parameter without a gradient (NULL) takes no step. A gradient of zeros is different:
+ * momentum and weight decay still move such a parameter.
  */
 #include "internal.h"
 
