@@ -4,7 +4,7 @@
  * A lesson (examples/explain/lesson1.c and so on) runs a small model forward and backward on an
  * open tape. tape_write_json computes all that there is to show: values, gradients, the terms of
  * each gradient, the reasons for zeros, and the check of each line. The page and the text in the
- * terminal show it, and compute nothing.
+ * terminal show these data, and compute nothing.
  *
  * The sections: the data, the page, the text and the picture, a tape from a file, main.
  */
@@ -200,7 +200,8 @@ static const Flag flags[] = {
     {"--dropout", FLAG_NUMBER, &options.dropout, "NUMBER",
      "Lessons 4 and 5: the probability with which a weight is dropped.", 0, 1 - 1e-16,
      "of at least 0 and below 1", OWN},
-    {"--seed", FLAG_SEED, &options.seed, "N", "All lessons: of what is drawn.", 0, 0, NULL, OWN},
+    {"--seed", FLAG_SEED, &options.seed, "N",
+     "All lessons: the seed of the numbers that are drawn.", 0, 0, NULL, OWN},
     SWITCH_FLAG("--causal", options.causal,
                 "Lessons 3, 4 and 5: no query sees a later key than its own."),
     SWITCH_FLAG("--no-scale", options.no_scale,
@@ -210,7 +211,7 @@ static const Flag flags[] = {
                 "Lesson 6: additive attention, with a tanh that is flat."),
 };
 
-/* Flags that say nothing together. */
+/* Flags that --picture cannot be combined with. */
 static void check_picture_flags(void) {
     if (text) flags_misuse("explain", "--picture prints no text: leave out --text");
     if (page_file) flags_misuse("explain", "--picture writes no page: leave out --page");

@@ -1,8 +1,8 @@
 /* kernel_regression.c - the Nadaraya-Watson estimator as a tool for real data.
  *
- * It is the simplest attention: the query is x, the keys are all measured x_i, nearer keys get more
- * weight, and the prediction is the weighted mean of the y_i. One number is learned, the bandwidth.
- * For the loss, each point is predicted from all other points, never from itself.
+ * This estimator is the simplest attention: the query is x, the keys are all measured x_i, nearer
+ * keys get more weight, and the prediction is the weighted mean of the y_i. One number is learned,
+ * the bandwidth. For the loss, each point is predicted from all other points, never from itself.
  *
  * Inside, x and y are standardised (mean 0, standard deviation 1), so that one learning rate works
  * for all units. The program prints all numbers in the units of the data, but the loss in units of

@@ -1,9 +1,9 @@
 /* notebook.c - a notebook on attention, cell by cell, in C.
  *
  * The notebook draws data, fits them by attention pooling without and with a parameter, and then
- * builds scaled dot-product, additive, multi-head and self-attention. It ran under PyTorch. This
- * program draws the same numbers in the same order and prints the same cells. Read the two side by
- * side: the names are the notebook's, and In [11] there is cell(11) here.
+ * builds scaled dot-product, additive, multi-head and self-attention. The notebook ran under
+ * PyTorch. This program draws the same numbers in the same order and prints the same cells. Read
+ * the two side by side: the names are the notebook's, and In [11] there is cell(11) here.
  */
 #include "../nn/nn.h"
 #include "common/cell.h"

@@ -1,7 +1,7 @@
 /* flags.c - command-line flags: see flags.h.
  *
- * Each kind of flag has one function that reads its text. It accepts the whole text or makes an
- * error; it guesses nothing and ignores nothing.
+ * Each kind of flag has one function that reads its text. The function accepts the whole text or
+ * makes an error; it guesses nothing and ignores nothing.
  */
 #include "flags.h"
 

@@ -1,10 +1,10 @@
 /* svg.h - pictures: panels with axes, points, lines and heat maps, as SVG.
  *
- * A picture has a size and scales to its viewer. It has colours for light and for dark screens; the
- * viewer chooses (prefers-color-scheme), and a viewer without style sheets shows the light colours.
- * Colour-blind readers can distinguish the colours: points are blue, lines vermillion (Okabe and
- * Ito 2008), and a heat map mixes one blue with the background. Numbers have a fixed number of
- * digits, so the same data give the same bytes.
+ * A picture has a size and scales to its viewer. Each picture has colours for light and for dark
+ * screens; the viewer chooses (prefers-color-scheme), and a viewer without style sheets shows the
+ * light colours. Colour-blind readers can distinguish the colours: points are blue, lines
+ * vermillion (Okabe and Ito 2008), and a heat map mixes one blue with the background. Numbers have
+ * a fixed number of digits, so the same data give the same bytes.
  */
 #ifndef TAPEHEAD_EXAMPLES_SVG_H
 #define TAPEHEAD_EXAMPLES_SVG_H

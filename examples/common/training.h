@@ -88,8 +88,8 @@ bool training_next(Training *run);
  * is not finite is an error. */
 void training_report(Training *run, const Tensor *loss);
 
-/* Call this after the last step: it saves, and after Ctrl-C it prints where. True if the model is
- * to be evaluated: after the whole training, and after Ctrl-C if there is --plot. */
+/* Call this after the last step: it saves, and after Ctrl-C it prints the name of the file. True if
+ * the model is to be evaluated: after the whole training, and after Ctrl-C if there is --plot. */
 bool training_finish(Training *run);
 
 /* Prints the caption and the maps, unless --quiet, and writes --plot: a sheet with losses and maps.

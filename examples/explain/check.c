@@ -7,7 +7,7 @@
 
 enum { MOST = 1 << 20 }; /* elements of a tensor */
 
-/* The error. what continues the sentence; number is that of the line or tensor. */
+/* The error. what: the end of the sentence; number: of the line or the tensor. */
 static bool wrong(const char *part, int64_t number, const char *what) {
     if (number >= 0) tensor_fail("not a tape: %s %lld %s", part, (long long)number, what);
     else tensor_fail("not a tape: %s %s", part, what);

@@ -18,7 +18,7 @@ enum { FLAGS = 11 };
 
 typedef struct {
     const char *name;
-    unsigned lessons; /* bit 1 << number for each that takes it */
+    unsigned lessons; /* bit 1 << number for each lesson that takes the flag */
     bool given;
     char value[32]; /* " 3", or "" for a switch */
 } LessonFlag;
@@ -193,7 +193,8 @@ static int number_of(const Tensor *x) {
     return -1;
 }
 
-/* The line that made this result, and which of its inputs this is; false if there is none. */
+/* Finds the line that made this result, and which of the line's inputs has the name `input`; false
+ * if there is none. */
 static bool find_input(const char *result, const char *input, int *number, int *k) {
     TapeLine line;
     for (int i = 0; tape_line(i, &line); i++) {

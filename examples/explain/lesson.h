@@ -15,8 +15,8 @@
 
 enum { LESSONS = 6, LESSON_TENSORS = 24, LESSON_STEPS = 200 };
 
-/* The flags that choose another example. A 0 is the lesson's own number, and so are a dropout below
- * 0 and LESSON_SEED. */
+/* The flags that choose another example. A 0 means the lesson's own number; a dropout below 0 and
+ * LESSON_SEED mean the same. */
 #define LESSON_SEED UINT64_MAX
 typedef struct {
     int64_t heads, queries, keys, tokens, size;
@@ -35,7 +35,7 @@ typedef struct LessonKind LessonKind;
 typedef struct {
     int number;
     const LessonKind *kind;
-    LessonOptions given, options; /* what was given, and what holds */
+    LessonOptions given, options; /* from the caller; in use */
     void *model;                  /* a module that lesson_close frees, or NULL */
     Tensor *owned[LESSON_TENSORS];
     int num_owned;
@@ -67,8 +67,8 @@ struct LessonKind {
 };
 extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6;
 
-/* Gives the tensor a name and keeps it until the lesson is closed; takes over the reference. It is
- * no line of the tape, as it would be with tape_own. Returns x. */
+/* Gives the tensor a name and keeps it until the lesson is closed; takes over the reference. The
+ * tensor is no line of the tape, as it would be with tape_own. Returns x. */
 Tensor *lesson_own(Lesson *lesson, const char *name, Tensor *x);
 /* The same for a leaf that gets a gradient. */
 Tensor *lesson_leaf(Lesson *lesson, const char *name, Tensor *x);
@@ -97,7 +97,8 @@ __attribute__((format(printf, 5, 6))) void ask_number(Lesson *lesson, const char
 /* Which cells of the gradient are 0? Left out if none is. */
 __attribute__((format(printf, 3, 4))) void ask_zeros(Lesson *lesson, const char *tensor,
                                                      const char *format, ...);
-/* How many terms has the gradient of element `index` of an input of the line that made result? */
+/* How many terms does the gradient of element `index` of an input have, in the line that made
+ * result? */
 __attribute__((format(printf, 5, 6))) void ask_count(Lesson *lesson, const char *result,
                                                      const char *input, int64_t index,
                                                      const char *format, ...);

@@ -5,14 +5,14 @@
 
 #define RATE 0.1 /* of the step of SGD in the text */
 
-/* What the measured values follow, but for their noise; the notebook's. */
+/* The notebook's curve: a measured value is a point of this curve plus noise. */
 static double curve(double x) { return 2 * sin(x) + pow(x, 0.8); }
 
 static double tenths(double x) { return round(x * 10) / 10; }
 
 /* x (Q, 1), keys (1, K), values (K, 1), w (1) -> (Q, 1) */
 static Tensor *pool(Tensor *x, Tensor *keys, Tensor *values, Tensor *w) {
-    Tensor *D = ag_name(ag_sub(x, keys), "D"); /* (Q, K), and so are those below */
+    Tensor *D = ag_name(ag_sub(x, keys), "D"); /* (Q, K), like U, S and A */
     Tensor *U = ag_name(ag_mul(D, w), "U");
     Tensor *S = ag_name(ag_scale(ag_name(ag_square(U), "U^2"), -0.5), "S");
     Tensor *A = ag_name(ag_softmax(S, 1), "A");
@@ -52,10 +52,10 @@ static double loss_at(double number) {
 static void tell(Lesson *l) {
     const double w = lesson_value("w", 0), dw = lesson_grad("w", 0);
     const int uses = (int)(l->options.queries * l->options.keys);
-    say(l, "A query `x` asks: how large is y here? Measured pairs know something about it: the "
-           "`keys` are the places, the `values` what was measured there. A key near `x` gets a "
+    say(l, "A query `x` asks: how large is y here? Measured pairs help to answer: the `keys` are "
+           "the places, the `values` the numbers that were measured there. A key near `x` gets a "
            "large weight in `A`, and the answer `Y` is the weighted mean of the values. One number "
-           "is learned: `w`, which says how near is near.");
+           "is learned, `w`: the larger `w` is, the more weight the nearest keys get.");
     say(l, "Step forward first: each line of the tape makes one table from tables above it. Then "
            "step backward: each line receives the gradient of its result and hands a gradient to "
            "each of its inputs, until `w` is reached.");
@@ -84,7 +84,8 @@ static void ask(Lesson *l) {
 
 const LessonKind lesson_1 = {
     .title = "One weight",
-    .idea = "A number that is used many times gets a gradient from every use, and they add up.",
+    .idea =
+        "A number that is used many times gets a gradient from every use; the gradients add up.",
     .source = "d2l.ai: Parametric Attention Pooling; Nadaraya 1964, Watson 1964",
     .columns = "",
     .formula = {"f(x) = sum_i softmax(-((x - x_i) w)^2 / 2) y_i",

@@ -17,10 +17,10 @@ static Tensor *build(Lesson *l) {
 }
 
 static void tell(Lesson *l) {
-    say(l, "Attention looks things up, softly. The product of a query, a row of `Q`, with a key, a "
-           "row of `K`, is a score, and `S` holds all scores. Softmax makes each row of scores "
-           "into weights, which are positive and sum to 1, and the output `Y` is the mean of the "
-           "values, the rows of `V`, with these weights.");
+    say(l, "Attention looks up values, and returns a weighted mean of them. The product of a "
+           "query, a row of `Q`, with a key, a row of `K`, is a score, and `S` holds all scores. "
+           "Softmax makes each row of scores into weights, which are positive and sum to 1, and "
+           "the output `Y` is the mean of the values, the rows of `V`, with these weights.");
     say(l, "A product `Y` = `A` `V` has a gradient for each factor, dA = dY V' and dV = A' dY: the "
            "gradient times the other factor, transposed. Softmax has dS = A (dA - sum(A dA)): a "
            "score counts only as far as its dA differs from the mean of its row. So every row of "
@@ -37,7 +37,7 @@ static void tell(Lesson *l) {
             "Why 1 / sqrt(d)? A score is a sum of d = %d products, so it grows with d. Large "
             "scores push the weights to 0 and 1, and there the factor A in the rule of softmax "
             "lets almost no gradient through. `build/explain --lesson 2 --no-scale` shows the "
-            "same example without it.",
+            "same example without the scale.",
             (int)l->options.size);
 }
 
@@ -47,8 +47,8 @@ static void ask(Lesson *l) {
                "dA = dY V'. What is the gradient of the first number of `A`? Compute it from the "
                "first row of the gradient of `Y` and the first row of `V`.");
     ask_choice(l, options, 0,
-               "If the same number is added to all scores of a row, its weights stay as they are, "
-               "so the loss does too.",
+               "If the same number is added to all scores of a row, its weights do not change, "
+               "and the loss does not change.",
                "Go to the backward step of softmax. What is the sum of a row of the gradient of "
                "the scores?");
     ask_count(l, "S", "Q", 0,

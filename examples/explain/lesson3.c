@@ -1,13 +1,14 @@
-/* lesson3.c - masks and the kinds of zero: lengths, a boolean mask and a window together, by
- * selecting and, beside it, by filling with -1e6. */
+/* lesson3.c - masks and the kinds of zero: lengths, a boolean mask and a window together. One half
+ * selects the keys, the other half fills with -1e6. */
 #include "lesson.h"
 
 #include <math.h>
 
 enum { MOST = 64 * 64, VALUES = 2 }; /* cells of a mask; the size of a value */
 
-/* The parts of the mask. The last query has no key, the one before it has one. Of longer lists of
- * queries the first may not look at key 1, the second not at the last two keys. */
+/* The parts of the mask. The last query has no key, the query before it has one key. If there are 3
+ * queries or more, the first may not look at key 1. If there are 4 or more, the second may not look
+ * at the last two keys. */
 static int64_t length_of(const Lesson *l, int64_t q) {
     const int64_t Q = l->options.queries, K = l->options.keys;
     if (q == Q - 1) return 0;
@@ -57,7 +58,7 @@ static Tensor *make_ignored(Lesson *l) {
     return lesson_own(l, "ignored", tensor_from_bools(SHAPE(1, Q, K), cells));
 }
 
-/* A: the weights if the mask selects, B: if the scores are filled, both (1, Q, K). */
+/* A: the weights if the mask selects, B: the weights if the scores are filled, both (1, Q, K). */
 static Tensor *build(Lesson *l) {
     const int64_t Q = l->options.queries, K = l->options.keys, d = l->options.size;
     Tensor *q = lesson_draw(l, "Q", 1, SHAPE(1, Q, d));
@@ -76,12 +77,12 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(ag_name(ag_add(y, z), "Y + Z"), t);
 }
 
-/* What is said of the row with one key, if there is one. */
+/* A sentence about the row with one key, "" if there is no such row. */
 static const char *one_key(const Lesson *l, int row) {
     static char text[256];
     snprintf(text, sizeof text,
-             "Row %d may look at one key. Its weight is exactly 1 whatever the score is, so the "
-             "gradient of that score is 0, for another reason.",
+             "Row %d may look at one key. The weight of this key is exactly 1, whatever the score "
+             "is, so the gradient of the score is 0, for another reason.",
              row);
     return l->options.queries > 1 ? text : "";
 }
@@ -90,21 +91,21 @@ static void tell(Lesson *l) {
     const int last = (int)l->options.queries - 1;
     if (l->options.no_mask) {
         say(l, "Here nothing is masked: every query looks at every key, no weight is 0, and so no "
-               "gradient is 0. It is the example to compare with `build/explain --lesson 3`.");
+               "gradient is 0. Compare this example with `build/explain --lesson 3`.");
         return;
     }
     say(l, "A mask says which keys a query may look at. Here `lengths` counts the keys of each "
            "query, `keep` forbids single keys, and `window` is added to the scores, so that "
-           "-infinity forbids a key; `ignored` is all of it in one table.");
+           "-infinity forbids a key; `ignored` shows all masked keys in one table.");
     say(l,
         "`A` selects: softmax sees only the keys that are allowed, so the weight of a masked key "
         "is exactly 0, and so is the gradient of its score. `B` fills, as many programs do: "
         "masked scores become -1e6, and exp(-1e6) is 0 on a computer, so these weights are 0 "
         "too, by rounding.");
     say(l,
-        "Row %d shows the difference: it may look at no key. `A` gives it nothing. In `B` all its "
-        "scores are equal, so softmax gives each key the same weight, and `V` gets a gradient from "
-        "a query that should see nothing. %s",
+        "Row %d shows the difference: it may look at no key. In `A` all weights of the row are 0. "
+        "In `B` all its scores are equal, so softmax gives each key the same weight, and `V` gets "
+        "a gradient from a query that should see nothing. %s",
         last, one_key(l, last - 1));
 }
 

@@ -1,4 +1,4 @@
-/* lesson4.c - one x, three uses: self-attention with dropout, where x.grad is a sum of three. */
+/* lesson4.c - one x, three uses: self-attention with dropout, where x.grad has three parts. */
 #include "lesson.h"
 
 #include <math.h>
@@ -33,16 +33,16 @@ static void tell(Lesson *l) {
     say(l, "In self-attention the tokens look at each other: queries, keys and values are all made "
            "from the same `x`, each by a matrix of its own. So `x` stands at a fork, and three "
            "lines of the tape read it.");
-    say(l, "Backward reaches the fork three times, from `V`, from `K` and from `Q`. What `x` does "
-           "to the loss, it does in three ways, so its gradient is the sum of three. That is why "
+    say(l, "Backward reaches the fork three times, from `V`, from `K` and from `Q`. So `x` "
+           "changes the loss in three ways, and its gradient is the sum of three parts. Therefore "
            "backward adds to a gradient and never overwrites it. Step through the last lines and "
            "watch `x.grad` grow.");
     if (p > 0)
         say(l,
             "Dropout sets each weight to 0 with probability %g and divides the others by %g, so "
             "that the mean stays. Backward uses the same mask: a dropped weight had no effect, so "
-            "its gradient is exactly 0; a kept one gets its gradient divided by %g. Another draw "
-            "is `build/explain --lesson 4 --seed 1`.",
+            "its gradient is exactly 0; a kept weight gets its gradient divided by %g. "
+            "`build/explain --lesson 4 --seed 1` shows another draw.",
             p, 1 - p, 1 - p);
 }
 
@@ -64,8 +64,8 @@ static void ask(Lesson *l) {
         ask_zeros(l, "A", "Which cells of the gradient of `A` must be 0?");
         ask_number(
             l, "A", "grad", kept,
-            "The weight of query %d and key %d, counted from 0, was kept. What is its gradient in `A`? "
-            "Compute it from its gradient in `dropout(A)`.",
+            "The weight of query %d and key %d, counted from 0, was kept. What is its gradient in "
+            "`A`? Compute it from its gradient in `dropout(A)`.",
             (int)(kept / T), (int)(kept % T));
     } else {
         ask_count(l, "Q", "W_q", 0,

@@ -61,7 +61,7 @@ static int most_important(const Lesson *l) {
     return most;
 }
 
-/* Which columns of Q are whose. */
+/* A text that says which columns of Q each head takes. */
 static const char *shares(const Lesson *l) {
     static char text[128];
     const int H = (int)l->options.heads, d = (int)l->options.size;
@@ -80,13 +80,14 @@ static void tell(Lesson *l) {
         T, H * d, shares(l));
     say(l,
         "Then every head attends alone, as in lesson 2. `Concat(heads)` moves the outputs of all "
-        "heads back into one row for each token, and `W_o` mixes them: only there do heads "
-        "meet.");
+        "heads back into one row for each token, and `W_o` mixes them: heads meet only "
+        "there.");
     say(l,
         "Which head matters? Each output is multiplied by a `gate` of 1, which changes nothing. "
         "But the gate has a gradient: how the loss would change if the gate opened or closed a "
-        "little. It is a sum over all %d numbers of the head. Its size is the importance of the "
-        "head (Michel, Levy & Neubig 2019): `build/heads` prunes a model with it.",
+        "little. This gradient is a sum over all %d numbers of the head, and its size is the "
+        "importance of the head (Michel, Levy & Neubig 2019): `build/heads` prunes a model with "
+        "it.",
         T * d);
 }
 
@@ -101,8 +102,8 @@ static void ask(Lesson *l) {
     }
     if (H > 1)
         ask_number(l, "Q_h", "value", (int64_t)T * d,
-                   "Head 2 has its queries in `Q_h`. Its first number was moved there from `Q`: "
-                   "which number is it?");
+                   "`Q_h` holds the queries of head 2. The first number of these queries was moved "
+                   "there from `Q`: which number is it?");
     if (H > 1 && H <= SHOWN)
         ask_choice(l, options, most_important(l),
                    "The gradient of its gate is the farthest from 0, so a small change of this "

@@ -1,13 +1,13 @@
-/* lesson6.c - a training step: a module with parameters, a loss, SGD. The tape is that of the first
- * of 200 steps. With --additive the scores are a small network whose tanh is saturated. */
+/* lesson6.c - a training step: a module with parameters, a loss, SGD. The tape shows the first of
+ * 200 steps. With --additive the scores are a small network whose tanh is saturated. */
 #include "lesson.h"
 
 #include <string.h>
 
 #define RATE 0.02
-enum { E = 3, HIDDEN = 4, STEEP = 60 }; /* sizes; by this W_k is too large with --additive */
+enum { E = 3, HIDDEN = 4, STEEP = 60 }; /* sizes; W_k is STEEP times too large if --additive */
 
-/* Every token learns to attend to the next one and to say what it is. */
+/* Every token learns to attend to the next token and to say which token that is. */
 typedef struct {
     Module module;
     Linear *W_q;                    /* (E, E) */
@@ -33,8 +33,8 @@ static Net *net_new(bool additive) {
     return nn_module_done(net);
 }
 
-/* x (1, T, E) -> (1, T, E), w_v tanh(q + k) with every query and key, as the seed writes it: its
- * sum is (1, T, T, E). */
+/* x (1, T, E) -> (1, T, E), w_v tanh(q + k) with every query and key, by single ops: q + k is (1,
+ * T, T, E). */
 static Tensor *additive(Net *net, Tensor *x) {
     Tensor *q = ag_name(nn_linear_forward(net->W_q, x), "queries");
     Tensor *k = ag_name(nn_linear_forward(net->W_k, x), "keys");
@@ -47,7 +47,7 @@ static Tensor *additive(Net *net, Tensor *x) {
     return ag_name(ag_bmm(weights, x), "output");
 }
 
-/* The module gives its results names, but not this one. */
+/* The module gives its results names, but the transposed keys get no name. */
 static void name_transpose(void) {
     TapeLine line;
     for (int i = 0; tape_line(i, &line); i++)
@@ -83,7 +83,7 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(net_forward(l->model, l->owned[0]), l->owned[1]);
 }
 
-/* Trains, and begins again: the tape of the lesson is that of the first step. */
+/* Trains, and begins again: the tape of the lesson shows the first step. */
 static void prepare(Lesson *l) {
     draw(l);
     Optimizer *sgd = nn_sgd_new(l->model, (SGDConfig){.lr = RATE});
@@ -116,7 +116,7 @@ static void tell(Lesson *l) {
            "`x` should say which token is next, `T`; the parameters are the tensors with a dot in "
            "their names.");
     say(l,
-        "The tape is that of the first step; its loss is %.3f. SGD subtracts %g times its gradient "
+        "The tape shows the first step, with a loss of %.3f. SGD subtracts %g times its gradient "
         "from each parameter, and after %d such steps the loss is %.3f.",
         l->losses[0], RATE, LESSON_STEPS, l->losses[LESSON_STEPS - 1]);
     if (l->options.additive)

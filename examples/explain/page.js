@@ -42,7 +42,7 @@ function connect(lesson) {
     return lesson;
 }
 
-/* The last two dimensions are rows and columns; those before them are panels. */
+/* The last two dimensions are rows and columns; the dimensions before them are panels. */
 function dimensions(shape) {
     const [rows, columns] = [1, 1, ...shape].slice(-2);
     return { rows, columns, panels: shape.slice(0, -2).reduce((a, b) => a * b, 1) };
@@ -212,7 +212,7 @@ function roleOf(line, k) {
     return names[Math.min(k, names.length - 1)] || "x" + k;
 }
 
-/* Has the leading dimension of t the name that the lesson gives it? */
+/* Does the lesson have a word, "head", for the leading dimension of t? */
 const isNamed = t => state.lesson.columns && t.shape.length === 3 && t.panels > 1 && t.panels === state.lesson.heads;
 
 function panelLabel(t, panel) {
@@ -422,7 +422,7 @@ function backwardViews(line) {
     return views;
 }
 
-/* The parts of a gradient, those to come as dots, and their sum so far, in the order and the type of backward. */
+/* The parts of a gradient (later parts are dots), and their sum so far, in the order and the type of backward. */
 function addViews(line, tensor) {
     const { parts, type } = tensor, now = line.parts[0].step, done = parts.filter(part => part.step <= now);
     const views = parts.map((part, n) => dxView(part, `${n ? "+" : "0 +"} from %${part.line.line}`, { sums: false,
@@ -547,7 +547,7 @@ function readKey(key) {
     return { part, tensor, index: Number(index) };
 }
 
-/* The cells that the chosen number came from; of a value, those that it went into, too. */
+/* The cells that the chosen number came from; for a value, the cells that it went into, too. */
 function sourcesOf({ part, tensor, index }) {
     const into = tensor.parts.flatMap(p => p.columns[index].map(([j]) => keyOf(part, p.line.result, j)));
     const parts = tensor.producer && part === "v" ? tensor.producer.parts : [];
@@ -593,7 +593,7 @@ function linkTo(key, text) {
 
 function drawWhy() {
     const why = byId("why"), { part, tensor: t, index: i } = readKey(state.cell) || {};
-    if (why.contains(document.activeElement)) why.focus({ preventScroll: true }); /* what has the focus will be gone */
+    if (why.contains(document.activeElement)) why.focus({ preventScroll: true }); /* its element will be removed */
     why.classList.toggle("empty", !t);
     if (t) why.replaceChildren(...explain(part, t, i).filter(Boolean));
     else why.replaceChildren(el("p", {}, "A C program computed every number here. The arrow keys step through what it did. " +
@@ -717,7 +717,7 @@ function drawLesson({ number, title, idea, text = [], formula = [], source, ques
         command && el("p", { class: "soft" }, "Made by ", el("code", {}, command))].filter(Boolean));
 }
 
-/* A chart, and a slider to read it off. */
+/* A chart, and a slider that shows its values. */
 function drawLosses(losses) {
     const last = losses.length - 1, finite = losses.filter(Number.isFinite);
     const most = Math.max(...finite), least = Math.min(0, ...finite);
@@ -857,10 +857,10 @@ const address = (step, cell) => `#lesson=${state.lesson.number}&step=${step + 1}
 function writeAddress() {
     try {
         history.replaceState(null, "", address(state.step, state.cell));
-    } catch { /* a browser that forbids so many in a short time: the next one will do */ }
+    } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
 }
 
-/* Shows what the address says; what it does not say is the beginning. */
+/* Shows what the address says; the rest is as at the beginning. */
 function readAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1)), before = state.lesson;
     state.lesson = lessons.find(lesson => String(lesson.number) === wanted.get("lesson")) || lessons[0];

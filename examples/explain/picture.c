@@ -48,7 +48,7 @@ static int64_t find_softmax(const Json *lesson) {
     return -1;
 }
 
-/* Sets the sizes from the shape of y: the last two dimensions are those of a matrix. */
+/* Sets the sizes from the shape of y: the last two are the rows and columns of a matrix. */
 static void measure(Picture *p, const Json *shape) {
     const int64_t n = shape->count;
     p->columns = n > 0 ? (int64_t)number_at(shape, n - 1) : 1;
@@ -152,7 +152,7 @@ static bool any_has_reason(const Picture *p, const char *reason) {
     return false;
 }
 
-/* Below the terms: where the reasons for zeros stand, and where they end. */
+/* The reasons for zeros stand below the terms: the top and the bottom of this part. */
 static double zeros_top(const Picture *p) {
     return TERMS_TOP + (double)((num_terms(p) + 1) * TERM_HEIGHT) + 38;
 }
@@ -228,7 +228,8 @@ static void write_cell_box(FILE *file, double x, double y, const char *attribute
             CELL_HEIGHT, attributes);
 }
 
-/* Blue above 0, vermillion below, the stronger the farther from 0. */
+/* A number above 0 is blue, a number below 0 vermillion. Numbers farther from 0 have a stronger
+ * colour. */
 static void write_background(FILE *file, double x, double y, double number, double most) {
     char attributes[80];
     const char *colour = number > 0 ? "class=\"more\" fill=\"#0072b2\"" : "fill=\"#d55e00\"";
@@ -409,7 +410,7 @@ static int list_terms(const Picture *p, Term terms[MOST_COLUMNS]) {
     return n;
 }
 
-/* In columns: x is the right end of the numbers. */
+/* Writes a term in columns: dy, the derivative and their product. */
 static void write_term(FILE *file, double left, double y, Term term) {
     char text[16];
     format_number(text, term.dy);

@@ -11,7 +11,7 @@ enum { MOST_JSON = 1 << 23 }; /* bytes of the data of a page */
 
 /* ---- the data of the page -------------------------------------------------------------------- */
 
-/* Memory for MOST_JSON bytes; open_memstream would lose bytes without a word where memory is short.
+/* Memory for MOST_JSON bytes; open_memstream would lose bytes without an error if memory ran out.
  */
 FILE *data_open(char **string) {
     *string = tensor_error() ? NULL : malloc(MOST_JSON);

@@ -46,7 +46,7 @@ void recording_begin(void);
 /* (H, N, D) -> (1, N, H D): the numbers of all heads side by side. */
 Tensor *recording_join(Tensor *heads);
 /* Runs backward from the loss, writes the page, ends the tape, and lets the parameters learn again;
- * the last two also after an error. */
+ * it does the last two also after an error. */
 void recording_end(void *model, Tensor *loss, const Recording *recording, const char *path);
 
 #endif

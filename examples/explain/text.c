@@ -36,7 +36,7 @@ static void unpaint(void) {
     if (!plain) printf("\033[0m");
 }
 
-/* A paragraph in lines of at most 80 letters, after a margin; code between backquotes is bold. */
+/* A paragraph in lines of at most 80 characters, after a margin; code in backquotes is bold. */
 static void print_paragraph(const char *text, int margin) {
     int column = 0;
     bool code = false;
@@ -93,7 +93,7 @@ static const struct {
                {"unused", "--", "not used"}};
 enum { REASONS = sizeof reasons / sizeof *reasons };
 
-/* The number of the reason, if a column of a Jacobian is one. */
+/* If a column of a Jacobian is a reason: the number of the reason, else REASONS. */
 static int reason_in(const Json *column) {
     int r = 0;
     while (r < REASONS &&
@@ -176,7 +176,7 @@ static void print_cell(const Block *b, int64_t row, int64_t column) {
     unpaint();
 }
 
-/* Row r of a block, or nothing below its last one. Returns its letters. */
+/* Row r of a block, or nothing below its last one. Returns how many characters it printed. */
 static int print_row(const Block *b, int r) {
     if (r >= b->rows) return 0;
     printf("[");
@@ -217,7 +217,7 @@ static void print_blocks(void) {
     num_blocks = 0;
 }
 
-/* Between what a line reads and what it makes. */
+/* Adds an arrow, between the tensors that a line reads and the tensors that it makes. */
 static void add_arrow(void) {
     if (num_blocks < MOST_BLOCKS) blocks[num_blocks++] = (Block){.title = "->"};
 }
@@ -227,7 +227,7 @@ static void add_block(Block b) {
     for (int i = 0; i < num_blocks; i++) width += block_width(&blocks[i]) + 3;
     if (num_blocks > 0 && (num_blocks == MOST_BLOCKS || width + block_width(&b) > WIDTH)) {
         const bool arrow = blocks[num_blocks - 1].rows == 0;
-        num_blocks -= arrow; /* it stands before b, on the next line too */
+        num_blocks -= arrow; /* the arrow moves to the next line, before b */
         print_blocks();
         if (arrow) add_arrow();
     }
@@ -355,7 +355,7 @@ static void print_heading(const Json *line, const char *pass, int step, int step
     printf("%s\n", right);
 }
 
-/* "dx = y (dy - sum(y dy))". Of the value what stands before a semicolon is enough. */
+/* "dx = y (dy - sum(y dy))". first_part: only the part before a semicolon. */
 static void print_rule(const char *what, const char *rule, bool first_part) {
     char text[512];
     const int size = (int)(first_part ? strcspn(rule, ";") : strlen(rule));
@@ -385,7 +385,7 @@ static bool is_a_reason(const Json *line, int r) {
     return false;
 }
 
-/* Those that occur in what this line makes. */
+/* Prints the reasons that occur in the gradients that this line makes. */
 static void print_reasons(const Json *line) {
     const char *before = "zeros: ";
     for (int r = 0; r <= REASONS; r++) {
@@ -453,7 +453,7 @@ static int contributions(const Json *tensor, const Json *from) {
     return n;
 }
 
-/* Where several lines add to a gradient: how far it is. */
+/* If several lines add to a gradient: prints the sum so far. */
 static void show_sum(const Json *line, const Json *x) {
     const Json *tensor = tensor_at(x);
     const int done = contributions(tensor, line), all = contributions(tensor, lines->first);
@@ -469,7 +469,7 @@ static void show_sum(const Json *line, const Json *x) {
     print_blocks();
 }
 
-/* The largest error of the line's Jacobians beside differences of its forward. */
+/* The largest error of the line's Jacobians, compared with differences of the line's forward. */
 static double worst_of(const Json *line) {
     double worst = 0;
     for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
@@ -479,7 +479,7 @@ static double worst_of(const Json *line) {
     return worst;
 }
 
-/* What the rule of the gradient reads: dy, and y and the inputs that stand in it. */
+/* Adds what the rule of the gradient reads: dy, and y and the inputs that stand in the rule. */
 static void add_what_is_read(const Json *line) {
     const Json *out = tensor_at(json_get(line, "out"));
     int k = 0;

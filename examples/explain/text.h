@@ -5,8 +5,7 @@
 #include "json.h"
 
 /* Prints a lesson, whose tape check_tape has checked, on standard output: in colours where the
- * terminal has them. On a terminal it waits for Enter after each step. False if the reader wants to
- * see no more, by q. */
+ * terminal has them. On a terminal it waits for Enter after each step. False after q. */
 bool text_show(const Json *lesson);
 
 #endif
