@@ -17,27 +17,28 @@ endif
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
           -Wdouble-promotion $(if $(DEV),-Werror)
 
-# What the sources count on, whatever CFLAGS says: C11, POSIX with M_PI and realpath, files of more
-# than 2 GB, and that the compiler changes no digit. A product and a sum are fused where the code
+# The sources need these flags, whatever CFLAGS says: C11, POSIX with M_PI and realpath, files of
+# more than 2 GB, and a compiler that changes no digit. A product and a sum are fused where the code
 # says so, nowhere else.
 FLAGS   = $(TUNE) $(CFLAGS) -std=c11 $(SYSTEM) -pthread -fPIC \
           -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables \
           -ffile-prefix-map="$$PWD"=. $(LOCAL) $(WARN)
 
-# For which machine and system this compiler works: "x86_64-linux-gnu", "arm64-apple-darwin23.6.0".
+# The machine and the system for which this compiler works: "x86_64-linux-gnu",
+# "arm64-apple-darwin23.6.0".
 TARGET := $(shell $(CC) -dumpmachine)
 LINUX   = $(findstring linux,$(TARGET))
 X86_64  = $(filter x86_64-% amd64-%,$(TARGET))
 AARCH64 = $(filter aarch64-% arm64-%,$(TARGET))
 MACOS   = $(findstring -darwin,$(TARGET))$(findstring -macos,$(TARGET))
 
-# macOS and FreeBSD show all that they have to whoever asks for no standard.
+# On macOS and FreeBSD the headers declare everything if no standard is asked for.
 SYSTEM  = $(if $(LINUX),-D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64)
 
-# Flags that not every compiler takes, for not every machine. Functions of the shared library call
-# each other directly. Floats are not computed as wider ones, as i386's first floating-point unit
-# does, and gcc for s390x. gcc's usual tuning for x86 clears a struct by rep stos, which takes a tenth
-# of a small op's time.
+# Flags that some compilers do not take, or that only some machines need. Functions of the shared
+# library call each other directly. Floats are not computed in wider types: i386's first
+# floating-point unit would do so, and gcc for s390x. gcc's usual tuning for x86 clears a struct by
+# rep stos, which takes a tenth of a small op's time.
 takes   = $(shell $(CC) $(1) -Werror -E -xc /dev/null >/dev/null 2>&1 && echo '$(1)')
 LOCAL  := $(call takes,-fno-semantic-interposition) \
           $(if $(filter i386-% i486-% i586-% i686-%,$(TARGET)),-msse2 -mfpmath=sse) \
@@ -84,7 +85,7 @@ SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) autograd/gra
 OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
 EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
-# Suites that cannot do without the linker's --wrap, which is not in macOS's.
+# Suites that need the linker's --wrap, which macOS's linker does not have.
 LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure allocator attention files threads))
 TESTS    = $(filter-out $(LEFT_OUT),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c)))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
@@ -123,14 +124,14 @@ $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi -Wno-pass-failed
 $(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
 	$(compile) -DTEST_HOOKS
-# Loops over elements become loops of vectors; what no step of training runs stays small, and so do
-# the kernels that only the oldest CPUs need.
+# Loops over elements become loops of vectors; code that no step of training runs stays small, and
+# kernels that only the oldest CPUs need stay small, too.
 $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(BUILD)/obj/tensor/kernels/plain.o: SPEED =
 $(BUILD)/obj/tensor/math/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
-# Here the code says so: the sums of a product are chains of fused multiply-adds. All or none: a
-# sanitizer's checks would stand between some of them.
+# In matmul.c the compiler may fuse: the sums of a product are chains of fused multiply-adds. With a
+# sanitizer nothing is fused, because its checks would stand between some products and sums.
 $(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
 $(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
 # The library runs in threads with little stack (tests/test_stacks.c).
@@ -161,8 +162,9 @@ $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o 
 WITH_CHECK = $(patsubst $(BUILD)/%,$(BUILD)/obj/%.o,$(TESTS) $(BESIDE)) $(HELPERS) $(BUILD)/obj/tests/fuzz/target_api.o
 $(WITH_CHECK): MORE = -DTEST_HOOKS $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
-# These stand between the library and tensor_fail, to know what was said; and between it and malloc:
-# to make allocations fail, and to count them; and threads. (glibc calls fstat by its other name.)
+# --wrap replaces functions that the library calls: tensor_fail, so that a test sees each error
+# message; malloc and others, so that a test counts allocations or makes them fail; functions of
+# threads and of files. (glibc also has fstat under the name fstat64.)
 $(TESTS) $(BESIDE): WRAP = $(if $(MACOS),,-Wl,--wrap=tensor_fail)
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
@@ -200,8 +202,8 @@ else
 	@sed 's/^/_/' $< >$@
 endif
 
-# Two notes of what was built, rewritten only when they would read differently: objects made with
-# other flags, and archives of other objects, are then out of date.
+# Two files that say what was built, rewritten only if their text changes: objects made with other
+# flags, and archives of other objects, are then out of date.
 $(BUILD)/flags:   note = $(CC) $(FLAGS)
 $(BUILD)/sources: note = $(OBJECTS)
 $(BUILD)/flags $(BUILD)/sources: FORCE
@@ -223,8 +225,8 @@ test: $(TESTS) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or insta
 bench: $(BENCHES) ## measure how fast it is
 	@for bench in $(BENCHES); do $$bench || exit 1; done
 
-# The library keeps freed memory for the next tensor; without that cache the checkers below see
-# every block come and go.
+# The library keeps freed memory for the next tensor; without that cache the checkers below see each
+# block that is allocated and freed.
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full \
            --errors-for-leak-kinds=definite,possible
@@ -232,15 +234,15 @@ sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-
 sanitize-%: FORCE
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
 	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
-# TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of what is gone, and has
-# references counted with care.
+# TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of freed memory, and
+# makes the library check its reference counts.
 debug: ## the library as an archive that catches a program's mistakes
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/debug \
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address -DTAPEHEAD_DEBUG' $(BUILD)/debug/libtapehead.a
 	@echo 'Link a program with it like this, and run it:'
 	@echo '    $(CC) -g -fsanitize=address -I. program.c $(BUILD)/debug/libtapehead.a -lm -pthread -o program'
 # IN_PARTS=1: the suites' small tensors are shared by the threads as large ones are. A child of
-# test_threads has a pool of its own, which this sanitizer must be told to bear.
+# test_threads has a pool of its own, which this sanitizer must be told to allow.
 tsan: ## the suites under the thread sanitizer
 	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 TSAN_OPTIONS=die_after_fork=0 \
 	    $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
@@ -253,9 +255,10 @@ fuzz: ## corrupted files for every reader, under the sanitizers
 	    CFLAGS='$(SANITIZE)' run-fuzz
 run-fuzz: $(FUZZERS)
 	@for fuzzer in $^; do $$fuzzer || exit 1; done
-# libFuzzer follows branches and comparisons, but for those in the loops of the kernels.
+# libFuzzer follows branches and comparisons, except in the loops of the kernels.
 GUIDED = -fsanitize=fuzzer-no-link -fsanitize-coverage-ignorelist=tests/fuzz/uncovered.txt
-# What libFuzzer finds is kept in $(BUILD)/libfuzzer/corpus, from which the next run goes on.
+# The inputs that libFuzzer finds stay in $(BUILD)/libfuzzer/corpus, and the next run begins with
+# them.
 fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests/fuzz/ (needs clang)
 	@$(MAKE) --no-print-directory CC=clang BUILD=$(BUILD)/libfuzzer \
 	    CFLAGS='$(SANITIZE) $(GUIDED)' run-libfuzzer
@@ -279,7 +282,7 @@ coverage: ## which lines of the library the suites reach (needs gcovr)
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
-mutants: have-check ## do the suites notice 100 small mistakes? For an hour or two (needs Python and gcov)
+mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or two (needs Python and gcov)
 	@tests/have python3 gcov:gcc git
 	@BUILD=$(BUILD) tests/mutants $(MUTANTS)
 
@@ -321,7 +324,7 @@ install: library ## into PREFIX (/usr/local), below DESTDIR
 	    'Name: tapehead' 'Description: a minimal autograd tensor framework' 'Version: $(VERSION)' \
 	    'Cflags: -I"$${prefix}/include"' 'Libs: -L"$${prefix}/lib" -ltapehead' \
 	    'Libs.private: -lm -pthread' >"$(LIB)/pkgconfig/tapehead.pc"
-uninstall: ## take it away again
+uninstall: ## remove the installed files
 	rm -rf "$(INCLUDE)" "$(LIB)/libtapehead.a" "$(LIB)/pkgconfig/tapehead.pc" \
 	    "$(LIB)/$(SHARED)" "$(LIB)/$(SONAME)" "$(LIB)/$(FULLNAME)"
 
