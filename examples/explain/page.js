@@ -63,6 +63,7 @@ function partOf(line, k, { dx, worst, jacobian }) {
     part.copies = copiesOf(part);
     part.rowwise = isRowwise(part);
     part.rowsCancel = part.rowwise && doRowsCancel(part);
+    part.factor = part.rowwise ? factorOf(part) : 0;
     return part;
 }
 
@@ -107,6 +108,16 @@ function isRowwise({ line: { result }, tensor, rows }) {
 function doRowsCancel({ dx, tensor: { columns, type } }) {
     const row = i => dx.slice(i - (i % columns), i - (i % columns) + columns);
     return dx.every((_, i) => Math.abs(sum(row(i))) <= size(row(i)) * (type === "float32" ? 1e-6 : 1e-14));
+}
+
+/* Rows of weights that sum to 1 have a Jacobian that y itself gives, J[j, i] = s y[i] ([i = j] - y[j]). Returns s if all
+ * of J agrees with it, else 0. */
+function factorOf({ line: { result: { value: y, type } }, tensor: { columns }, rows }) {
+    const place = (j, i) => y[i] * ((i === j) - y[j]), entries = rows.flatMap((row, j) => row.map(([i, J]) => ({ j, i, J })));
+    const largest = entries.reduce((a, b) => (Math.abs(b.J) > Math.abs(a.J) ? b : a)), s = largest.J / place(largest.j, largest.i);
+    const isOne = rows.every((row, j) => Array.from({ length: columns }, (_, c) => j - (j % columns) + c).every(i =>
+        Math.abs(((row.find(([n]) => n === i) || [0, 0])[1]) - s * place(j, i)) <= Math.abs(s) * (type === "float32" ? 1e-5 : 1e-12)));
+    return Number.isFinite(s) && isOne ? s : 0;
 }
 
 /* The sum of all terms of all parts, compared with the gradient of a leaf. float32 was rounded on the way. */
@@ -185,6 +196,10 @@ function format(x, type) {
     return sign + Number(rounded).toFixed(2 - exponent);
 }
 
+/* Without the plus, and in brackets where it follows a sign. */
+const bare = x => format(x).replace("+", "");
+const signed = x => (x < 0 ? `(${bare(x)})` : bare(x));
+
 const full = x => (Object.is(x, -0) ? "-0" : String(x));
 const shapeText = shape => "(" + shape.join(", ") + ")";
 
@@ -220,11 +235,20 @@ function panelLabel(t, panel) {
     return t.panels > 1 ? at({ shape: t.shape.slice(0, -2) }, panel) : "";
 }
 
+/* A part of a gradient, by the result of its line: from V (%2). */
+const fromOf = ({ line }) => (line.result.name ? `from ${line.result.name} (%${line.line})` : `from %${line.line}`);
+
+/* "backward 3 of 9": what a step is called. */
+function countOf(step) {
+    const { steps } = state.lesson, forward = steps.filter(each => each.kind === "forward").length;
+    return step < forward ? `forward ${step + 1} of ${forward}` : `backward ${step - forward + 1} of ${steps.length - forward}`;
+}
+
 function sentenceOf({ kind, line, tensor }) {
     if (kind === "start") return `Backward begins at ${nameOf(tensor)}` + (String(tensor.grad) === "1"
         ? ": a change of it changes it as much, so its gradient is 1." : " with the gradient that it was given.");
     if (kind === "add") return `${nameOf(tensor)} is used ${tensor.parts.length} times, so its gradient is a sum: 0 + ` +
-        tensor.parts.filter(part => part.step <= line.parts[0].step).map(part => "from %" + part.line.line).join(" + ") +
+        tensor.parts.filter(part => part.step <= line.parts[0].step).map(fromOf).join(" + ") +
         (tensor.parts.every(part => part.step <= line.parts[0].step) ? ". It is complete." : "; more is to come.");
     if (kind === "forward") return line.moves ? "Nothing is computed: each number moves to its place and keeps its colour."
         : `${nameOf(line.result)} is computed from ${namesOf(line).join(", ")}.`;
@@ -268,7 +292,7 @@ const prose = text => (text || "").split("`").map((piece, n) => (n % 2 ? el("cod
 /* A table whose rows after the first `most` are folded. */
 function folded(rows, most, head, foot) {
     const table = (...children) => el("table", { class: "terms" }, ...children), rest = rows.slice(most);
-    const heading = el("thead", {}, el("tr", {}, head.map(text => el("th", {}, text))));
+    const heading = el("thead", {}, el("tr", {}, head.flatMap(text => (Array.isArray(text) ? el("th", { title: text[1] }, text[0]) : el("th", {}, text)))));
     return [table(heading, el("tbody", {}, rows.slice(0, most)), foot),
         rest.length > 0 && el("details", {}, el("summary", {}, `${rest.length} smaller ones`), table(el("tbody", {}, rest)))];
 }
@@ -327,7 +351,7 @@ function drawView(view, { fit, most }, paper) {
     const { tensor, numbers, role, note, shows, ghost, main } = view, grids = [];
     const first = paper ? 0 : Math.max(0, Math.min(state.first, tensor.panels - fit));
     const end = paper ? tensor.panels : Math.min(tensor.panels, first + fit);
-    view.largest = largestOf(numbers || []);
+    view.largest = view.scale || largestOf(numbers || []);
     for (let panel = first; panel < end; panel++) grids.push(drawPanel(view, panel, most));
     return el("figure", { class: `view ${ghost ? "ghost" : ""} ${main ? "main" : ""}`, "data-shows": shows },
         el("figcaption", {}, el("b", {}, role), el("span", {}, nameOf(tensor)),
@@ -425,14 +449,16 @@ function backwardViews(line) {
 /* The parts of a gradient (later parts are dots), and their sum so far, in the order and the type of backward. */
 function addViews(line, tensor) {
     const { parts, type } = tensor, now = line.parts[0].step, done = parts.filter(part => part.step <= now);
-    const views = parts.map((part, n) => dxView(part, `${n ? "+" : "0 +"} from %${part.line.line}`, { sums: false,
+    const views = parts.map((part, n) => dxView(part, `${n ? "+" : "0 +"} ${fromOf(part)}`, { sums: false,
         note: part.line.op + (part.step === now ? ", added now" : part.step > now ? ", to come" : ""),
         ...(part.step > now && { numbers: null, part: "", shows: "to come" }) }));
-    if (done.length === parts.length) return [...views, gradView(tensor, "= the gradient", { main: true })];
+    const scale = largestOf([tensor.grad, ...parts.map(part => part.dx)].flat()), scaled = list => list.map(view => ({ ...view, scale }));
+    if (done.length === parts.length) return scaled([...views, gradView(tensor, "= the gradient", { main: true })]);
     const round = type === "float32" ? Math.fround : x => x;
     const numbers = tensor.value.map((_, i) => done.reduce((a, part) => round(a + part.dx[i]), 0));
-    return [...views, gradView(tensor, "= so far", { main: true, part: "", reason: () => "", numbers,
-        shows: `sum ${tensor.number} ${done.length}` })];
+    const reason = i => [...new Set(done.map(part => reasonOfPart(part, i)))].join("; ");
+    return scaled([...views, gradView(tensor, "= so far", { main: true, part: "", reason, numbers,
+        shows: `sum ${tensor.number} ${done.length}` })]);
 }
 
 /* The colours of a line that only moves elements. A chain of such lines (split heads: reshape, permute, reshape) keeps
@@ -600,20 +626,25 @@ function drawWhy() {
         "Choose any number, and you will read here where it came from."));
 }
 
+/* The part of a gradient that this step is about. */
+const partNow = t => t.parts.find(part => part.step === (stepNow().line || { parts: [{}] }).parts[0]?.step);
+
 /* Where number i of t came from: of its gradient, if part is "g". */
 function explain(part, t, i) {
     const gradient = part === "g";
     const secret = state.cell === state.secret, known = !secret && state.step >= (gradient ? t.gradStep : t.valueStep);
     const x = (gradient ? t.grad : t.value)[i], other = (gradient ? "v" : "g") + state.cell.slice(1);
     const reason = known && x === 0 ? (gradient ? reasonOfGrad : reasonOfValue)(t, i) : "";
+    const shown = gradient && !known && !secret && partNow(t);
     return [
         el("button", { class: "close", "aria-label": "Close", onclick: () => choose(null) }, icon("close")),
         el("h2", {}, `${gradient ? "gradient of " : ""}${nameOf(t)}${at(t, i)}`),
-        el("p", { class: "number" }, el("output", {}, known ? format(x, t.type) : secret ? "?" : "\u00b7"), " ",
-            el("small", {}, known ? full(x) : secret ? "" : "not computed yet at this step")),
+        el("p", { class: "number" }, el("output", {}, known ? format(x, t.type) : shown ? format(shown.dx[i], t.type) : secret ? "?" : "\u00b7"), " ",
+            el("small", {}, known ? full(x) : shown ? `this part: ${full(shown.dx[i])}` : secret ? "" : "not computed yet at this step")),
+        shown && el("p", {}, `It comes ${fromOf(shown)}. The whole gradient is complete at ${countOf(t.gradStep)}.`),
         readKey(other) && el("button", { "data-toggle": true, onclick: () => choose(other) },
             `show the ${gradient ? "value" : "gradient"} (g)`),
-        reason && el("p", { class: "reason" }, "0, because: " + reason),
+        reason && el("p", { class: "reason" }, "0, because " + reason),
         secret && el("p", {}, "Predict it in the question. Then its terms appear here."),
         ...(secret ? [] : gradient ? whyGradient(t, i) : known ? whyValue(t, i) : []),
         !known && !secret && linkTo(state.cell, "go to the step that computes it")];
@@ -629,9 +660,9 @@ function whyGradient({ parts }, i) {
 function drawBars(parts, i) {
     const largest = largestOf(parts.map(part => part.dx[i])), share = x => Math.min(1, Math.abs(x) / largest) || 0;
     return el("table", { class: "bars" }, parts.map(({ line, step, dx }) => el("tr", {},
-        el("th", {}, "from ", el("a", { href: address(step, state.cell) }, `%${line.line} ${line.op}`)),
-        step > state.step ? dot()
-            : el("td", { class: "bar" }, el("i", { class: classOf(dx[i]), "--share": share(dx[i]) })))));
+        el("th", {}, "from ", el("a", { href: address(step, state.cell), title: line.op }, nameOf(line.result))),
+        step > state.step ? [dot(), el("td", {}, "to come")] : [figure(dx[i]),
+            el("td", { class: "bar" }, el("i", { class: classOf(dx[i]), "--share": share(dx[i]) }))])));
 }
 
 /* The terms of one part, and their sum. */
@@ -646,21 +677,36 @@ function drawPart(part, i) {
     return el("section", {},
         el("h3", {}, `d${role} of `, el("a", { href: address(part.step, state.cell) }, `%${line.line} ${line.op}`)),
         part.copies && el("p", {}, "It was broadcast: the sum is over its copies."),
-        reason && el("p", { class: "reason" }, "0, because: " + reasonOfPart(part, i)),
-        terms.length ? folded(rows, 12, ["", "dy", "", "dy/d" + role, "product"], foot) : el("p", {}, "There are no terms."),
-        part.rowwise && drawJacobian(part, i));
+        reason && el("p", { class: "reason" }, "0, because " + reasonOfPart(part, i)),
+        terms.length ? folded(rows, 12, ["", "dy", "", ["derivative", `dy/d${role}: column ${at(tensor, i)} of the Jacobian`], "product"], foot) : el("p", {}, "There are no terms."),
+        part.factor && drawRule(part, i), part.rowwise && drawJacobian(part, i));
+}
+
+/* dx[i] once more, from y and dy of its row: what the Jacobian of weights that sum to 1 comes to. */
+function drawRule({ line: { result }, tensor: { columns }, dx, factor }, i) {
+    const { value: y, grad: dy, type } = result, row = Array.from({ length: columns }, (_, c) => i - (i % columns) + c);
+    const mean = sum(row.map(j => y[j] * dy[j])), s = Math.abs(factor - 1) < 1e-6 ? "" : bare(factor) + " \u00d7 ";
+    const c = i % columns, of = s && "s ", line = (...text) => el("div", {}, text.join(""));
+    return el("div", { class: "joined" }, el("p", {}, "All of this row's Jacobian comes from y: its numbers are weights, their sum is 1."),
+        el("code", {},
+            line(`dy${c}/dx${c} = ${of}y${c} (1 - y${c}) = ${s}${bare(y[i])} \u00d7 (1 - ${bare(y[i])}) = ${bare(factor * y[i] * (1 - y[i]))}`),
+            line(`dyj/dx${c} = -${of}y${c} yj for the others`),
+            line(`sum(y dy) = ${bare(mean)}, the row's weighted mean of dy`),
+            line(`dx${c} = ${of}y${c} (dy${c} - sum(y dy)) = ${s}${bare(y[i])} \u00d7 (${bare(dy[i])} - ${signed(mean)}) = ${format(dx[i], type)}`)));
 }
 
 /* The derivatives of one row of the result by the same row of the input. */
 function drawJacobian({ tensor, rows, dx, rowsCancel }, i) {
+    const chosen = c => (c === i % tensor.columns ? "this" : null), zero = sum(dx.slice(i - (i % tensor.columns)).slice(0, tensor.columns));
     const start = i - (i % tensor.columns), block = rows.slice(start, start + tensor.columns).map(row => new Map(row));
     const largest = largestOf(block.flatMap(row => [...row.values()])), places = [...block.keys()];
     const cell = J => el("td", { class: classOf(J), title: full(J), "--strength": strengthOf(J, largest) }, format(J));
-    return el("details", { class: "jacobian" }, el("summary", {}, "show the Jacobian of this row"),
-        el("table", {}, el("tr", {}, el("th", {}, "dy/dx"), places.map(c => el("th", {}, "x" + c))),
+    return el("details", { class: "jacobian", open: true }, el("summary", {}, "the Jacobian of this row"),
+        el("p", {}, `A row for each y, a column for each x. The derivatives above are its column x${i % tensor.columns}.`),
+        el("table", {}, el("tr", {}, el("th"), places.map(c => el("th", { class: chosen(c) }, "x" + c))),
             block.map((row, r) => el("tr", {}, el("th", {}, "y" + r), places.map(c => cell(row.get(start + c) || 0))))),
-        el("p", {}, `The numbers of this row of dx sum to ${full(sum(dx.slice(start, start + tensor.columns)))}`,
-            rowsCancel && ", which is 0 but for rounding", "."));
+        el("p", {}, `The numbers of this row of dx sum to ${rowsCancel ? 0 : format(zero)}`,
+            rowsCancel && zero !== 0 && ` (${zero.toExponential(0)}, from rounding)`, "."));
 }
 
 function whyValue(t, j) {
@@ -772,6 +818,7 @@ function drawQuestion(question, n) {
 }
 
 const isRight = right => ({ right, words: right ? "Right." : "Not yet." });
+const isMissing = what => ({ right: false, words: what });
 const numberField = label =>
     el("input", { type: "text", inputmode: "decimal", autocomplete: "off", "aria-label": label });
 
@@ -786,19 +833,29 @@ const questionKinds = {
         const t = state.lesson.tape.tensors[tensor], gradient = part === "grad", answer = t[part][index];
         const key = keyOf(gradient ? "g" : "v", t, index), parts = gradient ? t.parts : [];
         const field = numberField("your prediction"), step = gradient ? t.gradStep : Math.max(0, t.valueStep);
-        const terms = parts.flatMap(p => termsOf(p, index).map(term => ({ ...term, y: p.line.result })));
+        const ruleOf = ({ gradient }) => `gradient ${gradient}`;
+        const terms = parts.flatMap(p => termsOf(p, index).map(term => ({ ...term, y: p.line.result, rule: `of ${p.line.op}: ${ruleOf(p.line)}` })));
         const [largest] = terms.sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
-        const product = ({ dy, J }) => `${format(dy)} \u00d7 ${format(J)}`;
+        const product = ({ dy, J }) => `${bare(dy)} \u00d7 ${bare(J)}`;
         const rule = t.producer ? `y = ${t.producer.formula}` : "it was given";
         const why = gradient ? reasonOfGrad(t, index) || "backward begins here" : rule;
         return {
             field, secret: key, show: address(step, key),
-            check: () => isRight(Math.abs(readNumber(field) - answer) <= Math.max(0.0005, 0.01 * Math.abs(answer))),
-            hint: () => largest ? `the largest term is dy${at(largest.y, largest.j)} times its derivative, ` +
-                `${product(largest)} = ${format(largest.product)}.` : why + ".",
+            check() {
+                const x = readNumber(field), close = y => Math.abs(x - y) <= Math.max(0.0005, 0.01 * Math.abs(y));
+                if (field.value.trim() === "") return isMissing("Enter a number first.");
+                if (x !== x) return isMissing("That is no number.");
+                const known = [[-answer, "The size is right, the sign is not."], [answer / 2, "Not yet: it is twice that."],
+                    [answer * 2, "Not yet: it is half of that."]].find(([y]) => answer !== 0 && close(y));
+                return !close(answer) && known ? isMissing(known[1]) : isRight(close(answer));
+            },
+            hint: () => terms.length > 1 ? `of ${terms.length} terms the largest is dy${at(largest.y, largest.j)} times its ` +
+                `derivative, ${product(largest)} = ${bare(largest.product)}.`
+                : largest ? `it has one term, ${largest.rule}.` : why + ".",
             reveal: () => [`${gradient ? "The gradient of " : ""}${nameOf(t)}${at(t, index)} is ${full(answer)}.`,
-                ...parts.map(p => `${termsOf(p, index).map(product).join(" + ") || reasonOfPart(p, index)} = ` +
-                    format(p.dx[index]))],
+                gradient ? "" : rule + ".", ...parts.map(p => (termsOf(p, index).length
+                    ? `${p.line.op}, ${ruleOf(p.line)}: ${termsOf(p, index).map(product).join(" + ")} = ${bare(p.dx[index])}.`
+                    : `0, because ${reasonOfPart(p, index)}.`))].filter(Boolean),
         };
     },
     zeros({ tensor }) {
@@ -833,9 +890,11 @@ const questionKinds = {
         const field = numberField("how many terms"), name = nameOf(line.result);
         return {
             field, show: address(line.result.valueStep, keyOf("v", tensor, index)),
-            check: () => isRight(readNumber(field) === columns[index].length),
+            check: () => (field.value.trim() === "" ? isMissing("Enter a number first.")
+                : isRight(readNumber(field) === columns[index].length)),
             hint: () => `count the elements of ${name} that change when ${nameOf(tensor)}${at(tensor, index)} changes.`,
-            reveal: () => [`${columns[index].length}: ${columns[index].map(([j]) => name + at(line.result, j)).join(", ")}`],
+            reveal: () => [`${columns[index].length} terms, one from each of ` +
+                `${columns[index].map(([j]) => name + at(line.result, j)).join(", ")}.`],
         };
     },
     choice({ options, answer, why }) {
@@ -843,9 +902,9 @@ const questionKinds = {
         const inputs = options.map(() => el("input", { type: "radio", name }));
         return {
             field: el("div", {}, options.map((option, n) => el("label", {}, inputs[n], el("span", {}, prose(option))))),
-            check: () => isRight(inputs[answer].checked),
+            check: () => (inputs.some(input => input.checked) ? isRight(inputs[answer].checked) : isMissing("Choose one first.")),
             hint: () => ["it is not \u201c", ...prose(other), "\u201d."],
-            reveal: () => [[...prose(options[answer]), " ", ...prose(why)]],
+            reveal: () => [[...prose(options[answer]), /[.!?]$/.test(options[answer]) ? " " : ". ", ...prose(why)]],
         };
     },
 };
@@ -884,9 +943,7 @@ function goTo(step) {
 }
 
 function draw() {
-    const { lesson: { steps }, step } = state, forward = steps.filter(each => each.kind === "forward").length;
-    const count = step < forward ? `forward ${step + 1} of ${forward}`
-        : `backward ${step - forward + 1} of ${steps.length - forward}`;
+    const { lesson: { steps }, step } = state, count = countOf(step);
     byId("count").textContent = count;
     byId("lessons").value = lessons.indexOf(state.lesson);
     byId("announce").textContent = `${count}: ${sentenceOf(stepNow())}`;
