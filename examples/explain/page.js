@@ -39,6 +39,7 @@ function connect(lesson) {
     for (const t of tensors) if (!t.producer && t.grad) t.check = checkLeaf(t);
     lesson.heads = Math.max(1, ...tensors.filter(t => t.shape.length === 3).map(t => t.panels));
     lesson.steps = stepsOf(lines, tensors);
+    lesson.right = new Set(); /* the questions that were answered */
     return lesson;
 }
 
@@ -218,6 +219,12 @@ function indexOf(shape, i) {
 
 const at = ({ shape }, i) => (shape.length ? "[" + indexOf(shape, i).join(", ") + "]" : "");
 
+/* In words: row 0, column 1. */
+function placeOf(t, i) {
+    const label = panelLabel(t, Math.floor(i / (t.rows * t.columns)));
+    return [label, t.rows > 1 && "row " + Math.floor(i / t.columns) % t.rows, "column " + i % t.columns].filter(Boolean).join(", ");
+}
+
 /* What the op's call names input k: b in ag_linear(x, w, b). One mask may be several inputs. */
 const noTensors = new Set(("s p n list scale dim dim0 dim1 dims keepdim shape axes start end size repeats diagonal dtype " +
     "num_heads dropout eps reduction ignore_index").split(" "));
@@ -298,7 +305,7 @@ function folded(rows, most, head, foot) {
 }
 
 function badge(right, text, worst, short) {
-    const words = `${text}, worst ${worst.toExponential(1)}`;
+    const words = `${text}, largest error ${worst ? worst.toExponential(0) : "0"}`;
     return el("span", { class: right ? "badge" : "badge wrong", title: words, "aria-label": words },
         icon(right ? "right" : "wrong"), !short && words);
 }
@@ -329,21 +336,29 @@ const SMALL = 45, LARGE = 58, GUTTER = 18, SUM = 30, GAP = 14, EDGE = 11, BETWEE
 const largestOf = numbers => Math.max(0, ...numbers.map(Math.abs).filter(Number.isFinite));
 
 /* All views of a step get the same cells, so that their panels stand under each other. fit: how many panels there is
- * room for; most: how many columns; pairs: two views stand side by side. */
+ * room for; most: how many columns; across: how many views stand side by side, all of an addition if there is room. */
 function layoutOf(views, width) {
-    const panels = Math.max(1, ...views.map(view => view.tensor.panels));
+    const panels = Math.max(1, ...views.map(view => view.tensor.panels)), added = views.every(view => view.scale);
     const many = views.filter(view => panels === 1 || view.tensor.panels > 1);
     const columns = Math.max(1, ...many.map(view => view.tensor.columns));
-    const beside = GUTTER + (views.some(view => view.sums) ? SUM : 0);
-    const half = (width - BETWEEN) / 2 - EDGE;
-    const pairs = panels === 1 && half >= Math.max(CAPTION, columns * SMALL + beside);
-    const inside = pairs ? half : width - EDGE;
-    const room = n => Math.floor(((inside + GAP) / n - beside - GAP) / columns);
+    const beside = GUTTER + (views.some(view => view.sums) ? SUM : 0), between = added ? 14 : BETWEEN;
+    const trackOf = (cell, view) => (view.tensor.panels > 1 ? panels * (columns * cell + beside + GAP) - GAP
+        : view.tensor.columns * cell + beside);
+    const need = cell => EDGE + Math.max(added ? 140 : CAPTION, ...views.map(view => trackOf(cell, view)));
+    const room = (across, cell) => across * need(cell) + (across - 1) * between <= width;
+    let across = added ? views.length : Math.min(3, views.length), cell = LARGE;
+    while (across > 1 && !room(across, SMALL)) across--;
+    if (across > 1) {
+        while (!room(across, cell)) cell--;
+        return { panels, fit: panels, cell, most: Infinity, across, track: need(cell), between,
+            pitch: panels > 1 ? columns * cell + beside : need(cell) - EDGE };
+    }
+    const inside = width - EDGE, space = n => Math.floor(((inside + GAP) / n - beside - GAP) / columns);
     let fit = panels;
-    while (fit > 1 && room(fit) < SMALL) fit--;
-    const cell = Math.min(LARGE, Math.max(SMALL, room(fit))), most = Math.max(1, Math.floor((inside - beside) / cell));
-    const pitch = Math.max(pairs ? CAPTION : 0, Math.min(columns, most) * cell + beside);
-    return { panels, fit, cell, most, pairs, pitch };
+    while (fit > 1 && space(fit) < SMALL) fit--;
+    cell = Math.min(LARGE, Math.max(SMALL, space(fit)));
+    const most = Math.max(1, Math.floor((inside - beside) / cell));
+    return { panels, fit, cell, most, across, track: width, between, pitch: Math.min(columns, most) * cell + beside };
 }
 
 /* On paper all panels are drawn, `fit` in a row; on the screen `fit` of them. */
@@ -362,6 +377,7 @@ function drawView(view, { fit, most }, paper) {
 /* Too many columns for the page are drawn in pieces, one under the other. */
 function drawPanel(view, panel, most) {
     const { rows, columns } = view.tensor, label = panelLabel(view.tensor, panel);
+    const isMatrix = view.tensor.shape.length > 1; /* its index names both */
     const piece = Math.ceil(columns / Math.ceil(columns / most));
     const words = `${view.role} ${nameOf(view.tensor)} ${label}`;
     const table = el("table", { role: "grid", "aria-label": words }, label && el("caption", {}, label));
@@ -369,9 +385,9 @@ function drawPanel(view, panel, most) {
         const indices = Array.from({ length: Math.min(piece, columns - from) }, (_, c) => from + c);
         const sums = view.sums && from + piece >= columns;
         const head = [el("th"), ...indices.map(c => el("th", {}, String(c))), sums && el("th", {}, "sum")];
-        if (columns > 1) table.append(el("tr", { "aria-hidden": "true" }, head));
+        if (columns > 1 || isMatrix) table.append(el("tr", { "aria-hidden": "true" }, head));
         for (let row = 0; row < rows; row++) table.append(el("tr", {},
-            el("th", { "aria-hidden": "true" }, rows > 1 && String(row)),
+            el("th", { "aria-hidden": "true" }, (rows > 1 || isMatrix) && String(row)),
             indices.map(c => drawCell(view, (panel * rows + row) * columns + c)),
             sums && el("td", { class: "sum", title: "the numbers of this row cancel" }, "0")));
     }
@@ -386,7 +402,7 @@ function drawCell(view, i) {
         (secret ? "predict it" : known ? full(x) + (reason && ", " + reason) : "not computed yet");
     return el("td", {
         role: "gridcell", tabindex: key && "-1", "data-cell": key, "data-i": i, title: words, "aria-label": words,
-        class: `${classOf(x, reason)} ${tint && tint[i] >= 0 ? "tint t" + tint[i] % 6 : ""}`,
+        class: `${known ? classOf(x, reason) : "unknown"} ${tint && tint[i] >= 0 ? "tint t" + tint[i] % 6 : ""}`,
         "--strength": strengthOf(x, view.largest), "--shrink": Math.min(1, 7 / text.length),
     }, text);
 }
@@ -429,21 +445,23 @@ function forwardViews(line) {
     return [...views, valueView(line.result, "y", { main: true, tint: tint.result, note })];
 }
 
-/* dy and y, then dx and x of each input. Where nothing is computed, dy and dx are enough. */
+/* dy, what was computed from it, then what the line's rule reads, and last the rest. Where nothing is computed, dy and
+ * dx are enough. */
 function backwardViews(line) {
-    const { result, moves, inputs, parts } = line;
-    const tint = moves ? tintsOf(line) : { inputs: [] }, views = [gradView(result, "dy", { tint: tint.result })];
-    if (!moves) views.push(valueView(result, "y"));
+    const { result, moves, inputs, parts } = line, tint = moves ? tintsOf(line) : { inputs: [] };
+    const computed = [gradView(result, "dy", { tint: tint.result })], read = [], rest = [];
+    const place = role => (new RegExp("\\b" + role + "\\b").test(line.gradient) ? read : rest);
     inputs.forEach((t, k) => {
         const part = parts.find(p => p.k === k), role = roleOf(line, k), notes = [];
-        if (part && part.copies && !moves) views.push(ghostView(part, "products", `d${role}, before the sum`,
+        if (part && part.copies && !moves) computed.push(ghostView(part, "products", `d${role}, before the sum`,
             part.rows.map((row, j) => sum(row.map(([, J]) => J * result.grad[j]))), "a number for each copy"));
         if (part && part.copies) notes.push("summed over the copies");
         if (part && t.parts.length > 1) notes.push(`one of ${t.parts.length} parts of the gradient`);
-        if (part) views.push(dxView(part, "d" + role, { main: true, tint: tint.inputs[k], note: notes.join("; ") }));
-        if (t && !moves && inputs.indexOf(t) === k) views.push(valueView(t, role, { note: !part && "no gradient" }));
+        if (part) computed.push(dxView(part, "d" + role, { main: true, tint: tint.inputs[k], note: notes.join("; ") }));
+        if (t && !moves && inputs.indexOf(t) === k) place(role).push(valueView(t, role, { note: !part && "no gradient" }));
     });
-    return views;
+    if (!moves) place("y").push(valueView(result, "y"));
+    return [...computed, ...read, ...rest];
 }
 
 /* The parts of a gradient (later parts are dots), and their sum so far, in the order and the type of backward. */
@@ -465,7 +483,7 @@ function addViews(line, tensor) {
  * its colours: they are the panels of the first tensor of the chain that has panels, or else rows. */
 function tintsOf(line) {
     if (line.inputs.length > 1)
-        return { inputs: line.inputs.map((t, k) => t && t.value.map(() => k)), result: line.moves.map(m => m.k) };
+        return { inputs: line.inputs.map((t, k) => t && t.value.map(() => k)), result: line.moves.map(m => m.k), of: "input" };
     const moves = l => l && l.moves && l.inputs.length === 1, last = list => list[list.length - 1], chain = [line];
     while (moves(chain[0].inputs[0].producer)) chain.unshift(chain[0].inputs[0].producer);
     for (let uses; (uses = last(chain).result.uses).length === 1 && moves(uses[0]);) chain.push(uses[0]);
@@ -479,13 +497,13 @@ function tintsOf(line) {
         chain[n].moves.forEach((m, j) => (colours[n][m.i] = colours[n + 1][j]));
     }
     const n = chain.indexOf(line);
-    return { inputs: [colours[n]], result: colours[n + 1] };
+    return { inputs: [colours[n]], result: colours[n + 1], of: panels === 1 ? "row" : isNamed(tensors[from]) ? state.lesson.columns : "panel" };
 }
 
 /* ---- the stage: one step ----------------------------------------------------------------------------------------- */
 
 /* first: the first panel in view; cell: the key of the chosen number; secret: of the number that is to be predicted;
- * turnedTo: the cell whose panel was last brought into view; rule: is the whole rule of a line shown? */
+ * turnedTo: the cell whose panel was last brought into view; rule: is what programmers want shown? */
 const state = { lesson: null, step: 0, first: 0, cell: null, secret: null, turnedTo: "", rule: false };
 
 const stepNow = () => state.lesson.steps[state.step];
@@ -495,14 +513,23 @@ function drawStage() {
     const step = stepNow(), views = viewsOf(step), layout = layoutOf(views, byId("stage").clientWidth);
     turnToCell(views, layout.fit);
     state.first = Math.max(0, Math.min(state.first, layout.panels - layout.fit));
-    byId("stage").replaceChildren(drawHeading(step), drawPager(views, layout), drawViews(step, views, layout));
+    byId("stage").replaceChildren(...[drawHeading(step), drawPager(views, layout), drawViews(step, views, layout)].filter(Boolean));
+    drawLegend(step);
     mark();
 }
 
-const drawViews = (step, views, layout, paper) => el("div", { class: layout.pairs ? "views pairs" : "views",
-    "--pitch": layout.pitch + "px", "--fit": layout.fit, "--cell": layout.cell + "px" },
+const drawViews = (step, views, layout, paper) => el("div", { class: layout.across > 1 ? "views beside" : "views",
+    "--pitch": layout.pitch + "px", "--fit": layout.fit, "--cell": layout.cell + "px", "--across": layout.across,
+    "--track": layout.track + "px", "--between": layout.between + "px" },
     views.map(view => drawView(view, layout, paper)), leavesOf(step).map(t =>
         el("p", { class: "complete" }, `${nameOf(t)} is a leaf, and its gradient is complete: `, leafBadge(t))));
+
+/* The legend names what is on the screen. */
+function drawLegend({ line }) {
+    const isThere = selector => byId("stage").querySelector(selector), tint = isThere(".tint");
+    for (const item of byId("legend").children) item.hidden = !isThere(item.dataset.for) || (tint && /pos|neg/.test(item.dataset.for));
+    if (tint) byId("legend").lastElementChild.textContent = `the same colour: from the same ${tintsOf(line).of}`;
+}
 
 /* The leaves whose gradient this step completes. */
 const leavesOf = step => state.lesson.tape.tensors.filter(t => t.check && state.lesson.steps[t.gradStep] === step);
@@ -512,17 +539,18 @@ function drawHeading(step, paper) {
     const numbers = ["s", "p", "scale"].filter(name => name in line).map(name => `${name} = ${full(Number(line[name]))}`);
     const shapes = line.inputs.filter(Boolean).map(t => shapeText(t.shape)).join(", ") + " -> " + shapeText(line.result.shape);
     const rule = (name, text) => text && el("div", {}, el("dt", {}, name), el("dd", {}, text));
-    const remember = event => paper || (state.rule = event.target.open);
+    const remember = event => paper || (state.rule = event.target.open), isLine = /forward|backward/.test(step.kind);
     return el("div", { class: "heading" },
         el("h2", {}, el("span", { class: forward ? "phase forward" : "phase" }, forward ? "forward" : "backward"),
             ` ${nameOf(line.result)} = ${line.op}(${namesOf(line).join(", ")})`),
         el("p", {}, sentenceOf(step)),
-        /forward|backward/.test(step.kind) && el("details", { class: "rule", open: state.rule || paper, ontoggle: remember },
-            el("summary", {}, el("b", {}, forward ? `y = ${line.formula}` : `gradient: ${line.gradient}`), " ",
-                lineBadge(line) || "no gradient"),
-            el("dl", {}, forward ? rule("gradient", line.gradient) : rule("y =", line.formula), rule("call", line.call),
-                rule("argument", numbers.join(", ")), rule("shapes", shapes), rule("in general", line.shapes),
-                rule("source", line.source))));
+        isLine && el("p", { class: "rule" }, el("b", {}, forward ? `y = ${line.formula}` : `gradient: ${line.gradient}`), " ",
+            el("span", { class: "soft" }, forward ? "" : `of y = ${line.formula}`, numbers.map(text => "; " + text)), " ",
+            lineBadge(line) || "no gradient: no input of it needs one"),
+        isLine && !paper && el("details", { class: "rule", open: state.rule, ontoggle: remember },
+            el("summary", {}, "for programmers"),
+            el("dl", {}, forward && rule("gradient", line.gradient), rule("call", line.call), rule("shapes", shapes),
+                rule("in general", line.shapes), rule("source", line.source))));
 }
 
 /* The buttons that turn to other panels, where not all fit. */
@@ -577,6 +605,8 @@ function readKey(key) {
 function sourcesOf({ part, tensor, index }) {
     const into = tensor.parts.flatMap(p => p.columns[index].map(([j]) => keyOf(part, p.line.result, j)));
     const parts = tensor.producer && part === "v" ? tensor.producer.parts : [];
+    const weights = part === "g" ? tensor.parts.filter(p => p.factor) : []; /* they come from y, too */
+    into.push(...weights.flatMap(p => p.columns[index].map(([j]) => keyOf("v", p.line.result, j))));
     return [...into, ...parts.flatMap(p => p.rows[index].map(([i]) => keyOf("v", p.tensor, i)))];
 }
 
@@ -622,8 +652,7 @@ function drawWhy() {
     if (why.contains(document.activeElement)) why.focus({ preventScroll: true }); /* its element will be removed */
     why.classList.toggle("empty", !t);
     if (t) why.replaceChildren(...explain(part, t, i).filter(Boolean));
-    else why.replaceChildren(el("p", {}, "A C program computed every number here. The arrow keys step through what it did. " +
-        "Choose any number, and you will read here where it came from."));
+    else why.replaceChildren(el("p", {}, "Choose any number, and you will read here where it came from."));
 }
 
 /* The part of a gradient that this step is about. */
@@ -689,8 +718,8 @@ function drawRule({ line: { result }, tensor: { columns }, dx, factor }, i) {
     const c = i % columns, of = s && "s ", line = (...text) => el("div", {}, text.join(""));
     return el("div", { class: "joined" }, el("p", {}, "All of this row's Jacobian comes from y: its numbers are weights, their sum is 1."),
         el("code", {},
-            line(`dy${c}/dx${c} = ${of}y${c} (1 - y${c}) = ${s}${bare(y[i])} \u00d7 (1 - ${bare(y[i])}) = ${bare(factor * y[i] * (1 - y[i]))}`),
-            line(`dyj/dx${c} = -${of}y${c} yj for the others`),
+            line(`derivative of y${c}: ${of}y${c} (1 - y${c}) = ${s}${bare(y[i])} \u00d7 (1 - ${bare(y[i])}) = ${bare(factor * y[i] * (1 - y[i]))}`),
+            line(`derivative of any other yj: -${of}y${c} yj`),
             line(`sum(y dy) = ${bare(mean)}, the row's weighted mean of dy`),
             line(`dx${c} = ${of}y${c} (dy${c} - sum(y dy)) = ${s}${bare(y[i])} \u00d7 (${bare(dy[i])} - ${signed(mean)}) = ${format(dx[i], type)}`)));
 }
@@ -735,11 +764,11 @@ function drawDerivatives(title, list) {
 function drawTape() {
     const { lines, tensors } = state.lesson.tape, { kind, line: here, tensor } = stepNow(), list = byId("tape");
     const item = (t, words, mark, step, current) => el("li", { class: current && "current" },
-        el("a", { href: address(step, null), "aria-current": current && "step" },
-            el("span", {}, nameOf(t)), el("small", {}, words), mark));
+        el("a", { href: address(step, null), "aria-current": current && "step", tabindex: "-1", title: `${nameOf(t)}, ${words || "a leaf"}` },
+            el("span", {}, nameOf(t)), el("small", {}, words), mark || el("i")));
     const stepOf = ({ parts, result }) => (kind !== "forward" && parts.length ? parts[0].step : result.valueStep);
     const items = lines.map(line =>
-        item(line.result, line.op, lineBadge(line, true), stepOf(line), line === (here || tensor.producer)));
+        item(line.result, line.op + (line.result.parts.length > 1 ? ` \u00d7${line.result.parts.length}` : ""), lineBadge(line, true), stepOf(line), line === (here || tensor.producer)));
     const leaves = tensors.filter(t => t.check).map(t => item(t, t.parts.length > 1 && `${t.parts.length} uses`,
         leafBadge(t, true), t.gradStep, kind === "add" && tensor === t));
     const following = list.contains(document.activeElement);
@@ -747,7 +776,18 @@ function drawTape() {
     const a = list.getBoundingClientRect(), b = list.querySelector(".current").getBoundingClientRect();
     list.scrollLeft += b.x - a.x - (a.width - b.width) / 2; /* scrollIntoView would scroll the page, too */
     list.scrollTop += b.y - a.y - (a.height - b.height) / 2;
-    if (following) list.querySelector("[aria-current]").focus({ preventScroll: true });
+    const stop = list.querySelector("[aria-current]");
+    stop.tabIndex = 0;
+    if (following) stop.focus({ preventScroll: true });
+}
+
+/* Tab reaches one line of the tape; there up and down move. */
+function moveInTape(link, key) {
+    const links = [...byId("tape").querySelectorAll("a")], next = links[links.indexOf(link) + { ArrowUp: -1, ArrowDown: 1 }[key]];
+    if (!next) return;
+    link.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
 }
 
 /* ---- the lesson: text, losses, questions ------------------------------------------------------------------------- */
@@ -798,6 +838,8 @@ function drawQuestion(question, n) {
     const grade = event => {
         event.preventDefault();
         const { right, words } = check(), id = right ? "right" : "wrong", grade = el("p", { class: id }, icon(id), words);
+        if (right) state.lesson.right.add(n);
+        drawEnd();
         if (right) give.click();
         else result.replaceChildren();
         result.prepend(grade);
@@ -864,18 +906,21 @@ const questionKinds = {
         const press = ({ target }) => target.setAttribute("aria-pressed", target.getAttribute("aria-pressed") === "false");
         const cells = all.map(i => el("button", { type: "button", "aria-pressed": "false", "aria-label": at(t, i),
             title: at(t, i), onclick: press }));
+        const heads = Array.from({ length: t.columns }, (_, c) => el("small", {}, String(c)));
         const grids = Array.from({ length: t.panels }, (_, p) => el("div", {}, el("small", {}, panelLabel(t, p)),
-            el("div", { class: "pick", "--columns": t.columns }, cells.slice(p * panel, (p + 1) * panel))));
+            el("div", { class: "pick", "--columns": t.columns }, el("small"), heads.map(head => head.cloneNode(true)),
+                cells.slice(p * panel, (p + 1) * panel).map((cell, i) => (i % t.columns ? cell : [el("small", {}, String(i / t.columns)), cell])).flat())));
         return {
             field: el("div", { class: "picks" }, grids),
             check() {
                 const missing = all.filter(i => isZero(i) && !isChosen(i)).length;
                 const extra = all.filter(i => !isZero(i) && isChosen(i)).length;
+                if (!all.some(isChosen) && missing) return isMissing("Choose cells first.");
                 return missing || extra ? { words: `Not yet: ${missing} missing, ${extra} too many.` } : isRight(true);
             },
             hint() {
                 const first = all.find(isZero);
-                return first === undefined ? "perhaps none." : `one of them is ${at(t, first)}: ${reasonOfGrad(t, first)}.`;
+                return first === undefined ? "perhaps none." : `one of them is ${placeOf(t, first)}: ${reasonOfGrad(t, first)}.`;
             },
             reveal() {
                 cells.forEach((cell, i) => cell.classList.toggle("zero", isZero(i)));
@@ -922,7 +967,10 @@ function writeAddress() {
 /* Shows what the address says; the rest is as at the beginning. */
 function readAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1)), before = state.lesson;
-    state.lesson = lessons.find(lesson => String(lesson.number) === wanted.get("lesson")) || lessons[0];
+    const found = lessons.find(lesson => String(lesson.number) === wanted.get("lesson"));
+    state.lesson = found || lessons[0];
+    byId("notice").textContent = found || !wanted.get("lesson") ? "" : `There is no lesson ${wanted.get("lesson")} in this page: ` +
+        `it shows ${state.lesson.number ? "lesson " + state.lesson.number : "a tape"}.`;
     if (state.lesson !== before) {
         state.secret = null;
         drawLesson(state.lesson);
@@ -930,21 +978,28 @@ function readAddress() {
     state.cell = readKey(wanted.get("cell")) ? wanted.get("cell") : null;
     state.step = -1; /* so that goTo draws, and turns to the cell */
     state.turnedTo = "";
-    goTo((Math.trunc(Number(wanted.get("step"))) || 1) - 1);
+    goTo(found || !wanted.get("lesson") ? (Math.trunc(Number(wanted.get("step"))) || 1) - 1 : 0);
+    if (state.lesson !== before) byId("lesson").open = innerWidth >= 1100 || state.step === 0;
     showCell();
 }
 
 function goTo(step) {
-    const before = state.step;
+    const before = state.step, focus = document.activeElement, inStage = byId("stage").contains(focus);
     state.step = Math.max(0, Math.min(state.lesson.steps.length - 1, step));
     if (state.step === before) return;
     draw();
+    byId("middle").scrollTop = 0;
+    const again = focus && [cellOf(focus.dataset.cell || "none"), focus.matches("summary") && byId("stage").querySelector("summary")].find(Boolean);
+    if (inStage) (again || byId("stage")).focus({ preventScroll: true });
+    if (before === 0 && innerWidth < 1100) byId("lesson").open = false; /* it would hide the numbers */
+    drawEnd();
     slide();
 }
 
 function draw() {
     const { lesson: { steps }, step } = state, count = countOf(step);
     byId("count").textContent = count;
+    byId("start").hidden = step > 0;
     byId("lessons").value = lessons.indexOf(state.lesson);
     byId("announce").textContent = `${count}: ${sentenceOf(stepNow())}`;
     for (const button of byId("controls").querySelectorAll("button"))
@@ -955,6 +1010,15 @@ function draw() {
     writeAddress();
 }
 
+/* After the last step: how many questions are answered, and what comes next. */
+function drawEnd() {
+    const { lesson: { questions = [], steps, right }, step } = state, next = lessons[lessons.indexOf(state.lesson) + 1];
+    const answered = questions.length > 0 && `${right.size} of ${questions.length} right. `;
+    byId("end").hidden = step < steps.length - 1 || !state.lesson.number;
+    byId("end").replaceChildren(...["The end of this lesson. ", answered, answered && right.size < questions.length &&
+        `The ${right.size ? "others" : "questions"} stand below the lesson's text. `, next && el("a", { href: `#lesson=${next.number}` }, `Next: lesson ${next.number}, ${next.title}`)].filter(Boolean));
+}
+
 const stepTo = { first: () => 0, back: () => state.step - 1, next: () => state.step + 1, last: () => Infinity };
 const stepKeys = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
 
@@ -963,10 +1027,10 @@ function onKey(event) {
     const toggle = byId("why").querySelector("[data-toggle]");
     if (event.ctrlKey || event.altKey || event.metaKey || target.closest("input, select, dialog")) return;
     if (cell && moveInGrid(cell, key)) event.preventDefault();
+    else if (target.closest("#tape") && /^Arrow(Up|Down)$/.test(key)) moveInTape(target, key);
     else if (stepKeys[key] && !cell) goTo(stepTo[stepKeys[key]]());
     else if (key === "g" && toggle) toggle.click();
     else if (key === "?") byId("help").showModal();
-    else if (key === "Escape" && cell) cell.blur();
     else if (key === "Escape") choose(null);
     else return;
     event.preventDefault();
@@ -999,15 +1063,18 @@ function watchFinger(stage) {
     });
 }
 
-/* Paper: the lesson's text, then a page for each step. */
+/* Paper: the lesson's text and questions, then its steps; none is cut in two if it fits on a page. */
 function drawPaper() {
-    const { title, idea, text = [], formula = [], steps } = state.lesson;
-    const pages = steps.map(step => {
+    const { number, title, idea, text = [], formula = [], questions = [], steps } = state.lesson;
+    const name = number ? `Lesson ${number}: ${title}` : title || "Your tape";
+    const parts = steps.map((step, n) => {
         const views = viewsOf(step);
-        return el("section", {}, drawHeading(step, true), drawViews(step, views, layoutOf(views, 770), true));
+        return el("section", { class: "step" }, el("p", { class: "soft" }, `${name}, step ${n + 1} of ${steps.length}, ${countOf(n)}`),
+            drawHeading(step, true), drawViews(step, views, layoutOf(views, 770), true));
     });
-    byId("paper").replaceChildren(el("section", {}, el("h1", {}, title), el("p", {}, prose(idea)),
-        text.map(paragraph => el("p", {}, prose(paragraph))), el("pre", {}, formula.join("\n"))), ...pages);
+    byId("paper").replaceChildren(el("section", {}, el("h1", {}, name), el("p", {}, prose(idea)),
+        text.map(paragraph => el("p", {}, prose(paragraph))), el("pre", {}, formula.join("\n")),
+        questions.map(({ ask }, n) => el("p", {}, el("b", {}, `Question ${n + 1}. `), prose(ask)))), ...parts);
 }
 
 function begin() {
@@ -1028,7 +1095,6 @@ function begin() {
     addEventListener("afterprint", () => byId("paper").replaceChildren());
     addEventListener("resize", drawStage);
     watchFinger(byId("stage"));
-    state.rule = byId("lesson").open = innerWidth >= 1100;
     readAddress();
 }
 

@@ -32,6 +32,12 @@
         for (const badge of all("#stage .badge, #tape .badge")) report.badges.push([badge.classList.contains("wrong"), badge.title]);
         report.motion = Math.max(report.motion, document.getAnimations().length);
         expect($("#announce").textContent.length > 10, where() + ": nothing is announced");
+        if (innerWidth >= 1100) expect(document.documentElement.scrollHeight <= innerHeight, where() + ": the page scrolls, and its columns, too");
+        expect(all("#tape a").filter(a => a.tabIndex === 0).length === 1, where() + ": Tab reaches not one line of the tape");
+        for (const [item, cells] of [["positive", ".pos"], ["masked", ".masked"], ["dropped", ".dropped"]]) {
+            const shown = all("#legend span").find(span => span.textContent.includes(item)).hidden === false;
+            expect(shown === !!$("#stage " + cells) || $("#stage .tint"), where() + ": the legend and " + item);
+        }
     }
 
     /* Calls see for all panels, where they do not all fit. */
@@ -45,9 +51,12 @@
         }
     }
 
-    /* The columns of all tensors with panels begin at the same places. */
+    /* The columns of all tensors with panels begin at the same places, also where views stand side by side. */
     function lineUp() {
-        const lefts = all("#stage .view").map(view => [...view.querySelectorAll("table")].map(table => Math.round(table.getBoundingClientRect().left)));
+        const left = element => element.getBoundingClientRect().left;
+        const lefts = all("#stage .view").map(view => [...view.querySelectorAll("table")].map(table => Math.round(left(table) - left(view))));
+        const across = Number(getComputedStyle($("#stage .views")).getPropertyValue("--across"));
+        expect(new Set(all("#stage .view").map(view => Math.round(left(view)))).size <= across, where() + ": views do not line up");
         const many = lefts.filter(list => list.length > 1);
         for (const list of many)
             for (let n = 0; n < Math.min(list.length, many[0].length); n++) expect(Math.abs(list[n] - many[0][n]) <= 1, where() + ": panels do not line up");
@@ -110,6 +119,9 @@
         expect($("#stage").textContent === seen && $("#why").textContent === why && where() === link, link + " does not lead back");
         await go(`#lesson=${number}&step=99999&cell=g9999.1`);
         expect(where() === `#lesson=${number}&step=${last}`, "a wrong address leads to " + where());
+        expect(!$("#notice").textContent && (!number || $("#end").textContent.includes("end of this lesson")), "nothing is said at the end of the lesson");
+        await go("#lesson=9999&step=3");
+        expect($("#notice").textContent.includes("no lesson 9999") && /step=1$/.test(where()), "a link to a lesson that is not there leads to " + where());
     }
 
     /* Tab reaches one cell of each grid; the arrows move inside it and do not step. */
@@ -126,6 +138,9 @@
         press("ArrowDown", document.activeElement);
         expect(view.contains(document.activeElement) && document.activeElement.classList.contains("chosen"), where() + ": the arrows leave the grid");
         expect(where().includes(`step=${step}&`), where() + ": an arrow in a grid makes a step");
+        press("Escape", document.activeElement);
+        expect(view.contains(document.activeElement) && !$(".chosen"), where() + ": Esc loses the focus or keeps the number");
+        press("Enter", document.activeElement);
         const was = where();
         press("g");
         expect(where() !== was, "g changes nothing");
@@ -136,6 +151,14 @@
         await wait();
         await wait();
         expect($("#why").contains(document.activeElement), "a link in the card of a number loses the focus");
+        const line = $('#tape [tabindex="0"]');
+        line.focus();
+        press(line === all("#tape a")[0] ? "ArrowDown" : "ArrowUp", line);
+        expect($("#tape").contains(document.activeElement) && document.activeElement !== line, "the arrows do not move in the tape");
+        const summary = $("#stage summary");
+        if (summary) summary.focus();
+        if (summary) press("ArrowLeft", summary);
+        expect(!summary || $("#stage").contains(document.activeElement), "a step loses the focus");
         press("?");
         expect($("#help").open, "? opens no help");
         $("#help").close();
@@ -158,6 +181,7 @@
         if (kind === "number") expect(all("#stage .chosen").every(cell => cell.textContent === "?"), "the number to predict is in view");
         button("check").click();
         seen.push(marked());
+        if (kind === "number" || kind === "count") expect(form.querySelector(".result").textContent.includes("Enter a number"), kind + ": an empty answer is only wrong");
         pick(wrong);
         seen.push(marked());
         button("hint").click();
