@@ -43,10 +43,10 @@ enum { FLAGS_MAX = 40 };
 void training_flags(Training *run, int argc, char **argv, const Flag *own, int num_own) {
     const Flag common[] = {
         INTEGER_FLAG("--steps", run->steps, 0, 1e7, "from 0 to 10^7",
-                     "Steps of training in all; with --load, those taken before count."),
+                     "Steps of training in all, with the steps of a loaded run."),
         INTEGER_FLAG("--batch", run->batch, 1, 1e5, "from 1 to 10^5", "Examples in a step."),
         NUMBER_FLAG("--lr", run->lr, 1e-300, 1e300, "above 0", "Learning rate."),
-        SEED_FLAG("--seed", run->seed, "Of all that is drawn: parameters, examples, dropout."),
+        SEED_FLAG("--seed", run->seed, "Seed of parameters, examples and dropout."),
         {"--threads", FLAG_INTEGER, &run->threads, "N", "Threads that share the work.", 1, 64,
          "from 1 to 64", "one for each core"},
         {"--every", FLAG_INTEGER, &run->every, "N",
@@ -57,13 +57,13 @@ void training_flags(Training *run, int argc, char **argv, const Flag *own, int n
             "--save", run->save, "FILE.safetensors",
             "Save all that is needed to go on, at every report, at the end and after Ctrl-C."),
         TEXT_FLAG("--load", run->load, "FILE.safetensors", "none",
-                  "Go on from there: with the same flags, to the same digits."),
-        OUTPUT_FLAG("--plot", run->plot, "FILE.svg",
-                    "Draw the losses and where the attention looks."),
+                  "Go on from this file: with the same flags, to the same digits."),
+        OUTPUT_FLAG("--plot", run->plot, "FILE.svg", "Draw the losses and the attention weights."),
         OUTPUT_FLAG("--explain", run->explain, "FILE.html",
                     "Write a page that steps through the attention of one example after training,\n"
                     "forward and backward."),
-        SWITCH_FLAG("--quiet", run->quiet, "No progress and no maps: what was expected, and came."),
+        SWITCH_FLAG("--quiet", run->quiet,
+                    "Print no progress and no maps, only the expectations and the results."),
     };
     enum { NUM_COMMON = sizeof common / sizeof *common };
     Flag all[FLAGS_MAX];
