@@ -427,11 +427,25 @@ END_TEST
 
 static int64_t choice(int q) { return json_integer(json_at(questions, q), "answer", -1); }
 
+/* The right option of question q. */
+static void expect_option(int q, const char *format, double number) {
+    char expected[32];
+    snprintf(expected, sizeof expected, format, number);
+    const Json *options = json_get(json_at(questions, q), "options");
+    ck_assert_str_eq(json_at(options, choice(q))->text, expected);
+}
+
+static void expect_told(const char *words) {
+    const Json *paragraph = json_get(tree, "text")->first;
+    while (paragraph && !strstr(paragraph->text, words)) paragraph = paragraph->next;
+    ck_assert_msg(paragraph != NULL, "lesson %d does not say: %s", lesson.number, words);
+}
+
 START_TEST(answers_of_lesson_1) {
     open_case(0);
     const Json *Y = find("Y");
-    expect_near("dY", answer_of(json_at(questions, 0)), 2 * (value(Y, 0) - value(find("T"), 0)),
-                1e-12);
+    expect_near("dY", grad(Y, 0), 2 * (value(Y, 0) - value(find("T"), 0)), 1e-12);
+    expect_option(0, "%.2f", 2 * (value(Y, 0) - (value(find("T"), 0) + 1)));
     ck_assert(answer_of(json_at(questions, 1)) == 12);
     ck_assert_int_eq(choice(2), grad(find("w"), 0) > 0 ? 1 : 0);
     close_case();
@@ -439,6 +453,7 @@ START_TEST(answers_of_lesson_1) {
 END_TEST
 
 START_TEST(answers_of_lesson_2) {
+    char told[128];
     open_case(1);
     const Json *V = find("V");
     const Json *Y = find("Y");
@@ -451,19 +466,22 @@ START_TEST(answers_of_lesson_2) {
     }
     ck_assert_int_eq(choice(1), 0);
     ck_assert(answer_of(json_at(questions, 2)) == 3);
+    const Json *A = find("A");
+    const double mean =
+        value(A, 3) * grad(A, 3) + value(A, 4) * grad(A, 4) + value(A, 5) * grad(A, 5);
+    snprintf(told, sizeof told, "At [1, 0] it is %.3g x (%.3g - %.3g) = %.3g; the mean, %.3g, is ",
+             value(A, 3), grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean), mean);
+    expect_told(told);
     close_case();
 }
 END_TEST
 
 START_TEST(answers_of_lesson_3) {
-    char expected[32];
     open_case(2);
     const Json *scores = find("S / sqrt(d)");
     ck_assert_ptr_eq(tensor_at(json_get(json_at(questions, 0), "tensor")), scores);
     ck_assert_int_eq(zeros_in(scores), 11); /* 10 are masked, and one weight is 1 */
-    snprintf(expected, sizeof expected, "each 1/%g", 1 / value(find("B"), 12));
-    const Json *options = json_get(json_at(questions, 1), "options");
-    ck_assert_str_eq(json_at(options, choice(1))->text, expected);
+    expect_option(1, "each 1/%g", 1 / value(find("B"), 12) + 1);
     double looking = 0;
     for (int q = 0; q < 4; q++) looking += value(find("A"), 4 * q) != 0;
     ck_assert(answer_of(json_at(questions, 2)) == looking);
@@ -478,9 +496,15 @@ START_TEST(answers_of_lesson_4) {
         for (const Json *x = json_get(line, "in")->first; x; x = x->next)
             lines_to_x += tensor_at(x) == find("x");
     ck_assert_int_eq(lines_to_x, 3);
-    ck_assert_str_eq(json_at(json_get(json_at(questions, 0), "options"), choice(0))->text, "three");
-    const int64_t i = json_integer(json_at(questions, 2), "index", -1);
-    expect_near("dA", answer_of(json_at(questions, 2)), grad(find("dropout(A)"), i) / 0.75, 1e-12);
+    expect_option(0, "four", 4); /* these and one more */
+    double sum = 0;
+    for (const Json *line = lines->first; line; line = line->next)
+        if (tensor_at(json_at(json_get(line, "in"), 0)) == find("x"))
+            sum += json_number(json_at(json_get(json_get(line, "backward")->first, "dx"), 0));
+    expect_near("dx", answer_of(json_at(questions, 2)), sum, 1e-12);
+    const Json *A = find("A"), *dropped = find("dropout(A)");
+    for (int i = 0; i < 9; i++)
+        expect_near("dA", grad(A, i), value(dropped, i) == 0 ? 0 : grad(dropped, i) / 0.75, 1e-12);
     close_case();
 }
 END_TEST
@@ -504,9 +528,15 @@ END_TEST
 START_TEST(answers_of_lesson_6) {
     open_case(5);
     const Json *w = find("W_q.weight");
-    const Json *options = json_get(json_at(questions, 1), "options");
-    expect_near("W_q", atof(json_at(options, choice(1))->text), value(w, 0) - 0.02 * grad(w, 0),
-                5.1e-5);
+    const Json *W_2 = find("W_2.weight");
+    char told[128];
+    expect_option(1, "%.4f", value(w, 0) - 0.02 * grad(w, 0));
+    snprintf(told, sizeof told, "`W_2.weight[0, 2]` is %.4f and its gradient is %.4f,",
+             value(W_2, 2), grad(W_2, 2));
+    expect_told(told);
+    snprintf(told, sizeof told, " = %.4f. All tables show step 1",
+             value(W_2, 2) - 0.02 * grad(W_2, 2));
+    expect_told(told);
     double sum = 0;
     for (int t = 0; t < 4; t++) sum += grad(find("Y"), 3 * t);
     expect_near("the bias", answer_of(json_at(questions, 2)), sum, 1e-12);

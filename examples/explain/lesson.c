@@ -310,10 +310,11 @@ static void write_command(const Lesson *l, FILE *file) {
 }
 
 static void write_formula(const Lesson *l, FILE *file) {
+    const char *const *formula = l->options.additive ? l->kind->additive : l->kind->formula;
     fprintf(file, ",\n\"formula\":[");
-    for (int i = 0; i < 6 && l->kind->formula[i]; i++) {
+    for (int i = 0; i < 6 && formula[i]; i++) {
         if (i) putc(',', file);
-        json_write_string(file, l->kind->formula[i]);
+        json_write_string(file, formula[i]);
     }
     putc(']', file);
 }

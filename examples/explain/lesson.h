@@ -59,6 +59,7 @@ struct LessonKind {
     const char *title, *idea, *source;
     const char *columns;        /* what each matrix of a 3-d tensor is: "head"; or "" */
     const char *formula[6];     /* lines, the rest NULL */
+    const char *additive[6];    /* the formula with --additive */
     LessonOptions own;          /* sizes, dropout and seed, unless others are given */
     void (*prepare)(Lesson *);  /* before the tape is opened; may be NULL */
     Tensor *(*build)(Lesson *); /* the forward pass; returns the loss */

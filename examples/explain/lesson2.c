@@ -1,6 +1,8 @@
 /* lesson2.c - from scores to output: one head of attention, and the three rules of its backward. */
 #include "lesson.h"
 
+#include <math.h>
+
 enum { VALUES = 2 }; /* the size of a value */
 
 /* Q (Q, d), K (K, d), V (K, 2) -> Y (Q, 2) */
@@ -16,29 +18,52 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(ag_name(ag_matmul(a, v), "Y"), t);
 }
 
+/* The rule of softmax for the first number of the last row, in the numbers of this example. */
+static const char *in_numbers(const Lesson *l) {
+    enum { TEXT = 400, FEW = 4 }; /* the mean of more numbers would be a long line */
+    static char text[TEXT];
+    const char *scores = l->options.no_scale ? "S" : "S / sqrt(d)";
+    const int64_t K = l->options.keys, first = (l->options.queries - 1) * K;
+    double mean = 0;
+    for (int64_t i = first; i < first + K; i++) mean += lesson_value("A", i) * lesson_grad("A", i);
+    int n = snprintf(text, TEXT, "At [%d, 0] it is %.3g x (%.3g %c %.3g) = %.3g",
+                     (int)l->options.queries - 1, lesson_value("A", first), lesson_grad("A", first),
+                     mean < 0 ? '+' : '-', fabs(mean), lesson_grad(scores, first));
+    if (K <= FEW) n += snprintf(text + n, TEXT - (size_t)n, "; the mean, %.3g, is", mean);
+    for (int64_t i = first; i < first + K && K <= FEW; i++)
+        n += snprintf(text + n, TEXT - (size_t)n, "%s %.3g x %.3g", i > first ? " +" : "",
+                      lesson_value("A", i), lesson_grad("A", i));
+    snprintf(text + n, TEXT - (size_t)n, ".");
+    return text;
+}
+
 static void tell(Lesson *l) {
-    say(l, "Attention looks up values, and returns a weighted mean of them. The product of a "
-           "query, a row of `Q`, with a key, a row of `K`, is a score, and `S` holds all scores. "
-           "Softmax makes each row of scores into weights, which are positive and sum to 1, and "
-           "the output `Y` is the mean of the values, the rows of `V`, with these weights.");
-    say(l, "A product `Y` = `A` `V` has a gradient for each factor, dA = dY V' and dV = A' dY: the "
-           "gradient times the other factor, transposed. Softmax has dS = A (dA - sum(A dA)): a "
-           "score counts only as far as its dA differs from the mean of its row. So every row of "
-           "the gradient of the scores sums to 0.");
+    const int d = (int)l->options.size;
+    say(l,
+        "Attention looks up values, and returns a weighted mean of them. The product of a "
+        "query, a row of `Q`, with a key, a row of `K`, is a score, and `S` holds all scores. Softmax makes each row of scores "
+        "into weights, which are positive and sum to 1, and the output `Y` is the mean of the "
+        "values, the rows of `V`, with these weights.");
+    say(l,
+        "A product `Y` = `A` `V` has a gradient for each factor, dA = dY V' and dV = A' dY: the "
+        "gradient times the other factor, transposed, which is what ' means. The gradient of the "
+        "input of softmax, `%s`, is A (dA - sum(A dA)): a score counts only as far as its dA "
+        "differs from the mean of its row, weighted by A. %s",
+        l->options.no_scale ? "S" : "S / sqrt(d)", in_numbers(l));
     if (l->options.no_scale)
         say(l,
             "Here the scores are not divided by sqrt(d). A score is a sum of d = %d products; "
             "the more products, the larger the scores, and the nearer the weights are to 0 and "
-            "1. There the factor A in the rule of softmax lets almost no gradient through. "
-            "Compare with `build/explain --lesson 2`.",
-            (int)l->options.size);
+            "1. There the rule of softmax lets almost no gradient through. For programmers: "
+            "compare with `build/explain --lesson 2`.",
+            d);
     else
         say(l,
             "Why 1 / sqrt(d)? A score is a sum of d = %d products, so it grows with d. Large "
-            "scores push the weights to 0 and 1, and there the factor A in the rule of softmax "
-            "lets almost no gradient through. `build/explain --lesson 2 --no-scale` shows the "
+            "scores push the weights to 0 and 1, and there the rule of softmax lets almost no "
+            "gradient through. For programmers: `build/explain --lesson 2 --no-scale` shows the "
             "same example without the scale.",
-            (int)l->options.size);
+            d);
 }
 
 static void ask(Lesson *l) {

@@ -91,37 +91,42 @@ static void tell(Lesson *l) {
     const int last = (int)l->options.queries - 1;
     if (l->options.no_mask) {
         say(l, "Here nothing is masked: every query looks at every key, no weight is 0, and so no "
-               "gradient is 0. Compare this example with `build/explain --lesson 3`.");
+               "gradient is 0. For programmers: compare this example with `build/explain --lesson "
+               "3`.");
         return;
     }
-    say(l, "A mask says which keys a query may look at. Here `lengths` counts the keys of each "
-           "query, `keep` forbids single keys, and `window` is added to the scores, so that "
-           "-infinity forbids a key; `ignored` shows all masked keys in one table.");
+    say(l, "A mask says which keys (columns) a query (a row) may look at. Here three masks work "
+           "together: `lengths` holds one number for each row, how many keys it may look at; "
+           "`keep` has a 0 where a key is forbidden; `window` is added to the scores, so -infinity "
+           "forbids. `ignored` shows all masked keys in one table: there a 1 forbids. All shapes "
+           "begin with a 1, a batch of one example, and `bmm` is the product for a batch.");
     say(l,
         "`A` selects: softmax sees only the keys that are allowed, so the weight of a masked key "
         "is exactly 0, and so is the gradient of its score. `B` fills, as many programs do: "
         "masked scores become -1e6, and exp(-1e6) is 0 on a computer, so these weights are 0 "
         "too, by rounding.");
     say(l,
-        "Row %d shows the difference: it may look at no key. In `A` all weights of the row are 0. "
-        "In `B` all its scores are equal, so softmax gives each key the same weight, and `V` gets "
-        "a gradient from a query that should see nothing. %s",
+        "Row %d shows the difference: it may look at no key, and all its weights in `A` are 0. In "
+        "`B` all its scores are -1e6, and `V` gets a gradient from a query that should see "
+        "nothing. %s",
         last, one_key(l, last - 1));
 }
 
 static void ask(Lesson *l) {
     const int64_t last = l->options.queries - 1;
     const char *scores = l->options.no_scale ? "S" : "S / sqrt(d)";
-    char each[32];
-    snprintf(each, sizeof each, "each 1/%d", (int)l->options.keys);
-    const char *const options[] = {"all 0", each, "NaN", "1 for the first key", NULL};
+    const int K = (int)l->options.keys;
+    char each[32], each_of_more[32];
+    snprintf(each, sizeof each, "each 1/%d", K);
+    snprintf(each_of_more, sizeof each_of_more, "each 1/%d", K + 1);
+    const char *const options[] = {"all 0", each, each_of_more, "NaN", NULL};
     ask_zeros(l, scores, "Which cells of the gradient of `%s` must be 0?", scores);
-    if (lesson_tensor("B") && l->options.keys > 1)
-        ask_choice(l, options, 1,
+    if (lesson_tensor("B"))
+        ask_choice(l, options, 2,
                    "All scores of the row are -1e6, and softmax gives equal scores equal weights.",
-                   "Row %d may look at no key. Which weights does it get in `B`, where the scores "
-                   "were filled with -1e6?",
-                   (int)last);
+                   "Row %d may look at no key. Which weights would it get in `B` if there were %d "
+                   "keys in place of %d?",
+                   (int)last, K + 1, K);
     ask_count(l, "Y", "V", 0,
               "`Y` = `A` `V`. How many terms does `Y` give to the gradient of the first number of "
               "`V`, from the queries that look at key 0?");
@@ -132,8 +137,9 @@ const LessonKind lesson_3 = {
     .idea = "A gradient is 0 for a reason, and there are several.",
     .source = "d2l.ai: Masked Softmax Operation; window_mask: Liu et al. 2021",
     .columns = "",
-    .formula = {"S = Q K' / sqrt(d)", "A = softmax(allowed keys of S)", "Y = A V",
-                "B = softmax(S, -1e6 where ignored)", "Z = B V", "loss = sum((Y + Z - T)^2)"},
+    .formula = {"S = Q K'", "A = softmax(allowed keys of S / sqrt(d))", "Y = A V",
+                "F = S / sqrt(d), but -1e6 where ignored", "B = softmax(F),  Z = B V",
+                "loss = sum((Y + Z - T)^2)"},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3},
     .build = build,
     .tell = tell,

@@ -1,8 +1,6 @@
 /* lesson4.c - one x, three uses: self-attention with dropout, where x.grad has three parts. */
 #include "lesson.h"
 
-#include <math.h>
-
 /* The causal mask, or none. */
 static Tensor *weights(const Lesson *l, Tensor *scores) {
     if (l->options.causal)
@@ -33,44 +31,33 @@ static void tell(Lesson *l) {
     say(l, "In self-attention the tokens look at each other: queries, keys and values are all made "
            "from the same `x`, each by a matrix of its own. So `x` stands at a fork, and three "
            "lines of the tape read it.");
-    say(l, "Backward reaches the fork three times, from `V`, from `K` and from `Q`. So `x` "
-           "changes the loss in three ways, and its gradient is the sum of three parts. Therefore "
-           "backward adds to a gradient and never overwrites it. Step through the last lines and "
-           "watch `x.grad` grow.");
+    say(l,
+        "Backward goes from the last line to the first, and it reaches the fork three times: from "
+        "`V`, then from `K`, then from `Q`. So `x` changes the loss in three ways, and its "
+        "gradient is the sum of three parts. It begins at 0, and each part is added; backward "
+        "never overwrites a gradient.");
     if (p > 0)
         say(l,
             "Dropout sets each weight to 0 with probability %g and divides the others by %g, so "
             "that the mean stays. Backward uses the same mask: a dropped weight had no effect, so "
-            "its gradient is exactly 0; a kept weight gets its gradient divided by %g. "
-            "`build/explain --lesson 4 --seed 1` shows another draw.",
+            "its gradient is exactly 0; a kept weight gets its gradient divided by %g. For "
+            "programmers: `build/explain --lesson 4 --seed 1` shows another draw.",
             p, 1 - p, 1 - p);
 }
 
-/* The first weight that was kept; -1 without dropout. */
-static int64_t first_kept(const Lesson *l) {
-    const int64_t T = l->options.tokens;
-    for (int64_t i = 0; i < T * T; i++)
-        if (fabs(lesson_value("dropout(A)", i)) > 0) return i;
-    return -1;
-}
-
 static void ask(Lesson *l) {
-    static const char *const options[] = {"one", "two", "three", "one for each token", NULL};
-    const int64_t T = l->options.tokens, kept = first_kept(l);
-    ask_choice(l, options, 2,
-               "x is an input of the lines that make Q, K and V, and each adds to its gradient.",
-               "How many lines of the tape add to the gradient of `x`?");
-    if (kept >= 0) {
-        ask_zeros(l, "A", "Which cells of the gradient of `A` must be 0?");
-        ask_number(
-            l, "A", "grad", kept,
-            "The weight of query %d and key %d, counted from 0, was kept. What is its gradient in "
-            "`A`? Compute it from its gradient in `dropout(A)`.",
-            (int)(kept / T), (int)(kept % T));
-    } else {
+    static const char *const options[] = {"three", "four", "five", "one for each token", NULL};
+    ask_choice(
+        l, options, 1, "The sum would read x, as the lines of Q, K and V do.",
+        "Many models add `x` to the result: `Y` + `x`. With such a line on the tape, how many "
+        "lines would add to the gradient of `x`?");
+    if (l->options.dropout > 0) ask_zeros(l, "A", "Which cells of the gradient of `A` must be 0?");
+    else
         ask_count(l, "Q", "W_q", 0,
                   "How many terms does the gradient of the first number of `W_q` have?");
-    }
+    ask_number(l, "x", "grad", 0,
+               "What is the gradient of the first number of `x`? Add the parts that come from `V`, "
+               "`K` and `Q`.");
 }
 
 const LessonKind lesson_4 = {
@@ -78,8 +65,9 @@ const LessonKind lesson_4 = {
     .idea = "Where a value is used several times, its gradients are added.",
     .source = "Multi-Head Self-Attention, one head, without biases; Vaswani et al. 2017",
     .columns = "",
-    .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "A = softmax(Q K' / sqrt(d))",
-                "Y = dropout(A) V", "x.grad = 0 + from V + from K + from Q"},
+    .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "S = Q K',  A = softmax(S / sqrt(d))",
+                "Y = dropout(A) V", "loss = sum((Y - T)^2)",
+                "gradient of x = 0 + from V + from K + from Q"},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .build = build,
     .tell = tell,

@@ -76,19 +76,20 @@ static void tell(Lesson *l) {
     const int H = (int)l->options.heads, d = (int)l->options.size, T = (int)l->options.tokens;
     say(l,
         "Each of %d tokens makes one query of %d numbers, %s. `Q split`, `Q turned` and `Q_h` only "
-        "move numbers, so backward only moves the gradients back.",
+        "move numbers, so backward only moves the gradients back. `Q_h` is a batch with a matrix "
+        "for each head, so that one `bmm` computes all heads. The lines of `K` and `V` repeat "
+        "those of `Q`.",
         T, H * d, shares(l));
     say(l,
         "Then every head attends alone, as in lesson 2. `Concat(heads)` moves the outputs of all "
         "heads back into one row for each token, and `W_o` mixes them: heads meet only "
         "there.");
     say(l,
-        "Which head matters? Each output is multiplied by a `gate` of 1, which changes nothing. "
-        "But the gate has a gradient: how the loss would change if the gate opened or closed a "
-        "little. This gradient is a sum over all %d numbers of the head, and its size is the "
-        "importance of the head (Michel, Levy & Neubig 2019): `build/heads` prunes a model with "
-        "it.",
-        T * d);
+        "Which head matters? Each output is multiplied by a `gate` of 1, which changes nothing, "
+        "but the gate has a gradient: how the loss would change if the gate opened a little. This "
+        "gradient is a sum over the numbers of the head, and its size, without the sign, is the "
+        "importance of the head (Michel, Levy & Neubig 2019). For programmers: `build/heads` "
+        "prunes a model with it.");
 }
 
 static void ask(Lesson *l) {
@@ -103,7 +104,7 @@ static void ask(Lesson *l) {
     if (H > 1)
         ask_number(l, "Q_h", "value", (int64_t)T * d,
                    "`Q_h` holds the queries of head 2. The first number of these queries was moved "
-                   "there from `Q`: which number is it?");
+                   "there from `Q`: what is its value?");
     if (H > 1 && H <= SHOWN)
         ask_choice(l, options, most_important(l),
                    "The gradient of its gate is the farthest from 0, so a small change of this "
@@ -119,9 +120,10 @@ const LessonKind lesson_5 = {
     .source =
         "Multi-head attention: Vaswani et al. 2017, section 3.2.2; dim_in 2, d_model 6, 3 heads",
     .columns = "head",
-    .formula = {"head_i = Attention(x W_i^Q, x W_i^K, x W_i^V)",
-                "MultiHead(x) = Concat(head_1 .. head_h) W_o'",
-                "with gates: Concat(gate_1 head_1 ..)", "dgate_i = sum(Y_i dY_i) over head i"},
+    .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'",
+                "A = softmax(Q_h K_h' / sqrt(d)),  Y_h = A V_h", "gated = Y_h gate",
+                "Y = Concat(heads) W_o'", "loss = sum((Y - T)^2)",
+                "dgate = sum(Y_h dgated), for each head"},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .build = build,
     .tell = tell,

@@ -2,6 +2,7 @@
  * 200 steps. With --additive the scores are a small network whose tanh is saturated. */
 #include "lesson.h"
 
+#include <math.h>
 #include <string.h>
 
 #define RATE 0.02
@@ -110,18 +111,36 @@ static int dead_columns(void) {
     return dead;
 }
 
+/* Of the first n elements the one whose gradient is the farthest from 0. */
+static int64_t steepest(const char *name, int64_t n) {
+    int64_t most = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (fabs(lesson_grad(name, i)) > fabs(lesson_grad(name, most))) most = i;
+    return most;
+}
+
 static void tell(Lesson *l) {
-    say(l, "A training step is always the same: open a tape, run the model forward to a loss, run "
-           "backward, let the optimizer change the parameters, close the tape. Here every token of "
-           "`x` should say which token is next, `T`; the parameters are the tensors with a dot in "
-           "their names.");
+    const int64_t shown = steepest("W_2.weight", E * HIDDEN);
+    const double w = lesson_value("W_2.weight", shown), dw = lesson_grad("W_2.weight", shown);
     say(l,
-        "The tape shows the first step, with a loss of %.3f. SGD subtracts %g times its gradient "
-        "from each parameter, and after %d such steps the loss is %.3f.",
-        l->losses[0], RATE, LESSON_STEPS, l->losses[LESSON_STEPS - 1]);
+        "A training step is always the same: run the model forward to a loss, run backward, change "
+        "the parameters. Here every token of `x` should say which token is next, `T`; the "
+        "parameters are the tensors with a dot in their names.%s",
+        l->options.additive
+            ? ""
+            : " The attention is the one of lesson 2, but `x` itself is keys and "
+              "values, without a W_k, and `masked_softmax`, which has no mask here, "
+              "divides by sqrt(d) itself.");
+    say(l,
+        "After backward SGD changes each parameter: it subtracts %g times the gradient. "
+        "`W_2.weight[%d, %d]` is %.4f and its gradient is %.4f, so the next step begins with %.4f "
+        "- %g x %.4f = %.4f. All tables show step 1, before this change; the curve of the page "
+        "shows the losses of all %d steps, from %.3f to %.3f.",
+        RATE, (int)(shown / HIDDEN), (int)(shown % HIDDEN), w, dw, w, RATE, dw, w - RATE * dw,
+        LESSON_STEPS, l->losses[0], l->losses[LESSON_STEPS - 1]);
     if (l->options.additive)
         say(l,
-            "With `--additive` the scores are a small network, w_v tanh(queries + keys). `W_k` "
+            "Here the scores are a small network, w_v tanh(queries + keys). `W_k` "
             "begins %d times too large, so most of tanh is at 1 or -1, where it is flat: its "
             "gradient is 0, and little or nothing reaches `W_q` and `W_k`.",
             STEEP);
@@ -132,23 +151,25 @@ static void tell(Lesson *l) {
             "`W_1.weight` gets no gradient and does not learn. Here that holds for %d of the %d "
             "columns.",
             dead_columns(), HIDDEN);
-    say(l, "Your own program makes such a page too: call `tape_keep_grads(true)` after "
-           "`tape_begin()`, and `tape_write_json(file)` after `ag_backward(loss)`. Then run "
-           "`build/explain --tape FILE.json --page FILE.html`.");
+    say(l, "For programmers: your own program makes such a page with `tape_keep_grads(true)` after "
+           "`tape_begin()`, `tape_write_json(file)` after `ag_backward(loss)`, and `build/explain "
+           "--tape FILE.json --page FILE.html`.");
 }
 
 static void ask(Lesson *l) {
     const double w = lesson_value("W_q.weight", 0), dw = lesson_grad("W_q.weight", 0);
-    char up[32], down[32], all[32];
+    char up[32], down[32], all[32], why[128];
     snprintf(up, sizeof up, "%.4f", w + RATE * dw);
     snprintf(down, sizeof down, "%.4f", w - RATE * dw);
     snprintf(all, sizeof all, "%.4f", w - dw);
+    snprintf(why, sizeof why, "SGD subtracts the rate times the gradient: %.4f - %g x %.4f = %s.",
+             w, RATE, dw, down);
     const char *const options[] = {up, down, all, NULL};
     if (l->options.additive)
         ask_zeros(l, "q + k", "Which cells of the gradient of `q + k` must be 0?");
     else ask_zeros(l, "Z", "Which cells of the gradient of `Z` must be 0?");
     if (strcmp(up, down) != 0)
-        ask_choice(l, options, 1, "SGD subtracts the learning rate times the gradient.",
+        ask_choice(l, options, 1, why,
                    "What is the first number of `W_q.weight` after this step, with a learning rate "
                    "of %g?",
                    RATE);
@@ -157,15 +178,19 @@ static void ask(Lesson *l) {
                "number? Add up the first column of the gradient of `Y`.");
 }
 
+/* The formulas that both kinds of attention share. */
+#define TRAINED                                                                                    \
+    "Z = output W_1' + W_1.bias", "Y = relu(Z) W_2' + W_2.bias", "loss = sum((Y - T)^2)",          \
+        "W <- W - 0.02 dW, every parameter W"
+
 const LessonKind lesson_6 = {
     .title = "A training step",
     .idea = "Forward, backward, step: a module learns by 200 small subtractions.",
     .source = "d2l.ai: Attention Scoring Functions; additive attention: Bahdanau et al. 2015",
     .columns = "",
-    .formula = {"output = softmax(W_q x x' / sqrt(d)) x",
-                "--additive: softmax(w_v' tanh(W_q x + W_k x)) x",
-                "Y = W_2 relu(W_1 output + b_1) + b_2", "loss = sum((Y - T)^2)",
-                "W <- W - 0.02 dW, every parameter W"},
+    .formula = {"queries = x W_q',  scores = queries x'", "output = softmax(scores / sqrt(d)) x",
+                TRAINED},
+    .additive = {"features = tanh(x W_q' + x W_k')", "output = softmax(features w_v') x", TRAINED},
     .own = {.tokens = 4, .seed = 26},
     .prepare = prepare,
     .build = build,
