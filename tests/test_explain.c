@@ -716,6 +716,8 @@ START_TEST(page_of_one_lesson) {
     ck_assert_int_eq(json_get(read, "lessons")->count, 1);
     ck_assert_str_eq(json_text(only, "command", ""),
                      "build/explain --lesson 5 --heads 2 --seed 3 --no-scale");
+    ck_assert_str_eq(json_at(json_get(only, "formula"), 1)->text,
+                     "A = softmax(Q_h K_h'),  Y_h = A V_h");
     free(read);
     ck_assert_int_eq(run("--lesson 5 --page $D/lesson.html"), 0);
     slurp(path("lesson.html"), page, sizeof page);

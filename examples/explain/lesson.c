@@ -309,12 +309,22 @@ static void write_command(const Lesson *l, FILE *file) {
     write_key(file, "command", command);
 }
 
+/* A line of the formula: with --no-scale it has no scale. */
+static void write_formula_line(const Lesson *l, const char *line, FILE *file) {
+    static const char scale[] = " / sqrt(d)";
+    char text[128];
+    const char *at = l->options.no_scale ? strstr(line, scale) : NULL;
+    snprintf(text, sizeof text, "%.*s%s", at ? (int)(at - line) : 0, line,
+             at ? at + strlen(scale) : line);
+    json_write_string(file, text);
+}
+
 static void write_formula(const Lesson *l, FILE *file) {
     const char *const *formula = l->options.additive ? l->kind->additive : l->kind->formula;
     fprintf(file, ",\n\"formula\":[");
     for (int i = 0; i < 6 && formula[i]; i++) {
         if (i) putc(',', file);
-        json_write_string(file, formula[i]);
+        write_formula_line(l, formula[i], file);
     }
     putc(']', file);
 }

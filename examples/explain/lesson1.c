@@ -54,8 +54,8 @@ static void tell(Lesson *l) {
         "Each of the `queries` asks: how large is the value here? Measured pairs help to "
         "answer: the `keys` are the places, the `values` the numbers that were measured there. A "
         "key near the query gets a large weight in `A`, and the answer `Y` is the mean of the "
-        "values, weighted by `A`. One number is learned, `w`: the larger `w` is, the more weight the "
-        "nearest keys get.");
+        "values, weighted by `A`. One number is learned, `w`: the larger `w` is, the more weight "
+        "the nearest keys get.");
     say(l,
         "Step forward first: each line of the tape makes one table from tables above it. A table "
         "that no line makes is a leaf; only the leaf `w` is learned, so the other leaves get no "

@@ -40,10 +40,10 @@ static const char *in_numbers(const Lesson *l) {
 static void tell(Lesson *l) {
     const int d = (int)l->options.size;
     say(l,
-        "Attention looks up values, and returns a weighted mean of them. The product of a "
-        "query, a row of `Q`, with a key, a row of `K`, is a score, and `S` holds all scores. Softmax makes each row of scores "
-        "into weights, which are positive and sum to 1, and the output `Y` is the mean of the "
-        "values, the rows of `V`, with these weights.");
+        "Attention looks up values, and returns a weighted mean of them. The product of a query, a "
+        "row of `Q`, with a key, a row of `K`, is a score, and `S` holds all scores. Softmax makes "
+        "each row of scores into weights, which are positive and sum to 1, and the output `Y` is "
+        "the mean of the values, the rows of `V`, with these weights.");
     say(l,
         "A product `Y` = `A` `V` has a gradient for each factor, dA = dY V' and dV = A' dY: the "
         "gradient times the other factor, transposed, which is what ' means. The gradient of the "
