@@ -58,7 +58,7 @@ void lesson_close(Lesson *lesson);
 struct LessonKind {
     const char *title, *idea, *source;
     const char *columns;        /* what each matrix of a 3-d tensor is: "head"; or "" */
-    const char *formula[6];     /* lines, the rest NULL */
+    const char *formula[6];     /* lines of 38 characters at most, the rest NULL */
     const char *additive[6];    /* the formula with --additive */
     LessonOptions own;          /* sizes, dropout and seed, unless others are given */
     void (*prepare)(Lesson *);  /* before the tape is opened; may be NULL */

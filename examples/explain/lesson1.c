@@ -58,9 +58,9 @@ static void tell(Lesson *l) {
         "the nearest keys get.");
     say(l,
         "Step forward first: each line of the tape makes one table from tables above it. A table "
-        "that no line makes is a leaf; only the leaf `w` is learned, so the other leaves get no "
-        "gradient. Then step backward: each line receives the gradient of its result and hands "
-        "a gradient to its inputs, until `w` is reached.");
+        "that no line makes is a leaf; the page lists the leaves that are learned, here only `w`, "
+        "and no other leaf gets a gradient. Then step backward: each line receives the gradient of "
+        "its result and hands a gradient to its inputs, until `w` is reached.");
     say(l,
         "`w` is one number, but it multiplies every number of `D`. So its gradient is a sum, with "
         "a term from every use. A step of SGD subtracts the gradient, times a learning rate of "
@@ -112,8 +112,7 @@ const LessonKind lesson_1 = {
         "A number that is used many times gets a gradient from every use; the gradients add up.",
     .source = "d2l.ai: Parametric Attention Pooling; Nadaraya 1964, Watson 1964",
     .columns = "",
-    .formula = {"Y = softmax(-((queries - keys) w)^2 / 2) values",
-                "D = queries - keys,  U = D w,  S = -U^2 / 2", "A = softmax(S),  Y = A values",
+    .formula = {"D = queries - keys,  U = D w", "S = -U^2 / 2,  A = softmax(S)", "Y = A values",
                 "loss = sum((Y - T)^2)"},
     .own = {.queries = 3, .keys = 4, .seed = 4},
     .build = build,

@@ -120,10 +120,9 @@ const LessonKind lesson_5 = {
     .source =
         "Multi-head attention: Vaswani et al. 2017, section 3.2.2; dim_in 2, d_model 6, 3 heads",
     .columns = "head",
-    .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'",
-                "A = softmax(Q_h K_h' / sqrt(d)),  Y_h = A V_h", "gated = Y_h gate",
-                "Y = Concat(heads) W_o'", "loss = sum((Y - T)^2)",
-                "dgate = sum(Y_h dgated), for each head"},
+    .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "A = softmax(Q_h K_h' / sqrt(d))",
+                "Y_h = A V_h,  gated = Y_h gate", "Y = Concat(heads) W_o'", "loss = sum((Y - T)^2)",
+                "dgate = sum(Y_h dgated) in each head"},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .build = build,
     .tell = tell,
