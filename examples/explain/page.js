@@ -111,13 +111,17 @@ function doRowsCancel({ dx, tensor: { columns, type } }) {
     return dx.every((_, i) => Math.abs(sum(row(i))) <= size(row(i)) * (type === "float32" ? 1e-6 : 1e-14));
 }
 
-/* Rows of weights that sum to 1 have a Jacobian that y itself gives, J[j, i] = s y[i] ([i = j] - y[j]). Returns s if all
- * of J agrees with it, else 0. */
+/* Rows of weights that sum to 1 have a Jacobian that y itself gives, J[j, i] = s y[i] ([i = j] - y[j]). Returns s if
+ * all of J agrees with it, else 0. */
 function factorOf({ line: { result: { value: y, type } }, tensor: { columns }, rows }) {
-    const place = (j, i) => y[i] * ((i === j) - y[j]), entries = rows.flatMap((row, j) => row.map(([i, J]) => ({ j, i, J })));
-    const largest = entries.reduce((a, b) => (Math.abs(b.J) > Math.abs(a.J) ? b : a)), s = largest.J / place(largest.j, largest.i);
-    const isOne = rows.every((row, j) => Array.from({ length: columns }, (_, c) => j - (j % columns) + c).every(i =>
-        Math.abs(((row.find(([n]) => n === i) || [0, 0])[1]) - s * place(j, i)) <= Math.abs(s) * (type === "float32" ? 1e-5 : 1e-12)));
+    const given = (j, i) => y[i] * ((i === j) - y[j]), most = type === "float32" ? 1e-5 : 1e-12;
+    const entries = rows.flatMap((row, j) => row.map(([i, J]) => ({ j, i, J })));
+    const largest = entries.reduce((a, b) => (Math.abs(b.J) > Math.abs(a.J) ? b : a));
+    const s = largest.J / given(largest.j, largest.i);
+    const isOne = rows.every((list, j) => {
+        const row = new Map(list), start = j - (j % columns), places = Array.from({ length: columns }, (_, c) => start + c);
+        return places.every(i => Math.abs((row.get(i) || 0) - s * given(j, i)) <= Math.abs(s) * most);
+    });
     return Number.isFinite(s) && isOne ? s : 0;
 }
 
@@ -222,7 +226,8 @@ const at = ({ shape }, i) => (shape.length ? "[" + indexOf(shape, i).join(", ") 
 /* In words: row 0, column 1. */
 function placeOf(t, i) {
     const label = panelLabel(t, Math.floor(i / (t.rows * t.columns)));
-    return [label, t.rows > 1 && "row " + Math.floor(i / t.columns) % t.rows, "column " + i % t.columns].filter(Boolean).join(", ");
+    const row = t.rows > 1 && "row " + Math.floor(i / t.columns) % t.rows;
+    return [label, row, "column " + i % t.columns].filter(Boolean).join(", ");
 }
 
 /* What the op's call names input k: b in ag_linear(x, w, b). One mask may be several inputs. */
@@ -248,7 +253,8 @@ const fromOf = ({ line }) => (line.result.name ? `from ${line.result.name} (%${l
 /* "backward 3 of 9": what a step is called. */
 function countOf(step) {
     const { steps } = state.lesson, forward = steps.filter(each => each.kind === "forward").length;
-    return step < forward ? `forward ${step + 1} of ${forward}` : `backward ${step - forward + 1} of ${steps.length - forward}`;
+    return step < forward ? `forward ${step + 1} of ${forward}`
+        : `backward ${step - forward + 1} of ${steps.length - forward}`;
 }
 
 function sentenceOf({ kind, line, tensor }) {
@@ -299,7 +305,8 @@ const prose = text => (text || "").split("`").map((piece, n) => (n % 2 ? el("cod
 /* A table whose rows after the first `most` are folded. */
 function folded(rows, most, head, foot) {
     const table = (...children) => el("table", { class: "terms" }, ...children), rest = rows.slice(most);
-    const heading = el("thead", {}, el("tr", {}, head.flatMap(text => (Array.isArray(text) ? el("th", { title: text[1] }, text[0]) : el("th", {}, text)))));
+    const heads = head.map(each => [].concat(each)).map(([text, title]) => el("th", { title }, text));
+    const heading = el("thead", {}, el("tr", {}, heads));
     return [table(heading, el("tbody", {}, rows.slice(0, most)), foot),
         rest.length > 0 && el("details", {}, el("summary", {}, `${rest.length} smaller ones`), table(el("tbody", {}, rest)))];
 }
@@ -470,7 +477,8 @@ function addViews(line, tensor) {
     const views = parts.map((part, n) => dxView(part, `${n ? "+" : "0 +"} ${fromOf(part)}`, { sums: false,
         note: part.line.op + (part.step === now ? ", added now" : part.step > now ? ", to come" : ""),
         ...(part.step > now && { numbers: null, part: "", shows: "to come" }) }));
-    const scale = largestOf([tensor.grad, ...parts.map(part => part.dx)].flat()), scaled = list => list.map(view => ({ ...view, scale }));
+    const scale = largestOf([tensor.grad, ...parts.map(part => part.dx)].flat());
+    const scaled = list => list.map(view => ({ ...view, scale }));
     if (done.length === parts.length) return scaled([...views, gradView(tensor, "= the gradient", { main: true })]);
     const round = type === "float32" ? Math.fround : x => x;
     const numbers = tensor.value.map((_, i) => done.reduce((a, part) => round(a + part.dx[i]), 0));
@@ -497,7 +505,8 @@ function tintsOf(line) {
         chain[n].moves.forEach((m, j) => (colours[n][m.i] = colours[n + 1][j]));
     }
     const n = chain.indexOf(line);
-    return { inputs: [colours[n]], result: colours[n + 1], of: panels === 1 ? "row" : isNamed(tensors[from]) ? state.lesson.columns : "panel" };
+    const of = panels === 1 ? "row" : isNamed(tensors[from]) ? state.lesson.columns : "panel";
+    return { inputs: [colours[n]], result: colours[n + 1], of };
 }
 
 /* ---- the stage: one step ----------------------------------------------------------------------------------------- */
@@ -513,7 +522,7 @@ function drawStage() {
     const step = stepNow(), views = viewsOf(step), layout = layoutOf(views, byId("stage").clientWidth);
     turnToCell(views, layout.fit);
     state.first = Math.max(0, Math.min(state.first, layout.panels - layout.fit));
-    byId("stage").replaceChildren(...[drawHeading(step), drawPager(views, layout), drawViews(step, views, layout)].filter(Boolean));
+    byId("stage").replaceChildren(drawHeading(step), drawPager(views, layout), drawViews(step, views, layout));
     drawLegend(step);
     mark();
 }
@@ -527,7 +536,8 @@ const drawViews = (step, views, layout, paper) => el("div", { class: layout.acro
 /* The legend names what is on the screen. */
 function drawLegend({ line }) {
     const isThere = selector => byId("stage").querySelector(selector), tint = isThere(".tint");
-    for (const item of byId("legend").children) item.hidden = !isThere(item.dataset.for) || (tint && /pos|neg/.test(item.dataset.for));
+    for (const item of byId("legend").children)
+        item.hidden = !isThere(item.dataset.for) || (tint && /pos|neg/.test(item.dataset.for));
     if (tint) byId("legend").lastElementChild.textContent = `the same colour: from the same ${tintsOf(line).of}`;
 }
 
@@ -544,7 +554,8 @@ function drawHeading(step, paper) {
         el("h2", {}, el("span", { class: forward ? "phase forward" : "phase" }, forward ? "forward" : "backward"),
             ` ${nameOf(line.result)} = ${line.op}(${namesOf(line).join(", ")})`),
         el("p", {}, sentenceOf(step)),
-        isLine && el("p", { class: "rule" }, el("b", {}, forward ? `y = ${line.formula}` : `gradient: ${line.gradient}`), " ",
+        isLine && el("p", { class: "rule" },
+            el("b", {}, forward ? `y = ${line.formula}` : `gradient: ${line.gradient}`), " ",
             el("span", { class: "soft" }, forward ? "" : `of y = ${line.formula}`, numbers.map(text => "; " + text)), " ",
             lineBadge(line) || "no gradient: no input of it needs one"),
         isLine && !paper && el("details", { class: "rule", open: state.rule, ontoggle: remember },
@@ -664,12 +675,13 @@ function explain(part, t, i) {
     const secret = state.cell === state.secret, known = !secret && state.step >= (gradient ? t.gradStep : t.valueStep);
     const x = (gradient ? t.grad : t.value)[i], other = (gradient ? "v" : "g") + state.cell.slice(1);
     const reason = known && x === 0 ? (gradient ? reasonOfGrad : reasonOfValue)(t, i) : "";
-    const shown = gradient && !known && !secret && partNow(t);
+    const shown = gradient && !known && !secret && partNow(t), number = known ? x : shown ? shown.dx[i] : NaN;
     return [
         el("button", { class: "close", "aria-label": "Close", onclick: () => choose(null) }, icon("close")),
         el("h2", {}, `${gradient ? "gradient of " : ""}${nameOf(t)}${at(t, i)}`),
-        el("p", { class: "number" }, el("output", {}, known ? format(x, t.type) : shown ? format(shown.dx[i], t.type) : secret ? "?" : "\u00b7"), " ",
-            el("small", {}, known ? full(x) : shown ? `this part: ${full(shown.dx[i])}` : secret ? "" : "not computed yet at this step")),
+        el("p", { class: "number" }, el("output", {}, known || shown ? format(number, t.type) : secret ? "?" : "\u00b7"), " ",
+            el("small", {}, known ? full(x) : shown ? `this part: ${full(number)}`
+                : secret ? "" : "not computed yet at this step")),
         shown && el("p", {}, `It comes ${fromOf(shown)}. The whole gradient is complete at ${countOf(t.gradStep)}.`),
         readKey(other) && el("button", { "data-toggle": true, onclick: () => choose(other) },
             `show the ${gradient ? "value" : "gradient"} (g)`),
@@ -698,6 +710,7 @@ function drawBars(parts, i) {
 function drawPart(part, i) {
     const { line, k, dx, tensor } = part, terms = termsOf(part, i), result = line.result, role = roleOf(line, k);
     const reason = dx[i] === 0 && tensor.parts.length > 1;
+    const derivative = ["derivative", `dy/d${role}: column ${at(tensor, i)} of the Jacobian`];
     const rows = terms.map(({ j, dy, J, product }) => el("tr", { "data-term": j },
         el("td", {}, linkTo(keyOf("g", result, j), "dy" + at(result, j))),
         figure(dy), el("td", {}, "\u00d7"), figure(J), figure(product)));
@@ -707,7 +720,7 @@ function drawPart(part, i) {
         el("h3", {}, `d${role} of `, el("a", { href: address(part.step, state.cell) }, `%${line.line} ${line.op}`)),
         part.copies && el("p", {}, "It was broadcast: the sum is over its copies."),
         reason && el("p", { class: "reason" }, "0, because " + reasonOfPart(part, i)),
-        terms.length ? folded(rows, 12, ["", "dy", "", ["derivative", `dy/d${role}: column ${at(tensor, i)} of the Jacobian`], "product"], foot) : el("p", {}, "There are no terms."),
+        terms.length ? folded(rows, 12, ["", "dy", "", derivative, "product"], foot) : el("p", {}, "There are no terms."),
         part.factor && drawRule(part, i), part.rowwise && drawJacobian(part, i));
 }
 
@@ -715,19 +728,23 @@ function drawPart(part, i) {
 function drawRule({ line: { result }, tensor: { columns }, dx, factor }, i) {
     const { value: y, grad: dy, type } = result, row = Array.from({ length: columns }, (_, c) => i - (i % columns) + c);
     const mean = sum(row.map(j => y[j] * dy[j])), s = Math.abs(factor - 1) < 1e-6 ? "" : bare(factor) + " \u00d7 ";
-    const c = i % columns, of = s && "s ", line = (...text) => el("div", {}, text.join(""));
-    return el("div", { class: "joined" }, el("p", {}, "All of this row's Jacobian comes from y: its numbers are weights, their sum is 1."),
+    const c = i % columns, of = s && "s ", line = text => el("div", {}, text), Y = bare(y[i]);
+    const words = "All of this row's Jacobian comes from y: its numbers are weights, their sum is 1.";
+    return el("div", { class: "joined" }, el("p", {}, words),
         el("code", {},
-            line(`derivative of y${c}: ${of}y${c} (1 - y${c}) = ${s}${bare(y[i])} \u00d7 (1 - ${bare(y[i])}) = ${bare(factor * y[i] * (1 - y[i]))}`),
+            line(`derivative of y${c}: ${of}y${c} (1 - y${c}) = ${s}${Y} \u00d7 (1 - ${Y}) = ` +
+                bare(factor * y[i] * (1 - y[i]))),
             line(`derivative of any other yj: -${of}y${c} yj`),
             line(`sum(y dy) = ${bare(mean)}, the row's weighted mean of dy`),
-            line(`dx${c} = ${of}y${c} (dy${c} - sum(y dy)) = ${s}${bare(y[i])} \u00d7 (${bare(dy[i])} - ${signed(mean)}) = ${format(dx[i], type)}`)));
+            line(`dx${c} = ${of}y${c} (dy${c} - sum(y dy)) = ${s}${Y} \u00d7 (${bare(dy[i])} - ${signed(mean)}) = ` +
+                format(dx[i], type))));
 }
 
 /* The derivatives of one row of the result by the same row of the input. */
 function drawJacobian({ tensor, rows, dx, rowsCancel }, i) {
-    const chosen = c => (c === i % tensor.columns ? "this" : null), zero = sum(dx.slice(i - (i % tensor.columns)).slice(0, tensor.columns));
-    const start = i - (i % tensor.columns), block = rows.slice(start, start + tensor.columns).map(row => new Map(row));
+    const chosen = c => (c === i % tensor.columns ? "this" : null), start = i - (i % tensor.columns);
+    const zero = sum(dx.slice(start, start + tensor.columns));
+    const block = rows.slice(start, start + tensor.columns).map(row => new Map(row));
     const largest = largestOf(block.flatMap(row => [...row.values()])), places = [...block.keys()];
     const cell = J => el("td", { class: classOf(J), title: full(J), "--strength": strengthOf(J, largest) }, format(J));
     return el("details", { class: "jacobian", open: true }, el("summary", {}, "the Jacobian of this row"),
@@ -764,11 +781,13 @@ function drawDerivatives(title, list) {
 function drawTape() {
     const { lines, tensors } = state.lesson.tape, { kind, line: here, tensor } = stepNow(), list = byId("tape");
     const item = (t, words, mark, step, current) => el("li", { class: current && "current" },
-        el("a", { href: address(step, null), "aria-current": current && "step", tabindex: "-1", title: `${nameOf(t)}, ${words || "a leaf"}` },
+        el("a", { href: address(step, null), "aria-current": current && "step", tabindex: "-1",
+            title: `${nameOf(t)}, ${words || "a leaf"}` },
             el("span", {}, nameOf(t)), el("small", {}, words), mark || el("i")));
     const stepOf = ({ parts, result }) => (kind !== "forward" && parts.length ? parts[0].step : result.valueStep);
-    const items = lines.map(line =>
-        item(line.result, line.op + (line.result.parts.length > 1 ? ` \u00d7${line.result.parts.length}` : ""), lineBadge(line, true), stepOf(line), line === (here || tensor.producer)));
+    const usesOf = ({ parts }) => (parts.length > 1 ? ` \u00d7${parts.length}` : "");
+    const items = lines.map(line => item(line.result, line.op + usesOf(line.result), lineBadge(line, true), stepOf(line),
+        line === (here || tensor.producer)));
     const leaves = tensors.filter(t => t.check).map(t => item(t, t.parts.length > 1 && `${t.parts.length} uses`,
         leafBadge(t, true), t.gradStep, kind === "add" && tensor === t));
     const following = list.contains(document.activeElement);
@@ -783,7 +802,8 @@ function drawTape() {
 
 /* Tab reaches one line of the tape; there up and down move. */
 function moveInTape(link, key) {
-    const links = [...byId("tape").querySelectorAll("a")], next = links[links.indexOf(link) + { ArrowUp: -1, ArrowDown: 1 }[key]];
+    const links = [...byId("tape").querySelectorAll("a")];
+    const next = links[links.indexOf(link) + { ArrowUp: -1, ArrowDown: 1 }[key]];
     if (!next) return;
     link.tabIndex = -1;
     next.tabIndex = 0;
@@ -814,7 +834,7 @@ function drawLosses(losses) {
     const show = () => {
         const n = Number(slider.value);
         dot.setAttribute("transform", Number.isFinite(losses[n]) ? `translate(${x(n)} ${y(n)})` : "scale(0)");
-        words.textContent = `step ${n + 1} of ${losses.length}: loss ${full(losses[n])}`;
+        words.textContent = `step ${n + 1} of ${losses.length}: loss ${full(losses[n])}. The tables stay at step 1.`;
     };
     slider.addEventListener("input", show);
     show();
@@ -870,13 +890,24 @@ function readNumber({ value }) {
     return text === "" ? NaN : Number(text);
 }
 
+/* The terms of dx[i]; while there is only one, those of its dy, too: at most four lines. */
+function chainOf(part, i) {
+    const chain = [{ part, i, terms: termsOf(part, i) }];
+    for (let last = chain[0]; last.terms.length === 1 && chain.length < 4; chain.push(last)) {
+        const { j } = last.terms[0], { parts } = last.part.line.result;
+        if (parts.length !== 1) break;
+        last = { part: parts[0], i: j, terms: termsOf(parts[0], j) };
+    }
+    return chain;
+}
+
 const questionKinds = {
     number({ tensor, part, index }) {
         const t = state.lesson.tape.tensors[tensor], gradient = part === "grad", answer = t[part][index];
         const key = keyOf(gradient ? "g" : "v", t, index), parts = gradient ? t.parts : [];
         const field = numberField("your prediction"), step = gradient ? t.gradStep : Math.max(0, t.valueStep);
-        const ruleOf = ({ gradient }) => `gradient ${gradient}`;
-        const terms = parts.flatMap(p => termsOf(p, index).map(term => ({ ...term, y: p.line.result, rule: `of ${p.line.op}: ${ruleOf(p.line)}` })));
+        const ruleOf = ({ op, gradient }) => `${op} (gradient: ${gradient})`;
+        const terms = parts.flatMap(p => termsOf(p, index).map(term => ({ ...term, y: p.line.result })));
         const [largest] = terms.sort((a, b) => Math.abs(b.product) - Math.abs(a.product));
         const product = ({ dy, J }) => `${bare(dy)} \u00d7 ${bare(J)}`;
         const rule = t.producer ? `y = ${t.producer.formula}` : "it was given";
@@ -888,16 +919,18 @@ const questionKinds = {
                 if (field.value.trim() === "") return isMissing("Enter a number first.");
                 if (x !== x) return isMissing("That is no number.");
                 const known = [[-answer, "The size is right, the sign is not."], [answer / 2, "Not yet: it is twice that."],
-                    [answer * 2, "Not yet: it is half of that."]].find(([y]) => answer !== 0 && close(y));
+                    [answer * 2, "Not yet: it is half of that."]].find(([y]) => close(y) && Math.abs(y) > 0.001);
                 return !close(answer) && known ? isMissing(known[1]) : isRight(close(answer));
             },
             hint: () => terms.length > 1 ? `of ${terms.length} terms the largest is dy${at(largest.y, largest.j)} times its ` +
                 `derivative, ${product(largest)} = ${bare(largest.product)}.`
-                : largest ? `it has one term, ${largest.rule}.` : why + ".",
+                : largest ? `it comes through ${chainOf(parts.find(p => termsOf(p, index).length), index)
+                    .map(({ part }) => ruleOf(part.line)).join(", after ")}.` : why + ".",
             reveal: () => [`${gradient ? "The gradient of " : ""}${nameOf(t)}${at(t, index)} is ${full(answer)}.`,
-                gradient ? "" : rule + ".", ...parts.map(p => (termsOf(p, index).length
-                    ? `${p.line.op}, ${ruleOf(p.line)}: ${termsOf(p, index).map(product).join(" + ")} = ${bare(p.dx[index])}.`
-                    : `0, because ${reasonOfPart(p, index)}.`))].filter(Boolean),
+                gradient ? "" : rule + ".", ...parts.flatMap(p => chainOf(p, index)
+                    .map(each => (each.terms.length ? `${ruleOf(each.part.line)}: ` +
+                        `${each.terms.map(product).join(" + ")} = ${bare(each.part.dx[each.i])}.`
+                        : `0, because ${reasonOfPart(each.part, each.i)}.`)))].filter(Boolean),
         };
     },
     zeros({ tensor }) {
@@ -907,9 +940,10 @@ const questionKinds = {
         const cells = all.map(i => el("button", { type: "button", "aria-pressed": "false", "aria-label": at(t, i),
             title: at(t, i), onclick: press }));
         const heads = Array.from({ length: t.columns }, (_, c) => el("small", {}, String(c)));
+        const numbered = (cell, i) => (i % t.columns ? [cell] : [el("small", {}, String(i / t.columns)), cell]);
         const grids = Array.from({ length: t.panels }, (_, p) => el("div", {}, el("small", {}, panelLabel(t, p)),
             el("div", { class: "pick", "--columns": t.columns }, el("small"), heads.map(head => head.cloneNode(true)),
-                cells.slice(p * panel, (p + 1) * panel).map((cell, i) => (i % t.columns ? cell : [el("small", {}, String(i / t.columns)), cell])).flat())));
+                cells.slice(p * panel, (p + 1) * panel).flatMap(numbered))));
         return {
             field: el("div", { class: "picks" }, grids),
             check() {
@@ -947,8 +981,9 @@ const questionKinds = {
         const inputs = options.map(() => el("input", { type: "radio", name }));
         return {
             field: el("div", {}, options.map((option, n) => el("label", {}, inputs[n], el("span", {}, prose(option))))),
-            check: () => (inputs.some(input => input.checked) ? isRight(inputs[answer].checked) : isMissing("Choose one first.")),
-            hint: () => ["it is not \u201c", ...prose(other), "\u201d."],
+            check: () => (inputs.some(input => input.checked) ? isRight(inputs[answer].checked)
+                : isMissing("Choose one first.")),
+            hint: () => ["it is not \u201c", ...prose(other.replace(/\.$/, "")), "\u201d."],
             reveal: () => [[...prose(options[answer]), /[.!?]$/.test(options[answer]) ? " " : ". ", ...prose(why)]],
         };
     },
@@ -969,16 +1004,16 @@ function readAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1)), before = state.lesson;
     const found = lessons.find(lesson => String(lesson.number) === wanted.get("lesson"));
     state.lesson = found || lessons[0];
-    byId("notice").textContent = found || !wanted.get("lesson") ? "" : `There is no lesson ${wanted.get("lesson")} in this page: ` +
-        `it shows ${state.lesson.number ? "lesson " + state.lesson.number : "a tape"}.`;
+    const isWrong = !found && wanted.get("lesson"), shown = state.lesson.number ? `lesson ${state.lesson.number}` : "a tape";
+    byId("notice").textContent = isWrong ? `There is no lesson ${isWrong} in this page: it shows ${shown}.` : "";
     if (state.lesson !== before) {
         state.secret = null;
         drawLesson(state.lesson);
     }
-    state.cell = readKey(wanted.get("cell")) ? wanted.get("cell") : null;
+    state.cell = !isWrong && readKey(wanted.get("cell")) ? wanted.get("cell") : null;
     state.step = -1; /* so that goTo draws, and turns to the cell */
     state.turnedTo = "";
-    goTo(found || !wanted.get("lesson") ? (Math.trunc(Number(wanted.get("step"))) || 1) - 1 : 0);
+    goTo(isWrong ? 0 : (Math.trunc(Number(wanted.get("step"))) || 1) - 1);
     if (state.lesson !== before) byId("lesson").open = innerWidth >= 1100 || state.step === 0;
     showCell();
 }
@@ -989,7 +1024,7 @@ function goTo(step) {
     if (state.step === before) return;
     draw();
     byId("middle").scrollTop = 0;
-    const again = focus && [cellOf(focus.dataset.cell || "none"), focus.matches("summary") && byId("stage").querySelector("summary")].find(Boolean);
+    const again = inStage && (focus.matches("summary") ? byId("stage").querySelector("summary") : cellOf(focus.dataset.cell));
     if (inStage) (again || byId("stage")).focus({ preventScroll: true });
     if (before === 0 && innerWidth < 1100) byId("lesson").open = false; /* it would hide the numbers */
     drawEnd();
@@ -1016,7 +1051,8 @@ function drawEnd() {
     const answered = questions.length > 0 && `${right.size} of ${questions.length} right. `;
     byId("end").hidden = step < steps.length - 1 || !state.lesson.number;
     byId("end").replaceChildren(...["The end of this lesson. ", answered, answered && right.size < questions.length &&
-        `The ${right.size ? "others" : "questions"} stand below the lesson's text. `, next && el("a", { href: `#lesson=${next.number}` }, `Next: lesson ${next.number}, ${next.title}`)].filter(Boolean));
+        `The ${right.size ? "others" : "questions"} stand below the lesson's text. `,
+        next && el("a", { href: `#lesson=${next.number}` }, `Next: lesson ${next.number}, ${next.title}`)].filter(Boolean));
 }
 
 const stepTo = { first: () => 0, back: () => state.step - 1, next: () => state.step + 1, last: () => Infinity };
@@ -1069,8 +1105,9 @@ function drawPaper() {
     const name = number ? `Lesson ${number}: ${title}` : title || "Your tape";
     const parts = steps.map((step, n) => {
         const views = viewsOf(step);
-        return el("section", { class: "step" }, el("p", { class: "soft" }, `${name}, step ${n + 1} of ${steps.length}, ${countOf(n)}`),
-            drawHeading(step, true), drawViews(step, views, layoutOf(views, 770), true));
+        const where = `${name}, step ${n + 1} of ${steps.length}, ${countOf(n)}`;
+        return el("section", { class: "step" }, el("p", { class: "soft" }, where), drawHeading(step, true),
+            drawViews(step, views, layoutOf(views, 770), true));
     });
     byId("paper").replaceChildren(el("section", {}, el("h1", {}, name), el("p", {}, prose(idea)),
         text.map(paragraph => el("p", {}, prose(paragraph))), el("pre", {}, formula.join("\n")),
