@@ -546,7 +546,8 @@ const leavesOf = step => state.lesson.tape.tensors.filter(t => t.check && state.
 
 function drawHeading(step, paper) {
     const line = step.line || step.tensor.producer, forward = step.kind === "forward";
-    const numbers = ["s", "p", "scale"].filter(name => name in line).map(name => `${name} = ${full(Number(line[name]))}`);
+    const numbers = ["s", "p", "scale"].filter(name => name in line).map(name => [name, Number(line[name])])
+        .map(([name, x]) => `${name} = ${full(x).length > 6 ? bare(x) : full(x)}`);
     const shapes = line.inputs.filter(Boolean).map(t => shapeText(t.shape)).join(", ") + " -> " + shapeText(line.result.shape);
     const rule = (name, text) => text && el("div", {}, el("dt", {}, name), el("dd", {}, text));
     const remember = event => paper || (state.rule = event.target.open), isLine = /forward|backward/.test(step.kind);
@@ -721,7 +722,7 @@ function drawPart(part, i) {
         part.copies && el("p", {}, "It was broadcast: the sum is over its copies."),
         reason && el("p", { class: "reason" }, "0, because " + reasonOfPart(part, i)),
         terms.length ? folded(rows, 12, ["", "dy", "", derivative, "product"], foot) : el("p", {}, "There are no terms."),
-        part.factor && drawRule(part, i), part.rowwise && drawJacobian(part, i));
+        part.factor && terms.length > 0 && drawRule(part, i), part.rowwise && drawJacobian(part, i));
 }
 
 /* dx[i] once more, from y and dy of its row: what the Jacobian of weights that sum to 1 comes to. */
@@ -729,7 +730,8 @@ function drawRule({ line: { result }, tensor: { columns }, dx, factor }, i) {
     const { value: y, grad: dy, type } = result, row = Array.from({ length: columns }, (_, c) => i - (i % columns) + c);
     const mean = sum(row.map(j => y[j] * dy[j])), s = Math.abs(factor - 1) < 1e-6 ? "" : bare(factor) + " \u00d7 ";
     const c = i % columns, of = s && "s ", line = text => el("div", {}, text), Y = bare(y[i]);
-    const words = "All of this row's Jacobian comes from y: its numbers are weights, their sum is 1.";
+    const words = "All of this row's Jacobian comes from y" + (s && `, times s = ${bare(factor)}`) +
+        (Math.abs(sum(row.map(j => y[j])) - 1) < 1e-6 ? ": its numbers are weights, their sum is 1." : ".");
     return el("div", { class: "joined" }, el("p", {}, words),
         el("code", {},
             line(`derivative of y${c}: ${of}y${c} (1 - y${c}) = ${s}${Y} \u00d7 (1 - ${Y}) = ` +

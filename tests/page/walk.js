@@ -70,6 +70,7 @@
             cell.click();
             expect(cell.classList.contains("chosen") && where().endsWith("cell=" + cell.dataset.cell), where() + ": a click does not choose " + cell.dataset.cell);
             const parts = all("#why section").map(section => ({
+                rule: (section.querySelector(".joined div:last-child") || {}).textContent || "",
                 sum: section.querySelector("[data-sum]") && [section.querySelector("[data-sum]").dataset.sum, section.querySelector("[data-sum]").title],
                 terms: [...section.querySelectorAll("[data-term]")].map(row => [row.dataset.term, ...[...row.querySelectorAll(".figure")].map(td => td.title)]),
             }));
