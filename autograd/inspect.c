@@ -314,7 +314,7 @@ static void write_tape(Writer *w, int lines) {
         write_tensor(&w->json, w->tensor[t]);
     }
     tensor_buffer_print(&w->json, "]}\n");
-    if (w->json.failed) tensor_fail("tape_write_json: out of memory");
+    if (w->json.failed) tensor_fail("out of memory: %lld bytes", (long long)w->json.size);
     else if (w->json.size > JSON_BYTES)
         tensor_fail("tape_write_json: the tape takes more than 1 MB: choose a smaller example");
 }
