@@ -219,7 +219,7 @@ static Tensor *find(const char *op, const char *name, int64_t nth) {
 
 /* One forward and backward pass of the whole model. x: (1, N + 1) */
 static Seen see(Transformer *net, Tensor *x) {
-    Seen seen = {NULL};
+    Seen seen = {0};
     const int64_t layer = options.layer;
     for (int i = 0; i < options.layers; i++) net->block[i]->attention->fused = false;
     tape_begin();
