@@ -342,7 +342,7 @@ START_TEST(a_weight_of_zero_is_the_reason_for_a_zero_of_a_product) {
 END_TEST
 
 START_TEST(nan_and_infinity_are_written) {
-    Tensor *x = LEAF(SHAPE(3), NAN, INFINITY, -INFINITY);
+    Tensor *x = LEAF(SHAPE(3), (double)NAN, (double)INFINITY, -(double)INFINITY);
     ck_assert(tape_begin());
     tape_keep_grads(true);
     ck_assert(ag_backward(ag_sum(ag_square(x))));
