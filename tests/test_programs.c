@@ -28,15 +28,15 @@ static const struct {
     {"recall", "--steps 50 --every 10 --batch 16 --pairs 4 --hidden 8 --lr 0.5", "--hidden 9",
      "--hidden 512", NULL},
     {"reverse", "--steps 50 --every 10 --batch 8 --length 4 --hidden 16 --lr 0.2", "--hidden 32",
-     "--hidden 1024 --length 16", NULL},
+     "--hidden 352 --length 6", NULL},
     {"charlm",
      "--text LICENSE --steps 50 --every 10 --batch 4 --lr 0.01 --layers 1 --heads 2 --width 16"
      " --context 8",
-     "--width 32", "--width 1024 --context 8", "--text"},
+     "--width 32", "--width 352", "--text"},
     {"heads",
      "--steps 50 --every 10 --batch 8 --lr 0.1 --heads 2 --hidden 8 --length 6 --offsets 2"
      " --tokens 4",
-     "--hidden 12", "--hidden 1024 --length 16", NULL},
+     "--hidden 12", "--hidden 352", NULL},
 };
 
 enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };
