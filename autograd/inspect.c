@@ -335,7 +335,7 @@ bool tape_write_json(FILE *file) {
     w.tensor = tensor_cache_alloc(tensors * (int64_t)sizeof *w.tensor);
     if (w.tensor) write_tape(&w, lines);
     const size_t size = tensor_pending() ? 0 : w.json.size;
-    if (fwrite(w.json.bytes, 1, size, file) != size || fflush(file) != 0)
+    if (size > 0 && (fwrite(w.json.bytes, 1, size, file) != size || fflush(file) != 0))
         tensor_fail("tape_write_json: the file could not be written");
     free(w.json.bytes);
     tensor_cache_free(w.tensor, tensors * (int64_t)sizeof *w.tensor);
