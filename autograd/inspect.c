@@ -180,9 +180,7 @@ static const char *reason_of(const Node *n, int64_t i, const double *y, const Te
     if (is_softmax) return "weight is 0";
     if (op == &ag_op_dropout) return "dropped";
     if (op->forward == ag_elementwise_forward && n->n_in == 1) return "flat";
-    if (op == &ag_op_mul || op == &ag_op_bmm || op == &ag_op_matmul || op == &ag_op_linear)
-        return "times 0";
-    return "unused";
+    return op->reads & READS_OTHER ? "times 0" : "unused"; /* a product reads the other factor */
 }
 
 /* ---- the tape as JSON ------------------------------------------------------------------------ */
@@ -280,9 +278,13 @@ static int number_of(Writer *w, const Tensor *x) {
     return t;
 }
 
+static void write_argument(Buffer *json, const char *name, double number) {
+    tensor_buffer_print(json, ",\"%s\":", name);
+    write_number(json, number, F64);
+}
+
 static void write_line(Writer *w, int line, const Node *n) {
     const OpText *text = n->op->text;
-    const char *argument = strstr(text->call, ", s)") ? "s" : NULL;
     Buffer *json = &w->json;
     tensor_buffer_print(json, "%s\n{\"line\":%d,\"view\":%s", w->tensors ? "," : "", line,
                         n->in[0]->storage == n->out->storage ? "true" : "false");
@@ -292,10 +294,10 @@ static void write_line(Writer *w, int line, const Node *n) {
     tensor_buffer_print_string(json, ",\"formula\":", text->value);
     tensor_buffer_print_string(json, ",\"gradient\":", text->gradient);
     tensor_buffer_print_string(json, ",\"source\":", text->source);
-    if (n->op == &ag_op_dropout) argument = "p";
-    if (n->op == &ag_op_masked_softmax || n->op == &ag_op_attention) argument = "scale";
-    if (argument) tensor_buffer_print(json, ",\"%s\":", argument);
-    if (argument) write_number(json, n->at.s, F64); /* s, p and scale share one place */
+    if (strstr(text->call, ", s)")) write_argument(json, "s", n->at.s);
+    if (n->op == &ag_op_dropout) write_argument(json, "p", n->at.p);
+    if (n->op == &ag_op_masked_softmax || n->op == &ag_op_attention)
+        write_argument(json, "scale", n->at.scale);
     tensor_buffer_print(json, ",\"in\":[");
     for (int k = 0; k < n->n_in; k++)
         tensor_buffer_print(json, k ? ",%d" : "%d", number_of(w, n->in[k]));

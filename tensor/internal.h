@@ -71,7 +71,8 @@ Tensor *tensor_view_permute(const Tensor *x,
 void tensor_sort_by_stride(const Tensor *x, int *axes);
 Tensor *tensor_view_transpose(const Tensor *x, int dim0, int dim1); /* 0 <= dims < ndim */
 Tensor *tensor_view_expand(const Tensor *x, Shape shape); /* x broadcasts to shape, not checked */
-void tensor_expanded_strides(const Tensor *x, Shape shape, int64_t *stride); /* of an expanded x */
+void tensor_expanded_strides(const Tensor *x, Shape shape,
+                             int64_t *stride); /* all 8 of that view */
 Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size);
 /* Changes the shape of y and returns y, which must be contiguous and new. NULL stays NULL. */
 Tensor *tensor_reshape_own(Tensor *y, Shape shape);

@@ -163,13 +163,13 @@ Tensor *tensor_view_transpose(const Tensor *x, int dim0, int dim1) {
 
 void tensor_expanded_strides(const Tensor *x, Shape shape, int64_t *stride) {
     int lead = shape.ndim - x->shape.ndim;
-    for (int d = 0; d < lead; d++) stride[d] = 0;
+    memset(stride, 0, TENSOR_MAX_DIMS * sizeof *stride);
     for (int d = lead; d < shape.ndim; d++)
         stride[d] = x->shape.dim[d - lead] == 1 && shape.dim[d] != 1 ? 0 : x->stride[d - lead];
 }
 
 Tensor *tensor_view_expand(const Tensor *x, Shape shape) {
-    int64_t stride[TENSOR_MAX_DIMS] = {0};
+    int64_t stride[TENSOR_MAX_DIMS];
     tensor_expanded_strides(x, shape, stride);
     return tensor_view_make(x, shape, stride, x->data);
 }

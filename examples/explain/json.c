@@ -210,3 +210,17 @@ void json_write_string(FILE *file, const char *text) {
     }
     putc('"', file);
 }
+
+void json_write_member(FILE *file, const char *key, const char *text) {
+    fprintf(file, ",\n\"%s\":", key);
+    json_write_string(file, text);
+}
+
+void json_write_strings(FILE *file, const char *const *strings, int most) {
+    putc('[', file);
+    for (int i = 0; i < most && strings[i]; i++) {
+        if (i) putc(',', file);
+        json_write_string(file, strings[i]);
+    }
+    putc(']', file);
+}

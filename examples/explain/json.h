@@ -33,5 +33,9 @@ double json_number(const Json *value);
 
 /* Writes "text" with its quotes and escapes. */
 void json_write_string(FILE *file, const char *text);
+/* Writes ,"key":"text" */
+void json_write_member(FILE *file, const char *key, const char *text);
+/* Writes ["a","b"]: at most so many strings, and none after a NULL. */
+void json_write_strings(FILE *file, const char *const *strings, int most);
 
 #endif

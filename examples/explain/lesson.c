@@ -5,6 +5,7 @@
 #include "json.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -258,12 +259,9 @@ void ask_choice(Lesson *l, const char *const *options, int answer, const char *w
     va_start(arguments, format);
     begin_question(l, "choice", format, arguments);
     va_end(arguments);
-    fprintf(l->json, ",\"options\":[");
-    for (int i = 0; options[i]; i++) {
-        if (i) putc(',', l->json);
-        json_write_string(l->json, options[i]);
-    }
-    fprintf(l->json, "],\"answer\":%d,\"why\":", answer);
+    fprintf(l->json, ",\"options\":");
+    json_write_strings(l->json, options, INT_MAX);
+    fprintf(l->json, ",\"answer\":%d,\"why\":", answer);
     json_write_string(l->json, why);
     putc('}', l->json);
 }
@@ -291,11 +289,6 @@ void lesson_close(Lesson *l) {
     l->model = NULL;
 }
 
-static void write_key(FILE *file, const char *key, const char *text) {
-    fprintf(file, ",\n\"%s\":", key);
-    json_write_string(file, text);
-}
-
 /* The command that makes this lesson. */
 static void write_command(const Lesson *l, FILE *file) {
     char command[256];
@@ -306,7 +299,7 @@ static void write_command(const Lesson *l, FILE *file) {
         if (list[i].given && list[i].lessons >> l->number & 1)
             n += snprintf(command + n, sizeof command - (size_t)n, " %s%s", list[i].name,
                           list[i].value);
-    write_key(file, "command", command);
+    json_write_member(file, "command", command);
 }
 
 /* A line of the formula: with --no-scale it has no scale. */
@@ -344,15 +337,15 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     if (tensor_error()) return false;
     l->json = file;
     fprintf(file, "{\"number\":%d", l->number);
-    write_key(file, "title", l->kind->title);
-    write_key(file, "idea", l->kind->idea);
+    json_write_member(file, "title", l->kind->title);
+    json_write_member(file, "idea", l->kind->idea);
     fprintf(file, ",\n\"text\":[");
     l->items = 0;
     l->kind->tell(l);
     putc(']', file);
     write_formula(l, file);
-    write_key(file, "source", l->kind->source);
-    write_key(file, "columns", l->kind->columns);
+    json_write_member(file, "source", l->kind->source);
+    json_write_member(file, "columns", l->kind->columns);
     fprintf(file, ",\n\"questions\":[");
     l->items = 0;
     l->kind->ask(l);

@@ -30,32 +30,19 @@ void data_close(FILE *file, char *string) {
     fclose(file);
 }
 
-static void write_key(FILE *file, const char *key, const char *text) {
-    fprintf(file, ",\n\"%s\":", key);
-    json_write_string(file, text);
-}
-
-/* ,"key":["line","line"] */
-static void write_lines(FILE *file, const char *key, const char *const *line, int most) {
-    fprintf(file, ",\n\"%s\":[", key);
-    for (int i = 0; i < most && line[i]; i++) {
-        if (i) putc(',', file);
-        json_write_string(file, line[i]);
-    }
-    putc(']', file);
-}
-
 char *recording_as_json(const Recording *r) {
     char *json;
     FILE *file = data_open(&json);
     if (file) {
         fprintf(file, "{\"lessons\":[{\"number\":0");
-        write_key(file, "title", r->title);
-        write_key(file, "idea", r->idea);
-        write_lines(file, "text", r->text, 4);
-        write_lines(file, "formula", r->formula, 6);
-        write_key(file, "columns", r->columns);
-        write_key(file, "command", r->command);
+        json_write_member(file, "title", r->title);
+        json_write_member(file, "idea", r->idea);
+        fprintf(file, ",\n\"text\":");
+        json_write_strings(file, r->text, 4);
+        fprintf(file, ",\n\"formula\":");
+        json_write_strings(file, r->formula, 6);
+        json_write_member(file, "columns", r->columns);
+        json_write_member(file, "command", r->command);
         fprintf(file, ",\n\"source\":\"\",\"questions\":[],\"tape\":");
         if (r->tape) fputs(r->tape, file);
         else tape_write_json(file);
