@@ -50,12 +50,12 @@ bool tape_vjp(int i, const Tensor *dy, Tensor **dx) {
  * saved tensors and its result: release_again. */
 static bool run_again(const Node *n, Node *again) {
     const int drawn = n->op->draws - 1;
-    *again = *n;
-    again->out = NULL;
-    memset(again->saved, 0, sizeof again->saved);
+    *again = (Node){.op = n->op, .in = n->in, .n_in = n->n_in, .at = n->at};
     if (tensor_pending()) return false;
     if (drawn >= 0) again->saved[drawn] = tensor_retain(n->saved[drawn]);
     again->out = n->op->forward(again);
+    for (int k = 0; k < n->n_in && k < OP_INPUTS; k++)
+        if (n->in[k]) again->version[k] = n->in[k]->storage->version;
     if (again->out) again->version[OP_INPUTS] = again->out->storage->version;
     return !tensor_pending();
 }
@@ -65,18 +65,22 @@ static void release_again(Node *again) {
     tensor_release(again->out);
 }
 
-Tensor *tape_forward(int i) {
-    const Node *n = node_of("tape_forward", i);
+static Tensor *forward_again(const Node *n) {
     Node again;
-    for (int k = 0; n && k < n->n_in; k++)
-        if (n->in[k] && !tensor_check_readable("tape_forward", n->in[k])) return NULL;
-    if (!n) return NULL;
     Tensor *y = run_again(n, &again) ? tensor_retain(again.out) : NULL;
     release_again(&again);
     return y;
 }
 
-/* copy: n on float64 copies of its floats, with one reference to each input: release_copy. */
+Tensor *tape_forward(int i) {
+    const Node *n = node_of("tape_forward", i);
+    for (int k = 0; n && k < n->n_in; k++)
+        if (n->in[k] && !tensor_check_readable("tape_forward", n->in[k])) return NULL;
+    return n ? forward_again(n) : NULL;
+}
+
+/* copy: n on float64 copies of its floats, with one reference to each input. The caller
+ * releases the inputs, frees copy->in and calls release_again. */
 static bool copy_in_float64(const Node *n, Node *copy) {
     Node prepared = *n;
     Tensor **in = tensor_cache_alloc(n->n_in * (int64_t)sizeof *in);
@@ -87,15 +91,8 @@ static bool copy_in_float64(const Node *n, Node *copy) {
         const bool is_float = n->in[k] && dtype_is_float(n->in[k]->dtype);
         in[k] = is_float ? tensor_convert(n->in[k], F64) : tensor_retain(n->in[k]);
         if (is_float && in[k]) in[k]->requires_grad = n->in[k]->requires_grad;
-        if (in[k] && k < OP_INPUTS) prepared.version[k] = in[k]->storage->version;
     }
     return run_again(&prepared, copy);
-}
-
-static void release_copy(Node *copy) {
-    for (int k = 0; k < copy->n_in; k++) tensor_release(copy->in[k]);
-    tensor_cache_free((void *)(uintptr_t)copy->in, copy->n_in * (int64_t)sizeof *copy->in);
-    release_again(copy);
 }
 
 /* ---- the Jacobian of a line, and its check --------------------------------------------------- */
@@ -121,14 +118,15 @@ static Tensor *jacobian_of(const Node *n, int k) {
     return jacobian;
 }
 
-/* y = the forward of a copy with another number in place of x, an element of an input. */
-static void forward_at(const Node *copy, double *x, double number, Tensor *y) {
+/* The result of a copy with another number in place of x, an element of an input. y itself can be a
+ * view of that input. */
+static Tensor *forward_at(const Node *copy, double *x, double number) {
     const double before = *x;
-    Node again;
     *x = number;
-    if (run_again(copy, &again)) tensor_to_doubles(again.out, y->data);
+    Tensor *y = forward_again(copy), *dense = y ? tensor_convert(y, F64) : NULL;
     *x = before;
-    release_again(&again);
+    tensor_release(y);
+    return dense;
 }
 
 /* The largest |J - D| / max(1, |J|), where D are central differences by input k of a copy. The step
@@ -136,26 +134,23 @@ static void forward_at(const Node *copy, double *x, double number, Tensor *y) {
 static double largest_error(const Node *n, int k) {
     const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
     Tensor *jacobian = jacobian_of(n, k);
-    Tensor *above = tensor_make(SHAPE(rows), F64);
-    Tensor *below = tensor_make(SHAPE(rows), F64);
-    double *x = n->in[k]->data;
-    double largest = 0;
+    double *x = n->in[k]->data, largest = 0;
     for (int64_t i = 0; i < columns && !tensor_pending(); i++) {
         const double h = 1e-5 * fmax(1, cbrt(fabs(x[i])));
         const double distance = x[i] + h - (x[i] - h); /* 2 h, rounded as the two numbers are */
         if (isinf(x[i])) continue;                     /* it has no neighbours */
-        forward_at(n, &x[i], x[i] + h, above);
-        forward_at(n, &x[i], x[i] - h, below);
-        for (int64_t j = 0; j < rows; j++) {
+        Tensor *above = forward_at(n, &x[i], x[i] + h);
+        Tensor *below = forward_at(n, &x[i], x[i] - h);
+        for (int64_t j = 0; j < rows && above && below; j++) {
             const double exact = ((double *)jacobian->data)[j * columns + i];
             const double rise = ((double *)above->data)[j] - ((double *)below->data)[j];
             const double error = fabs(exact - rise / distance) / fmax(1, fabs(exact));
             if (!(error <= largest)) largest = error; /* NaN stays */
         }
+        tensor_release(above);
+        tensor_release(below);
     }
     tensor_release(jacobian);
-    tensor_release(above);
-    tensor_release(below);
     return largest;
 }
 
@@ -164,53 +159,36 @@ static double largest_error(const Node *n, int k) {
 /* For a copy of masked_softmax, the weights if all scores were 0: they are 0 for the masked keys
  * only. */
 static Tensor *weights_of_zeros(const Node *copy) {
-    Node again;
     if (copy->op != &ag_op_masked_softmax) return NULL;
     tensor_fill_elements(copy->in[0], 0);
-    Tensor *weights = run_again(copy, &again) ? tensor_retain(again.out) : NULL;
-    release_again(&again);
-    return weights;
+    return forward_again(copy);
 }
 
 static const char *reason_of(const Node *n, int64_t i, const double *y, const Tensor *weights) {
     const Op *const op = n->op;
     const bool is_softmax = op == &ag_op_softmax || op == &ag_op_masked_softmax;
     if (is_softmax && y[i] == 1) return "weight is 1";
-    if (op == &ag_op_masked_fill || (weights && ((double *)weights->data)[i] == 0)) return "masked";
-    if (is_softmax) return "weight is 0";
-    if (op == &ag_op_dropout) return "dropped";
+    if (weights && ((double *)weights->data)[i] == 0) return "masked";
+    if (op->zero) return op->zero;
     if (op->forward == ag_elementwise_forward && n->n_in == 1) return "flat";
     return op->reads & READS_OTHER ? "times 0" : "unused"; /* a product reads the other factor */
 }
 
 /* ---- the tape as JSON ------------------------------------------------------------------------ */
 
-/* The shortest text that reads as this number. JSON has no NaN and no infinity: they are strings.
- */
-static void write_number(Buffer *json, double x, DType dtype) {
-    char text[32];
-    int digits = dtype == F32 ? 6 : 15;
-    do snprintf(text, sizeof text, "%.*g", digits++, x);
-    while (dtype == F32 ? strtof(text, NULL) != (float)x : strtod(text, NULL) != x && x == x);
-    if (isfinite(x)) tensor_buffer_print(json, "%s", text);
-    else if (isnan(x)) tensor_buffer_print(json, "\"NaN\"");
-    else tensor_buffer_print(json, "\"%sInfinity\"", x < 0 ? "-" : "");
-}
-
 /* ,"key":[numbers] */
 static void write_numbers(Buffer *json, const char *key, const Tensor *x) {
     Tensor *numbers = tensor_convert(x, F64);
     tensor_buffer_print(json, ",\"%s\":[", key);
-    for (int64_t i = 0; numbers && i < tensor_numel(x) && json->size <= JSON_BYTES; i++) {
-        if (i) tensor_buffer_print(json, ",");
-        write_number(json, ((double *)numbers->data)[i], x->dtype);
-    }
+    for (int64_t i = 0; numbers && i < tensor_numel(x) && json->size <= JSON_BYTES; i++)
+        tensor_buffer_print_number(json, i ? "," : "", ((double *)numbers->data)[i], x->dtype);
     tensor_buffer_print(json, "]");
     tensor_release(numbers);
 }
 
-static void write_tensor(Buffer *json, const Tensor *x) {
-    tensor_buffer_print(json, "\n{\"type\":\"%s\",\"leaf\":%s,\"requires_grad\":%s,\"shape\":",
+static void write_tensor(Buffer *json, const char *before, const Tensor *x) {
+    tensor_buffer_print(json,
+                        "%s\n{\"type\":\"%s\",\"leaf\":%s,\"requires_grad\":%s,\"shape\":", before,
                         tensor_dtype_name(x->dtype), x->grad_fn ? "false" : "true",
                         x->requires_grad ? "true" : "false");
     tensor_buffer_print_shape(json, x->shape);
@@ -220,20 +198,24 @@ static void write_tensor(Buffer *json, const Tensor *x) {
     tensor_buffer_print(json, "}");
 }
 
-/* Column i of J, which has the terms of dx[i], as [j,number,j,number,...] without zeros; the reason
- * if all are 0. */
-static void write_jacobian(Buffer *json, const Node *n, const Node *copy, const Tensor *jacobian) {
-    const int64_t rows = jacobian->shape.dim[0], columns = jacobian->shape.dim[1];
+/* What backward of n adds to the gradient of in[k], and J, for which column i is written as
+ * [j,number,j,number,...] without zeros, or as the reason if all are 0. */
+static void write_gradient(Buffer *json, const Node *n, const Node *copy, int k, const Tensor *dx) {
+    const int64_t rows = tensor_numel(n->out), columns = tensor_numel(dx);
+    Tensor *jacobian = jacobian_of(n, k);
     Tensor *y = tensor_convert(n->out, F64);
+    tensor_buffer_print(json, "{\"input\":%d", k);
+    tensor_buffer_print_number(json, ",\"worst\":", largest_error(copy, k), F64);
     Tensor *weights = weights_of_zeros(copy);
+    write_numbers(json, "dx", dx);
     tensor_buffer_print(json, ",\"jacobian\":[");
     for (int64_t i = 0; i < columns && json->size <= JSON_BYTES && !tensor_pending(); i++) {
         int terms = 0;
         for (int64_t j = 0; j < rows; j++) {
             const double term = ((double *)jacobian->data)[j * columns + i];
             if (term == 0) continue;
-            tensor_buffer_print(json, terms++ ? ",%lld," : "[%lld,", (long long)j);
-            write_number(json, term, n->out->dtype);
+            tensor_buffer_print(json, terms++ ? ",%lld" : "[%lld", (long long)j);
+            tensor_buffer_print_number(json, ",", term, n->out->dtype);
         }
         if (!terms) tensor_buffer_print(json, "\"%s\"", reason_of(n, i, y->data, weights));
         tensor_buffer_print(json, "%s%s", terms ? "]" : "", i + 1 < columns ? "," : "");
@@ -241,52 +223,36 @@ static void write_jacobian(Buffer *json, const Node *n, const Node *copy, const 
     tensor_buffer_print(json, "]}");
     tensor_release(weights);
     tensor_release(y);
+    tensor_release(jacobian);
 }
 
-/* What backward of n adds to the gradient of each input, and the derivatives. */
 static void write_backward(Buffer *json, const Node *n) {
     Node copy = {0};
     Tensor **dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     const bool done = dx && copy_in_float64(n, &copy) && vjp_of(n, n->out->grad, dx);
     for (int k = 0; k < n->n_in && done; k++) {
-        Tensor *jacobian = dx[k] && !tensor_pending() ? jacobian_of(n, k) : NULL;
-        tensor_buffer_print(json, jacobian ? "%s{\"input\":%d,\"worst\":" : "%snull",
-                            k ? ",\n " : "\n ", k);
-        if (jacobian) {
-            write_number(json, largest_error(&copy, k), F64);
-            write_numbers(json, "dx", dx[k]);
-            write_jacobian(json, n, &copy, jacobian);
-        }
-        tensor_release(jacobian);
+        tensor_buffer_print(json, k ? ",\n " : "\n ");
+        if (!dx[k]) tensor_buffer_print(json, "null");
+        else if (!tensor_pending()) write_gradient(json, n, &copy, k, dx[k]);
         tensor_release(dx[k]);
     }
-    release_copy(&copy);
+    for (int k = 0; k < copy.n_in; k++) tensor_release(copy.in[k]);
+    tensor_cache_free((void *)(uintptr_t)copy.in, copy.n_in * (int64_t)sizeof *copy.in);
+    release_again(&copy);
     tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
 }
 
-typedef struct {
-    Buffer json;
-    const Tensor **tensor; /* those on the tape, each once, in the order of the JSON */
-    int tensors;
-} Writer;
-
-/* The number of x in the JSON; -1 for NULL. */
-static int number_of(Writer *w, const Tensor *x) {
+/* The number of x in the JSON; -1 for NULL. tensor: those that have a number, then NULLs. */
+static int number_of(const Tensor **tensor, const Tensor *x) {
     int t = x ? 0 : -1;
-    while (x && t < w->tensors && w->tensor[t] != x) t++;
-    if (t == w->tensors) w->tensor[w->tensors++] = x;
+    while (x && tensor[t] && tensor[t] != x) t++;
+    if (x) tensor[t] = x;
     return t;
 }
 
-static void write_argument(Buffer *json, const char *name, double number) {
-    tensor_buffer_print(json, ",\"%s\":", name);
-    write_number(json, number, F64);
-}
-
-static void write_line(Writer *w, int line, const Node *n) {
+static void write_line(Buffer *json, const Tensor **tensor, int line, const Node *n) {
     const OpText *text = n->op->text;
-    Buffer *json = &w->json;
-    tensor_buffer_print(json, "%s\n{\"line\":%d,\"view\":%s", w->tensors ? "," : "", line,
+    tensor_buffer_print(json, "%s\n{\"line\":%d,\"view\":%s", tensor[0] ? "," : "", line,
                         n->in[0]->storage == n->out->storage ? "true" : "false");
     tensor_buffer_print_string(json, ",\"op\":", n->op->name);
     tensor_buffer_print_string(json, ",\"call\":", text->call);
@@ -294,52 +260,46 @@ static void write_line(Writer *w, int line, const Node *n) {
     tensor_buffer_print_string(json, ",\"formula\":", text->value);
     tensor_buffer_print_string(json, ",\"gradient\":", text->gradient);
     tensor_buffer_print_string(json, ",\"source\":", text->source);
-    if (strstr(text->call, ", s)")) write_argument(json, "s", n->at.s);
-    if (n->op == &ag_op_dropout) write_argument(json, "p", n->at.p);
-    if (n->op == &ag_op_masked_softmax || n->op == &ag_op_attention)
-        write_argument(json, "scale", n->at.scale);
+    if (strstr(text->call, ", s)")) tensor_buffer_print_number(json, ",\"s\":", n->at.s, F64);
+    if (strstr(text->call, ", p)")) tensor_buffer_print_number(json, ",\"p\":", n->at.p, F64);
+    if (strstr(text->call, ", scale"))
+        tensor_buffer_print_number(json, ",\"scale\":", n->at.scale, F64);
     tensor_buffer_print(json, ",\"in\":[");
     for (int k = 0; k < n->n_in; k++)
-        tensor_buffer_print(json, k ? ",%d" : "%d", number_of(w, n->in[k]));
-    tensor_buffer_print(json, "],\"out\":%d,\"backward\":[", number_of(w, n->out));
+        tensor_buffer_print(json, k ? ",%d" : "%d", number_of(tensor, n->in[k]));
+    tensor_buffer_print(json, "],\"out\":%d,\"backward\":[", number_of(tensor, n->out));
     if (n->out->grad && n->out->grad_fn && tensor_numel(n->out) > 0) write_backward(json, n);
     tensor_buffer_print(json, "]}");
 }
 
-static void write_tape(Writer *w, int lines) {
-    tensor_buffer_print(&w->json, "{\"lines\":[");
-    for (int i = 0; i < lines && !tensor_pending(); i++)
-        if (ag_node(i)->n_in > 0) write_line(w, i, ag_node(i));
-    tensor_buffer_print(&w->json, "],\n\"tensors\":[");
-    for (int t = 0; t < w->tensors && !tensor_pending(); t++) {
-        if (t) tensor_buffer_print(&w->json, ",");
-        write_tensor(&w->json, w->tensor[t]);
-    }
-    tensor_buffer_print(&w->json, "]}\n");
-    if (w->json.failed) tensor_fail("out of memory: %lld bytes", (long long)w->json.size);
-    else if (w->json.size > JSON_BYTES)
-        tensor_fail("tape_write_json: the tape takes more than 1 MB: choose a smaller example");
-}
-
 bool tape_write_json(FILE *file) {
-    Writer w = {.tensors = 0};
-    int lines = 0, tensors = 0;
-    bool has_gradient = false;
+    Buffer text = {0}, *json = &text;
+    int lines = 0, tensors = 1, gradients = 0;
     if (tensor_pending() || !tensor_check_given("tape_write_json", "file", file)) return false;
     for (const Node *n = ag_node(0); n; n = ag_node(++lines)) {
         tensors += n->n_in + 1;
-        has_gradient = has_gradient || n->out->grad;
+        gradients += n->out->grad != NULL;
         if (!tensor_check_readable("tape_write_json", n->out)) return false;
     }
-    if (!has_gradient)
+    if (gradients == 0)
         return tensor_fail("tape_write_json: no result on an open recording tape has a gradient: "
                            "call tape_keep_grads before the ops and ag_backward after them");
-    w.tensor = tensor_cache_alloc(tensors * (int64_t)sizeof *w.tensor);
-    if (w.tensor) write_tape(&w, lines);
-    const size_t size = tensor_pending() ? 0 : w.json.size;
-    if (size > 0 && (fwrite(w.json.bytes, 1, size, file) != size || fflush(file) != 0))
+    const Tensor **tensor = tensor_cache_alloc(tensors * (int64_t)sizeof *tensor);
+    if (tensor) memset(tensor, 0, (size_t)tensors * sizeof *tensor);
+    tensor_buffer_print(json, "{\"lines\":[");
+    for (int i = 0; i < lines && !tensor_pending(); i++)
+        if (ag_node(i)->n_in > 0) write_line(json, tensor, i, ag_node(i));
+    tensor_buffer_print(json, "],\n\"tensors\":[");
+    for (int t = 0; !tensor_pending() && tensor[t]; t++)
+        write_tensor(json, t ? "," : "", tensor[t]);
+    tensor_buffer_print(json, "]}\n");
+    if (json->failed) tensor_fail("out of memory: %lld bytes", (long long)json->size);
+    else if (json->size > JSON_BYTES)
+        tensor_fail("tape_write_json: the tape takes more than 1 MB: choose a smaller example");
+    else if (!tensor_pending() &&
+             (fwrite(json->bytes, 1, json->size, file) != json->size || fflush(file) != 0))
         tensor_fail("tape_write_json: the file could not be written");
-    free(w.json.bytes);
-    tensor_cache_free(w.tensor, tensors * (int64_t)sizeof *w.tensor);
+    free(json->bytes);
+    tensor_cache_free(tensor, tensors * (int64_t)sizeof *tensor);
     return !tensor_pending();
 }

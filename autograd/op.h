@@ -120,7 +120,9 @@ struct Op {
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
     int draws; /* 1 + the index in saved of what forward draws; if it is there already, forward
                 * draws nothing. 0: the op draws nothing */
-    int row;   /* elementwise: its number in elementwise.def */
+    const char *zero; /* why no element of the result changes with an element of in[0], if that
+                       * depends on the op alone: "dropped" */
+    int row;          /* elementwise: its number in elementwise.def */
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
 

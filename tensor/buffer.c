@@ -5,6 +5,7 @@
  * fclose returns 0 and there is no text. */
 #include "file.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,16 @@ void tensor_buffer_print_string(Buffer *out, const char *before, const char *tex
         text++;
     }
     tensor_buffer_print(out, "\"");
+}
+
+void tensor_buffer_print_number(Buffer *out, const char *before, double x, DType dtype) {
+    char text[32];
+    int digits = dtype == F32 ? 6 : 15;
+    do snprintf(text, sizeof text, "%.*g", digits++, x);
+    while (dtype == F32 ? strtof(text, NULL) != (float)x : strtod(text, NULL) != x && x == x);
+    if (isnan(x)) strcpy(text, "\"NaN\"");
+    else if (isinf(x)) strcpy(text, x < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+    tensor_buffer_print(out, "%s%s", before, text);
 }
 
 void tensor_buffer_print_shape(Buffer *out, Shape shape) {

@@ -78,7 +78,8 @@ static void masked_fill_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 DEFINE_OP(masked_fill, .in = {{"x", SAME}, {"mask", BOOLEAN}}, .forward = masked_fill_forward,
-          .backward = masked_fill_backward, .reads = READS_IN1, .grad_fn = "MaskedFillBackward0");
+          .backward = masked_fill_backward, .reads = READS_IN1, .zero = "masked",
+          .grad_fn = "MaskedFillBackward0");
 
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value) {
     if (x && !tensor_check_value("masked_fill", x->dtype, value)) return NULL;
@@ -241,7 +242,7 @@ static void dropout_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 DEFINE_OP(dropout, .in = {{"x", FLOAT}}, .forward = dropout_forward, .backward = dropout_backward,
-          .draws = 1, .grad_fn = "MulBackward0");
+          .draws = 1, .zero = "dropped", .grad_fn = "MulBackward0");
 
 Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_check_present("dropout", x)) return NULL;
