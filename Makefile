@@ -247,7 +247,7 @@ tsan: ## the suites under the thread sanitizer
 	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 TSAN_OPTIONS=die_after_fork=0 \
 	    $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
 valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
-	@CK_FORK=no TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
+	@CK_FORK=no CK_EXCLUDE_TAGS=long TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
 	    tests/run-suites $(TESTS)
 
 fuzz: ## corrupted files for every reader, under the sanitizers

@@ -51,6 +51,12 @@ TCase *add_framed_case(Suite *suite, const char *name) {
     return tcase;
 }
 
+TCase *add_long_case(Suite *suite, const char *name) {
+    TCase *tcase = add_framed_case(suite, name);
+    tcase_set_tags(tcase, "long");
+    return tcase;
+}
+
 /* The linker puts this between the library and tensor_fail, so that tests/check-errors can ask
  * whether each format of the library has been expected somewhere. That of macOS cannot. */
 static _Thread_local const char *last_format = "";

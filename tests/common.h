@@ -17,6 +17,7 @@ int run_suite(Suite *suite); /* what main returns: 0 if all tests passed */
 void frame_setup(void);    /* float64, seed 0 */
 void frame_teardown(void); /* fails the test that left something behind */
 TCase *add_framed_case(Suite *suite, const char *name); /* whose tests stand in the frame */
+TCase *add_long_case(Suite *suite, const char *name);   /* the same; make valgrind leaves it out */
 
 /* The pending error must be this message; it is cleared. */
 void expect_error(const char *sentence);

@@ -977,12 +977,10 @@ int main(void) {
     tcase_add_loop_test(fused, fused_attention_is_its_composed_twin, 0, MASKS);
     tcase_add_loop_test(fused, sharp_attention_is_its_composed_twin, 0, 2);
     tcase_add_loop_test(fused, a_weight_that_would_be_lost_is_0, 0, 4);
-    tcase_add_loop_test(fused, fused_attention_of_many_blocks, 0, MASKS);
     tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
     tcase_add_test(fused, fused_attention_of_many_keys);
     tcase_add_test(fused, fused_attention_of_few_keys);
     tcase_add_test(fused, heads_stay_where_they_are);
-    tcase_add_loop_test(fused, long_attention_is_accurate, 0, 2);
     tcase_add_test(fused, walking_twice_adds_twice);
     tcase_add_loop_test(fused, a_result_that_is_gone, 0, 2);
     tcase_add_test(fused, a_mask_must_stay_as_it_was);
@@ -990,6 +988,9 @@ int main(void) {
     tcase_add_test(fused, memory_grows_with_the_length_alone);
     tcase_add_test(fused, scores_are_let_go);
     tcase_add_test(fused, dropped_weights_are_let_go);
+    TCase *longest = add_long_case(suite, "many queries and keys");
+    tcase_add_loop_test(longest, fused_attention_of_many_blocks, 0, MASKS);
+    tcase_add_loop_test(longest, long_attention_is_accurate, 0, 2);
     TCase *ignored = add_framed_case(suite, "ignored");
     tcase_add_test(ignored, nothing_ignored_leaks);
     tcase_add_test(ignored, padding_may_be_anything);

@@ -466,7 +466,8 @@ int main(void) {
     tcase_add_test(json, a_weight_of_zero_is_the_reason_for_a_zero_of_a_product);
     tcase_add_test(json, nan_and_infinity_are_written);
     tcase_add_test(json, a_tape_that_cannot_be_written_is_an_error);
-    tcase_add_test(json, a_tape_of_more_than_a_megabyte_is_an_error);
     tcase_add_test(json, a_full_disk_is_an_error);
+    TCase *large = add_long_case(suite, "large");
+    tcase_add_test(large, a_tape_of_more_than_a_megabyte_is_an_error);
     return run_suite(suite);
 }

@@ -508,14 +508,16 @@ int main(void) {
     tcase_add_loop_test(tcase, products_of_every_shape_and_stride, 0, 2);
     tcase_add_loop_test(tcase, products_of_every_size, 0, 2);
     tcase_add_loop_test(tcase, products_leave_what_lies_between_rows, 0, 2);
-    tcase_add_loop_test(tcase, larger_products, 0, 2);
     tcase_add_loop_test(tcase, products_of_what_lies_far_apart, 0, 4);
     tcase_add_loop_test(tcase, products_of_more_than_a_panel, 0, 4);
     tcase_add_test(tcase, a_slice_needs_no_more_room);
     tcase_add_test(tcase, products_skip_no_zero);
     tcase_add_loop_test(tcase, products_are_added, 0, 2);
-    tcase_add_loop_test(tcase, long_products_are_accurate, 0, 16);
     tcase_add_test(tcase, rows_of_a_product_stand_alone);
     tcase_add_test(tcase, a_number_times_a_row_is_a_row_of_the_product);
+    TCase *large = add_long_case(suite, "large");
+    tcase_add_checked_fixture(large, setup, NULL);
+    tcase_add_loop_test(large, larger_products, 0, 2);
+    tcase_add_loop_test(large, long_products_are_accurate, 0, 16);
     return run_suite(suite);
 }
