@@ -197,6 +197,9 @@ static const Flag flags[] = {
     SIZE_FLAG("--keys", options.keys, "Lessons 1, 2 and 3: keys."),
     SIZE_FLAG("--tokens", options.tokens, "Lessons 4, 5 and 6: tokens."),
     SIZE_FLAG("--size", options.size, "Lessons 2 to 5: d, the numbers of a query and of a key."),
+    {"--step", FLAG_INTEGER, &options.step, "N",
+     "Lesson 6: show the step after N steps of SGD; they begin at step 0.", 0, LESSON_STEPS - 1,
+     "from 0 to 199", NULL},
     {"--dropout", FLAG_NUMBER, &options.dropout, "NUMBER",
      "Lessons 4 and 5: the probability with which a weight is dropped.", 0, 1 - 1e-16,
      "of at least 0 and below 1", OWN},
@@ -209,6 +212,7 @@ static const Flag flags[] = {
     SWITCH_FLAG("--no-mask", options.no_mask, "Lesson 3: nothing is masked."),
     SWITCH_FLAG("--additive", options.additive,
                 "Lesson 6: additive attention, with a tanh that is flat."),
+    SWITCH_FLAG("--float32", options.float32, "All lessons: compute in float32, not in float64."),
 };
 
 /* Flags that --picture cannot be combined with. */

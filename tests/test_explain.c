@@ -44,40 +44,50 @@ static const struct {
     {5, {.dropout = 0.5, .seed = 8, .heads = 2, .tokens = 3, .size = 3, .causal = true}},
     {5, {.dropout = -1, .seed = LESSON_SEED, .heads = 1, .no_scale = true}},
     {6, {.dropout = -1, .seed = 1, .tokens = 2}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .step = 150}},
+    {1, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {2, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {4, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {5, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .step = 199}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .additive = true}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
 /* ---- the lesson as data ---------------------------------------------------------------------- */
 
 static Lesson lesson;
-static char *json;
+static char *written; /* as lesson_write_json wrote it */
+static char *json;    /* the same, which the tree has overwritten */
 static size_t json_size;
 static Json *tree;
 static const Json *lines;
 static const Json *tensors;
 static const Json *questions;
 
-static void open_case(int i) {
-    FILE *file = open_memstream(&json, &json_size);
+static void open_lesson(int number, LessonOptions options) {
+    FILE *file = open_memstream(&written, &json_size);
     ck_assert_ptr_nonnull(file);
-    ck_assert_msg(lesson_open(&lesson, cases[i].number, cases[i].options), "%s", tensor_error());
+    ck_assert_msg(lesson_open(&lesson, number, options), "%s", tensor_error());
     ck_assert_msg(lesson_write_json(&lesson, file), "%s", tensor_error());
     ck_assert_int_eq(fclose(file), 0);
-    char *text = strdup(json);
-    tree = json_read(text);
+    json = strdup(written);
+    tree = json_read(json);
     ck_assert_msg(tree != NULL, "%s", tensor_error());
     ck_assert_msg(check_tape(json_get(tree, "tape")), "%s", tensor_error());
     lines = json_get(json_get(tree, "tape"), "lines");
     tensors = json_get(json_get(tree, "tape"), "tensors");
     questions = json_get(tree, "questions");
-    free(json);
-    json = text; /* which holds the strings of the tree */
 }
+
+static void open_case(int i) { open_lesson(cases[i].number, cases[i].options); }
 
 static void close_case(void) {
     lesson_close(&lesson);
     free(tree);
     free(json);
+    free(written);
 }
 
 static const Json *tensor_at(const Json *number) {
@@ -120,7 +130,18 @@ static void expect_near(const char *what, double a, double b, double tolerance) 
                   lesson.number, what, a, b);
 }
 
+static void expect_told(const char *words) {
+    const Json *paragraph = json_get(tree, "text")->first;
+    while (paragraph && !strstr(paragraph->text, words)) paragraph = paragraph->next;
+    ck_assert_msg(paragraph != NULL, "lesson %d does not say: %s", lesson.number, words);
+}
+
 /* ---- numbers --------------------------------------------------------------------------------- */
+
+/* The JSON has as many digits as the type needs. */
+static double rounded(double number, DType dtype) {
+    return dtype == F32 ? (double)(float)number : number;
+}
 
 /* The numbers of the JSON are those of the tape. */
 static void expect_same(const Json *tensor, const Tensor *x, const char *key) {
@@ -129,8 +150,8 @@ static void expect_same(const Json *tensor, const Tensor *x, const char *key) {
     ck_assert(tensor_to_doubles(x, numbers));
     ck_assert_int_eq(list->count, tensor_numel(x));
     for (int64_t i = 0; i < list->count; i++)
-        ck_assert_msg(same_number(json_number(json_at(list, i)), numbers[i], 0), "%s, %s[%d]",
-                      name_of(tensor), key, (int)i);
+        ck_assert_msg(same_number(rounded(json_number(json_at(list, i)), x->dtype), numbers[i], 0),
+                      "%s, %s[%d]", name_of(tensor), key, (int)i);
     free(numbers);
 }
 
@@ -177,23 +198,34 @@ START_TEST(terms_sum_to_the_gradients) {
         const bool is_loss = strcmp(name_of(tensor), "loss") == 0;
         for (int64_t i = 0; i < size_of_tensor(tensor); i++)
             expect_near(name_of(tensor), is_loss ? 1 : sum_of_terms(tensor, i), grad(tensor, i),
-                        1e-12);
+                        lesson.options.float32 ? 1e-5 : 1e-12);
     }
     ck_assert_int_gt(with_gradient, 6);
     close_case();
 }
 END_TEST
 
+/* The largest error of a line's check; NaN if one is NaN. */
+static double worst_of(const Json *line) {
+    double worst = 0;
+    for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+        const double error = d->kind == JSON_OBJECT ? json_number(json_get(d, "worst")) : 0;
+        if (!(error <= worst)) worst = error;
+    }
+    return worst;
+}
+
+static bool is_green(const Json *line) { return worst_of(line) < 1e-6; }
+
 START_TEST(checks_agree) {
     int checked = 0;
     open_case(_i);
-    for (const Json *line = lines->first; line; line = line->next)
-        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
-            const double worst = d->kind == JSON_OBJECT ? json_number(json_get(d, "worst")) : 0;
-            ck_assert_msg(worst < 1e-6, "lesson %d, %s: %g", lesson.number,
-                          json_text(line, "op", ""), worst);
+    for (const Json *line = lines->first; line; line = line->next) {
+        ck_assert_msg(is_green(line), "lesson %d, %s: %g", lesson.number, json_text(line, "op", ""),
+                      worst_of(line));
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next)
             checked += d->kind == JSON_OBJECT;
-        }
+    }
     ck_assert_int_gt(checked, 6);
     close_case();
 }
@@ -364,6 +396,123 @@ START_TEST(every_reason_occurs) {
 }
 END_TEST
 
+/* ---- settings -------------------------------------------------------------------------------- */
+
+/* Another value of a setting. */
+static void choose_other(const Json *setting, LessonOptions *options) {
+    const char *kind = json_text(setting, "kind", "");
+    const double value = json_get(setting, "value")->number;
+    char other[32];
+    double number = value + 1;
+    if (strcmp(kind, "number") == 0) number = 0.5;
+    if (strcmp(kind, "switch") == 0) number = value == 0;
+    snprintf(other, sizeof other, "%g", number);
+    ck_assert_msg(lesson_set(options, json_text(setting, "key", ""), other), "%s", tensor_error());
+}
+
+/* Every setting of a lesson changes its tape, and leaves the checks as they are. */
+START_TEST(every_setting_changes_the_tape) {
+    open_case(_i);
+    char *own = strdup(strstr(written, "\"tape\":"));
+    const int64_t n = json_get(tree, "settings")->count;
+    close_case();
+    for (int64_t i = 0; i < n; i++) {
+        LessonOptions options = LESSON_OPTIONS;
+        open_case(_i);
+        choose_other(json_at(json_get(tree, "settings"), i), &options);
+        close_case();
+        ck_assert_ptr_null(lesson_refuses(_i + 1, &options));
+        open_lesson(_i + 1, options);
+        ck_assert_msg(strcmp(strstr(written, "\"tape\":"), own) != 0, "lesson %d, setting %d",
+                      _i + 1, (int)i);
+        for (const Json *line = lines->first; line; line = line->next) ck_assert(is_green(line));
+        close_case();
+    }
+    free(own);
+}
+END_TEST
+
+/* The settings in the JSON are those that the lesson takes, no more and no less. */
+START_TEST(settings_are_those_of_the_lesson) {
+    static const char *const keys[] = {"heads",   "queries",  "keys",   "tokens", "size",
+                                       "step",    "dropout",  "seed",   "causal", "no-scale",
+                                       "no-mask", "additive", "float32"};
+    open_case(_i);
+    int64_t taken = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        LessonOptions options = LESSON_OPTIONS;
+        ck_assert(lesson_set(&options, keys[i], strcmp(keys[i], "dropout") ? "1" : "0.5"));
+        taken += lesson_refuses(_i + 1, &options) == NULL;
+    }
+    ck_assert_int_eq(json_get(tree, "settings")->count, taken);
+    close_case();
+}
+END_TEST
+
+START_TEST(settings_that_cannot_be) {
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert(!lesson_set(&options, "head", "1"));
+    expect_error("there is no setting \"head\"");
+    ck_assert(!lesson_set(&options, "heads", "0"));
+    expect_error("heads is \"0\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "heads", "2.5"));
+    expect_error("heads is \"2.5\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "heads", "3 4"));
+    expect_error("heads is \"3 4\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "dropout", "nan"));
+    expect_error("dropout is \"nan\": it must be a number from 0 to 0.9");
+    ck_assert(!lesson_set(&options, "seed", "1e300"));
+    expect_error("seed is \"1e300\": it must be an integer from 0 to 9007199254740991");
+    ck_assert(!lesson_set(&options, "causal", ""));
+    expect_error("causal is \"\": it must be an integer from 0 to 1");
+    ck_assert(memcmp(&options, &(LessonOptions){.dropout = -1, .seed = LESSON_SEED},
+                     offsetof(LessonOptions, causal)) == 0);
+}
+END_TEST
+
+/* The numbers of a lesson in float32 are those of float64, rounded. */
+START_TEST(float32_shows_the_same_example) {
+    LessonOptions options = LESSON_OPTIONS;
+    open_case(_i);
+    Json *const exact = tree;
+    char *const text = json;
+    lesson_close(&lesson);
+    free(written);
+    options.float32 = true;
+    open_lesson(_i + 1, options);
+    const Json *x = json_get(json_get(exact, "tape"), "tensors")->first;
+    for (const Json *y = tensors->first; y; y = y->next) {
+        ck_assert_str_ne(json_text(y, "type", ""), "float64");
+        for (int64_t i = 0; i < size_of_tensor(y); i++)
+            if (isfinite(value(x, i))) expect_near(name_of(y), value(y, i), value(x, i), 1e-5);
+        x = x->next;
+    }
+    ck_assert_ptr_null(x);
+    close_case();
+    free(exact);
+    free(text);
+}
+END_TEST
+
+/* Lesson 6 shows step N of the training whose losses it lists. */
+START_TEST(steps_of_lesson_6) {
+    static const int64_t steps[] = {0, 1, 37, 199};
+    char told[64];
+    for (int i = 0; i < 4; i++) {
+        LessonOptions options = LESSON_OPTIONS;
+        options.step = steps[i];
+        open_lesson(6, options);
+        const Json *losses = json_get(tree, "losses");
+        ck_assert_int_eq(losses->count, LESSON_STEPS);
+        expect_near("the loss", json_number(json_at(losses, steps[i])), value(find("loss"), 0),
+                    1e-5);
+        snprintf(told, sizeof told, "All tables show step %d,", (int)steps[i] + 1);
+        expect_told(told);
+        close_case();
+    }
+}
+END_TEST
+
 /* ---- questions ------------------------------------------------------------------------------- */
 
 /* What stands between backquotes is the name of a tensor. */
@@ -433,12 +582,6 @@ static void expect_option(int q, const char *format, double number) {
     snprintf(expected, sizeof expected, format, number);
     const Json *options = json_get(json_at(questions, q), "options");
     ck_assert_str_eq(json_at(options, choice(q))->text, expected);
-}
-
-static void expect_told(const char *words) {
-    const Json *paragraph = json_get(tree, "text")->first;
-    while (paragraph && !strstr(paragraph->text, words)) paragraph = paragraph->next;
-    ck_assert_msg(paragraph != NULL, "lesson %d does not say: %s", lesson.number, words);
 }
 
 START_TEST(answers_of_lesson_1) {
@@ -711,12 +854,13 @@ END_TEST
 
 START_TEST(page_of_one_lesson) {
     program = "explain";
-    ck_assert_int_eq(run("--lesson 5 --page $D/page.html --heads 2 --seed 3 --no-scale"), 0);
+    ck_assert_int_eq(run("--lesson 5 --page $D/page.html --heads 2 --float32 --seed 3 --no-scale"),
+                     0);
     Json *read = data_of_page("page.html");
     const Json *only = json_at(json_get(read, "lessons"), 0);
     ck_assert_int_eq(json_get(read, "lessons")->count, 1);
     ck_assert_str_eq(json_text(only, "command", ""),
-                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale");
+                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale --float32");
     ck_assert_str_eq(json_at(json_get(only, "formula"), 1)->text, "A = softmax(Q_h K_h')");
     free(read);
     ck_assert_int_eq(run("--lesson 5 --page $D/lesson.html"), 0);
@@ -880,23 +1024,12 @@ START_TEST(help) {
     program = "explain";
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
-    static const char *const flags[] = {"--lesson N",
-                                        "--page FILE.html",
-                                        "--text",
-                                        "--tape FILE.json",
-                                        "--picture FILE.svg",
-                                        "--heads N",
-                                        "--queries N",
-                                        "--keys N",
-                                        "--tokens N",
-                                        "--size N",
-                                        "--dropout NUMBER",
-                                        "--seed N",
-                                        "--causal",
-                                        "--no-scale",
-                                        "--no-mask",
-                                        "--additive",
-                                        "--help"};
+    static const char *const flags[] = {
+        "--lesson N",         "--page FILE.html", "--text",      "--tape FILE.json",
+        "--picture FILE.svg", "--heads N",        "--queries N", "--keys N",
+        "--tokens N",         "--size N",         "--step N",    "--dropout NUMBER",
+        "--seed N",           "--causal",         "--no-scale",  "--no-mask",
+        "--additive",         "--float32",        "--help"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         char line[80];
         snprintf(line, sizeof line, "\n  %s\n        ", flags[i]);
@@ -928,6 +1061,10 @@ START_TEST(misuse) {
                                         "--lesson 5 --additive",
                                         "--lesson 6 --queries 2",
                                         "--lesson 6 --size 2",
+                                        "--lesson 5 --step 2",
+                                        "--step 200",
+                                        "--step -1",
+                                        "--tape $D/tape.json --float32",
                                         "--text --page $D/page.html",
                                         "--text --tape $D/tape.json",
                                         "--tape $D/tape.json --lesson 2",
@@ -1058,6 +1195,11 @@ int main(void) {
     tcase_add_loop_test(tcase, a_text_is_short, 0, LESSONS);
     tcase_add_test(tcase, every_reason_occurs);
     tcase_add_test(tcase, sizes);
+    tcase_add_loop_test(tcase, every_setting_changes_the_tape, 0, LESSONS);
+    tcase_add_loop_test(tcase, settings_are_those_of_the_lesson, 0, LESSONS);
+    tcase_add_test(tcase, settings_that_cannot_be);
+    tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, LESSONS);
+    tcase_add_test(tcase, steps_of_lesson_6);
     tcase_add_test(tcase, answers_of_lesson_1);
     tcase_add_test(tcase, answers_of_lesson_2);
     tcase_add_test(tcase, answers_of_lesson_3);

@@ -13,85 +13,46 @@
 static const LessonKind *const kinds[LESSONS] = {&lesson_1, &lesson_2, &lesson_3,
                                                  &lesson_4, &lesson_5, &lesson_6};
 
-/* ---- options --------------------------------------------------------------------------------- */
-
-enum { FLAGS = 11 };
-
-typedef struct {
-    const char *name;
-    unsigned lessons; /* bit 1 << number for each lesson that takes the flag */
-    bool given;
-    char value[32]; /* " 3", or "" for a switch */
-} LessonFlag;
-
-static unsigned bits(const char *numbers) {
-    unsigned set = 0;
-    for (; *numbers; numbers++) set |= 1u << (*numbers - '0');
-    return set;
-}
-
-static LessonFlag integer_flag(const char *name, const char *lessons, int64_t value) {
-    LessonFlag flag = {name, bits(lessons), value != 0, ""};
-    snprintf(flag.value, sizeof flag.value, " %" PRId64, value);
-    return flag;
-}
-
-static LessonFlag switch_flag(const char *name, const char *lessons, bool given) {
-    return (LessonFlag){name, bits(lessons), given, ""};
-}
-
-static void list_flags(const LessonOptions *o, LessonFlag list[FLAGS]) {
-    LessonFlag dropout = switch_flag("--dropout", "45", o->dropout >= 0);
-    LessonFlag seed = switch_flag("--seed", "123456", o->seed != LESSON_SEED);
-    snprintf(dropout.value, sizeof dropout.value, " %g", o->dropout);
-    snprintf(seed.value, sizeof seed.value, " %" PRIu64, o->seed);
-    const LessonFlag all[FLAGS] = {integer_flag("--heads", "5", o->heads),
-                                   integer_flag("--queries", "123", o->queries),
-                                   integer_flag("--keys", "123", o->keys),
-                                   integer_flag("--tokens", "456", o->tokens),
-                                   integer_flag("--size", "2345", o->size),
-                                   dropout,
-                                   seed,
-                                   switch_flag("--causal", "345", o->causal),
-                                   switch_flag("--no-scale", "2345", o->no_scale),
-                                   switch_flag("--no-mask", "3", o->no_mask),
-                                   switch_flag("--additive", "6", o->additive)};
-    memcpy(list, all, sizeof all);
-}
-
-const char *lesson_refuses(int number, const LessonOptions *options) {
-    LessonFlag list[FLAGS];
-    list_flags(options, list);
-    for (int i = 0; i < FLAGS && number > 0; i++)
-        if (list[i].given && !(list[i].lessons >> number & 1)) return list[i].name;
-    return NULL;
-}
-
-static LessonOptions or_own(LessonOptions o, LessonOptions own) {
-    if (o.heads == 0) o.heads = own.heads;
-    if (o.queries == 0) o.queries = own.queries;
-    if (o.keys == 0) o.keys = own.keys;
-    if (o.tokens == 0) o.tokens = own.tokens;
-    if (o.size == 0) o.size = own.size;
-    if (o.dropout < 0) o.dropout = own.dropout;
-    if (o.seed == LESSON_SEED) o.seed = own.seed;
-    return o;
-}
-
 double lesson_scale(const Lesson *l) {
     return l->options.no_scale ? 1 : 1 / sqrt((double)l->options.size);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
+/* x in the type of the lesson; takes over the reference. Numbers are drawn in float64, so that a
+ * lesson shows the same numbers in both types. */
+static Tensor *typed(const Lesson *l, Tensor *x) {
+    if (!l->options.float32 || x->dtype != F64) return x;
+    Tensor *y = tensor_to(x, F32);
+    tensor_release(x);
+    return y;
+}
+
 Tensor *lesson_own(Lesson *l, const char *name, Tensor *x) {
     if (!x) return NULL;
+    if (l->num_made < l->num_owned) {
+        tensor_release(x);
+        return l->owned[l->num_made++];
+    }
     if (l->num_owned == LESSON_TENSORS) {
         tensor_release(x);
         return tensor_fail("lesson %d: raise LESSON_TENSORS", l->number);
     }
+    x = typed(l, x);
+    if (!x) return NULL;
     l->owned[l->num_owned++] = x;
+    l->num_made = l->num_owned;
     return ag_name(x, name);
+}
+
+void lesson_own_model(Lesson *l, void *model) {
+    l->model = model;
+    for (ModuleSlot *p = NULL; model && !tensor_error() && nn_next_parameter(model, "", &p);) {
+        char name[sizeof((*p->slot)->name)];
+        memcpy(name, (*p->slot)->name, sizeof name);
+        *p->slot = typed(l, *p->slot);
+        ag_requires_grad(ag_name(*p->slot, name));
+    }
 }
 
 Tensor *lesson_leaf(Lesson *l, const char *name, Tensor *x) {
@@ -268,38 +229,63 @@ void ask_choice(Lesson *l, const char *const *options, int answer, const char *w
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* Runs the lesson forward and backward on the open tape; returns the loss. The seed is set each
+ * time: so dropout drops the same weights in every step of training. */
+static Tensor *run(Lesson *l) {
+    tensor_manual_seed(l->options.seed);
+    l->num_made = 0;
+    Tensor *loss = ag_name(l->kind->build(l), "loss");
+    ag_backward(loss);
+    return loss;
+}
+
+/* x -= rate dx for each leaf x of the open tape. */
+static void step_of_sgd(double rate) {
+    TapeLine line;
+    for (int i = 0; tape_line(i, &line); i++)
+        for (int k = 0; k < line.n_in; k++) {
+            Tensor *x = line.in[k];
+            if (!x || x->grad_fn || !x->grad) continue;
+            tensor_add_(x, x->grad, -rate);
+            ag_zero_grad(x); /* another line that reads x finds no gradient, and moves it no more */
+        }
+}
+
+/* Takes so many steps; losses: of each step, or NULL. */
+static void train(Lesson *l, int64_t steps, double *losses) {
+    for (int64_t i = 0; i < steps && !tensor_error(); i++) {
+        tape_begin();
+        const Tensor *loss = run(l);
+        if (losses && !tensor_error()) losses[i] = tensor_item(loss);
+        step_of_sgd(l->kind->rate);
+        tape_end();
+    }
+}
+
+/* The next run draws all leaves anew. */
+static void let_go(Lesson *l) {
+    while (l->num_owned > 0) tensor_release(l->owned[--l->num_owned]);
+    nn_free(l->model);
+    l->model = NULL;
+}
+
 bool lesson_open(Lesson *l, int number, LessonOptions options) {
     const LessonKind *kind = kinds[number - 1];
     *l = (Lesson){.number = number, .kind = kind, .given = options};
-    l->options = or_own(options, kind->own);
+    l->options = lesson_or_own(options, kind->own);
     tensor_set_default_dtype(F64);
-    tensor_manual_seed(l->options.seed);
-    if (kind->prepare) kind->prepare(l);
+    if (kind->shows_losses) train(l, LESSON_STEPS, l->losses);
+    let_go(l);
+    train(l, l->options.step, NULL);
     tape_begin();
     tape_keep_grads(true);
-    Tensor *loss = ag_name(kind->build(l), "loss");
-    return ag_backward(loss);
+    run(l);
+    return !tensor_error();
 }
 
 void lesson_close(Lesson *l) {
     tape_end();
-    for (int i = 0; i < l->num_owned; i++) tensor_release(l->owned[i]);
-    nn_free(l->model);
-    l->num_owned = 0;
-    l->model = NULL;
-}
-
-/* The command that makes this lesson. */
-static void write_command(const Lesson *l, FILE *file) {
-    char command[256];
-    LessonFlag list[FLAGS];
-    int n = snprintf(command, sizeof command, "build/explain --lesson %d", l->number);
-    list_flags(&l->given, list);
-    for (int i = 0; i < FLAGS; i++)
-        if (list[i].given && list[i].lessons >> l->number & 1)
-            n += snprintf(command + n, sizeof command - (size_t)n, " %s%s", list[i].name,
-                          list[i].value);
-    json_write_member(file, "command", command);
+    let_go(l);
 }
 
 /* A line of the formula: with --no-scale it has no scale. */
@@ -323,9 +309,9 @@ static void write_formula(const Lesson *l, FILE *file) {
 }
 
 static void write_losses(const Lesson *l, FILE *file) {
-    if (l->num_losses == 0) return;
+    if (!l->kind->shows_losses) return;
     fprintf(file, ",\n\"losses\":[");
-    for (int i = 0; i < l->num_losses; i++) {
+    for (int i = 0; i < LESSON_STEPS; i++) {
         const char *comma = i ? "," : "";
         if (isfinite(l->losses[i])) fprintf(file, "%s%.6g", comma, l->losses[i]);
         else fprintf(file, "%s\"NaN\"", comma);
@@ -351,7 +337,8 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     l->kind->ask(l);
     putc(']', file);
     write_losses(l, file);
-    write_command(l, file);
+    settings_write_command(file, l->number, &l->given);
+    settings_write(file, l->number, &l->options);
     fprintf(file, ",\n\"tape\":");
     if (!tape_write_json(file)) return false;
     putc('}', file);

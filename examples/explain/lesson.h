@@ -11,25 +11,9 @@
 #ifndef TAPEHEAD_EXAMPLES_LESSON_H
 #define TAPEHEAD_EXAMPLES_LESSON_H
 
-#include "../../nn/nn.h"
+#include "settings.h"
 
-enum { LESSONS = 6, LESSON_TENSORS = 24, LESSON_STEPS = 200 };
-
-/* The flags that choose another example. A 0 means the lesson's own number; a dropout below 0 and
- * LESSON_SEED mean the same. */
-#define LESSON_SEED UINT64_MAX
-typedef struct {
-    int64_t heads, queries, keys, tokens, size;
-    double dropout;
-    uint64_t seed;
-    bool causal, no_scale, no_mask, additive;
-} LessonOptions;
-#define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
-
-/* The flag among the given ones that this lesson does not take: "--heads"; NULL if there is none.
- * Lesson 0 stands for all lessons, of which each takes what it can; lesson LESSONS + 1 is none, and
- * takes no flag. */
-const char *lesson_refuses(int number, const LessonOptions *options);
+enum { LESSON_TENSORS = 24 };
 
 typedef struct LessonKind LessonKind;
 typedef struct {
@@ -38,11 +22,10 @@ typedef struct {
     LessonOptions given, options; /* from the caller; in use */
     void *model;                  /* a module that lesson_close frees, or NULL */
     Tensor *owned[LESSON_TENSORS];
-    int num_owned;
-    double losses[LESSON_STEPS];
-    int num_losses;
-    FILE *json; /* for say and ask_* */
-    int items;  /* written so far, of the text or of the questions */
+    int num_owned, num_made;     /* num_made: how many build has asked for since it began */
+    double losses[LESSON_STEPS]; /* of the lesson that shows them */
+    FILE *json;                  /* for say and ask_* */
+    int items;                   /* written so far, of the text or of the questions */
 } Lesson;
 
 /* Makes the model, opens a tape, runs forward and backward. The tape stays open. The caller calls
@@ -61,15 +44,18 @@ struct LessonKind {
     const char *formula[6];     /* lines of 38 characters at most, the rest NULL */
     const char *additive[6];    /* the formula with --additive */
     LessonOptions own;          /* sizes, dropout and seed, unless others are given */
-    void (*prepare)(Lesson *);  /* before the tape is opened; may be NULL */
-    Tensor *(*build)(Lesson *); /* the forward pass; returns the loss */
+    double rate;                /* of SGD on all leaves, with which the loss falls clearly */
+    bool shows_losses;          /* of LESSON_STEPS steps */
+    Tensor *(*build)(Lesson *); /* the leaves and the forward pass; returns the loss */
     void (*tell)(Lesson *);     /* the text, by say */
     void (*ask)(Lesson *);      /* the questions, by ask_* */
 };
 extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6;
 
 /* Gives the tensor a name and keeps it until the lesson is closed; takes over the reference. The
- * tensor is no line of the tape, as it would be with tape_own. Returns x. */
+ * tensor is no line of the tape, as it would be with tape_own. Returns the tensor to use, which is
+ * not x if the lesson is in float32, or if training has made a step: then build runs again, and
+ * gets the tensor of the first step, which has learned since. So fill x before. */
 Tensor *lesson_own(Lesson *lesson, const char *name, Tensor *x);
 /* The same for a leaf that gets a gradient. */
 Tensor *lesson_leaf(Lesson *lesson, const char *name, Tensor *x);
@@ -77,6 +63,8 @@ Tensor *lesson_leaf(Lesson *lesson, const char *name, Tensor *x);
 Tensor *lesson_draw(Lesson *lesson, const char *name, double std, Shape shape);
 /* A leaf of the same kind, for data: without a gradient. */
 Tensor *lesson_data(Lesson *lesson, const char *name, double std, Shape shape);
+/* The same for a module, whose parameters are leaves. Call it only while l->model is NULL. */
+void lesson_own_model(Lesson *lesson, void *model);
 /* E = y - t, loss = sum(E^2). */
 Tensor *lesson_loss(Tensor *y, Tensor *t);
 /* 1 / sqrt(d), or 1 with --no-scale. */

@@ -22,11 +22,10 @@ static Tensor *pool(Tensor *queries, Tensor *keys, Tensor *values, Tensor *w) {
 /* Keys at 0, 1, 2, ...; queries between them; values with noise. All have one decimal. */
 static Tensor *build(Lesson *l) {
     const int64_t Q = l->options.queries, K = l->options.keys;
-    Tensor *queries = lesson_own(l, "queries", tensor_zeros(SHAPE(Q, 1)));
-    Tensor *T = lesson_own(l, "T", tensor_zeros(SHAPE(Q, 1)));
-    Tensor *keys = lesson_own(l, "keys", tensor_zeros(SHAPE(1, K)));
-    Tensor *values = lesson_own(l, "values", tensor_normal(0, 0.3, SHAPE(K, 1)));
-    Tensor *w = lesson_leaf(l, "w", tensor_full(SHAPE(1), 0.8));
+    Tensor *queries = tensor_zeros(SHAPE(Q, 1));
+    Tensor *T = tensor_zeros(SHAPE(Q, 1));
+    Tensor *keys = tensor_zeros(SHAPE(1, K));
+    Tensor *values = tensor_normal(0, 0.3, SHAPE(K, 1));
     for (int64_t q = 0; q < Q && !tensor_error(); q++) {
         const double at = tenths(((double)q + 0.3) * (double)K / (double)Q);
         tensor_set(queries, at, q, 0);
@@ -36,13 +35,18 @@ static Tensor *build(Lesson *l) {
         tensor_set(keys, (double)k, 0, k);
         tensor_set(values, tenths(curve((double)k) + tensor_get(values, k, 0)), k, 0);
     }
+    queries = lesson_own(l, "queries", queries);
+    T = lesson_own(l, "T", T);
+    keys = lesson_own(l, "keys", keys);
+    values = lesson_own(l, "values", values);
+    Tensor *w = lesson_leaf(l, "w", tensor_full(SHAPE(1), 0.8));
     return lesson_loss(pool(queries, keys, values, w), T);
 }
 
 /* The loss with another w. */
 static double loss_at(double number) {
     tape_begin_no_grad();
-    Tensor *w = tape_own(tensor_full(SHAPE(1), number));
+    Tensor *w = ag_to(tape_own(tensor_full(SHAPE(1), number)), lesson_tensor("w")->dtype);
     Tensor *y = pool(lesson_tensor("queries"), lesson_tensor("keys"), lesson_tensor("values"), w);
     const double loss = tensor_item(lesson_loss(y, lesson_tensor("T")));
     tape_end();
@@ -115,6 +119,7 @@ const LessonKind lesson_1 = {
     .formula = {"D = queries - keys,  U = D w", "S = -U^2 / 2,  A = softmax(S)", "Y = A values",
                 "loss = sum((Y - T)^2)"},
     .own = {.queries = 3, .keys = 4, .seed = 4},
+    .rate = RATE,
     .build = build,
     .tell = tell,
     .ask = ask,

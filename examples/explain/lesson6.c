@@ -1,5 +1,6 @@
-/* lesson6.c - a training step: a module with parameters, a loss, SGD. The tape shows the first of
- * 200 steps. With --additive the scores are a small network whose tanh is saturated. */
+/* lesson6.c - a training step: a module with parameters, a loss, SGD. The tape shows one of 200
+ * steps, the first unless --step says another. With --additive the scores are a small network whose
+ * tanh is saturated. */
 #include "lesson.h"
 
 #include <math.h>
@@ -71,38 +72,15 @@ static Tensor *net_forward(Net *net, Tensor *x) {
 }
 
 /* x and T, in which token i + 1 of x stands at place i; the parameters are drawn last. */
-static void draw(Lesson *l) {
+static Tensor *build(Lesson *l) {
     const int64_t n = l->options.tokens;
     Tensor *x = lesson_data(l, "x", 1, SHAPE(1, n, E));
-    Tensor *T = lesson_own(l, "T", tensor_zeros(SHAPE(1, n, E)));
+    Tensor *T = tensor_zeros(SHAPE(1, n, E));
     for (int64_t i = 0; i < n && !tensor_error(); i++)
         for (int64_t j = 0; j < E; j++) tensor_set(T, tensor_get(x, 0, (i + 1) % n, j), 0, i, j);
-    l->model = net_new(l->options.additive);
-}
-
-static Tensor *build(Lesson *l) {
-    return lesson_loss(net_forward(l->model, l->owned[0]), l->owned[1]);
-}
-
-/* Trains, and begins again: the tape of the lesson shows the first step. */
-static void prepare(Lesson *l) {
-    draw(l);
-    Optimizer *sgd = nn_sgd_new(l->model, (SGDConfig){.lr = RATE});
-    for (int step = 0; step < LESSON_STEPS && !tensor_error(); step++) {
-        tape_begin();
-        Tensor *loss = build(l);
-        nn_optimizer_zero_grad(sgd);
-        ag_backward(loss);
-        nn_optimizer_step(sgd);
-        if (!tensor_error()) l->losses[l->num_losses++] = tensor_item(loss);
-        tape_end();
-    }
-    nn_free(sgd);
-    nn_free(l->model);
-    l->model = NULL;
-    while (l->num_owned > 0) tensor_release(l->owned[--l->num_owned]);
-    tensor_manual_seed(l->options.seed);
-    draw(l);
+    T = lesson_own(l, "T", T);
+    if (!l->model) lesson_own_model(l, net_new(l->options.additive));
+    return lesson_loss(net_forward(l->model, x), T);
 }
 
 static int dead_columns(void) {
@@ -134,10 +112,10 @@ static void tell(Lesson *l) {
     say(l,
         "After backward SGD changes each parameter: it subtracts %g times the gradient. "
         "`W_2.weight[%d, %d]` is %.4f and its gradient is %.4f, so the next step begins with %.4f "
-        "- %g x %.4f = %.4f. All tables show step 1, before this change; the curve of the page "
+        "- %g x %.4f = %.4f. All tables show step %d, before this change; the curve of the page "
         "shows the losses of all %d steps, from %.3f to %.3f.",
         RATE, (int)(shown / HIDDEN), (int)(shown % HIDDEN), w, dw, w, RATE, dw, w - RATE * dw,
-        LESSON_STEPS, l->losses[0], l->losses[LESSON_STEPS - 1]);
+        (int)l->options.step + 1, LESSON_STEPS, l->losses[0], l->losses[LESSON_STEPS - 1]);
     if (l->options.additive)
         say(l,
             "Here the scores are a small network, w_v tanh(queries + keys). `W_k` "
@@ -192,7 +170,8 @@ const LessonKind lesson_6 = {
                 TRAINED},
     .additive = {"features = tanh(x W_q' + x W_k')", "output = softmax(features w_v') x", TRAINED},
     .own = {.tokens = 4, .seed = 26},
-    .prepare = prepare,
+    .rate = RATE,
+    .shows_losses = true,
     .build = build,
     .tell = tell,
     .ask = ask,

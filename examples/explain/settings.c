@@ -1,0 +1,152 @@
+/* settings.c - what a reader can choose in a lesson: see settings.h. */
+#include "settings.h"
+
+#include "json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum {
+    INTEGER, /* int64_t */
+    SEED,    /* uint64_t */
+    NUMBER,  /* double */
+    SWITCH   /* bool */
+} Kind;
+
+/* The flag is the key after two dashes. */
+typedef struct {
+    const char *flag;
+    const char *lessons; /* the numbers of those that take it */
+    Kind kind;
+    size_t offset; /* in LessonOptions */
+    double least, most;
+} Setting;
+
+#define FIELD(name) offsetof(LessonOptions, name)
+#define SIZE(flag, lessons, name)                                                                  \
+    { flag, lessons, INTEGER, FIELD(name), 1, 64 }
+#define CHOICE(flag, lessons, name)                                                                \
+    { flag, lessons, SWITCH, FIELD(name), 0, 1 }
+#define LARGEST_SEED 9007199254740991.0 /* JavaScript's largest integer */
+
+static const Setting settings[] = {
+    SIZE("--heads", "5", heads),
+    SIZE("--queries", "123", queries),
+    SIZE("--keys", "123", keys),
+    SIZE("--tokens", "456", tokens),
+    SIZE("--size", "2345", size),
+    {"--step", "6", INTEGER, FIELD(step), 0, LESSON_STEPS - 1},
+    {"--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9},
+    {"--seed", "123456", SEED, FIELD(seed), 0, LARGEST_SEED},
+    CHOICE("--causal", "345", causal),
+    CHOICE("--no-scale", "2345", no_scale),
+    CHOICE("--no-mask", "3", no_mask),
+    CHOICE("--additive", "6", additive),
+    CHOICE("--float32", "123456", float32),
+};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+static const char *key_of(const Setting *s) { return s->flag + 2; }
+
+static bool takes(int number, const Setting *s) { return strchr(s->lessons, '0' + number) != NULL; }
+
+/* The fields of the options. */
+static int64_t *integer_in(const Setting *s, const LessonOptions *o) {
+    return (int64_t *)((uintptr_t)o + s->offset);
+}
+static uint64_t *seed_in(const Setting *s, const LessonOptions *o) {
+    return (uint64_t *)((uintptr_t)o + s->offset);
+}
+static double *number_in(const Setting *s, const LessonOptions *o) {
+    return (double *)((uintptr_t)o + s->offset);
+}
+static bool *switch_in(const Setting *s, const LessonOptions *o) {
+    return (bool *)((uintptr_t)o + s->offset);
+}
+
+/* Is another value than the lesson's own given? */
+static bool is_given(const Setting *s, const LessonOptions *o) {
+    if (s->kind == INTEGER) return *integer_in(s, o) != 0;
+    if (s->kind == SEED) return *seed_in(s, o) != LESSON_SEED;
+    if (s->kind == NUMBER) return *number_in(s, o) >= 0;
+    return *switch_in(s, o);
+}
+
+const char *lesson_refuses(int number, const LessonOptions *options) {
+    for (int i = 0; i < SETTINGS && number > 0; i++)
+        if (is_given(&settings[i], options) && !takes(number, &settings[i]))
+            return settings[i].flag;
+    return NULL;
+}
+
+LessonOptions lesson_or_own(LessonOptions o, LessonOptions own) {
+    for (int i = 0; i < SETTINGS; i++) {
+        const Setting *s = &settings[i];
+        if (is_given(s, &o)) continue;
+        if (s->kind == INTEGER) *integer_in(s, &o) = *integer_in(s, &own);
+        if (s->kind == SEED) *seed_in(s, &o) = *seed_in(s, &own);
+        if (s->kind == NUMBER) *number_in(s, &o) = *number_in(s, &own);
+    }
+    return o;
+}
+
+bool lesson_set(LessonOptions *options, const char *key, const char *value) {
+    const Setting *s = settings;
+    const Setting *const end = settings + SETTINGS;
+    char *rest;
+    while (s < end && strcmp(key_of(s), key) != 0) s++;
+    if (s == end) return tensor_fail("there is no setting \"%s\"", key);
+    const double number = strtod(value, &rest);
+    const bool is_number = rest != value && *rest == '\0';
+    const bool fits = is_number && number >= s->least && number <= s->most;
+    if (!fits || (s->kind != NUMBER && number != floor(number)))
+        return tensor_fail("%s is \"%s\": it must be %s from %.16g to %.16g", key, value,
+                           s->kind == NUMBER ? "a number" : "an integer", s->least, s->most);
+    if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)number;
+    if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
+    if (s->kind == NUMBER) *number_in(s, options) = number;
+    if (s->kind == SWITCH) *switch_in(s, options) = number != 0;
+    return true;
+}
+
+/* The value as JSON, and as the argument of a flag. */
+static void print_value(char *text, size_t size, const Setting *s, const LessonOptions *o) {
+    if (s->kind == INTEGER) snprintf(text, size, "%" PRId64, *integer_in(s, o));
+    if (s->kind == SEED) snprintf(text, size, "%" PRIu64, *seed_in(s, o));
+    if (s->kind == NUMBER) snprintf(text, size, "%g", *number_in(s, o));
+    if (s->kind == SWITCH) snprintf(text, size, "%s", *switch_in(s, o) ? "true" : "false");
+}
+
+void settings_write_command(FILE *file, int number, const LessonOptions *given) {
+    char value[32];
+    fprintf(file, ",\n\"command\":\"build/explain --lesson %d", number);
+    for (int i = 0; i < SETTINGS; i++) {
+        const Setting *s = &settings[i];
+        if (!is_given(s, given) || !takes(number, s)) continue;
+        print_value(value, sizeof value, s, given);
+        fprintf(file, " %s%s%s", s->flag, s->kind == SWITCH ? "" : " ",
+                s->kind == SWITCH ? "" : value);
+    }
+    putc('"', file);
+}
+
+void settings_write(FILE *file, int number, const LessonOptions *used) {
+    static const char *const kinds[] = {"integer", "integer", "number", "switch"};
+    const char *before = ",\n\"settings\":[";
+    char value[32];
+    for (int i = 0; i < SETTINGS; i++) {
+        const Setting *s = &settings[i];
+        if (!takes(number, s)) continue;
+        print_value(value, sizeof value, s, used);
+        fprintf(file, "%s{\"key\":\"%s\",\"kind\":\"%s\",\"value\":%s", before, key_of(s),
+                kinds[s->kind], value);
+        if (s->kind != SWITCH) fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, s->most);
+        putc('}', file);
+        before = ",\n ";
+    }
+    putc(']', file);
+}

@@ -1,0 +1,42 @@
+/* settings.h - what a reader can choose in a lesson: sizes, a seed, switches.
+ *
+ * Each setting is a row of one table, from which come the flags that a lesson refuses, the command
+ * of a lesson, the controls of the page, and the reading of "heads 3". */
+#ifndef TAPEHEAD_EXAMPLES_SETTINGS_H
+#define TAPEHEAD_EXAMPLES_SETTINGS_H
+
+#include "../../nn/nn.h"
+
+enum { LESSONS = 6, LESSON_STEPS = 200 };
+
+/* The flags that choose another example. A 0 means the lesson's own number; a dropout below 0 and
+ * LESSON_SEED mean the same. */
+#define LESSON_SEED UINT64_MAX
+typedef struct {
+    int64_t heads, queries, keys, tokens, size;
+    int64_t step; /* of SGD, taken before the step that is shown */
+    double dropout;
+    uint64_t seed;
+    bool causal, no_scale, no_mask, additive, float32;
+} LessonOptions;
+#define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
+
+/* Sets the option with this key, "heads" or "no-scale", to a number that is written as text. False
+ * and an error if there is no such setting, or if the number is not allowed. */
+bool lesson_set(LessonOptions *options, const char *key, const char *value);
+
+/* The flag among the given ones that this lesson does not take: "--heads"; NULL if there is none.
+ * Lesson 0 stands for all lessons, of which each takes what it can; lesson LESSONS + 1 is none, and
+ * takes no flag. */
+const char *lesson_refuses(int number, const LessonOptions *options);
+
+/* The options, and the lesson's own where none is given. */
+LessonOptions lesson_or_own(LessonOptions options, LessonOptions own);
+
+/* Writes ,"command":"build/explain --lesson 5 --heads 2": given are the options of the caller. */
+void settings_write_command(FILE *file, int number, const LessonOptions *given);
+/* Writes ,"settings":[{"key":"heads","kind":"integer","value":3,"least":1,"most":64}, ...]: those
+ * that this lesson takes, with the values in use. */
+void settings_write(FILE *file, int number, const LessonOptions *used);
+
+#endif
