@@ -145,7 +145,7 @@ static double largest_error(const Node *n, int k) {
             const double exact = ((double *)jacobian->data)[j * columns + i];
             const double rise = ((double *)above->data)[j] - ((double *)below->data)[j];
             const double error = fabs(exact - rise / distance) / fmax(1, fabs(exact));
-            if (!(error <= largest)) largest = error; /* NaN stays */
+            if (error > largest || isnan(error)) largest = error; /* NaN stays */
         }
         tensor_release(above);
         tensor_release(below);
@@ -159,14 +159,15 @@ static double largest_error(const Node *n, int k) {
 /* For a copy of masked_softmax, the weights if all scores were 0: they are 0 for the masked keys
  * only. */
 static Tensor *weights_of_zeros(const Node *copy) {
-    if (copy->op != &ag_op_masked_softmax) return NULL;
+    if (copy->op->forward != ag_op_masked_softmax.forward) return NULL;
     tensor_fill_elements(copy->in[0], 0);
     return forward_again(copy);
 }
 
 static const char *reason_of(const Node *n, int64_t i, const double *y, const Tensor *weights) {
     const Op *const op = n->op;
-    const bool is_softmax = op == &ag_op_softmax || op == &ag_op_masked_softmax;
+    const bool is_softmax =
+        op->forward == ag_op_softmax.forward || op->forward == ag_op_masked_softmax.forward;
     if (is_softmax && y[i] == 1) return "weight is 1";
     if (weights && ((double *)weights->data)[i] == 0) return "masked";
     if (op->zero) return op->zero;

@@ -35,7 +35,10 @@ static bool text;
 
 static void write_lesson(FILE *file, int number) {
     Lesson made;
-    if (lesson_open(&made, number, options)) lesson_write_json(&made, file);
+    const bool opened = lesson_open(&made, number, options);
+    if (opened && options.rule && !made.rule && lesson > 0)
+        tensor_fail("lesson %d has no line that --break %s changes", number, options.rule);
+    if (opened) lesson_write_json(&made, file);
     lesson_close(&made);
 }
 
@@ -213,6 +216,10 @@ static const Flag flags[] = {
     SWITCH_FLAG("--additive", options.additive,
                 "Lesson 6: additive attention, with a tanh that is flat."),
     SWITCH_FLAG("--float32", options.float32, "All lessons: compute in float32, not in float64."),
+    {"--break", FLAG_CHOICE, &options.rule, "softmax|transpose|assign|dropout|mask",
+     "Give the lines that it concerns a wrong backward. The check of these lines fails; with\n"
+     "assign, = in place of +=, the sum of a gradient is wrong.",
+     0, 0, NULL, "none"},
 };
 
 /* Flags that --picture cannot be combined with. */

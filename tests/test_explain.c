@@ -11,6 +11,7 @@
 #include "../examples/explain/check.h"
 #include "../examples/explain/lesson.h"
 #include "../examples/explain/picture.h"
+#include "../examples/explain/wrong.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -210,7 +211,7 @@ static double worst_of(const Json *line) {
     double worst = 0;
     for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
         const double error = d->kind == JSON_OBJECT ? json_number(json_get(d, "worst")) : 0;
-        if (!(error <= worst)) worst = error;
+        if (error > worst || isnan(error)) worst = error;
     }
     return worst;
 }
@@ -510,6 +511,135 @@ START_TEST(steps_of_lesson_6) {
         expect_told(told);
         close_case();
     }
+}
+END_TEST
+
+/* ---- wrong rules ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key;
+    const char *ops;     /* whose checks fail; "": none, but a sum of terms */
+    const char *lessons; /* that offer it */
+} rules[] = {
+    {"softmax", "softmax masked_softmax", "123456"},
+    {"transpose", "transpose", "2345"},
+    {"assign", "", "345"},
+    {"dropout", "dropout", "4"},
+    {"mask", "masked_softmax", "3"},
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+static bool is_in(const char *list, const char *word) {
+    const char *at = strstr(list, word);
+    const char end = at ? at[strlen(word)] : '\0';
+    return at && (at == list || at[-1] == ' ') && (end == ' ' || end == '\0');
+}
+
+/* Is the gradient of a tensor the sum of its terms? */
+static bool sums_up(const Json *tensor) {
+    for (int64_t i = 0; json_get(tensor, "grad") && i < size_of_tensor(tensor); i++)
+        if (fabs(sum_of_terms(tensor, i) - grad(tensor, i)) > 1e-3)
+            return false; /* NaN is no difference */
+    return true;
+}
+
+/* Of the lines with a gradient exactly those of these ops fail their check, and clearly. */
+static int count_failures(const char *ops) {
+    int failures = 0;
+    for (const Json *line = lines->first; line; line = line->next) {
+        const double worst = worst_of(line);
+        const char *op = json_text(line, "op", "");
+        const bool failed = !(worst <= 1e-3);
+        ck_assert_msg(failed || worst < 1e-6, "lesson %d, %s: %g", lesson.number, op, worst);
+        ck_assert_msg(!failed || is_in(ops, op), "lesson %d: %s fails", lesson.number, op);
+        failures += failed;
+    }
+    return failures;
+}
+
+/* How many gradients differ from the sum of their terms? */
+static int count_forks(void) {
+    int forks = 0;
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next)
+        forks += strcmp(name_of(tensor), "loss") != 0 && !sums_up(tensor);
+    return forks;
+}
+
+static const Json *offered(const char *key) {
+    const Json *rule = json_get(tree, "rules")->first;
+    while (rule && strcmp(json_text(rule, "key", ""), key) != 0) rule = rule->next;
+    return rule;
+}
+
+START_TEST(a_rule_fails_its_own_check) {
+    const int number = _i / RULES + 1, r = _i % RULES;
+    const bool offers = strchr(rules[r].lessons, '0' + number) != NULL;
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert(lesson_set(&options, "rule", rules[r].key));
+    open_lesson(number, options);
+    const int failures = count_failures(offers ? rules[r].ops : ""), forks = count_forks();
+    ck_assert_msg((failures > 0) == (offers && *rules[r].ops), "lesson %d, %s: %d failures", number,
+                  rules[r].key, failures);
+    ck_assert_msg((forks > 0) == (offers && !*rules[r].ops), "lesson %d, %s: %d forks", number,
+                  rules[r].key, forks);
+    ck_assert_int_eq(offered(rules[r].key) != NULL, offers);
+    ck_assert_str_eq(json_text(tree, "rule", "-"), offers ? rules[r].key : "");
+    ck_assert_int_eq(strstr(json_text(tree, "command", ""), " --break ") != NULL, offers);
+    close_case();
+}
+END_TEST
+
+/* Softmax has another wrong gradient, and float32 the same mistakes. */
+START_TEST(rules_with_other_settings) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.causal = true;
+    options.dropout = 0.5;
+    options.float32 = true;
+    for (int r = 0; r < RULES - 1; r++) {
+        ck_assert(lesson_set(&options, "rule", rules[r].key));
+        open_lesson(4, options);
+        ck_assert_int_eq(count_failures(rules[r].ops), *rules[r].ops ? 1 : 0);
+        ck_assert_str_eq(json_text(tree, "rule", "-"), rules[r].key);
+        close_case();
+    }
+}
+END_TEST
+
+/* A gradient that is NaN in its first row only fails the check. */
+START_TEST(a_nan_fails_the_check) {
+    const int64_t lengths[] = {0, 2};
+    FILE *file = open_memstream(&written, &json_size);
+    Tensor *scores = ag_requires_grad(tensor_randn(SHAPE(1, 2, 2)));
+    Tensor *keys = tensor_from_int64s(SHAPE(1, 2), lengths);
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *loss = ag_sum(ag_square(ag_masked_softmax(scores, keys)));
+    ck_assert_int_eq(wrong_plant(wrong_find("mask")), 1);
+    ck_assert(ag_backward(loss) && tape_write_json(file));
+    tape_end();
+    ck_assert_int_eq(fclose(file), 0);
+    tree = json_read(written);
+    ck_assert(isnan(worst_of(json_get(tree, "lines")->first)));
+    ck_assert(isnan(tensor_get(scores->grad, 0, 0, 0)));
+    ck_assert(isfinite(tensor_get(scores->grad, 0, 1, 0)));
+    free(tree);
+    free(written);
+    tensor_release(scores);
+    tensor_release(keys);
+}
+END_TEST
+
+START_TEST(no_such_rule) {
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert_ptr_null(wrong_find("exp"));
+    ck_assert(!lesson_set(&options, "rule", "exp"));
+    expect_error("there is no rule \"exp\"");
+    ck_assert(lesson_set(&options, "rule", ""));
+    ck_assert_ptr_null(options.rule);
+    options.rule = "exp";
+    ck_assert(!lesson_open(&lesson, 1, options));
+    expect_error("there is no rule \"exp\"");
+    lesson_close(&lesson);
 }
 END_TEST
 
@@ -1003,6 +1133,25 @@ START_TEST(text_of_all_lessons) {
 }
 END_TEST
 
+START_TEST(text_of_a_wrong_rule) {
+    program = "explain";
+    ck_assert_int_eq(run("--text --lesson 3 --break mask"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\nBackward is wrong here: a mask that multiplies. Wrong: "));
+    const char *failure = strstr(out, "backward 9 of 12, check FAILS\n");
+    ck_assert_ptr_nonnull(failure);
+    ck_assert_ptr_null(strstr(failure + 30, "check FAILS"));
+    expect_failure("--text --lesson 2 --break dropout",
+                   ": lesson 2 has no line that --break dropout changes\n");
+    ck_assert_int_eq(run("--break dropout --page $D/page.html"), 0); /* in the lessons that can */
+    Json *read = data_of_page("page.html");
+    for (int i = 0; i < LESSONS; i++)
+        ck_assert_str_eq(json_text(json_at(json_get(read, "lessons"), i), "rule", "-"),
+                         i + 1 == 4 ? "dropout" : "");
+    free(read);
+    expect_failure("--break softmax --picture $D/made.svg", "differs from its check");
+}
+END_TEST
+
 /* A terminal has colours and waits; q stops, and the end of the input does not. */
 START_TEST(text_on_a_terminal) {
     program = "explain";
@@ -1065,6 +1214,9 @@ START_TEST(misuse) {
                                         "--step 200",
                                         "--step -1",
                                         "--tape $D/tape.json --float32",
+                                        "--tape $D/tape.json --break mask",
+                                        "--break ''",
+                                        "--break exp",
                                         "--text --page $D/page.html",
                                         "--text --tape $D/tape.json",
                                         "--tape $D/tape.json --lesson 2",
@@ -1200,6 +1352,10 @@ int main(void) {
     tcase_add_test(tcase, settings_that_cannot_be);
     tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, LESSONS);
     tcase_add_test(tcase, steps_of_lesson_6);
+    tcase_add_loop_test(tcase, a_rule_fails_its_own_check, 0, LESSONS * RULES);
+    tcase_add_test(tcase, rules_with_other_settings);
+    tcase_add_test(tcase, a_nan_fails_the_check);
+    tcase_add_test(tcase, no_such_rule);
     tcase_add_test(tcase, answers_of_lesson_1);
     tcase_add_test(tcase, answers_of_lesson_2);
     tcase_add_test(tcase, answers_of_lesson_3);
@@ -1222,6 +1378,7 @@ int main(void) {
     tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
     tcase_add_test(tcase, text_of_wide_matrices);
     tcase_add_test(tcase, text_of_all_lessons);
+    tcase_add_test(tcase, text_of_a_wrong_rule);
     tcase_add_test(tcase, text_on_a_terminal);
     tcase_add_test(tcase, help);
     tcase_add_test(tcase, misuse);

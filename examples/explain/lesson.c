@@ -229,12 +229,14 @@ void ask_choice(Lesson *l, const char *const *options, int answer, const char *w
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Runs the lesson forward and backward on the open tape; returns the loss. The seed is set each
+/* Runs the lesson forward and backward on the open tape, with the wrong rule if there is one;
+ * returns the loss. The seed is set each
  * time: so dropout drops the same weights in every step of training. */
 static Tensor *run(Lesson *l) {
     tensor_manual_seed(l->options.seed);
     l->num_made = 0;
     Tensor *loss = ag_name(l->kind->build(l), "loss");
+    if (l->rule && wrong_plant(l->rule) == 0) l->rule = NULL;
     ag_backward(loss);
     return loss;
 }
@@ -274,12 +276,17 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
     *l = (Lesson){.number = number, .kind = kind, .given = options};
     l->options = lesson_or_own(options, kind->own);
     tensor_set_default_dtype(F64);
+    if (options.rule && *options.rule) {
+        l->rule = wrong_find(options.rule);
+        if (!l->rule) return tensor_fail("there is no rule \"%s\"", options.rule);
+    }
     if (kind->shows_losses) train(l, LESSON_STEPS, l->losses);
     let_go(l);
     train(l, l->options.step, NULL);
     tape_begin();
     tape_keep_grads(true);
     run(l);
+    l->given.rule = l->rule ? wrong_key(l->rule) : NULL; /* for the command */
     return !tensor_error();
 }
 
@@ -339,6 +346,8 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     write_losses(l, file);
     settings_write_command(file, l->number, &l->given);
     settings_write(file, l->number, &l->options);
+    wrong_write(file);
+    json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
     fprintf(file, ",\n\"tape\":");
     if (!tape_write_json(file)) return false;
     putc('}', file);

@@ -12,6 +12,7 @@
 #define TAPEHEAD_EXAMPLES_LESSON_H
 
 #include "settings.h"
+#include "wrong.h"
 
 enum { LESSON_TENSORS = 24 };
 
@@ -20,6 +21,7 @@ typedef struct {
     int number;
     const LessonKind *kind;
     LessonOptions given, options; /* from the caller; in use */
+    const WrongRule *rule;        /* planted on the tape; NULL if none is */
     void *model;                  /* a module that lesson_close frees, or NULL */
     Tensor *owned[LESSON_TENSORS];
     int num_owned, num_made;     /* num_made: how many build has asked for since it began */
@@ -29,7 +31,7 @@ typedef struct {
 } Lesson;
 
 /* Makes the model, opens a tape, runs forward and backward. The tape stays open. The caller calls
- * lesson_close, also after a failure. */
+ * lesson_close, also after a failure. A wrong rule that would change no line is not planted. */
 bool lesson_open(Lesson *lesson, int number, LessonOptions options);
 /* The lesson as one JSON object. False and an error if the tape is too large, or if the file cannot
  * be written. */

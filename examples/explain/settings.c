@@ -2,8 +2,8 @@
 #include "settings.h"
 
 #include "json.h"
+#include "wrong.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -14,12 +14,12 @@ typedef enum {
     INTEGER, /* int64_t */
     SEED,    /* uint64_t */
     NUMBER,  /* double */
-    SWITCH   /* bool */
+    SWITCH,  /* bool */
+    RULE     /* const char * */
 } Kind;
 
-/* The flag is the key after two dashes. */
 typedef struct {
-    const char *flag;
+    const char *key, *flag;
     const char *lessons; /* the numbers of those that take it */
     Kind kind;
     size_t offset; /* in LessonOptions */
@@ -27,30 +27,29 @@ typedef struct {
 } Setting;
 
 #define FIELD(name) offsetof(LessonOptions, name)
-#define SIZE(flag, lessons, name)                                                                  \
-    { flag, lessons, INTEGER, FIELD(name), 1, 64 }
-#define CHOICE(flag, lessons, name)                                                                \
-    { flag, lessons, SWITCH, FIELD(name), 0, 1 }
+#define SIZE(key, lessons, name)                                                                   \
+    { key, "--" key, lessons, INTEGER, FIELD(name), 1, 64 }
+#define CHOICE(key, lessons, name)                                                                 \
+    { key, "--" key, lessons, SWITCH, FIELD(name), 0, 1 }
 #define LARGEST_SEED 9007199254740991.0 /* JavaScript's largest integer */
 
 static const Setting settings[] = {
-    SIZE("--heads", "5", heads),
-    SIZE("--queries", "123", queries),
-    SIZE("--keys", "123", keys),
-    SIZE("--tokens", "456", tokens),
-    SIZE("--size", "2345", size),
-    {"--step", "6", INTEGER, FIELD(step), 0, LESSON_STEPS - 1},
-    {"--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9},
-    {"--seed", "123456", SEED, FIELD(seed), 0, LARGEST_SEED},
-    CHOICE("--causal", "345", causal),
-    CHOICE("--no-scale", "2345", no_scale),
-    CHOICE("--no-mask", "3", no_mask),
-    CHOICE("--additive", "6", additive),
-    CHOICE("--float32", "123456", float32),
+    SIZE("heads", "5", heads),
+    SIZE("queries", "123", queries),
+    SIZE("keys", "123", keys),
+    SIZE("tokens", "456", tokens),
+    SIZE("size", "2345", size),
+    {"step", "--step", "6", INTEGER, FIELD(step), 0, LESSON_STEPS - 1},
+    {"dropout", "--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9},
+    {"seed", "--seed", "123456", SEED, FIELD(seed), 0, LARGEST_SEED},
+    CHOICE("causal", "345", causal),
+    CHOICE("no-scale", "2345", no_scale),
+    CHOICE("no-mask", "3", no_mask),
+    CHOICE("additive", "6", additive),
+    CHOICE("float32", "123456", float32),
+    {"rule", "--break", "123456", RULE, FIELD(rule), 0, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
-
-static const char *key_of(const Setting *s) { return s->flag + 2; }
 
 static bool takes(int number, const Setting *s) { return strchr(s->lessons, '0' + number) != NULL; }
 
@@ -67,12 +66,16 @@ static double *number_in(const Setting *s, const LessonOptions *o) {
 static bool *switch_in(const Setting *s, const LessonOptions *o) {
     return (bool *)((uintptr_t)o + s->offset);
 }
+static const char **text_in(const Setting *s, const LessonOptions *o) {
+    return (const char **)((uintptr_t)o + s->offset);
+}
 
 /* Is another value than the lesson's own given? */
 static bool is_given(const Setting *s, const LessonOptions *o) {
     if (s->kind == INTEGER) return *integer_in(s, o) != 0;
     if (s->kind == SEED) return *seed_in(s, o) != LESSON_SEED;
     if (s->kind == NUMBER) return *number_in(s, o) >= 0;
+    if (s->kind == RULE) return *text_in(s, o) != NULL;
     return *switch_in(s, o);
 }
 
@@ -94,12 +97,20 @@ LessonOptions lesson_or_own(LessonOptions o, LessonOptions own) {
     return o;
 }
 
+static bool set_rule(LessonOptions *options, const char *key) {
+    const WrongRule *rule = wrong_find(key);
+    if (!rule && *key) return tensor_fail("there is no rule \"%s\"", key);
+    options->rule = rule ? wrong_key(rule) : NULL;
+    return true;
+}
+
 bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     const Setting *s = settings;
     const Setting *const end = settings + SETTINGS;
     char *rest;
-    while (s < end && strcmp(key_of(s), key) != 0) s++;
+    while (s < end && strcmp(s->key, key) != 0) s++;
     if (s == end) return tensor_fail("there is no setting \"%s\"", key);
+    if (s->kind == RULE) return set_rule(options, value);
     const double number = strtod(value, &rest);
     const bool is_number = rest != value && *rest == '\0';
     const bool fits = is_number && number >= s->least && number <= s->most;
@@ -119,6 +130,7 @@ static void print_value(char *text, size_t size, const Setting *s, const LessonO
     if (s->kind == SEED) snprintf(text, size, "%" PRIu64, *seed_in(s, o));
     if (s->kind == NUMBER) snprintf(text, size, "%g", *number_in(s, o));
     if (s->kind == SWITCH) snprintf(text, size, "%s", *switch_in(s, o) ? "true" : "false");
+    if (s->kind == RULE) snprintf(text, size, "%s", *text_in(s, o));
 }
 
 void settings_write_command(FILE *file, int number, const LessonOptions *given) {
@@ -140,9 +152,9 @@ void settings_write(FILE *file, int number, const LessonOptions *used) {
     char value[32];
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
-        if (!takes(number, s)) continue;
+        if (!takes(number, s) || s->kind == RULE) continue;
         print_value(value, sizeof value, s, used);
-        fprintf(file, "%s{\"key\":\"%s\",\"kind\":\"%s\",\"value\":%s", before, key_of(s),
+        fprintf(file, "%s{\"key\":\"%s\",\"kind\":\"%s\",\"value\":%s", before, s->key,
                 kinds[s->kind], value);
         if (s->kind != SWITCH) fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, s->most);
         putc('}', file);

@@ -18,11 +18,13 @@ typedef struct {
     double dropout;
     uint64_t seed;
     bool causal, no_scale, no_mask, additive, float32;
+    const char *rule; /* the key of a wrong rule (wrong.h), or NULL */
 } LessonOptions;
 #define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
 
-/* Sets the option with this key, "heads" or "no-scale", to a number that is written as text. False
- * and an error if there is no such setting, or if the number is not allowed. */
+/* Sets the option with this key, "heads" or "no-scale", to a number that is written as text; "rule"
+ * to the key of a wrong rule, "" for none. False and an error if there is no such setting, or if
+ * the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
 /* The flag among the given ones that this lesson does not take: "--heads"; NULL if there is none.

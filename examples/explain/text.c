@@ -474,7 +474,7 @@ static double worst_of(const Json *line) {
     double worst = 0;
     for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
         const double error = d->kind == JSON_OBJECT ? json_number(json_get(d, "worst")) : 0;
-        if (!(error <= worst)) worst = error; /* NaN too */
+        if (error > worst || isnan(error)) worst = error; /* NaN stays */
     }
     return worst;
 }
@@ -512,6 +512,21 @@ static void show_backward(const Json *line, int step, int steps) {
     }
 }
 
+/* Says which wrong rule is planted. */
+static void show_rule(const Json *lesson) {
+    char text[512];
+    const char *key = json_text(lesson, "rule", "");
+    const Json *rules = json_get(lesson, "rules");
+    const Json *rule = rules ? rules->first : NULL;
+    while (rule && strcmp(json_text(rule, "key", ""), key) != 0) rule = rule->next;
+    if (!rule) return;
+    snprintf(text, sizeof text, "Backward is wrong here: %s. Wrong: %s. Right: %s.",
+             json_text(rule, "title", ""), json_text(rule, "wrong", ""),
+             json_text(rule, "right", ""));
+    putchar('\n');
+    print_paragraph(text, 0);
+}
+
 /* The text of the lesson, before its steps. */
 static void show_text(const Json *lesson) {
     const int number = (int)json_integer(lesson, "number", 0);
@@ -529,6 +544,7 @@ static void show_text(const Json *lesson) {
         putchar('\n');
         if (item->text) print_paragraph(item->text, 0);
     }
+    show_rule(lesson);
     putchar('\n');
 }
 

@@ -1,0 +1,27 @@
+/* wrong.h - wrong rules: common mistakes in a backward, to plant on a tape.
+ *
+ *     Tensor *loss = ...;                       the forward pass on an open tape
+ *     wrong_plant(wrong_find("softmax"));       from here on its softmax has a wrong backward
+ *     ag_backward(loss);
+ *
+ * The values stay right, and the gradients that pass through the changed lines are wrong. */
+#ifndef TAPEHEAD_EXAMPLES_WRONG_H
+#define TAPEHEAD_EXAMPLES_WRONG_H
+
+#include <stdio.h>
+
+typedef struct WrongRule WrongRule;
+
+/* The rule with this key; NULL if there is none. */
+const WrongRule *wrong_find(const char *key);
+const char *wrong_key(const WrongRule *rule);
+
+/* Gives the lines of the open tape that the rule concerns a wrong backward; the end of the tape is
+ * the end of it. Returns the number of these lines. */
+int wrong_plant(const WrongRule *rule);
+
+/* Writes ,"rules":[{"key":...,"title":...,"wrong":...,"right":...}, ...]: the rules that change a
+ * line of the open tape. */
+void wrong_write(FILE *file);
+
+#endif
