@@ -52,6 +52,24 @@ ISAS     = $(if $(AARCH64),neon,baseline $(if $(X86_64),avx2 avx512))
 AVX2     = -mavx2 -mfma
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
+# explain's page computes by the library as a WebAssembly module, if clang can make one here. LIVE=
+# leaves it out, and the page shows recorded numbers. WASI is where the C library for it is.
+WASM_CC  = clang
+WASI     = /usr
+ifeq ($(origin LIVE),undefined)
+LIVE    := $(shell tests/have-wasm '$(WASM_CC)' '$(WASI)' && echo yes)
+endif
+# Without -nostdlibinc clang would take headers of this system. A product and a sum are never fused,
+# as in the baseline kernels of x86-64: float32 has the same digits.
+WASM_FLAGS = --target=wasm32-wasi --sysroot=$(WASI) -nostdlibinc -isystem $(WASI)/include/wasm32-wasi \
+             -Iexamples/explain/wasm -iquote tensor/kernels -Os -std=c11 -D_XOPEN_SOURCE=700 \
+             -DISA=baseline -DHAVE_baseline -ffp-contract=off -fno-math-errno -fno-trapping-math \
+             -ffile-prefix-map="$$PWD"=. $(WARN) -Wno-psabi -Wno-pass-failed
+# No -O here: with it clang runs whatever wasm-opt it finds.
+WASM_LINK  = --target=wasm32-wasi --sysroot=$(WASI) -mexec-model=reactor -s -Wl,--stack-first \
+             -Wl,-z,stack-size=1048576 $(EXPORTED:%=-Wl,--export=%)
+EXPORTED   = live_request live_answer live_tensors
+
 # The shared library: programs find it by the name with the first part of the version. macOS writes
 # the version before the suffix, and looks for a library whose name begins with @rpath in the folders
 # that a program gives with -rpath.
@@ -90,8 +108,13 @@ LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure alloca
 TESTS    = $(filter-out $(LEFT_OUT),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c)))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
 # explain's lessons, and its page: the sources of the page are arrays of the program.
-PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/page.%.o,html css js)
+PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css page.js live.js)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c)) $(PAGE)
+# The module: all of the library but threads and the writing of files, and the lessons.
+WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c \
+             $(filter-out tensor/kernels/pool.c tensor/replace.c,$(LIBRARY)) \
+             $(filter-out $(patsubst %,examples/explain/%.c,check html picture text),$(wildcard examples/explain/*.c)))
+MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)) $(PAGE)
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
 HOOKED   = $(BUILD)/obj/tensor/kernels/pool.hooks.o # the tests' own, in place of the library's
@@ -144,7 +167,7 @@ $(BUILD)/$(SHARED): $(OBJECTS) $(BUILD)/sources $(BUILD)/exports.map
 	@ln -sf $(@F) $(BUILD)/$(SONAME)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -lm
-$(BUILD)/explain: $(LESSONS)
+$(BUILD)/explain: $(LESSONS) $(MODULE)
 $(addprefix $(BUILD)/,recall reverse heads charlm): $(RECORDER)
 $(TESTS) $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
@@ -181,13 +204,22 @@ $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--w
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
 $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 
-# page.html becomes page_html, an array of its bytes, and page_html_size.
+$(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
+	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/live.wasm: $(WASM)
+	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $^ -o $@
+
+# page.html becomes page_html, an array of its bytes and a 0, and page_html_size. live_wasm is empty
+# where there is no module.
+array = $(subst .,_,$(basename $(@F)))
 $(PAGE:.o=.c): $(BUILD)/obj/%.c: %
+$(MODULE:.o=.c): $(if $(LIVE),$(BUILD)/live.wasm)
+$(PAGE:.o=.c) $(MODULE:.o=.c): $(BUILD)/flags.wasm
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
-	    echo 'extern const unsigned char $(subst .,_,$(<F))[]; extern const size_t $(subst .,_,$(<F))_size;'; \
-	    echo 'const unsigned char $(subst .,_,$(<F))[] = {'; od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g'; \
-	    echo '}; const size_t $(subst .,_,$(<F))_size = sizeof $(subst .,_,$(<F));') >$@
-$(PAGE): %.o: %.c $(BUILD)/flags
+	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
+	    echo 'const unsigned char $(array)[] = {'; cat $(filter-out %/flags.wasm,$^) </dev/null | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
+	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
+$(PAGE) $(MODULE): %.o: %.c $(BUILD)/flags
 	$(compile)
 
 # What the shared library exports: the functions of the public headers, a name per line. A program
@@ -202,17 +234,22 @@ else
 	@sed 's/^/_/' $< >$@
 endif
 
-# Two files that say what was built, rewritten only if their text changes: objects made with other
+# Files that say what was built, rewritten only if their text changes: objects made with other
 # flags, and archives of other objects, are then out of date.
 $(BUILD)/flags:   note = $(CC) $(FLAGS)
 $(BUILD)/sources: note = $(OBJECTS)
-$(BUILD)/flags $(BUILD)/sources: FORCE
+$(BUILD)/flags.wasm: note = $(if $(LIVE),$(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(WASM))
+$(BUILD)/flags $(BUILD)/flags.wasm $(BUILD)/sources: FORCE
 	@mkdir -p $(@D); echo '$(note)' | cmp -s - $@ || echo '$(note)' >$@
 
 # What to do with it -------------------------------------------------------------------------
 
 demo: all ## see it work: every example, and the pictures that they make
 	@tests/run-demo $(BUILD)
+
+live: ## the library as WebAssembly, in the page of explain (finds or installs clang and wasi-libc)
+	@tests/install-wasm '$(WASM_CC)' '$(WASI)'
+	@$(MAKE) --no-print-directory LIVE=yes $(BUILD)/explain
 
 have-check:
 	@tests/install-check
@@ -233,7 +270,7 @@ MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full \
 sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-behaviour sanitizers
 sanitize-%: FORCE
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
-	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
+	    LIVE= CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
 # TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of freed memory, and
 # makes the library check its reference counts.
 debug: ## the library as an archive that catches a program's mistakes
@@ -245,13 +282,13 @@ debug: ## the library as an archive that catches a program's mistakes
 # test_threads has a pool of its own, which this sanitizer must be told to allow.
 tsan: ## the suites under the thread sanitizer
 	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 TSAN_OPTIONS=die_after_fork=0 \
-	    $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
+	    $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
 valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
 	@CK_FORK=no CK_EXCLUDE_TAGS=long TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
 	    tests/run-suites $(TESTS)
 
 fuzz: ## corrupted files for every reader, under the sanitizers
-	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize-fuzz \
+	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/sanitize-fuzz \
 	    CFLAGS='$(SANITIZE)' run-fuzz
 run-fuzz: $(FUZZERS)
 	@for fuzzer in $^; do $$fuzzer || exit 1; done
@@ -260,7 +297,7 @@ GUIDED = -fsanitize=fuzzer-no-link -fsanitize-coverage-ignorelist=tests/fuzz/unc
 # The inputs that libFuzzer finds stay in $(BUILD)/libfuzzer/corpus, and the next run begins with
 # them.
 fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests/fuzz/ (needs clang)
-	@$(MAKE) --no-print-directory CC=clang BUILD=$(BUILD)/libfuzzer \
+	@$(MAKE) --no-print-directory LIVE= CC=clang BUILD=$(BUILD)/libfuzzer \
 	    CFLAGS='$(SANITIZE) $(GUIDED)' run-libfuzzer
 run-libfuzzer: $(TARGETS)
 	@for target in $^; do tests/fuzz/run-target $$target $(or $(RUNS),100000) || exit 1; done
@@ -279,7 +316,7 @@ $(BUILD)/failmalloc.so: $(BUILD)/obj/tests/failmalloc.o
 coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/have gcovr
 	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
+	@$(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
 mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or two (needs Python and gcov)
@@ -339,7 +376,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all library demo suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test failmalloc coverage mutants lint fmt docs size install uninstall clean help \
+.PHONY: all library demo live suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test failmalloc coverage mutants lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -6,7 +6,7 @@
  * each gradient, the reasons for zeros, and the check of each line. The page and the text in the
  * terminal show these data, and compute nothing.
  *
- * The sections: the data, the page, the text and the picture, a tape from a file, main.
+ * The sections: the page, the text and the picture, a tape from a file, main.
  */
 #include "common/flags.h"
 #include "common/output.h"
@@ -24,6 +24,11 @@
 enum { MOST_BYTES = 1 << 20 }; /* of a tape */
 enum { LESSON_OF_HEADS = 5 };
 
+/* The library as a WebAssembly module, an array that the Makefile makes; empty without its tools.
+ */
+extern const unsigned char live_wasm[];
+extern const size_t live_wasm_size;
+
 static LessonOptions options = {.dropout = -1, .seed = LESSON_SEED};
 static int64_t lesson; /* 0: all */
 static const char *tape_file;
@@ -31,35 +36,10 @@ static const char *page_file;
 static const char *picture_file;
 static bool text;
 
-/* ---- the data -------------------------------------------------------------------------------- */
-
-static void write_lesson(FILE *file, int number) {
-    Lesson made;
-    const bool opened = lesson_open(&made, number, options);
-    if (opened && options.rule && !made.rule && lesson > 0)
-        tensor_fail("lesson %d has no line that --break %s changes", number, options.rule);
-    if (opened) lesson_write_json(&made, file);
-    lesson_close(&made);
-}
-
-/* The lessons from first to last as {"lessons": [...]}; the caller frees it. */
-static char *lessons_as_json(int first, int last) {
-    char *json;
-    FILE *file = data_open(&json);
-    if (file) fprintf(file, "{\"lessons\":[");
-    for (int number = first; number <= last && !tensor_error(); number++) {
-        if (number > first) fprintf(file, ",\n");
-        write_lesson(file, number);
-    }
-    if (file) fprintf(file, "]}\n");
-    data_close(file, json);
-    return json;
-}
-
 /* ---- the page -------------------------------------------------------------------------------- */
 
-static void write_page(const char *json, const char *what) {
-    if (tensor_error() || !output_write(page_file, html_write, json)) return;
+static void write_page(const Page *page, const char *what) {
+    if (tensor_error() || !output_write(page_file, html_write, page)) return;
     printf("%s: %s\n", page_file, what);
     printf("Open it in a browser. The right arrow key takes the next step, first forward, then\n"
            "backward; click a number to see where it comes from.\n");
@@ -70,10 +50,14 @@ static void make_page(void) {
     const int first = lesson > 0 ? (int)lesson : 1;
     const int last = lesson > 0 ? (int)lesson : LESSONS;
     if (!tensor_can_write_file(page_file)) return;
-    char *json = lessons_as_json(first, last);
+    char *json = lessons_as_json(first, last, options);
     if (lesson > 0) snprintf(what, sizeof what, "lesson %d", first);
     else snprintf(what, sizeof what, "lessons 1 to %d", LESSONS);
-    write_page(json, what);
+    write_page(&(Page){json, live_wasm, live_wasm_size}, what);
+    if (!tensor_error() && live_wasm_size == 0)
+        printf(
+            "It shows recorded numbers only: `make live`, which needs clang, lld and wasi-libc, puts\n"
+            "the library into the page, so that you can change them.\n");
     free(json);
 }
 
@@ -82,7 +66,7 @@ static void make_page(void) {
 /* A lesson as a tree; NULL and an error on failure. The caller frees *tree and *json, which hold
  * it. */
 static const Json *read_lesson(int number, Json **tree, char **json) {
-    *json = lessons_as_json(number, number);
+    *json = lessons_as_json(number, number, options);
     *tree = *json && !tensor_error() ? json_read(*json) : NULL;
     const Json *read = json_at(json_get(*tree, "lessons"), 0);
     return read && check_tape(json_get(read, "tape")) ? read : NULL;
@@ -172,7 +156,7 @@ static void make_page_of_tape(void) {
     char *tape = read_file(tape_file);
     if (tape) check_text(tape_file, tape);
     char *json = tensor_error() ? NULL : tape_as_json(tape_file, tape);
-    write_page(json, tape_file);
+    write_page(&(Page){.json = json}, tape_file);
     free(json);
     free(tape);
 }

@@ -10,6 +10,7 @@
 
 #include "../examples/explain/check.h"
 #include "../examples/explain/lesson.h"
+#include "../examples/explain/live.h"
 #include "../examples/explain/picture.h"
 #include "../examples/explain/wrong.h"
 
@@ -944,9 +945,80 @@ START_TEST(no_picture_of_what_is_wrong) {
 }
 END_TEST
 
+/* ---- requests of the page -------------------------------------------------------------------- */
+
+static const char *ask(const char *request) {
+    char *room = live_request((int)strlen(request));
+    ck_assert_ptr_nonnull(room);
+    memcpy(room, request, strlen(request));
+    return live_answer();
+}
+
+static void expect_answer(const char *request, int number, LessonOptions options) {
+    char *expected = lessons_as_json(number, number, options);
+    ck_assert_msg(expected != NULL, "%s", tensor_error());
+    ck_assert_str_eq(ask(request), expected);
+    ck_assert_int_eq(live_tensors(), 0);
+    free(expected);
+}
+
+START_TEST(requests) {
+    LessonOptions o = LESSON_OPTIONS;
+    for (int number = 1; number <= LESSONS; number++) {
+        char request[16];
+        snprintf(request, sizeof request, "lesson %d", number);
+        expect_answer(request, number, o);
+    }
+    o.heads = 2;
+    o.no_scale = true;
+    o.float32 = true;
+    o.dropout = 0.25;
+    o.seed = 3;
+    expect_answer("heads 2\nno-scale 1\nlesson 5\n\nfloat32 1\ndropout 0.25\nseed 3\n", 5, o);
+    expect_answer("lesson 5", 5, LESSON_OPTIONS); /* of the request before nothing is left */
+    o = LESSON_OPTIONS;
+    o.rule = "dropout";
+    expect_answer("lesson 4\nrule dropout", 4, o);
+    expect_answer("lesson 4\nrule ", 4, LESSON_OPTIONS);
+}
+END_TEST
+
+START_TEST(requests_that_cannot_be) {
+    static const struct {
+        const char *request, *answer;
+    } wrong[] = {
+        {"", "the request names no lesson"},
+        {"heads 2", "the request names no lesson"},
+        {"lesson 0", "lesson is \\\"0\\\": it must be an integer from 1 to 6"},
+        {"lesson 7", "lesson is \\\"7\\\": it must be an integer from 1 to 6"},
+        {"lesson 12", "lesson is \\\"12\\\": it must be an integer from 1 to 6"},
+        {"lesson 2\nheads 3", "lesson 2 takes no heads"},
+        {"lesson", "\\\"lesson\\\" has no value"},
+        {"lesson 2\ncolour 3", "there is no setting \\\"colour\\\""},
+        {"lesson 2\nrule dropout", "lesson 2 has no line that the wrong rule dropout changes"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char expected[256];
+        snprintf(expected, sizeof expected, "{\"error\":\"%s\"}", wrong[i].answer);
+        ck_assert_str_eq(ask(wrong[i].request), expected);
+        ck_assert_ptr_null(tensor_error());
+        ck_assert_int_eq(live_tensors(), 0);
+    }
+    tensor_fail("an error from before");
+    ck_assert(!strncmp(ask("lesson 1"), "{\"lessons\":[", 12));
+    ck_assert_ptr_null(tensor_error());
+}
+END_TEST
+
 /* ---- the program ----------------------------------------------------------------------------- */
 
 static char page[PAGE_SIZE];
+
+/* The bytes of the library in a page; 0 if the program was built without it. */
+static size_t module_in(const char *text) {
+    const char *module = strstr(text, "<script id=\"wasm\" type=\"text/plain\">");
+    return module ? strcspn(module + 1, "<") : 0;
+}
 
 /* The JSON of the page, between its marks; overwritten by the tree, which the caller frees. */
 static Json *data_of_page(const char *name) {
@@ -955,6 +1027,7 @@ static Json *data_of_page(const char *name) {
     ck_assert_ptr_null(strstr(page, "<!-- data -->"));
     ck_assert_ptr_null(strstr(page, "<!-- style -->"));
     ck_assert_ptr_null(strstr(page, "<!-- script -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- wasm -->"));
     char *data = strstr(page, begin);
     ck_assert_ptr_nonnull(data);
     data += strlen(begin);
@@ -979,6 +1052,9 @@ START_TEST(page_of_the_lessons) {
     for (int i = 0; i < LESSONS; i++)
         ck_assert_int_eq(json_integer(json_at(list, i), "number", 0), i + 1);
     free(read);
+    slurp(path("page.html"), page, sizeof page);
+    ck_assert_msg(strlen(page) < 1000 * KB, "the page has %zu bytes", strlen(page));
+    ck_assert((module_in(page) == 0) == (strstr(out, "It shows recorded numbers only") != NULL));
 }
 END_TEST
 
@@ -995,7 +1071,8 @@ START_TEST(page_of_one_lesson) {
     free(read);
     ck_assert_int_eq(run("--lesson 5 --page $D/lesson.html"), 0);
     slurp(path("lesson.html"), page, sizeof page);
-    ck_assert_msg(strlen(page) < 250 * KB, "the page of lesson 5 has %zu bytes", strlen(page));
+    const size_t size = strlen(page) - module_in(page);
+    ck_assert_msg(size < 250 * KB, "the page of lesson 5 has %zu bytes", size);
     char here[512]; /* the default is a file in the current folder */
     ck_assert_ptr_nonnull(realpath(getenv("BUILD") ? getenv("BUILD") : "build", here));
     snprintf(page, sizeof page, "cd $D && %s/explain >out && test -s explain.html && rm out", here);
@@ -1141,7 +1218,7 @@ START_TEST(text_of_a_wrong_rule) {
     ck_assert_ptr_nonnull(failure);
     ck_assert_ptr_null(strstr(failure + 30, "check FAILS"));
     expect_failure("--text --lesson 2 --break dropout",
-                   ": lesson 2 has no line that --break dropout changes\n");
+                   ": lesson 2 has no line that the wrong rule dropout changes\n");
     ck_assert_int_eq(run("--break dropout --page $D/page.html"), 0); /* in the lessons that can */
     Json *read = data_of_page("page.html");
     for (int i = 0; i < LESSONS; i++)
@@ -1367,6 +1444,8 @@ int main(void) {
     tcase_add_test(tcase, strings_of_json);
     tcase_add_loop_test(tcase, picture_shows_the_tape, 0, LESSONS);
     tcase_add_test(tcase, no_picture_of_what_is_wrong);
+    tcase_add_test(tcase, requests);
+    tcase_add_test(tcase, requests_that_cannot_be);
     tcase = add_program_case(suite, "the program");
     tcase_add_test(tcase, page_of_the_lessons);
     tcase_add_test(tcase, page_of_one_lesson);

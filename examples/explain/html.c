@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-extern const unsigned char page_html[], page_css[], page_js[];
-extern const size_t page_html_size, page_css_size, page_js_size;
+extern const unsigned char page_html[], page_css[], page_js[], live_js[];
+extern const size_t page_html_size, page_css_size, page_js_size, live_js_size;
 
 /* In a script "</" could end it; in a string of JSON "<\/" means the same. */
 static void write_json(FILE *file, const char *json) {
@@ -17,27 +17,55 @@ static void write_json(FILE *file, const char *json) {
     fputs("</script>\n", file);
 }
 
+/* As base64: four characters stand for three bytes. */
+static void write_base64(FILE *file, const unsigned char *bytes, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t left = size - i;
+        const unsigned second = left > 1 ? bytes[i + 1] : 0;
+        const unsigned third = left > 2 ? bytes[i + 2] : 0;
+        const unsigned three = (unsigned)bytes[i] << 16 | second << 8 | third;
+        putc(digits[three >> 18], file);
+        putc(digits[three >> 12 & 63], file);
+        putc(left > 1 ? digits[three >> 6 & 63] : '=', file);
+        putc(left > 2 ? digits[three & 63] : '=', file);
+    }
+}
+
+static void write_wasm(FILE *file, const Page *page) {
+    if (page->wasm_size == 0) return;
+    fputs("<script id=\"wasm\" type=\"text/plain\">", file);
+    write_base64(file, page->wasm, page->wasm_size);
+    fputs("</script>\n", file);
+}
+
+static void write_element(FILE *file, const char *name, const unsigned char *text, size_t size) {
+    fprintf(file, "<%s>\n", name);
+    fwrite(text, 1, size, file);
+    fprintf(file, "</%s>\n", name);
+}
+
 static bool is_mark(const char *line, size_t size, const char *mark) {
     return size == strlen(mark) + 1 && memcmp(line, mark, strlen(mark)) == 0;
 }
 
 /* A mark is a line of its own in page.html. */
 void html_write(FILE *file, const void *context) {
+    const Page *page = context;
     const char *line = (const char *)page_html;
     const char *end = line + page_html_size;
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const size_t size = newline ? (size_t)(newline - line) + 1 : (size_t)(end - line);
         if (is_mark(line, size, "<!-- style -->")) {
-            fputs("<style>\n", file);
-            fwrite(page_css, 1, page_css_size, file);
-            fputs("</style>\n", file);
+            write_element(file, "style", page_css, page_css_size);
         } else if (is_mark(line, size, "<!-- data -->")) {
-            write_json(file, context);
+            write_json(file, page->json);
+        } else if (is_mark(line, size, "<!-- wasm -->")) {
+            write_wasm(file, page);
         } else if (is_mark(line, size, "<!-- script -->")) {
-            fputs("<script>\n", file);
-            fwrite(page_js, 1, page_js_size, file);
-            fputs("</script>\n", file);
+            write_element(file, "script", live_js, live_js_size);
+            write_element(file, "script", page_js, page_js_size);
         } else {
             fwrite(line, 1, size, file);
         }

@@ -1,11 +1,17 @@
-/* html.h - the page, one HTML file that needs no network: page.html with page.css, page.js and the
- * data in it. The three sources are arrays of this program (see the Makefile). */
+/* html.h - the page, one HTML file that needs no network: page.html with page.css, page.js, live.js
+ * and the data in it. These sources are arrays of this program (see the Makefile). */
 #ifndef TAPEHEAD_EXAMPLES_HTML_H
 #define TAPEHEAD_EXAMPLES_HTML_H
 
 #include <stdio.h>
 
-/* For output_write; context is the data: JSON, a string. */
+typedef struct {
+    const char *json;          /* the data */
+    const unsigned char *wasm; /* the library as a WebAssembly module */
+    size_t wasm_size;          /* 0: the page has recorded numbers only */
+} Page;
+
+/* For output_write; context is a Page. */
 void html_write(FILE *file, const void *context);
 
 #endif

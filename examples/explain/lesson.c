@@ -3,11 +3,13 @@
 #include "lesson.h"
 
 #include "json.h"
+#include "recording.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const LessonKind *const kinds[LESSONS] = {&lesson_1, &lesson_2, &lesson_3,
@@ -353,4 +355,28 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     putc('}', file);
     if (ferror(file)) tensor_fail("the lesson could not be written");
     return !tensor_error();
+}
+
+static void write_lesson(FILE *file, int number, LessonOptions options, bool alone) {
+    Lesson lesson;
+    const bool opened = lesson_open(&lesson, number, options);
+    if (opened && options.rule && !lesson.rule && alone)
+        tensor_fail("lesson %d has no line that the wrong rule %s changes", number, options.rule);
+    if (opened) lesson_write_json(&lesson, file);
+    lesson_close(&lesson);
+}
+
+char *lessons_as_json(int first, int last, LessonOptions options) {
+    char *json;
+    FILE *file = data_open(&json);
+    if (file) fprintf(file, "{\"lessons\":[");
+    for (int number = first; number <= last && !tensor_error(); number++) {
+        if (number > first) fprintf(file, ",\n");
+        write_lesson(file, number, options, first == last);
+    }
+    if (file) fprintf(file, "]}\n");
+    data_close(file, json);
+    if (!tensor_error()) return json;
+    free(json);
+    return NULL;
 }

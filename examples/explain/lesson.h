@@ -37,6 +37,10 @@ bool lesson_open(Lesson *lesson, int number, LessonOptions options);
  * be written. */
 bool lesson_write_json(Lesson *lesson, FILE *file);
 void lesson_close(Lesson *lesson);
+/* Opens, writes and closes the lessons from first to last: {"lessons": [...]}, a string that the
+ * caller frees. NULL and an error on failure: among others if there is one lesson, and the wrong
+ * rule changes no line of it. */
+char *lessons_as_json(int first, int last, LessonOptions options);
 
 /* ---- for the file of a lesson ---------------------------------------------------------------- */
 

@@ -99,7 +99,7 @@ void recording_end(void *model, Tensor *loss, const Recording *recording, const 
     if (loss && !*loss->name) ag_name(loss, "loss");
     ag_backward(loss);
     char *json = tensor_error() ? NULL : recording_as_json(recording);
-    if (json) output_write(path, html_write, json);
+    if (json) output_write(path, html_write, &(Page){.json = json});
     free(json);
     tape_end();
     if (model) nn_freeze(model, "", false);

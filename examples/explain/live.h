@@ -1,0 +1,22 @@
+/* live.h - lessons for a page that computes: what the WebAssembly module exports.
+ *
+ *     strcpy(live_request(23), "lesson 5\nheads 2\nseed 3");
+ *     puts(live_answer());
+ *
+ * A request is text with a setting on each line, "key value": the lesson, and what lesson_set
+ * takes. The page (live.js) writes it into the module's memory, and reads the answer there. */
+#ifndef TAPEHEAD_EXAMPLES_LIVE_H
+#define TAPEHEAD_EXAMPLES_LIVE_H
+
+/* Room for a request of so many bytes and the end of the string; NULL without memory. It stays
+ * until the next call. */
+char *live_request(int size);
+
+/* Runs the request. The answer is JSON: {"lessons":[the lesson]}, or {"error":"a sentence"}. It
+ * stays until the next call, and depends on no earlier request. */
+const char *live_answer(void);
+
+/* How many tensors exist: 0 between two answers. */
+int live_tensors(void);
+
+#endif

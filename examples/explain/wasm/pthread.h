@@ -1,0 +1,33 @@
+/* pthread.h - for WebAssembly, where wasi-libc has none: what tensor/ needs of it, in a program
+ * that has one thread. */
+#ifndef TAPEHEAD_EXAMPLES_WASM_PTHREAD_H
+#define TAPEHEAD_EXAMPLES_WASM_PTHREAD_H
+
+#include <stddef.h>
+
+typedef int pthread_once_t;
+#define PTHREAD_ONCE_INIT 0
+
+static inline int pthread_once(pthread_once_t *once, void (*initialize)(void)) {
+    if (!*once) initialize();
+    *once = 1;
+    return 0;
+}
+
+/* Values of a thread, which are given to `leave` when the thread ends. This one never ends, so
+ * nothing has to be kept. */
+typedef int pthread_key_t;
+
+static inline int pthread_key_create(pthread_key_t *key, void (*leave)(void *)) {
+    (void)leave;
+    *key = 0;
+    return 0;
+}
+
+static inline int pthread_setspecific(pthread_key_t key, const void *value) {
+    (void)key;
+    (void)value;
+    return 0;
+}
+
+#endif
