@@ -515,6 +515,117 @@ START_TEST(steps_of_lesson_6) {
 }
 END_TEST
 
+/* ---- edits ----------------------------------------------------------------------------------- */
+
+/* Is it the result of a line? */
+static bool is_made(const Json *tensor) {
+    const Json *line = lines->first;
+    while (line && tensor_at(json_get(line, "out")) != tensor) line = line->next;
+    return line != NULL;
+}
+
+/* Every leaf can be edited: the tape shows the number, and all checks are green. */
+START_TEST(edits_change_the_leaves) {
+    static char names[64][32];
+    int leaves = 0;
+    open_case(_i);
+    for (const Json *x = tensors->first; x; x = x->next)
+        if (!is_made(x)) snprintf(names[leaves++], sizeof *names, "%s", name_of(x));
+    close_case();
+    ck_assert_int_ge(leaves, 4);
+    for (int i = 0; i < leaves; i++) {
+        const LessonEdit edits[] = {{names[i], 0, 1}, {names[i], 0, 0}};
+        LessonOptions options = cases[_i].options;
+        options.edits = edits;
+        options.num_edits = 2; /* the last one counts */
+        open_lesson(cases[_i].number, options);
+        ck_assert_msg(options.step > 0 || value(find(names[i]), 0) == 0, "lesson %d, %s",
+                      lesson.number, names[i]);
+        for (const Json *line = lines->first; line; line = line->next)
+            ck_assert_msg(is_green(line), "lesson %d, %s = 0: %s", lesson.number, names[i],
+                          json_text(line, "op", ""));
+        close_case();
+    }
+}
+END_TEST
+
+/* An edit changes one number, the last of W_q, and what is computed from it; the others are drawn
+ * as without it. */
+START_TEST(an_edit_changes_one_number) {
+    const LessonEdit edit = {"W_q", 11, -0.25};
+    LessonOptions options = LESSON_OPTIONS;
+    open_case(4);
+    Json *const before = tree;
+    char *const text = json;
+    lesson_close(&lesson);
+    free(written);
+    options.edits = &edit;
+    options.num_edits = 1;
+    open_lesson(5, options);
+    const Json *x = json_get(json_get(before, "tape"), "tensors")->first;
+    for (const Json *y = tensors->first; y; y = y->next, x = x->next)
+        for (int64_t i = 0; !is_made(y) && i < size_of_tensor(y); i++)
+            if (strcmp(name_of(y), "W_q") == 0 && i == 11) ck_assert(value(y, i) == -0.25);
+            else ck_assert(value(y, i) == value(x, i));
+    ck_assert(value(find("loss"), 0) != value(x, 0));
+    close_case();
+    free(before);
+    free(text);
+}
+END_TEST
+
+/* Training begins with the edited numbers, and goes on from what it has learned. */
+START_TEST(training_begins_with_the_edits) {
+    const LessonEdit edit = {"W_1.weight", 0, 3};
+    LessonOptions options = LESSON_OPTIONS;
+    double first = 0;
+    options.edits = &edit;
+    options.num_edits = 1;
+    for (int step = 0; step < 2; step++) {
+        options.step = step;
+        open_lesson(6, options);
+        const Json *W = find("W_1.weight");
+        if (step == 0) ck_assert(value(W, 0) == 3);
+        else ck_assert(value(W, 0) == first);
+        expect_near("the loss", json_number(json_at(json_get(tree, "losses"), step)),
+                    value(find("loss"), 0), 1e-5);
+        first = value(W, 0) - 0.02 * grad(W, 0);
+        close_case();
+    }
+}
+END_TEST
+
+static void expect_no_edit(int number, LessonEdit edit, const char *sentence) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.edits = &edit;
+    options.num_edits = 1;
+    ck_assert(!lesson_open(&lesson, number, options));
+    expect_error(sentence);
+    lesson_close(&lesson);
+}
+
+START_TEST(edits_that_cannot_be) {
+    LessonEdit edit;
+    expect_no_edit(5, (LessonEdit){"W_z", 0, 1}, "lesson 5 has no leaf with the name W_z");
+    expect_no_edit(5, (LessonEdit){"S", 0, 1}, "lesson 5 has no leaf with the name S");
+    expect_no_edit(6, (LessonEdit){"loss", 0, 1}, "lesson 6 has no leaf with the name loss");
+    expect_no_edit(5, (LessonEdit){"W_q", 12, 1}, "lesson 5: W_q is (6, 2): it has no element 12");
+    expect_no_edit(6, (LessonEdit){"W_q.weight", -1, 1},
+                   "lesson 6: W_q.weight is (3, 3): it has no element -1");
+    expect_no_edit(3, (LessonEdit){"lengths", 0, (double)NAN}, "set: int64 cannot hold nan");
+    ck_assert(lesson_read_edit(&edit, "12 -0.5 S / sqrt(d)"));
+    ck_assert(edit.index == 12 && edit.value == -0.5);
+    ck_assert_str_eq(edit.name, "S / sqrt(d)");
+    static const char *const wrong[] = {
+        "",         "12", "12 x W_q", "x 1 W_q", "12 1", "12 1 ", "99999999999999999999 1 W_q",
+        "1.5 2 W_q"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_msg(!lesson_read_edit(&edit, wrong[i]), "%s", wrong[i]);
+        expect_error_like("\"", "\" is no edit: it must be an index, a number and a name");
+    }
+}
+END_TEST
+
 /* ---- wrong rules ----------------------------------------------------------------------------- */
 
 static const struct {
@@ -1429,6 +1540,10 @@ int main(void) {
     tcase_add_test(tcase, settings_that_cannot_be);
     tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, LESSONS);
     tcase_add_test(tcase, steps_of_lesson_6);
+    tcase_add_loop_test(tcase, edits_change_the_leaves, 0, CASES);
+    tcase_add_test(tcase, an_edit_changes_one_number);
+    tcase_add_test(tcase, training_begins_with_the_edits);
+    tcase_add_test(tcase, edits_that_cannot_be);
     tcase_add_loop_test(tcase, a_rule_fails_its_own_check, 0, LESSONS * RULES);
     tcase_add_test(tcase, rules_with_other_settings);
     tcase_add_test(tcase, a_nan_fails_the_check);

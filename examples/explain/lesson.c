@@ -30,6 +30,28 @@ static Tensor *typed(const Lesson *l, Tensor *x) {
     return y;
 }
 
+/* The index of element i, row-major. */
+static Shape place(Shape shape, int64_t i) {
+    Shape index = {.ndim = shape.ndim};
+    for (int d = shape.ndim - 1; d >= 0; d--) {
+        index.dim[d] = i % shape.dim[d];
+        i /= shape.dim[d];
+    }
+    return index;
+}
+
+/* Makes the edits of a leaf. */
+static void edit(const Lesson *l, Tensor *x) {
+    for (int i = 0; i < l->options.num_edits && !tensor_error(); i++) {
+        const LessonEdit *e = &l->options.edits[i];
+        if (strcmp(e->name, x->name) != 0) continue;
+        if (e->index < 0 || e->index >= tensor_numel(x))
+            tensor_fail("lesson %d: %s is %s: it has no element %" PRId64, l->number, e->name,
+                        tensor_shape_text(x->shape), e->index);
+        else tensor_set_at(x, e->value, place(x->shape, e->index));
+    }
+}
+
 Tensor *lesson_own(Lesson *l, const char *name, Tensor *x) {
     if (!x) return NULL;
     if (l->num_made < l->num_owned) {
@@ -44,7 +66,9 @@ Tensor *lesson_own(Lesson *l, const char *name, Tensor *x) {
     if (!x) return NULL;
     l->owned[l->num_owned++] = x;
     l->num_made = l->num_owned;
-    return ag_name(x, name);
+    ag_name(x, name);
+    edit(l, x);
+    return x;
 }
 
 void lesson_own_model(Lesson *l, void *model) {
@@ -53,8 +77,27 @@ void lesson_own_model(Lesson *l, void *model) {
         char name[sizeof((*p->slot)->name)];
         memcpy(name, (*p->slot)->name, sizeof name);
         *p->slot = typed(l, *p->slot);
+        if (!*p->slot) return;
         ag_requires_grad(ag_name(*p->slot, name));
+        edit(l, *p->slot);
     }
+}
+
+static bool is_leaf(const Lesson *l, const char *name) {
+    for (int i = 0; i < l->num_owned; i++)
+        if (strcmp(l->owned[i]->name, name) == 0) return true;
+    for (ModuleSlot *p = NULL; l->model && nn_next_parameter(l->model, "", &p);)
+        if (strcmp((*p->slot)->name, name) == 0) return true;
+    return false;
+}
+
+/* Does each edit name a leaf? */
+static bool check_edits(const Lesson *l) {
+    for (int i = 0; i < l->options.num_edits && !tensor_error(); i++)
+        if (!is_leaf(l, l->options.edits[i].name))
+            tensor_fail("lesson %d has no leaf with the name %s", l->number,
+                        l->options.edits[i].name);
+    return !tensor_error();
 }
 
 Tensor *lesson_leaf(Lesson *l, const char *name, Tensor *x) {
@@ -103,14 +146,8 @@ Tensor *lesson_tensor(const char *name) {
 
 /* Element i of x, row-major. */
 static double element(const Tensor *x, int64_t i) {
-    Shape index = {0};
     if (!x || i >= tensor_numel(x)) return (double)NAN;
-    index.ndim = x->shape.ndim;
-    for (int d = x->shape.ndim - 1; d >= 0; d--) {
-        index.dim[d] = i % x->shape.dim[d];
-        i /= x->shape.dim[d];
-    }
-    return tensor_get_at(x, index);
+    return tensor_get_at(x, place(x->shape, i));
 }
 
 double lesson_value(const char *name, int64_t i) { return element(lesson_tensor(name), i); }
@@ -288,8 +325,9 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
     tape_begin();
     tape_keep_grads(true);
     run(l);
+    if (!check_edits(l)) return false;
     l->given.rule = l->rule ? wrong_key(l->rule) : NULL; /* for the command */
-    return !tensor_error();
+    return true;
 }
 
 void lesson_close(Lesson *l) {

@@ -31,7 +31,8 @@ typedef struct {
 } Lesson;
 
 /* Makes the model, opens a tape, runs forward and backward. The tape stays open. The caller calls
- * lesson_close, also after a failure. A wrong rule that would change no line is not planted. */
+ * lesson_close, also after a failure. A wrong rule that would change no line is not planted. An
+ * edit that names no leaf, or no element of it, is an error. */
 bool lesson_open(Lesson *lesson, int number, LessonOptions options);
 /* The lesson as one JSON object. False and an error if the tape is too large, or if the file cannot
  * be written. */

@@ -4,6 +4,7 @@
 #include "json.h"
 #include "wrong.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -121,6 +122,18 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
     if (s->kind == NUMBER) *number_in(s, options) = number;
     if (s->kind == SWITCH) *switch_in(s, options) = number != 0;
+    return true;
+}
+
+bool lesson_read_edit(LessonEdit *edit, const char *text) {
+    char *end, *name;
+    errno = 0;
+    edit->index = strtoll(text, &end, 10);
+    const bool is_index = end != text && *end == ' ' && errno == 0;
+    edit->value = strtod(end, &name);
+    if (!is_index || name == end || *name != ' ' || !name[1])
+        return tensor_fail("\"%s\" is no edit: it must be an index, a number and a name", text);
+    edit->name = name + 1;
     return true;
 }
 

@@ -9,6 +9,13 @@
 
 enum { LESSONS = 6, LESSON_STEPS = 200 };
 
+/* Element index, row-major, of the leaf with this name becomes value. */
+typedef struct {
+    const char *name;
+    int64_t index;
+    double value;
+} LessonEdit;
+
 /* The flags that choose another example. A 0 means the lesson's own number; a dropout below 0 and
  * LESSON_SEED mean the same. */
 #define LESSON_SEED UINT64_MAX
@@ -18,7 +25,9 @@ typedef struct {
     double dropout;
     uint64_t seed;
     bool causal, no_scale, no_mask, additive, float32;
-    const char *rule; /* the key of a wrong rule (wrong.h), or NULL */
+    const char *rule;        /* the key of a wrong rule (wrong.h), or NULL */
+    const LessonEdit *edits; /* num_edits, the caller's; lesson_open alone reads them */
+    int num_edits;
 } LessonOptions;
 #define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
 
@@ -26,6 +35,10 @@ typedef struct {
  * to the key of a wrong rule, "" for none. False and an error if there is no such setting, or if
  * the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
+
+/* Reads "12 -0.5 W_q": index, value, name. The name stays in the text. False and an error if the
+ * text has another form. */
+bool lesson_read_edit(LessonEdit *edit, const char *text);
 
 /* The flag among the given ones that this lesson does not take: "--heads"; NULL if there is none.
  * Lesson 0 stands for all lessons, of which each takes what it can; lesson LESSONS + 1 is none, and
