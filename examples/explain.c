@@ -200,6 +200,9 @@ static const Flag flags[] = {
     SWITCH_FLAG("--additive", options.additive,
                 "Lesson 6: additive attention, with a tanh that is flat."),
     SWITCH_FLAG("--float32", options.float32, "All lessons: compute in float32, not in float64."),
+    SWITCH_FLAG("--train", options.train,
+                "Add the losses of 200 steps of SGD on all leaves to the data of the page; with\n"
+                "--break both the right and the wrong ones."),
     {"--break", FLAG_CHOICE, &options.rule, "softmax|transpose|assign|dropout|mask",
      "Give the lines that it concerns a wrong backward. The check of these lines fails; with\n"
      "assign, = in place of +=, the sum of a gradient is wrong.",

@@ -741,6 +741,77 @@ START_TEST(a_nan_fails_the_check) {
 }
 END_TEST
 
+/* ---- training -------------------------------------------------------------------------------- */
+
+enum { MOST_EDITS = 256 };
+
+/* The loss with each leaf at x - rate dx, of the lesson that is open, which this closes. */
+static double loss_after_a_step(LessonOptions options, double rate) {
+    static LessonEdit edits[MOST_EDITS];
+    static char names[MOST_EDITS][32];
+    options.edits = edits;
+    for (const Json *x = tensors->first; x; x = x->next)
+        for (int64_t i = 0; json_get(x, "grad") && !is_made(x) && i < size_of_tensor(x); i++) {
+            const int n = options.num_edits++;
+            ck_assert_int_lt(n, MOST_EDITS);
+            snprintf(names[n], sizeof *names, "%s", name_of(x));
+            edits[n] = (LessonEdit){names[n], i, value(x, i) - rate * grad(x, i)};
+        }
+    const int number = lesson.number;
+    close_case();
+    open_lesson(number, options);
+    const double loss = value(find("loss"), 0);
+    close_case();
+    return loss;
+}
+
+static void expect_loss(const Json *losses, int64_t i, double loss) {
+    const double listed = json_number(json_at(losses, i));
+    ck_assert_int_eq(losses->count, LESSON_STEPS);
+    ck_assert_msg(same_number(listed, loss, 1e-5 * fabs(loss)), "lesson %d, loss %d: %g and %g",
+                  lesson.number, (int)i, listed, loss);
+}
+
+/* Training begins with the lesson's numbers, its first step is SGD on all leaves, and it learns;
+ * with a wrong rule too, but what it learns is another thing. */
+START_TEST(training_is_sgd) {
+    const int number = _i / (RULES + 1) + 1, r = _i % (RULES + 1);
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert(lesson_set(&options, "train", "1"));
+    ck_assert(lesson_set(&options, "rule", r < RULES ? rules[r].key : ""));
+    open_lesson(number, options);
+    const Json *training = json_get(tree, "training");
+    const Json *right = json_get(training, "right");
+    const Json *wrong = json_get(training, "wrong");
+    const bool planted = *json_text(tree, "rule", "") != '\0';
+    const double rate = json_get(training, "rate")->number, loss = value(find("loss"), 0);
+    ck_assert_int_eq(wrong != NULL, planted);
+    ck_assert(json_number(json_at(right, LESSON_STEPS - 1)) < 0.4 * loss);
+    expect_loss(right, 0, loss);
+    if (wrong) {
+        expect_loss(wrong, 0, loss);
+        ck_assert(json_number(json_at(wrong, 1)) != json_number(json_at(right, 1)));
+    }
+    Json *const kept = tree;
+    char *const text = json;
+    tree = NULL;
+    json = NULL;
+    options.train = false;
+    expect_loss(wrong ? wrong : right, 1, loss_after_a_step(options, rate));
+    free(kept);
+    free(text);
+}
+END_TEST
+
+/* Without being asked for it is not there. */
+START_TEST(training_only_if_asked) {
+    open_case(_i);
+    ck_assert_ptr_null(json_get(tree, "training"));
+    ck_assert_int_eq(json_get(tree, "losses") != NULL, lesson.number == 6);
+    close_case();
+}
+END_TEST
+
 START_TEST(no_such_rule) {
     LessonOptions options = LESSON_OPTIONS;
     ck_assert_ptr_null(wrong_find("exp"));
@@ -1171,13 +1242,13 @@ END_TEST
 
 START_TEST(page_of_one_lesson) {
     program = "explain";
-    ck_assert_int_eq(run("--lesson 5 --page $D/page.html --heads 2 --float32 --seed 3 --no-scale"),
-                     0);
+    ck_assert_int_eq(
+        run("--lesson 5 --page $D/page.html --heads 2 --float32 --seed 3 --no-scale --train"), 0);
     Json *read = data_of_page("page.html");
     const Json *only = json_at(json_get(read, "lessons"), 0);
     ck_assert_int_eq(json_get(read, "lessons")->count, 1);
     ck_assert_str_eq(json_text(only, "command", ""),
-                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale --float32");
+                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale --float32 --train");
     ck_assert_str_eq(json_at(json_get(only, "formula"), 1)->text, "A = softmax(Q_h K_h')");
     free(read);
     ck_assert_int_eq(run("--lesson 5 --page $D/lesson.html"), 0);
@@ -1403,6 +1474,7 @@ START_TEST(misuse) {
                                         "--step -1",
                                         "--tape $D/tape.json --float32",
                                         "--tape $D/tape.json --break mask",
+                                        "--tape $D/tape.json --train",
                                         "--break ''",
                                         "--break exp",
                                         "--text --page $D/page.html",
@@ -1548,6 +1620,8 @@ int main(void) {
     tcase_add_test(tcase, rules_with_other_settings);
     tcase_add_test(tcase, a_nan_fails_the_check);
     tcase_add_test(tcase, no_such_rule);
+    tcase_add_loop_test(tcase, training_is_sgd, 0, LESSONS * (RULES + 1));
+    tcase_add_loop_test(tcase, training_only_if_asked, 0, LESSONS);
     tcase_add_test(tcase, answers_of_lesson_1);
     tcase_add_test(tcase, answers_of_lesson_2);
     tcase_add_test(tcase, answers_of_lesson_3);

@@ -310,6 +310,19 @@ static void let_go(Lesson *l) {
     l->model = NULL;
 }
 
+/* Both trainings begin with the same numbers. */
+static void train_for_losses(Lesson *l) {
+    const WrongRule *const rule = l->rule;
+    l->rule = NULL;
+    train(l, LESSON_STEPS, l->right);
+    let_go(l);
+    l->rule = rule;
+    if (rule) train(l, LESSON_STEPS, l->wrong);
+    let_go(l);
+}
+
+const double *lesson_losses(const Lesson *l) { return l->rule ? l->wrong : l->right; }
+
 bool lesson_open(Lesson *l, int number, LessonOptions options) {
     const LessonKind *kind = kinds[number - 1];
     *l = (Lesson){.number = number, .kind = kind, .given = options};
@@ -319,8 +332,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
         l->rule = wrong_find(options.rule);
         if (!l->rule) return tensor_fail("there is no rule \"%s\"", options.rule);
     }
-    if (kind->shows_losses) train(l, LESSON_STEPS, l->losses);
-    let_go(l);
+    if (options.train || kind->shows_losses) train_for_losses(l);
     train(l, l->options.step, NULL);
     tape_begin();
     tape_keep_grads(true);
@@ -355,15 +367,22 @@ static void write_formula(const Lesson *l, FILE *file) {
     putc(']', file);
 }
 
-static void write_losses(const Lesson *l, FILE *file) {
-    if (!l->kind->shows_losses) return;
-    fprintf(file, ",\n\"losses\":[");
+/* Writes ,"key":[losses] */
+static void write_losses(FILE *file, const char *key, const double *losses) {
+    fprintf(file, ",\n\"%s\":[", key);
     for (int i = 0; i < LESSON_STEPS; i++) {
         const char *comma = i ? "," : "";
-        if (isfinite(l->losses[i])) fprintf(file, "%s%.6g", comma, l->losses[i]);
+        if (isfinite(losses[i])) fprintf(file, "%s%.6g", comma, losses[i]);
         else fprintf(file, "%s\"NaN\"", comma);
     }
     putc(']', file);
+}
+
+static void write_training(const Lesson *l, FILE *file) {
+    fprintf(file, ",\n\"training\":{\"rate\":%g", l->kind->rate);
+    write_losses(file, "right", l->right);
+    if (l->rule) write_losses(file, "wrong", l->wrong);
+    putc('}', file);
 }
 
 bool lesson_write_json(Lesson *l, FILE *file) {
@@ -383,7 +402,8 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     l->items = 0;
     l->kind->ask(l);
     putc(']', file);
-    write_losses(l, file);
+    if (l->kind->shows_losses) write_losses(file, "losses", lesson_losses(l));
+    if (l->options.train) write_training(l, file);
     settings_write_command(file, l->number, &l->given);
     settings_write(file, l->number, &l->options);
     wrong_write(file);

@@ -24,10 +24,11 @@ typedef struct {
     const WrongRule *rule;        /* planted on the tape; NULL if none is */
     void *model;                  /* a module that lesson_close frees, or NULL */
     Tensor *owned[LESSON_TENSORS];
-    int num_owned, num_made;     /* num_made: how many build has asked for since it began */
-    double losses[LESSON_STEPS]; /* of the lesson that shows them */
-    FILE *json;                  /* for say and ask_* */
-    int items;                   /* written so far, of the text or of the questions */
+    int num_owned, num_made; /* num_made: how many build has asked for since it began */
+    double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with
+                                                      * the wrong rule */
+    FILE *json;                                      /* for say and ask_* */
+    int items; /* written so far, of the text or of the questions */
 } Lesson;
 
 /* Makes the model, opens a tape, runs forward and backward. The tape stays open. The caller calls
@@ -74,6 +75,8 @@ Tensor *lesson_data(Lesson *lesson, const char *name, double std, Shape shape);
 void lesson_own_model(Lesson *lesson, void *model);
 /* E = y - t, loss = sum(E^2). */
 Tensor *lesson_loss(Tensor *y, Tensor *t);
+/* The losses of the training that the lesson shows. */
+const double *lesson_losses(const Lesson *lesson);
 /* 1 / sqrt(d), or 1 with --no-scale. */
 double lesson_scale(const Lesson *lesson);
 

@@ -89,7 +89,7 @@ const LessonKind lesson_2 = {
     .formula = {"Y = softmax(Q K' / sqrt(d)) V", "S = Q K'", "A = softmax(S / sqrt(d))", "Y = A V",
                 "loss = sum((Y - T)^2)"},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
-    .rate = 0.05,
+    .rate = 0.02,
     .build = build,
     .tell = tell,
     .ask = ask,

@@ -141,7 +141,7 @@ const LessonKind lesson_3 = {
                 "F = S / sqrt(d), -1e6 where ignored", "B = softmax(F),  Z = B V",
                 "loss = sum((Y + Z - T)^2)"},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3},
-    .rate = 0.05,
+    .rate = 0.02,
     .build = build,
     .tell = tell,
     .ask = ask,

@@ -68,7 +68,7 @@ const LessonKind lesson_4 = {
     .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "S = Q K',  A = softmax(S / sqrt(d))",
                 "Y = dropout(A) V", "loss = sum((Y - T)^2)", "dx = 0 + from V + from K + from Q"},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
-    .rate = 0.05,
+    .rate = 0.02,
     .build = build,
     .tell = tell,
     .ask = ask,

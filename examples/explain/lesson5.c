@@ -124,7 +124,7 @@ const LessonKind lesson_5 = {
                 "Y_h = A V_h,  gated = Y_h gate", "Y = Concat(heads) W_o'", "loss = sum((Y - T)^2)",
                 "dgate = sum(Y_h dgated) in each head"},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
-    .rate = 0.05,
+    .rate = 0.01,
     .build = build,
     .tell = tell,
     .ask = ask,

@@ -115,7 +115,8 @@ static void tell(Lesson *l) {
         "- %g x %.4f = %.4f. All tables show step %d, before this change; the curve of the page "
         "shows the losses of all %d steps, from %.3f to %.3f.",
         RATE, (int)(shown / HIDDEN), (int)(shown % HIDDEN), w, dw, w, RATE, dw, w - RATE * dw,
-        (int)l->options.step + 1, LESSON_STEPS, l->losses[0], l->losses[LESSON_STEPS - 1]);
+        (int)l->options.step + 1, LESSON_STEPS, lesson_losses(l)[0],
+        lesson_losses(l)[LESSON_STEPS - 1]);
     if (l->options.additive)
         say(l,
             "Here the scores are a small network, w_v tanh(queries + keys). `W_k` "

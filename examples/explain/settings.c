@@ -16,6 +16,7 @@ typedef enum {
     SEED,    /* uint64_t */
     NUMBER,  /* double */
     SWITCH,  /* bool */
+    REQUEST, /* bool; it changes no tape, and the page has no control for it */
     RULE     /* const char * */
 } Kind;
 
@@ -48,6 +49,7 @@ static const Setting settings[] = {
     CHOICE("no-mask", "3", no_mask),
     CHOICE("additive", "6", additive),
     CHOICE("float32", "123456", float32),
+    {"train", "--train", "123456", REQUEST, FIELD(train), 0, 1},
     {"rule", "--break", "123456", RULE, FIELD(rule), 0, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -121,12 +123,13 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)number;
     if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
     if (s->kind == NUMBER) *number_in(s, options) = number;
-    if (s->kind == SWITCH) *switch_in(s, options) = number != 0;
+    if (s->kind == SWITCH || s->kind == REQUEST) *switch_in(s, options) = number != 0;
     return true;
 }
 
 bool lesson_read_edit(LessonEdit *edit, const char *text) {
-    char *end, *name;
+    char *end;
+    char *name;
     errno = 0;
     edit->index = strtoll(text, &end, 10);
     const bool is_index = end != text && *end == ' ' && errno == 0;
@@ -137,12 +140,12 @@ bool lesson_read_edit(LessonEdit *edit, const char *text) {
     return true;
 }
 
-/* The value as JSON, and as the argument of a flag. */
+/* The value as JSON, and as the argument of a flag; "" for a flag without one. */
 static void print_value(char *text, size_t size, const Setting *s, const LessonOptions *o) {
+    *text = '\0';
     if (s->kind == INTEGER) snprintf(text, size, "%" PRId64, *integer_in(s, o));
     if (s->kind == SEED) snprintf(text, size, "%" PRIu64, *seed_in(s, o));
     if (s->kind == NUMBER) snprintf(text, size, "%g", *number_in(s, o));
-    if (s->kind == SWITCH) snprintf(text, size, "%s", *switch_in(s, o) ? "true" : "false");
     if (s->kind == RULE) snprintf(text, size, "%s", *text_in(s, o));
 }
 
@@ -153,8 +156,7 @@ void settings_write_command(FILE *file, int number, const LessonOptions *given) 
         const Setting *s = &settings[i];
         if (!is_given(s, given) || !takes(number, s)) continue;
         print_value(value, sizeof value, s, given);
-        fprintf(file, " %s%s%s", s->flag, s->kind == SWITCH ? "" : " ",
-                s->kind == SWITCH ? "" : value);
+        fprintf(file, " %s%s%s", s->flag, *value ? " " : "", value);
     }
     putc('"', file);
 }
@@ -165,8 +167,9 @@ void settings_write(FILE *file, int number, const LessonOptions *used) {
     char value[32];
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
-        if (!takes(number, s) || s->kind == RULE) continue;
+        if (!takes(number, s) || s->kind > SWITCH) continue;
         print_value(value, sizeof value, s, used);
+        if (s->kind == SWITCH) strcpy(value, *switch_in(s, used) ? "true" : "false");
         fprintf(file, "%s{\"key\":\"%s\",\"kind\":\"%s\",\"value\":%s", before, s->key,
                 kinds[s->kind], value);
         if (s->kind != SWITCH) fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, s->most);

@@ -25,15 +25,16 @@ typedef struct {
     double dropout;
     uint64_t seed;
     bool causal, no_scale, no_mask, additive, float32;
+    bool train;              /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
     const char *rule;        /* the key of a wrong rule (wrong.h), or NULL */
     const LessonEdit *edits; /* num_edits, the caller's; lesson_open alone reads them */
     int num_edits;
 } LessonOptions;
 #define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
 
-/* Sets the option with this key, "heads" or "no-scale", to a number that is written as text; "rule"
- * to the key of a wrong rule, "" for none. False and an error if there is no such setting, or if
- * the value is not allowed. */
+/* Sets the option with this key, "heads" or "no-scale", to a number that is written as text,
+ * "train" too; "rule" to the key of a wrong rule, "" for none. False and an error if there is no
+ * such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
 /* Reads "12 -0.5 W_q": index, value, name. The name stays in the text. False and an error if the
