@@ -169,6 +169,7 @@ $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehea
 	$(link) -lm
 $(BUILD)/explain: $(LESSONS) $(MODULE)
 $(addprefix $(BUILD)/,recall reverse heads charlm): $(RECORDER)
+$(BUILD)/recall: $(call objects,examples/recall/model.c)
 $(TESTS) $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)

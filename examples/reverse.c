@@ -19,15 +19,16 @@
 #include <inttypes.h>
 #include <math.h>
 
-static Training run = {.program = "reverse",
-                       .summary = "learns to read a sequence backwards",
-                       .caption = {{"A row is a place of the answer, a column a place of the "
-                                    "input.",
-                                    "Right is the other diagonal: answer i looks at input n-1-i."}},
-                       .seed = 1,
-                       .steps = 1500,
-                       .batch = 64,
-                       .lr = 0.1};
+static Training run = {
+    .program = "reverse",
+    .summary = "learns to read a sequence backwards",
+    .caption = {{"A row is a place of the answer, a column a place of the "
+                 "input.",
+                 "The other diagonal should be strong: answer i looks at input n-1-i."}},
+    .seed = 1,
+    .steps = 1500,
+    .batch = 64,
+    .lr = 0.1};
 
 static struct {
     int64_t length, tokens, hidden, heads;

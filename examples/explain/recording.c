@@ -95,12 +95,20 @@ Tensor *recording_join(Tensor *heads) {
     return ag_name(ag_reshape(places, SHAPE(1, N, H * D)), "joined");
 }
 
-void recording_end(void *model, Tensor *loss, const Recording *recording, const char *path) {
+char *recording_json(void *model, Tensor *loss, const Recording *recording) {
     if (loss && !*loss->name) ag_name(loss, "loss");
     ag_backward(loss);
     char *json = tensor_error() ? NULL : recording_as_json(recording);
-    if (json) output_write(path, html_write, &(Page){.json = json});
-    free(json);
     tape_end();
     if (model) nn_freeze(model, "", false);
+    return json;
+}
+
+void recording_write(char *json, const char *path) {
+    if (json) output_write(path, html_write, &(Page){.json = json});
+    free(json);
+}
+
+void recording_end(void *model, Tensor *loss, const Recording *recording, const char *path) {
+    recording_write(recording_json(model, loss, recording), path);
 }

@@ -45,8 +45,13 @@ Tensor *recording_heads(Linear *W, Tensor *x, int64_t H, const char *name);
 void recording_begin(void);
 /* (H, N, D) -> (1, N, H D): the numbers of all heads side by side. */
 Tensor *recording_join(Tensor *heads);
-/* Runs backward from the loss, writes the page, ends the tape, and lets the parameters learn again;
- * it does the last two also after an error. */
+/* Runs backward from the loss, makes the data of the page, ends the tape, and lets the parameters
+ * learn again; it does the last two also after an error. The caller frees the data; NULL and an
+ * error on failure. */
+char *recording_json(void *model, Tensor *loss, const Recording *recording);
+/* Writes the page of these data, and frees them. Does nothing for NULL. */
+void recording_write(char *json, const char *path);
+/* Both. */
 void recording_end(void *model, Tensor *loss, const Recording *recording, const char *path);
 
 #endif
