@@ -621,12 +621,13 @@ static int answer(const char *question) {
     return EXIT_SUCCESS;
 }
 
-static void add(Suite *suite, const char *name, const TTest *test, int times) {
+static TCase *add(Suite *suite, const char *name, const TTest *test, int times) {
     TCase *tcase = tcase_create(name);
     tcase_add_checked_fixture(tcase, one_thread, frame_teardown);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, test, 0, times);
     suite_add_tcase(suite, tcase);
+    return tcase;
 }
 
 int main(int argc, char **argv) {
@@ -634,7 +635,8 @@ int main(int argc, char **argv) {
     if (argc > 1) return answer(argv[1]);
     program = argv[0];
     Suite *suite = suite_create("threads");
-    add(suite, "threads", no_bit_hangs_on_the_number_of_threads, case_count());
+    TCase *large = add(suite, "threads", no_bit_hangs_on_the_number_of_threads, case_count());
+    tcase_set_tags(large, "long"); /* as add_long_case does */
     add(suite, "width", no_bit_hangs_on_the_width_of_vectors, 1);
     add(suite, "sort", sorting_does_not_know_either, 1);
     add(suite, "program", threads_of_the_program_share_the_pool, 1);
