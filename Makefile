@@ -8,7 +8,7 @@ VERSION = 0.1.0
 BUILD   = build
 PREFIX ?= /usr/local
 CFLAGS ?= -O2 -g
-# make splits names at spaces: a BUILD that has some is reached by a link that has none.
+# make splits names at spaces, so a BUILD with spaces is reached by a link whose name has none.
 ASKED  := $(BUILD)
 ifneq ($(word 2,$(BUILD)),)
 override BUILD := $(shell link=.build-$$(printf %s '$(ASKED)' | cksum | tr -dc 0-9); \
@@ -18,8 +18,8 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-protot
           -Wdouble-promotion $(if $(DEV),-Werror)
 
 # The sources need these flags, whatever CFLAGS says: C11, POSIX with M_PI and realpath, files of
-# more than 2 GB, and a compiler that changes no digit. A product and a sum are fused where the code
-# says so, nowhere else.
+# more than 2 GB, and options with which the compiler changes no digit of a result. A product and a
+# sum are fused only where the code says so.
 FLAGS   = $(TUNE) $(CFLAGS) -std=c11 $(SYSTEM) -pthread -fPIC \
           -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables \
           -ffile-prefix-map="$$PWD"=. $(LOCAL) $(WARN)
@@ -36,8 +36,8 @@ MACOS   = $(findstring -darwin,$(TARGET))$(findstring -macos,$(TARGET))
 SYSTEM  = $(if $(LINUX),-D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64)
 
 # Flags that some compilers do not take, or that only some machines need. Functions of the shared
-# library call each other directly. Floats are not computed in wider types: i386's first
-# floating-point unit would do so, and gcc for s390x. gcc's usual tuning for x86 clears a struct by
+# library call each other directly. Floats are not computed in wider types, as i386's first
+# floating-point unit and gcc for s390x would do. gcc's usual tuning for x86 clears a struct by
 # rep stos, which takes a tenth of a small op's time.
 takes   = $(shell $(CC) $(1) -Werror -E -xc /dev/null >/dev/null 2>&1 && echo '$(1)')
 LOCAL  := $(call takes,-fno-semantic-interposition) \
@@ -78,7 +78,7 @@ ifeq ($(MACOS),)
 SHARED   = libtapehead.so
 SONAME   = $(SHARED).$(ABI)
 FULLNAME = $(SHARED).$(VERSION)
-SMALLER  = -Wl,-z,noseparate-code # as FreeBSD has it anyway
+SMALLER  = -Wl,-z,noseparate-code # FreeBSD's linker does so anyway
 SHARING  = -shared $(if $(LINUX),$(SMALLER)) -Wl,-z,now,-Bsymbolic,-soname,$(SONAME) \
            -Wl,--version-script,$(BUILD)/exports.map,--no-undefined
 else
@@ -117,7 +117,7 @@ WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)) $(PAGE)
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
-HOOKED   = $(BUILD)/obj/tensor/kernels/pool.hooks.o # the tests' own, in place of the library's
+HOOKED   = $(BUILD)/obj/tensor/kernels/pool.hooks.o # pool.c for the tests; it replaces the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
              $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
 MEASURE  = $(call objects,tests/bench/common.c) \
@@ -147,8 +147,8 @@ $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 	$(compile) -DISA=avx512 $(AVX512) -Wno-psabi -Wno-pass-failed
 $(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
 	$(compile) -DTEST_HOOKS
-# Loops over elements become loops of vectors; code that no step of training runs stays small, and
-# kernels that only the oldest CPUs need stay small, too.
+# -O3 makes loops over elements loops of vectors. Code that no step of training runs is compiled for
+# size, and so are kernels that only the oldest CPUs need.
 $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(BUILD)/obj/tensor/kernels/plain.o: SPEED =
 $(BUILD)/obj/tensor/math/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
@@ -235,8 +235,8 @@ else
 	@sed 's/^/_/' $< >$@
 endif
 
-# Files that say what was built, rewritten only if their text changes: objects made with other
-# flags, and archives of other objects, are then out of date.
+# Files that say what was built, rewritten only if their text changes: after a change of the flags
+# all objects are out of date, after a change of the list of objects all libraries.
 $(BUILD)/flags:   note = $(CC) $(FLAGS)
 $(BUILD)/sources: note = $(OBJECTS)
 $(BUILD)/flags.wasm: note = $(if $(LIVE),$(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(WASM))

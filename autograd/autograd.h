@@ -66,8 +66,8 @@ Tensor *tape_end_keeping(Tensor *y);
 /* Gives a tensor of your own to the open tape, which takes over your reference, also when this
  * fails: tape_own(tensor_randn(SHAPE(2, 3))) is a loan like the result of an op. Returns x. */
 Tensor *tape_own(Tensor *x);
-/* Keep the gradients of intermediate results too, and what is let go, on the open recording tape:
- * for teaching. Call it before the ops. */
+/* If keep is true, the open recording tape keeps the gradients of intermediate results, and the
+ * elements of results that are let go: for teaching. Call it before the ops. */
 void tape_keep_grads(bool keep);
 /* A line per node of the open tape: number, op, shapes, inputs, names. */
 bool tape_print(FILE *file);
@@ -149,7 +149,7 @@ Tensor *ag_log(Tensor *x), *ag_sin(Tensor *x), *ag_cos(Tensor *x), *ag_tanh(Tens
 Tensor *ag_sigmoid(Tensor *x), *ag_silu(Tensor *x);
 Tensor *ag_abs(Tensor *x), *ag_relu(Tensor *x); /* gradient 0 at 0 */
 Tensor *ag_gelu(Tensor *x);                     /* x Phi(x), the exact form */
-Tensor *ag_gelu_tanh(Tensor *x);                /* PyTorch's with approximate="tanh": GPT-2's */
+Tensor *ag_gelu_tanh(Tensor *x);                /* PyTorch's gelu with approximate="tanh"; GPT-2 */
 
 Tensor *ag_scale(Tensor *x, double factor), *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);
@@ -242,7 +242,7 @@ Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b);
 
 Tensor *ag_softmax(Tensor *x, int dim), *ag_log_softmax(Tensor *x, int dim);
 /* Which keys a query may attend to: B batch, H heads, Q queries, K keys. All parts combine, and a
- * key that one part masks is masked. (AttentionMask){0} is no mask. */
+ * key that one part masks is masked. (AttentionMask){0} masks nothing. */
 typedef struct {
     const Tensor *valid_lens; /* I64 (B) or (B, Q), not negative: keys at or past it are masked */
     const Tensor *keep;       /* BOOL, broadcasts to (B, H, Q, K): false is masked */

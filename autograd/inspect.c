@@ -243,7 +243,7 @@ static void write_backward(Buffer *json, const Node *n) {
     tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
 }
 
-/* The number of x in the JSON; -1 for NULL. tensor: those that have a number, then NULLs. */
+/* The number of x in the JSON; -1 for NULL. tensor: the tensors that have a number, then NULLs. */
 static int number_of(const Tensor **tensor, const Tensor *x) {
     int t = x ? 0 : -1;
     while (x && tensor[t] && tensor[t] != x) t++;

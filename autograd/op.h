@@ -118,8 +118,8 @@ struct Op {
      * has at least one element. The result of an op without a backward has no gradient. Integers
      * and bools have no gradient either. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
-    int draws; /* 1 + the index in saved of what forward draws; if it is there already, forward
-                * draws nothing. 0: the op draws nothing */
+    int draws;        /* 1 + the index in saved of the tensor that forward draws; if saved has this
+                       * tensor already, forward draws nothing. 0: the op draws nothing */
     const char *zero; /* why no element of the result changes with an element of in[0], if that
                        * depends on the op alone: "dropped" */
     int row;          /* elementwise: its number in elementwise.def */

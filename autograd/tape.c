@@ -293,7 +293,7 @@ static bool accumulate(Tensor *x, Tensor *g) {
 }
 
 /* Sums g, the gradient of a tensor that was broadcast to g's shape, over the repeated dimensions.
- * Only this function does so. Takes over g. */
+ * Only this function undoes a broadcast. Takes over g. */
 static Tensor *unbroadcast(Tensor *g, Shape shape) {
     if (!g || shape_equal(g->shape, shape)) return g;
     Tensor *summed = tensor_sum_to(g, shape);

@@ -278,7 +278,7 @@ static void explain(Transformer *net, const Corpus *text) {
         .text = {words,
                  "The rest of the model is too large for a page: it is only in `G`, the "
                  "gradient that arrives here from the model's loss. The last line, sum(G "
-                 "output), has the gradient `G`, so all gradients before it are those of "
+                 "output), has the gradient `G`, so all gradients before it are gradients of "
                  "the model's loss. No character sees a later one: those scores are masked."},
         .formula = {"attention_weights = softmax(queries keys' / sqrt(d)), for each head",
                     "output = attention_weights values", "G = d loss of the model / d output"}};
@@ -299,8 +299,9 @@ static const Flag flags[] = {
     INTEGER_FLAG("--sample", options.sample, 0, 1e6, "from 0 to 10^6", "Characters to write."),
     TEXT_FLAG("--prompt", options.prompt, "TEXT", "a held-out line", "What to show and continue."),
     NUMBER_FLAG("--temperature", options.temperature, 0.01, 100, "from 0.01 to 100",
-                "Of what is written: below 1 likelier characters, above 1 rarer ones."),
-    INTEGER_FLAG("--top-k", options.top_k, 0, 256, "from 0 to 256", "So many likeliest; 0: all."),
+                "Below 1 the model writes more probable characters, above 1 rarer ones."),
+    INTEGER_FLAG("--top-k", options.top_k, 0, 256, "from 0 to 256",
+                 "Choose among the N most probable; 0: all."),
     {"--layer", FLAG_INTEGER, &options.layer, "N", "Which one to show.", 1, MAX_LAYERS,
      "from 1 to 24", "the middle one"},
 };

@@ -5,8 +5,8 @@
  * heads, so half of them are not needed. Fewer places have a token at a large offset, so some heads
  * are more important than others. One backward pass measures the importance of all heads (Michel,
  * Levy & Neubig 2019): a gate of 1 multiplies the output of a head, and the gradient of the gate
- * says how the loss changes if the gate gets smaller. The program prints it beside the loss without
- * the head.
+ * says how the loss changes if the gate gets smaller. The program prints the importance of each
+ * head beside the loss without that head.
  *
  * B sequences, T = --length, H = --heads, E = --hidden, d = E / H, O = --offsets, V = --tokens. The
  * sections: the model, the sequences, training, importance, one example step by step, main.
@@ -76,7 +76,7 @@ static Tensor *split(Tensor *x) {
  *     y_h = softmax(q_h k_h' / sqrt(d)) v_h       the output of head h
  *     y = (g_1 y_1, ..., g_H y_H) W_o'            g_h = 0: without head h
  *
- * Without the gates it is nn_multi_head_attention_forward(attention, x, x, x, mask). */
+ * If all gates are 1, y is nn_multi_head_attention_forward(attention, x, x, x, mask). */
 static Tensor *heads_forward(Heads *net, Tensor *tokens, Tensor *gates) {
     const int64_t T = options.length, E = options.hidden, O = options.offsets;
     const double d = (double)E / (double)options.heads, scale = options.no_scale ? 1 : 1 / sqrt(d);

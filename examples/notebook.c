@@ -256,8 +256,8 @@ static void compare_losses(void) {
 static const Flag flags[] = {
     SEED_FLAG("--seed", run.seed, "Of the data, the parameters and the dropout."),
     INTEGER_FLAG("--steps", run.steps, 1, 1e6, "from 1 to 10^6", "Of the parametric pooling."),
-    NUMBER_FLAG("--lr", run.lr, 1e-300, 1e300, "above 0", "Its learning rate."),
-    OUTPUT_FLAG("--log", run.log, "FILE.csv", "Write its losses."),
+    NUMBER_FLAG("--lr", run.lr, 1e-300, 1e300, "above 0", "Learning rate of the pooling."),
+    OUTPUT_FLAG("--log", run.log, "FILE.csv", "Write the losses."),
     OUTPUT_FLAG("--plot", run.plot, "FILE.svg", "Draw where the attention looks."),
 };
 

@@ -23,15 +23,16 @@ typedef struct {
 typedef struct {
     char name[NAME_SIZE + NN_NAME_SIZE]; /* in the dict */
     Tensor **slot;                       /* the field that holds it; *slot is NULL while lazy */
-    Module *module; /* that the parameter belongs to; NULL for an optimizer's state */
-    DType dtype;    /* of the tensor, or of a lazy one in the future */
+    Module *module; /* the module of the parameter; NULL for an optimizer's state */
+    DType dtype;    /* of the tensor; while lazy, of the tensor that will be made */
     Shape shape;    /* the same; a pattern as in nn_shape_matches while lazy */
 } Entry;
 
 typedef struct Transfer {
     const char *who;
     Module *root;
-    Optimizer *optimizer; /* whose state is saved or loaded; NULL: the parameters of root are */
+    Optimizer *optimizer; /* its state is saved or loaded; NULL: the parameters of root are saved
+                           * or loaded */
     const char *prefix;   /* of all names in the dict */
     void (*act)(struct Transfer *t, const Entry *e); /* called for each entry */
     TensorDict *to;                                  /* for saving */

@@ -62,7 +62,7 @@ bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *
     return pair.key && pair.value;
 }
 
-/* list: n structs of `size` bytes, each of which begins with a name. The struct with this name, or
+/* list: n structs of `size` bytes; each begins with a name. Returns the struct with this name, or
  * NULL. */
 static void *find(void *list, int n, size_t size, const char *name) {
     for (char *at = list; n > 0; n--, at += size)

@@ -102,8 +102,8 @@ void tensor_buffer_append(Buffer *buffer, const void *bytes, size_t n);
 __attribute__((format(printf, 2, 3))) void tensor_buffer_print(Buffer *buffer, const char *format,
                                                                ...);
 /* Each appends a JSON value, the first two after the text `before`. The string NULL counts as "". A
- * number has as few digits as read as the same number of the type, F32 or F64; JSON has no NaN and
- * no infinity, so these become strings. A shape is a list, [2,3]. */
+ * number is written with the fewest digits that read back as the same number of the type, F32 or
+ * F64. JSON has no NaN and no infinity, so these become strings. A shape is a list, [2,3]. */
 void tensor_buffer_print_string(Buffer *buffer, const char *before, const char *text);
 void tensor_buffer_print_number(Buffer *buffer, const char *before, double x, DType dtype);
 void tensor_buffer_print_shape(Buffer *buffer, Shape shape);

@@ -207,7 +207,8 @@ static void remove_stale(const char *directory, const char *base) {
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
 /* Gives the new file the owner, the group and the rights of the old one. Only root can change the
- * owner; other users can only set a group of their own. If one of the two fails, it is no error. */
+ * owner; other users can only set a group of their own. It is no error if the owner or the group
+ * cannot be set. */
 static bool copy_rights(int fd, const struct stat *old) {
     const bool given = fchown(fd, old->st_uid, old->st_gid) == 0;
     const bool group = given || fchown(fd, (uid_t)-1, old->st_gid) == 0;

@@ -251,7 +251,7 @@ typedef struct {
 } TensorDict;
 
 TensorDict *tensor_dict_new(void);       /* empty, yours */
-void tensor_dict_free(TensorDict *dict); /* and releases its tensors. NULL is fine. */
+void tensor_dict_free(TensorDict *dict); /* releases its tensors, too. NULL is fine. */
 /* Retains x. An older entry of the same name is replaced, and its tensor released. Names, keys and
  * values are UTF-8; they are copied. "__metadata__" is not allowed as a name. */
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x);

@@ -63,7 +63,8 @@ OP_TEXT(attention) = {
 };
 
 /* saved: how many keys each query may attend to; in double, for each query, the largest score and
- * 1 / sum exp(score - largest); with dropout, what each head draws, or the generator before it. */
+ * 1 / sum exp(score - largest); with dropout, the draws of each head, or the generator before the
+ * draws. */
 static Tensor *attention_forward(Node *n) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];

@@ -93,7 +93,7 @@ static double divisor(const Node *n) {
     return (double)count;
 }
 
-/* losses (N, 1, ...) unchanged, or summed and divided. PyTorch's name of the node follows ndim. */
+/* losses (N, 1, ...) unchanged, or summed and divided. PyTorch's grad_fn depends on ndim. */
 static Tensor *reduced(const Node *n, const Tensor *losses) {
     bool summed[TENSOR_MAX_DIMS];
     const bool each = n->at.reduction == REDUCE_NONE;

@@ -20,7 +20,8 @@ static Tensor *apply_reshape(const Op *op, Tensor *x, Shape shape) {
         empty = empty || size == 0;
     }
     if (fits && unknown >= 0) {
-        fits = !empty && numel % product == 0; /* beside a size of 0, any size would fit, or none */
+        fits = !empty && numel % product == 0; /* if another size is 0, every size would fit, or
+                                                * none */
         at.shape.dim[unknown] = numel / product;
     } else fits = fits && numel == (empty ? 0 : product);
     if (fits) return apply1(op, x, at);

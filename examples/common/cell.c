@@ -22,7 +22,7 @@ void cell(int number) { cell_printf("%sIn [%d]:\n", number == 1 ? "" : "\n", num
 
 void cell_print(const Tensor *x) {
     if (tensor_error() || tensor_print(x, stdout) || !ferror(stdout)) return;
-    tensor_clear_error(); /* it does not say which file could not be written */
+    tensor_clear_error(); /* the old error does not name standard output */
     tensor_fail("cannot write to standard output");
 }
 

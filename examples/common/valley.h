@@ -15,8 +15,9 @@ typedef struct {
 
 /* Evaluates f at n points, evenly spaced from low to high, 3 <= n <= VALLEY_PLACES. Each local
  * minimum of this grid lies in a valley. Returns the deepest valley; of equally deep valleys, the
- * one with the smallest u. If f is as low at `low`, or lower at `high`, the result has curvature 0,
- * and u is low, or the beginning of the flat part before high. */
+ * one with the smallest u. If f(low) is not above the floor of this valley, the result is u = low
+ * with curvature 0. If f(high) is below the floor and below f(low), u is the beginning of the flat
+ * part that ends at high, also with curvature 0. */
 Valley valley_deepest(ValleyFunction f, void *context, double low, double high, int n);
 
 /* A curvature below this counts as 0, for a function with this value. */

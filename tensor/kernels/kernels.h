@@ -65,7 +65,7 @@ typedef struct {
     double dropout;                    /* the probability that a weight is dropped */
     const bool *drawn;                 /* (Q, K): what dropout keeps; NULL: the kernel draws it */
     Generator *generator;              /* before the head's first draw; the kernel moves it past
-                                        * the last. Both are NULL without dropout */
+                                        * the last. Without dropout, drawn and generator are NULL */
     void *y;                           /* forward writes it; backward reads it */
     int64_t y_row;
     double *max, *inverse; /* (Q): the largest score, and 1 / sum exp(score - max), 0 if all keys

@@ -152,7 +152,7 @@ static bool all_left(void) { return __atomic_load_n(&pool.members, __ATOMIC_SEQ_
 
 /* ---- the workers --------------------------------------------------------------------------- */
 
-/* Joins the job: the worker's number, from 1, or 0 if enough have joined. */
+/* Joins the job. Returns the worker's number, from 1, or 0 if enough workers have joined. */
 static int join_job(void) {
     int members = __atomic_load_n(&pool.members, __ATOMIC_RELAXED);
     while (members >= ONE_FREE)

@@ -38,8 +38,9 @@ static Tensor broadcast_to(const Tensor *x, Shape scores) {
 /* The fifth dimension is only for mask.window, the shifted windows of Swin (Liu et al. 2021): the
  * scores of batch b get window b mod windows. Without mask.window the number of windows is 1.
  *
- * A view of shape (B / windows, windows, H, Q, K), without a reference, only for kernels: of x,
- * (B, H, Q, K) or (B H, Q, K), or of mask.window (windows, Q, K), which is expanded. */
+ * Returns a view of x without a reference, only for kernels. The shape of the view is (B / windows,
+ * windows, H, Q, K). x is (B, H, Q, K) or (B H, Q, K); or x is mask.window (windows, Q, K), which
+ * is expanded. */
 static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
     const int64_t *t = x->stride + x->shape.ndim - 3;
     int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];

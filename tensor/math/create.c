@@ -23,7 +23,7 @@ bool tensor_check_number(const char *op, DType dtype, double number) {
         tensor_dtype_name(dtype), number);
 }
 
-/* Is it one of the four types? */
+/* Is dtype one of the four types? */
 static bool check_dtype(const char *op, DType dtype) {
     return (unsigned)dtype <= BOOL || tensor_fail("%s: %d is not a type", op, (int)dtype);
 }
