@@ -14,7 +14,7 @@
 
 /* ---- the frame ----------------------------------------------------------------------------- */
 
-/* IN_PARTS=1: what can be shared by threads is, however small it is. */
+/* IN_PARTS=1: threads share all work that can be cut, however small it is. */
 int run_suite(Suite *suite) {
     if (getenv("IN_PARTS")) {
         worth_a_thread = 16;
@@ -57,8 +57,9 @@ TCase *add_long_case(Suite *suite, const char *name) {
     return tcase;
 }
 
-/* The linker puts this between the library and tensor_fail, so that tests/check-errors can ask
- * whether each format of the library has been expected somewhere. That of macOS cannot. */
+/* The linker replaces tensor_fail by this function in all calls of the library. It keeps the format
+ * of the error, so that tests/check-errors can find formats that no test expects. The linker of
+ * macOS cannot do that. */
 static _Thread_local const char *last_format = "";
 
 #ifndef __APPLE__
@@ -263,8 +264,8 @@ CALL(dropout, in[0], a[0])
 CALL(cross_entropy, in[0], in[1], (int64_t)a[0], (Reduction)(int)a[1])
 CALL(mse_loss, in[0], in[1], (Reduction)(int)a[0])
 
-/* The parts of a mask that follow the inputs before: all that are there, in their order, or those
- * whose bits are set: 1 valid_lens, 2 keep, 4 window. */
+/* The mask whose parts are in[0] to in[n - 1]. parts says which ones these are, a bit for each: 1
+ * valid_lens, 2 keep, 4 window. If parts is 0, the first n parts are there. */
 static AttentionMask mask_at(Tensor **in, int n, int parts, bool causal) {
     Tensor *part[3] = {NULL};
     for (int p = 0, i = 0; p < 3 && i < n; p++)
@@ -294,7 +295,7 @@ static Tensor *call_attention_scaled(Tensor **in, int n, const double *a) {
     return ag_attention_scaled(in[0], in[1], in[2], mask, a[0], a[3]);
 }
 
-/* ag_contiguous hands x back when it is contiguous: what is transposed first is not. */
+/* ag_contiguous returns a contiguous x itself. So x is transposed first. */
 static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
     (void)n;
     (void)a;
@@ -316,7 +317,7 @@ static Tensor *call_split(Tensor **in, int n, const double *a) {
     return ag_split(in[0], (int64_t)a[0], (int)a[1], list, (int)a[3]) ? list[(int)a[2]] : NULL;
 }
 
-/* a: the type, and whether to come back from it, to that of x */
+/* a: the type, and whether to convert the result back to the type of x */
 static Tensor *call_to(Tensor **in, int n, const double *a) {
     (void)n;
     Tensor *y = ag_to(in[0], (DType)(int)a[0]);
@@ -407,7 +408,7 @@ bool needs_elements(const char *op) { return !strcmp(op, "max") || !strcmp(op, "
         }                                                                                          \
     }
 
-/* The elementwise rows are sampled by rule, below; these are all the others. */
+/* The samples of all ops that are not rows of elementwise.def; these rows follow below. */
 static const Sample structured[] = {
     {"logical_not", 1, {REAL(2, 3)}, {0}},
     {"logical_not", 1, {REAL_SCALAR}, {0}},
@@ -610,7 +611,7 @@ static const Sample structured[] = {
     {"dropout", 1, {REAL(0)}, {0.5}},
 };
 
-/* What every elementwise row is tried with. */
+/* The samples of every row of elementwise.def. */
 static const Sample one_input[] = {
     {NULL, 1, {REAL(3, 4)}, {3}},
     {NULL, 1, {REAL_SCALAR}, {-0.5}},
@@ -639,7 +640,7 @@ static int append(Sample *to, int count, const Sample *like, int n, const Op *op
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* Called while suites are put together, outside of any test, where Check's asserts do not work. */
+/* This runs before the first test, where the asserts of Check do not work. */
 const Sample *samples(void) {
     static Sample all[SAMPLES_MAX];
     int count = 0;
@@ -655,21 +656,22 @@ const Sample *samples(void) {
     return all;
 }
 
-/* Lengths from 0 to one beyond the keys, which are columns of the scores or rows of k. */
+/* Lengths from 0 to K + 1; the K keys are columns of the scores or rows of k. */
 static Tensor *draw_lengths(const Sample *sample, Shape shape) {
     const bool rows = !strcmp(sample->op, "attention");
     const Shape keys = sample->in[rows].shape;
     return tensor_randint(0, keys.dim[keys.ndim - 1 - rows] + 2, shape);
 }
 
-/* Positions in the dimension that the op picks from. */
+/* Indices into the dimension from which the op gathers. */
 static Tensor *draw_index(const Sample *sample, Shape shape) {
     const Shape x = sample->in[0].shape;
     int dim = (int)sample->number[0];
     if (!strcmp(sample->op, "embedding")) dim = 0;
     if (!strcmp(sample->op, "cross_entropy")) dim = x.ndim > 1;
     if (dim < 0) dim += x.ndim;
-    const int64_t size = dim >= 0 && dim < x.ndim ? x.dim[dim] : 1; /* some samples are mistakes */
+    const int64_t size = dim >= 0 && dim < x.ndim ? x.dim[dim] : 1; /* some samples are wrong on
+                                                                     * purpose */
     return tensor_randint(0, size ? size : 1, shape);
 }
 

@@ -1,5 +1,5 @@
-/* common.h - what several suites share: the frame around a test, small tensors, sentences of
- * errors, and the ops of the table with inputs that suit them.
+/* common.h - what several suites share: the frame around a test, small tensors, checks of error
+ * messages, and the ops of the table with inputs that suit them.
  *
  * Ops are called by name, with their attributes as a list of numbers, so that the samples below,
  * the golden file and the wrong cases of test_ops.c are all data. */
@@ -15,13 +15,14 @@
 int run_suite(Suite *suite); /* what main returns: 0 if all tests passed */
 
 void frame_setup(void);    /* float64, seed 0 */
-void frame_teardown(void); /* fails the test that left something behind */
-TCase *add_framed_case(Suite *suite, const char *name); /* whose tests stand in the frame */
+void frame_teardown(void); /* fails if the test left a tensor, an error or an open tape */
+TCase *add_framed_case(Suite *suite, const char *name); /* adds a case whose tests run in the
+                                                         * frame */
 TCase *add_long_case(Suite *suite, const char *name);   /* the same; make valgrind leaves it out */
 
 /* The pending error must be this message; it is cleared. */
 void expect_error(const char *sentence);
-/* The same for a sentence that begins, or continues somewhere, like this. */
+/* The pending error must begin with `beginning` and contain `part`; it is cleared. */
 void expect_error_like(const char *beginning, const char *part);
 
 /* ---- small tensors ------------------------------------------------------------------------- */
@@ -29,16 +30,16 @@ void expect_error_like(const char *beginning, const char *part);
 Tensor *leaf(Shape shape, const double *elements); /* float64, requires a gradient, yours */
 #define LEAF(shape, ...) leaf(shape, (double[]){__VA_ARGS__})
 
-/* x's elements, row-major, must be these to within the tolerance; NaN is what NaN should be. */
+/* x's elements, row-major, must equal `expected` to within the tolerance; NaN equals NaN. */
 void expect_elements(const char *what, const Tensor *x, const double *expected, double tolerance);
 #define EXPECT_ELEMENTS(x, ...) expect_elements(#x, x, (double[]){__VA_ARGS__}, 1e-12)
 bool same_number(double a, double b, double tolerance);
 
-/* x's elements, the first dimension running fastest in memory. Takes over x. */
+/* A copy of x in which the first index varies fastest in memory. Takes over x. */
 Tensor *permuted(Tensor *x);
 
-/* The tensor of that name in a file of tests/golden/ with a line per tensor (generate_nn.py tells
- * how they look). Yours. */
+/* The tensor with this name in a file of tests/golden/ that has a line per tensor (generate_nn.py
+ * describes the format). You own it. */
 Tensor *golden_tensor(const char *name_of_file, const char *name);
 
 /* ---- calling an op by its name ------------------------------------------------------------- */
@@ -60,14 +61,14 @@ typedef struct {
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number);
 Shape shape_at(const double *number); /* a shape among the numbers */
 
-/* Samples of every op of the table, until one whose op is NULL: ordinary ones, and ones with
- * scalars, with broadcasting and without elements. */
+/* Samples of every op of the table; after the last one, op is NULL. Some samples have scalars, some
+ * broadcast, some have no elements. */
 const Sample *samples(void);
 const Op *find_op(const char *name);
-int inputs_of(const Op *op);         /* how many it names */
-bool needs_elements(const char *op); /* does it refuse a tensor without any, whatever its shape? */
+int inputs_of(const Op *op);         /* how many inputs the op names */
+bool needs_elements(const char *op); /* does the op refuse every tensor without elements? */
 
-/* Input i of a sample, drawn from where the op can be differentiated. Yours. */
+/* Input i of a sample: random numbers where the op can be differentiated. You own it. */
 Tensor *sample_input(const Sample *sample, int i, DType dtype);
 
 /* ---- parameters of a model ------------------------------------------------------------------- */

@@ -39,7 +39,7 @@ static const char *variable(const char *name, const char *otherwise) {
     return value && *value ? value : otherwise;
 }
 
-/* Nothing here calls setenv: what that allocates is never freed. */
+/* Nothing here calls setenv, because setenv never frees what it allocates. */
 int shell(const char *line) {
     char whole[2304];
     snprintf(whole, sizeof whole, "D=%s; export D; %s", folder, line);
@@ -79,7 +79,8 @@ int run_without_reader(const char *arguments) {
     return status;
 }
 
-/* A child that is the program: the shell that reads the line gives it its place. */
+/* Starts a shell that replaces itself with the program (exec), so the child process is the program.
+ */
 static pid_t start(const char *environment, const char *arguments) {
     char line[2048];
     snprintf(line, sizeof line, "D=%s; export D; exec env %s %s %s/%s %s", folder, environment,
@@ -100,7 +101,7 @@ static int exit_status(pid_t child) {
     return WEXITSTATUS(status);
 }
 
-/* Until there is no more to come. */
+/* Reads to the end of the pipe. */
 static void read_all(int from, char *text, size_t size) {
     size_t n = 0;
     ssize_t got = 1;
@@ -117,9 +118,9 @@ static bool has_ended(pid_t child) {
     return end.si_pid == child;
 }
 
-/* The slave stays open until the program is gone and all is read. Were it closed, a read could find
- * nothing to read, then the program could print and end, and the same read fail since nobody is
- * left who writes: what was printed last would be lost. */
+/* The slave stays open here until the program has ended and all its output is read. If it was
+ * closed and the program ended, a read could fail because there is no writer, although output is
+ * left, and the last output would be lost. */
 int run_on_terminal(const char *environment, const char *arguments) {
     char variables[512], redirected[1024];
     size_t n = 0;
@@ -146,8 +147,8 @@ int run_on_terminal(const char *environment, const char *arguments) {
     return exit_status(child);
 }
 
-/* A pipe, filled but for this many bytes. It holds pages, how many depends on the system; what is
- * written goes to the rest of the last page if it fits there. */
+/* Makes a pipe and fills it, except for `but` bytes. A pipe holds pages; their number depends on
+ * the system. A write goes to the rest of the last page if it fits there. */
 static void make_full_pipe(int ends[2], size_t but) {
     enum { PAGE = 4096 };
     char page[PAGE] = {0};
@@ -175,7 +176,7 @@ int run_interrupted(const char *arguments) {
     snprintf(redirected, sizeof redirected, "%s >$D/out 2>&%d %d>&-", arguments, ends[1], ends[1]);
     pid_t child = start("", redirected);
     close(ends[1]);
-    struct pollfd gone = {.fd = ends[0]}; /* no event but its end */
+    struct pollfd gone = {.fd = ends[0]}; /* the only event is the end of the pipe */
     while (waiting_in(ends[0]) == filling && poll(&gone, 1, 1) == 0) continue;
     kill(child, SIGINT);
     read_all(ends[0], text, sizeof text);
@@ -186,7 +187,7 @@ int run_interrupted(const char *arguments) {
     return exit_status(child);
 }
 
-/* One line, "NAME: ...", and nothing on stdout. */
+/* stderr must be one line, "NAME: ...". */
 static void expect_one_sentence(const char *arguments) {
     size_t n = strlen(program);
     ck_assert_msg(!strncmp(complaints, program, n) && !strncmp(complaints + n, ": ", 2) &&
@@ -230,7 +231,7 @@ const char *path(const char *name) {
 }
 
 int files_in_folder(void) {
-    int n = -2; /* . and .. */
+    int n = -2; /* "." and ".." do not count */
     DIR *directory = opendir(folder);
     ck_assert_ptr_nonnull(directory);
     while (readdir(directory)) n++;

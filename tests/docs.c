@@ -1,11 +1,11 @@
-/* docs.c - `make docs`: rewrites what autograd/README.md and nn/README.md say of each op, module
- * and function, between two marks, from the tables and texts in the library; and the line numbers
- * in README.md.
+/* docs.c - `make docs`: rewrites the tables of ops, modules and functions in autograd/README.md and
+ * nn/README.md, between two marks, from the tables and texts in the library. It also rewrites the
+ * line numbers in README.md.
  *
  *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
  *
- * It finds in the SOURCEs the file that each one is in, and demands that each function of the two
- * public headers is on its page. */
+ * docs finds in the SOURCEs the file of each op, module and function. It fails if a function of the
+ * two public headers is not on its page. */
 #include "../autograd/op.h"
 
 #include <ctype.h>
@@ -41,7 +41,7 @@ static char *read_file(const char *path) {
     return text;
 }
 
-/* Does the page speak of the function? */
+/* Does the page name the function? */
 static bool mentions(const char *page, const char *function) {
     const size_t length = strlen(function);
     for (const char *at = page;; at += length) {
@@ -76,14 +76,14 @@ static const char *file_of(const char *function, const char *folder) {
     return NULL;
 }
 
-/* Text of a cell: a bar would end it. */
+/* Writes the text of a cell. A bar is escaped, because it would end the cell. */
 static void cell(FILE *out, const char *text) {
     fputs(" ", out);
     for (; *text; text++) fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
     fputs(" |", out);
 }
 
-/* The cells, NULL behind the last, and in which paper and file more is to be found. */
+/* Writes a row: the cells (NULL after the last), then the paper and the file. */
 static void row(FILE *out, const char *const *cells, const char *paper, const char *file) {
     const char *base = strrchr(file, '/');
     fputs("|", out);
@@ -91,7 +91,7 @@ static void row(FILE *out, const char *const *cells, const char *paper, const ch
     fprintf(out, " %s%s[`%s`](%s) |\n", paper, *paper ? ", " : "", base ? base + 1 : file, file);
 }
 
-/* The head of a table. */
+/* Writes the head of a table. */
 static void section(FILE *out, const char *title, const char *head) {
     fprintf(out, "\n### %s\n\n|", title);
     for (const char *name = head; *name; name += strcspn(name, "|") + 1)
@@ -102,7 +102,7 @@ static void section(FILE *out, const char *title, const char *head) {
     fputs("\n", out);
 }
 
-/* The row of an op or of a function of ops. */
+/* Writes the row of an op or of a function of ops. */
 static void op_row(FILE *out, const char *function, const OpText *text, const char *file) {
     char call[128];
     snprintf(call, sizeof call, "`%s`", text->call);
@@ -140,7 +140,7 @@ static void print_modules(FILE *out) {
 #include "../nn/nn.def"
 }
 
-/* The page with what is between the marks made anew. */
+/* The page with a new text between the marks. */
 static char *made_anew(const char *path, const char *page, void (*print)(FILE *)) {
     char *text = NULL;
     size_t size;
@@ -160,7 +160,7 @@ static char *made_anew(const char *path, const char *page, void (*print)(FILE *)
 /* ---- line numbers ----------------------------------------------------------------------------
  *
  * A link such as [autograd/tape.c:211](autograd/tape.c#L211 "Tensor *ag_apply(") leads to the first
- * line of that file with that text in it. */
+ * line of the file that contains the text. */
 
 typedef struct {
     char path[128], text[128];
@@ -176,7 +176,7 @@ static bool read_link(const char *at, LineLink *link) {
     return link->length > 0 && !strcmp(link->path, path);
 }
 
-/* Where the first line of the file with the text is, counted from 1. */
+/* The number of the first line of the file that contains the text, counted from 1. */
 static int line_of(const LineLink *link) {
     char *source = read_file(link->path);
     const char *found = strstr(source, link->text);
@@ -208,7 +208,7 @@ static char *with_line_numbers(const char *page) {
 
 /* ---- a page, written or compared ------------------------------------------------------------ */
 
-/* False if the page is stale and only to be checked. */
+/* Writes the page if it has changed; with only_check, returns false instead. */
 static bool write_page(const char *path, const char *before, const char *after, bool only_check) {
     if (!strcmp(before, after)) return true;
     if (only_check) {

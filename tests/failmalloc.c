@@ -1,6 +1,7 @@
-/* failmalloc.c - LD_PRELOAD=build/failmalloc.so FAIL_AT=n PROGRAM: the nth allocation fails,
- * whether the program asks for it or the C library does; with FAIL_ALL=1 those after it fail too,
- * as when memory has run out. ALLOCATIONS=FILE writes there how many were asked for. For glibc. */
+/* failmalloc.c - LD_PRELOAD=build/failmalloc.so FAIL_AT=n PROGRAM: the nth allocation of the
+ * program or of the C library fails. With FAIL_ALL=1 all later allocations fail, too, as when
+ * memory has run out. With ALLOCATIONS=FILE the number of allocations is written to FILE. Needs
+ * glibc. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* glibc's own functions, behind the names that are taken here. */
+/* The functions of glibc; this file replaces their usual names. */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
@@ -20,7 +21,7 @@ static atomic_long asked;
 static long fail_at; /* 0: none fails */
 static bool fail_all;
 
-/* The loader may allocate before this; that does not count. */
+/* Allocations of the loader before this call do not count. */
 __attribute__((constructor)) static void begin(void) {
     const char *at = getenv("FAIL_AT");
     fail_at = at ? atol(at) : 0;

@@ -1,13 +1,14 @@
-/* test_alloc_failure.c - every allocation is made to fail, one after the other.
+/* test_alloc_failure.c - makes every allocation fail, one after the other.
  *
- * The Makefile links this suite so that malloc and its relatives pass through the functions below.
- * A piece of work is done again and again: first its 1st allocation fails, then its 2nd, and so on
- * until it gets through without having asked for the one that would have failed; then all of it
- * once more, with every later allocation failing too, as when memory has really run out. Each time
- * the work must say that it failed, or be right; no gradient, parameter or number may be half
- * changed; and every block and tensor must be back where it was.
+ * The linker replaces malloc and similar functions by the functions below. A piece of work is
+ * repeated: first its 1st allocation fails, then its 2nd, and so on, until the work ends before the
+ * allocation that would fail. Then all is repeated, but all later allocations fail, too, as when
+ * memory has run out. Each time the work must report a failure or give the right result. A failure
+ * must leave gradients, parameters and numbers as they were, and every block and tensor must be
+ * freed.
  *
- * The caching allocator, which would hide allocations, is off, except where it is the point. */
+ * The caching allocator would hide allocations. So it is off, except in tests of the cache itself.
+ */
 #include <check.h>
 #include <errno.h>
 #include <math.h>
@@ -25,10 +26,10 @@
 enum { BLOCKS_MAX = 8192 };
 
 static struct {
-    bool armed;      /* count, and fail when it is time */
-    bool persistent; /* fail from fail_at on, not only then */
+    bool armed;      /* count allocations, and make some fail */
+    bool persistent; /* fail from fail_at on, not only at fail_at */
     int calls, fail_at, failed;
-    void *block[BLOCKS_MAX]; /* handed out while armed, and not yet freed */
+    void *block[BLOCKS_MAX]; /* allocated while armed, and not freed yet */
     int blocks;
 } memory;
 
@@ -96,7 +97,7 @@ void __wrap_free(void *block) {
 
 /* ---- doing a piece of work until nothing fails --------------------------------------------- */
 
-/* What a piece of work brought about, to be compared with what it should. */
+/* The numbers that a piece of work computed, to be compared with the right ones. */
 typedef struct {
     int n;
     double number[4096];
@@ -104,14 +105,14 @@ typedef struct {
 
 static void note(Outcome *outcome, const Tensor *x) {
     int room = (int)(sizeof outcome->number / sizeof *outcome->number) - outcome->n;
-    if (!x || tensor_numel(x) > room) abort(); /* memory is scarce: no ck_assert here */
+    if (!x || tensor_numel(x) > room) abort(); /* no ck_assert here, because it allocates */
     tensor_to_doubles(x, outcome->number + outcome->n);
     outcome->n += (int)tensor_numel(x);
 }
 
-/* A piece of work. `prepare` runs with memory to spare before each try, `attempt` without: it
- * closes its tapes and returns whether all of it succeeded. `inspect` then sees whether a failure
- * left everything as it was, and `clean` takes back what was prepared. */
+/* A piece of work. `prepare` runs before each try, and its allocations succeed. `attempt` is the
+ * try: it closes its tapes and returns whether all of it succeeded. `inspect` then checks that a
+ * failure changed nothing, and `clean` frees what `prepare` made. */
 typedef struct {
     const char *name;
     void (*prepare)(void *context);
@@ -130,7 +131,7 @@ static void arm(int fail_at, bool persistent) {
     memory.blocks = 0;
 }
 
-/* One try, the fail_at-th allocation failing. Did nothing fail? */
+/* One try, in which allocation number fail_at fails. Did the work succeed? */
 static bool try_once(const Work *work, void *context, int fail_at, bool persistent,
                      Outcome *outcome) {
     int64_t live = tensor_live();
@@ -189,7 +190,7 @@ static void exhaust(const Work *work, void *context) {
 typedef struct {
     const Sample *sample;
     bool has_grads; /* the inputs have gradients already */
-    bool apart;     /* neither they nor the gradient that arrives are row-major */
+    bool apart;     /* neither the inputs nor dy are row-major */
     Tensor *in[SAMPLE_INPUTS], *c;
 } OpWork;
 
@@ -253,7 +254,7 @@ static void clean_op(void *context) {
 
 static void exhaust_op(const Sample *sample) {
     const Work work = {sample->op, prepare_op, attempt_op, inspect_op, clean_op};
-    const bool is_view = !strcmp(sample->op, "view"); /* which takes no strides that are apart */
+    const bool is_view = !strcmp(sample->op, "view"); /* view refuses such strides */
     for (int way = 0; way < (is_view ? 2 : 4); way++)
         exhaust(&work, &(OpWork){.sample = sample, .has_grads = way % 2, .apart = way / 2});
 }
@@ -267,8 +268,8 @@ static void exhaust_samples(int i) {
 START_TEST(ops) { exhaust_samples(_i); }
 END_TEST
 
-/* With the cache on, a failure may be cured by giving cached blocks back. (Under CK_FORK=no the
- * setting was read already, and this is the same as above.) */
+/* With the cache on, the library can return cached blocks to the system and try again. (With
+ * CK_FORK=no the setting was read before, so this test then equals the one above.) */
 START_TEST(ops_with_a_cache) {
     setenv("TAPEHEAD_CACHE", "1G", 1);
     exhaust_samples(_i);
@@ -357,7 +358,7 @@ static void inspect_leaves(void *context, bool succeeded) {
     ck_assert_ptr_null(leaves->w->grad);
 }
 
-/* More nodes than the tape begins with, an op with many inputs, gradients that are kept. */
+/* A tape that must grow, an op with many inputs, gradients that are kept. */
 static bool attempt_long_tape(void *context, Outcome *outcome) {
     Leaves *l = context;
     tape_begin();
@@ -373,8 +374,8 @@ static bool attempt_long_tape(void *context, Outcome *outcome) {
     return done;
 }
 
-/* A result is handed through two tapes; whatever fails, both are closed. What the tape is given is
- * gone with it, or at once. */
+/* A result is kept through the ends of two tapes. Whatever fails, both tapes are closed. A tensor
+ * that is given to a tape is freed with the tape, or at once if that fails. */
 static bool attempt_nested_tapes(void *context, Outcome *outcome) {
     Leaves *l = context;
     tape_begin();
@@ -389,7 +390,7 @@ static bool attempt_nested_tapes(void *context, Outcome *outcome) {
     return done;
 }
 
-/* A value used three times, whose gradients cannot be added in place. */
+/* A value that is used three times; its gradients cannot be added in place. */
 static bool attempt_fan_out(void *context, Outcome *outcome) {
     Leaves *l = context;
     tape_begin();
@@ -429,7 +430,7 @@ static void clean_json(void *context) {
     fclose(json);
 }
 
-/* Nothing is written unless all of it is. */
+/* After a failure nothing is written. */
 static void inspect_json(void *context, bool succeeded) {
     (void)context;
     ck_assert(succeeded == (ftell(json) > 0));
@@ -534,7 +535,7 @@ static const struct {
     {"randperm", randperm},
 };
 
-/* What could not be made has drawn nothing. */
+/* A call that fails draws no random numbers. */
 static bool attempt_maker(void *context, Outcome *outcome) {
     Maker *const *make = context;
     const Generator before = *tensor_generator_current();
@@ -574,7 +575,7 @@ static bool attempt_sort(void *context, Outcome *outcome) {
     return noted(outcome, sorted) && noted(outcome, indices);
 }
 
-/* Writes x over its own transpose, which takes a copy. */
+/* Writes the transpose of x to x, which needs a copy. */
 static bool attempt_write(Leaves *l, bool add, Outcome *outcome) {
     const int64_t stride[] = {1, 2};
     memory.armed = false;
@@ -592,7 +593,7 @@ static bool attempt_add(void *context, Outcome *outcome) {
     return attempt_write(context, true, outcome);
 }
 
-/* A view that is not contiguous is drawn elsewhere first. */
+/* The elements of a view that is not contiguous are drawn in a copy first. */
 static bool attempt_redraw(void *context, Outcome *outcome) {
     Leaves *l = context;
     memory.armed = false;
@@ -747,7 +748,7 @@ static bool has_any_gradient(void *module) {
     return any;
 }
 
-/* One step: the parameters afterwards are the outcome. */
+/* One step; the outcome is the parameters after the step. */
 static bool attempt_training(void *context, Outcome *outcome) {
     Training *t = context;
     tape_begin();
@@ -766,7 +767,7 @@ static bool attempt_training(void *context, Outcome *outcome) {
     return t->reached == DONE;
 }
 
-/* A module after two steps, so that there is momentum to lose. */
+/* A module after two steps, so that there is a momentum that a failure could lose. */
 static void prepare_training(void *context) {
     Training *t = context;
     t->module = t->kind->make();
@@ -786,7 +787,7 @@ static void prepare_training(void *context) {
     tensor_manual_seed(3);
 }
 
-/* What failed changed neither gradients nor parameters; and the module can go on. */
+/* A failed step changed no gradient and no parameter, and the module can be trained further. */
 static void inspect_training(void *context, bool succeeded) {
     static Outcome after;
     Training *t = context;
@@ -837,7 +838,8 @@ START_TEST(training) {
 }
 END_TEST
 
-/* A step that failed and is taken again leads where it would have led: momentum was not lost. */
+/* A failed step is repeated. The result is the same as without the failure, so momentum was not
+ * lost. */
 static bool attempt_step_again(void *context, Outcome *outcome) {
     Training *t = context;
     if (!nn_optimizer_step(t->optimizer)) {
@@ -948,7 +950,7 @@ static bool make_dropout(void *model) {
 }
 static bool make_optimizer(void *model) { return made(plain_sgd(model)); }
 
-/* Some allocation of the work, refused, leads to this sentence. */
+/* For some allocation, its failure leads to this error message. */
 static void expect_refused(bool (*work)(void *), void *model, const char *sentence) {
     for (int k = 1;; k++) {
         arm(k, false);
@@ -1028,7 +1030,7 @@ static bool attempt_checkpoint(void *context, Outcome *outcome) {
     note(outcome, pair->lazy->bias);
     return true;
 }
-/* A lazy layer is loaded or it is not. */
+/* A lazy layer is loaded completely or not at all. */
 static void inspect_pair(void *context, bool succeeded) {
     const Pair *pair = context;
     ck_assert((pair->lazy->weight != NULL) == succeeded && (pair->lazy->bias != NULL) == succeeded);
@@ -1047,7 +1049,7 @@ START_TEST(checkpoints) {
 }
 END_TEST
 
-/* What one optimizer remembers, two steps, goes to another, which remembers one. */
+/* The state of an optimizer after two steps is loaded into an optimizer that has taken one step. */
 typedef struct {
     Linear *linear;
     Optimizer *(*make)(void *), *from, *to;
@@ -1071,7 +1073,7 @@ static bool attempt_memory(void *context, Outcome *outcome) {
     tensor_dict_free(dict);
     return ok;
 }
-/* All is remembered anew, or all as before. */
+/* All state is the loaded state, or all state is the old state. */
 static void inspect_memory(void *context, bool succeeded) {
     const Memory *m = context;
     TensorDict *dict = tensor_dict_new();
@@ -1139,7 +1141,7 @@ START_TEST(allocations_are_counted_and_refused) {
     Tensor *x = tensor_ones(SHAPE(2)); /* the tensor and its bytes */
     int calls = memory.calls, blocks = memory.blocks;
     Tensor *y = tensor_ones(SHAPE(2));
-    memory.armed = false; /* before Check, which allocates too */
+    memory.armed = false; /* disarm before the assertions, because Check allocates */
     ck_assert_int_eq(calls, 2);
     ck_assert_int_eq(blocks, 2);
     ck_assert_ptr_null(y);

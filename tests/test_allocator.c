@@ -1,9 +1,9 @@
-/* test_allocator.c - how much freed memory waits for the next tensor, in bytes: steady steps ask
- * the system for nothing, and steps of many sizes, one large step, threads that hand tensors to
- * others and threads that end leave no more behind than they should.
+/* test_allocator.c - how many bytes of freed memory wait for the next tensor. Steady steps ask the
+ * system for nothing. The waiting memory has a limit after steps of many sizes, after one large
+ * step, for threads whose tensors are freed by other threads, and for threads that have ended.
  *
- * The Makefile lets what the library asks of the system pass through the functions below. What
- * depends on the steps before runs in a thread of its own, which begins without any. */
+ * The linker replaces the system's allocation functions by the functions below. A test that depends
+ * on the earlier steps of a thread runs in a new thread, which has no earlier steps. */
 #include "../nn/nn.h"
 #include "../tensor/internal.h"
 #include "common.h"
@@ -20,7 +20,7 @@
 
 enum { KB = 1024, MB = 1024 * KB };
 
-/* make tsan. This sanitizer has ended a thread before the last destructors run. */
+/* For make tsan: this sanitizer ends a thread before the last destructors run. */
 #ifdef __SANITIZE_THREAD__
 enum { THREAD_SANITIZER = 1 };
 #else
@@ -29,8 +29,8 @@ enum { THREAD_SANITIZER = 0 };
 
 /* ---- between the library and the system ----------------------------------------------------- */
 
-static atomic_long bytes, asked; /* held now; how often some were asked for */
-static atomic_int refusals;      /* so many more are refused */
+static atomic_long bytes, asked; /* bytes held now; how many allocations there were */
+static atomic_int refusals;      /* how many of the next allocations fail */
 
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
@@ -41,7 +41,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size) {
     asked++;
     return block;
 }
-/* Blocks of malloc come by, too: no test that looks at bytes frees any. */
+/* free gets blocks of malloc, too; no test that reads `bytes` frees such a block. */
 void __real_free(void *block);
 void __wrap_free(void *block);
 void __wrap_free(void *block) {
@@ -49,7 +49,7 @@ void __wrap_free(void *block) {
     __real_free(block);
 }
 
-static atomic_int trims; /* calls of malloc_trim, which glibc has */
+static atomic_int trims; /* calls of malloc_trim, a function of glibc */
 #ifdef __GLIBC__
 int __real_malloc_trim(size_t pad);
 int __wrap_malloc_trim(size_t pad);
@@ -59,7 +59,7 @@ int __wrap_malloc_trim(size_t pad) {
 }
 #endif
 
-/* Runs f in a new thread, with numbers that it reads and writes. */
+/* Runs f in a new thread; f reads and writes the numbers. */
 static void in_a_thread(void *(*f)(void *), long long *number) {
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, f, number), 0);
@@ -68,7 +68,7 @@ static void in_a_thread(void *(*f)(void *), long long *number) {
 
 static void use(int64_t size) { tensor_release(tensor_make(SHAPE(size), BOOL)); }
 
-/* A step that has count blocks of size in use at once. */
+/* A step that uses `count` blocks of this size at the same time. */
 static void step(int count, int64_t size) {
     tape_begin_no_grad();
     for (int i = 0; i < count; i++) tape_own(tensor_make(SHAPE(size), BOOL));
@@ -108,7 +108,8 @@ START_TEST(a_steady_training_step_asks_for_nothing) {
 }
 END_TEST
 
-/* One block after the other, no two of a size: together they are ten times what is in use at once.
+/* Uses ten blocks of ten sizes, one after the other: their sum is ten times the memory in use at
+ * any time.
  */
 static void *ten_sizes(void *number) {
     for (int i = 0; i < 50; i++) {
@@ -147,7 +148,8 @@ END_TEST
 
 /* ---- steps that differ ---------------------------------------------------------------------- */
 
-/* Steps of 1 to 40 times 64 KB, in a mixed order; the most that is held behind one of them. */
+/* Steps with blocks of 1 to 40 times 64 KB, in a mixed order. *number becomes the most bytes held
+ * after a step. */
 static void *forty_sizes(void *number) {
     long long *most = number;
     const long long before = bytes;
@@ -162,12 +164,12 @@ START_TEST(steps_of_many_sizes_hold_half_again_what_the_largest_needs) {
     long long most = 0;
     in_a_thread(forty_sizes, &most);
     const double largest = 5.0 * 40 * 64 * KB;
-    ck_assert_double_ge((double)most, largest); /* so something waits */
+    ck_assert_double_ge((double)most, largest); /* so freed blocks wait */
     ck_assert_double_le((double)most, 1.55 * largest);
 }
 END_TEST
 
-/* The same where no tape is ever open. */
+/* The same without any tape. */
 static void *sizes_without_a_tape(void *number) {
     long long *most = number;
     const long long before = bytes;
@@ -186,7 +188,8 @@ START_TEST(so_they_do_without_a_tape) {
 }
 END_TEST
 
-/* Steps whose two blocks do not both fit get them from the system again and again. */
+/* If the two blocks of a step do not both fit into the limit, each step gets them from the system
+ * again. */
 static void *come_and_go(void *number) {
     for (int i = 0; i < 3; i++) {
         tape_begin_no_grad();
@@ -203,10 +206,10 @@ START_TEST(blocks_that_come_and_go_count_once) {
 }
 END_TEST
 
-/* number: nodes, and then what they leave behind */
+/* *number: the number of nodes; it becomes the bytes that are held afterwards */
 static void *one_long_tape(void *number) {
     const int nodes = (int)*(long long *)number;
-    for (int i = 0; i < 40; i++) step(4, KB); /* steps as usual */
+    for (int i = 0; i < 40; i++) step(4, KB); /* ordinary steps first */
     const long long before = bytes;
     Tensor *x = ag_requires_grad(tensor_ones(SHAPE(4)));
     tape_begin();
@@ -230,13 +233,14 @@ START_TEST(one_long_tape_leaves_nothing_behind) {
     in_a_thread(one_long_tape, &number);
     ck_assert_int_lt(number, 64 * KB);
 #ifdef __GLIBC__
-    ck_assert_int_gt(trims, before); /* the heap itself must shrink, whatever lies at its end */
+    ck_assert_int_gt(trims, before); /* the heap must shrink, even if a block at its end is in
+                                      * use */
 #endif
 }
 END_TEST
 
-/* number: what is held behind large steps; how often small ones that follow ask for memory; what is
- * held in the end */
+/* number: the bytes held after large steps; how many allocations the small steps after them make;
+ * the bytes held at the end */
 static void *large_steps_first(void *number) {
     long long *result = number, asked_before = 0;
     const long long before = bytes;
@@ -266,7 +270,7 @@ END_TEST
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    Tensor *batch; /* NULL: the next one is wanted */
+    Tensor *batch; /* NULL: the loader should make the next one */
     bool stopped;
 } loader = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, false};
 
@@ -297,8 +301,8 @@ static void stop_loader(void) {
 
 enum { BATCHES = 300 };
 
-/* number: what the loader holds at most in work of its own, when all batches are gone. It loads on
- * tapes, as if it computed something, three of them: no step needs all that it gave away. */
+/* *number: the most bytes that the loader holds in later work of its own. It makes the batches on
+ * three tapes, as if it computed something, so no step needs the memory of all batches. */
 static void *load(void *number) {
     for (int i = 0; i < BATCHES; i++) {
         if (i % (BATCHES / 3) == 0) tape_begin_no_grad();
@@ -326,13 +330,13 @@ START_TEST(batches_of_a_loader_do_not_pile_up) {
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_ge(most, 2 * MB);
     ck_assert_int_le(most, 10 * MB);
-    ck_assert_int_le(own, 10 * MB); /* no batch counts as in use any more */
+    ck_assert_int_le(own, 10 * MB); /* no batch still counts as in use */
 }
 END_TEST
 
 /* ---- threads that end ----------------------------------------------------------------------- */
 
-static Tensor *left; /* by a thread that has ended */
+static Tensor *left; /* a tensor of a thread that has ended */
 
 static void *leave_a_tensor(void *number) {
     sizes_without_a_tape(number);
@@ -340,7 +344,8 @@ static void *leave_a_tensor(void *number) {
     return NULL;
 }
 
-/* The thread that gets the number of one that has ended goes on with what that one has in use. */
+/* A new thread that gets the number of an ended thread owns the blocks that the ended thread still
+ * had in use. */
 START_TEST(a_thread_that_ends_gives_back_what_waits) {
     for (int i = 0; i < 2; i++) {
         long long number = 0;
@@ -356,27 +361,28 @@ START_TEST(a_thread_that_ends_gives_back_what_waits) {
 }
 END_TEST
 
-/* A destructor that takes part in every round of destructors, and so comes after the allocator's:
- * the thread has nowhere to keep a block any more. */
+/* A destructor that runs in every round of destructors, so it also runs after the destructor of the
+ * allocator. Then the thread has no lists for blocks. */
 static pthread_key_t late;
 static Tensor *for_later;
 
 static void end_late(void *round) {
-    use(MB); /* made and freed by a thread that has ended its lists */
+    use(MB); /* allocates and frees a block, although the thread has no lists any more */
     tensor_release(for_later);
     for_later = NULL;
     pthread_setspecific(late, round);
 }
 
 static void *begin(void *unused) {
-    use(MB); /* so that this thread has lists */
+    use(MB); /* this thread gets lists */
     for_later = tensor_make(SHAPE(MB), BOOL);
     pthread_setspecific(late, &late);
     return unused;
 }
 
 START_TEST(a_tensor_may_be_freed_when_its_thread_has_all_but_ended) {
-    use(MB); /* now the allocator has its key, whose turn comes before that of a later one */
+    use(MB); /* now the allocator has a key; its destructor runs before the destructor of a later
+              * key */
     ck_assert_int_eq(pthread_key_create(&late, end_late), 0);
     const long long before = bytes;
     in_a_thread(begin, NULL);
@@ -385,7 +391,7 @@ START_TEST(a_tensor_may_be_freed_when_its_thread_has_all_but_ended) {
 }
 END_TEST
 
-/* number: how many blocks it takes to use one twice */
+/* *number: how many allocations two uses of one block make */
 static void *use_twice(void *number) {
     const long long before = asked;
     use(MB);
@@ -407,8 +413,8 @@ END_TEST
 
 static const char *program;
 
-/* Of 16 blocks of 256 KB that are freed, how many wait? Asked of a process of its own.
- * EMULATOR runs programs of another machine. */
+/* Frees 16 blocks of 256 KB in a new process. Returns how many of them wait. EMULATOR is a command
+ * that runs programs of another machine. */
 static int waiting_with(const char *setting) {
     char command[1000];
     int waiting = -1;
@@ -435,7 +441,8 @@ START_TEST(the_environment_limits_what_waits) {
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=100"), 0);
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=600000"), 2);
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1100K"), 4);
-    ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=2M"), 7); /* and the tensors themselves */
+    ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=2M"), 7); /* the structs of the tensors wait,
+                                                             * too */
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1G"), 16);
     static const char *const nonsense[] = {"", "G", "-1", "many", "1MB", "3x", "nan", "1e30"};
     for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
@@ -446,12 +453,13 @@ START_TEST(the_environment_limits_what_waits) {
 }
 END_TEST
 
-/* What waits is given back before the system's refusal is taken for an answer. */
+/* If the system refuses memory, the waiting blocks are returned to the system, and the library asks
+ * again. */
 static void *refused(void *number) {
     use(MB);
     const long long before = bytes;
     refusals = 1;
-    Tensor *x = tensor_make(SHAPE(100), BOOL); /* there is no block for it */
+    Tensor *x = tensor_make(SHAPE(100), BOOL); /* no waiting block has this size */
     refusals = 0;
     *(long long *)number = x ? bytes - before : 1;
     tensor_release(x);
@@ -475,7 +483,7 @@ END_TEST
 int main(int argc, char **argv) {
     if (argc > 1) return print_waiting();
     program = argv[0];
-    unsetenv("TAPEHEAD_CACHE"); /* which checkers set to 0 */
+    unsetenv("TAPEHEAD_CACHE"); /* the sanitizers are run with TAPEHEAD_CACHE=0 */
     Suite *suite = suite_create("allocator");
     TCase *tcase = add_framed_case(suite, "steady");
     tcase_add_loop_test(tcase, a_steady_training_step_asks_for_nothing, 0, 2);

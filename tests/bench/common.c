@@ -81,8 +81,9 @@ static PeakBurst peak_burst(DType dtype) {
 #endif
 }
 
-/* Operations per microsecond of one core: the best of a few bursts of some 20 microseconds, since
- * the first one may find the clock slow or the machine elsewhere. */
+/* Operations per microsecond of one core: the largest rate of a few bursts of about 20
+ * microseconds. One burst is not enough: the clock may be low at first, or another process may have
+ * the core. */
 static double peak_now(PeakBurst burst, bool cpu_time) {
     double best = 0;
     for (int i = 0; i < 5; i++) {
@@ -102,14 +103,15 @@ static int ascending(const void *a, const void *b) {
     return (p > q) - (p < q);
 }
 
-/* Must a loop that has made n calls in so many seconds go on? It makes so many of them at least,
- * unless that takes very long, and goes on until it has filled the seconds that it should. */
+/* Must a loop go on that has made n calls in `passed` seconds? It makes at least `least` calls,
+ * unless they take more than `very_long` seconds, and it runs for at least `fill` seconds. */
 static bool goes_on(int n, double passed, int least, double very_long, double fill) {
     return n == 0 || (n < least && passed < very_long) || passed < fill;
 }
 
-/* Calls work until everything that it keeps is there and the clock is up. Returns how many calls
- * make a sample: they fill 100 microseconds, or more if there were too many samples. */
+/* Calls work until it has allocated all that it keeps and the clock has reached its full rate.
+ * Returns how many calls make a sample: they fill 100 microseconds, or more if there would be too
+ * many samples. */
 static int warm_up(const Options *options, void (*work)(void *), void *context) {
     const double start = clock_us(options->cpu_time);
     const double fill = options->seconds < 1 ? options->seconds : 1;
@@ -168,7 +170,8 @@ double peak_memory(void) {
     return (double)usage.ru_maxrss / 1024;
 }
 
-/* The names of the columns stand above the first line, so that line is kept until it ends. */
+/* The names of the columns are printed above the first line, so this line is kept until it is
+ * complete. */
 static char header[512], line[1024];
 static bool header_wanted = true;
 

@@ -1,5 +1,6 @@
-/* common_peak.c - the most that a core can do: multiplications and additions, fused where the
- * instruction set has it, in chains that wait for nothing but themselves and live in registers. */
+/* common_peak.c - measures the peak of a core: multiplications and additions, fused if the
+ * instruction set can do that. They form independent chains in registers, so a chain waits only for
+ * its own last result. */
 #include "common.h"
 
 #ifdef __AVX512F__

@@ -1,7 +1,7 @@
-/* kernels.c - single ops, through the public functions: products by shape and layout, the others by
- * element, and what the tape adds to an op on a tiny tensor.
+/* kernels.c - measures single ops, through the public functions: products for each shape and
+ * layout, other ops per element, and the time that the tape adds to an op on a tiny tensor.
  *
- * "forward" runs under tape_begin_no_grad, "both" records and goes back too. */
+ * "forward" runs after tape_begin_no_grad; "both" records and also runs backward. */
 #include "common.h"
 
 #include <inttypes.h>
@@ -19,13 +19,13 @@ static Tensor *randn(DType dtype, Shape shape) {
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* c (m, n) = a (m, k) b (k, n), or a batch of them. Of the layouts, "NT" has b stored as (n, k) and
- * "TN" a as (k, m): the transposed factor is a view. */
+/* c (m, n) = a (m, k) b (k, n), or a batch of them. In layout "NT" b is stored as (n, k), in "TN" a
+ * is stored as (k, m): the transposed factor is a view. */
 typedef struct {
     int64_t batch, m, k, n;
     const char *layouts;
     DType dtype;
-    const char *demanded; /* of the peak, with AVX-512 */
+    const char *demanded; /* the share of the peak that we want with AVX-512 */
 } Product;
 typedef struct {
     Tensor *a, *b;
@@ -55,7 +55,8 @@ static void multiply(void *factors) {
     tape_end();
 }
 
-/* (batch, rows, columns), stored with the last two turned if so wanted */
+/* A tensor (batch, rows, columns); if turned is true, it is stored with the last two dimensions
+ * swapped */
 static Tensor *factor(const Product *p, int64_t rows, int64_t columns, bool turned) {
     int64_t r = turned ? columns : rows, c = turned ? rows : columns;
     return randn(p->dtype, p->batch > 1 ? SHAPE(p->batch, r, c) : SHAPE(r, c));
@@ -157,7 +158,7 @@ static void print_kernel(const Options *o, const char *name, const char *pass, i
 
 static void run_kernel(const Options *o, const Kernel *kernel, bool backward) {
     Call c = {.kernel = kernel};
-    c.x[0] = tensor_uniform(0.1, 2, SHAPE(ROWS, COLUMNS)); /* where log is, too */
+    c.x[0] = tensor_uniform(0.1, 2, SHAPE(ROWS, COLUMNS)); /* log needs positive numbers */
     c.x[1] = tensor_randn(SHAPE(ROWS, COLUMNS));
     c.x[2] = tensor_randn(SHAPE(COLUMNS));
     c.x[3] = tensor_randn(SHAPE(COLUMNS));

@@ -1,8 +1,8 @@
 /* steps.c - whole training steps: zero_grad, forward, loss, backward, optimizer.
  *
- * Each case is what steps.py trains with PyTorch: the same sizes, seeds, losses and optimizers. It
- * runs in a process of its own, so that its memory is its own. A path is how the weights of
- * attention are treated: "composed" holds them in memory, "fused" (ag_attention) does not.
+ * steps.py trains each case with PyTorch: with the same sizes, seeds, losses and optimizers. Each
+ * case runs in a process of its own, so that its memory can be measured. There are two paths:
+ * "composed" holds the weights of attention in memory, "fused" (ag_attention) does not.
  *
  * B batch, Q queries, K keys, C the width, H heads, D = C / H. */
 #include "common.h"
@@ -24,7 +24,7 @@ struct Case {
     int64_t B, Q, K, C, H;
     double dropout;
     enum { NO_LENGTHS, LENGTHS_3_2, RANDOM_LENGTHS, CAUSAL } mask;
-    double clip; /* the norm of the gradients, unless 0 */
+    double clip; /* the largest norm of the gradients; 0: no clipping */
 };
 
 /* What a case trains, made once. */
@@ -34,7 +34,7 @@ struct Training {
     void *net;
     Optimizer *optimizer; /* NULL: no parameter moves */
     Tensor *q, *k, *v;    /* inputs */
-    Tensor *target;       /* or the gradient that comes back */
+    Tensor *target;       /* or, for attention alone, the gradient of the result */
     Tensor *lengths;      /* NULL: no mask, or a causal one */
     double operations;    /* of a step: multiplications and additions of its products */
 };
@@ -52,14 +52,14 @@ static void step(void *training) {
     tape_end();
 }
 
-/* The operations that the result depends on are counted, once: a masked pair of query and key has
- * none, and what is computed anew to save memory counts for nothing. A product of (m, k) and (k, n)
- * has 2 m k n, and as many again for each of its two gradients that somebody needs. */
+/* Counts each operation that the result needs once: a masked pair of query and key counts 0, and a
+ * repetition that saves memory counts 0. A product of (m, k) and (k, n) has 2 m k n operations, and
+ * each of its two gradients has as many, if it is needed. */
 static double product(double m, double k, double n, int gradients) {
     return 2 * m * k * n * (1 + gradients);
 }
 
-/* Pairs of a query and a key that it may attend to, of all batches. */
+/* The number of pairs of a query and a key that the query may attend to, in all batches. */
 static double pairs(const Training *t) {
     const Case *c = t->c;
     if (c->mask == CAUSAL) return (double)c->B * (double)c->Q * (double)(c->Q + 1) / 2;
@@ -95,7 +95,7 @@ static Tensor *nw_loss(Training *t) {
     return ag_sum(ag_mse_loss(nw_forward(t->net, t->q, t->k, t->v), t->target, REDUCE_NONE));
 }
 
-/* Every query sees all points but its own. */
+/* Each query attends to all points except its own. */
 static Tensor *without_diagonal(const Tensor *x, int64_t n) {
     Tensor *y = tensor_empty(SHAPE(n, n - 1));
     for (int64_t i = 0; y && i < n; i++)
@@ -152,11 +152,11 @@ static void mha_make(Training *t) {
                                                                     .value_size = C,
                                                                     .fused = t->fused});
     t->q = tensor_randn(SHAPE(B, c->Q, C));
-    t->k = c->K == c->Q ? tensor_retain(t->q)
-                        : tensor_randn(SHAPE(B, c->K, C)); /* attends to itself */
+    t->k =
+        c->K == c->Q ? tensor_retain(t->q) : tensor_randn(SHAPE(B, c->K, C)); /* self-attention */
     t->v = tensor_retain(t->k);
     t->optimizer = nn_sgd_new(t->net, (SGDConfig){.lr = 0.01});
-    /* W_q, W_k and W_v, whose inputs need no gradient, W_o, and two products per pair */
+    /* W_q, W_k and W_v (their inputs need no gradient), W_o, and two products per pair */
     const double width = (double)C, queries = (double)(B * c->Q), keys = (double)(B * c->K);
     t->operations = product(queries, width, width, 1) + 2 * product(keys, width, width, 1) +
                     product(queries, width, width, 2) + 2 * product(pairs(t), width, 1, 2);
@@ -176,7 +176,7 @@ static void additive_make(Training *t) {
     t->k = tensor_randn(SHAPE(B, c->K, key_size));
     t->v = tensor_randn(SHAPE(B, c->K, key_size));
     make_lengths(t);
-    tape_begin(); /* the lazy layers are drawn */
+    tape_begin(); /* a first forward draws the lazy layers */
     additive_loss(t);
     tape_end();
     t->optimizer = nn_sgd_new(t->net, (SGDConfig){.lr = 0.01});
@@ -196,13 +196,13 @@ static Tensor *attend(const Training *t, Tensor *q, Tensor *k, Tensor *v, Attent
     return ag_matmul(ag_attention_weights(scores, scale, m, t->c->H), v);
 }
 
-/* Nobody looks at the result, which in PyTorch ends with its last reference. */
+/* The result is not read, so it is let go: PyTorch frees it with its last reference. */
 static Tensor *sdpa_result(Training *t) {
     Leaves *leaves = t->net;
     return ag_let_go(attend(t, leaves->x[0], leaves->x[1], leaves->x[2], mask(t)));
 }
 
-/* spread: of the scores */
+/* spread: the standard deviation of the queries, and so of the scores */
 static void sdpa_spread(Training *t, double spread) {
     const Case *c = t->c;
     const Shape shape = SHAPE(1, c->H, c->Q, c->C / c->H);
@@ -230,7 +230,7 @@ typedef struct {
 } Block;
 typedef struct {
     Module module;
-    Embedding *wte, *wpe; /* tokens, whose weight is that of head, and places */
+    Embedding *wte, *wpe; /* for tokens (its weight is also the weight of head) and for places */
     Block *block[LAYERS];
     LayerNorm *lnf;
     Linear *head;
@@ -251,7 +251,7 @@ static Block *block_new(int64_t C) {
     return nn_module_done(b);
 }
 
-/* Part i, of three, of qkv (B, Q, 3 C) -> (B, H, Q, D) */
+/* qkv (B, Q, 3 C) -> (B, H, Q, D): q, k or v for i = 0, 1, 2 */
 static Tensor *heads(const Case *c, Tensor *qkv, int i) {
     Tensor *part = ag_slice(qkv, 2, i * c->C, (i + 1) * c->C);
     return ag_transpose(ag_reshape(part, SHAPE(c->B, c->Q, c->H, c->C / c->H)), 1, 2);
@@ -322,7 +322,7 @@ static const Case cases[] = {
     {"sharp", BOTH, sharp_make, sdpa_result, 1, 1024, 1024, 512, 8, 0, NO_LENGTHS, 0},
     {"gpt", BOTH, gpt_make, gpt_loss, 12, 64, 64, 128, 4, 0, CAUSAL, 1},
 };
-/* For each of --lengths; Q and K are the length. */
+/* This case runs for each of --lengths; Q and K are the length. */
 static const Case sdpa = {"sdpa", BOTH, sdpa_make, sdpa_result, 1, 0, 0, 512, 8, 0, NO_LENGTHS, 0};
 
 static void training_free(Training *t) {
@@ -339,7 +339,7 @@ static Training training_new(const Case *c, bool fused) {
     return t;
 }
 
-/* What went wrong, if something did. */
+/* Prints the error, if there is one. Returns the exit status. */
 static int result_of(const char *name) {
     if (tensor_error()) fprintf(stderr, "%s: %s\n", name, tensor_error());
     return tensor_error() != NULL;
@@ -369,7 +369,7 @@ static int run(const Options *o, const Case *c, const char *path) {
     return result_of(name);
 }
 
-/* In a process of its own. */
+/* Runs a case in a process of its own. */
 static int run_alone(const Options *o, const Case *c, const char *path) {
     int status = 0;
     pid_t child = fork();
@@ -391,7 +391,7 @@ static int run_paths(const Options *o, const Case *c) {
 
 enum { STARTS = 51 };
 
-/* Reports when the step was done. */
+/* Writes the time at which the first step was done. */
 static int first_step(void) {
     Training t = training_new(&cases[1], false);
     step(&t);

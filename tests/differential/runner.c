@@ -2,8 +2,8 @@
  *
  *     runner IN.safetensors OUT.safetensors
  *
- * IN's metadata has a text for each program, by its number. A text is a list of lines; the n-th
- * line that makes a tensor makes tensor n:
+ * The metadata of IN has a text for each program; the key is the number of the program. A text is a
+ * list of lines; the n-th line that makes a tensor makes tensor n:
  *
  *     leaf 1  2 3 4 1 3 0     a view of IN's tensor "PROGRAM.n": does it require a gradient?,
  *                             ndim, sizes, strides, offset
@@ -14,10 +14,10 @@
  *     backward 5              ag_backward
  *     from 5 6                ag_backward_from
  *
- * The result of an op is copied at once, so that the tape alone holds it, unless the text begins
- * with the line "hold": then it is retained, and looked at after backpropagation. OUT's tensors are
- * "PROGRAM.n", what op n made, and "PROGRAM.grad.n", the gradient of tensor n, if it has one; OUT's
- * metadata has the error of each program that failed. */
+ * The runner copies the result of an op at once, so that only the tape holds it. If the text begins
+ * with the line "hold", the runner retains the result instead, and reads it after backpropagation.
+ * OUT's tensors are "PROGRAM.n", what op n made, and "PROGRAM.grad.n", the gradient of tensor n, if
+ * it has one; OUT's metadata has the error of each program that failed. */
 #include "../common.h"
 
 #include <stdlib.h>
@@ -31,7 +31,8 @@ typedef struct {
     TensorDict *out;
     int n;
     struct {
-        Tensor *tensor, *seen; /* a leaf is ours; what we saw of a result is a reference of ours */
+        Tensor *tensor, *seen; /* we own a leaf; seen is a reference of ours to a result, or to
+                                * its copy */
         bool is_leaf;
     } node[NODES];
     bool hold;
@@ -39,7 +40,7 @@ typedef struct {
 
 static Tensor *node(const Program *p, const char *text) { return p->node[atoi(text)].tensor; }
 
-/* The numbers of the text: how many. */
+/* Reads the numbers of the text. Returns how many there are. */
 static int numbers_of(const char *text, double *number, int room) {
     char *end;
     int n = 0;
@@ -111,7 +112,7 @@ static void keep(const Program *p, const char *kind, int i, Tensor *x) {
     if (x) tensor_dict_set(p->out, name, x);
 }
 
-/* Ends the program: its results to out. */
+/* Ends the program and writes its results to out. */
 static void finish(Program *p) {
     for (int i = 0; i < p->n; i++) {
         if (!p->node[i].is_leaf) keep(p, "", i, p->node[i].seen);

@@ -7,14 +7,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of the address sanitizer: sizes out of all proportion are refused, as by malloc, and not tried.
+/* A setting of the address sanitizer: like malloc, it refuses sizes that are far too large, and
+ * does not stop the program.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1:max_allocation_size_mb=32";
 }
 
-/* libFuzzer closes the standard error of a target that says much. */
+/* libFuzzer closes the standard error of a target that prints much, so faults are written to a copy
+ * of it. */
 static FILE *report;
 __attribute__((constructor)) static void keep_stderr(void) { report = fdopen(dup(2), "w"); }
 

@@ -11,12 +11,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 /* Says what is wrong and aborts, for libFuzzer to keep the input. */
 void fault(const char *what);
 
-/* A call succeeded, and left no error, or failed, and left one printable sentence, which is
- * cleared. Hands ok back. */
+/* Checks that a call succeeded and set no error, or failed and set one printable error message.
+ * Clears the error. Returns ok. */
 bool said(bool ok);
 
-/* A file in memory, under a path that can be opened by its name. What is written to it by a program
- * is appended; it is emptied by write_file. */
+/* A file in memory, with a path. write_file replaces its contents; a program that writes to the
+ * path appends. */
 typedef struct {
     int fd;
     char path[32];
@@ -26,6 +26,7 @@ void write_file(const MemoryFile *file, const void *bytes, size_t size);
 
 FILE *nowhere(void); /* /dev/null, open for writing */
 
-bool same_bytes(const Tensor *a, const Tensor *b); /* and type and shape */
+bool same_bytes(const Tensor *a, const Tensor *b); /* are the elements, the types and the shapes
+                                                    * equal? */
 
 #endif

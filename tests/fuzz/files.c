@@ -3,12 +3,12 @@
  *     build/sanitize-fuzz/fuzz/files [FILES [SEED]]    corrupts so many files, 10000 by default
  *     build/sanitize-fuzz/fuzz/files PATH...           reads these, to see a failure again
  *
- * Files of NumPy's, of Python's safetensors' and of our own are damaged (bits flipped, bytes cut,
- * inserted, repeated, numbers and brackets put where they hurt) and given to tensor_load_npy,
- * tensor_load_safetensors and nn_load. Each must read the file or leave one printable sentence,
- * lose nothing, and ask for no block that is larger than the file and SLACK bytes, nor for more
- * than a few TIMES the file in all. The rest is for the sanitizers, under which `make fuzz` runs
- * this. A crash leaves the file that was at hand. */
+ * This program damages files of NumPy, of Python's safetensors and of our own (it flips bits; cuts,
+ * inserts and repeats bytes; changes numbers and brackets) and gives them to tensor_load_npy,
+ * tensor_load_safetensors and nn_load. Each must read the file or set one printable error message.
+ * It must leak nothing, allocate no block larger than the file plus SLACK bytes, and allocate at
+ * most TIMES the size of the file in all. `make fuzz` runs this program under the sanitizers, which
+ * check the rest. After a crash the file that caused it is still there. */
 #include "../../nn/nn.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 enum { SLACK = 64 << 10, TIMES = 16, BYTES_MAX = 8192, SEEDS_MAX = 64 };
 
-static const char *at_hand; /* the path of the file at hand */
+static const char *at_hand; /* the path of the current file */
 
 static void die(const char *what) {
     fprintf(stderr, "%s: %s (%s)\n", at_hand, what, tensor_error() ? tensor_error() : "no error");
@@ -27,7 +27,8 @@ static void die(const char *what) {
 
 /* ---- between the library and malloc ---------------------------------------------------------- */
 
-static size_t largest, total; /* of the blocks asked for since they were set to 0 */
+static size_t largest, total; /* the largest block, and the sum of all blocks, since both were
+                               * set to 0 */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -62,9 +63,9 @@ typedef struct {
     int64_t read_well, refused;
 } Reader;
 
-static volatile unsigned sum; /* so that no compiler skips the looking */
+static volatile unsigned sum; /* so that the compiler does not remove the reads */
 
-/* Looks at every byte of the elements, which lie together in some order. */
+/* Reads every byte of the elements. A loaded tensor has no gaps in memory. */
 static void look_at(const Tensor *x) {
     static const int64_t size[] = {4, 8, 8, 1}; /* by DType */
     const unsigned char *byte = x->data;
@@ -150,13 +151,13 @@ static uint64_t draw(void) {
 }
 static size_t below(size_t n) { return n > 0 ? draw() % n : 0; }
 
-/* Puts n bytes in the place of `cut` bytes at `at`. */
+/* Replaces the `cut` bytes at `at` by n bytes. */
 static void splice(Bytes *file, size_t at, size_t cut, const void *bytes, size_t n) {
     if (cut > file->size - at) cut = file->size - at;
     if (file->size - cut + n > BYTES_MAX) return;
     unsigned char kept[128];
     if (n > sizeof kept) n = sizeof kept;
-    memcpy(kept, bytes, n); /* they may be the file's own */
+    memcpy(kept, bytes, n); /* bytes may point into the file */
     memmove(file->byte + at + n, file->byte + at + cut, file->size - at - cut);
     memcpy(file->byte + at, kept, n);
     file->size += n - cut;
@@ -207,7 +208,7 @@ static const char *const tokens[] = {
     " ",
 };
 
-/* Another number, of any magnitude, in the place of the next one after at. */
+/* Replaces the next number after `at` by a number of any magnitude. */
 static void renumber(Bytes *file, size_t at) {
     char number[32];
     size_t digits = 0;
@@ -222,7 +223,9 @@ static void renumber(Bytes *file, size_t at) {
 static void damage(Bytes *file) {
     const size_t at = below(file->size + 1), from = below(file->size + 1), n = 1 + below(16);
     const char *token = tokens[below(sizeof tokens / sizeof *tokens)];
-    const uint64_t mask = below(2) ? 0x7f7f7f7f7f7f7f7fu : UINT64_MAX; /* ASCII goes further */
+    const uint64_t mask = below(2) ? 0x7f7f7f7f7f7f7f7fu : UINT64_MAX; /* the readers accept more
+                                                                        * of a file if its bytes
+                                                                        * are ASCII */
     const uint64_t noise[2] = {draw() & mask, draw() & mask};
     switch (below(8)) {
     case 0:
@@ -241,8 +244,8 @@ static void damage(Bytes *file) {
     }
 }
 
-/* Damage that changes the length of a header is seldom read any further: half of the time the
- * length before it is corrected. */
+/* If damage changes the length of a header, the readers mostly stop there. So in half of these
+ * cases the length before the header is corrected. */
 static void correct_length(Bytes *file, size_t before, bool npy) {
     const size_t at = npy ? 8 : 0, width = npy ? 2 : 8;
     uint64_t length = 0;
@@ -279,7 +282,8 @@ static void add_seed(const char *path) {
     seeds[num_seeds++] = slurp(path);
 }
 
-/* A model, three times, so that nn_load gets its share; and what NumPy and Python wrote. */
+/* The valid files: a model, eight times, so that nn_load gets enough of them; and the files that
+ * NumPy and Python wrote. */
 static void find_seeds(const char *folder, const char *scratch) {
     MultiHeadAttention *attention = attention_new(3);
     if (!nn_save(attention, scratch)) die("the model cannot be saved");
@@ -303,7 +307,7 @@ static int compare_seeds(const void *a, const void *b) {
     return memcmp(p->byte, q->byte, p->size);
 }
 
-/* In memory where there is such a place. */
+/* Damages files, in memory if there is a /dev/shm. */
 static void corrupt(int64_t files) {
     char shm[] = "/dev/shm/tapehead-fuzz-XXXXXX", tmp[] = "/tmp/tapehead-fuzz-XXXXXX";
     int fd = mkstemp(shm);
@@ -313,7 +317,7 @@ static void corrupt(int64_t files) {
     close(fd);
     printf("corrupting %lld files in %s\n", (long long)files, path);
     find_seeds("tests/golden/files", path);
-    qsort(seeds, (size_t)num_seeds, sizeof *seeds, compare_seeds); /* a folder has no order */
+    qsort(seeds, (size_t)num_seeds, sizeof *seeds, compare_seeds); /* readdir has no fixed order */
     for (int64_t i = 0; i < files; i++) {
         Bytes file = seeds[below((size_t)num_seeds)];
         const size_t before = file.size;
@@ -329,7 +333,7 @@ static void corrupt(int64_t files) {
 int main(int argc, char **argv) {
     const int64_t files = argc > 1 ? atoll(argv[1]) : 10000;
     generator = argc > 2 && files > 0 ? (uint64_t)atoll(argv[2]) : 1;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what is said must be seen before a crash */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* all output before a crash must be visible */
     if (files > 0) corrupt(files);
     else
         for (int i = 1; i < argc; i++) read_file(argv[i], slurp(argv[i]).size);

@@ -1,14 +1,14 @@
 /* target_api.c - for libFuzzer: sequences of calls of the library, valid and invalid ones.
  *
- * An input is a program. Its tensors, modules and optimizers are in numbered places; a byte names a
- * call, the bytes behind it name the places and make the numbers that the call gets. Bytes that are
- * missing are 0. It begins with a few ordinary tensors and an open tape. Every call succeeds or
- * leaves one printable sentence, whatever it gets, and when all places are emptied nothing is
- * alive. The rest is for the sanitizers.
+ * An input is a program. Its tensors, modules and optimizers are in numbered places. A byte chooses
+ * a call; the bytes after it choose the places and the numbers of the arguments. Missing bytes are
+ * 0. The program begins with a few ordinary tensors and an open tape. Every call must succeed or
+ * set one printable error message, whatever its arguments are. At the end all places are emptied,
+ * and then no tensor may exist. The sanitizers check the rest.
  *
- * What tensor.h forbids is not tried: a tensor is released by its owner, and a loan is not used
- * after its tape. Neither is what is only slow: inputs of more than ELEMENTS_MAX elements, or of
- * more than WORK_MAX when they are multiplied. */
+ * The program does nothing that tensor.h forbids: it releases only tensors that it owns, and uses
+ * no loan after the end of its tape. Slow calls are skipped, too: inputs of more than ELEMENTS_MAX
+ * elements, or products of more than WORK_MAX operations. */
 #include "common.h"
 
 #include "../common.h"
@@ -29,7 +29,7 @@ static unsigned byte(void) { return next < end ? *next++ : 0; }
 static unsigned below(unsigned n) { return byte() % n; }
 static bool flag(void) { return byte() & 1; }
 
-/* Mostly small, else one that is hard to compute with. */
+/* A whole number: mostly a small one, else an extreme one. */
 static int64_t whole(void) {
     static const int64_t odd[] = {-1,
                                   -2,
@@ -87,13 +87,14 @@ static Axes axes(void) {
     return result;
 }
 
-/* Elements, 1 at least; 0 if that is no shape at all, which is refused at once. */
+/* The number of elements, at least 1; 0 if s is not a valid shape, which every call refuses at
+ * once. */
 static double volume(Shape s) {
     double n = 1;
     if (s.ndim < 0 || s.ndim > TENSOR_MAX_DIMS) return 0;
     for (int d = 0; d < s.ndim; d++) n *= s.dim[d] < 0 ? 0 : (double)s.dim[d];
     for (int d = 0; d < s.ndim; d++)
-        if (s.dim[d] == 0) n = 1; /* nothing is done, however large the other sizes are */
+        if (s.dim[d] == 0) n = 1; /* a tensor without elements needs no work */
     return n;
 }
 static bool can_be_made(Shape s) { return volume(s) <= ELEMENTS_MAX || volume(s) >= 0x1p40; }
@@ -102,10 +103,10 @@ static bool can_be_made(Shape s) { return volume(s) <= ELEMENTS_MAX || volume(s)
 
 static struct {
     Tensor *x;
-    int owned; /* references that are ours */
-    int depth; /* of the tape that lends it, 0 if none does */
+    int owned; /* how many references we own */
+    int depth; /* the depth of the tape that lends it; 0 for a tensor that is no loan */
 } places[TENSORS];
-static int depth; /* of the tapes that are open */
+static int depth; /* how many tapes are open */
 
 static Tensor *tensor(void) {
     const unsigned v = byte();
@@ -122,7 +123,7 @@ static void empty(int i) {
     places[i].depth = 0;
 }
 
-static bool stays_pending; /* the error of the call before, to be in the way of this one */
+static bool stays_pending; /* is the error of an earlier call left pending for the next calls? */
 
 static void check(bool ok) {
     if (stays_pending) return;
@@ -130,12 +131,13 @@ static void check(bool ok) {
     else said(ok);
 }
 
-/* Puts a tensor that is ours, or is a loan of the innermost tape, somewhere. */
+/* Puts a tensor into a random place. It is ours, or a loan of the innermost tape. */
 static void keep(Tensor *x, bool ours) {
     check(x != NULL);
     if (!x) return;
     int i = place_of(x);
-    if (i == TENSORS && volume(x->shape) > ELEMENTS_MAX) { /* a view, or one of many results */
+    if (i == TENSORS && volume(x->shape) > ELEMENTS_MAX) { /* a large view, or a large result of
+                                                            * ag_split, is not kept */
         if (ours) tensor_release(x);
         return;
     }
@@ -150,7 +152,7 @@ static void keep(Tensor *x, bool ours) {
 static void own(Tensor *x) { keep(x, true); }
 static void borrow(Tensor *x) { keep(x, false); }
 
-/* After a tape was closed: its loans are gone. */
+/* Called after a tape was closed: removes its loans from the places. */
 static void forget_loans(void) {
     for (int i = 0; i < TENSORS; i++) {
         if (places[i].depth <= depth) continue;
@@ -159,7 +161,7 @@ static void forget_loans(void) {
     }
 }
 
-/* Several tensors; false if to work on them would take long. */
+/* Chooses n tensors. False if an op on them would take long. */
 static bool several(Tensor **x, int n) {
     double work = 1;
     for (int i = 0; i < n; i++) {
@@ -171,7 +173,8 @@ static bool several(Tensor **x, int n) {
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-/* Any op of the table. Its numbers are small: a size, a dimension and a probability alike. */
+/* Calls any op of the table, with small numbers for all its attributes: sizes, dimensions and
+ * probabilities. */
 static void call_any_op(void) {
     static int n_ops;
     while (ag_ops[n_ops]) n_ops++;
@@ -188,7 +191,7 @@ static void call_any_op(void) {
     borrow(call_op(op->name, in, n, number));
 }
 
-/* Those that take numbers of any size, and those that are no op of the table. */
+/* Calls functions that take numbers of any size, and functions that are no op of the table. */
 static void call_op_with_odd_numbers(void) {
     Tensor *x[4];
     if (!several(x, 4)) return;
@@ -270,7 +273,7 @@ static void call_tape(void) {
     }
 }
 
-/* What hands its tensor back. */
+/* Calls functions that return their argument. */
 static void call_on_a_tensor(void) {
     static const char *const names[] = {"x", "a name that is too long, \xc3\xa9\xc3\xa9", NULL};
     Tensor *x = tensor();
@@ -288,7 +291,7 @@ static void call_on_a_tensor(void) {
         if (x && x->grad) own(tensor_retain(x->grad));
         break;
     default:
-        if (x && places[place_of(x)].owned > 1) { /* the last one is for empty */
+        if (x && places[place_of(x)].owned > 1) { /* empty releases the last reference */
             places[place_of(x)].owned--;
             tensor_release(x);
         }
@@ -402,7 +405,7 @@ static void call_setting(void) {
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
-/* A module of one's own, whose parameters may be any tensors, shared ones among them. */
+/* A module of our own. Its parameters may be any tensors, shared ones too. */
 typedef struct {
     Module module;
     Tensor *w, *v, *result;
@@ -428,7 +431,7 @@ static struct {
 } modules[MODULES];
 static struct {
     Optimizer *optimizer;
-    int of; /* whose place in modules */
+    int of; /* the place of its module in modules */
 } optimizers[OPTIMIZERS];
 
 static void *module_new(enum Kind kind) {
@@ -480,7 +483,7 @@ static void free_module(int i) {
     modules[i].module = NULL;
 }
 
-/* Puts the nth parameter somewhere, among the other tensors. */
+/* Puts the nth parameter into a random place, like other tensors. */
 static void own_parameter(Module *m, unsigned n) {
     ModuleSlot *p = NULL;
     while (nn_next_parameter(m, flag() ? "" : "weight", &p) && n > 0) n--;
@@ -629,7 +632,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size) {
     for (int n = 0; next < end && n < CALLS_MAX; n++) {
         const bool was_pending = stays_pending;
         calls[below(sizeof calls / sizeof *calls)]();
-        check(!tensor_error()); /* of what returns neither a tensor nor a bool */
+        check(!tensor_error()); /* an error of a call that returns neither a tensor nor a bool */
         if (was_pending) {
             stays_pending = false;
             tensor_clear_error();

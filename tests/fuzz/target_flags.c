@@ -1,8 +1,8 @@
 /* target_flags.c - for libFuzzer: command lines.
  *
- * An input is the arguments, each of which ends with a NUL. They are understood, and every value is
- * in its range, or the program would end with one sentence: exit, which the linker leads here,
- * jumps back to the input. */
+ * An input is a list of arguments; each ends with a NUL. Either the flags are read and every value
+ * is in its range, or the program prints one error message and calls exit. The linker replaces exit
+ * by a function here that jumps back. */
 #include "common.h"
 
 #include "../../examples/common/flags.h"
@@ -21,7 +21,7 @@ void __wrap_exit(int status) __attribute__((noreturn));
 static bool parsing;
 
 void __wrap_exit(int status) {
-    if (!parsing) __real_exit(status); /* libFuzzer's own */
+    if (!parsing) __real_exit(status); /* a call of libFuzzer */
     exit_status = status;
     longjmp(ended, 1);
 }
@@ -71,7 +71,7 @@ static void check_values(void) {
     const char *const texts[] = {text, output, other};
     for (int i = 0; i < 3; i++)
         if (texts[i] && !*texts[i]) fault("a text is empty");
-    struct stat status; /* what is there and no regular file can be there twice */
+    struct stat status; /* two flags may name one device or pipe */
     if (output && other && !strcmp(output, other) && stat(output, &status) != 0)
         fault("two outputs are one file");
 }

@@ -1,14 +1,14 @@
-/* target_readers.c - for libFuzzer: files that are not in order never crash a reader.
+/* target_readers.c - for libFuzzer: invalid files never crash a reader.
  *
- * The first byte of an input says what is in front of the others: 0 nothing, so that they are the
- * whole file; 1 what a .npy file begins with, and the length of the header; 2 the length that a
- * safetensors file begins with. In 1 and 2 the header ends at a byte 0xff, which neither may
- * contain.
+ * The first byte of an input says what is written before the other bytes. 0: nothing, the other
+ * bytes are the whole file. 1: the magic bytes of a .npy file and the length of the header. 2: the
+ * length of the header, as in a safetensors file. In cases 1 and 2 the header ends at the first
+ * byte 0xff, which no valid header contains.
  *
- * Every reader reads the file or leaves one printable sentence, loses nothing, asks for no block
- * that is larger than the file and SLACK bytes, nor for more than a few TIMES the file in all. What
- * was read is the same after it was saved and read again. A model or an optimizer that cannot be
- * loaded is unchanged. */
+ * Every reader must read the file or set one printable error message. It must leak nothing,
+ * allocate no block larger than the file plus SLACK bytes, and allocate at most TIMES the size of
+ * the file in all. Tensors that were read are equal after they are saved and read again. If a load
+ * fails, the model or the optimizer is unchanged. */
 #include "common.h"
 
 #include <stdlib.h>
@@ -18,11 +18,11 @@ enum { SLACK = 64 << 10, TIMES = 16, FILE_MAX = 1 << 16 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Of the sanitizers. */
+/* A function of the sanitizers. */
 int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void *, size_t),
                                               void (*free_hook)(const volatile void *));
 
-static size_t largest, total; /* of the blocks asked for since begin_count */
+static size_t largest, total; /* the largest block, and the sum of all blocks, since begin_count */
 
 static void on_malloc(const volatile void *block, size_t size) {
     (void)block;
@@ -59,7 +59,7 @@ static Net *net_new(void) {
 static Net *net;
 static Optimizer *optimizers[2];
 static TensorDict *parameters;
-static TensorDict *memories[2]; /* what they hold before an input */
+static TensorDict *memories[2]; /* the states of the optimizers before an input */
 
 static void read_state(int k, TensorDict *dict) {
     if (k < 0 ? !nn_state_dict(net, "", dict) : !nn_optimizer_state_dict(optimizers[k], "", dict))
@@ -73,7 +73,8 @@ static void step(Optimizer *optimizer) {
     nn_zero_grad(net);
 }
 
-/* Is everything as it was? k: of an optimizer, or -1 for the model. */
+/* Checks that a load that failed has changed nothing. k: the number of an optimizer, or -1 for the
+ * model. */
 static void check_unchanged(int k) {
     const TensorDict *before = k < 0 ? parameters : memories[k];
     TensorDict *now = tensor_dict_new();
@@ -91,7 +92,7 @@ static void restore(int k) {
         fault("what was saved cannot be loaded");
 }
 
-/* The parameters, each in memory of its own: a load writes into those that the model has. */
+/* Copies of the parameters, because a load overwrites the parameters of the model. */
 static TensorDict *copy_parameters(void) {
     TensorDict *shared = tensor_dict_new();
     TensorDict *copies = tensor_dict_new();
@@ -169,7 +170,7 @@ static void try_safetensors(size_t size) {
     tensor_dict_free(again);
 }
 
-/* A lazy model takes the sizes that it finds, and can be used with them or says why not. */
+/* A lazy model takes the sizes in the file. Then its forward works or sets an error. */
 static void try_lazy_model(void) {
     const MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2};
     MultiHeadAttention *lazy = nn_multi_head_attention_new(config);
@@ -207,7 +208,7 @@ static size_t write_input(int mode, const unsigned char *bytes, size_t size) {
     const unsigned char low = header & 0xff, high = header >> 8 & 0xff;
     const unsigned char front[3][10] = {
         {0}, {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, low, high}, {low, high}};
-    const size_t length = mode == 1 ? 10 : 8; /* of what stands in front */
+    const size_t length = mode == 1 ? 10 : 8; /* the number of bytes before the header */
     if (mode == 0) {
         write_file(&in, bytes, size);
         return size;

@@ -1,7 +1,7 @@
 /* target_tape.c - for libFuzzer: the tape that build/explain --tape reads.
  *
- * An input is a file. It is no JSON, or no tape, and there is one printable sentence; or it is a
- * tape, and then all of it can be shown. */
+ * An input is a file. If it is not JSON or not a tape, there must be one printable error message.
+ * If it is a tape, all of it must be shown without a fault. */
 #include "common.h"
 
 #include "../../examples/explain/check.h"

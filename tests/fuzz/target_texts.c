@@ -1,8 +1,8 @@
 /* target_texts.c - for libFuzzer: the text files that the example programs read.
  *
- * An input is two texts that end with a NUL, and a file: the two name the columns of a table
- * (kernel_regression --x --y), the first is also a prompt (charlm --prompt). Each reader takes the
- * file or leaves one sentence, and what it takes is fit to be worked with. */
+ * An input is two texts that end with a NUL, and a file. The two texts name the columns of a table
+ * (kernel_regression --x --y); the first text is also a prompt (charlm --prompt). Each reader must
+ * accept the file or set one error message. A file that is accepted is then used. */
 #include "common.h"
 
 #include "../../examples/common/corpus.h"
@@ -64,7 +64,7 @@ static void try_corpus(const char *prompt) {
         try_passage(&text, NULL);
         try_passage(&text, prompt);
         double loss = 1;
-        if (text.num_symbols <= MANY_SYMBOLS) /* whose cube is the size of a table */
+        if (text.num_symbols <= MANY_SYMBOLS) /* a table has num_symbols^3 numbers */
             loss = trigram_loss(text.symbol, text.held_out, text.size, text.num_symbols);
         said(!tensor_error());
         if (loss < -1e-9) fault("a mean of -log p is below 0");
@@ -72,7 +72,7 @@ static void try_corpus(const char *prompt) {
     corpus_free(&text);
 }
 
-/* Every character takes a byte or more, and so does every column of a terminal. */
+/* Every character has at least one byte, and every column of a terminal needs at least one byte. */
 static void try_characters(const char *text) {
     const size_t size = strlen(text);
     const int length = utf8_length(text), columns = utf8_text_columns(text);
