@@ -1,9 +1,9 @@
-/* test_attention.c - what masks and the fused attention promise beyond PyTorch's numbers, which
- * test_ops.c and test_seeds.c hold them against: the fused op is its composed twin, dropout's draws
- * included; its memory grows with the lengths, not with their product; nothing that is ignored
- * leaks; and what does not fit is named by its role.
+/* test_attention.c - tests of masks and of the fused attention. (test_golden.c and test_seeds.c
+ * compare them with PyTorch.) The fused op equals the composed ops, also the draws of dropout. Its
+ * memory grows with the lengths, not with their product. A masked key changes no result. An error
+ * names the role of the tensor that does not fit.
  *
- * The Makefile lets what the library asks of the system pass through the functions below. */
+ * The linker replaces the system's allocation functions by the functions below. */
 #include <check.h>
 #include <float.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 
 #define NO_MASK ((AttentionMask){0})
 
-static int64_t bytes, peak; /* asked for and not given back since both were 0, and its maximum */
+static int64_t bytes, peak; /* bytes in use since both were set to 0, and their maximum */
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size) {
@@ -54,7 +54,7 @@ typedef struct {
     AttentionMask mask;
 } Drawn;
 
-/* Lengths from 0 to one beyond the keys; two windows. */
+/* Draws the parts of a mask: lengths from 0 to K + 1; two windows. */
 static Drawn draw_mask(int parts, int64_t B, int64_t H, int64_t Q, int64_t K) {
     Drawn d = {.mask = {.causal = (parts & CAUSAL) != 0}};
     const bool several = parts & CAUSAL;
@@ -82,11 +82,11 @@ static Tensor *composed(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, dou
 
 typedef struct {
     Tensor *tensor[4]; /* the result, dq, dk, dv */
-    Generator after;   /* the forward pass; the backward pass must not move it */
+    Generator after;   /* the generator after forward; backward must not change it */
 } Outcome;
 
-/* Forward and backward from one place of the generator. x: three leaves or, with a permutation, the
- * leaves of views. */
+/* Runs forward and backward, always from the same state of the generator. x: three leaves; if
+ * permuted is true, the inputs are permuted views of them. */
 static Outcome outcome_of(Attend *attend, Tensor *const *x, bool permuted, AttentionMask mask,
                           double dropout, const Tensor *dy) {
     Outcome o;
@@ -117,8 +117,8 @@ static void expect_twins(Tensor *const *x, bool permuted, AttentionMask mask, do
     release_all(twin.tensor, 4);
 }
 
-/* A block of queries and a part of one, a tile of keys and a part of one; vectors that are not
- * full.
+/* The sizes need one block of queries and a part of a second, one tile of keys and a part of a
+ * second, and vectors that are not full.
  */
 enum { B = 4, H = 2, Q = 101, K = 259, D = 3, DV = 2 };
 
@@ -152,15 +152,16 @@ START_TEST(sharp_attention_is_its_composed_twin) {
 }
 END_TEST
 
-/* The scores of q (1, 1, 1) are the keys' own numbers, and with the identity for values the result
- * is the weights, which are divided by 1. Beside the largest one, in the first tile of 256 keys or
- * the second, floats smaller than 2^-100 are 0. */
+/* For q = 1 the scores are the numbers in k, and with the identity matrix as v the result is the
+ * weights. The largest weight is about 1; it lies in the first tile of 256 keys or in the second. A
+ * float weight below 2^-100 must be 0. */
 START_TEST(a_weight_that_would_be_lost_is_0) {
     enum { KEYS = 300 };
     double score[KEYS], weight[KEYS];
     const int largest = _i / 2 ? 280 : 150;
     const bool doubles =
-        _i % 2 || !strcmp(tensor_kernels()->name, "plain"); /* which computes in double */
+        _i % 2 || !strcmp(tensor_kernels()->name, "plain"); /* the plain kernel computes in
+                                                             * double */
     tensor_set_default_dtype(_i % 2 ? F64 : F32);
     for (int j = 0; j < KEYS; j++) score[j] = j == largest ? 0 : -65 - abs(j - largest);
     Tensor *q = tensor_ones(SHAPE(1, 1, 1));
@@ -180,8 +181,8 @@ START_TEST(a_weight_that_would_be_lost_is_0) {
 }
 END_TEST
 
-/* More blocks of queries than are at work at once, and the last tiles of keys seen by some of them;
- * keys that lie together, as rows of several heads, and as columns. */
+/* More blocks of queries than the kernel processes at once; only some of them need the last tile of
+ * keys. The rows of keys are contiguous, or rows of several heads, or the columns of a matrix. */
 START_TEST(fused_attention_of_many_blocks) {
     tensor_set_default_dtype(F64);
     tensor_manual_seed(3);
@@ -232,8 +233,8 @@ START_TEST(fused_attention_takes_what_its_twin_takes) {
 }
 END_TEST
 
-/* So many keys that the blocks of queries become smaller on the way back; sizes of whole vectors,
- * which are read in place. */
+/* So many keys that backward uses smaller blocks of queries. The sizes are multiples of a vector,
+ * so rows are read in place. */
 START_TEST(fused_attention_of_many_keys) {
     Tensor *x[] = {tensor_randn(SHAPE(1, 3, 100, 16)), tensor_randn(SHAPE(1, 3, 3001, 16)),
                    tensor_randn(SHAPE(1, 3, 3001, 32)), tensor_randn(SHAPE(1, 3, 100, 32))};
@@ -244,7 +245,7 @@ START_TEST(fused_attention_of_many_keys) {
 }
 END_TEST
 
-/* So few weights that dropout's draws are kept, but two blocks of queries. */
+/* So few weights that the draws of dropout are stored, but two blocks of queries. */
 START_TEST(fused_attention_of_few_keys) {
     Tensor *x[] = {tensor_randn(SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, 23, D)),
                    tensor_randn(SHAPE(B, H, 23, DV)), tensor_randn(SHAPE(B, H, Q, DV))};
@@ -254,8 +255,8 @@ START_TEST(fused_attention_of_few_keys) {
 }
 END_TEST
 
-/* Heads that are views of (B, N, H, D) have such results and gradients: joining them copies
- * nothing. */
+/* If the inputs are views of (B, N, H, D), the result and the gradients are such views, too:
+ * joining the heads copies nothing. */
 START_TEST(heads_stay_where_they_are) {
     Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 5, 3, 16)));
     tape_begin();
@@ -268,7 +269,7 @@ START_TEST(heads_stay_where_they_are) {
 }
 END_TEST
 
-/* The largest error of x, beside the largest number in want. */
+/* The largest error of x, divided by the largest number in want. */
 static double error_of(const Tensor *x, const Tensor *want) {
     double largest = 0, error = 0;
     for (int64_t r = 0; r < want->shape.dim[1]; r++)
@@ -280,8 +281,9 @@ static double error_of(const Tensor *x, const Tensor *want) {
     return error / largest;
 }
 
-/* 20,000 keys, whose values are added up, and as many queries, whose gradients are: float32 is as
- * good as over few, beside float64. Values from 0 to 1 are the worst: their sums grow. */
+/* A sum over the values of 20,000 keys, and a sum over the gradients of 20,000 queries: the error
+ * of float32, compared with float64, is as small as for few. Numbers from 0 to 1 are the worst
+ * case, because their sums grow. */
 START_TEST(long_attention_is_accurate) {
     enum { LONG = 20000, FEW = 16, SIZE = 4 };
     const int64_t queries = _i ? LONG : FEW, keys = _i ? FEW : LONG;
@@ -306,7 +308,7 @@ START_TEST(long_attention_is_accurate) {
 }
 END_TEST
 
-/* Dropout's draws are replayed each time; gradients add up. */
+/* Each backward uses the same draws of dropout; gradients add up. */
 START_TEST(walking_twice_adds_twice) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 3, 2)));
     tape_begin();
@@ -322,8 +324,8 @@ START_TEST(walking_twice_adds_twice) {
 }
 END_TEST
 
-/* Backward reads a result that was let go, with the same draws, in two walks; one that was written
- * over it refuses. */
+/* Backward can read a result that was let go, twice, with the same draws. If the result was
+ * overwritten, backward fails. */
 START_TEST(a_result_that_is_gone) {
     const int64_t n = _i % 2 ? 60 : 3;
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, n, 2)));
@@ -352,7 +354,7 @@ START_TEST(a_result_that_is_gone) {
 }
 END_TEST
 
-/* The backward pass computes the weights again: from the mask as it was. */
+/* Backward computes the weights again, so the mask must not change before. */
 START_TEST(a_mask_must_stay_as_it_was) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 3, 2)));
     Drawn d = draw_mask(LENS | KEEP | WINDOW, 2, 1, 3, 3);
@@ -376,7 +378,7 @@ START_TEST(a_mask_must_stay_as_it_was) {
 }
 END_TEST
 
-/* The weights remember what was ignored: theirs may be written over. */
+/* Backward of ag_attention_weights reads only the weights, so its mask may be overwritten. */
 START_TEST(the_weights_need_no_mask_to_go_back) {
     Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 3, 3)));
     Tensor *c = tensor_randn(SHAPE(2, 3, 3));
@@ -399,7 +401,7 @@ END_TEST
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* The most that forward and backward of one head have from the system at a time, in bytes. */
+/* The most bytes that forward and backward of one head use at any time. */
 static int64_t bytes_for_length(int64_t n) {
     Tensor *q = ag_requires_grad(tensor_rand(SHAPE(1, n, 4)));
     tensor_empty_cache();
@@ -421,8 +423,8 @@ START_TEST(memory_grows_with_the_length_alone) {
 }
 END_TEST
 
-/* Of the matrices of Q x K numbers, the scores go once there are weights, and the gradient of the
- * weights becomes that of the scores in its place: two are the most there are at a time. */
+/* Of the matrices of Q x K numbers, at most two exist at any time: the scores are freed when the
+ * weights are computed, and the gradient of the scores overwrites the gradient of the weights. */
 START_TEST(scores_are_let_go) {
     const int64_t n = 512, matrices = 4, matrix = matrices * n * n * (int64_t)sizeof(double);
     MultiHeadAttention *attention = nn_multi_head_attention_new(
@@ -442,8 +444,8 @@ START_TEST(scores_are_let_go) {
 }
 END_TEST
 
-/* Of the two matrices, the weights are kept to be looked at. What dropout left of them is freed
- * when the product with the values is done. */
+/* Of the two matrices, the weights are kept as attention_weights. The weights after dropout are
+ * freed after the product with the values. */
 START_TEST(dropped_weights_are_let_go) {
     const int64_t n = 128, matrix = n * n * (int64_t)sizeof(double);
     DotProductAttention *attention = nn_dot_product_attention_new(0.5);
@@ -452,7 +454,7 @@ START_TEST(dropped_weights_are_let_go) {
     const int64_t before = bytes;
     tape_begin_no_grad();
     ck_assert_ptr_nonnull(nn_dot_product_attention_forward(attention, x, x, x, (AttentionMask){0}));
-    tensor_empty_cache(); /* what was freed waits there otherwise */
+    tensor_empty_cache(); /* otherwise freed blocks wait in the cache */
     ck_assert_int_ge(bytes - before, matrix);
     ck_assert_int_lt(bytes - before, matrix + matrix / 2);
     tape_end();
@@ -463,8 +465,8 @@ END_TEST
 
 /* ---- what is ignored ----------------------------------------------------------------------- */
 
-/* Scores and values of ignored keys are NaN and infinite: the weights, their gradients and so those
- * of what made the scores know nothing of it. */
+/* The scores and values of masked keys are NaN and infinite. They change neither the weights nor
+ * the gradients of the weights and the scores. */
 START_TEST(nothing_ignored_leaks) {
     for (int parts = 1; parts < MASKS; parts++) {
         tensor_manual_seed((uint64_t)parts);
@@ -497,7 +499,7 @@ START_TEST(nothing_ignored_leaks) {
 }
 END_TEST
 
-/* Through a module: keys whose rows are NaN, behind the lengths, leave output and weights alone. */
+/* In a module: keys past the length whose rows are NaN do not change the output and the weights. */
 START_TEST(padding_may_be_anything) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 3});
     Tensor *q = tensor_randn(SHAPE(2, 3, 4));
@@ -524,8 +526,8 @@ START_TEST(padding_may_be_anything) {
 }
 END_TEST
 
-/* Keys past the lengths have score 0 though they are infinite, what arrives there counts for
- * nothing, be it NaN, and the lengths are remembered. */
+/* A key past the length has score 0 even if it is infinite. Its dy has no effect, even if it is
+ * NaN. Backward uses the lengths that forward saw. */
 START_TEST(additive_scores_past_the_lengths) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 2});
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 2, 4)));
@@ -556,7 +558,8 @@ START_TEST(additive_scores_past_the_lengths) {
 }
 END_TEST
 
-/* Each part of a mask can leave a query alone: zeros come out, and zero gradients go back. */
+/* Each part of a mask can mask all keys of a query: then its result is zeros, and its gradients are
+ * zeros. */
 START_TEST(a_query_that_sees_nothing) {
     Tensor *lens = tensor_from_int64s(SHAPE(1, 2), (int64_t[]){0, 2});
     Tensor *keep = tensor_from_bools(SHAPE(2, 1), (bool[]){false, true});
@@ -583,8 +586,7 @@ START_TEST(a_query_that_sees_nothing) {
 }
 END_TEST
 
-/* Of a window only -inf ignores a key. NaN is a number like any other: the query that sees it is
- * NaN. */
+/* In a window only -inf masks a key. A NaN masks nothing: the result of its query is NaN. */
 START_TEST(a_window_of_nan_is_no_mask) {
     const double nan_ = (double)NAN, none = -(double)INFINITY;
     Tensor *window = tensor_from_doubles(SHAPE(1, 2, 3), (double[]){0, nan_, none, 0, 1, none});
@@ -608,8 +610,8 @@ START_TEST(a_window_of_nan_is_no_mask) {
 }
 END_TEST
 
-/* -FLT_MAX is no -inf, though many a program writes it for one: where all scores are that low, they
- * are as good as each other. And with FLT_MAX a key is all that counts. */
+/* -FLT_MAX in a window does not mask a key, although many programs use it for this: if all scores
+ * of a query are that low, all keys get the same weight. A key with FLT_MAX gets the weight 1. */
 START_TEST(a_window_of_the_largest_floats) {
     const double least = -(double)FLT_MAX;
     Tensor *window = tensor_from_doubles(
@@ -643,7 +645,8 @@ START_TEST(a_window_of_the_largest_floats) {
 }
 END_TEST
 
-/* A score of -2.5e38 is as good as any other: it has the weight 1 beside a lower one. */
+/* A score of -2.5e38 is a score like any other: it gets the weight 1 if the other score is lower.
+ */
 START_TEST(the_lowest_scores_are_finite) {
     tensor_set_default_dtype(F32);
     for (int i = 0; i < 2; i++) {
@@ -662,10 +665,16 @@ START_TEST(the_lowest_scores_are_finite) {
 }
 END_TEST
 
-enum { LOST = 70, LOST_Q = 75, LOST_K = 300 }; /* the query, in the second block; two tiles */
+enum {
+    LOST = 70,
+    LOST_Q = 75,
+    LOST_K = 300
+}; /* the query is in the second block; the keys fill
+    * two tiles */
 
-/* Element by element: does x hold NaN where the query sees the key, or anything at all, and what
- * `before` holds elsewhere? rows: of queries, of which one is lost, or of keys. */
+/* Checks x element by element. If of_keys is true, the rows are keys: x must be NaN in rows of keys
+ * that query LOST sees. Otherwise the rows are queries: x must be NaN in row LOST, if this query
+ * sees any key. All other elements must equal `before`. */
 static void expect_lost(const char *what, const Tensor *x, const Tensor *before,
                         const Tensor *ignored, bool of_keys) {
     for (int64_t b = 0; b < 2; b++) {
@@ -682,11 +691,11 @@ static void expect_lost(const char *what, const Tensor *x, const Tensor *before,
     }
 }
 
-/* One query holds a NaN, or an infinity, or its scores all overflow to -inf: its result and its
- * gradient are NaN, and so are the gradients of the keys that it sees, and of their values. Those
- * that it ignores have what they have without it, to the last bit. (A query that sees nothing has
- * zeros, as without.) A NaN in the gradient that arrives for such a query changes nothing.
- * Composed, the products dS' q and P' dy have 0 times NaN. */
+/* One query contains NaN or infinity, or all its scores overflow to -inf. Its result and its
+ * gradient are NaN, and so are the gradients of the keys that it sees and of their values. The
+ * gradients of masked keys have the same bits as without this query. (If all keys are masked, the
+ * result is zeros.) For ag_attention this holds even if dy of the query is NaN; the composed ops
+ * multiply 0 by NaN in dS' q and P' dy. */
 START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
     const int parts = _i / 4;
     const DType dtype = _i & 1 ? F64 : F32;
@@ -722,8 +731,9 @@ START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
 }
 END_TEST
 
-/* A query that sees one key has the weight 1 whatever its score is: its gradient, and what it adds
- * to the key's, are exactly 0; an infinity among what they are made of is NaN. As composed. */
+/* If a query sees only one key, the weight is 1 whatever the score is. So the gradient of the
+ * query, and its part of the gradient of the key, are exactly 0; they are NaN if dy is infinite.
+ * The composed ops do the same. */
 START_TEST(one_key_alone_has_no_gradient) {
     const DType dtype = _i & 1 ? F64 : F32;
     Attend *attend = _i & 2 ? ag_attention : composed;
@@ -756,8 +766,8 @@ START_TEST(one_key_alone_has_no_gradient) {
 }
 END_TEST
 
-/* Keys and values behind the lengths are not even looked at, and a query that attends to nothing
- * has zeros though others attend to a NaN. */
+/* Keys and values past the lengths are not read. A query without keys gets zeros, even if other
+ * queries attend to a NaN. */
 START_TEST(what_nobody_attends_to_may_be_anything) {
     Tensor *lens = tensor_from_int64s(SHAPE(1, 3), (int64_t[]){2, 0, 1});
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4)));
@@ -784,11 +794,11 @@ START_TEST(what_nobody_attends_to_may_be_anything) {
 }
 END_TEST
 
-/* Without queries nothing goes back to the keys: zeros, and no bytes that lay around. */
+/* Without queries the gradients of the keys are zeros, not old bytes of the cache. */
 START_TEST(keys_that_nobody_asks) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 0, 3)));
     Tensor *k = ag_requires_grad(tensor_full(SHAPE(2, 5, 3), 7));
-    tensor_release(tensor_full(SHAPE(2, 5, 3), 7)); /* in the cache now */
+    tensor_release(tensor_full(SHAPE(2, 5, 3), 7)); /* this block is now in the cache */
     tape_begin();
     ck_assert(ag_backward(ag_sum(ag_attention(q, k, k, NO_MASK, 0))));
     Tensor *zero = tensor_zeros(SHAPE(2, 5, 3));
@@ -813,7 +823,8 @@ static MultiHeadAttention *heads_new(bool fused) {
                                                                   .fused = fused});
 }
 
-/* In training and in evaluation: output, gradients, draws. Only the weights are missing. */
+/* In training and in evaluation, output, gradients and draws are equal. Only attention_weights is
+ * missing. */
 START_TEST(a_fused_module_is_the_other_one) {
     MultiHeadAttention *net[] = {heads_new(false), heads_new(true)};
     Tensor *q = tensor_randn(SHAPE(2, 3, 2));
@@ -853,7 +864,8 @@ START_TEST(a_fused_module_is_the_other_one) {
 }
 END_TEST
 
-/* Heads given as a batch, as d2l's class takes them: the mask is that of the batch. */
+/* The heads are a part of the batch, as in d2l's class. The mask has the shape of the batch without
+ * heads. */
 START_TEST(dot_product_attention_of_heads) {
     DotProductAttention *attention = nn_dot_product_attention_new(0);
     DotProductAttention *one;
@@ -887,8 +899,8 @@ END_TEST
 
 /* ---- mistakes ------------------------------------------------------------------------------ */
 
-/* Each kind of attention, asked the same wrong question, answers with its own name and draws no
- * lazy weights. */
+/* For the same mistake, the error of each kind of attention begins with its own name. No lazy
+ * weights are drawn. */
 static Tensor *attend(int kind, Tensor *q, Tensor *k, AttentionMask mask) {
     const MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2, .fused = kind == 3};
     void *module = NULL;
@@ -906,7 +918,8 @@ static Tensor *attend(int kind, Tensor *q, Tensor *k, AttentionMask mask) {
     return y;
 }
 
-/* part: the sentence behind "attention: ", in which (2, H, 3, 5) stands for the scores */
+/* format: the error message after "attention: ", where (2, H, 3, 5) stands for the shape of the
+ * scores */
 static void expect_refusal(int kind, AttentionMask mask, const char *format) {
     static const char *const name[] = {"dot_product", "additive", "multi_head", "multi_head"};
     char part[256], sentence[300];

@@ -1,11 +1,11 @@
-/* test_attention_map.c - do the pictures of attention show what the weights are, whatever they are?
+/* test_attention_map.c - do the pictures of attention show the weights, whatever the weights are?
  *
- * The sheet of golden/attention_map.svg, which was looked at, must come out to the byte; other
- * sheets must be well-formed, keep to their paper and show no NaN. What goes to a terminal is
- * compared as text; one that has colours is played by a pseudo-terminal.
+ * The sheet must be equal to golden/attention_map.svg, which a person has checked, byte for byte.
+ * Other sheets must be well-formed, stay inside the picture and contain no NaN. The output on a
+ * terminal is compared as text; a pseudo-terminal stands for a terminal with colours.
  *
- * When the picture is meant to change: look at $BUILD/tests/attention_map.svg, then copy it.
- * Run from the root of the repository. */
+ * If you change the picture on purpose, look at $BUILD/tests/attention_map.svg, then copy it. Run
+ * from the root of the repository. */
 #include "../examples/common/attention_map.h"
 #include "../examples/common/utf8.h"
 #include "common.h"
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char text[1 << 20]; /* what was written last */
+static char text[1 << 20]; /* the last text that was written */
 static AttentionMap maps[9];
 static double losses[1000];
 
@@ -42,7 +42,7 @@ static void print_maps(int num_maps) {
     fclose(file);
 }
 
-/* The same on a terminal, with these three variables of the environment. */
+/* Prints the maps on a pseudo-terminal, with these values of TERM, LANG and NO_COLOR. */
 static void print_maps_on_terminal(int num_maps, char *term, char *language, char *no_color) {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY), status;
     ck_assert(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
@@ -80,7 +80,7 @@ static void clear(void) {
     for (int i = 0; i < 1000; i++) losses[i] = 3 / (1 + 0.1 * i);
 }
 
-/* All of one size; labels a, b, c, ... */
+/* Makes maps of one size, with labels a, b, c, ... */
 static void make_maps(int num_maps, int queries, int keys, double weight) {
     clear();
     for (int m = 0; m < num_maps; m++) {
@@ -200,14 +200,14 @@ START_TEST(characters_out_of_bytes) {
         {"\x7F", '?', 1, 1},
         {"\n", '?', 1, 1},
         {"\xC3\xA9", 0xE9, 2, 1},
-        {"\xC2\x9B", '?', 2, 1}, /* a terminal would take it for the beginning of a command */
-        {"\xC1\xA9", '?', 1, 1}, /* longer than it must be */
+        {"\xC2\x9B", '?', 2, 1}, /* a terminal would read this as the beginning of a command */
+        {"\xC1\xA9", '?', 1, 1}, /* more bytes than this character needs */
         {"\xE0\x9F\xBF", '?', 1, 1},
         {"\xE0\xA0\x80", 0x800, 3, 1},
         {"\xED\x9F\xBF", 0xD7FF, 3, 1},
         {"\xED\xA0\x80", '?', 1, 1}, /* a surrogate */
         {"\xEF\xBF\xBD", 0xFFFD, 3, 1},
-        {"\xEF\xBF\xBE", '?', 3, 1}, /* no character of XML */
+        {"\xEF\xBF\xBE", '?', 3, 1}, /* not allowed in XML */
         {"\xE6\x97\xA5", 0x65E5, 3, 2},
         {"\xF0\x8F\xBF\xBF", '?', 1, 1},
         {"\xF0\x9F\x98\x80", 0x1F600, 4, 2},
@@ -278,7 +278,7 @@ static void expect_well_formed(void) {
     ck_assert(!strstr(text, "nan") && !strstr(text, "inf"));
 }
 
-/* Rectangles and words begin and end on the paper; a map of cells (less than 641 wide) is there. */
+/* All rectangles and words lie inside the picture, and there is a map (its width is below 641). */
 static void expect_on_paper(void) {
     double width, height, x, y, w, h;
     ck_assert_int_eq(sscanf(strstr(text, "viewBox"), "viewBox=\"0 0 %lf %lf\"", &width, &height),
@@ -307,7 +307,7 @@ static const struct {
     {9, 8, 8, 0.1, 10},     {0, 1, 1, 1, 0},
 };
 
-/* With labels of one letter, and with the longest. */
+/* Each sheet is drawn with labels of one letter, and with the longest labels. */
 START_TEST(any_sheet) {
     for (int wide = 0; wide < 2; wide++) {
         make_maps(sheets[_i].num_maps, sheets[_i].queries, sheets[_i].keys, sheets[_i].weight);
@@ -334,8 +334,7 @@ START_TEST(any_sheet) {
 }
 END_TEST
 
-/* How many of the maps, of n columns each, stand side by side: those whose words "query" have the
- * same y. */
+/* How many maps of n columns stand side by side. Their words "query" have the same y. */
 static int side_by_side(int num_maps, int n) {
     double x, y, first = 0;
     int equal = 0;
@@ -388,11 +387,12 @@ START_TEST(the_curve) {
     int n = 0;
     for (const char *c = points; *c; c++) n += *c == 'L';
     ck_assert_int_eq(n, 199);
-    ck_assert_ptr_nonnull(strstr(curve(many, 201), "L600.0 ")); /* the last mean is of one loss */
+    ck_assert_ptr_nonnull(strstr(curve(many, 201), "L600.0 ")); /* the last mean is a single loss */
 }
 END_TEST
 
-/* Equal losses make a line in the middle; however large or small, the axis has numbers. */
+/* Equal losses make a line in the middle. The axis has numbers, however large or small the losses
+ * are. */
 START_TEST(constant_losses) {
     static const double values[] = {0, 3, 1e-8, 1e-300, 1e300, -2};
     for (int i = 0; i < 6; i++) {
@@ -420,7 +420,7 @@ START_TEST(in_plain_characters) {
 }
 END_TEST
 
-/* The note of a map stands behind its title here, and below it on the sheet. */
+/* In the terminal the note of a map comes after its title; on the sheet it is below the title. */
 START_TEST(a_note) {
     make_maps(2, 3, 10, 0.5);
     strcpy(maps[0].note, "importance 1");
@@ -441,7 +441,7 @@ static int longest_line(void) {
     return longest;
 }
 
-/* 80 columns hold all that is there: the longest labels beside the most keys, too. */
+/* Everything fits into 80 columns, also the longest labels together with the most keys. */
 START_TEST(in_eighty_columns) {
     for (int keys = 1; keys <= MAP_MAX; keys++) {
         make_maps(9, 2, keys, 0.5);
@@ -449,7 +449,7 @@ START_TEST(in_eighty_columns) {
         snprintf(maps[0].title, sizeof maps[0].title, "%060d", 0);
         print_maps(9);
         ck_assert_int_le(longest_line(), 80);
-        ck_assert_int_gt(longest_line(), 34); /* the legend is as wide */
+        ck_assert_int_gt(longest_line(), 34); /* the legend has more than 34 columns */
         ck_assert_int_eq(count("?"), 2);
         for (const char *c = text; *c; c++) ck_assert(isprint((unsigned char)*c) || *c == '\n');
     }
@@ -493,7 +493,7 @@ START_TEST(not_in_colours) {
     print_maps_on_terminal(2, "TERM=xterm", "LANG=C", "NO_COLOR=");
     ck_assert_ptr_null(strchr(text, '\033'));
     char *in = text;
-    char *to = text; /* a terminal is given "\r\n" for "\n" */
+    char *to = text; /* a terminal gets "\r\n" for "\n" */
     for (; *in; in++)
         if (*in != '\r') *to++ = *in;
     *to = '\0';

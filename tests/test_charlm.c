@@ -1,5 +1,6 @@
-/* test_charlm.c - what examples/charlm.c stands on: texts as numbers, the trigram model that it
- * must beat, and the draw of the next character. Run from the root of the repository. */
+/* test_charlm.c - tests the parts of examples/charlm.c: texts as numbers, the trigram model that
+ * its loss must be below, and the draw of the next character. Run from the root of the repository.
+ */
 #include "../examples/common/corpus.h"
 #include "../examples/common/draw.h"
 #include "../examples/common/trigram.h"
@@ -34,7 +35,7 @@ static Corpus read_text(const char *bytes, size_t size, int64_t least) {
 }
 
 START_TEST(symbols_are_the_bytes_that_occur_in_their_order) {
-    const char bytes[] = "b\xFF\0ab\na.b\xFF"; /* with the NUL at the end: 11 */
+    const char bytes[] = "b\xFF\0ab\na.b\xFF"; /* 11 bytes with the NUL at the end */
     Corpus text = read_text(bytes, 11, 1);
     const uint8_t order[] = {'\0', '\n', '.', 'a', 'b', 0xFF};
     const uint8_t symbol[] = {4, 5, 0, 3, 4, 1, 3, 2, 4, 5, 0};
@@ -66,7 +67,7 @@ START_TEST(windows_are_parts_of_the_text) {
 END_TEST
 
 START_TEST(windows_are_drawn_from_everywhere_but_the_last_tenth) {
-    Corpus text = alphabet(); /* 27 are learned: places 0 to 22 have 5 of them */
+    Corpus text = alphabet(); /* 27 letters are learned, so windows of 5 begin at places 0 to 22 */
     int seen[26] = {0};
     Tensor *windows = corpus_draw(&text, 1000, 5);
     for (int64_t b = 0; b < 1000; b++) {
@@ -148,14 +149,15 @@ START_TEST(a_prompt_must_be_made_of_what_the_text_is_made_of) {
     passage = corpus_passage(&text, "abCde", 9, 0);
     expect_error("the prompt's \"Cde\" begins with a character that the text has not");
     free(passage.symbol);
-    passage = corpus_passage(&text, "a\033[2J", 9, 0); /* nothing that upsets a terminal */
+    passage = corpus_passage(&text, "a\033[2J", 9, 0); /* the error must contain no control
+                                                        * character */
     expect_error("the prompt's \"?[2J\" begins with a character that the text has not");
     free(passage.symbol);
     corpus_free(&text);
 }
 END_TEST
 
-/* What a file, or a terminal, gets of these bytes. */
+/* Prints the bytes to a file or a terminal and reads what arrives there. */
 static size_t shown(bool on_terminal, const char *bytes, size_t size, char *seen, size_t room) {
     Corpus text = read_text(bytes, size, 1);
     Passage all = {text.symbol, text.size};
@@ -207,8 +209,8 @@ END_TEST
 
 /* ---- trigrams ------------------------------------------------------------------------------ */
 
-/* abcabdcbca: ab? is abc and abd; of b, two c and a d follow; of the eight letters counted, three
- * are c. e never occurs. */
+/* The text is abcabdcbca. After ab comes c once and d once; after b comes c twice and d once. Of
+ * the eight letters that are counted, three are c. e never occurs. */
 START_TEST(trigrams_are_what_they_are_by_hand) {
     const uint8_t text[] = {0, 1, 2, 0, 1, 3, 2, 1, 2, 0};
     Trigram model;
@@ -219,9 +221,9 @@ START_TEST(trigrams_are_what_they_are_by_hand) {
         double p;
     } cases[] = {
         {{0, 1, 2}, 0.1 / 5 + 0.2 * 3 / 8 + 0.3 * 2 / 3 + 0.4 * 1 / 2}, /* abc */
-        {{0, 1, 0}, 0.1 / 5 + 0.2 * 2 / 8},                             /* aba never was */
-        {{2, 3, 2}, 0.1 / 5 + 0.2 * 3 / 8 + 0.7 * 1}, /* nor was cd: what follows d? */
-        {{0, 4, 2}, 0.1 / 5 + 0.9 * 3 / 8},           /* nor e: how frequent is c? */
+        {{0, 1, 0}, 0.1 / 5 + 0.2 * 2 / 8},                             /* aba does not occur */
+        {{2, 3, 2}, 0.1 / 5 + 0.2 * 3 / 8 + 0.7 * 1}, /* cd does not occur: p3 is p2, after d */
+        {{0, 4, 2}, 0.1 / 5 + 0.9 * 3 / 8},           /* ae does not occur: p3 and p2 are p1 */
         {{1, 2, 0}, 0.1 / 5 + 0.2 * 2 / 8 + 0.3 * 2 / 3 + 0.4 * 2 / 2}, /* bca */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -254,7 +256,8 @@ START_TEST(trigram_probabilities_sum_to_1) {
 }
 END_TEST
 
-/* How often text[i - k] ... text[i], or without the last of them, was among the first n. */
+/* How often text[i - k] ... text[i] occurs in the first n symbols; without_last leaves text[i] out.
+ */
 static double occurs(const uint8_t *text, int64_t n, int64_t i, int k, bool without_last) {
     int count = 0;
     for (int64_t j = 2; j < n; j++)
@@ -262,7 +265,7 @@ static double occurs(const uint8_t *text, int64_t n, int64_t i, int k, bool with
     return count;
 }
 
-/* p[0] to p[3] of text[i], counted slowly in the first n. */
+/* p[0] to p[3] of text[i], counted in the first n symbols in a slow and simple way. */
 static void frequencies(const uint8_t *text, int64_t n, int64_t i, int V, double p[4]) {
     p[0] = 1.0 / V;
     for (int k = 0; k < 3; k++) {
@@ -271,9 +274,9 @@ static void frequencies(const uint8_t *text, int64_t n, int64_t i, int V, double
     }
 }
 
-/* The weights are those that make the last tenth of what is learned as likely as possible: L(w),
- * the mean of log(w' p), is highest on w >= 0, sum w = 1 where dL/dw_j = mean(p_j / (w' p)) is 1
- * for all w_j that are not 0, and not above 1 for the others (Karush, Kuhn and Tucker). */
+/* The weights make the last tenth of the learned text as probable as possible: they maximise L(w),
+ * the mean of log(w' p), for w >= 0 and sum w = 1. At the maximum dL/dw_j = mean(p_j / (w' p)) is 1
+ * for every w_j that is not 0, and at most 1 for the others (Karush, Kuhn and Tucker). */
 START_TEST(the_weights_of_trigrams_are_the_likeliest) {
     Corpus text = licence();
     const int64_t n = text.size, counted = n - (n + 9) / 10;
@@ -308,7 +311,7 @@ START_TEST(the_loss_of_trigrams_is_of_what_they_did_not_learn) {
     }
     double loss = trigram_loss(text.symbol, text.held_out, text.size, text.num_symbols);
     ck_assert_double_eq_tol(loss, sum / (double)(text.size - text.held_out - 1), 1e-12);
-    ck_assert_double_lt(loss, log(text.num_symbols)); /* better than to know nothing */
+    ck_assert_double_lt(loss, log(text.num_symbols)); /* better than a guess */
     trigram_free(&model);
     corpus_free(&text);
 }
@@ -327,7 +330,8 @@ static void draw_often(double temperature, int64_t top_k, int times[5]) {
     }
 }
 
-/* The frequency of i is within five deviations of softmax(scores / temperature) over the kept. */
+/* The frequency of i must be within five standard deviations of softmax(scores / temperature) over
+ * the kept scores. */
 static void expect_draws(double temperature, int64_t top_k, const bool kept[5]) {
     const double score[5] = {1, -2, 3, 0.5, 2};
     int times[5] = {0};
@@ -364,7 +368,7 @@ END_TEST
 
 /* ---- the program --------------------------------------------------------------------------- */
 
-/* 60 steps, of which golden/generate_charlm.py tells the losses. */
+/* 60 steps; golden/generate_charlm.py computes their losses. */
 #define SMALL                                                                                      \
     "--text LICENSE --layers 2 --width 16 --heads 2 --context 16 --batch 4 --steps 60 --lr 0.01"
 
@@ -372,7 +376,7 @@ static void expect_pytorchs_losses(const char *arguments) {
     char command[512], log[8192], *line = log;
     double held_out = (double)NAN;
     snprintf(command, sizeof command, SMALL " --quiet --every 1 --log $D/log.csv %s", arguments);
-    ck_assert_int_eq(run(command), 1); /* so short a text is not learned in so few steps */
+    ck_assert_int_eq(run(command), 1); /* the text is too short, and the steps too few, to pass */
     ck_assert_int_eq(sscanf(out, "expect  held-out loss  %lf", &held_out), 1);
     Tensor *losses = golden_tensor("charlm.txt", "losses");
     Tensor *expected = golden_tensor("charlm.txt", "held_out");
@@ -394,7 +398,7 @@ START_TEST(it_trains_as_nanogpt_in_pytorch) {
 }
 END_TEST
 
-/* What was written behind the maps and before the expectations. */
+/* The text that the model wrote; it is printed before the expectations. */
 static void sample(const char *arguments, char *text, size_t size) {
     char command[512];
     snprintf(command, sizeof command, SMALL " --quiet --sample 40 %s", arguments);
@@ -419,9 +423,9 @@ START_TEST(a_loaded_model_writes_what_it_wrote) {
     ck_assert_str_ne(greedy, first);
     sample("--prompt 'THE SOFTWARE' --load $D/m.safetensors --temperature 0.01 --seed 3", again,
            sizeof again);
-    ck_assert_str_eq(again, greedy); /* so cold that only the likeliest is left */
+    ck_assert_str_eq(again, greedy); /* so cold that only the most probable character is drawn */
     sample("--load $D/m.safetensors --steps 0", again, sizeof again);
-    ck_assert_int_eq(strncmp(again, "OUT OF OR IN CON", 16), 0); /* a held-out line */
+    ck_assert_int_eq(strncmp(again, "OUT OF OR IN CON", 16), 0); /* the prompt is a held-out line */
 }
 END_TEST
 

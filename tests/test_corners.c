@@ -1,5 +1,5 @@
-/* test_corners.c - corners that a reviewer reached: each of these once crashed, was wrong, or
- * blamed something else. PyTorch's answers stand as literals. */
+/* test_corners.c - special cases that a reviewer found: each of these once crashed, gave a wrong
+ * result, or named a wrong cause. PyTorch's answers are literals. */
 #include "common.h"
 
 #include <check.h>
@@ -31,12 +31,14 @@ START_TEST(a_leaf_on_an_empty_tape_gets_the_gradient_itself) {
 }
 END_TEST
 
-/* w's gradient needs x alone, and x wants none: w may change before the backward pass. */
+/* The gradient of w reads only x, and x requires no gradient. So w may be overwritten before
+ * backward. */
 START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
     Tensor *x = tensor_from_doubles(SHAPE(1, 2), (double[]){5, 7});
     Tensor *w = LEAF(SHAPE(1, 2), 1, 1);
     tape_begin();
-    Tensor *y = ag_linear(x, w, NULL); /* a C compiler chooses in which order arguments are made */
+    Tensor *y = ag_linear(x, w, NULL); /* statements of their own, because C does not define the
+                                        * order in which arguments are computed */
     Tensor *z = ag_mul(w, x);
     Tensor *loss = ag_add(ag_sum(y), ag_sum(z));
     ck_assert(tensor_mul_(w, 2));
@@ -219,7 +221,7 @@ START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
 }
 END_TEST
 
-/* Enough tensors that a list which is too short would spoil the heap. */
+/* So many tensors that a list that is too short would corrupt the heap. */
 START_TEST(a_stack_of_a_thousand) {
     enum { N = 1000 };
     Tensor *list[N];

@@ -1,6 +1,6 @@
-/* test_empty.c - tensors without elements, whose other sizes may be as large as they like: nothing
- * takes time or memory for rows that hold nothing. A loop over 2^40 of them would not end before
- * the alarm. */
+/* test_empty.c - tensors without elements. Their other sizes may be very large, but empty rows take
+ * no time and no memory: a loop over 2^40 of them would not end before the time limit of the test.
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* A size that nobody can count to. */
+/* A size too large for any loop. */
 #define N (INT64_C(1) << 40)
 
 static void setup(void) {
@@ -208,7 +208,8 @@ static const Sample two_inputs[] = {
 };
 /* clang-format on */
 
-/* Does a large size stand before a size of 0 (or, after: behind one)? */
+/* Does an input have the size N and the size 0? If after is false, the 0 must come first, else N.
+ */
 static bool is_large(const Sample *s, bool after) {
     for (int i = 0; i < s->n; i++) {
         int nothing = -1, large = -1;
@@ -221,7 +222,7 @@ static bool is_large(const Sample *s, bool after) {
     return false;
 }
 
-/* What needs an element is 0, the gradient of nothing. */
+/* If an input has elements although the result has none, its gradient must be 0. */
 static void expect_nothing(const Sample *s, const Tensor *grad) {
     double element[16];
     ck_assert_msg(grad != NULL && tensor_numel(grad) <= COUNT(element), "%s", s->op);
@@ -251,7 +252,8 @@ static void check(const Sample *s) {
     for (int i = 0; i < s->n; i++) tensor_release(x[i]);
 }
 
-/* The list's samples, as of this op; adds up which large sizes there were: 1 before 0, 2 behind. */
+/* Checks the samples of the list that belong to this op. Returns which large sizes there were: bit
+ * 0 and bit 1, for the two cases of is_large. */
 static int check_all(const Sample *list, int n, const Op *op) {
     int sizes = 0;
     for (int i = 0; i < n; i++) {
@@ -266,7 +268,7 @@ static int check_all(const Sample *list, int n, const Op *op) {
     return sizes;
 }
 
-/* What must have an element says so, whatever the other sizes are. */
+/* An op that needs an element fails and says so, whatever the other sizes are. */
 static void expect_refused(const char *op) {
     const Shape shapes[] = {SHAPE(0, N), SHAPE(N, 0)};
     ck_assert(tape_begin());
@@ -305,7 +307,8 @@ START_TEST(every_composite_of_nothing_is_done_at_once) {
 }
 END_TEST
 
-/* What is repeated needs no memory: rows and dot products of nothing, 2^40 of them. */
+/* Products of expanded tensors: 2^40 empty rows and 2^40 dot products of no elements need no
+ * memory. */
 START_TEST(products_of_what_is_repeated) {
     Tensor *one = tensor_ones(SHAPE(1, 1, 1));
     Tensor *none = tensor_ones(SHAPE(N, 1, 0));
@@ -389,7 +392,7 @@ START_TEST(nothing_is_drawn) {
 }
 END_TEST
 
-/* torch: print(torch.ones(0, 2**40, dtype=torch.float64)), which is the default type here */
+/* torch: print(torch.ones(0, 2**40, dtype=torch.float64)), float64 is the default type here */
 START_TEST(nothing_is_printed) {
     static const char *const text[] = {"tensor([], size=(0, 1099511627776))\n",
                                        "tensor([], size=(1099511627776, 0))\n",

@@ -145,7 +145,7 @@ static double rounded(double number, DType dtype) {
     return dtype == F32 ? (double)(float)number : number;
 }
 
-/* The numbers of the JSON are those of the tape. */
+/* The numbers in the JSON must equal the numbers on the tape. */
 static void expect_same(const Json *tensor, const Tensor *x, const char *key) {
     const Json *list = json_get(tensor, key);
     double *numbers = malloc((size_t)tensor_numel(x) * sizeof *numbers);
@@ -1085,7 +1085,8 @@ END_TEST
 
 /* ---- the picture ----------------------------------------------------------------------------- */
 
-/* The chosen number of dx is the farthest from 0, its terms sum to it, and dx is that of the tape.
+/* The picture shows the dx of the tape. Its chosen number is the farthest from 0, and the terms of
+ * this number sum to it.
  */
 START_TEST(picture_shows_the_tape) {
     Picture picture;

@@ -1,7 +1,6 @@
-/* test_extremes.c - every public function that takes a shape, a dimension, a stride or a number of
- * something gets the largest and smallest numbers that there are, among small ones: each is refused
- * with a sentence, or the result is in order. `make sanitize` sees to it that nothing overflows on
- * the way. */
+/* test_extremes.c - calls every public function that takes a shape, a dimension, a stride or a
+ * count with the largest and smallest numbers, and with small ones. Each call must set an error or
+ * give a valid result. `make sanitize` checks that no computation overflows. */
 #include <check.h>
 #include <limits.h>
 #include <math.h>
@@ -28,7 +27,7 @@ static int draw_int(void) {
     return draw(2) ? (int)draw(20) - 10 : extremes[draw(COUNT(extremes))];
 }
 
-/* Few enough elements to be made, or more than any machine has. */
+/* A size that can be allocated, or a size that no machine has. */
 static int64_t draw_size(void) {
     static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT_MIN,       -2,
                                        -1,        INT64_MAX,     INT64_MAX - 1, INT64_C(1) << 62};
@@ -51,7 +50,7 @@ static Axes draw_axes(void) {
 
 static bool within(int64_t n, int64_t most) { return n >= -most && n <= most; }
 
-/* In order: a shape that can be counted, and strides that pointers can be moved by. */
+/* A tensor is valid if its elements can be counted and its strides can be added to pointers. */
 static void expect_order(const Tensor *y) {
     ck_assert(y->shape.ndim >= 0 && y->shape.ndim <= TENSOR_MAX_DIMS);
     ck_assert(tensor_shape_fits(y->shape, 1));
@@ -61,7 +60,7 @@ static void expect_order(const Tensor *y) {
     }
 }
 
-/* A loan, or refused. */
+/* y is a valid loan, or NULL with an error. */
 static void borrowed(const Tensor *y) {
     ck_assert((y == NULL) == (tensor_error() != NULL));
     if (y) expect_order(y);
@@ -73,7 +72,7 @@ static void owned(Tensor *y) {
     tensor_release(y);
 }
 
-/* Done, or refused. */
+/* The call succeeded, or failed with an error. */
 static void answered(bool done) {
     ck_assert(done == !tensor_error());
     tensor_clear_error();
@@ -85,7 +84,7 @@ static void module(void *made) {
     tensor_clear_error();
 }
 
-/* Every walk over y, whose strides may be anything that as_strided takes. */
+/* Applies every kind of loop to y, which may have any strides that as_strided accepts. */
 static void use(Tensor *y) {
     expect_order(y);
     if (!dtype_is_float(y->dtype) || tensor_numel(y) > 1000) return;
@@ -115,10 +114,10 @@ static void use(Tensor *y) {
 
 /* ---- the functions --------------------------------------------------------------------------- */
 
-/* x: (2, 3, 4), a leaf; each is called many times. */
+/* x: (2, 3, 4), a leaf. Each probe is called many times. */
 typedef void Probe(Tensor *x);
 
-static double numbers[6561]; /* 3^8: the most that a shape of small sizes has */
+static double numbers[6561]; /* 3^8: 8 dimensions of at most 3 */
 
 static void probe_creation(Tensor *x) {
     static const bool bools[COUNT(numbers)];
@@ -166,7 +165,7 @@ static void probe_as_strided(Tensor *x) {
     tensor_release(y);
 }
 
-/* A stride that nobody walks along, since the size is 1, may be what it likes, to a point. */
+/* The stride of a dimension of size 1 is never used, so it may have any value up to 2^32. */
 static void probe_stride_of_one(Tensor *x) {
     int64_t stride[] = {4, 1, 4};
     Shape shape = SHAPE(3, 4, 3);
@@ -254,7 +253,7 @@ static void probe_modules(Tensor *x) {
     (void)x;
 }
 
-/* A parameter whose rule is any shape: what is loaded obeys it, or does not. */
+/* A lazy parameter with any shape as its pattern: loading succeeds or sets an error. */
 static void probe_lazy_parameters(Tensor *x) {
     typedef struct {
         Module module;
@@ -288,7 +287,8 @@ START_TEST(extremes_are_refused) {
 }
 END_TEST
 
-/* Repeated, 2^60 keys need no memory, but what a pass takes for each of them would. */
+/* 2^60 expanded keys need no memory, but the workspace of a kernel would need memory for each key.
+ */
 START_TEST(keys_without_number) {
     const int64_t n = INT64_C(1) << 60;
     Tensor *one = tensor_ones(SHAPE(1, 1, 1));
@@ -328,7 +328,8 @@ START_TEST(repeats_without_number) {
 }
 END_TEST
 
-/* Rows that lie apart are gathered; of repeated ones, 2^61 and more, there are too many for that.
+/* Rows that are not contiguous are gathered; an expanded row of 2^60 elements or more is too large
+ * for that.
  */
 START_TEST(rows_without_end) {
     Tensor *one = tensor_ones(SHAPE(1, 1));

@@ -1,9 +1,9 @@
-/* test_files.c - .npy and safetensors: there and back, NumPy's and Python's own files, files that
- * are not in order, and disks that do not take what is written.
+/* test_files.c - .npy and safetensors: saves and loads tensors, loads files of NumPy and of
+ * Python's safetensors, invalid files, and writes to disks that fail.
  *
- * tests/golden/files/ holds what NumPy and Python's safetensors wrote;
- * tests/golden/generate_files.py made it. Every other file is made in a folder of its own, which is
- * the current one while a test runs and must hold nothing but what the test expects. */
+ * tests/golden/files/ holds files that NumPy and Python's safetensors wrote
+ * (tests/golden/generate_files.py). Each test runs in a new folder, which must contain only the
+ * files that the test expects. */
 #include "common.h"
 
 #include "../nn/nn.h"
@@ -29,7 +29,7 @@
 static char folder[] = "/tmp/tapehead-files-XXXXXX", home[4096];
 static int descriptors_before;
 
-/* How many entries a folder has, "." and ".." apart; each is removed if so wanted. */
+/* The number of entries of a folder without "." and ".."; with `removing`, each is removed. */
 static int entries(const char *path, bool removing) {
     int n = 0;
     DIR *dir = opendir(path);
@@ -43,7 +43,7 @@ static int entries(const char *path, bool removing) {
     return n;
 }
 
-/* 0 where there is no /proc. */
+/* How many descriptors are open; 0 if there is no /proc. */
 static int open_descriptors(void) {
     return access("/proc/self/fd", F_OK) == 0 ? entries("/proc/self/fd", false) : 0;
 }
@@ -104,7 +104,7 @@ static void expect_same_bytes(const char *a, const char *b) {
 
 /* ---- tensors to save ------------------------------------------------------------------------ */
 
-/* 0, 1, 2, ... in row-major order; a bool is true where 3 does not divide that number. */
+/* 0, 1, 2, ... in row-major order; a bool is true if 3 does not divide the number. */
 static Tensor *counting(Shape shape, DType dtype) {
     bool odd[512];
     double number[512];
@@ -140,7 +140,7 @@ static const Shape shapes[] = {
     {8, {1, 1, 0, 1, 1, 1, 1, 7}},
 };
 
-/* A view of x that is not contiguous, or expanded; NULL when there are no more. */
+/* View i of x: not contiguous, or expanded. NULL after the last one. */
 static Tensor *view(Tensor *x, int i) {
     const int64_t m = x->shape.dim[0], n = x->shape.dim[1];
     switch (i) {
@@ -184,7 +184,7 @@ START_TEST(npy_round_trips) {
 }
 END_TEST
 
-/* Bit patterns, which no comparison of numbers would see. */
+/* Compares bit patterns; a comparison of numbers would not see NaN and -0. */
 START_TEST(npy_keeps_every_bit) {
     const double odd[] = {(double)NAN, -(double)NAN, (double)INFINITY, -(double)INFINITY, -0.0,
                           5e-324,      1e308};
@@ -205,7 +205,7 @@ static const struct {
     const char *name;
     DType dtype;
     Shape shape;
-    bool ours; /* do we write it the same? */
+    bool ours; /* do we write the same bytes? */
 } npy_golden[] = {
     {"float32.npy", F32, {2, {2, 3}}, true},
     {"float64.npy", F64, {2, {2, 3}}, true},
@@ -235,7 +235,7 @@ START_TEST(npy_is_numpys) {
 }
 END_TEST
 
-/* Version 1 with this header and so many bytes of data. */
+/* Writes a file of version 1 with this header and `data` bytes of data. */
 static void make_npy(const char *header, size_t data) {
     Bytes all = {.size = 10};
     memcpy(all.bytes, "\x93NUMPY\x01\x00", 8);
@@ -344,7 +344,7 @@ START_TEST(npy_wrong_headers) {
 }
 END_TEST
 
-/* NumPy's files of a kind that is not for us, by their full path, which the sentence shortens. */
+/* NumPy's files of kinds that we do not load. The error message shortens their full paths. */
 START_TEST(npy_of_other_kinds) {
     static const struct {
         const char *name, *rule;
@@ -403,7 +403,7 @@ START_TEST(dicts) {
     Tensor *b = counting(SCALAR, BOOL);
     ck_assert(tensor_dict_set(dict, "a", a) && tensor_dict_set(dict, "b", a));
     ck_assert(tensor_dict_set(dict, "", b) && tensor_dict_set(dict, "b", b));
-    ck_assert(tensor_dict_set(dict, "b", b)); /* once more the same */
+    ck_assert(tensor_dict_set(dict, "b", b)); /* set again to the same tensor */
     ck_assert_int_eq(dict->n, 3);
     ck_assert_int_eq(a->refs, 2);
     ck_assert_int_eq(b->refs, 3);
@@ -426,8 +426,8 @@ END_TEST
 
 START_TEST(dict_errors) {
     static const char *const bad[] = {
-        "\x80",             /* a continuation of nothing */
-        "\xc3",             /* one that ends too early */
+        "\x80",             /* a continuation byte without a start */
+        "\xc3",             /* a character that ends too early */
         "a\xe2\x82",        /* another */
         "\xc0\xaf",         /* '/' in two bytes */
         "\xe0\x80\xaf",     /* in three */
@@ -569,7 +569,7 @@ START_TEST(safetensors_of_nothing) {
 }
 END_TEST
 
-/* A header that may hold a NUL, and so many bytes of data, all of them 1. */
+/* Writes a file with this header, which may contain a NUL, and `data` bytes of data, all 1. */
 static void make_safetensors(const char *header, size_t size, size_t data) {
     Bytes all = {.size = 8 + size + data};
     all.bytes[0] = (char)(size & 0xff);
@@ -597,7 +597,7 @@ START_TEST(safetensors_headers_of_any_json) {
 }
 END_TEST
 
-/* A byte of a bool that is neither 0 nor 1, which C must not look at, is true. */
+/* A bool in a file whose byte is neither 0 nor 1 is true. (C must not read such a bool.) */
 START_TEST(bools_of_any_byte) {
     static const char header[] =
         "{\"a\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]}}";
@@ -792,7 +792,7 @@ START_TEST(safetensors_wrong_lengths) {
         snprintf(sentence, sizeof sentence, "load_safetensors: x.safetensors: %s", wrong[i].rule);
         expect_error(sentence);
     }
-    make_safetensors("{\"a\0\":1}", 8, 0); /* a NUL as it is */
+    make_safetensors("{\"a\0\":1}", 8, 0); /* a NUL without an escape */
     ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
     expect_error("load_safetensors: x.safetensors: byte 3 of the header should be escaped");
 }
@@ -826,8 +826,8 @@ END_TEST
 
 /* ---- disks that do not take what is written ------------------------------------------------- */
 
-/* The Makefile links this suite so that these calls of the library come here first. */
-static const char *failing = ""; /* which of them fails */
+/* The linker replaces these functions of the C library by the functions below. */
+static const char *failing = ""; /* the call that fails */
 static int with;                 /* this errno */
 
 static bool fails(const char *call) {
@@ -836,7 +836,7 @@ static bool fails(const char *call) {
     return true;
 }
 
-#ifdef __GLIBC__ /* it calls fstat so where files may have more than 2 GB */
+#ifdef __GLIBC__ /* its name of fstat for files of more than 2 GB */
 #define __wrap_fstat __wrap_fstat64
 #define __real_fstat __real_fstat64
 #endif
@@ -857,9 +857,10 @@ int __wrap_rename(const char *from, const char *to);
 FILE *__wrap_fdopen(int fd, const char *mode) {
     if (fails("fdopen")) return NULL;
     if (fails("length"))
-        ck_assert_int_eq(truncate("x.npy", 0), 0); /* after it has been looked at */
+        ck_assert_int_eq(truncate("x.npy", 0), 0); /* the file becomes shorter after its size was
+                                                    * read */
     if (!fails("mode")) return __real_fdopen(fd, mode);
-    const int null = open("/dev/null", O_WRONLY); /* which cannot be read from */
+    const int null = open("/dev/null", O_WRONLY); /* a descriptor that cannot be read */
     dup2(null, fd);
     close(null);
     return __real_fdopen(fd, "wb");
@@ -871,8 +872,8 @@ int __wrap_fstat(int fd, struct stat *status) {
     return fails("fstat") ? -1 : __real_fstat(fd, status);
 }
 
-static void (*when_all_is_written)(void); /* and nothing is in place yet */
-static char calls_made[128];              /* those that put a file in place, in their order */
+static void (*when_all_is_written)(void); /* called before the rename */
+static char calls_made[128];              /* the calls that put a file in place, in order */
 
 static void note_call(const char *call) {
     const size_t length = strlen(calls_made);
@@ -895,7 +896,7 @@ int __wrap_rename(const char *from, const char *to) {
     return fails("rename") ? -1 : __real_rename(from, to);
 }
 
-/* Saves in x.npy, which holds 1, a tensor that is not that, while this call fails. */
+/* x.npy contains a 1. Saves another tensor there while this call fails; the old file must stay. */
 static void expect_refused(const char *call, int error, const char *sentence) {
     Tensor *old = tensor_ones(SCALAR);
     Tensor *x = tensor_zeros(SHAPE(3000)); /* more than a buffer */
@@ -932,7 +933,7 @@ START_TEST(a_full_disk_leaves_the_old_file) {
 }
 END_TEST
 
-/* What will be at a path is on the disk before it is there, and its name is soon after. */
+/* The bytes are on the disk before the rename, and the name is on the disk when the save ends. */
 START_TEST(what_is_saved_is_on_the_disk) {
     Tensor *x = tensor_ones(SHAPE(2));
     ck_assert(!mkdir("folder", 0700) && !symlink("folder/x.npy", "link"));
@@ -943,7 +944,7 @@ START_TEST(what_is_saved_is_on_the_disk) {
         ck_assert_str_eq(calls_made, "fsync, rename, fsync of the directory, ");
     }
     failing = "fsync of the directory";
-    with = EINVAL; /* a file system that can flush none */
+    with = EINVAL; /* a file system that cannot flush directories */
     ck_assert(tensor_save_npy(x, "x.npy"));
     with = EIO;
     ck_assert(!tensor_save_npy(x, "x.npy"));
@@ -961,7 +962,7 @@ static void die(void) { raise(SIGKILL); }
 
 static const Tensor *saved_by_others;
 
-/* Another process saves, until this happens or, with NULL, to the end. */
+/* Starts a process that saves. It calls `then` before the rename, unless `then` is NULL. */
 static pid_t start_saving(const char *path, void (*then)(void)) {
     fflush(NULL);
     const pid_t child = fork();
@@ -979,8 +980,8 @@ static int status_of(pid_t child) {
     return status;
 }
 
-/* A process that is killed leaves the old file, and beside it one that the next to save removes: it
- * and nothing else, whatever its name is like. */
+/* A process that is killed leaves the old file and a temporary file. The next save removes this
+ * temporary file, and no file with a similar name. */
 START_TEST(a_killed_writer_leaves_the_old_file) {
     static const char *const others[] = {
         ".y.npy.tapehead-1-1", ".x.npy.tapehead-1", ".x.npy.tapehead-1-1-1", ".x.npy.tapehead-1-",
@@ -995,14 +996,18 @@ START_TEST(a_killed_writer_leaves_the_old_file) {
     for (int i = 0; i < 3; i++) {
         const int status = status_of(start_saving("x.npy", die));
         ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        ck_assert_int_eq(entries(".", false), COUNT(others) + 2); /* the last one's */
+        ck_assert_int_eq(entries(".", false), COUNT(others) + 2); /* x.npy and the temporary file
+                                                                   * of the last process */
     }
     Tensor *left = tensor_load_npy("x.npy");
     expect_equal("what was there before", left, old);
-    snprintf(ours, sizeof ours, ".x.npy.tapehead-%ld-1", (long)getpid()); /* of an older process */
+    snprintf(ours, sizeof ours, ".x.npy.tapehead-%ld-1", (long)getpid()); /* as if an older
+                                                                           * process with our
+                                                                           * number had left it */
     spit(ours, "", 0);
     ck_assert(!mkfifo(".x.npy.tapehead-1-2", 0600) && !mkfifo(".x.npy.tapehead-1-3", 0600));
-    const int reader = open(".x.npy.tapehead-1-3", O_RDWR); /* nobody waits for the other's */
+    const int reader = open(".x.npy.tapehead-1-3", O_RDWR); /* the other pipe has no reader, and
+                                                             * nothing waits for one */
     ck_assert(!tensor_save_npy(x, "nowhere/x.npy") && tensor_error());
     tensor_clear_error();
     ck_assert(tensor_save_npy(x, "x.npy"));
@@ -1025,7 +1030,7 @@ static void close_pipes(void) {
     for (int i = 0; i < 2; i++) ck_assert(!close(ready[i]) && !close(go_on[i]));
 }
 
-/* While one writer is at work another one saves to the same path. */
+/* Saves to x.npy while another writer is about to do the same. */
 static void save_meanwhile(Tensor *x) {
     char byte = 0;
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
@@ -1070,7 +1075,7 @@ static void *save_slowly(void *ok) {
     return NULL;
 }
 
-/* A lock keeps out no thread of the same process. */
+/* A lock does not exclude other threads of the same process, so a list protects their files. */
 START_TEST(a_thread_that_saves_is_not_disturbed) {
     Tensor *x = tensor_ones(SHAPE(2));
     Tensor *y = tensor_zeros(SHAPE(3000));
@@ -1091,7 +1096,7 @@ START_TEST(a_thread_that_saves_is_not_disturbed) {
 }
 END_TEST
 
-/* The name of the temporary file is as long as the directory takes, and no character is cut. */
+/* A name of 255 bytes: the name of the temporary file is cut between characters. */
 START_TEST(a_name_as_long_as_can_be) {
     char name[256] = "x";
     Tensor *x = tensor_ones(SHAPE(2));
@@ -1138,7 +1143,7 @@ START_TEST(where_nothing_can_be_written) {
 }
 END_TEST
 
-/* A header finds memory for its beginning, or not even for that. */
+/* Memory runs out at the beginning of the header, or later. */
 START_TEST(a_header_without_memory_leaves_the_old_file) {
     TensorDict *dict = tensor_dict_new();
     ck_assert(tensor_dict_set_metadata(dict, "key", "value"));
@@ -1181,7 +1186,7 @@ static void write_and_give_up(FILE *file, const void *words) {
     tensor_fail("there are no more words");
 }
 
-/* More than the stream keeps back. */
+/* Writes more than the buffer of the stream holds. */
 static void write_much(FILE *file, const void *byte) {
     for (int i = 0; i < 100000; i++) fputc(*(const char *)byte, file);
 }
@@ -1262,7 +1267,7 @@ START_TEST(what_can_be_written) {
 }
 END_TEST
 
-/* As a user who is not root, whom nothing stops. */
+/* Runs as a user who is not root, because root may write everywhere. */
 START_TEST(where_nothing_may_be_written) {
     Tensor *x = tensor_ones(SCALAR);
     Tensor *y = tensor_zeros(SCALAR);
@@ -1279,7 +1284,7 @@ START_TEST(where_nothing_may_be_written) {
     ck_assert(user != 0 || seteuid(65534) == 0);
     ck_assert(!tensor_save_npy(y, "x.npy"));
     expect_error("save_npy: x.npy: it cannot be written: Permission denied");
-    ck_assert(!tensor_can_write_file("x.npy")); /* beside it there is no room for a new one */
+    ck_assert(!tensor_can_write_file("x.npy")); /* no temporary file can be made in the directory */
     expect_error("write_file: x.npy: it cannot be written: Permission denied");
     ck_assert(!tensor_can_write_file("z.npy"));
     expect_error("write_file: z.npy: it cannot be written: Permission denied");
@@ -1331,7 +1336,7 @@ START_TEST(links_are_followed) {
 }
 END_TEST
 
-/* Through links that are relative to where they are, and one that is not. */
+/* Follows links with relative targets, and one with an absolute target. */
 START_TEST(links_that_lead_nowhere_are_followed) {
     Tensor *x = tensor_ones(SHAPE(2));
     char path[128];
@@ -1369,7 +1374,7 @@ START_TEST(loops_of_links_are_refused) {
 }
 END_TEST
 
-/* Root may write another's file, which stays the other's. */
+/* If root saves to the file of another user, the file keeps its owner. */
 START_TEST(a_file_keeps_its_owner) {
     enum { OWNER = 65534, GROUP = 12345 };
     Tensor *x = tensor_ones(SHAPE(2));
@@ -1401,7 +1406,8 @@ START_TEST(devices_and_pipes) {
     ck_assert(!memcmp(all.bytes, one.bytes, one.size));
     ck_assert(!memcmp(all.bytes + one.size, one.bytes, one.size));
     ck_assert_int_eq(mkfifo("pipe", 0600), 0);
-    const int pipe = open("pipe", O_RDWR); /* a reader, so that nobody waits */
+    const int pipe = open("pipe", O_RDWR); /* a reader, so that opening it for writing does not
+                                            * wait */
     failing = "fclose";
     with = EDQUOT;
     ck_assert(!tensor_save_npy(x, "/dev/null"));
@@ -1415,11 +1421,11 @@ START_TEST(devices_and_pipes) {
 }
 END_TEST
 
-/* /dev/shm has files like any other. */
+/* A file in /dev/shm is replaced like any other file. */
 START_TEST(files_in_memory) {
     char path[] = "/dev/shm/tapehead-files-XXXXXX";
     const int file = mkstemp(path);
-    if (file < 0) return; /* there is no such folder */
+    if (file < 0) return; /* there is no /dev/shm */
     Tensor *x = counting(SHAPE(2, 3), F32);
     ck_assert(tensor_save_npy(x, path) && tensor_save_npy(x, path));
     expect_same_bytes(path, golden("float32.npy"));
@@ -1456,7 +1462,7 @@ START_TEST(what_cannot_be_read) {
         failing = "";
         expect_error(wrong[i].sentence);
     }
-    while (strlen(path) < 300) strcat(path, "./"); /* of a long path, the end is told */
+    while (strlen(path) < 300) strcat(path, "./"); /* an error shows only the end of a long path */
     strcat(path, "y.npy");
     ck_assert_ptr_null(tensor_load_npy(path));
     snprintf(expected, sizeof expected,
@@ -1508,7 +1514,8 @@ START_TEST(models_there_and_back) {
     ck_assert(nn_freeze(lazy, "W_o", true));
     const Generator before = *tensor_generator_current();
     ck_assert_msg(nn_load(lazy, "x.safetensors"), "%s", tensor_error());
-    ck_assert_mem_eq(&before, tensor_generator_current(), sizeof before); /* it draws nothing */
+    ck_assert_mem_eq(&before, tensor_generator_current(), sizeof before); /* loading draws no
+                                                                           * random numbers */
     ck_assert(!lazy->W_o->weight->requires_grad && lazy->W_q->weight->requires_grad);
     ck_assert(lazy->W_q->weight->is_parameter);
     ck_assert_str_eq(lazy->W_q->weight->name, "W_q.weight");
@@ -1532,7 +1539,8 @@ START_TEST(a_lazy_model_is_printed_as_what_it_has_loaded) {
     Linear *linear = nn_linear_new(3, 2, true);
     Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
     ck_assert(nn_save(linear, "x.safetensors") && nn_load(lazy, "x.safetensors"));
-    ck_assert(nn_load(lazy, "x.safetensors")); /* no longer lazy: copied into */
+    ck_assert(nn_load(lazy, "x.safetensors")); /* the layer is no longer lazy: the parameter is
+                                                * overwritten */
     char text[128];
     FILE *file = fopen("text", "w+");
     ck_assert(nn_print(lazy, file));
@@ -1545,7 +1553,7 @@ START_TEST(a_lazy_model_is_printed_as_what_it_has_loaded) {
 }
 END_TEST
 
-/* A backward pass that needs what has been loaded over says so. */
+/* Backward fails if loading has overwritten a parameter that it reads. */
 START_TEST(loading_is_a_write_in_place) {
     Linear *linear = nn_linear_new(2, 1, false);
     Tensor *x = ag_requires_grad(tensor_ones(SHAPE(1, 2)));
@@ -1592,7 +1600,7 @@ START_TEST(two_models_in_one_file) {
 }
 END_TEST
 
-/* Loads a dict of these entries into what must not change, and expects this sentence. */
+/* Loads the dict, expects this error message, and checks that the module has not changed. */
 static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) {
     Tensor **slot[8];
     Tensor *before[8];
@@ -1614,7 +1622,8 @@ static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) 
     }
 }
 
-/* What was let go can be neither written over nor read: then what stands before it stays, too. */
+/* A parameter that was let go can be neither overwritten nor read. Then the load changes no other
+ * parameter, either. */
 START_TEST(a_model_that_was_let_go) {
     Linear *linear = nn_linear_new(3, 2, true);
     Linear *other = nn_linear_new(3, 2, true);
@@ -1646,7 +1655,7 @@ START_TEST(a_model_that_was_let_go) {
 }
 END_TEST
 
-/* A parameter becomes a transposed view of itself. */
+/* A parameter is loaded from a transposed view of itself. */
 START_TEST(a_dict_may_hold_views_of_the_model) {
     Linear *linear = nn_linear_new(3, 3, false);
     TensorDict *dict = tensor_dict_new();
@@ -1698,7 +1707,7 @@ START_TEST(models_that_do_not_fit) {
 }
 END_TEST
 
-/* A parameter whose module has no rule takes any shape, but no type that cannot learn. */
+/* A parameter without a shape pattern takes any shape, but only a float type. */
 typedef struct {
     Module module;
     Tensor *w;

@@ -1,12 +1,12 @@
-/* test_golden.c - every public name is there, and computes PyTorch's numbers.
+/* test_golden.c - every public name exists, and every function computes PyTorch's numbers.
  *
- * golden/contract.def lists the names and says for each where its numbers are tested; most of them
- * here, with golden/functions/NAME.safetensors, written by golden/generate.py, whose first page
- * tells the format.
+ * golden/contract.def lists the names and says where the numbers of each are tested. Most are
+ * tested here, with golden/functions/NAME.safetensors. golden/generate.py writes these files, and
+ * the comment at its top describes the format.
  *
- * float64 may be off by 1e-12 of the expected element, float32 by 2e-6 of it, and by as much as a
- * few roundings of numbers of about 10 besides (1e-14, 1e-6), since sums may cancel. Integers,
- * bools, infinities and NaN are exact.
+ * The relative error may be 1e-12 in float64 and 2e-6 in float32. In addition an absolute error of
+ * 1e-14 or 1e-6 is allowed, a few roundings of numbers of about 10, because sums may cancel.
+ * Integers, bools, infinities and NaN are exact.
  *
  * Run from the root of the repository, where the golden files are found. */
 #include "common.h"
@@ -76,7 +76,7 @@ static Tensor *number(double value, DType dtype) {
     return y && tensor_fill(y, value) ? y : NULL;
 }
 
-/* A new tensor of x's elements, made by a tensor_from_ function. */
+/* Makes a new tensor of x's elements with a tensor_from_ function. */
 #define FROM(from, type) from(x[0]->shape, (const type *)x[0]->data)
 
 static Tensor *as_doubles(const Tensor *x) {
@@ -84,7 +84,7 @@ static Tensor *as_doubles(const Tensor *x) {
     return y && tensor_to_doubles(x, y->data) ? y : NULL;
 }
 
-/* All the bytes that x, just written, looks at. */
+/* All bytes of the storage of x, which a function has just written. */
 static Tensor *bytes_of(Tensor *x, bool written) {
     int64_t n = x->storage->size / (int64_t)dtype_size(x->dtype);
     return written ? tensor_as_strided(x, SHAPE(n), (int64_t[]){1}, 0) : NULL;
@@ -146,7 +146,7 @@ enum { IN_MAX = 6, NUMBERS_MAX = 24 };
 
 typedef struct {
     const TensorDict *file;
-    int i;            /* which case */
+    int i;            /* the number of the case */
     const char *text; /* "float32 transposed; numbers 1; in0 2 3 4 1 3 0;" */
     char name[128];   /* for messages */
     double number[NUMBERS_MAX];
@@ -154,7 +154,7 @@ typedef struct {
     Tensor *in[IN_MAX]; /* NULL where the input is absent */
 } Case;
 
-/* "7.in0" of the file; NULL, without an error, when there is none. */
+/* The tensor "7.in0" of the file; NULL, without an error, if there is none. */
 static Tensor *stored(const Case *c, const char *kind, int i) {
     char name[32];
     snprintf(name, sizeof name, "%d.%s%d", c->i, kind, i);
@@ -163,7 +163,7 @@ static Tensor *stored(const Case *c, const char *kind, int i) {
     return NULL;
 }
 
-/* The numbers of a field, "numbers 1 2;", of the case's text: how many. */
+/* Reads the numbers of a field of the text, "numbers 1 2;". Returns how many there are. */
 static int field(const char *text, const char *name, double *to, int room) {
     int n = 0;
     const char *at = strstr(text, name);
@@ -177,7 +177,8 @@ static int field(const char *text, const char *name, double *to, int room) {
     return n;
 }
 
-/* Input i: what the file has, or the view of it that the text asks for. Yours; NULL if absent. */
+/* Input i: the tensor in the file, or the view of it that the text describes. You own it; NULL if
+ * absent. */
 static Tensor *input(const Case *c, int i) {
     double number[2 + 2 * TENSOR_MAX_DIMS];
     int64_t stride[TENSOR_MAX_DIMS];
@@ -194,7 +195,8 @@ static Tensor *input(const Case *c, int i) {
     return view;
 }
 
-/* Case i of the file with the goldens of a function; floats are made in its type from here on. */
+/* Reads case i of the golden file of a function, and sets the default type to the type of the case.
+ */
 static Case read_case(const TensorDict *file, const char *function, int i) {
     Case c = {.file = file, .i = i};
     char key[16];
@@ -235,7 +237,8 @@ static bool is_close(double x, double expected, DType dtype, bool strict) {
     return fabs(x - expected) <= relative * fabs(expected) + absolute;
 }
 
-/* As int64 or as doubles, by the type of x: the element that is wrong, or -1. */
+/* The index of the first wrong element, or -1. Integers are compared as int64, other types as
+ * double. */
 static int64_t first_wrong(const Tensor *x, const Tensor *expected, bool strict) {
     const bool real = dtype_is_float(x->dtype);
     Tensor *a = tensor_to(x, real ? F64 : I64);
@@ -269,7 +272,7 @@ static void expect(const Case *c, const char *what, const Tensor *x, const Tenso
                      element(x, i), element(expected, i));
 }
 
-/* As many of the file's random numbers as y has elements: what arrives at y. Yours. */
+/* dy for y: as many of the file's random numbers as y has elements. You own it. */
 static Tensor *arriving(const Case *c, const Tensor *y) {
     int64_t stride[TENSOR_MAX_DIMS];
     tensor_shape_strides(y->shape, stride);
@@ -280,8 +283,8 @@ static Tensor *arriving(const Case *c, const Tensor *y) {
     return dy;
 }
 
-/* Backpropagates what arrives at y and compares every gradient, and that there is none, and what y
- * says of its origin. */
+/* Backpropagates dy and compares every gradient with the file, also that an input has none.
+ * Compares the grad_fn of y. */
 static void expect_gradients(const Case *c, Tensor *y) {
     char what[64];
     Tensor *dy = y->requires_grad ? arriving(c, y) : NULL;
@@ -312,7 +315,7 @@ static void call_tensor_function(const Case *c, const char *function) {
 static void call_differentiable(const Case *c, const char *function) {
     ck_assert(tape_begin());
     tensor_manual_seed(0);
-    Tensor *y = strcmp(function, "ag_contiguous") /* which call_op transposes first */
+    Tensor *y = strcmp(function, "ag_contiguous") /* call_op would transpose x first */
                     ? call_op(function + strlen("ag_"), (Tensor **)c->in, c->n, c->number)
                     : ag_contiguous(c->in[0]);
     expect(c, "out0", y, stored(c, "out", 0));
@@ -339,8 +342,8 @@ END_TEST
 
 /* ---- do the goldens cover what they should? -------------------------------------------------- */
 
-/* Every differentiable function: in both types values and gradients, of views and of nothing at
- * all. */
+/* Every differentiable function must have golden values and gradients in both types, for views and
+ * for empty inputs. */
 START_TEST(every_gradient_has_views_and_empty_inputs_in_both_types) {
     const char *function = contract[_i].name;
     const Op *op = contract[_i].suite || strncmp(function, "ag_", 3) ? NULL : find_op(function + 3);
@@ -372,7 +375,7 @@ static const Row *row_of(const char *name) {
     return NULL;
 }
 
-/* Every op of the tables, and the functions of other ops. */
+/* All ops of the tables, and the functions of other ops. */
 static const char *const ops[] = {
 #define EACH(name)      #name,
 #define OP(name)        #name,
@@ -406,8 +409,7 @@ START_TEST(every_golden_is_used_and_no_name_comes_twice) {
 }
 END_TEST
 
-/* Does the line, unless it is one of a comment, have the text, with nothing in front that makes it
- * a part of a longer name? */
+/* Does the line contain the text as a whole name? Lines of comments do not count. */
 static bool line_has(const char *line, const char *text) {
     const char *first = line + strspn(line, " ");
     if (*first == '*' || !strncmp(first, "/*", 2)) return false;
@@ -442,8 +444,7 @@ START_TEST(what_is_tested_elsewhere_is_called_there) {
 }
 END_TEST
 
-/* The next public name of the text that something is declared, or defined, to do: "tensor_zeros(".
- */
+/* The next public function that the text declares or defines: "tensor_zeros(". */
 static const char *next_function(const char **at, char *name, size_t size) {
     static const char *const prefixes[] = {"tensor_", "ag_", "tape_", "nn_"};
     for (const char *text = *at; *text; text++) {

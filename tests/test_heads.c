@@ -1,6 +1,7 @@
-/* test_heads.c - do the heads look where they must, and is the importance of one what it says?
+/* test_heads.c - do the heads attend to the right places, and is the importance of a head right?
  *
- * What all training programs promise is in test_programs.c. Run from the root of the repository. */
+ * test_programs.c tests what all training programs have in common. Run from the root of the
+ * repository. */
 #include "../examples/common/rank.h"
 #include "common.h"
 #include "common_program.h"
@@ -9,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Trained in less than a tenth of a second until the loss rests. */
+/* Flags of a training of less than a tenth of a second, until the loss does not fall any more. */
 #define TRAINED                                                                                    \
     "--quiet --heads 4 --hidden 32 --length 8 --offsets 2 --tokens 4 --batch 8 --lr 0.15"          \
     " --decay 0.002 --steps 600 "
-/* Not at rest, but soon there. */
+/* Flags of a very short training, which is not complete. */
 #define BEGUN "--quiet --heads 4 --hidden 8 --length 6 --offsets 2 --tokens 4 --batch 4 --steps 9 "
 
 enum { HEADS = 4 };
@@ -24,9 +25,9 @@ static struct {
 static struct {
     double loss, accuracy;
     int weakest;
-} left[HEADS + 1]; /* with so many heads */
+} left[HEADS + 1]; /* by the number of heads that are left */
 
-/* Both tables, from out. */
+/* Reads both tables from out. */
 static void read_tables(void) {
     const char *line = out;
     for (int i = 0, number; i < HEADS; i++, line = strchr(line, '\n') + 1) {
@@ -47,13 +48,13 @@ static void read_tables(void) {
     }
 }
 
-/* The two that are kept longest. */
+/* The index of one of the two heads that are pruned last. */
 static int needed(int i) { return left[2 - i].weakest - 1; }
 
-/* The heads at i - 1 and i - 4, as many as there are offsets. Without one its token is a guess
- * among four, at 7 of the 11 places that are asked and at 4. Where weight decay has come to rest,
- * the gradient of a gate is known from the weights: a scale that was wrong, or gates that were not
- * one for each sequence, would show. */
+/* Two heads are needed, at i - 1 and i - 4. Without one of them its token is a guess among four,
+ * for 7 or for 4 of the 11 questions. At the end of training, loss and weight decay are in balance,
+ * so the weights give the gradient of a gate. A wrong scale, or gates that are shared by several
+ * sequences, would change it. */
 START_TEST(two_of_four_heads_learn_the_two_offsets) {
     ck_assert_int_eq(run(TRAINED), 0);
     read_tables();
@@ -65,12 +66,12 @@ START_TEST(two_of_four_heads_learn_the_two_offsets) {
         ck_assert_double_eq_tol(head[h].without, places / 11. * log(4), 0.05);
         ck_assert_double_eq_tol(head[h].importance / head[h].decay, 1, 0.15);
     }
-    int kept = 8 - head[needed(1)].offset; /* when it is the last */
+    int kept = 8 - head[needed(1)].offset; /* if it is the last head */
     ck_assert_double_eq_tol(left[1].accuracy, kept / 11. + (11 - kept) / 11. / 4, 0.02);
 }
 END_TEST
 
-/* It is that of the table as it is printed. */
+/* The rank correlation of the printed numbers. */
 START_TEST(the_rank_correlation) {
     double importance[HEADS], without[HEADS], printed_one;
     run(BEGUN);
@@ -96,7 +97,8 @@ START_TEST(the_weakest_goes_first) {
 }
 END_TEST
 
-/* Without 1 / sqrt(d), or with heads of another size, it is another model of the same shapes. */
+/* Without 1 / sqrt(d), or with another number of heads, the parameters have the same shapes but the
+ * model is another one. */
 START_TEST(models_of_the_same_shapes) {
     run(BEGUN "--save $D/begun");
     run(BEGUN "--no-scale --save $D/unscaled");
@@ -106,7 +108,7 @@ START_TEST(models_of_the_same_shapes) {
 }
 END_TEST
 
-/* Dropout draws in every step, and not in the evaluation. */
+/* Dropout draws in every step, but not in the evaluation. */
 START_TEST(dropout) {
     static char whole[PRINTED_SIZE];
     run(BEGUN "--dropout 0.3 --steps 5 --save $D/half");

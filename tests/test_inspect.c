@@ -1,5 +1,5 @@
-/* test_inspect.c - a look at the tape: its lines, their vector-Jacobian products, their forward
- * once more, and the tape as JSON. */
+/* test_inspect.c - tests of autograd/inspect.c: the lines of a tape, their vector-Jacobian
+ * products, their forward once more, and the tape as JSON. */
 #include "common.h"
 #include "common_program.h"
 
@@ -37,7 +37,7 @@ START_TEST(lines_are_those_of_tape_print) {
     ck_assert_ptr_null(line.in[1]);
     ck_assert(!tape_line(3, &line));
     ck_assert(!tape_line(-1, &line));
-    ck_assert(tape_begin_no_grad()); /* looks at the recording tape below it */
+    ck_assert(tape_begin_no_grad()); /* tape_line reads the recording tape outside this one */
     ag_neg(x);
     ck_assert(!tape_line(3, &line));
     ck_assert(tape_line(2, &line));
@@ -71,7 +71,7 @@ static void release_all(Tensor **x, int n) {
     for (int i = 0; i < n; i++) tensor_release(x[i]);
 }
 
-/* A fixed random cotangent. Yours. */
+/* A fixed random cotangent. You own it. */
 static Tensor *cotangent_of(const Tensor *y) {
     Tensor *c = tensor_to(y, y->dtype);
     tensor_manual_seed(7);
@@ -91,7 +91,7 @@ static void expect_equal(const Sample *s, const char *what, const Tensor *x, con
     free(numbers);
 }
 
-/* The line of the sample's op: the last one of its name. */
+/* The line of the sample's op: the last line with this name. */
 static int line_of(const char *op) {
     TapeLine line;
     int found = -1;
@@ -171,7 +171,7 @@ END_TEST
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static char *json_text_read; /* of the last tape_as_json */
+static char *json_text_read; /* the text of the last tape_as_json; the tree points into it */
 
 /* The open tape as JSON. Free it with free_json. */
 static Json *tape_as_json(void) {
@@ -193,8 +193,8 @@ static void free_json(Json *json) {
     free(json_text_read);
 }
 
-/* Input k of a line: the terms of each gradient sum to dx, the check is small, and the dx of all
- * lines, in sum, are the gradients. */
+/* Checks input k of a line: the terms of each element sum to dx, and the error of the Jacobian is
+ * small. The dx of all lines must sum to the gradient. */
 static void check_input(const Json *tensors, const Json *line, int64_t k, double tolerance,
                         double *sums) {
     const Json *back = json_at(json_get(line, "backward"), k);

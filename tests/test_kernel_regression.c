@@ -1,9 +1,9 @@
 /* test_kernel_regression.c - does build/kernel_regression find the widths that a dense scan finds,
- * does it say what is wrong with bad input, and does it write its files whole or not at all?
+ * does it report errors in its input, and does it write its files completely or not at all?
  *
- * The program is run by the shell, see common_program.h. The numbers come from
- * golden/kernel_regression.txt, which golden/generate_kernel_regression.py made with numpy and no
- * gradient.
+ * The shell runs the program, see common_program.h. The numbers are in
+ * golden/kernel_regression.txt; golden/generate_kernel_regression.py computed them without
+ * gradients.
  */
 #include <check.h>
 #include <math.h>
@@ -26,7 +26,8 @@ static void assert_near(double value, double expected, double relative) {
 
 /* ---- the numbers ------------------------------------------------------------------------- */
 
-/* To the six digits that the program prints; the curve at places 0, 50, ... 200 of its 201. */
+/* Compares the six digits that the program prints, and points 0, 50, ... 200 of the 201 points of
+ * the curve. */
 static void check_golden(const char *name, double w0, double w, double rmse, const double *curve) {
     char arguments[256], csv[1 << 14], *line = csv;
     int n = snprintf(arguments, sizeof arguments, "--predict $D/curve.csv");
@@ -63,7 +64,7 @@ START_TEST(finds_the_global_minimum) {
 }
 END_TEST
 
-/* Between two epochs of SGD the loss falls, and the last line printed is flat. */
+/* The loss falls from epoch to epoch, and the last epoch has a slope of 0. */
 START_TEST(prints_the_loss_as_it_goes) {
     ck_assert_int_eq(run("--data examples/data/cars.csv --epochs 5 --lr 0.5 --w0 0.2"), 0);
     double first = atof(strstr(out, "loss") + 4);
@@ -84,8 +85,8 @@ static bool promised(const char *line) {
     return strlen(out) > strlen(end) && strcmp(out + strlen(out) - strlen(end), end) == 0;
 }
 
-/* The last lines say whether the slope has gone, unless it was not given the time, and whether the
- * loss fell; the exit status is theirs. */
+/* The last lines say whether the slope is 0 (unless --epochs ended the descent) and whether the
+ * loss fell. The exit status says the same. */
 START_TEST(keeps_its_promises) {
     ck_assert_int_eq(run("--data examples/data/cars.csv"), 0);
     ck_assert(promised("expect  slope / loss  0.0000 < 1e-09  PASS\n"
@@ -113,8 +114,9 @@ START_TEST(logs_the_epochs) {
 }
 END_TEST
 
-/* Old Faithful upside down: rows reversed, x in units of 1e-12, y in units of 1e9 and moved,
- * columns exchanged, a third one between, semicolons, quotes, a byte order mark, Windows line ends.
+/* The Old Faithful data in another form: rows in reverse order, x in units of 1e-12, y in units of
+ * 1e9 and shifted, columns exchanged with a third one between them, semicolons, quotes, a byte
+ * order mark, Windows line ends.
  */
 START_TEST(any_units_and_any_file) {
     ck_assert_int_eq(
@@ -132,13 +134,14 @@ START_TEST(any_units_and_any_file) {
 }
 END_TEST
 
-/* Few points, equal ones, outliers, a constant y, nothing to learn, no noise: always an answer. */
+/* The program gives an answer for few points, equal points, outliers, a constant y, and data
+ * without noise. */
 START_TEST(odd_data) {
     static const char *const data[] = {
         "1,1\n2,5\n9,4\n",             /* three points */
         "1,1\n1,2\n1,3\n2,5\n2,6\n",   /* two places */
         "1,5\n2,5\n9,5\n",             /* a constant y */
-        "1,1\n2,2\n3,3\n4,4\n1e9,5\n", /* far away */
+        "1,1\n2,2\n3,3\n4,4\n1e9,5\n", /* one point far away */
         "-1e300,1\n0,2\n1e300,3\n",
         "1e-300,1\n2e-300,2\n3e-300,3\n",
         "1,1\n2,2\n3,3\n4,1e150\n",
@@ -158,7 +161,7 @@ START_TEST(odd_data) {
 }
 END_TEST
 
-/* The best prediction where y jumps is the mean of the equal ones and the nearest: by hand. */
+/* Two limits, computed by hand: the nearest neighbours, and the mean of all other points. */
 START_TEST(three_points_by_hand) {
     put(path("data.csv"), "0,0\n1,0\n1,6\n5,3\n");
     ck_assert_int_eq(run("--data $D/data.csv --epochs 0 --w0 1000"), 0);
@@ -274,7 +277,7 @@ START_TEST(two_files_that_are_one) {
     ck_assert_str_eq(complaints, expected);
     ck_assert_int_eq(run("--predict /dev/null --plot /dev/null"), 0);
     ck_assert_int_eq(files_in_folder(), 0);
-    /* the name of a column is none of a file */
+    /* the name of a column does not count as the name of a file */
     expect_failure("--data examples/data/cars.csv --y $D/b --plot $D/b",
                    "there is no column named");
 }
@@ -336,7 +339,7 @@ START_TEST(files_whole_or_not_at_all) {
     ck_assert_int_eq(run("--predict $D/nowhere/a.csv"), 1);
     ck_assert_ptr_nonnull(
         strstr(complaints, "nowhere/a.csv: it cannot be written: No such file or directory\n"));
-    ck_assert_str_eq(out, ""); /* said before the training, not after it */
+    ck_assert_str_eq(out, ""); /* the error comes before the training */
     ck_assert_int_eq(run("--plot $D"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, ": Is a directory\n"));
     if (has_full_disk()) {
@@ -344,8 +347,9 @@ START_TEST(files_whole_or_not_at_all) {
         ck_assert_str_eq(complaints, "kernel_regression: write_file: /dev/full: it cannot be "
                                      "written: No space left on device\n");
         ck_assert_int_eq(run("--predict /dev/full"), 1);
-        ck_assert_int_eq(shell("test -c /dev/full"), 0); /* nothing was put in its place */
-        ck_assert_double_gt(printed("w"), 0);            /* the numbers are out before the files */
+        ck_assert_int_eq(shell("test -c /dev/full"), 0); /* the device was not replaced by a file */
+        ck_assert_double_gt(printed("w"), 0);            /* the numbers are printed before the
+                                                          * files are written */
     }
     put(path("old.csv"), "old\n");
     ck_assert_int_eq(run_line("ulimit -f 2;", "--predict $D/old.csv"), 1);
@@ -374,7 +378,7 @@ START_TEST(standard_output_fails) {
         ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
     }
     ck_assert_int_eq(run(">&-"), 1);
-    ck_assert_int_eq(run_without_reader(""), 141); /* silently, as after SIGPIPE */
+    ck_assert_int_eq(run_without_reader(""), 141); /* 141 without a message, as after SIGPIPE */
     ck_assert_str_eq(complaints, "");
     ck_assert_int_eq(run_without_reader("-h"), 141);
     ck_assert_str_eq(complaints, "");
@@ -389,7 +393,7 @@ static void write_and_interrupt(FILE *file, const void *context) {
     fputs("and the other half\n", file);
 }
 
-/* Ctrl-C while a file is written: the process ends by that signal, after the file is whole. */
+/* Ctrl-C while a file is written: the signal ends the process after the file is complete. */
 START_TEST(interrupted) {
     int status;
     put(path("data.csv"), "old\n");
@@ -418,7 +422,7 @@ START_TEST(draws_in_a_terminal) {
     ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C", ""), 0);
     for (const char *s = out; *s; s++) ck_assert_int_gt(*s, 0);
     ck_assert_ptr_nonnull(strstr(out, "**"));
-    ck_assert_int_eq(run(""), 0); /* and in a file nothing is drawn */
+    ck_assert_int_eq(run(""), 0); /* into a file no curve is drawn */
     ck_assert_ptr_null(strstr(out, "**"));
 }
 END_TEST

@@ -1,10 +1,9 @@
-/* test_kernels.c - does every fast kernel compute what the plain one says?
+/* test_kernels.c - does every fast kernel compute the same as the plain kernel?
  *
- * The plain kernels are the formulas; tests/test_golden.c compares them with PyTorch. Here one walk
- * over the table gives every kernel that an instruction set overrides the same random operands as
- * its plain twin, of many sizes, with special values, in place; the results must agree to rounding,
- * and to the bit between instruction sets that fuse a product and a sum. Products have a suite of
- * their own. */
+ * The plain kernels are the formulas; tests/test_golden.c compares them with PyTorch. Here each
+ * fast kernel and its plain kernel get the same random operands: of many sizes, with special
+ * values, also in place. The results must agree up to rounding. Instruction sets that fuse a
+ * product and a sum must give the same bits. test_products.c tests the products. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
@@ -24,15 +23,15 @@ static void setup(void) {
 
 /* ---- the table of kernels -------------------------------------------------------------------- */
 
-/* operands: a letter each. f, b: a row of floats or bools; F, D: a float or a double for the row;
- * L: a length, from 0 to more than there are; T: a position or -1; n: a row of floats, or NULL; m:
- * a row of bools, or NULL. The first `written` are results. */
+/* operands: a letter for each. f, b: a row of floats or bools; F, D: a float or a double for the
+ * row; L: a length, from 0 to more than n; T: a position or -1; n: a row of floats, or NULL; m: a
+ * row of bools, or NULL. The first `written` operands are results. */
 typedef struct {
     const char *name;
     size_t field;
     const char *operands;
     int written;
-    double s, low, high; /* the number of the op, and where operands are drawn */
+    double s, low, high; /* the scalar operand, and the bounds of the random operands */
 } Entry;
 
 #define FIELD(name) offsetof(Kernels, name)
@@ -69,15 +68,15 @@ static Kernel *kernel_of(const Kernels *table, const Entry *entry) {
     return kernel;
 }
 
-/* The tables that there can be, the narrowest vectors first. */
+/* The tables that can exist, from narrow to wide vectors. */
 #ifdef __aarch64__
 static const char *const NAMES[] = {"plain", "neon"};
 #else
 static const char *const NAMES[] = {"plain", "baseline", "avx2", "avx512"};
 #endif
 
-/* A kernel that somebody adds to an instruction set must be listed above, or this says so;
- * attention, products, additive scores, AdamW and sums of rows are tested below. */
+/* Fails if an instruction set has a kernel that is not listed above. (Attention, additive scores,
+ * AdamW and sums of rows are tested below, products in test_products.c.) */
 START_TEST(the_list_is_complete) {
     const size_t first = offsetof(Kernels, value), last = offsetof(Kernels, gather);
     for (int t = 1; t < table_count; t++) {
@@ -150,13 +149,13 @@ static void trial_run(Trial *trial, const Kernels *table) {
     kernel_of(table, trial->entry)(trial->n, data, trial->entry->s);
 }
 
-/* Equal to rounding; where one is not finite the other is not, in the same way. */
+/* Are the numbers equal up to rounding? NaN must match NaN, and infinity the same infinity. */
 static bool agrees(double got, double want, double tolerance) {
     if (isnan(want) || isinf(want) || isinf(got)) return isnan(want) ? isnan(got) : got == want;
     return fabs(got - want) <= tolerance * (1 + fabs(want));
 }
 
-/* Results of `fast` beside those of `plain`, and nothing written behind them. */
+/* Compares the results of `fast` with the results of `plain`. Nothing after them may be written. */
 static void expect_agreement(const Trial *fast, const Trial *plain, const char *table,
                              double tolerance) {
     for (int o = 0; fast->entry->operands[o]; o++) {
@@ -218,8 +217,12 @@ START_TEST(fast_kernels_agree_with_the_plain_ones) {
     for (int i = 0; i < COUNT(sizes); i++)
         for (int round = 0; round < 4; round++) {
             const bool rows = entry->operands[0] == 'f' && entry->operands[1] == 'f' &&
-                              strcmp(entry->name, "layer_norm_dx") != 0;      /* its dx is not x */
-            if (sizes[i] == 0 && !strncmp(entry->name, "cross", 5)) continue; /* no class */
+                              strcmp(entry->name, "layer_norm_dx") != 0; /* dx may not be
+                                                                          * the buffer of x */
+            if (sizes[i] == 0 && !strncmp(entry->name, "cross", 5))
+                continue; /* without classes
+                           * there is no
+                           * target */
             try_entry(entry, sizes[i], round % 2, rows && round > 1);
         }
 }
@@ -233,7 +236,8 @@ END_TEST
 
 /* ---- kernels of other forms ------------------------------------------------------------------ */
 
-/* Equal to rounding beside the plain table's results, and the bits of the first table that fuses.
+/* Compares with the results of the plain table up to rounding, and with the first table that fuses
+ * bit for bit.
  */
 static void expect_floats(int table, const char *what, const float *const got[TABLES], int64_t n,
                           double tolerance) {
@@ -310,8 +314,8 @@ START_TEST(adamw_steps) {
 }
 END_TEST
 
-/* Queries, keys and hidden units of many sizes; a NaN or an infinity in q, k or w is hidden by no
- * dy of 0. */
+/* Many numbers of queries, keys and hidden units. A dy of 0 must not hide a NaN or an infinity in
+ * q, k or w. */
 START_TEST(additive_scores_and_their_gradients) {
     enum { Q = 3, K = 9 };
     static const int64_t sizes[] = {1, 7, 31, 32, 33, 100};
@@ -366,7 +370,7 @@ typedef struct {
     double *max, *inverse;
 } HeadResults;
 
-/* Do both draw the same from now on? */
+/* Do both generators draw the same numbers from now on? */
 static bool same_generator(const Generator *a, const Generator *b) {
     int64_t of_a[GENERATOR_NUMBERS];
     int64_t of_b[GENERATOR_NUMBERS];
@@ -375,7 +379,8 @@ static bool same_generator(const Generator *a, const Generator *b) {
     return memcmp(of_a, of_b, sizeof of_a) == 0;
 }
 
-/* Do the kernels compute the same from an array of what dropout keeps as from the generator? */
+/* Does a kernel compute the same if it gets the draws of dropout in an array, as if it draws them
+ * itself? */
 static void check_drawn(const Kernels *table, AttentionHead head, const Generator *before,
                         void *workspace) {
     const int64_t sizes[] = {head.Q * head.Dv, head.Q * head.D, head.K * head.D, head.K * head.Dv};
@@ -404,7 +409,7 @@ static void check_drawn(const Kernels *table, AttentionHead head, const Generato
 static void run_head(const Kernels *table, AttentionHead head, const Generator *before,
                      HeadResults *r) {
     const size_t bytes = (size_t)table->attention_workspace[F32](&head);
-    const size_t doubles = (size_t)(head.K * (2 + head.D + head.Dv)); /* and a bool for each key */
+    const size_t doubles = (size_t)(head.K * (2 + head.D + head.Dv)); /* plus a bool for each key */
     if (table == tables[0]) CHECK(bytes < 8 * doubles + (size_t)head.K + 64);
     void *workspace = malloc(bytes + 64);
     memset(workspace, 0x5a, bytes + 64);
@@ -412,7 +417,8 @@ static void run_head(const Kernels *table, AttentionHead head, const Generator *
     head.y = r->y;
     r->dq = calloc((size_t)(head.Q * head.D) + SLACK, sizeof(float));
     head.dq = r->dq;
-    r->dk = floats_drawn(head.K * head.D, 7, 8); /* written over, not added to */
+    r->dk = floats_drawn(head.K * head.D, 7, 8); /* the kernel overwrites dk and dv; it does not
+                                                  * add to them */
     head.dk = r->dk;
     r->dv = floats_drawn(head.K * head.Dv, 7, 8);
     head.dv = r->dv;
@@ -444,8 +450,8 @@ static void free_head(HeadResults *r) {
     free(r->inverse);
 }
 
-/* Every part of a mask, dropout, and a query that holds NaN or scores that overflow; rows that lie
- * apart. */
+/* Tries every part of a mask, dropout, a query that contains NaN or whose scores overflow, and rows
+ * that are not contiguous. */
 static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     const int64_t gap = draw(2) ? 5 : 0;
     float *q = floats_drawn(Q * (D + gap), -2, 2);
@@ -493,7 +499,8 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     const float *got[4][TABLES];
     for (int t = 0; t < table_count; t++) {
         run_head(tables[t], head, &generator, &r[t]);
-        /* Where the weights are NaN and all are dropped, the plain y is 0, the others NaN. */
+        /* If the weights of a query are NaN and all are dropped, y is 0 in the plain kernel and NaN
+         * in the others. */
         if (parts & ODD && parts & DROPOUT)
             memset(r[t].y + (Q / 2) * Dv, 0, (size_t)Dv * sizeof(float));
         got[0][t] = r[t].y;
@@ -529,7 +536,7 @@ static float float_of(uint32_t bits) {
     return x;
 }
 
-/* The C library's in double. */
+/* Reference functions: the C library's, in double. */
 static double logistic_of(double x) { return 1 / (1 + exp(-x)); }
 static double silu_of(double x) { return x / (1 + exp(-x)); }
 static double gelu_tanh_of(double x) {
@@ -541,8 +548,8 @@ static const struct {
     const char *name;
     int op;
     double (*truth)(double);
-    double fused; /* how many ulps at most, where products and sums are fused */
-    double plain; /* and where they are not */
+    double fused; /* the largest error in ulps, if products and sums are fused */
+    double plain; /* the same if they are not fused */
 } FUNCTIONS[] = {
     {"exp", ELEMENTWISE_exp, exp, 1, 1},
     {"log", ELEMENTWISE_log, log, 1, 1},
@@ -554,9 +561,9 @@ static const struct {
 };
 enum { FUNCTION_N = 1 << 10 };
 
-/* How far y is from the truth, which it should be rounded from, in the last digit of a float there:
- * an ulp. Beyond the largest float comes 2^128, infinity. NaN, a sign and a zero are right or
- * wrong. */
+/* The error of y in ulps of the truth. (An ulp is one unit in the last place of a float.) Infinity
+ * counts as 2^128, the number after the largest float. A wrong NaN, sign or zero is an infinite
+ * error. */
 static double ulps(float y, double truth) {
     const bool is_right = isnan(truth) ? isnan(y) : !isnan(y) && !signbit(y) == !signbit(truth);
     if (!is_right) return INF;
@@ -583,8 +590,8 @@ static void check_function(int f, const float *x, int n) {
     }
 }
 
-/* Every sign and exponent, denormals, infinities and NaNs included: the mantissas at both ends, and
- * one of each 8,192 between them. */
+/* For every sign and exponent, denormals, infinities and NaNs included: the smallest and the
+ * largest mantissas, and one of 8,192 between them. */
 START_TEST(functions_are_good_to_an_ulp_or_two_on_every_exponent) {
     enum { EVERY = (1 << 23) / FUNCTION_N };
     float x[FUNCTION_N];
@@ -601,7 +608,7 @@ START_TEST(functions_are_good_to_an_ulp_or_two_on_every_exponent) {
 }
 END_TEST
 
-/* Where most results are neither 0, 1 nor inf, evenly. */
+/* Evenly spaced x, in the range where most results are not 0, 1 or infinity. */
 START_TEST(functions_are_good_to_an_ulp_or_two_in_between) {
     static const double end[] = {104.5, 10, 1.5};
     float x[FUNCTION_N];
@@ -642,8 +649,8 @@ END_TEST
 
 /* ---- accuracy -------------------------------------------------------------------------------- */
 
-/* Every lane of a block adds 128 of these, and each addition rounds the same way: 1.0007e-6 in all.
- * A single running sum of floats would be off by 1e-2. */
+/* Every lane of a block adds 128 such numbers, and every addition rounds in the same direction: the
+ * relative error is 1.0007e-6. A single running sum of floats would have an error of 1e-2. */
 START_TEST(long_sums_are_accurate) {
     enum { N = 1000000 };
     float *x = malloc((N + SLACK) * sizeof *x), sum;
@@ -659,7 +666,7 @@ END_TEST
 
 static const int64_t ROW_SIZES[] = {1, 2, 31, 32, 33, 100, 1023, 1025, 4096, 4097, 5000};
 
-/* A mean of 1e4 and deviations of 1e-3: z is that of the floats in double. */
+/* With a mean of 1e4 and deviations of 1e-3, z must equal the z of the same floats in double. */
 START_TEST(a_large_mean_costs_no_digits) {
     static float x[5000 + SLACK], y[5000 + SLACK];
     for (int i = 0; i < COUNT(ROW_SIZES); i++)
@@ -680,7 +687,7 @@ START_TEST(a_large_mean_costs_no_digits) {
 }
 END_TEST
 
-/* Of equal numbers the mean is that number, so y is exactly b. */
+/* The mean of equal numbers is exactly this number, so y is exactly b. */
 START_TEST(a_constant_row_is_normalised_to_zero) {
     static const float values[] = {1234.567f, -0.1f, 1e30f, 3e-39f, 0};
     static float x[5000 + SLACK], y[5000 + SLACK];
@@ -695,7 +702,8 @@ START_TEST(a_constant_row_is_normalised_to_zero) {
 }
 END_TEST
 
-/* What a mask hides is not read: NaN there changes nothing, and a row that sees nothing is 0. */
+/* Masked elements are not read: NaN there changes nothing. A row whose elements are all masked
+ * becomes 0. */
 START_TEST(masked_elements_are_not_read) {
     enum { N = 100 };
     float x[2][N + SLACK], window[N + SLACK], y[2][N + SLACK];
@@ -728,8 +736,8 @@ END_TEST
 
 static const char *program;
 
-/* What a run of this program with TAPEHEAD_ISA=wanted says: the table that it chose, and its best.
- * EMULATOR runs programs of another machine. */
+/* Runs this program with TAPEHEAD_ISA=wanted. It prints the table that it chose and the best table.
+ * EMULATOR is a command that runs programs of another machine. */
 static void ask(const char *wanted, char *chosen, char *best) {
     char command[1000];
     snprintf(command, sizeof command, "TAPEHEAD_ISA=%s $EMULATOR '%s' --which-kernels", wanted,
@@ -740,8 +748,7 @@ static void ask(const char *wanted, char *chosen, char *best) {
     ck_assert_int_eq(pclose(answer), 0);
 }
 
-/* One that the CPU cannot run is replaced by the best that it can; so is a name that means nothing.
- */
+/* If the CPU cannot run the table, or if the name is unknown, the best table is chosen. */
 START_TEST(the_environment_chooses_the_table) {
     char chosen[20], best[20];
     ask("", chosen, best);

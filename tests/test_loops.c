@@ -1,5 +1,5 @@
-/* test_loops.c - do the loops bring every element of any strides to the kernels? They are compared
- * with code that computes the place of each element from its index. */
+/* test_loops.c - do the loops give the kernels every element, for any strides? The expected results
+ * come from code that computes the place of each element from its index. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ static Shape draw_shape(int most_dims) {
     return shape;
 }
 
-/* A view of that shape into a larger storage: axes in any order in memory, steps over other
- * elements, some backwards, and, where repeats may be, some of stride 0 or overlapping. */
+/* A view of this shape in a larger storage: its axes have any order in memory, with gaps between
+ * elements and some negative strides. With `repeats` some strides are 0, or elements overlap. */
 static Tensor *draw_view(Shape shape, DType dtype, bool repeats) {
     int order[TENSOR_MAX_DIMS];
     int64_t stride[TENSOR_MAX_DIMS] = {0}, step = 1 + draw(4) / 3, low = 0, high = 0;
@@ -98,7 +98,8 @@ static double value_of(const Tensor *x, int64_t i) { return value_at(x, x->shape
 /* Every loop test draws this many cases. */
 enum { CASES = 300 };
 
-/* y = a + 2 b, y a view without repeats: the whole storage must look as if written one by one. */
+/* y = a + 2 b, where y is a view without repeats. The whole storage is compared, so that a write
+ * between the elements of y is found. */
 START_TEST(elements_find_their_partners) {
     for (int c = 0; c < CASES; c++) {
         const DType dtype = draw(2) ? F32 : F64;
@@ -181,7 +182,8 @@ START_TEST(broadcasting_is_numpys) {
 }
 END_TEST
 
-/* A row kernel sees rows of the last dimension, and gives a strided row the bits of a dense one. */
+/* A row kernel gets rows of the last dimension. A strided row must give the same bits as a
+ * contiguous one. */
 START_TEST(rows_are_whole) {
     for (int c = 0; c < CASES; c++) {
         const DType dtype = draw(2) ? F32 : F64;
@@ -207,7 +209,7 @@ START_TEST(rows_are_whole) {
 }
 END_TEST
 
-/* Sums along drawn dimensions of a drawn view, and the same bits from a contiguous copy. */
+/* Sums of x over some dimensions. A contiguous copy must give the same bits. */
 static void expect_sums(const Tensor *x, const bool *dims) {
     Tensor *dense = tensor_clone(x);
     Tensor *y = tensor_sum_dims(x, dims);
@@ -285,7 +287,9 @@ START_TEST(reductions_along_one_dimension) {
         if (shape.ndim == 0) continue;
         Tensor *x = draw_view(shape, F64, true);
         int dim = (int)draw((uint32_t)shape.ndim);
-        if (shape.dim[dim] == 0) shape.dim[dim] = 1; /* what a maximum of nothing is, ag_ decides */
+        if (shape.dim[dim] == 0)
+            shape.dim[dim] = 1; /* ag_max_dim refuses an empty dimension,
+                                 * the kernel does not */
         Tensor *y =
             x->shape.dim[dim] ? tensor_reduce(x, tensor_kernels()->argmax[F64], dim, I64) : NULL;
         for (int64_t i = 0; y && i < tensor_numel(y); i++) {
@@ -375,7 +379,8 @@ END_TEST
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-/* The same number of elements, cut anew: the primes of the sizes are dealt to new dimensions. */
+/* A new shape with the same number of elements: its prime factors are distributed over new
+ * dimensions. */
 static Shape draw_cut(int64_t numel) {
     Shape shape = {1 + (int)draw(5), {1, 1, 1, 1, 1}};
     for (int64_t prime = 2; numel > 1; prime++)
@@ -384,8 +389,8 @@ static Shape draw_cut(int64_t numel) {
     return shape;
 }
 
-/* Does any choice of strides show x's elements in that shape? The first step along each dimension
- * determines it. */
+/* Is there a view of x with this shape? If there is one, the first step along each dimension gives
+ * its stride. */
 static bool view_exists(const Tensor *x, Shape shape) {
     int64_t offset[4096], stride[TENSOR_MAX_DIMS] = {0}, step = 1;
     const int64_t n = tensor_numel(x);
@@ -406,7 +411,7 @@ static bool view_exists(const Tensor *x, Shape shape) {
     return true;
 }
 
-/* A view where there is one, with the same elements at the same places; NULL where there is none.
+/* tensor_view_reshape must return a view with the same elements if there is such a view, else NULL.
  */
 START_TEST(reshape_views_wherever_it_can) {
     int views = 0, copies = 0;
@@ -435,7 +440,7 @@ START_TEST(reshape_views_wherever_it_can) {
 }
 END_TEST
 
-/* permute, transpose, narrow and expand against the index arithmetic that they stand for. */
+/* Compares permute, transpose, narrow and expand with index arithmetic. */
 START_TEST(views_are_index_arithmetic) {
     for (int c = 0; c < CASES; c++) {
         Shape shape = draw_shape(4), wide = shape;

@@ -1,10 +1,10 @@
-/* test_nn.c - do modules draw, compute, train and print as PyTorch's do, and own what they hold?
+/* test_nn.c - do modules draw, compute, train and print as PyTorch's do, and free all that they
+ * own?
  *
- * golden/nn.txt and golden/nn_print.txt hold what PyTorch 2.15 said (generate_nn.py beside them
- * tells how). Here the same modules are built; initial weights are compared to the bit, results
- * and gradients in float64 to 1e-12. The rest is ours to define: what a mistake is answered with,
- * word for word, and that nothing is lost on any path: every test ends with as many tensors
- * alive as it began with.
+ * golden/nn.txt and golden/nn_print.txt hold the results of PyTorch 2.15 (generate_nn.py writes
+ * them). Here the same modules are built; initial weights are compared to the bit, results and
+ * gradients in float64 to 1e-12. Other tests compare error messages word for word, and every test
+ * ends with as many tensors as it began with.
  *
  * Run from the root of the repository, where the golden files are found. */
 #include <check.h>
@@ -81,7 +81,7 @@ static Net *net_new(void) {
 
 enum { ADAPTERS = 9 };
 
-/* What is added on the way to the module that holds the parameter is walked to as well. */
+/* A walk also visits parameters that are added during the walk. */
 START_TEST(parameters_may_be_added_on_the_way) {
     static Tensor *adapters[ADAPTERS];
     Net *net = net_new();
@@ -181,7 +181,7 @@ START_TEST(results_are_kept_past_the_tape) {
     tape_begin();
     Tensor *first = ag_scale(net->a, 2);
     ck_assert(nn_keep_result(net, &net->kept, first));
-    ck_assert(nn_keep_result(net, &net->kept, net->kept)); /* itself again */
+    ck_assert(nn_keep_result(net, &net->kept, net->kept)); /* the same tensor again */
     tape_end();
     ck_assert_double_eq(tensor_get(net->kept, 1), 2);
     tape_begin();
@@ -220,7 +220,7 @@ START_TEST(names_are_checked) {
 }
 END_TEST
 
-/* What a failed call names and fills is free for the next. */
+/* After a failed call its name and its field can be used again. */
 START_TEST(a_refused_parameter_leaves_no_trace) {
     Net *net = net_new();
     Tensor *slot = NULL;
@@ -290,7 +290,7 @@ START_TEST(a_child_has_one_parent) {
 }
 END_TEST
 
-/* A name on a printed tape holds 31 characters: of a longer path its end is shown. */
+/* A name on a printed tape has at most 31 characters; a longer path is cut at the beginning. */
 START_TEST(a_deep_path_keeps_its_end) {
     void *root = nn_linear_new(NN_LAZY, 2, false);
     Linear *leaf = root;
@@ -312,7 +312,7 @@ START_TEST(a_deep_path_keeps_its_end) {
 }
 END_TEST
 
-/* With an error pending: every function says no, keeps the error and what it took over is freed. */
+/* While an error is pending, every function fails, keeps the error, and frees what it took over. */
 START_TEST(a_pending_error_stays) {
     Net *net = net_new();
     Linear *orphan = nn_linear_new(1, 1, false);
@@ -413,7 +413,7 @@ END_TEST
 
 /* ---- does the loss reach every parameter? ------------------------------------------------- */
 
-/* The net without its second layer and with a parameter cut off. */
+/* The forward leaves out the second layer and detaches a parameter. */
 START_TEST(parameters_that_the_loss_does_not_reach) {
     Net *net = net_new();
     Tensor *x = ones(SHAPE(4, 2));
@@ -423,7 +423,7 @@ START_TEST(parameters_that_the_loss_does_not_reach) {
     ck_assert(!nn_check_connected(loss, net));
     expect_error("check_connected: the loss does not reach b, second.weight");
     ck_assert(nn_check_connected(loss, net->first));
-    ck_assert(nn_freeze(net, "second", true)); /* what shall not learn need not be reached */
+    ck_assert(nn_freeze(net, "second", true)); /* the loss need not reach a frozen parameter */
     ck_assert(!nn_check_connected(loss, net));
     expect_error("check_connected: the loss does not reach b");
     ck_assert(nn_check_connected(ag_add(loss, ag_sum(net->b)), net));
@@ -440,7 +440,7 @@ START_TEST(parameters_that_the_loss_does_not_reach) {
 }
 END_TEST
 
-/* A lazy layer that no input made is not reached; attention whose output projection is left out. */
+/* Attention with lazy layers; its output projection W_o is never called. */
 START_TEST(layers_that_nobody_called) {
     MultiHeadAttention *attention = nn_multi_head_attention_new(
         (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .bias = true});
@@ -459,7 +459,7 @@ START_TEST(layers_that_nobody_called) {
 }
 END_TEST
 
-/* The sentence has an end. */
+/* A list of very many names is cut in the error message. */
 START_TEST(very_many_parameters_that_are_not_reached) {
     Module *outer = nn_module_new(&outer_class);
     char expected[1024] = "check_connected: the loss does not reach ", name[32];
@@ -563,7 +563,7 @@ static void print_with_settings(const void *module, FILE *file) {
     fprintf(file, "heads=2");
 }
 
-/* Settings beside children stand on a line of their own. */
+/* If a module has children, its settings are printed on a line of their own. */
 START_TEST(settings_and_children) {
     const ModuleClass kind = {"Both", sizeof(Module), print_with_settings, NULL};
     Module *both = nn_module_new(&kind);
@@ -672,7 +672,7 @@ START_TEST(linear_forward_and_backward) {
 }
 END_TEST
 
-/* The first input decides; what is drawn then is what an eager layer would have drawn. */
+/* The first input sets the size; then the layer draws the same numbers as an eager layer. */
 START_TEST(a_lazy_linear_draws_at_its_first_forward) {
     Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
     ck_assert_ptr_null(lazy->weight);
@@ -719,7 +719,7 @@ START_TEST(linear_mistakes) {
     ck_assert_ptr_null(nn_linear_forward(lazy, integers));
     expect_error("linear: x is int64 and the weights would be made as float32:"
                  " the types must be equal");
-    ck_assert_ptr_null(lazy->weight); /* refused inputs leave it lazy */
+    ck_assert_ptr_null(lazy->weight); /* after a wrong input the layer is still lazy */
     ck_assert_ptr_null(nn_linear_forward(lazy, NULL));
     expect_error("linear: x is NULL");
     tape_end();
@@ -731,8 +731,8 @@ START_TEST(linear_mistakes) {
 }
 END_TEST
 
-/* A weight given to a lazy layer would stand without the bias that it should have; a bias would be
- * drawn over. */
+/* A lazy layer must get both its weight and its bias. With only a weight its bias would be missing;
+ * a bias alone would be overwritten by the draw. */
 START_TEST(a_lazy_linear_is_given_both_or_neither) {
     Tensor *x = ones(SHAPE(2, 3));
     for (int given = 0; given < 2; given++) {
@@ -754,7 +754,8 @@ START_TEST(a_lazy_linear_is_given_both_or_neither) {
 }
 END_TEST
 
-/* No inputs: the output is the bias, which is 0. No rows, no outputs: nothing comes out. */
+/* With in = 0 the output is the bias, which is 0. Without rows or with out = 0 the output has no
+ * elements. */
 START_TEST(linear_of_nothing) {
     Linear *no_inputs = nn_linear_new(0, 3, true);
     Linear *no_outputs = nn_linear_new(3, 0, true);
@@ -844,7 +845,7 @@ START_TEST(layer_norm_forward_and_backward) {
 }
 END_TEST
 
-/* What comes back may be x itself. */
+/* The op may return x itself. */
 START_TEST(layer_norm_may_get_x_back) {
     Tensor *x = tensor_randn(SHAPE(40, 5));
     Tensor *copy = tensor_clone(x);
@@ -879,8 +880,8 @@ START_TEST(layer_norm_needs_sizes) {
 }
 END_TEST
 
-/* Every 37th of 1000 places. Far along, an angle's last bit is worth 6e-5: the steps of the
- * computation must be PyTorch's. */
+/* Compares every 37th of 1000 places. The last bit of a large angle is 6e-5, so each step must
+ * round as in PyTorch. */
 START_TEST(positions_are_pytorchs) {
     DType dtype = _i ? F64 : F32;
     tensor_set_default_dtype(dtype);
@@ -899,7 +900,7 @@ END_TEST
 
 START_TEST(positional_encoding_forward_and_backward) {
     tensor_set_default_dtype(F64);
-    tape_begin(); /* what it computes at birth is not on the tape */
+    tape_begin(); /* the constructor uses a tape of its own */
     PositionalEncoding *encoding = nn_positional_encoding_new(6, 0.5, 20);
     Tensor *x = ag_requires_grad(golden("position_x"));
     Tensor *dy = golden("position_cotangent");
@@ -1024,7 +1025,8 @@ static Tensor *heads(void *m, Tensor *q, Tensor *k, Tensor *v, AttentionMask mas
     return nn_multi_head_attention_forward(m, q, k, v, mask);
 }
 
-/* One of PyTorch's runs: output, weights, and all gradients for a given cotangent. */
+/* Compares one run with PyTorch's: the output, the weights, and all gradients for a given
+ * cotangent. */
 static void expect_run(const char *group, AttentionFn forward, void *module, Tensor *const *weights,
                        Tensor *const *qkv, const Tensor *lens) {
     Tensor *dy = golden_of(group, "cotangent");
@@ -1048,7 +1050,7 @@ static void expect_run(const char *group, AttentionFn forward, void *module, Ten
         char name[32];
         snprintf(name, sizeof name, "d%s", paths[i]);
         Tensor *parameter = nn_parameter(module, paths[i]);
-        tensor_clear_error(); /* not every module has every one */
+        tensor_clear_error(); /* a module has only some of these parameters */
         if (!parameter) continue;
         expect_near(group, name, parameter->grad, 1e-12);
         found++;
@@ -1057,7 +1059,8 @@ static void expect_run(const char *group, AttentionFn forward, void *module, Ten
     tensor_release(dy);
 }
 
-/* All of PyTorch's runs of one module, in float64: no lengths, one per batch, one per query. */
+/* Compares all of PyTorch's runs of one module, in float64: without lengths, with a length per
+ * batch, and with a length per query. */
 static void expect_runs(const char *name, AttentionFn forward, void *module,
                         Tensor *const *weights) {
     Tensor *qkv[3];
@@ -1136,7 +1139,7 @@ START_TEST(lazy_multi_head_attention_as_pytorch) {
 }
 END_TEST
 
-/* In training the pooled weights lose elements, the weights that are shown do not. */
+/* In training dropout applies to the weights in the product, not to attention_weights. */
 START_TEST(attention_in_training) {
     tensor_manual_seed(5);
     MultiHeadAttention *attention =
@@ -1163,7 +1166,7 @@ START_TEST(attention_in_training) {
 }
 END_TEST
 
-/* Our own definitions where PyTorch's notebook gives a uniform row: nothing to attend to. */
+/* If all keys are masked, our weights are zeros; the notebook's are uniform. */
 START_TEST(a_query_with_nothing_to_attend_to) {
     Tensor *x = ag_requires_grad(ones(SHAPE(2, 3, 4)));
     Tensor *lens = tensor_from_int64s(SHAPE(2, 3), (int64_t[]){0, 1, 0, 3, 0, 100});
@@ -1205,7 +1208,7 @@ START_TEST(an_empty_batch) {
     ck_assert_int_eq(tensor_numel(y), 0);
     ck_assert_int_eq(y->shape.dim[2], 4);
     ck_assert_msg(ag_backward(ag_sum(y)), "%s", tensor_error());
-    /* No keys: the heads pool nothing, W_o's bias is left. */
+    /* Without keys the heads are zeros, and the output is W_o's bias. */
     y = nn_multi_head_attention_forward(attention, queries, no_keys, no_keys,
                                         (AttentionMask){.valid_lens = lengths});
     ck_assert_msg(y != NULL, "%s", tensor_error());
@@ -1222,7 +1225,8 @@ static Tensor *run_heads(Tensor **inputs, void *context) {
     return heads(c[0], inputs[0], inputs[1], inputs[2], (AttentionMask){.valid_lens = c[1]});
 }
 
-/* Heads of size 1 join into a strided view, which the module lets go of and backward reads. */
+/* Heads of size 1 join into a strided view. The module lets go of it, and backward still reads it.
+ */
 START_TEST(gradients_of_multi_head_attention) {
     tensor_set_default_dtype(F64);
     MultiHeadAttention *attention =
@@ -1264,7 +1268,9 @@ START_TEST(weights_live_until_the_next_forward) {
     tape_begin_no_grad();
     ck_assert_ptr_null(nn_dot_product_attention_forward(attention, q, k, longer, NO_MASK));
     tensor_clear_error();
-    ck_assert_double_eq(tensor_get(attention->attention_weights, 0, 1, 3), 0.25); /* unharmed */
+    ck_assert_double_eq(tensor_get(attention->attention_weights, 0, 1, 3), 0.25); /* not changed
+                                                                                   * by the
+                                                                                   * failed call */
     ck_assert_ptr_nonnull(nn_dot_product_attention_forward(attention, q, longer, longer, NO_MASK));
     tape_end();
     ck_assert_double_eq_tol(tensor_get(attention->attention_weights, 0, 1, 4), 0.2, 1e-7);
@@ -1304,7 +1310,7 @@ END_TEST
 
 /* ---- attention: mistakes ----------------------------------------------------------------- */
 
-/* Each kind of attention is asked the same wrong questions and answers with its own name. */
+/* Each kind of attention gets the same wrong inputs; its error begins with its own name. */
 typedef struct {
     const char *name;
     AttentionFn forward;
@@ -1393,7 +1399,8 @@ START_TEST(attention_checks_its_lengths) {
 }
 END_TEST
 
-/* The sizes of features: equal, or those of the projections, lazy ones after their first input. */
+/* The sizes of the features must be equal, or equal the sizes of the projections. A lazy projection
+ * gets its size from its first input. */
 START_TEST(attention_checks_its_features) {
     Tensor *q = ones(SHAPE(2, 4, 8));
     Tensor *k = ones(SHAPE(2, 6, 7));
@@ -1451,7 +1458,7 @@ END_TEST
 
 /* ---- where an error was born ---------------------------------------------------------------- */
 
-/* "encoder.layers.0" in a tree of its own, and what is to be there. */
+/* Makes a tree with the path "encoder.layers.0", and adds a child there. */
 static Module *encoder_new(void *child) {
     Module *model = nn_module_new(&outer_class);
     Module *encoder = nn_module_new(&outer_class);
@@ -1462,7 +1469,7 @@ static Module *encoder_new(void *child) {
     return model;
 }
 
-/* The path of the innermost module, once. */
+/* An error names the path of the innermost module, once. */
 START_TEST(an_error_says_the_path_of_its_module) {
     MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
         .num_hiddens = 4, .num_heads = 2, .query_size = 4, .key_size = 4, .value_size = 4});
@@ -1470,7 +1477,7 @@ START_TEST(an_error_says_the_path_of_its_module) {
     Tensor *x = tensor_ones(SHAPE(1, 3, 5));
     Tensor *y = tensor_ones(SHAPE(1, 3, 4));
     ck_assert(tape_begin_no_grad());
-    for (int i = 0; i < 2; i++) { /* the second time, too */
+    for (int i = 0; i < 2; i++) { /* the same error again */
         ck_assert_ptr_null(nn_linear_forward(attention->W_q, x));
         expect_error("encoder.layers.0.W_q: linear: x is (1, 3, 5): its last size 5 and "
                      "in_features 4 must be equal");
@@ -1478,7 +1485,7 @@ START_TEST(an_error_says_the_path_of_its_module) {
     ck_assert_ptr_null(nn_multi_head_attention_forward(attention, y, x, y, (AttentionMask){0}));
     expect_error("encoder.layers.0: multi_head_attention: keys are (1, 3, 5): their last size 5 "
                  "and the in_features 4 of W_k must be equal");
-    attention->W_q->in_features = 5; /* which is not so: it is found inside */
+    attention->W_q->in_features = 5; /* a wrong size, which only the inner forward detects */
     ck_assert_ptr_null(nn_multi_head_attention_forward(attention, x, y, y, (AttentionMask){0}));
     expect_error("encoder.layers.0.W_q: linear: x is (1, 3, 5) and w is (4, 4): x's last size must "
                  "be w's last size 4");
@@ -1491,7 +1498,7 @@ START_TEST(an_error_says_the_path_of_its_module) {
 }
 END_TEST
 
-/* An error from elsewhere is not this module's, and the root has no path. */
+/* An error from elsewhere gets no path, and the root has no path. */
 START_TEST(an_earlier_error_keeps_its_sentence) {
     Linear *linear = nn_linear_new(2, 2, true);
     Linear *root = nn_linear_new(2, 2, true);
@@ -1510,7 +1517,7 @@ START_TEST(an_earlier_error_keeps_its_sentence) {
 }
 END_TEST
 
-/* Every module with a forward function says it. */
+/* An error in the forward of any module begins with its path. */
 START_TEST(every_module_says_its_path) {
     Dropout *dropout = nn_dropout_new(0.5);
     Embedding *embedding = nn_embedding_new(3, 2);
@@ -1572,7 +1579,7 @@ START_TEST(sgd_numbers_known_by_heart) {
 }
 END_TEST
 
-/* Without a gradient there is no step, no decay, and no momentum to build. */
+/* A parameter without a gradient takes no step, has no decay, and its momentum does not change. */
 START_TEST(sgd_skips_what_has_no_gradient) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1, .momentum = 0.5, .weight_decay = 0.5});
@@ -1585,7 +1592,7 @@ START_TEST(sgd_skips_what_has_no_gradient) {
     ck_assert(nn_optimizer_step(sgd));
     ck_assert_double_eq(tensor_get(net->a, 0), -0.5);
     set_gradient(net->b, tensor_ones(SHAPE(5)));
-    ck_assert(nn_optimizer_step(sgd)); /* b's first step, though the third of the optimizer */
+    ck_assert(nn_optimizer_step(sgd)); /* the third step of the optimizer is the first step of b */
     ck_assert_double_eq(tensor_get(net->b, 0), -1);
     nn_free(sgd);
     nn_free(net);
@@ -1604,7 +1611,7 @@ START_TEST(sgd_steps_once_for_a_shared_tensor) {
 }
 END_TEST
 
-/* Made before the lazy layer has its weights, the optimizer trains them all the same. */
+/* The optimizer is made before the lazy layer draws its weights, and it trains them. */
 START_TEST(sgd_waits_for_lazy_parameters) {
     Linear *lazy = nn_linear_new(NN_LAZY, 1, false);
     Optimizer *sgd = nn_sgd_new(lazy, (SGDConfig){.lr = 0.5});
@@ -1624,7 +1631,7 @@ START_TEST(sgd_waits_for_lazy_parameters) {
 }
 END_TEST
 
-/* The last parameter cannot move, so none does, and momentum has not changed either. */
+/* The last parameter cannot be updated. So no parameter and no momentum changes. */
 START_TEST(sgd_is_all_or_nothing) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1, .momentum = 0.5});
@@ -1647,7 +1654,7 @@ START_TEST(sgd_is_all_or_nothing) {
 }
 END_TEST
 
-/* The first parameter stays where it is when the last, or its gradient, was let go. */
+/* The first parameter does not change if the last parameter, or its gradient, was let go. */
 START_TEST(sgd_moves_nothing_when_something_was_let_go) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
@@ -1700,7 +1707,7 @@ END_TEST
                               "nn_optimizer function");                                            \
     } while (0)
 
-/* An optimizer begins with a Module, so the compiler lets it pass where one is wanted. */
+/* An optimizer begins with a Module, so the compiler accepts it as a module. */
 START_TEST(an_optimizer_is_no_model) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
@@ -1726,7 +1733,8 @@ START_TEST(an_optimizer_is_no_model) {
     REFUSES_OPTIMIZER(nn_keep_result(sgd, &field, loss), "keep_result");
     REFUSES_OPTIMIZER(nn_add_child(sgd, "child", nn_dropout_new(0)), "add_child");
     nn_train(sgd, true);
-    REFUSES_OPTIMIZER(nn_add_child(net, "sgd", sgd), "train"); /* the first error; frees sgd */
+    REFUSES_OPTIMIZER(nn_add_child(net, "sgd", sgd), "train"); /* the first error; the call frees
+                                                                * sgd */
     sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
     REFUSES_OPTIMIZER(nn_add_child(net, "sgd", sgd), "add_child");
     tensor_dict_free(dict);

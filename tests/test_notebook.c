@@ -1,8 +1,8 @@
 /* test_notebook.c - does build/notebook still print what the notebook printed?
  *
- * golden/notebook.txt is its whole output, which was held against the seed's printed cells and
- * against generate_notebook.py, the same cells run by PyTorch. Here it must come out again, to the
- * byte, and so must the picture. Beside that: flags, and outputs that cannot be written. */
+ * golden/notebook.txt is the whole output. It was compared with the cells of the original notebook,
+ * and with generate_notebook.py, which runs the same cells in PyTorch. The program must print the
+ * same bytes and write the same picture. Other tests: flags, and outputs that cannot be written. */
 #include <check.h>
 #include <ctype.h>
 #include <math.h>
@@ -14,9 +14,9 @@
 #include "common_program.h"
 
 #ifndef __GLIBC__
-/* sin and pow of the C library make the targets, and only glibc's give PyTorch's last bits. With
- * another one (musl's, say) a loss, which has six decimals, may be two of the last place off the
- * one that the notebook shows, and so may a number like 1.5530e-02. */
+/* The targets are computed with sin and pow of the C library, and only glibc's have PyTorch's last
+ * bits. With another library, musl for example, the sixth decimal of a loss may differ by two, and
+ * so may the last digit of a number such as 1.5530e-02. */
 static bool loss_agrees(const char *printed, int epoch) {
     static const double shown[] = {31.119806, 10.461807, 10.461460, 10.461108, 10.460758};
     return epoch >= 1 && epoch <= 5 && fabs(atof(printed) - shown[epoch - 1]) < 2.5e-6;
@@ -42,7 +42,7 @@ static bool agrees(const char *printed, const char *line) {
 }
 #endif
 
-/* Does what was printed begin with this line? */
+/* Does the output begin with this line? */
 static bool begins_with(const char *printed, const char *line) {
 #ifdef __GLIBC__
     return !strncmp(printed, line, strlen(line));
@@ -78,7 +78,8 @@ START_TEST(the_whole_output) {
 }
 END_TEST
 
-/* Other numbers, the same story: the loss falls. What the original printed is not expected then. */
+/* With another seed the numbers are different, but the loss falls, too. The losses of the original
+ * are then not expected. */
 START_TEST(other_numbers) {
     ck_assert_int_eq(run("--seed 3 --steps 9 --lr 0.01"), 0);
     ck_assert_ptr_null(strstr(out, "expect"));
@@ -113,14 +114,14 @@ START_TEST(an_output_that_cannot_be_written) {
     }
     ck_assert_int_eq(run("--log $D/log.csv >&-"), 1);
     ck_assert_str_eq(complaints, "notebook: cannot write to standard output\n");
-    ck_assert_int_eq(files_in_folder(), 0);        /* the log did not get what was printed */
-    ck_assert_int_eq(run_without_reader(""), 141); /* silently, as after SIGPIPE */
+    ck_assert_int_eq(files_in_folder(), 0);        /* the log did not get the output */
+    ck_assert_int_eq(run_without_reader(""), 141); /* 141 without a message, as after SIGPIPE */
     ck_assert_str_eq(complaints, "");
     ck_assert_int_eq(run_without_reader("-h"), 141);
     ck_assert_str_eq(complaints, "");
     expect_failure("--plot $D/nowhere/a.svg",
                    "nowhere/a.svg: it cannot be written: No such file or directory\n");
-    ck_assert_str_eq(out, ""); /* said before the work */
+    ck_assert_str_eq(out, ""); /* the error comes before the work */
     expect_failure("--log $D", ": Is a directory\n");
     ck_assert_int_eq(files_in_folder(), 0);
 }

@@ -1,8 +1,9 @@
-/* test_ops.c - every op of the table: is the gradient the slope, does no layout matter, and is a
- * mistake answered with a sentence? (test_golden.c compares the values with PyTorch's.)
+/* test_ops.c - every op of the table: is its gradient the slope, are its results the same in any
+ * memory layout, and does every mistake set an error message? (test_golden.c compares the values
+ * with PyTorch's.)
  *
- * Nothing here lists the ops: the tests walk ag_ops and fail for one without a sample
- * (common.c), without a wrong-shape case or without its line in autograd/README.md.
+ * The tests walk over ag_ops. They fail if an op has no sample (common.c), no wrong-shape case or
+ * no row in autograd/README.md.
  *
  * Run from the root of the repository, where the README is found. */
 #include <check.h>
@@ -19,7 +20,7 @@ static void release_all(Tensor **x, int n) {
     for (int i = 0; i < n; i++) tensor_release(x[i]);
 }
 
-/* c[i] = (7 i mod 11 - 5) / 4: a cotangent that favours no element. */
+/* c[i] = (7 i mod 11 - 5) / 4: a cotangent with different numbers. */
 static Tensor *cotangent(Shape shape, DType dtype) {
     Tensor *c = tensor_make(shape, dtype);
     ck_assert_ptr_nonnull(c);
@@ -73,7 +74,7 @@ START_TEST(every_op_has_a_sample_and_a_line_in_the_readme) {
 }
 END_TEST
 
-/* The functions of other ops, which are no Op. */
+/* Functions of other ops; they have no Op. */
 static const char *const composites[] = {
 #define COMPOSITE(name) #name,
 #include "../autograd/ops.def"
@@ -129,7 +130,7 @@ static Tensor *flipped(Tensor *x) {
     return laid_out(x, x->shape, stride, tensor_numel(x) ? offset : 0);
 }
 
-/* What all rows share: x[0:1], for the op to see expanded to x's shape. */
+/* x[0:1], the first row. The op gets it expanded to x's shape. */
 static Tensor *first_row(Tensor *x) {
     if (x->shape.ndim == 0 || x->shape.dim[0] == 0) return x;
     Tensor *view = tensor_view_narrow(x, 0, 0, 1);
@@ -159,9 +160,9 @@ static void make_inputs(const Sample *s, Layout layout, unsigned grads, Tensor *
     }
 }
 
-static Tensor *applied[SAMPLE_INPUTS]; /* what the last apply_sample gave to its op */
+static Tensor *applied[SAMPLE_INPUTS]; /* the inputs of the op in the last apply_sample */
 
-/* The sample's op; what came with one row is expanded first. */
+/* Applies the sample's op. Inputs of one row are expanded first. */
 static Tensor *apply_sample(Tensor **in, void *ctx) {
     const Sample *s = ctx;
     Tensor **x = applied;
@@ -173,7 +174,7 @@ static Tensor *apply_sample(Tensor **in, void *ctx) {
     return call_op(s->op, x, s->n, s->number);
 }
 
-/* Way to float32 and back is linear but for the rounding, which a long step bears. */
+/* A conversion to float32 and back is linear up to rounding, so a longer step is used. */
 static void check_sample(const Sample *s, Tensor **in, const char *how) {
     const GradcheckOptions usual = {0}, rounded = {.eps = 1, .rtol = 1e-5};
     bool right = ag_gradcheck(apply_sample, in, s->n, (void *)(uintptr_t)s,
@@ -191,8 +192,8 @@ static unsigned real_inputs(const Sample *s) {
     return bits;
 }
 
-/* A test that is run for every op and does what follows for each of its samples. (A test for each
- * sample would be a process for each sample, and Check's processes are slow under sanitizers.) */
+/* Defines a test for every op; the body that follows runs for each sample of the op. (A test for
+ * each sample would need a process for each sample, which is slow under sanitizers.) */
 #define WALK(name)                                                                                 \
     static void name##_of(const Sample *s);                                                        \
     START_TEST(name) { each_sample(_i, name##_of); }                                               \
@@ -208,7 +209,7 @@ WALK(gradients_are_slopes_in_any_layout) {
     static const char *const how[] = {"dense", "permuted", "sliced", "flipped", "expanded"};
     if (!has_gradient(s)) return;
     for (Layout layout = DENSE; layout < LAYOUTS; layout++) {
-        /* A view cannot look at a repeated row in another shape, and maxima of one would tie. */
+        /* view refuses an expanded row, and the maxima of equal rows would tie. */
         bool apart = !strcmp(s->op, "view") || !strcmp(s->op, "max_dim") ||
                      !strcmp(s->op, "min_dim") || !strcmp(s->op, "max");
         if (layout == EXPANDED && apart) continue;
@@ -236,7 +237,7 @@ WALK(some_inputs_may_do_without_a_gradient) {
     }
 }
 
-/* All floats of the first one's shape become that one. */
+/* Replaces all float inputs of the shape of the first one by the first one. */
 static void make_same(const Sample *s, Tensor **in) {
     Tensor *first = NULL;
     for (int i = 0; i < s->n; i++) {
@@ -294,7 +295,7 @@ static const Sample of_composites[] = {
     {"mse_loss", 2, {R(2, 3), R(2, 3)}, {REDUCE_MEAN}},
 };
 
-/* Their results are bools or integers. */
+/* Are the results bools or integers? */
 static bool has_no_slope(const char *composite) {
     return strstr(composite, "_scalar") || strstr(composite, "argmax");
 }
@@ -332,7 +333,7 @@ static void expect_close(const Sample *s, const char *what, const Tensor *x, con
                       tensor_shape_text(s->in[0].shape), what, i, a[i], b[i]);
 }
 
-/* The op of the same inputs on a tape of its own; the result is yours. */
+/* Applies the op to the inputs on a new tape. You own the result. */
 static Tensor *value_of(const Sample *s, Tensor **in) {
     tensor_manual_seed(1);
     ck_assert(tape_begin_no_grad());
@@ -342,8 +343,8 @@ static Tensor *value_of(const Sample *s, Tensor **in) {
     return y;
 }
 
-/* As slicing and flipping say, and as the expanded row says when it is copied first. Dropout draws
- * in the order of memory: golden/functions/ag_dropout.safetensors has a transposed one. */
+/* The result for a view must equal the result for a contiguous copy of the view. (Dropout draws in
+ * the order of memory; golden/functions/ag_dropout.safetensors tests it with a transposed x.) */
 WALK(values_do_not_depend_on_the_layout) {
     for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
         Tensor *in[SAMPLE_INPUTS];
@@ -430,8 +431,7 @@ WALK(the_incoming_gradient_may_have_any_layout) {
     }
 }
 
-/* Neither forward nor backward writes to an input, and the sample does use the op that it claims.
- */
+/* Neither forward nor backward writes to an input. The sample must record the op that it names. */
 WALK(inputs_are_only_read) {
     Tensor *in[SAMPLE_INPUTS];
     Tensor *copy[SAMPLE_INPUTS];
@@ -498,7 +498,7 @@ static void make_whole_inputs(const Sample *s, Layout layout, DType dtype, Tenso
     }
 }
 
-/* The small integers of an I64 or BOOL result are those that doubles give. */
+/* For small integers, the result in I64 or BOOL equals the result in doubles. */
 WALK(integers_and_bools_compute_as_doubles_do) {
     const Op *op = find_op(s->op);
     Sample plain = *s;
@@ -526,7 +526,7 @@ WALK(integers_and_bools_compute_as_doubles_do) {
     }
 }
 
-/* Not even on a recording tape, beside a tensor that requires a gradient. */
+/* Integers have no gradient, not even on a recording tape beside a tensor that requires one. */
 START_TEST(integers_have_no_gradient) {
     Tensor *x = LEAF(SHAPE(2), 1.5, -2);
     Tensor *i = tensor_from_int64s(SHAPE(2), (int64_t[]){3, 4});
@@ -589,8 +589,8 @@ START_TEST(integers_wrap_around) {
 }
 END_TEST
 
-/* Each comparison, of each kind of x. A float32 is compared with the number rounded to float32, as
- * in torch; NaN is unequal alone. */
+/* Each comparison, for each type of x. A float32 is compared with the number rounded to float32, as
+ * in torch. Of all comparisons with NaN only != is true. */
 START_TEST(numbers_are_compared_in_the_type_of_x) {
     static const char *const name[] = {"eq", "ne", "lt", "le", "gt", "ge"};
     typedef Tensor *WithNumber(Tensor *, double);
@@ -657,14 +657,14 @@ END_TEST
 
 /* ---- the walk: writes in place -------------------------------------------------------------- */
 
-/* A write over what an op has read or made is either harmless, and then the gradients are what they
- * would have been, or refused, and then they would not have been. The latter is found out by
- * putting the version back, so that the tape does not notice. */
+/* A write to an input or to the result of an op must not change the gradients, or backward must
+ * fail. Backward may fail only if the write would change the gradients. To see this, the test sets
+ * the version back, so that backward does not notice the write. */
 
 static const char *const writers[] = {"copy_from", "fill", "add_", "mul_", "uniform_", "normal_"};
 enum { WRITERS = COUNT(writers), OUTPUT = SAMPLE_INPUTS };
 
-/* Other values, but such as the backward pass can bear: an index stays one. */
+/* Writes other values that are still valid: an index stays an index. */
 static bool write_by(int writer, const Sample *s, int target, Tensor *x) {
     const bool real = dtype_is_float(x->dtype);
     switch (writer) {
@@ -684,7 +684,7 @@ static bool write_by(int writer, const Sample *s, int target, Tensor *x) {
     }
 }
 
-/* All gradients of the inputs, one behind the other. */
+/* Copies all gradients of the inputs, one after the other. */
 static void collect_gradients(Tensor *const *in, int n, double *gradients) {
     for (int i = 0; i < n; i++) {
         if (!in[i]->grad) continue;
@@ -693,8 +693,8 @@ static void collect_gradients(Tensor *const *in, int n, double *gradients) {
     }
 }
 
-/* The gradients after a write (none for writer < 0), all in one buffer; false when the backward
- * pass refuses. */
+/* Computes the gradients after a write (no write if writer < 0), all in one buffer. False if
+ * backward fails. */
 static bool gradients_after(const Sample *s, unsigned grads, int target, int writer, bool unnoticed,
                             double *gradients) {
     Tensor *in[SAMPLE_INPUTS];
@@ -717,7 +717,7 @@ static bool gradients_after(const Sample *s, unsigned grads, int target, int wri
 }
 
 /* "backward: exp needs its result (2, 3) as it was, but fill has written over it since". The shape
- * is that of a row for matmul's vectors, and the like. */
+ * is taken from the error itself, because a vector of matmul is recorded as a row. */
 static bool says_overwritten(const char *op, const char *role, int writer) {
     char shape[64] = "", sentence[256];
     const char *at = tensor_error() ? strrchr(tensor_error(), '(') : NULL;
@@ -735,27 +735,29 @@ static void expect_overwritten(const Op *op, int target, int writer) {
         char role[64];
         snprintf(role, sizeof role, "input %s", op->in[i].name);
         const int optional = op->in[i].type & op->in[target].type & OPTIONAL;
-        if (i == target || optional) /* a sample leaves some of the optional ones out */
+        if (i == target || optional) /* some samples leave optional inputs out */
             said = said || says_overwritten(op->name, role, writer);
     }
     ck_assert_msg(said, "%s: operand %d: %s", op->name, target, tensor_error());
     tensor_clear_error();
 }
 
-/* Can this be written to in this way: not with one place for several elements, not as a number? */
+/* Can this writer write to this tensor? Its elements must not share memory, and the writer must
+ * take its type. */
 static bool can_be_written(const Sample *s, int target, int writer) {
     Tensor *in[SAMPLE_INPUTS];
     make_inputs(s, DENSE, 0, in);
     Tensor *y = value_of(s, in);
     Tensor *x = target == OUTPUT ? y : in[target];
-    const int writers_of[] = {WRITERS, WRITERS, 4, 2}; /* bools are copied and filled alone */
+    const int writers_of[] = {WRITERS, WRITERS, 4, 2}; /* how many writers take each type */
     const bool can = x && !tensor_has_repeats(x) && writer < writers_of[x->dtype];
     tensor_release(y);
     release_all(in, s->n);
     return can;
 }
 
-/* attention's backward reads its result in float32 alone; and it reads copies of strided inputs. */
+/* The backward of attention reads its result only in float32, and it reads copies of strided
+ * inputs. */
 static bool is_attention(const char *op) { return !strcmp(op, "attention"); }
 
 static void check_write(const Sample *s, unsigned grads, int target, int writer, bool *refused,
@@ -770,7 +772,8 @@ static void check_write(const Sample *s, unsigned grads, int target, int writer,
     const bool other_size = !strcmp(s->op, "masked_select") && target == 1;
     if (!other_size) ck_assert(gradients_after(s, grads, target, writer, true, unnoticed));
     const bool done = gradients_after(s, grads, target, writer, false, after);
-    const bool reads_it = target == OUTPUT && is_attention(s->op); /* though not in float64 */
+    const bool reads_it = target == OUTPUT && is_attention(s->op); /* backward of attention needs
+                                                                    * the result only in float32 */
     const bool same = !reads_it && !other_size && !memcmp(untouched, unnoticed, sizeof untouched);
     *refused = *refused || !done;
     *changed = *changed || !same;
@@ -781,7 +784,7 @@ static void check_write(const Sample *s, unsigned grads, int target, int writer,
                       tensor_shape_text(s->in[0].shape), writers[writer], target);
 }
 
-/* Of all its inputs or of one alone. */
+/* Do all float inputs require a gradient, or exactly one? */
 static bool is_of_interest(unsigned grads, unsigned all) {
     return grads && (grads & all) == grads && (grads == all || !(grads & (grads - 1)));
 }
@@ -809,9 +812,8 @@ END_TEST
 
 /* ---- the walk: letting go -------------------------------------------------------------------- */
 
-/* Lets go of these, some of which may be NULL. Bytes that are gone then get other bits, where the
- * memory is still there: few bytes stand behind their storage, 64 bytes from its start. How many
- * tensors have lost their bytes? */
+/* Lets go of n tensors; some may be NULL. Returns how many of them have lost their bytes. If lost
+ * bytes lie in one block with their Storage, the block still exists: then they are overwritten. */
 static int let_go_of(Tensor *const *x, int n) {
     int count = 0;
     char *bytes[2 * SAMPLE_INPUTS + 1];
@@ -827,8 +829,9 @@ static int let_go_of(Tensor *const *x, int n) {
     return count;
 }
 
-/* The gradients, all in one buffer, after letting go of what the bits of which name: operands, each
- * with the row that it was expanded from, and OUTPUT. How many are gone? */
+/* Computes the gradients, all in one buffer, after letting go of the tensors whose bits are set in
+ * `which`: inputs, each with the row from which it was expanded, and OUTPUT. Returns how many have
+ * lost their bytes. */
 static int gradients_without(const Sample *s, Layout layout, unsigned grads, unsigned which,
                              double *gradients) {
     Tensor *in[SAMPLE_INPUTS];
@@ -856,7 +859,7 @@ static int gradients_without(const Sample *s, Layout layout, unsigned grads, uns
     return gone;
 }
 
-/* Each alone, and all of them. How many were gone at all? */
+/* Lets go of each tensor alone, and then of all. Returns how many have lost their bytes in all. */
 static int check_letting_go(const Sample *s, Layout layout, unsigned grads) {
     static double before[ELEMENTS_MAX * SAMPLE_INPUTS], after[ELEMENTS_MAX * SAMPLE_INPUTS];
     const unsigned all = ~0U;
@@ -872,8 +875,8 @@ static int check_letting_go(const Sample *s, Layout layout, unsigned grads) {
     return gone;
 }
 
-/* Backward reads what it needs though the program let go of it, however that lies in memory; and
- * what the table says that no backward pass reads is not read: gradients stay what they are. */
+/* Letting go changes no gradient, in any memory layout: backward can still read the tensors in
+ * .reads, and it reads no others. */
 START_TEST(letting_go_changes_no_gradient) {
     const Op *op = ag_ops[_i];
     const unsigned all_read = READS_OUT | ((1u << inputs_of(op)) - 1);
@@ -917,7 +920,7 @@ END_TEST
             sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
         }                                                                                          \
     }
-/* The op that cannot be, and what it says. */
+/* Calls that must fail, and their error messages. */
 static const struct {
     Sample sample;
     const char *sentence;
@@ -1183,7 +1186,7 @@ static const struct {
      "dropout: p is nan: it must be a probability, from 0 to 1"},
 };
 
-/* No shape and no number is wrong for these: they take any. */
+/* These ops accept every shape and every number. */
 static const char *const take_any_shape[] = {"to",         "logical_not", "detach",
                                              "contiguous", "sum",         "mean"};
 
@@ -1201,7 +1204,7 @@ START_TEST(a_wrong_shape_is_one_sentence) {
 }
 END_TEST
 
-/* The elementwise ops of two inputs have one sentence between them. */
+/* All elementwise ops of two inputs have the same error message. */
 static void expect_no_broadcast(const Op *op) {
     static const Sample pair = {NULL, 2, {R(2, 3), R(2)}, {0}};
     Sample s = pair;
@@ -1246,7 +1249,7 @@ static const Sample *start_mistake(int i, Tensor **in) {
     return s;
 }
 
-/* The op must refuse and leave this sentence, and no tensor. */
+/* The op must return NULL and set this error message. */
 static void expect_refusal(const Sample *s, Tensor **in, const char *beginning, const char *part) {
     int64_t before = tensor_live();
     Tensor *y = call_op(s->op, in, s->n, s->number);
@@ -1255,7 +1258,7 @@ static void expect_refusal(const Sample *s, Tensor **in, const char *beginning, 
     ck_assert_int_eq(tensor_live(), before);
 }
 
-/* Input i, given in another type, is refused by its name. */
+/* If input i has another type, the error must name this input. */
 static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int i, DType dtype,
                                 const char *must_be) {
     char sentence[128];
@@ -1269,7 +1272,7 @@ static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int 
     in[i] = right;
 }
 
-/* Input i in float32 beside another one in float64. */
+/* Input i has float32 and input j has float64. */
 static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, int j, int i) {
     char sentence[128];
     Tensor *right = in[i];
@@ -1308,7 +1311,7 @@ START_TEST(wrong_types_are_refused) {
 }
 END_TEST
 
-/* Some ops look at an input before they know its name. */
+/* Some functions check an input before ag_apply does, with another message. */
 static void expect_null_refused(const char *op, const char *input) {
     char sentence[128];
     if (strstr(tensor_error(), ": the tensor ")) input = "the tensor";
@@ -1320,10 +1323,12 @@ START_TEST(null_is_refused) {
     const Op *op = ag_ops[_i];
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
-    const char *name = strcmp(op->name, "contiguous") ? op->name : "transpose"; /* as we call it */
+    const char *name = strcmp(op->name, "contiguous") ? op->name : "transpose"; /* call_op
+                                                                                 * transposes x
+                                                                                 * first */
     ck_assert(tape_begin());
     for (int i = 0; i < s->n; i++) {
-        if (input_of(op, i)->type & OPTIONAL) continue; /* NULL means none */
+        if (input_of(op, i)->type & OPTIONAL) continue; /* an optional input may be NULL */
         Tensor *right = in[i];
         in[i] = NULL;
         ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
@@ -1341,7 +1346,7 @@ START_TEST(a_pending_error_stays) {
     ck_assert(tape_begin());
     tensor_fail("the first mistake");
     expect_refusal(s, in, "the first mistake", "");
-    tensor_fail("the first mistake"); /* and it explains a NULL */
+    tensor_fail("the first mistake"); /* it explains the NULL */
     Tensor *right = in[0];
     in[0] = NULL;
     expect_refusal(s, in, "the first mistake", "");
@@ -1391,7 +1396,7 @@ START_TEST(repeat_always_copies) {
 }
 END_TEST
 
-/* A sum of one number is a new number. */
+/* A sum over a dimension of size 1 is a copy. */
 START_TEST(a_sum_of_nothing_but_itself_is_a_copy) {
     Tensor *x = LEAF(SCALAR, 3);
     ck_assert(tape_begin());
@@ -1402,7 +1407,7 @@ START_TEST(a_sum_of_nothing_but_itself_is_a_copy) {
 }
 END_TEST
 
-/* However many rows there are: 2^40 would take an hour. */
+/* 2^40 empty rows take no time; a loop over them would take an hour. */
 START_TEST(empty_rows_take_no_time) {
     Tensor *x = ag_requires_grad(tensor_zeros(SHAPE(0, INT64_C(1) << 40)));
     Tensor *x_turned = tensor_zeros(SHAPE(INT64_C(1) << 40, 0));
@@ -1418,7 +1423,7 @@ START_TEST(empty_rows_take_no_time) {
 }
 END_TEST
 
-/* Bit for bit what it gives when it is repeated, and of the broadcast shape. */
+/* A factor of one element gives the same bits as the same element repeated. */
 START_TEST(one_element_multiplies_as_many_do) {
     static const double numbers[] = {-0.5, 1e-38, -0., 3e38, (double)INFINITY, (double)NAN, 3};
     const Shape shapes[] = {SCALAR, SHAPE(1), SHAPE(1, 1, 1)};
@@ -1464,7 +1469,7 @@ START_TEST(what_changes_nothing_hands_x_back) {
 }
 END_TEST
 
-/* All slices or none, and views as torch's. */
+/* ag_split gives all slices or none. They are views, as in torch. */
 START_TEST(split_fills_the_list) {
     Tensor *x = LEAF(SHAPE(5), 1, 2, 3, 4, 5);
     Tensor *list[3] = {x, x, x};
@@ -1479,7 +1484,7 @@ START_TEST(split_fills_the_list) {
     EXPECT_ELEMENTS(list[1], 3, 4);
     EXPECT_ELEMENTS(list[2], 5);
     ck_assert(list[2]->storage == x->storage && list[2]->requires_grad);
-    ck_assert(ag_split(x, INT64_MAX, 0, list, 1)); /* the whole */
+    ck_assert(ag_split(x, INT64_MAX, 0, list, 1)); /* one slice: all of x */
     EXPECT_ELEMENTS(list[0], 1, 2, 3, 4, 5);
     tape_end();
     tensor_release(x);
@@ -1551,7 +1556,8 @@ START_TEST(a_target_that_is_no_class_is_an_error) {
                  "ignore_index -100");
     ck_assert_ptr_null(ag_cross_entropy(x, beyond, AG_IGNORE_NONE, REDUCE_SUM));
     expect_error("cross_entropy: target -100 is no class of logits (2, 3) in dimension 1");
-    Tensor *smallest = tensor_full_of(SHAPE(2), -0x1p63, I64); /* not even AG_IGNORE_NONE itself */
+    Tensor *smallest = tensor_full_of(SHAPE(2), -0x1p63, I64); /* AG_IGNORE_NONE itself is not
+                                                                * ignored, either */
     ck_assert_ptr_null(ag_cross_entropy(x, smallest, AG_IGNORE_NONE, REDUCE_SUM));
     expect_error("cross_entropy: target -9223372036854775808 is no class of logits (2, 3) in "
                  "dimension 1");
@@ -1566,7 +1572,7 @@ START_TEST(a_target_that_is_no_class_is_an_error) {
 }
 END_TEST
 
-/* Also when it is class 0, and of nothing else. */
+/* Any class can be ignored, also class 0; then no other class is ignored. */
 START_TEST(any_class_may_be_ignored_and_none) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 1, 3, 3);
     Tensor *targets = tensor_from_int64s(SHAPE(2), (int64_t[]){0, 1});
@@ -1581,7 +1587,8 @@ START_TEST(any_class_may_be_ignored_and_none) {
 }
 END_TEST
 
-/* Whatever the logits and the gradient are: in PyTorch, NaN among ignored logits would get out. */
+/* An ignored row gets exactly 0, whatever the logits and dy are. (In PyTorch NaN in ignored logits
+ * reaches the gradient.) */
 START_TEST(what_is_ignored_gets_exactly_zero) {
     const double n = (double)NAN;
     Tensor *x = LEAF(SHAPE(2, 2), n, 1, 0, 0);
@@ -1599,7 +1606,7 @@ START_TEST(what_is_ignored_gets_exactly_zero) {
 }
 END_TEST
 
-/* What arrives behind the mask counts for nothing, whatever it is. */
+/* dy of a masked element has no effect, whatever it is. */
 START_TEST(gradients_behind_the_mask_are_exactly_zero) {
     Tensor *x = LEAF(SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6);
     Tensor *lens = tensor_from_int64s(SHAPE(1, 2), (int64_t[]){2, 0});
@@ -1616,7 +1623,7 @@ START_TEST(gradients_behind_the_mask_are_exactly_zero) {
 }
 END_TEST
 
-/* The same of the other ops that choose: 0 times NaN would be NaN. */
+/* The same for the other ops that select: 0 times NaN would be NaN. */
 START_TEST(what_is_not_chosen_gets_exactly_zero) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     Tensor *z = LEAF(SHAPE(2, 2), 5, 6, 7, 8);
@@ -1782,7 +1789,7 @@ END_TEST
 
 /* ---- shapes that do not fit the types' bounds ---------------------------------------------- */
 
-/* Nine dimensions, or fewer than none, are a mistake like any other. */
+/* Nine dimensions, or a negative number of dimensions, is an error. */
 START_TEST(too_many_dimensions_are_an_error) {
     Tensor *x = LEAF(SHAPE(1), 1);
     Shape nine = SHAPE(1), minus = SHAPE(1);

@@ -1,10 +1,10 @@
 /* test_print.c - tensor_print against PyTorch's own text.
  *
- * tests/golden/print.txt holds tensors of every type, shape, range and stride with what
- * PyTorch 2.15 printed for them; tests/golden/generate_print.py made it and says how to read
- * it. Here they are rebuilt bit by bit as views of their storage and compared byte for byte.
- * The literal tests show the same rules to a reader. An argument to this program names another
- * file of cases, for fuzzing.
+ * tests/golden/print.txt holds tensors of every type, shape, range and stride, and the text that
+ * PyTorch 2.15 printed for each; tests/golden/generate_print.py made the file and describes its
+ * format. This suite makes each tensor from its bits, as a view of its storage, and compares the
+ * texts byte for byte. The tests with literals show the same rules to a reader. An argument of this
+ * program names another file of cases, for fuzzing.
  */
 #include "../tensor/tensor.h"
 
@@ -27,7 +27,7 @@ static void teardown(void) {
     ck_assert_int_eq(tensor_live(), live_before);
 }
 
-/* What tensor_print writes for x; free it. */
+/* The text that tensor_print writes for x; free it. */
 static char *printed(const Tensor *x) {
     char *text = NULL;
     size_t size = 0;
@@ -39,7 +39,7 @@ static char *printed(const Tensor *x) {
     return text;
 }
 
-/* Checks the text of x and lets x go. */
+/* Checks the text of x and releases x. */
 static void expect(Tensor *x, const char *want) {
     ck_assert_msg(x != NULL, "%s", tensor_error());
     char *text = printed(x);
@@ -126,7 +126,7 @@ static bool read_case(FILE *file, Case *c) {
     c->x->grad_fn = strcmp(c->grad_fn, "-") == 0 ? NULL : c->grad_fn;
 
     while (fgetc(file) != '\n') {
-    } /* after the elements, a blank line when there are none */
+    } /* the line of elements ends here; it is blank if there are none */
     if (c->count == 0) ck_assert_int_eq(fgetc(file), '\n');
     c->text = calloc(c->size + 1, 1);
     ck_assert_uint_eq(fread(c->text, 1, c->size, file), c->size);
@@ -134,7 +134,7 @@ static bool read_case(FILE *file, Case *c) {
     return true;
 }
 
-/* What the cases must show, and how many do. */
+/* Properties that some cases must have; check_cases counts them. */
 typedef enum {
     NANS = BOOL + 1, /* the types come first */
     INFINITIES,
@@ -261,7 +261,9 @@ END_TEST
 
 START_TEST(test_notebook_summary_of_trained_weights) {
     double w[50 * 49];
-    for (int i = 0; i < 50 * 49; i++) w[i] = 1e30; /* left out, so it must not count */
+    for (int i = 0; i < 50 * 49; i++)
+        w[i] = 1e30; /* this element is not shown, so it must not
+                      * count */
     for (int row = 0; row < 50; row += row == 2 ? 45 : 1)
         for (int i = 0; i < 49; i += i == 2 ? 44 : 1) w[row * 49 + i] = i < 3 ? 7.1064e-16 : 0;
     expect(result_of(tensor_from_doubles(SHAPE(50, 49), w), "SoftmaxBackward0"),
@@ -342,7 +344,8 @@ START_TEST(test_dtype_is_named_when_not_the_default) {
 }
 END_TEST
 
-/* PyTorch counts two columns too many before the first suffix: 80 columns would do for both. */
+/* PyTorch counts two columns too many before the first suffix. Otherwise both suffixes would fit
+ * into 80 columns. */
 START_TEST(test_suffix_moves_to_a_new_line) {
     Tensor *x = tensor_full(SHAPE(7), 0.5);
     expect(result_of(tensor_retain(x), "Abc"),
@@ -371,7 +374,7 @@ START_TEST(test_views) {
 }
 END_TEST
 
-/* A million times a million elements: only what is shown is read. */
+/* A million times a million elements: only the elements that are shown are read. */
 START_TEST(test_huge_expanded) {
     Tensor *one = tensor_ones(SCALAR);
     expect(tensor_as_strided(one, SHAPE(1000000, 1000000), (int64_t[]){0, 0}, 0),
@@ -415,7 +418,7 @@ START_TEST(test_pending_error_prints_nothing) {
 }
 END_TEST
 
-/* One file that takes nothing, and one whose disk is full, which shows only at the flush. */
+/* A file to which every write fails, and a file on a full disk, where only the flush fails. */
 START_TEST(test_write_errors) {
     const char *sentence = "print: the file could not be written";
     Tensor *x = tensor_ones(SHAPE(2));

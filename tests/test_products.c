@@ -1,6 +1,7 @@
-/* test_products.c - matrix products: every shape, stride and start, on every instruction set that
- * this CPU runs. An element of a product is compared with its chains of products and sums, fused
- * or not, to the bit, and with the plain kernel. */
+/* test_products.c - matrix products: tests products of every shape, stride and start, for every
+ * instruction set that this CPU can run. Each element is compared bit for bit with chains of
+ * products and sums, fused or not, that are computed here; and up to rounding with the plain
+ * kernel. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "common.h"
 #include "common_kernels.h"
 
-enum { GAP = 0x5a }; /* what lies where nothing may be written */
+enum { GAP = 0x5a }; /* the bytes where nothing may be written */
 
 static const Kernels *const *isa_tables; /* all but the plain one */
 static int isa_count;
@@ -28,7 +29,7 @@ typedef struct {
     void *data;
 } Matrix;
 
-/* What tensor_cache_alloc leaves behind a block, and a product may read behind b. */
+/* The bytes after a block of tensor_cache_alloc; a product may read them after b. */
 enum { SLACK = 128 };
 
 /* layout bit 0: transposed; bit 1: every second element. */
@@ -56,7 +57,7 @@ static void matrix_draw(Matrix *x) {
             element_store(x->dtype, x->data, matrix_at(x, i, j), draw_in(-2, 2));
 }
 
-/* What the products of a matrix begin with: nothing, a matrix, one row for all, or c itself. */
+/* The start of a product: zeros, a matrix, one row for all rows, or c itself. */
 enum { AT_ZERO, AT_MATRIX, AT_ROW, AT_ITSELF, STARTS };
 
 static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, const Matrix *start,
@@ -79,7 +80,7 @@ static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, con
     free(workspace);
 }
 
-/* Is a b + c rounded once? Compilers see to that only where they optimize. */
+/* Is a b + c rounded once? Without optimisation a compiler does not fuse. */
 static bool fuses(const Kernels *table, DType dtype) {
     const double eps = dtype == F32 ? 0x1p-20 : 0x1p-45;
     Matrix a = matrix_new(dtype, 1, 2, 2), b = matrix_new(dtype, 2, 1, 2);
@@ -96,8 +97,8 @@ static bool fuses(const Kernels *table, DType dtype) {
     return once;
 }
 
-/* The twin of the fast products: to start are added chains over p, fused or not, as few as CHAIN
- * allows and of one length, or nearly. */
+/* Element (i, j) of a product, in the order of the fast kernels: chains over p, fused or not, are
+ * added to start. There are as few chains as CHAIN allows, and their lengths are nearly equal. */
 static double product_at(const Matrix *a, const Matrix *b, double start, int64_t i, int64_t j,
                          bool fused) {
     const int64_t k = a->columns, chains = (k + CHAIN - 1) / CHAIN;
@@ -119,8 +120,9 @@ static double product_at(const Matrix *a, const Matrix *b, double start, int64_t
     return sum;
 }
 
-/* Rows times a column, or a row times columns, all dense, are dot products: rounding k of them, in
- * any order, errs by at most about k eps sum |a b|. All others have the twin's bits. */
+/* If m or n is 1 and the operands are contiguous, the elements are dot products, with another order
+ * of the sum: the error is at most about k eps sum |a b|. All other products must have the bits of
+ * product_at. */
 static void expect_product(const Matrix *a, const Matrix *b, const Matrix *start, const Matrix *c,
                            bool fused) {
     const double eps = c->dtype == F32 ? (double)FLT_EPSILON : DBL_EPSILON;
@@ -141,7 +143,7 @@ static void expect_product(const Matrix *a, const Matrix *b, const Matrix *start
         }
 }
 
-/* The plain kernel, which adds up in double and rounds once, gives nearly the same. */
+/* The plain kernel adds in double and rounds once; the results must agree up to rounding. */
 static void expect_plain(const Matrix *a, const Matrix *b, const Matrix *start, const Matrix *c) {
     const double eps = c->dtype == F32 ? (double)FLT_EPSILON : DBL_EPSILON;
     Matrix plain = matrix_new(c->dtype, c->rows, c->columns, 0);
@@ -156,7 +158,7 @@ static void expect_plain(const Matrix *a, const Matrix *b, const Matrix *start, 
     free(plain.data);
 }
 
-/* Nothing else than c's elements was written. */
+/* Checks that only the elements of c were written. */
 static void expect_matrix_gaps(const Matrix *c) {
     const size_t size = dtype_size(c->dtype);
     const int64_t step = c->stride[0] < c->stride[1] ? c->stride[0] : c->stride[1];
@@ -223,7 +225,8 @@ START_TEST(products_of_every_size) {
 }
 END_TEST
 
-/* Whole vectors may be stored over what comes next only where that is the next row of c. */
+/* A kernel may store a whole vector beyond the end of a row only if the next row of c follows
+ * there. Here other bytes follow. */
 START_TEST(products_leave_what_lies_between_rows) {
     const DType dtype = _i ? F64 : F32;
     for (int64_t columns = 1; columns <= 40; columns++)
@@ -249,7 +252,7 @@ START_TEST(products_leave_what_lies_between_rows) {
 }
 END_TEST
 
-/* Larger than what is packed at once, in each dimension: odd sizes on purpose. */
+/* In each dimension a size larger than the packed blocks; the sizes are odd on purpose. */
 START_TEST(larger_products) {
     static const int64_t sizes[][3] = {{67, 131, 259}, {5, 3, 5003},   {3, 1031, 5},
                                        {1031, 3, 5},   {19, 40, 1030}, {5, 1070, 1100},
@@ -260,8 +263,8 @@ START_TEST(larger_products) {
 }
 END_TEST
 
-/* A few rows of a wide transposed a, whose steps lie so far apart that blocks of it are packed: for
- * one part of b, or for several. */
+/* A few rows of a transposed a. Its columns are so far apart that blocks of a are packed: for one
+ * part of b, or for several. */
 START_TEST(products_of_what_lies_far_apart) {
     const DType dtype = _i & 1 ? F64 : F32;
     const int64_t m = 100, k = 700, n = _i & 2 ? 200 : 30;
@@ -283,8 +286,8 @@ START_TEST(products_of_what_lies_far_apart) {
 }
 END_TEST
 
-/* More rows of such an a than stay packed at once: the first ones and the last have the bits that
- * they have alone. */
+/* a as above, but with more rows than stay packed at once. The first rows and the last rows must
+ * have the same bits as in products of their own. */
 START_TEST(products_of_more_than_a_panel) {
     const DType dtype = _i & 1 ? F64 : F32;
     const int64_t m = 3100, k = 700, n = 300, few = 100, from = _i & 2 ? m - few : 0;
@@ -308,7 +311,8 @@ START_TEST(products_of_more_than_a_panel) {
 }
 END_TEST
 
-/* Threads multiply slices of a product, which begin at multiples of 64, with room for the whole. */
+/* Threads multiply slices of a product. A slice begins at a multiple of 64, and its workspace has
+ * the size for the whole product. */
 START_TEST(a_slice_needs_no_more_room) {
     static const int64_t depths[] = {0, 1, 20, 300, 333, 700, 1000, 1024, 1500};
     for (int t = 0; t < isa_count; t++)
@@ -339,7 +343,7 @@ START_TEST(a_slice_needs_no_more_room) {
 }
 END_TEST
 
-/* A product of nothing is 0, and a zero does not silence a NaN or an infinity. */
+/* With k = 0 a product is 0. A factor of 0 does not hide a NaN or an infinity. */
 START_TEST(products_skip_no_zero) {
     float a[] = {0, 1}, b[4 + SLACK] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7}, room[512];
     MatmulShape shape = {.m = 1,
@@ -360,8 +364,8 @@ START_TEST(products_skip_no_zero) {
 }
 END_TEST
 
-/* c = a b in two steps, the second of which adds: it is the sum of two products, bit for bit. In
- * place, b's rows are as long as whole vectors. */
+/* c = a b in two steps; the second step adds to c. The result must be the sum of two products, bit
+ * for bit. If b is read in place, the lengths of its rows are multiples of a vector. */
 START_TEST(products_are_added) {
     const DType dtype = _i ? F64 : F32;
     const int64_t size = dtype_size(dtype), k[] = {17, 20};
@@ -407,9 +411,10 @@ START_TEST(products_are_added) {
 }
 END_TEST
 
-/* The error of a long product is no larger than a short one's, since no chain is longer: here it
- * would be 4e-6 to 9e-6 of the largest result. Factors from 0 to 1 are the worst: their sums grow.
- * A matrix, a row and a column, in all layouts. */
+/* The error of a long product is not larger than the error of a short one, because a chain has at
+ * most CHAIN terms. With one long chain it would be 4e-6 to 9e-6 of the largest result. Factors
+ * from 0 to 1 are the worst case, because their sums grow. The products have matrices, rows and
+ * columns, in all layouts. */
 START_TEST(long_products_are_accurate) {
     enum { LENGTH = 20000, MOST = 48 };
     static const int64_t sizes[][2] = {{MOST, MOST}, {1, MOST}, {MOST, 1}, {5, 3}};
@@ -444,8 +449,8 @@ START_TEST(long_products_are_accurate) {
 }
 END_TEST
 
-/* Every row of a product has the bits that it would have alone: no digit depends on the other rows,
- * so none can depend on how rows are shared among threads. */
+/* Every row of a product has the same bits as in a product of its own. So no digit can depend on
+ * how threads share the rows. */
 START_TEST(rows_of_a_product_stand_alone) {
     Matrix a = matrix_new(F32, 13, 37, 0), b = matrix_new(F32, 37, 29, 0);
     Matrix all = matrix_new(F32, 13, 29, 0), row = matrix_new(F32, 1, 29, 0);
@@ -466,7 +471,8 @@ START_TEST(rows_of_a_product_stand_alone) {
 }
 END_TEST
 
-/* A number times a row is that row of the whole product, 0 for -0 included, however the row lies.
+/* For k = 1: a number times a row has the same bits as this row of the whole product, also 0
+ * instead of -0, for any strides of the row.
  */
 START_TEST(a_number_times_a_row_is_a_row_of_the_product) {
     double factors[13], numbers[29], spaced[58] = {0};

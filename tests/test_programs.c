@@ -1,10 +1,10 @@
-/* test_programs.c - what every training program promises: a short run of each trains, writes what
- * it was asked for and nothing else, draws the committed picture, goes on after an interrupt to the
- * same bytes, and answers whatever is wrong in one sentence.
+/* test_programs.c - what all training programs have in common. A short run of each trains, writes
+ * the files that its flags name and no others, draws the committed picture, continues after an
+ * interrupt with the same bytes, and reports every mistake in one error message.
  *
- * A program is a row of the table; its flags are read from its --help, so that none can be
- * forgotten. A picture that should look different is made anew by build/NAME FLAGS --plot
- * tests/golden/NAME.svg with the flags of the row. */
+ * A program is a row of the table. The test reads the flags from --help, so it forgets none. If you
+ * change a picture on purpose, run build/NAME FLAGS --plot tests/golden/NAME.svg with the flags of
+ * the row. */
 #include <check.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,9 +21,9 @@
 static const struct {
     const char *name;
     const char *flags; /* a run of a fifth of a second or less, in which the loss falls */
-    const char *other; /* with these, too, it is another model, of other shapes */
-    const char *large; /* and with these one that is too large for the page of --explain */
-    const char *input; /* what it reads besides --load, or NULL */
+    const char *other; /* these flags make a model of other shapes */
+    const char *large; /* these flags make a model that is too large for the page of --explain */
+    const char *input; /* the flag of another input file than --load, or NULL */
 } programs[] = {
     {"recall", "--steps 50 --every 10 --batch 16 --pairs 4 --hidden 8 --lr 0.5", "--hidden 9",
      "--hidden 512", NULL},
@@ -48,15 +48,15 @@ static void choose(int i) {
     flags = programs[i].flags;
 }
 
-/* The flags of the row, and more; lasts until the next call. */
+/* The flags of the row, and more; valid until the next call. */
 static const char *with(const char *more) {
     static char line[1024];
     snprintf(line, sizeof line, "%s %s", flags, more);
     return line;
 }
 
-/* The last line is a verdict, and the exit status is that of all verdicts: so short a run may fail,
- * but it says so. */
+/* The last line ends with PASS or FAIL, and the exit status says whether all expectations passed. A
+ * run as short as this may fail, but it must say so. */
 static void expect_verdicts(int status) {
     const char *last = out + strlen(out);
     while (last > out && (last == out + strlen(out) || last[-1] != '\n')) last--;
@@ -76,7 +76,7 @@ static void expect_trained(const char *more) {
 
 #define FILES "--log $D/log.csv --save $D/model.safetensors --plot $D/plot.svg"
 
-/* The rows of the log: steps 10, 20, ... and finite losses that are lower in the end. */
+/* Checks the rows of the log: steps 10, 20, ..., finite losses, and a lower loss at the end. */
 static void expect_falling_loss(const char *name) {
     char text[4096];
     double step, loss, first = 0, last = 0;
@@ -92,7 +92,8 @@ static void expect_falling_loss(const char *name) {
     ck_assert_msg(last < first, "%s: the loss is %g, then %g", program, first, last);
 }
 
-/* A run on one thread, and one on two threads that is interrupted and goes on: the same bytes. */
+/* A run on one thread, and a run on two threads that is interrupted and continued, give the same
+ * bytes. */
 START_TEST(trains) {
     static char printed_before[PRINTED_SIZE];
     int step;
@@ -110,7 +111,7 @@ START_TEST(trains) {
     ck_assert_int_eq(shell("mkdir $D/straight && mv $D/*.* $D/straight"), 0);
 
     ck_assert_int_eq(run_interrupted(with("--threads 2 " FILES)), 130);
-    ck_assert_int_eq(files_in_folder(), 4); /* the plot, too: what was learned until then */
+    ck_assert_int_eq(files_in_folder(), 4); /* --plot is written, too, after an interrupt */
     const char *sentence = strstr(complaints, program);
     ck_assert(sentence != NULL);
     snprintf(line, sizeof line, "%s: stopped after step %%d; to go on, --load %s%%c", program,
@@ -129,7 +130,8 @@ START_TEST(trains) {
 }
 END_TEST
 
-/* A run that is loaded when all its steps are taken is looked at again, or goes on. */
+/* A run that has taken all its steps can be loaded: it is evaluated again, or continues with more
+ * steps. */
 START_TEST(goes_on_from_the_end) {
     static char printed_before[PRINTED_SIZE];
     choose(_i);
@@ -169,8 +171,8 @@ static bool is_ascii(const char *text) {
     return *text == '\0';
 }
 
-/* Blocks of colour and one line of progress on a terminal; characters and a line per report
- * elsewhere; neither maps nor progress if they are not wanted. */
+/* On a terminal the maps are blocks of colour and the progress is one line; elsewhere the maps are
+ * characters and the progress is a line per report. --quiet prints neither. */
 START_TEST(shows) {
     choose(_i);
     int status = run_on_terminal("TERM=xterm LANG=C.UTF-8", with("2>&1"));
@@ -218,13 +220,14 @@ static const Json *tape_of_page(const char *name, Json **tree) {
 
 static double number_at(const Json *list, int64_t i) { return json_number(json_at(list, i)); }
 
-/* Adds the terms of dx[i], of the float32 numbers of the page, to *sum, and their sizes to *size.
+/* Adds the terms of dx[i], computed from the float32 numbers of the page, to *sum, and their
+ * absolute values to *size.
  */
 static void add_terms(const Json *tape, const Json *line, const Json *column, double *sum,
                       double *size) {
     const Json *y = json_at(json_get(tape, "tensors"), json_integer(line, "out", -1));
     const Json *dy = json_get(y, "grad");
-    if (column->kind == JSON_STRING) return; /* the reason why there is none */
+    if (column->kind == JSON_STRING) return; /* the reason why there are no terms */
     for (const Json *pair = column->first; pair; pair = pair->next->next) {
         const double term = number_at(dy, (int64_t)pair->number) * json_number(pair->next);
         *sum += term;
@@ -247,7 +250,8 @@ static void expect_sum_of_terms(const Json *tape, int64_t t, int64_t i) {
                   program, json_text(tensor, "name", ""), (int)i, grad, sum);
 }
 
-/* Every gradient but that of the loss. Returns how many elements of leaves have one that is not 0.
+/* Checks every gradient except the gradient of the loss. Returns how many elements of leaves have a
+ * gradient that is not 0.
  */
 static int expect_sums(const Json *tape) {
     int learned = 0;
@@ -283,7 +287,7 @@ static void expect_page(const char *name) {
     free(tree);
 }
 
-/* The page does not change what else the program prints and writes. */
+/* --explain does not change the other outputs of the program. */
 START_TEST(explains) {
     static char printed_before[PRINTED_SIZE];
     choose(_i);
@@ -309,7 +313,7 @@ START_TEST(explains_what_it_had_learned) {
 }
 END_TEST
 
-/* The other models of the programs. */
+/* The programs with flags that select other models. */
 START_TEST(explains_other_models) {
     static const char *const lines[][2] = {{"recall", "--attention additive --dropout 0.3"},
                                            {"recall", "--no-scale --no-mask --pairs 1"},
@@ -395,7 +399,7 @@ START_TEST(help_names_every_flag) {
 }
 END_TEST
 
-/* What no flag with this argument takes. */
+/* A value that no flag with this argument accepts. */
 static const char *nonsense(const char *argument) {
     bool number = strcmp(argument, "N") == 0 || strcmp(argument, "NUMBER") == 0;
     return number || strchr(argument, '|') ? "nonsense" : "''";
@@ -441,7 +445,8 @@ END_TEST
 
 /* ---- files that cannot be read ------------------------------------------------------------- */
 
-/* One sentence with the name of the file and this in it, before the first step; an old log stays.
+/* There must be one error message that contains the name of the file and `part`, before the first
+ * step. An old log stays.
  */
 static void expect_refused(const char *flag, const char *name, const char *part) {
     char line[512];
@@ -489,7 +494,7 @@ START_TEST(files_that_cannot_be_read) {
 }
 END_TEST
 
-/* The losses so far are part of the picture. */
+/* The losses in the loaded file are drawn, so they must be valid. */
 START_TEST(losses_that_are_none) {
     choose(0);
     expect_trained("--quiet --save $D/model.safetensors");
@@ -507,11 +512,13 @@ START_TEST(losses_that_are_none) {
 }
 END_TEST
 
-/* Its name stands in front, also where its letters occur in the sentence. */
+/* The error begins with the name of the file, even if the name is a letter that occurs in the
+ * message. */
 START_TEST(a_file_of_one_letter) {
     choose(0);
     expect_trained("--quiet --save $D/m");
-    ck_assert_int_eq(shell("ln -s \"$PWD\"/* $D/"), 0); /* what the runner needs */
+    ck_assert_int_eq(shell("ln -s \"$PWD\"/* $D/"), 0); /* the program and its files, for the
+                                                         * current folder */
     ck_assert_int_eq(run_line("cd $D &&", with("--hidden 9 --load m")), 1);
     ck_assert_msg(strstr(complaints, "recall: m: load_state_dict: "), "%s", complaints);
 }
@@ -521,7 +528,7 @@ END_TEST
 
 static const char *const outputs[] = {"--log", "--save", "--plot", "--explain"};
 
-/* It could have been known before the first step, and was. */
+/* The error comes before the first step. */
 static void expect_unwritable(const char *flag, const char *file, const char *part) {
     char line[256];
     snprintf(line, sizeof line, "%s %s", flag, file);
@@ -529,7 +536,7 @@ static void expect_unwritable(const char *flag, const char *file, const char *pa
     ck_assert_str_eq(out, "");
 }
 
-/* An old file is there until a new one is whole; of what failed nothing stays. */
+/* An old file stays until the new one is complete. After a failure no other file is left. */
 static void expect_old_file_kept(const char *flag) {
     char line[256], text[64];
     put(path("old"), "old\n");
@@ -539,7 +546,7 @@ static void expect_old_file_kept(const char *flag) {
                   complaints);
     slurp(path("old"), text, sizeof text);
     ck_assert_str_eq(text, "old\n");
-    ck_assert_int_eq(files_in_folder(), 2); /* it and the sealed folder */
+    ck_assert_int_eq(files_in_folder(), 2); /* the old file and the folder */
     ck_assert_int_eq(remove(path("old")), 0);
 }
 
@@ -567,7 +574,7 @@ START_TEST(files_that_cannot_be_written) {
 }
 END_TEST
 
-/* Without a reader, opening one would wait for ever. */
+/* Opening a pipe without a reader would wait for ever. */
 START_TEST(a_pipe_is_no_place_to_save) {
     choose(_i);
     ck_assert_int_eq(shell("mkfifo $D/pipe"), 0);
@@ -593,7 +600,8 @@ START_TEST(standard_output_that_cannot_be_written) {
         ck_assert_int_eq(run(with("--quiet >/dev/full")), 1);
         ck_assert_str_eq(complaints, line);
     }
-    ck_assert_int_eq(run_without_reader(with("--quiet")), 141); /* silently, as after SIGPIPE */
+    ck_assert_int_eq(run_without_reader(with("--quiet")), 141); /* 141 without a message, as
+                                                                 * after SIGPIPE */
     ck_assert_str_eq(complaints, "");
     ck_assert_int_eq(run(with("--quiet --log $D/log.csv --plot $D/plot.svg >&-")), 1);
     ck_assert_str_eq(complaints, line);
@@ -602,8 +610,8 @@ START_TEST(standard_output_that_cannot_be_written) {
 }
 END_TEST
 
-/* Where the standard output is closed, the next file that is opened must not take its place, and
- * get more maps than stdio keeps back. */
+/* If standard output is closed, the log must not get its number: then the maps would be written to
+ * the log. */
 START_TEST(a_log_in_the_place_of_the_output) {
     char text[256];
     program = "charlm";

@@ -1,10 +1,10 @@
-/* test_random.c - does the generator deal PyTorch's numbers?
+/* test_random.c - does the generator draw PyTorch's numbers?
  *
- * tests/golden/random_<seed>.bin holds what PyTorch 2.15 drew (generate_random.py in the same
- * folder says how, and describes the format); the suite draws the same and compares, integers,
- * uniforms and masks to the bit, normals to 1e-6. Beside it stand the few values that PyTorch
- * users know by heart, the C++ standard's check value for MT19937, and what surrounds the
- * numbers: seeds, threads, saving and restoring, empty tensors, bad arguments.
+ * tests/golden/random_<seed>.bin holds the numbers of PyTorch 2.15 (generate_random.py in the same
+ * folder draws them and describes the format). The suite draws the same numbers and compares
+ * integers, uniforms and masks to the bit, normals to 1e-6. Other tests have a few values that
+ * PyTorch users know by heart, the check value of the C++ standard for MT19937, seeds, threads,
+ * saving and restoring the state, empty tensors, and wrong arguments.
  *
  * Run from the root of the repository, where the golden files are found. */
 #include <check.h>
@@ -56,7 +56,7 @@ static void expect(Tensor *x, int n, const double *values, double tolerance) {
 #define EXPECT(x, tolerance, ...)                                                                  \
     expect(x, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__}, tolerance)
 
-/* The next rand(1), which tells where in its stream the generator stands. */
+/* The next rand(1): it shows how many numbers have been drawn. */
 static double next_rand(void) {
     Tensor *x = tensor_rand(SHAPE(1));
     ck_assert_ptr_nonnull(x);
@@ -101,7 +101,7 @@ static void from_little_endian(void *elements, size_t count, size_t size) {
         }
 }
 
-/* The record of that name; its elements are to be freed. */
+/* The record with this name; the caller frees its elements. */
 static Golden golden(int64_t seed, const char *name) {
     char path[64];
     snprintf(path, sizeof path, "tests/golden/random_%lld.bin", (long long)seed);
@@ -127,7 +127,7 @@ static Golden golden(int64_t seed, const char *name) {
     return (Golden){0};
 }
 
-/* Compares x with the elements from first on; tolerance 0 asks for equal bytes. */
+/* Compares x with the elements from `first` on. With tolerance 0 the bytes must be equal. */
 static void compare(const char *name, const Tensor *x, const Golden *want, int64_t first,
                     double tolerance) {
     ck_assert_int_eq(x->dtype, want->dtype);
@@ -159,7 +159,7 @@ static Tensor *draw_28(int64_t n) { return tensor_randint(-7, (1 << 28) - 7, SHA
 static Tensor *draw_32(int64_t n) { return tensor_randint(0, INT64_C(1) << 32, SHAPE(n)); }
 static Tensor *draw_wide(int64_t n) { return tensor_randint(INT64_MIN, INT64_MAX, SHAPE(n)); }
 
-/* The mask that dropout drew: what it left of ones is not 0. */
+/* The mask that dropout drew: dropout of ones is not 0 where the mask is true. */
 static Tensor *draw_dropout(int64_t n, double p) {
     Tensor *ones = tensor_ones(SHAPE(n));
     Tensor *zeros = tensor_zeros(SHAPE(n));
@@ -172,7 +172,7 @@ static Tensor *draw_dropout(int64_t n, double p) {
 static Tensor *draw_dropout_1(int64_t n) { return draw_dropout(n, 0.1); }
 static Tensor *draw_dropout_5(int64_t n) { return draw_dropout(n, 0.5); }
 
-/* The same of views, row-major and one behind the other: the draws go through memory. */
+/* The same for views, row-major, one after the other. Dropout draws in the order of memory. */
 static Tensor *draw_dropout_views(int64_t n) {
     static const struct {
         Shape shape;
@@ -261,7 +261,7 @@ static int64_t medley_part(Tensor *x, const Golden *want, int64_t first) {
     return first + n;
 }
 
-/* One stream through every kind of draw: what one kind leaves behind, the next one finds. */
+/* One stream through every kind of draw: each kind begins where the previous one ended. */
 START_TEST(medley_matches_torch) {
     static const DType dtypes[] = {F32, F64, F32};
     Golden want = golden(SEEDS[_i], "medley");
@@ -328,8 +328,8 @@ START_TEST(uniform_starts_a_linear_layer_as_torch_does) {
 }
 END_TEST
 
-/* ISO C++, [rand.predef]: the 10000th number of mt19937 from its default seed 5489. Of two numbers
- * that make 64 bits the second is the low one. */
+/* ISO C++, [rand.predef]: the 10000th number of mt19937 with its default seed 5489. A number of 64
+ * bits has two words; the second is the low one. */
 START_TEST(engine_passes_the_standards_check) {
     tensor_manual_seed(5489);
     Tensor *x = tensor_randint(0, INT64_C(1) << 32, SHAPE(5000));
@@ -349,7 +349,8 @@ START_TEST(only_the_low_32_bits_of_a_seed_count) {
 }
 END_TEST
 
-/* Of a pair of normals the second one waits: through other draws, but not through a new seed. */
+/* The second normal of a pair waits for the next draw of a normal. Other draws do not use it; a new
+ * seed drops it. */
 START_TEST(second_normal_of_a_pair_waits) {
     EXPECT(tensor_randn(SHAPE(1)), 5e-5, 1.5410);
     next_rand();
@@ -403,8 +404,8 @@ START_TEST(each_thread_has_its_own_generator) {
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, draw_in_thread, &value), 0);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
-    ck_assert_double_eq(value, FIRST_OF_SEED_0); /* it never seeded */
-    EXPECT(tensor_rand(SHAPE(1)), 5e-5, .8823);  /* and left ours alone */
+    ck_assert_double_eq(value, FIRST_OF_SEED_0); /* the thread never called tensor_manual_seed */
+    EXPECT(tensor_rand(SHAPE(1)), 5e-5, .8823);  /* and did not change our generator */
 }
 END_TEST
 
@@ -440,7 +441,7 @@ START_TEST(no_elements_take_no_draws) {
     expect_form(tensor_bernoulli(0.5, SHAPE(0)), BOOL, 1, 0);
     expect_form(tensor_randint(0, 9, SHAPE(0)), I64, 1, 0);
     expect_form(tensor_randperm(0), I64, 1, 0);
-    EXPECT(tensor_randperm(1), 0, 0); /* nothing to choose */
+    EXPECT(tensor_randperm(1), 0, 0); /* one permutation: nothing is drawn */
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
 END_TEST
@@ -456,7 +457,7 @@ START_TEST(limits_of_the_arguments_are_allowed) {
 }
 END_TEST
 
-/* p = 0 and p = 1 leave no choice, but draw all the same: two words per element. */
+/* p = 0 and p = 1 draw, too: two words per element. */
 START_TEST(certain_masks_draw_too) {
     EXPECT(tensor_bernoulli(1, SHAPE(3)), 0, 1, 1, 1);
     ck_assert_double_eq(next_rand(), 0.4900934100151062); /* the seventh of seed 0 */
@@ -573,7 +574,8 @@ END_TEST
 
 /* ---- the state as a tensor ------------------------------------------------------------------ */
 
-/* 7 normals, so that one waits, then 700 words; as one number. */
+/* Draws 7 normals, so that one waits, and then 700 uniforms. Returns a number made of the last
+ * ones. */
 static double some_draws(void) {
     Tensor *normals = tensor_randn(SHAPE(7));
     Tensor *words = tensor_rand(SHAPE(700));
@@ -585,7 +587,7 @@ static double some_draws(void) {
 
 START_TEST(a_state_goes_on_as_it_would_have) {
     for (int i = 0; i < 4;
-         i++) { /* a state with and without a normal waiting, anywhere in the words */
+         i++) { /* states with and without a waiting normal, at any place in the words */
         Tensor *state = tensor_generator_state();
         const double first = some_draws(), second = some_draws();
         ck_assert_double_ne(first, second);
@@ -593,7 +595,7 @@ START_TEST(a_state_goes_on_as_it_would_have) {
         ck_assert(tensor_set_generator_state(state));
         ck_assert_double_eq(some_draws(), first);
         ck_assert_double_eq(some_draws(), second);
-        /* A view of any strides will do, and a file. */
+        /* The state may be a view with any strides, and may come from a file. */
         Tensor *turned = tensor_as_strided(state, SHAPE(3, 627), (int64_t[]){0, 1}, 0);
         Tensor *wide = tensor_clone(turned);
         Tensor *column = tensor_as_strided(wide, SHAPE(627), (int64_t[]){1}, 627);

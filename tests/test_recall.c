@@ -1,5 +1,6 @@
-/* test_recall.c - does build/recall look where the asked key stands, for the reason that it gives,
- * and show what it does? What all training programs promise is in test_programs.c. */
+/* test_recall.c - does build/recall attend to the pair of the key that is asked for, for the reason
+ * that it gives, and does it show this? test_programs.c tests what all training programs have in
+ * common. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ START_TEST(nothing_is_dropped_in_the_evaluation) {
 }
 END_TEST
 
-/* Without 1 / sqrt(d) it is another model. */
+/* Without 1 / sqrt(d) the model is another one. */
 START_TEST(the_scale_matters) {
     ck_assert_int_eq(run_with("dot", "--quiet --save $D/scaled"), 0);
     run_with("dot", "--quiet --no-scale --save $D/unscaled");

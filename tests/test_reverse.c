@@ -1,5 +1,5 @@
-/* test_reverse.c - does build/reverse read backwards by looking at the anti-diagonal, and measure
- * it as it should? What all training programs promise is in test_programs.c. */
+/* test_reverse.c - does build/reverse attend to the anti-diagonal, and measure this correctly?
+ * test_programs.c tests what all training programs have in common. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,8 @@ START_TEST(learns) {
 }
 END_TEST
 
-/* Where all heads have lost what they look at an answer is a guess among five: the loss falls to
- * about p^H log 5, and not to 0. */
+/* If dropout removes the right weight of all heads, the answer is a guess among five. So the loss
+ * falls to about p^H log 5, and not to 0. */
 START_TEST(dropout_leaves_a_loss) {
     static const char *const flags[] = {"--dropout 0.3 --heads 1", "--dropout 0.3 --heads 2"};
     static const double left[] = {0.3, 0.09};
@@ -73,7 +73,7 @@ START_TEST(dropout_leaves_a_loss) {
 }
 END_TEST
 
-/* The fused path keeps no weights: what is measured are those that it would have had. */
+/* The fused path keeps no weights, so the program computes them for the measurement. */
 START_TEST(fused_is_the_same) {
     static char composed[PRINTED_SIZE];
     run(SMALL "--steps 60");
@@ -84,7 +84,7 @@ START_TEST(fused_is_the_same) {
 }
 END_TEST
 
-/* It learned to look at 5 - i, not at n - 1 - i. */
+/* The model has learned to attend to 5 - i, not to n - 1 - i. */
 START_TEST(another_length_is_another_task) {
     ck_assert_int_eq(run(SMALL "--quiet --save $D/six"), 0);
     ck_assert_int_eq(run(SMALL "--quiet --load $D/six --length 5"), 1);

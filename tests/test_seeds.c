@@ -1,12 +1,12 @@
-/* test_seeds.c - do the documents, and every attention module with every mask, give here what they
- * give in PyTorch?
+/* test_seeds.c - do the documents, and every attention module with every mask, compute the same
+ * here as in PyTorch?
  *
- * A test named after a document is that document's program: the names are its own, the modules and
- * the mechanisms too, and what it computes is held against golden/seeds.safetensors, which PyTorch
- * computed by running the document's own code (golden/generate_seeds.py). Both sides set a seed and
- * draw everything from there: initial weights, inputs, dropout, cotangents. Nothing is copied
- * across. After the documents, every module is run with every mask that
- * golden/attention.safetensors has a case of. All of it in float32 and in float64.
+ * A test that is named after a document is the program of this document, with its names, modules
+ * and formulas. Its results are compared with golden/seeds.safetensors, for which PyTorch ran the
+ * document's own code (golden/generate_seeds.py). Both programs set a seed and draw all numbers
+ * from there: initial weights, inputs, dropout, cotangents. No number is copied. The tests after
+ * the documents run every module with every mask in golden/attention.safetensors. All tests run in
+ * float32 and in float64.
  *
  * Run from the root of the repository, where the golden files are found. */
 #include <check.h>
@@ -24,7 +24,7 @@
 /* ---- the golden numbers ------------------------------------------------------------------ */
 
 static TensorDict *golden;
-static char group[64]; /* what is computed now: "002.2022.float32" */
+static char group[64]; /* the name of the current test: "002.2022.float32" */
 
 static void open_golden(const char *path) {
     golden = tensor_load_safetensors(path);
@@ -34,8 +34,7 @@ static void open_documents(void) { open_golden("tests/golden/seeds.safetensors")
 static void open_cases(void) { open_golden("tests/golden/attention.safetensors"); }
 static void close_golden(void) { tensor_dict_free(golden); }
 
-/* As a Python session that begins with these two lines:
- * torch.set_default_dtype(dtype); torch.manual_seed(seed) */
+/* The same as these two lines of Python: torch.set_default_dtype(dtype); torch.manual_seed(seed) */
 static void begin(int dtype, uint64_t seed, const char *name, ...) {
     va_list arguments;
     va_start(arguments, name);
@@ -46,8 +45,8 @@ static void begin(int dtype, uint64_t seed, const char *name, ...) {
     tensor_manual_seed(seed);
 }
 
-/* float32 to 2e-6 relative plus 1e-6; float64 to 1e-12 relative, with a floor for the sums that
- * cancel. A weight of zero, which is a key ignored, is exactly zero. */
+/* float32: a relative error of 2e-6 plus 1e-6; float64: a relative error of 1e-12 plus a small
+ * number, because sums may cancel. The weight of a masked key must be exactly zero. */
 static bool close_to(double a, double b, DType dtype, bool is_weight) {
     const double rtol = dtype == F32 ? 2e-6 : 1e-12, atol = dtype == F32 ? 1e-6 : 1e-14;
     if (isnan(b)) return isnan(a);
@@ -55,7 +54,7 @@ static bool close_to(double a, double b, DType dtype, bool is_weight) {
     return fabs(a - b) <= atol + rtol * fabs(b);
 }
 
-/* Elements 0, step, 2 step ... of x, row by row, against the n elements of expected. */
+/* Compares elements 0, step, 2 step ... of x, row-major, with the n elements of expected. */
 static void expect_every(int64_t step, const char *what, const Tensor *x, const double *expected,
                          int64_t n) {
     ck_assert_msg(x != NULL, "%s %s is NULL: %s", group, what, tensor_error());
@@ -72,7 +71,7 @@ static void expect_every(int64_t step, const char *what, const Tensor *x, const 
     free(element);
 }
 
-/* x must be the golden tensor of that name. Of a large one the file has a sample. */
+/* x must equal the golden tensor with this name. For a large tensor the file has only a sample. */
 static void expect(const char *what, const Tensor *x) {
     char name[128];
     snprintf(name, sizeof name, "%s.%s", group, what);
@@ -91,7 +90,7 @@ static void expect_shape(const Tensor *x, Shape shape) {
     ck_assert_str_eq(tensor_shape_text(x->shape), tensor_shape_text(shape));
 }
 
-/* The gradients of all parameters: dW_q.weight ... */
+/* Compares the gradients of all parameters: dW_q.weight ... */
 static void expect_gradients(void *module) {
     Tensor **slots[16];
     int n = parameter_slots(module, slots, 16);
@@ -110,7 +109,7 @@ static void expect_same(const Tensor *a, const Tensor *b) {
 
 /* ---- what Python has and C has not -------------------------------------------------------- */
 
-/* Python lets go of what nobody names any more; here all that a test named lives until its end. */
+/* Python frees an object without a name. Here all named tensors of a test live until its end. */
 static Tensor *names[64];
 static int num_names;
 
@@ -151,7 +150,7 @@ static Tensor *transpose_output(Tensor *X, int64_t num_heads) {
     return ag_reshape(X, SHAPE(X->shape.dim[0], X->shape.dim[1], -1));
 }
 
-/* The forward of MultiHeadAttention, the document's lines one by one. */
+/* The forward of MultiHeadAttention, line by line as in the document. */
 static Tensor *by_the_book(MultiHeadAttention *self, Tensor *queries, Tensor *keys, Tensor *values,
                            Tensor *valid_lens) {
     queries = transpose_qkv(nn_linear_forward(self->W_q, queries), self->num_heads);
@@ -216,7 +215,7 @@ typedef struct {
     int64_t hidden_dim, head_dim, head_num;
     Linear *q, *k, *v, *out_proj;
     Dropout *attention_dropout;
-    Tensor *weights; /* before dropout, for us to look at */
+    Tensor *weights; /* before dropout, to be compared */
 } MultiHeadSelfAtten;
 
 static const ModuleClass self_atten_class = {"MultiHeadSelfAtten", sizeof(MultiHeadSelfAtten), NULL,
@@ -282,9 +281,9 @@ static Tensor *mask_001(void) {
     return ag_expand(ag_unsqueeze(ag_unsqueeze(mask, 1), 2), SHAPE(3, 8, 2, 2));
 }
 
-/* The document's definition by our ops. Its batch 1 may attend to nothing: -inf everywhere, whose
- * softmax is 0 / 0. As in PyTorch its NaN reach the output and the gradients that they reach there,
- * and no others: masked_fill lets none through to q and k. */
+/* The document's definition, with our ops. In batch 1 all keys are masked: all scores are -inf, and
+ * their softmax is 0 / 0 = NaN. As in PyTorch, NaN reaches the output and some gradients, but not
+ * the gradients of q and k, because masked_fill stops it. */
 static void definition_001(int dtype, int seed) {
     begin(dtype, (uint64_t)seed, "001.%d", seed);
     Tensor *X = input(tensor_rand(SHAPE(3, 2, 128)));
@@ -302,8 +301,8 @@ static void definition_001(int dtype, int seed) {
     forget();
 }
 
-/* The same network as a MultiHeadAttention: there a query with nothing to attend to gets
- * zeros and spoils nothing, where the document's -inf ends in NaN. PyTorch ran the document with
+/* The same network as a MultiHeadAttention. If all keys are masked, it gives zeros where the
+ * document's code gives NaN. So for this test PyTorch ran the document's code with
  * softmax(...).nan_to_num(0). */
 static void multi_head_attention_001(int dtype, int seed) {
     begin(dtype, (uint64_t)seed, "001zeros.%d", seed);
@@ -322,7 +321,7 @@ static void multi_head_attention_001(int dtype, int seed) {
     expect_shape(out, SHAPE(3, 2, 128));
     expect("output", out);
     expect("weights", att_net->attention_weights);
-    for (int64_t query = 0; query < 2; query++) /* nothing came of it but the last bias */
+    for (int64_t query = 0; query < 2; query++) /* only the bias of the last layer is left */
         for (int64_t i = 0; i < 128; i++)
             ck_assert_double_eq(tensor_get(out, 1, query, i), tensor_get(att_net->W_o->bias, i));
     backward(out);
@@ -343,7 +342,7 @@ END_TEST
 
 /* ---- seed 002: a narrower input ---------------------------------------------------------- */
 
-/* The document's steps 2 to 8 with every shape that it writes beside them. */
+/* Steps 2 to 8 of the document, with the shapes that it states. */
 static Tensor *steps_002(MultiHeadAttention *net, Tensor *x, Tensor **weights) {
     enum { batch = 1, n = 4, d_model = 6, nh = 3, dk = d_model / nh };
     const Shape by_head = SHAPE(batch, n, nh, dk);
@@ -416,8 +415,9 @@ END_TEST
 
 /* ---- seed 003: multi-head attention in three dialects ------------------------------------ */
 
-/* The document's example. MXNet and PyTorch leave the sizes to the first input, TensorFlow is told
- * them; MXNet, outside autograd.record(), and TensorFlow, by training=False, drop nothing. */
+/* The document's example. In MXNet and PyTorch the first input sets the sizes; in TensorFlow the
+ * program gives them. MXNet, outside autograd.record(), and TensorFlow, with training=False, use no
+ * dropout. */
 static void example_003(int dtype, const char *dialect, int seed, MultiHeadAttentionConfig config,
                         bool training) {
     begin(dtype, (uint64_t)seed, "003%s.%d", dialect, seed);
@@ -448,8 +448,8 @@ static void example_003(int dtype, const char *dialect, int seed, MultiHeadAtten
     forget();
 }
 
-/* Swin's mask: -100 between tokens that the shift has made neighbours, here those of the two halves
- * of the last of four windows. */
+/* Swin's mask: -100 between tokens that are neighbours only because of the shift. Here they are the
+ * tokens in different halves of the last of four windows. */
 static Tensor *swin_mask(void) {
     double mask[4][4][4] = {{{0}}};
     for (int i = 0; i < 4; i++)
@@ -457,9 +457,9 @@ static Tensor *swin_mask(void) {
     return own(tensor_from_doubles(SHAPE(4, 4, 4), &mask[0][0][0]));
 }
 
-/* window_mask, which the example leaves out: two images of four windows of four tokens, keys and
- * values of other widths than the queries, biases, and lengths. All three dialects draw at the
- * first input: TensorFlow's Dense, too, which never looks at the sizes that its module is told. */
+/* window_mask, which the example does not use: two images of four windows of four tokens; keys and
+ * values have other widths than queries; biases, and lengths. In all three dialects the layers draw
+ * at the first input. (The Dense layers of TensorFlow ignore the sizes that the program gives.) */
 static void windows_003(int dtype, const char *dialect) {
     begin(dtype, 3, "003%s.window", dialect);
     MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
@@ -676,7 +676,7 @@ static void scoring_functions(int dtype) {
     tape_end();
 }
 
-/* Multi-head attention of 4 queries to n keys, then, the queries being the keys, self-attention. */
+/* Multi-head attention of 4 queries and n keys; then self-attention. */
 static void further_reading(int dtype, int first_cell, int64_t n, const char *output_name) {
     enum { num_hiddens = 10, num_heads = 5, batch_size = 2, num_queries = 4 };
     MultiHeadAttention *multi_head_attention =
@@ -717,8 +717,8 @@ START_TEST(seed_004_935a0b883444fe2f) {
 }
 END_TEST
 
-/* ---- every attention module with every mask ----------------------------------------------
- * A case is a line of the file's metadata, in the order that is there under "order". */
+/* ---- every attention module with every mask ---------------------------------------------- A case
+ * is a line in the metadata of the file. The metadata "order" gives the order of the cases. */
 
 typedef struct {
     char module[16];
@@ -726,8 +726,10 @@ typedef struct {
     double dropout;
     int hiddens, heads, bias, lazy;
     int B, Q, K, Dq, Dk, Dv; /* q (B, Q, Dq)  k (B, K, Dk)  v (B, K, Dv) */
-    char inputs[16]; /* "qkv", "qkk" k is v, "xxx" all one, "transposed" views of (B, D, n) */
-    char mask[8];    /* "none", or a letter for each mask: "mask" in the metadata tells which */
+    char inputs[16]; /* "qkv"; "qkk": v is k; "xxx": all are one tensor; "transposed": views of
+                      * (B, D, n) */
+    char mask[8];    /* "none", or a letter for each part; the metadata "mask" explains the
+                      * letters */
 } Case;
 
 static bool read_case(int number, Case *c) {
@@ -762,7 +764,8 @@ static void *module_of(const Case *c, bool fused) {
     return module;
 }
 
-/* The leaves, how many there are, and what enters: the leaves or views of them. */
+/* Draws the leaves and returns their number. enters: the inputs, which are the leaves or views of
+ * them. */
 static int draw_inputs(const Case *c, Tensor *leaf_of[3], Tensor *enters[3]) {
     const int64_t n[] = {c->Q, c->K, c->K}, width[] = {c->Dq, c->Dk, c->Dv};
     const bool transposed = !strcmp(c->inputs, "transposed");
@@ -777,7 +780,7 @@ static int draw_inputs(const Case *c, Tensor *leaf_of[3], Tensor *enters[3]) {
     return count;
 }
 
-/* 0, and -inf with probability 0.4. */
+/* Elements are 0, or -inf with probability 0.4. */
 static Tensor *torn_window(Shape shape) {
     Tensor *zeros = own(tensor_zeros(shape));
     return keep(ag_masked_fill(zeros, own(tensor_bernoulli(0.4, shape)), (double)-INFINITY));
@@ -801,11 +804,12 @@ static AttentionMask draw_mask(const Case *c) {
     return mask;
 }
 
-/* The module's output; *weights become those that it keeps. */
+/* Returns the module's output and sets *weights to its attention_weights. */
 static Tensor *forward(const Case *c, void *module, bool fused, Tensor *x[3], AttentionMask mask,
                        const Tensor **weights) {
     Tensor *output;
-    if (fused && !strcmp(c->module, "dot_product")) { /* no module has it: the op itself */
+    if (fused && !strcmp(c->module, "dot_product")) { /* dot-product attention has no fused
+                                                       * module, so the op is called */
         output = ag_attention(x[0], x[1], x[2], mask, c->training ? c->dropout : 0);
         *weights = NULL;
     } else if (!strcmp(c->module, "dot_product")) {
@@ -821,7 +825,7 @@ static Tensor *forward(const Case *c, void *module, bool fused, Tensor *x[3], At
     return output;
 }
 
-/* What PyTorch has of a case, joined, and how much of it has been compared. */
+/* All numbers of PyTorch for a case, in one row, and how many have been compared. */
 typedef struct {
     double *element;
     int64_t n, at;
@@ -873,7 +877,7 @@ static void run_case(const Case *c, int dtype, int number, bool fused) {
     free(joined.element);
 }
 
-/* Every case of that module; how many there are. */
+/* Runs every case of a module. Returns how many there are. */
 static int run_cases(const char *module, int dtype, bool fused) {
     int count = 0;
     Case c;
@@ -902,7 +906,7 @@ START_TEST(multi_head_attention) {
 }
 END_TEST
 
-/* Nobody keeps the weights; everything else is the same. */
+/* There are no weights to compare; everything else is the same. */
 START_TEST(fused_dot_product_attention) {
     ck_assert_int_eq(run_cases("dot_product", _i, true), MASKS * VARIANTS);
 }

@@ -1,6 +1,6 @@
-/* test_stacks.c - the library needs little stack: threads of other programs, and of other systems,
- * have 64 KB or a little more. Everything runs here in a thread that has no more than that, below
- * which lies memory that must not be touched. */
+/* test_stacks.c - the library needs little stack, because threads in some programs and systems have
+ * only 64 KB. Here everything runs in a thread with such a stack; the memory below the stack must
+ * not be written. */
 #include <check.h>
 #include <limits.h>
 #include <pthread.h>
@@ -29,9 +29,9 @@ enum { STACK = 64 << 10 };
 #else
 enum { STACK = 64 << 10 };
 #endif
-enum { FORBIDDEN = 1 << 20 }; /* more than the largest frame, so that none reaches beyond it */
+enum { FORBIDDEN = 1 << 20 }; /* larger than any frame, so no frame can reach beyond it */
 
-/* Check's asserts belong to the thread of the test; this is the first thing that went wrong. */
+/* The first error in the thread. (The asserts of Check work only in the thread of the test.) */
 static char problem[512];
 
 static void must(bool fine, const char *format, ...) {
@@ -63,7 +63,7 @@ static void on_little_stack(void *(*work)(void *)) {
     ck_assert_msg(!problem[0], "%s", problem);
 }
 
-/* The caller's thread does all the work. */
+/* With one thread, the caller's thread does all the work. */
 static void setup(void) {
     tensor_set_num_threads(1);
     frame_setup();
@@ -109,7 +109,7 @@ END_TEST
     }
 #define R(...) LARGE('r', __VA_ARGS__)
 
-/* So long that the kernels go on from block to block. */
+/* Inputs so large that the kernels need several blocks. */
 static const Sample large[] = {
     {"softmax", 1, {R(9, 9000)}, {1}},
     {"softmax", 1, {R(9000, 9)}, {0}},
@@ -153,7 +153,7 @@ static Tensor *of_heads(Tensor **in, void *module) {
     return nn_multi_head_attention_forward(module, in[0], in[0], in[0], (AttentionMask){0});
 }
 
-/* A model is trained, checked, saved and loaded. */
+/* Trains, checks, saves and loads a model. */
 static void *training(void *unused) {
     char path[] = "/tmp/tapehead-stacks-XXXXXX";
     close(mkstemp(path));

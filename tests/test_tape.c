@@ -1,8 +1,8 @@
-/* test_tape.c - the rules of the tape: who owns a result, what backpropagation adds where, what it
- * refuses, what tape_print writes, and whether ag_gradcheck can tell a right rule from a wrong one.
+/* test_tape.c - the rules of the tape: who owns a result, what backpropagation adds to which
+ * gradient, when it fails, what tape_print writes, and whether ag_gradcheck can tell a right
+ * backward from a wrong one.
  *
- * The numbers here are small enough to be checked by hand. Whether each op's own gradient is right
- * is the business of test_ops.c. */
+ * The numbers are small enough to be checked by hand. test_ops.c checks the gradient of each op. */
 #include <check.h>
 #include <math.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 #include "common.h"
 
-/* The gradient of x must hold these. */
+/* The gradient of x must have these elements. */
 #define EXPECT_GRAD(x, ...) expect_elements(#x "->grad", (x)->grad, (double[]){__VA_ARGS__}, 1e-12)
 
 /* ---- ownership ----------------------------------------------------------------------------- */
@@ -146,14 +146,14 @@ START_TEST(sixty_four_tapes_are_enough) {
     Tensor *x = LEAF(SCALAR, 2);
     ck_assert_ptr_nonnull(ag_exp(x));
     for (int i = 0; i < 63; i++) tape_end();
-    ck_assert(ag_backward(ag_square(x))); /* the first one is open still, and records */
+    ck_assert(ag_backward(ag_square(x))); /* the first tape is still open and records */
     tape_end();
     EXPECT_GRAD(x, 4);
     tensor_release(x);
 }
 END_TEST
 
-/* So that the tape_end that follows closes this tape and not the one outside. */
+/* The tape must open, so that the next tape_end closes it, and not the outer tape. */
 START_TEST(a_tape_opens_while_an_error_is_pending) {
     Tensor *x = LEAF(SCALAR, 2);
     ck_assert(tape_begin());
@@ -172,7 +172,7 @@ END_TEST
 
 static void *use_tape_in_thread(void *ok) {
     Tensor *x = LEAF(SCALAR, 3);
-    *(bool *)ok = !ag_exp(x); /* the other thread's tape is not ours */
+    *(bool *)ok = !ag_exp(x); /* a thread does not see the tape of another thread */
     tensor_clear_error();
     *(bool *)ok = *(bool *)ok && tape_begin() && ag_backward(ag_square(x));
     *(bool *)ok = *(bool *)ok && tensor_item(x->grad) == 6;
@@ -231,7 +231,7 @@ START_TEST(kept_for_the_tape_outside) {
 }
 END_TEST
 
-/* Handing through what the inner tape did not make must not cut it off from its own tape. */
+/* tape_end_keeping of a result of the outer tape must not take it from the outer tape. */
 START_TEST(keeping_a_result_of_an_outer_tape_changes_nothing) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
@@ -269,7 +269,7 @@ START_TEST(keeping_nothing_closes_the_tape) {
     tensor_fail("the first mistake");
     ck_assert_ptr_null(tape_end_keeping(y));
     expect_error("the first mistake");
-    tensor_release(x); /* and frame_teardown sees that no tape is open */
+    tensor_release(x); /* frame_teardown checks that no tape is open */
 }
 END_TEST
 
@@ -286,13 +286,13 @@ START_TEST(the_tape_owns_what_it_is_given) {
     ck_assert(tape_begin_no_grad());
     EXPECT_ELEMENTS(ag_add(tape_own(tensor_ones(SHAPE(2))), x), 4, 4);
     tape_end();
-    ck_assert_int_eq(tensor_live(), before + 1); /* the inner tape's own is gone */
+    ck_assert_int_eq(tensor_live(), before + 1); /* the tensor of the inner tape was freed */
     tape_end();
     ck_assert_int_eq(tensor_live(), before);
 }
 END_TEST
 
-/* It may be a leaf, and outlive the tape as any loan that is retained. */
+/* A tensor of tape_own may be a leaf. If it is retained, it outlives the tape. */
 START_TEST(an_owned_leaf_gets_a_gradient_and_may_be_retained) {
     ck_assert(tape_begin());
     Tensor *x = ag_requires_grad(tape_own(LEAF(SHAPE(2), 2, 5)));
@@ -300,7 +300,7 @@ START_TEST(an_owned_leaf_gets_a_gradient_and_may_be_retained) {
     EXPECT_GRAD(x, 4, 10);
     tensor_retain(x);
     tape_end();
-    ck_assert(tape_begin()); /* it is no result of the tape that has ended */
+    ck_assert(tape_begin()); /* it is a leaf, not a result of the tape that has ended */
     ck_assert(ag_backward(ag_sum(x)));
     tape_end();
     EXPECT_GRAD(x, 5, 11);
@@ -316,7 +316,7 @@ START_TEST(what_cannot_be_owned_is_released) {
     expect_error("tape_own: the tensor is NULL");
     Tensor *x = tensor_ones(SHAPE(2));
     tensor_fail("the first mistake");
-    ck_assert_ptr_null(tape_own(x)); /* and frame_teardown sees that x is gone */
+    ck_assert_ptr_null(tape_own(x)); /* frame_teardown checks that x was freed */
     expect_error("the first mistake");
     tape_end();
 }
@@ -350,7 +350,7 @@ START_TEST(history_does_not_matter_where_nothing_is_recorded) {
     EXPECT_ELEMENTS(ag_add(y, y), 2, 8);
     tape_end();
     ck_assert(tape_begin());
-    ck_assert_ptr_nonnull(ag_gt(y, x)); /* has no gradient anyway */
+    ck_assert_ptr_nonnull(ag_gt(y, x)); /* bools have no gradient */
     tape_end();
     tensor_release(y);
     tensor_release(x);
@@ -362,7 +362,7 @@ START_TEST(a_kept_constant_may_become_a_leaf) {
     ck_assert(tape_begin_no_grad());
     Tensor *y = ag_requires_grad(tape_end_keeping(ag_square(x)));
     ck_assert_ptr_nonnull(y);
-    for (int i = 0; i < 2; i++) { /* it is not used up by the first tape */
+    for (int i = 0; i < 2; i++) { /* several tapes can use it */
         ck_assert(tape_begin());
         ck_assert(ag_backward(ag_sum(ag_mul(x, y))));
         tape_end();
@@ -386,7 +386,7 @@ START_TEST(leaf_gradients_add_up_over_tapes) {
     }
     ck_assert(ag_zero_grad(x));
     ck_assert_ptr_null(x->grad);
-    ck_assert(ag_zero_grad(x)); /* nothing to let go */
+    ck_assert(ag_zero_grad(x)); /* there is no gradient yet */
     ck_assert(tape_begin());
     ck_assert(ag_backward(ag_sum(ag_square(x))));
     tape_end();
@@ -395,7 +395,7 @@ START_TEST(leaf_gradients_add_up_over_tapes) {
 }
 END_TEST
 
-/* Exactly twice: the second walk computes the same numbers. */
+/* The second walk computes the same numbers, so the gradient is exactly doubled. */
 START_TEST(walking_a_tape_twice_adds_exactly_twice) {
     Tensor *x = LEAF(SHAPE(2, 2), 0.1, 0.7, -1.3, 2.9);
     Tensor *w = LEAF(SHAPE(2, 2), 0.3, -0.2, 1.1, 0.9);
@@ -426,10 +426,8 @@ START_TEST(a_value_used_twice_gets_both_contributions) {
 }
 END_TEST
 
-/* The gradient of sum arrives as one number with strides of 0; what is added must not land there.
- */
-/* Parts of one tensor add to what has arrived there, and to nothing that others look at: the sum
- * hands the gradient that x got from it to y, too, before the parts come. */
+/* Gradients of slices are added to the gradient buffer of their tensor in place. If add has given
+ * the same buffer to y, the gradient of y must not change. */
 START_TEST(parts_add_to_what_has_arrived) {
     Tensor *x = LEAF(SHAPE(3), 1, 2, 3);
     Tensor *y = LEAF(SHAPE(3), 4, 5, 6);
@@ -456,12 +454,15 @@ START_TEST(parts_add_to_what_has_arrived) {
 }
 END_TEST
 
+/* The gradient from sum is one number with strides of 0. Other gradients must not be added to it in
+ * place. */
 START_TEST(contributions_of_different_strides_add_up) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     ck_assert(tape_begin());
     Tensor *squares = ag_sum(ag_square(x));
     Tensor *turned = ag_sum(ag_square(ag_transpose(x, 0, 1)));
-    Tensor *loss = ag_add(ag_add(squares, turned), ag_sum(x)); /* sum's gradient is the first */
+    Tensor *loss = ag_add(ag_add(squares, turned), ag_sum(x)); /* the gradient from sum comes
+                                                                * first */
     ck_assert(ag_backward(loss));
     tape_end();
     EXPECT_GRAD(x, 5, 9, 13, 17);
@@ -469,7 +470,7 @@ START_TEST(contributions_of_different_strides_add_up) {
 }
 END_TEST
 
-/* add passes dy on to both inputs: they must not end up with one buffer. */
+/* The backward of add returns dy for both inputs. They must not share one ->grad. */
 START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
     Tensor *a = LEAF(SHAPE(2), 1, -2);
     Tensor *b = LEAF(SHAPE(2), -1, 2);
@@ -484,7 +485,8 @@ START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
 }
 END_TEST
 
-/* cat hands out views of one gradient, and expand one of stride 0. */
+/* The backward of cat makes views of one dy, and a gradient can have strides of 0. Each leaf must
+ * get a gradient of its own. */
 START_TEST(each_leaf_gets_a_gradient_of_its_own) {
     Tensor *a = LEAF(SHAPE(2), 1, 2);
     Tensor *b = LEAF(SHAPE(2), 3, 4);
@@ -529,7 +531,7 @@ START_TEST(gradients_are_of_the_inputs_type_and_shape) {
 }
 END_TEST
 
-/* More nodes than the tape has room for at first, ops with more inputs than fit a node among them.
+/* More nodes than the first capacity of the tape; some ops have more inputs than a node can hold.
  */
 START_TEST(a_long_tape_grows) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
@@ -577,7 +579,7 @@ START_TEST(one_gradient_may_be_retained) {
     ck_assert_ptr_null(z->grad);
     ck_assert(ag_backward(loss));
     EXPECT_GRAD(y, 6, 6);
-    EXPECT_GRAD(x, 12, 24); /* not fed by what y retained */
+    EXPECT_GRAD(x, 12, 24); /* the gradient that y keeps is not propagated again */
     tape_end();
     tensor_release(x);
 }
@@ -602,7 +604,7 @@ START_TEST(a_tape_may_keep_all_gradients) {
     EXPECT_GRAD(x, 4, 8);
     tape_keep_grads(true);
     tape_end();
-    ck_assert(tape_begin()); /* the next tape begins without */
+    ck_assert(tape_begin()); /* the next tape does not keep gradients */
     y = ag_square(x);
     ck_assert(ag_backward(ag_sum(y)));
     ck_assert_ptr_null(y->grad);
@@ -683,10 +685,9 @@ static void expect_printed(const char *text) {
     free(printed);
 }
 
-/* ag_reaches asks what backpropagation would do, and leaves nothing behind. */
 /* ---- letting go ------------------------------------------------------------------------------ */
 
-/* exp reads its result on the way back, scale reads nothing. */
+/* The backward of exp reads its result; the backward of scale reads nothing. */
 START_TEST(what_is_let_go_stays_for_backward_alone) {
     Tensor *x = LEAF(SHAPE(2), 0, 1);
     Tensor *dy = tensor_ones(SHAPE(2));
@@ -696,7 +697,7 @@ START_TEST(what_is_let_go_stays_for_backward_alone) {
     ck_assert_ptr_eq(ag_let_go(z), z);
     ck_assert_ptr_null(z->storage->bytes);
     ck_assert_ptr_eq(ag_let_go(y), y);
-    ag_let_go(y); /* twice is once */
+    ag_let_go(y); /* a second call changes nothing */
     ck_assert_ptr_nonnull(y->storage->bytes);
     for (int i = 1; i <= 2; i++) {
         ck_assert(ag_backward_from(z, dy));
@@ -732,7 +733,8 @@ START_TEST(a_view_keeps_what_its_base_has_let_go) {
 }
 END_TEST
 
-/* Not what was there before, not the result, not what somebody retained. */
+/* ag_let_go_since does not let go of earlier results, of y, and of tensors that the program has
+ * retained. */
 START_TEST(all_since_a_mark_is_let_go) {
     Tensor *x = LEAF(SHAPE(2), 0, 1);
     Tensor *dy = tensor_ones(SHAPE(2));
@@ -812,8 +814,8 @@ START_TEST(nobody_looks_at_what_was_let_go) {
 }
 END_TEST
 
-/* The gradient of mul's b reads a alone. b's bytes, more than a few, go, and are not copied to
- * where they would be repeated: valgrind would say so. */
+/* The gradient of b in a * b reads only a. So the bytes of b are freed, and backward must not read
+ * them, although b is broadcast. (valgrind would report it.) */
 START_TEST(what_is_let_go_and_repeated_is_not_read) {
     const Shape column = SHAPE(5000, 1);
     Tensor *x = ag_requires_grad(tensor_ones(column));
@@ -821,7 +823,9 @@ START_TEST(what_is_let_go_and_repeated_is_not_read) {
     ck_assert(tape_begin());
     Tensor *b = ag_neg(x);
     Tensor *loss = ag_sum(ag_mul(a, b));
-    ck_assert_ptr_ne(b->storage->bytes, (char *)b->storage + 64); /* a block of their own */
+    ck_assert_ptr_ne(b->storage->bytes, (char *)b->storage + 64); /* the bytes are in a block of
+                                                                   * their own, which can be
+                                                                   * freed */
     ag_let_go(b);
     ck_assert_ptr_null(b->storage->bytes);
     ck_assert(ag_backward(loss));
@@ -832,7 +836,8 @@ START_TEST(what_is_let_go_and_repeated_is_not_read) {
 }
 END_TEST
 
-/* A constant that becomes a leaf after the op: no backward was to read x when it was let go. */
+/* w is a constant, and becomes a leaf after the op. So no backward was to read `half` when it was
+ * let go. */
 START_TEST(what_backward_misses_is_said) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *w = tensor_ones(SHAPE(2));
@@ -849,6 +854,7 @@ START_TEST(what_backward_misses_is_said) {
 }
 END_TEST
 
+/* ag_reaches says where backpropagation would add a gradient, and changes nothing. */
 START_TEST(reaching_is_where_a_gradient_would_arrive) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *w = LEAF(SHAPE(2), 3, 4);
@@ -862,7 +868,8 @@ START_TEST(reaching_is_where_a_gradient_would_arrive) {
     Tensor *other = ag_exp(unused);
     Tensor *compared = ag_gt(y, w);
     Tensor *chosen = ag_where(compared, y, stopped);
-    Tensor *lengths = tensor_from_int64s(SHAPE(1), (int64_t[]){1}); /* among absent inputs */
+    Tensor *lengths = tensor_from_int64s(SHAPE(1), (int64_t[]){1}); /* an op with inputs that are
+                                                                     * absent */
     Tensor *weights = ag_masked_softmax(ag_reshape(chosen, SHAPE(1, 1, 2)), lengths);
     ck_assert(ag_reaches(weights, x) && ag_reaches(weights, y) && ag_reaches(weights, weights));
     ck_assert(ag_reaches(x, x));
@@ -870,7 +877,8 @@ START_TEST(reaching_is_where_a_gradient_would_arrive) {
     ck_assert(!ag_reaches(weights, other) && !ag_reaches(weights, unused));
     ck_assert(!ag_reaches(y, weights) && !ag_reaches(constant, x) &&
               !ag_reaches(constant, constant));
-    ck_assert(ag_backward(ag_sum(weights))); /* marks would be taken for gradients */
+    ck_assert(ag_backward(ag_sum(weights))); /* marks that ag_reaches left would be taken for
+                                              * gradients */
     ck_assert_ptr_null(w->grad);
     ck_assert_ptr_nonnull(x->grad);
     ck_assert(!ag_reaches(NULL, x));
@@ -904,7 +912,8 @@ START_TEST(a_printed_tape_reads_like_a_book) {
 }
 END_TEST
 
-/* The innermost tape is printed; one that records nothing knows results and no inputs. */
+/* tape_print prints the innermost tape. A tape that does not record knows its results, but not
+ * their inputs. */
 START_TEST(an_inner_tape_prints_itself) {
     Tensor *x = LEAF(SHAPE(3), 1, 2, 3);
     ck_assert(tape_begin());
@@ -941,13 +950,13 @@ END_TEST
 
 /* ---- writes in place ----------------------------------------------------------------------- */
 
-/* What is computed from the leaves a, b and the mask m, then what is written, then the sentence. */
+/* An op of the leaves a, b and the mask m; a write; and the error message of backward. */
 typedef struct {
     const char *op;
-    int n;                /* inputs: a, b; m first when 3 */
-    int written;          /* -1: the result, else that input */
-    const char *by;       /* the write */
-    const char *sentence; /* NULL: the op does not mind */
+    int n;                /* inputs: a, b; with 3 inputs m comes first */
+    int written;          /* the input that is written; -1: the result */
+    const char *by;       /* the function that writes */
+    const char *sentence; /* NULL: backward succeeds */
 } Overwrite;
 
 static const Overwrite overwrites[] = {
@@ -1013,7 +1022,7 @@ START_TEST(a_write_over_what_backward_needs_is_noticed) {
 }
 END_TEST
 
-/* A gradient that backward adds to is such a write, too: w g, with the gradient g of x. */
+/* If backward adds to a gradient, this is a write, too. Here an op reads the gradient g of x. */
 START_TEST(backward_writes_over_a_gradient) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *w = LEAF(SHAPE(2), 3, 4);
@@ -1032,8 +1041,9 @@ START_TEST(backward_writes_over_a_gradient) {
 }
 END_TEST
 
-/* A factor is read for the other factor's gradient alone: one whose partner is a constant may be
- * written over, as a layer's weight whose input is data. */
+/* Backward reads a factor only for the gradient of the other factor. If the other factor is a
+ * constant, the factor may be overwritten, for example the weight of a layer whose input is data.
+ */
 START_TEST(a_write_over_what_nobody_needs_is_fine) {
     static const char *const ops[] = {"mul", "matmul", "linear"};
     for (int i = 0; i < 6; i++) {
@@ -1052,7 +1062,7 @@ START_TEST(a_write_over_what_nobody_needs_is_fine) {
 }
 END_TEST
 
-/* A view shares bytes and version: writing through it is noticed too. */
+/* A view shares the bytes and the version, so backward notices a write through a view, too. */
 START_TEST(a_write_through_a_view_is_noticed) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     ck_assert(tape_begin());
@@ -1066,7 +1076,7 @@ START_TEST(a_write_through_a_view_is_noticed) {
 }
 END_TEST
 
-/* The write that a training step makes, after backward: the next tape sees new bytes. */
+/* A training step writes parameters after backward; the next tape reads the new bytes. */
 START_TEST(writes_between_tapes_are_fine) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     for (int i = 0; i < 3; i++) {
@@ -1168,7 +1178,7 @@ START_TEST(backward_of_a_leaf_is_the_gradient_itself) {
 }
 END_TEST
 
-/* It starts at the tape that records, whatever is open inside. */
+/* Backward runs on the recording tape, even inside a no-grad tape. */
 START_TEST(backward_may_run_inside_a_no_grad_tape) {
     Tensor *x = LEAF(SCALAR, 5);
     ck_assert(tape_begin());
@@ -1183,7 +1193,7 @@ START_TEST(backward_may_run_inside_a_no_grad_tape) {
 }
 END_TEST
 
-/* A gradient that comes from outside may lie in any way, and is only read. */
+/* The dy of ag_backward_from may have any strides. Backward does not write to it. */
 START_TEST(an_incoming_gradient_may_be_strided) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     Tensor *c = LEAF(SHAPE(2, 2), 10, 20, 30, 40);
@@ -1202,7 +1212,7 @@ START_TEST(an_incoming_gradient_may_be_strided) {
 }
 END_TEST
 
-/* The nodes behind the one that fails have passed their gradients on already; it must not show. */
+/* Backward fails after some nodes have propagated their gradients. No gradient may change. */
 START_TEST(a_failing_backward_changes_no_gradient) {
     Tensor *a = LEAF(SHAPE(2), 1, 2);
     Tensor *b = LEAF(SHAPE(2), 3, 4);
@@ -1223,7 +1233,7 @@ START_TEST(a_failing_backward_changes_no_gradient) {
         EXPECT_GRAD(late, 1, 1);
         ck_assert_int_eq(tensor_live(), before);
     }
-    ck_assert(ag_backward(good)); /* nothing of the failed walks is left over */
+    ck_assert(ag_backward(good)); /* the failed walks have left nothing */
     EXPECT_GRAD(b, 12, 16);
     EXPECT_GRAD(late, 2, 2);
     tape_end();
@@ -1234,8 +1244,8 @@ END_TEST
 
 /* ---- gradcheck: planted rules -------------------------------------------------------------- */
 
-/* Ops of our own, each with a right backward rule and, when at.dim is 1, a wrong one. All inputs
- * are contiguous float64. */
+/* Ops of our own. Each has a right backward rule and, if at.dim is 1, a wrong one. All inputs are
+ * contiguous float64. */
 #define ELEMENTS(x) ((double *)(x)->data)
 
 static bool is_wrong(const Node *n) { return n->at.dim == 1; }
@@ -1259,7 +1269,7 @@ static void each_gradient(const Node *n, const Tensor *dy, Tensor **dx, Rule *ru
     tensor_release(dense);
 }
 
-/* The sign: d exp(x) = -y */
+/* A wrong sign: d exp(x) = -y */
 static double sign_rule(double x, double y, bool wrong) {
     (void)x;
     return wrong ? -y : y;
@@ -1269,7 +1279,7 @@ static void sign_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, sign_rule);
 }
 
-/* The factor: d x^2 = x */
+/* A wrong factor: d x^2 = x */
 static double square_of(double x) { return x * x; }
 static double factor_rule(double x, double y, bool wrong) {
     (void)y;
@@ -1280,7 +1290,7 @@ static void factor_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, factor_rule);
 }
 
-/* The missing term: d x sin(x) = sin(x) */
+/* A missing term: d x sin(x) = sin(x) */
 static double x_sin(double x) { return x * sin(x); }
 static double term_rule(double x, double y, bool wrong) {
     (void)y;
@@ -1291,7 +1301,7 @@ static void term_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, term_rule);
 }
 
-/* The stale value: d tanh(x) = 1 - y^2 with the y of an earlier call. */
+/* A stale value: d tanh(x) = 1 - y^2 with the y of an earlier call. */
 static double stale[16];
 static Tensor *stale_forward(Node *n) {
     Tensor *y = each_element(n, tanh);
@@ -1307,7 +1317,7 @@ static void stale_backward(const Node *n, Tensor *dy, Tensor **dx) {
     tensor_release(dense);
 }
 
-/* Transposed: the gradient of x' is dy, as if it were square for a reason. */
+/* A missing transpose: the gradient of x' is dy. The shape is right only because x is square. */
 static Tensor *turned_forward(Node *n) {
     Tensor *view = tensor_view_transpose(n->in[0], 0, 1);
     Tensor *y = tensor_clone(view);
@@ -1318,7 +1328,7 @@ static void turned_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = is_wrong(n) ? tensor_clone(dy) : tensor_view_transpose(dy, 0, 1);
 }
 
-/* The lost operand: db of a b is dy, without a. */
+/* A missing operand: db of a b is dy, without a. */
 static Tensor *product_of(const Tensor *a, const Tensor *b) {
     Tensor *y = like(a);
     Tensor *p = tensor_contiguous(a);
@@ -1334,7 +1344,7 @@ static void lost_backward(const Node *n, Tensor *dy, Tensor **dx) {
     if (ag_needs(n, 1)) dx[1] = is_wrong(n) ? tensor_clone(dy) : product_of(n->in[0], dy);
 }
 
-/* Unbroadcast: of a row that was repeated, the last repeat's gradient alone instead of the sum. */
+/* A wrong reduction: a repeated row gets the gradient of its last repeat instead of the sum. */
 static Tensor *rows_forward(Node *n) {
     Tensor *view = tensor_view_expand(n->in[0], SHAPE(2, n->in[0]->shape.dim[0]));
     Tensor *y = tensor_clone(view);
@@ -1347,7 +1357,7 @@ static void rows_backward(const Node *n, Tensor *dy, Tensor **dx) {
     tensor_release(last);
 }
 
-/* Zero: no gradient at all, which a check of absolute differences with small values would miss. */
+/* A gradient of zero. With small values a check of absolute differences would accept it. */
 static double zero_rule(double x, double y, bool wrong) {
     (void)x;
     (void)y;
@@ -1380,8 +1390,8 @@ static Tensor *apply_planted(Tensor **inputs, void *ctx) {
     return ag_apply(plant->op, inputs_of(plant->op), inputs, &(Attributes){.dim = plant->wrong});
 }
 
-/* The wrong rule is rejected with a sentence, the right one accepted: on inputs of one sign and two
- * sizes, so that no mistake hides behind symmetry. */
+/* ag_gradcheck must reject the wrong rule with an error message and accept the right one. The
+ * inputs are positive, and not symmetric, so that no mistake is hidden. */
 static void expect_verdict(const Op *op, Tensor **in, int culprit) {
     Plant plant = {op, true};
     char beginning[64];
@@ -1400,7 +1410,7 @@ START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
     Tensor *a = row ? LEAF(SHAPE(3), 0.3, 0.9, 1.4)
                     : LEAF(SHAPE(3, 3), 0.3, 0.9, 1.4, 0.5, 1.1, 0.7, 0.2, 1.6, 0.8);
     Tensor *b = LEAF(SHAPE(3, 3), 1.2, 0.4, 0.6, 1.5, 0.1, 0.9, 1.3, 0.8, 0.35);
-    ck_assert(tape_begin_no_grad()); /* the earlier call that leaves something stale */
+    ck_assert(tape_begin_no_grad()); /* an earlier call, for the rule with the stale value */
     ck_assert_ptr_nonnull(apply_planted((Tensor *[]){b, b}, &(Plant){op, false}));
     tape_end();
     expect_verdict(op, (Tensor *[]){a, b}, inputs_of(op) - 1);
@@ -1409,7 +1419,8 @@ START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
 }
 END_TEST
 
-/* The softmax of a row has gradients that sum to zero: a check that sums the result sees nothing.
+/* The sum of a softmax is constant, so the gradient of the sum is 0: a check that sums the result
+ * would accept any wrong scale.
  */
 static Tensor *softmax_of(Tensor **in, void *ctx) {
     (void)ctx;
@@ -1438,7 +1449,7 @@ START_TEST(gradcheck_sees_a_gradient_that_sums_to_zero) {
 }
 END_TEST
 
-/* At 0, with steps that halve without rounding, the quotient of x is the cotangent to the bit. */
+/* At x = 0, with a step of 0.5, the difference quotient is the cotangent exactly. */
 static Tensor *double_the_rest(Tensor **in, void *ctx) {
     (void)ctx;
     return ag_sub(ag_detach(ag_scale(in[0], 2)), in[0]);
@@ -1463,7 +1474,7 @@ END_TEST
 
 /* ---- gradcheck: what it demands, and what it leaves alone ---------------------------------- */
 
-/* What the function that is checked does. */
+/* What the checked function does. */
 typedef struct {
     int calls;
     enum { PRODUCT, SINGLE, WHOLE, FAILS, SILENT, GROWS, UNREACHED } how;
@@ -1529,7 +1540,7 @@ START_TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
     Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
     Tensor *none = LEAF(SHAPE(0), 0);
     ck_assert(check((Tensor *[]){x, whole}, 2, SINGLE));
-    ck_assert(check((Tensor *[]){x, y}, 2, UNREACHED)); /* no gradient is a gradient of 0 */
+    ck_assert(check((Tensor *[]){x, y}, 2, UNREACHED)); /* a missing gradient counts as 0 */
     ck_assert(check((Tensor *[]){none}, 1, SINGLE));
     ck_assert(check((Tensor *[]){x, x}, 2, PRODUCT));
     ck_assert(tape_begin_no_grad());
@@ -1540,7 +1551,8 @@ START_TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
 }
 END_TEST
 
-/* Inputs, gradients, generator and default type are as they were, after success and failure. */
+/* After success and after failure, the inputs, their gradients, the generator and the default type
+ * have not changed. */
 START_TEST(gradcheck_leaves_everything_as_it_was) {
     Tensor *x = LEAF(SHAPE(2), 0.1, 0.2);
     Tensor *y = LEAF(SHAPE(2), 0.3, 0.4);
@@ -1548,7 +1560,7 @@ START_TEST(gradcheck_leaves_everything_as_it_was) {
     ck_assert(ag_backward(ag_sum(ag_mul(x, x))));
     tape_end();
     tensor_set_default_dtype(F32);
-    tensor_release(tensor_randn(SHAPE(3))); /* the generator holds half a pair */
+    tensor_release(tensor_randn(SHAPE(3))); /* a normal waits in the generator */
     const Generator generator = *tensor_generator_current();
     Tensor *grad = x->grad;
     int64_t before = tensor_live();
@@ -1569,7 +1581,7 @@ START_TEST(gradcheck_leaves_everything_as_it_was) {
 }
 END_TEST
 
-/* NaN is never right, however it comes about. */
+/* ag_gradcheck rejects every NaN. */
 START_TEST(gradcheck_rejects_nan) {
     Tensor *x = LEAF(SHAPE(2), 1, (double)NAN);
     ck_assert(!check((Tensor *[]){x}, 1, SINGLE));
@@ -1581,7 +1593,7 @@ END_TEST
 START_TEST(gradcheck_options_count) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Function f = {.how = SINGLE};
-    /* A step of 0.1 is off by 2e-3: enough for nothing but a generous tolerance. */
+    /* With a step of 0.1 the error is 2e-3: only a large tolerance accepts it. */
     ck_assert(!ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.eps = 0.1}));
     tensor_clear_error();
     ck_assert(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.eps = 0.1, .rtol = 0.01}));

@@ -1,10 +1,9 @@
-/* test_tensor.c - does every function of tensor.h keep its word?
+/* test_tensor.c - does every function of tensor.h do what the header says?
  *
- * Creation, conversion, views, sorting, access, writes in place, the rules of errors and of
- * lifetime; printing and random numbers have suites of their own. What a number should be was
- * computed by PyTorch; the expression that did it stands beside the number. Elements
- * are read here with a walk of our own, so that a fault in the library's access functions
- * cannot hide one in what they read. */
+ * Creation, conversion, views, sorting, access, writes in place, errors and lifetime; printing and
+ * random numbers have suites of their own. PyTorch computed the expected numbers; its expression is
+ * in a comment. The suite reads elements with code of its own, so that a fault in the library's
+ * access functions cannot hide another fault. */
 #include <check.h>
 #include <math.h>
 #include <pthread.h>
@@ -38,7 +37,7 @@ static void teardown(void) {
 
 /* ---- reading and expecting ------------------------------------------------------------------- */
 
-/* Where x's i-th element in row-major order lies, in elements from x->data. */
+/* The offset of x's i-th element in row-major order, in elements from x->data. */
 static int64_t place(const Tensor *x, int64_t i) {
     int64_t offset = 0;
     for (int d = x->shape.ndim - 1; d >= 0; d--) {
@@ -54,7 +53,7 @@ static double number(const Tensor *x, int64_t i) {
     case F32: return (double)((const float *)x->data)[at];
     case F64: return ((const double *)x->data)[at];
     case I64: return (double)((const int64_t *)x->data)[at];
-    default: return ((const unsigned char *)x->data)[at]; /* 0 or 1, or it is no bool */
+    default: return ((const unsigned char *)x->data)[at]; /* a bool must be 0 or 1 */
     }
 }
 
@@ -63,7 +62,7 @@ static int64_t integer(const Tensor *x, int64_t i) {
     return ((const int64_t *)x->data)[place(x, i)];
 }
 
-/* The same number, zeros with their signs; any NaN for NaN. */
+/* Are the numbers equal? Zeros must have the same sign; all NaNs are equal. */
 static bool same(double a, double b) {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
     return a == b && !signbit(a) == !signbit(b);
@@ -87,11 +86,11 @@ static void expect_integers(const Tensor *x, const int64_t *want, int n) {
     for (int i = 0; i < n; i++) ck_assert_int_eq(integer(x, i), want[i]);
 }
 
-/* EXPECT(x, 1, 2, 3): these are x's elements, row-major. */
+/* EXPECT(x, 1, 2, 3): the elements of x, row-major, must be these. */
 #define EXPECT(x, ...)                                                                             \
     expect_numbers(x, (const double[]){__VA_ARGS__}, COUNT(((double[]){__VA_ARGS__})))
 
-/* The same for a tensor that is needed only for this: it is released. */
+/* The same for a new tensor, which is then released. */
 static void expect_made(Tensor *x, DType dtype, Shape shape, const double *want, int n) {
     expect_form(x, dtype, shape);
     ck_assert(tensor_is_contiguous(x));
@@ -178,7 +177,8 @@ START_TEST(constants_are_made_in_any_type) {
 }
 END_TEST
 
-/* As torch's zeros_like: x's shape and type, and x may be let go. But for contiguous strides. */
+/* As torch's zeros_like: x's shape and type. x may have been let go. But the strides are always
+ * contiguous. */
 START_TEST(zeros_like_have_the_shape_and_type) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *view = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
@@ -210,7 +210,7 @@ START_TEST(from_copies_the_array) {
     expect_form(x, I64, SHAPE(2, 2));
     expect_integers(x, ints, 4);
     int64_t before = ints[3];
-    ints[3] = 7; /* the tensor has its own */
+    ints[3] = 7; /* the tensor has a copy */
     ck_assert_int_eq(integer(x, 3), before);
     tensor_release(x);
 }
@@ -276,7 +276,7 @@ START_TEST(arange_counts_like_torch) {
     EXPECT_MADE(tensor_arange(1, 2.5, 0.5), F32, SHAPE(3), 1, 1.5, 2);
     EXPECT_MADE(tensor_arange(5, -1, -1.5), F32, SHAPE(4), 5, 3.5, 2, 0.5);
     EXPECT_MADE(tensor_arange(-3, 3, 2), F32, SHAPE(3), -3, -1, 1);
-    /* From 16 floats on and from 8 doubles on, the last bit tells how PyTorch counts. */
+    /* From 16 floats or 8 doubles on, PyTorch computes whole vectors, and the last bits show it. */
     EXPECT_MADE(tensor_arange(-1, 1.3, 0.1), F32, SHAPE(23), -1, -0x1.ccccccp-1, -0x1.99999ap-1,
                 -0x1.666666p-1, -0x1.333334p-1, -0.5, -0x1.99999ap-2, -0x1.333334p-2,
                 -0x1.99999ap-3, -0x1.99999ap-4, -0x1.99999ap-29, 0x1.999998p-4, 0x1.99999ap-3,
@@ -298,8 +298,8 @@ START_TEST(arange_counts_like_torch) {
 }
 END_TEST
 
-/* len(torch.arange(0., 20000., .1)) is 200000, and what stands at [19999, 123457, 199999], in one
- * thread. */
+/* len(torch.arange(0., 20000., .1)) is 200000. Compares the elements at [19999, 123457, 199999],
+ * for one thread. */
 START_TEST(a_long_arange_does_not_drift) {
     Tensor *x = tensor_arange(0, 20000, 0.1);
     expect_form(x, F32, SHAPE(200000));
@@ -320,7 +320,7 @@ START_TEST(an_arange_of_int64_is_exact) {
 }
 END_TEST
 
-/* torch.arange(a, a, any step) is empty, and so is (0, 1, inf)'s neighbour (0, 0, -1). */
+/* torch.arange(a, a, step) is empty for every step, and so is torch.arange(0, 0, -1). */
 START_TEST(arange_of_nothing) {
     static const double steps[] = {1, -1, 0.25, -1e300};
     for (int i = 0; i < COUNT(steps); i++) {
@@ -366,7 +366,7 @@ static Tensor *bad_creation(int i) {
     const Shape negative = SHAPE(2, -1), huge = SHAPE(INT64_C(1) << 40, INT64_C(1) << 40);
     switch (i) {
     case 0: return tensor_empty(negative);
-    case 1: return tensor_zeros(SHAPE(-1, 0)); /* no elements are no excuse */
+    case 1: return tensor_zeros(SHAPE(-1, 0)); /* an error even without elements */
     case 2: return tensor_ones(SHAPE(0, -3));
     case 3: return tensor_full(SHAPE(INT64_MIN), 1);
     case 4: return tensor_eye(-1);
@@ -421,7 +421,8 @@ static const char *const CREATION_SENTENCES[] = {
     "from_floats: the array is NULL",
     "from_int64s: the array is NULL",
     "from_bools: the array is NULL",
-    /* torch too refuses these: the strides of such a shape do not fit, although its bytes do */
+    /* an error in torch, too: the strides do not fit an int64_t, although the tensor has no bytes
+     */
     "shape (1099511627776, 1099511627776, 0): its bytes do not fit in memory",
     "empty: 4 is not a type",
     "full: -1 is not a type",
@@ -516,7 +517,7 @@ START_TEST(freed_memory_is_used_again) {
 }
 END_TEST
 
-/* Bytes that malloc has given out, 0 where it cannot be asked. */
+/* The bytes that malloc has allocated; 0 if it has no function for this. */
 static size_t in_use(void) {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
     struct mallinfo2 info = mallinfo2();
@@ -541,8 +542,8 @@ START_TEST(an_emptied_cache_gives_memory_back) {
 }
 END_TEST
 
-/* No cast makes a small number of a size that the machine cannot have: as a size_t of 32 bits, the
- * fourth is 64. */
+/* A size that is too large for the machine is an error and not cut off by a cast: in a 32-bit
+ * size_t, the fourth size would be 64. */
 START_TEST(an_impossible_size_is_refused) {
     const int64_t sizes[] = {-1, INT64_MIN, INT64_MAX, (INT64_C(1) << 62) + 64};
     for (int i = 0; i < COUNT(sizes); i++) {
@@ -576,8 +577,8 @@ END_TEST
 
 /* ---- conversion: x.to(dtype) ----------------------------------------------------------------- */
 
-/* torch.tensor(FLOATS, dtype=source).to(target) and torch.tensor(INTS).to(target), read with
- * float.hex. F32 holds the FLOATS rounded, so that it is a case of its own. */
+/* torch.tensor(FLOATS, dtype=source).to(target) and torch.tensor(INTS).to(target), printed with
+ * float.hex. F32 holds rounded FLOATS, so it has numbers of its own. */
 
 static const double FLOATS[] = {NOT,
                                 INF,
@@ -673,7 +674,8 @@ static const double INTS_AS_F64[INT_COUNT] = {
     0, 1, -1, 0x1p53, 0x1.0000000000002p+53, -0x1p53, 0x1p63, -0x1p63, 16777217, 16777219, 0x1p62};
 static const double INTS_AS_BOOL[INT_COUNT] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
-/* Converts x and a view of every second element of its doubled self: two loops of the kernel. */
+/* Makes a view with gaps: every second element of a tensor in which each element of x occurs twice.
+ */
 static Tensor *spread(const Tensor *x) {
     int64_t n = tensor_numel(x), size = (int64_t)dtype_size(x->dtype);
     Tensor *wide = tensor_make(SHAPE(2 * n), x->dtype);
@@ -693,7 +695,8 @@ static void expect_to(const Tensor *x, DType to, const double *numbers, const in
         Tensor *y = tensor_to(sources[i], to);
         expect_form(y, to, x->shape);
         ck_assert(tensor_is_contiguous(y));
-        ck_assert_ptr_ne(y->storage, sources[i]->storage); /* a copy, of the same type too */
+        ck_assert_ptr_ne(y->storage, sources[i]->storage); /* always a copy, even if the type is
+                                                            * the same */
         if (to == I64) expect_integers(y, integers, (int)tensor_numel(x));
         else expect_numbers(y, numbers, (int)tensor_numel(x));
         tensor_release(y);
@@ -733,8 +736,9 @@ START_TEST(integers_and_bools_convert_like_torchs) {
 }
 END_TEST
 
-/* torch.tensor([2**60 + 2**36 + 1]).float(): the float nearest to this integer is not the one
- * nearest to its nearest double. Valgrind's own conversion rounds twice, so it is excused. */
+/* torch.tensor([2**60 + 2**36 + 1]).float(): rounding this integer to a double and then to a float
+ * gives another float than rounding it once. valgrind's own conversion rounds twice, so the test
+ * does not run under valgrind. */
 START_TEST(an_integer_is_rounded_to_a_float_once) {
     volatile int64_t i = (INT64_C(1) << 60) + (INT64_C(1) << 36) + 1;
     if ((float)i != 0x1.000002p+60f) return;
@@ -803,8 +807,8 @@ static void expect_view(const Tensor *x, Tensor *view, Shape shape, const double
 #define EXPECT_VIEW(x, view, shape, ...)                                                           \
     expect_view(x, view, shape, (const double[]){__VA_ARGS__}, COUNT(((double[]){__VA_ARGS__})))
 
-/* torch.arange(12.).as_strided(size, stride, offset); negative strides, which torch has not, by the
- * header's formula. */
+/* torch.arange(12.).as_strided(size, stride, offset). torch has no negative strides; their results
+ * follow from the formula in the header. */
 START_TEST(as_strided_looks_where_it_is_told) {
     Tensor *x = counting(SHAPE(3, 4));
     EXPECT_VIEW(x, STRIDED(x, SHAPE(2, 3), 3, 1, 2), SHAPE(2, 3), 3, 5, 7, 4, 6, 8);
@@ -837,7 +841,8 @@ END_TEST
 START_TEST(as_strided_of_nothing) {
     Tensor *x = counting(SHAPE(4));
     Tensor *none = tensor_empty(SHAPE(0));
-    expect_view(x, STRIDED(x, SHAPE(0), 4, 1), SHAPE(0), NULL, 0); /* just behind the end */
+    expect_view(x, STRIDED(x, SHAPE(0), 4, 1), SHAPE(0), NULL, 0); /* just after the end; there
+                                                                    * are no elements */
     expect_view(x, STRIDED(x, SHAPE(3, 0), 0, 100, 1), SHAPE(3, 0), NULL, 0);
     expect_view(none, STRIDED(none, SHAPE(0, 5), 0, 1, 1), SHAPE(0, 5), NULL, 0);
     FAILS(STRIDED(x, SHAPE(0), 5, 1),
@@ -861,7 +866,8 @@ START_TEST(as_strided_stays_inside) {
           "as_strided: (1,) at offset 12 does not lie inside a storage of 12 elements");
     FAILS(STRIDED(x, SHAPE(-1), 0, 1),
           "as_strided: (-1,) at offset 0 does not lie inside a storage of 12 elements");
-    FAILS(STRIDED(x, SHAPE(3, 3), 4, -4, 4), /* the way down counts by itself */
+    FAILS(STRIDED(x, SHAPE(3, 3), 4, -4, 4), /* the largest and the smallest offset are checked
+                                              * separately */
           "as_strided: (3, 3) at offset 4 does not lie inside a storage of 12 elements");
     FAILS(STRIDED(x, SHAPE(3), 0, INT64_MAX),
           "as_strided: (3,) at offset 0 does not lie inside a storage of 12 elements");
@@ -931,7 +937,7 @@ START_TEST(nan_sorts_last_and_equals_stay_in_order) {
         tensor_set_default_dtype(types[i]);
         Tensor *t = tensor_from_doubles(SHAPE(10), x);
         expect_sorted(t, want, from, 10);
-        EXPECT(t, 3, NOT, -INF, INF, 0., -0., 3, NOT, -1, 3); /* x itself stays */
+        EXPECT(t, 3, NOT, -INF, INF, 0., -0., 3, NOT, -1, 3); /* x itself does not change */
         tensor_release(t);
     }
 }
@@ -974,7 +980,7 @@ START_TEST(bools_sort_false_first) {
 }
 END_TEST
 
-/* torch.tensor([[3., 1., 2.], [1., 3., 1.]]).t(), and the same rows backwards. */
+/* torch.tensor([[3., 1., 2.], [1., 3., 1.]]).t(), and the same with a negative stride. */
 START_TEST(sort_takes_any_strides) {
     Tensor *x = tensor_from_doubles(SHAPE(2, 3), (const double[]){3, 1, 2, 1, 3, 1});
     Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
@@ -1138,7 +1144,7 @@ static void expect_doubles(const Tensor *x, const double *want, int n) {
     for (int i = 0; i < 33; i++) out[i] = 77;
     ck_assert(tensor_to_doubles(x, out));
     for (int i = 0; i < n; i++) ck_assert(same(out[i], want[i]));
-    ck_assert_double_eq(out[n], 77); /* and not one more */
+    ck_assert_double_eq(out[n], 77); /* no element after the last is written */
 }
 
 START_TEST(to_doubles_reads_everything) {
@@ -1177,11 +1183,11 @@ START_TEST(allclose_says_what_torch_says) {
         {1, 1.5, 0, 0.5, true}, /* exactly at the bound */
         {1.5, 1, 0, 0.5, true},
         {1, 1.5, 0, 0.49999, false},
-        {1, 2, 0.5, 0, true}, /* the bound is |b|'s */
+        {1, 2, 0.5, 0, true}, /* the bound depends on |b| */
         {2, 1, 0.5, 0, false},
         {3, 2, 0.5, 0, true},
         {-1, -2, 0.5, 0, true},
-        {3, 2, 0.25, 0.5, true}, /* the two add up */
+        {3, 2, 0.25, 0.5, true}, /* atol and rtol |b| are added */
         {3, 2, 0.25, 0.49, false},
         {0., -0., 0, 0, true},
         {INF, INF, 0, 0, true},
@@ -1279,7 +1285,7 @@ END_TEST
 
 /* ---- writes in place ------------------------------------------------------------------------- */
 
-/* Written once since the last look, by that function? */
+/* Was the tensor written once since the last check, by this function? */
 static void expect_written(const Tensor *x, uint32_t *version, const char *by) {
     ck_assert_uint_eq(x->storage->version, *version + 1);
     ck_assert_str_eq(x->storage->written_by, by);
@@ -1300,7 +1306,7 @@ START_TEST(a_write_bumps_the_version_of_the_bytes) {
     expect_written(x, &version, "add_");
     ck_assert(tensor_mul_(x, 2));
     expect_written(x, &version, "mul_");
-    ck_assert(tensor_mul_(view, 2)); /* a view's write is its storage's */
+    ck_assert(tensor_mul_(view, 2)); /* a write through a view counts for the storage */
     expect_written(x, &version, "mul_");
     ck_assert(tensor_add_(x, x, 1));
     expect_written(x, &version, "add_");
@@ -1383,7 +1389,7 @@ START_TEST(copy_from_broadcasts) {
     EXPECT(x, 7, 7, 7, 7, 7, 7);
     ck_assert(tensor_copy_from(x, same_shape));
     EXPECT(x, 0, 1, 2, 3, 4, 5);
-    ck_assert(tensor_copy_from(x, x)); /* nothing happens, but it is a write */
+    ck_assert(tensor_copy_from(x, x)); /* no element changes, but it counts as a write */
     EXPECT(x, 0, 1, 2, 3, 4, 5);
     ck_assert_uint_eq(x->storage->version, 5);
     Tensor *all[] = {x, row, column, scalar, same_shape};
@@ -1404,8 +1410,9 @@ START_TEST(every_type_can_be_copied) {
 }
 END_TEST
 
-/* x[1:] = x[:-1], x[:-1] = x[1:], and x = x backwards: as if the right side had been read first.
- * The rows are long enough for vector loops, which would read what they have just written. */
+/* x[1:] = x[:-1], x[:-1] = x[1:], and x = x in reverse order. The result must be as if the right
+ * side was read completely before the write. The rows are so long that vector loops would read
+ * elements that they have just written. */
 START_TEST(overlapping_copies_read_before_they_write) {
     enum { N = 100 };
     static const struct {
@@ -1431,7 +1438,7 @@ START_TEST(overlapping_copies_read_before_they_write) {
 }
 END_TEST
 
-/* Rows that are overwritten with their own column: x.copy_(x[:, 1:2].clone()). */
+/* Each row is overwritten with one of its elements: x.copy_(x[:, 1:2].clone()). */
 START_TEST(a_view_of_x_may_be_broadcast_into_x) {
     Tensor *x = counting(SHAPE(3, 3));
     Tensor *column = STRIDED(x, SHAPE(3, 1), 1, 3, 1);
@@ -1461,7 +1468,7 @@ START_TEST(add_broadcasts_and_scales) {
 }
 END_TEST
 
-/* x.add_(x.t().clone(), alpha=2) on torch.arange(9.).view(3, 3), and the rule on a larger one. */
+/* x.add_(x.t().clone(), alpha=2) on torch.arange(9.).view(3, 3), and the same on a larger x. */
 START_TEST(add_of_a_transposed_self) {
     Tensor *x = counting(SHAPE(3, 3));
     Tensor *turned = STRIDED(x, SHAPE(3, 3), 0, 1, 3);
@@ -1479,13 +1486,14 @@ START_TEST(add_of_a_transposed_self) {
 }
 END_TEST
 
-/* ---- turned operands: large ones go tile by tile, of 16 by 256 ------------------------------- */
+/* ---- transposed operands, small and large ---------------------------------------------------- */
 
 static const int turned_sizes[][2] = {{15, 40},  {16, 16}, {16, 300}, {17, 257}, {40, 272},
                                       {300, 16}, {33, 1},  {64, 513}, {3, 5000}, {5000, 3}};
 
-/* 0, 1, 2, ... row by row, of any type, from the second element of its bytes on, as the transpose
- * of what is stored: (2, rows, columns) with strides (rows columns, 1, rows). */
+/* A tensor (2, rows, columns) with strides (rows columns, 1, rows): each matrix is stored
+ * transposed. Its elements are 0, 1, 2, ... in row-major order; the first one is the second element
+ * of the storage. */
 static Tensor *counting_turned(DType dtype, int64_t rows, int64_t columns) {
     tensor_set_default_dtype(F64);
     Tensor *stored = counting(SHAPE(2 * rows * columns + 1));
@@ -1505,7 +1513,7 @@ static Tensor *counting_turned(DType dtype, int64_t rows, int64_t columns) {
 START_TEST(turned_operands_are_what_they_were) {
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
     for (DType dtype = F32; dtype <= BOOL; dtype++) {
-        int64_t wrong = 0; /* many elements: an assertion for each would take its time */
+        int64_t wrong = 0; /* many elements: an assertion for each would take too long */
         Tensor *x = counting_turned(dtype, rows, columns);
         Tensor *clone = tensor_clone(x);
         Tensor *as_f64 = tensor_to(x, F64);
@@ -1524,7 +1532,8 @@ START_TEST(turned_operands_are_what_they_were) {
 }
 END_TEST
 
-/* Some are turned, others are not, one is there twice; and what is written may be turned, too. */
+/* Some operands are transposed, others are not, one occurs twice. The result may be transposed,
+ * too. */
 START_TEST(turned_operands_meet_others) {
     int64_t wrong = 0;
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
@@ -1550,7 +1559,7 @@ START_TEST(turned_operands_meet_others) {
 }
 END_TEST
 
-/* (2, 18, 20, 33), the dimensions in memory in the order that permutation i of the last three says.
+/* A tensor (2, 18, 20, 33) whose last three dimensions have the order of permutation i in memory.
  */
 static Tensor *counting_in_order(int i) {
     static const int orders[6][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
@@ -1590,7 +1599,7 @@ START_TEST(operands_are_turned_in_any_dimensions) {
 }
 END_TEST
 
-/* Of the stack of a thread it takes less than 128 KiB, of which some systems have no more. */
+/* Runs in a thread with a stack of 128 KiB, the size that some systems give. */
 static void *clone_turned(void *of) {
     Tensor *clone = tensor_clone(of);
     for (int i = 0; i < 8; i++) tensor_add_(clone, of, 1); /* a failure shows in the numbers */
@@ -1615,7 +1624,7 @@ START_TEST(turning_takes_a_small_stack) {
 }
 END_TEST
 
-/* Kernels that write a second operand, or read beyond its elements, find it where it is. */
+/* Kernels that write a second operand, or that take strides, work with transposed operands, too. */
 START_TEST(turned_operands_may_be_written_and_indexed) {
     int64_t wrong = 0;
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
@@ -1725,7 +1734,8 @@ START_TEST(steps_that_cannot_be) {
 }
 END_TEST
 
-/* In float64 even of float32; 100 elements are some for each lane and some more. */
+/* The sum of squares is computed in float64, also for float32. 100 elements are not a multiple of a
+ * vector. */
 START_TEST(squares_are_summed_in_float64) {
     Tensor *large = tensor_full(SHAPE(2), 1e30);
     Tensor *x = counting(SHAPE(10, 10));
@@ -1751,7 +1761,7 @@ START_TEST(squares_are_summed_in_float64) {
 }
 END_TEST
 
-/* torch.empty(0, 1).expand(0, 3) can be written: no two of its elements share a place. */
+/* torch.empty(0, 1).expand(0, 3) can be written, because it has no elements that share memory. */
 START_TEST(nothing_can_be_written) {
     Tensor *none = tensor_ones(SHAPE(0, 3));
     Tensor *source = tensor_ones(SHAPE(3));
@@ -1767,7 +1777,7 @@ START_TEST(nothing_can_be_written) {
 }
 END_TEST
 
-/* A size of 1 may have stride 0: nothing is shared. */
+/* A dimension of size 1 may have stride 0: no elements share memory. */
 START_TEST(a_single_place_is_not_shared) {
     Tensor *x = counting(SHAPE(4));
     Tensor *view = STRIDED(x, SHAPE(1, 2), 1, 0, 1);
@@ -1806,7 +1816,7 @@ static bool bad_write(int i, Tensor *x, Tensor *ints, Tensor *bools, Tensor *wid
     case 23: return tensor_set(wide, 1, 0, 0);
     case 24: return tensor_set(x, 1e300, 0);
     case 25: return tensor_set(ints, NOT, 0);
-    default: return tensor_copy_from(x, wide); /* (2, 3) into (3): torch too refuses it */
+    default: return tensor_copy_from(x, wide); /* (2, 3) into (3): an error in torch, too */
     }
 }
 
@@ -1860,12 +1870,12 @@ END_TEST
 
 START_TEST(the_first_error_stays) {
     ck_assert_ptr_null(tensor_error());
-    tensor_clear_error(); /* nothing to clear */
+    tensor_clear_error(); /* no error is pending */
     ck_assert_ptr_null(tensor_fail("%s is %d: %s", "a", 7, "no"));
     ck_assert_ptr_null(tensor_fail("the second"));
     ck_assert_ptr_null(tensor_arange(0, 1, 0));
     ck_assert_str_eq(tensor_error(), "a is 7: no");
-    ck_assert_str_eq(tensor_error(), "a is 7: no"); /* reading it leaves it */
+    ck_assert_str_eq(tensor_error(), "a is 7: no"); /* reading the error does not clear it */
     tensor_clear_error();
     ck_assert_ptr_null(tensor_error());
     FAILS(tensor_fail("%s", ""), "");
@@ -1931,7 +1941,7 @@ START_TEST(nothing_is_made_while_an_error_is_pending) {
     ck_assert_ptr_null(maker(_i, x, &indices));
     ck_assert_int_eq(tensor_live(), live_before + 1);
     expect_error("the first mistake");
-    Tensor *y = maker(_i, x, &indices); /* and once it is cleared, it is */
+    Tensor *y = maker(_i, x, &indices); /* after the error was cleared, the call succeeds */
     ck_assert_ptr_nonnull(y);
     tensor_release(indices);
     tensor_release(y);
@@ -2000,7 +2010,7 @@ END_TEST
 
 /* ---- threads: what one does is nothing to the other ------------------------------------------ */
 
-/* Check's assertions belong to the main thread, so a thread only notes what it saw. */
+/* The assertions of Check work only in the main thread, so a thread only stores what it saw. */
 typedef struct {
     bool began_clean, began_f32, made, failed, still_f32;
     char sentence[100];
@@ -2058,7 +2068,9 @@ END_TEST
 
 static void *makes_a_tensor(void *argument) {
     Tensor **x = argument;
-    for (int i = 0; i < 100; i++) tensor_release(tensor_ones(SHAPE(i))); /* fill its cache */
+    for (int i = 0; i < 100; i++)
+        tensor_release(tensor_ones(SHAPE(i))); /* fill the cache of the
+                                                * thread */
     *x = tensor_full(SHAPE(1000), 3);
     return NULL;
 }

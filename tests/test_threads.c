@@ -1,8 +1,10 @@
-/* test_threads.c - neither the number of threads nor the width of vectors changes a bit: of any op,
- * of products on all their paths, of a training run. And what can happen to a pool of threads: more
- * of them, fewer, none to be had, a program's own threads beside it, fork, signals, exit.
+/* test_threads.c - neither the number of threads nor the width of vectors changes a bit of any
+ * result: of any op, of products on all paths, of a training run. The suite also tests the pool of
+ * threads: more threads, fewer threads, a system that refuses threads, other threads of the
+ * program, fork, signals, exit.
  *
- * Small tensors are cut here as large ones are, and the threads take turns, so that all get some.
+ * Small tensors are cut like large ones, and the threads take turns, so that every thread does some
+ * work.
  */
 #ifdef __linux__
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): sched_setaffinity wants it */
@@ -37,14 +39,14 @@ static void one_thread(void) {
 
 /* ---- bits ---------------------------------------------------------------------------------- */
 
-/* Check's asserts work in tests alone; this is for print_bits, too. */
+/* A check that also works in print_bits, where the asserts of Check do not. */
 static void must(bool fine) {
     if (fine) return;
     fprintf(stderr, "%s\n", tensor_error() ? tensor_error() : "what must be is not");
     abort();
 }
 
-/* Fowler, Noll and Vo's hash of a tensor's elements, continued. */
+/* Continues the hash h (Fowler, Noll and Vo) with the elements of a tensor. */
 static uint64_t hash(uint64_t h, const Tensor *x) {
     Tensor *dense = tensor_contiguous(x);
     must(dense != NULL);
@@ -55,8 +57,7 @@ static uint64_t hash(uint64_t h, const Tensor *x) {
     return h;
 }
 
-/* The bits of y, and of the gradients that a random one of y gives to in; ends the tape, and
- * releases in. */
+/* A hash of y and of the gradients of `in`, for a random dy. Ends the tape and releases `in`. */
 static uint64_t bits_of(Tensor *y, Tensor **in, int n) {
     must(y != NULL);
     uint64_t h = hash(0, y);
@@ -110,7 +111,7 @@ static Tensor *matrix_product(Tensor *x, Tensor *y) {
     Tensor *b = ag_reshape(y, SHAPE(102, 44));
     return ag_matmul(ag_matmul(a, ag_transpose(b, 0, 1)), b);
 }
-/* Cut by columns, which y = x w' + b brings a part of b to each; dw by rows. */
+/* The product is cut by columns, so each thread needs a part of b. dw is cut by rows. */
 static Tensor *wide_linear(Tensor *x, Tensor *y) {
     Tensor *b = ag_select(ag_reshape(y, SHAPE(34, 132)), 0, 0);
     return ag_linear(ag_reshape(x, SHAPE(132, 34)), ag_reshape(y, SHAPE(132, 34)), b);
@@ -130,7 +131,8 @@ static Tensor *tall_product(Tensor *x, Tensor *y) {
     Tensor *b = ag_reshape(y, SHAPE(1122, 4));
     return ag_matmul(ag_transpose(a, 0, 1), b);
 }
-/* The columns of a, which are dense, lie far apart: a cut by rows, though c has more columns. */
+/* The columns of a are contiguous but far apart in memory, so the product is cut by rows, although
+ * c has more columns. */
 static Tensor *far_product(Tensor *x, Tensor *y) {
     Tensor *a = ag_slice(ag_reshape(x, SHAPE(6, 748)), 1, 0, 600);
     return ag_matmul(ag_transpose(a, 0, 1), ag_reshape(y, SHAPE(6, 748)));
@@ -150,7 +152,7 @@ static Tensor *everything(Tensor *x, Tensor *y) { return ag_mean(ag_mul(x, y)); 
 static Tensor *gathered(Tensor *x, Tensor *y) {
     return ag_gather(x, 2, ag_argmax(ag_reshape(y, SHAPE(6, 17, 22, 2)), -1));
 }
-/* Cut by batches, and by hidden units where there is one batch; some keys are left out. */
+/* The work is cut by batches, or by hidden units if there is one batch. Some keys are masked. */
 static Tensor *additive_of(Tensor *x, Tensor *y, int64_t batch, int64_t rows, int64_t hidden) {
     Tensor *q = ag_reshape(x, SHAPE(batch, rows, hidden));
     Tensor *k = ag_reshape(y, q->shape);
@@ -199,7 +201,7 @@ static uint64_t bits_of_run(int i) {
 
 /* ---- the rows of elementwise.def, on (5, 300) and (300) -------------------------------------- */
 
-static const Sample *rows[60]; /* a sample of each */
+static const Sample *rows[60]; /* a sample of each row */
 static int row_count;
 
 static void find_rows(void) {
@@ -230,7 +232,7 @@ static const struct {
                 {1, 3, 3, 700},   {40, 3, 5, 7},    {3, 130, 70, 20},   {2, 70, 200, 300},
                 {1, 70, 80, 1},   {7, 1, 1, 90},    {1, 100, 200, 1000}};
 
-/* layout: bits 0 and 1: a and b are stored transposed */
+/* layout: if bit 0 is set, a is stored transposed; if bit 1 is set, b is */
 static uint64_t bits_of_product(int i, int layout) {
     const int64_t batch = products[i].batch, m = products[i].m, n = products[i].n,
                   k = products[i].k;
@@ -246,9 +248,10 @@ static uint64_t bits_of_product(int i, int layout) {
 
 /* ---- attention with every mask --------------------------------------------------------------- */
 
-/* masks: bits 0 to 3: causal, lengths, keep, window. Composed or fused. */
+/* masks: a bit for each part: causal, lengths, keep, window. Runs the composed ops or ag_attention.
+ */
 static uint64_t bits_of_attention(int masks, bool fused) {
-    const int64_t B = 3, H = 2, Q = 67, K = 71, D = 8; /* each head a part */
+    const int64_t B = 3, H = 2, Q = 67, K = 71, D = 8; /* so that each head is a part of the work */
     Tensor *in[] = {tensor_randn(SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, K, D)),
                     tensor_randn(SHAPE(B, H, K, D))};
     Tensor *part[] = {tensor_randint(0, K, SHAPE(B, Q)), tensor_bernoulli(0.7, SHAPE(B, 1, Q, K)),
@@ -315,7 +318,7 @@ static int case_count(void) {
     return 2 * (COUNT(runs) + row_count + LAYOUTS * COUNT(products) + 2 * MASKS + 2);
 }
 
-/* The bits of a case, in one of two types; its name goes to name. */
+/* A hash of a case in one of two types. Writes its name to name. */
 static uint64_t bits_of_case(int number, char *name) {
     const DType dtype = number % 2 ? F64 : F32;
     int i = number / 2;
@@ -357,8 +360,8 @@ END_TEST
 
 static const char *program;
 
-/* What this program says, called with other settings of the environment. Free it. EMULATOR runs
- * programs of another machine. */
+/* Runs this program with another environment and returns its output; free it. EMULATOR is a command
+ * that runs programs of another machine. */
 static char *ask(const char *environment, const char *question) {
     char command[1000], *answer = NULL;
     size_t size = 0;
@@ -370,7 +373,7 @@ static char *ask(const char *environment, const char *question) {
     return answer;
 }
 
-/* A table that the CPU cannot run is replaced by one that it can: then there is less to compare. */
+/* If the CPU cannot run one of the tables, another one replaces it. Then the test compares less. */
 START_TEST(no_bit_hangs_on_the_width_of_vectors) {
     char *narrow = ask("TAPEHEAD_ISA=avx2 TAPEHEAD_NUM_THREADS=1", "bits");
     char *wide = ask("TAPEHEAD_ISA=avx512 TAPEHEAD_NUM_THREADS=3", "bits");
@@ -415,9 +418,10 @@ END_TEST
 
 /* ---- the pool ------------------------------------------------------------------------------ */
 
-/* The linker puts this before pthread_create. */
+/* The linker replaces pthread_create by a function below. */
 static bool refuse;
-static _Atomic size_t stack; /* of the last worker: a test's own threads have no attributes */
+static _Atomic size_t stack; /* the stack size of the last worker; threads of the tests have no
+                              * attributes */
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
@@ -481,7 +485,7 @@ START_TEST(where_there_are_no_threads_one_does_it) {
     tensor_set_num_threads(4);
     Tensor *refused = product_of(9);
     refuse = false;
-    tensor_set_num_threads(6); /* the system is asked for two more */
+    tensor_set_num_threads(6); /* the library asks the system for two more */
     Tensor *shared = product_of(9);
     ck_assert(tensor_allclose(alone, refused, 0, 0));
     ck_assert(tensor_allclose(alone, shared, 0, 0));
@@ -491,7 +495,7 @@ START_TEST(where_there_are_no_threads_one_does_it) {
 }
 END_TEST
 
-/* Not what the system, or `ulimit -s`, gives every thread. */
+/* The stack of a worker does not depend on the system or on `ulimit -s`. */
 START_TEST(workers_have_stacks_of_one_size) {
     tensor_set_num_threads(2);
     tensor_release(product_of(9));
@@ -499,12 +503,12 @@ START_TEST(workers_have_stacks_of_one_size) {
 }
 END_TEST
 
-/* A signal that the program's thread does not take is taken by nobody. */
+/* If the program's thread blocks a signal, no worker takes it. */
 START_TEST(workers_take_no_signals) {
     sigset_t user, pending;
     int taken;
     tensor_set_num_threads(3);
-    tensor_release(product_of(1)); /* now there are workers */
+    tensor_release(product_of(1)); /* this starts the workers */
     sigemptyset(&user);
     sigaddset(&user, SIGUSR1);
     ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &user, NULL), 0);
@@ -517,7 +521,7 @@ START_TEST(workers_take_no_signals) {
 }
 END_TEST
 
-/* With a thread of the program in the midst of work. */
+/* A thread of the program that computes until the program ends. */
 static void *multiply_forever(void *unused) {
     for (;;) tensor_release(product_of(1));
     return unused;
@@ -551,7 +555,8 @@ START_TEST(a_child_has_a_pool_of_its_own) {
     if (child == 0) {
         Tensor *there = product_of(9);
         const char *answer = tensor_allclose(here, there, 0, 0) ? "true" : "false";
-        /* A checker would look in a child that ends for what the parent's threads hold. */
+        /* exec instead of exit: at the end of a child, a leak checker would report memory of the
+         * parent's threads. */
         execlp(answer, answer, (char *)NULL);
         _exit(2);
     }
@@ -567,7 +572,7 @@ START_TEST(a_number_of_threads_is_at_least_one) {
     tensor_set_num_threads(0);
     expect_error("set_num_threads: 0: there must be at least 1 thread");
     ck_assert_int_eq(tensor_num_threads(), 2);
-    tensor_set_num_threads(1000000); /* as many as there can be */
+    tensor_set_num_threads(1000000); /* more than the largest number */
     ck_assert_int_eq(tensor_num_threads(), 64);
 }
 END_TEST

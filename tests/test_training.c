@@ -1,8 +1,9 @@
-/* test_training.c - does training go PyTorch's way: freezing, initial values, steps, schedules?
+/* test_training.c - does training give PyTorch's numbers: freezing, initial values, steps,
+ * schedules?
  *
- * golden/training.txt holds what PyTorch 2.15 said (generate_training.py beside it tells how). The
- * rest is ours to define: what a mistake is answered with, word for word, and that nothing is lost:
- * every test ends with as many tensors alive as it began with.
+ * golden/training.txt holds the results of PyTorch 2.15 (generate_training.py writes it). Other
+ * tests compare error messages word for word, and every test ends with as many tensors as it began
+ * with.
  *
  * Run from the root of the repository, where the golden files are found. */
 #include <check.h>
@@ -62,8 +63,8 @@ static const struct {
 };
 enum { TENSORS = sizeof tensors / sizeof *tensors };
 
-/* Uniforms to the bit, normals as far as the C library's log, cos and sin agree; and what is drawn
- * afterwards: as many numbers have been taken from the generator. */
+/* Compares uniforms to the bit, and normals as far as the C library's log, cos and sin agree. Also
+ * compares the next draw, which shows that as many numbers were drawn as in PyTorch. */
 static void expect_draws(int i, int t, DType dtype) {
     char name[64];
     tensor_set_default_dtype(dtype);
@@ -100,7 +101,8 @@ START_TEST(initial_values_are_pytorchs_draws) {
 }
 END_TEST
 
-/* A weight that is drawn anew after an op has used it is not what that op's backward needs. */
+/* A weight that is drawn again after an op has read it was overwritten, so the backward of the op
+ * fails. */
 START_TEST(drawing_anew_is_a_write_in_place) {
     Tensor *w = ag_requires_grad(tensor_ones(SHAPE(2, 2)));
     tape_begin();
@@ -118,7 +120,8 @@ START_TEST(drawing_anew_is_a_write_in_place) {
 }
 END_TEST
 
-/* Where both fans are 0, the formulas divide by 0: there is nothing to draw, which is no error. */
+/* If both fans are 0, the formulas would divide by 0. There is nothing to draw, so this is no
+ * error. */
 START_TEST(initial_values_of_nothing) {
     Tensor *w = tensor_zeros(SHAPE(0, 0));
     for (int i = 0; i < INITS; i++) ck_assert_msg(inits[i].init(w), "%s", tensor_error());
@@ -126,7 +129,8 @@ START_TEST(initial_values_of_nothing) {
 }
 END_TEST
 
-/* What PyTorch does not have, strides that go back, are drawn in the view's own order. */
+/* PyTorch has no negative strides. A view with a negative stride is drawn in its row-major order.
+ */
 START_TEST(initial_values_of_a_scalar_and_backwards) {
     Tensor *scalar = tensor_zeros(SCALAR);
     Tensor *base = tensor_zeros(SHAPE(3));
@@ -213,7 +217,7 @@ static Net *net_new(void) {
     return nn_module_done(net);
 }
 
-/* Gradients of everything that can have one, for ones (2, 2). */
+/* Computes the gradients of all parameters for an x of ones (2, 2). */
 static void backward(Net *net) {
     Tensor *x = tensor_ones(SHAPE(2, 2));
     tape_begin();
@@ -232,19 +236,20 @@ START_TEST(a_frozen_parameter_gets_no_gradient) {
     ck_assert(nn_freeze(net, "W_o", true));
     ck_assert(!net->W_o->weight->requires_grad && !net->W_o->bias->requires_grad);
     ck_assert(net->W_other->weight->requires_grad && net->scale->requires_grad);
-    ck_assert_ptr_null(net->W_o->weight->grad); /* dropped */
+    ck_assert_ptr_null(net->W_o->weight->grad); /* freezing drops the gradient */
     ck_assert_ptr_null(net->W_o->bias->grad);
     ck_assert_ptr_nonnull(net->W_other->weight->grad);
     backward(net);
     ck_assert_ptr_null(net->W_o->weight->grad);
     ck_assert_ptr_nonnull(net->W_other->weight->grad);
 
-    ck_assert(nn_freeze(net, "W_o.weight", false)); /* its bias stays as it is */
+    ck_assert(nn_freeze(net, "W_o.weight", false)); /* the bias stays frozen */
     backward(net);
     ck_assert_ptr_nonnull(net->W_o->weight->grad);
     ck_assert_ptr_null(net->W_o->bias->grad);
     ck_assert(nn_freeze(net, "", false));
-    ck_assert_ptr_nonnull(net->W_o->weight->grad); /* thawing what is not frozen drops nothing */
+    ck_assert_ptr_nonnull(net->W_o->weight->grad); /* freeze(false) of a parameter that is not
+                                                    * frozen keeps its gradient */
     backward(net);
     ck_assert_ptr_nonnull(net->W_o->bias->grad);
     nn_free(net);
@@ -259,7 +264,7 @@ START_TEST(a_lazy_parameter_is_frozen_before_it_is_made) {
     ck_assert_ptr_null(net->W_o->weight->grad);
     ck_assert_ptr_nonnull(net->W_o->bias->grad);
     ck_assert(nn_set_parameter(net->W_o, &net->W_o->weight, tensor_zeros(SHAPE(3, 2))));
-    ck_assert(!net->W_o->weight->requires_grad); /* the field remembers */
+    ck_assert(!net->W_o->weight->requires_grad); /* the field was frozen before it got a value */
     nn_free(net);
 }
 END_TEST
@@ -299,7 +304,7 @@ START_TEST(freezing_nothing) {
     ck_assert_ptr_null(p);
     nn_free(net);
     Dropout *empty = nn_dropout_new(0);
-    ck_assert(nn_freeze(empty, "", true)); /* all of none */
+    ck_assert(nn_freeze(empty, "", true)); /* "" is no error without parameters */
     nn_free(empty);
 }
 END_TEST
@@ -356,8 +361,8 @@ static void expect_row(const char *name, const Pair *pair, const Tensor *path, i
     }
 }
 
-/* From start to end along PyTorch's path, in the default type; frees both. The learning rate's
- * factor is this one from step 4 on. */
+/* Compares the parameters after each step with PyTorch's, in the default type. Frees the pair and
+ * the optimizer. From step 4 on, factor multiplies the learning rate. */
 static void expect_path(const char *name, Pair *pair, Optimizer *optimizer, double factor) {
     Tensor *gradients = golden_in_type("gradients");
     Tensor *path = golden_in_type(name);
@@ -414,7 +419,8 @@ START_TEST(adamw_takes_pytorchs_steps) {
 }
 END_TEST
 
-/* theta after steps 1, 10 and 50, all bits; without fused multiply-adds they differ in the last. */
+/* Compares theta after steps 1, 10 and 50, all bits. Without fused multiply-add the last bits
+ * differ. */
 static void expect_fifty(const char *run, Linear *linear, Optimizer *optimizer) {
     const bool fused =
         !strcmp(tensor_kernels()->name, "avx2") || !strcmp(tensor_kernels()->name, "avx512");
@@ -474,8 +480,8 @@ START_TEST(adamw_numbers_known_by_heart) {
 }
 END_TEST
 
-/* Gradients that add up in place, as when they are not zeroed, must not reach into what momentum
- * remembers: b = g, then b = mu b + g, each g as it was at its step. */
+/* If gradients are not zeroed, backward adds to them in place. This must not change the momentum
+ * buffer: b = g, then b = mu b + g, with g at the time of the step. */
 START_TEST(momentum_has_bytes_of_its_own) {
     Linear *linear = nn_linear_new(1, 1, false);
     ck_assert(tensor_fill(linear->weight, 0));
@@ -490,8 +496,8 @@ START_TEST(momentum_has_bytes_of_its_own) {
 }
 END_TEST
 
-/* b cannot move, so a does not either, and neither its moments nor its count of steps have changed:
- * from there the path goes on as PyTorch's. */
+/* b cannot be updated, so a is not updated either, and its moments and its count of steps do not
+ * change. The following steps are the same as PyTorch's. */
 START_TEST(adamw_is_all_or_nothing) {
     Pair *pair = pair_new();
     Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01});
@@ -514,7 +520,7 @@ START_TEST(adamw_is_all_or_nothing) {
 }
 END_TEST
 
-/* A parameter that is replaced by one of another shape no longer fits what is remembered of it. */
+/* If a parameter is replaced by one of another shape, its state does not fit any more. */
 START_TEST(a_parameter_must_fit_its_state) {
     Pair *pair = pair_new();
     Optimizer *optimizers[] = {nn_adamw_new(pair, (AdamWConfig){.lr = 0.1}),
@@ -534,8 +540,8 @@ START_TEST(a_parameter_must_fit_its_state) {
 }
 END_TEST
 
-/* A view of other bytes, transposed, and one without elements; theta's strides are its own
- * business. */
+/* One parameter is a transposed view, the other one has no elements. A parameter may have any
+ * strides. */
 START_TEST(adamw_moves_views_and_nothing) {
     Tensor *base = tensor_zeros(SHAPE(3, 2));
     const int64_t transposed[] = {1, 2};
@@ -570,7 +576,7 @@ START_TEST(groups_take_pytorchs_steps) {
         ck_assert(nn_optimizer_set_group(optimizer, "b", 0.25, 0.5));
         expect_path(name, pair, optimizer, 0.5);
 
-        /* The last call counts; factors replace each other; one given earlier holds for later
+        /* The last set_group and the last factor count. An earlier factor also applies to later
          * groups. */
         pair = pair_new();
         optimizer = sgd_or_adamw(pair, adamw, 0);
@@ -582,7 +588,8 @@ START_TEST(groups_take_pytorchs_steps) {
 }
 END_TEST
 
-/* W_o is lazy and in its group all the same; W_other begins alike and is not. */
+/* W_o is lazy and is in the group "W_o". W_other is not in it, although its name begins with the
+ * same letters. */
 START_TEST(a_group_is_a_prefix_of_names) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
@@ -604,7 +611,7 @@ START_TEST(group_mistakes) {
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
     ck_assert(!nn_optimizer_set_group(sgd, "W", 1, 0));
     expect_error("optimizer_set_group: the optimizer has no parameter at \"W\"");
-    nn_add_child(net, "late", nn_linear_new(1, 1, true)); /* which sgd does not know */
+    nn_add_child(net, "late", nn_linear_new(1, 1, true)); /* added after sgd was made */
     ck_assert(!nn_optimizer_set_group(sgd, "late", 1, 0));
     expect_error("optimizer_set_group: the optimizer has no parameter at \"late\"");
     ck_assert(!nn_optimizer_set_group(sgd, NULL, 1, 0));
@@ -624,7 +631,7 @@ START_TEST(group_mistakes) {
 }
 END_TEST
 
-/* While frozen, a parameter takes no step, and what is remembered of it waits. */
+/* A frozen parameter takes no step, and its state does not change. */
 START_TEST(state_survives_freezing) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1, .momentum = 0.5});
@@ -713,7 +720,7 @@ START_TEST(clipping_as_pytorch) {
 }
 END_TEST
 
-/* A sum of squares beyond float32: the norm is 1e30 sqrt(2), and is not lost to infinity. */
+/* The sum of squares is too large for float32, but the norm, 1e30 sqrt(2), is not infinite. */
 START_TEST(the_norm_is_summed_in_float64) {
     tensor_set_default_dtype(F32);
     Pair *pair = pair_new();
@@ -740,7 +747,8 @@ START_TEST(norms_that_are_not_finite) {
 }
 END_TEST
 
-/* Lazy ones, ones without a gradient, and one held twice, whose gradient counts once. */
+/* The norm ignores lazy parameters and parameters without a gradient; a parameter in two fields
+ * counts once. */
 START_TEST(what_counts_in_the_norm) {
     Net *net = net_new();
     ck_assert_double_eq(nn_clip_grad_norm(net, 1), 0);
@@ -843,7 +851,7 @@ START_TEST(schedule_mistakes) {
         "warmup: step is 7 and warmup_steps -3: step must be at least 0 and warmup_steps at least 0");
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
-    ck_assert(!nn_optimizer_scale_lr(sgd, nn_warmup(-1, 3))); /* the first sentence stays */
+    ck_assert(!nn_optimizer_scale_lr(sgd, nn_warmup(-1, 3))); /* the first error stays */
     expect_error(
         "warmup: step is -1 and warmup_steps 3: step must be at least 0 and warmup_steps at least 0");
     nn_free(sgd);
@@ -894,7 +902,7 @@ static Optimizer *adamw_with_decay_of_weights(Model *model) {
     return adamw;
 }
 
-/* From the seed on, everything together: each loss and each norm is PyTorch's. */
+/* A whole program from one seed: each loss and each norm must be PyTorch's. */
 START_TEST(a_training_program_as_pytorch) {
     tensor_manual_seed(8);
     Model *model = model_new();
@@ -965,7 +973,8 @@ static void expect_same_bits(const TensorDict *a, const TensorDict *b) {
     }
 }
 
-/* Everything that training goes on from; the parameters are copied, as they will move. */
+/* All that is needed to continue the training. The parameters are copied, because later steps
+ * change them. */
 static TensorDict *snapshot(Model *model, Optimizer *optimizer) {
     TensorDict *dict = tensor_dict_new();
     ck_assert(nn_state_dict(model, "model.", dict));
@@ -981,7 +990,8 @@ static TensorDict *snapshot(Model *model, Optimizer *optimizer) {
     return dict;
 }
 
-/* Through a file, into a model of other numbers and an optimizer that has taken other steps. */
+/* Saves to a file and loads into another model, and into an optimizer that has taken other steps.
+ */
 START_TEST(training_goes_on_with_the_same_bits) {
     static const int states[] = {1, 2, 2, 3};
     char path[] = "/tmp/tapehead-training-XXXXXX";
@@ -999,7 +1009,7 @@ START_TEST(training_goes_on_with_the_same_bits) {
     const double loss = train(model, optimizer, 4);
     TensorDict *after = snapshot(model, optimizer);
     TensorDict *loaded = tensor_load_safetensors(path);
-    expect_same_bits(saved, loaded); /* the steps have not reached what was saved */
+    expect_same_bits(saved, loaded); /* later steps have not changed the saved dict */
 
     ck_assert_msg(nn_load_state_dict(other, "model.", loaded), "%s", tensor_error());
     ck_assert_msg(nn_optimizer_load_state_dict(fresh, "optimizer.", loaded), "%s", tensor_error());
@@ -1008,7 +1018,7 @@ START_TEST(training_goes_on_with_the_same_bits) {
     TensorDict *again = snapshot(other, fresh);
     TensorDict *read = tensor_load_safetensors(path);
     expect_same_bits(after, again);
-    expect_same_bits(read, loaded); /* nor what was loaded from */
+    expect_same_bits(read, loaded); /* later steps have not changed the loaded dict, either */
 
     TensorDict *dicts[] = {saved, after, loaded, again, read};
     for (int i = 0; i < 5; i++) tensor_dict_free(dicts[i]);
@@ -1039,7 +1049,8 @@ static void put(TensorDict *dict, const char *name, Tensor *x) {
 
 static Tensor *count_of(int64_t steps) { return tensor_from_int64s(SCALAR, &steps); }
 
-/* a takes two steps and b, without a gradient, none; loading that forgets what b had. */
+/* a takes two steps; b has no gradient and takes none. Loading this state removes the later state
+ * of b. */
 START_TEST(what_took_no_step_has_no_entries) {
     Pair *pair = pair_new();
     Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1, .beta1 = 0.5, .beta2 = 0.75});
@@ -1056,7 +1067,7 @@ START_TEST(what_took_no_step_has_no_entries) {
 
     set_gradient(pair->b, tensor_ones(SHAPE(2, 2)));
     ck_assert(nn_optimizer_step(adamw));
-    put(two, "model.a", tensor_ones(SHAPE(1))); /* not its business */
+    put(two, "model.a", tensor_ones(SHAPE(1))); /* no entry of the optimizer */
     ck_assert_msg(nn_optimizer_load_state_dict(adamw, "opt.", two), "%s", tensor_error());
     TensorDict *back = memory_of(adamw, "opt.");
     expect_names(back, "opt.a.step opt.a.exp_avg opt.a.exp_avg_sq");
@@ -1072,7 +1083,7 @@ START_TEST(what_took_no_step_has_no_entries) {
 }
 END_TEST
 
-/* A step that fails has made room for what it would remember, and counts for nothing. */
+/* A step that fails has allocated state, but the optimizer has no state afterwards. */
 START_TEST(a_failed_step_is_not_remembered) {
     Pair *pair = pair_new();
     Optimizer *sgd = nn_sgd_new(pair, (SGDConfig){.lr = 0.1, .momentum = 0.5});
@@ -1088,7 +1099,7 @@ START_TEST(a_failed_step_is_not_remembered) {
 }
 END_TEST
 
-/* A parameter that two fields share steps, and is saved, as the first. */
+/* If two fields hold one parameter, it takes one step and is saved under the first path. */
 START_TEST(a_shared_parameter_is_remembered_once) {
     Pair *pair = pair_new();
     Pair *apart = pair_new();
@@ -1118,7 +1129,8 @@ START_TEST(a_shared_parameter_is_remembered_once) {
 }
 END_TEST
 
-/* Of a parameter that is still lazy, what its layer's rule allows; it is there when it is made. */
+/* For a lazy parameter, state is loaded if its shape fits the layer. The parameter has this state
+ * when it gets its value. */
 START_TEST(lazy_parameters_are_remembered) {
     Net *net = net_new();
     Net *lazy = net_new();
@@ -1158,7 +1170,7 @@ START_TEST(lazy_parameters_are_remembered) {
 }
 END_TEST
 
-/* The sentence, and nothing has changed; frees the dict. */
+/* Loading the dict must fail with this error message and change nothing. Frees the dict. */
 static void expect_no_fit(Optimizer *optimizer, TensorDict *dict, const char *sentence) {
     TensorDict *before = memory_of(optimizer, "");
     ck_assert(!nn_optimizer_load_state_dict(optimizer, "o.", dict));
@@ -1179,7 +1191,7 @@ START_TEST(memories_that_do_not_fit) {
 
     TensorDict *dict = tensor_dict_new();
     put(dict, "o.a.step", count_of(1));
-    put(dict, "o.b.exp_avg", tensor_ones(SHAPE(2, 2))); /* without a step */
+    put(dict, "o.b.exp_avg", tensor_ones(SHAPE(2, 2))); /* an entry without a .step */
     put(dict, "o.c.step", count_of(1));
     expect_no_fit(adamw, dict,
                   "optimizer_load_state_dict: the dict does not fit AdamW: missing: "
