@@ -58,13 +58,18 @@ void tensor_buffer_print_string(Buffer *out, const char *before, const char *tex
     tensor_buffer_print(out, "\"");
 }
 
+/* The shortest text that reads back as x, a finite number. */
+static void shortest(char text[32], double x, DType dtype) {
+    int digits = dtype == F32 ? 6 : 15;
+    do snprintf(text, 32, "%.*g", digits++, x);
+    while (dtype == F32 ? strtof(text, NULL) != (float)x : strtod(text, NULL) != x);
+}
+
 void tensor_buffer_print_number(Buffer *out, const char *before, double x, DType dtype) {
     char text[32];
-    int digits = dtype == F32 ? 6 : 15;
-    do snprintf(text, sizeof text, "%.*g", digits++, x);
-    while (dtype == F32 ? strtof(text, NULL) != (float)x : strtod(text, NULL) != x && x == x);
     if (isnan(x)) strcpy(text, "\"NaN\"");
     else if (isinf(x)) strcpy(text, x < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+    else shortest(text, x, dtype);
     tensor_buffer_print(out, "%s%s", before, text);
 }
 
