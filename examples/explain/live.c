@@ -3,6 +3,7 @@
 
 #include "json.h"
 #include "lesson.h"
+#include "play.h"
 #include "recording.h"
 
 #include <stdlib.h>
@@ -72,7 +73,8 @@ const char *live_answer(void) {
     tensor_clear_error();
     tensor_set_default_dtype(F32);
     answer = NULL;
-    if (read_request(request ? request : "", &number, &options))
+    if (request && strncmp(request, "play ", 5) == 0) answer = play_answer(request + 5);
+    else if (read_request(request ? request : "", &number, &options))
         answer = lessons_as_json(number, number, options);
     if (tensor_error()) {
         free(answer);

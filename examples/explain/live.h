@@ -4,7 +4,9 @@
  *     puts(live_answer());
  *
  * A request is text with a setting on each line, "key value": the lesson, and what lesson_set
- * takes. The page (live.js) writes it into the module's memory, and reads the answer there. */
+ * takes. The page (live.js) writes it into the module's memory, and reads the answer there.
+ *
+ * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H
 #define TAPEHEAD_EXAMPLES_LIVE_H
 
@@ -13,10 +15,10 @@
 char *live_request(int size);
 
 /* Runs the request. The answer is JSON: {"lessons":[the lesson]}, or {"error":"a sentence"}. It
- * stays until the next call, and depends on no earlier request. */
+ * stays until the next call, and depends on no earlier request, but for those of play.h. */
 const char *live_answer(void);
 
-/* How many tensors exist: 0 between two answers. */
+/* How many tensors exist: 0 between two answers, unless recall is being trained. */
 int live_tensors(void);
 
 #endif

@@ -33,7 +33,6 @@ typedef struct {
     { key, "--" key, lessons, INTEGER, FIELD(name), 1, 64 }
 #define CHOICE(key, lessons, name)                                                                 \
     { key, "--" key, lessons, SWITCH, FIELD(name), 0, 1 }
-#define LARGEST_SEED 9007199254740991.0 /* JavaScript's largest integer */
 
 static const Setting settings[] = {
     SIZE("heads", "5", heads),
@@ -43,7 +42,7 @@ static const Setting settings[] = {
     SIZE("size", "2345", size),
     {"step", "--step", "6", INTEGER, FIELD(step), 0, LESSON_STEPS - 1},
     {"dropout", "--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9},
-    {"seed", "--seed", "123456", SEED, FIELD(seed), 0, LARGEST_SEED},
+    {"seed", "--seed", "123456", SEED, FIELD(seed), 0, MOST_SEED},
     CHOICE("causal", "345", causal),
     CHOICE("no-scale", "2345", no_scale),
     CHOICE("no-mask", "3", no_mask),
@@ -107,19 +106,27 @@ static bool set_rule(LessonOptions *options, const char *key) {
     return true;
 }
 
+bool setting_number(const char *key, const char *value, bool whole, double least, double most,
+                    double *number) {
+    char *rest;
+    const double read = strtod(value, &rest);
+    const bool is_number = rest != value && *rest == '\0';
+    const bool fits = is_number && read >= least && read <= most;
+    if (!fits || (whole && read != floor(read)))
+        return tensor_fail("%s is \"%s\": it must be %s from %.16g to %.16g", key, value,
+                           whole ? "an integer" : "a number", least, most);
+    *number = read;
+    return true;
+}
+
 bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     const Setting *s = settings;
     const Setting *const end = settings + SETTINGS;
-    char *rest;
+    double number;
     while (s < end && strcmp(s->key, key) != 0) s++;
     if (s == end) return tensor_fail("there is no setting \"%s\"", key);
     if (s->kind == RULE) return set_rule(options, value);
-    const double number = strtod(value, &rest);
-    const bool is_number = rest != value && *rest == '\0';
-    const bool fits = is_number && number >= s->least && number <= s->most;
-    if (!fits || (s->kind != NUMBER && number != floor(number)))
-        return tensor_fail("%s is \"%s\": it must be %s from %.16g to %.16g", key, value,
-                           s->kind == NUMBER ? "a number" : "an integer", s->least, s->most);
+    if (!setting_number(key, value, s->kind != NUMBER, s->least, s->most, &number)) return false;
     if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)number;
     if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
     if (s->kind == NUMBER) *number_in(s, options) = number;

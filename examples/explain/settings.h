@@ -37,6 +37,12 @@ typedef struct {
  * such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
+/* Reads the value of this key, a number from least to most, or an integer. False and an error if it
+ * is none. */
+#define MOST_SEED 9007199254740991.0 /* JavaScript's largest integer */
+bool setting_number(const char *key, const char *value, bool whole, double least, double most,
+                    double *number);
+
 /* Reads "12 -0.5 W_q": index, value, name. The name stays in the text. False and an error if the
  * text has another form. */
 bool lesson_read_edit(LessonEdit *edit, const char *text);
