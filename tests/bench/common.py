@@ -12,7 +12,7 @@ def read_options(paths):
     parser.add_argument("--cpu-time", action="store_true", help="of the process instead of the time on the wall")
     parser.add_argument("--path", choices=paths, default=paths[0])
     parser.add_argument("--compile", action="store_true", help="PyTorch: torch.compile of the forward pass and the loss")
-    parser.add_argument("--losses", action="store_true", help="print those of the first three steps, measure nothing")
+    parser.add_argument("--losses", action="store_true", help="print the losses of the first three steps, measure nothing")
     parser.add_argument("case", help="nw, mha_tiny, ...; PyTorch: sdpa_2048 (any length); startup: one step, and when")
     return parser.parse_args()
 

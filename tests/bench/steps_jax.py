@@ -2,7 +2,7 @@
 """steps_jax.py - the cases of steps.c but attention alone, trained by JAX: a JSON object per line.
 
 A step is one jitted function: the loss and its gradients, their norm where the case clips it, the
-optimizer. It gives its parameters, the optimizer's state and the random key away and gets new ones.
+optimizer. Its parameters, the optimizer's state and the random key are donated, and it returns new ones.
 XLA has a thread for each core that the process may use when it starts, so --threads binds the process to
 as many cores.
 

@@ -16,8 +16,8 @@ corner. (Copies of one number stay equal, and are drawn.) Integers, bools, infin
 
 Where the library means to differ, the numbers differ as EXPLAINED below says, or the program is not drawn:
 
-- Results of ops are row-major, but for views. Those of PyTorch's elementwise ops keep the order in memory of their
-  inputs' dimensions, which shows in what dropout draws and in what view refuses.
+- Results of ops are row-major, except views. Results of PyTorch's elementwise ops keep the order in memory of their
+  inputs' dimensions, so dropout of such a result draws in another order, and view refuses other shapes.
 - A query with nothing to attend to has a result and gradients of 0, and an ignored key counts for nothing, whatever
   its score is. PyTorch's softmax of nothing but -inf is NaN; ../golden/generate.py puts the zeros there.
 """

@@ -66,7 +66,7 @@ FUNCTIONS["sdpa"], FUNCTIONS["sdpa_scaled"] = sdpa, lambda x, a: sdpa(x, a, a[3]
 SDPA = {"attention": "sdpa", "attention_scaled": "sdpa_scaled"}
 IN_C = {there: here for here, there in SDPA.items()}  # by other names there
 
-# What an op chooses by, if it chooses: rounding must not change it.
+# The condition by which an op chooses a formula or an element: rounding must not change it.
 CHOICE = {
     "relu": lambda x, a: x[0] > 0,
     "abs": lambda x, a: x[0].sign(),
@@ -81,8 +81,8 @@ CHOICE = {
     "std_dim": lambda x, a: x[0].std(int(a[0])) == 0,
 }
 
-# Ops that copy numbers, or choose among them, get no noise: copies of one number stay equal. What one rounding
-# makes of two numbers gets noise on the result, and all else on the inputs, too.
+# Ops that copy numbers, or choose among them, get no noise, so copies of one number stay equal. Ops that round
+# once get noise on the result; all other ops get noise on the inputs, too.
 COPIES = set("""detach reshape view contiguous permute transpose unsqueeze squeeze expand slice select flatten split
     cat stack repeat repeat_interleave masked_select index_select gather embedding tril triu where masked_fill
     neg relu abs clamp_min clamp_max clamp maximum minimum max max_dim min_dim argmax argmax_dim argmax_all to

@@ -395,7 +395,7 @@ class Program:
         return self.leaf(dtype, sizes)
 
     def lies_alike(self, i):
-        """Does the tensor lie in memory as PyTorch's does? Results of ops are row-major, but for views; those of
+        """Does the tensor lie in memory as PyTorch's does? Results of ops are row-major, except views; results of
         PyTorch's elementwise ops keep the order of the dimensions of their inputs."""
         if isinstance(self.nodes[i], Step) and self.nodes[i].name in VIEWS:
             return self.lies_alike(self.nodes[i].inputs[0])

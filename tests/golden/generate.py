@@ -447,7 +447,7 @@ def masked_softmax(scores, lens=None):
 
 
 def attention_weights(scores, scale, causal, heads, lens=None, keep=None, window=None):
-    """scores (b, h, q, k), or (b h, q, k); those of batch b see window b mod windows."""
+    """scores (b, h, q, k), or (b h, q, k); the scores of batch b get window b mod windows."""
     b = scores.shape[0] if scores.dim() == 4 else scores.shape[0] // int(heads)
     x = scores.reshape(b, int(heads), *scores.shape[-2:]) * scale
     if window is not None:

@@ -3,11 +3,11 @@
 
     python3 tests/golden/generate_notebook.py | diff - tests/golden/notebook.txt
 
-With PyTorch 2.15 (reference.py tells how to get it) the last decimals of the losses differ, which are as
-near to the notebook's own in one as in the other, and here and there the fifth digit of a weight after
-training: PyTorch's w is the float beside the notebook's w. The committed notebook.txt is the output
-of build/notebook, held against this one and against the seed's printed cells, which it equals in every
-digit but the losses' sixth decimals.
+With PyTorch 2.15 (reference.py tells how to get it) the last decimals of the losses differ; both programs are
+equally close to the original notebook. The fifth digit of a few weights after training differs, too, because
+PyTorch's w is the float next to the original w. The committed notebook.txt is the output of build/notebook. It
+was compared with this output, and with the cells of the original, which it equals in all digits except the
+sixth decimals of the losses.
 """
 import math
 

@@ -3,8 +3,8 @@
 
 Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it
 writes next to itself, and the same bytes every time. PyTorch's digits depend on the instruction set in two
-places, and these files hold those of AVX2: the float32 normals of 16 elements and more, which move by up to
-2.4e-6, and u (high - low) + low, which is rounded once.
+places, and these files hold the digits of AVX2: the float32 normals of 16 elements and more, which differ by
+up to 2.4e-6, and u (high - low) + low, which is rounded once.
 
 A file is a row of records, all little-endian:
 

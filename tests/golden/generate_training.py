@@ -28,7 +28,7 @@ def record(name, x):
 
 # ---- initial values -------------------------------------------------------------------------------
 
-# The names are those of the functions here; test_training.c makes the same tensors.
+# The names are the names of functions below; test_training.c makes the same tensors.
 TENSORS = {
     "small": lambda: torch.empty(2, 3),
     "large": lambda: torch.empty(5, 7),
