@@ -62,13 +62,13 @@ endif
 # Without -nostdlibinc clang would take headers of this system. A product and a sum are never fused,
 # as in the baseline kernels of x86-64: float32 has the same digits. All browsers have had vectors of
 # 128 bits (simd128) since 2023; with them recall is trained three times as fast.
-WASM_FLAGS = --target=wasm32-wasi --sysroot=$(WASI) -nostdlibinc -isystem $(WASI)/include/wasm32-wasi \
+WASM_FLAGS = $(WASM_FIRST) --target=wasm32-wasi --sysroot=$(WASI) -nostdlibinc -isystem $(WASI)/include/wasm32-wasi \
              -Iexamples/explain/wasm -iquote tensor/kernels -msimd128 -Os -std=c11 -D_XOPEN_SOURCE=700 \
              -DISA=baseline -DHAVE_baseline -ffp-contract=off -fno-math-errno -fno-trapping-math \
              -ffile-prefix-map="$$PWD"=. $(WARN) -Wno-psabi -Wno-pass-failed
 # No -O here: with it clang runs whatever wasm-opt it finds.
-WASM_LINK  = --target=wasm32-wasi --sysroot=$(WASI) -mexec-model=reactor -s -Wl,--stack-first \
-             -Wl,-z,stack-size=1048576 $(EXPORTED:%=-Wl,--export=%)
+WASM_LINK  = --target=wasm32-wasi --sysroot=$(WASI) -Wl,--stack-first -Wl,-z,stack-size=1048576
+REACTOR    = -mexec-model=reactor -s $(EXPORTED:%=-Wl,--export=%)
 EXPORTED   = live_request live_answer live_tensors
 
 # The shared library: programs find it by the name with the first part of the version. macOS writes
@@ -116,6 +116,10 @@ WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm
              $(filter-out tensor/kernels/pool.c tensor/replace.c,$(LIBRARY)) \
              $(filter-out $(patsubst %,examples/explain/%.c,check html picture text),$(wildcard examples/explain/*.c)) \
              examples/recall/model.c examples/common/attention_map.c)
+# The suites that run as WebAssembly, with stand-ins for Check and for what a C library lacks there.
+LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty extremes golden inspect kernels loops nn \
+                ops print products random seeds tape tensor training)
+LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,common common_kernels live/check live/system)
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)) $(PAGE)
 HELPERS  = $(call objects,$(wildcard tests/common*.c))
@@ -210,7 +214,11 @@ $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/live.wasm: $(WASM)
-	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $^ -o $@
+	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
+$(BUILD)/obj/wasm/tests/%.o: WASM_FIRST = -Itests/live -include tests/live/system.h -DTEST_HOOKS -Wno-deprecated-declarations
+$(LIVE_TESTS): $(BUILD)/live/%.wasm: $(BUILD)/obj/wasm/tests/%.o $(LIVE_SYSTEM) $(WASM)
+	$(quiet)echo "  link $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_LINK) -Wl,--wrap=tensor_fail $(WRAP) $^ -o $@
+$(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 
 # page.html becomes page_html, an array of its bytes and a 0, and page_html_size. live_wasm is empty
 # where there is no module.
@@ -310,6 +318,15 @@ page-test: $(BUILD)/explain ## the page of explain in headless Chromium (apt-get
 	@$(BUILD)/explain --lesson 6 --additive --page $(BUILD)/additive.html >/dev/null
 	@tests/page-test $(BUILD)/explain.html $(BUILD)/additive.html
 
+live-test: ## the WebAssembly module against the program, and suites built for it (needs node)
+	@tests/install-wasm '$(WASM_CC)' '$(WASI)'
+	@$(MAKE) --no-print-directory LIVE=yes run-live-test
+run-live-test: $(LIVE_TESTS) $(BUILD)/explain
+	@tests/have node:nodejs
+	@RUNNER=tests/live/run tests/run-suites $(LIVE_TESTS)
+	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
+	@tests/live-test $(BUILD)/explain $(BUILD)/explain.html
+
 # clang's and gcc's sanitizers have a malloc of their own, so this is for a plain build.
 failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
 	@tests/check-failmalloc "$(BUILD)"
@@ -379,7 +396,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all library demo live suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test failmalloc coverage mutants lint fmt docs size install uninstall clean help \
+.PHONY: all library demo live suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test live-test run-live-test failmalloc coverage mutants lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -1164,6 +1164,12 @@ START_TEST(requests) {
     o.rule = "dropout";
     expect_answer("lesson 4\nrule dropout", 4, o);
     expect_answer("lesson 4\nrule ", 4, LESSON_OPTIONS);
+    const LessonEdit edits[] = {{"V", 1, -2.5}, {"Q", 0, 0.125}, {"V", 0, 3}};
+    o = LESSON_OPTIONS;
+    o.edits = edits;
+    o.num_edits = 3;
+    o.train = true;
+    expect_answer("set 1 -2.5 V\nlesson 2\nset 0 0.125 Q\ntrain 1\nset 0 3 V", 2, o);
 }
 END_TEST
 
@@ -1179,6 +1185,7 @@ START_TEST(requests_that_cannot_be) {
         {"lesson 2\nheads 3", "lesson 2 takes no heads"},
         {"lesson", "\\\"lesson\\\" has no value"},
         {"lesson 2\ncolour 3", "there is no setting \\\"colour\\\""},
+        {"lesson 2\nset 1 V", "\\\"1 V\\\" is no edit: it must be an index, a number and a name"},
         {"lesson 2\nrule dropout", "lesson 2 has no line that the wrong rule dropout changes"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
