@@ -122,7 +122,7 @@ bool setting_number(const char *key, const char *value, bool whole, double least
 bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     const Setting *s = settings;
     const Setting *const end = settings + SETTINGS;
-    double number;
+    double number = 0;
     while (s < end && strcmp(s->key, key) != 0) s++;
     if (s == end) return tensor_fail("there is no setting \"%s\"", key);
     if (s->kind == RULE) return set_rule(options, value);
