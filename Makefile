@@ -52,13 +52,12 @@ ISAS     = $(if $(AARCH64),neon,baseline $(if $(X86_64),avx2 avx512))
 AVX2     = -mavx2 -mfma
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
-# explain's page computes by the library as a WebAssembly module, if clang can make one here. LIVE=
-# leaves it out, and the page shows recorded numbers. WASI is where the C library for it is.
+# LIVE=yes, which make live sets, puts the library into explain's page as a WebAssembly module that clang
+# makes. The page has no controls that use it yet, so plain make leaves the module out: the page is a
+# fifth as large. WASI is where the C library of WebAssembly is.
+LIVE     =
 WASM_CC  = clang
 WASI     = /usr
-ifeq ($(origin LIVE),undefined)
-LIVE    := $(shell tests/have-wasm '$(WASM_CC)' '$(WASI)' && echo yes)
-endif
 # Without -nostdlibinc clang would take headers of this system. A product and a sum are never fused,
 # as in the baseline kernels of x86-64: float32 has the same digits. All browsers have had vectors of
 # 128 bits (simd128) since 2023; with them recall is trained three times as fast.

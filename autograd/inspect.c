@@ -123,7 +123,8 @@ static Tensor *jacobian_of(const Node *n, int k) {
 static Tensor *forward_at(const Node *copy, double *x, double number) {
     const double before = *x;
     *x = number;
-    Tensor *y = forward_again(copy), *dense = y ? tensor_convert(y, F64) : NULL;
+    Tensor *y = forward_again(copy);
+    Tensor *dense = y ? tensor_convert(y, F64) : NULL;
     *x = before;
     tensor_release(y);
     return dense;
@@ -159,15 +160,14 @@ static double largest_error(const Node *n, int k) {
 /* For a copy of masked_softmax, the weights if all scores were 0: they are 0 for the masked keys
  * only. */
 static Tensor *weights_of_zeros(const Node *copy) {
-    if (copy->op->forward != ag_op_masked_softmax.forward) return NULL;
+    if (copy->op->text != &ag_text_attention_weights) return NULL;
     tensor_fill_elements(copy->in[0], 0);
     return forward_again(copy);
 }
 
 static const char *reason_of(const Node *n, int64_t i, const double *y, const Tensor *weights) {
     const Op *const op = n->op;
-    const bool is_softmax =
-        op->forward == ag_op_softmax.forward || op->forward == ag_op_masked_softmax.forward;
+    const bool is_softmax = op->text == &ag_text_softmax || op->text == &ag_text_attention_weights;
     if (is_softmax && y[i] == 1) return "weight is 1";
     if (weights && ((double *)weights->data)[i] == 0) return "masked";
     if (op->zero) return op->zero;
