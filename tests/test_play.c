@@ -293,14 +293,16 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("play");
     TCase *tcase = add_program_case(suite, "recall in a page");
-    tcase_add_loop_test(tcase, trains_as_the_program, 0, 2);
-    tcase_add_loop_test(tcase, records_the_page_of_the_program, 0, 2);
-    tcase_add_loop_test(tcase, learns_and_shows_it, 0, 2);
     tcase_add_test(tcase, shows_the_example_of_the_program);
     tcase_add_test(tcase, without_a_mask);
     tcase_add_test(tcase, nothing_piles_up);
     tcase_add_test(tcase, what_cannot_be);
     tcase_add_test(tcase, mistakes_between_steps);
     tcase_add_test(tcase, a_rate_that_is_too_large);
+    TCase *training = add_program_case(suite, "training");
+    tcase_set_tags(training, "long"); /* as add_long_case does */
+    tcase_add_loop_test(training, trains_as_the_program, 0, 2);
+    tcase_add_loop_test(training, records_the_page_of_the_program, 0, 2);
+    tcase_add_loop_test(training, learns_and_shows_it, 0, 2);
     return run_suite(suite);
 }
