@@ -117,7 +117,7 @@ WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm
              examples/recall/model.c examples/common/attention_map.c)
 # The suites that run as WebAssembly, with stand-ins for Check and for what a C library lacks there.
 LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty extremes golden inspect kernels loops nn \
-                ops print products random seeds tape tensor training)
+                ops print random seeds tape tensor training)
 LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,common common_kernels live/check live/system)
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)) $(PAGE)
