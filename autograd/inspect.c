@@ -79,8 +79,8 @@ Tensor *tape_forward(int i) {
     return n ? forward_again(n) : NULL;
 }
 
-/* copy: n on float64 copies of its floats, with one reference to each input. The caller
- * releases the inputs, frees copy->in and calls release_again. */
+/* copy: n on float64 copies of its floats, with one reference to each input. The caller releases
+ * the inputs, frees copy->in and calls release_again. */
 static bool copy_in_float64(const Node *n, Node *copy) {
     Node prepared = *n;
     Tensor **in = tensor_cache_alloc(n->n_in * (int64_t)sizeof *in);

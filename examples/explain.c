@@ -24,8 +24,8 @@
 enum { MOST_BYTES = 1 << 20 }; /* of a tape */
 enum { LESSON_OF_HEADS = 5 };
 
-/* The library as a WebAssembly module, an array that the Makefile makes; empty without its tools.
- */
+/* The library as a WebAssembly module, an array that the Makefile makes; empty unless make live
+ * made it. */
 extern const unsigned char live_wasm[];
 extern const size_t live_wasm_size;
 

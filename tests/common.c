@@ -51,8 +51,7 @@ TCase *add_framed_case(Suite *suite, const char *name) {
     return tcase;
 }
 
-TCase *add_long_case(Suite *suite, const char *name) {
-    TCase *tcase = add_framed_case(suite, name);
+TCase *mark_long(TCase *tcase) {
     tcase_set_tags(tcase, "long");
     return tcase;
 }

@@ -18,7 +18,8 @@ void frame_setup(void);    /* float64, seed 0 */
 void frame_teardown(void); /* fails if the test left a tensor, an error or an open tape */
 TCase *add_framed_case(Suite *suite, const char *name); /* adds a case whose tests run in the
                                                          * frame */
-TCase *add_long_case(Suite *suite, const char *name);   /* the same; make valgrind leaves it out */
+/* Marks a case whose tests make valgrind leaves out, because they would take it minutes. */
+TCase *mark_long(TCase *tcase);
 
 /* The pending error must be this message; it is cleared. */
 void expect_error(const char *sentence);

@@ -1001,7 +1001,7 @@ int main(void) {
     tcase_add_test(fused, memory_grows_with_the_length_alone);
     tcase_add_test(fused, scores_are_let_go);
     tcase_add_test(fused, dropped_weights_are_let_go);
-    TCase *longest = add_long_case(suite, "many queries and keys");
+    TCase *longest = mark_long(add_framed_case(suite, "many queries and keys"));
     tcase_add_loop_test(longest, fused_attention_of_many_blocks, 0, MASKS);
     tcase_add_loop_test(longest, long_attention_is_accurate, 0, 2);
     TCase *ignored = add_framed_case(suite, "ignored");

@@ -471,7 +471,7 @@ int main(void) {
     tcase_add_loop_test(json, nan_and_infinity_are_written, 0, 2); /* in both types */
     tcase_add_test(json, a_tape_that_cannot_be_written_is_an_error);
     tcase_add_test(json, a_full_disk_is_an_error);
-    TCase *large = add_long_case(suite, "large");
+    TCase *large = mark_long(add_framed_case(suite, "large"));
     tcase_add_test(large, a_tape_of_more_than_a_megabyte_is_an_error);
     return run_suite(suite);
 }

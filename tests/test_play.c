@@ -299,8 +299,7 @@ int main(void) {
     tcase_add_test(tcase, what_cannot_be);
     tcase_add_test(tcase, mistakes_between_steps);
     tcase_add_test(tcase, a_rate_that_is_too_large);
-    TCase *training = add_program_case(suite, "training");
-    tcase_set_tags(training, "long"); /* as add_long_case does */
+    TCase *training = mark_long(add_program_case(suite, "training"));
     tcase_add_loop_test(training, trains_as_the_program, 0, 2);
     tcase_add_loop_test(training, records_the_page_of_the_program, 0, 2);
     tcase_add_loop_test(training, learns_and_shows_it, 0, 2);

@@ -521,7 +521,7 @@ int main(void) {
     tcase_add_loop_test(tcase, products_are_added, 0, 2);
     tcase_add_test(tcase, rows_of_a_product_stand_alone);
     tcase_add_test(tcase, a_number_times_a_row_is_a_row_of_the_product);
-    TCase *large = add_long_case(suite, "large");
+    TCase *large = mark_long(add_framed_case(suite, "large"));
     tcase_add_checked_fixture(large, setup, NULL);
     tcase_add_loop_test(large, larger_products, 0, 2);
     tcase_add_loop_test(large, long_products_are_accurate, 0, 16);

@@ -640,8 +640,7 @@ int main(int argc, char **argv) {
     if (argc > 1) return answer(argv[1]);
     program = argv[0];
     Suite *suite = suite_create("threads");
-    TCase *large = add(suite, "threads", no_bit_hangs_on_the_number_of_threads, case_count());
-    tcase_set_tags(large, "long"); /* as add_long_case does */
+    mark_long(add(suite, "threads", no_bit_hangs_on_the_number_of_threads, case_count()));
     add(suite, "width", no_bit_hangs_on_the_width_of_vectors, 1);
     add(suite, "sort", sorting_does_not_know_either, 1);
     add(suite, "program", threads_of_the_program_share_the_pool, 1);

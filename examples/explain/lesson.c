@@ -269,8 +269,9 @@ void ask_choice(Lesson *l, const char *const *options, int answer, const char *w
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Runs the lesson forward and backward on the open tape, with the wrong rule if there is one;
- * returns the loss. The seed is set each
- * time: so dropout drops the same weights in every step of training. */
+ * returns the loss. The seed is set each time, so dropout drops the same weights in every step of
+ * training.
+ */
 static Tensor *run(Lesson *l) {
     tensor_manual_seed(l->options.seed);
     l->num_made = 0;

@@ -32,25 +32,16 @@ static bool read_lesson_number(const char *value, int *number) {
     return is_digit;
 }
 
-static bool read_line(char *line, Asked *asked) {
-    char *space = strchr(line, ' ');
-    if (!space) return tensor_fail("\"%s\" has no value", line);
-    *space = '\0';
-    const char *value = space + 1;
-    if (strcmp(line, "lesson") == 0) return read_lesson_number(value, &asked->lesson);
-    if (strcmp(line, "set") != 0) return lesson_set(&asked->options, line, value);
+static bool take_setting(void *context, const char *key, const char *value) {
+    Asked *asked = context;
+    if (strcmp(key, "lesson") == 0) return read_lesson_number(value, &asked->lesson);
+    if (strcmp(key, "set") != 0) return lesson_set(&asked->options, key, value);
     return lesson_read_edit(&asked->edits[asked->options.num_edits++], value);
 }
 
-/* The text is overwritten, and names of leaves stay in it. */
-static bool read_request(char *line, Asked *asked) {
-    while (*line) {
-        char *end = line + strcspn(line, "\n");
-        char *next = *end ? end + 1 : end;
-        *end = '\0';
-        if (*line && !read_line(line, asked)) return false;
-        line = next;
-    }
+/* Names of leaves stay in the text. */
+static bool read_request(char *text, Asked *asked) {
+    if (!settings_read(text, take_setting, asked)) return false;
     if (asked->lesson == 0) return tensor_fail("the request names no lesson");
     const char *refused = lesson_refuses(asked->lesson, &asked->options);
     if (refused) tensor_fail("lesson %d takes no %s", asked->lesson, refused + strlen("--"));

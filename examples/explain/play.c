@@ -51,7 +51,8 @@ static bool set_attention(Settings *s, const char *value) {
     return true;
 }
 
-static bool set(Settings *s, const char *key, const char *value) {
+static bool set(void *context, const char *key, const char *value) {
+    Settings *s = context;
     double number;
     if (strcmp(key, "attention") == 0) return set_attention(s, value);
     if (strcmp(key, "seed") == 0) return setting_number(key, value, true, 0, MOST_SEED, &s->seed);
@@ -69,16 +70,8 @@ static bool set(Settings *s, const char *key, const char *value) {
     return true;
 }
 
-static bool read_settings(Settings *s, char *line) {
-    while (*line) {
-        char *next = line + strcspn(line, "\n");
-        if (*next) *next++ = '\0';
-        char *space = strchr(line, ' ');
-        if (*line && !space) return tensor_fail("\"%s\" has no value", line);
-        if (space) *space = '\0';
-        if (space && !set(s, line, space + 1)) return false;
-        line = next;
-    }
+static bool read_settings(Settings *s, char *lines) {
+    if (!settings_read(lines, set, s)) return false;
     if (s->options.no_scale && strcmp(s->options.attention, "dot") != 0)
         return tensor_fail("additive attention has no scale");
     return true;

@@ -134,6 +134,19 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     return true;
 }
 
+bool settings_read(char *text, TakeSetting *take, void *context) {
+    while (*text) {
+        char *next = text + strcspn(text, "\n");
+        if (*next) *next++ = '\0';
+        char *space = strchr(text, ' ');
+        if (*text && !space) return tensor_fail("\"%s\" has no value", text);
+        if (space) *space = '\0';
+        if (space && !take(context, text, space + 1)) return false;
+        text = next;
+    }
+    return true;
+}
+
 bool lesson_read_edit(LessonEdit *edit, const char *text) {
     char *end;
     char *name;

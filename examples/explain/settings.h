@@ -43,6 +43,12 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value);
 bool setting_number(const char *key, const char *value, bool whole, double least, double most,
                     double *number);
 
+/* Calls take for each line of text, "key value", until it returns false. Returns false, then or
+ * with an error if a line has no value. Empty lines are skipped. The text is overwritten; what take
+ * gets stays in it. */
+typedef bool TakeSetting(void *context, const char *key, const char *value);
+bool settings_read(char *text, TakeSetting *take, void *context);
+
 /* Reads "12 -0.5 W_q": index, value, name. The name stays in the text. False and an error if the
  * text has another form. */
 bool lesson_read_edit(LessonEdit *edit, const char *text);
