@@ -627,14 +627,11 @@ int main(void) {
     Suite *suite = suite_create("programs");
     TCase *tcase = add_program_case(suite, "programs");
     tcase_add_loop_test(tcase, trains, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, goes_on_from_the_end, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, interrupted_without_a_file, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, a_rate_that_is_too_large, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, shows, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, explains, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, explains_what_it_had_learned, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, explains_other_models, 0, 8);
-    tcase_add_loop_test(tcase, too_large_for_a_page, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, misuse, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);
@@ -645,5 +642,9 @@ int main(void) {
     tcase_add_test(tcase, a_text_is_not_saved_over);
     tcase_add_loop_test(tcase, standard_output_that_cannot_be_written, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, a_log_in_the_place_of_the_output);
+    TCase *trainings = mark_long(add_program_case(suite, "trainings"));
+    tcase_add_loop_test(trainings, goes_on_from_the_end, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(trainings, explains, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(trainings, too_large_for_a_page, 0, NUM_PROGRAMS);
     return run_suite(suite);
 }
