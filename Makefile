@@ -108,7 +108,7 @@ LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure alloca
 TESTS    = $(filter-out $(LEFT_OUT),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c)))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
 # explain's lessons, and its page: the sources of the page are arrays of the program.
-PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css page.js live.js)
+PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css page.js controls.js live.js)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c \

@@ -687,7 +687,7 @@ function explain(part, t, i) {
         readKey(other) && el("button", { "data-toggle": true, onclick: () => choose(other) },
             `show the ${gradient ? "value" : "gradient"} (g)`),
         reason && el("p", { class: "reason" }, "0, because " + reason),
-        secret && el("p", {}, "Predict it in the question. Then its terms appear here."),
+        secret ? el("p", {}, "Predict it in the question. Then its terms appear here.") : Controls.field(part, t, i),
         ...(secret ? [] : gradient ? whyGradient(t, i) : known ? whyValue(t, i) : []),
         !known && !secret && linkTo(state.cell, "go to the step that computes it")];
 }
@@ -822,27 +822,48 @@ function drawLesson({ number, title, idea, text = [], formula = [], source, ques
         formula.length && el("pre", {}, formula.join("\n")), losses.length && drawLosses(losses.map(Number)),
         questions.length && el("h2", {}, "Questions"), ...questions.map(drawQuestion),
         source && el("p", { class: "soft" }, "From " + source),
-        command && el("p", { class: "soft" }, "Made by ", el("code", {}, command))].filter(Boolean));
+        command && el("p", { class: "soft" }, "Made by ", el("code", {}, command),
+            Controls.suffix().includes("&set=") && ", and the numbers that you typed")].filter(Boolean));
+    Controls.drawn(state.lesson);
 }
 
-/* A chart, and a slider that shows its values. */
+/* Losses as a chart: curves of {name, losses}. What is above twice the first curve is cut off. dot: an element that
+ * `place(n)` puts on step n of the first curve. */
+function drawChart(curves, label) {
+    const [{ losses }] = curves, last = losses.length - 1, finite = losses.filter(Number.isFinite);
+    const most = Math.max(...finite) * (curves.length > 1 ? 2 : 1), least = Math.min(0, ...finite);
+    const x = n => 8 + 304 * n / (last || 1), y = loss => 8 + 104 * (most - Math.min(loss, most)) / (most - least || 1);
+    const points = list => list.map((loss, n) => (Number.isFinite(loss) ? `${x(n).toFixed(1)},${y(loss).toFixed(1)}` : ""));
+    const lines = curves.map(({ name, losses }) => svg("polyline", { class: name, points: points(losses).join(" ").trim() }));
+    const dot = svg("circle", { r: 4 });
+    const place = n => dot.setAttribute("transform", Number.isFinite(losses[n]) ? `translate(${x(n)} ${y(losses[n])})` : "scale(0)");
+    const chart = svg("svg", { viewBox: "0 0 320 120", role: "img", "aria-label": label },
+        svg("path", { d: "M8 8V112H312" }), ...lines);
+    return { chart, dot, place };
+}
+
+/* The losses of several trainings. */
+function drawCurves(curves) {
+    const end = ({ name, losses }) => `${name}: from ${full(losses[0])} to ${full(losses[losses.length - 1])}`;
+    const { chart } = drawChart(curves, "the losses, " + curves.map(end).join("; "));
+    const keys = curves.map(({ name }) => el("span", { class: name }, name + " rule"));
+    return el("figure", { class: "losses" }, chart, el("figcaption", {}, keys));
+}
+
+/* A chart, and a slider that shows its values; where the library is in the page, its own slider moves the tables. */
 function drawLosses(losses) {
-    const last = losses.length - 1, finite = losses.filter(Number.isFinite);
-    const most = Math.max(...finite), least = Math.min(0, ...finite);
-    const x = n => 8 + 304 * n / (last || 1), y = n => 8 + 104 * (most - losses[n]) / (most - least || 1);
-    const points = [...losses.keys()].filter(n => Number.isFinite(losses[n])).map(n => `${x(n).toFixed(1)},${y(n).toFixed(1)}`);
-    const dot = svg("circle", { r: 4 }), words = el("figcaption");
-    const slider = el("input", { type: "range", min: "0", max: String(last), value: "0", "aria-label": "step of training" });
-    const show = () => {
-        const n = Number(slider.value);
-        dot.setAttribute("transform", Number.isFinite(losses[n]) ? `translate(${x(n)} ${y(n)})` : "scale(0)");
-        words.textContent = `step ${n + 1} of ${losses.length}: loss ${full(losses[n])}. The tables stay at step 1.`;
+    const { chart, dot, place } = drawChart([{ name: "right", losses }], `the loss goes from ${losses[0]} to ${losses[losses.length - 1]}`);
+    const words = el("figcaption"), live = Controls.isLive();
+    const slider = !live && el("input", { type: "range", min: "0", max: String(losses.length - 1), value: "0",
+        "aria-label": "step of training", oninput: () => show(Number(slider.value)) });
+    const show = n => {
+        place(n);
+        words.textContent = `step ${n + 1} of ${losses.length}: loss ${full(losses[n])}. ` +
+            (live ? "\u201csteps of SGD\u201d above moves the tables, too." : "The tables stay at step 1.");
     };
-    slider.addEventListener("input", show);
-    show();
-    const label = `the loss goes from ${losses[0]} to ${losses[last]}`;
-    return el("figure", { class: "losses" }, svg("svg", { viewBox: "0 0 320 120", role: "img", "aria-label": label },
-        svg("path", { d: "M8 8V112H312" }), svg("polyline", { points: points.join(" ") }), dot), slider, words);
+    chart.append(dot);
+    show(live ? Controls.stepOfTraining() : 0);
+    return el("figure", { class: "losses" }, chart, slider, words);
 }
 
 /* Each kind of question has a field, a check, a hint and what is revealed; some have a place to look at (show) or a
@@ -993,9 +1014,11 @@ const questionKinds = {
 
 /* ---- going from step to step ------------------------------------------------------------------------------------- */
 
-const address = (step, cell) => `#lesson=${state.lesson.number}&step=${step + 1}` + (cell ? `&cell=${cell}` : "");
+const address = (step, cell) =>
+    `#lesson=${state.lesson.number}&step=${step + 1}` + (cell ? `&cell=${cell}` : "") + Controls.suffix();
 
 function writeAddress() {
+    if (Controls.isLoading() && Controls.suffix()) return; /* what it asks for is not shown yet */
     try {
         history.replaceState(null, "", address(state.step, state.cell));
     } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
@@ -1005,9 +1028,10 @@ function writeAddress() {
 function readAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1)), before = state.lesson;
     const found = lessons.find(lesson => String(lesson.number) === wanted.get("lesson"));
-    state.lesson = found || lessons[0];
-    const isWrong = !found && wanted.get("lesson"), shown = state.lesson.number ? `lesson ${state.lesson.number}` : "a tape";
-    byId("notice").textContent = isWrong ? `There is no lesson ${isWrong} in this page: it shows ${shown}.` : "";
+    const { lesson, sentence } = Controls.read(found || lessons[0], wanted);
+    state.lesson = lesson;
+    const isWrong = !found && wanted.get("lesson"), shown = lesson.number ? `lesson ${lesson.number}` : "a tape";
+    byId("notice").textContent = isWrong ? `There is no lesson ${isWrong} in this page: it shows ${shown}.` : sentence;
     if (state.lesson !== before) {
         state.secret = null;
         drawLesson(state.lesson);
@@ -1033,11 +1057,31 @@ function goTo(step) {
     slide();
 }
 
+/* The step of a lesson that is most like this one of another. */
+function stepLike({ steps }, { kind, line, tensor }, n, length) {
+    const nameIn = step => (step.tensor || step.line.result).name;
+    const like = steps.findIndex(step => step.kind === kind && nameIn(step) === nameIn({ line, tensor }));
+    return steps.length === length || like < 0 ? Math.min(n, steps.length - 1) : like;
+}
+
+/* Shows the same lesson with other numbers, at the same step. */
+function showLesson(lesson) {
+    const cell = readKey(state.cell), { steps } = state.lesson;
+    state.step = stepLike(lesson, stepNow(), state.step, steps.length);
+    state.lesson = lesson;
+    state.secret = null;
+    const now = readKey(state.cell);
+    if (!now || now.tensor.name !== cell.tensor.name) state.cell = null;
+    drawLesson(lesson);
+    draw();
+    drawEnd();
+}
+
 function draw() {
     const { lesson: { steps }, step } = state, count = countOf(step);
     byId("count").textContent = count;
     byId("start").hidden = step > 0;
-    byId("lessons").value = lessons.indexOf(state.lesson);
+    byId("lessons").value = lessons.findIndex(({ number }) => number === state.lesson.number);
     byId("announce").textContent = `${count}: ${sentenceOf(stepNow())}`;
     for (const button of byId("controls").querySelectorAll("button"))
         button.disabled = /first|back/.test(button.dataset.step) ? step === 0 : step === steps.length - 1;
@@ -1049,7 +1093,7 @@ function draw() {
 
 /* After the last step: how many questions are answered, and what comes next. */
 function drawEnd() {
-    const { lesson: { questions = [], steps, right }, step } = state, next = lessons[lessons.indexOf(state.lesson) + 1];
+    const { lesson: { questions = [], steps, right }, step } = state, next = lessons.find(({ number }) => number === state.lesson.number + 1);
     const answered = questions.length > 0 && `${right.size} of ${questions.length} right. `;
     byId("end").hidden = step < steps.length - 1 || !state.lesson.number;
     byId("end").replaceChildren(...["The end of this lesson. ", answered, answered && right.size < questions.length &&
@@ -1064,7 +1108,7 @@ function onKey(event) {
     const { key, target } = event, cell = target.closest("[data-cell]");
     const toggle = byId("why").querySelector("[data-toggle]");
     if (event.ctrlKey || event.altKey || event.metaKey || target.closest("input, select, dialog")) return;
-    if (cell && moveInGrid(cell, key)) event.preventDefault();
+    if (cell && (Controls.typeIn(key) || moveInGrid(cell, key))) event.preventDefault();
     else if (target.closest("#tape") && /^Arrow(Up|Down)$/.test(key)) moveInTape(target, key);
     else if (stepKeys[key] && !cell) goTo(stepTo[stepKeys[key]]());
     else if (key === "g" && toggle) toggle.click();
@@ -1135,6 +1179,7 @@ function begin() {
     addEventListener("resize", drawStage);
     watchFinger(byId("stage"));
     readAddress();
+    Controls.begin();
 }
 
 const lessons = JSON.parse(byId("data").textContent).lessons.map(connect);

@@ -1,0 +1,263 @@
+/* controls.js - what a reader changes in a lesson: a setting, a number in a cell of a leaf, a rule of backward. The
+ * library in this page (live.js) then computes the lesson anew, and page.js shows its answer like a recorded one.
+ *
+ * Each change stands in the address, "#lesson=5&step=30&heads=2&rule=softmax&set=3,0.5,W_q" (element 3 of W_q becomes
+ * 0.5), so a link shows the same numbers to others. Without changes the recorded lesson is shown. */
+"use strict";
+
+const Controls = (() => {
+    const words = { step: "steps of SGD", causal: "causal mask", "no-scale": "scale", "no-mask": "mask",
+        additive: "additive attention" };
+    /* "no-scale" is a box that is checked where there is a scale. */
+    const isInverted = key => key.startsWith("no-");
+    /* In an address "step" is the step of the page. */
+    const inAddress = { step: "sgd" };
+
+    let library = null; /* what Live.load gave */
+    let loading = true;
+    let recorded = null; /* the lesson of the page that the changes belong to */
+    let changes = new Map(); /* key -> text: "heads" -> "2", "rule" -> "softmax", "set 3 W_q" -> "0.5" */
+    let answer = { request: "", lesson: null }; /* the last one */
+    let inputs = new Map(); /* key -> the control */
+
+    /* ---- requests and addresses ---------------------------------------------------------------------------------- */
+
+    const textOf = value => (value === true ? "1" : value === false ? "0" : String(value));
+    const settingOf = key => recorded.settings.find(setting => setting.key === key);
+    const ownValue = key => (key === "rule" ? recorded.rule || "" : textOf(settingOf(key).value));
+    const valueNow = key => changes.get(key) ?? ownValue(key);
+    const isEdit = key => key.startsWith("set ");
+    const editKey = (t, i) => `set ${i} ${t.name}`;
+    const readEdit = key => /^set (\d+) (.*)$/.exec(key).slice(1);
+
+    /* What the recorded lesson was given: the flags in "build/explain --lesson 5 --heads 2 --causal". */
+    function givenTo({ command }) {
+        const given = new Map();
+        for (const [, flag, value] of command.matchAll(/--(\S+)(?: (?!--)(\S+))?/g))
+            given.set(flag === "break" ? "rule" : flag, value ?? "1");
+        return given;
+    }
+
+    /* See live.h. Where a rule is wrong, the losses of a training by each rule are wanted, too. */
+    function requestOf() {
+        const settings = new Map([...givenTo(recorded), ...[...changes].filter(([key]) => !isEdit(key))]);
+        if (settings.get("rule")) settings.set("train", "1");
+        const edits = [...changes].filter(([key]) => isEdit(key)).map(([key, value]) => {
+            const [index, name] = readEdit(key);
+            return `set ${index} ${value} ${name}`;
+        });
+        return [...[...settings].map(([key, value]) => `${key} ${value}`), ...edits].join("\n");
+    }
+
+    /* "&heads=2&set=3,0.5,W_q" */
+    const suffix = () => [...changes].map(([key, value]) => {
+        const [index, name] = isEdit(key) ? readEdit(key) : [];
+        return isEdit(key) ? `&set=${index},${value},${encodeURIComponent(name)}`
+            : `&${inAddress[key] || key}=${encodeURIComponent(value)}`;
+    }).join("");
+
+    /* A newline would begin another setting of the request. */
+    const oneLine = text => text.replace(/\s/g, " ");
+
+    /* The changes that an address asks for. */
+    function changesIn(wanted) {
+        const found = new Map();
+        for (const key of [...recorded.settings.map(setting => setting.key), "rule"]) {
+            const value = wanted.get(inAddress[key] || key);
+            if (value !== null && value !== ownValue(key)) found.set(key, oneLine(value));
+        }
+        for (const edit of wanted.getAll("set")) {
+            const [, index, value, name] = /^(\d+),([^,]+),(.+)$/.exec(edit) || [];
+            if (name) found.set(`set ${index} ${oneLine(name)}`, oneLine(value));
+        }
+        return found;
+    }
+
+    /* The library's lesson with these changes; null, and a sentence, if it refuses them. */
+    function compute() {
+        const request = requestOf();
+        if (request === answer.request) return { lesson: answer.lesson, sentence: "" };
+        const start = performance.now(), { lessons: computed, error } = library.answer(request);
+        if (error) return { lesson: null, sentence: error + "." };
+        answer = { request, lesson: connect(computed[0]), time: performance.now() - start };
+        return { lesson: answer.lesson, sentence: "" };
+    }
+
+    /* The lesson that an address shows: the recorded one, or an answer of the library. */
+    function read(lesson, wanted) {
+        recorded = lesson;
+        changes = lesson.settings ? changesIn(wanted) : new Map();
+        if (changes.size === 0 || loading) return { lesson, sentence: "" };
+        const computed = library ? compute() : { lesson: null, sentence: Live.refused };
+        if (computed.lesson) return computed;
+        changes = new Map();
+        return { lesson, sentence: computed.sentence };
+    }
+
+    /* Makes changes, key -> text or null for the recorded value. If the library refuses them, nothing changes. */
+    function change(wanted) {
+        const before = changes;
+        changes = new Map(before);
+        for (const [key, value] of Object.entries(wanted)) {
+            if (value === null || (!isEdit(key) && value === ownValue(key))) changes.delete(key);
+            else changes.set(key, value);
+        }
+        const { lesson, sentence } = changes.size ? compute() : { lesson: recorded, sentence: "" };
+        if (!lesson) changes = before;
+        else showLesson(lesson);
+        update(sentence);
+        return sentence;
+    }
+
+    const startAgain = () => change(Object.fromEntries([...changes.keys()].map(key => [key, null])));
+
+    /* ---- the settings -------------------------------------------------------------------------------------------- */
+
+    function drawSetting({ key, kind, least, most, value }) {
+        const isSwitch = kind === "switch", slides = key === "step";
+        const input = el("input", { type: isSwitch ? "checkbox" : slides ? "range" : "number", id: "set-" + key, disabled: !library,
+            ...(isSwitch ? {} : { min: String(least), max: String(most), step: kind === "number" ? "any" : "1" }) });
+        const number = slides && el("output", {}, String(value));
+        const set = () => {
+            const text = isSwitch ? textOf(input.checked !== isInverted(key)) : input.value.trim();
+            change({ [key]: text });
+        };
+        input.addEventListener(slides ? "input" : "change", set);
+        inputs.set(key, input);
+        return el("label", { class: slides ? "slides" : null }, isSwitch && input, words[key] || key, !isSwitch && input, number);
+    }
+
+    function drawRules() {
+        const select = el("select", { id: "set-rule", disabled: !library, onchange: () => change({ rule: select.value }) });
+        inputs.set("rule", select);
+        return el("label", {}, "break it:", select);
+    }
+
+    /* The controls of this lesson. They stay while it is shown: a control that is drawn again loses the focus. */
+    function draw() {
+        const box = byId("change");
+        inputs = new Map();
+        box.hidden = !recorded.settings;
+        if (box.hidden) return;
+        const open = el("button", { id: "change-open", "aria-expanded": "false", "aria-controls": "settings", onclick: () => {
+            const expanded = open.getAttribute("aria-expanded") === "false";
+            open.setAttribute("aria-expanded", expanded);
+        } }, "change it");
+        const again = el("button", { id: "again", onclick: startAgain }, "start again");
+        box.replaceChildren(open, el("div", { id: "settings" }, recorded.settings.map(drawSetting), drawRules(), again),
+            el("p", { id: "changed", role: "status" }));
+        box.dataset.lesson = recorded.number;
+        update("");
+    }
+
+    /* Shows the values in use, and a sentence if the library refused others. */
+    function update(sentence) {
+        for (const [key, input] of inputs) {
+            const value = valueNow(key);
+            if (key === "rule") updateRules(input);
+            if (input.type === "checkbox") input.checked = (value === "1") !== isInverted(key);
+            else input.value = value;
+            if (input.type === "range") input.nextElementSibling.textContent = value;
+        }
+        if (!inputs.size) return;
+        byId("again").disabled = changes.size === 0;
+        byId("changed").className = sentence ? "refused" : "";
+        byId("changed").textContent = sentence || (loading ? "" : library ? status() : Live.refused);
+    }
+
+    const status = () => changes.size
+        ? `The C library in this page computed this, in ${answer.time.toFixed(0)} ms. The address is a link to it.`
+        : "Change anything: the same C library, in this page, computes all numbers anew. To type another number, click a " +
+            "cell of a leaf.";
+
+    function updateRules(select) {
+        const { rules } = state.lesson;
+        select.replaceChildren(new Option("all rules are right", ""),
+            ...rules.map(({ key, title }) => new Option(title, key)));
+    }
+
+    /* ---- a wrong rule -------------------------------------------------------------------------------------------- */
+
+    /* The steps whose badges are red, as links. */
+    function redBadges({ tape, steps }) {
+        const lines = tape.lines.filter(line => line.parts.some(part => !(part.worst < 1e-6)));
+        const leaves = tape.tensors.filter(t => t.check && !t.check.right);
+        const link = (step, text) => el("li", {}, el("a", { href: address(step, null) }, text));
+        return [...lines.map(line => link(steps.findIndex(step => step.kind === "backward" && step.line === line),
+            `${nameOf(line.result)}: differences disagree with its backward`)),
+            ...leaves.map(t => link(t.gradStep, `${nameOf(t)}: its terms do not sum to its gradient`))];
+    }
+
+    function drawBroken(lesson) {
+        const box = byId("broken"), rule = (lesson.rules || []).find(({ key }) => key === lesson.rule);
+        box.hidden = !rule;
+        if (!rule) return box.replaceChildren();
+        const { right, wrong } = lesson.training || {}, last = list => bare(Number(list[list.length - 1]));
+        box.replaceChildren(...[
+            el("h2", {}, "Broken: ", rule.title),
+            el("dl", {}, el("dt", {}, "wrong"), el("dd", {}, el("code", {}, rule.wrong)),
+                el("dt", {}, "right"), el("dd", {}, el("code", {}, rule.right))),
+            el("p", {}, "The values are right, and these checks see that gradients are not:"),
+            el("ul", { class: "red" }, redBadges(lesson)),
+            wrong && drawCurves([{ name: "right", losses: right.map(Number) }, { name: "wrong", losses: wrong.map(Number) }]),
+            wrong && el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${last(right)} with the ` +
+                `right rule, at ${last(wrong)} with the wrong one.`),
+            library && el("button", { onclick: () => change({ rule: "" }) }, "put the right rule back")].filter(Boolean));
+    }
+
+    /* ---- a number of a leaf -------------------------------------------------------------------------------------- */
+
+    const canType = (part, t) => library && recorded.settings && part === "v" && !t.producer && t.name !== "";
+
+    /* For the card of the chosen number: a field for another value of it. */
+    function field(part, t, i) {
+        if (!canType(part, t)) return null;
+        const key = editKey(t, i), input = numberField(`another number for ${nameOf(t)}${at(t, i)}`);
+        const say = el("small", { role: "status" });
+        const set = value => {
+            const sentence = change({ [key]: value });
+            if (sentence) say.textContent = sentence;
+            else (cellOf(state.cell) || byId("why")).focus({ preventScroll: true });
+        };
+        const submit = event => {
+            event.preventDefault();
+            const x = readNumber(input);
+            if (Number.isFinite(x)) set(String(x));
+            else say.textContent = "That is no number.";
+        };
+        const back = changes.has(key) && el("button", { type: "button", onclick: () => set(null) }, "put the old one back");
+        input.id = "type";
+        input.value = full(t.value[i]);
+        return el("form", { class: "type", onsubmit: submit }, el("label", {}, "change it to ", input),
+            el("button", {}, "set"), back, say);
+    }
+
+    /* A digit that is typed in a cell begins another number. */
+    function typeIn(key) {
+        const input = byId("type");
+        if (!input || !/^[-.\d]$/.test(key)) return false;
+        input.value = key;
+        input.focus();
+        return true;
+    }
+
+    /* ---- the beginning ------------------------------------------------------------------------------------------- */
+
+    /* After page.js has drawn a lesson. */
+    function drawn(lesson) {
+        if (byId("change").dataset.lesson !== String(recorded.number) || !inputs.size) draw();
+        update("");
+        drawBroken(lesson);
+    }
+
+    async function begin() {
+        library = await Live.load();
+        loading = false;
+        delete byId("change").dataset.lesson;
+        if (changes.size) readAddress();
+        else drawLesson(state.lesson);
+    }
+
+    return { begin, read, suffix, drawn, field, typeIn, isLoading: () => loading, isLive: () => library !== null,
+        stepOfTraining: () => Number(valueNow("step")) };
+})();
