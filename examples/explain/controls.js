@@ -19,6 +19,7 @@ const Controls = (() => {
     let changes = new Map(); /* key -> text: "heads" -> "2", "rule" -> "softmax", "set 3 W_q" -> "0.5" */
     let answer = { request: "", lesson: null }; /* the last one */
     let inputs = new Map(); /* key -> the control */
+    let expanded = false; /* on a narrow page, where the controls are folded */
 
     /* ---- requests and addresses ---------------------------------------------------------------------------------- */
 
@@ -139,8 +140,8 @@ const Controls = (() => {
         inputs = new Map();
         box.hidden = !recorded.settings;
         if (box.hidden) return;
-        const open = el("button", { id: "change-open", "aria-expanded": "false", "aria-controls": "settings", onclick: () => {
-            const expanded = open.getAttribute("aria-expanded") === "false";
+        const open = el("button", { id: "change-open", "aria-expanded": String(expanded), "aria-controls": "settings", onclick: () => {
+            expanded = !expanded;
             open.setAttribute("aria-expanded", expanded);
         } }, "change it");
         const again = el("button", { id: "again", onclick: startAgain }, "start again");

@@ -1,0 +1,34 @@
+/* common.js - what all scripts share that tests/page-test appends to a copy of a page: a report, keys, addresses. */
+const report = { cells: {}, pending: 0, terms: {}, badges: [], failures: [], steps: {}, exercises: [], wide: [], motion: 0 };
+const fail = text => report.failures.length < 20 && report.failures.push(text);
+const expect = (right, text) => right || fail(text);
+const $ = selector => document.querySelector(selector), all = selector => [...document.querySelectorAll(selector)];
+const wait = (ms = 1) => new Promise(done => setTimeout(done, ms));
+const press = (key, target = document.body) => target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const where = () => location.hash;
+const go = async hash => {
+    location.hash = hash;
+    await wait();
+    await wait();
+};
+
+/* Nothing is wider than the page. */
+function lookWide() {
+    if (document.documentElement.scrollWidth > innerWidth) report.wide.push(where() + ": " + document.documentElement.scrollWidth + " > " + innerWidth);
+}
+
+/* Runs the walk, and gives the report to page-test. */
+async function begin(walk) {
+    try {
+        await Live.load();
+        await wait();
+        await walk();
+        report.requests = performance.getEntriesByType("resource").map(entry => entry.name);
+        const style = getComputedStyle(document.body);
+        report.colours = [style.backgroundColor, style.color];
+    } catch (error) {
+        fail("the walk stopped: " + error.stack);
+    }
+    report.console = window.pageErrors;
+    parent.postMessage(JSON.stringify(report), "*");
+}
