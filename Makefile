@@ -52,12 +52,13 @@ ISAS     = $(if $(AARCH64),neon,baseline $(if $(X86_64),avx2 avx512))
 AVX2     = -mavx2 -mfma
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
-# LIVE=yes, which make live sets, puts the library into explain's page as a WebAssembly module that clang
-# makes. The page has no controls that use it yet, so plain make leaves the module out: the page is a
-# fifth as large. WASI is where the C library of WebAssembly is.
-LIVE     =
+# explain's page computes by the library as a WebAssembly module, if clang can make one here. LIVE=
+# leaves it out, and the page shows recorded numbers. WASI is where the C library for it is.
 WASM_CC  = clang
 WASI     = /usr
+ifeq ($(origin LIVE),undefined)
+LIVE    := $(shell tests/have-wasm '$(WASM_CC)' '$(WASI)' && echo yes)
+endif
 # Without -nostdlibinc clang would take headers of this system. A product and a sum are never fused,
 # as in the baseline kernels of x86-64: float32 has the same digits. All browsers have had vectors of
 # 128 bits (simd128) since 2023; with them recall is trained three times as fast.
@@ -69,6 +70,7 @@ WASM_FLAGS = $(WASM_FIRST) --target=wasm32-wasi --sysroot=$(WASI) -nostdlibinc -
 WASM_LINK  = --target=wasm32-wasi --sysroot=$(WASI) -Wl,--stack-first -Wl,-z,stack-size=1048576
 REACTOR    = -mexec-model=reactor -s $(EXPORTED:%=-Wl,--export=%)
 EXPORTED   = live_request live_answer live_tensors
+PACK       = gzip -9n
 
 # The shared library: programs find it by the name with the first part of the version. macOS writes
 # the version before the suffix, and looks for a library whose name begins with @rpath in the folders
@@ -214,6 +216,9 @@ $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/live.wasm: $(WASM)
 	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
+# The page unpacks it. Without a name and a time in it, the bytes are the same in every build.
+$(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
+	@$(PACK) <$< >$@
 $(BUILD)/obj/wasm/tests/%.o: WASM_FIRST = -Itests/live -include tests/live/system.h -DTEST_HOOKS -Wno-deprecated-declarations
 $(LIVE_TESTS): $(BUILD)/live/%.wasm: $(BUILD)/obj/wasm/tests/%.o $(LIVE_SYSTEM) $(WASM)
 	$(quiet)echo "  link $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_LINK) -Wl,--wrap=tensor_fail $(WRAP) $^ -o $@
@@ -223,7 +228,7 @@ $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 # where there is no module.
 array = $(subst .,_,$(basename $(@F)))
 $(PAGE:.o=.c): $(BUILD)/obj/%.c: %
-$(MODULE:.o=.c): $(if $(LIVE),$(BUILD)/live.wasm)
+$(MODULE:.o=.c): $(if $(LIVE),$(BUILD)/live.wasm.gz)
 $(PAGE:.o=.c) $(MODULE:.o=.c): $(BUILD)/flags.wasm
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
@@ -248,7 +253,7 @@ endif
 # all objects are out of date, after a change of the list of objects all libraries.
 $(BUILD)/flags:   note = $(CC) $(FLAGS)
 $(BUILD)/sources: note = $(OBJECTS)
-$(BUILD)/flags.wasm: note = $(if $(LIVE),$(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(WASM))
+$(BUILD)/flags.wasm: note = $(if $(LIVE),$(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(PACK) $(WASM))
 $(BUILD)/flags $(BUILD)/flags.wasm $(BUILD)/sources: FORCE
 	@mkdir -p $(@D); echo '$(note)' | cmp -s - $@ || echo '$(note)' >$@
 

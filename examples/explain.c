@@ -54,6 +54,10 @@ static void make_page(void) {
     if (lesson > 0) snprintf(what, sizeof what, "lesson %d", first);
     else snprintf(what, sizeof what, "lessons 1 to %d", LESSONS);
     write_page(&(Page){json, live_wasm, live_wasm_size}, what);
+    if (!tensor_error() && live_wasm_size == 0)
+        printf(
+            "It shows recorded numbers only: `make live`, which needs clang, lld and wasi-libc, puts\n"
+            "the library into the page, so that you can change them.\n");
     free(json);
 }
 

@@ -1245,6 +1245,7 @@ START_TEST(page_of_the_lessons) {
     free(read);
     slurp(path("page.html"), page, sizeof page);
     ck_assert_msg(strlen(page) < 1000 * KB, "the page has %zu bytes", strlen(page));
+    ck_assert((module_in(page) == 0) == (strstr(out, "It shows recorded numbers only") != NULL));
 }
 END_TEST
 

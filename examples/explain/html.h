@@ -7,7 +7,7 @@
 
 typedef struct {
     const char *json;          /* the data */
-    const unsigned char *wasm; /* the library as a WebAssembly module */
+    const unsigned char *wasm; /* the library as a WebAssembly module, packed by gzip */
     size_t wasm_size;          /* 0: the page has recorded numbers only */
 } Page;
 

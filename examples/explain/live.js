@@ -87,8 +87,9 @@ const Live = (() => {
             return null;
         }
         try {
-            const bytes = Uint8Array.from(atob(source.textContent.trim()), c => c.charCodeAt(0));
-            return open(await WebAssembly.compile(bytes));
+            const packed = Uint8Array.from(atob(source.textContent.trim()), c => c.charCodeAt(0));
+            const bytes = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+            return open(await WebAssembly.compile(await new Response(bytes).arrayBuffer()));
         } catch (error) {
             Live.refused = `This browser refuses WebAssembly here, so the numbers are recorded ones. (${error.message})`;
             return null;
