@@ -200,6 +200,8 @@
         await wait();
         if (WALK.peek) {
             report.peek = [where(), ($(".chosen") || { dataset: {} }).dataset.cell];
+        } else if (WALK.load) {
+            report.loaded = [await Live.load() !== null, Live.refused];
         } else for (const lesson of WALK.lessons) {
             await walk(lesson);
             for (const [n, question] of lesson.questions.entries()) {
