@@ -17,7 +17,8 @@
 
     /* The text of every cell that is shown, and nothing wider than the page. */
     function look(lesson) {
-        if (document.documentElement.scrollWidth > innerWidth) report.wide.push(where() + ": " + document.documentElement.scrollWidth + " > " + innerWidth);
+        const { scrollWidth, clientWidth } = document.documentElement, edge = $("#stage").getBoundingClientRect().right;
+        if (scrollWidth > clientWidth) report.wide.push(`${where()}: ${scrollWidth} > ${clientWidth}`);
         for (const view of all("#stage .view")) {
             const shows = view.dataset.shows, seen = (report.cells[lesson + " " + shows] ||= {});
             for (const cell of view.querySelectorAll("[data-i]")) {
@@ -26,7 +27,7 @@
                 seen[i] = text;
                 if (!cell.title.includes(": ") || cell.title !== cell.getAttribute("aria-label")) fail(`${where()} ${shows}: element ${i} has no words`);
                 const box = cell.getBoundingClientRect();
-                if (cell.scrollWidth > cell.clientWidth + 1 || box.right > innerWidth + 1) fail(`${where()} ${shows}: ${text} does not fit`);
+                if (cell.scrollWidth > cell.clientWidth + 1 || box.right > edge + 1) fail(`${where()} ${shows}: ${text} does not fit`);
             }
         }
         for (const badge of all("#stage .badge, #tape .badge")) report.badges.push([badge.classList.contains("wrong"), badge.title]);
