@@ -1,14 +1,14 @@
 """firefox.py - headless Firefox for page-test. Marionette is the socket at which Firefox takes commands.
 
 A message is LENGTH:JSON. A command is [0, number, name, parameters], and its answer is [1, number, error, result]."""
-import json, os, shutil, socket, subprocess, time
+import base64, json, os, shutil, socket, subprocess, time
 
 # 0: any free port. Firefox otherwise ignores more than 200 changes of the address in ten seconds; the walk makes more.
 PREFS = {"marionette.port": 0, "dom.navigation.navigationRateLimit.count": 0}
 
 
 class Firefox:
-    name, programs, prints = "Firefox", ("firefox-esr", "firefox"), False
+    name, programs = "Firefox", ("firefox-esr", "firefox")
     media = {"light": ("layout.css.prefers-color-scheme.content-override", 1),
              "dark": ("layout.css.prefers-color-scheme.content-override", 0),
              "reduced motion": ("ui.prefersReducedMotion", 1)}
@@ -26,6 +26,12 @@ class Firefox:
                 const look = () => (report.textContent ? done(report.textContent) : setTimeout(look, 20));
                 look();"""
             return session.call("WebDriver:ExecuteAsyncScript", script=script, args=[])["value"]
+
+    def pdf(self, folder):
+        """folder/copy.html, printed."""
+        with Session(self.path, folder, {}, self.limit) as session:
+            session.call("WebDriver:Navigate", url=f"file://{folder}/copy.html")
+            return base64.b64decode(session.call("WebDriver:Print")["value"])
 
 
 class Session:
