@@ -317,10 +317,11 @@ fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests
 run-libfuzzer: $(TARGETS)
 	@for target in $^; do tests/fuzz/run-target $$target $(or $(RUNS),100000) || exit 1; done
 
-page-test: $(BUILD)/explain ## the page of explain in headless Chromium (apt-get install chromium)
+BROWSER = chromium
+page-test: $(BUILD)/explain ## the page of explain in headless Chromium; BROWSER=firefox: in Firefox
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
 	@$(BUILD)/explain --lesson 6 --additive --page $(BUILD)/additive.html >/dev/null
-	@tests/page-test $(BUILD)/explain.html $(BUILD)/additive.html
+	@tests/page-test --$(BROWSER) $(BUILD)/explain.html $(BUILD)/additive.html
 
 live-test: ## the WebAssembly module against the program, and suites built for it (needs node)
 	@tests/install-wasm '$(WASM_CC)' '$(WASI)'

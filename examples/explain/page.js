@@ -519,7 +519,8 @@ const stepNow = () => state.lesson.steps[state.step];
 const cellOf = key => byId("stage").querySelector(`[data-cell="${key}"]`);
 
 function drawStage() {
-    const step = stepNow(), views = viewsOf(step), layout = layoutOf(views, byId("stage").clientWidth);
+    const step = stepNow(), views = viewsOf(step), width = byId("stage").clientWidth - 1; /* half of it for a border */
+    const layout = layoutOf(views, width);
     turnToCell(views, layout.fit);
     state.first = Math.max(0, Math.min(state.first, layout.panels - layout.fit));
     byId("stage").replaceChildren(drawHeading(step), drawPager(views, layout), drawViews(step, views, layout));

@@ -14,7 +14,8 @@ const go = async hash => {
 
 /* Nothing is wider than the page. */
 function lookWide() {
-    if (document.documentElement.scrollWidth > innerWidth) report.wide.push(where() + ": " + document.documentElement.scrollWidth + " > " + innerWidth);
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth > clientWidth) report.wide.push(`${where()}: ${scrollWidth} > ${clientWidth}`);
 }
 
 /* Runs the walk, and gives the report to page-test. */

@@ -3,6 +3,7 @@
  * WALK, written above it, says what to do: see page-test. */
 /* The text of every cell that is shown. */
 function look(lesson) {
+    const edge = $("#stage").getBoundingClientRect().right;
     lookWide();
     for (const view of all("#stage .view")) {
         const shows = view.dataset.shows, seen = (report.cells[lesson + " " + shows] ||= {});
@@ -12,7 +13,7 @@ function look(lesson) {
             seen[i] = text;
             if (!cell.title.includes(": ") || cell.title !== cell.getAttribute("aria-label")) fail(`${where()} ${shows}: element ${i} has no words`);
             const box = cell.getBoundingClientRect();
-            if (cell.scrollWidth > cell.clientWidth + 1 || box.right > innerWidth + 1) fail(`${where()} ${shows}: ${text} does not fit`);
+            if (cell.scrollWidth > cell.clientWidth + 1 || box.right > edge + 1) fail(`${where()} ${shows}: ${text} does not fit`);
         }
     }
     for (const badge of all("#stage .badge, #tape .badge")) report.badges.push([badge.classList.contains("wrong"), badge.title]);
