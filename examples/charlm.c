@@ -248,7 +248,7 @@ static void print_passage(const Corpus *text, const Tensor *x, char *string) {
     string[n] = '\0';
 }
 
-/* Writes the page of the first characters of a batch of training. A page has no room for the
+/* Writes the page of the first characters of a batch of training. A page cannot show the
  * matrices of the model. So the whole model runs once, and the page gets its gradient for the
  * attention's output, G: sum(G output) has the gradients that the model's loss has. */
 static void explain(Transformer *net, const Corpus *text) {
@@ -275,11 +275,13 @@ static void explain(Transformer *net, const Corpus *text) {
         .idea = "The attention of one layer, in the middle of the model's backward pass.",
         .command = "build/charlm --explain FILE.html",
         .columns = "head",
-        .text = {words,
-                 "The rest of the model is too large for a page: it is only in `G`, the "
-                 "gradient that arrives here from the model's loss. The last line, sum(G "
-                 "output), has the gradient `G`, so all gradients before it are gradients of "
-                 "the model's loss. No character sees a later one: those scores are masked."},
+        .text =
+            {words,
+             "The rest of the model is too large for a page: the page has only `G`, the "
+             "gradient of the model's loss by the output of the attention. The last line, sum(G "
+             "output), has the gradient `G`, so all gradients before it are gradients of "
+             "the model's loss. No character sees a later one: the scores of later characters "
+             "are masked."},
         .formula = {"attention_weights = softmax(queries keys' / sqrt(d)), for each head",
                     "output = attention_weights values", "G = d loss of the model / d output"}};
     recording_end(net, sum, &recording, run.explain);

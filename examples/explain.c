@@ -2,9 +2,9 @@
  * tape of any program.
  *
  * A lesson (examples/explain/lesson1.c and so on) runs a small model forward and backward on an
- * open tape. tape_write_json computes all that there is to show: values, gradients, the terms of
- * each gradient, the reasons for zeros, and the check of each line. The page and the text in the
- * terminal show these data, and compute nothing.
+ * open tape. tape_write_json computes values, gradients, the terms of each gradient, the reasons
+ * for zeros, and the check of each line. The page and the text in the terminal show these data, and
+ * compute nothing.
  *
  * The sections: the page, the text and the picture, a tape from a file, main.
  */
@@ -200,7 +200,7 @@ static const Flag flags[] = {
                 "Add the losses of 200 steps of SGD on all leaves to the data of the page; with\n"
                 "--break both the right and the wrong ones."),
     {"--break", FLAG_CHOICE, &options.rule, "softmax|transpose|assign|dropout|mask",
-     "Give the lines that it concerns a wrong backward. The check of these lines fails; with\n"
+     "Give a wrong backward to the lines that it concerns. The check of these lines fails; with\n"
      "assign, = in place of +=, the sum of a gradient is wrong.",
      0, 0, NULL, "none"},
 };

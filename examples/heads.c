@@ -291,9 +291,9 @@ static void explain(Heads *net) {
         .columns = "head",
         .text = {words,
                  "The gradient of a gate is one sum over all numbers of its head: the output "
-                 "of the head times the gradient that arrives there. Parameters are constants "
-                 "here; the two matrices after the attention, W_o and answer, are multiplied "
-                 "to one."},
+                 "of the head times its gradient. Parameters are constants "
+                 "here; the two matrices after the attention, W_o and answer, are replaced "
+                 "by their product."},
         .formula = {"attention_weights = softmax(queries keys' / sqrt(d)), for each head",
                     "heads = gates * (attention_weights values)",
                     "loss = mean of -log softmax(joined (answer W_o)' + b)[right token]"}};
@@ -309,7 +309,7 @@ static const Flag flags[] = {
     INTEGER_FLAG("--length", options.length, 2, MAP_MAX, "from 2 to 64", "Tokens in a sequence."),
     INTEGER_FLAG("--tokens", options.tokens, 2, 26, "from 2 to 26", "Different tokens."),
     INTEGER_FLAG("--offsets", options.offsets, 1, MAX_OFFSETS, "from 1 to 8",
-                 "Tokens to name at every place: those at i - 1, i - 4, i - 7 and so on."),
+                 "The number of tokens to name at every place: i - 1, i - 4, i - 7 and so on."),
     NUMBER_FLAG("--dropout", options.dropout, 0, 1 - 1e-16, "of at least 0 and below 1",
                 "The probability with which a whole head is lost in training."),
     NUMBER_FLAG("--decay", options.decay, 0, 1, "from 0 to 1", "Pulls all weights towards 0."),

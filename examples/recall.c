@@ -1,8 +1,8 @@
 /* recall.c - associative recall: attention as a memory.
  *
  * A sequence is a list of pairs of a key and a value, "c:37 x:4 f:81". A question names a key,
- * "f?", and the answer is its value, 81. All pairs are random, so the model cannot learn them by
- * heart; it must learn to find the pair. Keys in questions and keys in pairs have different
+ * "f?", and the answer is its value, 81. All pairs are random, so the model cannot memorise them;
+ * it must learn to find the pair. Keys in questions and keys in pairs have different
  * vectors, so only training can teach the model that the f of a question is the f of a pair. The
  * loss knows the right value, but not the right pair.
  *
@@ -72,18 +72,18 @@ static const Flag flags[] = {
     CHOICE_FLAG("--attention", options.attention, "dot|additive",
                 "The score of a question and a key: q . k / sqrt(d), or w . tanh(W_q q + W_k k)."),
     INTEGER_FLAG("--pairs", options.pairs, 1, RECALL_MOST_KEYS, "from 1 to 52",
-                 "At most so many pairs are in a sequence, and at least half as many."),
+                 "The largest number of pairs in a sequence; the smallest is half of it."),
     INTEGER_FLAG("--keys", options.keys, 1, RECALL_MOST_KEYS, "from 1 to 52",
-                 "So many different keys there are, at least --pairs."),
+                 "The number of different keys, at least --pairs."),
     INTEGER_FLAG("--values", options.values, 2, 1000, "from 2 to 1000",
-                 "So many different values there are."),
+                 "The number of different values."),
     INTEGER_FLAG("--hidden", options.hidden, 1, 1024, "from 1 to 1024",
                  "The size d of the vectors."),
     NUMBER_FLAG("--dropout", options.dropout, 0, 1 - 1e-16, "of at least 0 and below 1",
                 "The probability with which a weight is lost in training."),
     SWITCH_FLAG("--no-scale", options.no_scale, "Dot products are not divided by sqrt(d)."),
     SWITCH_FLAG("--no-mask", options.no_mask,
-                "No valid_lens: what lies behind the sequence is looked at, too."),
+                "No valid_lens: questions look at the old pairs after the sequence, too."),
     NUMBER_FLAG("--momentum", momentum, 0, 1 - 1e-16, "of at least 0 and below 1",
                 "How much of the last step goes into the next."),
 };

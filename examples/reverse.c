@@ -116,8 +116,8 @@ static Tensor *draw(int64_t B) {
     return tape_own(tensor_randint(0, options.tokens, SHAPE(B, options.length)));
 }
 
-/* SGD with momentum. Gradients g are clipped to norm 1, so that one bad batch cannot do much harm:
- *     g <- g min(1, 1 / |g|)    b <- mu b + g    theta <- theta - lr b */
+/* SGD with momentum. Gradients g are clipped to norm 1, so that one bad batch cannot move the
+ * parameters far: g <- g min(1, 1 / |g|)    b <- mu b + g    theta <- theta - lr b */
 static void train(Reverse *net, Optimizer *sgd) {
     while (training_next(&run)) {
         tape_begin();
@@ -210,7 +210,7 @@ static void evaluate(Reverse *net) {
 
 enum { QUERIES = 4 }; /* on the page: each looks at all keys */
 
-/* The leaves of the page, and its constants. Two matrices in a row are one: W W_o. */
+/* The leaves of the page, and its constants. The product W W_o replaces two matrices. */
 typedef struct {
     Tensor *q, *k, *v; /* (H, QUERIES, d), (H, n, d) */
     Tensor *W;         /* (V, h) */
@@ -261,7 +261,7 @@ static void explain(Reverse *net) {
         .columns = "head",
         .text = {words, "Dropout is as in training: where it removes the right weight of a head, "
                         "another head must know the answer. Parameters are constants here; the two "
-                        "matrices after the attention, W_o and W, are multiplied to one."},
+                        "matrices after the attention, W_o and W, are replaced by their product."},
         .formula = {"attention_weights = softmax(queries keys' / sqrt(d)), for each head",
                     "loss = mean of -log softmax(joined (W W_o)' + b)[token n - 1 - i]"}};
     recording_end(net, loss, &recording, run.explain);
@@ -273,7 +273,7 @@ static const Flag flags[] = {
     INTEGER_FLAG("--length", options.length, 1, MAP_MAX, "from 1 to 64",
                  "The number of tokens in a sequence."),
     INTEGER_FLAG("--tokens", options.tokens, 2, 1000, "from 2 to 1000",
-                 "So many different tokens there are."),
+                 "The number of different tokens."),
     INTEGER_FLAG("--heads", options.heads, 1, MAX_HEADS, "from 1 to 16",
                  "Heads of the attention, each of --hidden / --heads numbers."),
     INTEGER_FLAG("--hidden", options.hidden, 2, 1024, "from 2 to 1024",

@@ -1,9 +1,8 @@
-/* test_explain.c - the lessons of build/explain: that what they show is right, computed here once
- * more from the tensors on the tape; and the program, its page, its text and its sentences.
+/* test_explain.c - the lessons of build/explain: their numbers are computed once more here, from
+ * the tensors on the tape. And the program, its page, its text and its sentences.
  *
- * The golden text is made anew by build/explain --text --lesson 2
- * >tests/golden/explain_lesson2.txt, the picture of the first README by build/explain --lesson 5
- * --causal --picture examples/explain.svg.
+ * build/explain --text --lesson 2 >tests/golden/explain_lesson2.txt makes the golden text, and
+ * build/explain --lesson 5 --causal --picture examples/explain.svg the picture of the first README.
  */
 #include "common.h"
 #include "common_program.h"
@@ -434,7 +433,7 @@ START_TEST(every_setting_changes_the_tape) {
 }
 END_TEST
 
-/* The settings in the JSON are those that the lesson takes, no more and no less. */
+/* The JSON has exactly the settings that the lesson takes. */
 START_TEST(settings_are_those_of_the_lesson) {
     static const char *const keys[] = {"heads",   "queries",  "keys",   "tokens", "size",
                                        "step",    "dropout",  "seed",   "causal", "no-scale",
@@ -472,7 +471,7 @@ START_TEST(settings_that_cannot_be) {
 }
 END_TEST
 
-/* The numbers of a lesson in float32 are those of float64, rounded. */
+/* A lesson in float32 has the numbers of the lesson in float64, rounded. */
 START_TEST(float32_shows_the_same_example) {
     LessonOptions options = LESSON_OPTIONS;
     open_case(_i);
@@ -655,7 +654,7 @@ static bool sums_up(const Json *tensor) {
     return true;
 }
 
-/* Of the lines with a gradient exactly those of these ops fail their check, and clearly. */
+/* Exactly the lines of these ops that have a gradient fail their check, and by a large error. */
 static int count_failures(const char *ops) {
     int failures = 0;
     for (const Json *line = lines->first; line; line = line->next) {
@@ -926,8 +925,9 @@ START_TEST(answers_of_lesson_2) {
     const Json *A = find("A");
     const double mean =
         value(A, 3) * grad(A, 3) + value(A, 4) * grad(A, 4) + value(A, 5) * grad(A, 5);
-    snprintf(told, sizeof told, "At [1, 0] it is %.3g x (%.3g - %.3g) = %.3g; the mean, %.3g, is ",
-             value(A, 3), grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean), mean);
+    snprintf(told, sizeof told,
+             "At [1, 0] this is %.3g x (%.3g - %.3g) = %.3g; the mean, %.3g, is ", value(A, 3),
+             grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean), mean);
     expect_told(told);
     close_case();
 }
@@ -1048,9 +1048,9 @@ START_TEST(broken_tapes) {
     expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[-1]}]}",
                   "not a tape: tensor 0 has no shape");
     expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[2],\"value\":[1]}]}",
-                  "not a tape: tensor 0 has not as many values as its shape says");
+                  "not a tape: tensor 0 does not have as many values as its shape says");
     expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[],\"value\":[1],\"grad\":[]}]}",
-                  "not a tape: tensor 0 has not as many gradients as its shape says");
+                  "not a tape: tensor 0 does not have as many gradients as its shape says");
     expect_broken(TAPE("{}"), "not a tape: a line has no \"line\" or no \"op\"");
     expect_broken(TAPE(LINE("[0]", "2", "[]")), "not a tape: line 0 has no \"in\" or no \"out\"");
     expect_broken(TAPE(LINE("[2]", "1", "[]")),
@@ -1341,9 +1341,9 @@ START_TEST(pictures_that_cannot_be_drawn) {
     program = "explain";
 #define PICTURE " --picture $D/made.svg"
     expect_failure("--heads 5 --tokens 4" PICTURE,
-                   ": the picture has room for 16 columns and 8 rows: choose a smaller example\n");
+                   ": the picture can show 16 columns and 8 rows: choose a smaller example\n");
     expect_failure("--lesson 2 --queries 9" PICTURE,
-                   ": the picture has room for 16 columns and 8 rows: choose a smaller example\n");
+                   ": the picture can show 16 columns and 8 rows: choose a smaller example\n");
     expect_failure("--tokens 1" PICTURE, ": all gradients after this softmax are 0: ");
     expect_failure("--tokens 24 --size 4" PICTURE, ": choose a smaller example\n");
     ck_assert_int_eq(run("--heads 4 --picture $D/largest.svg"), 0);

@@ -190,7 +190,7 @@ START_TEST(learns_and_shows_it) {
 }
 END_TEST
 
-/* The labels are those of the program's first map. */
+/* The map has the labels of the program's first map. */
 START_TEST(shows_the_example_of_the_program) {
     program = "recall";
     ck_assert_int_eq(run("--steps 2 --plot $D/plot.svg"), 1);

@@ -46,9 +46,9 @@ static bool check_tensor(const Json *tensor, int64_t t) {
     const Json *grad = json_get(tensor, "grad");
     if (size < 0) return wrong("tensor", t, "has no shape");
     if (!is_list(json_get(tensor, "value"), size))
-        return wrong("tensor", t, "has not as many values as its shape says");
+        return wrong("tensor", t, "does not have as many values as its shape says");
     if (grad && !is_list(grad, size))
-        return wrong("tensor", t, "has not as many gradients as its shape says");
+        return wrong("tensor", t, "does not have as many gradients as its shape says");
     return true;
 }
 
@@ -61,7 +61,7 @@ static bool check_column(const Json *column, int64_t rows) {
     return true;
 }
 
-/* The derivative by one input, of so many elements (columns), of a result of so many (rows). */
+/* Checks the derivative of a result of `rows` elements by an input of `columns` elements. */
 static bool check_derivative(const Json *d, int64_t rows, int64_t columns, int64_t line) {
     const Json *jacobian = json_get(d, "jacobian");
     if (d->kind == JSON_NULL) return true;

@@ -4,12 +4,12 @@
 
 #include "json.h"
 
-/* Checks all that a reader of the tape counts on: that lines and tensors are there, that numbers of
- * tensors exist, that lists are as long as the shapes say. False and an error that names the line
+/* Checks all that a reader of the tape needs: there are lines and tensors, a number of a tensor
+ * names a tensor, lists are as long as the shapes say. False and an error that names the line
  * or the tensor. */
 bool check_tape(const Json *tape);
 
-/* The product of a tensor's shape; -1 if that is not a list of sizes. */
+/* The number of elements of a tensor; -1 if its shape is not a list of sizes. */
 int64_t size_of_tensor(const Json *tensor);
 
 #endif

@@ -7,7 +7,7 @@
 extern const unsigned char page_html[], page_css[], page_js[], live_js[];
 extern const size_t page_html_size, page_css_size, page_js_size, live_js_size;
 
-/* In a script "</" could end it; in a string of JSON "<\/" means the same. */
+/* "</" could end the script; in a string of JSON "<\/" means the same. */
 static void write_json(FILE *file, const char *json) {
     fputs("<script id=\"data\" type=\"application/json\">\n", file);
     for (const char *c = json; *c; c++) {

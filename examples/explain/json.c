@@ -1,7 +1,7 @@
 /* json.c - reads JSON into a tree, and writes its strings: see json.h.
  *
- * Each value ends before a comma or a bracket, so the number of these bounds the number of values,
- * and the whole tree is one allocation. */
+ * Each value ends before a comma or a bracket, so there are no more values than commas and
+ * brackets, and the whole tree is one allocation. */
 #include "json.h"
 
 #include "../../tensor/tensor.h"
@@ -13,7 +13,7 @@
 enum { MAX_DEPTH = 32 };
 
 typedef struct {
-    char *at;   /* what is read next */
+    char *at;   /* the next character */
     Json *free; /* the next node of the block */
     int line, depth;
 } Reader;
@@ -56,8 +56,8 @@ static char *read_unicode(const char *digits, char *out) {
     return out;
 }
 
-/* The string after its first quote: decoded in place, since no escape is shorter than what it
- * stands for. NULL on error. */
+/* The string after its first quote: decoded in place, since no escape is shorter than its bytes in
+ * UTF-8. NULL on error. */
 static const char *read_string(Reader *r) {
     static const char escapes[] = "\"\\/bfnrt";
     static const char meant[] = "\"\\/\b\f\n\r\t";
@@ -155,7 +155,7 @@ static bool read_value(Reader *r, Json *value) {
 }
 
 Json *json_read(char *text) {
-    size_t values = 2; /* the outermost one, and one to spare */
+    size_t values = 2; /* the outermost one, and a spare one */
     if (tensor_error()) return NULL;
     for (const char *c = text; *c; c++) values += *c == ',' || *c == '[' || *c == '{';
     Json *tree = malloc(values * sizeof *tree);

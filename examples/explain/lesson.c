@@ -177,7 +177,7 @@ void say(Lesson *l, const char *format, ...) {
 }
 
 /* The number that tape_write_json gives a tensor: it lists each once, line by line, inputs before
- * the result. -1 if it is on no line. */
+ * the result. -1 if the tensor is on no line. */
 static int number_of(const Tensor *x) {
     const Tensor *seen[4 * LESSON_TENSORS];
     int n = 0;
@@ -289,11 +289,11 @@ static void step_of_sgd(double rate) {
             Tensor *x = line.in[k];
             if (!x || x->grad_fn || !x->grad) continue;
             tensor_add_(x, x->grad, -rate);
-            ag_zero_grad(x); /* another line that reads x finds no gradient, and moves it no more */
+            ag_zero_grad(x); /* so another line that reads x does not change x again */
         }
 }
 
-/* Takes so many steps; losses: of each step, or NULL. */
+/* Takes so many steps. losses: gets the loss of each step, or is NULL. */
 static void train(Lesson *l, int64_t steps, double *losses) {
     for (int64_t i = 0; i < steps && !tensor_error(); i++) {
         tape_begin();

@@ -21,7 +21,7 @@ typedef struct {
     int number;
     const LessonKind *kind;
     LessonOptions given, options; /* from the caller; in use */
-    const WrongRule *rule;        /* planted on the tape; NULL if none is */
+    const WrongRule *rule;        /* in use on the tape; NULL if none is */
     void *model;                  /* a module that lesson_close frees, or NULL */
     Tensor *owned[LESSON_TENSORS];
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
@@ -32,7 +32,7 @@ typedef struct {
 } Lesson;
 
 /* Makes the model, opens a tape, runs forward and backward. The tape stays open. The caller calls
- * lesson_close, also after a failure. A wrong rule that would change no line is not planted. An
+ * lesson_close, also after a failure. A wrong rule that would change no line is not used. An
  * edit that names no leaf, or no element of it, is an error. */
 bool lesson_open(Lesson *lesson, int number, LessonOptions options);
 /* The lesson as one JSON object. False and an error if the tape is too large, or if the file cannot
@@ -40,8 +40,8 @@ bool lesson_open(Lesson *lesson, int number, LessonOptions options);
 bool lesson_write_json(Lesson *lesson, FILE *file);
 void lesson_close(Lesson *lesson);
 /* Opens, writes and closes the lessons from first to last: {"lessons": [...]}, a string that the
- * caller frees. NULL and an error on failure: among others if there is one lesson, and the wrong
- * rule changes no line of it. */
+ * caller frees. NULL and an error on failure, for example if there is one lesson, and the
+ * wrong rule changes no line of this lesson. */
 char *lessons_as_json(int first, int last, LessonOptions options);
 
 /* ---- for the file of a lesson ---------------------------------------------------------------- */
@@ -63,7 +63,7 @@ extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson
 /* Gives the tensor a name and keeps it until the lesson is closed; takes over the reference. The
  * tensor is no line of the tape, as it would be with tape_own. Returns the tensor to use, which is
  * not x if the lesson is in float32, or if training has made a step: then build runs again, and
- * gets the tensor of the first step, which has learned since. So fill x before. */
+ * gets the tensor of the first step, which training has changed. So fill x before the call. */
 Tensor *lesson_own(Lesson *lesson, const char *name, Tensor *x);
 /* The same for a leaf that gets a gradient. */
 Tensor *lesson_leaf(Lesson *lesson, const char *name, Tensor *x);

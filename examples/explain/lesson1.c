@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define RATE 0.1 /* of the step of SGD in the text */
+#define RATE 0.1 /* the learning rate in the text */
 
 /* The notebook's curve: a measured value is a point of this curve plus noise. */
 static double curve(double x) { return 2 * sin(x) + pow(x, 0.8); }
@@ -19,7 +19,8 @@ static Tensor *pool(Tensor *queries, Tensor *keys, Tensor *values, Tensor *w) {
     return ag_name(ag_matmul(A, values), "Y");
 }
 
-/* Keys at 0, 1, 2, ...; queries between them; values with noise. All have one decimal. */
+/* The keys are 0, 1, 2, ..., the queries are between them, and the values have noise. All numbers
+ * have one decimal. */
 static Tensor *build(Lesson *l) {
     const int64_t Q = l->options.queries, K = l->options.keys;
     Tensor *queries = tensor_zeros(SHAPE(Q, 1));
@@ -63,8 +64,8 @@ static void tell(Lesson *l) {
     say(l,
         "Step forward first: each line of the tape makes one table from tables above it. A table "
         "that no line makes is a leaf; the page lists the leaves that are learned, here only `w`, "
-        "and no other leaf gets a gradient. Then step backward: each line receives the gradient of "
-        "its result and hands a gradient to its inputs, until `w` is reached.");
+        "and no other leaf gets a gradient. Then step backward: each line reads the gradient of "
+        "its result and computes the gradients of its inputs, at last the gradient of `w`.");
     say(l,
         "`w` is one number, but it multiplies every number of `D`. So its gradient is a sum, with "
         "a term from every use. A step of SGD subtracts the gradient, times a learning rate of "
@@ -113,7 +114,7 @@ static void ask(Lesson *l) {
 const LessonKind lesson_1 = {
     .title = "One weight",
     .idea =
-        "A number that is used many times gets a gradient from every use; the gradients add up.",
+        "A number that is used many times gets a gradient from every use; the gradients are added.",
     .source = "d2l.ai: Parametric Attention Pooling; Nadaraya 1964, Watson 1964",
     .columns = "",
     .formula = {"D = queries - keys,  U = D w", "S = -U^2 / 2,  A = softmax(S)", "Y = A values",

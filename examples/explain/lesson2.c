@@ -26,7 +26,7 @@ static const char *in_numbers(const Lesson *l) {
     const int64_t K = l->options.keys, first = (l->options.queries - 1) * K;
     double mean = 0;
     for (int64_t i = first; i < first + K; i++) mean += lesson_value("A", i) * lesson_grad("A", i);
-    int n = snprintf(text, TEXT, "At [%d, 0] it is %.3g x (%.3g %c %.3g) = %.3g",
+    int n = snprintf(text, TEXT, "At [%d, 0] this is %.3g x (%.3g %c %.3g) = %.3g",
                      (int)l->options.queries - 1, lesson_value("A", first), lesson_grad("A", first),
                      mean < 0 ? '+' : '-', fabs(mean), lesson_grad(scores, first));
     if (K <= FEW) n += snprintf(text + n, TEXT - (size_t)n, "; the mean, %.3g, is", mean);
@@ -41,28 +41,28 @@ static void tell(Lesson *l) {
     const int d = (int)l->options.size;
     say(l,
         "Attention looks up values, and returns a weighted mean of them. The product of a query, a "
-        "row of `Q`, with a key, a row of `K`, is a score, and `S` holds all scores. Softmax makes "
-        "each row of scores into weights, which are positive and sum to 1, and the output `Y` is "
-        "the mean of the values, the rows of `V`, with these weights.");
+        "row of `Q`, with a key, a row of `K`, is a score, and `S` holds all scores. Softmax "
+        "computes weights from each row of scores, positive weights with the sum 1, and the output "
+        "`Y` is the mean of the values, the rows of `V`, with these weights.");
     say(l,
-        "A product `Y` = `A` `V` has a gradient for each factor, dA = dY V' and dV = A' dY: the "
-        "gradient times the other factor, transposed, which is what ' means. The gradient of the "
-        "input of softmax, `%s`, is A (dA - sum(A dA)): a score counts only as far as its dA "
-        "differs from the mean of its row, weighted by A. %s",
+        "A product `Y` = `A` `V` has a gradient for each factor, dA = dY V' and dV = A' dY: dY "
+        "times the other factor, transposed (' means transposed). The gradient of the input of "
+        "softmax, `%s`, is A (dA - sum(A dA)): the gradient of a score is its weight times the "
+        "difference of its dA and the mean of dA in the row, weighted by A. %s",
         l->options.no_scale ? "S" : "S / sqrt(d)", in_numbers(l));
     if (l->options.no_scale)
         say(l,
             "Here the scores are not divided by sqrt(d). A score is a sum of d = %d products; "
             "the more products, the larger the scores, and the nearer the weights are to 0 and "
-            "1. There the rule of softmax lets almost no gradient through. For programmers: "
-            "compare with `build/explain --lesson 2`.",
+            "1. Then the scores get almost no gradient, as the rule of softmax says. For "
+            "programmers: compare with `build/explain --lesson 2`.",
             d);
     else
         say(l,
-            "Why 1 / sqrt(d)? A score is a sum of d = %d products, so it grows with d. Large "
-            "scores push the weights to 0 and 1, and there the rule of softmax lets almost no "
-            "gradient through. For programmers: `build/explain --lesson 2 --no-scale` shows the "
-            "same example without the scale.",
+            "Why 1 / sqrt(d)? A score is a sum of d = %d products, so a score grows with d. If the "
+            "scores are large, the weights are near 0 and 1, and then the scores get almost no "
+            "gradient, as the rule of softmax says. For programmers: `build/explain --lesson 2 "
+            "--no-scale` shows the same example without the scale.",
             d);
 }
 

@@ -1,5 +1,5 @@
-/* lesson3.c - masks and the kinds of zero: lengths, a boolean mask and a window together. One half
- * selects the keys, the other half fills with -1e6. */
+/* lesson3.c - masks and the kinds of zero: lengths, a boolean mask and a window together. The first
+ * output selects keys by the mask, the second output sets masked scores to -1e6. */
 #include "lesson.h"
 
 #include <math.h>
@@ -80,10 +80,11 @@ static Tensor *build(Lesson *l) {
 /* A sentence about the row with one key, "" if there is no such row. */
 static const char *one_key(const Lesson *l, int row) {
     static char text[256];
-    snprintf(text, sizeof text,
-             "Row %d may look at one key. The weight of this key is exactly 1, whatever the score "
-             "is, so the gradient of the score is 0, for another reason.",
-             row);
+    snprintf(
+        text, sizeof text,
+        "Row %d may look at one key. The weight of this key is exactly 1 for every score, so the "
+        "gradient of the score is 0: another reason for a zero.",
+        row);
     return l->options.queries > 1 ? text : "";
 }
 

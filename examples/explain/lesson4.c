@@ -29,19 +29,18 @@ static Tensor *build(Lesson *l) {
 static void tell(Lesson *l) {
     const double p = l->options.dropout;
     say(l, "In self-attention the tokens look at each other: queries, keys and values are all made "
-           "from the same `x`, each by a matrix of its own. So `x` stands at a fork, and three "
-           "lines of the tape read it.");
+           "from the same `x`, each by a matrix of its own. So three lines of the tape read `x`.");
     say(l,
-        "Backward goes from the last line to the first, and it reaches the fork three times: from "
-        "`V`, then from `K`, then from `Q`. So `x` changes the loss in three ways, and its "
-        "gradient is the sum of three parts. It begins at 0, and each part is added; backward "
-        "never overwrites a gradient.");
+        "Backward goes from the last line to the first, and computes a part of the gradient of `x` "
+        "three times: from `V`, then from `K`, then from `Q`. `x` changes the loss in these three "
+        "ways, so its gradient is the sum of the three parts. The gradient begins at 0, and each "
+        "part is added; backward never overwrites a gradient.");
     if (p > 0)
         say(l,
             "Dropout sets each weight to 0 with probability %g and divides the others by %g, so "
-            "that the mean stays. Backward uses the same mask: a dropped weight had no effect, so "
-            "its gradient is exactly 0; a kept weight gets its gradient divided by %g. For "
-            "programmers: `build/explain --lesson 4 --seed 1` shows another draw.",
+            "that the mean stays the same. Backward uses the same mask: a dropped weight had no "
+            "effect, so its gradient is exactly 0; a kept weight gets its gradient divided by %g. "
+            "For programmers: `build/explain --lesson 4 --seed 1` shows another draw.",
             p, 1 - p, 1 - p);
 }
 

@@ -6,13 +6,13 @@
 
 enum { INPUT = 2 }; /* the size of a token */
 
-/* (1, T, h d) -> (h, T, d), as transpose_qkv does: columns c d to (c + 1) d are head c's. */
+/* (1, T, h d) -> (h, T, d), as transpose_qkv does: head c gets columns c d to (c + 1) d - 1. */
 static Tensor *split(const Lesson *l, const char *name, Tensor *x) {
     const int64_t T = l->options.tokens, H = l->options.heads, d = l->options.size;
     char text[32];
     snprintf(text, sizeof text, "%s split", name);
     x = ag_name(ag_reshape(x, SHAPE(1, T, H, d)), text);
-    snprintf(text, sizeof text, "%s turned", name);
+    snprintf(text, sizeof text, "%s transposed", name);
     x = ag_name(ag_transpose(x, 1, 2), text);
     snprintf(text, sizeof text, "%s_h", name);
     return ag_name(ag_reshape(x, SHAPE(H, T, d)), text);
@@ -22,7 +22,7 @@ static Tensor *split(const Lesson *l, const char *name, Tensor *x) {
 static Tensor *merge(const Lesson *l, Tensor *x) {
     const int64_t T = l->options.tokens, H = l->options.heads, d = l->options.size;
     x = ag_name(ag_reshape(x, SHAPE(1, H, T, d)), "heads");
-    x = ag_name(ag_transpose(x, 1, 2), "heads turned");
+    x = ag_name(ag_transpose(x, 1, 2), "transposed");
     return ag_name(ag_reshape(x, SHAPE(1, T, H * d)), "Concat(heads)");
 }
 
@@ -75,21 +75,20 @@ static const char *shares(const Lesson *l) {
 static void tell(Lesson *l) {
     const int H = (int)l->options.heads, d = (int)l->options.size, T = (int)l->options.tokens;
     say(l,
-        "Each of %d tokens makes one query of %d numbers, %s. `Q split`, `Q turned` and `Q_h` only "
-        "move numbers, so backward only moves the gradients back. `Q_h` is a batch with a matrix "
-        "for each head, so that one `bmm` computes all heads. The lines of `K` and `V` repeat "
-        "those of `Q`.",
+        "Each of %d tokens makes one query of %d numbers, %s. `Q split`, `Q transposed` and `Q_h` "
+        "only move numbers, so backward only moves the gradients back. `Q_h` is a batch with a "
+        "matrix for each head, so that one `bmm` computes all heads. `K` and `V` have the same "
+        "three lines as `Q`.",
         T, H * d, shares(l));
     say(l,
         "Then every head attends alone, as in lesson 2. `Concat(heads)` moves the outputs of all "
-        "heads back into one row for each token, and `W_o` mixes them: heads meet only "
-        "there.");
-    say(l,
-        "Which head matters? Each output is multiplied by a `gate` of 1, which changes nothing, "
-        "but the gate has a gradient: how the loss would change if the gate opened a little. This "
-        "gradient is a sum over the numbers of the head, and its size, without the sign, is the "
-        "importance of the head (Michel, Levy & Neubig 2019). For programmers: `build/heads` "
-        "prunes a model with it.");
+        "heads back into one row for each token, and `W_o` mixes them: only `W_o` combines "
+        "numbers of different heads.");
+    say(l, "Which head is important? Each output is multiplied by a `gate` of 1, which changes "
+           "nothing, but the gate has a gradient: how the loss would change if the gate became "
+           "larger. This gradient is a sum over the numbers of the head, and its size, without the "
+           "sign, is the importance of the head (Michel, Levy & Neubig 2019). For programmers: "
+           "`build/heads` prunes a model with it.");
 }
 
 static void ask(Lesson *l) {
@@ -116,7 +115,7 @@ static void ask(Lesson *l) {
 
 const LessonKind lesson_5 = {
     .title = "Heads",
-    .idea = "Heads are columns: split, attend side by side, merge; a gate measures each.",
+    .idea = "Heads are columns: split, attend side by side, merge; a gate measures each head.",
     .source =
         "Multi-head attention: Vaswani et al. 2017, section 3.2.2; dim_in 2, d_model 6, 3 heads",
     .columns = "head",

@@ -1,6 +1,6 @@
 /* lesson6.c - a training step: a module with parameters, a loss, SGD. The tape shows one of 200
- * steps, the first unless --step says another. With --additive the scores are a small network whose
- * tanh is saturated. */
+ * steps, the first unless --step gives another. With --additive a small network computes the
+ * scores, and its tanh is saturated. */
 #include "lesson.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #define RATE 0.02
 enum { E = 3, HIDDEN = 4, STEEP = 60 }; /* sizes; W_k is STEEP times too large if --additive */
 
-/* Every token learns to attend to the next token and to say which token that is. */
+/* At every place the model learns to attend to the next token and to return this token. */
 typedef struct {
     Module module;
     Linear *W_q;                    /* (E, E) */
@@ -89,7 +89,7 @@ static int dead_columns(void) {
     return dead;
 }
 
-/* Of the first n elements the one whose gradient is the farthest from 0. */
+/* Returns which of the first n elements has the gradient farthest from 0. */
 static int64_t steepest(const char *name, int64_t n) {
     int64_t most = 0;
     for (int64_t i = 1; i < n; i++)
@@ -102,11 +102,11 @@ static void tell(Lesson *l) {
     const double w = lesson_value("W_2.weight", shown), dw = lesson_grad("W_2.weight", shown);
     say(l,
         "A training step is always the same: run the model forward to a loss, run backward, change "
-        "the parameters. Here every token of `x` should say which token is next, `T`; the "
+        "the parameters. For every token of `x` the model should return the next token, `T`; the "
         "parameters are the tensors with a dot in their names.%s",
         l->options.additive
             ? ""
-            : " The attention is the one of lesson 2, but `x` itself is keys and "
+            : " The attention is as in lesson 2, but `x` itself is keys and "
               "values, without a W_k, and `masked_softmax`, which has no mask here, "
               "divides by sqrt(d) itself.");
     say(l,
@@ -119,16 +119,16 @@ static void tell(Lesson *l) {
         lesson_losses(l)[LESSON_STEPS - 1]);
     if (l->options.additive)
         say(l,
-            "Here the scores are a small network, w_v tanh(queries + keys). `W_k` "
-            "begins %d times too large, so most of tanh is at 1 or -1, where it is flat: its "
-            "gradient is 0, and little or nothing reaches `W_q` and `W_k`.",
+            "Here a small network computes the scores, w_v tanh(queries + keys). `W_k` begins %d "
+            "times too large, so most results of tanh are 1 or -1, where tanh is flat: its "
+            "derivative is 0 or almost 0, and `W_q` and `W_k` get little or no gradient.",
             STEEP);
     else
         say(l,
-            "relu lets no gradient through where its input `Z` is negative: it is flat there. A "
-            "column of `Z` that is negative for every token has no effect, so its row of "
-            "`W_1.weight` gets no gradient and does not learn. Here that holds for %d of the %d "
-            "columns.",
+            "Where the input `Z` is negative, relu is flat: its derivative is 0, and so is the "
+            "gradient of `Z`. A column of `Z` that is negative for every token has no effect, so "
+            "its row of `W_1.weight` gets no gradient and does not learn. Here this is true for "
+            "%d of the %d columns.",
             dead_columns(), HIDDEN);
     say(l, "For programmers: your own program makes such a page with `tape_keep_grads(true)` after "
            "`tape_begin()`, `tape_write_json(file)` after `ag_backward(loss)`, and `build/explain "

@@ -18,11 +18,11 @@ char *live_request(int size) {
     return request;
 }
 
-/* What a request asks for. */
+/* A request. */
 typedef struct {
     int lesson;
     LessonOptions options;
-    LessonEdit *edits; /* room for one for each line */
+    LessonEdit *edits; /* memory for one edit per line of the request */
 } Asked;
 
 static bool read_lesson_number(const char *value, int *number) {

@@ -10,12 +10,12 @@
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H
 #define TAPEHEAD_EXAMPLES_LIVE_H
 
-/* Room for a request of so many bytes and the end of the string; NULL without memory. It stays
- * until the next call. */
+/* Memory for a request of so many bytes and the end of the string, until the next call; NULL if
+ * there is none. */
 char *live_request(int size);
 
-/* Runs the request. The answer is JSON: {"lessons":[the lesson]}, or {"error":"a sentence"}. It
- * stays until the next call, and depends on no earlier request, but for those of play.h. */
+/* Runs the request. The answer is JSON: {"lessons":[the lesson]}, or {"error":"a sentence"}. The
+ * answer stays until the next call. Only an answer of play.h depends on earlier requests. */
 const char *live_answer(void);
 
 /* How many tensors exist: 0 between two answers, unless recall is being trained. */

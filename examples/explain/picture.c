@@ -83,7 +83,7 @@ bool picture_choose(Picture *p, const Json *lesson) {
     const Json *x = tensor_of(lesson, json_at(json_get(line, "in"), 0));
     measure(p, json_get(y, "shape"));
     if (p->matrices * p->columns > MOST_COLUMNS || p->rows > MOST_ROWS) {
-        tensor_fail("the picture has room for %d columns and %d rows: choose a smaller example",
+        tensor_fail("the picture can show %d columns and %d rows: choose a smaller example",
                     MOST_COLUMNS, MOST_ROWS);
         return false;
     }
@@ -323,7 +323,7 @@ static void write_heads(FILE *file, const Picture *p) {
 static void write_matrices(FILE *file, const Picture *p) {
     const double step = step_of(p);
     write_heads(file, p);
-    write_row(file, p, p->dy, ROWS_TOP, "dy", p->weights, "has arrived");
+    write_row(file, p, p->dy, ROWS_TOP, "dy", p->weights, "is known");
     write_row(file, p, p->y, ROWS_TOP + step, "y", p->weights, "the weights");
     write_row(file, p, p->dx, ROWS_TOP + 2 * step, "dx", p->scores, "is computed");
     write_outlines(file, p, ROWS_TOP, ROWS_TOP + 2 * step);
@@ -521,7 +521,7 @@ void picture_write(FILE *file, const void *context) {
     char line[2][128];
     const double width = card_left(p) + CARD_WIDTH + MARGIN;
     snprintf(line[0], sizeof line[0],
-             "dy, the gradient of %s, has arrived; softmax makes dx for %s.", p->weights,
+             "dy, the gradient of %s, is known; softmax computes dx for %s.", p->weights,
              p->scores);
     snprintf(line[1], sizeof line[1],
              "The outlined number of dx is a sum: a term for each dashed number of dy.");

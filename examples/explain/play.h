@@ -13,9 +13,9 @@
  *     {"step": 20, "losses": [of these steps], "accuracy": 0.4, "found": 0.5,
  *      "map": {"queries": ["f?"], "keys": ["c:37", "f:81"], "right": [1], "weights": [0.2, 0.8]}}
  *
- * accuracy and found, the share of questions whose largest weight is on the right pair, are those
- * of 64 new sequences, and the map is of the first of them. right has the column of each row's
- * pair. Weights stand row by row; where a mask forbids, there is null.
+ * found is the share of questions whose largest weight is on the right pair. accuracy and found are
+ * measured on 64 new sequences; the map shows the first of these. right has the column of each
+ * row's pair. Weights stand row by row; where a mask forbids, there is null.
  *
  * record answers {"lessons": [the example of the map at the weights as they are now]}, and changes
  * nothing. end frees the run; its answer is {"step": 0}. */

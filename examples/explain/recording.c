@@ -25,7 +25,7 @@ void data_close(FILE *file, char *string) {
     const bool failed = fflush(file) != 0 || ferror(file);
     const long size = ftell(file);
     if (failed || size < 0 || size >= MOST_JSON - 1)
-        tensor_fail("the page has no room: choose smaller examples");
+        tensor_fail("the page would be too large: choose smaller examples");
     else string[size] = '\0';
     fclose(file);
 }

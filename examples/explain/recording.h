@@ -7,7 +7,7 @@
  *     Tensor *loss = ...
  *     recording_end(net, loss, &recording, "page.html");
  *
- * A page has room for some thousand numbers, and a matrix of 64 x 64 numbers alone has 4096
+ * A page can show some thousand numbers, and a matrix of 64 x 64 numbers alone has 4096
  * derivatives for each token. So a program records only its attention: the leaves are the queries,
  * keys and values, and all parameters are constants. */
 #ifndef TAPEHEAD_EXAMPLES_RECORDING_H
@@ -32,8 +32,8 @@ char *recording_as_json(const Recording *recording);
 FILE *data_open(char **string);
 void data_close(FILE *file, char *string);
 
-/* Freezes the parameters and opens a tape for what the page does not show: how its leaves were
- * computed. */
+/* Freezes the parameters, and opens a tape for the ops that the page does not show: they compute
+ * its leaves. */
 void recording_prepare(void *model);
 /* Tensors for the page, copies of x: the page shows the gradient of a leaf, and a constant has
  * none. The tape of recording_begin owns them. */
@@ -51,7 +51,7 @@ Tensor *recording_join(Tensor *heads);
 char *recording_json(void *model, Tensor *loss, const Recording *recording);
 /* Writes the page of these data, and frees them. Does nothing for NULL. */
 void recording_write(char *json, const char *path);
-/* Both. */
+/* recording_json, then recording_write. */
 void recording_end(void *model, Tensor *loss, const Recording *recording, const char *path);
 
 #endif

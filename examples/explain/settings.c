@@ -22,7 +22,7 @@ typedef enum {
 
 typedef struct {
     const char *key, *flag;
-    const char *lessons; /* the numbers of those that take it */
+    const char *lessons; /* the numbers of the lessons that take it */
     Kind kind;
     size_t offset; /* in LessonOptions */
     double least, most;
@@ -160,7 +160,7 @@ bool lesson_read_edit(LessonEdit *edit, const char *text) {
     return true;
 }
 
-/* The value as JSON, and as the argument of a flag; "" for a flag without one. */
+/* The value as JSON, and as the argument of a flag; "" for a flag without an argument. */
 static void print_value(char *text, size_t size, const Setting *s, const LessonOptions *o) {
     *text = '\0';
     if (s->kind == INTEGER) snprintf(text, size, "%" PRId64, *integer_in(s, o));

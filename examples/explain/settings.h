@@ -37,15 +37,15 @@ typedef struct {
  * such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
-/* Reads the value of this key, a number from least to most, or an integer. False and an error if it
- * is none. */
+/* Reads the value of this key, a number from least to most, or an integer. False and an error if
+ * the value is not such a number. */
 #define MOST_SEED 9007199254740991.0 /* JavaScript's largest integer */
 bool setting_number(const char *key, const char *value, bool whole, double least, double most,
                     double *number);
 
 /* Calls take for each line of text, "key value", until it returns false. Returns false, then or
- * with an error if a line has no value. Empty lines are skipped. The text is overwritten; what take
- * gets stays in it. */
+ * with an error if a line has no value. Empty lines are skipped. The text is overwritten; the
+ * strings that take gets are parts of the text. */
 typedef bool TakeSetting(void *context, const char *key, const char *value);
 bool settings_read(char *text, TakeSetting *take, void *context);
 
@@ -54,7 +54,7 @@ bool settings_read(char *text, TakeSetting *take, void *context);
 bool lesson_read_edit(LessonEdit *edit, const char *text);
 
 /* The flag among the given ones that this lesson does not take: "--heads"; NULL if there is none.
- * Lesson 0 stands for all lessons, of which each takes what it can; lesson LESSONS + 1 is none, and
+ * Lesson 0 stands for all lessons, and takes every flag; LESSONS + 1 stands for no lesson, and
  * takes no flag. */
 const char *lesson_refuses(int number, const LessonOptions *options);
 
@@ -63,8 +63,8 @@ LessonOptions lesson_or_own(LessonOptions options, LessonOptions own);
 
 /* Writes ,"command":"build/explain --lesson 5 --heads 2": given are the options of the caller. */
 void settings_write_command(FILE *file, int number, const LessonOptions *given);
-/* Writes ,"settings":[{"key":"heads","kind":"integer","value":3,"least":1,"most":64}, ...]: those
- * that this lesson takes, with the values in use. */
+/* Writes ,"settings":[{"key":"heads","kind":"integer","value":3,"least":1,"most":64}, ...]: the
+ * settings that this lesson takes, with the values in use. */
 void settings_write(FILE *file, int number, const LessonOptions *used);
 
 #endif

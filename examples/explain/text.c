@@ -1,8 +1,8 @@
 /* text.c - a lesson in the terminal: see text.h.
  *
  * The page and this text show the same data, the lesson as JSON. A tensor is drawn as blocks, one
- * for each matrix; blocks stand beside each other where 80 columns have room. The sections: words,
- * numbers, blocks, tensors, steps. */
+ * for each matrix; blocks are printed side by side as long as they fit into 80 columns. The
+ * sections: words, numbers, blocks, tensors, steps. */
 #include "text.h"
 
 #include "../common/terminal.h"
@@ -102,7 +102,8 @@ static int reason_in(const Json *column) {
     return r;
 }
 
-/* Part of a tensor: columns of a matrix of it, with the Jacobian if it is a gradient. */
+/* Part of a tensor: columns of one of its matrices, with the Jacobian if the tensor is a gradient.
+ */
 typedef struct {
     const Json *numbers, *jacobian;
     int64_t offset, rows, columns; /* of the matrix */
@@ -512,7 +513,7 @@ static void show_backward(const Json *line, int step, int steps) {
     }
 }
 
-/* Says which wrong rule is planted. */
+/* Prints the wrong rule that is in use. */
 static void show_rule(const Json *lesson) {
     char text[512];
     const char *key = json_text(lesson, "rule", "");

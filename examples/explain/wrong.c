@@ -14,7 +14,7 @@
 
 struct WrongRule {
     const char *key, *title, *wrong, *right;
-    bool (*concerns)(const Node *n); /* would n's backward be another one? n has a gradient */
+    bool (*concerns)(const Node *n); /* would the rule change n's backward? n has a gradient */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
 };
 
@@ -61,7 +61,7 @@ static void softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
     if (dx[0] && is_op(n, "masked_softmax")) tensor_mul_(dx[0], n->at.scale);
 }
 
-/* ---- a transpose that is not turned back ----------------------------------------------------- */
+/* ---- a transpose that is not undone ---------------------------------------------------------- */
 
 /* With a dimension of size 1 the numbers stand in the same order before and after. */
 static bool is_transpose(const Node *n) {
@@ -76,7 +76,7 @@ static void transpose_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 /* ---- = in place of += ------------------------------------------------------------------------ */
 
-/* How many inputs of lines with a gradient are x? */
+/* Counts the inputs that are x, of all lines with a gradient. */
 static int uses_of(const Tensor *x) {
     int uses = 0, i = 0;
     for (const Node *n = ag_node(0); n; n = ag_node(++i))
@@ -90,8 +90,8 @@ static bool reads_fork(const Node *n) {
     return false;
 }
 
-/* The right dx. But what other lines have added to the gradients of the inputs gets lost, so the
- * line that backward reaches last remains alone. */
+/* The right dx. But the gradients that other lines have added for these inputs are lost, so only
+ * the line that backward reaches last counts. */
 static void assign_backward(const Node *n, Tensor *dy, Tensor **dx) {
     for (int k = 0; k < n->n_in; k++) {
         if (!ag_needs(n, k) || uses_of(n->in[k]) < 2) continue;
@@ -122,7 +122,7 @@ static Tensor *sum_of_rows(const Tensor *y) {
     return tensor_sum_dims(y, dims);
 }
 
-/* Has a row no key that is allowed? */
+/* Does a row have no allowed key? */
 static bool has_empty_row(const Node *n) {
     if (!is_op(n, "masked_softmax")) return false;
     Tensor *sums = sum_of_rows(n->out);
@@ -134,8 +134,8 @@ static bool has_empty_row(const Node *n) {
 }
 
 /* The weights are w = p m / sum(p m), where p is softmax without a mask, and m is 0 for the masked
- * keys and 1 for the others. Where a key is allowed, w is y; where none is, w is 0 / 0, NaN. So w
- * is y / sum(y). Then the right rule follows, with w for y. */
+ * keys and 1 for the others. In a row with an allowed key w is y; in a row without one w is 0 / 0,
+ * NaN. So w is y / sum(y). Then the right rule follows, with w for y. */
 static void mask_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Kernel *const divide = tensor_kernels()->value[ELEMENTWISE_div][dy->dtype];
     Node other = *n;
@@ -154,7 +154,7 @@ static void mask_backward(const Node *n, Tensor *dy, Tensor **dx) {
 static const WrongRule rules[] = {
     {"softmax", "softmax without its sum", "dx = y dy", "dx = y (dy - sum(y dy))", is_softmax,
      softmax_backward},
-    {"transpose", "a transpose that is not turned back", "dx = dy, row by row in the shape of x",
+    {"transpose", "a transpose that is not undone", "dx = dy, row by row in the shape of x",
      "dx = dy'", is_transpose, transpose_backward},
     {"assign", "= in place of +=", "x.grad = dx, from each line that reads x",
      "x.grad += dx, from each line that reads x", reads_fork, assign_backward},

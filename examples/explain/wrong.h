@@ -1,4 +1,4 @@
-/* wrong.h - wrong rules: common mistakes in a backward, to plant on a tape.
+/* wrong.h - wrong rules: common mistakes in a backward, for the lines of a tape.
  *
  *     Tensor *loss = ...;                       the forward pass on an open tape
  *     wrong_plant(wrong_find("softmax"));       from here on its softmax has a wrong backward
@@ -16,8 +16,8 @@ typedef struct WrongRule WrongRule;
 const WrongRule *wrong_find(const char *key);
 const char *wrong_key(const WrongRule *rule);
 
-/* Gives the lines of the open tape that the rule concerns a wrong backward; the end of the tape is
- * the end of it. Returns the number of these lines. */
+/* Gives a wrong backward to the lines of the open tape that the rule concerns, until the tape ends.
+ * Returns the number of these lines. */
 int wrong_plant(const WrongRule *rule);
 
 /* Writes ,"rules":[{"key":...,"title":...,"wrong":...,"right":...}, ...]: the rules that change a

@@ -66,14 +66,14 @@ Tensor *recall_weights(const Recall *net) {
 
 /* ---- the sequences ------------------------------------------------------------------------- */
 
-/* The order that sorts each row of x. If x is random, it is a random permutation. */
+/* The order that sorts each row of x. If x is random, this order is a random permutation. */
 static Tensor *order(Tensor *x) {
     Tensor *places = NULL;
     tensor_release(tensor_sort(x, &places));
     return tape_own(places);
 }
 
-/* n is from P / 2 to P; keys are different, values are not always. There is one question for each
+/* n is from P / 2 to P; keys are different, values may be equal. There is one question for each
  * key, in random order. */
 Sequences recall_draw(const Recall *net, int64_t B) {
     const int64_t P = net->options.pairs;

@@ -19,7 +19,7 @@ typedef struct {
     bool no_scale, no_mask;
 } RecallOptions;
 
-/* What is trained unless other numbers are given. */
+/* The defaults. */
 #define RECALL_OPTIONS                                                                             \
     { .attention = "dot", .pairs = 10, .keys = 26, .values = 100, .hidden = 32 }
 #define RECALL_RATE     0.2
@@ -46,8 +46,9 @@ typedef struct {
     Linear *answer;
 } Recall;
 
-/* The caller nn_frees it. Additive attention draws its matrices when it gets its first input; the
- * second function gives it one. A program calls it before it makes the optimizer. */
+/* The caller nn_frees it. Additive attention draws its matrices when it gets its first input;
+ * recall_show_input gives it one. A program calls recall_show_input before it makes the optimizer.
+ */
 Recall *recall_new(const RecallOptions *options);
 void recall_show_input(Recall *net);
 
@@ -74,7 +75,8 @@ void recall_take_map(AttentionMap *map, const Recall *net, const Sequences *s, i
 
 /* The data of a page (explain/recording.h) that steps through the first sequence that is drawn
  * after the seed ~seed, with the dropout of training: a string that the caller frees. NULL and an
- * error on failure. step: so many steps of training were made; command: what makes this page. */
+ * error on failure. step: the number of training steps made; command: the command that makes this
+ * page. */
 char *recall_record(Recall *net, uint64_t seed, int64_t step, const char *command);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "../../../tensor/tensor.h"
 
-/* What the tests set to have small tensors shared by threads. */
+/* Tests set it, so that threads share small tensors, too; here it changes nothing. */
 double worth_a_thread;
 bool threads_take_turns;
 

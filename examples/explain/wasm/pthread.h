@@ -1,5 +1,5 @@
-/* pthread.h - for WebAssembly, where wasi-libc has none: what tensor/ needs of it, in a program
- * that has one thread. */
+/* pthread.h - for WebAssembly, where wasi-libc has no threads: the functions that tensor/ needs, in
+ * a program that has one thread. */
 #ifndef TAPEHEAD_EXAMPLES_WASM_PTHREAD_H
 #define TAPEHEAD_EXAMPLES_WASM_PTHREAD_H
 
@@ -14,8 +14,8 @@ static inline int pthread_once(pthread_once_t *once, void (*initialize)(void)) {
     return 0;
 }
 
-/* Values of a thread, which are given to `leave` when the thread ends. This one never ends, so
- * nothing has to be kept. */
+/* When a thread ends, `leave` gets its value of a key. This thread never ends, so no value is
+ * kept. */
 typedef int pthread_key_t;
 
 static inline int pthread_key_create(pthread_key_t *key, void (*leave)(void *)) {
