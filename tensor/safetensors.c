@@ -161,7 +161,7 @@ static bool take_entry(Reader *r, const char *name) {
     const int64_t bytes = place.end - place.begin;
     r->taken += bytes;
     if (r->taken > r->data_size)
-        return tensor_file_fail(&r->file, "its data overlap those of others");
+        return tensor_file_fail(&r->file, "its data overlap the data of another tensor");
     Place *longer = tensor_list_reserve(r->place, r->dict->n, sizeof *longer);
     if (!longer) return false;
     r->place = longer;
@@ -207,7 +207,7 @@ static bool check_tiling(Reader *r) {
         if (r->place[i].begin == at) continue;
         r->file.entry = r->place[i].name;
         return tensor_file_fail(&r->file,
-                                "its data begin at byte %lld, and those before end at %lld",
+                                "its data begin at byte %lld, and the data before them end at %lld",
                                 (long long)r->place[i].begin, (long long)at);
     }
     if (at == r->data_size) return true;
@@ -241,8 +241,8 @@ static bool is_text(const char *bytes, size_t size) {
     return text;
 }
 
-/* For a file whose first 8 bytes are no length of a header: an error that says which kind of file
- * it is. Returns false. */
+/* The first 8 bytes are not the length of a header: the error says what kind of file this is. Returns
+ * false. */
 static bool fail_with_kind(const File *file, const char *start, uint64_t length) {
     char text[9] = "";
     memcpy(text, start, 8);
@@ -250,7 +250,7 @@ static bool fail_with_kind(const File *file, const char *start, uint64_t length)
         return tensor_file_fail(file, "it is a .npy file: tensor_load_npy reads it");
     if (!memcmp(start, "PK\3\4", 4))
         return tensor_file_fail(file, "it is a zip archive, as torch.save writes them: in Python, "
-                                      "safetensors.torch.save_file writes what is read here");
+                                      "safetensors.torch.save_file writes files that can be read");
     if (is_text(start, 8))
         return tensor_file_fail(file, "it is text, which begins with \"%s\"",
                                 tensor_name_text(text));

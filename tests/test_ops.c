@@ -997,13 +997,13 @@ static const struct {
     {{"select", 1, {R(2, 3)}, {1, 3}}, "select: x is (2, 3): there is no index 3 in dimension 1"},
     {{"select", 1, {R(2, 3)}, {0, -3}}, "select: x is (2, 3): there is no index -3 in dimension 0"},
     {{"cat", 2, {R(2, 3), R(2, 4)}, {0}},
-     "cat: tensor 0 is (2, 3) and tensor 1 is (2, 4): all sizes but that of dimension 0 must be "
+     "cat: tensor 0 is (2, 3) and tensor 1 is (2, 4): all sizes except the size of dimension 0 must be "
      "equal"},
     {{"cat", 2, {R(2, 3), R(3)}, {0}},
-     "cat: tensor 0 is (2, 3) and tensor 1 is (3,): all sizes but that of dimension 0 must be "
+     "cat: tensor 0 is (2, 3) and tensor 1 is (3,): all sizes except the size of dimension 0 must be "
      "equal"},
     {{"cat", 3, {R(0), R(2, 3), R(2, 4)}, {0}},
-     "cat: tensor 1 is (2, 3) and tensor 2 is (2, 4): all sizes but that of dimension 0 must be "
+     "cat: tensor 1 is (2, 3) and tensor 2 is (2, 4): all sizes except the size of dimension 0 must be "
      "equal"},
     {{"cat", 2, {R(0), R(0)}, {1}}, "cat: there is no dimension 1 in (0,)"},
     {{"cat", 1, {R0}, {0}}, "cat: there is no dimension 0 in ()"},
@@ -1032,11 +1032,11 @@ static const struct {
      "index_select: x is () and index is (2,): it must be (1,) or a scalar"},
     {{"gather", 2, {R(2, 3), I(2, 1)}, {-3}}, "gather: there is no dimension -3 in (2, 3)"},
     {{"gather", 2, {R(2, 3), I(2)}, {0}},
-     "gather: x is (2, 3) and index is (2,): index must have as many dimensions, and no size but "
-     "that of dimension 0 may be larger"},
+     "gather: x is (2, 3) and index is (2,): index must have as many dimensions as x, and "
+     "only the size of dimension 0 may be larger"},
     {{"gather", 2, {R(2, 3), I(3, 4)}, {1}},
-     "gather: x is (2, 3) and index is (3, 4): index must have as many dimensions, and no size but "
-     "that of dimension 1 may be larger"},
+     "gather: x is (2, 3) and index is (3, 4): index must have as many dimensions as x, and "
+     "only the size of dimension 1 may be larger"},
     {{"embedding", 2, {R(3), I(2)}, {0}},
      "embedding: w is (3,) and index is (2,): w must have 2 dimensions, and index at most 7"},
     {{"embedding", 2, {R(3, 2), I(1, 1, 1, 1, 1, 1, 1, 1)}, {0}},

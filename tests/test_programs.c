@@ -579,7 +579,7 @@ START_TEST(a_pipe_is_no_place_to_save) {
     choose(_i);
     ck_assert_int_eq(shell("mkfifo $D/pipe"), 0);
     expect_unwritable("--save", "$D/pipe",
-                      "/pipe: it is a pipe, and what is saved must be a file\n");
+                      "/pipe: it is a pipe, and --save needs a file\n");
 }
 END_TEST
 

@@ -93,8 +93,8 @@ static Tensor *gather_forward(Node *n) {
     for (int d = 0; fits && d < x.ndim && d < index.ndim; d++)
         fits = d == n->at.dim || index.dim[d] <= x.dim[d];
     if (fits) return gathered(n, index);
-    return tensor_fail("gather: x is %s and index is %s: index must have as many dimensions, and "
-                       "no size but that of dimension %d may be larger",
+    return tensor_fail("gather: x is %s and index is %s: index must have as many dimensions as "
+                       "x, and only the size of dimension %d may be larger",
                        tensor_shape_text(x), tensor_shape_text(index), n->at.dim);
 }
 

@@ -469,7 +469,7 @@ static bool cat_shape(const Node *n, Shape *shape) {
         if (s.ndim == shape->ndim) shape->dim[n->at.dim] = s.dim[n->at.dim];
         if (!shape_equal(s, *shape))
             return tensor_fail(
-                "%s: tensor %d is %s and tensor %d is %s: all sizes but that of dimension %d must "
+                "%s: tensor %d is %s and tensor %d is %s: all sizes except the size of dimension %d must "
                 "be equal",
                 n->op->name, first, tensor_shape_text(n->in[first]->shape), i, tensor_shape_text(s),
                 n->at.dim);

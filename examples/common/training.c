@@ -117,7 +117,7 @@ static void check_settings(const Training *run, const TensorDict *dict) {
         if (tensor_numel(here) == 1 && tensor_numel(there) == 1)
             tensor_fail("its %s is %g, and in this run it is %g", name, tensor_item(there),
                         tensor_item(here));
-        else tensor_fail("its %s is not that of this run", name);
+        else tensor_fail("its %s is different in this run", name);
     }
 }
 
@@ -226,7 +226,7 @@ void training_write_file(const char *path, void (*write)(FILE *file, const void 
 static void check_no_pipe(const char *path) {
     struct stat status;
     if (path && stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
-        tensor_fail("cannot write %s: it is a pipe, and what is saved must be a file", path);
+        tensor_fail("cannot write %s: it is a pipe, and --save needs a file", path);
 }
 
 void training_check_files(const Training *run) {

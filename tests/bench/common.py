@@ -1,4 +1,4 @@
-"""common.py - what steps.py and steps_jax.py share: options, samples, memory, a JSON object per line."""
+"""common.py - for steps.py and steps_jax.py: options, samples, memory, a JSON object per line."""
 import argparse
 import json
 import resource
@@ -18,12 +18,12 @@ def read_options(paths):
 
 
 def peak_memory():
-    """Of this process until now, in MB."""
+    """The peak of the memory of this process until now, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def measure(step, seconds, clock):
-    """As measure() of common.c: a sample is a group of steps that fills 100 microseconds."""
+    """As measure() of common.c: a sample is a group of steps that takes 100 microseconds."""
     start, n = clock(), 0
     while n == 0 or (n < 3 and clock() - start < 10 * seconds) or (clock() - start < min(1, seconds) and n < 2000):
         step()
@@ -43,7 +43,7 @@ def measure(step, seconds, clock):
 def run(options, make, footprint):
     """make() returns a function that does one step and returns its loss. footprint: the memory of the imports"""
     step = make()
-    first = float(step())  # it compiles, which is no part of the warm-up
+    first = float(step())  # this step compiles, so it is not part of the warm-up
     if options.losses:
         print(options.case, options.path, "compiled" if options.compile else "", first, float(step()), float(step()))
         return

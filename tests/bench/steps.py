@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """steps.py - the cases of steps.c, trained by PyTorch: a JSON object per line, with the same keys.
 
-The models are written as the books write them (Dive into Deep Learning, nanoGPT). A path is how they
-attend: "composed" of ops, by "sdpa" (F.scaled_dot_product_attention) or by the "module"
-nn.MultiheadAttention, which computes q, k and v in one product. --compile has torch.compile make one
-function of the forward pass and the loss. Memory is the peak of the process less what it had after
-the imports.
+The models are written as in Dive into Deep Learning and nanoGPT. A path is a way to compute attention:
+"composed" of ops, by "sdpa" (F.scaled_dot_product_attention) or by the "module" nn.MultiheadAttention, which
+computes q, k and v in one product. With --compile, torch.compile makes one function of the forward pass and
+the loss. Memory is the peak of the process minus the memory after the imports.
 
 tests/bench/compare runs this beside steps.c.
 """
@@ -13,7 +12,7 @@ import math
 import time
 
 import torch
-import torch._dynamo  # which the first optimizer would import; it is large
+import torch._dynamo  # large; otherwise the first optimizer imports it
 import torch.nn.functional as F
 from torch import nn
 
@@ -37,17 +36,17 @@ class NWKernelRegression(nn.Module):
 
 
 def behind(length):
-    """(N, N): the keys behind each query"""
+    """(N, N): true for the keys after each query"""
     return torch.ones(length, length).triu(1).bool()
 
 
 def padding(keys, lengths):
-    """(B, K): the keys that are no part of their sequence"""
+    """(B, K): true for the keys after the end of their sequence"""
     return torch.arange(keys.shape[1]) >= lengths[:, None]
 
 
 def attend(path, q, k, v, ignored=None, causal=False, dropout=0.0):
-    """q, k, v: (B, H, N, D) -> same. ignored: pairs of a query and a key, which causal says in short"""
+    """q, k, v: (B, H, N, D) -> same. ignored: pairs of a query and a key; causal means keys after the query"""
     if path == "sdpa":
         allowed = None if causal or ignored is None else ~ignored
         return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=causal)
@@ -141,7 +140,7 @@ class GPT(nn.Module):
         return F.cross_entropy(self.head(self.lnf(x)).flatten(0, 1), targets.flatten())
 
 
-# ---- what a case trains: a function that does one step and returns the loss -----------------------
+# ---- the cases: each is a function that does one step and returns the loss ------------------------
 
 
 def compiled(options, function):
@@ -205,7 +204,7 @@ def gpt(options):
 
 
 def attention_alone(options, length, H=8, D=64, spread=1.0):
-    """Back from a given gradient; the "loss" is the first number of the result."""
+    """Forward, and backward from a given cotangent; the "loss" is the first number of the result."""
     q, k, v = (torch.normal(0.0, std, (1, H, length, D)).requires_grad_() for std in (spread, 1.0, 1.0))
     dy = torch.randn(1, H, length, D)
     forward = compiled(options, lambda: attend(options.path, q, k, v))

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""steps_jax.py - the cases of steps.c but attention alone, trained by JAX: a JSON object per line.
+"""steps_jax.py - the cases of steps.c except attention alone, trained by JAX: a JSON object per line.
 
-A step is one jitted function: the loss and its gradients, their norm where the case clips it, the
-optimizer. Its parameters, the optimizer's state and the random key are donated, and it returns new ones.
-XLA has a thread for each core that the process may use when it starts, so --threads binds the process to
-as many cores.
+A step is one jitted function: the loss, its gradients, their norm if the case clips it, the optimizer. The
+function takes over (donates) the parameters, the optimizer's state and the random key, and returns new ones.
+XLA starts a thread for each core that the process may use, so --threads binds the process to as many cores.
 
 tests/bench/compare runs this beside steps.c.
 """
@@ -42,12 +41,12 @@ def dropout(key, p, x):
 
 
 def padding(keys, lengths):
-    """(B, K): the keys that are no part of their sequence"""
+    """(B, K): true for the keys after the end of their sequence"""
     return jnp.arange(keys.shape[1]) >= lengths[:, None]
 
 
 def behind(length):
-    """(N, N): the keys behind each query"""
+    """(N, N): true for the keys after each query"""
     return jnp.arange(length) > jnp.arange(length)[:, None]
 
 
@@ -97,7 +96,7 @@ def adamw(parameters, gradients, state, lr=1e-3, beta1=0.9, beta2=0.99, decay=0.
     return parameters, (m, v, n)
 
 
-# ---- what a case trains ---------------------------------------------------------------------------
+# ---- the cases ------------------------------------------------------------------------------------
 
 
 def nw(key):

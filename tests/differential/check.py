@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""Random programs of ops, run by the library and by PyTorch, which must agree; ../check-pytorch calls this.
+"""The library and PyTorch run the same random programs of ops, and must agree; ../check-pytorch calls this.
 
     check.py RUNNER [--programs N] [--seed N] [--only I] [--jobs N]
 
-RUNNER is runner.c, whose first page says what a program looks like in text; programs.py draws programs, and ops.py
+RUNNER is runner.c; its first comment describes a program as text. programs.py draws programs, and ops.py draws
 the inputs of each op.
 
-How far a tensor may be off. PyTorch runs a program four times: in the program's own types; in float64 ("exact"); and
-twice in float64 with noise of a few roundings on what goes into an op and comes out of it, once up or down for each
-element, once for a whole tensor. The noise shows how much roundings matter: a tensor may be off by a few times what
-the noise, and in float32 PyTorch's own roundings, do to it. That is never more than LIMIT of the largest element (or of
-1, if that is larger): 1e-9 in float64, and in most tensors far less. A program that would need more is not drawn, and
-neither is one that a rounding leads to another choice: to another maximum, say, or to the other side of relu's
-corner. (Copies of one number stay equal, and are drawn.) Integers, bools, infinities and NaN are exact.
+The error that a tensor may have. PyTorch runs a program four times: in the program's own types; in float64 ("exact");
+and twice in float64 with noise, a few roundings of the inputs and the result of each op. In one of these runs the noise
+is drawn for each element, in the other for each tensor. The noise shows the effect of roundings: a tensor may have an
+error of a few times this effect, in float32 also of PyTorch's own roundings. The allowed error is at most LIMIT times
+the largest element (or times 1, if all are smaller), 1e-9 in float64, and in most tensors it is much smaller. A program
+that needs a larger error is drawn again. So is a program in which a rounding changes a choice, for example the index of
+a maximum, or the sign of an input of relu. (Copies of one number stay equal, so they are allowed.) Integers, bools,
+infinities and NaN must be equal.
 
-Where the library means to differ, the numbers differ as EXPLAINED below says, or the program is not drawn:
+If the library must differ from PyTorch, either EXPLAINED below has the reason, or the program is drawn again:
 
-- Results of ops are row-major, except views. Results of PyTorch's elementwise ops keep the order in memory of their
-  inputs' dimensions, so dropout of such a result draws in another order, and view refuses other shapes.
-- A query with nothing to attend to has a result and gradients of 0, and an ignored key counts for nothing, whatever
-  its score is. PyTorch's softmax of nothing but -inf is NaN; ../golden/generate.py puts the zeros there.
+- Results of ops are row-major, except views. Results of PyTorch's elementwise ops keep the order of the dimensions
+  in the memory of their inputs, so dropout of such a result draws in another order, and view refuses other shapes.
+- A query with nothing to attend to has a result of 0 and gradients of 0, and an ignored key has no effect, for any
+  score. PyTorch's softmax of a row of -inf is NaN; ../golden/generate.py puts zeros in its place.
 """
 import argparse
 import collections
@@ -36,7 +37,7 @@ import numpy as np
 
 from programs import Leaf, NAMES, Program, Step, array, generate, kinds
 
-BATCH = 100  # programs that the runner gets at once
+BATCH = 100  # programs in one call of the runner
 
 
 def read_safetensors(path):
@@ -57,8 +58,9 @@ def steps(p, *names):
     return [node for node in p.nodes if isinstance(node, Step) and node.name in names]
 
 
-# Where the library means to differ, of infinities and NaN alone: a sentence, and whether it can be about the
-# program. All elements that differ in the first tensor to differ are then NaN here or in PyTorch.
+# Reasons why the library differs from PyTorch, only with infinities and NaN: a sentence, and a function that says
+# whether the reason is possible in a program. In the first tensor that differs, all elements that differ must be NaN
+# in the library or in PyTorch.
 EXPLAINED = [
     ("dropout selects, in its backward too; PyTorch multiplies NaN or an infinity that is dropped by 0: NaN",
      lambda p: steps(p, "dropout")),
@@ -73,8 +75,8 @@ EXPLAINED = [
 
 
 def mismatch(p, ours, arrays):
-    """Why ours is not the tensor of which the runs made the arrays, and whether all that differs is NaN on one
-    side; None if it is."""
+    """None if ours agrees with the runs' arrays of the same tensor. Else a sentence, and whether all elements
+    that differ are NaN in the library or in PyTorch."""
     main, exact = arrays[0], arrays[-3] if len(arrays) > 1 else arrays[0]
     if ours is None:
         return "the library has none", False
@@ -94,7 +96,7 @@ def mismatch(p, ours, arrays):
 
 
 def mismatches(p, tensors, sentences):
-    """(node, what is wrong, is that NaN on one side) of everything that is not PyTorch's."""
+    """(node, a sentence, are all differences NaN on one side) for each tensor that differs from PyTorch's."""
     n = str(p.index)
     if n in sentences:
         yield None, f"the library says: {sentences[n]}", False
@@ -127,7 +129,7 @@ def run_batch(runner, programs):
 
 
 def explanation(p, wrong):
-    """The sentence of EXPLAINED that is about the first thing wrong, or None."""
+    """The first reason of EXPLAINED that is possible for the first mismatch, or None."""
     if not p.wild or not wrong[0][2]:
         return None
     return next((sentence for sentence, is_about in EXPLAINED if is_about(p)), None)

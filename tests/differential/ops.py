@@ -1,11 +1,11 @@
-"""The ops: what each is in PyTorch, and how its inputs are drawn."""
+"""The ops: each as a function of PyTorch, and a function that draws its inputs."""
 import logging
 import math
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "golden"))
-logging.disable(logging.WARNING)  # that there is no GPU
+logging.disable(logging.WARNING)  # PyTorch warns that there is no GPU
 import numpy as np
 import generate
 from generate import TYPES, torch, F
@@ -15,14 +15,14 @@ FUNCTIONS = {f.name[3:]: f.call for f in generate.FUNCTIONS if f.name.startswith
 
 
 class Refused(Exception):
-    """This step, or this program, is not one to compare. Another is drawn."""
+    """This step or program cannot be compared, so another one is drawn."""
 
 
-# ---- what the ops are in PyTorch ---------------------------------------------------------------------
+# ---- the ops in PyTorch ------------------------------------------------------------------------------
 
 
 def parts(mask, bits, batch):
-    """generate.py's; where the window is -inf, keep ignores the key."""
+    """As parts() of generate.py, but a key whose window is -inf is ignored by keep, and its window is 0."""
     lens, keep, window = generate.parts(mask, bits)
     if window is not None and (window == -math.inf).any():
         finite = (window != -math.inf).repeat(batch // len(window), 1, 1)[:, None]
@@ -36,8 +36,8 @@ def attention(x, a, scale=None):
 
 
 def sdpa(x, a, scale=None):
-    """The same by PyTorch's own function; of numbers alone, for it adds -inf to the score of an ignored key, which
-    makes NaN of an infinite one."""
+    """Attention by PyTorch's own function, for finite inputs only: the function adds -inf to the score of an
+    ignored key, and inf - inf is NaN."""
     q, k, v = [t if t.dim() == 4 else t[:, None] for t in x[:3]]
     batch, heads, queries, keys = *q.shape[:3], k.shape[2]
     lens, keep, window = parts(x[3:], a[2], batch)
@@ -64,7 +64,7 @@ FUNCTIONS["attention"], FUNCTIONS["attention_weights"] = attention, attention_we
 FUNCTIONS["attention_scaled"] = lambda x, a: attention(x, a, a[3])
 FUNCTIONS["sdpa"], FUNCTIONS["sdpa_scaled"] = sdpa, lambda x, a: sdpa(x, a, a[3])
 SDPA = {"attention": "sdpa", "attention_scaled": "sdpa_scaled"}
-IN_C = {there: here for here, there in SDPA.items()}  # by other names there
+IN_C = {there: here for here, there in SDPA.items()}  # the names of these ops in C
 
 # The condition by which an op chooses a formula or an element: rounding must not change it.
 CHOICE = {
@@ -81,8 +81,8 @@ CHOICE = {
     "std_dim": lambda x, a: x[0].std(int(a[0])) == 0,
 }
 
-# Ops that copy numbers, or choose among them, get no noise, so copies of one number stay equal. Ops that round
-# once get noise on the result; all other ops get noise on the inputs, too.
+# Ops that copy or choose numbers get no noise, so copies of one number stay equal. Ops that round once get noise
+# on the result; all other ops get noise on the inputs, too.
 COPIES = set("""detach reshape view contiguous permute transpose unsqueeze squeeze expand slice select flatten split
     cat stack repeat repeat_interleave masked_select index_select gather embedding tril triu where masked_fill
     neg relu abs clamp_min clamp_max clamp maximum minimum max max_dim min_dim argmax argmax_dim argmax_all to
@@ -428,7 +428,7 @@ def norm(p, name):
     x = p.pick("f", 1)
     sizes = p.sizes(x)[-p.rng.randint(1, p.dims(x)):]
     w, b = [p.like(p.dtype_of(x), sizes, new=0.8) if p.rng.random() < 0.7 else None for _ in range(2)]
-    # Of one element there is nothing left but roundings, times 1 / sqrt(eps).
+    # With one element, x - mean is only a rounding error, and 1 / sqrt(eps) makes the error large.
     eps = p.rng.choice([1e-5, 0.125]) if math.prod(sizes) > 1 else 0.125
     return [x, w, b][: 3 if b is not None else 2 if w is not None else 1], eps, 0
 

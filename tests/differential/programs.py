@@ -1,4 +1,4 @@
-"""A random program, and what PyTorch makes of it."""
+"""A random program, and its results and gradients in PyTorch."""
 import collections
 import math
 import random
@@ -11,7 +11,7 @@ from ops import broadcasts, generate, torch
 
 NAMES = {F32: "float32", F64: "float64", I64: "int64", BOOL: "bool"}
 ROUNDING = {F32: 2.0**-24, F64: 2.0**-53}
-NOISE = {F32: 16, F64: 256}  # roundings: a plain sum of hundreds of terms may be off by that
+NOISE = {F32: 16, F64: 256}  # roundings: a plain sum of hundreds of terms may have such an error
 LIMIT = {F32: 1e-3, F64: 1e-9}
 
 
@@ -51,7 +51,7 @@ class Step:
 
 
 class Run:
-    """What PyTorch makes of a program: in its own types, or in float64 with or without noise."""
+    """A run of a program in PyTorch: in the program's own types, or in float64 with or without noise."""
 
     def __init__(self, wide, noise, seed, alike=False):
         self.wide, self.noise, self.alike, self.values = wide, noise, alike, []
@@ -78,12 +78,12 @@ class Run:
             x = [t if t is None else self.noisy(t) for t in x]
         if step.name == "to":
             a = [TYPES.index(self.type(TYPES[a[0]]))]
-        torch.default_generator.manual_seed(step.seed)  # torch.manual_seed looks for a GPU, and is slow
+        torch.default_generator.manual_seed(step.seed)  # torch.manual_seed is slow, because it looks for a GPU
         y = FUNCTIONS[step.name](x, a)
         return y if step.name in COPIES else self.noisy(y)
 
     def gradients(self, backs, nodes):
-        """Of the nodes, summed over the outputs, at each of which its cotangent arrives."""
+        """The gradients of the nodes: a sum over the outputs, each with its cotangent."""
         sums = [None] * len(nodes)
         for output, c in backs:
             y = self.values[output]
@@ -108,7 +108,7 @@ def largest(x):
 
 
 def far(x, y):
-    """The largest difference of elements that are numbers."""
+    """The largest difference of two elements that are both finite."""
     if x.size == 0 or x is y:
         return 0.0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -150,7 +150,7 @@ class Program:
         self.finish()
 
     def draw_step(self):
-        """One op, chosen among all; what is not to be compared is drawn anew."""
+        """Draws an op and its inputs, and draws again if the result cannot be compared."""
         for _ in range(100):
             before = len(self.nodes)
             name = self.rng.choice(OPS)
@@ -190,9 +190,9 @@ class Program:
         return len(self.nodes) - 1
 
     def possible_inputs(self, step):
-        """What the runs have, and what roundings may make of it: a tensor that no rounding has moved is exact."""
+        """The inputs in all runs, and inputs moved by the allowed error; a tensor without roundings is not moved."""
         inputs = [run.inputs(step) for run in self.runs]
-        for sign in (1, -1, 0):  # 0: what could be 0 is
+        for sign in (1, -1, 0):  # 0: elements within the error of 0 become 0
             moved = []
             for i, of in enumerate(zip(*inputs)):
                 arrays = [array(x) for x in of] if of[0] is not None and of[0].is_floating_point() else []
@@ -221,13 +221,13 @@ class Program:
             raise Refused
 
     def allowed(self, arrays):
-        """How far an element may be from the exact one, of what the runs made of a tensor."""
+        """The error that an element may have, from the arrays of the tensor in all runs."""
         main, exact, noisy = arrays[0], arrays[-3], arrays[-2:]
         noise = NOISE[self.tolerant] * ROUNDING[self.tolerant]
         return 8 * (far(main, exact) + max(far(exact, y) for y in noisy)) + noise * (largest(exact) + 1)
 
     def finish(self):
-        """What arrives where, so that every result that leads somewhere gets a gradient."""
+        """Draws cotangents for all results that no step reads, and computes the gradients."""
         rng = self.rng
         ends = [i for i, x in enumerate(self.main.values) if not self.uses[i] and x.requires_grad
                 and isinstance(self.nodes[i], Step)]
@@ -258,7 +258,7 @@ class Program:
                 self.grads[i] = [array(g) * (2 if self.mode == "twice" else 1) for g in of]
 
     def contraction(self):
-        """The sum of all results, times their cotangents."""
+        """Adds the steps for sum(y c), summed over all results y with their cotangents c."""
         terms = [self.step("sum", [self.step("mul", [y, c], [])], []) for y, c in self.backs]
         terms = [t if self.main.values[t].dtype == self.dtype
                  else self.step("to", [t], [TYPES.index(self.dtype)]) for t in terms]
@@ -267,8 +267,8 @@ class Program:
         return terms[0]
 
     def aliases(self, i):
-        """May the node be the same tensor as another? flatten, say, may hand back what it is given, and so does
-        contiguous: here more often than in PyTorch, for more results are row-major."""
+        """May the node be the same tensor as another node? flatten, for example, may return its input. contiguous
+        does so more often in the library than in PyTorch, because more results are row-major."""
         copied = {k for k, node in enumerate(self.nodes) if isinstance(node, Step) and node.name == "contiguous"}
         copied |= {self.nodes[k].inputs[0] for k in copied}
         return i in copied or any(x is self.main.values[i] for k, x in enumerate(self.main.values) if k != i)
@@ -288,7 +288,7 @@ class Program:
         return "\n".join(f"    x{i} = {node.describe()}" for i, node in enumerate(self.nodes)) + "\n    " + \
             "; ".join(line for line in self.text().split("\n") if line.split()[0] not in ("op", "leaf"))
 
-    # -- what ops are drawn from
+    # -- drawing the inputs of ops
 
     def shape(self, low=0, high=4):
         rng = self.rng
@@ -302,7 +302,7 @@ class Program:
         return [1] * low
 
     def leaf(self, dtype, shape, grad=None, draw=None, low=-3, high=4):
-        """A new leaf: a view of random strides."""
+        """Adds a leaf, a view with random strides."""
         rng = self.rng
         shape = [int(n) for n in shape]
         order = list(range(len(shape)))
@@ -355,7 +355,7 @@ class Program:
         return "i" if dtype == I64 else "b" if dtype == BOOL else "f"
 
     def pick(self, types="f", low=0, high=4, where=lambda shape: True, draw=None):
-        """A tensor of one of the types, with so many dimensions: late ones rather than early ones."""
+        """A tensor of one of the types, with low to high dimensions; late tensors are more probable."""
         rng = self.rng
         fit = [i for i in range(len(self.nodes)) if self.kind(i) in types and low <= self.dims(i) <= high
                and where(self.sizes(i)) and (draw is None)]
@@ -395,13 +395,13 @@ class Program:
         return self.leaf(dtype, sizes)
 
     def lies_alike(self, i):
-        """Does the tensor lie in memory as PyTorch's does? Results of ops are row-major, except views; results of
-        PyTorch's elementwise ops keep the order of the dimensions of their inputs."""
+        """Has the tensor the same strides in PyTorch? The library's results are row-major, except views; results
+        of PyTorch's elementwise ops keep the order of their inputs' dimensions."""
         if isinstance(self.nodes[i], Step) and self.nodes[i].name in VIEWS:
             return self.lies_alike(self.nodes[i].inputs[0])
         return isinstance(self.nodes[i], Leaf) or self.main.values[i].is_contiguous()
 
     def dim(self, i, new=0):
-        """One of the dimensions of tensor i, or -1 of a scalar."""
+        """One of the dimensions of tensor i; for a scalar 0 or -1."""
         n = max(self.dims(i) + new, 1)
         return self.rng.randrange(-n, n)

@@ -1,6 +1,6 @@
-"""The corners of functions: NaN, infinities, ties, overflow, nothing to choose from, masks that hide all.
+"""The corners of functions: NaN, infinities, ties, overflow, dimensions without elements, masks without a key.
 
-What PyTorch's samples leave out, in generate.py's language of cases: "numbers: inputs; numbers: inputs".
+PyTorch's samples do not have these cases. They are written as in generate.py: "numbers: inputs; numbers: inputs".
 """
 
 

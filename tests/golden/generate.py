@@ -1,32 +1,33 @@
 #!/usr/bin/env python3
-"""Writes functions/NAME.safetensors: what PyTorch computes for every function of the contract that
-computes something, values and gradients, on PyTorch's own samples and in many memory layouts.
+"""Writes functions/NAME.safetensors: the values and gradients that PyTorch computes for every function of
+the contract that computes something. The inputs are PyTorch's own samples, and ours in many memory layouts.
 
-Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it writes
-the same bytes every time; names after it, ag_add say, are the functions to write. ../test_golden.c reads the files.
+Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
+machines). Arguments such as ag_add choose the functions to write. The bytes are the same every time.
+../test_golden.c reads the files.
 
 A file is a list of cases of one function. The tensors of case 7 are
 
-    7.in0 7.in1 ...   the inputs, as they lie in memory; an input that is missing in between is absent (NULL)
+    7.in0 7.in1 ...   the inputs, in their order in memory; an input that is missing is NULL
     7.out0 7.out1     the results
-    7.grad0 ...       the gradient of each input that requires one, when dy arrives at the first result:
-                      as many of the file's random numbers "dy" as it has elements, in its shape and type
+    7.grad0 ...       the gradient of each input that requires one. The cotangent of the first result is the
+                      first elements of the file's random numbers "dy", in the result's shape and type
 
-and the metadata's "7" tells the rest, in fields that a semicolon ends:
+and the metadata's "7" has the other facts, in fields that end with a semicolon:
 
-    float32 transposed;            the type of the case (the default type of C's calls), what it shows
-    numbers 2 0 1;                 the arguments that are not tensors, in the order of C's call,
-                                   a shape or a list of dimensions as its length and then its sizes
-    grad_fn AddBackward0;          what PyTorch calls the node, if the result requires a gradient
+    float32 transposed;            the type of the case (the default type of C's calls), the kind of the case
+    numbers 2 0 1;                 the arguments that are not tensors, in the order of C's call; a shape or a
+                                   list of dimensions is written as its length and then its sizes
+    grad_fn AddBackward0;          PyTorch's name of the node, if the result requires a gradient
     in0 2  3 4  1 3  0;            in0 is a view of its bytes: ndim, sizes, strides, offset
 
-and "cases" says how many there are. "float64" lists the results for which PyTorch's float32 is itself
-off by more than a fifth of the suite's tolerance: those are float64's, rounded.
+and "cases" is the number of cases. "float64" lists the results for which PyTorch's float32 has an error of
+more than a fifth of the suite's tolerance: the file has the float64 results, rounded to float32.
 
-What a case shows: "op_db" is one of PyTorch's own sample inputs
-(torch.testing._internal.common_methods_invocations, with its sizes S, M, L set to 3, 4, 6, as far as
-C's function can express it); "transposed", "sliced", "expanded" the same call on views; "own" what
-PyTorch's samples leave out: sizes of zero, scalars, corners, integers.
+The kinds of cases: "op_db", one of PyTorch's own sample inputs
+(torch.testing._internal.common_methods_invocations, with its sizes S, M, L set to 3, 4, 6, if C's function
+has such a call); "transposed", "sliced", "expanded", the same call on views; "own", calls that PyTorch's
+samples leave out: sizes of zero, scalars, corners, integers.
 """
 import json
 import math
@@ -45,15 +46,15 @@ from corners import CORNERS
 
 NAN, INF = math.nan, math.inf
 FLOATS = (torch.float32, torch.float64)
-TYPES = [*FLOATS, torch.int64, torch.bool]  # as DType numbers them
+TYPES = [*FLOATS, torch.int64, torch.bool]  # in the order of DType
 TYPE_NAME = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL"}
-SAMPLES = 6  # of op_db's, at most, and for each type
-ELEMENTS = 64  # of an input of op_db's, at most
-RESULT = 1024  # elements of a result that has a gradient, at most
+SAMPLES = 6  # the most samples of op_db, for each type
+ELEMENTS = 64  # the most elements of an input of op_db
+RESULT = 1024  # the most elements of a result that has a gradient
 
 
 def write_safetensors(path, tensors, metadata):
-    """8 bytes: the header's length; the header, JSON; the bytes of the tensors, one behind the other."""
+    """Writes 8 bytes, the length of the header; then the header, JSON; then the bytes of all tensors."""
     header, body = {"__metadata__": metadata}, b""
     for name, x in sorted(tensors.items(), key=lambda item: -item[1].element_size()):  # aligned
         data = x.detach().contiguous().numpy().tobytes()
@@ -72,8 +73,8 @@ RANGE = {"f": (-2, 2), "i": (-5, 6), "b": (0, 2)}
 
 
 def draw(text, dtype):
-    """An input of a case: f3,4 floats, i3,4 int64, b3,4 bools, random, of shape (3, 4); f3,4~0,9 from 0 to
-    below 9; [1,nan] and 2.5 these numbers; - is absent, NULL in C."""
+    """Makes an input of a case. f3,4, i3,4 and b3,4 are random floats, int64 and bools of shape (3, 4);
+    f3,4~0,9 are floats from 0 to below 9; [1,nan] and 2.5 are these numbers; - is NULL in C."""
     if text == "-":
         return None
     if text[0] not in "fib" or text.startswith("inf"):
@@ -98,22 +99,22 @@ def parse(case):
 
 
 def transposed(x):
-    """The first dimension runs fastest."""
+    """A copy of x that has stride 1 in the first dimension."""
     return x.permute(*reversed(range(x.dim()))).contiguous().permute(*reversed(range(x.dim())))
 
 
 def bytes_of(x):
-    """Everything that lies in the memory that x looks at."""
+    """All elements of x's storage."""
     return torch.tensor([], dtype=x.dtype).set_(x.untyped_storage())
 
 
 def copied(x):
-    """x and its memory."""
+    """A view of a copy of x's storage."""
     return torch.as_strided(bytes_of(x).clone(), x.shape, x.stride(), x.storage_offset())
 
 
 def sliced(x):
-    """Every second column, from the second row on, of something larger."""
+    """x as a view of a larger tensor: every second column, from the second row on."""
     if x.dim() == 0:
         return torch.stack([x, x])[1]
     sizes = [n + (d == 0) for d, n in enumerate(x.shape[:-1])] + [2 * x.shape[-1] + 1]
@@ -123,7 +124,7 @@ def sliced(x):
 
 
 def expanded(x):
-    """The first row again and again, by stride 0."""
+    """The first row of x in place of every row, with stride 0."""
     return x[:1].clone().expand(x.shape) if x.dim() and len(x) else x
 
 
@@ -134,14 +135,14 @@ LAYOUTS = (transposed, sliced, expanded)
 
 
 class Function:
-    """A function of the contract, and what it is called with.
+    """A function of the contract, and its calls.
 
-    call(x, a): the same in PyTorch, x the inputs and a the numbers of C's call.
-    cases: own calls, "numbers: inputs; numbers: inputs"; the first of them is tried in every layout too.
-    db, variant: its name in op_db. adapt(sample): (inputs, numbers) of C's call, None if C has no such call.
-    sizes: op_db's S, M and L. grad: so many of the inputs, as far as they are floats, get a gradient.
-    grad_fn: what C's result shows for what PyTorch's shows, where it is several steps; None: whatever.
-    seeded: numbers[0] is the seed. drawn: floats are drawn in this type, whatever the case's.
+    call(x, a): the same call in PyTorch; x are the inputs and a the numbers of C's call.
+    cases: own calls, "numbers: inputs; numbers: inputs"; the first call is made in every layout, too.
+    db, variant: the function's name in op_db. adapt(sample): (inputs, numbers) of C's call, None if C has no
+    such call. sizes: op_db's S, M and L. grad: the floats among this many first inputs get a gradient.
+    grad_fn: maps PyTorch's name of the last node to C's name; None: the names are not compared.
+    seeded: numbers[0] is the seed. drawn: floats are drawn in this type, for all types of cases.
     """
 
     def __init__(self, name, call, cases, db=None, adapt=None, variant="", sizes=(3, 4, 6), grad=9,
@@ -172,13 +173,13 @@ def tensors_only(s):
 
 
 def with_dim(s):
-    """A sample with one dimension among its arguments."""
+    """C's call of a sample that has one dimension among its arguments."""
     dim = s.args[0] if s.args else s.kwargs.get("dim")
     return ([s.input], [dim]) if isinstance(dim, int) and "dtype" not in s.kwargs else None
 
 
 def with_list(s):
-    """A sample with a shape or dimensions."""
+    """C's call of a sample that has a shape or a list of dimensions."""
     return [s.input], listed(s.args[0])
 
 
@@ -187,18 +188,19 @@ def with_numbers(s):
 
 
 def quartered(s):
-    """PyTorch's numbers, up to 9, over 4: products of 81 that cancel leave more than 1e-6 in float32."""
+    """The sample, divided by 4. PyTorch's numbers go up to 9, and products of up to 81 that cancel have
+    errors above 1e-6 in float32."""
     return [x / 4 for x in (s.input, *s.args)], []
 
 
 def clamped(s):
-    """Both bounds, and numbers."""
+    """C's call of a sample of clamp that has two bounds, both numbers."""
     bounds = list(s.args)
     return ([s.input], bounds) if len(bounds) == 2 and all(isinstance(b, (int, float)) for b in bounds) else None
 
 
 def number(x, a):
-    """A number of x's type."""
+    """a[0] as a number of x's type."""
     return a[0] if x[0].is_floating_point() else int(a[0])
 
 
@@ -295,7 +297,7 @@ def at_indices(s):
 
 
 def gathered(s):
-    """PyTorch lets an index without elements have any number of dimensions, C does not."""
+    """In PyTorch an index without elements may have any number of dimensions, in C it may not."""
     return at_indices(s) if s.args[1].dim() == s.input.dim() else None
 
 
@@ -414,7 +416,7 @@ Function("ag_argmax", lambda x, a: x[0].argmax(int(a[0])),
 
 # ---- products
 
-FOLDED = {"CloneBackward0": None, "TransposeBackward0": None}  # how PyTorch multiplies two and three dimensions
+FOLDED = {"CloneBackward0": None, "TransposeBackward0": None}  # PyTorch's last nodes for some shapes
 Function("ag_matmul", lambda x, a: x[0] @ x[1],
          "f3,4 f4,3; f2,1,2,3 f2,3,1; f0,2,3 f3,2; f2,0 f0,3; f2,3,1 f1; f0 f0; f17,5 f5,3; f3,77~-1,1 f77,5~-1,1; "
          "i3,4 i4,2; i4 i4; i2,3,4 i4; [[2**40,3]] [2**40,5]", db="matmul", adapt=quartered, grad_fn=FOLDED)
@@ -434,7 +436,7 @@ def keep_before(lens, n, q, k):
 
 
 def softmax_where(scores, keep):
-    """Softmax over the scores that are kept; a row of none is zeros, also in the gradient."""
+    """Softmax over the scores that are kept; a row that keeps no score is 0, and so is its gradient."""
     some = keep.any(-1, keepdim=True)
     y = torch.softmax(scores.masked_fill(~keep, -INF).masked_fill(~some, 0), -1)
     return torch.where(keep & some, y, torch.zeros((), dtype=y.dtype))
@@ -447,7 +449,7 @@ def masked_softmax(scores, lens=None):
 
 
 def attention_weights(scores, scale, causal, heads, lens=None, keep=None, window=None):
-    """scores (b, h, q, k), or (b h, q, k); the scores of batch b get window b mod windows."""
+    """scores: (b, h, q, k), or (b h, q, k). Window b mod windows is added to the scores of batch b."""
     b = scores.shape[0] if scores.dim() == 4 else scores.shape[0] // int(heads)
     x = scores.reshape(b, int(heads), *scores.shape[-2:]) * scale
     if window is not None:
@@ -468,7 +470,7 @@ def additive_scores(q, k, w, lens=None):
 
 
 def parts(x, bits):
-    """The lens, keep and window among x."""
+    """The inputs lens, keep and window; None for an input that is not in x."""
     rest = list(x)
     return [rest.pop(0) if int(bits) & bit else None for bit in (1, 2, 4)]
 
@@ -494,7 +496,7 @@ SHOWN = {name: "SoftmaxBackward0" for name in ("WhereBackward0", "ReshapeAliasBa
 Function("ag_masked_softmax", lambda x, a: masked_softmax(*x),
          "f3,2,4 [3,1,4]; f2,1,77 [70,8]; f2,3,4 [[0,1,2],[3,4,9]]; f2,2,3; f2,2,0 [0,1]; f0,2,3 i0; "
          "f2,1,3 [0,3]", grad_fn=SHOWN)
-# scale, causal, heads, which parts of the mask there are
+# scale, causal, heads, the bits of the parts of the mask
 Function("ag_attention_weights", lambda x, a: attention_weights(x[0], *a[:3], *parts(x[1:], a[3])),
          "0.5 1 2 7: f2,2,3,4 [3,2] b2,1,3,4 f2,3,4; 0.7 0 1 0: f2,3,4; 0.7 1 2 0: f4,3,3; "
          "0.7 0 2 1: f4,2,4 [1,9]; 0.7 0 2 1: f4,2,4 [[1,0],[4,3]]; 0.7 0 2 2: f4,2,4 b1,1,2,4; "
@@ -507,7 +509,7 @@ Function("ag_additive_scores", lambda x, a: additive_scores(*x),
          "f2,3,4 f2,5,4 f1,4 [4,9]; f2,3,8 f2,5,8 f1,8 [[0,1,5],[3,7,2]]; f2,2,3 f2,0,3 f1,3 [0,1]; "
          "f1,2,3 f1,70,3 f1,3 [65]; f0,2,3 f0,2,3 f1,3 i0; "
          "[[[0.,1,2]]] [[[1.,2,-1],[nan,inf,0]]] [[1.,2,3]] [1]", grad_fn={"WhereBackward0": "SqueezeBackward1"})
-# dropout, causal, which parts of the mask there are
+# dropout, causal, the bits of the parts of the mask
 Q3, Q4 = "f2,3,4 f2,5,4 f2,5,2", "f2,2,3,4 f2,2,5,4 f2,2,5,3"
 Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2])),
          f"0 0 0: {Q3}; 0 1 0: {Q3}; 0 0 0: {Q4}; 0 1 1: {Q4} [4,2]; 0 0 1: {Q3} [[0,1,9],[5,3,2]]; "
@@ -518,7 +520,7 @@ Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[
          db="nn.functional.scaled_dot_product_attention", adapt=without_dropout, grad=3,
          grad_fn={name: None for name in ("BmmBackward0", "UnsafeViewBackward0")})
 
-# and the scale
+# dropout, causal, the bits of the parts of the mask, the scale
 Function("ag_attention_scaled", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2]), scale=a[3]),
          f"0 0 0 0.3: {Q3}; 0 1 0 1.5: {Q4}; 0 0 0 -0.7: {Q3}; 0 0 0 0: {Q3}; 0.5 0 1 0.8: {Q4} [4,2]; "
          f"0 1 7 0.3: {Q4} [5,3] b2,1,3,5 f1,3,5; 0 0 0 2: f0,3,4 f0,2,4 f0,2,2", grad=3,
@@ -540,14 +542,14 @@ def classes(s):
 
 
 def normed(s):
-    """Not of rows of 2: their gradient is what is left of terms 1e5 times as large."""
+    """C's call of a sample, but not of rows of 2: terms that are 1e5 times as large cancel in their gradient."""
     if len(s.args) != 3 or s.kwargs.get("eps", 1) < 0 or s.input.shape[-1] == 2:
         return None
     return [s.input, *s.args[1:]], [s.kwargs.get("eps", 1e-5)]
 
 
 def normalized(x):
-    """The sizes of w, or of b, or the last one of x."""
+    """The sizes of w, else of b; without w and b, the last size of x."""
     given = [t.shape for t in x[1:] if t is not None]
     return given[0] if given else x[0].shape[-1:]
 
@@ -638,7 +640,7 @@ Function("tensor_allclose", lambda x, a: torch.tensor(torch.allclose(*x, *a)),
          "0 0.5: [True] [False]", db="allclose",
          adapt=lambda s: ([s.input, *s.args], list(s.kwargs.values())), grad=0)
 
-# ---- tensor.h: writing in place. The result is all the bytes that the first input looks at.
+# ---- tensor.h: writing in place. The result is the whole storage of the first input.
 
 
 def put_at(x, value, index):
@@ -665,7 +667,7 @@ Function("tensor_mul_", lambda x, a: bytes_of(x[0].mul_(a[0])), "-0.3: f3,4; 2: 
 
 
 def op_db_samples(f, dtype):
-    """Calls that PyTorch tests its own function with, as far as C has them: small and all different."""
+    """The calls with which PyTorch tests its own function, if C has such a call; small, and all different."""
     if not f.db:
         return []
     for module in (invocations, core):
@@ -686,7 +688,7 @@ def op_db_samples(f, dtype):
 
 
 def own_calls(f, dtype):
-    """The function's own cases; those without floats are made once."""
+    """The function's own cases; a case without floats is made for the first type only."""
     for i, (numbers, texts) in enumerate(f.cases):
         x = [draw(text, f.drawn or dtype) for text in texts]
         if dtype == f.types[0] or not x or any(t is not None and t.is_floating_point() for t in x):
@@ -702,7 +704,7 @@ def text_of(number):
 
 
 def results(f, dtype, inputs, numbers, dy=None):
-    """The results and what backpropagating dy gives the inputs that are floats."""
+    """The results, and the gradients of the inputs that are floats, with dy as the cotangent."""
     torch.set_default_dtype(dtype)
     torch.manual_seed(numbers[0] if f.seeded else 0)
     floats = [i < f.grad and t is not None and t.is_floating_point() for i, t in enumerate(inputs)]
@@ -719,20 +721,20 @@ def results(f, dtype, inputs, numbers, dy=None):
 
 
 def arriving(shape):
-    """The first of always the same random numbers."""
+    """The cotangent of a result: the first elements of "dy", which are the same for all functions."""
     seeded = torch.Generator().manual_seed(1)
     return torch.randn(RESULT, dtype=torch.float64, generator=seeded)[: math.prod(shape)].reshape(shape)
 
 
 def off(x, exact):
-    """Is PyTorch's float32 off by more than a fifth of what the suite allows, or NaN where there is a number?"""
+    """Has an element of x an error of more than a fifth of the suite's tolerance, or is it NaN for a number?"""
     exact = exact.to(torch.float64)
     far = x.isfinite() & ((x - exact).abs() > (1e-6 + 2e-6 * exact.abs()) / 5)
     return bool((far | (x.isnan() & ~exact.isnan())).any())
 
 
 def case_of(f, dtype, what, numbers, inputs):
-    """The tensors of one case, and its line."""
+    """The tensors of a case, the fields of its metadata, and the names of results taken from float64."""
     y = results(f, dtype, inputs, numbers)["out0"]
     dy = arriving(y.shape).to(dtype)
     made, tensors, fields, rounded = results(f, dtype, inputs, numbers, dy), {}, [], []
@@ -772,7 +774,7 @@ def write(f, folder):
             inputs = [x if x is None else x.detach() for x in inputs]
             try:
                 made, fields, wide = case_of(f, dtype, what, numbers, inputs)
-            except RuntimeError:  # view, of what cannot be viewed so
+            except RuntimeError:  # view cannot make a view of these strides
                 assert what in ("transposed", "sliced", "expanded"), (f.name, what)
                 continue
             metadata[str(count)] = "; ".join(fields) + ";"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes charlm.txt, the losses of nanoGPT's model in PyTorch, for tests/test_charlm.c.
 
-Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it
-writes next to itself, and the same bytes every time.
+Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
+machines). The files are written beside this one, with the same bytes every time.
 
-This is what examples/charlm.c does, written again: the same seed draws the same parameters and the
-same windows of LICENSE. A line is a tensor: name, type, number of dimensions, sizes, elements.
+This is examples/charlm.c in PyTorch: the same seed draws the same parameters and the same windows of
+LICENSE. A line is a tensor: name, type, number of dimensions, sizes, elements.
 """
 import math
 import pathlib
@@ -32,7 +32,7 @@ def ones():
 
 def block():
     for size_in, size_out in [(C, C)] * 4 + [(C, 4 * C), (4 * C, C)]:
-        torch.nn.Linear(size_in, size_out, bias=False)  # drawn, as charlm's are, and drawn anew
+        torch.nn.Linear(size_in, size_out, bias=False)  # draws, as charlm does; then the weights are drawn again
     adds = 0.02 / math.sqrt(2 * LAYERS)
     return {
         "W_q": normal(0.02, C, C), "W_k": normal(0.02, C, C), "W_v": normal(0.02, C, C),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/files/: what NumPy and Python's safetensors write, for tests/test_files.c.
+"""Writes tests/golden/files/ for tests/test_files.c, by NumPy and Python's safetensors.
 
     python3 tests/golden/generate_files.py
 
 Needs NumPy and safetensors. The committed files came from NumPy 1.24 and safetensors 0.8. Every
-array counts 0, 1, 2, ... in row-major order; bools are true where that number is not divisible by 3.
+array counts 0, 1, 2, ... in row-major order; a bool is true if its number is not divisible by 3.
 """
 import os
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """The leave-one-out minima of kernel regression: writes kernel_regression.txt beside this file.
 
-Run it with PyTorch 2.15 (reference.py tells how to get it), from anywhere. No gradient and no C is
-involved. For each data set the leave-one-out loss is evaluated at 20000 widths, evenly
-spaced in log w from 1e-3 / range to 1e4 / range, which reach both of its flats; between the
-neighbours of the lowest, bisection finds where the slope, a central difference, is 0. A line that names a w0 wants the minimum of
-the valley that contains w0 instead: from w0 the scan is followed downhill.
+Run this with PyTorch 2.15 (reference.py says how to install PyTorch), from any folder. This program uses no
+gradient and no C. For each data set it evaluates the leave-one-out loss at 20000 widths, evenly spaced in log w
+from 1e-3 / range to 1e4 / range; at both ends the loss is constant. Between the neighbours of the width with the
+smallest loss, bisection finds the width where the slope, a central difference, is 0. A line with a w0 has a local
+minimum in place of the smallest loss: the search begins at w0 and goes to smaller losses.
 
 Columns: data set, w0 (0: none), w, leave-one-out rmse, and the fitted curve at five places, evenly
-spaced from the smallest x to the largest. All in the units of the data.
+spaced from the smallest x to the largest. All numbers are in the units of the data.
 """
 import os
 
@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def notebook():
-    """The notebook's data, in the order in which it draws them, in single precision."""
+    """The notebook's data, in float32, in the order in which the notebook draws them."""
     torch.manual_seed(517109245)
     x, _ = torch.sort(torch.rand(50) * 5)
     y = 2 * torch.sin(x) + x**0.8 + torch.normal(0.0, 0.5, (50,))
@@ -56,8 +56,8 @@ def minimum(x, y, w0):
             i -= 1
         while losses[i + 1] < losses[i]:
             i += 1
-    # Where the loss is lowest can be told only to the square root of its own precision; where its
-    # slope is 0, better.
+    # Near the minimum the loss changes by the square of the distance, so losses show only half of the digits
+    # of w. The slope, which is 0 at the minimum, shows more.
     slope = lambda l: loss(x, y, l + 1e-4) - loss(x, y, l - 1e-4)
     a, b = log_w[i - 1], log_w[i + 1]
     while b - a > 1e-10:

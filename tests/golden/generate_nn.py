@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes nn.txt and nn_print.txt, what PyTorch's modules draw, compute and print, for
-tests/test_nn.c.
+"""Writes nn.txt and nn_print.txt for tests/test_nn.c: PyTorch's modules, the numbers that they draw and
+compute, and the text that they print.
 
-Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it
-writes next to itself, and the same bytes every time.
+Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
+machines). The files are written beside this one, with the same bytes every time.
 
 A line of nn.txt is a tensor: name, type, number of dimensions, sizes, elements. Floats are written
-in hexadecimal, to the bit. nn_print.txt is what print(module) wrote for several modules in a row.
+in hexadecimal, to the bit. nn_print.txt is the output of print(module) for several modules.
 """
 import math
 import pathlib
@@ -103,7 +103,7 @@ class PositionalEncoding(nn.Module):
         return self.dropout(X + self.P[:, : X.shape[1], :])
 
 
-# ---- what is recorded ---------------------------------------------------------------------------
+# ---- the recorded numbers -----------------------------------------------------------------------
 
 
 def draws():
@@ -117,13 +117,13 @@ def draws():
 
 
 def checksum(x):
-    """The bits of all elements: sum of (2 i + 1) bits[i], modulo 2^53."""
+    """A number for the bits of all elements: sum of (2 i + 1) bits[i], modulo 2^53."""
     bits = x.detach().numpy().reshape(-1).view(f"u{x.element_size()}").astype("u8")
     return int((bits * (2 * np.arange(len(bits), dtype="u8") + 1)).sum(dtype="u8")) % 2**53
 
 
 def fifty_layers():
-    """All the weights of fifty Linear layers of all sizes, drawn one after the other."""
+    """Checksums of the weights of fifty Linear layers of many sizes, drawn one after the other."""
     for dtype in torch.float32, torch.float64:
         torch.set_default_dtype(dtype)
         torch.manual_seed(50)
@@ -161,7 +161,7 @@ def linear():
 
 
 def embedding():
-    """Draws of fewer than 16 numbers are made one by one, more of them in blocks."""
+    """PyTorch draws fewer than 16 normal numbers one by one, and more in blocks."""
     for dtype in torch.float32, torch.float64:
         torch.set_default_dtype(dtype)
         for size in 2, 5, 50:
@@ -232,7 +232,7 @@ def attentions():
 
 
 def training():
-    """Dropout drops: the weights that are kept are those before it."""
+    """Dropout is on. The module keeps the weights before dropout."""
     torch.set_default_dtype(torch.float32)
     torch.manual_seed(5)
     module = MultiHeadAttention(8, 2, 0.5, False, 8, 8, 8)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prints what build/notebook should print: the notebook's cells, run by PyTorch itself.
+"""Prints the output that build/notebook should have: PyTorch runs the notebook's cells.
 
     python3 tests/golden/generate_notebook.py | diff - tests/golden/notebook.txt
 
-With PyTorch 2.15 (reference.py tells how to get it) the last decimals of the losses differ; both programs are
+With PyTorch 2.15 (reference.py says how to install PyTorch) the last decimals of the losses differ; both programs are
 equally close to the original notebook. The fifth digit of a few weights after training differs, too, because
 PyTorch's w is the float next to the original w. The committed notebook.txt is the output of build/notebook. It
 was compared with this output, and with the cells of the original, which it equals in all digits except the
@@ -16,7 +16,7 @@ from torch import nn
 
 
 def cell(number, *results):
-    """The heading, and what the cell prints; a tuple's members are printed one by one."""
+    """Prints the heading and the values of a cell; the members of a tuple are printed one by one."""
     print(f"In [{number}]:" if number == 1 else f"\nIn [{number}]:")
     for result in results:
         print(result)
@@ -130,7 +130,7 @@ class AdditiveAttention(nn.Module):
 
 
 def show(number, attention, *inputs):
-    """An output and the weights that made it, in one cell as in sections 2.1 and 2.2."""
+    """Prints an output and its attention weights in one cell, as in sections 2.1 and 2.2."""
     output = attention(*inputs)
     weights = attention.attention_weights
     cell(number, output, output.shape, weights, weights.shape)
@@ -189,7 +189,7 @@ for number, keys in (32, Y), (35, X):
     cell(number + 1, output, output.shape)
     cell(number + 2, weights, weights.shape)
 
-# ---- the losses, beside those that the notebook shows ------------------------------------------
+# ---- the losses, beside the losses of the notebook ---------------------------------------------
 
 original = 31.119806, 10.461807, 10.461460, 10.461108, 10.460758
 furthest = max(abs(l - o) for l, o in zip(losses, original))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the golden texts of tests/test_print.c: tensors and what PyTorch prints for them.
+"""Writes the golden texts of tests/test_print.c: tensors, and the text that PyTorch prints for each.
 
     python3 tests/golden/generate_print.py > tests/golden/print.txt
 
-Needs PyTorch 2.15 (reference.py tells how to get it). The committed file came from the defaults. For fuzzing,
-`--seed N --cases N --large` makes other ones, which `build/tests/test_print FILE` checks.
+Needs PyTorch 2.15 (reference.py says how to install PyTorch). The defaults made the committed file. For fuzzing,
+`--seed N --cases N --large` makes other files, and `build/tests/test_print FILE` checks them.
 
 Each case is one header line, one line of elements, and the text:
 
@@ -24,7 +24,7 @@ from torch import nn
 
 FLOATS = [torch.float32, torch.float64]
 ODD = [0.0, -0.0, float("nan"), float("inf"), -float("inf")]
-# Where the formats change over, and where a decimal is rounded half way.
+# Numbers at which the format changes, and numbers halfway between two decimals.
 EDGES = [1e-4, 9.9999e-5, 1.0001e-4, 1e8, 100000001.0, 99999999.5, 1000.0, 1000.5, 1001.0, 1.0,
          0.5, 1.5, 2.5, 0.00005, 0.00015, 0.12345, 9.99995, 0.99995, 99999.99995, 5e-324, 1e-45,
          1.1754944e-38, 2.2250738585072014e-308, 3.4028234663852886e38, 1.7976931348623157e308,
@@ -97,7 +97,7 @@ def draw_large_shape(rng):
 
 
 def overlapping(rng, dtype, sizes, count):
-    """A view whose elements share places in a storage of about `count` elements."""
+    """A view of a storage of about `count` elements; some elements of the view are the same number in memory."""
     strides = [rng.choice([0, 1, 1, 2, 3, 5, 7]) for _ in sizes]
     reach = sum((n - 1) * s for n, s in zip(sizes, strides))
     while reach >= count and any(strides):
@@ -110,7 +110,7 @@ def overlapping(rng, dtype, sizes, count):
 
 
 def natural_view(rng, dtype, sizes):
-    """A contiguous tensor of these sizes, and perhaps a view as programs make them."""
+    """A contiguous tensor of these sizes, or a view of such a tensor, as programs make views."""
     storage = draw_storage(rng, dtype, torch.Size(sizes).numel())
     n = len(sizes)
     d, e = (rng.randrange(n), rng.randrange(n)) if n else (0, 0)
@@ -128,7 +128,7 @@ def natural_view(rng, dtype, sizes):
 
 
 def with_grad_fn(rng, x):
-    """x as the result of some op, with the ops' names and names of every length."""
+    """x as the result of an op; the names of the ops have every length."""
     if rng.random() < 0.5:
         forward = staticmethod(lambda ctx, x: x.view_as(x))
         name = "Op" + "x" * rng.randint(0, 60)
@@ -140,7 +140,7 @@ def with_grad_fn(rng, x):
 
 
 def flagged(rng, storage, view):
-    """The view of the storage, sometimes a leaf that requires grad, a parameter, a result."""
+    """The view of the storage; sometimes a leaf that requires grad, a parameter, or a result."""
     kind = rng.random()
     if not storage.is_floating_point() or kind < 0.5: return view(storage)
     if kind < 0.65: return view(storage).detach().requires_grad_()

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Writes random_<seed>.bin, what PyTorch's CPU generator draws, for tests/test_random.c.
+"""Writes random_<seed>.bin for tests/test_random.c: numbers that PyTorch's CPU generator draws.
 
-Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it
-writes next to itself, and the same bytes every time. PyTorch's digits depend on the instruction set in two
-places, and these files hold the digits of AVX2: the float32 normals of 16 elements and more, which differ by
-up to 2.4e-6, and u (high - low) + low, which is rounded once.
+Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
+machines). The files are written beside this one, with the same bytes every time. PyTorch's
+digits depend on the instruction set in two places, and these files have the digits of AVX2: float32 normals of
+16 elements and more differ by up to 2.4e-6, and u (high - low) + low is rounded once.
 
-A file is a row of records, all little-endian:
+A file is a list of records, all little-endian:
 
     name    16 bytes, padded with zeros
-    type     8 bytes, padded with zeros: f4, f8, i8 or b1, as NumPy abbreviates them
+    type     8 bytes, padded with zeros: f4, f8, i8 or b1, NumPy's short names
     count    int64, the number of elements
     elements
 
-Each record starts from a fresh manual_seed. Draws come in calls of a fixed number of elements,
-as many calls as it takes to reach 1000, because PyTorch draws normals in two ways and chooses
-by the number of elements in the call.
+Each record begins with a new manual_seed. Each call draws a fixed number of elements, and calls are made
+until 1000 elements are drawn: PyTorch draws normals in two ways, and the number of elements of the call
+decides which.
 """
 import pathlib
 import struct
@@ -29,7 +29,7 @@ F32, F64 = torch.float32, torch.float64
 
 
 def dropout(n, p):
-    """The keep mask that dropout drew: the ones that it left."""
+    """The mask that dropout drew: true for the elements that it kept."""
     return torch.nn.functional.dropout(torch.ones(n), p) != 0
 
 
@@ -39,7 +39,7 @@ VIEWS = [((2, 3, 4), (1, 2, 6)), ((3, 4), (1, 8)), ((4, 3, 5), (0, 1, 3)), ((2, 
 
 
 def dropout_views(n):
-    """The keep masks of these views, row-major and one behind the other: 124 in all."""
+    """The masks of these views, row-major and one after the other: 124 elements in all."""
     views = [torch.ones(100).as_strided(*view) for view in VIEWS]
     masks = torch.cat([torch.nn.functional.dropout(x, 0.5).reshape(-1) != 0 for x in views])
     assert masks.numel() == n
@@ -79,7 +79,7 @@ def draw(seed, dtype, per_call, one_call):
 
 
 def medley(seed):
-    """One stream through every kind of draw: what one kind leaves behind, the next one finds."""
+    """Draws of every kind after one seed, so that each kind begins with the state that the last one left."""
     torch.manual_seed(seed)
     parts = []
     for dtype in (F32, F64, F32):

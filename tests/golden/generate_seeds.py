@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes seeds.safetensors and attention.safetensors for tests/test_seeds.c: what the five
-documents compute when PyTorch runs their own code, and what their attention modules compute with
-every mask.
+"""Writes seeds.safetensors and attention.safetensors for tests/test_seeds.c. PyTorch runs the code of the
+five documents, and their attention modules with every mask.
 
     python3 tests/golden/generate_seeds.py FOLDER-WITH-THE-DOCUMENTS
 
-with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant). It writes next to
-itself, and the same bytes every time. Nothing is copied from here to there but results: a seed is
-set, modules are made, inputs and masks are drawn and cotangents after them, by both in the same order.
+Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
+machines). The files are written beside this one, with the same bytes every time. They have only results: this
+program and the test set the same seed, make the same modules, and then draw inputs, masks and cotangents in the
+same order.
 
-Of seeds.safetensors a tensor is named document.type.what: 002.float64.output. Of a large one a
-sample of its elements is there (see sample). Of attention.safetensors a tensor is a case, and is
-everything that came out of it, joined; its description is in the metadata under the same name.
+A tensor of seeds.safetensors has a name such as 002.float64.output: document, type, tensor. A large tensor is
+recorded as a sample of its elements (see sample). A tensor of attention.safetensors is one case: all results of
+the case, joined. The metadata describes the case under the same name.
 """
 import ast
 import contextlib
@@ -29,9 +29,9 @@ import warnings
 from reference import torch
 from torch import nn
 
-warnings.filterwarnings("ignore")  # that LazyLinear is a new feature
+warnings.filterwarnings("ignore")  # LazyLinear warns that it is a new feature
 HERE = pathlib.Path(__file__).parent
-SEEDS = pathlib.Path(sys.argv[1])  # they are not in this repository: 000_*.txt to 004_*.txt
+SEEDS = pathlib.Path(sys.argv[1])  # the documents, 000_*.txt to 004_*.txt, are not in this repository
 NAMES = {torch.float32: "float32", torch.float64: "float64"}
 
 
@@ -41,7 +41,7 @@ def document(number):
 
 
 def write(name, tensors, metadata):
-    """A safetensors file: the header's length, the header in JSON, the elements."""
+    """Writes a safetensors file: the header's length, the header in JSON, the elements."""
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for key, x in tensors.items():
         letter = {torch.float32: "f", torch.float64: "d"}[x.dtype]
@@ -58,7 +58,7 @@ def write(name, tensors, metadata):
 
 
 def fenced(text, head="```python"):
-    """The code between head and ``` , each block by itself."""
+    """A list of the blocks of code between head and ```."""
     return [block.split("```")[0] for block in text.split(head + "\n")[1:]]
 
 
@@ -66,8 +66,8 @@ OUTPUT = re.compile(r"tensor\(|torch\.Size|Parameter containing|epoch \d|\d|Mult
 
 
 def cells(text):
-    """number -> (code, what was printed) of a notebook whose cells begin with "In [n]:". The code
-    goes on for as many paragraphs as Python understands and as do not look like output."""
+    """The cells of a notebook, which begin with "In [n]:": n -> (code, output). Paragraphs are code until
+    one is not Python or looks like output."""
     found = {}
     parts = re.split(r"^In \[(\d+)\]:\n", text, flags=re.M)[1:]
     for number, body in zip(parts[::2], parts[1::2]):
@@ -83,8 +83,8 @@ def cells(text):
 
 
 def execute(code, scope, leaves=()):
-    """Runs the code as a notebook's cell does and returns what it prints, its last expression too.
-    The variables named by leaves get a gradient as soon as they are there."""
+    """Runs the code as a notebook runs a cell, and returns the output, which includes the value of the last
+    expression. A variable with a name in leaves requires a gradient from its assignment on."""
     body = ast.parse(code).body
     ends_so = isinstance(body[-1], ast.Expr)
     last = ast.Expression(body.pop().value) if ends_so else ast.parse("None", mode="eval")
@@ -101,7 +101,7 @@ def execute(code, scope, leaves=()):
 
 
 def watch(module):
-    """Keeps, in the module, its last output and the weights that its dropout last saw."""
+    """Makes the module keep its last output and the last weights that its dropout got."""
 
     def see_output(self, inputs, output):
         module.last_output = output
@@ -120,14 +120,14 @@ def uniform(*shape):
     return torch.empty(shape).uniform_(-1, 1)
 
 
-# ---- what is recorded of a document ------------------------------------------------------------
+# ---- the recorded tensors of a document --------------------------------------------------------
 
 documents = {}
 
 
 def sample(x):
-    """All elements of a small tensor; of one with more than 128 every step-th, row by row, where
-    the odd step leaves 64 of them or a few more."""
+    """All elements of a tensor with up to 128 elements. Of a larger tensor, 64 elements or a few more, in
+    row-major order at a fixed odd step."""
     x = x.detach().reshape(-1)
     return x if x.numel() <= 128 else x[:: x.numel() // 64 | 1]
 
@@ -138,8 +138,8 @@ def record(group, **tensors):
 
 
 def record_backward(group, module, output, renamed={}, **leaves):
-    """Draws a cotangent; records the gradients of the parameters, some by the names that they have
-    in the library's module, and of the leaves."""
+    """Draws a cotangent and runs backward. Records the gradients of the leaves and of the parameters, which
+    renamed may give the names of the library's module."""
     output.backward(uniform(*output.shape))
     for path, p in module.named_parameters():
         child, name = path.split(".")
@@ -157,11 +157,11 @@ def in_both_types(function):
 # ---- 004, a whole notebook ---------------------------------------------------------------------
 
 NOTEBOOK = cells(document("004"))
-NOTEBOOK_SEED = 517109245  # it set none: recovered from its numbers by a search of all 2^32
+NOTEBOOK_SEED = 517109245  # the notebook sets no seed; a search of all 2^32 seeds found this one
 
 
 def notebook_definitions():
-    """The functions and classes of its cells 22, 25, 28, 30 and 31, without running the others."""
+    """The functions and classes of cells 22, 25, 28, 30 and 31; the other cells do not run."""
     scope = {"torch": torch, "nn": nn, "math": math}
     for number in 22, 25, 28, 30, 31:
         execute(NOTEBOOK[number][0], scope)
@@ -169,9 +169,9 @@ def notebook_definitions():
 
 
 def hold_against(number, printed):
-    """Whether the document prints this, or, where it breaks off, begins like this. Its version is
-    another; its losses are sums of 24 bits, and the last of them are PyTorch 1.12's own. So is the last
-    bit of the trained w, which shows in the fifth digit of small weights."""
+    """Fails unless the document has this output, or its beginning if the document leaves out the end. The
+    document was printed by PyTorch 1.12: the version in cell 1 differs, and so may the last bits of the losses,
+    which are sums in float32, and the last bit of the trained w, which changes the fifth digit of small weights."""
     if number == 1:
         return
     printed, expected = printed.rstrip(), NOTEBOOK[number][1].rstrip()
@@ -189,8 +189,8 @@ def hold_against(number, printed):
 
 
 def seed_004():
-    """Runs every cell from the notebook's seed; what it names then is recorded after its cell. In
-    float32 what is printed is held against what the document has printed."""
+    """Runs all cells after the notebook's seed. `wanted` names the variables to record after each cell. In
+    float32 the output is compared with the document's output."""
     wanted = {
         2: "x_train y_train x_test y_truth", 7: "y_hat", 8: "y_hat attention_weights", 49: "a",
         13: "keys", 14: "values", 16: "losses", 17: "net.w", 18: "net.attention_weights",
@@ -216,7 +216,7 @@ def seed_004():
 
 
 def seed_000():
-    """Its blocks as they stand. DotProductAttention, which it imports, is 004's."""
+    """The unchanged blocks of 000. They import DotProductAttention, which is the class of 004."""
     code = "\n".join(fenced(document("000"))[:-2])
     code = re.sub(r"^from (d2l|C10).*\n", "", code, flags=re.M)
     make, use = fenced(document("000"))[-2:]
@@ -235,9 +235,9 @@ def seed_000():
 
 
 def seed_001():
-    """Its one cell as it stands, where the batch that may attend to nothing becomes NaN; and once
-    more with the library's rule for that batch: weights of zero, wherever they are NaN. (The numbers
-    that it prints are those of a generator that ten other cells may have used before.)"""
+    """The unchanged cell of 001, whose result is NaN for the batch that may attend to nothing; and once more
+    with the library's rule for this batch: weights of 0 in place of NaN. (The numbers printed in the document
+    cannot be compared: other cells may have drawn from the generator before.)"""
     cell = cells(document("001"))[11][0].rsplit("\nout", 1)[0]
     softmax = "torch.softmax(attention_weight, dim = -1)"
     assert softmax in cell
@@ -259,8 +259,8 @@ def seed_001():
 
 
 class MultiHeadSelfAttention(nn.Module):
-    """002 in one piece. It gives lines, not a class: those marked are its own but for "matmil",
-    "attt" and a forgotten self; k and v "exactly as q"."""
+    """The lines of 002 as a class. A number marks a line of the document; "matmil", "attt" and a missing self
+    are corrected. The document computes k and v "exactly as q"."""
 
     def __init__(self, dim_in, d_model, num_heads):
         super().__init__()
@@ -301,8 +301,8 @@ def seed_002():
 
 
 class DotProductAttention(nn.Module):
-    """d2l.DotProductAttention, which 003 calls and does not give: the one of 004's cell 25 with a
-    window_mask, (windows, queries, keys), added to the scores of its window before the softmax."""
+    """d2l.DotProductAttention, which 003 uses but does not contain: the class of 004's cell 25, and a
+    window_mask, (windows, queries, keys), that is added to the scores of its window before the softmax."""
 
     def __init__(self, dropout, num_heads=1):
         super().__init__()
@@ -311,7 +311,7 @@ class DotProductAttention(nn.Module):
         self.masked_softmax = notebook_definitions()["masked_softmax"]
 
     def forward(self, queries, keys, values, valid_lens=None, window_mask=None, training=None):
-        if training is not None:  # TensorFlow's way of saying it
+        if training is not None:  # as TensorFlow does
             self.train(training)
         d = queries.shape[-1]
         scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(d)
@@ -340,9 +340,9 @@ D2L = types.SimpleNamespace(
     Module=Module, DotProductAttention=DotProductAttention, add_to_class=add_to_class,
     tensor=torch.tensor, ones=torch.ones, check_shape=check_shape)
 
-# Functions of TensorFlow and a layer of MXNet, by the PyTorch functions that do the same. Their
-# layers, too, learn the size of their inputs from the first one; their initial weights are others
-# and drawn by other generators, so here they are PyTorch's.
+# Functions of TensorFlow and a layer of MXNet, made of PyTorch's functions. Layers of all three libraries may
+# take the size of their inputs from the first input. TensorFlow and MXNet draw other initial weights; here
+# PyTorch draws all weights.
 TF = types.SimpleNamespace(
     keras=types.SimpleNamespace(layers=types.SimpleNamespace(
         Dense=lambda units, use_bias: nn.LazyLinear(units, bias=use_bias))),
@@ -355,9 +355,9 @@ GLUON = types.SimpleNamespace(
 
 
 def dialect(name):
-    """The blocks of one tab of 003 without its imports, and what they expect to find. MXNet's
-    arrays have a transpose, a repeat and an initialize of their own: permute, repeat_interleave,
-    and nothing, for drawing at the first call is what LazyLinear does."""
+    """The blocks of one tab of 003 without imports, and the variables that they use. MXNet's transpose and
+    repeat become permute and repeat_interleave; initialize is left out, since LazyLinear draws its weights at
+    the first call."""
     blocks = [b.split("\n", 1) for b in fenced(document("003"), "```{.python .input}")]
     code = [body for tabs, body in blocks
             if tabs.startswith("%%tab") and name in tabs and "import" not in body]
@@ -380,8 +380,8 @@ def made_by(name):
 
 
 def example(name, seed):
-    """The document's own example, as far as its last line. MXNet drops nothing outside
-    autograd.record(), TensorFlow nothing when told that it is not training; PyTorch drops."""
+    """The document's own example without its last line. Dropout is off in MXNet outside autograd.record(), and
+    in TensorFlow with training=False; in PyTorch it is on."""
     code, scope = dialect(name)
     torch.manual_seed(seed)
     for block in code[:3]:
@@ -396,8 +396,8 @@ def example(name, seed):
 
 
 def swin_mask(windows, size):
-    """As Swin masks the windows that its shift has torn: -100 between tokens that were no
-    neighbours, here those of the last window's two halves; the other windows are whole."""
+    """The mask of Swin after its shift: -100 for pairs of tokens that were not in one window before the shift.
+    Here these are the pairs between the two halves of the last window; in the other windows the mask is 0."""
     half = torch.arange(size) >= size // 2
     mask = torch.zeros(windows, size, size)
     mask[-1][half[:, None] != half[None, :]] = -100
@@ -405,8 +405,8 @@ def swin_mask(windows, size):
 
 
 def windows():
-    """window_mask, which the documents' example leaves out: four windows of two images, keys and
-    values of other widths than the queries, with biases and lengths."""
+    """Attention with a window_mask, which the example of the document does not use: four windows of two images,
+    biases and lengths; queries, keys and values have different widths."""
     for name in "mxnet", "pytorch", "tensorflow":
         torch.manual_seed(3)
         sizes = (5, 7, 3) if name == "tensorflow" else ()
@@ -428,8 +428,8 @@ def seed_003():
 
 
 # ---- every attention module with every mask ------------------------------------------------------
-# The documents' classes again: additive attention of 004, multi-head attention of 004 (sizes given)
-# and of 003 (lazy). Their masked_softmax is the one place that is ours, below.
+# The classes of the documents: additive attention of 004, multi-head attention of 004 (sizes given) and of 003
+# (lazy). Only their masked_softmax is replaced, by the function below.
 
 
 class Mask:
@@ -437,12 +437,12 @@ class Mask:
     causal, heads = False, 1
 
 
-mask = Mask()  # of the case under way: the documents' classes hand lengths down, and nothing else
+mask = Mask()  # of this case: the documents' classes pass only the lengths to masked_softmax
 
 
 def masked_softmax(scores, valid_lens):
-    """004's masked_softmax, -1e6 and all, for every mask of the library. A row without a single key
-    gets the library's weights of zero, where the documents' are 1 / K or NaN."""
+    """The masked_softmax of 004, with its -1e6, for every mask of the library. A row without a key gets weights
+    of 0, as in the library; the documents give it weights of 1 / K or NaN."""
     n, q, k = scores.shape
     if mask.window is not None:
         windows = mask.window.shape[0]
@@ -482,7 +482,7 @@ MASKS = "none l q k b p w i c lc qk lb lw pi qkwc".split()
 
 
 def draw_mask(c):
-    """Sets the mask's globals and returns the lengths. A length may be 0, and one more than K."""
+    """Sets the fields of mask and returns the lengths, which are from 0 to K + 1."""
     B, Q, K, H = c["B"], c["Q"], c["K"], c["heads"]
     keep = {"k": (B, H, Q, K), "b": (B, 1, 1, K), "p": (Q, K)}
     lens, mask.keep, mask.window, mask.causal, mask.heads = None, None, None, False, H
@@ -502,8 +502,8 @@ def draw_mask(c):
 
 
 def draw_inputs(c):
-    """The leaves and what enters: three tensors, keys that are the values, one that is all three,
-    or three that are transposed views."""
+    """The leaves, and the inputs of the module: three leaves; two leaves, the keys being the values, too; one
+    leaf for all three inputs; or transposed views of three leaves."""
     q, k, v = (c["B"], c["Q"], c["Dq"]), (c["B"], c["K"], c["Dk"]), (c["B"], c["K"], c["Dv"])
     shapes = {"qkv": (q, k, v), "qkk": (q, k), "xxx": (q,), "transposed": (q, k, v)}[c["inputs"]]
     if c["inputs"] == "transposed":
@@ -514,8 +514,8 @@ def draw_inputs(c):
 
 
 def run(c):
-    """output, weights, gradients of the leaves and of the parameters in the order of state_dict;
-    and whether some query had nothing to attend to."""
+    """[output, weights, gradients of the leaves, gradients of the parameters in the order of state_dict], and
+    whether a query had nothing to attend to."""
     torch.manual_seed(c["seed"])
     module = make(c).train(bool(c["training"]))
     leaves, inputs = draw_inputs(c)
@@ -528,7 +528,7 @@ def run(c):
 
 
 SIZES = dict(B=2, Q=3, K=4, Dq=4, Dk=4, Dv=3)
-VARIANTS = {  # four of each kind: every mask meets all of them
+VARIANTS = {  # four of each module; every mask is used with each variant
     "dot_product": [
         dict(inputs="qkv"), dict(inputs="qkk", Q=2, K=5, Dv=4), dict(inputs="xxx", Q=3, K=3, Dv=4),
         dict(inputs="transposed", B=4, Q=2, K=3)],

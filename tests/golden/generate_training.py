@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes training.txt, the paths that PyTorch's training takes, for tests/test_training.c.
+"""Writes training.txt for tests/test_training.c: parameters after each step of training in PyTorch.
 
-Run it with PyTorch 2.15 (reference.py tells how to get it, and which of its bits are meant); it
-writes next to itself, and the same bytes every time.
+Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
+machines). The files are written beside this one, with the same bytes every time.
 
 A line is a tensor: name, type, number of dimensions, sizes, elements. Floats are written in
 hexadecimal, to the bit.
@@ -49,7 +49,7 @@ INITS = {
 
 
 def initial_values():
-    """The elements of each, row-major, and the normal number that is drawn next."""
+    """The elements of each tensor, row-major, and the next normal number of the generator."""
     for dtype in TYPES:
         torch.set_default_dtype(dtype)
         for kind, make in TENSORS.items():
@@ -81,7 +81,7 @@ RUNS = {
 
 
 def path(optimizer, a, b, gradients, schedule=None):
-    """A row per step: the elements of a and b after it."""
+    """A row for each step: the elements of a and b after the step."""
     rows = []
     for step in range(STEPS):
         a.grad = gradients[step, :3].clone() if HAS_A[step] else None
@@ -106,8 +106,8 @@ def optimizers():
 
 
 class RoundedSqrt:
-    """While AdamW runs: a square root that is rounded once. MKL's, which PyTorch calls, is the float
-    beside it in a fifth of all cases."""
+    """Makes Tensor.sqrt round once while AdamW runs. PyTorch calls MKL's square root, which is the next float
+    in a fifth of all cases."""
 
     def __enter__(self):
         self.sqrt = torch.Tensor.sqrt
@@ -118,7 +118,7 @@ class RoundedSqrt:
 
 
 def fifty_steps():
-    """A row for step 1, 10 and 50: the elements of theta after it. All bits are meant."""
+    """A row for steps 1, 10 and 50: the elements of theta after the step. The library must give the same bits."""
     for dtype in TYPES:
         torch.manual_seed(50)
         start = torch.empty(37, dtype=dtype).uniform_(-1, 1)
@@ -135,7 +135,7 @@ def fifty_steps():
 
 
 def groups():
-    """b has a learning rate and a decay of its own; from step 4 on all learning rates are halved."""
+    """b has its own learning rate and weight decay; from step 4 on all learning rates are halved."""
     for dtype in TYPES:
         torch.manual_seed(1)
         start = torch.randn(7, dtype=dtype)
@@ -149,7 +149,7 @@ def groups():
 
 
 def clipping():
-    """For each bound: the norm, and the gradients of a and b afterwards."""
+    """For each bound: the norm, and the gradients of a and b after clipping."""
     for dtype in TYPES:
         torch.manual_seed(2)
         gradients = torch.randn(7, dtype=dtype)
@@ -164,7 +164,7 @@ def clipping():
 
 
 def schedules():
-    """The learning rates of 100 steps, the given one being 1."""
+    """The learning rates of 100 steps; the first learning rate is 1."""
     from torch.optim import lr_scheduler
 
     torch.set_default_dtype(torch.float64)
@@ -217,8 +217,8 @@ class Model(nn.Module):
 
 
 def training_program():
-    """AdamW with weight decay for weights alone, warm-up times cosine, clipping, and an attention that
-    is frozen from step 6 to 9. A row per step: the loss, the norm of the gradients."""
+    """AdamW with weight decay of the weights only, warm-up times cosine, clipping, and an attention that is
+    frozen from step 6 to 9. A row for each step: the loss, the norm of the gradients."""
     torch.set_default_dtype(torch.float64)
     torch.manual_seed(8)
     model = Model()

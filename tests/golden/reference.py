@@ -1,17 +1,17 @@
-"""The PyTorch whose numbers are the golden ones. Every generator imports torch from here:
+"""The version of PyTorch that makes the golden numbers. Every generator imports torch from here:
 
     python3 -m venv DIR && DIR/bin/pip install torch==2.15 numpy safetensors expecttest
     DIR/bin/python tests/golden/generate_nn.py
 
-The last bits of PyTorch's numbers depend on the machine. The settings below fix them, so that a
-generator writes the same bytes on every x86-64 CPU that has AVX2 and is not Intel's:
+The last bits of PyTorch's numbers depend on the machine. With the settings below a generator writes the
+same bytes on every x86-64 CPU that has AVX2 and is not made by Intel:
 
-- PyTorch's code for AVX2 runs, also where there is AVX-512. Most users get these digits: a uniform
-  number between bounds, and so an initial weight of Linear, is u (high - low) + low with one rounding in the
-  code for AVX2 and for AVX-512. Only the portable code, for CPUs older than 2013, rounds it twice.
-- MKL takes the code that all CPUs have; oneDNN is off; one thread.
-- On a CPU of Intel's, dropout and bernoulli draw from a generator of MKL's. The library draws as
-  PyTorch does on all other CPUs: a number of 53 bits is compared with p. Elsewhere this file stops.
+- PyTorch uses its code for AVX2, also on CPUs with AVX-512. Most users get these digits: a uniform number
+  between bounds, and so an initial weight of Linear, is u (high - low) + low with one rounding in the
+  code for AVX2 and for AVX-512. Only the portable code, for CPUs older than 2013, rounds twice.
+- MKL uses code that runs on all CPUs; oneDNN is off; there is one thread.
+- On Intel's CPUs dropout and bernoulli draw from MKL's generator. The library draws as PyTorch does on all
+  other CPUs: a number of 53 bits is compared with p. On Intel's CPUs this file ends with an error.
 """
 import os
 import sys
@@ -21,10 +21,10 @@ os.environ["MKL_CBWR"] = "COMPATIBLE"
 import torch
 
 torch.set_num_threads(1)
-torch.backends.mkldnn.enabled = False  # before torch.testing is imported, which locks it
+torch.backends.mkldnn.enabled = False  # before the import of torch.testing, which locks the setting
 
 if not torch.__version__.startswith("2.15."):
-    sys.exit(f"this is torch {torch.__version__}, and the golden numbers are those of 2.15")
+    sys.exit(f"this is torch {torch.__version__}, and the golden numbers come from 2.15")
 expected = torch.rand(64, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) < 0.5
 if not torch.equal(expected, torch.empty(64).bernoulli_(0.5, generator=torch.Generator().manual_seed(0)).bool()):
     sys.exit("PyTorch's dropout draws from MKL's generator on this CPU, which is Intel's")

@@ -1,6 +1,5 @@
-/* check.c - Check for WebAssembly: see check.h. Tests whose names are in the environment variable
- * SKIP, between spaces, are left out; of a loop test,
- * name[3] leaves out the one with _i = 3. */
+/* check.c - Check for WebAssembly: see check.h. The environment variable SKIP has the names of tests
+ * that do not run, between spaces; name[3] is a loop test with _i = 3. */
 #include "check.h"
 
 #include <stdarg.h>
@@ -9,7 +8,7 @@
 
 enum { CASES = 32, TESTS = 512, FIXTURES = 2 };
 
-/* As in Check, the fixture that was added last is torn down first. */
+/* As in Check, the teardown of the fixture that was added last runs first. */
 struct TCase {
     const char *name;
     void (*setup[FIXTURES])(void);
@@ -77,7 +76,7 @@ void tcase_set_timeout(TCase *tcase, double seconds) {
     (void)seconds;
 }
 
-/* Is the test, or this round of it, in SKIP? */
+/* Is the test, or its run with this _i, in SKIP? */
 static int is_skipped(const char *name, int i) {
     const char *list = getenv("SKIP");
     char all[128], one[128];
@@ -120,7 +119,7 @@ void srunner_run_all(SRunner *runner, enum print_output mode) {
 
 int srunner_ntests_failed(SRunner *runner) {
     (void)runner;
-    return 0; /* ck_fail did not come back */
+    return 0; /* ck_fail does not return */
 }
 
 void srunner_free(SRunner *runner) { (void)runner; }

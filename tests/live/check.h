@@ -1,6 +1,6 @@
-/* check.h - Check's functions and macros, as many as the suites here use, for WebAssembly. Check
- * itself runs each test in a process of its own, and comes back from a failure by longjmp; there is
- * neither here. So all tests run in one process, and the first failure ends it. */
+/* check.h - for WebAssembly: the functions and macros of Check that the suites use. Check itself runs
+ * each test in a process of its own, and leaves a failed test by longjmp; WebAssembly has neither.
+ * So all tests run in one process, and the first failure ends the process. */
 #ifndef TESTS_LIVE_CHECK_H
 #define TESTS_LIVE_CHECK_H
 
@@ -18,7 +18,7 @@ typedef struct {
 
 enum print_output { CK_ENV };
 
-/* There is one suite, and it is never freed: it may as well be the runner. */
+/* There is one suite, which is never freed. It is the runner, too. */
 Suite *suite_create(const char *name);
 void suite_add_tcase(Suite *suite, TCase *tcase);
 TCase *tcase_create(const char *name);
@@ -84,7 +84,7 @@ __attribute__((noreturn, format(printf, 3, 4))) void ck_fail(const char *file, i
 #define ck_assert_ptr_nonnull(x)  ck_assert_ptr_ne(x, NULL)
 #define ck_assert_mem_eq(x, y, n) ck_assert(memcmp(x, y, n) == 0)
 
-/* Whether two strings, of which each may be NULL, are the same. */
+/* Are two strings the same? Each may be NULL. */
 int ck_same(const char *x, const char *y);
 #define CK_STRINGS(same, x, y)                                                                     \
     do {                                                                                           \

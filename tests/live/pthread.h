@@ -1,5 +1,5 @@
-/* pthread.h - for suites whose tests start threads, so that the others in them can be compiled:
- * no thread can be started. */
+/* pthread.h - for suites with tests that start threads. These suites can be compiled, but no thread
+ * can be started. */
 #ifndef TESTS_LIVE_PTHREAD_H
 #define TESTS_LIVE_PTHREAD_H
 

@@ -1,6 +1,6 @@
-/* system.c - what the suites call and wasi-libc does not have. Files in memory serve as temporary
- * files; nothing replaces a file, and no other program runs, so tests that need that are left out
- * (see run). */
+/* system.c - the functions that the suites call and wasi-libc does not have. Temporary files are in
+ * memory. No file can be replaced and no other program can run, so the tests that do this are left
+ * out (see run). */
 #include "system.h"
 
 #include "../../tensor/file.h"
