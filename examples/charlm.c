@@ -291,12 +291,14 @@ static void explain(Transformer *net, const Corpus *text) {
 /* ---- training ------------------------------------------------------------------------------ */
 
 static const Flag flags[] = {
-    TEXT_FLAG("--text", options.text, "FILE", "Tapehead's own sources", "What to learn: any text."),
+    TEXT_FLAG("--text", options.text, "FILE", "Tapehead's own sources",
+              "The text to learn: any text."),
     INTEGER_FLAG("--layers", options.layers, 1, MAX_LAYERS, "from 1 to 24", "Blocks."),
     INTEGER_FLAG("--heads", options.heads, 1, MAX_HEADS, "from 1 to 16", "Heads in each block."),
     INTEGER_FLAG("--width", options.width, 1, 4096, "from 1 to 4096", "Numbers per character."),
     INTEGER_FLAG("--context", options.context, 1, 4096, "from 1 to 4096", "Characters it sees."),
-    NUMBER_FLAG("--dropout", options.dropout, 0, 1, "from 0 to 1", "Share left out in training."),
+    NUMBER_FLAG("--dropout", options.dropout, 0, 1, "from 0 to 1",
+                "The probability of dropout in training."),
     SWITCH_FLAG("--composed", options.composed, "Train with attention's weights kept, not fused."),
     INTEGER_FLAG("--sample", options.sample, 0, 1e6, "from 0 to 10^6", "Characters to write."),
     TEXT_FLAG("--prompt", options.prompt, "TEXT", "a held-out line", "What to show and continue."),
