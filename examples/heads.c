@@ -312,8 +312,7 @@ static const Flag flags[] = {
                  "The number of tokens to name at every place: i - 1, i - 4, i - 7 and so on."),
     NUMBER_FLAG("--dropout", options.dropout, 0, 1 - 1e-16, "of at least 0 and below 1",
                 "The probability with which a whole head is lost in training."),
-    NUMBER_FLAG("--decay", options.decay, 0, 1, "from 0 to 1",
-                "Weight decay: each step makes all weights smaller."),
+    NUMBER_FLAG("--decay", options.decay, 0, 1, "from 0 to 1", "Shrinks all weights."),
     SWITCH_FLAG("--no-scale", options.no_scale, "Scores are not divided by sqrt(d)."),
 };
 
