@@ -41,7 +41,7 @@ extern "C" {
 
 /* ---- an op, for the reader ------------------------------------------------------------------- */
 
-/* What README.md says of an op or of a function of ops; y is the result, dy its gradient. */
+/* The row of an op, or of a function of ops, in README.md; y is the result, dy its gradient. */
 typedef struct {
     const char *call;     /* "ag_softmax(x, dim)" */
     const char *shapes;   /* "(..., N, ...) -> same" */

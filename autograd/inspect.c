@@ -46,8 +46,8 @@ bool tape_vjp(int i, const Tensor *dy, Tensor **dx) {
            ag_check_cotangent("tape_vjp", n->out, dy) && vjp_of(n, dy, dx);
 }
 
-/* Runs n's forward once more, on n's inputs, with what n drew. again becomes a node that owns its
- * saved tensors and its result: release_again. */
+/* Runs n's forward once more, on n's inputs, with the numbers that n drew. again becomes a node
+ * that owns its saved tensors and its result: release_again. */
 static bool run_again(const Node *n, Node *again) {
     const int drawn = n->op->draws - 1;
     *again = (Node){.op = n->op, .in = n->in, .n_in = n->n_in, .at = n->at};
@@ -139,7 +139,7 @@ static double largest_error(const Node *n, int k) {
     for (int64_t i = 0; i < columns && !tensor_pending(); i++) {
         const double h = 1e-5 * fmax(1, cbrt(fabs(x[i])));
         const double distance = x[i] + h - (x[i] - h); /* 2 h, rounded as the two numbers are */
-        if (isinf(x[i])) continue;                     /* it has no neighbours */
+        if (isinf(x[i])) continue;                     /* an infinity has no neighbours */
         Tensor *above = forward_at(n, &x[i], x[i] + h);
         Tensor *below = forward_at(n, &x[i], x[i] - h);
         for (int64_t j = 0; j < rows && above && below; j++) {
@@ -199,7 +199,7 @@ static void write_tensor(Buffer *json, const char *before, const Tensor *x) {
     tensor_buffer_print(json, "}");
 }
 
-/* What backward of n adds to the gradient of in[k], and J, for which column i is written as
+/* Writes dx, which n's backward adds to the gradient of in[k], and J. Column i of J is written as
  * [j,number,j,number,...] without zeros, or as the reason if all are 0. */
 static void write_gradient(Buffer *json, const Node *n, const Node *copy, int k, const Tensor *dx) {
     const int64_t rows = tensor_numel(n->out), columns = tensor_numel(dx);

@@ -275,13 +275,11 @@ static void explain(Transformer *net, const Corpus *text) {
         .idea = "The attention of one layer, in the middle of the model's backward pass.",
         .command = "build/charlm --explain FILE.html",
         .columns = "head",
-        .text =
-            {words,
-             "The rest of the model is too large for a page: the page has only `G`, the "
-             "gradient of the model's loss by the output of the attention. The last line, sum(G "
-             "output), has the gradient `G`, so all gradients before it are gradients of "
-             "the model's loss. No character sees a later one: the scores of later characters "
-             "are masked."},
+        .text = {words,
+                 "The page is too small for the rest of the model: it has only `G`, the gradient "
+                 "of the model's loss by the output of the attention. The last line, sum(G "
+                 "output), has the gradient `G`, so all gradients before it are gradients of "
+                 "the model's loss. No character sees a later one: later scores are masked."},
         .formula = {"attention_weights = softmax(queries keys' / sqrt(d)), for each head",
                     "output = attention_weights values", "G = d loss of the model / d output"}};
     recording_end(net, sum, &recording, run.explain);
@@ -291,12 +289,12 @@ static void explain(Transformer *net, const Corpus *text) {
 /* ---- training ------------------------------------------------------------------------------ */
 
 static const Flag flags[] = {
-    TEXT_FLAG("--text", options.text, "FILE", "Tapehead's own sources", "What to learn: any text."),
+    TEXT_FLAG("--text", options.text, "FILE", "Tapehead's own sources", "Any text to learn."),
     INTEGER_FLAG("--layers", options.layers, 1, MAX_LAYERS, "from 1 to 24", "Blocks."),
     INTEGER_FLAG("--heads", options.heads, 1, MAX_HEADS, "from 1 to 16", "Heads in each block."),
     INTEGER_FLAG("--width", options.width, 1, 4096, "from 1 to 4096", "Numbers per character."),
     INTEGER_FLAG("--context", options.context, 1, 4096, "from 1 to 4096", "Characters it sees."),
-    NUMBER_FLAG("--dropout", options.dropout, 0, 1, "from 0 to 1", "Share left out in training."),
+    NUMBER_FLAG("--dropout", options.dropout, 0, 1, "from 0 to 1", "Probability of dropout."),
     SWITCH_FLAG("--composed", options.composed, "Train with attention's weights kept, not fused."),
     INTEGER_FLAG("--sample", options.sample, 0, 1e6, "from 0 to 10^6", "Characters to write."),
     TEXT_FLAG("--prompt", options.prompt, "TEXT", "a held-out line", "What to show and continue."),

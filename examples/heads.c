@@ -26,7 +26,7 @@ static Training run = {
     .caption = {{"A row is a place i in a sequence, a column a place that it "
                  "looks at.",
                  "i-7: it looks 7 places back. Importance: the slope of the loss "
-                 "when its gate closes."}},
+                 "when its gate gets smaller."}},
     .seed = 1,
     .steps = 1500,
     .batch = 32,
@@ -64,7 +64,7 @@ static Heads *heads_new(int64_t E, int64_t answers) {
     return nn_module_done(net);
 }
 
-/* (B, T, E) -> (B, T, H, d) -> (B, H, T, d): numbers h d to (h + 1) d are head h's. */
+/* (B, T, E) -> (B, T, H, d) -> (B, H, T, d): head h gets numbers h d to (h + 1) d - 1. */
 static Tensor *split(Tensor *x) {
     const int64_t H = options.heads, d = options.hidden / H;
     return ag_transpose(ag_reshape(x, SHAPE(-1, options.length, H, d)), 1, 2);
@@ -234,7 +234,7 @@ static void evaluate(Heads *net) {
 
 enum { LAST = 1 }; /* queries on the page, the last places: there all offsets have a token */
 
-/* The leaves of the page, and its constants. Two matrices in a row are one: answer W_o. */
+/* The leaves of the page, and its constants. The product answer W_o replaces two matrices. */
 typedef struct {
     Tensor *q, *k, *v; /* (H, LAST, d), (H, T, d) */
     Tensor *gates;     /* (H, 1, 1) */
@@ -271,7 +271,7 @@ static Tensor *attend(const Heads *net, const Seen *s) {
                       AXES(0, 3, 1, 2));
 }
 
-/* Writes the page of the first sequence that measure draws; all gates are open. */
+/* Writes the page of the first sequence that measure draws; all gates are 1. */
 static void explain(Heads *net) {
     char words[512];
     recording_prepare(net);
@@ -312,7 +312,7 @@ static const Flag flags[] = {
                  "The number of tokens to name at every place: i - 1, i - 4, i - 7 and so on."),
     NUMBER_FLAG("--dropout", options.dropout, 0, 1 - 1e-16, "of at least 0 and below 1",
                 "The probability with which a whole head is lost in training."),
-    NUMBER_FLAG("--decay", options.decay, 0, 1, "from 0 to 1", "Pulls all weights towards 0."),
+    NUMBER_FLAG("--decay", options.decay, 0, 1, "from 0 to 1", "Shrinks all weights."),
     SWITCH_FLAG("--no-scale", options.no_scale, "Scores are not divided by sqrt(d)."),
 };
 

@@ -180,7 +180,7 @@ static void judge(KernelRegression *net, double steepness) {
     if (run.step == 0 || tensor_error()) return;
     double before = run.losses[0], gone = before - loss_at(net, tensor_item(net->log_w));
     if (run.steps >= ENOUGH_EPOCHS) training_expect(&run, "slope / loss", steepness, "<", FLAT);
-    training_expect(&run, "loss gone", fabs(gone) <= 1e-9 * before ? 0 : gone, ">=", 0);
+    training_expect(&run, "loss fell by", fabs(gone) <= 1e-9 * before ? 0 : gone, ">=", 0);
 }
 
 static void fit(KernelRegression *net) {
@@ -211,7 +211,7 @@ static const Flag flags[] = {
     NUMBER_FLAG("--momentum", options.momentum, 0, 1 - 1e-16, "of at least 0 and below 1",
                 "How much of the last step goes into the next."),
     NUMBER_FLAG("--w0", options.w0, 1e-300, 1e300, "above 0",
-                "Start at this w, in 1 / (units of x), and go down to whatever minimum is there;\n"
+                "Start at this w, in 1 / (units of x), and go down to the next minimum;\n"
                 "without it, near the lowest minimum of all, which a scan finds."),
     SEED_FLAG("--seed", run.seed, "Of the notebook's data; with --data nothing is random."),
     {"--threads", FLAG_INTEGER, &run.threads, "N", "Threads that share the work.", 1, 64,

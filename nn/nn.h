@@ -115,7 +115,7 @@ bool nn_next_parameter(void *module, const char *prefix, ModuleSlot **p);
 /* Writes "W_q.weight", the path of a parameter from root, into path. False and an error if the path
  * is longer than size - 1, or if the parameter is not in the tree of root. */
 bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size);
-/* Freezes the parameters at a prefix (see nn_next_parameter), or lets them learn again. A frozen
+/* Freezes the parameters at a prefix (see nn_next_parameter), or ends the freeze. A frozen
  * parameter has requires_grad false and no gradient, so backward, clipping and optimizers ignore
  * it. It is an error if no parameter has the prefix. A lazy parameter can be frozen; its field
  * stays frozen when it gets a value. For a parameter in two fields the last call counts. */

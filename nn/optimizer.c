@@ -115,7 +115,7 @@ static Optimizer *optimizer_new(const ModuleClass *kind, const Rule *rule, void 
                                 double weight_decay) {
     nn_check_model(model, rule->name);
     if (lr == 0)
-        tensor_fail("%s: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)",
+        tensor_fail("%s: lr is 0: set a learning rate, as in .lr = 0.1 (a group may have 0)",
                     rule->name);
     Optimizer *optimizer = check_group(rule->name, lr, weight_decay) ? nn_module_new(kind) : NULL;
     if (!optimizer) return NULL;

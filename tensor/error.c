@@ -15,7 +15,7 @@ void tensor_clear_error(void) { pending = false; }
 bool tensor_pending(void) { return pending; }
 
 void *tensor_fail(const char *format, ...) {
-    if (pending) return NULL; /* the first error is the cause, later ones only follow from it */
+    if (pending) return NULL; /* the first error is the cause; later errors are only its effects */
     pending = true;
     char text[sizeof message]; /* an argument may be the previous message, which was cleared */
     va_list arguments;

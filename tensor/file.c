@@ -19,7 +19,7 @@ void *tensor_file_fail(const File *file, const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (file->entry) snprintf(entry, sizeof entry, "\"%s\": ", tensor_name_text(file->entry));
-    size_t length = strlen(file->path), most = 120; /* the end of a long path says more */
+    size_t length = strlen(file->path), most = 120; /* the end of a path is more useful */
     size_t skipped = length > most ? length - most : 0;
     return tensor_fail("%s: %s%s: %s%s", file->function, skipped ? "..." : "", file->path + skipped,
                        entry, text);

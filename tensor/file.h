@@ -26,7 +26,7 @@ bool tensor_can_replace(const char *path);
 FILE *tensor_replacement_begin(Replacement *r, const char *path);
 /* Must follow tensor_replacement_begin, also when that failed. Closes the stream. ok: the caller
  * has written everything. If ok is false, or if this function fails before the rename, the old file
- * at path stays. Returns NULL, or what went wrong here, with errno set. */
+ * at path stays. Returns NULL, or the problem as a text, with errno set. */
 const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok);
 
 /* ---- files ---------------------------------------------------------------------------------- */

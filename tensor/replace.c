@@ -5,7 +5,7 @@
  * new file, never a part of one. Last, the directory is flushed, because it holds the name.
  *
  * A killed process leaves its temporary file, .NAME.tapehead-PID-N, in the directory of NAME. A
- * temporary file is locked as long as its writer lives. So the next writer of NAME removes each
+ * temporary file is locked as long as its writer runs. So the next writer of NAME removes each
  * temporary file of NAME that it can lock. A lock of fcntl does not exclude other threads of the
  * same process, so a list holds the temporary files of this process. */
 #include "file.h"
@@ -109,7 +109,8 @@ static bool may_write(const char *path) {
     return fd >= 0 && close(fd) == 0;
 }
 
-/* Finds out what path is. False, with errno set, if that fails or if path may not be written. */
+/* Does path exist, and is it a device? False, with errno set, if the check fails or if path may not
+ * be written. */
 static bool inspect(const char *path, bool *exists, bool *device, struct stat *status) {
     *status = (struct stat){0};
     *exists = stat(path, status) == 0;
@@ -263,8 +264,8 @@ FILE *tensor_replacement_begin(Replacement *r, const char *path) {
     return open_temporary(r, exists ? &status : NULL);
 }
 
-/* Returns NULL, or what went wrong, with errno set. EINVAL and EBADF come from systems that cannot
- * flush directories, and are no errors. */
+/* Returns NULL, or the problem as a text, with errno set. EINVAL and EBADF come from systems that
+ * cannot flush directories, and are no errors. */
 static const char *move_into_place(Replacement *r, FILE *stream) {
     static const char not_written[] = "it cannot be written";
     if (fflush(stream) != 0) return not_written;

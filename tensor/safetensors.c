@@ -241,8 +241,8 @@ static bool is_text(const char *bytes, size_t size) {
     return text;
 }
 
-/* The first 8 bytes are not the length of a header: the error says what kind of file this is. Returns
- * false. */
+/* The first 8 bytes are not the length of a header: the error says what kind of file this is.
+ * Returns false. */
 static bool fail_with_kind(const File *file, const char *start, uint64_t length) {
     char text[9] = "";
     memcpy(text, start, 8);
@@ -262,7 +262,7 @@ static bool fail_with_kind(const File *file, const char *start, uint64_t length)
 static bool read_header(Reader *r) {
     char start[8];
     if (r->file.size < 8)
-        return tensor_file_fail(&r->file, "it is shorter than the 8 bytes that all begin with");
+        return tensor_file_fail(&r->file, "it is shorter than the 8 bytes before the header");
     if (!tensor_file_read(&r->file, 0, start, sizeof start)) return false;
     const uint64_t length = number_of_bytes((const unsigned char *)start);
     if (length > HEADER_MAX) return fail_with_kind(&r->file, start, length);

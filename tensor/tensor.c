@@ -1,4 +1,4 @@
-/* tensor.c - the life of a tensor: how a tensor is made, shared, let go and freed.
+/* tensor.c - the lifetime of a tensor: how a tensor is made, shared, let go and freed.
  *
  * A Tensor is two allocations: a small struct with the shape and the strides, and a Storage with
  * the bytes. A view has its own struct and shares the storage. */

@@ -39,7 +39,7 @@ typedef struct Tensor {
     bool requires_grad;
     struct Tensor *grad; /* NULL until backward has computed it; owned by this tensor */
 
-    /* For those who write an op. Only tensor/, autograd/ and nn/ write these fields. */
+    /* For authors of ops. Only tensor/, autograd/ and nn/ write these fields. */
     void *data;              /* the first element */
     struct Storage *storage; /* the bytes, shared by views */
     int refs;                /* references to this tensor */
@@ -141,8 +141,8 @@ Tensor *tensor_randperm(int64_t n);                             /* I64: 0 .. n-1
 
 /* ---- lifetime ------------------------------------------------------------------------------ */
 
-Tensor *tensor_retain(Tensor *x); /* one more reference; hands x back. NULL is fine. */
-void tensor_release(Tensor *x);   /* one reference less; the last one frees. NULL is fine. */
+Tensor *tensor_retain(Tensor *x); /* adds a reference and returns x; NULL is fine */
+void tensor_release(Tensor *x);   /* removes a reference; the last one frees. NULL is fine */
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
 /* A thread keeps freed memory for its next tensors: it holds at most about 1.5 times the memory
  * that its last tapes needed. The environment variable TAPEHEAD_CACHE sets a lower limit for each

@@ -51,7 +51,7 @@ int run_without_reader(const char *arguments);
 int run_on_terminal(const char *environment, const char *arguments);
 
 /* Interrupts the program, as Ctrl-C does, after its first line on stderr. Until it has seen the
- * signal, stderr has room for only 120 letters, so the program cannot end before the signal comes,
+ * signal, stderr takes only 120 letters, so the program cannot end before the signal comes,
  * however slow the machine is. */
 int run_interrupted(const char *arguments);
 

@@ -463,7 +463,7 @@ START_TEST(dropped_weights_are_let_go) {
 }
 END_TEST
 
-/* ---- what is ignored ----------------------------------------------------------------------- */
+/* ---- ignored keys -------------------------------------------------------------------------- */
 
 /* The scores and values of masked keys are NaN and infinite. They change neither the weights nor
  * the gradients of the weights and the scores. */

@@ -101,7 +101,7 @@ START_TEST(a_passage_is_the_string_or_a_line_that_is_held_out) {
         ck_assert_int_eq(passage.size, (int64_t)strlen(cases[i].expected));
         for (int64_t j = 0; j < passage.size; j++)
             ck_assert_int_eq(text.byte[passage.symbol[j]], cases[i].expected[j]);
-        passage.symbol[passage.size++] = 0; /* there is room for one more */
+        passage.symbol[passage.size++] = 0; /* the array has space for one more */
         Tensor *last = corpus_last(&passage, 2);
         Tensor *all = corpus_last(&passage, 100);
         ck_assert_int_eq(tensor_numel(all), passage.size);
@@ -147,17 +147,17 @@ START_TEST(a_prompt_must_be_made_of_what_the_text_is_made_of) {
     expect_error("the prompt is empty: it must have a character");
     free(passage.symbol);
     passage = corpus_passage(&text, "abCde", 9, 0);
-    expect_error("the prompt's \"Cde\" begins with a character that the text has not");
+    expect_error("the prompt's \"Cde\" begins with a character that is not in the text");
     free(passage.symbol);
     passage = corpus_passage(&text, "a\033[2J", 9, 0); /* the error must contain no control
                                                         * character */
-    expect_error("the prompt's \"?[2J\" begins with a character that the text has not");
+    expect_error("the prompt's \"?[2J\" begins with a character that is not in the text");
     free(passage.symbol);
     corpus_free(&text);
 }
 END_TEST
 
-/* Prints the bytes to a file or a terminal and reads what arrives there. */
+/* Prints the bytes to a file or a terminal, and reads them there. */
 static size_t shown(bool on_terminal, const char *bytes, size_t size, char *seen, size_t room) {
     Corpus text = read_text(bytes, size, 1);
     Passage all = {text.symbol, text.size};

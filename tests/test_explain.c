@@ -338,8 +338,8 @@ static int listed_reason(const Json *derivative, int64_t i) {
     return REASONS;
 }
 
-/* An element of which no element of the result knows has a reason in the list; another element
- * whose gradient is 0 receives nothing but zeros. Adds to seen[reason]. */
+/* An element that changes no element of the result has a reason in the list. If another element has
+ * the gradient 0, all its terms are 0. Adds to seen[reason]. */
 static void check_element(const Json *line, const Json *d, int k, int64_t i, int seen[REASONS]) {
     const Json *made = tensor_at(json_get(line, "out"));
     const double dx = json_number(json_at(json_get(d, "dx"), i));
@@ -573,7 +573,7 @@ START_TEST(an_edit_changes_one_number) {
 }
 END_TEST
 
-/* Training begins with the edited numbers, and goes on from what it has learned. */
+/* Training begins with the edited numbers, and each step continues from the step before. */
 START_TEST(training_begins_with_the_edits) {
     const LessonEdit edit = {"W_1.weight", 0, 3};
     LessonOptions options = LESSON_OPTIONS;
@@ -1271,7 +1271,7 @@ START_TEST(page_of_one_lesson) {
 }
 END_TEST
 
-/* What is printed is rounded, so every machine prints the same. */
+/* The printed numbers are rounded, so every machine prints the same text. */
 static const char *const sets[] = {"",
                                    "TAPEHEAD_ISA=plain",
                                    "TAPEHEAD_ISA=baseline",

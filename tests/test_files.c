@@ -769,8 +769,8 @@ START_TEST(safetensors_wrong_lengths) {
         size_t size;
         const char *rule;
     } wrong[] = {
-        {"", 0, "it is shorter than the 8 bytes that all begin with"},
-        {"\2\0\0\0\0\0\0", 7, "it is shorter than the 8 bytes that all begin with"},
+        {"", 0, "it is shorter than the 8 bytes before the header"},
+        {"\2\0\0\0\0\0\0", 7, "it is shorter than the 8 bytes before the header"},
         {"\2\0\0\0\0\0\0\0{", 9, "its header of 2 bytes goes beyond its end"},
         {"\0\xe1\xf5\5\0\0\0\0{}", 10, "its header of 100000000 bytes goes beyond its end"},
         {"\1\xe1\xf5\5\0\0\0\0{}", 10, "its header of 100000001 bytes is longer than 100000000"},
@@ -824,7 +824,7 @@ START_TEST(safetensors_with_too_much_metadata) {
 }
 END_TEST
 
-/* ---- disks that do not take what is written ------------------------------------------------- */
+/* ---- disks that cannot be written ----------------------------------------------------------- */
 
 /* The linker replaces these functions of the C library by the functions below. */
 static const char *failing = ""; /* the call that fails */

@@ -1684,7 +1684,7 @@ START_TEST(sgd_settings_must_make_sense) {
         {{.lr = -1}, "sgd: lr is -1: it must not be negative"},
         {{.lr = (double)NAN}, "sgd: lr is nan: it must not be negative"},
         {{.momentum = 0.9},
-         "sgd: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)"},
+         "sgd: lr is 0: set a learning rate, as in .lr = 0.1 (a group may have 0)"},
         {{.momentum = -0.5}, "sgd: momentum is -0.5: it must not be negative"},
         {{.lr = 1, .weight_decay = -2}, "sgd: weight_decay is -2: it must not be negative"},
         {{.dampening = (double)NAN}, "sgd: dampening is not a number"},

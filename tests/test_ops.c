@@ -249,7 +249,7 @@ static void make_same(const Sample *s, Tensor **in) {
     }
 }
 
-/* a op a: both contributions arrive at one leaf. */
+/* a op a: both contributions are added to one leaf. */
 WALK(the_same_tensor_may_come_twice) {
     unsigned all = real_inputs(s);
     Tensor *in[SAMPLE_INPUTS];
@@ -407,7 +407,7 @@ WALK(float32_agrees_with_float64) {
     release_all(large, s->n);
 }
 
-/* A gradient that arrives may have any strides, 0 among them. */
+/* The dy of an op may have any strides, 0 among them. */
 WALK(the_incoming_gradient_may_have_any_layout) {
     if (!has_gradient(s)) return;
     for (Layout layout = PERMUTED; layout < LAYOUTS; layout++) {
@@ -984,27 +984,27 @@ static const struct {
      "unsqueeze: x is (1, 1, 1, 1, 1, 1, 1, 1): there is no place for a dimension 0"},
     {{"squeeze", 1, {R(2, 1)}, {2}}, "squeeze: there is no dimension 2 in (2, 1)"},
     {{"expand", 1, {R(2, 3)}, {2, 4, 3}},
-     "expand: x is (2, 3) and the shape is (4, 3): only sizes of 1 can change, and dimensions be "
-     "added in front"},
+     "expand: x is (2, 3) and the shape is (4, 3): only sizes of 1 can change, and new "
+     "dimensions come first"},
     {{"expand", 1, {R(2, 3)}, {1, 3}},
-     "expand: x is (2, 3) and the shape is (3,): only sizes of 1 can change, and dimensions be "
-     "added in front"},
+     "expand: x is (2, 3) and the shape is (3,): only sizes of 1 can change, and new "
+     "dimensions come first"},
     {{"expand", 1, {R(3)}, {2, -1, 3}},
-     "expand: x is (3,) and the shape is (-1, 3): only sizes of 1 can change, and dimensions be "
-     "added in front"},
+     "expand: x is (3,) and the shape is (-1, 3): only sizes of 1 can change, and new "
+     "dimensions come first"},
     {{"slice", 1, {R(2, 3)}, {2, 0, 1}}, "slice: there is no dimension 2 in (2, 3)"},
     {{"slice", 1, {R0}, {0, 0, 1}}, "slice: there is no dimension 0 in ()"},
     {{"select", 1, {R(2, 3)}, {1, 3}}, "select: x is (2, 3): there is no index 3 in dimension 1"},
     {{"select", 1, {R(2, 3)}, {0, -3}}, "select: x is (2, 3): there is no index -3 in dimension 0"},
     {{"cat", 2, {R(2, 3), R(2, 4)}, {0}},
-     "cat: tensor 0 is (2, 3) and tensor 1 is (2, 4): all sizes except the size of dimension 0 must be "
-     "equal"},
+     "cat: tensor 0 is (2, 3) and tensor 1 is (2, 4): all sizes except the size of "
+     "dimension 0 must be equal"},
     {{"cat", 2, {R(2, 3), R(3)}, {0}},
-     "cat: tensor 0 is (2, 3) and tensor 1 is (3,): all sizes except the size of dimension 0 must be "
-     "equal"},
+     "cat: tensor 0 is (2, 3) and tensor 1 is (3,): all sizes except the size of "
+     "dimension 0 must be equal"},
     {{"cat", 3, {R(0), R(2, 3), R(2, 4)}, {0}},
-     "cat: tensor 1 is (2, 3) and tensor 2 is (2, 4): all sizes except the size of dimension 0 must be "
-     "equal"},
+     "cat: tensor 1 is (2, 3) and tensor 2 is (2, 4): all sizes except the size of "
+     "dimension 0 must be equal"},
     {{"cat", 2, {R(0), R(0)}, {1}}, "cat: there is no dimension 1 in (0,)"},
     {{"cat", 1, {R0}, {0}}, "cat: there is no dimension 0 in ()"},
     {{"cat", 0, {R0}, {0}}, "cat: the list is empty: there must be at least one tensor"},
@@ -1065,8 +1065,8 @@ static const struct {
     {{"argmax", 1, {R(2, 3)}, {-3}}, "argmax: there is no dimension -3 in (2, 3)"},
     {{"argmax", 1, {R(0, 3)}, {0}}, "argmax: x is (0, 3): dimension 0 is empty and has no maximum"},
     {{"matmul", 2, {R(2, 3), R(4, 2)}, {0}},
-     "matmul: a is (2, 3) and b is (4, 2): a's last size 3 and b's last size but one 4 must be "
-     "equal"},
+     "matmul: a is (2, 3) and b is (4, 2): a's last size 3 and b's second-to-last size 4 must "
+     "be equal"},
     {{"matmul", 2, {R(2, 2, 3), R(3, 3, 2)}, {0}},
      "matmul: a is (2, 2, 3) and b is (3, 3, 2): the batch sizes (2,) and (3,) must broadcast"},
     {{"matmul", 2, {R0, R(3)}, {0}},
@@ -1127,15 +1127,15 @@ static const struct {
      "cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)"},
     {{"cross_entropy", 2, {R(2, 3), I(2)}, {0, 3}}, "cross_entropy: 3 is not a reduction"},
     {{"layer_norm", 3, {R(2, 3), R(4), R(4)}, {0}},
-     "layer_norm: x is (2, 3) and w is (4,): w's sizes must be x's last ones, at least one"},
+     "layer_norm: x is (2, 3) and w is (4,): w's sizes must be x's last sizes, at least 1"},
     {{"layer_norm", 2, {R(2, 3), R(2)}, {0}},
-     "layer_norm: x is (2, 3) and w is (2,): w's sizes must be x's last ones, at least one"},
+     "layer_norm: x is (2, 3) and w is (2,): w's sizes must be x's last sizes, at least 1"},
     {{"layer_norm", 2, {R(2, 3), R0}, {0}},
-     "layer_norm: x is (2, 3) and w is (): w's sizes must be x's last ones, at least one"},
+     "layer_norm: x is (2, 3) and w is (): w's sizes must be x's last sizes, at least 1"},
     {{"layer_norm", 2, {R(3), R(2, 3)}, {0}},
-     "layer_norm: x is (3,) and w is (2, 3): w's sizes must be x's last ones, at least one"},
+     "layer_norm: x is (3,) and w is (2, 3): w's sizes must be x's last sizes, at least 1"},
     {{"layer_norm", 2, {R(2, 3), R(2)}, {0, 1}},
-     "layer_norm: x is (2, 3) and b is (2,): b's sizes must be x's last ones, at least one"},
+     "layer_norm: x is (2, 3) and b is (2,): b's sizes must be x's last sizes, at least 1"},
     {{"layer_norm", 1, {R0}, {0}}, "layer_norm: x is (): it needs a last dimension"},
     {{"layer_norm", 3, {R(2, 3), R(3), R(1, 3)}, {0}},
      "layer_norm: w is (3,) and b is (1, 3): the shapes must be equal"},
@@ -1496,8 +1496,8 @@ START_TEST(a_view_that_cannot_be_is_an_error) {
     ck_assert(tape_begin());
     Tensor *turned = ag_transpose(x, 0, 1);
     ck_assert_ptr_null(ag_view(turned, SHAPE(6)));
-    expect_error("view: x is (3, 2) with strides (1, 3): (6,) cannot look at the same bytes; use "
-                 "ag_reshape");
+    expect_error("view: x is (3, 2) with strides (1, 3): (6,) cannot be a view of the same bytes; "
+                 "use ag_reshape");
     EXPECT_ELEMENTS(ag_reshape(turned, SHAPE(6)), 1, 4, 2, 5, 3, 6);
     tape_end();
     tensor_release(x);

@@ -114,7 +114,7 @@ START_TEST(trains) {
     ck_assert_int_eq(files_in_folder(), 4); /* --plot is written, too, after an interrupt */
     const char *sentence = strstr(complaints, program);
     ck_assert(sentence != NULL);
-    snprintf(line, sizeof line, "%s: stopped after step %%d; to go on, --load %s%%c", program,
+    snprintf(line, sizeof line, "%s: stopped after step %%d; to continue, --load %s%%c", program,
              path("model.safetensors"));
     ck_assert_msg(sscanf(sentence, line, &step, &last) == 2 && last == '\n', "%s", complaints);
     ck_assert_msg(step >= 10 && step < 50, "%s: stopped after step %d", program, step);
@@ -578,8 +578,7 @@ END_TEST
 START_TEST(a_pipe_is_no_place_to_save) {
     choose(_i);
     ck_assert_int_eq(shell("mkfifo $D/pipe"), 0);
-    expect_unwritable("--save", "$D/pipe",
-                      "/pipe: it is a pipe, and --save needs a file\n");
+    expect_unwritable("--save", "$D/pipe", "/pipe: it is a pipe, and --save needs a file\n");
 }
 END_TEST
 

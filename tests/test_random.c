@@ -3,7 +3,7 @@
  * tests/golden/random_<seed>.bin holds the numbers of PyTorch 2.15 (generate_random.py in the same
  * folder draws them and describes the format). The suite draws the same numbers and compares
  * integers, uniforms and masks to the bit, normals to 1e-6. Other tests have a few values that
- * PyTorch users know by heart, the check value of the C++ standard for MT19937, seeds, threads,
+ * PyTorch users know well, the check value of the C++ standard for MT19937, seeds, threads,
  * saving and restoring the state, empty tensors, and wrong arguments.
  *
  * Run from the root of the repository, where the golden files are found. */
@@ -287,7 +287,7 @@ START_TEST(medley_matches_torch) {
 }
 END_TEST
 
-/* ---- values known by heart ------------------------------------------------------------------- */
+/* ---- well-known values ----------------------------------------------------------------------- */
 
 START_TEST(seed_0_prints_what_torch_prints) {
     EXPECT(tensor_rand(SHAPE(5)), 5e-5, .4963, .7682, .0885, .1320, .3074);
@@ -613,7 +613,7 @@ START_TEST(a_state_that_is_none_is_refused) {
         int64_t value;
     } wrong[] = {{0, -1},          {623, 1LL << 32}, {624, -1}, {624, 625},
                  {624, 1LL << 32}, {625, 2},         {625, -1}};
-    const char *sentence = "set_generator_state: the state is not one of a generator";
+    const char *sentence = "set_generator_state: the state is not the state of a generator";
     Tensor *state = tensor_generator_state();
     Tensor *x = tensor_ones(SHAPE(627));
     Tensor *y = tensor_randperm(626);

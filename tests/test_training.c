@@ -658,7 +658,7 @@ START_TEST(adamw_settings_must_make_sense) {
     } mistakes[] = {
         {{.lr = -1}, "adamw: lr is -1: it must not be negative"},
         {{.beta1 = 0.5},
-         "adamw: lr is 0: say a learning rate, as in .lr = 0.1 (a group's may be 0)"},
+         "adamw: lr is 0: set a learning rate, as in .lr = 0.1 (a group may have 0)"},
         {{.lr = (double)NAN}, "adamw: lr is nan: it must not be negative"},
         {{.lr = 1, .weight_decay = -2}, "adamw: weight_decay is -2: it must not be negative"},
         {{.lr = 1, .beta1 = 1}, "adamw: beta1 is 1: it must be in [0, 1)"},

@@ -34,7 +34,7 @@ static bool check_sizes(const Tensor *q, const Tensor *k, const Tensor *v) {
                        tensor_shape_text(v->shape));
 }
 
-/* What is saved. DRAWS is a tensor of bytes (BOOL): bools, or the bytes of Generators. */
+/* The saved tensors. DRAWS is a tensor of bytes (BOOL): bools, or the bytes of Generators. */
 enum { LENGTHS, STATS, DRAWS };
 
 /* The operands of the kernels: n's inputs, what forward saved, and y for the result. */

@@ -54,7 +54,7 @@ Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
 /* ---- masked_fill --------------------------------------------------------------------------- */
 
 static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
-    int64_t bytes; /* room for a number of any type */
+    int64_t bytes; /* memory for a number of any type */
     const Tensor number = {.dtype = x->dtype, .data = &bytes};
     const Tensor *const operand[] = {mask, &number, x};
     tensor_fill_elements(&number, value);

@@ -1,6 +1,6 @@
 /* elementwise.c - an op and a public function for each row of tensor/kernels/elementwise.def. All
- * rows share one forward and one backward: the kernels hold the arithmetic. At the end stand the
- * elementwise ops that are not rows of that table. */
+ * rows share one forward and one backward: the arithmetic is in the kernels. The elementwise ops
+ * that are not rows of that table are at the end. */
 #include "../op.h"
 
 /* y = value(x) or value(a, b), with NumPy's broadcasting. A comparison, which has no backward,
@@ -47,7 +47,7 @@ void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
     }
 }
 
-/* What the gradient of a row reads, in the letters of elementwise.def. */
+/* The operands that the gradient of a row reads, in the letters of elementwise.def. */
 enum { NOTHING, X = READS_IN0, A = READS_IN0, B = READS_IN1, Y = READS_OUT, OTHER = READS_OTHER };
 enum { DX_IS_DY = DA_IS_DY };
 

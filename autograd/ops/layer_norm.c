@@ -14,7 +14,7 @@ static bool check_layer_norm(const Tensor *x, const Tensor *w, const Tensor *b) 
         fits = x->shape.dim[lead + d] == by->shape.dim[d];
     if (!fits)
         return tensor_fail(
-            "layer_norm: x is %s and %s is %s: %s's sizes must be x's last ones, at least one",
+            "layer_norm: x is %s and %s is %s: %s's sizes must be x's last sizes, at least 1",
             tensor_shape_text(x->shape), name, tensor_shape_text(by->shape), name);
     if (!b || shape_equal(b->shape, by->shape)) return true;
     return tensor_fail("layer_norm: w is %s and b is %s: the shapes must be equal",

@@ -63,8 +63,8 @@ static Tensor *matmul_forward(Node *n) {
     const int na = a->shape.ndim, nb = b->shape.ndim;
     const int64_t k = a->shape.dim[na - 1], rows = b->shape.dim[nb - 2];
     if (k != rows)
-        return tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's last size but "
-                           "one %lld must be equal",
+        return tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's "
+                           "second-to-last size %lld must be equal",
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape), (long long)k,
                            (long long)rows);
     Shape batch_a = a->shape, batch_b = b->shape, batch;
@@ -174,7 +174,7 @@ static Tensor *linear_forward(Node *n) {
     return y;
 }
 
-/* y = x w' + b, with x as a matrix, xs (rows, in), and dy as one, dys (rows, out):
+/* y = x w' + b, with x as a matrix xs (rows, in), and dy as a matrix dys (rows, out):
  *     dx = dys w:    (rows, out) (out, in) -> (rows, in)
  *     dw = dys' xs:  (out, rows) (rows, in) -> (out, in); dys' is dys with its two strides swapped
  * node_backward sums db over the rows. */

@@ -90,7 +90,7 @@ static Tensor *view_forward(Node *n) {
     Tensor *y = tensor_view_reshape(n->in[0], n->at.shape);
     if (y || tensor_pending()) return y;
     return tensor_fail(
-        "view: x is %s with strides %s: %s cannot look at the same bytes; use ag_reshape",
+        "view: x is %s with strides %s: %s cannot be a view of the same bytes; use ag_reshape",
         tensor_shape_text(n->in[0]->shape), tensor_stride_text(n->in[0]),
         tensor_shape_text(n->at.shape));
 }
@@ -265,10 +265,9 @@ Tensor *ag_expand(Tensor *x, Shape shape) {
                (d < lead || x->shape.dim[d - lead] == 1 || x->shape.dim[d - lead] == shape.dim[d]);
     }
     if (fits) return apply1(&ag_op_expand, x, (Attributes){.shape = shape});
-    return tensor_fail(
-        "expand: x is %s and the shape is %s: only sizes of 1 can change, and dimensions be "
-        "added in front",
-        tensor_shape_text(x->shape), tensor_shape_text(asked));
+    return tensor_fail("expand: x is %s and the shape is %s: only sizes of 1 can change, and new "
+                       "dimensions come first",
+                       tensor_shape_text(x->shape), tensor_shape_text(asked));
 }
 
 /* ---- slice and select ---------------------------------------------------------------------- */
@@ -469,8 +468,8 @@ static bool cat_shape(const Node *n, Shape *shape) {
         if (s.ndim == shape->ndim) shape->dim[n->at.dim] = s.dim[n->at.dim];
         if (!shape_equal(s, *shape))
             return tensor_fail(
-                "%s: tensor %d is %s and tensor %d is %s: all sizes except the size of dimension %d must "
-                "be equal",
+                "%s: tensor %d is %s and tensor %d is %s: all sizes except the size of dimension "
+                "%d must be equal",
                 n->op->name, first, tensor_shape_text(n->in[first]->shape), i, tensor_shape_text(s),
                 n->at.dim);
         if (__builtin_add_overflow(size, s.dim[n->at.dim], &size)) size = INT64_MAX;

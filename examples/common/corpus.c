@@ -141,7 +141,7 @@ static void encode(const Corpus *text, const char *string, uint8_t *symbol) {
     for (; *string; string++) {
         int found = text->symbol_of[(uint8_t)*string];
         if (found < 0)
-            tensor_fail("the prompt's \"%s\" begins with a character that the text has not",
+            tensor_fail("the prompt's \"%s\" begins with a character that is not in the text",
                         tensor_name_text(string));
         *symbol++ = (uint8_t)found;
     }

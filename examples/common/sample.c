@@ -60,7 +60,7 @@ bool sample_read(Sample *s, const char *path, const char *x_column, const char *
     Scale x = scale_measure(s->data.column[0], s->data.num_rows);
     Scale y = scale_measure(s->data.column[1], s->data.num_rows);
     if (!isfinite(x.deviation) || !isfinite(y.deviation))
-        return describe(path, s, " that are too far apart to be told in numbers");
+        return describe(path, s, " that are too far apart for float64");
     if (!(x.deviation > 0)) {
         snprintf(problem, sizeof problem, ", and x is %g in all of them", x.mean);
         return describe(path, s, problem);

@@ -53,11 +53,10 @@ void training_flags(Training *run, int argc, char **argv, const Flag *own, int n
          "Steps between reports, rows of --log and saves.", 1, 1e7, "from 1 to 10^7",
          "a twentieth of --steps"},
         OUTPUT_FLAG("--log", run->log, "FILE.csv", "Write the loss as it falls."),
-        OUTPUT_FLAG(
-            "--save", run->save, "FILE.safetensors",
-            "Save all that is needed to go on, at every report, at the end and after Ctrl-C."),
+        OUTPUT_FLAG("--save", run->save, "FILE.safetensors",
+                    "Save the state of training at every report, at the end and after Ctrl-C."),
         TEXT_FLAG("--load", run->load, "FILE.safetensors", "none",
-                  "Go on from this file: with the same flags, to the same digits."),
+                  "Continue from this file: with the same flags, to the same digits."),
         OUTPUT_FLAG("--plot", run->plot, "FILE.svg", "Draw the losses and the attention weights."),
         OUTPUT_FLAG("--explain", run->explain, "FILE.html",
                     "Write a page that steps through the attention of one example after training,\n"
@@ -277,7 +276,8 @@ bool training_finish(Training *run) {
     if (tensor_error()) return false;
     if (stopped_by)
         fprintf(stderr, "%s: stopped after step %" PRId64 "; %s%s\n", run->program, run->step,
-                run->save ? "to go on, --load " : "nothing was saved", run->save ? run->save : "");
+                run->save ? "to continue, --load " : "nothing was saved",
+                run->save ? run->save : "");
     return !stopped_by || run->plot;
 }
 

@@ -3,8 +3,8 @@
  *     p(c | a b) = w3 p3(c | a b) + w2 p2(c | b) + w1 p1(c) + w0 / V
  *
  * p3, p2 and p1 are relative frequencies, n(a b c) / n(a b ?) and so on; V is the number of
- * symbols. If a b never occurred, p3 is p2; if b never did, p2 is p1. Longer contexts say more but
- * occur less often, and the weights balance the two. Jelinek & Mercer 1980.
+ * symbols. If a b never occurred, p3 is p2; if b never did, p2 is p1. Longer contexts predict
+ * better but occur less often, and the weights balance the two. Jelinek & Mercer 1980.
  */
 #ifndef TAPEHEAD_EXAMPLES_TRIGRAM_H
 #define TAPEHEAD_EXAMPLES_TRIGRAM_H

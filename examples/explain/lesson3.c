@@ -80,11 +80,10 @@ static Tensor *build(Lesson *l) {
 /* A sentence about the row with one key, "" if there is no such row. */
 static const char *one_key(const Lesson *l, int row) {
     static char text[256];
-    snprintf(
-        text, sizeof text,
-        "Row %d may look at one key. The weight of this key is exactly 1 for every score, so the "
-        "gradient of the score is 0: another reason for a zero.",
-        row);
+    snprintf(text, sizeof text,
+             "Row %d may look at one key. The weight of this key is exactly 1 for every score, "
+             "so the gradient of the score is 0: another reason for a zero.",
+             row);
     return l->options.queries > 1 ? text : "";
 }
 

@@ -23,7 +23,7 @@
  * blocks of queries use it. If the rows of a head do not follow each other in memory, as in (B, N,
  * H, D), and more than two blocks read them, then keys and values are copied first, and their
  * gradients are summed in a contiguous buffer and copied at the end. A block skips the tiles after
- * its longest length, so causal attention costs half. */
+ * its longest length, so causal attention takes half of the time. */
 #include "isa.h"
 
 #include "fast_math.h"
@@ -158,7 +158,7 @@ static int64_t lay_out(Pass *pass, const AttentionHead *a, bool backward, char *
 }
 
 /* The workspace of backward, which needs more than forward. The strides of the gradients are not
- * known yet, so there is room for copies of the gradients. */
+ * known yet, so the workspace has space for copies of the gradients. */
 int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
     AttentionHead a = *head;
     Pass measured;

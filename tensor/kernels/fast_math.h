@@ -228,7 +228,7 @@ INLINE float gelu_dx_float(float x) {
     return FMA(0.0f, x, x < 0 ? lost : 1 - lost);
 }
 
-/* ---- what the formulas of elementwise.def call ----------------------------------------------- */
+/* ---- functions for the formulas of elementwise.def ------------------------------------------- */
 
 #define EXP          exp_float
 #define LOG          log_float

@@ -18,8 +18,9 @@ void tensor_generator_seed(Generator *g, uint32_t seed);
 void tensor_generator_skip(Generator *g,
                            int64_t words); /* as if so many words of 32 bits had been drawn */
 
-/* A generator as whole numbers: the words, how many of them are spent, whether a normal is cached,
- * and the bits of that normal. False, and g unchanged, if the numbers are not a generator's. */
+/* A generator as whole numbers: the words, how many of them are used, whether a normal is cached,
+ * and the bits of that normal. False, and g unchanged, if the numbers are not the state of a
+ * generator. */
 enum { GENERATOR_NUMBERS = GENERATOR_WORDS + 3 };
 void tensor_generator_to_numbers(const Generator *g, int64_t *numbers);
 bool tensor_generator_from_numbers(Generator *g, const int64_t *numbers);

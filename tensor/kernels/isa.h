@@ -78,7 +78,7 @@
 #define JOIN_NAME(name, isa)  JOIN_NAMES(name, isa)
 #define GLOBAL(name)          JOIN_NAME(name, ISA)
 
-/* What fast.c, matmul.c and attention.c share. transpose: to (columns, to_row) = from (rows,
+/* For fast.c, matmul.c and attention.c. transpose: to (columns, to_row) = from (rows,
  * columns) transposed. to_row is a multiple of 16; the places of a row from `rows` on become 0. */
 #include "kernels.h"
 Matmul GLOBAL(matmul_f32), GLOBAL(matmul_f64);

@@ -45,7 +45,7 @@ enum {
     PANEL = 64,        /* blocks of a that stay packed for all parts of b, if b has several */
     PART = 640 << 10,  /* bytes of a part of b */
     TALL = 256,        /* a transposed a is read in place if so many columns fit in two blocks */
-    LONG = WIDTH < 64 ? 320 : 128, /* a tile with so many steps prefetches what comes next */
+    LONG = WIDTH < 64 ? 320 : 128, /* a tile with so many steps prefetches for the next tile */
     CHUNK = 32,                    /* rows that are packed, for all slivers, before the next */
     AHEAD = 16,                    /* packing prefetches so many rows ahead */
     SOON = 8                       /* a tile of a transposed a prefetches so many steps ahead */

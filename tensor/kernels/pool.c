@@ -40,7 +40,7 @@ typedef struct {
 } Event;
 
 static struct {
-    pthread_mutex_t owner; /* held by the caller that has the workers; guards what follows */
+    pthread_mutex_t owner; /* held by the caller that has the workers; guards the fields below */
     int requested;         /* the most workers that a call wanted */
     int workers;           /* the workers that exist: fewer if the system refused some */
     pthread_t worker[THREADS_MAX];
@@ -64,7 +64,7 @@ static struct {
 /* ---- how many ------------------------------------------------------------------------------ */
 
 /* worth_a_thread: the number of operations (on an element, or on a vector in a product) for which
- * one more thread pays. threads_take_turns: a thread yields after each part. */
+ * one more thread saves time. threads_take_turns: a thread yields after each part. */
 #ifdef TEST_HOOKS
 double worth_a_thread = 32768;
 bool threads_take_turns;
@@ -135,7 +135,7 @@ static void wait_for(Event *event, bool (*happened)(void)) {
 }
 
 /* Wakes up to n sleepers. A sleeper calls happened() again after it was counted, so it cannot miss
- * what happened before this call. */
+ * an event before this call. */
 static void wake(Event *event, int n) {
     if (__atomic_load_n(&event->sleepers, __ATOMIC_SEQ_CST) == 0) return;
     pthread_mutex_lock(&pool.mutex); /* now every counted sleeper sleeps */
@@ -171,7 +171,7 @@ static void work_on_parts(int worker) {
     }
 }
 
-/* What a worker runs. */
+/* The main function of a worker. */
 static void *worker_main(void *unused) {
     while (!__atomic_load_n(&pool.stopping, __ATOMIC_RELAXED)) {
         const int worker = join_job();
@@ -198,8 +198,9 @@ static void reset_after_fork(void) {
     pthread_cond_init(&pool.done.condition, NULL);
 }
 
-/* Starts workers until there are as many as wanted. A worker that the system refused is not asked
- * for again. Workers block all signals, so that the program's own threads handle them. */
+/* Starts workers until there are as many as wanted. If the system refuses to start a worker, later
+ * calls do not try it again. Workers block all signals, so that the program's own threads handle
+ * them. */
 static void start_workers(int wanted) {
     static bool watches_forks;
     pthread_attr_t attributes;

@@ -5,17 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Does the parts from .. to of a whole: elements, rows, matrices. worker is the number of the
+/* Does the parts from .. to - 1 of the work: elements, rows, matrices. worker is the number of the
  * thread, from 0, the calling thread; a worker does one call at a time, so it can have a workspace
  * of its own, which the caller allocates. No digit may depend on where the whole is cut, or on
- * worker. The function makes no tensor, takes no memory of tensor_cache_alloc and leaves no error:
- * those belong to the calling thread. */
+ * worker. The function makes no tensor, takes no memory of tensor_cache_alloc and sets no error:
+ * tensors, memory and errors belong to the calling thread. */
 typedef void (*PartOfWork)(int worker, int64_t from, int64_t to, void *context);
 
 #ifdef TEST_HOOKS
 /* The tests are linked with a pool.c of their own that has these variables; the library has none.
  * The tests make worth_a_thread small, so that small tensors are cut as large ones are, and have
- * the threads take turns, so that each of them does some of the work, however small it is. */
+ * the threads take turns, so that each of them does some of the work, also of small work. */
 extern double worth_a_thread;
 extern bool threads_take_turns;
 #endif

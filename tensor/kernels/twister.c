@@ -38,7 +38,7 @@ void tensor_generator_to_numbers(const Generator *g, int64_t *numbers) {
     memcpy(&numbers[BITS], &g->cached, sizeof g->cached);
 }
 
-/* The numbers are a generator's if that generator, converted to numbers, gives the same numbers. */
+/* The numbers are the state of a generator if they become a generator that has the same numbers. */
 bool tensor_generator_from_numbers(Generator *g, const int64_t *numbers) {
     Generator found = {.next = (int)numbers[SPENT], .seeded = true, .has_cached = numbers[WAITING]};
     int64_t back[GENERATOR_NUMBERS];

@@ -332,7 +332,7 @@ void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const
     if (apart) tensor_cache_free(walk.workspace, bytes);
 }
 
-/* ---- elements that an index picks ------------------------------------------------------------ */
+/* ---- elements that an index chooses ---------------------------------------------------------- */
 
 void tensor_loop_strided(StridedKernel *kernel, int n, const Tensor *const *x, int64_t step) {
     Walk walk;

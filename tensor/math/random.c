@@ -37,7 +37,7 @@ bool tensor_set_generator_state(const Tensor *state) {
     Tensor *copy = tensor_clone(state); /* NULL while an error is pending */
     bool good = copy && tensor_generator_from_numbers(tensor_generator_current(), copy->data);
     tensor_release(copy);
-    return good || tensor_fail("set_generator_state: the state is not one of a generator");
+    return good || tensor_fail("set_generator_state: the state is not the state of a generator");
 }
 
 /* An uninitialised tensor. Names op in the error if a size is negative. */

@@ -16,8 +16,8 @@
  *
  * The runner copies the result of an op at once, so that only the tape holds it. If the text begins
  * with the line "hold", the runner retains the result instead, and reads it after backpropagation.
- * OUT's tensors are "PROGRAM.n", the result of op n, and "PROGRAM.grad.n", the gradient of tensor n, if
- * it has one; OUT's metadata has the error of each program that failed. */
+ * OUT's tensors are "PROGRAM.n", the result of op n, and "PROGRAM.grad.n", the gradient of tensor
+ * n, if it has one; OUT's metadata has the error of each program that failed. */
 #include "../common.h"
 
 #include <stdlib.h>

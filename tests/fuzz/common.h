@@ -8,7 +8,7 @@
 /* libFuzzer calls this with one input after the other. */
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-/* Says what is wrong and aborts, for libFuzzer to keep the input. */
+/* Prints the problem and aborts, so that libFuzzer keeps the input. */
 void fault(const char *what);
 
 /* Checks that a call succeeded and set no error, or failed and set one printable error message.

@@ -1,5 +1,5 @@
-/* check.c - Check for WebAssembly: see check.h. The environment variable SKIP has the names of tests
- * that do not run, between spaces; name[3] is a loop test with _i = 3. */
+/* check.c - Check for WebAssembly: see check.h. The environment variable SKIP has the names of
+ * tests that do not run, between spaces; name[3] is a loop test with _i = 3. */
 #include "check.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* check.h - for WebAssembly: the functions and macros of Check that the suites use. Check itself runs
- * each test in a process of its own, and leaves a failed test by longjmp; WebAssembly has neither.
- * So all tests run in one process, and the first failure ends the process. */
+/* check.h - for WebAssembly: the functions and macros of Check that the suites use. Check itself
+ * runs each test in a process of its own, and leaves a failed test by longjmp; WebAssembly has
+ * neither. So all tests run in one process, and the first failure ends the process. */
 #ifndef TESTS_LIVE_CHECK_H
 #define TESTS_LIVE_CHECK_H
 

@@ -1,5 +1,5 @@
-/* system.h - the functions that the suites call and wasi-libc does not declare; included before each
- * suite. */
+/* system.h - the functions that the suites call and wasi-libc does not declare; included before
+ * each suite. */
 #ifndef TESTS_LIVE_SYSTEM_H
 #define TESTS_LIVE_SYSTEM_H
 
