@@ -327,6 +327,19 @@ START_TEST(products_of_what_is_repeated) {
 }
 END_TEST
 
+/* Where there are no scores, the number of heads has no limit. A stride computed from this number
+ * would overflow; the sanitizers would see it. */
+START_TEST(weights_of_many_heads_without_scores) {
+    Tensor *scores = ag_requires_grad(tensor_zeros(SHAPE(0, 2, 2)));
+    ck_assert(tape_begin());
+    Tensor *y = ag_attention_weights(scores, 1, (AttentionMask){0}, INT64_MAX - 1);
+    ck_assert_msg(y && shape_equal(y->shape, scores->shape), "%s", tensor_error());
+    ck_assert_msg(ag_backward(ag_sum(y)) && scores->grad, "%s", tensor_error());
+    tape_end();
+    tensor_release(scores);
+}
+END_TEST
+
 /* ---- all else ------------------------------------------------------------------------------ */
 
 static const Shape shapes[] = {{2, {0, N}}, {2, {N, 0}}, {3, {3, N, 0}}};
@@ -437,6 +450,7 @@ static Suite *empty_suite(void) {
     tcase_add_loop_test(ops, every_op_of_nothing_is_done_at_once, 0, n);
     tcase_add_loop_test(ops, every_composite_of_nothing_is_done_at_once, 0, COUNT(composites));
     tcase_add_test(ops, products_of_what_is_repeated);
+    tcase_add_test(ops, weights_of_many_heads_without_scores);
     TCase *others = add_case(suite, "others");
     tcase_add_loop_test(others, gradcheck_of_nothing, 0, COUNT(shapes));
     tcase_add_loop_test(others, copies_and_reductions_of_nothing, 0, COUNT(shapes));

@@ -4,8 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-extern const unsigned char page_html[], page_css[], page_js[], controls_js[],
-    live_js[];
+extern const unsigned char page_html[], page_css[], page_js[], controls_js[], live_js[];
 extern const size_t page_html_size, page_css_size, page_js_size, controls_js_size, live_js_size;
 
 /* "</" could end the script; in a string of JSON "<\/" means the same. */

@@ -53,8 +53,10 @@ static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
 }
 
 /* Calls the kernel for each row of the scores, with its part of the mask. The views have five
- * dimensions only for mask.window; without it the second dimension has size 1. */
+ * dimensions only for mask.window; without it the second dimension has size 1. Without scores the
+ * number of heads has no limit, and a stride of a view could overflow. */
 void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale) {
+    if (tensor_numel(y) == 0) return;
     const Shape s = mask->scores;
     const int64_t windows = mask->window ? mask->window->shape.dim[0] : 1;
     const Shape shape = SHAPE(s.dim[0] / windows, windows, s.dim[1], s.dim[2], s.dim[3]);
