@@ -1,0 +1,287 @@
+/* play.js - what tests/page-test appends to a copy of a page to walk through its playground, as walk.js walks through
+ * its lessons. It compares what the page shows with what the library in the page answers when it is asked directly.
+ * WALK.refused: there is nothing to play with; WALK.gone: the address was of a recording; WALK.all: everything, not
+ * only what depends on the width. */
+(async () => {
+    const report = { failures: [], wide: [], cells: {}, badges: [], said: "", learned: {} };
+    const fail = text => report.failures.length < 20 && report.failures.push(text);
+    const expect = (right, text) => right || fail(`${location.hash}: ${text}`);
+    const $ = selector => document.querySelector(selector), all = selector => [...document.querySelectorAll(selector)];
+    const wait = () => new Promise(done => setTimeout(done, 1));
+    const press = (key, target = document.body) => target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    const click = name => $(`[data-play="${name}"]`).click();
+    const stepShown = () => Number($("#play-step").textContent);
+    const isTraining = () => $('[data-play="train"]').textContent === "Pause";
+    const isShown = element => element.getClientRects().length > 0;
+    const said = () => $("#play-said").textContent;
+
+    async function until(condition, what) {
+        for (let n = 0; n < 100000; n++) {
+            if (condition()) return;
+            await wait();
+        }
+        throw new Error(`${location.hash}: it never came: ${what}`);
+    }
+
+    /* Goes there, and waits until the playground stands still at this step. */
+    async function play(hash, step) {
+        location.hash = hash;
+        await wait();
+        await until(() => $("#play-on").hidden === false && stepShown() === step && !isTraining(), `${hash}, step ${step}`);
+        check();
+    }
+
+    async function choose(name, value) {
+        const field = $(`#play-settings [name="${name}"]`);
+        if (field.type === "checkbox") field.checked = value;
+        else field.value = value;
+        field.dispatchEvent(new Event("change", { bubbles: true }));
+        await wait();
+    }
+
+    /* All that the playground shows, in full. */
+    const seen = () => JSON.stringify({ step: stepShown(), loss: $("#play-loss").title, right: $("#play-accuracy").textContent,
+        found: $("#play-found").textContent, curve: ($("#play-curve polyline") || { getAttribute: () => "" }).getAttribute("points"),
+        weights: all("#play-map td[title]").map(td => td.title), bars: all("#play-bars tr").map(row => row.textContent) });
+
+    /* What is true of whatever it shows. */
+    function check() {
+        const page = document.documentElement;
+        if (page.scrollWidth > innerWidth) report.wide.push(`${location.hash}: ${page.scrollWidth} > ${innerWidth}`);
+        if (innerWidth >= 1100) expect(page.scrollHeight <= innerHeight, "the page scrolls, and the playground, too");
+        for (const td of all("#play-map td[title]")) {
+            const [, query, key, words] = /^(.)\? to (.):\d+: (.*)$/.exec(td.title), weight = parseFloat(words), isRight = words.endsWith(", the right pair");
+            expect(td.textContent === (words.includes("masked") ? "0" : weight.toFixed(2)), `${td.title} is shown as ${td.textContent}`);
+            expect(td.classList.contains("masked") === words.includes("masked"), td.title + ": hatched or not");
+            expect(td.classList.contains("answer") === isRight, td.title + ": outlined or not");
+            if (isRight) expect(query === key, td.title + ": that is another letter");
+            expect(td.scrollWidth <= td.clientWidth + 1 && td.getBoundingClientRect().right <= innerWidth, td.title + " does not fit");
+        }
+        const chosen = $('#play-map [aria-pressed="true"]').textContent, bars = all("#play-bars tr"), weights = bars.map(row => Number(row.querySelector(".figure").title));
+        expect($("#play-bars h3").textContent === `Question ${chosen}`, "the weights are those of another question");
+        expect(Math.abs(weights.reduce((a, b) => a + b) - 1) < 1e-6, `the weights of ${chosen} sum to ${weights.reduce((a, b) => a + b)}`);
+        bars.forEach((row, j) => {
+            const bar = row.querySelector("i").getBoundingClientRect(), isLargest = weights[j] === Math.max(...weights), text = row.textContent;
+            const other = bars[weights.indexOf(Math.max(...weights))].querySelector("i").getBoundingClientRect();
+            expect(Math.abs(bar.width - other.width * weights[j] / Math.max(...weights)) < 1, `${text}: the bar has another length`);
+            expect(text.startsWith(chosen[0]) && j < all("#play-map button").length ? text.includes("the right pair") : !text.includes("right pair"), text + ": right or not");
+            expect(isLargest === /found|largest/.test(text), text + ": largest or not");
+        });
+        const points = $("#play-curve polyline").getAttribute("points").split(" ").filter(Boolean);
+        const [left, right] = [points[0], points[points.length - 1]].map(point => point && point.split(",").map(Number));
+        expect(points.length === Math.min(stepShown(), Math.ceil(stepShown() / Math.ceil(stepShown() / 400))) || !stepShown(), `the curve has ${points.length} points`);
+        if (points.length > 1) expect(right[0] > left[0], "the curve does not go to the right");
+        expect($("#play-curve svg").getAttribute("aria-label").includes(stepShown() ? `at step ${stepShown()}` : "no step"), "the curve has no words");
+        for (const control of all("#play button, #play input, #play select"))
+            expect(control.tabIndex === 0 && (control.textContent.trim() || control.closest("label")), `${control.outerHTML}: no keys reach it, or it has no name`);
+    }
+
+    const requestOf = settings => "play begin" + Object.entries(settings).map(([key, value]) => `\n${key} ${value}`).join("");
+
+    /* The page in chunks against the library in one. */
+    async function sameNumbers() {
+        await play("#play&seed=3&step=200", 200);
+        const first = seen(), title = $("#play-loss").title;
+        click("again");
+        expect(stepShown() === 0 && location.hash === "#play&seed=3", "it does not start again");
+        const singles = [];
+        for (let n = 0; n < 5; n++) {
+            click("one");
+            singles.push($("#play-loss").title);
+        }
+        check();
+        expect(stepShown() === 5 && location.hash === "#play&seed=3&step=5", "five single steps are not five");
+        await play("#play&seed=3&step=200", 200);
+        expect(seen() === first, "200 steps after a new start show something else than before");
+        await play("#play&seed=4&step=200", 200);
+        expect(seen() !== first, "another seed shows the same");
+        await play("#play&seed=3&step=200", 200);
+        expect(seen() === first, "the same address shows something else later");
+        const live = await Live.load();
+        live.answer(requestOf({ attention: "dot", seed: 3 }));
+        const { losses, map, accuracy } = live.answer("play train 200");
+        expect(String(losses[199]) === title, `the library's loss is ${losses[199]}`);
+        expect(String(losses.slice(0, 5)) === String(singles), `the library's first losses are ${losses.slice(0, 5)}, and not ${singles}`);
+        const weights = map.weights.filter(weight => weight !== null).map(String), shown = all("#play-map td[title]").filter(td => !td.classList.contains("masked"));
+        expect(String(shown.map(td => String(parseFloat(td.title.split(": ")[1])))) === String(weights), "the library's weights are others");
+        expect($("#play-accuracy").textContent === (100 * accuracy).toFixed(1) + " %", "the library's accuracy is another");
+        click("again");
+    }
+
+    async function learns(attention) {
+        await play(`#play&attention=${attention}`, 0);
+        click("one");
+        const first = Number($("#play-loss").title);
+        await play(`#play&attention=${attention}&step=300`, 300);
+        report.learned[attention] = [first, Number($("#play-loss").title)];
+        expect(parseFloat($("#play-accuracy").textContent) > 90, "fewer than 90 % of the answers are right");
+    }
+
+    /* Train, pause; a reader who leaves comes back to the same step. A screen reader is told when it begins and ends. */
+    async function pauses() {
+        let told = 0;
+        const watch = new MutationObserver(() => told++);
+        for (const place of all("#play [role=status], #play [aria-live], #announce")) watch.observe(place, { childList: true, characterData: true, subtree: true });
+        await play("#play&seed=5", 0);
+        await wait();
+        told = 0;
+        click("train");
+        await until(() => stepShown() > 100, "100 steps of training");
+        expect(isTraining() && !location.hash.includes("step"), "it does not train");
+        click("train");
+        await wait();
+        expect(told <= 2, `${told} messages to a screen reader`);
+        watch.disconnect();
+        const step = stepShown();
+        for (let n = 0; n < 100; n++) await wait();
+        expect(stepShown() === step && !isTraining() && location.hash === `#play&seed=5&step=${step}` && said().includes(`Step ${step}`), "it does not pause");
+        click("train");
+        await until(() => stepShown() > step, "more training");
+        location.hash = "#lesson=1";
+        await wait();
+        await wait();
+        expect(!isShown($("#play")) && isShown($("#stage")), "the lesson is not shown");
+        const left = stepShown();
+        for (let n = 0; n < 100; n++) await wait();
+        press("ArrowRight");
+        expect(location.hash.includes("step=2"), "the keys of the lesson do nothing");
+        await play("#play", left);
+        expect(location.hash === `#play&seed=5&step=${left}`, "what is there is not continued");
+        const hash = location.hash;
+        for (const key of ["ArrowRight", "ArrowLeft", "Home", "End", "g", "Escape"]) press(key);
+        expect(location.hash === hash && isShown($("#play")), "a key of the lessons leaves the playground");
+        press("?");
+        expect($("#help").open, "? opens no help");
+        $("#help").close();
+    }
+
+    async function goal() {
+        await play("#play&pairs=3&step=985", 985);
+        $('[data-play="goal"]').focus();
+        click("goal");
+        await until(() => stepShown() === 1000 && !isTraining(), "step 1000");
+        expect($('[data-play="goal"]').disabled && document.activeElement === $('[data-play="train"]'), "the button at its goal keeps the focus");
+        check();
+        const linear = $("#play-curve svg").textContent;
+        $("#play-log").click();
+        expect($("#play-curve svg").textContent !== linear && $("#play-curve svg").textContent.includes("0.1"), "the logarithmic scale is as the other");
+        check();
+        $("#play-log").click();
+    }
+
+    async function settings() {
+        await play("#play", 1000);
+        await choose("attention", "additive");
+        expect(location.hash.includes("attention=additive") && stepShown() === 0 && $('[name="no-scale"]').disabled, "attention does not change");
+        await choose("attention", "dot");
+        await choose("no-mask", false);
+        await choose("no-scale", false);
+        expect(/no-scale=1&no-mask=1/.test(location.hash) && !$("#play .masked") && !/hatched/.test($("#play-map").textContent), "the boxes change nothing");
+        click("one");
+        check();
+        await choose("seed", "x");
+        expect($("#play-said.wrong") && said().startsWith('Seed is "x": it must be an integer') && $('[data-play="train"]').disabled && !isShown($("#play-results")), "a wrong seed is not said");
+        await choose("seed", "3");
+        expect(!$("#play-said.wrong") && !$('[data-play="train"]').disabled && isShown($("#play-results")), "a right seed does not help");
+        await choose("lr", "1000000");
+        click("goal");
+        await until(() => said().includes("the loss is not a finite number"), "a loss that is not finite");
+        expect($('[data-play="record"]').disabled && !isShown($("#play-results")), "what is not there can be recorded");
+        location.hash = "#play&seed=1&step=many";
+        await until(() => said().includes('Step is "many"'), "a wrong step");
+        await choose("lr", "0,2");
+        expect(location.hash === "#play", "a comma is no point");
+    }
+
+    /* The text of every cell of every step of the recording, as walk.js reads them; the badges. */
+    async function records(hash) {
+        await play(hash, 30);
+        const before = seen(), options = all("#lessons option").length;
+        report.recording = (await Live.load()).answer("play record").lessons[0];
+        click("record");
+        await wait();
+        await wait();
+        expect(location.hash === "#lesson=recall&step=1" && isShown($("#stage")) && !isShown($("#play")), "the recording is not shown");
+        expect($("#lessons").selectedOptions[0].textContent.includes("step 30"), "the menu does not say what is shown");
+        for (let last = ""; last !== location.hash; press("ArrowRight")) {
+            last = location.hash;
+            for (const view of all("#stage .view")) for (const cell of view.querySelectorAll("[data-i]"))
+                ((report.cells["0 " + view.dataset.shows] ||= {})[cell.dataset.i] = cell.textContent);
+            for (const badge of all("#stage .badge, #tape .badge")) report.badges.push([badge.classList.contains("wrong"), badge.title]);
+        }
+        $("#stage [data-cell^=g]").click();
+        const link = location.hash, stage = $("#stage").textContent;
+        expect(/^#lesson=recall&step=\d+&cell=g/.test(link), "no cell is chosen");
+        location.hash = "#lesson=1";
+        await wait();
+        await wait();
+        location.hash = link;
+        await wait();
+        await wait();
+        expect($("#stage").textContent === stage && $(".chosen"), "the address of a number of the recording does not lead back");
+        $("#idea a").click();
+        await wait();
+        await until(() => isShown($("#play")), "the way back");
+        await wait();
+        expect(seen() === before && location.hash === hash, "it does not continue where it was");
+        click("one");
+        const next = seen();
+        click("record");
+        await wait();
+        await wait();
+        expect(all("#lessons option").length === options + 1, "the second recording does not replace the first");
+        $("#idea a").click();
+        await wait();
+        click("again");
+        await play(hash.replace("step=30", "step=31"), 31);
+        expect(seen() === next, "a recording changes what comes after it");
+    }
+
+    async function refused() {
+        $("#lessons").value = "play";
+        $("#lessons").dispatchEvent(new Event("change"));
+        await until(() => $("#play-off").textContent, "a sentence");
+        report.said = $("#play-off").textContent;
+        expect(isShown($("#play")) && !all("#play button, #play input, #play select").some(isShown), "there are controls without use");
+        if (document.documentElement.scrollWidth > innerWidth) report.wide.push("#play");
+        location.hash = "#lesson=1";
+        await wait();
+        await wait();
+        expect(!isShown($("#play")) && isShown($("#stage")), "the lesson is not shown");
+    }
+
+    try {
+        await wait();
+        if (WALK.refused) {
+            await refused();
+        } else if (WALK.gone) {
+            expect($("#notice").textContent.includes("A recording is there only while the page stays open"), "nothing is said of the recording");
+            $("#notice a").click();
+            await wait();
+            await until(() => isShown($("#play")) && stepShown() === 0, "the playground");
+        } else {
+            $("#lessons").value = "play";
+            $("#lessons").dispatchEvent(new Event("change"));
+            await play("#play", 0);
+            await play("#play&pairs=26&step=2", 2);
+            all("#play-map [data-question]")[7].click();
+            check();
+            await play("#play&pairs=1&step=2", 2);
+            await play("#play&attention=additive&no-mask=1&step=9", 9);
+            if (WALK.all) {
+                await sameNumbers();
+                await learns("dot");
+                await learns("additive");
+                await pauses();
+                await goal();
+                await settings();
+            }
+            await records(WALK.all ? "#play&attention=additive&pairs=6&step=30" : "#play&step=30");
+        }
+        report.requests = performance.getEntriesByType("resource").map(entry => entry.name);
+    } catch (error) {
+        fail("the walk stopped: " + error.stack);
+    }
+    report.console = window.pageErrors;
+    parent.postMessage(JSON.stringify(report), "*");
+})();
