@@ -53,7 +53,7 @@ AVX2     = -mavx2 -mfma
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
 # LIVE=yes, which make live sets, puts the library into explain's page as a WebAssembly module that clang
-# makes. The page has no controls that use it yet, so plain make leaves the module out: the page is a
+# makes. Only the playground uses it yet, so plain make leaves the module out: the page is a
 # fifth as large. WASI is where the C library of WebAssembly is.
 LIVE     =
 WASM_CC  = clang

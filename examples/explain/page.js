@@ -815,7 +815,8 @@ function moveInTape(link, key) {
 
 /* ---- the lesson: text, losses, questions ------------------------------------------------------------------------- */
 
-function drawLesson({ number, title, idea, text = [], formula = [], source, questions = [], losses = [], command, back }) {
+function drawLesson(lesson) {
+    const { number, title, idea, text = [], formula = [], source, questions = [], losses = [], command, back } = lesson;
     byId("idea").replaceChildren(...prose(idea), ...(back ? [" ", back] : []));
     byId("lesson").hidden = !text.length && !questions.length;
     byId("lesson").replaceChildren(...[
@@ -1007,9 +1008,10 @@ const isPlaying = () => !byId("play").hidden;
 
 /* Shows what the address says; the rest is as at the beginning. */
 function readAddress() {
-    const wanted = new URLSearchParams(location.hash.slice(1)), before = state.lesson;
+    const wanted = new URLSearchParams(location.hash.slice(1)), before = state.lesson, wasPlaying = isPlaying();
     byId("play").hidden = !wanted.has("play");
     document.body.classList.toggle("playing", isPlaying());
+    if (isPlaying() !== wasPlaying) scrollTo(0, 0);
     if (isPlaying()) {
         byId("lessons").value = "play";
         return;
@@ -1066,7 +1068,8 @@ function drawEnd() {
     byId("end").hidden = step < steps.length - 1 || !state.lesson.number;
     byId("end").replaceChildren(...["The end of this lesson. ", answered, answered && right.size < questions.length &&
         `The ${right.size ? "others" : "questions"} stand below the lesson's text. `,
-        next && next.number > 0 && el("a", { href: `#lesson=${next.name}` }, `Next: lesson ${next.number}, ${next.title}`)].filter(Boolean));
+        next && next.number > 0 && el("a", { href: `#lesson=${next.name}` },
+            `Next: lesson ${next.number}, ${next.title}`)].filter(Boolean));
 }
 
 const stepTo = { first: () => 0, back: () => state.step - 1, next: () => state.step + 1, last: () => Infinity };
@@ -1136,7 +1139,8 @@ function drawMenu() {
         el("option", { value: "play" }, "Playground: recall"));
 }
 
-/* Shows a lesson that was computed while the page is open, in place of the one before it. back: a link beside its idea. */
+/* Shows a lesson that was recorded while the page is open, in place of the one before it. back: a link beside its
+ * idea. */
 const RECORDED = "recall";
 
 function showRecording(recording, back) {

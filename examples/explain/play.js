@@ -7,7 +7,7 @@
 (() => {
     const USUAL = { attention: "dot", seed: "1", pairs: "10", lr: "0.2", "no-scale": "0", "no-mask": "0" };
     const GOAL = 1000, MOST_STEPS = 10000;
-    const CHUNK_TIME = 40, MOST_AT_ONCE = 64; /* milliseconds between two pictures; steps */
+    const CHUNK_TIME = 60, MOST_AT_ONCE = 64; /* milliseconds between two pictures; steps */
 
     let live = null;              /* the library */
     let settings = { ...USUAL };  /* what the fields show */
@@ -36,7 +36,8 @@
             run = null;
             stop();
         }
-        say(`${answer.error[0].toUpperCase()}${answer.error.slice(1)}.`, true);
+        const sentence = answer.error.replace(/^lr /, "learning rate ");
+        say(`${sentence[0].toUpperCase()}${sentence.slice(1)}.`, true);
         return null;
     }
 
@@ -155,7 +156,8 @@
      * what is there. */
     function readAddress() {
         const wanted = new URLSearchParams(location.hash.slice(1)), step = wanted.get("step");
-        const isBare = [...wanted.keys()].every(key => key === "play"), asked = isBare ? settings : readSettings(wanted);
+        const isBare = [...wanted.keys()].every(key => key === "play");
+        const asked = isBare ? settings : readSettings(wanted);
         const isSame = run && Object.keys(USUAL).every(key => run.settings[key] === asked[key]);
         settings = asked;
         if (!isSame || (step !== null && Number(step) < run.step)) start();
@@ -249,9 +251,10 @@
         const finite = points.map(({ loss }) => loss).filter(loss => loss > 0);
         if (isLog) {
             const low = Math.floor(Math.log10(Math.min(0.1, ...finite))), high = 1;
-            const ticks = Array.from({ length: high - low + 1 }, (_, n) => low + n);
+            const label = n => (n < -4 ? `1e${n}` : String(Number((10 ** n).toFixed(4))));
+            const ticks = Array.from({ length: high - low + 1 }, (_, n) => [10 ** (low + n), label(low + n)]);
             const share = loss => (loss > 0 ? Math.max(0, (Math.log10(loss) - low) / (high - low)) : 0);
-            return { ticks: ticks.map(n => [10 ** n, n < -4 ? `1e${n}` : String(Number((10 ** n).toFixed(4)))]), share };
+            return { ticks, share };
         }
         const top = Math.max(5, ...finite), tick = tickFor(top, 6), most = Math.ceil(top / tick) * tick;
         const ticks = Array.from({ length: Math.round(most / tick) + 1 }, (_, n) => n * tick);
@@ -260,19 +263,22 @@
 
     function drawCurve() {
         const figure = byId("play-curve"), { losses, step } = run, { points, each } = pointsOf(losses);
-        const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : 260, { ticks, share } = scaleOf(points, byId("play-log").checked);
+        const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : 260;
+        const { ticks, share } = scaleOf(points, byId("play-log").checked);
         const unit = tickFor(Math.max(100, step), 5), end = Math.ceil(Math.max(100, step) / unit) * unit;
-        const x = n => LEFT + (width - LEFT - RIGHT) * n / end, y = loss => height - BOTTOM - (height - TOP - BOTTOM) * share(loss);
-        const text = (words, at) => svg("text", at, words), last = points[points.length - 1];
+        const x = n => LEFT + (width - LEFT - RIGHT) * n / end;
+        const y = loss => height - BOTTOM - (height - TOP - BOTTOM) * share(loss);
+        const text = (words, x, y, anchor) => svg("text", { x, y, "text-anchor": anchor }, words);
+        const last = points[points.length - 1];
         const across = Array.from({ length: Math.round(end / unit) + 1 }, (_, n) => n * unit);
         const words = last ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
             : "The loss: no step was made yet";
         figure.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words },
             ...ticks.map(([loss]) => svg("path", { d: `M${LEFT} ${y(loss)}H${width - RIGHT}` })),
-            ...ticks.map(([loss, label]) => text(label, { x: LEFT - 6, y: y(loss) + 4, "text-anchor": "end" })),
-            ...across.map(n => text(String(n), { x: x(n), y: height - BOTTOM + 16, "text-anchor": n === end ? "end" : "middle" })),
-            text("loss", { x: LEFT, y: 11 }),
-            text(each > 1 ? `step (a point is the mean of ${each})` : "step", { x: width - RIGHT, y: height - 6, "text-anchor": "end" }),
+            ...ticks.map(([loss, label]) => text(label, LEFT - 6, y(loss) + 4, "end")),
+            ...across.map(n => text(String(n), x(n), height - BOTTOM + 16, n === end ? "end" : "middle")),
+            text("loss", LEFT, 11, "start"),
+            text(each > 1 ? `step (a point is the mean of ${each})` : "step", width - RIGHT, height - 6, "end"),
             svg("polyline", { points: points.map(p => `${x(p.step).toFixed(1)},${y(p.loss).toFixed(1)}`).join(" ") }),
             ...(last ? [svg("circle", { cx: x(last.step), cy: y(last.loss), r: 3 })] : [])));
     }
@@ -284,21 +290,23 @@
     /* Too many pairs for the page stand in several tables, one under the other. */
     function buildMap() {
         const { queries, keys, right } = run.map, width = byId("play-map").clientWidth, tables = [];
-        const most = Math.max(1, Math.floor((width - HEADS) / NARROW)), each = Math.ceil(keys.length / Math.ceil(keys.length / most));
+        const most = Math.max(1, Math.floor((width - HEADS) / NARROW));
+        const each = Math.ceil(keys.length / Math.ceil(keys.length / most));
         const cell = Math.min(WIDE, Math.floor((width - HEADS) / each));
+        const head = i => el("button", { type: "button", "data-question": i, onclick: () => choose(i),
+            "aria-label": `question ${queries[i]}: list its weights` }, queries[i]);
+        const numberOf = (i, j) => el("td", { class: right[i] === j && "answer", "--cell": cell + "px" });
         run.cellsOf = width;
         cells = queries.map(() => []);
         for (let from = 0; from < keys.length; from += each) {
             const places = keys.map((_, j) => j).slice(from, from + each);
             const rows = queries.map((query, i) => el("tr", {},
-                el("th", { scope: "row" }, from ? query : el("button", { type: "button", "data-question": i, onclick: () => choose(i),
-                    "aria-label": `question ${query}: list its weights` }, query)),
-                places.map(j => (cells[i][j] = el("td", { class: right[i] === j && "answer", "--cell": cell + "px" })))));
+                el("th", { scope: "row" }, from ? query : head(i)), places.map(j => (cells[i][j] = numberOf(i, j)))));
             tables.push(el("table", { "aria-label": "weights" },
-                el("tr", {}, el("td", { hidden: true }), el("th"), places.map(j => el("th", { scope: "col" }, keys[j]))), rows));
+                el("tr", {}, el("th"), places.map(j => el("th", { scope: "col" }, keys[j]))), rows));
         }
         byId("play-map").replaceChildren(el("h3", {}, "The weights of one sequence"),
-            el("p", { class: "soft" }, "A row is a question, a column a pair. The outlined weight is the one on the right pair" +
+            el("p", { class: "soft" }, "A row is a question, a column a pair. Outlined: the weight on the right pair" +
                 (run.map.weights.includes(null) ? "; hatched: masked." : ".")), ...tables);
         buildBars();
     }
@@ -339,7 +347,8 @@
             td.textContent = decimals(weight, 2);
             td.className = `${weight === null ? "zero masked" : "pos"} ${isAnswer ? "answer" : ""}`;
             td.style.setProperty("--strength", strengthOf(weight, 1));
-            td.title = `${query} to ${keys[j]}: ${weight === null ? "0, masked" : full(weight)}${isAnswer ? ", the right pair" : ""}`;
+            td.title = `${query} to ${keys[j]}: ${weight === null ? "0, masked" : full(weight)}` +
+                (isAnswer ? ", the right pair" : "");
         }));
         for (const each of byId("play-map").querySelectorAll("button"))
             each.setAttribute("aria-pressed", Number(each.dataset.question) === question);

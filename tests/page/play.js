@@ -8,7 +8,7 @@
     const expect = (right, text) => right || fail(`${location.hash}: ${text}`);
     const $ = selector => document.querySelector(selector), all = selector => [...document.querySelectorAll(selector)];
     const wait = () => new Promise(done => setTimeout(done, 1));
-    const press = (key, target = document.body) => target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    const press = key => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
     const click = name => $(`[data-play="${name}"]`).click();
     const stepShown = () => Number($("#play-step").textContent);
     const isTraining = () => $('[data-play="train"]').textContent === "Pause";
@@ -27,7 +27,7 @@
     async function play(hash, step) {
         location.hash = hash;
         await wait();
-        await until(() => $("#play-on").hidden === false && stepShown() === step && !isTraining(), `${hash}, step ${step}`);
+        await until(() => isShown($("#play-on")) && stepShown() === step && !isTraining(), `${hash}, step ${step}`);
         check();
     }
 
@@ -40,9 +40,9 @@
     }
 
     /* All that the playground shows, in full. */
-    const seen = () => JSON.stringify({ step: stepShown(), loss: $("#play-loss").title, right: $("#play-accuracy").textContent,
-        found: $("#play-found").textContent, curve: ($("#play-curve polyline") || { getAttribute: () => "" }).getAttribute("points"),
-        weights: all("#play-map td[title]").map(td => td.title), bars: all("#play-bars tr").map(row => row.textContent) });
+    const seen = () => JSON.stringify([stepShown(), $("#play-loss").title, $("#play-accuracy").textContent,
+        $("#play-found").textContent, $("#play-curve polyline").getAttribute("points"),
+        all("#play-map td[title]").map(td => td.title), all("#play-bars tr").map(row => row.textContent)]);
 
     /* What is true of whatever it shows. */
     function check() {
@@ -50,33 +50,46 @@
         if (page.scrollWidth > innerWidth) report.wide.push(`${location.hash}: ${page.scrollWidth} > ${innerWidth}`);
         if (innerWidth >= 1100) expect(page.scrollHeight <= innerHeight, "the page scrolls, and the playground, too");
         for (const td of all("#play-map td[title]")) {
-            const [, query, key, words] = /^(.)\? to (.):\d+: (.*)$/.exec(td.title), weight = parseFloat(words), isRight = words.endsWith(", the right pair");
-            expect(td.textContent === (words.includes("masked") ? "0" : weight.toFixed(2)), `${td.title} is shown as ${td.textContent}`);
+            const [, query, key, words] = /^(.)\? to (.):\d+: (.*)$/.exec(td.title);
+            const weight = parseFloat(words), isRight = words.endsWith(", the right pair");
+            expect(td.textContent === (words.includes("masked") ? "0" : weight.toFixed(2)),
+                `${td.title} is shown as ${td.textContent}`);
             expect(td.classList.contains("masked") === words.includes("masked"), td.title + ": hatched or not");
             expect(td.classList.contains("answer") === isRight, td.title + ": outlined or not");
             if (isRight) expect(query === key, td.title + ": that is another letter");
-            expect(td.scrollWidth <= td.clientWidth + 1 && td.getBoundingClientRect().right <= innerWidth, td.title + " does not fit");
+            expect(td.scrollWidth <= td.clientWidth + 1 && td.getBoundingClientRect().right <= innerWidth,
+                td.title + " does not fit");
         }
-        const chosen = $('#play-map [aria-pressed="true"]').textContent, bars = all("#play-bars tr"), weights = bars.map(row => Number(row.querySelector(".figure").title));
-        expect($("#play-bars h3").textContent === `Question ${chosen}`, "the weights are those of another question");
-        expect(Math.abs(weights.reduce((a, b) => a + b) - 1) < 1e-6, `the weights of ${chosen} sum to ${weights.reduce((a, b) => a + b)}`);
-        bars.forEach((row, j) => {
-            const bar = row.querySelector("i").getBoundingClientRect(), isLargest = weights[j] === Math.max(...weights), text = row.textContent;
-            const other = bars[weights.indexOf(Math.max(...weights))].querySelector("i").getBoundingClientRect();
-            expect(Math.abs(bar.width - other.width * weights[j] / Math.max(...weights)) < 1, `${text}: the bar has another length`);
-            expect(text.startsWith(chosen[0]) && j < all("#play-map button").length ? text.includes("the right pair") : !text.includes("right pair"), text + ": right or not");
-            expect(isLargest === /found|largest/.test(text), text + ": largest or not");
-        });
-        const points = $("#play-curve polyline").getAttribute("points").split(" ").filter(Boolean);
-        const [left, right] = [points[0], points[points.length - 1]].map(point => point && point.split(",").map(Number));
-        expect(points.length === Math.min(stepShown(), Math.ceil(stepShown() / Math.ceil(stepShown() / 400))) || !stepShown(), `the curve has ${points.length} points`);
-        if (points.length > 1) expect(right[0] > left[0], "the curve does not go to the right");
-        expect($("#play-curve svg").getAttribute("aria-label").includes(stepShown() ? `at step ${stepShown()}` : "no step"), "the curve has no words");
+        checkBars($('#play-map [aria-pressed="true"]').textContent, all("#play-bars tr"));
+        checkCurve();
         for (const control of all("#play button, #play input, #play select"))
-            expect(control.tabIndex === 0 && (control.textContent.trim() || control.closest("label")), `${control.outerHTML}: no keys reach it, or it has no name`);
+            expect(control.tabIndex === 0 && (control.textContent.trim() || control.closest("label")),
+                `${control.outerHTML}: no keys reach it, or it has no name`);
     }
 
-    const requestOf = settings => "play begin" + Object.entries(settings).map(([key, value]) => `\n${key} ${value}`).join("");
+    /* The weights of one question: as numbers, as bars, in words. */
+    function checkBars(chosen, bars) {
+        const weights = bars.map(row => Number(row.querySelector(".figure").title)), largest = Math.max(...weights);
+        const widths = bars.map(row => row.querySelector("i").getBoundingClientRect().width);
+        const widest = widths[weights.indexOf(largest)], sum = weights.reduce((a, b) => a + b);
+        expect($("#play-bars h3").textContent === `Question ${chosen}`, "the weights are those of another question");
+        expect(Math.abs(sum - 1) < 1e-6, `the weights of ${chosen} sum to ${sum}`);
+        bars.forEach(({ textContent: text }, j) => {
+            const isRight = text.startsWith(chosen[0]) && j < all("#play-map button").length;
+            expect(Math.abs(widths[j] - widest * weights[j] / largest) < 1, `${text}: the bar has another length`);
+            expect(isRight === text.includes("the right pair"), text + ": right or not");
+            expect((weights[j] === largest) === /found|largest/.test(text), text + ": largest or not");
+        });
+    }
+
+    function checkCurve() {
+        const points = $("#play-curve polyline").getAttribute("points").split(" ").filter(Boolean).map(parseFloat);
+        const step = stepShown(), words = $("#play-curve svg").getAttribute("aria-label");
+        const wanted = step && Math.ceil(step / Math.ceil(step / 400));
+        expect(points.length === wanted, `the curve has ${points.length} points and not ${wanted}`);
+        expect(points.every((x, n) => n === 0 || x > points[n - 1]), "the curve does not go to the right");
+        expect(words.includes(step ? `at step ${step}` : "no step"), "the curve has no words");
+    }
 
     /* The page in chunks against the library in one. */
     async function sameNumbers() {
@@ -98,13 +111,17 @@
         await play("#play&seed=3&step=200", 200);
         expect(seen() === first, "the same address shows something else later");
         const live = await Live.load();
-        live.answer(requestOf({ attention: "dot", seed: 3 }));
+        live.answer("play begin\nattention dot\nseed 3");
         const { losses, map, accuracy } = live.answer("play train 200");
         expect(String(losses[199]) === title, `the library's loss is ${losses[199]}`);
-        expect(String(losses.slice(0, 5)) === String(singles), `the library's first losses are ${losses.slice(0, 5)}, and not ${singles}`);
-        const weights = map.weights.filter(weight => weight !== null).map(String), shown = all("#play-map td[title]").filter(td => !td.classList.contains("masked"));
-        expect(String(shown.map(td => String(parseFloat(td.title.split(": ")[1])))) === String(weights), "the library's weights are others");
-        expect($("#play-accuracy").textContent === (100 * accuracy).toFixed(1) + " %", "the library's accuracy is another");
+        expect(String(losses.slice(0, 5)) === String(singles),
+            `the library's first losses are ${losses.slice(0, 5)}, and not ${singles}`);
+        const weights = map.weights.filter(weight => weight !== null);
+        const shown = all("#play-map td[title]").filter(td => !td.classList.contains("masked"));
+        expect(String(shown.map(td => String(parseFloat(td.title.split(": ")[1])))) === String(weights),
+            "the library's weights are others");
+        expect($("#play-accuracy").textContent === (100 * accuracy).toFixed(1) + " %",
+            "the library's accuracy is another");
         click("again");
     }
 
@@ -117,11 +134,12 @@
         expect(parseFloat($("#play-accuracy").textContent) > 90, "fewer than 90 % of the answers are right");
     }
 
-    /* Train, pause; a reader who leaves comes back to the same step. A screen reader is told when it begins and ends. */
+    /* Train, pause; a reader who leaves comes back to the same step. A screen reader hears when it begins and ends. */
     async function pauses() {
         let told = 0;
         const watch = new MutationObserver(() => told++);
-        for (const place of all("#play [role=status], #play [aria-live], #announce")) watch.observe(place, { childList: true, characterData: true, subtree: true });
+        for (const place of all("#play [role=status], #play [aria-live], #announce"))
+            watch.observe(place, { childList: true, characterData: true, subtree: true });
         await play("#play&seed=5", 0);
         await wait();
         told = 0;
@@ -134,7 +152,8 @@
         watch.disconnect();
         const step = stepShown();
         for (let n = 0; n < 100; n++) await wait();
-        expect(stepShown() === step && !isTraining() && location.hash === `#play&seed=5&step=${step}` && said().includes(`Step ${step}`), "it does not pause");
+        expect(stepShown() === step && !isTraining() && said().includes(`Step ${step}`), "it does not pause");
+        expect(location.hash === `#play&seed=5&step=${step}`, "the address does not say the step");
         click("train");
         await until(() => stepShown() > step, "more training");
         location.hash = "#lesson=1";
@@ -160,11 +179,13 @@
         $('[data-play="goal"]').focus();
         click("goal");
         await until(() => stepShown() === 1000 && !isTraining(), "step 1000");
-        expect($('[data-play="goal"]').disabled && document.activeElement === $('[data-play="train"]'), "the button at its goal keeps the focus");
+        expect($('[data-play="goal"]').disabled && document.activeElement === $('[data-play="train"]'),
+            "the button at its goal keeps the focus");
         check();
         const linear = $("#play-curve svg").textContent;
         $("#play-log").click();
-        expect($("#play-curve svg").textContent !== linear && $("#play-curve svg").textContent.includes("0.1"), "the logarithmic scale is as the other");
+        expect($("#play-curve svg").textContent !== linear && $("#play-curve svg").textContent.includes("0.1"),
+            "the logarithmic scale is as the other");
         check();
         $("#play-log").click();
     }
@@ -172,17 +193,23 @@
     async function settings() {
         await play("#play", 1000);
         await choose("attention", "additive");
-        expect(location.hash.includes("attention=additive") && stepShown() === 0 && $('[name="no-scale"]').disabled, "attention does not change");
+        expect(location.hash.includes("attention=additive") && stepShown() === 0 && $('[name="no-scale"]').disabled,
+            "attention does not change");
         await choose("attention", "dot");
         await choose("no-mask", false);
         await choose("no-scale", false);
-        expect(/no-scale=1&no-mask=1/.test(location.hash) && !$("#play .masked") && !/hatched/.test($("#play-map").textContent), "the boxes change nothing");
+        expect(/no-scale=1&no-mask=1/.test(location.hash) && !$("#play .masked"), "the boxes change nothing");
+        expect(!$("#play-map").textContent.includes("hatched"), "the map tells of a mask");
         click("one");
         check();
         await choose("seed", "x");
-        expect($("#play-said.wrong") && said().startsWith('Seed is "x": it must be an integer') && $('[data-play="train"]').disabled && !isShown($("#play-results")), "a wrong seed is not said");
+        expect($("#play-said.wrong") && said().startsWith('Seed is "x": it must be'), "a wrong seed is not said");
+        expect($('[data-play="train"]').disabled && !isShown($("#play-results")), "a wrong seed can be trained");
         await choose("seed", "3");
-        expect(!$("#play-said.wrong") && !$('[data-play="train"]').disabled && isShown($("#play-results")), "a right seed does not help");
+        expect(!$("#play-said.wrong") && !$('[data-play="train"]').disabled && isShown($("#play-results")),
+            "a right seed does not help");
+        await choose("lr", "fast");
+        expect(said().startsWith('Learning rate is "fast"'), "a wrong learning rate is not said");
         await choose("lr", "1000000");
         click("goal");
         await until(() => said().includes("the loss is not a finite number"), "a loss that is not finite");
@@ -201,13 +228,15 @@
         click("record");
         await wait();
         await wait();
-        expect(location.hash === "#lesson=recall&step=1" && isShown($("#stage")) && !isShown($("#play")), "the recording is not shown");
+        expect(location.hash === "#lesson=recall&step=1" && isShown($("#stage")) && !isShown($("#play")),
+            "the recording is not shown");
         expect($("#lessons").selectedOptions[0].textContent.includes("step 30"), "the menu does not say what is shown");
         for (let last = ""; last !== location.hash; press("ArrowRight")) {
             last = location.hash;
             for (const view of all("#stage .view")) for (const cell of view.querySelectorAll("[data-i]"))
                 ((report.cells["0 " + view.dataset.shows] ||= {})[cell.dataset.i] = cell.textContent);
-            for (const badge of all("#stage .badge, #tape .badge")) report.badges.push([badge.classList.contains("wrong"), badge.title]);
+            for (const badge of all("#stage .badge, #tape .badge"))
+                report.badges.push([badge.classList.contains("wrong"), badge.title]);
         }
         $("#stage [data-cell^=g]").click();
         const link = location.hash, stage = $("#stage").textContent;
@@ -218,7 +247,8 @@
         location.hash = link;
         await wait();
         await wait();
-        expect($("#stage").textContent === stage && $(".chosen"), "the address of a number of the recording does not lead back");
+        expect($("#stage").textContent === stage && $(".chosen"),
+            "the address of a number of the recording does not lead back");
         $("#idea a").click();
         await wait();
         await until(() => isShown($("#play")), "the way back");
@@ -242,7 +272,8 @@
         $("#lessons").dispatchEvent(new Event("change"));
         await until(() => $("#play-off").textContent, "a sentence");
         report.said = $("#play-off").textContent;
-        expect(isShown($("#play")) && !all("#play button, #play input, #play select").some(isShown), "there are controls without use");
+        expect(isShown($("#play")) && !all("#play button, #play input, #play select").some(isShown),
+            "there are controls without use");
         if (document.documentElement.scrollWidth > innerWidth) report.wide.push("#play");
         location.hash = "#lesson=1";
         await wait();
@@ -255,7 +286,8 @@
         if (WALK.refused) {
             await refused();
         } else if (WALK.gone) {
-            expect($("#notice").textContent.includes("A recording is there only while the page stays open"), "nothing is said of the recording");
+            expect($("#notice").textContent.includes("A recording is there only while the page stays open"),
+                "nothing is said of the recording");
             $("#notice a").click();
             await wait();
             await until(() => isShown($("#play")) && stepShown() === 0, "the playground");
