@@ -116,8 +116,9 @@ const Controls = (() => {
 
     function drawSetting({ key, kind, least, most, value }) {
         const isSwitch = kind === "switch", slides = key === "step";
-        const input = el("input", { type: isSwitch ? "checkbox" : slides ? "range" : "number", id: "set-" + key, disabled: !library,
-            ...(isSwitch ? {} : { min: String(least), max: String(most), step: kind === "number" ? "any" : "1" }) });
+        const type = isSwitch ? "checkbox" : slides ? "range" : "number";
+        const limits = isSwitch ? {} : { min: String(least), max: String(most), step: kind === "number" ? "any" : "1" };
+        const input = el("input", { type, id: "set-" + key, disabled: !library, ...limits });
         const number = slides && el("output", {}, String(value));
         const set = () => {
             const text = isSwitch ? textOf(input.checked !== isInverted(key)) : input.value.trim();
@@ -125,11 +126,13 @@ const Controls = (() => {
         };
         input.addEventListener(slides ? "input" : "change", set);
         inputs.set(key, input);
-        return el("label", { class: slides ? "slides" : null }, isSwitch && input, words[key] || key, !isSwitch && input, number);
+        return el("label", { class: slides && "slides" }, isSwitch && input, words[key] || key, !isSwitch && input,
+            number);
     }
 
     function drawRules() {
-        const select = el("select", { id: "set-rule", disabled: !library, onchange: () => change({ rule: select.value }) });
+        const onchange = () => change({ rule: select.value });
+        const select = el("select", { id: "set-rule", disabled: !library, onchange });
         inputs.set("rule", select);
         return el("label", {}, "break it:", select);
     }
@@ -140,10 +143,12 @@ const Controls = (() => {
         inputs = new Map();
         box.hidden = !recorded.settings;
         if (box.hidden) return;
-        const open = el("button", { id: "change-open", "aria-expanded": String(expanded), "aria-controls": "settings", onclick: () => {
+        const onclick = () => {
             expanded = !expanded;
             open.setAttribute("aria-expanded", expanded);
-        } }, "change it");
+        };
+        const open = el("button", { id: "change-open", "aria-expanded": String(expanded), "aria-controls": "settings",
+            onclick }, "change it");
         const again = el("button", { id: "again", onclick: startAgain }, "start again");
         box.replaceChildren(open, el("div", { id: "settings" }, recorded.settings.map(drawSetting), drawRules(), again),
             el("p", { id: "changed", role: "status" }));
@@ -200,9 +205,10 @@ const Controls = (() => {
                 el("dt", {}, "right"), el("dd", {}, el("code", {}, rule.right))),
             el("p", {}, "The values are right, and these checks see that gradients are not:"),
             el("ul", { class: "red" }, redBadges(lesson)),
-            wrong && drawCurves([{ name: "right", losses: right.map(Number) }, { name: "wrong", losses: wrong.map(Number) }]),
-            wrong && el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${last(right)} with the ` +
-                `right rule, at ${last(wrong)} with the wrong one.`),
+            wrong && drawCurves([{ name: "right", losses: right.map(Number) },
+                { name: "wrong", losses: wrong.map(Number) }]),
+            wrong && el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${last(right)} ` +
+                `with the right rule, at ${last(wrong)} with the wrong one.`),
             library && el("button", { onclick: () => change({ rule: "" }) }, "put the right rule back")].filter(Boolean));
     }
 

@@ -80,7 +80,7 @@ const Live = (() => {
     }
 
     /* The object whose answer(text) runs a request; null, and a sentence in Live.refused, if there is none. */
-    async function load() {
+    async function loadOnce() {
         const source = document.getElementById("wasm");
         if (!source) {
             Live.refused = "This page was made without the library in it, so its numbers are recorded ones.";
@@ -96,5 +96,8 @@ const Live = (() => {
         }
     }
 
+    /* One module for the page: all callers get the same object. */
+    let loaded = null;
+    const load = () => (loaded ??= loadOnce());
     return { load, refused: "" };
 })();

@@ -40,6 +40,7 @@ function connect(lesson) {
     lesson.heads = Math.max(1, ...tensors.filter(t => t.shape.length === 3).map(t => t.panels));
     lesson.steps = stepsOf(lines, tensors);
     lesson.right = new Set(); /* the questions that were answered */
+    lesson.name ??= String(lesson.number); /* in the address */
     return lesson;
 }
 
@@ -815,8 +816,9 @@ function moveInTape(link, key) {
 
 /* ---- the lesson: text, losses, questions ------------------------------------------------------------------------- */
 
-function drawLesson({ number, title, idea, text = [], formula = [], source, questions = [], losses = [], command }) {
-    byId("idea").replaceChildren(...prose(idea));
+function drawLesson(lesson) {
+    const { number, title, idea, text = [], formula = [], source, questions = [], losses = [], command, back } = lesson;
+    byId("idea").replaceChildren(...prose(idea), ...(back ? [" ", back] : []));
     byId("lesson").hidden = !text.length && !questions.length;
     byId("lesson").replaceChildren(...[
         el("summary", {}, number ? `Lesson ${number}: ${title}` : title), ...text.map(paragraph => el("p", {}, prose(paragraph))),
@@ -1016,7 +1018,7 @@ const questionKinds = {
 /* ---- going from step to step ------------------------------------------------------------------------------------- */
 
 const address = (step, cell) =>
-    `#lesson=${state.lesson.number}&step=${step + 1}` + (cell ? `&cell=${cell}` : "") + Controls.suffix();
+    `#lesson=${state.lesson.name}&step=${step + 1}` + (cell ? `&cell=${cell}` : "") + Controls.suffix();
 
 function writeAddress() {
     if (Controls.isLoading() && Controls.suffix()) return; /* what it asks for is not shown yet */
@@ -1025,14 +1027,26 @@ function writeAddress() {
     } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
 }
 
+/* play.js draws the playground, in place of a lesson. */
+const isPlaying = () => !byId("play").hidden;
+
 /* Shows what the address says; the rest is as at the beginning. */
 function readAddress() {
-    const wanted = new URLSearchParams(location.hash.slice(1)), before = state.lesson;
-    const found = lessons.find(lesson => String(lesson.number) === wanted.get("lesson"));
+    const wanted = new URLSearchParams(location.hash.slice(1)), before = state.lesson, wasPlaying = isPlaying();
+    byId("play").hidden = !wanted.has("play");
+    document.body.classList.toggle("playing", isPlaying());
+    if (isPlaying() !== wasPlaying) scrollTo(0, 0);
+    if (isPlaying()) {
+        byId("lessons").value = "play";
+        return;
+    }
+    const found = lessons.find(lesson => lesson.name === wanted.get("lesson"));
     const { lesson, sentence } = Controls.read(found || lessons[0], wanted);
     state.lesson = lesson;
     const isWrong = !found && wanted.get("lesson"), shown = lesson.number ? `lesson ${lesson.number}` : "a tape";
-    byId("notice").textContent = isWrong ? `There is no lesson ${isWrong} in this page: it shows ${shown}.` : sentence;
+    byId("notice").replaceChildren(...(isWrong === RECORDED ? ["A recording is there only while the page stays open. ",
+        el("a", { href: "#play" }, "Make another one in the playground.")]
+        : [isWrong ? `There is no lesson ${isWrong} in this page: it shows ${shown}.` : sentence]));
     if (state.lesson !== before) {
         state.secret = null;
         drawLesson(state.lesson);
@@ -1082,7 +1096,7 @@ function draw() {
     const { lesson: { steps }, step } = state, count = countOf(step);
     byId("count").textContent = count;
     byId("start").hidden = step > 0;
-    byId("lessons").value = lessons.findIndex(({ number }) => number === state.lesson.number);
+    byId("lessons").value = state.lesson.name;
     byId("announce").textContent = `${count}: ${sentenceOf(stepNow())}`;
     for (const button of byId("controls").querySelectorAll("button"))
         button.disabled = /first|back/.test(button.dataset.step) ? step === 0 : step === steps.length - 1;
@@ -1099,7 +1113,8 @@ function drawEnd() {
     byId("end").hidden = step < steps.length - 1 || !state.lesson.number;
     byId("end").replaceChildren(...["The end of this lesson. ", answered, answered && right.size < questions.length &&
         `The ${right.size ? "others" : "questions"} stand below the lesson's text. `,
-        next && el("a", { href: `#lesson=${next.number}` }, `Next: lesson ${next.number}, ${next.title}`)].filter(Boolean));
+        next && next.number > 0 && el("a", { href: `#lesson=${next.name}` },
+            `Next: lesson ${next.number}, ${next.title}`)].filter(Boolean));
 }
 
 const stepTo = { first: () => 0, back: () => state.step - 1, next: () => state.step + 1, last: () => Infinity };
@@ -1109,6 +1124,7 @@ function onKey(event) {
     const { key, target } = event, cell = target.closest("[data-cell]");
     const toggle = byId("why").querySelector("[data-toggle]");
     if (event.ctrlKey || event.altKey || event.metaKey || target.closest("input, select, dialog")) return;
+    if (isPlaying() && key !== "?") return;
     if (cell && (Controls.typeIn(key) || moveInGrid(cell, key))) event.preventDefault();
     else if (target.closest("#tape") && /^Arrow(Up|Down)$/.test(key)) moveInTape(target, key);
     else if (stepKeys[key] && !cell) goTo(stepTo[stepKeys[key]]());
@@ -1148,6 +1164,7 @@ function watchFinger(stage) {
 
 /* Paper: the lesson's text and questions, then its steps; none is cut in two if it fits on a page. */
 function drawPaper() {
+    if (isPlaying()) return;
     const { number, title, idea, text = [], formula = [], questions = [], steps } = state.lesson;
     const name = number ? `Lesson ${number}: ${title}` : title || "Your tape";
     const parts = steps.map((step, n) => {
@@ -1161,10 +1178,28 @@ function drawPaper() {
         questions.map(({ ask }, n) => el("p", {}, el("b", {}, `Question ${n + 1}. `), prose(ask)))), ...parts);
 }
 
-function begin() {
+function drawMenu() {
     const nameOfLesson = ({ number, title }) => (number ? `${number}. ${title}` : title || "your tape");
-    byId("lessons").append(...lessons.map((lesson, n) => el("option", { value: String(n) }, nameOfLesson(lesson))));
-    byId("lessons").addEventListener("change", () => (location.hash = `lesson=${lessons[byId("lessons").value].number}`));
+    byId("lessons").replaceChildren(...lessons.map(lesson => el("option", { value: lesson.name }, nameOfLesson(lesson))),
+        el("option", { value: "play" }, "Playground: recall"));
+}
+
+/* Shows a lesson that was recorded while the page is open, in place of the one before it. back: a link beside its
+ * idea. */
+const RECORDED = "recall";
+
+function showRecording(recording, back) {
+    const lesson = connect({ ...recording, name: RECORDED, back });
+    const former = lessons.findIndex(({ name }) => name === RECORDED);
+    lessons.splice(former < 0 ? lessons.length : former, 1, lesson);
+    drawMenu();
+    location.hash = "lesson=" + RECORDED;
+}
+
+function begin() {
+    drawMenu();
+    byId("lessons").addEventListener("change", ({ target: { value } }) =>
+        (location.hash = value === "play" ? "play" : `lesson=${value}`));
     for (const button of byId("controls").querySelectorAll("button"))
         button.addEventListener("click", () => goTo(stepTo[button.dataset.step]()));
     byId("stage").addEventListener("click", event => {
@@ -1177,7 +1212,7 @@ function begin() {
     addEventListener("hashchange", readAddress);
     addEventListener("beforeprint", drawPaper);
     addEventListener("afterprint", () => byId("paper").replaceChildren());
-    addEventListener("resize", drawStage);
+    addEventListener("resize", () => isPlaying() || drawStage());
     watchFinger(byId("stage"));
     readAddress();
     Controls.begin();

@@ -1,0 +1,374 @@
+/* play.js - the playground of the page: trains recall (../recall/model.h) some steps at a time, and draws its loss and
+ * its attention. Every number comes from the library (play.h says what it is asked and what it answers).
+ *
+ * The address has the settings that are not the usual ones, and the step: #play&attention=additive&seed=3&step=400. */
+"use strict";
+
+(() => {
+    const USUAL = { attention: "dot", seed: "1", pairs: "10", lr: "0.2", "no-scale": "0", "no-mask": "0" };
+    const GOAL = 1000, MOST_STEPS = 10000;
+    const CHUNK_TIME = 60, MOST_AT_ONCE = 64; /* milliseconds between two pictures; steps */
+
+    let live = null;              /* the library */
+    let settings = { ...USUAL };  /* what the fields show */
+    let run = null;               /* {settings, step, losses, accuracy, found, map}; null: there is none */
+    let goal = 0, chunk = 1;      /* steps: trains up to the goal; so many at once */
+    let timer = 0, question = 0;  /* the row of the map whose weights are listed */
+    let cells = [], bars = [];    /* what is drawn anew after each chunk */
+
+    const isTraining = () => run !== null && goal > run.step;
+    const button = name => byId("play-buttons").querySelector(`[data-play="${name}"]`);
+    const percent = x => (100 * x).toFixed(1) + " %";
+    const decimals = (x, n) => (x === null ? "0" : x.toFixed(n)); /* null is masked: exactly 0 */
+
+    /* ---- training ---- */
+
+    function say(words, isWrong) {
+        byId("play-said").textContent = words;
+        byId("play-said").classList.toggle("wrong", isWrong === true);
+    }
+
+    /* Asks the library. After an error there is no run, unless it was one of recording. */
+    function ask(request) {
+        const answer = live.answer("play " + request);
+        if (!answer.error) return answer;
+        if (request !== "record") {
+            run = null;
+            stop();
+        }
+        const sentence = answer.error.replace(/^lr /, "learning rate ");
+        say(`${sentence[0].toUpperCase()}${sentence.slice(1)}.`, true);
+        return null;
+    }
+
+    function take({ step, losses, accuracy, found, map }) {
+        for (const loss of losses) run.losses.push(loss);
+        Object.assign(run, { step, accuracy, found, map });
+    }
+
+    /* The same settings give the same numbers. */
+    function start() {
+        stop();
+        say("");
+        const lines = Object.entries(settings).map(([key, value]) => `\n${key} ${value}`);
+        const answer = ask("begin" + lines.join(""));
+        if (answer) {
+            run = { settings: { ...settings }, losses: [] };
+            take(answer);
+            question = Math.min(question, run.map.queries.length - 1);
+        }
+        draw();
+        if (run) pause();
+        else writeAddress();
+    }
+
+    function train(n) {
+        const answer = ask(`train ${n}`);
+        if (answer) take(answer);
+    }
+
+    /* Trains in chunks, so that the page is drawn and hears the reader between them. */
+    function trainTo(step) {
+        if (!run) return;
+        goal = Math.min(step, MOST_STEPS);
+        if (isTraining()) say("Training.");
+        writeAddress();
+        drawButtons();
+        clearTimeout(timer);
+        timer = setTimeout(tick);
+    }
+
+    function tick() {
+        if (!isTraining() || document.hidden) return;
+        const begun = performance.now(), n = Math.min(chunk, goal - run.step);
+        train(n);
+        const fits = Math.round(n * CHUNK_TIME / Math.max(1, performance.now() - begun));
+        chunk = Math.max(1, Math.min(2 * chunk, fits, MOST_AT_ONCE));
+        if (isTraining()) timer = setTimeout(tick);
+        else if (run) pause();
+        draw();
+    }
+
+    function stop() {
+        clearTimeout(timer);
+        goal = 0;
+    }
+
+    function pause() {
+        stop();
+        const { step, losses, accuracy } = run, loss = losses.length ? `loss ${bare(losses[step - 1])}, ` : "";
+        say(`Step ${step}: ${loss}${percent(accuracy)} of the answers are right.`);
+        writeAddress();
+        drawButtons();
+    }
+
+    function record() {
+        if (isTraining()) pause();
+        const answer = ask("record"), [lesson] = answer ? answer.lessons : [];
+        const back = el("a", { href: address(false) }, "Back to the playground");
+        if (lesson) showRecording({ ...lesson, title: `recall, ${run.settings.attention}, step ${run.step}` }, back);
+    }
+
+    const press = {
+        train: () => (isTraining() ? pause() : trainTo(MOST_STEPS)),
+        one() {
+            stop();
+            train(1);
+            if (run) pause();
+            draw();
+        },
+        goal: () => trainTo(GOAL),
+        again: start,
+        record,
+    };
+
+    /* ---- the address and the fields ---- */
+
+    function address(withStep) {
+        const pairs = Object.entries(settings).filter(([key, value]) => value !== USUAL[key]);
+        if (withStep && run && run.step) pairs.push(["step", run.step]);
+        return "#play" + pairs.map(([key, value]) => `&${key}=${encodeURIComponent(value)}`).join("");
+    }
+
+    /* While it trains, the address has no step: who comes back continues. */
+    function writeAddress() {
+        if (!isPlaying()) return;
+        try {
+            history.replaceState(null, "", address(!isTraining()));
+        } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
+    }
+
+    /* A value is one line of a request. Additive attention has no scale. */
+    function readSettings(wanted) {
+        const read = Object.keys(USUAL).map(key => [key, (wanted.get(key) ?? USUAL[key]).replace(/\s+/g, " ").trim()]);
+        const all = Object.fromEntries(read);
+        return { ...all, "no-scale": all.attention === "additive" ? "0" : all["no-scale"] };
+    }
+
+    function readStep(text) {
+        if (text === null) return 0;
+        if (/^\d+$/.test(text) && Number(text) <= MOST_STEPS) return Number(text);
+        say(`Step is "${text}": it must be an integer from 0 to ${MOST_STEPS}.`, true);
+        return 0;
+    }
+
+    /* An address without settings and step continues with what is there; another begins a run, unless it leads on from
+     * what is there. */
+    function readAddress() {
+        const wanted = new URLSearchParams(location.hash.slice(1)), step = wanted.get("step");
+        const isBare = [...wanted.keys()].every(key => key === "play");
+        const asked = isBare ? settings : readSettings(wanted);
+        const isSame = run && Object.keys(USUAL).every(key => run.settings[key] === asked[key]);
+        settings = asked;
+        if (!isSame || (step !== null && Number(step) < run.step)) start();
+        else draw();
+        const to = readStep(step);
+        if (run && to > run.step) trainTo(to);
+        else if (run && !byId("play-said").classList.contains("wrong")) pause();
+    }
+
+    async function open() {
+        if (!isPlaying()) {
+            stop();
+            return;
+        }
+        live = await Live.load();
+        byId("play-off").textContent = live ? "" : `The playground is off. ${Live.refused}`;
+        byId("play-on").hidden = !live;
+        if (live && isPlaying()) readAddress();
+    }
+
+    const fields = () => byId("play-settings").elements;
+
+    /* The boxes say what the model has; the settings say what it lacks. */
+    function changeSettings() {
+        const wanted = new URLSearchParams([...fields()].map(field => [field.name,
+            field.type === "checkbox" ? String(Number(!field.checked)) : field.value.trim().replace(",", ".")]));
+        settings = readSettings(wanted);
+        start();
+    }
+
+    function drawFields() {
+        for (const field of fields())
+            if (field.type === "checkbox") field.checked = settings[field.name] === "0";
+            else field.value = settings[field.name];
+        const scale = fields()["no-scale"], isAdditive = settings.attention === "additive";
+        scale.disabled = isAdditive;
+        scale.checked = scale.checked && !isAdditive;
+        scale.parentElement.title = isAdditive ? "additive attention does not divide its scores" : "";
+    }
+
+    /* ---- drawing ---- */
+
+    function draw() {
+        if (!isPlaying()) return;
+        drawFields();
+        drawButtons();
+        byId("play-results").hidden = !run;
+        if (!run) return;
+        const { step, losses, accuracy, found } = run, loss = losses[step - 1];
+        byId("play-step").textContent = step;
+        byId("play-loss").textContent = losses.length ? bare(loss) : "\u00b7";
+        byId("play-loss").title = losses.length ? full(loss) : "no step was made yet";
+        byId("play-accuracy").textContent = percent(accuracy);
+        byId("play-found").textContent = percent(found);
+        drawCurve();
+        if (run.cellsOf !== byId("play-map").clientWidth) buildMap();
+        drawMap();
+    }
+
+    function drawButtons() {
+        const isLast = !run || run.step >= MOST_STEPS;
+        button("train").textContent = isTraining() ? "Pause" : "Train";
+        button("train").disabled = button("one").disabled = isLast;
+        button("goal").disabled = isLast || run.step >= GOAL;
+        button("record").disabled = !run;
+        if (document.activeElement.disabled) button(isLast ? "again" : "train").focus();
+    }
+
+    /* ---- the curve of the loss ---- */
+
+    const POINTS = 400, LEFT = 44, RIGHT = 12, TOP = 18, BOTTOM = 38;
+
+    /* 1, 2 or 5 times a power of ten, so that about `most` of them make x. */
+    function tickFor(x, most) {
+        const power = 10 ** Math.floor(Math.log10(x / most)), times = [1, 2, 5, 10].find(n => n * power * most >= x);
+        return times * power;
+    }
+
+    /* Each point is a step, or the mean of several. */
+    function pointsOf(losses) {
+        const each = Math.ceil(losses.length / POINTS), points = [];
+        for (let n = 0; n < losses.length; n += each) {
+            const some = losses.slice(n, n + each);
+            points.push({ step: n + (some.length + 1) / 2, loss: sum(some) / some.length });
+        }
+        return { points, each };
+    }
+
+    /* Where the numbers of the axes stand, and y as a share of the height. */
+    function scaleOf(points, isLog) {
+        const finite = points.map(({ loss }) => loss).filter(loss => loss > 0);
+        if (isLog) {
+            const low = Math.floor(Math.log10(Math.min(0.1, ...finite))), high = 1;
+            const label = n => (n < -4 ? `1e${n}` : String(Number((10 ** n).toFixed(4))));
+            const ticks = Array.from({ length: high - low + 1 }, (_, n) => [10 ** (low + n), label(low + n)]);
+            const share = loss => (loss > 0 ? Math.max(0, (Math.log10(loss) - low) / (high - low)) : 0);
+            return { ticks, share };
+        }
+        const top = Math.max(5, ...finite), tick = tickFor(top, 6), most = Math.ceil(top / tick) * tick;
+        const ticks = Array.from({ length: Math.round(most / tick) + 1 }, (_, n) => n * tick);
+        return { ticks: ticks.map(y => [y, String(y)]), share: loss => loss / most };
+    }
+
+    function drawCurve() {
+        const figure = byId("play-curve"), { losses, step } = run, { points, each } = pointsOf(losses);
+        const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : 260;
+        const { ticks, share } = scaleOf(points, byId("play-log").checked);
+        const unit = tickFor(Math.max(100, step), 5), end = Math.ceil(Math.max(100, step) / unit) * unit;
+        const x = n => LEFT + (width - LEFT - RIGHT) * n / end;
+        const y = loss => height - BOTTOM - (height - TOP - BOTTOM) * share(loss);
+        const text = (words, x, y, anchor) => svg("text", { x, y, "text-anchor": anchor }, words);
+        const last = points[points.length - 1];
+        const across = Array.from({ length: Math.round(end / unit) + 1 }, (_, n) => n * unit);
+        const words = last ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
+            : "The loss: no step was made yet";
+        figure.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words },
+            ...ticks.map(([loss]) => svg("path", { d: `M${LEFT} ${y(loss)}H${width - RIGHT}` })),
+            ...ticks.map(([loss, label]) => text(label, LEFT - 6, y(loss) + 4, "end")),
+            ...across.map(n => text(String(n), x(n), height - BOTTOM + 16, n === end ? "end" : "middle")),
+            text("loss", LEFT, 11, "start"),
+            text(each > 1 ? `step (a point is the mean of ${each})` : "step", width - RIGHT, height - 6, "end"),
+            svg("polyline", { points: points.map(p => `${x(p.step).toFixed(1)},${y(p.loss).toFixed(1)}`).join(" ") }),
+            ...(last ? [svg("circle", { cx: x(last.step), cy: y(last.loss), r: 3 })] : [])));
+    }
+
+    /* ---- the map: a row for each question, a column for each pair ---- */
+
+    const NARROW = 31, WIDE = 46, HEADS = 35; /* pixels: a cell, and the column of questions */
+
+    /* Too many pairs for the page stand in several tables, one under the other. */
+    function buildMap() {
+        const { queries, keys, right } = run.map, width = byId("play-map").clientWidth, tables = [];
+        const most = Math.max(1, Math.floor((width - HEADS) / NARROW));
+        const each = Math.ceil(keys.length / Math.ceil(keys.length / most));
+        const cell = Math.min(WIDE, Math.floor((width - HEADS) / each));
+        const head = i => el("button", { type: "button", "data-question": i, onclick: () => choose(i),
+            "aria-label": `question ${queries[i]}: list its weights` }, queries[i]);
+        const numberOf = (i, j) => el("td", { class: right[i] === j && "answer", "--cell": cell + "px" });
+        run.cellsOf = width;
+        cells = queries.map(() => []);
+        for (let from = 0; from < keys.length; from += each) {
+            const places = keys.map((_, j) => j).slice(from, from + each);
+            const rows = queries.map((query, i) => el("tr", {},
+                el("th", { scope: "row" }, from ? query : head(i)), places.map(j => (cells[i][j] = numberOf(i, j)))));
+            tables.push(el("table", { "aria-label": "weights" },
+                el("tr", {}, el("th"), places.map(j => el("th", { scope: "col" }, keys[j]))), rows));
+        }
+        byId("play-map").replaceChildren(el("h3", {}, "The weights of one sequence"),
+            el("p", { class: "soft" }, "A row is a question, a column a pair. Outlined: the weight on the right pair" +
+                (run.map.weights.includes(null) ? "; hatched: masked." : ".")), ...tables);
+        buildBars();
+    }
+
+    function choose(i) {
+        question = i;
+        buildBars();
+        drawMap();
+    }
+
+    /* The weights of one question. */
+    function buildBars() {
+        const { queries, keys, right } = run.map;
+        bars = keys.map((key, j) => {
+            const bar = el("i"), number = el("td", { class: "figure" }), words = el("span");
+            const row = el("tr", { class: j === right[question] && "answer" }, el("th", { scope: "row" }, key), number,
+                el("td", { class: "bar" }, bar, words));
+            return { row, bar, number, words };
+        });
+        const pair = keys[right[question]];
+        byId("play-bars").replaceChildren(el("h3", {}, `Question ${queries[question]}`),
+            el("p", { class: "soft" }, `The right pair is ${pair}: the answer is ${pair.split(":")[1]}.`),
+            el("table", {}, bars.map(({ row }) => row)));
+    }
+
+    /* What a weight is, in words. Pairs after the last question's are old ones, which fill the places. */
+    function wordsOf(j, weight, largest) {
+        const { queries, right } = run.map, isRight = j === right[question];
+        if (weight === null) return "masked";
+        if (isRight) return weight === largest ? "the right pair, found" : "the right pair";
+        return [j >= queries.length && "an old pair", weight === largest && "the largest"].filter(Boolean).join(", ");
+    }
+
+    function drawMap() {
+        const { queries, keys, weights } = run.map, row = i => weights.slice(i * keys.length, (i + 1) * keys.length);
+        queries.forEach((query, i) => row(i).forEach((weight, j) => {
+            const td = cells[i][j], isAnswer = j === run.map.right[i];
+            td.textContent = decimals(weight, 2);
+            td.className = `${weight === null ? "zero masked" : "pos"} ${isAnswer ? "answer" : ""}`;
+            td.style.setProperty("--strength", strengthOf(weight, 1));
+            td.title = `${query} to ${keys[j]}: ${weight === null ? "0, masked" : full(weight)}` +
+                (isAnswer ? ", the right pair" : "");
+        }));
+        for (const each of byId("play-map").querySelectorAll("button"))
+            each.setAttribute("aria-pressed", Number(each.dataset.question) === question);
+        const chosen = row(question), largest = Math.max(...chosen);
+        bars.forEach(({ bar, number, words }, j) => {
+            number.textContent = decimals(chosen[j], 4);
+            number.className = `figure ${chosen[j] === null ? "masked" : ""}`;
+            number.title = chosen[j] === null ? "0" : full(chosen[j]);
+            bar.className = "pos";
+            bar.style.setProperty("--share", chosen[j] ?? 0);
+            words.textContent = wordsOf(j, chosen[j], largest);
+        });
+    }
+
+    for (const each of byId("play-buttons").children) each.addEventListener("click", press[each.dataset.play]);
+    byId("play-settings").addEventListener("change", changeSettings);
+    byId("play-settings").addEventListener("submit", event => event.preventDefault());
+    byId("play-log").addEventListener("change", draw);
+    addEventListener("hashchange", open);
+    addEventListener("resize", draw);
+    document.addEventListener("visibilitychange", () => isTraining() && trainTo(goal));
+    open();
+})();

@@ -1,0 +1,307 @@
+/* play.js - what tests/page-test appends to a copy of a page, behind common.js, to walk through its playground, as
+ * walk.js walks through its lessons. It compares what the page shows with what the library in the page answers when it
+ * is asked directly. WALK.refused: there is nothing to play with; WALK.gone: the address was of a recording; WALK.all:
+ * everything, not only what depends on the width. */
+const expectHere = (right, text) => expect(right, `${where()}: ${text}`);
+const click = name => $(`[data-play="${name}"]`).click();
+const stepShown = () => Number($("#play-step").textContent);
+const isTraining = () => $('[data-play="train"]').textContent === "Pause";
+const isShown = element => element.getClientRects().length > 0;
+const said = () => $("#play-said").textContent;
+
+async function until(condition, what) {
+    for (let n = 0; n < 100000; n++) {
+        if (condition()) return;
+        await wait();
+    }
+    throw new Error(`${location.hash}: it never came: ${what}`);
+}
+
+/* Goes there, and waits until the playground stands still at this step. */
+async function play(hash, step) {
+    location.hash = hash;
+    await wait();
+    await until(() => isShown($("#play-on")) && stepShown() === step && !isTraining(), `${hash}, step ${step}`);
+    check();
+}
+
+async function choose(name, value) {
+    const field = $(`#play-settings [name="${name}"]`);
+    if (field.type === "checkbox") field.checked = value;
+    else field.value = value;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+    await wait();
+}
+
+/* All that the playground shows, in full. */
+const seen = () => JSON.stringify([stepShown(), $("#play-loss").title, $("#play-accuracy").textContent,
+    $("#play-found").textContent, $("#play-curve polyline").getAttribute("points"),
+    all("#play-map td[title]").map(td => td.title), all("#play-bars tr").map(row => row.textContent)]);
+
+/* What is true of whatever it shows. */
+function check() {
+    const page = document.documentElement;
+    if (page.scrollWidth > innerWidth) report.wide.push(`${location.hash}: ${page.scrollWidth} > ${innerWidth}`);
+    if (innerWidth >= 1100) expectHere(page.scrollHeight <= innerHeight, "the page scrolls, and the playground, too");
+    for (const td of all("#play-map td[title]")) {
+        const [, query, key, words] = /^(.)\? to (.):\d+: (.*)$/.exec(td.title);
+        const weight = parseFloat(words), isRight = words.endsWith(", the right pair");
+        expectHere(td.textContent === (words.includes("masked") ? "0" : weight.toFixed(2)),
+            `${td.title} is shown as ${td.textContent}`);
+        expectHere(td.classList.contains("masked") === words.includes("masked"), td.title + ": hatched or not");
+        expectHere(td.classList.contains("answer") === isRight, td.title + ": outlined or not");
+        if (isRight) expectHere(query === key, td.title + ": that is another letter");
+        expectHere(td.scrollWidth <= td.clientWidth + 1 && td.getBoundingClientRect().right <= innerWidth,
+            td.title + " does not fit");
+    }
+    checkBars($('#play-map [aria-pressed="true"]').textContent, all("#play-bars tr"));
+    checkCurve();
+    for (const control of all("#play button, #play input, #play select"))
+        expectHere(control.tabIndex === 0 && (control.textContent.trim() || control.closest("label")),
+            `${control.outerHTML}: no keys reach it, or it has no name`);
+}
+
+/* The weights of one question: as numbers, as bars, in words. */
+function checkBars(chosen, bars) {
+    const weights = bars.map(row => Number(row.querySelector(".figure").title)), largest = Math.max(...weights);
+    const widths = bars.map(row => row.querySelector("i").getBoundingClientRect().width);
+    const widest = widths[weights.indexOf(largest)], sum = weights.reduce((a, b) => a + b);
+    expectHere($("#play-bars h3").textContent === `Question ${chosen}`, "the weights are those of another question");
+    expectHere(Math.abs(sum - 1) < 1e-6, `the weights of ${chosen} sum to ${sum}`);
+    bars.forEach(({ textContent: text }, j) => {
+        const isRight = text.startsWith(chosen[0]) && j < all("#play-map button").length;
+        expectHere(Math.abs(widths[j] - widest * weights[j] / largest) < 1, `${text}: the bar has another length`);
+        expectHere(isRight === text.includes("the right pair"), text + ": right or not");
+        expectHere((weights[j] === largest) === /found|largest/.test(text), text + ": largest or not");
+    });
+}
+
+function checkCurve() {
+    const points = $("#play-curve polyline").getAttribute("points").split(" ").filter(Boolean).map(parseFloat);
+    const step = stepShown(), words = $("#play-curve svg").getAttribute("aria-label");
+    const wanted = step && Math.ceil(step / Math.ceil(step / 400));
+    expectHere(points.length === wanted, `the curve has ${points.length} points and not ${wanted}`);
+    expectHere(points.every((x, n) => n === 0 || x > points[n - 1]), "the curve does not go to the right");
+    expectHere(words.includes(step ? `at step ${step}` : "no step"), "the curve has no words");
+}
+
+/* The page in chunks against the library in one. */
+async function sameNumbers() {
+    await play("#play&seed=3&step=200", 200);
+    const first = seen(), title = $("#play-loss").title;
+    click("again");
+    expectHere(stepShown() === 0 && location.hash === "#play&seed=3", "it does not start again");
+    const singles = [];
+    for (let n = 0; n < 5; n++) {
+        click("one");
+        singles.push($("#play-loss").title);
+    }
+    check();
+    expectHere(stepShown() === 5 && location.hash === "#play&seed=3&step=5", "five single steps are not five");
+    await play("#play&seed=3&step=200", 200);
+    expectHere(seen() === first, "200 steps after a new start show something else than before");
+    await play("#play&seed=4&step=200", 200);
+    expectHere(seen() !== first, "another seed shows the same");
+    await play("#play&seed=3&step=200", 200);
+    expectHere(seen() === first, "the same address shows something else later");
+    const live = await Live.load();
+    live.answer("play begin\nattention dot\nseed 3");
+    const { losses, map, accuracy } = live.answer("play train 200");
+    expectHere(String(losses[199]) === title, `the library's loss is ${losses[199]}`);
+    expectHere(String(losses.slice(0, 5)) === String(singles),
+        `the library's first losses are ${losses.slice(0, 5)}, and not ${singles}`);
+    const weights = map.weights.filter(weight => weight !== null);
+    const shown = all("#play-map td[title]").filter(td => !td.classList.contains("masked"));
+    expectHere(String(shown.map(td => String(parseFloat(td.title.split(": ")[1])))) === String(weights),
+        "the library's weights are others");
+    expectHere($("#play-accuracy").textContent === (100 * accuracy).toFixed(1) + " %",
+        "the library's accuracy is another");
+    click("again");
+}
+
+async function learns(attention) {
+    await play(`#play&attention=${attention}`, 0);
+    click("one");
+    const first = Number($("#play-loss").title);
+    await play(`#play&attention=${attention}&step=300`, 300);
+    report.learned[attention] = [first, Number($("#play-loss").title)];
+    expectHere(parseFloat($("#play-accuracy").textContent) > 90, "fewer than 90 % of the answers are right");
+}
+
+/* Train, pause; a reader who leaves comes back to the same step. A screen reader hears when it begins and ends. */
+async function pauses() {
+    let told = 0;
+    const watch = new MutationObserver(() => told++);
+    for (const place of all("#play [role=status], #play [aria-live], #announce"))
+        watch.observe(place, { childList: true, characterData: true, subtree: true });
+    await play("#play&seed=5", 0);
+    await wait();
+    told = 0;
+    click("train");
+    await until(() => stepShown() > 100, "100 steps of training");
+    expectHere(isTraining() && !location.hash.includes("step"), "it does not train");
+    click("train");
+    await wait();
+    expectHere(told <= 2, `${told} messages to a screen reader`);
+    watch.disconnect();
+    const step = stepShown();
+    for (let n = 0; n < 100; n++) await wait();
+    expectHere(stepShown() === step && !isTraining() && said().includes(`Step ${step}`), "it does not pause");
+    expectHere(location.hash === `#play&seed=5&step=${step}`, "the address does not say the step");
+    click("train");
+    await until(() => stepShown() > step, "more training");
+    location.hash = "#lesson=1";
+    await wait();
+    await wait();
+    expectHere(!isShown($("#play")) && isShown($("#stage")), "the lesson is not shown");
+    const left = stepShown();
+    for (let n = 0; n < 100; n++) await wait();
+    press("ArrowRight");
+    expectHere(location.hash.includes("step=2"), "the keys of the lesson do nothing");
+    await play("#play", left);
+    expectHere(location.hash === `#play&seed=5&step=${left}`, "what is there is not continued");
+    const hash = location.hash;
+    for (const key of ["ArrowRight", "ArrowLeft", "Home", "End", "g", "Escape"]) press(key);
+    expectHere(location.hash === hash && isShown($("#play")), "a key of the lessons leaves the playground");
+    press("?");
+    expectHere($("#help").open, "? opens no help");
+    $("#help").close();
+}
+
+async function goal() {
+    await play("#play&pairs=3&step=985", 985);
+    $('[data-play="goal"]').focus();
+    click("goal");
+    await until(() => stepShown() === 1000 && !isTraining(), "step 1000");
+    expectHere($('[data-play="goal"]').disabled && document.activeElement === $('[data-play="train"]'),
+        "the button at its goal keeps the focus");
+    check();
+    const linear = $("#play-curve svg").textContent;
+    $("#play-log").click();
+    expectHere($("#play-curve svg").textContent !== linear && $("#play-curve svg").textContent.includes("0.1"),
+        "the logarithmic scale is as the other");
+    check();
+    $("#play-log").click();
+}
+
+async function settings() {
+    await play("#play", 1000);
+    await choose("attention", "additive");
+    expectHere(location.hash.includes("attention=additive") && stepShown() === 0 && $('[name="no-scale"]').disabled,
+        "attention does not change");
+    await choose("attention", "dot");
+    await choose("no-mask", false);
+    await choose("no-scale", false);
+    expectHere(/no-scale=1&no-mask=1/.test(location.hash) && !$("#play .masked"), "the boxes change nothing");
+    expectHere(!$("#play-map").textContent.includes("hatched"), "the map tells of a mask");
+    click("one");
+    check();
+    await choose("seed", "x");
+    expectHere($("#play-said.wrong") && said().startsWith('Seed is "x": it must be'), "a wrong seed is not said");
+    expectHere($('[data-play="train"]').disabled && !isShown($("#play-results")), "a wrong seed can be trained");
+    await choose("seed", "3");
+    expectHere(!$("#play-said.wrong") && !$('[data-play="train"]').disabled && isShown($("#play-results")),
+        "a right seed does not help");
+    await choose("lr", "fast");
+    expectHere(said().startsWith('Learning rate is "fast"'), "a wrong learning rate is not said");
+    await choose("lr", "1000000");
+    click("goal");
+    await until(() => said().includes("the loss is not a finite number"), "a loss that is not finite");
+    expectHere($('[data-play="record"]').disabled && !isShown($("#play-results")), "what is not there can be recorded");
+    location.hash = "#play&seed=1&step=many";
+    await until(() => said().includes('Step is "many"'), "a wrong step");
+    await choose("lr", "0,2");
+    expectHere(location.hash === "#play", "a comma is no point");
+}
+
+/* The text of every cell of every step of the recording, as walk.js reads them; the badges. */
+async function records(hash) {
+    await play(hash, 30);
+    const before = seen(), options = all("#lessons option").length;
+    report.recording = (await Live.load()).answer("play record").lessons[0];
+    click("record");
+    await wait();
+    await wait();
+    expectHere(location.hash === "#lesson=recall&step=1" && isShown($("#stage")) && !isShown($("#play")),
+        "the recording is not shown");
+    expectHere($("#lessons").selectedOptions[0].textContent.includes("step 30"), "the menu does not say what is shown");
+    for (let last = ""; last !== location.hash; press("ArrowRight")) {
+        last = location.hash;
+        for (const view of all("#stage .view")) for (const cell of view.querySelectorAll("[data-i]"))
+            ((report.cells["0 " + view.dataset.shows] ||= {})[cell.dataset.i] = cell.textContent);
+        for (const badge of all("#stage .badge, #tape .badge"))
+            report.badges.push([badge.classList.contains("wrong"), badge.title]);
+    }
+    $("#stage [data-cell^=g]").click();
+    const link = location.hash, stage = $("#stage").textContent;
+    expectHere(/^#lesson=recall&step=\d+&cell=g/.test(link), "no cell is chosen");
+    location.hash = "#lesson=1";
+    await wait();
+    await wait();
+    location.hash = link;
+    await wait();
+    await wait();
+    expectHere($("#stage").textContent === stage && $(".chosen"),
+        "the address of a number of the recording does not lead back");
+    $("#idea a").click();
+    await wait();
+    await until(() => isShown($("#play")), "the way back");
+    await wait();
+    expectHere(seen() === before && location.hash === hash, "it does not continue where it was");
+    click("one");
+    const next = seen();
+    click("record");
+    await wait();
+    await wait();
+    expectHere(all("#lessons option").length === options + 1, "the second recording does not replace the first");
+    $("#idea a").click();
+    await wait();
+    click("again");
+    await play(hash.replace("step=30", "step=31"), 31);
+    expectHere(seen() === next, "a recording changes what comes after it");
+}
+
+async function refused() {
+    $("#lessons").value = "play";
+    $("#lessons").dispatchEvent(new Event("change"));
+    await until(() => $("#play-off").textContent, "a sentence");
+    report.said = $("#play-off").textContent;
+    expectHere(isShown($("#play")) && !all("#play button, #play input, #play select").some(isShown),
+        "there are controls without use");
+    if (document.documentElement.scrollWidth > innerWidth) report.wide.push("#play");
+    location.hash = "#lesson=1";
+    await wait();
+    await wait();
+    expectHere(!isShown($("#play")) && isShown($("#stage")), "the lesson is not shown");
+}
+
+begin(async () => {
+    Object.assign(report, { said: "", learned: {} });
+    if (WALK.refused) {
+        await refused();
+    } else if (WALK.gone) {
+        expectHere($("#notice").textContent.includes("A recording is there only while the page stays open"),
+            "nothing is said of the recording");
+        $("#notice a").click();
+        await wait();
+        await until(() => isShown($("#play")) && stepShown() === 0, "the playground");
+    } else {
+        $("#lessons").value = "play";
+        $("#lessons").dispatchEvent(new Event("change"));
+        await play("#play", 0);
+        await play("#play&pairs=26&step=2", 2);
+        all("#play-map [data-question]")[7].click();
+        check();
+        await play("#play&pairs=1&step=2", 2);
+        await play("#play&attention=additive&no-mask=1&step=9", 9);
+        if (WALK.all) {
+            await sameNumbers();
+            await learns("dot");
+            await learns("additive");
+            await pauses();
+            await goal();
+            await settings();
+        }
+        await records(WALK.all ? "#play&attention=additive&pairs=6&step=30" : "#play&step=30");
+    }
+});
