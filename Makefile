@@ -267,6 +267,7 @@ demo: all ## see it work: every example, and the pictures that they make
 live: ## the library as WebAssembly, in the page of explain (finds or installs clang and wasi-libc)
 	@tests/install-wasm '$(WASM_CC)' '$(WASI)'
 	@$(MAKE) --no-print-directory LIVE=yes $(BUILD)/explain
+live-module: $(BUILD)/live.wasm.gz
 
 have-check:
 	@tests/install-check
@@ -403,7 +404,7 @@ ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 FORCE:
-.PHONY: all library demo live suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test live-test run-live-test failmalloc coverage mutants lint fmt docs size install uninstall clean help \
+.PHONY: all library demo live live-module suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test live-test run-live-test failmalloc coverage mutants lint fmt docs size install uninstall clean help \
         have-check have-lint FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
