@@ -203,7 +203,7 @@ static void show(Transformer *net, const Corpus *text, const Passage *passage) {
 /* The attention of one layer in a whole backward pass: each (H, N, D), for the page. */
 typedef struct {
     Tensor *queries, *keys, *values;
-    Tensor *arrives; /* the gradient of the attention's output */
+    Tensor *output_grad; /* the gradient of the attention's output */
     double loss;
 } Seen;
 
@@ -230,7 +230,7 @@ static Seen see(Transformer *net, Tensor *x) {
         seen = (Seen){.queries = recording_leaf(find("reshape", "queries", layer), "queries"),
                       .keys = recording_leaf(find("reshape", "keys", layer), "keys"),
                       .values = recording_leaf(find("reshape", "values", layer), "values"),
-                      .arrives = recording_constant(output->grad, "G"),
+                      .output_grad = recording_constant(output->grad, "G"),
                       .loss = tensor_item(loss)};
     }
     tape_end();
@@ -262,7 +262,7 @@ static void explain(Transformer *net, const Corpus *text) {
     recording_begin();
     Tensor *y = nn_dot_product_attention_forward(attention, seen.queries, seen.keys, seen.values,
                                                  (AttentionMask){.causal = true});
-    Tensor *sum = ag_name(ag_sum(ag_mul(seen.arrives, y)), "sum(G output)");
+    Tensor *sum = ag_name(ag_sum(ag_mul(seen.output_grad, y)), "sum(G output)");
     print_passage(text, x, characters);
     snprintf(words, sizeof words,
              "Layer %" PRId64 " of %" PRId64 " after %" PRId64

@@ -109,7 +109,7 @@ static double find_start(KernelRegression *net) {
     if (options.w0 > 0) { /* w0 may be anywhere: the largest curvature makes steps safe */
         start.u = log(options.w0 * points.x_scale.deviation);
         start.floor = loss_at(net, low);
-        start.curvature = start.steepest;
+        start.curvature = start.largest_curvature;
     }
     tensor_fill(net->log_w, start.u);
     return fmax(start.curvature, valley_flat(start.floor));

@@ -177,7 +177,7 @@ static void load_entry(Transfer *t, const Entry *e) {
 }
 
 /* Appends "; missing: ..." to an error message. Returns its new end. */
-static char *tell(char *end, const char *what, const List *it) {
+static char *append_list(char *end, const char *what, const List *it) {
     if (it->n == 0) return end;
     end += sprintf(end, "; %s%s", what, it->text + 2);
     return it->n > LISTED ? end + sprintf(end, " and %d more", it->n - LISTED) : end;
@@ -192,9 +192,9 @@ static bool check_all(Transfer *t, const char *source) {
         if (!t->plan[i] && !strncmp(name, t->prefix, strlen(t->prefix)))
             list(&unexpected, "\"%s\"", tensor_name_text(name));
     }
-    char *end = tell(text, "missing: ", &t->missing);
-    end = tell(end, "unexpected: ", &unexpected);
-    if (tell(end, "", &t->misfits) == text) return !tensor_error();
+    char *end = append_list(text, "missing: ", &t->missing);
+    end = append_list(end, "unexpected: ", &unexpected);
+    if (append_list(end, "", &t->misfits) == text) return !tensor_error();
     const Module *whole = t->optimizer ? &t->optimizer->module : t->root;
     return tensor_fail("%s: %s does not fit %s: %s", t->who, source, whole->kind->name, text + 2);
 }

@@ -7,7 +7,7 @@ static const ModuleClass kind = {"PositionalEncoding", sizeof(PositionalEncoding
 
 /* P (1, max_len, d): P[0, i, 2j] and P[0, i, 2j + 1] are the sine and the cosine of
  * i / 10000^(2j / d). A new reference. */
-static Tensor *waves(int64_t max_len, int64_t d) {
+static Tensor *sinusoids(int64_t max_len, int64_t d) {
     if (!tape_begin_no_grad()) return NULL;
     Tensor *place = tensor_arange(0, (double)max_len, 1);
     Tensor *even = tensor_arange(0, (double)d, 2);
@@ -34,7 +34,7 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
     if (!encoding) return NULL;
     encoding->dropout = nn_add_child(encoding, "dropout", nn_dropout_new(dropout));
     nn_add_result(encoding, &encoding->P); /* P is no parameter; nn_free releases it as a result */
-    encoding->P = waves(max_len, num_hiddens);
+    encoding->P = sinusoids(max_len, num_hiddens);
     return nn_module_done(encoding);
 }
 

@@ -182,7 +182,7 @@ static int64_t size_setting(const char *text) {
 
 /* The end of a thread. Blocks that are still in use stay with the number: the next thread with this
  * number owns them. */
-static void leave(void *unused) {
+static void at_thread_exit(void *unused) {
     (void)unused;
     empty_lists(true);
     atomic_fetch_sub(&threads[cache.number].gone, (intptr_t)(cache.held - cache.waiting));
@@ -197,7 +197,7 @@ static void start(void) {
     const char *setting = getenv("TAPEHEAD_CACHE");
 #endif
     may_wait = size_setting(setting);
-    if (pthread_key_create(&exit_key, leave) != 0) may_wait = 0;
+    if (pthread_key_create(&exit_key, at_thread_exit) != 0) may_wait = 0;
 }
 
 /* Gets this thread a number, and with it lists, unless TAPEHEAD_CACHE is 0. */
@@ -207,7 +207,7 @@ static void join(void) {
     pthread_once(&once, start);
     for (uint32_t i = 1; i <= THREADS && may_wait > 0 && !cache.number; i++)
         if (!atomic_exchange(&threads[i].taken, true)) cache.number = i;
-    if (cache.number && pthread_setspecific(exit_key, &cache) != 0) leave(NULL);
+    if (cache.number && pthread_setspecific(exit_key, &cache) != 0) at_thread_exit(NULL);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */

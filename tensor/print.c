@@ -70,23 +70,23 @@ static void visit_shown(Printer *p, int dim, int64_t at, Visit *visit) {
         visit_shown(p, dim + 1, at + i * p->x->stride[dim], visit);
 }
 
-static void survey_magnitude(Printer *p, int64_t at) {
+static void measure_magnitude(Printer *p, int64_t at) {
     double value = tensor_read_element(p->x, at);
     p->smallest = fmin(p->smallest, fabs(value));
     p->largest = fmax(p->largest, fabs(value));
     if (value != ceil(value)) p->style = FIXED;
 }
 
-static void survey_width(Printer *p, int64_t at) {
+static void measure_width(Printer *p, int64_t at) {
     int width = (int)strlen(element_text(p, at));
     if (width > p->width) p->width = width;
 }
 
 static void choose_format(Printer *p) {
-    if (dtype_is_float(p->x->dtype)) visit_shown(p, 0, 0, survey_magnitude);
+    if (dtype_is_float(p->x->dtype)) visit_shown(p, 0, 0, measure_magnitude);
     if (p->largest / p->smallest > 1000 || p->largest > 1e8 || p->smallest < 1e-4)
         p->style = SCIENTIFIC;
-    visit_shown(p, 0, 0, survey_width);
+    visit_shown(p, 0, 0, measure_width);
 }
 
 /* ---- the second pass: the text ------------------------------------------------------------- */

@@ -153,7 +153,7 @@ static bool is_ours(long pid, long number) {
     return found;
 }
 
-static void give_number(Replacement *r) {
+static void assign_number(Replacement *r) {
     pthread_mutex_lock(&mutex);
     if (!r->number) {
         r->next = under_way;
@@ -163,7 +163,7 @@ static void give_number(Replacement *r) {
     pthread_mutex_unlock(&mutex);
 }
 
-static void take_off_the_list(const Replacement *r) {
+static void remove_from_list(const Replacement *r) {
     pthread_mutex_lock(&mutex);
     Replacement **at = &under_way;
     while (*at && *at != r) at = &(*at)->next;
@@ -178,7 +178,7 @@ static bool lock(int fd) {
 
 /* Locks a new file. False if another process has locked it first, to remove it. On a file system
  * without locks nobody removes files, so a lock that fails there is no error. */
-static bool hold(int fd) {
+static bool lock_new(int fd) {
     struct stat status;
     if (!lock(fd) && (errno == EACCES || errno == EAGAIN)) return false;
     return fstat(fd, &status) == 0 && status.st_nlink > 0;
@@ -220,12 +220,12 @@ static bool copy_rights(int fd, const struct stat *old) {
 /* Makes a temporary file and locks it; old: the file that it will replace, or NULL. */
 static int make_temporary(Replacement *r, const struct stat *old) {
     for (;;) {
-        give_number(r);
+        assign_number(r);
         name_temporary(r);
         const int fd = open(r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                             old ? old->st_mode & 0600 : 0666);
         if (fd < 0 && errno != EEXIST) return -1;
-        if (fd >= 0 && hold(fd)) return fd;
+        if (fd >= 0 && lock_new(fd)) return fd;
         if (fd >= 0) close(fd);
     }
 }
@@ -289,7 +289,7 @@ const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok) {
         error = errno;
     }
     if (r->directory >= 0) close(r->directory);
-    take_off_the_list(r);
+    remove_from_list(r);
     free(r->target);
     free(r->temporary);
     errno = error;

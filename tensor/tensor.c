@@ -94,7 +94,8 @@ static void count_live(int change) {
 }
 
 /* A new tensor, which takes over the caller's reference to the storage, also on failure. */
-static Tensor *look_at(Storage *storage, Shape shape, const int64_t *stride, DType dtype) {
+static Tensor *tensor_of_storage(Storage *storage, Shape shape, const int64_t *stride,
+                                 DType dtype) {
     Tensor *x = storage ? tensor_cache_alloc(sizeof *x) : NULL;
     if (!x && storage) storage_release(storage);
     if (!x) return NULL;
@@ -128,14 +129,14 @@ Tensor *tensor_make(Shape shape, DType dtype) {
     }
     if (!fits || __builtin_mul_overflow(numel, dtype_size(dtype), &bytes))
         return cannot_be_made(shape);
-    return look_at(storage_new(empty ? 0 : bytes), shape, stride, dtype);
+    return tensor_of_storage(storage_new(empty ? 0 : bytes), shape, stride, dtype);
 }
 
 Tensor *tensor_view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
     if (!tensor_shape_fits(shape, 1)) /* an expanded view could have more than 2^63 elements */
         return tensor_fail("shape %s: its elements cannot be counted", tensor_shape_text(shape));
     x->storage->refs++;
-    Tensor *view = look_at(x->storage, shape, stride, x->dtype);
+    Tensor *view = tensor_of_storage(x->storage, shape, stride, x->dtype);
     if (view) view->data = data;
     return view;
 }

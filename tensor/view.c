@@ -185,7 +185,7 @@ Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size
 /* No element is reached through the stride of a dimension of size 1, or of a tensor without
  * elements. So this stride may have any value, as in PyTorch, but not a huge one, because kernels
  * add it to pointers. */
-static bool leads_too_far(Shape shape, int d, int64_t stride) {
+static bool stride_is_too_large(Shape shape, int d, int64_t stride) {
     const int64_t most = INT64_C(1) << 32;
     const bool followed = shape.dim[d] > 1 && tensor_shape_numel(shape) > 0;
     return !followed && (stride > most || stride < -most);
@@ -201,7 +201,7 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
     for (int d = 0; d < shape.ndim && fits; d++) {
         int64_t reach = 0;
         steps[d] = stride[d];
-        if (leads_too_far(shape, d, stride[d]))
+        if (stride_is_too_large(shape, d, stride[d]))
             return tensor_fail("as_strided: the stride %lld of dimension %d in %s is too large",
                                (long long)stride[d], d, tensor_shape_text(shape));
         fits = shape.dim[d] >= 0 && !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&

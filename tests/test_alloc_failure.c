@@ -104,8 +104,8 @@ typedef struct {
 } Outcome;
 
 static void note(Outcome *outcome, const Tensor *x) {
-    int room = (int)(sizeof outcome->number / sizeof *outcome->number) - outcome->n;
-    if (!x || tensor_numel(x) > room) abort(); /* no ck_assert here, because it allocates */
+    int left = (int)(sizeof outcome->number / sizeof *outcome->number) - outcome->n;
+    if (!x || tensor_numel(x) > left) abort(); /* no ck_assert here, because it allocates */
     tensor_to_doubles(x, outcome->number + outcome->n);
     outcome->n += (int)tensor_numel(x);
 }
@@ -190,7 +190,7 @@ static void exhaust(const Work *work, void *context) {
 typedef struct {
     const Sample *sample;
     bool has_grads; /* the inputs have gradients already */
-    bool apart;     /* neither the inputs nor dy are row-major */
+    bool permuted;  /* neither the inputs nor dy are row-major */
     Tensor *in[SAMPLE_INPUTS], *c;
 } OpWork;
 
@@ -206,7 +206,7 @@ static void prepare_op(void *context) {
     OpWork *work = context;
     for (int i = 0; i < work->sample->n; i++) {
         work->in[i] = sample_input(work->sample, i, F64);
-        if (work->apart) work->in[i] = permuted(work->in[i]);
+        if (work->permuted) work->in[i] = permuted(work->in[i]);
         if (work->sample->in[i].kind == 'r') ag_requires_grad(work->in[i]);
         if (work->has_grads && gets_grad(work, i)) {
             work->in[i]->grad = tensor_clone(work->in[i]);
@@ -217,7 +217,7 @@ static void prepare_op(void *context) {
     Tensor *y = apply_work(work);
     ck_assert_msg(y != NULL, "%s: %s", work->sample->op, tensor_error());
     work->c = y->dtype == F64 ? tensor_full(y->shape, 0.25) : NULL;
-    if (work->c && work->apart) work->c = permuted(work->c);
+    if (work->c && work->permuted) work->c = permuted(work->c);
     tape_end();
     tensor_manual_seed(2);
 }
@@ -256,7 +256,7 @@ static void exhaust_op(const Sample *sample) {
     const Work work = {sample->op, prepare_op, attempt_op, inspect_op, clean_op};
     const bool is_view = !strcmp(sample->op, "view"); /* view refuses such strides */
     for (int way = 0; way < (is_view ? 2 : 4); way++)
-        exhaust(&work, &(OpWork){.sample = sample, .has_grads = way % 2, .apart = way / 2});
+        exhaust(&work, &(OpWork){.sample = sample, .has_grads = way % 2, .permuted = way / 2});
 }
 
 /* All samples of op number i of the table. */

@@ -158,7 +158,7 @@ START_TEST(a_prompt_must_be_made_of_what_the_text_is_made_of) {
 END_TEST
 
 /* Prints the bytes to a file or a terminal, and reads them there. */
-static size_t shown(bool on_terminal, const char *bytes, size_t size, char *seen, size_t room) {
+static size_t shown(bool on_terminal, const char *bytes, size_t size, char *seen, size_t capacity) {
     Corpus text = read_text(bytes, size, 1);
     Passage all = {text.symbol, text.size};
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
@@ -167,7 +167,8 @@ static size_t shown(bool on_terminal, const char *bytes, size_t size, char *seen
     corpus_print(&text, &all, file);
     ck_assert_int_eq(fflush(file), 0);
     rewind(file);
-    size_t n = on_terminal ? (size_t)read(terminal, seen, room) : fread(seen, 1, room, file);
+    size_t n =
+        on_terminal ? (size_t)read(terminal, seen, capacity) : fread(seen, 1, capacity, file);
     fclose(file);
     close(terminal);
     corpus_free(&text);

@@ -125,7 +125,7 @@ START_TEST(the_gradient_of_abs_is_plain_zero_at_zero) {
 }
 END_TEST
 
-START_TEST(abs_multiplies_what_arrives_by_the_sign) {
+START_TEST(abs_multiplies_dy_by_the_sign) {
     Tensor *x = LEAF(SHAPE(3), 0, (double)NAN, -1);
     Tensor *dy = tensor_from_doubles(SHAPE(3), (double[]){(double)INFINITY, (double)NAN, 2});
     tape_begin();
@@ -295,7 +295,7 @@ int main(void) {
     tcase_add_test(cases, dropout_divides_in_the_type_of_the_tensor);
     tcase_add_test(cases, the_variance_of_fewer_than_two_is_nan);
     tcase_add_test(cases, the_gradient_of_abs_is_plain_zero_at_zero);
-    tcase_add_test(cases, abs_multiplies_what_arrives_by_the_sign);
+    tcase_add_test(cases, abs_multiplies_dy_by_the_sign);
     tcase_add_test(cases, a_sum_over_no_dimensions_is_over_all);
     tcase_add_test(cases, a_repeat_is_always_a_copy);
     tcase_add_test(cases, a_stack_of_a_thousand);

@@ -434,7 +434,7 @@ START_TEST(every_setting_changes_the_tape) {
 END_TEST
 
 /* The JSON has exactly the settings that the lesson takes. */
-START_TEST(settings_are_those_of_the_lesson) {
+START_TEST(settings_of_the_lesson) {
     static const char *const keys[] = {"heads",   "queries",  "keys",   "tokens", "size",
                                        "step",    "dropout",  "seed",   "causal", "no-scale",
                                        "no-mask", "additive", "float32"};
@@ -669,11 +669,11 @@ static int count_failures(const char *ops) {
 }
 
 /* How many gradients differ from the sum of their terms? */
-static int count_forks(void) {
-    int forks = 0;
+static int count_wrong_sums(void) {
+    int wrong_sums = 0;
     for (const Json *tensor = tensors->first; tensor; tensor = tensor->next)
-        forks += strcmp(name_of(tensor), "loss") != 0 && !sums_up(tensor);
-    return forks;
+        wrong_sums += strcmp(name_of(tensor), "loss") != 0 && !sums_up(tensor);
+    return wrong_sums;
 }
 
 static const Json *offered(const char *key) {
@@ -688,11 +688,12 @@ START_TEST(a_rule_fails_its_own_check) {
     LessonOptions options = LESSON_OPTIONS;
     ck_assert(lesson_set(&options, "rule", rules[r].key));
     open_lesson(number, options);
-    const int failures = count_failures(offers ? rules[r].ops : ""), forks = count_forks();
+    const int failures = count_failures(offers ? rules[r].ops : "");
+    const int wrong_sums = count_wrong_sums();
     ck_assert_msg((failures > 0) == (offers && *rules[r].ops), "lesson %d, %s: %d failures", number,
                   rules[r].key, failures);
-    ck_assert_msg((forks > 0) == (offers && !*rules[r].ops), "lesson %d, %s: %d forks", number,
-                  rules[r].key, forks);
+    ck_assert_msg((wrong_sums > 0) == (offers && !*rules[r].ops), "lesson %d, %s: %d wrong sums",
+                  number, rules[r].key, wrong_sums);
     ck_assert_int_eq(offered(rules[r].key) != NULL, offers);
     ck_assert_str_eq(json_text(tree, "rule", "-"), offers ? rules[r].key : "");
     ck_assert_int_eq(strstr(json_text(tree, "command", ""), " --break ") != NULL, offers);
@@ -726,7 +727,7 @@ START_TEST(a_nan_fails_the_check) {
     tape_begin();
     tape_keep_grads(true);
     Tensor *loss = ag_sum(ag_square(ag_masked_softmax(scores, keys)));
-    ck_assert_int_eq(wrong_plant(wrong_find("mask")), 1);
+    ck_assert_int_eq(wrong_apply(wrong_find("mask")), 1);
     ck_assert(ag_backward(loss) && tape_write_json(file));
     tape_end();
     ck_assert_int_eq(fclose(file), 0);
@@ -783,9 +784,9 @@ START_TEST(training_is_sgd) {
     const Json *training = json_get(tree, "training");
     const Json *right = json_get(training, "right");
     const Json *wrong = json_get(training, "wrong");
-    const bool planted = *json_text(tree, "rule", "") != '\0';
+    const bool has_rule = *json_text(tree, "rule", "") != '\0';
     const double rate = json_get(training, "rate")->number, loss = value(find("loss"), 0);
-    ck_assert_int_eq(wrong != NULL, planted);
+    ck_assert_int_eq(wrong != NULL, has_rule);
     ck_assert(json_number(json_at(right, LESSON_STEPS - 1)) < 0.4 * loss);
     expect_loss(right, 0, loss);
     if (wrong) {
@@ -1132,9 +1133,9 @@ END_TEST
 /* ---- requests of the page -------------------------------------------------------------------- */
 
 static const char *ask(const char *request) {
-    char *room = live_request((int)strlen(request));
-    ck_assert_ptr_nonnull(room);
-    memcpy(room, request, strlen(request));
+    char *buffer = live_request((int)strlen(request));
+    ck_assert_ptr_nonnull(buffer);
+    memcpy(buffer, request, strlen(request));
     return live_answer();
 }
 
@@ -1617,7 +1618,7 @@ int main(void) {
     tcase_add_test(tcase, every_reason_occurs);
     tcase_add_test(tcase, sizes);
     tcase_add_loop_test(tcase, every_setting_changes_the_tape, 0, LESSONS);
-    tcase_add_loop_test(tcase, settings_are_those_of_the_lesson, 0, LESSONS);
+    tcase_add_loop_test(tcase, settings_of_the_lesson, 0, LESSONS);
     tcase_add_test(tcase, settings_that_cannot_be);
     tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, LESSONS);
     tcase_add_test(tcase, steps_of_lesson_6);

@@ -164,12 +164,12 @@ static Tensor *stored(const Case *c, const char *kind, int i) {
 }
 
 /* Reads the numbers of a field of the text, "numbers 1 2;". Returns how many there are. */
-static int field(const char *text, const char *name, double *to, int room) {
+static int field(const char *text, const char *name, double *to, int capacity) {
     int n = 0;
     const char *at = strstr(text, name);
     if (!at) return 0;
     at += strlen(name);
-    for (char *end; n < room; n++, at = end) {
+    for (char *end; n < capacity; n++, at = end) {
         to[n] = strtod(at, &end);
         if (end == at) break;
     }
@@ -273,7 +273,7 @@ static void expect(const Case *c, const char *what, const Tensor *x, const Tenso
 }
 
 /* dy for y: as many of the file's random numbers as y has elements. You own it. */
-static Tensor *arriving(const Case *c, const Tensor *y) {
+static Tensor *cotangent(const Case *c, const Tensor *y) {
     int64_t stride[TENSOR_MAX_DIMS];
     tensor_shape_strides(y->shape, stride);
     Tensor *numbers = tensor_to(tensor_dict_get(c->file, "dy"), y->dtype);
@@ -287,7 +287,7 @@ static Tensor *arriving(const Case *c, const Tensor *y) {
  * Compares the grad_fn of y. */
 static void expect_gradients(const Case *c, Tensor *y) {
     char what[64];
-    Tensor *dy = y->requires_grad ? arriving(c, y) : NULL;
+    Tensor *dy = y->requires_grad ? cotangent(c, y) : NULL;
     snprintf(what, sizeof what, "grad_fn %s;", y->grad_fn ? y->grad_fn : "");
     ck_assert_msg(!strstr(c->text, "grad_fn") || strstr(c->text, what), "%s is: %s", c->name, what);
     ck_assert_msg(!dy || ag_backward_from(y, dy), "%s: %s", c->name, tensor_error());

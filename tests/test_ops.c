@@ -210,9 +210,9 @@ WALK(gradients_are_slopes_in_any_layout) {
     if (!has_gradient(s)) return;
     for (Layout layout = DENSE; layout < LAYOUTS; layout++) {
         /* view refuses an expanded row, and the maxima of equal rows would tie. */
-        bool apart = !strcmp(s->op, "view") || !strcmp(s->op, "max_dim") ||
-                     !strcmp(s->op, "min_dim") || !strcmp(s->op, "max");
-        if (layout == EXPANDED && apart) continue;
+        bool skips_expanded = !strcmp(s->op, "view") || !strcmp(s->op, "max_dim") ||
+                              !strcmp(s->op, "min_dim") || !strcmp(s->op, "max");
+        if (layout == EXPANDED && skips_expanded) continue;
         Tensor *in[SAMPLE_INPUTS];
         make_inputs(s, layout, real_inputs(s), in);
         check_sample(s, in, how[layout]);

@@ -25,9 +25,9 @@ static void forget(void) {
 }
 
 static const char *answer_to(const char *request) {
-    char *room = live_request((int)strlen(request));
-    ck_assert_ptr_nonnull(room);
-    memcpy(room, request, strlen(request));
+    char *buffer = live_request((int)strlen(request));
+    ck_assert_ptr_nonnull(buffer);
+    memcpy(buffer, request, strlen(request));
     return live_answer();
 }
 

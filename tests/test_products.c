@@ -70,13 +70,13 @@ static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, con
         shape.start = start->data;
         memcpy(shape.start_stride, start->stride, sizeof start->stride);
     }
-    const int64_t room = table->matmul_workspace[a->dtype](&shape);
-    char *workspace = malloc((size_t)room + 8);
+    const int64_t bytes = table->matmul_workspace[a->dtype](&shape);
+    char *workspace = malloc((size_t)bytes + 8);
     ck_assert_ptr_nonnull(workspace);
-    memset(workspace + room, GAP, 8);
+    memset(workspace + bytes, GAP, 8);
     shape.workspace = workspace;
     table->matmul[a->dtype](&shape, a->data, b->data, c->data);
-    for (int i = 0; i < 8; i++) CHECK((unsigned char)workspace[room + i] == GAP);
+    for (int i = 0; i < 8; i++) CHECK((unsigned char)workspace[bytes + i] == GAP);
     free(workspace);
 }
 
@@ -265,7 +265,7 @@ END_TEST
 
 /* A few rows of a transposed a. Its columns are so far apart that blocks of a are packed: for one
  * part of b, or for several. */
-START_TEST(products_of_what_lies_far_apart) {
+START_TEST(products_of_distant_columns) {
     const DType dtype = _i & 1 ? F64 : F32;
     const int64_t m = 100, k = 700, n = _i & 2 ? 200 : 30;
     Matrix a = matrix_new(dtype, 701, k, 1), b = matrix_new(dtype, k, n, 0), first = b;
@@ -325,17 +325,17 @@ START_TEST(a_slice_needs_no_more_room) {
                 whole.b_stride[i & 2 ? 0 : 1] = 1;
                 whole.a_stride[i & 1 ? 1 : 0] = i & 1 ? other : k;
                 whole.b_stride[i & 2 ? 1 : 0] = i & 2 ? k : size;
-                const int64_t room = isa_tables[t]->matmul_workspace[type](&whole);
+                const int64_t bytes = isa_tables[t]->matmul_workspace[type](&whole);
                 for (int64_t from = 0; from < size; from += 64)
                     for (int64_t to = from + 64; to < size + 64; to += 64) {
                         MatmulShape slice = whole;
                         slice.n = (to < size ? to : size) - from;
-                        EXPECT(isa_tables[t]->matmul_workspace[type](&slice) <= room,
+                        EXPECT(isa_tables[t]->matmul_workspace[type](&slice) <= bytes,
                                "(%d, %d) (%d, %d): columns %d to %d", (int)other, (int)k, (int)k,
                                (int)size, (int)from, (int)to);
                         slice.n = size;
                         slice.m = to - from;
-                        EXPECT(isa_tables[t]->matmul_workspace[type](&slice) <= room,
+                        EXPECT(isa_tables[t]->matmul_workspace[type](&slice) <= bytes,
                                "(%d, %d) (%d, %d): rows %d to %d", (int)other, (int)k, (int)k,
                                (int)size, (int)from, (int)to);
                     }
@@ -345,14 +345,14 @@ END_TEST
 
 /* With k = 0 a product is 0. A factor of 0 does not hide a NaN or an infinity. */
 START_TEST(products_skip_no_zero) {
-    float a[] = {0, 1}, b[4 + SLACK] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7}, room[512];
+    float a[] = {0, 1}, b[4 + SLACK] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7}, workspace[512];
     MatmulShape shape = {.m = 1,
                          .n = 2,
                          .k = 2,
                          .a_stride = {2, 1},
                          .b_stride = {2, 1},
                          .c_stride = {2, 1},
-                         .workspace = room};
+                         .workspace = workspace};
     MatmulShape none = shape;
     none.k = 0;
     for (int t = 0; t < isa_count; t++) {
@@ -514,7 +514,7 @@ int main(void) {
     tcase_add_loop_test(tcase, products_of_every_shape_and_stride, 0, 2);
     tcase_add_loop_test(tcase, products_of_every_size, 0, 2);
     tcase_add_loop_test(tcase, products_leave_what_lies_between_rows, 0, 2);
-    tcase_add_loop_test(tcase, products_of_what_lies_far_apart, 0, 4);
+    tcase_add_loop_test(tcase, products_of_distant_columns, 0, 4);
     tcase_add_loop_test(tcase, products_of_more_than_a_panel, 0, 4);
     tcase_add_test(tcase, a_slice_needs_no_more_room);
     tcase_add_test(tcase, products_skip_no_zero);

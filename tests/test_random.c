@@ -251,7 +251,7 @@ START_TEST(thousand_draws_match_torch) {
 END_TEST
 
 /* Compares x, which it releases, and returns where the next part begins. */
-static int64_t medley_part(Tensor *x, const Golden *want, int64_t first) {
+static int64_t compare_part(Tensor *x, const Golden *want, int64_t first) {
     ck_assert_ptr_nonnull(x);
     int64_t n = tensor_numel(x);
     ck_assert_int_le(first + n, want->count);
@@ -262,25 +262,25 @@ static int64_t medley_part(Tensor *x, const Golden *want, int64_t first) {
 }
 
 /* One stream through every kind of draw: each kind begins where the previous one ended. */
-START_TEST(medley_matches_torch) {
+START_TEST(mixed_draws_match_torch) {
     static const DType dtypes[] = {F32, F64, F32};
-    Golden want = golden(SEEDS[_i], "medley");
+    Golden want = golden(SEEDS[_i], "mixed");
     ck_assert_int_eq(want.dtype, F64);
     int64_t next = 0;
     tensor_manual_seed((uint64_t)SEEDS[_i]);
     for (int round = 0; round < 3; round++) {
         tensor_set_default_dtype(dtypes[round]);
-        next = medley_part(tensor_rand(SHAPE(3)), &want, next);
-        next = medley_part(tensor_randn(SHAPE(5)), &want, next);
-        next = medley_part(tensor_randn(SHAPE(2, 4, 2)), &want, next);
-        next = medley_part(tensor_randint(0, 10, SHAPE(3)), &want, next);
-        next = medley_part(tensor_randn(SHAPE(2)), &want, next);
-        next = medley_part(tensor_bernoulli(1 - 0.3, SHAPE(2, 2)), &want, next);
-        next = medley_part(tensor_randperm(7), &want, next);
-        next = medley_part(tensor_normal(1, 2, SHAPE(4, 5)), &want, next);
-        next = medley_part(tensor_randn(SCALAR), &want, next);
-        next = medley_part(tensor_rand(SHAPE(0)), &want, next);
-        next = medley_part(tensor_uniform(2, 5, SHAPE(2)), &want, next);
+        next = compare_part(tensor_rand(SHAPE(3)), &want, next);
+        next = compare_part(tensor_randn(SHAPE(5)), &want, next);
+        next = compare_part(tensor_randn(SHAPE(2, 4, 2)), &want, next);
+        next = compare_part(tensor_randint(0, 10, SHAPE(3)), &want, next);
+        next = compare_part(tensor_randn(SHAPE(2)), &want, next);
+        next = compare_part(tensor_bernoulli(1 - 0.3, SHAPE(2, 2)), &want, next);
+        next = compare_part(tensor_randperm(7), &want, next);
+        next = compare_part(tensor_normal(1, 2, SHAPE(4, 5)), &want, next);
+        next = compare_part(tensor_randn(SCALAR), &want, next);
+        next = compare_part(tensor_rand(SHAPE(0)), &want, next);
+        next = compare_part(tensor_uniform(2, 5, SHAPE(2)), &want, next);
     }
     ck_assert_int_eq(next, want.count);
     free(want.elements);
@@ -653,7 +653,7 @@ static Suite *random_suite(void) {
     Suite *suite = suite_create("random");
     TCase *goldens = add_case(suite, "goldens");
     tcase_add_loop_test(goldens, thousand_draws_match_torch, 0, RECORD_COUNT * SEED_COUNT);
-    tcase_add_loop_test(goldens, medley_matches_torch, 0, SEED_COUNT);
+    tcase_add_loop_test(goldens, mixed_draws_match_torch, 0, SEED_COUNT);
     tcase_add_test(goldens, seed_0_prints_what_torch_prints);
     tcase_add_test(goldens, seed_42_prints_what_torch_prints);
     tcase_add_test(goldens, seed_123_drops_what_torch_drops);

@@ -428,7 +428,7 @@ END_TEST
 
 /* Gradients of slices are added to the gradient buffer of their tensor in place. If add has given
  * the same buffer to y, the gradient of y must not change. */
-START_TEST(parts_add_to_what_has_arrived) {
+START_TEST(parts_add_to_the_gradient_so_far) {
     Tensor *x = LEAF(SHAPE(3), 1, 2, 3);
     Tensor *y = LEAF(SHAPE(3), 4, 5, 6);
     Tensor *index = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 2});
@@ -855,7 +855,7 @@ START_TEST(what_backward_misses_is_said) {
 END_TEST
 
 /* ag_reaches says where backpropagation would add a gradient, and changes nothing. */
-START_TEST(reaching_is_where_a_gradient_would_arrive) {
+START_TEST(reaches_says_where_a_gradient_is_added) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *w = LEAF(SHAPE(2), 3, 4);
     Tensor *unused = LEAF(SHAPE(2), 5, 6);
@@ -1242,7 +1242,7 @@ START_TEST(a_failing_backward_changes_no_gradient) {
 }
 END_TEST
 
-/* ---- gradcheck: planted rules -------------------------------------------------------------- */
+/* ---- gradcheck: right and wrong rules ----------------------------------------------------- */
 
 /* Ops of our own. Each has a right backward rule and, if at.dim is 1, a wrong one. All inputs are
  * contiguous float64. */
@@ -1318,13 +1318,13 @@ static void stale_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 /* A missing transpose: the gradient of x' is dy. The shape is right only because x is square. */
-static Tensor *turned_forward(Node *n) {
+static Tensor *transposed_forward(Node *n) {
     Tensor *view = tensor_view_transpose(n->in[0], 0, 1);
     Tensor *y = tensor_clone(view);
     tensor_release(view);
     return y;
 }
-static void turned_backward(const Node *n, Tensor *dy, Tensor **dx) {
+static void transposed_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = is_wrong(n) ? tensor_clone(dy) : tensor_view_transpose(dy, 0, 1);
 }
 
@@ -1338,8 +1338,8 @@ static Tensor *product_of(const Tensor *a, const Tensor *b) {
     tensor_release(q);
     return y;
 }
-static Tensor *lost_forward(Node *n) { return product_of(n->in[0], n->in[1]); }
-static void lost_backward(const Node *n, Tensor *dy, Tensor **dx) {
+static Tensor *operand_forward(Node *n) { return product_of(n->in[0], n->in[1]); }
+static void operand_backward(const Node *n, Tensor *dy, Tensor **dx) {
     if (ag_needs(n, 0)) dx[0] = product_of(n->in[1], dy);
     if (ag_needs(n, 1)) dx[1] = is_wrong(n) ? tensor_clone(dy) : product_of(n->in[0], dy);
 }
@@ -1369,49 +1369,50 @@ static void zero_backward(const Node *n, Tensor *dy, Tensor **dx) {
     each_gradient(n, dy, dx, zero_rule);
 }
 
-#define PLANT(rule, ...)                                                                           \
+#define TEST_OP(rule, ...)                                                                         \
     {                                                                                              \
-        .name = #rule, .grad_fn = "Planted", .in = {__VA_ARGS__}, .forward = rule##_forward,       \
+        .name = #rule, .grad_fn = "TestOp", .in = {__VA_ARGS__}, .forward = rule##_forward,        \
         .backward = rule##_backward                                                                \
     }
-static const Op planted[] = {PLANT(sign, {"a", FLOAT}),   PLANT(factor, {"a", FLOAT}),
-                             PLANT(term, {"a", FLOAT}),   PLANT(stale, {"a", FLOAT}),
-                             PLANT(turned, {"a", FLOAT}), PLANT(lost, {"a", FLOAT}, {"b", FLOAT}),
-                             PLANT(rows, {"a", FLOAT}),   PLANT(zero, {"a", FLOAT})};
-enum { PLANTED = sizeof planted / sizeof *planted };
+static const Op test_ops[] = {
+    TEST_OP(sign, {"a", FLOAT}),       TEST_OP(factor, {"a", FLOAT}),
+    TEST_OP(term, {"a", FLOAT}),       TEST_OP(stale, {"a", FLOAT}),
+    TEST_OP(transposed, {"a", FLOAT}), TEST_OP(operand, {"a", FLOAT}, {"b", FLOAT}),
+    TEST_OP(rows, {"a", FLOAT}),       TEST_OP(zero, {"a", FLOAT})};
+enum { TEST_OPS = sizeof test_ops / sizeof *test_ops };
 
 typedef struct {
     const Op *op;
     bool wrong;
-} Plant;
+} TestOp;
 
-static Tensor *apply_planted(Tensor **inputs, void *ctx) {
-    const Plant *plant = ctx;
-    return ag_apply(plant->op, inputs_of(plant->op), inputs, &(Attributes){.dim = plant->wrong});
+static Tensor *apply_test_op(Tensor **inputs, void *ctx) {
+    const TestOp *test = ctx;
+    return ag_apply(test->op, inputs_of(test->op), inputs, &(Attributes){.dim = test->wrong});
 }
 
 /* ag_gradcheck must reject the wrong rule with an error message and accept the right one. The
  * inputs are positive, and not symmetric, so that no mistake is hidden. */
 static void expect_verdict(const Op *op, Tensor **in, int culprit) {
-    Plant plant = {op, true};
+    TestOp test = {op, true};
     char beginning[64];
     snprintf(beginning, sizeof beginning, "gradcheck: input %d, element (", culprit);
-    ck_assert_msg(!ag_gradcheck(apply_planted, in, inputs_of(op), &plant, (GradcheckOptions){0}),
+    ck_assert_msg(!ag_gradcheck(apply_test_op, in, inputs_of(op), &test, (GradcheckOptions){0}),
                   "the wrong rule `%s` passes", op->name);
     expect_error_like(beginning, "): backpropagation gives ");
-    plant.wrong = false;
-    bool passes = ag_gradcheck(apply_planted, in, inputs_of(op), &plant, (GradcheckOptions){0});
+    test.wrong = false;
+    bool passes = ag_gradcheck(apply_test_op, in, inputs_of(op), &test, (GradcheckOptions){0});
     ck_assert_msg(passes, "%s: %s", op->name, tensor_error());
 }
 
 START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
-    const Op *op = &planted[_i];
+    const Op *op = &test_ops[_i];
     bool row = op->forward == rows_forward;
     Tensor *a = row ? LEAF(SHAPE(3), 0.3, 0.9, 1.4)
                     : LEAF(SHAPE(3, 3), 0.3, 0.9, 1.4, 0.5, 1.1, 0.7, 0.2, 1.6, 0.8);
     Tensor *b = LEAF(SHAPE(3, 3), 1.2, 0.4, 0.6, 1.5, 0.1, 0.9, 1.3, 0.8, 0.35);
     ck_assert(tape_begin_no_grad()); /* an earlier call, for the rule with the stale value */
-    ck_assert_ptr_nonnull(apply_planted((Tensor *[]){b, b}, &(Plant){op, false}));
+    ck_assert_ptr_nonnull(apply_test_op((Tensor *[]){b, b}, &(TestOp){op, false}));
     tape_end();
     expect_verdict(op, (Tensor *[]){a, b}, inputs_of(op) - 1);
     tensor_release(a);
@@ -1639,7 +1640,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(gradients, leaf_gradients_add_up_over_tapes);
     tcase_add_test(gradients, walking_a_tape_twice_adds_exactly_twice);
     tcase_add_test(gradients, a_value_used_twice_gets_both_contributions);
-    tcase_add_test(gradients, parts_add_to_what_has_arrived);
+    tcase_add_test(gradients, parts_add_to_the_gradient_so_far);
     tcase_add_test(gradients, contributions_of_different_strides_add_up);
     tcase_add_test(gradients, a_gradient_handed_to_two_inputs_is_not_shared);
     tcase_add_test(gradients, each_leaf_gets_a_gradient_of_its_own);
@@ -1658,7 +1659,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(marks, nobody_looks_at_what_was_let_go);
     tcase_add_test(marks, what_is_let_go_and_repeated_is_not_read);
     tcase_add_test(marks, what_backward_misses_is_said);
-    tcase_add_test(marks, reaching_is_where_a_gradient_would_arrive);
+    tcase_add_test(marks, reaches_says_where_a_gradient_is_added);
     tcase_add_test(marks, a_printed_tape_reads_like_a_book);
     tcase_add_test(marks, an_inner_tape_prints_itself);
     tcase_add_test(marks, printing_needs_a_tape_and_a_good_file);
@@ -1682,7 +1683,7 @@ static void add_mistakes(Suite *suite) {
     tcase_add_test(backward, an_incoming_gradient_may_be_strided);
     tcase_add_test(backward, a_failing_backward_changes_no_gradient);
     TCase *gradcheck = add_framed_case(suite, "gradcheck");
-    tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, PLANTED);
+    tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, TEST_OPS);
     tcase_add_test(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero);
     tcase_add_test(gradcheck, gradcheck_says_what_it_found);
     tcase_add_test(gradcheck, gradcheck_explains_what_it_cannot_check);

@@ -82,7 +82,7 @@ Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim) {
 /* ---- mean ---------------------------------------------------------------------------------- */
 
 /* y (or dy) divided by the number of elements of x for each element of y. NULL stays NULL. */
-static Tensor *averaged(const Node *n, Tensor *y) {
+static Tensor *divide_by_count(const Node *n, Tensor *y) {
     if (y) tensor_divide(y, (double)tensor_numel(n->in[0]) / (double)tensor_numel(y));
     return y;
 }
@@ -95,11 +95,11 @@ OP_TEXT(mean) = {
 };
 
 static Tensor *mean_forward(Node *n) {
-    return drop_dims(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)));
+    return drop_dims(n, divide_by_count(n, tensor_sum_dims(n->in[0], n->at.dims)));
 }
 
 static void mean_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    Tensor *share = averaged(n, tensor_clone(dy));
+    Tensor *share = divide_by_count(n, tensor_clone(dy));
     dx[0] = share ? expand_to_x(n, share) : NULL;
     tensor_release(share);
 }
@@ -169,7 +169,7 @@ OP_TEXT(var_dim) = {
 static Tensor *var_dim_forward(Node *n) { return reduced(n, tensor_kernels()->variance); }
 
 static void var_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = times_dy(n, averaged(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
+    dx[0] = times_dy(n, divide_by_count(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
     if (dx[0]) tensor_mul_(dx[0], 2 / (double)(n->in[0]->shape.dim[n->at.dim] - 1));
 }
 

@@ -7,10 +7,10 @@ enum { VALLEY_PLACES = 256 };
 typedef double (*ValleyFunction)(void *context, double u);
 
 typedef struct {
-    double u;         /* a local minimum on the grid: gradient descent from u leads to the floor */
-    double floor;     /* the value of the minimum; NaN if f returned NaN anywhere */
-    double curvature; /* the second derivative there, or beside it if that is larger; 0 if flat */
-    double steepest;  /* the largest absolute second derivative on the grid */
+    double u;                 /* a local minimum on the grid: descent from u leads to the floor */
+    double floor;             /* the value of the minimum; NaN if f returned NaN anywhere */
+    double curvature;         /* the second derivative there, or beside it if larger; 0 if flat */
+    double largest_curvature; /* the largest absolute second derivative on the grid */
 } Valley;
 
 /* Evaluates f at n points, evenly spaced from low to high, 3 <= n <= VALLEY_PLACES. Each local

@@ -276,7 +276,7 @@ static Tensor *run(Lesson *l) {
     tensor_manual_seed(l->options.seed);
     l->num_made = 0;
     Tensor *loss = ag_name(l->kind->build(l), "loss");
-    if (l->rule && wrong_plant(l->rule) == 0) l->rule = NULL;
+    if (l->rule && wrong_apply(l->rule) == 0) l->rule = NULL;
     ag_backward(loss);
     return loss;
 }

@@ -83,14 +83,14 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(net_forward(l->model, x), T);
 }
 
-static int dead_columns(void) {
-    int dead = 0;
-    for (int c = 0; c < HIDDEN; c++) dead += lesson_grad("W_1.bias", c) == 0;
-    return dead;
+static int columns_without_gradient(void) {
+    int count = 0;
+    for (int c = 0; c < HIDDEN; c++) count += lesson_grad("W_1.bias", c) == 0;
+    return count;
 }
 
 /* Returns which of the first n elements has the gradient farthest from 0. */
-static int64_t steepest(const char *name, int64_t n) {
+static int64_t largest_gradient(const char *name, int64_t n) {
     int64_t most = 0;
     for (int64_t i = 1; i < n; i++)
         if (fabs(lesson_grad(name, i)) > fabs(lesson_grad(name, most))) most = i;
@@ -98,7 +98,7 @@ static int64_t steepest(const char *name, int64_t n) {
 }
 
 static void tell(Lesson *l) {
-    const int64_t shown = steepest("W_2.weight", E * HIDDEN);
+    const int64_t shown = largest_gradient("W_2.weight", E * HIDDEN);
     const double w = lesson_value("W_2.weight", shown), dw = lesson_grad("W_2.weight", shown);
     say(l,
         "A training step is always the same: run the model forward to a loss, run backward, change "
@@ -129,7 +129,7 @@ static void tell(Lesson *l) {
             "gradient of `Z`. A column of `Z` that is negative for every token has no effect, so "
             "its row of `W_1.weight` gets no gradient and does not learn. Here this is true for "
             "%d of the %d columns.",
-            dead_columns(), HIDDEN);
+            columns_without_gradient(), HIDDEN);
     say(l, "For programmers: your own program makes such a page with `tape_keep_grads(true)` after "
            "`tape_begin()`, `tape_write_json(file)` after `ag_backward(loss)`, and `build/explain "
            "--tape FILE.json --page FILE.html`.");

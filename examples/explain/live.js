@@ -48,10 +48,10 @@ const Live = (() => {
         return exported;
     }
 
-    /* Writes the text where the function `room` makes room for it, calls `run`, and reads the string that it returns. */
-    function call(exported, room, run, text) {
+    /* Writes the text to the memory that `reserve` returns, calls `run`, and reads the string that it returns. */
+    function call(exported, reserve, run, text) {
         const bytes = new TextEncoder().encode(text);
-        const to = exported[room](bytes.length);
+        const to = exported[reserve](bytes.length);
         if (!to) throw new Error("out of memory");
         new Uint8Array(exported.memory.buffer, to, bytes.length).set(bytes);
         const from = exported[run]();
@@ -62,10 +62,10 @@ const Live = (() => {
     function open(module) {
         let exported = start(module);
         /* After a trap nothing is known about the module's memory: the next request gets a new one. */
-        function ask(room, run, text) {
+        function ask(reserve, run, text) {
             try {
                 exported ??= start(module);
-                return JSON.parse(call(exported, room, run, text));
+                return JSON.parse(call(exported, reserve, run, text));
             } catch (error) {
                 exported = null;
                 return { error: `the library stopped: ${error.message}` };

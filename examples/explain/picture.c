@@ -365,9 +365,9 @@ static void write_line(FILE *file, const Picture *p, int64_t line, double x, dou
 static void write_tape(FILE *file, const Picture *p) {
     const int64_t lines = tape_of(p->lesson, "lines")->count;
     const double all = card_left(p) + CARD_WIDTH + APART - left_of(p, 0);
-    const int64_t room = (int64_t)all / LINE_WIDTH;
-    int64_t first = p->line - (room > 2 * NEIGHBOURS ? NEIGHBOURS : room / 2);
-    if (first > lines - room) first = lines - room;
+    const int64_t fits = (int64_t)all / LINE_WIDTH;
+    int64_t first = p->line - (fits > 2 * NEIGHBOURS ? NEIGHBOURS : fits / 2);
+    if (first > lines - fits) first = lines - fits;
     if (first < 0) first = 0;
     fprintf(file,
             "<rect x=\"%d\" y=\"%d\" width=\"112\" height=\"%d\" rx=\"13\" fill=\"#d55e00\""
@@ -380,9 +380,9 @@ static void write_tape(FILE *file, const Picture *p) {
     begin_group(file, "font-size=\"14\" font-weight=\"bold\"");
     svg_text(file, MARGIN + 29, TAPE_TOP + 18, "start", "backward");
     end_group(file);
-    for (int64_t i = first; i < lines && i < first + room; i++)
-        write_line(file, p, i, left_of(p, 0) + (double)(i - first) * all / (double)room,
-                   all / (double)room - APART);
+    for (int64_t i = first; i < lines && i < first + fits; i++)
+        write_line(file, p, i, left_of(p, 0) + (double)(i - first) * all / (double)fits,
+                   all / (double)fits - APART);
 }
 
 /* ---- the terms ------------------------------------------------------------------------------- */

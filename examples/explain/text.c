@@ -285,12 +285,12 @@ static void add_place(char title[TITLE], const Json *shape, int64_t i) {
 
 /* A matrix, in pieces of as many columns as fit beside an arrow. */
 static void add_matrix(Block b) {
-    const int64_t room = (WIDTH - MARGIN - 5 - 2) / (b.width + 2);
+    const int64_t fits = (WIDTH - MARGIN - 5 - 2) / (b.width + 2);
     const size_t n = strlen(b.title);
-    for (b.first = 0; b.first < b.columns; b.first += room) {
-        b.shown = b.columns - b.first < room ? b.columns - b.first : room;
+    for (b.first = 0; b.first < b.columns; b.first += fits) {
+        b.shown = b.columns - b.first < fits ? b.columns - b.first : fits;
         const int last = (int)(b.first + b.shown - 1);
-        if (b.columns > room)
+        if (b.columns > fits)
             snprintf(b.title + n, sizeof b.title - n, ", columns %d to %d", (int)b.first, last);
         add_block(b);
     }

@@ -84,7 +84,7 @@ static int uses_of(const Tensor *x) {
     return uses;
 }
 
-static bool reads_fork(const Node *n) {
+static bool reads_shared_input(const Node *n) {
     for (int k = 0; k < n->n_in; k++)
         if (ag_needs(n, k) && uses_of(n->in[k]) > 1) return true;
     return false;
@@ -157,7 +157,7 @@ static const WrongRule rules[] = {
     {"transpose", "a transpose that is not undone", "dx = dy, row by row in the shape of x",
      "dx = dy'", is_transpose, transpose_backward},
     {"assign", "= in place of +=", "x.grad = dx, from each line that reads x",
-     "x.grad += dx, from each line that reads x", reads_fork, assign_backward},
+     "x.grad += dx, from each line that reads x", reads_shared_input, assign_backward},
     {"dropout", "dropout without 1 / (1 - p)", "dx = dy where kept, else 0",
      "dx = dy / (1 - p) where kept, else 0", is_dropout, dropout_backward},
     {"mask", "a mask that multiplies", "w = p m / sum(p m), dx = w (dy - sum(w dy))",
@@ -177,7 +177,7 @@ static bool changes(const WrongRule *rule, const Node *n) {
     return n->out->grad_fn && n->op->backward && rule->concerns(n);
 }
 
-int wrong_plant(const WrongRule *rule) {
+int wrong_apply(const WrongRule *rule) {
     int lines = 0, i = 0;
     for (const Node *n = ag_node(0); n; n = ag_node(++i)) {
         if (!changes(rule, n)) continue;

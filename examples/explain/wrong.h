@@ -1,7 +1,7 @@
 /* wrong.h - wrong rules: common mistakes in a backward, for the lines of a tape.
  *
  *     Tensor *loss = ...;                       the forward pass on an open tape
- *     wrong_plant(wrong_find("softmax"));       from here on its softmax has a wrong backward
+ *     wrong_apply(wrong_find("softmax"));       from here on its softmax has a wrong backward
  *     ag_backward(loss);
  *
  * The values stay right, and the gradients that pass through the changed lines are wrong. */
@@ -18,7 +18,7 @@ const char *wrong_key(const WrongRule *rule);
 
 /* Gives a wrong backward to the lines of the open tape that the rule concerns, until the tape ends.
  * Returns the number of these lines. */
-int wrong_plant(const WrongRule *rule);
+int wrong_apply(const WrongRule *rule);
 
 /* Writes ,"rules":[{"key":...,"title":...,"wrong":...,"right":...}, ...]: the rules that change a
  * line of the open tape. */

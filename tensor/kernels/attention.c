@@ -52,7 +52,7 @@ typedef struct {
     float *inverse_sum;         /* (width): 1 / sum exp(score - max) over all keys */
     int64_t *length;            /* (width): keys at or past it are masked */
     bool *kept;                 /* what dropout keeps, (K, width) */
-    bool lost;                  /* backward: is_lost is true for some query */
+    bool undefined;             /* backward: is_undefined is true for some query */
 } Block;
 
 /* One head, forward or backward. */
@@ -61,7 +61,7 @@ typedef struct {
     bool backward;
     int64_t rows, width;         /* queries in a block; rows rounded up to a multiple of GROUP */
     int blocks;                  /* how many use one tile of keys */
-    Matrix keyed[KEYED];         /* the tensor itself, or its copy if lies_apart says so */
+    Matrix keyed[KEYED];         /* the tensor itself, or its copy if is_copied says so */
     Matrix copy[KEYED];          /* (K, D+) or (K, Dv+) */
     Matrix weights, dp, dropped; /* (KEYS, width) */
     bool *drawn;                 /* what dropout draws, (rows, K) */
@@ -132,7 +132,7 @@ static int64_t columns_of(const AttentionHead *a, int x) {
 }
 
 /* Are the rows of keys, values or their gradients copied? */
-static bool lies_apart(const AttentionHead *a, int x) {
+static bool is_copied(const AttentionHead *a, int x) {
     const int64_t row[KEYED] = {a->k_row, a->v_row, a->dk_row, a->dv_row};
     return row[x] != columns_of(a, x) && a->Q > 2 * QUERIES;
 }
@@ -147,7 +147,7 @@ static int64_t lay_out(Pass *pass, const AttentionHead *a, bool backward, char *
     pass->blocks = (int)MIN((a->Q + QUERIES - 1) / QUERIES, BLOCKS);
     const int64_t keys = MIN(KEYS, a->K), back = backward ? keys : 0;
     for (int x = 0; x < (backward ? KEYED : DKEY); x++)
-        pass->copy[x] = take_matrix(workspace, &used, lies_apart(a, x) ? a->K : 0,
+        pass->copy[x] = take_matrix(workspace, &used, is_copied(a, x) ? a->K : 0,
                                     whole_groups(columns_of(a, x)));
     pass->weights = take_matrix(workspace, &used, keys, pass->width);
     pass->dp = take_matrix(workspace, &used, back, pass->width);
@@ -346,19 +346,21 @@ static void forward_close(const Pass *pass, const Block *q) {
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* Does the query see no key, or are its weights NaN? Then 1 / its sum is 0 or NaN. */
-static bool is_lost(const Block *q, int64_t r) { return !(q->inverse_sum[r] > 0); }
+/* Are the weights of the query undefined (0 / 0, because it sees no key, or NaN)? Then 1 / its sum
+ * is 0 or NaN. */
+static bool is_undefined(const Block *q, int64_t r) { return !(q->inverse_sum[r] > 0); }
 
 /* The rows of a block in x, which is q or dy. The rows are copied if they are many and not
- * contiguous, because every tile reads them, or if a query is lost. In the copy the row of a lost
- * query is zeros. So a key that is masked for this query gets 0 from the query, not 0 times NaN;
- * any other key still gets NaN, from its weight. */
+ * contiguous, because every tile reads them, or if the weights of a query are undefined. In the
+ * copy the row of such a query is zeros. So a key that is masked for this query gets 0 from the
+ * query, not 0 times NaN; any other key still gets NaN, from its weight. */
 static Matrix rows_of_block(const Block *q, Matrix x, int64_t columns, Matrix buffer) {
     const bool dense = q->rows <= GROUP || x.row == columns;
-    if (dense && !q->lost) return x;
+    if (dense && !q->undefined) return x;
     copy_rows(buffer, x, q->rows, columns);
-    for (int64_t r = 0; r < q->rows && q->lost; r++)
-        if (is_lost(q, r)) memset(buffer.data + r * buffer.row, 0, (size_t)columns * sizeof(float));
+    for (int64_t r = 0; r < q->rows && q->undefined; r++)
+        if (is_undefined(q, r))
+            memset(buffer.data + r * buffer.row, 0, (size_t)columns * sizeof(float));
     return buffer;
 }
 
@@ -379,7 +381,7 @@ static float dot(int64_t n, const float *y, const float *dy) {
  * close_block writes zeros to dq. */
 static void read_stats(const Pass *pass, Block *q) {
     const AttentionHead *a = pass->of;
-    q->lost = false;
+    q->undefined = false;
     for (int64_t r = 0; r < pass->width; r++) {
         const int64_t i = q->from + r;
         const bool there = r < q->rows;
@@ -387,7 +389,7 @@ static void read_stats(const Pass *pass, Block *q) {
         q->max[r] = there ? (float)a->max[i] : 0;
         q->inverse_sum[r] = there && q->end > 0 ? (float)a->inverse[i] : 0;
         q->sum[r] = there ? dot(a->Dv, y, (const float *)a->dy + i * a->dy_row) : 0;
-        q->lost = q->lost || (there && is_lost(q, r));
+        q->undefined = q->undefined || (there && is_undefined(q, r));
     }
 }
 
@@ -433,7 +435,7 @@ static void open_block(Pass *pass, Block *q, int64_t from) {
     q->from = from;
     q->rows = MIN(pass->rows, a->Q - from);
     q->end = 0;
-    q->lost = false;
+    q->undefined = false;
     for (int64_t r = 0; r < pass->width; r++) {
         q->length[r] = r < q->rows ? a->length[from + r] : 0;
         if (q->length[r] > q->end) q->end = q->length[r];
@@ -486,12 +488,12 @@ static void pass_head(const AttentionHead *a, bool backward, void *workspace) {
     Pass pass;
     lay_out(&pass, a, backward, workspace);
     for (int x = 0; x < (backward ? KEYED : DKEY); x++) {
-        pass.keyed[x] = lies_apart(a, x) ? pass.copy[x] : here[x];
-        if (x < DKEY && lies_apart(a, x)) copy_rows(pass.copy[x], here[x], a->K, columns_of(a, x));
+        pass.keyed[x] = is_copied(a, x) ? pass.copy[x] : here[x];
+        if (x < DKEY && is_copied(a, x)) copy_rows(pass.copy[x], here[x], a->K, columns_of(a, x));
     }
     for (int64_t row = 0; row < a->Q; row += pass.blocks * pass.rows) pass_blocks(&pass, row);
     for (int x = DKEY; x < (backward ? KEYED : DKEY); x++)
-        if (lies_apart(a, x)) copy_rows(here[x], pass.copy[x], a->K, columns_of(a, x));
+        if (is_copied(a, x)) copy_rows(here[x], pass.copy[x], a->K, columns_of(a, x));
 }
 
 void GLOBAL(attention_f32)(const AttentionHead *head, void *workspace) {

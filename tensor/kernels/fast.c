@@ -365,8 +365,8 @@ static void log_softmax_dx_f32(int64_t n, void *const *data, double s) {
 }
 
 /* y = allowed ? x : other; selected, never multiplied */
-static void select_seen(int64_t n, float *y, const float *px, const bool *mask, const float *window,
-                        float other) {
+static void select_allowed(int64_t n, float *y, const float *px, const bool *mask,
+                           const float *window, float other) {
     const unsigned char *keep = (const unsigned char *)mask;
     if (keep) VECTOR_LOOP(const float x = px[i]; y[i] = keep[i] ? x : other);
     if (window)
@@ -384,10 +384,10 @@ static void masked_softmax_f32(int64_t row, void *const *data, double s) {
     const float scale_x = (float)s;
     if (window) VECTOR_LOOP(y[i] = window[i] + scale_x * x[i]);
     else VECTOR_LOOP(y[i] = scale_x * x[i]);
-    select_seen(n, y, y, keep, window, -INFINITY);
+    select_allowed(n, y, y, keep, window, -INFINITY);
     const float by = 1 / exps(n, y, y, largest(n, y));
     VECTOR_LOOP(y[i] = PRODUCT(y[i], by));
-    select_seen(n, y, y, keep, window, 0);
+    select_allowed(n, y, y, keep, window, 0);
     memset(y + n, 0, (size_t)(row - n) * sizeof *y);
 }
 

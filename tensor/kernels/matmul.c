@@ -56,9 +56,9 @@ _Static_assert(BLOCK / sizeof(double) / CHAIN >= BLOCK_ROWS, "a block of whole c
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 
 /* SLIVER: how many numbers from one packed sliver to the next; the gap of LANES numbers keeps
- * slivers of a multiple of 4 KiB out of the same cache sets. ROOM: how many for all slivers. */
-#define SLIVER(k, width)  ((k) * (width) + LANES)
-#define ROOM(n, k, width) (((n) + (width)-1) / (width)*SLIVER(k, width))
+ * slivers of a multiple of 4 KiB out of the same cache sets. SLIVERS: how many for all slivers. */
+#define SLIVER(k, width)     ((k) * (width) + LANES)
+#define SLIVERS(n, k, width) (((n) + (width)-1) / (width)*SLIVER(k, width))
 
 /* A vector of the lanes of x and y with these numbers; the numbers of y's lanes begin after x's.
  * gcc 11 has another builtin for this, whose result must be as wide as x. */
@@ -93,11 +93,11 @@ _Static_assert(BLOCK / sizeof(double) / CHAIN >= BLOCK_ROWS, "a block of whole c
 #define NAME(name) name##_f64
 #include "matmul.inc"
 
-int64_t GLOBAL(matmul_workspace_f32)(const MatmulShape *s) { return 4 * plan_f32(s).room; }
-int64_t GLOBAL(matmul_workspace_f64)(const MatmulShape *s) { return 8 * plan_f64(s).room; }
+int64_t GLOBAL(matmul_workspace_f32)(const MatmulShape *s) { return 4 * plan_f32(s).workspace; }
+int64_t GLOBAL(matmul_workspace_f64)(const MatmulShape *s) { return 8 * plan_f64(s).workspace; }
 
 void GLOBAL(transpose_f32)(int64_t rows, int64_t columns, const float *from, int64_t from_row,
                            float *to, int64_t to_row) {
     for (int64_t r = 0; r < to_row; r += LANES_F32)
-        turn_f32(rows - r, columns, from + r * from_row, from_row, to + r, to_row);
+        transpose_any_f32(rows - r, columns, from + r * from_row, from_row, to + r, to_row);
 }

@@ -15,7 +15,7 @@ static bool check_writable(const char *op, const Tensor *x) {
 /* y, to be read while x is written: a copy if a write to x could change an element of y before that
  * element is read. Otherwise nothing is allocated, so the second half of an optimizer step, which
  * only adds, cannot fail. */
-static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
+static Tensor *without_overlap(const char *op, const Tensor *x, const Tensor *y) {
     if (!tensor_check_readable(op, y)) return NULL;
     if (x->dtype != y->dtype)
         return tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
@@ -31,7 +31,8 @@ static Tensor *apart(const char *op, const Tensor *x, const Tensor *y) {
 }
 
 bool tensor_copy_from(Tensor *dst, const Tensor *src) {
-    Tensor *source = check_writable("copy_from", dst) ? apart("copy_from", dst, src) : NULL;
+    Tensor *source =
+        check_writable("copy_from", dst) ? without_overlap("copy_from", dst, src) : NULL;
     if (!source) return false;
     tensor_copy_elements(dst, source);
     tensor_release(source);
@@ -72,7 +73,7 @@ static bool check_factor(const char *op, const Tensor *x, double number) {
 }
 
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    Tensor *term = check_factor("add_", x, alpha) ? apart("add_", x, y) : NULL;
+    Tensor *term = check_factor("add_", x, alpha) ? without_overlap("add_", x, y) : NULL;
     if (!term) return false;
     tensor_loop_elements(tensor_kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term},
                          alpha);

@@ -1,10 +1,10 @@
 /* loop.c - runs kernels on the elements of whole tensors, of any strides.
  *
  * The one idea: a kernel works on contiguous elements. A Walk visits every position of the outer
- * dimensions and has one pointer per operand. An operand that lies apart, that is, whose elements
- * are not contiguous along the inner dimension, is gathered into a buffer before the kernel runs; a
- * result that lies apart is scattered from a buffer. A broadcast operand has a stride of 0. Large
- * work is cut along one dimension and shared by threads. */
+ * dimensions and has one pointer per operand. A strided operand, that is, one whose elements are
+ * not contiguous along the inner dimension, is gathered into a buffer before the kernel runs; a
+ * strided result is scattered from a buffer. A broadcast operand has a stride of 0. Large work is
+ * cut along one dimension and shared by threads. */
 #include "loop.h"
 
 #include "../kernels/threads.h"
@@ -70,7 +70,7 @@ static void swap_dims(Walk *walk, int d, int e) {
     for (int i = 0; i < walk->n; i++) swap(&walk->stride[d][i], &walk->stride[e][i]);
 }
 
-/* ---- elements that lie apart ----------------------------------------------------------------- */
+/* ---- strided elements ------------------------------------------------------------------------ */
 
 typedef uint32_t Four __attribute__((may_alias));
 typedef uint64_t Eight __attribute__((may_alias));
@@ -85,8 +85,8 @@ static void repeat_element(int64_t size, int64_t n, void *to, const void *from) 
 }
 
 /* to[i to_stride] = from[i from_stride] for n elements of `size` bytes. */
-static void copy_apart(int64_t size, int64_t n, void *to, int64_t to_stride, const void *from,
-                       int64_t from_stride) {
+static void copy_strided(int64_t size, int64_t n, void *to, int64_t to_stride, const void *from,
+                         int64_t from_stride) {
     if (n > 0 && to_stride == 1 && from_stride == 0) {
         repeat_element(size, n, to, from);
         return;
@@ -100,12 +100,12 @@ static void copy_apart(int64_t size, int64_t n, void *to, int64_t to_stride, con
 }
 
 /* Is operand i a row whose elements are not contiguous? */
-static bool row_lies_apart(const Walk *walk, int i) {
+static bool row_is_strided(const Walk *walk, int i) {
     const int last = walk->ndim - 1;
     return walk->is_row[i] && walk->size[last] > 1 && walk->stride[last][i] != 1;
 }
 
-/* Calls an elementwise kernel for a row. Operands that lie apart are gathered piece by piece. */
+/* Calls an elementwise kernel for a row. Strided operands are gathered piece by piece. */
 static void call_on_elements(const Walk *walk, void *const *data) {
     enum { PIECE = 128 };
     _Alignas(64) char buffer[LOOP_OPERANDS][PIECE * sizeof(double)];
@@ -121,14 +121,14 @@ static void call_on_elements(const Walk *walk, void *const *data) {
             const bool is_read = i > 0 || walk->written > 1;
             place[i] = stride[i] == 1 ? x : buffer[i];
             if (stride[i] != 1 && is_read && !is_filled)
-                copy_apart(walk->element[i], m, buffer[i], 1, x, stride[i]);
+                copy_strided(walk->element[i], m, buffer[i], 1, x, stride[i]);
         }
         walk->kernel(m, place, walk->s);
         for (int i = 0; i < walk->written; i++)
             if (stride[i] != 1)
-                copy_apart(walk->element[i], m,
-                           (char *)data[i] + from * stride[i] * walk->element[i], stride[i],
-                           buffer[i], 1);
+                copy_strided(walk->element[i], m,
+                             (char *)data[i] + from * stride[i] * walk->element[i], stride[i],
+                             buffer[i], 1);
     }
 }
 
@@ -139,7 +139,7 @@ static int64_t bytes_of_rows(int64_t n, int64_t rows) {
     return __builtin_mul_overflow(n / 8 + 1, 64 * rows, &bytes) ? INT64_MAX : bytes;
 }
 
-/* Calls a row kernel. Rows that lie apart are gathered into the worker's workspace. */
+/* Calls a row kernel. Strided rows are gathered into the worker's workspace. */
 static void call_on_row(const Walk *walk, void *const *data) {
     void *place[LOOP_OPERANDS];
     char *buffer = walk->workspace;
@@ -147,13 +147,13 @@ static void call_on_row(const Walk *walk, void *const *data) {
     const int64_t n = walk->size[walk->ndim - 1];
     for (int i = 0; i < walk->n; i++) {
         place[i] = data[i];
-        if (!row_lies_apart(walk, i)) continue;
+        if (!row_is_strided(walk, i)) continue;
         place[i] = buffer;
         buffer += bytes_of_rows(n, 1);
-        if (i > 0) copy_apart(walk->element[i], n, place[i], 1, data[i], stride[i]);
+        if (i > 0) copy_strided(walk->element[i], n, place[i], 1, data[i], stride[i]);
     }
     walk->kernel(n, place, walk->s);
-    if (row_lies_apart(walk, 0)) copy_apart(walk->element[0], n, data[0], stride[0], place[0], 1);
+    if (row_is_strided(walk, 0)) copy_strided(walk->element[0], n, data[0], stride[0], place[0], 1);
 }
 
 static void call_strided(const Walk *walk, void *const *data) {
@@ -166,7 +166,7 @@ static void copy_row(const Walk *walk, void *const *data) {
     const int64_t *stride = walk->stride[walk->ndim - 1];
     const int64_t n = walk->size[walk->ndim - 1];
     if (stride[0] == 1 && stride[1] == 1) memmove(data[0], data[1], (size_t)(n * walk->element[0]));
-    else copy_apart(walk->element[0], n, data[0], stride[0], data[1], stride[1]);
+    else copy_strided(walk->element[0], n, data[0], stride[0], data[1], stride[1]);
 }
 
 /* ---- one thread or several ------------------------------------------------------------------- */
@@ -279,7 +279,7 @@ void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const 
     arrange_dims(&walk);
     for (int i = 0; i < n; i++) walk.is_row[i] = true;
     for (int i = 0; i < n; i++)
-        if (row_lies_apart(&walk, i)) walk.call = call_on_elements;
+        if (row_is_strided(&walk, i)) walk.call = call_on_elements;
     run_parts(&walk, walk.ndim, tensor_workers_for((double)walk_numel(&walk)));
 }
 
@@ -315,21 +315,21 @@ void tensor_loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, do
 void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,
                              double operations) {
     Walk walk;
-    int apart = 0;
+    int strided = 0;
     tensor_walk_start(&walk, n, x, 0);
     swap_dims(&walk, dim, walk.ndim - 1);
     for (int i = 0; i < n; i++) walk.is_row[i] = is_row(&walk, x[i], dim);
     if (!has_results(&walk)) return;
-    for (int i = 0; i < n; i++) apart += row_lies_apart(&walk, i);
+    for (int i = 0; i < n; i++) strided += row_is_strided(&walk, i);
     const int workers = tensor_workers_for((double)walk_numel(&walk) * operations);
-    if (apart) walk.call = call_on_row;
+    if (strided) walk.call = call_on_row;
     walk.kernel = kernel;
     walk.s = s;
-    const int64_t bytes = bytes_of_rows(walk.size[walk.ndim - 1], (int64_t)workers * apart);
+    const int64_t bytes = bytes_of_rows(walk.size[walk.ndim - 1], (int64_t)workers * strided);
     walk.workspace_bytes = bytes / workers;
-    if (apart) walk.workspace = tensor_cache_alloc(bytes);
-    if (!apart || walk.workspace) run_parts(&walk, walk.ndim - 1, workers);
-    if (apart) tensor_cache_free(walk.workspace, bytes);
+    if (strided) walk.workspace = tensor_cache_alloc(bytes);
+    if (!strided || walk.workspace) run_parts(&walk, walk.ndim - 1, workers);
+    if (strided) tensor_cache_free(walk.workspace, bytes);
 }
 
 /* ---- elements that an index chooses ---------------------------------------------------------- */

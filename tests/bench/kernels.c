@@ -29,7 +29,7 @@ typedef struct {
 } Product;
 typedef struct {
     Tensor *a, *b;
-    bool a_turned, b_turned;
+    bool a_transposed, b_transposed;
 } Factors;
 
 #define ALL "NN NT TN"
@@ -50,22 +50,22 @@ static const Product products[] = {
 static void multiply(void *factors) {
     Factors *f = factors;
     tape_begin_no_grad();
-    ag_matmul(f->a_turned ? ag_transpose(f->a, -1, -2) : f->a,
-              f->b_turned ? ag_transpose(f->b, -1, -2) : f->b);
+    ag_matmul(f->a_transposed ? ag_transpose(f->a, -1, -2) : f->a,
+              f->b_transposed ? ag_transpose(f->b, -1, -2) : f->b);
     tape_end();
 }
 
-/* A tensor (batch, rows, columns); if turned is true, it is stored with the last two dimensions
+/* A tensor (batch, rows, columns); if transposed is true, it is stored with the last two dimensions
  * swapped */
-static Tensor *factor(const Product *p, int64_t rows, int64_t columns, bool turned) {
-    int64_t r = turned ? columns : rows, c = turned ? rows : columns;
+static Tensor *factor(const Product *p, int64_t rows, int64_t columns, bool transposed) {
+    int64_t r = transposed ? columns : rows, c = transposed ? rows : columns;
     return randn(p->dtype, p->batch > 1 ? SHAPE(p->batch, r, c) : SHAPE(r, c));
 }
 
 static void run_product(const Options *o, const Product *p, const char *layout) {
-    Factors f = {.a_turned = layout[0] == 'T', .b_turned = layout[1] == 'T'};
-    f.a = factor(p, p->m, p->k, f.a_turned);
-    f.b = factor(p, p->k, p->n, f.b_turned);
+    Factors f = {.a_transposed = layout[0] == 'T', .b_transposed = layout[1] == 'T'};
+    f.a = factor(p, p->m, p->k, f.a_transposed);
+    f.b = factor(p, p->k, p->n, f.b_transposed);
     Timing t = measure(o, p->dtype, multiply, &f);
     const double flop = 2 * (double)(p->batch * p->m) * (double)(p->k * p->n);
     char shape[80], mode[3] = {layout[0], layout[1], '\0'};

@@ -317,8 +317,8 @@ class Program:
             strides[d] = step
             step *= max(shape[d], 1)
         offset = rng.choice([0, 0, 1, 5])
-        room = offset + sum((n - 1) * s for n, s in zip(shape, strides)) + 1 if math.prod(shape) else offset
-        whole = self.elements(dtype, room + rng.choice([0, 2]), draw, low, high)
+        needed = offset + sum((n - 1) * s for n, s in zip(shape, strides)) + 1 if math.prod(shape) else offset
+        whole = self.elements(dtype, needed + rng.choice([0, 2]), draw, low, high)
         grad = dtype.is_floating_point and (rng.random() < 0.8 if grad is None else grad)
         leaf = Leaf(whole, shape, strides, offset, grad)
         for run in self.runs:

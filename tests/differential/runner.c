@@ -41,10 +41,10 @@ typedef struct {
 static Tensor *node(const Program *p, const char *text) { return p->node[atoi(text)].tensor; }
 
 /* Reads the numbers of the text. Returns how many there are. */
-static int numbers_of(const char *text, double *number, int room) {
+static int numbers_of(const char *text, double *number, int capacity) {
     char *end;
     int n = 0;
-    for (; n < room; n++, text = end) {
+    for (; n < capacity; n++, text = end) {
         number[n] = strtod(text, &end);
         if (end == text) break;
     }

@@ -66,7 +66,7 @@ typedef struct {
 static volatile unsigned sum; /* so that the compiler does not remove the reads */
 
 /* Reads every byte of the elements. A loaded tensor has no gaps in memory. */
-static void look_at(const Tensor *x) {
+static void read_elements(const Tensor *x) {
     static const int64_t size[] = {4, 8, 8, 1}; /* by DType */
     const unsigned char *byte = x->data;
     for (int64_t i = 0; i < tensor_numel(x) * size[x->dtype]; i++) {
@@ -77,14 +77,14 @@ static void look_at(const Tensor *x) {
 
 static bool read_npy(const char *path) {
     Tensor *x = tensor_load_npy(path);
-    if (x) look_at(x);
+    if (x) read_elements(x);
     tensor_release(x);
     return x != NULL;
 }
 
 static bool read_safetensors(const char *path) {
     TensorDict *dict = tensor_load_safetensors(path);
-    for (int i = 0; dict && i < dict->n; i++) look_at(dict->entry[i].tensor);
+    for (int i = 0; dict && i < dict->n; i++) read_elements(dict->entry[i].tensor);
     tensor_dict_free(dict);
     return dict != NULL;
 }

@@ -110,7 +110,7 @@ static TensorDict *copy_parameters(void) {
 
 static MemoryFile in, out;
 
-static void look_at(const Tensor *x) {
+static void print_and_read(const Tensor *x) {
     static double element[FILE_MAX];
     if (!tensor_print(x, nowhere())) fault("a tensor cannot be printed");
     if (tensor_numel(x) <= FILE_MAX && !tensor_to_doubles(x, element))
@@ -122,7 +122,7 @@ static void try_npy(size_t size) {
     Tensor *x = tensor_load_npy(in.path);
     check_count(size);
     if (!said(x != NULL)) return;
-    look_at(x);
+    print_and_read(x);
     write_file(&out, "", 0);
     Tensor *y = tensor_save_npy(x, out.path) ? tensor_load_npy(out.path) : NULL;
     if (!y || !same_bytes(x, y)) fault("a .npy file is another after a round trip");
@@ -159,7 +159,7 @@ static void try_safetensors(size_t size) {
     TensorDict *dict = tensor_load_safetensors(in.path);
     check_count(size);
     if (!said(dict != NULL)) return;
-    for (int i = 0; i < dict->n; i++) look_at(dict->entry[i].tensor);
+    for (int i = 0; i < dict->n; i++) print_and_read(dict->entry[i].tensor);
     write_file(&out, "", 0);
     TensorDict *again = NULL;
     if (tensor_save_safetensors(dict, out.path)) again = tensor_load_safetensors(out.path);

@@ -720,7 +720,7 @@ def results(f, dtype, inputs, numbers, dy=None):
     return found
 
 
-def arriving(shape):
+def cotangent(shape):
     """The cotangent of a result: the first elements of "dy", which are the same for all functions."""
     seeded = torch.Generator().manual_seed(1)
     return torch.randn(RESULT, dtype=torch.float64, generator=seeded)[: math.prod(shape)].reshape(shape)
@@ -736,7 +736,7 @@ def off(x, exact):
 def case_of(f, dtype, what, numbers, inputs):
     """The tensors of a case, the fields of its metadata, and the names of results taken from float64."""
     y = results(f, dtype, inputs, numbers)["out0"]
-    dy = arriving(y.shape).to(dtype)
+    dy = cotangent(y.shape).to(dtype)
     made, tensors, fields, rounded = results(f, dtype, inputs, numbers, dy), {}, [], []
     grad_fn = made.pop("grad_fn")
     if dtype == torch.float32 and f.grad and not f.seeded:
@@ -783,7 +783,7 @@ def write(f, folder):
             results_of.append(made["out0"].numel() if any("grad" in name for name in made) else 0)
             count += 1
     if max(results_of):
-        tensors["dy"] = arriving([max(results_of)])
+        tensors["dy"] = cotangent([max(results_of)])
     metadata["cases"] = str(count)
     if rounded:
         metadata["float64"] = " ".join(rounded)

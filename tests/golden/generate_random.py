@@ -78,7 +78,7 @@ def draw(seed, dtype, per_call, one_call):
     return torch.cat([one_call(per_call) for _ in range(-(-DRAWS // per_call))])
 
 
-def medley(seed):
+def mixed_draws(seed):
     """Draws of every kind after one seed, so that each kind begins with the state that the last one left."""
     torch.manual_seed(seed)
     parts = []
@@ -111,7 +111,7 @@ def main():
         with open(path, "wb") as file:
             for name, record in RECORDS.items():
                 write(file, name, draw(seed, *record))
-            write(file, "medley", medley(seed))
+            write(file, "mixed", mixed_draws(seed))
 
 
 main()

@@ -168,7 +168,7 @@ def notebook_definitions():
     return scope
 
 
-def hold_against(number, printed):
+def compare(number, printed):
     """Fails unless the document has this output, or its beginning if the document leaves out the end. The
     document was printed by PyTorch 1.12: the version in cell 1 differs, and so may the last bits of the losses,
     which are sums in float32, and the last bit of the trained w, which changes the fifth digit of small weights."""
@@ -206,7 +206,7 @@ def seed_004():
         code = code.replace("dtype=torch.float32", "dtype=torch.get_default_dtype()")
         printed = execute(code.replace(step, step + "    losses.append(l.sum().item())\n"), scope)
         if torch.get_default_dtype() == torch.float32:
-            hold_against(number, printed)
+            compare(number, printed)
         for expression in wanted.get(number, "").split():
             name = expression.split(".", 1)[-1] if "." in expression else expression
             record(f"004.{number}", **{name: torch.as_tensor(eval(expression, scope))})
