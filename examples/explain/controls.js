@@ -262,7 +262,7 @@ const Controls = (() => {
         loading = false;
         delete byId("change").dataset.lesson;
         if (changes.size) readAddress();
-        else drawLesson(state.lesson);
+        else if (state.lesson) drawLesson(state.lesson); /* the playground was opened without a lesson */
     }
 
     return { begin, read, suffix, drawn, field, typeIn, isLoading: () => loading, isLive: () => library !== null,

@@ -1,7 +1,7 @@
 /* play.js - what tests/page-test appends to a copy of a page, behind common.js, to walk through its playground, as
  * walk.js walks through its lessons. It compares what the page shows with what the library in the page answers when it
- * is asked directly. WALK.refused: there is nothing to play with; WALK.gone: the address was of a recording; WALK.all:
- * everything, not only what depends on the width. */
+ * is asked directly. WALK.refused: there is nothing to play with; WALK.gone: the address was of a recording; WALK.opened:
+ * the page was opened at this step; WALK.all: everything, not only what depends on the width. */
 const expectHere = (right, text) => expect(right, `${where()}: ${text}`);
 const click = name => $(`[data-play="${name}"]`).click();
 const stepShown = () => Number($("#play-step").textContent);
@@ -285,6 +285,13 @@ begin(async () => {
         $("#notice a").click();
         await wait();
         await until(() => isShown($("#play")) && stepShown() === 0, "the playground");
+    } else if (WALK.opened) {
+        const hash = location.hash;
+        await until(() => isShown($("#play-on")) && stepShown() === WALK.opened && !isTraining(), "the step of the address");
+        check();
+        expectHere(location.hash === hash && !isShown($("#stage")), "the address changed");
+        await go("#lesson=2");
+        expectHere(isShown($("#stage")) && !$("#change input").disabled, "the first lesson has no controls");
     } else {
         $("#lessons").value = "play";
         $("#lessons").dispatchEvent(new Event("change"));

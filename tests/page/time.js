@@ -1,5 +1,6 @@
 /* time.js - what tests/page-test --time appends to a copy of a page, behind common.js: how long a change takes, from the
- * event of a control until the page is computed, drawn and laid out. Milliseconds: the median of 100, and the 95th. */
+ * event of a control until the page is computed, drawn and laid out (milliseconds: the median of 100, and the 95th), and
+ * how long the playground trains. */
 async function timeChanges(address, selector, type, valueOf) {
     await go(address);
     const input = $(selector), times = [];
@@ -15,10 +16,21 @@ async function timeChanges(address, selector, type, valueOf) {
     return `median ${times[50].toFixed(1)} ms, 95 of 100 below ${times[95].toFixed(1)} ms`;
 }
 
+async function timeTraining(attention) {
+    await go(`#play&attention=${attention}`);
+    while ($("#play-step").textContent !== "0") await wait(10);
+    const start = performance.now();
+    $('[data-play="goal"]').click();
+    while ($("#play-step").textContent !== "1000") await wait(10);
+    return `${((performance.now() - start) / 1000).toFixed(1)} s`;
+}
+
 begin(async () => {
     report.times = {
         "lesson 5, another seed": await timeChanges("#lesson=5&step=20", "#set-seed", "change", n => 100 + n),
         "lesson 6, another step of SGD": await timeChanges("#lesson=6&step=4", "#set-step", "input", n => 2 * n),
+        "playground, 1000 steps, dot": await timeTraining("dot"),
+        "playground, 1000 steps, additive": await timeTraining("additive"),
     };
     console.log("TIMES " + JSON.stringify(report));
 });
