@@ -1,6 +1,6 @@
 /* html.h - the page, one HTML file that needs no network: page.html with page.css, live.js,
- * page.js, play.js and the data in it. These sources are arrays of this program (see the Makefile).
- */
+ * controls.js, page.js, play.js and the data in it. These sources are arrays of this program (see
+ * the Makefile). */
 #ifndef TAPEHEAD_EXAMPLES_HTML_H
 #define TAPEHEAD_EXAMPLES_HTML_H
 
