@@ -18,6 +18,7 @@ const Controls = (() => {
     let recorded = null; /* the lesson of the page that the changes belong to */
     let changes = new Map(); /* key -> text: "heads" -> "2", "rule" -> "softmax", "set 3 W_q" -> "0.5" */
     let answer = { request: "", lesson: null }; /* the last one */
+    let rightLesson = null; /* where a rule is wrong: the lesson with the right one */
     let inputs = new Map(); /* key -> the control */
     let expanded = false; /* on a narrow page, where the controls are folded */
 
@@ -40,8 +41,9 @@ const Controls = (() => {
     }
 
     /* See live.h. Where a rule is wrong, the losses of a training by each rule are wanted, too. */
-    function requestOf() {
+    function requestOf(withRule) {
         const settings = new Map([...givenTo(recorded), ...[...changes].filter(([key]) => !isEdit(key))]);
+        if (!withRule) settings.delete("rule");
         if (settings.get("rule")) settings.set("train", "1");
         const edits = [...changes].filter(([key]) => isEdit(key)).map(([key, value]) => {
             const [index, name] = readEdit(key);
@@ -53,7 +55,7 @@ const Controls = (() => {
     /* "&heads=2&set=3,0.5,W_q" */
     const suffix = () => [...changes].map(([key, value]) => {
         const [index, name] = isEdit(key) ? readEdit(key) : [];
-        return isEdit(key) ? `&set=${index},${value},${encodeURIComponent(name)}`
+        return isEdit(key) ? `&set=${index},${encodeURIComponent(value)},${encodeURIComponent(name)}`
             : `&${inAddress[key] || key}=${encodeURIComponent(value)}`;
     }).join("");
 
@@ -76,11 +78,12 @@ const Controls = (() => {
 
     /* The library's lesson with these changes; null, and a sentence, if it refuses them. */
     function compute() {
-        const request = requestOf();
+        const request = requestOf(true);
         if (request === answer.request) return { lesson: answer.lesson, sentence: "" };
         const start = performance.now(), { lessons: computed, error } = library.answer(request);
         if (error) return { lesson: null, sentence: error + "." };
         answer = { request, lesson: connect(computed[0]), time: performance.now() - start };
+        rightLesson = computed[0].rule ? library.answer(requestOf(false)).lessons[0] : null;
         return { lesson: answer.lesson, sentence: "" };
     }
 
@@ -163,16 +166,21 @@ const Controls = (() => {
             if (key === "rule") updateRules(input);
             if (input.type === "checkbox") input.checked = (value === "1") !== isInverted(key);
             else input.value = value;
-            if (input.type === "range") input.nextElementSibling.textContent = value;
+            if (input.type === "range") input.nextElementSibling.textContent = `${value}, loss ${lossOf(state.lesson)}`;
+            if (key === "causal" && library) input.disabled = inputs.has("no-mask") && valueNow("no-mask") === "1";
         }
         if (!inputs.size) return;
         byId("again").disabled = changes.size === 0;
         byId("changed").className = sentence ? "refused" : "";
-        byId("changed").textContent = sentence || (loading ? "" : library ? status() : Live.refused);
+        byId("changed").replaceChildren(...(sentence || loading || !library ? [sentence || (loading ? "" : Live.refused)]
+            : state.lesson.rule ? ["A rule of backward is wrong now. See the red badge: ", redBadges(state.lesson)[0]]
+            : [status()]));
     }
 
+    const lossOf = ({ tape }) => bare(Number(tape.tensors.find(t => t.name === "loss").value[0]));
     const status = () => changes.size
-        ? `The C library in this page computed this, in ${answer.time.toFixed(0)} ms. The address is a link to it.`
+        ? `The C library in this page computed this, in ${answer.time.toFixed(0)} ms. The loss is ` +
+            `${lossOf(state.lesson)}; without your changes it is ${lossOf(recorded)}. The address is a link to this.`
         : "Change anything: the same C library, in this page, computes all numbers anew. To type another number, click a " +
             "cell of a leaf.";
 
@@ -184,14 +192,44 @@ const Controls = (() => {
 
     /* ---- a wrong rule -------------------------------------------------------------------------------------------- */
 
-    /* The steps whose badges are red, as links. */
+    const isRed = line => line.parts.some(part => !(part.worst < 1e-6));
+
+    /* The rule that backward used in this line, if it is a wrong one. */
+    function wrongRuleOf(line) {
+        const { rules, rule } = state.lesson;
+        return rule && isRed(line) ? rules.find(({ key }) => key === rule).wrong : "";
+    }
+
+    /* The gradient with the right rule, if this lesson was computed with a wrong one. */
+    function rightGrad(t) {
+        const isThis = rightLesson && state.lesson === answer.lesson;
+        return isThis && t.grad ? rightLesson.tape.tensors[t.number].grad.map(Number) : null;
+    }
+
+    const differs = (a, b) => !(Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b)));
+
+    function rightNumber(t, i) {
+        const grad = rightGrad(t);
+        return grad && differs(grad[i], t.grad[i]) &&
+            el("p", { class: "refused" }, `Wrong: with the right rule it is ${full(grad[i])}.`);
+    }
+
+    function changedByRule(t) {
+        const grad = rightGrad(t), changed = grad ? grad.filter((x, i) => differs(x, t.grad[i])).length : 0;
+        const why = t.check.right ? ": the check of a leaf sees only whether its terms were added up." : ".";
+        return changed > 0 &&
+            el("b", { class: "refused" }, ` The wrong rule changed ${changed} of its ${grad.length} numbers${why}`);
+    }
+
+    /* Links to the steps whose badges are red. */
     function redBadges({ tape, steps }) {
-        const lines = tape.lines.filter(line => line.parts.some(part => !(part.worst < 1e-6)));
-        const leaves = tape.tensors.filter(t => t.check && !t.check.right);
-        const link = (step, text) => el("li", {}, el("a", { href: address(step, null) }, text));
-        return [...lines.map(line => link(steps.findIndex(step => step.kind === "backward" && step.line === line),
-            `${nameOf(line.result)}: differences disagree with its backward`)),
-            ...leaves.map(t => link(t.gradStep, `${nameOf(t)}: its terms do not sum to its gradient`))];
+        const stepOf = line => steps.findIndex(step => step.kind === "backward" && step.line === line);
+        const link = (step, text) => el("a", { href: address(step, null) }, text);
+        const lines = tape.lines.filter(isRed).map(line =>
+            link(stepOf(line), `${nameOf(line.result)}: differences disagree with its backward`));
+        const leaves = tape.tensors.filter(t => t.check && !t.check.right).map(t =>
+            link(t.gradStep, `${nameOf(t)}: its terms do not sum to its gradient`));
+        return [...lines, ...leaves];
     }
 
     function drawBroken(lesson) {
@@ -199,16 +237,18 @@ const Controls = (() => {
         box.hidden = !rule;
         if (!rule) return box.replaceChildren();
         const { right, wrong } = lesson.training || {}, last = list => bare(Number(list[list.length - 1]));
+        const isAsGood = (a, b) => Number(b[b.length - 1]) < 2 * Number(a[a.length - 1]);
         box.replaceChildren(...[
             el("h2", {}, "Broken: ", rule.title),
             el("dl", {}, el("dt", {}, "wrong"), el("dd", {}, el("code", {}, rule.wrong)),
                 el("dt", {}, "right"), el("dd", {}, el("code", {}, rule.right))),
             el("p", {}, "The values are right, and these checks see that gradients are not:"),
-            el("ul", { class: "red" }, redBadges(lesson)),
+            el("ul", { class: "red" }, redBadges(lesson).map(link => el("li", {}, link))),
             wrong && drawCurves([{ name: "right", losses: right.map(Number) },
                 { name: "wrong", losses: wrong.map(Number) }]),
             wrong && el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${last(right)} ` +
-                `with the right rule, at ${last(wrong)} with the wrong one.`),
+                `with the right rule, at ${last(wrong)} with the wrong one.` + (isAsGood(right, wrong)
+                ? " The wrong gradient still points downhill: the losses do not tell, only the check does." : "")),
             library && el("button", { onclick: () => change({ rule: "" }) }, "put the right rule back")].filter(Boolean));
     }
 
@@ -265,6 +305,10 @@ const Controls = (() => {
         else if (state.lesson) drawLesson(state.lesson); /* the playground was opened without a lesson */
     }
 
-    return { begin, read, suffix, drawn, field, typeIn, isLoading: () => loading, isLive: () => library !== null,
+    /* Did the reader type this number? */
+    const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i));
+
+    return { begin, read, suffix, drawn, field, typeIn, isTyped, wrongRuleOf, rightNumber, changedByRule,
+        isLoading: () => loading, isLive: () => library !== null,
         stepOfTraining: () => Number(valueNow("step")) };
 })();

@@ -410,7 +410,7 @@ function drawCell(view, i) {
         (secret ? "predict it" : known ? full(x) + (reason && ", " + reason) : "not computed yet");
     return el("td", {
         role: "gridcell", tabindex: key && "-1", "data-cell": key, "data-i": i, title: words, "aria-label": words,
-        class: `${known ? classOf(x, reason) : "unknown"} ${tint && tint[i] >= 0 ? "tint t" + tint[i] % 6 : ""}`,
+        class: `${known ? classOf(x, reason) : "unknown"} ${part === "v" && Controls.isTyped(tensor, i) ? "typed" : ""} ${tint && tint[i] >= 0 ? "tint t" + tint[i] % 6 : ""}`,
         "--strength": strengthOf(x, view.largest), "--shrink": Math.min(1, 7 / text.length),
     }, text);
 }
@@ -533,7 +533,8 @@ const drawViews = (step, views, layout, paper) => el("div", { class: layout.acro
     "--pitch": layout.pitch + "px", "--fit": layout.fit, "--cell": layout.cell + "px", "--across": layout.across,
     "--track": layout.track + "px", "--between": layout.between + "px" },
     views.map(view => drawView(view, layout, paper)), leavesOf(step).map(t =>
-        el("p", { class: "complete" }, `${nameOf(t)} is a leaf, and its gradient is complete: `, leafBadge(t))));
+        el("p", { class: "complete" }, `${nameOf(t)} is a leaf, and its gradient is complete: `, leafBadge(t),
+            Controls.changedByRule(t))));
 
 /* The legend names what is on the screen. */
 function drawLegend({ line }) {
@@ -561,6 +562,8 @@ function drawHeading(step, paper) {
             el("b", {}, forward ? `y = ${line.formula}` : `gradient: ${line.gradient}`), " ",
             el("span", { class: "soft" }, forward ? "" : `of y = ${line.formula}`, numbers.map(text => "; " + text)), " ",
             lineBadge(line) || "no gradient: no input of it needs one"),
+        !forward && Controls.wrongRuleOf(line) && el("p", { class: "rule refused" }, "In use, and wrong: ",
+            el("code", {}, Controls.wrongRuleOf(line))),
         isLine && !paper && el("details", { class: "rule", open: state.rule, ontoggle: remember },
             el("summary", {}, "for programmers"),
             el("dl", {}, forward && rule("gradient", line.gradient), rule("call", line.call), rule("shapes", shapes),
@@ -689,6 +692,7 @@ function explain(part, t, i) {
         readKey(other) && el("button", { "data-toggle": true, onclick: () => choose(other) },
             `show the ${gradient ? "value" : "gradient"} (g)`),
         reason && el("p", { class: "reason" }, "0, because " + reason),
+        gradient && known && Controls.rightNumber(t, i),
         secret ? el("p", {}, "Predict it in the question. Then its terms appear here.") : Controls.field(part, t, i),
         ...(secret ? [] : gradient ? whyGradient(t, i) : known ? whyValue(t, i) : []),
         !known && !secret && linkTo(state.cell, "go to the step that computes it")];
@@ -764,7 +768,8 @@ function whyValue(t, j) {
     const from = parts.flatMap(p => p.rows[j].map(([i, J]) => ({ t: p.tensor, i, J })));
     const into = t.parts.flatMap(p => p.columns[j].map(([i, J]) => ({ t: p.line.result, i, J })));
     const origin = !line ? "It is a leaf: it was given, not computed."
-        : !parts.length && `It came from %${line.line} ${line.op}, which has no gradient: no derivatives were recorded.`;
+        : !parts.length && `It is y = ${line.formula}, of ${namesOf(line).join(", ")}. Nothing that learns goes into ` +
+            `%${line.line} ${line.op}, so it needs no gradient, and its derivatives were not computed.`;
     const end = t.uses.length ? "It was used, but no gradient comes back to it." : "Nothing was computed from it.";
     return [
         origin ? el("p", {}, origin) : drawDerivatives(`came from, through %${line.line} ${line.op}`, from),
@@ -1055,6 +1060,8 @@ function readAddress() {
     state.step = -1; /* so that goTo draws, and turns to the cell */
     state.turnedTo = "";
     goTo(isWrong ? 0 : (Math.trunc(Number(wanted.get("step"))) || 1) - 1);
+    if (before && !state.cell && innerWidth < 1100 && byId("stage").getBoundingClientRect().top < 0)
+        byId("tape").scrollIntoView();
     if (state.lesson !== before) byId("lesson").open = innerWidth >= 1100 || state.step === 0;
     showCell();
 }
@@ -1113,8 +1120,9 @@ function drawEnd() {
     byId("end").hidden = step < steps.length - 1 || !state.lesson.number;
     byId("end").replaceChildren(...["The end of this lesson. ", answered, answered && right.size < questions.length &&
         `The ${right.size ? "others" : "questions"} stand below the lesson's text. `,
-        next && next.number > 0 && el("a", { href: `#lesson=${next.name}` },
-            `Next: lesson ${next.number}, ${next.title}`)].filter(Boolean));
+        next && next.number > 0 ? el("a", { href: `#lesson=${next.name}` },
+            `Next: lesson ${next.number}, ${next.title}`) : el("a", { href: "#play" }, "Next: train a model in the playground"),
+    ].filter(Boolean));
 }
 
 const stepTo = { first: () => 0, back: () => state.step - 1, next: () => state.step + 1, last: () => Infinity };
@@ -1125,14 +1133,20 @@ function onKey(event) {
     const toggle = byId("why").querySelector("[data-toggle]");
     if (event.ctrlKey || event.altKey || event.metaKey || target.closest("input, select, dialog")) return;
     if (isPlaying() && key !== "?") return;
-    if (cell && (Controls.typeIn(key) || moveInGrid(cell, key))) event.preventDefault();
+    if (Controls.typeIn(key) || (cell && moveInGrid(cell, key))) event.preventDefault();
     else if (target.closest("#tape") && /^Arrow(Up|Down)$/.test(key)) moveInTape(target, key);
     else if (stepKeys[key] && !cell) goTo(stepTo[stepKeys[key]]());
     else if (key === "g" && toggle) toggle.click();
     else if (key === "?") byId("help").showModal();
-    else if (key === "Escape") choose(null);
+    else if (key === "Escape") letGo();
     else return;
     event.preventDefault();
+}
+
+/* No number is chosen then, and the arrows step again. */
+function letGo() {
+    if (byId("stage").contains(document.activeElement)) byId("stage").focus({ preventScroll: true });
+    choose(null);
 }
 
 /* The arrows move in the rows and columns of a tensor, and over the edge into the next panel. */
@@ -1202,6 +1216,10 @@ function begin() {
         (location.hash = value === "play" ? "play" : `lesson=${value}`));
     for (const button of byId("controls").querySelectorAll("button"))
         button.addEventListener("click", () => goTo(stepTo[button.dataset.step]()));
+    /* A click chooses a number and leaves the focus, so that the arrows go on stepping. */
+    byId("stage").addEventListener("mousedown", event => {
+        if (event.target.closest("[data-cell]")) event.preventDefault();
+    });
     byId("stage").addEventListener("click", event => {
         const cell = event.target.closest("[data-cell]");
         if (cell) choose(cell.dataset.cell);

@@ -136,13 +136,34 @@ async function typeNumber(number) {
     expect(state.lesson.tape.tensors[leaf.number].value[i] === 2.5 || number === 6, `${what}: the cell holds another one`);
     expect($("#stage").contains(document.activeElement), `${what}: the focus is lost`);
     expect(red().length === 0, `${what}: a badge is red: ${red()}`);
+    expect($(`#stage .typed[data-cell="${key}"]`), `${what}: the cell is not marked`);
     const link = where(), shown = $("#stage").textContent;
     await go(`#lesson=${number}`);
     await go(link);
     expect($("#stage").textContent === shown, `${link} does not lead back`);
     [...all(".type button")].find(button => button.textContent.includes("back")).click();
     expect(state.lesson === before && !where().includes("set="), `${what}: it does not go back`);
+    await go(`${where().replace(/&set=[^&]*/, "")}&set=${i},1e%2B21,${encodeURIComponent(leaf.name)}`);
+    const large = where();
+    expectShown(ask(`lesson ${number}\nset ${i} 1e+21 ${leaf.name}`), `${what}, 1e+21`);
+    await go(`#lesson=${number}`);
+    await go(large);
+    expect(where() === large && state.lesson !== before, `${large} does not lead back`);
+    await go(`#lesson=${number}`);
     report.typed++;
+}
+
+/* The card of a gradient that the rule made wrong says what is right. */
+async function showsRight(rightLesson, what) {
+    const { tensors } = state.lesson.tape, { number, steps } = state.lesson;
+    for (const t of tensors.filter(t => t.check)) {
+        const right = rightLesson.tape.tensors[t.number].grad.map(Number), i = right.findIndex((x, n) => !(Math.abs(x - t.grad[n]) <= 1e-6));
+        if (i < 0) continue;
+        await go(`${where().replace(/&step=\d+/, `&step=${steps.length}`)}&cell=g${t.number}.${i}`);
+        expect($("#why .refused").textContent.includes(String(right[i])), `${what}: lesson ${number} does not say that ${t.name} should be ${right[i]}`);
+        return;
+    }
+    fail(`${what}: no gradient of a leaf is wrong`);
 }
 
 async function breakRules(number) {
@@ -162,6 +183,8 @@ async function breakRules(number) {
         expect(right.length === 200 && losses.length === 200 && String(right) !== String(losses), `${what}: the trainings do not differ`);
         await go($("#broken .red a").getAttribute("href"));
         expect($("#stage .badge.wrong"), `${what}: its link leads to a green badge`);
+        if (key !== "assign") expect($("#stage .rule.refused").textContent.includes(wrong), `${what}: the line does not show its rule`);
+        await showsRight(ask(`lesson ${number}`), what);
         $("#broken button").click();
         expect(red().length === 0 && $("#broken").hidden && !where().includes("rule"), `${what}: the right rule does not come back`);
         report.broken++;

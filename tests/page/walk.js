@@ -127,8 +127,14 @@ async function keysInGrid(number, { cell, step }) {
     expect(view.contains(document.activeElement) && document.activeElement.classList.contains("chosen"), where() + ": the arrows leave the grid");
     expect(where().includes(`step=${step}&`), where() + ": an arrow in a grid makes a step");
     press("Escape", document.activeElement);
-    expect(view.contains(document.activeElement) && !$(".chosen"), where() + ": Esc loses the focus or keeps the number");
-    press("Enter", document.activeElement);
+    expect(document.activeElement === $("#stage") && !$(".chosen"), where() + ": Esc loses the focus or keeps the number");
+    press("ArrowLeft", document.activeElement);
+    expect(where().includes(`step=${step - 1}`), where() + ": the arrows do not step after Esc");
+    press("ArrowRight", document.activeElement);
+    const again = $(`#stage [data-cell="${cell}"]`);
+    expect(!again.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true })), where() + ": a click takes the focus from the steps");
+    again.focus();
+    press("Enter", again);
     const was = where();
     press("g");
     expect(where() !== was, "g changes nothing");
