@@ -275,6 +275,8 @@ START_TEST(mistakes_between_steps) {
     expect_refusal("play pause",
                    "\\\"pause\\\" is no request: it must be begin, train, record or end");
     expect_refusal("play ", "\\\"\\\" is no request: it must be begin, train, record or end");
+    expect_refusal("play begin\npairs 27",
+                   "pairs is \\\"27\\\": it must be an integer from 1 to 26");
     ck_assert_int_eq(json_integer(ask("play train 1"), "step", 0), 1);
     end();
 }

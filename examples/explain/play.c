@@ -103,8 +103,8 @@ static void look(void) {
 
 static void begin(char *lines) {
     Settings settings = defaults;
-    end();
     if (!read_settings(&settings, lines)) return;
+    end();
     play.settings = settings;
     play.num_losses = 0;
     tensor_manual_seed(seed());

@@ -6,7 +6,7 @@
  *     play_answer("record")
  *     play_answer("end")
  *
- * begin frees the run before it and draws the parameters. Its settings, a line each, are attention
+ * begin frees the run before it, unless a setting is refused, and draws the parameters. Its settings, a line each, are attention
  * (dot or additive), pairs, seed, lr, no-scale and no-mask; the rest is what build/recall trains.
  * train makes so many steps. The answer of both is
  *

@@ -28,11 +28,11 @@
         byId("play-said").classList.toggle("wrong", isWrong === true);
     }
 
-    /* Asks the library. After an error there is no run, unless it was one of recording. */
+    /* Asks the library. After an error of training there is no run; other errors leave it as it is. */
     function ask(request) {
         const answer = live.answer("play " + request);
         if (!answer.error) return answer;
-        if (request !== "record") {
+        if (request.startsWith("train")) {
             run = null;
             stop();
         }
@@ -52,14 +52,22 @@
         say("");
         const lines = Object.entries(settings).map(([key, value]) => `\n${key} ${value}`);
         const answer = ask("begin" + lines.join(""));
-        if (answer) {
-            run = { settings: { ...settings }, losses: [] };
-            take(answer);
-            question = Math.min(question, run.map.queries.length - 1);
-        }
+        if (!answer) return keepRun();
+        run = { settings: { ...settings }, losses: [] };
+        take(answer);
+        question = Math.min(question, run.map.queries.length - 1);
         draw();
-        if (run) pause();
-        else writeAddress();
+        pause();
+    }
+
+    /* A setting was refused: the run before it goes on, or else the usual one begins. */
+    function keepRun() {
+        const words = byId("play-said").textContent;
+        settings = { ...(run ? run.settings : USUAL) };
+        if (!run) start();
+        say(words, true);
+        draw();
+        writeAddress();
     }
 
     function train(n) {

@@ -198,10 +198,11 @@ async function settings() {
     check();
     await choose("seed", "x");
     expectHere($("#play-said.wrong") && said().startsWith('Seed is "x": it must be'), "a wrong seed is not said");
-    expectHere($('[data-play="train"]').disabled && !isShown($("#play-results")), "a wrong seed can be trained");
+    expectHere(stepShown() === 1 && isShown($("#play-results")) && $('#play-settings [name="seed"]').value === "1",
+        "a wrong seed changes the run");
+    check();
     await choose("seed", "3");
-    expectHere(!$("#play-said.wrong") && !$('[data-play="train"]').disabled && isShown($("#play-results")),
-        "a right seed does not help");
+    expectHere(!$("#play-said.wrong") && stepShown() === 0 && location.hash.includes("seed=3"), "a right seed does not help");
     await choose("lr", "fast");
     expectHere(said().startsWith('Learning rate is "fast"'), "a wrong learning rate is not said");
     await choose("lr", "1000000");
