@@ -28,7 +28,7 @@ async function begin(walk) {
         const style = getComputedStyle(document.body);
         report.colours = [style.backgroundColor, style.color];
     } catch (error) {
-        fail("the walk stopped: " + error.stack);
+        fail(`the walk stopped: ${error} ${error.stack}`); /* in Firefox the stack has no message */
     }
     report.console = window.pageErrors;
     parent.postMessage(JSON.stringify(report), "*");
