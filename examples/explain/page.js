@@ -338,8 +338,8 @@ const leafBadge = ({ check: { right, worst } }, short) =>
  *   main, ghost       what the step computes; a smaller tensor, repeated
  *   sums              with the sum of each row, which is 0 */
 
-/* Pixels: a cell, the row numbers, the sums of rows, between panels, the edge of a view, between two views, a caption. */
-const SMALL = 45, LARGE = 58, GUTTER = 18, SUM = 30, GAP = 14, EDGE = 11, BETWEEN = 32, CAPTION = 170;
+/* Pixels: the border of a cell (Firefox adds it to the width), a cell, the row numbers, the sums of rows, between panels, the edge of a view, between two views, a caption. */
+const BORDER = 1, SMALL = 45, LARGE = 58, GUTTER = 18, SUM = 30, GAP = 14, EDGE = 11, BETWEEN = 32, CAPTION = 170;
 
 const largestOf = numbers => Math.max(0, ...numbers.map(Math.abs).filter(Number.isFinite));
 
@@ -350,8 +350,8 @@ function layoutOf(views, width) {
     const many = views.filter(view => panels === 1 || view.tensor.panels > 1);
     const columns = Math.max(1, ...many.map(view => view.tensor.columns));
     const beside = GUTTER + (views.some(view => view.sums) ? SUM : 0), between = added ? 14 : BETWEEN;
-    const trackOf = (cell, view) => (view.tensor.panels > 1 ? panels * (columns * cell + beside + GAP) - GAP
-        : view.tensor.columns * cell + beside);
+    const trackOf = (cell, view) => (view.tensor.panels > 1 ? panels * (columns * (cell + BORDER) + beside + GAP) - GAP
+        : view.tensor.columns * (cell + BORDER) + beside);
     const need = cell => EDGE + Math.max(added ? 140 : CAPTION, ...views.map(view => trackOf(cell, view)));
     const room = (across, cell) => across * need(cell) + (across - 1) * between <= width;
     let across = added ? views.length : Math.min(3, views.length), cell = LARGE;
@@ -359,14 +359,14 @@ function layoutOf(views, width) {
     if (across > 1) {
         while (!room(across, cell)) cell--;
         return { panels, fit: panels, cell, most: Infinity, across, track: need(cell), between,
-            pitch: panels > 1 ? columns * cell + beside : need(cell) - EDGE };
+            pitch: panels > 1 ? columns * (cell + BORDER) + beside : need(cell) - EDGE };
     }
-    const inside = width - EDGE, space = n => Math.floor(((inside + GAP) / n - beside - GAP) / columns);
+    const inside = width - EDGE, space = n => Math.floor(((inside + GAP) / n - beside - GAP) / columns) - BORDER;
     let fit = panels;
     while (fit > 1 && space(fit) < SMALL) fit--;
     cell = Math.min(LARGE, Math.max(SMALL, space(fit)));
-    const most = Math.max(1, Math.floor((inside - beside) / cell));
-    return { panels, fit, cell, most, across, track: width, between, pitch: Math.min(columns, most) * cell + beside };
+    const most = Math.max(1, Math.floor((inside - beside) / (cell + BORDER)));
+    return { panels, fit, cell, most, across, track: width, between, pitch: Math.min(columns, most) * (cell + BORDER) + beside };
 }
 
 /* On paper all panels are drawn, `fit` in a row; on the screen `fit` of them. */

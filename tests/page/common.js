@@ -18,6 +18,15 @@ function lookWide() {
     if (scrollWidth > clientWidth) report.wide.push(`${where()}: ${scrollWidth} > ${clientWidth}`);
 }
 
+/* No number is cut off. */
+function lookFit() {
+    const edge = $("#stage").getBoundingClientRect().right;
+    for (const cell of all("#stage [data-i]")) {
+        const fits = cell.scrollWidth <= cell.clientWidth + 1 && cell.getBoundingClientRect().right <= edge + 1;
+        expect(fits, `${where()} ${cell.closest(".view").dataset.shows}: ${cell.textContent} does not fit`);
+    }
+}
+
 /* Runs the walk, and gives the report to page-test. */
 async function begin(walk) {
     try {

@@ -229,6 +229,8 @@ async function records(hash) {
     expectHere($("#lessons").selectedOptions[0].textContent.includes("step 30"), "the menu does not say what is shown");
     for (let last = ""; last !== location.hash; press("ArrowRight")) {
         last = location.hash;
+        lookWide();
+        lookFit();
         for (const view of all("#stage .view")) for (const cell of view.querySelectorAll("[data-i]"))
             ((report.cells["0 " + view.dataset.shows] ||= {})[cell.dataset.i] = cell.textContent);
         for (const badge of all("#stage .badge, #tape .badge"))
