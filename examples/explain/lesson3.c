@@ -90,16 +90,19 @@ static const char *one_key(const Lesson *l, int row) {
 static void tell(Lesson *l) {
     const int last = (int)l->options.queries - 1;
     if (l->options.no_mask) {
-        say(l, "Here nothing is masked: every query looks at every key, no weight is 0, and so no "
-               "gradient is 0. For programmers: compare this example with `build/explain --lesson "
-               "3`.");
+        say(l,
+            "Here nothing is masked: every query looks at every key, no weight "
+            "is 0, and so no gradient is 0. For programmers: compare this example with `build/explain --lesson "
+            "3`.");
         return;
     }
-    say(l, "A mask says which keys (columns) a query (a row) may look at. Here three masks work "
-           "together: `lengths` holds one number for each row, how many keys it may look at; "
-           "`keep` has a 0 where a key is forbidden; `window` is added to the scores, so -infinity "
-           "forbids. `ignored` shows all masked keys in one table: there a 1 forbids. All shapes "
-           "begin with a 1, a batch of one example, and `bmm` is the product for a batch.");
+    say(l,
+        "A mask says which keys (columns) a query (a row) may look at. Here three masks work "
+        "together: `lengths` holds one number for each row, how many keys it may look at; "
+        "`keep` has a 0 where a key is forbidden; `window` is added to the scores, so -infinity "
+        "forbids. `ignored` shows all masked keys in one table: there a 1 forbids. All shapes "
+        "begin with a 1, a batch of one example, and `bmm` is the product for a batch.%s",
+        l->options.causal ? " A fourth mask, causal, forbids every key after the row's own." : "");
     say(l,
         "`A` selects: softmax sees only the keys that are allowed, so the weight of a masked key "
         "is exactly 0, and so is the gradient of its score. `B` fills, as many programs do: "
