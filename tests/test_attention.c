@@ -987,7 +987,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("attention");
     TCase *fused = add_framed_case(suite, "fused");
-    tcase_add_loop_test(fused, fused_attention_is_its_composed_twin, 0, MASKS);
     tcase_add_loop_test(fused, sharp_attention_is_its_composed_twin, 0, 2);
     tcase_add_loop_test(fused, a_weight_that_would_be_lost_is_0, 0, 4);
     tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
@@ -1004,6 +1003,7 @@ int main(void) {
     TCase *longest = mark_long(add_framed_case(suite, "many queries and keys"));
     tcase_add_loop_test(longest, fused_attention_of_many_blocks, 0, MASKS);
     tcase_add_loop_test(longest, long_attention_is_accurate, 0, 2);
+    tcase_add_loop_test(longest, fused_attention_is_its_composed_twin, 0, MASKS);
     TCase *ignored = add_framed_case(suite, "ignored");
     tcase_add_test(ignored, nothing_ignored_leaks);
     tcase_add_test(ignored, padding_may_be_anything);

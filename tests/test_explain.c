@@ -1622,7 +1622,6 @@ int main(void) {
     tcase_add_test(tcase, settings_that_cannot_be);
     tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, LESSONS);
     tcase_add_test(tcase, steps_of_lesson_6);
-    tcase_add_loop_test(tcase, edits_change_the_leaves, 0, CASES);
     tcase_add_test(tcase, an_edit_changes_one_number);
     tcase_add_test(tcase, training_begins_with_the_edits);
     tcase_add_test(tcase, edits_that_cannot_be);
@@ -1630,7 +1629,6 @@ int main(void) {
     tcase_add_test(tcase, rules_with_other_settings);
     tcase_add_test(tcase, a_nan_fails_the_check);
     tcase_add_test(tcase, no_such_rule);
-    tcase_add_loop_test(tcase, training_is_sgd, 0, LESSONS * (RULES + 1));
     tcase_add_loop_test(tcase, training_only_if_asked, 0, LESSONS);
     tcase_add_test(tcase, answers_of_lesson_1);
     tcase_add_test(tcase, answers_of_lesson_2);
@@ -1652,7 +1650,6 @@ int main(void) {
     tcase_add_loop_test(tcase, picture_is_golden, 0, SETS);
     tcase_add_loop_test(tcase, picture_of_a_lesson, 0, LESSONS);
     tcase_add_test(tcase, picture_of_the_heads);
-    tcase_add_test(tcase, pictures_that_cannot_be_drawn);
     tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
     tcase_add_test(tcase, text_of_wide_matrices);
     tcase_add_test(tcase, text_of_all_lessons);
@@ -1660,10 +1657,14 @@ int main(void) {
     tcase_add_test(tcase, text_on_a_terminal);
     tcase_add_test(tcase, help);
     tcase_add_test(tcase, misuse);
-    tcase_add_test(tcase, too_large);
     tcase_add_test(tcase, page_of_a_tape);
     tcase_add_test(tcase, tapes_that_cannot_be_read);
     tcase_add_test(tcase, pages_that_cannot_be_written);
     tcase_add_test(tcase, standard_output_that_cannot_be_written);
+    TCase *longest = mark_long(add_program_case(suite, "long"));
+    tcase_add_loop_test(longest, edits_change_the_leaves, 0, CASES);
+    tcase_add_loop_test(longest, training_is_sgd, 0, LESSONS * (RULES + 1));
+    tcase_add_test(longest, pictures_that_cannot_be_drawn);
+    tcase_add_test(longest, too_large);
     return run_suite(suite);
 }

@@ -161,7 +161,6 @@ int main(void) {
     Suite *suite = suite_create("heads");
     TCase *tcase = add_program_case(suite, "program");
     program = "heads";
-    tcase_add_test(tcase, two_of_four_heads_learn_the_two_offsets);
     tcase_add_test(tcase, the_rank_correlation);
     tcase_add_test(tcase, the_weakest_goes_first);
     tcase_add_test(tcase, models_of_the_same_shapes);
@@ -171,5 +170,7 @@ int main(void) {
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, ranks);
     tcase_add_test(tcase, ranks_of_noise);
+    TCase *training = mark_long(add_program_case(suite, "training"));
+    tcase_add_test(training, two_of_four_heads_learn_the_two_offsets);
     return run_suite(suite);
 }

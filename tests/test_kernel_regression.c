@@ -431,7 +431,6 @@ int main(void) {
     Suite *suite = suite_create("kernel_regression");
     TCase *tcase = add_program_case(suite, "program");
     program = "kernel_regression";
-    tcase_add_test(tcase, finds_the_global_minimum);
     tcase_add_test(tcase, prints_the_loss_as_it_goes);
     tcase_add_test(tcase, keeps_its_promises);
     tcase_add_test(tcase, logs_the_epochs);
@@ -442,7 +441,6 @@ int main(void) {
     tcase_add_test(tcase, other_bad_files);
     tcase_add_test(tcase, help_names_every_flag);
     tcase_add_test(tcase, a_rate_that_is_too_large);
-    tcase_add_test(tcase, same_bytes_every_time);
     tcase_add_test(tcase, hostile_names);
     tcase_add_test(tcase, files_whole_or_not_at_all);
     tcase_add_test(tcase, replaces_what_a_link_leads_to);
@@ -451,5 +449,8 @@ int main(void) {
     tcase_add_test(tcase, draws_in_a_terminal);
     tcase_add_loop_test(tcase, bad_file, 0, sizeof bad_files / sizeof *bad_files);
     tcase_add_loop_test(tcase, misuse, 0, sizeof misuses / sizeof *misuses);
+    TCase *longest = mark_long(add_program_case(suite, "long"));
+    tcase_add_test(longest, finds_the_global_minimum);
+    tcase_add_test(longest, same_bytes_every_time);
     return run_suite(suite);
 }

@@ -785,7 +785,6 @@ static Suite *kernels_suite(void) {
     tcase_add_loop_test(others, columns_are_summed, 0, 10);
     tcase_add_test(others, adamw_steps);
     tcase_add_test(others, additive_scores_and_their_gradients);
-    tcase_add_loop_test(others, attention_agrees, 0, COUNT(heads));
     TCase *accuracy = add_case(suite, "accuracy");
     tcase_add_loop_test(accuracy, functions_are_good_to_an_ulp_or_two_on_every_exponent, 0,
                         COUNT(FUNCTIONS));
@@ -796,6 +795,8 @@ static Suite *kernels_suite(void) {
     tcase_add_test(accuracy, a_large_mean_costs_no_digits);
     tcase_add_test(accuracy, a_constant_row_is_normalised_to_zero);
     tcase_add_test(accuracy, masked_elements_are_not_read);
+    TCase *attention = mark_long(add_case(suite, "attention"));
+    tcase_add_loop_test(attention, attention_agrees, 0, COUNT(heads));
     return suite;
 }
 

@@ -632,7 +632,6 @@ int main(void) {
     tcase_add_loop_test(tcase, explains_what_it_had_learned, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, explains_other_models, 0, 8);
     tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, misuse, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, losses_that_are_none);
     tcase_add_test(tcase, a_file_of_one_letter);
@@ -641,9 +640,10 @@ int main(void) {
     tcase_add_test(tcase, a_text_is_not_saved_over);
     tcase_add_loop_test(tcase, standard_output_that_cannot_be_written, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, a_log_in_the_place_of_the_output);
-    TCase *trainings = mark_long(add_program_case(suite, "trainings"));
-    tcase_add_loop_test(trainings, goes_on_from_the_end, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(trainings, explains, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(trainings, too_large_for_a_page, 0, NUM_PROGRAMS);
+    TCase *longest = mark_long(add_program_case(suite, "long"));
+    tcase_add_loop_test(longest, goes_on_from_the_end, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(longest, explains, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(longest, too_large_for_a_page, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(longest, misuse, 0, NUM_PROGRAMS);
     return run_suite(suite);
 }
