@@ -177,7 +177,7 @@ const Controls = (() => {
             : [status()]));
     }
 
-    const lossOf = ({ tape }) => bare(Number(tape.tensors.find(t => t.name === "loss").value[0]));
+    const lossOf = ({ tape: { lines } }) => bare(lines[lines.length - 1].result.value[0]); /* the last line makes it */
     const status = () => changes.size
         ? `The C library in this page computed this, in ${answer.time.toFixed(0)} ms. The loss is ` +
             `${lossOf(state.lesson)}; without your changes it is ${lossOf(recorded)}. The address is a link to this.`

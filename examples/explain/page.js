@@ -772,17 +772,18 @@ function whyValue(t, j) {
             `%${line.line} ${line.op}, so it needs no gradient, and its derivatives were not computed.`;
     const end = t.uses.length ? "It was used, but no gradient comes back to it." : "Nothing was computed from it.";
     return [
-        origin ? el("p", {}, origin) : drawDerivatives(`came from, through %${line.line} ${line.op}`, from),
+        origin ? el("p", {}, origin) : drawDerivatives(`came from, through %${line.line} ${line.op}`, from,
+            "of this number by the number of the row: how much it grows when that one grows by 1"),
         rowwise && drawJacobian(rowwise, j),
-        t.parts.length ? drawDerivatives("went into", into) : el("p", {}, end)];
+        t.parts.length ? drawDerivatives("went into", into, "of the row's number by this one") : el("p", {}, end)];
 }
 
-function drawDerivatives(title, list) {
+function drawDerivatives(title, list, words) {
     const rows = list.sort((a, b) => Math.abs(b.J) - Math.abs(a.J)).map(({ t, i, J }) => el("tr", {},
         el("td", {}, linkTo(keyOf("v", t, i), nameOf(t) + at(t, i))),
         t.valueStep > state.step ? [dot(), dot()] : [figure(t.value[i]), figure(J)]));
     return el("section", {}, el("h3", {}, title),
-        rows.length ? folded(rows, 8, ["", "value", "derivative"]) : el("p", {}, "Nothing: all derivatives are 0."));
+        rows.length ? folded(rows, 8, ["", "value", ["derivative", words]]) : el("p", {}, "Nothing: all derivatives are 0."));
 }
 
 /* ---- the tape, a list -------------------------------------------------------------------------------------------- */
@@ -867,7 +868,7 @@ function drawLosses(losses) {
     const show = n => {
         place(n);
         words.textContent = `step ${n + 1} of ${losses.length}: loss ${full(losses[n])}. ` +
-            (live ? "\u201csteps of SGD\u201d above moves the tables, too." : "The tables stay at step 1.");
+            (live ? "The slider above, \u201csteps of SGD\u201d, moves the tables, too." : "The tables stay at step 1.");
     };
     chart.append(dot);
     show(live ? Controls.stepOfTraining() : 0);
