@@ -47,7 +47,7 @@ static FILE *open_stream(const File *file, int fd) {
 
 bool tensor_file_open(File *file, const char *function, const char *path) {
     if (!start(file, function, path)) return false;
-    /* O_NONBLOCK: open of a pipe must not wait for a writer. Regular files ignore it. */
+    /* O_NONBLOCK: open of a pipe must not wait for a writer. Regular files ignore the flag. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     const bool opened = check_done(file, "opened", fd >= 0 && fstat(fd, &status) == 0);

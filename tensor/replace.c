@@ -54,7 +54,7 @@ static bool take_number(const char **text, long *number) {
     return true;
 }
 
-/* Is name the name of a temporary file of base? Then *pid and *number are the numbers in it. */
+/* Is name the name of a temporary file of base? *pid and *number become the numbers in name. */
 static bool is_temporary(const char *name, const char *base, long *pid, long *number) {
     const size_t part = (size_t)part_of(base), length = strlen(mark);
     if (*name != '.' || strncmp(name + 1, base, part) != 0) return false;
@@ -279,7 +279,8 @@ static const char *move_into_place(Replacement *r, FILE *stream) {
     return "it is in place, but its directory cannot be flushed to the disk";
 }
 
-/* The stream is closed last, because that ends the lock. After fsync, closing cannot lose bytes. */
+/* The stream is closed after rename or unlink, because closing ends the lock. After fsync, closing
+ * cannot lose bytes. */
 const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok) {
     const char *problem = ok ? move_into_place(r, stream) : NULL;
     int error = errno;

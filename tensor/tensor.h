@@ -7,8 +7,8 @@
  * tensor_release gives it back. Arguments are only borrowed.
  *
  * Errors. A mistake or a failed allocation makes a function return NULL (false, or NaN) and sets
- * one error message; tensor_error() returns it. The first error stays. While it is pending, every
- * function that makes a tensor returns NULL, so a long chain of calls needs one check at its end.
+ * one error message; tensor_error() returns it. The first error stays. While an error is pending,
+ * every function that makes a tensor returns NULL, so a long chain needs one check at its end.
  * Your mistakes never make the library print, abort or exit.
  *
  * Threads. Each thread has its own error, generator and allocator cache. A tensor belongs to one
@@ -84,9 +84,9 @@ const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "b
 
 /* How many threads share the work on a large tensor, the calling thread included: 1 to 64, for the
  * whole process. The number changes no digit of a result. The default is the environment variable
- * TAPEHEAD_NUM_THREADS or, if that is no whole number, the number of cores that the process may
- * use. You may call this at any time, from any thread. More than 64 means 64; less than 1 is an
- * error that changes nothing. The library starts its threads when it first needs them; they end
+ * TAPEHEAD_NUM_THREADS or, if that is no whole number from 1 on, the number of cores that the
+ * process may use. You may call this at any time, from any thread. More than 64 means 64; less than
+ * 1 is an error that changes nothing. The library starts threads when it first needs them; they end
  * with the program, sleep while there is no work, and take no signals. A thread of your own needs
  * 64 KB of stack. */
 void tensor_set_num_threads(int n);

@@ -135,7 +135,7 @@ bool tensor_text_string(Text *text, const char **string) {
 
 /* ---- lists and objects ----------------------------------------------------------------------- */
 
-/* Is there an item after the first n items? Takes the bracket or the comma before it. */
+/* Is there an item after the first n items? Takes the bracket or the comma before this item. */
 static bool text_item(Text *text, const char *open, const char *close, int n) {
     if (tensor_pending()) return false;
     const bool more = n ? tensor_text_take(text, ",") : expect(text, open);

@@ -129,7 +129,8 @@ Tensor *tensor_view_permute(const Tensor *x, const int *axes) {
 }
 
 /* The order of dimensions a and b in memory: 1 if a comes first, -1 if b does, 0 if either may. The
- * larger stride comes first, of equal strides the larger size; a stride of 0 may stand anywhere. */
+ * larger stride comes first; a stride of 0 may stand anywhere. For equal strides a comes first if
+ * it has the larger size. (PyTorch has no such rule for b.) */
 static int comes_before(const Tensor *x, int a, int b) {
     const int64_t of_a = llabs(x->stride[a]), of_b = llabs(x->stride[b]);
     if (of_a == 0 || of_b == 0) return 0;

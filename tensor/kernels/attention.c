@@ -346,7 +346,7 @@ static void forward_close(const Pass *pass, const Block *q) {
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* Are the weights of the query undefined (0 / 0, because it sees no key, or NaN)? Then 1 / its sum
+/* Are the weights of the query undefined (0 / 0, because it sees no key, or NaN)? Then inverse_sum
  * is 0 or NaN. */
 static bool is_undefined(const Block *q, int64_t r) { return !(q->inverse_sum[r] > 0); }
 

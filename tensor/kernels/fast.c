@@ -110,7 +110,7 @@ static void adamw_f32(int64_t n, void *const *data, double number) {
 /* ---- sums and maxima ------------------------------------------------------------------------- */
 
 /* Vector p of x, of which n elements are left; pad takes the place of missing elements. One load,
- * masked if the vector is not full. store_part stores it. */
+ * masked if the vector is not full. store_part is the inverse. */
 INLINE Vector part(const float *x, int p, int64_t n, float pad) {
     _Alignas(WIDTH) float v[WIDE];
     n -= p * WIDE;

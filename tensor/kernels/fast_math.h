@@ -64,9 +64,10 @@ INLINE ExpParts exp_parts(float x, float more, float bias) {
 }
 
 /* 1 + hi is rounded, and its rounding error is added to lo: the sum is nearly always the nearest
- * float. k is added to its exponent. If the result y is denormal, its bits are the number
- * y / 2^-149. The low bits of 2^64 y + 2^-62 are the same number, because its last bit counts
- * 2^-85. (A denormal product takes Intel's CPUs a hundred cycles.) x + infinity is NaN for NaN. */
+ * float. k is added to the exponent of the sum. If the result y is denormal, its bits are the
+ * number y / 2^-149. The low bits of 2^64 y + 2^-62 are the same number, because its last bit
+ * counts 2^-85. (A denormal product takes Intel's CPUs a hundred cycles.) x + infinity is NaN for
+ * NaN. */
 INLINE float exp_float(float x) {
     const ExpParts e = exp_parts(x, 0, 0x1.8p23f);
     const float whole = 1 + e.hi, lost = e.hi - (whole - 1);
@@ -78,12 +79,12 @@ INLINE float exp_float(float x) {
     return x < 88.72284f ? low : x + INFINITY;
 }
 
-/* factor e^x for x up to 0: a weight of attention; the largest weight has x = 0. This is exp_float
- * without the correction of 1 + hi: the error is at most 1 ulp, without FMA 1.5. The result is 0 if
- * e^x is below 2^-100, or if x is -inf, for any factor: beside the largest weight such a weight is
- * lost in every sum, and its products can be denormal, which takes Intel's CPUs a hundred cycles
- * for the whole vector. The bias has 127 more, as in tanh, so that the low bits are k + 127, the
- * exponent field of 2^k. */
+/* factor e^x for x up to 0: a weight of attention; the largest weight has x = 0. The code is
+ * exp_float's without the correction of 1 + hi: the error is at most 1 ulp, without FMA 1.5. The
+ * result is 0 if e^x is below 2^-100, or if x is -inf, for any factor: beside the largest weight
+ * such a weight is lost in every sum, and its products can be denormal, which takes Intel's CPUs a
+ * hundred cycles for the whole vector. The bias has 127 more, as in tanh, so that the low bits are
+ * k + 127, the exponent field of 2^k. */
 INLINE float weight_float(float x, float factor) {
     const float bias = 0x1.8p23f + 127, shifted = FMA(x, 1.44269504f, bias), k = shifted - bias;
     const float r = FMA(k, -0x1.7f7d1cp-20f, FMA(k, -0x1.62e4p-1f, x));
@@ -132,10 +133,10 @@ INLINE Power power_of_2(uint32_t fields) {
     return (Power){float_of_bits(first), float_of_bits((fields << 23) - first)};
 }
 
-/* factor / (1 + e^-x), where |x| is |x| + more, for a tiny `more`. With e^|x| = 2^k (1 + hi + lo)
- * and d = 2^-k + 1 + hi + lo this is factor (1 - 2^-k / d) for positive x, and factor 2^-k / d for
- * others: nothing overflows, and small results keep their digits. d_lo is the rounding error of d;
- * the quotient is corrected by it. */
+/* factor / (1 + e^-t), where t has the sign of x, and |t| = |x| + more for a tiny `more`. With
+ * e^|t| = 2^k (1 + hi + lo) and d = 2^-k + 1 + hi + lo the result is factor (1 - 2^-k / d) for
+ * positive x, and factor 2^-k / d for others: nothing overflows, and small results keep their
+ * digits. d_lo is the rounding error of d; the quotient is corrected by it. */
 INLINE float sigmoid_times(float factor, float x, float more) {
     const ExpParts e = exp_parts(fabsf(x) > 110 ? 110 : fabsf(x), more, 0x1.8p23f);
     const Power by = power_of_2(254 - bits_of_float(e.shifted));
@@ -252,7 +253,7 @@ INLINE float gelu_dx_float(float x) {
 /* sigmoid(-x) is 1 - sigmoid(x), without the digits that this difference would lose. */
 #define SILU_DX(x) (SIGMOID(x) * (1 + (x)*SIGMOID(-(x))))
 
-/* If a and b are equal, each gets half the gradient. If one is NaN, each gets all of it. */
+/* If a and b are equal, each gets half of dy. If one is NaN, each gets dy. */
 #define MAXIMUM(a, b)    ((a) != (a) || (a) > (b) ? (a) : (b))
 #define MINIMUM(a, b)    ((a) != (a) || (a) < (b) ? (a) : (b))
 #define MAX_DA(a, b, dy) ((a) == (b) ? 0.5f * (dy) : (a) < (b) ? 0.0f : (dy))

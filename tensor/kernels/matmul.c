@@ -41,12 +41,12 @@ enum {
     SMALL = 16 << 10,  /* or if its rows are in so many bytes, */
     SEVERAL = 128,     /* or in three times as many if a has at most so many rows */
     BLOCK = 256 << 10, /* bytes of a block of a */
-    BLOCK_ROWS = 48,   /* its rows are a multiple of this: whole tiles, whole cache lines */
+    BLOCK_ROWS = 48,   /* a block has a multiple of so many rows: whole tiles and cache lines */
     PANEL = 64,        /* blocks of a that stay packed for all parts of b, if b has several */
     PART = 640 << 10,  /* bytes of a part of b */
     TALL = 256,        /* a transposed a is read in place if so many columns fit in two blocks */
     LONG = WIDTH < 64 ? 320 : 128, /* a tile with so many steps prefetches for the next tile */
-    CHUNK = 32,                    /* rows that are packed, for all slivers, before the next */
+    CHUNK = 32,                    /* rows that are packed for all slivers before the next rows */
     AHEAD = 16,                    /* packing prefetches so many rows ahead */
     SOON = 8                       /* a tile of a transposed a prefetches so many steps ahead */
 };

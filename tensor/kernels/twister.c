@@ -214,7 +214,7 @@ void tensor_draw_bools(Generator *g, int64_t n, bool *x, double p) {
 
 /* A range below 2^28 takes one word per element, a wider range takes two. The sums are modulo 2^64,
  * so that the whole range of int64_t works. The remainder makes small offsets more probable, by at
- * most 2^28 / 2^32 = 6 %. PyTorch does the same, so equal digits need it. */
+ * most 2^28 / 2^32 = 6 %. PyTorch takes this remainder, so equal digits need it. */
 void tensor_draw_integers(Generator *g, int64_t n, int64_t *x, int64_t low, int64_t high) {
     uint64_t range = (uint64_t)high - (uint64_t)low;
     for (int64_t i = 0; i < n; i++) {

@@ -302,7 +302,7 @@ static bool has_results(const Walk *walk) {
     return walk->size[last] > 0 || !walk->is_row[0];
 }
 
-/* Is x a row along dim? (It may be broadcast along other dimensions.) */
+/* Is x a row along dim? (x may be broadcast along other dimensions.) */
 static bool is_row(const Walk *walk, const Tensor *x, int dim) {
     const int lead = walk->ndim - (x ? x->shape.ndim : 0);
     return x && dim >= lead && x->shape.dim[dim - lead] == walk->size[walk->ndim - 1];

@@ -35,7 +35,7 @@ void tensor_bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must no
 /* ---- checks that set an error message -------------------------------------------------------- */
 
 bool tensor_check_writable_floats(const char *op, const Tensor *x); /* in place */
-bool tensor_check_value(const char *op, DType dtype, double value); /* can the type hold it? */
+bool tensor_check_value(const char *op, DType dtype, double value); /* does value fit? */
 /* Checks that x of this type can be multiplied by the number. int64 needs a whole number that it
  * can hold. */
 bool tensor_check_number(const char *op, DType dtype, double number);
