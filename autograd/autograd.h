@@ -67,7 +67,7 @@ Tensor *tape_end_keeping(Tensor *y);
  * fails: tape_own(tensor_randn(SHAPE(2, 3))) is a loan like the result of an op. Returns x. */
 Tensor *tape_own(Tensor *x);
 /* If keep is true, the open recording tape keeps the gradients of intermediate results, and the
- * elements of results that are let go: for teaching. Call it before the ops. */
+ * elements of results that are let go: for teaching. Call this before the ops. */
 void tape_keep_grads(bool keep);
 /* A line per node of the open tape: number, op, shapes, inputs, names. */
 bool tape_print(FILE *file);
@@ -103,7 +103,7 @@ bool tape_write_json(FILE *file);
 bool ag_backward(Tensor *loss);
 bool ag_backward_from(Tensor *y, const Tensor *dy);
 
-/* x->grad becomes NULL. Backward adds to it: call this before the next step. */
+/* x->grad becomes NULL. Backward adds to x->grad: call this before the next step. */
 bool ag_zero_grad(Tensor *x);
 
 /* Would backpropagation from y add to x's gradient: does x require a gradient, and does y depend on
@@ -116,9 +116,9 @@ Tensor *ag_requires_grad(Tensor *x);
 Tensor *ag_retain_grad(Tensor *x);            /* keep the gradient of this intermediate result */
 Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; for tape_print */
 /* Says that you will not read x's elements again, with a function of tensor.h or as the input of an
- * op. Their memory is freed as soon as no backward pass on the tape needs it: at once if none does,
- * or if nothing is recorded. Views of x keep the elements until the views are let go, too. Shape
- * and type stay, and backpropagation goes through x as before. */
+ * op. The elements are freed as soon as no backward pass on the tape needs them: at once if none
+ * does, or if nothing is recorded. Views of x keep the elements until the views are let go, too.
+ * Shape and type stay, and backpropagation goes through x as before. */
 Tensor *ag_let_go(Tensor *x);
 /* The same for every tensor that the open tape owns since a mark, except y and tensors that you
  * have retained. So a function of several ops keeps only its result:
@@ -127,7 +127,7 @@ Tensor *ag_let_go(Tensor *x);
  *     Tensor *scores = ag_bmm(q, ag_transpose(k, 1, 2));
  *     return ag_let_go_since(mark, ag_softmax(scores, -1));
  *
- * A mark is the number of nodes on the tape. ag_let_go_since returns y. */
+ * A mark is the number of nodes on all open tapes. ag_let_go_since returns y. */
 int tape_mark(void);
 Tensor *ag_let_go_since(int mark, Tensor *y);
 

@@ -101,8 +101,8 @@ enum {
 
 struct Op {
     /* "softmax": the function that applies the op is ag_softmax. Some functions apply an op of
-     * another name: ag_attention_weights and ag_masked_softmax apply masked_softmax,
-     * ag_attention_scaled applies attention, ag_logsumexp_dim logsumexp, ag_argmax_dim argmax. */
+     * another name: ag_attention_weights applies masked_softmax, ag_attention_scaled attention,
+     * ag_logsumexp_dim logsumexp, ag_argmax_dim argmax. */
     const char *name;
     const OpText *text;
     const char *grad_fn; /* PyTorch's name of the node, "SoftmaxBackward0" */
@@ -113,8 +113,8 @@ struct Op {
      * of the node. */
     Tensor *(*forward)(Node *n);
     /* Sets dx[i], a new reference, for each input that requires a gradient (ag_needs), or sets the
-     * pending error; node_backward then releases each dx[i]. dx[i] has the shape of in[i], or a
-     * shape to which in[i] was broadcast: node_backward then sums it. dy may have any strides, and
+     * pending error; ag_node_vjp then releases each dx[i]. dx[i] has the shape of in[i], or a
+     * shape to which in[i] was broadcast: ag_node_vjp then sums it. dy may have any strides, and
      * has at least one element. The result of an op without a backward has no gradient. Integers
      * and bools have no gradient either. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);

@@ -19,7 +19,7 @@ Tensor *ag_elementwise_forward(Node *n) {
     return tensor_map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.s);
 }
 
-/* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); node_backward (tape.c) sums
+/* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); ag_node_vjp (tape.c) sums
  * over broadcast dimensions. The kernel gets dy for each operand that the vector-Jacobian product
  * does not read: that operand's memory may be freed, and a broadcast operand would cost time. */
 void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {

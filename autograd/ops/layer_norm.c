@@ -57,7 +57,7 @@ static void layer_norm_backward(const Node *n, Tensor *dy, Tensor **dx) {
     if (!tensor_pending())
         tensor_loop_rows(tensor_kernels()->layer_norm_dx[dy->dtype], last, 6, operand, 0);
     if (dx[1]) tensor_layer_norm_dw(dx[1], x, d, n->saved[0], n->saved[1]);
-    if (ag_needs(n, 2)) dx[2] = tensor_retain(dy); /* node_backward sums it over the rows */
+    if (ag_needs(n, 2)) dx[2] = tensor_retain(dy); /* ag_node_vjp sums it over the rows */
     tensor_release(x);
     tensor_release(d);
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* c = a b:  da = dc b',  db = a' dc. node_backward (tape.c) sums over broadcast batches.
+/* c = a b:  da = dc b',  db = a' dc. ag_node_vjp (tape.c) sums over broadcast batches.
  * b_transposed and a_transposed hold no reference: they are not released. */
 static void product_backward(const Node *n, Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {
@@ -177,7 +177,7 @@ static Tensor *linear_forward(Node *n) {
 /* y = x w' + b, with x as a matrix xs (rows, in), and dy as a matrix dys (rows, out):
  *     dx = dys w:    (rows, out) (out, in) -> (rows, in)
  *     dw = dys' xs:  (out, rows) (rows, in) -> (out, in); dys' is dys with its two strides swapped
- * node_backward sums db over the rows. */
+ * ag_node_vjp sums db over the rows. */
 static void linear_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *x = n->in[0];
     const Tensor *w = n->in[1];
