@@ -22,7 +22,7 @@ typedef struct {
 /* A tensor that is saved or loaded. */
 typedef struct {
     char name[NAME_SIZE + NN_NAME_SIZE]; /* in the dict */
-    Tensor **slot;                       /* the field that holds it; *slot is NULL while lazy */
+    Tensor **slot;  /* the field that holds the tensor; *slot is NULL while lazy */
     Module *module; /* the module of the parameter; NULL for an optimizer's state */
     DType dtype;    /* of the tensor; while lazy, of the tensor that will be made */
     Shape shape;    /* the same; a pattern as in nn_shape_matches while lazy */
@@ -176,7 +176,7 @@ static void load_entry(Transfer *t, const Entry *e) {
     else nn_set_parameter(e->module, e->slot, tensor_retain(x));
 }
 
-/* Appends "; missing: ..." to an error message. Returns its new end. */
+/* Appends "; missing: ..." to an error message. Returns the new end. */
 static char *append_list(char *end, const char *what, const List *it) {
     if (it->n == 0) return end;
     end += sprintf(end, "; %s%s", what, it->text + 2);

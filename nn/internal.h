@@ -21,7 +21,7 @@ bool nn_forward_begins(const char *who, const void *module);
 Tensor *nn_forward_done(const void *module, Tensor *y);
 /* Does shape match a pattern, in which NN_LAZY stands for any size and ndim -1 for any shape? */
 bool nn_shape_matches(Shape pattern, Shape shape);
-/* Several fields may hold one parameter x. Returns the first of them in state_dict order. */
+/* Several fields may hold one parameter x. Returns the first such field in state_dict order. */
 Tensor **nn_first_holder(Module *module, const Tensor *x);
 
 /* Checks x (..., in), and draws the parameters of a lazy layer when the layer gets its first x.

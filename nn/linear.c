@@ -1,8 +1,8 @@
 /* linear.c - x W' + b. The first input can set the size of a lazy layer.
  *
  * The initial weights are the same numbers as PyTorch's: first weight, then bias, both uniform in
- * (-1 / sqrt(in), 1 / sqrt(in)). A lazy layer draws them in its first forward, so lazy layers draw
- * in the order in which they are first used.
+ * (-1 / sqrt(in), 1 / sqrt(in)). A lazy layer draws its weights in its first forward, so lazy
+ * layers draw in the order in which they are first used.
  */
 #include "internal.h"
 

@@ -2,7 +2,7 @@
  *
  * A module has two lists: slots (its fields that hold parameters or kept results) and children. To
  * train or evaluate, print, count, zero, find by name or free a model, the library walks over these
- * lists, slots before children. That is also the order of PyTorch's state_dict. A slot holds the
+ * lists, slots before children. PyTorch's state_dict has the same order. A slot holds the
  * address of a field, not a tensor, so a lazy parameter has a place in the order before it exists.
  *
  * A module owns its tensors and children, and nn_free frees them. A function that takes over a
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the module. If it is NULL: an error, unless an earlier error is pending and explains it.
+/* Returns the module. If the module is NULL: an error, unless an earlier error explains that NULL.
  */
 static Module *check_given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);

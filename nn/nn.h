@@ -17,8 +17,8 @@ extern "C" {
 
 /* ---- modules ----------------------------------------------------------------------------- */
 
-/* A module is a struct that begins with a Module. The functions here take a module as a void *.
- * While an error is pending they accept NULL. An Optimizer begins with a Module, too, for nn_print
+/* A module is a struct that begins with a Module. The functions here take a module as a void *,
+ * and accept NULL while an error is pending. An Optimizer begins with a Module, too, for nn_print
  * and nn_free only. */
 typedef struct Module Module;
 
@@ -130,7 +130,7 @@ bool nn_check_connected(Tensor *loss, void *module);
 
 /* torch.nn.init, the same numbers from the same seed. w is drawn in place. fan_in and fan_out of
  * w (out, in, ...) are in and out, each times the product of the later sizes. A function that needs
- * them accepts no w with fewer than two dimensions. A w without elements draws nothing. torch's
+ * fan_in accepts no w with fewer than two dimensions. A w without elements draws nothing. torch's
  * defaults are gain 1 and a 0. */
 bool nn_init_uniform(Tensor *w, double low, double high);
 bool nn_init_normal(Tensor *w, double mean, double std);
@@ -210,8 +210,8 @@ Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x);
 
 /* ---- attention --------------------------------------------------------------------------- */
 
-/* attention_weights are the weights of the last forward that succeeded, before dropout. They
- * outlive the tape, until the next forward or nn_free; retain them to keep them longer. */
+/* attention_weights are the weights of the last forward that succeeded, before dropout. The
+ * weights outlive the tape, until the next forward or nn_free; retain them to keep them longer. */
 
 /* softmax(Q K' / sqrt(d)) V, Vaswani et al. 2017, section 3.2.1. */
 typedef struct {
@@ -281,8 +281,8 @@ typedef struct {
  * algorithm 2. At a parameter's t-th step
  *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,  theta -= lr weight_decay theta,
  *     theta -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
- * beta1, beta2 and eps of 0 mean 0.9, 0.999 and 1e-8. With a weight_decay of 0 it is Adam (Kingma &
- * Ba 2015); torch's default is 0.01. */
+ * beta1, beta2 and eps of 0 mean 0.9, 0.999 and 1e-8. With a weight_decay of 0 AdamW is Adam
+ * (Kingma & Ba 2015); torch's default is 0.01. */
 typedef struct {
     double lr, beta1, beta2, eps, weight_decay;
 } AdamWConfig;
@@ -330,7 +330,7 @@ double nn_clip_grad_norm(void *module, double max_norm);
 /* torch's StepLR: gamma^floor(step / step_size) */
 double nn_step_decay(int64_t step, int64_t step_size, double gamma);
 /* torch's CosineAnnealingLR: half a period of a cosine, from 1 at step 0 down to min_factor
- * (torch's eta_min / lr) at total_steps. After total_steps it rises again. Loshchilov & Hutter 2017
+ * (torch's eta_min / lr) at total_steps. Later the factor rises again. Loshchilov & Hutter 2017
  */
 double nn_cosine_decay(int64_t step, int64_t total_steps, double min_factor);
 /* min(1, (step + 1) / warmup_steps); 1 if warmup_steps is 0 */
