@@ -55,9 +55,9 @@ void svg_points(FILE *file, const Panel *panel, const double *x, const double *y
 void svg_line(FILE *file, const Panel *panel, const double *x, const double *y, int64_t n);
 
 /* cells (rows, columns), row-major, fill the panel; the first row has the smallest y. 0 is the
- * background, most is full blue, NaN is hatched. A colour bar shows which blue is which number. It
- * stands right of a panel with its label above, or is a panel itself (x from 0 to most) with its
- * label at the left. */
+ * background, most is full blue, NaN is hatched. A colour bar shows which blue is which number. The
+ * bar stands right of a panel with its label above, or is a panel itself (x from 0 to most) with
+ * its label at the left. */
 void svg_heat_map(FILE *file, const Panel *panel, const double *cells, int rows, int columns,
                   double most);
 void svg_colour_bar(FILE *file, const Panel *panel, double most, const char *label);

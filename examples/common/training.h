@@ -1,16 +1,16 @@
 /* training.h - shared by all training programs, so that a program has only its lesson: common
  * flags, progress, the log, checkpoints, Ctrl-C, and the expectations at the end.
  *
- *     static Training run = {.program = "recall", .seed = 1, .steps = 1000, .lr = 0.2};
+ *     static Training run = {.program = "reverse", .seed = 1, .steps = 1000, .lr = 0.2};
  *
  *     int main(int argc, char **argv) {
  *         training_flags(&run, argc, argv, flags, sizeof flags / sizeof *flags);
- *         Recall *net = recall_new();
+ *         Reverse *net = reverse_new();
  *         Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = run.lr, .momentum = 0.9});
  *         training_begin(&run, net, sgd);
  *         while (training_next(&run)) {
  *             tape_begin();
- *             Tensor *loss = recall_loss(net, ...);
+ *             Tensor *loss = reverse_loss(net, ...);
  *             nn_optimizer_zero_grad(sgd);
  *             ag_backward(loss);
  *             nn_optimizer_step(sgd);
