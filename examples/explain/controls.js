@@ -109,7 +109,7 @@ const Controls = (() => {
         const { lesson, sentence } = changes.size ? compute() : { lesson: recorded, sentence: "" };
         if (!lesson) changes = before;
         else showLesson(lesson);
-        update(sentence);
+        if (sentence) update(sentence);
         return sentence;
     }
 
@@ -156,7 +156,6 @@ const Controls = (() => {
         box.replaceChildren(open, el("div", { id: "settings" }, recorded.settings.map(drawSetting), drawRules(), again),
             el("p", { id: "changed", role: "status" }));
         box.dataset.lesson = recorded.number;
-        update("");
     }
 
     /* Shows the values in use, and a sentence if the library refused others. */
@@ -192,12 +191,10 @@ const Controls = (() => {
 
     /* ---- a wrong rule -------------------------------------------------------------------------------------------- */
 
-    const isRed = line => line.parts.some(part => !(part.worst < 1e-6));
-
     /* The rule that backward used in this line, if it is a wrong one. */
     function wrongRuleOf(line) {
         const { rules, rule } = state.lesson;
-        return rule && isRed(line) ? rules.find(({ key }) => key === rule).wrong : "";
+        return rule && !isChecked(line) ? rules.find(({ key }) => key === rule).wrong : "";
     }
 
     /* The gradient with the right rule, if this lesson was computed with a wrong one. */
@@ -225,7 +222,7 @@ const Controls = (() => {
     function redBadges({ tape, steps }) {
         const stepOf = line => steps.findIndex(step => step.kind === "backward" && step.line === line);
         const link = (step, text) => el("a", { href: address(step, null) }, text);
-        const lines = tape.lines.filter(isRed).map(line =>
+        const lines = tape.lines.filter(line => !isChecked(line)).map(line =>
             link(stepOf(line), `${nameOf(line.result)}: differences disagree with its backward`));
         const leaves = tape.tensors.filter(t => t.check && !t.check.right).map(t =>
             link(t.gradStep, `${nameOf(t)}: its terms do not sum to its gradient`));
@@ -307,8 +304,9 @@ const Controls = (() => {
 
     /* Did the reader type this number? */
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i));
+    const isEdited = () => [...changes.keys()].some(isEdit);
 
-    return { begin, read, suffix, drawn, field, typeIn, isTyped, wrongRuleOf, rightNumber, changedByRule,
+    return { begin, read, suffix, drawn, field, typeIn, isTyped, isEdited, wrongRuleOf, rightNumber, changedByRule,
         isLoading: () => loading, isLive: () => library !== null,
         stepOfTraining: () => Number(valueNow("step")) };
 })();

@@ -90,10 +90,9 @@ static const char *one_key(const Lesson *l, int row) {
 static void tell(Lesson *l) {
     const int last = (int)l->options.queries - 1;
     if (l->options.no_mask) {
-        say(l,
-            "Here nothing is masked: every query looks at every key, no weight "
-            "is 0, and so no gradient is 0. For programmers: compare this example with `build/explain --lesson "
-            "3`.");
+        say(l, "Here nothing is masked: every query looks at every key, no weight is 0, and so no "
+               "gradient is 0. For programmers: compare this example with `build/explain --lesson "
+               "3`.");
         return;
     }
     say(l,

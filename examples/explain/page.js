@@ -318,8 +318,10 @@ function badge(right, text, worst, short) {
         icon(right ? "right" : "wrong"), !short && words);
 }
 
+const isChecked = line => line.parts.every(part => part.worst < 1e-6); /* NaN is not */
+
 function lineBadge(line, short) {
-    const worst = Math.max(...line.parts.map(part => part.worst)), right = worst < 1e-6;
+    const worst = Math.max(...line.parts.map(part => part.worst)), right = isChecked(line);
     return line.parts.length && badge(right, right ? "checked by differences" : "differences disagree", worst, short);
 }
 
@@ -338,7 +340,8 @@ const leafBadge = ({ check: { right, worst } }, short) =>
  *   main, ghost       what the step computes; a smaller tensor, repeated
  *   sums              with the sum of each row, which is 0 */
 
-/* Pixels: the border of a cell (Firefox adds it to the width), a cell, the row numbers, the sums of rows, between panels, the edge of a view, between two views, a caption. */
+/* Pixels: the border of a cell (Firefox adds it to the width), a cell, the row numbers, the sums of rows, between
+ * panels, the edge of a view, between two views, a caption. */
 const BORDER = 1, SMALL = 45, LARGE = 58, GUTTER = 18, SUM = 30, GAP = 14, EDGE = 11, BETWEEN = 32, CAPTION = 170;
 
 const largestOf = numbers => Math.max(0, ...numbers.map(Math.abs).filter(Number.isFinite));
@@ -832,7 +835,7 @@ function drawLesson(lesson) {
         questions.length && el("h2", {}, "Questions"), ...questions.map(drawQuestion),
         source && el("p", { class: "soft" }, "From " + source),
         command && el("p", { class: "soft" }, "Made by ", el("code", {}, command),
-            Controls.suffix().includes("&set=") && ", and the numbers that you typed")].filter(Boolean));
+            Controls.isEdited() && ", and the numbers that you typed")].filter(Boolean));
     Controls.drawn(state.lesson);
 }
 
@@ -1116,12 +1119,13 @@ function draw() {
 
 /* After the last step: how many questions are answered, and what comes next. */
 function drawEnd() {
-    const { lesson: { questions = [], steps, right }, step } = state, next = lessons.find(({ number }) => number === state.lesson.number + 1);
+    const { lesson: { questions = [], steps, right }, step } = state;
+    const next = lessons.find(({ number }) => number === state.lesson.number + 1);
     const answered = questions.length > 0 && `${right.size} of ${questions.length} right. `;
     byId("end").hidden = step < steps.length - 1 || !state.lesson.number;
     byId("end").replaceChildren(...["The end of this lesson. ", answered, answered && right.size < questions.length &&
         `The ${right.size ? "others" : "questions"} stand below the lesson's text. `,
-        next && next.number > 0 ? el("a", { href: `#lesson=${next.name}` },
+        next ? el("a", { href: `#lesson=${next.name}` },
             `Next: lesson ${next.number}, ${next.title}`) : el("a", { href: "#play" }, "Next: train a model in the playground"),
     ].filter(Boolean));
 }
