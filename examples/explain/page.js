@@ -839,37 +839,67 @@ function drawLesson(lesson) {
     Controls.drawn(state.lesson);
 }
 
-/* Losses as a chart: curves of {name, losses}. What is above twice the first curve is cut off. dot: an element that
- * `place(n)` puts on step n of the first curve. */
-function drawChart(curves, label) {
-    const [{ losses }] = curves, last = losses.length - 1, finite = losses.filter(Number.isFinite);
-    const most = Math.max(...finite) * (curves.length > 1 ? 2 : 1), least = Math.min(0, ...finite);
-    const x = n => 8 + 304 * n / (last || 1), y = loss => 8 + 104 * (most - Math.min(loss, most)) / (most - least || 1);
-    const points = list => list.map((loss, n) => (Number.isFinite(loss) ? `${x(n).toFixed(1)},${y(loss).toFixed(1)}` : ""));
-    const lines = curves.map(({ name, losses }) => svg("polyline", { class: name, points: points(losses).join(" ").trim() }));
-    const dot = svg("circle", { r: 4 });
-    const place = n => dot.setAttribute("transform", Number.isFinite(losses[n]) ? `translate(${x(n)} ${y(losses[n])})` : "scale(0)");
-    const chart = svg("svg", { viewBox: "0 0 320 120", role: "img", "aria-label": label },
-        svg("path", { d: "M8 8V112H312" }), ...lines);
-    return { chart, dot, place };
+/* 1, 2 or 5 times a power of ten, so that at most `count` of them are needed to reach x. */
+function tickFor(x, count) {
+    const power = 10 ** Math.floor(Math.log10(x / count)), times = [1, 2, 5, 10].find(n => n * power * count >= x);
+    return times * power;
+}
+
+/* Numbers for an axis, 0 among them: from low <= 0 or a little less, to high or a little more. */
+function ticksFor(low, high, count) {
+    const tick = tickFor(high - low || 1, count), first = Math.floor(low / tick + 1e-9), last = Math.ceil(high / tick - 1e-9);
+    return Array.from({ length: last - first + 1 }, (_, n) => Number(((first + n) * tick).toPrecision(12)));
+}
+
+/* A chart of losses, width by height pixels. steps: the numbers of the x axis, from 0; ticks: [loss, label] of the y
+ * axis; share: a loss as a share of the height; curves: {name, points: [{step, loss}]}. A loss that is not finite has
+ * no point. Also gives x and y, the place of a step and of a loss. */
+const AROUND = { left: 44, right: 12, top: 18, bottom: 38 };
+function drawChart({ width, height, steps, ticks, share, curves, label, xLabel = "step" }) {
+    const { left, right, top, bottom } = AROUND, end = steps[steps.length - 1];
+    const x = step => left + (width - left - right) * step / end;
+    const y = loss => height - bottom - (height - top - bottom) * share(loss);
+    const text = (words, x, y, anchor) => svg("text", { x, y, "text-anchor": anchor }, words);
+    const points = list => list.filter(({ loss }) => Number.isFinite(loss))
+        .map(({ step, loss }) => `${x(step).toFixed(1)},${y(loss).toFixed(1)}`).join(" ");
+    const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+        ...ticks.map(([loss]) => svg("path", { d: `M${left} ${y(loss)}H${width - right}` })),
+        ...ticks.map(([loss, words]) => text(words, left - 6, y(loss) + 4, "end")),
+        ...steps.map(n => text(String(n), x(n), height - bottom + 16, n === end ? "end" : "middle")),
+        text("loss", left, 11, "start"), text(xLabel, width - right, height - 6, "end"),
+        ...curves.map(({ name, points: list }) => svg("polyline", { class: name || "right", points: points(list) })));
+    return { chart, x, y };
+}
+
+/* The losses of trainings, {name, losses}. Of several, the first is the right rule's: a loss that is more than twice
+ * its largest loss is cut off. */
+function chartOfTrainings(trainings, label) {
+    const largest = losses => Math.max(0, ...losses.filter(Number.isFinite)), first = trainings[0].losses;
+    const highest = Math.min(2 * largest(first), Math.max(...trainings.map(({ losses }) => largest(losses))));
+    const ticks = ticksFor(Math.min(0, ...first.filter(Number.isFinite)), highest, 4), low = ticks[0], high = ticks[ticks.length - 1];
+    const share = loss => (Math.max(low, Math.min(loss, high)) - low) / (high - low || 1);
+    const curves = trainings.map(({ name, losses }) => ({ name, points: losses.map((loss, n) => ({ step: n + 1, loss })) }));
+    return drawChart({ width: 340, height: 180, label, curves, share, steps: ticksFor(0, first.length, 5),
+        ticks: ticks.map(loss => [loss, String(loss)]) });
 }
 
 /* The losses of several trainings. */
 function drawCurves(curves) {
     const end = ({ name, losses }) => `${name}: from ${full(losses[0])} to ${full(losses[losses.length - 1])}`;
-    const { chart } = drawChart(curves, "the losses, " + curves.map(end).join("; "));
+    const { chart } = chartOfTrainings(curves, "the losses, " + curves.map(end).join("; "));
     const keys = curves.map(({ name }) => el("span", { class: name }, name + " rule"));
     return el("figure", { class: "losses" }, chart, el("figcaption", {}, keys));
 }
 
 /* A chart, and a slider that shows its values; where the library is in the page, its own slider moves the tables. */
 function drawLosses(losses) {
-    const { chart, dot, place } = drawChart([{ name: "right", losses }], `the loss goes from ${losses[0]} to ${losses[losses.length - 1]}`);
+    const label = `the loss goes from ${losses[0]} to ${losses[losses.length - 1]}`;
+    const { chart, x, y } = chartOfTrainings([{ name: "right", losses }], label), dot = svg("circle", { r: 4 });
     const words = el("figcaption"), live = Controls.isLive();
     const slider = !live && el("input", { type: "range", min: "0", max: String(losses.length - 1), value: "0",
         "aria-label": "step of training", oninput: () => show(Number(slider.value)) });
     const show = n => {
-        place(n);
+        dot.setAttribute("transform", Number.isFinite(losses[n]) ? `translate(${x(n + 1)} ${y(losses[n])})` : "scale(0)");
         words.textContent = `step ${n + 1} of ${losses.length}: loss ${full(losses[n])}. ` +
             (live ? "The slider above, \u201csteps of SGD\u201d, moves the tables, too." : "The tables stay at step 1.");
     };

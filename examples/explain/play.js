@@ -236,13 +236,7 @@
 
     /* ---- the curve of the loss ---- */
 
-    const POINTS = 400, LEFT = 44, RIGHT = 12, TOP = 18, BOTTOM = 38;
-
-    /* 1, 2 or 5 times a power of ten, so that about `most` of them make x. */
-    function tickFor(x, most) {
-        const power = 10 ** Math.floor(Math.log10(x / most)), times = [1, 2, 5, 10].find(n => n * power * most >= x);
-        return times * power;
-    }
+    const POINTS = 400;
 
     /* Each point is a step, or the mean of several. */
     function pointsOf(losses) {
@@ -264,31 +258,22 @@
             const share = loss => (loss > 0 ? Math.max(0, (Math.log10(loss) - low) / (high - low)) : 0);
             return { ticks, share };
         }
-        const top = Math.max(5, ...finite), tick = tickFor(top, 6), most = Math.ceil(top / tick) * tick;
-        const ticks = Array.from({ length: Math.round(most / tick) + 1 }, (_, n) => n * tick);
-        return { ticks: ticks.map(y => [y, String(y)]), share: loss => loss / most };
+        const ticks = ticksFor(0, Math.max(5, ...finite), 6), most = ticks[ticks.length - 1];
+        return { ticks: ticks.map(loss => [loss, String(loss)]), share: loss => loss / most };
     }
 
     function drawCurve() {
         const figure = byId("play-curve"), { losses, step } = run, { points, each } = pointsOf(losses);
         const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : 260;
         const { ticks, share } = scaleOf(points, byId("play-log").checked);
-        const unit = tickFor(Math.max(100, step), 5), end = Math.ceil(Math.max(100, step) / unit) * unit;
-        const x = n => LEFT + (width - LEFT - RIGHT) * n / end;
-        const y = loss => height - BOTTOM - (height - TOP - BOTTOM) * share(loss);
-        const text = (words, x, y, anchor) => svg("text", { x, y, "text-anchor": anchor }, words);
-        const last = points[points.length - 1];
-        const across = Array.from({ length: Math.round(end / unit) + 1 }, (_, n) => n * unit);
-        const words = last ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
+        const label = losses.length ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
             : "The loss: no step was made yet";
-        figure.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words },
-            ...ticks.map(([loss]) => svg("path", { d: `M${LEFT} ${y(loss)}H${width - RIGHT}` })),
-            ...ticks.map(([loss, label]) => text(label, LEFT - 6, y(loss) + 4, "end")),
-            ...across.map(n => text(String(n), x(n), height - BOTTOM + 16, n === end ? "end" : "middle")),
-            text("loss", LEFT, 11, "start"),
-            text(each > 1 ? `step (a point is the mean of ${each})` : "step", width - RIGHT, height - 6, "end"),
-            svg("polyline", { points: points.map(p => `${x(p.step).toFixed(1)},${y(p.loss).toFixed(1)}`).join(" ") }),
-            ...(last ? [svg("circle", { cx: x(last.step), cy: y(last.loss), r: 3 })] : [])));
+        const xLabel = each > 1 ? `step (a point is the mean of ${each})` : "step";
+        const steps = ticksFor(0, Math.max(100, step), 5);
+        const { chart, x, y } = drawChart({ width, height, steps, ticks, share, curves: [{ points }], label, xLabel });
+        const last = points[points.length - 1];
+        if (last) chart.append(svg("circle", { cx: x(last.step), cy: y(last.loss), r: 3 }));
+        figure.replaceChildren(chart);
     }
 
     /* ---- the map: a row for each question, a column for each pair ---- */
