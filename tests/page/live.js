@@ -191,6 +191,18 @@ async function breakRules(number) {
     }
 }
 
+/* The step and the loss at the dot of lesson 6's chart, read from the numbers at its axes. */
+function readChart() {
+    const [x, y] = $("#lesson .losses circle").getAttribute("transform").match(/[\d.]+/g).map(Number);
+    const texts = all("#lesson .losses text"), ticks = all("#lesson .losses path").length;
+    const read = (place, [first, last], coordinate) => {
+        const [from, to] = [first, last].map(text => [Number(text.getAttribute(coordinate)), Number(text.textContent)]);
+        return from[1] + (to[1] - from[1]) * (place - from[0]) / (to[0] - from[0]);
+    };
+    const steps = texts.slice(ticks).filter(text => /^\d/.test(text.textContent));
+    return { step: read(x, [steps[0], steps[steps.length - 1]], "x"), loss: read(y + 4, [texts[0], texts[ticks - 1]], "y") };
+}
+
 /* The slider goes both ways. */
 function slide(number) {
     const slider = $("#set-step"), seen = {};
@@ -201,6 +213,9 @@ function slide(number) {
         const now = numbersOf(state.lesson), loss = state.lesson.tape.tensors.find(t => t.name === "loss").value[0];
         expect(seen[n] === undefined || seen[n] === now, `lesson ${number}: step ${n} of training shows other numbers on the way back`);
         expect(Math.abs(loss - state.lesson.losses[n]) <= 1e-5 * Math.abs(loss), `lesson ${number}: step ${n} has the loss ${loss}`);
+        const dot = readChart();
+        expect(Math.abs(dot.step - n - 1) < 1e-6 && Math.abs(dot.loss - loss) <= 0.01 * loss,
+            `lesson ${number}: the chart shows the loss ${dot.loss} at step ${dot.step}, not ${loss} at step ${n + 1}`);
         expect(document.activeElement === slider && slider.value === String(n), `lesson ${number}: the slider stands elsewhere`);
         seen[n] = now;
     }
