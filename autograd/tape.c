@@ -331,7 +331,12 @@ bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx) {
     if (tensor_numel(dy) > 0) n->op->backward(n, dy, dx);
     else fill_zeros(n, dx);
     for (int i = 0; i < n->n_in && !tensor_pending(); i++)
-        if (ag_needs(n, i)) dx[i] = unbroadcast(dx[i], n->in[i]->shape);
+        if (ag_needs(n, i)) {
+            dx[i] = unbroadcast(dx[i], n->in[i]->shape);
+        } else {
+            tensor_release(dx[i]);
+            dx[i] = NULL;
+        }
     for (int i = 0; i < n->n_in && tensor_pending(); i++) tensor_release(dx[i]);
     return !tensor_pending();
 }

@@ -59,11 +59,12 @@ END_TEST
 /* ---- the vector-Jacobian product and the forward, of every op ---------------------------------
  */
 
-static void make_inputs(const Sample *s, DType dtype, Tensor **in) {
+/* All floats require a gradient, but not input number `constant`. */
+static void make_inputs(const Sample *s, DType dtype, int constant, Tensor **in) {
     tensor_manual_seed(3);
     for (int i = 0; i < s->n; i++) {
         in[i] = sample_input(s, i, dtype);
-        if (s->in[i].kind == 'r') ag_requires_grad(in[i]);
+        if (s->in[i].kind == 'r' && i != constant) ag_requires_grad(in[i]);
     }
 }
 
@@ -104,7 +105,7 @@ static void check_line(const Sample *s) {
     Tensor *in[SAMPLE_INPUTS];
     Tensor *dx[64] = {NULL};
     TapeLine line;
-    make_inputs(s, F64, in);
+    make_inputs(s, F64, -1, in);
     ck_assert(tape_begin());
     Tensor *y = call_op(s->op, in, s->n, s->number);
     ck_assert_msg(y != NULL, "%s: %s", s->op, tensor_error());
@@ -198,7 +199,11 @@ static void free_json(Json *json) {
 static void check_input(const Json *tensors, const Json *line, int64_t k, double tolerance,
                         double *sums) {
     const Json *back = json_at(json_get(line, "backward"), k);
-    if (back->kind == JSON_NULL) return;
+    const Json *x = json_at(tensors, (int64_t)json_at(json_get(line, "in"), k)->number);
+    const bool has_gradient = json_get(x, "requires_grad")->number == 1;
+    ck_assert_msg(has_gradient == (back->kind != JSON_NULL), "%s: input %d has%s a gradient",
+                  json_text(line, "op", ""), (int)k, has_gradient ? " no" : "");
+    if (!has_gradient) return;
     const Json *dy = json_get(json_at(tensors, json_integer(line, "out", -1)), "grad");
     const char *op = json_text(line, "op", "");
     ck_assert_msg(json_get(back, "worst")->number < 1e-6, "%s: the error of input %d is %g", op,
@@ -234,9 +239,9 @@ static void check_json(const Json *json, double tolerance) {
     free(sums);
 }
 
-static void write_sample(const Sample *s, DType dtype, double tolerance) {
+static void write_sample(const Sample *s, DType dtype, int constant, double tolerance) {
     Tensor *in[SAMPLE_INPUTS];
-    make_inputs(s, dtype, in);
+    make_inputs(s, dtype, constant, in);
     ck_assert(tape_begin());
     tape_keep_grads(true);
     Tensor *y = call_op(s->op, in, s->n, s->number);
@@ -256,8 +261,10 @@ static void write_sample(const Sample *s, DType dtype, double tolerance) {
 START_TEST(the_json_of_every_op_has_its_gradients_as_sums_of_terms) {
     for (const Sample *s = samples(); s->op; s++) {
         if (strcmp(s->op, ag_ops[_i]->name)) continue;
-        write_sample(s, F64, strcmp(s->op, "to") ? 1e-12 : 1e-5); /* to float32 and back */
-        write_sample(s, F32, 1e-5);
+        /* Each float in turn is a constant; in the last round there is none. */
+        for (int constant = 0; constant <= s->n; constant++)
+            write_sample(s, F64, constant, strcmp(s->op, "to") ? 1e-12 : 1e-5); /* to float32 */
+        write_sample(s, F32, -1, 1e-5);
     }
 }
 END_TEST
