@@ -3,12 +3,13 @@
  *
  * Each kernel computes the formula of its plain kernel, which stands in plain.inc. The code is
  * plain C that the compiler turns into vectors of any width. This file is built with
- * -ffp-contract=off: a b + c is rounded twice, and FMA(a, b, c), of isa.h, once if the instruction
- * set has it. Sums have a fixed order that no instruction set changes: blocks of 4096 elements; in
- * a block, element i goes to lane i mod 32, and the lanes are added as a tree; the blocks are added
- * in double. So an error grows with 128 additions at most, however long the row is, and AVX2,
- * AVX-512 and NEON give the same bits. (The last digits of a notebook depend on the last bit of one
- * such sum: tests/test_notebook.c fails with another order.) */
+ * -ffp-contract=off: a b + c is rounded twice; FMA(a, b, c), of isa.h, is rounded once if the
+ * instruction set has a fused multiply-add. Sums have a fixed order that no instruction set
+ * changes: blocks of 4096 elements; in a block, element i goes to lane i mod 32, and the lanes are
+ * added as a tree; the blocks are added in double. So an error grows with 128 additions at most,
+ * however long the row is, and AVX2, AVX-512 and NEON give the same bits. (The last digits of a
+ * notebook depend on the last bit of one such sum: tests/test_notebook.c fails with another order.)
+ */
 #include "isa.h"
 
 #include "fast_math.h"
@@ -147,11 +148,22 @@ typedef float Last __attribute__((vector_size(16)));
 DEFINE_TREE(add_lanes, ADD)
 DEFINE_TREE(largest_lane, LARGER)
 
-INLINE Vector products(Vector x, Vector y) {
-    Vector z;
-    for (int l = 0; l < WIDE; l++) z[l] = PRODUCT(x[l], y[l]);
-    return z;
-}
+/* Products of a row, of which many can be denormal, as the weights of a softmax are. A long row is
+ * not converted to doubles: the conversions take a third of the time of softmax. AMD's CPUs wait
+ * for a product that is denormal, but not for the result of a fused multiply-add. */
+enum { SHORT = 64 };
+#define LONG_PRODUCT(a, b) FMA(a, b, -0.0f)
+#define PRODUCT_LOOP(y, a, b)                                                                      \
+    if (n <= SHORT) VECTOR_LOOP(y = PRODUCT(a, b));                                                \
+    else VECTOR_LOOP(y = LONG_PRODUCT(a, b))
+#define DEFINE_PRODUCTS(name, PRODUCT_OF)                                                          \
+    INLINE Vector name(Vector x, Vector y) {                                                       \
+        Vector z;                                                                                  \
+        for (int l = 0; l < WIDE; l++) z[l] = PRODUCT_OF(x[l], y[l]);                              \
+        return z;                                                                                  \
+    }
+DEFINE_PRODUCTS(products, PRODUCT)
+DEFINE_PRODUCTS(long_products, LONG_PRODUCT)
 
 /* The sum over two rows of TERM, an expression in x, y and c. If a row does not fill the last
  * lanes, they get PAD, whose TERM is 0. */
@@ -175,10 +187,15 @@ INLINE Vector products(Vector x, Vector y) {
 DEFINE_SUM(sum_of, x, 0)
 DEFINE_SUM(sum_less, x - c, c)
 DEFINE_SUM(sum_squares, (x - c) * (x - c), c)
-DEFINE_SUM(sum_products, products(x, y), 0)
+DEFINE_SUM(sum_products_short, products(x, y), 0)
+DEFINE_SUM(sum_products_long, long_products(x, y), 0)
 DEFINE_SUM(sum_centred, (x - c) * y, 0)
 /* the sum of x y over the elements with x != 0; y may be NaN where x is 0 */
-DEFINE_SUM(sum_known, (Vector)((CHOICE(x, y))products(x, y) & (x != 0)), 0)
+DEFINE_SUM(sum_known, (Vector)((CHOICE(x, y))long_products(x, y) & (x != 0)), 0)
+
+static float sum_products(int64_t n, const float *x, const float *y) {
+    return (n <= SHORT ? sum_products_short : sum_products_long)(n, x, y, 0);
+}
 
 static void sum_f32(int64_t n, void *const *data, double s) {
     *(float *)data[0] = sum_of(n, data[1], data[1], 0);
@@ -331,15 +348,15 @@ static void softmax_f32(int64_t n, void *const *data, double s) {
     float *y = data[0];
     const float *x = data[1];
     const float by = 1 / exps(n, y, x, largest(n, x));
-    VECTOR_LOOP(y[i] = PRODUCT(y[i], by));
+    PRODUCT_LOOP(y[i], y[i], by);
 }
 
 static void softmax_dx_f32(int64_t n, void *const *data, double s) {
     float *dx = data[0];
     const float *y = data[1];
     const float *dy = data[2];
-    const float all = sum_products(n, y, dy, 0);
-    VECTOR_LOOP(dx[i] = PRODUCT(y[i], dy[i] - all));
+    const float all = sum_products(n, y, dy);
+    PRODUCT_LOOP(dx[i], y[i], dy[i] - all);
 }
 
 static void logsumexp_f32(int64_t n, void *const *data, double s) {
@@ -386,7 +403,7 @@ static void masked_softmax_f32(int64_t row, void *const *data, double s) {
     else VECTOR_LOOP(y[i] = scale_x * x[i]);
     select_allowed(n, y, y, keep, window, -INFINITY);
     const float by = 1 / exps(n, y, y, largest(n, y));
-    VECTOR_LOOP(y[i] = PRODUCT(y[i], by));
+    PRODUCT_LOOP(y[i], y[i], by);
     select_allowed(n, y, y, keep, window, 0);
     memset(y + n, 0, (size_t)(row - n) * sizeof *y);
 }
@@ -396,7 +413,7 @@ static void masked_softmax_dx_f32(int64_t n, void *const *data, double s) {
     const float *py = data[1];
     const float *dy = data[2];
     const float all = sum_known(n, py, dy, 0), scale_x = (float)s;
-    VECTOR_LOOP(const float y = py[i], d = PRODUCT(y, dy[i] - all) * scale_x;
+    VECTOR_LOOP(const float y = py[i], d = LONG_PRODUCT(y, dy[i] - all) * scale_x;
                 dx[i] = y == 0 ? 0 : d);
 }
 
@@ -448,23 +465,23 @@ static void additive_f32(int64_t n, void *const *data, double s) {
     memset(y + length, 0, (size_t)(n - length) * sizeof *y);
 }
 
-/* If dy is 0, as for every key of weight 0, a pair of query and key adds 0 to the gradients, or NaN
- * if an element of q, k or w is not finite. If the dot products w w and q k are finite, all these
- * elements are finite: then the pair is skipped. */
+/* If dy is 0, as for every key of weight 0, a pair of query and key adds 0 to the gradients, or
+ * possibly NaN if an element of q, k or w is not finite. If the dot products w w and q k are
+ * finite, all these elements are finite: then the pair is skipped. */
 static void additive_dx_f32(const AdditiveBatch *a) {
     const int64_t n = a->H;
     const float *q = a->q;
     const float *w = a->w;
     float *dq = a->dq;
     float *dw = a->dw;
-    const float ww = sum_products(n, w, w, 0);
+    const float ww = sum_products_long(n, w, w, 0);
     for (int64_t r = 0; r < a->Q; r++, q += n, dq += n) {
         const float *k = a->k;
         const float *row = (const float *)a->dy + r * a->K;
         float *dk = a->dk;
         for (int64_t j = 0; j < a->K; j++, k += n, dk += n) {
             const float dy = j < a->length[r] ? row[j] : 0;
-            if (dy == 0 && isfinite(ww + sum_products(n, q, k, 0))) continue;
+            if (dy == 0 && isfinite(ww + sum_products_long(n, q, k, 0))) continue;
             VECTOR_LOOP(const float f = tanh_float(q[i] + k[i]), g = dy * w[i] * (1 - f * f);
                         dk[i] += g; dq[i] += g; dw[i] += dy * f);
         }
@@ -473,8 +490,8 @@ static void additive_dx_f32(const AdditiveBatch *a) {
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* If m or n is 1 and both operands are contiguous along the dimension that is summed, the elements
- * are dot products, computed here. matmul.c computes all other products. */
+/* If m or n is 1, k is not 1, and both operands are contiguous along the dimension that is summed,
+ * the elements are dot products, computed here. matmul.c computes all other products. */
 static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_data, void *c_data) {
     const float *a = a_data;
     const float *b = b_data;
@@ -489,7 +506,7 @@ static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_d
         for (int64_t j = 0; j < m->n; j++)
             c[i * m->c_stride[0] + j * m->c_stride[1]] =
                 (start ? start[i * m->start_stride[0] + j * m->start_stride[1]] : 0) +
-                sum_products(m->k, a + i * m->a_stride[0], b + j * m->b_stride[1], 0);
+                sum_products(m->k, a + i * m->a_stride[0], b + j * m->b_stride[1]);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

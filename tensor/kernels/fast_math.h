@@ -1,7 +1,7 @@
 /* fast_math.h - functions of float32 for the fast kernels: polynomials without a branch, so that
  * the compiler turns loops over them into vectors. For every x, also denormal or infinite, the
- * error of exp, log, tanh and sigmoid is at most 1 ulp, of silu and both forms of gelu at most 2,
- * of gelu without FMA at most 3. (An ulp is one unit in the last place of the result.) The
+ * error is at most 1 ulp for exp, log, tanh and sigmoid, at most 2 for silu and both forms of gelu,
+ * and at most 3 for gelu without FMA. (An ulp is one unit in the last place of the result.) The
  * coefficients make the largest relative error as small as possible (Lawson's iteration); each was
  * rounded to float before the next one was computed. */
 #ifndef TAPEHEAD_TENSOR_FAST_MATH_H
@@ -65,9 +65,9 @@ INLINE ExpParts exp_parts(float x, float more, float bias) {
 
 /* 1 + hi is rounded, and its rounding error is added to lo: the sum is nearly always the nearest
  * float. k is added to the exponent of the sum. If the result y is denormal, its bits are the
- * number y / 2^-149. The low bits of 2^64 y + 2^-62 are the same number, because its last bit
- * counts 2^-85. (A denormal product takes Intel's CPUs a hundred cycles.) x + infinity is NaN for
- * NaN. */
+ * number y / 2^-149. The low bits of 2^64 y + 2^-62 are the same number, because the last bit of
+ * this sum counts 2^-85. (A denormal product takes Intel's CPUs a hundred cycles.) x + infinity is
+ * NaN for NaN. */
 INLINE float exp_float(float x) {
     const ExpParts e = exp_parts(x, 0, 0x1.8p23f);
     const float whole = 1 + e.hi, lost = e.hi - (whole - 1);
@@ -81,10 +81,10 @@ INLINE float exp_float(float x) {
 
 /* factor e^x for x up to 0: a weight of attention; the largest weight has x = 0. The code is
  * exp_float's without the correction of 1 + hi: the error is at most 1 ulp, without FMA 1.5. The
- * result is 0 if e^x is below 2^-100, or if x is -inf, for any factor: beside the largest weight
- * such a weight is lost in every sum, and its products can be denormal, which takes Intel's CPUs a
- * hundred cycles for the whole vector. The bias has 127 more, as in tanh, so that the low bits are
- * k + 127, the exponent field of 2^k. */
+ * result is 0 if e^x is below 2^-100, or if x is -inf, for any factor: such a weight is too small,
+ * compared with the largest weight, to change a sum, and its products can be denormal, which takes
+ * Intel's CPUs a hundred cycles for the whole vector. The bias is larger by 127, as in tanh, so
+ * that the low bits are k + 127, the exponent field of 2^k. */
 INLINE float weight_float(float x, float factor) {
     const float bias = 0x1.8p23f + 127, shifted = FMA(x, 1.44269504f, bias), k = shifted - bias;
     const float r = FMA(k, -0x1.7f7d1cp-20f, FMA(k, -0x1.62e4p-1f, x));
@@ -220,8 +220,8 @@ INLINE float gelu_float(float x) {
     return x < 0 ? FMA(0.0f, x, -lost) : x - lost;
 }
 
-/* Phi(x) + x phi(x). With t = |x| and p = exp(-t^2 / 2) (R(t) - t / sqrt(2 pi)) this is p for
- * negative x, else 1 - p; NaN at infinities, as in PyTorch. */
+/* With t = |x| and p = exp(-t^2 / 2) (R(t) - t / sqrt(2 pi)), Phi(x) + x phi(x) is p for negative
+ * x, else 1 - p. The result is NaN at infinities, as in PyTorch. */
 INLINE float gelu_dx_float(float x) {
     const float t = fabsf(x) > 15 ? 15 : fabsf(x);
     const Mills r = mills_ratio(t);
@@ -247,10 +247,11 @@ INLINE float gelu_dx_float(float x) {
 #define C(number)    ((float)(number))
 #define SIGNED(x)    (x)
 #define ABS          fabsf
-/* a b, rounded once: the same bits as a * b. AMD's CPUs wait for a product that is denormal, but
- * not for the result of a fused multiply-add. */
-#define PRODUCT(a, b) FMA(a, b, -0.0f)
-/* sigmoid(-x) is 1 - sigmoid(x), without the digits that this difference would lose. */
+/* a b, rounded once: the same bits as a * b. A denormal float in a product takes Intel's CPUs a
+ * hundred cycles. Every float is a normal double, and the product of two floats is exact in double.
+ * (gcc would turn (float)((double)a * (double)b) into a product of floats.) */
+#define PRODUCT(a, b) (FUSES ? (float)__builtin_fma((double)(a), (double)(b), -0.0) : (a) * (b))
+/* sigmoid(-x) is 1 - sigmoid(x), but keeps the digits that this difference would lose. */
 #define SILU_DX(x) (SIGMOID(x) * (1 + (x)*SIGMOID(-(x))))
 
 /* If a and b are equal, each gets half of dy. If one is NaN, each gets dy. */
