@@ -207,7 +207,8 @@ typedef struct {
     double loss;
 } Seen;
 
-/* The result with this name of the nth line on the open tape that has this op, from 1. */
+/* The result of the nth line, counted from 1, of all lines on the open tape that have this op and a
+ * result with this name. NULL if there is none. */
 static Tensor *find(const char *op, const char *name, int64_t nth) {
     TapeLine line;
     for (int i = 0; tape_line(i, &line); i++) {
@@ -248,8 +249,8 @@ static void print_passage(const Corpus *text, const Tensor *x, char *string) {
     string[n] = '\0';
 }
 
-/* Writes the page of the first characters of a batch of training. A page cannot show the
- * matrices of the model. So the whole model runs once, and the page gets its gradient for the
+/* Writes the page of a few characters from a random place of the training text. A page cannot show
+ * the matrices of the model. So the whole model runs once, and the page gets its gradient for the
  * attention's output, G: sum(G output) has the gradients that the model's loss has. */
 static void explain(Transformer *net, const Corpus *text) {
     char characters[EXPLAINED + 2], words[512];
@@ -293,7 +294,8 @@ static const Flag flags[] = {
     INTEGER_FLAG("--layers", options.layers, 1, MAX_LAYERS, "from 1 to 24", "Blocks."),
     INTEGER_FLAG("--heads", options.heads, 1, MAX_HEADS, "from 1 to 16", "Heads in each block."),
     INTEGER_FLAG("--width", options.width, 1, 4096, "from 1 to 4096", "Numbers per character."),
-    INTEGER_FLAG("--context", options.context, 1, 4096, "from 1 to 4096", "Characters it sees."),
+    INTEGER_FLAG("--context", options.context, 1, 4096, "from 1 to 4096",
+                 "Characters that the model sees."),
     NUMBER_FLAG("--dropout", options.dropout, 0, 1, "from 0 to 1", "Probability of dropout."),
     SWITCH_FLAG("--composed", options.composed, "Train with attention's weights kept, not fused."),
     INTEGER_FLAG("--sample", options.sample, 0, 1e6, "from 0 to 10^6", "Characters to write."),
@@ -302,7 +304,7 @@ static const Flag flags[] = {
                 "Below 1 the model writes more probable characters, above 1 rarer ones."),
     INTEGER_FLAG("--top-k", options.top_k, 0, 256, "from 0 to 256",
                  "Choose among the N most probable; 0: all."),
-    {"--layer", FLAG_INTEGER, &options.layer, "N", "Which one to show.", 1, MAX_LAYERS,
+    {"--layer", FLAG_INTEGER, &options.layer, "N", "The layer to show.", 1, MAX_LAYERS,
      "from 1 to 24", "the middle one"},
 };
 

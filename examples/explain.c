@@ -4,7 +4,7 @@
  * A lesson (examples/explain/lesson1.c and so on) runs a small model forward and backward on an
  * open tape. tape_write_json computes values, gradients, the terms of each gradient, the reasons
  * for zeros, and the check of each line. The page and the text in the terminal show these data, and
- * compute nothing.
+ * run no op.
  *
  * The sections: the page, the text and the picture, a tape from a file, main.
  */
@@ -41,8 +41,8 @@ static bool text;
 static void write_page(const Page *page, const char *what) {
     if (tensor_error() || !output_write(page_file, html_write, page)) return;
     printf("%s: %s\n", page_file, what);
-    printf("Open it in a browser. The right arrow key takes the next step, first forward, then\n"
-           "backward; click a number to see where it comes from.\n");
+    printf("Open the page in a browser. The right arrow key takes the next step, first forward,\n"
+           "then backward; click a number to see where it comes from.\n");
 }
 
 static void make_page(void) {
@@ -55,16 +55,15 @@ static void make_page(void) {
     else snprintf(what, sizeof what, "lessons 1 to %d", LESSONS);
     write_page(&(Page){json, live_wasm, live_wasm_size}, what);
     if (!tensor_error() && live_wasm_size == 0)
-        printf(
-            "It shows recorded numbers only: `make live`, which needs clang, lld and wasi-libc, puts\n"
-            "the library into the page, so that you can change them.\n");
+        printf("The page shows recorded numbers only: `make live`, which needs clang, lld and\n"
+               "wasi-libc, puts the library into the page, so that you can change the numbers.\n");
     free(json);
 }
 
 /* ---- the text and the picture ---------------------------------------------------------------- */
 
 /* A lesson as a tree; NULL and an error on failure. The caller frees *tree and *json, which hold
- * it. */
+ * the lesson. */
 static const Json *read_lesson(int number, Json **tree, char **json) {
     *json = lessons_as_json(number, number, options);
     *tree = *json && !tensor_error() ? json_read(*json) : NULL;
@@ -184,9 +183,8 @@ static const Flag flags[] = {
     SIZE_FLAG("--keys", options.keys, "Lessons 1, 2 and 3: keys."),
     SIZE_FLAG("--tokens", options.tokens, "Lessons 4, 5 and 6: tokens."),
     SIZE_FLAG("--size", options.size, "Lessons 2 to 5: d, the numbers of a query and of a key."),
-    {"--step", FLAG_INTEGER, &options.step, "N",
-     "Lesson 6: show the step after N steps of SGD; they begin at step 0.", 0, LESSON_STEPS - 1,
-     "from 0 to 199", NULL},
+    {"--step", FLAG_INTEGER, &options.step, "N", "Lesson 6: show the step after N steps of SGD.", 0,
+     LESSON_STEPS - 1, "from 0 to 199", NULL},
     {"--dropout", FLAG_NUMBER, &options.dropout, "NUMBER",
      "Lessons 4 and 5: the probability with which a weight is dropped.", 0, 1 - 1e-16,
      "of at least 0 and below 1", OWN},
@@ -204,8 +202,8 @@ static const Flag flags[] = {
                 "Add the losses of 200 steps of SGD on all leaves to the data of the page; with\n"
                 "--break both the right and the wrong ones."),
     {"--break", FLAG_CHOICE, &options.rule, "softmax|transpose|assign|dropout|mask",
-     "Give a wrong backward to the lines that it concerns. The check of these lines fails; with\n"
-     "assign, = in place of +=, the sum of a gradient is wrong.",
+     "Give a wrong backward to the lines that this rule concerns. The check of these lines fails;\n"
+     "with assign, = in place of +=, the sum of a gradient is wrong.",
      0, 0, NULL, "none"},
 };
 

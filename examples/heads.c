@@ -25,8 +25,8 @@ static Training run = {
     .summary = "learns where its heads must look",
     .caption = {{"A row is a place i in a sequence, a column a place that it "
                  "looks at.",
-                 "i-7: it looks 7 places back. Importance: the slope of the loss "
-                 "when its gate gets smaller."}},
+                 "i-7: the head looks 7 places back. Importance: how fast the loss "
+                 "changes with the gate."}},
     .seed = 1,
     .steps = 1500,
     .batch = 32,
@@ -185,8 +185,8 @@ static double look(const AttentionMap *map, int64_t offset) {
 }
 
 /* For each head, prints a line and makes a map of the first sequence. At a minimum of loss and
- * decay, dL/dW = -decay W. For W_h, the d columns of W_o for head h, this gives dL/dg_h = W_h .
- * dL/dW_h = -decay |W_h|^2: the importance follows from the weights alone. */
+ * decay, dL/dW = -decay W. So dL/dg_h = W_h . dL/dW_h = -decay |W_h|^2 for W_h, the d columns of
+ * W_o for head h: the importance follows from the weights alone. */
 static void show(const Heads *net, const Measured *m, const double *without) {
     static AttentionMap maps[MAX_HEADS];
     const int64_t d = options.hidden / options.heads;
@@ -280,8 +280,8 @@ static void explain(Heads *net) {
     Tensor *loss = ag_cross_entropy(attend(net, &s), s.right, IGNORED, REDUCE_MEAN);
     snprintf(words, sizeof words,
              "The last place of a sequence of %" PRId64 " tokens, after %" PRId64 " steps of "
-             "training, with %" PRId64 " heads. It must name %" PRId64
-             " tokens before it, and row 0 "
+             "training, with %" PRId64 " heads. The model must name %" PRId64
+             " tokens before this place, and row 0 "
              "of `attention_weights` says where each head looks.",
              options.length, run.step, options.heads, options.offsets);
     const Recording recording = {

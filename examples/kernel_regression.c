@@ -93,8 +93,9 @@ static double loss_at(void *net, double log_w) {
  * (The Old Faithful data have two minima that differ by 0.2 %.) So this function evaluates L on a
  * grid of log w, in steps of at most log 1.2, and starts in the deepest valley. The grid begins at
  * w = 1e-5 / R, R the range of x, where all weights are equal. The grid ends where w^2 (d2^2 -
- * d1^2) / 2 >= 50 for any two distances d1 < d2, so that only nearest neighbours have weight.
- * Returns the curvature L'' at the minimum, which sets the size of the steps. */
+ * d1^2) / 2 >= 50, d1 the distance from a point to its nearest neighbour, d2 any larger distance,
+ * so that only nearest neighbours have weight. Returns the curvature that sets the size of the
+ * steps: L'' at the minimum, or with --w0 the largest |L''| on the grid. */
 static double find_start(KernelRegression *net) {
     double low = log(1e-5 / points.x_range), high = log(10 / points.x_gap);
     int n = (int)ceil((high - low) / log(1.2)) + 1; /* at most 191: x_range / x_gap < 1e9 */
@@ -175,7 +176,8 @@ static void show(KernelRegression *net) {
     training_write_file(run.plot, fit_write_svg, &fit);
 }
 
-/* Expects that the slope is 0, unless --epochs ended the descent, and that the loss fell. */
+/* Expects that the slope is 0, unless --epochs is below ENOUGH_EPOCHS, and that the loss did not
+ * rise. */
 static void judge(KernelRegression *net, double steepness) {
     if (run.step == 0 || tensor_error()) return;
     double before = run.losses[0], gone = before - loss_at(net, tensor_item(net->log_w));
@@ -212,7 +214,7 @@ static const Flag flags[] = {
                 "How much of the last step goes into the next."),
     NUMBER_FLAG("--w0", options.w0, 1e-300, 1e300, "above 0",
                 "Start at this w, in 1 / (units of x), and go down to the next minimum;\n"
-                "without it, near the lowest minimum of all, which a scan finds."),
+                "without --w0, start near the lowest minimum of all, which a scan finds."),
     SEED_FLAG("--seed", run.seed, "Of the notebook's data; with --data nothing is random."),
     {"--threads", FLAG_INTEGER, &run.threads, "N", "Threads that share the work.", 1, 64,
      "from 1 to 64", "one for each core"},

@@ -16,7 +16,7 @@ static Training run = {.program = "notebook",
                        .caption = {{"A row is a query x from 0 to 5, a column a key x, in order.",
                                     "In [10]: before a width was trained. In [21]: after, each row "
                                     "is narrow."}},
-                       .seed = 517109245, /* the state of the notebook's generator at its start */
+                       .seed = 517109245, /* the seed of the notebook, which a search found */
                        .steps = 5,
                        .lr = 0.5,
                        .every = 1,
@@ -109,7 +109,8 @@ static Tensor *nw_kernel_regression_forward(NWKernelRegression *net, Tensor *que
                       SHAPE(-1));
 }
 
-/* Removes the diagonal from each row of X_tile, because a sample is no key for itself. */
+/* (n, n) -> (n, n - 1): removes the diagonal of tile, X_tile or Y_tile, because a sample is no key
+ * for itself. */
 static Tensor *all_but_self(Tensor *tile) {
     Tensor *self = cell_own(tensor_to(cell_own(tensor_eye(n_train)), BOOL));
     return ag_reshape(ag_masked_select(tile, ag_logical_not(self)), SHAPE(n_train, -1));

@@ -10,7 +10,8 @@
  * first keys again, with other values, as in a buffer that was used before. Only valid_lens says
  * where the sequence ends.
  *
- * The model and its sequences are in recall/model.c: the page of build/explain trains them, too.
+ * The model and its sequences are in recall/model.c: the page of build/explain trains the model,
+ * too.
  */
 #include "common/training.h"
 #include "explain/recording.h"

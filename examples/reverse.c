@@ -158,7 +158,7 @@ static void add(Counts *sum, const Reverse *net, Tensor *tokens, Tensor *answers
     }
 }
 
-/* The maps of the first sequence: a row for each query, a column for each key. */
+/* The map of head h for the first sequence: a row for each query, a column for each key. */
 static void take_map(AttentionMap *map, const Reverse *net, Tensor *tokens, int h) {
     char token[24];
     if (!map_take(map, net->attention->attention_weights, h, -1)) return;
@@ -187,8 +187,8 @@ static void report(const Counts *sum, const AttentionMap *maps) {
     training_expect(&run, "largest weight on the anti-diagonal", largest, ">=", 0.99);
 }
 
-/* Evaluates 1000 new sequences from another seed. The fused path keeps no weights, so this uses the
- * composed path with the same parameters. */
+/* Evaluates 1000 new sequences from another seed. The fused path keeps no weights, so this function
+ * uses the composed path with the same parameters. */
 static void evaluate(Reverse *net) {
     static AttentionMap maps[MAX_HEADS];
     Counts sum = {0};

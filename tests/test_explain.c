@@ -1246,7 +1246,8 @@ START_TEST(page_of_the_lessons) {
     free(read);
     slurp(path("page.html"), page, sizeof page);
     ck_assert_msg(strlen(page) < 1000 * KB, "the page has %zu bytes", strlen(page));
-    ck_assert((module_in(page) == 0) == (strstr(out, "It shows recorded numbers only") != NULL));
+    const bool is_said = strstr(out, "The page shows recorded numbers only") != NULL;
+    ck_assert((module_in(page) == 0) == is_said);
 }
 END_TEST
 
@@ -1372,7 +1373,7 @@ START_TEST(text_is_neat) {
         {"Lesson 1: One weight\n", "dw\n"},
         {"Lesson 2: Scores to output\n", "check ok"},
         {"// masked", "w0 the weight is 0, w1 the weight is 1", "0 nothing arrives"},
-        {":: dropped", "This is the last of 3 parts of dx. Their sum:\n"},
+        {":: dropped", "This line adds the last of 3 parts of dx. The sum:\n"},
         {"A head 3", "dgate head 1"},
         {"Lesson 6: A training step\n", "__ the function is flat"}};
     char line[64];

@@ -111,7 +111,7 @@ static int print_character(const Screen *s, const char **text) {
     return s->plain ? 1 : utf8_columns(c);
 }
 
-/* Prints a text right-aligned in n columns. */
+/* Prints a label, right-aligned in s->row_label columns. */
 static void print_row_label(const Screen *s, const char *label) {
     int characters = utf8_length(label);
     int n = s->plain ? characters : utf8_text_columns(label);
@@ -249,8 +249,8 @@ static Curve curve_of(const Sheet *sheet) {
     return curve;
 }
 
-/* The panel of the curve. If the loss falls below a tenth, the axis is logarithmic: the logarithms
- * then replace the means. */
+/* The panel of the curve. If the smallest mean is positive and below a tenth of the largest, the
+ * axis is logarithmic: the logarithms then replace the means. */
 static Panel panel_for(Curve *curve, bool *logs) {
     double low = HUGE_VAL, high = -HUGE_VAL;
     for (int i = 0; i < curve->n; i++) {
@@ -339,8 +339,9 @@ static Grid grid_with(const Sheet *sheet, int per_row, double cell) {
     return grid;
 }
 
-/* As many maps side by side as fit with cells of a good size; at least two, or four on a wide
- * sheet, even if cells become small. Then cells are as large as possible. */
+/* As many maps side by side as fit, at most four. A cell has at least GOOD_CELL; if there are two
+ * maps side by side or fewer, on a wide sheet four or fewer, at least SMALL_CELL; if there is one
+ * map, any size. Then cells are as large as possible. */
 static Grid grid_of(const Sheet *sheet) {
     const int width = sheet_width(sheet), few = width == WIDE ? 4 : 2;
     for (int per_row = most_of(1, sheet->num_maps < 4 ? sheet->num_maps : 4);; per_row--) {

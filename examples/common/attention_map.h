@@ -50,9 +50,10 @@ typedef struct {
 } Sheet;
 
 /* For tensor_write_file; context is a Sheet. The loss curve is at the top: a line through at most
- * 200 means of consecutive losses, on a logarithmic scale if all are positive. Below are the maps
- * with labels and hatched masked cells, in one scale of colour from 0 to the largest weight. With
- * more than four maps the sheet is as wide as a screen, so that a class sees all of it. */
+ * 200 means of consecutive losses, on a logarithmic scale if the smallest mean is positive and
+ * below a tenth of the largest. Below are the maps with labels and hatched masked cells, in one
+ * scale of colour from 0 to the largest weight. With more than four maps the sheet is as wide as a
+ * screen, so that a class sees the whole sheet. */
 void sheet_write_svg(FILE *file, const void *context);
 
 #endif

@@ -17,10 +17,10 @@ typedef struct {
     int symbol_of[256]; /* of a byte; -1 if it does not occur */
 } Corpus;
 
-/* Reads a file. If path is NULL it reads all sources of Tapehead in a fixed order; the current
- * folder must be Tapehead's. False and an error if there is no text, if it has more than
- * CORPUS_MAX_BYTES, or if its last tenth has fewer than `least` characters. The caller calls
- * corpus_free, also after a failure. */
+/* Reads a file. If path is NULL, reads the .c and .h files of examples/, tensor/, tensor/kernels/,
+ * autograd/, autograd/ops/ and nn/, in this order; the current folder must be Tapehead's. False and
+ * an error if there is no text, if the text has more than CORPUS_MAX_BYTES, or if its last tenth
+ * has fewer than `least` characters. The caller calls corpus_free, also after a failure. */
 bool corpus_read(Corpus *text, const char *path, int64_t least);
 void corpus_free(Corpus *text);
 

@@ -159,7 +159,7 @@ static const char *show(const char *cell, char shown[44]) {
     return shown;
 }
 
-/* Decimal notation only; strtod also accepts hexadecimal. */
+/* Decimal notation, an infinity or NaN, but not hexadecimal, which strtod also accepts. */
 static bool is_number(const char *cell, double *number) {
     char *end;
     *number = strtod(cell, &end);

@@ -59,15 +59,16 @@ static int print_help(const char *program, const char *summary, const Flag *flag
         print_default(flag);
         putchar('\n');
     }
-    printf("  --help\n        Prints this and exits, as -h does.\n");
+    printf("  --help\n        Prints this help and exits, as -h does.\n");
     if (output_stdout_ok()) return 0;
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     fprintf(stderr, "%s: cannot write to standard output\n", program);
     return 1;
 }
 
-/* Each of these returns true if it has read all of text. strtoll and similar functions skip white
- * space and strtoull accepts a minus sign; these functions accept neither. */
+/* The next three functions return true if all of text is a number that the flag allows. strtoll,
+ * strtoull and strtod skip white space, which these functions refuse; strtoull accepts a minus
+ * sign, which read_seed refuses. */
 static bool read_integer(const Flag *flag, const char *text) {
     char *end;
     errno = 0;

@@ -13,8 +13,9 @@ typedef struct {
     Scale x_scale, y_scale;
     Tensor *x, *y;  /* (n), F64, standardised */
     double x_range; /* of the standardised x */
-    double x_gap;   /* the smallest sqrt(d2^2 - d1^2), d1 < d2 distances from an x to two others.
-                       Differences below 1e-9 of the range are rounding errors and do not count */
+    double x_gap;   /* the smallest sqrt(d2^2 - d1^2), d1 < d2 of the distances from an x to itself,
+                       which is 0, and to its neighbours before and after it. Differences below
+                       1e-9 of the range are rounding errors and do not count */
     Tensor *self;   /* (n, n), BOOL, true on the diagonal: query and key are the same point */
 } Sample;
 

@@ -93,7 +93,8 @@ static double tick_step(double min, double max, int most) {
     return digit[i] * power;
 }
 
-/* Writes a value with the decimals of the step, or with a power of ten if that is long. */
+/* Writes a value with the decimals of the step; with at most 10 significant digits if the step has
+ * more than 5 decimals or |value| is 1e7 or more. */
 static void format_tick(char text[32], double value, double step) {
     int decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
     if (fabs(value) < step / 2) value = 0; /* not -0 and not 1e-17 */

@@ -84,8 +84,9 @@ void training_begin(Training *run, void *model, Optimizer *optimizer);
 /* True if there is another step: not after the last one, not after Ctrl-C, not after an error. */
 bool training_next(Training *run);
 
-/* Ends a step: stores the loss and, every `every` steps, shows it, logs it and saves. A loss that
- * is not finite is an error. */
+/* Ends a step: stores the loss. Every `every` steps and after the last step, prints (unless
+ * --quiet) and logs the mean loss since the report before; every `every` steps, also saves. A
+ * terminal shows the progress more often. A loss that is not finite is an error. */
 void training_report(Training *run, const Tensor *loss);
 
 /* Call this after the last step: it saves, and after Ctrl-C it prints the name of the file. True if

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Pointers to the counts for the symbol text[i] and the symbols before it. */
+/* The indices of the counts for the symbol text[i] and the symbols before it. */
 typedef struct {
     int64_t abc, bc, c, ab, b;
 } Places;

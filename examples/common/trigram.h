@@ -1,4 +1,4 @@
-/* trigram.h - predicts a text by counting. A network must predict better than that.
+/* trigram.h - predicts a text by counting. A network must predict better than counting.
  *
  *     p(c | a b) = w3 p3(c | a b) + w2 p2(c | b) + w1 p1(c) + w0 / V
  *

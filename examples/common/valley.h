@@ -9,7 +9,8 @@ typedef double (*ValleyFunction)(void *context, double u);
 typedef struct {
     double u;                 /* a local minimum on the grid: descent from u leads to the floor */
     double floor;             /* the value of the minimum; NaN if f returned NaN anywhere */
-    double curvature;         /* the second derivative there, or beside it if larger; 0 if flat */
+    double curvature;         /* the second derivative: at u on the grid, or at the minimum if
+                               * larger; 0 if flat */
     double largest_curvature; /* the largest absolute second derivative on the grid */
 } Valley;
 
@@ -20,7 +21,7 @@ typedef struct {
  * part that ends at high, also with curvature 0. */
 Valley valley_deepest(ValleyFunction f, void *context, double low, double high, int n);
 
-/* A curvature below this counts as 0, for a function with this value. */
+/* Returns the smallest curvature that does not count as 0 where the function has this value. */
 double valley_flat(double value);
 
 #endif

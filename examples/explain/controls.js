@@ -140,7 +140,7 @@ const Controls = (() => {
         return el("label", {}, "break it:", select);
     }
 
-    /* The controls of this lesson. They stay while it is shown: a control that is drawn again loses the focus. */
+    /* The controls of this lesson stay while the lesson is shown: a control that is drawn again loses the focus. */
     function draw() {
         const box = byId("change");
         inputs = new Map();
@@ -176,10 +176,12 @@ const Controls = (() => {
             : [status()]));
     }
 
-    const lossOf = ({ tape: { lines } }) => bare(lines[lines.length - 1].result.value[0]); /* the last line makes it */
+    /* The last line makes the loss. */
+    const lossOf = ({ tape: { lines } }) => bare(lines[lines.length - 1].result.value[0]);
     const status = () => changes.size
-        ? `The C library in this page computed this, in ${answer.time.toFixed(0)} ms. The loss is ` +
-            `${lossOf(state.lesson)}; without your changes it is ${lossOf(recorded)}. The address is a link to this.`
+        ? `The C library in this page computed these numbers, in ${answer.time.toFixed(0)} ms. The loss is ` +
+            `${lossOf(state.lesson)}; without your changes it is ${lossOf(recorded)}. The address is a link to this ` +
+            "example."
         : "Change anything: the same C library, in this page, computes all numbers anew. To type another number, click a " +
             "cell of a leaf.";
 
@@ -208,14 +210,15 @@ const Controls = (() => {
     function rightNumber(t, i) {
         const grad = rightGrad(t);
         return grad && differs(grad[i], t.grad[i]) &&
-            el("p", { class: "refused" }, `Wrong: with the right rule it is ${full(grad[i])}.`);
+            el("p", { class: "refused" }, `Wrong: with the right rule this number is ${full(grad[i])}.`);
     }
 
     function changedByRule(t) {
         const grad = rightGrad(t), changed = grad ? grad.filter((x, i) => differs(x, t.grad[i])).length : 0;
         const why = t.check.right ? ": the check of a leaf sees only whether its terms were added up." : ".";
         return changed > 0 &&
-            el("b", { class: "refused" }, ` The wrong rule changed ${changed} of its ${grad.length} numbers${why}`);
+            el("b", { class: "refused" },
+                ` The wrong rule changed ${changed} of the ${grad.length} numbers of this gradient${why}`);
     }
 
     /* Links to the steps whose badges are red. */
@@ -245,7 +248,8 @@ const Controls = (() => {
                 { name: "wrong", losses: wrong.map(Number) }]),
             wrong && el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${last(right)} ` +
                 `with the right rule, at ${last(wrong)} with the wrong one.` + (isAsGood(right, wrong)
-                ? " The wrong gradient still points downhill: the losses do not tell, only the check does." : "")),
+                ? " A step against the wrong gradient still lowers the loss: the losses do not show the mistake, only the " +
+                    "check does." : "")),
             library && el("button", { onclick: () => change({ rule: "" }) }, "put the right rule back")].filter(Boolean));
     }
 
@@ -269,7 +273,8 @@ const Controls = (() => {
             if (Number.isFinite(x)) set(String(x));
             else say.textContent = "That is no number.";
         };
-        const back = changes.has(key) && el("button", { type: "button", onclick: () => set(null) }, "put the old one back");
+        const back = changes.has(key) &&
+            el("button", { type: "button", onclick: () => set(null) }, "put the old number back");
         input.id = "type";
         input.value = full(t.value[i]);
         return el("form", { class: "type", onsubmit: submit }, el("label", {}, "change it to ", input),
@@ -308,5 +313,5 @@ const Controls = (() => {
 
     return { begin, read, suffix, drawn, field, typeIn, isTyped, isEdited, wrongRuleOf, rightNumber, changedByRule,
         isLoading: () => loading, isLive: () => library !== null,
-        stepOfTraining: () => Number(valueNow("step")) };
+        stepOfTraining: () => Number(library ? valueNow("step") : ownValue("step")) };
 })();

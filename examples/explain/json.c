@@ -1,7 +1,8 @@
 /* json.c - reads JSON into a tree, and writes its strings: see json.h.
  *
- * Each value ends before a comma or a bracket, so there are no more values than commas and
- * brackets, and the whole tree is one allocation. */
+ * Each value but the outermost follows a comma or an opening bracket (in an object its key stands
+ * between), so the number of commas and opening brackets bounds the number of values, and the whole
+ * tree is one allocation. */
 #include "json.h"
 
 #include "../../tensor/tensor.h"

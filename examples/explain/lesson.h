@@ -71,7 +71,8 @@ Tensor *lesson_leaf(Lesson *lesson, const char *name, Tensor *x);
 Tensor *lesson_draw(Lesson *lesson, const char *name, double std, Shape shape);
 /* A leaf of the same kind, for data: without a gradient. */
 Tensor *lesson_data(Lesson *lesson, const char *name, double std, Shape shape);
-/* The same for a module, whose parameters are leaves. Call it only while l->model is NULL. */
+/* The same for a module, whose parameters are leaves. Call this function only while
+ * lesson->model is NULL. */
 void lesson_own_model(Lesson *lesson, void *model);
 /* E = y - t, loss = sum(E^2). */
 Tensor *lesson_loss(Tensor *y, Tensor *t);
@@ -88,8 +89,8 @@ double lesson_value(const char *name, int64_t i), lesson_grad(const char *name, 
 /* A paragraph. */
 __attribute__((format(printf, 2, 3))) void say(Lesson *lesson, const char *format, ...);
 
-/* Questions, see README.md. A question about a name that is not on the tape is left out. part:
- * "value" or "grad"; index: of the element, row-major. */
+/* Questions. A question about a name that is not on the tape is left out. part: "value" or "grad";
+ * index: of the element, row-major. */
 __attribute__((format(printf, 5, 6))) void ask_number(Lesson *lesson, const char *tensor,
                                                       const char *part, int64_t index,
                                                       const char *format, ...);

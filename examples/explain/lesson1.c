@@ -19,8 +19,8 @@ static Tensor *pool(Tensor *queries, Tensor *keys, Tensor *values, Tensor *w) {
     return ag_name(ag_matmul(A, values), "Y");
 }
 
-/* The keys are 0, 1, 2, ..., the queries are between them, and the values have noise. All numbers
- * have one decimal. */
+/* The keys are 0, 1, ..., K - 1, the queries are spread from 0 to K, and the values have noise. All
+ * numbers have one decimal. */
 static Tensor *build(Lesson *l) {
     const int64_t Q = l->options.queries, K = l->options.keys;
     Tensor *queries = tensor_zeros(SHAPE(Q, 1));

@@ -7,8 +7,8 @@
 enum { MOST = 64 * 64, VALUES = 2 }; /* cells of a mask; the size of a value */
 
 /* The parts of the mask. The last query has no key, the query before it has one key. If there are 3
- * queries or more, the first may not look at key 1. If there are 4 or more, the second may not look
- * at the last two keys. */
+ * queries or more, the first may not look at key 1. If there are 4 queries or more, and 3 keys or
+ * more, the second may not look at the last two keys. */
 static int64_t length_of(const Lesson *l, int64_t q) {
     const int64_t Q = l->options.queries, K = l->options.keys;
     if (q == Q - 1) return 0;
@@ -109,8 +109,8 @@ static void tell(Lesson *l) {
         "too, by rounding.");
     say(l,
         "Row %d shows the difference: it may look at no key, and all its weights in `A` are 0. In "
-        "`B` all its scores are -1e6, and `V` gets a gradient from a query that should see "
-        "nothing. %s",
+        "`F` all scores of this row are -1e6, and so, through `B`, `V` gets a gradient from a "
+        "query that should see nothing. %s",
         last, one_key(l, last - 1));
 }
 

@@ -1,7 +1,7 @@
 /* lesson4.c - one x, three uses: self-attention with dropout, where x.grad has three parts. */
 #include "lesson.h"
 
-/* The causal mask, or none. */
+/* The softmax of the scores, with the causal mask or without a mask. */
 static Tensor *weights(const Lesson *l, Tensor *scores) {
     if (l->options.causal)
         return ag_attention_weights(scores, 1, (AttentionMask){.causal = true}, 1);

@@ -88,7 +88,7 @@ static void tell(Lesson *l) {
            "nothing, but the gate has a gradient: how the loss would change if the gate became "
            "larger. This gradient is a sum over the numbers of the head, and its size, without the "
            "sign, is the importance of the head (Michel, Levy & Neubig 2019). For programmers: "
-           "`build/heads` prunes a model with it.");
+           "`build/heads` prunes a model with this importance.");
 }
 
 static void ask(Lesson *l) {

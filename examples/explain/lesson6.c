@@ -127,8 +127,8 @@ static void tell(Lesson *l) {
         say(l,
             "Where the input `Z` is negative, relu is flat: its derivative is 0, and so is the "
             "gradient of `Z`. A column of `Z` that is negative for every token has no effect, so "
-            "its row of `W_1.weight` gets no gradient and does not learn. Here this is true for "
-            "%d of the %d columns.",
+            "its row of `W_1.weight` gets no gradient and does not learn. Here the gradient is 0 "
+            "in %d of the %d rows of `W_1.weight`.",
             columns_without_gradient(), HIDDEN);
     say(l, "For programmers: your own program makes such a page with `tape_keep_grads(true)` after "
            "`tape_begin()`, `tape_write_json(file)` after `ag_backward(loss)`, and `build/explain "

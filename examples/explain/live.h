@@ -3,8 +3,9 @@
  *     strcpy(live_request(23), "lesson 5\nheads 2\nseed 3");
  *     puts(live_answer());
  *
- * A request is text with a setting on each line, "key value": the lesson, and what lesson_set
- * takes. The page (live.js) writes it into the module's memory, and reads the answer there.
+ * A request is text with a setting on each line, "key value": the lesson, what lesson_set takes,
+ * and edits, "set 3 0.5 W_q" (lesson_read_edit). The page (live.js) writes the request into the
+ * module's memory, and reads the answer there.
  *
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H

@@ -11,7 +11,8 @@
 const Live = (() => {
     const NO_SUCH_CALL = 52; /* WASI's ENOSYS */
 
-    /* The functions that the module imports. view() is its memory as it is now: memory that grows is another object. */
+    /* The functions that the module imports. view() makes a new DataView each time, because memory that grows gets
+     * another buffer. */
     function system(module, view) {
         const zero = (...addresses) => {
             for (const address of addresses) view().setUint32(address, 0, true);

@@ -173,7 +173,7 @@ function reasonOfPart(part, i) {
     if (row.every(each => each === "masked")) return "masked: the mask allows this row no key";
     if (reason) return reasonWords[reason];
     const arrives = termsOf(part, i).some(term => term.dy !== 0);
-    return arrives ? "the terms cancel" : "nothing arrives: each dy that it influences is 0";
+    return arrives ? "the terms cancel" : "nothing arrives: each dy that could arrive is 0";
 }
 
 function reasonOfGrad({ parts }, i) {
@@ -260,15 +260,15 @@ function countOf(step) {
 
 function sentenceOf({ kind, line, tensor }) {
     if (kind === "start") return `Backward begins at ${nameOf(tensor)}` + (String(tensor.grad) === "1"
-        ? ": a change of it changes it as much, so its gradient is 1." : " with the gradient that it was given.");
+        ? ": its derivative by itself is 1, so its gradient is 1." : " with the gradient that it was given.");
     if (kind === "add") return `${nameOf(tensor)} is used ${tensor.parts.length} times, so its gradient is a sum: 0 + ` +
         tensor.parts.filter(part => part.step <= line.parts[0].step).map(fromOf).join(" + ") +
-        (tensor.parts.every(part => part.step <= line.parts[0].step) ? ". It is complete." : "; more is to come.");
+        (tensor.parts.every(part => part.step <= line.parts[0].step) ? ". The gradient is complete." : "; more is to come.");
     if (kind === "forward") return line.moves ? "Nothing is computed: each number moves to its place and keeps its colour."
         : `${nameOf(line.result)} is computed from ${namesOf(line).join(", ")}.`;
     return line.moves && line.parts.every(part => !part.copies)
         ? "Nothing is computed: each dy moves back to the place that its number came from."
-        : `dy, the gradient of ${nameOf(line.result)}, is known. Computed from it: ` +
+        : `dy, the gradient of ${nameOf(line.result)}, is known. This step computes ` +
             line.parts.map(part => `d${roleOf(line, part.k)}, for ${nameOf(part.tensor)}`).join("; ") + ".";
 }
 
@@ -516,7 +516,7 @@ function tintsOf(line) {
 /* ---- the stage: one step ----------------------------------------------------------------------------------------- */
 
 /* first: the first panel in view; cell: the key of the chosen number; secret: of the number that is to be predicted;
- * turnedTo: the cell whose panel was last brought into view; rule: is what programmers want shown? */
+ * turnedTo: the cell whose panel was last brought into view; rule: is the part for programmers open? */
 const state = { lesson: null, step: 0, first: 0, cell: null, secret: null, turnedTo: "", rule: false };
 
 const stepNow = () => state.lesson.steps[state.step];
@@ -564,7 +564,7 @@ function drawHeading(step, paper) {
         isLine && el("p", { class: "rule" },
             el("b", {}, forward ? `y = ${line.formula}` : `gradient: ${line.gradient}`), " ",
             el("span", { class: "soft" }, forward ? "" : `of y = ${line.formula}`, numbers.map(text => "; " + text)), " ",
-            lineBadge(line) || "no gradient: no input of it needs one"),
+            lineBadge(line) || "no gradient: no input needs a gradient"),
         !forward && Controls.wrongRuleOf(line) && el("p", { class: "rule refused" }, "In use, and wrong: ",
             el("code", {}, Controls.wrongRuleOf(line))),
         isLine && !paper && el("details", { class: "rule", open: state.rule, ontoggle: remember },
@@ -691,12 +691,13 @@ function explain(part, t, i) {
         el("p", { class: "number" }, el("output", {}, known || shown ? format(number, t.type) : secret ? "?" : "\u00b7"), " ",
             el("small", {}, known ? full(x) : shown ? `this part: ${full(number)}`
                 : secret ? "" : "not computed yet at this step")),
-        shown && el("p", {}, `It comes ${fromOf(shown)}. The whole gradient is complete at ${countOf(t.gradStep)}.`),
+        shown && el("p", {}, `This part comes ${fromOf(shown)}. The whole gradient is complete at ${countOf(t.gradStep)}.`),
         readKey(other) && el("button", { "data-toggle": true, onclick: () => choose(other) },
             `show the ${gradient ? "value" : "gradient"} (g)`),
         reason && el("p", { class: "reason" }, "0, because " + reason),
         gradient && known && Controls.rightNumber(t, i),
-        secret ? el("p", {}, "Predict it in the question. Then its terms appear here.") : Controls.field(part, t, i),
+        secret ? el("p", {}, "Predict this number in the question: then its terms appear here.")
+            : Controls.field(part, t, i),
         ...(secret ? [] : gradient ? whyGradient(t, i) : known ? whyValue(t, i) : []),
         !known && !secret && linkTo(state.cell, "go to the step that computes it")];
 }
@@ -704,7 +705,7 @@ function explain(part, t, i) {
 function whyGradient({ parts }, i) {
     if (!parts.length) return [el("p", {}, "Backward begins here: nothing was added up.")];
     const shown = parts.filter(part => part.step <= state.step).map(part => drawPart(part, i));
-    const words = `It is used ${parts.length} times: its gradient is the sum of ${parts.length} parts.`;
+    const words = `This tensor is used ${parts.length} times: its gradient is the sum of ${parts.length} parts.`;
     return parts.length < 2 ? shown : [el("p", {}, words), drawBars(parts, i), ...shown];
 }
 
@@ -728,19 +729,19 @@ function drawPart(part, i) {
         figure(dx[i], { "data-sum": `${line.line} ${k}` })));
     return el("section", {},
         el("h3", {}, `d${role} of `, el("a", { href: address(part.step, state.cell) }, `%${line.line} ${line.op}`)),
-        part.copies && el("p", {}, "It was broadcast: the sum is over its copies."),
+        part.copies && el("p", {}, "The input was broadcast: the sum is over the copies of this number."),
         reason && el("p", { class: "reason" }, "0, because " + reasonOfPart(part, i)),
         terms.length ? folded(rows, 12, ["", "dy", "", derivative, "product"], foot) : el("p", {}, "There are no terms."),
-        part.factor && terms.length > 0 && drawRule(part, i), part.rowwise && drawJacobian(part, i));
+        part.factor && terms.length > 0 && drawRule(part, i), part.rowwise && drawJacobian(part, i, "column"));
 }
 
-/* dx[i] once more, from y and dy of its row: what the Jacobian of weights that sum to 1 comes to. */
+/* dx[i] once more, from y and dy of its row, by the Jacobian of weights that sum to 1. */
 function drawRule({ line: { result }, tensor: { columns }, dx, factor }, i) {
     const { value: y, grad: dy, type } = result, row = Array.from({ length: columns }, (_, c) => i - (i % columns) + c);
     const mean = sum(row.map(j => y[j] * dy[j])), s = Math.abs(factor - 1) < 1e-6 ? "" : bare(factor) + " \u00d7 ";
     const c = i % columns, of = s && "s ", line = text => el("div", {}, text), Y = bare(y[i]);
     const words = "All of this row's Jacobian comes from y" + (s && `, times s = ${bare(factor)}`) +
-        (Math.abs(sum(row.map(j => y[j])) - 1) < 1e-6 ? ": its numbers are weights, their sum is 1." : ".");
+        (Math.abs(sum(row.map(j => y[j])) - 1) < 1e-6 ? ": the numbers of y in this row are weights with the sum 1." : ".");
     return el("div", { class: "joined" }, el("p", {}, words),
         el("code", {},
             line(`derivative of y${c}: ${of}y${c} (1 - y${c}) = ${s}${Y} \u00d7 (1 - ${Y}) = ` +
@@ -751,17 +752,21 @@ function drawRule({ line: { result }, tensor: { columns }, dx, factor }, i) {
                 format(dx[i], type))));
 }
 
-/* The derivatives of one row of the result by the same row of the input. */
-function drawJacobian({ tensor, rows, dx, rowsCancel }, i) {
-    const chosen = c => (c === i % tensor.columns ? "this" : null), start = i - (i % tensor.columns);
+/* The derivatives of one row of the result by the same row of the input. The table above shows a column of this
+ * Jacobian for the gradient of x[i], and a row of this Jacobian for the value y[i]. */
+function drawJacobian({ tensor, rows, dx, rowsCancel }, i, above) {
+    const place = i % tensor.columns, start = i - place;
+    const chosen = (n, side) => (n === place && side === above ? "this" : null);
     const zero = sum(dx.slice(start, start + tensor.columns));
     const block = rows.slice(start, start + tensor.columns).map(row => new Map(row));
     const largest = largestOf(block.flatMap(row => [...row.values()])), places = [...block.keys()];
     const cell = J => el("td", { class: classOf(J), title: full(J), "--strength": strengthOf(J, largest) }, format(J));
     return el("details", { class: "jacobian", open: true }, el("summary", {}, "the Jacobian of this row"),
-        el("p", {}, `A row for each y, a column for each x. The derivatives above are its column x${i % tensor.columns}.`),
-        el("table", {}, el("tr", {}, el("th"), places.map(c => el("th", { class: chosen(c) }, "x" + c))),
-            block.map((row, r) => el("tr", {}, el("th", {}, "y" + r), places.map(c => cell(row.get(start + c) || 0))))),
+        el("p", {}, "A row for each y, a column for each x. The derivatives above by x are " +
+            `${above === "row" ? "row y" : "column x"}${place} of this Jacobian.`),
+        el("table", {}, el("tr", {}, el("th"), places.map(c => el("th", { class: chosen(c, "column") }, "x" + c))),
+            block.map((row, r) => el("tr", {}, el("th", { class: chosen(r, "row") }, "y" + r),
+                places.map(c => cell(row.get(start + c) || 0))))),
         el("p", {}, `The numbers of this row of dx sum to ${rowsCancel ? 0 : format(zero)}`,
             rowsCancel && zero !== 0 && ` (${zero.toExponential(0)}, from rounding)`, "."));
 }
@@ -770,15 +775,16 @@ function whyValue(t, j) {
     const line = t.producer, parts = line ? line.parts : [], rowwise = parts.find(p => p.rowwise);
     const from = parts.flatMap(p => p.rows[j].map(([i, J]) => ({ t: p.tensor, i, J })));
     const into = t.parts.flatMap(p => p.columns[j].map(([i, J]) => ({ t: p.line.result, i, J })));
-    const origin = !line ? "It is a leaf: it was given, not computed."
-        : !parts.length && `It is y = ${line.formula}, of ${namesOf(line).join(", ")}. Nothing that learns goes into ` +
-            `%${line.line} ${line.op}, so it needs no gradient, and its derivatives were not computed.`;
-    const end = t.uses.length ? "It was used, but no gradient comes back to it." : "Nothing was computed from it.";
+    const origin = !line ? "This tensor is a leaf: it was given, not computed."
+        : !parts.length && `This tensor is y = ${line.formula}, of ${namesOf(line).join(", ")}. Nothing that learns goes ` +
+            `into %${line.line} ${line.op}, so the tensor needs no gradient, and its derivatives were not computed.`;
+    const end = t.uses.length ? "This tensor was used, but no gradient comes back to it."
+        : "Nothing was computed from this tensor.";
     return [
         origin ? el("p", {}, origin) : drawDerivatives(`came from, through %${line.line} ${line.op}`, from,
-            "of this number by the number of the row: how much it grows when that one grows by 1"),
-        rowwise && drawJacobian(rowwise, j),
-        t.parts.length ? drawDerivatives("went into", into, "of the row's number by this one") : el("p", {}, end)];
+            "of this number by the number of the row: how fast this number grows with the number of the row"),
+        rowwise && drawJacobian(rowwise, j, "row"),
+        t.parts.length ? drawDerivatives("went into", into, "of the number of the row by this number") : el("p", {}, end)];
 }
 
 function drawDerivatives(title, list, words) {
@@ -891,7 +897,8 @@ function drawCurves(curves) {
     return el("figure", { class: "losses" }, chart, el("figcaption", {}, keys));
 }
 
-/* A chart, and a slider that shows its values; where the library is in the page, its own slider moves the tables. */
+/* A chart, and a slider that shows the losses of the chart. If the library is in the page, the slider "steps of SGD" of
+ * the controls takes the place of this slider, and moves the tables, too. */
 function drawLosses(losses) {
     const label = `the loss goes from ${losses[0]} to ${losses[losses.length - 1]}`;
     const { chart, x, y } = chartOfTrainings([{ name: "right", losses }], label), dot = svg("circle", { r: 4 });
@@ -901,7 +908,8 @@ function drawLosses(losses) {
     const show = n => {
         dot.setAttribute("transform", Number.isFinite(losses[n]) ? `translate(${x(n + 1)} ${y(losses[n])})` : "scale(0)");
         words.textContent = `step ${n + 1} of ${losses.length}: loss ${full(losses[n])}. ` +
-            (live ? "The slider above, \u201csteps of SGD\u201d, moves the tables, too." : "The tables stay at step 1.");
+            (live ? "The slider above, \u201csteps of SGD\u201d, moves the tables, too."
+                : `The tables stay at step ${Controls.stepOfTraining() + 1}.`);
     };
     chart.append(dot);
     show(live ? Controls.stepOfTraining() : 0);
@@ -983,8 +991,10 @@ const questionKinds = {
                 const x = readNumber(field), close = y => Math.abs(x - y) <= Math.max(0.0005, 0.01 * Math.abs(y));
                 if (field.value.trim() === "") return isMissing("Enter a number first.");
                 if (x !== x) return isMissing("That is no number.");
-                const known = [[-answer, "The size is right, the sign is not."], [answer / 2, "Not yet: it is twice that."],
-                    [answer * 2, "Not yet: it is half of that."]].find(([y]) => close(y) && Math.abs(y) > 0.001);
+                const known = [[-answer, "The size is right, the sign is not."],
+                    [answer / 2, "Not yet: the answer is twice your number."],
+                    [answer * 2, "Not yet: the answer is half of your number."]]
+                    .find(([y]) => close(y) && Math.abs(y) > 0.001);
                 return !close(answer) && known ? isMissing(known[1]) : isRight(close(answer));
             },
             hint: () => terms.length > 1 ? `of ${terms.length} terms the largest is dy${at(largest.y, largest.j)} times its ` +
@@ -1113,7 +1123,7 @@ function goTo(step) {
     slide();
 }
 
-/* The step of a lesson that is most like this one of another. */
+/* The step of a lesson that is most like this step of another lesson. */
 function stepLike({ steps }, { kind, line, tensor }, n, length) {
     const nameIn = step => (step.tensor || step.line.result).name;
     const like = steps.findIndex(step => step.kind === kind && nameIn(step) === nameIn({ line, tensor }));

@@ -18,7 +18,8 @@ typedef struct {
 } Picture;
 
 /* Chooses the step and the element, from a lesson whose tape check_tape accepts. False and an error
- * if the lesson has no softmax, one that is too large, or one whose gradients are all 0. */
+ * if the lesson has no softmax, one that is too large, one whose backward differs from its check,
+ * or one whose gradients are all 0. */
 bool picture_choose(Picture *picture, const Json *lesson);
 
 /* For output_write; context is the Picture. */

@@ -8,7 +8,8 @@
  *
  * begin frees the run before it, unless a setting is refused, and draws the parameters. Its
  * settings, a line each, are attention (dot or additive), pairs, seed, lr, no-scale and no-mask;
- * the rest is what build/recall trains. train makes so many steps. The answer of both is
+ * everything else has the defaults of build/recall. train makes so many steps. The answer of begin
+ * and of train is
  *
  *     {"step": 20, "losses": [of these steps], "accuracy": 0.4, "found": 0.5,
  *      "map": {"queries": ["f?"], "keys": ["c:37", "f:81"], "right": [1], "weights": [0.2, 0.8]}}

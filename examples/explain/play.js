@@ -60,7 +60,7 @@
         pause();
     }
 
-    /* A setting was refused: the run before it goes on, or else the usual one begins. */
+    /* A setting was refused: the run before stays, paused; if there is no run, the usual run begins. */
     function keepRun() {
         const words = byId("play-said").textContent;
         settings = { ...(run ? run.settings : USUAL) };
@@ -75,7 +75,7 @@
         if (answer) take(answer);
     }
 
-    /* Trains in chunks, so that the page is drawn and hears the reader between them. */
+    /* Trains in chunks, so that the browser draws the page and handles input between two chunks. */
     function trainTo(step) {
         if (!run) return;
         goal = Math.min(step, MOST_STEPS);
@@ -138,7 +138,7 @@
         return "#play" + pairs.map(([key, value]) => `&${key}=${encodeURIComponent(value)}`).join("");
     }
 
-    /* While it trains, the address has no step: who comes back continues. */
+    /* During training the address has no step: a reader who comes back continues the run. */
     function writeAddress() {
         if (!isPlaying()) return;
         try {
@@ -160,8 +160,8 @@
         return 0;
     }
 
-    /* An address without settings and step continues with what is there; another begins a run, unless it leads on from
-     * what is there. */
+    /* An address without settings and step keeps the run. Any other address begins a new run, unless it has the
+     * settings of the run and no earlier step. */
     function readAddress() {
         const wanted = new URLSearchParams(location.hash.slice(1)), step = wanted.get("step");
         const isBare = [...wanted.keys()].every(key => key === "play");
@@ -325,7 +325,7 @@
             el("table", {}, bars.map(({ row }) => row)));
     }
 
-    /* What a weight is, in words. Pairs after the last question's are old ones, which fill the places. */
+    /* A weight in words. A sequence has as many pairs as questions; the pairs after them are old pairs. */
     function wordsOf(j, weight, largest) {
         const { queries, right } = run.map, isRight = j === right[question];
         if (weight === null) return "masked";

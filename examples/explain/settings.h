@@ -1,6 +1,6 @@
 /* settings.h - what a reader can choose in a lesson: sizes, a seed, switches.
  *
- * Each setting is a row of one table, from which come the flags that a lesson refuses, the command
+ * Each setting is a row of one table. The table gives the flags that a lesson refuses, the command
  * of a lesson, the controls of the page, and the reading of "heads 3". */
 #ifndef TAPEHEAD_EXAMPLES_SETTINGS_H
 #define TAPEHEAD_EXAMPLES_SETTINGS_H
@@ -37,14 +37,14 @@ typedef struct {
  * such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
-/* Reads the value of this key, a number from least to most, or an integer. False and an error if
- * the value is not such a number. */
+/* Reads the value of this key: a number from least to most, which must be an integer if whole is
+ * true. False and an error if the value is not such a number. */
 #define MOST_SEED 9007199254740991.0 /* JavaScript's largest integer */
 bool setting_number(const char *key, const char *value, bool whole, double least, double most,
                     double *number);
 
-/* Calls take for each line of text, "key value", until it returns false. Returns false, then or
- * with an error if a line has no value. Empty lines are skipped. The text is overwritten; the
+/* Calls take for each line of text, "key value". Stops and returns false if take returns false, or,
+ * with an error, if a line has no value. Empty lines are skipped. The text is overwritten; the
  * strings that take gets are parts of the text. */
 typedef bool TakeSetting(void *context, const char *key, const char *value);
 bool settings_read(char *text, TakeSetting *take, void *context);

@@ -462,10 +462,10 @@ static void show_sum(const Json *line, const Json *x) {
     if (all < 2) return;
     gradient_name(tensor, title);
     if (done < all) {
-        printf("%*sThis is part %d of %d of %s.\n\n", MARGIN, "", done, all, title);
+        printf("%*sThis line adds part %d of %d of %s.\n\n", MARGIN, "", done, all, title);
         return;
     }
-    printf("%*sThis is the last of %d parts of %s. Their sum:\n", MARGIN, "", all, title);
+    printf("%*sThis line adds the last of %d parts of %s. The sum:\n", MARGIN, "", all, title);
     add_gradient(tensor, json_get(tensor, "grad"), NULL);
     print_blocks();
 }

@@ -1,9 +1,9 @@
 /* wrong.c - wrong rules: see wrong.h.
  *
- * A node of the tape points to its op. A copy of the op with another backward takes its place: this
- * changes neither the library nor the lesson. So this is the only file of the examples that reads
- * op.h. The check of a line compares the backward of its op with its forward, and finds the
- * mistake; only the rule "assign" is wrong outside of every op. */
+ * A node of the tape points to its op. A copy of the op with another backward takes the place of
+ * the op, so neither the library nor the lesson changes. This file is the only file of the examples
+ * that reads op.h. The check of a line compares the backward of its op with its forward, and finds
+ * the mistake; only the rule "assign" is wrong outside of every op. */
 #include "wrong.h"
 
 #include "../../autograd/op.h"
@@ -63,7 +63,8 @@ static void softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 /* ---- a transpose that is not undone ---------------------------------------------------------- */
 
-/* With a dimension of size 1 the numbers stand in the same order before and after. */
+/* If one of two neighbouring dimensions has size 1, the numbers stand in the same order before and
+ * after. */
 static bool is_transpose(const Node *n) {
     return is_op(n, "transpose") && n->at.dim0 != n->at.dim1 && n->out->shape.dim[n->at.dim0] > 1 &&
            n->out->shape.dim[n->at.dim1] > 1;

@@ -1,6 +1,6 @@
 /* model.h - the model of recall: its sequences, its loss, a step of training, its score and maps.
- * The program build/recall trains it, and so does the playground in the page of build/explain
- * (explain/play.c).
+ * The program build/recall trains this model, and the playground in the page of build/explain
+ * (explain/play.c) trains the model, too.
  *
  *     Recall *net = recall_new(&options);
  *     tape_begin();
@@ -46,9 +46,9 @@ typedef struct {
     Linear *answer;
 } Recall;
 
-/* The caller nn_frees it. Additive attention draws its matrices when it gets its first input;
- * recall_show_input gives it one. A program calls recall_show_input before it makes the optimizer.
- */
+/* The caller frees the model with nn_free. Additive attention draws its matrices at its first
+ * input, which recall_show_input gives. A program calls recall_show_input before it makes the
+ * optimizer. */
 Recall *recall_new(const RecallOptions *options);
 void recall_show_input(Recall *net);
 

@@ -4,7 +4,8 @@
 
 #include "../../../tensor/tensor.h"
 
-/* Tests set it, so that threads share small tensors, too; here it changes nothing. */
+/* Tests set these variables, so that threads share small tensors, too; here the variables change
+ * nothing. */
 double worth_a_thread;
 bool threads_take_turns;
 
