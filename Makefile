@@ -46,14 +46,15 @@ LOCAL  := $(call takes,-fno-semantic-interposition) \
 TUNE   := $(if $(findstring -march,$(CFLAGS))$(findstring -mtune,$(CFLAGS)),,\
             $(if $(X86_64),$(call takes,-mtune=icelake-server)))
 
-# The kernels are compiled once per instruction set, and dispatch.c chooses at start-up. NEON is in
-# every AArch64.
+# The kernels are compiled once per instruction set, and dispatch.c chooses when the first kernel is
+# needed. NEON is in every AArch64.
 ISAS     = $(if $(AARCH64),neon,baseline $(if $(X86_64),avx2 avx512))
 AVX2     = -mavx2 -mfma
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
 # explain's page computes by the library as a WebAssembly module, if clang can make one here. LIVE=
-# leaves it out, and the page shows recorded numbers. WASI is where the C library for it is.
+# leaves the module out, and the page shows recorded numbers. WASI is the folder of the C library
+# for WebAssembly.
 WASM_CC  = clang
 WASI     = /usr
 ifeq ($(origin LIVE),undefined)
@@ -66,15 +67,15 @@ WASM_FLAGS = $(WASM_FIRST) --target=wasm32-wasi --sysroot=$(WASI) -nostdlibinc -
              -Iexamples/explain/wasm -iquote tensor/kernels -msimd128 -Os -std=c11 -D_XOPEN_SOURCE=700 \
              -DISA=baseline -DHAVE_baseline -ffp-contract=off -fno-math-errno -fno-trapping-math \
              -ffile-prefix-map="$$PWD"=. $(WARN) -Wno-psabi -Wno-pass-failed
-# No -O here: with it clang runs whatever wasm-opt it finds.
+# No -O here: with -O clang runs any wasm-opt that clang finds.
 WASM_LINK  = --target=wasm32-wasi --sysroot=$(WASI) -Wl,--stack-first -Wl,-z,stack-size=1048576
 REACTOR    = -mexec-model=reactor -s $(EXPORTED:%=-Wl,--export=%)
 EXPORTED   = live_request live_answer live_tensors
 PACK       = gzip -9n
 
-# The shared library: programs find it by the name with the first part of the version. macOS writes
-# the version before the suffix, and looks for a library whose name begins with @rpath in the folders
-# that a program gives with -rpath.
+# The shared library: programs look for the name with the version without its last number, 0.1 for
+# 0.1.0. macOS writes the version before the suffix, and looks for a library whose name begins with
+# @rpath in the folders that a program gives with -rpath.
 ABI      = $(basename $(VERSION))
 ifeq ($(MACOS),)
 SHARED   = libtapehead.so
@@ -214,11 +215,11 @@ $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 
 $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) $(WASM_SPEED) -MMD -MP -c $< -o $@
-# A tenth of additive attention's time, for 700 bytes.
+# -O2 saves a tenth of additive attention's time, and costs 700 bytes.
 $(BUILD)/obj/wasm/tensor/kernels/fast.o: WASM_SPEED = -O2
 $(BUILD)/live.wasm: $(WASM)
 	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
-# The page unpacks it. Without a name and a time in it, the bytes are the same in every build.
+# The page unpacks this file. gzip -n stores no name and no time: every build makes the same bytes.
 $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
 	@$(PACK) <$< >$@
 $(BUILD)/obj/wasm/tests/%.o: WASM_FIRST = -Itests/live -include tests/live/system.h -DTEST_HOOKS -Wno-deprecated-declarations
@@ -335,7 +336,7 @@ run-live-test: $(LIVE_TESTS) $(BUILD)/explain
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
 	@tests/live-test $(BUILD)/explain $(BUILD)/explain.html
 
-# clang's and gcc's sanitizers have a malloc of their own, so this is for a plain build.
+# clang's and gcc's sanitizers have a malloc of their own, so failmalloc needs a plain build.
 failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
 	@tests/check-failmalloc "$(BUILD)"
 $(BUILD)/failmalloc.so: $(BUILD)/obj/tests/failmalloc.o

@@ -58,13 +58,14 @@ bool tape_begin(void);
  * pass: for inference. */
 bool tape_begin_no_grad(void);
 /* Closes the innermost tape and releases its results. A result that you retained stays, without its
- * history: a recorded op refuses it until you ag_detach it. If no tape is open, nothing happens. */
+ * history: if the result requires a gradient, recorded ops refuse the result, but take
+ * ag_detach(result). If no tape is open, nothing happens. */
 void tape_end(void);
 /* Closes the innermost tape but keeps y, one of its results: then the tape outside owns y, or, if
  * no other is open, you do (tensor_release it). Always closes the tape; y NULL returns NULL. */
 Tensor *tape_end_keeping(Tensor *y);
-/* Gives a tensor of your own to the open tape, which takes over your reference, also when this
- * fails: tape_own(tensor_randn(SHAPE(2, 3))) is a loan like the result of an op. Returns x. */
+/* Gives a tensor of your own to the open tape, which takes over your reference, also on failure:
+ * tape_own(tensor_randn(SHAPE(2, 3))) is a loan like the result of an op. Returns x. */
 Tensor *tape_own(Tensor *x);
 /* If keep is true, the open recording tape keeps the gradients of intermediate results, and the
  * elements of results that are let go: for teaching. Call this before the ops. */
@@ -72,7 +73,8 @@ void tape_keep_grads(bool keep);
 /* A line per node of the open tape: number, op, shapes, inputs, names. */
 bool tape_print(FILE *file);
 
-/* A line of the open recording tape. Lines are numbered from 0, as in tape_print. */
+/* A line of the open recording tape. Lines are numbered from 0. tape_print prints the same numbers
+ * if no other tape is open. */
 typedef struct {
     const char *op;     /* "softmax"; "kept" for a tensor of tape_own or tape_end_keeping */
     const OpText *text; /* NULL for "kept" */
@@ -85,25 +87,27 @@ typedef struct {
 bool tape_line(int i, TapeLine *line);
 /* The vector-Jacobian product of line i: dx[k], a new reference, is what backpropagation would add
  * to the gradient of in[k] if dy were the gradient of the result; NULL for an input without a
- * gradient. dx has n_in places. */
+ * gradient. dx has n_in places. False with an error if the result of line i requires no gradient.
+ */
 bool tape_vjp(int i, const Tensor *dy, Tensor **dx);
 /* Computes the result of line i once more, a new reference, from the inputs as they are now. An op
- * that draws, such as dropout, uses the numbers that it drew the first time. */
+ * that draws, such as dropout, uses the numbers that it drew the first time. NULL with an error if
+ * the result of line i requires no gradient. */
 Tensor *tape_forward(int i);
 /* Writes the tape after a backward pass as JSON, for a page that shows backpropagation
  * (build/explain --tape): for each line the op, its text, its inputs, and for each input the
  * derivative, its check by differences in float64, and why elements have no influence; for each
- * tensor its values and its gradient. The tape must have kept its gradients; at most 1 MB.
- * README.md describes the format. */
+ * tensor its values and its gradient. The tape must have kept its gradients
+ * (tape_keep_grads). JSON of more than 1 MB is an error. README.md describes the format. */
 bool tape_write_json(FILE *file);
 
 /* Backpropagation. loss has one element. y may have any shape; dy, of y's shape and type, is the
- * gradient of y. Adds to ->grad of every leaf that requires a gradient; if it fails, no gradient
+ * gradient of y. Adds to ->grad of every leaf that requires a gradient; on failure no gradient
  * has changed. May be called again on the same tape. */
 bool ag_backward(Tensor *loss);
 bool ag_backward_from(Tensor *y, const Tensor *dy);
 
-/* x->grad becomes NULL. Backward adds to x->grad: call this before the next step. */
+/* x->grad becomes NULL. Backward adds to x->grad: call ag_zero_grad before the next step. */
 bool ag_zero_grad(Tensor *x);
 
 /* Would backpropagation from y add to x's gradient: does x require a gradient, and does y depend on
@@ -135,7 +139,7 @@ Tensor *ag_let_go_since(int mark, Tensor *y);
 Tensor *ag_detach(Tensor *x);
 
 /* ---- elementwise ---------------------------------------------------------------------------- */
-/* The formula and the gradient of each are one row of tensor/kernels/elementwise.def. add, mul,
+/* The formula and the gradient of each op are one row of tensor/kernels/elementwise.def. add, mul,
  * maximum and minimum take any type (of bools, + is "or" and * is "and"); sub, neg, abs, square,
  * relu, scale, add_scalar and clamp take I64 too; the others, such as pow, take only floats. */
 
@@ -193,7 +197,8 @@ Tensor *ag_expand(Tensor *x, Shape shape); /* sizes of 1 repeat, by stride 0; -1
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end); /* Python's x[start:end] */
 Tensor *ag_select(Tensor *x, int dim, int64_t index);             /* drops dim */
 /* torch.split: x cut along dim into slices of this size; the last slice is smaller if size does not
- * divide. list gets all slices, and n must be their number; on error the list holds NULLs. */
+ * divide the size of dim. list gets all slices, and n must be their number; on error the list holds
+ * NULLs. */
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n);
 Tensor *ag_cat(Tensor **list, int n, int dim); /* a (0,) in the list is skipped */
 Tensor *ag_stack(Tensor **list, int n, int dim);
@@ -300,8 +305,8 @@ Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction); /* (y - t)^2; eq
 /* -log softmax(logits)[target], logits (C), (N, C) or (N, C, ...), targets I64 of that shape
  * without C. A target equal to ignore_index has no loss and no gradient; a mean is over the other
  * targets, NaN if there are none. ignore_index may be any number, also a class: 0 ignores the
- * targets that are 0. AG_IGNORE_NONE ignores none. (PyTorch's default is -100.) Any other target
- * that is no class is an error. */
+ * targets that are 0. AG_IGNORE_NONE ignores no target. (PyTorch's default is -100.) Any other
+ * target that is no class is an error. */
 #define AG_IGNORE_NONE INT64_MIN
 Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
                          Reduction reduction);

@@ -26,7 +26,9 @@ static Tensor *call(Check *check) {
     if (y->dtype != F64)
         return tensor_fail("gradcheck: the function returned %s: it must be float64",
                            tensor_dtype_name(y->dtype));
-    if (!check->cotangent) { /* normal numbers from a generator of its own */
+    /* c: normal numbers from options.seed. The next call, or the end of ag_gradcheck, restores the
+     * state of the generator. */
+    if (!check->cotangent) {
         check->cotangent = tensor_make(y->shape, F64);
         tensor_manual_seed(check->options.seed);
         if (!tensor_normal_(check->cotangent, 0, 1)) return NULL;
@@ -99,7 +101,8 @@ static bool check_inputs(const Check *check) {
             return tensor_fail("gradcheck: input %d is %s: it must be float64", i,
                                tensor_dtype_name(x->dtype));
         if (tensor_has_repeats(x))
-            return tensor_fail("gradcheck: input %d is expanded: its elements share places", i);
+            return tensor_fail("gradcheck: input %d is expanded: several elements share one place",
+                               i);
     }
     return true;
 }
@@ -125,8 +128,9 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
         const int64_t numel = inputs[i]->requires_grad ? tensor_numel(inputs[i]) : 0;
         for (int64_t e = 0; e < numel && right; e++) right = check_element(&check, i, e);
     }
-    for (int i = n - 1; i >= 0; i--) { /* backwards: an input that is listed twice
-                                        got its own gradient from grads[i] at the lower i */
+    /* Backwards: if an input is listed twice, grads has its gradient at the lower i, and NULL at
+     * the higher i. */
+    for (int i = n - 1; i >= 0; i--) {
         tensor_release(inputs[i]->grad);
         inputs[i]->grad = grads[i];
     }

@@ -46,7 +46,7 @@ bool tape_vjp(int i, const Tensor *dy, Tensor **dx) {
            ag_check_cotangent("tape_vjp", n->out, dy) && vjp_of(n, dy, dx);
 }
 
-/* Runs n's forward once more, on n's inputs, with the numbers that n drew. again becomes a node
+/* Runs n's forward once more, on n's inputs, with the numbers that n drew. `again` becomes a node
  * that owns its saved tensors and its result: release_again. */
 static bool run_again(const Node *n, Node *again) {
     const int drawn = n->op->draws - 1;
@@ -79,8 +79,8 @@ Tensor *tape_forward(int i) {
     return n ? forward_again(n) : NULL;
 }
 
-/* copy: n on float64 copies of its floats, with one reference to each input. The caller releases
- * the inputs, frees copy->in and calls release_again. */
+/* copy becomes n with its float inputs converted to float64, and one reference to each input. The
+ * caller releases the inputs, frees copy->in and calls release_again. */
 static bool copy_in_float64(const Node *n, Node *copy) {
     Node prepared = *n;
     Tensor **in = tensor_cache_alloc(n->n_in * (int64_t)sizeof *in);
@@ -130,8 +130,9 @@ static Tensor *forward_at(const Node *copy, double *x, double number) {
     return dense;
 }
 
-/* The largest |J - D| / max(1, |J|), where D are central differences by input k of a copy. The step
- * grows slowly with x: at -1e6, with which programs mask scores, softmax is as curved as at 0. */
+/* n: a copy, from copy_in_float64. The largest |J - D| / max(1, |J|), where D are central
+ * differences with respect to input k. The step grows slowly with x: softmax is as curved at -1e6,
+ * a score that programs use to mask a key, as at 0. */
 static double largest_error(const Node *n, int k) {
     const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
     Tensor *jacobian = jacobian_of(n, k);

@@ -21,7 +21,7 @@ typedef struct {
     int dim;              /* the dimension that the op works along, counted from the start */
     bool keepdim;         /* reductions: keep the reduced dimensions with size 1 */
     bool causal;          /* masked_softmax, attention */
-    union {               /* no op reads two of these */
+    union {               /* no op reads two of these fields */
         double s;         /* elementwise: the scalar operand */
         double value;     /* masked_fill */
         double p;         /* dropout */
@@ -83,8 +83,8 @@ typedef struct {
     InputType type;
 } Input;
 
-/* Which tensors a backward reads. Backward fails if one of these was overwritten. The elements of
- * all other tensors can be freed before the backward pass. */
+/* Which tensors a backward reads. Backward fails if one of these tensors was overwritten. The
+ * elements of all other tensors can be freed before the backward pass. */
 enum {
     READS_IN0 = 1,
     READS_IN1 = 2,
@@ -113,15 +113,16 @@ struct Op {
      * of the node. */
     Tensor *(*forward)(Node *n);
     /* Sets dx[i], a new reference, for each input that requires a gradient (ag_needs), or sets the
-     * pending error; ag_node_vjp then releases each dx[i]. dx[i] has the shape of in[i], or a
-     * shape to which in[i] was broadcast: ag_node_vjp then sums it. dy may have any strides, and
-     * has at least one element. The result of an op without a backward has no gradient. Integers
-     * and bools have no gradient either. */
+     * pending error; ag_node_vjp then releases each dx[i]. May set dx[i] for another input, too:
+     * ag_node_vjp releases such a dx[i]. dx[i] has the shape of in[i], or a shape to which in[i]
+     * was broadcast: ag_node_vjp then sums dx[i]. dy may have any strides, and has at least one
+     * element. The result of an op without a backward has no gradient. Integers and bools have no
+     * gradient either. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
     int draws;        /* 1 + the index in saved of the tensor that forward draws; if saved has this
                        * tensor already, forward draws nothing. 0: the op draws nothing */
-    const char *zero; /* why no element of the result changes with an element of in[0], if that
-                       * depends on the op alone: "dropped" */
+    const char *zero; /* the reason why no element of the result changes with an element of in[0],
+                       * if the reason depends on the op alone: "dropped" */
     int row;          /* elementwise: its number in elementwise.def */
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
@@ -149,7 +150,7 @@ bool ag_check_cotangent(const char *function, const Tensor *y, const Tensor *dy)
 /* Line i of the open recording tape; NULL if there is none. */
 const Node *ag_node(int i);
 /* Sets dx[i] to the gradient of in[i], in in[i]'s shape, a new reference, where in[i] requires a
- * gradient, else to NULL. If it fails, no reference is left in dx. */
+ * gradient, else to NULL. On failure no reference is left in dx. */
 bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx);
 
 /* Applies an op on the open tape. The result is a loan. */
@@ -198,12 +199,11 @@ extern const Op *const ag_ops[];
 
 /* Stores the parts of a mask in in[0] to in[2], as inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
-/* For forward: checks the mask of node n and computes how many keys each query may attend to. The
- * parts of the mask are the inputs first, first + 1 and first + 2; an input that the node does not
- * have counts as NULL. Returns a new reference, or NULL with an error. */
+/* For forward: checks the mask of node n and computes how many keys valid_lens and causal allow for
+ * each query. The parts of the mask are the inputs first, first + 1 and first + 2; an input that
+ * the node does not have counts as NULL. Returns a new reference, or NULL with an error. */
 Tensor *ag_mask_lengths(const Node *n, int first, bool causal, Shape scores);
-/* The mask for the kernels. lengths: the result of ag_mask_lengths, which forward saves for
- * backward. */
+/* The mask for the kernels, without references. lengths: the result of ag_mask_lengths. */
 Mask ag_mask_of(const Node *n, int first, const Tensor *lengths, Shape scores);
 
 /* ---- shared by the elementwise ops (elementwise.c) ------------------------------------------ */

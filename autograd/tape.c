@@ -175,8 +175,8 @@ static bool check_inputs(const Op *op, int n_in, Tensor *const *in) {
     return check_open(op->name);
 }
 
-/* Does the result require a gradient? Sets an error if an input that requires one was computed on a
- * tape that has ended. */
+/* Does the result require a gradient? Sets an error if an input that requires a gradient was
+ * computed on a tape that has ended. */
 static bool result_requires_grad(const Op *op, int n_in, Tensor *const *in) {
     bool required = false;
     if (!op->backward || !stack.tape[stack.open - 1].records) return false;
@@ -519,8 +519,8 @@ const Node *ag_node(int i) {
     return there ? &stack.nodes[stack.tape[t].first + i] : NULL;
 }
 
-/* For each reference that the nodes from first to the end hold, adds change to the reference count
- * of the tensor. */
+/* For each reference that the nodes from first to the end hold, adds `change` to the reference
+ * count of the tensor. */
 static void count_references(int first, int change) {
     for (int i = first; i < stack.count; i++) {
         const Node *n = &stack.nodes[i];

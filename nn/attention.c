@@ -1,6 +1,6 @@
 /* attention.c - dot-product, additive and multi-head attention.
  *
- * weights = softmax of the scores over the keys, where keys at or past the valid length are masked;
+ * weights = softmax of the scores over the keys that the mask allows;
  * output = weights times values. There are two ways to score the keys, the inner product of
  * dot-product attention and the small network of additive attention, and one way to pool the
  * values. Multi-head attention is dot-product attention on several projections at once; without

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* A parameter that is not frozen and that the loss does not reach, or that was never made. */
+/* Is the parameter not frozen, and either never made or not reached by the loss? */
 static bool is_unreached(Tensor *loss, const ModuleSlot *p) {
     Tensor *theta = *p->slot;
     return !p->frozen && (!theta || (theta->requires_grad && !ag_reaches(loss, theta)));

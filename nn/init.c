@@ -1,8 +1,8 @@
 /* init.c - initial values, the same numbers as torch.nn.init draws.
  *
  * A weight (out, in, ...) maps fan_in numbers to fan_out numbers. A variance of 1 / fan_in keeps
- * the variance of values in the forward pass, 1 / fan_out the variance of gradients in the backward
- * pass. 2 / (fan_in + fan_out) is a compromise. */
+ * the variance of values in the forward pass; a variance of 1 / fan_out keeps the variance of
+ * gradients in the backward pass. 2 / (fan_in + fan_out) is a compromise. */
 #include "internal.h"
 
 #include <math.h>

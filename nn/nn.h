@@ -128,10 +128,10 @@ bool nn_check_connected(Tensor *loss, void *module);
 
 /* ---- initial values ------------------------------------------------------------------------ */
 
-/* torch.nn.init, the same numbers from the same seed. w is drawn in place. fan_in and fan_out of
- * w (out, in, ...) are in and out, each times the product of the later sizes. A function that needs
- * fan_in accepts no w with fewer than two dimensions. A w without elements draws nothing. torch's
- * defaults are gain 1 and a 0. */
+/* torch.nn.init, the same numbers from the same seed. w is drawn in place. For w (out, in, ...),
+ * fan_in is `in` times the product of the later sizes, and fan_out is `out` times this product. A
+ * function that needs fan_in accepts no w with fewer than two dimensions. A w without elements
+ * draws nothing. torch's defaults are gain 1 and a 0. */
 bool nn_init_uniform(Tensor *w, double low, double high);
 bool nn_init_normal(Tensor *w, double mean, double std);
 /* standard deviation: gain sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010 */
@@ -197,7 +197,7 @@ LayerNorm *nn_layer_norm_new(Shape normalized_shape);
 Tensor *nn_layer_norm_forward(LayerNorm *norm, Tensor *x); /* (..., normalized_shape) -> same */
 
 /* Adds P[i, 2j] = sin(i / 10000^(2j / d)), P[i, 2j + 1] = cos(i / 10000^(2j / d)) to the vector of
- * size d = num_hiddens at place i, then applies dropout. Vaswani et al. 2017, section 3.5. */
+ * size d = num_hiddens at position i, then applies dropout. Vaswani et al. 2017, section 3.5. */
 typedef struct {
     Module module;
     Dropout *dropout; /* of the sum */
@@ -217,8 +217,9 @@ Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x);
 typedef struct {
     Module module;
     Dropout *dropout;  /* of the weights */
-    int64_t num_heads; /* 1. If you set H: the first dimension of q, k and v is B H, the heads
-                          of each sample one after the other, and the mask has the batch B */
+    int64_t num_heads; /* 1 at first. If you set it to H, the first dimension of q, k and v is B H,
+                          the heads of each sample one after the other, and the mask has the batch
+                          B */
     Tensor *attention_weights; /* (B, Q, K) */
 } DotProductAttention;
 DotProductAttention *nn_dot_product_attention_new(double dropout);
@@ -243,8 +244,8 @@ typedef struct {
     int64_t num_hiddens, num_heads; /* num_heads must divide num_hiddens */
     double dropout;
     bool bias;
-    /* 0: the first input sets the size. W_o is then lazy, too, so the order of draws is q, k, v, o.
-     */
+    /* 0: the first input sets the size. W_o is then lazy, too, and draws last: if all three sizes
+     * are 0, the order of draws is q, k, v, o. */
     int64_t query_size, key_size, value_size;
     bool fused; /* with ag_attention: the same numbers in less memory, but no attention_weights */
 } MultiHeadAttentionConfig;
@@ -325,8 +326,8 @@ double nn_clip_grad_norm(void *module, double max_norm);
 
 /* Schedules: factors of the learning rate for a step, counted from 0. Factors can be multiplied:
  *     nn_optimizer_scale_lr(optimizer, nn_warmup(step, 10) * nn_cosine_decay(step, 100, 0));
- * A negative step, size or factor is an error, and the result is NaN, which nn_optimizer_scale_lr
- * does not accept. */
+ * A negative argument or NaN is an error, and so is a step_size or total_steps of 0. The result is
+ * then NaN, which nn_optimizer_scale_lr does not accept. */
 /* torch's StepLR: gamma^floor(step / step_size) */
 double nn_step_decay(int64_t step, int64_t step_size, double gamma);
 /* torch's CosineAnnealingLR: half a period of a cosine, from 1 at step 0 down to min_factor

@@ -36,11 +36,12 @@ static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
  * theta -= lr weight_decay theta
  * theta -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
  *
- * This is one kernel, tensor_adamw_, and not a line of ops for each formula, as SGD is. Ops
- * allocate their results, so a step could fail when half of the parameters have moved, and PyTorch
- * fuses (1 - beta2) g * g + beta2 v, for which there is no op. Speed is no reason: with ops, a step
- * of gpt (tests/bench/steps, old and new in turn) took 1 to 2 % more time, and 60 MB instead of 57.
- */
+ * SGD needs only tensor_mul_ and tensor_add_, which write in place. AdamW also needs a square, a
+ * square root and a quotient. Ops compute these, but ops allocate their results, so a step could
+ * fail when half of the parameters have moved. Therefore AdamW is one kernel, tensor_adamw_. A
+ * second reason: PyTorch fuses (1 - beta2) g * g + beta2 v, for which there is no op. Speed is no
+ * reason: with ops, a step of gpt (tests/bench/steps) took only 1 to 2 % more time, and 60 MB
+ * instead of 57. */
 static void move_adamw(const Optimizer *optimizer, const Update *u, double lr) {
     const AdamWConfig *c = &optimizer->adamw;
     const double t = nn_steps_of(u) + 1;

@@ -6,15 +6,15 @@
  * classes per power of two. So less than an eighth of a block above 1 KiB is wasted. SLACK bytes
  * come after each block, because kernels read whole vectors.
  *
- * The limit. A step of a thread ends when its outermost tape ends. The need of a step is the sum of
- * all blocks that the step uses; a block that it uses several times counts once. A thread holds
- * blocks in use and waiting blocks. The limit for both is 1.5 times the second largest need of its
- * last 32 steps, or 1.5 times the peak of the current step if that is more. (With the largest need,
- * a single large step would raise the limit.) Above the limit, the thread returns waiting blocks to
- * the system: first the blocks that the current step has not used, then all waiting blocks.
- * TAPEHEAD_CACHE=512M limits the waiting bytes, too. TAPEHEAD_CACHE=0 turns the lists off,
- * and so does make debug: valgrind and the sanitizers then see each block that is allocated and
- * freed.
+ * The limit. A step of a thread ends when its outermost tape ends. The need of a step is the sum
+ * of all blocks that the step uses; a block that it uses several times counts once. A thread holds
+ * blocks in use and waiting blocks. The limit for the sum of both is 1.5 times the second largest
+ * need of the thread's last 32 steps, or 1.5 times the peak of the current step if the peak is
+ * larger. (With the largest need, a single large step would raise the limit.) Above the limit, the
+ * thread returns waiting blocks to the system: first the blocks that the current step has not used,
+ * then all waiting blocks. TAPEHEAD_CACHE=512M limits the waiting bytes, too. TAPEHEAD_CACHE=0
+ * turns the lists off, and so does make debug: valgrind and the sanitizers then see each block that
+ * is allocated and freed.
  *
  * Threads. Each thread has its own lists. A block belongs to the thread that allocated it, whose
  * number comes after the block. A thread that frees another thread's block returns the block to
@@ -54,8 +54,8 @@ static _Thread_local struct {
 
 static struct {
     atomic_bool taken;    /* does a thread have this number? */
-    atomic_intptr_t gone; /* bytes of this thread's blocks that other threads returned to the
-                             system, and that this thread has not subtracted yet */
+    atomic_intptr_t gone; /* bytes of this thread's blocks that tensor_cache_free, in any thread,
+                             returned to the system, and that this thread has not subtracted yet */
 } threads[1 + THREADS];   /* numbers begin at 1 */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -88,7 +88,7 @@ __attribute__((noinline)) static void give_back(void *block, uint32_t owner, int
     free(block);
 }
 
-/* Subtracts the blocks that other threads returned to the system. */
+/* Subtracts the blocks that tensor_cache_free, in any thread, returned to the system. */
 static void subtract_gone(void) {
     if (!cache.number) return;
     const int64_t gone = atomic_exchange(&threads[cache.number].gone, 0);
@@ -96,7 +96,8 @@ static void subtract_gone(void) {
     cache.need -= gone;
 }
 
-/* Called before the need of the current step shrinks, and at the end of the step. */
+/* Called before empty_lists makes the need of the current step smaller, and at the end of the step.
+ */
 static void note_need(void) {
     int64_t *needed = &cache.needed[cache.step % RECENT];
     if (*needed < cache.need) *needed = cache.need;

@@ -75,15 +75,17 @@ typedef struct {
 /* Reads the text of a header. text->python must be set before; the caller frees text->start, also
  * on failure. */
 bool tensor_text_read(Text *text, const File *file, int64_t at, int64_t size);
-/* Makes the error "byte 12 of the header should be ..." and returns false. The functions below skip
- * white space first, and make this error when they return false; tensor_text_take makes none. */
+/* Makes the error "byte 12 of the header should be ..." and returns false. The tensor_text
+ * functions below skip white space first, and make an error when they return false. But
+ * tensor_text_take makes no error, and tensor_text_object makes no error for a key that `take`
+ * refuses. */
 bool tensor_text_fail(const Text *text, const char *what);
 bool tensor_text_take(Text *text, const char *token); /* takes the token if it comes next */
 bool tensor_text_end(Text *text);
 bool tensor_text_string(Text *text, const char **string); /* *string points into the text */
 bool tensor_text_list(Text *text, Shape *list); /* [2, 3] or (2, 3): whole numbers below 2^63 */
-/* {key: value, ...}: calls take for each value. take returns false for a key that must not be
- * there; the caller then makes the error. */
+/* {key: value, ...}: calls `take` for each value. `take` returns false for a key that must not be
+ * in the object; the caller then makes the error. */
 typedef bool TakeValue(Text *text, const char *key, void *context);
 bool tensor_text_object(Text *text, TakeValue *take, void *context);
 bool tensor_is_utf8(const char *text, size_t size);

@@ -55,7 +55,7 @@ int tensor_shape_dim(const char *op, Shape shape, int dim);
 int tensor_shape_dim_or_scalar(const char *op, Shape shape, int dim);
 Shape tensor_shape_without(Shape shape, int dim);
 void tensor_shape_strides(Shape shape, int64_t *stride); /* row-major */
-bool tensor_has_repeats(const Tensor *x);                /* do some elements share their bytes? */
+bool tensor_has_repeats(const Tensor *x);                /* does a stride of 0 repeat elements? */
 const char *tensor_stride_text(const Tensor *x);         /* the strides, written as a shape */
 
 /* ---- views: new tensors on the same bytes -------------------------------------------------- */

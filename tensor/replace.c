@@ -80,8 +80,8 @@ static char *next_of(const char *path, const char *link) {
     return next;
 }
 
-/* The target of the last link that begins at path. The target need not exist. The links form no
- * loop, because stat, which follows them, too, would have failed. */
+/* The target of the last link of the chain that begins at path. The target need not exist. The
+ * links form no loop, because stat, which follows them, too, would have failed. */
 static char *follow_links(const char *path) {
     char link[LINK_SIZE], *target = strdup(path);
     for (int i = 0; target && i < LINKS_MAX; i++) {
@@ -103,7 +103,7 @@ static bool is_device(const char *path, bool exists, mode_t mode) {
            !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/", 6);
 }
 
-/* May the process write to the file? rename does not check that: it replaces the file anyway. */
+/* May the process write to the file? rename replaces a file without this check. */
 static bool may_write(const char *path) {
     const int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && close(fd) == 0;
@@ -239,8 +239,9 @@ static FILE *open_temporary(Replacement *r, const struct stat *old) {
     return stream;
 }
 
-/* Opens the directory of the target and removes stale files. False, with errno set, if that fails.
- * A directory that may be written but not read stays closed: it cannot be searched or flushed. */
+/* Opens the directory of the target and removes stale files. False, with errno set, if the
+ * directory cannot be opened. A directory that may be written but not read stays closed, which is
+ * no failure: such a directory can be neither listed nor flushed. */
 static bool open_directory(Replacement *r) {
     char *directory = directory_of(r->target);
     if (!directory) return false;

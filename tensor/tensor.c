@@ -29,8 +29,9 @@ DType tensor_default_dtype(void) { return default_dtype; }
 
 /* ---- lifetime ------------------------------------------------------------------------------ */
 
-/* Whoever uses a tensor or a storage holds a reference to it. make debug checks that. Without the
- * check, a missing reference leads to a use of freed memory. */
+/* Whoever uses a tensor or a storage holds a reference to it. A debug build (make debug) checks
+ * that a reference is left when one is added or released. Without the check, a missing reference
+ * leads to a use of freed memory. */
 static void check_refs(const char *function, int refs) {
 #ifdef TAPEHEAD_DEBUG
     if (refs > 0) return;

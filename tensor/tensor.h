@@ -32,7 +32,7 @@ typedef struct {
 } Shape;
 
 typedef struct Tensor {
-    /* Read these as you like. */
+    /* Read these fields as you like. */
     Shape shape;
     int64_t stride[TENSOR_MAX_DIMS]; /* in elements; 0 where a dimension is expanded */
     DType dtype;
@@ -85,10 +85,10 @@ const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "b
 /* How many threads share the work on a large tensor, the calling thread included: 1 to 64, for the
  * whole process. The number changes no digit of a result. The default is the environment variable
  * TAPEHEAD_NUM_THREADS or, if that is no whole number from 1 on, the number of cores that the
- * process may use. You may call this at any time, from any thread. More than 64 means 64; less than
- * 1 is an error that changes nothing. The library starts threads when it first needs them; they end
- * with the program, sleep while there is no work, and take no signals. A thread of your own needs
- * 64 KB of stack. */
+ * process may use. You may call tensor_set_num_threads at any time, from any thread. More than 64
+ * means 64; less than 1 is an error that changes nothing. The library starts threads when it first
+ * needs them; they end with the program, sleep while there is no work, and take no signals. A
+ * thread of your own needs 64 KB of stack. */
 void tensor_set_num_threads(int n);
 int tensor_num_threads(void);
 
@@ -103,9 +103,10 @@ DType tensor_default_dtype(void);
 Tensor *tensor_empty(Shape shape), *tensor_zeros(Shape shape), *tensor_ones(Shape shape);
 Tensor *tensor_full(Shape shape, double value);
 
-/* start, start + step, ... below end (above end for a negative step). Shape (n). Floats have the
- * same bits as PyTorch's on x86-64. Beyond 32768 elements PyTorch's bits depend on its number of
- * threads; ours are PyTorch's bits with one thread. */
+/* start, start + step, ... below end (above end for a negative step). Shape (n), where
+ * n = ceil((end - start) / step). Floats have the same bits as PyTorch's on x86-64. Beyond 32768
+ * elements PyTorch's bits depend on its number of threads; ours are PyTorch's bits with one thread.
+ */
 Tensor *tensor_arange(double start, double end, double step);
 
 /* The same in any type, torch's dtype=. full converts its value like a C cast (!= 0 for BOOL).
@@ -119,7 +120,8 @@ Tensor *tensor_zeros_like(const Tensor *x), *tensor_ones_like(const Tensor *x);
 
 Tensor *tensor_eye(int64_t n); /* (n, n), ones on the diagonal */
 
-/* Copies tensor_numel(shape) elements, row-major. */
+/* Copies the elements of an array, row-major: as many elements as the shape has. Doubles and floats
+ * become the default type, int64s and bools keep their type. */
 Tensor *tensor_from_doubles(Shape, const double *), *tensor_from_floats(Shape, const float *);
 Tensor *tensor_from_int64s(Shape, const int64_t *), *tensor_from_bools(Shape, const bool *);
 
@@ -145,9 +147,9 @@ Tensor *tensor_retain(Tensor *x); /* adds a reference and returns x; NULL is fin
 void tensor_release(Tensor *x);   /* removes a reference; the last one frees. NULL is fine */
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
 /* A thread keeps freed memory for its next tensors: it holds at most about 1.5 times the memory
- * that its last tapes needed. The environment variable TAPEHEAD_CACHE sets a lower limit for each
- * thread: 512M for example, or 0. This function returns the kept memory of this thread to the
- * system. */
+ * that its last tapes needed. The environment variable TAPEHEAD_CACHE limits the kept memory of
+ * each thread, too: to 512M for example, or to 0. This function returns the kept memory of this
+ * thread to the system. */
 void tensor_empty_cache(void);
 
 /* ---- copies, conversion, views ------------------------------------------------------------- */
@@ -181,8 +183,9 @@ double tensor_get_at(const Tensor *x, Shape index);
 /* Copies all elements in row-major order; x may have any strides and any type. */
 bool tensor_to_doubles(const Tensor *x, double *out);
 
-/* True if shapes and types are equal and |a - b| <= atol + rtol |b| for all elements (NaN equals
- * nothing). NULL, and different shapes or types, are no error: the answer is false. */
+/* True if shapes and types are equal and |a - b| <= atol + rtol |b| for all elements (an infinity
+ * is close only to itself, NaN to nothing). NULL, and different shapes or types, are no error: the
+ * answer is false. */
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol);
 
 /* ---- writes in place. Each increases the storage's version ---------------------------------- */

@@ -98,8 +98,9 @@ static char *append_utf8(char *to, uint32_t code) {
     return to;
 }
 
-/* Reads the rest of an escape after the backslash. A character above 0xffff is written as two
- * escapes, a pair of surrogates: 0xd800 + the high ten bits, 0xdc00 + the low ten bits. */
+/* Reads the rest of an escape after the backslash. A character c above 0xffff is written as two
+ * escapes, a pair of surrogates: 0xd800 + the high ten bits of c - 0x10000, and 0xdc00 + the low
+ * ten bits. */
 static bool take_escape(Text *text, char **to) {
     static const char letter[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
     const bool some = text->at < text->end && *text->at;

@@ -78,9 +78,10 @@ bool tensor_is_contiguous(const Tensor *x) {
     return step > 0;
 }
 
-/* The strides of x in a new shape; false if that needs a copy. A run is a group of neighbouring
- * dimensions of x that could be one dimension. New dimensions can divide a run, but none can reach
- * from one run into the next. The loop goes through both shapes from the right, run by run. */
+/* The strides of x in a new shape; false if the new shape needs a copy. A run is a group of
+ * neighbouring dimensions of x that could be one dimension. New dimensions can divide a run, but
+ * none can reach from one run into the next. The loop goes through both shapes from the right, run
+ * by run. */
 static bool reshape_strides(const Tensor *x, Shape shape, int64_t *stride) {
     int d_new = shape.ndim - 1;
     int64_t run = 1, filled = 1;

@@ -1508,7 +1508,7 @@ START_TEST(gradcheck_explains_what_it_cannot_check) {
     ck_assert(!check((Tensor *[]){f32}, 1, SINGLE));
     expect_error("gradcheck: input 0 is float32: it must be float64");
     ck_assert(!check((Tensor *[]){x, wide}, 2, PRODUCT));
-    expect_error("gradcheck: input 1 is expanded: its elements share places");
+    expect_error("gradcheck: input 1 is expanded: several elements share one place");
     ck_assert(!check((Tensor *[]){x, NULL}, 2, PRODUCT));
     expect_error("gradcheck: the tensor is NULL");
     ck_assert(!check(NULL, 1, PRODUCT));

@@ -62,9 +62,9 @@ OP_TEXT(attention) = {
     .source = "Vaswani et al. 2017; Dao et al. 2022",
 };
 
-/* saved: how many keys each query may attend to; in double, for each query, the largest score and
- * 1 / sum exp(score - largest); with dropout, the draws of each head, or the generator before the
- * draws. */
+/* saved: for each query, how many keys valid_lens and causal allow, and, in double, the largest
+ * score and 1 / sum exp(score - largest); with dropout, the draws of each head, or the generator
+ * before the draws. */
 static Tensor *attention_forward(Node *n) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];
@@ -118,8 +118,8 @@ static Tensor *with_dense_rows(Tensor *x) {
 OP_TEXT(attention_scaled) = {
     .call = "ag_attention_scaled(q, k, v, mask, dropout, scale)",
     .shapes = "as ag_attention",
-    .value = "as ag_attention, with scale for 1 / sqrt(D); applies the op attention",
-    .gradient = "as ag_attention, with scale for 1 / sqrt(D)",
+    .value = "as ag_attention, with scale in place of 1 / sqrt(D); applies the op attention",
+    .gradient = "as ag_attention, with scale in place of 1 / sqrt(D)",
 };
 
 Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,

@@ -20,8 +20,9 @@ Tensor *ag_elementwise_forward(Node *n) {
 }
 
 /* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); ag_node_vjp (tape.c) sums
- * over broadcast dimensions. The kernel gets dy for each operand that the vector-Jacobian product
- * does not read: that operand's memory may be freed, and a broadcast operand would cost time. */
+ * over broadcast dimensions. The kernel gets dy in place of each operand that the vector-Jacobian
+ * product does not read: that operand's memory may be freed, and a broadcast operand would cost
+ * time. */
 void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const int count = n->n_in + 2;
     const unsigned reads = n->op->reads;

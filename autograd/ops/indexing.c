@@ -63,7 +63,7 @@ static Tensor *index_select_forward(Node *n) {
     const Shape index = n->in[1]->shape;
     Shape shape = n->in[0]->shape;
     if (index.ndim > 1 || (shape.ndim == 0 && tensor_shape_numel(index) != 1))
-        return tensor_fail("index_select: x is %s and index is %s: it must be %s",
+        return tensor_fail("index_select: x is %s and index is %s: index must be %s",
                            tensor_shape_text(shape), tensor_shape_text(index),
                            shape.ndim ? "a row or a scalar" : "(1,) or a scalar");
     if (shape.ndim) shape.dim[n->at.dim] = tensor_shape_numel(index);

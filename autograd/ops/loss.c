@@ -54,7 +54,7 @@ static bool check_targets(const Node *n) {
         return tensor_fail("cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)");
     const Shape wanted = tensor_shape_without(logits, n->at.dim);
     if (shape_equal(targets, wanted)) return true;
-    return tensor_fail("cross_entropy: logits is %s and targets is %s: it must be %s",
+    return tensor_fail("cross_entropy: logits is %s and targets is %s: targets must be %s",
                        tensor_shape_text(logits), tensor_shape_text(targets),
                        tensor_shape_text(wanted));
 }
@@ -83,7 +83,7 @@ static Tensor *copy_targets(const Node *n) {
     return tensor_reshape_own(copy, with_classes(n, 1));
 }
 
-/* The sum of the losses is divided by this: for a mean, the number of targets not ignored. */
+/* The divisor of the sum of the losses: for a mean, the number of targets that are not ignored. */
 static double divisor(const Node *n) {
     const int64_t *target = n->saved[0]->data;
     const int64_t numel = tensor_numel(n->saved[0]);

@@ -138,7 +138,7 @@ static bool check_linear(const Node *n) {
 }
 
 /* PyTorch's names of the node. Rows: without b; with b; with b and an x that is not contiguous.
- * Columns: x with one, two or more dimensions. */
+ * Columns: x with one dimension, with two, with three or more. */
 static const char *const linear_grad_fn[3][3] = {
     {"SqueezeBackward4", "MmBackward0", "UnsafeViewBackward0"},
     {"UnsafeViewBackward0", "AddmmBackward0", "UnsafeViewBackward0"},

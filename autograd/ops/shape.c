@@ -326,7 +326,7 @@ Tensor *ag_select(Tensor *x, int dim, int64_t index) {
     return made_by("SelectBackward0", ag_squeeze(ag_slice(x, d, i, i + 1), d));
 }
 
-/* list[i] = x[i size : (i + 1) size] along dim. If one of them fails, all become NULL. */
+/* list[i] = x[i size : (i + 1) size] along dim. If one slice fails, all slices become NULL. */
 static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     const int64_t whole = x->shape.dim[dim];
     for (int i = 0; i < n; i++) {
@@ -361,8 +361,8 @@ bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
 
 /* ---- repeat and repeat_interleave ---------------------------------------------------------- */
 
-/* The shape of x as (outer, 1, size, 1, inner), with `times` for a 1: for the first 1 to repeat x,
- * for the second to repeat each slice. */
+/* The shape of x as (outer, 1, size, 1, inner), where `times` replaces the first 1 (to repeat
+ * x) or the second 1 (to repeat each slice). */
 static Shape in_parts(const Node *n, int64_t times) {
     const Shape shape = n->in[0]->shape;
     const int dim = n->at.dim;

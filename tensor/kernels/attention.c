@@ -3,16 +3,16 @@
  * up to rounding. One more difference: plain.inc skips a key of weight 0, and a tile multiplies it
  * by 0, so the result can be NaN if an element is NaN or infinite (autograd/README.md, "Masks").
  *
- * The kernel processes the keys tile by tile (Dao 2023, FlashAttention-2). Forward: the scores of a
- * tile become weights, exp(score - the largest score so far), and are multiplied by the values of
- * the tile; they are not stored. If a later tile has a larger score for a query, the sums of this
- * query so far are scaled. Backward: forward stores two numbers for each query, the largest score
- * and 1 / the sum of the weights; from these, q and k the weights are computed again. The gradient
- * of a score also needs one number for each query: sum(P dP) over all keys, which equals
+ * The kernel processes the keys tile by tile (Dao 2023, FlashAttention-2). Forward: the scores of
+ * a tile become weights, exp(score - the largest score so far), and are multiplied by the values of
+ * the tile; the weights are not stored. If a later tile has a larger score for a query, the sums of
+ * this query so far are scaled. Backward: forward stores two numbers for each query, the largest
+ * score and 1 / the sum of the weights; from these, q and k the weights are computed again. The
+ * gradient of a score also needs one number for each query: sum(P dP) over all keys, which equals
  * sum(y dy). So the memory grows with the lengths, not with their product.
  *
- * A tile is stored transposed: a row for each key, a column for each query. So no operand of a
- * product must be copied:
+ * A tile is stored transposed: a row for each key, a column for each query. So the products
+ * need no copies of their operands:
  *     S' = K q',  dP' = V dy',  Y += P V,  dQ += dS K,  dV += P' dy,  dK += dS' q
  * The left factor is read one number at a time, in any order, the right factor in contiguous rows.
  * Only q and dy are transposed, once for each block of queries. Softmax needs no sum across a
@@ -169,7 +169,7 @@ int64_t GLOBAL(attention_workspace_f32)(const AttentionHead *head) {
 
 /* ---- a tile: (n, w), a row for each of n keys, w queries side by side ------------------------ */
 
-/* w is a multiple of GROUP. The mask tells gcc so, which then makes no loop for a remainder. */
+/* w is a multiple of GROUP. & -GROUP tells gcc this, so gcc makes no loop for a remainder. */
 #define EACH_KEY   for (int64_t j = 0; j < n; j++)
 #define EACH_QUERY IVDEP for (int64_t c = 0; c < (w & -GROUP); c++)
 
@@ -214,8 +214,8 @@ static void softmax_of_tile(int64_t n, int64_t w, float *x, float *max, float *s
 
 /* The weights, x = exp(x - max) inverse_sum, where max is the largest score of the query over all
  * keys, and inverse_sum is 1 / sum exp(x - max). If inverse_sum is 0 (all keys are masked), the
- * weights are 0. If it is NaN, the weights are NaN, but 0 for a masked key, whose score is -inf:
- * -FLT_MAX then takes the place of max, so that weight_float rounds no other weight to 0. */
+ * weights are 0. If inverse_sum is NaN, the weights are NaN, but 0 for a masked key, whose score is
+ * -inf: -FLT_MAX then takes the place of max, so that weight_float rounds no other weight to 0. */
 static void weights_of_tile(int64_t n, int64_t w, float *x, const float *max,
                             const float *inverse_sum) {
     float base[QUERIES];

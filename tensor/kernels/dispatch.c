@@ -1,6 +1,6 @@
 /* dispatch.c - chooses the kernels when the first kernel is needed. The fast kernels of one
- * instruction set override plain ones: of the set that TAPEHEAD_ISA names (plain, baseline, neon,
- * avx2 or avx512), if the CPU can run it, else of the best set that the CPU can run. The Makefile
+ * instruction set override plain ones: the set that TAPEHEAD_ISA names (plain, baseline, neon, avx2
+ * or avx512), if the CPU can run this set, else the best set that the CPU can run. The Makefile
  * defines HAVE_name for each instruction set that it compiles the kernels for. */
 #include "kernels.h"
 
@@ -11,7 +11,7 @@
 static Kernels chosen;
 static bool is_chosen;
 
-/* The kernels that a table has take the place of the chosen ones. */
+/* Where a table has a kernel, this kernel replaces the chosen one. */
 #define TAKE(field, count)                                                                         \
     for (int type = 0; type < (count); type++)                                                     \
         if (from->field[type]) chosen.field[type] = from->field[type];

@@ -1,7 +1,8 @@
 /* isa.h - the properties of each instruction set, for the kernels that are compiled once for each:
  * fast.c, matmul.c and attention.c. These files are plain C with the vector extensions of gcc and
- * clang. All that depends on the instruction set stands here. (One exception: rows_in_lanes in
- * matmul.inc has a load of its own for AVX-512.)
+ * clang. All that depends on the instruction set stands here. (Exceptions: rows_in_lanes in
+ * matmul.inc has a load of its own for AVX-512; matmul.c and matmul.inc choose masked stores and
+ * prefetches by WIDTH.)
  *
  * How to add an instruction set, as NEON was added:
  *   1. Makefile: put its name into ISAS, and write a rule for %.name.o with its compiler flags.
@@ -17,12 +18,13 @@
 
 /* WIDTH: bytes of a vector. LANES_*: the numbers in a vector.
  *
- * A register tile of a product is ROWS x VECTORS vectors. The tile needs ROWS VECTORS registers for
- * c, VECTORS for b and one for a: 6 x 4 needs 29 of the 32 that AVX-512 and NEON have, 6 x 2 needs
- * 15 of the 16 that AVX2 has. Few loads for each multiplication are best: 6 x 4 has 10 loads for 24
- * multiplications, 8 x 2 would have 10 for 16. A CPU begins two multiplications in a cycle and each
- * takes four cycles, so at least eight must be under way: a tile that is one vector wide has up to
- * NARROW_ROWS rows. EACH_TILE(DO) lists the tiles: DO(rows, vectors) ... */
+ * A register tile of a product is ROWS x VECTORS vectors. The tile needs ROWS VECTORS registers
+ * for c, VECTORS for b and one for a: 6 x 4 needs 29 of the 32 that AVX-512 and NEON have, 6 x 2
+ * needs 15 of the 16 that AVX2 has. Few loads for each multiplication are best: 6 x 4 has 10 loads
+ * for 24 multiplications, 8 x 2 would have 10 for 16. A CPU begins two multiplications in a cycle
+ * and each takes four cycles, so at least eight multiplications must run at the same time: a tile
+ * that is one vector wide has up to NARROW_ROWS rows. EACH_TILE(DO) lists the tiles: DO(rows,
+ * vectors) ... */
 #if defined __AVX512F__ /* intrinsics: a store under a mask, a load of 16 bytes into one lane */
 #include <immintrin.h>
 #define WIDTH     64

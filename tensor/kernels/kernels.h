@@ -32,7 +32,7 @@ typedef void LayerNormDw(int64_t rows, int64_t columns, int64_t step, void *cons
 /* ---- products -------------------------------------------------------------------------------- */
 
 /* The most terms of a product that are added one after the other. A longer sum is a sum of such
- * chains, so that its error does not grow with k. */
+ * chains, so that its error grows with k / CHAIN, not with k. */
 enum { CHAIN = 512 };
 
 /* c (m, n) = start (m, n) + a (m, k) b (k, n), every matrix with any two strides, in elements. */

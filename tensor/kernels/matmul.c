@@ -1,26 +1,28 @@
 /* matmul.c - matrix products, compiled once per instruction set. a b + c is rounded once if the CPU
  * has FMA.
  *
- * An element of c = a b + start is a chain, sum = fma(a[p], b[p], sum) for p = 0, 1, ..., and start
- * is added last. A k beyond CHAIN is cut into chains of nearly equal length, which are added one
- * after the other. This order depends neither on the code path nor on the width of a vector: AVX2
- * and AVX-512, whole tiles and tiles at an edge give the same bits.
+ * An element of c = a b + start is a chain, sum = fma(a[p], b[p], sum) for p = 0, 1, ..., and
+ * then start + sum. A k beyond CHAIN is cut into chains of nearly equal length: the start of a
+ * later chain is the result of the chains before it. This order depends neither on the code path
+ * nor on the width of a vector: AVX2 and AVX-512, whole tiles and tiles at an edge give the same
+ * bits.
  *
- * The algorithm is from Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
- * 2008, with sizes for today's caches. A register tile of c, ROWS x VECTORS vectors, stays in
- * registers during the loop over p. Each step of p loads VECTORS vectors of b and ROWS numbers of
- * a; it uses each vector ROWS times and each number VECTORS times. The loops, from the inside to
- * the outside: over the tiles in a block of rows of a, with one sliver of b, which is as wide as a
- * tile; over the slivers in a part of b; over the blocks of a; over the parts of b; over the chains
- * of k. A block and a part fit in the L2 cache, which is fast enough for the multiplications.
- * Memory traffic: b is read once, a once per part of b, c once per chain.
+ * The algorithm is from Goto and van de Geijn, "Anatomy of high-performance matrix
+ * multiplication", 2008, with sizes for today's caches. A register tile of c, ROWS x VECTORS
+ * vectors, stays in registers during the loop over p. Each step of p loads VECTORS vectors of b and
+ * ROWS numbers of a; it uses each vector ROWS times and each number VECTORS times. The loops, from
+ * the inside to the outside: over the tiles in a block of rows of a, with one sliver of b, which is
+ * as wide as a tile; over the slivers in a part of b; over the blocks of a; over the parts of b;
+ * over the chains of k; over panels of PANEL blocks of a, if a is packed and b has several parts. A
+ * block and a part fit in the L2 cache, which is fast enough for the multiplications. Memory
+ * traffic: b is read once per panel, a once per part of b, c once per chain.
  *
- * b is packed: its slivers stand one after the other, each in the order in which a tile reads it. A
- * sliver of a transposed b is transposed in registers. a is read in place if its rows are
+ * b is packed: its slivers stand one after the other, each in the order in which a tile reads it.
+ * A sliver of a transposed b is transposed in registers. a is read in place if its rows are
  * contiguous, because a tile reads the numbers of a one at a time, or if its columns are contiguous
  * and close in memory. Otherwise blocks of a are packed, each just before its first use, one column
- * after the other. A small matrix, or one that few tiles read, is read in place, too: packing it
- * would take longer than it saves. */
+ * after the other. A small matrix, or one that few tiles read, is read in place, too: packing such
+ * a matrix would take more time than it saves. */
 #include "isa.h"
 
 #include <string.h>
@@ -37,18 +39,18 @@
 #define MASKED_STORES (WIDTH == 64)
 
 enum {
-    FEW = 2,           /* if c has at most so many rows of tiles, b is read in place, */
-    SMALL = 16 << 10,  /* or if its rows are in so many bytes, */
-    SEVERAL = 128,     /* or in three times as many if a has at most so many rows */
+    FEW = 2,           /* b is read in place if c has at most this many rows of tiles, */
+    SMALL = 16 << 10,  /* or if the rows of b are within this many bytes, */
+    SEVERAL = 128,     /* or within 3 SMALL bytes if a has at most this many rows */
     BLOCK = 256 << 10, /* bytes of a block of a */
-    BLOCK_ROWS = 48,   /* a block has a multiple of so many rows: whole tiles and cache lines */
+    BLOCK_ROWS = 48,   /* a block has a multiple of this many rows: whole tiles and cache lines */
     PANEL = 64,        /* blocks of a that stay packed for all parts of b, if b has several */
     PART = 640 << 10,  /* bytes of a part of b */
-    TALL = 256,        /* a transposed a is read in place if so many columns fit in two blocks */
-    LONG = WIDTH < 64 ? 320 : 128, /* a tile with so many steps prefetches for the next tile */
+    TALL = 256,        /* a transposed a is read in place if this many columns fit in two blocks */
+    LONG = WIDTH < 64 ? 320 : 128, /* a tile with this many steps prefetches for the next tile */
     CHUNK = 32,                    /* rows that are packed for all slivers before the next rows */
-    AHEAD = 16,                    /* packing prefetches so many rows ahead */
-    SOON = 8                       /* a tile of a transposed a prefetches so many steps ahead */
+    AHEAD = 16,                    /* packing prefetches this many rows ahead */
+    SOON = 8                       /* a tile of a transposed a prefetches this many steps ahead */
 };
 _Static_assert(BLOCK / sizeof(double) / CHAIN >= BLOCK_ROWS, "a block of whole chains has rows");
 
@@ -60,8 +62,8 @@ _Static_assert(BLOCK / sizeof(double) / CHAIN >= BLOCK_ROWS, "a block of whole c
 #define SLIVER(k, width)     ((k) * (width) + LANES)
 #define SLIVERS(n, k, width) (((n) + (width)-1) / (width)*SLIVER(k, width))
 
-/* A vector of the lanes of x and y with these numbers; the numbers of y's lanes begin after x's.
- * gcc 11 has another builtin for this, whose result must be as wide as x. */
+/* A vector of the lanes of x and y at these indices. The lanes of y are counted after the lanes of
+ * x. gcc 11 has another builtin for this, whose result must be as wide as x. */
 #if __has_builtin(__builtin_shufflevector)
 #define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
 #else

@@ -218,7 +218,8 @@ static void start_workers(int wanted) {
 }
 
 /* Runs when the program ends or the library is closed. Afterwards every call does its work on its
- * own thread. If a job is running, on another thread or as the caller of exit, its workers stay. */
+ * own thread. If a job is running, on another thread or because a part of the job called exit, its
+ * workers stay. */
 __attribute__((destructor)) static void stop_workers(void) {
     if (pthread_mutex_trylock(&pool.owner) != 0) return;
     __atomic_store_n(&pool.stopping, true, __ATOMIC_SEQ_CST);

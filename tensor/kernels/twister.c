@@ -38,7 +38,8 @@ void tensor_generator_to_numbers(const Generator *g, int64_t *numbers) {
     memcpy(&numbers[BITS], &g->cached, sizeof g->cached);
 }
 
-/* The numbers are the state of a generator if they become a generator that has the same numbers. */
+/* The numbers are the state of a generator if a generator made from the numbers gives the same
+ * numbers back. */
 bool tensor_generator_from_numbers(Generator *g, const int64_t *numbers) {
     Generator found = {.next = (int)numbers[SPENT], .seeded = true, .has_cached = numbers[WAITING]};
     int64_t back[GENERATOR_NUMBERS];
@@ -58,8 +59,8 @@ static inline uint32_t mix(uint32_t word, uint32_t next) {
 }
 
 /* The recurrence x[k + n] = x[k + m] xor mix(x[k], x[k + 1]) for all n words at once. Two loops and
- * a last word, so that no index needs a remainder. Both loops read words far from the word that
- * they write, so the compiler makes loops of vectors. */
+ * a last word, so that no index needs a remainder. A word that a loop writes is read again 227
+ * steps later at the earliest, so the compiler makes loops of vectors. */
 static void twist(Generator *g) {
     enum { N = GENERATOR_WORDS, M = 397 };
     uint32_t *x = g->state;

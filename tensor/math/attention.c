@@ -1,5 +1,5 @@
-/* attention.c - masks, masked softmax and attention of whole tensors: gives the kernels, which do
- * the arithmetic, pointers and strides of each head and its mask.
+/* attention.c - masks, masked softmax and attention of whole tensors: passes the
+ * pointers and strides of each head and its mask to the kernels, which do the arithmetic.
  *
  * B batch, H heads, Q queries, K keys. */
 #include "operations.h"
@@ -35,8 +35,8 @@ static Tensor broadcast_to(const Tensor *x, Shape scores) {
 
 /* ---- masked softmax -------------------------------------------------------------------------- */
 
-/* The fifth dimension is only for mask.window, the shifted windows of Swin (Liu et al. 2021): the
- * scores of batch b get window b mod windows. Without mask.window the number of windows is 1.
+/* The dimension `windows` of the view is only for mask.window, the shifted windows of Swin (Liu et
+ * al. 2021): the scores of batch b get window b mod windows. Without mask.window, windows is 1.
  *
  * Returns a view of x without a reference, only for kernels. The shape of the view is (B / windows,
  * windows, H, Q, K). x is (B, H, Q, K) or (B H, Q, K); or x is mask.window (windows, Q, K), which

@@ -1,4 +1,4 @@
-/* create.c - makes tensors from numbers, converts them, and reads and writes single elements. */
+/* create.c - makes tensors from numbers, copies and converts tensors, and reads elements. */
 #include "operations.h"
 
 #include <float.h>
@@ -62,8 +62,9 @@ static bool check_arange(double start, double end, double step, DType dtype) {
     if (dtype == BOOL)
         return tensor_fail("arange: the type is bool: it must be float32, float64 or int64");
     if (dtype == I64 && (start != trunc(start) || step != trunc(step)))
-        return tensor_fail("arange: from %g in steps of %g: of int64 both must be whole", start,
-                           step);
+        return tensor_fail("arange: from %g in steps of %g: for int64, start and step "
+                           "must be whole",
+                           start, step);
     if (dtype == I64 &&
         !(tensor_check_value("arange", I64, start) && tensor_check_value("arange", I64, end)))
         return false;

@@ -1,5 +1,5 @@
 /* inplace.c - writes in place: copies, sums and products, and the steps of an optimizer. Each
- * function checks its arguments before it writes, and increments the version of each tensor that it
+ * function checks its arguments before it writes, and increases the version of each tensor that it
  * has written. */
 #include "operations.h"
 
@@ -14,7 +14,7 @@ static bool check_writable(const char *op, const Tensor *x) {
 
 /* y, to be read while x is written: a copy if a write to x could change an element of y before that
  * element is read. Otherwise nothing is allocated, so the second half of an optimizer step, which
- * only adds, cannot fail. */
+ * only writes in place, cannot fail. */
 static Tensor *without_overlap(const char *op, const Tensor *x, const Tensor *y) {
     if (!tensor_check_readable(op, y)) return NULL;
     if (x->dtype != y->dtype)
@@ -82,8 +82,8 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
     return true;
 }
 
-/* Checks that x has the shape and type of first, and that it can be written unless it is the
- * gradient. */
+/* Checks that x has the shape and type of first. Unless x is the gradient, also checks that x can
+ * be written. */
 static bool check_step_operand(const char *op, const Tensor *first, const Tensor *x,
                                bool is_gradient) {
     if (!(is_gradient ? tensor_check_readable(op, x) : tensor_check_writable_floats(op, x)))

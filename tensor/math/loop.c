@@ -2,9 +2,9 @@
  *
  * The one idea: a kernel works on contiguous elements. A Walk visits every position of the outer
  * dimensions and has one pointer per operand. A strided operand, that is, one whose elements are
- * not contiguous along the inner dimension, is gathered into a buffer before the kernel runs; a
- * strided result is scattered from a buffer. A broadcast operand has a stride of 0. Large work is
- * cut along one dimension and shared by threads. */
+ * not contiguous along the inner dimension, is gathered into a workspace before the kernel runs; a
+ * strided result is scattered from a workspace. A broadcast operand has a stride of 0. Large work
+ * is cut along one dimension and shared by threads. */
 #include "loop.h"
 
 #include "../kernels/threads.h"

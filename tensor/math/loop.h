@@ -61,7 +61,7 @@ struct Walk {
 /* Starts a walk over operands that broadcast to one shape, but not over their last `inner`
  * dimensions. */
 void tensor_walk_start(Walk *walk, int n, const Tensor *const *x, int inner);
-/* Moves the data pointers by so many steps along dimension d. */
+/* Moves the data pointers by this many steps along dimension d. */
 void tensor_walk_along(Walk *walk, int d, int64_t steps);
 /* Moves to the next position in dimensions 0 to ndim - 1; false after the last position. */
 bool tensor_walk_next(Walk *walk, int ndim, int64_t *index);

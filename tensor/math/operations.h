@@ -122,7 +122,8 @@ void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tenso
 
 /* ---- the generator: random.c ----------------------------------------------------------------- */
 
-/* The generator of this thread. To save the state, copy *it; to restore it, assign to *it. */
+/* The generator of this thread. A copy of the Generator saves the state; assign the copy back to
+ * restore the state. */
 Generator *tensor_generator_current(void);
 
 #endif

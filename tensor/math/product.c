@@ -14,7 +14,7 @@ Tensor tensor_transposed(const Tensor *x) {
     return view;
 }
 
-/* A batch of products. Each is cut into slices of rows, or of columns, of c. */
+/* A batch of products. Each product is cut into slices of rows, or of columns, of c. */
 typedef struct {
     MatmulShape shape;
     Matmul *kernel;
@@ -41,7 +41,7 @@ static void multiply_slice(const Products *whole, MatmulShape s, void *const *da
     const int along = whole->rows ? 0 : 1;
     int64_t *size = whole->rows ? &s.m : &s.n;
     const int64_t from = slice_begin(*size, whole->slices, slice);
-    const int64_t bytes = from * whole->walk.element[0]; /* all are of one type */
+    const int64_t bytes = from * whole->walk.element[0]; /* all operands are of one type */
     char *c = data[0];
     char *a = data[1];
     char *b = data[2];

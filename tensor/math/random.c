@@ -1,9 +1,9 @@
 /* random.c - tensors of random numbers, the same as PyTorch's on a CPU.
  *
- * One generator makes 32-bit words. kernels/twister.c uses the words in PyTorch's order and number,
- * so that a program with the seed of a notebook gets the notebook's numbers. Uniforms, integers and
- * masks have the same bits. Normals differ by at most 0.5e-6, because the log, cos and sin of the C
- * library compute them.
+ * One generator makes 32-bit words. kernels/twister.c uses as many words as PyTorch, in the same
+ * order, so that a program with the seed of a notebook gets the notebook's numbers. Uniforms,
+ * integers and masks have the same bits. Normals differ by at most 0.5e-6, because the log, cos and
+ * sin of the C library compute them.
  *
  * Every function checks its arguments and allocates its memory before the first draw, so a call
  * that fails does not change the generator. */
