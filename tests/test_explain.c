@@ -1268,7 +1268,8 @@ START_TEST(page_of_one_lesson) {
     ck_assert_msg(size < 250 * KB, "the page of lesson 5 has %zu bytes", size);
     char here[512]; /* the default is a file in the current folder */
     ck_assert_ptr_nonnull(realpath(getenv("BUILD") ? getenv("BUILD") : "build", here));
-    snprintf(page, sizeof page, "cd $D && %s/explain >out && test -s explain.html && rm out", here);
+    snprintf(page, sizeof page,
+             "cd $D && $RUNNER %s/explain >out && test -s explain.html && rm out", here);
     ck_assert_int_eq(shell(page), 0);
 }
 END_TEST
