@@ -83,7 +83,8 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(net_forward(l->model, x), T);
 }
 
-static int columns_without_gradient(void) {
+/* The rows of W_1.weight: a row gets no gradient if its bias gets none. */
+static int rows_without_gradient(void) {
     int count = 0;
     for (int c = 0; c < HIDDEN; c++) count += lesson_grad("W_1.bias", c) == 0;
     return count;
@@ -129,7 +130,7 @@ static void tell(Lesson *l) {
             "gradient of `Z`. A column of `Z` that is negative for every token has no effect, so "
             "its row of `W_1.weight` gets no gradient and does not learn. Here the gradient is 0 "
             "in %d of the %d rows of `W_1.weight`.",
-            columns_without_gradient(), HIDDEN);
+            rows_without_gradient(), HIDDEN);
     say(l, "For programmers: your own program makes such a page with `tape_keep_grads(true)` after "
            "`tape_begin()`, `tape_write_json(file)` after `ag_backward(loss)`, and `build/explain "
            "--tape FILE.json --page FILE.html`.");

@@ -857,10 +857,12 @@ function ticksFor(low, high, count) {
     return Array.from({ length: last - first + 1 }, (_, n) => Number(((first + n) * tick).toPrecision(12)));
 }
 
+/* Pixels around the plot of a chart. */
+const AROUND = { left: 44, right: 12, top: 18, bottom: 38 };
+
 /* A chart of losses, width by height pixels. steps: the numbers of the x axis, from 0; ticks: [loss, label] of the y
  * axis; share: a loss as a share of the height; curves: {name, points: [{step, loss}]}. A loss that is not finite has
  * no point. Also gives x and y, the place of a step and of a loss. */
-const AROUND = { left: 44, right: 12, top: 18, bottom: 38 };
 function drawChart({ width, height, steps, ticks, share, curves, label, xLabel = "step" }) {
     const { left, right, top, bottom } = AROUND, end = steps[steps.length - 1];
     const x = step => left + (width - left - right) * step / end;

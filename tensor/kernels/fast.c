@@ -148,9 +148,11 @@ typedef float Last __attribute__((vector_size(16)));
 DEFINE_TREE(add_lanes, ADD)
 DEFINE_TREE(largest_lane, LARGER)
 
-/* Products of a row, of which many can be denormal, as the weights of a softmax are. A long row is
- * not converted to doubles: the conversions take a third of the time of softmax. AMD's CPUs wait
- * for a product that is denormal, but not for the result of a fused multiply-add. */
+/* Products of a row, of which many can be denormal, as the weights of a softmax are. A short row is
+ * multiplied as doubles, for Intel's CPUs (see PRODUCT). A long row is not: the conversions take a
+ * third of the time of softmax. AMD's CPUs wait for a product that is denormal, but not for the
+ * result of a fused multiply-add. masked_softmax_dx and additive_dx use LONG_PRODUCT for every row:
+ * no case of tests/bench has short rows of denormal products there. */
 enum { SHORT = 64 };
 #define LONG_PRODUCT(a, b) FMA(a, b, -0.0f)
 #define PRODUCT_LOOP(y, a, b)                                                                      \
