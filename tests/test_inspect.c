@@ -59,7 +59,7 @@ END_TEST
 /* ---- the vector-Jacobian product and the forward, of every op ---------------------------------
  */
 
-/* All floats require a gradient, but not input number `constant`. */
+/* All floats require a gradient, but not input number `constant`; -1: no input is a constant. */
 static void make_inputs(const Sample *s, DType dtype, int constant, Tensor **in) {
     tensor_manual_seed(3);
     for (int i = 0; i < s->n; i++) {
@@ -261,9 +261,10 @@ static void write_sample(const Sample *s, DType dtype, int constant, double tole
 START_TEST(the_json_of_every_op_has_its_gradients_as_sums_of_terms) {
     for (const Sample *s = samples(); s->op; s++) {
         if (strcmp(s->op, ag_ops[_i]->name)) continue;
-        /* Each float in turn is a constant; in the last round there is none. */
-        for (int constant = 0; constant <= s->n; constant++)
-            write_sample(s, F64, constant, strcmp(s->op, "to") ? 1e-12 : 1e-5); /* to float32 */
+        /* First no float is a constant, then each in turn. The op `to` goes to float32 and back. */
+        for (int constant = -1; constant < s->n; constant++)
+            if (constant < 0 || s->in[constant].kind == 'r')
+                write_sample(s, F64, constant, strcmp(s->op, "to") ? 1e-12 : 1e-5);
         write_sample(s, F32, -1, 1e-5);
     }
 }

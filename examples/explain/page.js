@@ -857,11 +857,18 @@ function ticksFor(low, high, count) {
     return Array.from({ length: last - first + 1 }, (_, n) => Number(((first + n) * tick).toPrecision(12)));
 }
 
+/* The y axis of a chart from low <= 0 to high: numbers with their labels, and a loss as a share of the height. */
+function linearScale(low, high, count) {
+    const ticks = ticksFor(low, high, count), bottom = ticks[0], top = ticks[ticks.length - 1];
+    const share = loss => (Math.max(bottom, Math.min(loss, top)) - bottom) / (top - bottom || 1);
+    return { ticks: ticks.map(loss => [loss, String(loss)]), share };
+}
+
 /* Pixels around the plot of a chart. */
 const AROUND = { left: 44, right: 12, top: 18, bottom: 38 };
 
 /* A chart of losses, width by height pixels. steps: the numbers of the x axis, from 0; ticks: [loss, label] of the y
- * axis; share: a loss as a share of the height; curves: {name, points: [{step, loss}]}. A loss that is not finite has
+ * axis; share: a loss as a share of the height; curves: {name (right or wrong), points: [{step, loss}]}. A loss that is not finite has
  * no point. Also gives x and y, the place of a step and of a loss. */
 function drawChart({ width, height, steps, ticks, share, curves, label, xLabel = "step" }) {
     const { left, right, top, bottom } = AROUND, end = steps[steps.length - 1];
@@ -875,7 +882,7 @@ function drawChart({ width, height, steps, ticks, share, curves, label, xLabel =
         ...ticks.map(([loss, words]) => text(words, left - 6, y(loss) + 4, "end")),
         ...steps.map(n => text(String(n), x(n), height - bottom + 16, n === end ? "end" : "middle")),
         text("loss", left, 11, "start"), text(xLabel, width - right, height - 6, "end"),
-        ...curves.map(({ name, points: list }) => svg("polyline", { class: name || "right", points: points(list) })));
+        ...curves.map(({ name, points: list }) => svg("polyline", { class: name, points: points(list) })));
     return { chart, x, y };
 }
 
@@ -884,11 +891,9 @@ function drawChart({ width, height, steps, ticks, share, curves, label, xLabel =
 function chartOfTrainings(trainings, label) {
     const largest = losses => Math.max(0, ...losses.filter(Number.isFinite)), first = trainings[0].losses;
     const highest = Math.min(2 * largest(first), Math.max(...trainings.map(({ losses }) => largest(losses))));
-    const ticks = ticksFor(Math.min(0, ...first.filter(Number.isFinite)), highest, 4), low = ticks[0], high = ticks[ticks.length - 1];
-    const share = loss => (Math.max(low, Math.min(loss, high)) - low) / (high - low || 1);
+    const scale = linearScale(Math.min(0, ...first.filter(Number.isFinite)), highest, 4);
     const curves = trainings.map(({ name, losses }) => ({ name, points: losses.map((loss, n) => ({ step: n + 1, loss })) }));
-    return drawChart({ width: 340, height: 180, label, curves, share, steps: ticksFor(0, first.length, 5),
-        ticks: ticks.map(loss => [loss, String(loss)]) });
+    return drawChart({ width: 340, height: 180, label, curves, steps: ticksFor(0, first.length, 5), ...scale });
 }
 
 /* The losses of several trainings. */

@@ -258,19 +258,18 @@
             const share = loss => (loss > 0 ? Math.max(0, (Math.log10(loss) - low) / (high - low)) : 0);
             return { ticks, share };
         }
-        const ticks = ticksFor(0, Math.max(5, ...finite), 6), most = ticks[ticks.length - 1];
-        return { ticks: ticks.map(loss => [loss, String(loss)]), share: loss => loss / most };
+        return linearScale(0, Math.max(5, ...finite), 6);
     }
 
     function drawCurve() {
         const figure = byId("play-curve"), { losses, step } = run, { points, each } = pointsOf(losses);
         const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : 260;
-        const { ticks, share } = scaleOf(points, byId("play-log").checked);
+        const scale = scaleOf(points, byId("play-log").checked), curves = [{ name: "right", points }];
         const label = losses.length ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
             : "The loss: no step was made yet";
         const xLabel = each > 1 ? `step (a point is the mean of ${each})` : "step";
         const steps = ticksFor(0, Math.max(100, step), 5);
-        const { chart, x, y } = drawChart({ width, height, steps, ticks, share, curves: [{ points }], label, xLabel });
+        const { chart, x, y } = drawChart({ width, height, label, curves, steps, xLabel, ...scale });
         const last = points[points.length - 1];
         if (last) chart.append(svg("circle", { cx: x(last.step), cy: y(last.loss), r: 3 }));
         figure.replaceChildren(chart);
