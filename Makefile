@@ -102,7 +102,7 @@ SOURCES  = $(wildcard $(foreach folder,tensor autograd nn examples tests,\
 
 objects  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) autograd/gradcheck.c \
-           $(patsubst %,tensor/%.c,buffer dict file npy print replace safetensors text) nn/checkpoint.c nn/init.c
+           $(patsubst %,tensor/%.c,buffer dict file npy number print replace safetensors text) nn/checkpoint.c nn/init.c
 OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
 EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))

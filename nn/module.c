@@ -342,14 +342,17 @@ bool nn_print(void *module, FILE *file) {
 /* Prints the fewest digits that strtod reads back as x; with an exponent below 1e-4 and from 1e16
  * on. */
 void nn_print_float(double x, FILE *file) {
-    char text[32];
+    char text[32]; /* with the point of the locale, which strtod expects */
     int digits = 0;
     do snprintf(text, sizeof text, "%.*e", digits, x);
     while (strtod(text, NULL) != x && digits++ < 16);
     const char *e = strchr(text, 'e');
     const int exponent = e ? atoi(e + 1) : 16; /* no e: inf, nan */
-    if (exponent < -4 || exponent >= 16) fputs(text, file);
-    else fprintf(file, "%.*f", digits > exponent ? digits - exponent : 1, x);
+    const bool short_exponent = exponent >= -4 && exponent < 16;
+    const int decimals = digits > exponent ? digits - exponent : 1;
+    if (short_exponent) tensor_snprintf(text, sizeof text, "%.*f", decimals, x);
+    else tensor_snprintf(text, sizeof text, "%.*e", digits, x);
+    fputs(text, file);
 }
 
 bool nn_zero_grad(void *module) {

@@ -55,14 +55,19 @@ static void move_adamw(const Optimizer *optimizer, const Update *u, double lr) {
 
 static void print_sgd(const void *module, FILE *file) {
     const SGDConfig *c = &((const Optimizer *)module)->sgd;
-    fprintf(file, "lr=%g, momentum=%g, dampening=%g, weight_decay=%g, nesterov=%s", c->lr,
-            c->momentum, c->dampening, c->weight_decay, c->nesterov ? "True" : "False");
+    char text[160];
+    tensor_snprintf(text, sizeof text,
+                    "lr=%g, momentum=%g, dampening=%g, weight_decay=%g, nesterov=%s", c->lr,
+                    c->momentum, c->dampening, c->weight_decay, c->nesterov ? "True" : "False");
+    fputs(text, file);
 }
 
 static void print_adamw(const void *module, FILE *file) {
     const AdamWConfig *c = &((const Optimizer *)module)->adamw;
-    fprintf(file, "lr=%g, beta1=%g, beta2=%g, eps=%g, weight_decay=%g", c->lr, c->beta1, c->beta2,
-            c->eps, c->weight_decay);
+    char text[160];
+    tensor_snprintf(text, sizeof text, "lr=%g, beta1=%g, beta2=%g, eps=%g, weight_decay=%g", c->lr,
+                    c->beta1, c->beta2, c->eps, c->weight_decay);
+    fputs(text, file);
 }
 
 void nn_optimizer_forget(Optimizer *optimizer) {

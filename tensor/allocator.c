@@ -21,6 +21,7 @@
  * the system and adds the size to the owner's count `gone`, which the owner subtracts later. */
 #include "internal.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -166,18 +167,22 @@ void tensor_cache_end_step(void) {
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-/* "512M": a number of bytes, or of K, M or G bytes; anything else sets no limit. */
+/* "512M", "1.5G": a number of bytes, or of K, M or G bytes; anything else sets no limit. strtod
+ * would expect the decimal point of the program's locale. */
 static int64_t size_setting(const char *text) {
     static const char units[] = "KMG";
     if (!text) return INT64_MAX;
-    char *end;
-    double size = strtod(text, &end);
+    const char *end = text;
+    double size = 0, place = 0.1; /* of the digit after the point */
+    for (; isdigit((unsigned char)*end); end++) size = 10 * size + (*end - '0');
+    if (end > text && *end == '.')
+        for (end++; isdigit((unsigned char)*end); place /= 10) size += place * (*end++ - '0');
     const char *unit = *end && end > text ? strchr(units, *end) : NULL;
     if (unit) {
         size = ldexp(size, 10 * (int)(unit - units + 1));
         end++;
     }
-    const bool good = end > text && !*end && size >= 0 && size < 0x1p62;
+    const bool good = end > text && !*end && size < 0x1p62;
     return good ? (int64_t)size : INT64_MAX;
 }
 

@@ -6,7 +6,6 @@
 #include "file.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +34,7 @@ void tensor_buffer_print(Buffer *buffer, const char *format, ...) {
     char text[128];
     va_list arguments;
     va_start(arguments, format);
-    const int n = vsnprintf(text, sizeof text, format, arguments);
+    const int n = tensor_vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (n < 0 || n >= (int)sizeof text) buffer->failed = true;
     else tensor_buffer_append(buffer, text, (size_t)n);
@@ -58,19 +57,19 @@ void tensor_buffer_print_string(Buffer *out, const char *before, const char *tex
     tensor_buffer_print(out, "\"");
 }
 
-/* The shortest text that reads back as x, a finite number. */
-static void shortest(char text[32], double x, DType dtype) {
-    int digits = dtype == F32 ? 6 : 15;
-    do snprintf(text, 32, "%.*g", digits++, x);
+/* The fewest digits with which a text reads back as x, a finite number. */
+static int digits_of(double x, DType dtype) {
+    char text[32]; /* with the point of the locale, which strtod expects */
+    int digits = dtype == F32 ? 5 : 14;
+    do snprintf(text, sizeof text, "%.*g", ++digits, x);
     while (dtype == F32 ? strtof(text, NULL) != (float)x : strtod(text, NULL) != x);
+    return digits;
 }
 
 void tensor_buffer_print_number(Buffer *out, const char *before, double x, DType dtype) {
-    char text[32];
-    if (isnan(x)) strcpy(text, "\"NaN\"");
-    else if (isinf(x)) strcpy(text, x < 0 ? "\"-Infinity\"" : "\"Infinity\"");
-    else shortest(text, x, dtype);
-    tensor_buffer_print(out, "%s%s", before, text);
+    if (isnan(x)) tensor_buffer_print(out, "%s\"NaN\"", before);
+    else if (isinf(x)) tensor_buffer_print(out, "%s\"%sInfinity\"", before, x < 0 ? "-" : "");
+    else tensor_buffer_print(out, "%s%.*g", before, digits_of(x, dtype), x);
 }
 
 void tensor_buffer_print_shape(Buffer *out, Shape shape) {

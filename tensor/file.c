@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +15,7 @@ void *tensor_file_fail(const File *file, const char *format, ...) {
     if (tensor_pending()) return NULL;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    tensor_vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (file->entry) snprintf(entry, sizeof entry, "\"%s\": ", tensor_name_text(file->entry));
     size_t length = strlen(file->path), most = 120; /* the end of a path is more useful */

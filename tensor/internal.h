@@ -5,6 +5,8 @@
 
 #include "tensor.h"
 
+#include <stdarg.h>
+
 /* The bytes of a tensor, shared with its views. The bytes are 64-byte aligned. The bytes are freed
  * when every tensor was let go and no backward will read them, or with the last tensor. */
 typedef struct Storage {
@@ -19,7 +21,9 @@ typedef struct Storage {
 
 /* ---- making tensors ------------------------------------------------------------------------ */
 
-bool tensor_pending(void); /* is an error pending? */
+bool tensor_pending(void);                                 /* is an error pending? */
+void *tensor_vfail(const char *format, va_list arguments); /* tensor_fail */
+int tensor_vsnprintf(char *text, size_t size, const char *format, va_list arguments);
 /* False and an error if the argument is NULL; what: its name, "path". tensor_check_readable: the
  * same for x, and also if x was let go. */
 bool tensor_check_given(const char *function, const char *what, const void *argument);

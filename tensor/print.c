@@ -42,7 +42,7 @@ static const char *element_text(Printer *p, int64_t at) {
     if (p->x->dtype == BOOL) return value != 0 ? "True" : "False";
     if (isnan(value)) return "nan"; /* C may write -nan too */
     if (isinf(value)) return value < 0 ? "-inf" : "inf";
-    if (p->x->dtype != I64) snprintf(p->text, sizeof p->text, format[p->style], value);
+    if (p->x->dtype != I64) tensor_snprintf(p->text, sizeof p->text, format[p->style], value);
     else snprintf(p->text, sizeof p->text, "%lld", (long long)((const int64_t *)p->x->data)[at]);
     return p->text;
 }

@@ -148,8 +148,8 @@ void tensor_release(Tensor *x);   /* removes a reference; the last one frees. NU
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
 /* A thread keeps freed memory for its next tensors: it holds at most about 1.5 times the memory
  * that its last tapes needed. The environment variable TAPEHEAD_CACHE limits the kept memory of
- * each thread, too: to 512M for example, or to 0. This function returns the kept memory of this
- * thread to the system. */
+ * each thread, too: to 512M or 1.5G for example, or to 0. This function returns the kept memory of
+ * this thread to the system. */
 void tensor_empty_cache(void);
 
 /* ---- copies, conversion, views ------------------------------------------------------------- */
@@ -272,6 +272,10 @@ TensorDict *tensor_load_safetensors(const char *path); /* yours: tensor_dict_fre
 
 /* Writes the text of Python's print(x), and a newline. False and an error if a write fails. */
 bool tensor_print(const Tensor *x, FILE *file);
+
+/* snprintf, but with a decimal point in every locale, as all numbers that the library writes. */
+__attribute__((format(printf, 3, 4))) int tensor_snprintf(char *text, size_t size,
+                                                          const char *format, ...);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #include "../nn/nn.h"
 #include "../tensor/internal.h"
 #include "common.h"
+#include "common_locale.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -413,12 +414,14 @@ END_TEST
 
 static const char *program;
 
+static const char *decimal_point = "."; /* of the new process */
+
 /* Frees 16 blocks of 256 KB in a new process. Returns how many of them wait. EMULATOR is a command
  * that runs programs of another machine. */
 static int waiting_with(const char *setting) {
     char command[1000];
     int waiting = -1;
-    snprintf(command, sizeof command, "%s $EMULATOR '%s' waiting", setting, program);
+    snprintf(command, sizeof command, "%s $EMULATOR '%s' %s", setting, program, decimal_point);
     FILE *in = popen(command, "r");
     ck_assert_ptr_nonnull(in);
     ck_assert_int_eq(fscanf(in, "%d", &waiting), 1);
@@ -426,8 +429,9 @@ static int waiting_with(const char *setting) {
     return waiting;
 }
 
-static int print_waiting(void) {
+static int print_waiting(const char *point) {
     Tensor *x[16];
+    if (strcmp(point, ".") != 0 && !set_decimal_point(point)) return EXIT_FAILURE;
     const long long before = bytes;
     for (int i = 0; i < 16; i++) x[i] = tensor_make(SHAPE(256 * KB), BOOL);
     for (int i = 0; i < 16; i++) tensor_release(x[i]);
@@ -450,6 +454,19 @@ START_TEST(the_environment_limits_what_waits) {
         snprintf(setting, sizeof setting, "TAPEHEAD_CACHE=%s", nonsense[i]);
         ck_assert_msg(waiting_with(setting) == 16, "%s", setting);
     }
+}
+END_TEST
+
+/* A program's locale may write 1,1. */
+START_TEST(a_limit_has_a_decimal_point_in_every_locale) {
+    ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1.1M"), 4);
+    ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=.5e"), 16);
+    ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1."), 0);
+#ifdef __GLIBC__
+    decimal_point = ",";
+    ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1.1M"), 4);
+    ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1,1M"), 16);
+#endif
 }
 END_TEST
 
@@ -481,7 +498,7 @@ END_TEST
 /* ---- the suite ------------------------------------------------------------------------------ */
 
 int main(int argc, char **argv) {
-    if (argc > 1) return print_waiting();
+    if (argc > 1) return print_waiting(argv[1]);
     program = argv[0];
     unsetenv("TAPEHEAD_CACHE"); /* the sanitizers are run with TAPEHEAD_CACHE=0 */
     Suite *suite = suite_create("allocator");
@@ -503,6 +520,7 @@ int main(int argc, char **argv) {
     tcase_add_test(tcase, every_thread_has_lists_however_many_there_were);
     tcase = add_framed_case(suite, "limits");
     tcase_add_test(tcase, the_environment_limits_what_waits);
+    tcase_add_test(tcase, a_limit_has_a_decimal_point_in_every_locale);
     tcase_add_test(tcase, what_waits_is_given_back_before_memory_is_out);
     return run_suite(suite);
 }

@@ -1,0 +1,65 @@
+/* number.c - numbers in texts. printf writes "0,5" if the program's locale says so; the library
+ * writes "0.5" in every locale. setlocale would change the locale of all threads, so the point is
+ * put into the text that vsnprintf has printed. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* The first conversion of a double in a format, or NULL; *end becomes the character after it. */
+static const char *find_double(const char *format, const char **end) {
+    for (const char *at = strchr(format, '%'); at; at = strchr(*end, '%')) {
+        const size_t flags = strspn(at + 1, "-+ #0123456789.*hlLjzt"); /* and width, precision */
+        *end = at + 1 + flags + (at[1 + flags] != '\0');
+        if (strchr("aAeEfFgG", at[1 + flags]) && at[1 + flags]) return at;
+    }
+    return NULL;
+}
+
+/* How many bytes the format prints up to `end`. */
+static int printed_until(const char *format, const char *end, va_list arguments) {
+    char start[1024];
+    va_list copy;
+    if ((size_t)(end - format) >= sizeof start) return -1;
+    memcpy(start, format, (size_t)(end - format));
+    start[end - format] = '\0';
+    va_copy(copy, arguments);
+    const int n = vsnprintf(NULL, 0, start, copy);
+    va_end(copy);
+    return n;
+}
+
+/* vsnprintf has printed each double somewhere. This place is found by printing the format up to the
+ * conversion, without and with it. A comma anywhere else, as in "(2, 3)", stays. */
+int tensor_vsnprintf(char *text, size_t size, const char *format, va_list arguments) {
+    char half[16]; /* "0.5", or with another point, which may have several bytes */
+    const char *end;
+    const char *at = find_double(format, &end);
+    va_list copy;
+    va_copy(copy, arguments);
+    int length = vsnprintf(text, size, format, copy);
+    va_end(copy);
+    if (!at || snprintf(half, sizeof half, "%.1f", 0.5) < 3 || half[1] == '.') return length;
+    const int width = (int)strlen(half) - 2;
+    half[1 + width] = '\0';
+    for (int removed = 0; at; at = find_double(end, &end)) {
+        const int first = printed_until(format, at, arguments) - removed;
+        const int last = printed_until(format, end, arguments) - removed;
+        if (first < 0 || last < first || (size_t)last >= size) break;
+        char *point = strstr(text + first, half + 1);
+        if (!point || point >= text + last) continue; /* 1e+06, inf */
+        *point = '.';
+        memmove(point + 1, point + width, strlen(point + width) + 1);
+        removed += width - 1;
+        length -= width - 1;
+    }
+    return length;
+}
+
+int tensor_snprintf(char *text, size_t size, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = tensor_vsnprintf(text, size, format, arguments);
+    va_end(arguments);
+    return length;
+}
