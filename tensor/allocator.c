@@ -16,9 +16,9 @@
  * turns the lists off, and so does make debug: valgrind and the sanitizers then see each block that
  * is allocated and freed.
  *
- * Threads. Each thread has its own lists. A block belongs to the thread that allocated it, whose
- * number comes after the block. A thread that frees another thread's block returns the block to
- * the system and adds the size to the owner's count `gone`, which the owner subtracts later. */
+ * Threads. Each thread has a cache of its own. A block belongs to the thread that allocated it,
+ * whose number comes after the block. A thread that frees another thread's block returns the block
+ * to the system and adds the size to the owner's count `gone`, which the owner subtracts later. */
 #include "internal.h"
 
 #include <ctype.h>
@@ -33,16 +33,17 @@
 
 enum { ALIGNMENT = 64, SLACK = 128, SMALL_CLASSES = 16, CLASSES = SMALL_CLASSES + 8 * 52 };
 enum { RECENT = 32, THREADS = 1024, MUCH = 64 << 20 };
+enum { ROUNDS = 4 }; /* of destructors at the end of a thread: POSIX promises as many */
 
 typedef struct FreeBlock {
     struct FreeBlock *next;
     uint32_t step; /* the step that freed the block */
 } FreeBlock;
 
-/* The cache of this thread. Counts are in bytes; held - waiting bytes are in use. */
-static _Thread_local struct {
-    uint32_t number; /* of the thread; 0: the thread has no lists */
-    bool asked;      /* the thread has asked for a number, which it does once */
+/* Counts are in bytes; held - waiting bytes are in use. */
+typedef struct {
+    uint32_t number; /* of the thread */
+    int rounds;      /* how often at_thread_exit has run */
     uint32_t step;   /* how many steps have ended */
     int64_t held;    /* blocks in use, and waiting blocks */
     int64_t waiting; /* blocks in the lists */
@@ -51,13 +52,20 @@ static _Thread_local struct {
     int64_t needed[RECENT];   /* the needs of the last steps */
     int64_t usual;            /* the second largest number in needed */
     FreeBlock *list[CLASSES]; /* last freed, first used */
-} cache;
+} Cache;
 
 static struct {
     atomic_bool taken;    /* does a thread have this number? */
     atomic_intptr_t gone; /* bytes of this thread's blocks that tensor_cache_free, in any thread,
                              returned to the system, and that this thread has not subtracted yet */
+    Cache *cache;         /* stays for the next thread with this number; NULL if there was none */
 } threads[1 + THREADS];   /* numbers begin at 1 */
+
+/* The cache of this thread, NULL if it has none. A thread-local variable holds only this pointer:
+ * where the compiler emulates thread-local variables, as for MinGW, they may be gone when
+ * at_thread_exit runs. exit_key has the same pointer. */
+static _Thread_local Cache *cache;
+static _Thread_local bool asked; /* the thread has asked for a cache, which it does once */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
@@ -91,17 +99,16 @@ __attribute__((noinline)) static void give_back(void *block, uint32_t owner, int
 
 /* Subtracts the blocks that tensor_cache_free, in any thread, returned to the system. */
 static void subtract_gone(void) {
-    if (!cache.number) return;
-    const int64_t gone = atomic_exchange(&threads[cache.number].gone, 0);
-    cache.held -= gone;
-    cache.need -= gone;
+    const int64_t gone = atomic_exchange(&threads[cache->number].gone, 0);
+    cache->held -= gone;
+    cache->need -= gone;
 }
 
 /* Called before empty_lists makes the need of the current step smaller, and at the end of the step.
  */
 static void note_need(void) {
-    int64_t *needed = &cache.needed[cache.step % RECENT];
-    if (*needed < cache.need) *needed = cache.need;
+    int64_t *needed = &cache->needed[cache->step % RECENT];
+    if (*needed < cache->need) *needed = cache->need;
 }
 
 /* glibc does not return freed memory below a block in use to the system until it is asked to. */
@@ -114,35 +121,37 @@ static void trim_heap(void) {
 /* Returns waiting blocks to the system: all of them, or only the blocks that this step has not
  * used, which come after the others in their lists. True if there were any. */
 static bool empty_lists(bool all) {
-    const int64_t before = cache.waiting;
+    const int64_t before = cache->waiting;
     note_need();
     for (int i = 0; i < CLASSES; i++) {
-        FreeBlock **at = &cache.list[i];
-        while (!all && *at && (*at)->step == cache.step) at = &(*at)->next;
+        FreeBlock **at = &cache->list[i];
+        while (!all && *at && (*at)->step == cache->step) at = &(*at)->next;
         while (*at) {
             FreeBlock *block = *at;
             *at = block->next;
-            cache.waiting -= class_size(i);
+            cache->waiting -= class_size(i);
             free(block);
         }
     }
-    const int64_t freed = before - cache.waiting;
-    cache.held -= freed;
-    if (all) cache.need = cache.held;
+    const int64_t freed = before - cache->waiting;
+    cache->held -= freed;
+    if (all) cache->need = cache->held;
     if (freed >= MUCH) trim_heap();
     return freed > 0;
 }
 
-void tensor_empty_cache(void) { empty_lists(true); }
+void tensor_empty_cache(void) {
+    if (cache) empty_lists(true);
+}
 
 /* Called before `more` bytes are allocated: returns waiting blocks to the system if the thread
  * would hold too much. */
 static void keep_within_limit(int64_t more) {
-    const int64_t used = cache.held - cache.waiting + more;
-    if (cache.peak < used) cache.peak = used;
-    const int64_t most = cache.peak > cache.usual ? cache.peak : cache.usual;
-    if (cache.held + more > most + most / 2) empty_lists(false);
-    if (cache.held + more > most + most / 2) empty_lists(true);
+    const int64_t used = cache->held - cache->waiting + more;
+    if (cache->peak < used) cache->peak = used;
+    const int64_t most = cache->peak > cache->usual ? cache->peak : cache->usual;
+    if (cache->held + more > most + most / 2) empty_lists(false);
+    if (cache->held + more > most + most / 2) empty_lists(true);
 }
 
 static int64_t second_largest(const int64_t *x, int n) {
@@ -156,13 +165,14 @@ static int64_t second_largest(const int64_t *x, int n) {
 }
 
 void tensor_cache_end_step(void) {
+    if (!cache) return;
     note_need();
-    cache.usual = second_largest(cache.needed, RECENT);
-    cache.peak = 0;
+    cache->usual = second_largest(cache->needed, RECENT);
+    cache->peak = 0;
     keep_within_limit(0);
-    cache.step++;
-    cache.need = cache.held - cache.waiting;
-    cache.needed[cache.step % RECENT] = 0;
+    cache->step++;
+    cache->need = cache->held - cache->waiting;
+    cache->needed[cache->step % RECENT] = 0;
 }
 
 /* ---- threads ------------------------------------------------------------------------------- */
@@ -186,14 +196,16 @@ static int64_t size_setting(const char *text) {
     return good ? (int64_t)size : INT64_MAX;
 }
 
-/* The end of a thread. Blocks that are still in use stay with the number: the next thread with this
- * number owns them. */
-static void at_thread_exit(void *unused) {
-    (void)unused;
+/* The end of a thread. Later destructors may use tensors, so the thread keeps its cache until the
+ * last round of destructors. Blocks that are still in use stay with the number: the next thread
+ * with this number owns them. */
+static void at_thread_exit(void *value) {
+    cache = value;
+    asked = true;
     empty_lists(true);
-    atomic_fetch_sub(&threads[cache.number].gone, (intptr_t)(cache.held - cache.waiting));
-    atomic_store(&threads[cache.number].taken, false);
-    cache.number = 0;
+    if (++cache->rounds < ROUNDS && pthread_setspecific(exit_key, cache) == 0) return;
+    atomic_store(&threads[cache->number].taken, false);
+    cache = NULL;
 }
 
 static void start(void) {
@@ -206,38 +218,48 @@ static void start(void) {
     if (pthread_key_create(&exit_key, at_thread_exit) != 0) may_wait = 0;
 }
 
-/* Gets this thread a number, and with it lists, unless TAPEHEAD_CACHE is 0. */
+/* Gets this thread a number, and with it a cache, unless TAPEHEAD_CACHE is 0. */
 static void join(void) {
-    if (cache.asked) return;
-    cache.asked = true;
     pthread_once(&once, start);
-    for (uint32_t i = 1; i <= THREADS && may_wait > 0 && !cache.number; i++)
-        if (!atomic_exchange(&threads[i].taken, true)) cache.number = i;
-    if (cache.number && pthread_setspecific(exit_key, &cache) != 0) at_thread_exit(NULL);
+    if (may_wait > 0) cache = pthread_getspecific(exit_key);
+    if (cache || asked || may_wait == 0) return;
+    asked = true;
+    uint32_t i = 1;
+    while (i <= THREADS && atomic_exchange(&threads[i].taken, true)) i++;
+    if (i > THREADS) return;
+    Cache *mine = threads[i].cache ? threads[i].cache : calloc(1, sizeof *mine);
+    threads[i].cache = mine;
+    if (mine && pthread_setspecific(exit_key, mine) == 0) {
+        *mine = (Cache){.number = i, .held = mine->held, .need = mine->held};
+        cache = mine;
+    } else atomic_store(&threads[i].taken, false);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
 /* Not inlined, so that tensor_cache_alloc saves fewer registers. */
 __attribute__((noinline)) static void *from_system(int64_t size) {
-    join();
-    subtract_gone();
-    keep_within_limit(size);
+    if (!cache) join();
+    if (cache) {
+        subtract_gone();
+        keep_within_limit(size);
+    }
     void *block = aligned_alloc(ALIGNMENT, (size_t)size + SLACK);
-    if (!block && empty_lists(true)) block = aligned_alloc(ALIGNMENT, (size_t)size + SLACK);
+    if (!block && cache && empty_lists(true))
+        block = aligned_alloc(ALIGNMENT, (size_t)size + SLACK);
     if (!block) return NULL;
-    *owner_of(block, size) = cache.number;
-    cache.held += size;
-    cache.need += size;
+    *owner_of(block, size) = cache ? cache->number : 0;
+    if (cache) cache->held += size;
+    if (cache) cache->need += size;
     return block;
 }
 
 static void *from_list(int class) {
-    FreeBlock *block = cache.list[class];
+    FreeBlock *block = cache ? cache->list[class] : NULL;
     if (!block) return NULL;
-    cache.list[class] = block->next;
-    cache.waiting -= class_size(class);
-    if (block->step != cache.step) cache.need += class_size(class);
+    cache->list[class] = block->next;
+    cache->waiting -= class_size(class);
+    if (block->step != cache->step) cache->need += class_size(class);
     return block;
 }
 
@@ -260,13 +282,12 @@ void tensor_cache_free(void *block, int64_t size) {
     if (!block) return;
     const int class = class_of((size_t)size);
     const uint32_t owner = *owner_of(block, class_size(class));
-    const int64_t waiting = cache.waiting + class_size(class);
-    if (!owner || owner != cache.number || waiting > may_wait) {
+    if (!cache || owner != cache->number || cache->waiting + class_size(class) > may_wait) {
         give_back(block, owner, class_size(class));
         return;
     }
     FreeBlock *freed = block;
-    *freed = (FreeBlock){.next = cache.list[class], .step = cache.step};
-    cache.list[class] = freed;
-    cache.waiting = waiting;
+    *freed = (FreeBlock){.next = cache->list[class], .step = cache->step};
+    cache->list[class] = freed;
+    cache->waiting += class_size(class);
 }

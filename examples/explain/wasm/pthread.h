@@ -24,6 +24,11 @@ static inline int pthread_key_create(pthread_key_t *key, void (*leave)(void *)) 
     return 0;
 }
 
+static inline void *pthread_getspecific(pthread_key_t key) {
+    (void)key;
+    return NULL;
+}
+
 static inline int pthread_setspecific(pthread_key_t key, const void *value) {
     (void)key;
     (void)value;
