@@ -75,14 +75,16 @@ PACK       = gzip -9n
 
 # The shared library: programs look for the name with the version without its last number, 0.1 for
 # 0.1.0. macOS writes the version before the suffix, and looks for a library whose name begins with
-# @rpath in the folders that a program gives with -rpath.
+# @rpath in the folders that a program gives with -rpath. nodelete: dlclose does not unload it, since
+# a thread that ends later calls the allocator. (macOS never unloads a library with thread-local
+# variables.)
 ABI      = $(basename $(VERSION))
 ifeq ($(MACOS),)
 SHARED   = libtapehead.so
 SONAME   = $(SHARED).$(ABI)
 FULLNAME = $(SHARED).$(VERSION)
 SMALLER  = -Wl,-z,noseparate-code # FreeBSD's linker does so anyway
-SHARING  = -shared $(if $(LINUX),$(SMALLER)) -Wl,-z,now,-Bsymbolic,-soname,$(SONAME) \
+SHARING  = -shared $(if $(LINUX),$(SMALLER)) -Wl,-z,now,-z,nodelete,-Bsymbolic,-soname,$(SONAME) \
            -Wl,--version-script,$(BUILD)/exports.map,--no-undefined
 else
 SHARED   = libtapehead.dylib
@@ -202,7 +204,8 @@ $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wra
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/tests/test_attention $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=malloc_trim
-$(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create
+$(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create $(if $(LINUX),-ldl)
+$(BUILD)/tests/test_threads: | $(BUILD)/$(SHARED)
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fstat64 \
                                    -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename
 $(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/common.o $(HOOKED)

@@ -1,7 +1,7 @@
 /* test_threads.c - neither the number of threads nor the width of vectors changes a bit of any
  * result: of any op, of products on all paths, of a training run. The suite also tests the pool of
  * threads: more threads, fewer threads, a system that refuses threads, other threads of the
- * program, fork, signals, exit.
+ * program, fork, signals, exit, and a shared library that is closed.
  *
  * Small tensors are cut like large ones, and the threads take turns, so that every thread does some
  * work.
@@ -14,6 +14,7 @@
 #include "../tensor/kernels/threads.h"
 #include "common.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -567,6 +568,67 @@ START_TEST(a_child_has_a_pool_of_its_own) {
 }
 END_TEST
 
+/* ---- a program that opens and closes the shared library -------------------------------------- */
+
+typedef struct {
+    void *handle;
+    Tensor *(*ones)(Shape shape);
+    void (*release)(Tensor *x);
+    pthread_barrier_t used, closed;
+} Opened;
+
+static void find(const Opened *opened, const char *name, void *function) {
+    void *found = dlsym(opened->handle, name);
+    ck_assert_ptr_nonnull(found);
+    memcpy(function, &found, sizeof found);
+}
+
+static void open_library(Opened *opened) {
+    char file[300];
+    snprintf(file, sizeof file, "%s/libtapehead.so", getenv("BUILD") ? getenv("BUILD") : "build");
+    opened->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(opened->handle != NULL, "%s", dlerror());
+    find(opened, "tensor_ones", &opened->ones);
+    find(opened, "tensor_release", &opened->release);
+}
+
+static void *outlive(void *library) {
+    Opened *opened = library;
+    opened->release(opened->ones(SHAPE(1000)));
+    pthread_barrier_wait(&opened->used);
+    pthread_barrier_wait(&opened->closed);
+    return NULL; /* the allocator's destructor runs now */
+}
+
+START_TEST(a_thread_may_outlive_dlclose) {
+    Opened opened;
+    pthread_t thread;
+    open_library(&opened);
+    pthread_barrier_init(&opened.used, NULL, 2);
+    pthread_barrier_init(&opened.closed, NULL, 2);
+    ck_assert_int_eq(pthread_create(&thread, NULL, outlive, &opened), 0);
+    pthread_barrier_wait(&opened.used);
+    ck_assert_int_eq(dlclose(opened.handle), 0);
+    pthread_barrier_wait(&opened.closed);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    pthread_barrier_destroy(&opened.used);
+    pthread_barrier_destroy(&opened.closed);
+}
+END_TEST
+
+START_TEST(opening_again_uses_no_more_keys) {
+    Opened opened;
+    pthread_key_t key;
+    for (int i = 0; i < 1100; i++) { /* systems give 128 to 1024 keys */
+        open_library(&opened);
+        opened.release(opened.ones(SHAPE(1000)));
+        ck_assert_int_eq(dlclose(opened.handle), 0);
+    }
+    ck_assert_int_eq(pthread_key_create(&key, NULL), 0);
+    pthread_key_delete(key);
+}
+END_TEST
+
 START_TEST(a_number_of_threads_is_at_least_one) {
     tensor_set_num_threads(2);
     tensor_set_num_threads(0);
@@ -650,6 +712,8 @@ int main(int argc, char **argv) {
     add(suite, "signals", workers_take_no_signals, 1);
     add(suite, "exit", a_program_ends_whatever_its_threads_do, 1);
     add(suite, "fork", a_child_has_a_pool_of_its_own, 1);
+    add(suite, "close", a_thread_may_outlive_dlclose, 1);
+    add(suite, "close", opening_again_uses_no_more_keys, 1);
     add(suite, "number", a_number_of_threads_is_at_least_one, 1);
     add(suite, "environment", the_environment_says_how_many, 1);
     return run_suite(suite);
