@@ -69,7 +69,7 @@ static _Thread_local bool asked; /* the thread has asked for a cache, which it d
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
-static int64_t may_wait; /* the most bytes in a thread's lists: TAPEHEAD_CACHE */
+static int64_t may_wait = -1; /* the most bytes in a thread's lists: TAPEHEAD_CACHE; -1: not read */
 
 /* ---- classes ------------------------------------------------------------------------------- */
 
@@ -209,13 +209,21 @@ static void at_thread_exit(void *value) {
 }
 
 static void start(void) {
+    if (may_wait >= 0) return; /* read before a fork */
 #ifdef TAPEHEAD_DEBUG
     const char *setting = "0";
 #else
     const char *setting = getenv("TAPEHEAD_CACHE");
 #endif
-    may_wait = size_setting(setting);
-    if (pthread_key_create(&exit_key, at_thread_exit) != 0) may_wait = 0;
+    may_wait = pthread_key_create(&exit_key, at_thread_exit) == 0 ? size_setting(setting) : 0;
+}
+
+/* In a child of fork nobody else starts: the other thread that did is not there. glibc knows that,
+ * other C libraries wait for it. */
+static void renew_after_fork(void) { once = (pthread_once_t)PTHREAD_ONCE_INIT; }
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, renew_after_fork);
 }
 
 /* Gets this thread a number, and with it a cache, unless TAPEHEAD_CACHE is 0. */

@@ -144,6 +144,17 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static Replacement *under_way; /* the replacements of this process, a list */
 static long numbers;           /* the last number that was given */
 
+/* A child of fork has only the thread that called fork: another thread may have held the lock, and
+ * may have been writing files. */
+static void renew_after_fork(void) {
+    pthread_mutex_init(&mutex, NULL);
+    under_way = NULL;
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, renew_after_fork);
+}
+
 static bool is_ours(long pid, long number) {
     bool found = false;
     if (pid != getpid()) return false;

@@ -88,7 +88,8 @@ const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "b
  * process may use. You may call tensor_set_num_threads at any time, from any thread. More than 64
  * means 64; less than 1 is an error that changes nothing. The library starts threads when it first
  * needs them; they end with the program, sleep while there is no work, and take no signals. A
- * thread of your own needs 64 KB of stack. */
+ * thread of your own needs 64 KB of stack. A child of fork may use the library, whatever other
+ * threads were doing at the fork. */
 void tensor_set_num_threads(int n);
 int tensor_num_threads(void);
 

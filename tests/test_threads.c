@@ -18,7 +18,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -390,6 +392,13 @@ START_TEST(no_bit_hangs_on_the_width_of_vectors) {
 }
 END_TEST
 
+static int number_for(const char *environment, const char *question) {
+    char *answer = ask(environment, question);
+    const int number = atoi(answer);
+    free(answer);
+    return number;
+}
+
 static void print_bits(void) {
     char name[100];
     share_all();
@@ -423,10 +432,12 @@ END_TEST
 static bool refuse;
 static _Atomic size_t stack; /* the stack size of the last worker; threads of the tests have no
                               * attributes */
+static atomic_int created;   /* how many threads were */
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
     size_t size;
+    created++;
     if (a && pthread_attr_getstacksize(a, &size) == 0) stack = size;
     return refuse ? EAGAIN : __real_pthread_create(t, a, f, x);
 }
@@ -568,6 +579,89 @@ START_TEST(a_child_has_a_pool_of_its_own) {
 }
 END_TEST
 
+/* ---- a fork while another thread holds a lock ------------------------------------------------ */
+
+/* A thread stops where the library is about to leave a lock: at pthread_mutex_unlock, and in
+ * getenv, which is called inside pthread_once. The linker replaces both. */
+static _Thread_local int calls_left; /* of these functions until the thread stops; 0: never */
+static sem_t stopped, forked;
+
+static void stop_here(void) {
+    if (calls_left == 0 || --calls_left > 0) return;
+    sem_post(&stopped);
+    sem_wait(&forked);
+}
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
+    stop_here();
+    return __real_pthread_mutex_unlock(mutex);
+}
+
+char *__real_getenv(const char *);
+char *__wrap_getenv(const char *);
+char *__wrap_getenv(const char *name) {
+    stop_here();
+    return __real_getenv(name);
+}
+
+/* Uses every lock of the library: in a file, the pool, the allocator, the choice of kernels. */
+static void use_all_locks(void) {
+    char file[60];
+    sprintf(file, "/tmp/tapehead-%ld.npy", (long)getpid());
+    Tensor *y = product_of(9);
+    must(tensor_save_npy(y, file) && remove(file) == 0);
+    tensor_release(y);
+}
+
+static void *hold(void *calls) {
+    calls_left = *(int *)calls;
+    use_all_locks();
+    if (calls_left > 0) *(int *)calls = 0; /* it did not stop */
+    calls_left = 0;
+    sem_post(&stopped);
+    return NULL;
+}
+
+/* Forks while another thread stops at this call. In the child all must work, on several threads.
+ * Returns 0 if it did not, or if there are fewer calls. */
+static int fork_at(int calls) {
+    pthread_t thread;
+    int status = -1;
+    share_all();
+    tensor_set_num_threads(3);
+    sem_init(&stopped, 0, 0);
+    sem_init(&forked, 0, 0);
+    must(__real_pthread_create(&thread, NULL, hold, &calls) == 0);
+    sem_wait(&stopped);
+    const pid_t child = calls > 0 ? fork() : 0;
+    if (calls > 0 && child == 0) {
+        alarm(30); /* ends a child that waits for a lock */
+        created = 0;
+        use_all_locks();
+        execlp("sh", "sh", "-c", created > 0 ? "exit 0" : "exit 1", (char *)NULL);
+        _exit(2);
+    }
+    if (calls > 0) must(waitpid(child, &status, 0) == child);
+    sem_post(&forked);
+    pthread_join(thread, NULL);
+    return calls > 0 && status != 0 ? -1 : calls;
+}
+
+START_TEST(a_child_needs_no_lock_of_another_thread) {
+    if (getenv("EMULATOR")) return; /* as above */
+    char question[20];
+    int calls = 0;
+    for (int answered = 1; answered > 0; calls++) {
+        sprintf(question, "fork %d", calls + 1);
+        answered = number_for("unset TAPEHEAD_CACHE;", question);
+        ck_assert_msg(answered >= 0, "the child hangs or fails after call %d", calls + 1);
+    }
+    ck_assert_int_ge(calls, 6);
+}
+END_TEST
+
 /* ---- a program that opens and closes the shared library -------------------------------------- */
 
 typedef struct {
@@ -639,13 +733,6 @@ START_TEST(a_number_of_threads_is_at_least_one) {
 }
 END_TEST
 
-static int number_for(const char *environment, const char *question) {
-    char *answer = ask(environment, question);
-    const int number = atoi(answer);
-    free(answer);
-    return number;
-}
-
 START_TEST(the_environment_says_how_many) {
     const int cores = number_for("unset TAPEHEAD_NUM_THREADS;", "number");
     ck_assert_int_ge(cores, 1);
@@ -680,9 +767,10 @@ static int to_one_core(void) {
 }
 
 /* The questions of ask(). */
-static int answer(const char *question) {
+static int answer(const char *question, int calls) {
     if (strcmp(question, "exit") == 0) return exit_in_the_midst();
     if (strcmp(question, "bits") == 0) print_bits();
+    else if (strcmp(question, "fork") == 0) printf("%d\n", fork_at(calls));
     else if (strcmp(question, "number-on-one-core") != 0 || to_one_core() == 0)
         printf("%d\n", tensor_num_threads());
     return EXIT_SUCCESS;
@@ -699,7 +787,7 @@ static TCase *add(Suite *suite, const char *name, const TTest *test, int times) 
 
 int main(int argc, char **argv) {
     find_rows();
-    if (argc > 1) return answer(argv[1]);
+    if (argc > 1) return answer(argv[1], argc > 2 ? atoi(argv[2]) : 0);
     program = argv[0];
     Suite *suite = suite_create("threads");
     mark_long(add(suite, "threads", no_bit_hangs_on_the_number_of_threads, case_count()));
@@ -712,6 +800,7 @@ int main(int argc, char **argv) {
     add(suite, "signals", workers_take_no_signals, 1);
     add(suite, "exit", a_program_ends_whatever_its_threads_do, 1);
     add(suite, "fork", a_child_has_a_pool_of_its_own, 1);
+    add(suite, "fork", a_child_needs_no_lock_of_another_thread, 1);
     add(suite, "close", a_thread_may_outlive_dlclose, 1);
     add(suite, "close", opening_again_uses_no_more_keys, 1);
     add(suite, "number", a_number_of_threads_is_at_least_one, 1);

@@ -60,8 +60,17 @@ static void choose(void) {
     __atomic_store_n(&is_chosen, true, __ATOMIC_RELEASE);
 }
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* In a child of fork nobody else chooses: the other thread that did is not there. glibc knows that,
+ * other C libraries wait for it. */
+static void renew_after_fork(void) { once = (pthread_once_t)PTHREAD_ONCE_INIT; }
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, renew_after_fork);
+}
+
 const Kernels *tensor_kernels(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!__atomic_load_n(&is_chosen, __ATOMIC_ACQUIRE)) pthread_once(&once, choose);
     return &chosen;
 }

@@ -186,7 +186,7 @@ static void *worker_main(void *unused) {
 }
 
 /* A child of fork has none of the workers, and the locks may be in any state. */
-static void reset_after_fork(void) {
+static void renew_after_fork(void) {
     pool.requested = 0;
     pool.workers = 0;
     pool.members = 0;
@@ -198,16 +198,18 @@ static void reset_after_fork(void) {
     pthread_cond_init(&pool.done.condition, NULL);
 }
 
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, renew_after_fork);
+}
+
 /* Starts workers until there are as many as wanted. If the system refuses to start a worker, later
  * calls do not try it again. Workers block all signals, so that the program's own threads handle
  * them. */
 static void start_workers(int wanted) {
-    static bool watches_forks;
     pthread_attr_t attributes;
     sigset_t all, before;
     if (wanted <= pool.requested || pthread_attr_init(&attributes) != 0) return;
     pthread_attr_setstacksize(&attributes, STACK);
-    if (!watches_forks) watches_forks = pthread_atfork(NULL, NULL, reset_after_fork) == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; pool.requested < wanted; pool.requested++)

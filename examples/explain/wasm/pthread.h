@@ -14,6 +14,14 @@ static inline int pthread_once(pthread_once_t *once, void (*initialize)(void)) {
     return 0;
 }
 
+/* There is no fork. */
+static inline int pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
+    (void)before;
+    (void)parent;
+    (void)child;
+    return 0;
+}
+
 /* When a thread ends, `leave` gets its value of a key. This thread never ends, so no value is
  * kept. */
 typedef int pthread_key_t;
