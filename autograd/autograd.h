@@ -33,7 +33,11 @@ typedef struct {
 
 /* AXES(0, 2, 1, 3) */
 #ifdef __cplusplus
-template <class... N> inline Axes AXES(N... n) { return {(int)sizeof...(n), {(int)n...}}; }
+extern "C++" {
+template <class... N> inline Axes AXES(N... n) {
+    return {static_cast<int>(sizeof...(n)), {static_cast<int>(n)...}};
+}
+}
 extern "C" {
 #else
 #define AXES(...) ((Axes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})

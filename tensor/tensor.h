@@ -54,7 +54,11 @@ typedef struct Tensor {
 
 /* SHAPE(2, 4, 100), SCALAR */
 #ifdef __cplusplus
-template <class... N> inline Shape SHAPE(N... n) { return {(int)sizeof...(n), {(int64_t)n...}}; }
+extern "C++" { /* also where a program includes this header in extern "C" */
+template <class... N> inline Shape SHAPE(N... n) {
+    return {static_cast<int>(sizeof...(n)), {static_cast<int64_t>(n)...}};
+}
+}
 #define SCALAR (Shape{})
 extern "C" {
 #else
