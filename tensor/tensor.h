@@ -23,7 +23,15 @@
 #define TENSOR_MAX_DIMS 8
 
 /* Element types: float, double, int64_t, bool. Only the first two can carry a gradient. */
-typedef enum { F32, F64, I64, BOOL } DType;
+typedef enum { F32, F64, I64, TENSOR_BOOL } DType;
+
+/* BOOL is TENSOR_BOOL, except where BOOL is a type: after windows.h, X11's Xmd.h, in Objective-C.
+ * To include another header with a type BOOL after this one, write #undef BOOL between them, or
+ * compile with -DTAPEHEAD_NO_BOOL. TENSOR_BOOL always works. */
+#if !defined BOOL && !defined TAPEHEAD_NO_BOOL && !defined _MINWINDEF_ && !defined _WINDEF_ &&     \
+    !defined XMD_H && !defined __OBJC__
+#define BOOL TENSOR_BOOL
+#endif
 
 /* The sizes of the dimensions; the last index varies fastest. ndim 0 is a scalar: one element. */
 typedef struct {
