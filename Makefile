@@ -204,7 +204,7 @@ $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wra
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/tests/test_attention $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=malloc_trim
-$(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create,--wrap=pthread_mutex_unlock,--wrap=getenv $(if $(LINUX),-ldl)
+$(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create,--wrap=pthread_mutex_unlock,--wrap=getenv,--wrap=sched_getaffinity $(if $(LINUX),-ldl)
 $(BUILD)/tests/test_threads: | $(BUILD)/$(SHARED)
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fstat64 \
                                    -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename

@@ -97,11 +97,12 @@ const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "b
 /* How many threads share the work on a large tensor, the calling thread included: 1 to 64, for the
  * whole process. The number changes no digit of a result. The default is the environment variable
  * TAPEHEAD_NUM_THREADS or, if that is no whole number from 1 on, the number of cores that the
- * process may use. You may call tensor_set_num_threads at any time, from any thread. More than 64
- * means 64; less than 1 is an error that changes nothing. The library starts threads when it first
- * needs them; they end with the program, sleep while there is no work, and take no signals. A
- * thread of your own needs 64 KB of stack. A child of fork may use the library, whatever other
- * threads were doing at the fork. */
+ * process may use: in a container with a quota of time, as many as the quota is worth, rounded up.
+ * You may call tensor_set_num_threads at any time, from any thread. More than 64 means 64; less
+ * than 1 is an error that changes nothing. The library starts threads when it first needs them;
+ * they end with the program, sleep while there is no work, and take no signals. A thread of your
+ * own needs 64 KB of stack. A child of fork may use the library, whatever other threads were doing
+ * at the fork. */
 void tensor_set_num_threads(int n);
 int tensor_num_threads(void);
 

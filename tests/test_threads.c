@@ -13,6 +13,7 @@
 #include "../tensor/internal.h"
 #include "../tensor/kernels/threads.h"
 #include "common.h"
+#include "common_program.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -360,8 +361,6 @@ START_TEST(no_bit_hangs_on_the_number_of_threads) {
     }
 }
 END_TEST
-
-static const char *program;
 
 /* Runs this program with another environment and returns its output; free it. EMULATOR is a command
  * that runs programs of another machine. */
@@ -751,6 +750,73 @@ START_TEST(the_environment_says_how_many) {
 }
 END_TEST
 
+/* ---- cores by a quota ------------------------------------------------------------------------ */
+
+#ifdef __linux__
+/* The machine of these tests has 64 cores. The linker replaces this function. */
+static bool many_cores;
+int __real_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) {
+    if (!many_cores) return __real_sched_getaffinity(pid, size, set);
+    CPU_ZERO(set);
+    for (int i = 0; i < 64; i++) CPU_SET(i, set);
+    return 0;
+}
+
+/* Files below /sys/fs/cgroup: the folder and its quota; in version 1 the quota and the period. */
+typedef struct {
+    const char *folder, *quota, *period;
+} Group;
+
+static const struct {
+    const char *groups; /* /proc/self/cgroup; NULL: there is no such file */
+    Group group[3];
+    int cores;
+} quotas[] = {
+    {NULL, {{0}}, 64},
+    {"0::/\n", {{"", "max 100000", NULL}}, 64},
+    {"0::/\n", {{"", "200000 100000", NULL}}, 2},
+    {"0::/\n", {{"", "200001 100000", NULL}}, 3},
+    {"0::/\n", {{"", "1000 100000", NULL}}, 1},
+    {"0::/\n", {{"", "6600000 100000", NULL}}, 64},
+    {"0::/\n", {{"", "200000", NULL}}, 64},
+    {"0::/\n", {{"", "0 0", NULL}}, 64},
+    {"0::/a/b\n", {{"a/b", "max 100000", NULL}, {"a", "150000 50000", NULL}}, 3},
+    {"0::/a/b\n", {{"a/b", "500000 100000", NULL}, {"a", "700000 100000", NULL}}, 5},
+    {"0::/a/b\n", {{"a/b", "500000 100000", NULL}, {"", "400000 100000", NULL}}, 4},
+    {"0::/docker/0:1\n", {{"", "300000 100000", NULL}}, 3}, /* a path of the host */
+    {"5:memory:/m\n4:cpu,cpuacct:/docker/a\n1:name=systemd:/\n0::/\n",
+     {{"cpu,cpuacct/docker/a", "400000", "100000"}},
+     4},
+    {"4:cpu:/docker/a\n", {{"cpu/docker/a", "-1", "100000"}, {"cpu", "700000", "100000"}}, 7},
+    {"4:cpu:/a\n3:cpuset:/\n", {{"cpu/a", "-1", "100000"}}, 64},
+    {"nonsense\n:\n::\n", {{"", "nonsense", NULL}}, 64},
+};
+
+static void write_group(const Group *group) {
+    char line[200], file[100];
+    snprintf(line, sizeof line, "mkdir -p \"$D/sys/fs/cgroup/%s\"", group->folder);
+    ck_assert_int_eq(shell(line), 0);
+    snprintf(file, sizeof file, "sys/fs/cgroup/%s/%s", group->folder,
+             group->period ? "cpu.cfs_quota_us" : "cpu.max");
+    put(path(file), group->quota);
+    snprintf(file, sizeof file, "sys/fs/cgroup/%s/cpu.cfs_period_us", group->folder);
+    if (group->period) put(path(file), group->period);
+}
+
+START_TEST(a_quota_of_time_counts_as_cores) {
+    ck_assert_int_eq(shell("mkdir -p \"$D/proc/self\""), 0);
+    if (quotas[_i].groups) put(path("proc/self/cgroup"), quotas[_i].groups);
+    for (const Group *group = quotas[_i].group; group->folder; group++) write_group(group);
+    many_cores = true;
+    const int cores = tensor_cores(folder);
+    many_cores = false;
+    ck_assert_int_eq(cores, quotas[_i].cores);
+}
+END_TEST
+#endif
+
 /* ---- the suite ------------------------------------------------------------------------------- */
 
 static int to_one_core(void) {
@@ -804,6 +870,10 @@ int main(int argc, char **argv) {
     add(suite, "close", a_thread_may_outlive_dlclose, 1);
     add(suite, "close", opening_again_uses_no_more_keys, 1);
     add(suite, "number", a_number_of_threads_is_at_least_one, 1);
+#ifdef __linux__
+    tcase_add_loop_test(add_program_case(suite, "quota"), a_quota_of_time_counts_as_cores, 0,
+                        COUNT(quotas));
+#endif
     add(suite, "environment", the_environment_says_how_many, 1);
     return run_suite(suite);
 }
