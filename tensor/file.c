@@ -69,17 +69,47 @@ bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size) {
            tensor_file_fail(file, "it cannot be read: %s", errno ? reason() : "it ends too early");
 }
 
-Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape,
-                                DType dtype) {
-    const int64_t size = dtype_size(dtype);
-    if (!tensor_shape_fits(shape, size) || tensor_shape_numel(shape) * size != bytes)
-        return tensor_file_fail(file, "shape %s of %s does not take its %lld bytes of data",
-                                tensor_shape_text(shape), tensor_dtype_name(dtype),
-                                (long long)bytes);
+/* The bits of a float32 equal to the F16 with these bits: a sign, 5 bits of exponent e, 10 bits of
+ * fraction f. The number is (1 + f / 2^10) 2^(e - 15), or f 2^-24 if e is 0. If e is 31 it is
+ * infinity (f = 0) or NaN. A float32 adds 127 to its exponent, not 15, and has 23 bits of fraction.
+ */
+static uint32_t bits_of_f16(uint32_t half) {
+    const uint32_t sign = half >> 15 << 31, e = half >> 10 & 31, f = half & 0x3ff;
+    const float small = (float)f * 0x1p-24f;
+    uint32_t bits = (e + 127 - 15) << 23 | f << 13;
+    if (e == 31) bits = 0x7f800000 | f << 13;
+    if (e == 0) memcpy(&bits, &small, sizeof bits);
+    return sign | bits;
+}
+
+/* x has read its elements, of 16 bits each, into the second half of its bytes. Writes them as
+ * float32: element i ends where element i + 1 begins to be read, or before. */
+static void widen(Tensor *x, int type, bool high_first) {
+    const int64_t n = tensor_numel(x);
+    unsigned char *to = x->data;
+    const unsigned char *from = to + 2 * n;
+    for (int64_t i = 0; i < n; i++, to += 4, from += 2) {
+        const uint32_t half = (uint32_t)from[!high_first] << 8 | from[high_first];
+        const uint32_t bits = type == FILE_F16 ? bits_of_f16(half) : half << 16;
+        memcpy(to, &bits, sizeof bits);
+    }
+}
+
+Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, int type,
+                                bool high_first) {
+    static const char *const names[] = {"float16", "bfloat16"};
+    const bool wider = type > BOOL;
+    const DType dtype = wider ? F32 : (DType)type;
+    const int64_t size = dtype_size(dtype), in_file = wider ? 2 : size;
+    if (!tensor_shape_fits(shape, size) || tensor_shape_numel(shape) * in_file != bytes)
+        return tensor_file_fail(
+            file, "shape %s of %s does not take its %lld bytes of data", tensor_shape_text(shape),
+            wider ? names[type - FILE_F16] : tensor_dtype_name(dtype), (long long)bytes);
     Tensor *x = tensor_make(shape, dtype);
-    bool ok = x && tensor_file_read(file, at, x->data, bytes);
+    bool ok = x && tensor_file_read(file, at, (char *)x->data + (wider ? bytes : 0), bytes);
+    if (ok && wider) widen(x, type, high_first);
     if (ok && dtype == BOOL) tensor_bytes_to_bools(x);
-    if (ok && !LOW_BYTE_FIRST) tensor_swap_bytes(x);
+    if (ok && !wider && high_first == LOW_BYTE_FIRST) tensor_swap_bytes(x);
     if (!ok) tensor_release(x);
     return ok ? x : NULL;
 }

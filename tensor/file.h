@@ -47,10 +47,13 @@ __attribute__((format(printf, 2, 3))) void *tensor_file_fail(const File *file, c
                                                              ...);
 bool tensor_file_open(File *file, const char *function, const char *path);
 bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size);
-/* A contiguous tensor of the elements in the file from byte `at` on. An error if shape and dtype
- * need more or fewer bytes than `bytes`. */
-Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape,
-                                DType dtype);
+/* The types of the elements in a file: a DType, or a float of 16 bits. F16 (IEEE's binary16) and
+ * BF16 (the upper half of a float32) are read as float32, which has every number of both. */
+enum { FILE_F16 = BOOL + 1, FILE_BF16, FILE_TYPES };
+/* A contiguous tensor of the elements in the file from byte `at` on. An error if shape and type
+ * need more or fewer bytes than `bytes`. high_first: the high byte of a number comes first. */
+Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, int type,
+                                bool high_first);
 void tensor_file_close(File *file); /* after tensor_file_open, also when that failed */
 
 /* The new file replaces the file at path in tensor_file_finish. */
@@ -83,7 +86,9 @@ bool tensor_text_fail(const Text *text, const char *what);
 bool tensor_text_take(Text *text, const char *token); /* takes the token if it comes next */
 bool tensor_text_end(Text *text);
 bool tensor_text_string(Text *text, const char **string); /* *string points into the text */
-bool tensor_text_list(Text *text, Shape *list); /* [2, 3] or (2, 3): whole numbers below 2^63 */
+/* [2, 3] or (2, 3): whole numbers below 2^63. Python 2 may write (2L, 3L). */
+bool tensor_text_list(Text *text, Shape *list);
+bool tensor_text_skip(Text *text); /* takes a value of JSON, whatever it is */
 /* {key: value, ...}: calls `take` for each value. `take` returns false for a key that must not be
  * in the object; the caller then makes the error. */
 typedef bool TakeValue(Text *text, const char *key, void *context);

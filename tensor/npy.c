@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const npy_types[] = {"<f4", "<f8", "<i8", "|b1"}; /* by DType */
+/* By DType, and then FILE_F16. */
+static const char *const npy_types[] = {"<f4", "<f8", "<i8", "|b1", "<f2"};
 
 bool tensor_save_npy(const Tensor *x, const char *path) {
     File file;
@@ -59,14 +60,12 @@ static const char *conversion(const char *type) {
     return kind == 'i' || kind == 'u' ? "; in NumPy, save x.astype('int64')" : "";
 }
 
-/* The DType of a name such as '<f4'. The first character is the byte order. '=' is the byte order
+/* The type of a name such as '<f4'. The first character is the byte order. '=' is the byte order
  * of the machine that wrote the file; we read it as '<'. */
-static bool find_type(const File *file, const char *name, DType *dtype) {
-    for (int i = 0; *name && strchr("<>=|", *name) && i <= BOOL; i++) {
-        *dtype = (DType)i;
-        if (!strcmp(name + 1, npy_types[i] + 1)) return true;
-    }
-    return tensor_file_fail(file, "its type is '%s': only f4, f8, i8 and b1 are read%s",
+static bool find_type(const File *file, const char *name, int *type) {
+    for (*type = 0; *name && strchr("<>=|", *name) && *type <= FILE_F16; ++*type)
+        if (!strcmp(name + 1, npy_types[*type] + 1)) return true;
+    return tensor_file_fail(file, "its type is '%s': only f2, f4, f8, i8 and b1 are read%s",
                             tensor_name_text(name), conversion(name));
 }
 
@@ -85,10 +84,10 @@ static int64_t read_header(Text *text, const File *file) {
 
 /* In Fortran order the first index varies fastest, so the first stride is 1. */
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
-    DType dtype = F32;
-    if (!find_type(file, header->type, &dtype)) return NULL;
-    Tensor *x = tensor_file_read_tensor(file, at, file->size - at, header->shape, dtype);
-    if (x && *header->type == '>') tensor_swap_bytes(x);
+    int type;
+    if (!find_type(file, header->type, &type)) return NULL;
+    Tensor *x = tensor_file_read_tensor(file, at, file->size - at, header->shape, type,
+                                        *header->type == '>');
     int64_t step = 1;
     for (int d = 0; x && header->order == 1 && d < x->shape.ndim; d++) {
         x->stride[d] = step;

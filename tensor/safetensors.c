@@ -9,9 +9,12 @@
  * files are equal to the files of Python's safetensors, byte for byte (with at most one pair of
  * metadata, because Python's order of several pairs is random).
  *
- * The reader trusts nothing. A header has at most 100 MB and is nested as above and no deeper. The
- * entries must cover the data without a gap or an overlap. Memory for an entry is allocated only
- * after the check that the file has its bytes. */
+ * The reader accepts what the format's own reader in Rust accepts, so the metadata may be null, and
+ * an entry may have more keys, of any value, which are ignored.
+ *
+ * The reader trusts nothing. A header has at most 100 MB. The entries must cover the data without a
+ * gap or an overlap. Memory for an entry is allocated only after the check that the file has its
+ * bytes. */
 #include "file.h"
 
 #include <stdlib.h>
@@ -19,7 +22,8 @@
 
 enum { HEADER_MAX = 100000000, METADATA_MAX = 4096 };
 
-static const char *const type_names[] = {"F32", "F64", "I64", "BOOL"}; /* by DType */
+/* By DType, and then FILE_F16 and FILE_BF16. */
+static const char *const type_names[] = {"F32", "F64", "I64", "BOOL", "F16", "BF16"};
 
 /* The 8 bytes of a number, low byte first. */
 static void number_to_bytes(uint64_t number, unsigned char byte[8]) {
@@ -119,18 +123,18 @@ typedef struct {
 
 typedef struct {
     const char *type;
-    DType dtype;          /* the type that has this name */
+    int number;           /* of the type with this name */
     Shape shape, offsets; /* ndim is -1 until they are known */
 } Description;
 
-/* False for an unknown key and for a second key of the same name; the caller makes the error. */
+/* False for a second key of the same name; the caller makes the error. */
 static bool take_field(Text *text, const char *key, void *context) {
     Description *it = context;
-    if (!strcmp(key, "dtype") && !it->type) return tensor_text_string(text, &it->type);
-    if (!strcmp(key, "shape") && it->shape.ndim < 0) return tensor_text_list(text, &it->shape);
-    if (!strcmp(key, "data_offsets") && it->offsets.ndim < 0)
-        return tensor_text_list(text, &it->offsets);
-    return false;
+    if (!strcmp(key, "dtype")) return !it->type && tensor_text_string(text, &it->type);
+    if (!strcmp(key, "shape")) return it->shape.ndim < 0 && tensor_text_list(text, &it->shape);
+    if (!strcmp(key, "data_offsets"))
+        return it->offsets.ndim < 0 && tensor_text_list(text, &it->offsets);
+    return tensor_text_skip(text);
 }
 
 /* Advice for a user of PyTorch whose file has a type that we do not read. */
@@ -140,9 +144,10 @@ static const char *conversion(const char *type) {
 }
 
 static bool check_description(const Reader *r, Description *it) {
-    while (it->dtype <= BOOL && strcmp(it->type, type_names[it->dtype]) != 0) it->dtype++;
-    if (it->dtype > BOOL)
-        return tensor_file_fail(&r->file, "its type is %s: only F32, F64, I64 and BOOL are read%s",
+    while (it->number < FILE_TYPES && strcmp(it->type, type_names[it->number]) != 0) it->number++;
+    if (it->number == FILE_TYPES)
+        return tensor_file_fail(&r->file,
+                                "its type is %s: only F16, BF16, F32, F64, I64 and BOOL are read%s",
                                 tensor_name_text(it->type), conversion(it->type));
     const int64_t begin = it->offsets.dim[0], end = it->offsets.dim[1];
     if (it->offsets.ndim == 2 && begin <= end && end <= r->data_size) return true;
@@ -166,7 +171,8 @@ static bool take_entry(Reader *r, const char *name) {
     if (!longer) return false;
     r->place = longer;
     r->place[r->dict->n] = place;
-    Tensor *x = tensor_file_read_tensor(&r->file, r->data + place.begin, bytes, it.shape, it.dtype);
+    Tensor *x =
+        tensor_file_read_tensor(&r->file, r->data + place.begin, bytes, it.shape, it.number, false);
     bool ok = x && tensor_dict_append(r->dict, name, x);
     tensor_release(x);
     r->file.entry = NULL;
@@ -187,7 +193,7 @@ static bool take_member(Text *text, const char *key, void *context) {
     if (r->has_metadata)
         return tensor_file_fail(&r->file, "the name \"__metadata__\" is there twice");
     r->has_metadata = true;
-    return tensor_text_object(text, take_metadata, r->dict);
+    return tensor_text_take(text, "null") || tensor_text_object(text, take_metadata, r->dict);
 }
 
 /* ---- reading: the file as a whole ------------------------------------------------------------ */

@@ -248,7 +248,8 @@ bool tensor_write_file(const char *path, void (*write)(FILE *file, const void *c
 bool tensor_can_write_file(const char *path);
 
 /* NumPy's format for one array. Loads versions 1 to 3 and both byte orders. An array in Fortran
- * order gets the strides of that order. */
+ * order gets the strides of that order. float16 is read as float32, which has the same numbers;
+ * arrays of other types that a DType is not are an error that says how to convert them. */
 bool tensor_save_npy(const Tensor *x, const char *path);
 Tensor *tensor_load_npy(const char *path);
 
@@ -278,7 +279,9 @@ bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *val
 const char *tensor_dict_metadata(const TensorDict *dict, const char *key);
 
 /* The format of Hugging Face's safetensors, for all four types. The entries of a loaded dict have
- * the order of the file, which may differ from the order in which they were set. */
+ * the order of the file, which may differ from the order in which they were set. F16 and BF16 are
+ * read as float32, which has the same numbers. An entry of another type (I32, U8, F8_E4M3, ...) is
+ * an error that names the entry and its type: convert it in Python before you save. */
 bool tensor_save_safetensors(const TensorDict *dict, const char *path);
 TensorDict *tensor_load_safetensors(const char *path); /* yours: tensor_dict_free it */
 

@@ -153,15 +153,80 @@ bool tensor_text_list(Text *text, Shape *list) {
         if (list->ndim == TENSOR_MAX_DIMS)
             return tensor_file_fail(text->file, "there may be 0 to %d dimensions", TENSOR_MAX_DIMS);
         take_whole(text, &list->dim[list->ndim++]);
+        if (text->python) tensor_text_take(text, "L"); /* a long of Python 2 */
     }
     return !tensor_pending();
+}
+
+static bool take_key(Text *text, const char **key) {
+    return tensor_text_string(text, key) && expect(text, ":");
 }
 
 bool tensor_text_object(Text *text, TakeValue *take, void *context) {
     for (int n = 0; text_item(text, "{", "}", n); n++) {
         const char *key = NULL;
-        if (!tensor_text_string(text, &key) || !expect(text, ":") || !take(text, key, context))
-            return false;
+        if (!take_key(text, &key) || !take(text, key, context)) return false;
     }
     return !tensor_pending();
+}
+
+/* ---- values that nobody needs ---------------------------------------------------------------- */
+
+/* Takes one of these characters, if it comes next, without white space before it. */
+static bool take_one(Text *text, const char *of) {
+    const bool next = text->at < text->end && *text->at && strchr(of, *text->at);
+    text->at += next;
+    return next;
+}
+
+static bool take_digits(Text *text) {
+    const char *first = text->at;
+    while (text->at < text->end && *text->at >= '0' && *text->at <= '9') text->at++;
+    return text->at > first;
+}
+
+/* -1.5e+3 */
+static bool skip_number(Text *text) {
+    skip_space(text);
+    take_one(text, "-");
+    bool ok = take_one(text, "0") || take_digits(text);
+    if (ok && take_one(text, ".")) ok = take_digits(text);
+    if (ok && take_one(text, "eE")) {
+        take_one(text, "+-");
+        ok = take_digits(text);
+    }
+    return ok;
+}
+
+static bool skip_scalar(Text *text) {
+    const char *string;
+    skip_space(text);
+    if (text->at < text->end && *text->at == '"') return tensor_text_string(text, &string);
+    return tensor_text_take(text, "null") || tensor_text_take(text, "true") ||
+           tensor_text_take(text, "false") || skip_number(text) ||
+           tensor_text_fail(text, "a value of JSON");
+}
+
+/* A value may contain values, so `close` holds the bracket that ends each list and each object
+ * around the next value. */
+bool tensor_text_skip(Text *text) {
+    enum { DEPTH_MAX = 125 }; /* serde_json has 128 in all, and the value is in an entry */
+    char close[DEPTH_MAX][2] = {""};
+    int depth = 0;
+    for (;;) {
+        const char *key;
+        if (depth > 0 && *close[depth - 1] == '}' && !take_key(text, &key)) return false;
+        const bool list = tensor_text_take(text, "["),
+                   object = !list && tensor_text_take(text, "{");
+        if ((list || object) && depth == DEPTH_MAX)
+            return tensor_text_fail(text, "in at most 125 brackets");
+        if (list || object) *close[depth++] = list ? ']' : '}';
+        else if (!skip_scalar(text)) return false;
+        skip_space(text);
+        const bool empty = depth > 0 && text->at < text->end && *text->at == *close[depth - 1];
+        if ((list || object) && !empty) continue;
+        while (depth > 0 && tensor_text_take(text, close[depth - 1])) depth--;
+        if (depth == 0) return true;
+        if (!expect(text, ",")) return false;
+    }
 }
