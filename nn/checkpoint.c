@@ -2,8 +2,9 @@
  * names; the state of an optimizer is saved under the same paths and PyTorch's names for the state.
  *
  * Loading has two halves, like a step of an optimizer. The first half checks every name, shape and
- * type, and makes all copies. The first half can fail, and then nothing has changed. The second
- * half writes. */
+ * type, lists the names that do not match, and makes all copies. The first half can fail, and then
+ * nothing has changed. The second half writes. A strict load is one that fails if a name is listed.
+ */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 
 enum { NAME_SIZE = 512, PREFIX_SIZE = 128, LISTED = 3 };
 
-/* A list of names for an error: how many there are, and a text with the first LISTED, each after a
+/* A list for an error: how many items there are, and a text with the first LISTED, each after a
  * comma. */
 typedef struct {
     int n;
@@ -37,8 +38,10 @@ typedef struct Transfer {
     void (*act)(struct Transfer *t, const Entry *e); /* called for each entry */
     TensorDict *to;                                  /* for saving */
     const TensorDict *from;                          /* for loading */
+    bool strict;                                     /* the same */
     Tensor **plan; /* for loading: the tensor to load for each entry of `from`; NULL: unexpected */
-    List missing, misfits;
+    IncompatibleKeys *keys;
+    List misfits;
 } Transfer;
 
 __attribute__((format(printf, 2, 3))) static void list(List *it, const char *format, ...) {
@@ -155,12 +158,22 @@ static void check_value(Transfer *t, const Entry *e, const Tensor *x, const Tens
         list(&t->misfits, "\"%s\" is %.0f and should be from 1 to 2^53", name, tensor_item(x));
 }
 
+static void add_key(const Transfer *t, char ***keys, int *n, const char *name) {
+    char **longer = *keys;
+    if (!(*n & (*n - 1))) /* the capacity doubles when n is 0, 1, 2, 4, ... */
+        longer = realloc(*keys, (size_t)(*n ? 2 * *n : 1) * sizeof *longer);
+    if (longer) *keys = longer;
+    char *copy = longer ? malloc(strlen(name) + 1) : NULL;
+    if (copy) (*keys)[(*n)++] = strcpy(copy, name);
+    else tensor_fail("%s: out of memory for a list of names", t->who);
+}
+
 /* Plans the tensor to load for e. A parameter that exists is written in place: the plan is the
  * dict's tensor, or a copy of it if it is a view of the parameter's own bytes. A lazy parameter and
  * state take over a copy. So the second half allocates nothing. */
 static void check_entry(Transfer *t, const Entry *e) {
     const int i = find(t->from, e->name);
-    if (i < 0) list(&t->missing, "\"%s\"", tensor_name_text(e->name));
+    if (i < 0) add_key(t, &t->keys->missing_keys, &t->keys->num_missing, e->name);
     if (i < 0) return;
     Tensor *x = t->from->entry[i].tensor;
     const Tensor *theta = e->module ? *e->slot : NULL;
@@ -170,60 +183,113 @@ static void check_entry(Transfer *t, const Entry *e) {
 }
 
 static void load_entry(Transfer *t, const Entry *e) {
-    Tensor *x = t->plan[find(t->from, e->name)];
+    const int i = find(t->from, e->name);
+    if (i < 0) return; /* the load is not strict */
+    Tensor *x = t->plan[i];
     if (!e->module) *e->slot = tensor_retain(x);
     else if (*e->slot) tensor_copy_from(*e->slot, x);
     else nn_set_parameter(e->module, e->slot, tensor_retain(x));
 }
 
-/* Appends "; missing: ..." to an error message. Returns the new end. */
+static void list_unexpected(Transfer *t) {
+    for (int i = 0; i < t->from->n; i++) {
+        const char *name = t->from->entry[i].name;
+        if (!t->plan[i] && !strncmp(name, t->prefix, strlen(t->prefix)))
+            add_key(t, &t->keys->unexpected_keys, &t->keys->num_unexpected, name);
+    }
+}
+
+/* Each of the next two appends to an error message, and returns the new end. */
 static char *append_list(char *end, const char *what, const List *it) {
     if (it->n == 0) return end;
     end += sprintf(end, "; %s%s", what, it->text + 2);
     return it->n > LISTED ? end + sprintf(end, " and %d more", it->n - LISTED) : end;
 }
 
+static char *append_keys(char *end, const char *what, char **keys, int n) {
+    List names = {0};
+    for (int i = 0; i < n; i++) list(&names, "\"%s\"", tensor_name_text(keys[i]));
+    return append_list(end, what, &names);
+}
+
 /* Makes an error if anything does not fit. source: the dict or the file, for the error. */
 static bool check_all(Transfer *t, const char *source) {
-    char text[3 * sizeof t->missing.text + 128];
-    List unexpected = {0};
-    for (int i = 0; i < t->from->n; i++) {
-        const char *name = t->from->entry[i].name;
-        if (!t->plan[i] && !strncmp(name, t->prefix, strlen(t->prefix)))
-            list(&unexpected, "\"%s\"", tensor_name_text(name));
+    char text[3 * sizeof t->misfits.text + 128];
+    char *end = text;
+    const IncompatibleKeys *keys = t->keys;
+    if (t->strict) {
+        end = append_keys(end, "missing: ", keys->missing_keys, keys->num_missing);
+        end = append_keys(end, "unexpected: ", keys->unexpected_keys, keys->num_unexpected);
     }
-    char *end = append_list(text, "missing: ", &t->missing);
-    end = append_list(end, "unexpected: ", &unexpected);
     if (append_list(end, "", &t->misfits) == text) return !tensor_error();
     const Module *whole = t->optimizer ? &t->optimizer->module : t->root;
     return tensor_fail("%s: %s does not fit %s: %s", t->who, source, whole->kind->name, text + 2);
 }
 
-static bool load_from(Transfer t, const char *source) {
-    if (!check_arguments(&t, t.from)) return false;
+/* Returns the names that do not match; NULL on error. */
+static IncompatibleKeys *load_from(Transfer t, const char *source) {
+    if (!check_arguments(&t, t.from)) return NULL;
     t.plan = calloc((size_t)t.from->n + 1, sizeof(Tensor *));
-    if (!t.plan) return tensor_fail("%s: out of memory for a list of entries", t.who);
-    visit(&t, check_entry);
-    const bool fits = check_all(&t, source);
+    t.keys = t.plan ? calloc(1, sizeof *t.keys) : NULL;
+    if (t.keys) {
+        visit(&t, check_entry);
+        list_unexpected(&t);
+    } else tensor_fail("%s: out of memory for a list of entries", t.who);
+    const bool fits = t.keys && check_all(&t, source);
     if (fits && t.optimizer) nn_optimizer_forget(t.optimizer);
     if (fits) visit(&t, load_entry);
-    for (int i = 0; i < t.from->n; i++) tensor_release(t.plan[i]);
+    for (int i = 0; t.plan && i < t.from->n; i++) tensor_release(t.plan[i]);
     free(t.plan);
-    return !tensor_error();
+    if (!tensor_error()) return t.keys;
+    nn_incompatible_keys_free(t.keys);
+    return NULL;
+}
+
+static bool load_strictly(Transfer t, const char *source) {
+    t.strict = true;
+    IncompatibleKeys *none = load_from(t, source);
+    nn_incompatible_keys_free(none);
+    return none != NULL;
 }
 
 bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict) {
     Transfer t = {.who = "load_state_dict", .root = module, .prefix = prefix, .from = dict};
-    return load_from(t, "the dict");
+    return load_strictly(t, "the dict");
 }
 
 bool nn_load(void *module, const char *path) {
     if (!nn_check_model(module, "load")) return false;
     TensorDict *dict = tensor_load_safetensors(path);
     Transfer t = {.who = "load", .root = module, .prefix = "", .from = dict};
-    bool ok = load_from(t, path);
+    bool ok = load_strictly(t, path);
     tensor_dict_free(dict);
     return ok;
+}
+
+IncompatibleKeys *nn_load_state_dict_not_strict(void *module, const char *prefix,
+                                                const TensorDict *dict) {
+    const char *who = "load_state_dict_not_strict";
+    return load_from((Transfer){.who = who, .root = module, .prefix = prefix, .from = dict},
+                     "the dict");
+}
+
+IncompatibleKeys *nn_load_not_strict(void *module, const char *path) {
+    const char *who = "load_not_strict";
+    if (!nn_check_model(module, who)) return NULL;
+    TensorDict *dict = tensor_load_safetensors(path);
+    Transfer t = {.who = who, .root = module, .prefix = "", .from = dict};
+    IncompatibleKeys *keys = load_from(t, path);
+    tensor_dict_free(dict);
+    return keys;
+}
+
+void nn_incompatible_keys_free(IncompatibleKeys *keys) {
+    if (!keys) return;
+    for (int i = 0; i < keys->num_missing; i++) free(keys->missing_keys[i]);
+    for (int i = 0; i < keys->num_unexpected; i++) free(keys->unexpected_keys[i]);
+    free(keys->missing_keys);
+    free(keys->unexpected_keys);
+    free(keys);
 }
 
 /* ---- the state of an optimizer ------------------------------------------------------------- */
@@ -239,5 +305,5 @@ bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix,
     const char *who = "optimizer_load_state_dict";
     if (!nn_check_optimizer(optimizer, who)) return false;
     Transfer t = {who, optimizer->model, optimizer, prefix, .from = dict};
-    return load_from(t, "the dict");
+    return load_strictly(t, "the dict");
 }

@@ -155,6 +155,27 @@ bool nn_save(void *module, const char *path), nn_load(void *module, const char *
 bool nn_state_dict(void *module, const char *prefix, TensorDict *dict);
 bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict);
 
+/* torch's load_state_dict(strict=False): loads every parameter whose name is there, and returns the
+ * names that do not match. As in torch, a shape that differs is an error all the same, and so is a
+ * type: the error says what, and nothing has changed. (If your model has another head than the
+ * file, give it another name, or copy the entries that you want into a dict of your own.)
+ *
+ *     IncompatibleKeys *keys = nn_load_not_strict(net, "pretrained.safetensors");
+ *     for (int i = 0; keys && i < keys->num_missing; i++) puts(keys->missing_keys[i]);
+ *     nn_incompatible_keys_free(keys);
+ */
+typedef struct {
+    int num_missing, num_unexpected;
+    char **missing_keys;    /* parameters without an entry: unchanged, or still lazy */
+    char **unexpected_keys; /* entries without a parameter: ignored */
+} IncompatibleKeys;
+/* NULL on error; else yours, and nn_incompatible_keys_free frees it with its names, which are the
+ * names in the file or the dict, prefix included. NULL is fine. */
+IncompatibleKeys *nn_load_not_strict(void *module, const char *path);
+IncompatibleKeys *nn_load_state_dict_not_strict(void *module, const char *prefix,
+                                                const TensorDict *dict);
+void nn_incompatible_keys_free(IncompatibleKeys *keys);
+
 /* ---- layers -------------------------------------------------------------------------------- */
 
 #define NN_LAZY (-1) /* a size that the first input sets */
@@ -323,6 +344,10 @@ bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix, cons
  * finite are no error: the norm is then infinite or NaN. If the norm is NaN, all gradients become
  * NaN. On error the function returns NaN. */
 double nn_clip_grad_norm(void *module, double max_norm);
+/* For a run whose norm or loss is not finite: checks that every gradient is finite. If not: false,
+ * and an error that names the first parameter, in state_dict order, whose gradient is not. Call
+ * this between ag_backward and nn_clip_grad_norm, which would spread a NaN to all gradients. */
+bool nn_check_finite(void *module);
 
 /* Schedules: factors of the learning rate for a step, counted from 0. Factors can be multiplied:
  *     nn_optimizer_scale_lr(optimizer, nn_warmup(step, 10) * nn_cosine_decay(step, 100, 0));

@@ -1049,6 +1049,34 @@ START_TEST(checkpoints) {
 }
 END_TEST
 
+/* A file with an unexpected entry, without a bias, loaded by a load that is not strict. */
+static bool attempt_part(void *context, Outcome *outcome) {
+    Pair *pair = context;
+    TensorDict *dict = tensor_dict_new();
+    bool ok = dict && tensor_dict_set(dict, "weight", pair->linear->weight) &&
+              tensor_dict_set(dict, "other", pair->linear->bias) &&
+              tensor_save_safetensors(dict, file_name);
+    IncompatibleKeys *keys = ok ? nn_load_not_strict(pair->lazy, file_name) : NULL;
+    ok = keys && keys->num_missing == 1 && keys->num_unexpected == 1;
+    nn_incompatible_keys_free(keys);
+    tensor_dict_free(dict);
+    if (ok) note(outcome, pair->lazy->weight);
+    return ok;
+}
+static void inspect_part(void *context, bool succeeded) {
+    const Pair *pair = context;
+    ck_assert((pair->lazy->weight != NULL) == succeeded && pair->lazy->bias == NULL);
+}
+
+START_TEST(parts_of_checkpoints) {
+    int file = make_file();
+    exhaust(&(Work){"part", prepare_pair, attempt_part, inspect_part, clean_pair},
+            &(Pair){NULL, NULL});
+    close(file);
+    ck_assert_int_eq(unlink(file_name), 0);
+}
+END_TEST
+
 /* The state of an optimizer after two steps is loaded into an optimizer that has taken one step. */
 typedef struct {
     Linear *linear;
@@ -1117,6 +1145,13 @@ static bool save_and_load(void *model) {
     return nn_save(model, file_name) && nn_load(model, file_name);
 }
 
+static bool load_other_names(void *model) {
+    TensorDict *dict = tensor_dict_new();
+    const bool ok = nn_state_dict(model, "other.", dict) && nn_load_state_dict(model, "", dict);
+    tensor_dict_free(dict);
+    return ok;
+}
+
 START_TEST(files_say_for_what_memory_is_missing) {
     static const char *const sentences[] = {
         "dict_new: out of memory",
@@ -1128,6 +1163,7 @@ START_TEST(files_say_for_what_memory_is_missing) {
     Linear *linear = nn_linear_new(2, 3, true);
     int file = make_file();
     for (int i = 0; i < COUNT(sentences); i++) expect_refused(save_and_load, linear, sentences[i]);
+    expect_refused(load_other_names, linear, "load_state_dict: out of memory for a list of names");
     close(file);
     unlink(file_name);
     nn_free(linear);
@@ -1177,6 +1213,7 @@ static Suite *failure_suite(void) {
     TCase *file = add_framed_case(suite, "files");
     tcase_add_loop_test(file, files, 0, COUNT(file_work));
     tcase_add_test(file, checkpoints);
+    tcase_add_test(file, parts_of_checkpoints);
     tcase_add_loop_test(file, memories_of_optimizers, 0, OPTIMIZERS);
     tcase_add_test(file, loading_says_for_what_memory_is_missing);
     tcase_add_test(file, files_say_for_what_memory_is_missing);

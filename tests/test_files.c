@@ -1794,6 +1794,86 @@ static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) 
     }
 }
 
+static void expect_names(const char *what, char *const *names, int n, const char *const *expected,
+                         int m) {
+    ck_assert_msg(n == m, "%s: %d names", what, n);
+    for (int i = 0; i < n; i++) ck_assert_str_eq(names[i], expected[i]);
+}
+
+/* torch's load_state_dict(strict=False): what has a name on both sides is loaded, the rest is
+ * listed, in the order of the model and of the file. */
+START_TEST(a_load_that_is_not_strict) {
+    static const char *const missing[] = {"W_k.weight", "W_k.bias", "W_o.weight", "W_o.bias"};
+    static const char *const unexpected[] = {"W_q.gain", "head.weight"};
+    MultiHeadAttention *from = attention_new(3), *to = attention_new(0); /* to is lazy */
+    TensorDict *dict = tensor_dict_new(), *part = tensor_dict_new();
+    ck_assert(nn_state_dict(from, "", dict));
+    for (int i = 0; i < dict->n; i++)
+        if (strncmp(dict->entry[i].name, "W_k", 3) != 0 &&
+            strncmp(dict->entry[i].name, "W_o", 3) != 0)
+            ck_assert(tensor_dict_set(part, dict->entry[i].name, dict->entry[i].tensor));
+    put(part, unexpected[1], tensor_ones(SHAPE(2)));
+    put(part, unexpected[0], tensor_ones(SHAPE(1)));
+    ck_assert(tensor_save_safetensors(part, "x.safetensors"));
+    IncompatibleKeys *keys = nn_load_not_strict(to, "x.safetensors");
+    ck_assert_msg(keys != NULL, "%s", tensor_error());
+    expect_names("missing", keys->missing_keys, keys->num_missing, missing, 4);
+    expect_names("unexpected", keys->unexpected_keys, keys->num_unexpected, unexpected, 2);
+    expect_equal("W_q.weight", to->W_q->weight, from->W_q->weight);
+    expect_equal("W_v.bias", to->W_v->bias, from->W_v->bias);
+    ck_assert(!to->W_k->weight && !to->W_k->bias && !to->W_o->weight); /* still lazy */
+    nn_incompatible_keys_free(keys);
+    ck_assert(nn_save(from, "x.safetensors"));
+    keys = nn_load_not_strict(to, "x.safetensors");
+    ck_assert(keys && keys->num_missing == 0 && keys->num_unexpected == 0);
+    expect_equal("W_k.weight", to->W_k->weight, from->W_k->weight);
+    nn_incompatible_keys_free(keys);
+    nn_incompatible_keys_free(NULL);
+    tensor_dict_free(dict);
+    tensor_dict_free(part);
+    nn_free(from);
+    nn_free(to);
+}
+END_TEST
+
+/* As in PyTorch, another shape is an error, strict or not; so is another type. Nothing changes. */
+START_TEST(what_no_load_accepts) {
+    Linear *linear = nn_linear_new(2, 3, true);
+    Tensor *before = tensor_clone(linear->bias);
+    TensorDict *dict = tensor_dict_new();
+    put(dict, "model.bias", tensor_zeros(SHAPE(3)));
+    put(dict, "other", tensor_zeros(SHAPE(3)));
+    put(dict, "model.weight", tensor_zeros(SHAPE(2, 3)));
+    ck_assert_ptr_null(nn_load_state_dict_not_strict(linear, "model.", dict));
+    expect_error("load_state_dict_not_strict: the dict does not fit Linear: \"model.weight\" is "
+                 "float32 (2, 3) and should be float32 (3, 2)");
+    put(dict, "model.weight", counting(SHAPE(3, 2), F64));
+    ck_assert_ptr_null(nn_load_state_dict_not_strict(linear, "model.", dict));
+    expect_error("load_state_dict_not_strict: the dict does not fit Linear: \"model.weight\" is "
+                 "float64 (3, 2) and should be float32 (3, 2)");
+    expect_equal("bias", linear->bias, before);
+    IncompatibleKeys *keys = nn_load_state_dict_not_strict(linear, "model.b", dict);
+    ck_assert_msg(keys != NULL, "%s", tensor_error());
+    static const char *const missing[] = {"model.bweight", "model.bbias"};
+    expect_names("missing", keys->missing_keys, keys->num_missing, missing, 2);
+    expect_names("unexpected", keys->unexpected_keys, keys->num_unexpected,
+                 (const char *const[]){"model.bias"}, 1);
+    expect_equal("bias", linear->bias, before);
+    nn_incompatible_keys_free(keys);
+    ck_assert_ptr_null(nn_load_state_dict_not_strict(linear, "", NULL));
+    expect_error("load_state_dict_not_strict: the dict is NULL");
+    ck_assert_ptr_null(nn_load_state_dict_not_strict(NULL, "", dict));
+    expect_error("load_state_dict_not_strict: the module is NULL");
+    ck_assert_ptr_null(nn_load_not_strict(NULL, "x.safetensors"));
+    expect_error("load_not_strict: the module is NULL");
+    ck_assert_ptr_null(nn_load_not_strict(linear, "x.safetensors"));
+    expect_error("load_safetensors: x.safetensors: it cannot be opened: No such file or directory");
+    tensor_release(before);
+    tensor_dict_free(dict);
+    nn_free(linear);
+}
+END_TEST
+
 /* A parameter that was let go can be neither overwritten nor read. Then the load changes no other
  * parameter, either. */
 START_TEST(a_model_that_was_let_go) {
@@ -2053,6 +2133,8 @@ int main(void) {
     tcase_add_test(checkpoint, a_lazy_model_is_printed_as_what_it_has_loaded);
     tcase_add_test(checkpoint, loading_is_a_write_in_place);
     tcase_add_test(checkpoint, two_models_in_one_file);
+    tcase_add_test(checkpoint, a_load_that_is_not_strict);
+    tcase_add_test(checkpoint, what_no_load_accepts);
     tcase_add_test(checkpoint, a_model_that_was_let_go);
     tcase_add_test(checkpoint, a_dict_may_hold_views_of_the_model);
     tcase_add_test(checkpoint, models_that_do_not_fit);

@@ -1722,6 +1722,9 @@ START_TEST(an_optimizer_is_no_model) {
     REFUSES_OPTIMIZER(nn_freeze(sgd, "", true), "freeze");
     REFUSES_OPTIMIZER(nn_save(sgd, "nowhere"), "save");
     REFUSES_OPTIMIZER(nn_load(sgd, "nowhere"), "load");
+    REFUSES_OPTIMIZER(nn_load_not_strict(sgd, "nowhere"), "load_not_strict");
+    REFUSES_OPTIMIZER(nn_load_state_dict_not_strict(sgd, "", dict), "load_state_dict_not_strict");
+    REFUSES_OPTIMIZER(nn_check_finite(sgd), "check_finite");
     REFUSES_OPTIMIZER(nn_state_dict(sgd, "", dict), "state_dict");
     REFUSES_OPTIMIZER(nn_load_state_dict(sgd, "", dict), "load_state_dict");
     REFUSES_OPTIMIZER(!isnan(nn_clip_grad_norm(sgd, 1)), "clip_grad_norm");

@@ -747,6 +747,34 @@ START_TEST(norms_that_are_not_finite) {
 }
 END_TEST
 
+/* The parameter is named by its path; a parameter without a gradient, a lazy one, and gradients
+ * whose squares overflow are no error. */
+START_TEST(the_first_gradient_that_is_not_finite) {
+    const double inf = (double)INFINITY, nan = (double)NAN;
+    tensor_set_default_dtype(F64);
+    Net *net = net_new();
+    ck_assert(nn_check_finite(net));
+    set_gradient(net->scale, tensor_full(SHAPE(1), 1e300));
+    ck_assert(nn_check_finite(net));
+    set_gradient(net->scale, tensor_full(SHAPE(1), 2));
+    set_gradient(net->W_other->weight,
+                 tensor_from_doubles(SHAPE(2, 3), (double[]){0, 1, 2, 3, -inf, nan}));
+    ck_assert(!nn_check_finite(net));
+    expect_error(
+        "check_finite: the gradient of W_other.weight, (2, 3), is -inf at (1, 1): 2 of its "
+        "6 elements are not finite");
+    EXPECT_ELEMENTS(net->W_other->weight->grad, 0, 1, 2, 3, -inf, nan); /* nothing is changed */
+    set_gradient(net->scale, tensor_full(SHAPE(1), -nan)); /* now the first of two */
+    ck_assert(!nn_check_finite(net));
+    expect_error(
+        "check_finite: the gradient of scale, (1,), is nan at (0,): 1 of its 1 elements are "
+        "not finite");
+    ck_assert(!nn_check_finite(NULL));
+    expect_error("check_finite: the module is NULL");
+    nn_free(net);
+}
+END_TEST
+
 /* The norm ignores lazy parameters and parameters without a gradient; a parameter in two fields
  * counts once. */
 START_TEST(what_counts_in_the_norm) {
@@ -1299,6 +1327,7 @@ int main(void) {
     tcase_add_loop_test(clipping, clipping_as_pytorch, 0, 2);
     tcase_add_test(clipping, the_norm_is_summed_in_float64);
     tcase_add_test(clipping, norms_that_are_not_finite);
+    tcase_add_test(clipping, the_first_gradient_that_is_not_finite);
     tcase_add_test(clipping, what_counts_in_the_norm);
     tcase_add_test(clipping, clipping_mistakes);
     TCase *schedules = add_framed_case(suite, "schedules");

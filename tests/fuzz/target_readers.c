@@ -152,6 +152,10 @@ static void try_states(const TensorDict *dict) {
         else if (k >= 0) step(optimizers[k]);
     }
     for (int k = -1; k < 2; k++) restore(k);
+    IncompatibleKeys *keys = nn_load_state_dict_not_strict(net, "", dict);
+    if (!said(keys != NULL)) check_unchanged(-1);
+    nn_incompatible_keys_free(keys);
+    restore(-1);
 }
 
 static void try_safetensors(size_t size) {
