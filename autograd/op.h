@@ -167,7 +167,8 @@ static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attr
 }
 
 /* False if an error is pending. Sets an error if x is NULL. For public functions that read x before
- * ag_apply does. ag_check_ready also sets an error if no tape is open. */
+ * ag_apply does. ag_check_ready also sets an error if x was let go or no tape is open: a
+ * function of other ops calls it, so that the error names this function. */
 bool ag_check_present(const char *op, const Tensor *x);
 bool ag_check_ready(const char *op, const Tensor *x);
 

@@ -134,7 +134,7 @@ static bool check_open(const char *op) {
 }
 
 bool ag_check_ready(const char *op, const Tensor *x) {
-    return ag_check_present(op, x) && check_open(op);
+    return ag_check_present(op, x) && tensor_check_readable(op, x) && check_open(op);
 }
 
 /* The types of an input, for an error message. */

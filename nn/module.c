@@ -395,9 +395,12 @@ Tensor *nn_parameter(void *module, const char *path) {
     if (!path) tensor_fail("parameter: the path is NULL");
     if (!root || !path) return NULL;
     ModuleSlot *p = NULL;
-    if (!nn_next_parameter(module, path, &p) ||
-        !*after_module(root, p->module, path)) /* the path of a module is not enough */
+    if (!nn_next_parameter(module, path, &p))
         return tensor_fail("parameter: %s has no \"%s\"", root->kind->name, path);
+    if (!*after_module(root, p->module, path))
+        return tensor_fail("parameter: \"%s\" is the path of a module: a parameter's ends with its "
+                           "name, as in \"%s\"",
+                           path, p->name);
     if (!*p->slot) return tensor_fail("parameter: \"%s\" is lazy, the first input makes it", path);
     return *p->slot;
 }

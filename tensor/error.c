@@ -43,6 +43,7 @@ const char *tensor_shape_text(Shape shape) {
         const char *comma = d + 1 < shape.ndim ? ", " : "";
         end += sprintf(end, "%lld%s", (long long)shape.dim[d], comma);
     }
+    if (shape.ndim > TENSOR_MAX_DIMS) end += sprintf(end, "...");
     sprintf(end, shape.ndim == 1 ? ",)" : ")");
     return text;
 }

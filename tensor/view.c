@@ -60,11 +60,12 @@ bool tensor_has_repeats(const Tensor *x) {
     return false;
 }
 
-const char *tensor_stride_text(const Tensor *x) {
-    Shape strides = x->shape;
-    memcpy(strides.dim, x->stride, sizeof strides.dim);
-    return tensor_shape_text(strides);
+static const char *strides_text(Shape shape, const int64_t *stride) {
+    for (int d = 0; d < shape.ndim; d++) shape.dim[d] = stride[d];
+    return tensor_shape_text(shape);
 }
+
+const char *tensor_stride_text(const Tensor *x) { return strides_text(x->shape, x->stride); }
 
 /* Sizes of 1 may have any stride, and a tensor without elements is contiguous. */
 bool tensor_is_contiguous(const Tensor *x) {
@@ -195,25 +196,30 @@ static bool stride_is_too_large(Shape shape, int d, int64_t stride) {
 
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
     if (!tensor_check_readable("as_strided", x)) return NULL;
-    if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS || (shape.ndim > 0 && !stride))
+    if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
         return tensor_fail("as_strided: %d dimensions: there may be 0 to %d, with a stride each",
                            shape.ndim, TENSOR_MAX_DIMS);
+    if (shape.ndim > 0 && !tensor_check_given("as_strided", "list of strides", stride)) return NULL;
     int64_t steps[TENSOR_MAX_DIMS] = {0}, low = offset, high = offset;
     bool fits = offset >= 0, empty = tensor_shape_numel(shape) == 0;
     for (int d = 0; d < shape.ndim && fits; d++) {
         int64_t reach = 0;
         steps[d] = stride[d];
+        if (shape.dim[d] < 0)
+            return tensor_fail("as_strided: %s: a size must not be negative",
+                               tensor_shape_text(shape));
         if (stride_is_too_large(shape, d, stride[d]))
             return tensor_fail("as_strided: the stride %lld of dimension %d in %s is too large",
                                (long long)stride[d], d, tensor_shape_text(shape));
-        fits = shape.dim[d] >= 0 && !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&
+        fits = !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&
                !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
     }
     int64_t elements = x->storage->size / dtype_size(x->dtype);
     if (!fits || (empty ? offset > elements : low < 0 || high >= elements))
-        return tensor_fail(
-            "as_strided: %s at offset %lld does not lie inside a storage of %lld elements",
-            tensor_shape_text(shape), (long long)offset, (long long)elements);
+        return tensor_fail("as_strided: %s with strides %s at offset %lld does not lie inside a "
+                           "storage of %lld elements",
+                           tensor_shape_text(shape), strides_text(shape, stride), (long long)offset,
+                           (long long)elements);
     return tensor_view_make(x, shape, steps,
                             (char *)x->storage->bytes + offset * dtype_size(x->dtype));
 }

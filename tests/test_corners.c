@@ -165,9 +165,9 @@ START_TEST(too_many_dimensions_are_an_error) {
     const Shape nine = {9, {1, 1, 1, 1, 1, 1, 1, 2}}, negative = {-1, {0}};
     tape_begin_no_grad();
     ck_assert_ptr_null(ag_reshape(x, nine));
-    expect_error_like("reshape: x is (2,) and the shape is (1, 1,", "one size may be -1");
+    expect_error("reshape: x is (2,) and 9 dimensions are asked for: there may be 0 to 8");
     ck_assert_ptr_null(ag_view(x, negative));
-    expect_error_like("view: x is (2,) and the shape is ()", "one size may be -1");
+    expect_error("view: x is (2,) and -1 dimensions are asked for: there may be 0 to 8");
     ck_assert_ptr_null(ag_permute(x, (Axes){9, {0}}));
     expect_error_like("permute: x is (2,) and the axes are", "named once");
     ck_assert_ptr_null(ag_sum_dims(x, (Axes){9, {0}}, false));

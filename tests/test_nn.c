@@ -124,15 +124,21 @@ END_TEST
 
 START_TEST(a_path_that_leads_nowhere) {
     Net *net = net_new();
-    const char *paths[] = {
-        "",       "c",           "first",   "third.weight", "first.weight.weight",
-        "first.", ".first.bias", "first.c", "firs.bias"};
+    const char *paths[] = {"c",        "third.weight", "first.weight.weight",
+                           "first.",   ".first.bias",  "first.c",
+                           "firs.bias"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         char sentence[64];
         snprintf(sentence, sizeof sentence, "parameter: Net has no \"%s\"", paths[i]);
         ck_assert_ptr_null(nn_parameter(net, paths[i]));
         expect_error(sentence);
     }
+    ck_assert_ptr_null(nn_parameter(net, "first"));
+    expect_error("parameter: \"first\" is the path of a module: a parameter's ends with its name, "
+                 "as in \"weight\"");
+    ck_assert_ptr_null(nn_parameter(net, ""));
+    expect_error(
+        "parameter: \"\" is the path of a module: a parameter's ends with its name, as in \"a\"");
     ck_assert_ptr_null(nn_parameter(net, NULL));
     expect_error("parameter: the path is NULL");
     nn_free(net);

@@ -925,13 +925,15 @@ static const struct {
     Sample sample;
     const char *sentence;
 } wrong[] = {
-    {{"where", 3, {M(2), R(2), R(3)}, {0}}, "where: b is (3,) and does not broadcast with (2,)"},
+#define BROADCAST "sizes, aligned at the right, must be equal or 1"
+    {{"where", 3, {M(2), R(2), R(3)}, {0}},
+     "where: condition and a broadcast to (2,) and b is (3,): " BROADCAST},
     {{"where", 3, {M(4), R(2, 3), R(3)}, {0}},
-     "where: a is (2, 3) and does not broadcast with (4,)"},
+     "where: condition is (4,) and a is (2, 3): " BROADCAST},
     {{"masked_fill", 2, {R(2, 3), M(2)}, {0}},
-     "masked_fill: mask is (2,) and does not broadcast with (2, 3)"},
+     "masked_fill: x is (2, 3) and mask is (2,): " BROADCAST},
     {{"masked_select", 2, {R(2, 3), M(2)}, {0}},
-     "masked_select: mask is (2,) and does not broadcast with (2, 3)"},
+     "masked_select: x is (2, 3) and mask is (2,): " BROADCAST},
     {{"reshape", 1, {R(2, 3)}, {2, 4, 2}},
      "reshape: x is (2, 3) and the shape is (4, 2): the number of elements must stay the same, "
      "and one size may be -1"},
@@ -967,7 +969,7 @@ static const struct {
     {{"split", 1, {R(2, 3)}, {0, 1, 0, 1}}, "split: the size is 0: it must be at least 1"},
     {{"split", 1, {R(2, 3)}, {-1, 1, 0, 1}}, "split: the size is -1: it must be at least 1"},
     {{"split", 1, {R(2, 5)}, {2, 1, 0, 2}},
-     "split: x is (2, 5): slices of 2 along dimension 1 are 3, and n is 2"},
+     "split: x is (2, 5): dimension 1 has 3 slices of 2: n is 2 and must be 3"},
     {{"permute", 1, {R(2, 3)}, {2, 0, 0}},
      "permute: x is (2, 3) and the axes are (0, 0): each of its dimensions must be named once"},
     {{"permute", 1, {R(2, 3)}, {1, 0}},
@@ -981,16 +983,20 @@ static const struct {
     {{"unsqueeze", 1, {R(2, 3)}, {3}},
      "unsqueeze: x is (2, 3): there is no place for a dimension 3"},
     {{"unsqueeze", 1, {R(1, 1, 1, 1, 1, 1, 1, 1)}, {0}},
-     "unsqueeze: x is (1, 1, 1, 1, 1, 1, 1, 1): there is no place for a dimension 0"},
+     "unsqueeze: x is (1, 1, 1, 1, 1, 1, 1, 1): a tensor has at most 8 dimensions"},
+    {{"unsqueeze", 1, {R(2, 3)}, {-4}},
+     "unsqueeze: x is (2, 3): there is no place for a dimension -4"},
     {{"squeeze", 1, {R(2, 1)}, {2}}, "squeeze: there is no dimension 2 in (2, 1)"},
     {{"expand", 1, {R(2, 3)}, {2, 4, 3}},
      "expand: x is (2, 3) and the shape is (4, 3): only sizes of 1 can change, and new "
      "dimensions come first"},
     {{"expand", 1, {R(2, 3)}, {1, 3}},
-     "expand: x is (2, 3) and the shape is (3,): only sizes of 1 can change, and new "
-     "dimensions come first"},
+     "expand: x is (2, 3) and the shape is (3,): no dimension can be left out"},
     {{"expand", 1, {R(3)}, {2, -1, 3}},
-     "expand: x is (3,) and the shape is (-1, 3): only sizes of 1 can change, and new "
+     "expand: x is (3,) and the shape is (-1, 3): -1 keeps a size of x, and a new dimension has "
+     "none"},
+    {{"expand", 1, {R(2, 3)}, {2, -2, 3}},
+     "expand: x is (2, 3) and the shape is (-2, 3): only sizes of 1 can change, and new "
      "dimensions come first"},
     {{"slice", 1, {R(2, 3)}, {2, 0, 1}}, "slice: there is no dimension 2 in (2, 3)"},
     {{"slice", 1, {R0}, {0, 0, 1}}, "slice: there is no dimension 0 in ()"},
@@ -1012,6 +1018,8 @@ static const struct {
      "stack: tensor 0 is (2, 3) and tensor 1 is (2, 4): the shapes must be equal"},
     {{"stack", 1, {R(2, 3)}, {3}},
      "stack: the tensors are (2, 3): there is no place for a dimension 3"},
+    {{"stack", 2, {R(1, 1, 1, 1, 1, 1, 1, 2), R(1, 1, 1, 1, 1, 1, 1, 2)}, {3}},
+     "stack: the tensors are (1, 1, 1, 1, 1, 1, 1, 2): a tensor has at most 8 dimensions"},
     {{"stack", 0, {R0}, {0}}, "stack: the list is empty: there must be at least one tensor"},
     {{"repeat", 1, {R(2, 3)}, {1, 2}},
      "repeat: x is (2, 3) and the repeats are (2,): there must be one, at least 0, for each "
@@ -1045,9 +1053,11 @@ static const struct {
     {{"tril", 1, {R(3)}, {0}}, "tril: x is (3,): it must have at least 2 dimensions"},
     {{"triu", 1, {R0}, {0}}, "triu: x is (): it must have at least 2 dimensions"},
     {{"sum_dims", 1, {R(2, 3)}, {0, 1, 2}}, "sum_dims: there is no dimension 2 in (2, 3)"},
-    {{"sum_dims", 1, {R(2, 3)}, {0, 2, 1, -1}}, "sum_dims: dimension -1 is named twice"},
+    {{"sum_dims", 1, {R(2, 3)}, {0, 2, 1, -1}},
+     "sum_dims: x is (2, 3): dimension 1 is named twice"},
     {{"mean_dims", 1, {R(2, 3)}, {0, 1, -3}}, "mean_dims: there is no dimension -3 in (2, 3)"},
-    {{"mean_dims", 1, {R(2, 3)}, {0, 2, 0, 0}}, "mean_dims: dimension 0 is named twice"},
+    {{"mean_dims", 1, {R(2, 3)}, {0, 2, 0, 0}},
+     "mean_dims: x is (2, 3): dimension 0 is named twice"},
     {{"var_dim", 1, {R(2, 3)}, {2, 0}}, "var_dim: there is no dimension 2 in (2, 3)"},
     {{"max_dim", 1, {R(2, 3)}, {2, 0}}, "max_dim: there is no dimension 2 in (2, 3)"},
     {{"max_dim", 1, {R(2, 0)}, {1, 0}},
@@ -1069,6 +1079,10 @@ static const struct {
      "be equal"},
     {{"matmul", 2, {R(2, 2, 3), R(3, 3, 2)}, {0}},
      "matmul: a is (2, 2, 3) and b is (3, 3, 2): the batch sizes (2,) and (3,) must broadcast"},
+    {{"matmul", 2, {R(3), R(4, 2)}, {0}},
+     "matmul: a is (3,) and b is (4, 2): a's last size 3 and b's second-to-last size 4 must be equal"},
+    {{"matmul", 2, {R(2, 3), R(4)}, {0}},
+     "matmul: a is (2, 3) and b is (4,): a's last size 3 and b's only size 4 must be equal"},
     {{"matmul", 2, {R0, R(3)}, {0}},
      "matmul: a is () and b is (3,): both must have at least 1 dimension"},
     {{"bmm", 2, {R(2, 4, 6), R(2, 5, 3)}, {0}},
@@ -1118,24 +1132,35 @@ static const struct {
      "masked_softmax: window requires a gradient and is a constant: ag_detach it, or add it to the "
      "scores"},
     {{"cross_entropy", 2, {R(2, 3), I(3)}, {0, 0}},
-     "cross_entropy: logits is (2, 3) and targets is (3,): targets must be (2,)"},
+     "cross_entropy: logits is (2, 3) and targets is (3,): the classes are dimension 1 of logits, so "
+     "targets must be (2,)"},
     {{"cross_entropy", 2, {R(2, 3, 4), I(2, 3)}, {0, 0}},
-     "cross_entropy: logits is (2, 3, 4) and targets is (2, 3): targets must be (2, 4)"},
+     "cross_entropy: logits is (2, 3, 4) and targets is (2, 3): the classes are dimension 1 of "
+     "logits, so targets must be (2, 4); where the classes are last, ag_reshape both, to (6, 4) and "
+     "(6,)"},
+    {{"cross_entropy", 2, {R(2, 3, 4, 5), I(2, 3, 4)}, {0, 0}},
+     "cross_entropy: logits is (2, 3, 4, 5) and targets is (2, 3, 4): the classes are dimension 1 of "
+     "logits, so targets must be (2, 4, 5); where the classes are last, ag_reshape both, to (24, 5) "
+     "and (24,)"},
+    {{"cross_entropy", 2, {R(2, 3, 4), I(2, 3, 4)}, {0, 0}},
+     "cross_entropy: logits is (2, 3, 4) and targets is (2, 3, 4): the classes are dimension 1 of "
+     "logits, so targets must be (2, 4)"},
     {{"cross_entropy", 2, {R(3), I(1)}, {0, 0}},
-     "cross_entropy: logits is (3,) and targets is (1,): targets must be ()"},
+     "cross_entropy: logits is (3,) and targets is (1,): the classes are dimension 0 of logits, so "
+     "targets must be ()"},
     {{"cross_entropy", 2, {R0, I(1)}, {0, 0}},
      "cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)"},
     {{"cross_entropy", 2, {R(2, 3), I(2)}, {0, 3}}, "cross_entropy: 3 is not a reduction"},
     {{"layer_norm", 3, {R(2, 3), R(4), R(4)}, {0}},
-     "layer_norm: x is (2, 3) and w is (4,): w's sizes must be x's last sizes, at least 1"},
+     "layer_norm: x is (2, 3) and w is (4,): w must have at least 1 dimension, and x's last sizes"},
     {{"layer_norm", 2, {R(2, 3), R(2)}, {0}},
-     "layer_norm: x is (2, 3) and w is (2,): w's sizes must be x's last sizes, at least 1"},
+     "layer_norm: x is (2, 3) and w is (2,): w must have at least 1 dimension, and x's last sizes"},
     {{"layer_norm", 2, {R(2, 3), R0}, {0}},
-     "layer_norm: x is (2, 3) and w is (): w's sizes must be x's last sizes, at least 1"},
+     "layer_norm: x is (2, 3) and w is (): w must have at least 1 dimension, and x's last sizes"},
     {{"layer_norm", 2, {R(3), R(2, 3)}, {0}},
-     "layer_norm: x is (3,) and w is (2, 3): w's sizes must be x's last sizes, at least 1"},
+     "layer_norm: x is (3,) and w is (2, 3): w must have at least 1 dimension, and x's last sizes"},
     {{"layer_norm", 2, {R(2, 3), R(2)}, {0, 1}},
-     "layer_norm: x is (2, 3) and b is (2,): b's sizes must be x's last sizes, at least 1"},
+     "layer_norm: x is (2, 3) and b is (2,): b must have at least 1 dimension, and x's last sizes"},
     {{"layer_norm", 1, {R0}, {0}}, "layer_norm: x is (): it needs a last dimension"},
     {{"layer_norm", 3, {R(2, 3), R(3), R(1, 3)}, {0}},
      "layer_norm: w is (3,) and b is (1, 3): the shapes must be equal"},
@@ -1353,6 +1378,59 @@ START_TEST(a_pending_error_stays) {
     in[0] = right;
     tape_end();
     release_all(in, s->n);
+}
+END_TEST
+
+/* An input was let go: the error names the function that the program called, also where it is a
+ * function of other ops. `op`: the op that it applies, if that is one op of another name. */
+static void expect_let_go_refused(const Sample *s, const char *op) {
+    for (int i = 0; i < s->n; i++) {
+        Tensor *in[SAMPLE_INPUTS];
+        char beginning[64];
+        make_inputs(s, DENSE, real_inputs(s), in);
+        ck_assert(tape_begin());
+        ag_let_go(in[i]);
+        snprintf(beginning, sizeof beginning, "%s: ", op);
+        Tensor *y = call_op(s->op, in, s->n, s->number);
+        if (!y) expect_error_like(beginning, " was let go, and its elements with it");
+        else ck_assert_msg(y == in[i], "%s reads what was let go", s->op);
+        tape_end();
+        release_all(in, s->n);
+    }
+}
+
+START_TEST(what_was_let_go_is_refused_by_its_name) {
+    static const char *const of_another_name[][2] = {{"logsumexp_dim", "logsumexp"},
+                                                     {"argmax_dim", "argmax"},
+                                                     {"attention_scaled", "attention"},
+                                                     {"attention_weights", "masked_softmax"}};
+    for (const Sample *s = samples(); s->op; s++)
+        if (strcmp(s->op, "contiguous") != 0)
+            expect_let_go_refused(s, s->op); /* transposes first */
+    for (int i = 0; i < COUNT(of_composites); i++) {
+        const char *op = of_composites[i].op;
+        for (int k = 0; k < COUNT(of_another_name); k++)
+            if (!strcmp(op, of_another_name[k][0])) op = of_another_name[k][1];
+        expect_let_go_refused(&of_composites[i], op);
+    }
+}
+END_TEST
+
+/* The types of a list, and what is NULL or let go in it. */
+START_TEST(a_wrong_tensor_of_a_list_is_named) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *n = tensor_zeros_of(SHAPE(2), I64);
+    ck_assert(tape_begin());
+    ck_assert_ptr_null(ag_stack((Tensor *[]){x, x, n}, 3, 0));
+    expect_error("stack: tensor 0 is float64 and tensor 2 is int64: the types must be equal");
+    ck_assert_ptr_null(ag_stack((Tensor *[]){x, NULL}, 2, 0));
+    expect_error("stack: a tensor of the list is NULL");
+    ag_let_go(n);
+    ck_assert_ptr_null(ag_stack((Tensor *[]){n}, 1, 0));
+    expect_error("stack: the tensor was let go, and its elements with it");
+    tape_end();
+    tensor_release(x);
+    tensor_release(n);
 }
 END_TEST
 
@@ -1803,12 +1881,15 @@ START_TEST(too_many_dimensions_are_an_error) {
     static const char *const names[] = {"reshape: ", "view: ", "expand: ", "repeat: "};
     for (int i = 0; i < COUNT(ops); i++) {
         ck_assert_ptr_null(ops[i](x, nine));
-        expect_error_like(names[i], "x is (1,)");
+        expect_error_like(names[i],
+                          "x is (1,) and 9 dimensions are asked for: there may be 0 to 8");
         ck_assert_ptr_null(ops[i](x, minus));
-        expect_error_like(names[i], "x is (1,)");
+        expect_error_like(names[i],
+                          "x is (1,) and -1 dimensions are asked for: there may be 0 to 8");
     }
     ck_assert_ptr_null(ag_permute(x, axes));
-    expect_error_like("permute: ", "x is (1,)");
+    expect_error("permute: x is (1,) and the axes are (0, 0, 0, 0, 0, 0, 0, 0, ...): each of its "
+                 "dimensions must be named once");
     axes.axis[1] = 1;
     ck_assert_ptr_null(ag_sum_dims(x, axes, false));
     expect_error_like("sum_dims: ", "");
@@ -1847,6 +1928,8 @@ static void add_mistakes(Suite *suite) {
     tcase_add_loop_test(mistakes, null_is_refused, 0, n);
     tcase_add_loop_test(mistakes, a_pending_error_stays, 0, n);
     tcase_add_loop_test(mistakes, without_a_tape_there_is_no_op, 0, n);
+    tcase_add_test(mistakes, what_was_let_go_is_refused_by_its_name);
+    tcase_add_test(mistakes, a_wrong_tensor_of_a_list_is_named);
     tcase_add_test(mistakes, a_view_that_cannot_be_is_an_error);
     tcase_add_test(mistakes, a_negative_length_is_an_error);
     tcase_add_test(mistakes, an_index_out_of_range_is_an_error);

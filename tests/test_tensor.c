@@ -350,11 +350,11 @@ static const char *const ARANGE_SENTENCES[] = {
     "arange: from 1 to 0 in steps of 1: the step must lead from start to end",
     "arange: from 0 to 1 in steps of 0: the step must lead from start to end",
     "arange: from 0 to 0 in steps of 0: the step must lead from start to end",
-    "arange: from 0 to inf in steps of 1: the step must lead from start to end",
-    "arange: from nan to 1 in steps of 1: the step must lead from start to end",
-    "arange: from 0 to 1 in steps of nan: the step must lead from start to end",
-    "arange: from -inf to inf in steps of 1: the step must lead from start to end",
-    "arange: from 0 to 1e+300 in steps of 1: the step must lead from start to end",
+    "arange: from 0 to inf in steps of 1: start and end must be finite, and the step a number",
+    "arange: from nan to 1 in steps of 1: start and end must be finite, and the step a number",
+    "arange: from 0 to 1 in steps of nan: start and end must be finite, and the step a number",
+    "arange: from -inf to inf in steps of 1: start and end must be finite, and the step a number",
+    "arange: from 0 to 1e+300 in steps of 1: there may be at most 2^62 elements",
 };
 
 START_TEST(arange_needs_a_way) { FAILS(bad_arange(_i), ARANGE_SENTENCES[_i]); }
@@ -826,13 +826,15 @@ START_TEST(as_strided_looks_where_it_is_told) {
 }
 END_TEST
 
+#define OUTSIDE(view, size)                                                                        \
+    "as_strided: " view " does not lie inside a storage of " #size " elements"
+
 START_TEST(as_strided_knows_every_type) {
     Tensor *ints = tensor_from_int64s(SHAPE(4), (const int64_t[]){1, 2, 3, 4});
     Tensor *bools = tensor_from_bools(SHAPE(4), (const bool[]){true, false, false, true});
     EXPECT_VIEW(ints, STRIDED(ints, SHAPE(2), 3, -2), SHAPE(2), 4, 2);
     EXPECT_VIEW(bools, STRIDED(bools, SHAPE(2), 0, 3), SHAPE(2), 1, 1);
-    FAILS(STRIDED(bools, SHAPE(2), 1, 3),
-          "as_strided: (2,) at offset 1 does not lie inside a storage of 4 elements");
+    FAILS(STRIDED(bools, SHAPE(2), 1, 3), OUTSIDE("(2,) with strides (3,) at offset 1", 4));
     tensor_release(ints);
     tensor_release(bools);
 }
@@ -845,10 +847,8 @@ START_TEST(as_strided_of_nothing) {
                                                                     * are no elements */
     expect_view(x, STRIDED(x, SHAPE(3, 0), 0, 100, 1), SHAPE(3, 0), NULL, 0);
     expect_view(none, STRIDED(none, SHAPE(0, 5), 0, 1, 1), SHAPE(0, 5), NULL, 0);
-    FAILS(STRIDED(x, SHAPE(0), 5, 1),
-          "as_strided: (0,) at offset 5 does not lie inside a storage of 4 elements");
-    FAILS(STRIDED(none, SHAPE(1), 0, 1),
-          "as_strided: (1,) at offset 0 does not lie inside a storage of 0 elements");
+    FAILS(STRIDED(x, SHAPE(0), 5, 1), OUTSIDE("(0,) with strides (1,) at offset 5", 4));
+    FAILS(STRIDED(none, SHAPE(1), 0, 1), OUTSIDE("(1,) with strides (1,) at offset 0", 0));
     tensor_release(none);
     tensor_release(x);
 }
@@ -856,29 +856,25 @@ END_TEST
 
 START_TEST(as_strided_stays_inside) {
     Tensor *x = counting(SHAPE(3, 4));
-    FAILS(STRIDED(x, SHAPE(2, 3), 9, 1, 1),
-          "as_strided: (2, 3) at offset 9 does not lie inside a storage of 12 elements");
-    FAILS(STRIDED(x, SHAPE(2), 0, -1),
-          "as_strided: (2,) at offset 0 does not lie inside a storage of 12 elements");
-    FAILS(STRIDED(x, SHAPE(1), -1, 1),
-          "as_strided: (1,) at offset -1 does not lie inside a storage of 12 elements");
-    FAILS(STRIDED(x, SHAPE(1), 12, 1),
-          "as_strided: (1,) at offset 12 does not lie inside a storage of 12 elements");
-    FAILS(STRIDED(x, SHAPE(-1), 0, 1),
-          "as_strided: (-1,) at offset 0 does not lie inside a storage of 12 elements");
+    FAILS(STRIDED(x, SHAPE(2, 3), 9, 1, 1), OUTSIDE("(2, 3) with strides (1, 1) at offset 9", 12));
+    FAILS(STRIDED(x, SHAPE(2), 0, -1), OUTSIDE("(2,) with strides (-1,) at offset 0", 12));
+    FAILS(STRIDED(x, SHAPE(1), -1, 1), OUTSIDE("(1,) with strides (1,) at offset -1", 12));
+    FAILS(STRIDED(x, SHAPE(1), 12, 1), OUTSIDE("(1,) with strides (1,) at offset 12", 12));
+    FAILS(STRIDED(x, SHAPE(-1), 0, 1), "as_strided: (-1,): a size must not be negative");
     FAILS(STRIDED(x, SHAPE(3, 3), 4, -4, 4), /* the largest and the smallest offset are checked
                                               * separately */
-          "as_strided: (3, 3) at offset 4 does not lie inside a storage of 12 elements");
+          OUTSIDE("(3, 3) with strides (-4, 4) at offset 4", 12));
     FAILS(STRIDED(x, SHAPE(3), 0, INT64_MAX),
-          "as_strided: (3,) at offset 0 does not lie inside a storage of 12 elements");
-    FAILS(STRIDED(x, SHAPE(2, 2), 1, INT64_MAX, INT64_MAX),
-          "as_strided: (2, 2) at offset 1 does not lie inside a storage of 12 elements");
+          OUTSIDE("(3,) with strides (9223372036854775807,) at offset 0", 12));
+    FAILS(
+        STRIDED(x, SHAPE(2, 2), 1, INT64_MAX, INT64_MAX),
+        OUTSIDE("(2, 2) with strides (9223372036854775807, 9223372036854775807) at offset 1", 12));
     FAILS(STRIDED(x, SHAPE(1), 0, INT64_MIN),
           "as_strided: the stride -9223372036854775808 of dimension 0 in (1,) is too large");
     FAILS(STRIDED(x, SHAPE(2, 0), 0, 1, INT64_MAX),
           "as_strided: the stride 9223372036854775807 of dimension 1 in (2, 0) is too large");
-    FAILS(STRIDED(x, SHAPE(2), INT64_MAX, 1), "as_strided: (2,) at offset 9223372036854775807 does "
-                                              "not lie inside a storage of 12 elements");
+    FAILS(STRIDED(x, SHAPE(2), INT64_MAX, 1),
+          OUTSIDE("(2,) with strides (1,) at offset 9223372036854775807", 12));
     tensor_release(x);
 }
 END_TEST
@@ -901,8 +897,7 @@ END_TEST
 START_TEST(as_strided_needs_its_arguments) {
     Tensor *x = counting(SHAPE(3));
     FAILS(STRIDED(NULL, SHAPE(1), 0, 1), "as_strided: the tensor is NULL");
-    FAILS(tensor_as_strided(x, SHAPE(1), NULL, 0),
-          "as_strided: 1 dimensions: there may be 0 to 8, with a stride each");
+    FAILS(tensor_as_strided(x, SHAPE(1), NULL, 0), "as_strided: the list of strides is NULL");
     FAILS(STRIDED(x, ((Shape){9, {1}}), 0, 1),
           "as_strided: 9 dimensions: there may be 0 to 8, with a stride each");
     FAILS(STRIDED(x, ((Shape){-1, {1}}), 0, 1),

@@ -8,10 +8,16 @@ static bool broadcast_inputs(const Node *n, Shape *shape) {
     *shape = n->in[0]->shape;
     for (int i = 1; i < n->n_in; i++) {
         Shape other = n->in[i]->shape, before = *shape;
-        if (!tensor_shape_broadcast(before, other, shape))
-            return tensor_fail("%s: %s is %s and does not broadcast with %s", n->op->name,
-                               n->op->in[i].name, tensor_shape_text(other),
-                               tensor_shape_text(before));
+        if (tensor_shape_broadcast(before, other, shape)) continue;
+        const char *rule = "sizes, aligned at the right, must be equal or 1";
+        const Input *in = n->op->in;
+        if (i == 1)
+            return tensor_fail("%s: %s is %s and %s is %s: %s", n->op->name, in[0].name,
+                               tensor_shape_text(before), in[1].name, tensor_shape_text(other),
+                               rule);
+        return tensor_fail("%s: %s and %s broadcast to %s and %s is %s: %s", n->op->name,
+                           in[0].name, in[1].name, tensor_shape_text(before), in[i].name,
+                           tensor_shape_text(other), rule);
     }
     return true;
 }

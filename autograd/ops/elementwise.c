@@ -93,6 +93,7 @@ OP_TEXT(clamp) = {
 };
 
 Tensor *ag_clamp(Tensor *x, double low, double high) {
+    if (!ag_check_ready("clamp", x)) return NULL;
     return made_by("ClampBackward1", ag_clamp_max(ag_clamp_min(x, low), high));
 }
 

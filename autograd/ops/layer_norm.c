@@ -14,7 +14,7 @@ static bool check_layer_norm(const Tensor *x, const Tensor *w, const Tensor *b) 
         fits = x->shape.dim[lead + d] == by->shape.dim[d];
     if (!fits)
         return tensor_fail(
-            "layer_norm: x is %s and %s is %s: %s's sizes must be x's last sizes, at least 1",
+            "layer_norm: x is %s and %s is %s: %s must have at least 1 dimension, and x's last sizes",
             tensor_shape_text(x->shape), name, tensor_shape_text(by->shape), name);
     if (!b || shape_equal(b->shape, by->shape)) return true;
     return tensor_fail("layer_norm: w is %s and b is %s: the shapes must be equal",
@@ -67,7 +67,9 @@ DEFINE_OP(layer_norm, .in = {{"x", FLOAT}, {"w", FLOAT | OPTIONAL}, {"b", FLOAT 
           .reads = READS_IN0 | READS_IN1, .grad_fn = "NativeLayerNormBackward0");
 
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
-    if (!ag_check_ready("layer_norm", x) || !check_layer_norm(x, w, b)) return NULL;
+    if (!ag_check_ready("layer_norm", x) || (w && !ag_check_ready("layer_norm", w)) ||
+        (b && !ag_check_ready("layer_norm", b)) || !check_layer_norm(x, w, b))
+        return NULL;
     const Tensor *by = w ? w : b;
     const int merged = by ? by->shape.ndim - 1 : 0;
     if (merged == 0) return apply3(&ag_op_layer_norm, x, w, b, (Attributes){.eps = eps});

@@ -52,11 +52,20 @@ static bool check_targets(const Node *n) {
     const Shape logits = n->in[0]->shape, targets = n->in[1]->shape;
     if (logits.ndim == 0)
         return tensor_fail("cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)");
+    const int last = logits.ndim - 1;
     const Shape wanted = tensor_shape_without(logits, n->at.dim);
     if (shape_equal(targets, wanted)) return true;
-    return tensor_fail("cross_entropy: logits is %s and targets is %s: targets must be %s",
-                       tensor_shape_text(logits), tensor_shape_text(targets),
-                       tensor_shape_text(wanted));
+    char advice[192] = "";
+    if (last > 1 && shape_equal(targets, tensor_shape_without(logits, last)))
+        snprintf(advice, sizeof advice,
+                 "; where the classes are last, ag_reshape both, to %s and %s",
+                 tensor_shape_text(SHAPE(tensor_numel(n->in[1]), logits.dim[last])),
+                 tensor_shape_text(SHAPE(tensor_numel(n->in[1]))));
+    return tensor_fail(
+        "cross_entropy: logits is %s and targets is %s: the classes are dimension %d "
+        "of logits, so targets must be %s%s",
+        tensor_shape_text(logits), tensor_shape_text(targets), n->at.dim, tensor_shape_text(wanted),
+        advice);
 }
 
 static void fail_class(const Node *n, int64_t target) {

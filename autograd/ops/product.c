@@ -61,12 +61,6 @@ static Tensor *matmul_forward(Node *n) {
     const Tensor *a = n->in[0];
     const Tensor *b = n->in[1];
     const int na = a->shape.ndim, nb = b->shape.ndim;
-    const int64_t k = a->shape.dim[na - 1], rows = b->shape.dim[nb - 2];
-    if (k != rows)
-        return tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's "
-                           "second-to-last size %lld must be equal",
-                           tensor_shape_text(a->shape), tensor_shape_text(b->shape), (long long)k,
-                           (long long)rows);
     Shape batch_a = a->shape, batch_b = b->shape, batch;
     batch_a.ndim -= 2;
     batch_b.ndim -= 2;
@@ -83,6 +77,16 @@ DEFINE_OP(matmul, .in = {{"a", NUMBER}, {"b", NUMBER}}, .forward = matmul_forwar
           .backward = product_backward, .reads = READS_IN0 | READS_IN1 | READS_OTHER,
           .grad_fn = "UnsafeViewBackward0");
 
+/* a's last size, and the size of b that it is multiplied with, which is b's only one if b is a
+ * vector, must be equal. */
+static bool check_inner(Shape a, Shape b) {
+    const int64_t k = a.dim[a.ndim - 1], rows = b.dim[b.ndim > 1 ? b.ndim - 2 : 0];
+    return k == rows || tensor_fail("matmul: a is %s and b is %s: a's last size %lld and b's %s "
+                                    "size %lld must be equal",
+                                    tensor_shape_text(a), tensor_shape_text(b), (long long)k,
+                                    b.ndim > 1 ? "second-to-last" : "only", (long long)rows);
+}
+
 /* A vector a becomes a matrix of one row, a vector b a matrix of one column; the result loses the
  * new dimension again. */
 Tensor *ag_matmul(Tensor *a, Tensor *b) {
@@ -90,6 +94,7 @@ Tensor *ag_matmul(Tensor *a, Tensor *b) {
     if (a->shape.ndim == 0 || b->shape.ndim == 0)
         return tensor_fail("matmul: a is %s and b is %s: both must have at least 1 dimension",
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape));
+    if (!check_inner(a->shape, b->shape)) return NULL;
     const bool row = a->shape.ndim == 1, column = b->shape.ndim == 1;
     Tensor *c = apply2(&ag_op_matmul, row ? ag_unsqueeze(a, 0) : a, column ? ag_unsqueeze(b, 1) : b,
                        (Attributes){0});

@@ -14,7 +14,9 @@ static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     for (int i = 0; i < dims.n; i++) {
         int d = tensor_shape_dim_or_scalar(op, x->shape, dims.axis[i]);
         if (d < 0) return false;
-        if (flags[d]) return tensor_fail("%s: dimension %d is named twice", op, dims.axis[i]);
+        if (flags[d])
+            return tensor_fail("%s: x is %s: dimension %d is named twice", op,
+                               tensor_shape_text(x->shape), d);
         flags[d] = true;
     }
     return true;

@@ -4,15 +4,22 @@
 
 /* ---- reshape, view, contiguous ------------------------------------------------------------- */
 
+/* A Shape that a program fills in may have any ndim. */
+static bool check_ndim(const char *op, const Tensor *x, Shape shape) {
+    if (shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS) return true;
+    return tensor_fail("%s: x is %s and %d dimensions are asked for: there may be 0 to %d", op,
+                       tensor_shape_text(x->shape), shape.ndim, TENSOR_MAX_DIMS);
+}
+
 /* Applies reshape or view. One size may be -1: then it is the number of elements divided by the
  * product of the others. (The product counts a size of 0 as 1: strides must fit an int64_t.) */
 static Tensor *apply_reshape(const Op *op, Tensor *x, Shape shape) {
-    if (!ag_check_present(op->name, x)) return NULL;
+    if (!ag_check_present(op->name, x) || !check_ndim(op->name, x, shape)) return NULL;
     const int64_t numel = tensor_numel(x);
     Attributes at = {.shape = shape};
     int64_t product = 1;
     int unknown = -1;
-    bool fits = shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS, empty = false;
+    bool fits = true, empty = false;
     for (int d = 0; fits && d < shape.ndim; d++) {
         const int64_t size = shape.dim[d];
         if (size == -1 && unknown < 0) unknown = d;
@@ -71,6 +78,7 @@ Tensor *ag_flatten(Tensor *x, int start, int end) {
         return tensor_fail("flatten: x is %s: dimension %d does not come before dimension %d",
                            tensor_shape_text(x->shape), start, end);
     if (first == last && ndim > 0) return x;
+    if (!ag_check_ready("flatten", x)) return NULL;
     Shape shape = x->shape;
     shape.ndim = ndim - (last - first);
     if (ndim == 0) shape = SHAPE(1);
@@ -201,18 +209,29 @@ OP_TEXT(unsqueeze) = {
     .gradient = "dy without the new dimension",
 };
 
+/* The place of a new dimension dim; -1 with an error if there is none. */
+static int new_dim(const char *op, const char *x_is, Shape x, int dim) {
+    const int ndim = x.ndim + 1, d = dim < 0 ? dim + ndim : dim;
+    if (ndim <= TENSOR_MAX_DIMS && d >= 0 && d < ndim) return d;
+    if (ndim > TENSOR_MAX_DIMS)
+        tensor_fail("%s: %s %s: a tensor has at most %d dimensions", op, x_is, tensor_shape_text(x),
+                    TENSOR_MAX_DIMS);
+    else
+        tensor_fail("%s: %s %s: there is no place for a dimension %d", op, x_is,
+                    tensor_shape_text(x), dim);
+    return -1;
+}
+
 DEFINE_OP(unsqueeze, .in = {{"x", SAME}}, .forward = view_forward, .backward = reshape_backward,
           .grad_fn = "UnsqueezeBackward0");
 
 Tensor *ag_unsqueeze(Tensor *x, int dim) {
-    if (!ag_check_present("unsqueeze", x)) return NULL;
-    const int ndim = x->shape.ndim + 1, d = dim < 0 ? dim + ndim : dim;
-    if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
-        return tensor_fail("unsqueeze: x is %s: there is no place for a dimension %d",
-                           tensor_shape_text(x->shape), dim);
+    const int d =
+        ag_check_present("unsqueeze", x) ? new_dim("unsqueeze", "x is", x->shape, dim) : -1;
+    if (d < 0) return NULL;
     Shape shape = x->shape;
-    shape.ndim = ndim;
-    for (int e = ndim - 1; e > d; e--) shape.dim[e] = shape.dim[e - 1];
+    shape.ndim++;
+    for (int e = shape.ndim - 1; e > d; e--) shape.dim[e] = shape.dim[e - 1];
     shape.dim[d] = 1;
     return apply1(&ag_op_unsqueeze, x, (Attributes){.shape = shape});
 }
@@ -255,19 +274,20 @@ DEFINE_OP(expand, .in = {{"x", SAME}}, .forward = expand_forward, .backward = ex
           .grad_fn = "ExpandBackward0");
 
 Tensor *ag_expand(Tensor *x, Shape shape) {
-    if (!ag_check_present("expand", x)) return NULL;
+    if (!ag_check_present("expand", x) || !check_ndim("expand", x, shape)) return NULL;
     const Shape asked = shape;
-    bool fits = shape.ndim >= x->shape.ndim && shape.ndim <= TENSOR_MAX_DIMS;
-    const int lead = fits ? shape.ndim - x->shape.ndim : 0;
-    for (int d = 0; d < shape.ndim && fits; d++) {
-        if (shape.dim[d] == -1 && d >= lead) shape.dim[d] = x->shape.dim[d - lead];
-        fits = shape.dim[d] >= 0 &&
-               (d < lead || x->shape.dim[d - lead] == 1 || x->shape.dim[d - lead] == shape.dim[d]);
+    const int lead = shape.ndim - x->shape.ndim;
+    const char *rule = lead < 0 ? "no dimension can be left out" : NULL;
+    for (int d = 0; d < shape.ndim && !rule; d++) {
+        const int64_t old = d < lead ? 1 : x->shape.dim[d - lead];
+        if (shape.dim[d] == -1 && d >= lead) shape.dim[d] = old;
+        if (shape.dim[d] == -1) rule = "-1 keeps a size of x, and a new dimension has none";
+        else if (shape.dim[d] < 0 || (old != 1 && old != shape.dim[d]))
+            rule = "only sizes of 1 can change, and new dimensions come first";
     }
-    if (fits) return apply1(&ag_op_expand, x, (Attributes){.shape = shape});
-    return tensor_fail("expand: x is %s and the shape is %s: only sizes of 1 can change, and new "
-                       "dimensions come first",
-                       tensor_shape_text(x->shape), tensor_shape_text(asked));
+    if (!rule) return apply1(&ag_op_expand, x, (Attributes){.shape = shape});
+    return tensor_fail("expand: x is %s and the shape is %s: %s", tensor_shape_text(x->shape),
+                       tensor_shape_text(asked), rule);
 }
 
 /* ---- slice and select ---------------------------------------------------------------------- */
@@ -355,8 +375,9 @@ bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
         return tensor_fail("split: the size is %lld: it must be at least 1", (long long)size);
     const int64_t slices = whole > 0 ? (whole - 1) / size + 1 : 1;
     if (slices == n) return fill_list(x, size, d, list, n);
-    return tensor_fail("split: x is %s: slices of %lld along dimension %d are %lld, and n is %d",
-                       tensor_shape_text(x->shape), (long long)size, dim, (long long)slices, n);
+    return tensor_fail(
+        "split: x is %s: dimension %d has %lld slices of %lld: n is %d and must be %lld",
+        tensor_shape_text(x->shape), dim, (long long)slices, (long long)size, n, (long long)slices);
 }
 
 /* ---- repeat and repeat_interleave ---------------------------------------------------------- */
@@ -409,8 +430,8 @@ DEFINE_OP(repeat, .in = {{"x", SAME}}, .forward = repeated_forward, .backward = 
           .grad_fn = "RepeatBackward0");
 
 Tensor *ag_repeat(Tensor *x, Shape repeats) {
-    if (!ag_check_ready("repeat", x)) return NULL;
-    bool fits = repeats.ndim >= x->shape.ndim && repeats.ndim <= TENSOR_MAX_DIMS;
+    if (!ag_check_ready("repeat", x) || !check_ndim("repeat", x, repeats)) return NULL;
+    bool fits = repeats.ndim >= x->shape.ndim;
     const int lead = fits ? repeats.ndim - x->shape.ndim : 0;
     for (int d = 0; d < repeats.ndim && fits; d++) fits = repeats.dim[d] >= 0;
     if (!fits)
@@ -538,16 +559,18 @@ OP_TEXT(stack) = {
 Tensor *ag_stack(Tensor **list, int n, int dim) {
     if (!check_list("stack", list, n)) return NULL;
     const Shape first = list[0]->shape;
-    const int ndim = first.ndim + 1, d = dim < 0 ? dim + ndim : dim;
-    if (ndim > TENSOR_MAX_DIMS || d < 0 || d >= ndim)
-        return tensor_fail("stack: the tensors are %s: there is no place for a dimension %d",
-                           tensor_shape_text(first), dim);
+    const int d = new_dim("stack", "the tensors are", first, dim);
+    if (d < 0) return NULL;
     Tensor **rows = tensor_cache_alloc(n * (int64_t)sizeof *rows);
     for (int i = 0; i < n && rows; i++) {
         if (!list[i]) tensor_fail("stack: a tensor of the list is NULL");
-        if (list[i] && !shape_equal(list[i]->shape, first))
+        else if (list[i]->dtype != list[0]->dtype)
+            tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the types must be equal",
+                        tensor_dtype_name(list[0]->dtype), i, tensor_dtype_name(list[i]->dtype));
+        else if (!shape_equal(list[i]->shape, first))
             tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
                         tensor_shape_text(first), i, tensor_shape_text(list[i]->shape));
+        else tensor_check_readable("stack", list[i]);
         rows[i] = ag_unsqueeze(list[i], d);
     }
     Tensor *y = rows ? ag_cat(rows, n, d) : NULL;

@@ -68,9 +68,12 @@ static bool check_arange(double start, double end, double step, DType dtype) {
     if (dtype == I64 &&
         !(tensor_check_value("arange", I64, start) && tensor_check_value("arange", I64, end)))
         return false;
-    return (step != 0 && count >= 0 && count < 0x1p62) ||
-           tensor_fail("arange: from %g to %g in steps of %g: the step must lead from start to end",
-                       start, end, step);
+    const char *rule = "the step must lead from start to end";
+    if (step != 0 && count >= 0 && count < 0x1p62) return true;
+    if (step != 0 && count > 0) rule = "there may be at most 2^62 elements";
+    if (!isfinite(start) || !isfinite(end) || isnan(step))
+        rule = "start and end must be finite, and the step a number";
+    return tensor_fail("arange: from %g to %g in steps of %g: %s", start, end, step, rule);
 }
 
 Tensor *tensor_arange_of(double start, double end, double step, DType dtype) {
