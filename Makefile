@@ -139,6 +139,15 @@ TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/target_*.c))
 all: library $(EXAMPLES) ## the library and the examples
 library: $(BUILD)/libtapehead.a $(BUILD)/$(SHARED) ## the library alone
 
+# The name of a folder is a word, too, and make would say "Nothing to be done".
+tensor autograd nn: library
+	@echo 'tensor, autograd and nn are one library: $(BUILD)/libtapehead.a and $(BUILD)/$(SHARED)'
+examples: $(EXAMPLES)
+	@echo 'The programs are $(EXAMPLES)'
+tests: suites
+	@echo 'The suites are built, in $(BUILD)/tests: make test runs them'
+.PHONY: tensor autograd nn examples tests
+
 # How to build it ----------------------------------------------------------------------------
 
 quiet   = $(if $(V),,@)
