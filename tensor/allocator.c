@@ -1,6 +1,6 @@
 /* allocator.c - a caching allocator. A training step asks for the same sizes again and again, so a
- * freed block waits in a list of its size for the next request, and a steady step asks the system
- * for nothing.
+ * freed block waits in a list of its size for the next request. From the third of equal steps on, a
+ * step asks the system for nothing: the limit below is known after two.
  *
  * Classes. A size is rounded up to a class: a multiple of 64 bytes up to 1 KiB, then one of eight
  * classes per power of two. So less than an eighth of a block above 1 KiB is wasted. SLACK bytes

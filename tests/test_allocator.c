@@ -109,6 +109,33 @@ START_TEST(a_steady_training_step_asks_for_nothing) {
 }
 END_TEST
 
+/* The first two steps of a thread, and what the next ones ask for. */
+static void *three_steps(void *number) {
+    Linear *linear = nn_linear_new(40, 40, true);
+    Optimizer *adamw = nn_adamw_new(linear, (AdamWConfig){.lr = 1e-3});
+    Tensor *x = tensor_randn(SHAPE(8, 40));
+    for (int i = 0; i < 8; i++) {
+        if (i == 2) *(long long *)number = asked;
+        tape_begin();
+        Tensor *y = nn_linear_forward(linear, x);
+        nn_optimizer_zero_grad(adamw);
+        ck_assert(ag_backward(ag_mse_loss(y, x, REDUCE_MEAN)) && nn_optimizer_step(adamw));
+        tape_end();
+    }
+    *(long long *)number -= asked;
+    tensor_release(x);
+    nn_free(adamw);
+    nn_free(linear);
+    return NULL;
+}
+
+START_TEST(the_third_step_asks_for_nothing) {
+    long long number;
+    in_a_thread(three_steps, &number);
+    ck_assert_int_eq(number, 0);
+}
+END_TEST
+
 /* Uses ten blocks of ten sizes, one after the other: their sum is ten times the memory in use at
  * any time.
  */
@@ -504,6 +531,7 @@ int main(int argc, char **argv) {
     Suite *suite = suite_create("allocator");
     TCase *tcase = add_framed_case(suite, "steady");
     tcase_add_loop_test(tcase, a_steady_training_step_asks_for_nothing, 0, 2);
+    tcase_add_test(tcase, the_third_step_asks_for_nothing);
     tcase_add_test(tcase, a_steady_step_of_many_sizes_asks_for_nothing);
     tcase_add_test(tcase, small_steps_between_do_not_count);
     tcase = add_framed_case(suite, "cap");
