@@ -550,6 +550,70 @@ END_TEST
 
 /* ---- gradients of intermediate results ----------------------------------------------------- */
 
+/* Each loss has three lines of its own and shares the first line, h. The results of all other lines
+ * carry a mark in the place of a gradient: a pass that came to such a line would take the mark. */
+START_TEST(a_pass_comes_only_to_the_lines_of_its_loss) {
+    enum { LOSSES = 10, OWN = 3 };
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *h = ag_neg(x), *loss[LOSSES];
+    for (int i = 0; i < LOSSES; i++) loss[i] = ag_sum(ag_square(ag_scale(h, i)));
+    Tensor *mark = tensor_ones(SHAPE(2));
+    for (int i = 0; i < LOSSES; i++) {
+        TapeLine line;
+        int taken = 0;
+        for (int l = 1; tape_line(l, &line); l++)
+            if ((l - 1) / OWN != i) line.out->grad_buffer = tensor_retain(mark);
+        ck_assert(ag_zero_grad(x));
+        ck_assert(ag_reaches(loss[i], x) && ag_backward(loss[i]));
+        EXPECT_GRAD(x, 2 * i * i * 1, 2 * i * i * 2);
+        for (int l = 1; tape_line(l, &line); l++) {
+            if ((l - 1) / OWN == i) continue;
+            taken += line.out->grad_buffer != mark;
+            tensor_release(line.out->grad_buffer);
+            line.out->grad_buffer = NULL;
+        }
+        ck_assert_int_eq(taken, 0);
+    }
+    tensor_release(mark);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* Each value is the mean of two earlier ones, chosen at random, so it is a sum of the two leaves:
+ * part[i] of the first, 1 - part[i] of the second. Every third value is the mean of constants. */
+START_TEST(a_pass_comes_to_all_lines_of_its_result) {
+    enum { VALUES = 90 };
+    Tensor *value[VALUES] = {LEAF(SCALAR, 1), LEAF(SCALAR, 1), tensor_ones(SCALAR)};
+    double part[VALUES] = {1, 0, 0}, sum[2] = {0, 0};
+    Tensor *draws = tensor_randint(0, 1 << 20, SHAPE(2, VALUES));
+    const int64_t *draw = draws->data;
+    ck_assert(tape_begin());
+    for (int i = 3; i < VALUES; i++) {
+        const int a = (int)(draw[i] % i), b = (int)(draw[VALUES + i] % i);
+        const int from = i % 3 == 2 ? 2 : a - (a % 3 == 2), to = i % 3 == 2 ? 2 : b - (b % 3 == 2);
+        value[i] = ag_scale(ag_add(value[from], value[to]), 0.5);
+        part[i] = (part[from] + part[to]) / 2;
+    }
+    for (int pass = 0; pass < 200; pass++) {
+        const int i = (int)(draw[pass % VALUES] + 7 * pass) % VALUES;
+        if (i % 3 == 2) continue;
+        ck_assert(ag_reaches(value[i], value[0]) == (part[i] > 0));
+        ck_assert(ag_reaches(value[i], value[1]) == (part[i] < 1));
+        ck_assert(!ag_reaches(value[i], value[2]));
+        ck_assert(ag_backward(value[i]));
+        sum[0] += part[i];
+        sum[1] += 1 - part[i];
+    }
+    expect_elements("grad", value[0]->grad, &sum[0], 1e-12);
+    expect_elements("grad", value[1]->grad, &sum[1], 1e-12);
+    tape_end();
+    tensor_release(draws);
+    for (int i = 0; i < 3; i++) tensor_release(value[i]);
+}
+END_TEST
+
 START_TEST(gradients_of_intermediate_results_are_let_go) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
@@ -1646,6 +1710,8 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(gradients, each_leaf_gets_a_gradient_of_its_own);
     tcase_add_test(gradients, gradients_are_of_the_inputs_type_and_shape);
     tcase_add_test(gradients, a_long_tape_grows);
+    tcase_add_test(gradients, a_pass_comes_only_to_the_lines_of_its_loss);
+    tcase_add_test(gradients, a_pass_comes_to_all_lines_of_its_result);
     tcase_add_test(gradients, gradients_of_intermediate_results_are_let_go);
     tcase_add_test(gradients, one_gradient_may_be_retained);
     tcase_add_test(gradients, a_tape_may_keep_all_gradients);
