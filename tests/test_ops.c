@@ -1901,6 +1901,130 @@ START_TEST(too_many_dimensions_are_an_error) {
 }
 END_TEST
 
+/* ---- gradients that are sums of many terms ----------------------------------------------------
+ */
+
+enum { FEW_USES = 128 }; /* up to here the bits are PyTorch's: float32, one after the other */
+
+/* How much of x's gradient is not the sum that its uses ask for? use[i]: the element of x that
+ * element i of dy is added to. Few uses are compared bit for bit, the sum of many with double. */
+static void expect_sum_of_uses(const Tensor *x, const Tensor *dy, const int64_t *use) {
+    const int64_t n = tensor_numel(x);
+    float *chain = calloc((size_t)n, sizeof *chain);
+    double *sum = calloc((size_t)n, sizeof *sum);
+    int64_t *uses = calloc((size_t)n, sizeof *uses);
+    for (int64_t i = 0; i < tensor_numel(dy); i++) {
+        chain[use[i]] += ((float *)dy->data)[i];
+        sum[use[i]] += (double)((float *)dy->data)[i];
+        uses[use[i]]++;
+    }
+    for (int64_t e = 0; e < n; e++) {
+        const float got = ((float *)x->grad->data)[e];
+        const float want = uses[e] <= FEW_USES ? chain[e] : (float)sum[e];
+        ck_assert_msg(!memcmp(&got, &want, sizeof got), "element %d with %d uses: %.9g, not %.9g",
+                      (int)e, (int)uses[e], (double)got, (double)want);
+    }
+    free(chain);
+    free(sum);
+    free(uses);
+}
+
+/* An index of n numbers below 40. Number 0 is used FEW_USES times, number 1 once more than that, 2
+ * not at all, 3 for the most part, each other one rarely. */
+static Tensor *uneven_index(Shape shape) {
+    Tensor *index = tensor_randint(4, 40, shape);
+    int64_t *at = index->data;
+    const int64_t n = tensor_numel(index);
+    for (int64_t i = 0; i < n; i++)
+        if (at[i] % 4 < 3) at[i] = 3;
+    for (int64_t i = 0; i < FEW_USES; i++) at[n / 2 - i] = 0;
+    for (int64_t i = 0; i <= FEW_USES; i++) at[i] = 1;
+    return index;
+}
+
+/* x (40, 3), with index (20, 100): embedding; x (2, 40, 3), with index (2000): index_select along
+ * dim 1; x (40, 3), with index (2000, 2): gather along dim 0. */
+START_TEST(many_uses_of_an_element_are_summed_exactly) {
+    enum { N = 2000 };
+    const char *const ops[] = {"embedding", "index_select", "gather"};
+    const Shape of_x[] = {SHAPE(40, 3), SHAPE(2, 40, 3), SHAPE(40, 3)};
+    const Shape of_index[] = {SHAPE(20, 100), SHAPE(N), SHAPE(N, 2)};
+    const int op = _i % 3;
+    tensor_set_default_dtype(F32);
+    tensor_set_num_threads(_i < 3 ? 1 : 3);
+    Tensor *x = ag_requires_grad(tensor_randn(of_x[op]));
+    Tensor *index = uneven_index(of_index[op]);
+    ck_assert(tape_begin());
+    Tensor *y = call_op(ops[op], (Tensor *[]){x, index}, 2, (double[SAMPLE_NUMBERS]){op == 1});
+    Tensor *dy = tensor_uniform(0.5, 1, y->shape);
+    ck_assert(ag_backward_from(y, dy));
+    int64_t *use = malloc((size_t)tensor_numel(y) * sizeof *use);
+    for (int64_t i = 0; i < tensor_numel(y); i++) {
+        const int64_t *at = index->data;
+        const int64_t row = i / 3, column = i % 3;
+        if (op == 0) use[i] = at[row] * 3 + column;
+        else if (op == 1) use[i] = (row / N * 40 + at[row % N]) * 3 + column;
+        else use[i] = at[i] * 3 + i % 2;
+    }
+    expect_sum_of_uses(x, dy, use);
+    free(use);
+    tape_end();
+    tensor_set_num_threads(1);
+    tensor_release(dy);
+    tensor_release(index);
+    tensor_release(x);
+}
+END_TEST
+
+/* One number is added half a million times: one after the other 0.3 % of the sum would be wrong. */
+START_TEST(half_a_million_uses_lose_no_digits) {
+    enum { N = 500000 };
+    tensor_set_default_dtype(F32);
+    Tensor *w = ag_requires_grad(tensor_ones(SHAPE(2, 1)));
+    Tensor *index = tensor_ones_of(SHAPE(N), I64);
+    Tensor *dy = tensor_full(SHAPE(N, 1), 0.1);
+    ck_assert(tape_begin());
+    ck_assert(ag_backward_from(ag_embedding(w, index), dy));
+    const double want = (double)0.1f * N, got = tensor_get(w->grad, 1, 0);
+    ck_assert_msg(fabs(got / want - 1) < 1e-6, "%.9g, not %.9g", got, want);
+    ck_assert(tensor_get(w->grad, 0, 0) == 0);
+    tape_end();
+    tensor_release(dy);
+    tensor_release(index);
+    tensor_release(w);
+}
+END_TEST
+
+/* Equal queries and equal keys, so each gradient is a number times a count: dw one of Q K terms. */
+START_TEST(additive_scores_of_many_pairs_lose_no_digits) {
+    const int64_t Q = _i ? 300 : 7, K = _i ? 200 : 50;
+    tensor_set_default_dtype(F32);
+    Tensor *q = ag_requires_grad(tensor_full(SHAPE(2, Q, 5), 0.3));
+    Tensor *k = ag_requires_grad(tensor_full(SHAPE(2, K, 5), 0.4));
+    Tensor *w = ag_requires_grad(tensor_full(SHAPE(1, 5), 0.7));
+    Tensor *dy = tensor_full(SHAPE(2, Q, K), 0.1);
+    Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){K - 3, K});
+    const double f = tanh((double)0.3f + (double)0.4f), by = (double)0.1f;
+    const double g = by * (double)0.7f * (1 - f * f), n = (double)(Q * (2 * K - 3));
+    ck_assert(tape_begin());
+    ck_assert(ag_backward_from(ag_additive_scores(q, k, w, lens), dy));
+    for (int64_t h = 0; h < 5; h++) {
+        const double errors[] = {
+            tensor_get(w->grad, 0, h) / (by * f * n) - 1,
+            tensor_get(q->grad, 0, Q - 1, h) / (g * (double)(K - 3)) - 1,
+            tensor_get(q->grad, 1, 0, h) / (g * (double)K) - 1,
+            tensor_get(k->grad, 1, K - 1, h) / (g * (double)Q) - 1,
+            tensor_get(k->grad, 0, K - 1, h),
+        };
+        for (int i = 0; i < COUNT(errors); i++)
+            ck_assert_msg(fabs(errors[i]) < 3e-6, "%d: the error is %.3g", i, errors[i]);
+    }
+    tape_end();
+    Tensor *all[] = {q, k, w, dy, lens};
+    release_all(all, COUNT(all));
+}
+END_TEST
+
 /* ---- the suite ----------------------------------------------------------------------------- */
 
 static void add_walk(Suite *suite) {
@@ -1950,6 +2074,10 @@ static Suite *ops_suite(void) {
     tcase_add_test(integers, integers_wrap_around);
     tcase_add_test(integers, numbers_are_compared_in_the_type_of_x);
     tcase_add_test(integers, numbers_for_integers_are_whole);
+    TCase *sums = add_framed_case(suite, "sums");
+    tcase_add_loop_test(sums, many_uses_of_an_element_are_summed_exactly, 0, 6);
+    tcase_add_test(sums, half_a_million_uses_lose_no_digits);
+    tcase_add_loop_test(sums, additive_scores_of_many_pairs_lose_no_digits, 0, 2);
     TCase *promises = add_framed_case(suite, "promises");
     tcase_add_test(promises, split_fills_the_list);
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);

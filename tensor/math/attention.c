@@ -6,6 +6,8 @@
 
 #include "../kernels/threads.h"
 
+#include <string.h>
+
 /* ---- masks --------------------------------------------------------------------------------- */
 
 Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores) {
@@ -233,12 +235,67 @@ typedef struct {
     AdditiveBatch first; /* batch 0; the others follow it */
     int64_t size;        /* bytes of an element */
     int64_t lengths;     /* the stride from the lengths of one batch to the lengths of the next */
+    double *workspace;   /* each doubles for each worker; NULL: the kernel gets whole batches */
+    int64_t each;
 } AdditiveBatches;
+
+/* The kernel adds in float32: to dw once for each query with each key. So of a larger batch it gets
+ * BLOCK queries and BLOCK keys at a time, and the sums of the blocks are added in double. */
+enum { BLOCK = 22 };
+_Static_assert(BLOCK *BLOCK <= CHAIN, "a longer chain of additions loses digits");
+
+/* total += part, and part = 0 */
+static void collect(int64_t n, double *total, float *part) {
+    const int64_t index = 0, stride[] = {1, 1, 0};
+    void *const data[] = {total, part, (void *)(uintptr_t)&index};
+    tensor_kernels()->scatter_add_double[F32](n, data, stride, 0);
+    memset(part, 0, (size_t)n * sizeof *part);
+}
+
+/* Writes the sums and clears them. */
+static void store_sums(int64_t n, void *to, double *total) {
+    tensor_kernels()->convert[F32][F64](n, (void *[]){to, total}, 0);
+    memset(total, 0, (size_t)n * sizeof *total);
+}
+
+/* The doubles of a workspace: the sums dk (K, H), dq (BLOCK, H), dw (H), and, as floats, those of a
+ * block and its dy. */
+static int64_t additive_workspace(int64_t K, int64_t H) {
+    return (K + BLOCK + 1) * H + (2 * BLOCK + 1) * H + BLOCK * BLOCK;
+}
+
+static void additive_blocks(AdditiveDx *kernel, const AdditiveBatch *a, double *workspace) {
+    const int64_t H = a->H;
+    double *dk = workspace, *dq = dk + a->K * H, *dw = dq + BLOCK * H;
+    float *part_q = (float *)(dw + H), *part_k = part_q + BLOCK * H, *part_w = part_k + BLOCK * H;
+    float *dy = part_w + H;
+    int64_t length[BLOCK];
+    memset(workspace, 0, (size_t)additive_workspace(a->K, H) * sizeof *workspace);
+    for (int64_t i = 0; i < a->Q; i += BLOCK) {
+        const int64_t queries = MIN(BLOCK, a->Q - i);
+        for (int64_t j = 0; j < a->K; j += BLOCK) {
+            const int64_t keys = MIN(BLOCK, a->K - j);
+            for (int64_t q = 0; q < queries; q++) {
+                length[q] = a->length[i + q] - j;
+                memcpy(dy + q * keys, (const float *)a->dy + (i + q) * a->K + j,
+                       (size_t)keys * sizeof *dy);
+            }
+            kernel(&(AdditiveBatch){queries, keys, H, (const float *)a->q + i * H,
+                                    (const float *)a->k + j * H, a->w, length, dy, part_q, part_k,
+                                    part_w});
+            collect(queries * H, dq, part_q);
+            collect(keys * H, dk + j * H, part_k);
+            collect(H, dw, part_w);
+        }
+        store_sums(queries * H, (float *)a->dq + i * H, dq);
+    }
+    store_sums(a->K * H, a->dk, dk);
+    store_sums(H, a->dw, dw);
+}
 
 static void additive_part(int worker, int64_t from, int64_t to, void *context) {
     const AdditiveBatches *all = context;
     const AdditiveBatch *a = &all->first;
-    (void)worker;
     for (int64_t b = from; b < to; b++) {
         const int64_t q = b * a->Q * a->H * all->size, k = b * a->K * a->H * all->size;
         AdditiveBatch batch = *a;
@@ -249,19 +306,26 @@ static void additive_part(int worker, int64_t from, int64_t to, void *context) {
         batch.dq = (char *)a->dq + q;
         batch.dk = (char *)a->dk + k;
         batch.dw = (char *)a->dw + b * a->H * all->size;
-        all->kernel(&batch);
+        if (!all->workspace) all->kernel(&batch);
+        else additive_blocks(all->kernel, &batch, all->workspace + worker * all->each);
     }
 }
 
 void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q,
                               const Tensor *k, const Tensor *w, const Tensor *lengths) {
     const int64_t B = q->shape.dim[0], Q = q->shape.dim[1], K = k->shape.dim[1];
-    AdditiveBatches all = {tensor_kernels()->additive_dx[q->dtype],
-                           {Q, K, k->shape.dim[2], q->data, k->data, w->data, lengths->data,
-                            dy->data, dx[0]->data, dx[1]->data, dx[2]->data},
-                           dtype_size(q->dtype),
-                           lengths_step(lengths)};
+    const int64_t H = k->shape.dim[2];
+    AdditiveBatches all = {.kernel = tensor_kernels()->additive_dx[q->dtype],
+                           .first = {Q, K, H, q->data, k->data, w->data, lengths->data, dy->data,
+                                     dx[0]->data, dx[1]->data, dx[2]->data},
+                           .size = dtype_size(q->dtype),
+                           .lengths = lengths_step(lengths),
+                           .each = additive_workspace(K, H)};
     if (tensor_numel(dy) == 0) return;
-    tensor_work_in_parts(tensor_workers_for(16 * (double)tensor_numel(dy) * (double)all.first.H), B,
-                         additive_part, &all);
+    const int workers = tensor_workers_for(16 * (double)tensor_numel(dy) * (double)H);
+    const int64_t bytes = workers * all.each * (int64_t)sizeof(double);
+    const bool in_blocks = q->dtype == F32 && Q * K > CHAIN;
+    if (in_blocks) all.workspace = tensor_cache_alloc(bytes);
+    if (!in_blocks || all.workspace) tensor_work_in_parts(workers, B, additive_part, &all);
+    if (in_blocks) tensor_cache_free(all.workspace, bytes);
 }

@@ -1,4 +1,4 @@
-/* elements.c - whole tensors, element by element: copies, conversions, gather and scatter_add. */
+/* elements.c - whole tensors, element by element: copies and conversions. */
 #include "operations.h"
 
 #include <string.h>
@@ -58,29 +58,6 @@ Tensor *tensor_contiguous(const Tensor *x) {
 Tensor *tensor_reshape(const Tensor *x, Shape shape) {
     Tensor *y = tensor_view_reshape(x, shape);
     return y || tensor_pending() ? y : tensor_reshape_own(tensor_convert(x, x->dtype), shape);
-}
-
-/* ---- gather and scatter_add ------------------------------------------------------------------ */
-
-/* A view of x at index 0 of dim, in y's shape: the kernels add index times the stride of dim. */
-static Tensor at_start(const Tensor *x, int dim, Shape y) {
-    const int lead = y.ndim - x->shape.ndim;
-    Tensor start = {.shape = y, .dtype = x->dtype, .data = x->data};
-    for (int d = 0; d < x->shape.ndim; d++)
-        if (d != dim) start.stride[lead + d] = x->stride[d];
-    return start;
-}
-
-void tensor_gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index) {
-    const Tensor start = at_start(x, dim, y->shape);
-    tensor_loop_strided(tensor_kernels()->gather[x->dtype], 3, (const Tensor *[]){y, &start, index},
-                        x->stride[dim]);
-}
-
-void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index) {
-    const Tensor start = at_start(x, dim, y->shape);
-    tensor_loop_strided(tensor_kernels()->scatter_add[x->dtype], 3,
-                        (const Tensor *[]){&start, y, index}, x->stride[dim]);
 }
 
 /* ---- bytes of files -------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "../kernels/kernels.h"
 #include "loop.h"
 
-/* ---- elements: elements.c -------------------------------------------------------------------- */
+/* ---- elements: elements.c, scatter.c --------------------------------------------------------- */
 
 /* y = kernel(x[0], ..., x[n-1]), a new contiguous tensor; the x broadcast to its shape. */
 Tensor *tensor_map_elements(Kernel *kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
@@ -27,7 +27,8 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape);
 /* y[..., i, ...] = x[..., index[i], ...] along dim of x. y has the dimensions of x after dim as its
  * last dimensions; index, I64, broadcasts to y. */
 void tensor_gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index);
-/* x[..., index[i], ...] += y[..., i, ...] */
+/* x[..., index[i], ...] += y[..., i, ...]. If y has more than 128 terms for an element of x, their
+ * sum is computed in double. */
 void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index);
 void tensor_swap_bytes(Tensor *x);     /* of each element; x is contiguous, here and below */
 void tensor_bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be read */
@@ -113,8 +114,8 @@ void tensor_attention_forward(const AttentionOperands *a);
 void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
 
 /* Additive attention of q (B, Q, H), k (B, K, H) and w (1, H), all contiguous: y (B, Q, K) =
- * w tanh(q + k) for a key before the length, else 0. lengths: as in a Mask. Backward adds to dx:
- * dq, dk and dw (B, 1, H). */
+ * w tanh(q + k) for a key before the length, else 0. lengths: as in a Mask. dx: zeros, dq, dk and
+ * dw (B, 1, H). */
 void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
                              const Tensor *lengths);
 void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q,
