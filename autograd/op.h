@@ -59,7 +59,6 @@ typedef struct {
     Tensor *const *in; /* n_in inputs; NULL for an optional one that is absent */
     int n_in;
     unsigned reads;                  /* which tensors backward reads, bit OP_INPUTS for out */
-    int next;                        /* in a backward pass: the line that it comes to next, or -1 */
     uint32_t version[OP_INPUTS + 1]; /* of the storages of in and out when the node was recorded */
     Tensor *saved[SAVED];            /* computed by forward for backward; released with the node */
     Tensor *few[OP_INPUTS];          /* the inputs, if n_in <= OP_INPUTS */

@@ -3,13 +3,14 @@
  * The tape is a flat array of nodes in the order of creation. The inputs of an op exist before its
  * result, so this order is topological, and a walk from the end to the start is backpropagation:
  * when the walk comes to a node, every op that used the node's result has already added its part to
- * the gradient of that result. The walk visits only the nodes that the result depends on: see "the
- * lines of a pass".
+ * the gradient of that result. The walk begins at the node of the loss and ends at the first node
+ * that the loss depends on.
  *
  * All tapes of a thread share one array. The nodes of an inner tape come after the nodes of the
  * outer tape; tape_end removes the last nodes. */
 #include "op.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { TAPES_MAX = 64 };
@@ -258,38 +259,6 @@ Tensor *tape_own(Tensor *x) {
     return owned ? x : NULL;
 }
 
-/* ---- the lines of a pass ------------------------------------------------------------------- */
-
-/* A backward pass comes only to the lines that y depends on, so a small loss on a long tape costs
- * what its own lines cost. They form a list: it begins with the line that made y, each node holds
- * the number of the next line, and -1 ends the list. A node adds the lines of its inputs, which are
- * smaller numbers, when the pass comes to it. */
-
-/* The line of tape t that made x; -1 if none did. x->line may be left from a tape that has ended:
- * then the result of this line is another tensor. */
-static int line_of(const Tensor *x, int t) {
-    const bool is_made =
-        x->line >= stack.tape[t].first && x->line < nodes_end(t) && stack.nodes[x->line].out == x;
-    return is_made ? x->line : -1;
-}
-
-static int first_of_pass(const Tensor *y, int t) {
-    const int line = line_of(y, t);
-    if (line >= 0) stack.nodes[line].next = -1;
-    return line;
-}
-
-/* Adds the line that made x, an input of this line, to the rest of the list. */
-static void come_to(const Tensor *x, int line, int t) {
-    const int made = line_of(x, t);
-    int *next = &stack.nodes[line].next;
-    if (made < 0) return;
-    while (*next > made) next = &stack.nodes[*next].next;
-    if (*next == made) return;
-    stack.nodes[made].next = *next;
-    *next = made;
-}
-
 /* ---- backpropagation ----------------------------------------------------------------------- */
 
 /* True if x can be overwritten: there is one reference to x and one to its storage, and no two
@@ -390,17 +359,25 @@ static bool propagates(const Node *n) {
     return n->out->grad_buffer && n->out->grad_fn && n->op->backward;
 }
 
-static bool node_walk(int line, int t) {
-    const Node *n = &stack.nodes[line];
-    const bool keep_grads = stack.tape[t].keep_grads || n->out->retains_grad;
+/* x has a grad_fn, so a line of the open recording tape made it; if not, x is a leaf, and INT_MAX.
+ */
+static int line_of(const Tensor *x) { return x->grad_fn ? x->line : INT_MAX; }
+
+static void lower_to_inputs(const Node *n, int *first) {
+    for (int i = 0; i < n->n_in; i++)
+        if (ag_needs(n, i) && line_of(n->in[i]) < *first) *first = line_of(n->in[i]);
+}
+
+/* Lowers *first, the last line that the walk comes to, to the lines that made n's inputs. */
+static bool node_walk(const Node *n, bool keep_grads, int *first) {
     Tensor *few[OP_INPUTS];
     Tensor **dx = few;
     Tensor *dy = n->out->grad_buffer;
     if (!propagates(n)) return true; /* no gradient, detached, or the op is ag_op_kept */
     if (n->n_in > OP_INPUTS) dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     if (!dx) return false;
-    for (int i = 0; i < n->n_in; i++)
-        if (ag_needs(n, i) && !n->in[i]->grad_buffer) come_to(n->in[i], line, t);
+    lower_to_inputs(n, first);
+    keep_grads = keep_grads || n->out->retains_grad;
     if (keep_grads) tensor_retain(dy); /* no longer private, so no backward overwrites it */
     bool done = node_backward(n, dy, dx);
     if (dx != few) tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
@@ -437,10 +414,11 @@ static bool add_to_grad(Tensor *x) {
     return discard(x);
 }
 
-/* Calls act for y and for every tensor on the lines of the pass that has a gradient buffer. */
+/* Calls act for y and for every tensor that has a gradient buffer, on the lines from first to y's.
+ */
 static bool for_each_buffer(Tensor *y, int first, bool (*act)(Tensor *)) {
     bool done = !y->grad_buffer || act(y);
-    for (int i = first; i >= 0; i = stack.nodes[i].next) {
+    for (int i = first; i <= y->line && y->grad_fn; i++) {
         const Node *n = &stack.nodes[i];
         if (n->out->grad_buffer) done = done && act(n->out);
         for (int k = 0; k < n->n_in; k++)
@@ -471,10 +449,11 @@ static bool check_backward(const Tensor *y, const Tensor *dy) {
 bool ag_backward_from(Tensor *y, const Tensor *dy) {
     if (!check_backward(y, dy)) return false;
     const int t = recording_tape();
-    const int first = first_of_pass(y, t);
+    int first = line_of(y);
     y->grad_buffer = tensor_view_make(dy, dy->shape, dy->stride, dy->data);
     bool done = y->grad_buffer != NULL;
-    for (int i = first; i >= 0 && done; i = stack.nodes[i].next) done = node_walk(i, t);
+    for (int i = y->line; i >= first && done; i--)
+        done = node_walk(&stack.nodes[i], stack.tape[t].keep_grads, &first);
     done = done && for_each_buffer(y, first, make_own);
     for_each_buffer(y, first, done ? add_to_grad : discard);
     return done;
@@ -499,15 +478,15 @@ bool ag_reaches(Tensor *y, Tensor *x) {
     if (!ag_check_present("reaches", y) || !ag_check_present("reaches", x)) return false;
     const int t = recording_tape();
     if (t < 0) return tensor_fail("reaches: no recording tape is open: call tape_begin first");
-    const int first = first_of_pass(y, t);
+    int first = line_of(y);
     y->grad_buffer = tensor_retain(y);
-    for (int i = first; i >= 0; i = stack.nodes[i].next) {
+    for (int i = y->line; i >= first; i--) {
         const Node *n = &stack.nodes[i];
-        for (int k = 0; k < n->n_in && propagates(n); k++) {
-            if (!ag_needs(n, k) || n->in[k]->grad_buffer) continue;
-            come_to(n->in[k], i, t);
-            n->in[k]->grad_buffer = tensor_retain(n->in[k]);
-        }
+        if (!propagates(n)) continue;
+        lower_to_inputs(n, &first);
+        for (int k = 0; k < n->n_in; k++)
+            if (ag_needs(n, k) && !n->in[k]->grad_buffer)
+                n->in[k]->grad_buffer = tensor_retain(n->in[k]);
     }
     const bool reached = x->requires_grad && x->grad_buffer;
     for_each_buffer(y, first, discard);

@@ -2,7 +2,7 @@
  *
  * All three are y[..., i, ...] = x[..., index[i], ...]; only the shapes differ. Backward is
  * scatter_add: an element that was gathered twice gets the sum of both gradients, added in y's
- * row-major order; see tensor/math/scatter.c for elements with many uses. */
+ * row-major order. */
 #include "../op.h"
 
 static bool check_indices(const Node *n) {

@@ -1,4 +1,4 @@
-/* elements.c - whole tensors, element by element: copies and conversions. */
+/* elements.c - whole tensors, element by element: copies, conversions, gather and scatter_add. */
 #include "operations.h"
 
 #include <string.h>
@@ -58,6 +58,52 @@ Tensor *tensor_contiguous(const Tensor *x) {
 Tensor *tensor_reshape(const Tensor *x, Shape shape) {
     Tensor *y = tensor_view_reshape(x, shape);
     return y || tensor_pending() ? y : tensor_reshape_own(tensor_convert(x, x->dtype), shape);
+}
+
+/* ---- gather and scatter_add ------------------------------------------------------------------ */
+
+/* A view of x at index 0 of dim, in y's shape: the kernels add index times the stride of dim. */
+static Tensor at_start(const Tensor *x, int dim, Shape y) {
+    const int lead = y.ndim - x->shape.ndim;
+    Tensor start = {.shape = y, .dtype = x->dtype, .data = x->data};
+    for (int d = 0; d < x->shape.ndim; d++)
+        if (d != dim) start.stride[lead + d] = x->stride[d];
+    return start;
+}
+
+void tensor_gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index) {
+    const Tensor start = at_start(x, dim, y->shape);
+    tensor_loop_strided(tensor_kernels()->gather[x->dtype], 3, (const Tensor *[]){y, &start, index},
+                        x->stride[dim]);
+}
+
+static void scatter_add(StridedKernel *kernel, const Tensor *x, const Tensor *y, int dim,
+                        const Tensor *index) {
+    const Tensor start = at_start(x, dim, y->shape);
+    tensor_loop_strided(kernel, 3, (const Tensor *[]){&start, y, index}, x->stride[dim]);
+}
+
+/* How many elements of y may be added to one element of x. */
+static int64_t most_terms(const Tensor *x, const Tensor *y, int dim) {
+    int64_t terms = tensor_numel(y);
+    for (int d = 0; d < x->shape.ndim && terms > 0; d++)
+        if (d != dim) terms /= y->shape.dim[y->shape.ndim - x->shape.ndim + d];
+    return terms;
+}
+
+/* Float32 additions one after the other lose digits: after 10^6 additions of 0.1 the sum is 1 %
+ * wrong. So many terms are added in double, and the sums are rounded once. */
+void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index) {
+    if (x->dtype == F64 || most_terms(x, y, dim) <= SCATTER_TERMS) {
+        scatter_add(tensor_kernels()->scatter_add[x->dtype], x, y, dim, index);
+        return;
+    }
+    Tensor *sums = tensor_make_zeros(x->shape, F64);
+    if (sums) scatter_add(tensor_kernels()->scatter_add_double[x->dtype], sums, y, dim, index);
+    Tensor *rounded = sums ? tensor_convert(sums, x->dtype) : NULL;
+    if (rounded) tensor_add_elements(x, rounded);
+    tensor_release(rounded);
+    tensor_release(sums);
 }
 
 /* ---- bytes of files -------------------------------------------------------------------------- */

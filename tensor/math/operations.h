@@ -10,7 +10,7 @@
 #include "../kernels/kernels.h"
 #include "loop.h"
 
-/* ---- elements: elements.c, scatter.c --------------------------------------------------------- */
+/* ---- elements: elements.c ------------------------------------------------------------------- */
 
 /* y = kernel(x[0], ..., x[n-1]), a new contiguous tensor; the x broadcast to its shape. */
 Tensor *tensor_map_elements(Kernel *kernel, Shape shape, DType dtype, int n, const Tensor *const *x,
@@ -27,8 +27,9 @@ Tensor *tensor_reshape(const Tensor *x, Shape shape);
 /* y[..., i, ...] = x[..., index[i], ...] along dim of x. y has the dimensions of x after dim as its
  * last dimensions; index, I64, broadcasts to y. */
 void tensor_gather_elements(const Tensor *y, const Tensor *x, int dim, const Tensor *index);
-/* x[..., index[i], ...] += y[..., i, ...]. If y has more than 128 terms for an element of x, their
- * sum is computed in double. */
+/* x[..., index[i], ...] += y[..., i, ...]: with up to SCATTER_TERMS indices one after the other,
+ * with PyTorch's bits; the sums of more are computed in double and rounded once. */
+enum { SCATTER_TERMS = 128 };
 void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index);
 void tensor_swap_bytes(Tensor *x);     /* of each element; x is contiguous, here and below */
 void tensor_bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be read */
