@@ -58,7 +58,7 @@ AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-wi
 WASM_CC  = clang
 WASI     = /usr
 ifeq ($(origin LIVE),undefined)
-LIVE    := $(shell tests/have-wasm '$(WASM_CC)' '$(WASI)' && echo yes)
+LIVE    := $(shell tests/tools/have-wasm '$(WASM_CC)' '$(WASI)' && echo yes)
 endif
 # Without -nostdlibinc clang would take headers of this system. A product and a sum are never fused,
 # as in the baseline kernels of x86-64: float32 has the same digits. All browsers have had vectors of
@@ -95,9 +95,9 @@ endif
 
 # What there is to build ---------------------------------------------------------------------
 
-KERNELS  = $(patsubst %,tensor/kernels/%.c,fast matmul attention) # all else is compiled once
-LIBRARY  = $(sort $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/math/*.c tensor/kernels/*.c \
-             autograd/*.c autograd/ops/*.c nn/*.c)))
+KERNELS  = $(patsubst %,tensor/fast/%.c,fast matmul attention_tiles) # all else is compiled once
+LIBRARY  = $(sort $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/*/*.c \
+             autograd/*.c autograd/*/*.c nn/*.c nn/*/*.c)))
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
 SOURCES  = $(wildcard $(foreach folder,tensor autograd nn examples tests,\
            $(folder)/*.[ch] $(folder)/*.inc $(folder)/*/*.[ch] $(folder)/*/*.inc))
@@ -110,24 +110,24 @@ OBJECTS  = $(call objects,$(LIBRARY)) \
 EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
 # Suites that need the linker's --wrap, which macOS's linker does not have.
 LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure allocator attention files threads))
-TESTS    = $(filter-out $(LEFT_OUT),$(patsubst %.c,$(BUILD)/%,$(wildcard tests/test_*.c)))
+TESTS    = $(filter-out $(LEFT_OUT),$(patsubst tests/suites/%.c,$(BUILD)/tests/%,$(wildcard tests/suites/test_*.c)))
 COMMON   = $(call objects,$(wildcard examples/common/*.c))
 # explain's lessons, and its page: the sources of the page are arrays of the program.
 PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css page.js controls.js live.js play.js)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c \
-             $(filter-out tensor/kernels/pool.c tensor/replace.c,$(LIBRARY)) \
+             $(filter-out tensor/fast/pool.c tensor/files/replace.c,$(LIBRARY)) \
              $(filter-out $(patsubst %,examples/explain/%.c,check html picture text),$(wildcard examples/explain/*.c)) \
              examples/recall/model.c examples/common/attention_map.c)
 # The suites that run as WebAssembly, with stand-ins for Check and for what a C library lacks there.
 LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty extremes golden inspect kernels loops nn \
                 ops print random seeds tape tensor training)
-LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,common common_kernels live/check live/system)
+LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,suites/common suites/common_kernels live/check live/system)
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)) $(PAGE)
-HELPERS  = $(call objects,$(wildcard tests/common*.c))
-HOOKED   = $(BUILD)/obj/tensor/kernels/pool.hooks.o # pool.c for the tests; it replaces the library's
+HELPERS  = $(call objects,$(wildcard tests/suites/common*.c))
+HOOKED   = $(BUILD)/obj/tensor/fast/pool.hooks.o # pool.c for the tests; it replaces the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
              $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
 MEASURE  = $(call objects,tests/bench/common.c) \
@@ -168,15 +168,15 @@ $(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
 	$(compile) -DTEST_HOOKS
 # -O3 makes loops over elements loops of vectors. Code that no step of training runs is compiled for
 # size, and so are kernels that only the oldest CPUs need.
-$(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
+$(BUILD)/obj/tensor/fast/%.o $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(BUILD)/obj/tensor/kernels/plain.o: SPEED =
 $(BUILD)/obj/tensor/math/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # In matmul.c the compiler may fuse: the sums of a product are chains of fused multiply-adds. With a
 # sanitizer nothing is fused, because its checks would stand between some products and sums.
-$(BUILD)/obj/tensor/kernels/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
-$(BUILD)/obj/tensor/kernels/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
-# The library runs in threads with little stack (tests/test_stacks.c).
+$(BUILD)/obj/tensor/fast/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
+$(BUILD)/obj/tensor/fast/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
+# The library runs in threads with little stack (tests/suites/test_stacks.c).
 $(OBJECTS): STACK = $(if $(DEV),-Wframe-larger-than=16384)
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
@@ -189,7 +189,9 @@ $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehea
 $(BUILD)/explain: $(LESSONS) $(MODULE)
 $(addprefix $(BUILD)/,recall reverse heads charlm): $(RECORDER)
 $(BUILD)/recall: $(call objects,examples/recall/model.c)
-$(TESTS) $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
+$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/suites/%.o
+$(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
+$(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) -lm
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BUILD)/tests/test_explain $(BUILD)/tests/test_play: $(COMMON) $(LESSONS)
@@ -202,7 +204,8 @@ $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -fsanitize=fuzzer $(WRAP) -lm
 
-WITH_CHECK = $(patsubst $(BUILD)/%,$(BUILD)/obj/%.o,$(TESTS) $(BESIDE)) $(HELPERS) $(BUILD)/obj/tests/fuzz/target_api.o
+WITH_CHECK = $(TESTS:$(BUILD)/tests/%=$(BUILD)/obj/tests/suites/%.o) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
+             $(BUILD)/obj/tests/fuzz/target_api.o
 $(WITH_CHECK): MORE = -DTEST_HOOKS $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
 # --wrap replaces functions that the library calls: tensor_fail, so that a test sees each error
@@ -217,7 +220,7 @@ $(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create,--wrap=pthread_mu
 $(BUILD)/tests/test_threads: | $(BUILD)/$(SHARED)
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fstat64 \
                                    -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename
-$(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/common.o $(HOOKED)
+$(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
 $(BUILD)/fuzz/target_api: WRAP = -Wl,--wrap=tensor_fail $$(pkg-config --libs check)
 $(BUILD)/fuzz/target_tape: $(LESSONS)
 $(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
@@ -228,14 +231,14 @@ $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) $(WASM_SPEED) -MMD -MP -c $< -o $@
 # -O2 saves a tenth of additive attention's time, and costs 700 bytes.
-$(BUILD)/obj/wasm/tensor/kernels/fast.o: WASM_SPEED = -O2
+$(BUILD)/obj/wasm/tensor/fast/fast.o: WASM_SPEED = -O2
 $(BUILD)/live.wasm: $(WASM)
 	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
 # The page unpacks this file. gzip -n stores no name and no time: every build makes the same bytes.
 $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
 	@$(PACK) <$< >$@
 $(BUILD)/obj/wasm/tests/%.o: WASM_FIRST = -Itests/live -include tests/live/system.h -DTEST_HOOKS -Wno-deprecated-declarations
-$(LIVE_TESTS): $(BUILD)/live/%.wasm: $(BUILD)/obj/wasm/tests/%.o $(LIVE_SYSTEM) $(WASM)
+$(LIVE_TESTS): $(BUILD)/live/%.wasm: $(BUILD)/obj/wasm/tests/suites/%.o $(LIVE_SYSTEM) $(WASM)
 	$(quiet)echo "  link $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_LINK) -Wl,--wrap=tensor_fail $(WRAP) $^ -o $@
 $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 
@@ -275,18 +278,18 @@ $(BUILD)/flags $(BUILD)/flags.wasm $(BUILD)/sources: FORCE
 # What to do with it -------------------------------------------------------------------------
 
 demo: all ## see it work: every example, and the pictures that they make
-	@tests/run-demo $(BUILD)
+	@tests/tools/run-demo $(BUILD)
 
 live: ## the library as WebAssembly, in the page of explain (finds or installs clang and wasi-libc)
-	@tests/install-wasm '$(WASM_CC)' '$(WASI)'
+	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
 	@$(MAKE) --no-print-directory LIVE=yes $(BUILD)/explain
 live-module: $(BUILD)/live.wasm.gz
 
 have-check:
-	@tests/install-check
+	@tests/tools/install-check
 suites: $(TESTS)
 test: $(TESTS) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check)
-	@BUILD=$(BUILD) tests/run-suites $(TESTS)
+	@BUILD=$(BUILD) tests/tools/run-suites $(TESTS)
 	@$(BUILD)/docs --check $(LIBRARY)
 	$(if $(LEFT_OUT),@echo "left out because this linker has no --wrap: $(notdir $(LEFT_OUT))")
 
@@ -316,7 +319,7 @@ tsan: ## the suites under the thread sanitizer
 	    $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
 valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
 	@CK_FORK=no CK_EXCLUDE_TAGS=long TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
-	    tests/run-suites $(TESTS)
+	    tests/tools/run-suites $(TESTS)
 
 fuzz: ## corrupted files for every reader, under the sanitizers
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/sanitize-fuzz \
@@ -337,43 +340,43 @@ BROWSER = chromium
 page-test: $(BUILD)/explain ## the page of explain in headless Chromium; BROWSER=firefox: in Firefox
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
 	@$(BUILD)/explain --lesson 6 --additive --page $(BUILD)/additive.html >/dev/null
-	@tests/page-test --$(BROWSER) $(BUILD)/explain.html $(BUILD)/additive.html
+	@tests/page/test --$(BROWSER) $(BUILD)/explain.html $(BUILD)/additive.html
 
 live-test: ## the WebAssembly module against the program, and suites built for it (needs node)
-	@tests/install-wasm '$(WASM_CC)' '$(WASI)'
+	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
 	@$(MAKE) --no-print-directory LIVE=yes run-live-test
 run-live-test: $(LIVE_TESTS) $(BUILD)/explain
-	@tests/have node:nodejs
-	@RUNNER=tests/live/run tests/run-suites $(LIVE_TESTS)
+	@tests/tools/have node:nodejs
+	@RUNNER=tests/live/run tests/tools/run-suites $(LIVE_TESTS)
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
-	@tests/live-test $(BUILD)/explain $(BUILD)/explain.html
+	@tests/live/test $(BUILD)/explain $(BUILD)/explain.html
 
 # clang's and gcc's sanitizers have a malloc of their own, so failmalloc needs a plain build.
 failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
-	@tests/check-failmalloc "$(BUILD)"
-$(BUILD)/failmalloc.so: $(BUILD)/obj/tests/failmalloc.o
+	@tests/checks/failmalloc "$(BUILD)"
+$(BUILD)/failmalloc.so: $(BUILD)/obj/tests/tools/failmalloc.o
 	$(link) -shared
 
 coverage: ## which lines of the library the suites reach (needs gcovr)
-	@tests/have gcovr
+	@tests/tools/have gcovr
 	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
 	@$(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
 mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or two (needs Python and gcov)
-	@tests/have python3 gcov:gcc git
-	@BUILD=$(BUILD) tests/mutants $(MUTANTS)
+	@tests/tools/have python3 gcov:gcc git
+	@BUILD=$(BUILD) tests/tools/mutants $(MUTANTS)
 
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
-	tests/check-layers
-	tests/check-links
-	tests/check-headers $(FLAGS)
-	tests/check-functions $(SOURCES)
-	tests/check-statements $(SOURCES)
+	tests/checks/layers
+	tests/checks/links
+	tests/checks/headers $(FLAGS)
+	tests/checks/functions $(SOURCES)
+	tests/checks/statements $(SOURCES)
 have-lint:
-	@tests/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
+	@tests/tools/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
 $(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
 	@echo "  tidy $<"; mkdir -p $(@D); \
 	clang-tidy --quiet $< -- $(FLAGS) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }
@@ -383,11 +386,11 @@ fmt: ## format the sources in place
 # CHECK=1 changes nothing, and fails when a page is stale.
 docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md and nn/README.md
 	@$< $(if $(CHECK),--check) $(LIBRARY)
-$(BUILD)/docs: $(BUILD)/obj/tests/docs.o $(BUILD)/libtapehead.a
+$(BUILD)/docs: $(BUILD)/obj/tests/tools/docs.o $(BUILD)/libtapehead.a
 	$(link) -lm -pthread
 
-size: ## lines of code per folder, and whether the library stays short
-	@tests/print-size
+size: ## lines of code per folder: the core, the other ring, examples, tests
+	@tests/tools/print-size
 
 INCLUDE = $(DESTDIR)$(PREFIX)/include/tapehead
 LIB     = $(DESTDIR)$(PREFIX)/lib

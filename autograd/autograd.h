@@ -211,8 +211,8 @@ Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim); /* each slice
 Tensor *ag_masked_select(Tensor *x, Tensor *mask); /* (count of true); x and mask broadcast */
 /* index: I64, at least 0 and below the size of dim; an element that is gathered twice gets the sum
  * of both gradients: with PyTorch's bits for up to 128 indices (along dim); the sums of more are
- * computed in double and rounded once. For dim 0, index_select, with an index (n) or (), gives x[index[i], j],
- * and gather gives x[index[i, j], j]. */
+ * computed in double and rounded once. For dim 0, index_select, with an index (n) or (), gives
+ * x[index[i], j], and gather gives x[index[i, j], j]. */
 Tensor *ag_index_select(Tensor *x, int dim, Tensor *index);
 Tensor *ag_gather(Tensor *x, int dim, Tensor *index);
 Tensor *ag_embedding(Tensor *w, Tensor *index); /* w (N, D), index (...) -> (..., D) */

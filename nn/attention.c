@@ -10,7 +10,7 @@
  *
  * B batch, Q queries, K keys and values, D size of a head, H heads (of additive attention: hidden
  * units). */
-#include "internal.h"
+#include "module.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* dropout.c - zeroes elements in training mode, and returns x in evaluation mode. */
-#include "internal.h"
+#include "module.h"
 
 static void print_dropout(const void *module, FILE *file) {
     fprintf(file, "p=");

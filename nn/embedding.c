@@ -1,5 +1,5 @@
 /* embedding.c - vectors for words: a learned table; an index selects a row. */
-#include "internal.h"
+#include "module.h"
 
 static void print_embedding(const void *module, FILE *file) {
     const Shape shape = ((const Embedding *)module)->weight->shape;

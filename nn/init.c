@@ -3,7 +3,7 @@
  * A weight (out, in, ...) maps fan_in numbers to fan_out numbers. A variance of 1 / fan_in keeps
  * the variance of values in the forward pass; a variance of 1 / fan_out keeps the variance of
  * gradients in the backward pass. 2 / (fan_in + fan_out) is a compromise. */
-#include "internal.h"
+#include "module.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* layer_norm.c - gives each vector mean 0 and variance 1, then a learned scale and shift. */
-#include "internal.h"
+#include "module.h"
 
 static void print_layer_norm(const void *module, FILE *file) {
     const LayerNorm *norm = module;

@@ -4,7 +4,7 @@
  * (-1 / sqrt(in), 1 / sqrt(in)). A lazy layer draws its weights in its first forward, so lazy
  * layers draw in the order in which they are first used.
  */
-#include "internal.h"
+#include "module.h"
 
 #include <math.h>
 

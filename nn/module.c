@@ -9,7 +9,7 @@
  * reference or a child takes it over also when it fails. So a constructor needs no checks between
  * nn_module_new and nn_module_done.
  */
-#include "internal.h"
+#include "module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * parameter. A parameter without a gradient (NULL) takes no step. A gradient of zeros is different:
  * momentum and weight decay still move such a parameter.
  */
-#include "internal.h"
+#include "module.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -156,7 +156,7 @@ def check_batch(job):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="tests/check-pytorch")
+    parser = argparse.ArgumentParser(prog="tests/checks/pytorch")
     parser.add_argument("runner")
     parser.add_argument("--programs", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=0)

@@ -18,7 +18,7 @@
  * with the line "hold", the runner retains the result instead, and reads it after backpropagation.
  * OUT's tensors are "PROGRAM.n", the result of op n, and "PROGRAM.grad.n", the gradient of tensor
  * n, if it has one; OUT's metadata has the error of each program that failed. */
-#include "../common.h"
+#include "../suites/common.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  * elements, or products of more than WORK_MAX operations. */
 #include "common.h"
 
-#include "../common.h"
+#include "../suites/common.h"
 
 #include <limits.h>
 #include <math.h>
@@ -260,7 +260,7 @@ static bool tape_is_small(void) {
     return work <= WORK_MAX;
 }
 
-/* Calls the functions of autograd/inspect.c. */
+/* Calls the functions of autograd/more/inspect.c. */
 static void look_at_tape(void) {
     Tensor *dx[OP_INPUTS];
     TapeLine line = {0};

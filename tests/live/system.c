@@ -3,8 +3,8 @@
  * out (see run). */
 #include "system.h"
 
-#include "../../tensor/file.h"
-#include "../common_program.h"
+#include "../../tensor/files/file.h"
+#include "../suites/common_program.h"
 
 #include <errno.h>
 
@@ -37,7 +37,7 @@ int mkstemp(char *path) {
     return refuse();
 }
 
-/* In place of tensor/replace.c. */
+/* In place of tensor/files/replace.c. */
 bool tensor_can_replace(const char *path) {
     (void)path;
     return refuse() == 0;

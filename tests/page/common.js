@@ -1,4 +1,4 @@
-/* common.js - what all scripts share that tests/page-test appends to a copy of a page: a report, keys, addresses. */
+/* common.js - what all scripts share that tests/page/test appends to a copy of a page: a report, keys, addresses. */
 const report = { cells: {}, pending: 0, terms: {}, badges: [], failures: [], steps: {}, exercises: [], wide: [], motion: 0 };
 const fail = text => report.failures.length < 20 && report.failures.push(text);
 const expect = (right, text) => right || fail(text);

@@ -1,4 +1,4 @@
-/* live.js - what tests/page-test appends to a copy of a page with the library in it, behind common.js: it uses each
+/* live.js - what tests/page/test appends to a copy of a page with the library in it, behind common.js: it uses each
  * control of each lesson, types numbers into cells, breaks each rule, moves the slider of training, and compares what the
  * page shows with answers of the library that it asks for itself. WALK.lessons: what the program recorded, lesson by lesson;
  * WALK.float32: the same with --float32 and TAPEHEAD_ISA=baseline. WALK.answers: how many answers to ask for one after

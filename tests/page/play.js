@@ -1,4 +1,4 @@
-/* play.js - what tests/page-test appends to a copy of a page, behind common.js, to walk through its playground, as
+/* play.js - what tests/page/test appends to a copy of a page, behind common.js, to walk through its playground, as
  * walk.js walks through its lessons. It compares what the page shows with what the library in the page answers when it
  * is asked directly. WALK.refused: there is nothing to play with; WALK.gone: the address was of a recording; WALK.opened:
  * the page was opened at this step by this address; WALK.all: everything, not only what depends on the width. */

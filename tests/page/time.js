@@ -1,4 +1,4 @@
-/* time.js - what tests/page-test --time appends to a copy of a page, behind common.js: how long a change takes, from the
+/* time.js - what tests/page/test --time appends to a copy of a page, behind common.js: how long a change takes, from the
  * event of a control until the page is computed, drawn and laid out (milliseconds: the median of 100, and the 95th), and
  * how long the playground trains. */
 async function timeChanges(address, selector, type, valueOf) {

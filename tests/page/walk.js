@@ -1,4 +1,4 @@
-/* walk.js - what tests/page-test appends to a copy of a page, behind common.js: it walks through the page with keys
+/* walk.js - what tests/page/test appends to a copy of a page, behind common.js: it walks through the page with keys
  * and clicks, as a reader does, and reports what it saw. It judges nothing that page-test can judge from the data.
  * WALK, written above it, says what to do: see page-test. */
 /* The text of every cell that is shown. */

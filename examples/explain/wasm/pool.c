@@ -1,4 +1,4 @@
-/* pool.c - for WebAssembly, which has one thread here, in place of tensor/kernels/pool.c: the
+/* pool.c - for WebAssembly, which has one thread here, in place of tensor/fast/pool.c: the
  * caller does all the work. */
 #include "threads.h" /* of tensor/kernels */
 

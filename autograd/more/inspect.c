@@ -1,0 +1,307 @@
+/* inspect.c - reads the tape: its lines, the vector-Jacobian product of a line, the forward of a
+ * line once more, and the whole tape as JSON, with all numbers that a page needs to show
+ * backpropagation.
+ *
+ * A backward is linear in dy. So the backward of a dy that is 1 at element j and 0 elsewhere is row
+ * j of the op's Jacobian, J[j, i] = d y[j] / d x[i]. For any op, J gives the terms of every
+ * gradient,
+ *     dx[i] = sum over j of dy[j] J[j, i],
+ * and the reason why a gradient is 0. Differences of the op's forward check J. */
+#include "../op.h"
+#include "../../tensor/files/file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON_BYTES = 1 << 20, JACOBIAN_SIZE = 1 << 22 };
+
+/* ---- a line ---------------------------------------------------------------------------------- */
+
+bool tape_line(int i, TapeLine *line) {
+    const Node *n = tensor_pending() ? NULL : ag_node(i);
+    if (n) *line = (TapeLine){n->op->name, n->op->text, n->out, n->in, n->n_in};
+    return n != NULL;
+}
+
+/* Line i, whose result requires a gradient. */
+static const Node *node_of(const char *function, int i) {
+    const Node *n = tensor_pending() ? NULL : ag_node(i);
+    if (n && n->out->grad_fn && n->op->backward) return n;
+    if (!n) return tensor_fail("%s: the open recording tape has no line %d", function, i);
+    return tensor_fail("%s: line %d, %s, has no gradient", function, i, n->op->name);
+}
+
+/* A backward may write over a dy that nobody else holds, so it gets a view of dy. */
+static bool vjp_of(const Node *n, const Tensor *dy, Tensor **dx) {
+    Tensor *view = tensor_view_make(dy, dy->shape, dy->stride, dy->data);
+    const bool done = view && ag_node_vjp(n, view, dx);
+    tensor_release(view);
+    return done;
+}
+
+bool tape_vjp(int i, const Tensor *dy, Tensor **dx) {
+    const Node *n = node_of("tape_vjp", i);
+    return n && tensor_check_given("tape_vjp", "dx", dx) &&
+           ag_check_cotangent("tape_vjp", n->out, dy) && vjp_of(n, dy, dx);
+}
+
+/* Runs n's forward once more, on n's inputs, with the numbers that n drew. `again` becomes a node
+ * that owns its saved tensors and its result: release_again. */
+static bool run_again(const Node *n, Node *again) {
+    const int drawn = n->op->draws - 1;
+    *again = (Node){.op = n->op, .in = n->in, .n_in = n->n_in, .at = n->at};
+    if (tensor_pending()) return false;
+    if (drawn >= 0) again->saved[drawn] = tensor_retain(n->saved[drawn]);
+    again->out = n->op->forward(again);
+    for (int k = 0; k < n->n_in && k < OP_INPUTS; k++)
+        if (n->in[k]) again->version[k] = n->in[k]->storage->version;
+    if (again->out) again->version[OP_INPUTS] = again->out->storage->version;
+    return !tensor_pending();
+}
+
+static void release_again(Node *again) {
+    for (int i = 0; i < SAVED; i++) tensor_release(again->saved[i]);
+    tensor_release(again->out);
+}
+
+static Tensor *forward_again(const Node *n) {
+    Node again;
+    Tensor *y = run_again(n, &again) ? tensor_retain(again.out) : NULL;
+    release_again(&again);
+    return y;
+}
+
+Tensor *tape_forward(int i) {
+    const Node *n = node_of("tape_forward", i);
+    for (int k = 0; n && k < n->n_in; k++)
+        if (n->in[k] && !tensor_check_readable("tape_forward", n->in[k])) return NULL;
+    return n ? forward_again(n) : NULL;
+}
+
+/* copy becomes n with its float inputs converted to float64, and one reference to each input. The
+ * caller releases the inputs, frees copy->in and calls release_again. */
+static bool copy_in_float64(const Node *n, Node *copy) {
+    Node prepared = *n;
+    Tensor **in = tensor_cache_alloc(n->n_in * (int64_t)sizeof *in);
+    prepared.in = in;
+    prepared.n_in = in ? n->n_in : 0;
+    if (n->op == &ag_op_to) prepared.at.dtype = F64;
+    for (int k = 0; k < prepared.n_in; k++) {
+        const bool is_float = n->in[k] && dtype_is_float(n->in[k]->dtype);
+        in[k] = is_float ? tensor_convert(n->in[k], F64) : tensor_retain(n->in[k]);
+        if (is_float && in[k]) in[k]->requires_grad = n->in[k]->requires_grad;
+    }
+    return run_again(&prepared, copy);
+}
+
+/* ---- the Jacobian of a line, and its check --------------------------------------------------- */
+
+/* J, a row for each element of n's result, a column for each element of in[k]: float64. */
+static Tensor *jacobian_of(const Node *n, int k) {
+    const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
+    if (columns > JACOBIAN_SIZE / rows)
+        return tensor_fail("tape_write_json: %s has %lld derivatives: choose a smaller example",
+                           n->op->name, (long long)rows * (long long)columns);
+    Tensor **dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
+    Tensor *jacobian = tensor_make(SHAPE(rows, columns), F64);
+    for (int64_t j = 0; j < rows && !tensor_pending(); j++) {
+        Tensor *dy = tensor_make_zeros(n->out->shape, n->out->dtype);
+        if (dy && dy->dtype == F32) ((float *)dy->data)[j] = 1;
+        else if (dy) ((double *)dy->data)[j] = 1;
+        const bool done = dy && ag_node_vjp(n, dy, dx);
+        if (done) tensor_to_doubles(dx[k], (double *)jacobian->data + j * columns);
+        for (int i = 0; i < n->n_in && done; i++) tensor_release(dx[i]);
+        tensor_release(dy);
+    }
+    tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
+    return jacobian;
+}
+
+/* The result of a copy with another number in place of x, an element of an input. y itself can be a
+ * view of that input. */
+static Tensor *forward_at(const Node *copy, double *x, double number) {
+    const double before = *x;
+    *x = number;
+    Tensor *y = forward_again(copy);
+    Tensor *dense = y ? tensor_convert(y, F64) : NULL;
+    *x = before;
+    tensor_release(y);
+    return dense;
+}
+
+/* n: a copy, from copy_in_float64. The largest |J - D| / max(1, |J|), where D are central
+ * differences with respect to input k. The step grows slowly with x: softmax is as curved at -1e6,
+ * a score that programs use to mask a key, as at 0. */
+static double largest_error(const Node *n, int k) {
+    const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
+    Tensor *jacobian = jacobian_of(n, k);
+    double *x = n->in[k]->data, largest = 0;
+    for (int64_t i = 0; i < columns && !tensor_pending(); i++) {
+        const double h = 1e-5 * fmax(1, cbrt(fabs(x[i])));
+        const double distance = x[i] + h - (x[i] - h); /* 2 h, rounded as the two numbers are */
+        if (isinf(x[i])) continue;                     /* an infinity has no neighbours */
+        Tensor *above = forward_at(n, &x[i], x[i] + h);
+        Tensor *below = forward_at(n, &x[i], x[i] - h);
+        for (int64_t j = 0; j < rows && above && below; j++) {
+            const double exact = ((double *)jacobian->data)[j * columns + i];
+            const double rise = ((double *)above->data)[j] - ((double *)below->data)[j];
+            const double error = fabs(exact - rise / distance) / fmax(1, fabs(exact));
+            if (error > largest || isnan(error)) largest = error; /* NaN stays */
+        }
+        tensor_release(above);
+        tensor_release(below);
+    }
+    tensor_release(jacobian);
+    return largest;
+}
+
+/* ---- why no element of the result changes with an element of an input ------------------------ */
+
+/* For a copy of masked_softmax, the weights if all scores were 0: they are 0 for the masked keys
+ * only. */
+static Tensor *weights_of_zeros(const Node *copy) {
+    if (copy->op->text != &ag_text_attention_weights) return NULL;
+    tensor_fill_elements(copy->in[0], 0);
+    return forward_again(copy);
+}
+
+static const char *reason_of(const Node *n, int64_t i, const double *y, const Tensor *weights) {
+    const Op *const op = n->op;
+    const bool is_softmax = op->text == &ag_text_softmax || op->text == &ag_text_attention_weights;
+    if (is_softmax && y[i] == 1) return "weight is 1";
+    if (weights && ((double *)weights->data)[i] == 0) return "masked";
+    if (op->zero) return op->zero;
+    if (op->forward == ag_elementwise_forward && n->n_in == 1) return "flat";
+    return op->reads & READS_OTHER ? "times 0" : "unused"; /* a product reads the other factor */
+}
+
+/* ---- the tape as JSON ------------------------------------------------------------------------ */
+
+/* ,"key":[numbers] */
+static void write_numbers(Buffer *json, const char *key, const Tensor *x) {
+    Tensor *numbers = tensor_convert(x, F64);
+    tensor_buffer_print(json, ",\"%s\":[", key);
+    for (int64_t i = 0; numbers && i < tensor_numel(x) && json->size <= JSON_BYTES; i++)
+        tensor_buffer_print_number(json, i ? "," : "", ((double *)numbers->data)[i], x->dtype);
+    tensor_buffer_print(json, "]");
+    tensor_release(numbers);
+}
+
+static void write_tensor(Buffer *json, const char *before, const Tensor *x) {
+    tensor_buffer_print(json,
+                        "%s\n{\"type\":\"%s\",\"leaf\":%s,\"requires_grad\":%s,\"shape\":", before,
+                        tensor_dtype_name(x->dtype), x->grad_fn ? "false" : "true",
+                        x->requires_grad ? "true" : "false");
+    tensor_buffer_print_shape(json, x->shape);
+    tensor_buffer_print_string(json, ",\"name\":", x->name);
+    write_numbers(json, "value", x);
+    if (x->grad) write_numbers(json, "grad", x->grad);
+    tensor_buffer_print(json, "}");
+}
+
+/* Writes dx, which n's backward adds to the gradient of in[k], and J. Column i of J is written as
+ * [j,number,j,number,...] without zeros, or as the reason if all are 0. */
+static void write_gradient(Buffer *json, const Node *n, const Node *copy, int k, const Tensor *dx) {
+    const int64_t rows = tensor_numel(n->out), columns = tensor_numel(dx);
+    Tensor *jacobian = jacobian_of(n, k);
+    Tensor *y = tensor_convert(n->out, F64);
+    tensor_buffer_print(json, "{\"input\":%d", k);
+    tensor_buffer_print_number(json, ",\"worst\":", largest_error(copy, k), F64);
+    Tensor *weights = weights_of_zeros(copy);
+    write_numbers(json, "dx", dx);
+    tensor_buffer_print(json, ",\"jacobian\":[");
+    for (int64_t i = 0; i < columns && json->size <= JSON_BYTES && !tensor_pending(); i++) {
+        int terms = 0;
+        for (int64_t j = 0; j < rows; j++) {
+            const double term = ((double *)jacobian->data)[j * columns + i];
+            if (term == 0) continue;
+            tensor_buffer_print(json, terms++ ? ",%lld" : "[%lld", (long long)j);
+            tensor_buffer_print_number(json, ",", term, n->out->dtype);
+        }
+        if (!terms) tensor_buffer_print(json, "\"%s\"", reason_of(n, i, y->data, weights));
+        tensor_buffer_print(json, "%s%s", terms ? "]" : "", i + 1 < columns ? "," : "");
+    }
+    tensor_buffer_print(json, "]}");
+    tensor_release(weights);
+    tensor_release(y);
+    tensor_release(jacobian);
+}
+
+static void write_backward(Buffer *json, const Node *n) {
+    Node copy = {0};
+    Tensor **dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
+    const bool done = dx && copy_in_float64(n, &copy) && vjp_of(n, n->out->grad, dx);
+    for (int k = 0; k < n->n_in && done; k++) {
+        tensor_buffer_print(json, k ? ",\n " : "\n ");
+        if (!dx[k]) tensor_buffer_print(json, "null");
+        else if (!tensor_pending()) write_gradient(json, n, &copy, k, dx[k]);
+        tensor_release(dx[k]);
+    }
+    for (int k = 0; k < copy.n_in; k++) tensor_release(copy.in[k]);
+    tensor_cache_free((void *)(uintptr_t)copy.in, copy.n_in * (int64_t)sizeof *copy.in);
+    release_again(&copy);
+    tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
+}
+
+/* The number of x in the JSON; -1 for NULL. tensor: the tensors that have a number, then NULLs. */
+static int number_of(const Tensor **tensor, const Tensor *x) {
+    int t = x ? 0 : -1;
+    while (x && tensor[t] && tensor[t] != x) t++;
+    if (x) tensor[t] = x;
+    return t;
+}
+
+static void write_line(Buffer *json, const Tensor **tensor, int line, const Node *n) {
+    const OpText *text = n->op->text;
+    tensor_buffer_print(json, "%s\n{\"line\":%d,\"view\":%s", tensor[0] ? "," : "", line,
+                        n->in[0]->storage == n->out->storage ? "true" : "false");
+    tensor_buffer_print_string(json, ",\"op\":", n->op->name);
+    tensor_buffer_print_string(json, ",\"call\":", text->call);
+    tensor_buffer_print_string(json, ",\"shapes\":", text->shapes);
+    tensor_buffer_print_string(json, ",\"formula\":", text->value);
+    tensor_buffer_print_string(json, ",\"gradient\":", text->gradient);
+    tensor_buffer_print_string(json, ",\"source\":", text->source);
+    if (strstr(text->call, ", s)")) tensor_buffer_print_number(json, ",\"s\":", n->at.s, F64);
+    if (strstr(text->call, ", p)")) tensor_buffer_print_number(json, ",\"p\":", n->at.p, F64);
+    if (strstr(text->call, ", scale"))
+        tensor_buffer_print_number(json, ",\"scale\":", n->at.scale, F64);
+    tensor_buffer_print(json, ",\"in\":[");
+    for (int k = 0; k < n->n_in; k++)
+        tensor_buffer_print(json, k ? ",%d" : "%d", number_of(tensor, n->in[k]));
+    tensor_buffer_print(json, "],\"out\":%d,\"backward\":[", number_of(tensor, n->out));
+    if (n->out->grad && n->out->grad_fn && tensor_numel(n->out) > 0) write_backward(json, n);
+    tensor_buffer_print(json, "]}");
+}
+
+bool tape_write_json(FILE *file) {
+    Buffer text = {0}, *json = &text;
+    int lines = 0, tensors = 1, gradients = 0;
+    if (tensor_pending() || !tensor_check_given("tape_write_json", "file", file)) return false;
+    for (const Node *n = ag_node(0); n; n = ag_node(++lines)) {
+        tensors += n->n_in + 1;
+        gradients += n->out->grad != NULL;
+        if (!tensor_check_readable("tape_write_json", n->out)) return false;
+    }
+    if (gradients == 0)
+        return tensor_fail("tape_write_json: no result on an open recording tape has a gradient: "
+                           "call tape_keep_grads before the ops and ag_backward after them");
+    const Tensor **tensor = tensor_cache_alloc(tensors * (int64_t)sizeof *tensor);
+    if (tensor) memset(tensor, 0, (size_t)tensors * sizeof *tensor);
+    tensor_buffer_print(json, "{\"lines\":[");
+    for (int i = 0; i < lines && !tensor_pending(); i++)
+        if (ag_node(i)->n_in > 0) write_line(json, tensor, i, ag_node(i));
+    tensor_buffer_print(json, "],\n\"tensors\":[");
+    for (int t = 0; !tensor_pending() && tensor[t]; t++)
+        write_tensor(json, t ? "," : "", tensor[t]);
+    tensor_buffer_print(json, "]}\n");
+    if (json->failed) tensor_fail("out of memory: %lld bytes", (long long)json->size);
+    else if (json->size > JSON_BYTES)
+        tensor_fail("tape_write_json: the tape takes more than 1 MB: choose a smaller example");
+    else if (!tensor_pending() &&
+             (fwrite(json->bytes, 1, json->size, file) != json->size || fflush(file) != 0))
+        tensor_fail("tape_write_json: the file could not be written");
+    free(json->bytes);
+    tensor_cache_free(tensor, tensors * (int64_t)sizeof *tensor);
+    return !tensor_pending();
+}

@@ -1,0 +1,320 @@
+/* pool.c - a thread pool: a few threads share the work of one call.
+ *
+ * The work is split into more parts than there are threads, and a thread that is free takes the
+ * next part. The caller begins at once. A worker joins the job when it wakes up, if parts are left,
+ * and the caller waits only for the workers that joined. So a worker that sleeps, or whose core is
+ * taken by another program, delays nobody. The result does not depend on which thread computes
+ * which part: parts write to different elements, and no part computes anything that depends on how
+ * the work was split.
+ *
+ * One caller at a time has the workers. If another thread calls meanwhile, or a part of a job calls
+ * again, that call does all its work on its own thread. */
+#ifdef __linux__
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): sched_getaffinity wants it */
+#endif
+#include "../kernels/threads.h"
+
+#include "../tensor.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    THREADS_MAX = 64,
+    STACK = 1 << 20, /* bytes of a worker's stack: a kernel takes less than 64 KB, the rest is for
+                      * programs with large thread-local variables; systems give 128 KB to 8 MB */
+    PARTS_EACH = 8,  /* parts for each thread: with two threads a part is a sixteenth of the work */
+    SPIN = 100000,   /* nanoseconds for which a waiting thread polls before it sleeps */
+    ONE_FREE = 1 << 16, /* see members */
+    ONE_JOINED = 1
+};
+
+/* A condition variable, and how many threads sleep on it. */
+typedef struct {
+    pthread_cond_t condition;
+    int sleepers;
+} Event;
+
+static struct {
+    pthread_mutex_t owner; /* held by the caller that has the workers; guards the fields below */
+    int requested;         /* the most workers that a call wanted */
+    int workers;           /* the workers that exist: fewer if the system refused some */
+    pthread_t worker[THREADS_MAX];
+
+    /* The job, for the threads that joined it. */
+    int64_t n;
+    int parts;
+    PartOfWork work;
+    void *context;
+    int next; /* the part that is taken next; an int64_t is not atomic on every machine */
+
+    int members; /* ONE_FREE * workers that may still join + ONE_JOINED * workers that joined */
+    bool stopping;
+    pthread_mutex_t mutex; /* of the events */
+    Event posted, done;    /* a job was posted; the last worker left it */
+} pool = {.owner = PTHREAD_MUTEX_INITIALIZER,
+          .mutex = PTHREAD_MUTEX_INITIALIZER,
+          .posted.condition = PTHREAD_COND_INITIALIZER,
+          .done.condition = PTHREAD_COND_INITIALIZER};
+
+/* ---- how many ------------------------------------------------------------------------------ */
+
+/* worth_a_thread: the number of operations (on an element, or on a vector in a product) for which
+ * one more thread saves time. threads_take_turns: a thread yields after each part. */
+#ifdef TEST_HOOKS
+double worth_a_thread = 32768;
+bool threads_take_turns;
+#else
+static const double worth_a_thread = 32768;
+static const bool threads_take_turns = false;
+#endif
+
+static int threads; /* the number of threads to use; 0: not set yet */
+
+static int at_most(int most, int64_t n) { return n < most ? (int)n : most; }
+
+/* The cores on which the system lets this process run. */
+static int cores(void) {
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+#ifdef __linux__
+enum { PATH_SIZE = 4096 };
+
+/* Reads one or two numbers. Returns how many; 0 if there is no such file, or no number. */
+static int read_numbers(const char *folder, const char *name, long long *number,
+                        long long *second) {
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    const int n = file ? fscanf(file, "%lld %lld", number, second) : 0;
+    if (file) fclose(file);
+    return n;
+}
+
+/* The quota of a control group: the time that its processes may take of all cores in a period.
+ * cpu.max has both, "max" for no quota; the older version has two files, and -1. */
+static int quota_of(const char *folder) {
+    long long time, period, none;
+    const bool found = read_numbers(folder, "cpu.max", &time, &period) == 2 ||
+                       (read_numbers(folder, "cpu.cfs_quota_us", &time, &none) == 1 &&
+                        read_numbers(folder, "cpu.cfs_period_us", &period, &none) == 1);
+    if (!found || time <= 0 || period <= 0) return THREADS_MAX;
+    return at_most(THREADS_MAX, (time - 1) / period + 1);
+}
+
+/* /proc/self/cgroup has a line for each hierarchy of control groups: "0::/a/b", or
+ * "4:cpu,cpuacct:/a/b" of the older version. The smallest quota of /a/b, /a and / counts. In a
+ * container /a/b may be a path of the host, and the container's group is at /. */
+static int quota(const char *root) {
+    char line[PATH_SIZE / 2], folder[PATH_SIZE - 32];
+    int least = THREADS_MAX;
+    snprintf(folder, sizeof folder, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(folder, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *hierarchy = strchr(line, ':');
+        char *path = hierarchy ? strchr(hierarchy + 1, ':') : NULL;
+        if (!path) continue;
+        *path = '/';
+        char *slash;
+        do {
+            snprintf(folder, sizeof folder, "%s/sys/fs/cgroup/%s", root, hierarchy + 1);
+            least = at_most(least, quota_of(folder));
+            slash = strrchr(path + 1, '/');
+            if (slash) *slash = '\0';
+        } while (slash);
+    }
+    if (file) fclose(file);
+    return least;
+}
+#else
+static int quota(const char *root) {
+    (void)root;
+    return THREADS_MAX;
+}
+#endif
+
+int tensor_cores(const char *root) { return at_most(cores(), quota(root)); }
+
+/* TAPEHEAD_NUM_THREADS, if that is a whole number from 1, else the number of cores. */
+static int initial_threads(void) {
+    const char *text = getenv("TAPEHEAD_NUM_THREADS");
+    char *end = NULL;
+    const long wanted = text ? strtol(text, &end, 10) : 0;
+    return at_most(THREADS_MAX, wanted > 0 && *end == '\0' ? wanted : tensor_cores(""));
+}
+
+void tensor_set_num_threads(int n) {
+    if (n < 1) tensor_fail("set_num_threads: %d: there must be at least 1 thread", n);
+    else __atomic_store_n(&threads, at_most(THREADS_MAX, n), __ATOMIC_RELAXED);
+}
+
+int tensor_num_threads(void) {
+    int unset = 0;
+    if (__atomic_load_n(&threads, __ATOMIC_RELAXED) == unset) /* if no other thread was faster */
+        __atomic_compare_exchange_n(&threads, &unset, initial_threads(), false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    return __atomic_load_n(&threads, __ATOMIC_RELAXED);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static int64_t now(void) { /* in nanoseconds */
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Waits until happened() is true. Polls for a while, since the next call often follows soon, and
+ * then sleeps. A polling thread yields its core: the thread that it waits for may need that core.
+ */
+static void wait_for(Event *event, bool (*happened)(void)) {
+    for (const int64_t start = now(); now() - start < SPIN; sched_yield())
+        for (int i = 0; i < 32; i++) {
+            if (happened()) return;
+#if defined __x86_64__
+            __builtin_ia32_pause();
+#endif
+        }
+    pthread_mutex_lock(&pool.mutex);
+    __atomic_add_fetch(&event->sleepers, 1, __ATOMIC_SEQ_CST);
+    while (!happened()) pthread_cond_wait(&event->condition, &pool.mutex);
+    __atomic_sub_fetch(&event->sleepers, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+/* Wakes up to n sleepers. A sleeper calls happened() again after it was counted, so it cannot miss
+ * an event before this call. */
+static void wake(Event *event, int n) {
+    if (__atomic_load_n(&event->sleepers, __ATOMIC_SEQ_CST) == 0) return;
+    pthread_mutex_lock(&pool.mutex); /* now every counted sleeper sleeps */
+    pthread_mutex_unlock(&pool.mutex);
+    for (int i = 0; i < n; i++) pthread_cond_signal(&event->condition);
+}
+
+static bool job_is_posted(void) {
+    return __atomic_load_n(&pool.members, __ATOMIC_SEQ_CST) >= ONE_FREE ||
+           __atomic_load_n(&pool.stopping, __ATOMIC_RELAXED);
+}
+
+static bool all_left(void) { return __atomic_load_n(&pool.members, __ATOMIC_SEQ_CST) == 0; }
+
+/* ---- the workers --------------------------------------------------------------------------- */
+
+/* Joins the job. Returns the worker's number, from 1, or 0 if enough workers have joined. */
+static int join_job(void) {
+    int members = __atomic_load_n(&pool.members, __ATOMIC_RELAXED);
+    while (members >= ONE_FREE)
+        if (__atomic_compare_exchange_n(&pool.members, &members, members - ONE_FREE + ONE_JOINED,
+                                        true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            return members / ONE_FREE;
+    return 0;
+}
+
+static int next_part(void) { return __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED); }
+
+static void work_on_parts(int worker) {
+    for (int64_t i = next_part(); i < pool.parts; i = next_part()) {
+        pool.work(worker, pool.n * i / pool.parts, pool.n * (i + 1) / pool.parts, pool.context);
+        if (threads_take_turns) sched_yield();
+    }
+}
+
+/* The main function of a worker. */
+static void *worker_main(void *unused) {
+    while (!__atomic_load_n(&pool.stopping, __ATOMIC_RELAXED)) {
+        const int worker = join_job();
+        if (worker > 0) {
+            work_on_parts(worker);
+            if (__atomic_sub_fetch(&pool.members, ONE_JOINED, __ATOMIC_SEQ_CST) == 0)
+                wake(&pool.done, 1);
+        }
+        wait_for(&pool.posted, job_is_posted);
+    }
+    return unused;
+}
+
+/* A child of fork has none of the workers, and the locks may be in any state. */
+static void renew_after_fork(void) {
+    pool.requested = 0;
+    pool.workers = 0;
+    pool.members = 0;
+    pool.posted.sleepers = 0;
+    pool.done.sleepers = 0;
+    pthread_mutex_init(&pool.owner, NULL);
+    pthread_mutex_init(&pool.mutex, NULL);
+    pthread_cond_init(&pool.posted.condition, NULL);
+    pthread_cond_init(&pool.done.condition, NULL);
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, renew_after_fork);
+}
+
+/* Starts workers until there are as many as wanted. If the system refuses to start a worker, later
+ * calls do not try it again. Workers block all signals, so that the program's own threads handle
+ * them. */
+static void start_workers(int wanted) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    if (wanted <= pool.requested || pthread_attr_init(&attributes) != 0) return;
+    pthread_attr_setstacksize(&attributes, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; pool.requested < wanted; pool.requested++)
+        if (pthread_create(&pool.worker[pool.workers], &attributes, worker_main, NULL) == 0)
+            pool.workers++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+/* Runs when the program ends or the library is closed. Afterwards every call does its work on its
+ * own thread. If a job is running, on another thread or because a part of the job called exit, its
+ * workers stay. */
+__attribute__((destructor)) static void stop_workers(void) {
+    if (pthread_mutex_trylock(&pool.owner) != 0) return;
+    __atomic_store_n(&pool.stopping, true, __ATOMIC_SEQ_CST);
+    wake(&pool.posted, pool.workers);
+    while (pool.workers > 0) pthread_join(pool.worker[--pool.workers], NULL);
+}
+
+/* ---- the work ------------------------------------------------------------------------------ */
+
+int tensor_workers_for(double operations) {
+    if (operations < 2 * worth_a_thread) return 1;
+    const double worth = operations / worth_a_thread;
+    return at_most(tensor_num_threads(), worth < THREADS_MAX ? (int64_t)worth : THREADS_MAX);
+}
+
+void tensor_work_in_parts(int workers, int64_t n, PartOfWork work, void *context) {
+    if (workers <= 1 || n <= 1 || pthread_mutex_trylock(&pool.owner) != 0) {
+        if (n > 0) work(0, 0, n, context);
+        return;
+    }
+    workers = at_most(workers, n);
+    start_workers(workers - 1);
+    pool.n = n;
+    pool.parts = at_most(PARTS_EACH * workers, n);
+    pool.next = 0;
+    pool.work = work;
+    pool.context = context;
+    __atomic_store_n(&pool.members, at_most(pool.workers, workers - 1) * ONE_FREE,
+                     __ATOMIC_SEQ_CST);
+    wake(&pool.posted, workers - 1);
+    while (threads_take_turns && job_is_posted()) sched_yield();
+    work_on_parts(0);
+    __atomic_and_fetch(&pool.members, ONE_FREE - 1, __ATOMIC_SEQ_CST); /* no worker joins now */
+    wait_for(&pool.done, all_left);
+    pthread_mutex_unlock(&pool.owner);
+}

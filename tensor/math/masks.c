@@ -1,0 +1,331 @@
+/* masks.c - masks, masked softmax and attention of whole tensors: passes the
+ * pointers and strides of each head and its mask to the kernels, which do the arithmetic.
+ *
+ * B batch, H heads, Q queries, K keys. */
+#include "operations.h"
+
+#include "../kernels/threads.h"
+
+#include <string.h>
+
+/* ---- masks --------------------------------------------------------------------------------- */
+
+Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores) {
+    const bool some = tensor_shape_numel(scores) > 0; /* without scores no kernel reads a length */
+    const int64_t B = some && valid_lens ? scores.dim[0] : 1;
+    const int64_t Q = some ? scores.dim[2] : 1;
+    const int64_t K = scores.dim[3];
+    const int64_t *all = some && valid_lens ? valid_lens->data : &K;
+    const int64_t step_b = valid_lens ? valid_lens->stride[0] : 0;
+    const int64_t step_q = valid_lens && valid_lens->shape.ndim == 2 ? valid_lens->stride[1] : 0;
+    Tensor *lengths = tensor_make(SHAPE(B, 1, Q, 1), I64);
+    int64_t *length = lengths ? lengths->data : NULL;
+    for (int64_t b = 0; length && b < B; b++)
+        for (int64_t q = 0; q < Q; q++) {
+            const int64_t keys = MIN(all[b * step_b + q * step_q], K);
+            *length++ = causal ? MIN(keys, q + 1) : keys;
+        }
+    return lengths;
+}
+
+/* x broadcast to the scores (B, H, Q, K): a view without a reference, only for kernels. */
+static Tensor broadcast_to(const Tensor *x, Shape scores) {
+    Tensor view = {.shape = scores, .dtype = x->dtype, .data = x->data};
+    tensor_expanded_strides(x, scores, view.stride);
+    return view;
+}
+
+/* ---- masked softmax -------------------------------------------------------------------------- */
+
+/* The dimension `windows` of the view is only for mask.window, the shifted windows of Swin (Liu et
+ * al. 2021): the scores of batch b get window b mod windows. Without mask.window, windows is 1.
+ *
+ * Returns a view of x without a reference, only for kernels. The shape of the view is (B / windows,
+ * windows, H, Q, K). x is (B, H, Q, K) or (B H, Q, K); or x is mask.window (windows, Q, K), which
+ * is expanded. */
+static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
+    const int64_t *t = x->stride + x->shape.ndim - 3;
+    int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
+    if (is_window) batch = t[0];
+    return (Tensor){
+        .shape = shape,
+        .stride = {is_window ? 0 : shape.dim[1] * batch, batch, is_window ? 0 : t[0], t[1], t[2]},
+        .dtype = x->dtype,
+        .data = x->data};
+}
+
+/* Calls the kernel for each row of the scores, with its part of the mask. The views have five
+ * dimensions only for mask.window; without it the second dimension has size 1. Without scores the
+ * number of heads has no limit, and a stride of a view could overflow. */
+void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale) {
+    if (tensor_numel(y) == 0) return;
+    const Shape s = mask->scores;
+    const int64_t windows = mask->window ? mask->window->shape.dim[0] : 1;
+    const Shape shape = SHAPE(s.dim[0] / windows, windows, s.dim[1], s.dim[2], s.dim[3]);
+    const Tensor lengths = broadcast_to(mask->lengths, s);
+    Tensor view[5] = {in_windows(y, shape, false), in_windows(x, shape, false),
+                      in_windows(&lengths, shape, false)};
+    view[2].shape.dim[4] = 1; /* a number for each row */
+    if (mask->keep) {
+        const Tensor keep = broadcast_to(mask->keep, s);
+        view[3] = in_windows(&keep, shape, false);
+    }
+    if (mask->window) view[4] = in_windows(mask->window, shape, true);
+    const Tensor *const operand[] = {&view[0], &view[1], &view[2], mask->keep ? &view[3] : NULL,
+                                     mask->window ? &view[4] : NULL};
+    tensor_loop_rows(tensor_kernels()->masked_softmax[y->dtype], 4, 5, operand, scale);
+}
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+Shape tensor_attention_scores(const Tensor *q, const Tensor *k) {
+    const int n = q->shape.ndim;
+    return SHAPE(q->shape.dim[0], n == 4 ? q->shape.dim[1] : 1, q->shape.dim[n - 2],
+                 k->shape.dim[n - 2]);
+}
+
+Tensor *tensor_attention_result(const Tensor *x, const Tensor *last) {
+    const int n = x->shape.ndim;
+    Shape s = x->shape;
+    s.dim[n - 1] = last->shape.dim[last->shape.ndim - 1];
+    if (n < 4 || x->stride[1] >= x->stride[2]) return tensor_make(s, x->dtype);
+    Tensor *y = tensor_make(SHAPE(s.dim[0], s.dim[2], s.dim[1], s.dim[3]), x->dtype);
+    Tensor *heads = y ? tensor_view_transpose(y, 1, 2) : NULL;
+    tensor_release(y);
+    return heads;
+}
+
+int64_t tensor_attention_draw_bytes(Shape scores) {
+    return MIN(scores.dim[2] * scores.dim[3], (int64_t)sizeof(Generator));
+}
+
+void tensor_attention_draw(const AttentionOperands *a, Generator *generator) {
+    const Shape s = a->mask.scores;
+    const int64_t heads = s.dim[0] * s.dim[1], each = s.dim[2] * s.dim[3];
+    if (a->dropout == 1) return; /* keeps nothing and draws nothing */
+    if (a->drawn) tensor_draw_bools(generator, heads * each, a->drawn, 1 - a->dropout);
+    for (int64_t i = 0; i < heads && a->states; i++) {
+        a->states[i] = *generator;
+        tensor_generator_skip(generator, 2 * each);
+    }
+}
+
+/* Matrix i of x, (B, H, N, L) or (B, N, L), and the stride of its rows. */
+static void *matrix_of(const Tensor *x, int64_t i, int64_t *row) {
+    const int n = x->shape.ndim - 2;
+    const int64_t H = n == 2 ? x->shape.dim[1] : 1;
+    const int64_t offset = i / H * x->stride[0] + (n == 2 ? i % H * x->stride[1] : 0);
+    *row = x->stride[n];
+    return (char *)x->data + offset * dtype_size(x->dtype);
+}
+
+typedef struct {
+    const AttentionOperands *of;
+    const Tensor *dy; /* NULL forward */
+    Tensor *const *dx;
+    AttentionKernel *kernel;
+    char *workspace;
+    int64_t workspace_bytes; /* for each worker */
+} Heads;
+
+static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
+    const Mask *mask = &a->mask;
+    const Shape s = mask->scores;
+    const int64_t H = s.dim[1];
+    AttentionHead head = {.Q = s.dim[2], .K = s.dim[3], .scale = a->scale, .dropout = a->dropout};
+    const Tensor lengths = broadcast_to(mask->lengths, s);
+    int64_t unused;
+    head.D = a->q->shape.dim[a->q->shape.ndim - 1];
+    head.Dv = a->v->shape.dim[a->v->shape.ndim - 1];
+    head.q = matrix_of(a->q, i, &head.q_row);
+    head.k = matrix_of(a->k, i, &head.k_row);
+    head.v = matrix_of(a->v, i, &head.v_row);
+    head.y = matrix_of(a->y, i, &head.y_row);
+    head.length = matrix_of(&lengths, i, &unused);
+    head.drawn = a->drawn ? a->drawn + i * head.Q * head.K : NULL;
+    head.max = (double *)a->stats->data + 2 * i * head.Q;
+    head.inverse = head.max + head.Q;
+    if (mask->keep) {
+        const Tensor keep = broadcast_to(mask->keep, s);
+        head.keep = matrix_of(&keep, i, &head.keep_row);
+        head.keep_column = keep.stride[3];
+    }
+    if (mask->window) {
+        const Tensor *w = mask->window;
+        head.window = matrix_of(w, i / H % w->shape.dim[0], &head.window_row);
+        head.window_column = w->stride[2];
+    }
+    return head;
+}
+
+/* The generator draws for one head after the other, so the state before the first head is enough.
+ */
+static void attention_part(int worker, int64_t from, int64_t to, void *context) {
+    const Heads *heads = context;
+    Generator generator;
+    if (heads->of->states) generator = heads->of->states[from];
+    for (int64_t i = from; i < to; i++) {
+        AttentionHead head = head_of(heads->of, i);
+        head.generator = heads->of->states ? &generator : NULL;
+        if (heads->dy) {
+            head.dy = matrix_of(heads->dy, i, &head.dy_row);
+            head.dq = matrix_of(heads->dx[0], i, &head.dq_row);
+            head.dk = matrix_of(heads->dx[1], i, &head.dk_row);
+            head.dv = matrix_of(heads->dx[2], i, &head.dv_row);
+        }
+        heads->kernel(&head, heads->workspace + worker * heads->workspace_bytes);
+    }
+}
+
+static void attend_all(Heads *heads) {
+    const AttentionOperands *a = heads->of;
+    const Shape s = a->mask.scores;
+    const int64_t n = s.dim[0] * s.dim[1];
+    const AttentionHead first = head_of(a, 0);
+    const double each = (double)(first.Q * first.K) * (double)(first.D + first.Dv) / 16;
+    const int workers = (int)MIN(tensor_workers_for((double)n * each), n);
+    heads->workspace_bytes = tensor_kernels()->attention_workspace[a->q->dtype](&first);
+    heads->workspace = tensor_cache_alloc(workers * heads->workspace_bytes);
+    if (heads->workspace) tensor_work_in_parts(workers, n, attention_part, heads);
+    tensor_cache_free(heads->workspace, workers * heads->workspace_bytes);
+}
+
+/* If there are no scores, the results are zeros. */
+static bool is_without_scores(const AttentionOperands *a, Tensor *const *results, int n) {
+    const bool none = tensor_shape_numel(a->mask.scores) == 0;
+    for (int i = 0; i < n && none; i++) tensor_fill_elements(results[i], 0);
+    return none;
+}
+
+void tensor_attention_forward(const AttentionOperands *a) {
+    if (is_without_scores(a, (Tensor *const *)&a->y, 1)) return;
+    attend_all(&(Heads){.of = a, .kernel = tensor_kernels()->attention[a->q->dtype]});
+}
+
+void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
+    if (is_without_scores(a, dx, 3)) return;
+    attend_all(&(Heads){a, dy, dx, .kernel = tensor_kernels()->attention_dx[a->q->dtype]});
+}
+
+/* ---- additive attention ---------------------------------------------------------------------- */
+
+/* The stride from the lengths of one batch to the lengths of the next. */
+static int64_t lengths_step(const Tensor *lengths) {
+    return lengths->shape.dim[0] == 1 ? 0 : lengths->stride[0];
+}
+
+void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
+                             const Tensor *lengths) {
+    const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
+    const Shape rows =
+        SHAPE(q->shape.dim[0], Q, 1); /* a number, or the start of an array, for each row */
+    const DType type = y->dtype;
+    const Tensor view[] = {
+        {.shape = rows, .stride = {Q * H, H}, .dtype = type, .data = q->data},
+        {.shape = rows, .stride = {K * H, 0}, .dtype = type, .data = k->data},
+        {.shape = rows, .stride = {0, 0}, .dtype = type, .data = w->data},
+        {.shape = rows, .stride = {lengths_step(lengths), 1}, .dtype = I64, .data = lengths->data}};
+    const Tensor *const operand[] = {y, &view[0], &view[1], &view[2], &view[3]};
+    tensor_loop_costly_rows(tensor_kernels()->additive[type], 2, 5, operand, (double)H,
+                            8 * (double)H);
+}
+
+typedef struct {
+    AdditiveDx *kernel;
+    AdditiveBatch first; /* batch 0; the others follow it */
+    int64_t size;        /* bytes of an element */
+    int64_t lengths;     /* the stride from the lengths of one batch to the lengths of the next */
+    double *workspace;   /* each doubles for each worker; NULL: the kernel gets whole batches */
+    int64_t each;
+} AdditiveBatches;
+
+/* The kernel adds in float32: to dw once for each query with each key. So of a larger batch it gets
+ * BLOCK queries and BLOCK keys at a time, and the sums of the blocks are added in double. */
+enum { BLOCK = 22 };
+_Static_assert(BLOCK *BLOCK <= CHAIN, "a longer chain of additions loses digits");
+
+/* total += part, and part = 0 */
+static void collect(int64_t n, double *total, float *part) {
+    const int64_t index = 0, stride[] = {1, 1, 0};
+    void *const data[] = {total, part, (void *)(uintptr_t)&index};
+    tensor_kernels()->scatter_add_double[F32](n, data, stride, 0);
+    memset(part, 0, (size_t)n * sizeof *part);
+}
+
+/* Writes the sums and clears them. */
+static void store_sums(int64_t n, void *to, double *total) {
+    tensor_kernels()->convert[F32][F64](n, (void *[]){to, total}, 0);
+    memset(total, 0, (size_t)n * sizeof *total);
+}
+
+/* The doubles of a workspace: the sums dk (K, H), dq (BLOCK, H), dw (H), and, as floats, those of a
+ * block and its dy. */
+static int64_t additive_workspace(int64_t K, int64_t H) {
+    return (K + BLOCK + 1) * H + (2 * BLOCK + 1) * H + BLOCK * BLOCK;
+}
+
+static void additive_blocks(AdditiveDx *kernel, const AdditiveBatch *a, double *workspace) {
+    const int64_t H = a->H;
+    double *dk = workspace, *dq = dk + a->K * H, *dw = dq + BLOCK * H;
+    float *part_q = (float *)(dw + H), *part_k = part_q + BLOCK * H, *part_w = part_k + BLOCK * H;
+    float *dy = part_w + H;
+    int64_t length[BLOCK];
+    memset(workspace, 0, (size_t)additive_workspace(a->K, H) * sizeof *workspace);
+    for (int64_t i = 0; i < a->Q; i += BLOCK) {
+        const int64_t queries = MIN(BLOCK, a->Q - i);
+        for (int64_t j = 0; j < a->K; j += BLOCK) {
+            const int64_t keys = MIN(BLOCK, a->K - j);
+            for (int64_t q = 0; q < queries; q++) {
+                length[q] = a->length[i + q] - j;
+                memcpy(dy + q * keys, (const float *)a->dy + (i + q) * a->K + j,
+                       (size_t)keys * sizeof *dy);
+            }
+            kernel(&(AdditiveBatch){queries, keys, H, (const float *)a->q + i * H,
+                                    (const float *)a->k + j * H, a->w, length, dy, part_q, part_k,
+                                    part_w});
+            collect(queries * H, dq, part_q);
+            collect(keys * H, dk + j * H, part_k);
+            collect(H, dw, part_w);
+        }
+        store_sums(queries * H, (float *)a->dq + i * H, dq);
+    }
+    store_sums(a->K * H, a->dk, dk);
+    store_sums(H, a->dw, dw);
+}
+
+static void additive_part(int worker, int64_t from, int64_t to, void *context) {
+    const AdditiveBatches *all = context;
+    const AdditiveBatch *a = &all->first;
+    for (int64_t b = from; b < to; b++) {
+        const int64_t q = b * a->Q * a->H * all->size, k = b * a->K * a->H * all->size;
+        AdditiveBatch batch = *a;
+        batch.q = (const char *)a->q + q;
+        batch.k = (const char *)a->k + k;
+        batch.length = a->length + b * all->lengths;
+        batch.dy = (const char *)a->dy + b * a->Q * a->K * all->size;
+        batch.dq = (char *)a->dq + q;
+        batch.dk = (char *)a->dk + k;
+        batch.dw = (char *)a->dw + b * a->H * all->size;
+        if (!all->workspace) all->kernel(&batch);
+        else additive_blocks(all->kernel, &batch, all->workspace + worker * all->each);
+    }
+}
+
+void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q,
+                              const Tensor *k, const Tensor *w, const Tensor *lengths) {
+    const int64_t B = q->shape.dim[0], Q = q->shape.dim[1], K = k->shape.dim[1];
+    const int64_t H = k->shape.dim[2];
+    AdditiveBatches all = {.kernel = tensor_kernels()->additive_dx[q->dtype],
+                           .first = {Q, K, H, q->data, k->data, w->data, lengths->data, dy->data,
+                                     dx[0]->data, dx[1]->data, dx[2]->data},
+                           .size = dtype_size(q->dtype),
+                           .lengths = lengths_step(lengths),
+                           .each = additive_workspace(K, H)};
+    if (tensor_numel(dy) == 0) return;
+    const int workers = tensor_workers_for(16 * (double)tensor_numel(dy) * (double)H);
+    const int64_t bytes = workers * all.each * (int64_t)sizeof(double);
+    const bool in_blocks = q->dtype == F32 && Q * K > CHAIN;
+    if (in_blocks) all.workspace = tensor_cache_alloc(bytes);
+    if (!in_blocks || all.workspace) tensor_work_in_parts(workers, B, additive_part, &all);
+    if (in_blocks) tensor_cache_free(all.workspace, bytes);
+}

@@ -1,0 +1,1672 @@
+/* test_explain.c - the lessons of build/explain: their numbers are computed once more here, from
+ * the tensors on the tape. And the program, its page, its text and its sentences.
+ *
+ * build/explain --text --lesson 2 >tests/golden/explain_lesson2.txt makes the golden text, and
+ * build/explain --lesson 5 --causal --picture examples/explain.svg the picture of the first README.
+ */
+#include "common.h"
+#include "common_program.h"
+
+#include "../../examples/explain/check.h"
+#include "../../examples/explain/lesson.h"
+#include "../../examples/explain/live.h"
+#include "../../examples/explain/picture.h"
+#include "../../examples/explain/wrong.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KB = 1000, PAGE_SIZE = 1 << 21 };
+
+/* The lessons as they are, and with other flags. */
+static const struct {
+    int number;
+    LessonOptions options;
+} cases[] = {
+    {1, {.dropout = -1, .seed = LESSON_SEED}},
+    {2, {.dropout = -1, .seed = LESSON_SEED}},
+    {3, {.dropout = -1, .seed = LESSON_SEED}},
+    {4, {.dropout = -1, .seed = LESSON_SEED}},
+    {5, {.dropout = -1, .seed = LESSON_SEED}},
+    {6, {.dropout = -1, .seed = LESSON_SEED}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .additive = true}},
+    {1, {.dropout = -1, .seed = 7, .queries = 2, .keys = 6}},
+    {1, {.dropout = -1, .seed = LESSON_SEED, .queries = 1, .keys = 1}},
+    {2, {.dropout = -1, .seed = LESSON_SEED, .no_scale = true}},
+    {2, {.dropout = -1, .seed = 1, .queries = 1, .keys = 1, .size = 1}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .causal = true, .no_scale = true}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .no_mask = true}},
+    {3, {.dropout = -1, .seed = 9, .queries = 2, .keys = 3}},
+    {3, {.dropout = -1, .seed = 9, .queries = 1, .keys = 1}},
+    {4, {.dropout = -1, .seed = 3, .tokens = 4, .size = 3, .causal = true}},
+    {4, {.dropout = 0, .seed = LESSON_SEED}},
+    {5, {.dropout = 0.5, .seed = 8, .heads = 2, .tokens = 3, .size = 3, .causal = true}},
+    {5, {.dropout = -1, .seed = LESSON_SEED, .heads = 1, .no_scale = true}},
+    {6, {.dropout = -1, .seed = 1, .tokens = 2}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .step = 150}},
+    {1, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {2, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {4, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {5, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .step = 199}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .additive = true}},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* ---- the lesson as data ---------------------------------------------------------------------- */
+
+static Lesson lesson;
+static char *written; /* as lesson_write_json wrote it */
+static char *json;    /* the same, which the tree has overwritten */
+static size_t json_size;
+static Json *tree;
+static const Json *lines;
+static const Json *tensors;
+static const Json *questions;
+
+static void open_lesson(int number, LessonOptions options) {
+    FILE *file = open_memstream(&written, &json_size);
+    ck_assert_ptr_nonnull(file);
+    ck_assert_msg(lesson_open(&lesson, number, options), "%s", tensor_error());
+    ck_assert_msg(lesson_write_json(&lesson, file), "%s", tensor_error());
+    ck_assert_int_eq(fclose(file), 0);
+    json = strdup(written);
+    tree = json_read(json);
+    ck_assert_msg(tree != NULL, "%s", tensor_error());
+    ck_assert_msg(check_tape(json_get(tree, "tape")), "%s", tensor_error());
+    lines = json_get(json_get(tree, "tape"), "lines");
+    tensors = json_get(json_get(tree, "tape"), "tensors");
+    questions = json_get(tree, "questions");
+}
+
+static void open_case(int i) { open_lesson(cases[i].number, cases[i].options); }
+
+static void close_case(void) {
+    lesson_close(&lesson);
+    free(tree);
+    free(json);
+    free(written);
+}
+
+static const Json *tensor_at(const Json *number) {
+    return number && number->number >= 0 ? json_at(tensors, (int64_t)number->number) : NULL;
+}
+
+static const char *name_of(const Json *tensor) { return json_text(tensor, "name", ""); }
+
+static double value(const Json *tensor, int64_t i) {
+    return json_number(json_at(json_get(tensor, "value"), i));
+}
+
+static double grad(const Json *tensor, int64_t i) {
+    return json_number(json_at(json_get(tensor, "grad"), i));
+}
+
+static const Json *find(const char *name) {
+    const Json *tensor = tensors->first;
+    while (tensor && strcmp(name_of(tensor), name) != 0) tensor = tensor->next;
+    return tensor;
+}
+
+/* J[j, i]: a column of the JSON holds pairs of j and a number, or is a reason. */
+static double jacobian(const Json *derivative, int64_t j, int64_t i) {
+    const Json *pair = json_at(json_get(derivative, "jacobian"), i)->first;
+    for (; pair; pair = pair->next->next)
+        if ((int64_t)pair->number == j) return json_number(pair->next);
+    return 0;
+}
+
+/* The line of the tape that a line of the JSON shows. */
+static TapeLine line_of(const Json *line) {
+    TapeLine found;
+    ck_assert(tape_line((int)json_integer(line, "line", -1), &found));
+    return found;
+}
+
+static void expect_near(const char *what, double a, double b, double tolerance) {
+    ck_assert_msg(fabs(a - b) <= tolerance * fmax(1, fabs(b)), "lesson %d, %s: %.17g and %.17g",
+                  lesson.number, what, a, b);
+}
+
+static void expect_told(const char *words) {
+    const Json *paragraph = json_get(tree, "text")->first;
+    while (paragraph && !strstr(paragraph->text, words)) paragraph = paragraph->next;
+    ck_assert_msg(paragraph != NULL, "lesson %d does not say: %s", lesson.number, words);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* The JSON has as many digits as the type needs. */
+static double rounded(double number, DType dtype) {
+    return dtype == F32 ? (double)(float)number : number;
+}
+
+/* The numbers in the JSON must equal the numbers on the tape. */
+static void expect_same(const Json *tensor, const Tensor *x, const char *key) {
+    const Json *list = json_get(tensor, key);
+    double *numbers = malloc((size_t)tensor_numel(x) * sizeof *numbers);
+    ck_assert(tensor_to_doubles(x, numbers));
+    ck_assert_int_eq(list->count, tensor_numel(x));
+    for (int64_t i = 0; i < list->count; i++)
+        ck_assert_msg(same_number(rounded(json_number(json_at(list, i)), x->dtype), numbers[i], 0),
+                      "%s, %s[%d]", name_of(tensor), key, (int)i);
+    free(numbers);
+}
+
+START_TEST(numbers_are_those_of_the_tape) {
+    open_case(_i);
+    for (const Json *line = lines->first; line; line = line->next) {
+        const TapeLine made = line_of(line);
+        const Json *x = json_get(line, "in")->first;
+        expect_same(tensor_at(json_get(line, "out")), made.out, "value");
+        ck_assert_str_eq(json_text(line, "op", ""), made.op);
+        ck_assert_int_eq(json_get(line, "in")->count, made.n_in);
+        for (int k = 0; k < made.n_in; k++) {
+            if (made.in[k]) expect_same(tensor_at(x), made.in[k], "value");
+            if (made.in[k] && made.in[k]->grad) expect_same(tensor_at(x), made.in[k]->grad, "grad");
+            x = x->next;
+        }
+    }
+    close_case();
+}
+END_TEST
+
+/* Sum over the lines that read the tensor, and over j, of dy[j] J[j, i]. */
+static double sum_of_terms(const Json *tensor, int64_t i) {
+    double sum = 0;
+    for (const Json *line = lines->first; line; line = line->next) {
+        const Json *made = tensor_at(json_get(line, "out"));
+        const Json *x = json_get(line, "in")->first;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+            if (d->kind == JSON_OBJECT && tensor_at(x) == tensor)
+                for (int64_t j = 0; j < size_of_tensor(made); j++)
+                    sum += grad(made, j) * jacobian(d, j, i);
+            x = x->next;
+        }
+    }
+    return sum;
+}
+
+START_TEST(terms_sum_to_the_gradients) {
+    int with_gradient = 0;
+    open_case(_i);
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
+        if (!json_get(tensor, "grad")) continue;
+        with_gradient++;
+        const bool is_loss = strcmp(name_of(tensor), "loss") == 0;
+        for (int64_t i = 0; i < size_of_tensor(tensor); i++)
+            expect_near(name_of(tensor), is_loss ? 1 : sum_of_terms(tensor, i), grad(tensor, i),
+                        lesson.options.float32 ? 1e-5 : 1e-12);
+    }
+    ck_assert_int_gt(with_gradient, 6);
+    close_case();
+}
+END_TEST
+
+/* The largest error of a line's check; NaN if one is NaN. */
+static double worst_of(const Json *line) {
+    double worst = 0;
+    for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+        const double error = d->kind == JSON_OBJECT ? json_number(json_get(d, "worst")) : 0;
+        if (error > worst || isnan(error)) worst = error;
+    }
+    return worst;
+}
+
+static bool is_green(const Json *line) { return worst_of(line) < 1e-6; }
+
+START_TEST(checks_agree) {
+    int checked = 0;
+    open_case(_i);
+    for (const Json *line = lines->first; line; line = line->next) {
+        ck_assert_msg(is_green(line), "lesson %d, %s: %g", lesson.number, json_text(line, "op", ""),
+                      worst_of(line));
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next)
+            checked += d->kind == JSON_OBJECT;
+    }
+    ck_assert_int_gt(checked, 6);
+    close_case();
+}
+END_TEST
+
+START_TEST(every_tensor_has_a_name) {
+    open_case(_i);
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
+        ck_assert_msg(*name_of(tensor), "lesson %d: a tensor of %d without a name", lesson.number,
+                      (int)size_of_tensor(tensor));
+        ck_assert_msg(find(name_of(tensor)) == tensor, "lesson %d: two tensors are called %s",
+                      lesson.number, name_of(tensor));
+    }
+    close_case();
+}
+END_TEST
+
+static int sentences_in(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += strchr(".?", *text) && (text[1] == ' ' || text[1] == '\0');
+    return n;
+}
+
+START_TEST(a_text_is_short) {
+    int sentences = 0;
+    open_case(_i);
+    for (const Json *paragraph = json_get(tree, "text")->first; paragraph;
+         paragraph = paragraph->next)
+        sentences += sentences_in(paragraph->text);
+    ck_assert_msg(sentences >= 5 && sentences <= 10, "lesson %d: %d sentences", lesson.number,
+                  sentences);
+    close_case();
+}
+END_TEST
+
+START_TEST(sizes) {
+    size_t all = 0;
+    for (int i = 0; i < LESSONS; i++) {
+        open_case(i);
+        ck_assert_msg(json_size < 250 * KB, "lesson %d has %zu bytes", i + 1, json_size);
+        ck_assert_int_le(json_get(tree, "text")->count, 4);
+        all += json_size;
+        close_case();
+    }
+    ck_assert_msg(all < 900 * KB, "the lessons have %zu bytes", all);
+}
+END_TEST
+
+/* ---- reasons for zeros ----------------------------------------------------------------------- */
+
+enum { MASKED, WEIGHT_0, WEIGHT_1, DROPPED, FLAT, TIMES_0, UNUSED, NOTHING_ARRIVES, REASONS };
+static const char *const reasons[] = {"masked", "weight is 0", "weight is 1", "dropped",
+                                      "flat",   "times 0",     "unused",      "nothing arrives"};
+
+/* Does the mask of a masked_softmax (1, Q, K) ignore key k of query q? Inputs: the scores, the
+ * lengths (1, Q), keep (1, 1, Q, K), the window (1, Q, K), any of them absent. */
+static bool is_ignored(const Json *line, int64_t i) {
+    const Json *in = json_get(line, "in");
+    const Json *lengths = tensor_at(json_at(in, 1));
+    const Json *keep = tensor_at(json_at(in, 2));
+    const Json *window = tensor_at(json_at(in, 3));
+    const Json *shape = json_get(tensor_at(json_at(in, 0)), "shape");
+    const int64_t Q = (int64_t)json_at(shape, 1)->number, K = (int64_t)json_at(shape, 2)->number;
+    const int64_t q = i / K % Q, k = i % K;
+    return (lengths && (double)k >= value(lengths, q)) || (keep && value(keep, i) == 0) ||
+           (window && value(window, i) == -(double)INFINITY) || (lesson.options.causal && k > q);
+}
+
+/* Column i of x (rows, columns) is all 0. */
+static bool zero_column(const Json *x, int64_t columns, int64_t i) {
+    for (int64_t r = 0; r < size_of_tensor(x) / columns; r++)
+        if (value(x, r * columns + i) != 0) return false;
+    return true;
+}
+
+/* The reason, from the numbers on the tape alone, why element i of input k has no influence. */
+static int expected_reason(const Json *line, int k, int64_t i) {
+    const char *op = json_text(line, "op", "");
+    const Json *in = json_get(line, "in");
+    const Json *x = tensor_at(json_at(in, 0));
+    const double y = value(tensor_at(json_get(line, "out")), i);
+    if (strcmp(op, "masked_softmax") == 0) {
+        if (y == 1) return WEIGHT_1;
+        return is_ignored(line, i) ? MASKED : WEIGHT_0;
+    }
+    if (strcmp(op, "softmax") == 0) {
+        if (y == 1) return WEIGHT_1;
+        return y == 0 ? WEIGHT_0 : REASONS;
+    }
+    if (strcmp(op, "masked_fill") == 0)
+        return value(tensor_at(json_at(in, 1)), i) != 0 ? MASKED : REASONS;
+    if (strcmp(op, "dropout") == 0) return y == 0 ? DROPPED : REASONS;
+    if (strcmp(op, "relu") == 0) return value(x, i) <= 0 ? FLAT : REASONS;
+    if (strcmp(op, "tanh") == 0) return fabs(y) == 1 ? FLAT : REASONS;
+    if (strcmp(op, "linear") == 0 && k == 1) {
+        const int64_t columns =
+            (int64_t)json_at(json_get(tensor_at(json_at(in, 1)), "shape"), 1)->number;
+        return zero_column(x, columns, i % columns) ? TIMES_0 : REASONS;
+    }
+    if (strcmp(op, "bmm") == 0 || strcmp(op, "matmul") == 0) return TIMES_0;
+    ck_abort_msg("lesson %d: %s has a zero that this test does not know", lesson.number, op);
+    return REASONS;
+}
+
+static int listed_reason(const Json *derivative, int64_t i) {
+    const Json *column = json_at(json_get(derivative, "jacobian"), i);
+    for (int r = 0; r < NOTHING_ARRIVES; r++)
+        if (column->kind == JSON_STRING && strcmp(column->text, reasons[r]) == 0) return r;
+    return REASONS;
+}
+
+/* An element that changes no element of the result has a reason in the list. If another element has
+ * the gradient 0, all its terms are 0. Adds to seen[reason]. */
+static void check_element(const Json *line, const Json *d, int k, int64_t i, int seen[REASONS]) {
+    const Json *made = tensor_at(json_get(line, "out"));
+    const double dx = json_number(json_at(json_get(d, "dx"), i));
+    bool known = false, arrives = false;
+    for (int64_t j = 0; j < size_of_tensor(made); j++) {
+        const bool term = jacobian(d, j, i) != 0;
+        known = known || term;
+        arrives = arrives || (term && grad(made, j) != 0);
+    }
+    const int listed = listed_reason(d, i);
+    ck_assert_msg(known == (listed == REASONS), "lesson %d, %s, element %d: %s", lesson.number,
+                  json_text(line, "op", ""), (int)i, listed < REASONS ? reasons[listed] : "none");
+    if (!known) {
+        const int expected = expected_reason(line, k, i);
+        ck_assert_msg(listed == expected, "lesson %d, %s, element %d: %s", lesson.number,
+                      json_text(line, "op", ""), (int)i, reasons[listed]);
+        ck_assert(dx == 0);
+        seen[listed]++;
+    } else if (dx == 0) {
+        ck_assert_msg(!arrives, "lesson %d, %s: terms cancel", lesson.number,
+                      json_text(line, "op", ""));
+        seen[NOTHING_ARRIVES]++;
+    }
+}
+
+static void check_reasons(int seen[REASONS]) {
+    for (const Json *line = lines->first; line; line = line->next) {
+        int k = 0;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+            const int64_t n = d->kind == JSON_OBJECT ? json_get(d, "dx")->count : 0;
+            for (int64_t i = 0; i < n; i++) check_element(line, d, k, i, seen);
+            k++;
+        }
+    }
+}
+
+START_TEST(reasons_are_right) {
+    int seen[REASONS] = {0};
+    open_case(_i);
+    check_reasons(seen);
+    close_case();
+}
+END_TEST
+
+START_TEST(every_reason_occurs) {
+    int seen[REASONS] = {0};
+    for (int i = 0; i < LESSONS; i++) {
+        open_case(i);
+        check_reasons(seen);
+        close_case();
+    }
+    for (int r = 0; r < REASONS; r++)
+        ck_assert_msg(r == UNUSED || seen[r] > 0, "no lesson has a zero for the reason: %s",
+                      reasons[r]);
+}
+END_TEST
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+/* Another value of a setting. */
+static void choose_other(const Json *setting, LessonOptions *options) {
+    const char *kind = json_text(setting, "kind", "");
+    const double value = json_get(setting, "value")->number;
+    char other[32];
+    double number = value + 1;
+    if (strcmp(kind, "number") == 0) number = 0.5;
+    if (strcmp(kind, "switch") == 0) number = value == 0;
+    snprintf(other, sizeof other, "%g", number);
+    ck_assert_msg(lesson_set(options, json_text(setting, "key", ""), other), "%s", tensor_error());
+}
+
+/* Every setting of a lesson changes its tape, and leaves the checks as they are. */
+START_TEST(every_setting_changes_the_tape) {
+    open_case(_i);
+    char *own = strdup(strstr(written, "\"tape\":"));
+    const int64_t n = json_get(tree, "settings")->count;
+    close_case();
+    for (int64_t i = 0; i < n; i++) {
+        LessonOptions options = LESSON_OPTIONS;
+        open_case(_i);
+        choose_other(json_at(json_get(tree, "settings"), i), &options);
+        close_case();
+        ck_assert_ptr_null(lesson_refuses(_i + 1, &options));
+        open_lesson(_i + 1, options);
+        ck_assert_msg(strcmp(strstr(written, "\"tape\":"), own) != 0, "lesson %d, setting %d",
+                      _i + 1, (int)i);
+        for (const Json *line = lines->first; line; line = line->next) ck_assert(is_green(line));
+        close_case();
+    }
+    free(own);
+}
+END_TEST
+
+/* The JSON has exactly the settings that the lesson takes. */
+START_TEST(settings_of_the_lesson) {
+    static const char *const keys[] = {"heads",   "queries",  "keys",   "tokens", "size",
+                                       "step",    "dropout",  "seed",   "causal", "no-scale",
+                                       "no-mask", "additive", "float32"};
+    open_case(_i);
+    int64_t taken = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        LessonOptions options = LESSON_OPTIONS;
+        ck_assert(lesson_set(&options, keys[i], strcmp(keys[i], "dropout") ? "1" : "0.5"));
+        taken += lesson_refuses(_i + 1, &options) == NULL;
+    }
+    ck_assert_int_eq(json_get(tree, "settings")->count, taken);
+    close_case();
+}
+END_TEST
+
+START_TEST(settings_that_cannot_be) {
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert(!lesson_set(&options, "head", "1"));
+    expect_error("there is no setting \"head\"");
+    ck_assert(!lesson_set(&options, "heads", "0"));
+    expect_error("heads is \"0\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "heads", "2.5"));
+    expect_error("heads is \"2.5\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "heads", "3 4"));
+    expect_error("heads is \"3 4\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "dropout", "nan"));
+    expect_error("dropout is \"nan\": it must be a number from 0 to 0.9");
+    ck_assert(!lesson_set(&options, "seed", "1e300"));
+    expect_error("seed is \"1e300\": it must be an integer from 0 to 9007199254740991");
+    ck_assert(!lesson_set(&options, "causal", ""));
+    expect_error("causal is \"\": it must be an integer from 0 to 1");
+    ck_assert(memcmp(&options, &(LessonOptions){.dropout = -1, .seed = LESSON_SEED},
+                     offsetof(LessonOptions, causal)) == 0);
+}
+END_TEST
+
+/* A lesson in float32 has the numbers of the lesson in float64, rounded. */
+START_TEST(float32_shows_the_same_example) {
+    LessonOptions options = LESSON_OPTIONS;
+    open_case(_i);
+    Json *const exact = tree;
+    char *const text = json;
+    lesson_close(&lesson);
+    free(written);
+    options.float32 = true;
+    open_lesson(_i + 1, options);
+    const Json *x = json_get(json_get(exact, "tape"), "tensors")->first;
+    for (const Json *y = tensors->first; y; y = y->next) {
+        ck_assert_str_ne(json_text(y, "type", ""), "float64");
+        for (int64_t i = 0; i < size_of_tensor(y); i++)
+            if (isfinite(value(x, i))) expect_near(name_of(y), value(y, i), value(x, i), 1e-5);
+        x = x->next;
+    }
+    ck_assert_ptr_null(x);
+    close_case();
+    free(exact);
+    free(text);
+}
+END_TEST
+
+/* Lesson 6 shows step N of the training whose losses it lists. */
+START_TEST(steps_of_lesson_6) {
+    static const int64_t steps[] = {0, 1, 37, 199};
+    char told[64];
+    for (int i = 0; i < 4; i++) {
+        LessonOptions options = LESSON_OPTIONS;
+        options.step = steps[i];
+        open_lesson(6, options);
+        const Json *losses = json_get(tree, "losses");
+        ck_assert_int_eq(losses->count, LESSON_STEPS);
+        expect_near("the loss", json_number(json_at(losses, steps[i])), value(find("loss"), 0),
+                    1e-5);
+        snprintf(told, sizeof told, "All tables show step %d,", (int)steps[i] + 1);
+        expect_told(told);
+        close_case();
+    }
+}
+END_TEST
+
+/* ---- edits ----------------------------------------------------------------------------------- */
+
+/* Is it the result of a line? */
+static bool is_made(const Json *tensor) {
+    const Json *line = lines->first;
+    while (line && tensor_at(json_get(line, "out")) != tensor) line = line->next;
+    return line != NULL;
+}
+
+/* Every leaf can be edited: the tape shows the number, and all checks are green. */
+START_TEST(edits_change_the_leaves) {
+    static char names[64][32];
+    int leaves = 0;
+    open_case(_i);
+    for (const Json *x = tensors->first; x; x = x->next)
+        if (!is_made(x)) snprintf(names[leaves++], sizeof *names, "%s", name_of(x));
+    close_case();
+    ck_assert_int_ge(leaves, 4);
+    for (int i = 0; i < leaves; i++) {
+        const LessonEdit edits[] = {{names[i], 0, 1}, {names[i], 0, 0}};
+        LessonOptions options = cases[_i].options;
+        options.edits = edits;
+        options.num_edits = 2; /* the last one counts */
+        open_lesson(cases[_i].number, options);
+        ck_assert_msg(options.step > 0 || value(find(names[i]), 0) == 0, "lesson %d, %s",
+                      lesson.number, names[i]);
+        for (const Json *line = lines->first; line; line = line->next)
+            ck_assert_msg(is_green(line), "lesson %d, %s = 0: %s", lesson.number, names[i],
+                          json_text(line, "op", ""));
+        close_case();
+    }
+}
+END_TEST
+
+/* An edit changes one number, the last of W_q, and what is computed from it; the others are drawn
+ * as without it. */
+START_TEST(an_edit_changes_one_number) {
+    const LessonEdit edit = {"W_q", 11, -0.25};
+    LessonOptions options = LESSON_OPTIONS;
+    open_case(4);
+    Json *const before = tree;
+    char *const text = json;
+    lesson_close(&lesson);
+    free(written);
+    options.edits = &edit;
+    options.num_edits = 1;
+    open_lesson(5, options);
+    const Json *x = json_get(json_get(before, "tape"), "tensors")->first;
+    for (const Json *y = tensors->first; y; y = y->next, x = x->next)
+        for (int64_t i = 0; !is_made(y) && i < size_of_tensor(y); i++)
+            if (strcmp(name_of(y), "W_q") == 0 && i == 11) ck_assert(value(y, i) == -0.25);
+            else ck_assert(value(y, i) == value(x, i));
+    ck_assert(value(find("loss"), 0) != value(x, 0));
+    close_case();
+    free(before);
+    free(text);
+}
+END_TEST
+
+/* Training begins with the edited numbers, and each step continues from the step before. */
+START_TEST(training_begins_with_the_edits) {
+    const LessonEdit edit = {"W_1.weight", 0, 3};
+    LessonOptions options = LESSON_OPTIONS;
+    double first = 0;
+    options.edits = &edit;
+    options.num_edits = 1;
+    for (int step = 0; step < 2; step++) {
+        options.step = step;
+        open_lesson(6, options);
+        const Json *W = find("W_1.weight");
+        if (step == 0) ck_assert(value(W, 0) == 3);
+        else ck_assert(value(W, 0) == first);
+        expect_near("the loss", json_number(json_at(json_get(tree, "losses"), step)),
+                    value(find("loss"), 0), 1e-5);
+        first = value(W, 0) - 0.02 * grad(W, 0);
+        close_case();
+    }
+}
+END_TEST
+
+static void expect_no_edit(int number, LessonEdit edit, const char *sentence) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.edits = &edit;
+    options.num_edits = 1;
+    ck_assert(!lesson_open(&lesson, number, options));
+    expect_error(sentence);
+    lesson_close(&lesson);
+}
+
+START_TEST(edits_that_cannot_be) {
+    LessonEdit edit;
+    expect_no_edit(5, (LessonEdit){"W_z", 0, 1}, "lesson 5 has no leaf with the name W_z");
+    expect_no_edit(5, (LessonEdit){"S", 0, 1}, "lesson 5 has no leaf with the name S");
+    expect_no_edit(6, (LessonEdit){"loss", 0, 1}, "lesson 6 has no leaf with the name loss");
+    expect_no_edit(5, (LessonEdit){"W_q", 12, 1}, "lesson 5: W_q is (6, 2): it has no element 12");
+    expect_no_edit(6, (LessonEdit){"W_q.weight", -1, 1},
+                   "lesson 6: W_q.weight is (3, 3): it has no element -1");
+    expect_no_edit(3, (LessonEdit){"lengths", 0, (double)NAN}, "set: int64 cannot hold nan");
+    ck_assert(lesson_read_edit(&edit, "12 -0.5 S / sqrt(d)"));
+    ck_assert(edit.index == 12 && edit.value == -0.5);
+    ck_assert_str_eq(edit.name, "S / sqrt(d)");
+    static const char *const wrong[] = {
+        "",         "12", "12 x W_q", "x 1 W_q", "12 1", "12 1 ", "99999999999999999999 1 W_q",
+        "1.5 2 W_q"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_msg(!lesson_read_edit(&edit, wrong[i]), "%s", wrong[i]);
+        expect_error_like("\"", "\" is no edit: it must be an index, a number and a name");
+    }
+}
+END_TEST
+
+/* ---- wrong rules ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key;
+    const char *ops;     /* whose checks fail; "": none, but a sum of terms */
+    const char *lessons; /* that offer it */
+} rules[] = {
+    {"softmax", "softmax masked_softmax", "123456"},
+    {"transpose", "transpose", "2345"},
+    {"assign", "", "345"},
+    {"dropout", "dropout", "4"},
+    {"mask", "masked_softmax", "3"},
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+static bool is_in(const char *list, const char *word) {
+    const char *at = strstr(list, word);
+    const char end = at ? at[strlen(word)] : '\0';
+    return at && (at == list || at[-1] == ' ') && (end == ' ' || end == '\0');
+}
+
+/* Is the gradient of a tensor the sum of its terms? */
+static bool sums_up(const Json *tensor) {
+    for (int64_t i = 0; json_get(tensor, "grad") && i < size_of_tensor(tensor); i++)
+        if (fabs(sum_of_terms(tensor, i) - grad(tensor, i)) > 1e-3)
+            return false; /* NaN is no difference */
+    return true;
+}
+
+/* Exactly the lines of these ops that have a gradient fail their check, and by a large error. */
+static int count_failures(const char *ops) {
+    int failures = 0;
+    for (const Json *line = lines->first; line; line = line->next) {
+        const double worst = worst_of(line);
+        const char *op = json_text(line, "op", "");
+        const bool failed = !(worst <= 1e-3);
+        ck_assert_msg(failed || worst < 1e-6, "lesson %d, %s: %g", lesson.number, op, worst);
+        ck_assert_msg(!failed || is_in(ops, op), "lesson %d: %s fails", lesson.number, op);
+        failures += failed;
+    }
+    return failures;
+}
+
+/* How many gradients differ from the sum of their terms? */
+static int count_wrong_sums(void) {
+    int wrong_sums = 0;
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next)
+        wrong_sums += strcmp(name_of(tensor), "loss") != 0 && !sums_up(tensor);
+    return wrong_sums;
+}
+
+static const Json *offered(const char *key) {
+    const Json *rule = json_get(tree, "rules")->first;
+    while (rule && strcmp(json_text(rule, "key", ""), key) != 0) rule = rule->next;
+    return rule;
+}
+
+START_TEST(a_rule_fails_its_own_check) {
+    const int number = _i / RULES + 1, r = _i % RULES;
+    const bool offers = strchr(rules[r].lessons, '0' + number) != NULL;
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert(lesson_set(&options, "rule", rules[r].key));
+    open_lesson(number, options);
+    const int failures = count_failures(offers ? rules[r].ops : "");
+    const int wrong_sums = count_wrong_sums();
+    ck_assert_msg((failures > 0) == (offers && *rules[r].ops), "lesson %d, %s: %d failures", number,
+                  rules[r].key, failures);
+    ck_assert_msg((wrong_sums > 0) == (offers && !*rules[r].ops), "lesson %d, %s: %d wrong sums",
+                  number, rules[r].key, wrong_sums);
+    ck_assert_int_eq(offered(rules[r].key) != NULL, offers);
+    ck_assert_str_eq(json_text(tree, "rule", "-"), offers ? rules[r].key : "");
+    ck_assert_int_eq(strstr(json_text(tree, "command", ""), " --break ") != NULL, offers);
+    close_case();
+}
+END_TEST
+
+/* A causal mask makes another op of softmax, and float32 has the same mistakes. */
+START_TEST(rules_with_other_settings) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.causal = true;
+    options.dropout = 0.5;
+    options.float32 = true;
+    for (int r = 0; r < RULES; r++) {
+        const bool is_mask = r == RULES - 1; /* only lesson 3 has a row without a key */
+        ck_assert(lesson_set(&options, "rule", rules[r].key));
+        open_lesson(is_mask ? 3 : 4, options);
+        ck_assert_int_eq(count_failures(rules[r].ops), *rules[r].ops ? 1 : 0);
+        ck_assert_str_eq(json_text(tree, "rule", "-"), rules[r].key);
+        close_case();
+    }
+}
+END_TEST
+
+/* A gradient that is NaN in its first row only fails the check. */
+START_TEST(a_nan_fails_the_check) {
+    const int64_t lengths[] = {0, 2};
+    FILE *file = open_memstream(&written, &json_size);
+    Tensor *scores = ag_requires_grad(tensor_randn(SHAPE(1, 2, 2)));
+    Tensor *keys = tensor_from_int64s(SHAPE(1, 2), lengths);
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *loss = ag_sum(ag_square(ag_masked_softmax(scores, keys)));
+    ck_assert_int_eq(wrong_apply(wrong_find("mask")), 1);
+    ck_assert(ag_backward(loss) && tape_write_json(file));
+    tape_end();
+    ck_assert_int_eq(fclose(file), 0);
+    tree = json_read(written);
+    ck_assert(isnan(worst_of(json_get(tree, "lines")->first)));
+    ck_assert(isnan(tensor_get(scores->grad, 0, 0, 0)));
+    ck_assert(isfinite(tensor_get(scores->grad, 0, 1, 0)));
+    free(tree);
+    free(written);
+    tensor_release(scores);
+    tensor_release(keys);
+}
+END_TEST
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+enum { MOST_EDITS = 256 };
+
+/* The loss with each leaf at x - rate dx, of the lesson that is open, which this closes. */
+static double loss_after_a_step(LessonOptions options, double rate) {
+    static LessonEdit edits[MOST_EDITS];
+    static char names[MOST_EDITS][32];
+    options.edits = edits;
+    for (const Json *x = tensors->first; x; x = x->next)
+        for (int64_t i = 0; json_get(x, "grad") && !is_made(x) && i < size_of_tensor(x); i++) {
+            const int n = options.num_edits++;
+            ck_assert_int_lt(n, MOST_EDITS);
+            snprintf(names[n], sizeof *names, "%s", name_of(x));
+            edits[n] = (LessonEdit){names[n], i, value(x, i) - rate * grad(x, i)};
+        }
+    const int number = lesson.number;
+    close_case();
+    open_lesson(number, options);
+    const double loss = value(find("loss"), 0);
+    close_case();
+    return loss;
+}
+
+static void expect_loss(const Json *losses, int64_t i, double loss) {
+    const double listed = json_number(json_at(losses, i));
+    ck_assert_int_eq(losses->count, LESSON_STEPS);
+    ck_assert_msg(same_number(listed, loss, 1e-5 * fabs(loss)), "lesson %d, loss %d: %g and %g",
+                  lesson.number, (int)i, listed, loss);
+}
+
+/* Training begins with the lesson's numbers, its first step is SGD on all leaves, and it learns;
+ * with a wrong rule too, but what it learns is another thing. */
+START_TEST(training_is_sgd) {
+    const int number = _i / (RULES + 1) + 1, r = _i % (RULES + 1);
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert(lesson_set(&options, "train", "1"));
+    ck_assert(lesson_set(&options, "rule", r < RULES ? rules[r].key : ""));
+    open_lesson(number, options);
+    const Json *training = json_get(tree, "training");
+    const Json *right = json_get(training, "right");
+    const Json *wrong = json_get(training, "wrong");
+    const bool has_rule = *json_text(tree, "rule", "") != '\0';
+    const double rate = json_get(training, "rate")->number, loss = value(find("loss"), 0);
+    ck_assert_int_eq(wrong != NULL, has_rule);
+    ck_assert(json_number(json_at(right, LESSON_STEPS - 1)) < 0.4 * loss);
+    expect_loss(right, 0, loss);
+    if (wrong) {
+        expect_loss(wrong, 0, loss);
+        ck_assert(json_number(json_at(wrong, 1)) != json_number(json_at(right, 1)));
+    }
+    Json *const kept = tree;
+    char *const text = json;
+    tree = NULL;
+    json = NULL;
+    options.train = false;
+    expect_loss(wrong ? wrong : right, 1, loss_after_a_step(options, rate));
+    free(kept);
+    free(text);
+}
+END_TEST
+
+/* Without being asked for it is not there. */
+START_TEST(training_only_if_asked) {
+    open_case(_i);
+    ck_assert_ptr_null(json_get(tree, "training"));
+    ck_assert_int_eq(json_get(tree, "losses") != NULL, lesson.number == 6);
+    close_case();
+}
+END_TEST
+
+START_TEST(no_such_rule) {
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert_ptr_null(wrong_find("exp"));
+    ck_assert(!lesson_set(&options, "rule", "exp"));
+    expect_error("there is no rule \"exp\"");
+    ck_assert(lesson_set(&options, "rule", ""));
+    ck_assert_ptr_null(options.rule);
+    options.rule = "exp";
+    ck_assert(!lesson_open(&lesson, 1, options));
+    expect_error("there is no rule \"exp\"");
+    lesson_close(&lesson);
+}
+END_TEST
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+/* What stands between backquotes is the name of a tensor. */
+static void expect_names(const char *ask) {
+    char name[64];
+    for (const char *at = strchr(ask, '`'); at; at = strchr(at, '`')) {
+        const int n = (int)strcspn(at + 1, "`");
+        snprintf(name, sizeof name, "%.*s", n, at + 1);
+        ck_assert_msg(find(name) != NULL, "lesson %d: \"%s\" asks about %s, which is not there",
+                      lesson.number, ask, name);
+        at += n + 2;
+    }
+}
+
+/* The right answer to a question about a number or a count; NaN for others. */
+static double answer_of(const Json *question) {
+    const char *kind = json_text(question, "kind", "");
+    const int64_t i = json_integer(question, "index", -1);
+    const Json *tensor = tensor_at(json_get(question, "tensor"));
+    if (strcmp(kind, "number") == 0)
+        return json_number(json_at(json_get(tensor, json_text(question, "part", "")), i));
+    if (strcmp(kind, "count") != 0) return (double)NAN;
+    const Json *line = lines->first;
+    while (line && json_integer(line, "line", -1) != json_integer(question, "line", -2))
+        line = line->next;
+    const Json *d = json_at(json_get(line, "backward"), json_integer(question, "input", -1));
+    ck_assert(d && d->kind == JSON_OBJECT);
+    const Json *column = json_at(json_get(d, "jacobian"), i);
+    return column->kind == JSON_ARRAY ? (double)(column->count / 2) : 0;
+}
+
+static int zeros_in(const Json *tensor) {
+    int zeros = 0;
+    for (const Json *x = json_get(tensor, "grad")->first; x; x = x->next)
+        zeros += json_number(x) == 0;
+    return zeros;
+}
+
+START_TEST(questions_have_answers) {
+    open_case(_i);
+    ck_assert_msg(_i >= LESSONS || questions->count == 3, "lesson %d has %d questions",
+                  lesson.number, (int)questions->count);
+    ck_assert_int_ge(questions->count, 1);
+    for (const Json *question = questions->first; question; question = question->next) {
+        const char *kind = json_text(question, "kind", "");
+        expect_names(json_text(question, "ask", ""));
+        if (strcmp(kind, "choice") == 0) {
+            const int64_t answer = json_integer(question, "answer", -1);
+            ck_assert(answer >= 0 && answer < json_get(question, "options")->count);
+            ck_assert_ptr_nonnull(json_text(question, "why", NULL));
+        } else if (strcmp(kind, "zeros") == 0) {
+            ck_assert_int_gt(zeros_in(tensor_at(json_get(question, "tensor"))), 0);
+        } else {
+            ck_assert_msg(isfinite(answer_of(question)), "lesson %d: %s", lesson.number,
+                          json_text(question, "ask", ""));
+        }
+    }
+    close_case();
+}
+END_TEST
+
+static int64_t choice(int q) { return json_integer(json_at(questions, q), "answer", -1); }
+
+/* The right option of question q. */
+static void expect_option(int q, const char *format, double number) {
+    char expected[32];
+    snprintf(expected, sizeof expected, format, number);
+    const Json *options = json_get(json_at(questions, q), "options");
+    ck_assert_str_eq(json_at(options, choice(q))->text, expected);
+}
+
+START_TEST(answers_of_lesson_1) {
+    open_case(0);
+    const Json *Y = find("Y");
+    expect_near("dY", grad(Y, 0), 2 * (value(Y, 0) - value(find("T"), 0)), 1e-12);
+    expect_option(0, "%.2f", 2 * (value(Y, 0) - (value(find("T"), 0) + 1)));
+    ck_assert(answer_of(json_at(questions, 1)) == 12);
+    ck_assert_int_eq(choice(2), grad(find("w"), 0) > 0 ? 1 : 0);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_2) {
+    char told[128];
+    open_case(1);
+    const Json *V = find("V");
+    const Json *Y = find("Y");
+    const double dA = grad(Y, 0) * value(V, 0) + grad(Y, 1) * value(V, 1);
+    expect_near("dA", answer_of(json_at(questions, 0)), dA, 1e-12);
+    for (int q = 0; q < 2; q++) {
+        const Json *S = find("S / sqrt(d)");
+        expect_near("the sum of a row", grad(S, 3 * q) + grad(S, 3 * q + 1) + grad(S, 3 * q + 2), 0,
+                    1e-12);
+    }
+    ck_assert_int_eq(choice(1), 0);
+    ck_assert(answer_of(json_at(questions, 2)) == 3);
+    const Json *A = find("A");
+    const double mean =
+        value(A, 3) * grad(A, 3) + value(A, 4) * grad(A, 4) + value(A, 5) * grad(A, 5);
+    snprintf(told, sizeof told,
+             "At [1, 0] this is %.3g x (%.3g - %.3g) = %.3g; the mean, %.3g, is ", value(A, 3),
+             grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean), mean);
+    expect_told(told);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_3) {
+    open_case(2);
+    const Json *scores = find("S / sqrt(d)");
+    ck_assert_ptr_eq(tensor_at(json_get(json_at(questions, 0), "tensor")), scores);
+    ck_assert_int_eq(zeros_in(scores), 11); /* 10 are masked, and one weight is 1 */
+    expect_option(1, "each 1/%g", 1 / value(find("B"), 12) + 1);
+    double looking = 0;
+    for (int q = 0; q < 4; q++) looking += value(find("A"), 4 * q) != 0;
+    ck_assert(answer_of(json_at(questions, 2)) == looking);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_4) {
+    int lines_to_x = 0;
+    open_case(3);
+    for (const Json *line = lines->first; line; line = line->next)
+        for (const Json *x = json_get(line, "in")->first; x; x = x->next)
+            lines_to_x += tensor_at(x) == find("x");
+    ck_assert_int_eq(lines_to_x, 3);
+    expect_option(0, "four", 4); /* these and one more */
+    double sum = 0;
+    for (const Json *line = lines->first; line; line = line->next)
+        if (tensor_at(json_at(json_get(line, "in"), 0)) == find("x"))
+            sum += json_number(json_at(json_get(json_get(line, "backward")->first, "dx"), 0));
+    expect_near("dx", answer_of(json_at(questions, 2)), sum, 1e-12);
+    const Json *A = find("A");
+    const Json *dropped = find("dropout(A)");
+    for (int i = 0; i < 9; i++)
+        expect_near("dA", grad(A, i), value(dropped, i) == 0 ? 0 : grad(dropped, i) / 0.75, 1e-12);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_5) {
+    open_case(4);
+    const Json *gate = find("gate");
+    ck_assert(answer_of(json_at(questions, 0)) == value(find("Q"), 2)); /* row 0, columns 2 and 3 */
+    for (int h = 0; h < 3; h++) {
+        double sum = 0;
+        for (int i = 8 * h; i < 8 * h + 8; i++)
+            sum += value(find("Y_h"), i) * grad(find("gated"), i);
+        expect_near("the gate", grad(gate, h), sum, 1e-12);
+        ck_assert(fabs(grad(gate, h)) <= fabs(grad(gate, choice(1))));
+    }
+    ck_assert(answer_of(json_at(questions, 2)) == 8);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_6) {
+    open_case(5);
+    const Json *w = find("W_q.weight");
+    const Json *W_2 = find("W_2.weight");
+    char told[128];
+    expect_option(1, "%.4f", value(w, 0) - 0.02 * grad(w, 0));
+    snprintf(told, sizeof told, "`W_2.weight[0, 2]` is %.4f and its gradient is %.4f,",
+             value(W_2, 2), grad(W_2, 2));
+    expect_told(told);
+    snprintf(told, sizeof told, " = %.4f. All tables show step 1",
+             value(W_2, 2) - 0.02 * grad(W_2, 2));
+    expect_told(told);
+    double sum = 0;
+    for (int t = 0; t < 4; t++) sum += grad(find("Y"), 3 * t);
+    expect_near("the bias", answer_of(json_at(questions, 2)), sum, 1e-12);
+    const Json *losses = json_get(tree, "losses");
+    ck_assert_int_eq(losses->count, 200);
+    expect_near("the first loss", json_number(losses->first), value(find("loss"), 0), 1e-5);
+    ck_assert(json_number(json_at(losses, 199)) < 0.2 * json_number(losses->first));
+    close_case();
+}
+END_TEST
+
+/* ---- the JSON reader ------------------------------------------------------------------------- */
+
+static void expect_broken(const char *text, const char *sentence) {
+    char *copy = strdup(text);
+    Json *read = json_read(copy);
+    if (read) check_tape(read);
+    expect_error(sentence);
+    free(read);
+    free(copy);
+}
+
+START_TEST(broken_json) {
+    expect_broken("", "line 1: a value was expected here");
+    expect_broken("{\"a\":1,\n\"b\" 2}", "line 2: a colon was expected here");
+    expect_broken("[1,2", "line 1: a comma or ] was expected here");
+    expect_broken("{\"a\":1", "line 1: a comma or } was expected here");
+    expect_broken("{a:1}", "line 1: a name in quotes was expected here");
+    expect_broken("[1,]", "line 1: a value was expected here");
+    expect_broken("[nan]", "line 1: a value was expected here");
+    expect_broken("[1.]", "line 1: a value was expected here");
+    expect_broken("\"abc", "line 1: a string does not end");
+    expect_broken("\"a\\q\"", "line 1: a string has an unknown escape");
+    expect_broken("\"\\u12g4\"", "line 1: a string has an unknown escape");
+    expect_broken("\"\\", "line 1: a string has an unknown escape");
+    expect_broken("[] []", "line 1: the text goes on after its end");
+    expect_broken("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+                  "line 1: too many brackets inside each other");
+}
+END_TEST
+
+#define TENSOR     "{\"shape\":[1],\"value\":[1],\"grad\":[1]}"
+#define TAPE(line) "{\"lines\":[" line "],\"tensors\":[" TENSOR "," TENSOR "]}"
+#define LINE(in, out, backward)                                                                    \
+    "{\"line\":0,\"op\":\"exp\",\"in\":" in ",\"out\":" out ",\"backward\":" backward "}"
+
+START_TEST(broken_tapes) {
+    expect_broken("[]", "not a tape: it has no \"lines\" or no \"tensors\"");
+    expect_broken("{\"lines\":[],\"tensors\":[]}", "not a tape: it has no line");
+    expect_broken("{\"lines\":[1],\"tensors\":[{}]}", "not a tape: tensor 0 has no shape");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[-1]}]}",
+                  "not a tape: tensor 0 has no shape");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[2],\"value\":[1]}]}",
+                  "not a tape: tensor 0 does not have as many values as its shape says");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[],\"value\":[1],\"grad\":[]}]}",
+                  "not a tape: tensor 0 does not have as many gradients as its shape says");
+    expect_broken(TAPE("{}"), "not a tape: a line has no \"line\" or no \"op\"");
+    expect_broken(TAPE(LINE("[0]", "2", "[]")), "not a tape: line 0 has no \"in\" or no \"out\"");
+    expect_broken(TAPE(LINE("[2]", "1", "[]")),
+                  "not a tape: line 0 has an input that is no tensor");
+    expect_broken(TAPE(LINE("[0]", "1", "[null,null]")),
+                  "not a tape: line 0 has a \"backward\" that does not fit its inputs");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[]}]")),
+                  "not a tape: line 0 has a \"dx\" that does not fit its input");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[]}]")),
+                  "not a tape: line 0 has a \"jacobian\" that does not fit its input");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[[1,2]]}]")),
+                  "not a tape: line 0 has a broken \"jacobian\"");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[{}]}]")),
+                  "not a tape: line 0 has a broken \"jacobian\"");
+    char whole[] = TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[\"flat\"]}]"));
+    Json *read = json_read(whole);
+    ck_assert(check_tape(read));
+    free(read);
+}
+END_TEST
+
+START_TEST(strings_of_json) {
+    char text[] = "[\"a\\n\\\"\\\\\\/\\u0041\\u00e9\\u20ac\\ud83d\", -1.5e2, true, null]";
+    Json *read = json_read(text);
+    ck_assert_str_eq(json_at(read, 0)->text, "a\n\"\\/A\xC3\xA9\xE2\x82\xAC?");
+    ck_assert(json_number(json_at(read, 1)) == -150);
+    ck_assert(json_number(json_at(read, 2)) == 1);
+    ck_assert(isnan(json_number(json_at(read, 3))));
+    ck_assert_ptr_null(json_at(read, 4));
+    free(read);
+}
+END_TEST
+
+/* ---- the picture ----------------------------------------------------------------------------- */
+
+/* The picture shows the dx of the tape. Its chosen number is the farthest from 0, and the terms of
+ * this number sum to it.
+ */
+START_TEST(picture_shows_the_tape) {
+    Picture picture;
+    open_case(_i);
+    ck_assert_msg(picture_choose(&picture, tree), "%s", tensor_error());
+    const Json *line = json_at(lines, picture.line);
+    const Json *derivative = json_get(line, "backward")->first;
+    const double chosen = json_number(json_at(picture.dx, picture.chosen));
+    double sum = 0;
+    ck_assert_ptr_nonnull(strstr(json_text(line, "op", ""), "softmax"));
+    ck_assert_int_eq(picture.dx->count, picture.matrices * picture.rows * picture.columns);
+    for (int64_t i = 0; i < picture.dx->count; i++) {
+        ck_assert(fabs(json_number(json_at(picture.dx, i))) <= fabs(chosen));
+        sum += json_number(json_at(picture.dy, i)) * jacobian(derivative, i, picture.chosen);
+    }
+    expect_near("the sum of the terms", sum, chosen, 1e-12);
+    close_case();
+}
+END_TEST
+
+static void expect_no_picture(const char *sentence) {
+    Picture picture;
+    ck_assert(!picture_choose(&picture, tree));
+    ck_assert_ptr_nonnull(strstr(tensor_error(), sentence));
+    tensor_clear_error();
+}
+
+START_TEST(no_picture_of_what_is_wrong) {
+    Picture picture;
+    open_case(1);
+    ck_assert(picture_choose(&picture, tree));
+    Json *line = (Json *)json_at(lines, picture.line);
+    Json *worst = (Json *)json_get(json_get(line, "backward")->first, "worst");
+    worst->number = 1e-6;
+    expect_no_picture("the gradient of softmax differs from its check");
+    ((Json *)json_get(line, "op"))->text = "tanh";
+    expect_no_picture("this lesson has no softmax to draw");
+    close_case();
+}
+END_TEST
+
+/* ---- requests of the page -------------------------------------------------------------------- */
+
+static const char *ask(const char *request) {
+    char *buffer = live_request((int)strlen(request));
+    ck_assert_ptr_nonnull(buffer);
+    memcpy(buffer, request, strlen(request));
+    return live_answer();
+}
+
+static void expect_answer(const char *request, int number, LessonOptions options) {
+    char *expected = lessons_as_json(number, number, options);
+    ck_assert_msg(expected != NULL, "%s", tensor_error());
+    ck_assert_str_eq(ask(request), expected);
+    ck_assert_int_eq(live_tensors(), 0);
+    free(expected);
+}
+
+START_TEST(requests) {
+    LessonOptions o = LESSON_OPTIONS;
+    for (int number = 1; number <= LESSONS; number++) {
+        char request[16];
+        snprintf(request, sizeof request, "lesson %d", number);
+        expect_answer(request, number, o);
+    }
+    o.heads = 2;
+    o.no_scale = true;
+    o.float32 = true;
+    o.dropout = 0.25;
+    o.seed = 3;
+    expect_answer("heads 2\nno-scale 1\nlesson 5\n\nfloat32 1\ndropout 0.25\nseed 3\n", 5, o);
+    expect_answer("lesson 5", 5, LESSON_OPTIONS); /* of the request before nothing is left */
+    o = LESSON_OPTIONS;
+    o.rule = "dropout";
+    expect_answer("lesson 4\nrule dropout", 4, o);
+    expect_answer("lesson 4\nrule ", 4, LESSON_OPTIONS);
+    const LessonEdit edits[] = {{"V", 1, -2.5}, {"Q", 0, 0.125}, {"V", 0, 3}};
+    o = LESSON_OPTIONS;
+    o.edits = edits;
+    o.num_edits = 3;
+    o.train = true;
+    expect_answer("set 1 -2.5 V\nlesson 2\nset 0 0.125 Q\ntrain 1\nset 0 3 V", 2, o);
+}
+END_TEST
+
+START_TEST(requests_that_cannot_be) {
+    static const struct {
+        const char *request, *answer;
+    } wrong[] = {
+        {"", "the request names no lesson"},
+        {"heads 2", "the request names no lesson"},
+        {"lesson 0", "lesson is \\\"0\\\": it must be an integer from 1 to 6"},
+        {"lesson 7", "lesson is \\\"7\\\": it must be an integer from 1 to 6"},
+        {"lesson 12", "lesson is \\\"12\\\": it must be an integer from 1 to 6"},
+        {"lesson 2\nheads 3", "lesson 2 takes no heads"},
+        {"lesson", "\\\"lesson\\\" has no value"},
+        {"lesson 2\ncolour 3", "there is no setting \\\"colour\\\""},
+        {"lesson 2\nset 1 V", "\\\"1 V\\\" is no edit: it must be an index, a number and a name"},
+        {"lesson 2\nrule dropout", "lesson 2 has no line that the wrong rule dropout changes"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char expected[256];
+        snprintf(expected, sizeof expected, "{\"error\":\"%s\"}", wrong[i].answer);
+        ck_assert_str_eq(ask(wrong[i].request), expected);
+        ck_assert_ptr_null(tensor_error());
+        ck_assert_int_eq(live_tensors(), 0);
+    }
+    tensor_fail("an error from before");
+    ck_assert(!strncmp(ask("lesson 1"), "{\"lessons\":[", 12));
+    ck_assert_ptr_null(tensor_error());
+}
+END_TEST
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static char page[PAGE_SIZE];
+
+/* The bytes of the library in a page; 0 if the program was built without it. */
+static size_t module_in(const char *text) {
+    const char *module = strstr(text, "<script id=\"wasm\" type=\"text/plain\">");
+    return module ? strcspn(module + 1, "<") : 0;
+}
+
+/* The JSON of the page, between its marks; overwritten by the tree, which the caller frees. */
+static Json *data_of_page(const char *name) {
+    static const char begin[] = "<script id=\"data\" type=\"application/json\">\n";
+    slurp(path(name), page, sizeof page);
+    ck_assert_ptr_null(strstr(page, "<!-- data -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- style -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- script -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- wasm -->"));
+    char *data = strstr(page, begin);
+    ck_assert_ptr_nonnull(data);
+    data += strlen(begin);
+    char *end = strstr(data, "</");
+    ck_assert_msg(end && !strncmp(end, "</script>", 9), "the data ends with %.20s", end);
+    *end = '\0';
+    Json *read = json_read(data);
+    ck_assert_msg(read != NULL, "%s", tensor_error());
+    return read;
+}
+
+START_TEST(page_of_the_lessons) {
+    program = "explain";
+    ck_assert_int_eq(run("--page $D/page.html"), 0);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_msg(!strncmp(out, path("page.html"), strlen(path("page.html"))), "%s", out);
+    ck_assert_ptr_nonnull(strstr(out, ": lessons 1 to 6\n"));
+    ck_assert_int_eq(files_in_folder(), 1);
+    Json *read = data_of_page("page.html");
+    const Json *list = json_get(read, "lessons");
+    ck_assert_int_eq(list->count, LESSONS);
+    for (int i = 0; i < LESSONS; i++)
+        ck_assert_int_eq(json_integer(json_at(list, i), "number", 0), i + 1);
+    free(read);
+    slurp(path("page.html"), page, sizeof page);
+    ck_assert_msg(strlen(page) < 1000 * KB, "the page has %zu bytes", strlen(page));
+    const bool is_said = strstr(out, "The page shows recorded numbers only") != NULL;
+    ck_assert((module_in(page) == 0) == is_said);
+}
+END_TEST
+
+START_TEST(page_of_one_lesson) {
+    program = "explain";
+    ck_assert_int_eq(
+        run("--lesson 5 --page $D/page.html --heads 2 --float32 --seed 3 --no-scale --train"), 0);
+    Json *read = data_of_page("page.html");
+    const Json *only = json_at(json_get(read, "lessons"), 0);
+    ck_assert_int_eq(json_get(read, "lessons")->count, 1);
+    ck_assert_str_eq(json_text(only, "command", ""),
+                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale --float32 --train");
+    ck_assert_str_eq(json_at(json_get(only, "formula"), 1)->text, "A = softmax(Q_h K_h')");
+    free(read);
+    ck_assert_int_eq(run("--lesson 5 --page $D/lesson.html"), 0);
+    slurp(path("lesson.html"), page, sizeof page);
+    const size_t size = strlen(page) - module_in(page);
+    ck_assert_msg(size < 250 * KB, "the page of lesson 5 has %zu bytes", size);
+    char here[512]; /* the default is a file in the current folder */
+    ck_assert_ptr_nonnull(realpath(getenv("BUILD") ? getenv("BUILD") : "build", here));
+    snprintf(page, sizeof page,
+             "cd $D && $RUNNER %s/explain >out && test -s explain.html && rm out", here);
+    ck_assert_int_eq(shell(page), 0);
+}
+END_TEST
+
+/* The printed numbers are rounded, so every machine prints the same text. */
+static const char *const sets[] = {"",
+                                   "TAPEHEAD_ISA=plain",
+                                   "TAPEHEAD_ISA=baseline",
+                                   "TAPEHEAD_ISA=avx2",
+                                   "TAPEHEAD_ISA=avx512",
+                                   "TAPEHEAD_NUM_THREADS=2"};
+enum { SETS = sizeof sets / sizeof *sets };
+
+static bool has_set(const char *set) {
+    char line[80];
+    const char *isa = strstr(set, "avx");
+    snprintf(line, sizeof line, "grep -q %s /proc/cpuinfo 2>/dev/null", isa ? isa : "");
+    return !isa || shell(line) == 0;
+}
+
+START_TEST(text_is_golden) {
+    static char golden[PRINTED_SIZE];
+    slurp("tests/golden/explain_lesson2.txt", golden, sizeof golden);
+    program = "explain";
+    if (!has_set(sets[_i])) return;
+    ck_assert_int_eq(run_line(sets[_i], "--text --lesson 2"), 0);
+    ck_assert_msg(strcmp(out, golden) == 0, "%s: another text", sets[_i]);
+}
+END_TEST
+
+START_TEST(picture_is_golden) {
+    program = "explain";
+    if (!has_set(sets[_i])) return;
+    ck_assert_int_eq(run_line(sets[_i], "--lesson 5 --causal --picture $D/made.svg"), 0);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_ptr_nonnull(strstr(out, "/made.svg: the softmax of lesson 5\n"));
+    ck_assert_int_eq(files_in_folder(), 1);
+    ck_assert_msg(shell("cmp $D/made.svg examples/explain.svg") == 0, "%s: another picture",
+                  sets[_i]);
+}
+END_TEST
+
+/* Every lesson has a picture, with each of its reasons for zeros once. */
+START_TEST(picture_of_a_lesson) {
+    char line[80];
+    const int zeros = _i + 1 == 3 ? 1 : 0;
+    program = "explain";
+    snprintf(line, sizeof line, "--lesson %d --picture $D/made.svg", _i + 1);
+    ck_assert_int_eq(run(line), 0);
+    slurp(path("made.svg"), page, sizeof page);
+    ck_assert(!strncmp(page, "<svg ", 5) && strstr(page, "</svg>\n"));
+    ck_assert_ptr_nonnull(strstr(page, ">checked by differences<"));
+    ck_assert_ptr_null(strstr(page, "nan"));
+    ck_assert_int_eq(strstr(page, ">Why 0?<") != NULL, zeros);
+    ck_assert_int_eq(strstr(page, ">masked<") != NULL, zeros);
+    ck_assert_int_eq(strstr(page, ">its weight is exactly 1<") != NULL, zeros);
+    ck_assert_int_eq(strstr(page, ">head 3<") != NULL, _i + 1 == 5);
+}
+END_TEST
+
+/* Without --lesson it is lesson 5, with its flags. */
+START_TEST(picture_of_the_heads) {
+    program = "explain";
+    ck_assert_int_eq(run("--heads 2 --picture $D/made.svg"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "lesson 5\n"));
+    slurp(path("made.svg"), page, sizeof page);
+    ck_assert_ptr_nonnull(strstr(page, ">head 2<"));
+    ck_assert_ptr_null(strstr(page, ">head 3<"));
+}
+END_TEST
+
+START_TEST(pictures_that_cannot_be_drawn) {
+    program = "explain";
+#define PICTURE " --picture $D/made.svg"
+    expect_failure("--heads 5 --tokens 4" PICTURE,
+                   ": the picture can show 16 columns and 8 rows: choose a smaller example\n");
+    expect_failure("--lesson 2 --queries 9" PICTURE,
+                   ": the picture can show 16 columns and 8 rows: choose a smaller example\n");
+    expect_failure("--tokens 1" PICTURE, ": all gradients after this softmax are 0: ");
+    expect_failure("--tokens 24 --size 4" PICTURE, ": choose a smaller example\n");
+    ck_assert_int_eq(run("--heads 4 --picture $D/largest.svg"), 0);
+    ck_assert_int_eq(run("--lesson 3 --queries 8 --keys 16 --picture $D/largest.svg"), 0);
+    ck_assert_int_eq(files_in_folder(), 1);
+    expect_failure("--picture $D/nowhere/made.svg",
+                   ": it cannot be written: No such file or directory\n");
+    if (has_full_disk()) expect_failure("--picture /dev/full", ": No space left on device\n");
+}
+END_TEST
+
+/* At most 80 columns, without blanks at the end, plain ASCII. */
+static void expect_neat(void) {
+    ck_assert_int_lt(strlen(out), PRINTED_SIZE - 1);
+    ck_assert_ptr_null(strstr(out, " \n"));
+    ck_assert_ptr_null(strstr(out, "check FAILS"));
+    for (const char *at = out; *at; at += strcspn(at, "\n") + 1)
+        ck_assert_msg(strcspn(at, "\n") <= 80, "a long line: %.100s", at);
+    for (const char *c = out; *c; c++) ck_assert(*c == '\n' || (*c >= ' ' && *c <= '~'));
+}
+
+START_TEST(text_is_neat) {
+    static const char *const parts[LESSONS][3] = {
+        {"Lesson 1: One weight\n", "dw\n"},
+        {"Lesson 2: Scores to output\n", "check ok"},
+        {"// masked", "w0 the weight is 0, w1 the weight is 1", "0 nothing arrives"},
+        {":: dropped", "This line adds the last of 3 parts of dx. The sum:\n"},
+        {"A head 3", "dgate head 1"},
+        {"Lesson 6: A training step\n", "__ the function is flat"}};
+    char line[64];
+    program = "explain";
+    snprintf(line, sizeof line, "--text --lesson %d", _i + 1);
+    ck_assert_int_eq(run(line), 0);
+    ck_assert_int_eq(files_in_folder(), 0);
+    expect_neat();
+    for (int i = 0; i < 3 && parts[_i][i]; i++)
+        ck_assert_msg(strstr(out, parts[_i][i]) != NULL, "the text has no %s", parts[_i][i]);
+}
+END_TEST
+
+START_TEST(text_of_wide_matrices) {
+    program = "explain";
+    ck_assert_int_eq(run("--text --lesson 4 --tokens 2 --size 16"), 0);
+    expect_neat();
+    ck_assert_ptr_nonnull(strstr(out, "Q, columns 0 to "));
+    ck_assert_ptr_nonnull(strstr(out, " to 15\n"));
+}
+END_TEST
+
+START_TEST(text_of_all_lessons) {
+    program = "explain";
+    ck_assert_int_eq(run("--text | grep -c '^Lesson [1-6]: '"), 0);
+    ck_assert_str_eq(out, "6\n");
+}
+END_TEST
+
+START_TEST(text_of_a_wrong_rule) {
+    program = "explain";
+    ck_assert_int_eq(run("--text --lesson 3 --break mask"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\nBackward is wrong here: a mask that multiplies. Wrong: "));
+    const char *failure = strstr(out, "backward 9 of 12, check FAILS\n");
+    ck_assert_ptr_nonnull(failure);
+    ck_assert_ptr_null(strstr(failure + 30, "check FAILS"));
+    expect_failure("--text --lesson 2 --break dropout",
+                   ": lesson 2 has no line that the wrong rule dropout changes\n");
+    ck_assert_int_eq(run("--break dropout --page $D/page.html"), 0); /* in the lessons that can */
+    Json *read = data_of_page("page.html");
+    for (int i = 0; i < LESSONS; i++)
+        ck_assert_str_eq(json_text(json_at(json_get(read, "lessons"), i), "rule", "-"),
+                         i + 1 == 4 ? "dropout" : "");
+    free(read);
+    expect_failure("--break softmax --picture $D/made.svg", "differs from its check");
+}
+END_TEST
+
+/* A terminal has colours and waits; q stops, and the end of the input does not. */
+START_TEST(text_on_a_terminal) {
+    program = "explain";
+    put(path("keys"), "\n\nq\n");
+    const char *terminal = "TERM=xterm LANG=C.UTF-8";
+    ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 <$D/keys"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\033[1mLesson 2"));
+    ck_assert_ptr_nonnull(strstr(out, "forward 2 of 8"));
+    ck_assert_ptr_null(strstr(out, "forward 3 of 8"));
+    ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 </dev/null"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "backward 8 of 8"));
+    ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1", "--text <$D/keys"), 0);
+    ck_assert_ptr_null(strchr(out, '\033'));
+    ck_assert_ptr_null(strstr(out, "Lesson 2"));
+}
+END_TEST
+
+START_TEST(help) {
+    program = "explain";
+    ck_assert_int_eq(run("--help"), 0);
+    ck_assert_str_eq(complaints, "");
+    static const char *const flags[] = {
+        "--lesson N",         "--page FILE.html", "--text",      "--tape FILE.json",
+        "--picture FILE.svg", "--heads N",        "--queries N", "--keys N",
+        "--tokens N",         "--size N",         "--step N",    "--dropout NUMBER",
+        "--seed N",           "--causal",         "--no-scale",  "--no-mask",
+        "--additive",         "--float32",        "--help"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "\n  %s\n        ", flags[i]);
+        ck_assert_msg(strstr(out, line) != NULL, "--help has no %s", flags[i]);
+    }
+}
+END_TEST
+
+START_TEST(misuse) {
+    static const char *const wrong[] = {"--nonsense",
+                                        "nonsense",
+                                        "--lesson 0",
+                                        "--lesson 7",
+                                        "--lesson",
+                                        "--heads 0",
+                                        "--heads 65",
+                                        "--size x",
+                                        "--dropout 1",
+                                        "--seed -1",
+                                        "--text=1",
+                                        "--page ''",
+                                        "--lesson 1 --heads 2",
+                                        "--lesson 1 --tokens 2",
+                                        "--lesson 1 --no-scale",
+                                        "--lesson 2 --causal",
+                                        "--lesson 2 --dropout 0",
+                                        "--lesson 3 --tokens 3",
+                                        "--lesson 4 --no-mask",
+                                        "--lesson 5 --additive",
+                                        "--lesson 6 --queries 2",
+                                        "--lesson 6 --size 2",
+                                        "--lesson 5 --step 2",
+                                        "--step 200",
+                                        "--step -1",
+                                        "--tape $D/tape.json --float32",
+                                        "--tape $D/tape.json --break mask",
+                                        "--tape $D/tape.json --train",
+                                        "--break ''",
+                                        "--break exp",
+                                        "--text --page $D/page.html",
+                                        "--text --tape $D/tape.json",
+                                        "--tape $D/tape.json --lesson 2",
+                                        "--tape $D/tape.json --seed 2",
+                                        "--tape $D/a --page $D/a",
+                                        "--picture ''",
+                                        "--picture $D/a.svg --text",
+                                        "--picture $D/a.svg --page $D/a.html",
+                                        "--picture $D/a.svg --tape $D/a.json",
+                                        "--picture $D/a.svg --queries 2",
+                                        "--picture $D/a.svg --lesson 2 --causal"};
+    program = "explain";
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_misuse(wrong[i]);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+START_TEST(too_large) {
+    program = "explain";
+    expect_failure("--lesson 5 --tokens 24 --size 4 --page $D/page.html",
+                   ": choose a smaller example\n");
+    expect_failure("--lesson 3 --queries 64 --keys 64 --size 64 --page $D/page.html",
+                   ": choose a smaller example\n");
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+/* ---- a tape from a file ---------------------------------------------------------------------- */
+
+/* softmax((x, 2) w), with a name that must not end the script. */
+static void write_tape_file(const char *name) {
+    FILE *file = fopen(path(name), "w");
+    Tensor *x = tensor_randn(SHAPE(2, 3));
+    ag_requires_grad(ag_name(x, "</script>"));
+    tape_begin();
+    tape_keep_grads(true);
+    ck_assert(ag_backward(ag_sum(ag_square(ag_softmax(x, 1)))));
+    ck_assert(tape_write_json(file));
+    tape_end();
+    ck_assert_int_eq(fclose(file), 0);
+    tensor_release(x);
+}
+
+START_TEST(page_of_a_tape) {
+    program = "explain";
+    write_tape_file("tape.json");
+    ck_assert_int_eq(run("--tape $D/tape.json --page $D/page.html"), 0);
+    ck_assert_str_eq(complaints, "");
+    Json *read = data_of_page("page.html");
+    const Json *only = json_at(json_get(read, "lessons"), 0);
+    ck_assert_int_eq(json_integer(only, "number", -1), 0);
+    ck_assert_str_eq(json_text(only, "title", ""), "tape.json");
+    ck_assert_int_eq(json_get(only, "questions")->count, 0);
+    const Json *tape = json_get(only, "tape");
+    ck_assert(check_tape(tape));
+    ck_assert_int_eq(json_get(tape, "lines")->count, 3);
+    ck_assert_str_eq(json_text(json_get(tape, "tensors")->first, "name", ""), "</script>");
+    free(read);
+}
+END_TEST
+
+START_TEST(tapes_that_cannot_be_read) {
+    program = "explain";
+    write_tape_file("tape.json");
+    ck_assert_int_eq(
+        shell("cd $D && mkdir folder && : >empty && echo garbled >garbage && echo '{}' >other &&"
+              " head -c 300 tape.json >half && (cat tape.json && echo 1) >longer &&"
+              " printf '{\\0}' >zero && head -c 1100000 /dev/zero | tr '\\0' ' ' >large &&"
+              " cp tape.json hidden && chmod 000 hidden && echo old >page.html"),
+        0);
+#define PAGE " --page $D/page.html"
+    expect_failure("--tape $D/nowhere" PAGE, "/nowhere: No such file or directory\n");
+    expect_failure("--tape $D/folder" PAGE, "/folder: Is a directory\n");
+    expect_failure("--tape $D/empty" PAGE, "/empty: line 1: a value was expected here\n");
+    expect_failure("--tape $D/garbage" PAGE, "/garbage: line 1: a value was expected here\n");
+    expect_failure("--tape $D/other" PAGE, "/other: not a tape: it has no \"lines\"");
+    expect_failure("--tape $D/half" PAGE, "/half: line ");
+    expect_failure("--tape $D/longer" PAGE, ": the text goes on after its end\n");
+    expect_failure("--tape $D/zero" PAGE, "/zero: it is no text\n");
+    expect_failure("--tape $D/large" PAGE, "/large: it has more than 1 MB: ");
+    if (access(path("hidden"), R_OK) != 0)
+        expect_failure("--tape $D/hidden" PAGE, "/hidden: Permission denied\n");
+    ck_assert_int_eq(shell("test \"$(cat $D/page.html)\" = old"), 0);
+}
+END_TEST
+
+START_TEST(pages_that_cannot_be_written) {
+    program = "explain";
+    ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed && echo old >$D/old"), 0);
+    expect_failure("--page $D/nowhere/page.html",
+                   ": it cannot be written: No such file or directory\n");
+    expect_failure("--page $D", ": Is a directory\n");
+    if (access(path("sealed"), W_OK) != 0)
+        expect_failure("--page $D/sealed/page.html", ": it cannot be written: Permission denied\n");
+    ck_assert_int_eq(run_line("ulimit -f 2;", "--page $D/old"), 1);
+    ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s", complaints);
+    ck_assert_int_eq(shell("test \"$(cat $D/old)\" = old"), 0);
+    ck_assert_int_eq(files_in_folder(), 2);
+    if (!has_full_disk()) return;
+    expect_failure("--page /dev/full", ": No space left on device\n");
+    ck_assert_int_eq(run("--text >/dev/full"), 1);
+    ck_assert_str_eq(complaints, "explain: cannot write to standard output\n");
+}
+END_TEST
+
+START_TEST(standard_output_that_cannot_be_written) {
+    program = "explain";
+    ck_assert_int_eq(run_without_reader("--text"), 141);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(run("--page $D/page.html >&-"), 1);
+    ck_assert_str_eq(complaints, "explain: cannot write to standard output\n");
+    Json *read = data_of_page("page.html");
+    ck_assert_int_eq(json_get(read, "lessons")->count, LESSONS);
+    free(read);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("explain");
+    TCase *tcase = add_framed_case(suite, "lessons");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, numbers_are_those_of_the_tape, 0, CASES);
+    tcase_add_loop_test(tcase, terms_sum_to_the_gradients, 0, CASES);
+    tcase_add_loop_test(tcase, checks_agree, 0, CASES);
+    tcase_add_loop_test(tcase, every_tensor_has_a_name, 0, CASES);
+    tcase_add_loop_test(tcase, reasons_are_right, 0, CASES);
+    tcase_add_loop_test(tcase, questions_have_answers, 0, CASES);
+    tcase_add_loop_test(tcase, a_text_is_short, 0, LESSONS);
+    tcase_add_test(tcase, every_reason_occurs);
+    tcase_add_test(tcase, sizes);
+    tcase_add_loop_test(tcase, every_setting_changes_the_tape, 0, LESSONS);
+    tcase_add_loop_test(tcase, settings_of_the_lesson, 0, LESSONS);
+    tcase_add_test(tcase, settings_that_cannot_be);
+    tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, LESSONS);
+    tcase_add_test(tcase, steps_of_lesson_6);
+    tcase_add_test(tcase, an_edit_changes_one_number);
+    tcase_add_test(tcase, training_begins_with_the_edits);
+    tcase_add_test(tcase, edits_that_cannot_be);
+    tcase_add_loop_test(tcase, a_rule_fails_its_own_check, 0, LESSONS * RULES);
+    tcase_add_test(tcase, rules_with_other_settings);
+    tcase_add_test(tcase, a_nan_fails_the_check);
+    tcase_add_test(tcase, no_such_rule);
+    tcase_add_loop_test(tcase, training_only_if_asked, 0, LESSONS);
+    tcase_add_test(tcase, answers_of_lesson_1);
+    tcase_add_test(tcase, answers_of_lesson_2);
+    tcase_add_test(tcase, answers_of_lesson_3);
+    tcase_add_test(tcase, answers_of_lesson_4);
+    tcase_add_test(tcase, answers_of_lesson_5);
+    tcase_add_test(tcase, answers_of_lesson_6);
+    tcase_add_test(tcase, broken_json);
+    tcase_add_test(tcase, broken_tapes);
+    tcase_add_test(tcase, strings_of_json);
+    tcase_add_loop_test(tcase, picture_shows_the_tape, 0, LESSONS);
+    tcase_add_test(tcase, no_picture_of_what_is_wrong);
+    tcase_add_test(tcase, requests);
+    tcase_add_test(tcase, requests_that_cannot_be);
+    tcase = add_program_case(suite, "the program");
+    tcase_add_test(tcase, page_of_the_lessons);
+    tcase_add_test(tcase, page_of_one_lesson);
+    tcase_add_loop_test(tcase, text_is_golden, 0, SETS);
+    tcase_add_loop_test(tcase, picture_is_golden, 0, SETS);
+    tcase_add_loop_test(tcase, picture_of_a_lesson, 0, LESSONS);
+    tcase_add_test(tcase, picture_of_the_heads);
+    tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
+    tcase_add_test(tcase, text_of_wide_matrices);
+    tcase_add_test(tcase, text_of_all_lessons);
+    tcase_add_test(tcase, text_of_a_wrong_rule);
+    tcase_add_test(tcase, text_on_a_terminal);
+    tcase_add_test(tcase, help);
+    tcase_add_test(tcase, misuse);
+    tcase_add_test(tcase, page_of_a_tape);
+    tcase_add_test(tcase, tapes_that_cannot_be_read);
+    tcase_add_test(tcase, pages_that_cannot_be_written);
+    tcase_add_test(tcase, standard_output_that_cannot_be_written);
+    TCase *longest = mark_long(add_program_case(suite, "long"));
+    tcase_add_loop_test(longest, edits_change_the_leaves, 0, CASES);
+    tcase_add_loop_test(longest, training_is_sgd, 0, LESSONS * (RULES + 1));
+    tcase_add_test(longest, pictures_that_cannot_be_drawn);
+    tcase_add_test(longest, too_large);
+    return run_suite(suite);
+}
