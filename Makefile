@@ -96,7 +96,8 @@ endif
 # What there is to build ---------------------------------------------------------------------
 
 KERNELS  = $(patsubst %,tensor/fast/%.c,fast matmul attention_tiles) # all else is compiled once
-LIBRARY  = $(sort $(filter-out $(KERNELS),$(wildcard tensor/*.c tensor/*/*.c \
+ALONE    = tensor/alone.c # what the core does where there is no other ring
+LIBRARY  = $(sort $(filter-out $(KERNELS) $(ALONE),$(wildcard tensor/*.c tensor/*/*.c \
              autograd/*.c autograd/*/*.c nn/*.c nn/*/*.c)))
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
 SOURCES  = $(wildcard $(foreach folder,tensor autograd nn examples tests,\

@@ -92,7 +92,7 @@ static bool check_element(Check *check, int which, int64_t i) {
 
 /* Checks that each input that requires a gradient is float64 and that its elements share no memory.
  */
-static bool check_inputs(const Check *check) {
+static bool check_arguments(const Check *check) {
     for (int i = 0; i < check->n; i++) {
         const Tensor *x = check->inputs[i];
         if (!ag_check_present("gradcheck", x)) return false;
@@ -117,7 +117,7 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
     if (options.atol == 0) options.atol = 1e-7;
     Check check = {fn, inputs, n, ctx, *tensor_generator_current(), NULL, options};
     const int64_t size = n * (int64_t)sizeof(Tensor *);
-    Tensor **grads = check_inputs(&check) ? tensor_cache_alloc(size) : NULL;
+    Tensor **grads = check_arguments(&check) ? tensor_cache_alloc(size) : NULL;
     if (!grads) return false;
     for (int i = 0; i < n; i++) { /* the caller's gradients are restored at the end */
         grads[i] = inputs[i]->grad;

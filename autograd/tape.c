@@ -15,7 +15,7 @@
 
 enum { TAPES_MAX = 64 };
 
-static _Thread_local struct {
+static TENSOR_THREAD_LOCAL struct {
     Node *nodes;
     int count, capacity;
     struct Tape {
@@ -71,8 +71,8 @@ static Tensor *tensor_of(const Node *n, int i) { return i == OP_INPUTS ? n->out 
 
 /* After hold_bytes(n, +1) the bytes that backward reads are not freed, until hold_bytes(n, -1). */
 static void hold_bytes(const Node *n, int readers) {
-    for (unsigned reads = n->reads; reads; reads &= reads - 1)
-        tensor_storage_read(tensor_of(n, __builtin_ctz(reads))->storage, readers);
+    for (int i = 0; n->reads >> i; i++)
+        if (n->reads >> i & 1) tensor_storage_read(tensor_of(n, i)->storage, readers);
 }
 
 static void release_saved(Node *n) {
@@ -306,8 +306,9 @@ static Tensor *unbroadcast(Tensor *g, Shape shape) {
 
 /* Checks that no tensor that n's backward reads was overwritten or freed after n was recorded. */
 static bool check_unchanged(const Node *n) {
-    for (unsigned reads = reads_of(n); reads; reads &= reads - 1) {
-        const int i = __builtin_ctz(reads);
+    const unsigned reads = reads_of(n);
+    for (int i = 0; reads >> i; i++) {
+        if (!(reads >> i & 1)) continue;
         const Tensor *x = tensor_of(n, i);
         const bool is_out = i == OP_INPUTS;
         const bool gone = !x->storage->bytes;
@@ -568,7 +569,8 @@ Tensor *ag_let_go_since(int mark, Tensor *y) {
 
 Tensor *ag_name(Tensor *x, const char *name) {
     if (!ag_check_present("name", x)) return NULL;
-    const size_t length = name ? strnlen(name, sizeof x->name - 1) : 0;
+    size_t length = 0;
+    while (name && name[length] && length < sizeof x->name - 1) length++;
     memmove(x->name, name ? name : "", length);
     x->name[length] = '\0';
     return x;

@@ -43,7 +43,7 @@ static void check_input(const char *who, Tensor *const x[], int i) {
 
 /* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv). All checks come before any computation, so that a
  * lazy layer draws no weights for a wrong input. */
-static bool check_inputs(const char *who, Tensor *const x[]) {
+static bool check_all(const char *who, Tensor *const x[]) {
     for (int i = 0; i < 3; i++)
         if (!x[i]) tensor_fail("%s: %s are NULL", who, role[i]);
     for (int i = 0; i < 3 && !tensor_error(); i++) check_input(who, x, i);
@@ -109,7 +109,7 @@ static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], At
     Tensor *q = x[QUERIES];
     Tensor *k = x[KEYS];
     Tensor *v = x[VALUES];
-    if (!check_inputs(who, x)) return NULL;
+    if (!check_all(who, x)) return NULL;
     check_sizes(who, x, KEYS, 2, "last sizes");
     int64_t N = q->shape.dim[0], H = attention->num_heads;
     if (H < 1 || N % H)
@@ -165,7 +165,7 @@ static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], Attenti
     Tensor *q = x[QUERIES];
     Tensor *k = x[KEYS];
     Tensor *v = x[VALUES];
-    if (!check_inputs(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
+    if (!check_all(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
         !check_last_size(who, x, KEYS, attention->W_k) ||
         !check_mask(who, mask, q->shape.dim[0], 1, x))
         return NULL;
@@ -261,7 +261,7 @@ static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
 
 static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "multi_head_attention";
-    if (!check_inputs(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
+    if (!check_all(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
         !check_last_size(who, x, KEYS, attention->W_k) ||
         !check_last_size(who, x, VALUES, attention->W_v))
         return NULL;

@@ -7,12 +7,12 @@ static void print_dropout(const void *module, FILE *file) {
     fprintf(file, ", inplace=False");
 }
 
-static const ModuleClass kind = {"Dropout", sizeof(Dropout), print_dropout, NULL};
+static const ModuleClass dropout_class = {"Dropout", sizeof(Dropout), print_dropout, NULL};
 
 Dropout *nn_dropout_new(double p) {
     if (!(p >= 0 && p <= 1)) /* NaN is refused too */
         return tensor_fail("dropout: p is %g: a probability lies in [0, 1]", p);
-    Dropout *dropout = nn_module_new(&kind);
+    Dropout *dropout = nn_module_new(&dropout_class);
     if (!dropout) return NULL;
     dropout->p = p;
     return nn_module_done(dropout);

@@ -6,14 +6,14 @@ static void print_embedding(const void *module, FILE *file) {
     fprintf(file, "%lld, %lld", (long long)shape.dim[0], (long long)shape.dim[1]);
 }
 
-static const ModuleClass kind = {"Embedding", sizeof(Embedding), print_embedding, NULL};
+static const ModuleClass embedding_class = {"Embedding", sizeof(Embedding), print_embedding, NULL};
 
 Embedding *nn_embedding_new(int64_t num_embeddings, int64_t embedding_dim) {
     if (num_embeddings < 0 || embedding_dim < 0)
         return tensor_fail(
             "embedding: num_embeddings is %lld and embedding_dim %lld: a size must not be negative",
             (long long)num_embeddings, (long long)embedding_dim);
-    Embedding *embedding = nn_module_new(&kind);
+    Embedding *embedding = nn_module_new(&embedding_class);
     if (!embedding) return NULL;
     nn_add_parameter(embedding, "weight", &embedding->weight,
                      tensor_randn(SHAPE(num_embeddings, embedding_dim)));

@@ -8,7 +8,7 @@ static void print_layer_norm(const void *module, FILE *file) {
     fprintf(file, ", elementwise_affine=True, bias=True");
 }
 
-static const ModuleClass kind = {"LayerNorm", sizeof(LayerNorm), print_layer_norm, NULL};
+static const ModuleClass layer_norm_class = {"LayerNorm", sizeof(LayerNorm), print_layer_norm, NULL};
 
 LayerNorm *nn_layer_norm_new(Shape normalized_shape) {
     bool fits = normalized_shape.ndim >= 1 && normalized_shape.ndim <= TENSOR_MAX_DIMS;
@@ -17,7 +17,7 @@ LayerNorm *nn_layer_norm_new(Shape normalized_shape) {
         return tensor_fail("layer_norm: normalized_shape is %s: it needs 1 to %d sizes, none of "
                            "them negative",
                            tensor_shape_text(normalized_shape), TENSOR_MAX_DIMS);
-    LayerNorm *norm = nn_module_new(&kind);
+    LayerNorm *norm = nn_module_new(&layer_norm_class);
     if (!norm) return NULL;
     norm->eps = 1e-5;
     nn_add_parameter(norm, "weight", &norm->weight, tensor_ones(normalized_shape));

@@ -168,7 +168,7 @@ bool nn_forward_begins(const char *who, const void *module) {
 }
 
 Tensor *nn_forward_done(const void *module, Tensor *y) {
-    static _Thread_local char located[1024]; /* the last message that got a path */
+    static TENSOR_THREAD_LOCAL char located[1024]; /* the last message that got a path */
     const Module *m = module;
     const Module *root = m;
     const char *message = tensor_error();

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* A fixed buffer: reporting that memory has run out must not need memory. */
-static _Thread_local char message[1024];
-static _Thread_local bool pending;
+static TENSOR_THREAD_LOCAL char message[1024];
+static TENSOR_THREAD_LOCAL bool pending;
 
 const char *tensor_error(void) { return pending ? message : NULL; }
 
@@ -34,24 +34,10 @@ bool tensor_check_given(const char *function, const char *what, const void *argu
     return argument || tensor_fail("%s: the %s is NULL", function, what);
 }
 
-const char *tensor_shape_text(Shape shape) {
-    static _Thread_local char texts[8][192];
-    static _Thread_local unsigned next;
-    char *text = texts[next++ % 8];
-    char *end = text + sprintf(text, "(");
-    for (int d = 0; d < shape.ndim && d < TENSOR_MAX_DIMS; d++) {
-        const char *comma = d + 1 < shape.ndim ? ", " : "";
-        end += sprintf(end, "%lld%s", (long long)shape.dim[d], comma);
-    }
-    if (shape.ndim > TENSOR_MAX_DIMS) end += sprintf(end, "...");
-    sprintf(end, shape.ndim == 1 ? ",)" : ")");
-    return text;
-}
-
 const char *tensor_name_text(const char *name) {
     enum { LENGTH = 60 };
-    static _Thread_local char ring[4][LENGTH + 4];
-    static _Thread_local unsigned next;
+    static TENSOR_THREAD_LOCAL char ring[4][LENGTH + 4];
+    static TENSOR_THREAD_LOCAL unsigned next;
     char *out = ring[next++ % 4];
     size_t n = strlen(name), kept = n > LENGTH ? LENGTH : n;
     /* Cut between characters: a byte 10xxxxxx continues a character. */
@@ -61,9 +47,4 @@ const char *tensor_name_text(const char *name) {
         if ((unsigned char)out[i] < ' ' || out[i] == 0x7f) out[i] = '?';
     strcpy(out + kept, n > kept ? "..." : "");
     return out;
-}
-
-const char *tensor_dtype_name(DType dtype) {
-    static const char *const names[] = {"float32", "float64", "int64", "bool"};
-    return (unsigned)dtype <= BOOL ? names[dtype] : "unknown";
 }

@@ -3,7 +3,7 @@
 #ifndef TAPEHEAD_TENSOR_INTERNAL_H
 #define TAPEHEAD_TENSOR_INTERNAL_H
 
-#include "tensor.h"
+#include "shape.h"
 
 #include <stdarg.h>
 
@@ -33,39 +33,13 @@ void tensor_let_go(Tensor *x);
 void tensor_storage_read(Storage *storage, int readers); /* adds readers, +1 or -1 */
 Tensor *tensor_make(Shape shape, DType dtype);           /* contiguous, not initialised */
 void tensor_written(Tensor *x, const char *by); /* increases the version; by: a string literal */
-static inline int64_t dtype_size(DType dtype) { /* of an element, in bytes */
-    if (dtype == BOOL) return 1;
-    return dtype == F32 ? 4 : 8;
-}
-static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
-
-/* ---- shapes -------------------------------------------------------------------------------- */
-
-int64_t tensor_shape_numel(Shape shape); /* INT64_MAX if there are more */
-/* Does the number of bytes fit an int64_t? A size of 0 counts as 1, so that the strides fit, too.
- */
-bool tensor_shape_fits(Shape shape, int64_t bytes_per_element);
-static inline bool shape_equal(Shape a, Shape b) {
-    bool equal = a.ndim == b.ndim;
-    for (int d = 0; equal && d < a.ndim; d++) equal = a.dim[d] == b.dim[d];
-    return equal;
-}
-/* NumPy's rule: shapes are aligned at the right, sizes must be equal or 1. False, without an error,
- * if the shapes cannot be broadcast. */
-bool tensor_shape_broadcast(Shape a, Shape b, Shape *out);
-/* Maps a negative dim to ndim + dim. -1 and an error if there is no such dimension. */
-int tensor_shape_dim(const char *op, Shape shape, int dim);
-/* The same, but a scalar has a dimension 0 or -1, as in PyTorch. */
-int tensor_shape_dim_or_scalar(const char *op, Shape shape, int dim);
-Shape tensor_shape_without(Shape shape, int dim);
-void tensor_shape_strides(Shape shape, int64_t *stride); /* row-major */
-bool tensor_has_repeats(const Tensor *x);                /* does a stride of 0 repeat elements? */
-const char *tensor_stride_text(const Tensor *x);         /* the strides, written as a shape */
 
 /* ---- views: new tensors on the same bytes -------------------------------------------------- */
 
 /* data: the first element, inside x's storage. Does not check its arguments. */
 Tensor *tensor_view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data);
+bool tensor_has_repeats(const Tensor *x);        /* does a stride of 0 repeat elements? */
+const char *tensor_stride_text(const Tensor *x); /* the strides, written as a shape */
 /* NULL, without an error, if the new shape needs a copy. */
 Tensor *tensor_view_reshape(const Tensor *x, Shape shape);
 Tensor *tensor_view_permute(const Tensor *x,
@@ -81,7 +55,10 @@ Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size
 /* Changes the shape of y and returns y, which must be contiguous and new. NULL stays NULL. */
 Tensor *tensor_reshape_own(Tensor *y, Shape shape);
 
-/* ---- memory: the caching allocator --------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------- */
+/* One of the three doors of the core: alone.c has what the core does by itself, and a library with
+ * tensor/fast/ has fast/allocator.c in its place. The other doors are parts.h and tensor_kernels.
+ */
 
 /* A block of memory, 64-byte aligned, not initialised; the 128 bytes after it may be read. NULL
  * and an error on failure. size is an int64_t, so that a size that is too large for the machine is
@@ -89,5 +66,6 @@ Tensor *tensor_reshape_own(Tensor *y, Shape shape);
 void *tensor_cache_alloc(int64_t size);
 void tensor_cache_free(void *block, int64_t size); /* size: as in tensor_cache_alloc */
 void tensor_cache_end_step(void);                  /* called when the outermost tape ends */
+void tensor_count_live(int change);                /* adds to the number that tensor_live returns */
 
 #endif

@@ -4,18 +4,10 @@
  * the bytes. A view has its own struct and shares the storage. */
 #include "internal.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#else
-#define __libc_single_threaded false
-#endif
 
-/* Tensors alive now, in all threads. A long, because an ARMv6 has no atomic 8-byte numbers. */
-static atomic_long live;
-static _Thread_local DType default_dtype = F32;
+static TENSOR_THREAD_LOCAL DType default_dtype = F32;
 
 bool tensor_set_default_dtype(DType dtype) {
     if (!dtype_is_float(dtype))
@@ -86,14 +78,6 @@ void tensor_let_go(Tensor *x) {
     storage_forget(x->storage);
 }
 
-/* An atomic addition takes long, compared with the other work for a small tensor. In a program with
- * one thread, a load and a store do the same. */
-static void count_live(int change) {
-    if (__libc_single_threaded)
-        atomic_store_explicit(&live, tensor_live() + change, memory_order_relaxed);
-    else atomic_fetch_add_explicit(&live, change, memory_order_relaxed);
-}
-
 /* A new tensor, which takes over the caller's reference to the storage, also on failure. */
 static Tensor *tensor_of_storage(Storage *storage, Shape shape, const int64_t *stride,
                                  DType dtype) {
@@ -102,7 +86,7 @@ static Tensor *tensor_of_storage(Storage *storage, Shape shape, const int64_t *s
     if (!x) return NULL;
     *x = (Tensor){shape, .dtype = dtype, .data = storage->bytes, .storage = storage, .refs = 1};
     memcpy(x->stride, stride, sizeof x->stride);
-    count_live(1);
+    tensor_count_live(1);
     return x;
 }
 
@@ -126,10 +110,9 @@ Tensor *tensor_make(Shape shape, DType dtype) {
         const int64_t size = shape.dim[d];
         stride[d] = numel;
         empty = empty || size == 0;
-        fits = size >= 0 && !__builtin_mul_overflow(numel, size ? size : 1, &numel);
+        fits = size >= 0 && multiply_sizes(numel, size ? size : 1, &numel);
     }
-    if (!fits || __builtin_mul_overflow(numel, dtype_size(dtype), &bytes))
-        return cannot_be_made(shape);
+    if (!fits || !multiply_sizes(numel, dtype_size(dtype), &bytes)) return cannot_be_made(shape);
     return tensor_of_storage(storage_new(empty ? 0 : bytes), shape, stride, dtype);
 }
 
@@ -157,12 +140,10 @@ void tensor_release(Tensor *x) {
         x->storage->let_go -= x->let_go;
         storage_release(x->storage);
         tensor_cache_free(x, sizeof *x);
-        count_live(-1);
+        tensor_count_live(-1);
         x = grad;
     }
 }
-
-int64_t tensor_live(void) { return atomic_load_explicit(&live, memory_order_relaxed); }
 
 void tensor_written(Tensor *x, const char *by) {
     x->storage->version++;

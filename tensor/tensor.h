@@ -22,6 +22,19 @@
 
 #define TENSOR_MAX_DIMS 8
 
+/* What compilers can do and C11 does not demand: a variable for each thread, and a check of
+ * printf's arguments. */
+#ifdef __TINYC__
+#define TENSOR_THREAD_LOCAL
+#else
+#define TENSOR_THREAD_LOCAL _Thread_local
+#endif
+#ifdef __GNUC__
+#define TENSOR_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define TENSOR_PRINTF(text, first)
+#endif
+
 /* Element types: float, double, int64_t, bool. Only the first two can carry a gradient. */
 typedef enum { F32, F64, I64, TENSOR_BOOL } DType;
 
@@ -83,7 +96,7 @@ void tensor_clear_error(void);
 
 /* Sets the pending error to a printf-formatted message, unless one is pending already, and returns
  * NULL. Every error of the library is made here, so one breakpoint finds all of them. */
-__attribute__((format(printf, 1, 2))) void *tensor_fail(const char *format, ...);
+TENSOR_PRINTF(1, 2) void *tensor_fail(const char *format, ...);
 
 /* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error messages. The text is valid
  * until the thread's eighth call after this one. */
@@ -172,12 +185,6 @@ void tensor_empty_cache(void);
 Tensor *tensor_clone(const Tensor *x); /* the same elements, contiguous, a leaf */
 /* A copy in another type, converted like a C cast; != 0 for BOOL. */
 Tensor *tensor_to(const Tensor *x, DType dtype);
-
-/* A view of x's storage, torch.as_strided: element (i, j, ...) is element
- * offset + i stride[0] + j stride[1] + ... of the storage. It is an error if an element lies
- * outside.
- */
-Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset);
 
 /* A sorted copy: along the last dimension, ascending, stable, NaN last. Unless indices is NULL,
  * *indices becomes the I64 positions of the elements in x; you own it, too. */
@@ -292,8 +299,7 @@ TensorDict *tensor_load_safetensors(const char *path); /* yours: tensor_dict_fre
 bool tensor_print(const Tensor *x, FILE *file);
 
 /* snprintf, but with a decimal point in every locale, as all numbers that the library writes. */
-__attribute__((format(printf, 3, 4))) int tensor_snprintf(char *text, size_t size,
-                                                          const char *format, ...);
+TENSOR_PRINTF(3, 4) int tensor_snprintf(char *text, size_t size, const char *format, ...);
 
 #ifdef __cplusplus
 }

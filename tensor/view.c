@@ -1,58 +1,8 @@
-/* view.c - shapes, broadcasting, and views: tensors that share the bytes of another tensor. */
+/* view.c - views: tensors that share the bytes of another tensor. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int64_t tensor_shape_numel(Shape shape) {
-    int64_t numel = 1;
-    for (int d = 0; d < shape.ndim; d++) {
-        if (shape.dim[d] == 0) return 0;
-        if (__builtin_mul_overflow(numel, shape.dim[d], &numel)) numel = INT64_MAX;
-    }
-    return numel;
-}
-
-bool tensor_shape_fits(Shape shape, int64_t bytes) {
-    for (int d = 0; d < shape.ndim; d++)
-        if (shape.dim[d] > 1 && __builtin_mul_overflow(bytes, shape.dim[d], &bytes)) return false;
-    return true;
-}
-
-bool tensor_shape_broadcast(Shape a, Shape b, Shape *out) {
-    *out = a.ndim >= b.ndim ? a : b;
-    for (int i = 1; i <= a.ndim && i <= b.ndim; i++) { /* the i-th dimension from the right */
-        int64_t m = a.dim[a.ndim - i], n = b.dim[b.ndim - i];
-        if (m != n && m != 1 && n != 1) return false;
-        if (m != n) out->dim[out->ndim - i] = m == 1 ? n : m;
-    }
-    return true;
-}
-
-int tensor_shape_dim(const char *op, Shape shape, int dim) {
-    int from_start = dim < 0 ? dim + shape.ndim : dim;
-    if (from_start >= 0 && from_start < shape.ndim) return from_start;
-    tensor_fail("%s: there is no dimension %d in %s", op, dim, tensor_shape_text(shape));
-    return -1;
-}
-
-int tensor_shape_dim_or_scalar(const char *op, Shape shape, int dim) {
-    return shape.ndim == 0 && (dim == 0 || dim == -1) ? 0 : tensor_shape_dim(op, shape, dim);
-}
-
-Shape tensor_shape_without(Shape shape, int dim) {
-    for (int d = dim; d + 1 < shape.ndim; d++) shape.dim[d] = shape.dim[d + 1];
-    shape.ndim--;
-    return shape;
-}
-
-void tensor_shape_strides(Shape shape, int64_t *stride) {
-    int64_t step = 1;
-    for (int d = shape.ndim - 1; d >= 0; d--) {
-        stride[d] = step;
-        step *= shape.dim[d] > 1 ? shape.dim[d] : 1;
-    }
-}
 
 bool tensor_has_repeats(const Tensor *x) {
     for (int d = 0; d < x->shape.ndim; d++)
@@ -60,12 +10,11 @@ bool tensor_has_repeats(const Tensor *x) {
     return false;
 }
 
-static const char *strides_text(Shape shape, const int64_t *stride) {
-    for (int d = 0; d < shape.ndim; d++) shape.dim[d] = stride[d];
-    return tensor_shape_text(shape);
+const char *tensor_stride_text(const Tensor *x) {
+    Shape strides = x->shape;
+    for (int d = 0; d < strides.ndim; d++) strides.dim[d] = x->stride[d];
+    return tensor_shape_text(strides);
 }
-
-const char *tensor_stride_text(const Tensor *x) { return strides_text(x->shape, x->stride); }
 
 /* Sizes of 1 may have any stride, and a tensor without elements is contiguous. */
 bool tensor_is_contiguous(const Tensor *x) {
@@ -183,43 +132,4 @@ Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size
     /* data of a tensor without elements must stay inside the storage, too */
     const int64_t offset = tensor_shape_numel(shape) > 0 ? start * x->stride[dim] : 0;
     return tensor_view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
-}
-
-/* No element is reached through the stride of a dimension of size 1, or of a tensor without
- * elements. So this stride may have any value, as in PyTorch, but not a huge one, because kernels
- * add it to pointers. */
-static bool stride_is_too_large(Shape shape, int d, int64_t stride) {
-    const int64_t most = INT64_C(1) << 32;
-    const bool followed = shape.dim[d] > 1 && tensor_shape_numel(shape) > 0;
-    return !followed && (stride > most || stride < -most);
-}
-
-Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
-    if (!tensor_check_readable("as_strided", x)) return NULL;
-    if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
-        return tensor_fail("as_strided: %d dimensions: there may be 0 to %d, with a stride each",
-                           shape.ndim, TENSOR_MAX_DIMS);
-    if (shape.ndim > 0 && !tensor_check_given("as_strided", "list of strides", stride)) return NULL;
-    int64_t steps[TENSOR_MAX_DIMS] = {0}, low = offset, high = offset;
-    bool fits = offset >= 0, empty = tensor_shape_numel(shape) == 0;
-    for (int d = 0; d < shape.ndim && fits; d++) {
-        int64_t reach = 0;
-        steps[d] = stride[d];
-        if (shape.dim[d] < 0)
-            return tensor_fail("as_strided: %s: a size must not be negative",
-                               tensor_shape_text(shape));
-        if (stride_is_too_large(shape, d, stride[d]))
-            return tensor_fail("as_strided: the stride %lld of dimension %d in %s is too large",
-                               (long long)stride[d], d, tensor_shape_text(shape));
-        fits = !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&
-               !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
-    }
-    int64_t elements = x->storage->size / dtype_size(x->dtype);
-    if (!fits || (empty ? offset > elements : low < 0 || high >= elements))
-        return tensor_fail("as_strided: %s with strides %s at offset %lld does not lie inside a "
-                           "storage of %lld elements",
-                           tensor_shape_text(shape), strides_text(shape, stride), (long long)offset,
-                           (long long)elements);
-    return tensor_view_make(x, shape, steps,
-                            (char *)x->storage->bytes + offset * dtype_size(x->dtype));
 }

@@ -103,7 +103,7 @@ static double divisor(const Node *n) {
 }
 
 /* losses (N, 1, ...) unchanged, or summed and divided. PyTorch's grad_fn depends on ndim. */
-static Tensor *reduced(const Node *n, const Tensor *losses) {
+static Tensor *reduced_losses(const Node *n, const Tensor *losses) {
     bool summed[TENSOR_MAX_DIMS];
     const bool each = n->at.reduction == REDUCE_NONE;
     memset(summed, !each, sizeof summed);
@@ -137,7 +137,7 @@ static Tensor *cross_entropy_forward(Node *n) {
     n->saved[2] = tensor_make(with_classes(n, 1), F64);
     const Tensor *const operand[] = {losses, x, n->saved[0], n->saved[1], n->saved[2]};
     if (n->saved[2]) tensor_loop_rows(kernel, n->at.dim, 5, operand, 0);
-    Tensor *y = n->saved[2] ? reduced(n, losses) : NULL;
+    Tensor *y = n->saved[2] ? reduced_losses(n, losses) : NULL;
     tensor_release(losses);
     return y;
 }

@@ -262,7 +262,9 @@ static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
     const int d = n->at.dim;
     Tensor *y = tensor_make(x->shape, dtype_is_float(x->dtype) ? x->dtype : I64);
     if (!y) return NULL;
-    Tensor ends[] = {*y, *x}; /* views for the kernel; with backwards, from the last element */
+    Tensor ends[2]; /* views for the kernel; with backwards, from the last element */
+    ends[0] = *y;
+    ends[1] = *x;
     for (int i = 0; i < 2 && backwards && x->shape.ndim > 0; i++) {
         const int64_t last = (x->shape.dim[d] - 1) * ends[i].stride[d];
         ends[i].data = (char *)ends[i].data + last * dtype_size(ends[i].dtype);

@@ -23,7 +23,7 @@ static Tensor *apply_reshape(const Op *op, Tensor *x, Shape shape) {
     for (int d = 0; fits && d < shape.ndim; d++) {
         const int64_t size = shape.dim[d];
         if (size == -1 && unknown < 0) unknown = d;
-        else fits = size >= 0 && !__builtin_mul_overflow(product, size ? size : 1, &product);
+        else fits = size >= 0 && multiply_sizes(product, size ? size : 1, &product);
         empty = empty || size == 0;
     }
     if (fits && unknown >= 0) {
@@ -412,7 +412,7 @@ static void repeated_backward(const Node *n, Tensor *dy, Tensor **dx) {
 
 static Tensor *repeated(const Op *op, Tensor *x, int dim, int64_t repeats, bool each_slice) {
     Shape shape = x ? x->shape : SCALAR;
-    if (x && (__builtin_mul_overflow(shape.dim[dim], repeats, &shape.dim[dim]) ||
+    if (x && (!multiply_sizes(shape.dim[dim], repeats, &shape.dim[dim]) ||
               !tensor_shape_fits(shape, 8))) /* also without elements: the strides must fit */
         return tensor_fail("%s: %lld repeats of %s are too many", op->name, (long long)repeats,
                            tensor_shape_text(x->shape));
@@ -493,7 +493,7 @@ static bool cat_shape(const Node *n, Shape *shape) {
                 "%d must be equal",
                 n->op->name, first, tensor_shape_text(n->in[first]->shape), i, tensor_shape_text(s),
                 n->at.dim);
-        if (__builtin_add_overflow(size, s.dim[n->at.dim], &size)) size = INT64_MAX;
+        size = s.dim[n->at.dim] > INT64_MAX - size ? INT64_MAX : size + s.dim[n->at.dim];
     }
     shape->dim[n->at.dim] = size;
     return true;

@@ -30,6 +30,11 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#else
+#define __libc_single_threaded false
+#endif
 
 enum { ALIGNMENT = 64, SLACK = 128, SMALL_CLASSES = 16, CLASSES = SMALL_CLASSES + 8 * 52 };
 enum { RECENT = 32, THREADS = 1024, MUCH = 64 << 20 };
@@ -242,6 +247,21 @@ static void join(void) {
         cache = mine;
     } else atomic_store(&threads[i].taken, false);
 }
+
+/* ---- living tensors ------------------------------------------------------------------------- */
+
+/* Tensors alive now, in all threads. A long, because an ARMv6 has no atomic 8-byte numbers. */
+static atomic_long live;
+
+/* An atomic addition takes long, compared with the other work for a small tensor. In a program with
+ * one thread, a load and a store do the same. */
+void tensor_count_live(int change) {
+    if (__libc_single_threaded)
+        atomic_store_explicit(&live, tensor_live() + change, memory_order_relaxed);
+    else atomic_fetch_add_explicit(&live, change, memory_order_relaxed);
+}
+
+int64_t tensor_live(void) { return atomic_load_explicit(&live, memory_order_relaxed); }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 

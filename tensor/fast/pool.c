@@ -12,7 +12,7 @@
 #ifdef __linux__
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): sched_getaffinity wants it */
 #endif
-#include "../kernels/threads.h"
+#include "../parts.h"
 
 #include "../tensor.h"
 

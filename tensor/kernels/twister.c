@@ -15,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 
+static const double PI = 3.14159265358979323846;
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 /* ---- the generator ------------------------------------------------------------------------- */
@@ -149,7 +150,7 @@ static double draw_normal(Generator *g) {
     if (!g->has_cached) return g->cached;
     double u[2]; /* 1 - u[1] lies in (0, 1]: its logarithm is finite */
     tensor_draw_units(g, F64, 2, u);
-    double r = sqrt(-2 * log1p(-u[1])), theta = 2 * M_PI * u[0];
+    double r = sqrt(-2 * log1p(-u[1])), theta = 2 * PI * u[0];
     g->cached = r * sin(theta);
     return r * cos(theta);
 }
@@ -159,7 +160,7 @@ static double draw_normal(Generator *g) {
  * before the multiplication, as in PyTorch with AVX2. PyTorch without AVX2 rounds the product
  * instead: then a number differs by up to 2.4e-6. */
 static void box_muller(DType dtype, int64_t n, void *x, double mean, double std) {
-    const float mean_f32 = (float)mean, std_f32 = (float)std, two_pi = (float)(2 * M_PI);
+    const float mean_f32 = (float)mean, std_f32 = (float)std, two_pi = (float)(2 * PI);
     for (int64_t block = 0; block < n; block += BLOCK)
         for (int64_t j = block; j < block + BLOCK / 2; j++) {
             float *f32 = x;
@@ -171,7 +172,7 @@ static void box_muller(DType dtype, int64_t n, void *x, double mean, double std)
                 f32[j + BLOCK / 2] = r * (float)sin(theta) * std_f32 + mean_f32;
             } else {
                 const double r = sqrt(-2 * log(1 - f64[j]));
-                const double theta = 2 * M_PI * f64[j + BLOCK / 2];
+                const double theta = 2 * PI * f64[j + BLOCK / 2];
                 f64[j] = r * cos(theta) * std + mean;
                 f64[j + BLOCK / 2] = r * sin(theta) * std + mean;
             }

@@ -7,7 +7,7 @@
  * is cut along one dimension and shared by threads. */
 #include "loop.h"
 
-#include "../kernels/threads.h"
+#include "../parts.h"
 
 #include <string.h>
 
@@ -72,8 +72,13 @@ static void swap_dims(Walk *walk, int d, int e) {
 
 /* ---- strided elements ------------------------------------------------------------------------ */
 
-typedef uint32_t Four __attribute__((may_alias));
-typedef uint64_t Eight __attribute__((may_alias));
+#ifdef __GNUC__
+#define MAY_ALIAS __attribute__((may_alias))
+#else
+#define MAY_ALIAS
+#endif
+typedef uint32_t MAY_ALIAS Four;
+typedef uint64_t MAY_ALIAS Eight;
 
 /* to[i] = *from for n elements of `size` bytes: the row of a broadcast operand. */
 static void repeat_element(int64_t size, int64_t n, void *to, const void *from) {
@@ -136,7 +141,7 @@ static void call_on_elements(const Walk *walk, void *const *data) {
  * INT64_MAX on overflow, which an expanded tensor can cause. */
 static int64_t bytes_of_rows(int64_t n, int64_t rows) {
     int64_t bytes;
-    return __builtin_mul_overflow(n / 8 + 1, 64 * rows, &bytes) ? INT64_MAX : bytes;
+    return multiply_sizes(n / 8 + 1, 64 * rows, &bytes) ? bytes : INT64_MAX;
 }
 
 /* Calls a row kernel. Strided rows are gathered into the worker's workspace. */

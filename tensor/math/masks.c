@@ -4,7 +4,7 @@
  * B batch, H heads, Q queries, K keys. */
 #include "operations.h"
 
-#include "../kernels/threads.h"
+#include "../parts.h"
 
 #include <string.h>
 
@@ -214,19 +214,23 @@ static int64_t lengths_step(const Tensor *lengths) {
     return lengths->shape.dim[0] == 1 ? 0 : lengths->stride[0];
 }
 
+/* A number, or the start of an array, for each row (B, Q, 1): a view of x without a reference. */
+static Tensor start_of_rows(const Tensor *x, Shape rows, int64_t batch, int64_t query) {
+    Tensor view = {.shape = rows, .dtype = x->dtype, .data = x->data};
+    view.stride[0] = batch;
+    view.stride[1] = query;
+    return view;
+}
+
 void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
                              const Tensor *lengths) {
     const int64_t Q = q->shape.dim[1], K = k->shape.dim[1], H = k->shape.dim[2];
-    const Shape rows =
-        SHAPE(q->shape.dim[0], Q, 1); /* a number, or the start of an array, for each row */
-    const DType type = y->dtype;
-    const Tensor view[] = {
-        {.shape = rows, .stride = {Q * H, H}, .dtype = type, .data = q->data},
-        {.shape = rows, .stride = {K * H, 0}, .dtype = type, .data = k->data},
-        {.shape = rows, .stride = {0, 0}, .dtype = type, .data = w->data},
-        {.shape = rows, .stride = {lengths_step(lengths), 1}, .dtype = I64, .data = lengths->data}};
-    const Tensor *const operand[] = {y, &view[0], &view[1], &view[2], &view[3]};
-    tensor_loop_costly_rows(tensor_kernels()->additive[type], 2, 5, operand, (double)H,
+    const Shape rows = SHAPE(q->shape.dim[0], Q, 1);
+    const Tensor q0 = start_of_rows(q, rows, Q * H, H), k0 = start_of_rows(k, rows, K * H, 0);
+    const Tensor w0 = start_of_rows(w, rows, 0, 0);
+    const Tensor lengths0 = start_of_rows(lengths, rows, lengths_step(lengths), 1);
+    const Tensor *const operand[] = {y, &q0, &k0, &w0, &lengths0};
+    tensor_loop_costly_rows(tensor_kernels()->additive[y->dtype], 2, 5, operand, (double)H,
                             8 * (double)H);
 }
 

@@ -1,7 +1,7 @@
 /* product.c - matrix products of whole tensors, cut into slices for several threads. */
 #include "operations.h"
 
-#include "../kernels/threads.h"
+#include "../parts.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 
 #include "operations.h"
 
-static _Thread_local Generator thread_generator;
+static TENSOR_THREAD_LOCAL Generator thread_generator;
 
 Generator *tensor_generator_current(void) {
     if (!thread_generator.seeded) tensor_generator_seed(&thread_generator, 0);

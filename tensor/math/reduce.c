@@ -1,7 +1,7 @@
 /* reduce.c - sums over dimensions, other reductions of rows to a number, and sorting. */
 #include "operations.h"
 
-#include "../kernels/threads.h"
+#include "../parts.h"
 
 #include <math.h>
 

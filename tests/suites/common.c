@@ -2,7 +2,7 @@
 #include "common.h"
 
 #include "../../nn/nn.h"
-#include "../../tensor/kernels/threads.h"
+#include "../../tensor/parts.h"
 
 #include <assert.h>
 #include <check.h>
@@ -697,4 +697,33 @@ int parameter_slots(void *module, Tensor ***slots, int capacity) {
     for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p); n++)
         if (n < capacity) slots[n] = p->slot;
     return n;
+}
+
+/* ---- views with any strides ------------------------------------------------------------------ */
+
+/* No element is reached through the stride of a dimension of size 1, or of a tensor without
+ * elements: it may have any value, but not a huge one, because kernels add it to pointers. */
+static bool stride_fits(Shape shape, int d, int64_t stride) {
+    const int64_t most = INT64_C(1) << 32;
+    const bool followed = shape.dim[d] > 1 && tensor_shape_numel(shape) > 0;
+    return followed || (stride <= most && stride >= -most);
+}
+
+Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset) {
+    if (!tensor_check_readable("as_strided", x)) return NULL;
+    const int64_t elements = x->storage->size / dtype_size(x->dtype);
+    int64_t steps[TENSOR_MAX_DIMS] = {0}, low = offset, high = offset;
+    bool fits = offset >= 0 && shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS;
+    for (int d = 0; fits && d < shape.ndim; d++) {
+        int64_t reach = 0;
+        steps[d] = stride[d];
+        fits = shape.dim[d] >= 0 && stride_fits(shape, d, stride[d]) &&
+               !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&
+               !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+    }
+    if (fits && tensor_shape_numel(shape) == 0) fits = offset <= elements;
+    else fits = fits && low >= 0 && high < elements;
+    if (!fits) return tensor_fail("as_strided: outside of the storage");
+    return tensor_view_make(x, shape, steps,
+                            (char *)x->storage->bytes + offset * dtype_size(x->dtype));
 }

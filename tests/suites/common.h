@@ -36,6 +36,10 @@ void expect_elements(const char *what, const Tensor *x, const double *expected, 
 #define EXPECT_ELEMENTS(x, ...) expect_elements(#x, x, (double[]){__VA_ARGS__}, 1e-12)
 bool same_number(double a, double b, double tolerance);
 
+/* A view of x's storage, torch.as_strided: element (i, j, ...) is element
+ * offset + i stride[0] + j stride[1] + ... of the storage. An error if an element lies outside. */
+Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset);
+
 /* A copy of x in which the first index varies fastest in memory. Takes over x. */
 Tensor *permuted(Tensor *x);
 

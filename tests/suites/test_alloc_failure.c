@@ -564,10 +564,6 @@ static bool attempt_clone(void *context, Outcome *outcome) {
 static bool attempt_to(void *context, Outcome *outcome) {
     return noted(outcome, tensor_to(((Leaves *)context)->x, I64));
 }
-static bool attempt_as_strided(void *context, Outcome *outcome) {
-    const int64_t stride[] = {1, 2};
-    return noted(outcome, tensor_as_strided(((Leaves *)context)->x, SHAPE(2, 2), stride, 0));
-}
 static bool attempt_sort(void *context, Outcome *outcome) {
     Tensor *indices = NULL;
     Tensor *sorted = tensor_sort(((Leaves *)context)->w, &indices);
@@ -614,7 +610,6 @@ static void inspect_write(void *context, bool succeeded) {
 static const Work tensor_work[] = {
     {"clone", prepare_leaves, attempt_clone, NULL, clean_leaves},
     {"to", prepare_leaves, attempt_to, NULL, clean_leaves},
-    {"as_strided", prepare_leaves, attempt_as_strided, NULL, clean_leaves},
     {"sort", prepare_leaves, attempt_sort, NULL, clean_leaves},
     {"copy_from", prepare_leaves, attempt_copy_from, inspect_write, clean_leaves},
     {"add_", prepare_leaves, attempt_add, inspect_write, clean_leaves},

@@ -796,116 +796,6 @@ START_TEST(clones_of_odd_views) {
 }
 END_TEST
 
-/* ---- as_strided ------------------------------------------------------------------------------ */
-
-static void expect_view(const Tensor *x, Tensor *view, Shape shape, const double *want, int n) {
-    expect_form(view, x->dtype, shape);
-    ck_assert_ptr_eq(view->storage, x->storage);
-    expect_numbers(view, want, n);
-    tensor_release(view);
-}
-#define EXPECT_VIEW(x, view, shape, ...)                                                           \
-    expect_view(x, view, shape, (const double[]){__VA_ARGS__}, COUNT(((double[]){__VA_ARGS__})))
-
-/* torch.arange(12.).as_strided(size, stride, offset). torch has no negative strides; their results
- * follow from the formula in the header. */
-START_TEST(as_strided_looks_where_it_is_told) {
-    Tensor *x = counting(SHAPE(3, 4));
-    EXPECT_VIEW(x, STRIDED(x, SHAPE(2, 3), 3, 1, 2), SHAPE(2, 3), 3, 5, 7, 4, 6, 8);
-    EXPECT_VIEW(x, STRIDED(x, SHAPE(2, 3), 1, 1, 1), SHAPE(2, 3), 1, 2, 3, 2, 3, 4);
-    EXPECT_VIEW(x, STRIDED(x, SHAPE(2, 2), 5, 0, 0), SHAPE(2, 2), 5, 5, 5, 5);
-    EXPECT_VIEW(x, STRIDED(x, SHAPE(3), 11, -5), SHAPE(3), 11, 6, 1);
-    EXPECT_VIEW(x, STRIDED(x, SHAPE(2, 2), 4, -4, 3), SHAPE(2, 2), 4, 7, 0, 3);
-    EXPECT_VIEW(x, STRIDED(x, SHAPE(1, 1), 11, 99, -99), SHAPE(1, 1), 11);
-    EXPECT_VIEW(x, STRIDED(x, SHAPE(12), 0, 1), SHAPE(12), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
-    EXPECT_VIEW(x, tensor_as_strided(x, SCALAR, NULL, 7), SCALAR, 7);
-    Tensor *part = STRIDED(x, SHAPE(2), 6, 1); /* offsets count from the storage, not from x */
-    EXPECT_VIEW(part, STRIDED(part, SHAPE(2), 1, 1), SHAPE(2), 1, 2);
-    tensor_release(part);
-    tensor_release(x);
-}
-END_TEST
-
-#define OUTSIDE(view, size)                                                                        \
-    "as_strided: " view " does not lie inside a storage of " #size " elements"
-
-START_TEST(as_strided_knows_every_type) {
-    Tensor *ints = tensor_from_int64s(SHAPE(4), (const int64_t[]){1, 2, 3, 4});
-    Tensor *bools = tensor_from_bools(SHAPE(4), (const bool[]){true, false, false, true});
-    EXPECT_VIEW(ints, STRIDED(ints, SHAPE(2), 3, -2), SHAPE(2), 4, 2);
-    EXPECT_VIEW(bools, STRIDED(bools, SHAPE(2), 0, 3), SHAPE(2), 1, 1);
-    FAILS(STRIDED(bools, SHAPE(2), 1, 3), OUTSIDE("(2,) with strides (3,) at offset 1", 4));
-    tensor_release(ints);
-    tensor_release(bools);
-}
-END_TEST
-
-START_TEST(as_strided_of_nothing) {
-    Tensor *x = counting(SHAPE(4));
-    Tensor *none = tensor_empty(SHAPE(0));
-    expect_view(x, STRIDED(x, SHAPE(0), 4, 1), SHAPE(0), NULL, 0); /* just after the end; there
-                                                                    * are no elements */
-    expect_view(x, STRIDED(x, SHAPE(3, 0), 0, 100, 1), SHAPE(3, 0), NULL, 0);
-    expect_view(none, STRIDED(none, SHAPE(0, 5), 0, 1, 1), SHAPE(0, 5), NULL, 0);
-    FAILS(STRIDED(x, SHAPE(0), 5, 1), OUTSIDE("(0,) with strides (1,) at offset 5", 4));
-    FAILS(STRIDED(none, SHAPE(1), 0, 1), OUTSIDE("(1,) with strides (1,) at offset 0", 0));
-    tensor_release(none);
-    tensor_release(x);
-}
-END_TEST
-
-START_TEST(as_strided_stays_inside) {
-    Tensor *x = counting(SHAPE(3, 4));
-    FAILS(STRIDED(x, SHAPE(2, 3), 9, 1, 1), OUTSIDE("(2, 3) with strides (1, 1) at offset 9", 12));
-    FAILS(STRIDED(x, SHAPE(2), 0, -1), OUTSIDE("(2,) with strides (-1,) at offset 0", 12));
-    FAILS(STRIDED(x, SHAPE(1), -1, 1), OUTSIDE("(1,) with strides (1,) at offset -1", 12));
-    FAILS(STRIDED(x, SHAPE(1), 12, 1), OUTSIDE("(1,) with strides (1,) at offset 12", 12));
-    FAILS(STRIDED(x, SHAPE(-1), 0, 1), "as_strided: (-1,): a size must not be negative");
-    FAILS(STRIDED(x, SHAPE(3, 3), 4, -4, 4), /* the largest and the smallest offset are checked
-                                              * separately */
-          OUTSIDE("(3, 3) with strides (-4, 4) at offset 4", 12));
-    FAILS(STRIDED(x, SHAPE(3), 0, INT64_MAX),
-          OUTSIDE("(3,) with strides (9223372036854775807,) at offset 0", 12));
-    FAILS(
-        STRIDED(x, SHAPE(2, 2), 1, INT64_MAX, INT64_MAX),
-        OUTSIDE("(2, 2) with strides (9223372036854775807, 9223372036854775807) at offset 1", 12));
-    FAILS(STRIDED(x, SHAPE(1), 0, INT64_MIN),
-          "as_strided: the stride -9223372036854775808 of dimension 0 in (1,) is too large");
-    FAILS(STRIDED(x, SHAPE(2, 0), 0, 1, INT64_MAX),
-          "as_strided: the stride 9223372036854775807 of dimension 1 in (2, 0) is too large");
-    FAILS(STRIDED(x, SHAPE(2), INT64_MAX, 1),
-          OUTSIDE("(2,) with strides (1,) at offset 9223372036854775807", 12));
-    tensor_release(x);
-}
-END_TEST
-
-/* torch.ones(1).as_strided((2**40, 2**40), (0, 0)).numel() is an error too. */
-START_TEST(as_strided_does_not_outgrow_int64) {
-    Tensor *x = tensor_ones(SHAPE(1));
-    FAILS(STRIDED(x, SHAPE(INT64_C(1) << 40, INT64_C(1) << 40), 0, 0, 0),
-          "shape (1099511627776, 1099511627776): its elements cannot be counted");
-    Tensor *wide = STRIDED(x, SHAPE(INT64_C(1) << 40), 0, 0);
-    ck_assert_int_eq(tensor_numel(wide), INT64_C(1) << 40);
-    tensor_release(wide);
-    wide = STRIDED(x, SHAPE(INT64_C(1) << 62), 0, 0);
-    FAILS(tensor_clone(wide), "shape (4611686018427387904,): its bytes do not fit in memory");
-    tensor_release(wide);
-    tensor_release(x);
-}
-END_TEST
-
-START_TEST(as_strided_needs_its_arguments) {
-    Tensor *x = counting(SHAPE(3));
-    FAILS(STRIDED(NULL, SHAPE(1), 0, 1), "as_strided: the tensor is NULL");
-    FAILS(tensor_as_strided(x, SHAPE(1), NULL, 0), "as_strided: the list of strides is NULL");
-    FAILS(STRIDED(x, ((Shape){9, {1}}), 0, 1),
-          "as_strided: 9 dimensions: there may be 0 to 8, with a stride each");
-    FAILS(STRIDED(x, ((Shape){-1, {1}}), 0, 1),
-          "as_strided: -1 dimensions: there may be 0 to 8, with a stride each");
-    tensor_release(x);
-}
-END_TEST
-
 /* ---- sort: torch.sort(x, stable=True) -------------------------------------------------------- */
 
 static void expect_sorted(const Tensor *x, const double *want, const int64_t *from, int n) {
@@ -2142,13 +2032,6 @@ static void add_copies(Suite *suite) {
     tcase_add_test(copies, to_needs_a_tensor_and_a_type);
     tcase_add_test(copies, a_clone_is_contiguous_and_apart);
     tcase_add_test(copies, clones_of_odd_views);
-    TCase *views = add_case(suite, "as_strided");
-    tcase_add_test(views, as_strided_looks_where_it_is_told);
-    tcase_add_test(views, as_strided_knows_every_type);
-    tcase_add_test(views, as_strided_of_nothing);
-    tcase_add_test(views, as_strided_stays_inside);
-    tcase_add_test(views, as_strided_does_not_outgrow_int64);
-    tcase_add_test(views, as_strided_needs_its_arguments);
     TCase *sorting = add_case(suite, "sort");
     tcase_add_test(sorting, nan_sorts_last_and_equals_stay_in_order);
     tcase_add_test(sorting, sort_is_stable_over_many_ties);

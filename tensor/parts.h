@@ -1,6 +1,7 @@
-/* threads.h - a few threads that share the work of one call. See pool.c. */
-#ifndef TAPEHEAD_TENSOR_THREADS_H
-#define TAPEHEAD_TENSOR_THREADS_H
+/* parts.h - work that is cut into parts, which threads may share. One of the three doors of the
+ * core: alone.c does all parts on the calling thread, fast/pool.c shares them. */
+#ifndef TAPEHEAD_TENSOR_PARTS_H
+#define TAPEHEAD_TENSOR_PARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
