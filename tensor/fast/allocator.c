@@ -38,7 +38,6 @@
 
 enum { ALIGNMENT = 64, SLACK = 128, SMALL_CLASSES = 16, CLASSES = SMALL_CLASSES + 8 * 52 };
 enum { RECENT = 32, THREADS = 1024, MUCH = 64 << 20 };
-enum { ROUNDS = 4 }; /* of destructors at the end of a thread: POSIX promises as many */
 
 typedef struct FreeBlock {
     struct FreeBlock *next;
@@ -48,7 +47,6 @@ typedef struct FreeBlock {
 /* Counts are in bytes; held - waiting bytes are in use. */
 typedef struct {
     uint32_t number; /* of the thread */
-    int rounds;      /* how often at_thread_exit has run */
     uint32_t step;   /* how many steps have ended */
     int64_t held;    /* blocks in use, and waiting blocks */
     int64_t waiting; /* blocks in the lists */
@@ -201,14 +199,12 @@ static int64_t size_setting(const char *text) {
     return good ? (int64_t)size : INT64_MAX;
 }
 
-/* The end of a thread. Later destructors may use tensors, so the thread keeps its cache until the
- * last round of destructors. Blocks that are still in use stay with the number: the next thread
- * with this number owns them. */
+/* The end of a thread. Blocks that are still in use stay with the number: the next thread with this
+ * number owns them. */
 static void at_thread_exit(void *value) {
     cache = value;
-    asked = true;
+    asked = true; /* later destructors of this thread get no lists */
     empty_lists(true);
-    if (++cache->rounds < ROUNDS && pthread_setspecific(exit_key, cache) == 0) return;
     atomic_store(&threads[cache->number].taken, false);
     cache = NULL;
 }

@@ -28,6 +28,15 @@ enum { THREAD_SANITIZER = 1 };
 enum { THREAD_SANITIZER = 0 };
 #endif
 
+/* tests/check-ports: where the compiler emulates thread-local variables, each round of destructors
+ * at the end of a thread frees them, so in the next round the thread has forgotten that it gave its
+ * lists back. */
+#ifdef EMULATED_TLS
+enum { ROUNDS = 1 };
+#else
+enum { ROUNDS = 4 }; /* all */
+#endif
+
 /* ---- between the library and the system ----------------------------------------------------- */
 
 static atomic_long bytes, asked; /* bytes held now; how many allocations there were */
@@ -389,16 +398,17 @@ START_TEST(a_thread_that_ends_gives_back_what_waits) {
 }
 END_TEST
 
-/* A destructor that runs in every round of destructors, so it also runs after the destructor of the
- * allocator. Then the thread has no lists for blocks. */
+/* A destructor that runs in ROUNDS rounds of destructors, so it also runs after the destructor of
+ * the allocator. Then the thread has no lists for blocks. */
 static pthread_key_t late;
 static Tensor *for_later;
+static int rounds;
 
 static void end_late(void *round) {
     use(MB); /* allocates and frees a block, although the thread has no lists any more */
     tensor_release(for_later);
     for_later = NULL;
-    pthread_setspecific(late, round);
+    if (++rounds < ROUNDS) pthread_setspecific(late, round);
 }
 
 static void *begin(void *unused) {
