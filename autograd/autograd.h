@@ -322,7 +322,7 @@ Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
 typedef Tensor *(*ScalarOrTensorFn)(Tensor **inputs, void *ctx);
 
 typedef struct {
-    double eps;     /* half the step of the central difference; 0 means 1e-6 */
+    double eps;     /* half the step of the central difference for |x| up to 1; 0 means 1e-6 */
     double rtol;    /* 0 means 1e-6 */
     double atol;    /* 0 means 1e-7 */
     uint64_t seed;  /* of the random cotangent */
@@ -331,8 +331,11 @@ typedef struct {
 /* Compares backpropagation of <c, fn(inputs)>, c a fixed random tensor, with central differences,
  * for every element of every input that requires a gradient (F64, not expanded). fn is called many
  * times; the state of the generator is restored before each call and at the end, so dropout draws
- * the same mask every time. False with an error that names the input and the element. The inputs,
- * their gradients and the generator do not change. No recording tape may be open. */
+ * the same mask every time. False with an error that names the input and the element. The step
+ * grows with the number x: where the usual step does not confirm a gradient, others up to 32 eps
+ * |x| are tried. If the differences contradict each other more than the gradient, the error says
+ * that they cannot check it: at a number beside which f(x) loses its digits, or a NaN, for example.
+ * The inputs, their gradients and the generator do not change. No recording tape may be open. */
 bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, GradcheckOptions options);
 
 #ifdef __cplusplus

@@ -1,12 +1,54 @@
 /* gradcheck.c - compares backpropagation of <c, f(x)> with central differences
  *
- *     (<c, f(x + eps e)> - <c, f(x - eps e)>) / (2 eps)
+ *     <c, f(x + h e) - f(x - h e)> / (2 h)
  *
  * for every element e of every input, with a fixed random cotangent c. With c = 1 for all elements
- * <c, softmax(x)> is constant and its gradient is 0, so a wrong gradient could pass. */
+ * <c, softmax(x)> is constant and its gradient is 0, so a wrong gradient could pass.
+ *
+ * No step h suits all functions. If h is small, the difference of two numbers near f(x) loses its
+ * digits: a number near 10^6 has a rounding error of 10^-10, a millionth of the difference for h =
+ * 10^-4. If h is large, the slope changes between the two points. So a derivative that the usual
+ * step does not confirm is compared with other steps, and where no two of them agree, differences
+ * cannot check it. */
 #include "op.h"
 
-#include <math.h>
+#include <float.h>
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+double ag_difference_step(double x, double first, int k) {
+    const double size = fabs(x);
+    const double least = first * fmin(1, fmax(size, 1e-6)) / 32;
+    const double step = ldexp(least, 5 * (k - 1));
+    if (isinf(x)) return 0; /* an infinity has no neighbours */
+    if (k == 0) return first * fmax(1, cbrt(size));
+    return step <= 32 * first * fmax(1, size) ? step : 0;
+}
+
+/* The quotients of two neighbouring steps, one 32 times the other, differ by rounding errors, which
+ * become smaller as the step grows, and by the curvature of f, which then becomes larger. So the
+ * first steps that differ by much more than rounding errors are the last ones that count: far away
+ * f may be flat, and the quotients 0. Two quotients of which not even the first digit agrees say
+ * only that the derivative is not much larger than all quotients. */
+void ag_quotient_add(Quotients *q, double quotient, double noise) {
+    const double difference = fabs(quotient - q->last);
+    double doubt = difference + noise + q->noise;
+    q->largest = fmax(q->largest, fabs(quotient));
+    if (2 * difference > fmax(fabs(quotient), fabs(q->last))) doubt = fmax(doubt, q->largest);
+    if (!q->full && doubt < q->doubt) { /* not if the quotient or the last one is NaN */
+        q->doubt = doubt;
+        q->best = q->last;
+    }
+    q->full = q->full || difference > 32 * (noise + q->noise);
+    q->last = quotient;
+    q->noise = noise;
+}
+
+bool ag_quotients_cannot_tell(const Quotients *q, double derivative) {
+    return isinf(q->doubt) || fabs(derivative - q->best) <= q->doubt;
+}
+
+/* ---- the function ---------------------------------------------------------------------------- */
 
 typedef struct {
     ScalarOrTensorFn fn;
@@ -16,6 +58,7 @@ typedef struct {
     Generator generator; /* the state at the start: fn draws the same numbers at every call */
     Tensor *cotangent;   /* made at the first call, which tells the shape of the result */
     GradcheckOptions options;
+    double size; /* of what <c, f> is computed from */
 } Check;
 
 /* f(inputs) on the open tape: float64, and of the same shape at every call. */
@@ -38,13 +81,16 @@ static Tensor *call(Check *check) {
                        tensor_shape_text(check->cotangent->shape), tensor_shape_text(y->shape));
 }
 
-/* <c, f(inputs)>, or NaN with an error. */
-static double contracted(Check *check) {
-    if (!tape_begin_no_grad()) return (double)NAN;
+/* f(inputs) with h added to an element: a copy, contiguous, a new reference. */
+static Tensor *result_at(Check *check, double *element, double h) {
+    const double before = *element;
+    if (!tape_begin_no_grad()) return NULL;
+    *element = before + h;
     Tensor *y = call(check);
-    double value = tensor_item(ag_sum(ag_mul(check->cotangent, y)));
+    Tensor *copy = y ? tensor_convert(y, F64) : NULL;
+    *element = before;
     tape_end();
-    return value;
+    return copy;
 }
 
 /* Backpropagates c from f(inputs) into the ->grad of each input. */
@@ -67,27 +113,62 @@ static double *element_at(const Tensor *x, int64_t i, Shape *index) {
     return (double *)x->data + offset;
 }
 
-/* Compares the gradient of one element with its difference quotient. NaN is never right. */
+/* The difference quotient of <c, f> for a step h, and its rounding error. NaN if h is too small to
+ * change the element. Elements of f that do not change with x cancel before the sum. */
+static double quotient_of(Check *check, double *element, double h, double *noise) {
+    const double high = *element + h, low = *element - h;
+    const double *c = check->cotangent->data;
+    Tensor *above = result_at(check, element, h), *below = result_at(check, element, -h);
+    double sum = 0, size = check->size;
+    for (int64_t j = 0; above && below && j < tensor_numel(above); j++) {
+        const double y = ((double *)above->data)[j], z = ((double *)below->data)[j];
+        sum += c[j] * (y - z);
+        size += fabs(c[j]) * fmax(fabs(y), fabs(z));
+    }
+    tensor_release(above);
+    tensor_release(below);
+    *noise = DBL_EPSILON * size / (high - low);
+    return sum / (high - low); /* the distance as the two numbers are rounded */
+}
+
+/* Compares the gradient of one element with difference quotients. NaN is never right. */
 static bool check_element(Check *check, int which, int64_t i) {
     const Tensor *x = check->inputs[which];
-    const double eps = check->options.eps;
+    const GradcheckOptions *o = &check->options;
+    Quotients known = NO_QUOTIENTS;
     Shape index;
-    double *element = element_at(x, i, &index);
-    const double before = *element;
-    *element = before + eps;
-    double above = contracted(check);
-    *element = before - eps;
-    double below = contracted(check);
-    *element = before;
-    if (tensor_pending()) return false;
-    double numeric = (above - below) / (2 * eps);
+    double *element = element_at(x, i, &index), h, noise;
     double analytic = x->grad ? tensor_get_at(x->grad, index) : 0; /* f does not depend on x */
-    if (fabs(analytic - numeric) <= check->options.atol + check->options.rtol * fabs(numeric))
-        return true;
+    for (int k = 0; (h = ag_difference_step(*element, o->eps, k)) > 0; k++) {
+        const double numeric = quotient_of(check, element, h, &noise);
+        if (tensor_pending()) return false;
+        if (h >= o->eps && fabs(analytic - numeric) <= o->atol + o->rtol * fabs(numeric))
+            return true;
+        if (k > 0) ag_quotient_add(&known, numeric, noise);
+    }
+    if (ag_quotients_cannot_tell(&known, analytic))
+        return tensor_fail("gradcheck: input %d, element %s: backpropagation gives %.12g, but "
+                           "differences cannot check it: they give %.12g, give or take %.2g",
+                           which, tensor_shape_text(index), analytic, known.best, known.doubt);
     return tensor_fail(
         "gradcheck: input %d, element %s: backpropagation gives %.12g, the difference "
         "quotient %.12g",
-        which, tensor_shape_text(index), analytic, numeric);
+        which, tensor_shape_text(index), analytic, known.best);
+}
+
+/* The largest |x dx|: f was computed from numbers whose rounding changes <c, f> by this, times
+ * epsilon, also if the elements of f are smaller. */
+static double size_of_terms(const Check *check) {
+    double size = 0;
+    for (int i = 0; i < check->n; i++) {
+        const Tensor *x = check->inputs[i];
+        Shape index;
+        for (int64_t e = 0; x->requires_grad && x->grad && e < tensor_numel(x); e++) {
+            const double term = fabs(*element_at(x, e, &index) * tensor_get_at(x->grad, index));
+            if (term > size && isfinite(term)) size = term;
+        }
+    }
+    return size;
 }
 
 /* Checks that each input that requires a gradient is float64 and that its elements share no memory.
@@ -115,7 +196,7 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
     if (options.eps == 0) options.eps = 1e-6;
     if (options.rtol == 0) options.rtol = 1e-6;
     if (options.atol == 0) options.atol = 1e-7;
-    Check check = {fn, inputs, n, ctx, *tensor_generator_current(), NULL, options};
+    Check check = {fn, inputs, n, ctx, *tensor_generator_current(), NULL, options, 0};
     const int64_t size = n * (int64_t)sizeof(Tensor *);
     Tensor **grads = check_arguments(&check) ? tensor_cache_alloc(size) : NULL;
     if (!grads) return false;
@@ -124,6 +205,7 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
         inputs[i]->grad = NULL;
     }
     bool right = backpropagate(&check);
+    if (right) check.size = size_of_terms(&check);
     for (int i = 0; i < n && right; i++) {
         const int64_t numel = inputs[i]->requires_grad ? tensor_numel(inputs[i]) : 0;
         for (int64_t e = 0; e < numel && right; e++) right = check_element(&check, i, e);

@@ -10,7 +10,7 @@
 #include "../op.h"
 #include "../../tensor/files/file.h"
 
-#include <math.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,30 +130,87 @@ static Tensor *forward_at(const Node *copy, double *x, double number) {
     return dense;
 }
 
-/* n: a copy, from copy_in_float64. The largest |J - D| / max(1, |J|), where D are central
- * differences with respect to input k. The step grows slowly with x: softmax is as curved at -1e6,
- * a score that programs use to mask a key, as at 0. */
-static double largest_error(const Node *n, int k) {
-    const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
-    Tensor *jacobian = jacobian_of(n, k);
-    double *x = n->in[k]->data, largest = 0;
-    for (int64_t i = 0; i < columns && !tensor_pending(); i++) {
-        const double h = 1e-5 * fmax(1, cbrt(fabs(x[i])));
-        const double distance = x[i] + h - (x[i] - h); /* 2 h, rounded as the two numbers are */
-        if (isinf(x[i])) continue;                     /* an infinity has no neighbours */
-        Tensor *above = forward_at(n, &x[i], x[i] + h);
-        Tensor *below = forward_at(n, &x[i], x[i] - h);
-        for (int64_t j = 0; j < rows && above && below; j++) {
-            const double exact = ((double *)jacobian->data)[j * columns + i];
-            const double rise = ((double *)above->data)[j] - ((double *)below->data)[j];
-            const double error = fabs(exact - rise / distance) / fmax(1, fabs(exact));
-            if (error > largest || isnan(error)) largest = error; /* NaN stays */
-        }
-        tensor_release(above);
-        tensor_release(below);
+/* The check of the Jacobian by central differences D. */
+typedef struct {
+    double worst;      /* the largest |J - D| / max(1, |J|); NaN stays */
+    int64_t unchecked; /* how many derivatives differences cannot check: see gradcheck.c */
+} Agreement;
+
+/* The check of J[j, i] for one i and every j. */
+typedef struct {
+    double exact, error; /* J, and the smallest error of a step */
+    double size;         /* the largest |J[j, i] x[i]| of the row: what y[j] is computed from */
+    Quotients known;
+} Row;
+
+/* An error up to this is the error of the difference. */
+static const double right = 1e-6;
+
+static double error_of(double exact, double quotient) {
+    return fabs(exact - quotient) / fmax(1, fabs(exact));
+}
+
+/* Compares every J[j, i] with difference k. Returns whether all were right with this one or an
+ * earlier one. */
+static bool try_step(const Node *n, double *x, double h, int k, Row *row) {
+    Tensor *above = forward_at(n, x, *x + h), *below = forward_at(n, x, *x - h);
+    const double distance = *x + h - (*x - h); /* 2 h, rounded as the two numbers are */
+    bool all = true;
+    for (int64_t j = 0; above && below && j < tensor_numel(above); j++, row++) {
+        const double y = ((double *)above->data)[j], z = ((double *)below->data)[j];
+        const double quotient = (y - z) / distance;
+        const double error = error_of(row->exact, quotient);
+        const double size = row->size + fmax(fabs(y), fabs(z));
+        if (error < row->error) row->error = error;
+        if (k > 0) ag_quotient_add(&row->known, quotient, DBL_EPSILON * size / distance);
+        all = all && row->error <= right;
     }
+    tensor_release(above);
+    tensor_release(below);
+    return all;
+}
+
+static void add_row(Agreement *a, const Row *row) {
+    double error = row->error;
+    if (!(error <= right)) {
+        if (ag_quotients_cannot_tell(&row->known, row->exact)) {
+            a->unchecked++;
+            return;
+        }
+        error = error_of(row->exact, row->known.best);
+    }
+    if (error > a->worst || isnan(error)) a->worst = error;
+}
+
+/* n: a copy, from copy_in_float64. Checks its Jacobian with respect to input k. */
+static Agreement check_jacobian(const Node *n, int k) {
+    const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
+    const int64_t bytes = rows * (int64_t)sizeof(Row);
+    Agreement agreement = {0, 0};
+    Tensor *jacobian = jacobian_of(n, k);
+    Row *row = jacobian ? tensor_cache_alloc(bytes) : NULL;
+    double *x = n->in[k]->data, h;
+    for (int64_t j = 0; row && j < rows; j++) {
+        row[j].size = 0;
+        for (int64_t i = 0; i < columns; i++) {
+            const double term = fabs(((double *)jacobian->data)[j * columns + i] * x[i]);
+            if (term > row[j].size && isfinite(term)) row[j].size = term;
+        }
+    }
+    for (int64_t i = 0; row && i < columns && !tensor_pending(); i++) {
+        bool all = false;
+        for (int64_t j = 0; j < rows; j++) {
+            row[j].exact = ((double *)jacobian->data)[j * columns + i];
+            row[j].error = HUGE_VAL;
+            row[j].known = NO_QUOTIENTS;
+        }
+        for (int s = 0; !all && (h = ag_difference_step(x[i], 1e-5, s)) > 0; s++)
+            all = try_step(n, &x[i], h, s, row) || tensor_pending();
+        for (int64_t j = 0; j < rows; j++) add_row(&agreement, &row[j]);
+    }
+    tensor_cache_free(row, bytes);
     tensor_release(jacobian);
-    return largest;
+    return agreement;
 }
 
 /* ---- why no element of the result changes with an element of an input ------------------------ */
@@ -207,7 +264,9 @@ static void write_gradient(Buffer *json, const Node *n, const Node *copy, int k,
     Tensor *jacobian = jacobian_of(n, k);
     Tensor *y = tensor_convert(n->out, F64);
     tensor_buffer_print(json, "{\"input\":%d", k);
-    tensor_buffer_print_number(json, ",\"worst\":", largest_error(copy, k), F64);
+    const Agreement agreement = check_jacobian(copy, k);
+    tensor_buffer_print_number(json, ",\"worst\":", agreement.worst, F64);
+    tensor_buffer_print(json, ",\"unchecked\":%lld", (long long)agreement.unchecked);
     Tensor *weights = weights_of_zeros(copy);
     write_numbers(json, "dx", dx);
     tensor_buffer_print(json, ",\"jacobian\":[");

@@ -52,7 +52,7 @@ function dimensions(shape) {
 
 /* A part of the gradient of input k: what the line's backward adds to it. J is there by rows and by columns. In the
  * data a column is [j, J, j, J, ...], or the reason why all of it is 0. */
-function partOf(line, k, { dx, worst, jacobian }) {
+function partOf(line, k, { dx, worst, unchecked = 0, jacobian }) {
     const tensor = line.inputs[k], rows = line.result.value.map(() => []), reasons = new Map();
     const columns = jacobian.map((list, i) => {
         const column = [];
@@ -61,7 +61,7 @@ function partOf(line, k, { dx, worst, jacobian }) {
         for (const [j, J] of column) rows[j].push([i, J]);
         return column;
     });
-    const part = { line, k, tensor, rows, columns, reasons, dx: dx.map(Number), worst: Number(worst) };
+    const part = { line, k, tensor, rows, columns, reasons, dx: dx.map(Number), worst: Number(worst), unchecked };
     part.copies = copiesOf(part);
     part.rowwise = isRowwise(part);
     part.rowsCancel = part.rowwise && doRowsCancel(part);
@@ -313,7 +313,7 @@ function folded(rows, most, head, foot) {
 }
 
 function badge(right, text, worst, short) {
-    const words = `${text}, largest error ${worst ? worst.toExponential(0) : "0"}`;
+    const words = `${text}, largest error ${worst === 0 ? "0" : worst.toExponential(0)}`;
     return el("span", { class: right ? "badge" : "badge wrong", title: words, "aria-label": words },
         icon(right ? "right" : "wrong"), !short && words);
 }
@@ -322,7 +322,11 @@ const isChecked = line => line.parts.every(part => part.worst < 1e-6); /* NaN is
 
 function lineBadge(line, short) {
     const worst = Math.max(...line.parts.map(part => part.worst)), right = isChecked(line);
-    return line.parts.length && badge(right, right ? "checked by differences" : "differences disagree", worst, short);
+    const unchecked = line.parts.reduce((sum, part) => sum + part.unchecked, 0);
+    const words = !right ? "differences disagree"
+        : unchecked ? `differences cannot check ${unchecked} of the derivatives, and agree with the others`
+        : "checked by differences";
+    return line.parts.length && badge(right, words, worst, short);
 }
 
 const leafBadge = ({ check: { right, worst } }, short) =>

@@ -91,6 +91,10 @@ bool picture_choose(Picture *p, const Json *lesson) {
         tensor_fail("the gradient of softmax differs from its check, so there is no picture");
         return false;
     }
+    if (json_integer(derivative, "unchecked", 0) > 0) {
+        tensor_fail("differences cannot check the gradient of softmax, so there is no picture");
+        return false;
+    }
     p->dy = json_get(y, "grad");
     p->y = json_get(y, "value");
     p->dx = json_get(derivative, "dx");

@@ -166,6 +166,21 @@ async function showsRight(rightLesson, what) {
     fail(`${what}: no gradient of a leaf is wrong`);
 }
 
+/* The badge of a line whose parts have these errors and so many derivatives that differences cannot check. */
+function checkBadges() {
+    const badgeOf = (...parts) => lineBadge({ parts: parts.map(([worst, unchecked]) => ({ worst, unchecked })) }, false);
+    for (const [parts, isWrong, title] of [
+        [[[0, 0], [2e-10, 0]], false, "checked by differences, largest error 2e-10"],
+        [[[0, 0]], false, "checked by differences, largest error 0"],
+        [[[0, 3], [0, 1]], false, "differences cannot check 4 of the derivatives, and agree with the others, largest error 0"],
+        [[[1e-3, 3]], true, "differences disagree, largest error 1e-3"],
+        [[[0, 0], [NaN, 0]], true, "differences disagree, largest error NaN"],
+    ]) {
+        const made = badgeOf(...parts);
+        expect(made.title === title && made.classList.contains("wrong") === isWrong, `a badge says ${made.title}, not ${title}`);
+    }
+}
+
 async function breakRules(number) {
     for (const { key, title, wrong } of state.lesson.rules.slice()) {
         const what = `lesson ${number}, ${title}`;
@@ -243,6 +258,7 @@ begin(async () => {
     if (WALK.refused) return refused();
     Object.assign(report, { controls: 0, typed: 0, broken: 0, slid: 0 });
     compareWithRecorded();
+    checkBadges();
     for (const { number, settings } of WALK.lessons) {
         await go(`#lesson=${number}`);
         if ($("#change-open[aria-expanded=false]")) $("#change-open").click();

@@ -1124,6 +1124,10 @@ START_TEST(no_picture_of_what_is_wrong) {
     Json *worst = (Json *)json_get(json_get(line, "backward")->first, "worst");
     worst->number = 1e-6;
     expect_no_picture("the gradient of softmax differs from its check");
+    worst->number = 0;
+    Json *unchecked = (Json *)json_get(json_get(line, "backward")->first, "unchecked");
+    unchecked->number = 1;
+    expect_no_picture("differences cannot check the gradient of softmax, so there is no picture");
     ((Json *)json_get(line, "op"))->text = "tanh";
     expect_no_picture("this lesson has no softmax to draw");
     close_case();

@@ -369,6 +369,79 @@ START_TEST(nan_and_infinity_are_written) {
 }
 END_TEST
 
+/* ---- the check of a line: numbers of any size --------------------------------------------------
+ */
+
+/* 2 x, but 0.01 % too large. */
+static void too_large(const Node *n, Tensor *dy, Tensor **dx) {
+    Tensor *twice = tensor_clone(n->in[0]);
+    ck_assert(tensor_mul_(twice, 2.0002));
+    dx[0] = tensor_map_elements(tensor_kernels()->value[ELEMENTWISE_mul][F64], dy->shape, F64, 2,
+                                (const Tensor *[]){twice, dy}, 0);
+    tensor_release(twice);
+}
+
+static Tensor *wrong_square(Tensor *x) {
+    static Op op;
+    op = ag_op_square;
+    op.backward = too_large;
+    return ag_apply(&op, 1, &x, &(Attributes){0});
+}
+
+static double check_of(const Json *json, int64_t line, int64_t k, const char *key) {
+    const Json *number =
+        json_get(json_at(json_get(json_at(json_get(json, "lines"), line), "backward"), k), key);
+    return number && number->kind == JSON_NUMBER ? number->number : (double)NAN;
+}
+
+START_TEST(a_check_steps_as_far_as_the_number_is_large) {
+    static const double sizes[] = {1e-9, 1, 1e5, 1e6, 1e7, 1e9, 1e12, 1e20, 1e60};
+    const double s = sizes[_i];
+    Tensor *x = LEAF(SHAPE(3), s, -2 * s, s / 2), *w = LEAF(SHAPE(3), 3 * s, s, 2 * s);
+    ck_assert(tape_begin());
+    tape_keep_grads(true);
+    Tensor *product = ag_mul(x, w), *square = ag_square(x), *wrong = wrong_square(x);
+    Tensor *y = ag_add(ag_add(product, square), wrong);
+    ck_assert(ag_backward(ag_sum(ag_scale(ag_neg(y), 1 / s))));
+    Json *json = tape_as_json();
+    const Json *lines = json_get(json, "lines");
+    for (int64_t l = 0; l < lines->count; l++)
+        for (int64_t k = 0; k < json_get(json_at(lines, l), "in")->count; k++) {
+            const char *op = json_text(json_at(lines, l), "op", "");
+            const double worst = check_of(json, l, k, "worst");
+            ck_assert_msg(l == 2 ? worst > 1e-5 || s < 1e-2 : worst < 1e-6,
+                          "%s of %g: the error is %g", op, s, worst);
+            ck_assert_msg(check_of(json, l, k, "unchecked") == 0, "%s of %g is not checked", op, s);
+        }
+    free_json(json);
+    tape_end();
+    tensor_release(x);
+    tensor_release(w);
+}
+END_TEST
+
+/* 1 beside 10^20; a softmax of numbers whose neighbours are 1/8 away; an infinity. */
+START_TEST(a_check_says_what_differences_cannot_tell) {
+    Tensor *a = LEAF(SHAPE(2), 1, 1e20), *b = LEAF(SHAPE(2), 1e20, 1);
+    Tensor *x = LEAF(SHAPE(2), 1e15, 1e15 + 1), *inf = LEAF(SHAPE(2), HUGE_VAL, 1);
+    ck_assert(tape_begin());
+    tape_keep_grads(true);
+    Tensor *sum = ag_add(a, b), *p = ag_softmax(x, -1), *minus = ag_neg(inf);
+    ck_assert(ag_backward_from(ag_add(ag_add(sum, p), minus), b));
+    Json *json = tape_as_json();
+    ck_assert_double_eq(check_of(json, 0, 0, "unchecked"), 1);
+    ck_assert_double_eq(check_of(json, 0, 1, "unchecked"), 1);
+    ck_assert(check_of(json, 0, 0, "worst") < 1e-6 && check_of(json, 0, 1, "worst") < 1e-6);
+    ck_assert_double_eq(check_of(json, 1, 0, "unchecked"), 4);
+    ck_assert_double_eq(check_of(json, 2, 0, "unchecked"), 3); /* all but -1 by 1 */
+    ck_assert(check_of(json, 2, 0, "worst") < 1e-6);
+    free_json(json);
+    tape_end();
+    Tensor *all[] = {a, b, x, inf};
+    release_all(all, 4);
+}
+END_TEST
+
 START_TEST(a_tape_that_keeps_gradients_keeps_values) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
@@ -477,6 +550,8 @@ int main(void) {
     tcase_add_test(json, the_reasons_for_zeros);
     tcase_add_test(json, a_weight_of_zero_is_the_reason_for_a_zero_of_a_product);
     tcase_add_loop_test(json, nan_and_infinity_are_written, 0, 2); /* in both types */
+    tcase_add_loop_test(json, a_check_steps_as_far_as_the_number_is_large, 0, 9);
+    tcase_add_test(json, a_check_says_what_differences_cannot_tell);
     tcase_add_test(json, a_tape_that_cannot_be_written_is_an_error);
     tcase_add_test(json, a_full_disk_is_an_error);
     TCase *large = mark_long(add_framed_case(suite, "large"));

@@ -1535,6 +1535,46 @@ START_TEST(gradcheck_says_what_it_found) {
 }
 END_TEST
 
+/* ---- gradcheck: numbers of any size ------------------------------------------------------------
+ */
+
+START_TEST(gradcheck_steps_as_far_as_the_number_is_large) {
+    static const double sizes[] = {1, 1e5, 1e6, 1e7, 1e9, 1e12, 1e20, 1e60};
+    const double s = sizes[_i];
+    Tensor *x = LEAF(SHAPE(3), s, -2 * s, s / 3);
+    for (int i = 0; i < TEST_OPS; i++) {
+        if (strcmp(test_ops[i].name, "factor") && strcmp(test_ops[i].name, "zero")) continue;
+        TestOp test = {&test_ops[i], false};
+        const bool passes = ag_gradcheck(apply_test_op, &x, 1, &test, (GradcheckOptions){0});
+        ck_assert_msg(passes, "%s of %g: %s", test_ops[i].name, s, tensor_error());
+        test.wrong = true;
+        ck_assert(!ag_gradcheck(apply_test_op, &x, 1, &test, (GradcheckOptions){0}));
+        expect_error_like("gradcheck: input 0, element (0,): backpropagation gives ",
+                          ", the difference quotient ");
+    }
+    tensor_release(x);
+}
+END_TEST
+
+/* Beside 10^20 the 1 is lost; an infinity has no neighbours. */
+static Tensor *far_away(Tensor **in, void *ctx) {
+    (void)ctx;
+    return ag_add_scalar(in[0], 1e20);
+}
+START_TEST(gradcheck_says_what_differences_cannot_tell) {
+    Tensor *x = LEAF(SHAPE(1), 1), *inf = LEAF(SHAPE(1), HUGE_VAL);
+    TestOp test = {&test_ops[1], false};
+    ck_assert(!ag_gradcheck(far_away, &x, 1, NULL, (GradcheckOptions){0}));
+    expect_error_like("gradcheck: input 0, element (0,): backpropagation gives ",
+                      ", but differences cannot check it: they give ");
+    ck_assert(!ag_gradcheck(apply_test_op, &inf, 1, &test, (GradcheckOptions){0}));
+    expect_error("gradcheck: input 0, element (0,): backpropagation gives inf, but differences "
+                 "cannot check it: they give nan, give or take inf");
+    tensor_release(inf);
+    tensor_release(x);
+}
+END_TEST
+
 /* ---- gradcheck: what it demands, and what it leaves alone ---------------------------------- */
 
 /* What the checked function does. */
@@ -1750,6 +1790,8 @@ static void add_mistakes(Suite *suite) {
     tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, TEST_OPS);
     tcase_add_test(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero);
     tcase_add_test(gradcheck, gradcheck_says_what_it_found);
+    tcase_add_loop_test(gradcheck, gradcheck_steps_as_far_as_the_number_is_large, 0, 8);
+    tcase_add_test(gradcheck, gradcheck_says_what_differences_cannot_tell);
     tcase_add_test(gradcheck, gradcheck_explains_what_it_cannot_check);
     tcase_add_test(gradcheck, gradcheck_takes_constants_of_any_type_and_unreached_inputs);
     tcase_add_test(gradcheck, gradcheck_leaves_everything_as_it_was);
