@@ -11,6 +11,9 @@
  * C does not define the order in which the arguments of a call are computed: write ops that draw
  * random numbers, such as two dropouts, as statements of their own.
  *
+ * The tape does not record writes in place (tensor_copy_from, tensor_add_, ...). An op that takes a
+ * result of the tape that was written over since is an error; see tensor.h for other tensors.
+ *
  * Errors are as in tensor.h: NULL or false, one error message, the first one stays. An op whose
  * input is NULL returns NULL, so a chain needs one check at its end.
  *

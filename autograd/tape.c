@@ -21,8 +21,10 @@ static TENSOR_THREAD_LOCAL struct {
     struct Tape {
         int first; /* the index of its first node; its nodes end where the next tape begins */
         bool records, keep_grads;
+        uint32_t number; /* of a recording tape; else 0 */
     } tape[TAPES_MAX];
-    int open; /* how many tapes are open */
+    int open;       /* how many tapes are open */
+    uint32_t tapes; /* the number of the last recording tape */
 } stack;
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -37,6 +39,11 @@ static int recording_tape(void) {
 /* One past the index of the last node of tape t. */
 static int nodes_end(int t) { return t + 1 < stack.open ? stack.tape[t + 1].first : stack.count; }
 
+/* Tells tensor/ whether writes in place would have to be recorded. */
+static void tell_recording(void) {
+    tensor_set_recording(stack.open > 0 ? stack.tape[stack.open - 1].number : 0);
+}
+
 /* Opens a tape even while an error is pending: the next tape_end must close this tape, not the
  * outer tape. */
 static bool open_tape(const char *function, bool records) {
@@ -45,7 +52,12 @@ static bool open_tape(const char *function, bool records) {
                            TAPES_MAX);
     if (records && recording_tape() >= 0)
         return tensor_fail("%s: a recording tape is open already: tape_end it first", function);
-    stack.tape[stack.open++] = (struct Tape){.first = stack.count, .records = records};
+    struct Tape tape = {.first = stack.count, .records = records};
+    if (stack.tapes == 0)
+        stack.tapes = (uint32_t)(uintptr_t)&stack; /* another one in each thread */
+    while (records && tape.number == 0) tape.number = ++stack.tapes;
+    stack.tape[stack.open++] = tape;
+    tell_recording();
     return true;
 }
 
@@ -94,6 +106,7 @@ static void node_release(Node *n) {
 void tape_end(void) {
     if (stack.open == 0) return;
     int first = stack.tape[--stack.open].first;
+    tell_recording();
     while (stack.count > first) node_release(&stack.nodes[--stack.count]);
     if (stack.open > 0) return;
     tensor_cache_free(stack.nodes, stack.capacity * (int64_t)sizeof(Node));
@@ -177,18 +190,51 @@ static bool check_inputs(const Op *op, int n_in, Tensor *const *in) {
     return check_open(op->name);
 }
 
-/* Does the result require a gradient? Sets an error if an input that requires a gradient was
- * computed on a tape that has ended. */
+/* x has a grad_fn, so a line of the open recording tape made it; if not, x is a leaf, and INT_MAX.
+ */
+static int line_of(const Tensor *x) { return x->grad_fn ? x->line : INT_MAX; }
+
+/* Was x, a result of the tape, written over? A view of a leaf shows what the leaf is now, so such a
+ * write is one to the leaf. */
+static bool was_written_over(const Tensor *x) {
+    while (x->grad_fn) {
+        const Node *n = &stack.nodes[x->line];
+        const Tensor *from = n->n_in > 0 ? n->in[0] : NULL;
+        if (!from || from->storage != x->storage)
+            return x->storage->version != n->version[OP_INPUTS];
+        x = from;
+    }
+    return false;
+}
+
+/* Sets an error if the tape would not carry the gradient of this input to what its elements were
+ * computed from. */
+static void check_history(const char *op, const char *name, const Tensor *x) {
+    const uint32_t tape = stack.tape[stack.open - 1].number;
+    if (x->requires_grad && x->tape_ended)
+        tensor_fail(
+            "%s: %s was computed on a tape that has ended: ag_detach it to use it as a constant",
+            op, name);
+    else if (x->storage->unrecorded == tape)
+        tensor_fail("%s: %s was written in place from a tensor that requires a gradient, which the "
+                    "tape does not record: use ops, such as ag_cat or ag_where, or write from "
+                    "ag_detach of that tensor",
+                    op, name);
+    else if (was_written_over(x))
+        tensor_fail("%s: %s is a result of the tape, and %s has written over it, which the tape "
+                    "does not record: use ops, or ag_detach it to use it as a constant",
+                    op, name, x->storage->written_by);
+}
+
+/* Does the result require a gradient? Sets an error if the history of an input is not on the tape.
+ */
 static bool result_requires_grad(const Op *op, int n_in, Tensor *const *in) {
     bool required = false;
     if (!op->backward || !stack.tape[stack.open - 1].records) return false;
     for (int i = 0; i < n_in; i++) {
         if (!in[i]) continue;
         required = required || in[i]->requires_grad;
-        if (in[i]->requires_grad && in[i]->tape_ended)
-            tensor_fail(
-                "%s: %s was computed on a tape that has ended: ag_detach it to use it as a constant",
-                op->name, input_of(op, i)->name);
+        check_history(op->name, input_of(op, i)->name, in[i]);
     }
     return required;
 }
@@ -359,10 +405,6 @@ static bool node_backward(const Node *n, Tensor *dy, Tensor **dx) {
 static bool propagates(const Node *n) {
     return n->out->grad_buffer && n->out->grad_fn && n->op->backward;
 }
-
-/* x has a grad_fn, so a line of the open recording tape made it; if not, x is a leaf, and INT_MAX.
- */
-static int line_of(const Tensor *x) { return x->grad_fn ? x->line : INT_MAX; }
 
 static void lower_to_inputs(const Node *n, int *first) {
     for (int i = 0; i < n->n_in; i++)

@@ -17,6 +17,8 @@ typedef struct Storage {
     int readers;            /* how many nodes on the tape will read the bytes in backward */
     uint32_t version;       /* how many times the bytes were written in place */
     const char *written_by; /* the function that wrote last */
+    uint32_t unrecorded;    /* the recording tape that was open when a tensor that requires a
+                             * gradient was written to the bytes; 0: none */
 } Storage;
 
 /* ---- making tensors ------------------------------------------------------------------------ */
@@ -32,6 +34,9 @@ bool tensor_check_readable(const char *function, const Tensor *x);
 void tensor_let_go(Tensor *x);
 void tensor_storage_read(Storage *storage, int readers); /* adds readers, +1 or -1 */
 Tensor *tensor_make(Shape shape, DType dtype);           /* contiguous, not initialised */
+/* The number of the tape that records what this thread does, 0 if none does. autograd/ sets it. */
+void tensor_set_recording(uint32_t tape);
+uint32_t tensor_recording(void);
 void tensor_written(Tensor *x, const char *by); /* increases the version; by: a string literal */
 
 /* ---- views: new tensors on the same bytes -------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 static TENSOR_THREAD_LOCAL DType default_dtype = F32;
+static TENSOR_THREAD_LOCAL uint32_t recording;
 
 bool tensor_set_default_dtype(DType dtype) {
     if (!dtype_is_float(dtype))
@@ -144,6 +145,10 @@ void tensor_release(Tensor *x) {
         x = grad;
     }
 }
+
+void tensor_set_recording(uint32_t tape) { recording = tape; }
+
+uint32_t tensor_recording(void) { return recording; }
 
 void tensor_written(Tensor *x, const char *by) {
     x->storage->version++;

@@ -212,6 +212,12 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
 
 /* ---- writes in place. Each increases the storage's version ---------------------------------- */
 
+/* A tape records no write. If the innermost tape records, and x (dst), which requires no gradient,
+ * is written from a tensor that does, an op on this tape that takes x is an error, because its
+ * gradient would not come to that tensor. Use ops instead (ag_cat, ag_where), or write from
+ * ag_detach of the tensor, or on a no-grad tape. To read x, or to use it on a later tape, is fine.
+ */
+
 /* src is broadcast to dst's shape; the types must be equal; src and dst may overlap. */
 bool tensor_copy_from(Tensor *dst, const Tensor *src);
 bool tensor_fill(Tensor *x, double value);

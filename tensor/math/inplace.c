@@ -30,12 +30,27 @@ static Tensor *without_overlap(const char *op, const Tensor *x, const Tensor *y)
     return may_change ? tensor_clone(y) : tensor_retain((Tensor *)(uintptr_t)y);
 }
 
+/* The tape does not record that x, a constant, got elements of source. So it is noted, and an op on
+ * this tape refuses x. If x requires a gradient itself, it is a leaf, whose gradient begins with
+ * the new elements, or a result, whose version the tape knows. */
+static void note_source(Tensor *x, const Tensor *source) {
+    if (source->requires_grad && !x->requires_grad && tensor_recording())
+        x->storage->unrecorded = tensor_recording();
+}
+
+/* All bytes will be new: forgets where the old ones came from. */
+static void forget_sources(Tensor *x) {
+    if (tensor_numel(x) * dtype_size(x->dtype) == x->storage->size) x->storage->unrecorded = 0;
+}
+
 bool tensor_copy_from(Tensor *dst, const Tensor *src) {
     Tensor *source =
         check_writable("copy_from", dst) ? without_overlap("copy_from", dst, src) : NULL;
     if (!source) return false;
     tensor_copy_elements(dst, source);
     tensor_release(source);
+    forget_sources(dst);
+    note_source(dst, src);
     tensor_written(dst, "copy_from");
     return true;
 }
@@ -43,6 +58,7 @@ bool tensor_copy_from(Tensor *dst, const Tensor *src) {
 bool tensor_fill(Tensor *x, double value) {
     if (!check_writable("fill", x) || !tensor_check_value("fill", x->dtype, value)) return false;
     tensor_fill_elements(x, value);
+    forget_sources(x);
     tensor_written(x, "fill");
     return true;
 }
@@ -78,6 +94,7 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
     tensor_loop_elements(tensor_kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term},
                          alpha);
     tensor_release(term);
+    note_source(x, y);
     tensor_written(x, "add_");
     return true;
 }

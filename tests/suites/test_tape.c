@@ -1138,6 +1138,106 @@ START_TEST(a_write_through_a_view_is_noticed) {
 }
 END_TEST
 
+/* ---- writes that would have to be recorded -----------------------------------------------------
+ */
+
+static const char unrecorded[] =
+    "mul: a was written in place from a tensor that requires a gradient, which the tape does not "
+    "record: use ops, such as ag_cat or ag_where, or write from ag_detach of that tensor";
+
+/* w requires a gradient. Each way leaves the elements of w, or of a function of w, in a buffer. */
+enum { COPY, ADD, ROW, RESULT, WAYS };
+
+static void write_to(Tensor *buffer, Tensor *w, int way) {
+    Tensor *from = way == RESULT ? ag_exp(w) : w;
+    Tensor *to = way == ROW ? ag_slice(buffer, 0, 0, 1) : buffer;
+    if (way == ADD) ck_assert(tensor_add_(to, from, 2));
+    else ck_assert(tensor_copy_from(to, way == ROW ? ag_slice(from, 0, 1, 2) : from));
+}
+
+START_TEST(an_op_refuses_what_was_written_from_a_gradient) {
+    Tensor *w = LEAF(SHAPE(2), 1, 2);
+    Tensor *buffer = tensor_zeros(SHAPE(2)), *three = tensor_full(SHAPE(2), 3);
+    for (int way = 0; way < WAYS; way++) {
+        ck_assert(tape_begin());
+        write_to(buffer, w, way);
+        ck_assert(isfinite(tensor_get(buffer, 0))); /* the program may read it */
+        ck_assert_ptr_null(ag_mul(buffer, three));
+        expect_error(unrecorded);
+        ck_assert_ptr_null(ag_mul(ag_reshape(buffer, SHAPE(2, 1)), three));
+        expect_error_like("reshape: x was written in place from a tensor that requires", "");
+        ck_assert_ptr_nonnull(ag_gt(buffer, three)); /* has no gradient */
+        ck_assert(tensor_fill(buffer, 0));           /* all of it is new */
+        ck_assert_ptr_nonnull(ag_mul(buffer, three));
+        write_to(buffer, w, way);
+        tape_end();
+        ck_assert(tape_begin()); /* on the next tape it is a constant */
+        ck_assert_ptr_nonnull(ag_mul(buffer, three));
+        tape_end();
+    }
+    Tensor *all[] = {w, buffer, three};
+    for (int i = 0; i < 3; i++) tensor_release(all[i]);
+}
+END_TEST
+
+START_TEST(constants_may_be_written_and_used) {
+    Tensor *w = LEAF(SHAPE(2), 1, 2), *other = LEAF(SHAPE(2), 5, 6);
+    Tensor *buffer = tensor_zeros(SHAPE(2));
+    ck_assert(tensor_copy_from(buffer, w)); /* with no tape */
+    ck_assert(tape_begin());
+    ck_assert_ptr_nonnull(ag_mul(buffer, w));
+    ck_assert(tape_begin_no_grad()); /* torch.no_grad */
+    ck_assert(tensor_copy_from(buffer, w) && tensor_add_(buffer, w, 1));
+    tape_end();
+    ck_assert_ptr_nonnull(ag_mul(buffer, w));
+    ck_assert(tensor_copy_from(buffer, ag_detach(ag_exp(w))));
+    ck_assert_ptr_nonnull(ag_mul(buffer, w));
+    ck_assert(tensor_copy_from(other, w)); /* a leaf: its gradient begins here */
+    ck_assert(ag_backward(ag_sum(ag_mul(other, other))));
+    EXPECT_GRAD(other, 2, 4);
+    tape_end();
+    Tensor *all[] = {w, other, buffer};
+    for (int i = 0; i < 3; i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* y = a + 1 needs neither a nor y for its gradient, so only an op that takes y can notice. */
+START_TEST(an_op_refuses_a_result_that_was_written_over) {
+    static const char *const by[] = {"fill", "mul_", "add_", "copy_from"};
+    Tensor *a = LEAF(SHAPE(2), 1, 2);
+    for (int i = 0; i < 4; i++) {
+        char sentence[200];
+        snprintf(sentence, sizeof sentence,
+                 "neg: x is a result of the tape, and %s has written over it, which the tape does "
+                 "not record: use ops, or ag_detach it to use it as a constant",
+                 by[i]);
+        ck_assert(tape_begin());
+        Tensor *y = ag_add_scalar(a, 1), *row = ag_slice(y, 0, 0, 1);
+        ck_assert(write_over(i % 2 ? row : y, by[i])); /* a view shares the bytes */
+        ck_assert_ptr_null(ag_neg(y));
+        expect_error(sentence);
+        ck_assert_ptr_null(ag_neg(row));
+        expect_error(sentence);
+        ck_assert_ptr_nonnull(ag_neg(ag_detach(y)));
+        tape_end();
+    }
+    tensor_release(a);
+}
+END_TEST
+
+/* A view of a leaf shows the new elements of the leaf, and its gradient is theirs. */
+START_TEST(a_view_of_a_leaf_follows_the_leaf) {
+    Tensor *w = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *view = ag_reshape(w, SHAPE(2, 1));
+    ck_assert(tensor_add_(w, w, 1)); /* a step of an optimizer */
+    ck_assert(ag_backward(ag_sum(ag_square(view))));
+    EXPECT_GRAD(w, 4, 8);
+    tape_end();
+    tensor_release(w);
+}
+END_TEST
+
 /* A training step writes parameters after backward; the next tape reads the new bytes. */
 START_TEST(writes_between_tapes_are_fine) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
@@ -1777,6 +1877,10 @@ static void add_mistakes(Suite *suite) {
     tcase_add_test(writes, a_write_over_what_nobody_needs_is_fine);
     tcase_add_test(writes, a_write_through_a_view_is_noticed);
     tcase_add_test(writes, writes_between_tapes_are_fine);
+    tcase_add_test(writes, an_op_refuses_what_was_written_from_a_gradient);
+    tcase_add_test(writes, constants_may_be_written_and_used);
+    tcase_add_test(writes, an_op_refuses_a_result_that_was_written_over);
+    tcase_add_test(writes, a_view_of_a_leaf_follows_the_leaf);
     TCase *backward = add_framed_case(suite, "backward");
     tcase_add_test(backward, backward_without_a_tape);
     tcase_add_test(backward, backward_wants_one_element);
