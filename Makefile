@@ -8,11 +8,24 @@ VERSION = 0.1.0
 BUILD   = build
 PREFIX ?= /usr/local
 CFLAGS ?= -O2 -g
+# These goals build nothing: they need no folder to write in and no compiler.
+BUILDS := $(filter-out clean fmt help uninstall,$(or $(MAKECMDGOALS),all))
+quoted  = '$(subst ','\'',$(1))'
+
 # make splits names at spaces, so a BUILD with spaces is reached by a link whose name has none.
 ASKED  := $(BUILD)
-ifneq ($(word 2,$(BUILD)),)
-override BUILD := $(shell link=.build-$$(printf %s '$(ASKED)' | cksum | tr -dc 0-9); \
-                    mkdir -p '$(ASKED)' && ln -sfn '$(ASKED)' $$link && echo $$link)
+FOLDER := $(call quoted,$(ASKED))
+LINK   := true
+ifneq ($(firstword $(ASKED)),$(ASKED))
+override BUILD := .build-$(shell printf %s $(FOLDER) | cksum | tr -dc 0-9)
+LINK   := [ "$$(readlink $(BUILD))" = $(FOLDER) ] || ln -sfn $(FOLDER) $(BUILD)
+endif
+ifeq ($(strip $(ASKED)),)
+$(error BUILD is empty: it must name the folder for what is built)
+endif
+ifneq ($(shell here=$$(pwd -P)/; CDPATH= cd $(FOLDER) 2>/dev/null || exit; there=$$(pwd -P); \
+         case $$here in ("$${there%/}"/*) echo above;; esac; ls README.md *.[ch] 2>/dev/null),)
+$(error BUILD=$(ASKED): there are sources in this folder, and make clean would remove them)
 endif
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
           -Wdouble-promotion $(if $(DEV),-Werror)
@@ -25,12 +38,25 @@ FLAGS   = $(TUNE) $(CFLAGS) -std=c11 $(SYSTEM) -pthread -fPIC \
           -ffile-prefix-map="$$PWD"=. $(LOCAL) $(WARN)
 
 # The machine and the system for which this compiler works: "x86_64-linux-gnu",
-# "arm64-apple-darwin23.6.0".
-TARGET := $(shell $(CC) -dumpmachine)
+# "arm64-apple-darwin23.6.0"; 127 if there is no such command.
+TARGET := $(shell { $(CC) -dumpmachine; } 2>/dev/null || echo $$?)
 LINUX   = $(findstring linux,$(TARGET))
 X86_64  = $(filter x86_64-% amd64-%,$(TARGET))
 AARCH64 = $(filter aarch64-% arm64-%,$(TARGET))
 MACOS   = $(findstring -darwin,$(TARGET))$(findstring -macos,$(TARGET))
+
+fails   = $(shell ($(1)) 2>/dev/null || echo yes)
+ifneq ($(BUILDS),)
+ifneq ($(filter 126 127,$(TARGET)),)
+$(error CC=$(CC): there is no such compiler here: install gcc or clang, or name yours, as CC=gcc-12 does)
+endif
+ifneq ($(call fails,mkdir -p $(FOLDER) && [ -w $(FOLDER) ]),)
+$(error BUILD=$(ASKED): this folder cannot be made, or nothing can be written in it)
+endif
+ifneq ($(call fails,$(LINK)),)
+$(error BUILD=$(ASKED): make needs a link to this name without its spaces, and cannot make one in $(CURDIR))
+endif
+endif
 
 # On macOS and FreeBSD the headers declare everything if no standard is asked for.
 SYSTEM  = $(if $(LINUX),-D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64)
@@ -274,7 +300,7 @@ $(BUILD)/flags:   note = $(CC) $(FLAGS)
 $(BUILD)/sources: note = $(OBJECTS)
 $(BUILD)/flags.wasm: note = $(if $(LIVE),$(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(PACK) $(WASM))
 $(BUILD)/flags $(BUILD)/flags.wasm $(BUILD)/sources: FORCE
-	@mkdir -p $(@D); echo '$(note)' | cmp -s - $@ || echo '$(note)' >$@
+	@mkdir -p $(@D); echo $(call quoted,$(note)) | cmp -s - $@ || echo $(call quoted,$(note)) >$@
 
 # What to do with it -------------------------------------------------------------------------
 
@@ -289,7 +315,7 @@ live-module: $(BUILD)/live.wasm.gz
 have-check:
 	@tests/tools/install-check
 suites: $(TESTS)
-test: $(TESTS) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check)
+test: $(TESTS) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
 	@BUILD=$(BUILD) tests/tools/run-suites $(TESTS)
 	@$(BUILD)/docs --check $(LIBRARY)
 	$(if $(LEFT_OUT),@echo "left out because this linker has no --wrap: $(notdir $(LEFT_OUT))")
@@ -388,7 +414,7 @@ fmt: ## format the sources in place
 docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md and nn/README.md
 	@$< $(if $(CHECK),--check) $(LIBRARY)
 $(BUILD)/docs: $(BUILD)/obj/tests/tools/docs.o $(BUILD)/libtapehead.a
-	$(link) -lm -pthread
+	$(link) -lm
 
 size: ## lines of code per folder: the core, the other ring, examples, tests
 	@tests/tools/print-size
@@ -411,7 +437,7 @@ uninstall: ## remove the installed files
 	    "$(LIB)/$(SHARED)" "$(LIB)/$(SONAME)" "$(LIB)/$(FULLNAME)"
 
 clean: ## remove what was built
-	rm -rf '$(ASKED)' $(BUILD)
+	rm -rf $(FOLDER) $(BUILD)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "%-16s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
