@@ -4,10 +4,15 @@
 # Every source is found by its folder: to add a file, add the file. V=1 shows the commands,
 # DEV=1 makes warnings errors, CC=clang uses clang.
 
-VERSION = 0.1.0
+VERSION := $(shell sed -n 's/.*define TAPEHEAD_VERSION "\([^"]*\)".*/\1/p' tensor/tensor.h)
 BUILD   = build
-PREFIX ?= /usr/local
+# CPPFLAGS and CFLAGS are for each call of the compiler, LDFLAGS and LDLIBS for each link, LIBDIR,
+# INCLUDEDIR and DESTDIR for install.
 CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+LIBS    = -lm $(LDLIBS)
 # These goals build nothing: they need no folder to write in and no compiler.
 BUILDS := $(filter-out clean fmt help uninstall,$(or $(MAKECMDGOALS),all))
 quoted  = '$(subst ','\'',$(1))'
@@ -33,7 +38,7 @@ WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-protot
 # The sources need these flags, whatever CFLAGS says: C11, POSIX with M_PI and realpath, files of
 # more than 2 GB, and options with which the compiler changes no digit of a result. A product and a
 # sum are fused only where the code says so.
-FLAGS   = $(TUNE) $(CFLAGS) -std=c11 $(SYSTEM) -pthread -fPIC \
+FLAGS   = $(TUNE) $(CPPFLAGS) $(CFLAGS) -std=c11 $(SYSTEM) -pthread -fPIC \
           -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables \
           -ffile-prefix-map="$$PWD"=. $(LOCAL) $(WARN)
 
@@ -179,7 +184,7 @@ tests: suites
 
 quiet   = $(if $(V),,@)
 compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(SPEED) $(STACK) $(MORE) -MMD -MP -c $< -o $@
-link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@
+link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(compile)
@@ -209,27 +214,27 @@ $(OBJECTS): STACK = $(if $(DEV),-Wframe-larger-than=16384)
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
 $(BUILD)/$(SHARED): $(OBJECTS) $(BUILD)/sources $(BUILD)/exports.map
-	$(link) $(SHARING) -lm
+	$(link) $(SHARING) $(LIBS)
 	@ln -sf $(@F) $(BUILD)/$(SONAME)
 $(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
-	$(link) -lm
+	$(link) $(LIBS)
 $(BUILD)/explain: $(LESSONS) $(MODULE)
 $(addprefix $(BUILD)/,recall reverse heads charlm): $(RECORDER)
 $(BUILD)/recall: $(call objects,examples/recall/model.c)
 $(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/suites/%.o
 $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
 $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
-	$(link) $(WRAP) $$(pkg-config --libs check) -lm
+	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BUILD)/tests/test_explain $(BUILD)/tests/test_play: $(COMMON) $(LESSONS)
 $(BUILD)/tests/test_inspect: $(BUILD)/obj/examples/explain/json.o
 $(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
-	$(link) $(WRAP) -lm
+	$(link) $(WRAP) $(LIBS)
 
 $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
-	$(link) -fsanitize=fuzzer $(WRAP) -lm
+	$(link) -fsanitize=fuzzer $(WRAP) $(LIBS)
 
 WITH_CHECK = $(TESTS:$(BUILD)/tests/%=$(BUILD)/obj/tests/suites/%.o) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
              $(BUILD)/obj/tests/fuzz/target_api.o
@@ -285,7 +290,7 @@ $(PAGE) $(MODULE): %.o: %.c $(BUILD)/flags
 # What the shared library exports: the functions of the public headers, a name per line. A program
 # may have functions of its own by any other name.
 $(BUILD)/exports: $(HEADERS)
-	@mkdir -p $(@D); $(CC) -E -P nn/nn.h | grep -oE '[A-Za-z0-9_]+ *\(' | tr -d ' (' | \
+	@mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -E -P nn/nn.h | grep -oE '[A-Za-z0-9_]+ *\(' | tr -d ' (' | \
 	    grep -E '^(tensor|ag|tape|nn)_' | LC_ALL=C sort -u >$@
 $(BUILD)/exports.map: $(BUILD)/exports
 ifeq ($(MACOS),)
@@ -295,9 +300,10 @@ else
 endif
 
 # Files that say what was built, rewritten only if their text changes: after a change of the flags
-# all objects are out of date, after a change of the list of objects all libraries.
+# all objects are out of date, after a change of the list of objects or of what is linked with them
+# all libraries and programs.
 $(BUILD)/flags:   note = $(CC) $(FLAGS)
-$(BUILD)/sources: note = $(OBJECTS)
+$(BUILD)/sources: note = $(OBJECTS) $(LDFLAGS) $(LIBS)
 $(BUILD)/flags.wasm: note = $(if $(LIVE),$(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(PACK) $(WASM))
 $(BUILD)/flags $(BUILD)/flags.wasm $(BUILD)/sources: FORCE
 	@mkdir -p $(@D); echo $(call quoted,$(note)) | cmp -s - $@ || echo $(call quoted,$(note)) >$@
@@ -381,8 +387,8 @@ run-live-test: $(LIVE_TESTS) $(BUILD)/explain
 # clang's and gcc's sanitizers have a malloc of their own, so failmalloc needs a plain build.
 failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
 	@tests/checks/failmalloc "$(BUILD)"
-$(BUILD)/failmalloc.so: $(BUILD)/obj/tests/tools/failmalloc.o
-	$(link) -shared
+$(BUILD)/failmalloc.so: $(BUILD)/obj/tests/tools/failmalloc.o $(BUILD)/sources
+	$(link) -shared $(LIBS)
 
 coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/tools/have gcovr
@@ -414,24 +420,28 @@ fmt: ## format the sources in place
 docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md and nn/README.md
 	@$< $(if $(CHECK),--check) $(LIBRARY)
 $(BUILD)/docs: $(BUILD)/obj/tests/tools/docs.o $(BUILD)/libtapehead.a
-	$(link) -lm
+	$(link) $(LIBS)
 
 size: ## lines of code per folder: the core, the other ring, examples, tests
 	@tests/tools/print-size
 
-INCLUDE = $(DESTDIR)$(PREFIX)/include/tapehead
-LIB     = $(DESTDIR)$(PREFIX)/lib
-install: library ## into PREFIX (/usr/local), below DESTDIR
+INCLUDE = $(DESTDIR)$(INCLUDEDIR)/tapehead
+LIB     = $(DESTDIR)$(LIBDIR)
+# A folder as pkg-config knows it: relative to the prefix, if it is below.
+relative = $(subst :,,$(subst :$(PREFIX)/,$${prefix}/,:$(1)))
+install: library ## into PREFIX (/usr/local), or into LIBDIR and INCLUDEDIR, below DESTDIR
 	install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))")
 	install -m 644 $(BUILD)/libtapehead.a "$(LIB)"
 	install -m 755 $(BUILD)/$(SHARED) "$(LIB)/$(FULLNAME)"
 	ln -sf $(FULLNAME) "$(LIB)/$(SONAME)"
 	ln -sf $(SONAME) "$(LIB)/$(SHARED)"
 	$(foreach header,$(HEADERS),install -m 644 $(header) "$(INCLUDE)/$(header)" &&) true
-	printf '%s\n' 'prefix=$(PREFIX)' \
+	printf '%s\n' $(call quoted,prefix=$(PREFIX)) \
+	    $(call quoted,libdir=$(call relative,$(LIBDIR))) \
+	    $(call quoted,includedir=$(call relative,$(INCLUDEDIR))) \
 	    'Name: tapehead' 'Description: a minimal autograd tensor framework' 'Version: $(VERSION)' \
-	    'Cflags: -I"$${prefix}/include"' 'Libs: -L"$${prefix}/lib" -ltapehead' \
-	    'Libs.private: -lm -pthread' >"$(LIB)/pkgconfig/tapehead.pc"
+	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -ltapehead' \
+	    $(call quoted,Libs.private: $(LIBS) -pthread) >"$(LIB)/pkgconfig/tapehead.pc"
 uninstall: ## remove the installed files
 	rm -rf "$(INCLUDE)" "$(LIB)/libtapehead.a" "$(LIB)/pkgconfig/tapehead.pc" \
 	    "$(LIB)/$(SHARED)" "$(LIB)/$(SONAME)" "$(LIB)/$(FULLNAME)"

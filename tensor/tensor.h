@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define TAPEHEAD_VERSION "0.1.0" /* the Makefile reads it here */
+
 #define TENSOR_MAX_DIMS 8
 
 /* What compilers can do and C11 does not demand: a variable for each thread, and a check of

@@ -5,6 +5,7 @@
  */
 #include "flags.h"
 
+#include "../../tensor/tensor.h"
 #include "output.h"
 
 #include <errno.h>
@@ -50,6 +51,19 @@ static void print_sentence(const char *sentence) {
     }
 }
 
+/* The exit status of a program that has printed all it was asked for. */
+static int printed(const char *program) {
+    if (output_stdout_ok()) return 0;
+    if (output_reader_is_gone()) return OUTPUT_READER_GONE;
+    fprintf(stderr, "%s: cannot write to standard output\n", program);
+    return 1;
+}
+
+static int print_version(const char *program) {
+    printf("%s (Tapehead) " TAPEHEAD_VERSION "\n", program);
+    return printed(program);
+}
+
 static int print_help(const char *program, const char *summary, const Flag *flags, int num_flags) {
     printf("%s - %s\n\nUsage: %s [flags]\n\n", program, summary, program);
     for (const Flag *flag = flags; flag < flags + num_flags; flag++) {
@@ -59,11 +73,9 @@ static int print_help(const char *program, const char *summary, const Flag *flag
         print_default(flag);
         putchar('\n');
     }
+    printf("  --version\n        Prints the version of Tapehead and exits.\n");
     printf("  --help\n        Prints this help and exits, as -h does.\n");
-    if (output_stdout_ok()) return 0;
-    if (output_reader_is_gone()) return OUTPUT_READER_GONE;
-    fprintf(stderr, "%s: cannot write to standard output\n", program);
-    return 1;
+    return printed(program);
 }
 
 /* The next three functions return true if all of text is a number that the flag allows. strtoll,
@@ -192,6 +204,7 @@ void flags_parse(int argc, char **argv, const char *program, const char *summary
         const char *text = argv[i];
         if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)
             exit(print_help(program, summary, flags, num_flags));
+        if (strcmp(text, "--version") == 0) exit(print_version(program));
         size_t length = strcspn(text, "=");
         const Flag *flag = find(flags, num_flags, text, length);
         if (!flag && text[0] != '-') flags_misuse(program, "\"%s\" is not a flag", text);

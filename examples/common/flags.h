@@ -44,9 +44,10 @@ typedef struct {
 #define SWITCH_FLAG(name, variable, sentence)                                                      \
     { name, FLAG_SWITCH, &(variable), NULL, sentence, 0, 0, NULL, NULL }
 
-/* Reads "--name value" and "--name=value"; a switch is "--name" alone. --help prints the help and
- * exits with status 0. A mistake prints one error message to stderr and exits with status 2. From
- * then on a write to a pipe without a reader is an error and not a signal. */
+/* Reads "--name value" and "--name=value"; a switch is "--name" alone. --help prints the help,
+ * --version the version of the library, and both exit with status 0. A mistake prints one error
+ * message to stderr and exits with status 2. From then on a write to a pipe without a reader is an
+ * error and not a signal. */
 void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
                  int num_flags);
 

@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size) {
                     sizeof flags / sizeof *flags);
         check_values();
     } else if (exit_status != 0 && exit_status != 2) {
-        fault("the exit status is neither 0, for --help, nor 2, for misuse");
+        fault("the exit status is neither 0, for --help and --version, nor 2, for misuse");
     }
     parsing = false;
     return 0;

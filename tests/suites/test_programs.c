@@ -6,6 +6,7 @@
  * change a picture on purpose, run build/NAME FLAGS --plot tests/golden/NAME.svg with the flags of
  * the row. */
 #include <check.h>
+#include <glob.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -370,6 +371,7 @@ START_TEST(help_names_every_flag) {
                                          "--plot FILE.svg",
                                          "--explain FILE.html",
                                          "--quiet",
+                                         "--version",
                                          "--help",
                                          "--save FILE.safetensors",
                                          "--load FILE.safetensors"};
@@ -396,6 +398,30 @@ START_TEST(help_names_every_flag) {
     if (!has_full_disk()) return;
     ck_assert_int_eq(run("--help >/dev/full"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, ": cannot write to standard output\n"));
+}
+END_TEST
+
+/* Of every program, and not only of those that train. */
+START_TEST(version) {
+    static char name[64];
+    glob_t sources;
+    ck_assert_int_eq(glob("examples/*.c", 0, NULL, &sources), 0);
+    ck_assert_int_gt((int)sources.gl_pathc, NUM_PROGRAMS);
+    program = name;
+    for (size_t i = 0; i < sources.gl_pathc; i++) {
+        char line[128];
+        ck_assert_int_eq(sscanf(sources.gl_pathv[i], "examples/%63[^.]", name), 1);
+        snprintf(line, sizeof line, "%s (Tapehead) %s\n", program, TAPEHEAD_VERSION);
+        ck_assert_msg(run("--version") == 0, "%s --version: %s", program, complaints);
+        ck_assert_str_eq(out, line);
+        ck_assert_str_eq(complaints, "");
+        ck_assert_int_eq(run("--help"), 0);
+        ck_assert_msg(strstr(out, "\n  --version\n        ") != NULL, "%s --help", program);
+        if (!has_full_disk()) continue;
+        ck_assert_int_eq(run("--version >/dev/full"), 1);
+        ck_assert_ptr_nonnull(strstr(complaints, ": cannot write to standard output\n"));
+    }
+    globfree(&sources);
 }
 END_TEST
 
@@ -632,6 +658,7 @@ int main(void) {
     tcase_add_loop_test(tcase, explains_what_it_had_learned, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, explains_other_models, 0, 8);
     tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
+    tcase_add_test(tcase, version);
     tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, losses_that_are_none);
     tcase_add_test(tcase, a_file_of_one_letter);
