@@ -1,6 +1,6 @@
 /* pool.c - for WebAssembly, which has one thread here, in place of tensor/fast/pool.c: the
  * caller does all the work. */
-#include "threads.h" /* of tensor/kernels */
+#include "../../../tensor/parts.h"
 
 #include "../../../tensor/tensor.h"
 
