@@ -208,8 +208,9 @@ $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # sanitizer nothing is fused, because its checks would stand between some products and sums.
 $(BUILD)/obj/tensor/fast/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
 $(BUILD)/obj/tensor/fast/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
-# The library runs in threads with little stack (tests/suites/test_stacks.c).
-$(OBJECTS): STACK = $(if $(DEV),-Wframe-larger-than=16384)
+# The library runs in threads with little stack (tests/suites/test_stacks.c); at -O0 each temporary has a place
+# of its own there.
+$(OBJECTS): STACK = $(if $(DEV),$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-Wframe-larger-than=16384))
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)

@@ -54,6 +54,14 @@ enum {
 };
 _Static_assert(BLOCK / sizeof(double) / CHAIN >= BLOCK_ROWS, "a block of whole chains has rows");
 
+/* For the loop of load: gcc uses one mask for it if it may not unroll it. clang needs no advice; if
+ * it cannot follow one, it warns when it links with -flto. */
+#ifdef __clang__
+#define ONE_MASK
+#else
+#define ONE_MASK _Pragma("GCC unroll 1")
+#endif
+
 #define STEPS             _Pragma("GCC unroll 4") /* for the loop over p of a whole tile */
 #define ROUND_UP(x, step) (((x) + (step)-1) / (step) * (step))
 

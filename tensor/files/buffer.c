@@ -59,11 +59,13 @@ void tensor_buffer_print_string(Buffer *out, const char *before, const char *tex
 
 /* The fewest digits with which a text reads back as x, a finite number. */
 static int digits_of(double x, DType dtype) {
-    char text[32]; /* with the point of the locale, which strtod expects */
-    int digits = dtype == F32 ? 5 : 14;
-    do snprintf(text, sizeof text, "%.*g", ++digits, x);
-    while (dtype == F32 ? strtof(text, NULL) != (float)x : strtod(text, NULL) != x);
-    return digits;
+    char text[32];                          /* with the point of the locale, which strtod expects */
+    const int most = dtype == F32 ? 9 : 17; /* with these every number reads back */
+    for (int digits = dtype == F32 ? 6 : 15; digits < most; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (dtype == F32 ? strtof(text, NULL) == (float)x : strtod(text, NULL) == x) return digits;
+    }
+    return most;
 }
 
 void tensor_buffer_print_number(Buffer *out, const char *before, double x, DType dtype) {
