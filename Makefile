@@ -418,7 +418,7 @@ fmt: ## format the sources in place
 	clang-format -i $(SOURCES)
 
 # CHECK=1 changes nothing, and fails when a page is stale.
-docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md and nn/README.md
+docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md
 	@$< $(if $(CHECK),--check) $(LIBRARY)
 $(BUILD)/docs: $(BUILD)/obj/tests/tools/docs.o $(BUILD)/libtapehead.a
 	$(link) $(LIBS)

@@ -22,7 +22,7 @@ static Module *check_given(void *module, const char *function) {
 
 Module *nn_check_model(void *module, const char *function) {
     Module *m = check_given(module, function);
-    if (!m || !nn_is_optimizer(m)) return m;
+    if (!m || !m->is_optimizer) return m;
     return tensor_fail("%s: %s is an optimizer: pass the model that it trains, or call an "
                        "nn_optimizer function",
                        function, m->kind->name);
@@ -144,6 +144,13 @@ static ModuleSlot *add_slot(Module *m, const char *function, const char *name, T
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
+bool nn_shape_matches(Shape pattern, Shape shape) {
+    bool matches = pattern.ndim == shape.ndim || pattern.ndim < 0;
+    for (int d = 0; matches && d < pattern.ndim; d++)
+        matches = pattern.dim[d] == NN_LAZY || pattern.dim[d] == shape.dim[d];
+    return matches;
+}
+
 /* Writes "W_q.weight", the path from root to a parameter or child of m, cut off at size - 1.
  * Returns the length, size or more if it was cut off; 0 if m is not in the tree of root. */
 static size_t write_path(const Module *root, const Module *m, const char *name, char *path,
@@ -162,23 +169,25 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
     return length > 0 && length < size;
 }
 
+static TENSOR_THREAD_LOCAL bool located; /* does the pending error have the path of a module? */
+
 bool nn_forward_begins(const char *who, const void *module) {
+    if (!tensor_error()) located = false;
     if (!module) tensor_fail("%s: the module is NULL", who);
     return !tensor_error();
 }
 
 Tensor *nn_forward_done(const void *module, Tensor *y) {
-    static TENSOR_THREAD_LOCAL char located[1024]; /* the last message that got a path */
     const Module *m = module;
     const Module *root = m;
     const char *message = tensor_error();
     char path[256];
-    if (!message || !m->parent || !strcmp(message, located)) return y;
+    if (!message || !m->parent || located) return y;
     while (root->parent) root = root->parent;
     if (write_path(root, m->parent, m->name, path, sizeof path) >= sizeof path) return y;
     tensor_clear_error();
     tensor_fail("%s: %s", path, message);
-    snprintf(located, sizeof located, "%s", tensor_error());
+    located = true;
     return NULL;
 }
 

@@ -1,5 +1,4 @@
-/* module.h - shared by the files of nn/: checks, small helpers, and the struct of an optimizer,
- * which checkpoint.c saves. */
+/* module.h - shared by the files of nn/: checks, small helpers, and what the optimizers share. */
 #ifndef TAPEHEAD_NN_MODULE_H
 #define TAPEHEAD_NN_MODULE_H
 
@@ -8,7 +7,6 @@
 /* Returns the module; NULL and an error if it is NULL or an optimizer. An optimizer is a Module for
  * nn_print and nn_free only. */
 Module *nn_check_model(void *module, const char *function);
-bool nn_is_optimizer(const Module *module);
 /* Returns the optimizer; NULL and an error if it is NULL or no optimizer. */
 Optimizer *nn_check_optimizer(Optimizer *optimizer, const char *function);
 /* False and an error unless value >= 0; NaN fails, too. */
@@ -51,7 +49,6 @@ struct Optimizer {
     Module module; /* it has no parameters */
     const Rule *rule;
     SGDConfig sgd; /* used if the rule is SGD */
-    AdamWConfig adamw;
     int states;    /* how many tensors of state each parameter has */
     double factor; /* multiplies every group's learning rate */
     Module *model;
@@ -64,5 +61,12 @@ struct Optimizer {
 Update *nn_update_of(const Optimizer *optimizer, Tensor **slot);
 double nn_steps_of(const Update *u);
 void nn_optimizer_forget(Optimizer *optimizer); /* releases all state */
+
+/* For the constructor of an optimizer: checks the arguments, and lists the parameters.
+ * kind->destroy is nn_optimizer_destroy. NULL on error. */
+Optimizer *nn_optimizer_new(const ModuleClass *kind, const Rule *rule, void *model, double lr,
+                            double weight_decay);
+void nn_optimizer_destroy(void *module);
+bool nn_check_group(const char *who, double lr, double weight_decay); /* neither is negative */
 
 #endif

@@ -48,6 +48,7 @@ typedef struct ModuleSlot {
 struct Module {
     const ModuleClass *kind;
     bool training;           /* true for a new module */
+    bool is_optimizer;       /* no model: for nn_print and nn_free only */
     char name[NN_NAME_SIZE]; /* among the children of its parent; "" at the root */
     Module *parent;          /* frees this module; NULL at the root */
     Module *children, *next; /* the first child; the next child of the parent */

@@ -138,13 +138,6 @@ bool nn_save(void *module, const char *path) {
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-bool nn_shape_matches(Shape pattern, Shape shape) {
-    bool matches = pattern.ndim == shape.ndim || pattern.ndim < 0;
-    for (int d = 0; matches && d < pattern.ndim; d++)
-        matches = pattern.dim[d] == NN_LAZY || pattern.dim[d] == shape.dim[d];
-    return matches;
-}
-
 /* Adds to t->misfits if x cannot be loaded into e. theta: the parameter, NULL if lazy or state. */
 static void check_value(Transfer *t, const Entry *e, const Tensor *x, const Tensor *theta) {
     const char *name = tensor_name_text(e->name);

@@ -1,11 +1,10 @@
-/* docs.c - `make docs`: rewrites the tables of ops, modules and functions in autograd/README.md and
- * nn/README.md, between two marks, from the tables and texts in the library. It also rewrites the
- * line numbers in README.md.
+/* docs.c - `make docs`: rewrites the tables of ops in autograd/README.md, between two marks, from
+ * the tables and texts in the library. It also rewrites the line numbers in README.md.
  *
  *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
  *
- * docs finds in the SOURCEs the file of each op, module and function. It fails if a function of the
- * two public headers is not on its page. */
+ * docs finds in the SOURCEs the file of each op. It fails if an op of autograd.h is not on the
+ * page. */
 #include "../../autograd/op.h"
 
 #include <ctype.h>
@@ -113,8 +112,6 @@ static void op_row(FILE *out, const char *function, const OpText *text, const ch
 
 /* ---- the pages ------------------------------------------------------------------------------- */
 
-#define CELLS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 static void print_ops(FILE *out) {
 #define SECTION(title) section(out, title, "op|shapes|value|gradient|source|");
 #define EACH(name)     op_row(out, "ag_" #name, &ag_text_##name, "../tensor/kernels/elementwise.def");
@@ -125,19 +122,6 @@ static void print_ops(FILE *out) {
 #define OP(name)        op_row(out, "ag_" #name, &ag_text_##name, NULL);
 #define COMPOSITE(name) OP(name)
 #include "../../autograd/ops.def"
-}
-
-static void print_modules(FILE *out) {
-#define MODULES(title) section(out, title, "module|shapes|value|parameters|source|");
-#define MODULE(name, arguments, shapes, formula, parameters, paper)                                \
-    row(out,                                                                                       \
-        CELLS("`nn_" #name "_new(" arguments ")`, `nn_" #name "_forward`", shapes, formula,        \
-              parameters),                                                                         \
-        paper, file_of("nn_" #name "_new", "nn"));
-#define FUNCTIONS(title) section(out, title, "function|what it does|source|");
-#define FUNCTION(name, arguments, formula, paper)                                                  \
-    row(out, CELLS("`nn_" #name "(" arguments ")`", formula), paper, file_of("nn_" #name, "nn"));
-#include "../../nn/nn.def"
 }
 
 /* The page with a new text between the marks. */
@@ -260,7 +244,6 @@ int main(int argc, char **argv) {
     bool only_check = argc > 1 && !strcmp(argv[1], "--check");
     sources = argv + 1 + only_check;
     bool ops = make_page("autograd/README.md", "autograd/autograd.h", "ag_", print_ops, only_check);
-    bool modules = make_page("nn/README.md", "nn/nn.h", "nn_", print_modules, only_check);
     bool lines = make_readme(only_check);
-    return ops && modules && lines ? 0 : 1;
+    return ops && lines ? 0 : 1;
 }
