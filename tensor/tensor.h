@@ -198,7 +198,10 @@ int64_t tensor_numel(const Tensor *x); /* number of elements; 1 for a scalar */
 bool tensor_is_contiguous(const Tensor *x);
 double tensor_item(const Tensor *x); /* the element of a one-element tensor; NaN on error */
 
-double tensor_sum_of_squares(const Tensor *x); /* of floats, in float64; NaN on error */
+/* Of floats, in float64; NaN on error. norm is the square root of sum_of_squares, and right also
+ * where the squares are too large or too small for float64. */
+double tensor_sum_of_squares(const Tensor *x);
+double tensor_norm(const Tensor *x);
 
 /* x[i, j, ...]: one index per dimension; negative ones count from the end. NaN on error. */
 double tensor_get_at(const Tensor *x, Shape index);

@@ -143,8 +143,7 @@ static Tensor *reduced(const Node *n, Kernel *const *kernel) {
     return drop_dims(n, tensor_reduce(n->in[0], kernel[type], n->at.dim, type));
 }
 
-/* f(x - c) dy, where c and dy have one number for each reduced group; (x - c) dy if f is NULL.
- * Takes over c. */
+/* f(x - c) dy, where c and dy have one number for each reduced group. Takes over c. */
 static Tensor *times_dy(const Node *n, Tensor *c, Kernel *const *f, const Tensor *dy) {
     const DType type = dy->dtype;
     Kernel *const *sub = tensor_kernels()->value[ELEMENTWISE_sub];
@@ -154,7 +153,7 @@ static Tensor *times_dy(const Node *n, Tensor *c, Kernel *const *f, const Tensor
     if (wide)
         d = tensor_map_elements(sub[type], wide->shape, type, 2, (const Tensor *[]){n->in[0], c},
                                 0);
-    if (d && f) tensor_loop_elements(f[type], 2, (const Tensor *[]){d, d}, 0);
+    if (d) tensor_loop_elements(f[type], 2, (const Tensor *[]){d, d}, 0);
     if (d) tensor_loop_elements(mul[type], 3, (const Tensor *[]){d, d, wide}, 0);
     tensor_release(c);
     tensor_release(wide);
@@ -170,9 +169,21 @@ OP_TEXT(var_dim) = {
 
 static Tensor *var_dim_forward(Node *n) { return reduced(n, tensor_kernels()->variance); }
 
+/* dx = kernel(x, dy), where dy has one number for each row along the reduced dimension. */
+static Tensor *rows_dx(const Node *n, Kernel *const *kernel, const Tensor *dy) {
+    const Tensor *x = n->in[0];
+    Shape shape = x->shape;
+    shape.dim[n->at.dim] = 1;
+    Tensor *kept = tensor_reshape(dy, shape);
+    Tensor *dx = kept ? tensor_make(x->shape, x->dtype) : NULL;
+    if (dx)
+        tensor_loop_rows(kernel[x->dtype], n->at.dim, 3, (const Tensor *[]){dx, x, kept}, 0);
+    tensor_release(kept);
+    return dx;
+}
+
 static void var_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = times_dy(n, divide_by_count(n, tensor_sum_dims(n->in[0], n->at.dims)), NULL, dy);
-    if (dx[0]) tensor_mul_(dx[0], 2 / (double)(n->in[0]->shape.dim[n->at.dim] - 1));
+    dx[0] = rows_dx(n, tensor_kernels()->variance_dx, dy);
 }
 
 DEFINE_OP(var_dim, .in = {{"x", FLOAT}}, .forward = var_dim_forward, .backward = var_dim_backward,
@@ -190,36 +201,15 @@ OP_TEXT(std_dim) = {
 };
 
 static Tensor *std_dim_forward(Node *n) {
-    Tensor *y = reduced(n, tensor_kernels()->variance);
-    Kernel *const root = tensor_kernels()->value[ELEMENTWISE_sqrt][n->in[0]->dtype];
-    if (y) tensor_loop_elements(root, 2, (const Tensor *[]){y, y}, 0);
-    return y;
+    return reduced(n, tensor_kernels()->standard_deviation);
 }
 
-/* y = sqrt(s):  ds = dy / (2 y), but 0 where y is 0, as in PyTorch. */
-static Tensor *sqrt_dx(const Tensor *y, const Tensor *dy) {
-    const DType type = dy->dtype;
-    double bits = 0; /* the bits of the number 0 in both float types */
-    const Tensor zero = {.dtype = type, .data = &bits};
-    Kernel *const root_dx = tensor_kernels()->vjp[ELEMENTWISE_sqrt][0][type];
-    Kernel *const eq = tensor_kernels()->value[ELEMENTWISE_eq][type];
-    Kernel *const where = tensor_kernels()->where[type];
-    Tensor *flat = tensor_map_elements(eq, y->shape, BOOL, 2, (const Tensor *[]){y, &zero}, 0);
-    Tensor *ds = tensor_map_elements(root_dx, y->shape, type, 3, (const Tensor *[]){y, y, dy}, 0);
-    if (ds) tensor_loop_elements(where, 4, (const Tensor *[]){ds, flat, &zero, ds}, 0);
-    tensor_release(flat);
-    return ds;
-}
-
-/* y = sqrt(variance) */
 static void std_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    Tensor *dvar = sqrt_dx(n->out, dy);
-    if (dvar) var_dim_backward(n, dvar, dx);
-    tensor_release(dvar);
+    dx[0] = rows_dx(n, tensor_kernels()->standard_deviation_dx, dy);
 }
 
 DEFINE_OP(std_dim, .in = {{"x", FLOAT}}, .forward = std_dim_forward, .backward = std_dim_backward,
-          .reads = READS_IN0 | READS_OUT, .grad_fn = "StdBackward0");
+          .reads = READS_IN0, .grad_fn = "StdBackward0");
 
 Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) {
     return reduce_dim(&ag_op_std_dim, x, dim, keepdim);

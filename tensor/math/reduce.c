@@ -22,19 +22,25 @@ void tensor_divide(Tensor *y, double number) {
     tensor_loop_elements(div, 3, (const Tensor *[]){y, y, &divisor}, 0);
 }
 
-double tensor_sum_of_squares(const Tensor *x) {
-    double sum = (double)NAN;
-    if (!tensor_check_readable("sum_of_squares", x)) return sum;
+/* The number in float64 that the kernel makes of all elements of x; NaN on error. */
+static double measure(const char *op, const Tensor *x, Kernel *const *kernel) {
+    double y = (double)NAN;
+    if (!tensor_check_readable(op, x)) return y;
     if (!dtype_is_float(x->dtype)) {
-        tensor_fail("sum_of_squares: x is %s: it must be a float", tensor_dtype_name(x->dtype));
-        return sum;
+        tensor_fail("%s: x is %s: it must be a float", op, tensor_dtype_name(x->dtype));
+        return y;
     }
     Tensor *dense = tensor_contiguous(x);
-    if (dense)
-        tensor_kernels()->squares[x->dtype](tensor_numel(x), (void *[]){&sum, dense->data}, 0);
+    if (dense) kernel[x->dtype](tensor_numel(x), (void *[]){&y, dense->data}, 0);
     tensor_release(dense);
-    return sum;
+    return y;
 }
+
+double tensor_sum_of_squares(const Tensor *x) {
+    return measure("sum_of_squares", x, tensor_kernels()->squares);
+}
+
+double tensor_norm(const Tensor *x) { return measure("norm", x, tensor_kernels()->norm); }
 
 /* ---- sums down columns ----------------------------------------------------------------------- */
 

@@ -395,6 +395,7 @@ START_TEST(copies_and_reductions_of_nothing) {
     ck_assert(tensor_allclose(x, y, 0, 0) && tensor_allclose(x, sorted, 0, 0));
     ck_assert(tensor_to_doubles(x, NULL));
     ck_assert_double_eq(tensor_sum_of_squares(x), 0);
+    ck_assert_double_eq(tensor_norm(x), 0);
     ck_assert(tensor_is_contiguous(x));
     ck_assert_int_eq(tensor_numel(x), 0);
     Tensor *all[] = {x, y, whole, indices, sorted};

@@ -5,6 +5,7 @@
  * in a comment. The suite reads elements with code of its own, so that a fault in the library's
  * access functions cannot hide another fault. */
 #include <check.h>
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -1646,6 +1647,33 @@ START_TEST(squares_are_summed_in_float64) {
 }
 END_TEST
 
+/* The norm is right where its square is too large or too small for float64. */
+START_TEST(norms_fit_where_squares_do_not) {
+    static const double sizes[] = {1e-320, 1e-200, 1e-160, 1, 1e154, 1e200, 1e307};
+    tensor_set_default_dtype(F64);
+    for (int i = 0; i < 7; i++) {
+        const double tolerance = sizes[i] < DBL_MIN ? 1e-3 : 1e-15;
+        Tensor *x = tensor_from_doubles(SHAPE(2), (double[]){3 * sizes[i], -4 * sizes[i]});
+        ck_assert_double_eq_tol(tensor_norm(x) / (5 * sizes[i]), 1, tolerance);
+        tensor_release(x);
+    }
+    tensor_set_default_dtype(F32);
+    Tensor *x = tensor_full(SHAPE(1000), 3e38);
+    Tensor *row = STRIDED(x, SHAPE(500), 0, 2);
+    ck_assert_double_eq_tol(tensor_norm(row) / 3e38, sqrt(500), 1e-5);
+    Tensor *odd = tensor_from_doubles(SHAPE(2), (double[]){(double)INFINITY, 1});
+    ck_assert(isinf(tensor_norm(odd)));
+    ck_assert(tensor_set(odd, (double)NAN, 1) && isnan(tensor_norm(odd)));
+    Tensor *ints = tensor_to(odd, I64);
+    ck_assert(isnan(tensor_norm(ints)));
+    expect_error("norm: x is int64: it must be a float");
+    ck_assert(isnan(tensor_norm(NULL)));
+    expect_error("norm: the tensor is NULL");
+    Tensor *all[] = {x, row, odd, ints};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+}
+END_TEST
+
 /* torch.empty(0, 1).expand(0, 3) can be written, because it has no elements that share memory. */
 START_TEST(nothing_can_be_written) {
     Tensor *none = tensor_ones(SHAPE(0, 3));
@@ -2075,6 +2103,7 @@ static void add_access(Suite *suite) {
     tcase_add_test(writes, a_step_of_adamw);
     tcase_add_test(writes, steps_that_cannot_be);
     tcase_add_test(writes, squares_are_summed_in_float64);
+    tcase_add_test(writes, norms_fit_where_squares_do_not);
     tcase_add_test(writes, nothing_can_be_written);
     tcase_add_test(writes, a_single_place_is_not_shared);
     tcase_add_loop_test(writes, a_refused_write_writes_nothing, 0, COUNT(WRITE_SENTENCES));

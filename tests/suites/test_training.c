@@ -732,6 +732,19 @@ START_TEST(the_norm_is_summed_in_float64) {
 }
 END_TEST
 
+/* The factor, 1e-3 / 3e41, has one digit in float32. (PyTorch sums squares in float32: its norm is
+ * infinite, and its gradients are 0.) In float64 the squares do not fit, but the norm does. */
+START_TEST(a_small_factor_keeps_its_digits) {
+    tensor_set_default_dtype(_i ? F64 : F32);
+    const double size = _i ? 1e300 : 3e38, bound = _i ? 1 : 1e-3;
+    Linear *layer = nn_linear_new(1000, 1000, false);
+    set_gradient(layer->weight, tensor_full(SHAPE(1000, 1000), size));
+    ck_assert_double_eq_tol(nn_clip_grad_norm(layer, bound) / (1e3 * size), 1, 1e-6);
+    ck_assert_double_eq_tol(tensor_get(layer->weight->grad, 999, 7) / (bound / 1e3), 1, 1e-6);
+    nn_free(layer);
+}
+END_TEST
+
 START_TEST(norms_that_are_not_finite) {
     const double inf = (double)INFINITY, nan = (double)NAN;
     Pair *pair = pair_new();
@@ -743,6 +756,8 @@ START_TEST(norms_that_are_not_finite) {
     ck_assert(isnan(nn_clip_grad_norm(pair, 1)));
     EXPECT_ELEMENTS(pair->a->grad, nan, nan, nan);
     EXPECT_ELEMENTS(pair->b->grad, nan, nan, nan, nan);
+    set_gradient(pair->b, tensor_full(SHAPE(2, 2), inf)); /* NaN in one, infinity in the other */
+    ck_assert(isnan(nn_clip_grad_norm(pair, 1)));
     nn_free(pair);
 }
 END_TEST
@@ -1326,6 +1341,7 @@ int main(void) {
     TCase *clipping = add_framed_case(suite, "clipping");
     tcase_add_loop_test(clipping, clipping_as_pytorch, 0, 2);
     tcase_add_test(clipping, the_norm_is_summed_in_float64);
+    tcase_add_loop_test(clipping, a_small_factor_keeps_its_digits, 0, 2);
     tcase_add_test(clipping, norms_that_are_not_finite);
     tcase_add_test(clipping, the_first_gradient_that_is_not_finite);
     tcase_add_test(clipping, what_counts_in_the_norm);
