@@ -114,8 +114,9 @@ START_TEST(the_variance_of_fewer_than_two_is_nan) {
 }
 END_TEST
 
-/* The square of the deviation does not fit the type, or has few digits there. (PyTorch 2.15 is right
- * in float32; in float64 it says inf and 0 at 1e200.) */
+/* The square of the deviation does not fit the type, or has few digits there. (PyTorch 2.15 is
+ * right for std in float32; in float64 it says inf and 0 at 1e200, and its layer_norm is 0 at
+ * 1e20.) */
 START_TEST(a_deviation_fits_where_the_variance_does_not) {
     static const double sizes[] = {1e-22, 1e20, 3e37, 1e-200, 1e200, 1e307};
     for (int i = 0; i < 6; i++) {
@@ -128,6 +129,25 @@ START_TEST(a_deviation_fits_where_the_variance_does_not) {
         ck_assert(ag_backward(std));
         ck_assert_double_eq_tol(tensor_get(x->grad, 0, 0), sqrt(0.5), tolerance);
         ck_assert_double_eq_tol(tensor_get(x->grad, 0, 1), -sqrt(0.5), tolerance);
+        Tensor *z = ag_layer_norm(x, NULL, NULL, 0);
+        ck_assert_double_eq_tol(tensor_get(z, 0, 0), 1, tolerance);
+        ck_assert_double_eq_tol(tensor_get(z, 0, 1), -1, tolerance);
+        tape_end();
+        tensor_release(x);
+    }
+}
+END_TEST
+
+/* PyTorch says NaN in float32 from 1e19 on, because the slope is infinite there. */
+START_TEST(the_gradient_of_gelu_tanh_far_out_is_0_or_1) {
+    for (int i = 0; i < 2; i++) {
+        const double far = i ? 1e308 : 3e38;
+        tensor_set_default_dtype(i ? F64 : F32);
+        Tensor *x =
+            tensor_from_doubles(SHAPE(6), (double[]){-1.2e13, 1.2e13, -1e30, 1e30, -far, far});
+        tape_begin();
+        ck_assert(ag_backward(ag_sum(ag_gelu_tanh(ag_requires_grad(x)))));
+        EXPECT_ELEMENTS(x->grad, 0, 1, 0, 1, 0, 1);
         tape_end();
         tensor_release(x);
     }
@@ -315,6 +335,7 @@ int main(void) {
     tcase_add_test(cases, dropout_divides_in_the_type_of_the_tensor);
     tcase_add_test(cases, the_variance_of_fewer_than_two_is_nan);
     tcase_add_test(cases, a_deviation_fits_where_the_variance_does_not);
+    tcase_add_test(cases, the_gradient_of_gelu_tanh_far_out_is_0_or_1);
     tcase_add_test(cases, the_gradient_of_abs_is_plain_zero_at_zero);
     tcase_add_test(cases, abs_multiplies_dy_by_the_sign);
     tcase_add_test(cases, a_sum_over_no_dimensions_is_over_all);
