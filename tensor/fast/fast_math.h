@@ -156,12 +156,10 @@ INLINE float silu_float(float x) {
 
 /* GPT-2's gelu, x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u)) / 2 is
  * the sigmoid of 2 u, which keeps its digits where u is negative. |2 u| is computed in double,
- * because an error of 1 ulp in |2 u| would be an error of 100 ulps in the result. |2 u| is at most
- * 200 here. */
+ * because an error of 1 ulp in |2 u| would be an error of 100 ulps in the result. */
 INLINE double size_of_2u(float x) {
     const double square = (double)x * (double)x;
-    const double t = 1.5957691216057308 * fabs((double)x) * (1 + 0.044715 * square);
-    return t > 200 ? 200 : t;
+    return 1.5957691216057308 * fabs((double)x) * (1 + 0.044715 * square);
 }
 
 INLINE float gelu_tanh_float(float x) {
@@ -170,11 +168,15 @@ INLINE float gelu_tanh_float(float x) {
     return high > 110 ? end : sigmoid_times(x, copysignf(high, x), low);
 }
 
-/* s + x s (1 - s) 2 du/dx, where s = sigmoid(2 u) and 1 - s = sigmoid(-2 u). */
+/* s + x s (1 - s) 2 du/dx, where s = sigmoid(2 u) and 1 - s = sigmoid(-2 u). For a large |x|, s (1
+ * - s) is 0, so it comes first; there any finite slope will do, such as that of |x| = 15.
+ * (PyTorch's slope is infinite from |x| = 1e19 on, and 0 times infinity is NaN.) NaN at infinities,
+ * as in PyTorch. */
 INLINE float gelu_tanh_dx_float(float x) {
-    const float t = copysignf((float)size_of_2u(x), x);
-    const float slope = 1.5957691216f * (1 + 3 * 0.044715f * (x * x));
-    return sigmoid_float(t) * (1 + x * sigmoid_float(-t) * slope);
+    const float t = copysignf((float)size_of_2u(x), x), s = sigmoid_float(t);
+    const float square = x * x < 225 ? x * x : 225;
+    const float slope = 1.5957691216f * (1 + 3 * 0.044715f * square);
+    return FMA(s * sigmoid_float(-t) * x, slope, s);
 }
 
 /* Mills' ratio of the normal distribution, R(t) = Phi(-t) exp(t^2 / 2) for t >= 0. hi + lo is R for
@@ -254,22 +256,35 @@ INLINE float gelu_dx_float(float x) {
 /* sigmoid(-x) is 1 - sigmoid(x), but keeps the digits that this difference would lose. */
 #define SILU_DX(x) (SIGMOID(x) * (1 + (x)*SIGMOID(-(x))))
 
+/* d(a / b)/db = -y / b, which may not fit a float */
+#define DIV_DB(b, y, dy) ((float)(-((double)(y) / (double)(b)) * (double)(dy)))
+
 /* If a and b are equal, each gets half of dy. If one is NaN, each gets dy. */
 #define MAXIMUM(a, b)    ((a) != (a) || (a) > (b) ? (a) : (b))
 #define MINIMUM(a, b)    ((a) != (a) || (a) < (b) ? (a) : (b))
 #define MAX_DA(a, b, dy) ((a) == (b) ? 0.5f * (dy) : (a) < (b) ? 0.0f : (dy))
 
+/* x^s. A power that float32 does not hold, or not with all digits, may be multiplied by a number
+ * with which it fits; and s = b - 1 may have more digits than a float. Then pow computes it. */
+INLINE double power(float x, double s) {
+    const float y = powf(x, (float)s);
+    return isnormal(y) && (double)(float)s == s ? (double)y : pow((double)x, s);
+}
+
 /* d(a^b)/da = b a^(b-1), and 0 for b = 0 even at a = 0; d(a^b)/db = a^b log a, 0 at a = 0 <= b. */
-#define POW_DA(a, b, dy)    ((b) == 0 ? 0.0f : (dy) * ((b)*powf(a, (b)-1)))
-#define POW_DB(a, b, y, dy) ((a) == 0 && (b) >= 0 ? 0.0f : (dy) * ((y)*log_float(a)))
+#define POW_DA(a, b, dy)                                                                           \
+    ((b) == 0 ? 0.0f : (float)((double)(dy) * ((double)(b)*power(a, (double)(b)-1))))
+#define POW_DB(a, b, y, dy)                                                                        \
+    ((a) == 0 && (b) >= 0 ? 0.0f : (float)((double)(dy) * ((double)(y) * (double)log_float(a))))
 
 /* The exponent is a number. For 1/2 and -1/2 the power is a root, as in PyTorch: pow has other
  * values at -0 and -infinity. */
-INLINE float pow_scalar_float(float x, float s) {
-    if (s == 0.5f) return sqrtf(x);
-    return s == -0.5f ? 1 / sqrtf(x) : powf(x, s);
+INLINE double pow_scalar_float(float x, double s) {
+    if (s == 0.5) return (double)sqrtf(x);
+    return s == -0.5 ? (double)(1 / sqrtf(x)) : power(x, s);
 }
-#define POW_SCALAR              pow_scalar_float
-#define POW_SCALAR_DX(x, s, dy) ((s) == 0 ? 0.0f : (dy) * ((s)*pow_scalar_float(x, (s)-1)))
+#define POW_SCALAR(x, s) ((float)pow_scalar_float(x, (double)(s)))
+#define POW_SCALAR_DX(x, s, dy)                                                                    \
+    ((s) == 0 ? 0.0f : (float)((double)(dy) * ((double)(s)*pow_scalar_float(x, (double)(s)-1))))
 
 #endif

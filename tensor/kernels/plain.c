@@ -26,10 +26,11 @@ static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
     else tensor_draw_bools(a->generator, a->K, kept, 1 - a->dropout);
 }
 
-/* A power of 2, nearly always 1. A float64 above 1e154 has no square that fits, and below 1e-154 the
- * square loses digits or is 0, but the root of a sum of squares fits. So a row whose largest element
- * (or whose root, which is as large) has such a size is multiplied by this power before it is
- * squared, and the root is divided by it. Blue 1978. The square of a float32 always fits a double.
+/* A power of 2, nearly always 1. A float64 above 1e154 has no square that fits, and below 1e-154
+ * the square loses digits or is 0, but the root of a sum of squares fits. So a row whose largest
+ * element (or whose root, which is as large) has such a size is multiplied by this power before it
+ * is squared, and the root is divided by it. Blue 1978. The square of a float32 always fits a
+ * double.
  */
 static double power_for(double size) {
     if (size > 0x1p500) return 0x1p-600;

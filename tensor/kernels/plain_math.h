@@ -20,23 +20,36 @@
 #define ABS(x)    _Generic((x), uint64_t : magnitude, default : fabs)(x)
 static inline uint64_t magnitude(uint64_t x) { return (int64_t)x < 0 ? -x : x; }
 
-static inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+/* 1 / (1 + exp(-x)), and for negative x exp(x) / (1 + exp(x)): no exponential overflows. */
+static inline double sigmoid(double x) {
+    const double e = exp(-fabs(x));
+    return (x < 0 ? e : 1) / (1 + e);
+}
 #define SIGMOID    sigmoid
 #define SILU(x)    ((x)*sigmoid(x))
 #define SILU_DX(x) (sigmoid(x) * (1 + (x)*sigmoid(-(x))))
 
 /* GPT-2's form of gelu, x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u))
  * / 2 is the sigmoid of 2 u. */
-#define TWICE_U(x)      (1.5957691216057308 * ((x) + 0.044715 * (x) * (x) * (x)))
-#define TWICE_U_DX(x)   (1.5957691216057308 * (1 + 3 * 0.044715 * (x) * (x)))
-#define GELU_TANH(x)    ((x)*sigmoid(TWICE_U(x)))
-#define GELU_TANH_DX(x) (sigmoid(TWICE_U(x)) * (1 + (x)*sigmoid(-TWICE_U(x)) * TWICE_U_DX(x)))
+#define TWICE_U(x)   (1.5957691216057308 * ((x) + 0.044715 * (x) * (x) * (x)))
+#define GELU_TANH(x) ((x)*sigmoid(TWICE_U(x)))
+
+/* s + x ds/dx, where s = sigmoid(2 u) and ds/dx = s (1 - s) 2 du/dx. For a large |x|, s (1 - s) is
+ * 0 and x^3 overflows: each product begins with the 0. */
+static inline double gelu_tanh_dx(double x) {
+    const double s = sigmoid(TWICE_U(x)), p = 1.5957691216057308 * s * sigmoid(-TWICE_U(x));
+    return s + p * x + 3 * 0.044715 * p * x * x * x;
+}
+#define GELU_TANH_DX gelu_tanh_dx
 
 /* Phi(x) = (1 + erf(x / sqrt 2)) / 2 and its derivative phi(x) = exp(-x^2 / 2) / sqrt(2 pi) */
 static inline double normal_cdf(double x) { return 0.5 * erfc(x * -0.70710678118654752440); }
 static inline double normal_pdf(double x) { return 0.39894228040143267794 * exp(-0.5 * x * x); }
 #define GELU(x)    ((x)*normal_cdf(x))
 #define GELU_DX(x) (normal_cdf(x) + (x)*normal_pdf(x))
+
+/* d(a / b)/db = -y / b */
+#define DIV_DB(b, y, dy) (-((y) / (b)) * (dy))
 
 /* If a or b is NaN, the result is NaN. If a and b are equal, each gets half the gradient. */
 #define MAXIMUM(a, b)    ((a) != (a) || SIGNED(a) > SIGNED(b) ? (a) : (b))
