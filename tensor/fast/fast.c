@@ -199,8 +199,15 @@ static float sum_products(int64_t n, const float *x, const float *y) {
     return (n <= SHORT ? sum_products_short : sum_products_long)(n, x, y, 0);
 }
 
+/* If a number is too large or too small for the formula in float32, or if a part of a sum overflows
+ * (then the sum is an infinity or NaN), the plain kernel computes the row once more, in double. So
+ * the result is right if it fits a float, and it has the same bits for every instruction set. */
+#define PLAIN(name) tensor_kernels_plain.name[F32]
+
 static void sum_f32(int64_t n, void *const *data, double s) {
-    *(float *)data[0] = sum_of(n, data[1], data[1], 0);
+    float *y = data[0];
+    *y = sum_of(n, data[1], data[1], 0);
+    if (!isfinite(*y)) PLAIN(sum)(n, data, s);
 }
 
 /* The largest element. NaN is skipped here, but exp(NaN - max) is NaN again. */
@@ -210,6 +217,16 @@ SHARED float largest(int64_t n, const float *x) {
     for (; n > 0; n -= LANES, x += LANES)
         UNROLL for (int p = 0; p < PARTS; p++) most[p] = LARGER(most[p], part(x, p, n, -INFINITY));
     return largest_lane(most);
+}
+
+/* The largest |x|, or NaN if there is one. The bits of numbers without a sign have their order. */
+static float largest_size(int64_t n, const float *x) {
+    uint32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = bits_of_float(x[i]) & 0x7fffffffu;
+        most = bits > most ? bits : most;
+    }
+    return float_of_bits(most);
 }
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
@@ -242,8 +259,12 @@ static void layer_norm_f32(int64_t n, void *const *data, double eps) {
     const float *w = data[2];
     const float *b = data[3];
     const Moments m = moments(n, x);
-    const float mean = m.mean, low = m.rest;
-    const float scale = 1 / sqrtf(m.squares / (float)n + (float)eps);
+    const float mean = m.mean, low = m.rest, square = m.squares / (float)n + (float)eps;
+    const float scale = 1 / sqrtf(square);
+    if (!(square >= 0x1p-80f && square < INFINITY)) { /* squares overflow, or lose digits */
+        PLAIN(layer_norm)(n, data, eps);
+        return;
+    }
     *(double *)data[4] = (double)mean + (double)low;
     *(double *)data[5] = (double)scale;
     if (w && b) VECTOR_LOOP(y[i] = (x[i] - mean - low) * scale * w[i] + b[i]);
@@ -260,12 +281,20 @@ static void layer_norm_dx_f32(int64_t n, void *const *data, double s) {
     const double exact_mean = *(const double *)data[4];
     const float mean = (float)exact_mean, low = (float)(exact_mean - (double)mean);
     const float scale = (float)*(const double *)data[5];
+    if (!(scale >= 0x1p-64f && scale <= 0x1p12f)) { /* products with it may lose digits */
+        PLAIN(layer_norm_dx)(n, data, s);
+        return;
+    }
     if (w) VECTOR_LOOP(dx[i] = w[i] * dy[i]); /* dz, until dx is known */
-    else if (dx != dy) memcpy(dx, dy, (size_t)n * sizeof *dx);
+    else memcpy(dx, dy, (size_t)n * sizeof *dx);
     const float sum_dz = sum_of(n, dx, dx, 0);
     const float sum_dz_z = (sum_centred(n, x, dx, mean) - low * sum_dz) * scale;
     const float mean_dz = sum_dz / (float)n;
     const float slope = sum_dz_z / (float)n * scale;
+    if (!isfinite(sum_dz) || !isfinite(slope)) {
+        PLAIN(layer_norm_dx)(n, data, s);
+        return;
+    }
     VECTOR_LOOP(dx[i] = (dx[i] - mean_dz - (x[i] - mean - low) * slope) * scale);
 }
 
@@ -311,6 +340,7 @@ static void sum_rows_f32(int64_t rows, int64_t n, int64_t step, const void *from
         const int64_t at = MIN(i, n - columns);
         sum_strip(rows, columns, step, y + at, x + at, NULL, NULL, NULL);
     }
+    if (!isfinite(sum_of(n, y, y, 0))) PLAIN(sum_rows)(rows, n, step, from, to);
 }
 
 static void layer_norm_dw_f32(int64_t rows, int64_t n, int64_t step, void *const *data) {
@@ -322,6 +352,7 @@ static void layer_norm_dw_f32(int64_t rows, int64_t n, int64_t step, void *const
         const int64_t at = MIN(i, n - columns);
         sum_strip(rows, columns, step, dw + at, x + at, dy + at, data[3], data[4]);
     }
+    if (!isfinite(sum_of(n, dw, dw, 0))) PLAIN(layer_norm_dw)(rows, n, step, data);
 }
 
 /* ---- softmax --------------------------------------------------------------------------------- */
@@ -353,11 +384,21 @@ static void softmax_f32(int64_t n, void *const *data, double s) {
     PRODUCT_LOOP(y[i], y[i], by);
 }
 
+/* If |sum| is below this, a difference of any float and the sum does not overflow. If a factor is
+ * below the other bound, what a denormal number has lost, or 0, times this factor is not a normal
+ * number. */
+#define MOST_FOR_DIFFERENCES 0x1p102f
+#define MOST_FOR_DENORMALS   0x1p24f
+
 static void softmax_dx_f32(int64_t n, void *const *data, double s) {
     float *dx = data[0];
     const float *y = data[1];
     const float *dy = data[2];
     const float all = sum_products(n, y, dy);
+    if (!(fabsf(all) < MOST_FOR_DIFFERENCES)) {
+        PLAIN(softmax_dx)(n, data, s);
+        return;
+    }
     PRODUCT_LOOP(dx[i], y[i], dy[i] - all);
 }
 
@@ -380,7 +421,8 @@ static void log_softmax_dx_f32(int64_t n, void *const *data, double s) {
     const float *y = data[1];
     const float *dy = data[2];
     const float all = sum_of(n, dy, dy, 0);
-    VECTOR_LOOP(dx[i] = dy[i] - exp_float(y[i]) * all);
+    if (!(fabsf(all) < MOST_FOR_DENORMALS)) PLAIN(log_softmax_dx)(n, data, s);
+    else VECTOR_LOOP(dx[i] = dy[i] - exp_float(y[i]) * all);
 }
 
 /* y = allowed ? x : other; selected, never multiplied */
@@ -415,8 +457,10 @@ static void masked_softmax_dx_f32(int64_t n, void *const *data, double s) {
     const float *py = data[1];
     const float *dy = data[2];
     const float all = sum_known(n, py, dy, 0), scale_x = (float)s;
-    VECTOR_LOOP(const float y = py[i], d = LONG_PRODUCT(y, dy[i] - all) * scale_x;
-                dx[i] = y == 0 ? 0 : d);
+    if (!(fabsf(all) < MOST_FOR_DIFFERENCES)) PLAIN(masked_softmax_dx)(n, data, s);
+    else
+        VECTOR_LOOP(const float y = py[i], d = LONG_PRODUCT(y, dy[i] - all) * scale_x;
+                    dx[i] = y == 0 ? 0 : d);
 }
 
 static void cross_entropy_f32(int64_t n, void *const *data, double s) {
@@ -438,6 +482,10 @@ static void cross_entropy_dx_f32(int64_t n, void *const *data, double s) {
     const float dy = *(const float *)data[5] / (float)s;
     if (target < 0) {
         memset(dx, 0, (size_t)n * sizeof *dx);
+        return;
+    }
+    if (!(fabsf(dy) < MOST_FOR_DENORMALS)) {
+        PLAIN(cross_entropy_dx)(n, data, s);
         return;
     }
     const float at_target = exp_float(x[target] - max - log_sum) - 1;
@@ -465,11 +513,14 @@ static void additive_f32(int64_t n, void *const *data, double s) {
         y[j] = add_lanes(lane);
     }
     memset(y + length, 0, (size_t)(n - length) * sizeof *y);
+    if (!isfinite(sum_of(length, y, y, 0))) PLAIN(additive)(n, data, s);
 }
 
 /* If dy is 0, as for every key of weight 0, a pair of query and key adds 0 to the gradients, or
  * possibly NaN if an element of q, k or w is not finite. If the dot products w w and q k are
- * finite, all these elements are finite: then the pair is skipped. */
+ * finite, all these elements are finite: then the pair is skipped. If w w is finite, the elements
+ * of w are below 2^64: dy w does not overflow for the dy of this loop, and what it loses if it is
+ * denormal is not multiplied by a large number. */
 static void additive_dx_f32(const AdditiveBatch *a) {
     const int64_t n = a->H;
     const float *q = a->q;
@@ -477,6 +528,10 @@ static void additive_dx_f32(const AdditiveBatch *a) {
     float *dq = a->dq;
     float *dw = a->dw;
     const float ww = sum_products_long(n, w, w, 0);
+    if (!(ww < INFINITY && largest_size(a->Q * a->K, a->dy) < MOST_FOR_DENORMALS)) {
+        PLAIN(additive_dx)(a);
+        return;
+    }
     for (int64_t r = 0; r < a->Q; r++, q += n, dq += n) {
         const float *k = a->k;
         const float *row = (const float *)a->dy + r * a->K;
