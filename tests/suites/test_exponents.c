@@ -43,14 +43,14 @@ static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
 static Wide power_for(Wide size) { return 1; } /* every square fits */
 
 #define double long double
-#include "../tensor/kernels/plain_math.h"
+#include "../../tensor/kernels/plain_math.h"
 #undef ABS
 #define ABS(x)                 ((x) < 0 ? -(x) : (x))
 #define ELEMENT(type, operand) (((const type *)data[operand])[i])
 #define SUM                    Wide
 #define REAL                   Wide
 #define NAME(name)             name##_wide
-#include "../tensor/kernels/plain.inc"
+#include "../../tensor/kernels/plain.inc"
 #undef double
 
 typedef void WideKernel(int64_t n, void *const *data, Wide s);
@@ -79,7 +79,7 @@ static const Row elementwise[] = {
 #define BINARY(name, ...)                                                                          \
     {#name, 0, 0, {{VALUE(name), "yab"}, {VJP(name, 0, _a), "gabyd"}, {VJP(name, 1, _b), "gabyd"}}},
 #define COMPARE(name, ...)
-#include "../tensor/kernels/elementwise.def"
+#include "../../tensor/kernels/elementwise.def"
     {"pow_scalar", -3, 0, {{VALUE(pow_scalar), "yx"}, {VJP(pow_scalar, 0, ), "gxyd"}}},
     {"scale", 0x1p-100, 0, {{VALUE(scale), "yx"}, {VJP(scale, 0, ), "gxyd"}}},
     {"add_scaled", 1.75, 0, {{KERNEL_OF(add_scaled), "yab"}}},
