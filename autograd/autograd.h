@@ -92,22 +92,6 @@ typedef struct {
 
 /* False, without an error, if there is no line i: for (int i = 0; tape_line(i, &line); i++) */
 bool tape_line(int i, TapeLine *line);
-/* The vector-Jacobian product of line i: dx[k], a new reference, is what backpropagation would add
- * to the gradient of in[k] if dy were the gradient of the result; NULL for an input without a
- * gradient. dx has n_in places. False with an error if the result of line i requires no gradient.
- */
-bool tape_vjp(int i, const Tensor *dy, Tensor **dx);
-/* Computes the result of line i once more, a new reference, from the inputs as they are now. An op
- * that draws, such as dropout, uses the numbers that it drew the first time. NULL with an error if
- * the result of line i requires no gradient. */
-Tensor *tape_forward(int i);
-/* Writes the tape after a backward pass as JSON, for a page that shows backpropagation
- * (build/explain --tape): for each line the op, its text, its inputs, and for each input the
- * derivative, its check by differences in float64, and why elements have no influence; for each
- * tensor its values and its gradient. The tape must have kept its gradients
- * (tape_keep_grads). JSON of more than 1 MB is an error. README.md describes the format. */
-bool tape_write_json(FILE *file);
-
 /* Backpropagation. loss has one element. y may have any shape; dy, of y's shape and type, is the
  * gradient of y. Adds to ->grad of every leaf that requires a gradient; on failure no gradient
  * has changed. May be called again on the same tape. */
@@ -164,9 +148,8 @@ Tensor *ag_gelu_tanh(Tensor *x);                /* PyTorch's gelu with approxima
 
 Tensor *ag_scale(Tensor *x, double factor), *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);
-/* max(x, low), min(x, high), and both (high where low > high). The gradient at a bound is 0. */
+/* max(x, low), min(x, high). The gradient at a bound is 0. */
 Tensor *ag_clamp_min(Tensor *x, double low), *ag_clamp_max(Tensor *x, double high);
-Tensor *ag_clamp(Tensor *x, double low, double high);
 
 /* x in another type, converted as by a C cast (!= 0 for BOOL); x itself if it has the type. A
  * conversion from float to float has a gradient, in x's type. */
@@ -178,11 +161,6 @@ Tensor *ag_eq(Tensor *a, Tensor *b), *ag_lt(Tensor *a, Tensor *b), *ag_gt(Tensor
 Tensor *ag_ne(Tensor *a, Tensor *b), *ag_le(Tensor *a, Tensor *b), *ag_ge(Tensor *a, Tensor *b);
 Tensor *ag_logical_and(Tensor *a, Tensor *b), *ag_logical_or(Tensor *a, Tensor *b);
 Tensor *ag_logical_not(Tensor *x);
-
-/* The same with a number, in x's type; x float or I64. */
-Tensor *ag_eq_scalar(Tensor *x, double s), *ag_ne_scalar(Tensor *x, double s);
-Tensor *ag_lt_scalar(Tensor *x, double s), *ag_le_scalar(Tensor *x, double s);
-Tensor *ag_gt_scalar(Tensor *x, double s), *ag_ge_scalar(Tensor *x, double s);
 
 /* condition and mask are BOOL; all operands broadcast together. An element that is not selected
  * gets a gradient of exactly 0. */
@@ -225,24 +203,13 @@ Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
 /* ---- reductions ---------------------------------------------------------------------------- */
 
 /* Sums take any type; a sum of I64 or BOOL is I64. Maxima and minima take any type, argmax floats
- * and I64, all others floats. */
+ * and I64, all others floats. (More of them are in the other ring.) */
 Tensor *ag_sum(Tensor *x);                               /* a scalar */
 Tensor *ag_mean(Tensor *x);                              /* a scalar; NaN without elements */
 Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim); /* no dims: all of them */
 Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim);
-/* torch.var and torch.std: divided by n - 1. The gradient of a deviation of 0 is 0. */
-Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim), *ag_std_dim(Tensor *x, int dim, bool keepdim);
-/* torch.amax and amin of one dimension, but only the first extreme gets the gradient, as in
- * torch.max(x, d) and min(x, d). A NaN counts as the maximum and as the minimum. */
-Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim), *ag_min_dim(Tensor *x, int dim, bool keepdim);
-Tensor *ag_max(Tensor *x); /* torch.max(x), a scalar: equal maxima share the gradient */
-/* log sum exp(x), dim dropped, or kept with size 1 */
-Tensor *ag_logsumexp(Tensor *x, int dim), *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim);
-/* I64: the position of the first maximum; NaN counts as the largest. argmax_all: of all elements,
- * row-major */
-Tensor *ag_argmax(Tensor *x, int dim), *ag_argmax_dim(Tensor *x, int dim, bool keepdim);
-Tensor *ag_argmax_all(Tensor *x);
-Tensor *ag_cumsum(Tensor *x, int dim); /* y[i] = x[0] + ... + x[i] along dim */
+/* I64: the position of the first maximum; NaN counts as the largest. */
+Tensor *ag_argmax(Tensor *x, int dim);
 
 /* ---- products. Floats or I64 ---------------------------------------------------------------- */
 
@@ -292,9 +259,6 @@ Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_
  * for evaluation pass 0. In float32 a weight may be 0 if it is below 2^-100 of the largest weight
  * of its query: then that query adds nothing to the gradients of the key and of the value. */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
-/* The same with another scale than 1 / sqrt(D). */
-Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
-                            double scale);
 
 /* ---- others -------------------------------------------------------------------------------- */
 
@@ -340,6 +304,55 @@ typedef struct {
  * that they cannot check it: at a number beside which f(x) loses its digits, or a NaN, for example.
  * The inputs, their gradients and the generator do not change. No recording tape may be open. */
 bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, GradcheckOptions options);
+
+/* ==== the other ring: not there in a build of the core alone ================================== */
+#ifndef TAPEHEAD_CORE
+
+/* ---- a line of the tape once more, and the tape as JSON ------------------------------------- */
+
+/* The vector-Jacobian product of line i: dx[k], a new reference, is what backpropagation would add
+ * to the gradient of in[k] if dy were the gradient of the result; NULL for an input without a
+ * gradient. dx has n_in places. False with an error if the result of line i requires no gradient.
+ */
+bool tape_vjp(int i, const Tensor *dy, Tensor **dx);
+/* Computes the result of line i once more, a new reference, from the inputs as they are now. An op
+ * that draws, such as dropout, uses the numbers that it drew the first time. NULL with an error if
+ * the result of line i requires no gradient. */
+Tensor *tape_forward(int i);
+/* Writes the tape after a backward pass as JSON, for a page that shows backpropagation
+ * (build/explain --tape): for each line the op, its text, its inputs, and for each input the
+ * derivative, its check by differences in float64, and why elements have no influence; for each
+ * tensor its values and its gradient. The tape must have kept its gradients
+ * (tape_keep_grads). JSON of more than 1 MB is an error. README.md describes the format. */
+bool tape_write_json(FILE *file);
+
+/* ---- more ops ------------------------------------------------------------------------------- */
+
+/* min(max(x, low), high): high where low > high. The gradient at a bound is 0. */
+Tensor *ag_clamp(Tensor *x, double low, double high);
+
+/* ag_eq and so on with a number, in x's type; x float or I64. */
+Tensor *ag_eq_scalar(Tensor *x, double s), *ag_ne_scalar(Tensor *x, double s);
+Tensor *ag_lt_scalar(Tensor *x, double s), *ag_le_scalar(Tensor *x, double s);
+Tensor *ag_gt_scalar(Tensor *x, double s), *ag_ge_scalar(Tensor *x, double s);
+
+/* torch.var and torch.std: divided by n - 1. The gradient of a deviation of 0 is 0. */
+Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim), *ag_std_dim(Tensor *x, int dim, bool keepdim);
+/* torch.amax and amin of one dimension, but only the first extreme gets the gradient, as in
+ * torch.max(x, d) and min(x, d). A NaN counts as the maximum and as the minimum. */
+Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim), *ag_min_dim(Tensor *x, int dim, bool keepdim);
+Tensor *ag_max(Tensor *x); /* torch.max(x), a scalar: equal maxima share the gradient */
+/* log sum exp(x), dim dropped, or kept with size 1 */
+Tensor *ag_logsumexp(Tensor *x, int dim), *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim);
+/* As ag_argmax; of all elements, row-major. */
+Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim), *ag_argmax_all(Tensor *x);
+Tensor *ag_cumsum(Tensor *x, int dim); /* y[i] = x[0] + ... + x[i] along dim */
+
+/* ag_attention with another scale than 1 / sqrt(D). */
+Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
+                            double scale);
+
+#endif
 
 #ifdef __cplusplus
 }

@@ -122,11 +122,6 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
  * stays frozen when it gets a value. For a parameter in two fields the last call counts. */
 bool nn_freeze(void *module, const char *prefix, bool frozen);
 
-/* Checks that the loss, on the open tape, depends on every parameter that is not frozen. If not:
- * false and an error that names the parameters that the loss does not reach, and lazy parameters
- * that were never made. Call this once, before the first ag_backward, if a model does not learn. */
-bool nn_check_connected(Tensor *loss, void *module);
-
 /* ---- initial values ------------------------------------------------------------------------ */
 
 /* torch.nn.init, the same numbers from the same seed. w is drawn in place. For w (out, in, ...),
@@ -141,41 +136,6 @@ bool nn_init_xavier_uniform(Tensor *w, double gain), nn_init_xavier_normal(Tenso
  * 2015
  */
 bool nn_init_kaiming_uniform(Tensor *w, double a), nn_init_kaiming_normal(Tensor *w, double a);
-
-/* ---- checkpoints --------------------------------------------------------------------------- */
-
-/* nn_save writes all parameters to a safetensors file, with PyTorch's names and metadata, so
- * Python's load_file and load_state_dict read it. nn_load reads such a file. The names in the file
- * must be exactly the names of the parameters; shapes and types must be equal; for a lazy parameter
- * the shape must fit its layer. If anything does not fit, the error says what, and nothing has
- * changed. A lazy parameter cannot be saved. */
-bool nn_save(void *module, const char *path), nn_load(void *module, const char *path);
-/* The same with a dict. All names begin with a prefix ("model."), so that one file can hold more
- * than a model. nn_state_dict shares the parameters with the dict; nn_load_state_dict copies.
- * Entries without the prefix are ignored. */
-bool nn_state_dict(void *module, const char *prefix, TensorDict *dict);
-bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict);
-
-/* torch's load_state_dict(strict=False): loads every parameter whose name is there, and returns the
- * names that do not match. As in torch, a shape that differs is an error all the same, and so is a
- * type: the error says what, and nothing has changed. (If your model has another head than the
- * file, give it another name, or copy the entries that you want into a dict of your own.)
- *
- *     IncompatibleKeys *keys = nn_load_not_strict(net, "pretrained.safetensors");
- *     for (int i = 0; keys && i < keys->num_missing; i++) puts(keys->missing_keys[i]);
- *     nn_incompatible_keys_free(keys);
- */
-typedef struct {
-    int num_missing, num_unexpected;
-    char **missing_keys;    /* parameters without an entry: unchanged, or still lazy */
-    char **unexpected_keys; /* entries without a parameter: ignored */
-} IncompatibleKeys;
-/* NULL on error; else yours, and nn_incompatible_keys_free frees it with its names, which are the
- * names in the file or the dict, prefix included. NULL is fine. */
-IncompatibleKeys *nn_load_not_strict(void *module, const char *path);
-IncompatibleKeys *nn_load_state_dict_not_strict(void *module, const char *prefix,
-                                                const TensorDict *dict);
-void nn_incompatible_keys_free(IncompatibleKeys *keys);
 
 /* ---- layers -------------------------------------------------------------------------------- */
 
@@ -217,18 +177,6 @@ typedef struct {
 } LayerNorm;
 LayerNorm *nn_layer_norm_new(Shape normalized_shape);
 Tensor *nn_layer_norm_forward(LayerNorm *norm, Tensor *x); /* (..., normalized_shape) -> same */
-
-/* Adds P[i, 2j] = sin(i / 10000^(2j / d)), P[i, 2j + 1] = cos(i / 10000^(2j / d)) to the vector of
- * size d = num_hiddens at position i, then applies dropout. Vaswani et al. 2017, section 3.5. */
-typedef struct {
-    Module module;
-    Dropout *dropout; /* of the sum */
-    Tensor *P;        /* (1, max_len, num_hiddens), in the default type; no parameter */
-} PositionalEncoding;
-PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropout,
-                                               int64_t max_len); /* num_hiddens even */
-/* x (B, length, num_hiddens), length <= max_len -> same */
-Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x);
 
 /* ---- attention --------------------------------------------------------------------------- */
 
@@ -300,6 +248,21 @@ typedef struct {
     bool nesterov;
 } SGDConfig;
 
+/* You own the optimizer: nn_free it. lr must not be 0, the value of a config without .lr (the lr of
+ * a group and the factor of a schedule may be 0). An optimizer borrows the module, which must not
+ * be freed before the last step. The optimizer trains the parameters that the module has now, lazy
+ * parameters included, but no parameters that are added later. */
+Optimizer *nn_sgd_new(void *module, SGDConfig c);
+/* Takes one step for every parameter that has a gradient, in place. All or nothing: on failure no
+ * parameter and no state has changed. */
+bool nn_optimizer_step(Optimizer *optimizer);
+void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL */
+
+/* ==== the other ring: not there in a build of the core alone ================================== */
+#ifndef TAPEHEAD_CORE
+
+/* ---- AdamW, and groups of parameters -------------------------------------------------------- */
+
 /* torch.optim.AdamW: Adam with weight decay apart from the gradient, Loshchilov & Hutter 2019,
  * algorithm 2. At a parameter's t-th step
  *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,  theta -= lr weight_decay theta,
@@ -309,12 +272,8 @@ typedef struct {
 typedef struct {
     double lr, beta1, beta2, eps, weight_decay;
 } AdamWConfig;
+Optimizer *nn_adamw_new(void *module, AdamWConfig c); /* as nn_sgd_new */
 
-/* You own the optimizer: nn_free it. lr must not be 0, the value of a config without .lr (the lr of
- * a group and the factor of a schedule may be 0). An optimizer borrows the module, which must not
- * be freed before the last step. The optimizer trains the parameters that the module has now, lazy
- * parameters included, but no parameters that are added later. */
-Optimizer *nn_sgd_new(void *module, SGDConfig c), *nn_adamw_new(void *module, AdamWConfig c);
 /* Gives the parameters at a prefix (see nn_next_parameter) their own learning rate and weight
  * decay. The last call for a parameter counts. It is an error if no parameter has the prefix. A
  * parameter in two fields is in the group of the first field. */
@@ -322,10 +281,62 @@ bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
 /* From the next step on, the learning rate of every group is its lr * factor. A new factor replaces
  * the old one. */
 bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor);
-/* Takes one step for every parameter that has a gradient, in place. All or nothing: on failure no
- * parameter and no state has changed. */
-bool nn_optimizer_step(Optimizer *optimizer);
-void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL */
+
+/* ---- positions ------------------------------------------------------------------------------ */
+
+/* Adds P[i, 2j] = sin(i / 10000^(2j / d)), P[i, 2j + 1] = cos(i / 10000^(2j / d)) to the vector of
+ * size d = num_hiddens at position i, then applies dropout. Vaswani et al. 2017, section 3.5. */
+typedef struct {
+    Module module;
+    Dropout *dropout; /* of the sum */
+    Tensor *P;        /* (1, max_len, num_hiddens), in the default type; no parameter */
+} PositionalEncoding;
+PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropout,
+                                               int64_t max_len); /* num_hiddens even */
+/* x (B, length, num_hiddens), length <= max_len -> same */
+Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x);
+
+/* ---- what a loss does not reach ------------------------------------------------------------- */
+
+/* Checks that the loss, on the open tape, depends on every parameter that is not frozen. If not:
+ * false and an error that names the parameters that the loss does not reach, and lazy parameters
+ * that were never made. Call this once, before the first ag_backward, if a model does not learn. */
+bool nn_check_connected(Tensor *loss, void *module);
+
+/* ---- checkpoints --------------------------------------------------------------------------- */
+
+/* nn_save writes all parameters to a safetensors file, with PyTorch's names and metadata, so
+ * Python's load_file and load_state_dict read it. nn_load reads such a file. The names in the file
+ * must be exactly the names of the parameters; shapes and types must be equal; for a lazy parameter
+ * the shape must fit its layer. If anything does not fit, the error says what, and nothing has
+ * changed. A lazy parameter cannot be saved. */
+bool nn_save(void *module, const char *path), nn_load(void *module, const char *path);
+/* The same with a dict. All names begin with a prefix ("model."), so that one file can hold more
+ * than a model. nn_state_dict shares the parameters with the dict; nn_load_state_dict copies.
+ * Entries without the prefix are ignored. */
+bool nn_state_dict(void *module, const char *prefix, TensorDict *dict);
+bool nn_load_state_dict(void *module, const char *prefix, const TensorDict *dict);
+
+/* torch's load_state_dict(strict=False): loads every parameter whose name is there, and returns the
+ * names that do not match. As in torch, a shape that differs is an error all the same, and so is a
+ * type: the error says what, and nothing has changed. (If your model has another head than the
+ * file, give it another name, or copy the entries that you want into a dict of your own.)
+ *
+ *     IncompatibleKeys *keys = nn_load_not_strict(net, "pretrained.safetensors");
+ *     for (int i = 0; keys && i < keys->num_missing; i++) puts(keys->missing_keys[i]);
+ *     nn_incompatible_keys_free(keys);
+ */
+typedef struct {
+    int num_missing, num_unexpected;
+    char **missing_keys;    /* parameters without an entry: unchanged, or still lazy */
+    char **unexpected_keys; /* entries without a parameter: ignored */
+} IncompatibleKeys;
+/* NULL on error; else yours, and nn_incompatible_keys_free frees it with its names, which are the
+ * names in the file or the dict, prefix included. NULL is fine. */
+IncompatibleKeys *nn_load_not_strict(void *module, const char *path);
+IncompatibleKeys *nn_load_state_dict_not_strict(void *module, const char *prefix,
+                                                const TensorDict *dict);
+void nn_incompatible_keys_free(IncompatibleKeys *keys);
 
 /* torch's optimizer.state_dict(): the state of each parameter that has taken a step. A name is
  * prefix, the path of the parameter, and ".step" (I64, a scalar), ".momentum_buffer" (SGD with
@@ -362,6 +373,8 @@ double nn_step_decay(int64_t step, int64_t step_size, double gamma);
 double nn_cosine_decay(int64_t step, int64_t total_steps, double min_factor);
 /* min(1, (step + 1) / warmup_steps); 1 if warmup_steps is 0 */
 double nn_warmup(int64_t step, int64_t warmup_steps);
+
+#endif
 
 #ifdef __cplusplus
 }

@@ -108,20 +108,6 @@ const char *tensor_shape_text(Shape shape);
 const char *tensor_name_text(const char *name);
 const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "bool" */
 
-/* ---- threads ------------------------------------------------------------------------------- */
-
-/* How many threads share the work on a large tensor, the calling thread included: 1 to 64, for the
- * whole process. The number changes no digit of a result. The default is the environment variable
- * TAPEHEAD_NUM_THREADS or, if that is no whole number from 1 on, the number of cores that the
- * process may use: in a container with a quota of time, as many as the quota is worth, rounded up.
- * You may call tensor_set_num_threads at any time, from any thread. More than 64 means 64; less
- * than 1 is an error that changes nothing. The library starts threads when it first needs them;
- * they end with the program, sleep while there is no work, and take no signals. A thread of your
- * own needs 64 KB of stack. A child of fork may use the library, whatever other threads were doing
- * at the fork. */
-void tensor_set_num_threads(int n);
-int tensor_num_threads(void);
-
 /* ---- creation ---------------------------------------------------------------------------- */
 
 /* The type of new float tensors in this thread: F32, or F64 if you set it. */
@@ -176,11 +162,6 @@ Tensor *tensor_randperm(int64_t n);                             /* I64: 0 .. n-1
 Tensor *tensor_retain(Tensor *x); /* adds a reference and returns x; NULL is fine */
 void tensor_release(Tensor *x);   /* removes a reference; the last one frees. NULL is fine */
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
-/* A thread keeps freed memory for its next tensors: it holds at most about 1.5 times the memory
- * that its last tapes needed. The environment variable TAPEHEAD_CACHE limits the kept memory of
- * each thread, too: to 512M or 1.5G for example, or to 0. This function returns the kept memory of
- * this thread to the system. */
-void tensor_empty_cache(void);
 
 /* ---- copies, conversion, views ------------------------------------------------------------- */
 
@@ -246,6 +227,39 @@ bool tensor_mul_(Tensor *x, double factor);                 /* x *= factor */
 bool tensor_uniform_(Tensor *x, double low, double high);
 bool tensor_normal_(Tensor *x, double mean, double std);
 
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Writes the text of Python's print(x), and a newline. False and an error if a write fails. */
+bool tensor_print(const Tensor *x, FILE *file);
+
+/* snprintf, but with a decimal point in every locale, as all numbers that the library writes. */
+TENSOR_PRINTF(3, 4) int tensor_snprintf(char *text, size_t size, const char *format, ...);
+
+/* ==== the other ring: not there in a build of the core alone ================================== */
+#ifndef TAPEHEAD_CORE
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+/* How many threads share the work on a large tensor, the calling thread included: 1 to 64, for the
+ * whole process. The number changes no digit of a result. The default is the environment variable
+ * TAPEHEAD_NUM_THREADS or, if that is no whole number from 1 on, the number of cores that the
+ * process may use: in a container with a quota of time, as many as the quota is worth, rounded up.
+ * You may call tensor_set_num_threads at any time, from any thread. More than 64 means 64; less
+ * than 1 is an error that changes nothing. The library starts threads when it first needs them;
+ * they end with the program, sleep while there is no work, and take no signals. A thread of your
+ * own needs 64 KB of stack. A child of fork may use the library, whatever other threads were doing
+ * at the fork. */
+void tensor_set_num_threads(int n);
+int tensor_num_threads(void);
+
+/* ---- the cache of memory -------------------------------------------------------------------- */
+
+/* A thread keeps freed memory for its next tensors: it holds at most about 1.5 times the memory
+ * that its last tapes needed. The environment variable TAPEHEAD_CACHE limits the kept memory of
+ * each thread, too: to 512M or 1.5G for example, or to 0. This function returns the kept memory of
+ * this thread to the system. */
+void tensor_empty_cache(void);
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* Saving writes a temporary file in the same directory, .NAME.tapehead-PID-N, and renames it to
@@ -304,13 +318,7 @@ const char *tensor_dict_metadata(const TensorDict *dict, const char *key);
 bool tensor_save_safetensors(const TensorDict *dict, const char *path);
 TensorDict *tensor_load_safetensors(const char *path); /* yours: tensor_dict_free it */
 
-/* ---- text ------------------------------------------------------------------------------------ */
-
-/* Writes the text of Python's print(x), and a newline. False and an error if a write fails. */
-bool tensor_print(const Tensor *x, FILE *file);
-
-/* snprintf, but with a decimal point in every locale, as all numbers that the library writes. */
-TENSOR_PRINTF(3, 4) int tensor_snprintf(char *text, size_t size, const char *format, ...);
+#endif
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,18 @@
+/* reductions.h - what ops that reduce dimensions share. */
+#ifndef TAPEHEAD_REDUCTIONS_H
+#define TAPEHEAD_REDUCTIONS_H
+
+#include "op.h"
+
+/* y without the reduced dimensions, or y itself with keepdim. Takes over y. */
+Tensor *ag_drop_dims(const Node *n, Tensor *y);
+/* dy (or another tensor of the result's shape) expanded to x's shape: every element of x gets the
+ * number of the result to which it was reduced. A new reference. */
+Tensor *ag_expand_to_x(const Node *n, const Tensor *dy);
+/* Applies an op that reduces one dimension. A scalar counts as a row of one element. */
+Tensor *ag_reduce_dim(const Op *op, Tensor *x, int dim, bool keepdim);
+/* The positions that the kernel, argmax or argmin, finds: I64, with the dimension kept. An error if
+ * the dimension is empty. */
+Tensor *ag_positions(const Node *n, Kernel *const *kernel);
+
+#endif
