@@ -43,8 +43,7 @@ typedef struct {
 
 /* Makes an error, "save_npy: x.npy: ..." or "load_safetensors: x: \"W_q.weight\": ...", and returns
  * NULL. */
-TENSOR_PRINTF(2, 3) void *tensor_file_fail(const File *file, const char *format,
-                                                             ...);
+TENSOR_PRINTF(2, 3) void *tensor_file_fail(const File *file, const char *format, ...);
 bool tensor_file_open(File *file, const char *function, const char *path);
 bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size);
 /* The types of the elements in a file: a DType, or a float of 16 bits. F16 (IEEE's binary16) and
@@ -106,8 +105,7 @@ typedef struct {
 } Buffer;
 void tensor_buffer_append(Buffer *buffer, const void *bytes, size_t n);
 /* At most 127 bytes at a time. */
-TENSOR_PRINTF(2, 3) void tensor_buffer_print(Buffer *buffer, const char *format,
-                                                               ...);
+TENSOR_PRINTF(2, 3) void tensor_buffer_print(Buffer *buffer, const char *format, ...);
 /* Each appends a JSON value, the first two after the text `before`. The string NULL counts as "". A
  * number is written with the fewest digits that read back as the same number of the type, F32 or
  * F64. JSON has no NaN and no infinity, so these become strings. A shape is a list, [2,3]. */

@@ -407,7 +407,10 @@ static void call_reader(void) {
     switch (below(6)) {
     case 0: tensor_item(x[0]); break;
     case 1: tensor_get_at(x[0], shape()); break;
-    case 2: tensor_sum_of_squares(x[0]); tensor_norm(x[0]); break;
+    case 2:
+        tensor_sum_of_squares(x[0]);
+        tensor_norm(x[0]);
+        break;
     case 3: tensor_to_doubles(x[0], flag() ? out : NULL); break;
     case 4: tensor_allclose(x[0], x[1], real(), real()); break;
     default: tensor_print(x[0], nowhere());

@@ -1,0 +1,70 @@
+# explain.mk - the page of build/explain: its sources become arrays of the program, and the library becomes a
+# WebAssembly module in the page, if clang can make one here.
+
+# explain's page computes by the library as a WebAssembly module, if clang can make one here. LIVE=
+# leaves the module out, and the page shows recorded numbers. WASI is the folder of the C library
+# for WebAssembly.
+WASM_CC  = clang
+WASI     = /usr
+ifeq ($(origin LIVE),undefined)
+LIVE    := $(shell tests/tools/have-wasm '$(WASM_CC)' '$(WASI)' && echo yes)
+endif
+# Without -nostdlibinc clang would take headers of this system. A product and a sum are never fused,
+# as in the baseline kernels of x86-64: float32 has the same digits. All browsers have had vectors of
+# 128 bits (simd128) since 2023; with them recall is trained three times as fast.
+WASM_FLAGS = $(WASM_FIRST) --target=wasm32-wasi --sysroot=$(WASI) -nostdlibinc -isystem $(WASI)/include/wasm32-wasi \
+             -Iexamples/explain/wasm -iquote tensor/kernels -msimd128 -Os -std=c11 -D_XOPEN_SOURCE=700 \
+             -DISA=baseline -DHAVE_baseline -ffp-contract=off -fno-math-errno -fno-trapping-math \
+             -ffile-prefix-map="$$PWD"=. $(WARN) -Wno-psabi -Wno-pass-failed
+# No -O here: with -O clang runs any wasm-opt that clang finds.
+WASM_LINK  = --target=wasm32-wasi --sysroot=$(WASI) -Wl,--stack-first -Wl,-z,stack-size=1048576
+REACTOR    = -mexec-model=reactor -s $(EXPORTED:%=-Wl,--export=%)
+EXPORTED   = live_request live_answer live_tensors
+PACK       = gzip -9n
+
+# explain's lessons, and its page: the sources of the page are arrays of the program.
+PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css page.js controls.js live.js play.js)
+LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(PAGE)
+# The module: all of the library but threads and the writing of files, the lessons, and recall.
+WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c \
+             $(filter-out tensor/fast/pool.c tensor/files/replace.c,$(LIBRARY)) \
+             $(filter-out $(patsubst %,examples/explain/%.c,check html picture text),$(wildcard examples/explain/*.c)) \
+             examples/recall/model.c examples/common/attention_map.c)
+MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
+RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)) $(PAGE)
+
+# ---- how to build it ------------------------------------------------------------------------------------------
+
+$(BUILD)/explain: $(LESSONS) $(MODULE)
+$(addprefix $(BUILD)/,recall reverse heads charlm): $(RECORDER)
+$(BUILD)/recall: $(call objects,examples/recall/model.c)
+
+$(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
+	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) $(WASM_SPEED) -MMD -MP -c $< -o $@
+# -O2 saves a tenth of additive attention's time, and costs 700 bytes.
+$(BUILD)/obj/wasm/tensor/fast/fast.o: WASM_SPEED = -O2
+$(BUILD)/live.wasm: $(WASM)
+	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
+# The page unpacks this file. gzip -n stores no name and no time: every build makes the same bytes.
+$(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
+	@$(PACK) <$< >$@
+# page.html becomes page_html, an array of its bytes and a 0, and page_html_size. live_wasm is empty
+# where there is no module.
+array = $(subst .,_,$(basename $(@F)))
+$(PAGE:.o=.c): $(BUILD)/obj/%.c: %
+$(MODULE:.o=.c): $(if $(LIVE),$(BUILD)/live.wasm.gz)
+$(PAGE:.o=.c) $(MODULE:.o=.c): $(BUILD)/flags.wasm
+	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
+	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
+	    echo 'const unsigned char $(array)[] = {'; cat $(filter-out %/flags.wasm,$^) </dev/null | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
+	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
+$(PAGE) $(MODULE): %.o: %.c $(BUILD)/flags
+	$(compile)
+
+$(BUILD)/flags.wasm: note = $(if $(LIVE),$(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(PACK) $(WASM))
+
+live: ## the library as WebAssembly, in the page of explain (finds or installs clang and wasi-libc)
+	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
+	@$(MAKE) --no-print-directory LIVE=yes $(BUILD)/explain
+live-module: $(BUILD)/live.wasm.gz
+.PHONY: live live-module

@@ -1,0 +1,181 @@
+# tests.mk - the suites, the checks, the fuzzers and the benchmarks. tests/README.md says what each is for.
+
+# Suites that need the linker's --wrap, which macOS's linker does not have.
+LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure allocator attention files threads))
+TESTS    = $(filter-out $(LEFT_OUT),$(patsubst tests/suites/%.c,$(BUILD)/tests/%,$(wildcard tests/suites/test_*.c)))
+# The suites that run as WebAssembly, with stand-ins for Check and for what a C library lacks there.
+LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty extremes golden inspect kernels loops nn \
+                ops print random seeds tape tensor training)
+LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,suites/common suites/common_kernels live/check live/system)
+HELPERS  = $(call objects,$(wildcard tests/suites/common*.c))
+HOOKED   = $(BUILD)/obj/tensor/fast/pool.hooks.o # pool.c for the tests; it replaces the library's
+BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
+             $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
+MEASURE  = $(call objects,tests/bench/common.c) \
+           $(foreach isa,$(ISAS),$(BUILD)/obj/tests/bench/common_peak.$(isa).o)
+FUZZERS  = $(BUILD)/fuzz/files
+BESIDE   = $(BUILD)/tests/differential/runner
+TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/target_*.c))
+
+tests: suites
+	@echo 'The suites are built, in $(BUILD)/tests: make test runs them'
+
+# ---- how to build them ----------------------------------------------------------------------------------------
+
+$(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
+	$(compile) -DTEST_HOOKS
+$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/suites/%.o
+$(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
+$(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
+	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
+$(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
+$(BUILD)/tests/test_explain $(BUILD)/tests/test_play: $(COMMON) $(LESSONS)
+$(BUILD)/tests/test_inspect: $(BUILD)/obj/examples/explain/json.o
+$(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
+$(BENCHES): $(MEASURE)
+$(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
+	$(link) $(WRAP) $(LIBS)
+
+$(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
+	$(link) -fsanitize=fuzzer $(WRAP) $(LIBS)
+
+WITH_CHECK = $(TESTS:$(BUILD)/tests/%=$(BUILD)/obj/tests/suites/%.o) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
+             $(BUILD)/obj/tests/fuzz/target_api.o
+$(WITH_CHECK): MORE = -DTEST_HOOKS $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
+$(WITH_CHECK): | have-check
+# --wrap replaces functions that the library calls: tensor_fail, so that a test sees each error
+# message; malloc and others, so that a test counts allocations or makes them fail; functions of
+# threads and of files. (glibc also has fstat under the name fstat64.)
+$(TESTS) $(BESIDE): WRAP = $(if $(MACOS),,-Wl,--wrap=tensor_fail)
+$(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+                                          -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
+$(BUILD)/tests/test_attention $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
+$(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=malloc_trim
+$(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create,--wrap=pthread_mutex_unlock,--wrap=getenv,--wrap=sched_getaffinity $(if $(LINUX),-ldl)
+$(BUILD)/tests/test_threads: | $(BUILD)/$(SHARED)
+$(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fstat64 \
+                                   -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename
+$(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
+$(BUILD)/fuzz/target_api: WRAP = -Wl,--wrap=tensor_fail $$(pkg-config --libs check)
+$(BUILD)/fuzz/target_tape: $(LESSONS)
+$(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
+$(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+$(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
+$(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
+
+$(BUILD)/obj/wasm/tests/%.o: WASM_FIRST = -Itests/live -include tests/live/system.h -DTEST_HOOKS -Wno-deprecated-declarations
+$(LIVE_TESTS): $(BUILD)/live/%.wasm: $(BUILD)/obj/wasm/tests/suites/%.o $(LIVE_SYSTEM) $(WASM)
+	$(quiet)echo "  link $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_LINK) -Wl,--wrap=tensor_fail $(WRAP) $^ -o $@
+$(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
+
+# ---- what to do with them -------------------------------------------------------------------------------------
+
+have-check:
+	@tests/tools/install-check
+suites: $(TESTS)
+test: $(TESTS) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
+	@BUILD=$(BUILD) tests/tools/run-suites $(TESTS)
+	@$(BUILD)/docs --check $(LIBRARY)
+	$(if $(LEFT_OUT),@echo "left out because this linker has no --wrap: $(notdir $(LEFT_OUT))")
+
+bench: $(BENCHES) ## measure how fast it is
+	@for bench in $(BENCHES); do $$bench || exit 1; done
+
+# The library keeps freed memory for the next tensor; without that cache the checkers below see each
+# block that is allocated and freed.
+SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full \
+           --errors-for-leak-kinds=definite,possible
+sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-behaviour sanitizers
+sanitize-%: FORCE
+	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
+	    LIVE= CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
+# TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of freed memory, and
+# makes the library check its reference counts.
+debug: ## the library as an archive that catches a program's mistakes
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/debug \
+	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address -DTAPEHEAD_DEBUG' $(BUILD)/debug/libtapehead.a
+	@echo 'Link a program with it like this, and run it:'
+	@echo '    $(CC) -g -fsanitize=address -I. program.c $(BUILD)/debug/libtapehead.a -lm -pthread -o program'
+# IN_PARTS=1: the suites' small tensors are shared by the threads as large ones are. A child of
+# test_threads has a pool of its own, which this sanitizer must be told to allow.
+tsan: ## the suites under the thread sanitizer
+	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 TSAN_OPTIONS=die_after_fork=0 \
+	    $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
+valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
+	@CK_FORK=no CK_EXCLUDE_TAGS=long TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
+	    tests/tools/run-suites $(TESTS)
+
+fuzz: ## corrupted files for every reader, under the sanitizers
+	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/sanitize-fuzz \
+	    CFLAGS='$(SANITIZE)' run-fuzz
+run-fuzz: $(FUZZERS)
+	@for fuzzer in $^; do $$fuzzer || exit 1; done
+# libFuzzer follows branches and comparisons, except in the loops of the kernels.
+GUIDED = -fsanitize=fuzzer-no-link -fsanitize-coverage-ignorelist=tests/fuzz/uncovered.txt
+# The inputs that libFuzzer finds stay in $(BUILD)/libfuzzer/corpus, and the next run begins with
+# them.
+fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests/fuzz/ (needs clang)
+	@$(MAKE) --no-print-directory LIVE= CC=clang BUILD=$(BUILD)/libfuzzer \
+	    CFLAGS='$(SANITIZE) $(GUIDED)' run-libfuzzer
+run-libfuzzer: $(TARGETS)
+	@for target in $^; do tests/fuzz/run-target $$target $(or $(RUNS),100000) || exit 1; done
+
+BROWSER = chromium
+page-test: $(BUILD)/explain ## the page of explain in headless Chromium; BROWSER=firefox: in Firefox
+	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
+	@$(BUILD)/explain --lesson 6 --additive --page $(BUILD)/additive.html >/dev/null
+	@tests/page/test --$(BROWSER) $(BUILD)/explain.html $(BUILD)/additive.html
+
+live-test: ## the WebAssembly module against the program, and suites built for it (needs node)
+	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
+	@$(MAKE) --no-print-directory LIVE=yes run-live-test
+run-live-test: $(LIVE_TESTS) $(BUILD)/explain
+	@tests/tools/have node:nodejs
+	@RUNNER=tests/live/run tests/tools/run-suites $(LIVE_TESTS)
+	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
+	@tests/live/test $(BUILD)/explain $(BUILD)/explain.html
+
+# clang's and gcc's sanitizers have a malloc of their own, so failmalloc needs a plain build.
+failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
+	@tests/checks/failmalloc "$(BUILD)"
+$(BUILD)/failmalloc.so: $(BUILD)/obj/tests/tools/failmalloc.o $(BUILD)/sources
+	$(link) -shared $(LIBS)
+
+coverage: ## which lines of the library the suites reach (needs gcovr)
+	@tests/tools/have gcovr
+	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
+	@$(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
+	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
+
+mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or two (needs Python and gcov)
+	@tests/tools/have python3 gcov:gcc git
+	@BUILD=$(BUILD) tests/tools/mutants $(MUTANTS)
+
+TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
+lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
+	clang-format --dry-run -Werror $(SOURCES)
+	tests/checks/layers
+	tests/checks/links
+	tests/checks/headers $(FLAGS)
+	tests/checks/functions $(SOURCES)
+	tests/checks/statements $(SOURCES)
+have-lint:
+	@tests/tools/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
+$(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
+	@echo "  tidy $<"; mkdir -p $(@D); \
+	clang-tidy --quiet $< -- $(FLAGS) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }
+fmt: ## format the sources in place
+	clang-format -i $(SOURCES)
+
+# CHECK=1 changes nothing, and fails when a page is stale.
+docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md
+	@$< $(if $(CHECK),--check) $(LIBRARY)
+$(BUILD)/docs: $(BUILD)/obj/tests/tools/docs.o $(BUILD)/libtapehead.a
+	$(link) $(LIBS)
+
+size: ## lines of code per folder: the core, the other ring, examples, tests
+	@tests/tools/print-size
+
+.PHONY: tests suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test \
+        live-test run-live-test failmalloc coverage mutants lint fmt docs size have-check have-lint
