@@ -78,7 +78,7 @@ endif
 
 KERNELS  = $(patsubst %,tensor/fast/%.c,fast matmul attention_tiles) # all else is compiled once
 # What the core does where there is no other ring.
-ALONE    = tensor/alone.c autograd/ops/composed_attention.c
+ALONE    = $(wildcard tensor/alone/*.c) autograd/ops/composed_attention.c
 LIBRARY  = $(sort $(filter-out $(KERNELS) $(ALONE),$(wildcard tensor/*.c tensor/*/*.c \
              autograd/*.c autograd/*/*.c nn/*.c nn/*/*.c)))
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h

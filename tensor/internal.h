@@ -61,7 +61,7 @@ Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size
 Tensor *tensor_reshape_own(Tensor *y, Shape shape);
 
 /* ---- memory -------------------------------------------------------------------------------- */
-/* One of the three doors of the core: alone.c has what the core does by itself, and a library with
+/* One of the three doors of the core: alone/ has what the core does by itself, and a library with
  * tensor/fast/ has fast/allocator.c in its place. The other doors are parts.h and tensor_kernels.
  */
 

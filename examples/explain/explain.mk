@@ -13,7 +13,7 @@ endif
 # as in the baseline kernels of x86-64: float32 has the same digits. All browsers have had vectors of
 # 128 bits (simd128) since 2023; with them recall is trained three times as fast.
 WASM_FLAGS = $(WASM_FIRST) --target=wasm32-wasi --sysroot=$(WASI) -nostdlibinc -isystem $(WASI)/include/wasm32-wasi \
-             -Iexamples/explain/wasm -iquote tensor/kernels -msimd128 -Os -std=c11 -D_XOPEN_SOURCE=700 \
+             -Iexamples/explain/wasm -msimd128 -Os -std=c11 -D_XOPEN_SOURCE=700 \
              -DISA=baseline -DHAVE_baseline -ffp-contract=off -fno-math-errno -fno-trapping-math \
              -ffile-prefix-map="$$PWD"=. $(WARN) -Wno-psabi -Wno-pass-failed
 # No -O here: with -O clang runs any wasm-opt that clang finds.
@@ -26,7 +26,7 @@ PACK       = gzip -9n
 PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css page.js controls.js live.js play.js)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
-WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c \
+WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
              $(filter-out tensor/fast/pool.c tensor/files/replace.c,$(LIBRARY)) \
              $(filter-out $(patsubst %,examples/explain/%.c,check html picture text),$(wildcard examples/explain/*.c)) \
              examples/recall/model.c examples/common/attention_map.c)
