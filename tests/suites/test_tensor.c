@@ -797,6 +797,20 @@ START_TEST(clones_of_odd_views) {
 }
 END_TEST
 
+/* ---- views ----------------------------------------------------------------------------------- */
+
+/* torch.ones(1).as_strided((2**40, 2**40), (0, 0)).numel() is an error too. */
+START_TEST(views_do_not_outgrow_int64) {
+    Tensor *x = tensor_ones(SHAPE(1));
+    FAILS(STRIDED(x, SHAPE(INT64_C(1) << 40, INT64_C(1) << 40), 0, 0, 0),
+          "shape (1099511627776, 1099511627776): its elements cannot be counted");
+    Tensor *wide = STRIDED(x, SHAPE(INT64_C(1) << 62), 0, 0);
+    FAILS(tensor_clone(wide), "shape (4611686018427387904,): its bytes do not fit in memory");
+    tensor_release(wide);
+    tensor_release(x);
+}
+END_TEST
+
 /* ---- sort: torch.sort(x, stable=True) -------------------------------------------------------- */
 
 static void expect_sorted(const Tensor *x, const double *want, const int64_t *from, int n) {
@@ -2060,6 +2074,7 @@ static void add_copies(Suite *suite) {
     tcase_add_test(copies, to_needs_a_tensor_and_a_type);
     tcase_add_test(copies, a_clone_is_contiguous_and_apart);
     tcase_add_test(copies, clones_of_odd_views);
+    tcase_add_test(copies, views_do_not_outgrow_int64);
     TCase *sorting = add_case(suite, "sort");
     tcase_add_test(sorting, nan_sorts_last_and_equals_stay_in_order);
     tcase_add_test(sorting, sort_is_stable_over_many_ties);
