@@ -32,7 +32,7 @@ static bool check_done(const File *file, const char *what, bool ok) {
 }
 
 static bool start(File *file, const char *function, const char *path) {
-    *file = (File){.function = function, .path = path, .replacement = {.directory = -1}};
+    *file = (File){.function = function, .path = path};
     return tensor_check_given(function, "path", path) && !tensor_pending();
 }
 

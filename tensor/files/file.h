@@ -6,18 +6,19 @@
 
 #include "../math/operations.h"
 
+#include <dirent.h>
+
 /* In files the low byte of a number comes first. A machine with another order swaps the bytes. */
 enum { LOW_BYTE_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
 
 /* ---- a file that replaces another file ------------------------------------------------------ */
 
-typedef struct Replacement {
-    char *target;             /* NULL if path is a device or a pipe */
-    char *temporary;          /* the file that is written and then renamed to target */
-    int directory;            /* of the target, open to be flushed; -1 if it is not open */
-    long number;              /* in the name of temporary; 0 before there is one */
-    bool in_place;            /* temporary was renamed */
-    struct Replacement *next; /* in the list of this process; a Replacement must not move */
+enum { PATH_SIZE = 4096 }; /* bytes of the longest path */
+
+typedef struct {
+    char target[PATH_SIZE];         /* "" if path is a device or a pipe */
+    char temporary[PATH_SIZE + 32]; /* the file that is renamed to target; "" after that */
+    DIR *directory;                 /* of the target, open to be flushed; NULL if it is not open */
 } Replacement;
 
 /* Can path be replaced, or written to if it is a device? If not, false, with errno set. */

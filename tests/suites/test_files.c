@@ -1247,7 +1247,7 @@ static void *save_slowly(void *ok) {
     return NULL;
 }
 
-/* A lock does not exclude other threads of the same process, so a list protects their files. */
+/* The lock of a temporary file excludes other threads of the same process, too. */
 START_TEST(a_thread_that_saves_is_not_disturbed) {
     Tensor *x = tensor_ones(SHAPE(2));
     Tensor *y = tensor_zeros(SHAPE(3000));
@@ -1458,6 +1458,7 @@ START_TEST(where_nothing_may_be_written) {
     expect_error("save_npy: x.npy: it cannot be written: Permission denied");
     ck_assert(!tensor_can_write_file("x.npy")); /* no temporary file can be made in the directory */
     expect_error("write_file: x.npy: it cannot be written: Permission denied");
+    ck_assert(tensor_can_write_file("/dev/null"));
     ck_assert(!tensor_can_write_file("z.npy"));
     expect_error("write_file: z.npy: it cannot be written: Permission denied");
     ck_assert(seteuid(user) == 0 && chmod(".", 0700) == 0);
