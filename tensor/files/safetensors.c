@@ -237,41 +237,18 @@ static bool check_names(const Reader *r, void *list, int n, size_t size) {
     return true;
 }
 
-/* Are all bytes printable ASCII, white space, or bytes that occur in UTF-8? */
-static bool is_text(const char *bytes, size_t size) {
-    bool text = true;
-    for (size_t i = 0; i < size && text; i++) {
-        const unsigned char c = (unsigned char)bytes[i];
-        text = (c >= ' ' && c != 0x7f && c <= 0xf4) || (c != '\0' && strchr("\t\n\r", c));
-    }
-    return text;
-}
-
-/* The first 8 bytes are not the length of a header: the error says what kind of file this is.
- * Returns false. */
-static bool fail_with_kind(const File *file, const char *start, uint64_t length) {
-    char text[9] = "";
-    memcpy(text, start, 8);
-    if (!memcmp(start, "\x93NUMPY", 6))
-        return tensor_file_fail(file, "it is a .npy file: tensor_load_npy reads it");
-    if (!memcmp(start, "PK\3\4", 4))
-        return tensor_file_fail(file, "it is a zip archive, as torch.save writes them: in Python, "
-                                      "safetensors.torch.save_file writes files that can be read");
-    if (is_text(start, 8))
-        return tensor_file_fail(file, "it is text, which begins with \"%s\"",
-                                tensor_name_text(text));
-    return tensor_file_fail(file, "its header of %llu bytes is longer than %d",
-                            (unsigned long long)length, HEADER_MAX);
-}
-
 /* Reads the length of the header and the header. */
 static bool read_header(Reader *r) {
-    char start[8];
+    unsigned char start[8];
     if (r->file.size < 8)
         return tensor_file_fail(&r->file, "it is shorter than the 8 bytes before the header");
     if (!tensor_file_read(&r->file, 0, start, sizeof start)) return false;
-    const uint64_t length = number_of_bytes((const unsigned char *)start);
-    if (length > HEADER_MAX) return fail_with_kind(&r->file, start, length);
+    const uint64_t length = number_of_bytes(start);
+    if (length > HEADER_MAX)
+        return tensor_file_fail(&r->file,
+                                "it does not begin as a safetensors file: a header of %llu bytes "
+                                "is longer than %d",
+                                (unsigned long long)length, HEADER_MAX);
     r->data = 8 + (int64_t)length;
     r->data_size = r->file.size - r->data;
     if (!tensor_text_read(&r->text, &r->file, 8, (int64_t)length)) return false;

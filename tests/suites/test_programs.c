@@ -501,7 +501,7 @@ START_TEST(files_that_cannot_be_read) {
     expect_refused("--load", "nowhere", ": No such file or directory\n");
     expect_refused("--load", "folder", ": it is not a regular file\n");
     expect_refused("--load", "empty", ": it is shorter than the 8 bytes");
-    expect_refused("--load", "garbage", ": it is text, which begins with ");
+    expect_refused("--load", "garbage", ": it does not begin as a safetensors file");
     expect_refused("--load", "begun", ": its header of ");
     expect_refused("--load", "half", " are no range in the ");
     expect_refused("--load", "longer", " bytes of data\n");
