@@ -348,13 +348,12 @@ bool nn_print(void *module, FILE *file) {
     return !ferror(file) || tensor_fail("print: the file could not be written");
 }
 
-/* Prints the fewest digits that strtod reads back as x; with an exponent below 1e-4 and from 1e16
+/* Prints the fewest digits that are read back as x; with an exponent below 1e-4 and from 1e16
  * on. */
 void nn_print_float(double x, FILE *file) {
-    char text[32]; /* with the point of the locale, which strtod expects */
-    int digits = 0;
-    do snprintf(text, sizeof text, "%.*e", digits, x);
-    while (strtod(text, NULL) != x && digits++ < 16);
+    char text[32];
+    const int digits = tensor_fewest_digits(x, F64) - 1; /* after the point */
+    snprintf(text, sizeof text, "%.*e", digits, x);
     const char *e = strchr(text, 'e');
     const int exponent = e ? atoi(e + 1) : 16; /* no e: inf, nan */
     const bool short_exponent = exponent >= -4 && exponent < 16;

@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The first conversion of a double in a format, or NULL; *end becomes the character after it. */
@@ -62,4 +63,17 @@ int tensor_snprintf(char *text, size_t size, const char *format, ...) {
     const int length = tensor_vsnprintf(text, size, format, arguments);
     va_end(arguments);
     return length;
+}
+
+/* If n digits are enough, so are n + 1, which are at least as close to x: a binary search. */
+int tensor_fewest_digits(double x, DType dtype) {
+    char text[32]; /* with the point of the locale, which strtod expects */
+    int least = 1, most = dtype == F32 ? 9 : 17;
+    while (least < most) {
+        const int n = (least + most) / 2;
+        snprintf(text, sizeof text, "%.*e", n - 1, x);
+        if (dtype == F32 ? strtof(text, NULL) == (float)x : strtod(text, NULL) == x) most = n;
+        else least = n + 1;
+    }
+    return least;
 }

@@ -234,6 +234,9 @@ bool tensor_print(const Tensor *x, FILE *file);
 
 /* snprintf, but with a decimal point in every locale, as all numbers that the library writes. */
 TENSOR_PRINTF(3, 4) int tensor_snprintf(char *text, size_t size, const char *format, ...);
+/* How many significant digits a text needs at least to be read back as x, a finite number of this
+ * type: at most 9 for F32, 17 for F64. */
+int tensor_fewest_digits(double x, DType dtype);
 
 /* ==== the other ring: not there in a build of the core alone ================================== */
 #ifndef TAPEHEAD_CORE

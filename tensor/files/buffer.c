@@ -57,21 +57,10 @@ void tensor_buffer_print_string(Buffer *out, const char *before, const char *tex
     tensor_buffer_print(out, "\"");
 }
 
-/* The fewest digits with which a text reads back as x, a finite number. */
-static int digits_of(double x, DType dtype) {
-    char text[32];                          /* with the point of the locale, which strtod expects */
-    const int most = dtype == F32 ? 9 : 17; /* with these every number reads back */
-    for (int digits = dtype == F32 ? 6 : 15; digits < most; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (dtype == F32 ? strtof(text, NULL) == (float)x : strtod(text, NULL) == x) return digits;
-    }
-    return most;
-}
-
 void tensor_buffer_print_number(Buffer *out, const char *before, double x, DType dtype) {
     if (isnan(x)) tensor_buffer_print(out, "%s\"NaN\"", before);
     else if (isinf(x)) tensor_buffer_print(out, "%s\"%sInfinity\"", before, x < 0 ? "-" : "");
-    else tensor_buffer_print(out, "%s%.*g", before, digits_of(x, dtype), x);
+    else tensor_buffer_print(out, "%s%.*g", before, tensor_fewest_digits(x, dtype), x);
 }
 
 void tensor_buffer_print_shape(Buffer *out, Shape shape) {

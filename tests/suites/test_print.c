@@ -433,6 +433,39 @@ START_TEST(test_write_errors) {
 }
 END_TEST
 
+/* Do n significant digits read back as x? */
+static bool reads_back(double x, DType dtype, int n) {
+    char text[32];
+    snprintf(text, sizeof text, "%.*e", n - 1, x);
+    return dtype == F32 ? strtof(text, NULL) == (float)x : strtod(text, NULL) == x;
+}
+
+static void expect_fewest_digits(double x, DType dtype) {
+    const int n = tensor_fewest_digits(x, dtype);
+    ck_assert_msg(reads_back(x, dtype, n), "%a: %d digits", x, n);
+    for (int fewer = 1; fewer < n; fewer++)
+        ck_assert_msg(!reads_back(x, dtype, fewer), "%a: %d digits", x, fewer);
+}
+
+/* All powers of two: the numbers below one are closer to it than the numbers above. */
+START_TEST(test_fewest_digits) {
+    ck_assert_int_eq(tensor_fewest_digits(0, F64), 1);
+    ck_assert_int_eq(tensor_fewest_digits(-0.125, F32), 3);
+    ck_assert_int_eq(tensor_fewest_digits(0.1, F64), 1);
+    ck_assert_int_eq(tensor_fewest_digits(0.1 + 0.2, F64), 17);
+    ck_assert_int_eq(tensor_fewest_digits((double)0.1f, F32), 1);
+    ck_assert_int_eq(tensor_fewest_digits((double)16777217.0f / 3, F32), 8);
+    ck_assert_int_eq(tensor_fewest_digits(1.7976931348623157e308, F64), 17);
+    for (int e = -1074; e < 1024; e++) expect_fewest_digits(ldexp(1, e), F64);
+    for (int e = -149; e < 128; e++) expect_fewest_digits(ldexp(1, e), F32);
+    Tensor *x = tensor_randn(SHAPE(2000));
+    for (int i = 0; i < 2000; i++) expect_fewest_digits(tensor_get(x, i), F32);
+    for (int i = 0; i < 2000; i++) expect_fewest_digits(exp(10 * tensor_get(x, i)), F64);
+    for (int i = 0; i < 2000; i++) expect_fewest_digits(rint(1e6 * tensor_get(x, i)) / 1e3, F64);
+    tensor_release(x);
+}
+END_TEST
+
 static Suite *print_suite(void) {
     Suite *suite = suite_create("print");
     TCase *tcase = tcase_create("print");
@@ -456,6 +489,7 @@ static Suite *print_suite(void) {
     tcase_add_test(tcase, test_null);
     tcase_add_test(tcase, test_pending_error_prints_nothing);
     tcase_add_test(tcase, test_write_errors);
+    tcase_add_test(tcase, test_fewest_digits);
     suite_add_tcase(suite, tcase);
     return suite;
 }
