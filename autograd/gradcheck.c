@@ -10,7 +10,9 @@
  * 10^-4. If h is large, the slope changes between the two points. So a derivative that the usual
  * step does not confirm is compared with other steps, and where no two of them agree, differences
  * cannot check it. */
-#include "op.h"
+#include "gradcheck.h"
+
+#include "tape.h"
 
 #include <float.h>
 

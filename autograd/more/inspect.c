@@ -7,6 +7,7 @@
  * gradient,
  *     dx[i] = sum over j of dy[j] J[j, i],
  * and the reason why a gradient is 0. Differences of the op's forward check J. */
+#include "../gradcheck.h"
 #include "../op.h"
 #include "../../tensor/files/file.h"
 

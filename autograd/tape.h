@@ -1,0 +1,114 @@
+/* tape.h - the tape, for the files of autograd/: what it records of each op, and how one applies
+ * and differentiates an op. */
+#ifndef TAPEHEAD_TAPE_H
+#define TAPEHEAD_TAPE_H
+
+#include "autograd.h"
+#include "../tensor/math/operations.h"
+
+enum { OP_INPUTS = 6, SAVED = 3 };
+
+typedef struct Op Op;
+
+/* The arguments of an op that are not tensors. Each op reads only its own fields. The arguments do
+ * not change after ag_apply. */
+typedef struct {
+    int dim;              /* the dimension that the op works along, counted from the start */
+    bool keepdim;         /* reductions: keep the reduced dimensions with size 1 */
+    bool causal;          /* masked_softmax, attention */
+    union {               /* no op reads two of these fields */
+        double s;         /* elementwise: the scalar operand */
+        double value;     /* masked_fill */
+        double p;         /* dropout */
+        double eps;       /* layer_norm */
+        DType dtype;      /* to */
+        int64_t diagonal; /* tril, triu */
+        Shape shape;      /* of the result: reshape, view, unsqueeze, squeeze, expand */
+        Axes axes;        /* permute */
+        bool dims[TENSOR_MAX_DIMS]; /* reductions: is dimension d reduced? */
+        struct {                    /* transpose */
+            int dim0, dim1;
+        };
+        struct { /* slice */
+            int64_t start, size;
+        };
+        struct { /* repeat, repeat_interleave */
+            int64_t times;
+            bool each_slice; /* true: repeat each slice; false: the whole x */
+        };
+        struct { /* masked_softmax, attention */
+            double scale, dropout;
+            int64_t num_heads; /* of scores (B H, Q, K) */
+        };
+        struct { /* cross_entropy */
+            int64_t ignore_index;
+            Reduction reduction;
+        };
+    };
+} Attributes;
+
+/* One node of the tape: out = op(in...). */
+typedef struct {
+    const Op *op;
+    Tensor *out;
+    Tensor *const *in; /* n_in inputs; NULL for an optional one that is absent */
+    int n_in;
+    unsigned reads;                  /* which tensors backward reads, bit OP_INPUTS for out */
+    uint32_t version[OP_INPUTS + 1]; /* of the storages of in and out when the node was recorded */
+    Tensor *saved[SAVED];            /* computed by forward for backward; released with the node */
+    Tensor *few[OP_INPUTS];          /* the inputs, if n_in <= OP_INPUTS */
+    Tensor **many;                   /* the inputs, if there are more; else NULL */
+    Attributes at;
+} Node;
+
+static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
+
+/* ---- recording ----------------------------------------------------------------------------- */
+
+/* Applies an op on the open tape. The result is a loan. */
+Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at);
+
+static inline Tensor *apply1(const Op *op, Tensor *x, Attributes at) {
+    return ag_apply(op, 1, &x, &at);
+}
+static inline Tensor *apply2(const Op *op, Tensor *a, Tensor *b, Attributes at) {
+    return ag_apply(op, 2, (Tensor *[]){a, b}, &at);
+}
+static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attributes at) {
+    return ag_apply(op, 3, (Tensor *[]){a, b, c}, &at);
+}
+
+/* False if an error is pending. Sets an error if x is NULL. For public functions that read x before
+ * ag_apply does. ag_check_ready also sets an error if x was let go or no tape is open: a
+ * function of other ops calls it, so that the error names this function. */
+bool ag_check_present(const char *op, const Tensor *x);
+bool ag_check_ready(const char *op, const Tensor *x);
+
+/* Sets the grad_fn of y, which several ops computed, to PyTorch's name for all of them. */
+static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
+    if (y && y->grad_fn) y->grad_fn = grad_fn;
+    return y;
+}
+
+/* ---- backpropagation ----------------------------------------------------------------------- */
+
+/* Buffers for a dx, new references. (If dx equals dy, return tensor_retain(dy).)
+ *
+ * ag_buffer_like: contiguous, of dy's shape and type, uninitialised. The buffer may be dy itself,
+ * if there is no other reference to dy: so use it only for the last dx that is computed from dy.
+ *
+ * ag_gradient_buffer: of in[i]'s shape, for an op that adds to some elements (slice, gather). If
+ * the gradient buffer of in[i] has no other reference, the result is that buffer; else the result
+ * is a tensor of zeros, and accumulate adds it to the gradient buffer. */
+Tensor *ag_buffer_like(Tensor *dy);
+Tensor *ag_gradient_buffer(const Node *n, int i);
+
+/* Checks that dy can be read, and has y's shape and type. */
+bool ag_check_cotangent(const char *function, const Tensor *y, const Tensor *dy);
+/* Line i of the open recording tape; NULL if there is none. */
+const Node *ag_node(int i);
+/* Sets dx[i] to the gradient of in[i], in in[i]'s shape, a new reference, where in[i] requires a
+ * gradient, else to NULL. On failure no reference is left in dx. */
+bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx);
+
+#endif
