@@ -129,6 +129,52 @@ Tensor *ag_let_go_since(int mark, Tensor *y);
 /* A loan that shares x's memory and requires no gradient. */
 Tensor *ag_detach(Tensor *x);
 
+/* ---- an op of your own ----------------------------------------------------------------------- */
+/* torch.autograd.Function: a program defines an op by its forward and its backward. The op is
+ * checked, recorded, printed, differentiated and shown like those below.
+ *
+ *     static Tensor *cube_forward(const AgCall *call) {
+ *         Tensor *x = call->in[0];
+ *         return tensor_retain(ag_mul(x, ag_square(x)));
+ *     }
+ *     static void cube_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+ *         dx[0] = tensor_retain(ag_mul(ag_scale(ag_square(call->in[0]), 3), dy));
+ *     }
+ *     static const AgFunction cube = {"cube", "x^3", "3 x^2 dy", cube_forward, cube_backward};
+ *
+ *     Tensor *y = ag_call(&cube, 1, &x, NULL);
+ */
+
+typedef struct AgFunction AgFunction;
+
+typedef struct {
+    const AgFunction *function;
+    int n;
+    Tensor *const *in; /* n inputs */
+    Tensor *out;       /* the result, for backward; in forward NULL */
+    void *data;        /* what ag_call got */
+} AgCall;
+
+/* Both functions may apply ops: these go to a tape of the function's own, which records nothing and
+ * ends with it, so tensor_retain what you return. Inputs and dy may have any strides, and are only
+ * read. A mistake is said by tensor_fail: then nothing is recorded, or no gradient has changed. */
+struct AgFunction {
+    const char *name;               /* "cube": for tape_print, grad_fn and error messages */
+    const char *formula, *gradient; /* for the reader of tape_write_json; may be NULL */
+    /* Returns the result, a new reference; NULL with an error. If somebody else holds the tensor,
+     * an input for example, the result of the op is a view of it. */
+    Tensor *(*forward)(const AgCall *call);
+    /* Sets dx[i], a new reference, at least where in[i] requires a gradient: in in[i]'s type and
+     * shape, or in a shape that in[i] broadcasts to (it is summed back). All dx[i] are NULL before.
+     * dy, the gradient of the result, has at least one element. backward NULL: the result has no
+     * gradient. */
+    void (*backward)(const AgCall *call, Tensor *dy, Tensor **dx);
+};
+
+/* Applies a function to n inputs, at most 6, of any types. The function and data outlive the tape.
+ * Backward reads the inputs and the result, so ag_let_go keeps their elements until then. */
+Tensor *ag_call(const AgFunction *function, int n, Tensor *const *in, void *data);
+
 /* ---- elementwise ---------------------------------------------------------------------------- */
 /* The formula and the gradient of each op are one row of tensor/kernels/elementwise.def. add, mul,
  * maximum and minimum take any type (of bools, + is "or" and * is "and"); sub, neg, abs, square,

@@ -20,8 +20,9 @@ typedef enum {
     SAME = NUMBER | 1 << BOOL, /* any type */
     INT64 = 1 << I64,
     BOOLEAN = 1 << BOOL,
-    OPTIONAL = 1 << 4, /* may be NULL */
-    MANY = 1 << 5      /* one or more tensors */
+    OPTIONAL = 1 << 4,  /* may be NULL */
+    MANY = 1 << 5,      /* one or more tensors */
+    ANY = SAME | 1 << 6 /* any type, whatever the types of the other inputs are */
 } InputType;
 
 typedef struct {
@@ -69,6 +70,7 @@ struct Op {
                        * tensor already, forward draws nothing. 0: the op draws nothing */
     const char *zero; /* the reason why no element of the result changes with an element of in[0],
                        * if the reason depends on the op alone: "dropped" */
+    bool calls;       /* ag_call: name and texts are those of n->at.function */
     int row;          /* elementwise: its number in elementwise.def */
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
@@ -76,6 +78,14 @@ struct Op {
 /* The Input of input i; with MANY in[0] describes all inputs. */
 static inline const Input *input_of(const Op *op, int i) {
     return &op->in[op->in[0].type & MANY ? 0 : i];
+}
+
+static inline const char *op_name(const Op *op, const Attributes *at) {
+    return op->calls ? at->function->name : op->name;
+}
+static inline const char *node_name(const Node *n) { return op_name(n->op, &n->at); }
+static inline const OpText *node_text(const Node *n) {
+    return n->op->calls ? &n->at.text : n->op->text;
 }
 
 /* Every op, in the order of the documentation, NULL at the end. */

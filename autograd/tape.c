@@ -15,7 +15,7 @@
 
 enum { TAPES_MAX = 64 };
 
-static TENSOR_THREAD_LOCAL struct {
+static TENSOR_THREAD_LOCAL struct Stack {
     Node *nodes;
     int count, capacity;
     struct Tape {
@@ -25,6 +25,7 @@ static TENSOR_THREAD_LOCAL struct {
     } tape[TAPES_MAX];
     int open;       /* how many tapes are open */
     uint32_t tapes; /* the number of the last recording tape */
+    bool apart;     /* of ag_run_apart: no tape records */
 } stack;
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -52,6 +53,9 @@ static bool open_tape(const char *function, bool records) {
                            TAPES_MAX);
     if (records && recording_tape() >= 0)
         return tensor_fail("%s: a recording tape is open already: tape_end it first", function);
+    if (records && stack.apart)
+        return tensor_fail("%s: a function of ag_call is running, and what it does is not recorded",
+                           function);
     struct Tape tape = {.first = stack.count, .records = records};
     if (stack.tapes == 0)
         stack.tapes = (uint32_t)(uintptr_t)&stack; /* another one in each thread */
@@ -112,7 +116,23 @@ void tape_end(void) {
     tensor_cache_free(stack.nodes, stack.capacity * (int64_t)sizeof(Node));
     stack.nodes = NULL;
     stack.capacity = 0;
-    tensor_cache_end_step();
+    if (!stack.apart) tensor_cache_end_step();
+}
+
+void ag_run_apart(void (*run)(void *), void *argument) {
+    const struct Stack outside = stack;
+    stack = (struct Stack){.apart = true};
+    tape_begin_no_grad();
+    run(argument);
+    while (stack.open > 0) tape_end(); /* also those that the function has left open */
+    stack = outside;
+    tell_recording();
+}
+
+bool ag_is_lent(const Tensor *x) {
+    for (int i = 0; i < stack.count && x && x->refs == 1; i++)
+        if (stack.nodes[i].out == x) return true;
+    return false;
 }
 
 void tape_keep_grads(bool keep) {
@@ -162,12 +182,12 @@ static const char *types_text(InputType type) {
 /* Checks that the op takes the type of input i, and that the earlier inputs with the same set of
  * types have this type, too. */
 static bool check_type(const Op *op, int i, Tensor *const *in) {
-    const InputType type = input_of(op, i)->type & SAME;
+    const InputType type = input_of(op, i)->type & ANY;
     const DType is = in[i]->dtype;
     if (!(type >> is & 1))
         return tensor_fail("%s: %s is %s: it must be %s; convert it with ag_to", op->name,
                            input_of(op, i)->name, tensor_dtype_name(is), types_text(type));
-    for (int j = 0; j < i; j++)
+    for (int j = 0; j < i && type != ANY; j++)
         if ((input_of(op, j)->type & SAME) == type && in[j] && in[j]->dtype != is)
             return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
                                input_of(op, j)->name, tensor_dtype_name(in[j]->dtype),
@@ -177,17 +197,17 @@ static bool check_type(const Op *op, int i, Tensor *const *in) {
 
 /* Checks that no error is pending, no required input is NULL, the types are right and a tape is
  * open. */
-static bool check_inputs(const Op *op, int n_in, Tensor *const *in) {
+static bool check_inputs(const Op *op, int n_in, Tensor *const *in, const Attributes *at) {
     if (tensor_pending()) return false;
     for (int i = 0; i < n_in; i++)
         if (!in[i] && !(input_of(op, i)->type & OPTIONAL))
-            return tensor_fail("%s: %s is NULL", op->name, input_of(op, i)->name);
+            return tensor_fail("%s: %s is NULL", op_name(op, at), input_of(op, i)->name);
     for (int i = 0; i < n_in; i++)
         if (in[i] && !check_type(op, i, in)) return false;
         else if (in[i] && in[i]->let_go)
-            return tensor_fail("%s: %s was let go, and its elements with it", op->name,
+            return tensor_fail("%s: %s was let go, and its elements with it", op_name(op, at),
                                input_of(op, i)->name);
-    return check_open(op->name);
+    return check_open(op_name(op, at));
 }
 
 /* x has a grad_fn, so a line of the open recording tape made it; if not, x is a leaf, and INT_MAX.
@@ -228,13 +248,13 @@ static void check_history(const char *op, const char *name, const Tensor *x) {
 
 /* Does the result require a gradient? Sets an error if the history of an input is not on the tape.
  */
-static bool result_requires_grad(const Op *op, int n_in, Tensor *const *in) {
+static bool result_requires_grad(const Node *n) {
     bool required = false;
-    if (!op->backward || !stack.tape[stack.open - 1].records) return false;
-    for (int i = 0; i < n_in; i++) {
-        if (!in[i]) continue;
-        required = required || in[i]->requires_grad;
-        check_history(op->name, input_of(op, i)->name, in[i]);
+    if (!n->op->backward || !stack.tape[stack.open - 1].records) return false;
+    for (int i = 0; i < n->n_in; i++) {
+        if (!n->in[i]) continue;
+        required = required || n->in[i]->requires_grad;
+        check_history(node_name(n), input_of(n->op, i)->name, n->in[i]);
     }
     return required;
 }
@@ -254,16 +274,16 @@ static bool retain_inputs(Node *n, Tensor *const *in) {
 }
 
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at) {
-    if (!check_inputs(op, n_in, in) || !reserve_node()) return NULL;
+    if (!check_inputs(op, n_in, in, at) || !reserve_node()) return NULL;
     const bool records = stack.tape[stack.open - 1].records;
-    const bool requires_grad = result_requires_grad(op, n_in, in);
-    if (tensor_pending()) return NULL;
     Node *n = &stack.nodes[stack.count];
     n->op = op;
     n->n_in = n_in;
     n->in = in;
     memset(n->saved, 0, sizeof n->saved);
     n->at = *at;
+    const bool requires_grad = result_requires_grad(n);
+    if (tensor_pending()) return NULL;
     n->out = op->forward(n);
     n->n_in = records ? n_in : 0;
     if (tensor_pending() || !retain_inputs(n, in)) {
@@ -273,7 +293,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     }
     const bool grad = requires_grad && dtype_is_float(n->out->dtype);
     n->out->requires_grad = grad;
-    if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : op->name;
+    if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : node_name(n);
     if (!grad) {
         n->out->grad_fn = NULL;
         release_saved(n);
@@ -360,7 +380,7 @@ static bool check_unchanged(const Node *n) {
         const bool gone = !x->storage->bytes;
         if (gone || x->storage->version != n->version[i])
             return tensor_fail("backward: %s needs its %s%s %s as it was, but %s%s since",
-                               n->op->name, is_out ? "result" : "input ",
+                               node_name(n), is_out ? "result" : "input ",
                                is_out ? "" : input_of(n->op, i)->name, tensor_shape_text(x->shape),
                                gone ? "it was let go" : x->storage->written_by,
                                gone ? "" : " has written over it");
@@ -635,7 +655,7 @@ bool tape_print(FILE *file) {
     if (stack.open == 0) return tensor_fail("tape_print: no tape is open");
     for (int i = stack.tape[stack.open - 1].first; i < stack.count; i++) {
         const Node *n = &stack.nodes[i];
-        fprintf(file, "%%%d%s%s = %s(", i, n->out->name[0] ? " " : "", n->out->name, n->op->name);
+        fprintf(file, "%%%d%s%s = %s(", i, n->out->name[0] ? " " : "", n->out->name, node_name(n));
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k]) print_input(n->in[k], k ? ", " : "", i, file);
         fprintf(file, ") %s%s\n", tensor_shape_text(n->out->shape),

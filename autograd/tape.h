@@ -44,6 +44,11 @@ typedef struct {
             int64_t ignore_index;
             Reduction reduction;
         };
+        struct { /* ag_call */
+            const AgFunction *function;
+            void *data;
+            OpText text; /* the function's */
+        };
     };
 } Attributes;
 
@@ -110,5 +115,13 @@ const Node *ag_node(int i);
 /* Sets dx[i] to the gradient of in[i], in in[i]'s shape, a new reference, where in[i] requires a
  * gradient, else to NULL. On failure no reference is left in dx. */
 bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx);
+
+/* Calls run(argument), which calls a function of the program, in the middle of an op or of a
+ * backward pass. To this function no other tape than one of its own is open, which records nothing:
+ * the ops that it applies go to that tape, and the nodes of the caller's tapes stay where they are.
+ * Its results end with that tape. */
+void ag_run_apart(void (*run)(void *), void *argument);
+/* Does the open tape hold the only reference to x? For what such a function returns. */
+bool ag_is_lent(const Tensor *x);
 
 #endif

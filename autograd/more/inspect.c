@@ -21,7 +21,7 @@ enum { JSON_BYTES = 1 << 20, JACOBIAN_SIZE = 1 << 22 };
 
 bool tape_line(int i, TapeLine *line) {
     const Node *n = tensor_pending() ? NULL : ag_node(i);
-    if (n) *line = (TapeLine){n->op->name, n->op->text, n->out, n->in, n->n_in};
+    if (n) *line = (TapeLine){node_name(n), node_text(n), n->out, n->in, n->n_in};
     return n != NULL;
 }
 
@@ -30,7 +30,7 @@ static const Node *node_of(const char *function, int i) {
     const Node *n = tensor_pending() ? NULL : ag_node(i);
     if (n && n->out->grad_fn && n->op->backward) return n;
     if (!n) return tensor_fail("%s: the open recording tape has no line %d", function, i);
-    return tensor_fail("%s: line %d, %s, has no gradient", function, i, n->op->name);
+    return tensor_fail("%s: line %d, %s, has no gradient", function, i, node_name(n));
 }
 
 /* A backward may write over a dy that nobody else holds, so it gets a view of dy. */
@@ -103,7 +103,7 @@ static Tensor *jacobian_of(const Node *n, int k) {
     const int64_t rows = tensor_numel(n->out), columns = tensor_numel(n->in[k]);
     if (columns > JACOBIAN_SIZE / rows)
         return tensor_fail("tape_write_json: %s has %lld derivatives: choose a smaller example",
-                           n->op->name, (long long)rows * (long long)columns);
+                           node_name(n), (long long)rows * (long long)columns);
     Tensor **dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     Tensor *jacobian = tensor_make(SHAPE(rows, columns), F64);
     for (int64_t j = 0; j < rows && !tensor_pending(); j++) {
@@ -313,10 +313,10 @@ static int number_of(const Tensor **tensor, const Tensor *x) {
 }
 
 static void write_line(Buffer *json, const Tensor **tensor, int line, const Node *n) {
-    const OpText *text = n->op->text;
+    const OpText *text = node_text(n);
     tensor_buffer_print(json, "%s\n{\"line\":%d,\"view\":%s", tensor[0] ? "," : "", line,
                         n->in[0]->storage == n->out->storage ? "true" : "false");
-    tensor_buffer_print_string(json, ",\"op\":", n->op->name);
+    tensor_buffer_print_string(json, ",\"op\":", node_name(n));
     tensor_buffer_print_string(json, ",\"call\":", text->call);
     tensor_buffer_print_string(json, ",\"shapes\":", text->shapes);
     tensor_buffer_print_string(json, ",\"formula\":", text->value);
