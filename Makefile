@@ -8,7 +8,7 @@
 
 .DEFAULT_GOAL = all
 VERSION := $(shell sed -n 's/.*define TAPEHEAD_VERSION "\([^"]*\)".*/\1/p' tensor/tensor.h)
-BUILD   = build
+BUILD   = $(if $(CORE),build/alone,build)
 # CPPFLAGS and CFLAGS are for each call of the compiler, LDFLAGS and LDLIBS for each link, LIBDIR,
 # INCLUDEDIR and DESTDIR for install.
 CFLAGS ?= -O2 -g
@@ -20,6 +20,11 @@ quoted  = '$(subst ','\'',$(1))'
 include tests/tools/folder.mk # is this BUILD a folder to build in, and CC a compiler?
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
           -Wdouble-promotion $(if $(DEV),-Werror)
+
+# make CORE=1: the core alone, by any compiler of C11.
+ifdef CORE
+include tests/core.mk
+else
 
 # The sources need these flags, whatever CFLAGS says: C11, POSIX with M_PI and realpath, files of
 # more than 2 GB, and options with which the compiler changes no digit of a result. A product and a
@@ -195,13 +200,14 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "%-16s%s\n", $$1, $$2 }' $(filter-out %.d,$(MAKEFILE_LIST))
 
-# Work on all cores, unless told otherwise or told to clean first.
-ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
-MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
-endif
 FORCE:
 .PHONY: all library demo install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+endif
 
+# Work on all cores, unless told otherwise or told to clean first.
+ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
+MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
+endif

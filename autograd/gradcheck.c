@@ -63,6 +63,9 @@ typedef struct {
     double size; /* of what <c, f> is computed from */
 } Check;
 
+/* printf writes -nan for a NaN with a sign, which depends on the compiler. */
+static double printable(double x) { return isnan(x) ? fabs(x) : x; }
+
 /* f(inputs) on the open tape: float64, and of the same shape at every call. */
 static Tensor *call(Check *check) {
     *tensor_generator_current() = check->generator;
@@ -151,11 +154,12 @@ static bool check_element(Check *check, int which, int64_t i) {
     if (ag_quotients_cannot_tell(&known, analytic))
         return tensor_fail("gradcheck: input %d, element %s: backpropagation gives %.12g, but "
                            "differences cannot check it: they give %.12g, give or take %.2g",
-                           which, tensor_shape_text(index), analytic, known.best, known.doubt);
+                           which, tensor_shape_text(index), printable(analytic),
+                           printable(known.best), known.doubt);
     return tensor_fail(
         "gradcheck: input %d, element %s: backpropagation gives %.12g, the difference "
         "quotient %.12g",
-        which, tensor_shape_text(index), analytic, known.best);
+        which, tensor_shape_text(index), printable(analytic), printable(known.best));
 }
 
 /* The largest |x dx|: f was computed from numbers whose rounding changes <c, f> by this, times

@@ -13,13 +13,13 @@
 #include "common.h"
 #include "common_program.h"
 
-#ifndef __GLIBC__
 /* The targets are computed with sin and pow of the C library, and only glibc's have PyTorch's last
- * bits. With another library, musl for example, the sixth decimal of a loss may differ by two, and
- * so may the last digit of a number such as 1.5530e-02. */
+ * bits; and the plain kernels add in double, where PyTorch adds floats. So with another library,
+ * musl for example, and with the plain kernels, the sixth decimal of a loss may differ by three,
+ * and the last digit of a number such as 1.5530e-02 by two. */
 static bool loss_agrees(const char *printed, int epoch) {
     static const double shown[] = {31.119806, 10.461807, 10.461460, 10.461108, 10.460758};
-    return epoch >= 1 && epoch <= 5 && fabs(atof(printed) - shown[epoch - 1]) < 2.5e-6;
+    return epoch >= 1 && epoch <= 5 && fabs(atof(printed) - shown[epoch - 1]) < 3.5e-6;
 }
 
 static bool agrees(const char *printed, const char *line) {
@@ -33,28 +33,31 @@ static bool agrees(const char *printed, const char *line) {
             const double x = strtod(printed, &after_x), y = strtod(line, &after_y);
             const char *exponent = memchr(line, 'e', (size_t)(after_y - line));
             const double last = exponent ? pow(10, atoi(exponent + 1) - 4) : 0;
-            if (fabs(x - y) > 2.01 * last) return false;
+            if (fabs(x - y) > 2.01 * last + 3e-45) return false; /* two of the smallest floats */
             printed = after_x;
             line = after_y;
         } else if (*printed++ != *line++) return false;
     }
     return true;
 }
+
+/* Must every bit be PyTorch's? */
+static bool is_exact(void) {
+#ifdef __GLIBC__
+    return has_fast_kernels();
+#else
+    return false;
 #endif
+}
 
 /* Does the output begin with this line? */
 static bool begins_with(const char *printed, const char *line) {
-#ifdef __GLIBC__
-    return !strncmp(printed, line, strlen(line));
-#else
-    return agrees(printed, line);
-#endif
+    return is_exact() ? !strncmp(printed, line, strlen(line)) : agrees(printed, line);
 }
 
 START_TEST(the_whole_output) {
     ck_assert_int_eq(run("--plot $D/plot.svg --log $D/log.csv"), 0);
     ck_assert_str_eq(complaints, "");
-    if (!has_fast_kernels()) return;
     FILE *expected = fopen("tests/golden/notebook.txt", "r");
     ck_assert_msg(expected != NULL, "run me from the root of the repository");
     char line[256];
@@ -70,7 +73,7 @@ START_TEST(the_whole_output) {
     fclose(expected);
     ck_assert_msg(!*printed, "it goes on after line %d: %s", number, printed);
     ck_assert_int_gt(number, 500);
-    ck_assert_int_eq(shell("cmp $D/plot.svg tests/golden/notebook.svg"), 0);
+    if (is_exact()) ck_assert_int_eq(shell("cmp $D/plot.svg tests/golden/notebook.svg"), 0);
     slurp(path("log.csv"), out, sizeof out);
     ck_assert_int_eq(strncmp(out, "step,loss\n1,31.1198", 19), 0);
     ck_assert_int_eq(shell("test $(wc -l <$D/log.csv) = 6"), 0);

@@ -665,7 +665,9 @@ static Suite *random_suite(void) {
     tcase_add_test(state, seeding_drops_the_waiting_normal);
     tcase_add_test(state, a_saved_generator_repeats_itself);
     tcase_add_test(state, a_zeroed_generator_starts_from_seed_0);
+#ifndef ONE_THREAD
     tcase_add_test(state, each_thread_has_its_own_generator);
+#endif
     tcase_add_test(state, a_state_goes_on_as_it_would_have);
     tcase_add_test(state, a_state_that_is_none_is_refused);
     TCase *corners = add_case(suite, "corners");

@@ -1822,7 +1822,9 @@ static void add_ownership(Suite *suite) {
     tcase_add_test(nested, two_recording_tapes_are_an_error);
     tcase_add_test(nested, sixty_four_tapes_are_enough);
     tcase_add_test(nested, a_tape_opens_while_an_error_is_pending);
+#ifndef ONE_THREAD
     tcase_add_test(nested, each_thread_has_its_own_tapes);
+#endif
     TCase *keeping = add_framed_case(suite, "keeping");
     tcase_add_test(keeping, kept_for_the_caller);
     tcase_add_test(keeping, kept_for_the_tape_outside);

@@ -1,0 +1,43 @@
+# core.mk - make CORE=1: the core by itself, as any compiler of C11 builds it (CC=tcc), and the core's suites.
+#
+# The core is compiled as plain C11, without POSIX. The suites need more: they read golden files and call ops
+# of the other ring. So HOST compiles them with tensor/files/, autograd/more/ and nn/more/, but without
+# tensor/fast/: every kernel, every allocation and every part of a work is the core's own.
+HOST        = cc
+CORE_C      = $(wildcard tensor/*.c tensor/math/*.c tensor/kernels/*.c tensor/alone/*.c autograd/*.c autograd/ops/*.c nn/*.c)
+CORE_FLAGS  = -std=c11 $(CPPFLAGS) $(CFLAGS) -DTAPEHEAD_CORE $(if $(findstring tcc,$(CC)),,-pedantic -ffp-contract=off $(WARN))
+CORE_SUITES = $(patsubst %,$(BUILD)/tests/test_%,tensor print random tape ops golden attention function seeds nn notebook)
+# tcc's code calls functions of its own library.
+TCC_LIBRARY = $(if $(findstring tcc,$(CC)),$(wildcard /usr/lib/*/tcc/libtcc1.a /usr/lib/tcc/libtcc1.a /usr/local/lib/tcc/libtcc1.a))
+HOST_C      = $(wildcard tensor/files/*.c autograd/more/*.c nn/more/*.c) tests/tools/alone.c
+HOST_FLAGS  = -O1 -g -std=c11 -D_XOPEN_SOURCE=700 -ffp-contract=off -DTEST_HOOKS -DCORE_ALONE $(WARN) -Wno-unused \
+              $(if $(findstring tcc,$(CC)),-DONE_THREAD) # tcc has no thread-local variables
+
+.DEFAULT_GOAL = test
+test: $(CORE_SUITES) $(BUILD)/notebook
+	@BUILD=$(BUILD) tests/tools/run-suites $(CORE_SUITES)
+	@tests/checks/core '$(CC)' $(BUILD)/libtapehead-core.a
+
+core_objects = $(patsubst %.c,$(BUILD)/core/%.o,$(1))
+host_objects = $(patsubst %.c,$(BUILD)/host/%.o,$(1))
+$(BUILD)/core/%.o: %.c $(BUILD)/flags
+	@echo "  cc   $@"; mkdir -p $(@D); $(CC) $(CORE_FLAGS) -MD -MF $(@:.o=.d) -c $< -o $@
+$(BUILD)/libtapehead-core.a: $(call core_objects,$(CORE_C))
+	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $^
+$(BUILD)/host/%.o: %.c $(BUILD)/flags
+	@echo "  cc   $@"; mkdir -p $(@D); $(HOST) $(HOST_FLAGS) $$(pkg-config --cflags check) -MMD -MP -c $< -o $@
+$(BUILD)/tests/test_attention: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
+$(CORE_SUITES): $(BUILD)/tests/%: $(BUILD)/host/tests/suites/%.o $(call host_objects,tests/suites/common.c tests/suites/common_program.c $(HOST_C)) \
+                $(BUILD)/libtapehead-core.a
+	@echo "  link $@"; mkdir -p $(@D); $(HOST) -Wl,--wrap=tensor_fail $(WRAP) $^ $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
+$(BUILD)/notebook: $(call host_objects,examples/notebook.c $(wildcard examples/common/*.c) $(HOST_C)) $(BUILD)/libtapehead-core.a
+	@echo "  link $@"; $(HOST) $^ $(TCC_LIBRARY) -lm -o $@
+$(call host_objects,$(wildcard tests/suites/*.c)): | have-check
+have-check:
+	@tests/tools/install-check
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D); echo '$(CC) $(CORE_FLAGS) $(HOST)' | cmp -s - $@ || echo '$(CC) $(CORE_FLAGS) $(HOST)' >$@
+FORCE:
+.PHONY: test have-check FORCE
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
