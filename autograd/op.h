@@ -88,16 +88,6 @@ static inline const OpText *node_text(const Node *n) {
     return n->op->calls ? &n->at.text : n->op->text;
 }
 
-/* Every op, in the order of the documentation, NULL at the end. */
-extern const Op *const ag_ops[];
-
-#define COMPOSITE(name) extern const OpText ag_text_##name;
-#define OP(name)        COMPOSITE(name) extern const Op ag_op_##name;
-#define EACH(name)      OP(name)
-#include "../tensor/kernels/elementwise.def"
-#include "ops.def"
-#undef EACH
-
 /* Define ag_text_NAME and ag_op_NAME in the op's section of a file in ops/. A composite function
  * has only a text.
  *
@@ -105,6 +95,10 @@ extern const Op *const ag_ops[];
  *     DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, ...); */
 #define OP_TEXT(op)        const OpText ag_text_##op
 #define DEFINE_OP(op, ...) const Op ag_op_##op = {.name = #op, .text = &ag_text_##op, __VA_ARGS__}
+
+/* Of ops whose names inspect.c knows. */
+extern const Op ag_op_to;
+extern const OpText ag_text_softmax, ag_text_attention_weights;
 
 /* ---- shared by the attention ops (mask.c) --------------------------------------------------- */
 

@@ -14,5 +14,6 @@ Tensor *ag_reduce_dim(const Op *op, Tensor *x, int dim, bool keepdim);
 /* The positions that the kernel, argmax or argmin, finds: I64, with the dimension kept. An error if
  * the dimension is empty. */
 Tensor *ag_positions(const Node *n, Kernel *const *kernel);
+extern const Op ag_op_argmax; /* ag_argmax and ag_argmax_dim apply it */
 
 #endif

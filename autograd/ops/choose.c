@@ -151,6 +151,8 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask) {
 
 /* ---- tril and triu ------------------------------------------------------------------------- */
 
+extern const Op ag_op_tril; /* defined below */
+
 /* tril keeps the first i + diagonal + 1 elements of row i, triu all but the first i + diagonal. */
 static Tensor *triangle(const Node *n, const Tensor *x) {
     const int64_t rows = tensor_numel(x) > 0 ? x->shape.dim[x->shape.ndim - 2] : 0;

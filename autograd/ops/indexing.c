@@ -5,6 +5,8 @@
  * row-major order. */
 #include "../op.h"
 
+extern const Op ag_op_gather; /* defined below */
+
 static bool check_indices(const Node *n) {
     const Shape x = n->in[0]->shape;
     const int64_t size = x.ndim ? x.dim[n->at.dim] : 1, numel = tensor_numel(n->in[1]);

@@ -1,4 +1,6 @@
-"""The ops: each as a function of PyTorch, and a function that draws its inputs."""
+"""The ops: each as a function of PyTorch, and a function that draws its inputs. The functions come from the rows of
+../suites/ops.def, and an op without a function that draws gets inputs like those of its row, so a new op needs
+nothing here."""
 import logging
 import math
 import pathlib
@@ -8,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "golden"))
 logging.disable(logging.WARNING)  # PyTorch warns that there is no GPU
 import numpy as np
 import generate
+import table
 from generate import TYPES, torch, F
 
 F32, F64, I64, BOOL = TYPES
@@ -116,12 +119,14 @@ def whole_or_eighth(p, x):
     return p.rng.randint(-3, 3) if p.kind(x) == "i" else eighth(p)
 
 
-TAKES = {**{name: "fib" for name in "add mul maximum minimum eq ne lt le gt ge logical_and logical_or".split()},
-         "sub": "fi", **{name: "fi" for name in "neg abs square relu".split()}, "logical_not": "fib", "detach": "fib",
+TAKES = {**{name: row.types for name, row in table.ELEMENTWISE.items()}, "logical_not": "fib", "detach": "fib",
          "contiguous": "fib", "sum": "fib", "argmax_all": "fi", "max": "fib"}
+FORM = {name: (row.inputs, row.scalar) for name, row in table.ELEMENTWISE.items()}
+ROWS = {form: " ".join(name for name in FORM if FORM[name] == form) for form in set(FORM.values())}
 
 
-@draws("neg abs square exp sin cos tanh sigmoid relu gelu gelu_tanh silu logical_not detach contiguous sum mean")
+# A later function replaces an earlier one.
+@draws(ROWS[1, False] + " logical_not detach contiguous sum mean")
 def unary(p, name):
     return [p.pick(TAKES.get(name, "f"))],
 
@@ -136,7 +141,7 @@ def of_some(p, name):
     return [p.pick(TAKES[name], where=lambda shape: math.prod(shape) > 0)],
 
 
-@draws("add sub mul maximum minimum eq ne lt le gt ge logical_and logical_or")
+@draws(ROWS[2, False])
 def binary(p, name):
     a = p.pick(TAKES[name])
     pair = [a, p.broadcast(p.dtype_of(a), p.sizes(a))]
@@ -158,15 +163,15 @@ def power(p, name):
     return [a, p.broadcast(p.dtype_of(a), p.sizes(a))],
 
 
+@draws(ROWS[1, True] + " eq_scalar ne_scalar lt_scalar le_scalar gt_scalar ge_scalar")
+def with_number(p, name):
+    x = p.pick(TAKES.get(name, "fi"))
+    return [x], whole_or_eighth(p, x)
+
+
 @draws("pow_scalar")
 def power_of_number(p, name):
     return [p.pick(draw="positive" if p.rng.random() < 0.5 else None)], p.rng.choice([2, 3, 0.5, -1, 0, 1, 2.5, -2, 4])
-
-
-@draws("scale add_scalar clamp_min clamp_max eq_scalar ne_scalar lt_scalar le_scalar gt_scalar ge_scalar")
-def with_number(p, name):
-    x = p.pick("fi")
-    return [x], whole_or_eighth(p, x)
 
 
 @draws("clamp")
@@ -519,5 +524,49 @@ def classified(p, name):
     return [x, target], ignore, p.rng.randint(0, 2)
 
 
+# ---- ops that have no function above
+
+
+def like_a_case(op):
+    """A function that draws inputs of the shapes of a case of the op's row, but with other sizes."""
+    cases = [generate.parse(case) for case in op.cases.split(";")]
+    cases = [case for case in cases if all(generate.INPUT.fullmatch(text) for text in case[1])]
+
+    def draw(p, name):
+        numbers, texts = p.rng.choice(cases)
+        texts = [generate.INPUT.fullmatch(text).groups() for text in texts]
+        shapes = [[int(n) for n in sizes.split(",") if n] for _, sizes, *_ in texts]
+        other = {0: 0, 1: 1}  # the size in place of each size of the case
+
+        def agrees(shape):
+            sizes = dict(zip(shapes[0], shape))
+            return all(sizes[n] == m and (n > 1 or n == m) for n, m in zip(shapes[0], shape))
+
+        first = p.pick(TAKES.get(name, "f"), len(shapes[0]), len(shapes[0]), where=agrees)
+        other |= dict(zip(shapes[0], p.sizes(first)))
+        inputs = [first]
+        for i, (kind, _, low, high) in enumerate(texts[1:], 1):
+            shape = [other.setdefault(n, p.rng.randint(1, 7)) for n in shapes[i]]
+            if kind == "f" and not low:
+                grad = False if op.constants is not None and i >= op.constants else None
+                inputs.append(p.like(p.dtype_of(first), shape) if grad is None else
+                              p.leaf(p.dtype_of(first), shape, grad=grad))
+            elif kind == "f":
+                inputs.append(p.leaf(p.dtype_of(first), shape, draw="positive"))
+            elif kind == "i":
+                low, high = int(low or -3), int(high or 4)
+                inputs.append(p.leaf(I64, shape, low=low, high=max(other.get(high, high), low + 1)))
+            else:
+                inputs.append(p.leaf(BOOL, shape))
+        try:
+            FUNCTIONS[name]([p.main.values[i] for i in inputs], numbers)
+        except (RuntimeError, IndexError):
+            raise Refused from None
+        return [inputs, *numbers]
+
+    return draw
+
+
+DRAW |= {op.name: like_a_case(op) for op in table.OPS if op.name not in DRAW}
 OPS = sorted(DRAW)
 assert set(OPS) == {name for name in FUNCTIONS if name not in IN_C}, set(OPS) ^ set(FUNCTIONS)

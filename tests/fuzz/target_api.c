@@ -173,22 +173,38 @@ static bool several(Tensor **x, int n) {
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
-/* Calls any op of the table, with small numbers for all its attributes: sizes, dimensions and
+/* How many inputs to give to the row's function: for a composite, as many as its first call in the
+ * table has. */
+static int choose_count(const OpRow *row) {
+    int n = 0;
+    if (!row->op) {
+        const SampleInput *in = row->wrong.list ? row->wrong.list->in : NULL;
+        if (row->empty.n) in = row->empty.list->in;
+        if (row->samples.n) in = row->samples.list->in;
+        while (in && n < SAMPLE_INPUTS && in[n].kind) n++;
+        return n;
+    }
+    if (row->op->in[0].type & MANY) return (int)below(8) + 1;
+    n = inputs_of(row->op);
+    while (n > 0 && row->op->in[n - 1].type & OPTIONAL && flag()) n--;
+    return n;
+}
+
+/* Calls any function of the table, with small numbers for all its attributes: sizes, dimensions and
  * probabilities. */
 static void call_any_op(void) {
-    static int n_ops;
-    while (ag_ops[n_ops]) n_ops++;
-    const Op *op = ag_ops[below((unsigned)n_ops)];
+    static unsigned n_rows;
+    while (op_rows[n_rows].name) n_rows++;
+    const OpRow *row = &op_rows[below(n_rows)];
     Tensor *in[8];
     double number[SAMPLE_NUMBERS];
-    int n = op->in[0].type & MANY ? (int)below(8) + 1 : inputs_of(op);
-    while (n > 0 && op->in[0].type < MANY && op->in[n - 1].type & OPTIONAL && flag()) n--;
+    const int n = choose_count(row);
     if (!several(in, n)) return;
     for (int i = 0; i < SAMPLE_NUMBERS; i++) {
         const unsigned v = byte();
         number[i] = v < 200 ? (int)(v % 11) - 2 : v % 8 / 4.0;
     }
-    borrow(call_op(op->name, in, n, number));
+    borrow(call_op(row->name, in, n, number));
 }
 
 /* Calls functions that take numbers of any size, and functions that are no op of the table. */

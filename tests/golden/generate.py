@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes functions/NAME.safetensors: the values and gradients that PyTorch computes for every function of
-the contract that computes something. The inputs are PyTorch's own samples, and ours in many memory layouts.
+"""Writes functions/NAME.safetensors: the values and gradients that PyTorch computes for every op of
+../suites/ops.def and for most functions of tensor.h. The inputs are PyTorch's own samples, and ours in many memory
+layouts. A row of ops.def has the op as an expression of PyTorch and its inputs, so a new op needs nothing here.
 
 Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
 machines). Arguments such as ag_add choose the functions to write. The bytes are the same every time.
@@ -43,6 +44,7 @@ import torch.testing._internal.common_methods_invocations as invocations
 from torch.testing._internal.opinfo import core
 
 from corners import CORNERS
+import table
 
 NAN, INF = math.nan, math.inf
 FLOATS = (torch.float32, torch.float64)
@@ -135,7 +137,7 @@ LAYOUTS = (transposed, sliced, expanded)
 
 
 class Function:
-    """A function of the contract, and its calls.
+    """An op or another function, and its calls.
 
     call(x, a): the same call in PyTorch; x are the inputs and a the numbers of C's call.
     cases: own calls, "numbers: inputs; numbers: inputs"; the first call is made in every layout, too.
@@ -204,230 +206,13 @@ def number(x, a):
     return a[0] if x[0].is_floating_point() else int(a[0])
 
 
-# ---- elementwise
+# ---- the ops: what their expressions in ../suites/ops.def call
 
-UNARY = "f3,4; f; f2,0,3; f12~-8,8; f77~-5,5"
-WHOLE = {name: "; i3,4; [-3,2**31,0]" for name in "neg abs square relu".split()}
-for name in "neg abs square exp sin cos tanh sigmoid".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0]), UNARY + WHOLE.get(name, ""),
-             db=name, adapt=lambda s: ([s.input[:4]], []) if s.input.dim() else ([s.input], []))
-for name in "relu gelu silu".split():
-    Function("ag_" + name, lambda x, a, f=getattr(F, name): f(x[0]), UNARY + WHOLE.get(name, ""),
-             db="nn.functional." + name, adapt=lambda s: None if s.kwargs.get("approximate") == "tanh" else
-             ([s.input[:4, :4] if s.input.dim() > 1 else s.input], []))
-Function("ag_gelu_tanh", lambda x, a: F.gelu(x[0], approximate="tanh"), UNARY + "; [0.,-0.,inf,nan,30,-30,1e-30,5]",
-         db="nn.functional.gelu", adapt=lambda s: None if s.kwargs.get("approximate") != "tanh" else
-         ([s.input[:4, :4] if s.input.dim() > 1 else s.input], []))
-for name in "sqrt log".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0]),
-             "f3,4~0.1,9; f~0.5,2; f2,0,3; f77~0,50", db=name, adapt=tensors_only)
-
-WHOLE = {"sub": "; i3,4 i4"}
-for name in "add mul maximum minimum".split():
-    WHOLE[name] = "; i3,4 i4; [2**62,-2**63,3] [2**62,-1,2**62]; b3,4 b3,1"
-for name in "add sub mul maximum minimum".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x),
-             "f3,4 f3,4; f2,0 f1,1; f3,1,2 f4,1; f f; f2,37 f37" + WHOLE[name], db=name, adapt=tensors_only)
-Function("ag_div", lambda x, a: x[0] / x[1], "f3,4 f3,4~0.5,2; f2,0 f1,1; f f~1,2; f37 f2,37~1,3", db="div",
-         variant="no_rounding_mode", adapt=tensors_only)
-Function("ag_pow", lambda x, a: x[0] ** x[1], "f3,4~0.5,2 f3,4; f2,0 f1,1; f~1,2 f; f2,37~0.2,4 f37",
-         db="pow", adapt=tensors_only)
-Function("ag_scale", lambda x, a: x[0] * number(x, a), "-1.75: f3,4; 1.5: f77; 0.3: f; 2: f0,3; -3: i3,4")
-Function("ag_add_scalar", lambda x, a: x[0] + number(x, a), "0.3: f3,4; 1.5: f77; -7: f; 2: f0,3; -3: i3,4")
-for name in "clamp_min clamp_max".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], number(x, a)),
-             "0.3: f3,4; 0: f; 1: f77; 2: f0,3; 1: [0.5,1,1.5,nan,inf,-inf]; nan: f3; 2: i3,4; -2**63: i3; -1: [-2**63,2**62]")
-Function("ag_clamp", lambda x, a: x[0].clamp(*(a if x[0].is_floating_point() else map(int, a))),
-         "-0.5 1: f3,4; -1 0: f; 0 1: f77; 0 1: f0,3; 1 3: [1.,2,3,nan,inf,-inf]; 1 -1: f3,4; nan 1: f3; 0 nan: f3; "
-         "-inf 0: f5; 0 inf: f5; 1 1: [0.,1,2]; -2 3: i3,4; 3 1: i3", db="clamp", adapt=clamped)
-Function("ag_pow_scalar", lambda x, a: x[0] ** a[0],
-         "2.5: f3,4~0.1,2; 1.7: f77~0.1,9; 3: f; -2: f5; 2: f0,3; 0: f4; 0.5: f3~0,2")
-for name in "eq ne lt le gt ge".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x), "f3,4 f3,4; f f; f2,0 f1,1; i3,4 i4; "
-             "b3,4 b3,1; [0,nan,inf,-0.0,2] [-0.0,nan,inf,0,3]", db=name, adapt=tensors_only, grad=0)
-for name in "logical_and logical_or".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(*x), "b3,4 b3,4; b b; b2,0 b1,1; b3,1 b4; "
-             "[0,nan,inf,-0.0,2] [1.,0,nan,0,0]; i3,4~-1,2 i4~-1,2", db=name, adapt=tensors_only, grad=0)
-Function("ag_to", lambda x, a: x[0].to(TYPES[int(a[0])]),
-         "1: f3,4; 0: f3,4; 1: f; 0: f; 0: f2,0,3; 1: f2,0,3; 2: f3,4; 3: f3,4; 2: [-2.7,0.9,2**40+0.5]; "
-         "3: [0.,-0.,nan,1e-30]; 0: i3,4; 1: i3,4; 3: i3,4~-1,2; 0: b3; 1: b2,0; 2: b3,4; "
-         "0: [1+2**-30,-2**-30,3.5e38,nan,-inf]")
-for name in "eq ne lt le gt ge".split():
-    Function(f"ag_{name}_scalar", lambda x, a, f=getattr(torch, name): f(x[0], number(x, a)),
-             "0.3: f3,4; 0: f; 1: f2,0; 2: i3,4; 0.1: [0.1,0.2,-0.1]; nan: [nan,1,inf]; inf: [inf,-inf,1]; 0: [-0.,0.,1e-40]; "
-             "2**62: [2**62,2**62-1]; -2**63: [-2**63,0]", grad=0)
-Function("ag_logical_not", lambda x, a: torch.logical_not(x[0]),
-         "b3,4; b; b2,0; [0,nan,inf,-0.0,2]; i3,4~-1,2", db="logical_not", adapt=tensors_only, grad=0)
-Function("ag_where", lambda x, a: torch.where(*x),
-         "b3,4 f3,4 f3,4; b0,3 f0,3 f1,3; b f f; b3 i2,3 i1; b3 b3 b3", db="where",
-         adapt=lambda s: ([s.args[0], s.input, s.args[1]], []))
-Function("ag_masked_fill", lambda x, a: x[0].masked_fill(x[1], number(x, a)),
-         "-1e6: f3,4 b3,4; 2: f0,3 b1,3; 7: i2,3 b3; 1: b2,3 b2,1", db="masked_fill",
-         adapt=lambda s: None if isinstance(s.args[1], torch.Tensor) else ([s.input, s.args[0]], [s.args[1]]))
-
-# ---- shape
+REDUCTION = ["none", "sum", "mean"]
 
 
 def slice_of(x, dim, start, end):
     return x[(slice(None),) * (int(dim) % x.dim()) + (slice(int(start), int(end)),)]
-
-
-def narrowed(s):
-    dim, start, length = map(int, s.args)
-    return ([s.input], [dim, start, start + length]) if start >= 0 else None
-
-
-def flattened(s):
-    return None if s.kwargs else ([s.input], [*s.args, *(0, -1)[len(s.args):]])
-
-
-def split_of(s):
-    size, dim = [*s.args, 0][:2]
-    return ([s.input], [size, dim, 0, len(s.input.split(size, dim))]) if isinstance(size, int) else None
-
-
-def repeated(s):
-    repeats, dim = s.kwargs["repeats"], s.kwargs.get("dim")
-    return ([s.input], [repeats, dim]) if isinstance(repeats, int) and dim is not None else None
-
-
-def at_indices(s):
-    dim, index = s.args
-    return [s.input, index.long()], [dim]
-
-
-def gathered(s):
-    """In PyTorch an index without elements may have any number of dimensions, in C it may not."""
-    return at_indices(s) if s.args[1].dim() == s.input.dim() else None
-
-
-Function("ag_detach", lambda x, a: x[0].detach(), "f3,4; f; f0,3; i3,4", grad=0)
-Function("ag_reshape", lambda x, a: x[0].reshape(shape(a)),
-         "2 6 -1: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4; 1 12: b3,4", db="reshape", adapt=with_list)
-Function("ag_view", lambda x, a: x[0].view(shape(a)), "3 3 2 2: f3,4; 2 2 0: f0,3; 1 -1: f; 2 6 2: i3,4",
-         db="view", adapt=with_list)
-Function("ag_flatten", lambda x, a: x[0].flatten(*map(int, a)),
-         "0 -1: f3,4; 1 2: f2,3,4,2; 0 1: f2,3,4; -2 -1: f2,3,4; 0 -1: f; 0 0: f3,4; 0 -1: f2,0,3; 1 2: f2,3,0; "
-         "0 1: i2,3; 0 1: b2,2,1", db="flatten", adapt=flattened)
-Function("ag_split", lambda x, a: x[0].split(int(a[0]), int(a[1]))[int(a[2])],
-         "2 1 1 2: f3,4; 3 1 1 2: f2,5; 2 0 0 2: f3,4; 2 -1 2 3: f2,2,6; 9 0 0 1: f4; 3 0 0 1: f0,2; 0 0 0 1: f0,2; "
-         "1 1 1 2: f0,2; 1 0 1 2: i2,3; 1 0 1 2: b2,3", db="split", adapt=split_of)
-Function("ag_contiguous", lambda x, a: x[0].contiguous(), "f3,4; f; f0,3; i3,4", db="contiguous",
-         adapt=tensors_only)
-Function("ag_permute", lambda x, a: x[0].permute(shape(a)), "3 2 0 1: f2,3,4; 2 1 0: f0,3; 3 -1 0 -2: i2,1,3",
-         db="permute", adapt=with_list)
-Function("ag_transpose", lambda x, a: x[0].transpose(*map(int, a)),
-         "0 -1: f2,3,4; 0 1: f0,3; -2 0: i2,3; 0 1: b2,3", db="transpose", adapt=with_numbers)
-Function("ag_unsqueeze", lambda x, a: x[0].unsqueeze(int(a[0])), "1: f3,4; -1: f0,3; 0: i2", db="unsqueeze",
-         adapt=with_dim)
-Function("ag_squeeze", lambda x, a: x[0].squeeze(int(a[0])), "1: f3,1,4; 0: f3,4; 0: f1,0; -1: i2,1",
-         db="squeeze", adapt=with_dim)
-Function("ag_expand", lambda x, a: x[0].expand(shape(a)),
-         "3 3 4 2: f4,1; 2 0 3: f1,3; 3 2 0 3: f0,1; 3 2 -1 3: i2,1; 1 3: b", db="expand", adapt=with_list)
-Function("ag_slice", lambda x, a: slice_of(x[0], *a),
-         "1 1 3: f3,4; 0 -2 100: f3,4; 0 2 1: f3,2; -1 0 -1: f2,3; 1 0 2: f0,3; 0 5 9: f3; 1 1 3: i2,4; "
-         "1 1 3: b2,4", db="narrow", adapt=narrowed)
-Function("ag_select", lambda x, a: x[0].select(*map(int, a)), "1 -2: f3,4; 1 0: f0,3; 0 1: f2; 0 1: i2,3",
-         db="select", adapt=with_numbers)
-Function("ag_cat", lambda x, a: torch.cat(x, int(a[0])),
-         "0: f2,4 f3,4; -1: f2,1 f2,0 f2,3; 0: f3; 0: i2 i3; 0: b2 b3", db="cat",
-         adapt=lambda s: (s.input, [s.kwargs.get("dim", 0)]))
-Function("ag_stack", lambda x, a: torch.stack(x, int(a[0])), "1: f3,4 f3,4; 0: f f f; -1: i2 i2; 0: b2 b2",
-         db="stack", adapt=lambda s: (s.input, s.args))
-Function("ag_repeat", lambda x, a: x[0].repeat(shape(a)), "2 2 1: f3,4; 3 2 1 3: f2; 1 2: i3; 2 2 2: b2",
-         db="repeat", adapt=with_list)
-Function("ag_repeat_interleave", lambda x, a: x[0].repeat_interleave(int(a[0]), int(a[1])),
-         "2 1: f3,4; 3 0: f2,2; 0 1: f2,3; 2 0: f0,3; 5 0: i2; 2 -1: b2,2", db="repeat_interleave",
-         adapt=repeated)
-Function("ag_masked_select", lambda x, a: x[0].masked_select(x[1]),
-         "f3,4 b3,4; f0,3 b1,3; i2,3 b3; b3 b2,1", db="masked_select", adapt=tensors_only)
-for name in "tril triu".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], int(a[0])),
-             "0: f3,4; -1: f2,3,2; 1: f0,3; 1: i3,3; -1: b3,3", db=name,
-             adapt=lambda s: ([s.input], list(s.args) or [0]))
-Function("ag_index_select", lambda x, a: x[0].index_select(int(a[0]), x[1]),
-         "0: f3,4 i5~0,3; -1: f2,3 i2~0,3; 0: f3,2 i0; 1: f0,3 i2~0,3; 0: i3,2 i4~0,3; 0: b3,2 i4~0,3",
-         db="index_select", adapt=at_indices)
-Function("ag_gather", lambda x, a: x[0].gather(int(a[0]), x[1]),
-         "1: f3,4 i3,2~0,4; 0: f3,4 i5,3~0,3; -1: f2,3 i2,0; 0: f0,3 i0,2; 0: i3,2 i4,2~0,3; "
-         "0: b3,2 i4,2~0,3", db="gather", sizes=(4, 5, 6), adapt=gathered)
-Function("ag_embedding", lambda x, a: F.embedding(x[1], x[0]),
-         "f3,4 i2,3~0,3; f3,2 i0; f3,2 i~0,3; f2,0 [1,0]; i3,2 i4~0,3", db="nn.functional.embedding",
-         adapt=tensors_only)
-
-# ---- reductions
-
-
-def everything(s):
-    return None if s.kwargs or s.args else ([s.input], [])
-
-
-def over_dims(s):
-    dims = s.kwargs.get("dim")
-    dims = [dims] if isinstance(dims, int) else dims
-    return None if dims is None else ([s.input], [int(s.kwargs["keepdim"]), *listed(dims)])
-
-
-def unbiased(s):
-    dim = s.kwargs.get("dim")
-    if dim is None or not s.kwargs.get("unbiased", True):
-        return None
-    return [s.input], [dim if isinstance(dim, int) else dim[0], int(s.kwargs.get("keepdim", 0))]
-
-
-WHOLE = {"sum": ("; i3,4; b3,4; i0", "; 0 1 0: i3,4; 1 1 1: b3,4"), "mean": ("", "")}
-for name, f in [("sum", torch.sum), ("mean", torch.mean)]:
-    Function("ag_" + name, lambda x, a, f=f: f(x[0]), "f3,4; f2,0; f; f3,77" + WHOLE[name][0], db=name,
-             adapt=everything)
-    Function(f"ag_{name}_dims", lambda x, a, f=f: f(x[0], shape(a[1:]), keepdim=bool(a[0])),
-             "0 1 0: f3,4; 0 1 1: f3,77; 0 1 0: f77,3; 1 2 0 -1: f2,3,2; 0 1 1: f2,0; "
-             "1 1 0: f2,0" + WHOLE[name][1],
-             db=name, adapt=over_dims)
-Function("ag_max_dim", lambda x, a: x[0].max(int(a[0]), bool(a[1]))[0],
-         "1 0: f3,4; 1 0: f3,77; -2 1: f2,3,2; 1 0: f0,3; "
-         "1 0: [[2.,5,5,5],[3,3,nan,nan],[-inf,-inf,-inf,-inf]]; 0 0: i3,4; 1 1: b3,4", db="max",
-         variant="reduction_with_dim", adapt=lambda s: ([s.input], [s.args[0], int(len(s.args) > 1)]))
-Function("ag_min_dim", lambda x, a: x[0].min(int(a[0]), bool(a[1]))[0],
-         "1 0: f3,4; 1 0: f3,77; -2 1: f2,3,2; 1 0: f0,3; 0 0: f; "
-         "1 0: [[2.,1,1,5],[3,3,nan,nan],[inf,inf,inf,inf]]; 0 0: i3,4; 1 1: b3,4; 0 0: [-2**63,5]", db="min",
-         variant="reduction_with_dim", adapt=lambda s: ([s.input], [s.args[0], int(len(s.args) > 1)]))
-Function("ag_max", lambda x, a: x[0].max(),
-         "f3,4; f3,77; f; f2,3,2; [[2.,5,5,5],[3,3,1,1]]; [3.,nan,1,nan]; [inf,inf]; [-inf,-inf,-inf]; i3,4; b3,4; [-2**63,5]",
-         db="max", variant="reduction_no_dim", adapt=everything)
-Function("ag_std_dim", lambda x, a: x[0].std(int(a[0]), keepdim=bool(a[1])),
-         "1 0: f3,4; 1 0: f3,77; 0 1: f3,2,2; 1 0: f2,0; 0 0: f0,2; 1 1: [[2.,2,2],[1,2,3]]; 0 0: f1,3", db="std", adapt=unbiased)
-Function("ag_cumsum", lambda x, a: x[0].cumsum(int(a[0])),
-         "1: f3,4; 1: f3,77; 0: f3,77; 1: f2,3,2; 0: f; -1: f2,0; 0: f0,2; 0: [1.,inf,2,-inf,3]; 0: [1.,nan,2]; 0: i3,4; 1: b3,4; 0: [2**62,2**62,1]",
-         db="cumsum", adapt=with_dim)
-Function("ag_logsumexp_dim", lambda x, a: x[0].logsumexp(int(a[0]), bool(a[1])),
-         "1 1: f3,4; 0 0: f3,2,2; 0 1: f3,2,2; -1 1: f2,0; 0 0: f", db="logsumexp",
-         adapt=lambda s: ([s.input], [s.args[0][0], s.args[1]]) if len(s.args[0]) == 1 else None)
-Function("ag_argmax_dim", lambda x, a: x[0].argmax(int(a[0]), bool(a[1])),
-         "1 1: f3,4; 1 0: f3,77; 0 1: f2,3; 1 1: f0,3; 1 1: [[1.,nan,nan],[3,3,-inf]]; 1 1: i3,4", grad=0)
-Function("ag_argmax_all", lambda x, a: x[0].argmax(), "f3,4; f3,77; f; [[1.,7],[7,2]]; [[1.,nan],[nan,2]]; i3,4; f2,1,3", grad=0)
-Function("ag_var_dim", lambda x, a: x[0].var(int(a[0]), keepdim=bool(a[1])),
-         "1 0: f3,4; 1 0: f3,77; 0 1: f3,2,2; 1 0: f2,0; 0 0: f0,2", db="var", adapt=unbiased)
-Function("ag_logsumexp", lambda x, a: x[0].logsumexp(int(a[0])),
-         "1: f3,4; 1: f3,77; 0: f3,2,2; -1: f2,0; 0: f; 1: [[95.,96],[-95,-96],[-inf,-inf]]", db="logsumexp",
-         adapt=lambda s: ([s.input], s.args[0]) if len(s.args[0]) == 1 and not s.args[1] else None)
-Function("ag_argmax", lambda x, a: x[0].argmax(int(a[0])),
-         "1: f3,4; 1: f3,77; 0: f; 1: f0,3; 1: [[1.,nan,nan],[3,3,-inf]]; 1: i3,4", db="argmax",
-         adapt=lambda s: None if s.kwargs.get("keepdim") else with_dim(s), grad=0)
-
-# ---- products
-
-FOLDED = {"CloneBackward0": None, "TransposeBackward0": None}  # PyTorch's last nodes for some shapes
-Function("ag_matmul", lambda x, a: x[0] @ x[1],
-         "f3,4 f4,3; f2,1,2,3 f2,3,1; f0,2,3 f3,2; f2,0 f0,3; f2,3,1 f1; f0 f0; f17,5 f5,3; f3,77~-1,1 f77,5~-1,1; "
-         "i3,4 i4,2; i4 i4; i2,3,4 i4; [[2**40,3]] [2**40,5]", db="matmul", adapt=quartered, grad_fn=FOLDED)
-Function("ag_bmm", lambda x, a: torch.bmm(*x), "f2,3,4 f2,4,3; f0,2,3 f0,3,2; f2,2,0 f2,0,3; i2,3,4 i2,4,1",
-         db="bmm", adapt=quartered)
-Function("ag_linear", lambda x, a: F.linear(*x),
-         "f3,4 f2,4 f2; f3,77 f9,77 f9; f2,0 f3,0 f3; f3,4 f2,4; i3,4 i2,4; f2,3,4 f5,4 f5; f2,3,4 f5,4; "
-         "f4 f2,4 f2; f4 f2,4", db="nn.functional.linear",
-         adapt=lambda s: quartered(s) if s.args[0].dim() == 2 else None)
-
-# ---- softmax and attention
 
 
 def keep_before(lens, n, q, k):
@@ -482,53 +267,65 @@ def attention(q, k, v, dropout, causal, *mask, scale=None):
     return F.dropout(weights, dropout, dropout > 0) @ v
 
 
+def normalized(x):
+    """The sizes of w, else of b; without w and b, the last size of x."""
+    given = [t.shape for t in x[1:] if t is not None]
+    return given[0] if given else x[0].shape[-1:]
+
+
+# ---- the ops: PyTorch's own samples for them
+
+
+def narrowed(s):
+    dim, start, length = map(int, s.args)
+    return ([s.input], [dim, start, start + length]) if start >= 0 else None
+
+
+def flattened(s):
+    return None if s.kwargs else ([s.input], [*s.args, *(0, -1)[len(s.args):]])
+
+
+def split_of(s):
+    size, dim = [*s.args, 0][:2]
+    return ([s.input], [size, dim, 0, len(s.input.split(size, dim))]) if isinstance(size, int) else None
+
+
+def repeated(s):
+    repeats, dim = s.kwargs["repeats"], s.kwargs.get("dim")
+    return ([s.input], [repeats, dim]) if isinstance(repeats, int) and dim is not None else None
+
+
+def at_indices(s):
+    dim, index = s.args
+    return [s.input, index.long()], [dim]
+
+
+def gathered(s):
+    """In PyTorch an index without elements may have any number of dimensions, in C it may not."""
+    return at_indices(s) if s.args[1].dim() == s.input.dim() else None
+
+
+def everything(s):
+    return None if s.kwargs or s.args else ([s.input], [])
+
+
+def over_dims(s):
+    dims = s.kwargs.get("dim")
+    dims = [dims] if isinstance(dims, int) else dims
+    return None if dims is None else ([s.input], [int(s.kwargs["keepdim"]), *listed(dims)])
+
+
+def unbiased(s):
+    dim = s.kwargs.get("dim")
+    if dim is None or not s.kwargs.get("unbiased", True):
+        return None
+    return [s.input], [dim if isinstance(dim, int) else dim[0], int(s.kwargs.get("keepdim", 0))]
+
+
 def without_dropout(s):
     if s.kwargs["dropout_p"] or s.kwargs.get("attn_mask") is not None or s.input.dim() != s.args[0].dim():
         return None
     return [x[:2] / 4 for x in (s.input, *s.args)], [0, int(s.kwargs["is_causal"]), 0]
-
-
-for name in "softmax log_softmax".split():
-    Function("ag_" + name, lambda x, a, f=getattr(torch, name): f(x[0], int(a[0])),
-             "-1: f3,4; 1: f3,77; 0: f37,3; 1: f2,3,2; 0: f; 1: f2,0; 1: f0,2; 0: f3,4; "
-             "1: [[1000.,1001,-inf],[-1000,-1001,0]]", db=name, adapt=with_dim)
-SHOWN = {name: "SoftmaxBackward0" for name in ("WhereBackward0", "ReshapeAliasBackward0", "ViewBackward0")}
-Function("ag_masked_softmax", lambda x, a: masked_softmax(*x),
-         "f3,2,4 [3,1,4]; f2,1,77 [70,8]; f2,3,4 [[0,1,2],[3,4,9]]; f2,2,3; f2,2,0 [0,1]; f0,2,3 i0; "
-         "f2,1,3 [0,3]", grad_fn=SHOWN)
-# scale, causal, heads, the bits of the parts of the mask
-Function("ag_attention_weights", lambda x, a: attention_weights(x[0], *a[:3], *parts(x[1:], a[3])),
-         "0.5 1 2 7: f2,2,3,4 [3,2] b2,1,3,4 f2,3,4; 0.7 0 1 0: f2,3,4; 0.7 1 2 0: f4,3,3; "
-         "0.7 0 2 1: f4,2,4 [1,9]; 0.7 0 2 1: f4,2,4 [[1,0],[4,3]]; 0.7 0 2 2: f4,2,4 b1,1,2,4; "
-         "0.7 1 3 3: f2,3,2,2 [2,1] b3,2,2; 1 0 1 4: f4,1,2,3 f2,2,3; 1 0 2 4: f4,2,3 f1,2,3; "
-         "1 1 1 0: f0,2,3; 1 1 1 0: f2,0,3; 1 1 1 0: f2,3,0", grad=1, grad_fn=SHOWN)
-Function("ag_additive_scores", lambda x, a: additive_scores(*x),
-         "f2,3,4 f2,5,4 f1,4; f2,3,8 f2,10,8 f1,8; f1,2,77 f1,3,77 f1,77; f3,1,1 f3,1,1 f1,1; f2,0,3 f2,2,3 f1,3; "
-         "f2,2,3 f2,0,3 f1,3; f0,2,3 f0,2,3 f1,3; f2,3,4~-9,9 f2,5,4 f1,4; "
-         "[[[0.,nan,inf,-inf]]] [[[-0.0,1,2,-3]]] [[1.,0,2,3]]; "
-         "f2,3,4 f2,5,4 f1,4 [4,9]; f2,3,8 f2,5,8 f1,8 [[0,1,5],[3,7,2]]; f2,2,3 f2,0,3 f1,3 [0,1]; "
-         "f1,2,3 f1,70,3 f1,3 [65]; f0,2,3 f0,2,3 f1,3 i0; "
-         "[[[0.,1,2]]] [[[1.,2,-1],[nan,inf,0]]] [[1.,2,3]] [1]", grad_fn={"WhereBackward0": "SqueezeBackward1"})
-# dropout, causal, the bits of the parts of the mask
-Q3, Q4 = "f2,3,4 f2,5,4 f2,5,2", "f2,2,3,4 f2,2,5,4 f2,2,5,3"
-Function("ag_attention", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2])),
-         f"0 0 0: {Q3}; 0 1 0: {Q3}; 0 0 0: {Q4}; 0 1 1: {Q4} [4,2]; 0 0 1: {Q3} [[0,1,9],[5,3,2]]; "
-         f"0.5 0 0: {Q4}; 0 0 2: {Q4} b2,1,1,5; 0 1 3: {Q4} [5,3] b2,2,3,5; 0 0 4: {Q4} f2,3,5; "
-         f"0 1 7: {Q4} [5,0] b2,1,3,5 f1,3,5; 0.4 1 3: {Q3} [5,3] b2,1,3,5; 0 0 0: f2,0,4 f2,3,4 f2,3,2; "
-         "0 1 1: f1,37,3 f1,77,3 f1,77,1 [70]; 0 0 0: f2,3,4 f2,0,4 f2,0,2; "
-         "0 0 0: f0,3,4 f0,2,4 f0,2,2; 0 0 0: f1,1,1 f1,1,1 f1,1,1; 1 0 0: f1,2,3 f1,2,3 f1,2,3",
-         db="nn.functional.scaled_dot_product_attention", adapt=without_dropout, grad=3,
-         grad_fn={name: None for name in ("BmmBackward0", "UnsafeViewBackward0")})
-
-# dropout, causal, the bits of the parts of the mask, the scale
-Function("ag_attention_scaled", lambda x, a: attention(*x[:3], *a[:2], *parts(x[3:], a[2]), scale=a[3]),
-         f"0 0 0 0.3: {Q3}; 0 1 0 1.5: {Q4}; 0 0 0 -0.7: {Q3}; 0 0 0 0: {Q3}; 0.5 0 1 0.8: {Q4} [4,2]; "
-         f"0 1 7 0.3: {Q4} [5,3] b2,1,3,5 f1,3,5; 0 0 0 2: f0,3,4 f0,2,4 f0,2,2", grad=3,
-         grad_fn={"UnsafeViewBackward0": None, "BmmBackward0": None})
-
-# ---- losses and others
-
-REDUCTION = ["none", "sum", "mean"]
 
 
 def reduction(s):
@@ -548,28 +345,74 @@ def normed(s):
     return [s.input, *s.args[1:]], [s.kwargs.get("eps", 1e-5)]
 
 
-def normalized(x):
-    """The sizes of w, else of b; without w and b, the last size of x."""
-    given = [t.shape for t in x[1:] if t is not None]
-    return given[0] if given else x[0].shape[-1:]
+MORE = {}
 
 
-Function("ag_mse_loss", lambda x, a: F.mse_loss(*x, reduction=REDUCTION[int(a[0])]),
-         "2: f3,4 f3,4; 2: f77 f77; 1: f3,4 f3,4; 0: f3,4 f3,4; 0: f0,3 f0,3; 1: f0,3 f0,3; 2: f0 f0; "
-         "1: f f", db="nn.functional.mse_loss", adapt=lambda s: ([s.input, *s.args], [reduction(s)]))
-Function("ag_cross_entropy",
-         lambda x, a: F.cross_entropy(*x, ignore_index=int(a[0]), reduction=REDUCTION[int(a[1])]),
-         "-100 2: f3,4 [2,0,3]; -100 2: f3,77 [2,76,3]; -100 0: f3,4 [2,0,3]; -100 1: f3,4 [2,0,3]; "
-         "1 2: f4,3 [1,0,2,1]; 1 0: f4,3 [1,0,2,1]; -1 1: f4,3 [-1,0,2,-1]; "
-         "-100 2: [[1000.,0],[0,-1000]] [0,1]; -100 1: f0,3 i0; -100 0: f0,3 i0; 1 2: f2,3 [1,1]; "
-         "0 1: f2,3 [0,0]", db="nn.functional.cross_entropy", adapt=classes)
-Function("ag_dropout", lambda x, a: F.dropout(x[0], a[0], True), "0.4: f2,3,4; 0.4: f3,4; 0.5: f7,7; 1: f3; 0.5: f0,3",
-         db="nn.functional.dropout",
-         adapt=lambda s: ([s.input], [s.kwargs["p"]]) if s.kwargs.get("training") else None)
-Function("ag_layer_norm", lambda x, a: F.layer_norm(x[0], normalized(x), *x[1:], eps=a[0]),
-         "1e-5: f3,4 f4 f4; 1e-5: f3,77 f77 f77; 1e-5: f2,3,4 f3,4 f3,4; 0.1: f2,2,5 f5 f5; "
-         "1e-5: f0,3 f3 f3; 1e-5: f3 f3 f3; 1e-5: f2,4 f4; "
-         "1e-5: f3,4; 1e-5: f2,3,77; 1e-5: f3,4 - f4; 0.1: f2,3,4 - f3,4; 1e-5: f0,3", db="nn.functional.layer_norm", adapt=normed)
+def more(names, db="", **settings):
+    """Settings of Function for these ops. The ops have their own names in op_db, if db does not say another one."""
+    for name in names.split():
+        MORE[name] = {"db": db.format(name) if db else name, **settings}
+
+
+more("neg abs square exp sin cos tanh sigmoid",
+     adapt=lambda s: ([s.input[:4]], []) if s.input.dim() else ([s.input], []))
+for name, approximate in [("relu", None), ("gelu", "none"), ("silu", None), ("gelu_tanh", "tanh")]:
+    more(name, db="nn.functional." + name.removesuffix("_tanh"), adapt=lambda s, approximate=approximate:
+         None if (s.kwargs.get("approximate") == "tanh") != (approximate == "tanh") else
+         ([s.input[:4, :4] if s.input.dim() > 1 else s.input], []))
+more("sqrt log add sub mul maximum minimum pow eq ne lt le gt ge logical_and logical_or logical_not contiguous "
+     "masked_select", adapt=tensors_only)
+more("div", variant="no_rounding_mode", adapt=tensors_only)
+more("clamp", adapt=clamped)
+more("where", adapt=lambda s: ([s.args[0], s.input, s.args[1]], []))
+more("masked_fill",
+     adapt=lambda s: None if isinstance(s.args[1], torch.Tensor) else ([s.input, s.args[0]], [s.args[1]]))
+more("reshape view permute expand repeat", adapt=with_list)
+more("flatten", adapt=flattened)
+more("split", adapt=split_of)
+more("transpose select", adapt=with_numbers)
+more("unsqueeze squeeze cumsum softmax log_softmax", adapt=with_dim)
+more("slice", db="narrow", adapt=narrowed)
+more("cat", adapt=lambda s: (s.input, [s.kwargs.get("dim", 0)]))
+more("stack", adapt=lambda s: (s.input, s.args))
+more("repeat_interleave", adapt=repeated)
+more("tril triu", adapt=lambda s: ([s.input], list(s.args) or [0]))
+more("index_select", adapt=at_indices)
+more("gather", sizes=(4, 5, 6), adapt=gathered)
+more("embedding", db="nn.functional.{}", adapt=tensors_only)
+more("sum mean", adapt=everything)
+more("sum_dims", db="sum", adapt=over_dims)
+more("mean_dims", db="mean", adapt=over_dims)
+for name in "max min".split():
+    more(name + "_dim", db=name, variant="reduction_with_dim",
+         adapt=lambda s: ([s.input], [s.args[0], int(len(s.args) > 1)]))
+more("max", variant="reduction_no_dim", adapt=everything)
+more("var_dim", db="var", adapt=unbiased)
+more("std_dim", db="std", adapt=unbiased)
+more("logsumexp", adapt=lambda s: ([s.input], s.args[0]) if len(s.args[0]) == 1 and not s.args[1] else None)
+more("logsumexp_dim", db="logsumexp",
+     adapt=lambda s: ([s.input], [s.args[0][0], s.args[1]]) if len(s.args[0]) == 1 else None)
+more("argmax", adapt=lambda s: None if s.kwargs.get("keepdim") else with_dim(s))
+# PyTorch's last nodes for some shapes are others.
+more("matmul", adapt=quartered, grad_fn={"CloneBackward0": None, "TransposeBackward0": None})
+more("bmm", adapt=quartered)
+more("linear", db="nn.functional.{}", adapt=lambda s: quartered(s) if s.args[0].dim() == 2 else None)
+SHOWN = {name: "SoftmaxBackward0" for name in ("WhereBackward0", "ReshapeAliasBackward0", "ViewBackward0")}
+MORE["masked_softmax"] = {"grad_fn": SHOWN}
+MORE["attention_weights"] = {"grad": 1, "grad_fn": SHOWN}
+MORE["additive_scores"] = {"grad_fn": {"WhereBackward0": "SqueezeBackward1"}}
+SHOWN = {name: None for name in ("BmmBackward0", "UnsafeViewBackward0")}
+more("attention", db="nn.functional.scaled_dot_product_attention", adapt=without_dropout, grad_fn=SHOWN)
+MORE["attention_scaled"] = {"grad": 3, "grad_fn": SHOWN}
+more("mse_loss", db="nn.functional.{}", adapt=lambda s: ([s.input, *s.args], [reduction(s)]))
+more("cross_entropy", db="nn.functional.{}", adapt=classes)
+more("dropout", db="nn.functional.{}",
+     adapt=lambda s: ([s.input], [s.kwargs["p"]]) if s.kwargs.get("training") else None)
+more("layer_norm", db="nn.functional.{}", adapt=normed)
+
+for op in table.OPS:
+    constants = {} if op.constants is None else {"grad": op.constants}
+    Function("ag_" + op.name, eval("lambda x, a: " + op.torch), op.cases, **{**constants, **MORE.get(op.name, {})})
 
 # ---- tensor.h: making
 

@@ -179,9 +179,6 @@ Tensor *golden_tensor(const char *name_of_file, const char *name) {
 
 /* ---- calling an op by its name ------------------------------------------------------------- */
 
-/* in: the inputs, n of them; a: the attributes */
-typedef Tensor *Call(Tensor **in, int n, const double *a);
-
 Shape shape_at(const double *a) {
     Shape shape = {(int)a[0], {0}};
     for (int d = 0; d < shape.ndim; d++) shape.dim[d] = (int64_t)a[1 + d];
@@ -194,155 +191,96 @@ static Axes axes_at(const double *a) {
     return axes;
 }
 
-#define CALL(name, ...)                                                                            \
-    static Tensor *call_##name(Tensor **in, int n, const double *a) {                              \
-        (void)n, (void)a;                                                                          \
-        return ag_##name(__VA_ARGS__);                                                             \
-    }
-#define UNARY(name, ...)        CALL(name, in[0])
-#define UNARY_SCALAR(name, ...) CALL(name, in[0], a[0])
-#define BINARY(name, ...)       CALL(name, in[0], in[1])
-#define COMPARE(name, ...)      CALL(name, in[0], in[1])
-#include "../../tensor/kernels/elementwise.def"
-
-CALL(clamp, in[0], a[0], a[1])
-CALL(eq_scalar, in[0], a[0])
-CALL(ne_scalar, in[0], a[0])
-CALL(lt_scalar, in[0], a[0])
-CALL(le_scalar, in[0], a[0])
-CALL(gt_scalar, in[0], a[0])
-CALL(ge_scalar, in[0], a[0])
-CALL(logical_not, in[0])
-CALL(where, in[0], in[1], in[2])
-CALL(masked_fill, in[0], in[1], a[0])
-CALL(detach, in[0])
-CALL(reshape, in[0], shape_at(a))
-CALL(view, in[0], shape_at(a))
-CALL(permute, in[0], axes_at(a))
-CALL(transpose, in[0], (int)a[0], (int)a[1])
-CALL(unsqueeze, in[0], (int)a[0])
-CALL(squeeze, in[0], (int)a[0])
-CALL(expand, in[0], shape_at(a))
-CALL(slice, in[0], (int)a[0], (int64_t)a[1], (int64_t)a[2])
-CALL(select, in[0], (int)a[0], (int64_t)a[1])
-CALL(flatten, in[0], (int)a[0], (int)a[1])
-CALL(cat, in, n, (int)a[0])
-CALL(stack, in, n, (int)a[0])
-CALL(repeat, in[0], shape_at(a))
-CALL(repeat_interleave, in[0], (int64_t)a[0], (int)a[1])
-CALL(masked_select, in[0], in[1])
-CALL(index_select, in[0], (int)a[0], in[1])
-CALL(gather, in[0], (int)a[0], in[1])
-CALL(embedding, in[0], in[1])
-CALL(tril, in[0], (int)a[0])
-CALL(triu, in[0], (int)a[0])
-CALL(sum, in[0])
-CALL(mean, in[0])
-CALL(sum_dims, in[0], axes_at(a + 1), a[0] != 0)
-CALL(mean_dims, in[0], axes_at(a + 1), a[0] != 0)
-CALL(var_dim, in[0], (int)a[0], a[1] != 0)
-CALL(std_dim, in[0], (int)a[0], a[1] != 0)
-CALL(cumsum, in[0], (int)a[0])
-CALL(max, in[0])
-CALL(max_dim, in[0], (int)a[0], a[1] != 0)
-CALL(min_dim, in[0], (int)a[0], a[1] != 0)
-CALL(logsumexp_dim, in[0], (int)a[0], a[1] != 0)
-CALL(argmax_dim, in[0], (int)a[0], a[1] != 0)
-CALL(argmax_all, in[0])
-CALL(logsumexp, in[0], (int)a[0])
-CALL(argmax, in[0], (int)a[0])
-CALL(matmul, in[0], in[1])
-CALL(bmm, in[0], in[1])
-CALL(linear, in[0], in[1], n == 3 ? in[2] : NULL)
-CALL(additive_scores, in[0], in[1], in[2], n == 4 ? in[3] : NULL)
-CALL(softmax, in[0], (int)a[0])
-CALL(log_softmax, in[0], (int)a[0])
-CALL(dropout, in[0], a[0])
-CALL(cross_entropy, in[0], in[1], (int64_t)a[0], (Reduction)(int)a[1])
-CALL(mse_loss, in[0], in[1], (Reduction)(int)a[0])
-
-/* The mask whose parts are in[0] to in[n - 1]. parts says which ones these are, a bit for each: 1
- * valid_lens, 2 keep, 4 window. If parts is 0, the first n parts are there. */
-static AttentionMask mask_at(Tensor **in, int n, int parts, bool causal) {
+/* The mask whose parts are in[0], in[1] ... parts says which ones these are, a bit for each: 1
+ * valid_lens, 2 keep, 4 window; 0: the first ones. */
+static AttentionMask mask_at(Tensor *const *in, double parts, double causal) {
     Tensor *part[3] = {NULL};
-    for (int p = 0, i = 0; p < 3 && i < n; p++)
-        if (!parts || parts & 1 << p) part[p] = in[i++];
-    return (AttentionMask){part[0], part[1], part[2], causal};
+    for (int p = 0, i = 0; p < 3; p++)
+        if (parts == 0 || (int)parts & 1 << p) part[p] = in[i++];
+    return (AttentionMask){part[0], part[1], part[2], causal != 0};
 }
 
-/* a: scale, causal, heads, parts of the mask; or nothing */
-static Tensor *call_masked_softmax(Tensor **in, int n, const double *a) {
-    if (a[0] == 0) return ag_masked_softmax(in[0], n == 2 ? in[1] : NULL);
-    return ag_attention_weights(in[0], a[0], mask_at(in + 1, n - 1, (int)a[3], a[1] != 0),
-                                (int64_t)a[2]);
-}
-
-static Tensor *call_attention_weights(Tensor **in, int n, const double *a) {
-    return call_masked_softmax(in, n, a);
-}
-
-/* a: dropout, causal, parts of the mask */
-static Tensor *call_attention(Tensor **in, int n, const double *a) {
-    return ag_attention(in[0], in[1], in[2], mask_at(in + 3, n - 3, (int)a[2], a[1] != 0), a[0]);
-}
-
-/* The same, and the scale. */
-static Tensor *call_attention_scaled(Tensor **in, int n, const double *a) {
-    const AttentionMask mask = mask_at(in + 3, n - 3, (int)a[2], a[1] != 0);
-    return ag_attention_scaled(in[0], in[1], in[2], mask, a[0], a[3]);
-}
-
-/* ag_contiguous returns a contiguous x itself. So x is transposed first. */
-static Tensor *call_contiguous(Tensor **in, int n, const double *a) {
-    (void)n;
-    (void)a;
-    return ag_contiguous(ag_transpose(in[0], 0, 1));
-}
-
-/* a: eps, and whether the second input is b, without w */
-static Tensor *call_layer_norm(Tensor **in, int n, const double *a) {
-    Tensor *second = n > 1 ? in[1] : NULL;
-    Tensor *third = n > 2 ? in[2] : NULL;
-    return a[1] != 0 ? ag_layer_norm(in[0], NULL, second, a[0])
-                     : ag_layer_norm(in[0], second, third, a[0]);
+/* a: scale, causal, heads, parts of the mask */
+static Tensor *weights_at(Tensor *const *in, const double *a) {
+    return ag_attention_weights(in[0], a[0], mask_at(in + 1, a[3], a[1]), (int64_t)a[2]);
 }
 
 /* a: size, dim, which slice, how many there are */
-static Tensor *call_split(Tensor **in, int n, const double *a) {
-    (void)n;
-    Tensor *list[8] = {NULL};
-    return ag_split(in[0], (int64_t)a[0], (int)a[1], list, (int)a[3]) ? list[(int)a[2]] : NULL;
+static Tensor *slice_of_split(Tensor *x, const double *a) {
+    Tensor *list[16] = {NULL};
+    const int which = (int)a[2], n = (int)a[3];
+    if (!ag_split(x, (int64_t)a[0], (int)a[1], list, n)) return NULL;
+    return list[which >= 0 && which < n ? which : 0];
 }
 
-/* a: the type, and whether to convert the result back to the type of x */
-static Tensor *call_to(Tensor **in, int n, const double *a) {
-    (void)n;
-    Tensor *y = ag_to(in[0], (DType)(int)a[0]);
-    return y && a[1] != 0 ? ag_to(y, in[0]->dtype) : y;
+static Tensor *there_and_back(Tensor *x, DType dtype, bool back) {
+    Tensor *y = ag_to(x, dtype);
+    return y && back ? ag_to(y, x->dtype) : y;
 }
 
-static const struct {
-    const char *name;
-    Call *call;
-} calls[] = {
-#define EACH(name)      {#name, call_##name},
-#define OP(name)        EACH(name)
-#define COMPOSITE(name) EACH(name)
+typedef Tensor *Call(Tensor **in, int n, const double *a);
+
+#define CALL(name, expression)                                                                     \
+    static Tensor *call_##name(Tensor **in, int n, const double *a) {                              \
+        (void)in, (void)n, (void)a;                                                                \
+        return expression;                                                                         \
+    }
+#define UNARY(name, ...)           CALL(name, ag_##name(in[0]))
+#define UNARY_SCALAR(name, ...)    CALL(name, ag_##name(in[0], a[0]))
+#define BINARY(name, ...)          CALL(name, ag_##name(in[0], in[1]))
+#define COMPARE(name, ...)         CALL(name, ag_##name(in[0], in[1]))
+#define OP(name, call, ...)        CALL(name, call)
+#define COMPOSITE(name, call, ...) CALL(name, call)
 #include "../../tensor/kernels/elementwise.def"
-#include "../../autograd/ops.def"
-};
+#include "ops.def"
 
-Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (!strcmp(calls[i].name, name)) return calls[i].call(in, n, number);
-    ck_abort_msg("no op is called ag_%s", name);
-    return NULL;
+/* ---- the table ----------------------------------------------------------------------------- */
+
+#define ELEMENTWISE(name, ...) extern const Op ag_op_##name;
+#define OP(name, ...)          extern const Op ag_op_##name;
+#include "ops.def"
+
+const Op *const all_ops[] = {
+#define ELEMENTWISE(name, ...) &ag_op_##name,
+#define OP(name, ...)          &ag_op_##name,
+#include "ops.def"
+    NULL};
+
+/* clang-format off */
+#define N (INT64_C(1) << 40)
+#define LIST(type, ...) {(const type[]){__VA_ARGS__}, sizeof((type[]){__VA_ARGS__}) / sizeof(type)}
+#define SAMPLES(...) .samples = LIST(Example, __VA_ARGS__)
+#define EMPTY(...)   .empty = LIST(Example, __VA_ARGS__)
+#define WRONG(...)   .wrong = LIST(Mistake, __VA_ARGS__)
+#define TORCH(...)   .torch = true
+
+#define ELEMENTWISE(op_name, ...)        {.name = #op_name, .op = &ag_op_##op_name, .call = call_##op_name, __VA_ARGS__},
+#define OP(op_name, function, ...)        {.name = #op_name, .op = &ag_op_##op_name, .call = call_##op_name, __VA_ARGS__},
+#define COMPOSITE(op_name, function, ...) {.name = #op_name, .call = call_##op_name, __VA_ARGS__},
+const OpRow op_rows[] = {
+#include "ops.def"
+    {0}};
+
+/* The samples of every row of elementwise.def, and those without elements. */
+static const Examples one_input = LIST(Example, {{R(3, 4)}, {3}}, {{R0}, {-0.5}}, {{R(2, 0, 3)}, {2}});
+static const Examples two_inputs = LIST(Example,
+    {{R(2, 3), R(2, 3)}, {0}},    {{R(2, 3), R(3)}, {0}}, {{R(2, 1), R(1, 3)}, {0}}, {{R0, R(2, 2)}, {0}},
+    {{R(3, 1, 2), R(2, 1)}, {0}}, {{R0, R0}, {0}},        {{R(0, 3), R(1, 3)}, {0}}, {{R(2, 1), R(2, 0)}, {0}});
+static const Examples one_empty = LIST(Example, {{R(0, N)}, {1}}, {{R(N, 0)}, {1}});
+static const Examples two_empty = LIST(Example,
+    {{R(0, N), R(0, N)}, {0}}, {{R(N, 0), R(N, 0)}, {0}}, {{R(N, 0), R(1, 0)}, {0}}, {{R(0), R(N, 0)}, {0}});
+#undef N
+/* clang-format on */
+
+const OpRow *op_row(const char *name) {
+    const OpRow *row = op_rows;
+    while (row->name && strcmp(row->name, name)) row++;
+    return row->name ? row : NULL;
 }
 
 const Op *find_op(const char *name) {
-    for (int i = 0; ag_ops[i]; i++)
-        if (!strcmp(ag_ops[i]->name, name)) return ag_ops[i];
-    return NULL;
+    const OpRow *row = op_row(name);
+    return row ? row->op : NULL;
 }
 
 int inputs_of(const Op *op) {
@@ -351,306 +289,77 @@ int inputs_of(const Op *op) {
     return n;
 }
 
-bool needs_elements(const char *op) { return !strcmp(op, "max") || !strcmp(op, "argmax_all"); }
+bool is_elementwise(const OpRow *row) {
+    return row->op && row->op->forward == ag_elementwise_forward;
+}
+
+Tensor *call_op(const char *name, Tensor **in, int n, const double *number) {
+    Tensor *all[16] = {NULL}; /* an input that is absent is NULL */
+    const double none[SAMPLE_NUMBERS] = {0};
+    const OpRow *row = op_row(name);
+    if (!row) ck_abort_msg("no op is called ag_%s", name); /* ck_assert would allocate */
+    for (int i = 0; i < n; i++) all[i] = in[i];
+    return row->call(all, n, number ? number : none);
+}
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
-/* One input of a sample: what it holds, and its sizes. */
-#define REAL(...)                                                                                  \
-    {                                                                                              \
-        'r', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define MASK(...)                                                                                  \
-    {                                                                                              \
-        'm', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define LENGTHS(...)                                                                               \
-    {                                                                                              \
-        'l', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define INDEX(...)                                                                                 \
-    {                                                                                              \
-        'i', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define CONSTANT(...)                                                                              \
-    {                                                                                              \
-        'c', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define REAL_SCALAR                                                                                \
-    {                                                                                              \
-        'r', {                                                                                     \
-            0, { 0 }                                                                               \
-        }                                                                                          \
-    }
-#define INDEX_SCALAR                                                                               \
-    {                                                                                              \
-        'i', {                                                                                     \
-            0, { 0 }                                                                               \
-        }                                                                                          \
-    }
-#define MASK_SCALAR                                                                                \
-    {                                                                                              \
-        'm', {                                                                                     \
-            0, { 0 }                                                                               \
-        }                                                                                          \
-    }
-
-/* The samples of all ops that are not rows of elementwise.def; these rows follow below. */
-static const Sample structured[] = {
-    {"logical_not", 1, {REAL(2, 3)}, {0}},
-    {"logical_not", 1, {REAL_SCALAR}, {0}},
-    {"logical_not", 1, {REAL(2, 0)}, {0}},
-    {"to", 1, {REAL(2, 3)}, {F32, 1}},
-    {"to", 1, {REAL_SCALAR}, {F32, 1}},
-    {"to", 1, {REAL(2, 0)}, {F32, 1}},
-    {"where", 3, {MASK(2, 3), REAL(2, 3), REAL(2, 3)}, {0}},
-    {"where", 3, {MASK(3), REAL(2, 1), REAL_SCALAR}, {0}},
-    {"where", 3, {MASK(0, 3), REAL(1, 3), REAL(0, 1)}, {0}},
-    {"masked_fill", 2, {REAL(2, 3), MASK(2, 3)}, {-3}},
-    {"masked_fill", 2, {REAL(3), MASK(2, 1)}, {0.5}},
-    {"masked_fill", 2, {REAL_SCALAR, MASK_SCALAR}, {2}},
-    {"detach", 1, {REAL(2, 3)}, {0}},
-    {"reshape", 1, {REAL(2, 6)}, {3, 3, 2, 2}},
-    {"reshape", 1, {REAL(2, 6)}, {2, -1, 4}},
-    {"reshape", 1, {REAL_SCALAR}, {2, 1, 1}},
-    {"reshape", 1, {REAL(0, 3)}, {2, 2, 0}},
-    {"view", 1, {REAL(2, 6)}, {3, 2, 3, 2}},
-    {"view", 1, {REAL(1)}, {0}},
-    {"contiguous", 1, {REAL(2, 3)}, {0}},
-    {"permute", 1, {REAL(2, 3, 2)}, {3, 2, 0, 1}},
-    {"permute", 1, {REAL_SCALAR}, {0}},
-    {"transpose", 1, {REAL(2, 3)}, {0, 1}},
-    {"transpose", 1, {REAL(2, 0, 3)}, {-1, 0}},
-    {"transpose", 1, {REAL_SCALAR}, {0, -1}},
-    {"unsqueeze", 1, {REAL(2, 3)}, {1}},
-    {"unsqueeze", 1, {REAL_SCALAR}, {-1}},
-    {"squeeze", 1, {REAL(2, 1, 3)}, {1}},
-    {"squeeze", 1, {REAL(2, 3)}, {0}},
-    {"squeeze", 1, {REAL_SCALAR}, {-1}},
-    {"expand", 1, {REAL(2, 1)}, {3, 2, 2, 3}},
-    {"expand", 1, {REAL(2, 1)}, {2, 2, 5}},
-    {"expand", 1, {REAL(3)}, {2, 0, -1}},
-    {"expand", 1, {REAL_SCALAR}, {1, 4}},
-    {"slice", 1, {REAL(3, 4)}, {1, 1, 3}},
-    {"slice", 1, {REAL(3, 4)}, {0, -2, 100}},
-    {"slice", 1, {REAL(3, 4)}, {0, 2, 1}},
-    {"cat", 2, {REAL(2, 3), REAL(2, 3)}, {0}},
-    {"cat", 4, {REAL(2, 1), REAL(2, 2), REAL(2, 0), REAL(2, 3)}, {-1}},
-    {"cat", 1, {REAL(3)}, {0}},
-    {"cat", 3, {REAL(0), REAL(2, 3), REAL(0)}, {1}},
-    {"cat", 7, {REAL(1), REAL(1), REAL(1), REAL(2), REAL(1), REAL(1), REAL(1)}, {0}},
-    {"repeat", 1, {REAL(2, 3)}, {2, 2, 1}},
-    {"repeat", 1, {REAL(2)}, {3, 2, 1, 3}},
-    {"repeat", 1, {REAL_SCALAR}, {1, 3}},
-    {"repeat", 1, {REAL(3)}, {1, 0}},
-    {"repeat_interleave", 1, {REAL(2, 3)}, {2, 0}},
-    {"repeat_interleave", 1, {REAL(2, 3)}, {3, -1}},
-    {"repeat_interleave", 1, {REAL(2, 3)}, {0, 1}},
-    {"masked_select", 2, {REAL(2, 3), MASK(2, 3)}, {0}},
-    {"masked_select", 2, {REAL(2, 1), MASK(3)}, {0}},
-    {"masked_select", 2, {REAL_SCALAR, MASK_SCALAR}, {0}},
-    {"masked_select", 2, {REAL(0, 3), MASK(1, 3)}, {0}},
-    {"index_select", 2, {REAL(3, 4), INDEX(5)}, {0}},
-    {"index_select", 2, {REAL(2, 3, 2), INDEX(2)}, {-2}},
-    {"index_select", 2, {REAL(2, 3), INDEX_SCALAR}, {1}},
-    {"index_select", 2, {REAL_SCALAR, INDEX(1)}, {-1}},
-    {"index_select", 2, {REAL(2, 0), INDEX(0)}, {1}},
-    {"index_select", 2, {REAL(0, 3), INDEX(2)}, {1}},
-    {"gather", 2, {REAL(3, 4), INDEX(5, 2)}, {0}},
-    {"gather", 2, {REAL(2, 3, 2), INDEX(1, 4, 2)}, {1}},
-    {"gather", 2, {REAL(2, 2, 3), INDEX(2, 1, 4)}, {-1}},
-    {"gather", 2, {REAL_SCALAR, INDEX(2)}, {0}},
-    {"gather", 2, {REAL(3), INDEX_SCALAR}, {0}},
-    {"gather", 2, {REAL(2, 3), INDEX(0, 3)}, {0}},
-    {"embedding", 2, {REAL(4, 3), INDEX(6)}, {0}},
-    {"embedding", 2, {REAL(3, 2), INDEX(2, 3)}, {0}},
-    {"embedding", 2, {REAL(3, 2), INDEX_SCALAR}, {0}},
-    {"embedding", 2, {REAL(3, 0), INDEX(2)}, {0}},
-    {"embedding", 2, {REAL(0, 2), INDEX(3, 0)}, {0}},
-    {"tril", 1, {REAL(3, 4)}, {0}},
-    {"tril", 1, {REAL(2, 3, 2)}, {-1}},
-    {"tril", 1, {REAL(0, 2)}, {0}},
-    {"triu", 1, {REAL(3, 4)}, {1}},
-    {"triu", 1, {REAL(2, 2, 3)}, {-1}},
-    {"sum", 1, {REAL(2, 3)}, {0}},
-    {"sum", 1, {REAL_SCALAR}, {0}},
-    {"sum", 1, {REAL(2, 0)}, {0}},
-    {"mean", 1, {REAL(2, 3)}, {0}},
-    {"mean", 1, {REAL_SCALAR}, {0}},
-    {"sum_dims", 1, {REAL_SCALAR}, {1, 1, -1}},
-    {"sum_dims", 1, {REAL(2, 3, 2)}, {0, 2, 0, 2}},
-    {"sum_dims", 1, {REAL(2, 3)}, {1, 1, -1}},
-    {"sum_dims", 1, {REAL(2, 0)}, {0, 1, 1}},
-    {"mean_dims", 1, {REAL_SCALAR}, {0, 1, -1}},
-    {"mean_dims", 1, {REAL(2, 3, 2)}, {0, 2, 0, 2}},
-    {"mean_dims", 1, {REAL(2, 3)}, {1, 1, 1}},
-    {"mean_dims", 1, {REAL(0, 3)}, {0, 1, 1}},
-    {"var_dim", 1, {REAL(3, 4)}, {1, 0}},
-    {"var_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
-    {"var_dim", 1, {REAL(3, 0)}, {0, 0}},
-    {"std_dim", 1, {REAL(3, 4)}, {1, 0}},
-    {"std_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
-    {"std_dim", 1, {REAL(3, 0)}, {0, 0}},
-    {"cumsum", 1, {REAL(3, 4)}, {1}},
-    {"cumsum", 1, {REAL(3, 2, 2)}, {0}},
-    {"cumsum", 1, {REAL_SCALAR}, {-1}},
-    {"cumsum", 1, {REAL(2, 0)}, {0}},
-    {"max", 1, {REAL(3, 4)}, {0}},
-    {"max", 1, {REAL_SCALAR}, {0}},
-    {"min_dim", 1, {REAL(2, 4)}, {-1, 0}},
-    {"min_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
-    {"min_dim", 1, {REAL_SCALAR}, {0, 0}},
-    {"min_dim", 1, {REAL(0, 3)}, {1, 0}},
-    {"max_dim", 1, {REAL(2, 4)}, {-1, 0}},
-    {"max_dim", 1, {REAL(3, 2, 2)}, {0, 1}},
-    {"max_dim", 1, {REAL_SCALAR}, {0, 0}},
-    {"max_dim", 1, {REAL(0, 3)}, {1, 0}},
-    {"logsumexp", 1, {REAL(2, 4)}, {1}},
-    {"logsumexp", 1, {REAL(3, 2, 2)}, {0}},
-    {"logsumexp", 1, {REAL_SCALAR}, {-1}},
-    {"argmax", 1, {REAL(2, 4)}, {-1}},
-    {"argmax", 1, {REAL_SCALAR}, {0}},
-    {"matmul", 2, {REAL(2, 3), REAL(3, 2)}, {0}},
-    {"matmul", 2, {REAL(3, 3), REAL(3, 3)}, {0}},
-    {"matmul", 2, {REAL(3), REAL(3)}, {0}},
-    {"matmul", 2, {REAL(3), REAL(2, 3, 2)}, {0}},
-    {"matmul", 2, {REAL(2, 2, 3), REAL(3)}, {0}},
-    {"matmul", 2, {REAL(2, 1, 2, 3), REAL(2, 3, 1)}, {0}},
-    {"matmul", 2, {REAL(2, 0), REAL(0, 3)}, {0}},
-    {"matmul", 2, {REAL(0, 2, 3), REAL(3, 2)}, {0}},
-    {"bmm", 2, {REAL(2, 2, 3), REAL(2, 3, 2)}, {0}},
-    {"bmm", 2, {REAL(2, 2, 2), REAL(2, 2, 2)}, {0}},
-    {"bmm", 2, {REAL(1, 1, 1), REAL(1, 1, 4)}, {0}},
-    {"bmm", 2, {REAL(2, 3, 0), REAL(2, 0, 2)}, {0}},
-    {"linear", 3, {REAL(4, 3), REAL(2, 3), REAL(2)}, {0}},
-    {"linear", 3, {REAL(2, 2, 3), REAL(4, 3), REAL(4)}, {0}},
-    {"linear", 2, {REAL(3, 3), REAL(3, 3)}, {0}},
-    {"linear", 3, {REAL(3), REAL(2, 3), REAL(2)}, {0}},
-    {"linear", 3, {REAL(0, 3), REAL(2, 3), REAL(2)}, {0}},
-    {"linear", 3, {REAL(2, 0), REAL(3, 0), REAL(3)}, {0}},
-    {"softmax", 1, {REAL(2, 4)}, {-1}},
-    {"softmax", 1, {REAL(2, 3, 2)}, {1}},
-    {"softmax", 1, {REAL_SCALAR}, {0}},
-    {"softmax", 1, {REAL(2, 0)}, {1}},
-    {"log_softmax", 1, {REAL(2, 4)}, {-1}},
-    {"log_softmax", 1, {REAL(3, 2)}, {0}},
-    {"log_softmax", 1, {REAL_SCALAR}, {-1}},
-    {"masked_softmax",
-     4,
-     {REAL(4, 3, 4), LENGTHS(2), MASK(2, 1, 3, 4), CONSTANT(2, 3, 4)},
-     {0.5, 1, 2}},
-    {"masked_softmax", 2, {REAL(3, 2, 4), LENGTHS(3)}, {0}},
-    {"masked_softmax", 2, {REAL(2, 3, 4), LENGTHS(2, 3)}, {0}},
-    {"masked_softmax", 1, {REAL(2, 2, 3)}, {0}},
-    {"masked_softmax", 2, {REAL(2, 2, 0), LENGTHS(2)}, {0}},
-    {"masked_softmax", 2, {REAL(0, 2, 3), LENGTHS(0)}, {0}},
-    {"cross_entropy", 2, {REAL(3, 4), INDEX(3)}, {-100, 2}},
-    {"cross_entropy", 2, {REAL(6, 3), INDEX(6)}, {1, 2}},
-    {"cross_entropy", 2, {REAL(3, 4), INDEX(3)}, {-100, 1}},
-    {"cross_entropy", 2, {REAL(4), INDEX_SCALAR}, {-1, 0}},
-    {"cross_entropy", 2, {REAL(4, 2, 3), INDEX(4, 3)}, {0, 0}},
-    {"cross_entropy", 2, {REAL(2, 3, 2, 2), INDEX(2, 2, 2)}, {0, 2}},
-    {"cross_entropy", 2, {REAL(0, 3), INDEX(0)}, {0, 1}},
-    {"cross_entropy", 2, {REAL(2, 3, 0), INDEX(2, 0)}, {0, 0}},
-    {"layer_norm", 3, {REAL(3, 4), REAL(4), REAL(4)}, {1e-5}},
-    {"layer_norm", 3, {REAL(2, 2, 3), REAL(2, 3), REAL(2, 3)}, {0.1}},
-    {"layer_norm", 2, {REAL(2, 2, 3), REAL(3)}, {1e-5}},
-    {"layer_norm", 1, {REAL(2, 2, 3)}, {1e-5}},
-    {"layer_norm", 2, {REAL(2, 3), REAL(3)}, {1e-5, 1}},
-    {"layer_norm", 2, {REAL(2, 2, 3), REAL(2, 3)}, {1e-5, 1}},
-    {"layer_norm", 3, {REAL(5), REAL(5), REAL(5)}, {0.01}},
-    {"layer_norm", 3, {REAL(3, 1), REAL(1), REAL(1)}, {0.5}},
-    {"layer_norm", 3, {REAL(0, 3), REAL(3), REAL(3)}, {1e-5}},
-    {"layer_norm", 3, {REAL(2, 0), REAL(0), REAL(0)}, {1e-5}},
-    {"masked_softmax", 2, {REAL(2, 2, 3, 4), MASK(4)}, {1, 0, 1, 2}},
-    {"masked_softmax", 2, {REAL(4, 2, 3, 3), CONSTANT(2, 3, 3)}, {-2, 1, 1, 4}},
-    {"masked_softmax", 2, {REAL(6, 2, 3), MASK(2, 1, 2, 1)}, {0.5, 0, 3, 2}},
-    {"masked_softmax", 1, {REAL(2, 3, 2)}, {3, 1, 1}},
-    {"masked_softmax", 2, {REAL(2, 2, 0), MASK(2, 0)}, {1, 1, 1, 2}},
-    {"additive_scores", 3, {REAL(2, 3, 4), REAL(2, 5, 4), REAL(1, 4)}, {0}},
-    {"additive_scores", 3, {REAL(1, 2, 3), REAL(1, 2, 3), REAL(1, 3)}, {0}},
-    {"additive_scores", 3, {REAL(2, 1, 1), REAL(2, 2, 1), REAL(1, 1)}, {0}},
-    {"additive_scores", 3, {REAL(2, 0, 3), REAL(2, 2, 3), REAL(1, 3)}, {0}},
-    {"additive_scores", 3, {REAL(2, 2, 3), REAL(2, 0, 3), REAL(1, 3)}, {0}},
-    {"additive_scores", 3, {REAL(0, 2, 3), REAL(0, 2, 3), REAL(1, 3)}, {0}},
-    {"additive_scores", 3, {REAL(2, 2, 0), REAL(2, 2, 0), REAL(1, 0)}, {0}},
-    {"additive_scores", 4, {REAL(2, 3, 4), REAL(2, 5, 4), REAL(1, 4), LENGTHS(2)}, {0}},
-    {"additive_scores", 4, {REAL(2, 3, 4), REAL(2, 5, 4), REAL(1, 4), LENGTHS(2, 3)}, {0}},
-    {"additive_scores", 4, {REAL(2, 2, 3), REAL(2, 0, 3), REAL(1, 3), LENGTHS(2)}, {0}},
-    {"attention",
-     6,
-     {REAL(2, 2, 3, 2), REAL(2, 2, 4, 2), REAL(2, 2, 4, 3), LENGTHS(2), MASK(2, 1, 3, 4),
-      CONSTANT(2, 3, 4)},
-     {0.4, 1}},
-    {"attention", 3, {REAL(2, 3, 2), REAL(2, 3, 2), REAL(2, 3, 2)}, {0, 1}},
-    {"attention", 4, {REAL(2, 3, 2), REAL(2, 5, 2), REAL(2, 5, 1), LENGTHS(2, 3)}, {0, 0, 1}},
-    {"attention",
-     4,
-     {REAL(1, 2, 1, 2), REAL(1, 2, 3, 2), REAL(1, 2, 3, 2), MASK(2, 1, 3)},
-     {0.5, 0, 2}},
-    {"attention", 4, {REAL(4, 2, 3), REAL(4, 2, 3), REAL(4, 2, 3), CONSTANT(2, 2, 2)}, {1, 0, 4}},
-    {"attention", 4, {REAL(4, 2, 3), REAL(4, 2, 3), REAL(4, 2, 1), CONSTANT(2, 2, 2)}, {0, 0, 4}},
-    {"attention", 3, {REAL(2, 2, 3), REAL(2, 0, 3), REAL(2, 0, 2)}, {0.5}},
-    {"attention", 3, {REAL(0, 2, 3), REAL(0, 4, 3), REAL(0, 4, 2)}, {0.5}},
-    {"dropout", 1, {REAL(4, 5)}, {0.4}},
-    {"dropout", 1, {REAL(4, 5)}, {1}},
-    {"dropout", 1, {REAL_SCALAR}, {0.5}},
-    {"dropout", 1, {REAL(0)}, {0.5}},
-};
-
-/* The samples of every row of elementwise.def. */
-static const Sample one_input[] = {
-    {NULL, 1, {REAL(3, 4)}, {3}},
-    {NULL, 1, {REAL_SCALAR}, {-0.5}},
-    {NULL, 1, {REAL(2, 0, 3)}, {2}},
-};
-static const Sample two_inputs[] = {
-    {NULL, 2, {REAL(2, 3), REAL(2, 3)}, {0}},    {NULL, 2, {REAL(2, 3), REAL(3)}, {0}},
-    {NULL, 2, {REAL(2, 1), REAL(1, 3)}, {0}},    {NULL, 2, {REAL_SCALAR, REAL(2, 2)}, {0}},
-    {NULL, 2, {REAL(3, 1, 2), REAL(2, 1)}, {0}}, {NULL, 2, {REAL_SCALAR, REAL_SCALAR}, {0}},
-    {NULL, 2, {REAL(0, 3), REAL(1, 3)}, {0}},    {NULL, 2, {REAL(2, 1), REAL(2, 0)}, {0}},
-};
-
 enum { SAMPLES_MAX = 512 };
 
-/* Appends n samples like these for op. */
-static int append(Sample *to, int count, const Sample *like, int n, const Op *op) {
-    for (int i = 0; i < n; i++, count++) {
-        assert(count < SAMPLES_MAX - 1);
-        to[count] = like[i];
-        to[count].op = op->name;
-        for (int k = 0; k < like[i].n; k++)
-            if (op->in[k].type == BOOLEAN) to[count].in[k].kind = 'm';
+typedef struct {
+    Sample sample[SAMPLES_MAX];
+    int n;
+} SampleList;
+
+/* The lists are made before the first test, where the asserts of Check do not work. */
+static void append(SampleList *list, const OpRow *row, Examples examples) {
+    for (int i = 0; i < examples.n; i++) {
+        assert(list->n < SAMPLES_MAX - 1); /* the last one is the end */
+        Sample *s = &list->sample[list->n++];
+        s->op = row->name;
+        memcpy(s->in, examples.list[i].in, sizeof s->in);
+        memcpy(s->number, examples.list[i].number, sizeof s->number);
+        while (s->n < SAMPLE_INPUTS && s->in[s->n].kind) s->n++;
     }
-    return count;
 }
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+static void append_elementwise(SampleList *list, const OpRow *row, Examples one, Examples two) {
+    if (is_elementwise(row)) append(list, row, inputs_of(row->op) == 1 ? one : two);
+}
 
-/* This runs before the first test, where the asserts of Check do not work. */
+static void append_of_op(SampleList *list, const OpRow *row) {
+    append_elementwise(list, row, one_input, two_inputs);
+    if (row->op) append(list, row, row->samples);
+}
+
+static void append_of_composite(SampleList *list, const OpRow *row) {
+    if (!row->op) append(list, row, row->samples);
+}
+
+static void append_empty(SampleList *list, const OpRow *row) {
+    append_elementwise(list, row, one_empty, two_empty);
+    append(list, row, row->empty);
+}
+
+static const Sample *listed(SampleList *list, void (*append_row)(SampleList *, const OpRow *)) {
+    if (list->n > 0) return list->sample;
+    for (const OpRow *row = op_rows; row->name; row++) append_row(list, row);
+    return list->sample;
+}
+
 const Sample *samples(void) {
-    static Sample all[SAMPLES_MAX];
-    int count = 0;
-    if (all[0].op) return all;
-    for (int i = 0; ag_ops[i]; i++) {
-        const Op *op = ag_ops[i];
-        if (op->forward != ag_elementwise_forward) continue;
-        count = inputs_of(op) == 1 ? append(all, count, one_input, COUNT(one_input), op)
-                                   : append(all, count, two_inputs, COUNT(two_inputs), op);
-    }
-    assert(count + COUNT(structured) < SAMPLES_MAX); /* the last one is the end */
-    for (int i = 0; i < COUNT(structured); i++) all[count++] = structured[i];
-    return all;
+    static SampleList list;
+    return listed(&list, append_of_op);
+}
+
+const Sample *samples_of_composites(void) {
+    static SampleList list;
+    return listed(&list, append_of_composite);
+}
+
+const Sample *samples_without_elements(void) {
+    static SampleList list;
+    return listed(&list, append_empty);
 }
 
 /* Lengths from 0 to K + 1; the K keys are columns of the scores or rows of k. */

@@ -1,8 +1,8 @@
 /* common.h - what several suites share: the frame around a test, small tensors, checks of error
  * messages, and the ops of the table with inputs that suit them.
  *
- * Ops are called by name, with their attributes as a list of numbers, so that the samples below,
- * the golden file and the wrong cases of test_ops.c are all data. */
+ * Ops are called by name, with their attributes as a list of numbers, so that the rows of ops.def,
+ * the golden files and the programs of differential/ are all data. */
 #ifndef TESTS_COMMON_H
 #define TESTS_COMMON_H
 
@@ -47,31 +47,87 @@ Tensor *permuted(Tensor *x);
  * describes the format). You own it. */
 Tensor *golden_tensor(const char *name_of_file, const char *name);
 
-/* ---- calling an op by its name ------------------------------------------------------------- */
+/* ---- the table of ops, ops.def ------------------------------------------------------------- */
 
 enum { SAMPLE_INPUTS = 7, SAMPLE_NUMBERS = 10 };
 
 typedef struct {
-    const char *op; /* its name in ag_ops */
-    int n;
-    struct {
-        /* 'r' a float that gets a gradient, 'c' one without, 'm' mask, 'l' lengths, 'i' indices */
-        char kind;
-        Shape shape;
-    } in[SAMPLE_INPUTS];
+    /* 'r' a float that gets a gradient, 'c' one without, 'm' mask, 'l' lengths, 'i' indices; 0
+     * after the last input */
+    char kind;
+    Shape shape;
+} SampleInput;
+
+/* R(2, 3): floats of shape (2, 3); R0: a scalar */
+/* clang-format off */
+#define IN(kind, ...) {kind, {sizeof((int64_t[]){__VA_ARGS__}) / 8, {__VA_ARGS__}}}
+#define R(...) IN('r', __VA_ARGS__)
+#define C(...) IN('c', __VA_ARGS__)
+#define M(...) IN('m', __VA_ARGS__)
+#define L(...) IN('l', __VA_ARGS__)
+#define I(...) IN('i', __VA_ARGS__)
+#define R0 {'r', {0, {0}}}
+#define M0 {'m', {0, {0}}}
+#define I0 {'i', {0, {0}}}
+#define NO_INPUT {0}
+/* clang-format on */
+
+typedef struct {
+    SampleInput in[SAMPLE_INPUTS];
     double number[SAMPLE_NUMBERS]; /* the attributes */
-} Sample;
+} Example;
+
+typedef struct {
+    SampleInput in[SAMPLE_INPUTS];
+    double number[SAMPLE_NUMBERS];
+    const char *sentence; /* the error message */
+} Mistake;
+
+typedef struct {
+    const Example *list;
+    int n;
+} Examples;
+
+typedef struct {
+    const Mistake *list;
+    int n;
+} Mistakes;
+
+/* A row of ops.def, which describes the fields. */
+typedef struct {
+    const char *name;
+    const Op *op; /* NULL for a composite */
+    Tensor *(*call)(Tensor **in, int n, const double *number);
+    Examples samples, empty;
+    Mistakes wrong;
+    const char *applies;
+    bool torch, any_shape, needs_elements, no_gradient, counts;
+} OpRow;
+
+extern const OpRow op_rows[];     /* after the last one, name is NULL */
+extern const Op *const all_ops[]; /* of the rows that are no composites; NULL at the end */
+
+const OpRow *op_row(const char *name); /* NULL if there is none */
+const Op *find_op(const char *name);   /* NULL for a composite */
+bool is_elementwise(const OpRow *row); /* is it a row of elementwise.def? */
+int inputs_of(const Op *op);           /* how many inputs the op names */
 
 /* ag_<name>(in..., number...). A shape among the numbers is its ndim and then its sizes. */
 Tensor *call_op(const char *name, Tensor **in, int n, const double *number);
 Shape shape_at(const double *number); /* a shape among the numbers */
 
-/* Samples of every op of the table; after the last one, op is NULL. Some samples have scalars, some
- * broadcast, some have no elements. */
+typedef struct {
+    const char *op; /* the name of its row */
+    int n;
+    SampleInput in[SAMPLE_INPUTS];
+    double number[SAMPLE_NUMBERS];
+} Sample;
+
+/* The samples of all ops, of all composites, and the samples without elements of both; after the
+ * last one, op is NULL. */
 const Sample *samples(void);
-const Op *find_op(const char *name);
-int inputs_of(const Op *op);         /* how many inputs the op names */
-bool needs_elements(const char *op); /* does the op refuse every tensor without elements? */
+const Sample *samples_of_composites(void);
+const Sample *samples_without_elements(void);
 
 /* Input i of a sample: random numbers where the op can be differentiated. You own it. */
 Tensor *sample_input(const Sample *sample, int i, DType dtype);

@@ -32,182 +32,6 @@ static TCase *add_case(Suite *suite, const char *name) {
 
 /* ---- every op ------------------------------------------------------------------------------ */
 
-/* clang-format off */
-#define IN(kind, ...) {kind, {sizeof((int64_t[]){__VA_ARGS__}) / 8, {__VA_ARGS__}}}
-#define R(...) IN('r', __VA_ARGS__)
-#define M(...) IN('m', __VA_ARGS__)
-#define L(...) IN('l', __VA_ARGS__)
-#define I(...) IN('i', __VA_ARGS__)
-#define C(...) IN('c', __VA_ARGS__)
-
-static const Sample structured[] = {
-    {"clamp", 1, {R(0, N)}, {-1, 1}},
-    {"clamp", 1, {R(N, 0)}, {-1, 1}},
-    {"eq_scalar", 1, {R(0, N)}, {1}},
-    {"eq_scalar", 1, {R(N, 0)}, {1}},
-    {"ne_scalar", 1, {R(0, N)}, {1}},
-    {"ne_scalar", 1, {R(N, 0)}, {1}},
-    {"lt_scalar", 1, {R(0, N)}, {1}},
-    {"lt_scalar", 1, {R(N, 0)}, {1}},
-    {"le_scalar", 1, {R(0, N)}, {1}},
-    {"le_scalar", 1, {R(N, 0)}, {1}},
-    {"gt_scalar", 1, {R(0, N)}, {1}},
-    {"gt_scalar", 1, {R(N, 0)}, {1}},
-    {"ge_scalar", 1, {R(0, N)}, {1}},
-    {"ge_scalar", 1, {R(N, 0)}, {1}},
-    {"to", 1, {R(0, N)}, {F32, 1}},
-    {"to", 1, {R(N, 0)}, {F32, 1}},
-    {"logical_not", 1, {R(0, N)}, {0}},
-    {"logical_not", 1, {R(N, 0)}, {0}},
-    {"where", 3, {M(0, N), R(0, N), R(0, N)}, {0}},
-    {"where", 3, {M(N, 0), R(1, 0), R(0)}, {0}},
-    {"masked_fill", 2, {R(0, N), M(0, N)}, {-1}},
-    {"masked_fill", 2, {R(N, 0), M(0)}, {-1}},
-    {"detach", 1, {R(0, N)}, {0}},
-    {"detach", 1, {R(N, 0)}, {0}},
-    {"reshape", 1, {R(0, N)}, {2, (double)N, 0}},
-    {"reshape", 1, {R(N, 0)}, {3, 0, (double)N, 2}},
-    {"view", 1, {R(0, N)}, {2, (double)N, 0}},
-    {"view", 1, {R(N, 0)}, {1, 0}},
-    {"flatten", 1, {R(0, N)}, {0, -1}},
-    {"flatten", 1, {R(N, 0)}, {0, -1}},
-    {"split", 1, {R(0, N)}, {2, 0, 0, 1}},
-    {"split", 1, {R(0, N)}, {(double)N / 2, 1, 1, 2}},
-    {"split", 1, {R(N, 0)}, {0, 1, 0, 1}},
-    {"contiguous", 1, {R(0, N)}, {0}},
-    {"contiguous", 1, {R(N, 0)}, {0}},
-    {"permute", 1, {R(0, N, 3)}, {3, 2, 0, 1}},
-    {"permute", 1, {R(3, N, 0)}, {3, 2, 0, 1}},
-    {"transpose", 1, {R(0, N)}, {0, 1}},
-    {"transpose", 1, {R(N, 0)}, {0, 1}},
-    {"unsqueeze", 1, {R(0, N)}, {1}},
-    {"unsqueeze", 1, {R(N, 0)}, {2}},
-    {"squeeze", 1, {R(0, 1, N)}, {1}},
-    {"squeeze", 1, {R(1, N, 0)}, {0}},
-    {"expand", 1, {R(0, 1)}, {2, 0, (double)N}},
-    {"expand", 1, {R(0, N)}, {3, 5, 0, (double)N}},
-    {"expand", 1, {R(N, 0)}, {3, 5, (double)N, 0}},
-    {"slice", 1, {R(0, N)}, {1, 5, (double)N}},
-    {"slice", 1, {R(N, 0)}, {0, 1, (double)N - 1}},
-    {"select", 1, {R(0, N)}, {1, (double)N - 1}},
-    {"select", 1, {R(N, 0)}, {0, 5}},
-    {"cat", 2, {R(0, N), R(0, N)}, {0}},
-    {"cat", 2, {R(N, 0), R(N / 2, 0)}, {0}},
-    {"cat", 3, {R(N, 0), R(0), R(N, 0)}, {1}},
-    {"stack", 2, {R(0, N), R(0, N)}, {1}},
-    {"stack", 2, {R(N, 0), R(N, 0)}, {0}},
-    {"repeat", 1, {R(0, N)}, {2, 1 << 10, 2}},
-    {"repeat", 1, {R(N, 0)}, {3, 5, 2, 3}},
-    {"repeat_interleave", 1, {R(0, N)}, {2, 0}},
-    {"repeat_interleave", 1, {R(N, 0)}, {2, 0}},
-    {"masked_select", 2, {R(0, N), M(0, N)}, {0}},
-    {"masked_select", 2, {R(N, 0), M(1, 0)}, {0}},
-    {"index_select", 2, {R(0, N), I(3)}, {1}},
-    {"index_select", 2, {R(0, N), I(0)}, {0}},
-    {"index_select", 2, {R(N, 0), I(3)}, {0}},
-    {"index_select", 2, {R(N, 0), I(0)}, {1}},
-    {"gather", 2, {R(0, N), I(0, 3)}, {1}},
-    {"gather", 2, {R(N, 0), I(3, 0)}, {0}},
-    {"gather", 2, {R(3, 2), I(3, 0)}, {1}},
-    {"embedding", 2, {R(0, N), I(0)}, {0}},
-    {"embedding", 2, {R(N, 0), I(3)}, {0}},
-    {"embedding", 2, {R(3, 2), I(N, 0)}, {0}},
-    {"tril", 1, {R(0, N)}, {0}},
-    {"tril", 1, {R(N, 0)}, {0}},
-    {"tril", 1, {R(0, N, 3)}, {0}},
-    {"triu", 1, {R(0, N)}, {0}},
-    {"triu", 1, {R(3, N, 0)}, {1}},
-    {"sum", 1, {R(0, N)}, {0}},
-    {"sum", 1, {R(N, 0)}, {0}},
-    {"mean", 1, {R(0, N)}, {0}},
-    {"mean", 1, {R(N, 0)}, {0}},
-    {"sum_dims", 1, {R(0, N)}, {0, 1, 1}},
-    {"sum_dims", 1, {R(0, N, 3)}, {0, 2, 0, 1}},
-    {"sum_dims", 1, {R(N, 0)}, {1, 1, 0}},
-    {"sum_dims", 1, {R(N, 0, 3)}, {0, 1, 0}},
-    {"sum_dims", 1, {R(N, 0, 3)}, {0, 2, 0, 1}},
-    {"mean_dims", 1, {R(0, N)}, {0, 1, 1}},
-    {"mean_dims", 1, {R(N, 0)}, {1, 1, 0}},
-    {"mean_dims", 1, {R(N, 0, 3)}, {0, 2, 0, 1}},
-    {"var_dim", 1, {R(0, N)}, {1, 0}},
-    {"var_dim", 1, {R(N, 0)}, {0, 1}},
-    {"std_dim", 1, {R(0, N)}, {1, 0}},
-    {"std_dim", 1, {R(N, 0)}, {0, 1}},
-    {"cumsum", 1, {R(0, N)}, {0}},
-    {"cumsum", 1, {R(0, N)}, {1}},
-    {"cumsum", 1, {R(N, 0)}, {0}},
-    {"cumsum", 1, {R(N, 0)}, {1}},
-    {"min_dim", 1, {R(0, N)}, {1, 0}},
-    {"min_dim", 1, {R(N, 0)}, {0, 1}},
-    {"logsumexp_dim", 1, {R(0, N)}, {1, 1}},
-    {"logsumexp_dim", 1, {R(N, 0)}, {0, 1}},
-    {"argmax_dim", 1, {R(0, N)}, {1, 1}},
-    {"argmax_dim", 1, {R(N, 0)}, {0, 1}},
-    {"max_dim", 1, {R(0, N)}, {1, 0}},
-    {"max_dim", 1, {R(N, 0)}, {0, 1}},
-    {"logsumexp", 1, {R(0, N)}, {1}},
-    {"logsumexp", 1, {R(N, 0)}, {0}},
-    {"argmax", 1, {R(0, N)}, {1}},
-    {"argmax", 1, {R(N, 0)}, {0}},
-    {"matmul", 2, {R(0, N), R(N, 0)}, {0}},
-    {"matmul", 2, {R(N, 0), R(0, 0)}, {0}},
-    {"matmul", 2, {R(N, 0, 3), R(3, 2)}, {0}},
-    {"matmul", 2, {R(2, 3), R(N, 3, 0)}, {0}},
-    {"matmul", 2, {R(0, N, 3), R(3, 2)}, {0}},
-    {"matmul", 2, {R(3), R(N, 3, 0)}, {0}},
-    {"bmm", 2, {R(0, N, 3), R(0, 3, 2)}, {0}},
-    {"bmm", 2, {R(N, 0, 3), R(N, 3, 0)}, {0}},
-    {"bmm", 2, {R(N, 0, 0), R(N, 0, 0)}, {0}},
-    {"bmm", 2, {R(0, 1, N), R(0, N, 1)}, {0}},
-    {"linear", 3, {R(0, N), R(0, N), R(0)}, {0}},
-    {"linear", 3, {R(N, 0), R(0, 0), R(0)}, {0}},
-    {"linear", 3, {R(N, 0, 3), R(2, 3), R(2)}, {0}},
-    {"softmax", 1, {R(0, N)}, {0}},
-    {"softmax", 1, {R(0, N)}, {1}},
-    {"softmax", 1, {R(N, 0)}, {0}},
-    {"softmax", 1, {R(N, 0)}, {1}},
-    {"softmax", 1, {R(3, N, 0)}, {-1}},
-    {"log_softmax", 1, {R(0, N)}, {0}},
-    {"log_softmax", 1, {R(0, N)}, {1}},
-    {"log_softmax", 1, {R(N, 0)}, {0}},
-    {"log_softmax", 1, {R(N, 0)}, {1}},
-    {"masked_softmax", 1, {R(0, N, 3)}, {0}},
-    {"masked_softmax", 1, {R(4, N, 0)}, {0}},
-    {"masked_softmax", 1, {R(2, 2, N, 0)}, {0.5, 1, 1}},
-    {"masked_softmax", 2, {R(N, 0, 3), M(1, 1, 0, 3)}, {0.5, 1, 1, 2}},
-    {"masked_softmax", 3, {R(2, N, 0), L(2), C(1, N, 0)}, {1, 0, 1, 5}},
-    {"attention_weights", 1, {R(0, N, 3)}, {1, 1, 1}},
-    {"attention_weights", 1, {R(N, 0, 3)}, {1, 1, 1}},
-    {"layer_norm", 3, {R(0, N), R(0, N), R(0, N)}, {1e-5}},
-    {"layer_norm", 1, {R(0, N)}, {1e-5}},
-    {"layer_norm", 1, {R(N, 0)}, {1e-5}},
-    {"layer_norm", 3, {R(N, 0), R(0), R(0)}, {1e-5}},
-    {"layer_norm", 3, {R(N, 0, 3), R(3), R(3)}, {1e-5}},
-    {"layer_norm", 2, {R(N, 0, 3), R(0, 3)}, {1e-5}},
-    {"additive_scores", 3, {R(0, N, 3), R(0, 2, 3), R(1, 3)}, {0}},
-    {"additive_scores", 3, {R(N, 0, 5), R(N, 0, 5), R(1, 5)}, {0}},
-    {"additive_scores", 4, {R(2, N, 0), R(2, 0, 0), R(1, 0), L(2)}, {0}},
-    {"attention", 3, {R(0, N, 3), R(0, 5, 3), R(0, 5, 2)}, {0.5}},
-    {"attention_scaled", 3, {R(0, N, 3), R(0, 5, 3), R(0, 5, 2)}, {0, 0, 0, 2}},
-    {"attention_scaled", 3, {R(N, 0, 3), R(N, 0, 3), R(N, 0, 2)}, {0, 0, 0, 2}},
-    {"attention", 3, {R(N, 0, 3), R(N, 0, 3), R(N, 0, 2)}, {0}},
-    {"attention", 3, {R(2, N, 0, 3), R(2, N, 0, 3), R(2, N, 0, 2)}, {0.5, 1}},
-    {"attention", 4, {R(2, 0, 0), R(2, N, 0), R(2, N, 0), M(0, N)}, {0.5, 0, 2}},
-    {"mse_loss", 2, {R(0, N), R(0, N)}, {REDUCE_NONE}},
-    {"mse_loss", 2, {R(N, 0), R(N, 0)}, {REDUCE_SUM}},
-    {"cross_entropy", 2, {R(0, N), I(0)}, {-100, REDUCE_SUM}},
-    {"cross_entropy", 2, {R(N, 5, 0), I(N, 0)}, {-100, REDUCE_MEAN}},
-    {"cross_entropy", 2, {R(N, 5, 0), I(N, 0)}, {-100, REDUCE_NONE}},
-    {"dropout", 1, {R(0, N)}, {0.4}},
-    {"dropout", 1, {R(N, 0)}, {0.4}},
-};
-static const Sample one_input[] = {{NULL, 1, {R(0, N)}, {1}}, {NULL, 1, {R(N, 0)}, {1}}};
-static const Sample two_inputs[] = {
-    {NULL, 2, {R(0, N), R(0, N)}, {0}}, {NULL, 2, {R(N, 0), R(N, 0)}, {0}},
-    {NULL, 2, {R(N, 0), R(1, 0)}, {0}}, {NULL, 2, {R(0), R(N, 0)}, {0}},
-};
-/* clang-format on */
-
 /* Does an input have the size N and the size 0? If after is false, the 0 must come first, else N.
  */
 static bool is_large(const Sample *s, bool after) {
@@ -229,10 +53,10 @@ static void expect_suitable(const Sample *s) {
     bool empty = false;
     for (int i = 0; i < s->n; i++)
         ck_assert_msg(tensor_shape_numel(s->in[i].shape) <= FEW,
-                      "a sample of %s in test_empty.c: input %d, %s, has more than %d elements",
+                      "a call of %s without elements: input %d, %s, has more than %d elements",
                       s->op, i, tensor_shape_text(s->in[i].shape), FEW);
     for (int i = 0; i < s->n; i++) empty = empty || tensor_shape_numel(s->in[i].shape) == 0;
-    ck_assert_msg(empty, "a sample of %s in test_empty.c: every input has elements", s->op);
+    ck_assert_msg(empty, "a call of %s without elements: every input has elements", s->op);
 }
 
 /* If an input has elements although the result has none, its gradient must be 0. */
@@ -258,11 +82,11 @@ static void check(const Sample *s) {
     Tensor *y = call_op(s->op, x, s->n, s->number);
     ck_assert_msg(
         y != NULL,
-        "a sample of %s in test_empty.c, %s: the op says \"%s\". If it is right, the sample "
+        "a call of %s without elements, %s: the op says \"%s\". If it is right, the sample "
         "is wrong: its result should have at most %d elements",
         s->op, tensor_shape_text(s->in[0].shape), tensor_error(), FEWER);
     ck_assert_msg(tensor_numel(y) <= FEWER,
-                  "a sample of %s in test_empty.c, %s: its result is %s and may have %d elements",
+                  "a call of %s without elements, %s: its result is %s and may have %d elements",
                   s->op, tensor_shape_text(s->in[0].shape), tensor_shape_text(y->shape), FEWER);
     if (y->requires_grad) {
         Tensor *dy = tensor_ones(y->shape);
@@ -275,18 +99,14 @@ static void check(const Sample *s) {
     for (int i = 0; i < s->n; i++) tensor_release(x[i]);
 }
 
-/* Checks the samples of the list that belong to this op. Returns which large sizes there were: bit
- * 0 and bit 1, for the two cases of is_large. */
-static int check_all(const Sample *list, int n, const Op *op) {
+/* Checks the samples of this op. Returns which large sizes there were: bit 0 and bit 1, for the two
+ * cases of is_large. */
+static int check_all(const char *op) {
     int sizes = 0;
-    for (int i = 0; i < n; i++) {
-        Sample s = list[i];
-        if (!s.op) s.op = op->name;
-        if (strcmp(s.op, op->name) != 0) continue;
-        for (int k = 0; k < s.n; k++)
-            if (op->in[k].type == BOOLEAN) s.in[k].kind = 'm';
-        sizes |= is_large(&s, false) | is_large(&s, true) << 1;
-        check(&s);
+    for (const Sample *s = samples_without_elements(); s->op; s++) {
+        if (strcmp(s->op, op) != 0) continue;
+        sizes |= is_large(s, false) | is_large(s, true) << 1;
+        check(s);
     }
     return sizes;
 }
@@ -304,33 +124,12 @@ static void expect_refused(const char *op) {
     tape_end();
 }
 
-static void expect_both_sizes(const char *op, int sizes) {
-    ck_assert_msg(sizes == 3, "%s has no sample of (0, 2^40), or none of (2^40, 0)", op);
-}
-
 START_TEST(every_op_of_nothing_is_done_at_once) {
-    const Op *op = ag_ops[_i];
-    if (needs_elements(op->name)) {
-        expect_refused(op->name);
-        return;
-    }
-    int sizes = check_all(structured, COUNT(structured), op);
-    if (op->forward == ag_elementwise_forward)
-        sizes = inputs_of(op) == 1 ? check_all(one_input, COUNT(one_input), op)
-                                   : check_all(two_inputs, COUNT(two_inputs), op);
-    expect_both_sizes(op->name, sizes);
-}
-END_TEST
-
-static const char *const composites[] = {
-#define COMPOSITE(name) #name,
-#include "../../autograd/ops.def"
-};
-
-START_TEST(every_composite_of_nothing_is_done_at_once) {
-    const Op op = {.name = composites[_i]};
-    if (needs_elements(op.name)) expect_refused(op.name);
-    else expect_both_sizes(op.name, check_all(structured, COUNT(structured), &op));
+    const OpRow *row = &op_rows[_i];
+    if (row->needs_elements) expect_refused(row->name);
+    else
+        ck_assert_msg(check_all(row->name) == 3,
+                      "%s has no EMPTY call of (0, 2^40), or none of (2^40, 0)", row->name);
 }
 END_TEST
 
@@ -473,10 +272,9 @@ END_TEST
 static Suite *empty_suite(void) {
     Suite *suite = suite_create("empty");
     int n = 0;
-    while (ag_ops[n]) n++;
+    while (op_rows[n].name) n++;
     TCase *ops = add_case(suite, "ops");
     tcase_add_loop_test(ops, every_op_of_nothing_is_done_at_once, 0, n);
-    tcase_add_loop_test(ops, every_composite_of_nothing_is_done_at_once, 0, COUNT(composites));
     tcase_add_test(ops, products_of_what_is_repeated);
     tcase_add_test(ops, weights_of_many_heads_without_scores);
     TCase *others = add_case(suite, "others");

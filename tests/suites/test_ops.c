@@ -2,11 +2,12 @@
  * memory layout, and does every mistake set an error message? (test_golden.c compares the values
  * with PyTorch's.)
  *
- * The tests walk over ag_ops. They fail if an op has no sample (common.c), no wrong-shape case or
- * no row in autograd/README.md.
+ * The tests walk over the rows of ops.def. They fail if an op of the library has no row, or a row
+ * no sample, no wrong shape or no line in autograd/README.md.
  *
- * Run from the root of the repository, where the README is found. */
+ * Run from the root of the repository, where the sources and the README are found. */
 #include <check.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ enum { ELEMENTS_MAX = 256 };
 
 static int ag_op_count(void) {
     int n = 0;
-    while (ag_ops[n]) n++;
+    while (all_ops[n]) n++;
     return n;
 }
 
@@ -67,28 +68,84 @@ static void expect_documented(const char *op) {
 }
 
 START_TEST(every_op_has_a_sample_and_a_line_in_the_readme) {
-    const Op *op = ag_ops[_i];
+    const Op *op = all_ops[_i];
     expect_documented(op->name);
-    ck_assert_msg(sample_of(op->name) != NULL, "%s has no sample in tests/suites/common.c",
+    ck_assert_msg(sample_of(op->name) != NULL, "%s has no SAMPLES in tests/suites/ops.def",
                   op->name);
     ck_assert_msg(!op->backward == !op->grad_fn, "%s: backward and grad_fn", op->name);
 }
 END_TEST
 
-/* Functions of other ops; they have no Op. */
-static const char *const composites[] = {
-#define COMPOSITE(name) #name,
-#include "../../autograd/ops.def"
-};
-
-START_TEST(every_composite_has_a_line_in_the_readme) {
-    expect_documented(composites[_i]);
-    ck_assert_ptr_null(find_op(composites[_i]));
+/* The i-th function of other ops; it has no Op. */
+static const OpRow *composite(int i) {
+    const OpRow *row = op_rows;
+    while (row->op || i-- > 0) row++;
+    return row;
 }
+
+static int composite_count(void) {
+    int n = 0;
+    for (const OpRow *row = op_rows; row->name; row++) n += !row->op;
+    return n;
+}
+
+START_TEST(every_composite_has_a_line_in_the_readme) { expect_documented(composite(_i)->name); }
 END_TEST
 
 START_TEST(names_are_unique) {
-    for (int i = 0; ag_ops[i]; i++) ck_assert_ptr_eq(find_op(ag_ops[i]->name), ag_ops[i]);
+    for (const OpRow *row = op_rows; row->name; row++) {
+        ck_assert_ptr_eq(op_row(row->name), row);
+        ck_assert_msg(!row->op || !strcmp(row->op->name, row->name), "%s is called %s", row->name,
+                      row->op->name);
+        ck_assert_msg(row->torch, "%s has no TORCH in tests/suites/ops.def", row->name);
+    }
+}
+END_TEST
+
+static void expect_row(const char *source, const char *op) {
+    ck_assert_msg(op_row(op) != NULL, "%s: %s has no row in tests/suites/ops.def", source, op);
+}
+
+/* The sections of a file, which begin with OP_TEXT(name) or DEFINE_OP(name. */
+static int expect_rows_of_file(const char *path) {
+    char line[1024], name[64];
+    int found = 0;
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s cannot be read", path);
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "OP_TEXT(%63[a-z0-9_]", name) != 1 &&
+            sscanf(line, "DEFINE_OP(%63[a-z0-9_]", name) != 1)
+            continue;
+        expect_row(path, name);
+        found++;
+    }
+    fclose(file);
+    return found;
+}
+
+START_TEST(every_op_of_the_library_has_a_row) {
+    static const char *const folders[] = {"autograd/ops", "autograd/more"};
+    static const char *const elementwise[] = {
+#define EACH(name) #name,
+#include "../../tensor/kernels/elementwise.def"
+#undef EACH
+    };
+    int found = COUNT(elementwise), rows = 0;
+    for (int i = 0; i < COUNT(elementwise); i++)
+        expect_row("tensor/kernels/elementwise.def", elementwise[i]);
+    for (int i = 0; i < COUNT(folders); i++) {
+        char path[512];
+        DIR *folder = opendir(folders[i]);
+        ck_assert_msg(folder != NULL, "run me from the root of the repository");
+        for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+            const char *dot = strrchr(entry->d_name, '.');
+            snprintf(path, sizeof path, "%s/%s", folders[i], entry->d_name);
+            if (dot && !strcmp(dot, ".c")) found += expect_rows_of_file(path);
+        }
+        closedir(folder);
+    }
+    for (const OpRow *row = op_rows; row->name; row++) rows++;
+    ck_assert_int_ge(found, rows);
 }
 END_TEST
 
@@ -203,7 +260,7 @@ static unsigned real_inputs(const Sample *s) {
 
 static void each_sample(int op, void (*check)(const Sample *)) {
     for (const Sample *s = samples(); s->op; s++)
-        if (!strcmp(s->op, ag_ops[op]->name)) check(s);
+        if (!strcmp(s->op, all_ops[op]->name)) check(s);
 }
 
 WALK(gradients_are_slopes_in_any_layout) {
@@ -263,49 +320,11 @@ WALK(the_same_tensor_may_come_twice) {
 
 /* ---- functions of other ops ------------------------------------------------------------------ */
 
-#define R(...)                                                                                     \
-    {                                                                                              \
-        'r', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define R0                                                                                         \
-    {                                                                                              \
-        'r', {                                                                                     \
-            0, { 0 }                                                                               \
-        }                                                                                          \
-    }
-
-static const Sample of_composites[] = {
-    {"clamp", 1, {R(5, 6)}, {-0.5, 1}},
-    {"clamp", 1, {R0}, {1, -1}},
-    {"logsumexp_dim", 1, {R(2, 4)}, {1, 1}},
-    {"logsumexp_dim", 1, {R0}, {-1, 1}},
-    {"flatten", 1, {R(2, 3, 2)}, {0, 1}},
-    {"flatten", 1, {R(2, 3, 2)}, {-2, -1}},
-    {"flatten", 1, {R0}, {0, -1}},
-    {"flatten", 1, {R(2, 0, 3)}, {0, -1}},
-    {"select", 1, {R(2, 3)}, {1, -1}},
-    {"split", 1, {R(2, 5)}, {2, 1, 0, 3}},
-    {"split", 1, {R(2, 5)}, {2, 1, 2, 3}},
-    {"split", 1, {R(0, 2)}, {3, 0, 0, 1}},
-    {"stack", 2, {R(2, 3), R(2, 3)}, {1}},
-    {"attention_weights", 1, {R(4, 2, 3)}, {0.5, 1, 2}},
-    {"attention_scaled", 3, {R(2, 3, 2), R(2, 4, 2), R(2, 4, 3)}, {0, 0, 0, 1.5}},
-    {"attention_scaled", 3, {R(2, 3, 2), R(2, 3, 2), R(2, 3, 2)}, {0.4, 1, 0, -0.5}},
-    {"mse_loss", 2, {R(2, 3), R(2, 3)}, {REDUCE_MEAN}},
-};
-
-/* Are the results bools or integers? */
-static bool has_no_slope(const char *composite) {
-    return strstr(composite, "_scalar") || strstr(composite, "argmax");
-}
-
 START_TEST(gradients_of_composites_are_slopes) {
-    int found = has_no_slope(composites[_i]);
-    for (int i = 0; i < COUNT(of_composites); i++) {
-        const Sample *s = &of_composites[i];
-        if (strcmp(s->op, composites[_i])) continue;
+    const OpRow *row = composite(_i);
+    int found = row->no_gradient;
+    for (const Sample *s = samples_of_composites(); s->op; s++) {
+        if (strcmp(s->op, row->name)) continue;
         for (Layout layout = DENSE; layout < EXPANDED; layout++) {
             Tensor *in[SAMPLE_INPUTS];
             make_inputs(s, layout, real_inputs(s), in);
@@ -316,7 +335,7 @@ START_TEST(gradients_of_composites_are_slopes) {
         }
         found++;
     }
-    ck_assert_msg(found > 0, "%s has no sample", composites[_i]);
+    ck_assert_msg(found > 0, "%s has no sample", row->name);
 }
 END_TEST
 
@@ -477,10 +496,8 @@ static bool takes(const Sample *s, DType dtype) {
 
 /* What PyTorch makes of integers and bools. */
 static DType result_type(const Op *op, DType dtype) {
-    static const char *const integers[] = {"sum", "sum_dims", "argmax", "cumsum"};
-    for (int i = 0; i < COUNT(integers); i++)
-        if (!strcmp(op->name, integers[i])) return I64;
-    return (op->forward == ag_elementwise_forward && !op->backward) || op == &ag_op_logical_not
+    if (op_row(op->name)->counts) return I64;
+    return (op->forward == ag_elementwise_forward && !op->backward) || op == find_op("logical_not")
                ? BOOL
                : dtype;
 }
@@ -793,7 +810,7 @@ static bool is_of_interest(unsigned grads, unsigned all) {
 START_TEST(writes_in_place_are_harmless_or_refused) {
     bool refused[OUTPUT + 1] = {false}, changed[OUTPUT + 1] = {false};
     for (const Sample *s = samples(); s->op; s++) {
-        if (strcmp(s->op, ag_ops[_i]->name) || !has_gradient(s)) continue;
+        if (strcmp(s->op, all_ops[_i]->name) || !has_gradient(s)) continue;
         for (int target = 0; target <= OUTPUT; target++)
             for (int writer = 0; writer < WRITERS; writer++) {
                 if (target >= s->n && target != OUTPUT) continue;
@@ -807,7 +824,7 @@ START_TEST(writes_in_place_are_harmless_or_refused) {
     for (int target = 0; target <= OUTPUT; target++)
         ck_assert_msg(refused[target] == changed[target],
                       "%s: writes over operand %d are refused, though no gradient depends on it",
-                      ag_ops[_i]->name, target);
+                      all_ops[_i]->name, target);
 }
 END_TEST
 
@@ -879,7 +896,7 @@ static int check_letting_go(const Sample *s, Layout layout, unsigned grads) {
 /* Letting go changes no gradient, in any memory layout: backward can still read the tensors in
  * .reads, and it reads no others. */
 START_TEST(letting_go_changes_no_gradient) {
-    const Op *op = ag_ops[_i];
+    const Op *op = all_ops[_i];
     const unsigned all_read = READS_OUT | ((1u << inputs_of(op)) - 1);
     int gone = 0;
     for (const Sample *s = samples(); s->op; s++) {
@@ -897,346 +914,43 @@ END_TEST
 
 /* ---- mistakes: shapes and numbers ---------------------------------------------------------- */
 
-#define M(...)                                                                                     \
-    {                                                                                              \
-        'm', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define L(...)                                                                                     \
-    {                                                                                              \
-        'l', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define I(...)                                                                                     \
-    {                                                                                              \
-        'i', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-#define C(...)                                                                                     \
-    {                                                                                              \
-        'c', {                                                                                     \
-            sizeof((int[]){__VA_ARGS__}) / sizeof(int), { __VA_ARGS__ }                            \
-        }                                                                                          \
-    }
-/* Calls that must fail, and their error messages. */
-static const struct {
-    Sample sample;
-    const char *sentence;
-} wrong[] = {
-#define BROADCAST "sizes, aligned at the right, must be equal or 1"
-    {{"where", 3, {M(2), R(2), R(3)}, {0}},
-     "where: condition and a broadcast to (2,) and b is (3,): " BROADCAST},
-    {{"where", 3, {M(4), R(2, 3), R(3)}, {0}},
-     "where: condition is (4,) and a is (2, 3): " BROADCAST},
-    {{"masked_fill", 2, {R(2, 3), M(2)}, {0}},
-     "masked_fill: x is (2, 3) and mask is (2,): " BROADCAST},
-    {{"masked_select", 2, {R(2, 3), M(2)}, {0}},
-     "masked_select: x is (2, 3) and mask is (2,): " BROADCAST},
-    {{"reshape", 1, {R(2, 3)}, {2, 4, 2}},
-     "reshape: x is (2, 3) and the shape is (4, 2): the number of elements must stay the same, "
-     "and one size may be -1"},
-    {{"reshape", 1, {R(2, 3)}, {2, -1, -1}},
-     "reshape: x is (2, 3) and the shape is (-1, -1): the number of elements must stay the same, "
-     "and one size may be -1"},
-    {{"reshape", 1, {R(2, 3)}, {2, -1, 4}},
-     "reshape: x is (2, 3) and the shape is (-1, 4): the number of elements must stay the same, "
-     "and one size may be -1"},
-    {{"reshape", 1, {R(2, 3)}, {2, -2, -3}},
-     "reshape: x is (2, 3) and the shape is (-2, -3): the number of elements must stay the same, "
-     "and one size may be -1"},
-    {{"reshape", 1, {R(0, 3)}, {2, -1, 0}},
-     "reshape: x is (0, 3) and the shape is (-1, 0): the number of elements must stay the same, "
-     "and one size may be -1"},
-    {{"reshape", 1, {R(0, 3)}, {2, 0x1p62, 4}},
-     "reshape: x is (0, 3) and the shape is (4611686018427387904, 4): the number of elements must "
-     "stay the same, and one size may be -1"},
-    {{"reshape", 1, {R(0, 3)}, {3, -1, 0x1p62, 4}},
-     "reshape: x is (0, 3) and the shape is (-1, 4611686018427387904, 4): the number of elements "
-     "must stay the same, and one size may be -1"},
-    {{"reshape", 1, {R(0, 3)}, {3, 0, 0x1p62, 4}},
-     "reshape: x is (0, 3) and the shape is (0, 4611686018427387904, 4): the number of elements "
-     "must stay the same, and one size may be -1"},
-    {{"view", 1, {R(2, 3)}, {1, 5}},
-     "view: x is (2, 3) and the shape is (5,): the number of elements must stay the same, and one "
-     "size may be -1"},
-    {{"flatten", 1, {R(2, 3)}, {0, 2}}, "flatten: there is no dimension 2 in (2, 3)"},
-    {{"flatten", 1, {R(2, 3)}, {1, 0}},
-     "flatten: x is (2, 3): dimension 1 does not come before dimension 0"},
-    {{"split", 1, {R(2, 3)}, {2, 2, 0, 1}}, "split: there is no dimension 2 in (2, 3)"},
-    {{"split", 1, {R0}, {1, 0, 0, 1}}, "split: there is no dimension 0 in ()"},
-    {{"split", 1, {R(2, 3)}, {0, 1, 0, 1}}, "split: the size is 0: it must be at least 1"},
-    {{"split", 1, {R(2, 3)}, {-1, 1, 0, 1}}, "split: the size is -1: it must be at least 1"},
-    {{"split", 1, {R(2, 5)}, {2, 1, 0, 2}},
-     "split: x is (2, 5): dimension 1 has 3 slices of 2: n is 2 and must be 3"},
-    {{"permute", 1, {R(2, 3)}, {2, 0, 0}},
-     "permute: x is (2, 3) and the axes are (0, 0): each of its dimensions must be named once"},
-    {{"permute", 1, {R(2, 3)}, {1, 0}},
-     "permute: x is (2, 3) and the axes are (0,): each of its dimensions must be named once"},
-    {{"permute", 1, {R(2, 3)}, {2, 0, 2}},
-     "permute: x is (2, 3) and the axes are (0, 2): each of its dimensions must be named once"},
-    {{"permute", 1, {R(2, 3)}, {2, 0, -3}},
-     "permute: x is (2, 3) and the axes are (0, -3): each of its dimensions must be named once"},
-    {{"transpose", 1, {R(2, 3)}, {0, 2}}, "transpose: there is no dimension 2 in (2, 3)"},
-    {{"transpose", 1, {R(2, 3)}, {-3, 0}}, "transpose: there is no dimension -3 in (2, 3)"},
-    {{"unsqueeze", 1, {R(2, 3)}, {3}},
-     "unsqueeze: x is (2, 3): there is no place for a dimension 3"},
-    {{"unsqueeze", 1, {R(1, 1, 1, 1, 1, 1, 1, 1)}, {0}},
-     "unsqueeze: x is (1, 1, 1, 1, 1, 1, 1, 1): a tensor has at most 8 dimensions"},
-    {{"unsqueeze", 1, {R(2, 3)}, {-4}},
-     "unsqueeze: x is (2, 3): there is no place for a dimension -4"},
-    {{"squeeze", 1, {R(2, 1)}, {2}}, "squeeze: there is no dimension 2 in (2, 1)"},
-    {{"expand", 1, {R(2, 3)}, {2, 4, 3}},
-     "expand: x is (2, 3) and the shape is (4, 3): only sizes of 1 can change, and new "
-     "dimensions come first"},
-    {{"expand", 1, {R(2, 3)}, {1, 3}},
-     "expand: x is (2, 3) and the shape is (3,): no dimension can be left out"},
-    {{"expand", 1, {R(3)}, {2, -1, 3}},
-     "expand: x is (3,) and the shape is (-1, 3): -1 keeps a size of x, and a new dimension has "
-     "none"},
-    {{"expand", 1, {R(2, 3)}, {2, -2, 3}},
-     "expand: x is (2, 3) and the shape is (-2, 3): only sizes of 1 can change, and new "
-     "dimensions come first"},
-    {{"slice", 1, {R(2, 3)}, {2, 0, 1}}, "slice: there is no dimension 2 in (2, 3)"},
-    {{"slice", 1, {R0}, {0, 0, 1}}, "slice: there is no dimension 0 in ()"},
-    {{"select", 1, {R(2, 3)}, {1, 3}}, "select: x is (2, 3): there is no index 3 in dimension 1"},
-    {{"select", 1, {R(2, 3)}, {0, -3}}, "select: x is (2, 3): there is no index -3 in dimension 0"},
-    {{"cat", 2, {R(2, 3), R(2, 4)}, {0}},
-     "cat: tensor 0 is (2, 3) and tensor 1 is (2, 4): all sizes except the size of "
-     "dimension 0 must be equal"},
-    {{"cat", 2, {R(2, 3), R(3)}, {0}},
-     "cat: tensor 0 is (2, 3) and tensor 1 is (3,): all sizes except the size of "
-     "dimension 0 must be equal"},
-    {{"cat", 3, {R(0), R(2, 3), R(2, 4)}, {0}},
-     "cat: tensor 1 is (2, 3) and tensor 2 is (2, 4): all sizes except the size of "
-     "dimension 0 must be equal"},
-    {{"cat", 2, {R(0), R(0)}, {1}}, "cat: there is no dimension 1 in (0,)"},
-    {{"cat", 1, {R0}, {0}}, "cat: there is no dimension 0 in ()"},
-    {{"cat", 0, {R0}, {0}}, "cat: the list is empty: there must be at least one tensor"},
-    {{"stack", 2, {R(2, 3), R(2, 4)}, {0}},
-     "stack: tensor 0 is (2, 3) and tensor 1 is (2, 4): the shapes must be equal"},
-    {{"stack", 1, {R(2, 3)}, {3}},
-     "stack: the tensors are (2, 3): there is no place for a dimension 3"},
-    {{"stack", 2, {R(1, 1, 1, 1, 1, 1, 1, 2), R(1, 1, 1, 1, 1, 1, 1, 2)}, {3}},
-     "stack: the tensors are (1, 1, 1, 1, 1, 1, 1, 2): a tensor has at most 8 dimensions"},
-    {{"stack", 0, {R0}, {0}}, "stack: the list is empty: there must be at least one tensor"},
-    {{"repeat", 1, {R(2, 3)}, {1, 2}},
-     "repeat: x is (2, 3) and the repeats are (2,): there must be one, at least 0, for each "
-     "dimension"},
-    {{"repeat", 1, {R(2, 3)}, {2, 2, -1}},
-     "repeat: x is (2, 3) and the repeats are (2, -1): there must be one, at least 0, for each "
-     "dimension"},
-    {{"repeat", 1, {R(2, 3)}, {2, 1, 0x1p62}},
-     "repeat: 4611686018427387904 repeats of (2, 3) are too many"},
-    {{"repeat_interleave", 1, {R(2, 3)}, {2, 2}},
-     "repeat_interleave: there is no dimension 2 in (2, 3)"},
-    {{"repeat_interleave", 1, {R(2, 3)}, {-1, 0}},
-     "repeat_interleave: -1 repeats: there must be at least 0"},
-    {{"index_select", 2, {R(2, 3), I(2)}, {2}}, "index_select: there is no dimension 2 in (2, 3)"},
-    {{"index_select", 2, {R(2, 3), I(2, 1)}, {0}},
-     "index_select: x is (2, 3) and index is (2, 1): index must be a row or a scalar"},
-    {{"index_select", 2, {R0, I(2)}, {0}},
-     "index_select: x is () and index is (2,): index must be (1,) or a scalar"},
-    {{"gather", 2, {R(2, 3), I(2, 1)}, {-3}}, "gather: there is no dimension -3 in (2, 3)"},
-    {{"gather", 2, {R(2, 3), I(2)}, {0}},
-     "gather: x is (2, 3) and index is (2,): index must have as many dimensions as x, and "
-     "only the size of dimension 0 may be larger"},
-    {{"gather", 2, {R(2, 3), I(3, 4)}, {1}},
-     "gather: x is (2, 3) and index is (3, 4): index must have as many dimensions as x, and "
-     "only the size of dimension 1 may be larger"},
-    {{"embedding", 2, {R(3), I(2)}, {0}},
-     "embedding: w is (3,) and index is (2,): w must have 2 dimensions, and index at most 7"},
-    {{"embedding", 2, {R(3, 2), I(1, 1, 1, 1, 1, 1, 1, 1)}, {0}},
-     "embedding: w is (3, 2) and index is (1, 1, 1, 1, 1, 1, 1, 1): w must have 2 dimensions, and "
-     "index at most 7"},
-    {{"tril", 1, {R(3)}, {0}}, "tril: x is (3,): it must have at least 2 dimensions"},
-    {{"triu", 1, {R0}, {0}}, "triu: x is (): it must have at least 2 dimensions"},
-    {{"sum_dims", 1, {R(2, 3)}, {0, 1, 2}}, "sum_dims: there is no dimension 2 in (2, 3)"},
-    {{"sum_dims", 1, {R(2, 3)}, {0, 2, 1, -1}},
-     "sum_dims: x is (2, 3): dimension 1 is named twice"},
-    {{"mean_dims", 1, {R(2, 3)}, {0, 1, -3}}, "mean_dims: there is no dimension -3 in (2, 3)"},
-    {{"mean_dims", 1, {R(2, 3)}, {0, 2, 0, 0}},
-     "mean_dims: x is (2, 3): dimension 0 is named twice"},
-    {{"var_dim", 1, {R(2, 3)}, {2, 0}}, "var_dim: there is no dimension 2 in (2, 3)"},
-    {{"max_dim", 1, {R(2, 3)}, {2, 0}}, "max_dim: there is no dimension 2 in (2, 3)"},
-    {{"max_dim", 1, {R(2, 0)}, {1, 0}},
-     "max_dim: x is (2, 0): dimension 1 is empty and has no maximum"},
-    {{"min_dim", 1, {R(2, 3)}, {2, 0}}, "min_dim: there is no dimension 2 in (2, 3)"},
-    {{"min_dim", 1, {R(2, 0)}, {1, 0}},
-     "min_dim: x is (2, 0): dimension 1 is empty and has no minimum"},
-    {{"max", 1, {R(2, 0)}, {0}}, "max: x is (2, 0): it is empty and has no maximum"},
-    {{"argmax_all", 1, {R(2, 0)}, {0}}, "argmax_all: x is (2, 0): it is empty and has no maximum"},
-    {{"argmax_dim", 1, {R(2, 3)}, {2, 1}}, "argmax: there is no dimension 2 in (2, 3)"},
-    {{"logsumexp_dim", 1, {R(2, 3)}, {2, 1}}, "logsumexp: there is no dimension 2 in (2, 3)"},
-    {{"std_dim", 1, {R(2, 3)}, {2, 0}}, "std_dim: there is no dimension 2 in (2, 3)"},
-    {{"cumsum", 1, {R(2, 3)}, {2}}, "cumsum: there is no dimension 2 in (2, 3)"},
-    {{"logsumexp", 1, {R0}, {1}}, "logsumexp: there is no dimension 1 in ()"},
-    {{"argmax", 1, {R(2, 3)}, {-3}}, "argmax: there is no dimension -3 in (2, 3)"},
-    {{"argmax", 1, {R(0, 3)}, {0}}, "argmax: x is (0, 3): dimension 0 is empty and has no maximum"},
-    {{"matmul", 2, {R(2, 3), R(4, 2)}, {0}},
-     "matmul: a is (2, 3) and b is (4, 2): a's last size 3 and b's second-to-last size 4 must "
-     "be equal"},
-    {{"matmul", 2, {R(2, 2, 3), R(3, 3, 2)}, {0}},
-     "matmul: a is (2, 2, 3) and b is (3, 3, 2): the batch sizes (2,) and (3,) must broadcast"},
-    {{"matmul", 2, {R(3), R(4, 2)}, {0}},
-     "matmul: a is (3,) and b is (4, 2): a's last size 3 and b's second-to-last size 4 must be equal"},
-    {{"matmul", 2, {R(2, 3), R(4)}, {0}},
-     "matmul: a is (2, 3) and b is (4,): a's last size 3 and b's only size 4 must be equal"},
-    {{"matmul", 2, {R0, R(3)}, {0}},
-     "matmul: a is () and b is (3,): both must have at least 1 dimension"},
-    {{"bmm", 2, {R(2, 4, 6), R(2, 5, 3)}, {0}},
-     "bmm: a is (2, 4, 6) and b is (2, 5, 3): a's last size 6 and b's middle size 5 must be equal"},
-    {{"bmm", 2, {R(2, 4, 6), R(3, 6, 3)}, {0}},
-     "bmm: a is (2, 4, 6) and b is (3, 6, 3): the batch sizes 2 and 3 must be equal"},
-    {{"bmm", 2, {R(4, 6), R(3, 6, 3)}, {0}},
-     "bmm: a is (4, 6) and b is (3, 6, 3): both must have 3 dimensions"},
-    {{"linear", 2, {R(2, 3), R(4)}, {0}},
-     "linear: w is (4,): it must have 2 dimensions, (out, in)"},
-    {{"linear", 2, {R(2, 3), R(3, 4)}, {0}},
-     "linear: x is (2, 3) and w is (3, 4): x's last size must be w's last size 4"},
-    {{"linear", 2, {R0, R(3, 4)}, {0}},
-     "linear: x is () and w is (3, 4): x's last size must be w's last size 4"},
-    {{"linear", 3, {R(2, 3), R(4, 3), R(3)}, {0}},
-     "linear: w is (4, 3) and b is (3,): b must be (4,)"},
-    {{"softmax", 1, {R(2, 3)}, {2}}, "softmax: there is no dimension 2 in (2, 3)"},
-    {{"log_softmax", 1, {R0}, {1}}, "log_softmax: there is no dimension 1 in ()"},
-    {{"masked_softmax", 2, {R(2, 3), L(2)}, {0}},
-     "masked_softmax: scores is (2, 3): it must be (B, H, Q, K) or (B H, Q, K)"},
-    {{"masked_softmax", 1, {R(3)}, {0}},
-     "masked_softmax: scores is (3,): it must be (B, H, Q, K) or (B H, Q, K)"},
-    {{"masked_softmax", 2, {R(2, 3, 4), L(3)}, {0}},
-     "masked_softmax: valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 3)"},
-    {{"masked_softmax", 2, {R(2, 3, 4), L(2, 4)}, {0}},
-     "masked_softmax: valid_lens is (2, 4): it must be (B) or (B, Q), here (2,) or (2, 3)"},
-    {{"masked_softmax", 1, {R(4, 3, 4)}, {1, 0, 3}},
-     "masked_softmax: scores is (4, 3, 4): its first size must be a multiple of the number of "
-     "heads, 3"},
-    {{"masked_softmax", 1, {R(4, 3, 4)}, {1, 0, -2}},
-     "masked_softmax: scores is (4, 3, 4): its first size must be a multiple of the number of "
-     "heads, -2"},
-    {{"masked_softmax", 2, {R(4, 3, 4), M(4, 3, 4)}, {1, 0, 2, 2}},
-     "masked_softmax: keep is (4, 3, 4): it must broadcast to (B, H, Q, K), here (2, 2, 3, 4)"},
-    {{"masked_softmax", 2, {R(2, 1, 3, 4), M(1, 2, 1, 3, 4)}, {1, 0, 1, 2}},
-     "masked_softmax: keep is (1, 2, 1, 3, 4): it must broadcast to (B, H, Q, K), here (2, 1, 3, "
-     "4)"},
-    {{"masked_softmax", 2, {R(4, 3, 4), C(2, 4, 4)}, {1, 0, 2, 4}},
-     "masked_softmax: window is (2, 4, 4): it must be (windows, Q, K), here (windows, 3, 4)"},
-    {{"masked_softmax", 2, {R(4, 3, 4), C(3, 4)}, {1, 0, 2, 4}},
-     "masked_softmax: window is (3, 4): it must be (windows, Q, K), here (windows, 3, 4)"},
-    {{"masked_softmax", 2, {R(4, 3, 4), C(4, 3, 4)}, {1, 0, 2, 4}},
-     "masked_softmax: window is (4, 3, 4): the number of windows 4 must divide the batch size 2"},
-    {{"masked_softmax", 2, {R(4, 3, 4), C(0, 3, 4)}, {1, 0, 2, 4}},
-     "masked_softmax: window is (0, 3, 4): the number of windows 0 must divide the batch size 2"},
-    {{"masked_softmax", 2, {R(4, 3, 4), R(1, 3, 4)}, {1, 0, 2, 4}},
-     "masked_softmax: window requires a gradient and is a constant: ag_detach it, or add it to the "
-     "scores"},
-    {{"cross_entropy", 2, {R(2, 3), I(3)}, {0, 0}},
-     "cross_entropy: logits is (2, 3) and targets is (3,): the classes are dimension 1 of logits, so "
-     "targets must be (2,)"},
-    {{"cross_entropy", 2, {R(2, 3, 4), I(2, 3)}, {0, 0}},
-     "cross_entropy: logits is (2, 3, 4) and targets is (2, 3): the classes are dimension 1 of "
-     "logits, so targets must be (2, 4); where the classes are last, ag_reshape both, to (6, 4) and "
-     "(6,)"},
-    {{"cross_entropy", 2, {R(2, 3, 4, 5), I(2, 3, 4)}, {0, 0}},
-     "cross_entropy: logits is (2, 3, 4, 5) and targets is (2, 3, 4): the classes are dimension 1 of "
-     "logits, so targets must be (2, 4, 5); where the classes are last, ag_reshape both, to (24, 5) "
-     "and (24,)"},
-    {{"cross_entropy", 2, {R(2, 3, 4), I(2, 3, 4)}, {0, 0}},
-     "cross_entropy: logits is (2, 3, 4) and targets is (2, 3, 4): the classes are dimension 1 of "
-     "logits, so targets must be (2, 4)"},
-    {{"cross_entropy", 2, {R(3), I(1)}, {0, 0}},
-     "cross_entropy: logits is (3,) and targets is (1,): the classes are dimension 0 of logits, so "
-     "targets must be ()"},
-    {{"cross_entropy", 2, {R0, I(1)}, {0, 0}},
-     "cross_entropy: logits is (): it must be (C), (N, C) or (N, C, ...)"},
-    {{"cross_entropy", 2, {R(2, 3), I(2)}, {0, 3}}, "cross_entropy: 3 is not a reduction"},
-    {{"layer_norm", 3, {R(2, 3), R(4), R(4)}, {0}},
-     "layer_norm: x is (2, 3) and w is (4,): w must have at least 1 dimension, and x's last sizes"},
-    {{"layer_norm", 2, {R(2, 3), R(2)}, {0}},
-     "layer_norm: x is (2, 3) and w is (2,): w must have at least 1 dimension, and x's last sizes"},
-    {{"layer_norm", 2, {R(2, 3), R0}, {0}},
-     "layer_norm: x is (2, 3) and w is (): w must have at least 1 dimension, and x's last sizes"},
-    {{"layer_norm", 2, {R(3), R(2, 3)}, {0}},
-     "layer_norm: x is (3,) and w is (2, 3): w must have at least 1 dimension, and x's last sizes"},
-    {{"layer_norm", 2, {R(2, 3), R(2)}, {0, 1}},
-     "layer_norm: x is (2, 3) and b is (2,): b must have at least 1 dimension, and x's last sizes"},
-    {{"layer_norm", 1, {R0}, {0}}, "layer_norm: x is (): it needs a last dimension"},
-    {{"layer_norm", 3, {R(2, 3), R(3), R(1, 3)}, {0}},
-     "layer_norm: w is (3,) and b is (1, 3): the shapes must be equal"},
-#define SCORES_MUST_BE "they must be (B, Q, H), (B, K, H) and (1, H)"
-    {{"additive_scores", 3, {R(2, 3, 4), R(2, 5, 3), R(1, 4)}, {0}},
-     "additive_scores: q is (2, 3, 4), k is (2, 5, 3) and w is (1, 4): " SCORES_MUST_BE},
-    {{"additive_scores", 3, {R(2, 3, 4), R(1, 5, 4), R(1, 4)}, {0}},
-     "additive_scores: q is (2, 3, 4), k is (1, 5, 4) and w is (1, 4): " SCORES_MUST_BE},
-    {{"additive_scores", 3, {R(2, 3, 4), R(2, 5, 4), R(4)}, {0}},
-     "additive_scores: q is (2, 3, 4), k is (2, 5, 4) and w is (4,): " SCORES_MUST_BE},
-    {{"additive_scores", 3, {R(3, 4), R(5, 4), R(1, 4)}, {0}},
-     "additive_scores: q is (3, 4), k is (5, 4) and w is (1, 4): " SCORES_MUST_BE},
-    {{"additive_scores", 3, {R0, R0, R0}, {0}},
-     "additive_scores: q is (), k is () and w is (): " SCORES_MUST_BE},
-    {{"additive_scores", 4, {R(2, 3, 4), R(2, 5, 4), R(1, 4), L(3)}, {0}},
-     "additive_scores: valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 3)"},
-    {{"additive_scores", 4, {R(2, 3, 4), R(2, 5, 4), R(1, 4), L(2, 5)}, {0}},
-     "additive_scores: valid_lens is (2, 5): it must be (B) or (B, Q), here (2,) or (2, 3)"},
-#define THEY_MUST_BE "they must be (B, H, Q, D), (B, H, K, D) and (B, H, K, Dv), or all without H"
-    {{"attention", 3, {R(2, 3, 4), R(2, 5, 3), R(2, 5, 4)}, {0}},
-     "attention: q is (2, 3, 4), k is (2, 5, 3) and v is (2, 5, 4): " THEY_MUST_BE},
-    {{"attention", 3, {R(2, 3, 4), R(2, 5, 4), R(2, 6, 4)}, {0}},
-     "attention: q is (2, 3, 4), k is (2, 5, 4) and v is (2, 6, 4): " THEY_MUST_BE},
-    {{"attention", 3, {R(2, 3, 4), R(2, 1, 5, 4), R(2, 5, 4)}, {0}},
-     "attention: q is (2, 3, 4), k is (2, 1, 5, 4) and v is (2, 5, 4): " THEY_MUST_BE},
-    {{"attention", 3, {R(2, 2, 3, 4), R(2, 2, 5, 4), R(2, 1, 5, 4)}, {0}},
-     "attention: q is (2, 2, 3, 4), k is (2, 2, 5, 4) and v is (2, 1, 5, 4): " THEY_MUST_BE},
-    {{"attention", 3, {R(3, 4), R(5, 4), R(5, 4)}, {0}},
-     "attention: q is (3, 4), k is (5, 4) and v is (5, 4): " THEY_MUST_BE},
-    {{"attention", 3, {R0, R0, R0}, {0}}, "attention: q is (), k is () and v is (): " THEY_MUST_BE},
-    {{"attention", 4, {R(2, 3, 4), R(2, 5, 4), R(2, 5, 4), L(3)}, {0}},
-     "attention: valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 3)"},
-    {{"attention", 4, {R(2, 3, 4), R(2, 5, 4), R(2, 5, 4), M(2, 3, 5)}, {0, 0, 2}},
-     "attention: keep is (2, 3, 5): it must broadcast to (B, H, Q, K), here (2, 1, 3, 5)"},
-    {{"attention", 4, {R(2, 3, 4), R(2, 5, 4), R(2, 5, 4), C(2, 3, 4)}, {0, 0, 4}},
-     "attention: window is (2, 3, 4): it must be (windows, Q, K), here (windows, 3, 5)"},
-    {{"attention", 3, {R(2, 3, 4), R(2, 5, 4), R(2, 5, 4)}, {1.5}},
-     "attention: dropout is 1.5: it must be a probability, from 0 to 1"},
-    {{"attention", 3, {R(2, 3, 4), R(2, 5, 4), R(2, 5, 4)}, {(double)NAN}},
-     "attention: dropout is nan: it must be a probability, from 0 to 1"},
-    {{"mse_loss", 2, {R(2, 3), R(3)}, {1}},
-     "mse_loss: y is float64 (2, 3) and t is float64 (3,): shapes and types must be equal"},
-    {{"mse_loss", 2, {R(3), R(3)}, {7}}, "mse_loss: 7 is not a reduction"},
-    {{"dropout", 1, {R(2, 3)}, {1.5}}, "dropout: p is 1.5: it must be a probability, from 0 to 1"},
-    {{"dropout", 1, {R(2, 3)}, {-0.5}},
-     "dropout: p is -0.5: it must be a probability, from 0 to 1"},
-    {{"dropout", 1, {R(2, 3)}, {(double)NAN}},
-     "dropout: p is nan: it must be a probability, from 0 to 1"},
-};
+/* The i-th mistake of the table, as a sample. */
+static Sample mistake(int i, const char **sentence) {
+    const OpRow *row = op_rows;
+    for (; i >= row->wrong.n; row++) i -= row->wrong.n;
+    const Mistake *m = &row->wrong.list[i];
+    Sample s = {.op = row->name};
+    memcpy(s.in, m->in, sizeof s.in);
+    memcpy(s.number, m->number, sizeof s.number);
+    while (s.n < SAMPLE_INPUTS && s.in[s.n].kind) s.n++;
+    *sentence = m->sentence;
+    return s;
+}
 
-/* These ops accept every shape and every number. */
-static const char *const take_any_shape[] = {"to",         "logical_not", "detach",
-                                             "contiguous", "sum",         "mean"};
+static int mistake_count(void) {
+    int n = 0;
+    for (const OpRow *row = op_rows; row->name; row++) n += row->wrong.n;
+    return n;
+}
 
 START_TEST(a_wrong_shape_is_one_sentence) {
-    const Sample *s = &wrong[_i].sample;
+    const char *sentence;
+    const Sample s = mistake(_i, &sentence);
     Tensor *in[SAMPLE_INPUTS];
-    make_inputs(s, DENSE, real_inputs(s), in);
+    make_inputs(&s, DENSE, real_inputs(&s), in);
     int64_t before = tensor_live();
     ck_assert(tape_begin());
-    ck_assert_msg(call_op(s->op, in, s->n, s->number) == NULL, "expected: %s", wrong[_i].sentence);
-    expect_error(wrong[_i].sentence);
+    ck_assert_msg(call_op(s.op, in, s.n, s.number) == NULL, "expected: %s", sentence);
+    expect_error(sentence);
     tape_end();
     ck_assert_int_eq(tensor_live(), before);
-    release_all(in, s->n);
+    release_all(in, s.n);
 }
 END_TEST
 
 /* All elementwise ops of two inputs have the same error message. */
 static void expect_no_broadcast(const Op *op) {
-    static const Sample pair = {NULL, 2, {R(2, 3), R(2)}, {0}};
-    Sample s = pair;
-    s.op = op->name;
-    for (int i = 0; i < 2; i++)
-        if (op->in[0].type == BOOLEAN) s.in[i].kind = 'm';
+    const Sample s = {op->name, 2, {{'r', {2, {2, 3}}}, {'r', {1, {2}}}}, {0}};
     Tensor *in[SAMPLE_INPUTS];
     make_inputs(&s, DENSE, 0, in);
     ck_assert(tape_begin());
@@ -1251,25 +965,19 @@ static void expect_no_broadcast(const Op *op) {
 }
 
 START_TEST(every_op_has_a_wrong_shape_or_takes_any) {
-    const Op *op = ag_ops[_i];
-    bool elementwise = op->forward == ag_elementwise_forward;
-    bool known = elementwise && inputs_of(op) == 1;
-    if (elementwise && inputs_of(op) == 2) {
-        expect_no_broadcast(op);
-        known = true;
-    }
-    for (int i = 0; i < COUNT(wrong); i++) known = known || !strcmp(wrong[i].sample.op, op->name);
-    for (int i = 0; i < COUNT(take_any_shape); i++)
-        known = known || !strcmp(take_any_shape[i], op->name);
-    ck_assert_msg(known, "%s has no wrong-shape case", op->name);
+    const Op *op = all_ops[_i];
+    const OpRow *row = op_row(op->name);
+    if (is_elementwise(row) && inputs_of(op) == 2) expect_no_broadcast(op);
+    ck_assert_msg(is_elementwise(row) || row->any_shape == (row->wrong.n == 0),
+                  "%s has no WRONG call in tests/suites/ops.def", op->name);
 }
 END_TEST
 
 /* ---- mistakes: types, NULL, a pending error, no tape --------------------------------------- */
 
-/* The first sample of op ag_ops[i], with its inputs. */
+/* The first sample of op all_ops[i], with its inputs. */
 static const Sample *start_mistake(int i, Tensor **in) {
-    const Sample *s = sample_of(ag_ops[i]->name);
+    const Sample *s = sample_of(all_ops[i]->name);
     ck_assert_ptr_nonnull(s);
     make_inputs(s, DENSE, real_inputs(s), in);
     return s;
@@ -1313,7 +1021,7 @@ static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, i
 }
 
 START_TEST(wrong_types_are_refused) {
-    const Op *op = ag_ops[_i];
+    const Op *op = all_ops[_i];
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
     int first_real = -1;
@@ -1346,7 +1054,7 @@ static void expect_null_refused(const char *op, const char *input) {
 }
 
 START_TEST(null_is_refused) {
-    const Op *op = ag_ops[_i];
+    const Op *op = all_ops[_i];
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
     const char *name = strcmp(op->name, "contiguous") ? op->name : "transpose"; /* call_op
@@ -1401,18 +1109,12 @@ static void expect_let_go_refused(const Sample *s, const char *op) {
 }
 
 START_TEST(what_was_let_go_is_refused_by_its_name) {
-    static const char *const of_another_name[][2] = {{"logsumexp_dim", "logsumexp"},
-                                                     {"argmax_dim", "argmax"},
-                                                     {"attention_scaled", "attention"},
-                                                     {"attention_weights", "masked_softmax"}};
     for (const Sample *s = samples(); s->op; s++)
         if (strcmp(s->op, "contiguous") != 0)
             expect_let_go_refused(s, s->op); /* transposes first */
-    for (int i = 0; i < COUNT(of_composites); i++) {
-        const char *op = of_composites[i].op;
-        for (int k = 0; k < COUNT(of_another_name); k++)
-            if (!strcmp(op, of_another_name[k][0])) op = of_another_name[k][1];
-        expect_let_go_refused(&of_composites[i], op);
+    for (const Sample *s = samples_of_composites(); s->op; s++) {
+        const char *applies = op_row(s->op)->applies;
+        expect_let_go_refused(s, applies ? applies : s->op);
     }
 }
 END_TEST
@@ -2018,7 +1720,7 @@ static void add_walk(Suite *suite) {
     const int n = ag_op_count();
     TCase *walk = add_framed_case(suite, "walk");
     tcase_add_loop_test(walk, gradients_are_slopes_in_any_layout, 0, n);
-    tcase_add_loop_test(walk, gradients_of_composites_are_slopes, 0, COUNT(composites));
+    tcase_add_loop_test(walk, gradients_of_composites_are_slopes, 0, composite_count());
     tcase_add_loop_test(walk, some_inputs_may_do_without_a_gradient, 0, n);
     tcase_add_loop_test(walk, the_same_tensor_may_come_twice, 0, n);
     tcase_add_loop_test(walk, values_do_not_depend_on_the_layout, 0, n);
@@ -2033,7 +1735,7 @@ static void add_walk(Suite *suite) {
 static void add_mistakes(Suite *suite) {
     const int n = ag_op_count();
     TCase *mistakes = add_framed_case(suite, "mistakes");
-    tcase_add_loop_test(mistakes, a_wrong_shape_is_one_sentence, 0, COUNT(wrong));
+    tcase_add_loop_test(mistakes, a_wrong_shape_is_one_sentence, 0, mistake_count());
     tcase_add_loop_test(mistakes, every_op_has_a_wrong_shape_or_takes_any, 0, n);
     tcase_add_loop_test(mistakes, wrong_types_are_refused, 0, n);
     tcase_add_loop_test(mistakes, null_is_refused, 0, n);
@@ -2051,9 +1753,10 @@ static void add_mistakes(Suite *suite) {
 static Suite *ops_suite(void) {
     Suite *suite = suite_create("ops");
     TCase *table = add_framed_case(suite, "table");
-    tcase_add_loop_test(table, every_composite_has_a_line_in_the_readme, 0, COUNT(composites));
+    tcase_add_loop_test(table, every_composite_has_a_line_in_the_readme, 0, composite_count());
     tcase_add_loop_test(table, every_op_has_a_sample_and_a_line_in_the_readme, 0, ag_op_count());
     tcase_add_test(table, names_are_unique);
+    tcase_add_test(table, every_op_of_the_library_has_a_row);
     add_walk(suite);
     add_mistakes(suite);
     TCase *integers = add_framed_case(suite, "integers");

@@ -1,5 +1,6 @@
 /* docs.c - `make docs`: rewrites the tables of ops in autograd/README.md, between two marks, from
- * the tables and texts in the library. It also rewrites the line numbers in README.md.
+ * the texts in the library, in the order of tests/suites/ops.def. It also rewrites the line numbers
+ * in README.md.
  *
  *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
  *
@@ -112,16 +113,18 @@ static void op_row(FILE *out, const char *function, const OpText *text, const ch
 
 /* ---- the pages ------------------------------------------------------------------------------- */
 
-static void print_ops(FILE *out) {
-#define SECTION(title) section(out, title, "op|shapes|value|gradient|source|");
-#define EACH(name)     op_row(out, "ag_" #name, &ag_text_##name, "../tensor/kernels/elementwise.def");
-#include "../../tensor/kernels/elementwise.def"
-#undef EACH
+#define ELEMENTWISE(name, ...) extern const OpText ag_text_##name;
+#define OP(name, ...)          extern const OpText ag_text_##name;
+#define COMPOSITE(name, ...)   extern const OpText ag_text_##name;
+#include "../suites/ops.def"
 
-#define SECTION(title)  section(out, title, "op|shapes|value|gradient|source|");
-#define OP(name)        op_row(out, "ag_" #name, &ag_text_##name, NULL);
-#define COMPOSITE(name) OP(name)
-#include "../../autograd/ops.def"
+static void print_ops(FILE *out) {
+    const char *const row_of_table = "../tensor/kernels/elementwise.def";
+#define SECTION(title)         section(out, title, "op|shapes|value|gradient|source|");
+#define ELEMENTWISE(name, ...) op_row(out, "ag_" #name, &ag_text_##name, row_of_table);
+#define OP(name, ...)          op_row(out, "ag_" #name, &ag_text_##name, NULL);
+#define COMPOSITE(name, ...)   op_row(out, "ag_" #name, &ag_text_##name, NULL);
+#include "../suites/ops.def"
 }
 
 /* The page with a new text between the marks. */
