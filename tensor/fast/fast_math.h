@@ -235,6 +235,7 @@ INLINE float gelu_dx_float(float x) {
 
 #define EXP          exp_float
 #define LOG          log_float
+#define LOG1P        log1pf
 #define SIN          sinf
 #define COS          cosf
 #define TANH         tanh_float

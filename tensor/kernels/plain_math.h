@@ -8,6 +8,7 @@
 
 #define EXP           exp
 #define LOG           log
+#define LOG1P         log1p
 #define SIN           sin
 #define COS           cos
 #define TANH          tanh
