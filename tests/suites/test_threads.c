@@ -605,7 +605,8 @@ char *__wrap_getenv(const char *name) {
     return __real_getenv(name);
 }
 
-/* Uses every lock of the library: in a file, the pool, the allocator, the choice of kernels. */
+/* Uses every lock of the library, of the pool, the allocator and the choice of kernels, and saves a
+ * file, which needs none. */
 static void use_all_locks(void) {
     char file[60];
     sprintf(file, "/tmp/tapehead-%ld.npy", (long)getpid());
@@ -657,7 +658,7 @@ START_TEST(a_child_needs_no_lock_of_another_thread) {
         answered = number_for("unset TAPEHEAD_CACHE;", question);
         ck_assert_msg(answered >= 0, "the child hangs or fails after call %d", calls + 1);
     }
-    ck_assert_int_ge(calls, 6);
+    ck_assert_int_ge(calls, 4);
 }
 END_TEST
 
