@@ -105,8 +105,8 @@ static void max_backward(const Node *n, Tensor *dy, Tensor **dx) {
     Tensor *sum = chosen ? tensor_sum_dims(chosen, all) : NULL;
     if (sum) share = tensor_clone(dy);
     if (share) {
-        double zero = 0; /* its bits are 0 in both float types */
-        const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
+        Number memory;
+        const Tensor nothing = tensor_scalar(dy->dtype, 0, &memory);
         tensor_divide(share, tensor_read_element(sum, 0));
         dx[0] = tensor_map_elements(tensor_kernels()->where[dy->dtype], x->shape, dy->dtype, 3,
                                     (const Tensor *[]){chosen, share, &nothing}, 0);

@@ -117,11 +117,12 @@ static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
     Tensor ends[2]; /* views for the kernel; with backwards, from the last element */
     ends[0] = *y;
     ends[1] = *x;
-    for (int i = 0; i < 2 && backwards && x->shape.ndim > 0; i++) {
-        const int64_t last = (x->shape.dim[d] - 1) * ends[i].stride[d];
-        ends[i].data = (char *)ends[i].data + last * dtype_size(ends[i].dtype);
-        ends[i].stride[d] = -ends[i].stride[d];
-    }
+    if (backwards && x->shape.ndim > 0)
+        for (int i = 0; i < 2; i++) {
+            const int64_t last = (x->shape.dim[d] - 1) * ends[i].stride[d];
+            ends[i].data = (char *)ends[i].data + last * dtype_size(ends[i].dtype);
+            ends[i].stride[d] = -ends[i].stride[d];
+        }
     tensor_loop_rows(tensor_kernels()->cumsum[x->dtype], d, 2,
                      (const Tensor *[]){&ends[0], &ends[1]}, 0);
     return y;

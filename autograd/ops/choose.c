@@ -41,8 +41,8 @@ static Tensor *where_forward(Node *n) {
 
 /* da = condition ? dy : 0,  db = condition ? 0 : dy */
 static void where_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    double zero = 0; /* its bits are 0 in both float types */
-    const Tensor nothing = {.dtype = dy->dtype, .data = &zero};
+    Number memory;
+    const Tensor nothing = tensor_scalar(dy->dtype, 0, &memory);
     const Tensor *const a[] = {n->in[0], dy, &nothing};
     const Tensor *const b[] = {n->in[0], &nothing, dy};
     Kernel *const kernel = tensor_kernels()->where[dy->dtype];
@@ -60,10 +60,9 @@ Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b) {
 /* ---- masked_fill --------------------------------------------------------------------------- */
 
 static Tensor *filled(const Tensor *x, const Tensor *mask, Shape shape, double value) {
-    int64_t bytes; /* memory for a number of any type */
-    const Tensor number = {.dtype = x->dtype, .data = &bytes};
+    Number memory;
+    const Tensor number = tensor_scalar(x->dtype, value, &memory);
     const Tensor *const operand[] = {mask, &number, x};
-    tensor_fill_elements(&number, value);
     return tensor_map_elements(tensor_kernels()->where[x->dtype], shape, x->dtype, 3, operand, 0);
 }
 

@@ -120,8 +120,8 @@ OP_TEXT(logical_not) = {
 
 static Tensor *logical_not_forward(Node *n) {
     const Tensor *x = n->in[0];
-    int64_t bits = 0; /* the bits of the number 0 in every type */
-    const Tensor zero = {.dtype = x->dtype, .data = &bits};
+    Number memory;
+    const Tensor zero = tensor_scalar(x->dtype, 0, &memory);
     const Tensor *const operand[] = {x, &zero};
     Kernel *const eq = tensor_kernels()->value[ELEMENTWISE_eq][x->dtype];
     return tensor_map_elements(eq, x->shape, BOOL, 2, operand, 0);

@@ -10,13 +10,12 @@
  * the generation of random normal deviates", Ann. Math. Statist. 29 (1958); Fisher and Yates
  * (1938) for the shuffle.
  */
-#include "generator.h"
+#include "kernels.h"
 
 #include <math.h>
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 /* ---- the generator ------------------------------------------------------------------------- */
 
@@ -112,9 +111,12 @@ void tensor_draw_units(Generator *g, DType dtype, int64_t n, void *x) {
     for (int64_t begin = 0; begin < n; begin += STEP) {
         const int64_t m = MIN(n - begin, STEP);
         draw_words(g, dtype == F32 ? m : 2 * m, word);
-        for (int64_t i = 0; dtype == F32 && i < m; i++)
-            f32[begin + i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f;
-        for (int64_t i = 0; dtype != F32 && i < m; i++) {
+        if (dtype == F32) {
+            for (int64_t i = 0; i < m; i++)
+                f32[begin + i] = (float)(int32_t)(word[i] & 0xffffffu) * 0x1p-24f;
+            continue;
+        }
+        for (int64_t i = 0; i < m; i++) {
             /* all 2 m are drawn, which clang's analyzer does not see */
             /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
             const int64_t pair = (int64_t)(word[2 * i] & 0x1fffffu) << 32 | word[2 * i + 1];
@@ -131,8 +133,10 @@ void tensor_draw_uniforms(Generator *g, DType dtype, int64_t n, void *x, double 
     float *f32 = x;
     double *f64 = x;
     tensor_draw_units(g, dtype, n, x);
-    for (int64_t i = 0; dtype == F32 && i < n; i++) f32[i] = fmaf(f32[i], range_f32, low_f32);
-    for (int64_t i = 0; dtype != F32 && i < n; i++) f64[i] = fma(f64[i], range, low);
+    if (dtype == F32)
+        for (int64_t i = 0; i < n; i++) f32[i] = fmaf(f32[i], range_f32, low_f32);
+    else
+        for (int64_t i = 0; i < n; i++) f64[i] = fma(f64[i], range, low);
 }
 
 /* ---- normal ---------------------------------------------------------------------------------- */
@@ -183,12 +187,14 @@ static void box_muller(DType dtype, int64_t n, void *x, double mean, double std)
  * the last 16 elements are drawn and transformed again, although most of them already have their
  * numbers. */
 void tensor_draw_normals(Generator *g, DType dtype, int64_t n, void *x, double mean, double std) {
-    for (int64_t i = 0; i < n && n < BLOCK; i++) {
-        double value = draw_normal(g) * std + mean;
-        if (dtype == F32) ((float *)x)[i] = (float)value;
-        else ((double *)x)[i] = value;
+    if (n < BLOCK) {
+        for (int64_t i = 0; i < n; i++) {
+            double value = draw_normal(g) * std + mean;
+            if (dtype == F32) ((float *)x)[i] = (float)value;
+            else ((double *)x)[i] = value;
+        }
+        return;
     }
-    if (n < BLOCK) return;
     void *last = dtype == F32 ? (void *)((float *)x + n - BLOCK) : (double *)x + n - BLOCK;
     tensor_draw_units(g, dtype, n, x);
     box_muller(dtype, n / BLOCK * BLOCK, x, mean, std);

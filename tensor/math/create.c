@@ -79,7 +79,8 @@ static bool check_arange(double start, double end, double step, DType dtype) {
 Tensor *tensor_arange_of(double start, double end, double step, DType dtype) {
     if (!check_arange(start, end, step, dtype)) return NULL;
     Tensor *x = tensor_make(SHAPE((int64_t)ceil((end - start) / step)), dtype);
-    const Tensor first = {.dtype = F64, .data = &start};
+    Number memory;
+    const Tensor first = tensor_scalar(F64, start, &memory);
     if (x)
         tensor_loop_rows(tensor_kernels()->arange[dtype], 0, 2, (const Tensor *[]){x, &first},
                          step);

@@ -24,9 +24,15 @@ void tensor_copy_elements(const Tensor *to, const Tensor *from) {
     else tensor_loop_elements(convert, 2, (const Tensor *[]){to, from}, 0);
 }
 
+Tensor tensor_scalar(DType dtype, double value, Number *memory) {
+    tensor_kernels()->convert[dtype][F64](1, (void *[]){memory, &value}, 0);
+    return (Tensor){.dtype = dtype, .data = memory};
+}
+
 void tensor_fill_elements(const Tensor *x, double value) {
-    const Tensor number = {.dtype = F64, .data = &value};
-    tensor_copy_elements(x, &number);
+    Number memory;
+    const Tensor number = tensor_scalar(x->dtype, value, &memory);
+    tensor_loop_copy(x, &number);
 }
 
 void tensor_add_elements(const Tensor *to, const Tensor *x) {
@@ -86,7 +92,8 @@ static void scatter_add(StridedKernel *kernel, const Tensor *x, const Tensor *y,
 /* How many elements of y may be added to one element of x. */
 static int64_t most_terms(const Tensor *x, const Tensor *y, int dim) {
     int64_t terms = tensor_numel(y);
-    for (int d = 0; d < x->shape.ndim && terms > 0; d++)
+    if (terms == 0) return 0;
+    for (int d = 0; d < x->shape.ndim; d++)
         if (d != dim) terms /= y->shape.dim[y->shape.ndim - x->shape.ndim + d];
     return terms;
 }

@@ -18,6 +18,14 @@ Tensor *tensor_map_elements(Kernel *kernel, Shape shape, DType dtype, int n, con
 Tensor *tensor_make_zeros(Shape shape, DType dtype);
 void tensor_copy_elements(const Tensor *to, const Tensor *from); /* converted, broadcast */
 void tensor_fill_elements(const Tensor *x, double value);
+/* A scalar operand of this type for kernels: the value, converted, in memory of the caller. */
+typedef union {
+    float f32;
+    double f64;
+    int64_t i64;
+    bool truth;
+} Number;
+Tensor tensor_scalar(DType dtype, double value, Number *memory);
 void tensor_add_elements(const Tensor *to, const Tensor *x); /* to += x, broadcast */
 double tensor_read_element(const Tensor *x, int64_t offset); /* in elements, from the first */
 Tensor *tensor_convert(const Tensor *x, DType dtype);        /* always a copy */

@@ -17,8 +17,8 @@ Tensor *tensor_reduce(const Tensor *x, Kernel *kernel, int dim, DType out) {
 
 void tensor_divide(Tensor *y, double number) {
     Kernel *const div = tensor_kernels()->value[ELEMENTWISE_div][y->dtype];
-    void *const in_type = y->dtype == F32 ? (void *)&(float){(float)number} : &number;
-    const Tensor divisor = {.dtype = y->dtype, .data = in_type};
+    Number memory;
+    const Tensor divisor = tensor_scalar(y->dtype, number, &memory);
     tensor_loop_elements(div, 3, (const Tensor *[]){y, y, &divisor}, 0);
 }
 
