@@ -125,11 +125,12 @@ static double quotient_of(Check *check, double *element, double h, double *noise
     const double *c = check->cotangent->data;
     Tensor *above = result_at(check, element, h), *below = result_at(check, element, -h);
     double sum = 0, size = check->size;
-    for (int64_t j = 0; above && below && j < tensor_numel(above); j++) {
-        const double y = ((double *)above->data)[j], z = ((double *)below->data)[j];
-        sum += c[j] * (y - z);
-        size += fabs(c[j]) * fmax(fabs(y), fabs(z));
-    }
+    if (above && below)
+        for (int64_t j = 0; j < tensor_numel(above); j++) {
+            const double y = ((double *)above->data)[j], z = ((double *)below->data)[j];
+            sum += c[j] * (y - z);
+            size += fabs(c[j]) * fmax(fabs(y), fabs(z));
+        }
     tensor_release(above);
     tensor_release(below);
     *noise = DBL_EPSILON * size / (high - low);
@@ -169,7 +170,8 @@ static double size_of_terms(const Check *check) {
     for (int i = 0; i < check->n; i++) {
         const Tensor *x = check->inputs[i];
         Shape index;
-        for (int64_t e = 0; x->requires_grad && x->grad && e < tensor_numel(x); e++) {
+        if (!x->requires_grad || !x->grad) continue;
+        for (int64_t e = 0; e < tensor_numel(x); e++) {
             const double term = fabs(*element_at(x, e, &index) * tensor_get_at(x->grad, index));
             if (term > size && isfinite(term)) size = term;
         }

@@ -64,9 +64,11 @@ static bool counts(const Printer *p, int64_t at) {
 }
 
 static void visit_shown(Printer *p, int dim, int64_t at, Visit *visit) {
-    const bool element = dim == p->x->shape.ndim;
-    if (element && counts(p, at)) visit(p, at);
-    for (int64_t i = 0; !element && i < p->x->shape.dim[dim]; i = next_shown(p, dim, i))
+    if (dim == p->x->shape.ndim) {
+        if (counts(p, at)) visit(p, at);
+        return;
+    }
+    for (int64_t i = 0; i < p->x->shape.dim[dim]; i = next_shown(p, dim, i))
         visit_shown(p, dim + 1, at + i * p->x->stride[dim], visit);
 }
 

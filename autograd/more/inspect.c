@@ -75,9 +75,10 @@ static Tensor *forward_again(const Node *n) {
 
 Tensor *tape_forward(int i) {
     const Node *n = node_of("tape_forward", i);
-    for (int k = 0; n && k < n->n_in; k++)
+    if (!n) return NULL;
+    for (int k = 0; k < n->n_in; k++)
         if (n->in[k] && !tensor_check_readable("tape_forward", n->in[k])) return NULL;
-    return n ? forward_again(n) : NULL;
+    return forward_again(n);
 }
 
 /* copy becomes n with its float inputs converted to float64, and one reference to each input. The
@@ -111,8 +112,10 @@ static Tensor *jacobian_of(const Node *n, int k) {
         if (dy && dy->dtype == F32) ((float *)dy->data)[j] = 1;
         else if (dy) ((double *)dy->data)[j] = 1;
         const bool done = dy && ag_node_vjp(n, dy, dx);
-        if (done) tensor_to_doubles(dx[k], (double *)jacobian->data + j * columns);
-        for (int i = 0; i < n->n_in && done; i++) tensor_release(dx[i]);
+        if (done) {
+            tensor_to_doubles(dx[k], (double *)jacobian->data + j * columns);
+            for (int i = 0; i < n->n_in; i++) tensor_release(dx[i]);
+        }
         tensor_release(dy);
     }
     tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
@@ -157,15 +160,16 @@ static bool try_step(const Node *n, double *x, double h, int k, Row *row) {
     Tensor *above = forward_at(n, x, *x + h), *below = forward_at(n, x, *x - h);
     const double distance = *x + h - (*x - h); /* 2 h, rounded as the two numbers are */
     bool all = true;
-    for (int64_t j = 0; above && below && j < tensor_numel(above); j++, row++) {
-        const double y = ((double *)above->data)[j], z = ((double *)below->data)[j];
-        const double quotient = (y - z) / distance;
-        const double error = error_of(row->exact, quotient);
-        const double size = row->size + fmax(fabs(y), fabs(z));
-        if (error < row->error) row->error = error;
-        if (k > 0) ag_quotient_add(&row->known, quotient, DBL_EPSILON * size / distance);
-        all = all && row->error <= right;
-    }
+    if (above && below)
+        for (int64_t j = 0; j < tensor_numel(above); j++, row++) {
+            const double y = ((double *)above->data)[j], z = ((double *)below->data)[j];
+            const double quotient = (y - z) / distance;
+            const double error = error_of(row->exact, quotient);
+            const double size = row->size + fmax(fabs(y), fabs(z));
+            if (error < row->error) row->error = error;
+            if (k > 0) ag_quotient_add(&row->known, quotient, DBL_EPSILON * size / distance);
+            all = all && row->error <= right;
+        }
     tensor_release(above);
     tensor_release(below);
     return all;
@@ -191,14 +195,18 @@ static Agreement check_jacobian(const Node *n, int k) {
     Tensor *jacobian = jacobian_of(n, k);
     Row *row = jacobian ? tensor_cache_alloc(bytes) : NULL;
     double *x = n->in[k]->data, h;
-    for (int64_t j = 0; row && j < rows; j++) {
+    if (!row) {
+        tensor_release(jacobian);
+        return agreement;
+    }
+    for (int64_t j = 0; j < rows; j++) {
         row[j].size = 0;
         for (int64_t i = 0; i < columns; i++) {
             const double term = fabs(((double *)jacobian->data)[j * columns + i] * x[i]);
             if (term > row[j].size && isfinite(term)) row[j].size = term;
         }
     }
-    for (int64_t i = 0; row && i < columns && !tensor_pending(); i++) {
+    for (int64_t i = 0; i < columns && !tensor_pending(); i++) {
         bool all = false;
         for (int64_t j = 0; j < rows; j++) {
             row[j].exact = ((double *)jacobian->data)[j * columns + i];
@@ -240,8 +248,9 @@ static const char *reason_of(const Node *n, int64_t i, const double *y, const Te
 static void write_numbers(Buffer *json, const char *key, const Tensor *x) {
     Tensor *numbers = tensor_convert(x, F64);
     tensor_buffer_print(json, ",\"%s\":[", key);
-    for (int64_t i = 0; numbers && i < tensor_numel(x) && json->size <= JSON_BYTES; i++)
-        tensor_buffer_print_number(json, i ? "," : "", ((double *)numbers->data)[i], x->dtype);
+    if (numbers)
+        for (int64_t i = 0; i < tensor_numel(x) && json->size <= JSON_BYTES; i++)
+            tensor_buffer_print_number(json, i ? "," : "", ((double *)numbers->data)[i], x->dtype);
     tensor_buffer_print(json, "]");
     tensor_release(numbers);
 }
@@ -292,12 +301,13 @@ static void write_backward(Buffer *json, const Node *n) {
     Node copy = {0};
     Tensor **dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     const bool done = dx && copy_in_float64(n, &copy) && vjp_of(n, n->out->grad, dx);
-    for (int k = 0; k < n->n_in && done; k++) {
-        tensor_buffer_print(json, k ? ",\n " : "\n ");
-        if (!dx[k]) tensor_buffer_print(json, "null");
-        else if (!tensor_pending()) write_gradient(json, n, &copy, k, dx[k]);
-        tensor_release(dx[k]);
-    }
+    if (done)
+        for (int k = 0; k < n->n_in; k++) {
+            tensor_buffer_print(json, k ? ",\n " : "\n ");
+            if (!dx[k]) tensor_buffer_print(json, "null");
+            else if (!tensor_pending()) write_gradient(json, n, &copy, k, dx[k]);
+            tensor_release(dx[k]);
+        }
     for (int k = 0; k < copy.n_in; k++) tensor_release(copy.in[k]);
     tensor_cache_free((void *)(uintptr_t)copy.in, copy.n_in * (int64_t)sizeof *copy.in);
     release_again(&copy);

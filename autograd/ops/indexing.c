@@ -24,7 +24,8 @@ static bool check_indices(const Node *n) {
  * one index for all elements in the dimensions after dim: in index these dimensions get size 1. */
 static Tensor index_along(const Node *n) {
     Tensor index = *n->in[1];
-    for (int d = n->at.dim + 1; d < n->in[0]->shape.ndim && n->op != &ag_op_gather; d++)
+    if (n->op == &ag_op_gather) return index;
+    for (int d = n->at.dim + 1; d < n->in[0]->shape.ndim; d++)
         index.shape.dim[index.shape.ndim++] = 1;
     return index;
 }

@@ -354,8 +354,9 @@ static bool fill_list(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
         list[i] = ag_slice(x, dim, start, start + MIN(size, whole - start));
         made_by("SplitBackward0", list[i]);
     }
-    for (int i = 0; tensor_pending() && i < n; i++) list[i] = NULL;
-    return !tensor_pending();
+    if (!tensor_pending()) return true;
+    for (int i = 0; i < n; i++) list[i] = NULL;
+    return false;
 }
 
 OP_TEXT(split) = {
@@ -510,7 +511,8 @@ static Tensor *cat_forward(Node *n) {
     Shape shape;
     Tensor *y = cat_shape(n, &shape) ? tensor_make(shape, n->in[0]->dtype) : NULL;
     int64_t start = 0;
-    for (int i = 0; i < n->n_in && y; i++) {
+    if (!y) return NULL;
+    for (int i = 0; i < n->n_in; i++) {
         const Tensor *x = n->in[i];
         if (is_skipped(x)) continue;
         Tensor *part = tensor_view_narrow(y, n->at.dim, start, x->shape.dim[n->at.dim]);
@@ -562,7 +564,8 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
     const int d = new_dim("stack", "the tensors are", first, dim);
     if (d < 0) return NULL;
     Tensor **rows = tensor_cache_alloc(n * (int64_t)sizeof *rows);
-    for (int i = 0; i < n && rows; i++) {
+    if (!rows) return NULL;
+    for (int i = 0; i < n; i++) {
         if (!list[i]) tensor_fail("stack: a tensor of the list is NULL");
         else if (list[i]->dtype != list[0]->dtype)
             tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the types must be equal",
@@ -573,7 +576,7 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
         else tensor_check_readable("stack", list[i]);
         rows[i] = ag_unsqueeze(list[i], d);
     }
-    Tensor *y = rows ? ag_cat(rows, n, d) : NULL;
+    Tensor *y = ag_cat(rows, n, d);
     tensor_cache_free(rows, n * (int64_t)sizeof *rows);
     return made_by("StackBackward0", y);
 }

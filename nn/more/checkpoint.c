@@ -75,7 +75,8 @@ static void visit_state(Transfer *t, Entry e) {
     char *end = e.name + strlen(e.name);
     const Entry parameter = e;
     e.module = NULL;
-    for (int k = 0; u && k < t->optimizer->states; k++) {
+    if (!u) return;
+    for (int k = 0; k < t->optimizer->states; k++) {
         sprintf(end, ".%s", t->optimizer->rule->state[k]);
         if (k == STEP && (t->from ? find(t->from, e.name) < 0 : nn_steps_of(u) == 0)) return;
         e.slot = &u->state[k];
@@ -231,7 +232,8 @@ static IncompatibleKeys *load_from(Transfer t, const char *source) {
     const bool fits = t.keys && check_all(&t, source);
     if (fits && t.optimizer) nn_optimizer_forget(t.optimizer);
     if (fits) visit(&t, load_entry);
-    for (int i = 0; t.plan && i < t.from->n; i++) tensor_release(t.plan[i]);
+    if (t.plan)
+        for (int i = 0; i < t.from->n; i++) tensor_release(t.plan[i]);
     free(t.plan);
     if (!tensor_error()) return t.keys;
     nn_incompatible_keys_free(t.keys);

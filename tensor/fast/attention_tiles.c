@@ -264,12 +264,13 @@ static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t 
     multiply(n, pass->width, a->D, x, false, rows_from(pass->keyed[KEY], first), q->q_t);
     for (int64_t r = 0; r < q->rows; r++) {
         const int64_t i = q->from + r;
-        for (int64_t j = 0; j < n && (a->keep || window); j++) {
+        cut = cut || q->length[r] < first + n;
+        if (!a->keep && !window) continue;
+        for (int64_t j = 0; j < n; j++) {
             float *score = x.data + j * x.row + r;
             if (window) *score += window[i * a->window_row + (first + j) * a->window_column];
             if (!is_kept(a, i, first + j)) *score = -INFINITY;
         }
-        cut = cut || q->length[r] < first + n;
     }
     if (cut) cut_to_lengths(n, pass->width, x.data, q->length, first);
 }
@@ -359,7 +360,8 @@ static Matrix rows_of_block(const Block *q, Matrix x, int64_t columns, Matrix bu
     const bool dense = q->rows <= GROUP || x.row == columns;
     if (dense && !q->undefined) return x;
     copy_rows(buffer, x, q->rows, columns);
-    for (int64_t r = 0; r < q->rows && q->undefined; r++)
+    if (!q->undefined) return buffer;
+    for (int64_t r = 0; r < q->rows; r++)
         if (is_undefined(q, r))
             memset(buffer.data + r * buffer.row, 0, (size_t)columns * sizeof(float));
     return buffer;

@@ -63,8 +63,9 @@ static const char *conversion(const char *type) {
 /* The type of a name such as '<f4'. The first character is the byte order. '=' is the byte order
  * of the machine that wrote the file; we read it as '<'. */
 static bool find_type(const File *file, const char *name, int *type) {
-    for (*type = 0; *name && strchr("<>=|", *name) && *type <= FILE_F16; ++*type)
-        if (!strcmp(name + 1, npy_types[*type] + 1)) return true;
+    if (*name && strchr("<>=|", *name))
+        for (*type = 0; *type <= FILE_F16; ++*type)
+            if (!strcmp(name + 1, npy_types[*type] + 1)) return true;
     return tensor_file_fail(file, "its type is '%s': only f2, f4, f8, i8 and b1 are read%s",
                             tensor_name_text(name), conversion(name));
 }
@@ -89,7 +90,8 @@ static Tensor *read_elements(const File *file, int64_t at, const Header *header)
     Tensor *x = tensor_file_read_tensor(file, at, file->size - at, header->shape, type,
                                         *header->type == '>');
     int64_t step = 1;
-    for (int d = 0; x && header->order == 1 && d < x->shape.ndim; d++) {
+    if (!x || header->order != 1) return x;
+    for (int d = 0; d < x->shape.ndim; d++) {
         x->stride[d] = step;
         step *= x->shape.dim[d] > 1 ? x->shape.dim[d] : 1;
     }

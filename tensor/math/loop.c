@@ -26,7 +26,7 @@ void tensor_walk_start(Walk *walk, int n, const Tensor *const *x, int inner) {
         const int lead = walk->ndim - (x[i]->shape.ndim - inner);
         walk->data[i] = x[i]->data;
         walk->element[i] = dtype_size(x[i]->dtype);
-        for (int d = lead > 0 ? lead : 0; d < walk->ndim && lead < walk->ndim; d++) {
+        for (int d = lead > 0 ? lead : 0; d < walk->ndim; d++) {
             walk->stride[d][i] = x[i]->shape.dim[d - lead] == 1 ? 0 : x[i]->stride[d - lead];
             if (x[i]->shape.dim[d - lead] != 1) walk->size[d] = x[i]->shape.dim[d - lead];
         }
@@ -82,11 +82,18 @@ typedef uint64_t MAY_ALIAS Eight;
 
 /* to[i] = *from for n elements of `size` bytes: the row of a broadcast operand. */
 static void repeat_element(int64_t size, int64_t n, void *to, const void *from) {
-    const Four four = size == 4 ? *(const Four *)from : 0;
-    const Eight eight = size == 8 ? *(const Eight *)from : 0;
-    if (size == 1) memset(to, *(const unsigned char *)from, (size_t)n);
-    for (int64_t i = 0; size == 4 && i < n; i++) ((Four *)to)[i] = four;
-    for (int64_t i = 0; size == 8 && i < n; i++) ((Eight *)to)[i] = eight;
+    switch (size) {
+    case 1: memset(to, *(const unsigned char *)from, (size_t)n); break;
+    case 4: {
+        const Four element = *(const Four *)from;
+        for (int64_t i = 0; i < n; i++) ((Four *)to)[i] = element;
+        break;
+    }
+    default: {
+        const Eight element = *(const Eight *)from;
+        for (int64_t i = 0; i < n; i++) ((Eight *)to)[i] = element;
+    }
+    }
 }
 
 /* to[i to_stride] = from[i from_stride] for n elements of `size` bytes. */
@@ -96,12 +103,19 @@ static void copy_strided(int64_t size, int64_t n, void *to, int64_t to_stride, c
         repeat_element(size, n, to, from);
         return;
     }
-    for (int64_t i = 0; size == 1 && i < n; i++)
-        ((char *)to)[i * to_stride] = ((const char *)from)[i * from_stride];
-    for (int64_t i = 0; size == 4 && i < n; i++)
-        ((Four *)to)[i * to_stride] = ((const Four *)from)[i * from_stride];
-    for (int64_t i = 0; size == 8 && i < n; i++)
-        ((Eight *)to)[i * to_stride] = ((const Eight *)from)[i * from_stride];
+    switch (size) {
+    case 1:
+        for (int64_t i = 0; i < n; i++)
+            ((char *)to)[i * to_stride] = ((const char *)from)[i * from_stride];
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++)
+            ((Four *)to)[i * to_stride] = ((const Four *)from)[i * from_stride];
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            ((Eight *)to)[i * to_stride] = ((const Eight *)from)[i * from_stride];
+    }
 }
 
 /* Is operand i a row whose elements are not contiguous? */
@@ -228,7 +242,8 @@ static void run_part(int worker, int64_t from, int64_t to, void *context) {
 static void run_parts(Walk *walk, int dims, int workers) {
     int64_t most = 1;
     walk->cut = -1;
-    for (int d = 0; d < dims && workers > 1; d++) {
+    if (workers == 1) dims = 0;
+    for (int d = 0; d < dims; d++) {
         const int64_t pieces = MIN(pieces_along(walk, d), 16 * workers);
         if (pieces <= most) continue;
         most = pieces;

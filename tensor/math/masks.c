@@ -19,8 +19,9 @@ Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores)
     const int64_t step_b = valid_lens ? valid_lens->stride[0] : 0;
     const int64_t step_q = valid_lens && valid_lens->shape.ndim == 2 ? valid_lens->stride[1] : 0;
     Tensor *lengths = tensor_make(SHAPE(B, 1, Q, 1), I64);
-    int64_t *length = lengths ? lengths->data : NULL;
-    for (int64_t b = 0; length && b < B; b++)
+    if (!lengths) return NULL;
+    int64_t *length = lengths->data;
+    for (int64_t b = 0; b < B; b++)
         for (int64_t q = 0; q < Q; q++) {
             const int64_t keys = MIN(all[b * step_b + q * step_q], K);
             *length++ = causal ? MIN(keys, q + 1) : keys;
@@ -37,21 +38,28 @@ static Tensor broadcast_to(const Tensor *x, Shape scores) {
 
 /* ---- masked softmax -------------------------------------------------------------------------- */
 
-/* The dimension `windows` of the view is only for mask.window, the shifted windows of Swin (Liu et
- * al. 2021): the scores of batch b get window b mod windows. Without mask.window, windows is 1.
- *
- * Returns a view of x without a reference, only for kernels. The shape of the view is (B / windows,
- * windows, H, Q, K). x is (B, H, Q, K) or (B H, Q, K); or x is mask.window (windows, Q, K), which
- * is expanded. */
-static Tensor in_windows(const Tensor *x, Shape shape, bool is_window) {
+/* The dimension `windows` of the shape (B / windows, windows, H, Q, K) is only for mask.window, the
+ * shifted windows of Swin (Liu et al. 2021): the scores of batch b get window b mod windows.
+ * Without mask.window, windows is 1. Both functions return a view without a reference, only for
+ * kernels. */
+
+/* x, (B, H, Q, K) or (B H, Q, K), in this shape. */
+static Tensor in_windows(const Tensor *x, Shape shape) {
     const int64_t *t = x->stride + x->shape.ndim - 3;
-    int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
-    if (is_window) batch = t[0];
-    return (Tensor){
-        .shape = shape,
-        .stride = {is_window ? 0 : shape.dim[1] * batch, batch, is_window ? 0 : t[0], t[1], t[2]},
-        .dtype = x->dtype,
-        .data = x->data};
+    const int64_t batch = x->shape.ndim == 4 ? x->stride[0] : shape.dim[2] * t[0];
+    return (Tensor){.shape = shape,
+                    .stride = {shape.dim[1] * batch, batch, t[0], t[1], t[2]},
+                    .dtype = x->dtype,
+                    .data = x->data};
+}
+
+/* A window (windows, Q, K), expanded to this shape. */
+static Tensor window_in(const Tensor *window, Shape shape) {
+    const int64_t *t = window->stride;
+    return (Tensor){.shape = shape,
+                    .stride = {0, t[0], 0, t[1], t[2]},
+                    .dtype = window->dtype,
+                    .data = window->data};
 }
 
 /* Calls the kernel for each row of the scores, with its part of the mask. The views have five
@@ -63,14 +71,13 @@ void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, d
     const int64_t windows = mask->window ? mask->window->shape.dim[0] : 1;
     const Shape shape = SHAPE(s.dim[0] / windows, windows, s.dim[1], s.dim[2], s.dim[3]);
     const Tensor lengths = broadcast_to(mask->lengths, s);
-    Tensor view[5] = {in_windows(y, shape, false), in_windows(x, shape, false),
-                      in_windows(&lengths, shape, false)};
+    Tensor view[5] = {in_windows(y, shape), in_windows(x, shape), in_windows(&lengths, shape)};
     view[2].shape.dim[4] = 1; /* a number for each row */
     if (mask->keep) {
         const Tensor keep = broadcast_to(mask->keep, s);
-        view[3] = in_windows(&keep, shape, false);
+        view[3] = in_windows(&keep, shape);
     }
-    if (mask->window) view[4] = in_windows(mask->window, shape, true);
+    if (mask->window) view[4] = window_in(mask->window, shape);
     const Tensor *const operand[] = {&view[0], &view[1], &view[2], mask->keep ? &view[3] : NULL,
                                      mask->window ? &view[4] : NULL};
     tensor_loop_rows(tensor_kernels()->masked_softmax[y->dtype], 4, 5, operand, scale);
@@ -104,7 +111,8 @@ void tensor_attention_draw(const AttentionOperands *a, Generator *generator) {
     const int64_t heads = s.dim[0] * s.dim[1], each = s.dim[2] * s.dim[3];
     if (a->dropout == 1) return; /* keeps nothing and draws nothing */
     if (a->drawn) tensor_draw_bools(generator, heads * each, a->drawn, 1 - a->dropout);
-    for (int64_t i = 0; i < heads && a->states; i++) {
+    if (!a->states) return;
+    for (int64_t i = 0; i < heads; i++) {
         a->states[i] = *generator;
         tensor_generator_skip(generator, 2 * each);
     }
@@ -192,9 +200,9 @@ static void attend_all(Heads *heads) {
 
 /* If there are no scores, the results are zeros. */
 static bool is_without_scores(const AttentionOperands *a, Tensor *const *results, int n) {
-    const bool none = tensor_shape_numel(a->mask.scores) == 0;
-    for (int i = 0; i < n && none; i++) tensor_fill_elements(results[i], 0);
-    return none;
+    if (tensor_shape_numel(a->mask.scores) > 0) return false;
+    for (int i = 0; i < n; i++) tensor_fill_elements(results[i], 0);
+    return true;
 }
 
 void tensor_attention_forward(const AttentionOperands *a) {

@@ -110,10 +110,13 @@ static bool redraw(const char *op, Tensor *x, Draw *draw, double a, double b) {
     const int64_t at_once = tensor_is_contiguous(x) ? numel : 1;
     Tensor *view = in_order_of_memory(x);
     Tensor *drawn = view ? tensor_make(view->shape, x->dtype) : NULL;
-    for (int64_t i = 0; drawn && i < numel; i += at_once)
-        draw(tensor_generator_current(), x->dtype, at_once, (char *)drawn->data + i * size, a, b);
-    if (drawn) tensor_copy_elements(view, drawn);
-    if (drawn) tensor_written(x, op);
+    if (drawn) {
+        for (int64_t i = 0; i < numel; i += at_once)
+            draw(tensor_generator_current(), x->dtype, at_once, (char *)drawn->data + i * size, a,
+                 b);
+        tensor_copy_elements(view, drawn);
+        tensor_written(x, op);
+    }
     tensor_release(view);
     tensor_release(drawn);
     return drawn != NULL;
