@@ -21,9 +21,6 @@ typedef void (*PartOfWork)(int worker, int64_t from, int64_t to, void *context);
 extern double worth_a_thread;
 extern bool threads_take_turns;
 #endif
-/* The cores that this process may use, or as many as its quota of time is worth. root: "", or a
- * folder in which a test has /proc and /sys. */
-int tensor_cores(const char *root);
 int tensor_workers_for(double operations); /* how many threads are worth using, at least 1 */
 
 /* Calls work for parts of 0 .. n - 1, on at most `workers` threads, in any order; returns when all

@@ -1,6 +1,6 @@
 /* fused_attention.c - softmax(scale Q K') V without the matrix of Q x K weights in memory: the
  * checks, and the tensors that the kernels need. The arithmetic is in tensor/kernels/: plain.inc
- * shows it, attention.c does it in tiles. */
+ * shows it, attention_tiles.c does it in tiles. */
 #include "../op.h"
 
 #include <math.h>

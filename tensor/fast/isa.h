@@ -1,6 +1,6 @@
 /* isa.h - the properties of each instruction set, for the kernels that are compiled once for each:
- * fast.c, matmul.c and attention.c. These files are plain C with the vector extensions of gcc and
- * clang. All that depends on the instruction set stands here. (Exceptions: rows_in_lanes in
+ * fast.c, matmul.c and attention_tiles.c. These files are plain C with the vector extensions of gcc
+ * and clang. All that depends on the instruction set stands here. (Exceptions: rows_in_lanes in
  * matmul.inc has a load of its own for AVX-512; matmul.c and matmul.inc choose masked stores and
  * prefetches by WIDTH.)
  *
@@ -81,7 +81,7 @@
 #define JOIN_NAME(name, isa)  JOIN_NAMES(name, isa)
 #define GLOBAL(name)          JOIN_NAME(name, ISA)
 
-/* For fast.c, matmul.c and attention.c. transpose: to (columns, to_row) = from (rows,
+/* For fast.c, matmul.c and attention_tiles.c. transpose: to (columns, to_row) = from (rows,
  * columns) transposed. to_row is a multiple of 16; the places of a row from `rows` on become 0. */
 #include "../kernels/kernels.h"
 Matmul GLOBAL(matmul_f32), GLOBAL(matmul_f64);

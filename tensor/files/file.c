@@ -36,6 +36,26 @@ static bool start(File *file, const char *function, const char *path) {
     return tensor_check_given(function, "path", path) && !tensor_pending();
 }
 
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+/* Reverses the bytes of each element. x is contiguous, here and below. */
+static void swap_bytes(Tensor *x) {
+    const int64_t size = dtype_size(x->dtype);
+    char *element = x->data;
+    for (int64_t n = tensor_numel(x); n > 0; n--, element += size)
+        for (int64_t i = 0; i < size / 2; i++) {
+            const char moved = element[i];
+            element[i] = element[size - 1 - i];
+            element[size - 1 - i] = moved;
+        }
+}
+
+/* Makes bools of bytes: a bool that is neither 0 nor 1 must not be read. */
+static void bytes_to_bools(Tensor *x) {
+    unsigned char *byte = x->data;
+    for (int64_t i = 0; i < tensor_numel(x); i++) byte[i] = byte[i] != 0;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static FILE *open_stream(const File *file, int fd) {
@@ -108,8 +128,8 @@ Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Sha
     Tensor *x = tensor_make(shape, dtype);
     bool ok = x && tensor_file_read(file, at, (char *)x->data + (wider ? bytes : 0), bytes);
     if (ok && wider) widen(x, type, high_first);
-    if (ok && dtype == BOOL) tensor_bytes_to_bools(x);
-    if (ok && !wider && high_first == LOW_BYTE_FIRST) tensor_swap_bytes(x);
+    if (ok && dtype == BOOL) bytes_to_bools(x);
+    if (ok && !wider && high_first == LOW_BYTE_FIRST) swap_bytes(x);
     if (!ok) tensor_release(x);
     return ok ? x : NULL;
 }
@@ -130,7 +150,7 @@ bool tensor_file_write(const File *file, const void *bytes, size_t size) {
 static Tensor *in_order_of_files(const Tensor *x) {
     if (LOW_BYTE_FIRST) return tensor_contiguous(x);
     Tensor *y = tensor_clone(x);
-    if (y) tensor_swap_bytes(y);
+    if (y) swap_bytes(y);
     return y;
 }
 

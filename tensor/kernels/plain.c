@@ -3,7 +3,7 @@
  * a formula and train attention with it. The fast kernels are tested against the plain ones.
  *
  * tensor_kernels()->softmax[F32] is softmax_f32, which is NAME(softmax) of plain.inc with REAL =
- * float, unless a fast kernel (fast.c, matmul.c, attention.c) overrides it.
+ * float, unless a fast kernel (fast.c, matmul.c, attention_tiles.c) overrides it.
  *
  * plain.inc has the kernels of floats, plain_any.inc kernels of any type, plain_whole.inc kernels
  * of int64 and bool, plain_matmul.inc the product of matrices. */

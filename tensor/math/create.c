@@ -1,4 +1,4 @@
-/* create.c - makes tensors from numbers, copies and converts tensors, and reads elements. */
+/* create.c - makes tensors from numbers, and copies and converts tensors. */
 #include "operations.h"
 
 #include <float.h>
@@ -129,40 +129,4 @@ Tensor *tensor_clone(const Tensor *x) {
 Tensor *tensor_to(const Tensor *x, DType dtype) {
     if (!tensor_check_readable("to", x)) return NULL;
     return check_dtype("to", dtype) ? tensor_convert(x, dtype) : NULL;
-}
-
-/* ---- access -------------------------------------------------------------------------------- */
-
-double tensor_item(const Tensor *x) {
-    if (tensor_check_readable("item", x) && tensor_numel(x) == 1) return tensor_read_element(x, 0);
-    if (x) tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
-    return (double)NAN;
-}
-
-bool tensor_find_element(const char *op, const Tensor *x, Shape index, int64_t *offset) {
-    bool inside = index.ndim == x->shape.ndim;
-    *offset = 0;
-    for (int d = 0; d < index.ndim && inside; d++) {
-        int64_t i = index.dim[d] < 0 ? index.dim[d] + x->shape.dim[d] : index.dim[d];
-        inside = i >= 0 && i < x->shape.dim[d];
-        if (inside) *offset += i * x->stride[d];
-    }
-    return inside || tensor_fail("%s: there is no element %s in x, which is %s", op,
-                                 tensor_shape_text(index), tensor_shape_text(x->shape));
-}
-
-double tensor_get_at(const Tensor *x, Shape index) {
-    int64_t offset;
-    if (!tensor_check_readable("get", x) || !tensor_find_element("get", x, index, &offset))
-        return (double)NAN;
-    return tensor_read_element(x, offset);
-}
-
-bool tensor_to_doubles(const Tensor *x, double *out) {
-    if (!tensor_check_readable("to_doubles", x)) return false;
-    if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL");
-    Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
-    tensor_shape_strides(x->shape, target.stride);
-    tensor_copy_elements(&target, x);
-    return true;
 }

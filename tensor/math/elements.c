@@ -112,37 +112,3 @@ void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, cons
     tensor_release(rounded);
     tensor_release(sums);
 }
-
-/* ---- bytes of files -------------------------------------------------------------------------- */
-
-void tensor_swap_bytes(Tensor *x) {
-    const int64_t size = dtype_size(x->dtype);
-    char *element = x->data;
-    for (int64_t n = tensor_numel(x); n > 0; n--, element += size)
-        for (int64_t i = 0; i < size / 2; i++) {
-            const char moved = element[i];
-            element[i] = element[size - 1 - i];
-            element[size - 1 - i] = moved;
-        }
-}
-
-void tensor_bytes_to_bools(Tensor *x) {
-    unsigned char *byte = x->data;
-    for (int64_t i = 0; i < tensor_numel(x); i++) byte[i] = byte[i] != 0;
-}
-
-/* ---- compared -------------------------------------------------------------------------------- */
-
-bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
-    if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
-    if (!tensor_check_readable("allclose", a) || !tensor_check_readable("allclose", b))
-        return false;
-    const int last = a->shape.ndim > 0 ? a->shape.ndim - 1 : 0;
-    const Tensor bounds = {.dtype = F64, .data = (double[]){rtol, atol}};
-    int64_t far = 0;
-    const Tensor count = {.dtype = I64, .data = &far}; /* one number for all rows */
-    const Tensor *const operand[] = {&count, a, b, &bounds};
-    if (tensor_numel(a) > 0)
-        tensor_loop_rows(tensor_kernels()->count_far[a->dtype], last, 4, operand, 0);
-    return far == 0;
-}

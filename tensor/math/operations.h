@@ -39,8 +39,6 @@ void tensor_gather_elements(const Tensor *y, const Tensor *x, int dim, const Ten
  * with PyTorch's bits; the sums of more are computed in double and rounded once. */
 enum { SCATTER_TERMS = 128 };
 void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index);
-void tensor_swap_bytes(Tensor *x);     /* of each element; x is contiguous, here and below */
-void tensor_bytes_to_bools(Tensor *x); /* a bool that is neither 0 nor 1 must not be read */
 
 /* ---- checks that set an error message -------------------------------------------------------- */
 
@@ -77,7 +75,7 @@ Tensor *tensor_multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const
 /* The last two dimensions swapped: a view without a reference, only for kernels. */
 Tensor tensor_transposed(const Tensor *x);
 
-/* ---- attention: attention.c ------------------------------------------------------------------ */
+/* ---- attention: masks.c ---------------------------------------------------------------------- */
 
 /* A mask over scores (B, H, Q, K), for the kernels. keep and window may be NULL. */
 typedef struct {

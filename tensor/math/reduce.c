@@ -1,4 +1,4 @@
-/* reduce.c - sums over dimensions, other reductions of rows to a number, and sorting. */
+/* reduce.c - sums over dimensions, and other reductions of rows to a number. */
 #include "operations.h"
 
 #include "../parts.h"
@@ -160,23 +160,4 @@ Tensor *tensor_sum_to(const Tensor *x, Shape shape) {
     for (int d = 0; d < x->shape.ndim; d++)
         summed[d] = d < lead || (shape.dim[d - lead] == 1 && x->shape.dim[d] != 1);
     return tensor_reshape_own(tensor_sum_dims(x, summed), shape);
-}
-
-/* ---- sorting --------------------------------------------------------------------------------- */
-
-Tensor *tensor_sort(const Tensor *x, Tensor **indices) {
-    if (indices) *indices = NULL;
-    if (!tensor_check_readable("sort", x)) return NULL;
-    const int last = x->shape.ndim > 0 ? x->shape.ndim - 1 : 0;
-    Tensor *y = tensor_make(x->shape, x->dtype);
-    Tensor *order = tensor_make(x->shape, I64);
-    Tensor *workspace = tensor_make(x->shape, I64);
-    const Tensor *const operand[] = {y, order, x, workspace};
-    if (workspace) tensor_loop_rows(tensor_kernels()->sort[x->dtype], last, 4, operand, 0);
-    const bool done = !tensor_pending();
-    if (done && indices) *indices = tensor_retain(order);
-    if (!done) tensor_release(y);
-    tensor_release(order);
-    tensor_release(workspace);
-    return done ? y : NULL;
 }

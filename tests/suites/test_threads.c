@@ -11,6 +11,7 @@
 #endif
 #include "../../nn/nn.h"
 #include "../../tensor/internal.h"
+#include "../../tensor/fast/threads.h"
 #include "../../tensor/parts.h"
 #include "common.h"
 #include "common_program.h"
