@@ -403,6 +403,27 @@ static bool attempt_comparison(void *context, Outcome *outcome) {
     return done;
 }
 
+/* A function of a program, with ops forward and backward; its inputs are let go. */
+static Tensor *product_forward(const AgCall *call) {
+    return tensor_retain(ag_matmul(ag_scale(call->in[0], 2), call->in[1]));
+}
+static void product_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    dx[0] = tensor_retain(ag_scale(ag_matmul(dy, ag_transpose(call->in[1], 0, 1)), 2));
+    dx[1] = tensor_retain(ag_scale(ag_matmul(ag_transpose(call->in[0], 0, 1), dy), 2));
+}
+static bool attempt_function(void *context, Outcome *outcome) {
+    static const AgFunction product = {"product", NULL, NULL, product_forward, product_backward};
+    Leaves *l = context;
+    tape_begin();
+    Tensor *x = ag_neg(l->x), *y = ag_call(&product, 2, (Tensor *[]){x, l->w}, NULL);
+    Tensor *loss = ag_sum(ag_square(y));
+    bool done = ag_let_go(x) && ag_backward(loss);
+    const Tensor *all[] = {loss, l->x->grad, l->w->grad};
+    for (int i = 0; i < 3 && done; i++) note(outcome, all[i]);
+    tape_end();
+    return done;
+}
+
 static Tensor *checked_function(Tensor **in, void *context) {
     (void)context;
     return ag_tanh(ag_dropout(ag_matmul(in[0], in[1]), 0.5));
@@ -463,6 +484,7 @@ static const Work tape_work[] = {
     {"nested tapes", prepare_leaves, attempt_nested_tapes, inspect_leaves, clean_leaves},
     {"fan out", prepare_leaves, attempt_fan_out, inspect_leaves, clean_leaves},
     {"a comparison", prepare_leaves, attempt_comparison, inspect_leaves, clean_leaves},
+    {"a function of a program", prepare_leaves, attempt_function, inspect_leaves, clean_leaves},
     {"gradcheck", prepare_leaves, attempt_gradcheck, inspect_leaves, clean_leaves},
     {"a tape as JSON", prepare_json, attempt_json, inspect_json, clean_json},
 };

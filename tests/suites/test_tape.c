@@ -1406,28 +1406,29 @@ END_TEST
 
 /* ---- gradcheck: right and wrong rules ----------------------------------------------------- */
 
-/* Ops of our own. Each has a right backward rule and, if at.dim is 1, a wrong one. All inputs are
- * contiguous float64. */
+/* Functions of our own. Each has a right backward rule and a wrong one: call->data says which. All
+ * inputs are contiguous float64. */
 #define ELEMENTS(x) ((double *)(x)->data)
 
-static bool is_wrong(const Node *n) { return n->at.dim == 1; }
+static bool is_wrong(const AgCall *call) { return *(const bool *)call->data; }
 
-static Tensor *like(const Tensor *x) { return tensor_make(x->shape, F64); }
+static Tensor *like(const Tensor *x) { return tensor_zeros_like(x); }
 
 /* y = f(x), dx = dy * df(x, y), wrong or right. */
 typedef double Rule(double x, double y, bool wrong);
 
-static Tensor *each_element(Node *n, double (*f)(double)) {
-    Tensor *y = like(n->in[0]);
-    for (int64_t i = 0; i < tensor_numel(y); i++) ELEMENTS(y)[i] = f(ELEMENTS(n->in[0])[i]);
+static Tensor *each_element(const AgCall *call, double (*f)(double)) {
+    Tensor *y = like(call->in[0]);
+    for (int64_t i = 0; i < tensor_numel(y); i++) ELEMENTS(y)[i] = f(ELEMENTS(call->in[0])[i]);
     return y;
 }
 
-static void each_gradient(const Node *n, const Tensor *dy, Tensor **dx, Rule *rule) {
-    dx[0] = like(n->in[0]);
+static void each_gradient(const AgCall *call, const Tensor *dy, Tensor **dx, Rule *rule) {
+    dx[0] = like(call->in[0]);
     Tensor *dense = tensor_contiguous(dy);
-    for (int64_t i = 0; i < tensor_numel(dx[0]); i++) ELEMENTS(dx[0])
-    [i] = ELEMENTS(dense)[i] * rule(ELEMENTS(n->in[0])[i], ELEMENTS(n->out)[i], is_wrong(n));
+    const double *x = ELEMENTS(call->in[0]), *y = ELEMENTS(call->out);
+    for (int64_t i = 0; i < tensor_numel(dense); i++)
+        ELEMENTS(dx[0])[i] = ELEMENTS(dense)[i] * rule(x[i], y[i], is_wrong(call));
     tensor_release(dense);
 }
 
@@ -1436,9 +1437,9 @@ static double sign_rule(double x, double y, bool wrong) {
     (void)x;
     return wrong ? -y : y;
 }
-static Tensor *sign_forward(Node *n) { return each_element(n, exp); }
-static void sign_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    each_gradient(n, dy, dx, sign_rule);
+static Tensor *sign_forward(const AgCall *call) { return each_element(call, exp); }
+static void sign_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    each_gradient(call, dy, dx, sign_rule);
 }
 
 /* A wrong factor: d x^2 = x */
@@ -1447,9 +1448,9 @@ static double factor_rule(double x, double y, bool wrong) {
     (void)y;
     return wrong ? x : 2 * x;
 }
-static Tensor *factor_forward(Node *n) { return each_element(n, square_of); }
-static void factor_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    each_gradient(n, dy, dx, factor_rule);
+static Tensor *factor_forward(const AgCall *call) { return each_element(call, square_of); }
+static void factor_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    each_gradient(call, dy, dx, factor_rule);
 }
 
 /* A missing term: d x sin(x) = sin(x) */
@@ -1458,36 +1459,36 @@ static double term_rule(double x, double y, bool wrong) {
     (void)y;
     return sin(x) + (wrong ? 0 : x * cos(x));
 }
-static Tensor *term_forward(Node *n) { return each_element(n, x_sin); }
-static void term_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    each_gradient(n, dy, dx, term_rule);
+static Tensor *term_forward(const AgCall *call) { return each_element(call, x_sin); }
+static void term_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    each_gradient(call, dy, dx, term_rule);
 }
 
 /* A stale value: d tanh(x) = 1 - y^2 with the y of an earlier call. */
 static double stale[16];
-static Tensor *stale_forward(Node *n) {
-    Tensor *y = each_element(n, tanh);
+static Tensor *stale_forward(const AgCall *call) {
+    Tensor *y = each_element(call, tanh);
     if (stale[0] == 0) memcpy(stale, y->data, (size_t)tensor_numel(y) * sizeof *stale);
     return y;
 }
-static void stale_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = like(n->out);
+static void stale_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    dx[0] = like(call->out);
     Tensor *dense = tensor_contiguous(dy);
-    const double *y = is_wrong(n) ? stale : ELEMENTS(n->out);
+    const double *y = is_wrong(call) ? stale : ELEMENTS(call->out);
     for (int64_t i = 0; i < tensor_numel(dx[0]); i++)
         ELEMENTS(dx[0])[i] = (1 - y[i] * y[i]) * ELEMENTS(dense)[i];
     tensor_release(dense);
 }
 
 /* A missing transpose: the gradient of x' is dy. The shape is right only because x is square. */
-static Tensor *transposed_forward(Node *n) {
-    Tensor *view = tensor_view_transpose(n->in[0], 0, 1);
+static Tensor *transposed_forward(const AgCall *call) {
+    Tensor *view = tensor_view_transpose(call->in[0], 0, 1);
     Tensor *y = tensor_clone(view);
     tensor_release(view);
     return y;
 }
-static void transposed_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = is_wrong(n) ? tensor_clone(dy) : tensor_view_transpose(dy, 0, 1);
+static void transposed_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    dx[0] = is_wrong(call) ? tensor_clone(dy) : tensor_view_transpose(dy, 0, 1);
 }
 
 /* A missing operand: db of a b is dy, without a. */
@@ -1500,22 +1501,22 @@ static Tensor *product_of(const Tensor *a, const Tensor *b) {
     tensor_release(q);
     return y;
 }
-static Tensor *operand_forward(Node *n) { return product_of(n->in[0], n->in[1]); }
-static void operand_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    if (ag_needs(n, 0)) dx[0] = product_of(n->in[1], dy);
-    if (ag_needs(n, 1)) dx[1] = is_wrong(n) ? tensor_clone(dy) : product_of(n->in[0], dy);
+static Tensor *operand_forward(const AgCall *call) { return product_of(call->in[0], call->in[1]); }
+static void operand_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    dx[0] = product_of(call->in[1], dy);
+    dx[1] = is_wrong(call) ? tensor_clone(dy) : product_of(call->in[0], dy);
 }
 
 /* A wrong reduction: a repeated row gets the gradient of its last repeat instead of the sum. */
-static Tensor *rows_forward(Node *n) {
-    Tensor *view = tensor_view_expand(n->in[0], SHAPE(2, n->in[0]->shape.dim[0]));
+static Tensor *rows_forward(const AgCall *call) {
+    Tensor *view = tensor_view_expand(call->in[0], SHAPE(2, call->in[0]->shape.dim[0]));
     Tensor *y = tensor_clone(view);
     tensor_release(view);
     return y;
 }
-static void rows_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    Tensor *last = is_wrong(n) ? tensor_view_narrow(dy, 0, 1, 1) : NULL;
-    dx[0] = last ? tensor_reshape(last, n->in[0]->shape) : tensor_sum_to(dy, n->in[0]->shape);
+static void rows_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    Tensor *last = is_wrong(call) ? tensor_view_narrow(dy, 0, 1, 1) : NULL;
+    dx[0] = last ? tensor_reshape(last, call->in[0]->shape) : tensor_sum_to(dy, call->in[0]->shape);
     tensor_release(last);
 }
 
@@ -1526,57 +1527,57 @@ static double zero_rule(double x, double y, bool wrong) {
     return wrong ? 0 : 1e-3;
 }
 static double thousandth(double x) { return 1e-3 * x; }
-static Tensor *zero_forward(Node *n) { return each_element(n, thousandth); }
-static void zero_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    each_gradient(n, dy, dx, zero_rule);
+static Tensor *zero_forward(const AgCall *call) { return each_element(call, thousandth); }
+static void zero_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    each_gradient(call, dy, dx, zero_rule);
 }
 
-#define TEST_OP(rule, ...)                                                                         \
-    {                                                                                              \
-        .name = #rule, .grad_fn = "TestOp", .in = {__VA_ARGS__}, .forward = rule##_forward,        \
-        .backward = rule##_backward                                                                \
-    }
-static const Op test_ops[] = {
-    TEST_OP(sign, {"a", FLOAT}),       TEST_OP(factor, {"a", FLOAT}),
-    TEST_OP(term, {"a", FLOAT}),       TEST_OP(stale, {"a", FLOAT}),
-    TEST_OP(transposed, {"a", FLOAT}), TEST_OP(operand, {"a", FLOAT}, {"b", FLOAT}),
-    TEST_OP(rows, {"a", FLOAT}),       TEST_OP(zero, {"a", FLOAT})};
+typedef struct {
+    AgFunction function;
+    int inputs;
+} TestOp;
+
+#define TEST_OP(rule, inputs)                                                                      \
+    { {#rule, NULL, NULL, rule##_forward, rule##_backward}, inputs }
+static const TestOp test_ops[] = {TEST_OP(sign, 1),  TEST_OP(factor, 1),     TEST_OP(term, 1),
+                                  TEST_OP(stale, 1), TEST_OP(transposed, 1), TEST_OP(operand, 2),
+                                  TEST_OP(rows, 1),  TEST_OP(zero, 1)};
 enum { TEST_OPS = sizeof test_ops / sizeof *test_ops };
 
 typedef struct {
-    const Op *op;
+    const TestOp *op;
     bool wrong;
-} TestOp;
+} TestRule;
 
-static Tensor *apply_test_op(Tensor **inputs, void *ctx) {
-    const TestOp *test = ctx;
-    return ag_apply(test->op, inputs_of(test->op), inputs, &(Attributes){.dim = test->wrong});
+static Tensor *apply_rule(Tensor **inputs, void *ctx) {
+    TestRule *rule = ctx;
+    return ag_call(&rule->op->function, rule->op->inputs, inputs, &rule->wrong);
 }
 
 /* ag_gradcheck must reject the wrong rule with an error message and accept the right one. The
  * inputs are positive, and not symmetric, so that no mistake is hidden. */
-static void expect_verdict(const Op *op, Tensor **in, int culprit) {
-    TestOp test = {op, true};
+static void expect_verdict(const TestOp *op, Tensor **in, int culprit) {
+    TestRule test = {op, true};
     char beginning[64];
     snprintf(beginning, sizeof beginning, "gradcheck: input %d, element (", culprit);
-    ck_assert_msg(!ag_gradcheck(apply_test_op, in, inputs_of(op), &test, (GradcheckOptions){0}),
-                  "the wrong rule `%s` passes", op->name);
+    ck_assert_msg(!ag_gradcheck(apply_rule, in, op->inputs, &test, (GradcheckOptions){0}),
+                  "the wrong rule `%s` passes", op->function.name);
     expect_error_like(beginning, "): backpropagation gives ");
     test.wrong = false;
-    bool passes = ag_gradcheck(apply_test_op, in, inputs_of(op), &test, (GradcheckOptions){0});
-    ck_assert_msg(passes, "%s: %s", op->name, tensor_error());
+    bool passes = ag_gradcheck(apply_rule, in, op->inputs, &test, (GradcheckOptions){0});
+    ck_assert_msg(passes, "%s: %s", op->function.name, tensor_error());
 }
 
 START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
-    const Op *op = &test_ops[_i];
-    bool row = op->forward == rows_forward;
+    const TestOp *op = &test_ops[_i];
+    bool row = op->function.forward == rows_forward;
     Tensor *a = row ? LEAF(SHAPE(3), 0.3, 0.9, 1.4)
                     : LEAF(SHAPE(3, 3), 0.3, 0.9, 1.4, 0.5, 1.1, 0.7, 0.2, 1.6, 0.8);
     Tensor *b = LEAF(SHAPE(3, 3), 1.2, 0.4, 0.6, 1.5, 0.1, 0.9, 1.3, 0.8, 0.35);
     ck_assert(tape_begin_no_grad()); /* an earlier call, for the rule with the stale value */
-    ck_assert_ptr_nonnull(apply_test_op((Tensor *[]){b, b}, &(TestOp){op, false}));
+    ck_assert_ptr_nonnull(apply_rule((Tensor *[]){b, b}, &(TestRule){op, false}));
     tape_end();
-    expect_verdict(op, (Tensor *[]){a, b}, inputs_of(op) - 1);
+    expect_verdict(op, (Tensor *[]){a, b}, op->inputs - 1);
     tensor_release(a);
     tensor_release(b);
 }
@@ -1589,17 +1590,16 @@ static Tensor *softmax_of(Tensor **in, void *ctx) {
     (void)ctx;
     return ag_softmax(in[0], -1);
 }
-static void nothing_backward(const Node *n, Tensor *dy, Tensor **dx) {
+static Tensor *softmax_forward(const AgCall *call) {
+    return tensor_retain(ag_softmax(call->in[0], -1));
+}
+static void nothing_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
     (void)dy;
-    dx[0] = like(n->in[0]);
-    tensor_fill(dx[0], 0);
+    dx[0] = like(call->in[0]);
 }
 static Tensor *softmax_without_gradient(Tensor **in, void *ctx) {
-    static Op op;
-    op = *find_op("softmax");
-    op.backward = nothing_backward;
-    (void)ctx;
-    return ag_apply(&op, 1, in, &(Attributes){.dim = in[0]->shape.ndim - 1});
+    static const AgFunction softmax = {"softmax", NULL, NULL, softmax_forward, nothing_backward};
+    return ag_call(&softmax, 1, in, ctx);
 }
 
 START_TEST(gradcheck_sees_a_gradient_that_sums_to_zero) {
@@ -1643,12 +1643,13 @@ START_TEST(gradcheck_steps_as_far_as_the_number_is_large) {
     const double s = sizes[_i];
     Tensor *x = LEAF(SHAPE(3), s, -2 * s, s / 3);
     for (int i = 0; i < TEST_OPS; i++) {
-        if (strcmp(test_ops[i].name, "factor") && strcmp(test_ops[i].name, "zero")) continue;
-        TestOp test = {&test_ops[i], false};
-        const bool passes = ag_gradcheck(apply_test_op, &x, 1, &test, (GradcheckOptions){0});
-        ck_assert_msg(passes, "%s of %g: %s", test_ops[i].name, s, tensor_error());
+        const char *name = test_ops[i].function.name;
+        if (strcmp(name, "factor") && strcmp(name, "zero")) continue;
+        TestRule test = {&test_ops[i], false};
+        const bool passes = ag_gradcheck(apply_rule, &x, 1, &test, (GradcheckOptions){0});
+        ck_assert_msg(passes, "%s of %g: %s", name, s, tensor_error());
         test.wrong = true;
-        ck_assert(!ag_gradcheck(apply_test_op, &x, 1, &test, (GradcheckOptions){0}));
+        ck_assert(!ag_gradcheck(apply_rule, &x, 1, &test, (GradcheckOptions){0}));
         expect_error_like("gradcheck: input 0, element (0,): backpropagation gives ",
                           ", the difference quotient ");
     }
@@ -1663,11 +1664,11 @@ static Tensor *far_away(Tensor **in, void *ctx) {
 }
 START_TEST(gradcheck_says_what_differences_cannot_tell) {
     Tensor *x = LEAF(SHAPE(1), 1), *inf = LEAF(SHAPE(1), HUGE_VAL);
-    TestOp test = {&test_ops[1], false};
+    TestRule test = {&test_ops[1], false};
     ck_assert(!ag_gradcheck(far_away, &x, 1, NULL, (GradcheckOptions){0}));
     expect_error_like("gradcheck: input 0, element (0,): backpropagation gives ",
                       ", but differences cannot check it: they give ");
-    ck_assert(!ag_gradcheck(apply_test_op, &inf, 1, &test, (GradcheckOptions){0}));
+    ck_assert(!ag_gradcheck(apply_rule, &inf, 1, &test, (GradcheckOptions){0}));
     expect_error("gradcheck: input 0, element (0,): backpropagation gives inf, but differences "
                  "cannot check it: they give nan, give or take inf");
     tensor_release(inf);
