@@ -84,10 +84,12 @@ bool tape_print(FILE *file);
  * if no other tape is open. */
 typedef struct {
     const char *op;     /* "softmax"; "kept" for a tensor of tape_own or tape_end_keeping */
-    const OpText *text; /* NULL for "kept" */
+    const OpText *text; /* NULL for "kept"; valid until the next op, as in is */
     Tensor *out;        /* the tape's own, here and below */
     Tensor *const *in;  /* n_in inputs; NULL for an optional one that is absent */
     int n_in;
+    const char *argument; /* "s", "p" or "scale": the number that the op got; NULL if it got none */
+    double number;
 } TapeLine;
 
 /* False, without an error, if there is no line i: for (int i = 0; tape_line(i, &line); i++) */

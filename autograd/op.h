@@ -11,6 +11,7 @@
 #include "tape.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* The types that an input may have: bit 1 << DType for each. Inputs of an op with the same set of
  * types must have equal types. */
@@ -66,12 +67,20 @@ struct Op {
      * element. The result of an op without a backward has no gradient. Integers and bools have no
      * gradient either. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
-    int draws;        /* 1 + the index in saved of the tensor that forward draws; if saved has this
-                       * tensor already, forward draws nothing. 0: the op draws nothing */
-    const char *zero; /* the reason why no element of the result changes with an element of in[0],
-                       * if the reason depends on the op alone: "dropped" */
-    bool calls;       /* ag_call: name and texts are those of n->at.function */
-    int row;          /* elementwise: its number in elementwise.def */
+    int draws; /* 1 + the index in saved of the tensor that forward draws; if saved has this
+                * tensor already, forward draws nothing. 0: the op draws nothing */
+    /* For a page that shows a line: why no element of the result changes with an element of in[0],
+     * if the reason depends on the op alone ("dropped"); and the argument that it shows. */
+    const char *zero;
+    struct {
+        const char *name; /* "p" */
+        size_t offset;    /* of the number, a double, in Attributes */
+    } shown;
+    bool weighs;   /* the result are weights for the scores in[0]; a weight that is 0 for scores of
+                    * 0 is masked */
+    bool converts; /* the result has the type at.dtype */
+    bool calls;    /* ag_call: name and texts are those of n->at.function */
+    int row;       /* elementwise: its number in elementwise.def */
     double low, high; /* elementwise: where the gradient check draws its inputs */
 };
 
@@ -79,6 +88,10 @@ struct Op {
 static inline const Input *input_of(const Op *op, int i) {
     return &op->in[op->in[0].type & MANY ? 0 : i];
 }
+
+/* .shown = SHOWN(p) */
+#define SHOWN(attribute)                                                                           \
+    { #attribute, offsetof(Attributes, attribute) }
 
 static inline const char *op_name(const Op *op, const Attributes *at) {
     return op->calls ? at->function->name : op->name;

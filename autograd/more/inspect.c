@@ -19,10 +19,19 @@ enum { JSON_BYTES = 1 << 20, JACOBIAN_SIZE = 1 << 22 };
 
 /* ---- a line ---------------------------------------------------------------------------------- */
 
+/* The argument that a page shows, if there is one. */
+static double shown_number(const Node *n) {
+    double number;
+    memcpy(&number, (const char *)&n->at + n->op->shown.offset, sizeof number);
+    return number;
+}
+
 bool tape_line(int i, TapeLine *line) {
     const Node *n = tensor_pending() ? NULL : ag_node(i);
-    if (n) *line = (TapeLine){node_name(n), node_text(n), n->out, n->in, n->n_in};
-    return n != NULL;
+    if (!n) return false;
+    *line = (TapeLine){node_name(n), node_text(n), n->out, n->in, n->n_in, n->op->shown.name, 0};
+    if (line->argument) line->number = shown_number(n);
+    return true;
 }
 
 /* Line i, whose result requires a gradient. */
@@ -88,7 +97,7 @@ static bool copy_in_float64(const Node *n, Node *copy) {
     Tensor **in = tensor_cache_alloc(n->n_in * (int64_t)sizeof *in);
     prepared.in = in;
     prepared.n_in = in ? n->n_in : 0;
-    if (n->op == &ag_op_to) prepared.at.dtype = F64;
+    if (n->op->converts) prepared.at.dtype = F64;
     for (int k = 0; k < prepared.n_in; k++) {
         const bool is_float = n->in[k] && dtype_is_float(n->in[k]->dtype);
         in[k] = is_float ? tensor_convert(n->in[k], F64) : tensor_retain(n->in[k]);
@@ -224,21 +233,19 @@ static Agreement check_jacobian(const Node *n, int k) {
 
 /* ---- why no element of the result changes with an element of an input ------------------------ */
 
-/* For a copy of masked_softmax, the weights if all scores were 0: they are 0 for the masked keys
+/* For a copy of an op of weights, the weights if all scores were 0: they are 0 for the masked keys
  * only. */
 static Tensor *weights_of_zeros(const Node *copy) {
-    if (copy->op->text != &ag_text_attention_weights) return NULL;
+    if (!copy->op->weighs) return NULL;
     tensor_fill_elements(copy->in[0], 0);
     return forward_again(copy);
 }
 
 static const char *reason_of(const Node *n, int64_t i, const double *y, const Tensor *weights) {
     const Op *const op = n->op;
-    const bool is_softmax = op->text == &ag_text_softmax || op->text == &ag_text_attention_weights;
-    if (is_softmax && y[i] == 1) return "weight is 1";
+    if (op->weighs && y[i] == 1) return "weight is 1";
     if (weights && ((double *)weights->data)[i] == 0) return "masked";
     if (op->zero) return op->zero;
-    if (op->forward == ag_elementwise_forward && n->n_in == 1) return "flat";
     return op->reads & READS_OTHER ? "times 0" : "unused"; /* a product reads the other factor */
 }
 
@@ -332,10 +339,10 @@ static void write_line(Buffer *json, const Tensor **tensor, int line, const Node
     tensor_buffer_print_string(json, ",\"formula\":", text->value);
     tensor_buffer_print_string(json, ",\"gradient\":", text->gradient);
     tensor_buffer_print_string(json, ",\"source\":", text->source);
-    if (strstr(text->call, ", s)")) tensor_buffer_print_number(json, ",\"s\":", n->at.s, F64);
-    if (strstr(text->call, ", p)")) tensor_buffer_print_number(json, ",\"p\":", n->at.p, F64);
-    if (strstr(text->call, ", scale"))
-        tensor_buffer_print_number(json, ",\"scale\":", n->at.scale, F64);
+    if (n->op->shown.name) {
+        tensor_buffer_print(json, ",\"%s\":", n->op->shown.name);
+        tensor_buffer_print_number(json, "", shown_number(n), F64);
+    }
     tensor_buffer_print(json, ",\"in\":[");
     for (int k = 0; k < n->n_in; k++)
         tensor_buffer_print(json, k ? ",%d" : "%d", number_of(tensor, n->in[k]));

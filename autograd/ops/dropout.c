@@ -46,7 +46,7 @@ static void dropout_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 DEFINE_OP(dropout, .in = {{"x", FLOAT}}, .forward = dropout_forward, .backward = dropout_backward,
-          .draws = 1, .zero = "dropped", .grad_fn = "MulBackward0");
+          .draws = 1, .zero = "dropped", .shown = SHOWN(p), .grad_fn = "MulBackward0");
 
 Tensor *ag_dropout(Tensor *x, double p) {
     if (!ag_check_present("dropout", x)) return NULL;

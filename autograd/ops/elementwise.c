@@ -64,19 +64,19 @@ enum { DX_IS_DY = DA_IS_DY };
 #define ROW(op, torch, mask, lo, hi, ...)                                                          \
     DEFINE_OP(op, .grad_fn = torch, .reads = mask, .row = ELEMENTWISE_##op, .low = lo, .high = hi, \
               .forward = ag_elementwise_forward, .backward = ag_elementwise_backward,              \
-              .in = {__VA_ARGS__});
+              __VA_ARGS__);
 
 #define UNARY(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)               \
     TEXT(op, "x", ONE, formula, gradient, source)                                                  \
-    ROW(op, torch, mask, lo, hi, {"x", types})                                                     \
+    ROW(op, torch, mask, lo, hi, .in = {{"x", types}}, .zero = "flat")                             \
     Tensor *ag_##op(Tensor *x) { return apply1(&ag_op_##op, x, (Attributes){0}); }
 #define UNARY_SCALAR(op, formula, gradient, source, types, torch, value, vjp, mask, lo, hi)        \
     TEXT(op, "x, s", ONE, formula, gradient, source)                                               \
-    ROW(op, torch, mask, lo, hi, {"x", types})                                                     \
+    ROW(op, torch, mask, lo, hi, .in = {{"x", types}}, .zero = "flat", .shown = SHOWN(s))          \
     Tensor *ag_##op(Tensor *x, double s) { return apply1(&ag_op_##op, x, (Attributes){.s = s}); }
 #define BINARY(op, formula, gradient, source, types, torch, value, da, db, mask, lo, hi)           \
     TEXT(op, "a, b", TWO, formula, gradient, source)                                               \
-    ROW(op, torch, mask, lo, hi, {"a", types}, {"b", types})                                       \
+    ROW(op, torch, mask, lo, hi, .in = {{"a", types}, {"b", types}})                               \
     Tensor *ag_##op(Tensor *a, Tensor *b) { return apply2(&ag_op_##op, a, b, (Attributes){0}); }
 #define COMPARE(op, formula, value)                                                                \
     TEXT(op, "a, b", TWO, formula, "none: the result is bool", "")                                 \
@@ -100,7 +100,7 @@ static void to_backward(const Node *n, Tensor *dy, Tensor **dx) {
     dx[0] = tensor_convert(dy, n->in[0]->dtype);
 }
 
-DEFINE_OP(to, .in = {{"x", SAME}}, .forward = to_forward, .backward = to_backward,
+DEFINE_OP(to, .in = {{"x", SAME}}, .forward = to_forward, .backward = to_backward, .converts = true,
           .grad_fn = "ToCopyBackward0");
 
 Tensor *ag_to(Tensor *x, DType dtype) {

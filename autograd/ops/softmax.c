@@ -34,7 +34,7 @@ static void softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, .backward = softmax_backward,
-          .reads = READS_OUT, .zero = "weight is 0", .grad_fn = "SoftmaxBackward0");
+          .reads = READS_OUT, .zero = "weight is 0", .weighs = true, .grad_fn = "SoftmaxBackward0");
 
 Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&ag_op_softmax, x, dim); }
 
@@ -119,6 +119,8 @@ const Op ag_op_masked_softmax = {
     .backward = masked_softmax_backward,
     .reads = READS_OUT,
     .zero = "weight is 0",
+    .weighs = true,
+    .shown = SHOWN(scale),
     .grad_fn = "SoftmaxBackward0", /* as PyTorch prints: there a mask changes only the scores */
 };
 

@@ -47,6 +47,33 @@ START_TEST(lines_are_those_of_tape_print) {
 }
 END_TEST
 
+/* The argument that a line shows. */
+START_TEST(a_line_has_its_number) {
+    static const struct {
+        const char *op, *argument;
+        double number;
+    } lines[] = {{"scale", "s", 3},      {"clamp_min", "s", -0.5},         {"exp", NULL, 0},
+                 {"dropout", "p", 0.25}, {"masked_softmax", "scale", 0.5}, {"softmax", NULL, 0}};
+    Tensor *x = LEAF(SHAPE(1, 2, 2), 1, 2, 3, 4);
+    TapeLine line;
+    ck_assert(tape_begin());
+    ag_scale(x, 3);
+    ag_clamp_min(x, -0.5);
+    ag_exp(x);
+    ag_dropout(x, 0.25);
+    ag_attention_weights(x, 0.5, (AttentionMask){0}, 1);
+    ag_softmax(x, 1);
+    for (int i = 0; i < 6; i++) {
+        ck_assert(tape_line(i, &line));
+        ck_assert_str_eq(line.op, lines[i].op);
+        ck_assert_pstr_eq(line.argument, lines[i].argument);
+        ck_assert(line.number == lines[i].number);
+    }
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
 START_TEST(every_op_has_a_text) {
     const OpText *text = all_ops[_i]->text;
     ck_assert_ptr_nonnull(text);
@@ -534,6 +561,7 @@ int main(void) {
     int ops = 0;
     while (all_ops[ops]) ops++;
     tcase_add_test(lines, lines_are_those_of_tape_print);
+    tcase_add_test(lines, a_line_has_its_number);
     tcase_add_loop_test(lines, every_op_has_a_text, 0, ops);
     tcase_add_loop_test(lines, a_line_computes_what_backward_adds_and_its_result_again, 0, ops);
     tcase_add_test(lines, a_line_that_is_not_there_or_has_no_gradient_is_an_error);
