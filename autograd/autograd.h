@@ -177,6 +177,14 @@ struct AgFunction {
  * Backward reads the inputs and the result, so ag_let_go keeps their elements until then. */
 Tensor *ag_call(const AgFunction *function, int n, Tensor *const *in, void *data);
 
+/* PyTorch's register_hook of a node: until the tape ends, hook is called after each backward of
+ * line i, which must have a gradient. dx[k] is then what backward has computed for in[k], NULL if
+ * in[k] needs none. To change it, release it and set another one, as AgFunction's backward does;
+ * call->function is NULL, call->data is data. A line has one hook: a second one takes its place,
+ * NULL removes it. */
+bool tape_register_hook(int i, void (*hook)(const AgCall *call, Tensor *dy, Tensor **dx),
+                        void *data);
+
 /* ---- elementwise ---------------------------------------------------------------------------- */
 /* The formula and the gradient of each op are one row of tensor/kernels/elementwise.def. add, mul,
  * maximum and minimum take any type (of bools, + is "or" and * is "and"); sub, neg, abs, square,

@@ -63,20 +63,26 @@ static Tensor *readable(Tensor *x) {
     return x->let_go ? tensor_view_make(x, x->shape, x->stride, x->data) : tensor_retain(x);
 }
 
+static void run_and_check(FunctionRun *run, const Node *n) {
+    if (!tensor_pending()) ag_run_apart(run_backward, run);
+    for (int i = 0; i < n->n_in && !tensor_pending(); i++)
+        if (ag_needs(n, i)) check_gradient(run->name, i, n->in[i], run->dx[i]);
+}
+
 static void call_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const AgFunction *const function = n->at.function;
-    Tensor *in[OP_INPUTS], *out = readable(n->out);
+    Tensor *in[OP_INPUTS];
+    Tensor *out = readable(n->out);
     for (int i = 0; i < n->n_in; i++) in[i] = readable(n->in[i]);
-    FunctionRun run = {.call = {function, n->n_in, in, out, n->at.data},
-                       .name = function->name,
-                       .backward = function->backward,
-                       .dy = dy,
-                       .dx = dx};
-    if (!tensor_pending()) ag_run_apart(run_backward, &run);
+    const AgCall call = {function, n->n_in, in, out, n->at.data};
+    run_and_check(&(FunctionRun){call, function->name, NULL, function->backward, dy, dx}, n);
     for (int i = 0; i < n->n_in; i++) tensor_release(in[i]);
     tensor_release(out);
-    for (int i = 0; i < n->n_in && !tensor_pending(); i++)
-        if (ag_needs(n, i)) check_gradient(node_name(n), i, n->in[i], dx[i]);
+}
+
+void ag_run_hook(const Node *n, Tensor *dy, Tensor **dx) {
+    const AgCall call = {NULL, n->n_in, n->in, n->out, n->hook->data};
+    run_and_check(&(FunctionRun){call, node_name(n), NULL, n->hook->run, dy, dx}, n);
 }
 
 #define INPUTS_OF_CALL                                                                             \

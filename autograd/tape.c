@@ -101,7 +101,8 @@ static void release_saved(Node *n) {
 static void node_release(Node *n) {
     hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
-    tensor_cache_free(n->many, n->n_in * (int64_t)sizeof *n->many);
+    if (n->many) tensor_cache_free(n->many, n->n_in * (int64_t)sizeof *n->many);
+    if (n->hook) tensor_cache_free(n->hook, sizeof *n->hook);
     release_saved(n);
     if (n->out->refs > 1 && n->out->grad_fn && n->op != &ag_op_kept) n->out->tape_ended = true;
     tensor_release(n->out);
@@ -280,6 +281,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     n->op = op;
     n->n_in = n_in;
     n->in = in;
+    n->hook = NULL;
     memset(n->saved, 0, sizeof n->saved);
     n->at = *at;
     const bool requires_grad = result_requires_grad(n);
@@ -341,7 +343,7 @@ Tensor *ag_buffer_like(Tensor *dy) {
 Tensor *ag_gradient_buffer(const Node *n, int i) {
     Tensor *x = n->in[i];
     Tensor *g = x->grad_buffer;
-    if (!g || !is_private(g)) return tensor_make_zeros(x->shape, x->dtype);
+    if (!g || !is_private(g) || n->hook) return tensor_make_zeros(x->shape, x->dtype);
     x->grad_buffer = NULL; /* accumulate stores g there again */
     return g;
 }
@@ -395,11 +397,20 @@ static void fill_zeros(const Node *n, Tensor **dx) {
         if (ag_needs(n, i)) dx[i] = tensor_make_zeros(n->in[i]->shape, n->in[i]->dtype);
 }
 
+/* Backward may write over a dy that nobody else holds, so dy is held for the hook. */
+static void backward_and_hook(const Node *n, Tensor *dy, Tensor **dx) {
+    tensor_retain(dy);
+    n->op->backward(n, dy, dx);
+    if (!tensor_pending()) ag_run_hook(n, dy, dx);
+    tensor_release(dy);
+}
+
 bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx) {
     if (!check_unchanged(n)) return false;
     memset(dx, 0, (size_t)n->n_in * sizeof *dx);
-    if (tensor_numel(dy) > 0) n->op->backward(n, dy, dx);
-    else fill_zeros(n, dx);
+    if (tensor_numel(dy) == 0) fill_zeros(n, dx);
+    else if (n->hook) backward_and_hook(n, dy, dx);
+    else n->op->backward(n, dy, dx);
     for (int i = 0; i < n->n_in && !tensor_pending(); i++)
         if (ag_needs(n, i)) {
             dx[i] = unbroadcast(dx[i], n->in[i]->shape);

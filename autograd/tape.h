@@ -52,6 +52,12 @@ typedef struct {
     };
 } Attributes;
 
+/* What tape_register_hook has set for a node. */
+typedef struct {
+    void (*run)(const AgCall *call, Tensor *dy, Tensor **dx);
+    void *data;
+} Hook;
+
 /* One node of the tape: out = op(in...). */
 typedef struct {
     const Op *op;
@@ -63,6 +69,7 @@ typedef struct {
     Tensor *saved[SAVED];            /* computed by forward for backward; released with the node */
     Tensor *few[OP_INPUTS];          /* the inputs, if n_in <= OP_INPUTS */
     Tensor **many;                   /* the inputs, if there are more; else NULL */
+    Hook *hook;                      /* called after backward; NULL: none */
     Attributes at;
 } Node;
 
@@ -121,6 +128,8 @@ bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx);
  * the ops that it applies go to that tape, and the nodes of the caller's tapes stay where they are.
  * Its results end with that tape. */
 void ag_run_apart(void (*run)(void *), void *argument);
+/* Calls n's hook after n's backward. */
+void ag_run_hook(const Node *n, Tensor *dy, Tensor **dx);
 /* Does the open tape hold the only reference to x? For what such a function returns. */
 bool ag_is_lent(const Tensor *x);
 

@@ -42,6 +42,18 @@ static const Node *node_of(const char *function, int i) {
     return tensor_fail("%s: line %d, %s, has no gradient", function, i, node_name(n));
 }
 
+bool tape_register_hook(int i, void (*hook)(const AgCall *call, Tensor *dy, Tensor **dx),
+                        void *data) {
+    Node *n = (Node *)(uintptr_t)node_of("tape_register_hook", i);
+    if (!n) return false;
+    if (hook && !n->hook) n->hook = tensor_cache_alloc(sizeof *n->hook);
+    if (hook && n->hook) *n->hook = (Hook){hook, data};
+    if (hook) return n->hook != NULL;
+    tensor_cache_free(n->hook, sizeof *n->hook);
+    n->hook = NULL;
+    return true;
+}
+
 /* A backward may write over a dy that nobody else holds, so it gets a view of dy. */
 static bool vjp_of(const Node *n, const Tensor *dy, Tensor **dx) {
     Tensor *view = tensor_view_make(dy, dy->shape, dy->stride, dy->data);
@@ -60,7 +72,7 @@ bool tape_vjp(int i, const Tensor *dy, Tensor **dx) {
  * that owns its saved tensors and its result: release_again. */
 static bool run_again(const Node *n, Node *again) {
     const int drawn = n->op->draws - 1;
-    *again = (Node){.op = n->op, .in = n->in, .n_in = n->n_in, .at = n->at};
+    *again = (Node){.op = n->op, .in = n->in, .n_in = n->n_in, .hook = n->hook, .at = n->at};
     if (tensor_pending()) return false;
     if (drawn >= 0) again->saved[drawn] = tensor_retain(n->saved[drawn]);
     again->out = n->op->forward(again);

@@ -20,7 +20,8 @@ static Tensor *scaled_forward(const AgCall *call) {
 }
 /* The dx of b has a's shape: the engine sums it. */
 static void scaled_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
-    Tensor *a = call->in[0], *b = call->in[1];
+    Tensor *a = call->in[0];
+    Tensor *b = call->in[1];
     dx[0] = tensor_retain(ag_mul(dy, ag_square(b)));
     dx[1] = tensor_retain(ag_mul(dy, ag_mul(a, ag_scale(b, 2))));
 }
@@ -69,7 +70,8 @@ typedef struct {
 
 static Tensor *planned_forward(const AgCall *call) {
     Plan *plan = call->data;
-    Tensor *x = call->in[0], *y = ag_scale(x, 2);
+    Tensor *x = call->in[0];
+    Tensor *y = ag_scale(x, 2);
     plan->forwards++;
     ck_assert_ptr_null(call->out);
     switch (plan->mistake) {
@@ -145,7 +147,8 @@ static int lines_of_the_tape(void) {
 /* An op of one's own among the others: values, gradients, lines. What it applies itself is not on
  * the tape. */
 START_TEST(a_function_is_an_op_like_any_other) {
-    Tensor *a = LEAF(SHAPE(2, 2), 1, 2, 3, 4), *b = LEAF(SHAPE(2), 3, -1);
+    Tensor *a = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    Tensor *b = LEAF(SHAPE(2), 3, -1);
     const int64_t before = tensor_live();
     TapeLine line;
     ck_assert(tape_begin());
@@ -172,7 +175,8 @@ START_TEST(a_function_is_an_op_like_any_other) {
 END_TEST
 
 START_TEST(an_input_needs_no_gradient) {
-    Tensor *a = tensor_ones(SHAPE(2)), *b = LEAF(SHAPE(2), 3, -1);
+    Tensor *a = tensor_ones(SHAPE(2));
+    Tensor *b = LEAF(SHAPE(2), 3, -1);
     ck_assert(tape_begin());
     ck_assert(ag_backward(ag_sum(ag_call(&scaled, 2, (Tensor *[]){a, b}, NULL))));
     ck_assert_ptr_null(a->grad);
@@ -278,9 +282,11 @@ static Tensor *constant_forward(const AgCall *call) { return tensor_retain(call-
 
 START_TEST(forward_may_return_what_the_program_holds) {
     static const AgFunction constant = {"constant", NULL, NULL, constant_forward, same_backward};
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *held = tensor_ones(SHAPE(2));
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *held = tensor_ones(SHAPE(2));
     ck_assert(tape_begin());
-    Tensor *y = ag_call(&constant, 1, &x, held), *z = ag_call(&constant, 1, &x, held);
+    Tensor *y = ag_call(&constant, 1, &x, held);
+    Tensor *z = ag_call(&constant, 1, &x, held);
     ck_assert(y && z && y != z && y->line != z->line);
     ck_assert(!held->grad_fn && !held->requires_grad);
     tape_end();
@@ -423,7 +429,8 @@ END_TEST
 START_TEST(what_is_let_go_stays_for_backward) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
-    Tensor *a = ag_scale(x, 3), *y = ag_call(&own_exp, 1, &a, NULL);
+    Tensor *a = ag_scale(x, 3);
+    Tensor *y = ag_call(&own_exp, 1, &a, NULL);
     Tensor *z = ag_call(&scaled, 2, (Tensor *[]){a, y}, NULL);
     Tensor *loss = ag_sum(z);
     ag_let_go(a);
@@ -443,7 +450,9 @@ START_TEST(what_backward_reads_must_not_change) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     for (int i = 0; i < 2; i++) {
         ck_assert(tape_begin());
-        Tensor *a = ag_scale(x, 1), *y = ag_call(&own_exp, 1, &a, NULL), *loss = ag_sum(y);
+        Tensor *a = ag_scale(x, 1);
+        Tensor *y = ag_call(&own_exp, 1, &a, NULL);
+        Tensor *loss = ag_sum(y);
         ck_assert(tensor_fill(i ? y : a, 1));
         ck_assert(!ag_backward(loss));
         expect_error(i ? "backward: own_exp needs its result (2,) as it was, but fill has written "
@@ -466,7 +475,8 @@ END_TEST
 /* After an error nothing is recorded, no gradient has changed, no tensor is left. */
 START_TEST(a_mistake_is_one_sentence) {
     Plan plan = {.mistake = _i};
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *w = LEAF(SHAPE(2), 3, 4);
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *w = LEAF(SHAPE(2), 3, 4);
     ck_assert(tape_begin());
     ck_assert(ag_backward(ag_sum(x)));
     Tensor *product = ag_mul(x, w);
@@ -507,7 +517,8 @@ static void half_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
 
 START_TEST(a_missing_gradient_is_named) {
     static const AgFunction half = {"half", NULL, NULL, scaled_forward, half_backward};
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *c = tensor_ones(SHAPE(2));
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *c = tensor_ones(SHAPE(2));
     ck_assert(tape_begin());
     ck_assert(!ag_backward(ag_sum(ag_call(&half, 2, (Tensor *[]){c, x}, NULL))));
     expect_error("half: backward set no dx[1], but in[1] requires a gradient");
@@ -522,7 +533,9 @@ END_TEST
 START_TEST(arguments_are_checked) {
     static const AgFunction nameless = {NULL, NULL, NULL, same_forward, same_backward};
     static const AgFunction valueless = {"valueless", NULL, NULL, NULL, same_backward};
-    Tensor *x = LEAF(SHAPE(2), 1, 2), *list[] = {x, x, x, x, x, x, x}, *pair[] = {x, NULL};
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *list[] = {x, x, x, x, x, x, x};
+    Tensor *pair[] = {x, NULL};
     ck_assert_ptr_null(ag_call(&same, 1, &x, NULL));
     expect_error("same: no tape is open: call tape_begin or tape_begin_no_grad first");
     ck_assert(tape_begin());
@@ -561,7 +574,8 @@ static Tensor *call_scaled(Tensor **in, void *unused) {
 
 START_TEST(gradcheck_tells_right_from_wrong) {
     Plan right = {NO_MISTAKE, 0, 0}, wrong = {BACKWARD_WRONG, 0, 0};
-    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4), *b = LEAF(SHAPE(2), 0.5, -0.3);
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    Tensor *b = LEAF(SHAPE(2), 0.5, -0.3);
     ck_assert(ag_gradcheck(call_planned, &x, 1, &right, (GradcheckOptions){0}));
     ck_assert(ag_gradcheck(call_scaled, (Tensor *[]){x, b}, 2, NULL, (GradcheckOptions){0}));
     ck_assert(!ag_gradcheck(call_planned, &x, 1, &wrong, (GradcheckOptions){0}));
@@ -601,7 +615,8 @@ START_TEST(a_tape_as_json_shows_the_function) {
     Plan plan = {.mistake = _i ? BACKWARD_WRONG : NO_MISTAKE};
     char *text = NULL;
     size_t size;
-    Tensor *x = ag_requires_grad(tensor_full_of(SHAPE(2), 3, F32)), *dx[1];
+    Tensor *x = ag_requires_grad(tensor_full_of(SHAPE(2), 3, F32));
+    Tensor *dx[1];
     FILE *file = open_memstream(&text, &size);
     ck_assert(tape_begin());
     tape_keep_grads(true);
@@ -623,6 +638,117 @@ START_TEST(a_tape_as_json_shows_the_function) {
     free(text);
     tensor_release(again);
     tensor_release(dx[0]);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- hooks -------------------------------------------------------------------------------------
+ */
+
+/* What a hook has seen, and what it does. */
+typedef struct {
+    int calls, n;
+    double dy[2], dx[2];
+    enum { LOOKS, DOUBLES, FORGETS, FAILS } does;
+} Seen;
+
+static void look(const AgCall *call, Tensor *dy, Tensor **dx) {
+    Seen *seen = call->data;
+    seen->calls++;
+    seen->n = call->n;
+    ck_assert(!call->function && call->in && call->out);
+    for (int64_t i = 0; i < 2; i++) seen->dy[i] = tensor_get(dy, i % tensor_numel(dy));
+    for (int64_t i = 0; i < 2; i++) seen->dx[i] = tensor_get(dx[0], i);
+    if (seen->does == FAILS) tensor_fail("look: an error of a hook");
+    if (seen->does == LOOKS || seen->does == FAILS) return;
+    Tensor *twice = tensor_retain(ag_scale(dx[0], 2));
+    tensor_release(dx[0]);
+    dx[0] = NULL;
+    if (seen->does == DOUBLES) dx[0] = twice;
+    else tensor_release(twice);
+}
+
+/* The backward of exp may write over its dy; the hook sees dy as it was. */
+START_TEST(a_hook_may_change_dx) {
+    Seen seen = {.does = DOUBLES}, other = {.does = LOOKS};
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *y = ag_exp(ag_scale(x, 3));
+    ck_assert(tape_register_hook(1, look, &seen));
+    Tensor *loss = ag_sum(ag_scale(y, 5));
+    ck_assert(ag_backward(loss));
+    ck_assert(seen.calls == 1 && seen.n == 1);
+    expect_elements("x->grad", x->grad, (double[]){30 * exp(3), 30 * exp(6)}, 1e-9);
+    ck_assert(seen.dy[0] == 5 && seen.dy[1] == 5);
+    ck_assert(same_number(seen.dx[1], 5 * exp(6), 1e-9));
+    ck_assert(tape_register_hook(1, look, &other)); /* it takes the place of the other one */
+    ck_assert(ag_zero_grad(x) && ag_backward(loss));
+    expect_elements("x->grad", x->grad, (double[]){15 * exp(3), 15 * exp(6)}, 1e-9);
+    ck_assert(seen.calls == 1 && other.calls == 1);
+    ck_assert(tape_register_hook(1, NULL, NULL) && ag_backward(loss));
+    ck_assert(seen.calls == 1 && other.calls == 1);
+    ck_assert(tape_register_hook(1, look, &other)); /* it ends with the tape */
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* A slice adds to the gradient of x in place, where other lines have added theirs; a hook sees the
+ * part of its line alone. */
+START_TEST(a_hook_sees_the_gradient_of_its_line) {
+    Seen seen = {.does = LOOKS};
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(tape_begin());
+    Tensor *first = ag_slice(x, 0, 0, 1);
+    Tensor *y = ag_scale(x, 7);
+    ck_assert(tape_register_hook(0, look, &seen));
+    ck_assert(ag_backward(ag_add(ag_sum(first), ag_sum(y))));
+    EXPECT_GRAD(x, 8, 7);
+    ck_assert(seen.dx[0] == 1 && seen.dx[1] == 0);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_line_with_many_inputs_has_a_hook) {
+    Seen seen = {.does = DOUBLES};
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *c = tensor_ones(SHAPE(2));
+    ck_assert(tape_begin());
+    Tensor *y = ag_cat((Tensor *[]){x, c, c, c, c, c, c, x}, 8, 0);
+    ck_assert(tape_register_hook(0, look, &seen));
+    ck_assert(ag_backward(ag_sum(y)));
+    ck_assert_int_eq(seen.n, 8);
+    EXPECT_GRAD(x, 3, 3);
+    tape_end();
+    tensor_release(x);
+    tensor_release(c);
+}
+END_TEST
+
+START_TEST(mistakes_of_hooks) {
+    Seen seen = {.does = FORGETS};
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    ck_assert(!tape_register_hook(0, look, &seen));
+    expect_error("tape_register_hook: the open recording tape has no line 0");
+    ck_assert(tape_begin());
+    Tensor *loss = ag_sum(ag_neg(x));
+    ag_gt(x, x);
+    const int64_t before = tensor_live();
+    ck_assert(!tape_register_hook(2, look, &seen));
+    expect_error("tape_register_hook: line 2, gt, has no gradient");
+    ck_assert(tape_register_hook(0, look, &seen) && !ag_backward(loss));
+    expect_error("neg: backward set no dx[0], but in[0] requires a gradient");
+    seen.does = FAILS;
+    ck_assert(!ag_backward(loss));
+    expect_error("look: an error of a hook");
+    ck_assert_int_eq(seen.calls, 2);
+    ck_assert_int_eq(tensor_live(), before);
+    ck_assert_ptr_null(x->grad);
+    tensor_fail("the first mistake");
+    ck_assert(!tape_register_hook(0, look, &seen));
+    expect_error("the first mistake");
+    tape_end();
     tensor_release(x);
 }
 END_TEST
@@ -653,5 +779,10 @@ int main(void) {
     tcase_add_test(shown, gradcheck_tells_right_from_wrong);
     tcase_add_test(shown, a_printed_tape_names_the_function);
     tcase_add_loop_test(shown, a_tape_as_json_shows_the_function, 0, 2);
+    TCase *hooks = add_framed_case(suite, "hooks");
+    tcase_add_test(hooks, a_hook_may_change_dx);
+    tcase_add_test(hooks, a_hook_sees_the_gradient_of_its_line);
+    tcase_add_test(hooks, a_line_with_many_inputs_has_a_hook);
+    tcase_add_test(hooks, mistakes_of_hooks);
     return run_suite(suite);
 }

@@ -1426,7 +1426,8 @@ static Tensor *each_element(const AgCall *call, double (*f)(double)) {
 static void each_gradient(const AgCall *call, const Tensor *dy, Tensor **dx, Rule *rule) {
     dx[0] = like(call->in[0]);
     Tensor *dense = tensor_contiguous(dy);
-    const double *x = ELEMENTS(call->in[0]), *y = ELEMENTS(call->out);
+    const double *x = ELEMENTS(call->in[0]);
+    const double *y = ELEMENTS(call->out);
     for (int64_t i = 0; i < tensor_numel(dense); i++)
         ELEMENTS(dx[0])[i] = ELEMENTS(dense)[i] * rule(x[i], y[i], is_wrong(call));
     tensor_release(dense);
