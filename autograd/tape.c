@@ -188,7 +188,7 @@ static bool check_type(const Op *op, int i, Tensor *const *in) {
     if (!(type >> is & 1))
         return tensor_fail("%s: %s is %s: it must be %s; convert it with ag_to", op->name,
                            input_of(op, i)->name, tensor_dtype_name(is), types_text(type));
-    for (int j = 0; j < i && type != ANY; j++)
+    for (int j = 0; j < i; j++) /* what takes ANY is not compared */
         if ((input_of(op, j)->type & SAME) == type && in[j] && in[j]->dtype != is)
             return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
                                input_of(op, j)->name, tensor_dtype_name(in[j]->dtype),
