@@ -43,6 +43,7 @@ static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
 static Wide power_for(Wide size) { return 1; } /* every square fits */
 
 #define double long double
+#undef C /* of common.h */
 #include "../../tensor/kernels/plain_math.h"
 #undef ABS
 #define ABS(x)                 ((x) < 0 ? -(x) : (x))

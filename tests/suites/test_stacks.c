@@ -107,6 +107,7 @@ END_TEST
             sizeof((int64_t[]){__VA_ARGS__}) / 8, { __VA_ARGS__ }                                  \
         }                                                                                          \
     }
+#undef R
 #define R(...) LARGE('r', __VA_ARGS__)
 
 /* Inputs so large that the kernels need several blocks. */
