@@ -109,10 +109,6 @@ static inline const OpText *node_text(const Node *n) {
 #define OP_TEXT(op)        const OpText ag_text_##op
 #define DEFINE_OP(op, ...) const Op ag_op_##op = {.name = #op, .text = &ag_text_##op, __VA_ARGS__}
 
-/* Of ops whose names inspect.c knows. */
-extern const Op ag_op_to;
-extern const OpText ag_text_softmax, ag_text_attention_weights;
-
 /* ---- shared by the attention ops (mask.c) --------------------------------------------------- */
 
 /* Stores the parts of a mask in in[0] to in[2], as inputs of a node. */
