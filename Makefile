@@ -103,6 +103,8 @@ include tests/tests.mk
 
 all: library $(EXAMPLES) ## the library and the examples
 library: $(BUILD)/libtapehead.a $(BUILD)/$(SHARED) ## the library alone
+core: ## the core of the library as two files, build/core/tapehead.h and tapehead.c
+	@tests/tools/write-core $(BUILD)/core
 
 # The name of a folder is a word, too, and make would say "Nothing to be done".
 tensor autograd nn: library
@@ -201,7 +203,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "%-16s%s\n", $$1, $$2 }' $(filter-out %.d,$(MAKEFILE_LIST))
 
 FORCE:
-.PHONY: all library demo install uninstall clean help FORCE
+.PHONY: all library core demo install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

@@ -97,9 +97,6 @@ static inline const char *op_name(const Op *op, const Attributes *at) {
     return op->calls ? at->function->name : op->name;
 }
 static inline const char *node_name(const Node *n) { return op_name(n->op, &n->at); }
-static inline const OpText *node_text(const Node *n) {
-    return n->op->calls ? &n->at.text : n->op->text;
-}
 
 /* Define ag_text_NAME and ag_op_NAME in the op's section of a file in ops/. A composite function
  * has only a text.

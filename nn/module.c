@@ -165,7 +165,8 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
     if (!root || !parameter || !path) return tensor_fail("parameter_path: an argument is NULL");
     const size_t length = write_path(root, parameter->module, parameter->name, path, size);
     if (length == 0) tensor_fail("parameter_path: \"%s\" is not in this module", parameter->name);
-    else if (length >= size) tensor_fail("parameter_path: the path has more than %zu bytes", size);
+    else if (length >= size)
+        tensor_fail("parameter_path: the path has more than %lld bytes", (long long)size);
     return length > 0 && length < size;
 }
 

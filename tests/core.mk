@@ -17,11 +17,12 @@ HOST_FLAGS  = -O1 -g -std=c11 -D_XOPEN_SOURCE=700 -ffp-contract=off -DTEST_HOOKS
 test: $(CORE_SUITES) $(BUILD)/notebook
 	@BUILD=$(BUILD) tests/tools/run-suites $(CORE_SUITES)
 	@tests/checks/core '$(CC)' $(BUILD)/libtapehead-core.a
+	@tests/checks/one-file $(BUILD) $(filter-out %/fused_attention.o,$(NOTEBOOK))
 
 core_objects = $(patsubst %.c,$(BUILD)/core/%.o,$(1))
 host_objects = $(patsubst %.c,$(BUILD)/host/%.o,$(1))
 $(BUILD)/core/%.o: %.c $(BUILD)/flags
-	@echo "  cc   $@"; mkdir -p $(@D); $(CC) $(CORE_FLAGS) -MD -MF $(@:.o=.d) -c $< -o $@
+	@echo "  cc   $@"; mkdir -p $(@D); $(CC) $(CORE_FLAGS) $(if $(findstring tcc,$(CC)),,-MMD -MP) -c $< -o $@
 $(BUILD)/libtapehead-core.a: $(call core_objects,$(CORE_C))
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $^
 $(BUILD)/host/%.o: %.c $(BUILD)/flags
@@ -30,7 +31,8 @@ $(BUILD)/tests/test_attention: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 $(CORE_SUITES): $(BUILD)/tests/%: $(BUILD)/host/tests/suites/%.o $(call host_objects,tests/suites/common.c tests/suites/common_program.c $(HOST_C)) \
                 $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; mkdir -p $(@D); $(HOST) -Wl,--wrap=tensor_fail $(WRAP) $^ $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
-$(BUILD)/notebook: $(call host_objects,examples/notebook.c $(wildcard examples/common/*.c) $(HOST_C)) $(BUILD)/libtapehead-core.a
+NOTEBOOK = $(call host_objects,examples/notebook.c $(wildcard examples/common/*.c) $(HOST_C))
+$(BUILD)/notebook: $(NOTEBOOK) $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; $(HOST) $^ $(TCC_LIBRARY) -lm -o $@
 $(call host_objects,$(wildcard tests/suites/*.c)): | have-check
 have-check:

@@ -19,6 +19,8 @@ enum { JSON_BYTES = 1 << 20, JACOBIAN_SIZE = 1 << 22 };
 
 /* ---- a line ---------------------------------------------------------------------------------- */
 
+static const OpText *node_text(const Node *n) { return n->op->calls ? &n->at.text : n->op->text; }
+
 /* The argument that a page shows, if there is one. */
 static double shown_number(const Node *n) {
     double number;

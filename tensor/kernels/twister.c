@@ -85,7 +85,7 @@ void tensor_generator_skip(Generator *g, int64_t words) {
 }
 
 /* Draws the next n words, many at a time, so that the loops over them are loops of vectors. */
-enum { BATCH = 512, STEP = BATCH / 2 };
+enum { BATCH = 512, HALF_BATCH = BATCH / 2 };
 static void draw_words(Generator *g, int64_t n, uint32_t *word) {
     for (int64_t i = 0, m; i < n; i += m) {
         if (g->next == GENERATOR_WORDS) twist(g);
@@ -108,8 +108,8 @@ void tensor_draw_units(Generator *g, DType dtype, int64_t n, void *x) {
     float *f32 = x;
     double *f64 = x;
     uint32_t word[BATCH];
-    for (int64_t begin = 0; begin < n; begin += STEP) {
-        const int64_t m = MIN(n - begin, STEP);
+    for (int64_t begin = 0; begin < n; begin += HALF_BATCH) {
+        const int64_t m = MIN(n - begin, HALF_BATCH);
         draw_words(g, dtype == F32 ? m : 2 * m, word);
         if (dtype == F32) {
             for (int64_t i = 0; i < m; i++)
@@ -210,8 +210,8 @@ void tensor_draw_normals(Generator *g, DType dtype, int64_t n, void *x, double m
 void tensor_draw_bools(Generator *g, int64_t n, bool *x, double p) {
     uint64_t limit = (uint64_t)ceil(p * 0x1p53);
     uint32_t word[BATCH];
-    for (int64_t i = 0; i < n; i += STEP) {
-        const int64_t m = MIN(n - i, STEP);
+    for (int64_t i = 0; i < n; i += HALF_BATCH) {
+        const int64_t m = MIN(n - i, HALF_BATCH);
         draw_words(g, 2 * m, word);
         for (int64_t j = 0; j < m; j++) {
             const uint64_t pair = (uint64_t)(word[2 * j] & 0x1fffffu) << 32 | word[2 * j + 1];

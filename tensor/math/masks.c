@@ -252,9 +252,9 @@ typedef struct {
 } AdditiveBatches;
 
 /* The kernel adds in float32: to dw once for each query with each key. So of a larger batch it gets
- * BLOCK queries and BLOCK keys at a time, and the sums of the blocks are added in double. */
-enum { BLOCK = 22 };
-_Static_assert(BLOCK *BLOCK <= CHAIN, "a longer chain of additions loses digits");
+ * SIDE queries and SIDE keys at a time, and the sums of the blocks are added in double. */
+enum { SIDE = 22 };
+_Static_assert(SIDE *SIDE <= CHAIN, "a longer chain of additions loses digits");
 
 /* total += part, and part = 0 */
 static void collect(int64_t n, double *total, float *part) {
@@ -270,23 +270,23 @@ static void store_sums(int64_t n, void *to, double *total) {
     memset(total, 0, (size_t)n * sizeof *total);
 }
 
-/* The doubles of a workspace: the sums dk (K, H), dq (BLOCK, H), dw (H), and, as floats, those of a
+/* The doubles of a workspace: the sums dk (K, H), dq (SIDE, H), dw (H), and, as floats, those of a
  * block and its dy. */
 static int64_t additive_workspace(int64_t K, int64_t H) {
-    return (K + BLOCK + 1) * H + (2 * BLOCK + 1) * H + BLOCK * BLOCK;
+    return (K + SIDE + 1) * H + (2 * SIDE + 1) * H + SIDE * SIDE;
 }
 
 static void additive_blocks(AdditiveDx *kernel, const AdditiveBatch *a, double *workspace) {
     const int64_t H = a->H;
-    double *dk = workspace, *dq = dk + a->K * H, *dw = dq + BLOCK * H;
-    float *part_q = (float *)(dw + H), *part_k = part_q + BLOCK * H, *part_w = part_k + BLOCK * H;
+    double *dk = workspace, *dq = dk + a->K * H, *dw = dq + SIDE * H;
+    float *part_q = (float *)(dw + H), *part_k = part_q + SIDE * H, *part_w = part_k + SIDE * H;
     float *dy = part_w + H;
-    int64_t length[BLOCK];
+    int64_t length[SIDE];
     memset(workspace, 0, (size_t)additive_workspace(a->K, H) * sizeof *workspace);
-    for (int64_t i = 0; i < a->Q; i += BLOCK) {
-        const int64_t queries = MIN(BLOCK, a->Q - i);
-        for (int64_t j = 0; j < a->K; j += BLOCK) {
-            const int64_t keys = MIN(BLOCK, a->K - j);
+    for (int64_t i = 0; i < a->Q; i += SIDE) {
+        const int64_t queries = MIN(SIDE, a->Q - i);
+        for (int64_t j = 0; j < a->K; j += SIDE) {
+            const int64_t keys = MIN(SIDE, a->K - j);
             for (int64_t q = 0; q < queries; q++) {
                 length[q] = a->length[i + q] - j;
                 memcpy(dy + q * keys, (const float *)a->dy + (i + q) * a->K + j,
