@@ -4,7 +4,7 @@
 LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure allocator attention files threads))
 TESTS    = $(filter-out $(LEFT_OUT),$(patsubst tests/suites/%.c,$(BUILD)/tests/%,$(wildcard tests/suites/test_*.c)))
 # The suites that run as WebAssembly, with stand-ins for Check and for what a C library lacks there.
-LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty extremes golden inspect kernels loops nn \
+LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty extremes function golden inspect kernels loops nn \
                 ops print random seeds tape tensor training)
 LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,suites/common suites/common_kernels live/check live/system)
 HELPERS  = $(call objects,$(wildcard tests/suites/common*.c))
