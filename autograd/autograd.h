@@ -159,7 +159,7 @@ typedef struct {
 
 /* Both functions may apply ops: these go to a tape of the function's own, which records nothing and
  * ends with it, so tensor_retain what you return. Inputs and dy may have any strides, and are only
- * read. A mistake is said by tensor_fail: then nothing is recorded, or no gradient has changed. */
+ * read. Report a mistake by tensor_fail: then nothing is recorded, and no gradient changes. */
 struct AgFunction {
     const char *name;               /* "cube": for tape_print, grad_fn and error messages */
     const char *formula, *gradient; /* for the reader of tape_write_json; may be NULL */
