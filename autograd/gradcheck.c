@@ -123,7 +123,8 @@ static double *element_at(const Tensor *x, int64_t i, Shape *index) {
 static double quotient_of(Check *check, double *element, double h, double *noise) {
     const double high = *element + h, low = *element - h;
     const double *c = check->cotangent->data;
-    Tensor *above = result_at(check, element, h), *below = result_at(check, element, -h);
+    Tensor *above = result_at(check, element, h);
+    Tensor *below = result_at(check, element, -h);
     double sum = 0, size = check->size;
     if (above && below)
         for (int64_t j = 0; j < tensor_numel(above); j++) {
@@ -143,9 +144,11 @@ static bool check_element(Check *check, int which, int64_t i) {
     const GradcheckOptions *o = &check->options;
     Quotients known = NO_QUOTIENTS;
     Shape index;
-    double *element = element_at(x, i, &index), h, noise;
+    double *element = element_at(x, i, &index);
+    double noise;
     double analytic = x->grad ? tensor_get_at(x->grad, index) : 0; /* f does not depend on x */
-    for (int k = 0; (h = ag_difference_step(*element, o->eps, k)) > 0; k++) {
+    for (int k = 0; ag_difference_step(*element, o->eps, k) > 0; k++) {
+        const double h = ag_difference_step(*element, o->eps, k);
         const double numeric = quotient_of(check, element, h, &noise);
         if (tensor_pending()) return false;
         if (h >= o->eps && fabs(analytic - numeric) <= o->atol + o->rtol * fabs(numeric))

@@ -180,7 +180,8 @@ static double error_of(double exact, double quotient) {
 /* Compares every J[j, i] with difference k. Returns whether all were right with this one or an
  * earlier one. */
 static bool try_step(const Node *n, double *x, double h, int k, Row *row) {
-    Tensor *above = forward_at(n, x, *x + h), *below = forward_at(n, x, *x - h);
+    Tensor *above = forward_at(n, x, *x + h);
+    Tensor *below = forward_at(n, x, *x - h);
     const double distance = *x + h - (*x - h); /* 2 h, rounded as the two numbers are */
     bool all = true;
     if (above && below)
@@ -217,7 +218,7 @@ static Agreement check_jacobian(const Node *n, int k) {
     Agreement agreement = {0, 0};
     Tensor *jacobian = jacobian_of(n, k);
     Row *row = jacobian ? tensor_cache_alloc(bytes) : NULL;
-    double *x = n->in[k]->data, h;
+    double *x = n->in[k]->data;
     if (!row) {
         tensor_release(jacobian);
         return agreement;
@@ -236,8 +237,8 @@ static Agreement check_jacobian(const Node *n, int k) {
             row[j].error = HUGE_VAL;
             row[j].known = NO_QUOTIENTS;
         }
-        for (int s = 0; !all && (h = ag_difference_step(x[i], 1e-5, s)) > 0; s++)
-            all = try_step(n, &x[i], h, s, row) || tensor_pending();
+        for (int s = 0; !all && ag_difference_step(x[i], 1e-5, s) > 0; s++)
+            all = try_step(n, &x[i], ag_difference_step(x[i], 1e-5, s), s, row) || tensor_pending();
         for (int64_t j = 0; j < rows; j++) add_row(&agreement, &row[j]);
     }
     tensor_cache_free(row, bytes);

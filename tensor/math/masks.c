@@ -278,8 +278,12 @@ static int64_t additive_workspace(int64_t K, int64_t H) {
 
 static void additive_blocks(AdditiveDx *kernel, const AdditiveBatch *a, double *workspace) {
     const int64_t H = a->H;
-    double *dk = workspace, *dq = dk + a->K * H, *dw = dq + SIDE * H;
-    float *part_q = (float *)(dw + H), *part_k = part_q + SIDE * H, *part_w = part_k + SIDE * H;
+    double *dk = workspace;
+    double *dq = dk + a->K * H;
+    double *dw = dq + SIDE * H;
+    float *part_q = (float *)(dw + H);
+    float *part_k = part_q + SIDE * H;
+    float *part_w = part_k + SIDE * H;
     float *dy = part_w + H;
     int64_t length[SIDE];
     memset(workspace, 0, (size_t)additive_workspace(a->K, H) * sizeof *workspace);

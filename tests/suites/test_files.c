@@ -1805,8 +1805,10 @@ static void expect_names(const char *what, char *const *names, int n, const char
 START_TEST(a_load_that_is_not_strict) {
     static const char *const missing[] = {"W_k.weight", "W_k.bias", "W_o.weight", "W_o.bias"};
     static const char *const unexpected[] = {"W_q.gain", "head.weight"};
-    MultiHeadAttention *from = attention_new(3), *to = attention_new(0); /* to is lazy */
-    TensorDict *dict = tensor_dict_new(), *part = tensor_dict_new();
+    MultiHeadAttention *from = attention_new(3);
+    MultiHeadAttention *to = attention_new(0); /* to is lazy */
+    TensorDict *dict = tensor_dict_new();
+    TensorDict *part = tensor_dict_new();
     ck_assert(nn_state_dict(from, "", dict));
     for (int i = 0; i < dict->n; i++)
         if (strncmp(dict->entry[i].name, "W_k", 3) != 0 &&

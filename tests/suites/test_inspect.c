@@ -419,10 +419,13 @@ static double check_of(const Json *json, int64_t line, int64_t k, const char *ke
 START_TEST(a_check_steps_as_far_as_the_number_is_large) {
     static const double sizes[] = {1e-9, 1, 1e5, 1e6, 1e7, 1e9, 1e12, 1e20, 1e60};
     const double s = sizes[_i];
-    Tensor *x = LEAF(SHAPE(3), s, -2 * s, s / 2), *w = LEAF(SHAPE(3), 3 * s, s, 2 * s);
+    Tensor *x = LEAF(SHAPE(3), s, -2 * s, s / 2);
+    Tensor *w = LEAF(SHAPE(3), 3 * s, s, 2 * s);
     ck_assert(tape_begin());
     tape_keep_grads(true);
-    Tensor *product = ag_mul(x, w), *square = ag_square(x), *wrong = wrong_square(x);
+    Tensor *product = ag_mul(x, w);
+    Tensor *square = ag_square(x);
+    Tensor *wrong = wrong_square(x);
     Tensor *y = ag_add(ag_add(product, square), wrong);
     ck_assert(ag_backward(ag_sum(ag_scale(ag_neg(y), 1 / s))));
     Json *json = tape_as_json();
@@ -444,11 +447,15 @@ END_TEST
 
 /* 1 beside 10^20; a softmax of numbers whose neighbours are 1/8 away; an infinity. */
 START_TEST(a_check_says_what_differences_cannot_tell) {
-    Tensor *a = LEAF(SHAPE(2), 1, 1e20), *b = LEAF(SHAPE(2), 1e20, 1);
-    Tensor *x = LEAF(SHAPE(2), 1e15, 1e15 + 1), *inf = LEAF(SHAPE(2), HUGE_VAL, 1);
+    Tensor *a = LEAF(SHAPE(2), 1, 1e20);
+    Tensor *b = LEAF(SHAPE(2), 1e20, 1);
+    Tensor *x = LEAF(SHAPE(2), 1e15, 1e15 + 1);
+    Tensor *inf = LEAF(SHAPE(2), HUGE_VAL, 1);
     ck_assert(tape_begin());
     tape_keep_grads(true);
-    Tensor *sum = ag_add(a, b), *p = ag_softmax(x, -1), *minus = ag_neg(inf);
+    Tensor *sum = ag_add(a, b);
+    Tensor *p = ag_softmax(x, -1);
+    Tensor *minus = ag_neg(inf);
     ck_assert(ag_backward_from(ag_add(ag_add(sum, p), minus), b));
     Json *json = tape_as_json();
     ck_assert_double_eq(check_of(json, 0, 0, "unchecked"), 1);

@@ -1157,7 +1157,8 @@ static void write_to(Tensor *buffer, Tensor *w, int way) {
 
 START_TEST(an_op_refuses_what_was_written_from_a_gradient) {
     Tensor *w = LEAF(SHAPE(2), 1, 2);
-    Tensor *buffer = tensor_zeros(SHAPE(2)), *three = tensor_full(SHAPE(2), 3);
+    Tensor *buffer = tensor_zeros(SHAPE(2));
+    Tensor *three = tensor_full(SHAPE(2), 3);
     for (int way = 0; way < WAYS; way++) {
         ck_assert(tape_begin());
         write_to(buffer, w, way);
@@ -1181,7 +1182,8 @@ START_TEST(an_op_refuses_what_was_written_from_a_gradient) {
 END_TEST
 
 START_TEST(constants_may_be_written_and_used) {
-    Tensor *w = LEAF(SHAPE(2), 1, 2), *other = LEAF(SHAPE(2), 5, 6);
+    Tensor *w = LEAF(SHAPE(2), 1, 2);
+    Tensor *other = LEAF(SHAPE(2), 5, 6);
     Tensor *buffer = tensor_zeros(SHAPE(2));
     ck_assert(tensor_copy_from(buffer, w)); /* with no tape */
     ck_assert(tape_begin());
@@ -1212,7 +1214,8 @@ START_TEST(an_op_refuses_a_result_that_was_written_over) {
                  "not record: use ops, or ag_detach it to use it as a constant",
                  by[i]);
         ck_assert(tape_begin());
-        Tensor *y = ag_add_scalar(a, 1), *row = ag_slice(y, 0, 0, 1);
+        Tensor *y = ag_add_scalar(a, 1);
+        Tensor *row = ag_slice(y, 0, 0, 1);
         ck_assert(write_over(i % 2 ? row : y, by[i])); /* a view shares the bytes */
         ck_assert_ptr_null(ag_neg(y));
         expect_error(sentence);
@@ -1664,7 +1667,8 @@ static Tensor *far_away(Tensor **in, void *ctx) {
     return ag_add_scalar(in[0], 1e20);
 }
 START_TEST(gradcheck_says_what_differences_cannot_tell) {
-    Tensor *x = LEAF(SHAPE(1), 1), *inf = LEAF(SHAPE(1), HUGE_VAL);
+    Tensor *x = LEAF(SHAPE(1), 1);
+    Tensor *inf = LEAF(SHAPE(1), HUGE_VAL);
     TestRule test = {&test_ops[1], false};
     ck_assert(!ag_gradcheck(far_away, &x, 1, NULL, (GradcheckOptions){0}));
     expect_error_like("gradcheck: input 0, element (0,): backpropagation gives ",
