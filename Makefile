@@ -15,7 +15,7 @@ CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
-LIBS    = -lm $(LDLIBS)
+LIBS    = -lm $(LDLIBS) $(if $(WINDOWS),-static)
 quoted  = '$(subst ','\'',$(1))'
 include tests/tools/folder.mk # is this BUILD a folder to build in, and CC a compiler?
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
@@ -29,7 +29,7 @@ else
 # The sources need these flags, whatever CFLAGS says: C11, POSIX with M_PI and realpath, files of
 # more than 2 GB, and options with which the compiler changes no digit of a result. A product and a
 # sum are fused only where the code says so.
-FLAGS   = $(TUNE) $(CPPFLAGS) $(CFLAGS) -std=c11 $(SYSTEM) -pthread -fPIC \
+FLAGS   = $(TUNE) $(CPPFLAGS) $(CFLAGS) -std=c11 $(SYSTEM) -pthread $(if $(WINDOWS),,-fPIC) \
           -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables \
           -ffile-prefix-map="$$PWD"=. $(LOCAL) $(WARN)
 
@@ -38,9 +38,14 @@ LINUX   = $(findstring linux,$(TARGET))
 X86_64  = $(filter x86_64-% amd64-%,$(TARGET))
 AARCH64 = $(filter aarch64-% arm64-%,$(TARGET))
 MACOS   = $(findstring -darwin,$(TARGET))$(findstring -macos,$(TARGET))
+WINDOWS = $(findstring mingw,$(TARGET))$(findstring windows-gnu,$(TARGET))
+EXE     = $(if $(WINDOWS),.exe)
 
-# On macOS and FreeBSD the headers declare everything if no standard is asked for.
-SYSTEM  = $(if $(LINUX),-D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64)
+# On macOS and FreeBSD the headers declare everything if no standard is asked for. On Windows, with
+# MinGW-w64, win32.h declares what there is no header for, and printf is MinGW's, whose numbers are
+# those of other systems.
+SYSTEM  = $(if $(LINUX)$(WINDOWS),-D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64) \
+          $(if $(WINDOWS),-D__USE_MINGW_ANSI_STDIO=1 -include tensor/files/win32.h)
 
 # Flags that some compilers do not take, or that only some machines need. Functions of the shared
 # library call each other directly. Floats are not computed in wider types, as i386's first
@@ -56,7 +61,7 @@ TUNE   := $(if $(findstring -march,$(CFLAGS))$(findstring -mtune,$(CFLAGS)),,\
 # The kernels are compiled once per instruction set, and dispatch.c chooses when the first kernel is
 # needed. NEON is in every AArch64.
 ISAS     = $(if $(AARCH64),neon,baseline $(if $(X86_64),avx2 avx512))
-AVX2     = -mavx2 -mfma
+AVX2     = -mavx2 -mfma $(UNALIGN)
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
 # The shared library: programs look for the name with the version without its last number, 0.1 for
@@ -65,27 +70,36 @@ AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-wi
 # a thread that ends later calls the allocator. (macOS never unloads a library with thread-local
 # variables.)
 ABI      = $(basename $(VERSION))
-ifeq ($(MACOS),)
+ifneq ($(WINDOWS),)
+SHARED   = tapehead.dll
+SHARING  = -shared $(EXPORTS) -Wl,--out-implib,$(BUILD)/libtapehead.dll.a
+# The archiver for this compiler. Windows x64 aligns the stack to 16 bytes, and gcc forgets that it
+# must align vectors of 32 bytes on it (bug 54412): so they are moved as if they were not aligned.
+AR      := $(if $(filter default,$(origin AR)),$(shell $(CC) -print-prog-name=ar),$(AR))
+UNALIGN := $(call takes,-Wa$(comma)-muse-unaligned-vector-move)
+else ifeq ($(MACOS),)
 SHARED   = libtapehead.so
 SONAME   = $(SHARED).$(ABI)
 FULLNAME = $(SHARED).$(VERSION)
 SMALLER  = -Wl,-z,noseparate-code # FreeBSD's linker does so anyway
 SHARING  = -shared $(if $(LINUX),$(SMALLER)) -Wl,-z,now,-z,nodelete,-Bsymbolic,-soname,$(SONAME) \
-           -Wl,--version-script,$(BUILD)/exports.map,--no-undefined
+           -Wl,--version-script,$(EXPORTS),--no-undefined
 else
 SHARED   = libtapehead.dylib
 SONAME   = libtapehead.$(ABI).dylib
 FULLNAME = libtapehead.$(VERSION).dylib
-SHARING  = -dynamiclib -install_name @rpath/$(SONAME) -Wl,-exported_symbols_list,$(BUILD)/exports.map
+SHARING  = -dynamiclib -install_name @rpath/$(SONAME) -Wl,-exported_symbols_list,$(EXPORTS)
 endif
+EXPORTS  = $(BUILD)/exports.$(if $(WINDOWS),def,map)
 
 # What there is to build ---------------------------------------------------------------------
 
 KERNELS  = $(patsubst %,tensor/fast/%.c,fast matmul attention_tiles) # all else is compiled once
 # What the core does where there is no other ring.
 ALONE    = $(wildcard tensor/alone/*.c) autograd/ops/composed_attention.c
-LIBRARY  = $(sort $(filter-out $(KERNELS) $(ALONE),$(wildcard tensor/*.c tensor/*/*.c \
+LIBRARY  = $(sort $(filter-out $(KERNELS) $(ALONE) $(ELSEWHERE),$(wildcard tensor/*.c tensor/*/*.c \
              autograd/*.c autograd/*/*.c nn/*.c nn/*/*.c)))
+ELSEWHERE = tensor/files/$(if $(WINDOWS),replace,win32).c # what only other systems need
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
 SOURCES  = $(wildcard $(foreach folder,tensor autograd nn examples tests,\
            $(folder)/*.[ch] $(folder)/*.inc $(folder)/*/*.[ch] $(folder)/*/*.inc))
@@ -95,8 +109,8 @@ SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) tensor/numbe
            $(wildcard tensor/files/*.c) autograd/gradcheck.c nn/init.c nn/more/checkpoint.c
 OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
-EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%,$(wildcard examples/*.c))
-COMMON   = $(call objects,$(wildcard examples/common/*.c))
+EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%$(EXE),$(wildcard examples/*.c))
+COMMON   = $(call objects,$(filter-out $(if $(WINDOWS),,%/windows.c),$(wildcard examples/common/*.c)))
 
 include examples/explain/explain.mk
 include tests/tests.mk
@@ -145,18 +159,20 @@ $(OBJECTS): STACK = $(if $(DEV),$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-Wframe
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
-$(BUILD)/$(SHARED): $(OBJECTS) $(BUILD)/sources $(BUILD)/exports.map
+$(BUILD)/$(SHARED): $(OBJECTS) $(BUILD)/sources $(EXPORTS)
 	$(link) $(SHARING) $(LIBS)
-	@ln -sf $(@F) $(BUILD)/$(SONAME)
-$(EXAMPLES): $(BUILD)/%: $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
+	$(if $(SONAME),@ln -sf $(@F) $(BUILD)/$(SONAME))
+$(EXAMPLES): $(BUILD)/%$(EXE): $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) $(LIBS)
 # What the shared library exports: the functions of the public headers, a name per line. A program
 # may have functions of its own by any other name.
 $(BUILD)/exports: $(HEADERS)
 	@mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -E -P nn/nn.h | grep -oE '[A-Za-z0-9_]+ *\(' | tr -d ' (' | \
 	    grep -E '^(tensor|ag|tape|nn)_' | LC_ALL=C sort -u >$@
-$(BUILD)/exports.map: $(BUILD)/exports
-ifeq ($(MACOS),)
+$(EXPORTS): $(BUILD)/exports
+ifneq ($(WINDOWS),)
+	@(echo EXPORTS; cat $<) >$@
+else ifeq ($(MACOS),)
 	@(echo '{ global:'; sed 's/$$/;/' $<; echo 'local: *; };') >$@
 else
 	@sed 's/^/_/' $< >$@

@@ -31,7 +31,9 @@
 #else
 #define TENSOR_THREAD_LOCAL _Thread_local
 #endif
-#ifdef __GNUC__
+#ifdef __MINGW_PRINTF_FORMAT /* on Windows: where <stdio.h> has a printf that knows %zu */
+#define TENSOR_PRINTF(text, first) __attribute__((format(__MINGW_PRINTF_FORMAT, text, first)))
+#elif defined __GNUC__
 #define TENSOR_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
 #define TENSOR_PRINTF(text, first)

@@ -2,12 +2,16 @@
 
 # Suites that need the linker's --wrap, which macOS's linker does not have.
 LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure allocator attention files threads))
-TESTS    = $(filter-out $(LEFT_OUT),$(patsubst tests/suites/%.c,$(BUILD)/tests/%,$(wildcard tests/suites/test_*.c)))
+# On Windows, those that run no programs and start no processes.
+ON_WINDOWS = attention corners empty extremes golden inspect kernels loops nn ops print products random seeds tape tensor training
+ALL_TESTS  = $(filter-out $(LEFT_OUT),$(patsubst tests/suites/%.c,$(BUILD)/tests/%,$(wildcard tests/suites/test_*.c)))
+TESTS    = $(if $(WINDOWS),$(patsubst %,$(BUILD)/tests/test_%.exe,$(ON_WINDOWS)),$(ALL_TESTS))
 # The suites that run as WebAssembly, with stand-ins for Check and for what a C library lacks there.
 LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty extremes function golden inspect kernels loops nn \
                 ops print random seeds tape tensor training)
 LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,suites/common suites/common_kernels live/check live/system)
-HELPERS  = $(call objects,$(wildcard tests/suites/common*.c))
+HELPERS  = $(call objects,$(if $(WINDOWS),$(patsubst %,tests/suites/common%.c,_kernels _windows) tests/suites/common.c,\
+             $(filter-out %_windows.c,$(wildcard tests/suites/common*.c))))
 HOOKED   = $(BUILD)/obj/tensor/fast/pool.hooks.o # pool.c for the tests; it replaces the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
              $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
@@ -24,13 +28,13 @@ tests: suites
 
 $(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
 	$(compile) -DTEST_HOOKS
-$(TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/suites/%.o
+$(TESTS): $(BUILD)/tests/%$(EXE): $(BUILD)/obj/tests/suites/%.o
 $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
 $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BUILD)/tests/test_explain $(BUILD)/tests/test_play: $(COMMON) $(LESSONS)
-$(BUILD)/tests/test_inspect: $(BUILD)/obj/examples/explain/json.o
+$(BUILD)/tests/test_inspect$(EXE): $(BUILD)/obj/examples/explain/json.o
 $(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
@@ -39,9 +43,9 @@ $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -fsanitize=fuzzer $(WRAP) $(LIBS)
 
-WITH_CHECK = $(TESTS:$(BUILD)/tests/%=$(BUILD)/obj/tests/suites/%.o) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
+WITH_CHECK = $(TESTS:$(BUILD)/tests/%$(EXE)=$(BUILD)/obj/tests/suites/%.o) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
              $(BUILD)/obj/tests/fuzz/target_api.o
-$(WITH_CHECK): MORE = -DTEST_HOOKS $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
+$(WITH_CHECK): MORE = -DTEST_HOOKS $(if $(WINDOWS),-include tests/suites/common_windows.h) $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
 # --wrap replaces functions that the library calls: tensor_fail, so that a test sees each error
 # message; malloc and others, so that a test counts allocations or makes them fail; functions of
@@ -49,7 +53,7 @@ $(WITH_CHECK): | have-check
 $(TESTS) $(BESIDE): WRAP = $(if $(MACOS),,-Wl,--wrap=tensor_fail)
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
-$(BUILD)/tests/test_attention $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
+$(BUILD)/tests/test_attention$(EXE) $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=malloc_trim
 $(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create,--wrap=pthread_mutex_unlock,--wrap=getenv,--wrap=sched_getaffinity $(if $(LINUX),-ldl)
 $(BUILD)/tests/test_threads: | $(BUILD)/$(SHARED)
@@ -152,7 +156,7 @@ mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or
 	@tests/tools/have python3 gcov:gcc git
 	@BUILD=$(BUILD) tests/tools/mutants $(MUTANTS)
 
-TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/%,$(filter %.c,$(SOURCES))))
+TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/checks/layers

@@ -1,8 +1,8 @@
 /* corpus.c - a text as numbers: see corpus.h. */
 #include "corpus.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,23 +48,47 @@ static bool append_file(Bytes *bytes, const char *path) {
     return ok;
 }
 
+enum { NAME_SIZE = 256 };
+
+static bool is_source(const char *name) {
+    const char *end = strrchr(name, '.');
+    return end && end != name && (strcmp(end, ".c") == 0 || strcmp(end, ".h") == 0);
+}
+
+/* name becomes the name of the source in folder that comes next; false if there is none. */
+static bool next_source(const char *folder, char name[NAME_SIZE]) {
+    char best[NAME_SIZE] = "";
+    DIR *entries = opendir(folder);
+    if (!entries && errno != ENOENT) tensor_fail("cannot read %s: %s", folder, strerror(errno));
+    const struct dirent *entry = entries ? readdir(entries) : NULL;
+    for (; entry; entry = readdir(entries))
+        if (is_source(entry->d_name) && strcmp(entry->d_name, name) > 0 &&
+            (!*best || strcmp(entry->d_name, best) < 0))
+            snprintf(best, sizeof best, "%s", entry->d_name);
+    if (entries) closedir(entries);
+    memcpy(name, best, sizeof best);
+    return *best;
+}
+
+static bool append_folder(Bytes *bytes, const char *folder) {
+    char name[NAME_SIZE] = "", path[NAME_SIZE + 32] = "";
+    while (next_source(folder, name)) {
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        if (!append_file(bytes, path)) return false;
+    }
+    if (!*path)
+        tensor_fail("no sources in %s: run this in Tapehead's folder, or name a --text", folder);
+    return !tensor_error();
+}
+
 /* The programs, then the library from the lowest folder up. So the held-out part is in nn/, which
- * uses the names of the lower folders. glob sorts the files of a folder. */
+ * uses the names of the lower folders. */
 static bool append_sources(Bytes *bytes) {
     static const char *const folders[] = {"examples", "tensor",       "tensor/kernels",
                                           "autograd", "autograd/ops", "nn"};
     bool ok = true;
-    for (size_t i = 0; ok && i < sizeof folders / sizeof *folders; i++) {
-        char pattern[64];
-        glob_t found = {0};
-        snprintf(pattern, sizeof pattern, "%s/*.[ch]", folders[i]);
-        if (glob(pattern, 0, NULL, &found))
-            ok = tensor_fail("no sources in %s: run this in Tapehead's folder, or name a --text",
-                             folders[i]);
-        for (size_t j = 0; ok && j < found.gl_pathc; j++)
-            ok = append_file(bytes, found.gl_pathv[j]);
-        globfree(&found);
-    }
+    for (size_t i = 0; ok && i < sizeof folders / sizeof *folders; i++)
+        ok = append_folder(bytes, folders[i]);
     return ok;
 }
 

@@ -161,9 +161,14 @@ static const Flag *find(const Flag *flags, int num_flags, const char *text, size
 /* Do two paths name the same file? Devices and pipes may be named twice. A file that does not exist
  * is compared by name. */
 static bool same_file(const char *a, const char *b) {
+#ifdef _WIN32 /* its files have no numbers */
+    struct stat x;
+    return (stat(a, &x) || S_ISREG(x.st_mode)) && win32_same_file(a, b);
+#else
     struct stat x, y;
     if (stat(a, &x) || stat(b, &y)) return strcmp(a, b) == 0;
     return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+#endif
 }
 
 /* --save may replace the file of --load, so that a run continues in one file. */

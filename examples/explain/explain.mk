@@ -27,7 +27,7 @@ PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css pag
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
-             $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c,$(LIBRARY)) \
+             $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c tensor/files/win32.c,$(LIBRARY)) \
              $(filter-out $(patsubst %,examples/explain/%.c,check html picture text),$(wildcard examples/explain/*.c)) \
              examples/recall/model.c examples/common/attention_map.c)
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
@@ -35,9 +35,9 @@ RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)
 
 # ---- how to build it ------------------------------------------------------------------------------------------
 
-$(BUILD)/explain: $(LESSONS) $(MODULE)
-$(addprefix $(BUILD)/,recall reverse heads charlm): $(RECORDER)
-$(BUILD)/recall: $(call objects,examples/recall/model.c)
+$(BUILD)/explain$(EXE): $(LESSONS) $(MODULE)
+$(patsubst %,$(BUILD)/%$(EXE),recall reverse heads charlm): $(RECORDER)
+$(BUILD)/recall$(EXE): $(call objects,examples/recall/model.c)
 
 $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) $(WASM_SPEED) -MMD -MP -c $< -o $@

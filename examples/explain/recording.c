@@ -27,6 +27,9 @@ void data_close(FILE *file, char *string) {
     if (failed || size < 0 || size >= MOST_JSON - 1)
         tensor_fail("the page would be too large: choose smaller examples");
     else string[size] = '\0';
+#ifdef _WIN32
+    if (!tensor_error()) win32_read_back(file, string, (size_t)size);
+#endif
     fclose(file);
 }
 

@@ -36,6 +36,11 @@
 #define __libc_single_threaded false
 #endif
 
+#ifdef _WIN32 /* its free takes no aligned block; nothing else is freed here */
+#define aligned_alloc(alignment, size) _aligned_malloc(size, alignment)
+#define free(block)                    _aligned_free(block)
+#endif
+
 enum { ALIGNMENT = 64, SLACK = 128, SMALL_CLASSES = 16, CLASSES = SMALL_CLASSES + 8 * 52 };
 enum { RECENT = 32, THREADS = 1024, MUCH = 64 << 20 };
 

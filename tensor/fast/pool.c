@@ -178,10 +178,16 @@ static void start_workers(int wanted) {
     pthread_attr_destroy(&attributes);
 }
 
+#ifdef _WIN32 /* it ends all other threads itself, before it runs the destructors of a DLL */
+#define AT_THE_END unused
+#else
+#define AT_THE_END destructor
+#endif
+
 /* Runs when the program ends or the library is closed. Afterwards every call does its work on its
  * own thread. If a job is running, on another thread or because a part of the job called exit, its
  * workers stay. */
-__attribute__((destructor)) static void stop_workers(void) {
+__attribute__((AT_THE_END)) static void stop_workers(void) {
     if (pthread_mutex_trylock(&pool.owner) != 0) return;
     __atomic_store_n(&pool.stopping, true, __ATOMIC_SEQ_CST);
     wake(&pool.posted, pool.workers);

@@ -1,6 +1,6 @@
 /* file.h - for the readers and writers of files: a file that replaces another file in one step
- * (replace.c), reading and writing (file.c), parsing a header (parse.c), an array of bytes that
- * grows (buffer.c), named tensors (dict.c). */
+ * (replace.c, or win32.c on Windows), reading and writing (file.c), parsing a header (parse.c), an
+ * array of bytes that grows (buffer.c), named tensors (dict.c). */
 #ifndef TAPEHEAD_TENSOR_FILE_H
 #define TAPEHEAD_TENSOR_FILE_H
 

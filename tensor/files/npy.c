@@ -85,7 +85,7 @@ static int64_t read_header(Text *text, const File *file) {
 
 /* In Fortran order the first index varies fastest, so the first stride is 1. */
 static Tensor *read_elements(const File *file, int64_t at, const Header *header) {
-    int type;
+    int type = 0;
     if (!find_type(file, header->type, &type)) return NULL;
     Tensor *x = tensor_file_read_tensor(file, at, file->size - at, header->shape, type,
                                         *header->type == '>');

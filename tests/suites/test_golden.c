@@ -467,9 +467,7 @@ START_TEST(what_is_tested_elsewhere_is_called_there) {
     if (!row->file) return;
     ck_assert_msg(file_has(suite, row->file), "%s does not read %s", suite, row->file);
     snprintf(text, sizeof text, "tests/golden/%s", row->file);
-    FILE *file = fopen(text, "r");
-    ck_assert_msg(file != NULL, "no %s", text);
-    fclose(file);
+    ck_assert_msg(access(text, R_OK) == 0, "no %s", text);
 }
 END_TEST
 

@@ -419,11 +419,18 @@ START_TEST(adamw_takes_pytorchs_steps) {
 }
 END_TEST
 
-/* Compares theta after steps 1, 10 and 50, all bits. Without fused multiply-add the last bits
- * differ. */
+/* AdamW calls pow. MinGW-w64's multiplies, for a whole exponent, and rounds each time. */
+static bool pow_rounds_once(void) {
+    volatile double base = 0.9;
+    return pow(base, 12) == 0x1.2135355a70fb8p-2;
+}
+
+/* Compares theta after steps 1, 10 and 50, all bits. Without fused multiply-add, or with another
+ * pow, the last bits differ. */
 static void expect_fifty(const char *run, Linear *linear, Optimizer *optimizer) {
     const bool fused =
-        !strcmp(tensor_kernels()->name, "avx2") || !strcmp(tensor_kernels()->name, "avx512");
+        (!strcmp(tensor_kernels()->name, "avx2") || !strcmp(tensor_kernels()->name, "avx512")) &&
+        (strncmp(run, "adam", 4) != 0 || pow_rounds_once());
     char name[64];
     snprintf(name, sizeof name, "fifty_%s", run);
     Tensor *expected = golden_in_type(name);

@@ -3,6 +3,7 @@
 
 # These goals build nothing: they need no folder to write in and no compiler.
 BUILDS := $(filter-out clean fmt help uninstall,$(or $(MAKECMDGOALS),all))
+comma   = ,
 
 # make splits names at spaces, so a BUILD with spaces is reached by a link whose name has none.
 ASKED  := $(BUILD)
