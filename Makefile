@@ -73,8 +73,9 @@ ABI      = $(basename $(VERSION))
 ifneq ($(WINDOWS),)
 SHARED   = tapehead.dll
 SHARING  = -shared $(EXPORTS) -Wl,--out-implib,$(BUILD)/libtapehead.dll.a
-# The archiver for this compiler. Windows x64 aligns the stack to 16 bytes, and gcc forgets that it
-# must align vectors of 32 bytes on it (bug 54412): so they are moved as if they were not aligned.
+# The archiver for this compiler. Windows x64 aligns the stack to 16 bytes, and a gcc without
+# Debian's patch keeps vectors of 32 bytes there as if it were aligned to 32 (bug 54412): so the
+# assembler moves every vector as one that is not aligned.
 AR      := $(if $(filter default,$(origin AR)),$(shell $(CC) -print-prog-name=ar),$(AR))
 UNALIGN := $(call takes,-Wa$(comma)-muse-unaligned-vector-move)
 else ifeq ($(MACOS),)
@@ -193,14 +194,21 @@ demo: all ## see it work: every example, and the pictures that they make
 
 INCLUDE = $(DESTDIR)$(INCLUDEDIR)/tapehead
 LIB     = $(DESTDIR)$(LIBDIR)
+BIN     = $(DESTDIR)$(PREFIX)/bin#  where Windows finds DLLs
 # A folder as pkg-config knows it: relative to the prefix, if it is below.
 relative = $(subst :,,$(subst :$(PREFIX)/,$${prefix}/,:$(1)))
 install: library ## into PREFIX (/usr/local), or into LIBDIR and INCLUDEDIR, below DESTDIR
 	install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))")
 	install -m 644 $(BUILD)/libtapehead.a "$(LIB)"
+ifneq ($(WINDOWS),)
+	install -d "$(BIN)"
+	install -m 755 $(BUILD)/$(SHARED) "$(BIN)"
+	install -m 644 $(BUILD)/libtapehead.dll.a "$(LIB)"
+else
 	install -m 755 $(BUILD)/$(SHARED) "$(LIB)/$(FULLNAME)"
 	ln -sf $(FULLNAME) "$(LIB)/$(SONAME)"
 	ln -sf $(SONAME) "$(LIB)/$(SHARED)"
+endif
 	$(foreach header,$(HEADERS),install -m 644 $(header) "$(INCLUDE)/$(header)" &&) true
 	printf '%s\n' $(call quoted,prefix=$(PREFIX)) \
 	    $(call quoted,libdir=$(call relative,$(LIBDIR))) \
@@ -210,7 +218,8 @@ install: library ## into PREFIX (/usr/local), or into LIBDIR and INCLUDEDIR, bel
 	    $(call quoted,Libs.private: $(LIBS) -pthread) >"$(LIB)/pkgconfig/tapehead.pc"
 uninstall: ## remove the installed files
 	rm -rf "$(INCLUDE)" "$(LIB)/libtapehead.a" "$(LIB)/pkgconfig/tapehead.pc" \
-	    "$(LIB)/$(SHARED)" "$(LIB)/$(SONAME)" "$(LIB)/$(FULLNAME)"
+	    $(if $(WINDOWS),"$(BIN)/$(SHARED)" "$(LIB)/libtapehead.dll.a",\
+	    "$(LIB)/$(SHARED)" "$(LIB)/$(SONAME)" "$(LIB)/$(FULLNAME)")
 
 clean: ## remove what was built
 	rm -rf $(FOLDER) $(BUILD)
