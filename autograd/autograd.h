@@ -80,20 +80,8 @@ void tape_keep_grads(bool keep);
 /* A line per node of the open tape: number, op, shapes, inputs, names. */
 bool tape_print(FILE *file);
 
-/* A line of the open recording tape. Lines are numbered from 0. tape_print prints the same numbers
- * if no other tape is open. */
-typedef struct {
-    const char *op;     /* "softmax"; "kept" for a tensor of tape_own or tape_end_keeping */
-    const OpText *text; /* NULL for "kept"; valid until the next op, as in is */
-    Tensor *out;        /* the tape's own, here and below */
-    Tensor *const *in;  /* n_in inputs; NULL for an optional one that is absent */
-    int n_in;
-    const char *argument; /* "s", "p" or "scale": the number that the op got; NULL if it got none */
-    double number;
-} TapeLine;
+/* ---- backpropagation ------------------------------------------------------------------------ */
 
-/* False, without an error, if there is no line i: for (int i = 0; tape_line(i, &line); i++) */
-bool tape_line(int i, TapeLine *line);
 /* Backpropagation. loss has one element. y may have any shape; dy, of y's shape and type, is the
  * gradient of y. Adds to ->grad of every leaf that requires a gradient; on failure no gradient
  * has changed. May be called again on the same tape. */
@@ -177,18 +165,11 @@ struct AgFunction {
  * Backward reads the inputs and the result, so ag_let_go keeps their elements until then. */
 Tensor *ag_call(const AgFunction *function, int n, Tensor *const *in, void *data);
 
-/* PyTorch's register_hook of a node: until the tape ends, hook is called after each backward of
- * line i, which must have a gradient. dx[k] is then what backward has computed for in[k], NULL if
- * in[k] needs none. To change it, release it and set another one, as AgFunction's backward does;
- * call->function is NULL, call->data is data. A line has one hook: a second one takes its place,
- * NULL removes it. */
-bool tape_register_hook(int i, void (*hook)(const AgCall *call, Tensor *dy, Tensor **dx),
-                        void *data);
-
 /* ---- elementwise ---------------------------------------------------------------------------- */
 /* The formula and the gradient of each op are one row of tensor/kernels/elementwise.def. add, mul,
  * maximum and minimum take any type (of bools, + is "or" and * is "and"); sub, neg, abs, square,
- * relu, scale, add_scalar and clamp take I64 too; the others, such as pow, take only floats. */
+ * relu, scale, add_scalar, clamp_min and clamp_max take I64 too; the others, such as pow, take only
+ * floats. */
 
 Tensor *ag_add(Tensor *a, Tensor *b), *ag_sub(Tensor *a, Tensor *b), *ag_mul(Tensor *a, Tensor *b);
 Tensor *ag_div(Tensor *a, Tensor *b), *ag_pow(Tensor *a, Tensor *b);
@@ -253,13 +234,11 @@ Tensor *ag_masked_select(Tensor *x, Tensor *mask); /* (count of true); x and mas
 Tensor *ag_index_select(Tensor *x, int dim, Tensor *index);
 Tensor *ag_gather(Tensor *x, int dim, Tensor *index);
 Tensor *ag_embedding(Tensor *w, Tensor *index); /* w (N, D), index (...) -> (..., D) */
-/* In the last two dimensions: x, but 0 above (tril) or below (triu) the diagonal. */
-Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
-/* Sums take any type; a sum of I64 or BOOL is I64. Maxima and minima take any type, argmax floats
- * and I64, all others floats. (More of them are in the other ring.) */
+/* Sums take any type; a sum of I64 or BOOL is I64. argmax takes floats and I64, means floats. (More
+ * reductions are in the other ring.) */
 Tensor *ag_sum(Tensor *x);                               /* a scalar */
 Tensor *ag_mean(Tensor *x);                              /* a scalar; NaN without elements */
 Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim); /* no dims: all of them */
@@ -364,7 +343,30 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, Gradch
 /* ==== the other ring: not there in a build of the core alone ================================== */
 #ifndef TAPEHEAD_CORE
 
-/* ---- a line of the tape once more, and the tape as JSON ------------------------------------- */
+/* ---- the lines of the tape, and the tape as JSON --------------------------------------------- */
+
+/* A line of the open recording tape. Lines are numbered from 0. tape_print prints the same numbers
+ * if no other tape is open. */
+typedef struct {
+    const char *op;     /* "softmax"; "kept" for a tensor of tape_own or tape_end_keeping */
+    const OpText *text; /* NULL for "kept"; valid until the next op, as in is */
+    Tensor *out;        /* the tape's own, here and below */
+    Tensor *const *in;  /* n_in inputs; NULL for an optional one that is absent */
+    int n_in;
+    const char *argument; /* "s", "p" or "scale": the number that the op got; NULL if it got none */
+    double number;
+} TapeLine;
+
+/* False, without an error, if there is no line i: for (int i = 0; tape_line(i, &line); i++) */
+bool tape_line(int i, TapeLine *line);
+
+/* PyTorch's register_hook of a node: until the tape ends, hook is called after each backward of
+ * line i, which must have a gradient. dx[k] is then what backward has computed for in[k], NULL if
+ * in[k] needs none. To change it, release it and set another one, as AgFunction's backward does;
+ * call->function is NULL, call->data is data. A line has one hook: a second one takes its place,
+ * NULL removes it. */
+bool tape_register_hook(int i, void (*hook)(const AgCall *call, Tensor *dy, Tensor **dx),
+                        void *data);
 
 /* The vector-Jacobian product of line i: dx[k], a new reference, is what backpropagation would add
  * to the gradient of in[k] if dy were the gradient of the result; NULL for an input without a
@@ -387,6 +389,9 @@ bool tape_write_json(FILE *file);
 /* min(max(x, low), high): high where low > high. The gradient at a bound is 0. */
 Tensor *ag_clamp(Tensor *x, double low, double high);
 
+/* In the last two dimensions: x, but 0 above (tril) or below (triu) the diagonal. */
+Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
+
 /* ag_eq and so on with a number, in x's type; x float or I64. */
 Tensor *ag_eq_scalar(Tensor *x, double s), *ag_ne_scalar(Tensor *x, double s);
 Tensor *ag_lt_scalar(Tensor *x, double s), *ag_le_scalar(Tensor *x, double s);
@@ -394,8 +399,9 @@ Tensor *ag_gt_scalar(Tensor *x, double s), *ag_ge_scalar(Tensor *x, double s);
 
 /* torch.var and torch.std: divided by n - 1. The gradient of a deviation of 0 is 0. */
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim), *ag_std_dim(Tensor *x, int dim, bool keepdim);
-/* torch.amax and amin of one dimension, but only the first extreme gets the gradient, as in
- * torch.max(x, d) and min(x, d). A NaN counts as the maximum and as the minimum. */
+/* Maxima and minima take any type. torch.amax and amin of one dimension, but only the first extreme
+ * gets the gradient, as in torch.max(x, d) and min(x, d). A NaN counts as the maximum and as the
+ * minimum. */
 Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim), *ag_min_dim(Tensor *x, int dim, bool keepdim);
 Tensor *ag_max(Tensor *x); /* torch.max(x), a scalar: equal maxima share the gradient */
 /* log sum exp(x), dim dropped, or kept with size 1 */

@@ -60,7 +60,7 @@ typedef struct {
     Generator generator; /* the state at the start: fn draws the same numbers at every call */
     Tensor *cotangent;   /* made at the first call, which tells the shape of the result */
     GradcheckOptions options;
-    double size; /* of what <c, f> is computed from */
+    double size; /* the largest |c f|, of the terms whose sum is <c, f> */
 } Check;
 
 /* printf writes -nan for a NaN with a sign, which depends on the compiler. */

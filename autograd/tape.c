@@ -58,7 +58,9 @@ static bool open_tape(const char *function, bool records) {
                            function);
     struct Tape tape = {.first = stack.count, .records = records};
     if (stack.tapes == 0)
-        stack.tapes = (uint32_t)(uintptr_t)&stack; /* another one in each thread */
+        /* The numbers of two threads differ: a tensor may go to another thread with its mark of a
+         * write that no tape recorded (Storage.unrecorded). */
+        stack.tapes = (uint32_t)(uintptr_t)&stack;
     while (records && tape.number == 0) tape.number = ++stack.tapes;
     stack.tape[stack.open++] = tape;
     tell_recording();
@@ -211,8 +213,7 @@ static bool check_inputs(const Op *op, int n_in, Tensor *const *in, const Attrib
     return check_open(op_name(op, at));
 }
 
-/* x has a grad_fn, so a line of the open recording tape made it; if not, x is a leaf, and INT_MAX.
- */
+/* The line that made x; INT_MAX for a leaf, which has no grad_fn. */
 static int line_of(const Tensor *x) { return x->grad_fn ? x->line : INT_MAX; }
 
 /* Was x, a result of the tape, written over? A view of a leaf shows what the leaf is now, so such a
@@ -277,7 +278,7 @@ static bool retain_inputs(Node *n, Tensor *const *in) {
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at) {
     if (!check_inputs(op, n_in, in, at) || !reserve_node()) return NULL;
     const bool records = stack.tape[stack.open - 1].records;
-    Node *n = &stack.nodes[stack.count];
+    Node *n = &stack.nodes[stack.count]; /* it stays here if forward applies ops: ag_run_apart */
     n->op = op;
     n->n_in = n_in;
     n->in = in;
@@ -287,7 +288,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     const bool requires_grad = result_requires_grad(n);
     if (tensor_pending()) return NULL;
     n->out = op->forward(n);
-    n->n_in = records ? n_in : 0;
+    n->n_in = records ? n_in : 0; /* a tape that does not record keeps results alone */
     if (tensor_pending() || !retain_inputs(n, in)) {
         release_saved(n);
         tensor_release(n->out);
@@ -295,6 +296,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     }
     const bool grad = requires_grad && dtype_is_float(n->out->dtype);
     n->out->requires_grad = grad;
+    /* forward has set grad_fn if PyTorch's name depends on the inputs */
     if (grad && !n->out->grad_fn) n->out->grad_fn = op->grad_fn ? op->grad_fn : node_name(n);
     if (!grad) {
         n->out->grad_fn = NULL;
@@ -401,7 +403,7 @@ static void fill_zeros(const Node *n, Tensor **dx) {
 static void backward_and_hook(const Node *n, Tensor *dy, Tensor **dx) {
     tensor_retain(dy);
     n->op->backward(n, dy, dx);
-    if (!tensor_pending()) ag_run_hook(n, dy, dx);
+    if (!tensor_pending()) n->hook->after(n, dy, dx);
     tensor_release(dy);
 }
 

@@ -52,11 +52,7 @@ typedef struct {
     };
 } Attributes;
 
-/* What tape_register_hook has set for a node. */
-typedef struct {
-    void (*run)(const AgCall *call, Tensor *dy, Tensor **dx);
-    void *data;
-} Hook;
+typedef struct Hook Hook;
 
 /* One node of the tape: out = op(in...). */
 typedef struct {
@@ -69,9 +65,16 @@ typedef struct {
     Tensor *saved[SAVED];            /* computed by forward for backward; released with the node */
     Tensor *few[OP_INPUTS];          /* the inputs, if n_in <= OP_INPUTS */
     Tensor **many;                   /* the inputs, if there are more; else NULL */
-    Hook *hook;                      /* called after backward; NULL: none */
+    Hook *hook;                      /* of tape_register_hook; NULL: none */
     Attributes at;
 } Node;
+
+/* What tape_register_hook has set for a node. */
+struct Hook {
+    void (*after)(const Node *n, Tensor *dy, Tensor **dx); /* called after n's backward */
+    void (*run)(const AgCall *call, Tensor *dy, Tensor **dx);
+    void *data;
+};
 
 static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
 
@@ -128,7 +131,7 @@ bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx);
  * the ops that it applies go to that tape, and the nodes of the caller's tapes stay where they are.
  * Its results end with that tape. */
 void ag_run_apart(void (*run)(void *), void *argument);
-/* Calls n's hook after n's backward. */
+/* Calls the function of n's hook, and checks what it has set. */
 void ag_run_hook(const Node *n, Tensor *dy, Tensor **dx);
 /* Does the open tape hold the only reference to x? For what such a function returns. */
 bool ag_is_lent(const Tensor *x);

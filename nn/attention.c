@@ -8,8 +8,8 @@
  * backward here. tape_mark and ag_let_go_since free memory early and compute nothing: skip them in
  * a first reading.
  *
- * B batch, Q queries, K keys and values, D size of a head, H heads (of additive attention: hidden
- * units). */
+ * B batch, Q queries, K keys and values, N either of them (or, of what the heads share, B H), D
+ * size of a head, H heads (of additive attention: hidden units). */
 #include "module.h"
 
 #include <math.h>

@@ -65,9 +65,10 @@ Tensor *tensor_reshape_own(Tensor *y, Shape shape);
  * tensor/fast/ has fast/allocator.c in its place. The other doors are parts.h and tensor_kernels.
  */
 
-/* A block of memory, 64-byte aligned, not initialised; the 128 bytes after it may be read. NULL
- * and an error on failure. size is an int64_t, so that a size that is too large for the machine is
- * an error, and not cut off by a cast. */
+/* A block of memory, not initialised. With tensor/fast/ it is 64-byte aligned, and the 128 bytes
+ * after it may be read, which fast kernels need; alone/ has malloc's blocks. NULL and an error on
+ * failure. size is an int64_t, so that a size that is too large for the machine is an error, and
+ * not cut off by a cast. */
 void *tensor_cache_alloc(int64_t size);
 void tensor_cache_free(void *block, int64_t size); /* size: as in tensor_cache_alloc */
 void tensor_cache_end_step(void);                  /* called when the outermost tape ends */

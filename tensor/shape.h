@@ -1,5 +1,4 @@
-/* shape.h - shapes and types, under storage and views: pure functions, but that some set an error.
- */
+/* shape.h - shapes and types, under storage and views: pure functions; some set an error. */
 #ifndef TAPEHEAD_TENSOR_SHAPE_H
 #define TAPEHEAD_TENSOR_SHAPE_H
 

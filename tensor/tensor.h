@@ -72,7 +72,7 @@ typedef struct Tensor {
     bool retains_grad;       /* autograd: keep this intermediate result's gradient */
     bool tape_ended;         /* autograd: the tape that recorded this result has ended */
     bool let_go;             /* autograd: nobody will read its elements again */
-    int line;                /* autograd: the line of the open tape that made it, if one did */
+    int line;                /* autograd: its node, counted over all open tapes, if one made it */
     const char *grad_fn;     /* autograd: PyTorch's name of the op that made it; NULL for a leaf */
     struct Tensor *grad_buffer; /* autograd: the gradient that this backward pass has accumulated */
     char name[32];              /* autograd: "scores"; "" when it has none */

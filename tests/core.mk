@@ -9,7 +9,7 @@ CORE_FLAGS  = -std=c11 $(CPPFLAGS) $(CFLAGS) -DTAPEHEAD_CORE $(if $(findstring t
 CORE_SUITES = $(patsubst %,$(BUILD)/tests/test_%,tensor print random tape ops golden attention function seeds nn notebook)
 # tcc's code calls functions of its own library.
 TCC_LIBRARY = $(if $(findstring tcc,$(CC)),$(wildcard /usr/lib/*/tcc/libtcc1.a /usr/lib/tcc/libtcc1.a /usr/local/lib/tcc/libtcc1.a))
-HOST_C      = $(wildcard tensor/files/*.c autograd/more/*.c nn/more/*.c) tests/tools/alone.c
+HOST_C      = $(filter-out %/win32.c,$(wildcard tensor/files/*.c autograd/more/*.c nn/more/*.c)) tests/tools/alone.c
 HOST_FLAGS  = -O1 -g -std=c11 -D_XOPEN_SOURCE=700 -ffp-contract=off -DTEST_HOOKS -DCORE_ALONE $(WARN) -Wno-unused \
               $(if $(findstring tcc,$(CC)),-DONE_THREAD) # tcc has no thread-local variables
 
@@ -31,7 +31,7 @@ $(BUILD)/tests/test_attention: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 $(CORE_SUITES): $(BUILD)/tests/%: $(BUILD)/host/tests/suites/%.o $(call host_objects,tests/suites/common.c tests/suites/common_program.c $(HOST_C)) \
                 $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; mkdir -p $(@D); $(HOST) -Wl,--wrap=tensor_fail $(WRAP) $^ $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
-NOTEBOOK = $(call host_objects,examples/notebook.c $(wildcard examples/common/*.c) $(HOST_C))
+NOTEBOOK = $(call host_objects,examples/notebook.c $(filter-out %/windows.c,$(wildcard examples/common/*.c)) $(HOST_C))
 $(BUILD)/notebook: $(NOTEBOOK) $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; $(HOST) $^ $(TCC_LIBRARY) -lm -o $@
 $(call host_objects,$(wildcard tests/suites/*.c)): | have-check

@@ -49,7 +49,7 @@ bool tape_register_hook(int i, void (*hook)(const AgCall *call, Tensor *dy, Tens
     Node *n = (Node *)(uintptr_t)node_of("tape_register_hook", i);
     if (!n) return false;
     if (hook && !n->hook) n->hook = tensor_cache_alloc(sizeof *n->hook);
-    if (hook && n->hook) *n->hook = (Hook){hook, data};
+    if (hook && n->hook) *n->hook = (Hook){ag_run_hook, hook, data};
     if (hook) return n->hook != NULL;
     tensor_cache_free(n->hook, sizeof *n->hook);
     n->hook = NULL;

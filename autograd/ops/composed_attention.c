@@ -1,4 +1,4 @@
-/* composed_attention.c - ag_attention of ops that are there anyway, for the core by itself. A
+/* composed_attention.c - ag_attention composed of other ops, for the core alone. A
  * library with autograd/more/ has fused_attention.c in this file's place, which computes the same
  * without the Q x K weights in memory. */
 #include "../op.h"

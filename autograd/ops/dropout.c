@@ -36,7 +36,7 @@ OP_TEXT(dropout) = {
 /* p = 1 keeps nothing, and like PyTorch draws nothing. */
 static Tensor *dropout_forward(Node *n) {
     const Tensor *x = n->in[0];
-    if (!n->saved[0])
+    if (!n->saved[0]) /* else tape_forward repeats an old draw */
         n->saved[0] = n->at.p < 1 ? draw_keep(x, 1 - n->at.p) : tensor_make_zeros(x->shape, BOOL);
     return dropped(n, x, tensor_make(x->shape, x->dtype));
 }

@@ -19,6 +19,11 @@ void tensor_cache_free(void *block, int64_t size) {
 
 void tensor_cache_end_step(void) {}
 
-static int64_t live;
+/* Several threads may count. tcc has no atomic types, and no variables for each thread, either. */
+#ifdef __TINYC__
+static long live;
+#else
+static _Atomic long live;
+#endif
 void tensor_count_live(int change) { live += change; }
 int64_t tensor_live(void) { return live; }

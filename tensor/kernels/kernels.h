@@ -1,9 +1,9 @@
 /* kernels.h - arithmetic on raw pointers: the types of kernels, and the table of all kernels.
  *
  * Every kernel exists first as a plain loop (plain.inc, plain_any.inc), for every type that makes
- * sense. Fast kernels override some of them, each for one instruction set (isa.h) and for float32;
- * only the matrix product has a fast kernel for float64, too. dispatch.c chooses when the first
- * kernel is needed. Kernels do not know Tensor: tensor/math/ calls them for tensors. */
+ * sense. Fast kernels override some of them, each for one instruction set (fast/isa.h) and for
+ * float32; only the matrix product has a fast kernel for float64, too. fast/dispatch.c chooses when
+ * the first kernel is needed. No kernel takes a Tensor: tensor/math/ calls them for tensors. */
 #ifndef TAPEHEAD_TENSOR_KERNELS_H
 #define TAPEHEAD_TENSOR_KERNELS_H
 
@@ -17,8 +17,8 @@
 
 /* data[0] is the result, data[1] and so on are the operands that kernels.def lists. An operand is a
  * row of n contiguous elements, or one number for the row. The result of an elementwise kernel may
- * be the buffer of an operand; a dx may be the buffer of dy. s is a scalar operand. The 128 bytes
- * after the elements of every operand may be read. */
+ * be the buffer of an operand; a dx may be the buffer of dy. s is a scalar operand. Fast kernels
+ * may read the 128 bytes after the elements of every operand. */
 typedef void Kernel(int64_t n, void *const *data, double s);
 
 /* A kernel of operands with strides: element i of data[o] is at i stride[o]. */
@@ -31,8 +31,8 @@ typedef void LayerNormDw(int64_t rows, int64_t columns, int64_t step, void *cons
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* The most terms of a product that are added one after the other. A longer sum is a sum of such
- * chains, so that its error grows with k / CHAIN, not with k. */
+/* The most terms that a fast product adds one after the other. A longer sum is a sum of such
+ * chains, so that its error grows with k / CHAIN, not with k. (A plain product adds in double.) */
 enum { CHAIN = 512 };
 
 /* c (m, n) = start (m, n) + a (m, k) b (k, n), every matrix with any two strides, in elements. */
@@ -117,7 +117,8 @@ extern const Kernels tensor_kernels_baseline;                    /* not on AArch
 extern const Kernels tensor_kernels_neon;                        /* on AArch64 */
 extern const Kernels tensor_kernels_avx2, tensor_kernels_avx512; /* on x86-64 */
 
-/* The table for this machine, or the one that TAPEHEAD_ISA names. */
+/* One of the three doors of the core (internal.h): alone/table.c returns the plain kernels;
+ * fast/dispatch.c the table for this machine, or the one that TAPEHEAD_ISA names. */
 const Kernels *tensor_kernels(void);
 
 #endif

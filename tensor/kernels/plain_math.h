@@ -6,14 +6,15 @@
 #include <math.h>
 #include <stdint.h>
 
-#define EXP           exp
-#define LOG           log
-#define LOG1P         log1p
-#define SIN           sin
-#define COS           cos
-#define TANH          tanh
-#define SQRT          sqrt
-#define POW           pow
+#define EXP   exp
+#define LOG   log
+#define LOG1P log1p
+#define SIN   sin
+#define COS   cos
+#define TANH  tanh
+#define SQRT  sqrt
+#define POW   pow
+/* PRODUCT and C are more than this in vectors: fast/fast_math.h says why. */
 #define PRODUCT(a, b) ((a) * (b))
 #define C(number)     (number)
 /* SIGNED(x): x as a number with a sign; an int64 is computed as uint64_t. ABS(x): |x| */

@@ -137,7 +137,7 @@ static void call_on_elements(const Walk *walk, void *const *data) {
         for (int i = 0; i < walk->n; i++) {
             char *x = (char *)data[i] + from * stride[i] * walk->element[i];
             const bool is_filled = from > 0 && stride[i] == 0;
-            const bool is_read = i > 0 || walk->written > 1;
+            const bool is_read = i > 0 || walk->written > 1; /* several: the kernel updates them */
             place[i] = stride[i] == 1 ? x : buffer[i];
             if (stride[i] != 1 && is_read && !is_filled)
                 copy_strided(walk->element[i], m, buffer[i], 1, x, stride[i]);

@@ -32,7 +32,7 @@ static void walk_seek(Walk *walk, int64_t position, int64_t *index) {
     }
 }
 
-/* The start of a slice: a multiple of 64, the width of the widest register tile. */
+/* The start of a slice: a multiple of 64, the width of the widest tile of fast/matmul.inc. */
 static int64_t slice_begin(int64_t size, int64_t slices, int64_t slice) {
     return slice == slices ? size : (size * slice / slices + 32) / 64 * 64;
 }
@@ -67,10 +67,11 @@ static void multiply_part(int worker, int64_t from, int64_t to, void *context) {
     }
 }
 
-/* Cuts so that little is packed twice. Each slice of columns packs its own part of b, and all of a
- * unless a can be read in place (its rows are contiguous, or its columns are close in memory). Each
- * slice of rows packs all of b. The last slice has at least 32 rows or columns. A large batch is
- * not cut: it has enough products for every worker. */
+/* Cuts so that the fast kernels, which pack (fast/matmul.inc), pack little twice. Each slice of
+ * columns packs its own part of b, and all of a unless a can be read in place (its rows are
+ * contiguous, or its columns are close in memory). Each slice of rows packs all of b. The last
+ * slice has at least 32 rows or columns. A large batch is not cut: it has enough products for every
+ * worker. */
 static void cut(Products *whole, int64_t batch, int workers) {
     const MatmulShape *s = &whole->shape;
     const int64_t far = s->a_stride[1] > 512 ? 2 : 1;
