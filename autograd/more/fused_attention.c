@@ -1,6 +1,7 @@
 /* fused_attention.c - softmax(scale Q K') V without the matrix of Q x K weights in memory: the
- * checks, and the tensors that the kernels need. The arithmetic is in tensor/kernels/: plain.inc
- * shows it, attention_tiles.c does it in tiles. */
+ * checks, and the tensors that the kernels need. tensor/fast/attention.c calls the kernel for each
+ * head; tensor/kernels/plain.inc shows the arithmetic, fast/attention_tiles.c does it in tiles. */
+#include "../../tensor/fast/attention.h"
 #include "../op.h"
 
 #include <math.h>

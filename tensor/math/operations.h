@@ -75,7 +75,10 @@ Tensor *tensor_multiply_matrices(Shape shape, DType dtype, MatmulShape *s, const
 /* The last two dimensions swapped: a view without a reference, only for kernels. */
 Tensor tensor_transposed(const Tensor *x);
 
-/* ---- attention: masks.c ---------------------------------------------------------------------- */
+/* ---- masks: masks.c ---------------------------------------------------------------------- */
+
+/* x broadcast to the shape: a view without a reference, only for kernels. */
+Tensor tensor_expanded(const Tensor *x, Shape shape);
 
 /* A mask over scores (B, H, Q, K), for the kernels. keep and window may be NULL. */
 typedef struct {
@@ -91,34 +94,6 @@ Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores)
 /* y = softmax(scale x + window) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B H, Q,
  * K) */
 void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
-
-/* dropout(softmax(scale q k' + window)) v where the mask allows: q (B, H, Q, D), k (B, H, K, D), v
- * (B, H, K, Dv), or all without H, as if H was 1. */
-typedef struct {
-    const Tensor *q, *k, *v;
-    Tensor *y;
-    Mask mask;
-    double scale, dropout;
-    const Tensor *stats; /* (B H, 2, Q), F64: for each query the largest score, and 1 / the
-                          * sum of exp(score - largest), 0 if all keys are masked */
-    bool *drawn;         /* (B H, Q, K): what dropout keeps; NULL if states is used */
-    Generator *states;   /* (B H): the generator before each head's draws; NULL if drawn is used */
-} AttentionOperands;
-
-Shape tensor_attention_scores(const Tensor *q, const Tensor *k); /* (B, H, Q, K) */
-/* A new tensor with the shape of x, but with the last size of `last`. The result has the layout of
- * x: if x is a view of (B, N, H, D), the result is such a view, too, and no copy is needed to join
- * its heads. */
-Tensor *tensor_attention_result(const Tensor *x, const Tensor *last);
-/* How many bytes are stored for each head so that backward knows what dropout kept: the size of
- * `drawn`, or of `states` if that is smaller. Stored bools are not drawn again, which is faster
- * for short sequences. */
-int64_t tensor_attention_draw_bytes(Shape scores);
-/* Writes drawn or states, and moves the generator past the draws of all heads. */
-void tensor_attention_draw(const AttentionOperands *a, Generator *generator);
-/* Forward writes y and stats; backward reads them, and writes the gradients dx of q, k and v. */
-void tensor_attention_forward(const AttentionOperands *a);
-void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
 
 /* Additive attention of q (B, Q, H), k (B, K, H) and w (1, H), all contiguous: y (B, Q, K) =
  * w tanh(q + k) for a key before the length, else 0. lengths: as in a Mask. dx: zeros, dq, dk and
