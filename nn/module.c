@@ -28,6 +28,10 @@ Module *nn_check_model(void *module, const char *function) {
                        function, m->kind->name);
 }
 
+bool nn_check_not_negative(const char *who, const char *what, double value) {
+    return value >= 0 || tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
+}
+
 /* The rest of a path after name: after("a.b", "a") is "b", after("a", "a") is "". NULL if the path
  * does not begin with name. The path "" leads to everything, so its rest is "". */
 static const char *after(const char *path, const char *name) {

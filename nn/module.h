@@ -36,19 +36,20 @@ typedef struct {
     double lr, weight_decay; /* of its group */
     Tensor *state[STATES]; /* state[STEP]: how many steps theta has taken, I64 (); then the state of
                               the rule, zeros at first. All NULL before the first step */
-    Tensor *direction;     /* SGD, during a step: a copy of the gradient, to which move_sgd adds */
+    Tensor *direction;     /* during a step: the copy of the gradient to which the rule adds */
 } Update;
 
 typedef struct {
     const char *name;
     const char *state[STATES]; /* torch's names in an optimizer's state_dict */
     void (*move)(const Optimizer *optimizer, const Update *u, double lr); /* cannot fail */
+    /* Does move add to the gradient? Then it gets a copy, u->direction. NULL: never. */
+    bool (*adds)(const Optimizer *optimizer, const Update *u);
 } Rule;
 
 struct Optimizer {
     Module module; /* it has no parameters */
     const Rule *rule;
-    SGDConfig sgd; /* used if the rule is SGD */
     int states;    /* how many tensors of state each parameter has */
     double factor; /* multiplies every group's learning rate */
     Module *model;

@@ -3,44 +3,14 @@
  * A step has two halves. The first half checks every parameter that has a gradient and allocates
  * its state. The first half can fail, and then nothing has changed. The second half moves the
  * parameters, one after another, and cannot fail. A rule is the second half for one parameter: SGD
- * here, AdamW in more/. A parameter without a gradient (NULL) takes no step. A gradient of zeros is
- * different: momentum and weight decay still move such a parameter.
+ * in sgd.c, AdamW in more/. A parameter without a gradient (NULL) takes no step. A gradient of
+ * zeros is different: momentum and weight decay still move such a parameter.
  */
 #include "module.h"
 
-#include <math.h>
 #include <stdlib.h>
 
-/* ---- the rules ----------------------------------------------------------------------------- */
-
-/* d = grad + weight_decay theta
- * b = d at first, then momentum b + (1 - dampening) d
- * theta -= lr d without momentum, lr (d + momentum b) with Nesterov's, else lr b */
-static void move_sgd(const Optimizer *optimizer, const Update *u, double lr) {
-    const SGDConfig *c = &optimizer->sgd;
-    const double fresh = nn_steps_of(u) == 0 ? 1 : 1 - c->dampening;
-    Tensor *theta = *u->slot;
-    Tensor *b = u->state[1];
-    Tensor *d = u->direction ? u->direction : theta->grad;
-    if (u->weight_decay != 0) tensor_add_(d, theta, u->weight_decay);
-    if (c->momentum != 0) {
-        tensor_mul_(b, c->momentum);
-        tensor_add_(b, d, fresh);
-    }
-    if (c->nesterov) tensor_add_(d, b, c->momentum);
-    tensor_add_(theta, c->momentum == 0 || c->nesterov ? d : b, -lr);
-}
-
 /* ---- construction ------------------------------------------------------------------------ */
-
-static void print_sgd(const void *module, FILE *file) {
-    const SGDConfig *c = &((const Optimizer *)module)->sgd;
-    char text[160];
-    tensor_snprintf(text, sizeof text,
-                    "lr=%g, momentum=%g, dampening=%g, weight_decay=%g, nesterov=%s", c->lr,
-                    c->momentum, c->dampening, c->weight_decay, c->nesterov ? "True" : "False");
-    fputs(text, file);
-}
 
 void nn_optimizer_forget(Optimizer *optimizer) {
     for (int i = 0; i < optimizer->num_updates; i++)
@@ -55,17 +25,10 @@ void nn_optimizer_destroy(void *module) {
     free(((Optimizer *)module)->updates);
 }
 
-static const ModuleClass sgd_class = {"SGD", sizeof(Optimizer), print_sgd, nn_optimizer_destroy};
-static const Rule sgd_rule = {"sgd", {"step", "momentum_buffer"}, move_sgd};
-
 Optimizer *nn_check_optimizer(Optimizer *optimizer, const char *function) {
     if (!optimizer) return tensor_fail("%s: the optimizer is NULL", function);
     if (optimizer->module.is_optimizer) return optimizer;
     return tensor_fail("%s: %s is no optimizer", function, optimizer->module.kind->name);
-}
-
-bool nn_check_not_negative(const char *who, const char *what, double value) {
-    return value >= 0 || tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
 }
 
 bool nn_check_group(const char *who, double lr, double weight_decay) {
@@ -100,20 +63,6 @@ Optimizer *nn_optimizer_new(const ModuleClass *kind, const Rule *rule, void *mod
     return nn_module_done(optimizer);
 }
 
-Optimizer *nn_sgd_new(void *module, SGDConfig c) {
-    nn_check_not_negative("sgd", "momentum", c.momentum);
-    if (isnan(c.dampening)) tensor_fail("sgd: dampening is not a number");
-    if (c.nesterov && (c.momentum == 0 || c.dampening != 0))
-        tensor_fail("sgd: nesterov needs a momentum and no dampening; they are %g and %g",
-                    c.momentum, c.dampening);
-    Optimizer *sgd = nn_optimizer_new(&sgd_class, &sgd_rule, module, c.lr, c.weight_decay);
-    if (sgd) {
-        sgd->sgd = c;
-        sgd->states = c.momentum != 0 ? 2 : 1;
-    }
-    return sgd;
-}
-
 /* ---- a step ------------------------------------------------------------------------------ */
 
 double nn_steps_of(const Update *u) { return u->state[STEP] ? tensor_item(u->state[STEP]) : 0; }
@@ -138,19 +87,17 @@ static void check_equal(const Rule *rule, const Tensor *theta, const char *what,
 
 /* The first half of a step: checks a parameter and its gradient, and allocates its state. */
 static void prepare(const Optimizer *optimizer, Update *u) {
+    const Rule *rule = optimizer->rule;
     const Tensor *theta = *u->slot;
-    check_equal(optimizer->rule, theta, "gradient", theta->grad);
+    check_equal(rule, theta, "gradient", theta->grad);
     if (theta->let_go || theta->grad->let_go)
-        tensor_fail("%s: %s of %s was let go, and its elements with it", optimizer->rule->name,
+        tensor_fail("%s: %s of %s was let go, and its elements with it", rule->name,
                     theta->let_go ? "the value" : "the gradient", theta->name);
-    /* SGD adds weight decay and Nesterov's momentum to a copy of the gradient. */
-    const bool adds = u->weight_decay != 0 || optimizer->sgd.nesterov;
-    if (optimizer->rule == &sgd_rule && adds) u->direction = tensor_clone(theta->grad);
+    if (rule->adds && rule->adds(optimizer, u)) u->direction = tensor_clone(theta->grad);
     if (!u->state[STEP]) u->state[STEP] = tensor_from_int64s(SCALAR, &(int64_t){0});
     for (int k = 1; k < optimizer->states; k++) {
         if (!u->state[k]) u->state[k] = tensor_zeros_like(theta);
-        if (u->state[k])
-            check_equal(optimizer->rule, theta, optimizer->rule->state[k], u->state[k]);
+        if (u->state[k]) check_equal(rule, theta, rule->state[k], u->state[k]);
     }
 }
 

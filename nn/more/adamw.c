@@ -37,7 +37,7 @@ static void print_adamw(const void *module, FILE *file) {
 }
 
 static const ModuleClass adamw_class = {"AdamW", sizeof(AdamW), print_adamw, nn_optimizer_destroy};
-static const Rule adamw_rule = {"adamw", {"step", "exp_avg", "exp_avg_sq"}, move_adamw};
+static const Rule adamw_rule = {"adamw", {"step", "exp_avg", "exp_avg_sq"}, .move = move_adamw};
 
 static void check_beta(const char *name, double beta) {
     if (!(beta >= 0 && beta < 1)) tensor_fail("adamw: %s is %g: it must be in [0, 1)", name, beta);
