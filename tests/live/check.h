@@ -93,7 +93,8 @@ int ck_same(const char *x, const char *y);
         ck_assert_msg(ck_same(ck_x, ck_y) == (same), "failed: %s and %s: \"%s\", \"%s\"", #x, #y,  \
                       ck_x ? ck_x : "(null)", ck_y ? ck_y : "(null)");                             \
     } while (0)
-#define ck_assert_str_eq(x, y) CK_STRINGS(1, x, y)
-#define ck_assert_str_ne(x, y) CK_STRINGS(0, x, y)
+#define ck_assert_str_eq(x, y)  CK_STRINGS(1, x, y)
+#define ck_assert_str_ne(x, y)  CK_STRINGS(0, x, y)
+#define ck_assert_pstr_eq(x, y) CK_STRINGS(1, x, y)
 
 #endif
