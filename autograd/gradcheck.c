@@ -182,8 +182,7 @@ static double size_of_terms(const Check *check) {
     return size;
 }
 
-/* Checks that each input that requires a gradient is float64 and that its elements share no memory.
- */
+/* Each input that requires a gradient must be float64, and its elements must share no memory. */
 static bool check_arguments(const Check *check) {
     for (int i = 0; i < check->n; i++) {
         const Tensor *x = check->inputs[i];

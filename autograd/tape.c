@@ -248,8 +248,7 @@ static void check_history(const char *op, const char *name, const Tensor *x) {
                     op, name, x->storage->written_by);
 }
 
-/* Does the result require a gradient? Sets an error if the history of an input is not on the tape.
- */
+/* Does the result require a gradient? An error if the history of an input is not on the tape. */
 static bool result_requires_grad(const Node *n) {
     bool required = false;
     if (!n->op->backward || !stack.tape[stack.open - 1].records) return false;
@@ -653,8 +652,7 @@ Tensor *ag_name(Tensor *x, const char *name) {
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
-/* Prints the comma, then "%2 scores" for a result on the tape, "weight (3, 2)" for another tensor.
- */
+/* Prints the comma, then "%2 scores" for a result on the tape, else "weight (3, 2)". */
 static void print_input(const Tensor *x, const char *comma, int before, FILE *file) {
     int i = before - 1;
     while (i >= 0 && stack.nodes[i].out != x) i--;

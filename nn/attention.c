@@ -61,8 +61,7 @@ static bool check_mask(const char *who, AttentionMask mask, int64_t B, int64_t H
     return ag_mask_fits(who, mask, scores, x[QUERIES]->dtype);
 }
 
-/* Does the last size of input i equal the in_features of a projection? The error names the field.
- */
+/* Is the last size of input i the in_features of its projection? The error names the field. */
 static bool check_last_size(const char *who, Tensor *const x[], int i, const Linear *projection) {
     int64_t size = x[i]->shape.dim[2], in = projection->in_features;
     if (in != NN_LAZY && size != in)
@@ -221,8 +220,7 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     return nn_module_done(attention);
 }
 
-/* y = x W': (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view, or as a batch of B H: (B H, N, D)
- */
+/* y = x W': (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view, or a batch of B H: (B H, N, D) */
 static Tensor *project_to_heads(const MultiHeadAttention *attention, Linear *W, Tensor *x,
                                 const char *name) {
     const int mark = tape_mark();

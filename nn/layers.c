@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-/* ---- linear -------------------------------------------------------------------------------------
- */
+/* ---- linear ---------------------------------------------------------------------------------- */
 
 /* x W' + b. The first input can set the size of a lazy layer.
  *
@@ -86,8 +85,7 @@ Tensor *nn_linear_forward(Linear *linear, Tensor *x) {
     return nn_forward_done(linear, ready ? ag_linear(x, linear->weight, linear->bias) : NULL);
 }
 
-/* ---- dropout ------------------------------------------------------------------------------------
- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 static void print_dropout(const void *module, FILE *file) {
     fprintf(file, "p=");
@@ -113,8 +111,7 @@ Tensor *nn_dropout_forward(Dropout *dropout, Tensor *x) {
     return nn_forward_done(dropout, drops ? ag_dropout(x, dropout->p) : x);
 }
 
-/* ---- embedding ----------------------------------------------------------------------------------
- */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
 static void print_embedding(const void *module, FILE *file) {
     const Shape shape = ((const Embedding *)module)->weight->shape;
@@ -140,8 +137,7 @@ Tensor *nn_embedding_forward(Embedding *embedding, Tensor *index) {
     return nn_forward_done(embedding, ag_embedding(embedding->weight, index));
 }
 
-/* ---- layer norm ---------------------------------------------------------------------------------
- */
+/* ---- layer norm ------------------------------------------------------------------------------ */
 
 static void print_layer_norm(const void *module, FILE *file) {
     const LayerNorm *norm = module;

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the module. If the module is NULL: an error, unless an earlier error explains that NULL.
- */
+/* Returns the module. If it is NULL: an error, unless an earlier error explains that NULL. */
 static Module *check_given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);
 }

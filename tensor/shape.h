@@ -10,8 +10,7 @@ static inline int64_t dtype_size(DType dtype) { /* of an element, in bytes */
 }
 static inline bool dtype_is_float(DType dtype) { return dtype <= F64; }
 
-/* *product = a b, for sizes that are not negative; false, without an error, if that is no int64_t.
- */
+/* *product = a b, for sizes of 0 or more; false, without an error, if that is no int64_t. */
 static inline bool multiply_sizes(int64_t a, int64_t b, int64_t *product) {
     const bool small = (a | b) <= INT32_MAX; /* a division takes longer than all else here */
     if (!small && b != 0 && a > INT64_MAX / b) return false;
@@ -20,8 +19,7 @@ static inline bool multiply_sizes(int64_t a, int64_t b, int64_t *product) {
 }
 
 int64_t tensor_shape_numel(Shape shape); /* INT64_MAX if there are more */
-/* Does the number of bytes fit an int64_t? A size of 0 counts as 1, so that the strides fit, too.
- */
+/* Does the number of bytes fit an int64_t? A size of 0 counts as 1, so the strides fit, too. */
 bool tensor_shape_fits(Shape shape, int64_t bytes_per_element);
 static inline bool shape_equal(Shape a, Shape b) {
     bool equal = a.ndim == b.ndim;

@@ -63,8 +63,7 @@ bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype
 
 /* ---- the parts as inputs of a node --------------------------------------------------------- */
 
-/* A mask is const for the caller: no op writes its elements. The tape only counts its references.
- */
+/* A mask is const for the caller: no op writes its elements, the tape counts its references. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in) {
     in[0] = (Tensor *)mask.valid_lens;
     in[1] = (Tensor *)mask.keep;

@@ -121,8 +121,7 @@ Tensor *ag_mean_dims(Tensor *x, Axes dims, bool keepdim) {
     return reduce_dims(&ag_op_mean_dims, x, dims, keepdim);
 }
 
-/* ---- along one dimension ------------------------------------------------------------------------
- */
+/* ---- along one dimension --------------------------------------------------------------------- */
 
 Tensor *ag_reduce_dim(const Op *op, Tensor *x, int dim, bool keepdim) {
     const int d =
@@ -134,8 +133,7 @@ Tensor *ag_reduce_dim(const Op *op, Tensor *x, int dim, bool keepdim) {
     return apply1(op, x, at);
 }
 
-/* ---- argmax -------------------------------------------------------------------------------------
- */
+/* ---- argmax ---------------------------------------------------------------------------------- */
 
 Tensor *ag_positions(const Node *n, Kernel *const *kernel) {
     const Tensor *x = n->in[0];

@@ -87,8 +87,7 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     return head;
 }
 
-/* The generator draws for one head after the other, so the state before the first head is enough.
- */
+/* The generator draws head after head, so the state before the first head is enough. */
 static void attention_part(int worker, int64_t from, int64_t to, void *context) {
     const Heads *heads = context;
     Generator generator;

@@ -72,8 +72,7 @@ static void sum_columns(Columns *c) {
     tensor_work_in_parts(workers, (c->columns + 63) / 64, sum_columns_part, c);
 }
 
-/* Do the summed dimensions merge into rows with one stride, and the others into contiguous columns?
- */
+/* Do the summed dimensions merge into rows with one stride, the others into contiguous columns? */
 static bool are_columns(const Tensor *x, const bool *dims, Columns *c) {
     int64_t next = 1;
     c->rows = 1;

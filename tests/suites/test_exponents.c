@@ -336,8 +336,7 @@ END_TEST
 START_TEST(row_kernels) { walk(&by_rows[_i], false); }
 END_TEST
 
-/* ---- kernels of other forms, in float32: the judge is the plain kernel of float64 -------------
- */
+/* ---- kernels of other forms, in float32: the judge is the plain kernel of float64 ------------ */
 
 enum { SIDE = 37, AREA = SIDE * SIDE };
 

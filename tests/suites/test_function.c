@@ -11,8 +11,7 @@
 
 #define EXPECT_GRAD(x, ...) expect_elements(#x "->grad", (x)->grad, (double[]){__VA_ARGS__}, 1e-12)
 
-/* ---- functions ---------------------------------------------------------------------------------
- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 /* y = a b^2, of ops; b is broadcast to a's shape. */
 static Tensor *scaled_forward(const AgCall *call) {
@@ -146,8 +145,7 @@ static int lines_of_the_tape(void) {
     return n;
 }
 
-/* ---- values and gradients ----------------------------------------------------------------------
- */
+/* ---- values and gradients -------------------------------------------------------------------- */
 
 /* An op of one's own among the others: values, gradients, lines. What it applies itself is not on
  * the tape. */
@@ -315,8 +313,7 @@ START_TEST(an_empty_result_has_gradients_of_zeros) {
 }
 END_TEST
 
-/* ---- tapes -------------------------------------------------------------------------------------
- */
+/* ---- tapes ----------------------------------------------------------------------------------- */
 
 /* Calls itself: y = 2^depth x, each level on a tape of its own. */
 static Tensor *nested_forward(const AgCall *call);
@@ -473,8 +470,7 @@ START_TEST(what_backward_reads_must_not_change) {
 }
 END_TEST
 
-/* ---- mistakes ----------------------------------------------------------------------------------
- */
+/* ---- mistakes -------------------------------------------------------------------------------- */
 
 /* After an error nothing is recorded, no gradient has changed, no tensor is left. */
 START_TEST(a_mistake_is_one_sentence) {
@@ -567,8 +563,7 @@ START_TEST(arguments_are_checked) {
 }
 END_TEST
 
-/* ---- checked and shown -------------------------------------------------------------------------
- */
+/* ---- checked and shown ----------------------------------------------------------------------- */
 
 static Tensor *call_planned(Tensor **in, void *plan) { return ag_call(&planned, 1, in, plan); }
 static Tensor *call_scaled(Tensor **in, void *unused) {
@@ -646,8 +641,7 @@ START_TEST(a_tape_as_json_shows_the_function) {
 }
 END_TEST
 
-/* ---- hooks -------------------------------------------------------------------------------------
- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 /* What a hook has seen, and what it does. */
 typedef struct {

@@ -83,8 +83,7 @@ START_TEST(every_op_has_a_text) {
 }
 END_TEST
 
-/* ---- the vector-Jacobian product and the forward, of every op ---------------------------------
- */
+/* ---- the vector-Jacobian product and the forward, of every op -------------------------------- */
 
 /* All floats require a gradient, but not input number `constant`; -1: no input is a constant. */
 static void make_inputs(const Sample *s, DType dtype, int constant, Tensor **in) {
@@ -396,8 +395,7 @@ START_TEST(nan_and_infinity_are_written) {
 }
 END_TEST
 
-/* ---- the check of a line: numbers of any size --------------------------------------------------
- */
+/* ---- the check of a line: numbers of any size ------------------------------------------------ */
 
 /* 2 x, but 0.01 % too large. */
 static Tensor *own_square(const AgCall *call) { return tensor_retain(ag_square(call->in[0])); }

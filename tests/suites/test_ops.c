@@ -1604,8 +1604,7 @@ START_TEST(too_many_dimensions_are_an_error) {
 }
 END_TEST
 
-/* ---- gradients that are sums of many terms ----------------------------------------------------
- */
+/* ---- gradients that are sums of many terms --------------------------------------------------- */
 
 /* Is x's gradient the sum that its uses ask for, bit for bit? use[i]: the element of x that element
  * i of dy is added to. Few indices are added in float32, one after the other, as PyTorch adds them;

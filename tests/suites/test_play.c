@@ -55,8 +55,7 @@ static void end(void) {
     ck_assert_int_eq(live_tensors(), 0);
 }
 
-/* ---- the numbers of build/recall ---------------------------------------------------------------
- */
+/* ---- the numbers of build/recall ------------------------------------------------------------- */
 
 static const char *row; /* of the program's log */
 
@@ -217,8 +216,7 @@ START_TEST(without_a_mask) {
 }
 END_TEST
 
-/* ---- requests and mistakes ---------------------------------------------------------------------
- */
+/* ---- requests and mistakes ------------------------------------------------------------------- */
 
 START_TEST(nothing_piles_up) {
     begin("dot", "");

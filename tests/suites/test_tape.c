@@ -1138,8 +1138,7 @@ START_TEST(a_write_through_a_view_is_noticed) {
 }
 END_TEST
 
-/* ---- writes that would have to be recorded -----------------------------------------------------
- */
+/* ---- writes that would have to be recorded --------------------------------------------------- */
 
 static const char unrecorded[] =
     "mul: a was written in place from a tensor that requires a gradient, which the tape does not "
@@ -1639,8 +1638,7 @@ START_TEST(gradcheck_says_what_it_found) {
 }
 END_TEST
 
-/* ---- gradcheck: numbers of any size ------------------------------------------------------------
- */
+/* ---- gradcheck: numbers of any size ---------------------------------------------------------- */
 
 START_TEST(gradcheck_steps_as_far_as_the_number_is_large) {
     static const double sizes[] = {1, 1e5, 1e6, 1e7, 1e9, 1e12, 1e20, 1e60};
