@@ -84,7 +84,9 @@ SONAME   = $(SHARED).$(ABI)
 FULLNAME = $(SHARED).$(VERSION)
 SMALLER  = -Wl,-z,noseparate-code # FreeBSD's linker does so anyway
 SHARING  = -shared $(if $(LINUX),$(SMALLER)) -Wl,-z,now,-z,nodelete,-Bsymbolic,-soname,$(SONAME) \
-           -Wl,--version-script,$(EXPORTS),--no-undefined
+           -Wl,--version-script,$(EXPORTS) $(WHOLE)
+# clang's sanitizers are in the program, not in the library.
+WHOLE    = $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,--no-undefined)
 else
 SHARED   = libtapehead.dylib
 SONAME   = libtapehead.$(ABI).dylib
