@@ -9,7 +9,7 @@ CORE_FLAGS  = -std=c11 $(CPPFLAGS) $(CFLAGS) -DTAPEHEAD_CORE $(if $(findstring t
 CORE_SUITES = $(patsubst %,$(BUILD)/tests/test_%,tensor print random tape ops golden attention function seeds nn notebook)
 # tcc's code calls functions of its own library.
 TCC_LIBRARY = $(if $(findstring tcc,$(CC)),$(wildcard /usr/lib/*/tcc/libtcc1.a /usr/lib/tcc/libtcc1.a /usr/local/lib/tcc/libtcc1.a))
-HOST_C      = $(filter-out %/win32.c,$(wildcard tensor/files/*.c autograd/more/*.c nn/more/*.c)) tensor/fast/attention.c tests/tools/alone.c
+HOST_C      = $(filter-out %/win32.c,$(wildcard tensor/files/*.c autograd/more/*.c nn/more/*.c)) tensor/fast/attention_heads.c tests/tools/alone.c
 HOST_FLAGS  = -O1 -g -std=c11 -D_XOPEN_SOURCE=700 -ffp-contract=off -DTEST_HOOKS -DCORE_ALONE $(WARN) -Wno-unused \
               $(if $(findstring tcc,$(CC)),-DONE_THREAD) # tcc has no thread-local variables
 

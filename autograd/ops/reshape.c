@@ -1,4 +1,4 @@
-/* shape.c - views of the same elements in another shape or order, and copies. The gradient of a
+/* reshape.c - views of the same elements in another shape or order, and copies. The gradient of a
  * view is the inverse view of dy. */
 #include "../op.h"
 

@@ -1,8 +1,8 @@
-/* attention.c - fused attention of whole tensors: passes the pointers and strides of each head and
- * its mask to a kernel, which never holds the Q x K weights of a head in memory.
+/* attention_heads.c - fused attention of whole tensors: passes the pointers and strides of each
+ * head and its mask to a kernel, which never holds the Q x K weights of a head in memory.
  *
  * B batch, H heads, Q queries, K keys. */
-#include "attention.h"
+#include "attention_heads.h"
 
 #include "../parts.h"
 

@@ -1,6 +1,6 @@
-/* attention.h - fused attention of whole tensors, for autograd/more/fused_attention.c. */
-#ifndef TAPEHEAD_TENSOR_FAST_ATTENTION_H
-#define TAPEHEAD_TENSOR_FAST_ATTENTION_H
+/* attention_heads.h - fused attention of whole tensors, for autograd/more/fused_attention.c. */
+#ifndef TAPEHEAD_TENSOR_FAST_ATTENTION_HEADS_H
+#define TAPEHEAD_TENSOR_FAST_ATTENTION_HEADS_H
 
 #include "../math/operations.h"
 
