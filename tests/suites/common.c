@@ -423,10 +423,11 @@ Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, i
     const int64_t elements = x->storage->size / dtype_size(x->dtype);
     int64_t steps[TENSOR_MAX_DIMS] = {0}, low = offset, high = offset;
     bool fits = offset >= 0 && shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS;
+    for (int d = 0; fits && d < shape.ndim; d++) fits = shape.dim[d] >= 0;
     for (int d = 0; fits && d < shape.ndim; d++) {
         int64_t reach = 0;
         steps[d] = stride[d];
-        fits = shape.dim[d] >= 0 && stride_fits(shape, d, stride[d]) &&
+        fits = stride_fits(shape, d, stride[d]) &&
                !__builtin_mul_overflow(shape.dim[d] - 1, stride[d], &reach) &&
                !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
     }
