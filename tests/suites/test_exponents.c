@@ -42,6 +42,13 @@ static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
 }
 static Wide power_for(Wide size) { return 1; } /* every square fits */
 
+/* Some systems' macros name the type double. */
+#undef isfinite
+#define isfinite(x) __builtin_isfinite(x)
+#undef isinf
+#define isinf(x) __builtin_isinf(x)
+#undef isnan
+#define isnan(x) __builtin_isnan(x)
 #define double long double
 #undef C /* of common.h */
 #include "../../tensor/kernels/plain_math.h"
