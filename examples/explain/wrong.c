@@ -129,7 +129,8 @@ static bool has_empty_row(const TapeLine *line) {
     const int64_t keys = weights->shape.dim[weights->shape.ndim - 1];
     double *y = malloc((size_t)n * sizeof *y);
     bool found = false;
-    if (y && tensor_to_doubles(weights, y))
+    if (!y) return tensor_fail("out of memory");
+    if (tensor_to_doubles(weights, y))
         for (int64_t row = 0; row < n; row += keys) {
             double sum = 0;
             for (int64_t k = 0; k < keys; k++) sum += y[row + k];
