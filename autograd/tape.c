@@ -57,10 +57,9 @@ static bool open_tape(const char *function, bool records) {
         return tensor_fail("%s: a function of ag_call is running, and what it does is not recorded",
                            function);
     struct Tape tape = {.first = stack.count, .records = records};
-    if (stack.tapes == 0)
-        /* The numbers of two threads differ: a tensor may go to another thread with its mark of a
-         * write that no tape recorded (Storage.unrecorded). */
-        stack.tapes = (uint32_t)(uintptr_t)&stack;
+    /* The numbers of two threads differ: a tensor may go to another thread with its mark of a write
+     * that no tape recorded (Storage.unrecorded). */
+    if (stack.tapes == 0) stack.tapes = (uint32_t)(uintptr_t)&stack;
     while (records && tape.number == 0) tape.number = ++stack.tapes;
     stack.tape[stack.open++] = tape;
     tell_recording();
