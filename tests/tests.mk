@@ -149,7 +149,7 @@ $(BUILD)/failmalloc.so: $(BUILD)/obj/tests/tools/failmalloc.o $(BUILD)/sources
 coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/tools/have gcovr
 	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
-	@$(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
+	@GCOV_ERROR_FILE=/dev/null $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
 mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or two (needs Python and gcov)

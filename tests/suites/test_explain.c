@@ -1587,7 +1587,7 @@ START_TEST(pages_that_cannot_be_written) {
     expect_failure("--page $D", ": Is a directory\n");
     if (access(path("sealed"), W_OK) != 0)
         expect_failure("--page $D/sealed/page.html", ": it cannot be written: Permission denied\n");
-    ck_assert_int_eq(run_line("ulimit -f 2;", "--page $D/old"), 1);
+    ck_assert_int_eq(run_line(SMALL_FILES, "--page $D/old"), 1);
     ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s", complaints);
     ck_assert_int_eq(shell("test \"$(cat $D/old)\" = old"), 0);
     ck_assert_int_eq(files_in_folder(), 2);

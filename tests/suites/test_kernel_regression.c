@@ -352,7 +352,7 @@ START_TEST(files_whole_or_not_at_all) {
                                                           * files are written */
     }
     put(path("old.csv"), "old\n");
-    ck_assert_int_eq(run_line("ulimit -f 2;", "--predict $D/old.csv"), 1);
+    ck_assert_int_eq(run_line(SMALL_FILES, "--predict $D/old.csv"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, "old.csv: it cannot be written: File too large\n"));
     slurp(path("old.csv"), out, sizeof out);
     ck_assert_str_eq(out, "old\n");

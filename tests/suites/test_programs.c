@@ -567,7 +567,7 @@ static void expect_old_file_kept(const char *flag) {
     char line[256], text[64];
     put(path("old"), "old\n");
     snprintf(line, sizeof line, "--quiet %s $D/old", flag);
-    ck_assert_int_eq(run_line("ulimit -f 2;", with(line)), 1);
+    ck_assert_int_eq(run_line(SMALL_FILES, with(line)), 1);
     ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s %s: %s", program, flag,
                   complaints);
     slurp(path("old"), text, sizeof text);
