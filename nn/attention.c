@@ -5,8 +5,7 @@
  * dot-product attention and the small network of additive attention, and one way to pool the
  * values. Multi-head attention is dot-product attention on several projections at once; without
  * .fused the heads become a part of the batch. Everything here calls ops, so there is no
- * backward here. tape_mark and ag_let_go_since free memory early and compute nothing: skip them in
- * a first reading.
+ * backward here.
  *
  * B batch, Q queries, K keys and values, N either of them (or, of what the heads share, B H), D
  * size of a head, H heads (of additive attention: hidden units). */
@@ -88,19 +87,17 @@ DotProductAttention *nn_dot_product_attention_new(double dropout) {
 
 /* weights: (N, Q, K), kept in *field; the output: dropout(weights) V, (N, Q, Dv) */
 static Tensor *pool(void *module, Tensor **field, Dropout *dropout, Tensor *weights, Tensor *v) {
-    const int mark = tape_mark();
     ag_name(weights, "attention_weights");
     Tensor *output = ag_bmm(nn_dropout_forward(dropout, weights), v);
     if (!output || !nn_keep_result(module, field, weights)) return NULL;
-    return ag_let_go_since(mark, ag_name(output, "output"));
+    return ag_name(output, "output");
 }
 
 /* scores: (N, Q, D) (N, D, K) -> (N, Q, K); the weights: softmax(scores / sqrt(D)) */
 static Tensor *dot_product_weights(Tensor *q, Tensor *k, AttentionMask mask, int64_t H) {
-    const int mark = tape_mark();
     const double scale = 1 / sqrt((double)q->shape.dim[2]);
     Tensor *scores = ag_name(ag_bmm(q, ag_transpose(k, 1, 2)), "scores");
-    return ag_let_go_since(mark, ag_attention_weights(scores, scale, mask, H));
+    return ag_attention_weights(scores, scale, mask, H);
 }
 
 static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], AttentionMask mask) {
@@ -119,10 +116,14 @@ static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], At
     return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
 }
 
+/* Lets go of all that was computed since the mark (scores, for example), except the output, kept
+ * weights and what backward reads; so do the other two forward functions. */
 Tensor *nn_dot_product_attention_forward(DotProductAttention *attention, Tensor *q, Tensor *k,
                                          Tensor *v, AttentionMask mask) {
     if (!nn_forward_begins("dot_product_attention", attention)) return NULL;
-    return nn_forward_done(attention, dot_product(attention, (Tensor *[]){q, k, v}, mask));
+    const int mark = tape_mark();
+    Tensor *output = dot_product(attention, (Tensor *[]){q, k, v}, mask);
+    return nn_forward_done(attention, ag_let_go_since(mark, output));
 }
 
 /* ---- additive attention -------------------------------------------------------------------- */
@@ -147,7 +148,6 @@ AdditiveAttention *nn_additive_attention_new(int64_t num_hiddens, double dropout
 /* q (B, Q, Dq), k (B, K, Dk) -> (B, Q, K), H hidden units */
 static Tensor *additive_weights(AdditiveAttention *attention, Tensor *q, Tensor *k,
                                 AttentionMask mask) {
-    const int mark = tape_mark();
     /* queries: (B, Q, H)  keys: (B, K, H); W_q draws its weights before W_k */
     Tensor *queries = ag_name(nn_linear_forward(attention->W_q, q), "queries");
     Tensor *keys = ag_name(nn_linear_forward(attention->W_k, k), "keys");
@@ -156,7 +156,7 @@ static Tensor *additive_weights(AdditiveAttention *attention, Tensor *q, Tensor 
     /* scores: (B, Q, H), (B, K, H) -> (B, Q, K): w_v tanh(query + key), 0 at or past valid_lens */
     Tensor *w = attention->w_v->weight;
     Tensor *scores = ag_name(ag_additive_scores(queries, keys, w, mask.valid_lens), "scores");
-    return ag_let_go_since(mark, ag_attention_weights(scores, 1, mask, 1));
+    return ag_attention_weights(scores, 1, mask, 1);
 }
 
 static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], AttentionMask mask) {
@@ -175,7 +175,9 @@ static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], Attenti
 Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, Tensor *k, Tensor *v,
                                       AttentionMask mask) {
     if (!nn_forward_begins("additive_attention", attention)) return NULL;
-    return nn_forward_done(attention, additive(attention, (Tensor *[]){q, k, v}, mask));
+    const int mark = tape_mark();
+    Tensor *output = additive(attention, (Tensor *[]){q, k, v}, mask);
+    return nn_forward_done(attention, ag_let_go_since(mark, output));
 }
 
 /* ---- multi-head attention ------------------------------------------------------------------ */
@@ -223,38 +225,33 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
 /* y = x W': (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view, or a batch of B H: (B H, N, D) */
 static Tensor *project_to_heads(const MultiHeadAttention *attention, Linear *W, Tensor *x,
                                 const char *name) {
-    const int mark = tape_mark();
     Tensor *y = nn_linear_forward(W, x);
     if (!y) return NULL;
     int64_t B = y->shape.dim[0], N = y->shape.dim[1], H = attention->num_heads;
     int64_t D = y->shape.dim[2] / H;
     Tensor *heads = ag_permute(ag_reshape(y, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3));
     if (!attention->fused) heads = ag_reshape(heads, SHAPE(B * H, N, D));
-    return ag_let_go_since(mark, ag_name(heads, name));
+    return ag_name(heads, name);
 }
 
 /* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, H, Q, D) or, as a batch of B H, (B H, Q, D) */
 static Tensor *attend(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
-    const int mark = tape_mark();
     DotProductAttention *heads = attention->attention;
     const double dropout = heads->dropout->module.training ? heads->dropout->p : 0;
     Tensor *queries = project_to_heads(attention, attention->W_q, x[QUERIES], "queries");
     Tensor *keys = project_to_heads(attention, attention->W_k, x[KEYS], "keys");
     Tensor *values = project_to_heads(attention, attention->W_v, x[VALUES], "values");
-    Tensor *output = attention->fused
-                         ? ag_attention(queries, keys, values, mask, dropout)
-                         : nn_dot_product_attention_forward(heads, queries, keys, values, mask);
-    return ag_let_go_since(mark, output);
+    if (attention->fused) return ag_attention(queries, keys, values, mask, dropout);
+    return nn_dot_product_attention_forward(heads, queries, keys, values, mask);
 }
 
 /* x: (B, H, N, D) or (B H, N, D) -> (B, N, H, D) -> (B, N, H D) */
 static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
     if (!x) return NULL;
-    const int mark = tape_mark();
     int64_t N = x->shape.dim[x->shape.ndim - 2], D = x->shape.dim[x->shape.ndim - 1];
     Tensor *parts = ag_permute(ag_reshape(x, SHAPE(B, H, N, D)), AXES(0, 2, 1, 3));
     Tensor *joined = ag_reshape(parts, SHAPE(B, N, H * D));
-    return ag_let_go_since(mark, ag_name(joined, "heads"));
+    return ag_name(joined, "heads");
 }
 
 static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
@@ -267,17 +264,18 @@ static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], Atte
     if (!check_mask(who, mask, B, H, x)) return NULL;
 
     /* heads: (B, H, Q, D) -> (B, Q, H D), output: (B, Q, num_hiddens) */
-    const int mark = tape_mark();
     Tensor *heads = join_heads(attend(attention, x, mask), B, H);
     Tensor *output = nn_linear_forward(attention->W_o, heads);
     if (output && !attention->fused)
         nn_keep_result(attention, &attention->attention_weights,
                        attention->attention->attention_weights);
-    return ag_let_go_since(mark, ag_name(output, "output"));
+    return ag_name(output, "output");
 }
 
 Tensor *nn_multi_head_attention_forward(MultiHeadAttention *attention, Tensor *q, Tensor *k,
                                         Tensor *v, AttentionMask mask) {
     if (!nn_forward_begins("multi_head_attention", attention)) return NULL;
-    return nn_forward_done(attention, multi_head(attention, (Tensor *[]){q, k, v}, mask));
+    const int mark = tape_mark();
+    Tensor *output = multi_head(attention, (Tensor *[]){q, k, v}, mask);
+    return nn_forward_done(attention, ag_let_go_since(mark, output));
 }
