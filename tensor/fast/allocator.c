@@ -10,11 +10,12 @@
  * of all blocks that the step uses; a block that it uses several times counts once. A thread holds
  * blocks in use and waiting blocks. The limit for the sum of both is 1.5 times the second largest
  * need of the thread's last 32 steps, or 1.5 times the peak of the current step if the peak is
- * larger. (With the largest need, a single large step would raise the limit.) Above the limit, the
- * thread returns waiting blocks to the system: first the blocks that the current step has not used,
- * then all waiting blocks. TAPEHEAD_CACHE=512M limits the waiting bytes, too. TAPEHEAD_CACHE=0
- * turns the lists off, and so does make debug: valgrind and the sanitizers then see each block that
- * is allocated and freed.
+ * larger. (With the largest need, a single large step would raise the limit. If only the blocks
+ * that nobody took for 32 steps went back, steps of forty sizes would hold 6.5 times what the
+ * largest of them needs.) Above the limit, the thread returns waiting blocks to the system: first
+ * the blocks that the current step has not used, then all waiting blocks. TAPEHEAD_CACHE=512M
+ * limits the waiting bytes, too. TAPEHEAD_CACHE=0 turns the lists off, and so does make debug:
+ * valgrind and the sanitizers then see each block that is allocated and freed.
  *
  * Threads. Each thread has a cache of its own. A block belongs to the thread that allocated it,
  * whose number comes after the block. A thread that frees another thread's block returns the block
