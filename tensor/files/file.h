@@ -18,7 +18,7 @@ enum { PATH_SIZE = 4096 }; /* bytes of the longest path */
 typedef struct {
     char target[PATH_SIZE];         /* "" if path is a device or a pipe */
     char temporary[PATH_SIZE + 32]; /* the file that is renamed to target; "" after that */
-    DIR *directory;                 /* of the target, open to be flushed; NULL if it is not open */
+    DIR *directory;                 /* of the target, open to be flushed; NULL if target is "" */
 } Replacement;
 
 /* Can path be replaced, or written to if it is a device? If not, false, with errno set. */

@@ -19,16 +19,17 @@
 
 enum { NAME_PART = 200, LINKS_MAX = 40 };
 
-static const char *base_of(const char *path) {
+/* Where the last part of a path begins. */
+static int base_of(const char *path) {
     const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return slash ? (int)(slash + 1 - path) : 0;
 }
 
 /* ---- the target ----------------------------------------------------------------------------- */
 
 /* Devices, pipes and the names of open files are written to where they are. */
 static bool is_direct(const char *path, mode_t mode) {
-    return (mode && !S_ISREG(mode) && !S_ISDIR(mode)) || !strncmp(path, "/dev/std", 8) ||
+    return (mode && !S_ISREG(mode)) || !strncmp(path, "/dev/std", 8) ||
            !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/", 6);
 }
 
@@ -39,15 +40,16 @@ static bool find_target(const char *path, char target[PATH_SIZE], struct stat *o
     char link[PATH_SIZE];
     *old = (struct stat){0};
     *target = '\0';
-    if (stat(path, old) != 0 && (errno != ENOENT || !*base_of(path))) return false;
-    if (is_direct(path, old->st_mode)) return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
-    const int fd = old->st_mode ? open(path, O_WRONLY | O_CLOEXEC) : -1; /* never a directory */
-    if (old->st_mode && (fd < 0 || close(fd) != 0)) return false;
+    if (stat(path, old) != 0 && (errno != ENOENT || !path[base_of(path)])) return false;
+    errno = EISDIR;
+    if (S_ISDIR(old->st_mode)) return false;
+    if (old->st_mode && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0) return false;
+    if (is_direct(path, old->st_mode)) return true;
     int length = snprintf(target, PATH_SIZE, "%s", path);
     for (int i = 0; i < LINKS_MAX && length < PATH_SIZE; i++) {
-        const ssize_t n = readlink(target, link, sizeof link - 1);
+        const ssize_t n = readlink(target, link, sizeof link);
         if (n < 0) return true;
-        const int kept = *link == '/' ? 0 : (int)(base_of(target) - target);
+        const int kept = *link == '/' ? 0 : base_of(target);
         length = kept + snprintf(target + kept, (size_t)(PATH_SIZE - kept), "%.*s", (int)n, link);
     }
     errno = ENAMETOOLONG;
@@ -57,10 +59,9 @@ static bool find_target(const char *path, char target[PATH_SIZE], struct stat *o
 bool tensor_can_replace(const char *path) {
     char target[PATH_SIZE];
     struct stat old;
-    const bool can = find_target(path, target, &old);
-    if (!can || !*target) return can;
-    const size_t folder = (size_t)(base_of(target) - target);
-    snprintf(target + folder, sizeof target - folder, ".");
+    if (!find_target(path, target, &old)) return false;
+    if (!*target) return true;
+    strcpy(target + base_of(target), "."); /* its directory */
     return faccessat(AT_FDCWD, target, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
@@ -77,13 +78,13 @@ static bool lock(int fd, bool is_new) {
 /* Removes the files that begin with `start`, two numbers follow, and whose writers have ended. */
 static void remove_stale(DIR *directory, const char *start) {
     const size_t length = strlen(start);
-    const int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     for (struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
         int n = 0;
         if (strncmp(entry->d_name, start, length) != 0) continue;
         (void)sscanf(entry->d_name + length, "%*[0-9]-%*[0-9]%n", &n);
         if (n == 0 || entry->d_name[length + (size_t)n]) continue;
-        const int fd = openat(dirfd(directory), entry->d_name, flags);
+        const int fd =
+            openat(dirfd(directory), entry->d_name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0 && lock(fd, false)) unlinkat(dirfd(directory), entry->d_name, 0);
         if (fd >= 0) close(fd);
     }
@@ -103,62 +104,57 @@ static int make_temporary(Replacement *r, char *number, mode_t mode) {
 }
 
 /* Gives the new file the owner, the group and the rights of the old one. Only root can change the
- * owner; other users can only set a group of their own. It is no error if the owner or the group
- * cannot be set. */
+ * owner; other users can only set a group of their own. It is no error if they cannot. */
 static bool copy_rights(int fd, const struct stat *old) {
-    if (fchown(fd, old->st_uid, old->st_gid) != 0 && fchown(fd, (uid_t)-1, old->st_gid) != 0)
-        errno = 0;
+    if (fchown(fd, old->st_uid, old->st_gid) != 0) (void)!fchown(fd, (uid_t)-1, old->st_gid);
     return fchmod(fd, old->st_mode & 0777) == 0;
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* A directory that may be written but not read can be neither listed nor flushed. */
 FILE *tensor_replacement_begin(Replacement *r, const char *path) {
     char directory[PATH_SIZE + 1];
     struct stat old;
     *r = (Replacement){0};
     if (!find_target(path, r->target, &old)) return NULL;
     if (!*r->target) return fopen(path, "ab");
-    const char *base = base_of(r->target);
-    const int folder = (int)(base - r->target);
+    const int folder = base_of(r->target);
+    const char *base = r->target + folder;
     int part = (int)strnlen(base, NAME_PART); /* whole characters of UTF-8 */
     while (part > 0 && ((unsigned char)base[part] & 0xc0) == 0x80) part--;
     snprintf(directory, sizeof directory, "%.*s.", folder, r->target);
     r->directory = opendir(directory);
-    if (!r->directory && errno != EACCES) return NULL;
+    if (!r->directory) return NULL;
     const int length = snprintf(r->temporary, sizeof r->temporary, "%.*s.%.*s.tapehead-", folder,
                                 r->target, part, base);
-    if (r->directory) remove_stale(r->directory, r->temporary + folder);
+    remove_stale(r->directory, r->temporary + folder);
     const int fd = make_temporary(r, r->temporary + length, old.st_mode ? 0600 : 0666);
     FILE *stream = fd >= 0 && (!old.st_mode || copy_rights(fd, &old)) ? fdopen(fd, "wb") : NULL;
     if (fd >= 0 && !stream) close(fd);
     return stream;
 }
 
-/* Returns NULL, or the problem as a text, with errno set. EINVAL and EBADF come from systems that
- * cannot flush directories, and are no errors. */
+static const char not_written[] = "it cannot be written";
+
+/* Returns NULL, or the problem as a text, with errno set: EIO if an earlier write failed. A file
+ * system that cannot flush directories says EINVAL, which is no error. */
 static const char *move_into_place(Replacement *r, FILE *stream) {
-    static const char not_written[] = "it cannot be written";
-    if (fflush(stream) != 0) return not_written;
-    if (ferror(stream)) errno = EIO;
-    if (ferror(stream)) return not_written;
-    if (!*r->target) return NULL;
+    errno = EIO;
+    if (fflush(stream) != 0 || ferror(stream)) return not_written;
+    if (!r->directory) return NULL;
     if (fsync(fileno(stream)) != 0 || rename(r->temporary, r->target) != 0) return not_written;
     *r->temporary = '\0';
-    if (!r->directory || fsync(dirfd(r->directory)) == 0 || errno == EINVAL || errno == EBADF)
-        return NULL;
+    if (fsync(dirfd(r->directory)) == 0 || errno == EINVAL) return NULL;
     return "it is in place, but its directory cannot be flushed to the disk";
 }
 
-/* The stream is closed after rename or unlink, because closing ends the lock. After fsync, closing
- * cannot lose bytes. */
+/* The stream is closed after rename or unlink, because closing ends the lock. */
 const char *tensor_replacement_finish(Replacement *r, FILE *stream, bool ok) {
     const char *problem = ok ? move_into_place(r, stream) : NULL;
     int error = errno;
     if (*r->temporary) unlink(r->temporary);
-    if (stream && fclose(stream) != 0 && ok && !problem && !*r->target) {
-        problem = "it cannot be written";
+    if (stream && fclose(stream) != 0 && !problem) {
+        problem = not_written;
         error = errno;
     }
     if (r->directory) closedir(r->directory);
