@@ -1,7 +1,7 @@
 /* files.c - corrupted files never crash a reader.
  *
- *     build/sanitize-fuzz/fuzz/files [FILES [SEED]]    corrupts so many files, 10000 by default
- *     build/sanitize-fuzz/fuzz/files PATH...           reads these, to see a failure again
+ *     build/sanitize-gcc/fuzz/files [FILES [SEED]]    corrupts so many files, 10000 by default
+ *     build/sanitize-gcc/fuzz/files PATH...           reads these, to see a failure again
  *
  * This program damages files of NumPy, of Python's safetensors and of our own (it flips bits; cuts,
  * inserts and repeats bytes; changes numbers and brackets) and gives them to tensor_load_npy,
