@@ -4,7 +4,7 @@
  * An op is one section of a file in ops/: the text for the reader, which is its row in README.md, a
  * forward function, a backward function directly under it, the Op that names both, and the public
  * function. Only ag_apply applies ops: it checks the inputs, runs the forward and records the node.
- * Only tape.c differentiates ops. */
+ * Only backward.c differentiates ops. */
 #ifndef TAPEHEAD_OP_H
 #define TAPEHEAD_OP_H
 

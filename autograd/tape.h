@@ -78,7 +78,7 @@ struct Hook {
 
 static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
 
-/* ---- recording ----------------------------------------------------------------------------- */
+/* ---- recording: apply.c -------------------------------------------------------------------- */
 
 /* Applies an op on the open tape. The result is a loan. */
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at);
@@ -105,7 +105,7 @@ static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
     return y;
 }
 
-/* ---- backpropagation ----------------------------------------------------------------------- */
+/* ---- backpropagation: backward.c ----------------------------------------------------------- */
 
 /* Buffers for a dx, new references. (If dx equals dy, return tensor_retain(dy).)
  *

@@ -38,7 +38,7 @@ static Tensor *additive_scores_forward(Node *n) {
     return y;
 }
 
-/* dx[2] has a row for each batch: ag_node_vjp (tape.c) sums the rows. */
+/* dx[2] has a row for each batch: ag_node_vjp (backward.c) sums the rows. */
 static void additive_scores_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];

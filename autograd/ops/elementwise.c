@@ -19,10 +19,10 @@ Tensor *ag_elementwise_forward(Node *n) {
     return tensor_map_elements(kernel, shape, type, n->n_in, (const Tensor *[]){a, b}, n->at.s);
 }
 
-/* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); ag_node_vjp (tape.c) sums
- * over broadcast dimensions. The kernel gets dy in place of each operand that the vector-Jacobian
- * product does not read: that operand's memory may be freed, and a broadcast operand would cost
- * time. */
+/* dx = vjp(x, y, dy), da = vjp_a(a, b, y, dy), db = vjp_b(a, b, y, dy); ag_node_vjp (backward.c)
+ * sums over broadcast dimensions. The kernel gets dy in place of each operand that the
+ * vector-Jacobian product does not read: that operand's memory may be freed, and a broadcast
+ * operand would cost time. */
 void ag_elementwise_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const int count = n->n_in + 2;
     const unsigned reads = n->op->reads;

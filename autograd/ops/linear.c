@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* c = a b:  da = dc b',  db = a' dc. ag_node_vjp (tape.c) sums over broadcast batches.
+/* c = a b:  da = dc b',  db = a' dc. ag_node_vjp (backward.c) sums over broadcast batches.
  * b_transposed and a_transposed hold no reference: they are not released. */
 static void product_backward(const Node *n, Tensor *dc, Tensor **dx) {
     if (ag_needs(n, 0)) {

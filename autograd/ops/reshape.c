@@ -264,7 +264,7 @@ OP_TEXT(expand) = {
 
 static Tensor *expand_forward(Node *n) { return tensor_view_expand(n->in[0], n->at.shape); }
 
-/* ag_node_vjp (tape.c) sums dy over the repeats. */
+/* ag_node_vjp (backward.c) sums dy over the repeats. */
 static void expand_backward(const Node *n, Tensor *dy, Tensor **dx) {
     (void)n;
     dx[0] = tensor_retain(dy);
