@@ -14,13 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the module. If it is NULL: an error, unless an earlier error explains that NULL. */
-static Module *check_given(void *module, const char *function) {
+Module *nn_check_given(void *module, const char *function) {
     return module ? module : tensor_fail("%s: the module is NULL", function);
 }
 
 Module *nn_check_model(void *module, const char *function) {
-    Module *m = check_given(module, function);
+    Module *m = nn_check_given(module, function);
     if (!m || !m->is_optimizer) return m;
     return tensor_fail("%s: %s is an optimizer: pass the model that it trains, or call an "
                        "nn_optimizer function",
@@ -97,7 +96,7 @@ void *nn_module_new(const ModuleClass *kind) {
 }
 
 void *nn_module_done(void *module) {
-    check_given(module, "module_done");
+    nn_check_given(module, "module_done");
     if (tensor_error()) nn_free(module);
     return tensor_error() ? NULL : module;
 }
@@ -263,7 +262,7 @@ bool nn_add_lazy_parameter(void *module, const char *name, Tensor **slot, Shape 
 
 void *nn_add_child(void *module, const char *name, void *child) {
     Module *parent = nn_check_model(module, "add_child");
-    Module *c = check_given(child, "add_child");
+    Module *c = nn_check_given(child, "add_child");
     if (c) nn_check_model(c, "add_child");
     const Module *root = parent;
     while (root && root->parent) root = root->parent;
@@ -326,66 +325,11 @@ void nn_train(void *module, bool on) {
     for (Module *m = root; m; m = next_module(root, m)) m->training = on;
 }
 
-/* As PyTorch's Module.__repr__. A module without children is one line, Kind(settings). Otherwise
- * the settings and each child are lines, indented by two columns. */
-static void print_tree(const Module *module, FILE *file, int indent) {
-    bool is_leaf = !module->children;
-    fprintf(file, "%s(", module->kind->name);
-    if (module->kind->print_settings) {
-        if (!is_leaf) fprintf(file, "\n%*s", indent + 2, "");
-        module->kind->print_settings(module, file);
-    }
-    for (const Module *child = module->children; child; child = child->next) {
-        fprintf(file, "\n%*s(%s): ", indent + 2, "", child->name);
-        print_tree(child, file, indent + 2);
-    }
-    if (!is_leaf) fprintf(file, "\n%*s", indent, "");
-    fputc(')', file);
-}
-
-bool nn_print(void *module, FILE *file) {
-    const Module *m = check_given(module, "print");
-    if (!file) tensor_fail("print: the file is NULL");
-    if (!m || !file) return false;
-    print_tree(m, file, 0);
-    fputc('\n', file);
-    return !ferror(file) || tensor_fail("print: the file could not be written");
-}
-
-/* Prints the fewest digits that are read back as x; with an exponent below 1e-4 and from 1e16
- * on. */
-void nn_print_float(double x, FILE *file) {
-    char text[32];
-    const int digits = tensor_fewest_digits(x, F64) - 1; /* after the point */
-    snprintf(text, sizeof text, "%.*e", digits, x);
-    const char *e = strchr(text, 'e');
-    const int exponent = e ? atoi(e + 1) : 16; /* no e: inf, nan */
-    const bool short_exponent = exponent >= -4 && exponent < 16;
-    const int decimals = digits > exponent ? digits - exponent : 1;
-    if (short_exponent) tensor_snprintf(text, sizeof text, "%.*f", decimals, x);
-    else tensor_snprintf(text, sizeof text, "%.*e", digits, x);
-    fputs(text, file);
-}
-
 bool nn_zero_grad(void *module) {
     Module *m = nn_check_model(module, "zero_grad");
     for (ModuleSlot *p = NULL; nn_next_parameter(m, "", &p);)
         if (*p->slot) ag_zero_grad(*p->slot);
     return m != NULL;
-}
-
-bool nn_freeze(void *module, const char *prefix, bool frozen) {
-    Module *m = nn_check_model(module, "freeze");
-    if (!prefix) tensor_fail("freeze: the prefix is NULL");
-    if (!m || !prefix) return false;
-    int n = 0;
-    for (ModuleSlot *p = NULL; nn_next_parameter(m, prefix, &p); n++) {
-        p->frozen = frozen;
-        if (*p->slot) (*p->slot)->requires_grad = !frozen;
-        if (frozen && *p->slot) ag_zero_grad(*p->slot);
-    }
-    if (n > 0 || !*prefix) return true;
-    return tensor_fail("freeze: %s has no parameter at \"%s\"", m->kind->name, prefix);
 }
 
 Tensor **nn_first_holder(Module *module, const Tensor *x) {

@@ -116,11 +116,6 @@ bool nn_next_parameter(void *module, const char *prefix, ModuleSlot **p);
 /* Writes "W_q.weight", the path of a parameter from root, into path. False and an error if the path
  * is longer than size - 1, or if the parameter is not in the tree of root. */
 bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size);
-/* Freezes the parameters at a prefix (see nn_next_parameter), or ends the freeze. A frozen
- * parameter has requires_grad false and no gradient, so backward, clipping and optimizers ignore
- * it. It is an error if no parameter has the prefix. A lazy parameter can be frozen; its field
- * stays frozen when it gets a value. For a parameter in two fields the last call counts. */
-bool nn_freeze(void *module, const char *prefix, bool frozen);
 
 /* ---- initial values ------------------------------------------------------------------------ */
 
@@ -261,7 +256,7 @@ void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL 
 /* ==== the other ring: not there in a build of the core alone ================================== */
 #ifndef TAPEHEAD_CORE
 
-/* ---- AdamW, and groups of parameters -------------------------------------------------------- */
+/* ---- AdamW, groups of parameters, frozen parameters ----------------------------------------- */
 
 /* torch.optim.AdamW: Adam with weight decay apart from the gradient, Loshchilov & Hutter 2019,
  * algorithm 2. At a parameter's t-th step
@@ -281,6 +276,12 @@ bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr,
 /* From the next step on, the learning rate of every group is its lr * factor. A new factor replaces
  * the old one. */
 bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor);
+
+/* Freezes the parameters at a prefix (see nn_next_parameter), or ends the freeze. A frozen
+ * parameter has requires_grad false and no gradient, so backward, clipping and optimizers ignore
+ * it. It is an error if no parameter has the prefix. A lazy parameter can be frozen; its field
+ * stays frozen when it gets a value. For a parameter in two fields the last call counts. */
+bool nn_freeze(void *module, const char *prefix, bool frozen);
 
 /* ---- positions ------------------------------------------------------------------------------ */
 

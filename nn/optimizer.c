@@ -6,7 +6,7 @@
  * in sgd.c, AdamW in more/. A parameter without a gradient (NULL) takes no step. A gradient of
  * zeros is different: momentum and weight decay still move such a parameter.
  */
-#include "module.h"
+#include "optimizer.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* sgd.c - stochastic gradient descent, with momentum (Sutskever et al. 2013). optimizer.c calls the
  * rule. */
-#include "module.h"
+#include "optimizer.h"
 
 #include <math.h>
 

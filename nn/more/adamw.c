@@ -1,5 +1,5 @@
 /* adamw.c - AdamW. Loshchilov & Hutter 2019, algorithm 2. optimizer.c calls the rule. */
-#include "../module.h"
+#include "../optimizer.h"
 
 #include <math.h>
 

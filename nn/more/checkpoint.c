@@ -5,7 +5,7 @@
  * type, lists the names that do not match, and makes all copies. The first half can fail, and then
  * nothing has changed. The second half writes. A strict load is one that fails if a name is listed.
  */
-#include "../module.h"
+#include "../optimizer.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

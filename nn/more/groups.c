@@ -1,6 +1,6 @@
 /* groups.c - learning rates and weight decays of groups of parameters, and the factor of all
  * learning rates, which a schedule sets. */
-#include "../module.h"
+#include "../optimizer.h"
 
 bool nn_optimizer_set_group(Optimizer *optimizer, const char *prefix, double lr, double decay) {
     const char *who = "optimizer_set_group";
