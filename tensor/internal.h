@@ -7,8 +7,8 @@
 
 #include <stdarg.h>
 
-/* The bytes of a tensor, shared with its views. The bytes are 64-byte aligned. The bytes are freed
- * when every tensor was let go and no backward will read them, or with the last tensor. */
+/* The bytes of a tensor, shared with its views. They are freed when every tensor was let go and no
+ * backward will read them, or with the last tensor. */
 typedef struct Storage {
     void *bytes;            /* NULL when they were freed before the last tensor */
     int64_t size;           /* in bytes */
@@ -61,9 +61,8 @@ Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size
 Tensor *tensor_reshape_own(Tensor *y, Shape shape);
 
 /* ---- memory -------------------------------------------------------------------------------- */
-/* One of the three doors of the core: alone/ has what the core does by itself, and a library with
- * tensor/fast/ has fast/allocator.c in its place. The other doors are parts.h and tensor_kernels.
- */
+/* The core declares memory (here), work in parts (parts.h) and the table of kernels (kernels.h);
+ * alone/ defines them for the core by itself, fast/ for the whole library. */
 
 /* A block of memory, not initialised. With tensor/fast/ it is 64-byte aligned, and the 128 bytes
  * after it may be read, which fast kernels need; alone/ has malloc's blocks. NULL and an error on

@@ -1,5 +1,5 @@
-/* parts.h - work that is cut into parts, which threads may share. One of the three doors of the
- * core: alone/one_thread.c does all parts on the calling thread, fast/pool.c shares them. */
+/* parts.h - work that is cut into parts, which threads may share. alone/one_thread.c does all parts
+ * on the calling thread, fast/pool.c shares them. */
 #ifndef TAPEHEAD_TENSOR_PARTS_H
 #define TAPEHEAD_TENSOR_PARTS_H
 
@@ -15,9 +15,8 @@ typedef void (*PartOfWork)(int worker, int64_t from, int64_t to, void *context);
 
 #ifdef TEST_HOOKS
 /* The tests are linked with a pool.c of their own that has these variables; the library has none.
- * The tests make worth_a_thread small, so that small tensors are cut as large ones are. The tests
- * also set threads_take_turns, so that each thread does some of the work, even if the work is
- * small. */
+ * They make worth_a_thread small, so that small tensors are cut as large ones are, and set
+ * threads_take_turns, so that each thread does some of the work, even if there is little. */
 extern double worth_a_thread;
 extern bool threads_take_turns;
 #endif

@@ -1,17 +1,16 @@
 /* print.c - tensor_print: the text that PyTorch's print(x) writes, character for character.
  *
- * There are two passes over the elements that are shown. The first pass chooses one format for
- * all these elements: "1." if all are whole, else four decimals, or scientific notation if the
- * magnitudes differ too much, or if one of them is very large or very small. The second pass writes
- * the elements in right-aligned columns and nested brackets. A tensor of more than 1000 elements
- * shows only the first and last three of each long dimension, and both passes read only these.
+ * There are two passes over the elements that are shown. The first chooses one format for all of
+ * them: "1." if all are whole, else four decimals, or scientific notation if the magnitudes differ
+ * too much, or if one of them is very large or very small. The second writes them in right-aligned
+ * columns and nested brackets. A tensor of more than 1000 elements shows only the first and last
+ * three of each long dimension, and both passes read only these.
  *
- * Three details of PyTorch look like mistakes. The details are kept, so that the texts are equal:
- * zeros, NaN and infinities do not count for the width of a column; an ellipsis counts as one
- * element of a line; the first suffix is placed as if it began two columns further right.
+ * Three details of PyTorch look like mistakes. They are kept, so that the texts are equal: zeros,
+ * NaN and infinities do not count for the width of a column; an ellipsis counts as one element of a
+ * line; the first suffix is placed as if it began two columns further right.
  *
- * Nothing is allocated. The recursion is at most TENSOR_MAX_DIMS deep.
- */
+ * Nothing is allocated. The recursion is at most TENSOR_MAX_DIMS deep. */
 #include "math/operations.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* tensor.c - the lifetime of a tensor: how a tensor is made, shared, let go and freed.
+/* tensor.c - the lifetime of a tensor: how it is made, shared, let go and freed.
  *
  * A Tensor is two allocations: a small struct with the shape and the strides, and a Storage with
  * the bytes. A view has its own struct and shares the storage. */
@@ -54,7 +54,7 @@ static Storage *storage_new(int64_t size) {
     return bytes ? storage : NULL;
 }
 
-/* Frees the bytes if every tensor of the storage was let go and no backward will read the bytes. */
+/* Frees the bytes if every tensor of the storage was let go and no backward will read them. */
 static void storage_forget(Storage *storage) {
     if (storage->let_go < storage->refs || storage->readers > 0 || !storage->bytes) return;
     if (storage->size > FEW) tensor_cache_free(storage->bytes, storage->size);

@@ -123,8 +123,7 @@ Tensor *tensor_full(Shape shape, double value);
 
 /* start, start + step, ... below end (above end for a negative step). Shape (n), where
  * n = ceil((end - start) / step). Floats have the same bits as PyTorch's on x86-64. Beyond 32768
- * elements PyTorch's bits depend on its number of threads; ours are PyTorch's bits with one thread.
- */
+ * elements PyTorch's bits depend on its number of threads; ours are those of one thread. */
 Tensor *tensor_arange(double start, double end, double step);
 
 /* The same in any type, torch's dtype=. full converts its value like a C cast (!= 0 for BOOL).
@@ -200,11 +199,10 @@ bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol)
 
 /* ---- writes in place. Each increases the storage's version ---------------------------------- */
 
-/* A tape records no write. If the innermost tape records, and x (dst), which requires no gradient,
- * is written from a tensor that does, an op on this tape that takes x is an error, because its
- * gradient would not come to that tensor. Use ops instead (ag_cat, ag_where), or write from
- * ag_detach of the tensor, or on a no-grad tape. To read x, or to use it on a later tape, is fine.
- */
+/* A tape does not record a write. If the innermost tape records, and x (dst), which requires no
+ * gradient, is written from a tensor that does, an op of this tape refuses x, since x's gradient
+ * would not reach that tensor. Use ops instead (ag_cat, ag_where), write from ag_detach of the
+ * tensor, or write on a no-grad tape. You may still read x, and use it on a later tape. */
 
 /* src is broadcast to dst's shape; the types must be equal; src and dst may overlap. */
 bool tensor_copy_from(Tensor *dst, const Tensor *src);
@@ -240,7 +238,7 @@ TENSOR_PRINTF(3, 4) int tensor_snprintf(char *text, size_t size, const char *for
  * type: at most 9 for F32, 17 for F64. */
 int tensor_fewest_digits(double x, DType dtype);
 
-/* ==== the other ring: not there in a build of the core alone ================================== */
+/* ==== the rest of the library: not there in a build of the core alone ========================= */
 #ifndef TAPEHEAD_CORE
 
 /* ---- threads ------------------------------------------------------------------------------- */
@@ -260,9 +258,9 @@ int tensor_num_threads(void);
 /* ---- the cache of memory -------------------------------------------------------------------- */
 
 /* A thread keeps freed memory for its next tensors: it holds at most about 1.5 times the memory
- * that its last tapes needed. The environment variable TAPEHEAD_CACHE limits the kept memory of
- * each thread, too: to 512M or 1.5G for example, or to 0. This function returns the kept memory of
- * this thread to the system. */
+ * that its last tapes needed. The environment variable TAPEHEAD_CACHE limits it, too, for each
+ * thread: to 512M or 1.5G for example, or to 0. This function returns this thread's freed memory to
+ * the system. */
 void tensor_empty_cache(void);
 
 /* ---- files ----------------------------------------------------------------------------------- */

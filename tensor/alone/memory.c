@@ -1,6 +1,5 @@
-/* memory.c - the core by itself: memory from malloc. The files of this folder have the simplest
- * thing that is right behind each of the core's three doors; a library with tensor/fast/ has
- * fast/allocator.c in place of this one. */
+/* memory.c - the core by itself: memory from malloc. The files of this folder do the simplest thing
+ * that is right; a library with tensor/fast/ has fast/allocator.c in place of this one. */
 #include "../internal.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* win32.h - what the other ring and the programs use of POSIX, and Windows with MinGW-w64 does not
- * have. On Windows the Makefile includes this header before every source. The core needs none of
- * it. */
+/* win32.h - what tensor/files/, tensor/fast/ and the programs use of POSIX, and Windows with
+ * MinGW-w64 does not have. On Windows the Makefile includes this header before every source. The
+ * core needs none of it. */
 #ifndef TAPEHEAD_TENSOR_WIN32_H
 #define TAPEHEAD_TENSOR_WIN32_H
 

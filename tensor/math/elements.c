@@ -54,8 +54,8 @@ Tensor *tensor_convert(const Tensor *x, DType dtype) {
 }
 
 /* Backward, too, calls tensor_contiguous and tensor_reshape, also for a tensor that was let go but
- * still has its bytes. So these two functions copy with tensor_convert: tensor_clone, a public
- * function, refuses such a tensor. */
+ * still has its bytes. So these two copy with tensor_convert; tensor_clone, which is public,
+ * refuses such a tensor. */
 Tensor *tensor_contiguous(const Tensor *x) {
     if (tensor_is_contiguous(x)) return tensor_view_make(x, x->shape, x->stride, x->data);
     return tensor_convert(x, x->dtype);
