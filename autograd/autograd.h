@@ -11,8 +11,8 @@
  * C does not define the order in which the arguments of a call are computed: write ops that draw
  * random numbers, such as two dropouts, as statements of their own.
  *
- * The tape does not record writes in place (tensor_copy_from, tensor_add_, ...). An op that takes a
- * result of the tape that was written over since is an error; see tensor.h for other tensors.
+ * The tape does not record writes in place (tensor_copy_from, tensor_add_, ...). An op refuses a
+ * result of the tape that was written over since; tensor.h says more.
  *
  * Errors are as in tensor.h: NULL or false, one error message, the first one stays. An op whose
  * input is NULL returns NULL, so a chain needs one check at its end.
@@ -61,12 +61,12 @@ typedef struct {
 
 /* Opens a tape that records. At most one recording tape is open in a thread. */
 bool tape_begin(void);
-/* Opens a tape that owns results in the same way, but holds no inputs of an op and has no backward
- * pass: for inference. */
+/* Opens a tape that owns results in the same way, but holds no inputs and has no backward pass: for
+ * inference. */
 bool tape_begin_no_grad(void);
 /* Closes the innermost tape and releases its results. A result that you retained stays, without its
- * history: if the result requires a gradient, recorded ops refuse the result, but take
- * ag_detach(result). If no tape is open, nothing happens. */
+ * history: if it requires a gradient, recorded ops refuse it and take ag_detach of it. If no tape
+ * is open, nothing happens. */
 void tape_end(void);
 /* Closes the innermost tape but keeps y, one of its results: then the tape outside owns y, or, if
  * no other is open, you do (tensor_release it). Always closes the tape; y NULL returns NULL. */
@@ -75,7 +75,7 @@ Tensor *tape_end_keeping(Tensor *y);
  * tape_own(tensor_randn(SHAPE(2, 3))) is a loan like the result of an op. Returns x. */
 Tensor *tape_own(Tensor *x);
 /* If keep is true, the open recording tape keeps the gradients of intermediate results, and the
- * elements of results that are let go: for teaching. Call this before the ops. */
+ * elements of results that are let go: for teaching. Call it before the ops. */
 void tape_keep_grads(bool keep);
 /* A line per node of the open tape: number, op, shapes, inputs, names. */
 bool tape_print(FILE *file);
@@ -100,10 +100,8 @@ bool ag_reaches(Tensor *y, Tensor *x);
 Tensor *ag_requires_grad(Tensor *x);
 Tensor *ag_retain_grad(Tensor *x);            /* keep the gradient of this intermediate result */
 Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; for tape_print */
-/* Says that you will not read x's elements again, with a function of tensor.h or as the input of an
- * op. The elements are freed as soon as no backward pass on the tape needs them: at once if none
- * does, or if nothing is recorded. Views of x keep the elements until the views are let go, too.
- * Shape and type stay, and backpropagation goes through x as before. */
+/* You are done with x's elements. They go as soon as backward and x's views are done with them;
+ * shape, type and history stay. */
 Tensor *ag_let_go(Tensor *x);
 /* The same for every tensor that the open tape owns since a mark, except y and tensors that you
  * have retained. So a function of several ops keeps only its result:
@@ -228,7 +226,7 @@ Tensor *ag_repeat(Tensor *x, Shape repeats); /* as PyTorch's x.repeat; repeats.n
 Tensor *ag_repeat_interleave(Tensor *x, int64_t repeats, int dim); /* each slice, repeats times */
 Tensor *ag_masked_select(Tensor *x, Tensor *mask); /* (count of true); x and mask broadcast */
 /* index: I64, at least 0 and below the size of dim; an element that is gathered twice gets the sum
- * of both gradients: with PyTorch's bits for up to 128 indices (along dim); the sums of more are
+ * of both gradients. For up to 128 indices (along dim) the sum has PyTorch's bits; for more it is
  * computed in double and rounded once. For dim 0, index_select, with an index (n) or (), gives
  * x[index[i], j], and gather gives x[index[i, j], j]. */
 Tensor *ag_index_select(Tensor *x, int dim, Tensor *index);
@@ -238,7 +236,7 @@ Tensor *ag_embedding(Tensor *w, Tensor *index); /* w (N, D), index (...) -> (...
 /* ---- reductions ---------------------------------------------------------------------------- */
 
 /* Sums take any type; a sum of I64 or BOOL is I64. argmax takes floats and I64, means floats. (More
- * reductions are in the other ring.) */
+ * reductions are below.) */
 Tensor *ag_sum(Tensor *x);                               /* a scalar */
 Tensor *ag_mean(Tensor *x);                              /* a scalar; NaN without elements */
 Tensor *ag_sum_dims(Tensor *x, Axes dims, bool keepdim); /* no dims: all of them */
@@ -298,7 +296,7 @@ Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double
 /* ---- others -------------------------------------------------------------------------------- */
 
 /* (x - mean) / sqrt(variance + eps) w + b over the last dimensions of x, as many as w and b have,
- * with equal sizes. w or b may be NULL; if both are NULL, the op normalises the last dimension. The
+ * with equal sizes. w or b may be NULL; if both are, the op normalises the last dimension. The
  * variance is the sum of squares divided by n, not by n - 1. Ba, Kiros & Hinton 2016. */
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps);
 
@@ -340,7 +338,7 @@ typedef struct {
  * The inputs, their gradients and the generator do not change. No recording tape may be open. */
 bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, GradcheckOptions options);
 
-/* ==== the other ring: not there in a build of the core alone ================================== */
+/* ==== the rest of the library: not there in a build of the core alone ========================= */
 #ifndef TAPEHEAD_CORE
 
 /* ---- the lines of the tape, and the tape as JSON --------------------------------------------- */
@@ -370,8 +368,8 @@ bool tape_register_hook(int i, void (*hook)(const AgCall *call, Tensor *dy, Tens
 
 /* The vector-Jacobian product of line i: dx[k], a new reference, is what backpropagation would add
  * to the gradient of in[k] if dy were the gradient of the result; NULL for an input without a
- * gradient. dx has n_in places. False with an error if the result of line i requires no gradient.
- */
+ * gradient. dx has n_in places. False with an error if the result of line i requires no
+ * gradient. */
 bool tape_vjp(int i, const Tensor *dy, Tensor **dx);
 /* Computes the result of line i once more, a new reference, from the inputs as they are now. An op
  * that draws, such as dropout, uses the numbers that it drew the first time. NULL with an error if

@@ -1,10 +1,10 @@
 /* backward.c - walking the tape backwards.
  *
- * The tape is a flat array of nodes in the order of creation. The inputs of an op exist before its
- * result, so this order is topological, and a walk from the end to the start is backpropagation:
- * when the walk comes to a node, every op that used the node's result has already added its part to
- * the gradient of that result. The walk begins at the node of the loss and ends at the first node
- * that the loss depends on. */
+ * The nodes stand in the order in which the ops ran. The inputs of an op exist before its result,
+ * so this order is topological, and a walk from the end to the start is backpropagation: when the
+ * walk comes to a node, every op that used the node's result has already added its part to the
+ * gradient of that result. The walk begins at the node of the loss and ends at the first node that
+ * the loss depends on. */
 #include "open_tapes.h"
 
 #include <limits.h>
@@ -151,8 +151,8 @@ static bool node_walk(const Node *n, bool keep_grads, int *first) {
     return done;
 }
 
-/* Prepares the gradient buffer of x to become x->grad, which must be private, contiguous and as
- * large as its storage. Any other buffer is replaced by a copy. */
+/* Makes x's gradient buffer fit to become x->grad, which must be private, contiguous and as large
+ * as its storage: any other buffer is replaced by a copy. */
 static bool make_own(Tensor *x) {
     Tensor *g = x->grad_buffer;
     if (is_private(g) && tensor_is_contiguous(g) &&
@@ -179,8 +179,7 @@ static bool add_to_grad(Tensor *x) {
     return discard(x);
 }
 
-/* Calls act for y and for every tensor that has a gradient buffer, on the lines from first to y's.
- */
+/* Calls act for each tensor with a gradient buffer on the lines from first to y's, and for y. */
 static bool for_each_buffer(Tensor *y, int first, bool (*act)(Tensor *)) {
     bool done = !y->grad_buffer || act(y);
     for (int i = first; i <= y->line && y->grad_fn; i++) {
@@ -237,8 +236,7 @@ bool ag_backward(Tensor *loss) {
 }
 
 /* The loop of ag_backward_from without arithmetic: grad_buffer only marks the tensors that would
- * get a gradient.
- */
+ * get a gradient. */
 bool ag_reaches(Tensor *y, Tensor *x) {
     if (!ag_check_present("reaches", y) || !ag_check_present("reaches", x)) return false;
     const int t = ag_recording_tape();

@@ -31,8 +31,8 @@ typedef struct {
     InputType type;
 } Input;
 
-/* Which tensors a backward reads. Backward fails if one of these tensors was overwritten. The
- * elements of all other tensors can be freed before the backward pass. */
+/* Which tensors a backward reads. Backward fails if one of them was overwritten. The elements of
+ * all others can be freed before it. */
 enum {
     READS_IN0 = 1,
     READS_IN1 = 2,
@@ -60,12 +60,10 @@ struct Op {
      * Checks the shapes; ag_apply has checked types and NULLs. May set n->saved, and no other field
      * of the node. */
     Tensor *(*forward)(Node *n);
-    /* Sets dx[i], a new reference, for each input that requires a gradient (ag_needs), or sets the
-     * pending error; ag_node_vjp then releases each dx[i]. May set dx[i] for another input, too:
-     * ag_node_vjp releases such a dx[i]. dx[i] has the shape of in[i], or a shape to which in[i]
-     * was broadcast: ag_node_vjp then sums dx[i]. dy may have any strides, and has at least one
-     * element. The result of an op without a backward has no gradient. Integers and bools have no
-     * gradient either. */
+    /* Sets dx[i], a new reference, at least where ag_needs(n, i), or the pending error. dx[i] may
+     * have any shape that in[i] broadcasts to: the caller, ag_node_vjp, sums it back, and releases
+     * what nobody needs. dy may have any strides, and has at least one element. The result of an op
+     * without a backward has no gradient; nor have integers and bools. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
     int draws; /* 1 + the index in saved of the tensor that forward draws; if saved has this
                 * tensor already, forward draws nothing. 0: the op draws nothing */
@@ -76,7 +74,7 @@ struct Op {
         const char *name; /* "p" */
         size_t offset;    /* of the number, a double, in Attributes */
     } shown;
-    bool weighs;   /* the result are weights for the scores in[0]; a weight that is 0 for scores of
+    bool weighs;   /* the result is weights for the scores in[0]; a weight that is 0 for scores of
                     * 0 is masked */
     bool converts; /* the result has the type at.dtype */
     bool calls;    /* ag_call: name and texts are those of n->at.function */

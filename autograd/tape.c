@@ -1,7 +1,7 @@
 /* tape.c - opening and closing tapes, and what a tape owns.
  *
  * All tapes of a thread share one array of nodes, in the order in which the ops ran. The nodes of
- * an inner tape come after the nodes of the outer tape; tape_end removes the last nodes. */
+ * an inner tape come after those of the outer one; tape_end removes the last ones. */
 #include "open_tapes.h"
 
 #include <string.h>

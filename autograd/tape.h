@@ -10,8 +10,8 @@ enum { OP_INPUTS = 6, SAVED = 3 };
 
 typedef struct Op Op;
 
-/* The arguments of an op that are not tensors. Each op reads only its own fields. The arguments do
- * not change after ag_apply. */
+/* The arguments of an op that are not tensors. Each op reads only its own fields. They do not
+ * change after ag_apply. */
 typedef struct {
     int dim;              /* the dimension that the op works along, counted from the start */
     bool keepdim;         /* reductions: keep the reduced dimensions with size 1 */
@@ -109,12 +109,12 @@ static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
 
 /* Buffers for a dx, new references. (If dx equals dy, return tensor_retain(dy).)
  *
- * ag_buffer_like: contiguous, of dy's shape and type, uninitialised. The buffer may be dy itself,
- * if there is no other reference to dy: so use it only for the last dx that is computed from dy.
+ * ag_buffer_like: contiguous, of dy's shape and type, uninitialised. It may be dy itself, if nobody
+ * else holds dy: so use it only for the last dx that is computed from dy.
  *
- * ag_gradient_buffer: of in[i]'s shape, for an op that adds to some elements (slice, gather). If
- * the gradient buffer of in[i] has no other reference, the result is that buffer; else the result
- * is a tensor of zeros, and accumulate adds it to the gradient buffer. */
+ * ag_gradient_buffer: of in[i]'s shape, for an op that adds to some elements (slice, gather):
+ * in[i]'s gradient buffer itself, if nobody else holds it, else zeros, which accumulate adds to
+ * it. */
 Tensor *ag_buffer_like(Tensor *dy);
 Tensor *ag_gradient_buffer(const Node *n, int i);
 
@@ -127,13 +127,13 @@ const Node *ag_node(int i);
 bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx);
 
 /* Calls run(argument), which calls a function of the program, in the middle of an op or of a
- * backward pass. To this function no other tape than one of its own is open, which records nothing:
- * the ops that it applies go to that tape, and the nodes of the caller's tapes stay where they are.
- * Its results end with that tape. */
+ * backward pass. The function sees one open tape, its own, which records nothing and with which its
+ * results end; the nodes of the caller's tapes do not move. */
 void ag_run_apart(void (*run)(void *), void *argument);
 /* Calls the function of n's hook, and checks what it has set. */
 void ag_run_hook(const Node *n, Tensor *dy, Tensor **dx);
-/* Does the open tape hold the only reference to x? For what such a function returns. */
+/* Is x a loan of the open tape, which nobody retained? A function that runs apart must not return
+ * one. */
 bool ag_is_lent(const Tensor *x);
 
 #endif

@@ -9,8 +9,8 @@ static Tensor *dropped(const Node *n, const Tensor *x, Tensor *y) {
     return y;
 }
 
-/* Bools in x's shape, true with probability p. As in PyTorch, the bools have x's order in memory,
- * and are drawn in that order. */
+/* Bools in x's shape, true with probability p. As in PyTorch, they have x's order in memory, and
+ * are drawn in it. */
 static Tensor *draw_keep(const Tensor *x, double p) {
     int axes[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS];
     Shape shape = x->shape;

@@ -20,8 +20,8 @@ static bool check_indices(const Node *n) {
     return !tensor_pending();
 }
 
-/* index in y's shape, for the kernel. gather has an index for each element of y. The other ops have
- * one index for all elements in the dimensions after dim: in index these dimensions get size 1. */
+/* index in y's shape, for the kernel. gather has an index for each element of y; the other ops have
+ * one for all elements in the dimensions after dim, which get size 1 in index. */
 static Tensor index_along(const Node *n) {
     Tensor index = *n->in[1];
     if (n->op == &ag_op_gather) return index;

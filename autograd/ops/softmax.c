@@ -1,8 +1,8 @@
 /* softmax.c - softmax, log_softmax, and softmax over the keys that a mask allows. */
 #include "../op.h"
 
-/* Runs a row kernel along n's dim. If dy is NULL, this is forward: it computes y from x; else it is
- * backward: it computes dx from y and dy. */
+/* Runs a row kernel along n's dim. Forward (dy is NULL) computes y from x, backward dx from y and
+ * dy. */
 static Tensor *apply_kernel(const Node *n, Kernel *const *kernel, Tensor *dy) {
     const Tensor *from = dy ? n->out : n->in[0];
     Tensor *to = dy ? ag_buffer_like(dy) : tensor_make(from->shape, from->dtype);
