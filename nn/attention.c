@@ -1,11 +1,10 @@
 /* attention.c - dot-product, additive and multi-head attention.
  *
- * weights = softmax of the scores over the keys that the mask allows;
- * output = weights times values. There are two ways to score the keys, the inner product of
- * dot-product attention and the small network of additive attention, and one way to pool the
- * values. Multi-head attention is dot-product attention on several projections at once; without
- * .fused the heads become a part of the batch. Everything here calls ops, so there is no
- * backward here.
+ * weights = softmax of the scores over the keys that the mask allows; output = weights times
+ * values. There are two ways to score the keys, the inner product of dot-product attention and the
+ * small network of additive attention, and one way to pool the values. Multi-head attention is
+ * dot-product attention on several projections at once; without .fused the heads become a part of
+ * the batch. Everything here calls ops, so there is no backward here.
  *
  * B batch, Q queries, K keys and values, N either of them (or, of what the heads share, B H), D
  * size of a head, H heads (of additive attention: hidden units). */

@@ -6,9 +6,8 @@
  * address of a field, not a tensor, so a lazy parameter has a place in the order before it exists.
  *
  * A module owns its tensors and children, and nn_free frees them. A function that takes over a
- * reference or a child takes it over also when it fails. So a constructor needs no checks between
- * nn_module_new and nn_module_done.
- */
+ * reference or a child does so also when it fails, so a constructor needs no checks between
+ * nn_module_new and nn_module_done. */
 #include "module.h"
 
 #include <stdlib.h>

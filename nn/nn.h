@@ -4,8 +4,7 @@
  * You own the result of nn_*_new: nn_free it. nn_*_forward lends its result, like the ops that it
  * calls: the open tape owns it. Errors work as in tensor.h. An error inside a forward function
  * begins with the path of the innermost module: "encoder.layers.0.W_q: linear: x is (1, 3, 5):
- * ...".
- */
+ * ...". */
 #ifndef TAPEHEAD_NN_H
 #define TAPEHEAD_NN_H
 
@@ -38,8 +37,8 @@ typedef struct ModuleSlot {
     char name[NN_NAME_SIZE]; /* of a parameter; "" for a kept result */
     Tensor **slot; /* the field of the module that holds the tensor; *slot is NULL without one */
     bool frozen;   /* by nn_freeze */
-    /* The shape of a lazy parameter, NN_LAZY for a size that is not known yet; ndim -1: any shape.
-     */
+    /* The shape of a lazy parameter, NN_LAZY for a size that is not known yet; ndim -1: any
+     * shape. */
     Shape lazy;
     Module *module;          /* the module that has the field */
     struct ModuleSlot *next; /* of the same module */
@@ -66,9 +65,8 @@ struct Module {
  *     return nn_module_done(net);
  */
 void *nn_module_new(const ModuleClass *kind); /* zeroed; NULL on error */
-/* Ends a constructor. Returns the module. If an error is pending it frees the module with
- * everything that the module has taken over, and returns NULL. So the lines before need no checks.
- */
+/* Ends a constructor: returns the module or, if an error is pending, frees it with everything that
+ * it has taken over, and returns NULL. So the lines before need no checks. */
 void *nn_module_done(void *module);
 
 /* These functions take over the reference or the child, also when they fail. A name has 1 to 23
@@ -113,8 +111,8 @@ Tensor *nn_parameter(void *module, const char *path);
  *         if (*p->slot) nn_init_normal(*p->slot, 0, 0.02);
  */
 bool nn_next_parameter(void *module, const char *prefix, ModuleSlot **p);
-/* Writes "W_q.weight", the path of a parameter from root, into path. False and an error if the path
- * is longer than size - 1, or if the parameter is not in the tree of root. */
+/* Writes "W_q.weight", the path of a parameter from root, into path. False and an error if it is
+ * longer than size - 1, or if the parameter is not in the tree of root. */
 bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size);
 
 /* ---- initial values ------------------------------------------------------------------------ */
@@ -128,8 +126,7 @@ bool nn_init_normal(Tensor *w, double mean, double std);
 /* standard deviation: gain sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010 */
 bool nn_init_xavier_uniform(Tensor *w, double gain), nn_init_xavier_normal(Tensor *w, double gain);
 /* standard deviation: sqrt(2 / (1 + a^2)) / sqrt(fan_in); a: the slope of a leaky ReLU. He et al.
- * 2015
- */
+ * 2015 */
 bool nn_init_kaiming_uniform(Tensor *w, double a), nn_init_kaiming_normal(Tensor *w, double a);
 
 /* ---- layers -------------------------------------------------------------------------------- */
@@ -175,8 +172,8 @@ Tensor *nn_layer_norm_forward(LayerNorm *norm, Tensor *x); /* (..., normalized_s
 
 /* ---- attention --------------------------------------------------------------------------- */
 
-/* attention_weights are the weights of the last forward that succeeded, before dropout. The
- * weights outlive the tape, until the next forward or nn_free; retain them to keep them longer. */
+/* attention_weights are the weights of the last forward that succeeded, before dropout. They
+ * outlive the tape, until the next forward or nn_free; retain them if you need them longer. */
 
 /* softmax(Q K' / sqrt(d)) V, Vaswani et al. 2017, section 3.2.1. */
 typedef struct {
@@ -245,15 +242,15 @@ typedef struct {
 
 /* You own the optimizer: nn_free it. lr must not be 0, the value of a config without .lr (the lr of
  * a group and the factor of a schedule may be 0). An optimizer borrows the module, which must not
- * be freed before the last step. The optimizer trains the parameters that the module has now, lazy
- * parameters included, but no parameters that are added later. */
+ * be freed before the last step, and trains the parameters that the module has now, lazy ones
+ * included, but none that are added later. */
 Optimizer *nn_sgd_new(void *module, SGDConfig c);
 /* Takes one step for every parameter that has a gradient, in place. All or nothing: on failure no
  * parameter and no state has changed. */
 bool nn_optimizer_step(Optimizer *optimizer);
 void nn_optimizer_zero_grad(Optimizer *optimizer); /* every ->grad becomes NULL */
 
-/* ==== the other ring: not there in a build of the core alone ================================== */
+/* ==== the rest of the library: not there in a build of the core alone ========================= */
 #ifndef TAPEHEAD_CORE
 
 /* ---- AdamW, groups of parameters, frozen parameters ----------------------------------------- */
@@ -301,7 +298,7 @@ Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x);
 
 /* Checks that the loss, on the open tape, depends on every parameter that is not frozen. If not:
  * false and an error that names the parameters that the loss does not reach, and lazy parameters
- * that were never made. Call this once, before the first ag_backward, if a model does not learn. */
+ * that were never made. Call it once, before the first ag_backward, if a model does not learn. */
 bool nn_check_connected(Tensor *loss, void *module);
 
 /* ---- checkpoints --------------------------------------------------------------------------- */
@@ -354,12 +351,12 @@ bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix, cons
 
 /* torch.nn.utils.clip_grad_norm_: multiplies every gradient by min(1, max_norm / (norm + 1e-6)) and
  * returns norm, the 2-norm of all gradients together, summed in float64. Gradients that are not
- * finite are no error: the norm is then infinite or NaN. If the norm is NaN, all gradients become
- * NaN. On error the function returns NaN. */
+ * finite are no error: the norm is then infinite or NaN. If it is NaN, all gradients become NaN.
+ * NaN on error, too. */
 double nn_clip_grad_norm(void *module, double max_norm);
 /* For a run whose norm or loss is not finite: checks that every gradient is finite. If not: false,
- * and an error that names the first parameter, in state_dict order, whose gradient is not. Call
- * this between ag_backward and nn_clip_grad_norm, which would spread a NaN to all gradients. */
+ * and an error that names the first parameter, in state_dict order, whose gradient is not. Call it
+ * between ag_backward and nn_clip_grad_norm, which would spread a NaN to all gradients. */
 bool nn_check_finite(void *module);
 
 /* Schedules: factors of the learning rate for a step, counted from 0. Factors can be multiplied:
@@ -369,8 +366,7 @@ bool nn_check_finite(void *module);
 /* torch's StepLR: gamma^floor(step / step_size) */
 double nn_step_decay(int64_t step, int64_t step_size, double gamma);
 /* torch's CosineAnnealingLR: half a period of a cosine, from 1 at step 0 down to min_factor
- * (torch's eta_min / lr) at total_steps. Later the factor rises again. Loshchilov & Hutter 2017
- */
+ * (torch's eta_min / lr) at total_steps. Later it rises again. Loshchilov & Hutter 2017 */
 double nn_cosine_decay(int64_t step, int64_t total_steps, double min_factor);
 /* min(1, (step + 1) / warmup_steps); 1 if warmup_steps is 0 */
 double nn_warmup(int64_t step, int64_t warmup_steps);

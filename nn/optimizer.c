@@ -1,11 +1,10 @@
 /* optimizer.c - gradient descent, in place, all or nothing.
  *
- * A step has two halves. The first half checks every parameter that has a gradient and allocates
- * its state. The first half can fail, and then nothing has changed. The second half moves the
- * parameters, one after another, and cannot fail. A rule is the second half for one parameter: SGD
- * in sgd.c, AdamW in more/. A parameter without a gradient (NULL) takes no step. A gradient of
- * zeros is different: momentum and weight decay still move such a parameter.
- */
+ * A step has two halves. The first checks every parameter that has a gradient and allocates its
+ * state; it can fail, and then nothing has changed. The second moves the parameters, one after
+ * another, and cannot fail. A rule is the second half for one parameter: SGD in sgd.c, AdamW in
+ * more/. A parameter without a gradient (NULL) takes no step. A gradient of zeros is different:
+ * momentum and weight decay still move such a parameter. */
 #include "optimizer.h"
 
 #include <stdlib.h>

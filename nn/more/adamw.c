@@ -14,11 +14,9 @@ typedef struct {
  * theta -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
  *
  * SGD needs only tensor_mul_ and tensor_add_, which write in place. AdamW also needs a square, a
- * square root and a quotient. Ops compute these, but ops allocate their results, so a step could
- * fail when half of the parameters have moved. Therefore AdamW is one kernel, tensor_adamw_. A
- * second reason: PyTorch fuses (1 - beta2) g * g + beta2 v, for which there is no op. Speed is no
- * reason: with ops, a step of gpt (tests/bench/steps) took only 1 to 2 % more time, and 60 MB
- * instead of 57. */
+ * square root and a quotient. Ops compute these, but they allocate their results, so a step could
+ * fail when half of the parameters have moved. So AdamW is one kernel, tensor_adamw_. It also fuses
+ * (1 - beta2) g * g + beta2 v, as PyTorch does; there is no op for that. */
 static void move_adamw(const Optimizer *optimizer, const Update *u, double lr) {
     const AdamWConfig *c = &((const AdamW *)optimizer)->config;
     const double t = nn_steps_of(u) + 1;

@@ -1,10 +1,9 @@
 /* checkpoint.c - a model in a file. Parameters are saved under their paths, which are PyTorch's
- * names; the state of an optimizer is saved under the same paths and PyTorch's names for the state.
+ * names; the state of an optimizer under the same paths and PyTorch's names for it.
  *
- * Loading has two halves, like a step of an optimizer. The first half checks every name, shape and
- * type, lists the names that do not match, and makes all copies. The first half can fail, and then
- * nothing has changed. The second half writes. A strict load is one that fails if a name is listed.
- */
+ * Loading has two halves, like a step of an optimizer. The first checks every name, shape and type,
+ * lists the names that do not match, and makes all copies; it can fail, and then nothing has
+ * changed. The second writes. A strict load is one that fails if a name is listed. */
 #include "../optimizer.h"
 
 #include <stdarg.h>

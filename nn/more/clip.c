@@ -5,8 +5,7 @@
 #include <math.h>
 
 /* The gradient of a parameter, or NULL. If several fields hold one parameter, only the first
- * counts.
- */
+ * counts. */
 static Tensor *gradient_of(Module *module, const ModuleSlot *p) {
     const Tensor *theta = *p->slot;
     const bool counts = theta && theta->grad && nn_first_holder(module, theta) == p->slot;

@@ -1,6 +1,6 @@
-/* connected.c - finds the parameters that a loss does not reach. These parameters get no gradient.
- * A layer that is made and never called has such parameters; without this check the model only
- * seems to learn slowly. */
+/* connected.c - finds the parameters that a loss does not reach, and that get no gradient: those of
+ * a layer that is made and never called, for example. Without this check the model only seems to
+ * learn slowly. */
 #include "../module.h"
 
 #include <string.h>

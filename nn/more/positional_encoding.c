@@ -1,6 +1,6 @@
-/* positional_encoding.c - attention does not see the order of its inputs. So a vector of the
- * position is added to each input: sines and cosines with wavelengths from 2 pi to 10000 * 2 pi.
- * The vectors of two positions differ by a rotation that depends only on the distance. */
+/* positional_encoding.c - attention does not see the order of its inputs, so a vector of the
+ * position is added to each: sines and cosines with wavelengths from 2 pi to 10000 * 2 pi. The
+ * vectors of two positions differ by a rotation that depends only on the distance. */
 #include "../module.h"
 
 static const ModuleClass kind = {"PositionalEncoding", sizeof(PositionalEncoding), NULL, NULL};

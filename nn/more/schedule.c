@@ -1,5 +1,5 @@
-/* schedule.c - factors of the learning rate. Each factor is a function of the step and has no
- * state. So factors can be multiplied, and a checkpoint needs only the number of the step. */
+/* schedule.c - factors of the learning rate. Each is a function of the step and has no state, so
+ * factors can be multiplied, and a checkpoint needs only the number of the step. */
 #include "../module.h"
 
 #include <math.h>
