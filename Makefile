@@ -2,8 +2,8 @@
 # make test    the test suites                 make help    everything else
 #
 # Every source is found by its folder: to add a file, add the file. V=1 shows the commands,
-# DEV=1 makes warnings errors, CC=clang uses clang. This file builds the two rings of the library and
-# the programs, and installs them. It includes tests/tests.mk, which tests them, and
+# DEV=1 makes warnings errors, CC=clang uses clang. This file builds the library and the
+# programs, and installs them. It includes tests/tests.mk, which tests them, and
 # examples/explain/explain.mk, for the page of explain and the library as WebAssembly.
 
 .DEFAULT_GOAL = all
@@ -98,7 +98,7 @@ EXPORTS  = $(BUILD)/exports.$(if $(WINDOWS),def,map)
 # What there is to build ---------------------------------------------------------------------
 
 KERNELS  = $(patsubst %,tensor/fast/%.c,fast matmul attention_tiles) # all else is compiled once
-# What the core does where there is no other ring.
+# What the core does by itself.
 ALONE    = $(wildcard tensor/alone/*.c) autograd/ops/composed_attention.c
 LIBRARY  = $(sort $(filter-out $(KERNELS) $(ALONE) $(ELSEWHERE),$(wildcard tensor/*.c tensor/*/*.c \
              autograd/*.c autograd/*/*.c nn/*.c nn/*/*.c)))

@@ -1,8 +1,9 @@
 # core.mk - make CORE=1: the core by itself, as any compiler of C11 builds it (CC=tcc), and the core's suites.
 #
 # The core is compiled as plain C11, without POSIX. The suites need more: they read golden files and call ops
-# of the other ring. So HOST compiles them with tensor/files/, autograd/more/ and nn/more/, but of
-# tensor/fast/ only with attention.c, which calls the kernels: every kernel, every allocation and every part of a work is the core's own.
+# of the rest of the library. So HOST compiles them with tensor/files/, autograd/more/ and nn/more/, but of
+# tensor/fast/ only with attention_heads.c, which calls the kernels: every kernel, every allocation and every
+# part of a work is the core's own.
 HOST        = cc
 CORE_C      = $(wildcard tensor/*.c tensor/math/*.c tensor/kernels/*.c tensor/alone/*.c autograd/*.c autograd/ops/*.c nn/*.c)
 CORE_FLAGS  = -std=c11 $(CPPFLAGS) $(CFLAGS) -DTAPEHEAD_CORE $(if $(findstring tcc,$(CC)),,-pedantic -ffp-contract=off $(WARN))

@@ -191,7 +191,7 @@ docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md
 $(BUILD)/docs: $(BUILD)/obj/tests/tools/docs.o $(BUILD)/libtapehead.a
 	$(link) $(LIBS)
 
-size: ## lines of code per folder: the core, the other ring, examples, tests
+size: ## lines of code per folder: the core, the rest of the library, examples, tests
 	@tests/tools/print-size
 
 .PHONY: tests suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test \
