@@ -93,17 +93,21 @@ static inline Tensor *apply3(const Op *op, Tensor *a, Tensor *b, Tensor *c, Attr
     return ag_apply(op, 3, (Tensor *[]){a, b, c}, &at);
 }
 
-/* False if an error is pending. Sets an error if x is NULL. For public functions that read x before
- * ag_apply does. ag_check_ready also sets an error if x was let go or no tape is open: a
- * function of other ops calls it, so that the error names this function. */
-bool ag_check_present(const char *op, const Tensor *x);
-bool ag_check_ready(const char *op, const Tensor *x);
-
 /* Sets the grad_fn of y, which several ops computed, to PyTorch's name for all of them. */
 static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
     if (y && y->grad_fn) y->grad_fn = grad_fn;
     return y;
 }
+
+/* ---- the open tape: tape.c ------------------------------------------------------------------- */
+
+/* Line i of the open recording tape; NULL if there is none. */
+const Node *ag_node(int i);
+/* For public functions that read x before ag_apply does. False if an error is pending, and with an
+ * error if x is NULL. ag_check_ready: also if x was let go or no tape is open; a function of other
+ * ops calls it, so that the error names this function. */
+bool ag_check_present(const char *op, const Tensor *x);
+bool ag_check_ready(const char *op, const Tensor *x);
 
 /* ---- backpropagation: backward.c ----------------------------------------------------------- */
 
@@ -120,20 +124,20 @@ Tensor *ag_gradient_buffer(const Node *n, int i);
 
 /* Checks that dy can be read, and has y's shape and type. */
 bool ag_check_cotangent(const char *function, const Tensor *y, const Tensor *dy);
-/* Line i of the open recording tape; NULL if there is none. */
-const Node *ag_node(int i);
 /* Sets dx[i] to the gradient of in[i], in in[i]'s shape, a new reference, where in[i] requires a
  * gradient, else to NULL. On failure no reference is left in dx. */
 bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx);
+
+/* ---- a program's functions: tape.c, function.c ----------------------------------------------- */
 
 /* Calls run(argument), which calls a function of the program, in the middle of an op or of a
  * backward pass. The function sees one open tape, its own, which records nothing and with which its
  * results end; the nodes of the caller's tapes do not move. */
 void ag_run_apart(void (*run)(void *), void *argument);
-/* Calls the function of n's hook, and checks what it has set. */
-void ag_run_hook(const Node *n, Tensor *dy, Tensor **dx);
 /* Is x a loan of the open tape, which nobody retained? A function that runs apart must not return
  * one. */
 bool ag_is_lent(const Tensor *x);
+/* Calls the function of n's hook, and checks what it has set. */
+void ag_run_hook(const Node *n, Tensor *dy, Tensor **dx);
 
 #endif
