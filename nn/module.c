@@ -152,45 +152,21 @@ bool nn_shape_matches(Shape pattern, Shape shape) {
     return matches;
 }
 
-/* Writes "W_q.weight", the path from root to a parameter or child of m, cut off at size - 1.
- * Returns the length, size or more if it was cut off; 0 if m is not in the tree of root. */
-static size_t write_path(const Module *root, const Module *m, const char *name, char *path,
-                         size_t size) {
+size_t nn_write_path(const Module *root, const Module *m, const char *name, char *path,
+                     size_t size) {
     if (!m || m == root) return m ? (size_t)snprintf(path, size, "%s", name) : 0;
-    const size_t at = write_path(root, m->parent, m->name, path, size);
+    const size_t at = nn_write_path(root, m->parent, m->name, path, size);
     if (at == 0 || at >= size) return at;
     return at + (size_t)snprintf(path + at, size - at, ".%s", name);
 }
 
 bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path, size_t size) {
     if (!root || !parameter || !path) return tensor_fail("parameter_path: an argument is NULL");
-    const size_t length = write_path(root, parameter->module, parameter->name, path, size);
+    const size_t length = nn_write_path(root, parameter->module, parameter->name, path, size);
     if (length == 0) tensor_fail("parameter_path: \"%s\" is not in this module", parameter->name);
     else if (length >= size)
         tensor_fail("parameter_path: the path has more than %lld bytes", (long long)size);
     return length > 0 && length < size;
-}
-
-static TENSOR_THREAD_LOCAL bool located; /* does the pending error have the path of a module? */
-
-bool nn_forward_begins(const char *who, const void *module) {
-    if (!tensor_error()) located = false;
-    if (!module) tensor_fail("%s: the module is NULL", who);
-    return !tensor_error();
-}
-
-Tensor *nn_forward_done(const void *module, Tensor *y) {
-    const Module *m = module;
-    const Module *root = m;
-    const char *message = tensor_error();
-    char path[256];
-    if (!message || !m->parent || located) return y;
-    while (root->parent) root = root->parent;
-    if (write_path(root, m->parent, m->name, path, sizeof path) >= sizeof path) return y;
-    tensor_clear_error();
-    tensor_fail("%s: %s", path, message);
-    located = true;
-    return NULL;
 }
 
 /* Names a parameter's tensor after its path from the root, or after the last names of the path if
@@ -199,7 +175,7 @@ static void name_parameter(const ModuleSlot *parameter) {
     char path[sizeof((*parameter->slot)->name)], longer[sizeof path];
     const Module *m = parameter->module;
     for (const Module *root = m; root; root = root->parent)
-        if (write_path(root, m, parameter->name, longer, sizeof longer) < sizeof longer)
+        if (nn_write_path(root, m, parameter->name, longer, sizeof longer) < sizeof longer)
             strcpy(path, longer);
     if (*parameter->slot) ag_name(*parameter->slot, path);
 }

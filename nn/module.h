@@ -11,12 +11,15 @@ Module *nn_check_given(void *module, const char *function);
 Module *nn_check_model(void *module, const char *function);
 /* False and an error unless value >= 0; NaN fails, too. */
 bool nn_check_not_negative(const char *who, const char *what, double value);
-/* A forward function begins with nn_forward_begins: false if an error is pending or module is NULL.
- * A forward function ends with nn_forward_done, which returns y, or NULL if an error was set in
- * between. The message of this error then begins with the path of the innermost module:
- * "encoder.layers.0.W_q: linear: ...". */
+/* A forward function begins with nn_forward_begins, which is false if an error is pending or module
+ * is NULL, and ends with nn_forward_done, which returns y, or NULL if an error was set in between.
+ * The error then begins with the innermost module's path: "encoder.layers.0.W_q: linear: ...". */
 bool nn_forward_begins(const char *who, const void *module);
 Tensor *nn_forward_done(const void *module, Tensor *y);
+/* Writes "W_q.weight", the path from root to a parameter or child of m, cut off at size - 1.
+ * Returns the length, size or more if it was cut off; 0 if m is not in the tree of root. */
+size_t nn_write_path(const Module *root, const Module *m, const char *name, char *path,
+                     size_t size);
 /* Does shape match a pattern, in which NN_LAZY stands for any size and ndim -1 for any shape? */
 bool nn_shape_matches(Shape pattern, Shape shape);
 /* Several fields may hold one parameter x. Returns the first such field in state_dict order. */

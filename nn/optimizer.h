@@ -35,8 +35,8 @@ struct Optimizer {
 
 /* Returns the optimizer; NULL and an error if it is NULL or no optimizer. */
 Optimizer *nn_check_optimizer(Optimizer *optimizer, const char *function);
-/* The Update of a field. If several fields hold one parameter, only the first field has an Update;
- * NULL for the others. */
+/* The Update of a field. If several fields hold one parameter, only the first has one: NULL for the
+ * others. */
 Update *nn_update_of(const Optimizer *optimizer, Tensor **slot);
 double nn_steps_of(const Update *u);
 void nn_optimizer_forget(Optimizer *optimizer); /* releases all state */
