@@ -253,7 +253,7 @@ Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b);
 
 /* ---- softmax ------------------------------------------------------------------------------- */
 
-Tensor *ag_softmax(Tensor *x, int dim), *ag_log_softmax(Tensor *x, int dim);
+Tensor *ag_softmax(Tensor *x, int dim);
 /* Which keys a query may attend to: B batch, H heads, Q queries, K keys. All parts combine, and a
  * key that one part masks is masked. (AttentionMask){0} masks nothing. */
 typedef struct {
@@ -402,6 +402,7 @@ Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim), *ag_std_dim(Tensor *x, int
  * minimum. */
 Tensor *ag_max_dim(Tensor *x, int dim, bool keepdim), *ag_min_dim(Tensor *x, int dim, bool keepdim);
 Tensor *ag_max(Tensor *x); /* torch.max(x), a scalar: equal maxima share the gradient */
+Tensor *ag_log_softmax(Tensor *x, int dim); /* x - log sum exp(x) */
 /* log sum exp(x), dim dropped, or kept with size 1 */
 Tensor *ag_logsumexp(Tensor *x, int dim), *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim);
 /* As ag_argmax; of all elements, row-major. */

@@ -11,9 +11,9 @@ Tensor *ag_drop_dims(const Node *n, Tensor *y);
 Tensor *ag_expand_to_x(const Node *n, const Tensor *dy);
 /* Applies an op that reduces one dimension. A scalar counts as a row of one element. */
 Tensor *ag_reduce_dim(const Op *op, Tensor *x, int dim, bool keepdim);
-/* The positions that the kernel, argmax or argmin, finds: I64, with the dimension kept. An error if
- * the dimension is empty. */
-Tensor *ag_positions(const Node *n, Kernel *const *kernel);
+/* The positions that the kernel finds, of the "maximum" for example: I64, with the dimension kept.
+ * An error if the dimension is empty. */
+Tensor *ag_positions(const Node *n, Kernel *const *kernel, const char *what);
 extern const Op ag_op_argmax; /* ag_argmax and ag_argmax_dim apply it */
 
 #endif

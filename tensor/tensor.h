@@ -180,10 +180,7 @@ int64_t tensor_numel(const Tensor *x); /* number of elements; 1 for a scalar */
 bool tensor_is_contiguous(const Tensor *x);
 double tensor_item(const Tensor *x); /* the element of a one-element tensor; NaN on error */
 
-/* Of floats, in float64; NaN on error. norm is the square root of sum_of_squares, and right also
- * where the squares are too large or too small for float64. */
-double tensor_sum_of_squares(const Tensor *x);
-double tensor_norm(const Tensor *x);
+double tensor_sum_of_squares(const Tensor *x); /* of floats, in float64; NaN on error */
 
 /* x[i, j, ...]: one index per dimension; negative ones count from the end. NaN on error. */
 double tensor_get_at(const Tensor *x, Shape index);
@@ -212,14 +209,6 @@ bool tensor_fill(Tensor *x, double value);
 bool tensor_set_at(Tensor *x, double value, Shape index);
 #define tensor_set(x, value, ...) tensor_set_at((x), (value), SHAPE(__VA_ARGS__))
 
-/* A step of torch.optim.AdamW in one pass over memory. x: parameters, g: gradients, m and v: the
- * moments. All four are floats of one type and shape.
- *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
- *     x = keep x - rate m / (sqrt(v) / unbias + eps) */
-typedef struct {
-    double beta1, beta2, eps, keep, rate, unbias;
-} AdamWStep;
-bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep step);
 /* x float or I64. For I64 the number must be whole, and the arithmetic is modulo 2^64. */
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha); /* x += alpha y, y broadcast to x */
 bool tensor_mul_(Tensor *x, double factor);                 /* x *= factor */
@@ -240,6 +229,21 @@ int tensor_fewest_digits(double x, DType dtype);
 
 /* ==== the rest of the library: not there in a build of the core alone ========================= */
 #ifndef TAPEHEAD_CORE
+
+/* ---- for optimizers -------------------------------------------------------------------------- */
+
+/* The square root of tensor_sum_of_squares, right also where the squares are too large or too small
+ * for float64. */
+double tensor_norm(const Tensor *x);
+
+/* A step of torch.optim.AdamW in one pass over memory. x: parameters, g: gradients, m and v: the
+ * moments. All four are floats of one type and shape.
+ *     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
+ *     x = keep x - rate m / (sqrt(v) / unbias + eps) */
+typedef struct {
+    double beta1, beta2, eps, keep, rate, unbias;
+} AdamWStep;
+bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep step);
 
 /* ---- threads ------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 /* extremes.c - maxima and minima, and where they are. */
+#include "../../tensor/more/more_kernels.h"
 #include "../reductions.h"
 
 #include <math.h>
@@ -6,9 +7,9 @@
 
 /* ---- along one dimension --------------------------------------------------------------------- */
 
-static Tensor *extremes(Node *n, Kernel *const *kernel) {
+static Tensor *extremes(Node *n, Kernel *const *kernel, const char *what) {
     const Tensor *x = n->in[0];
-    n->saved[0] = ag_positions(n, kernel);
+    n->saved[0] = ag_positions(n, kernel, what);
     Tensor *y = n->saved[0] ? tensor_make(n->saved[0]->shape, x->dtype) : NULL;
     if (y) tensor_gather_elements(y, x, n->at.dim, n->saved[0]);
     return ag_drop_dims(n, y);
@@ -28,7 +29,7 @@ OP_TEXT(max_dim) = {
     .gradient = "dy at the first maximum",
 };
 
-static Tensor *max_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmax); }
+static Tensor *max_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmax, "maximum"); }
 
 DEFINE_OP(max_dim, .in = {{"x", SAME}}, .forward = max_dim_forward, .backward = extremes_backward,
           .grad_fn = "MaxBackward0");
@@ -44,7 +45,9 @@ OP_TEXT(min_dim) = {
     .gradient = "dy at the first minimum",
 };
 
-static Tensor *min_dim_forward(Node *n) { return extremes(n, tensor_kernels()->argmin); }
+static Tensor *min_dim_forward(Node *n) {
+    return extremes(n, tensor_more_kernels()->argmin, "minimum");
+}
 
 DEFINE_OP(min_dim, .in = {{"x", SAME}}, .forward = min_dim_forward, .backward = extremes_backward,
           .grad_fn = "MinBackward0");

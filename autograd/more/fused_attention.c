@@ -1,8 +1,8 @@
 /* fused_attention.c - softmax(scale Q K') V without the matrix of Q x K weights in memory: the
- * checks, and the tensors that the kernels need. tensor/fast/attention_heads.c calls the kernel for
- * each head; tensor/kernels/plain.inc shows the arithmetic, fast/attention_tiles.c does it in
+ * checks, and the tensors that the kernels need. tensor/more/attention_heads.c calls the kernel for
+ * each head; tensor/more/more_plain.inc shows the arithmetic, fast/attention_tiles.c does it in
  * tiles. */
-#include "../../tensor/fast/attention_heads.h"
+#include "../../tensor/more/attention_heads.h"
 #include "../op.h"
 
 #include <math.h>

@@ -1,26 +1,10 @@
-/* statistics.c - variances, deviations, log sum exp and cumulative sums along a dimension. */
+/* statistics.c - variances, deviations and cumulative sums along a dimension. */
+#include "../../tensor/more/more_kernels.h"
 #include "../reductions.h"
 
 static Tensor *reduced_rows(const Node *n, Kernel *const *kernel) {
     const DType type = n->in[0]->dtype;
     return ag_drop_dims(n, tensor_reduce(n->in[0], kernel[type], n->at.dim, type));
-}
-
-/* f(x - c) dy, where c and dy have one number for each reduced group. Takes over c. */
-static Tensor *times_dy(const Node *n, Tensor *c, Kernel *const *f, const Tensor *dy) {
-    const DType type = dy->dtype;
-    Kernel *const *sub = tensor_kernels()->value[ELEMENTWISE_sub];
-    Kernel *const *mul = tensor_kernels()->value[ELEMENTWISE_mul];
-    Tensor *wide = c ? ag_expand_to_x(n, dy) : NULL;
-    Tensor *d = NULL;
-    if (wide)
-        d = tensor_map_elements(sub[type], wide->shape, type, 2, (const Tensor *[]){n->in[0], c},
-                                0);
-    if (d) tensor_loop_elements(f[type], 2, (const Tensor *[]){d, d}, 0);
-    if (d) tensor_loop_elements(mul[type], 3, (const Tensor *[]){d, d, wide}, 0);
-    tensor_release(c);
-    tensor_release(wide);
-    return d;
 }
 
 OP_TEXT(var_dim) = {
@@ -30,7 +14,7 @@ OP_TEXT(var_dim) = {
     .gradient = "2 (x - mean) / (N - 1) dy",
 };
 
-static Tensor *var_dim_forward(Node *n) { return reduced_rows(n, tensor_kernels()->variance); }
+static Tensor *var_dim_forward(Node *n) { return reduced_rows(n, tensor_more_kernels()->variance); }
 
 /* dx = kernel(x, dy), where dy has one number for each row along the reduced dimension. */
 static Tensor *rows_dx(const Node *n, Kernel *const *kernel, const Tensor *dy) {
@@ -45,7 +29,7 @@ static Tensor *rows_dx(const Node *n, Kernel *const *kernel, const Tensor *dy) {
 }
 
 static void var_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = rows_dx(n, tensor_kernels()->variance_dx, dy);
+    dx[0] = rows_dx(n, tensor_more_kernels()->variance_dx, dy);
 }
 
 DEFINE_OP(var_dim, .in = {{"x", FLOAT}}, .forward = var_dim_forward, .backward = var_dim_backward,
@@ -63,11 +47,11 @@ OP_TEXT(std_dim) = {
 };
 
 static Tensor *std_dim_forward(Node *n) {
-    return reduced_rows(n, tensor_kernels()->standard_deviation);
+    return reduced_rows(n, tensor_more_kernels()->standard_deviation);
 }
 
 static void std_dim_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = rows_dx(n, tensor_kernels()->standard_deviation_dx, dy);
+    dx[0] = rows_dx(n, tensor_more_kernels()->standard_deviation_dx, dy);
 }
 
 DEFINE_OP(std_dim, .in = {{"x", FLOAT}}, .forward = std_dim_forward, .backward = std_dim_backward,
@@ -75,36 +59,6 @@ DEFINE_OP(std_dim, .in = {{"x", FLOAT}}, .forward = std_dim_forward, .backward =
 
 Tensor *ag_std_dim(Tensor *x, int dim, bool keepdim) {
     return ag_reduce_dim(&ag_op_std_dim, x, dim, keepdim);
-}
-
-OP_TEXT(logsumexp) = {
-    .call = "ag_logsumexp(x, dim)",
-    .shapes = "(..., N, ...) -> (..., ...)",
-    .value = "log sum exp(x)",
-    .gradient = "exp(x - y) dy",
-};
-
-static Tensor *logsumexp_forward(Node *n) { return reduced_rows(n, tensor_kernels()->logsumexp); }
-
-static void logsumexp_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = times_dy(n, ag_expand_to_x(n, n->out), tensor_kernels()->value[ELEMENTWISE_exp], dy);
-}
-
-DEFINE_OP(logsumexp, .in = {{"x", FLOAT}}, .forward = logsumexp_forward,
-          .backward = logsumexp_backward, .reads = READS_IN0 | READS_OUT,
-          .grad_fn = "LogsumexpBackward0");
-
-Tensor *ag_logsumexp(Tensor *x, int dim) { return ag_reduce_dim(&ag_op_logsumexp, x, dim, false); }
-
-OP_TEXT(logsumexp_dim) = {
-    .call = "ag_logsumexp_dim(x, dim, keepdim)",
-    .shapes = "(..., N, ...) -> (..., ...), or (..., 1, ...) with keepdim",
-    .value = "log sum exp(x); applies the op logsumexp",
-    .gradient = "exp(x - y) dy",
-};
-
-Tensor *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim) {
-    return ag_reduce_dim(&ag_op_logsumexp, x, dim, keepdim);
 }
 
 /* ---- cumsum -------------------------------------------------------------------------------- */
@@ -123,7 +77,7 @@ static Tensor *cumulated(const Node *n, const Tensor *x, bool backwards) {
             ends[i].data = (char *)ends[i].data + last * dtype_size(ends[i].dtype);
             ends[i].stride[d] = -ends[i].stride[d];
         }
-    tensor_loop_rows(tensor_kernels()->cumsum[x->dtype], d, 2,
+    tensor_loop_rows(tensor_more_kernels()->cumsum[x->dtype], d, 2,
                      (const Tensor *[]){&ends[0], &ends[1]}, 0);
     return y;
 }

@@ -1,5 +1,6 @@
 /* triangles.c - tril and triu: the elements below or above a diagonal. The others become 0, also
  * where they are NaN. */
+#include "../../tensor/more/more_kernels.h"
 #include "../op.h"
 
 extern const Op ag_op_tril; /* defined below */
@@ -13,7 +14,7 @@ static Tensor *triangle(const Node *n, const Tensor *x) {
     if (edges) tensor_kernels()->arange[I64](rows, (void *[]){edges->data, &first}, 1);
     Tensor *y = edges ? tensor_make(x->shape, x->dtype) : NULL;
     if (y)
-        tensor_loop_rows(tensor_kernels()->cut[x->dtype], x->shape.ndim - 1, 3,
+        tensor_loop_rows(tensor_more_kernels()->cut[x->dtype], x->shape.ndim - 1, 3,
                          (const Tensor *[]){y, x, edges}, lower);
     tensor_release(edges);
     return y;

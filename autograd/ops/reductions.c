@@ -135,12 +135,11 @@ Tensor *ag_reduce_dim(const Op *op, Tensor *x, int dim, bool keepdim) {
 
 /* ---- argmax ---------------------------------------------------------------------------------- */
 
-Tensor *ag_positions(const Node *n, Kernel *const *kernel) {
+Tensor *ag_positions(const Node *n, Kernel *const *kernel, const char *what) {
     const Tensor *x = n->in[0];
     if (x->shape.dim[n->at.dim] == 0)
         return tensor_fail("%s: x is %s: dimension %d is empty and has no %s", n->op->name,
-                           tensor_shape_text(x->shape), n->at.dim,
-                           kernel == tensor_kernels()->argmin ? "minimum" : "maximum");
+                           tensor_shape_text(x->shape), n->at.dim, what);
     return tensor_reduce(x, kernel[x->dtype], n->at.dim, I64);
 }
 
@@ -152,7 +151,7 @@ OP_TEXT(argmax) = {
 };
 
 static Tensor *argmax_forward(Node *n) {
-    return ag_drop_dims(n, ag_positions(n, tensor_kernels()->argmax));
+    return ag_drop_dims(n, ag_positions(n, tensor_kernels()->argmax, "maximum"));
 }
 
 DEFINE_OP(argmax, .in = {{"x", NUMBER}}, .forward = argmax_forward);

@@ -1,22 +1,5 @@
-/* softmax.c - softmax, log_softmax, and softmax over the keys that a mask allows. */
+/* softmax.c - softmax, and softmax over the keys that a mask allows. */
 #include "../op.h"
-
-/* Runs a row kernel along n's dim. Forward (dy is NULL) computes y from x, backward dx from y and
- * dy. */
-static Tensor *apply_kernel(const Node *n, Kernel *const *kernel, Tensor *dy) {
-    const Tensor *from = dy ? n->out : n->in[0];
-    Tensor *to = dy ? ag_buffer_like(dy) : tensor_make(from->shape, from->dtype);
-    const Tensor *const operand[] = {to, from, dy};
-    const int operands = dy ? 3 : 2;
-    if (to) tensor_loop_rows(kernel[from->dtype], n->at.dim, operands, operand, 0);
-    return to;
-}
-
-static Tensor *apply_along(const Op *op, Tensor *x, int dim) {
-    int d =
-        ag_check_present(op->name, x) ? tensor_shape_dim_or_scalar(op->name, x->shape, dim) : -1;
-    return d < 0 ? NULL : apply1(op, x, (Attributes){.dim = d});
-}
 
 /* ---- softmax ------------------------------------------------------------------------------- */
 
@@ -27,38 +10,28 @@ OP_TEXT(softmax) = {
     .gradient = "y (dy - sum(y dy))",
 };
 
-static Tensor *softmax_forward(Node *n) { return apply_kernel(n, tensor_kernels()->softmax, NULL); }
+static Tensor *softmax_forward(Node *n) {
+    const Tensor *x = n->in[0];
+    Tensor *y = tensor_make(x->shape, x->dtype);
+    Kernel *const kernel = tensor_kernels()->softmax[x->dtype];
+    if (y) tensor_loop_rows(kernel, n->at.dim, 2, (const Tensor *[]){y, x}, 0);
+    return y;
+}
 
 static void softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = apply_kernel(n, tensor_kernels()->softmax_dx, dy);
+    Kernel *const kernel = tensor_kernels()->softmax_dx[dy->dtype];
+    dx[0] = ag_buffer_like(dy);
+    if (dx[0]) tensor_loop_rows(kernel, n->at.dim, 3, (const Tensor *[]){dx[0], n->out, dy}, 0);
 }
 
 DEFINE_OP(softmax, .in = {{"x", FLOAT}}, .forward = softmax_forward, .backward = softmax_backward,
           .reads = READS_OUT, .zero = "weight is 0", .weighs = true, .grad_fn = "SoftmaxBackward0");
 
-Tensor *ag_softmax(Tensor *x, int dim) { return apply_along(&ag_op_softmax, x, dim); }
-
-/* ---- log_softmax --------------------------------------------------------------------------- */
-
-OP_TEXT(log_softmax) = {
-    .call = "ag_log_softmax(x, dim)",
-    .shapes = "(..., N, ...) -> same",
-    .value = "x - log sum exp(x)",
-    .gradient = "dy - exp(y) sum(dy)",
-};
-
-static Tensor *log_softmax_forward(Node *n) {
-    return apply_kernel(n, tensor_kernels()->log_softmax, NULL);
+Tensor *ag_softmax(Tensor *x, int dim) {
+    if (!ag_check_present("softmax", x)) return NULL;
+    const int d = tensor_shape_dim_or_scalar("softmax", x->shape, dim);
+    return d < 0 ? NULL : apply1(&ag_op_softmax, x, (Attributes){.dim = d});
 }
-
-static void log_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    dx[0] = apply_kernel(n, tensor_kernels()->log_softmax_dx, dy);
-}
-
-DEFINE_OP(log_softmax, .in = {{"x", FLOAT}}, .forward = log_softmax_forward,
-          .backward = log_softmax_backward, .reads = READS_OUT, .grad_fn = "LogSoftmaxBackward0");
-
-Tensor *ag_log_softmax(Tensor *x, int dim) { return apply_along(&ag_op_log_softmax, x, dim); }
 
 /* ---- masked_softmax ------------------------------------------------------------------------ */
 /* The op of two public functions: ag_attention_weights, and ag_masked_softmax, which calls

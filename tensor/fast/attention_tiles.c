@@ -1,7 +1,7 @@
 /* attention_tiles.c - attention of float32 in tiles, without the Q x K weights in memory, compiled
  * once per instruction set. The kernels compute the formulas of attention and attention_dx in
- * plain.inc, up to rounding. One more difference: plain.inc skips a key of weight 0, and a tile
- * multiplies it by 0, so the result can be NaN if an element is NaN or infinite
+ * more/more_plain.inc, up to rounding. One more difference: a plain loop skips a key of weight 0,
+ * and a tile multiplies it by 0, so the result can be NaN if an element is NaN or infinite
  * (autograd/README.md, "Masks").
  *
  * The kernel processes the keys tile by tile (Dao 2023, FlashAttention-2). Forward: the scores of

@@ -1,15 +1,15 @@
 /* fast.c - the kernels of float32 that a training step gains from, compiled once per instruction
  * set into a table that overrides the plain one.
  *
- * Each kernel computes the formula of its plain kernel, which stands in plain.inc. The code is
- * plain C that the compiler turns into vectors of any width. This file is built with
- * -ffp-contract=off: a b + c is rounded twice; FMA(a, b, c), of isa.h, is rounded once if the
- * instruction set has a fused multiply-add. Sums have a fixed order that no instruction set
- * changes: blocks of 4096 elements; in a block, element i goes to lane i mod 32, and the lanes are
- * added as a tree; the blocks are added in double. So an error grows with 128 additions at most,
- * however long the row is, and AVX2, AVX-512 and NEON give the same bits. (The last digits of a
- * notebook depend on the last bit of one such sum: tests/suites/test_notebook.c fails with another
- * order.)
+ * Each kernel computes the formula of its plain kernel, which stands in kernels/plain.inc or
+ * more/more_plain.inc. The code is plain C that the compiler turns into vectors of any width. This
+ * file is built with -ffp-contract=off: a b + c is rounded twice; FMA(a, b, c), of isa.h, is
+ * rounded once if the instruction set has a fused multiply-add. Sums have a fixed order that no
+ * instruction set changes: blocks of 4096 elements; in a block, element i goes to lane i mod 32,
+ * and the lanes are added as a tree; the blocks are added in double. So an error grows with 128
+ * additions at most, however long the row is, and AVX2, AVX-512 and NEON give the same bits. (The
+ * last digits of a notebook depend on the last bit of one such sum: tests/suites/test_notebook.c
+ * fails with another order.)
  */
 #include "isa.h"
 
@@ -202,7 +202,8 @@ static float sum_products(int64_t n, const float *x, const float *y) {
 /* If a number is too large or too small for the formula in float32, or if a part of a sum overflows
  * (then the sum is an infinity or NaN), the plain kernel computes the row once more, in double. So
  * the result is right if it fits a float, and it has the same bits for every instruction set. */
-#define PLAIN(name) tensor_kernels_plain.name[F32]
+#define PLAIN(name)      tensor_kernels_plain.name[F32]
+#define MORE_PLAIN(name) tensor_more_kernels_plain.name[F32]
 
 static void sum_f32(int64_t n, void *const *data, double s) {
     float *y = data[0];
@@ -421,7 +422,7 @@ static void log_softmax_dx_f32(int64_t n, void *const *data, double s) {
     const float *y = data[1];
     const float *dy = data[2];
     const float all = sum_of(n, dy, dy, 0);
-    if (!(fabsf(all) < MOST_FOR_DENORMALS)) PLAIN(log_softmax_dx)(n, data, s);
+    if (!(fabsf(all) < MOST_FOR_DENORMALS)) MORE_PLAIN(log_softmax_dx)(n, data, s);
     else VECTOR_LOOP(dx[i] = dy[i] - exp_float(y[i]) * all);
 }
 
@@ -577,7 +578,7 @@ static void matmul_f32(const MatmulShape *m, const void *a_data, const void *b_d
                 sum_products(m->k, a + i * m->a_stride[0], b + j * m->b_stride[1]);
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 #define TEXT2(name) #name
 #define TEXT(name)  TEXT2(name)
@@ -599,13 +600,16 @@ const Kernels GLOBAL(kernels) = {
 #define COMPARE(name, ...)
 #include "../kernels/elementwise.def"
     },
-    FAST(add_scaled), FAST(dropout), FAST(where), FAST(adamw),
+    FAST(add_scaled), FAST(dropout), FAST(where),
     FAST(sum), FAST(sum_rows), FAST(layer_norm), FAST(layer_norm_dx), FAST(layer_norm_dw),
-    FAST(softmax), FAST(softmax_dx), FAST(logsumexp), FAST(log_softmax), FAST(log_softmax_dx),
-    FAST(masked_softmax), FAST(masked_softmax_dx), FAST(cross_entropy), FAST(cross_entropy_dx),
-    FAST(additive), FAST(additive_dx),
+    FAST(softmax), FAST(softmax_dx), FAST(masked_softmax), FAST(masked_softmax_dx),
+    FAST(cross_entropy), FAST(cross_entropy_dx), FAST(additive), FAST(additive_dx),
     .matmul = {matmul_f32, GLOBAL(matmul_f64)},
     .matmul_workspace = {GLOBAL(matmul_workspace_f32), GLOBAL(matmul_workspace_f64)},
+};
+
+const MoreKernels GLOBAL(more_kernels) = {
+    FAST(adamw), FAST(logsumexp), FAST(log_softmax), FAST(log_softmax_dx),
     .attention = {GLOBAL(attention_f32)},
     .attention_dx = {GLOBAL(attention_dx_f32)},
     .attention_workspace = {GLOBAL(attention_workspace_f32)},

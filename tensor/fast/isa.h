@@ -7,8 +7,9 @@
  * How to add an instruction set, as NEON was added:
  *   1. Makefile: put its name into ISAS, and write a rule for %.name.o with its compiler flags.
  *   2. Here: the width of its vectors and the shape of a register tile.
- *   3. kernels.h: declare its table. dispatch.c: add the table to list_tables, with the test that
- *      tells whether the CPU can run it. TAPEHEAD_ISA=name then forces it.
+ *   3. kernels.h and more/more_kernels.h: declare its two tables. dispatch.c: add them to
+ *      list_tables, with the test that tells whether the CPU can run them. TAPEHEAD_ISA=name then
+ *      forces them.
  *   4. tests/suites/common_kernels.c: add the table to find_tables. test_kernels compares each
  * kernel with the plain one. test_products compares the tables that have FMA: the bits must be
  * equal. For a CPU that you do not have, tests/checks/ports builds all and runs the suites under
@@ -83,7 +84,7 @@
 
 /* For fast.c, matmul.c and attention_tiles.c. transpose: to (columns, to_row) = from (rows,
  * columns) transposed. to_row is a multiple of 16; the places of a row from `rows` on become 0. */
-#include "../kernels/kernels.h"
+#include "../more/more_kernels.h"
 Matmul GLOBAL(matmul_f32), GLOBAL(matmul_f64);
 MatmulWorkspace GLOBAL(matmul_workspace_f32), GLOBAL(matmul_workspace_f64);
 void GLOBAL(transpose_f32)(int64_t rows, int64_t columns, const float *from, int64_t from_row,

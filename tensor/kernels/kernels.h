@@ -1,4 +1,4 @@
-/* kernels.h - arithmetic on raw pointers: the types of kernels, and the table of all kernels.
+/* kernels.h - arithmetic on raw pointers: the types of kernels, and the table of the core's.
  *
  * Every kernel exists first as a plain loop (plain.inc, plain_any.inc), for every type that makes
  * sense. Fast kernels override some of them, each for one instruction set (fast/isa.h) and for
@@ -48,34 +48,7 @@ typedef struct {
 typedef void Matmul(const MatmulShape *shape, const void *a, const void *b, void *c);
 typedef int64_t MatmulWorkspace(const MatmulShape *shape); /* in bytes */
 
-/* ---- attention ------------------------------------------------------------------------------- */
-
-/* One head: q (Q, D), k (K, D), v (K, Dv), y (Q, Dv). Each row is contiguous; x_row is the stride
- * of the rows of x, in elements. */
-typedef struct {
-    int64_t Q, K, D, Dv;
-    const void *q, *k, *v;
-    int64_t q_row, k_row, v_row;
-    double scale;                      /* of the scores */
-    const int64_t *length;             /* (Q): keys at or past it are masked */
-    const bool *keep;                  /* (Q, K), false: masked; or NULL */
-    int64_t keep_row, keep_column;     /* strides */
-    const void *window;                /* (Q, K), added to the scores; -inf: masked; or NULL */
-    int64_t window_row, window_column; /* strides */
-    double dropout;                    /* the probability that a weight is dropped */
-    const bool *drawn;                 /* (Q, K): what dropout keeps; NULL: the kernel draws it */
-    Generator *generator;              /* before the head's first draw; the kernel moves it past
-                                        * the last. Without dropout, drawn and generator are NULL */
-    void *y;                           /* forward writes it; backward reads it */
-    int64_t y_row;
-    double *max, *inverse; /* (Q): the largest score, and 1 / sum exp(score - max), 0 if all keys
-                            * are masked. Forward writes them, backward reads them */
-    const void *dy;        /* backward */
-    void *dq, *dk, *dv;    /* backward writes them */
-    int64_t dy_row, dq_row, dk_row, dv_row;
-} AttentionHead;
-typedef void AttentionKernel(const AttentionHead *head, void *workspace);
-typedef int64_t AttentionWorkspace(const AttentionHead *head); /* in bytes, for either pass */
+/* ---- additive attention ---------------------------------------------------------------------- */
 
 /* One batch of additive attention: q (Q, H), k (K, H), w (H), dy (Q, K), all contiguous. Backward
  * adds to dq, dk and dw. */

@@ -1,9 +1,9 @@
-/* plain.c - every kernel as a simple loop, and the table of kernels that any machine can run.
+/* plain.c - every kernel of the core as a simple loop, and the table that any machine can run.
  * TAPEHEAD_ISA=plain runs everything on these kernels, so you can put a printf or a breakpoint into
  * a formula and train attention with it. The fast kernels are tested against the plain ones.
  *
  * tensor_kernels()->softmax[F32] is softmax_f32, which is NAME(softmax) of plain.inc with REAL =
- * float, unless a fast kernel (fast.c, matmul.c, attention_tiles.c) overrides it.
+ * float, unless a fast kernel (fast.c, matmul.c) overrides it.
  *
  * plain.inc has the kernels of floats, plain_any.inc kernels of any type, plain_whole.inc kernels
  * of int64 and bool, plain_matmul.inc the product of matrices. */
@@ -18,24 +18,6 @@
 #pragma GCC diagnostic ignored "-Wint-in-bool-context" /* the product of bools is "and" */
 
 /* ---- float32 and float64 --------------------------------------------------------------------- */
-
-/* For each key: does dropout keep its weight for query i? */
-static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
-    if (a->dropout == 0 || a->dropout == 1) memset(kept, a->dropout == 0, (size_t)a->K);
-    else if (a->drawn) memcpy(kept, a->drawn + i * a->K, (size_t)a->K);
-    else tensor_draw_bools(a->generator, a->K, kept, 1 - a->dropout);
-}
-
-/* A power of 2, nearly always 1. A float64 above 1e154 has no square that fits, and below 1e-154
- * the square loses digits or is 0, but the root of a sum of squares fits. So a row whose largest
- * element (or whose root, which is as large) has such a size is multiplied by this power before it
- * is squared, and the root is divided by it. Blue 1978. The square of a float32 always fits a
- * double.
- */
-static double power_for(double size) {
-    if (size > 0x1p500) return 0x1p-600;
-    return size < 0x1p-400 ? 0x1p600 : 1;
-}
 
 /* The operand's element i, in a loop over i. */
 #define ELEMENT(type, operand) (((const type *)data[operand])[i])
@@ -58,8 +40,6 @@ static double distance(double a, double b) { return a - b; }
 static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a - (uint64_t)b); }
 /* a - b for a > b; the difference of two int64 may not fit an int64 */
 #define DISTANCE(a, b) _Generic((a), int64_t : distance_i64, default : distance)(a, b)
-
-#define IS_NAN(x) ((x) != (x))
 
 #define AS_TYPE(x) ((TYPE)(x))
 #define TYPE       float

@@ -1,5 +1,6 @@
 /* plain_math.h - the functions that the formulas of elementwise.def call: for floats functions of
- * the C library, in double; for int64, whose arithmetic is modulo 2^64, functions of uint64_t. */
+ * the C library, in double; for int64, whose arithmetic is modulo 2^64, functions of uint64_t. Two
+ * others, for plain loops, are at the end. */
 #ifndef TAPEHEAD_TENSOR_PLAIN_MATH_H
 #define TAPEHEAD_TENSOR_PLAIN_MATH_H
 
@@ -70,5 +71,18 @@ static inline double pow_scalar(double x, double s) {
 }
 #define POW_SCALAR              pow_scalar
 #define POW_SCALAR_DX(x, s, dy) ((s) == 0 ? 0 : (dy) * ((s)*pow_scalar(x, (s)-1)))
+
+#define IS_NAN(x) ((x) != (x))
+
+/* A power of 2, nearly always 1. A float64 above 1e154 has no square that fits, and below 1e-154
+ * the square loses digits or is 0, but the root of a sum of squares fits. So a row whose largest
+ * element (or whose root, which is as large) has such a size is multiplied by this power before it
+ * is squared, and the root is divided by it. Blue 1978. The square of a float32 always fits a
+ * double.
+ */
+static inline double power_for(double size) {
+    if (size > 0x1p500) return 0x1p-600;
+    return size < 0x1p-400 ? 0x1p600 : 1;
+}
 
 #endif

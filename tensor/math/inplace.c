@@ -1,6 +1,5 @@
-/* inplace.c - writes in place: copies, sums and products, and the steps of an optimizer. Each
- * function checks its arguments before it writes, and increases the version of each tensor that it
- * has written. */
+/* inplace.c - writes in place: copies, sums and products. Each function checks its arguments before
+ * it writes, and increases the version of each tensor that it has written. */
 #include "operations.h"
 
 #include <string.h>
@@ -96,29 +95,6 @@ bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
     tensor_release(term);
     note_source(x, y);
     tensor_written(x, "add_");
-    return true;
-}
-
-/* Checks that x has the shape and type of first. Unless x is the gradient, also checks that x can
- * be written. */
-static bool check_step_operand(const char *op, const Tensor *first, const Tensor *x,
-                               bool is_gradient) {
-    if (!(is_gradient ? tensor_check_readable(op, x) : tensor_check_writable_floats(op, x)))
-        return false;
-    if (x->dtype == first->dtype && shape_equal(x->shape, first->shape)) return true;
-    return tensor_fail("%s: %s %s and %s %s: shapes and types must be equal", op,
-                       tensor_dtype_name(first->dtype), tensor_shape_text(first->shape),
-                       tensor_dtype_name(x->dtype), tensor_shape_text(x->shape));
-}
-
-bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep s) {
-    const Tensor *const operand[] = {x, m, v, g};
-    for (int i = 0; i < 4; i++)
-        if (!check_step_operand("adamw_", x, operand[i], i == 3)) return false;
-    tensor_loop_update(tensor_kernels()->adamw[x->dtype], 4, 3, operand, 0, &s);
-    tensor_written(x, "adamw_");
-    tensor_written(m, "adamw_");
-    tensor_written(v, "adamw_");
     return true;
 }
 

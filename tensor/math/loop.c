@@ -128,26 +128,22 @@ static bool row_is_strided(const Walk *walk, int i) {
 static void call_on_elements(const Walk *walk, void *const *data) {
     enum { PIECE = 128 };
     _Alignas(64) char buffer[LOOP_OPERANDS][PIECE * sizeof(double)];
-    void *place[LOOP_OPERANDS + 1];
+    void *place[LOOP_OPERANDS];
     const int64_t *stride = walk->stride[walk->ndim - 1];
     const int64_t n = walk->size[walk->ndim - 1];
-    place[walk->n] = data[walk->n];
     for (int64_t from = 0; from < n; from += PIECE) {
         const int64_t m = MIN(n - from, PIECE);
-        for (int i = 0; i < walk->n; i++) {
+        char *y = (char *)data[0] + from * stride[0] * walk->element[0];
+        place[0] = stride[0] == 1 ? y : buffer[0];
+        for (int i = 1; i < walk->n; i++) {
             char *x = (char *)data[i] + from * stride[i] * walk->element[i];
             const bool is_filled = from > 0 && stride[i] == 0;
-            const bool is_read = i > 0 || walk->written > 1; /* several: the kernel updates them */
             place[i] = stride[i] == 1 ? x : buffer[i];
-            if (stride[i] != 1 && is_read && !is_filled)
+            if (stride[i] != 1 && !is_filled)
                 copy_strided(walk->element[i], m, buffer[i], 1, x, stride[i]);
         }
         walk->kernel(m, place, walk->s);
-        for (int i = 0; i < walk->written; i++)
-            if (stride[i] != 1)
-                copy_strided(walk->element[i], m,
-                             (char *)data[i] + from * stride[i] * walk->element[i], stride[i],
-                             buffer[i], 1);
+        if (stride[0] != 1) copy_strided(walk->element[0], m, y, stride[0], buffer[0], 1);
     }
 }
 
@@ -193,7 +189,7 @@ static void copy_row(const Walk *walk, void *const *data) {
 /* Calls the kernel for each row along the dimension before the last, or once if there is no such
  * dimension. The steps of the data pointers from row to row are computed once. */
 static void run_rows(const Walk *walk) {
-    void *data[LOOP_OPERANDS + 1];
+    void *data[LOOP_OPERANDS];
     int64_t step[LOOP_OPERANDS]; /* bytes from a row to the next */
     const int outer = walk->ndim - 2;
     const int64_t rows = outer < 0 ? 1 : walk->size[outer];
@@ -203,7 +199,6 @@ static void run_rows(const Walk *walk) {
         data[i] = walk->data[i];
         step[i] = outer < 0 ? 0 : walk->stride[outer][i] * walk->element[i];
     }
-    data[operands] = (void *)(uintptr_t)walk->constants;
     for (int64_t row = 0; row < rows; row++) {
         if (walk->call) walk->call(walk, data);
         else walk->kernel(n, data, walk->s);
@@ -273,13 +268,6 @@ static int64_t as_row(int n, const Tensor *const *x, void **data) {
     return tensor_numel(x[0]);
 }
 
-void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s) {
-    void *data[LOOP_OPERANDS];
-    const int64_t row = as_row(n, x, data);
-    if (row > 0 && tensor_workers_for((double)row) == 1) kernel(row, data, s);
-    else tensor_loop_update(kernel, n, 1, x, s, NULL);
-}
-
 /* Moves the dimension in which the result has stride 1 to the end, then merges dimensions. */
 static void arrange_dims(Walk *walk) {
     for (int d = 0; d < walk->ndim - 1; d++)
@@ -287,20 +275,24 @@ static void arrange_dims(Walk *walk) {
     merge_dims(walk);
 }
 
-void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
-                        const void *constants) {
+static void walk_elements(Kernel *kernel, int n, const Tensor *const *x, double s) {
     Walk walk;
     tensor_walk_start(&walk, n, x, 0);
     if (walk_numel(&walk) == 0) return;
     walk.kernel = kernel;
-    walk.written = written;
     walk.s = s;
-    walk.constants = constants;
     arrange_dims(&walk);
     for (int i = 0; i < n; i++) walk.is_row[i] = true;
     for (int i = 0; i < n; i++)
         if (row_is_strided(&walk, i)) walk.call = call_on_elements;
     run_parts(&walk, walk.ndim, tensor_workers_for((double)walk_numel(&walk)));
+}
+
+void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s) {
+    void *data[LOOP_OPERANDS];
+    const int64_t row = as_row(n, x, data);
+    if (row > 0 && tensor_workers_for((double)row) == 1) kernel(row, data, s);
+    else walk_elements(kernel, n, x, s);
 }
 
 void tensor_loop_copy(const Tensor *to, const Tensor *from) {

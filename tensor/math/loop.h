@@ -15,10 +15,6 @@ static inline void swap(int64_t *x, int64_t *y) {
 
 /* Runs the kernel over x[0] .. x[n-1]. x[0] is the result; the others broadcast to its shape. */
 void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s);
-/* The same for a kernel that writes the first `written` operands, and gets the constants after the
- * last operand. */
-void tensor_loop_update(Kernel *kernel, int n, int written, const Tensor *const *x, double s,
-                        const void *constants);
 /* to = from, both of one type; `from` broadcasts to the shape of `to`. */
 void tensor_loop_copy(const Tensor *to, const Tensor *from);
 /* Calls the kernel for each row along dim. An operand gives the kernel one number for each row if
@@ -43,15 +39,13 @@ struct Walk {
     void *data[LOOP_OPERANDS];                      /* NULL for an operand that is absent */
     int64_t element[LOOP_OPERANDS];                 /* bytes of an element */
 
-    /* Handles one row: the operands begin at data[0] .. data[n - 1], and data[n] is constants.
-     * NULL if all rows are contiguous: the kernel is called with data itself. */
+    /* Handles one row: the operands begin at data[0] .. data[n - 1]. NULL if all rows are
+     * contiguous: the kernel is called with data itself. */
     void (*call)(const Walk *walk, void *const *data);
     Kernel *kernel;
     StridedKernel *strided;
     double s;
     int64_t step;
-    const void *constants;
-    int written;                /* how many operands an elementwise kernel writes */
     bool is_row[LOOP_OPERANDS]; /* else a number for the row */
     char *workspace;            /* of the worker, for rows that are not contiguous */
     int64_t workspace_bytes;

@@ -53,6 +53,8 @@ bool tensor_find_element(const char *op, const Tensor *x, Shape index, int64_t *
 
 /* Applies a kernel that makes one number of each row along dim. In the result dim has size 1. */
 Tensor *tensor_reduce(const Tensor *x, Kernel *kernel, int dim, DType out);
+/* The number in float64 that the kernel makes of all elements of x, a float; NaN on error. */
+double tensor_measure(const char *op, const Tensor *x, Kernel *const *kernel);
 void tensor_divide(Tensor *y, double number); /* y /= number: a mean is a sum and one division */
 /* Summed dimensions get size 1; sums of integers and bools are I64. */
 Tensor *tensor_sum_dims(const Tensor *x, const bool *dims);

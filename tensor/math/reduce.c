@@ -22,8 +22,7 @@ void tensor_divide(Tensor *y, double number) {
     tensor_loop_elements(div, 3, (const Tensor *[]){y, y, &divisor}, 0);
 }
 
-/* The number in float64 that the kernel makes of all elements of x; NaN on error. */
-static double measure(const char *op, const Tensor *x, Kernel *const *kernel) {
+double tensor_measure(const char *op, const Tensor *x, Kernel *const *kernel) {
     double y = (double)NAN;
     if (!tensor_check_readable(op, x)) return y;
     if (!dtype_is_float(x->dtype)) {
@@ -37,10 +36,8 @@ static double measure(const char *op, const Tensor *x, Kernel *const *kernel) {
 }
 
 double tensor_sum_of_squares(const Tensor *x) {
-    return measure("sum_of_squares", x, tensor_kernels()->squares);
+    return tensor_measure("sum_of_squares", x, tensor_kernels()->squares);
 }
-
-double tensor_norm(const Tensor *x) { return measure("norm", x, tensor_kernels()->norm); }
 
 /* ---- sums down columns ----------------------------------------------------------------------- */
 

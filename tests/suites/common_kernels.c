@@ -42,24 +42,39 @@ bool same_bits(DType dtype, const void *a, int64_t i, const void *b, int64_t j) 
 }
 
 const Kernels *tables[TABLES];
+const MoreKernels *more_tables[TABLES];
 int table_count;
+
+static void add_tables(const Kernels *kernels, const MoreKernels *more) {
+    tables[table_count] = kernels;
+    more_tables[table_count++] = more;
+}
 
 void find_tables(void) {
     table_count = 0;
-    tables[table_count++] = &tensor_kernels_plain;
+    add_tables(&tensor_kernels_plain, &tensor_more_kernels_plain);
 #ifdef __aarch64__
-    tables[table_count++] = &tensor_kernels_neon;
+    add_tables(&tensor_kernels_neon, &tensor_more_kernels_neon);
 #else
-    tables[table_count++] = &tensor_kernels_baseline;
+    add_tables(&tensor_kernels_baseline, &tensor_more_kernels_baseline);
 #endif
 #ifdef __x86_64__
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (avx2) tables[table_count++] = &tensor_kernels_avx2;
+    if (avx2) add_tables(&tensor_kernels_avx2, &tensor_more_kernels_avx2);
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        tables[table_count++] = &tensor_kernels_avx512;
+        add_tables(&tensor_kernels_avx512, &tensor_more_kernels_avx512);
 #endif
+}
+
+Kernel *kernel_at(int table, size_t field, DType type) {
+    Kernel *kernel;
+    const bool more = field >= sizeof(Kernels);
+    const char *first = more ? (const char *)more_tables[table] : (const char *)tables[table];
+    const size_t at = (more ? field - sizeof(Kernels) : field) + (size_t)type * sizeof kernel;
+    memcpy(&kernel, first + at, sizeof kernel);
+    return kernel;
 }
 
 bool table_fuses(int table) { return table > 0 && strcmp(tables[table]->name, "baseline") != 0; }

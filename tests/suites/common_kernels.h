@@ -4,6 +4,7 @@
 #define TESTS_COMMON_KERNELS_H
 
 #include "../../tensor/math/operations.h"
+#include "../../tensor/more/more_kernels.h"
 
 #include <check.h>
 
@@ -31,8 +32,14 @@ bool same_bits(DType dtype, const void *a, int64_t i, const void *b, int64_t j);
  * ones. */
 enum { TABLES = 4 };
 extern const Kernels *tables[TABLES];
+extern const MoreKernels
+    *more_tables[TABLES]; /* the other ring's kernels of the same instruction set */
 extern int table_count;
 void find_tables(void);
+/* A field of Kernels or of MoreKernels, and what it holds in both tables of an instruction set. */
+#define CORE_FIELD(name) offsetof(Kernels, name)
+#define MORE_FIELD(name) (sizeof(Kernels) + offsetof(MoreKernels, name))
+Kernel *kernel_at(int table, size_t field, DType type);
 /* Does the table fuse a b + c? All tables that fuse give the same bits. */
 bool table_fuses(int table);
 

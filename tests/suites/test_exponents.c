@@ -40,7 +40,6 @@ typedef double Narrow;
 static void draw_kept(const AttentionHead *a, int64_t i, bool *kept) {
     memset(kept, true, (size_t)a->K);
 }
-static Wide power_for(Wide size) { return 1; } /* every square fits */
 
 /* Some systems' macros name the type double. */
 #undef isfinite
@@ -59,6 +58,13 @@ static Wide power_for(Wide size) { return 1; } /* every square fits */
 #define REAL                   Wide
 #define NAME(name)             name##_wide
 #include "../../tensor/kernels/plain.inc"
+#define REAL       Wide
+#define NAME(name) name##_wide
+#include "../../tensor/more/more_plain.inc"
+#define TYPE       Wide
+#define TOTAL      Wide
+#define NAME(name) name##_wide
+#include "../../tensor/more/more_plain_any.inc"
 #undef double
 
 typedef void WideKernel(int64_t n, void *const *data, Wide s);
@@ -78,9 +84,10 @@ typedef struct {
     } call[3];
 } Row;
 
-#define KERNEL_OF(name)    offsetof(Kernels, name), name##_wide
-#define VALUE(name)        offsetof(Kernels, value[ELEMENTWISE_##name]), name##_wide
-#define VJP(name, of, end) offsetof(Kernels, vjp[ELEMENTWISE_##name][of]), name##_vjp##end##_wide
+#define KERNEL_OF(name)    CORE_FIELD(name), name##_wide
+#define MORE_OF(name)      MORE_FIELD(name), name##_wide
+#define VALUE(name)        CORE_FIELD(value[ELEMENTWISE_##name]), name##_wide
+#define VJP(name, of, end) CORE_FIELD(vjp[ELEMENTWISE_##name][of]), name##_vjp##end##_wide
 
 static const Row elementwise[] = {
 #define UNARY(name, ...) {#name, 1.75, 0, {{VALUE(name), "yx"}, {VJP(name, 0, ), "gxyd"}}},
@@ -97,16 +104,16 @@ static const Row elementwise[] = {
     {KERNEL_OF(layer_norm), "yxwvpq"}, { KERNEL_OF(layer_norm_dx), "gxwdpq" }
 static const Row by_rows[] = {
     {"sum", 0, 0, {{KERNEL_OF(sum), "Yx"}}},
-    {"cumsum", 0, 0, {{KERNEL_OF(cumsum), "yx"}}},
-    {"norm", 0, 0, {{KERNEL_OF(norm), "px"}}},
-    {"variance", 0, 0, {{KERNEL_OF(variance), "Yx"}, {KERNEL_OF(variance_dx), "gxD"}}},
+    {"cumsum", 0, 0, {{MORE_OF(cumsum), "yx"}}},
+    {"norm", 0, 0, {{MORE_OF(norm), "px"}}},
+    {"variance", 0, 0, {{MORE_OF(variance), "Yx"}, {MORE_OF(variance_dx), "gxD"}}},
     {"standard_deviation",
      0,
      0,
-     {{KERNEL_OF(standard_deviation), "Yx"}, {KERNEL_OF(standard_deviation_dx), "gxD"}}},
+     {{MORE_OF(standard_deviation), "Yx"}, {MORE_OF(standard_deviation_dx), "gxD"}}},
     {"softmax", 0, 0, {{KERNEL_OF(softmax), "yx"}, {KERNEL_OF(softmax_dx), "gyd"}}},
-    {"logsumexp", 0, 1, {{KERNEL_OF(logsumexp), "Yx"}}},
-    {"log_softmax", 0, 1, {{KERNEL_OF(log_softmax), "yx"}, {KERNEL_OF(log_softmax_dx), "gyd"}}},
+    {"logsumexp", 0, 1, {{MORE_OF(logsumexp), "Yx"}}},
+    {"log_softmax", 0, 1, {{MORE_OF(log_softmax), "yx"}, {MORE_OF(log_softmax_dx), "gyd"}}},
     {"masked_softmax",
      0.75,
      0,
@@ -184,12 +191,6 @@ static void store(int type, void *data, int64_t i, Wide x) {
     if (type == WIDE) ((Wide *)data)[i] = x;
     else if (type == F32) ((float *)data)[i] = (float)x;
     else ((Narrow *)data)[i] = (Narrow)x;
-}
-
-static Kernel *kernel_of(const Kernels *table, size_t field, DType type) {
-    Kernel *kernel[OF_FLOAT];
-    memcpy(kernel, (const char *)table + field, sizeof kernel);
-    return kernel[type];
 }
 
 /* Calls a kernel, or the judge if it is NULL, with the operands of the trial. */
@@ -288,7 +289,7 @@ static void check_call(const Trial *t, int call, int exponent, Wide truth[][MOST
     run(t, call, NULL, truth);
     find_spread(t, call, truth, spread);
     for (int k = 0; k < table_count; k++) {
-        Kernel *const kernel = kernel_of(tables[k], t->row->call[call].field, t->type);
+        Kernel *const kernel = kernel_at(k, t->row->call[call].field, t->type);
         if (!kernel) continue;
         run(t, call, kernel, got);
         for (const char *l = "yYpqg"; *l; l++)
@@ -483,10 +484,10 @@ typedef struct {
 } Attention;
 
 /* Forward and backward: of the judge, or of a table in float32. */
-static void run_attention(Attention *of, AttentionHead head, const Kernels *table) {
+static void run_attention(Attention *of, AttentionHead head, const MoreKernels *table) {
     const DType type = table ? F32 : F64;
     void *to[4];
-    if (!table) table = tables[0];
+    if (!table) table = more_tables[0];
     for (int i = 0; i < 4; i++) to[i] = type == F32 ? (void *)of->narrow[i] : of->wide[i];
     head.q = type == F32 ? (void *)of->q.narrow : of->q.wide;
     head.k = type == F32 ? (void *)of->k.narrow : of->k.wide;
@@ -534,7 +535,7 @@ static void try_attention(Attention *of, int exponent) {
                                         "attention dv"};
     run_attention(of, head, NULL);
     for (int t = 0; t < table_count; t++) {
-        run_attention(of, head, tables[t]);
+        run_attention(of, head, more_tables[t]);
         for (int i = 0; i < 4; i++)
             if (size[i] < (double)FLT_MAX && dp < (double)FLT_MAX / 4)
                 expect_near(names[i], t, count[i], of->narrow[i], of->wide[i],

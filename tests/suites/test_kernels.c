@@ -34,38 +34,35 @@ typedef struct {
     double s, low, high; /* the scalar operand, and the bounds of the random operands */
 } Entry;
 
-#define FIELD(name) offsetof(Kernels, name)
 static const Entry entries[] = {
 #define UNARY(name, formula, gradient, source, types, torch, y, dx, reads, low, high)              \
-    {#name, FIELD(value[ELEMENTWISE_##name]), "ff", 1, 1.7, low, high},                            \
-        {#name " vjp", FIELD(vjp[ELEMENTWISE_##name][0]), "ffff", 1, 1.7, low, high},
+    {#name, CORE_FIELD(value[ELEMENTWISE_##name]), "ff", 1, 1.7, low, high},                       \
+        {#name " vjp", CORE_FIELD(vjp[ELEMENTWISE_##name][0]), "ffff", 1, 1.7, low, high},
 #define BINARY(name, formula, gradient, source, types, torch, y, da, db, reads, low, high)         \
-    {#name, FIELD(value[ELEMENTWISE_##name]), "fff", 1, 0, low, high},                             \
-        {#name " da", FIELD(vjp[ELEMENTWISE_##name][0]), "fffff", 1, 0, low, high},                \
-        {#name " db", FIELD(vjp[ELEMENTWISE_##name][1]), "fffff", 1, 0, low, high},
+    {#name, CORE_FIELD(value[ELEMENTWISE_##name]), "fff", 1, 0, low, high},                        \
+        {#name " da", CORE_FIELD(vjp[ELEMENTWISE_##name][0]), "fffff", 1, 0, low, high},           \
+        {#name " db", CORE_FIELD(vjp[ELEMENTWISE_##name][1]), "fffff", 1, 0, low, high},
 #define COMPARE(name, ...)
 #include "../../tensor/kernels/elementwise.def"
-    {"where", FIELD(where), "fbff", 1, 0, -3, 3},
-    {"dropout", FIELD(dropout), "ffb", 1, 0.7, -3, 3},
-    {"add_scaled", FIELD(add_scaled), "fff", 1, 1.7, -3, 3},
-    {"sum", FIELD(sum), "Ff", 1, 0, -3, 3},
-    {"softmax", FIELD(softmax), "ff", 1, 0, -3, 3},
-    {"softmax_dx", FIELD(softmax_dx), "fff", 1, 0, -1, 1},
-    {"logsumexp", FIELD(logsumexp), "Ff", 1, 0, -3, 3},
-    {"log_softmax", FIELD(log_softmax), "ff", 1, 0, -3, 3},
-    {"log_softmax_dx", FIELD(log_softmax_dx), "fff", 1, 0, -3, 0},
-    {"masked_softmax", FIELD(masked_softmax), "ffLmn", 1, 0.7, -3, 3},
-    {"masked_softmax_dx", FIELD(masked_softmax_dx), "fff", 1, 0.7, -1, 1},
-    {"cross_entropy", FIELD(cross_entropy), "FfTDD", 1, 0, -3, 3},
-    {"cross_entropy_dx", FIELD(cross_entropy_dx), "ffTDDF", 1, 3, -2, 2},
-    {"layer_norm", FIELD(layer_norm), "ffnnDD", 1, 1e-5, -3, 3},
-    {"layer_norm_dx", FIELD(layer_norm_dx), "ffnfDD", 1, 0, -2, 2},
+    {"where", CORE_FIELD(where), "fbff", 1, 0, -3, 3},
+    {"dropout", CORE_FIELD(dropout), "ffb", 1, 0.7, -3, 3},
+    {"add_scaled", CORE_FIELD(add_scaled), "fff", 1, 1.7, -3, 3},
+    {"sum", CORE_FIELD(sum), "Ff", 1, 0, -3, 3},
+    {"softmax", CORE_FIELD(softmax), "ff", 1, 0, -3, 3},
+    {"softmax_dx", CORE_FIELD(softmax_dx), "fff", 1, 0, -1, 1},
+    {"logsumexp", MORE_FIELD(logsumexp), "Ff", 1, 0, -3, 3},
+    {"log_softmax", MORE_FIELD(log_softmax), "ff", 1, 0, -3, 3},
+    {"log_softmax_dx", MORE_FIELD(log_softmax_dx), "fff", 1, 0, -3, 0},
+    {"masked_softmax", CORE_FIELD(masked_softmax), "ffLmn", 1, 0.7, -3, 3},
+    {"masked_softmax_dx", CORE_FIELD(masked_softmax_dx), "fff", 1, 0.7, -1, 1},
+    {"cross_entropy", CORE_FIELD(cross_entropy), "FfTDD", 1, 0, -3, 3},
+    {"cross_entropy_dx", CORE_FIELD(cross_entropy_dx), "ffTDDF", 1, 3, -2, 2},
+    {"layer_norm", CORE_FIELD(layer_norm), "ffnnDD", 1, 1e-5, -3, 3},
+    {"layer_norm_dx", CORE_FIELD(layer_norm_dx), "ffnfDD", 1, 0, -2, 2},
 };
 
-static Kernel *kernel_of(const Kernels *table, const Entry *entry) {
-    Kernel *kernel; /* of float32, the first of the field's types */
-    memcpy(&kernel, (const char *)table + entry->field, sizeof kernel);
-    return kernel;
+static Kernel *kernel_of(int table, const Entry *entry) {
+    return kernel_at(table, entry->field, F32);
 }
 
 /* The tables that can exist, from narrow to wide vectors. */
@@ -78,19 +75,17 @@ static const char *const NAMES[] = {"plain", "baseline", "avx2", "avx512"};
 /* Fails if an instruction set has a kernel that is not listed above. (Attention, additive scores,
  * AdamW and sums of rows are tested below, products in test_products.c.) */
 START_TEST(the_list_is_complete) {
-    const size_t first = offsetof(Kernels, value), last = offsetof(Kernels, gather);
+    const size_t core = CORE_FIELD(gather), more = MORE_FIELD(attention);
     for (int t = 1; t < table_count; t++) {
         int filled = 0, listed = 0;
-        for (size_t field = first; field < last; field += sizeof(Kernel *)) {
-            Kernel *kernel;
-            memcpy(&kernel, (const char *)tables[t] + field, sizeof kernel);
-            filled += kernel != NULL;
-        }
-        for (int e = 0; e < COUNT(entries); e++)
-            listed += kernel_of(tables[t], &entries[e]) != NULL;
+        for (size_t field = CORE_FIELD(value); field < core; field += sizeof(Kernel *))
+            filled += kernel_at(t, field, F32) != NULL;
+        for (size_t field = sizeof(Kernels); field < more; field += sizeof(Kernel *))
+            filled += kernel_at(t, field, F32) != NULL;
+        for (int e = 0; e < COUNT(entries); e++) listed += kernel_of(t, &entries[e]) != NULL;
         ck_assert_int_eq(listed + 2, filled); /* additive and adamw */
         for (int e = 0; e < COUNT(entries); e++)
-            EXPECT(kernel_of(tables[0], &entries[e]) != NULL, "%s", entries[e].name);
+            EXPECT(kernel_of(0, &entries[e]) != NULL, "%s", entries[e].name);
     }
     for (int t = 0; t < table_count; t++) ck_assert_str_eq(tables[t]->name, NAMES[t]);
 }
@@ -142,7 +137,7 @@ static void trial_draw(Trial *trial, bool special) {
     }
 }
 
-static void trial_run(Trial *trial, const Kernels *table) {
+static void trial_run(Trial *trial, int table) {
     void *data[OPERANDS];
     for (int o = 0; trial->entry->operands[o]; o++)
         data[o] = trial->absent[o] ? NULL : trial->operand[o];
@@ -190,9 +185,9 @@ static void try_entry(const Entry *entry, int64_t n, bool special, bool in_place
     drawn.n = n;
     trial_draw(&drawn, special);
     for (int t = 0; t < table_count; t++) {
-        if (!kernel_of(tables[t], entry)) continue;
+        if (!kernel_of(t, entry)) continue;
         result[t] = drawn;
-        trial_run(&result[t], tables[t]);
+        trial_run(&result[t], t);
         if (t > 0)
             expect_agreement(&result[t], &result[0], tables[t]->name, 2e-6 * (n > 100 ? 20 : 1));
         if (t > 2) expect_same(&result[t], &result[2]);
@@ -204,7 +199,7 @@ static void try_entry(const Entry *entry, int64_t n, bool special, bool in_place
         for (int o = 0; entry->operands[o]; o++)
             data[o] = again.absent[o] ? NULL : again.operand[o];
         data[0] = data[1];
-        kernel_of(tables[t], entry)(n, data, entry->s);
+        kernel_of(t, entry)(n, data, entry->s);
         for (int64_t i = 0; i < n; i++)
             EXPECT(same_bits(F32, again.operand[1], i, place->operand[0], i), "%s on %s in place",
                    entry->name, tables[t]->name);
@@ -304,7 +299,7 @@ START_TEST(adamw_steps) {
             v[0][i] = v[1][i];
         }
         for (int f = 0; f < 2; f++)
-            tables[f ? t : 0]->adamw[F32](
+            more_tables[f ? t : 0]->adamw[F32](
                 N, (void *[]){x[f], m[f], v[f], g, (void *)(uintptr_t)&numbers}, 0);
         for (int i = 0; i < N; i++)
             CHECK(agrees((double)x[1][i], (double)x[0][i], 1e-6) &&
@@ -381,7 +376,7 @@ static bool same_generator(const Generator *a, const Generator *b) {
 
 /* Does a kernel compute the same if it gets the draws of dropout in an array, as if it draws them
  * itself? */
-static void check_drawn(const Kernels *table, AttentionHead head, const Generator *before,
+static void check_drawn(const MoreKernels *table, AttentionHead head, const Generator *before,
                         void *workspace) {
     const int64_t sizes[] = {head.Q * head.Dv, head.Q * head.D, head.K * head.D, head.K * head.Dv};
     const void *const from_generator[] = {head.y, head.dq, head.dk, head.dv};
@@ -406,11 +401,11 @@ static void check_drawn(const Kernels *table, AttentionHead head, const Generato
 }
 
 /* before: the generator at the head's first draw */
-static void run_head(const Kernels *table, AttentionHead head, const Generator *before,
+static void run_head(const MoreKernels *table, AttentionHead head, const Generator *before,
                      HeadResults *r) {
     const size_t bytes = (size_t)table->attention_workspace[F32](&head);
     const size_t doubles = (size_t)(head.K * (2 + head.D + head.Dv)); /* plus a bool for each key */
-    if (table == tables[0]) CHECK(bytes < 8 * doubles + (size_t)head.K + 64);
+    if (table == more_tables[0]) CHECK(bytes < 8 * doubles + (size_t)head.K + 64);
     void *workspace = malloc(bytes + 64);
     memset(workspace, 0x5a, bytes + 64);
     r->y = calloc((size_t)(head.Q * head.Dv) + SLACK, sizeof(float));
@@ -498,7 +493,7 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     HeadResults r[TABLES];
     const float *got[4][TABLES];
     for (int t = 0; t < table_count; t++) {
-        run_head(tables[t], head, &generator, &r[t]);
+        run_head(more_tables[t], head, &generator, &r[t]);
         /* If the weights of a query are NaN and all are dropped, y is 0 in the plain kernel and NaN
          * in the others. */
         if (parts & ODD && parts & DROPOUT)

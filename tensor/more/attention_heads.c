@@ -112,7 +112,7 @@ static void attend_all(Heads *heads) {
     const AttentionHead first = head_of(a, 0);
     const double each = (double)(first.Q * first.K) * (double)(first.D + first.Dv) / 16;
     const int workers = (int)MIN(tensor_workers_for((double)n * each), n);
-    heads->workspace_bytes = tensor_kernels()->attention_workspace[a->q->dtype](&first);
+    heads->workspace_bytes = tensor_more_kernels()->attention_workspace[a->q->dtype](&first);
     heads->workspace = tensor_cache_alloc(workers * heads->workspace_bytes);
     if (heads->workspace) tensor_work_in_parts(workers, n, attention_part, heads);
     tensor_cache_free(heads->workspace, workers * heads->workspace_bytes);
@@ -127,10 +127,10 @@ static bool is_without_scores(const AttentionOperands *a, Tensor *const *results
 
 void tensor_attention_forward(const AttentionOperands *a) {
     if (is_without_scores(a, (Tensor *const *)&a->y, 1)) return;
-    attend_all(&(Heads){.of = a, .kernel = tensor_kernels()->attention[a->q->dtype]});
+    attend_all(&(Heads){.of = a, .kernel = tensor_more_kernels()->attention[a->q->dtype]});
 }
 
 void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
     if (is_without_scores(a, dx, 3)) return;
-    attend_all(&(Heads){a, dy, dx, .kernel = tensor_kernels()->attention_dx[a->q->dtype]});
+    attend_all(&(Heads){a, dy, dx, .kernel = tensor_more_kernels()->attention_dx[a->q->dtype]});
 }

@@ -1,8 +1,9 @@
 /* attention_heads.h - fused attention of whole tensors, for autograd/more/fused_attention.c. */
-#ifndef TAPEHEAD_TENSOR_FAST_ATTENTION_HEADS_H
-#define TAPEHEAD_TENSOR_FAST_ATTENTION_HEADS_H
+#ifndef TAPEHEAD_TENSOR_ATTENTION_HEADS_H
+#define TAPEHEAD_TENSOR_ATTENTION_HEADS_H
 
 #include "../math/operations.h"
+#include "more_kernels.h"
 
 /* dropout(softmax(scale q k' + window)) v where the mask allows: q (B, H, Q, D), k (B, H, K, D), v
  * (B, H, K, Dv), or all without H, as if H was 1. */
