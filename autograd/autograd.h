@@ -282,7 +282,8 @@ Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
  * ag_linear of ag_tanh of the sum (B, Q, K, H), without that sum in memory. A key at or past
  * valid_lens (as for ag_masked_softmax; may be NULL) is skipped: its score is 0, whatever q and k
  * are, and its dy counts as 0. So the key adds 0 to the gradients of q, k and w; but NaN, as in
- * PyTorch, if this 0 is multiplied by a NaN or an infinity. */
+ * PyTorch, if this 0 is multiplied by a NaN or an infinity. (In a build of the core alone such a
+ * score is computed, and only the weight that a mask makes of it is 0.) */
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens);
 
 /* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask allows: the same

@@ -1,10 +1,19 @@
-/* composed_attention.c - ag_attention composed of other ops, for the core alone. A
- * library with autograd/more/ has fused_attention.c in this file's place, which computes the same
- * without the Q x K weights in memory. */
+/* composed_attention.c - two ops of attention, composed of others, for the core alone. A library
+ * with autograd/more/ has additive_scores.c and fused_attention.c in this file's place, which
+ * compute the same in less memory. */
 #include "../op.h"
 
 #include <math.h>
 
+/* q: (B, Q, 1, H)  k: (B, 1, K, H)  features: (B, Q, K, H)  scores: (B, Q, K). Every score is
+ * computed: the weights of keys at or past valid_lens will be 0. */
+Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens) {
+    (void)valid_lens;
+    Tensor *features = ag_tanh(ag_add(ag_unsqueeze(q, 2), ag_unsqueeze(k, 1)));
+    return ag_squeeze(ag_linear(features, w, NULL), 3);
+}
+
+/* weights: (B, H, Q, K), or without H */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
     if (!ag_check_ready("attention", q)) return NULL;
     const int last = q->shape.ndim - 1;

@@ -514,7 +514,7 @@ static void additive_f32(int64_t n, void *const *data, double s) {
         y[j] = add_lanes(lane);
     }
     memset(y + length, 0, (size_t)(n - length) * sizeof *y);
-    if (!isfinite(sum_of(length, y, y, 0))) PLAIN(additive)(n, data, s);
+    if (!isfinite(sum_of(length, y, y, 0))) MORE_PLAIN(additive)(n, data, s);
 }
 
 /* If dy is 0, as for every key of weight 0, a pair of query and key adds 0 to the gradients, or
@@ -530,7 +530,7 @@ static void additive_dx_f32(const AdditiveBatch *a) {
     float *dw = a->dw;
     const float ww = sum_products_long(n, w, w, 0);
     if (!(ww < INFINITY && largest_size(a->Q * a->K, a->dy) < MOST_FOR_DENORMALS)) {
-        PLAIN(additive_dx)(a);
+        MORE_PLAIN(additive_dx)(a);
         return;
     }
     for (int64_t r = 0; r < a->Q; r++, q += n, dq += n) {
@@ -603,13 +603,14 @@ const Kernels GLOBAL(kernels) = {
     FAST(add_scaled), FAST(dropout), FAST(where),
     FAST(sum), FAST(sum_rows), FAST(layer_norm), FAST(layer_norm_dx), FAST(layer_norm_dw),
     FAST(softmax), FAST(softmax_dx), FAST(masked_softmax), FAST(masked_softmax_dx),
-    FAST(cross_entropy), FAST(cross_entropy_dx), FAST(additive), FAST(additive_dx),
+    FAST(cross_entropy), FAST(cross_entropy_dx),
     .matmul = {matmul_f32, GLOBAL(matmul_f64)},
     .matmul_workspace = {GLOBAL(matmul_workspace_f32), GLOBAL(matmul_workspace_f64)},
 };
 
 const MoreKernels GLOBAL(more_kernels) = {
     FAST(adamw), FAST(logsumexp), FAST(log_softmax), FAST(log_softmax_dx),
+    FAST(additive), FAST(additive_dx),
     .attention = {GLOBAL(attention_f32)},
     .attention_dx = {GLOBAL(attention_dx_f32)},
     .attention_workspace = {GLOBAL(attention_workspace_f32)},

@@ -48,19 +48,6 @@ typedef struct {
 typedef void Matmul(const MatmulShape *shape, const void *a, const void *b, void *c);
 typedef int64_t MatmulWorkspace(const MatmulShape *shape); /* in bytes */
 
-/* ---- additive attention ---------------------------------------------------------------------- */
-
-/* One batch of additive attention: q (Q, H), k (K, H), w (H), dy (Q, K), all contiguous. Backward
- * adds to dq, dk and dw. */
-typedef struct {
-    int64_t Q, K, H;
-    const void *q, *k, *w;
-    const int64_t *length; /* (Q) */
-    const void *dy;
-    void *dq, *dk, *dw;
-} AdditiveBatch;
-typedef void AdditiveDx(const AdditiveBatch *batch);
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* The rows of elementwise.def, by number: ELEMENTWISE_add, ... */

@@ -96,14 +96,6 @@ Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores)
  * K) */
 void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
 
-/* Additive attention of q (B, Q, H), k (B, K, H) and w (1, H), all contiguous: y (B, Q, K) =
- * w tanh(q + k) for a key before the length, else 0. lengths: as in a Mask. dx: zeros, dq, dk and
- * dw (B, 1, H). */
-void tensor_additive_forward(const Tensor *y, const Tensor *q, const Tensor *k, const Tensor *w,
-                             const Tensor *lengths);
-void tensor_additive_backward(Tensor *const dx[3], const Tensor *dy, const Tensor *q,
-                              const Tensor *k, const Tensor *w, const Tensor *lengths);
-
 /* ---- the generator: random.c ----------------------------------------------------------------- */
 
 /* The generator of this thread. A copy of the Generator saves the state; assign the copy back to

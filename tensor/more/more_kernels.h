@@ -35,6 +35,19 @@ typedef struct {
 typedef void AttentionKernel(const AttentionHead *head, void *workspace);
 typedef int64_t AttentionWorkspace(const AttentionHead *head); /* in bytes, for either pass */
 
+/* ---- additive attention ---------------------------------------------------------------------- */
+
+/* One batch of additive attention: q (Q, H), k (K, H), w (H), dy (Q, K), all contiguous. Backward
+ * adds to dq, dk and dw. */
+typedef struct {
+    int64_t Q, K, H;
+    const void *q, *k, *w;
+    const int64_t *length; /* (Q) */
+    const void *dy;
+    void *dq, *dk, *dw;
+} AdditiveBatch;
+typedef void AdditiveDx(const AdditiveBatch *batch);
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -426,21 +426,21 @@ START_TEST(additive_scores) {
             memset(dq64, 0, sizeof dq64);
             memset(dk64, 0, sizeof dk64);
             memset(dw64, 0, sizeof dw64);
-            tables[0]->additive[F64](
+            more_tables[0]->additive[F64](
                 K, (void *[]){want, q.wide, k.wide, w.wide, (void *)(uintptr_t)&length}, (double)H);
-            tables[0]->additive_dx[F64](&(AdditiveBatch){1, K, H, q.wide, k.wide, w.wide, &length,
-                                                         dy.wide, dq64, dk64, dw64});
+            more_tables[0]->additive_dx[F64](&(AdditiveBatch){1, K, H, q.wide, k.wide, w.wide,
+                                                              &length, dy.wide, dq64, dk64, dw64});
             for (int t = 0; t < table_count; t++) {
                 memset(dq[t], 0, sizeof dq[t]);
                 memset(dk[t], 0, sizeof dk[t]);
                 memset(dw[t], 0, sizeof dw[t]);
-                tables[t]->additive[F32](
+                more_tables[t]->additive[F32](
                     K, (void *[]){y, q.narrow, k.narrow, w.narrow, (void *)(uintptr_t)&length},
                     (double)H);
                 expect_near("additive", t, K, y, want, 2e-6 * (double)H * w.most + 0x1p-140);
-                tables[t]->additive_dx[F32](&(AdditiveBatch){1, K, H, q.narrow, k.narrow, w.narrow,
-                                                             &length, dy.narrow, dq[t], dk[t],
-                                                             dw[t]});
+                more_tables[t]->additive_dx[F32](&(AdditiveBatch){1, K, H, q.narrow, k.narrow,
+                                                                  w.narrow, &length, dy.narrow,
+                                                                  dq[t], dk[t], dw[t]});
                 expect_near("additive dk", t, K * H, dk[t], dk64, 2e-6 * size + 0x1p-120);
                 if (K > 1 && fmax(size, dy.most) * (double)K > (double)FLT_MAX)
                     continue; /* dq and dw are added in float32 */

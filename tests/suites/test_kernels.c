@@ -333,13 +333,13 @@ START_TEST(additive_scores_and_their_gradients) {
             }
             got[3][t] = y[t];
             AdditiveBatch batch = {Q, K, H, q, k, w, length, dy, dx[t][0], dx[t][1], dx[t][2]};
-            tables[t]->additive_dx[F32](&batch);
+            more_tables[t]->additive_dx[F32](&batch);
             for (int i = 0; i < 3; i++) expect_floats(t, "additive_dx", got[i], counts[i], 1e-5);
         }
         for (int i = 0; i < Q; i++)
             for (int t = 0; t < table_count; t++) {
                 void *data[] = {y[t], q + i * H, k, w, (void *)(uintptr_t)&length[i]};
-                tables[t]->additive[F32](K, data, (double)H);
+                more_tables[t]->additive[F32](K, data, (double)H);
                 expect_floats(t, "additive", got[3], K, 1e-5);
             }
         for (int t = 0; t < table_count; t++)

@@ -1,9 +1,10 @@
-/* additive.c - the scores of additive attention, w tanh(q + k) for every query with every key, in
- * one pass. The features tanh(q + k) are H times as large as the scores: backward recomputes them
- * instead of saving them. Keys at or past the valid length are skipped: forward sets their scores
- * to 0, backward takes their dy as 0.
+/* additive_scores.c - the scores of additive attention, w tanh(q + k) for every query with every
+ * key, in one pass. The features tanh(q + k) are H times as large as the scores: backward
+ * recomputes them instead of saving them. Keys at or past the valid length are skipped: forward
+ * sets their scores to 0, backward takes their dy as 0.
  *
  * B batch, Q queries, K keys, H hidden units. */
+#include "../../tensor/more/additive_batches.h"
 #include "../op.h"
 
 static bool check_shapes(Shape q, Shape k, Shape w) {
