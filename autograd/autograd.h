@@ -91,10 +91,6 @@ bool ag_backward_from(Tensor *y, const Tensor *dy);
 /* x->grad becomes NULL. Backward adds to x->grad: call ag_zero_grad before the next step. */
 bool ag_zero_grad(Tensor *x);
 
-/* Would backpropagation from y add to x's gradient: does x require a gradient, and does y depend on
- * x? False with an error if no recording tape is open. */
-bool ag_reaches(Tensor *y, Tensor *x);
-
 /* The next four functions return x (NULL on error). */
 /* Ops record x, a float leaf, from here on, and backpropagation computes its gradient. */
 Tensor *ag_requires_grad(Tensor *x);
@@ -206,20 +202,14 @@ Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value); /* value where tr
 
 Tensor *ag_reshape(Tensor *x, Shape shape); /* one size may be -1; a copy if no view is possible */
 Tensor *ag_view(Tensor *x, Shape shape);    /* the same, but an error if no view is possible */
-/* Dimensions start to end, end included, as one: all of them for 0, -1. A scalar becomes (1). */
-Tensor *ag_flatten(Tensor *x, int start, int end);
-Tensor *ag_contiguous(Tensor *x);         /* x itself when it is contiguous already */
-Tensor *ag_permute(Tensor *x, Axes axes); /* dimension i of the result is axes[i] of x */
+Tensor *ag_contiguous(Tensor *x);           /* x itself when it is contiguous already */
+Tensor *ag_permute(Tensor *x, Axes axes);   /* dimension i of the result is axes[i] of x */
 Tensor *ag_transpose(Tensor *x, int dim0, int dim1);
 Tensor *ag_unsqueeze(Tensor *x, int dim);  /* a new dimension of size 1 that will be dim */
 Tensor *ag_squeeze(Tensor *x, int dim);    /* unchanged when the size is not 1 */
 Tensor *ag_expand(Tensor *x, Shape shape); /* sizes of 1 repeat, by stride 0; -1 keeps a size */
 Tensor *ag_slice(Tensor *x, int dim, int64_t start, int64_t end); /* Python's x[start:end] */
 Tensor *ag_select(Tensor *x, int dim, int64_t index);             /* drops dim */
-/* torch.split: x cut along dim into slices of this size; the last slice is smaller if size does not
- * divide the size of dim. list gets all slices, and n must be their number; on error the list holds
- * NULLs. */
-bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n);
 Tensor *ag_cat(Tensor **list, int n, int dim); /* a (0,) in the list is skipped */
 Tensor *ag_stack(Tensor **list, int n, int dim);
 Tensor *ag_repeat(Tensor *x, Shape repeats); /* as PyTorch's x.repeat; repeats.ndim >= x's */
@@ -383,10 +373,21 @@ Tensor *tape_forward(int i);
  * (tape_keep_grads). JSON of more than 1 MB is an error. README.md describes the format. */
 bool tape_write_json(FILE *file);
 
+/* Would backpropagation from y add to x's gradient: does x require a gradient, and does y depend on
+ * x? False with an error if no recording tape is open. */
+bool ag_reaches(Tensor *y, Tensor *x);
+
 /* ---- more ops ------------------------------------------------------------------------------- */
 
 /* min(max(x, low), high): high where low > high. The gradient at a bound is 0. */
 Tensor *ag_clamp(Tensor *x, double low, double high);
+
+/* Dimensions start to end, end included, as one: all of them for 0, -1. A scalar becomes (1). */
+Tensor *ag_flatten(Tensor *x, int start, int end);
+/* torch.split: x cut along dim into slices of this size; the last slice is smaller if size does not
+ * divide the size of dim. list gets all slices, and n must be their number; on error the list holds
+ * NULLs. */
+bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n);
 
 /* In the last two dimensions: x, but 0 above (tril) or below (triu) the diagonal. */
 Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);

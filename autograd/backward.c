@@ -127,12 +127,6 @@ static bool propagates(const Node *n) {
 /* The line that made x; INT_MAX for a leaf, which has no grad_fn. */
 static int line_of(const Tensor *x) { return x->grad_fn ? x->line : INT_MAX; }
 
-/* Lowers *first, the last line that the walk comes to, to the lines that made n's inputs. */
-static void lower_to_inputs(const Node *n, int *first) {
-    for (int i = 0; i < n->n_in; i++)
-        if (ag_needs(n, i) && line_of(n->in[i]) < *first) *first = line_of(n->in[i]);
-}
-
 /* The walk's step at one node. */
 static bool node_walk(const Node *n, bool keep_grads, int *first) {
     Tensor *few[OP_INPUTS];
@@ -141,7 +135,8 @@ static bool node_walk(const Node *n, bool keep_grads, int *first) {
     if (!propagates(n)) return true; /* no gradient, detached, or the op is ag_op_kept */
     if (n->n_in > OP_INPUTS) dx = tensor_cache_alloc(n->n_in * (int64_t)sizeof *dx);
     if (!dx) return false;
-    lower_to_inputs(n, first);
+    for (int i = 0; i < n->n_in; i++)
+        if (ag_needs(n, i) && line_of(n->in[i]) < *first) *first = line_of(n->in[i]);
     keep_grads = keep_grads || n->out->retains_grad;
     if (keep_grads) tensor_retain(dy); /* no longer private, so no backward overwrites it */
     bool done = node_backward(n, dy, dx);
@@ -233,25 +228,4 @@ bool ag_backward(Tensor *loss) {
     bool done = tensor_fill(one, 1) && ag_backward_from(loss, one);
     tensor_release(one);
     return done;
-}
-
-/* The loop of ag_backward_from without arithmetic: grad_buffer only marks the tensors that would
- * get a gradient. */
-bool ag_reaches(Tensor *y, Tensor *x) {
-    if (!ag_check_present("reaches", y) || !ag_check_present("reaches", x)) return false;
-    const int t = ag_recording_tape();
-    if (t < 0) return tensor_fail("reaches: no recording tape is open: call tape_begin first");
-    int first = line_of(y);
-    y->grad_buffer = tensor_retain(y);
-    for (int i = y->line; i >= first; i--) {
-        const Node *n = &ag_tapes.nodes[i];
-        if (!propagates(n)) continue;
-        lower_to_inputs(n, &first);
-        for (int k = 0; k < n->n_in; k++)
-            if (ag_needs(n, k) && !n->in[k]->grad_buffer)
-                n->in[k]->grad_buffer = tensor_retain(n->in[k]);
-    }
-    const bool reached = x->requires_grad && x->grad_buffer;
-    for_each_buffer(y, first, discard);
-    return reached;
 }
