@@ -105,9 +105,6 @@ TENSOR_PRINTF(1, 2) void *tensor_fail(const char *format, ...);
 /* "(2, 4, 6)", "(3,)" and "()", as Python writes a tuple, for error messages. The text is valid
  * until the thread's eighth call after this one. */
 const char *tensor_shape_text(Shape shape);
-/* A copy of a name for error messages: printable, at most 60 bytes and "...". The text is valid
- * until the thread's fourth call after this one. */
-const char *tensor_name_text(const char *name);
 const char *tensor_dtype_name(DType dtype); /* "float32", "float64", "int64", "bool" */
 
 /* ---- creation ---------------------------------------------------------------------------- */
@@ -268,6 +265,10 @@ int tensor_num_threads(void);
 void tensor_empty_cache(void);
 
 /* ---- files ----------------------------------------------------------------------------------- */
+
+/* A copy of a name for error messages: printable, at most 60 bytes and "...". The text is valid
+ * until the thread's fourth call after this one. */
+const char *tensor_name_text(const char *name);
 
 /* Saving writes a temporary file in the same directory, .NAME.tapehead-PID-N, and renames it to
  * path. So a failure or a crash leaves the old file, and after success the new file is on the disk.

@@ -15,8 +15,6 @@ typedef struct {
 } Generator;
 
 void tensor_generator_seed(Generator *g, uint32_t seed);
-void tensor_generator_skip(Generator *g,
-                           int64_t words); /* as if this many words of 32 bits had been drawn */
 
 /* A generator as whole numbers: the words, how many of them are used, whether a normal is cached,
  * and the bits of that normal. False, and g unchanged, if the numbers are not the state of a

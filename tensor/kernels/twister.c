@@ -79,11 +79,6 @@ static void temper(int64_t n, const uint32_t *x, uint32_t *word) {
     }
 }
 
-void tensor_generator_skip(Generator *g, int64_t words) {
-    for (; words > GENERATOR_WORDS - g->next; twist(g)) words -= GENERATOR_WORDS - g->next;
-    g->next += (int)words;
-}
-
 /* Draws the next n words, many at a time, so that the loops over them are loops of vectors. */
 enum { BATCH = 512, HALF_BATCH = BATCH / 2 };
 static void draw_words(Generator *g, int64_t n, uint32_t *word) {

@@ -27,6 +27,17 @@ int64_t tensor_attention_draw_bytes(Shape scores) {
     return MIN(scores.dim[2] * scores.dim[3], (int64_t)sizeof(Generator));
 }
 
+/* A draw at the end of the state makes the next state, and takes its first word. */
+void tensor_generator_skip(Generator *g, int64_t words) {
+    float drawn;
+    while (words > GENERATOR_WORDS - g->next) {
+        words -= GENERATOR_WORDS - g->next + 1;
+        g->next = GENERATOR_WORDS;
+        tensor_draw_units(g, F32, 1, &drawn);
+    }
+    g->next += (int)words;
+}
+
 void tensor_attention_draw(const AttentionOperands *a, Generator *generator) {
     const Shape s = a->mask.scores;
     const int64_t heads = s.dim[0] * s.dim[1], each = s.dim[2] * s.dim[3];

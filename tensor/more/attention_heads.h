@@ -27,6 +27,8 @@ Tensor *tensor_attention_result(const Tensor *x, const Tensor *last);
  * `drawn`, or of `states` if that is smaller. Stored bools are not drawn again, which is faster
  * for short sequences. */
 int64_t tensor_attention_draw_bytes(Shape scores);
+/* As if this many words of 32 bits had been drawn. */
+void tensor_generator_skip(Generator *g, int64_t words);
 /* Writes drawn or states, and moves the generator past the draws of all heads. */
 void tensor_attention_draw(const AttentionOperands *a, Generator *generator);
 /* Forward writes y and stats; backward reads them, and writes the gradients dx of q, k and v. */

@@ -12,6 +12,7 @@
 
 #include "common.h"
 #include "common_kernels.h"
+#include "../../tensor/more/attention_heads.h"
 
 #define INF ((double)INFINITY)
 #define NOT ((double)NAN)
