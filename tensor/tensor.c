@@ -91,30 +91,25 @@ static Tensor *tensor_of_storage(Storage *storage, Shape shape, const int64_t *s
     return x;
 }
 
-static void *cannot_be_made(Shape shape) {
+/* The number of bytes must fit an int64_t, with a size of 0 counted as 1, so that the strides fit as
+ * well. */
+static bool check_shape(Shape shape, DType dtype) {
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
         return tensor_fail("shape: %d dimensions: there may be 0 to %d", shape.ndim,
                            TENSOR_MAX_DIMS);
     for (int d = 0; d < shape.ndim; d++)
         if (shape.dim[d] < 0)
             return tensor_fail("shape %s: a size must not be negative", tensor_shape_text(shape));
-    return tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape));
+    return tensor_shape_fits(shape, dtype_size(dtype)) ||
+           tensor_fail("shape %s: its bytes do not fit in memory", tensor_shape_text(shape));
 }
 
-/* Row-major. The number of bytes must fit an int64_t, with a size of 0 counted as 1, so that the
- * strides fit as well. */
 Tensor *tensor_make(Shape shape, DType dtype) {
-    int64_t stride[TENSOR_MAX_DIMS] = {0}, numel = 1, bytes;
-    bool fits = shape.ndim >= 0 && shape.ndim <= TENSOR_MAX_DIMS, empty = false;
-    for (int left = shape.ndim; left > 0 && fits; left--) {
-        const int d = left - 1;
-        const int64_t size = shape.dim[d];
-        stride[d] = numel;
-        empty = empty || size == 0;
-        fits = size >= 0 && multiply_sizes(numel, size ? size : 1, &numel);
-    }
-    if (!fits || !multiply_sizes(numel, dtype_size(dtype), &bytes)) return cannot_be_made(shape);
-    return tensor_of_storage(storage_new(empty ? 0 : bytes), shape, stride, dtype);
+    int64_t stride[TENSOR_MAX_DIMS] = {0};
+    if (!check_shape(shape, dtype)) return NULL;
+    tensor_shape_strides(shape, stride);
+    Storage *storage = storage_new(tensor_shape_numel(shape) * dtype_size(dtype));
+    return tensor_of_storage(storage, shape, stride, dtype);
 }
 
 Tensor *tensor_view_make(const Tensor *x, Shape shape, const int64_t *stride, void *data) {
