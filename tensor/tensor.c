@@ -91,8 +91,8 @@ static Tensor *tensor_of_storage(Storage *storage, Shape shape, const int64_t *s
     return x;
 }
 
-/* The number of bytes must fit an int64_t, with a size of 0 counted as 1, so that the strides fit as
- * well. */
+/* The number of bytes must fit an int64_t, with a size of 0 counted as 1, so that the strides fit
+ * as well. */
 static bool check_shape(Shape shape, DType dtype) {
     if (shape.ndim < 0 || shape.ndim > TENSOR_MAX_DIMS)
         return tensor_fail("shape: %d dimensions: there may be 0 to %d", shape.ndim,
