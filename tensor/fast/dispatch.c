@@ -12,7 +12,7 @@ static Kernels chosen;
 static MoreKernels more_chosen;
 static bool is_chosen;
 
-/* The two tables of an instruction set: the kernels of the core and those of the other ring. */
+/* The two tables of an instruction set: the core's kernels, and those of tensor/more/. */
 typedef struct {
     const Kernels *kernels;
     const MoreKernels *more;

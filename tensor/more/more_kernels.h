@@ -1,5 +1,5 @@
-/* more_kernels.h - the kernels of the other ring: the types of those that have no type of the
- * core's, and their table. As in kernels/, each exists first as a plain loop (more_plain.inc), and
+/* more_kernels.h - the kernels that the core does not call: their types where the core has none,
+ * and their table. As in kernels/, each exists first as a plain loop (more_plain.inc), and
  * fast.c overrides some; fast/dispatch.c chooses both tables at once, for one instruction set. */
 #ifndef TAPEHEAD_TENSOR_MORE_KERNELS_H
 #define TAPEHEAD_TENSOR_MORE_KERNELS_H

@@ -1,4 +1,4 @@
-/* more_plain.c - the kernels of the other ring as simple loops, and the table of these.
+/* more_plain.c - the kernels that the core does not call, as simple loops, and their table.
  * kernels/plain.c has those of the core, in the same way. */
 #include "more_kernels.h"
 

@@ -32,8 +32,7 @@ bool same_bits(DType dtype, const void *a, int64_t i, const void *b, int64_t j);
  * ones. */
 enum { TABLES = 4 };
 extern const Kernels *tables[TABLES];
-extern const MoreKernels
-    *more_tables[TABLES]; /* the other ring's kernels of the same instruction set */
+extern const MoreKernels *more_tables[TABLES]; /* of the same instruction sets */
 extern int table_count;
 void find_tables(void);
 /* A field of Kernels or of MoreKernels, and what it holds in both tables of an instruction set. */
