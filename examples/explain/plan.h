@@ -1,0 +1,64 @@
+/* plan.h - the steps of a lesson or of any tape: a step is one arrow of the page's picture.
+ *
+ * The cover, a step for each line forward, the start (dloss = 1), and then backward: a step for
+ * each part that a line adds to the gradient of an input, and, where it is not the first part of
+ * that gradient, a step that adds it. Steps are named by line and input:
+ *
+ *     0       the cover                    b3.0    backward of line 3 to its input 0
+ *     f3      line 3 forward               a3.0    the addition after b3.0
+ *     s       the start
+ *
+ * Lines that follow each other and only move numbers are one step, and so are the lines that the
+ * lesson folds ("loss"). Such a step has the name of its last line, and the derivatives of all its
+ * lines, multiplied. */
+#ifndef TAPEHEAD_EXAMPLES_PLAN_H
+#define TAPEHEAD_EXAMPLES_PLAN_H
+
+#include "rules.h"
+
+enum { MOST_PARTS = 16 }; /* of a gradient, that an addition shows */
+
+typedef enum { STEP_COVER, STEP_FORWARD, STEP_START, STEP_BACKWARD, STEP_ADD } StepPhase;
+
+/* Lines that are one arrow: most often one line. */
+typedef struct {
+    int first, last;
+    const char *name; /* of a fold; NULL for a line alone */
+    Source *moves;    /* from the inputs of the first line; NULL if it is no move */
+} Unit;
+
+typedef struct {
+    StepPhase phase;
+    char name[32];
+    RuleKind kind; /* as the page draws it; forward: a move, a product, a softmax, or general */
+    int unit;      /* -1: the cover */
+    int tensor;    /* whose value or gradient it makes; -1: the cover */
+    Part *part;    /* backward, addition; NULL elsewhere */
+    const double *numbers; /* that it makes, as many as the tensor has; NULL: the cover */
+    const char *text;      /* of the lesson; NULL: none */
+    int64_t look;          /* the element that is worked out: the lesson's, or the largest */
+} Step;
+
+typedef struct {
+    RuledTape tape;
+    const Json *lesson;
+    int num_units, num_steps;
+    int num_forward; /* steps 1 to num_forward; the rest is backward */
+    Unit *units;
+    Step *steps;
+    int *unit_of; /* each line's unit */
+} Plan;
+
+/* lesson: its "tape" was checked by check_tape. open: nothing is folded. False and an error without
+ * memory; the caller calls plan_free also then. The strings stay in the JSON. */
+bool plan_make(Plan *plan, const Json *lesson, bool open);
+void plan_free(Plan *plan);
+
+/* The step with this name; in a fold, the step that a line is part of. -1 if there is none. */
+int plan_find(const Plan *plan, const char *name);
+
+/* The parts of a gradient that are known after a step, in the order of backward; parts: room for
+ * `most`, or NULL. Returns how many there are. */
+int parts_until(const Plan *plan, int tensor, const Step *step, const Part **parts, int most);
+
+#endif

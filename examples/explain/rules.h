@@ -1,0 +1,118 @@
+/* rules.h - a tape, read from its JSON into arrays, and what kind of rule each of its gradients
+ * follows. The kind is found in the Jacobian alone: no op is known here, so the op of any program
+ * has one.
+ *
+ * dx[i] = sum over j of dy[j] J[j, i]. If J by a is b, and J by b is a, place by place, the line is
+ * a product of two tables. If J[j, i] = s y[i] ([i = j] - y[j]) in each row, y is a softmax. And so
+ * on: see RuleKind. */
+#ifndef TAPEHEAD_EXAMPLES_RULES_H
+#define TAPEHEAD_EXAMPLES_RULES_H
+
+#include "json.h"
+
+#include "../../tensor/tensor.h"
+
+typedef enum {
+    RULE_GENERAL, /* none of the following: the terms say what happens */
+    RULE_MOVE,    /* each number of y is a number of x at another place */
+    RULE_PRODUCT, /* dA = dY B', dB = A' dY */
+    RULE_SOFTMAX, /* dx = s y (dy - sum of y dy in the row) */
+    RULE_EACH,    /* dx = dy times a derivative, number by number; summed if x was broadcast */
+    RULE_SPREAD   /* one number of dy goes to several of dx, as in a sum */
+} RuleKind;
+
+/* Memory of a tape, all freed together. */
+typedef struct Piece Piece;
+/* So many elements, all 0; NULL and an error without memory. */
+void *memory_take(Piece **memory, int64_t count, size_t size);
+void memory_free(Piece **memory);
+
+/* The last two dimensions are the rows and columns of a table; the dimensions before them count
+ * the panels, tables of the same size. */
+typedef struct {
+    const Json *json;
+    char name[40]; /* "t5" if the tape has none */
+    int64_t rank, shape[TENSOR_MAX_DIMS];
+    int64_t panels, rows, columns, size;
+    double *value, *grad; /* grad: NULL without a gradient */
+    int maker;            /* the line that makes it; -1: none */
+    int readers, parts;   /* how many lines read it, and how many parts its gradient has */
+} TapeTensor;
+
+typedef struct {
+    int64_t j;
+    double J;
+} Derivative; /* J[j, i], not 0 */
+
+/* What the backward of a line adds to the gradient of one input: an arrow. */
+typedef struct {
+    int line, k;         /* the line, and its input */
+    int x, y;            /* tensors: the input, the result */
+    const double *dx;    /* of x's size */
+    const Json *reasons; /* the Jacobian as it is written: a column of zeros is its reason */
+    double worst;        /* the largest error of a check; NaN stays */
+    int64_t unchecked;   /* derivatives that differences cannot check */
+    int64_t *begin;      /* column i of J: of[begin[i]] to of[begin[i + 1] - 1], by j */
+    Derivative *of;
+    RuleKind kind;
+    double factor;    /* RULE_SOFTMAX: s */
+    bool copies;      /* x was broadcast */
+    bool is_constant; /* all derivatives are the same number: constant */
+    double constant;
+    double *each;  /* RULE_EACH: J for each element of y; RULE_SPREAD: of x */
+    double *means; /* RULE_SOFTMAX: sum of y dy, of each row */
+    int step;      /* its number in the plan; -1: none */
+} Part;
+
+/* y[p, n, m] = sum over k of a[p, n, k] b[p, k, m], or b[p, m, k] if b is flipped, and inputs that
+ * are added. b can have one panel for all p. */
+typedef struct {
+    int a, b;     /* inputs of the line; a < b */
+    bool flipped; /* y = a b' */
+    int64_t P, N, M, K;
+} Product;
+
+typedef struct {
+    int k;
+    int64_t i;
+} Source; /* element i of input k */
+
+typedef struct {
+    const Json *json;
+    int number; /* in the program's tape */
+    int num_in, out;
+    int *in; /* tensors, -1: none */
+    int num_parts;
+    Part *parts;     /* of the inputs with a gradient */
+    Source *moves;   /* of each element of the result, if the line only moves; else NULL */
+    Product product; /* P is 0 if the line is none */
+} RuledLine;
+
+typedef struct {
+    Piece *memory;
+    int num_tensors, num_lines;
+    TapeTensor *tensors;
+    RuledLine *lines;
+} RuledTape;
+
+/* Reads a tape that check_tape has checked. False and an error without memory; the caller calls
+ * rules_free also then. The strings stay in the JSON. */
+bool rules_read(RuledTape *tape, const Json *json);
+void rules_free(RuledTape *tape);
+
+/* In place of p: the derivatives of the last result by p's input, through a line that has only the
+ * part `next`, which reads p's result. False and an error without memory. */
+bool rules_compose(RuledTape *tape, Part *p, const Part *next);
+
+/* The element of x that stands at element j of y, if x was broadcast to y's shape. */
+int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j);
+
+/* Term t of dx[i] in a product: which elements of dy and of the other factor it multiplies, and
+ * how many terms there are. */
+typedef struct {
+    int64_t j, other;
+} Pair;
+int64_t product_terms(const Product *p, int64_t panels_of_b, bool by_a);
+Pair product_term(const Product *p, int64_t panels_of_b, bool by_a, int64_t i, int64_t t);
+
+#endif
