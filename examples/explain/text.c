@@ -1,40 +1,22 @@
 /* text.c - a lesson in the terminal: see text.h.
  *
- * The page and this text show the same data, the lesson as JSON. A tensor is drawn as blocks, one
- * for each matrix; blocks are printed side by side as long as they fit into 80 columns. The
- * sections: words, numbers, blocks, tensors, steps. */
+ * The page and this text show the same data, the lesson as JSON, in the same steps (plan.h). The
+ * sections: words, headings, questions, steps, keys. */
 #include "text.h"
 
 #include "../common/terminal.h"
-#include "check.h"
+#include "tables.h"
+#include "worked.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 80, MARGIN = 4, MOST_BLOCKS = 16, TITLE = 72 };
-
-static bool plain;          /* no colours */
-static bool waits;          /* for Enter */
-static const Json *lines;   /* of the tape */
-static const Json *tensors; /* of the tape */
-static const char *columns; /* of the lesson */
+static bool waits; /* for Enter */
+static Plan plan;
+static const Json *lesson;
 
 /* ---- words ----------------------------------------------------------------------------------- */
-
-#define BOLD   "1"
-#define FAINT  "2"
-#define BLUE   "38;5;75"
-#define ORANGE "38;5;208"
-
-static void paint(const char *color) {
-    if (!plain) printf("\033[%sm", color);
-}
-
-static void unpaint(void) {
-    if (!plain) printf("\033[0m");
-}
 
 /* A paragraph in lines of at most 80 characters, after a margin; code in backquotes is bold. */
 static void print_paragraph(const char *text, int margin) {
@@ -44,7 +26,7 @@ static void print_paragraph(const char *text, int margin) {
         const int length = (int)strcspn(text, " ");
         int letters = 0;
         for (int i = 0; i < length; i++) letters += text[i] != '`';
-        if (column > margin && column + 1 + letters > WIDTH) {
+        if (column > margin && column + 1 + letters > TERMINAL_WIDTH) {
             putchar('\n');
             column = 0;
         }
@@ -65,456 +47,56 @@ static void print_paragraph(const char *text, int margin) {
     putchar('\n');
 }
 
-/* Does the word stand in the text, alone: "y" in "y (dy - sum(y dy))", but not "x" in "dy in x's
- * shape"? */
-static bool has_word(const char *text, const char *word) {
-    const size_t n = strlen(word);
-    for (const char *at = text; n > 0; at++) {
-        at = strstr(at, word);
-        if (!at) return false;
-        const bool begins = at == text || !isalnum((unsigned char)at[-1]);
-        const bool ends = !isalnum((unsigned char)at[n]) && strncmp(at + n, "'s ", 3) != 0;
-        if (begins && ends) return true;
-    }
-    return false;
-}
+/* ---- headings -------------------------------------------------------------------------------- */
 
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-/* Reasons for a zero: as the tape names them, as a cell shows them, and what they mean. */
-static const struct {
-    const char *name, *mark, *meaning;
-} reasons[] = {{"masked", "//", "masked"},
-               {"weight is 0", "w0", "the weight is 0"},
-               {"weight is 1", "w1", "the weight is 1"},
-               {"dropped", "::", "dropped"},
-               {"flat", "__", "the function is flat"},
-               {"times 0", "*0", "it is multiplied by 0"},
-               {"unused", "--", "not used"}};
-enum { REASONS = sizeof reasons / sizeof *reasons };
-
-/* If a column of a Jacobian is a reason: the number of the reason, else REASONS. */
-static int reason_in(const Json *column) {
-    int r = 0;
-    while (r < REASONS &&
-           !(column && column->kind == JSON_STRING && strcmp(column->text, reasons[r].name) == 0))
-        r++;
-    return r;
-}
-
-/* Part of a tensor: columns of one of its matrices, with the Jacobian if the tensor is a gradient.
- */
-typedef struct {
-    const Json *numbers, *jacobian;
-    int64_t offset, rows, columns; /* of the matrix */
-    int64_t first, shown;          /* of the columns */
-    int decimals, width;           /* of a cell */
-    char title[TITLE];
-} Block;
-
-static double cell(const Block *b, int64_t row, int64_t column) {
-    return json_number(json_at(b->numbers, b->offset + row * b->columns + column));
-}
-
-/* An exact 0 is "0", or the mark of its reason; a number that rounds to 0 is "0.000". */
-static void cell_text(const Block *b, int64_t row, int64_t column, char text[16]) {
-    const double x = cell(b, row, column);
-    const int reason =
-        x == 0 ? reason_in(json_at(b->jacobian, b->offset + row * b->columns + column)) : REASONS;
-    if (reason < REASONS) snprintf(text, 16, "%s", reasons[reason].mark);
-    else if (x == 0) snprintf(text, 16, "0");
-    else if (isinf(x)) snprintf(text, 16, x > 0 ? "inf" : "-inf");
-    else if (fabs(x) >= 1e5) snprintf(text, 16, "%.0e", x);
-    else if (fabs(x) < 0.0005) snprintf(text, 16, "0.000");
-    else snprintf(text, 16, "%.*f", b->decimals, x);
-}
-
-/* How many decimals, up to 3, show this number as it is. */
-static int decimals_of(double x) {
-    int decimals = 0;
-    if (isinf(x) || x != x || fabs(x) >= 1e5) return 0;
-    for (double scaled = x; decimals < 3; decimals++) {
-        if (fabs(scaled - round(scaled)) < 1e-9 * fmax(1, fabs(scaled))) break;
-        scaled *= 10;
-    }
-    return decimals;
-}
-
-/* Sets decimals and width for a whole matrix. */
-static void measure(Block *b) {
-    char text[16];
-    for (int64_t r = 0; r < b->rows; r++)
-        for (int64_t c = 0; c < b->columns; c++) {
-            const int decimals = decimals_of(cell(b, r, c));
-            if (decimals > b->decimals) b->decimals = decimals;
-        }
-    for (int64_t r = 0; r < b->rows; r++)
-        for (int64_t c = 0; c < b->columns; c++) {
-            cell_text(b, r, c, text);
-            if ((int)strlen(text) > b->width) b->width = (int)strlen(text);
-        }
-}
-
-/* ---- blocks ---------------------------------------------------------------------------------- */
-
-static Block blocks[MOST_BLOCKS]; /* that wait to be printed side by side */
-static int num_blocks;
-
-/* "[ 0.5  0.2 ]" */
-static int block_width(const Block *b) {
-    const int cells = b->rows > 0 ? 2 + (int)b->shown * (b->width + 2) : 0;
-    const int title = (int)strlen(b->title);
-    return cells > title ? cells : title;
-}
-
-static void print_cell(const Block *b, int64_t row, int64_t column) {
-    char text[16];
-    const double x = cell(b, row, column);
-    const char *color = x < 0 ? ORANGE : BLUE;
-    cell_text(b, row, column, text);
-    paint(x == 0 ? FAINT : color);
-    printf("%*s", b->width, text);
-    unpaint();
-}
-
-/* Row r of a block, or nothing below its last one. Returns how many characters it printed. */
-static int print_row(const Block *b, int r) {
-    if (r >= b->rows) return 0;
-    printf("[");
-    for (int64_t c = 0; c < b->shown; c++) {
-        printf("%s", c ? "  " : " ");
-        print_cell(b, r, b->first + c);
-    }
-    printf(" ]");
-    return 2 + (int)b->shown * (b->width + 2);
-}
-
-/* Row r of all blocks, -1 for the titles, without blanks at the end. */
-static void print_line(int r) {
-    int last = num_blocks - 1;
-    while (r >= blocks[last].rows) last--;
-    printf("%*s", MARGIN, "");
-    for (int i = 0; i <= last; i++) {
-        int used;
-        if (r < 0) {
-            paint(BOLD);
-            used = printf("%s", blocks[i].title);
-            unpaint();
-        } else {
-            used = print_row(&blocks[i], r);
-        }
-        if (i < last) printf("%*s", block_width(&blocks[i]) + 3 - used, "");
-    }
-    putchar('\n');
-}
-
-static void print_blocks(void) {
-    int rows = 0;
-    if (num_blocks == 0) return;
-    for (int i = 0; i < num_blocks; i++)
-        if (blocks[i].rows > rows) rows = (int)blocks[i].rows;
-    for (int r = -1; r < rows; r++) print_line(r);
-    putchar('\n');
-    num_blocks = 0;
-}
-
-/* Adds an arrow, between the tensors that a line reads and the tensors that it makes. */
-static void add_arrow(void) {
-    if (num_blocks < MOST_BLOCKS) blocks[num_blocks++] = (Block){.title = "->"};
-}
-
-static void add_block(Block b) {
-    int width = MARGIN;
-    for (int i = 0; i < num_blocks; i++) width += block_width(&blocks[i]) + 3;
-    if (num_blocks > 0 && (num_blocks == MOST_BLOCKS || width + block_width(&b) > WIDTH)) {
-        const bool arrow = blocks[num_blocks - 1].rows == 0;
-        num_blocks -= arrow; /* the arrow moves to the next line, before b */
-        print_blocks();
-        if (arrow) add_arrow();
-    }
-    blocks[num_blocks++] = b;
-}
-
-/* ---- tensors --------------------------------------------------------------------------------- */
-
-static const Json *tensor_at(const Json *number) {
-    return number && number->number >= 0 ? json_at(tensors, (int64_t)number->number) : NULL;
-}
-
-/* A tensor without a name is called by its number. */
-static const char *name_of(const Json *tensor, char name[40]) {
-    int64_t t = 0;
-    for (const Json *x = tensors->first; x != tensor; x = x->next) t++;
-    snprintf(name, 40, "%s", json_text(tensor, "name", ""));
-    if (!*name) snprintf(name, 40, "t%d", (int)t);
-    return name;
-}
-
-/* "dS", "d(S / sqrt(d))" */
-static void gradient_name(const Json *tensor, char title[TITLE]) {
-    char name[40];
-    bool simple = true;
-    name_of(tensor, name);
-    for (const char *c = name; *c; c++)
-        simple = simple && (isalnum((unsigned char)*c) || *c == '_');
-    snprintf(title, TITLE, simple ? "d%s" : "d(%s)", name);
-}
-
-static int64_t dimension(const Json *shape, int64_t d) {
-    const Json *size = d >= 0 ? json_at(shape, d) : NULL;
-    return size ? (int64_t)size->number : 1;
-}
-
-/* "[1, 2]" for matrix i of a tensor, without dimensions of size 1; " head 2" where the lesson has a
- * word for it. */
-static void add_place(char title[TITLE], const Json *shape, int64_t i) {
-    char place[TITLE] = "";
-    for (int64_t d = shape->count - 3; d >= 0; d--) {
-        char before[TITLE];
-        if (dimension(shape, d) == 1) continue;
-        snprintf(before, sizeof before, "%s", place);
-        snprintf(place, sizeof place, "%d%s%.40s", (int)(i % dimension(shape, d)),
-                 *before ? ", " : "", before);
-        i /= dimension(shape, d);
-    }
-    const size_t n = strlen(title);
-    if (shape->count == 3 && *columns)
-        snprintf(title + n, TITLE - n, " %.20s %d", columns, atoi(place) + 1);
-    else snprintf(title + n, TITLE - n, "[%.40s]", place);
-}
-
-/* A matrix, in pieces of as many columns as fit beside an arrow. */
-static void add_matrix(Block b) {
-    const int64_t fits = (WIDTH - MARGIN - 5 - 2) / (b.width + 2);
-    const size_t n = strlen(b.title);
-    for (b.first = 0; b.first < b.columns; b.first += fits) {
-        b.shown = b.columns - b.first < fits ? b.columns - b.first : fits;
-        const int last = (int)(b.first + b.shown - 1);
-        if (b.columns > fits)
-            snprintf(b.title + n, sizeof b.title - n, ", columns %d to %d", (int)b.first, last);
-        add_block(b);
+/* "loss: 3 lines", "A = softmax(S / sqrt(d))", "dx = from V + from K" */
+static void name_step(const Step *step, char text[FORMULA_TEXT]) {
+    const Unit *unit = &plan.units[step->unit];
+    Formula f;
+    if (step->phase == STEP_START || step->phase == STEP_ADD) {
+        char name[NAME_TEXT];
+        name_of_gradient(&plan, step->tensor, false, name);
+        snprintf(text, FORMULA_TEXT, step->phase == STEP_ADD ? "%s, a sum" : "%s, the start", name);
+    } else if (unit->name && *unit->name && !unit->moves) {
+        snprintf(text, FORMULA_TEXT, "%.60s: %d lines", unit->name, unit->last - unit->first + 1);
+    } else if (unit->name) {
+        const TapeTensor *y = &plan.tape.tensors[plan.tape.lines[unit->last].out];
+        snprintf(text, FORMULA_TEXT, "%s: %d moves", y->name, unit->last - unit->first + 1);
+    } else {
+        call_of_line(&plan, &plan.tape.lines[unit->last], &f);
+        formula_text(&f, text);
     }
 }
 
-/* The matrices of a list of numbers that has the shape of a tensor; nothing for NULL. */
-static void add_numbers(const char *title, const Json *tensor, const Json *numbers,
-                        const Json *jacobian) {
-    const Json *shape = json_get(tensor, "shape");
-    Block b = {.numbers = numbers, .jacobian = jacobian};
-    b.rows = dimension(shape, shape->count - 2);
-    b.columns = dimension(shape, shape->count - 1);
-    const int64_t size = b.rows * b.columns;
-    const int64_t matrices = size > 0 && numbers ? numbers->count / size : 0;
-    for (int64_t i = 0; i < matrices; i++) {
-        b.offset = i * size;
-        b.decimals = 0;
-        b.width = 0;
-        measure(&b);
-        snprintf(b.title, sizeof b.title, "%s", title);
-        if (matrices > 1) add_place(b.title, shape, i);
-        add_matrix(b);
-    }
+/* Do differences agree with the derivatives? */
+static const char *check_of(const Part *part) {
+    if (!(part->worst < 1e-6)) return ", check FAILS";
+    return part->unchecked > 0 ? ", not all checked" : ", check ok";
 }
 
-static void add_value(const Json *tensor) {
-    char name[40];
-    add_numbers(name_of(tensor, name), tensor, json_get(tensor, "value"), NULL);
-}
-
-static void add_gradient(const Json *tensor, const Json *numbers, const Json *jacobian) {
-    char title[TITLE];
-    gradient_name(tensor, title);
-    add_numbers(title, tensor, numbers, jacobian);
-}
-
-/* ---- steps ----------------------------------------------------------------------------------- */
-
-/* "A = softmax(S) ............ backward 3 of 8, check ok" */
-static void print_heading(const Json *line, const char *pass, int step, int steps,
-                          const char *check) {
-    char name[40], right[64];
-    int used = 0;
-    snprintf(right, sizeof right, " %s %d of %d%s", pass, step, steps, check);
+/* "A = softmax(S) ............ backward 3 of 8, b3.0, check ok" */
+static void print_heading(const Step *step) {
+    char left[FORMULA_TEXT], right[96];
+    const int number = (int)(step - plan.steps);
+    const bool forward = number <= plan.num_forward;
+    const int before = forward ? 0 : plan.num_forward;
+    const int steps = forward ? plan.num_forward : plan.num_steps - 1 - plan.num_forward;
+    const char *check = step->phase == STEP_BACKWARD ? check_of(step->part) : "";
+    name_step(step, left);
+    snprintf(right, sizeof right, " %s %d of %d, %s%s", forward ? "forward" : "backward",
+             number - before, steps, step->name, check);
     paint(BOLD);
-    used += printf("%s = %s(", name_of(tensor_at(json_get(line, "out")), name),
-                   json_text(line, "op", ""));
-    const char *comma = "";
-    for (const Json *x = json_get(line, "in")->first; x; x = x->next) {
-        if (x->number < 0) continue;
-        used += printf("%s%s", comma, name_of(tensor_at(x), name));
-        comma = ", ";
-    }
-    const Json *argument = json_get(line, "s");
-    if (!argument) argument = json_get(line, "p");
-    if (argument) used += printf(", %.4g", argument->number);
-    used += printf(")") + 1;
+    int used = printf("%s", left) + 1;
     unpaint();
-    const bool fits = used + (int)strlen(right) <= WIDTH;
+    const bool fits = used + (int)strlen(right) <= TERMINAL_WIDTH;
     putchar(fits ? ' ' : '\n');
     if (!fits) used = 0;
-    for (; used + (int)strlen(right) < WIDTH; used++) putchar('.');
+    for (; used + (int)strlen(right) < TERMINAL_WIDTH; used++) putchar('.');
     printf("%s\n", right);
 }
 
-/* "dx = y (dy - sum(y dy))". first_part: only the part before a semicolon. */
-static void print_rule(const char *what, const char *rule, bool first_part) {
-    char text[512];
-    const int size = (int)(first_part ? strcspn(rule, ";") : strlen(rule));
-    const bool complete = strncmp(rule, what, strlen(what)) == 0;
-    snprintf(text, sizeof text, "%s%.*s", complete ? "" : what, size, rule);
-    if (*rule) print_paragraph(text, MARGIN);
-}
-
-/* Is dx[i] 0 because each dy that could reach it is 0? */
-static bool nothing_arrives(const Json *derivative, const Json *dy, int64_t i) {
-    const Json *column = json_at(json_get(derivative, "jacobian"), i);
-    if (json_number(json_at(json_get(derivative, "dx"), i)) != 0) return false;
-    for (const Json *j = column->first; j; j = j->next->next)
-        if (json_number(json_at(dy, (int64_t)j->number)) != 0) return false;
-    return column->kind == JSON_ARRAY;
-}
-
-static bool is_a_reason(const Json *line, int r) {
-    const Json *dy = json_get(tensor_at(json_get(line, "out")), "grad");
-    for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
-        const Json *jacobian = json_get(d, "jacobian");
-        const int64_t n = jacobian ? jacobian->count : 0;
-        for (int64_t i = 0; i < n; i++)
-            if (r < REASONS ? reason_in(json_at(jacobian, i)) == r : nothing_arrives(d, dy, i))
-                return true;
-    }
-    return false;
-}
-
-/* Prints the reasons that occur in the gradients that this line makes. */
-static void print_reasons(const Json *line) {
-    const char *before = "zeros: ";
-    for (int r = 0; r <= REASONS; r++) {
-        if (!is_a_reason(line, r)) continue;
-        if (*before == 'z') printf("%*s", MARGIN, "");
-        printf("%s%s %s", before, r < REASONS ? reasons[r].mark : "0",
-               r < REASONS ? reasons[r].meaning : "nothing arrives");
-        before = ", ";
-    }
-    if (*before == ',') printf("\n\n");
-}
-
-/* Waits for Enter; false after q. */
-static bool go_on(void) {
-    if (!waits) return true;
-    paint(FAINT);
-    printf("Enter: on, q and Enter: stop ");
-    unpaint();
-    fflush(stdout);
-    int c = getchar();
-    const bool quit = c == 'q';
-    while (c != '\n' && c != EOF) c = getchar();
-    waits = c != EOF; /* without an input nobody can press Enter */
-    putchar('\n');
-    return !quit;
-}
-
-static void show_forward(const Json *line, int step) {
-    print_heading(line, "forward", step, (int)lines->count, "");
-    print_rule("y = ", json_text(line, "formula", ""), true);
-    putchar('\n');
-    for (const Json *x = json_get(line, "in")->first; x; x = x->next)
-        if (x->number >= 0) add_value(tensor_at(x));
-    add_arrow();
-    add_value(tensor_at(json_get(line, "out")));
-    print_blocks();
-}
-
-static bool is_float(const Json *tensor) {
-    return tensor && strncmp(json_text(tensor, "type", ""), "float", 5) == 0;
-}
-
-/* Does the rule of the gradient read input k, by its name in the call: "b" in "dy b'"? */
-static bool reads_input(const Json *line, int k) {
-    char argument[32];
-    const char *call = json_text(line, "call", "");
-    const char *at = strchr(call, '(');
-    for (int i = 0; at && i < k; i++) at = strchr(at + 1, ',');
-    if (!at) return false;
-    at += strspn(at, "(, ");
-    snprintf(argument, sizeof argument, "%.*s", (int)strcspn(at, ",)"), at);
-    return has_word(json_text(line, "gradient", ""), argument);
-}
-
-/* How many lines add to the gradient of this tensor, from `from` to the last one. */
-static int contributions(const Json *tensor, const Json *from) {
-    int n = 0;
-    for (const Json *line = from; line; line = line->next) {
-        const Json *x = json_get(line, "in")->first;
-        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
-            n += d->kind == JSON_OBJECT && tensor_at(x) == tensor;
-            x = x->next;
-        }
-    }
-    return n;
-}
-
-/* If several lines add to a gradient: prints the sum so far. */
-static void show_sum(const Json *line, const Json *x) {
-    const Json *tensor = tensor_at(x);
-    const int done = contributions(tensor, line), all = contributions(tensor, lines->first);
-    char title[TITLE];
-    if (all < 2) return;
-    gradient_name(tensor, title);
-    if (done < all) {
-        printf("%*sThis line adds part %d of %d of %s.\n\n", MARGIN, "", done, all, title);
-        return;
-    }
-    printf("%*sThis line adds the last of %d parts of %s. The sum:\n", MARGIN, "", all, title);
-    add_gradient(tensor, json_get(tensor, "grad"), NULL);
-    print_blocks();
-}
-
-/* The largest error of the line's Jacobians, compared with differences of the line's forward. */
-static double worst_of(const Json *line) {
-    double worst = 0;
-    for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
-        const double error = d->kind == JSON_OBJECT ? json_number(json_get(d, "worst")) : 0;
-        if (error > worst || isnan(error)) worst = error; /* NaN stays */
-    }
-    return worst;
-}
-
-/* Adds what the rule of the gradient reads: dy, and y and the inputs that stand in the rule. */
-static void add_what_is_read(const Json *line) {
-    const Json *out = tensor_at(json_get(line, "out"));
-    int k = 0;
-    add_gradient(out, json_get(out, "grad"), NULL);
-    if (has_word(json_text(line, "gradient", ""), "y")) add_value(out);
-    for (const Json *x = json_get(line, "in")->first; x; x = x->next)
-        if (reads_input(line, k++) && is_float(tensor_at(x))) add_value(tensor_at(x));
-}
-
-static void show_backward(const Json *line, int step, int steps) {
-    const Json *backward = json_get(line, "backward");
-    const char *check = worst_of(line) < 1e-6 ? ", check ok" : ", check FAILS";
-    print_heading(line, "backward", step, steps, check);
-    print_rule("dx = ", json_text(line, "gradient", ""), false);
-    putchar('\n');
-    add_what_is_read(line);
-    add_arrow();
-    const Json *x = json_get(line, "in")->first;
-    for (const Json *d = backward->first; d; d = d->next) {
-        if (d->kind == JSON_OBJECT)
-            add_gradient(tensor_at(x), json_get(d, "dx"), json_get(d, "jacobian"));
-        x = x->next;
-    }
-    print_blocks();
-    print_reasons(line);
-    x = json_get(line, "in")->first;
-    for (const Json *d = backward->first; d; d = d->next) {
-        if (d->kind == JSON_OBJECT) show_sum(line, x);
-        x = x->next;
-    }
-}
-
 /* Prints the wrong rule that is in use. */
-static void show_rule(const Json *lesson) {
+static void show_wrong_rule(void) {
     char text[512];
     const char *key = json_text(lesson, "rule", "");
     const Json *rules = json_get(lesson, "rules");
@@ -528,53 +110,299 @@ static void show_rule(const Json *lesson) {
     print_paragraph(text, 0);
 }
 
-/* The text of the lesson, before its steps. */
-static void show_text(const Json *lesson) {
+/* "Lesson 3b: " */
+static void print_title(void) {
     const int number = (int)json_integer(lesson, "number", 0);
     paint(BOLD);
-    if (number > 0) printf("Lesson %d: ", number);
+    if (number > 0) printf("Lesson %d%s: ", number, json_text(lesson, "part", ""));
     printf("%s\n", json_text(lesson, "title", ""));
     unpaint();
-    print_paragraph(json_text(lesson, "idea", ""), 0);
+}
+
+/* The strings of a list, as paragraphs. */
+static void print_list(const char *key, int margin, bool apart) {
+    const Json *list = json_get(lesson, key);
+    for (const Json *item = list ? list->first : NULL; item; item = item->next) {
+        if (item->kind != JSON_STRING) continue;
+        if (apart) putchar('\n');
+        print_paragraph(item->text, margin);
+    }
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+/* The options of a question, and which one is right, or nothing. */
+static const char *right_option(const Json *question) {
+    const Json *option =
+        json_at(json_get(question, "options"), json_integer(question, "answer", -1));
+    return option && option->kind == JSON_STRING ? option->text : "";
+}
+
+/* A question with its options and its hint. */
+static void print_question(const char *word, const Json *question) {
+    char text[1024];
+    const Json *options = json_get(question, "options");
+    snprintf(text, sizeof text, "%s%s", word, json_text(question, "ask", ""));
+    print_paragraph(text, TERMINAL_MARGIN);
+    for (const Json *option = options ? options->first : NULL; option; option = option->next) {
+        snprintf(text, sizeof text, "- %s", option->kind == JSON_STRING ? option->text : "");
+        print_paragraph(text, TERMINAL_MARGIN + 2);
+    }
+    snprintf(text, sizeof text, "Hint: %s", json_text(question, "hint", ""));
+    if (text[6]) print_paragraph(text, TERMINAL_MARGIN);
     putchar('\n');
-    const Json *formula = json_get(lesson, "formula");
-    for (const Json *item = formula ? formula->first : NULL; item; item = item->next)
-        if (item->text) print_paragraph(item->text, MARGIN);
-    const Json *paragraphs = json_get(lesson, "text");
-    for (const Json *item = paragraphs ? paragraphs->first : NULL; item; item = item->next) {
+}
+
+/* The cells of a gradient that are 0, as many as a line has room for. */
+static void list_zeros(const TapeTensor *x, char *text, size_t size) {
+    size_t n = 0;
+    for (int64_t i = 0; x->grad && i < x->size && n + 40 < size; i++) {
+        char place[PLACE_TEXT];
+        if (x->grad[i] != 0) continue;
+        place_text(&plan, x, i, place);
+        n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? " and " : "0 at", place);
+    }
+}
+
+/* How many terms the gradient of an element has in one line; -1 if the tape has no such part. */
+static int64_t terms_asked_for(const Json *question) {
+    const int64_t l = json_integer(question, "line", -1), i = json_integer(question, "index", -1);
+    const Json *line = json_at(json_get(json_get(lesson, "tape"), "lines"), l);
+    const Json *d = json_at(json_get(line, "backward"), json_integer(question, "input", -1));
+    const Json *column = json_at(json_get(d, "jacobian"), i);
+    return column && column->kind == JSON_ARRAY ? column->count / 2 : -1;
+}
+
+static void print_answer(const Json *question) {
+    char text[1024] = "", number[24];
+    const char *kind = json_text(question, "kind", "choice");
+    const int64_t t = json_integer(question, "tensor", -1), i = json_integer(question, "index", -1);
+    const TapeTensor *x = t >= 0 && t < plan.tape.num_tensors ? &plan.tape.tensors[t] : NULL;
+    if (strcmp(kind, "choice") == 0) {
+        const char *why = json_text(question, "why", "");
+        snprintf(text, sizeof text, "%.200s%s%.700s", right_option(question), *why ? ". " : "",
+                 why);
+    } else if (strcmp(kind, "zeros") == 0 && x) {
+        list_zeros(x, text, sizeof text);
+    } else if (strcmp(kind, "number") == 0 && x && i >= 0 && i < x->size) {
+        const bool is_grad = strcmp(json_text(question, "part", ""), "grad") == 0;
+        const double *numbers = is_grad ? x->grad : x->value;
+        if (numbers) number_text(numbers[i], decimals_of(numbers, x->size), number);
+        if (numbers) snprintf(text, sizeof text, "%s", number);
+    } else if (strcmp(kind, "count") == 0) {
+        const int64_t terms = terms_asked_for(question);
+        if (terms >= 0) snprintf(text, sizeof text, "%d terms", (int)terms);
+    }
+    if (!*text) return;
+    char answer[1100];
+    snprintf(answer, sizeof answer, "Answer: %s", text);
+    print_paragraph(answer, TERMINAL_MARGIN);
+    putchar('\n');
+}
+
+/* Does a question belong to this step, or to a line that is folded in it? */
+static bool stands_at(const Json *item, const Step *step) {
+    const char *name = json_text(item, "at", "");
+    return *name && plan_find(&plan, name) == step - plan.steps;
+}
+
+/* Prints the questions of a step, or their answers. Returns how many there are. */
+static int print_questions(const Step *step, bool answers) {
+    const Json *list = json_get(lesson, "questions");
+    int n = 0;
+    for (const Json *question = list ? list->first : NULL; question; question = question->next) {
+        if (!stands_at(question, step)) continue;
+        n++;
+        if (answers) print_answer(question);
+        else print_question("Question: ", question);
+    }
+    return n;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Waits for Enter before the numbers that a question asks for. */
+static void wait_for_guess(void) {
+    if (!waits) return;
+    paint(FAINT);
+    printf("Enter: the numbers ");
+    unpaint();
+    fflush(stdout);
+    int c = getchar();
+    while (c != '\n' && c != EOF) c = getchar();
+    waits = c != EOF; /* without an input nobody can press Enter */
+    putchar('\n');
+}
+
+/* The cover: the lesson's, or its text. */
+static void show_cover(void) {
+    const Json *cover = json_get(lesson, "cover");
+    const Json *bet = json_get(lesson, "bet");
+    print_title();
+    if (cover) {
+        print_paragraph(json_text(cover, "title", ""), 0);
         putchar('\n');
-        if (item->text) print_paragraph(item->text, 0);
+        print_paragraph(json_text(cover, "lead", ""), 0);
+    } else {
+        print_paragraph(json_text(lesson, "idea", ""), 0);
     }
-    show_rule(lesson);
+    putchar('\n');
+    print_list("formula", TERMINAL_MARGIN, false);
+    if (!cover || !json_get(lesson, "steps")) print_list("text", 0, true);
+    show_wrong_rule();
+    putchar('\n');
+    if (bet) print_question("Your bet: ", bet);
+}
+
+static void show_number(const Step *step, int64_t i) {
+    char text[FORMULA_TEXT];
+    if (plan.tape.tensors[step->tensor].size == 0) return;
+    worked_text(&plan, step, i, text);
+    if (!*text) return;
+    print_paragraph(text, TERMINAL_MARGIN);
+    worked_mean(&plan, step, i, text);
+    if (*text) print_paragraph(text, TERMINAL_MARGIN);
     putchar('\n');
 }
 
-/* Did backward come to this line? */
-static bool has_backward(const Json *line) {
-    return json_get(line, "backward")->count > 0 &&
-           json_get(tensor_at(json_get(line, "out")), "grad");
+static void show_step(const Step *step) {
+    char text[FORMULA_TEXT], name[FORMULA_TEXT];
+    Formula f;
+    const Json *bet = json_get(lesson, "bet");
+    if (step->phase == STEP_COVER) {
+        show_cover();
+        return;
+    }
+    formula_of(&plan, step, &f);
+    formula_text(&f, text);
+    name_step(step, name);
+    print_heading(step);
+    if (strcmp(text, name) != 0) print_paragraph(text, TERMINAL_MARGIN);
+    putchar('\n');
+    if (print_questions(step, false) > 0) wait_for_guess();
+    tables_print(&plan, &f);
+    show_number(step, step->look);
+    if (step->phase == STEP_BACKWARD) print_reasons(&plan, step->part);
+    if (step->text) {
+        print_paragraph(step->text, TERMINAL_MARGIN);
+        putchar('\n');
+    }
+    print_questions(step, true);
+    if (!stands_at(bet, step)) return;
+    snprintf(text, sizeof text, "Your bet was: %.500s", json_text(bet, "ask", ""));
+    print_paragraph(text, TERMINAL_MARGIN);
+    print_answer(bet);
 }
 
-bool text_show(const Json *lesson) {
-    const Json *tape = json_get(lesson, "tape");
-    int step = 0, steps = 0;
-    plain = terminal_is_plain(stdout);
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void list_steps(const Step *current) {
+    for (int i = 1; i < plan.num_steps; i++) {
+        char text[FORMULA_TEXT];
+        Formula f;
+        formula_of(&plan, &plan.steps[i], &f);
+        *f.note = '\0';
+        formula_text(&f, text);
+        printf("  %c %-7s %.66s\n", &plan.steps[i] == current ? '>' : ' ', plan.steps[i].name,
+               text);
+    }
+    putchar('\n');
+}
+
+static void list_keys(void) {
+    printf("  Enter          the next step\n"
+           "  b              one step back\n"
+           "  b3.0           the step with this name; 0 is the beginning\n"
+           "  1 0            work out another number, by row and column; in head 2: 2 1 0\n"
+           "  l              all steps with their names\n"
+           "  o              open what is folded, or fold it\n"
+           "  q              stop\n\n");
+}
+
+/* "1 0" or "[1, 0]": the element at this place, of which the first dimensions may be left out; -1
+ * if it is none. Panels with a name count from 1: head 2 is "2 1 0". */
+static int64_t element_at(const TapeTensor *x, const char *line) {
+    int64_t place[TENSOR_MAX_DIMS], n = 0, i = 0;
+    const char *at = line + strspn(line, "[ ");
+    for (char *end; *at; at = end + strspn(end, "], ")) {
+        if (n == TENSOR_MAX_DIMS || n == x->rank) return -1;
+        place[n++] = strtol(at, &end, 10);
+        if (end == at) return -1;
+    }
+    if (n == 3 && x->rank == 3 && x->panels > 1 && *json_text(lesson, "columns", "")) place[0]--;
+    for (int64_t d = 0; d < n; d++) {
+        const int64_t size = x->shape[x->rank - n + d];
+        if (place[d] < 0 || place[d] >= size) return -1;
+        i = i * size + place[d];
+    }
+    return n > 0 ? i : -1;
+}
+
+/* Folds or opens; returns the number of the same step. */
+static int turn(int at, bool *open) {
+    char name[sizeof plan.steps->name];
+    snprintf(name, sizeof name, "%s", plan.steps[at].name);
+    *open = !*open;
+    plan_free(&plan);
+    if (!plan_make(&plan, lesson, *open)) return -1;
+    const int found = plan_find(&plan, name);
+    return found < 0 ? 0 : found;
+}
+
+/* A line of keys, without its end; false at the end of the input. */
+static bool read_keys(char line[64]) {
+    size_t n = 0;
+    paint(FAINT);
+    printf("Enter: on, b: back, f3 or b3.0: go there, q: stop, ?: all keys ");
+    unpaint();
+    fflush(stdout);
+    int c = getchar();
+    for (; c != '\n' && c != EOF; c = getchar())
+        if (n < 63) line[n++] = (char)c;
+    while (n > 0 && line[n - 1] == ' ') n--;
+    line[n] = '\0';
+    waits = c != EOF; /* without an input nobody can press Enter */
+    putchar('\n');
+    return waits;
+}
+
+/* The number of the next step; -1: stop. */
+static int next_step(int at, bool *open) {
+    char line[64];
+    while (waits) {
+        const Step *step = &plan.steps[at];
+        if (!read_keys(line) || !*line) return at + 1;
+        const int64_t i =
+            step->tensor < 0 ? -1 : element_at(&plan.tape.tensors[step->tensor], line);
+        const int named = plan_find(&plan, line);
+        if (strcmp(line, "q") == 0) return -1;
+        if (strcmp(line, "b") == 0) return at > 0 ? at - 1 : 0;
+        if (strcmp(line, "o") == 0) return turn(at, open);
+        if (strcmp(line, "l") == 0) list_steps(step);
+        else if (strcmp(line, "?") == 0) list_keys();
+        else if (named >= 0) return named;
+        else if (i >= 0) show_number(step, i);
+        else printf("No step and no number is called %s. ?: all keys\n\n", line);
+    }
+    return at + 1;
+}
+
+static bool show_all(void) {
+    bool open = false;
+    int at = 0;
+    while (at >= 0 && at < plan.num_steps) {
+        show_step(&plan.steps[at]);
+        at = next_step(at, &open);
+    }
+    return at >= 0;
+}
+
+bool text_show(const Json *shown) {
+    lesson = shown;
     waits = terminal_is(stdout);
-    lines = json_get(tape, "lines");
-    tensors = json_get(tape, "tensors");
-    columns = json_text(lesson, "columns", "");
-    show_text(lesson);
-    if (!go_on()) return false;
-    for (const Json *line = lines->first; line; line = line->next) {
-        show_forward(line, ++step);
-        steps += has_backward(line);
-        if (!go_on()) return false;
-    }
-    step = 0;
-    for (int64_t i = lines->count - 1; i >= 0; i--) {
-        if (!has_backward(json_at(lines, i))) continue;
-        show_backward(json_at(lines, i), ++step, steps);
-        if (step < steps && !go_on()) return false;
-    }
-    return true;
+    const bool more = plan_make(&plan, lesson, false);
+    paint_plainly(terminal_is_plain(stdout));
+    const bool on = more && show_all();
+    plan_free(&plan);
+    return on;
 }

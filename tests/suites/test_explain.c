@@ -1375,11 +1375,11 @@ static void expect_neat(void) {
 
 START_TEST(text_is_neat) {
     static const char *const parts[LESSONS][3] = {
-        {"Lesson 1: One weight\n", "dw\n"},
-        {"Lesson 2: Scores to output\n", "check ok"},
+        {"Lesson 1: One weight\n", "dw = sum of dU x D\n"},
+        {"Lesson 2: Scores to output\n", "check ok", "\n    dA = dY V'\n"},
         {"// masked", "w0 the weight is 0, w1 the weight is 1", "0 nothing arrives"},
-        {":: dropped", "This line adds the last of 3 parts of dx. The sum:\n"},
-        {"A head 3", "dgate head 1"},
+        {":: dropped", "dx so far = from V + from K\n", "dx = from V + from K + from Q\n"},
+        {"A head 3", "dgate head 1", "Q_h: 3 moves ..."},
         {"Lesson 6: A training step\n", "__ the function is flat"}};
     char line[64];
     program = "explain";
@@ -1412,7 +1412,7 @@ START_TEST(text_of_a_wrong_rule) {
     program = "explain";
     ck_assert_int_eq(run("--text --lesson 3 --break mask"), 0);
     ck_assert_ptr_nonnull(strstr(out, "\nBackward is wrong here: a mask that multiplies. Wrong: "));
-    const char *failure = strstr(out, "backward 9 of 12, check FAILS\n");
+    const char *failure = strstr(out, "backward 14 of 19, b3.0, check FAILS\n");
     ck_assert_ptr_nonnull(failure);
     ck_assert_ptr_null(strstr(failure + 30, "check FAILS"));
     expect_failure("--text --lesson 2 --break dropout",
@@ -1427,20 +1427,69 @@ START_TEST(text_of_a_wrong_rule) {
 }
 END_TEST
 
+static const char *const terminal = "TERM=xterm LANG=C.UTF-8";
+
 /* A terminal has colours and waits; q stops, and the end of the input does not. */
 START_TEST(text_on_a_terminal) {
     program = "explain";
     put(path("keys"), "\n\nq\n");
-    const char *terminal = "TERM=xterm LANG=C.UTF-8";
     ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 <$D/keys"), 0);
     ck_assert_ptr_nonnull(strstr(out, "\033[1mLesson 2"));
-    ck_assert_ptr_nonnull(strstr(out, "forward 2 of 8"));
+    ck_assert_ptr_nonnull(strstr(out, "forward 2 of 8, f1"));
     ck_assert_ptr_null(strstr(out, "forward 3 of 8"));
     ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 </dev/null"), 0);
-    ck_assert_ptr_nonnull(strstr(out, "backward 8 of 8"));
+    ck_assert_ptr_nonnull(strstr(out, "backward 11 of 11"));
     ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1", "--text <$D/keys"), 0);
     ck_assert_ptr_null(strchr(out, '\033'));
     ck_assert_ptr_null(strstr(out, "Lesson 2"));
+}
+END_TEST
+
+/* What each line of keys shows, in this order. */
+static void expect_shown(const char *keys, const char *const *shown) {
+    const char *at = out;
+    put(path("keys"), keys);
+    ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 5 <$D/keys"), 0);
+    for (int i = 0; shown[i]; i++) {
+        const char *found = strstr(at, shown[i]);
+        ck_assert_msg(found != NULL, "after %d of the keys %s: no %s in %.200s", i, keys, shown[i],
+                      at);
+        at = found + strlen(shown[i]);
+    }
+    ck_assert_ptr_null(strstr(at, "ward "));
+}
+
+/* A name goes to its step, numbers to an element, b back, o opens what is folded. */
+START_TEST(keys_on_a_terminal) {
+    static const char *const by_name[] = {"Lesson 5: ",
+                                          ", b15.0, check ok",
+                                          ", b14.0, check ok",
+                                          ", b15.0, check ok",
+                                          "17, f0",
+                                          "Lesson 5: Heads",
+                                          "17, f3",
+                                          NULL};
+    static const char *const opened[] = {"Lesson 5: ",          "forward 2 of 17, f3",
+                                         "forward 4 of 25, f3", "forward 3 of 25, f2",
+                                         "forward 2 of 17, f3", NULL};
+    static const char *const panels[] = {"17, f15", "A head 2 [1, 0] = exp(", NULL};
+    static const char *const numbers[] = {"Lesson 5: ",
+                                          "17, f0",
+                                          "Q[1, 2] = -0.7 x ",
+                                          "Q[3, 5] = 0.2 x ",
+                                          "No step and no number is called 4 0.",
+                                          "No step and no number is called 0 0 0 0.",
+                                          "No step and no number is called f99.",
+                                          "> f0 ",
+                                          "a0.0 ",
+                                          "the step with this name",
+                                          "17, f3",
+                                          NULL};
+    program = "explain";
+    expect_shown("b15.0\n\nb\nf0\n0\nf1\nq\n", by_name);
+    expect_shown("f3\no\nb\no\nq\n", opened);
+    expect_shown("f15\n2 1 0\nq\n", panels);
+    expect_shown("\n1 2\n[3, 5]\n4 0\n0 0 0 0\nf99\nl\n?\n\nq\n", numbers);
 }
 END_TEST
 
@@ -1661,6 +1710,7 @@ int main(void) {
     tcase_add_test(tcase, text_of_all_lessons);
     tcase_add_test(tcase, text_of_a_wrong_rule);
     tcase_add_test(tcase, text_on_a_terminal);
+    tcase_add_test(tcase, keys_on_a_terminal);
     tcase_add_test(tcase, help);
     tcase_add_test(tcase, misuse);
     tcase_add_test(tcase, page_of_a_tape);

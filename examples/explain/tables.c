@@ -1,0 +1,361 @@
+/* tables.c - tables side by side in a terminal: see tables.h.
+ *
+ * A tensor becomes blocks, one for each matrix, and more if a matrix is wide. Blocks wait until
+ * they are printed as a row. The sections: colours, reasons for zeros, numbers, blocks, tables. */
+#include "tables.h"
+
+#include "../common/utf8.h"
+#include "worked.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BLOCKS = 24, TITLE = NAME_TEXT + 40, WORD = 12 };
+
+static const Plan *plan;
+static bool plain;
+
+/* ---- colours --------------------------------------------------------------------------------- */
+
+void paint_plainly(bool is_plain) { plain = is_plain; }
+
+void paint(const char *color) {
+    if (!plain) printf("\033[%sm", color);
+}
+
+void unpaint(void) {
+    if (!plain) printf("\033[0m");
+}
+
+/* ---- reasons for zeros ----------------------------------------------------------------------- */
+
+/* Reasons for a zero: as the tape names them, as a cell shows them, and what they mean. */
+static const struct {
+    const char *name, *mark, *meaning;
+} reasons[] = {{"masked", "//", "masked"},
+               {"weight is 0", "w0", "the weight is 0"},
+               {"weight is 1", "w1", "the weight is 1"},
+               {"dropped", "::", "dropped"},
+               {"flat", "__", "the function is flat"},
+               {"times 0", "*0", "it is multiplied by 0"},
+               {"unused", "--", "not used"}};
+enum { REASONS = sizeof reasons / sizeof *reasons };
+
+/* If a column of a Jacobian is a reason: the number of the reason, else REASONS. */
+static int reason_in(const Json *column) {
+    int r = 0;
+    while (r < REASONS &&
+           !(column && column->kind == JSON_STRING && strcmp(column->text, reasons[r].name) == 0))
+        r++;
+    return r;
+}
+
+/* Is dx[i] 0 because each dy that could reach it is 0? */
+static bool nothing_arrives(const Part *part, int64_t i) {
+    if (part->dx[i] != 0 || part->begin[i] == part->begin[i + 1]) return false;
+    for (int64_t e = part->begin[i]; e < part->begin[i + 1]; e++)
+        if (plan->tape.tensors[part->y].grad[part->of[e].j] != 0) return false;
+    return true;
+}
+
+static bool is_a_reason(const Part *part, int r) {
+    int64_t i = 0;
+    for (const Json *column = part->reasons->first; column; column = column->next, i++)
+        if (r < REASONS ? reason_in(column) == r : nothing_arrives(part, i)) return true;
+    return false;
+}
+
+void print_reasons(const Plan *of, const Part *part) {
+    const char *before = "zeros: ";
+    plan = of;
+    for (int r = 0; r <= REASONS; r++) {
+        if (!is_a_reason(part, r)) continue;
+        if (*before == 'z') printf("%*s", TERMINAL_MARGIN, "");
+        printf("%s%s %s", before, r < REASONS ? reasons[r].mark : "0",
+               r < REASONS ? reasons[r].meaning : "nothing arrives");
+        before = ", ";
+    }
+    if (*before == ',') printf("\n\n");
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* Columns of a matrix; or a sign, which has no rows. */
+typedef struct {
+    const Item *item;
+    const Json *row_words, *column_words;
+    int64_t offset, rows, columns; /* of the matrix */
+    int64_t first, shown;          /* of the columns */
+    int decimals, exponent, width; /* of a cell; all numbers are times 10^exponent */
+    int words;                     /* the width of the words before the rows */
+    char title[TITLE];
+} Block;
+
+static int64_t element(const Block *b, int64_t row, int64_t column) {
+    return b->offset + (b->item->transposed ? column * b->rows + row : row * b->columns + column);
+}
+
+/* An exact 0 is "0", or the mark of its reason; a number that rounds to 0 is "0.000". */
+static void cell_text(const Block *b, int64_t row, int64_t column, char text[16]) {
+    const int64_t i = element(b, row, column);
+    const double x = b->item->numbers[i], scaled = x / pow(10, b->exponent);
+    const Part *part = x == 0 ? b->item->part : NULL;
+    const int reason = part ? reason_in(json_at(part->reasons, i)) : REASONS;
+    if (reason < REASONS) snprintf(text, 16, "%s", reasons[reason].mark);
+    else if (x == 0) snprintf(text, 16, "0");
+    else if (isnan(x)) snprintf(text, 16, "NaN");
+    else if (isinf(x)) snprintf(text, 16, x > 0 ? "inf" : "-inf");
+    else if (fabs(x) >= 1e5) snprintf(text, 16, "%.0e", x);
+    else snprintf(text, 16, "%.*f", b->decimals, fabs(scaled) < 0.0005 ? 0 : scaled);
+}
+
+/* A table of small numbers shows them times a power of 10. */
+static int exponent_of(const double *numbers, int64_t size) {
+    double most = 0;
+    for (int64_t i = 0; i < size; i++)
+        if (fabs(numbers[i]) > most) most = fabs(numbers[i]);
+    return most > 0 && most < 0.01 ? (int)floor(log10(most)) : 0;
+}
+
+/* Sets the format and the width of the cells, the same for all panels. */
+static void measure(Block *b, int64_t panels) {
+    char text[16];
+    const int64_t size = b->rows * b->columns;
+    b->exponent = exponent_of(b->item->numbers, panels * size);
+    b->decimals = b->exponent ? 2 : decimals_of(b->item->numbers, panels * size);
+    for (b->offset = 0; b->offset < panels * size; b->offset += size)
+        for (int64_t r = 0; r < b->rows; r++)
+            for (int64_t c = 0; c < b->columns; c++) {
+                cell_text(b, r, c, text);
+                if ((int)strlen(text) > b->width) b->width = (int)strlen(text);
+            }
+    for (int64_t c = 0; b->column_words && c < b->columns; c++) {
+        const int n = utf8_text_columns(json_at(b->column_words, c)->text);
+        if (n > b->width) b->width = n < WORD ? n : WORD;
+    }
+    for (int64_t r = 0; b->row_words && r < b->rows; r++) {
+        const int n = utf8_text_columns(json_at(b->row_words, r)->text);
+        if (n + 1 > b->words) b->words = n < WORD ? n + 1 : WORD + 1;
+    }
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static Block blocks[MOST_BLOCKS]; /* that wait to be printed side by side */
+static int num_blocks;
+
+/* "the [ 0.5  0.2 ]" */
+static int block_width(const Block *b) {
+    const int cells = b->rows > 0 ? b->words + 2 + (int)b->shown * (b->width + 2) : 0;
+    const int title = utf8_text_columns(b->title);
+    return cells > title ? cells : title;
+}
+
+/* A word in so many columns, and what of it has no room is left out. */
+static void print_word(const char *word, int columns, bool right) {
+    const char *end = word;
+    int used = 0;
+    while (*end) {
+        const char *next = end;
+        const int n = utf8_columns(utf8_next(&next));
+        if (used + n > columns) break;
+        used += n;
+        end = next;
+    }
+    printf("%*s%.*s%*s", right ? columns - used : 0, "", (int)(end - word), word,
+           right ? 0 : columns - used, "");
+}
+
+static void print_cell(const Block *b, int64_t row, int64_t column) {
+    char text[16];
+    const double x = b->item->numbers[element(b, row, column)];
+    const char *color = x < 0 ? ORANGE : BLUE;
+    cell_text(b, row, column, text);
+    paint(x == 0 ? FAINT : color);
+    printf("%*s", b->width, text);
+    unpaint();
+}
+
+/* Row r of a block, -1 for the words of its columns, or nothing where it has none. Returns how many
+ * columns it took. */
+static int print_row(const Block *b, int r) {
+    if (r >= b->rows || (r < 0 && !b->column_words)) return 0;
+    if (r < 0) printf("%*s", b->words + 1, "");
+    else {
+        if (b->row_words) print_word(json_at(b->row_words, r)->text, b->words - 1, false);
+        printf(b->words ? " [" : "[");
+    }
+    for (int64_t c = 0; c < b->shown; c++) {
+        printf("%s", c ? "  " : " ");
+        if (r < 0) print_word(json_at(b->column_words, b->first + c)->text, b->width, true);
+        else print_cell(b, r, b->first + c);
+    }
+    if (r < 0) return b->words + (int)b->shown * (b->width + 2);
+    printf(" ]");
+    return b->words + 2 + (int)b->shown * (b->width + 2);
+}
+
+/* Does the block print anything in row r? -2: its title, -1: the words of its columns. */
+static bool has_row(const Block *b, int r) {
+    return r == -2 || (r == -1 ? b->column_words != NULL : r < b->rows);
+}
+
+/* Row r of all blocks, without blanks at the end. */
+static void print_line(int r) {
+    int last = num_blocks - 1;
+    while (last >= 0 && !has_row(&blocks[last], r)) last--;
+    if (last < 0) return;
+    printf("%*s", TERMINAL_MARGIN, "");
+    for (int i = 0; i <= last; i++) {
+        int used;
+        if (r == -2) {
+            paint(BOLD);
+            printf("%s", blocks[i].title);
+            unpaint();
+            used = utf8_text_columns(blocks[i].title);
+        } else {
+            used = print_row(&blocks[i], r);
+        }
+        if (i < last) printf("%*s", block_width(&blocks[i]) + 3 - used, "");
+    }
+    putchar('\n');
+}
+
+/* Prints them, and a line without letters. */
+static void print_blocks(void) {
+    int rows = 0;
+    if (num_blocks == 0) return;
+    for (int i = 0; i < num_blocks; i++)
+        if (blocks[i].rows > rows) rows = (int)blocks[i].rows;
+    for (int r = -2; r < rows; r++) print_line(r);
+    putchar('\n');
+    num_blocks = 0;
+}
+
+static void add_block(Block b) {
+    int width = TERMINAL_MARGIN;
+    for (int i = 0; i < num_blocks; i++) width += block_width(&blocks[i]) + 3;
+    const bool is_full = num_blocks == MOST_BLOCKS || width + block_width(&b) > TERMINAL_WIDTH;
+    if (num_blocks > 0 && is_full) {
+        Block signs[MOST_BLOCKS]; /* they move to the next line, before b */
+        int n = num_blocks;
+        while (b.rows > 0 && n > 0 && blocks[n - 1].rows == 0) n--;
+        const int moved = n > 0 ? num_blocks - n : 0;
+        memcpy(signs, blocks + n, (size_t)moved * sizeof *signs);
+        num_blocks -= moved;
+        print_blocks();
+        memcpy(blocks, signs, (size_t)moved * sizeof *signs);
+        num_blocks = moved;
+        width = TERMINAL_MARGIN + block_width(&b);
+        for (int i = 0; i < moved; i++) width += block_width(&blocks[i]) + 3;
+        if (width > TERMINAL_WIDTH) print_blocks(); /* b is too wide for a sign before it */
+    }
+    if (num_blocks < MOST_BLOCKS) blocks[num_blocks++] = b;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* "[1, 2]" for matrix i of a tensor, without dimensions of size 1; " head 2" where the lesson has a
+ * word for it. */
+static void add_place(char title[TITLE], const TapeTensor *x, int64_t i) {
+    char place[TITLE] = "";
+    const char *panel = json_text(plan->lesson, "columns", "");
+    for (int64_t d = x->rank - 3; d >= 0; d--) {
+        char before[TITLE];
+        if (x->shape[d] == 1) continue;
+        snprintf(before, sizeof before, "%s", place);
+        snprintf(place, sizeof place, "%d%s%.20s", (int)(i % x->shape[d]), *before ? ", " : "",
+                 before);
+        i /= x->shape[d];
+    }
+    const size_t n = strlen(title);
+    if (x->rank == 3 && *panel) snprintf(title + n, TITLE - n, " %.20s %d", panel, atoi(place) + 1);
+    else snprintf(title + n, TITLE - n, "[%.30s]", place);
+}
+
+/* The words of a tensor's rows or columns, if there is one for each. */
+static const Json *words_of(const Item *item, const char *side, int64_t count) {
+    const Json *label = json_get(plan->lesson, "labels");
+    const Json *words;
+    const int64_t tensor = item->like - plan->tape.tensors;
+    label = label ? label->first : NULL;
+    while (label && json_integer(label, "tensor", -1) != tensor) label = label->next;
+    words = json_get(label, side);
+    if (!words || words->kind != JSON_ARRAY || words->count != count) return NULL;
+    for (const Json *word = words->first; word; word = word->next)
+        if (word->kind != JSON_STRING) return NULL;
+    return words;
+}
+
+/* A matrix, in pieces of as many columns as fit beside a sign. */
+static void add_matrix(Block b) {
+    const int room = TERMINAL_WIDTH - TERMINAL_MARGIN - 5 - 2 - b.words;
+    const int64_t fits = room / (b.width + 2);
+    const size_t n = strlen(b.title);
+    for (b.first = 0; b.first < b.columns; b.first += fits) {
+        b.shown = b.columns - b.first < fits ? b.columns - b.first : fits;
+        const int last = (int)(b.first + b.shown - 1);
+        if (b.columns > fits)
+            snprintf(b.title + n, sizeof b.title - n, ", columns %d to %d", (int)b.first, last);
+        add_block(b);
+    }
+}
+
+/* The table of an item: one panel of it, or all for -1. */
+static void add_table(const Item *item, int64_t panel) {
+    const TapeTensor *x = item->like;
+    Block b = {.item = item};
+    b.rows = item->transposed ? x->columns : x->rows;
+    b.columns = item->transposed ? x->rows : x->columns;
+    b.row_words = words_of(item, item->transposed ? "columns" : "rows", b.rows);
+    b.column_words = words_of(item, item->transposed ? "rows" : "columns", b.columns);
+    if (item->is_column) b.column_words = NULL;
+    if (item->is_column) b.columns = 1;
+    const int64_t size = b.rows * b.columns;
+    measure(&b, x->panels);
+    for (int64_t i = 0; size > 0 && i < x->panels; i++) {
+        if (panel >= 0 && i != panel) continue;
+        b.offset = i * size;
+        snprintf(b.title, sizeof b.title, "%s", item->text);
+        if (b.exponent) {
+            const size_t n = strlen(b.title);
+            snprintf(b.title + n, sizeof b.title - n, ", in 1e%d", b.exponent);
+        }
+        if (x->panels > 1) add_place(b.title, x, i);
+        add_matrix(b);
+    }
+}
+
+/* Signs that follow each other are one. Returns the last item that it added. */
+static int add_signs(const Formula *f, int first) {
+    Block sign = {.item = &f->items[first]};
+    size_t n = 0;
+    int i = first;
+    for (; i < f->count && !f->items[i].numbers; i++) {
+        const bool apart = i > first && stand_apart(&f->items[i - 1], &f->items[i]);
+        if (n < TITLE)
+            n += (size_t)snprintf(sign.title + n, TITLE - n, "%s%s", apart ? " " : "",
+                                  f->items[i].text);
+    }
+    add_block(sign);
+    return i - 1;
+}
+
+static void add_items(const Formula *f, int64_t panel) {
+    for (int i = 0; i < f->count; i++)
+        if (f->items[i].numbers) add_table(&f->items[i], panel);
+        else i = add_signs(f, i);
+}
+
+void tables_print(const Plan *of, const Formula *f) {
+    int64_t panels = f->items[0].like->panels;
+    plan = of;
+    for (int i = 0; i < f->count; i++)
+        if (f->items[i].numbers && f->items[i].like->panels != panels) panels = 1;
+    for (int64_t p = 0; p < panels; p++) {
+        add_items(f, panels > 1 ? p : -1);
+        print_blocks();
+    }
+}
