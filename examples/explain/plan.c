@@ -154,10 +154,30 @@ static void add_starts(Plan *plan) {
     }
 }
 
+static bool is_float32(const TapeTensor *x) {
+    return strcmp(json_text(x->json, "type", ""), "float32") == 0;
+}
+
+bool parts_sum_up(const Plan *plan, const Step *step) {
+    const TapeTensor *x = &plan->tape.tensors[step->tensor];
+    const double most = is_float32(x) ? 1e-5 : 1e-12;
+    const Part *parts[MOST_PARTS];
+    const int n = parts_until(plan, step->tensor, step, parts, MOST_PARTS);
+    for (int64_t i = 0; n <= MOST_PARTS && i < x->size; i++) {
+        double sum = 0, size = 0;
+        for (int k = 0; k < n; k++) {
+            sum += parts[k]->dx[i];
+            size += fabs(parts[k]->dx[i]);
+        }
+        if (isfinite(sum) && fabs(sum - step->numbers[i]) > most * size) return false;
+    }
+    return true;
+}
+
 /* The sum of the first n parts of a gradient: the gradient, if these are all. */
 static const double *sum_of_parts(Plan *plan, int tensor, const Step *step) {
     const TapeTensor *x = &plan->tape.tensors[tensor];
-    const bool rounds = strcmp(json_text(x->json, "type", ""), "float32") == 0;
+    const bool rounds = is_float32(x);
     const Part *parts[MOST_PARTS];
     const int n = parts_until(plan, tensor, step, parts, MOST_PARTS);
     if (n == x->parts || n > MOST_PARTS) return x->grad;

@@ -61,4 +61,7 @@ int plan_find(const Plan *plan, const char *name);
  * `most`, or NULL. Returns how many there are. */
 int parts_until(const Plan *plan, int tensor, const Step *step, const Part **parts, int most);
 
+/* Of an addition: is its result the sum of the parts, but for rounding? */
+bool parts_sum_up(const Plan *plan, const Step *step);
+
 #endif

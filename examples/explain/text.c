@@ -68,10 +68,12 @@ static void name_step(const Step *step, char text[FORMULA_TEXT]) {
     }
 }
 
-/* Do differences agree with the derivatives? */
-static const char *check_of(const Part *part) {
-    if (!(part->worst < 1e-6)) return ", check FAILS";
-    return part->unchecked > 0 ? ", not all checked" : ", check ok";
+/* Do differences agree with the derivatives? Is a gradient the sum of its parts? */
+static const char *check_of(const Step *step) {
+    if (step->phase == STEP_ADD) return parts_sum_up(&plan, step) ? "" : ", check FAILS";
+    if (step->phase != STEP_BACKWARD) return "";
+    if (!(step->part->worst < 1e-6)) return ", check FAILS";
+    return step->part->unchecked > 0 ? ", not all checked" : ", check ok";
 }
 
 /* "A = softmax(S) ............ backward 3 of 8, b3.0, check ok" */
@@ -81,10 +83,9 @@ static void print_heading(const Step *step) {
     const bool forward = number <= plan.num_forward;
     const int before = forward ? 0 : plan.num_forward;
     const int steps = forward ? plan.num_forward : plan.num_steps - 1 - plan.num_forward;
-    const char *check = step->phase == STEP_BACKWARD ? check_of(step->part) : "";
     name_step(step, left);
     snprintf(right, sizeof right, " %s %d of %d, %s%s", forward ? "forward" : "backward",
-             number - before, steps, step->name, check);
+             number - before, steps, step->name, check_of(step));
     paint(BOLD);
     int used = printf("%s", left) + 1;
     unpaint();

@@ -392,7 +392,8 @@ void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMUL
     if (forward && formula_by_number(plan, line_of(plan, step), &f))
         append_formula(&t, &f, made, i);
     else if (forward) append_call(&t, plan, line_of(plan, step), i);
-    append(&t, " = ");
+    const bool wrong = step->phase == STEP_ADD && !parts_sum_up(plan, step);
+    append(&t, wrong ? ", but the gradient is " : " = ");
     append_number(&t, step->numbers[i], decimals_of(step->numbers, made->size), false);
     if (count < 0 && !forward && line_of(plan, step)->num_parts > 0)
         append(&t, ": no input changes it");

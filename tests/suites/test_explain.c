@@ -1415,6 +1415,9 @@ START_TEST(text_of_a_wrong_rule) {
     const char *failure = strstr(out, "backward 14 of 19, b3.0, check FAILS\n");
     ck_assert_ptr_nonnull(failure);
     ck_assert_ptr_null(strstr(failure + 30, "check FAILS"));
+    ck_assert_int_eq(run("--text --lesson 4 --break assign"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "backward 19 of 20, a0.0, check FAILS\n"));
+    ck_assert_ptr_nonnull(strstr(out, " + -0.0933, but the gradient is -0.0933\n"));
     expect_failure("--text --lesson 2 --break dropout",
                    ": lesson 2 has no line that the wrong rule dropout changes\n");
     ck_assert_int_eq(run("--break dropout --page $D/page.html"), 0); /* in the lessons that can */

@@ -8,12 +8,13 @@
 
 #include "../../examples/explain/check.h"
 #include "../../examples/explain/lesson.h"
+#include "../../examples/explain/text.h"
 #include "../../examples/explain/worked.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_TERMS = 4096 };
 
@@ -533,7 +534,68 @@ START_TEST(texts) {
 }
 END_TEST
 
-/* ---- other tapes ----------------------------------------------------------------------------- */
+/* ---- what the lesson says -------------------------------------------------------------------- */
+
+enum { PRINTED = 1 << 16 };
+
+/* What text_show prints of the plan's lesson into a file. */
+static const char *shown(void) {
+    static char text[PRINTED];
+    FILE *file = tmpfile();
+    fflush(stdout);
+    const int stdout_of_test = dup(1);
+    ck_assert(file && stdout_of_test >= 0 && dup2(fileno(file), 1) >= 0);
+    const bool on = text_show(plan.lesson);
+    fflush(stdout);
+    ck_assert(dup2(stdout_of_test, 1) >= 0);
+    close(stdout_of_test);
+    ck_assert_msg(on, "%s", tensor_error());
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* The parts must occur in this order; NULL ends them. */
+static void expect_in_order(const char *text, const char *const *parts) {
+    for (; *parts; parts++) {
+        const char *found = strstr(text, *parts);
+        ck_assert_msg(found != NULL, "no \"%s\" in %.500s", *parts, text);
+        text = found + strlen(*parts);
+    }
+}
+
+START_TEST(cover_texts_and_questions) {
+    static const char *const parts[] = {
+        "Lesson 2b: Scores to output\nWhose fault?\n\nA lead.\n\n    Y = softmax(Q K' / sqrt(d)) V\n",
+        "    Your bet: More or less?\n      - more\n      - less\n\nK' = transpose(K) ",
+        " forward 3 of 8, f2\n    S / sqrt(d) = 0.5 x S\n\n    Question: How large is it?\n"
+        "    Hint: Halve it.\n\n    S / sqrt(d) ",
+        " = 0.665\n\n    Answer: -1.19\n\n",
+        " b4.0, check ok\n    dA = dY V'\n\n    Question: Which?\n      - this\n      - that\n\n"
+        "    Question: How many?\n\n    dA ",
+        " = 6.422\n\n    A text with S in it.\n\n    Answer: this. Because.\n\n    Answer: 2 terms\n\n",
+        " b3.0, check ok\n",
+        " = 4.013\n\n    Your bet was: More or less?\n    Answer: less\n\n",
+        " b1.1, check ok\n    d(K') = Q' dS\n\n    Question: Where?\n",
+        NULL};
+    open_with(
+        ",\"part\":\"b\",\"cover\":{\"title\":\"Whose fault?\",\"lead\":\"A lead.\"},"
+        "\"bet\":{\"at\":\"b3.0\",\"ask\":\"More or less?\",\"options\":[\"more\",\"less\"],"
+        "\"answer\":1},\"steps\":[{\"at\":\"b4.0\",\"text\":\"A text with `S` in it.\"}],"
+        "\"questions\":[{\"kind\":\"choice\",\"at\":\"b4.0\",\"ask\":\"Which?\",\"options\":"
+        "[\"this\",\"that\"],\"answer\":0,\"why\":\"Because.\"},{\"kind\":\"number\",\"at\":\"f2\","
+        "\"ask\":\"How large is it?\",\"hint\":\"Halve it.\",\"tensor\":3,\"part\":\"value\","
+        "\"index\":0},{\"kind\":\"count\",\"at\":\"b4.0\",\"ask\":\"How many?\",\"line\":4,\"input\":0,"
+        "\"index\":0},{\"kind\":\"zeros\",\"at\":\"b1.1\",\"ask\":\"Where?\",\"tensor\":1},"
+        "{\"ask\":\"nowhere\"}]");
+    const char *text = shown();
+    expect_in_order(text, parts);
+    ck_assert_ptr_null(strstr(text, "nowhere"));
+    ck_assert_ptr_null(strstr(text, "Attention looks up values")); /* that was today's paragraph */
+    close_plan();
+}
+END_TEST
 
 /* The plan of the open tape, after backward. */
 static void open_tape(Tensor *loss) {
@@ -554,6 +616,51 @@ static void begin_tape(void) {
     tape_begin();
     tape_keep_grads(true);
 }
+
+/* The words of rows and columns stand at the tables of the tensor, also where it is transposed. */
+START_TEST(labels) {
+    static const char *const parts[] = {" f3\n",
+                                        "    A                             = softmax(",
+                                        "            the    cat    sat\n",
+                                        "    the [ 0.153  0.421  0.425 ]  ",
+                                        "    cat [ 0.508  0.151  0.341 ]  ",
+                                        " b4.1, check ok\n",
+                                        "A'                     dY\n",
+                                        "       the    cat\n",
+                                        "   the [ 0.153  0.508 ]  ",
+                                        "   cat [ 0.421  0.151 ]  ",
+                                        "   sat [ 0.425  0.341 ]",
+                                        NULL};
+    char members[160];
+    int a = 0;
+    open_case(1, false);
+    while (strcmp(plan.tape.tensors[a].name, "A") != 0) a++;
+    close_plan();
+    snprintf(members, sizeof members,
+             ",\"labels\":[{\"tensor\":%d,\"rows\":[\"the\",\"cat\"],\"columns\":[\"the\",\"cat\","
+             "\"sat\"]},{\"tensor\":0,\"rows\":[\"one\"]},{}]",
+             a);
+    open_with(members);
+    expect_in_order(shown(), parts);
+    ck_assert_ptr_null(strstr(shown(), "one ["));
+    close_plan();
+}
+END_TEST
+
+/* A table of small numbers says so above; a small number has three digits. */
+START_TEST(small_numbers) {
+    static const char *const parts[] = {"\n    dx, in 1e-4 ", "[  1.00  -4.00   0.05 ]",
+                                        "\n    dx[1] = 5e-06 x -80 = -0.0004\n", NULL};
+    begin_tape();
+    Tensor *x = tensor_from_doubles(SHAPE(3), (double[]){10, -40, 0.5});
+    tape_own(ag_requires_grad(ag_name(x, "x")));
+    open_tape(ag_sum(ag_scale(ag_square(x), 5e-6)));
+    expect_in_order(shown(), parts);
+    close_plan();
+}
+END_TEST
+
+/* ---- other tapes ----------------------------------------------------------------------------- */
 
 static Tensor *draw(const char *name, Shape shape) {
     Tensor *x = tensor_randn(shape);
@@ -626,6 +733,9 @@ int main(void) {
     tcase_add_test(tcase, folds);
     tcase_add_test(tcase, folds_that_cannot_be);
     tcase_add_test(tcase, texts);
+    tcase_add_test(tcase, cover_texts_and_questions);
+    tcase_add_test(tcase, labels);
+    tcase_add_test(tcase, small_numbers);
     tcase_add_test(tcase, kinds_of_other_ops);
     tcase_add_test(tcase, tapes_without_names);
     return run_suite(suite);
