@@ -141,10 +141,14 @@ static bool add_formula(const Plan *plan, const RuledLine *line, Formula *f) {
         if (length == 0 && *at != ' ') add(f, sign);
         at += length > 0 ? length : (int)strlen(sign);
     }
-    int tables = 0;
-    for (int i = before; i < f->count; i++) tables += f->items[i].is_operand;
-    if (tables == 0) f->count = before;
-    return tables > 0;
+    bool fits = false;
+    for (int i = before; i < f->count; i++) {
+        if (!f->items[i].is_operand) continue;
+        fits = can_broadcast(f->items[i].like, &plan->tape.tensors[line->out]);
+        if (!fits) break;
+    }
+    if (!fits) f->count = before;
+    return fits;
 }
 
 /* y = op(x, z, 0.25) */

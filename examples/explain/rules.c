@@ -60,6 +60,12 @@ static bool read_tensor(RuledTape *tape, int t, const Json *json) {
     return !tensor_error();
 }
 
+bool can_broadcast(const TapeTensor *x, const TapeTensor *y) {
+    for (int64_t d = 0; d < x->rank && x->rank <= y->rank; d++)
+        if (x->shape[d] != 1 && x->shape[d] != y->shape[y->rank - x->rank + d]) return false;
+    return x->rank <= y->rank;
+}
+
 int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j) {
     int64_t i = 0, stride = 1;
     for (int64_t d = y->rank - 1, e = x->rank - 1; d >= 0 && e >= 0; d--, e--) {
@@ -208,7 +214,13 @@ static bool is_product(const RuledTape *tape, const RuledLine *line, const Produ
         relevant++;
         if (!fits_product(tape, line, p, &line->parts[i])) return false;
     }
-    for (int k = 0; k < line->num_in; k++) inputs += line->in[k] >= 0;
+    for (int k = 0; k < line->num_in; k++) {
+        if (line->in[k] < 0) continue;
+        const TapeTensor *x = &tape->tensors[line->in[k]];
+        const bool is_factor = k == p->a || k == p->b;
+        if (!is_factor && !can_broadcast(x, &tape->tensors[line->out])) return false;
+        inputs++;
+    }
     return relevant > 0 && (inputs > 2 || is_sum_of_products(tape, line, p));
 }
 
@@ -299,9 +311,7 @@ static bool find_means(RuledTape *tape, Part *p) {
 
 /* Was x repeated in y? The shapes must fit, from the end, and J must agree. */
 static bool is_broadcast(const TapeTensor *x, const TapeTensor *y, const Part *p) {
-    if (x->rank > y->rank || x->size == y->size) return false;
-    for (int64_t d = 0; d < x->rank; d++)
-        if (x->shape[d] != 1 && x->shape[d] != y->shape[y->rank - x->rank + d]) return false;
+    if (x->size == y->size || !can_broadcast(x, y)) return false;
     for (int64_t i = 0; i < x->size; i++)
         for (int64_t e = p->begin[i]; e < p->begin[i + 1]; e++)
             if (broadcast_index(x, y, p->of[e].j) != i) return false;

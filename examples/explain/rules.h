@@ -104,7 +104,8 @@ void rules_free(RuledTape *tape);
  * part `next`, which reads p's result. False and an error without memory. */
 bool rules_compose(RuledTape *tape, Part *p, const Part *next);
 
-/* The element of x that stands at element j of y, if x was broadcast to y's shape. */
+/* Can x be broadcast to y's shape? And the element of x that then stands at element j of y. */
+bool can_broadcast(const TapeTensor *x, const TapeTensor *y);
 int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j);
 
 /* Term t of dx[i] in a product: which elements of dy and of the other factor it multiplies, and
