@@ -9,28 +9,38 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The tensor that this one is the transpose of, or -1. */
+/* The lesson's short name of a tensor, or its name. */
+static const char *short_name(const Plan *plan, int tensor) {
+    const Json *list = json_get(plan->lesson, "short");
+    const Json *pair = list ? list->first : NULL;
+    while (pair && json_integer(pair, "tensor", -1) != tensor) pair = pair->next;
+    const char *name = json_text(pair, "name", "");
+    return *name ? name : plan->tape.tensors[tensor].name;
+}
+
+/* The tensor that is this one's transpose, or -1. */
 static int transpose_of(const Plan *plan, int tensor) {
     const Json *list = json_get(plan->lesson, "transposed");
     for (const Json *pair = list ? list->first : NULL; pair; pair = pair->next) {
         const int64_t t = json_integer(pair, "tensor", -1), of = json_integer(pair, "of", -1);
-        if (t == tensor && of >= 0 && of < plan->tape.num_tensors) return (int)of;
+        const int64_t other = t == tensor ? of : t;
+        if ((t == tensor || of == tensor) && other >= 0 && other < plan->tape.num_tensors)
+            return (int)other;
     }
     return -1;
 }
 
 void name_of_tensor(const Plan *plan, int tensor, bool transposed, char name[NAME_TEXT]) {
-    const char *own = plan->tape.tensors[tensor].name;
+    const int twin = transposed ? transpose_of(plan, tensor) : -1;
+    const char *own = short_name(plan, twin >= 0 ? twin : tensor);
     const size_t n = strlen(own);
-    const int of = transposed ? transpose_of(plan, tensor) : -1;
-    if (of >= 0) snprintf(name, NAME_TEXT, "%s", plan->tape.tensors[of].name);
-    else if (transposed && own[n - 1] == '\'') snprintf(name, NAME_TEXT, "%.*s", (int)n - 1, own);
-    else if (!transposed) snprintf(name, NAME_TEXT, "%s", own);
+    if (twin >= 0 || !transposed) snprintf(name, NAME_TEXT, "%s", own);
+    else if (own[n - 1] == '\'') snprintf(name, NAME_TEXT, "%.*s", (int)n - 1, own);
     else snprintf(name, NAME_TEXT, strchr(own, ' ') ? "(%s)'" : "%s'", own);
 }
 
 void name_of_gradient(const Plan *plan, int tensor, bool transposed, char name[NAME_TEXT]) {
-    const char *own = plan->tape.tensors[tensor].name;
+    const char *own = short_name(plan, tensor);
     const char *mark = transposed ? "'" : "";
     bool simple = true;
     for (const char *c = own; *c; c++)
@@ -218,6 +228,8 @@ void call_of_line(const Plan *plan, const RuledLine *line, Formula *f) {
     *f = (Formula){.count = 0};
     add_value(plan, f, line->out, false);
     add_call(plan, line, f);
+    for (int i = 0; i < f->count; i++)
+        if (f->items[i].like) snprintf(f->items[i].text, NAME_TEXT, "%s", f->items[i].like->name);
 }
 
 /* "reshape, transpose" of a chain; of a line alone its formula. */
@@ -305,6 +317,7 @@ static void add_factors(const Plan *plan, const Part *part, Formula *f) {
 
 static void add_softmax(const Plan *plan, const Part *part, Formula *f) {
     char text[24];
+    char name[NAME_TEXT];
     const TapeTensor *y = &plan->tape.tensors[part->y];
     if (fabs(part->factor - 1) > 1e-6) {
         snprintf(text, sizeof text, "%.4g", part->factor);
@@ -315,7 +328,8 @@ static void add_softmax(const Plan *plan, const Part *part, Formula *f) {
     add(f, "x");
     add(f, "(");
     const Item *dy = add_dy(plan, f, part, false);
-    snprintf(f->note, FORMULA_TEXT, ", mean: the sum of %s x %s in the row", y->name, dy->text);
+    name_of_tensor(plan, part->y, false, name);
+    snprintf(f->note, FORMULA_TEXT, ", mean: the sum of %s x %s in the row", name, dy->text);
     add(f, "-");
     add_table(f, "mean", y, part->means)->is_column = true;
     add(f, ")");
@@ -356,7 +370,7 @@ static void make_addition(const Plan *plan, const Step *step, Formula *f) {
     add(f, complete ? "=" : "so far =");
     for (int i = 0; i < n; i++) {
         if (i > 0) add(f, "+");
-        snprintf(name, sizeof name, "from %.40s", plan->tape.tensors[parts[i]->y].name);
+        snprintf(name, sizeof name, "from %.50s", short_name(plan, parts[i]->y));
         add_table(f, name, &plan->tape.tensors[step->tensor], parts[i]->dx)->part = parts[i];
     }
 }

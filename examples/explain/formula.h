@@ -28,14 +28,15 @@ void formula_of(const Plan *plan, const Step *step, Formula *formula);
 /* y = a - b: a line forward that the data give a formula of inputs, numbers and signs, so it holds
  * for each number. False if they do not. */
 bool formula_by_number(const Plan *plan, const RuledLine *line, Formula *formula);
-/* A = softmax(S): a line forward with its op. */
+/* A = softmax(S): a line forward with its op, in the names of the tape. */
 void call_of_line(const Plan *plan, const RuledLine *line, Formula *formula);
 /* "dS = A x (dA - mean), mean: the sum of A x dA in the row" */
 void formula_text(const Formula *formula, char text[FORMULA_TEXT]);
 /* Does a blank stand between these items? */
 bool stand_apart(const Item *before, const Item *item);
 
-/* "V"; transposed: "V'", or the name of the tensor that V is the transpose of. */
+/* "V", or the short name that the lesson gives it; transposed: "V'", or the name of the tensor that
+ * V is the transpose of. */
 void name_of_tensor(const Plan *plan, int tensor, bool transposed, char name[NAME_TEXT]);
 /* "dV", "d(S / sqrt(d))" */
 void name_of_gradient(const Plan *plan, int tensor, bool transposed, char name[NAME_TEXT]);

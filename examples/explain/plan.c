@@ -44,10 +44,9 @@ static bool can_fold(const RuledTape *tape, const Json *lines, int first) {
         if (l >= tape->num_lines || number->number != tape->lines[l].number) return false;
         if (l == first) continue;
         const RuledLine *line = &tape->lines[l];
-        const RuledLine *before = &tape->lines[l - 1];
-        if (!goes_on(tape, l) || line->num_parts != before->num_parts || line->num_parts > 1)
-            return false;
-        if (line->num_parts == 1 && line->parts[0].x != before->out) return false;
+        const bool has_gradient = tape->lines[first].num_parts > 0;
+        if (!goes_on(tape, l) || line->num_parts != has_gradient) return false;
+        if (has_gradient && line->parts[0].x != tape->lines[l - 1].out) return false;
     }
     return true;
 }
@@ -66,9 +65,8 @@ static bool add_unit(Plan *plan, int first, int last, const char *name) {
             for (int64_t j = 0; j < tape->tensors[line->out].size; j++)
                 line->moves[j] = unit->moves[line->moves[j].i];
         if (unit->moves) unit->moves = line->moves;
-        if (line->num_parts > 0 &&
-            !rules_compose(tape, &tape->lines[first].parts[0], &line->parts[0]))
-            return false;
+        for (int i = 0; i < tape->lines[first].num_parts; i++)
+            if (!rules_compose(tape, &tape->lines[first].parts[i], &line->parts[0])) return false;
     }
     if (last > first && unit->moves && tape->lines[first].num_parts > 0)
         tape->lines[first].parts[0].kind = RULE_MOVE;
@@ -113,10 +111,11 @@ static bool make_units(Plan *plan, bool open) {
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static Step *add_step(Plan *plan, StepPhase phase, int unit, int tensor, Part *part) {
+    static const char letters[] = "0fsba";
     Step *step = &plan->steps[plan->num_steps++];
     *step = (Step){.phase = phase, .unit = unit, .tensor = tensor, .part = part};
-    const int line = unit >= 0 ? plan->tape.lines[plan->units[unit].last].number : 0;
-    const char *letters = "0fsba";
+    const Unit *u = unit >= 0 ? &plan->units[unit] : NULL;
+    const int line = u ? plan->tape.lines[part ? u->first : u->last].number : 0;
     if (part) snprintf(step->name, sizeof step->name, "%c%d.%d", letters[phase], line, part->k);
     else if (phase == STEP_FORWARD) snprintf(step->name, sizeof step->name, "f%d", line);
     else snprintf(step->name, sizeof step->name, "%c", letters[phase]);
@@ -147,10 +146,14 @@ int parts_until(const Plan *plan, int tensor, const Step *step, const Part **par
 
 /* The tensors from which backward begins: results whose gradient no line gives. */
 static void add_starts(Plan *plan) {
+    int starts = 0;
     for (int t = 0; t < plan->tape.num_tensors; t++) {
         const TapeTensor *x = &plan->tape.tensors[t];
-        if (x->maker >= 0 && x->grad && x->parts == 0)
-            add_step(plan, STEP_START, plan->unit_of[x->maker], t, NULL)->numbers = x->grad;
+        if (x->maker < 0 || !x->grad || x->parts > 0) continue;
+        Step *step = add_step(plan, STEP_START, plan->unit_of[x->maker], t, NULL);
+        if (starts > 0) snprintf(step->name, sizeof step->name, "s%d", starts);
+        step->numbers = x->grad;
+        starts++;
     }
 }
 
@@ -239,25 +242,68 @@ static bool is_reached(const Plan *plan, const Step *step, int64_t j) {
     return line->num_parts == 0;
 }
 
-/* The element that is the farthest from 0, and that an input changes, if there is one. */
+/* The element that is the farthest from 0, below 100,000, and that an input changes, if there is
+ * one. */
 static int64_t largest_of(const Plan *plan, const Step *step, int64_t size) {
-    int64_t most = -1;
-    for (int64_t i = 0; i < size; i++)
-        if (most < 0 || fabs(step->numbers[i]) > fabs(step->numbers[most]))
-            most = is_reached(plan, step, i) ? i : most;
-    return most < 0 ? 0 : most;
+    double most = -1;
+    int64_t largest = 0;
+    for (int64_t i = 0; i < size; i++) {
+        const double x = fabs(step->numbers[i]);
+        if (!(x > most && x < 1e5) || !is_reached(plan, step, i)) continue;
+        most = x;
+        largest = i;
+    }
+    return largest;
 }
 
-static void find_text(const Plan *plan, Step *step) {
+/* What the lesson says at this name; NULL if it says nothing. */
+static const Json *said_at(const Plan *plan, const char *name) {
     const Json *list = json_get(plan->lesson, "steps");
-    const int64_t size = step->numbers ? plan->tape.tensors[step->tensor].size : 0;
-    step->look = largest_of(plan, step, size);
-    for (const Json *item = list ? list->first : NULL; item; item = item->next) {
-        if (strcmp(json_text(item, "at", ""), step->name) != 0) continue;
-        const int64_t look = json_integer(item, "look", -1);
-        step->text = json_text(item, "text", NULL);
-        if (look >= 0 && look < size) step->look = look;
+    const Json *item = list ? list->first : NULL;
+    while (item && strcmp(json_text(item, "at", ""), name) != 0) item = item->next;
+    return item;
+}
+
+/* The text of a line that is folded into a step. */
+static const char *text_of_line(const Plan *plan, const Step *step, int l) {
+    char name[32];
+    const RuledLine *line = &plan->tape.lines[l];
+    const int k = line->num_parts > 0 ? line->parts[0].k : 0;
+    if (step->phase == STEP_FORWARD) snprintf(name, sizeof name, "f%d", line->number);
+    else snprintf(name, sizeof name, "b%d.%d", line->number, k);
+    return json_text(said_at(plan, name), "text", NULL);
+}
+
+/* A folded step has the texts of its lines, if they are short together, or its own, or the last;
+ * a chain of moves has its own, or the first. */
+static const char *text_of_fold(Plan *plan, const Step *step, const char *own) {
+    enum { MOST_LETTERS = 480 };
+    const Unit *unit = &plan->units[step->unit];
+    const bool forward = step->phase == STEP_FORWARD;
+    const char *one = NULL;
+    char *all = memory_take(&plan->tape.memory, MOST_LETTERS + 1, 1);
+    size_t n = 0;
+    if (unit->moves && own) return own;
+    for (int i = 0; all && i <= unit->last - unit->first; i++) {
+        const char *text = text_of_line(plan, step, forward ? unit->first + i : unit->last - i);
+        if (!text || strstr(all, text)) continue;
+        if (!one || !unit->moves) one = text;
+        n += strlen(text) + (n > 0);
+        if (n <= MOST_LETTERS) strcat(strcat(all, *all ? " " : ""), text);
     }
+    if (!unit->moves && n > 0 && n <= MOST_LETTERS) return all;
+    return own ? own : one;
+}
+
+static void find_text(Plan *plan, Step *step) {
+    const Json *said = said_at(plan, step->name);
+    const int64_t size = step->numbers ? plan->tape.tensors[step->tensor].size : 0;
+    const int64_t look = json_integer(said, "look", -1);
+    const Unit *unit = step->unit >= 0 ? &plan->units[step->unit] : NULL;
+    const bool is_arrow = step->phase == STEP_FORWARD || step->phase == STEP_BACKWARD;
+    step->text = json_text(said, "text", NULL);
+    if (is_arrow && unit->first < unit->last) step->text = text_of_fold(plan, step, step->text);
+    step->look = look >= 0 && look < size ? look : largest_of(plan, step, size);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -268,24 +314,24 @@ bool plan_make(Plan *plan, const Json *lesson, bool open) {
         !make_steps(plan))
         return false;
     for (int i = 0; i < plan->num_steps; i++) find_text(plan, &plan->steps[i]);
-    return true;
+    return !tensor_error();
 }
 
 void plan_free(Plan *plan) { rules_free(&plan->tape); }
 
 int plan_find(const Plan *plan, const char *name) {
     char letter = 0;
-    int number = -1;
+    int number = -1, addition = -1;
     for (int i = 0; i < plan->num_steps; i++)
         if (strcmp(plan->steps[i].name, name) == 0) return i;
     if (sscanf(name, "%c%d", &letter, &number) < 2) return -1;
     const int l = index_of_line(&plan->tape, number);
     if (l == plan->tape.num_lines) return -1;
-    const Unit *unit = &plan->units[plan->unit_of[l]];
     for (int i = 0; i < plan->num_steps; i++) {
         const Step *step = &plan->steps[i];
-        const bool is_inside = unit->first < unit->last && step->unit == plan->unit_of[l];
-        if (is_inside && *step->name == letter) return i;
+        if (step->unit != plan->unit_of[l]) continue;
+        if (*step->name == letter && letter != 's') return i;
+        if (*step->name == 'b' && letter == 'a' && addition < 0) addition = i;
     }
-    return -1;
+    return addition;
 }

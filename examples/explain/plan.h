@@ -9,8 +9,8 @@
  *     s       the start
  *
  * Lines that follow each other and only move numbers are one step, and so are the lines that the
- * lesson folds ("loss"). Such a step has the name of its last line, and the derivatives of all its
- * lines, multiplied. */
+ * lesson folds ("loss"). Such a step has the name of its last line forward, of its first line
+ * backward, and the derivatives of all its lines, multiplied. */
 #ifndef TAPEHEAD_EXAMPLES_PLAN_H
 #define TAPEHEAD_EXAMPLES_PLAN_H
 
@@ -54,7 +54,8 @@ typedef struct {
 bool plan_make(Plan *plan, const Json *lesson, bool open);
 void plan_free(Plan *plan);
 
-/* The step with this name; in a fold, the step that a line is part of. -1 if there is none. */
+/* The step with this name; else a step that its line is part of, in the same direction. -1 if there
+ * is none. */
 int plan_find(const Plan *plan, const char *name);
 
 /* The parts of a gradient that are known after a step, in the order of backward; parts: room for

@@ -120,7 +120,7 @@ static int64_t compose_column(const Part *p, const Part *next, int64_t i, Deriva
     return n;
 }
 
-static void find_kind(RuledTape *tape, Part *p);
+static void find_simple_kind(RuledTape *tape, Part *p);
 
 bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
     const int64_t columns = tape->tensors[p->x].size;
@@ -141,7 +141,9 @@ bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
     p->line = next->line;
     if (next->worst > p->worst || isnan(next->worst)) p->worst = next->worst;
     p->unchecked += next->unchecked;
-    find_kind(tape, p);
+    p->copies = false;
+    p->factor = 0;
+    find_simple_kind(tape, p);
     return !tensor_error();
 }
 
@@ -353,16 +355,20 @@ static bool find_spread(RuledTape *tape, Part *p) {
     return true;
 }
 
+/* The kind of a part that is no move, no product and no softmax. */
+static void find_simple_kind(RuledTape *tape, Part *p) {
+    const TapeTensor *x = &tape->tensors[p->x];
+    const bool each = find_each(tape, p) && (p->copies || x->size == tape->tensors[p->y].size);
+    if (each) p->kind = RULE_EACH;
+    else p->kind = find_spread(tape, p) ? RULE_SPREAD : RULE_GENERAL;
+}
+
 /* The kind of a part whose line is no move and no product. */
 static void find_kind(RuledTape *tape, Part *p) {
-    const TapeTensor *x = &tape->tensors[p->x];
-    const TapeTensor *y = &tape->tensors[p->y];
-    p->copies = is_broadcast(x, y, p);
+    p->copies = is_broadcast(&tape->tensors[p->x], &tape->tensors[p->y], p);
     p->factor = factor_of(tape, p);
-    const bool each = find_each(tape, p) && (p->copies || x->size == y->size);
-    if (p->factor != 0) p->kind = find_means(tape, p) ? RULE_SOFTMAX : RULE_GENERAL;
-    else if (each) p->kind = RULE_EACH;
-    else p->kind = find_spread(tape, p) ? RULE_SPREAD : RULE_GENERAL;
+    find_simple_kind(tape, p);
+    if (p->factor != 0 && find_means(tape, p)) p->kind = RULE_SOFTMAX;
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */

@@ -101,7 +101,9 @@ bool rules_read(RuledTape *tape, const Json *json);
 void rules_free(RuledTape *tape);
 
 /* In place of p: the derivatives of the last result by p's input, through a line that has only the
- * part `next`, which reads p's result. False and an error without memory. */
+ * part `next`, which reads p's result. p->line becomes that line. False and an error without
+ * memory.
+ */
 bool rules_compose(RuledTape *tape, Part *p, const Part *next);
 
 /* Can x be broadcast to y's shape? And the element of x that then stands at element j of y. */

@@ -428,6 +428,28 @@ START_TEST(transposes) {
     snprintf(members, sizeof members, ",\"transposed\":[{\"tensor\":%d,\"of\":%d}]", keys, queries);
     open_with(members);
     expect_formula("b1.0", "dQ = dS Q");
+    expect_formula("b1.1", "d(K') = K' dS");
+    close_plan();
+}
+END_TEST
+
+/* A short name stands in formulas, the long one in headings. */
+START_TEST(short_names) {
+    int scores = 0;
+    char members[80];
+    Formula f;
+    char text[FORMULA_TEXT];
+    open_case(1, false);
+    while (strcmp(plan.tape.tensors[scores].name, "S / sqrt(d)") != 0) scores++;
+    close_plan();
+    snprintf(members, sizeof members, ",\"short\":[{\"tensor\":%d,\"name\":\"Z\"}]", scores);
+    open_with(members);
+    expect_formula("f2", "Z = 0.5 x S");
+    expect_formula("b3.0", "dZ = A x (dA - mean), mean: the sum of A x dA in the row");
+    expect_line("b2.0", "dS[1, 2] = 0.5 x -1.444 = -0.722");
+    call_of_line(&plan, &plan.tape.lines[2], &f);
+    formula_text(&f, text);
+    ck_assert_str_eq(text, "S / sqrt(d) = scale(S, 0.5)");
     close_plan();
 }
 END_TEST
@@ -449,7 +471,9 @@ START_TEST(names) {
     ck_assert_int_eq(plan.num_forward, 8);
     ck_assert_int_eq(plan_find(&plan, "0"), 0);
     ck_assert_int_eq(plan_find(&plan, "b7.0"), 10);
-    static const char *const others[] = {"", "b", "f8", "b7.1", "x3", "3", "a4.1", "f-1", "f7 "};
+    ck_assert_str_eq(plan.steps[plan_find(&plan, "b7.1")].name, "b7.0"); /* the nearest */
+    ck_assert_str_eq(plan.steps[plan_find(&plan, "a4.1")].name, "b4.0");
+    static const char *const others[] = {"", "b", "f8", "x3", "3", "s3", "f-1", " f7"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         ck_assert_int_eq(plan_find(&plan, others[i]), -1);
     close_plan();
@@ -465,10 +489,11 @@ START_TEST(chains) {
     open_case(4, false);
     ck_assert_int_eq(plan.num_steps, 45);
     ck_assert_int_eq(plan_find(&plan, "f1"), plan_find(&plan, "f3"));
-    ck_assert_int_eq(plan_find(&plan, "b2.0"), plan_find(&plan, "b3.0"));
-    ck_assert_int_gt(plan_find(&plan, "b3.0"), plan_find(&plan, "s"));
+    ck_assert_int_eq(plan_find(&plan, "b2.0"), plan_find(&plan, "b1.0"));
+    ck_assert_int_eq(plan_find(&plan, "a3.0"), plan_find(&plan, "b1.0"));
+    ck_assert_int_gt(plan_find(&plan, "b1.0"), plan_find(&plan, "s"));
     expect_formula("f3", "Q_h = Q, moved: reshape, transpose, reshape");
-    expect_formula("b20.0", "dgated = d(Concat(heads)), moved back");
+    expect_formula("b18.0", "dgated = d(Concat(heads)), moved back");
     close_plan();
     open_case(4, true);
     ck_assert_int_eq(plan.num_steps, 45 + 4 * 2 * 2);
@@ -480,16 +505,30 @@ END_TEST
 /* The lines of the loss are one step, with the product of their derivatives. */
 START_TEST(folds) {
     open_with(",\"fold\":[{\"lines\":[5,6,7],\"name\":\"loss\"}]");
-    expect_names("0 f0 f1 f2 f3 f4 f7 s b7.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
+    expect_names("0 f0 f1 f2 f3 f4 f7 s b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
     const Step *step = &plan.steps[plan_find(&plan, "b6.0")];
-    ck_assert_str_eq(step->name, "b7.0");
+    ck_assert_str_eq(step->name, "b5.0");
     ck_assert_int_eq(step->kind, RULE_SPREAD);
     ck_assert_str_eq(plan.units[step->unit].name, "loss");
     expect_formula("f7", "loss = sum(E^2), E^2 = square(E), E = Y - T");
-    expect_formula("b7.0", "dY = dloss x derivative, for each number");
-    expect_line("b7.0", "dY[1, 1] = 1 x -3.944 = -3.944");
+    expect_formula("b5.0", "dY = dloss x derivative, for each number");
+    expect_line("b5.0", "dY[1, 1] = 1 x -3.944 = -3.944");
     expect_line("f7", "loss = 0.0674 + 0.351 + 0.314 + 3.888 = 4.621");
     check_all_terms();
+    close_plan();
+}
+END_TEST
+
+/* A folded step has the texts of its lines. */
+START_TEST(texts_of_folds) {
+    open_with(
+        ",\"fold\":[{\"lines\":[5,6,7],\"name\":\"loss\"}],\"steps\":["
+        "{\"at\":\"f5\",\"text\":\"One.\"},{\"at\":\"f7\",\"text\":\"Three.\"},"
+        "{\"at\":\"b7.0\",\"text\":\"First.\"},{\"at\":\"b5.0\",\"text\":\"Last.\",\"look\":1}]");
+    ck_assert_str_eq(plan.steps[plan_find(&plan, "f7")].text, "One. Three.");
+    const Step *step = &plan.steps[plan_find(&plan, "b5.0")];
+    ck_assert_str_eq(step->text, "First. Last.");
+    ck_assert_int_eq(step->look, 1);
     close_plan();
 }
 END_TEST
@@ -728,10 +767,12 @@ int main(void) {
     tcase_add_test(tcase, lines_of_lesson_2);
     tcase_add_test(tcase, formulas);
     tcase_add_test(tcase, transposes);
+    tcase_add_test(tcase, short_names);
     tcase_add_test(tcase, names);
     tcase_add_test(tcase, chains);
     tcase_add_test(tcase, folds);
     tcase_add_test(tcase, folds_that_cannot_be);
+    tcase_add_test(tcase, texts_of_folds);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, cover_texts_and_questions);
     tcase_add_test(tcase, labels);
