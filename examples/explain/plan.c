@@ -114,8 +114,9 @@ static Step *add_step(Plan *plan, StepPhase phase, int unit, int tensor, Part *p
     static const char letters[] = "0fsba";
     Step *step = &plan->steps[plan->num_steps++];
     *step = (Step){.phase = phase, .unit = unit, .tensor = tensor, .part = part};
-    const Unit *u = unit >= 0 ? &plan->units[unit] : NULL;
-    const int line = u ? plan->tape.lines[part ? u->first : u->last].number : 0;
+    int line = 0;
+    if (unit >= 0) line = part ? plan->units[unit].first : plan->units[unit].last;
+    line = plan->tape.lines[line].number;
     if (part) snprintf(step->name, sizeof step->name, "%c%d.%d", letters[phase], line, part->k);
     else if (phase == STEP_FORWARD) snprintf(step->name, sizeof step->name, "f%d", line);
     else snprintf(step->name, sizeof step->name, "%c", letters[phase]);
