@@ -71,18 +71,11 @@ static const Json *read_lesson(int number, Json **tree, char **json) {
     return read && check_tape(json_get(read, "tape")) ? read : NULL;
 }
 
-/* Shows a lesson, with all its parts. */
 static bool show_lesson(int number) {
     char *json;
     Json *tree;
-    const Json *part = read_lesson(number, &tree, &json);
-    bool more = part != NULL;
-    while (more && part) {
-        more = text_show(part);
-        part = part->next;
-        if (part && more) printf("\n");
-        if (part && more) more = check_tape(json_get(part, "tape"));
-    }
+    const Json *shown = read_lesson(number, &tree, &json);
+    const bool more = shown && text_show(shown);
     free(tree);
     free(json);
     return more;
@@ -177,9 +170,8 @@ static const Flag flags[] = {
     {"--lesson", FLAG_INTEGER, &lesson, "N", "One lesson, from 1 to 6, and not all of them.", 1,
      LESSONS, "from 1 to 6", "all"},
     {"--page", FLAG_OUTPUT, &page_file, "FILE.html", "The page.", 0, 0, NULL, "explain.html"},
-    SWITCH_FLAG(
-        "--text", text,
-        "Print the lesson and write no page. A terminal shows a step at a time; ? lists the keys."),
+    SWITCH_FLAG("--text", text,
+                "Print the lesson and write no page. A terminal shows a step at a time; ? lists the keys."),
     {"--picture", FLAG_OUTPUT, &picture_file, "FILE.svg",
      "Draw the backward of softmax, in lesson 5 unless --lesson names another, and write no page.",
      0, 0, NULL, "none"},
