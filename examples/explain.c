@@ -170,8 +170,9 @@ static const Flag flags[] = {
     {"--lesson", FLAG_INTEGER, &lesson, "N", "One lesson, from 1 to 6, and not all of them.", 1,
      LESSONS, "from 1 to 6", "all"},
     {"--page", FLAG_OUTPUT, &page_file, "FILE.html", "The page.", 0, 0, NULL, "explain.html"},
-    SWITCH_FLAG("--text", text,
-                "Print the lesson and write no page. A terminal shows a step at a time; ? lists the keys."),
+    SWITCH_FLAG(
+        "--text", text,
+        "Print the lesson and write no page. A terminal shows a step at a time; ? lists the keys."),
     {"--picture", FLAG_OUTPUT, &picture_file, "FILE.svg",
      "Draw the backward of softmax, in lesson 5 unless --lesson names another, and write no page.",
      0, 0, NULL, "none"},

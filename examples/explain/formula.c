@@ -244,27 +244,29 @@ static void note_moves(const Plan *plan, const Unit *unit, Formula *f) {
                       l > unit->first ? ", " : "", json_text(tape->lines[l].json, "op", ""));
 }
 
+static void add_moves(const Plan *plan, const Unit *unit, Formula *f) {
+    const RuledLine *first = &plan->tape.lines[unit->first];
+    const char *sign = "=";
+    for (int k = 0; k < first->num_in; k++) {
+        if (first->in[k] < 0) continue;
+        add(f, sign);
+        add_value(plan, f, first->in[k], false);
+        sign = ",";
+    }
+    note_moves(plan, unit, f);
+}
+
 static void make_forward(const Plan *plan, const Step *step, Formula *f) {
     const Unit *unit = &plan->units[step->unit];
-    const RuledTape *tape = &plan->tape;
-    add_value(plan, f, step->tensor, false);
     if (unit->moves) {
-        const RuledLine *first = &tape->lines[unit->first];
-        const char *sign = "=";
-        for (int k = 0; k < first->num_in; k++) {
-            if (first->in[k] < 0) continue;
-            add(f, sign);
-            add_value(plan, f, first->in[k], false);
-            sign = ",";
-        }
-        note_moves(plan, unit, f);
+        add_value(plan, f, step->tensor, false);
+        add_moves(plan, unit, f);
         return;
     }
-    add_line(plan, &tape->lines[unit->last], f);
-    for (int l = unit->last - 1; l >= unit->first; l--) {
-        add(f, ",");
-        add_value(plan, f, tape->lines[l].out, false);
-        add_line(plan, &tape->lines[l], f);
+    for (int l = unit->first; l <= unit->last; l++) {
+        if (l > unit->first) add(f, ",");
+        add_value(plan, f, plan->tape.lines[l].out, false);
+        add_line(plan, &plan->tape.lines[l], f);
     }
     if (unit->last > unit->first) *f->note = '\0';
 }

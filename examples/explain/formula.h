@@ -20,7 +20,7 @@ typedef struct {
 
 typedef struct {
     int count;
-    Item items[FORMULA_ITEMS]; /* the first is the result */
+    Item items[FORMULA_ITEMS]; /* the first is the result, of the first line of a fold */
     char note[FORMULA_TEXT];   /* goes on after the formula */
 } Formula;
 

@@ -238,6 +238,7 @@ static void add_block(Block b) {
     int width = TERMINAL_MARGIN;
     for (int i = 0; i < num_blocks; i++) width += block_width(&blocks[i]) + 3;
     const bool is_full = num_blocks == MOST_BLOCKS || width + block_width(&b) > TERMINAL_WIDTH;
+    if (is_full && strcmp(b.title, ")") == 0) return; /* it would stand alone */
     if (num_blocks > 0 && is_full) {
         Block signs[MOST_BLOCKS]; /* they move to the next line, before b */
         int n = num_blocks;
@@ -328,12 +329,21 @@ static void add_table(const Item *item, int64_t panel) {
     }
 }
 
+/* Is an item a table? A table that stands there already is only named. */
+static bool is_table(const Formula *f, int i) {
+    const Item *item = &f->items[i];
+    for (int k = 0; k < i; k++)
+        if (f->items[k].numbers == item->numbers && f->items[k].transposed == item->transposed)
+            return false;
+    return item->numbers != NULL;
+}
+
 /* Signs that follow each other are one. Returns the last item that it added. */
 static int add_signs(const Formula *f, int first) {
     Block sign = {.item = &f->items[first]};
     size_t n = 0;
     int i = first;
-    for (; i < f->count && !f->items[i].numbers; i++) {
+    for (; i < f->count && !is_table(f, i); i++) {
         const bool apart = i > first && stand_apart(&f->items[i - 1], &f->items[i]);
         if (n < TITLE)
             n += (size_t)snprintf(sign.title + n, TITLE - n, "%s%s", apart ? " " : "",
@@ -345,7 +355,7 @@ static int add_signs(const Formula *f, int first) {
 
 static void add_items(const Formula *f, int64_t panel) {
     for (int i = 0; i < f->count; i++)
-        if (f->items[i].numbers) add_table(&f->items[i], panel);
+        if (is_table(f, i)) add_table(&f->items[i], panel);
         else i = add_signs(f, i);
 }
 

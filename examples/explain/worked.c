@@ -376,16 +376,17 @@ static bool changes(const Plan *plan, const RuledLine *line, int64_t j) {
 
 void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]) {
     Text t = {text, 0};
-    char place[PLACE_TEXT];
+    char name[NAME_TEXT], place[PLACE_TEXT];
     Term terms[SHOWN];
     Formula f;
     *text = '\0';
     if (!step->numbers || step->phase == STEP_START) return;
     const TapeTensor *made = &plan->tape.tensors[step->tensor];
     const int64_t count = worked_terms(plan, step, i, terms, SHOWN);
-    formula_of(plan, step, &f);
+    if (step->phase == STEP_FORWARD) name_of_tensor(plan, step->tensor, false, name);
+    else name_of_gradient(plan, step->tensor, false, name);
     place_text(plan, made, i, place);
-    append_element(&t, f.items[0].text, place);
+    append_element(&t, name, place);
     const bool forward = count < 0 && changes(plan, line_of(plan, step), i);
     if (count > 0 || forward) append(&t, " = ");
     if (count > 0) append_terms(&t, plan, terms, count);

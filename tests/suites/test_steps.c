@@ -510,7 +510,7 @@ START_TEST(folds) {
     ck_assert_str_eq(step->name, "b5.0");
     ck_assert_int_eq(step->kind, RULE_SPREAD);
     ck_assert_str_eq(plan.units[step->unit].name, "loss");
-    expect_formula("f7", "loss = sum(E^2), E^2 = square(E), E = Y - T");
+    expect_formula("f7", "E = Y - T, E^2 = square(E), loss = sum(E^2)");
     expect_formula("b5.0", "dY = dloss x derivative, for each number");
     expect_line("b5.0", "dY[1, 1] = 1 x -3.944 = -3.944");
     expect_line("f7", "loss = 0.0674 + 0.351 + 0.314 + 3.888 = 4.621");
