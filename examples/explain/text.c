@@ -222,17 +222,19 @@ static int print_questions(const Step *step, bool answers) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Waits for Enter before the numbers that a question asks for. */
-static void wait_for_guess(void) {
-    if (!waits) return;
+/* Waits for Enter before the numbers that a question asks for; false after q. */
+static bool wait_for_guess(void) {
+    if (!waits) return true;
     paint(FAINT);
-    printf("Enter: the numbers ");
+    printf("Enter: the numbers, q: stop ");
     unpaint();
     fflush(stdout);
     int c = getchar();
+    const bool quit = c == 'q';
     while (c != '\n' && c != EOF) c = getchar();
     waits = c != EOF; /* without an input nobody can press Enter */
     putchar('\n');
+    return !quit;
 }
 
 /* The cover: the lesson's, or its text. */
@@ -266,13 +268,14 @@ static void show_number(const Step *step, int64_t i) {
     putchar('\n');
 }
 
-static void show_step(const Step *step) {
+/* False after q. */
+static bool show_step(const Step *step) {
     char text[FORMULA_TEXT], name[FORMULA_TEXT];
     Formula f;
     const Json *bet = json_get(lesson, "bet");
     if (step->phase == STEP_COVER) {
         show_cover();
-        return;
+        return true;
     }
     formula_of(&plan, step, &f);
     formula_text(&f, text);
@@ -280,7 +283,7 @@ static void show_step(const Step *step) {
     print_heading(step);
     if (strcmp(text, name) != 0) print_paragraph(text, TERMINAL_MARGIN);
     putchar('\n');
-    if (print_questions(step, false) > 0) wait_for_guess();
+    if (print_questions(step, false) > 0 && !wait_for_guess()) return false;
     tables_print(&plan, &f);
     show_number(step, step->look);
     if (step->phase == STEP_BACKWARD) print_reasons(&plan, step->part);
@@ -289,10 +292,11 @@ static void show_step(const Step *step) {
         putchar('\n');
     }
     print_questions(step, true);
-    if (!stands_at(bet, step)) return;
+    if (!stands_at(bet, step)) return true;
     snprintf(text, sizeof text, "Your bet was: %.500s", json_text(bet, "ask", ""));
     print_paragraph(text, TERMINAL_MARGIN);
     print_answer(bet);
+    return true;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -392,7 +396,7 @@ static bool show_all(void) {
     bool open = false;
     int at = 0;
     while (at >= 0 && at < plan.num_steps) {
-        show_step(&plan.steps[at]);
+        if (!show_step(&plan.steps[at])) return false;
         at = next_step(at, &open);
     }
     return at >= 0;

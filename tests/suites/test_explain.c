@@ -1466,12 +1466,12 @@ static void expect_shown(const char *keys, const char *const *shown) {
 START_TEST(keys_on_a_terminal) {
     static const char *const by_name[] = {
         "Lesson 5: ", ", b15.0, check ok", ", b14.0, check ok", ", b15.0, check ok",
-        ", f0\r\n",   "Lesson 5: Heads",   ", f3\r\n",          NULL};
+        ", f0\r\n",   "Lesson 5: Heads",   ", f7\r\n",          NULL};
     static const char *const opened[] = {"Lesson 5: ",
-                                         "forward 2 of 1",
-                                         "forward 4 of 25, f3\r\n",
-                                         "forward 3 of 25, f2\r\n",
-                                         "forward 2 of 1",
+                                         "forward 4 of 1",
+                                         "forward 8 of 25, f7\r\n",
+                                         "forward 7 of 25, f6\r\n",
+                                         "forward 4 of 1",
                                          NULL};
     static const char *const panels[] = {", f15\r\n", "A head 2 [1, 0] = exp(", NULL};
     static const char *const numbers[] = {"Lesson 5: ",
@@ -1487,8 +1487,8 @@ START_TEST(keys_on_a_terminal) {
                                           ", f3\r\n",
                                           NULL};
     program = "explain";
-    expect_shown("b15.0\n\nb\nf0\n0\nf1\nq\n", by_name);
-    expect_shown("f3\no\nb\no\nq\n", opened);
+    expect_shown("b15.0\n\nb\nf0\n0\nf5\nq\n", by_name);
+    expect_shown("f7\no\nb\no\nq\n", opened);
     expect_shown("f15\n2 1 0\nq\n", panels);
     expect_shown("\n1 2\n[3, 5]\n4 0\n0 0 0 0\nf99\nl\n?\n\nq\n", numbers);
 }
