@@ -280,13 +280,13 @@ static const char *text_of_line(const Plan *plan, const Step *step, int l) {
 static const char *text_of_fold(Plan *plan, const Step *step, const char *own) {
     enum { MOST_LETTERS = 480 };
     const Unit *unit = &plan->units[step->unit];
-    const bool forward = step->phase == STEP_FORWARD;
+    const bool down = step->phase == STEP_FORWARD || unit->moves; /* in the order of the tape */
     const char *one = NULL;
     char *all = memory_take(&plan->tape.memory, MOST_LETTERS + 1, 1);
     size_t n = 0;
     if (unit->moves && own) return own;
     for (int i = 0; all && i <= unit->last - unit->first; i++) {
-        const char *text = text_of_line(plan, step, forward ? unit->first + i : unit->last - i);
+        const char *text = text_of_line(plan, step, down ? unit->first + i : unit->last - i);
         if (!text || strstr(all, text)) continue;
         if (!one || !unit->moves) one = text;
         n += strlen(text) + (n > 0);
