@@ -14,10 +14,10 @@ HOST_FLAGS  = -O1 -g -std=c11 -D_XOPEN_SOURCE=700 -ffp-contract=off -DTEST_HOOKS
               $(if $(findstring tcc,$(CC)),-DONE_THREAD) # tcc has no thread-local variables
 
 .DEFAULT_GOAL = test
-test: $(CORE_SUITES) $(BUILD)/notebook
-	@BUILD=$(BUILD) tests/tools/run-suites $(CORE_SUITES)
+test: $(CORE_SUITES) $(BUILD)/tests/test_composed $(BUILD)/notebook
+	@BUILD=$(BUILD) tests/tools/run-suites $(CORE_SUITES) $(BUILD)/tests/test_composed
 	@tests/checks/core '$(CC)' $(BUILD)/libtapehead-core.a
-	@tests/checks/one-file $(BUILD) $(filter-out %/fused_attention.o %/additive_scores.o,$(NOTEBOOK))
+	@tests/checks/one-file $(BUILD) $(filter-out $(call host_objects,$(FUSED:%=autograd/more/%)),$(NOTEBOOK))
 
 core_objects = $(patsubst %.c,$(BUILD)/core/%.o,$(1))
 host_objects = $(patsubst %.c,$(BUILD)/host/%.o,$(1))
@@ -31,6 +31,12 @@ $(BUILD)/tests/test_attention: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 $(CORE_SUITES): $(BUILD)/tests/%: $(BUILD)/host/tests/suites/%.o $(call host_objects,tests/suites/common.c tests/suites/common_program.c $(HOST_C)) \
                 $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; mkdir -p $(@D); $(HOST) -Wl,--wrap=tensor_fail $(WRAP) $^ $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
+# The documents once more, with what the core composes in place of the other ring's fused ops.
+FUSED    = fused_attention.c additive_scores.c
+$(BUILD)/tests/test_composed: $(call host_objects,tests/suites/test_seeds.c tests/suites/common.c tests/suites/common_program.c \
+                $(filter-out $(FUSED:%=autograd/more/%),$(HOST_C))) $(BUILD)/libtapehead-core.a
+	@echo "  link $@"; mkdir -p $(@D); $(HOST) -Wl,--wrap=tensor_fail -Wl,--defsym=ag_op_attention=0,--defsym=ag_op_additive_scores=0 \
+	    -Wl,--defsym=ag_attention_scaled=0 $^ $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
 NOTEBOOK = $(call host_objects,examples/notebook.c $(filter-out %/windows.c,$(wildcard examples/common/*.c)) $(HOST_C))
 $(BUILD)/notebook: $(NOTEBOOK) $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; $(HOST) $^ $(TCC_LIBRARY) -lm -o $@
