@@ -172,10 +172,18 @@ const WrongRule *wrong_find(const char *key) {
 }
 
 const char *wrong_key(const WrongRule *rule) { return rule->key; }
+const char *wrong_title(const WrongRule *rule) { return rule->title; }
+const char *wrong_formula(const WrongRule *rule) { return rule->wrong; }
+const char *wrong_right_formula(const WrongRule *rule) { return rule->right; }
 
 /* Does the line have a gradient that the rule changes? */
 static bool changes(const WrongRule *rule, const TapeLine *line) {
     return line->out->grad_fn && line->n_in > 0 && rule->concerns(line);
+}
+
+bool wrong_concerns(const WrongRule *rule, int i) {
+    TapeLine line;
+    return tape_line(i, &line) && changes(rule, &line);
 }
 
 /* The facts are those of the tape that is open now. */

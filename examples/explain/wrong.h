@@ -8,6 +8,7 @@
 #ifndef TAPEHEAD_EXAMPLES_WRONG_H
 #define TAPEHEAD_EXAMPLES_WRONG_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 typedef struct WrongRule WrongRule;
@@ -15,6 +16,12 @@ typedef struct WrongRule WrongRule;
 /* The rule with this key; NULL if there is none. */
 const WrongRule *wrong_find(const char *key);
 const char *wrong_key(const WrongRule *rule);
+/* "softmax without its sum", "dx = y dy", "dx = y (dy - sum(y dy))" */
+const char *wrong_title(const WrongRule *rule), *wrong_formula(const WrongRule *rule);
+const char *wrong_right_formula(const WrongRule *rule);
+
+/* Does the rule change this line of the open tape? */
+bool wrong_concerns(const WrongRule *rule, int line);
 
 /* Gives a wrong backward to the lines of the open tape that the rule concerns, until the tape ends.
  * Returns the number of these lines. */
