@@ -1,5 +1,5 @@
 /* explain.c - writes a page that steps through backpropagation: six lessons about attention, or the
- * tape of any program.
+ * tape of any program. Lesson 3 has a second half.
  *
  * A lesson (examples/explain/lesson1.c and so on) runs a small model forward and backward on an
  * open tape. tape_write_json computes values, gradients, the terms of each gradient, the reasons
@@ -62,20 +62,26 @@ static void make_page(void) {
 
 /* ---- the text and the picture ---------------------------------------------------------------- */
 
-/* A lesson as a tree; NULL and an error on failure. The caller frees *tree and *json, which hold
- * the lesson. */
+/* The lesson and its parts as a tree, the list of them; NULL and an error on failure. The caller
+ * frees *tree and *json, which hold the lessons. */
 static const Json *read_lesson(int number, Json **tree, char **json) {
     *json = lessons_as_json(number, number, options);
     *tree = *json && !tensor_error() ? json_read(*json) : NULL;
-    const Json *read = json_at(json_get(*tree, "lessons"), 0);
-    return read && check_tape(json_get(read, "tape")) ? read : NULL;
+    const Json *read = json_get(*tree, "lessons");
+    for (const Json *part = read ? read->first : NULL; part; part = part->next)
+        if (!check_tape(json_get(part, "tape"))) return NULL;
+    return read;
 }
 
 static bool show_lesson(int number) {
     char *json;
     Json *tree;
     const Json *shown = read_lesson(number, &tree, &json);
-    const bool more = shown && text_show(shown);
+    bool more = shown != NULL;
+    for (const Json *part = more ? shown->first : NULL; part && more; part = part->next) {
+        more = text_show(part);
+        if (more && part->next) printf("\n");
+    }
     free(tree);
     free(json);
     return more;
@@ -95,7 +101,7 @@ static void make_picture(void) {
     Json *tree;
     Picture picture;
     if (!tensor_can_write_file(picture_file)) return;
-    const Json *drawn = read_lesson((int)lesson, &tree, &json);
+    const Json *drawn = json_at(read_lesson((int)lesson, &tree, &json), 0);
     if (drawn && picture_choose(&picture, drawn) &&
         output_write(picture_file, picture_write, &picture))
         printf("%s: the softmax of lesson %d\n", picture_file, (int)lesson);
@@ -191,6 +197,8 @@ static const Flag flags[] = {
      "of at least 0 and below 1", OWN},
     {"--seed", FLAG_SEED, &options.seed, "N",
      "All lessons: the seed of the numbers that are drawn.", 0, 0, NULL, OWN},
+    TEXT_FLAG("--words", options.words, "\"the cat sat\"", OWN,
+              "Lessons 2 to 6: the words of the tokens, and so how many tokens there are."),
     SWITCH_FLAG("--causal", options.causal,
                 "Lessons 3, 4 and 5: no query sees a later key than its own."),
     SWITCH_FLAG("--no-scale", options.no_scale,

@@ -1,19 +1,20 @@
-/* lesson.c - what all lessons share: options, their tensors, the text and the questions as JSON.
- * See lesson.h. */
+/* lesson.c - what all lessons share: options, their tensors, training, and the lesson as JSON. See
+ * lesson.h. */
 #include "lesson.h"
 
 #include "json.h"
+#include "limits.h"
 #include "recording.h"
+#include "tell.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const LessonKind *const kinds[LESSONS] = {&lesson_1, &lesson_2, &lesson_3,
-                                                 &lesson_4, &lesson_5, &lesson_6};
+static const LessonKind *const kinds[] = {&lesson_1, &lesson_2, &lesson_3, &lesson_3b,
+                                          &lesson_4, &lesson_5, &lesson_6};
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 double lesson_scale(const Lesson *l) {
     return l->options.no_scale ? 1 : 1 / sqrt((double)l->options.size);
@@ -144,126 +145,38 @@ Tensor *lesson_tensor(const char *name) {
     return NULL;
 }
 
-/* Element i of x, row-major. */
-static double element(const Tensor *x, int64_t i) {
+double lesson_element(const Tensor *x, int64_t i) {
     if (!x || i >= tensor_numel(x)) return (double)NAN;
     return tensor_get_at(x, place(x->shape, i));
 }
 
-double lesson_value(const char *name, int64_t i) { return element(lesson_tensor(name), i); }
+double lesson_value(const char *name, int64_t i) { return lesson_element(lesson_tensor(name), i); }
 
 double lesson_grad(const char *name, int64_t i) {
     const Tensor *x = lesson_tensor(name);
-    return element(x ? x->grad : NULL, i);
+    return lesson_element(x ? x->grad : NULL, i);
 }
 
-/* ---- text and questions ---------------------------------------------------------------------- */
-
-static void write_formatted(Lesson *l, const char *format, va_list arguments) {
-    char text[1024];
-    vsnprintf(text, sizeof text, format, arguments);
-    json_write_string(l->json, text);
-}
-
-/* Writes the comma before an item, unless it is the first one. */
-static void begin_item(Lesson *l) { fprintf(l->json, "%s\n", l->items++ ? "," : ""); }
-
-void say(Lesson *l, const char *format, ...) {
-    va_list arguments;
-    begin_item(l);
-    va_start(arguments, format);
-    write_formatted(l, format, arguments);
-    va_end(arguments);
-}
-
-/* The number that tape_write_json gives a tensor: it lists each once, line by line, inputs before
- * the result. -1 if the tensor is on no line. */
-static int number_of(const Tensor *x) {
-    const Tensor *seen[4 * LESSON_TENSORS];
+/* tape_write_json lists each tensor once, line by line, inputs before the result. */
+int lesson_tensors(const Tensor *tensor[MOST_TENSORS]) {
     int n = 0;
     TapeLine line;
-    for (int i = 0; tape_line(i, &line); i++) {
+    for (int i = 0; tape_line(i, &line); i++)
         for (int k = 0; line.n_in > 0 && k <= line.n_in; k++) {
             const Tensor *next = k < line.n_in ? line.in[k] : line.out;
             int t = 0;
-            while (t < n && seen[t] != next) t++;
-            if (next && next == x) return t;
-            if (next && t == n && n < 4 * LESSON_TENSORS) seen[n++] = next;
+            while (t < n && tensor[t] != next) t++;
+            if (next && t == n && n < MOST_TENSORS) tensor[n++] = next;
         }
-    }
+    return n;
+}
+
+int lesson_number(const Tensor *x) {
+    const Tensor *tensor[MOST_TENSORS];
+    const int n = lesson_tensors(tensor);
+    for (int t = 0; t < n; t++)
+        if (x == tensor[t]) return t;
     return -1;
-}
-
-/* Finds the line that made this result, and which of the line's inputs has the name `input`; false
- * if there is none. */
-static bool find_input(const char *result, const char *input, int *number, int *k) {
-    TapeLine line;
-    for (int i = 0; tape_line(i, &line); i++) {
-        if (strcmp(line.out->name, result) != 0) continue;
-        *number = i;
-        for (*k = 0; *k < line.n_in; ++*k)
-            if (line.in[*k] && strcmp(line.in[*k]->name, input) == 0) return true;
-    }
-    return false;
-}
-
-static bool any_zero_gradient(const Tensor *x) {
-    for (int64_t i = 0; x && x->grad && i < tensor_numel(x); i++)
-        if (element(x->grad, i) == 0) return true;
-    return false;
-}
-
-static void begin_question(Lesson *l, const char *kind, const char *format, va_list arguments) {
-    begin_item(l);
-    fprintf(l->json, "{\"kind\":\"%s\",\"ask\":", kind);
-    write_formatted(l, format, arguments);
-}
-
-void ask_number(Lesson *l, const char *tensor, const char *part, int64_t index, const char *format,
-                ...) {
-    const Tensor *x = lesson_tensor(tensor);
-    const bool is_grad = strcmp(part, "grad") == 0;
-    va_list arguments;
-    if (!x || index >= tensor_numel(x) || (is_grad && !x->grad)) return;
-    va_start(arguments, format);
-    begin_question(l, "number", format, arguments);
-    va_end(arguments);
-    fprintf(l->json, ",\"tensor\":%d,\"part\":\"%s\",\"index\":%" PRId64 "}", number_of(x), part,
-            index);
-}
-
-void ask_zeros(Lesson *l, const char *tensor, const char *format, ...) {
-    const Tensor *x = lesson_tensor(tensor);
-    va_list arguments;
-    if (!any_zero_gradient(x)) return;
-    va_start(arguments, format);
-    begin_question(l, "zeros", format, arguments);
-    va_end(arguments);
-    fprintf(l->json, ",\"tensor\":%d}", number_of(x));
-}
-
-void ask_count(Lesson *l, const char *result, const char *input, int64_t index, const char *format,
-               ...) {
-    int line, k;
-    va_list arguments;
-    if (!find_input(result, input, &line, &k)) return;
-    va_start(arguments, format);
-    begin_question(l, "count", format, arguments);
-    va_end(arguments);
-    fprintf(l->json, ",\"line\":%d,\"input\":%d,\"index\":%" PRId64 "}", line, k, index);
-}
-
-void ask_choice(Lesson *l, const char *const *options, int answer, const char *why,
-                const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    begin_question(l, "choice", format, arguments);
-    va_end(arguments);
-    fprintf(l->json, ",\"options\":");
-    json_write_strings(l->json, options, INT_MAX);
-    fprintf(l->json, ",\"answer\":%d,\"why\":", answer);
-    json_write_string(l->json, why);
-    putc('}', l->json);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -304,8 +217,7 @@ static void train(Lesson *l, int64_t steps, double *losses) {
     }
 }
 
-/* The next run draws all leaves anew. */
-static void let_go(Lesson *l) {
+void lesson_let_go(Lesson *l) {
     while (l->num_owned > 0) tensor_release(l->owned[--l->num_owned]);
     nn_free(l->model);
     l->model = NULL;
@@ -316,19 +228,53 @@ static void train_for_losses(Lesson *l) {
     const WrongRule *const rule = l->rule;
     l->rule = NULL;
     train(l, LESSON_STEPS, l->right);
-    let_go(l);
+    lesson_let_go(l);
     l->rule = rule;
     if (rule) train(l, LESSON_STEPS, l->wrong);
-    let_go(l);
+    lesson_let_go(l);
 }
 
 const double *lesson_losses(const Lesson *l) { return l->rule ? l->wrong : l->right; }
 
+static const LessonKind *find_kind(int number, char part) {
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i]->number == number && kinds[i]->part == (part == 'b' ? 'b' : '\0'))
+            return kinds[i];
+    return NULL;
+}
+
+bool lesson_has_part(int number, char part) { return find_kind(number, part) != NULL; }
+
+/* The words say how many tokens there are, unless a size is given: each word is a key, and the
+ * first words are the queries. */
+static bool take_words(Lesson *l) {
+    LessonOptions *o = &l->given;
+    const LessonOptions *own = &l->kind->own;
+    if (!words_read(&l->words, o->words)) return false;
+    const int64_t n = l->words.count;
+    if (n > 0 && own->tokens && !o->tokens) o->tokens = n;
+    if (n > 0 && own->keys && !o->keys) o->keys = n;
+    if (n > 0 && own->queries && !o->queries) o->queries = n < own->queries ? n : own->queries;
+    return true;
+}
+
+/* The options in use, and their limits. False and an error if a size is above its limit. */
+static bool choose_options(Lesson *l) {
+    const LessonOptions given = l->given;
+    if (!take_words(l)) return false;
+    l->options = lesson_or_own(l->given, l->kind->own);
+    limits_find(l);
+    const bool fits = settings_check_most(l->number, &l->given, &l->options, &l->most);
+    l->given = given; /* for the command */
+    return fits;
+}
+
 bool lesson_open(Lesson *l, int number, LessonOptions options) {
-    const LessonKind *kind = kinds[number - 1];
+    const LessonKind *kind = find_kind(number, options.part);
     *l = (Lesson){.number = number, .kind = kind, .given = options};
-    l->options = lesson_or_own(options, kind->own);
     tensor_set_default_dtype(F64);
+    if (!kind) return tensor_fail("lesson %d has no part b", number);
+    if (!choose_options(l)) return false;
     if (options.rule && *options.rule) {
         l->rule = wrong_find(options.rule);
         if (!l->rule) return tensor_fail("there is no rule \"%s\"", options.rule);
@@ -345,7 +291,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
 
 void lesson_close(Lesson *l) {
     tape_end();
-    let_go(l);
+    lesson_let_go(l);
 }
 
 /* A line of the formula: with --no-scale it has no scale. */
@@ -390,23 +336,20 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     if (tensor_error()) return false;
     l->json = file;
     fprintf(file, "{\"number\":%d", l->number);
+    if (l->kind->part) fprintf(file, ",\"part\":\"%c\"", l->kind->part);
     json_write_member(file, "title", l->kind->title);
     json_write_member(file, "idea", l->kind->idea);
-    fprintf(file, ",\n\"text\":[");
-    l->items = 0;
-    l->kind->tell(l);
-    putc(']', file);
+    tell_write_cover(l);
     write_formula(l, file);
     json_write_member(file, "source", l->kind->source);
     json_write_member(file, "columns", l->kind->columns);
-    fprintf(file, ",\n\"questions\":[");
-    l->items = 0;
-    l->kind->ask(l);
-    putc(']', file);
+    tell_write_names(l);
+    tell_write_steps(l);
+    tell_write_questions(l);
     if (l->kind->shows_losses) write_losses(file, "losses", lesson_losses(l));
     if (l->options.train) write_training(l, file);
     settings_write_command(file, l->number, &l->given);
-    settings_write(file, l->number, &l->options);
+    settings_write(file, l->number, &l->options, &l->most);
     wrong_write(file);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
     fprintf(file, ",\n\"tape\":");
@@ -416,23 +359,31 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     return !tensor_error();
 }
 
-static void write_lesson(FILE *file, int number, LessonOptions options, bool alone) {
+/* Returns whether the wrong rule is in use. */
+static bool write_lesson(FILE *file, const LessonKind *kind, LessonOptions options) {
     Lesson lesson;
-    const bool opened = lesson_open(&lesson, number, options);
-    if (opened && options.rule && !lesson.rule && alone)
-        tensor_fail("lesson %d has no line that the wrong rule %s changes", number, options.rule);
+    options.part = kind->part;
+    const bool opened = lesson_open(&lesson, kind->number, options);
+    const bool is_wrong = opened && lesson.rule;
     if (opened) lesson_write_json(&lesson, file);
     lesson_close(&lesson);
+    return is_wrong;
 }
 
 char *lessons_as_json(int first, int last, LessonOptions options) {
     char *json;
     FILE *file = data_open(&json);
-    if (file) fprintf(file, "{\"lessons\":[");
-    for (int number = first; number <= last && !tensor_error(); number++) {
-        if (number > first) fprintf(file, ",\n");
-        write_lesson(file, number, options, first == last);
+    const char *before = "{\"lessons\":[";
+    bool is_wrong = false;
+    for (int i = 0; i < KINDS && !tensor_error(); i++) {
+        if (kinds[i]->number < first || kinds[i]->number > last) continue;
+        if (options.part && find_kind(kinds[i]->number, options.part) != kinds[i]) continue;
+        fputs(before, file);
+        is_wrong |= write_lesson(file, kinds[i], options);
+        before = ",\n";
     }
+    if (first == last && options.rule && *options.rule && !is_wrong && !tensor_error())
+        tensor_fail("lesson %d has no line that the wrong rule %s changes", first, options.rule);
     if (file) fprintf(file, "]}\n");
     data_close(file, json);
     if (!tensor_error()) return json;

@@ -1,4 +1,4 @@
-/* lesson.h - a lesson: a small model, its tape after a backward pass, a text, and questions.
+/* lesson.h - a lesson: a small model, its tape after a backward pass, texts, and questions.
  *
  *     Lesson lesson;
  *     lesson_open(&lesson, 2, (LessonOptions){.dropout = -1});
@@ -7,31 +7,35 @@
  *     lesson_close(&lesson);
  *
  * A lesson is a file of its own, lesson1.c and so on, which says what differs from lesson to
- * lesson: see LessonKind. */
+ * lesson: see LessonKind. What it says is said with tell.h. */
 #ifndef TAPEHEAD_EXAMPLES_LESSON_H
 #define TAPEHEAD_EXAMPLES_LESSON_H
 
 #include "settings.h"
+#include "words.h"
 #include "wrong.h"
 
-enum { LESSON_TENSORS = 24 };
+enum { LESSON_TENSORS = 24, MOST_TENSORS = 4 * LESSON_TENSORS };
 
 typedef struct LessonKind LessonKind;
 typedef struct {
     int number;
     const LessonKind *kind;
     LessonOptions given, options; /* from the caller; in use */
-    const WrongRule *rule;        /* in use on the tape; NULL if none is */
-    void *model;                  /* a module that lesson_close frees, or NULL */
+    LessonOptions most;           /* the limits of the integers: settings_find_most */
+    Words words;
+    const WrongRule *rule; /* in use on the tape; NULL if none is */
+    void *model;           /* a module that lesson_close frees, or NULL */
     Tensor *owned[LESSON_TENSORS];
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with
                                                       * the wrong rule */
-    FILE *json;                                      /* for say and ask_* */
-    int items; /* written so far, of the text or of the questions */
+    FILE *json;                                      /* for tell.c */
+    int items;                                       /* written so far, of a list */
 } Lesson;
 
-/* Makes the model, opens a tape, runs forward and backward. The tape stays open. The caller calls
+/* Makes the model, opens a tape, runs forward and backward. options.part 'b' opens the second half
+ * of a lesson that has one. The tape stays open. The caller calls
  * lesson_close, also after a failure. A wrong rule that would change no line is not used. An
  * edit that names no leaf, or no element of it, is an error. */
 bool lesson_open(Lesson *lesson, int number, LessonOptions options);
@@ -39,26 +43,41 @@ bool lesson_open(Lesson *lesson, int number, LessonOptions options);
  * be written. */
 bool lesson_write_json(Lesson *lesson, FILE *file);
 void lesson_close(Lesson *lesson);
-/* Opens, writes and closes the lessons from first to last: {"lessons": [...]}, a string that the
- * caller frees. NULL and an error on failure, for example if there is one lesson, and the
- * wrong rule changes no line of this lesson. */
+/* Opens, writes and closes the lessons from first to last, with options.part 0 all their parts:
+ * {"lessons": [...]}, a string that the caller frees. NULL and an error on failure, for example if
+ * first is last, and the wrong rule changes no line of this lesson. */
 char *lessons_as_json(int first, int last, LessonOptions options);
+/* Does lesson `number` have this part? Every lesson has the part 'a'. */
+bool lesson_has_part(int number, char part);
 
 /* ---- for the file of a lesson ---------------------------------------------------------------- */
 
+/* The name of a tensor, and another name that belongs to it. */
+typedef struct {
+    const char *name, *other;
+} NamePair;
+
 struct LessonKind {
+    int number;
+    char part; /* 'b' or '\0' */
     const char *title, *idea, *source;
-    const char *columns;        /* what each matrix of a 3-d tensor is: "head"; or "" */
-    const char *formula[6];     /* lines of 38 characters at most, the rest NULL */
-    const char *additive[6];    /* the formula with --additive */
-    LessonOptions own;          /* sizes, dropout and seed, unless others are given */
-    double rate;                /* of SGD on all leaves, with which the loss falls clearly */
-    bool shows_losses;          /* of LESSON_STEPS steps */
-    Tensor *(*build)(Lesson *); /* the leaves and the forward pass; returns the loss */
-    void (*tell)(Lesson *);     /* the text, by say */
-    void (*ask)(Lesson *);      /* the questions, by ask_* */
+    const char *hook;             /* the title of the cover */
+    const char *columns;          /* what each matrix of a 3-d tensor is: "head"; or "" */
+    const char *formula[6];       /* lines of 38 characters at most, the rest NULL */
+    const char *additive[6];      /* the formula with --additive */
+    const char *word_rows[24];    /* the tensors whose rows are tokens, */
+    const char *word_columns[10]; /* and those whose columns are */
+    NamePair transposed[3];       /* a tensor, and the one whose transpose it is */
+    NamePair shorts[16];          /* a tensor, and a short name for its formulas */
+    LessonOptions own;            /* sizes, dropout and seed, unless others are given */
+    double rate;                  /* of SGD on all leaves, with which the loss falls clearly */
+    bool shows_losses;            /* of LESSON_STEPS steps */
+    Tensor *(*build)(Lesson *);   /* the leaves and the forward pass; returns the loss */
+    void (*begin)(Lesson *);      /* the cover, and a bet if there is one */
+    void (*tell)(Lesson *);       /* the texts of the steps, by say */
+    void (*ask)(Lesson *);        /* the questions, by ask_* */
 };
-extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, lesson_6;
+extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_3b, lesson_4, lesson_5, lesson_6;
 
 /* Gives the tensor a name and keeps it until the lesson is closed; takes over the reference. The
  * tensor is no line of the tape, as it would be with tape_own. Returns the tensor to use, which is
@@ -81,30 +100,19 @@ const double *lesson_losses(const Lesson *lesson);
 /* 1 / sqrt(d), or 1 with --no-scale. */
 double lesson_scale(const Lesson *lesson);
 
+/* Frees the leaves and the model: the next run draws them anew. */
+void lesson_let_go(Lesson *lesson);
+
 /* A tensor on the open tape by its name; NULL if there is none. */
 Tensor *lesson_tensor(const char *name);
 /* Element i, row-major, of a tensor or of its gradient; NaN if there is none. */
 double lesson_value(const char *name, int64_t i), lesson_grad(const char *name, int64_t i);
 
-/* A paragraph. */
-__attribute__((format(printf, 2, 3))) void say(Lesson *lesson, const char *format, ...);
-
-/* Questions. A question about a name that is not on the tape is left out. part: "value" or "grad";
- * index: of the element, row-major. */
-__attribute__((format(printf, 5, 6))) void ask_number(Lesson *lesson, const char *tensor,
-                                                      const char *part, int64_t index,
-                                                      const char *format, ...);
-/* Which cells of the gradient are 0? Left out if none is. */
-__attribute__((format(printf, 3, 4))) void ask_zeros(Lesson *lesson, const char *tensor,
-                                                     const char *format, ...);
-/* How many terms does the gradient of element `index` of an input have, in the line that made
- * result? */
-__attribute__((format(printf, 5, 6))) void ask_count(Lesson *lesson, const char *result,
-                                                     const char *input, int64_t index,
-                                                     const char *format, ...);
-/* The options end with NULL; answer is the index of the right one. */
-__attribute__((format(printf, 5, 6))) void ask_choice(Lesson *lesson, const char *const *options,
-                                                      int answer, const char *why,
-                                                      const char *format, ...);
+/* Element i of x, row-major; NaN if there is none. */
+double lesson_element(const Tensor *x, int64_t i);
+/* The number that tape_write_json gives a tensor; -1 if it is on no line. */
+int lesson_number(const Tensor *x);
+/* Lists the tensors of the open tape in the order of their numbers; returns how many. */
+int lesson_tensors(const Tensor *tensor[MOST_TENSORS]);
 
 #endif

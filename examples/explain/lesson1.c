@@ -1,9 +1,9 @@
 /* lesson1.c - one weight: the attention of Nadaraya and Watson, with one number to learn. */
-#include "lesson.h"
+#include "tell.h"
 
 #include <math.h>
 
-#define RATE 0.1 /* the learning rate in the text */
+#define RATE 0.1 /* the learning rate in the texts */
 
 /* The notebook's curve: a measured value is a point of this curve plus noise. */
 static double curve(double x) { return 2 * sin(x) + pow(x, 0.8); }
@@ -54,23 +54,118 @@ static double loss_at(double number) {
     return loss;
 }
 
+static void begin(Lesson *l) {
+    static const char *const options[] = {"larger", "smaller", NULL};
+    const double dw = lesson_grad("w", 0);
+    cover(l, "A", 0,
+          "At the `keys` something was measured: the `values`. A query asks for the value at "
+          "another place, and gets a mean of the values, in which near keys can count more than "
+          "far ones. How much more is one number, `w`, and it can be learned.");
+    if (dw != 0 && !l->rule && lesson_value("w", 0) > 0)
+        bet(l, step_backward("U", "w"), options, dw > 0,
+            "`w` is %s now: the larger `w`, the more the nearest keys count. For better answers, "
+            "should `w` be larger or smaller?",
+            show_value("w", 0));
+}
+
+static void tell_forward(Lesson *l) {
+    const int64_t far = largest_value("D"), near = largest_in_row("S", 0);
+    const int64_t most = largest_value("E"), K = columns_of("A");
+    say(l, step_forward("D"), near,
+        "A row of `D` belongs to a query and a column to a key: the number is how far the query is "
+        "from the key. The first query is at %s and its nearest key at %s, so the number is %s.",
+        show_value("queries", 0), show_value("keys", near), show_value("D", near));
+    say(l, step_forward("U"), far, "%d distance%s multiplied by the same `w`, %s: %s becomes %s.%s",
+        (int)size_of("U"), size_of("U") == 1 ? " is" : "s are all", show_value("w", 0),
+        show_value("D", far), show_value("U", far),
+        lesson_value("w", 0) > 0 ? " With a larger `w` every key would be farther away." : "");
+    say(l, step_forward("U^2"), far,
+        "Squared, so that it does not matter on which side a key is: %s becomes %s.",
+        show_value("U", far), show_value("U^2", far));
+    say(l, step_forward("S"), near,
+        "Times -1/2: this is a score, 0 for a key at the very place of the query and negative for "
+        "the others. The best score of the first query is %s.",
+        show_value("S", near));
+    say(l, step_forward("A"), near,
+        "Softmax turns the scores of a row into weights: e to the power of each score, divided by "
+        "the sum of these powers. No weight is negative, and each row sums to 1. The first query "
+        "gives the key at %s the weight %s.",
+        show_value("keys", near), show_value("A", near));
+    say(l, step_forward("Y"), 0,
+        "The answer to a query is the mean of the values, each counted with its weight. The first "
+        "answer, made of %d value%s, is %s.",
+        (int)K, plural(K), show_value("Y", 0));
+    say(l, step_forward("E"), most,
+        "`T` is the right answer, and `E` is how far `Y` is off. The largest error is %s: %s where "
+        "%s is right.",
+        show_value("E", most), show_value("Y", most), show_value("T", most));
+    say(l, step_forward("E^2"), most,
+        "Squared, so that too much and too little both count, and a large error counts most: %s "
+        "becomes %s.",
+        show_value("E", most), show_value("E^2", most));
+    say(l, step_forward("loss"), 0,
+        "The sum of the squares is the loss: one number for how wrong all answers are, %s. Now the "
+        "question is: how would the loss change if `w` changed? Backward answers it, line by line.",
+        show_value("loss", 0));
+}
+
+static void tell_loss_backward(Lesson *l) {
+    const int64_t most = largest_grad("E");
+    say(l, step_start(), 0,
+        "A gradient says how fast the loss changes when a number changes. The loss changes exactly "
+        "as fast as the loss itself: 1. All other gradients are computed from this 1.");
+    say(l, step_backward("loss", "E^2"), most,
+        "The loss is a sum. If one of its terms grows by a little, the loss grows by as much: each "
+        "term gets the gradient 1.");
+    say(l, step_backward("E^2", "E"), most,
+        "The derivative of a square is twice what was squared, and the chain rule multiplies it by "
+        "the 1 that arrives: 2 x %s = %s. The largest error gets the largest gradient.",
+        show_value("E", most), show_grad("E", most));
+    say(l, step_backward("E", "Y"), most,
+        "`E` is `Y` minus `T`: if `Y` grows, `E` grows by as much. So the gradient passes "
+        "unchanged, and %s stays %s.",
+        show_grad("E", most), show_grad("Y", most));
+}
+
+/* The weight with the steepest gradient of its score stands for all. */
+static void tell_backward(Lesson *l) {
+    const int64_t K = columns_of("A"), s = largest_grad("S"), q = s / K;
+    const double mean = mean_grad_in_row("A", q), rate = RATE;
+    const double w = lesson_value("w", 0), dw = lesson_grad("w", 0);
+    char step[256] = "";
+    say(l, step_backward("Y", "A"), s,
+        "On the way to `Y` a weight multiplies a value. So the gradient of the weight is the "
+        "gradient of the answer times this value: %s x %s = %s.",
+        show_grad("Y", q), show_value("values", s % K), show_grad("A", s));
+    say(l, step_backward("A", "S"), s,
+        "The weights of a row sum to 1, so none can grow alone. A score gets its weight times how "
+        "far its `dA` is above the mean of the row, where each `dA` counts with its weight: %s x "
+        "(%s %s) = %s.",
+        show_value("A", s), show_grad("A", s), show_less(mean), show_grad("S", s));
+    say(l, step_backward("S", "U^2"), s,
+        "A number was multiplied by -1/2 on the way forward, and so is its gradient on the way "
+        "back: %s becomes %s.",
+        show_grad("S", s), show_grad("U^2", s));
+    const int64_t u = largest_grad("U");
+    say(l, step_backward("U^2", "U"), u,
+        "A square again: twice what was squared, times what arrives: 2 x %s x %s = %s.",
+        show_value("U", u), show_grad("U^2", u), show_grad("U", u));
+    if (dw != 0 && !l->rule)
+        snprintf(step, sizeof step,
+                 " It is %s, so a %s `w` makes the loss smaller: a step of SGD subtracts %g times "
+                 "the gradient, and `w` goes from %s to %s.",
+                 dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger", rate, show(w),
+                 show(w - rate * dw));
+    say(l, step_backward("U", "w"), 0,
+        "`w` multiplied %d number%s of `D`, and each use changes the loss. So the gradient of `w` is "
+        "a sum with a term for each, `D` times `dU`: %s.%s",
+        (int)size_of("D"), plural(size_of("D")), show_grad("w", 0), step);
+}
+
 static void tell(Lesson *l) {
-    say(l,
-        "Each of the `queries` asks: how large is the value here? Measured pairs help to "
-        "answer: the `keys` are the places, the `values` the numbers that were measured there. A "
-        "key near the query gets a large weight in `A`, and the answer `Y` is the mean of the "
-        "values, weighted by `A`. One number is learned, `w`: the larger `w` is, the more weight "
-        "the nearest keys get.");
-    say(l,
-        "Step forward first: each line of the tape makes one table from tables above it. A table "
-        "that no line makes is a leaf; the page lists the leaves that are learned, here only `w`, "
-        "and no other leaf gets a gradient. Then step backward: each line reads the gradient of "
-        "its result and computes the gradients of its inputs, at last the gradient of `w`.");
-    say(l,
-        "`w` is one number, but it multiplies every number of `D`. So its gradient is a sum, with "
-        "a term from every use. A step of SGD subtracts the gradient, times a learning rate of "
-        "%g, from `w`.",
-        RATE);
+    tell_forward(l);
+    tell_loss_backward(l);
+    tell_backward(l);
 }
 
 /* What would the gradient of Y be with another target? */
@@ -87,12 +182,11 @@ static void ask_target(Lesson *l) {
         why, sizeof why,
         "E would be %.2f - %.2f = %.2f, and the rule of the square is 2 x dy: 2 x %.2f = %.2f.", y,
         t + 1, y - t - 1, y - t - 1, dy - 2);
-    ask_choice(
-        l, options, 1, why,
-        "The loss is the sum of `E^2`, and `E` = `Y` - `T`. Suppose that the first number of "
-        "`T` were %.2f in place of %.2f: what would the gradient of the first number of `Y` "
-        "be?",
-        t + 1, t);
+    ask_choice(l, step_backward("E", "Y"), options, 1, why,
+               "Compute `E` with the other number, then its square's derivative.",
+               "Suppose that the first number of `T` were %.2f in place of %.2f: what would the "
+               "gradient of the first number of `Y` be?",
+               t + 1, t);
 }
 
 static void ask(Lesson *l) {
@@ -103,25 +197,34 @@ static void ask(Lesson *l) {
     const int away = dw > 0 ? 1 : 0;
     char why[256];
     ask_target(l);
-    ask_count(l, "U", "w", 0, "How many terms, other than 0, does the gradient of `w` have?");
+    ask_count(l, step_backward("U", "w"), 0,
+              "Each number of `U` is `w` times a number of `D`, and gives a term with this number "
+              "as its factor.",
+              "How many terms, other than 0, does the gradient of `w` have?");
     snprintf(why, sizeof why,
              "w becomes %.2f - %g x %.2f = %.2f. With this w the loss is %.2f; it was %.2f.", w,
              RATE, dw, stepped, loss_at(stepped), lesson_value("loss", 0));
-    ask_choice(l, options, dw == 0 ? 2 : away, why,
-               "Look at the gradient of `w`. What does a step of SGD do to `w`?");
+    ask_choice(l, step_backward("U", "w"), options, dw == 0 ? 2 : away, why,
+               "SGD subtracts the gradient, times a small positive rate. What does it mean to "
+               "subtract a number with this sign?",
+               "What does a step of SGD do to `w`?");
 }
 
 const LessonKind lesson_1 = {
+    .number = 1,
     .title = "One weight",
+    .hook = "One number learns",
     .idea =
         "A number that is used many times gets a gradient from every use; the gradients are added.",
     .source = "d2l.ai: Parametric Attention Pooling; Nadaraya 1964, Watson 1964",
     .columns = "",
     .formula = {"D = queries - keys,  U = D w", "S = -U^2 / 2,  A = softmax(S)", "Y = A values",
                 "loss = sum((Y - T)^2)"},
+    .shorts = {{"queries", "Q"}, {"keys", "K"}, {"values", "V"}},
     .own = {.queries = 3, .keys = 4, .seed = 4},
     .rate = RATE,
     .build = build,
+    .begin = begin,
     .tell = tell,
     .ask = ask,
 };

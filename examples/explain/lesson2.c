@@ -1,7 +1,5 @@
 /* lesson2.c - from scores to output: one head of attention, and the three rules of its backward. */
-#include "lesson.h"
-
-#include <math.h>
+#include "tell.h"
 
 enum { VALUES = 2 }; /* the size of a value */
 
@@ -18,79 +16,225 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(ag_name(ag_matmul(a, v), "Y"), t);
 }
 
-/* The rule of softmax for the first number of the last row, in the numbers of this example. */
-static const char *in_numbers(const Lesson *l) {
-    enum { TEXT = 400, FEW = 4 }; /* the mean of more numbers would be a long line */
+/* The input of softmax. */
+static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
+
+/* The lesson follows the last query, and the key that it gives the largest weight. */
+static int64_t last_query(const Lesson *l) { return l->options.queries - 1; }
+static int64_t best_key(const Lesson *l) {
+    return largest_in_row("A", last_query(l)) % l->options.keys;
+}
+
+static void begin(Lesson *l) {
+    static const char *const options[] = {"more", "less", NULL};
+    const int64_t q = last_query(l), k = best_key(l), cell = q * l->options.keys + k;
+    const double slope = lesson_grad(scores(l), cell);
+    cover(l, "A", q,
+          "Words go into this machine, they look at each other, and one number comes out: the "
+          "loss, how wrong it was. One sweep back from the loss then tells, for every number in "
+          "the machine, whether it should grow or shrink.");
+    if (slope != 0 && !l->rule)
+        bet(l, step_backward("A", scores(l)), options, slope > 0,
+            "\"%s\" gives %s of its attention to \"%s\". For a smaller loss, should it give more, "
+            "or less?",
+            word_of(l, q), show_value("A", cell), word_of(l, k));
+}
+
+/* "0.508 to "the", 0.151 to "cat" and 0.341 to "sat"" for few keys, else only the largest. */
+static const char *shares(const Lesson *l, int64_t q) {
+    enum { TEXT = 400, FEW = 4 };
     static char text[TEXT];
-    const char *scores = l->options.no_scale ? "S" : "S / sqrt(d)";
-    const int64_t K = l->options.keys, first = (l->options.queries - 1) * K;
-    double mean = 0;
-    for (int64_t i = first; i < first + K; i++) mean += lesson_value("A", i) * lesson_grad("A", i);
-    int n = snprintf(text, TEXT, "At [%d, 0] this is %.3g x (%.3g %c %.3g) = %.3g",
-                     (int)l->options.queries - 1, lesson_value("A", first), lesson_grad("A", first),
-                     mean < 0 ? '+' : '-', fabs(mean), lesson_grad(scores, first));
-    if (K <= FEW) n += snprintf(text + n, TEXT - (size_t)n, "; the mean, %.3g, is", mean);
-    for (int64_t i = first; i < first + K && K <= FEW; i++)
-        n += snprintf(text + n, TEXT - (size_t)n, "%s %.3g x %.3g", i > first ? " +" : "",
-                      lesson_value("A", i), lesson_grad("A", i));
-    snprintf(text + n, TEXT - (size_t)n, ".");
+    const int64_t K = l->options.keys, k = best_key(l);
+    int n = 0;
+    for (int64_t i = 0; i < K && K <= FEW; i++) {
+        const char *before = i < K - 1 ? ", " : " and ";
+        n += snprintf(text + n, TEXT - (size_t)n, "%s%s to \"%s\"", i > 0 ? before : "",
+                      show_value("A", q * K + i), word_of(l, i));
+    }
+    if (K > FEW)
+        snprintf(text, TEXT, "%s to \"%s\", more than to any other", show_value("A", q * K + k),
+                 word_of(l, k));
     return text;
 }
 
-static void tell(Lesson *l) {
-    const int d = (int)l->options.size;
-    say(l,
-        "Attention looks up values, and returns a weighted mean of them. The product of a query, a "
-        "row of `Q`, with a key, a row of `K`, is a score, and `S` holds all scores. Softmax "
-        "computes weights from each row of scores, positive weights with the sum 1, and the output "
-        "`Y` is the mean of the values, the rows of `V`, with these weights.");
-    say(l,
-        "A product `Y` = `A` `V` has a gradient for each factor, dA = dY V' and dV = A' dY: dY "
-        "times the other factor, transposed (' means transposed). The gradient of the input of "
-        "softmax, `%s`, is A (dA - sum(A dA)): the gradient of a score is its weight times the "
-        "difference of its dA and the mean of dA in the row, weighted by A. %s",
-        l->options.no_scale ? "S" : "S / sqrt(d)", in_numbers(l));
-    if (l->options.no_scale)
-        say(l,
-            "Here the scores are not divided by sqrt(d). A score is a sum of d = %d products; "
-            "the more products, the larger the scores, and the nearer the weights are to 0 and "
-            "1. Then the scores get almost no gradient, as the rule of softmax says. For "
-            "programmers: compare with `build/explain --lesson 2`.",
-            d);
+static void tell_scores(Lesson *l) {
+    const int64_t d = l->options.size, K = l->options.keys, q = last_query(l), k = best_key(l);
+    const int64_t cell = q * K + k;
+    const char *word = word_of(l, q);
+    const char *other = word_of(l, k);
+    say(l, step_forward("K'"), k,
+        "Every query will be compared with every key, number by number. For that the keys, the "
+        "rows of `K`, must stand as columns. Nothing is computed here: each number only moves.");
+    say(l, step_forward("S"), cell,
+        "A row of `Q` is what a word is looking for, a row of `K` is what a word has to offer. "
+        "Their product is a score, large where the two agree%s. The best score of \"%s\" is %s, with "
+        "\"%s\".",
+        l->options.no_scale ? ", and not divided by sqrt(d) here" : "", word, show_value("S", cell),
+        other);
+    if (d > 1)
+        say(l, step_forward("S / sqrt(d)"), cell,
+            "A score is a sum of d = %d products, so scores grow with d. Divided by sqrt(d) they "
+            "stay small: %s becomes %s. This looks like housekeeping; on the way back you will see "
+            "what it is good for.",
+            (int)d, show_value("S", cell), show_value("S / sqrt(d)", cell));
     else
-        say(l,
-            "Why 1 / sqrt(d)? A score is a sum of d = %d products, so a score grows with d. If the "
-            "scores are large, the weights are near 0 and 1, and then the scores get almost no "
-            "gradient, as the rule of softmax says. For programmers: `build/explain --lesson 2 "
-            "--no-scale` shows the same example without the scale.",
-            d);
+        say(l, step_forward("S / sqrt(d)"), cell,
+            "Scores are divided by sqrt(d), because a score is a sum of d products and grows with "
+            "d. Here d is 1, so %s stays as it is.",
+            show_value("S / sqrt(d)", cell));
+}
+
+static void tell_forward(Lesson *l) {
+    const int64_t K = l->options.keys, q = last_query(l), cell = q * K + best_key(l);
+    const int64_t most = largest_value("E"), y = q * VALUES;
+    tell_scores(l);
+    say(l, step_forward("A"), cell,
+        "Softmax turns the scores of a row into weights: e to the power of each score, divided by "
+        "the sum of these powers. No weight is negative, and a row sums to 1. \"%s\" gives %s.",
+        word_of(l, q), shares(l, q));
+    say(l, step_forward("Y"), y,
+        "The output of a word is the mean of the values, the rows of `V`, each counted with its "
+        "weight; for \"%s\" it begins with %s. That is all that attention is: a weighted mean, and "
+        "the words themselves made the weights.",
+        word_of(l, q), show_value("Y", y));
+    say(l, step_forward("E"), most,
+        "`T` is what the machine should have said, and `E` is how far it was off. The largest "
+        "error is %s, in the row of \"%s\".",
+        show_value("E", most), word_of(l, most / VALUES));
+    say(l, step_forward("E^2"), most,
+        "Squared, so that too much and too little both count, and a large error counts most: %s of "
+        "all that is wrong here comes from one number.",
+        show_value("E^2", most));
+    say(l, step_forward("loss"), 0,
+        "Added up, the machine was wrong by %s. Which of the %d numbers in `Q`, `K` and `V` are to "
+        "blame, and by how much? To try out each one would take %d more runs; going backward takes "
+        "one.",
+        show_value("loss", 0), (int)(size_of("Q") + size_of("K") + size_of("V")),
+        (int)(size_of("Q") + size_of("K") + size_of("V")));
+}
+
+static void tell_loss_backward(Lesson *l) {
+    const int64_t most = largest_grad("E");
+    say(l, step_start(), 0,
+        "A gradient says how fast the loss changes when a number changes. The loss changes exactly "
+        "as fast as itself: 1. With this 1 everything begins.");
+    say(l, step_backward("loss", "E^2"), most,
+        "The loss is a plain sum. If one of the squares grows by a little, the loss grows by as "
+        "much, so each of them gets 1.");
+    say(l, step_backward("E^2", "E"), most,
+        "The derivative of a square is twice what was squared. Times the 1 that arrives this is 2 "
+        "x %s = %s: the largest error gets the largest gradient.",
+        show_value("E", most), show_grad("E", most));
+    say(l, step_backward("E", "Y"), most,
+        "`E` is `Y` minus `T`. If `Y` grows, `E` grows by as much, so the gradient passes "
+        "unchanged: %s. Nothing goes to `T`: it is the goal, and the goal stays.",
+        show_grad("Y", most));
+}
+
+/* What the gradient of the score means, in words. */
+static const char *verdict(const Lesson *l, int64_t cell) {
+    static char text[200];
+    const double slope = lesson_grad(scores(l), cell);
+    const char *word = word_of(l, last_query(l));
+    const char *other = word_of(l, best_key(l));
+    if (slope == 0)
+        snprintf(text, sizeof text, "A small change of this score does not change the loss.");
+    else
+        snprintf(text, sizeof text, "For a smaller loss \"%s\" should give \"%s\" %s attention.",
+                 word, other, slope > 0 ? "less" : "more");
+    return text;
+}
+
+static void tell_products(Lesson *l) {
+    const int64_t K = l->options.keys, q = last_query(l), k = best_key(l), cell = q * K + k;
+    say(l, step_backward("Y", "A"), cell,
+        "On its way to the row \"%s\" of `Y` this weight multiplied the row \"%s\" of `V`. So its "
+        "gradient is the product of that row of `dY` with that row of `V`: %s. So fast would the "
+        "loss change if this weight alone grew.",
+        word_of(l, q), word_of(l, k), show_grad("A", cell));
+    say(l, step_backward("Y", "V"), k * VALUES,
+        "The same product, the other factor: the row \"%s\" of `V` went into every output, with "
+        "the weights in its column of `A`; with the same weights the gradients come back. The "
+        "first sum is %s. `V` was given, not computed: this gradient has arrived.",
+        word_of(l, k), show_grad("V", k * VALUES));
+}
+
+static void tell_backward(Lesson *l) {
+    const int64_t d = l->options.size, K = l->options.keys, q = last_query(l), k = best_key(l);
+    const int64_t cell = q * K + k, key = k * d;
+    tell_products(l);
+    say(l, step_backward("A", scores(l)), cell,
+        "The weights of a row share one whole: if one grows, others shrink. So a score gets its "
+        "weight times how far its `dA` is above the mean of the row, where each `dA` counts with "
+        "its weight: %s x (%s %s) = %s. %s",
+        show_value("A", cell), show_grad("A", cell), show_less(mean_grad_in_row("A", q)),
+        show_grad(scores(l), cell), verdict(l, cell));
+    say(l, step_backward("S / sqrt(d)", "S"), cell,
+        "Divided on the way forward, divided on the way back: %s becomes %s.%s",
+        show_grad("S / sqrt(d)", cell), show_grad("S", cell),
+        d == 1 || K == 1 ? ""
+                         : " And here is what the root is good for: with larger scores the weights "
+                           "would be nearer to 0 and 1, and softmax lets almost no gradient "
+                           "through there.");
+    say(l, step_backward("S", "Q"), q * d,
+        "A query has met %d key%s, so %s for it. The gradient of the first number of \"%s\" in `Q` "
+        "is a sum with a term for each key: %s.",
+        (int)K, plural(K), K == 1 ? "one score answers" : "as many scores answer", word_of(l, q),
+        show_grad("Q", q * d));
+    say(l, step_backward("S", "K'"), k,
+        "The same product, the other factor. A key has met %d quer%s: its gradient has a term for "
+        "each, and begins with %s for \"%s\".",
+        (int)l->options.queries, l->options.queries == 1 ? "y" : "ies", show_grad("K'", k),
+        word_of(l, k));
+    say(l, step_backward("K'", "K"), key,
+        "The keys were turned into columns; their gradients are turned back into rows, %s among "
+        "them. Now every number of `Q`, `K` and `V` has its gradient.%s",
+        show_grad("K", key),
+        l->rule ? ""
+                : " Subtract a little of each, and the loss becomes smaller: that is learning.");
+}
+
+static void tell(Lesson *l) {
+    tell_forward(l);
+    tell_loss_backward(l);
+    tell_backward(l);
 }
 
 static void ask(Lesson *l) {
     static const char *const options[] = {"0", "1", "the loss", "it depends on the row", NULL};
-    ask_number(l, "A", "grad", 0,
-               "dA = dY V'. What is the gradient of the first number of `A`? Compute it from the "
-               "first row of the gradient of `Y` and the first row of `V`.");
-    ask_choice(l, options, 0,
+    ask_number(l, step_backward("Y", "A"), "A", "grad", 0,
+               "Multiply the first row of `dY` with the first row of `V`, number by number, and "
+               "add.",
+               "What is the gradient of the first number of `A`?");
+    ask_choice(l, step_backward("A", scores(l)), options, 0,
                "If the same number is added to all scores of a row, its weights do not change, "
                "and the loss does not change.",
-               "Go to the backward step of softmax. What is the sum of a row of the gradient of "
-               "the scores?");
-    ask_count(l, "S", "Q", 0,
-              "`S` = `Q` `K'`. How many terms does the gradient of the first number of `Q` have?");
+               "Suppose that the same small number is added to all scores of a row. What happens "
+               "to the weights, and to the loss?",
+               "What is the sum of a row of the gradient of the scores?");
+    ask_count(l, step_backward("S", "Q"), 0,
+              "In which numbers of `S` does this number of `Q` stand?",
+              "How many terms does the gradient of the first number of `Q` have?");
 }
 
 const LessonKind lesson_2 = {
+    .number = 2,
     .title = "Scores to output",
+    .hook = "Whose fault is it?",
     .idea = "Attention is two products with a softmax between them, and backward needs one rule "
             "for each kind.",
     .source = "Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1",
     .columns = "",
     .formula = {"Y = softmax(Q K' / sqrt(d)) V", "S = Q K'", "A = softmax(S / sqrt(d))", "Y = A V",
                 "loss = sum((Y - T)^2)"},
+    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "A", "Y", "T", "E", "E^2"},
+    .word_columns = {"K'", "S", "S / sqrt(d)", "A"},
+    .transposed = {{"K'", "K"}},
+    .shorts = {{"S / sqrt(d)", "Z"}},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
     .rate = 0.02,
     .build = build,
+    .begin = begin,
     .tell = tell,
     .ask = ask,
 };

@@ -1,6 +1,6 @@
-/* lesson3.c - masks and the kinds of zero: lengths, a boolean mask and a window together. The first
- * output selects keys by the mask, the second output sets masked scores to -1e6. */
-#include "lesson.h"
+/* lesson3.c - which keys may be seen: lengths, a boolean mask and a window together, and the kinds
+ * of zero that they make. lesson3b.c is the second half. */
+#include "tell.h"
 
 #include <math.h>
 
@@ -24,11 +24,6 @@ static double window_at(const Lesson *l, int64_t q, int64_t k) {
     return l->options.queries >= 4 && K > 2 && q == 1 && k >= K - 2 ? -(double)INFINITY : 0;
 }
 
-static bool ignored(const Lesson *l, int64_t q, int64_t k) {
-    return k >= length_of(l, q) || !kept(l, q, k) || window_at(l, q, k) < 0 ||
-           (l->options.causal && k > q);
-}
-
 /* lengths (1, Q), keep (1, 1, Q, K), window (1, Q, K) */
 static AttentionMask make_mask(Lesson *l) {
     const int64_t Q = l->options.queries, K = l->options.keys;
@@ -49,16 +44,7 @@ static AttentionMask make_mask(Lesson *l) {
     return mask;
 }
 
-/* (1, Q, K): true where one of the parts ignores the key. */
-static Tensor *make_ignored(Lesson *l) {
-    const int64_t Q = l->options.queries, K = l->options.keys;
-    static bool cells[MOST];
-    for (int64_t q = 0; q < Q; q++)
-        for (int64_t k = 0; k < K; k++) cells[q * K + k] = ignored(l, q, k);
-    return lesson_own(l, "ignored", tensor_from_bools(SHAPE(1, Q, K), cells));
-}
-
-/* A: the weights if the mask selects, B: the weights if the scores are filled, both (1, Q, K). */
+/* Q (1, Q, d), K (1, K, d), V (1, K, 2) -> Y (1, Q, 2) */
 static Tensor *build(Lesson *l) {
     const int64_t Q = l->options.queries, K = l->options.keys, d = l->options.size;
     Tensor *q = lesson_draw(l, "Q", 1, SHAPE(1, Q, d));
@@ -67,84 +53,227 @@ static Tensor *build(Lesson *l) {
     Tensor *t = lesson_data(l, "T", 1, SHAPE(1, Q, VALUES));
     Tensor *s = ag_name(ag_bmm(q, ag_name(ag_transpose(k, 1, 2), "K'")), "S");
     if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
-    if (l->options.no_mask)
-        return lesson_loss(ag_name(ag_bmm(ag_name(ag_softmax(s, -1), "A"), v), "Y"), t);
-    Tensor *a = ag_name(ag_attention_weights(s, 1, make_mask(l), 1), "A");
-    Tensor *y = ag_name(ag_bmm(a, v), "Y");
-    Tensor *f = ag_name(ag_masked_fill(s, make_ignored(l), -1e6), "F");
-    Tensor *b = ag_name(ag_softmax(f, -1), "B");
-    Tensor *z = ag_name(ag_bmm(b, v), "Z");
-    return lesson_loss(ag_name(ag_add(y, z), "Y + Z"), t);
+    Tensor *a =
+        l->options.no_mask ? ag_softmax(s, -1) : ag_attention_weights(s, 1, make_mask(l), 1);
+    return lesson_loss(ag_name(ag_bmm(ag_name(a, "A"), v), "Y"), t);
 }
 
-/* A sentence about the row with one key, "" if there is no such row. */
-static const char *one_key(const Lesson *l, int row) {
-    static char text[256];
-    snprintf(text, sizeof text,
-             "Row %d may look at one key. The weight of this key is exactly 1 for every score, "
-             "so the gradient of the score is 0: another reason for a zero.",
-             row);
-    return l->options.queries > 1 ? text : "";
+/* ---- the texts ------------------------------------------------------------------------------- */
+
+static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
+
+/* What a query sees: how many of its keys are not masked. A reader can change the masks. */
+static int64_t seen_by(const Lesson *l, int64_t q) {
+    const int64_t Q = l->options.queries, K = l->options.keys;
+    int64_t seen = 0;
+    for (int64_t k = 0; k < K; k++)
+        seen += l->options.no_mask ||
+                ((double)k < lesson_value("lengths", q) && lesson_value("keep", q * K + k) != 0 &&
+                 lesson_value("window", q * K + k) != -(double)INFINITY &&
+                 !(l->options.causal && k > q));
+    return q < Q ? seen : 0;
+}
+
+/* The first query that sees so many keys; -1 if there is none. */
+static int64_t query_that_sees(const Lesson *l, int64_t keys) {
+    for (int64_t q = 0; q < l->options.queries; q++)
+        if (seen_by(l, q) == keys) return q;
+    return -1;
+}
+
+static int64_t hidden(const Lesson *l) {
+    int64_t cells = size_of("A");
+    for (int64_t q = 0; q < l->options.queries; q++) cells -= seen_by(l, q);
+    return cells;
+}
+
+/* The lesson follows the query that gives one key the steepest gradient. */
+static int64_t shown_cell(const Lesson *l) { return largest_grad(scores(l)); }
+
+static void begin(Lesson *l) {
+    static const char *const options[] = {"exactly 0", "small, but not 0", "it depends on the loss",
+                                          NULL};
+    if (l->options.no_mask) {
+        cover(l, "A", 0,
+              "Here nothing is hidden: every word looks at every word. Switch the masks on again, "
+              "and compare the zeros.");
+        return;
+    }
+    cover(l, "A", 0,
+          "Not every word may look at every other: a model that writes must not see the next word, "
+          "and the padding of a short sentence must not be read. A mask says which keys may be "
+          "seen. On the way back, every exact 0 has a reason: look for it.");
+    if (hidden(l) > 0)
+        bet(l, step_backward("A", scores(l)), options, 0,
+            "A key that is hidden gets the weight 0. What is the gradient of its score?");
+}
+
+static void tell_scores(Lesson *l) {
+    const int64_t cell = largest_value("S"), K = l->options.keys;
+    say(l, step_forward("K'"), 0,
+        "The keys, the rows of `K`, stand as columns for the product. Nothing is computed: %s, the "
+        "first number of the first key, stays as it is.",
+        show_value("K'", 0));
+    say(l, step_forward("S"), cell,
+        "Each query times each key gives a score. The one farthest from 0 is %s, of \"%s\" with "
+        "\"%s\".%s",
+        show_value("S", cell), word_of(l, cell / K), word_of(l, cell % K),
+        hidden(l) > 0 ? " All scores are computed, also those that a mask will hide." : "");
+    say(l, step_forward("S / sqrt(d)"), cell, "Divided by sqrt(d), here %s: %s becomes %s.",
+        show(sqrt((double)l->options.size)), show_value("S", cell),
+        show_value("S / sqrt(d)", cell));
+}
+
+static void tell_weights(Lesson *l) {
+    const int64_t K = l->options.keys, cell = shown_cell(l), q = cell / K;
+    if (l->options.no_mask)
+        say(l, step_forward("A"), cell,
+            "Softmax makes weights of each row of scores, and no key is left out: \"%s\" gives "
+            "\"%s\" %s.",
+            word_of(l, q), word_of(l, cell % K), show_value("A", cell));
+    else
+        say(l, step_forward("A"), cell,
+            "Three masks hide keys: `lengths` says how many keys a row may see, `keep` has a 0 "
+            "where a key is hidden, `window` is added to the scores, and -infinity hides%s. Softmax "
+            "shares the weights among the keys that are left: \"%s\" sees %d of %d, and gives "
+            "\"%s\" %s. A hidden key gets exactly 0.",
+            l->options.causal ? "; the causal mask hides the words that come later" : "",
+            word_of(l, q), (int)seen_by(l, q), (int)K, word_of(l, cell % K), show_value("A", cell));
+}
+
+static void tell_forward(Lesson *l) {
+    const int64_t blind = query_that_sees(l, 0), y = largest_value("Y");
+    tell_scores(l);
+    tell_weights(l);
+    if (blind >= 0)
+        say(l, step_forward("Y"), blind * VALUES,
+            "Each output is the mean of the values that the word may see. \"%s\" may see none: all "
+            "its weights are 0, and so is its output, %s.",
+            word_of(l, blind), show_value("Y", blind * VALUES));
+    else
+        say(l, step_forward("Y"), y,
+            "Each output is the mean of the values, each counted with its weight. The number farthest "
+            "from 0 is %s, in the row of \"%s\".",
+            show_value("Y", y), word_of(l, y / VALUES));
+    say_loss(l);
+}
+
+/* Why a row with a single key has the gradient 0; "" if there is no such row. */
+static const char *row_of_one(const Lesson *l) {
+    static char text[300];
+    const int64_t one = query_that_sees(l, 1);
+    const int64_t cell = one < 0 ? 0 : largest_in_row("A", one);
+    *text = '\0';
+    if (one >= 0 && lesson_value("A", cell) == 1)
+        snprintf(
+            text, sizeof text,
+            " \"%s\" sees one key only, and the weight of this key is 1 whatever its score is: "
+            "1 x (%s %s) = %s.",
+            word_of(l, one), show_grad("A", cell), show_less(mean_grad_in_row("A", one)),
+            show_grad(scores(l), cell));
+    return text;
+}
+
+static void tell_softmax(Lesson *l) {
+    const int64_t K = l->options.keys, cell = shown_cell(l), q = cell / K;
+    const int64_t cells = hidden(l);
+    if (cells == 0)
+        say(l, step_backward("A", scores(l)), cell,
+            "A score gets its weight times how far its `dA` is above the mean of the row: %s x (%s "
+            "%s) = %s.%s",
+            show_value("A", cell), show_grad("A", cell), show_less(mean_grad_in_row("A", q)),
+            show_grad(scores(l), cell), row_of_one(l));
+    else
+        say(l, step_backward("A", scores(l)), cell,
+            "A score gets its weight times how far its `dA` is above the mean of the row: %s x (%s "
+            "%s) = %s. %d of %d scores are hidden: their weight is 0, and so is their gradient.%s",
+            show_value("A", cell), show_grad("A", cell), show_less(mean_grad_in_row("A", q)),
+            show_grad(scores(l), cell), (int)cells, (int)size_of("A"), row_of_one(l));
+}
+
+static void tell_backward(Lesson *l) {
+    const int64_t K = l->options.keys, a = largest_grad("A"), v = largest_grad("V");
+    const int64_t s = largest_grad("S"), q = largest_grad("Q"), k = largest_grad("K");
+    const int64_t column = largest_grad("K'");
+    say_loss_backward(l, "Y");
+    say(l, step_backward("Y", "A"), a,
+        "A row of `dY` meets a row of `V`: for \"%s\" and \"%s\" this gives %s.%s",
+        word_of(l, a / K), word_of(l, a % K), show_grad("A", a),
+        hidden(l) > 0 ? " The product knows nothing of a mask, so the weights of hidden keys get a "
+                        "gradient here, too."
+                      : "");
+    say(l, step_backward("Y", "V"), v,
+        "A value gets the gradients of the words that looked at it, each times its weight. The "
+        "gradient farthest from 0 is %s, for \"%s\".",
+        show_grad("V", v), word_of(l, v / VALUES));
+    tell_softmax(l);
+    say(l, step_backward("S / sqrt(d)", "S"), s,
+        "Divided by sqrt(d) on the way, divided by it on the way back: %s becomes %s.",
+        show_grad("S / sqrt(d)", s), show_grad("S", s));
+    say(l, step_backward("S", "Q"), q,
+        "A query gets a term from each key that it met; where the gradient of the score is 0, the "
+        "term is 0. \"%s\" gets %s.",
+        word_of(l, q / l->options.size), show_grad("Q", q));
+    say(l, step_backward("S", "K'"), column,
+        "The same product, the other factor: a key gets a term from each query%s. The number "
+        "farthest from 0 is %s.",
+        hidden(l) > 0 ? ", and those that may not see it give 0" : "", show_grad("K'", column));
+    say(l, step_backward("K'", "K"), k, "Turned back into rows: %s stands in the row of \"%s\".",
+        show_grad("K", k), word_of(l, k / l->options.size));
 }
 
 static void tell(Lesson *l) {
-    const int last = (int)l->options.queries - 1;
-    if (l->options.no_mask) {
-        say(l, "Here nothing is masked: every query looks at every key, no weight is 0, and so no "
-               "gradient is 0. For programmers: compare this example with `build/explain --lesson "
-               "3`.");
-        return;
-    }
-    say(l,
-        "A mask says which keys (columns) a query (a row) may look at. Here three masks work "
-        "together: `lengths` holds one number for each row, how many keys it may look at; "
-        "`keep` has a 0 where a key is forbidden; `window` is added to the scores, so -infinity "
-        "forbids. `ignored` shows all masked keys in one table: there a 1 forbids. All shapes "
-        "begin with a 1, a batch of one example, and `bmm` is the product for a batch.%s",
-        l->options.causal ? " A fourth mask, causal, forbids every key after the row's own." : "");
-    say(l,
-        "`A` selects: softmax sees only the keys that are allowed, so the weight of a masked key "
-        "is exactly 0, and so is the gradient of its score. `B` fills, as many programs do: "
-        "masked scores become -1e6, and exp(-1e6) is 0 on a computer, so these weights are 0 "
-        "too, by rounding.");
-    say(l,
-        "Row %d shows the difference: it may look at no key, and all its weights in `A` are 0. In "
-        "`F` all scores of this row are -1e6, and so, through `B`, `V` gets a gradient from a "
-        "query that should see nothing. %s",
-        last, one_key(l, last - 1));
+    tell_forward(l);
+    tell_backward(l);
+}
+
+static void ask_one_key(Lesson *l) {
+    static const char *const options[] = {"1", "more than 1", "it depends on the other scores",
+                                          NULL};
+    const int64_t one = query_that_sees(l, 1);
+    if (one < 0) return;
+    ask_choice(l, step_forward("A"), options, 0,
+               "The weights of the keys that may be seen sum to 1, and there is only one.",
+               "Weights of a row are powers of e, divided by their sum. Write it down for a row "
+               "with a single key.",
+               "\"%s\" may see one key only. Suppose that the score of this key were 100: what "
+               "would its weight be?",
+               word_of(l, one));
 }
 
 static void ask(Lesson *l) {
-    const int64_t last = l->options.queries - 1;
-    const char *scores = l->options.no_scale ? "S" : "S / sqrt(d)";
-    const int K = (int)l->options.keys;
-    char each[32], each_of_more[32];
-    snprintf(each, sizeof each, "each 1/%d", K);
-    snprintf(each_of_more, sizeof each_of_more, "each 1/%d", K + 1);
-    const char *const options[] = {"all 0", each, each_of_more, "NaN", NULL};
-    ask_zeros(l, scores, "Which cells of the gradient of `%s` must be 0?", scores);
-    if (lesson_tensor("B"))
-        ask_choice(l, options, 2,
-                   "All scores of the row are -1e6, and softmax gives equal scores equal weights.",
-                   "Row %d may look at no key. Which weights would it get in `B` if there were %d "
-                   "keys in place of %d?",
-                   (int)last, K + 1, K);
-    ask_count(l, "Y", "V", 0,
-              "`Y` = `A` `V`. How many terms does `Y` give to the gradient of the first number of "
-              "`V`, from the queries that look at key 0?");
+    ask_one_key(l);
+    ask_count(l, step_backward("Y", "V"), 0,
+              "A query whose weight for this key is exactly 0 gives no term.",
+              "How many terms, other than 0, does the gradient of the first number of `V` have?");
+    ask_zeros(l, step_backward("A", scores(l)), scores(l),
+              "The gradient is the weight times (`dA` minus the mean of the row). When is one of "
+              "the two factors exactly 0?",
+              "Which cells of the gradient of `%s` must be 0?", scores(l));
+    if (l->options.no_mask)
+        ask_number(l, step_backward("Y", "A"), "A", "grad", 0,
+                   "Multiply the first row of `dY` with the first row of `V`, number by number, "
+                   "and add.",
+                   "What is the gradient of the first number of `A`?");
 }
 
 const LessonKind lesson_3 = {
-    .title = "Masks and the kinds of zero",
-    .idea = "A gradient is 0 for a reason, and there are several.",
+    .number = 3,
+    .title = "Which keys may be seen",
+    .hook = "Zeros have reasons",
+    .idea = "A mask hides keys; every exact 0 among the gradients has a reason.",
     .source = "d2l.ai: Masked Softmax Operation; window_mask: Liu et al. 2021",
     .columns = "",
     .formula = {"S = Q K'", "A = softmax(S / sqrt(d), allowed keys)", "Y = A V",
-                "F = S / sqrt(d), -1e6 where ignored", "B = softmax(F),  Z = B V",
-                "loss = sum((Y + Z - T)^2)"},
+                "loss = sum((Y - T)^2)"},
+    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "keep", "window", "A", "Y", "T", "E", "E^2"},
+    .word_columns = {"K'", "S", "S / sqrt(d)", "lengths", "keep", "window", "A"},
+    .transposed = {{"K'", "K"}},
+    .shorts = {{"S / sqrt(d)", "Z"}},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3},
     .rate = 0.02,
     .build = build,
+    .begin = begin,
     .tell = tell,
     .ask = ask,
 };

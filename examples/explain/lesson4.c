@@ -1,5 +1,7 @@
 /* lesson4.c - one x, three uses: self-attention with dropout, where x.grad has three parts. */
-#include "lesson.h"
+#include "tell.h"
+
+#include <math.h>
 
 /* The softmax of the scores, with the causal mask or without a mask. */
 static Tensor *weights(const Lesson *l, Tensor *scores) {
@@ -26,49 +28,216 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(ag_name(ag_bmm(a, v), "Y"), t);
 }
 
-static void tell(Lesson *l) {
+/* ---- the texts ------------------------------------------------------------------------------- */
+
+static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
+
+/* The weights that multiply V. */
+static const char *used(const Lesson *l) { return l->options.dropout > 0 ? "dropout(A)" : "A"; }
+
+/* The sum of the sizes of a part of the gradient of x. */
+static double size_of_part(const char *made) {
+    double sum = 0;
+    for (int64_t i = 0; i < size_of("x"); i++) sum += fabs(lesson_part(made, "x", i));
+    return sum;
+}
+
+static const char *const uses[] = {"V", "K", "Q", NULL}; /* in the order of backward */
+
+static int largest_part(void) {
+    int most = 0;
+    for (int i = 1; i < 3; i++)
+        if (size_of_part(uses[i]) > size_of_part(uses[most])) most = i;
+    return most;
+}
+
+static void begin(Lesson *l) {
+    cover(l, "A", 0,
+          "The words ask, answer and are the answer: the same `x` goes into `Q`, into `K` and into "
+          "`V`. So it changes the loss in three ways. On the way back, watch what comes to "
+          "`x`, three times.");
+    if (size_of_part(uses[largest_part()]) > 0)
+        bet(l, step_addition("Q", "x"), uses, largest_part(),
+            "Through which of the three does most of the gradient of `x` come?");
+}
+
+static void tell_projections(Lesson *l) {
+    const int64_t q = largest_value("Q"), k = largest_value("K"), v = largest_value("V");
+    const int64_t d = l->options.size;
+    say(l, step_forward("Q"), q,
+        "Each row of `x` is a word. The matrix `W_q` makes of it what the word is looking for: one "
+        "number for \"%s\" is %s. Remember this arrow: it is the first of three that leave `x`.",
+        word_of(l, q / d), show_value("Q", q));
+    say(l, step_forward("K"), k,
+        "The same `x`, another matrix: what each word has to offer. For \"%s\" one number is %s.",
+        word_of(l, k / d), show_value("K", k));
+    say(l, step_forward("V"), v,
+        "And a third time: what each word will say if it is looked at, such as the %s of \"%s\". "
+        "Three lines of the tape have now read `x`.",
+        show_value("V", v), word_of(l, v / d));
+}
+
+static void tell_scores(Lesson *l) {
+    const int64_t s = largest_value("S"), T = l->options.tokens;
+    say(l, step_forward("K'"), 0,
+        "The keys stand as columns, for the product. The first number is %s, as before.",
+        show_value("K'", 0));
+    say(l, step_forward("S"), s,
+        "Every word meets every word, itself among them: that is why it is called self-attention. "
+        "The score farthest from 0 is %s, of \"%s\" with \"%s\".",
+        show_value("S", s), word_of(l, s / T), word_of(l, s % T));
+    say(l, step_forward("S / sqrt(d)"), s, "Divided by sqrt(d), here %s: %s becomes %s.",
+        show(sqrt((double)l->options.size)), show_value("S", s), show_value("S / sqrt(d)", s));
+}
+
+static int64_t count_dropped(void) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < size_of("dropout(A)"); i++)
+        count += lesson_value("dropout(A)", i) == 0 && lesson_value("A", i) != 0;
+    return count;
+}
+
+static void tell_weights(Lesson *l) {
+    const int64_t T = l->options.tokens, a = largest_in_row("A", 0);
+    const int64_t kept = largest_value("dropout(A)"), y = largest_value("Y");
     const double p = l->options.dropout;
-    say(l, "In self-attention the tokens look at each other: queries, keys and values are all made "
-           "from the same `x`, each by a matrix of its own. So three lines of the tape read `x`.");
-    say(l,
-        "Backward goes from the last line to the first, and computes a part of the gradient of `x` "
-        "three times: from `V`, then from `K`, then from `Q`. `x` changes the loss in these three "
-        "ways, so its gradient is the sum of the three parts. The gradient begins at 0, and each "
-        "part is added; backward never overwrites a gradient.");
-    if (p > 0)
-        say(l,
-            "Dropout sets each weight to 0 with probability %g and divides the others by %g, so "
-            "that the mean stays the same. Backward uses the same mask: a dropped weight had no "
-            "effect, so its gradient is exactly 0; a kept weight gets its gradient divided by %g. "
-            "For programmers: `build/explain --lesson 4 --seed 1` shows another draw.",
-            p, 1 - p, 1 - p);
+    say(l, step_forward("A"), a,
+        "Softmax makes weights of each row of scores, with the sum 1.%s \"%s\" gives most to "
+        "\"%s\": %s.",
+        l->options.causal ? " No word may look at a later one: there the weight is 0." : "",
+        word_of(l, 0), word_of(l, a % T), show_value("A", a));
+    say(l, step_forward("dropout(A)"), kept,
+        "Dropout draws for each weight: with probability %s it becomes 0, and the others "
+        "are divided by %s, so that the mean stays. Of %d weights %d became 0 here; %s became %s.",
+        show(p), show(1 - p), (int)size_of("A"), (int)count_dropped(), show_value("A", kept),
+        show_value("dropout(A)", kept));
+    say(l, step_forward("Y"), y,
+        "The output of a word is the sum of the values, each times its weight. For \"%s\" one "
+        "number is %s.",
+        word_of(l, y / l->options.size), show_value("Y", y));
+}
+
+static void tell_softmax(Lesson *l) {
+    const int64_t T = l->options.tokens, s = largest_grad(scores(l)), a = largest_grad(used(l));
+    const int64_t v = largest_grad("V"), d = l->options.size, again = largest_grad("A");
+    const double p = l->options.dropout;
+    say(l, step_backward("Y", used(l)), a,
+        "How does the loss change with a weight? The row \"%s\" of `dY` meets the row \"%s\" of `V`, and "
+        "gives %s.",
+        word_of(l, a / T), word_of(l, a % T), show_grad(used(l), a));
+    say(l, step_backward("Y", "V"), v,
+        "And with a value? It gets the gradients of the words that looked at it, times their weights. "
+        "\"%s\" gets %s.",
+        word_of(l, v / d), show_grad("V", v));
+    say(l, step_backward("dropout(A)", "A"), again,
+        "A weight that was dropped had no effect: whatever arrives, its gradient is exactly 0. The "
+        "others were divided by %s, and so are their gradients: %s becomes %s.",
+        show(1 - p), show_grad("dropout(A)", again), show_grad("A", again));
+    say(l, step_backward("A", scores(l)), s,
+        "The weight, times how far its `dA` is above the mean of the row: %s x (%s %s) = %s. Each "
+        "row sums to 0: attention can only be moved, not made.",
+        show_value("A", s), show_grad("A", s), show_less(mean_grad_in_row("A", s / T)),
+        show_grad(scores(l), s));
+}
+
+static void tell_factors(Lesson *l) {
+    const int64_t d = l->options.size, s = largest_grad("S"), q = largest_grad("Q");
+    const int64_t column = largest_grad("K'"), k = largest_grad("K");
+    say(l, step_backward("S / sqrt(d)", "S"), s,
+        "Divided by sqrt(d) on the way, divided by it on the way back: %s becomes %s.",
+        show_grad("S / sqrt(d)", s), show_grad("S", s));
+    say(l, step_backward("S", "Q"), q,
+        "To the queries: each gets a term from every key. \"%s\" gets %s.", word_of(l, q / d),
+        show_grad("Q", q));
+    say(l, step_backward("S", "K'"), column,
+        "To the keys, which still stand as columns: the number farthest from 0 is %s.",
+        show_grad("K'", column));
+    say(l, step_backward("K'", "K"), k, "Turned back into rows: \"%s\" has %s.", word_of(l, k / d),
+        show_grad("K", k));
+}
+
+/* What came to the number of x that the lesson follows. */
+static void tell_x(Lesson *l) {
+    const int64_t x = largest_grad("x"), most = largest_part();
+    const char *word = word_of(l, x / l->options.size);
+    say(l, step_backward("V", "x"), x,
+        "The first arrival. `V` was `x` times a matrix, and through this matrix the gradient "
+        "returns: %s for \"%s\". It is not yet the gradient of `x`: two more parts are to come.",
+        show_part("V", "x", x), word);
+    say(l, step_backward("V", "W_v"), largest_grad("W_v"),
+        "The matrix gets its gradient from every word, added up: %s is the number farthest from 0.",
+        show_grad("W_v", largest_grad("W_v")));
+    say(l, step_backward("K", "x"), x, "The second arrival, from `K`: %s.", show_part("K", "x", x));
+    say(l, step_addition("K", "x"), x,
+        "It is added to the first: %s and %s make %s. A program that wrote = in place of += would "
+        "now have lost what came from `V`.",
+        show_part("V", "x", x), show_part("K", "x", x),
+        show(lesson_part("V", "x", x) + lesson_part("K", "x", x)));
+    say(l, step_backward("K", "W_k"), largest_grad("W_k"),
+        "The matrix of the keys gets its own gradient: farthest from 0 is %s.",
+        show_grad("W_k", largest_grad("W_k")));
+    say(l, step_backward("Q", "x"), x, "The third arrival, from `Q`: %s.", show_part("Q", "x", x));
+    say(l, step_addition("Q", "x"), x,
+        "Now it is complete: %s from `V`, %s from `K` and %s from `Q` make %s. `x` changed the loss in three "
+        "ways, so its gradient is a sum of three parts.%s%s%s",
+        show_part("V", "x", x), show_part("K", "x", x), show_part("Q", "x", x), show_grad("x", x),
+        size_of_part(uses[most]) > 0 ? " Over the whole of `x`, most of it came through `" : "",
+        size_of_part(uses[most]) > 0 ? uses[most] : "", size_of_part(uses[most]) > 0 ? "`." : "");
+    say(l, step_backward("Q", "W_q"), largest_grad("W_q"),
+        "And last the matrix of the queries: farthest from 0 is %s. Every leaf that learns now has "
+        "its gradient.",
+        show_grad("W_q", largest_grad("W_q")));
+}
+
+static void tell(Lesson *l) {
+    tell_projections(l);
+    tell_scores(l);
+    tell_weights(l);
+    say_loss(l);
+    say_loss_backward(l, "Y");
+    tell_softmax(l);
+    tell_factors(l);
+    tell_x(l);
 }
 
 static void ask(Lesson *l) {
-    static const char *const options[] = {"three", "four", "five", "one for each token", NULL};
-    ask_choice(
-        l, options, 1, "The sum would read x, as the lines of Q, K and V do.",
-        "Many models add `x` to the result: `Y` + `x`. With such a line on the tape, how many "
-        "lines would add to the gradient of `x`?");
-    if (l->options.dropout > 0) ask_zeros(l, "A", "Which cells of the gradient of `A` must be 0?");
+    static const char *const options[] = {"three", "four", "five", "one for each word", NULL};
+    if (l->options.dropout > 0)
+        ask_zeros(l, step_backward("dropout(A)", "A"), "A",
+                  "A weight that did not reach `Y` cannot change the loss.",
+                  "Which cells of the gradient of `A` must be 0?");
     else
-        ask_count(l, "Q", "W_q", 0,
+        ask_count(l, step_backward("Q", "W_q"), 0,
+                  "`W_q` multiplies every word. Which numbers of `x` does this number of `W_q` "
+                  "multiply?",
                   "How many terms does the gradient of the first number of `W_q` have?");
-    ask_number(l, "x", "grad", 0,
-               "What is the gradient of the first number of `x`? Add the parts that come from `V`, "
-               "`K` and `Q`.");
+    ask_number(l, step_addition("Q", "x"), "x", "grad", 0,
+               "Find the part of this number in each of the steps that came to `x`, and add them.",
+               "What is the gradient of the first number of `x`?");
+    ask_choice(l, step_addition("Q", "x"), options, 1,
+               "The sum would read x, as the lines of Q, K and V do.",
+               "A gradient gets a part from each line that reads the tensor. Count the lines.",
+               "Many models add `x` to the output, `Y` + `x`. With such a line on the tape, how "
+               "many parts would the gradient of `x` have?");
 }
 
 const LessonKind lesson_4 = {
+    .number = 4,
     .title = "One x, three uses",
+    .hook = "One x, three uses",
     .idea = "Where a value is used several times, its gradients are added.",
     .source = "Multi-Head Self-Attention, one head, without biases; Vaswani et al. 2017",
     .columns = "",
     .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "S = Q K',  A = softmax(S / sqrt(d))",
                 "Y = dropout(A) V", "loss = sum((Y - T)^2)", "dx = 0 + from V + from K + from Q"},
+    .word_rows = {"x", "Q", "K", "V", "S", "S / sqrt(d)", "A", "dropout(A)", "Y", "T", "E", "E^2"},
+    .word_columns = {"K'", "S", "S / sqrt(d)", "A", "dropout(A)"},
+    .transposed = {{"K'", "K"}},
+    .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "D"}},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rate = 0.02,
     .build = build,
+    .begin = begin,
     .tell = tell,
     .ask = ask,
 };

@@ -1,6 +1,6 @@
 /* lesson5.c - heads: split, attend, merge, and a gate for each head whose gradient says how
  * important the head is. */
-#include "lesson.h"
+#include "tell.h"
 
 #include <math.h>
 
@@ -61,34 +61,241 @@ static int most_important(const Lesson *l) {
     return most;
 }
 
-/* A text that says which columns of Q each head takes. */
-static const char *shares(const Lesson *l) {
-    static char text[128];
+/* ---- the texts ------------------------------------------------------------------------------- */
+
+static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
+
+/* The weights that multiply V_h. */
+static const char *used(const Lesson *l) { return l->options.dropout > 0 ? "dropout(A)" : "A"; }
+
+/* The name of a step of split: "Q split". */
+static const char *named(const char *name, const char *end) {
+    static char text[4][32];
+    static int next;
+    char *at = text[next++ % 4];
+    snprintf(at, sizeof *text, "%s%s", name, end);
+    return at;
+}
+
+static void begin(Lesson *l) {
+    static const char *const options[] = {"no, it is 0", "yes", NULL};
+    const int H = (int)l->options.heads;
+    cover(l, "A", 0,
+          "A word may look at several others, for several reasons. So it gets several heads, here "
+          "%s, and each attends alone, on its own columns of `Q`, `K` and `V`. Behind each head "
+          "stands a gate, and the gradient of the gate says how important the head is.",
+          H == 1 ? "only one" : show(H));
+    bet(l, step_backward("gated", "gate"), options, lesson_grad("gate", most_important(l)) != 0,
+        "A gate of 1 multiplies a head and changes nothing. Does such a `gate` get a gradient "
+        "other than 0?");
+}
+
+/* ---- forward ---- */
+
+/* The three moves of Q, K or V. */
+static void tell_split(Lesson *l, const char *name) {
+    const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
+    const char *split_name = named(name, " split");
+    const char *moved = named(name, " transposed");
+    const char *heads = named(name, "_h");
+    const int64_t last = (int64_t)(H - 1) * T * d;
+    say(l, step_forward(split_name), 0,
+        "Each row of `%s` is cut into %d piece%s of %d number%s, a piece for each head. Nothing is "
+        "computed: the first piece still begins with %s.",
+        name, H, plural(H), d, plural(d), show_value(split_name, 0));
+    say(l, step_forward(moved), 0,
+        "The pieces are sorted by heads in place of words. The first number is still %s.",
+        show_value(moved, 0));
+    say(l, step_forward(heads), last,
+        "`%s` is a table for each head: head %d has the last %d column%s of `%s`, so its first "
+        "number is %s. Nothing was computed on the way.",
+        heads, H, d, plural(d), name, show_value(heads, last));
+}
+
+static void tell_projections(Lesson *l) {
     const int H = (int)l->options.heads, d = (int)l->options.size;
-    if (H == 1) return "and the only head takes them all";
-    snprintf(text, sizeof text,
-             "and %d heads share them: head 1 takes the first %d, head 2 the next %d%s", H, d, d,
-             H > 2 ? ", and so on" : "");
-    return text;
+    const int64_t q = largest_value("Q"), k = largest_value("K"), v = largest_value("V");
+    say(l, step_forward("Q"), q,
+        "One matrix makes the queries of all heads at once: a row of `Q`, for one word, has %d "
+        "number%s, %d for each head. The one farthest from 0 is %s, of \"%s\".",
+        H * d, plural(H * d), d, show_value("Q", q), word_of(l, q / (H * d)));
+    tell_split(l, "Q");
+    say(l, step_forward("K"), k, "The same for the keys: \"%s\" has %s.", word_of(l, k / (H * d)),
+        show_value("K", k));
+    tell_split(l, "K");
+    say(l, step_forward("V"), v, "And for the values: \"%s\" has %s.", word_of(l, v / (H * d)),
+        show_value("V", v));
+    tell_split(l, "V");
+}
+
+static void tell_heads(Lesson *l) {
+    const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
+    const int64_t s = largest_value("S"), a = largest_value("A"), y = largest_value("Y_h");
+    const int64_t D = largest_value("dropout(A)");
+    say(l, step_forward("K_h'"), 0, "In each head the keys stand as columns: %s stays the first.",
+        show_value("K_h'", 0));
+    say(l, step_forward("S"), s,
+        "Now each head compares its own queries with its own keys%s. The score farthest from 0 is "
+        "%s, in head %d, of \"%s\" with \"%s\".",
+        H > 1 ? ", and sees nothing of the other heads" : "", show_value("S", s),
+        (int)s / (T * T) + 1, word_of(l, s / T % T), word_of(l, s % T));
+    say(l, step_forward("S / sqrt(d)"), s,
+        "Divided by sqrt(d), where d = %d is the size of one head: %s becomes %s.", d,
+        show_value("S", s), show_value("S / sqrt(d)", s));
+    say(l, step_forward("A"), a,
+        "A softmax for each row of each head.%s Head %d is the most decided: \"%s\" gives \"%s\" "
+        "%s.",
+        l->options.causal ? " No word may look at a later one." : "", (int)a / (T * T) + 1,
+        word_of(l, a / T % T), word_of(l, a % T), show_value("A", a));
+    say(l, step_forward("dropout(A)"), D,
+        "Each weight becomes 0 with probability %s, and the others are divided by %s: %s becomes "
+        "%s.",
+        show(l->options.dropout), show(1 - l->options.dropout), show_value("A", D),
+        show_value("dropout(A)", D));
+    say(l, step_forward("Y_h"), y,
+        "Each head returns a mean of its own values: head %d gives %s for \"%s\".",
+        (int)y / (T * d) + 1, show_value("Y_h", y), word_of(l, y / d % T));
+}
+
+static void tell_merge(Lesson *l) {
+    const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
+    const int64_t g = largest_value("gated"), y = largest_value("Y"), last = (int64_t)(H - 1) * d;
+    say(l, step_forward("gated"), g,
+        "Each head is multiplied by its gate, %s for head %d: %s becomes %s. A gate of 1 changes "
+        "nothing, but backward will tell what would happen if it changed.",
+        show_value("gate", g / (T * d)), (int)g / (T * d) + 1, show_value("Y_h", g),
+        show_value("gated", g));
+    say(l, step_forward("heads"), 0, "The heads are sorted back into rows: %s is still the first.",
+        show_value("heads", 0));
+    say(l, step_forward("transposed"), 0, "By words again, in place of heads: first stands %s.",
+        show_value("transposed", 0));
+    say(l, step_forward("Concat(heads)"), last,
+        "The outputs of all heads stand side by side, a row for each word: head %d begins with %s. "
+        "Nothing was computed on the way.",
+        H, show_value("Concat(heads)", last));
+    say(l, step_forward("Y"), y,
+        "`W_o` mixes the heads: only here numbers of different heads meet. The output farthest from "
+        "0 is %s, for \"%s\".",
+        show_value("Y", y), word_of(l, y / (H * d)));
+}
+
+/* ---- backward ---- */
+
+static void tell_split_backward(Lesson *l, const char *name) {
+    const char *split_name = named(name, " split");
+    const char *moved = named(name, " transposed");
+    const char *heads = named(name, "_h");
+    say(l, step_backward(heads, moved), 0,
+        "Backward through a move is the move back: %s returns to its place.", show_grad(moved, 0));
+    say(l, step_backward(moved, split_name), 0, "Sorted by words again: %s stands first.",
+        show_grad(split_name, 0));
+    say(l, step_backward(split_name, name), 0,
+        "The gradients of all heads stand side by side again, as the columns of `%s` do: the first "
+        "is %s. Nothing was computed on the way.",
+        name, show_grad(name, 0));
+}
+
+static void tell_gate(Lesson *l) {
+    const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
+    const int64_t c = largest_grad("Concat(heads)"), o = largest_grad("W_o");
+    const int64_t y = largest_grad("Y_h"), most = most_important(l);
+    say(l, step_backward("Y", "Concat(heads)"), c,
+        "`W_o` has mixed the heads, so each number of a head gets a term from every number of the "
+        "output. Farthest from 0 is %s, for head %d and \"%s\".",
+        show_grad("Concat(heads)", c), (int)c % (H * d) / d + 1, word_of(l, c / (H * d)));
+    say(l, step_backward("Y", "W_o"), o,
+        "The matrix itself gets a term from each word: farthest from 0 is %s.",
+        show_grad("W_o", o));
+    say(l, step_backward("Concat(heads)", "transposed"), 0,
+        "The moves are undone: %s goes back to its head.", show_grad("transposed", 0));
+    say(l, step_backward("transposed", "heads"), 0, "Sorted by heads again: %s stands first.",
+        show_grad("heads", 0));
+    say(l, step_backward("heads", "gated"), 0,
+        "Each head has its own gradients again, and the first is %s.", show_grad("gated", 0));
+    say(l, step_backward("gated", "Y_h"), y,
+        "The gate multiplied on the way, and multiplies on the way back: %s x %s = %s.",
+        show_grad("gated", y), show_value("gate", y / (T * d)), show_grad("Y_h", y));
+    say(l, step_backward("gated", "gate"), most,
+        "A gate multiplied %d number%s of its head, so its gradient is the sum of as many terms, "
+        "`Y_h` times its gradient. Its size, without the sign, is the importance of the head "
+        "(Michel, Levy & Neubig 2019). %s head %d: %s.",
+        T * d, plural((int64_t)T * d), H > 1 ? "The largest is that of" : "For", (int)most + 1,
+        show_grad("gate", most));
+}
+
+static void tell_heads_backward(Lesson *l) {
+    const int T = (int)l->options.tokens, d = (int)l->options.size;
+    const int64_t a = largest_grad(used(l)), again = largest_grad("A"), v = largest_grad("V_h");
+    const int64_t s = largest_grad(scores(l)), z = largest_grad("S"), q = largest_grad("Q_h");
+    const int64_t column = largest_grad("K_h'"), k = largest_grad("K_h");
+    say(l, step_backward("Y_h", used(l)), a,
+        "In each head a row of the gradient meets a row of `V_h`: in head %d, \"%s\" with \"%s\", "
+        "this gives %s.",
+        (int)a / (T * T) + 1, word_of(l, a / T % T), word_of(l, a % T), show_grad(used(l), a));
+    say(l, step_backward("Y_h", "V_h"), v,
+        "And the values get the gradients of the words that looked at them: %s, in head %d, for "
+        "\"%s\".",
+        show_grad("V_h", v), (int)v / (T * d) + 1, word_of(l, v / d % T));
+    say(l, step_backward("dropout(A)", "A"), again,
+        "A weight that was dropped gets exactly 0; the others are divided by %s: %s becomes %s.",
+        show(1 - l->options.dropout), show_grad("dropout(A)", again), show_grad("A", again));
+    say(l, step_backward("A", scores(l)), s,
+        "The weight, times how far its `dA` is above the mean of its row: %s x (%s %s) = %s, in "
+        "head %d.",
+        show_value("A", s), show_grad("A", s), show_less(mean_grad_in_row("A", s / T)),
+        show_grad(scores(l), s), (int)s / (T * T) + 1);
+    say(l, step_backward("S / sqrt(d)", "S"), z,
+        "Divided by sqrt(d) on the way, divided by it on the way back: %s becomes %s.",
+        show_grad("S / sqrt(d)", z), show_grad("S", z));
+    say(l, step_backward("S", "Q_h"), q,
+        "To the queries of each head: farthest from 0 is %s, in head %d, for \"%s\".",
+        show_grad("Q_h", q), (int)q / (T * d) + 1, word_of(l, q / d % T));
+    say(l, step_backward("S", "K_h'"), column, "To the keys, as columns: farthest from 0 is %s.",
+        show_grad("K_h'", column));
+    say(l, step_backward("K_h'", "K_h"), k, "Turned back into rows: \"%s\" has %s, in head %d.",
+        word_of(l, k / d % T), show_grad("K_h", k), (int)k / (T * d) + 1);
+}
+
+/* The number of x that gets most. */
+static void tell_x(Lesson *l) {
+    const int64_t x = largest_grad("x"), v = largest_grad("W_v"), k = largest_grad("W_k");
+    const int64_t q = largest_grad("W_q");
+    const char *word = word_of(l, x / INPUT);
+    tell_split_backward(l, "V");
+    say(l, step_backward("V", "x"), x,
+        "The first part of the gradient of `x`, from the values of all heads: %s for \"%s\".",
+        show_part("V", "x", x), word);
+    say(l, step_backward("V", "W_v"), v, "The matrix gets its own: farthest from 0 is %s.",
+        show_grad("W_v", v));
+    tell_split_backward(l, "K");
+    say(l, step_backward("K", "x"), x, "The second part, from the keys: %s.",
+        show_part("K", "x", x));
+    say(l, step_addition("K", "x"), x, "Added: %s and %s make %s.", show_part("V", "x", x),
+        show_part("K", "x", x), show(lesson_part("V", "x", x) + lesson_part("K", "x", x)));
+    say(l, step_backward("K", "W_k"), k, "The matrix of the keys: farthest from 0 is %s.",
+        show_grad("W_k", k));
+    tell_split_backward(l, "Q");
+    say(l, step_backward("Q", "x"), x, "The third part, from the queries: %s.",
+        show_part("Q", "x", x));
+    say(l, step_addition("Q", "x"), x,
+        "Complete: %s, %s and %s make %s. All heads read the same `x`, and all of them, in three "
+        "ways, are in this sum.",
+        show_part("V", "x", x), show_part("K", "x", x), show_part("Q", "x", x), show_grad("x", x));
+    say(l, step_backward("Q", "W_q"), q,
+        "And last the matrix of the queries: farthest from 0 is %s. Every leaf that learns now has "
+        "its gradient.",
+        show_grad("W_q", q));
 }
 
 static void tell(Lesson *l) {
-    const int H = (int)l->options.heads, d = (int)l->options.size, T = (int)l->options.tokens;
-    say(l,
-        "Each of %d tokens makes one query of %d numbers, %s. `Q split`, `Q transposed` and `Q_h` "
-        "only move numbers, so backward only moves the gradients back. `Q_h` is a batch with a "
-        "matrix for each head, so that one `bmm` computes all heads. `K` and `V` have the same "
-        "three lines as `Q`.",
-        T, H * d, shares(l));
-    say(l,
-        "Then every head attends alone, as in lesson 2. `Concat(heads)` moves the outputs of all "
-        "heads back into one row for each token, and `W_o` mixes them: only `W_o` combines "
-        "numbers of different heads.");
-    say(l, "Which head is important? Each output is multiplied by a `gate` of 1, which changes "
-           "nothing, but the gate has a gradient: how the loss would change if the gate became "
-           "larger. This gradient is a sum over the numbers of the head, and its size, without the "
-           "sign, is the importance of the head (Michel, Levy & Neubig 2019). For programmers: "
-           "`build/heads` prunes a model with this importance.");
+    tell_projections(l);
+    tell_heads(l);
+    tell_merge(l);
+    say_loss(l);
+    say_loss_backward(l, "Y");
+    tell_gate(l);
+    tell_heads_backward(l);
+    tell_x(l);
 }
 
 static void ask(Lesson *l) {
@@ -101,20 +308,25 @@ static void ask(Lesson *l) {
         options[h] = names[h];
     }
     if (H > 1)
-        ask_number(l, "Q_h", "value", (int64_t)T * d,
+        ask_number(l, step_forward("Q_h"), "Q_h", "value", (int64_t)T * d,
+                   "Each head takes as many columns of `Q` as it has numbers, head 1 the first "
+                   "ones. The rows stay in their order.",
                    "`Q_h` holds the queries of head 2. The first number of these queries was moved "
                    "there from `Q`: what is its value?");
+    ask_count(l, step_backward("gated", "gate"), 0, "Which numbers did this gate multiply?",
+              "How many terms, other than 0, does the gradient of the gate of head 1 have?");
     if (H > 1 && H <= SHOWN)
-        ask_choice(l, options, most_important(l),
+        ask_choice(l, step_backward("gated", "gate"), options, most_important(l),
                    "The gradient of its gate is the farthest from 0, so a small change of this "
                    "head changes the loss most.",
-                   "Look at the gradient of `gate`. Which head is the most important?");
-    ask_count(l, "gated", "gate", 0,
-              "How many terms does the gradient of the gate of head 1 have?");
+                   "The importance is the size of the gradient of the gate, without its sign.",
+                   "Which head is the most important?");
 }
 
 const LessonKind lesson_5 = {
+    .number = 5,
     .title = "Heads",
+    .hook = "Which head matters?",
     .idea = "Heads are columns: split, attend side by side, merge; a gate measures each head.",
     .source =
         "Multi-head attention: Vaswani et al. 2017, section 3.2.2; dim_in 2, d_model 6, 3 heads",
@@ -122,9 +334,35 @@ const LessonKind lesson_5 = {
     .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "A = softmax(Q_h K_h' / sqrt(d))",
                 "Y_h = A V_h,  gated = Y_h gate", "Y = Concat(heads) W_o'", "loss = sum((Y - T)^2)",
                 "dgate = sum(Y_h dgated) in each head"},
+    .word_rows = {"x",
+                  "Q",
+                  "K",
+                  "V",
+                  "Q transposed",
+                  "K transposed",
+                  "V transposed",
+                  "Q_h",
+                  "K_h",
+                  "V_h",
+                  "S",
+                  "S / sqrt(d)",
+                  "A",
+                  "dropout(A)",
+                  "Y_h",
+                  "gated",
+                  "heads",
+                  "Concat(heads)",
+                  "Y",
+                  "T",
+                  "E",
+                  "E^2"},
+    .word_columns = {"K_h'", "S", "S / sqrt(d)", "A", "dropout(A)"},
+    .transposed = {{"K_h'", "K_h"}},
+    .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "D"}, {"Concat(heads)", "C"}, {"gated", "G"}},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rate = 0.01,
     .build = build,
+    .begin = begin,
     .tell = tell,
     .ask = ask,
 };

@@ -1,7 +1,7 @@
 /* lesson6.c - a training step: a module with parameters, a loss, SGD. The tape shows one of 200
  * steps, the first unless --step gives another. With --additive a small network computes the
  * scores, and its tanh is saturated. */
-#include "lesson.h"
+#include "tell.h"
 
 #include <math.h>
 #include <string.h>
@@ -90,53 +90,230 @@ static int rows_without_gradient(void) {
     return count;
 }
 
-/* Returns which of the first n elements has the gradient farthest from 0. */
-static int64_t largest_gradient(const char *name, int64_t n) {
-    int64_t most = 0;
-    for (int64_t i = 1; i < n; i++)
-        if (fabs(lesson_grad(name, i)) > fabs(lesson_grad(name, most))) most = i;
-    return most;
+/* ---- the texts ------------------------------------------------------------------------------- */
+
+static int64_t count_negative(const char *name) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < size_of(name); i++) count += lesson_value(name, i) < 0;
+    return count;
+}
+
+static void begin(Lesson *l) {
+    static const char *const options[] = {"0", "what arrives, unchanged",
+                                          "what arrives, with the other sign", NULL};
+    const double *losses = lesson_losses(l);
+    cover(
+        l, NULL, 0,
+        "A model learns in small steps, and each is the same: forward to the loss, backward to the "
+        "gradients, then subtract a little of each gradient. %d steps take this loss from %s to "
+        "%s. Here is step %d of them, number by number.",
+        LESSON_STEPS, show(losses[0]), show(losses[LESSON_STEPS - 1]), (int)l->options.step + 1);
+    if (count_negative("Z") > 0)
+        bet(l, step_backward("relu(Z)", "Z"), options, 0,
+            "`relu(Z)` makes each negative number of `Z` 0. What gradient does a negative number "
+            "get back?");
+}
+
+static void tell_dot_product(Lesson *l) {
+    const int64_t T = l->options.tokens, q = largest_value("queries"), s = largest_value("scores");
+    const int64_t a = largest_value("attention_weights");
+    say(l, step_forward("queries"), q,
+        "For each word of `x` the model should return the next one, and for the last word the first. "
+        "So it must learn to look one place on. `W_q.weight` makes a query of each word: one number "
+        "for \"%s\" is %s.",
+        word_of(l, q / E), show_value("queries", q));
+    say(l, step_forward("keys'"), 0,
+        "The words themselves are the keys, without a matrix. They stand as columns: %s is the "
+        "first number.",
+        show_value("keys'", 0));
+    say(l, step_forward("scores"), s,
+        "Each query times each key: farthest from 0 is %s, of \"%s\" with \"%s\".",
+        show_value("scores", s), word_of(l, s / T), word_of(l, s % T));
+    say(l, step_forward("attention_weights"), a,
+        "This softmax divides by sqrt(d) itself, and has no mask here. \"%s\" gives \"%s\" %s; "
+        "right would be all of it to the next word.",
+        word_of(l, a / T), word_of(l, a % T), show_value("attention_weights", a));
+}
+
+static void tell_additive(Lesson *l) {
+    const int64_t T = l->options.tokens, q = largest_value("queries"), k = largest_value("keys");
+    const int64_t sum = largest_value("q + k"), s = largest_value("scores");
+    const int64_t w = largest_value("w_v features"), a = largest_value("attention_weights");
+    const char *pairs = "A small network computes the scores.";
+    say(l, step_forward("queries"), q,
+        "For each word of `x` the model should return the next one, and for the last word the first. "
+        "So it must learn to look one place on. `W_q.weight` makes a query of each word: one number "
+        "for \"%s\" is %s.",
+        word_of(l, q / E), show_value("queries", q));
+    say(l, step_forward("keys"), k,
+        "And `W_k.weight` makes the keys. It began %d times too large: one number "
+        "for \"%s\" is %s.",
+        STEEP, word_of(l, k / E), show_value("keys", k));
+    say(l, step_forward("queries (1, T, 1, E)"), 0,
+        "%s For that every query must meet every key: the queries get a dimension more, %s stays.",
+        pairs, show_value("queries (1, T, 1, E)", 0));
+    say(l, step_forward("keys (1, 1, T, E)"), 0, "So do the keys: %s stays.",
+        show_value("keys (1, 1, T, E)", 0));
+    say(l, step_forward("q + k"), sum,
+        "Each query plus each key, number by number: farthest from 0 is %s, of \"%s\" with \"%s\".",
+        show_value("q + k", sum), word_of(l, sum / (T * E)), word_of(l, sum / E % T));
+    say(l, step_forward("features"), sum,
+        "The tanh of it, between -1 and 1: %s becomes %s. Far from 0, tanh is flat.",
+        show_value("q + k", sum), show_value("features", sum));
+    say(l, step_forward("w_v features"), w,
+        "`w_v.weight` makes one score of each %d numbers: farthest from 0 is %s.", E,
+        show_value("w_v features", w));
+    say(l, step_forward("scores"), s,
+        "As a table, a row for each query and a column for each key: \"%s\" with \"%s\" has %s.",
+        word_of(l, s / T), word_of(l, s % T), show_value("scores", s));
+    say(l, step_forward("attention_weights"), a,
+        "Softmax makes weights of each row: \"%s\" gives \"%s\" %s; right would be all of it to the "
+        "next word.",
+        word_of(l, a / T), word_of(l, a % T), show_value("attention_weights", a));
+}
+
+static void tell_forward(Lesson *l) {
+    const int64_t o = largest_value("output"), z = largest_value("Z"), y = largest_value("Y");
+    const int64_t h = largest_value("relu(Z)"), negative = count_negative("Z");
+    if (l->options.additive) tell_additive(l);
+    else tell_dot_product(l);
+    say(l, step_forward("output"), o,
+        "The mean of the words, each counted with its weight: for \"%s\" one number is %s.",
+        word_of(l, o / E), show_value("output", o));
+    say(l, step_forward("Z"), z,
+        "A first layer: times `W_1.weight`, plus `W_1.bias`. Farthest from 0 is %s.",
+        show_value("Z", z));
+    say(l, step_forward("relu(Z)"), h,
+        "`relu(Z)` keeps what is positive and makes the rest 0: %d of %d numbers are negative here. "
+        "The largest number that stays is %s.",
+        (int)negative, (int)size_of("Z"), show_value("relu(Z)", h));
+    say(l, step_forward("Y"), y,
+        "A second layer makes the answer, as large as a word again: farthest from 0 is %s.",
+        show_value("Y", y));
+    say_loss(l);
+}
+
+static void tell_layers_backward(Lesson *l) {
+    const int64_t h = largest_grad("relu(Z)"), w = largest_grad("W_2.weight");
+    const int64_t b = largest_grad("W_2.bias"), z = largest_grad("Z"), o = largest_grad("output");
+    const int64_t w_1 = largest_grad("W_1.weight"), b_1 = largest_grad("W_1.bias");
+    const int still = rows_without_gradient();
+    say_loss_backward(l, "Y");
+    say(l, step_backward("Y", "relu(Z)"), h,
+        "Back through the second layer: farthest from 0 is %s, for \"%s\".",
+        show_grad("relu(Z)", h), word_of(l, h / HIDDEN));
+    say(l, step_backward("Y", "W_2.weight"), w,
+        "The first parameter that gets its gradient: each of its numbers was used for every word, "
+        "and gets a term from each. Farthest from 0 is %s.",
+        show_grad("W_2.weight", w));
+    say(l, step_backward("Y", "W_2.bias"), b,
+        "The bias was added to every word, so its gradient is the sum of a column of `dY`: %s.",
+        show_grad("W_2.bias", b));
+    say(l, step_backward("relu(Z)", "Z"), z,
+        "Where `Z` is negative, relu is flat: a small change of `Z` changes nothing, and the gradient "
+        "is exactly 0. Elsewhere it passes unchanged: %s is the one farthest from 0.",
+        show_grad("Z", z));
+    say(l, step_backward("Z", "output"), o,
+        "Back through the first layer, to the attention: farthest from 0 is %s.",
+        show_grad("output", o));
+    if (still > 0)
+        say(l, step_backward("Z", "W_1.weight"), w_1,
+            "A term from each word. But %d of %d rows get%s exactly 0: in the column of `dZ` all "
+            "numbers are 0, so nothing is learned there in this step. Farthest from 0 is %s.",
+            still, HIDDEN, still == 1 ? "s" : "", show_grad("W_1.weight", w_1));
+    else
+        say(l, step_backward("Z", "W_1.weight"), w_1,
+            "A term from each word, as before. Every row gets a gradient; farthest from 0 is %s.",
+            show_grad("W_1.weight", w_1));
+    say(l, step_backward("Z", "W_1.bias"), b_1, "The sum of a column of `dZ`: %s.",
+        show_grad("W_1.bias", b_1));
+}
+
+static void tell_attention_backward(Lesson *l) {
+    const int64_t T = l->options.tokens, a = largest_grad("attention_weights");
+    const int64_t s = largest_grad("scores");
+    const char *word = word_of(l, s / T);
+    const char *other = word_of(l, s % T);
+    const double slope = lesson_grad("scores", s);
+    say(l, step_backward("output", "attention_weights"), a,
+        "To the weights: the gradient of an output meets a word. \"%s\" with \"%s\" gets %s. The "
+        "words `x` are data, and get no gradient.",
+        word_of(l, a / T), word_of(l, a % T), show_grad("attention_weights", a));
+    if (slope == 0)
+        say(l, step_backward("attention_weights", "scores"), s,
+            "Through softmax no gradient arrives in this step: all are %s.",
+            show_grad("scores", s));
+    else
+        say(l, step_backward("attention_weights", "scores"), s,
+            "Through softmax%s: %s for the score of \"%s\" with \"%s\", so \"%s\" should give it %s "
+            "attention.",
+            l->options.additive ? "" : ", which divided by sqrt(d), too", show_grad("scores", s),
+            word, other, word, slope > 0 ? "less" : "more");
+}
+
+/* How many numbers of tanh are so flat that the derivative is less than a hundredth. */
+static int64_t count_flat(void) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < size_of("features"); i++)
+        count += 1 - pow(lesson_value("features", i), 2) < 0.01;
+    return count;
+}
+
+static void tell_additive_backward(Lesson *l) {
+    const int64_t w = largest_grad("w_v features"), f = largest_grad("features");
+    const int64_t v = largest_grad("w_v.weight"), s = largest_grad("q + k");
+    const int64_t k = largest_grad("keys"), q = largest_grad("queries");
+    const int64_t w_k = largest_grad("W_k.weight");
+    say(l, step_backward("scores", "w_v features"), w,
+        "The scores were only moved, and so are their gradients: %s stays.",
+        show_grad("w_v features", w));
+    say(l, step_backward("w_v features", "features"), f,
+        "Each score was a sum over %d numbers, times `w_v.weight`; with these factors the gradient "
+        "comes back: %s.",
+        E, show_grad("features", f));
+    say(l, step_backward("w_v features", "w_v.weight"), v,
+        "The parameter gets a term from each pair of words: farthest from 0 is %s.",
+        show_grad("w_v.weight", v));
+    say(l, step_backward("features", "q + k"), s,
+        "The derivative of tanh is 1 minus its square. In %d of %d places this is less than a "
+        "hundredth: there tanh is flat, and almost nothing gets through. The largest gradient "
+        "that is left is %s.",
+        (int)count_flat(), (int)size_of("features"), show_grad("q + k", s));
+    say(l, step_backward("q + k", "queries (1, T, 1, E)"), largest_grad("queries (1, T, 1, E)"),
+        "A query was added to every key, so it gets a sum over the keys: farthest from 0 is %s.",
+        show_grad("queries (1, T, 1, E)", largest_grad("queries (1, T, 1, E)")));
+    say(l, step_backward("q + k", "keys (1, 1, T, E)"), largest_grad("keys (1, 1, T, E)"),
+        "And a key gets a sum over the queries: farthest from 0 is %s.",
+        show_grad("keys (1, 1, T, E)", largest_grad("keys (1, 1, T, E)")));
+    say(l, step_backward("keys (1, 1, T, E)", "keys"), k,
+        "Without the dimension more, the same numbers: %s is one.", show_grad("keys", k));
+    say(l, step_backward("queries (1, T, 1, E)", "queries"), q,
+        "The same for the queries: %s is one.", show_grad("queries", q));
+    say(l, step_backward("keys", "W_k.weight"), w_k,
+        "The matrix of the keys, which is too large, gets its gradient through what tanh has let "
+        "pass: farthest from 0 is %s.",
+        show_grad("W_k.weight", w_k));
 }
 
 static void tell(Lesson *l) {
-    const int64_t shown = largest_gradient("W_2.weight", E * HIDDEN);
-    const double w = lesson_value("W_2.weight", shown), dw = lesson_grad("W_2.weight", shown);
-    say(l,
-        "A training step is always the same: run the model forward to a loss, run backward, change "
-        "the parameters. For every token of `x` the model should return the next token, `T`; the "
-        "parameters are the tensors with a dot in their names.%s",
-        l->options.additive
-            ? ""
-            : " The attention is as in lesson 2, but `x` itself is keys and "
-              "values, without a W_k, and `masked_softmax`, which has no mask here, "
-              "divides by sqrt(d) itself.");
-    say(l,
-        "After backward SGD changes each parameter: it subtracts %g times the gradient. "
-        "`W_2.weight[%d, %d]` is %.4f and its gradient is %.4f, so the next step begins with %.4f "
-        "- %g x %.4f = %.4f. All tables show step %d, before this change; the curve of the page "
-        "shows the losses of all %d steps, from %.3f to %.3f.",
-        RATE, (int)(shown / HIDDEN), (int)(shown % HIDDEN), w, dw, w, RATE, dw, w - RATE * dw,
-        (int)l->options.step + 1, LESSON_STEPS, lesson_losses(l)[0],
-        lesson_losses(l)[LESSON_STEPS - 1]);
-    if (l->options.additive)
-        say(l,
-            "Here a small network computes the scores, w_v tanh(queries + keys). `W_k` begins %d "
-            "times too large, so most results of tanh are 1 or -1, where tanh is flat: its "
-            "derivative is 0 or almost 0, and `W_q` and `W_k` get little or no gradient.",
-            STEEP);
+    const int64_t w = largest_grad("W_q.weight"), q = largest_grad("queries");
+    const double before = lesson_value("W_q.weight", w), slope = lesson_grad("W_q.weight", w);
+    tell_forward(l);
+    tell_layers_backward(l);
+    tell_attention_backward(l);
+    if (l->options.additive) tell_additive_backward(l);
     else
-        say(l,
-            "Where the input `Z` is negative, relu is flat: its derivative is 0, and so is the "
-            "gradient of `Z`. A column of `Z` that is negative for every token has no effect, so "
-            "its row of `W_1.weight` gets no gradient and does not learn. Here the gradient is 0 "
-            "in %d of the %d rows of `W_1.weight`.",
-            rows_without_gradient(), HIDDEN);
-    say(l, "For programmers: your own program makes such a page with `tape_keep_grads(true)` after "
-           "`tape_begin()`, `tape_write_json(file)` after `ag_backward(loss)`, and `build/explain "
-           "--tape FILE.json --page FILE.html`.");
+        say(l, step_backward("scores", "queries"), q,
+            "To the queries: \"%s\" gets %s. The keys are data here, and get nothing.",
+            word_of(l, q / E), show_grad("queries", q));
+    say(l, step_backward("queries", "W_q.weight"), w,
+        "The last parameter has its gradient; now comes the step. SGD subtracts %g times the "
+        "gradient from each parameter: this one goes from %.4f to %.4f - %g x %.4f = %.4f. All "
+        "%d steps of the training are like this one.",
+        RATE, before, before, RATE, slope, before - RATE * slope, LESSON_STEPS);
 }
 
-static void ask(Lesson *l) {
+static void ask_step(Lesson *l) {
     const double w = lesson_value("W_q.weight", 0), dw = lesson_grad("W_q.weight", 0);
     char up[32], down[32], all[32], why[128];
     snprintf(up, sizeof up, "%.4f", w + RATE * dw);
@@ -145,17 +322,29 @@ static void ask(Lesson *l) {
     snprintf(why, sizeof why, "SGD subtracts the rate times the gradient: %.4f - %g x %.4f = %s.",
              w, RATE, dw, down);
     const char *const options[] = {up, down, all, NULL};
-    if (l->options.additive)
-        ask_zeros(l, "q + k", "Which cells of the gradient of `q + k` must be 0?");
-    else ask_zeros(l, "Z", "Which cells of the gradient of `Z` must be 0?");
     if (strcmp(up, down) != 0)
-        ask_choice(l, options, 1, why,
+        ask_choice(l, step_backward("queries", "W_q.weight"), options, 1, why,
+                   "A step subtracts the gradient, but only a small part of it: the learning rate "
+                   "says how much.",
                    "What is the first number of `W_q.weight` after this step, with a learning rate "
                    "of %g?",
                    RATE);
-    ask_number(l, "W_2.bias", "grad", 0,
-               "`W_2.bias` is added to every token. What is the gradient of its first "
-               "number? Add up the first column of the gradient of `Y`.");
+}
+
+static void ask(Lesson *l) {
+    ask_number(l, step_backward("Y", "W_2.bias"), "W_2.bias", "grad", 0,
+               "Add up the first column of `dY`.",
+               "`W_2.bias` is added to every word. What is the gradient of its first number?");
+    if (l->options.additive)
+        ask_zeros(l, step_backward("features", "q + k"), "q + k",
+                  "The derivative of tanh is 1 minus its square. When is that exactly 0 on a "
+                  "computer?",
+                  "Which cells of the gradient of `q + k` must be 0?");
+    else
+        ask_zeros(l, step_backward("relu(Z)", "Z"), "Z",
+                  "Where does a small change of `Z` not change `relu(Z)`?",
+                  "Which cells of the gradient of `Z` must be 0?");
+    ask_step(l);
 }
 
 /* The formulas that both kinds of attention share. */
@@ -164,17 +353,39 @@ static void ask(Lesson *l) {
         "W <- W - 0.02 dW, every parameter W"
 
 const LessonKind lesson_6 = {
+    .number = 6,
     .title = "A training step",
+    .hook = "Forward, backward, step",
     .idea = "Forward, backward, step: a module learns by 200 small subtractions.",
     .source = "d2l.ai: Attention Scoring Functions; additive attention: Bahdanau et al. 2015",
     .columns = "",
     .formula = {"queries = x W_q',  scores = queries x'", "output = softmax(scores / sqrt(d)) x",
                 TRAINED},
     .additive = {"features = tanh(x W_q' + x W_k')", "output = softmax(features w_v') x", TRAINED},
+    .word_rows = {"x", "queries", "keys", "keys (1, 1, T, E)", "q + k", "features", "w_v features",
+                  "scores", "attention_weights", "output", "Z", "relu(Z)", "Y", "T", "E", "E^2"},
+    .word_columns = {"keys'", "scores", "attention_weights"},
+    .transposed = {{"keys'", "x"}},
+    .shorts = {{"queries", "Q"},
+               {"keys", "K"},
+               {"keys'", "x'"},
+               {"scores", "S"},
+               {"features", "F"},
+               {"attention_weights", "A"},
+               {"output", "O"},
+               {"relu(Z)", "H"},
+               {"W_q.weight", "W_q"},
+               {"W_k.weight", "W_k"},
+               {"w_v.weight", "w_v"},
+               {"W_1.weight", "W_1"},
+               {"W_2.weight", "W_2"},
+               {"W_1.bias", "b_1"},
+               {"W_2.bias", "b_2"}},
     .own = {.tokens = 4, .seed = 26},
     .rate = RATE,
     .shows_losses = true,
     .build = build,
+    .begin = begin,
     .tell = tell,
     .ask = ask,
 };

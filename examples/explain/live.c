@@ -25,16 +25,21 @@ typedef struct {
     LessonEdit *edits; /* memory for one edit per line of the request */
 } Asked;
 
-static bool read_lesson_number(const char *value, int *number) {
-    const bool is_digit = *value > '0' && *value <= '0' + LESSONS && !value[1];
-    if (is_digit) *number = *value - '0';
-    else tensor_fail("lesson is \"%s\": it must be an integer from 1 to %d", value, LESSONS);
-    return is_digit;
+/* "3" or, for its second half, "3b". */
+static bool read_lesson_name(const char *value, Asked *asked) {
+    const int number = *value > '0' && *value <= '0' + LESSONS ? *value - '0' : 0;
+    const bool is_b = number > 0 && strcmp(value + 1, "b") == 0;
+    if (number == 0 || (value[1] && !is_b) || !lesson_has_part(number, is_b ? 'b' : 'a'))
+        return tensor_fail("lesson is \"%s\": it must be an integer from 1 to %d, or 3b", value,
+                           LESSONS);
+    asked->lesson = number;
+    asked->options.part = is_b ? 'b' : 'a';
+    return true;
 }
 
 static bool take_setting(void *context, const char *key, const char *value) {
     Asked *asked = context;
-    if (strcmp(key, "lesson") == 0) return read_lesson_number(value, &asked->lesson);
+    if (strcmp(key, "lesson") == 0) return read_lesson_name(value, asked);
     if (strcmp(key, "set") != 0) return lesson_set(&asked->options, key, value);
     return lesson_read_edit(&asked->edits[asked->options.num_edits++], value);
 }

@@ -3,7 +3,8 @@
  *     strcpy(live_request(23), "lesson 5\nheads 2\nseed 3");
  *     puts(live_answer());
  *
- * A request is text with a setting on each line, "key value": the lesson, what lesson_set takes,
+ * A request is text with a setting on each line, "key value": the lesson (3b is the second half of
+ * lesson 3), what lesson_set takes,
  * and edits, "set 3 0.5 W_q" (lesson_read_edit). The page (live.js) writes the request into the
  * module's memory, and reads the answer there.
  *

@@ -17,7 +17,8 @@ typedef enum {
     NUMBER,  /* double */
     SWITCH,  /* bool */
     REQUEST, /* bool; it changes no tape, and the page has no control for it */
-    RULE     /* const char * */
+    RULE,    /* const char * */
+    WORDS    /* const char *; the page has another field for them */
 } Kind;
 
 typedef struct {
@@ -49,6 +50,7 @@ static const Setting settings[] = {
     CHOICE("additive", "6", additive),
     CHOICE("float32", "123456", float32),
     {"train", "--train", "123456", REQUEST, FIELD(train), 0, 1},
+    {"words", "--words", "23456", WORDS, FIELD(words), 0, 0},
     {"rule", "--break", "123456", RULE, FIELD(rule), 0, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -77,7 +79,7 @@ static bool is_given(const Setting *s, const LessonOptions *o) {
     if (s->kind == INTEGER) return *integer_in(s, o) != 0;
     if (s->kind == SEED) return *seed_in(s, o) != LESSON_SEED;
     if (s->kind == NUMBER) return *number_in(s, o) >= 0;
-    if (s->kind == RULE) return *text_in(s, o) != NULL;
+    if (s->kind == RULE || s->kind == WORDS) return *text_in(s, o) != NULL;
     return *switch_in(s, o);
 }
 
@@ -126,6 +128,8 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     while (s < end && strcmp(s->key, key) != 0) s++;
     if (s == end) return tensor_fail("there is no setting \"%s\"", key);
     if (s->kind == RULE) return set_rule(options, value);
+    if (s->kind == WORDS) *text_in(s, options) = value;
+    if (s->kind == WORDS) return true;
     if (!setting_number(key, value, s->kind != NUMBER, s->least, s->most, &number)) return false;
     if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)number;
     if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
@@ -169,32 +173,98 @@ static void print_value(char *text, size_t size, const Setting *s, const LessonO
     if (s->kind == RULE) snprintf(text, size, "%s", *text_in(s, o));
 }
 
-void settings_write_command(FILE *file, int number, const LessonOptions *given) {
-    char value[32];
-    fprintf(file, ",\n\"command\":\"build/explain --lesson %d", number);
-    for (int i = 0; i < SETTINGS; i++) {
-        const Setting *s = &settings[i];
-        if (!is_given(s, given) || !takes(number, s)) continue;
-        print_value(value, sizeof value, s, given);
-        fprintf(file, " %s%s%s", s->flag, *value ? " " : "", value);
+/* " --words "the cat"", quoted for a shell. */
+static char *add_words(char *to, const char *end, const char *words) {
+    to += snprintf(to, (size_t)(end - to), " --words \"");
+    for (; *words && to + 4 < end; words++) {
+        if (strchr("\"\\$`", *words)) *to++ = '\\';
+        *to++ = *words;
     }
-    putc('"', file);
+    return to + snprintf(to, (size_t)(end - to), "\"");
 }
 
-void settings_write(FILE *file, int number, const LessonOptions *used) {
+void settings_write_command(FILE *file, int number, const LessonOptions *given) {
+    enum { COMMAND = 4096 };
+    char text[COMMAND], value[32];
+    const char *const end = text + COMMAND;
+    char *to = text + snprintf(text, COMMAND, "build/explain --lesson %d", number);
+    for (int i = 0; i < SETTINGS && end - to > 64; i++) {
+        const Setting *s = &settings[i];
+        if (!is_given(s, given) || !takes(number, s)) continue;
+        if (s->kind == WORDS) {
+            to = add_words(to, end - 256, given->words);
+            continue;
+        }
+        print_value(value, sizeof value, s, given);
+        to += snprintf(to, (size_t)(end - to), " %s%s%s", s->flag, *value ? " " : "", value);
+    }
+    json_write_member(file, "command", text);
+}
+
+void settings_write(FILE *file, int number, const LessonOptions *used, const LessonOptions *most) {
     static const char *const kinds[] = {"integer", "integer", "number", "switch"};
     const char *before = ",\n\"settings\":[";
     char value[32];
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
         if (!takes(number, s) || s->kind > SWITCH) continue;
+        const double limit = s->kind == INTEGER ? (double)*integer_in(s, most) : s->most;
         print_value(value, sizeof value, s, used);
         if (s->kind == SWITCH) strcpy(value, *switch_in(s, used) ? "true" : "false");
         fprintf(file, "%s{\"key\":\"%s\",\"kind\":\"%s\",\"value\":%s", before, s->key,
                 kinds[s->kind], value);
-        if (s->kind != SWITCH) fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, s->most);
+        if (s->kind != SWITCH) fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, limit);
         putc('}', file);
         before = ",\n ";
     }
     putc(']', file);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* The step of a training changes no size. */
+static bool is_size(int number, const Setting *s) {
+    return takes(number, s) && s->kind == INTEGER && s->offset != FIELD(step);
+}
+
+void settings_find_most(LessonOptions *most, int number, const LessonOptions *used,
+                        LessonFits *fits, void *context) {
+    *most = *used;
+    most->step = LESSON_STEPS - 1;
+    for (int i = 0; i < SETTINGS; i++) {
+        const Setting *s = &settings[i];
+        if (!is_size(number, s)) continue;
+        LessonOptions tried = *used;
+        int64_t low = 0, high = (int64_t)s->most; /* low is 0, or fits */
+        while (low < high) {
+            const int64_t middle = low + (high - low + 1) / 2;
+            *integer_in(s, &tried) = middle;
+            if (fits(context, &tried)) low = middle;
+            else high = middle - 1;
+        }
+        *integer_in(s, most) = low;
+    }
+}
+
+bool settings_check_most(int number, const LessonOptions *given, const LessonOptions *used,
+                         const LessonOptions *most) {
+    bool too_large = false;
+    for (int i = 0; i < SETTINGS && !tensor_error(); i++) {
+        const Setting *s = &settings[i];
+        if (!is_size(number, s)) continue;
+        const long long value = *integer_in(s, used), limit = *integer_in(s, most);
+        if (value <= limit) continue;
+        too_large = true;
+        if (!is_given(s, given) || limit < 1) continue;
+        if (strcmp(s->key, "size") == 0)
+            tensor_fail("lesson %d: size %lld is too large here: at most %lld", number, value,
+                        limit);
+        else
+            tensor_fail("lesson %d: %lld %s are too many here: at most %lld", number, value, s->key,
+                        limit);
+    }
+    if (too_large && !tensor_error())
+        tensor_fail("lesson %d: the sizes are too large together: choose a smaller example",
+                    number);
+    return !too_large;
 }

@@ -27,14 +27,16 @@ typedef struct {
     bool causal, no_scale, no_mask, additive, float32;
     bool train;              /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
     const char *rule;        /* the key of a wrong rule (wrong.h), or NULL */
+    const char *words;       /* of the tokens, between blanks (words.h); NULL: the lesson's own */
+    char part;               /* 'b': the second half of lesson 3, and 'a' the first; 0: both */
     const LessonEdit *edits; /* num_edits, the caller's; lesson_open alone reads them */
     int num_edits;
 } LessonOptions;
 #define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
 
 /* Sets the option with this key, "heads" or "no-scale", to a number that is written as text,
- * "train" too; "rule" to the key of a wrong rule, "" for none. False and an error if there is no
- * such setting, or if the value is not allowed. */
+ * "train" too; "rule" to the key of a wrong rule, "" for none; "words" to this text, which stays
+ * the caller's. False and an error if there is no such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
 /* Reads the value of this key: a number from least to most, which must be an integer if whole is
@@ -63,8 +65,20 @@ LessonOptions lesson_or_own(LessonOptions options, LessonOptions own);
 
 /* Writes ,"command":"build/explain --lesson 5 --heads 2": given are the options of the caller. */
 void settings_write_command(FILE *file, int number, const LessonOptions *given);
-/* Writes ,"settings":[{"key":"heads","kind":"integer","value":3,"least":1,"most":64}, ...]: the
- * settings that this lesson takes, with the values in use. */
-void settings_write(FILE *file, int number, const LessonOptions *used);
+/* Writes ,"settings":[{"key":"heads","kind":"integer","value":3,"least":1,"most":9}, ...]: the
+ * settings that this lesson takes, but not the words, with the values in use and the limits of
+ * settings_find_most. */
+void settings_write(FILE *file, int number, const LessonOptions *used, const LessonOptions *most);
+
+/* Finds, for each size that this lesson takes, the largest value with which the lesson fits if
+ * all others stay as they are used; 0 if there is none. A larger value must never fit where a
+ * smaller one does not. */
+typedef bool LessonFits(void *context, const LessonOptions *options);
+void settings_find_most(LessonOptions *most, int number, const LessonOptions *used,
+                        LessonFits *fits, void *context);
+/* An error, "lesson 4: 64 tokens are too many here: at most 29", if a size is above its limit;
+ * then one that is given is named. */
+bool settings_check_most(int number, const LessonOptions *given, const LessonOptions *used,
+                         const LessonOptions *most);
 
 #endif

@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char blanks[] = " \t\r\n";
 static const char usual[] = "the cat sat on a mat while dogs ran by and birds sang in tall trees";
 
 /* Adds the words of a text after the first `count`; returns how many there are then, or would be if
  * there were room. */
 static int add(Words *words, int count, const char *text) {
-    while (*(text += strspn(text, " \t\r\n"))) {
-        const int size = (int)strcspn(text, " \t\r\n");
+    for (text += strspn(text, blanks); *text; text += strspn(text, blanks)) {
+        const int size = (int)strcspn(text, blanks);
         if (size >= WORD_SIZE) tensor_fail("words: \"%.*s\" is too long for a word", size, text);
         else if (count < MOST_WORDS) snprintf(words->word[count], WORD_SIZE, "%.*s", size, text);
         text += size;

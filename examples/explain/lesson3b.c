@@ -1,0 +1,308 @@
+/* lesson3b.c - selecting against filling: two ways to hide keys. A selects the keys that may be
+ * seen; B writes -1e6 in place of the scores of the others. They differ where a query sees no key.
+ */
+#include "tell.h"
+
+#include <math.h>
+
+enum { MOST = 64 * 64, VALUES = 2 }; /* cells of a mask; the size of a value */
+
+/* The last query has no key, the query before it has one key, the others have all. */
+static int64_t length_of(const Lesson *l, int64_t q) {
+    const int64_t Q = l->options.queries, K = l->options.keys;
+    if (l->options.no_mask) return K;
+    if (q == Q - 1) return 0;
+    return q == Q - 2 ? 1 : K;
+}
+
+/* (1, Q) */
+static Tensor *make_lengths(Lesson *l) {
+    int64_t lengths[MOST_WORDS];
+    for (int64_t q = 0; q < l->options.queries; q++) lengths[q] = length_of(l, q);
+    return lesson_own(l, "lengths", tensor_from_int64s(SHAPE(1, l->options.queries), lengths));
+}
+
+/* (1, Q, K): true where a key is hidden. */
+static Tensor *make_ignored(Lesson *l) {
+    const int64_t Q = l->options.queries, K = l->options.keys;
+    static bool cells[MOST];
+    for (int64_t q = 0; q < Q; q++)
+        for (int64_t k = 0; k < K; k++)
+            cells[q * K + k] = k >= length_of(l, q) || (l->options.causal && k > q);
+    return lesson_own(l, "ignored", tensor_from_bools(SHAPE(1, Q, K), cells));
+}
+
+/* A: the weights if the mask selects, B: the weights if the scores are filled, both (1, Q, K). */
+static Tensor *build(Lesson *l) {
+    const int64_t Q = l->options.queries, K = l->options.keys, d = l->options.size;
+    Tensor *q = lesson_draw(l, "Q", 1, SHAPE(1, Q, d));
+    Tensor *k = lesson_draw(l, "K", 1, SHAPE(1, K, d));
+    Tensor *v = lesson_draw(l, "V", 1, SHAPE(1, K, VALUES));
+    Tensor *t = lesson_data(l, "T", 1, SHAPE(1, Q, VALUES));
+    Tensor *s = ag_name(ag_bmm(q, ag_name(ag_transpose(k, 1, 2), "K'")), "S");
+    if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
+    const AttentionMask mask = {.valid_lens = make_lengths(l), .causal = l->options.causal};
+    Tensor *a = ag_name(ag_attention_weights(s, 1, mask, 1), "A");
+    Tensor *y_a = ag_name(ag_bmm(a, v), "Y_A");
+    Tensor *f = ag_name(ag_masked_fill(s, make_ignored(l), -1e6), "F");
+    Tensor *b = ag_name(ag_softmax(f, -1), "B");
+    Tensor *y_b = ag_name(ag_bmm(b, v), "Y_B");
+    return lesson_loss(ag_name(ag_add(y_a, y_b), "Y_A + Y_B"), t);
+}
+
+/* ---- the texts ------------------------------------------------------------------------------- */
+
+static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
+
+/* Are all scores of the row filled? A reader can change the masks. */
+static bool is_filled(const Lesson *l, int64_t q) {
+    const int64_t K = l->options.keys;
+    for (int64_t k = 0; k < K; k++)
+        if (lesson_value("ignored", q * K + k) == 0) return false;
+    return true;
+}
+
+/* The first query all of whose scores are filled; -1 if there is none. */
+static int64_t blind_query(const Lesson *l) {
+    for (int64_t q = 0; q < l->options.queries; q++)
+        if (is_filled(l, q)) return q;
+    return -1;
+}
+
+/* The first cell that is hidden, in a row with a key if there is one; -1 if none is. */
+static int64_t hidden_cell(const Lesson *l) {
+    const int64_t K = l->options.keys;
+    int64_t cell = -1;
+    for (int64_t i = size_of("ignored") - 1; i >= 0; i--)
+        if (lesson_value("ignored", i) != 0 && (cell < 0 || !is_filled(l, i / K))) cell = i;
+    return cell;
+}
+
+static void begin(Lesson *l) {
+    const int64_t blind = blind_query(l);
+    const int K = (int)l->options.keys;
+    char each[32];
+    snprintf(each, sizeof each, "each 1/%d", K);
+    const char *const options[] = {"all 0", each, "NaN", NULL};
+    cover(l, "B", blind < 0 ? 0 : blind,
+          "There are two ways to hide a key. `A` selects: softmax never sees the score; `B` fills, "
+          "as many programs do: it writes -1e6 in place of the score. The weights look the same, "
+          "until a word may see nothing.%s",
+          blind < 0 ? " Here each word sees a key, so both ways agree." : "");
+    if (blind >= 0 && K > 1)
+        bet(l, step_forward("B"), options, 1,
+            "\"%s\" may see no key: all its scores become -1e6. Which weights does softmax give it?",
+            word_of(l, blind));
+}
+
+static void tell_scores(Lesson *l) {
+    const int64_t cell = largest_value("S"), K = l->options.keys;
+    say(l, step_forward("K'"), 0,
+        "The keys stand as columns for the product. Nothing is computed: the first number is still "
+        "%s.",
+        show_value("K'", 0));
+    say(l, step_forward("S"), cell,
+        "Each query times each key: the scores. Farthest from 0 is %s, of \"%s\" with \"%s\".",
+        show_value("S", cell), word_of(l, cell / K), word_of(l, cell % K));
+    say(l, step_forward("S / sqrt(d)"), cell,
+        "Divided by sqrt(d): %s becomes %s. Two lines will read these scores, one for each way to "
+        "hide keys.",
+        show_value("S", cell), show_value("S / sqrt(d)", cell));
+}
+
+/* What a query without a key gets; "" if there is none. */
+static const char *selected(const Lesson *l) {
+    static char text[200];
+    const int64_t q = blind_query(l);
+    *text = '\0';
+    if (q >= 0 && lesson_value("A", largest_in_row("A", q)) == 0)
+        snprintf(text, sizeof text, " \"%s\" may see no key, and its weights are all 0.",
+                 word_of(l, q));
+    return text;
+}
+
+static void tell_selecting(Lesson *l) {
+    const int64_t cell = largest_value("A"), K = l->options.keys, y = largest_value("Y_A");
+    say(l, step_forward("A"), cell,
+        "The first way selects: `lengths` says how many keys each row may see, and softmax shares "
+        "the weights among these alone. \"%s\" gives \"%s\" %s.%s",
+        word_of(l, cell / K), word_of(l, cell % K), show_value("A", cell), selected(l));
+    say(l, step_forward("Y_A"), y,
+        "The means of the values with the weights `A`. The number farthest from 0 is %s, for "
+        "\"%s\".",
+        show_value("Y_A", y), word_of(l, y / VALUES));
+}
+
+static void tell_filling(Lesson *l) {
+    const int64_t K = l->options.keys, hidden = hidden_cell(l), blind = blind_query(l);
+    const int64_t cell = blind < 0 ? largest_value("B") : blind * K;
+    const int64_t y = blind < 0 ? largest_value("Y_B") / VALUES * VALUES : blind * VALUES;
+    if (hidden < 0)
+        say(l, step_forward("F"), 0,
+            "The second way fills: where `ignored` has a 1, -1e6 would take the place of the score. "
+            "Here it has none, and %s stays.",
+            show_value("F", 0));
+    else
+        say(l, step_forward("F"), hidden,
+            "The second way fills: where `ignored` has a 1, -1e6 takes the place of the score: the "
+            "%s of \"%s\" with \"%s\" is gone.",
+            show_value(scores(l), hidden), word_of(l, hidden / K), word_of(l, hidden % K));
+    if (blind < 0)
+        say(l, step_forward("B"), cell,
+            "An ordinary softmax: next to other scores, e to the power of -1e6 is 0 on a computer, "
+            "so a filled score gets the weight 0, by rounding. \"%s\" gives \"%s\" %s.",
+            word_of(l, cell / K), word_of(l, cell % K), show_value("B", cell));
+    else
+        say(l, step_forward("B"), cell,
+            "An ordinary softmax: next to other scores, e to the power of -1e6 is 0 on a computer. "
+            "But in the row of \"%s\" all scores are -1e6, and equal scores get "
+            "equal weights, %s each. It looks at everything that it should not see.",
+            word_of(l, blind), show_value("B", cell));
+    say(l, step_forward("Y_B"), y,
+        "The means of the values with the weights `B`: the row of \"%s\" begins with %s, in `Y_A` "
+        "with %s.",
+        word_of(l, y / VALUES), show_value("Y_B", y), show_value("Y_A", y));
+    say(l, step_forward("Y_A + Y_B"), y,
+        "Both outputs are added, so that one loss judges both ways: %s for \"%s\".",
+        show_value("Y_A + Y_B", y), word_of(l, y / VALUES));
+}
+
+/* Backward through the filled weights: they come first, being later on the tape. */
+static void tell_filled_backward(Lesson *l) {
+    const int64_t K = l->options.keys, blind = blind_query(l);
+    const int64_t b = largest_grad("B"), f = largest_grad("F");
+    const int64_t hidden = hidden_cell(l);
+    say(l, step_backward("Y_B", "B"), b,
+        "On the way back the later line comes first. A row of `dY_B` meets a row of `V`: the weight "
+        "of \"%s\" for \"%s\" gets %s.",
+        word_of(l, b / K), word_of(l, b % K), show_grad("B", b));
+    if (blind < 0)
+        say(l, step_backward("Y_B", "V"), 0,
+            "A value gets the gradients of the words that looked at it, times their weights: %s is "
+            "the first number of this part.",
+            show_part("Y_B", "V", 0));
+    else
+        say(l, step_backward("Y_B", "V"), 0,
+            "A value gets the gradients of the words that looked at it, times their weights: %s is "
+            "the first number of this part. \"%s\" gives its share with the weight %s: a word that "
+            "should see nothing changes `V`.",
+            show_part("Y_B", "V", 0), word_of(l, blind), show_value("B", blind * K));
+    say(l, step_backward("B", "F"), f,
+        "The weight times how far its `dB` is above the mean of the row: %s x (%s %s) = %s. Where "
+        "the weight is 0 by rounding, the gradient is 0.",
+        show_value("B", f), show_grad("B", f), show_less(mean_grad_in_row("B", f / K)),
+        show_grad("F", f));
+    if (hidden < 0)
+        say(l, step_backward("F", scores(l)), 0,
+            "No score was filled, so every gradient passes: %s.", show_part("F", scores(l), 0));
+    else
+        say(l, step_backward("F", scores(l)), hidden,
+            "A score that was filled is gone, so its gradient is exactly %s, whatever arrives. The "
+            "others pass unchanged. This is the first part of the gradient of `%s`.",
+            show_part("F", scores(l), hidden), scores(l));
+}
+
+static void tell_selected_backward(Lesson *l) {
+    const int64_t K = l->options.keys, a = largest_grad("A"), s = largest_grad(scores(l));
+    say(l, step_backward("Y_A", "A"), a,
+        "The same for the other way: the weight of \"%s\" for \"%s\" in `A` gets %s.",
+        word_of(l, a / K), word_of(l, a % K), show_grad("A", a));
+    say(l, step_backward("Y_A", "V"), 0,
+        "The second part of the gradient of `V`, with the weights `A`: its first number is %s. Only "
+        "words that may see a key give it something.",
+        show_part("Y_A", "V", 0));
+    say(l, step_addition("Y_A", "V"), 0, "Both parts are added: %s and %s make %s.",
+        show_part("Y_B", "V", 0), show_part("Y_A", "V", 0), show_grad("V", 0));
+    say(l, step_backward("A", scores(l)), s,
+        "Softmax of the keys that are seen: %s x (%s %s) = %s. A hidden score never took part, so "
+        "its gradient is 0.",
+        show_value("A", s), show_grad("A", s), show_less(mean_grad_in_row("A", s / K)),
+        show_part("A", scores(l), s));
+    say(l, step_addition("A", scores(l)), s,
+        "The scores were read twice, once for each way, so two parts are added: %s and %s make %s.",
+        show_part("F", scores(l), s), show_part("A", scores(l), s), show_grad(scores(l), s));
+}
+
+static void tell_backward(Lesson *l) {
+    const int64_t most = largest_grad("E"), s = largest_grad("S"), q = largest_grad("Q");
+    const int64_t column = largest_grad("K'"), k = largest_grad("K");
+    say_loss_backward(l, "Y_A + Y_B");
+    say(l, step_backward("Y_A + Y_B", "Y_A"), most,
+        "A sum passes its gradient to both of its terms, unchanged: `Y_A` gets %s.",
+        show_grad("Y_A", most));
+    say(l, step_backward("Y_A + Y_B", "Y_B"), most, "And `Y_B` gets the same, %s.",
+        show_grad("Y_B", most));
+    tell_filled_backward(l);
+    tell_selected_backward(l);
+    say(l, step_backward("S / sqrt(d)", "S"), s,
+        "Divided by sqrt(d) on the way, divided by it on the way back: %s becomes %s.",
+        show_grad("S / sqrt(d)", s), show_grad("S", s));
+    say(l, step_backward("S", "Q"), q, "A query gets a term from each key: \"%s\" gets %s.",
+        word_of(l, q / l->options.size), show_grad("Q", q));
+    say(l, step_backward("S", "K'"), column,
+        "A key gets a term from each query. The number farthest from 0 is %s.",
+        show_grad("K'", column));
+    say(l, step_backward("K'", "K"), k, "Turned back into rows: %s stands in the row of \"%s\".",
+        show_grad("K", k), word_of(l, k / l->options.size));
+}
+
+static void tell(Lesson *l) {
+    tell_scores(l);
+    tell_selecting(l);
+    tell_filling(l);
+    say_loss(l);
+    tell_backward(l);
+}
+
+static void ask_more_keys(Lesson *l) {
+    const int64_t blind = blind_query(l);
+    const int K = (int)l->options.keys;
+    char each[32], each_of_more[32];
+    if (K == 1) snprintf(each, sizeof each, "1");
+    else snprintf(each, sizeof each, "each 1/%d", K);
+    snprintf(each_of_more, sizeof each_of_more, "each 1/%d", K + 1);
+    const char *const options[] = {"all 0", each, each_of_more, "NaN", NULL};
+    if (blind < 0) return;
+    ask_choice(
+        l, step_forward("B"), options, 2,
+        "All scores of the row are -1e6, and softmax gives equal scores equal weights.",
+        "Softmax divides e to the power of each score by the sum of these powers. What comes "
+        "out if all scores are equal?",
+        "Which weights would \"%s\" get in `B` if there were %d keys in place of %d?",
+        word_of(l, blind), K + 1, K);
+}
+
+static void ask(Lesson *l) {
+    ask_more_keys(l);
+    ask_zeros(l, step_backward("B", "F"), "F",
+              "The gradient is the weight times (`dB` minus the mean of the row). When is one of "
+              "the two factors exactly 0?",
+              "Which cells of the gradient of `F` are exactly 0?");
+    ask_number(l, step_addition("Y_A", "V"), "V", "grad", 0,
+               "Two lines read `V`. Find the part that each gave to its first number.",
+               "What is the gradient of the first number of `V`?");
+}
+
+const LessonKind lesson_3b = {
+    .number = 3,
+    .part = 'b',
+    .title = "Selecting against filling",
+    .hook = "A word that should see nothing",
+    .idea = "Two ways to hide a key agree, until a query may see no key at all.",
+    .source = "d2l.ai: Masked Softmax Operation, which fills with -1e6",
+    .columns = "",
+    .formula = {"S = Q K'", "A = softmax(S / sqrt(d), allowed keys)",
+                "F = S / sqrt(d), -1e6 where ignored", "B = softmax(F)", "Y_A = A V,  Y_B = B V",
+                "loss = sum((Y_A + Y_B - T)^2)"},
+    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "A", "Y_A", "ignored", "F", "B", "Y_B",
+                  "Y_A + Y_B", "T", "E", "E^2"},
+    .word_columns = {"K'", "S", "S / sqrt(d)", "lengths", "A", "ignored", "F", "B"},
+    .transposed = {{"K'", "K"}},
+    .shorts = {{"S / sqrt(d)", "Z"}, {"Y_A + Y_B", "Y"}},
+    .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3},
+    .rate = 0.02,
+    .build = build,
+    .begin = begin,
+    .tell = tell,
+    .ask = ask,
+};

@@ -1,0 +1,478 @@
+/* tell.c - what a lesson says, as JSON: see tell.h. The sections: steps, numbers, texts, questions,
+ * names. */
+#include "tell.h"
+
+#include "json.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { TEXT = 1024 };
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* The line that made this result; -1 if there is none. */
+static int line_that_made(const char *made, TapeLine *line) {
+    for (int i = 0; tape_line(i, line); i++)
+        if (line->n_in > 0 && strcmp(line->out->name, made) == 0) return i;
+    return -1;
+}
+
+Step step_forward(const char *made) {
+    TapeLine line;
+    const int i = line_that_made(made, &line);
+    return i < 0 ? (Step){0} : (Step){'f', i, 0};
+}
+
+Step step_start(void) { return (Step){.kind = 's'}; }
+
+static bool gets_part(const TapeLine *line, int k) {
+    return line->out->grad && line->in[k] && line->in[k]->requires_grad;
+}
+
+Step step_backward(const char *made, const char *input) {
+    TapeLine line;
+    const int i = line_that_made(made, &line);
+    for (int k = 0; i >= 0 && k < line.n_in; k++)
+        if (gets_part(&line, k) && strcmp(line.in[k]->name, input) == 0) return (Step){'b', i, k};
+    return (Step){0};
+}
+
+Step step_addition(const char *made, const char *input) {
+    const Step part = step_backward(made, input);
+    TapeLine line;
+    if (!part.kind) return part;
+    for (int i = part.line + 1; tape_line(i, &line); i++)
+        for (int k = 0; k < line.n_in; k++)
+            if (gets_part(&line, k) && strcmp(line.in[k]->name, input) == 0)
+                return (Step){'a', part.line, part.input};
+    return (Step){0};
+}
+
+/* Writes "at":"b3.0" after a comma. */
+static void write_at(const Lesson *l, Step at) {
+    fprintf(l->json, "\"at\":\"%c", at.kind);
+    if (at.kind != 's') fprintf(l->json, "%d", at.line);
+    if (at.kind == 'b' || at.kind == 'a') fprintf(l->json, ".%d", at.input);
+    putc('"', l->json);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+int64_t size_of(const char *name) {
+    const Tensor *x = lesson_tensor(name);
+    return x ? tensor_numel(x) : 0;
+}
+
+static int64_t dimension(const char *name, int from_the_end) {
+    const Tensor *x = lesson_tensor(name);
+    const int d = x ? x->shape.ndim - from_the_end : -1;
+    return d < 0 ? 1 : x->shape.dim[d];
+}
+
+int64_t rows_of(const char *name) { return dimension(name, 2); }
+int64_t columns_of(const char *name) { return dimension(name, 1); }
+
+/* The gradient of the input that the line's backward makes, a new reference; NULL if there is none.
+ */
+static Tensor *part_of(Step at) {
+    TapeLine line;
+    Tensor *dx[8] = {NULL};
+    if (!at.kind || !tape_line(at.line, &line) || line.n_in > 8) return NULL;
+    if (!tape_vjp(at.line, line.out->grad, dx)) return NULL;
+    for (int k = 0; k < line.n_in; k++)
+        if (k != at.input) tensor_release(dx[k]);
+    return dx[at.input];
+}
+
+double lesson_part(const char *made, const char *input, int64_t i) {
+    Tensor *dx = part_of(step_backward(made, input));
+    const double number = lesson_element(dx, i);
+    tensor_release(dx);
+    return number;
+}
+
+/* Clearly larger: of equal numbers, which rounding makes different, the first is chosen. */
+static bool is_larger(double a, double b) { return a > b + 1e-6 * fabs(b); }
+
+int64_t largest_value(const char *name) {
+    int64_t most = 0;
+    for (int64_t i = 1; i < size_of(name); i++)
+        if (is_larger(fabs(lesson_value(name, i)), fabs(lesson_value(name, most)))) most = i;
+    return most;
+}
+
+int64_t largest_grad(const char *name) {
+    int64_t most = 0;
+    for (int64_t i = 1; i < size_of(name); i++)
+        if (is_larger(fabs(lesson_grad(name, i)), fabs(lesson_grad(name, most)))) most = i;
+    return most;
+}
+
+int64_t largest_in_row(const char *name, int64_t r) {
+    const int64_t first = r * columns_of(name);
+    int64_t most = first;
+    for (int64_t i = first; i < first + columns_of(name); i++)
+        if (is_larger(lesson_value(name, i), lesson_value(name, most))) most = i;
+    return most;
+}
+
+double mean_grad_in_row(const char *weights, int64_t r) {
+    const int64_t first = r * columns_of(weights);
+    double mean = 0;
+    for (int64_t i = first; i < first + columns_of(weights); i++)
+        mean += lesson_value(weights, i) * lesson_grad(weights, i);
+    return mean;
+}
+
+const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
+
+const char *word_of(const Lesson *l, int64_t i) {
+    return i >= 0 && i < MOST_WORDS ? l->words.word[i] : "";
+}
+
+/* ---- numbers as text ------------------------------------------------------------------------- */
+
+static char *next_string(void) {
+    static char strings[32][32];
+    static int next;
+    return strings[next++ % 32];
+}
+
+static const char *with_decimals(double number, int decimals) {
+    char *text = next_string();
+    if (isnan(number)) strcpy(text, "NaN");
+    else if (isinf(number)) strcpy(text, number < 0 ? "-infinity" : "infinity");
+    else if (number == 0) strcpy(text, "0");
+    else if (fabs(number) >= 1e5) snprintf(text, 32, "%.3g", number);
+    else snprintf(text, 32, "%.*f", decimals, number);
+    return text;
+}
+
+/* So that the largest number has three digits. */
+static int decimals_for(double largest) {
+    const int digits = largest > 0 ? 2 - (int)floor(log10(largest) + 1e-9) : 0;
+    if (digits < 0) return 0;
+    return digits > 3 ? 3 : digits;
+}
+
+static bool is_short(double number, int decimals) {
+    const double power = pow(10, decimals);
+    return fabs(number - round(number * power) / power) < 1e-9;
+}
+
+const char *show(double number) {
+    int decimals = decimals_for(fabs(number));
+    while (decimals > 0 && is_short(number, decimals - 1)) decimals--;
+    if (!(fabs(number) < 0.01) || number == 0) return with_decimals(number, decimals);
+    char *text = next_string();
+    snprintf(text, 32, "%.2g", number);
+    return text;
+}
+
+const char *show_less(double number) {
+    char *text = next_string();
+    snprintf(text, 32, "%c %s", number < 0 ? '+' : '-', show(fabs(number)));
+    return text;
+}
+
+/* Are all numbers of the table the same with so few decimals? */
+static bool are_short(const Tensor *x, int decimals) {
+    for (int64_t i = 0; i < tensor_numel(x); i++) {
+        const double number = lesson_element(x, i);
+        if (fabs(number) < 1e5 && !is_short(number, decimals)) return false;
+    }
+    return true;
+}
+
+/* Element i as the table of x shows it. */
+static const char *show_in(const Tensor *x, int64_t i) {
+    double largest = 0;
+    if (!x || i >= tensor_numel(x)) return "NaN";
+    for (int64_t j = 0; j < tensor_numel(x); j++) {
+        const double size = fabs(lesson_element(x, j));
+        if (size < 1e5 && size > largest) largest = size;
+    }
+    int decimals = decimals_for(largest);
+    while (decimals > 0 && are_short(x, decimals - 1)) decimals--;
+    const double number = lesson_element(x, i);
+    const bool rounds_to_0 = fabs(number) < 0.5 * pow(10, -decimals) || largest < 0.01;
+    return rounds_to_0 ? show(number) : with_decimals(number, decimals);
+}
+
+const char *show_value(const char *name, int64_t i) { return show_in(lesson_tensor(name), i); }
+
+const char *show_grad(const char *name, int64_t i) {
+    const Tensor *x = lesson_tensor(name);
+    return show_in(x ? x->grad : NULL, i);
+}
+
+const char *show_part(const char *made, const char *input, int64_t i) {
+    Tensor *dx = part_of(step_backward(made, input));
+    const char *text = show_in(dx, i);
+    tensor_release(dx);
+    return text;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static void write_formatted(const Lesson *l, const char *format, va_list arguments) {
+    char text[TEXT];
+    vsnprintf(text, sizeof text, format, arguments);
+    json_write_string(l->json, text);
+}
+
+/* Writes the comma before an item, unless it is the first one. */
+static void begin_item(Lesson *l) { fprintf(l->json, "%s\n", l->items++ ? "," : ""); }
+
+void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...) {
+    char text[TEXT];
+    va_list arguments;
+    va_start(arguments, lead);
+    vsnprintf(text, sizeof text, lead, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\n\"text\":[");
+    json_write_string(l->json, text);
+    fprintf(l->json, "],\n\"cover\":{\"title\":");
+    json_write_string(l->json, l->kind->hook);
+    json_write_member(l->json, "lead", text);
+    fprintf(l->json, ",\"tensor\":%d,\"row\":%" PRId64 ",\"losses\":%s}",
+            tensor ? lesson_number(lesson_tensor(tensor)) : -1, row,
+            !tensor && l->kind->shows_losses ? "true" : "false");
+}
+
+void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask, ...) {
+    va_list arguments;
+    if (!at.kind) return;
+    fprintf(l->json, ",\n\"bet\":{");
+    write_at(l, at);
+    fprintf(l->json, ",\"ask\":");
+    va_start(arguments, ask);
+    write_formatted(l, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"options\":");
+    json_write_strings(l->json, options, INT_MAX);
+    fprintf(l->json, ",\"answer\":%d}", answer);
+}
+
+/* Is the rule of this step wrong? If gradients are not added, it is the addition. */
+static bool is_wrong(const Lesson *l, Step at) {
+    if (!l->rule || !wrong_concerns(l->rule, at.line)) return false;
+    return at.kind == (strcmp(wrong_key(l->rule), "assign") == 0 ? 'a' : 'b');
+}
+
+/* The text of a step whose rule is wrong on purpose. */
+static void write_wrong_text(const Lesson *l) {
+    char text[TEXT];
+    snprintf(text, sizeof text,
+             "Here backward is wrong on purpose: %s. It computes %s; right is %s.",
+             wrong_title(l->rule), wrong_formula(l->rule), wrong_right_formula(l->rule));
+    json_write_string(l->json, text);
+}
+
+void say(Lesson *l, Step at, int64_t look, const char *text, ...) {
+    va_list arguments;
+    if (!at.kind) return;
+    begin_item(l);
+    putc('{', l->json);
+    write_at(l, at);
+    fprintf(l->json, ",\"look\":%" PRId64 ",\"text\":", look);
+    va_start(arguments, text);
+    if (is_wrong(l, at)) write_wrong_text(l);
+    else write_formatted(l, text, arguments);
+    va_end(arguments);
+    putc('}', l->json);
+}
+
+void say_loss(Lesson *l) {
+    const int64_t most = largest_value("E");
+    say(l, step_forward("E"), most,
+        "`T` is what the output should be, and `E` is how far it is off. The largest error is %s.",
+        show_value("E", most));
+    say(l, step_forward("E^2"), most,
+        "Squared, so that too much and too little both count, and a large error counts most: %s "
+        "becomes %s.",
+        show_value("E", most), show_value("E^2", most));
+    say(l, step_forward("loss"), 0, "The sum of all squares is the loss: %s.",
+        show_value("loss", 0));
+}
+
+void say_loss_backward(Lesson *l, const char *y) {
+    const int64_t most = largest_grad("E");
+    say(l, step_start(), 0, "The loss changes exactly as fast as itself: 1. Backward begins here.");
+    say(l, step_backward("loss", "E^2"), most, "A sum gives each of its terms the same: 1.");
+    say(l, step_backward("E^2", "E"), most,
+        "The derivative of a square is twice what was squared: 2 x %s = %s.", show_value("E", most),
+        show_grad("E", most));
+    say(l, step_backward("E", y), most,
+        "`E` is `%s` minus `T`, so the gradient passes unchanged: %s stays %s. `T` is data and gets "
+        "none.",
+        y, show_grad("E", most), show_part("E", y, most));
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+static void begin_question(Lesson *l, Step at, const char *kind, const char *hint,
+                           const char *format, va_list arguments) {
+    begin_item(l);
+    fprintf(l->json, "{\"kind\":\"%s\",", kind);
+    write_at(l, at);
+    fprintf(l->json, ",\"ask\":");
+    write_formatted(l, format, arguments);
+    json_write_member(l->json, "hint", hint);
+}
+
+void ask_number(Lesson *l, Step at, const char *tensor, const char *part, int64_t index,
+                const char *hint, const char *ask, ...) {
+    const Tensor *x = lesson_tensor(tensor);
+    const bool is_grad = strcmp(part, "grad") == 0;
+    va_list arguments;
+    if (!at.kind || !x || index >= tensor_numel(x) || (is_grad && !x->grad)) return;
+    va_start(arguments, ask);
+    begin_question(l, at, "number", hint, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"tensor\":%d,\"part\":\"%s\",\"index\":%" PRId64 "}", lesson_number(x),
+            part, index);
+}
+
+static bool any_zero_gradient(const Tensor *x) {
+    for (int64_t i = 0; x && x->grad && i < tensor_numel(x); i++)
+        if (lesson_element(x->grad, i) == 0) return true;
+    return false;
+}
+
+void ask_zeros(Lesson *l, Step at, const char *tensor, const char *hint, const char *ask, ...) {
+    const Tensor *x = lesson_tensor(tensor);
+    va_list arguments;
+    if (!at.kind || !any_zero_gradient(x)) return;
+    va_start(arguments, ask);
+    begin_question(l, at, "zeros", hint, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"tensor\":%d}", lesson_number(x));
+}
+
+void ask_count(Lesson *l, Step at, int64_t index, const char *hint, const char *ask, ...) {
+    va_list arguments;
+    if (at.kind != 'b') return;
+    va_start(arguments, ask);
+    begin_question(l, at, "count", hint, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"line\":%d,\"input\":%d,\"index\":%" PRId64 "}", at.line, at.input, index);
+}
+
+void ask_choice(Lesson *l, Step at, const char *const *options, int answer, const char *why,
+                const char *hint, const char *ask, ...) {
+    va_list arguments;
+    if (!at.kind) return;
+    va_start(arguments, ask);
+    begin_question(l, at, "choice", hint, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"options\":");
+    json_write_strings(l->json, options, INT_MAX);
+    fprintf(l->json, ",\"answer\":%d", answer);
+    json_write_member(l->json, "why", why);
+    putc('}', l->json);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool is_in(const char *const *names, const char *name) {
+    for (; *names; names++)
+        if (strcmp(*names, name) == 0) return true;
+    return false;
+}
+
+/* Writes the first n words after `before`. */
+static void write_words(const Lesson *l, const char *before, int64_t n) {
+    fprintf(l->json, "%s[", before);
+    for (int64_t i = 0; i < n; i++) {
+        if (i) putc(',', l->json);
+        json_write_string(l->json, word_of(l, i));
+    }
+    putc(']', l->json);
+}
+
+static void write_label(Lesson *l, const char *name) {
+    const bool rows = is_in(l->kind->word_rows, name), columns = is_in(l->kind->word_columns, name);
+    if (!rows && !columns) return;
+    begin_item(l);
+    fprintf(l->json, "{\"tensor\":%d", lesson_number(lesson_tensor(name)));
+    if (rows) write_words(l, ",\"rows\":", rows_of(name));
+    if (columns) write_words(l, ",\"columns\":", columns_of(name));
+    putc('}', l->json);
+}
+
+/* Begins a list of items. */
+static void begin_list(Lesson *l, const char *key) {
+    fprintf(l->json, ",\n\"%s\":[", key);
+    l->items = 0;
+}
+
+static void write_labels(Lesson *l) {
+    const Tensor *tensor[MOST_TENSORS];
+    const int n = lesson_tensors(tensor);
+    begin_list(l, "labels");
+    for (int t = 0; t < n; t++) write_label(l, tensor[t]->name);
+    putc(']', l->json);
+}
+
+/* The lines of the loss, which the page shows as one. */
+static void write_fold(Lesson *l) {
+    const int first = step_forward("E").line;
+    begin_list(l, "fold");
+    begin_item(l);
+    fprintf(l->json, "{\"lines\":[%d,%d,%d],\"name\":\"loss\"}]", first, step_forward("E^2").line,
+            step_forward("loss").line);
+}
+
+static void write_transposed(Lesson *l) {
+    begin_list(l, "transposed");
+    for (const NamePair *pair = l->kind->transposed; pair->name; pair++) {
+        const int t = lesson_number(lesson_tensor(pair->name));
+        if (t < 0) continue;
+        begin_item(l);
+        fprintf(l->json, "{\"tensor\":%d,\"of\":%d}", t, lesson_number(lesson_tensor(pair->other)));
+    }
+    putc(']', l->json);
+}
+
+static void write_short(Lesson *l) {
+    begin_list(l, "short");
+    for (const NamePair *pair = l->kind->shorts; pair->name; pair++) {
+        const int t = lesson_number(lesson_tensor(pair->name));
+        if (t < 0) continue;
+        begin_item(l);
+        fprintf(l->json, "{\"tensor\":%d,\"name\":\"%s\"}", t, pair->other);
+    }
+    putc(']', l->json);
+}
+
+void tell_write_names(Lesson *l) {
+    const LessonOptions *o = &l->options;
+    int64_t most = o->tokens > o->keys ? o->tokens : o->keys;
+    if (o->queries > most) most = o->queries;
+    write_words(l, ",\n\"words\":", *l->kind->word_rows ? most : 0);
+    write_labels(l);
+    write_fold(l);
+    write_transposed(l);
+    write_short(l);
+}
+
+/* ---- the members of the lesson --------------------------------------------------------------- */
+
+void tell_write_cover(Lesson *l) { l->kind->begin(l); }
+
+void tell_write_steps(Lesson *l) {
+    begin_list(l, "steps");
+    l->kind->tell(l);
+    putc(']', l->json);
+}
+
+void tell_write_questions(Lesson *l) {
+    begin_list(l, "questions");
+    l->kind->ask(l);
+    putc(']', l->json);
+}
