@@ -253,7 +253,8 @@ static void print_passage(const Corpus *text, const Tensor *x, char *string) {
  * the matrices of the model. So the whole model runs once, and the page gets its gradient for the
  * attention's output, G: sum(G output) has the gradients that the model's loss has. */
 static void explain(Transformer *net, const Corpus *text) {
-    char characters[EXPLAINED + 2], words[512];
+    char characters[EXPLAINED + 2] = "", words[512], labels[EXPLAINED][2] = {""};
+    const char *rows[EXPLAINED + 1] = {NULL};
     const int64_t N = options.context < EXPLAINED ? options.context : EXPLAINED;
     tensor_manual_seed(run.seed);
     Tensor *x = corpus_draw(text, 1, N + 1);
@@ -265,17 +266,24 @@ static void explain(Transformer *net, const Corpus *text) {
                                                  (AttentionMask){.causal = true});
     Tensor *sum = ag_name(ag_sum(ag_mul(seen.output_grad, y)), "sum(G output)");
     print_passage(text, x, characters);
+    for (int64_t i = 0; i < N; i++) {
+        labels[i][0] = characters[i];
+        if (characters[i] == ' ') labels[i][0] = '_';
+        rows[i] = labels[i];
+    }
     snprintf(words, sizeof words,
              "Layer %" PRId64 " of %" PRId64 " after %" PRId64
              " steps of training. The model reads "
              "`%.*s` and predicts the character after each of these %" PRId64 "; its loss is %.4f. "
-             "Row i of a head is character i.",
+             "Row i of a head is character i; a blank is shown as _.",
              options.layer, options.layers, run.step, (int)N, characters, N, seen.loss);
     const Recording recording = {
         .title = "charlm",
         .idea = "The attention of one layer, in the middle of the model's backward pass.",
         .command = "build/charlm --explain FILE.html",
         .columns = "head",
+        .queries = rows,
+        .keys = rows,
         .text = {words,
                  "The page is too small for the rest of the model: it has only `G`, the gradient "
                  "of the model's loss by the output of the attention. The last line, sum(G "

@@ -157,28 +157,6 @@ double lesson_grad(const char *name, int64_t i) {
     return lesson_element(x ? x->grad : NULL, i);
 }
 
-/* tape_write_json lists each tensor once, line by line, inputs before the result. */
-int lesson_tensors(const Tensor *tensor[MOST_TENSORS]) {
-    int n = 0;
-    TapeLine line;
-    for (int i = 0; tape_line(i, &line); i++)
-        for (int k = 0; line.n_in > 0 && k <= line.n_in; k++) {
-            const Tensor *next = k < line.n_in ? line.in[k] : line.out;
-            int t = 0;
-            while (t < n && tensor[t] != next) t++;
-            if (next && t == n && n < MOST_TENSORS) tensor[n++] = next;
-        }
-    return n;
-}
-
-int lesson_number(const Tensor *x) {
-    const Tensor *tensor[MOST_TENSORS];
-    const int n = lesson_tensors(tensor);
-    for (int t = 0; t < n; t++)
-        if (x == tensor[t]) return t;
-    return -1;
-}
-
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Runs the lesson forward and backward on the open tape, with the wrong rule if there is one;

@@ -15,7 +15,7 @@
 #include "words.h"
 #include "wrong.h"
 
-enum { LESSON_TENSORS = 24, MOST_TENSORS = 4 * LESSON_TENSORS };
+enum { LESSON_TENSORS = 24 };
 
 typedef struct LessonKind LessonKind;
 typedef struct {
@@ -67,7 +67,6 @@ struct LessonKind {
     const char *additive[6];      /* the formula with --additive */
     const char *word_rows[24];    /* the tensors whose rows are tokens, */
     const char *word_columns[10]; /* and those whose columns are */
-    NamePair transposed[3];       /* a tensor, and the one whose transpose it is */
     NamePair shorts[16];          /* a tensor, and a short name for its formulas */
     LessonOptions own;            /* sizes, dropout and seed, unless others are given */
     double rate;                  /* of SGD on all leaves, with which the loss falls clearly */
@@ -110,9 +109,5 @@ double lesson_value(const char *name, int64_t i), lesson_grad(const char *name, 
 
 /* Element i of x, row-major; NaN if there is none. */
 double lesson_element(const Tensor *x, int64_t i);
-/* The number that tape_write_json gives a tensor; -1 if it is on no line. */
-int lesson_number(const Tensor *x);
-/* Lists the tensors of the open tape in the order of their numbers; returns how many. */
-int lesson_tensors(const Tensor *tensor[MOST_TENSORS]);
 
 #endif

@@ -63,11 +63,12 @@ static void tell_scores(Lesson *l) {
     const char *word = word_of(l, q);
     const char *other = word_of(l, k);
     say(l, step_forward("K'"), k,
-        "Every query will be compared with every key, number by number. For that the keys, the "
-        "rows of `K`, must stand as columns. Nothing is computed here: each number only moves.");
+        "A row of `Q` is a query: what a word is looking for. A row of `K` is a key: what a word "
+        "has to offer. To multiply each query with each key, the keys must stand as columns; "
+        "nothing is computed here, each number only moves.");
     say(l, step_forward("S"), cell,
-        "A row of `Q` is what a word is looking for, a row of `K` is what a word has to offer. "
-        "Their product is a score, large where the two agree%s. The best score of \"%s\" is %s, with "
+        "A query times a key, number by number and added up, is a score: large where the two "
+        "agree%s. The best score of \"%s\" is %s, with "
         "\"%s\".",
         l->options.no_scale ? ", and not divided by sqrt(d) here" : "", word, show_value("S", cell),
         other);
@@ -93,9 +94,9 @@ static void tell_forward(Lesson *l) {
         "the sum of these powers. No weight is negative, and a row sums to 1. \"%s\" gives %s.",
         word_of(l, q), shares(l, q));
     say(l, step_forward("Y"), y,
-        "The output of a word is the mean of the values, the rows of `V`, each counted with its "
-        "weight; for \"%s\" it begins with %s. That is all that attention is: a weighted mean, and "
-        "the words themselves made the weights.",
+        "A row of `V` is a value: what a word says if it is looked at. The output of a word is the "
+        "mean of the values, each counted with its weight; for \"%s\" it begins with %s. That is "
+        "all that attention is: a weighted mean, and the words themselves made the weights.",
         word_of(l, q), show_value("Y", y));
     say(l, step_forward("E"), most,
         "`T` is what the machine should have said, and `E` is how far it was off. The largest "
@@ -149,8 +150,8 @@ static void tell_products(Lesson *l) {
     const int64_t K = l->options.keys, q = last_query(l), k = best_key(l), cell = q * K + k;
     say(l, step_backward("Y", "A"), cell,
         "On its way to the row \"%s\" of `Y` this weight multiplied the row \"%s\" of `V`. So its "
-        "gradient is the product of that row of `dY` with that row of `V`: %s. So fast would the "
-        "loss change if this weight alone grew.",
+        "gradient is the product of that row of `dY` with that row of `V`: %s. That is how fast "
+        "the loss would change if this weight alone grew.",
         word_of(l, q), word_of(l, k), show_grad("A", cell));
     say(l, step_backward("Y", "V"), k * VALUES,
         "The same product, the other factor: the row \"%s\" of `V` went into every output, with "
@@ -229,7 +230,6 @@ const LessonKind lesson_2 = {
                 "loss = sum((Y - T)^2)"},
     .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "A", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A"},
-    .transposed = {{"K'", "K"}},
     .shorts = {{"S / sqrt(d)", "Z"}},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
     .rate = 0.02,

@@ -155,7 +155,7 @@ static void tell_forward(Lesson *l) {
             "Each output is the mean of the values, each counted with its weight. The number farthest "
             "from 0 is %s, in the row of \"%s\".",
             show_value("Y", y), word_of(l, y / VALUES));
-    say_loss(l);
+    say_loss(l, "what the output should be");
 }
 
 /* Why a row with a single key has the gradient 0; "" if there is no such row. */
@@ -268,7 +268,6 @@ const LessonKind lesson_3 = {
                 "loss = sum((Y - T)^2)"},
     .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "keep", "window", "A", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "lengths", "keep", "window", "A"},
-    .transposed = {{"K'", "K"}},
     .shorts = {{"S / sqrt(d)", "Z"}},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3},
     .rate = 0.02,

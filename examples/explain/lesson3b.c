@@ -250,7 +250,7 @@ static void tell(Lesson *l) {
     tell_scores(l);
     tell_selecting(l);
     tell_filling(l);
-    say_loss(l);
+    say_loss(l, "what the output should be");
     tell_backward(l);
 }
 
@@ -297,7 +297,6 @@ const LessonKind lesson_3b = {
     .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "A", "Y_A", "ignored", "F", "B", "Y_B",
                   "Y_A + Y_B", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "lengths", "A", "ignored", "F", "B"},
-    .transposed = {{"K'", "K"}},
     .shorts = {{"S / sqrt(d)", "Z"}, {"Y_A + Y_B", "Y"}},
     .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3},
     .rate = 0.02,

@@ -193,7 +193,7 @@ static void tell(Lesson *l) {
     tell_projections(l);
     tell_scores(l);
     tell_weights(l);
-    say_loss(l);
+    say_loss(l, "what the output should be");
     say_loss_backward(l, "Y");
     tell_softmax(l);
     tell_factors(l);
@@ -232,7 +232,6 @@ const LessonKind lesson_4 = {
                 "Y = dropout(A) V", "loss = sum((Y - T)^2)", "dx = 0 + from V + from K + from Q"},
     .word_rows = {"x", "Q", "K", "V", "S", "S / sqrt(d)", "A", "dropout(A)", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A", "dropout(A)"},
-    .transposed = {{"K'", "K"}},
     .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "D"}},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rate = 0.02,

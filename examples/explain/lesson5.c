@@ -291,7 +291,7 @@ static void tell(Lesson *l) {
     tell_projections(l);
     tell_heads(l);
     tell_merge(l);
-    say_loss(l);
+    say_loss(l, "what the output should be");
     say_loss_backward(l, "Y");
     tell_gate(l);
     tell_heads_backward(l);
@@ -357,7 +357,6 @@ const LessonKind lesson_5 = {
                   "E",
                   "E^2"},
     .word_columns = {"K_h'", "S", "S / sqrt(d)", "A", "dropout(A)"},
-    .transposed = {{"K_h'", "K_h"}},
     .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "D"}, {"Concat(heads)", "C"}, {"gated", "G"}},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rate = 0.01,

@@ -190,7 +190,7 @@ static void tell_forward(Lesson *l) {
     say(l, step_forward("Y"), y,
         "A second layer makes the answer, as large as a word again: farthest from 0 is %s.",
         show_value("Y", y));
-    say_loss(l);
+    say_loss(l, "the next word, for each word of `x`");
 }
 
 static void tell_layers_backward(Lesson *l) {
@@ -365,7 +365,6 @@ const LessonKind lesson_6 = {
     .word_rows = {"x", "queries", "keys", "keys (1, 1, T, E)", "q + k", "features", "w_v features",
                   "scores", "attention_weights", "output", "Z", "relu(Z)", "Y", "T", "E", "E^2"},
     .word_columns = {"keys'", "scores", "attention_weights"},
-    .transposed = {{"keys'", "x"}},
     .shorts = {{"queries", "Q"},
                {"keys", "K"},
                {"keys'", "x'"},

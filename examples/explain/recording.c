@@ -5,7 +5,9 @@
 #include "html.h"
 #include "json.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_JSON = 1 << 23 }; /* bytes of the data of a page */
 
@@ -33,6 +35,106 @@ void data_close(FILE *file, char *string) {
     fclose(file);
 }
 
+/* tape_write_json lists each tensor once, line by line, inputs before the result. */
+int data_tensors(const Tensor *tensor[MOST_TENSORS]) {
+    int n = 0;
+    TapeLine line;
+    for (int i = 0; tape_line(i, &line); i++)
+        for (int k = 0; line.n_in > 0 && k <= line.n_in; k++) {
+            const Tensor *next = k < line.n_in ? line.in[k] : line.out;
+            int t = 0;
+            while (t < n && tensor[t] != next) t++;
+            if (next && t == n && n < MOST_TENSORS) tensor[n++] = next;
+        }
+    return n;
+}
+
+int data_number(const Tensor *x) {
+    const Tensor *tensor[MOST_TENSORS];
+    const int n = data_tensors(tensor);
+    for (int t = 0; t < n; t++)
+        if (x == tensor[t]) return t;
+    return -1;
+}
+
+/* Does the line swap the last two dimensions? Its result is a view of the input. */
+static bool is_transpose(const TapeLine *line) {
+    const int last = line->out->shape.ndim - 1;
+    if (strcmp(line->op, "transpose") != 0 || last < 1) return false;
+    const Tensor *x = line->in[0];
+    const Tensor *y = line->out;
+    for (int d = 0; d <= last; d++) {
+        const int from = d < last - 1 ? d : 2 * last - 1 - d;
+        if (y->shape.dim[d] != x->shape.dim[from] || y->stride[d] != x->stride[from]) return false;
+    }
+    return true;
+}
+
+void data_write_transposed(FILE *file) {
+    const char *before = "";
+    TapeLine line;
+    fprintf(file, ",\n\"transposed\":[");
+    for (int i = 0; tape_line(i, &line); i++) {
+        if (line.n_in == 0 || !is_transpose(&line)) continue;
+        fprintf(file, "%s{\"tensor\":%d,\"of\":%d}", before, data_number(line.out),
+                data_number(line.in[0]));
+        before = ",";
+    }
+    putc(']', file);
+}
+
+/* The words of one dimension of x, if there are as many; NULL otherwise. */
+static const char *const *words_of(const Tensor *x, int from_the_end, const char *const *words) {
+    int64_t n = 0;
+    while (words && words[n]) n++;
+    return x->shape.ndim >= 2 && x->shape.dim[x->shape.ndim - from_the_end] == n ? words : NULL;
+}
+
+static bool is_named(const Tensor *x, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(x->name, *names) == 0) return true;
+    return false;
+}
+
+/* The words of the rows and of the columns of x; NULL if they have none. The names are those of
+ * nn's attention. */
+static const char *const *row_words(const Recording *r, const Tensor *x) {
+    static const char *const queries[] = {"queries", "scores", "attention_weights", "output", NULL};
+    static const char *const keys[] = {"keys", "values", NULL};
+    if (is_named(x, queries)) return words_of(x, 2, r->queries);
+    return is_named(x, keys) ? words_of(x, 2, r->keys) : NULL;
+}
+
+static const char *const *column_words(const Recording *r, const Tensor *x) {
+    static const char *const weights[] = {"scores", "attention_weights", NULL};
+    return is_named(x, weights) ? words_of(x, 1, r->keys) : NULL;
+}
+
+/* Writes ,"rows":["c?", "x?"], or nothing. */
+static void write_words(FILE *file, const char *key, const char *const *words) {
+    if (!words) return;
+    fprintf(file, ",\"%s\":", key);
+    json_write_strings(file, words, INT_MAX);
+}
+
+static void write_labels(FILE *file, const Recording *r) {
+    const Tensor *tensor[MOST_TENSORS];
+    const int n = data_tensors(tensor);
+    const char *before = "\n";
+    fprintf(file, ",\n\"labels\":[");
+    for (int t = 0; t < n; t++) {
+        const char *const *rows = row_words(r, tensor[t]);
+        const char *const *columns = column_words(r, tensor[t]);
+        if (!rows && !columns) continue;
+        fprintf(file, "%s{\"tensor\":%d", before, t);
+        write_words(file, "rows", rows);
+        write_words(file, "columns", columns);
+        putc('}', file);
+        before = ",\n";
+    }
+    putc(']', file);
+}
+
 char *recording_as_json(const Recording *r) {
     char *json;
     FILE *file = data_open(&json);
@@ -46,6 +148,8 @@ char *recording_as_json(const Recording *r) {
         json_write_strings(file, r->formula, 6);
         json_write_member(file, "columns", r->columns);
         json_write_member(file, "command", r->command);
+        if (!r->tape) data_write_transposed(file);
+        if (!r->tape) write_labels(file, r);
         fprintf(file, ",\n\"source\":\"\",\"questions\":[],\"tape\":");
         if (r->tape) fputs(r->tape, file);
         else tape_write_json(file);

@@ -17,10 +17,12 @@
 
 typedef struct {
     const char *title, *idea, *command;
-    const char *columns;    /* what each matrix of a 3-d tensor is: "head"; or "" */
-    const char *text[4];    /* paragraphs, the rest NULL */
-    const char *formula[6]; /* lines, the rest NULL */
-    const char *tape;       /* JSON that tape_write_json wrote; NULL: the open tape */
+    const char *columns;        /* what each matrix of a 3-d tensor is: "head"; or "" */
+    const char *text[4];        /* paragraphs, the rest NULL */
+    const char *formula[6];     /* lines, the rest NULL */
+    const char *tape;           /* JSON that tape_write_json wrote; NULL: the open tape */
+    const char *const *queries; /* words of the queries, then a NULL; or NULL for none */
+    const char *const *keys;    /* words of the keys */
 } Recording;
 
 /* The data of the page, {"lessons": [...]}, a string that the caller frees. NULL and an error if
@@ -31,6 +33,14 @@ char *recording_as_json(const Recording *recording);
  * without memory. data_close ends the string. */
 FILE *data_open(char **string);
 void data_close(FILE *file, char *string);
+/* Lists the tensors of the open tape in the order of the numbers that tape_write_json gives them;
+ * returns how many. And the number of a tensor; -1 if it is on no line. */
+enum { MOST_TENSORS = 96 };
+int data_tensors(const Tensor *tensor[MOST_TENSORS]);
+int data_number(const Tensor *x);
+/* Writes ,"transposed":[{"tensor":1,"of":0}, ...]: the results of lines that swap the last two
+ * dimensions. */
+void data_write_transposed(FILE *file);
 
 /* Freezes the parameters, and opens a tape for the ops that the page does not show: they compute
  * its leaves. */

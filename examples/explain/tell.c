@@ -3,6 +3,7 @@
 #include "tell.h"
 
 #include "json.h"
+#include "recording.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -240,7 +241,7 @@ void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...) {
     json_write_string(l->json, l->kind->hook);
     json_write_member(l->json, "lead", text);
     fprintf(l->json, ",\"tensor\":%d,\"row\":%" PRId64 ",\"losses\":%s}",
-            tensor ? lesson_number(lesson_tensor(tensor)) : -1, row,
+            tensor ? data_number(lesson_tensor(tensor)) : -1, row,
             !tensor && l->kind->shows_losses ? "true" : "false");
 }
 
@@ -287,10 +288,10 @@ void say(Lesson *l, Step at, int64_t look, const char *text, ...) {
     putc('}', l->json);
 }
 
-void say_loss(Lesson *l) {
+void say_loss(Lesson *l, const char *target) {
     const int64_t most = largest_value("E");
     say(l, step_forward("E"), most,
-        "`T` is what the output should be, and `E` is how far it is off. The largest error is %s.",
+        "`T` is %s, and `E` is how far the output is off. The largest error is %s.", target,
         show_value("E", most));
     say(l, step_forward("E^2"), most,
         "Squared, so that too much and too little both count, and a large error counts most: %s "
@@ -334,8 +335,8 @@ void ask_number(Lesson *l, Step at, const char *tensor, const char *part, int64_
     va_start(arguments, ask);
     begin_question(l, at, "number", hint, ask, arguments);
     va_end(arguments);
-    fprintf(l->json, ",\"tensor\":%d,\"part\":\"%s\",\"index\":%" PRId64 "}", lesson_number(x),
-            part, index);
+    fprintf(l->json, ",\"tensor\":%d,\"part\":\"%s\",\"index\":%" PRId64 "}", data_number(x), part,
+            index);
 }
 
 static bool any_zero_gradient(const Tensor *x) {
@@ -351,7 +352,7 @@ void ask_zeros(Lesson *l, Step at, const char *tensor, const char *hint, const c
     va_start(arguments, ask);
     begin_question(l, at, "zeros", hint, ask, arguments);
     va_end(arguments);
-    fprintf(l->json, ",\"tensor\":%d}", lesson_number(x));
+    fprintf(l->json, ",\"tensor\":%d}", data_number(x));
 }
 
 void ask_count(Lesson *l, Step at, int64_t index, const char *hint, const char *ask, ...) {
@@ -399,7 +400,7 @@ static void write_label(Lesson *l, const char *name) {
     const bool rows = is_in(l->kind->word_rows, name), columns = is_in(l->kind->word_columns, name);
     if (!rows && !columns) return;
     begin_item(l);
-    fprintf(l->json, "{\"tensor\":%d", lesson_number(lesson_tensor(name)));
+    fprintf(l->json, "{\"tensor\":%d", data_number(lesson_tensor(name)));
     if (rows) write_words(l, ",\"rows\":", rows_of(name));
     if (columns) write_words(l, ",\"columns\":", columns_of(name));
     putc('}', l->json);
@@ -413,7 +414,7 @@ static void begin_list(Lesson *l, const char *key) {
 
 static void write_labels(Lesson *l) {
     const Tensor *tensor[MOST_TENSORS];
-    const int n = lesson_tensors(tensor);
+    const int n = data_tensors(tensor);
     begin_list(l, "labels");
     for (int t = 0; t < n; t++) write_label(l, tensor[t]->name);
     putc(']', l->json);
@@ -428,21 +429,10 @@ static void write_fold(Lesson *l) {
             step_forward("loss").line);
 }
 
-static void write_transposed(Lesson *l) {
-    begin_list(l, "transposed");
-    for (const NamePair *pair = l->kind->transposed; pair->name; pair++) {
-        const int t = lesson_number(lesson_tensor(pair->name));
-        if (t < 0) continue;
-        begin_item(l);
-        fprintf(l->json, "{\"tensor\":%d,\"of\":%d}", t, lesson_number(lesson_tensor(pair->other)));
-    }
-    putc(']', l->json);
-}
-
 static void write_short(Lesson *l) {
     begin_list(l, "short");
     for (const NamePair *pair = l->kind->shorts; pair->name; pair++) {
-        const int t = lesson_number(lesson_tensor(pair->name));
+        const int t = data_number(lesson_tensor(pair->name));
         if (t < 0) continue;
         begin_item(l);
         fprintf(l->json, "{\"tensor\":%d,\"name\":\"%s\"}", t, pair->other);
@@ -457,7 +447,7 @@ void tell_write_names(Lesson *l) {
     write_words(l, ",\n\"words\":", *l->kind->word_rows ? most : 0);
     write_labels(l);
     write_fold(l);
-    write_transposed(l);
+    data_write_transposed(l->json);
     write_short(l);
 }
 

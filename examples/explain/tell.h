@@ -71,8 +71,9 @@ void bet(Lesson *l, Step at, const char *const *options, int answer, const char 
 /* The text of a step. look: the element of its result that is worked out at first. Call it in the
  * order of the steps. */
 TELLS(4, 5) void say(Lesson *l, Step at, int64_t look, const char *text, ...);
-/* Three steps forward and four back that all lessons share, told shortly. y: what E is made of. */
-void say_loss(Lesson *l), say_loss_backward(Lesson *l, const char *y);
+/* Three steps forward and four back that all lessons share, told shortly. target: what T is; y:
+ * what E is made of. */
+void say_loss(Lesson *l, const char *target), say_loss_backward(Lesson *l, const char *y);
 
 /* Questions, asked at a step. hint: a method. A question about a name or a step that is not on the
  * tape is left out. part: "value" or "grad"; index: of the element, row-major. */

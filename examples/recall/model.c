@@ -150,6 +150,30 @@ static Sequences first_of(Sequences s) {
     return s;
 }
 
+enum { MOST_LABELS = 64 };
+
+/* "c?", "x?" for the questions, "c:37", "x:4" for the pairs, and NULLs. */
+typedef struct {
+    char text[2 * MOST_LABELS][MAP_LABEL_SIZE];
+    const char *queries[MOST_LABELS + 1], *keys[MOST_LABELS + 1];
+} Labels;
+
+static void take_labels(Labels *labels, const Sequences *s) {
+    char(*text)[MAP_LABEL_SIZE] = labels->text;
+    *labels = (Labels){0};
+    const int64_t Q = tensor_error() ? 0 : s->asked->shape.dim[1];
+    const int64_t K = tensor_error() ? 0 : s->keys->shape.dim[1];
+    for (int64_t i = 0; i < Q; i++, text++) {
+        snprintf(*text, MAP_LABEL_SIZE, "%c?", letter[(int)tensor_get(s->asked, 0, i)]);
+        labels->queries[i] = *text;
+    }
+    for (int64_t j = 0; j < K && j < MOST_LABELS; j++, text++) {
+        snprintf(*text, MAP_LABEL_SIZE, "%c:%d", letter[(int)tensor_get(s->keys, 0, j)],
+                 (int)tensor_get(s->values, 0, j));
+        labels->keys[j] = *text;
+    }
+}
+
 /* "c? x? of c:37 x:4 f:81" */
 static void print_example(const Sequences *s, char *text, size_t size) {
     const int n = tensor_error() ? 0 : (int)tensor_get(s->num_pairs, 0);
@@ -166,6 +190,7 @@ static void print_example(const Sequences *s, char *text, size_t size) {
 }
 
 char *recall_record(Recall *net, uint64_t seed, int64_t step, const char *command) {
+    static Labels labels;
     char example[512], seen[640];
     tensor_manual_seed(~seed);
     nn_train(net, true);
@@ -175,6 +200,7 @@ char *recall_record(Recall *net, uint64_t seed, int64_t step, const char *comman
     Tensor *k = recording_leaf(nn_embedding_forward(net->keys, s.keys), "keys");
     Tensor *v = recording_leaf(nn_embedding_forward(net->values, s.values), "values");
     print_example(&s, example, sizeof example);
+    take_labels(&labels, &s);
     s.num_pairs = recording_constant(s.num_pairs, "valid_lens");
     s.answers = recording_constant(s.answers, "answers");
     recording_begin();
@@ -189,6 +215,8 @@ char *recall_record(Recall *net, uint64_t seed, int64_t step, const char *comman
         .idea = "The loss asks for the right value; the gradient of the scores asks for the pair.",
         .command = command,
         .columns = "",
+        .queries = labels.queries,
+        .keys = labels.keys,
         .text = {seen, "Pairs after the end of the sequence are masked, so their weights and the "
                        "gradients of their keys and values are 0. Parameters are constants here: "
                        "the page shows the gradients of the vectors."},

@@ -275,9 +275,32 @@ static bool has_tensor(const Json *tape, const char *name) {
     return x && json_get(x, "grad");
 }
 
+/* A list of words, if there is one, has a word for each row or column. */
+static void expect_words(const Json *words, const Json *shape, int64_t from_the_end) {
+    if (words)
+        ck_assert_int_eq(words->count, (int64_t)number_at(shape, shape->count - from_the_end));
+}
+
+/* The rows of queries and keys have words in two programs; in all, the keys stand as columns. */
+static void expect_labels(const Json *lesson, const Json *tape) {
+    const Json *labels = json_get(lesson, "labels");
+    const bool has_words = !strcmp(program, "recall") || !strcmp(program, "charlm");
+    ck_assert_int_eq(labels->count > 3, has_words);
+    for (const Json *x = labels->first; x; x = x->next) {
+        const Json *tensor = json_at(json_get(tape, "tensors"), json_integer(x, "tensor", -1));
+        expect_words(json_get(x, "rows"), json_get(tensor, "shape"), 2);
+        expect_words(json_get(x, "columns"), json_get(tensor, "shape"), 1);
+    }
+    for (const Json *x = json_get(lesson, "transposed")->first; x; x = x->next) {
+        const Json *of = json_at(json_get(tape, "tensors"), json_integer(x, "of", -1));
+        ck_assert_str_eq(json_text(of, "name", ""), "keys");
+    }
+}
+
 static void expect_page(const char *name) {
     Json *tree;
     const Json *tape = tape_of_page(name, &tree);
+    expect_labels(json_at(json_get(tree, "lessons"), 0), tape);
     ck_assert_int_gt(expect_sums(tape), 0);
     ck_assert(has_tensor(tape, "queries") && has_tensor(tape, "keys"));
     ck_assert(has_tensor(tape, "values") && has_tensor(tape, "attention_weights"));
