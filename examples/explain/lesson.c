@@ -109,6 +109,7 @@ Tensor *lesson_data(Lesson *l, const char *name, double std, Shape shape) {
     double numbers[4096];
     Tensor *x = tensor_normal(0, std, shape);
     const int64_t n = x ? tensor_numel(x) : 0;
+    l->too_large = l->too_large || n > 4096;
     if (n > 4096)
         tensor_fail("lesson %d: %s is %s: choose smaller sizes", l->number, name,
                     tensor_shape_text(shape));

@@ -26,6 +26,7 @@ typedef struct {
     Words words;
     const WrongRule *rule; /* in use on the tape; NULL if none is */
     void *model;           /* a module that lesson_close frees, or NULL */
+    bool too_large;        /* a leaf would have too many numbers, which is an error, too */
     Tensor *owned[LESSON_TENSORS];
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with

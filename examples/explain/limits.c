@@ -104,7 +104,7 @@ static bool fits(void *context, const LessonOptions *options) {
     const bool is_small = built && tape_fits();
     tape_end();
     lesson_let_go(&tried);
-    tensor_clear_error(); /* a leaf was too large */
+    if (tried.too_large) tensor_clear_error();
     return is_small;
 }
 
