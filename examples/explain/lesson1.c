@@ -153,13 +153,13 @@ static void tell_backward(Lesson *l) {
     if (dw != 0 && !l->rule)
         snprintf(step, sizeof step,
                  " It is %s, so a %s `w` makes the loss smaller: a step of SGD subtracts %g times "
-                 "the gradient, and `w` goes from %s to %s.",
+                 "the gradient, `w` goes from %s to %s, and the loss from %s to %s.",
                  dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger", rate, show(w),
-                 show(w - rate * dw));
+                 show(w - rate * dw), show_value("loss", 0), show(loss_at(w - rate * dw)));
     say(l, step_backward("U", "w"), 0,
-        "`w` multiplied %d number%s of `D`, and each use changes the loss. So the gradient of `w` is "
-        "a sum with a term for each, `D` times `dU`: %s.%s",
-        (int)size_of("D"), plural(size_of("D")), show_grad("w", 0), step);
+        "`w` multiplied every number of `D`, and each use changes the loss. So the gradient of `w` "
+        "is a sum with a term for each, `D` times `dU`: %s.%s",
+        show_grad("w", 0), step);
 }
 
 static void tell(Lesson *l) {
@@ -189,25 +189,31 @@ static void ask_target(Lesson *l) {
                t + 1, t);
 }
 
+/* Where would a step with another gradient lead? */
+static void ask_step(Lesson *l) {
+    const double w = lesson_value("w", 0), dw = lesson_grad("w", 0) > 0 ? -2 : 2;
+    char up[32], down[32], all[32], why[160];
+    snprintf(up, sizeof up, "%.3f", w + RATE * dw);
+    snprintf(down, sizeof down, "%.3f", w - RATE * dw);
+    snprintf(all, sizeof all, "%.3f", w - dw);
+    snprintf(why, sizeof why, "SGD subtracts the rate times the gradient: %.3f - %g x %g = %s.", w,
+             RATE, dw, down);
+    const char *const options[] = {up, down, all, NULL};
+    ask_choice(
+        l, step_backward("U", "w"), options, 1, why,
+        "SGD subtracts the gradient, times the rate. Mind the sign.",
+        "Suppose that the gradient of `w` were %g. Where would a step of SGD, with a rate of "
+        "%g, lead `w`?",
+        dw, RATE);
+}
+
 static void ask(Lesson *l) {
-    static const char *const options[] = {"It becomes larger.", "It becomes smaller.",
-                                          "It stays the same.", NULL};
-    const double w = lesson_value("w", 0), dw = lesson_grad("w", 0);
-    const double stepped = w - RATE * dw;
-    const int away = dw > 0 ? 1 : 0;
-    char why[256];
     ask_target(l);
     ask_count(l, step_backward("U", "w"), 0,
               "Each number of `U` is `w` times a number of `D`, and gives a term with this number "
               "as its factor.",
               "How many terms, other than 0, does the gradient of `w` have?");
-    snprintf(why, sizeof why,
-             "w becomes %.2f - %g x %.2f = %.2f. With this w the loss is %.2f; it was %.2f.", w,
-             RATE, dw, stepped, loss_at(stepped), lesson_value("loss", 0));
-    ask_choice(l, step_backward("U", "w"), options, dw == 0 ? 2 : away, why,
-               "SGD subtracts the gradient, times a small positive rate. What does it mean to "
-               "subtract a number with this sign?",
-               "What does a step of SGD do to `w`?");
+    ask_step(l);
 }
 
 const LessonKind lesson_1 = {

@@ -178,10 +178,9 @@ static void tell_backward(Lesson *l) {
                            "would be nearer to 0 and 1, and softmax lets almost no gradient "
                            "through there.");
     say(l, step_backward("S", "Q"), q * d,
-        "A query has met %d key%s, so %s for it. The gradient of the first number of \"%s\" in `Q` "
-        "is a sum with a term for each key: %s.",
-        (int)K, plural(K), K == 1 ? "one score answers" : "as many scores answer", word_of(l, q),
-        show_grad("Q", q * d));
+        "A query has met every key, so all scores of its row answer for it. The gradient of the "
+        "first number of \"%s\" in `Q` is a sum with a term for each of them: %s.",
+        word_of(l, q), show_grad("Q", q * d));
     say(l, step_backward("S", "K'"), k,
         "The same product, the other factor. A key has met %d quer%s: its gradient has a term for "
         "each, and begins with %s for \"%s\".",

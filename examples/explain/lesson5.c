@@ -198,7 +198,7 @@ static void tell_split_backward(Lesson *l, const char *name) {
 static void tell_gate(Lesson *l) {
     const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
     const int64_t c = largest_grad("Concat(heads)"), o = largest_grad("W_o");
-    const int64_t y = largest_grad("Y_h"), most = most_important(l);
+    const int64_t y = largest_grad("Y_h");
     say(l, step_backward("Y", "Concat(heads)"), c,
         "`W_o` has mixed the heads, so each number of a head gets a term from every number of the "
         "output. Farthest from 0 is %s, for head %d and \"%s\".",
@@ -215,12 +215,11 @@ static void tell_gate(Lesson *l) {
     say(l, step_backward("gated", "Y_h"), y,
         "The gate multiplied on the way, and multiplies on the way back: %s x %s = %s.",
         show_grad("gated", y), show_value("gate", y / (T * d)), show_grad("Y_h", y));
-    say(l, step_backward("gated", "gate"), most,
-        "A gate multiplied %d number%s of its head, so its gradient is the sum of as many terms, "
-        "`Y_h` times its gradient. Its size, without the sign, is the importance of the head "
-        "(Michel, Levy & Neubig 2019). %s head %d: %s.",
-        T * d, plural((int64_t)T * d), H > 1 ? "The largest is that of" : "For", (int)most + 1,
-        show_grad("gate", most));
+    say(l, step_backward("gated", "gate"), 0,
+        "A gate multiplied every number of its head, so its gradient is a sum with a term for each, "
+        "`Y_h` times its gradient: %s for head 1. Without the sign this is the importance of the "
+        "head: how much the loss changes with its gate (Michel, Levy & Neubig 2019).",
+        show_grad("gate", 0));
 }
 
 static void tell_heads_backward(Lesson *l) {
