@@ -202,10 +202,12 @@ static void tell(Lesson *l) {
 
 static void ask(Lesson *l) {
     static const char *const options[] = {"0", "1", "the loss", "it depends on the row", NULL};
-    ask_number(l, step_backward("Y", "A"), "A", "grad", 0,
-               "Multiply the first row of `dY` with the first row of `V`, number by number, and "
-               "add.",
-               "What is the gradient of the first number of `A`?");
+    if (last_query(l) + best_key(l) > 0) /* the text looks at another cell */
+        ask_number(
+            l, step_backward("Y", "A"), "A", "grad", 0,
+            "Multiply the first row of `dY` with the first row of `V`, number by number, and "
+            "add.",
+            "What is the gradient of the first number of `A`?");
     ask_choice(l, step_backward("A", scores(l)), options, 0,
                "If the same number is added to all scores of a row, its weights do not change, "
                "and the loss does not change.",

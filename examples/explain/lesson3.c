@@ -250,7 +250,7 @@ static void ask(Lesson *l) {
               "The gradient is the weight times (`dA` minus the mean of the row). When is one of "
               "the two factors exactly 0?",
               "Which cells of the gradient of `%s` must be 0?", scores(l));
-    if (l->options.no_mask)
+    if (l->options.no_mask && largest_grad("A") != 0)
         ask_number(l, step_backward("Y", "A"), "A", "grad", 0,
                    "Multiply the first row of `dY` with the first row of `V`, number by number, "
                    "and add.",

@@ -278,9 +278,9 @@ static void ask(Lesson *l) {
               "The gradient is the weight times (`dB` minus the mean of the row). When is one of "
               "the two factors exactly 0?",
               "Which cells of the gradient of `F` are exactly 0?");
-    ask_number(l, step_addition("Y_A", "V"), "V", "grad", 0,
-               "Two lines read `V`. Find the part that each gave to its first number.",
-               "What is the gradient of the first number of `V`?");
+    ask_number(l, step_addition("Y_A", "V"), "V", "grad", 1,
+               "Two lines read `V`. Find the part that each gave to this number.",
+               "What is the gradient of the second number of `V`?");
 }
 
 const LessonKind lesson_3b = {

@@ -211,9 +211,10 @@ static void ask(Lesson *l) {
                   "`W_q` multiplies every word. Which numbers of `x` does this number of `W_q` "
                   "multiply?",
                   "How many terms does the gradient of the first number of `W_q` have?");
-    ask_number(l, step_addition("Q", "x"), "x", "grad", 0,
+    const int64_t i = other_than(largest_grad("x"));
+    ask_number(l, step_addition("Q", "x"), "x", "grad", i,
                "Find the part of this number in each of the steps that came to `x`, and add them.",
-               "What is the gradient of the first number of `x`?");
+               "What is the gradient of the %s number of `x`?", place_of(i));
     ask_choice(l, step_addition("Q", "x"), options, 1,
                "The sum would read x, as the lines of Q, K and V do.",
                "A gradient gets a part from each line that reads the tensor. Count the lines.",

@@ -306,11 +306,11 @@ static void ask(Lesson *l) {
         snprintf(names[h], sizeof names[h], "head %d", h + 1);
         options[h] = names[h];
     }
-    if (H > 1)
-        ask_number(l, step_forward("Q_h"), "Q_h", "value", (int64_t)T * d,
+    if (H > 1 && T * d > 1)
+        ask_number(l, step_forward("Q_h"), "Q_h", "value", 2 * (int64_t)T * d - 1,
                    "Each head takes as many columns of `Q` as it has numbers, head 1 the first "
                    "ones. The rows stay in their order.",
-                   "`Q_h` holds the queries of head 2. The first number of these queries was moved "
+                   "`Q_h` holds the queries of head 2. The last number of these queries was moved "
                    "there from `Q`: what is its value?");
     ask_count(l, step_backward("gated", "gate"), 0, "Which numbers did this gate multiply?",
               "How many terms, other than 0, does the gradient of the gate of head 1 have?");

@@ -313,11 +313,8 @@ static void tell(Lesson *l) {
         RATE, before, before, RATE, slope, before - RATE * slope, LESSON_STEPS);
 }
 
-/* A text names the number that is farthest from 0; a question asks for another one. */
-static const char *const places[] = {"first", "second"};
-
 static void ask_step(Lesson *l) {
-    const int64_t i = largest_grad("W_q.weight") == 0;
+    const int64_t i = other_than(largest_grad("W_q.weight"));
     const double w = lesson_value("W_q.weight", i), dw = lesson_grad("W_q.weight", i);
     char up[32], down[32], all[32], why[128];
     snprintf(up, sizeof up, "%.4f", w + RATE * dw);
@@ -332,15 +329,15 @@ static void ask_step(Lesson *l) {
                    "says how much.",
                    "What is the %s number of `W_q.weight` after this step, with a learning rate of "
                    "%g?",
-                   places[i], RATE);
+                   place_of(i), RATE);
 }
 
 static void ask(Lesson *l) {
-    const int64_t i = largest_grad("W_2.bias") == 0;
+    const int64_t i = other_than(largest_grad("W_2.bias"));
     ask_number(l, step_backward("Y", "W_2.bias"), "W_2.bias", "grad", i,
                "Each column of `dY` belongs to one number of the bias. Add it up.",
                "`W_2.bias` is added to every word. What is the gradient of its %s number?",
-               places[i]);
+               place_of(i));
     if (l->options.additive)
         ask_zeros(l, step_backward("features", "q + k"), "q + k",
                   "The derivative of tanh is 1 minus its square. When is that exactly 0 on a "

@@ -316,6 +316,9 @@ void say_loss_backward(Lesson *l, const char *y) {
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
+int64_t other_than(int64_t look) { return look == 0; }
+const char *place_of(int64_t i) { return i == 0 ? "first" : "second"; }
+
 static void begin_question(Lesson *l, Step at, const char *kind, const char *hint,
                            const char *format, va_list arguments) {
     begin_item(l);

@@ -75,6 +75,11 @@ TELLS(4, 5) void say(Lesson *l, Step at, int64_t look, const char *text, ...);
  * what E is made of. */
 void say_loss(Lesson *l, const char *target), say_loss_backward(Lesson *l, const char *y);
 
+/* For a question whose answer the text at the same step does not name: 0, or 1 if the text looks at
+ * element 0; and the word for it, "first" or "second". */
+int64_t other_than(int64_t look);
+const char *place_of(int64_t i);
+
 /* Questions, asked at a step. hint: a method. A question about a name or a step that is not on the
  * tape is left out. part: "value" or "grad"; index: of the element, row-major. */
 TELLS(7, 8)
