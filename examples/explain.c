@@ -24,8 +24,7 @@
 enum { MOST_BYTES = 1 << 20 }; /* of a tape */
 enum { LESSON_OF_HEADS = 5 };
 
-/* The library as a WebAssembly module, an array that the Makefile makes; empty unless make live
- * made it. */
+/* The library as a WebAssembly module, an array that the Makefile makes of live.wasm.gz. */
 extern const unsigned char live_wasm[];
 extern const size_t live_wasm_size;
 
@@ -54,9 +53,6 @@ static void make_page(void) {
     if (lesson > 0) snprintf(what, sizeof what, "lesson %d", first);
     else snprintf(what, sizeof what, "lessons 1 to %d", LESSONS);
     write_page(&(Page){json, live_wasm, live_wasm_size}, what);
-    if (!tensor_error() && live_wasm_size == 0)
-        printf("The page shows recorded numbers only: `make live`, which needs clang, lld and\n"
-               "wasi-libc, puts the library into the page, so that you can change the numbers.\n");
     free(json);
 }
 

@@ -93,7 +93,7 @@ MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full \
 sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-behaviour sanitizers
 sanitize-%: FORCE
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
-	    LIVE= CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
+	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
 # TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of freed memory, and
 # makes the library check its reference counts.
 debug: ## the library as an archive that catches a program's mistakes
@@ -105,7 +105,7 @@ debug: ## the library as an archive that catches a program's mistakes
 # test_threads has a pool of its own, which this sanitizer must be told to allow.
 tsan: ## the suites under the thread sanitizer
 	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 TSAN_OPTIONS=die_after_fork=0 \
-	    $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
+	    $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
 WITHOUT  = # suites that make valgrind leaves out: alloc_failure
 valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
 	@CK_FORK=no CK_EXCLUDE_TAGS=long TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
@@ -113,7 +113,7 @@ valgrind: $(TESTS) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-
 
 # The library of sanitize-gcc is built once for both.
 fuzz: ## corrupted files for every reader, under gcc's sanitizers
-	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory LIVE= CC=gcc BUILD=$(BUILD)/sanitize-gcc \
+	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory CC=gcc BUILD=$(BUILD)/sanitize-gcc \
 	    CFLAGS='$(SANITIZE)' run-fuzz
 run-fuzz: $(FUZZERS)
 	@for fuzzer in $^; do $$fuzzer || exit 1; done
@@ -122,7 +122,7 @@ GUIDED = -fsanitize=fuzzer-no-link -fsanitize-coverage-ignorelist=tests/fuzz/unc
 # The inputs that libFuzzer finds stay in $(BUILD)/libfuzzer/corpus, and the next run begins with
 # them.
 fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests/fuzz/ (needs clang)
-	@$(MAKE) --no-print-directory LIVE= CC=clang BUILD=$(BUILD)/libfuzzer \
+	@$(MAKE) --no-print-directory CC=clang BUILD=$(BUILD)/libfuzzer \
 	    CFLAGS='$(SANITIZE) $(GUIDED)' run-libfuzzer
 run-libfuzzer: $(TARGETS)
 	@printf '%s\n' $^ | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I '{}' tests/fuzz/run-target '{}' $(or $(RUNS),100000)
@@ -136,8 +136,9 @@ page-test: $(BUILD)/explain ## the page of explain in headless Chromium; BROWSER
 
 live-test: ## the WebAssembly module against the program, and suites built for it (needs node)
 	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
-	@$(MAKE) --no-print-directory LIVE=yes run-live-test
-run-live-test: $(LIVE_TESTS) $(BUILD)/explain
+	@$(MAKE) --no-print-directory run-live-test
+run-live-test: $(LIVE_TESTS) $(BUILD)/explain $(BUILD)/live.wasm.gz
+	@cmp -s $(BUILD)/live.wasm.gz examples/explain/live.wasm.gz || echo 'The page has a module of other sources: make live'
 	@tests/tools/have node:nodejs
 	@RUNNER=tests/live/run tests/tools/run-suites $(LIVE_TESTS)
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
@@ -152,7 +153,7 @@ $(BUILD)/failmalloc.so: $(BUILD)/obj/tests/tools/failmalloc.o $(BUILD)/sources
 coverage: ## which lines of the library the suites reach (needs gcovr)
 	@tests/tools/have gcovr
 	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
-	@GCOV_ERROR_FILE=/dev/null $(MAKE) --no-print-directory LIVE= BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
+	@GCOV_ERROR_FILE=/dev/null $(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
 mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or two (needs Python and gcov)

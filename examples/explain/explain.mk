@@ -1,14 +1,10 @@
-# explain.mk - the page of build/explain: its sources become arrays of the program, and the library becomes a
-# WebAssembly module in the page, if clang can make one here.
+# explain.mk - the page of build/explain: its sources become arrays of the program, and so does the library as a
+# WebAssembly module. The module is a file of the repository, live.wasm.gz, so that a page needs nothing but the C
+# compiler; `make live` makes the file again, with clang.
 
-# explain's page computes by the library as a WebAssembly module, if clang can make one here. LIVE=
-# leaves the module out, and the page shows recorded numbers. WASI is the folder of the C library
-# for WebAssembly.
+# WASI is the folder of the C library for WebAssembly.
 WASM_CC  = clang
 WASI     = /usr
-ifeq ($(origin LIVE),undefined)
-LIVE    := $(shell tests/tools/have-wasm '$(WASM_CC)' '$(WASI)' && echo yes)
-endif
 # Without -nostdlibinc clang would take headers of this system. A product and a sum are never fused,
 # as in the baseline kernels of x86-64: float32 has the same digits. All browsers have had vectors of
 # 128 bits (simd128) since 2023; with them recall is trained three times as fast.
@@ -45,26 +41,31 @@ $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 $(BUILD)/obj/wasm/tensor/fast/fast.o: WASM_SPEED = -O2
 $(BUILD)/live.wasm: $(WASM)
 	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
-# The page unpacks this file. gzip -n stores no name and no time: every build makes the same bytes.
+# The page unpacks this file. gzip -n stores no name and no time: the same sources, clang and C library make the same
+# bytes.
 $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
 	@$(PACK) <$< >$@
-# page.html becomes page_html, an array of its bytes and a 0, and page_html_size. live_wasm is empty
-# where there is no module.
+# page.html becomes page_html, an array of its bytes and a 0, and page_html_size; live.wasm.gz becomes live_wasm.
 array = $(subst .,_,$(basename $(@F)))
 $(PAGE:.o=.c): $(BUILD)/obj/%.c: %
-$(MODULE:.o=.c): $(if $(LIVE),$(BUILD)/live.wasm.gz)
-$(PAGE:.o=.c) $(MODULE:.o=.c): $(BUILD)/flags.wasm
+$(MODULE:.o=.c): examples/explain/live.wasm.gz
+$(PAGE:.o=.c) $(MODULE:.o=.c):
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
-	    echo 'const unsigned char $(array)[] = {'; cat $(filter-out %/flags.wasm,$^) </dev/null | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
+	    echo 'const unsigned char $(array)[] = {'; od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
 $(PAGE) $(MODULE): %.o: %.c $(BUILD)/flags
 	$(compile)
 
-$(BUILD)/flags.wasm: note = $(if $(LIVE),$(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(PACK) $(WASM))
+# What is committed is used, whatever the sources are by now; only where it is gone is it made.
+examples/explain/live.wasm.gz:
+	@$(MAKE) --no-print-directory live-module && cp $(BUILD)/live.wasm.gz $@
+$(BUILD)/flags.wasm: note = $(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(PACK) $(WASM)
 
-live: ## the library as WebAssembly, in the page of explain (finds or installs clang and wasi-libc)
+live: ## examples/explain/live.wasm.gz, the library in the page of explain, of these sources (finds or installs clang)
 	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
-	@$(MAKE) --no-print-directory LIVE=yes $(BUILD)/explain
+	@$(MAKE) --no-print-directory live-module
+	@cmp -s $(BUILD)/live.wasm.gz examples/explain/live.wasm.gz || cp $(BUILD)/live.wasm.gz examples/explain/live.wasm.gz
+	@$(MAKE) --no-print-directory $(BUILD)/explain
 live-module: $(BUILD)/live.wasm.gz
 .PHONY: live live-module

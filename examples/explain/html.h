@@ -9,7 +9,7 @@
 typedef struct {
     const char *json;          /* the data */
     const unsigned char *wasm; /* the library as a WebAssembly module, packed by gzip */
-    size_t wasm_size;          /* 0: the page has recorded numbers only */
+    size_t wasm_size;          /* 0 for the page of a tape: its numbers are recorded ones */
 } Page;
 
 /* For output_write; context is a Page. */
