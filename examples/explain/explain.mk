@@ -20,14 +20,18 @@ PACK       = gzip -9n
 
 # explain's lessons, and its page: the sources of the page are arrays of the program.
 PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css page.js controls.js live.js play.js)
-LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(PAGE)
+LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
              $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c tensor/files/win32.c,$(LIBRARY)) \
              $(filter-out $(patsubst %,examples/explain/%.c,check formula html picture plan rules tables text worked),$(wildcard examples/explain/*.c)) \
-             examples/recall/model.c examples/common/attention_map.c)
+             examples/recall/model.c examples/common/attention_map.c) $(BUILD)/obj/wasm/sources.o
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
-RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json)) $(PAGE)
+RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json program)) $(SOURCED) $(PAGE)
+# The lines of C that the page shows beside a step, which cut.awk cuts out of these files.
+SOURCED  = $(BUILD)/obj/sources.o
+CUT      = $(patsubst %,tensor/kernels/%,elementwise.def plain_math.h plain.inc plain_matmul.inc plain_any.inc) \
+           $(wildcard autograd/*.c autograd/*/*.c examples/explain/lesson*.c)
 
 # ---- how to build it ------------------------------------------------------------------------------------------
 
@@ -37,6 +41,8 @@ $(BUILD)/recall$(EXE): $(call objects,examples/recall/model.c)
 
 $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) $(WASM_SPEED) -MMD -MP -c $< -o $@
+$(BUILD)/obj/wasm/sources.o: $(SOURCED:.o=.c) $(BUILD)/flags.wasm
+	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) -I. -MMD -MP -c $< -o $@
 # -O2 saves a tenth of additive attention's time, and costs 700 bytes.
 $(BUILD)/obj/wasm/tensor/fast/fast.o: WASM_SPEED = -O2
 $(BUILD)/live.wasm: $(WASM)
@@ -54,8 +60,11 @@ $(PAGE:.o=.c) $(MODULE:.o=.c):
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
 	    echo 'const unsigned char $(array)[] = {'; od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
-$(PAGE) $(MODULE): %.o: %.c $(BUILD)/flags
+$(SOURCED:.o=.c): examples/explain/cut.awk $(CUT)
+	@mkdir -p $(@D); LC_ALL=C awk -f $^ >$@
+$(PAGE) $(MODULE) $(SOURCED): %.o: %.c $(BUILD)/flags
 	$(compile)
+$(SOURCED): MORE = -I.
 
 # What is committed is used, whatever the sources are by now; only where it is gone is it made.
 examples/explain/live.wasm.gz:

@@ -1,6 +1,8 @@
 /* html.c - writes the page: see html.h. */
 #include "html.h"
 
+#include "program.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -8,14 +10,17 @@ extern const unsigned char page_html[], page_css[], page_js[], controls_js[], li
 extern const size_t page_html_size, page_css_size, page_js_size, controls_js_size, live_js_size,
     play_js_size;
 
-/* "</" could end the script; in a string of JSON "<\/" means the same. */
+/* The data, an object, with the sources as its last member. "</" could end the script; in a string
+ * of JSON "<\/" means the same. cut.awk sees to it that the sources have no "</". */
 static void write_json(FILE *file, const char *json) {
+    const char *const end = strrchr(json, '}');
     fputs("<script id=\"data\" type=\"application/json\">\n", file);
-    for (const char *c = json; *c; c++) {
+    for (const char *c = json; c < end; c++) {
         putc(*c, file);
         if (c[0] == '<' && c[1] == '/') putc('\\', file);
     }
-    fputs("</script>\n", file);
+    program_write_sources(file);
+    fputs("}\n</script>\n", file);
 }
 
 /* As base64: four characters stand for three bytes. */

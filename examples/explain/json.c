@@ -201,13 +201,26 @@ double json_number(const Json *value) {
     return strcmp(value->text, "-Infinity") == 0 ? -(double)INFINITY : (double)NAN;
 }
 
-void json_write_string(FILE *file, const char *text) {
-    putc('"', file);
+static void write_characters(FILE *file, const char *text) {
     for (; *text; text++) {
         const unsigned char c = (unsigned char)*text;
         if (c < ' ') fprintf(file, "\\u%04x", c);
         else if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
         else putc(c, file);
+    }
+}
+
+void json_write_string(FILE *file, const char *text) {
+    putc('"', file);
+    write_characters(file, text);
+    putc('"', file);
+}
+
+void json_write_lines(FILE *file, const char *const *lines) {
+    putc('"', file);
+    for (int i = 0; lines[i]; i++) {
+        if (i) fputs("\\n", file);
+        write_characters(file, lines[i]);
     }
     putc('"', file);
 }

@@ -33,6 +33,8 @@ double json_number(const Json *value);
 
 /* Writes "text" with its quotes and escapes. */
 void json_write_string(FILE *file, const char *text);
+/* Writes the lines, which end with a NULL, as one string. */
+void json_write_lines(FILE *file, const char *const *lines);
 /* Writes ,"key":"text" */
 void json_write_member(FILE *file, const char *key, const char *text);
 /* Writes ["a","b"]: at most so many strings, and none after a NULL. */

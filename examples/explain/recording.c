@@ -4,6 +4,7 @@
 #include "../common/output.h"
 #include "html.h"
 #include "json.h"
+#include "program.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -150,6 +151,8 @@ char *recording_as_json(const Recording *r) {
         json_write_member(file, "command", r->command);
         if (!r->tape) data_write_transposed(file);
         if (!r->tape) write_labels(file, r);
+        if (r->tape) program_write_read(file, r->read);
+        else program_write(file, "");
         fprintf(file, ",\n\"source\":\"\",\"questions\":[],\"tape\":");
         if (r->tape) fputs(r->tape, file);
         else tape_write_json(file);

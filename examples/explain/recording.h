@@ -13,6 +13,8 @@
 #ifndef TAPEHEAD_EXAMPLES_RECORDING_H
 #define TAPEHEAD_EXAMPLES_RECORDING_H
 
+#include "json.h"
+
 #include "../../nn/nn.h"
 
 typedef struct {
@@ -21,6 +23,7 @@ typedef struct {
     const char *text[4];        /* paragraphs, the rest NULL */
     const char *formula[6];     /* lines, the rest NULL */
     const char *tape;           /* JSON that tape_write_json wrote; NULL: the open tape */
+    const Json *read;           /* the same tape, read */
     const char *const *queries; /* words of the queries, then a NULL; or NULL for none */
     const char *const *keys;    /* words of the keys */
 } Recording;

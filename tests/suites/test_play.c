@@ -104,12 +104,14 @@ static char *data_of_program(const char *arguments) {
     return data;
 }
 
-/* The command is taken out, and "<\/" is "</" again. */
+/* The command is taken out, and the sources, which only a page has; and "<\/" is "</" again. */
 static void strip(char *data) {
     char *command = strstr(data, "\"command\":");
     char *rest = strstr(command, ",\n\"source\"");
     ck_assert_ptr_nonnull(rest);
     memmove(command, rest, strlen(rest) + 1);
+    char *sources = strstr(data, ",\n\"addition\":");
+    if (sources) memcpy(sources, "}\n", sizeof "}\n");
     for (char *at = strstr(data, "<\\/"); at; at = strstr(at, "<\\/"))
         memmove(at + 1, at + 2, strlen(at + 2) + 1);
 }
