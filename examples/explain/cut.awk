@@ -19,16 +19,13 @@ function instead(op, way, names) { chosen[op, way] = names }
 BEGIN {
     pieces = ops = models = 0
     # Where the rule is not one kernel or one function: op, way, the pieces. A kernel comes before a function.
-    instead("sum", "forward", "sum sum_of")
     instead("sum", "backward", "sum_backward ag_expand_to_x")
     instead("bmm", "forward", "matmul")
     instead("bmm", "backward", "product_backward matmul")
     instead("matmul", "backward", "product_backward matmul")
     instead("linear", "forward", "linear_forward matmul")
     instead("linear", "backward", "linear_backward matmul")
-    instead("softmax", "forward", "softmax largest")
-    instead("masked_softmax", "forward", "masked_softmax key_allowed")
-    instead("masked_fill", "forward", "filled where")
+    instead("masked_fill", "forward", "filled")
     instead("masked_fill", "backward", "masked_fill_backward filled")
     instead("dropout", "backward", "dropout")
     instead("layer_norm", "backward", "layer_norm_dx layer_norm_dw")
@@ -105,20 +102,27 @@ function named(f, name,    found, part) {
 
 function all_named(f, names,    i, n, part, list) {
     n = split(names, part, " ")
-    for (i = 1; i <= n; i++) list = list named(f, part[i]) ","
+    for (i = 1; i <= n; i++) list = list with_kernels(named(f, part[i]), list)
     return list
 }
 
-# The kernels that a piece calls.
-function kernels_in(n,    part, i, text, list) {
+# A piece, and the kernels that it calls: tensor_kernels()->name, or NAME(name)(...) in a kernel; without those that are
+# in the list already.
+function with_kernels(n, list,    part, i, text, name, more) {
+    if (index("," list, "," n ",") == 0) more = n ","
     split(where[n], part, SUBSEP)
     for (i = part[2] + 0; i <= part[3] + 0; i++) {
         text = line[part[1], i]
-        if (!match(text, /tensor_kernels\(\)->[a-z_]+/)) continue
-        text = substr(text, RSTART + 18, RLENGTH - 18)
-        if (text in kernel) list = list named("", text) ","
+        while (match(text, /kernels\(\)->[a-z_]+|NAME\([a-z_]+\)\(/)) {
+            name = substr(text, RSTART, RLENGTH)
+            text = substr(text, RSTART + RLENGTH)
+            gsub(/kernels\(\)->|NAME\(|\)\(/, "", name)
+            if (!(name in kernel) || name == part[4]) continue
+            name = named("", name)
+            if (index("," list more, "," name ",") == 0) more = more name ","
+        }
     }
-    return list
+    return more
 }
 
 # is_row: the op is a row of elementwise.def.
@@ -200,8 +204,7 @@ function field(text, name) {
 function pieces_of(f, name, way, kernel_name, function_name) {
     if ((name, way) in chosen) return all_named(f, chosen[name, way])
     if (function_name == "") return ""
-    if (kernel_name in kernel) return named(f, kernel_name) ","
-    return named(f, function_name) "," kernels_in(named(f, function_name))
+    return with_kernels(named(f, kernel_name in kernel ? kernel_name : function_name), "")
 }
 
 function list_ops(f,    i, text, name) {

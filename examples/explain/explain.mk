@@ -30,8 +30,8 @@ MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json program)) $(SOURCED) $(PAGE)
 # The lines of C that the page shows beside a step, which cut.awk cuts out of these files.
 SOURCED  = $(BUILD)/obj/sources.o
-CUT      = $(patsubst %,tensor/kernels/%,elementwise.def plain_math.h plain.inc plain_matmul.inc plain_any.inc) \
-           $(wildcard autograd/*.c autograd/*/*.c examples/explain/lesson*.c)
+CUT      = $(patsubst %,tensor/kernels/%,elementwise.def plain_math.h plain.inc) \
+           $(wildcard tensor/kernels/plain_*.inc tensor/more/*.inc autograd/*.c autograd/*/*.c examples/explain/lesson*.c)
 
 # ---- how to build it ------------------------------------------------------------------------------------------
 
