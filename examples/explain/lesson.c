@@ -313,7 +313,6 @@ static void write_training(const Lesson *l, FILE *file) {
 }
 
 bool lesson_write_json(Lesson *l, FILE *file) {
-    char key[8]; /* the number of the lesson's file */
     if (tensor_error()) return false;
     l->json = file;
     fprintf(file, "{\"number\":%d", l->number);
@@ -333,8 +332,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     settings_write(file, l->number, &l->options, &l->most);
     wrong_write(file);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
-    snprintf(key, sizeof key, "%d", l->number);
-    program_write(file, key);
+    program_write(file, l->number, '\0');
     fprintf(file, ",\n\"tape\":");
     if (!tape_write_json(file)) return false;
     putc('}', file);

@@ -58,9 +58,9 @@ static void write_line(FILE *file, int line, const char *name, bool summed, int 
 
 /* ---- the statement of the model -------------------------------------------------------------- */
 
-/* Is this statement in a file of the lesson? lesson3.c can hold the lessons 3 and 3b. */
+/* Is this statement in the file of the lesson, lesson3b.c for "3b", or in lesson.c? */
 static bool in_lesson(const ModelSource *m, const char *lesson) {
-    return strncmp(m->lesson, lesson, strlen(m->lesson)) == 0;
+    return !*m->lesson || strcmp(m->lesson, lesson) == 0;
 }
 
 static bool fits_name(const char *pattern, const char *name) {
@@ -155,17 +155,19 @@ static void show_lesson(const char *lesson) {
         if (in_lesson(m, lesson)) program_shown[m->source] = true;
 }
 
-void program_write(FILE *file, const char *lesson) {
+void program_write(FILE *file, int lesson, char part) {
     TapeLine line;
     int lines = 0;
+    char key[16] = "";
+    if (lesson > 0) snprintf(key, sizeof key, "%d%c", lesson, part);
     fprintf(file, ",\n\"program\":[");
     for (int i = 0; tape_line(i, &line); i++) {
         if (line.n_in == 0) continue; /* no op: a tensor that the tape owns */
         fprintf(file, "%s\n", lines++ ? "," : "");
-        write_line(file, i, line.op, is_summed(&line), model_of(lesson, i));
+        write_line(file, i, line.op, is_summed(&line), model_of(key, i));
     }
     putc(']', file);
-    if (*lesson) show_lesson(lesson);
+    if (*key) show_lesson(key);
 }
 
 static bool same_list(const Json *a, const Json *b) {

@@ -45,9 +45,9 @@ extern bool program_shown[]; /* for each source: does a page of this program nee
 extern const int program_unbroadcast, program_accumulate;
 
 /* Writes ,"program":[{"line":3,"forward":[0,4],"backward":[1],"model":2}, ...] for the lines of the
- * open tape: indices of "sources". lesson: "3b", or "" for a tape that is no lesson's and has no
- * model. */
-void program_write(FILE *file, const char *lesson);
+ * open tape: indices of "sources". part: 'b' for lesson 3b, else '\0'. lesson 0: the tape is no
+ * lesson's and has no model. */
+void program_write(FILE *file, int lesson, char part);
 /* The same for a tape that was read from JSON. */
 void program_write_read(FILE *file, const Json *tape);
 /* Writes ,"addition":9,"sources":[{"file","line","title","text"}, ...]: null for a source that no

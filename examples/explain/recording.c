@@ -152,7 +152,7 @@ char *recording_as_json(const Recording *r) {
         if (!r->tape) data_write_transposed(file);
         if (!r->tape) write_labels(file, r);
         if (r->tape) program_write_read(file, r->read);
-        else program_write(file, "");
+        else program_write(file, 0, '\0');
         fprintf(file, ",\n\"source\":\"\",\"questions\":[],\"tape\":");
         if (r->tape) fputs(r->tape, file);
         else tape_write_json(file);
