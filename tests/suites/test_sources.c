@@ -119,7 +119,8 @@ START_TEST(a_page_shows_what_its_controls_need) {
     bool *shown = malloc((size_t)program_num_sources * sizeof *shown);
     memcpy(shown, program_shown, (size_t)program_num_sources * sizeof *shown);
     for (int i = 0; i < REQUESTS; i++) {
-        const bool is_of_it = strncmp(requests[i], request, strlen(request)) == 0;
+        const size_t first = strcspn(requests[i], "\n");
+        const bool is_of_it = first == strlen(request) && !strncmp(requests[i], request, first);
         if (!is_of_it && strncmp(requests[i], "play", 4) != 0) continue;
         open_answer(requests[i]);
         close_answer();
