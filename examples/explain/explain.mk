@@ -51,14 +51,16 @@ $(BUILD)/live.wasm: $(WASM)
 # bytes.
 $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
 	@$(PACK) <$< >$@
+# Scripts and style sheets go into the page without comments and indentation, which would be a tenth of it.
+squeeze = $(if $(filter %.css.c %.js.c,$@),LC_ALL=C awk -f examples/explain/squeeze.awk,cat)
 # page.html becomes page_html, an array of its bytes and a 0, and page_html_size; live.wasm.gz becomes live_wasm.
 array = $(subst .,_,$(basename $(@F)))
 $(PAGE:.o=.c): $(BUILD)/obj/%.c: %
 $(MODULE:.o=.c): examples/explain/live.wasm.gz
-$(PAGE:.o=.c) $(MODULE:.o=.c):
+$(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/squeeze.awk
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
-	    echo 'const unsigned char $(array)[] = {'; od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g'; \
+	    echo 'const unsigned char $(array)[] = {'; $(squeeze) $(filter-out %/squeeze.awk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
 $(SOURCED:.o=.c): examples/explain/cut.awk $(CUT)
 	@mkdir -p $(@D); LC_ALL=C awk -f $^ >$@
