@@ -23,25 +23,32 @@ static void write_json(FILE *file, const char *json) {
     fputs("}\n</script>\n", file);
 }
 
-/* As base64: four characters stand for three bytes. */
-static void write_base64(FILE *file, const unsigned char *bytes, size_t size) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size; i += 3) {
-        const size_t left = size - i;
-        const unsigned second = left > 1 ? bytes[i + 1] : 0;
-        const unsigned third = left > 2 ? bytes[i + 2] : 0;
-        const unsigned three = (unsigned)bytes[i] << 16 | second << 8 | third;
-        putc(digits[three >> 18], file);
-        putc(digits[three >> 12 & 63], file);
-        putc(left > 1 ? digits[three >> 6 & 63] : '=', file);
-        putc(left > 2 ? digits[three & 63] : '=', file);
+/* A digit from 0 to 90 as one character, but never "<". */
+static void write_digit(FILE *file, unsigned digit) {
+    const unsigned c = '#' + digit;
+    putc(c == '<' ? '!' : (int)c, file);
+}
+
+/* The size, and the bytes as text: each two digits of base 91 hold 13 bits. Base64, 12 bits in two
+ * characters, would be 15 KB longer. */
+static void write_bytes(FILE *file, const unsigned char *bytes, size_t size) {
+    unsigned held = 0, bits = 0; /* the last bits of `held` are not written yet */
+    fprintf(file, "%zu ", size);
+    for (size_t i = 0; i < size + 2; i++) { /* two more bytes, to write the last bits */
+        held = held << 8 | (i < size ? bytes[i] : 0);
+        bits += 8;
+        if (bits < 13) continue;
+        bits -= 13;
+        const unsigned number = held >> bits & 0x1fff;
+        write_digit(file, number / 91);
+        write_digit(file, number % 91);
     }
 }
 
 static void write_wasm(FILE *file, const Page *page) {
     if (page->wasm_size == 0) return;
     fputs("<script id=\"wasm\" type=\"text/plain\">", file);
-    write_base64(file, page->wasm, page->wasm_size);
+    write_bytes(file, page->wasm, page->wasm_size);
     fputs("</script>\n", file);
 }
 
