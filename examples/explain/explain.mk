@@ -31,7 +31,8 @@ RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json 
 # The lines of C that the page shows beside a step, which cut.awk cuts out of these files.
 SOURCED  = $(BUILD)/obj/sources.o
 CUT      = $(patsubst %,tensor/kernels/%,elementwise.def plain_math.h plain.inc) \
-           $(wildcard tensor/kernels/plain_*.inc tensor/more/*.inc autograd/*.c autograd/*/*.c examples/explain/lesson*.c)
+           $(wildcard tensor/kernels/plain_*.inc tensor/more/*.inc autograd/*.c autograd/*/*.c \
+             examples/explain/lesson*.c)
 
 # ---- how to build it ------------------------------------------------------------------------------------------
 
@@ -60,7 +61,8 @@ $(MODULE:.o=.c): examples/explain/live.wasm.gz
 $(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/squeeze.awk
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
-	    echo 'const unsigned char $(array)[] = {'; $(squeeze) $(filter-out %/squeeze.awk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
+	    echo 'const unsigned char $(array)[] = {'; \
+	    $(squeeze) $(filter-out %/squeeze.awk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
 $(SOURCED:.o=.c): examples/explain/cut.awk $(CUT)
 	@mkdir -p $(@D); LC_ALL=C awk -f $^ >$@
