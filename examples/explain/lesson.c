@@ -332,7 +332,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     settings_write(file, l->number, &l->options, &l->most);
     wrong_write(file);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
-    program_write(file, l->number, '\0');
+    program_write(file, l->number, l->kind->part);
     fprintf(file, ",\n\"tape\":");
     if (!tape_write_json(file)) return false;
     putc('}', file);

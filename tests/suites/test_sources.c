@@ -19,6 +19,7 @@ static const char *const requests[] = {
     "lesson 3",
     "lesson 3\nno-mask 1",
     "lesson 3\ncausal 1\nno-scale 1",
+    "lesson 3b",
     "lesson 4",
     "lesson 4\ndropout 0\ncausal 1",
     "lesson 5",
