@@ -1,0 +1,185 @@
+/* rule_eval.c - the value of a formula: see rule.h.
+ *
+ * Sizes are compared before an op is called, so a complaint is in the words of the formula. */
+#include "rule.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/* Over the last dimension; a number has none. */
+static Tensor *sum_last(Tensor *x) {
+    return x && x->shape.ndim ? ag_sum_dims(x, AXES(-1), true) : x;
+}
+static Tensor *mean_last(Tensor *x) {
+    return x && x->shape.ndim ? ag_mean_dims(x, AXES(-1), true) : x;
+}
+static Tensor *max_last(Tensor *x) { return x && x->shape.ndim ? ag_max_dim(x, -1, true) : x; }
+
+static Tensor *sum_others(Tensor *x) {
+    Axes others = {0};
+    if (!x || x->shape.ndim < 2) return x;
+    for (int d = 0; d < x->shape.ndim - 1; d++) others.axis[others.n++] = d;
+    return ag_sum_dims(x, others, true);
+}
+
+static const struct {
+    const char *name;
+    Tensor *(*apply)(Tensor *x);
+} functions[] = {
+    {"sum", sum_last}, {"mean", mean_last}, {"max", max_last}, {"sum0", sum_others},
+    {"exp", ag_exp},   {"log", ag_log},     {"tanh", ag_tanh}, {"sqrt", ag_sqrt},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+const char *rule_function(int i) { return i < FUNCTIONS ? functions[i].name : NULL; }
+Tensor *rule_apply_function(int i, Tensor *x) { return functions[i].apply(x); }
+
+/* ---- complaints ------------------------------------------------------------------------------ */
+
+/* "2 x 3" */
+static const char *sizes(Shape shape, char text[80]) {
+    int used = 0;
+    if (shape.ndim == 0) return "one number";
+    for (int d = 0; d < shape.ndim; d++)
+        used += snprintf(text + used, (size_t)(80 - used), "%s%" PRId64, d ? " x " : "",
+                         shape.dim[d] % 100000000);
+    return text;
+}
+
+/* "V' is 2 x 3" */
+static const char *describe(const RuleFormula *f, int node, const Tensor *x, char text[160]) {
+    enum { MOST = 48 };
+    char shape[80];
+    const RuleNode *n = &f->nodes[node];
+    const int length = n->end - n->begin;
+    snprintf(text, 160, "%.*s%s is %s", length > MOST ? MOST : length, f->text + n->begin,
+             length > MOST ? "..." : "", sizes(x->shape, shape));
+    return text;
+}
+
+static Tensor *complain(RuleFormula *f, const RuleNode *n, const Tensor *a, const Tensor *b,
+                        const char *needs) {
+    char left[160], right[160];
+    return rule_complain(f, n->column, "%s and %s: %s", describe(f, n->a, a, left),
+                         describe(f, n->b, b, right), needs);
+}
+
+/* ---- signs ----------------------------------------------------------------------------------- */
+
+/* Size d from the right; 1 if there are fewer dimensions. */
+static int64_t size_from_right(Shape shape, int d) {
+    return d < shape.ndim ? shape.dim[shape.ndim - 1 - d] : 1;
+}
+
+/* Do the dimensions broadcast, but the last few? */
+static bool broadcast(Shape a, Shape b, int last) {
+    for (int d = last; d < a.ndim && d < b.ndim; d++) {
+        const int64_t x = size_from_right(a, d), y = size_from_right(b, d);
+        if (x != y && x != 1 && y != 1) return false;
+    }
+    return true;
+}
+
+static Tensor *transpose(RuleFormula *f, const RuleNode *n, Tensor *x) {
+    char text[160];
+    if (x->shape.ndim == 1) return ag_unsqueeze(x, 1);
+    if (x->shape.ndim > 1) return ag_transpose(x, -2, -1);
+    return rule_complain(f, n->column, "%s: ' needs a matrix", describe(f, n->a, x, text));
+}
+
+/* A column times a vector takes the vector as a row. */
+static Tensor *product(RuleFormula *f, const RuleNode *n, Tensor *a, Tensor *b) {
+    if (a->shape.ndim == 0 || b->shape.ndim == 0)
+        return complain(f, n, a, b, "@ needs matrices; * multiplies by a number");
+    const int64_t inner = size_from_right(a->shape, 0);
+    if (a->shape.ndim > 1 && b->shape.ndim == 1 && inner == 1) b = ag_unsqueeze(b, 0);
+    if (!b) return NULL;
+    const int64_t other = size_from_right(b->shape, b->shape.ndim > 1);
+    if (inner != other) return complain(f, n, a, b, "@ needs equal inner sizes");
+    if (a->shape.ndim > 1 && b->shape.ndim > 1 && !broadcast(a->shape, b->shape, 2))
+        return complain(f, n, a, b, "@ needs equal sizes, or 1, before the last two");
+    return ag_matmul(a, b);
+}
+
+static Tensor *element_by_element(RuleFormula *f, const RuleNode *n, Tensor *a, Tensor *b) {
+    if (!broadcast(a->shape, b->shape, 0)) {
+        char needs[40];
+        snprintf(needs, sizeof needs, "%c needs equal sizes, or 1", n->sign);
+        return complain(f, n, a, b, needs);
+    }
+    switch (n->sign) {
+    case '+': return ag_add(a, b);
+    case '-': return ag_sub(a, b);
+    case '*': return ag_mul(a, b);
+    default: return ag_div(a, b);
+    }
+}
+
+/* Bools and integers become numbers of the gradient's type. */
+static Tensor *value_of(const RuleName *name, const RuleValues *v) {
+    switch (name->meaning) {
+    case NAMES_DY: return v->dy;
+    case NAMES_OUT: return ag_to(v->out, v->dy->dtype);
+    case NAMES_INPUT: return ag_to(v->in[name->input], v->dy->dtype);
+    case NAMES_TENSOR: return ag_to(name->tensor, v->dy->dtype);
+    default: return tape_own(tensor_full_of(SCALAR, name->number, v->dy->dtype));
+    }
+}
+
+static Tensor *evaluate(RuleFormula *f, int node, const RuleValues *v) {
+    const RuleNode *n = &f->nodes[node];
+    if (n->sign == 'n') return value_of(&n->value, v);
+    if (n->sign == '#') return tape_own(tensor_full_of(SCALAR, n->number, v->dy->dtype));
+    Tensor *a = evaluate(f, n->a, v);
+    if (!a) return NULL;
+    if (n->sign == '~') return ag_neg(a);
+    if (n->sign == 'f') return rule_apply_function(n->function, a);
+    if (n->sign == '\'') return transpose(f, n, a);
+    Tensor *b = evaluate(f, n->b, v);
+    if (!b) return NULL;
+    return n->sign == '@' ? product(f, n, a, b) : element_by_element(f, n, a, b);
+}
+
+Tensor *rule_evaluate(RuleFormula *f, const RuleValues *values) {
+    return evaluate(f, f->n - 1, values);
+}
+
+/* ---- the shape of a gradient ----------------------------------------------------------------- */
+
+static bool same_shape(Shape a, Shape b) {
+    bool same = a.ndim == b.ndim;
+    for (int d = 0; d < a.ndim && same; d++) same = a.dim[d] == b.dim[d];
+    return same;
+}
+
+/* Are they equal but for sizes of 1 in front? */
+static bool equal_behind_ones(Shape a, Shape b) {
+    for (int d = 0; d < a.ndim || d < b.ndim; d++)
+        if (size_from_right(a, d) != size_from_right(b, d)) return false;
+    return true;
+}
+
+/* Does a tensor of this shape broadcast to the other shape? */
+static bool broadcasts_to(Shape shape, Shape to) {
+    for (int d = 0; d < shape.ndim; d++) {
+        const int64_t size = size_from_right(shape, d);
+        if (size != 1 && (d >= to.ndim || size != size_from_right(to, d))) return false;
+    }
+    return true;
+}
+
+Tensor *rule_fit(RuleFormula *f, Tensor *value, const Tensor *x, bool moves) {
+    char have[80], want[80];
+    if (!value) return NULL;
+    if (same_shape(value->shape, x->shape)) return value;
+    if (equal_behind_ones(value->shape, x->shape)) return ag_reshape(value, x->shape);
+    if (moves && tensor_numel(value) == tensor_numel(x)) return ag_reshape(value, x->shape);
+    if (broadcasts_to(value->shape, x->shape) && value->shape.ndim <= x->shape.ndim)
+        return ag_expand(value, x->shape);
+    if (broadcasts_to(x->shape, value->shape) && x->shape.ndim <= value->shape.ndim) return value;
+    return rule_complain(f, 1, "the formula is %s and the gradient must be %s",
+                         sizes(value->shape, have), sizes(x->shape, want));
+}

@@ -1,0 +1,267 @@
+/* rule_parse.c - reads a formula into a list of nodes: see rule.h.
+ *
+ * One function per level of the grammar, the loosest sign first. A node follows its operands in the
+ * list, so the last one is the whole formula. */
+#include "rule.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    RuleFormula *formula;
+    const RuleScope *scope;
+    const char *text;
+    int at, depth;
+} Reader;
+
+static void note(RuleFormula *f, int column, const char *format, va_list arguments) {
+    if (*f->complaint) return;
+    vsnprintf(f->complaint, sizeof f->complaint, format, arguments);
+    f->column = column;
+}
+
+void *rule_complain(RuleFormula *f, int column, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    note(f, column, format, arguments);
+    va_end(arguments);
+    return NULL;
+}
+
+/* A complaint about the next character; -1 is no node. */
+__attribute__((format(printf, 2, 3))) static int complain(const Reader *r, const char *format,
+                                                          ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    note(r->formula, r->at + 1, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+static char next(Reader *r) {
+    while (r->text[r->at] == ' ' || r->text[r->at] == '\t') r->at++;
+    return r->text[r->at];
+}
+
+/* Adds a node, whose text begins at begin and ends here; -1 with a complaint if there is no room.
+ */
+static int add(Reader *r, RuleNode node, int begin, int sign) {
+    RuleFormula *f = r->formula;
+    if (*f->complaint || node.a < 0 || node.b < 0) return -1;
+    if (f->n == RULE_NODES) return complain(r, "the formula is too long");
+    node.begin = (short)begin;
+    node.end = (short)r->at;
+    node.column = (short)(sign + 1);
+    f->nodes[f->n] = node;
+    return f->n++;
+}
+
+static int read_sum(Reader *r);
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Can this name stand in a formula as it is? S / sqrt(d) cannot, since x / S / sqrt(d) would be
+ * another formula; d(S / sqrt(d)) can, since its brackets hold it together. */
+static bool can_stand(const char *name) {
+    const size_t n = strlen(name);
+    const bool in_brackets = strncmp(name, "d(", 2) == 0 && name[n - 1] == ')';
+    return n > 0 && (in_brackets || !strpbrk(name, " +-*/@"));
+}
+
+/* The longest name of the scope that stands here; -1 if there is none. */
+static int find_name(const Reader *r) {
+    const char *here = r->text + r->at;
+    size_t longest = 0;
+    int found = -1;
+    for (int i = 0; i < r->scope->n; i++) {
+        const char *name = r->scope->names[i].name;
+        const size_t n = strlen(name);
+        if (n <= longest || !can_stand(name) || strncmp(here, name, n) != 0) continue;
+        if (in_name(name[n - 1]) && in_name(here[n])) continue;
+        longest = n;
+        found = i;
+    }
+    return found;
+}
+
+/* "dA, A, S, y, dy": as many names as fit. */
+static const char *list_names(const RuleScope *scope, char list[120]) {
+    size_t used = 0;
+    *list = '\0';
+    for (int i = 0; i < scope->own && used < 90; i++) {
+        const RuleName *name = &scope->names[i];
+        if (!can_stand(name->name) || strpbrk(name->name, "( ")) continue;
+        used += (size_t)snprintf(list + used, 120 - used, "%s%.20s", used ? ", " : "", name->name);
+    }
+    return list;
+}
+
+static int find_function(const char *word, size_t n) {
+    for (int i = 0; rule_function(i); i++)
+        if (strlen(rule_function(i)) == n && strncmp(word, rule_function(i), n) == 0) return i;
+    return -1;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A formula between the brackets. */
+static int read_brackets(Reader *r) {
+    const int open = r->at++;
+    if (++r->depth > RULE_DEPTH) return complain(r, "too many brackets inside each other");
+    const int inside = read_sum(r);
+    r->depth--;
+    if (inside < 0) return -1;
+    const char c = next(r);
+    if (c == ',') return complain(r, "a function takes one value");
+    if (c != ')') {
+        r->at = open;
+        return complain(r, "this bracket is not closed");
+    }
+    r->at++;
+    return inside;
+}
+
+static int read_function(Reader *r, int function, int begin) {
+    const char *name = rule_function(function);
+    if (next(r) != '(') {
+        r->at = begin;
+        return complain(r, "%s needs a bracket: %s(x)", name, name);
+    }
+    const int inside = read_brackets(r);
+    return add(r, (RuleNode){.sign = 'f', .a = (short)inside, .function = function}, begin, begin);
+}
+
+static int unknown_word(Reader *r, const char *word, int n) {
+    char names[120];
+    const int begin = r->at;
+    r->at += n;
+    const bool is_call = next(r) == '(';
+    r->at = begin;
+    if (is_call)
+        return complain(r,
+                        "there is no function %.*s: the functions are sum, mean, max, sum0, exp, "
+                        "log, tanh and sqrt",
+                        n > 30 ? 30 : n, word);
+    return complain(r, "there is no %.*s here: the names are %s", n > 30 ? 30 : n, word,
+                    list_names(r->scope, names));
+}
+
+static int read_name(Reader *r) {
+    const int begin = r->at;
+    const char *word = r->text + begin;
+    const int found = find_name(r);
+    int n = 0;
+    while (in_name(word[n]) || (word[n] == '.' && n > 0)) n++;
+    const int function = find_function(word, (size_t)n);
+    if (found >= 0) {
+        r->at += (int)strlen(r->scope->names[found].name);
+        return add(r, (RuleNode){.sign = 'n', .value = r->scope->names[found]}, begin, begin);
+    }
+    if (function < 0) return unknown_word(r, word, n);
+    r->at += n;
+    return read_function(r, function, begin);
+}
+
+static int read_number(Reader *r) {
+    char digits[64];
+    const int begin = r->at;
+    const char *word = r->text + begin;
+    size_t n = strspn(word, "0123456789.");
+    if ((word[n] == 'e' || word[n] == 'E') && n > 0) {
+        const size_t sign = word[n + 1] == '-' || word[n + 1] == '+' ? 2 : 1;
+        const size_t exponent = strspn(word + n + sign, "0123456789");
+        if (exponent > 0) n += sign + exponent;
+    }
+    snprintf(digits, sizeof digits, "%.*s", (int)n, word);
+    char *end;
+    const double number = strtod(digits, &end);
+    if (end == digits || *end || n >= sizeof digits || !isfinite(number))
+        return complain(r, "%.20s is no number", digits);
+    r->at += (int)n;
+    return add(r, (RuleNode){.sign = '#', .number = number}, begin, begin);
+}
+
+static int read_value(Reader *r) {
+    const char c = next(r);
+    if (c == '(') return read_brackets(r);
+    if ((c >= '0' && c <= '9') || c == '.') return read_number(r);
+    if (isalpha((unsigned char)c) || c == '_') return read_name(r);
+    if (find_name(r) >= 0) return read_name(r);
+    if (c == '\0') return complain(r, "the formula ends, and a value is missing");
+    if (c == ')') return complain(r, "a value is missing before this bracket");
+    if (strchr("+*/@'", c)) return complain(r, "a value is missing before %c", c);
+    if (c > ' ' && c <= '~') return complain(r, "%c is no sign of a formula", c);
+    return complain(r, "this is no sign of a formula");
+}
+
+/* ---- signs ----------------------------------------------------------------------------------- */
+
+/* x' */
+static int read_transposed(Reader *r) {
+    next(r);
+    const int begin = r->at;
+    int node = read_value(r);
+    while (node >= 0 && next(r) == '\'') {
+        const int sign = r->at++;
+        node = add(r, (RuleNode){.sign = '\'', .a = (short)node}, begin, sign);
+    }
+    return node;
+}
+
+/* -x */
+static int read_minus(Reader *r) {
+    if (next(r) != '-') return read_transposed(r);
+    const int begin = r->at++;
+    if (++r->depth > RULE_DEPTH) return complain(r, "too many signs");
+    const int node = read_minus(r);
+    r->depth--;
+    return add(r, (RuleNode){.sign = '~', .a = (short)node}, begin, begin);
+}
+
+/* Operands of a level with signs between them, from left to right. */
+static int read_level(Reader *r, const char *signs, int (*operand)(Reader *)) {
+    next(r);
+    const int begin = r->at;
+    int node = operand(r);
+    while (node >= 0 && next(r) && strchr(signs, next(r))) {
+        const int sign = r->at++;
+        const int right = operand(r);
+        node = add(r, (RuleNode){.sign = r->text[sign], .a = (short)node, .b = (short)right}, begin,
+                   sign);
+    }
+    return node;
+}
+
+static int read_product(Reader *r) { return read_level(r, "*/@", read_minus); }
+static int read_sum(Reader *r) { return read_level(r, "+-", read_product); }
+
+/* What stands after the end of a formula. */
+static void refuse_rest(Reader *r) {
+    const char c = next(r);
+    if (c == ')') complain(r, "this bracket has no opening one");
+    else if (c == '^') complain(r, "there is no ^ here: write x * x");
+    else if (c == '=') complain(r, "write the formula alone, without =");
+    else if (c == ',') complain(r, "one formula, without a comma");
+    else if (in_name(c) || c == '(' || c == '.')
+        complain(r, "a sign is missing: * multiplies element by element, @ is the product of "
+                    "matrices");
+    else if (c > ' ' && c <= '~') complain(r, "%c is no sign of a formula", c);
+    else complain(r, "this is no sign of a formula");
+}
+
+bool rule_parse(RuleFormula *f, const char *text, const RuleScope *scope) {
+    Reader r = {.formula = f, .scope = scope, .text = text};
+    f->text = text;
+    f->n = 0;
+    f->column = 0;
+    *f->complaint = '\0';
+    if (strlen(text) > RULE_TEXT) rule_complain(f, RULE_TEXT, "the formula is too long");
+    else if (!next(&r)) rule_complain(f, 1, "the formula is empty");
+    else if (read_sum(&r) >= 0 && next(&r)) refuse_rest(&r);
+    return !*f->complaint;
+}
