@@ -1,0 +1,228 @@
+/* rule_judge.c - is a planted formula right, and which mistake is it if not? See rule_plant.h.
+ *
+ * A backward is linear in dy, and two linear functions that agree on a random dy agree on all, but
+ * for a probability of 0. So the formula and the line's own backward are compared on two random dy,
+ * and the formulas of the known mistakes are, too. */
+#include "rule_planted.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DRAWS = 2 };
+
+/* What is compared: gradients of in[k] on line i. */
+typedef struct {
+    PlantedLine *line;
+    PlantedRule *rule;
+    const char *op;
+    Tensor *in[PLANTED_INPUTS];
+    Tensor *out;
+    const Tensor *x;
+    int64_t n; /* numbers of a gradient */
+    double tolerance;
+    Tensor *dy[DRAWS + 1]; /* the last one is twice the first */
+    double *right[DRAWS], *own[DRAWS + 1], *other;
+} Trial;
+
+/* From -1.5 to -0.5 and from 0.5 to 1.5, by a generator of its own: a lesson's stays as it is. */
+static double draw(uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    const double u = (double)(*state >> 11) / 9007199254740992.0;
+    return u < 0.5 ? -1.5 + 2 * u : 2 * u - 0.5;
+}
+
+static Tensor *draw_dy(const Tensor *out, uint64_t *state, double factor) {
+    const int64_t n = tensor_numel(out);
+    double *numbers = malloc((size_t)(n + 1) * sizeof *numbers);
+    if (!numbers) return tensor_fail("out of memory for a rule");
+    for (int64_t i = 0; i < n; i++) numbers[i] = factor * draw(state);
+    Tensor *drawn = tensor_from_doubles(out->shape, numbers);
+    Tensor *dy = drawn ? tensor_to(drawn, out->dtype) : NULL;
+    tensor_release(drawn);
+    free(numbers);
+    return dy;
+}
+
+/* Sums a gradient over the dimensions in which x was broadcast. */
+static Tensor *in_shape_of(Tensor *dx, const Tensor *x) {
+    Axes dims = {0};
+    if (!dx) return NULL;
+    const int more = dx->shape.ndim - x->shape.ndim;
+    for (int d = 0; d < dx->shape.ndim; d++)
+        if (d < more || x->shape.dim[d - more] != dx->shape.dim[d]) dims.axis[dims.n++] = d;
+    return ag_reshape(dims.n ? ag_sum_dims(dx, dims, true) : dx, x->shape);
+}
+
+/* The gradient by a formula; false with a complaint, or an error. */
+static bool by_formula(const Trial *t, RuleFormula *f, Tensor *dy, double *numbers) {
+    if (!tape_begin_no_grad()) return false;
+    const RuleValues values = {dy, t->out, t->in};
+    Tensor *dx = rule_fit(f, rule_evaluate(f, &values), t->x, t->line->moves);
+    dx = in_shape_of(dx, t->x);
+    const bool done = dx && tensor_to_doubles(dx, numbers);
+    tape_end();
+    return done;
+}
+
+/* The gradient by the line's own backward. */
+static bool by_line(const Trial *t, const Tensor *dy, double *numbers) {
+    Tensor *dx[PLANTED_INPUTS] = {NULL};
+    const bool done = tape_vjp(t->line->number, dy, dx);
+    const Tensor *mine = done ? dx[t->rule->input] : NULL;
+    const bool read = mine && tensor_to_doubles(mine, numbers);
+    for (int k = 0; k < PLANTED_INPUTS; k++) tensor_release(dx[k]);
+    return read;
+}
+
+static bool same(const Trial *t, const double *a, const double *b, double factor) {
+    double largest = 1;
+    for (int64_t i = 0; i < t->n; i++)
+        if (isfinite(b[i])) largest = fmax(largest, fabs(factor * b[i]));
+    for (int64_t i = 0; i < t->n; i++) {
+        const double wanted = factor * b[i];
+        const bool near = fabs(a[i] - wanted) <= t->tolerance * largest;
+        if (!near && a[i] != wanted && !(isnan(a[i]) && isnan(wanted))) return false;
+    }
+    return true;
+}
+
+/* ---- mistakes -------------------------------------------------------------------------------- */
+
+static bool is_op(const char *ops, const char *op) {
+    const size_t n = strlen(op);
+    for (const char *at = strstr(ops, op); at; at = strstr(at + 1, op))
+        if ((at == ops || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return true;
+    return false;
+}
+
+/* Does the rule compute what the formula of a mistake computes? */
+static bool is_mistake(Trial *t, const char *formula, const RuleScope *scope, RuleFormula *f) {
+    bool equal = rule_parse(f, formula, scope);
+    for (int d = 0; d < DRAWS && equal; d++)
+        equal = by_formula(t, f, t->dy[d], t->other) && same(t, t->own[d], t->other, 1);
+    return equal;
+}
+
+static bool find_mistake(Trial *t) {
+    RuleScope *scope = malloc(sizeof *scope);
+    RuleFormula *f = malloc(sizeof *f);
+    if (!scope || !f) tensor_fail("out of memory for a rule");
+    else if (planted_scope_of_op(t->line->number, &t->rule->kept, scope))
+        for (int i = 0; i < rule_num_mistakes && !t->rule->mistake && !tensor_error(); i++) {
+            const RuleMistake *m = &rule_mistakes[i];
+            const char *formula = t->rule->input < 3 ? m->formula[t->rule->input] : NULL;
+            if (formula && is_op(m->ops, t->op) && is_mistake(t, formula, scope, f))
+                t->rule->mistake = m;
+        }
+    free(scope);
+    free(f);
+    return !tensor_error();
+}
+
+/* ---- what else can be said ------------------------------------------------------------------- */
+
+/* The number c for which the rule is c times the right gradient; NaN if there is none. */
+static double factor_of(const Trial *t) {
+    double product = 0, square = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        product += t->own[0][i] * t->right[0][i];
+        square += t->right[0][i] * t->right[0][i];
+    }
+    const double c = product / square;
+    for (int d = 0; d < DRAWS; d++)
+        if (!same(t, t->own[d], t->right[d], c)) return (double)NAN;
+    return c;
+}
+
+static bool is_zero(const Trial *t) {
+    for (int d = 0; d < DRAWS; d++)
+        for (int64_t i = 0; i < t->n; i++)
+            if (t->own[d][i] != 0) return false;
+    return true;
+}
+
+/* Is the last pair of dimensions swapped? */
+static bool is_transposed(const Trial *t) {
+    const Shape s = t->x->shape;
+    const int64_t m = s.ndim >= 2 ? s.dim[s.ndim - 1] : 0;
+    if (m < 2 || s.dim[s.ndim - 2] != m) return false;
+    for (int d = 0; d < DRAWS; d++) {
+        for (int64_t i = 0; i < t->n; i++) {
+            const int64_t matrix = i / (m * m), row = i / m % m, column = i % m;
+            t->other[i] = t->right[d][(matrix * m + column) * m + row];
+        }
+        if (!same(t, t->own[d], t->other, 1)) return false;
+    }
+    return true;
+}
+
+static void say_why(Trial *t) {
+    char *why = t->rule->why;
+    const size_t size = sizeof t->rule->why;
+    const double c = factor_of(t);
+    if (t->rule->mistake) snprintf(why, size, "%s", t->rule->mistake->sentence);
+    else if (!same(t, t->own[DRAWS], t->own[0], 2))
+        snprintf(why, size, "It does not double when dy doubles, as a gradient does.");
+    else if (is_zero(t)) snprintf(why, size, "It is 0 everywhere.");
+    else if (c == -1 || (isfinite(c) && fabs(c + 1) < 1e-9))
+        snprintf(why, size, "It is the right gradient with the other sign.");
+    else if (isfinite(c)) snprintf(why, size, "It is the right gradient times %.6g.", c);
+    else if (is_transposed(t)) snprintf(why, size, "It is the right gradient, transposed.");
+}
+
+/* ---- judging --------------------------------------------------------------------------------- */
+
+static bool prepare(Trial *t) {
+    const int64_t n = tensor_numel(t->x);
+    uint64_t state = 17;
+    double *memory = malloc((size_t)(n * (2 * DRAWS + 2) + 1) * sizeof *memory);
+    if (!memory) return tensor_fail("out of memory for a rule");
+    t->n = n;
+    t->tolerance = t->x->dtype == F32 || t->out->dtype == F32 ? 2e-5 : 1e-9;
+    t->other = memory;
+    for (int d = 0; d < DRAWS; d++) t->right[d] = memory + (1 + d) * n;
+    for (int d = 0; d <= DRAWS; d++) t->own[d] = memory + (1 + DRAWS + d) * n;
+    for (int d = 0; d < DRAWS; d++) t->dy[d] = draw_dy(t->out, &state, 1);
+    state = 17;
+    t->dy[DRAWS] = draw_dy(t->out, &state, 2);
+    return !tensor_error();
+}
+
+static void judge(Trial *t) {
+    RuleFormula *f = &t->rule->formula;
+    bool done = prepare(t);
+    for (int d = 0; d < DRAWS && done; d++)
+        done = by_line(t, t->dy[d], t->right[d]) && by_formula(t, f, t->dy[d], t->own[d]);
+    done = done && by_formula(t, f, t->dy[DRAWS], t->own[DRAWS]);
+    t->rule->is_right = done;
+    for (int d = 0; d < DRAWS && done; d++) t->rule->is_right &= same(t, t->own[d], t->right[d], 1);
+    if (done && !t->rule->is_right && find_mistake(t)) say_why(t);
+    for (int d = 0; d <= DRAWS; d++) tensor_release(t->dy[d]);
+    free(t->other);
+}
+
+/* Without its hook the line has its own backward. */
+static bool judge_line(PlantedLine *line) {
+    if (!tape_register_hook(line->number, NULL, NULL)) return false;
+    for (int k = 0; k < PLANTED_INPUTS && !tensor_error(); k++) {
+        TapeLine shown;
+        Trial t = {.line = line, .rule = line->rules[k]};
+        if (!t.rule || !tape_line(line->number, &shown)) continue;
+        planted_inputs(&shown, t.in);
+        t.op = shown.op;
+        t.out = shown.out;
+        t.x = t.in[k];
+        t.rule->mistake = NULL;
+        *t.rule->why = '\0';
+        judge(&t);
+    }
+    return planted_hook_on(line);
+}
+
+bool rule_judge(Planting *p) {
+    for (PlantedLine *line = p->first; line; line = line->next)
+        if (!judge_line(line)) return false;
+    return true;
+}

@@ -1,0 +1,44 @@
+/* rule_planted.h - what rule_plant.c, rule_names.c and rule_judge.c share. */
+#ifndef TAPEHEAD_EXAMPLES_RULE_PLANTED_H
+#define TAPEHEAD_EXAMPLES_RULE_PLANTED_H
+
+#include "rule_plant.h"
+
+enum { PLANTED_INPUTS = 6 };
+
+typedef struct {
+    int input;
+    char name[RULE_NAME];
+    RuleFormula formula;
+    Tensor *kept;  /* a name of the formula, or NULL */
+    bool is_typed; /* by a reader: rule_plant */
+    bool is_right;
+    const RuleMistake *mistake; /* NULL: none that is known */
+    char why[200];
+} PlantedRule;
+
+/* The rules of a line, by input. */
+struct PlantedLine {
+    int number;
+    bool moves;                         /* it only moves numbers */
+    unsigned assigned;                  /* rule_plant_assign */
+    PlantedRule *rules[PLANTED_INPUTS]; /* or NULL */
+    PlantedLine *next;
+};
+
+/* Registers the hook of the line's rules. */
+bool planted_hook_on(PlantedLine *line);
+
+/* rule_names.c: does an op only move numbers? */
+bool planted_moves(const char *op);
+/* The first inputs; line->in itself is valid until the next op only. */
+void planted_inputs(const TapeLine *line, Tensor *in[PLANTED_INPUTS]);
+/* "a" of "ag_matmul(a, b)": the name of input k in the op's call; "" if it has none. */
+void planted_argument(const TapeLine *line, int k, char argument[RULE_NAME]);
+/* The names of line i. *kept: becomes a tensor that the caller releases, where the line has one.
+ * False with an error if memory is out. */
+bool planted_scope(const Planting *planting, int i, Tensor **kept, RuleScope *scope);
+/* Only those of the op's call, y, dy, and the op's numbers, for rule_mistakes. */
+bool planted_scope_of_op(int i, Tensor **kept, RuleScope *scope);
+
+#endif
