@@ -34,6 +34,7 @@ static const char *tape_file;
 static const char *page_file;
 static const char *picture_file;
 static bool text;
+static FlagTexts rules;
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
@@ -212,6 +213,10 @@ static const Flag flags[] = {
      "Give a wrong backward to the lines that this rule concerns. The check of these lines fails;\n"
      "with assign, = in place of +=, the sum of a gradient is wrong.",
      0, 0, NULL, "none"},
+    {"--rule", FLAG_TEXTS, &rules, "'NAME: FORMULA'",
+     "Give the backward of a line by a formula, 'A: y * dy' or 'dA: dY @ V\\'': what is right stays\n"
+     "green, what is wrong turns red, and a known mistake is named. May be given several times.",
+     0, 0, NULL, "none"},
 };
 
 /* Flags that --picture cannot be combined with. */
@@ -225,6 +230,8 @@ static void check_flags(void) {
     if (picture_file) check_picture_flags();
     const char *refused = lesson_refuses((int)lesson, &options);
     if (refused) flags_misuse("explain", "lesson %d takes no %s", (int)lesson, refused);
+    if (text && rules.n && lesson == 0)
+        flags_misuse("explain", "--rule with --text needs a lesson: add --lesson");
     if (text && page_file) flags_misuse("explain", "--text writes no page: leave out --page");
     if (!tape_file) return;
     if (text) flags_misuse("explain", "--tape makes a page: leave out --text");
@@ -237,6 +244,7 @@ int main(int argc, char **argv) {
     flags_parse(argc, argv, "explain", "writes a page that steps through backpropagation", flags,
                 sizeof flags / sizeof *flags);
     if (picture_file && lesson == 0) lesson = LESSON_OF_HEADS;
+    for (int i = 0; i < rules.n; i++) lesson_set(&options, "formula", rules.text[i]);
     check_flags();
     if (!page_file) page_file = "explain.html";
     if (tape_file) make_page_of_tape();

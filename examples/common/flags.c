@@ -122,6 +122,14 @@ static bool read_choice(const Flag *flag, const char *text) {
     return false;
 }
 
+static void add_text(const char *program, const Flag *flag, const char *text) {
+    FlagTexts *list = flag->value;
+    if (!*text) flags_misuse(program, "%s wants %s, not nothing", flag->name, flag->argument);
+    if (list->n == FLAG_TEXTS_MOST)
+        flags_misuse(program, "%s can be given %d times", flag->name, FLAG_TEXTS_MOST);
+    list->text[list->n++] = text;
+}
+
 static void read_value(const char *program, const Flag *flag, const char *text) {
     switch (flag->kind) {
     case FLAG_TEXT:
@@ -129,6 +137,7 @@ static void read_value(const char *program, const Flag *flag, const char *text) 
         if (!*text) flags_misuse(program, "%s wants %s, not nothing", flag->name, flag->argument);
         *(const char **)flag->value = text;
         break;
+    case FLAG_TEXTS: add_text(program, flag, text); break;
     case FLAG_CHOICE:
         if (!read_choice(flag, text))
             flags_misuse(program, "%s wants %s, not \"%s\"", flag->name, flag->argument, text);

@@ -8,6 +8,7 @@
 
 typedef enum {
     FLAG_TEXT,    /* const char **: a file, a name */
+    FLAG_TEXTS,   /* FlagTexts *: a text each time that the flag is given */
     FLAG_OUTPUT,  /* const char **: a file to write. No other flag may name the same file, except
                      --load and --save */
     FLAG_CHOICE,  /* const char **: one of the words of argument, "dot|additive" */
@@ -16,6 +17,12 @@ typedef enum {
     FLAG_NUMBER,  /* double *, always finite */
     FLAG_SWITCH   /* bool *: true if the flag is given; it takes no value */
 } FlagKind;
+
+enum { FLAG_TEXTS_MOST = 12 };
+typedef struct {
+    int n;
+    const char *text[FLAG_TEXTS_MOST];
+} FlagTexts;
 
 typedef struct {
     const char *name; /* "--lr" */

@@ -161,7 +161,40 @@ double lesson_grad(const char *name, int64_t i) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Runs the lesson forward and backward on the open tape, with the wrong rule if there is one;
+/* The names in formulas beside those of the tape: short ones, and d. Returns how many there are. */
+static int find_aliases(const Lesson *l, RuleAlias *aliases) {
+    const NamePair *shorts = l->kind->shorts;
+    int n = 0;
+    for (; n < LESSON_SHORTS && shorts[n].name; n++)
+        aliases[n] = (RuleAlias){.alias = shorts[n].other, .tensor = shorts[n].name};
+    if (l->options.size > 0)
+        aliases[n++] = (RuleAlias){.alias = "d", .number = (double)l->options.size};
+    return n;
+}
+
+/* Plants a formula of the options. One that does not fit is left out with options.any_lesson. */
+static void plant_formula(Lesson *l, int i) {
+    *l->refusals[i] = '\0';
+    if (rule_plant(&l->planting, l->options.formulas[i]) || !l->options.any_lesson) return;
+    if (strncmp(tensor_error(), "rule ", 5) != 0) return; /* memory is out */
+    snprintf(l->refusals[i], sizeof l->refusals[i], "%s", tensor_error());
+    tensor_clear_error();
+}
+
+/* Plants the formulas of the options, and the wrong rule. */
+static void plant(Lesson *l) {
+    RuleAlias aliases[LESSON_SHORTS + 1];
+    rule_free(&l->planting);
+    if (!l->any_rule) return;
+    l->planting.aliases = aliases;
+    l->planting.num_aliases = find_aliases(l, aliases);
+    if (l->rule && wrong_apply(l->rule, &l->planting) == 0) l->rule = NULL;
+    for (int i = 0; i < l->options.num_formulas && !tensor_error(); i++) plant_formula(l, i);
+    l->planting.num_aliases = 0;
+    l->any_rule = l->planting.first != NULL;
+}
+
+/* Runs the lesson forward and backward on the open tape, with the planted rules;
  * returns the loss. The seed is set each time, so dropout drops the same weights in every step of
  * training.
  */
@@ -169,7 +202,7 @@ static Tensor *run(Lesson *l) {
     tensor_manual_seed(l->options.seed);
     l->num_made = 0;
     Tensor *loss = ag_name(l->kind->build(l), "loss");
-    if (l->rule && wrong_apply(l->rule) == 0) l->rule = NULL;
+    plant(l);
     ag_backward(loss);
     return loss;
 }
@@ -205,16 +238,16 @@ void lesson_let_go(Lesson *l) {
 
 /* Both trainings begin with the same numbers. */
 static void train_for_losses(Lesson *l) {
-    const WrongRule *const rule = l->rule;
-    l->rule = NULL;
+    const bool any_rule = l->any_rule;
+    l->any_rule = false;
     train(l, LESSON_STEPS, l->right);
     lesson_let_go(l);
-    l->rule = rule;
-    if (rule) train(l, LESSON_STEPS, l->wrong);
+    l->any_rule = any_rule;
+    if (any_rule) train(l, LESSON_STEPS, l->wrong);
     lesson_let_go(l);
 }
 
-const double *lesson_losses(const Lesson *l) { return l->rule ? l->wrong : l->right; }
+const double *lesson_losses(const Lesson *l) { return l->any_rule ? l->wrong : l->right; }
 
 static const LessonKind *find_kind(int number, char part) {
     for (int i = 0; i < KINDS; i++)
@@ -259,18 +292,21 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
         l->rule = wrong_find(options.rule);
         if (!l->rule) return tensor_fail("there is no rule \"%s\"", options.rule);
     }
+    l->any_rule = l->rule || options.num_formulas > 0;
     if (options.train || kind->shows_losses) train_for_losses(l);
     train(l, l->options.step, NULL);
     tape_begin();
     tape_keep_grads(true);
     run(l);
-    if (!check_edits(l)) return false;
+    if (!check_edits(l) || !rule_judge(&l->planting)) return false;
+    l->is_wrong = l->rule || !rule_all_right(&l->planting);
     l->given.rule = l->rule ? wrong_key(l->rule) : NULL; /* for the command */
     return true;
 }
 
 void lesson_close(Lesson *l) {
     tape_end();
+    rule_free(&l->planting);
     lesson_let_go(l);
 }
 
@@ -308,7 +344,7 @@ static void write_losses(FILE *file, const char *key, const double *losses) {
 static void write_training(const Lesson *l, FILE *file) {
     fprintf(file, ",\n\"training\":{\"rate\":%g", l->kind->rate);
     write_losses(file, "right", l->right);
-    if (l->rule) write_losses(file, "wrong", l->wrong);
+    if (l->any_rule) write_losses(file, "wrong", l->wrong);
     putc('}', file);
 }
 
@@ -332,6 +368,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     settings_write(file, l->number, &l->options, &l->most);
     wrong_write(file);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
+    rule_write(&l->planting, file);
     program_write(file, l->number, l->kind->part);
     fprintf(file, ",\n\"tape\":");
     if (!tape_write_json(file)) return false;
@@ -340,31 +377,64 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     return !tensor_error();
 }
 
-/* Returns whether the wrong rule is in use. */
-static bool write_lesson(FILE *file, const LessonKind *kind, LessonOptions options) {
+/* What is in use in at least one lesson: the wrong rule, and of the formulas those without a
+ * refusal. */
+typedef struct {
+    bool rule;
+    char refusals[LESSON_FORMULAS][320];
+} InUse;
+
+/* A refusal that names a column comes from a lesson that has the line. */
+static void note_refusals(const Lesson *l, InUse *used, bool is_first) {
+    for (int i = 0; i < l->options.num_formulas; i++) {
+        const char *refusal = l->refusals[i];
+        char *kept = used->refusals[i];
+        if (is_first || !*refusal || (*kept && strstr(refusal, ", column ")))
+            memcpy(kept, refusal, sizeof used->refusals[i]);
+    }
+}
+
+static void write_lesson(FILE *file, const LessonKind *kind, LessonOptions options, InUse *used,
+                         bool is_first) {
     Lesson lesson;
     options.part = kind->part;
     const bool opened = lesson_open(&lesson, kind->number, options);
-    const bool is_wrong = opened && lesson.rule;
+    used->rule |= opened && lesson.rule;
+    if (opened) note_refusals(&lesson, used, is_first);
     if (opened) lesson_write_json(&lesson, file);
     lesson_close(&lesson);
-    return is_wrong;
+}
+
+static bool is_asked(const LessonKind *kind, int first, int last, char part) {
+    if (kind->number < first || kind->number > last) return false;
+    return !part || find_kind(kind->number, part) == kind;
+}
+
+/* An error if a rule is in use in no lesson. */
+static void check_use(const InUse *used, const LessonOptions *options, int first, int last) {
+    const bool wants_rule = first == last && options->rule && *options->rule;
+    if (wants_rule && !used->rule)
+        tensor_fail("lesson %d has no line that the wrong rule %s changes", first, options->rule);
+    for (int i = 0; i < options->num_formulas && !tensor_error(); i++)
+        if (*used->refusals[i]) tensor_fail("%s", used->refusals[i]);
 }
 
 char *lessons_as_json(int first, int last, LessonOptions options) {
     char *json;
     FILE *file = data_open(&json);
     const char *before = "{\"lessons\":[";
-    bool is_wrong = false;
+    InUse used = {0};
+    int lessons = 0;
+    for (int i = 0; i < KINDS; i++) lessons += is_asked(kinds[i], first, last, options.part);
+    options.any_lesson = lessons > 1;
+    lessons = 0;
     for (int i = 0; i < KINDS && !tensor_error(); i++) {
-        if (kinds[i]->number < first || kinds[i]->number > last) continue;
-        if (options.part && find_kind(kinds[i]->number, options.part) != kinds[i]) continue;
+        if (!is_asked(kinds[i], first, last, options.part)) continue;
         fputs(before, file);
-        is_wrong |= write_lesson(file, kinds[i], options);
+        write_lesson(file, kinds[i], options, &used, lessons++ == 0);
         before = ",\n";
     }
-    if (first == last && options.rule && *options.rule && !is_wrong && !tensor_error())
-        tensor_fail("lesson %d has no line that the wrong rule %s changes", first, options.rule);
+    if (!tensor_error()) check_use(&used, &options, first, last);
     if (file) fprintf(file, "]}\n");
     data_close(file, json);
     if (!tensor_error()) return json;

@@ -15,7 +15,7 @@
 #include "words.h"
 #include "wrong.h"
 
-enum { LESSON_TENSORS = 24 };
+enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16 };
 
 typedef struct LessonKind LessonKind;
 typedef struct {
@@ -25,8 +25,12 @@ typedef struct {
     LessonOptions most;           /* the limits of the integers: settings_find_most */
     Words words;
     const WrongRule *rule; /* in use on the tape; NULL if none is */
-    void *model;           /* a module that lesson_close frees, or NULL */
-    bool too_large;        /* a leaf would have too many numbers, which is an error, too */
+    bool any_rule;         /* this rule, or a formula of the options, is in use */
+    bool is_wrong;         /* and one of them is wrong */
+    Planting planting;
+    char refusals[LESSON_FORMULAS][320]; /* of the formulas that were left out: why */
+    void *model;                         /* a module that lesson_close frees, or NULL */
+    bool too_large; /* a leaf would have too many numbers, which is an error, too */
     Tensor *owned[LESSON_TENSORS];
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with
@@ -37,8 +41,9 @@ typedef struct {
 
 /* Makes the model, opens a tape, runs forward and backward. options.part 'b' opens the second half
  * of a lesson that has one. The tape stays open. The caller calls
- * lesson_close, also after a failure. A wrong rule that would change no line is not used. An
- * edit that names no leaf, or no element of it, is an error. */
+ * lesson_close, also after a failure. A wrong rule that would change no line is not used. A
+ * formula that does not fit is an error, unless options.any_lesson; so is an edit that names no
+ * leaf, or no element of it. */
 bool lesson_open(Lesson *lesson, int number, LessonOptions options);
 /* The lesson as one JSON object. False and an error if the tape is too large, or if the file cannot
  * be written. */
@@ -62,20 +67,20 @@ struct LessonKind {
     int number;
     char part; /* 'b' or '\0' */
     const char *title, *idea, *source;
-    const char *hook;             /* the title of the cover */
-    const char *columns;          /* what each matrix of a 3-d tensor is: "head"; or "" */
-    const char *formula[6];       /* lines of 38 characters at most, the rest NULL */
-    const char *additive[6];      /* the formula with --additive */
-    const char *word_rows[24];    /* the tensors whose rows are tokens, */
-    const char *word_columns[10]; /* and those whose columns are */
-    NamePair shorts[16];          /* a tensor, and a short name for its formulas */
-    LessonOptions own;            /* sizes, dropout and seed, unless others are given */
-    double rate;                  /* of SGD on all leaves, with which the loss falls clearly */
-    bool shows_losses;            /* of LESSON_STEPS steps */
-    Tensor *(*build)(Lesson *);   /* the leaves and the forward pass; returns the loss */
-    void (*begin)(Lesson *);      /* the cover, and a bet if there is one */
-    void (*tell)(Lesson *);       /* the texts of the steps, by say */
-    void (*ask)(Lesson *);        /* the questions, by ask_* */
+    const char *hook;               /* the title of the cover */
+    const char *columns;            /* what each matrix of a 3-d tensor is: "head"; or "" */
+    const char *formula[6];         /* lines of 38 characters at most, the rest NULL */
+    const char *additive[6];        /* the formula with --additive */
+    const char *word_rows[24];      /* the tensors whose rows are tokens, */
+    const char *word_columns[10];   /* and those whose columns are */
+    NamePair shorts[LESSON_SHORTS]; /* a tensor, and a short name for its formulas */
+    LessonOptions own;              /* sizes, dropout and seed, unless others are given */
+    double rate;                    /* of SGD on all leaves, with which the loss falls clearly */
+    bool shows_losses;              /* of LESSON_STEPS steps */
+    Tensor *(*build)(Lesson *);     /* the leaves and the forward pass; returns the loss */
+    void (*begin)(Lesson *);        /* the cover, and a bet if there is one */
+    void (*tell)(Lesson *);         /* the texts of the steps, by say */
+    void (*ask)(Lesson *);          /* the questions, by ask_* */
 };
 extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_3b, lesson_4, lesson_5, lesson_6;
 

@@ -61,7 +61,7 @@ static void begin(Lesson *l) {
           "At the `keys` something was measured: the `values`. A query asks for the value at "
           "another place, and gets a mean of the values, in which near keys can count more than "
           "far ones. How much more is one number, `w`, and it can be learned.");
-    if (dw != 0 && !l->rule && lesson_value("w", 0) > 0)
+    if (dw != 0 && !l->is_wrong && lesson_value("w", 0) > 0)
         bet(l, step_backward("U", "w"), options, dw > 0,
             "`w` is %s now: the larger `w`, the more the nearest keys count. For better answers, "
             "should `w` be larger or smaller?",
@@ -150,7 +150,7 @@ static void tell_backward(Lesson *l) {
     say(l, step_backward("U^2", "U"), u,
         "A square again: twice what was squared, times what arrives: 2 x %s x %s = %s.",
         show_value("U", u), show_grad("U^2", u), show_grad("U", u));
-    if (dw != 0 && !l->rule)
+    if (dw != 0 && !l->is_wrong)
         snprintf(step, sizeof step,
                  " It is %s, so a %s `w` makes the loss smaller: a step of SGD subtracts %g times "
                  "the gradient, `w` goes from %s to %s, and the loss from %s to %s.",

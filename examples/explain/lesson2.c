@@ -33,7 +33,7 @@ static void begin(Lesson *l) {
           "Words go into this machine, they look at each other, and one number comes out: the "
           "loss, how wrong it was. One sweep back from the loss then tells, for every number in "
           "the machine, whether it should grow or shrink.");
-    if (slope != 0 && !l->rule)
+    if (slope != 0 && !l->is_wrong)
         bet(l, step_backward("A", scores(l)), options, slope > 0,
             "\"%s\" gives %s of its attention to \"%s\". For a smaller loss, should it give more, "
             "or less?",
@@ -190,7 +190,7 @@ static void tell_backward(Lesson *l) {
         "The keys were turned into columns; their gradients are turned back into rows, %s among "
         "them. Now every number of `Q`, `K` and `V` has its gradient.%s",
         show_grad("K", key),
-        l->rule ? ""
+        l->is_wrong ? ""
                 : " Subtract a little of each, and the loss becomes smaller: that is learning.");
 }
 

@@ -8,6 +8,32 @@
  * and edits, "set 3 0.5 W_q" (lesson_read_edit). The page (live.js) writes the request into the
  * module's memory, and reads the answer there.
  *
+ * A backward that a reader has written is a line "rule NAME: FORMULA" (rule_plant.h has the names):
+ *
+ *     lesson 2
+ *     train 1
+ *     rule A: y * dy
+ *     rule Y.dV: A' @ dY
+ *
+ * "rule" without a colon is the key of the menu of wrong rules, "rule softmax". The two can be
+ * combined; a formula takes the place of the menu's on its line. For line i of the JSON's tape and
+ * its input k the name may always be OUT.dIN: the names of the result and of the input, or of the
+ * input in "call". The menu, "rules", has the same rules as such texts, "formulas":["A: y * dy"];
+ * "assign" has none.
+ *
+ * The answer's lesson then has "planted", a list, empty without a rule:
+ *
+ *     {"line":5,"input":0,"typed":true,"rule":"A: y * dy","name":"A","formula":"y * dy",
+ *      "verdict":"wrong","mistake":"no_sum","why":"It is y dy: the sum over the row is missing."}
+ *
+ * typed: false for a rule of the menu, which is listed, too; verdict: "right" or "wrong", compared
+ * with the line's own backward; mistake: an id of the exercises, "" if it is none; why: a sentence,
+ * "" if nothing is known. "line" and "input" are those of the tape, whose "backward" has the
+ * numbers of the formula and its check, "worst". With "train 1" training has "wrong", the losses
+ * with the planted rules. A formula that does not fit makes the whole answer an error,
+ * {"error":"rule of A, column 5: there is no dz here: ..."}; the column counts in the formula,
+ * from 1. An error of the name has no column: "rule of Q: ...".
+ *
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H
 #define TAPEHEAD_EXAMPLES_LIVE_H

@@ -18,7 +18,8 @@ typedef enum {
     SWITCH,  /* bool */
     REQUEST, /* bool; it changes no tape, and the page has no control for it */
     RULE,    /* const char * */
-    WORDS    /* const char *; the page has another field for them */
+    WORDS,   /* const char *; the page has another field for them */
+    FORMULAS /* const char *[], of which there are num_formulas */
 } Kind;
 
 typedef struct {
@@ -52,6 +53,7 @@ static const Setting settings[] = {
     {"train", "--train", "123456", REQUEST, FIELD(train), 0, 1},
     {"words", "--words", "23456", WORDS, FIELD(words), 0, 0},
     {"rule", "--break", "123456", RULE, FIELD(rule), 0, 0},
+    {"formula", "--rule", "123456", FORMULAS, FIELD(formulas), 0, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
@@ -80,6 +82,7 @@ static bool is_given(const Setting *s, const LessonOptions *o) {
     if (s->kind == SEED) return *seed_in(s, o) != LESSON_SEED;
     if (s->kind == NUMBER) return *number_in(s, o) >= 0;
     if (s->kind == RULE || s->kind == WORDS) return *text_in(s, o) != NULL;
+    if (s->kind == FORMULAS) return o->num_formulas > 0;
     return *switch_in(s, o);
 }
 
@@ -101,7 +104,15 @@ LessonOptions lesson_or_own(LessonOptions o, LessonOptions own) {
     return o;
 }
 
+static bool add_formula(LessonOptions *options, const char *formula) {
+    if (options->num_formulas == LESSON_FORMULAS)
+        return tensor_fail("at most %d rules can be planted", LESSON_FORMULAS);
+    options->formulas[options->num_formulas++] = formula;
+    return true;
+}
+
 static bool set_rule(LessonOptions *options, const char *key) {
+    if (strchr(key, ':')) return add_formula(options, key);
     const WrongRule *rule = wrong_find(key);
     if (!rule && *key) return tensor_fail("there is no rule \"%s\"", key);
     options->rule = rule ? wrong_key(rule) : NULL;
@@ -128,6 +139,7 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     while (s < end && strcmp(s->key, key) != 0) s++;
     if (s == end) return tensor_fail("there is no setting \"%s\"", key);
     if (s->kind == RULE) return set_rule(options, value);
+    if (s->kind == FORMULAS) return add_formula(options, value);
     if (s->kind == WORDS) *text_in(s, options) = value;
     if (s->kind == WORDS) return true;
     if (!setting_number(key, value, s->kind != NUMBER, s->least, s->most, &number)) return false;
@@ -174,11 +186,11 @@ static void print_value(char *text, size_t size, const Setting *s, const LessonO
 }
 
 /* " --words "the cat"", quoted for a shell. */
-static char *add_words(char *to, const char *end, const char *words) {
-    to += snprintf(to, (size_t)(end - to), " --words \"");
-    for (; *words && to + 4 < end; words++) {
-        if (strchr("\"\\$`", *words)) *to++ = '\\';
-        *to++ = *words;
+static char *add_quoted(char *to, const char *end, const char *flag, const char *text) {
+    to += snprintf(to, (size_t)(end - to), " %s \"", flag);
+    for (; *text && to + 4 < end; text++) {
+        if (strchr("\"\\$`", *text)) *to++ = '\\';
+        *to++ = *text;
     }
     return to + snprintf(to, (size_t)(end - to), "\"");
 }
@@ -191,10 +203,10 @@ void settings_write_command(FILE *file, int number, const LessonOptions *given) 
     for (int i = 0; i < SETTINGS && end - to > 64; i++) {
         const Setting *s = &settings[i];
         if (!is_given(s, given) || !takes(number, s)) continue;
-        if (s->kind == WORDS) {
-            to = add_words(to, end - 256, given->words);
-            continue;
-        }
+        if (s->kind == WORDS) to = add_quoted(to, end - 256, s->flag, given->words);
+        for (int f = 0; s->kind == FORMULAS && f < given->num_formulas && end - to > 512; f++)
+            to = add_quoted(to, end - 256, s->flag, given->formulas[f]);
+        if (s->kind >= WORDS) continue;
         print_value(value, sizeof value, s, given);
         to += snprintf(to, (size_t)(end - to), " %s%s%s", s->flag, *value ? " " : "", value);
     }

@@ -7,7 +7,7 @@
 
 #include "../../nn/nn.h"
 
-enum { LESSONS = 6, LESSON_STEPS = 200 };
+enum { LESSONS = 6, LESSON_STEPS = 200, LESSON_FORMULAS = 12 };
 
 /* Element index, row-major, of the leaf with this name becomes value. */
 typedef struct {
@@ -25,10 +25,13 @@ typedef struct {
     double dropout;
     uint64_t seed;
     bool causal, no_scale, no_mask, additive, float32;
-    bool train;              /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
-    const char *rule;        /* the key of a wrong rule (wrong.h), or NULL */
-    const char *words;       /* of the tokens, between blanks (words.h); NULL: the lesson's own */
-    char part;               /* 'b': the second half of lesson 3, and 'a' the first; 0: both */
+    bool train;        /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
+    const char *rule;  /* the key of a wrong rule (wrong.h), or NULL */
+    const char *words; /* of the tokens, between blanks (words.h); NULL: the lesson's own */
+    char part;         /* 'b': the second half of lesson 3, and 'a' the first; 0: both */
+    const char *formulas[LESSON_FORMULAS]; /* rules, "A: y * dy" (rule_plant.h), the caller's */
+    int num_formulas;
+    bool any_lesson; /* formulas that do not fit are left out: another lesson may take them */
     const LessonEdit *edits; /* num_edits, the caller's; lesson_open alone reads them */
     int num_edits;
 } LessonOptions;
@@ -36,7 +39,8 @@ typedef struct {
 
 /* Sets the option with this key, "heads" or "no-scale", to a number that is written as text,
  * "train" too; "rule" to the key of a wrong rule, "" for none; "words" to this text, which stays
- * the caller's. False and an error if there is no such setting, or if the value is not allowed. */
+ * the caller's. "rule" with a value that has a colon, and "formula", add a formula, which stays the
+ * caller's. False and an error if there is no such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
 /* Reads the value of this key: a number from least to most, which must be an integer if whole is

@@ -111,6 +111,23 @@ static void show_wrong_rule(void) {
     print_paragraph(text, 0);
 }
 
+/* Prints the formulas that a reader has planted, and what became of them. */
+static void show_planted(void) {
+    char text[2048];
+    const Json *planted = json_get(lesson, "planted");
+    for (const Json *rule = planted ? planted->first : NULL; rule; rule = rule->next) {
+        const Json *typed = json_get(rule, "typed");
+        const char *mistake = json_text(rule, "mistake", "");
+        if (!typed || typed->number == 0) continue;
+        snprintf(text, sizeof text, "Your rule is %s. %s: %s%s%s%s%s",
+                 json_text(rule, "verdict", ""), json_text(rule, "name", ""),
+                 json_text(rule, "formula", ""), *mistake ? ". The mistake is " : "", mistake,
+                 *json_text(rule, "why", "") ? ". " : "", json_text(rule, "why", ""));
+        putchar('\n');
+        print_paragraph(text, 0);
+    }
+}
+
 /* "Lesson 3b: " */
 static void print_title(void) {
     const int number = (int)json_integer(lesson, "number", 0);
@@ -253,6 +270,7 @@ static void show_cover(void) {
     print_list("formula", TERMINAL_MARGIN, false);
     if (!cover || !json_get(lesson, "steps")) print_list("text", 0, true);
     show_wrong_rule();
+    show_planted();
     putchar('\n');
     if (bet) print_question("Your bet: ", bet);
 }

@@ -1,9 +1,7 @@
 /* wrong.c - wrong rules: see wrong.h.
  *
- * A hook on a line of the tape is called after the backward of the line, and puts the wrong dx in
- * place of the right one. So neither the library nor the lesson changes. The check of a line
- * compares its backward with its forward, and finds the mistake; only the rule "assign" is wrong
- * outside of every op. */
+ * A rule is a formula that is planted on its lines (rule_plant.h), as a reader can plant others;
+ * only "assign" is wrong outside of every op, and no formula. */
 #include "wrong.h"
 
 #include "../../autograd/autograd.h"
@@ -16,21 +14,9 @@
 struct WrongRule {
     const char *key, *title, *wrong, *right;
     bool (*concerns)(const TapeLine *line); /* would the rule change its dx? It has a gradient */
-    void (*hook)(const AgCall *call, Tensor *dy, Tensor **dx);
+    const char *formula;                    /* the rule; NULL: = in place of += */
+    const char *scaled;                     /* the same for masked_softmax, or NULL */
 };
-
-/* What a hook knows about its line. */
-typedef struct {
-    double number;   /* the argument of the op */
-    unsigned shared; /* bit k: other lines with a gradient read in[k], too */
-} Fact;
-
-/* Takes a loan. */
-static void replace(Tensor **dx, Tensor *wrong) {
-    if (!wrong) return;
-    tensor_release(*dx);
-    *dx = tensor_retain(wrong);
-}
 
 /* ---- softmax without its sum ----------------------------------------------------------------- */
 
@@ -41,12 +27,6 @@ static bool is_zero(const Tensor *x) { return tensor_sum_of_squares(x) == 0; }
 /* Weights that are all 0 have the right gradient, 0, by both rules. */
 static bool is_softmax(const TapeLine *line) {
     return (is_op(line, "softmax") || is_op(line, "masked_softmax")) && !is_zero(line->out);
-}
-
-/* dx = y dy, times the scale of masked_softmax. */
-static void softmax_hook(const AgCall *call, Tensor *dy, Tensor **dx) {
-    const Fact *fact = call->data;
-    replace(&dx[0], ag_scale(ag_mul(call->out, dy), fact->number));
 }
 
 /* ---- a transpose that is not undone ---------------------------------------------------------- */
@@ -65,11 +45,6 @@ static bool same_order(const Tensor *x, const Tensor *view) {
 
 static bool is_transpose(const TapeLine *line) {
     return is_op(line, "transpose") && !same_order(line->in[0], line->out);
-}
-
-/* dx = the numbers of dy, row by row, in the shape of x. */
-static void transpose_hook(const AgCall *call, Tensor *dy, Tensor **dx) {
-    replace(&dx[0], ag_reshape(dy, call->in[0]->shape));
 }
 
 /* ---- = in place of += ------------------------------------------------------------------------ */
@@ -93,30 +68,10 @@ static unsigned shared_inputs(const TapeLine *line) {
 
 static bool reads_shared_input(const TapeLine *line) { return shared_inputs(line) != 0; }
 
-/* The right dx. But the gradients that other lines have added for these inputs are lost, so only
- * the line that backward reaches last counts. */
-static void assign_hook(const AgCall *call, Tensor *dy, Tensor **dx) {
-    const Fact *fact = call->data;
-    (void)dy;
-    (void)dx;
-    for (int k = 0; k < call->n; k++) {
-        if (!(fact->shared >> k & 1)) continue;
-        tensor_release(call->in[k]->grad_buffer);
-        call->in[k]->grad_buffer = NULL;
-    }
-}
-
 /* ---- dropout without 1 / (1 - p) ------------------------------------------------------------- */
 
 static bool is_dropout(const TapeLine *line) {
     return is_op(line, "dropout") && line->number > 0 && !is_zero(line->out);
-}
-
-/* dx = dy where kept, else 0. */
-static void dropout_hook(const AgCall *call, Tensor *dy, Tensor **dx) {
-    const Fact *fact = call->data;
-    (void)dy;
-    replace(&dx[0], ag_scale(dx[0], 1 - fact->number));
 }
 
 /* ---- a mask that multiplies ------------------------------------------------------------------ */
@@ -142,26 +97,23 @@ static bool has_empty_row(const TapeLine *line) {
 
 /* The weights are w = p m / sum(p m), where p is softmax without a mask, and m is 0 for the masked
  * keys and 1 for the others. In a row with an allowed key w is y, and dx is right; in a row without
- * one w is 0 / 0, NaN, and so is dx = w (dy - sum(w dy)). */
-static void mask_hook(const AgCall *call, Tensor *dy, Tensor **dx) {
-    Tensor *sums = ag_sum_dims(call->out, AXES(-1), true); /* (..., Q, K) -> (..., Q, 1) */
-    (void)dy;
-    replace(&dx[0], ag_masked_fill(dx[0], ag_eq_scalar(sums, 0), (double)NAN));
-}
+ * one w is 0 / 0, NaN, and so is dx = w (dy - sum(w dy)). Rows of y sum to 1 or to 0, so w is
+ * y / sum(y). */
+#define MASK "scale * (y / sum(y)) * (dy - sum(y / sum(y) * dy))"
 
 /* ---- the rules ------------------------------------------------------------------------------- */
 
 static const WrongRule rules[] = {
     {"softmax", "softmax without its sum", "dx = y dy", "dx = y (dy - sum(y dy))", is_softmax,
-     softmax_hook},
+     "y * dy", "scale * y * dy"},
     {"transpose", "a transpose that is not undone", "dx = dy, row by row in the shape of x",
-     "dx = dy'", is_transpose, transpose_hook},
+     "dx = dy'", is_transpose, "dy", NULL},
     {"assign", "= in place of +=", "x.grad = dx, from each line that reads x",
-     "x.grad += dx, from each line that reads x", reads_shared_input, assign_hook},
+     "x.grad += dx, from each line that reads x", reads_shared_input, NULL, NULL},
     {"dropout", "dropout without 1 / (1 - p)", "dx = dy where kept, else 0",
-     "dx = dy / (1 - p) where kept, else 0", is_dropout, dropout_hook},
+     "dx = dy / (1 - p) where kept, else 0", is_dropout, "dy * kept", NULL},
     {"mask", "a mask that multiplies", "w = p m / sum(p m), dx = w (dy - sum(w dy))",
-     "dx = y (dy - sum(y dy)), 0 where masked", has_empty_row, mask_hook},
+     "dx = y (dy - sum(y dy)), 0 where masked", has_empty_row, MASK, MASK},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -186,16 +138,19 @@ bool wrong_concerns(const WrongRule *rule, int i) {
     return tape_line(i, &line) && changes(rule, &line);
 }
 
-/* The facts are those of the tape that is open now. */
-int wrong_apply(const WrongRule *rule) {
-    static Fact facts[32];
+/* The formula of the rule on this line. */
+static const char *formula_on(const WrongRule *rule, const TapeLine *line) {
+    return rule->scaled && is_op(line, "masked_softmax") ? rule->scaled : rule->formula;
+}
+
+int wrong_apply(const WrongRule *rule, Planting *planting) {
     TapeLine line;
     int lines = 0;
     for (int i = 0; tape_line(i, &line); i++) {
         if (!changes(rule, &line)) continue;
-        if (lines == sizeof facts / sizeof *facts) abort(); /* make facts longer */
-        facts[lines] = (Fact){line.argument ? line.number : 1, shared_inputs(&line)};
-        if (tape_register_hook(i, rule->hook, &facts[lines])) lines++;
+        lines += rule->formula
+                     ? rule_plant_at(planting, i, 0, line.out->name, formula_on(rule, &line))
+                     : rule_plant_assign(planting, i, shared_inputs(&line));
     }
     return lines;
 }
@@ -205,6 +160,22 @@ static bool changes_any(const WrongRule *rule) {
     for (int i = 0; tape_line(i, &line); i++)
         if (changes(rule, &line)) return true;
     return false;
+}
+
+/* ["A: y * dy", "B: y * dy"]: the rule as rules of rule_plant.h, none if it is no formula. */
+static void write_formulas(FILE *file, const WrongRule *rule) {
+    TapeLine line;
+    const char *before = "";
+    char text[160];
+    fprintf(file, ",\n\"formulas\":[");
+    for (int i = 0; tape_line(i, &line) && rule->formula; i++) {
+        if (!changes(rule, &line)) continue;
+        snprintf(text, sizeof text, "%s: %s", line.out->name, formula_on(rule, &line));
+        fputs(before, file);
+        json_write_string(file, text);
+        before = ",";
+    }
+    putc(']', file);
 }
 
 void wrong_write(FILE *file) {
@@ -217,6 +188,7 @@ void wrong_write(FILE *file) {
         json_write_member(file, "title", rules[i].title);
         json_write_member(file, "wrong", rules[i].wrong);
         json_write_member(file, "right", rules[i].right);
+        write_formulas(file, &rules[i]);
         putc('}', file);
         before = ",\n {\"key\":";
     }
