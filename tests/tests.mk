@@ -33,7 +33,7 @@ $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
 $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
-$(patsubst %,$(BUILD)/tests/test_%,explain play sources steps): $(COMMON) $(LESSONS)
+$(patsubst %,$(BUILD)/tests/test_%,explain play rule sources steps): $(COMMON) $(LESSONS)
 $(BUILD)/tests/test_inspect$(EXE): $(BUILD)/obj/examples/explain/json.o
 $(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
 $(BENCHES): $(MEASURE)

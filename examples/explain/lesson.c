@@ -223,6 +223,7 @@ static void step_of_sgd(double rate) {
 static void train(Lesson *l, int64_t steps, double *losses) {
     for (int64_t i = 0; i < steps && !tensor_error(); i++) {
         tape_begin();
+        tape_keep_grads(l->any_rule); /* a formula can read what no backward reads */
         const Tensor *loss = run(l);
         if (losses && !tensor_error()) losses[i] = tensor_item(loss);
         step_of_sgd(l->kind->rate);

@@ -72,8 +72,9 @@ typedef struct {
 /* The value of the formula in dy's type, a loan of the open tape. NULL with a complaint if shapes
  * do not fit, with an error if memory is out. */
 Tensor *rule_evaluate(RuleFormula *formula, const RuleValues *values);
-/* The value as a gradient of x, in x's shape or in one that x broadcasts to; a loan. moves: if it
- * has another shape, but as many numbers, they are taken row by row. NULL as above, and for NULL.
+/* The value as a gradient of x, in x's type, in x's shape or in one that x broadcasts to; a loan.
+ * moves: if it has another shape, but as many numbers, they are taken row by row. NULL as above,
+ * and for NULL.
  */
 Tensor *rule_fit(RuleFormula *formula, Tensor *value, const Tensor *x, bool moves);
 

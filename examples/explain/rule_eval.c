@@ -173,6 +173,7 @@ static bool broadcasts_to(Shape shape, Shape to) {
 
 Tensor *rule_fit(RuleFormula *f, Tensor *value, const Tensor *x, bool moves) {
     char have[80], want[80];
+    if (value) value = ag_to(value, x->dtype);
     if (!value) return NULL;
     if (same_shape(value->shape, x->shape)) return value;
     if (equal_behind_ones(value->shape, x->shape)) return ag_reshape(value, x->shape);

@@ -170,22 +170,23 @@ static int input_named(const Planting *p, int i, const char *name) {
 /* "Q.dx": the line that makes Q, and its input x. Names may have points of their own. */
 static bool find_pair(const Planting *p, const char *name, Place *place) {
     char left[RULE_NAME];
+    bool any_line = false;
     for (const char *point = strchr(name, '.'); point; point = strchr(point + 1, '.')) {
         snprintf(left, sizeof left, "%.*s", (int)(point - name), name);
         place->line = maker_of(find_tensor(p, left));
         place->k = place->line < 0 ? -1 : input_named(p, place->line, point + 1);
         if (place->k >= 0) return true;
+        any_line = any_line || place->line >= 0;
     }
-    return false;
+    return refuse(name, any_line ? "the line has no such gradient"
+                                 : "no line of the tape makes or reads a tensor of this name");
 }
 
 static bool find_place(const Planting *p, const char *name, Place *place) {
     const Tensor *x = find_tensor(p, name);
     if (maker_of(x) >= 0) return only_input(name, maker_of(x), place);
     if (!x) x = find_gradient(p, name);
-    if (x) return only_reader(name, x, place);
-    return find_pair(p, name, place) ||
-           refuse(name, "no line of the tape makes or reads a tensor of this name");
+    return x ? only_reader(name, x, place) : find_pair(p, name, place);
 }
 
 /* ---- planting -------------------------------------------------------------------------------- */
