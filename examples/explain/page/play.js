@@ -18,7 +18,6 @@
 
     const isTraining = () => run !== null && goal > run.step;
     const button = name => byId("play-buttons").querySelector(`[data-play="${name}"]`);
-    const percent = x => (100 * x).toFixed(1) + " %";
     const decimals = (x, n) => (x === null ? "0" : x.toFixed(n)); /* null is masked: exactly 0 */
 
     /* ---- training ---- */
