@@ -32,7 +32,7 @@ function comparison(step) {
 }
 
 /* Both losses, under the comparison; or why there is none. */
-function drawLosses2() {
+function drawBothLosses() {
     const other = Controls.otherState();
     if (!other) return null;
     const [mine, theirs] = stateNames(), loss = lesson => bare(lossOf(lesson));

@@ -12,7 +12,8 @@
  * opening shows; moved: the step is new, so it may move; compare: two states are side by side; printing: what is drawn is
  * for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null, trailer: null,
-    moved: false, compare: false, printing: "", derivatives: false, program: false };
+    moved: false, compare: false, printing: "", derivatives: false, program: false,
+    layout: null, guessed: null, others: false };
 
 const stepNow = () => state.lesson.steps[state.step];
 const isPlaying = () => !byId("play").hidden;
@@ -120,6 +121,7 @@ function draw() {
     drawBar();
     drawStep();
     drawWords();
+    settle();
     updateMachine();
     const rule = byId("step").querySelector("h1, .rule h2");
     byId("announce").textContent = `${phaseOf(state.lesson, state.step)}. ${rule ? rule.textContent : ""}`;

@@ -58,14 +58,17 @@ function movedPicture(unit, main) {
         terms: j => [factor(viewAt(unit.moves[j]), unit.moves[j].i), { note: ", moved" }] };
 }
 
+const MOST_INNER = 14; /* columns of the results inside a group: more would be too small to read */
+
 /* Folded lines: their results, the last first, and the tables that they began with. */
 function groupPicture({ lines, inputs, group }, main) {
     const last = lines[lines.length - 1], count = `${lines.length} lines`;
-    const back = range(lines.length - 1, n => lines.length - 1 - n)
+    const columns = sum([...lines.map(line => line.result), ...inputs].map(t => t.columns * t.panels));
+    const back = columns > MOST_INNER ? [] : range(lines.length - 1, n => lines.length - 1 - n)
         .flatMap(n => [sign("←", opName(lines[n].op)), { table: valueView(lines[n - 1].result) }]);
     return { main, terms: pictureOfLine(last, main).terms,
         rule: [nameEl(main.name), ": ", group.name === nameOf(last.result) ? count : `${group.name}, ${count}`],
-        items: [{ table: main }, ...back, sign("←", opName(lines[0].op)), ...inputs.map(t => ({ table: valueView(t) }))] };
+        items: [{ table: main }, ...back, sign("←", back.length ? opName(lines[0].op) : count), ...inputs.map(t => ({ table: valueView(t) }))] };
 }
 
 const opName = op => op.replace(/_/g, " ");

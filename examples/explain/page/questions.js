@@ -17,6 +17,13 @@ const isAsked = (question, step) => (question.at ? isAt(question.at, step) : pla
 const questionsNow = () => (state.lesson.questions || []).map((question, n) => ({ question, n }))
     .filter(({ question }) => isAsked(question, stepNow()));
 
+/* One question is open; others of the step are folded under it. */
+function drawQuestions() {
+    const [first, ...others] = questionsNow().map(({ question, n }) => drawQuestion(question, n));
+    return [first, others.length > 0 && el("details", { class: "others", open: state.others, ontoggle: event => (state.others = event.target.open) },
+        el("summary", {}, others.length > 1 ? `${others.length} more questions` : "one more question"), others)];
+}
+
 const drawQuestion = (question, n) => (state.lesson.forms[n] ??= newQuestion(question, n));
 
 function newQuestion(question, n) {
@@ -39,12 +46,12 @@ function newQuestion(question, n) {
         drawBar();
         if (state.step === lesson.steps.length - 1) byId("end")?.closest(".end")?.replaceWith(drawEnd(stepNow()));
     }
-    return el("form", { class: "question", "data-kind": question.kind, onsubmit: submit, "aria-label": `Question ${n + 1}` },
-        el("p", {}, el("b", {}, "? "), prose(question.ask)), field, el("div", { class: "buttons" }, el("button", { "data-check": true }, "check"),
+    return el("form", { class: "question " + question.kind, "data-kind": question.kind, onsubmit: submit, "aria-label": `Question ${n + 1}` },
+        el("p", {}, el("b", {}, "? "), prose(question.ask)), el("div", { class: "answer" }, field, el("div", { class: "buttons" }, el("button", { "data-check": true }, "check"),
             button("hint", () => {
                 fill(result, el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint()));
                 give.hidden = false;
-            }), give), result);
+            }), give)), result);
 }
 
 const numberField = label => el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "8", "aria-label": label });

@@ -16,23 +16,57 @@ function drawStep() {
     state.panel = Math.min(state.panel, panels - 1);
     if (panels > 1 && !all) turnToChosen();
     chooseRow(picture);
-    const layout = fitLayout(box, all);
-    fill(box, el("div", { class: "upper" },
-        el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step), panels > 1 && !all && drawHeads(panels), picture.row !== undefined && drawRows()),
-        drawItems(picture, layout)),
-    el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step), state.compare && drawLosses2()),
-    svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
+    state.layout = fitLayout(box, all);
+    drawTables(box, step, panels > 1 && !all ? panels : 0);
+    if (!narrowTables()) {
+        state.layout = fitLayout(box, all, true);
+        drawTables(box, step, panels > 1 && !all ? panels : 0);
+    }
     showTerms();
     animateStep();
+}
+
+/* panels: how many there are to choose from, or 0. */
+function drawTables(box, step, panels) {
+    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step), panels > 0 && drawHeads(panels),
+        picture.row !== undefined && drawRows()), drawItems(picture, state.layout)),
+    el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step), state.compare && drawBothLosses()),
+    svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
+}
+
+/* The width of signs and words is only estimated before it is drawn: cells that reach over the edge become narrower.
+ * False if they would be too narrow for their digits. */
+function narrowTables() {
+    const items = byId("step").querySelector(".items"), over = items.scrollWidth - items.clientWidth, { layout } = state;
+    if (layout.wraps || over <= 0) return true;
+    layout.cell -= Math.ceil(over / Math.max(1, layout.columns));
+    items.style.setProperty("--cw", layout.cell + "px");
+    return layout.cell >= layout.least;
+}
+
+/* On a wide window the step ends above its lower edge, if lower rows and smaller words can help. */
+function settle() {
+    const items = byId("step").querySelector(".items"), k = enlarged(), below = byId("below");
+    below.classList.remove("small");
+    if (!picture || !items || innerWidth < 1100) return;
+    const bottom = () => Math.max(...[...byId("terms").children, ...byId("words").querySelectorAll(".text, .verdict, .question")]
+        .map(each => each.getBoundingClientRect().bottom)) + scrollY;
+    if (bottom() > innerHeight - 6) below.classList.add("small");
+    const over = bottom() - (innerHeight - 6), rows = items.clientHeight / (state.layout.height + 2), height = Math.max(23 * k, state.layout.height - over / rows);
+    const isOver = Math.max(...[...byId("terms").children].map(each => each.getBoundingClientRect().bottom)) + scrollY > innerHeight - 6;
+    if (over <= 0 || !(isOver || below.classList.contains("full"))) return;
+    items.style.setProperty("--ch", height + "px");
+    items.style.setProperty("--font", Math.min(state.layout.font, height * 0.58) + "px");
+    drawCurves();
 }
 
 const tablesIn = ({ items }) => items.filter(item => item.table).map(item => item.table);
 
 /* The layout of the tables. A wide formula gets the whole width, and the words go under it. */
-function fitLayout(box, all) {
+function fitLayout(box, all, wraps) {
     const { items } = picture, below = byId("below"), k = enlarged();
     const top = below.getBoundingClientRect().top + scrollY, H = Math.max(200, innerHeight - top - 40);
-    const fit = () => layoutOf(items, box.clientWidth - 20, H, all), layout = fit(), free = H - 180 * k - layout.rows * (layout.height + 2);
+    const fit = () => layoutOf(items, box.clientWidth - 20, H, all, wraps), layout = fit(), free = H - 180 * k - layout.rows * (layout.height + 2);
     const isSmall = layout.wraps || layout.font < 14 * k || (layout.isTight && free > 150 * k);
     if (innerWidth < 1100 || !isSmall) return layout;
     below.classList.add("full");

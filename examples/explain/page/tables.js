@@ -20,8 +20,8 @@ const signsWidth = (items, isTight, gap, k) => sum(items.filter(item => item.op)
 
 /* Cells as large as W by H pixels allow: all tables in one line; if they would be small, without notes and without row
  * words that repeat those of a table before; if they would be too small for their digits, in several lines. all: every
- * panel is drawn, not one. */
-function layoutOf(items, W, H, all) {
+ * panel is drawn, not one; mustWrap: they do not fit in one line. */
+function layoutOf(items, W, H, all, mustWrap = false) {
     const k = enlarged(), gap = 10 * k, tables = items.filter(item => item.table).map(item => item.table);
     const rowsIn = view => (view.onlyRow !== undefined ? 1 : view.rows), rows = Math.max(1, ...tables.map(rowsIn));
     tables.forEach((view, n) => (view.repeats = tables.slice(0, n).some(before =>
@@ -29,10 +29,10 @@ function layoutOf(items, W, H, all) {
     const panels = view => (all ? view.panels : 1), columns = sum(tables.map(view => columnsOf(view) * panels(view)));
     const chars = Math.max(...tables.map(view => Math.max(1, ...view.numbers.map(x => fix(x, view.format).length))));
     const least = Math.max(34, chars * 7.2 + 6) * k;
-    const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + gap + (panels(view) - 1) * (20 + sideOf(view, false, k))));
+    const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + gap + (panels(view) - 1) * (20 + (isTight ? 2 : sideOf(view, false, k)))));
     const room = isTight => Math.floor((W - besides(isTight) - signsWidth(items, isTight, gap, k)) / columns) - 2;
     let isTight = room(false) < 66 * k, cell = room(isTight);
-    const wraps = cell < least;
+    const wraps = mustWrap || cell < least;
     if (wraps) {
         isTight = false;
         cell = Math.min(...tables.map(view => {
@@ -45,7 +45,7 @@ function layoutOf(items, W, H, all) {
     const height = Math.max(24 * k, Math.min(40 * k, cell * 0.6, most));
     const font = Math.max(11 * k, Math.min(20 * k, height * 0.52, (cell - 10) / (chars * 0.575)));
     const heads = !wraps && tables.some(view => view.columnWords || (view.columns > 1 && !view.rowWords));
-    return { cell, height, font, wraps, isTight, heads, isTall: tables.some(view => view.columnWords), rows };
+    return { cell, height, font, wraps, isTight, heads, isTall: tables.some(view => view.columnWords), rows, columns, least };
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------------------------ */
@@ -78,7 +78,7 @@ function groupsOfItems(items) {
 }
 
 function drawGroup(group, layout, all) {
-    const drawSign = ({ op, note }) => el("span", { class: "op" + (/^[()]$/.test(op) ? " paren" : "") }, op,
+    const drawSign = ({ op, note }) => el("span", { class: `op ${/^[()]$/.test(op) ? "paren" : /^[a-z]{3}/.test(op) ? "fn" : ""}` }, op,
         note && !layout.isTight && el("small", {}, note));
     const n = group.findIndex(item => item.table), before = n < 0 ? group : group.slice(0, n);
     return el("div", { class: "item" }, (before.length > 0 || layout.wraps) && el("span", { class: "ops" }, before.map(drawSign)),
@@ -89,7 +89,7 @@ function drawGroup(group, layout, all) {
 function drawTable(view, layout, all) {
     const panels = all ? range(view.panels, p => p) : [Math.min(state.panel, view.panels - 1)];
     const chars = Math.max(1, ...view.numbers.map(x => fix(x, view.format).length));
-    const grids = panels.map(p => drawGrid(view, layout, p, chars));
+    const grids = panels.map((p, n) => drawGrid(view, layout, p, chars, n > 0));
     const many = panels.length > 1 ? panels.map((p, n) => el("div", {}, el("small", { class: "head" }, panelName(view.t, p)), grids[n])) : grids;
     return el("figure", { class: `tab ${view.isMain ? "main" : ""}`, "data-of": view.of, "data-t": view.t.number },
         el("figcaption", {}, view.plainName ? el("b", {}, view.name) : view.isFrom ? el("b", {}, "from ", nameEl(view.name)) : nameEl(view.name, "b"),
@@ -97,9 +97,10 @@ function drawTable(view, layout, all) {
         el("div", { class: "panels" }, view.t.value.length ? many : el("small", { class: "soft" }, "no elements")));
 }
 
-function drawGrid(view, layout, p, chars) {
+/* isNext: it stands beside another panel, and may leave out the words of its rows. */
+function drawGrid(view, layout, p, chars, isNext) {
     const { rows, columns, rowWords, columnWords } = view, isWordless = columns > 1 && !rowWords;
-    const labels = rowLabels(view) && !(layout.isTight && view.repeats), only = view.onlyRow;
+    const labels = rowLabels(view) && !(layout.isTight && (view.repeats || isNext)), only = view.onlyRow;
     const shown = only === undefined ? range(rows, r => r) : [Math.min(only, rows - 1)];
     const top = c => el("span", { class: `h top ${columnWords ? "word" : layout.isTall ? "tall" : ""}` },
         columnWords ? columnWords[c] : isWordless ? String(c) : " ");

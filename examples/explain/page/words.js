@@ -2,11 +2,21 @@
  * that ask about it, and the end of the lesson. */
 "use strict";
 
-/* The lesson's text for a step. A folded step has the text of the line where it ends. */
+const MOST_LETTERS = 480; /* of the texts of folded lines together */
+
+/* The lesson's text for a step. A folded step has the texts of its lines, if they are short, or that of the line where it
+ * ends. */
 function textOf(step) {
-    const { texts } = state.lesson, ids = step.unit ? [step.id, ...step.unit.lines.map(line => "f" + line.line).reverse()] : [step.id];
-    return texts && ids.filter(id => id[0] === step.id[0]).map(id => texts.get(id)).find(Boolean);
+    const { texts } = state.lesson, { unit, kind, id } = step, own = texts.get(id);
+    if (!unit || !unit.group || unit.moves || (kind !== "forward" && kind !== "backward")) return own || (unit && unit.moves && textInside(step));
+    const all = (kind === "forward" ? unit.lines : unit.lines.slice().reverse()).map(line => textOfLine(line, kind)).filter(Boolean);
+    const joined = [...new Set(all)].join(" ");
+    return joined.length <= MOST_LETTERS ? joined : own || all[all.length - 1];
 }
+
+const textOfLine = ({ line, parts }, kind) =>
+    state.lesson.texts.get(kind === "forward" ? `f${line}` : `b${line}.${parts.length ? parts[0].k : 0}`);
+const textInside = ({ unit, kind }) => unit.lines.map(line => textOfLine(line, kind)).find(Boolean);
 
 /* Does a name, b3.0, belong to this step? Also if its line is folded into it. */
 const isAt = (id, step) => state.lesson.steps[stepOf(state.lesson, id)] === step;
@@ -49,7 +59,8 @@ function drawWords() {
     const words = isHidden ? "Predict first. Choose a cell, and guess what will stand there; or look at its terms, or reveal it. The words of this " +
         "step come then." : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)),
-        !isHidden && drawVerdict(step), questionsNow().map(({ question, n }) => drawQuestion(question, n)), drawEnd(step), drawProgram(step));
+        !isHidden && drawVerdict(step), drawQuestions(), drawEnd(), drawProgram(step));
+    byId("below").classList.toggle("asks", questionsNow().length > 0);
 }
 
 /* What the bet of the cover came to, at the step that settles it. */
