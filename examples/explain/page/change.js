@@ -23,11 +23,9 @@ function drawChange() {
     const { losses = [] } = Controls.recorded(), settings = Controls.settings();
     return [el("h2", {}, "Change the example"), settings.length === 0 && el("p", {}, "This tape was recorded: it has no settings."),
         el("div", { class: "fields" }, settings.map(drawSetting)), losses.length > 0 && Controls.isLive() && drawLosses(losses.map(Number)),
-        el("div", { class: "buttons" }, el("button", { id: "again", onclick: () => tellPanel(Controls.startAgain()) }, "start again"), drawCompareButton()),
+        el("div", { class: "buttons" }, el("button", { id: "again", onclick: () => tellPanel(Controls.startAgain()) }, "start again")),
         el("p", { id: "changed", role: "status" })];
 }
-
-const drawCompareButton = () => el("button", { class: "comparing", onclick: () => Controls.setCompare(!state.compare) }, "side by side");
 
 /* Shows the values in use. */
 function updatePanel() {
@@ -37,10 +35,6 @@ function updatePanel() {
         else if (input.value !== value) input.value = value;
         if (input.type === "range") input.nextElementSibling.textContent = `${value}, loss ${bare(lossOf(state.lesson))}`;
         if (key === "causal" && Controls.isLive()) input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
-    }
-    for (const button of byId("panel").querySelectorAll(".comparing")) {
-        button.disabled = !Controls.otherState();
-        button.setAttribute("aria-pressed", String(state.compare));
     }
     if (byId("again")) byId("again").disabled = !Controls.isChanged();
     if (byId("changed")) tellPanel("");
@@ -82,11 +76,8 @@ function drawBreak() {
         onclick: () => choose(key) }, el("b", {}, title), el("code", {}, wrong), el("small", {}, "in place of ", el("code", {}, right)));
     return [el("h2", {}, "Break a rule of backward"), rules.length === 0 && el("p", {}, "No line of this tape has a rule that can be broken here."),
         el("div", { class: "rules" }, rules.map(card)), rule && drawDamage(training),
-        el("div", { class: "buttons" }, rule && el("button", { onclick: () => tellPanel(Controls.change({ rule: "" })) }, "put the right rule back"),
-            rule && drawCompared()), el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? "" : Live.refused)];
+        el("div", { class: "buttons" }, rule && el("button", { onclick: () => tellPanel(Controls.change({ rule: "" })) }, "put the right rule back")), el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? "" : Live.refused)];
 }
-
-const drawCompared = () => el("button", { class: "comparing", "aria-pressed": String(state.compare), onclick: () => Controls.setCompare(!state.compare) }, "side by side");
 
 /* What the checks see of a wrong rule, and what the losses do not. */
 function drawDamage({ right, wrong } = {}) {
@@ -115,8 +106,9 @@ function redChecks(lesson) {
 
 function drawState() {
     const { rules = [], rule } = state.lesson, broken = rules.find(({ key }) => key === rule), isChanged = Controls.isChanged();
-    const checks = broken ? state.lesson.steps.filter(step => step.kind === "backward" && checkOf(step.part) === "wrong") : [];
-    byId("state").hidden = !isChanged && !broken;
+    const checks = broken ? state.lesson.steps.filter(step => step.kind === "backward" ? checkOf(step.part) === "wrong"
+        : step.kind === "add" && checkOfSum(step) === "wrong") : [];
+    byId("state").hidden = Controls.isLoading() || (!isChanged && !broken);
     byId("state").classList.toggle("broken", !!broken);
     fill(byId("state"), broken ? el("span", {}, el("b", {}, "Broken: "), broken.title, ". ", checks.length > 0 && el("a", { href: addressOf(checks[0], null) },
         `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`)) : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ` +

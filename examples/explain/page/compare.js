@@ -35,8 +35,10 @@ function comparison(step) {
 function drawBothLosses() {
     const other = Controls.otherState();
     if (!other) return null;
-    const [mine, theirs] = stateNames(), loss = lesson => bare(lossOf(lesson));
+    const [mine, theirs] = stateNames(), loss = lesson => bare(lossOf(lesson)), { right, wrong } = state.lesson.training || {};
+    const last = list => bare(Number(list[list.length - 1]));
     return el("p", { class: "both" }, `The loss is ${loss(state.lesson)} (${mine}) and ${loss(other)} (${theirs}).`,
+        wrong && ` After ${right.length} steps of SGD it is ${last(wrong)} and ${last(right)}.`,
         tablesIn(picture).some(view => view.of === "o") ? "" : " The other state has no such table here: only this one is shown.");
 }
 

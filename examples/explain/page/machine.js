@@ -3,25 +3,26 @@
  * only changes its classes. */
 "use strict";
 
-let machine = null; /* {graph, nodes: Map tensor -> element, edges, scale, most} */
+let machine = null; /* {lesson, graph, nodes: Map tensor -> element, edges, scale, most} */
 let arrangement = { key: "" }; /* the last layout: other numbers of the same shapes stand at the same places */
 
-function buildMachine() {
-    const { lesson } = state, graph = fittedGraph(lesson), { isCompact, label, scale } = graph;
-    const world = el("div", { class: isCompact ? "world compact" : "world", "--label": label.height + "px" });
+/* onclick: what a table does, if it does not lead to its step. */
+function buildMachine(lesson = state.lesson, onclick = goToTensor) {
+    const graph = fittedGraph(lesson), { isCompact, label, scale } = graph;
+    const world = el("div", { class: isCompact ? "world compact" : "world", "--label": label.height + "px", "--hit": 24 / scale + "px" });
     const lines = svg("svg", { class: "lines", width: graph.width, height: graph.height + 8, "aria-hidden": "true" });
     world.style.cssText += `;width:${graph.width}px;height:${graph.height + 8}px;transform:scale(${scale})`;
     world.append(lines);
     const edges = graph.edges.map(edge => drawEdge(graph, edge, lines)), nodes = new Map();
     for (const [t, n] of graph.nodes) {
-        const node = drawNode(t, n, label, isCompact);
+        const node = drawNode(lesson, t, n, label, isCompact, onclick);
         nodes.set(t, node);
-        world.append(node, ...drawOpener(t, n));
+        world.append(node, ...(lesson === state.lesson ? drawOpener(t, n) : []));
     }
     const holder = el("div", { class: "holder" }, world);
     holder.style.cssText = `width:${graph.width * scale}px;height:${(graph.height + 8) * scale}px`;
     byId("picture").replaceChildren(holder);
-    machine = { graph, nodes, edges, scale, most: Math.max(...edges.map(e => (e.part ? e.part.weight : 0)), 0) };
+    machine = { lesson, graph, nodes, edges, scale, most: Math.max(...edges.map(e => (e.part ? e.part.weight : 0)), 0) };
     updateMachine();
 }
 
@@ -79,12 +80,12 @@ function drawEdge(graph, edge, lines) {
     return { ...edge, points, path, head, flow, part: edge.unit.parts.find(part => part.tensor === edge.t) };
 }
 
-function drawNode(t, n, label, isCompact) {
-    const map = (kind, numbers) => el("span", { class: "map " + kind, "--w": n.box.w + "px", "--h": n.box.h + "px" }, paint(t, n.box, numbers, kind),
+function drawNode(lesson, t, n, label, isCompact, onclick) {
+    const map = (kind, numbers) => el("span", { class: "map " + kind, "--w": n.box.w + "px", "--h": n.box.h + "px" }, paint(lesson, t, n.box, numbers, kind),
         el("span", { class: "q" }, "?"));
     const op = t.unit && !isCompact && (t.unit.group ? "" : opName(t.unit.op));
     const node = el("button", { class: `node ${t.unit ? "" : "leaf"} ${n.box.isUnder ? "under" : ""} ${t.shape.length ? "" : "scalar"}`, tabindex: "-1",
-        "data-t": t.number, onclick: () => goToTensor(t), onmouseenter: () => tip(t, node), onmouseleave: () => tip(null),
+        "data-t": t.number, onclick: () => onclick(t), onmouseenter: () => tip(t, node), onmouseleave: () => tip(null),
         onfocus: () => tip(t, node), onblur: () => tip(null) },
     el("span", { class: "name" }, nameEl(symbolOf(t), "span"), !t.shape.length && el("b", { class: "loss" })),
     el("span", { class: "maps" }, map("value", t.value), t.grad && map("grad", t.grad)),
@@ -100,17 +101,17 @@ function drawOpener(t, n) {
     if (!group) return [];
     const words = folded ? `open: ${group.lines.map(line => opName(line.op)).join(", ")}` : "fold these lines into one";
     const opener = el("button", { class: "opener", tabindex: "-1", title: words, "aria-label": words, onclick: () => toggleGroup(group) },
-        folded ? (group.isMoves ? group.name : `${group.lines.length} lines`) : "fold");
-    opener.style.cssText = `left:${n.x}px;top:${n.y + n.h / 2 - 9}px`;
+        el("span", {}, folded ? (group.isMoves ? group.name : `${group.lines.length} lines`) : "fold"));
+    opener.style.cssText = `left:${n.x}px;top:${n.y + n.h / 2 - 2}px`;
     return [opener];
 }
 
 /* The numbers of a tensor as colours: blue above 0, vermillion below. */
-function paint(t, { c, w, h }, numbers, kind) {
+function paint(lesson, t, { c, w, h }, numbers, kind) {
     const ratio = Math.min(3, (devicePixelRatio || 1) * 2), canvas = el("canvas", { width: Math.ceil(w * ratio), height: Math.ceil(h * ratio) });
     const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue(name);
     const [above, below, empty, grey] = ["--pos", "--neg", "--cell", "--grey"].map(get), gap = c >= 5 ? 1 : 0, isPlain = isWhole(t.type) && kind === "value";
-    const largest = largestOf(numbers.filter(x => Math.abs(x) <= 1e4)), top = kind === "grad" ? state.lesson.topGrad : state.lesson.topValue;
+    const largest = largestOf(numbers.filter(x => Math.abs(x) <= 1e4)), top = kind === "grad" ? lesson.topGrad : lesson.topValue;
     pen.scale(ratio, ratio);
     numbers.forEach((x, i) => {
         const p = Math.floor(i / (t.rows * t.columns)), r = Math.floor(i / t.columns) % t.rows, q = i % t.columns;
@@ -132,8 +133,9 @@ const resultOf = step => (step.kind === "forward" ? step.unit.result : step.part
 
 function updateMachine() {
     if (!machine) return;
-    const { lesson } = state, n = state.trailer ?? state.step, step = lesson.steps[n], isBack = n > lesson.forward;
-    const hidden = state.trailer === null && isHiding() ? hiddenIn(step) : {};
+    const { lesson } = machine, isHere = lesson === state.lesson, last = { kind: "all" };
+    const n = isHere ? state.trailer ?? state.step : lesson.steps.length - 1, step = isHere ? lesson.steps[n] : last, isBack = n > lesson.forward;
+    const hidden = isHere && state.trailer === null && isHiding() ? hiddenIn(step) : {};
     for (const [t, node] of machine.nodes) updateNode(t, node, step, n, isBack, hidden);
     if (![...machine.nodes.values()].some(node => node.tabIndex === 0)) machine.nodes.values().next().value.tabIndex = 0;
     for (const edge of machine.edges) updateEdge(edge, step, n, isBack, hidden);

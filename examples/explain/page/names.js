@@ -6,7 +6,7 @@
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-const plain = name => name.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²").replace(/'/g, "ᵀ");
+const plain = name => name.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²").replace(/'(?![A-Za-z])/g, "ᵀ");
 
 /* A tensor without a name is called by the line that makes it, %5. */
 const nameOf = t => t.name || (t.producer ? "%" + t.producer.line : t.type === "bool" ? "mask" : "x" + t.number);

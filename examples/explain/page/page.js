@@ -70,7 +70,7 @@ function readAddress() {
         el("a", { href: "#play" }, "Make another one in the playground.")]
         : isUnknown ? `There is no lesson ${name} in this page: it shows ${lesson.number ? "lesson " + lesson.name : "a tape"}.` : sentence);
     const isOther = lesson !== state.lesson, isOtherName = !state.lesson || lesson.name !== state.lesson.name;
-    if (isOther) openLesson(lesson);
+    if (isOther || machine.lesson !== lesson) openLesson(lesson);
     if (isOtherName) {
         state.bet = null;
         scrollTo(0, 0);
@@ -135,21 +135,21 @@ function drawAgain() {
     if (inStep) (cellAt(key) || byId("step")).focus({ preventScroll: true });
 }
 
-/* The bar: a dash for each step, with a mark where a question waits. */
+/* The bar: a dash for each step, with a mark where a question waits. A click on it leads to the nearest step. */
 function drawBar() {
     const { lesson, step } = state, bar = byId("scrub"), asks = new Set();
     (lesson.questions || []).forEach((question, n) => lesson.steps.forEach((each, m) => isAsked(question, each) && !lesson.right.has(n) && asks.add(m)));
-    if (bar.children.length !== lesson.steps.length || bar.dataset.lesson !== lesson.name) {
-        bar.dataset.lesson = lesson.name;
-        bar.replaceChildren(...lesson.steps.map((_, n) => el("button", { tabindex: "-1", title: phaseOf(lesson, n), "aria-label": phaseOf(lesson, n),
-            onclick: () => goTo(n) })));
-    }
-    [...bar.children].forEach((button, n) => (button.className = [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on" : n < step ? "past" : "",
-        asks.has(n) ? "ask" : ""].join(" ").trim()));
+    fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on" : n < step ? "past" : "",
+        asks.has(n) ? "ask" : ""].join(" ").trim() })));
     byId("count").textContent = phaseOf(lesson, step);
     byId("back").disabled = step === 0;
     byId("next").disabled = step === lesson.steps.length - 1;
     byId("predict").setAttribute("aria-pressed", String(state.hide));
+}
+
+function stepInBar(x) {
+    const far = dash => Math.abs(dash.getBoundingClientRect().x + dash.offsetWidth / 2 - x), dashes = [...byId("scrub").children];
+    return dashes.indexOf(dashes.reduce((a, b) => (far(b) < far(a) ? b : a)));
 }
 
 function choose(key) {
@@ -179,12 +179,15 @@ function showLesson(lesson) {
 
 const RECORDED = "recall";
 
-/* Shows a lesson that was recorded while the page is open, in place of the one before it. back: a link on its cover. */
-function showRecording(recording, back) {
+/* Shows a lesson that was recorded while the page is open, in place of the one before it. back: a link on its cover; at:
+ * the number of the tensor whose step is shown first. */
+function showRecording(recording, back, at) {
     const lesson = prepare({ ...recording, name: RECORDED, back }), former = lessons.findIndex(({ name }) => name === RECORDED);
     lessons.splice(former < 0 ? lessons.length : former, 1, lesson);
     drawMenu();
-    location.hash = RECORDED;
+    plan(lesson);
+    const t = lesson.tape.tensors[at ?? -1], step = t && lesson.steps[t.gradStep < Infinity ? t.gradStep : Math.max(1, t.valueStep)];
+    location.hash = RECORDED + (step ? "/" + step.id : "");
 }
 
 const drawMenu = () => byId("tabs").replaceChildren(...lessons.map(({ number, name, title }) => el("a", { href: "#" + name, "data-name": name, title },
@@ -228,6 +231,8 @@ function begin() {
     drawMenu();
     byId("back").addEventListener("click", () => goTo(state.step - 1));
     byId("next").addEventListener("click", () => goTo(state.step + 1));
+    byId("scrub").addEventListener("click", event => goTo(stepInBar(event.clientX)));
+    byId("scrub").addEventListener("mousemove", event => (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));
     byId("predict").addEventListener("click", togglePredict);
     watchStep(byId("step"));
     beginPanels();

@@ -245,16 +245,22 @@ function generalBack(unit, part, main, dy) {
         terms: i => sumOf(termsOf({ line: unit, columns: part.columns }, i).map(({ j, J }) => [factor(dy, j), " × ", bare(J)])) };
 }
 
+const MOST_PARTS = 4; /* of a gradient side by side: of more, those that came before stand as their sum */
+
 /* The parts of a gradient that have arrived, added in the order and the type of backward. */
 function addPicture({ tensor, done }) {
     const all = tensor.parts, isComplete = done.length === all.length, round = tensor.type === "float32" ? Math.fround : x => x;
-    const numbers = isComplete ? tensor.grad : tensor.value.map((_, i) => done.reduce((a, part) => round(a + part.dx[i]), 0));
-    const format = decimalsOf([...tensor.grad, ...all.flatMap(part => part.dx)], "");
-    const views = done.map((part, n) => partView(part, { name: symbolOf(part.line.result), isFrom: true, format, of: "p",
-        key: i => `p${part.line.line}.${part.k}.${i}`, note: n === done.length - 1 ? "added now" : "" }));
-    const main = gradView(tensor, { isMain: true, numbers, format, note: isComplete ? "complete" : `${done.length} of ${all.length} so far`,
-        reason: isComplete ? i => reasonOfGrad(tensor, i) : i => [...new Set(done.map(part => reasonOfPart(part, i)))].join("; ") });
+    const totalOf = parts => tensor.value.map((_, i) => parts.reduce((a, part) => round(a + part.dx[i]), 0));
+    const format = decimalsOf([...tensor.grad, ...all.flatMap(part => part.dx)], ""), before = done.slice(0, -1), isMany = done.length > MOST_PARTS;
+    const reasonOf = parts => i => [...new Set(parts.map(part => reasonOfPart(part, i)))].join("; ");
+    const partViews = (isMany ? done.slice(-1) : done).map(part => partView(part, { name: symbolOf(part.line.result), isFrom: true, format, of: "p",
+        key: i => `p${part.line.line}.${part.k}.${i}`, note: part === done[done.length - 1] ? "added now" : "" }));
+    const soFar = isMany && viewOf(tensor, "q", { name: "before", plainName: true, numbers: totalOf(before), format, note: `${before.length} parts`,
+        top: state.lesson.topGrad, reason: reasonOf(before) });
+    const views = soFar ? [soFar, ...partViews] : partViews, names = view => (view.isFrom ? ["from ", nameEl(view.name)] : "what came before");
+    const main = gradView(tensor, { isMain: true, numbers: isComplete ? tensor.grad : totalOf(done), format,
+        note: isComplete ? "complete" : `${done.length} of ${all.length} so far`, reason: isComplete ? i => reasonOfGrad(tensor, i) : reasonOf(done) });
     return { main, items: [{ table: main }, sign("="), ...views.flatMap((table, n) => (n ? [sign("+"), { table }] : [{ table }]))],
-        rule: [nameEl(main.name), isComplete ? " = " : " so far = ", views.map((view, n) => [n ? " + " : "", "from ", nameEl(view.name)])],
+        rule: [nameEl(main.name), isComplete ? " = " : " so far = ", views.map((view, n) => [n ? " + " : "", names(view)])],
         terms: i => sumOf(views.map(view => [factor(view, i)])) };
 }

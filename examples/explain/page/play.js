@@ -13,6 +13,7 @@
     let settings = { ...USUAL };  /* what the fields show */
     let run = null;               /* {settings, step, losses, accuracy, found, map}; null: there is none */
     let goal = 0, chunk = 1;      /* steps: trains up to the goal; so many at once */
+    let pictured = null;          /* the lesson whose tape is on top */
     let timer = 0, question = 0;  /* the row of the map whose weights are listed */
     let cells = [], bars = [];    /* what is drawn anew after each chunk */
 
@@ -107,13 +108,30 @@
         say(`Step ${step}: ${loss}${percent(accuracy)} of the answers are right.`);
         writeAddress();
         drawButtons();
+        drawTape();
     }
 
-    function record() {
-        if (isTraining()) pause();
+    /* The gradient of this moment as a lesson; null if the library stops. */
+    function recording() {
         const answer = ask("record"), [lesson] = answer ? answer.lessons : [];
-        const back = el("a", { href: address(false) }, "Back to the playground");
-        if (lesson) showRecording({ ...lesson, title: `recall, ${run.settings.attention}, step ${run.step}` }, back);
+        return lesson ? { ...lesson, title: `recall, ${run.settings.attention}, step ${run.step}` } : null;
+    }
+
+    /* at: the tensor whose step is wanted first. */
+    function record(at) {
+        if (isTraining()) pause();
+        const lesson = recording(), back = el("a", { href: address(false) }, "Back to the playground");
+        if (lesson) showRecording(lesson, back, at);
+    }
+
+    /* The tape of this moment on top, with all its numbers; a table leads to its step. */
+    function drawTape() {
+        if (!run || isTraining() || !isPlaying()) return;
+        const lesson = recording();
+        if (!lesson) return;
+        pictured = prepare(lesson);
+        plan(pictured);
+        buildMachine(pictured, t => record(t.number));
     }
 
     const press = {
@@ -126,7 +144,7 @@
         },
         goal: () => trainTo(GOAL),
         again: start,
-        record,
+        record: () => record(),
     };
 
     /* ---- the address and the fields ---- */
@@ -359,7 +377,10 @@
     byId("play-settings").addEventListener("submit", event => event.preventDefault());
     byId("play-log").addEventListener("change", draw);
     addEventListener("hashchange", open);
-    addEventListener("resize", draw);
+    addEventListener("resize", () => {
+        draw();
+        if (isPlaying() && pictured) buildMachine(pictured, t => record(t.number));
+    });
     document.addEventListener("visibilitychange", () => isTraining() && trainTo(goal));
     open();
 })();

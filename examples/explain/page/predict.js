@@ -19,7 +19,7 @@ const canPredict = step => state.hide && step.kind !== "cover" && step.kind !== 
 function isSecret(view, i) {
     const key = view.key(i), step = stepNow();
     if (state.printing) return state.printing === "worksheet" && view.isMain && step.kind !== "start";
-    if (/^[mj]/.test(key) || isShown(key)) return false;
+    if (/^[mjq]/.test(key) || isShown(key)) return false;
     return key === state.asked || (view.isMain && canPredict(step));
 }
 

@@ -47,7 +47,7 @@ function newQuestion(question, n) {
         if (state.step === lesson.steps.length - 1) byId("end")?.closest(".end")?.replaceWith(drawEnd(stepNow()));
     }
     return el("form", { class: "question " + question.kind, "data-kind": question.kind, onsubmit: submit, "aria-label": `Question ${n + 1}` },
-        el("p", {}, el("b", {}, "? "), prose(question.ask)), el("div", { class: "answer" }, field, el("div", { class: "buttons" }, el("button", { "data-check": true }, "check"),
+        el("p", {}, el("b", {}, "? "), prose(question.ask)), el("div", { class: "reply" }, field, el("div", { class: "buttons" }, el("button", { "data-check": true }, "check"),
             button("hint", () => {
                 fill(result, el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint()));
                 give.hidden = false;

@@ -14,8 +14,8 @@ function drawShare() {
         said.textContent = "Copied.";
     };
     return [el("h2", {}, "A link to what you see"), el("div", { class: "fields" }, input, button("copy", copy), said), el("div", { class: "buttons" },
-        button("save this step as SVG", saveStep, !picture), button("print the lesson", () => printAs("lesson")), button("print a worksheet", () => printAs("worksheet"))),
-    el("p", {}, "A worksheet has a page for each step, with the computed table left empty; the answers are on its last page.")];
+        !isPlaying() && [button("save this step as SVG", saveStep, !picture), button("print the lesson", () => printAs("lesson")),
+        button("print a worksheet", () => printAs("worksheet"))]), !isPlaying() && el("p", {}, "A worksheet has a page for each step, with the computed table left empty; the answers are on its last page.")];
 }
 
 function saveStep() {

@@ -15,15 +15,27 @@ function drawStep() {
     const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels));
     state.panel = Math.min(state.panel, panels - 1);
     if (panels > 1 && !all) turnToChosen();
-    chooseRow(picture);
+    chooseRow();
     state.layout = fitLayout(box, all);
     drawTables(box, step, panels > 1 && !all ? panels : 0);
     if (!narrowTables()) {
         state.layout = fitLayout(box, all, true);
         drawTables(box, step, panels > 1 && !all ? panels : 0);
     }
+    fitCaptions();
     showTerms();
     animateStep();
+}
+
+/* A name may be wider than its table; where it would cover the name of the next one, it loses its note, then its end. */
+function fitCaptions() {
+    const captions = [...byId("step").querySelectorAll("figcaption")], box = each => each.getBoundingClientRect();
+    captions.forEach((caption, n) => {
+        const next = captions[n + 1], limit = next && Math.abs(box(next).top - box(caption).top) < 60 ? box(next).left - 8 : box(byId("step")).right;
+        const end = () => Math.max(...[...caption.children].map(child => (child.offsetWidth ? box(child).right : 0)));
+        if (end() > limit) caption.classList.add("noteless");
+        if (end() > limit) caption.firstChild.style.maxWidth = Math.max(30, limit - box(caption).left) + "px";
+    });
 }
 
 /* panels: how many there are to choose from, or 0. */
@@ -52,7 +64,7 @@ function settle() {
     const bottom = () => Math.max(...[...byId("terms").children, ...byId("words").querySelectorAll(".text, .verdict, .question")]
         .map(each => each.getBoundingClientRect().bottom)) + scrollY;
     if (bottom() > innerHeight - 6) below.classList.add("small");
-    const over = bottom() - (innerHeight - 6), rows = items.clientHeight / (state.layout.height + 2), height = Math.max(23 * k, state.layout.height - over / rows);
+    const over = bottom() - (innerHeight - 6), rows = items.clientHeight / (state.layout.height + 2), height = Math.max(24 * k, state.layout.height - over / rows);
     const isOver = Math.max(...[...byId("terms").children].map(each => each.getBoundingClientRect().bottom)) + scrollY > innerHeight - 6;
     if (over <= 0 || !(isOver || below.classList.contains("full"))) return;
     items.style.setProperty("--ch", height + "px");
@@ -96,25 +108,20 @@ function turnToChosen() {
 function chooseRow() {
     const { main, rowOf } = picture;
     if (!isNarrow() || !rowOf || tablesIn(picture).length < 3) return;
-    const key = state.chosen || defaultKeyOf(main), i = Number((/\.(\d+)$/.exec(key) || [])[1] ?? 0);
-    picture.row = main.key(i) === key || /^[gvm]/.test(key || "") ? rowOf(Math.min(i, main.numbers.length - 1)) : 0;
+    const [, of, index = "0"] = /^([a-z]).*\.(\d+)$/.exec(state.chosen || defaultKey()) || [], i = Number(index);
+    picture.row = of === "m" ? i % main.rows : rowOf(Math.min(i, main.numbers.length - 1));
     for (const view of tablesIn(picture)) if (view.rows > 1) view.onlyRow = picture.row;
 }
 
-const defaultKeyOf = main => {
-    const look = state.lesson.look?.get(stepNow().id);
-    return main.key(look ?? 0);
-};
-
 function drawRows() {
-    const { main, row, rowOf } = picture, C = main.t.columns, panel = state.panel * main.t.rows * C;
+    const { main, row } = picture, C = main.t.columns, panel = state.panel * main.t.rows * C;
     const choose = r => {
         state.chosen = main.key(panel + r * C);
         drawStep();
         byId("step").querySelectorAll(".heads.rows button")[r].focus();
     };
     return el("div", { class: "heads rows", role: "group", "aria-label": "which row" }, range(main.rows, r =>
-        el("button", { "aria-pressed": String(r === row), onclick: () => choose(r) }, main.rowWords ? main.rowWords[r] : `row ${r}`)), rowOf ? "" : "");
+        el("button", { "aria-pressed": String(r === row), onclick: () => choose(r) }, main.rowWords ? main.rowWords[r] : `row ${r}`)));
 }
 
 /* ---- the check of a rule ------------------------------------------------------------------------------------------ */
@@ -155,13 +162,17 @@ const wrongRule = () => {
     return used ? `: ${used.wrong}` : "";
 };
 
-/* The sum of all terms, against the gradient that the program stored. */
-function tickOfSum({ tensor, done }) {
+/* The sum of all terms, against the gradient that the program stored; "" while parts are missing. */
+function checkOfSum({ tensor, done }) {
     if (!tensor.check || done.length < tensor.parts.length) return "";
-    if (tensor.check.right) return drawTick("right", "the sum of all terms is the gradient that the program stored");
-    const isLarge = tensor.grad.some(x => Math.abs(x) >= TOO_LARGE) && !state.lesson.rule, words = isLarge ? "cannot be checked: the numbers are too large"
-        : "the sum of the parts is not the gradient that the program stored";
-    return drawTick(isLarge ? "unchecked" : "wrong", words, words);
+    if (tensor.check.right) return "right";
+    return tensor.grad.some(x => Math.abs(x) >= TOO_LARGE) && !state.lesson.rule ? "unchecked" : "wrong";
+}
+
+function tickOfSum(step) {
+    const check = checkOfSum(step), words = { right: "the sum of all terms is the gradient that the program stored",
+        unchecked: "cannot be checked: the numbers are too large", wrong: "the sum of the parts is not the gradient that the program stored" }[check];
+    return check && drawTick(check, words, check === "right" ? "" : words);
 }
 
 /* ---- the Jacobian of a row, and the program ----------------------------------------------------------------------- */

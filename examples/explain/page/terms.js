@@ -20,7 +20,8 @@ const viewAt = (key, i) => picture.items.map(item => item.table).find(view => vi
 function showTerms() {
     const box = byId("terms");
     if (!box || !picture) return;
-    const key = [state.hover, state.chosen, defaultKey()].find(cellAt), cell = cellAt(key);
+    const first = byId("step").querySelector(".tab.main .c"), key = [state.hover, state.chosen, defaultKey(), first?.dataset.key].find(cellAt);
+    const cell = cellAt(key);
     if (!cell) return fill(box);
     const i = Number(cell.dataset.i), view = viewAt(key, i), isHidden = isSecret(view, i), isOpen = !isHidden || (state.hint && key !== state.asked);
     const terms = view.isMain ? picture.terms(i) : view.isMean ? picture.meanTerms(i) : null;
