@@ -65,7 +65,7 @@ function drawChart({ width, height, steps, ticks, share, limits = [-Infinity, In
         ...ticks.map(([loss, words]) => text(words, left - 6, y(loss) + 4, "end")),
         ...steps.map(n => text(String(n), x(n), height - bottom + 16, n === end ? "end" : "middle")),
         text("loss", left, 11, "start"), text(xLabel, width - right, height - 6, "end"),
-        ...curves.flatMap(({ name, points }) => piecesOf(points, ...limits).map(piece => line(name, piece))));
+        ...curves.flatMap(({ name, points }) => (points.length ? piecesOf(points, ...limits) : [[]]).map(piece => line(name, piece))));
     return { chart, x, y };
 }
 

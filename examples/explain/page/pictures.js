@@ -259,6 +259,7 @@ function addPicture({ tensor, done }) {
         top: state.lesson.topGrad, reason: reasonOf(before) });
     const views = soFar ? [soFar, ...partViews] : partViews, names = view => (view.isFrom ? ["from ", nameEl(view.name)] : "what came before");
     const main = gradView(tensor, { isMain: true, numbers: isComplete ? tensor.grad : totalOf(done), format,
+        shows: isComplete ? "grad " + tensor.number : `sum ${tensor.number} ${done.length}`,
         note: isComplete ? "complete" : `${done.length} of ${all.length} so far`, reason: isComplete ? i => reasonOfGrad(tensor, i) : reasonOf(done) });
     return { main, items: [{ table: main }, sign("="), ...views.flatMap((table, n) => (n ? [sign("+"), { table }] : [{ table }]))],
         rule: [nameEl(main.name), isComplete ? " = " : " so far = ", views.map((view, n) => [n ? " + " : "", names(view)])],

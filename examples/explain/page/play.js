@@ -269,7 +269,7 @@
     function scaleOf(points, isLog) {
         const finite = points.map(({ loss }) => loss).filter(loss => loss > 0);
         if (isLog) {
-            const low = Math.floor(Math.log10(Math.min(0.1, ...finite))), high = 1;
+            const low = Math.floor(Math.log10(Math.min(0.1, ...finite))), high = Math.max(1, Math.ceil(Math.log10(Math.max(1, ...finite))));
             const label = n => (n < -4 ? `1e${n}` : String(Number((10 ** n).toFixed(4))));
             const ticks = Array.from({ length: high - low + 1 }, (_, n) => [10 ** (low + n), label(low + n)]);
             const share = loss => (loss > 0 ? Math.max(0, (Math.log10(loss) - low) / (high - low)) : 0);

@@ -17,9 +17,10 @@ const isAsked = (question, step) => (question.at ? isAt(question.at, step) : pla
 const questionsNow = () => (state.lesson.questions || []).map((question, n) => ({ question, n }))
     .filter(({ question }) => isAsked(question, stepNow()));
 
-/* One question is open; others of the step are folded under it. */
+/* One question is open, first one that hides a number; others of the step are folded under it. */
 function drawQuestions() {
-    const [first, ...others] = questionsNow().map(({ question, n }) => drawQuestion(question, n));
+    const isNumber = ({ question }) => question.kind === "number", sorted = questionsNow().sort((a, b) => isNumber(b) - isNumber(a));
+    const [first, ...others] = sorted.map(({ question, n }) => drawQuestion(question, n));
     return [first, others.length > 0 && el("details", { class: "others", open: state.others, ontoggle: event => (state.others = event.target.open) },
         el("summary", {}, others.length > 1 ? `${others.length} more questions` : "one more question"), others)];
 }

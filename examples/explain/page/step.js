@@ -49,7 +49,8 @@ function drawTables(box, step, panels) {
 /* The width of signs and words is only estimated before it is drawn: cells that reach over the edge become narrower.
  * False if they would be too narrow for their digits. */
 function narrowTables() {
-    const items = byId("step").querySelector(".items"), over = items.scrollWidth - items.clientWidth, { layout } = state;
+    const items = byId("step").querySelector(".items"), { layout } = state, right = each => each.getBoundingClientRect().right;
+    const over = Math.max(0, ...[...items.querySelectorAll(".grid, .op")].map(right)) - right(items);
     if (layout.wraps || over <= 0) return true;
     layout.cell -= Math.ceil(over / Math.max(1, layout.columns));
     items.style.setProperty("--cw", layout.cell + "px");

@@ -91,7 +91,7 @@ function drawTable(view, layout, all) {
     const chars = Math.max(1, ...view.numbers.map(x => fix(x, view.format).length));
     const grids = panels.map((p, n) => drawGrid(view, layout, p, chars, n > 0));
     const many = panels.length > 1 ? panels.map((p, n) => el("div", {}, el("small", { class: "head" }, panelName(view.t, p)), grids[n])) : grids;
-    return el("figure", { class: `tab ${view.isMain ? "main" : ""}`, "data-of": view.of, "data-t": view.t.number },
+    return el("figure", { class: `tab ${view.isMain ? "main" : ""}`, "data-of": view.of, "data-shows": view.shows },
         el("figcaption", {}, view.plainName ? el("b", {}, view.name) : view.isFrom ? el("b", {}, "from ", nameEl(view.name)) : nameEl(view.name, "b"),
             view.format.e !== 0 && el("small", { class: "ten" }, "× 10" + superscript(view.format.e)), el("small", {}, view.note)),
         el("div", { class: "panels" }, view.t.value.length ? many : el("small", { class: "soft" }, "no elements")));

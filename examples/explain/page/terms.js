@@ -37,7 +37,8 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
     const x = view.numbers[i], reason = x === 0 && !isHidden ? view.reason(i) : "", output = el("output", { class: "sum" }, written(x, view.format));
     const isAlone = terms.filter(term => term.key).length === 1 && terms.every(term => term.key || term.note) && !terms.some(term => term.isOf);
     const drawTerm = (term, n) => (typeof term === "string" ? el("span", { class: "sign" }, term)
-        : term.note ? el("span", { class: "note" }, term.note) : drawFactor(term, /[×+−(,]\s?$/.test(terms[n - 1] || "") && term.x < 0));
+        : term.note ? el("span", { class: "note" }, term.note) : drawFactor(term, term.x < 0 &&
+        (/[×+−(,]\s?$/.test(terms[n - 1] || "") || /^[⁰¹²³⁴⁵⁶⁷⁸⁹]/.test(terms[n + 1] || ""))));
     const nodes = isOpen ? terms.map(drawTerm) : [];
     const equals = el("span", { class: "sign" }, terms.some(term => term.isOf) ? " → " : " = ");
     if (isHidden && view.key(i) === state.asked) return [...nodes, el("span", { class: "note" }, "? The question asks for it.")];

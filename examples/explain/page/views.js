@@ -7,7 +7,8 @@
  *                        tensor 12, "g12.8" of its gradient
  *     rowWords           the words of its rows, where rows are tokens; columnWords
  *     reason(i)          why number i is 0
- *     isMain             this is what the step computes */
+ *     isMain             this is what the step computes
+ *     shows              what its numbers are, for tests: "value 3", "grad 3", "dx line input" */
 "use strict";
 
 function viewOf(t, of, more = {}) {
@@ -23,6 +24,7 @@ function viewOf(t, of, more = {}) {
         reason: () => "",
         format: decimalsOf(numbers, of === "v" ? t.type : ""),
         top: of === "g" ? state.lesson.topGrad : state.lesson.topValue,
+        shows: more.numbers ? "" : (of === "g" ? "grad " : "value ") + t.number,
         ...more,
     };
 }
@@ -30,7 +32,7 @@ function viewOf(t, of, more = {}) {
 const valueView = (t, more) => viewOf(t, "v", { reason: i => reasonOfValue(t, i), ...more });
 const gradView = (t, more) => viewOf(t, "g", { reason: i => reasonOfGrad(t, i), ...more });
 const partView = (part, more) =>
-    viewOf(part.tensor, "g", { numbers: part.dx, reason: i => reasonOfPart(part, i), ...more });
+    viewOf(part.tensor, "g", { numbers: part.dx, shows: `dx ${(part.from || part.line).line} ${part.k}`, reason: i => reasonOfPart(part, i), ...more });
 
 /* "g12.8" as its tensor and element; null if there is no such number. */
 function readKey(key) {
