@@ -36,6 +36,8 @@ function updatePanel() {
         if (input.type === "range") input.nextElementSibling.textContent = `${value}, loss ${bare(lossOf(state.lesson))}`;
         if (key === "causal" && Controls.isLive()) input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
     }
+    const { losses = [] } = Controls.recorded() || {}, chart = byId("panel").querySelector(".losses");
+    if (chart && byId("panel").dataset.by === "change") chart.replaceWith(drawLosses(losses.map(Number)));
     if (byId("again")) byId("again").disabled = !Controls.isChanged();
     if (byId("changed")) tellPanel("");
     if (byId("panel").dataset.by === "break") fill(byId("panel"), closer(), drawBreak());

@@ -80,7 +80,7 @@ const Controls = (() => {
         const request = requestOf(true);
         if (request === answer.request) return { lesson: answer.lesson, sentence: "" };
         const start = performance.now(), { lessons: computed, error } = library.answer(request);
-        if (error) return { lesson: null, sentence: error[0].toUpperCase() + error.slice(1) + "." };
+        if (error) return { lesson: null, sentence: error + "." };
         answer = { request, lesson: chosenOf(computed), time: performance.now() - start };
         rightLesson = answer.lesson.rule ? chosenOf(library.answer(requestOf(false)).lessons) : null;
         return { lesson: answer.lesson, sentence: "" };

@@ -1,8 +1,9 @@
 /* keys.js - the keyboard. Arrows step, unless the focus stands in a table, where they move, or in a field that needs them. */
 "use strict";
 
-/* A box or a button needs no arrows; a field of text, a number and a slider do. */
-const needsKeys = target => target.closest("select, textarea, dialog, input:not([type='checkbox'], [type='radio'])");
+/* A box or a button needs no arrows; a field of text, a slider and a choice do. (A click on a choice leaves the focus where
+ * it was, so that the arrows go on stepping.) */
+const needsKeys = target => target.closest("select, textarea, dialog, input:not([type='checkbox'])");
 
 function onKey(event) {
     const { key, target } = event, cell = target.closest && target.closest("#step .c"), node = target.closest && target.closest(".node");

@@ -167,9 +167,10 @@ function showLesson(lesson) {
     const { steps } = state.lesson, step = stepNow(), key = readKey(state.chosen), id = step.id, isLast = state.step === steps.length - 1;
     const like = other => other.kind === step.kind && step.kind !== "cover" && nameOf(resultOf(other)) === nameOf(resultOf(step)) &&
         (!step.unit || nameOf(other.unit.result) === nameOf(step.unit.result));
+    const at = state.step;
     openLesson(lesson);
-    const found = lesson.steps.findIndex(like);
-    state.step = found >= 0 ? found : isLast && step.kind !== "cover" ? lesson.steps.length - 1 : Math.max(0, stepOf(lesson, id));
+    const found = lesson.steps.findIndex(like), named = stepOf(lesson, id), last = lesson.steps.length - 1;
+    state.step = found >= 0 ? found : isLast && step.kind !== "cover" ? last : named >= 0 ? named : Math.min(at, last);
     const now = readKey(state.chosen);
     if (key && (!now || nameOf(now.t) !== nameOf(key.t))) state.chosen = null;
     state.moved = false;

@@ -138,7 +138,7 @@ const questionKinds = {
     choice({ options, answer, why }) {
         const name = "choice" + Math.random(), inputs = options.map((_, n) => el("input", { type: "radio", name, value: String(n) }));
         return {
-            field: el("div", { class: "choices" }, options.map((option, n) => el("label", {}, inputs[n], el("span", {}, prose(option))))),
+            field: el("div", { class: "choices", onmousedown: event => event.preventDefault() }, options.map((option, n) => el("label", {}, inputs[n], el("span", {}, prose(option))))),
             check() {
                 if (!inputs.some(input => input.checked)) return notYet("Choose one first.");
                 return inputs[answer].checked ? { isRight: true, words: "Right." } : notYet("Not yet.");

@@ -57,23 +57,37 @@ function narrowTables() {
     return layout.cell >= layout.least;
 }
 
-/* On a wide window the step ends above its lower edge, if lower rows and smaller words can help. */
+/* On a wide window the step ends above its lower edge: with smaller words, lower rows, and, of large tables, fewer rows in
+ * view at a time. */
 function settle() {
-    const items = byId("step").querySelector(".items"), k = enlarged(), below = byId("below");
+    const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state, limit = innerHeight - 6;
     below.classList.remove("small");
     if (!picture || !items || innerWidth < 1100) return;
-    const bottom = () => Math.max(...[...byId("terms").children, ...byId("words").querySelectorAll(".text, .verdict, .question")]
-        .map(each => each.getBoundingClientRect().bottom)) + scrollY;
-    if (bottom() > innerHeight - 6) below.classList.add("small");
-    const over = bottom() - (innerHeight - 6), rows = items.clientHeight / (state.layout.height + 2), height = Math.max(24 * k, state.layout.height - over / rows);
-    const isOver = Math.max(...[...byId("terms").children].map(each => each.getBoundingClientRect().bottom)) + scrollY > innerHeight - 6;
-    if (over <= 0 || !(isOver || below.classList.contains("full"))) return;
+    const bottom = list => Math.max(...list.map(each => each.getBoundingClientRect().bottom)) + scrollY;
+    const step = () => bottom([items, ...byId("terms").children]);
+    const all = () => Math.max(step(), bottom([byId("step"), ...byId("words").querySelectorAll(".text, .verdict, .question")].slice(1).concat(items)));
+    if (all() > limit) below.classList.add("small");
+    const over = (below.classList.contains("full") ? all() : step()) - limit, rows = items.clientHeight / (layout.height + 2);
+    if (over <= 0) return;
+    const height = Math.max(24 * enlarged(), layout.height - over / rows);
     items.style.setProperty("--ch", height + "px");
-    items.style.setProperty("--font", Math.min(state.layout.font, height * 0.58) + "px");
-    drawCurves();
+    items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
+    if (step() > limit) cutTables(items, step() - limit);
+    showTerms();
 }
 
-const tablesIn = ({ items }) => items.filter(item => item.table).map(item => item.table);
+/* Tables that stand in lines lose so many pixels of height: the highest ones first. What is cut off scrolls. */
+function cutTables(items, over) {
+    const LEAST = 100 * enlarged(), panels = [...items.querySelectorAll(".panels")], lines = new Map();
+    for (const each of panels) {
+        const { top } = each.closest(".item").getBoundingClientRect();
+        lines.set(top, Math.max(lines.get(top) || 0, each.clientHeight));
+    }
+    const heights = [...lines.values()], room = sum(heights) - over;
+    let cap = Math.max(...heights);
+    while (cap > LEAST && sum(heights.map(h => Math.min(h, cap))) > room) cap -= 4;
+    for (const each of panels) if (each.clientHeight > cap) each.style.cssText = `max-height:${cap}px;overflow:auto`;
+}
 
 /* The layout of the tables. A wide formula gets the whole width, and the words go under it. */
 function fitLayout(box, all, wraps) {

@@ -89,6 +89,7 @@ function drawGroup(group, layout, all) {
 function drawTable(view, layout, all) {
     const panels = all ? range(view.panels, p => p) : [Math.min(state.panel, view.panels - 1)];
     const chars = Math.max(1, ...view.numbers.map(x => fix(x, view.format).length));
+    view.largest = largestOf(view.numbers.filter(x => Math.abs(x) <= 1e4));
     const grids = panels.map((p, n) => drawGrid(view, layout, p, chars, n > 0));
     const many = panels.length > 1 ? panels.map((p, n) => el("div", {}, el("small", { class: "head" }, panelName(view.t, p)), grids[n])) : grids;
     return el("figure", { class: `tab ${view.isMain ? "main" : ""}`, "data-of": view.of, "data-shows": view.shows },
@@ -115,7 +116,7 @@ function drawGrid(view, layout, p, chars, isNext) {
 function drawCell(view, i) {
     const x = view.numbers[i], key = view.key(i), secret = isSecret(view, i), reason = x === 0 && !secret ? view.reason(i) : "";
     const text = secret ? "?" : fix(x, view.format), isPlain = isWhole(view.t.type) && view.of === "v";
-    const largest = Math.abs(x) > 1e4 ? Math.abs(x) : largestOf(view.numbers.filter(y => Math.abs(y) <= 1e4));
+    const largest = Math.abs(x) > 1e4 ? Math.abs(x) : view.largest;
     const words = `${plain(view.name)}${placeWords(view, i)}: ${secret ? "to be found" : text}${reason && ", " + reason}`;
     const isTyped = view.of === "v" && Controls.isTyped(view.t, i), mark = (/^(masked|dropped)/.exec(reason) || [""])[0];
     return el("div", { role: "gridcell", tabindex: "-1", "data-key": key, "data-i": i, "aria-label": words, title: !secret && reason,

@@ -28,6 +28,7 @@ function showTerms() {
     fill(box, el("span", { class: "what" }, view.plainName ? view.name : view.isFrom ? ["from ", nameEl(view.name)] : nameEl(view.name),
         el("small", {}, placeWords(view, i)), " = "), terms ? drawTerms(view, i, terms, isHidden, isOpen) : drawInput(view, i, key, isHidden));
     mark(cell, key, isOpen && terms ? terms.map(term => term.key) : terms ? [] : dependents(key));
+    if (key !== state.hover) bringIntoView(cell);
     drawCurves();
     drawDerivatives(view, i);
 }
@@ -77,6 +78,15 @@ function drawInto(keys) {
         keys.length <= most && listed(keys.map(link)));
 }
 
+/* A table that scrolls in itself shows the cell. */
+function bringIntoView(cell) {
+    for (const box of [cell.closest(".grid"), cell.closest(".panels")]) {
+        const a = cell.getBoundingClientRect(), b = box.getBoundingClientRect();
+        if (a.left < b.left || a.right > b.right) box.scrollLeft += a.left - b.left - (b.width - a.width) / 2;
+        if (a.top < b.top || a.bottom > b.bottom) box.scrollTop += a.top - b.top - (b.height - a.height) / 2;
+    }
+}
+
 /* Outlines the chosen cell, and those that belong to it. Tab reaches one cell of each grid. */
 function mark(cell, key, sources) {
     const used = new Set(sources);
@@ -115,9 +125,10 @@ function drawCurves() {
         const cell = cellAt(each.dataset.key);
         if (!cell) continue;
         const a = cell.getBoundingClientRect(), b = each.getBoundingClientRect(), grid = cell.closest(".grid").getBoundingClientRect();
+        const panels = cell.closest(".panels").getBoundingClientRect();
         const x0 = a.x + a.width / 2 - frame.x, x1 = b.x + b.width / 2 - frame.x, y1 = b.top - frame.y - 1;
-        const y = Math.max(a.bottom - frame.y - 2, grid.bottom - frame.y + 2), bend = Math.max(14, (y1 - y) * 0.55);
-        if (y1 < y || a.x < grid.x - 1 || a.right > grid.right + 1) continue;
+        const y = Math.max(a.bottom - frame.y - 2, Math.min(grid.bottom, panels.bottom) - frame.y + 2), bend = Math.max(14, (y1 - y) * 0.55);
+        if (y1 < y || a.x < panels.x - 1 || a.right > panels.right + 1 || a.bottom > panels.bottom + 1 || a.x < grid.x - 1 || a.right > grid.right + 1) continue;
         paths.push(svg("path", { d: `M${x0} ${a.bottom - frame.y - 2}L${x0} ${y}C${x0} ${y + bend} ${x1} ${y1 - bend} ${x1} ${y1}`,
             class: calm() ? "" : "grow", pathLength: 1 }), svg("circle", { cx: x0, cy: y, r: 2 }));
     }
