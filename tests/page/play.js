@@ -231,7 +231,7 @@ async function records(hash) {
         last = location.hash;
         settleMotion();
         lookWide();
-        lookFit();
+        lookFit(true);
         for (const tab of all("#step .tab")) if (tab.dataset.shows) for (const cell of tab.querySelectorAll(".c"))
             ((report.cells["recall " + tab.dataset.shows] ||= {})[cell.dataset.i] = [cell.textContent, tab.querySelector(".ten")?.textContent || ""]);
         for (const tick of all("#step .tick")) report.checks.push([tick.classList.contains("right"), tick.title]);

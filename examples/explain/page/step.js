@@ -89,6 +89,8 @@ function cutTables(items, over) {
     for (const each of panels) if (each.clientHeight > cap) each.style.cssText = `max-height:${cap}px;overflow:auto`;
 }
 
+const tablesIn = ({ items }) => items.filter(item => item.table).map(item => item.table);
+
 /* The layout of the tables. A wide formula gets the whole width, and the words go under it. */
 function fitLayout(box, all, wraps) {
     const { items } = picture, below = byId("below"), k = enlarged();
