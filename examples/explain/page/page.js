@@ -132,7 +132,8 @@ function draw() {
 function drawAgain() {
     const focus = document.activeElement, key = focus.dataset && focus.dataset.key, inStep = byId("step").contains(focus);
     draw();
-    if (inStep) (cellAt(key) || byId("step")).focus({ preventScroll: true });
+    if (focus.isConnected) focus.focus({ preventScroll: true });
+    else if (inStep) (cellAt(key) || byId("step")).focus({ preventScroll: true });
 }
 
 /* The bar: a dash for each step, with a mark where a question waits. A click on it leads to the nearest step. */

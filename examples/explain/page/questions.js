@@ -21,8 +21,8 @@ const questionsNow = () => (state.lesson.questions || []).map((question, n) => (
 function drawQuestions() {
     const isNumber = ({ question }) => question.kind === "number", sorted = questionsNow().sort((a, b) => isNumber(b) - isNumber(a));
     const [first, ...others] = sorted.map(({ question, n }) => drawQuestion(question, n));
-    return [first, others.length > 0 && el("details", { class: "others", open: state.others, ontoggle: event => (state.others = event.target.open) },
-        el("summary", {}, others.length > 1 ? `${others.length} more questions` : "one more question"), others)];
+    return first && el("div", { id: "questions" }, first, others.length > 0 && el("details", { class: "others", open: state.others, ontoggle: event => (state.others = event.target.open) },
+        el("summary", {}, others.length > 1 ? `${others.length} more questions` : "one more question"), others));
 }
 
 const drawQuestion = (question, n) => (state.lesson.forms[n] ??= newQuestion(question, n));

@@ -65,8 +65,9 @@ function settle() {
     if (!picture || !items || innerWidth < 1100) return;
     const bottom = list => Math.max(...list.map(each => each.getBoundingClientRect().bottom)) + scrollY;
     const step = () => bottom([items, ...byId("terms").children]);
-    const all = () => Math.max(step(), bottom([byId("step"), ...byId("words").querySelectorAll(".text, .verdict, .question")].slice(1).concat(items)));
+    const all = () => Math.max(step(), bottom([items, ...byId("words").querySelectorAll(".text, .verdict, .question")]));
     if (all() > limit) below.classList.add("small");
+    if (all() > limit && byId("questions")) moveQuestions(all);
     const over = (below.classList.contains("full") ? all() : step()) - limit, rows = items.clientHeight / (layout.height + 2);
     if (over <= 0) return;
     const height = Math.max(24 * enlarged(), layout.height - over / rows);
@@ -74,6 +75,13 @@ function settle() {
     items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
     if (step() > limit) cutTables(items, step() - limit);
     showTerms();
+}
+
+/* The questions stand under the line of terms, if they end higher there. */
+function moveQuestions(bottom) {
+    const questions = byId("questions"), words = questions.parentElement, next = questions.nextSibling, before = bottom();
+    byId("terms").after(questions);
+    if (questions.getBoundingClientRect().bottom + scrollY >= before) words.insertBefore(questions, next);
 }
 
 /* Tables that stand in lines lose so many pixels of height: the highest ones first. What is cut off scrolls. */

@@ -5,7 +5,9 @@ const MOST_COLUMNS = 16; /* a wider table scrolls in itself */
 
 /* ---- how large ---------------------------------------------------------------------------------------------------- */
 
-const rowLabels = view => (view.isMean ? "" : view.rowWords ? view.rowWords.join() : view.rows > 1 ? String(view.rows) : "");
+const SMALL = 28; /* pixels: a cell of a small table, without words: a mask, read beside the others */
+
+const rowLabels = view => (view.isMean || view.isSmall ? "" : view.rowWords ? view.rowWords.join() : view.rows > 1 ? String(view.rows) : "");
 const columnsOf = view => Math.min(view.columns, MOST_COLUMNS);
 
 /* Pixels beside the cells of a table: the words or numbers of its rows. */
@@ -16,7 +18,7 @@ function sideOf(view, isTight, k) {
 
 /* Pixels for the signs between the tables. */
 const signsWidth = (items, isTight, gap, k) => sum(items.filter(item => item.op).map(({ op, note }) => gap +
-    (/^[()]$/.test(op) ? 18 * k : note && !isTight ? 54 * k : Math.max(18, op.length * 13) * k)));
+    (/^[()]$/.test(op) ? 18 * k : /^[a-z]{3}/.test(op) ? op.length * 11 * k : note && !isTight ? 54 * k : Math.max(18, op.length * 13) * k)));
 
 /* Cells as large as W by H pixels allow: all tables in one line; if they would be small, without notes and without row
  * words that repeat those of a table before; if they would be too small for their digits, in several lines. all: every
@@ -26,16 +28,18 @@ function layoutOf(items, W, H, all, mustWrap = false) {
     const rowsIn = view => (view.onlyRow !== undefined ? 1 : view.rows), rows = Math.max(1, ...tables.map(rowsIn));
     tables.forEach((view, n) => (view.repeats = tables.slice(0, n).some(before =>
         rowLabels(before) === rowLabels(view) && before.rows === view.rows)));
-    const panels = view => (all ? view.panels : 1), columns = sum(tables.map(view => columnsOf(view) * panels(view)));
-    const chars = Math.max(...tables.map(view => Math.max(1, ...view.numbers.map(x => fix(x, view.format).length))));
+    const panels = view => (all ? view.panels : 1), large = tables.filter(view => !view.isSmall);
+    const columns = sum(large.map(view => columnsOf(view) * panels(view)));
+    const smallWidth = sum(tables.filter(view => view.isSmall).map(view => columnsOf(view) * (SMALL * k + 2)));
+    const chars = Math.max(...large.map(view => Math.max(1, ...view.numbers.map(x => fix(x, view.format).length))));
     const least = Math.max(34, chars * 7.2 + 6) * k;
     const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + gap + (panels(view) - 1) * (20 + (isTight ? 2 : sideOf(view, false, k)))));
-    const room = isTight => Math.floor((W - besides(isTight) - signsWidth(items, isTight, gap, k)) / columns) - 2;
+    const room = isTight => Math.floor((W - smallWidth - besides(isTight) - signsWidth(items, isTight, gap, k)) / columns) - 2;
     let isTight = room(false) < 66 * k, cell = room(isTight);
     const wraps = mustWrap || cell < least;
     if (wraps) {
         isTight = false;
-        cell = Math.min(...tables.map(view => {
+        cell = Math.min(...large.map(view => {
             const beside = all && W > 700 ? Math.min(panels(view), 2) : 1, around = sideOf(view, false, k) + (W < 700 ? 60 : 40) * k;
             return Math.floor((W - beside * around) / (columnsOf(view) * beside)) - 2;
         }));
@@ -92,7 +96,7 @@ function drawTable(view, layout, all) {
     view.largest = largestOf(view.numbers.filter(x => Math.abs(x) <= 1e4));
     const grids = panels.map((p, n) => drawGrid(view, layout, p, chars, n > 0));
     const many = panels.length > 1 ? panels.map((p, n) => el("div", {}, el("small", { class: "head" }, panelName(view.t, p)), grids[n])) : grids;
-    return el("figure", { class: `tab ${view.isMain ? "main" : ""}`, "data-of": view.of, "data-shows": view.shows },
+    return el("figure", { class: `tab ${view.isMain ? "main" : view.isSmall ? "small" : ""}`, "data-of": view.of, "data-shows": view.shows },
         el("figcaption", {}, view.plainName ? el("b", {}, view.name) : view.isFrom ? el("b", {}, "from ", nameEl(view.name)) : nameEl(view.name, "b"),
             view.format.e !== 0 && el("small", { class: "ten" }, "× 10" + superscript(view.format.e)), el("small", {}, view.note)),
         el("div", { class: "panels" }, view.t.value.length ? many : el("small", { class: "soft" }, "no elements")));
@@ -107,7 +111,7 @@ function drawGrid(view, layout, p, chars, isNext) {
         columnWords ? columnWords[c] : isWordless ? String(c) : " ");
     return el("div", { class: "grid" + (columns > MOST_COLUMNS ? " wide" : ""), role: "grid", "aria-label": plain(view.name), "--cols": columns,
         "--chars": chars },
-    (columnWords || isWordless || layout.heads) && el("div", { class: "r", "aria-hidden": "true" }, labels && el("span", { class: "h" }), range(columns, top)),
+    !view.isSmall && (columnWords || isWordless || layout.heads) && el("div", { class: "r", "aria-hidden": "true" }, labels && el("span", { class: "h" }), range(columns, top)),
     shown.map(r => el("div", { role: "row", class: "r" },
         labels && el("span", { class: "h" + (rowWords ? " word" : ""), "aria-hidden": "true" }, rowWords ? rowWords[r] : String(r)),
         range(columns, c => drawCell(view, view.at(p, r, c))))));
