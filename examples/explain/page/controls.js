@@ -19,7 +19,10 @@ const Controls = (() => {
     /* ---- requests and addresses ---------------------------------------------------------------------------------- */
 
     const textOf = value => (value === true ? "1" : value === false ? "0" : String(value));
-    const settingOf = key => recorded.settings.find(setting => setting.key === key);
+    /* The words of the tokens are a text of their own in the data. */
+    const settingsOf = ({ settings = [], words }) =>
+        (settings.length && words ? [...settings, { key: "words", kind: "text", value: words.join(" ") }] : settings);
+    const settingOf = key => settingsOf(recorded).find(setting => setting.key === key);
     const ownValue = key => (key === "rule" ? recorded.rule || "" : textOf(settingOf(key).value));
     const valueNow = key => changes.get(key) ?? ownValue(key);
     const isEdit = key => key.startsWith("set ");
@@ -37,6 +40,7 @@ const Controls = (() => {
     /* See live.h. Where a rule is wrong, the losses of a training by each rule are wanted, too. */
     function requestOf(withRule) {
         const settings = new Map([...givenTo(recorded), ...[...changes].filter(([key]) => !isEdit(key))]);
+        if (recorded.part) settings.set("lesson", recorded.number + recorded.part);
         if (!withRule) settings.delete("rule");
         if (settings.get("rule")) settings.set("train", "1");
         const edits = [...changes].filter(([key]) => isEdit(key)).map(([key, value]) => {
@@ -59,7 +63,7 @@ const Controls = (() => {
     /* The changes that an address asks for, and the words in it that mean nothing here. */
     function changesIn(wanted) {
         const found = new Map(), unknown = [], keyFor = new Map([["rule", "rule"]]);
-        for (const { key } of recorded.settings || []) keyFor.set(inAddress[key] || key, key);
+        for (const { key } of settingsOf(recorded)) keyFor.set(inAddress[key] || key, key);
         for (const [word, value] of wanted) {
             const key = keyFor.get(alias[word] || word), [, index, number, name] = /^(\d+),([^,]+),(.+)$/.exec(value) || [];
             if (word === "set" && name) found.set(`set ${index} ${oneLine(name)}`, oneLine(number));
@@ -216,7 +220,7 @@ const Controls = (() => {
     const isEdited = () => [...changes.keys()].some(isEdit);
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, isEdited, changedByRule, stepButton, otherState, setCompare,
-        settings: () => recorded.settings || [], recorded: () => recorded, isChanged: () => changes.size > 0, isLoading: () => loading,
+        settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0, isLoading: () => loading,
         isLive: () => library !== null, time: () => answer.time,
         stepOfTraining: () => Number((recorded.settings || []).some(({ key }) => key === "step") ? valueNow("step") : 0) };
 })();

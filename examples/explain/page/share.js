@@ -26,7 +26,8 @@ function saveStep() {
 
 /* What an element shows, as shapes: each cell a rectangle, each piece of text a text, each curve a path. */
 function svgOf(box) {
-    const frame = box.getBoundingClientRect(), width = Math.ceil(frame.width), height = Math.ceil(box.scrollHeight);
+    const frame = box.getBoundingClientRect(), width = Math.ceil(frame.width), parts = [...box.querySelectorAll(".c, .op, .terms > *, .h, h2")];
+    const height = Math.ceil(Math.max(...parts.map(each => each.getBoundingClientRect().bottom)) - frame.y) + 4;
     const background = getComputedStyle(document.body).backgroundColor;
     const out = svg("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `-8 -8 ${width + 16} ${height + 16}`, width: width + 16, height: height + 16 },
         svg("rect", { x: -8, y: -8, width: width + 16, height: height + 16, fill: background }));
