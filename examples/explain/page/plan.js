@@ -98,6 +98,7 @@ function plan(lesson) {
         else if (line === group.lines[group.lines.length - 1]) units.push(foldOf(group));
     }
     for (const t of tensors) Object.assign(t, { valueStep: t.producer ? -1 : 0, gradStep: Infinity, unit: null });
+    for (const part of lines.flatMap(line => line.parts)) part.step = Infinity; /* not that of an earlier plan */
     lesson.units = units;
     lesson.steps = stepsOf(lesson);
     for (const { group, lines: list, result, parts } of units) if (group) for (const { result: t } of list.slice(0, -1))
