@@ -75,10 +75,10 @@ function difference(a, b, path = "") {
 
 function compareWithRecorded() {
     let worst = 0;
-    for (const recorded of WALK.lessons) worst = Math.max(worst, difference(recorded, ask(`lesson ${recorded.number}`, nameIn(recorded))));
+    for (const recorded of WALK.lessons) worst = Math.max(worst, difference(recorded, ask(`lesson ${nameIn(recorded)}`, nameIn(recorded))));
     expect(worst <= 1e-12, `live and recorded differ by ${worst}`);
     for (const recorded of WALK.float32) {
-        const most = difference(recorded, ask(`lesson ${recorded.number}\nfloat32 1`, nameIn(recorded)));
+        const most = difference(recorded, ask(`lesson ${nameIn(recorded)}\nfloat32 1`, nameIn(recorded)));
         expect(most === 0, `lesson ${recorded.number} in float32: live and recorded differ by ${most}`);
     }
     report.difference = worst;
@@ -93,7 +93,7 @@ const openPanelOf = name => {
 const middle = lesson => lesson.steps[Math.ceil(lesson.steps.length / 2)].id;
 
 /* One control: there, a link to it, and back. */
-async function useControl(name, number, setting) {
+async function useControl(name, setting) {
     const { key, kind, value } = setting, [to, holds] = other[key](value), text = kind === "switch" ? String(Number(to)) : String(to);
     const what = `lesson ${name}, ${key} ${text}`, before = state.lesson;
     await go(`#${name}/${middle(before)}`);
@@ -101,7 +101,7 @@ async function useControl(name, number, setting) {
     openPanelOf("change");
     const input = $("#set-" + key);
     set(input, text);
-    const wanted = ask(`lesson ${number}\n${key} ${text}`);
+    const wanted = ask(`lesson ${name}\n${key} ${text}`);
     expectShown(wanted, what);
     expect(holds(state.lesson.tape, to, before.tape), `${what}: it does not change what it should`);
     expect(numbersOf(before) !== numbersOf(state.lesson), `${what}: no number changes`);
@@ -149,7 +149,7 @@ function refuse(number, { key, value, kind }) {
 }
 
 /* Types a number into a cell of a leaf, with the keys alone. */
-async function typeNumber(name, number) {
+async function typeNumber(name) {
     await go(`#${name}`);
     const leaf = state.lesson.tape.tensors.find(t => !t.producer && t.name && t.grad), i = leaf.value.length - 1;
     const key = `v${leaf.number}.${i}`, before = state.lesson, { id } = state.lesson.steps.find(step => step.kind === "forward" && step.unit.inputs.includes(leaf));
@@ -166,7 +166,7 @@ async function typeNumber(name, number) {
     submit("two");
     expect(state.lesson === before && $("#type").form.textContent.includes("no number"), `${what}: "two" is not refused`);
     submit("2,5");
-    expectShown(ask(`lesson ${number}\nset ${i} 2.5 ${leaf.name}`), what);
+    expectShown(ask(`lesson ${name}\nset ${i} 2.5 ${leaf.name}`), what);
     expect(state.lesson.tape.tensors[leaf.number].value[i] === 2.5 || name === "6", `${what}: the cell holds another one`);
     expect($("#step").contains(document.activeElement), `${what}: the focus is lost`);
     expect(red().length === 0, `${what}: a check is red: ${red()}`);
@@ -179,7 +179,7 @@ async function typeNumber(name, number) {
     expect(state.lesson === before && !where().includes("set="), `${what}: it does not go back`);
     await go(`#${name}/${id}&set=${i},1e%2B21,${encodeURIComponent(leaf.name)}`);
     const large = where();
-    expectShown(ask(`lesson ${number}\nset ${i} 1e+21 ${leaf.name}`), `${what}, 1e+21`);
+    expectShown(ask(`lesson ${name}\nset ${i} 1e+21 ${leaf.name}`), `${what}, 1e+21`);
     expect(red().length === 0, `${what}, 1e+21: without a wrong rule a check is red: ${red()}`);
     await go(`#${name}`);
     await go(large);
@@ -198,13 +198,13 @@ function checkTicks() {
         expect(checkOf(made) === wanted && checkWords(made).includes(words), `a check is ${checkOf(made)} and says ${checkWords(made)}, not ${words}`);
 }
 
-async function breakRules(name, number) {
+async function breakRules(name) {
     for (const { key, title, wrong } of state.lesson.rules.slice()) {
         const what = `lesson ${name}, ${title}`;
         await go(`#${name}`);
         openPanelOf("break");
         $(`[data-rule="${key}"]`).click();
-        expectShown(ask(`lesson ${number}\nrule ${key}\ntrain 1`), what);
+        expectShown(ask(`lesson ${name}\nrule ${key}\ntrain 1`), what);
         const { lines, tensors } = state.lesson.tape, isRed = line => line.parts.some(part => !(part.worst < 1e-6));
         const redLines = lines.filter(isRed), redLeaves = tensors.filter(t => t.check && !t.check.right);
         if (key === "assign") expect(redLeaves.length > 0 && redLeaves.every(t => t.parts.length > 1), `${what}: no leaf is red, or a wrong one`);
@@ -292,11 +292,11 @@ begin(async () => {
         await go(`#${name}`);
         for (const setting of settings) {
             if (!other[setting.key]) continue;
-            await useControl(name, number, setting);
+            await useControl(name, setting);
             refuse(name, setting);
         }
-        await typeNumber(name, number);
-        await breakRules(name, number);
+        await typeNumber(name);
+        await breakRules(name);
         slide(name);
     }
     flatMemory();

@@ -50,9 +50,20 @@ function decoded(text) {
 
 /* The number of the step that an address names. Steps were once counted: forward lines from 1, then backward. */
 function stepIn(lesson, id) {
-    if (!/^\d+$/.test(id) || id === "0") return Math.max(0, stepOf(lesson, id));
-    const counted = countedSteps(lesson);
-    return Math.max(0, stepOf(lesson, counted[Math.min(Number(id), counted.length) - 1]));
+    const counted = /^\d+$/.test(id) && id !== "0" ? countedSteps(lesson) : null;
+    const name = counted ? counted[Math.min(Number(id), counted.length) - 1] : id;
+    unfoldFor(lesson, name);
+    return Math.max(0, stepOf(lesson, name));
+}
+
+/* An address may name a step inside a group: then the group is unfolded. */
+function unfoldFor(lesson, id) {
+    const [, line] = /^[fba](\d+)/.exec(id) || [], isFolded = line && !lesson.steps.some(step => step.id === id);
+    const group = isFolded && lesson.groups.find(({ lines }) => lines.some(each => each.line === Number(line)));
+    if (!group || lesson.open.has(group.id)) return;
+    lesson.open.add(group.id);
+    plan(lesson);
+    buildMachine();
 }
 
 /* Shows what the address says. */

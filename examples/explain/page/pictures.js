@@ -124,7 +124,8 @@ const isLinear = ({ result, parts, inputs }) => parts.length === inputs.filter(B
 
 function opPicture(unit, main) {
     const tensors = [...new Set(unit.inputs.filter(Boolean))], isAlone = tensors.length < 2;
-    const views = tensors.map(t => valueView(t, { isSmall: !isAlone && !t.grad })), name = opName(unit.op);
+    const isShort = t => t.value.every(x => fix(x, decimalsOf(t.value, t.type)).length <= 3);
+    const views = tensors.map(t => valueView(t, { isSmall: !isAlone && !t.grad && isShort(t) })), name = opName(unit.op);
     const viewFor = t => views[tensors.indexOf(t)], isSum = isLinear(unit), from = j => unit.parts.flatMap(part =>
         part.rows[j].map(([i, J]) => ({ view: viewFor(part.tensor), i, J })));
     const isFirst = (list, { view, i }, n) => list.findIndex(each => each.view === view && each.i === i) === n;
