@@ -18,8 +18,13 @@ REACTOR    = -mexec-model=reactor -s $(EXPORTED:%=-Wl,--export=%)
 EXPORTED   = live_request live_answer live_tensors
 PACK       = gzip -9n
 
-# explain's lessons, and its page: the sources of the page are arrays of the program.
-PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/%.o,page.html page.css page.js controls.js live.js play.js)
+# explain's lessons, and its page: the sources of the page are arrays of the program. page.css is all
+# style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
+PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/page/page.%.o,html css js)
+STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step play media)
+SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures compare \
+             tables layout machine predict terms step words questions charts cover controls change panels share paper keys \
+             page play)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
@@ -56,13 +61,17 @@ $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
 squeeze = $(if $(filter %.css.c %.js.c,$@),LC_ALL=C awk -f examples/explain/squeeze.awk,cat)
 # page.html becomes page_html, an array of its bytes and a 0, and page_html_size; live.wasm.gz becomes live_wasm.
 array = $(subst .,_,$(basename $(@F)))
-$(PAGE:.o=.c): $(BUILD)/obj/%.c: %
+PAGE_AT  = $(BUILD)/obj/examples/explain/page/page
+$(PAGE_AT).html.c: examples/explain/page/page.html
+$(PAGE_AT).css.c: $(STYLES)
+$(PAGE_AT).js.c: $(SCRIPTS)
+$(PAGE:.o=.c): examples/explain/explain.mk
 $(MODULE:.o=.c): examples/explain/live.wasm.gz
 $(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/squeeze.awk
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
 	    echo 'const unsigned char $(array)[] = {'; \
-	    $(squeeze) $(filter-out %/squeeze.awk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
+	    $(squeeze) $(filter-out %.awk %.mk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
 $(SOURCED:.o=.c): examples/explain/cut.awk $(CUT)
 	@mkdir -p $(@D); LC_ALL=C awk -f $^ >$@

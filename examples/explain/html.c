@@ -6,9 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-extern const unsigned char page_html[], page_css[], page_js[], controls_js[], live_js[], play_js[];
-extern const size_t page_html_size, page_css_size, page_js_size, controls_js_size, live_js_size,
-    play_js_size;
+extern const unsigned char page_html[], page_css[], page_js[];
+extern const size_t page_html_size, page_css_size, page_js_size;
 
 /* The data, an object, with the sources as its last member. "</" could end the script; in a string
  * of JSON "<\/" means the same. cut.awk sees to it that the sources have no "</". */
@@ -77,10 +76,7 @@ void html_write(FILE *file, const void *context) {
         } else if (is_mark(line, size, "<!-- wasm -->")) {
             write_wasm(file, page);
         } else if (is_mark(line, size, "<!-- script -->")) {
-            write_element(file, "script", live_js, live_js_size);
-            write_element(file, "script", controls_js, controls_js_size);
             write_element(file, "script", page_js, page_js_size);
-            write_element(file, "script", play_js, play_js_size);
         } else {
             fwrite(line, 1, size, file);
         }

@@ -1,6 +1,5 @@
-/* html.h - the page, one HTML file that needs no network: page.html with page.css, live.js,
- * controls.js, page.js, play.js and the data in it. These sources are arrays of this program (see
- * the Makefile). */
+/* html.h - the page, one HTML file that needs no network: page/page.html with the style sheets, the
+ * scripts and the data in it. These sources are arrays of this program (see explain.mk). */
 #ifndef TAPEHEAD_EXAMPLES_HTML_H
 #define TAPEHEAD_EXAMPLES_HTML_H
 

@@ -1,5 +1,5 @@
 /* common.js - what all scripts share that tests/page/test appends to a copy of a page: a report, keys, addresses. */
-const report = { cells: {}, pending: 0, terms: {}, badges: [], failures: [], steps: {}, exercises: [], wide: [], motion: 0 };
+const report = { cells: {}, checks: [], failures: [], steps: {}, exercises: [], wide: [], motion: 0, terms: 0 };
 const fail = text => report.failures.length < 20 && report.failures.push(text);
 const expect = (right, text) => right || fail(text);
 const $ = selector => document.querySelector(selector), all = selector => [...document.querySelectorAll(selector)];
@@ -18,13 +18,16 @@ function lookWide() {
     if (scrollWidth > clientWidth) report.wide.push(`${where()}: ${scrollWidth} > ${clientWidth}`);
 }
 
-/* No number is cut off. */
-function lookFit() {
-    const edge = $("#stage").getBoundingClientRect().right;
-    for (const cell of all("#stage [data-i]")) {
-        const fits = cell.scrollWidth <= cell.clientWidth + 1 && cell.getBoundingClientRect().right <= edge + 1;
-        expect(fits, `${where()} ${cell.closest(".view").dataset.shows}: ${cell.textContent} does not fit`);
-    }
+/* What moves is at its end. */
+const settleMotion = () => document.getAnimations().forEach(each => (each.effect.getTiming().iterations === Infinity ? each.cancel() : each.finish()));
+
+/* No number is cut off, and in a wide window no step; tables of a recording may be too large for that. */
+function lookFit(isRecording) {
+    for (const cell of all("#step .c"))
+        expect(cell.scrollWidth <= cell.clientWidth + 1, `${where()} ${cell.closest(".tab").dataset.shows}: ${cell.textContent} does not fit`);
+    if (isRecording || innerWidth < 1100 || innerHeight < 720 || !$("#terms") || !$("#panel").hidden || !$("#state").hidden) return;
+    const bottom = Math.max(...[$(".items"), ...$("#terms").children].map(each => each.getBoundingClientRect().bottom)) + scrollY;
+    expect(bottom <= innerHeight, `${where()}: the step ends at ${bottom.toFixed(0)} of ${innerHeight}`);
 }
 
 /* Runs the walk, and gives the report to page-test. */

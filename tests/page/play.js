@@ -43,7 +43,7 @@ const seen = () => JSON.stringify([stepShown(), $("#play-loss").title, $("#play-
 function check() {
     const page = document.documentElement;
     if (page.scrollWidth > innerWidth) report.wide.push(`${location.hash}: ${page.scrollWidth} > ${innerWidth}`);
-    if (innerWidth >= 1100) expectHere(page.scrollHeight <= innerHeight, "the page scrolls, and the playground, too");
+    if (!isTraining()) expectHere(isShown($("#machine")) && all(".node.known").length > 5, "the tape is not on top");
     for (const td of all("#play-map td[title]")) {
         const [, query, key, words] = /^(.)\? to (.):\d+: (.*)$/.exec(td.title);
         const weight = parseFloat(words), isRight = words.endsWith(", the right pair");
@@ -151,14 +151,14 @@ async function pauses() {
     expectHere(location.hash === `#play&seed=5&step=${step}`, "the address does not say the step");
     click("train");
     await until(() => stepShown() > step, "more training");
-    location.hash = "#lesson=1";
+    location.hash = "#1";
     await wait();
     await wait();
-    expectHere(!isShown($("#play")) && isShown($("#stage")), "the lesson is not shown");
+    expectHere(!isShown($("#play")) && isShown($("#step")), "the lesson is not shown");
     const left = stepShown();
     for (let n = 0; n < 100; n++) await wait();
     press("ArrowRight");
-    expectHere(location.hash.includes("step=2"), "the keys of the lesson do nothing");
+    expectHere(location.hash.startsWith("#1/f0"), "the keys of the lesson do nothing");
     await play("#play", left);
     expectHere(location.hash === `#play&seed=5&step=${left}`, "what is there is not continued");
     const hash = location.hash;
@@ -219,35 +219,37 @@ async function settings() {
 /* The text of every cell of every step of the recording, as walk.js reads them; the badges. */
 async function records(hash) {
     await play(hash, 30);
-    const before = seen(), options = all("#lessons option").length;
+    const before = seen(), options = all("#tabs a").length;
     report.recording = (await Live.load()).answer("play record").lessons[0];
     click("record");
     await wait();
     await wait();
-    expectHere(location.hash === "#lesson=recall&step=1" && isShown($("#stage")) && !isShown($("#play")),
+    expectHere(location.hash === "#recall/0" && isShown($("#step")) && !isShown($("#play")),
         "the recording is not shown");
-    expectHere($("#lessons").selectedOptions[0].textContent.includes("step 30"), "the menu does not say what is shown");
+    expectHere($("#tabs [aria-current]").textContent.includes("step 30"), "the tabs do not say what is shown");
     for (let last = ""; last !== location.hash; press("ArrowRight")) {
         last = location.hash;
+        settleMotion();
         lookWide();
-        lookFit();
-        for (const view of all("#stage .view")) for (const cell of view.querySelectorAll("[data-i]"))
-            ((report.cells["0 " + view.dataset.shows] ||= {})[cell.dataset.i] = cell.textContent);
-        for (const badge of all("#stage .badge, #tape .badge"))
-            report.badges.push([badge.classList.contains("wrong"), badge.title]);
+        lookFit(true);
+        for (const tab of all("#step .tab")) if (tab.dataset.shows) for (const cell of tab.querySelectorAll(".c"))
+            ((report.cells["recall " + tab.dataset.shows] ||= {})[cell.dataset.i] = [cell.textContent, tab.querySelector(".ten")?.textContent || ""]);
+        for (const tick of all("#step .tick")) report.checks.push([tick.classList.contains("right"), tick.title]);
+        for (const button of all(".heads button").slice(1)) button.click();
     }
-    $("#stage [data-cell^=g]").click();
-    const link = location.hash, stage = $("#stage").textContent;
-    expectHere(/^#lesson=recall&step=\d+&cell=g/.test(link), "no cell is chosen");
-    location.hash = "#lesson=1";
+    const cells = all("#step .tab.main .c");
+    cells[cells.length - 1].click();
+    const link = location.hash, stage = $("#step").textContent;
+    expectHere(/^#recall\/[ab]\d+\.\d+\/g/.test(link), "no cell is chosen");
+    location.hash = "#1";
     await wait();
     await wait();
     location.hash = link;
     await wait();
     await wait();
-    expectHere($("#stage").textContent === stage && $(".chosen"),
+    expectHere($("#step").textContent === stage && $(".chosen"),
         "the address of a number of the recording does not lead back");
-    $("#idea a").click();
+    $("#end a").click();
     await wait();
     await until(() => isShown($("#play")), "the way back");
     await wait();
@@ -257,8 +259,8 @@ async function records(hash) {
     click("record");
     await wait();
     await wait();
-    expectHere(all("#lessons option").length === options + 1, "the second recording does not replace the first");
-    $("#idea a").click();
+    expectHere(all("#tabs a").length === options + 1, "the second recording does not replace the first");
+    $(".cover a").click();
     await until(() => isShown($("#play")), "the way back again");
     click("again");
     await play(hash.replace("step=30", "step=31"), 31);
@@ -266,17 +268,16 @@ async function records(hash) {
 }
 
 async function refused() {
-    $("#lessons").value = "play";
-    $("#lessons").dispatchEvent(new Event("change"));
+    $(".playtab").click();
     await until(() => $("#play-off").textContent, "a sentence");
     report.said = $("#play-off").textContent;
     expectHere(isShown($("#play")) && !all("#play button, #play input, #play select").some(isShown),
         "there are controls without use");
     if (document.documentElement.scrollWidth > innerWidth) report.wide.push("#play");
-    location.hash = "#lesson=1";
+    location.hash = "#1";
     await wait();
     await wait();
-    expectHere(!isShown($("#play")) && isShown($("#stage")), "the lesson is not shown");
+    expectHere(!isShown($("#play")) && isShown($("#step")), "the lesson is not shown");
 }
 
 begin(async () => {
@@ -293,12 +294,11 @@ begin(async () => {
         const { step, address } = WALK.opened;
         await until(() => isShown($("#play-on")) && stepShown() === step && !isTraining(), "the step of the address");
         check();
-        expectHere(location.hash === address && !isShown($("#stage")), "the address changed");
-        await go("#lesson=2");
-        expectHere(isShown($("#stage")) && !$("#change input").disabled, "the first lesson has no controls");
+        expectHere(location.hash === address && !isShown($("#step")), "the address changed");
+        await go("#2");
+        expectHere(isShown($("#step")), "the first lesson is not there");
     } else {
-        $("#lessons").value = "play";
-        $("#lessons").dispatchEvent(new Event("change"));
+        $(".playtab").click();
         await play("#play", 0);
         await play("#play&pairs=26&step=2", 2);
         all("#play-map [data-question]")[7].click();

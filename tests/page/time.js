@@ -1,8 +1,9 @@
 /* time.js - what tests/page/test --time appends to a copy of a page, behind common.js: how long a change takes, from the
  * event of a control until the page is computed, drawn and laid out (milliseconds: the median of 100, and the 95th), and
  * how long the playground trains. */
-async function timeChanges(address, selector, type, valueOf) {
+async function timeChanges(address, panel, selector, type, valueOf) {
     await go(address);
+    $(`#b-${panel}`).click();
     const input = $(selector), times = [];
     for (let n = 0; n < 100; n++) {
         const start = performance.now();
@@ -27,8 +28,8 @@ async function timeTraining(attention) {
 
 begin(async () => {
     report.times = {
-        "lesson 5, another seed": await timeChanges("#lesson=5&step=20", "#set-seed", "change", n => 100 + n),
-        "lesson 6, another step of SGD": await timeChanges("#lesson=6&step=4", "#set-step", "input", n => 2 * n),
+        "lesson 5, another seed": await timeChanges("#5/b17.1", "change", "#set-seed", "change", n => 100 + n),
+        "lesson 6, another step of SGD": await timeChanges("#6/f3", "change", "#set-step", "input", n => 2 * n),
         "playground, 1000 steps, dot": await timeTraining("dot"),
         "playground, 1000 steps, additive": await timeTraining("additive"),
     };

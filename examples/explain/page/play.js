@@ -13,12 +13,12 @@
     let settings = { ...USUAL };  /* what the fields show */
     let run = null;               /* {settings, step, losses, accuracy, found, map}; null: there is none */
     let goal = 0, chunk = 1;      /* steps: trains up to the goal; so many at once */
+    let pictured = null;          /* the lesson whose tape is on top */
     let timer = 0, question = 0;  /* the row of the map whose weights are listed */
     let cells = [], bars = [];    /* what is drawn anew after each chunk */
 
     const isTraining = () => run !== null && goal > run.step;
     const button = name => byId("play-buttons").querySelector(`[data-play="${name}"]`);
-    const percent = x => (100 * x).toFixed(1) + " %";
     const decimals = (x, n) => (x === null ? "0" : x.toFixed(n)); /* null is masked: exactly 0 */
 
     /* ---- training ---- */
@@ -108,13 +108,30 @@
         say(`Step ${step}: ${loss}${percent(accuracy)} of the answers are right.`);
         writeAddress();
         drawButtons();
+        drawTape();
     }
 
-    function record() {
-        if (isTraining()) pause();
+    /* The gradient of this moment as a lesson; null if the library stops. */
+    function recording() {
         const answer = ask("record"), [lesson] = answer ? answer.lessons : [];
-        const back = el("a", { href: address(false) }, "Back to the playground");
-        if (lesson) showRecording({ ...lesson, title: `recall, ${run.settings.attention}, step ${run.step}` }, back);
+        return lesson ? { ...lesson, title: `recall, ${run.settings.attention}, step ${run.step}` } : null;
+    }
+
+    /* at: the tensor whose step is wanted first. */
+    function record(at) {
+        if (isTraining()) pause();
+        const lesson = recording(), back = el("a", { href: address(false) }, "Back to the playground");
+        if (lesson) showRecording(lesson, back, at);
+    }
+
+    /* The tape of this moment on top, with all its numbers; a table leads to its step. */
+    function drawTape() {
+        if (!run || isTraining() || !isPlaying()) return;
+        const lesson = recording();
+        if (!lesson) return;
+        pictured = prepare(lesson);
+        plan(pictured);
+        buildMachine(pictured, t => record(t.number));
     }
 
     const press = {
@@ -127,7 +144,7 @@
         },
         goal: () => trainTo(GOAL),
         again: start,
-        record,
+        record: () => record(),
     };
 
     /* ---- the address and the fields ---- */
@@ -252,7 +269,7 @@
     function scaleOf(points, isLog) {
         const finite = points.map(({ loss }) => loss).filter(loss => loss > 0);
         if (isLog) {
-            const low = Math.floor(Math.log10(Math.min(0.1, ...finite))), high = 1;
+            const low = Math.floor(Math.log10(Math.min(0.1, ...finite))), high = Math.max(1, Math.ceil(Math.log10(Math.max(1, ...finite))));
             const label = n => (n < -4 ? `1e${n}` : String(Number((10 ** n).toFixed(4))));
             const ticks = Array.from({ length: high - low + 1 }, (_, n) => [10 ** (low + n), label(low + n)]);
             const share = loss => (loss > 0 ? Math.max(0, (Math.log10(loss) - low) / (high - low)) : 0);
@@ -360,7 +377,10 @@
     byId("play-settings").addEventListener("submit", event => event.preventDefault());
     byId("play-log").addEventListener("change", draw);
     addEventListener("hashchange", open);
-    addEventListener("resize", draw);
+    addEventListener("resize", () => {
+        draw();
+        if (isPlaying() && pictured) buildMachine(pictured, t => record(t.number));
+    });
     document.addEventListener("visibilitychange", () => isTraining() && trainTo(goal));
     open();
 })();

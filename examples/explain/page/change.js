@@ -1,0 +1,121 @@
+/* change.js - the panels that change a lesson: its settings, and the wrong rules of backward. */
+"use strict";
+
+const settingWords = { step: "steps of SGD", causal: "causal mask", "no-scale": "scale", "no-mask": "mask", additive: "additive attention" };
+const isInverted = key => key.startsWith("no-"); /* "no-scale" is a box that is checked where there is a scale */
+let inputs = new Map(); /* key of a setting -> its control, while its panel is open */
+
+/* ---- change ------------------------------------------------------------------------------------------------------- */
+
+function drawSetting({ key, kind, least, most, value }) {
+    const isSwitch = kind === "switch", slides = key === "step", isText = kind === "text" || kind === "words";
+    const type = isSwitch ? "checkbox" : slides ? "range" : isText ? "text" : "number";
+    const limits = isSwitch || isText ? {} : { min: String(least), max: String(most), step: kind === "number" ? "any" : "1" };
+    const input = el("input", { type, id: "set-" + key, disabled: !Controls.isLive(), autocomplete: "off", ...limits });
+    const set = () => tellPanel(Controls.change({ [key]: isSwitch ? (input.checked !== isInverted(key) ? "1" : "0") : input.value.trim() }));
+    input.addEventListener(slides ? "input" : "change", set);
+    inputs.set(key, input);
+    return el("label", { class: slides ? "slides" : isText ? "wide" : "" }, isSwitch && input, settingWords[key] || key, !isSwitch && input,
+        slides && el("output", {}, String(value)));
+}
+
+function drawChange() {
+    const { losses = [] } = Controls.recorded(), settings = Controls.settings();
+    return [el("h2", {}, "Change the example"), settings.length === 0 && el("p", {}, "This tape was recorded: it has no settings."),
+        el("div", { class: "fields" }, settings.map(drawSetting)), losses.length > 0 && Controls.isLive() && drawLosses(losses.map(Number)),
+        el("div", { class: "buttons" }, el("button", { id: "again", onclick: () => tellPanel(Controls.startAgain()) }, "start again")),
+        el("p", { id: "changed", role: "status" })];
+}
+
+/* Shows the values in use. */
+function updatePanel() {
+    for (const [key, input] of inputs) {
+        const value = Controls.valueNow(key);
+        if (input.type === "checkbox") input.checked = (value === "1") !== isInverted(key);
+        else if (input.value !== value) input.value = value;
+        if (input.type === "range") input.nextElementSibling.textContent = `${value}, loss ${bare(lossOf(state.lesson))}`;
+        if (key === "causal" && Controls.isLive()) input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
+    }
+    const { losses = [] } = Controls.recorded() || {}, chart = byId("panel").querySelector(".losses");
+    if (chart && byId("panel").dataset.by === "change") chart.replaceWith(drawLosses(losses.map(Number)));
+    if (byId("again")) byId("again").disabled = !Controls.isChanged();
+    if (byId("changed")) tellPanel("");
+    if (byId("panel").dataset.by === "break") fill(byId("panel"), closer(), drawBreak());
+}
+
+/* The sentence with which the library refused a change, or what the last change did. */
+function tellPanel(sentence) {
+    const box = byId("changed");
+    if (!box) return sentence;
+    box.className = sentence ? "refused" : "";
+    const loss = lesson => bare(lossOf(lesson));
+    box.textContent = sentence || (Controls.isLoading() ? "" : !Controls.isLive() ? Live.refused : Controls.isChanged()
+        ? `The C library in this page computed these numbers, in ${Controls.time().toFixed(0)} ms. The loss is ${loss(state.lesson)}; it was ` +
+            `${loss(Controls.recorded())} before your changes. The address is a link to this example.`
+        : "The same C library, in this page, computes all numbers anew. To type another number, choose a cell of what was given.");
+    if (sentence) updateValues();
+    return sentence;
+}
+
+/* After a refusal the controls show the values in use. */
+function updateValues() {
+    for (const [key, input] of inputs) {
+        const value = Controls.valueNow(key);
+        if (input.type === "checkbox") input.checked = (value === "1") !== isInverted(key);
+        else input.value = value;
+    }
+}
+
+/* ---- break it ----------------------------------------------------------------------------------------------------- */
+
+function drawBreak() {
+    const { rules = [], rule, training } = state.lesson, choose = key => {
+        const said = Controls.change({ rule: rule === key ? "" : key });
+        if (said) tellPanel(said);
+        byId("panel").querySelector(`[data-rule="${key}"]`)?.focus();
+    };
+    const card = ({ key, title, wrong, right }) => el("button", { class: "rulebox", "data-rule": key, "aria-pressed": String(rule === key), disabled: !Controls.isLive(),
+        onclick: () => choose(key) }, el("b", {}, title), el("code", {}, wrong), el("small", {}, "in place of ", el("code", {}, right)));
+    return [el("h2", {}, "Break a rule of backward"), rules.length === 0 && el("p", {}, "No line of this tape has a rule that can be broken here."),
+        el("div", { class: "rules" }, rules.map(card)), rule && drawDamage(training),
+        el("div", { class: "buttons" }, rule && el("button", { onclick: () => tellPanel(Controls.change({ rule: "" })) }, "put the right rule back")), el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? "" : Live.refused)];
+}
+
+/* What the checks see of a wrong rule, and what the losses do not. */
+function drawDamage({ right, wrong } = {}) {
+    const links = redChecks(state.lesson), last = list => Number(list[list.length - 1]);
+    const curves = wrong && drawCurvesOfLosses([{ name: "right", losses: right.map(Number) }, { name: "wrong", losses: wrong.map(Number) }]);
+    const isAsGood = wrong && last(wrong) < 2 * last(right);
+    return el("div", { class: "damage" }, el("div", {}, el("p", {}, "The values are right; these checks see that gradients are not:"),
+        el("ul", { class: "red" }, links.map(link => el("li", {}, link)))), wrong && el("div", {}, curves,
+        el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${bare(last(right))} with the right rule, at ${bare(last(wrong))} ` +
+            "with the wrong one.", isAsGood && " A step against the wrong gradient still lowers the loss: only the check shows the mistake.")));
+}
+
+/* Links to the steps whose checks are red. */
+function redChecks(lesson) {
+    const link = (step, ...words) => el("a", { href: addressOf(step, null) }, words), { steps, tape } = lesson;
+    const parts = steps.filter(step => step.kind === "backward" && checkOf(step.part) === "wrong").map(step =>
+        link(step, nameEl(gradName(symbolOf(step.part.tensor))), " from ", nameEl(symbolOf(step.unit.result)), ": differences disagree"));
+    const leaves = tape.tensors.filter(t => t.check && !t.check.right && steps[t.gradStep]).map(t =>
+        link(steps[t.gradStep], nameEl(gradName(symbolOf(t))), ": its terms do not sum to it"));
+    const spoiled = tape.tensors.filter(t => t.check && Controls.changedByRule(t)).map(t =>
+        link(steps[t.gradStep], `${Controls.changedByRule(t)} of ${t.grad.length} numbers of `, nameEl(gradName(symbolOf(t))), " are wrong"));
+    return [...parts, ...leaves, ...spoiled];
+}
+
+/* ---- the strip: which state is shown, if it is not the recorded one ------------------------------------------------ */
+
+function drawState() {
+    const { rules = [], rule } = state.lesson, broken = rules.find(({ key }) => key === rule), isChanged = Controls.isChanged();
+    const checks = broken ? state.lesson.steps.filter(step => step.kind === "backward" ? checkOf(step.part) === "wrong"
+        : step.kind === "add" && checkOfSum(step) === "wrong") : [];
+    byId("state").hidden = Controls.isLoading() || (!isChanged && !broken);
+    byId("state").classList.toggle("broken", !!broken);
+    fill(byId("state"), broken ? el("span", {}, el("b", {}, "Broken: "), broken.title, ". ", checks.length > 0 && el("a", { href: addressOf(checks[0], null) },
+        `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`)) : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ` +
+        `${bare(lossOf(Controls.recorded()))}.`),
+    Controls.otherState() && el("button", { "aria-pressed": String(state.compare), onclick: () => Controls.setCompare(!state.compare) }, "side by side"),
+    isChanged && el("button", { onclick: () => Controls.startAgain() }, "undo"));
+    for (const name of ["change", "break"]) byId("b-" + name).classList.toggle("used", name === "break" ? !!broken : isChanged);
+}

@@ -1,0 +1,226 @@
+/* controls.js - what a reader changes in a lesson: a setting, a number in a cell of a leaf, a rule of backward. The
+ * library in this page (live.js) then computes the lesson anew, and the page shows its answer like a recorded one.
+ *
+ * Each change stands in the address, "#5/b3.0&heads=2&rule=softmax&set=3,0.5,W_q" (element 3 of W_q becomes 0.5), so a
+ * link shows the same numbers to others. Without changes the recorded lesson is shown. change.js draws the controls. */
+"use strict";
+
+const Controls = (() => {
+    /* In an address "step" was the step of the page. --break is the flag of a rule. */
+    const inAddress = { step: "sgd" }, alias = { break: "rule" };
+
+    let library = null; /* what Live.load gave */
+    let loading = true;
+    let recorded = null; /* the lesson of the page that the changes belong to */
+    let changes = new Map(); /* key -> text: "heads" -> "2", "rule" -> "softmax", "set 3 W_q" -> "0.5" */
+    let answer = { request: "", lesson: null }; /* the last one */
+    let rightLesson = null; /* where a rule is wrong: the lesson with the right one */
+
+    /* ---- requests and addresses ---------------------------------------------------------------------------------- */
+
+    const textOf = value => (value === true ? "1" : value === false ? "0" : String(value));
+    /* The words of the tokens are a text of their own in the data. */
+    const settingsOf = ({ settings = [], words }) =>
+        (settings.length && words ? [...settings, { key: "words", kind: "text", value: words.join(" ") }] : settings);
+    const settingOf = key => settingsOf(recorded).find(setting => setting.key === key);
+    const ownValue = key => (key === "rule" ? recorded.rule || "" : textOf(settingOf(key).value));
+    const valueNow = key => changes.get(key) ?? ownValue(key);
+    const isEdit = key => key.startsWith("set ");
+    const editKey = (t, i) => `set ${i} ${t.name}`;
+    const readEdit = key => /^set (\d+) (.*)$/.exec(key).slice(1);
+
+    /* What the recorded lesson was given: the flags in "build/explain --lesson 5 --heads 2 --causal". */
+    function givenTo({ command }) {
+        const given = new Map();
+        for (const [, flag, quoted, value] of command.matchAll(/--(\S+)(?: (?:["']([^"']*)["']|(?!--)(\S+)))?/g))
+            given.set(flag === "break" ? "rule" : flag, quoted ?? value ?? "1");
+        return given;
+    }
+
+    /* See live.h. Where a rule is wrong, the losses of a training by each rule are wanted, too. */
+    function requestOf(withRule) {
+        const settings = new Map([...givenTo(recorded), ...[...changes].filter(([key]) => !isEdit(key))]);
+        if (recorded.part) settings.set("lesson", recorded.number + recorded.part);
+        if (!withRule) settings.delete("rule");
+        if (settings.get("rule")) settings.set("train", "1");
+        const edits = [...changes].filter(([key]) => isEdit(key)).map(([key, value]) => {
+            const [index, name] = readEdit(key);
+            return `set ${index} ${value} ${name}`;
+        });
+        return [...[...settings].map(([key, value]) => `${key} ${value}`), ...edits].join("\n");
+    }
+
+    /* "&heads=2&set=3,0.5,W_q" */
+    const suffix = () => [...changes].map(([key, value]) => {
+        const [index, name] = isEdit(key) ? readEdit(key) : [];
+        return isEdit(key) ? `&set=${index},${encodeURIComponent(value)},${encodeURIComponent(name)}`
+            : `&${inAddress[key] || key}=${encodeURIComponent(value)}`;
+    }).join("") + (state.compare ? "&compare=1" : "");
+
+    /* A newline would begin another setting of the request. */
+    const oneLine = text => text.replace(/\s/g, " ");
+
+    /* The changes that an address asks for, and the words in it that mean nothing here. */
+    function changesIn(wanted) {
+        const found = new Map(), unknown = [], keyFor = new Map([["rule", "rule"]]);
+        for (const { key } of settingsOf(recorded)) keyFor.set(inAddress[key] || key, key);
+        for (const [word, value] of wanted) {
+            const key = keyFor.get(alias[word] || word), [, index, number, name] = /^(\d+),([^,]+),(.+)$/.exec(value) || [];
+            if (word === "set" && name) found.set(`set ${index} ${oneLine(name)}`, oneLine(number));
+            else if (word === "compare") state.compare = value === "1";
+            else if (!key || !recorded.settings) unknown.push(word);
+            else if (value !== ownValue(key)) found.set(key, oneLine(value));
+        }
+        return { found, unknown };
+    }
+
+    /* ---- answers ------------------------------------------------------------------------------------------------- */
+
+    const isSame = lesson => lesson.number === recorded.number && (lesson.part || "") === (recorded.part || "");
+    const chosenOf = computed => prepare({ ...(computed.find(isSame) || computed[0]), name: recorded.name });
+
+    /* The library's lesson with these changes; null, and a sentence, if it refuses them. */
+    function compute() {
+        const request = requestOf(true);
+        if (request === answer.request) return { lesson: answer.lesson, sentence: "" };
+        const start = performance.now(), { lessons: computed, error } = library.answer(request);
+        if (error) return { lesson: null, sentence: error + "." };
+        answer = { request, lesson: chosenOf(computed), time: performance.now() - start };
+        rightLesson = answer.lesson.rule ? chosenOf(library.answer(requestOf(false)).lessons) : null;
+        return { lesson: answer.lesson, sentence: "" };
+    }
+
+    /* The lesson that an address shows: the recorded one, or an answer of the library. */
+    function read(lesson, wanted) {
+        recorded = lesson;
+        state.compare = false;
+        const { found, unknown } = changesIn(wanted), isOff = found.size > 0 && !loading && !library;
+        const ignored = unknown.length ? `The address says ${unknown.map(word => `“${word}”`).join(", ")}: nothing here has that name.` : "";
+        changes = found;
+        if (changes.size === 0 || loading) return { lesson, sentence: ignored };
+        const computed = isOff ? { lesson: null, sentence: Live.refused } : compute();
+        if (computed.lesson) return { lesson: computed.lesson, sentence: ignored };
+        changes = new Map();
+        return { lesson, sentence: computed.sentence };
+    }
+
+    /* Makes changes, key -> text or null for the recorded value. If the library refuses them, nothing changes, and its
+     * sentence is returned. */
+    function change(wanted) {
+        const before = changes;
+        changes = new Map(before);
+        for (const [key, value] of Object.entries(wanted)) {
+            if (value === null || (!isEdit(key) && value === ownValue(key))) changes.delete(key);
+            else changes.set(key, value);
+        }
+        const { lesson, sentence } = changes.size ? compute() : { lesson: recorded, sentence: "" };
+        if (!changes.size) state.compare = false;
+        fill(byId("notice"));
+        if (!lesson) changes = before;
+        else showLesson(lesson);
+        return sentence;
+    }
+
+    const startAgain = () => change(Object.fromEntries([...changes.keys()].map(key => [key, null])));
+
+    /* ---- two states ---------------------------------------------------------------------------------------------- */
+
+    /* The state beside this one: with the right rule, or without the changes; null if there is none. */
+    function otherState() {
+        if (!changes.size || state.lesson !== answer.lesson) return null;
+        return rightLesson || recorded;
+    }
+
+    function setCompare(on) {
+        state.compare = on;
+        drawAgain();
+        drawn();
+    }
+
+    const differs = (a, b) => !(Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b)));
+
+    /* How many numbers of this leaf's gradient the wrong rule changed. */
+    function changedByRule(t) {
+        const isThis = rightLesson && state.lesson === answer.lesson && t.grad, grad = isThis ? rightLesson.tape.tensors[t.number].grad : [];
+        return grad.filter((x, i) => differs(x, t.grad[i])).length;
+    }
+
+    /* ---- a number of a leaf -------------------------------------------------------------------------------------- */
+
+    const canType = t => library && recorded.settings && !t.producer && t.name !== "";
+
+    /* For the line of terms: a field for another value of a number that was given. */
+    function field(t, i) {
+        if (!canType(t)) return null;
+        const key = editKey(t, i), input = el("input", { type: "text", id: "type", inputmode: "decimal", autocomplete: "off", size: "6",
+            "aria-label": `another number for ${plain(nameOf(t))} ${placeWords(viewOf(t, "v"), i)}` });
+        const said = el("span", { class: "said", role: "status" });
+        const set = value => {
+            const chosen = state.hover || state.chosen || "v" + t.number + "." + i, sentence = change({ [key]: value });
+            if (sentence) said.textContent = sentence;
+            else {
+                choose(chosen);
+                (cellAt(chosen) || byId("step")).focus({ preventScroll: true });
+            }
+        };
+        const submit = event => {
+            event.preventDefault();
+            const x = readNumber(input);
+            if (Number.isFinite(x)) set(String(x));
+            else said.textContent = input.value.trim() ? "That is no number." : "Enter a number first.";
+        };
+        const back = changes.has(key) && el("button", { type: "button", onclick: () => set(null) }, "put the old number back");
+        return el("form", { class: "guess", onsubmit: submit }, input, el("button", {}, "change it"), back, said);
+    }
+
+    /* A digit that is typed in a cell of a leaf begins another number. */
+    function typeIn(key) {
+        const input = byId("type");
+        if (!input || !/^[-.\d]$/.test(key)) return false;
+        input.value = key;
+        input.focus();
+        return true;
+    }
+
+    /* ---- a step of SGD ------------------------------------------------------------------------------------------- */
+
+    const hasTraining = () => library && (recorded.settings || []).some(({ key }) => key === "step");
+
+    /* At the end of a lesson that can be trained: x - rate dx for each leaf. */
+    function stepButton() {
+        if (!hasTraining() || state.lesson.name !== recorded.name) return "";
+        const now = Number(valueNow("step")), said = el("p", { role: "status" });
+        const take = () => {
+            const before = lossOf(state.lesson), sentence = change({ step: String(now + 1) });
+            byId("words").querySelector(".sgd p").textContent = sentence || `The loss was ${bare(before)}; now it is ${bare(lossOf(state.lesson))}.`;
+            byId("words").querySelector(".sgd button").focus();
+        };
+        return el("div", { class: "sgd" }, el("button", { onclick: take }, "take a step of SGD"), said);
+    }
+
+    /* ---- the beginning ------------------------------------------------------------------------------------------- */
+
+    /* After the page has drawn a lesson. */
+    function drawn() {
+        updatePanel();
+        drawState();
+    }
+
+    async function begin() {
+        library = await Live.load();
+        loading = false;
+        if (changes.size) readAddress();
+        else if (state.lesson) {
+            drawAgain();
+            drawn();
+        }
+    }
+
+    const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
+    const isEdited = () => [...changes.keys()].some(isEdit);
+
+    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, isEdited, changedByRule, stepButton, otherState, setCompare,
+        settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0, isLoading: () => loading,
+        isLive: () => library !== null, time: () => answer.time,
+        stepOfTraining: () => Number((recorded.settings || []).some(({ key }) => key === "step") ? valueNow("step") : 0) };
+})();

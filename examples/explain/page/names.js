@@ -1,0 +1,96 @@
+/* names.js - how the page writes names and numbers.
+ *
+ * A name of the tape, "S / sqrt(d)", "E^2", "K'", is set as mathematics. The numbers of a table share their decimals; an
+ * exact zero is "0", so 0.00 is never one. */
+"use strict";
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+const plain = name => name.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²").replace(/'(?![A-Za-z])/g, "ᵀ");
+
+/* A tensor without a name is called by the line that makes it, %5. */
+const nameOf = t => t.name || (t.producer ? "%" + t.producer.line : t.type === "bool" ? "mask" : "x" + t.number);
+
+/* The second, short name that rules use, if the lesson gives one. */
+const symbolOf = t => t.symbol || nameOf(t);
+
+/* The name of what stands there when t is drawn transposed. */
+const flip = name => (name.endsWith("'") ? name.slice(0, -1) : /^[\w.%]+$/.test(name) ? name + "'" : `(${name})'`);
+const flippedName = t => (t.twin ? symbolOf(t.twin) : flip(symbolOf(t)));
+
+const gradName = name => (/^%?\w+(\.\w+)*'?$/.test(name) ? "d" + name : `d(${name})`);
+
+/* A name in italics, with subscripts: W_q. */
+function nameEl(name, tag = "i") {
+    const pieces = plain(name).split(/_([A-Za-z0-9](?![A-Za-z0-9]))/);
+    const raised = text => text.split(/(ᵀ)/).map(bit => (bit === "ᵀ" ? el("sup", {}, "T") : bit));
+    return el(tag, { class: "n" }, pieces.map((piece, n) => (n % 2 ? el("sub", {}, piece) : raised(piece))));
+}
+
+/* Text with `names` between backquotes; a command is set as code. */
+const prose = text => (text || "").split("`").map((piece, n) =>
+    (n % 2 === 0 ? piece : /^(build\/|--)/.test(piece) ? el("code", {}, piece) : nameEl(piece)));
+
+const listed = list => list.flatMap((item, n) => [n ? ", " : "", item]);
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+const largestOf = numbers => Math.max(0, ...numbers.map(Math.abs).filter(Number.isFinite));
+const isWhole = type => type === "int64" || type === "bool";
+
+/* The format of a table, {d, e}: d decimals, after the numbers are divided by 10^e. Three digits for the largest number,
+ * fewer if all numbers are short. */
+function decimalsOf(numbers, type) {
+    const some = isWhole(type) ? [] : numbers.map(Math.abs).filter(x => x > 0 && x < 1e5), most = Math.max(0, ...some);
+    if (!most) return { d: 0, e: 0 };
+    const power = Math.floor(Math.log10(most) + 1e-9), e = power < -2 ? power : 0;
+    const isShort = n => some.every(x => Math.abs(x / 10 ** e - Number((x / 10 ** e).toFixed(n))) < 1e-9);
+    let d = e ? 2 : Math.max(0, Math.min(3, 2 - power));
+    while (d > 0 && isShort(d - 1)) d--;
+    return { d, e };
+}
+
+const superscript = n => String(n).replace(/-/g, "⁻").replace(/\d/g, c => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]);
+
+function fix(x, { d, e }) {
+    if (x !== x) return "NaN";
+    if (x === 0) return "0";
+    const sign = x < 0 ? "−" : "", a = Math.abs(x);
+    if (a === Infinity) return sign + "∞";
+    if (a >= 1e5) {
+        const power = Math.floor(Math.log10(a) + 1e-12), m = a / 10 ** power;
+        return sign + (Math.abs(m - 1) < 1e-9 ? "" : m.toFixed(1) + "·") + "10" + superscript(power);
+    }
+    return sign + (a / 10 ** e).toFixed(d);
+}
+
+/* A number alone: with the power of ten that a table would have above it. */
+const written = (x, format) => fix(x, format) + (format.e && x ? "·10" + superscript(format.e) : "");
+
+/* A constant: in full if it is short, else four digits. */
+function constant(x) {
+    const decimals = (String(x).split(".")[1] || "").length;
+    const d = decimals <= 3 ? decimals : Math.max(0, 3 - Math.floor(Math.log10(Math.abs(x) || 1)));
+    return fix(x, { d: Math.min(8, d), e: 0 });
+}
+
+/* Three significant digits. */
+const bare = x => (Number.isFinite(x) && x !== 0 ? written(x, decimalsOf([x])) : fix(x, { d: 0, e: 0 }));
+
+const full = x => (Object.is(x, -0) ? "-0" : String(x));
+
+/* A comma may stand for the point, and the long minus for the short one; NaN if the text is no number. */
+function readNumber({ value }) {
+    const text = value.trim().replace(",", ".").replace("\u2212", "-");
+    return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : NaN;
+}
+
+const percent = x => (100 * x).toFixed(1) + " %";
+
+/* How strong a colour is, from 0 to 0.72: largest is the largest number of the table, top that of the lesson. A table of
+ * small numbers is paler. */
+function strengthOf(x, largest, top) {
+    if (!x || x !== x) return 0;
+    const most = Math.max(largest, 1e-300), paler = top ? Math.min(1, (most / top) ** 0.25) : 1;
+    return (0.1 + 0.62 * Math.min(1, Math.abs(x) / most)) * paler;
+}

@@ -1,0 +1,266 @@
+/* page.js - what the page shows: its state, the steps, and the address that leads back to it.
+ *
+ *     #2/b3.0/g4.3                lesson 2, the step b3.0 (plan.js), the number g4.3 (views.js)
+ *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
+ *     #play&seed=3                the playground (play.js)
+ *
+ * Addresses that counted steps, #lesson=2&step=12&cell=g4.3 or #2/12, lead to the nearest step. */
+"use strict";
+
+/* chosen, hover: keys of numbers; asked: the key that a question hides; panel: which panel of the tables is shown; hide:
+ * predict first; hint: the terms of a hidden number are shown; bet: the option of the cover; trailer: the step that the
+ * opening shows; moved: the step is new, so it may move; compare: two states are side by side; printing: what is drawn is
+ * for paper. */
+const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null, trailer: null,
+    moved: false, compare: false, printing: "", derivatives: false, program: false,
+    layout: null, guessed: null, others: false };
+
+const stepNow = () => state.lesson.steps[state.step];
+const isPlaying = () => !byId("play").hidden;
+
+/* ---- addresses ---------------------------------------------------------------------------------------------------- */
+
+/* A number's key stands in the address if it is one of a value or a gradient. */
+const addressOf = (step, key) => `#${state.lesson.name}/${step.id}` + (readKey(key) ? "/" + key : "") + Controls.suffix();
+
+function writeAddress() {
+    if (isPlaying() || (Controls.isLoading() && Controls.suffix())) return; /* what it asks for is not shown yet */
+    const isFirst = state.step === 0 && state.lesson === lessons[0] && !Controls.suffix() && !location.hash;
+    try {
+        history.replaceState(null, "", isFirst ? location.pathname + location.search : addressOf(stepNow(), state.chosen));
+    } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
+}
+
+/* An address as {name, id, key, wanted}: the words after "&", too. */
+function parseAddress(hash) {
+    const [place, ...pairs] = hash.replace(/^#/, "").split("&"), isOld = place.includes("=") || (!place && pairs.length > 0);
+    const wanted = new URLSearchParams(isOld ? hash.replace(/^#/, "") : pairs.join("&"));
+    const [name, id, key] = isOld ? [wanted.get("lesson"), wanted.get("step"), wanted.get("cell")] : place.split("/").map(decoded);
+    for (const word of isOld ? ["lesson", "step", "cell"] : []) wanted.delete(word);
+    return { name: name || "", id: id || "", key: key || null, wanted };
+}
+
+function decoded(text) {
+    try {
+        return decodeURIComponent(text);
+    } catch {
+        return text; /* a % that begins no character */
+    }
+}
+
+/* The number of the step that an address names. Steps were once counted: forward lines from 1, then backward. */
+function stepIn(lesson, id) {
+    const counted = /^\d+$/.test(id) && id !== "0" ? countedSteps(lesson) : null;
+    const name = counted ? counted[Math.min(Number(id), counted.length) - 1] : id;
+    unfoldFor(lesson, name);
+    return Math.max(0, stepOf(lesson, name));
+}
+
+/* An address may name a step inside a group: then the group is unfolded. */
+function unfoldFor(lesson, id) {
+    const [, line] = /^[fba](\d+)/.exec(id) || [], isFolded = line && !lesson.steps.some(step => step.id === id);
+    const group = isFolded && lesson.groups.find(({ lines }) => lines.some(each => each.line === Number(line)));
+    if (!group || lesson.open.has(group.id)) return;
+    lesson.open.add(group.id);
+    plan(lesson);
+    buildMachine();
+}
+
+/* Shows what the address says. */
+function readAddress() {
+    const { name, id, key, wanted } = parseAddress(location.hash), wasPlaying = isPlaying();
+    const isPlay = name === "play" || wanted.has("play");
+    byId("play").hidden = !isPlay;
+    document.body.classList.toggle("playing", isPlay);
+    if (isPlay !== wasPlaying) scrollTo(0, 0);
+    closePanel();
+    if (isPlay) return drawTabs("play");
+    const found = lessons.find(each => each.name === name), { lesson, sentence } = Controls.read(found || lessons[0], wanted);
+    const isUnknown = !found && name;
+    fill(byId("notice"), isUnknown && name === RECORDED ? ["A recording is there only while the page stays open. ",
+        el("a", { href: "#play" }, "Make another one in the playground.")]
+        : isUnknown ? `There is no lesson ${name} in this page: it shows ${lesson.number ? "lesson " + lesson.name : "a tape"}.` : sentence);
+    const isOther = lesson !== state.lesson, isOtherName = !state.lesson || lesson.name !== state.lesson.name;
+    if (isOther || machine.lesson !== lesson) openLesson(lesson);
+    if (isOtherName) {
+        state.bet = null;
+        scrollTo(0, 0);
+    }
+    Object.assign(state, { step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key, hover: null, hint: false,
+        moved: false, guessed: null });
+    draw();
+    Controls.drawn();
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------------- */
+
+/* Plans a lesson, and draws what stays for all of its steps. */
+function openLesson(lesson) {
+    const before = state.lesson;
+    if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
+    plan(lesson);
+    lesson.texts ??= new Map((lesson.notes || []).map(({ at, text }) => [at, text]));
+    lesson.look ??= new Map((lesson.notes || []).filter(each => each.look !== undefined).map(({ at, look }) => [at, look]));
+    Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
+    drawTabs(lesson.name);
+    buildMachine();
+}
+
+function drawTabs(name) {
+    for (const tab of byId("tabs").children) {
+        if (tab.dataset.name === name) tab.setAttribute("aria-current", "page");
+        else tab.removeAttribute("aria-current");
+    }
+}
+
+function goTo(n) {
+    const to = Math.max(0, Math.min(state.lesson.steps.length - 1, n));
+    if (to === state.step) return;
+    const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus), inMachine = byId("picture").contains(focus);
+    Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
+    stopTrailer();
+    draw();
+    if (isNarrow() && scrollY > byId("below").offsetTop) scrollTo(0, byId("machine").offsetTop);
+    if (inStep) byId("step").focus({ preventScroll: true });
+    if (inMachine) (byId("picture").querySelector('.node[tabindex="0"]') || byId("step")).focus({ preventScroll: true });
+}
+
+/* Draws the step. */
+function draw() {
+    const step = stepNow();
+    document.body.classList.toggle("at-cover", step.kind === "cover");
+    drawBar();
+    drawStep();
+    drawWords();
+    settle();
+    updateMachine();
+    const rule = byId("step").querySelector("h1, .rule h2");
+    byId("announce").textContent = `${phaseOf(state.lesson, state.step)}. ${rule ? rule.textContent : ""}`;
+    writeAddress();
+}
+
+/* The same step once more; the focus stays where it was. */
+function drawAgain() {
+    const focus = document.activeElement, key = focus.dataset && focus.dataset.key, inStep = byId("step").contains(focus);
+    draw();
+    if (focus.isConnected) focus.focus({ preventScroll: true });
+    else if (inStep) (cellAt(key) || byId("step")).focus({ preventScroll: true });
+}
+
+/* The bar: a dash for each step, with a mark where a question waits. A click on it leads to the nearest step. */
+function drawBar() {
+    const { lesson, step } = state, bar = byId("scrub"), asks = new Set();
+    (lesson.questions || []).forEach((question, n) => lesson.steps.forEach((each, m) => isAsked(question, each) && !lesson.right.has(n) && asks.add(m)));
+    fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on" : n < step ? "past" : "",
+        asks.has(n) ? "ask" : ""].join(" ").trim() })));
+    byId("count").textContent = phaseOf(lesson, step);
+    byId("back").disabled = step === 0;
+    byId("next").disabled = step === lesson.steps.length - 1;
+    byId("predict").setAttribute("aria-pressed", String(state.hide));
+}
+
+function stepInBar(x) {
+    const far = dash => Math.abs(dash.getBoundingClientRect().x + dash.offsetWidth / 2 - x), dashes = [...byId("scrub").children];
+    return dashes.indexOf(dashes.reduce((a, b) => (far(b) < far(a) ? b : a)));
+}
+
+function choose(key) {
+    Object.assign(state, { chosen: key, hover: null, hint: false });
+    const hasRows = picture && picture.row !== undefined;
+    if (hasRows) drawStep();
+    else showTerms();
+    writeAddress();
+}
+
+/* ---- other numbers, and recordings -------------------------------------------------------------------------------- */
+
+/* Shows the same lesson with other numbers, at the same step if it has one. */
+function showLesson(lesson) {
+    const { steps } = state.lesson, step = stepNow(), key = readKey(state.chosen), id = step.id, isLast = state.step === steps.length - 1;
+    const like = other => other.kind === step.kind && step.kind !== "cover" && nameOf(resultOf(other)) === nameOf(resultOf(step)) &&
+        (!step.unit || nameOf(other.unit.result) === nameOf(step.unit.result));
+    const at = state.step;
+    openLesson(lesson);
+    const found = lesson.steps.findIndex(like), named = stepOf(lesson, id), last = lesson.steps.length - 1;
+    state.step = found >= 0 ? found : isLast && step.kind !== "cover" ? last : named >= 0 ? named : Math.min(at, last);
+    const now = readKey(state.chosen);
+    if (key && (!now || nameOf(now.t) !== nameOf(key.t))) state.chosen = null;
+    state.moved = false;
+    drawAgain();
+    Controls.drawn();
+}
+
+const RECORDED = "recall";
+
+/* Shows a lesson that was recorded while the page is open, in place of the one before it. back: a link on its cover; at:
+ * the number of the tensor whose step is shown first. */
+function showRecording(recording, back, at) {
+    const lesson = prepare({ ...recording, name: RECORDED, back }), former = lessons.findIndex(({ name }) => name === RECORDED);
+    lessons.splice(former < 0 ? lessons.length : former, 1, lesson);
+    drawMenu();
+    plan(lesson);
+    const t = lesson.tape.tensors[at ?? -1], step = t && lesson.steps[t.gradStep < Infinity ? t.gradStep : Math.max(1, t.valueStep)];
+    location.hash = RECORDED + (step ? "/" + step.id : "");
+}
+
+const drawMenu = () => byId("tabs").replaceChildren(...lessons.map(({ number, name, title }) => el("a", { href: "#" + name, "data-name": name, title },
+    number ? el("b", {}, name) : "", el("span", {}, title || "Your tape"))), el("a", { href: "#play", "data-name": "play", class: "playtab" }, "Playground"));
+
+/* ---- the beginning ------------------------------------------------------------------------------------------------ */
+
+/* The lesson's own words for steps give way to the steps of the page, which have the same name. */
+const prepare = ({ steps, ...lesson }) => connect({ ...lesson, notes: steps });
+
+const data = JSON.parse(byId("data").textContent), sources = data.sources || [], lessons = data.lessons.map(prepare);
+
+function watchStep(box) {
+    /* A click chooses a number and leaves the focus, so that the arrows go on stepping. */
+    box.addEventListener("mousedown", event => event.target.closest(".c") && event.preventDefault());
+    box.addEventListener("click", event => {
+        const cell = event.target.closest(".c");
+        if (cell) choose(cell.dataset.key === state.chosen ? null : cell.dataset.key);
+    });
+    const hover = key => {
+        if (state.hover === key || byId("terms")?.contains(document.activeElement)) return;
+        state.hover = key;
+        showTerms();
+    };
+    box.addEventListener("mouseover", event => {
+        const cell = event.target.closest(".c");
+        if (cell && !matchMedia("(hover: none)").matches) hover(cell.dataset.key);
+    });
+    box.addEventListener("mouseleave", () => state.hover && hover(null));
+}
+
+/* Another width or colours: the pictures are made anew, and the reader's answers stay. */
+function rebuild() {
+    if (isPlaying() || !state.lesson) return;
+    buildMachine();
+    drawAgain();
+}
+
+function begin() {
+    let timer = 0;
+    drawMenu();
+    byId("back").addEventListener("click", () => goTo(state.step - 1));
+    byId("next").addEventListener("click", () => goTo(state.step + 1));
+    byId("scrub").addEventListener("click", event => goTo(stepInBar(event.clientX)));
+    byId("scrub").addEventListener("mousemove", event => (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));
+    byId("predict").addEventListener("click", togglePredict);
+    watchStep(byId("step"));
+    beginPanels();
+    addEventListener("keydown", onKey);
+    addEventListener("hashchange", readAddress);
+    addEventListener("resize", () => {
+        clearTimeout(timer);
+        timer = setTimeout(rebuild, 80);
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rebuild);
+    addEventListener("beforeprint", drawPaper);
+    addEventListener("afterprint", clearPaper);
+    readAddress();
+    Controls.begin();
+    setTimeout(runTrailer, 500);
+}
+
+begin();

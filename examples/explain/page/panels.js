@@ -1,0 +1,49 @@
+/* panels.js - the panels under the header. One is open at a time; it moves the page down and covers nothing. */
+"use strict";
+
+const panelKinds = { change: drawChange, break: drawBreak, share: drawShare };
+
+const closer = () => el("button", { class: "close", "aria-label": "Close", onclick: () => closePanel(true) }, icon("wrong"));
+
+function openPanel(name) {
+    const box = byId("panel"), wasOpen = box.dataset.by === name && !box.hidden;
+    closePanel();
+    if (wasOpen) return;
+    box.dataset.by = name;
+    box.hidden = false;
+    box.setAttribute("aria-label", byId("b-" + name).getAttribute("aria-label"));
+    byId("b-" + name).setAttribute("aria-expanded", "true");
+    fill(box, closer(), panelKinds[name]());
+    updatePanel();
+    drawAgain();
+    (box.querySelector("input:enabled, .rulebox:enabled") || box.querySelector("button")).focus({ preventScroll: true });
+    if (scrollY > box.offsetTop) scrollTo(0, 0);
+}
+
+/* back: the focus returns to the button that opened it. */
+function closePanel(back) {
+    const box = byId("panel"), { by } = box.dataset;
+    if (box.hidden) return;
+    const button = byId("b-" + by);
+    button.setAttribute("aria-expanded", "false");
+    box.hidden = true;
+    box.dataset.by = "";
+    box.replaceChildren();
+    inputs = new Map();
+    if (back) button.focus();
+    if (state.lesson && !isPlaying()) drawAgain();
+}
+
+function present(on = !isPresenting()) {
+    document.documentElement.classList.toggle("present", on);
+    byId("b-present").setAttribute("aria-pressed", String(on));
+    if (on) closePanel();
+    if (on && !state.hide) state.hide = true;
+    rebuild();
+}
+
+function beginPanels() {
+    for (const name of Object.keys(panelKinds)) byId("b-" + name).addEventListener("click", () => openPanel(name));
+    byId("b-present").addEventListener("click", () => present());
+    byId("b-help").addEventListener("click", () => byId("help").showModal());
+}

@@ -1,0 +1,269 @@
+/* pictures.js - the formula of a step, as tables. A picture is
+ *
+ *     items     what stands in a row: {table: view} and {op: sign, note}
+ *     rule      the same as a line of type
+ *     main      the view that the step computes
+ *     terms(i)  what number i of main is made of: text, {note: words} and factors {key, x, text}
+ *     moves     [from, to], keys of cells, where numbers only slide
+ *     mean, meanTerms   the row mean of softmax, and what it is made of
+ *     rowOf(i)  the row of number i, where each row is made from the same rows of the others alone
+ *
+ * All follows from the Jacobian; an op's own formula is used where it has only letters of inputs, numbers and signs. */
+"use strict";
+
+const MOST_TERMS = 12; /* of a sum: more would fill the page */
+
+const sign = (op, note) => ({ op, note });
+const factor = (view, i) => ({ key: view.key(i), x: view.numbers[i], text: written(view.numbers[i], view.format) });
+const times = (a, b) => [a, " × ", b];
+
+/* A sum of groups of terms. The rest of a long sum is only counted. */
+function sumOf(groups) {
+    const shown = groups.length > MOST_TERMS + 2 ? groups.slice(0, MOST_TERMS) : groups;
+    const list = shown.flatMap((group, n) => (n ? [" + ", ...group] : group));
+    return shown.length < groups.length ? [...list, { note: ` + … (${groups.length} terms)` }] : list;
+}
+
+const range = (n, each) => Array.from({ length: n }, (_, k) => each(k));
+
+function pictureOf(step) {
+    if (step.kind === "forward") return forwardPicture(step.unit);
+    if (step.kind === "start") return startPicture(step.tensor);
+    return step.kind === "add" ? addPicture(step) : backwardPicture(step.unit, step.part);
+}
+
+function startPicture(t) {
+    const isOne = t.grad.length === 1 && t.grad[0] === 1, main = gradView(t, { isMain: true, note: isOne ? "" : "it was given" });
+    return { items: isOne ? [{ table: main }, sign("="), sign("1")] : [{ table: main }], main,
+        rule: isOne ? [nameEl(main.name), " = 1"] : [nameEl(main.name), " was given"],
+        terms: i => (isOne ? ["1"] : [factor(main, i)]) };
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------------------ */
+
+function forwardPicture(unit) {
+    const main = valueView(unit.result, { isMain: true, note: unit.result.shape.length ? "this step makes it" : "" });
+    if (unit.moves) return movedPicture(unit, main);
+    if (unit.group) return groupPicture(unit, main);
+    return unit.product ? productPicture(unit, main) : formulaPicture(unit, main) || opPicture(unit, main);
+}
+
+function movedPicture(unit, main) {
+    const views = unit.inputs.map(t => t && valueView(t)), from = [...new Set(unit.inputs)].filter(Boolean)
+        .map(t => views[unit.inputs.indexOf(t)]);
+    const viewAt = ({ k }) => views[unit.group ? 0 : k];
+    return { main, items: [...from.map(table => ({ table })), sign("→", "moves"), { table: main }],
+        moves: unit.moves.map((m, j) => [viewAt(m).key(m.i), main.key(j)]),
+        rule: [listed(from.map(view => nameEl(view.name))), " → ", nameEl(main.name)],
+        terms: j => [factor(viewAt(unit.moves[j]), unit.moves[j].i), { note: ", moved" }] };
+}
+
+const MOST_INNER = 14; /* columns of the results inside a group: more would be too small to read */
+
+/* Folded lines: their results, the last first, and the tables that they began with. */
+function groupPicture({ lines, inputs, group }, main) {
+    const last = lines[lines.length - 1], count = `${lines.length} lines`;
+    const columns = sum([...lines.map(line => line.result), ...inputs].map(t => t.columns * t.panels));
+    const back = columns > MOST_INNER ? [] : range(lines.length - 1, n => lines.length - 1 - n)
+        .flatMap(n => [sign("←", opName(lines[n].op)), { table: valueView(lines[n - 1].result) }]);
+    return { main, terms: pictureOfLine(last, main).terms,
+        rule: [nameEl(main.name), ": ", group.name === nameOf(last.result) ? count : `${group.name}, ${count}`],
+        items: [{ table: main }, ...back, sign("←", back.length ? opName(lines[0].op) : count), ...inputs.map(t => ({ table: valueView(t) }))] };
+}
+
+const opName = op => op.replace(/_/g, " ");
+const pictureOfLine = (line, main) => (line.product ? productPicture : (u, m) => formulaPicture(u, m) || opPicture(u, m))(line, main);
+
+function productPicture(unit, main) {
+    const { product: { a: ta, b: tb, ka, kb, isFlipped, K, A, B, placeOf }, inputs } = unit;
+    const a = valueView(ta), b = valueView(tb, { isFlipped }), bias = inputs.find((t, k) => t && k !== ka && k !== kb);
+    const c = bias && valueView(bias);
+    return { main, items: [{ table: main }, sign("="), { table: a }, sign("·", "row · column"), { table: b },
+        ...(c ? [sign("+"), { table: c }] : [])],
+    rule: [nameEl(main.name), " = ", nameEl(a.name), " ", nameEl(b.name), c && [" + ", nameEl(c.name)]],
+    terms: j => {
+        const { p, n, m } = placeOf(j);
+        const products = range(K, k => times(factor(a, A(p, n, k)), factor(b, B(p, k, m))));
+        return [...sumOf(products), ...(c ? [" + ", factor(c, broadcastIndex(c.t, main.t, j))] : [])];
+    } };
+}
+
+/* The formula of the data as items, if it has only inputs, numbers and signs: "a - b", "max(x, 0)". */
+function formulaItems(unit, viewFor) {
+    const text = unit.formula.split(";")[0], roles = new Map(), items = [];
+    unit.inputs.forEach((t, k) => t && roles.set(roleOf(unit, k), viewFor(t)));
+    if (!text || /max x|exp/.test(text)) return null;
+    for (const token of text.match(/[A-Za-z]+|\S/g)) {
+        const last = items[items.length - 1], isSymbol = token in unit && /^[sp]$/.test(token);
+        if (roles.has(token)) {
+            if (last && (last.table || last.isNumber)) items.push(last.table ? sign("×", "number by number") : sign("·"));
+            items.push({ table: roles.get(token) });
+        } else if (isSymbol) items.push({ op: constant(Number(unit[token])), isNumber: true });
+        else if (/^[A-Za-z]{2,}$/.test(token) && token !== "max") return null;
+        else if (token === "^") items.push({ isCaret: true });
+        else if (last && last.isCaret) items.splice(-1, 1, sign(superscript(token)));
+        else items.push(sign(token === "-" ? "−" : token));
+    }
+    return items;
+}
+
+function formulaPicture(unit, main) {
+    const views = new Map(), viewFor = t => views.get(t) || views.set(t, valueView(t)).get(t), items = formulaItems(unit, viewFor);
+    if (!items) return null;
+    const inRule = item => (item.table ? nameEl(item.table.name) : /^[×·]$/.test(item.op) ? " "
+        : /^[−+/]$/.test(item.op) ? ` ${item.op} ` : item.op === "," ? ", " : item.isNumber ? item.op : item.op);
+    const inTerms = (item, j) => (item.table ? factor(item.table, broadcastIndex(item.table.t, main.t, j))
+        : /^[−+×·/]$/.test(item.op) ? ` ${item.op === "·" ? "×" : item.op} ` : item.op === "," ? ", " : item.op);
+    return { main, items: [{ table: main }, sign("="), ...items], rule: [nameEl(main.name), " = ", items.map(inRule)],
+        terms: j => items.map(item => inTerms(item, j)) };
+}
+
+/* Is the result the sum of derivative times input? So it is for sums and means. */
+const isLinear = ({ result, parts, inputs }) => parts.length === inputs.filter(Boolean).length && parts.length > 0 &&
+    result.value.every((y, j) => isNear(y, sum(parts.flatMap(part => part.rows[j].map(([i, J]) => J * part.tensor.value[i])))));
+
+function opPicture(unit, main) {
+    const tensors = [...new Set(unit.inputs.filter(Boolean))], isAlone = tensors.length < 2;
+    const isShort = t => t.value.every(x => fix(x, decimalsOf(t.value, t.type)).length <= 3);
+    const views = tensors.map(t => valueView(t, { isSmall: !isAlone && !t.grad && isShort(t) })), name = opName(unit.op);
+    const viewFor = t => views[tensors.indexOf(t)], isSum = isLinear(unit), from = j => unit.parts.flatMap(part =>
+        part.rows[j].map(([i, J]) => ({ view: viewFor(part.tensor), i, J })));
+    const isFirst = (list, { view, i }, n) => list.findIndex(each => each.view === view && each.i === i) === n;
+    return { main, items: [{ table: main }, sign("="), sign(name), ...views.map(table => ({ table }))],
+        rule: [nameEl(main.name), " = ", el("span", { class: "fn" }, name), "(", listed(views.map(view => nameEl(view.name))), ")"],
+        rowOf: rowsOf(unit, views.concat(main)),
+        terms: j => {
+            const list = from(j);
+            if (!list.length) return tensors.length ? [{ note: unmoved(unit, j) }] : [];
+            if (isSum) return sumOf(list.map(({ view, i, J }) =>
+                (J === 1 ? [factor(view, i)] : [constant(J), " × ", factor(view, i)])));
+            return [{ note: name + " of ", isOf: true }, ...listed(list.filter((each, n) => isFirst(list, each, n))
+                .slice(0, MOST_TERMS).map(({ view, i }) => factor(view, i)))];
+        } };
+}
+
+/* Why no input changes a number of the result. */
+function unmoved({ parts, result }, j) {
+    const part = parts.find(p => p.dx.length === result.value.length), reason = part && part.reasons.get(j);
+    return reason === "weight is 1" ? "the other weights of its row are 0, so it stays 1" : "no input changes it";
+}
+
+/* If each row is made from the same row of the tables alone: element -> row. */
+function rowsOf(unit, views) {
+    const { rows, columns, panels } = unit.result, isSame = view => view.t.rows === rows && view.t.panels === panels;
+    const isRowwise = unit.parts.length > 0 && unit.parts.every(part => part.rowwise) && rows > 1;
+    return isRowwise && views.filter(view => view.t.rows > 1).every(isSame) ? i => Math.floor(i / columns) % rows : null;
+}
+
+/* ---- backward ----------------------------------------------------------------------------------------------------- */
+
+function backwardPicture(unit, part) {
+    const { tensor: x } = part, several = x.parts.length;
+    const main = partView(part, { isMain: true,
+        note: several > 1 ? `one of ${several} parts` : x.producer ? "this step finds it" : "here it ends" });
+    const dy = gradView(unit.result, { note: "arrives" });
+    const picture = { move: movedBack, product: productBack, softmax: softmaxBack, each: eachBack, spread: spreadBack,
+        general: generalBack }[part.kind](unit, part, main, dy);
+    return { main, part, ...picture, rule: [nameEl(main.name), picture.moves || part.kind === "general" ? " ← " : " = ", picture.rule] };
+}
+
+function movedBack(unit, part, main, dy) {
+    return { items: [{ table: main }, sign("←", "moves back"), { table: dy }], rule: nameEl(dy.name),
+        moves: part.rows.flatMap((row, j) => row.map(([i]) => [dy.key(j), main.key(i)])),
+        terms: i => (part.columns[i].length ? [...sumOf(part.columns[i].map(([j]) => [factor(dy, j)])), { note: ", moved back" }] : []) };
+}
+
+/* da = dy b', and db = a' dy. A factor stands as it has to be read: transposed, unless it was used transposed. */
+function productBack(unit, part, main, dy) {
+    const { a, b, ka, isFlipped, N, M, K, P, A, B, Y } = unit.product;
+    if (part.k === ka) {
+        const other = valueView(b, { isFlipped: !isFlipped, note: "as it was" });
+        return { items: [{ table: main }, sign("="), { table: dy }, sign("·", "row · column"), { table: other }],
+            rule: [nameEl(dy.name), " ", nameEl(other.name)],
+            terms: i => {
+                const p = Math.floor(i / (N * K)), n = Math.floor(i / K) % N, k = i % K;
+                return sumOf(range(M, m => times(factor(dy, Y(p, n, m)), factor(other, B(p, k, m)))));
+            } };
+    }
+    const places = new Map(); /* element of b -> its panels, its k and m */
+    for (let p = 0; p < P; p++) for (let k = 0; k < K; k++) for (let m = 0; m < M; m++) {
+        const i = B(p, k, m);
+        places.set(i, { k, m, panels: [...(places.get(i) || { panels: [] }).panels, p] });
+    }
+    const other = valueView(a, { isFlipped: !isFlipped, note: "as it was" });
+    const d = isFlipped ? gradView(unit.result, { isFlipped: true, note: "arrives" }) : dy, order = isFlipped ? [d, other] : [other, d];
+    return { items: [{ table: main }, sign("="), { table: order[0] }, sign("·", "row · column"), { table: order[1] }],
+        rule: order.flatMap((view, n) => [n ? " " : "", nameEl(view.name)]),
+        terms: i => {
+            const { k, m, panels } = places.get(i);
+            const pair = (p, n) => [factor(other, A(p, n, k)), factor(d, Y(p, n, m))];
+            return sumOf(panels.flatMap(p => range(N, n => times(...(isFlipped ? pair(p, n).reverse() : pair(p, n))))));
+        } };
+}
+
+/* dx = s y (dy - mean of the row), the mean weighted by y. */
+function softmaxBack({ result: y }, part, main, dy) {
+    const { tensor: x, factor: s } = part, C = x.columns, weights = valueView(y, { note: "weights" });
+    const means = range(y.value.length / C, r => sum(range(C, c => y.value[r * C + c] * y.grad[r * C + c])));
+    const mean = { ...viewOf(x, "m", { numbers: means, note: "", plainName: true }), name: "row mean", columns: 1, rowWords: null,
+        columnWords: null, at: (p, r) => p * x.rows + r, format: dy.format, top: dy.top, isMean: true };
+    const scale = Math.abs(s - 1) > 1e-6 ? constant(s) : "";
+    return { mean, rowOf: x.rows > 1 ? i => Math.floor(i / C) % x.rows : null,
+        items: [{ table: main }, sign("="), ...(scale ? [sign(scale), sign("×")] : []), { table: weights },
+            sign("×", "number by number"), sign("("), { table: dy }, sign("−"), { table: mean }, sign(")")],
+        rule: [scale && scale + " ", nameEl(weights.name), " × (", nameEl(dy.name), " − mean of the row)"],
+        terms: i => [scale && scale + " × ", factor(weights, i), " × (", factor(dy, i), " − ", factor(mean, Math.floor(i / C)), ")"]
+            .filter(Boolean),
+        meanTerms: r => sumOf(range(C, c => times(factor(weights, r * C + c), factor(dy, r * C + c)))) };
+}
+
+const jacobianView = (unit, part) => viewOf(unit.result, "j", { name: "derivative", plainName: true,
+    numbers: part.rows.map(row => (row.length ? row[0][1] : 0)), note: `of ${plain(symbolOf(unit.result))} by ${plain(symbolOf(part.tensor))}` });
+
+/* dx = dy times the derivative in its place. A constant derivative is a number; of copies the products are added. */
+function eachBack(unit, part, main, dy) {
+    const c = constantOf(part), J = jacobianView(unit, part), isMinus = c === -1;
+    const number = c === null || c === 1 ? "" : isMinus ? "−" : constant(c);
+    const product = j => (c === 1 ? [factor(dy, j)] : c !== null ? [isMinus ? "−1" : number, " × ", factor(dy, j)] : times(factor(dy, j), factor(J, j)));
+    const items = c === null ? [{ table: dy }, sign("×", "number by number"), { table: J }]
+        : [...(number ? [sign(number), ...(isMinus ? [] : [sign("×")])] : []), { table: dy }];
+    return { items: [{ table: main }, sign("="), ...(part.copies ? [sign("sum of", "all copies")] : []), ...items],
+        rule: [part.copies && "sum of ", number && (isMinus ? "−" : number + " "), nameEl(dy.name), c === null && " × derivative"],
+        terms: i => sumOf(part.columns[i].map(([j]) => product(j))) };
+}
+
+/* One dy for several x: each gets it, times its derivative. */
+function spreadBack(unit, part, main, dy) {
+    const c = constantOf(part), numbers = part.columns.map(column => (column.length ? column[0][1] : 0));
+    const J = viewOf(part.tensor, "j", { numbers, name: "derivative", plainName: true, top: state.lesson.topValue,
+        note: `of ${plain(symbolOf(unit.result))} by ${plain(symbolOf(part.tensor))}` });
+    const by = c === null ? [sign("×"), { table: J }] : [sign(`× ${constant(c)}`, "for each")];
+    return { items: [{ table: main }, sign("="), { table: dy }, ...by], rule: [nameEl(dy.name), c === null ? " × derivative" : ", for each number"],
+        terms: i => part.columns[i].flatMap(([j, value]) => [factor(dy, j), " × ", c === null ? factor(J, i) : constant(value)]) };
+}
+
+function generalBack(unit, part, main, dy) {
+    return { items: [{ table: main }, sign("←", opName(unit.op)), { table: dy }], rule: unit.gradient || nameEl(dy.name),
+        terms: i => sumOf(termsOf({ line: unit, columns: part.columns }, i).map(({ j, J }) => [factor(dy, j), " × ", bare(J)])) };
+}
+
+const MOST_PARTS = 4; /* of a gradient side by side: of more, those that came before stand as their sum */
+
+/* The parts of a gradient that have arrived, added in the order and the type of backward. */
+function addPicture({ tensor, done }) {
+    const all = tensor.parts, isComplete = done.length === all.length, round = tensor.type === "float32" ? Math.fround : x => x;
+    const totalOf = parts => tensor.value.map((_, i) => parts.reduce((a, part) => round(a + part.dx[i]), 0));
+    const format = decimalsOf([...tensor.grad, ...all.flatMap(part => part.dx)], ""), before = done.slice(0, -1), isMany = done.length > MOST_PARTS;
+    const reasonOf = parts => i => [...new Set(parts.map(part => reasonOfPart(part, i)))].join("; ");
+    const partViews = (isMany ? done.slice(-1) : done).map(part => partView(part, { name: symbolOf(part.line.result), isFrom: true, format, of: "p",
+        key: i => `p${part.line.line}.${part.k}.${i}`, note: part === done[done.length - 1] ? "added now" : "" }));
+    const soFar = isMany && viewOf(tensor, "q", { name: "before", plainName: true, numbers: totalOf(before), format, note: `${before.length} parts`,
+        top: state.lesson.topGrad, reason: reasonOf(before) });
+    const views = soFar ? [soFar, ...partViews] : partViews, names = view => (view.isFrom ? ["from ", nameEl(view.name)] : "what came before");
+    const main = gradView(tensor, { isMain: true, numbers: isComplete ? tensor.grad : totalOf(done), format,
+        shows: isComplete ? "grad " + tensor.number : `sum ${tensor.number} ${done.length}`,
+        note: isComplete ? "complete" : `${done.length} of ${all.length} so far`, reason: isComplete ? i => reasonOfGrad(tensor, i) : reasonOf(done) });
+    return { main, items: [{ table: main }, sign("="), ...views.flatMap((table, n) => (n ? [sign("+"), { table }] : [{ table }]))],
+        rule: [nameEl(main.name), isComplete ? " = " : " so far = ", views.map((view, n) => [n ? " + " : "", names(view)])],
+        terms: i => sumOf(views.map(view => [factor(view, i)])) };
+}

@@ -1,0 +1,88 @@
+/* predict.js - predict first: what a step computes is hidden until it is guessed or shown. A question for a number hides
+ * that number, too. A hidden number stands nowhere: not in cells, titles, the picture of the tape, or words. */
+"use strict";
+
+const secretOf = key => stepNow().id + " " + key;
+const isShown = key => state.lesson.shown.has(secretOf(key));
+
+/* The key of the number that an open question of this step asks for; null if there is none. */
+function askedKey() {
+    const open = questionsNow().find(({ question, n }) => question.kind === "number" && !state.lesson.right.has(n) && !isShown(keyAsked(question)));
+    return open ? keyAsked(open.question) : null;
+}
+
+const keyAsked = ({ part, tensor, index }) => (part === "grad" ? "g" : "v") + tensor + "." + index;
+
+/* Can the step's result be predicted? The start is 1, and that is no question. */
+const canPredict = step => state.hide && step.kind !== "cover" && step.kind !== "start";
+
+function isSecret(view, i) {
+    const key = view.key(i), step = stepNow();
+    if (state.printing) return state.printing === "worksheet" && view.isMain && step.kind !== "start";
+    if (/^[mjq]/.test(key) || isShown(key)) return false;
+    return key === state.asked || (view.isMain && canPredict(step));
+}
+
+/* Is anything of this step's result hidden? */
+const isHiding = () => !!picture && picture.main.numbers.some((_, i) => isSecret(picture.main, i));
+
+/* May these words be read? Not if they hold the number that is to be found. */
+function tellsSecret(text) {
+    const { of, t, i } = readKey(state.asked) || {};
+    if (!t) return false;
+    const x = (of === "g" ? t.grad : t.value)[i], digits = [1, 2, 3].map(d => Math.abs(x).toFixed(d));
+    return digits.some(each => text.includes(each));
+}
+
+function show(keys) {
+    for (const key of keys) state.lesson.shown.add(secretOf(key));
+    drawAgain();
+}
+
+/* How near a guess is. The gap is said, so that a reader learns from it. */
+function judge(guess, x) {
+    const isClose = y => Math.abs(guess - y) <= Math.max(0.006, 0.015 * Math.abs(y));
+    if (guess !== guess) return { words: "That is no number." };
+    if (isClose(x)) return { right: true, words: "Right." };
+    if (isClose(-x)) return { words: "The size is right, the sign is not." };
+    if (isClose(2 * x) || isClose(x / 2)) return { words: "Off by a factor of 2." };
+    return { words: x !== 0 && Math.sign(guess) !== Math.sign(x) ? "Not yet: look at the sign." : "Not yet." };
+}
+
+/* The field in the line of terms for a number that is hidden. */
+function guessField(view, i) {
+    const key = view.key(i), said = el("span", { class: "said", role: "status" });
+    const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "6", "aria-label": "your guess" });
+    const open = () => show([key]), button = (text, onclick) => el("button", { type: "button", onclick }, text);
+    const check = event => {
+        event.preventDefault();
+        const guess = readNumber(input), { right, words } = judge(guess, view.numbers[i]);
+        if (input.value.trim() === "") said.textContent = "Enter a number first.";
+        else if (right) {
+            state.guessed = { key, words: `You said ${input.value.trim()}.` };
+            open();
+        } else {
+            state.guessed = { key, guess };
+            said.textContent = words;
+        }
+    };
+    return el("form", { class: "guess", onsubmit: check }, input, el("button", {}, "check"),
+        !state.hint && button("show the terms", () => {
+            state.hint = true;
+            showTerms();
+        }), button("reveal", open), state.hide && button("reveal all", () => show(view.numbers.map((_, n) => view.key(n)))), said);
+}
+
+/* After a reveal: how far the last guess was. */
+function gapOf(view, i) {
+    const { key, guess, words } = state.guessed || {};
+    if (key !== view.key(i) || !isShown(key)) return "";
+    return words || `You said ${bare(guess)}: ${bare(Math.abs(guess - view.numbers[i]))} too ${guess > view.numbers[i] ? "much" : "little"}.`;
+}
+
+function togglePredict() {
+    state.hide = !state.hide;
+    state.lesson.shown = new Set();
+    state.hint = false;
+    drawAgain();
+}

@@ -1,0 +1,257 @@
+/* step.js - draws the step: its rule as a line of type and as tables, its check, and the program that computed it. */
+"use strict";
+
+let picture = null; /* of the step that is shown; null: the cover is */
+
+function drawStep() {
+    const box = byId("step"), step = stepNow(), below = byId("below");
+    state.asked = askedKey();
+    below.classList.remove("full");
+    if (step.kind === "cover") {
+        picture = null;
+        return drawCover(box);
+    }
+    picture = { unit: step.unit, ...(state.compare && comparison(step) || pictureOf(step)) };
+    const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels));
+    state.panel = Math.min(state.panel, panels - 1);
+    if (panels > 1 && !all) turnToChosen();
+    chooseRow();
+    state.layout = fitLayout(box, all);
+    drawTables(box, step, panels > 1 && !all ? panels : 0);
+    if (!narrowTables()) {
+        state.layout = fitLayout(box, all, true);
+        drawTables(box, step, panels > 1 && !all ? panels : 0);
+    }
+    fitCaptions();
+    showTerms();
+    animateStep();
+}
+
+/* A name may be wider than its table; where it would cover the name of the next one, it loses its note, then its end. */
+function fitCaptions() {
+    const captions = [...byId("step").querySelectorAll("figcaption")], box = each => each.getBoundingClientRect();
+    captions.forEach((caption, n) => {
+        const next = captions[n + 1], limit = next && Math.abs(box(next).top - box(caption).top) < 60 ? box(next).left - 8 : box(byId("step")).right;
+        const end = () => Math.max(...[...caption.children].map(child => (child.offsetWidth ? box(child).right : 0)));
+        if (end() > limit) caption.classList.add("noteless");
+        if (end() > limit) caption.firstChild.style.maxWidth = Math.max(30, limit - box(caption).left) + "px";
+    });
+}
+
+/* panels: how many there are to choose from, or 0. */
+function drawTables(box, step, panels) {
+    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step), panels > 0 && drawHeads(panels),
+        picture.row !== undefined && drawRows()), drawItems(picture, state.layout)),
+    el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step), state.compare && drawBothLosses()),
+    svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
+}
+
+/* The width of signs and words is only estimated before it is drawn: cells that reach over the edge become narrower.
+ * False if they would be too narrow for their digits. */
+function narrowTables() {
+    const items = byId("step").querySelector(".items"), { layout } = state, right = each => each.getBoundingClientRect().right;
+    const over = Math.max(0, ...[...items.querySelectorAll(".grid, .op")].map(right)) - right(items);
+    if (layout.wraps || over <= 0) return true;
+    layout.cell -= Math.ceil(over / Math.max(1, layout.columns));
+    items.style.setProperty("--cw", layout.cell + "px");
+    return layout.cell >= layout.least;
+}
+
+/* On a wide window the step ends above its lower edge: with smaller words, lower rows, and, of large tables, fewer rows in
+ * view at a time. */
+function settle() {
+    const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state, limit = innerHeight - 6;
+    below.classList.remove("small");
+    if (!picture || !items || innerWidth < 1100) return;
+    const bottom = list => Math.max(...list.map(each => each.getBoundingClientRect().bottom)) + scrollY;
+    const step = () => bottom([items, ...byId("terms").children]);
+    const all = () => Math.max(step(), bottom([items, ...byId("words").querySelectorAll(".text, .verdict, .question")]));
+    if (all() > limit) below.classList.add("small");
+    if (all() > limit && byId("questions")) moveQuestions(all);
+    const over = (below.classList.contains("full") ? all() : step()) - limit, rows = items.clientHeight / (layout.height + 2);
+    if (over <= 0) return;
+    const height = Math.max(24 * enlarged(), layout.height - over / rows);
+    items.style.setProperty("--ch", height + "px");
+    items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
+    if (step() > limit) cutTables(items, step() - limit);
+    showTerms();
+}
+
+/* The questions stand under the line of terms, if they end higher there. */
+function moveQuestions(bottom) {
+    const questions = byId("questions"), words = questions.parentElement, next = questions.nextSibling, before = bottom();
+    byId("terms").after(questions);
+    if (questions.getBoundingClientRect().bottom + scrollY >= before) words.insertBefore(questions, next);
+}
+
+/* Tables that stand in lines lose so many pixels of height: the highest ones first. What is cut off scrolls. */
+function cutTables(items, over) {
+    const LEAST = 100 * enlarged(), panels = [...items.querySelectorAll(".panels")], lines = new Map();
+    for (const each of panels) {
+        const { top } = each.closest(".item").getBoundingClientRect();
+        lines.set(top, Math.max(lines.get(top) || 0, each.clientHeight));
+    }
+    const heights = [...lines.values()], room = sum(heights) - over;
+    let cap = Math.max(...heights);
+    while (cap > LEAST && sum(heights.map(h => Math.min(h, cap))) > room) cap -= 4;
+    for (const each of panels) if (each.clientHeight > cap) each.style.cssText = `max-height:${cap}px;overflow:auto`;
+}
+
+const tablesIn = ({ items }) => items.filter(item => item.table).map(item => item.table);
+
+/* The layout of the tables. A wide formula gets the whole width, and the words go under it. */
+function fitLayout(box, all, wraps) {
+    const { items } = picture, below = byId("below"), k = enlarged();
+    const top = below.getBoundingClientRect().top + scrollY, H = Math.max(200, innerHeight - top - 40);
+    const fit = () => layoutOf(items, box.clientWidth - 20, H, all, wraps), layout = fit(), free = H - 180 * k - layout.rows * (layout.height + 2);
+    const isSmall = layout.wraps || layout.font < 14 * k || (layout.isTight && free > 150 * k);
+    if (innerWidth < 1100 || !isSmall) return layout;
+    below.classList.add("full");
+    return fit();
+}
+
+/* Buttons for the panels of a table, where one is shown at a time. */
+function drawHeads(panels) {
+    const { t } = tablesIn(picture).find(view => view.panels === panels);
+    const turn = p => {
+        state.panel = p;
+        state.chosen = null;
+        drawStep();
+        byId("step").querySelectorAll(".heads button")[p].focus();
+    };
+    return el("div", { class: "heads", role: "group", "aria-label": "which part" }, range(panels, p =>
+        el("button", { "aria-pressed": String(p === state.panel), onclick: () => turn(p) }, panelName(t, p))));
+}
+
+/* Brings the panel of the chosen cell into view. */
+function turnToChosen() {
+    const { main } = picture, i = Number((/\.(\d+)$/.exec(state.chosen) || [])[1] ?? NaN);
+    if (main.panels > 1 && main.key(i) === state.chosen) state.panel = Math.floor(i / (main.t.rows * main.t.columns));
+}
+
+/* On a phone a row-wise rule shows one row of its tables: that of the number that is worked out. */
+function chooseRow() {
+    const { main, rowOf } = picture;
+    if (!isNarrow() || !rowOf || tablesIn(picture).length < 3) return;
+    const [, of, index = "0"] = /^([a-z]).*\.(\d+)$/.exec(state.chosen || defaultKey()) || [], i = Number(index);
+    picture.row = of === "m" ? i % main.rows : rowOf(Math.min(i, main.numbers.length - 1));
+    for (const view of tablesIn(picture)) if (view.rows > 1) view.onlyRow = picture.row;
+}
+
+function drawRows() {
+    const { main, row } = picture, C = main.t.columns, panel = state.panel * main.t.rows * C;
+    const choose = r => {
+        state.chosen = main.key(panel + r * C);
+        drawStep();
+        byId("step").querySelectorAll(".heads.rows button")[r].focus();
+    };
+    return el("div", { class: "heads rows", role: "group", "aria-label": "which row" }, range(main.rows, r =>
+        el("button", { "aria-pressed": String(r === row), onclick: () => choose(r) }, main.rowWords ? main.rowWords[r] : `row ${r}`)));
+}
+
+/* ---- the check of a rule ------------------------------------------------------------------------------------------ */
+
+/* A number this large leaves its neighbours no digits to differ in. */
+const TOO_LARGE = 1e5;
+
+const isTooLarge = part => [part.tensor.value, part.line.result.value, part.dx, part.line.result.grad || []].some(numbers =>
+    numbers.some(x => Math.abs(x) >= TOO_LARGE && Number.isFinite(x)));
+
+/* "right", "wrong", or "unchecked": differences cannot tell. */
+function checkOf(part) {
+    if (part.worst < 1e-6) return part.unchecked && part.unchecked >= part.rows.flat().length ? "unchecked" : "right";
+    return isTooLarge(part) && !state.lesson.rule ? "unchecked" : "wrong";
+}
+
+function checkWords(part) {
+    const worst = Number.isFinite(part.worst) ? part.worst === 0 ? "0" : part.worst.toExponential(0) : String(part.worst);
+    if (checkOf(part) === "unchecked") return "cannot be checked: the numbers are too large";
+    if (checkOf(part) === "wrong") return `differences disagree: this rule is wrong (largest error ${worst})`;
+    const some = part.unchecked ? `; ${part.unchecked} of the derivatives cannot be checked` : "";
+    return `checked by difference quotients, largest error ${worst}${some}`;
+}
+
+/* Quiet where the rule is right, loud where it is wrong. A sum of parts is checked, too: with "= for +=" it is wrong. */
+function tick(step) {
+    if (step.kind === "add") return tickOfSum(step);
+    if (step.kind !== "backward") return "";
+    const check = checkOf(step.part), words = checkWords(step.part);
+    return drawTick(check, words, check === "wrong" ? ["differences disagree: this rule is wrong", wrongRule()] : check === "unchecked" ? words : "");
+}
+
+const drawTick = (check, words, shown) => el("span", { class: `tick ${check}`, title: words, "aria-label": words, role: "img" },
+    icon(check === "right" ? "right" : check === "wrong" ? "wrong" : "unknown"), shown);
+
+const wrongRule = () => {
+    const { rules = [], rule } = state.lesson, used = rules.find(each => each.key === rule);
+    return used ? `: ${used.wrong}` : "";
+};
+
+/* The sum of all terms, against the gradient that the program stored; "" while parts are missing. */
+function checkOfSum({ tensor, done }) {
+    if (!tensor.check || done.length < tensor.parts.length) return "";
+    if (tensor.check.right) return "right";
+    return tensor.grad.some(x => Math.abs(x) >= TOO_LARGE) && !state.lesson.rule ? "unchecked" : "wrong";
+}
+
+function tickOfSum(step) {
+    const check = checkOfSum(step), words = { right: "the sum of all terms is the gradient that the program stored",
+        unchecked: "cannot be checked: the numbers are too large", wrong: "the sum of the parts is not the gradient that the program stored" }[check];
+    return check && drawTick(check, words, check === "right" ? "" : words);
+}
+
+/* ---- the Jacobian of a row, and the program ----------------------------------------------------------------------- */
+
+function drawDerivativesFold({ unit, part, kind }) {
+    const isRowwise = part ? part.rowwise : kind === "forward" && unit.parts.some(each => each.rowwise);
+    return isRowwise && kind !== "add" && el("details", { class: "more", id: "derivatives", open: state.derivatives, ontoggle: event => {
+        state.derivatives = event.target.open;
+        showTerms();
+    } }, el("summary", {}, "all derivatives of this row"), el("div", {}));
+}
+
+/* The lines of C that computed the step, if the page has them; what the tape says of the op. */
+function drawProgram(step) {
+    if (!step.unit) return "";
+    const row = (name, text) => text && [el("dt", {}, name), el("dd", {}, text)];
+    const pieces = step.unit.lines.flatMap(line => sourcesOf(line, step.kind === "forward"));
+    const shapes = line => line.inputs.filter(Boolean).map(t => shapeText(t.shape)).join(", ") + " → " + shapeText(line.result.shape);
+    return el("details", { class: "more program", open: state.program, ontoggle: event => (state.program = event.target.open) },
+        el("summary", {}, "the program"),
+        pieces.filter((piece, n) => pieces.indexOf(piece) === n).map(({ file, line, title, text }) => el("figure", {},
+            el("figcaption", {}, el("b", {}, title), ` ${file}:${line}`), el("pre", { tabindex: "0" }, text))),
+        step.unit.lines.map(line => el("dl", {}, row("line", `%${line.line} ${plain(line.result.name)} = ${line.op}`), row("call", line.call),
+            row("y", line.formula), row("gradient", line.gradient), row("shapes", shapes(line)), row("in general", line.shapes),
+            row("memory", line.moves && (line.view ? "a view: it shares the numbers of its input" : "a copy")), row("source", line.source))));
+}
+
+const shapeText = shape => "(" + shape.join(", ") + ")";
+
+function sourcesOf({ line }, isForward) {
+    const { forward = [], backward = [], model } = (state.lesson.program || []).find(each => each.line === line) || {};
+    return [...(isForward ? forward : backward), model].map(n => sources[n]).filter(Boolean);
+}
+
+/* ---- motion ------------------------------------------------------------------------------------------------------- */
+
+/* What is computed fades in, what arrives comes from the right, and what moves slides. */
+function animateStep() {
+    if (calm() || !state.moved) return;
+    state.moved = false;
+    const { moves } = picture, box = byId("step");
+    if (moves && moves.length <= 400) return slide(moves);
+    const cells = [...box.querySelectorAll(".tab.main .c")], wait = Math.min(60, 600 / cells.length);
+    if (cells.length <= 400) cells.forEach((cell, n) => cell.animate([{ opacity: 0, transform: "scale(.7)" }, { opacity: 1, transform: "none" }],
+        { duration: 260, delay: 250 + n * wait, easing: "ease-out", fill: "backwards" }));
+    for (const tab of box.querySelectorAll('.tab[data-of="g"]:not(.main)'))
+        tab.animate([{ opacity: 0.2, transform: "translateX(28px)" }, { opacity: 1, transform: "none" }], { duration: 320, easing: "ease-out" });
+}
+
+function slide(moves) {
+    const places = new Map([...byId("step").querySelectorAll(".c")].map(cell => [cell.dataset.key, [cell, cell.getBoundingClientRect()]]));
+    for (const [from, to] of moves) {
+        const [, a] = places.get(from) || [], [cell, b] = places.get(to) || [];
+        if (a && b) cell.animate([{ transform: `translate(${a.x - b.x}px,${a.y - b.y}px)`, zIndex: 3 }, { transform: "none", zIndex: 3 }],
+            { duration: 800, easing: "cubic-bezier(.5,0,.2,1)", fill: "backwards" });
+    }
+}
