@@ -35,6 +35,7 @@ $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(patsubst %,$(BUILD)/tests/test_%,explain play rule sources steps): $(COMMON) $(LESSONS)
 $(BUILD)/tests/test_inspect$(EXE): $(BUILD)/obj/examples/explain/json.o
+$(BUILD)/tests/test_alloc_failure: $(call objects,$(wildcard examples/explain/rule_*.c) examples/explain/json.c)
 $(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
@@ -61,7 +62,7 @@ $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat
                                    -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename
 $(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
 $(BUILD)/fuzz/target_api: WRAP = -Wl,--wrap=tensor_fail $$(pkg-config --libs check)
-$(BUILD)/fuzz/target_tape: $(LESSONS)
+$(BUILD)/fuzz/target_tape $(BUILD)/fuzz/target_rule: $(LESSONS)
 $(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap

@@ -24,6 +24,8 @@ typedef struct {
     double tolerance;
     Tensor *dy[DRAWS + 1]; /* the last one is twice the first */
     double *right[DRAWS], *own[DRAWS + 1], *other;
+    RuleScope *scope; /* the names in the formulas of mistakes */
+    RuleFormula *tried;
 } Trial;
 
 /* From -1.5 to -0.5 and from 0.5 to 1.5, by a generator of its own: a lesson's stays as it is. */
@@ -33,16 +35,16 @@ static double draw(uint64_t *state) {
     return u < 0.5 ? -1.5 + 2 * u : 2 * u - 0.5;
 }
 
-static Tensor *draw_dy(const Tensor *out, uint64_t *state, double factor) {
-    const int64_t n = tensor_numel(out);
+static Tensor *draw_like(const Tensor *x, uint64_t *state, double factor) {
+    const int64_t n = tensor_numel(x);
     double *numbers = malloc((size_t)(n + 1) * sizeof *numbers);
     if (!numbers) return tensor_fail("out of memory for a rule");
     for (int64_t i = 0; i < n; i++) numbers[i] = factor * draw(state);
-    Tensor *drawn = tensor_from_doubles(out->shape, numbers);
-    Tensor *dy = drawn ? tensor_to(drawn, out->dtype) : NULL;
+    Tensor *drawn = tensor_from_doubles(x->shape, numbers);
+    Tensor *typed = drawn ? tensor_to(drawn, x->dtype) : NULL;
     tensor_release(drawn);
     free(numbers);
-    return dy;
+    return typed;
 }
 
 /* Sums a gradient over the dimensions in which x was broadcast. */
@@ -97,28 +99,64 @@ static bool is_op(const char *ops, const char *op) {
     return false;
 }
 
-/* Does the rule compute what the formula of a mistake computes? */
-static bool is_mistake(Trial *t, const char *formula, const RuleScope *scope, RuleFormula *f) {
-    bool equal = rule_parse(f, formula, scope);
+/* The formula of a row of rule_mistakes for this line; NULL if it has none. */
+static const char *formula_in(const Trial *t, const RuleMistake *m) {
+    const char *formula = t->rule->input < 3 ? m->formula[t->rule->input] : NULL;
+    return formula && is_op(m->ops, t->op) ? formula : NULL;
+}
+
+/* Does the formula compute these numbers? */
+static bool computes(Trial *t, const char *formula, double *const numbers[DRAWS]) {
+    bool equal = rule_parse(t->tried, formula, t->scope);
     for (int d = 0; d < DRAWS && equal; d++)
-        equal = by_formula(t, f, t->dy[d], t->other) && same(t, t->own[d], t->other, 1);
+        equal = by_formula(t, t->tried, t->dy[d], t->other) && same(t, numbers[d], t->other, 1);
     return equal;
 }
 
-static bool find_mistake(Trial *t) {
-    RuleScope *scope = malloc(sizeof *scope);
-    RuleFormula *f = malloc(sizeof *f);
-    if (!scope || !f) tensor_fail("out of memory for a rule");
-    else if (planted_scope_of_op(t->line->number, &t->rule->kept, scope))
-        for (int i = 0; i < rule_num_mistakes && !t->rule->mistake && !tensor_error(); i++) {
-            const RuleMistake *m = &rule_mistakes[i];
-            const char *formula = t->rule->input < 3 ? m->formula[t->rule->input] : NULL;
-            if (formula && is_op(m->ops, t->op) && is_mistake(t, formula, scope, f))
-                t->rule->mistake = m;
-        }
-    free(scope);
-    free(f);
+/* The first mistake that computes these numbers; NULL if there is none. */
+static const RuleMistake *find_mistake(Trial *t, double *const numbers[DRAWS]) {
+    for (int i = 0; i < rule_num_mistakes && !tensor_error(); i++) {
+        const RuleMistake *m = &rule_mistakes[i];
+        if (m->id && formula_in(t, m) && computes(t, formula_in(t, m), numbers)) return m;
+    }
+    return NULL;
+}
+
+/* ---- what is right for some numbers ---------------------------------------------------------- */
+
+/* The rule of the line as a formula; NULL if none is known. */
+static const char *right_formula(const Trial *t) {
+    for (int i = 0; i < rule_num_mistakes; i++)
+        if (!rule_mistakes[i].id && formula_in(t, &rule_mistakes[i]))
+            return formula_in(t, &rule_mistakes[i]);
+    return NULL;
+}
+
+/* Puts random numbers in place of the result and of the inputs that are floats. */
+static bool draw_values(Trial *t) {
+    uint64_t state = 29;
+    t->out = tape_own(draw_like(t->out, &state, 1));
+    for (int k = 0; k < PLANTED_INPUTS; k++) {
+        const Tensor *x = t->in[k];
+        if (x && (x->dtype == F32 || x->dtype == F64)) t->in[k] = tape_own(draw_like(x, &state, 1));
+    }
     return !tensor_error();
+}
+
+/* A mistake can compute the right gradient: if w is symmetric, dy w' is dy w. With other numbers,
+ * for which the line's result need not be true, it does not compute what the right formula does. */
+static void look_behind(Trial *t) {
+    const char *right = right_formula(t);
+    if (!right || !tape_begin_no_grad()) return;
+    bool done = draw_values(t);
+    for (int d = 0; d < DRAWS && done; d++)
+        done = by_formula(t, &t->rule->formula, t->dy[d], t->own[d]);
+    const RuleMistake *m = done ? find_mistake(t, t->own) : NULL;
+    if (m && !computes(t, right, t->own))
+        snprintf(t->rule->why, sizeof t->rule->why,
+                 "It is right for these numbers, but not for all. %s", m->sentence);
+    tape_end();
+    *t->rule->formula.complaint = '\0';
 }
 
 /* ---- what else can be said ------------------------------------------------------------------- */
@@ -184,10 +222,13 @@ static bool prepare(Trial *t) {
     t->other = memory;
     for (int d = 0; d < DRAWS; d++) t->right[d] = memory + (1 + d) * n;
     for (int d = 0; d <= DRAWS; d++) t->own[d] = memory + (1 + DRAWS + d) * n;
-    for (int d = 0; d < DRAWS; d++) t->dy[d] = draw_dy(t->out, &state, 1);
+    for (int d = 0; d < DRAWS; d++) t->dy[d] = draw_like(t->out, &state, 1);
     state = 17;
-    t->dy[DRAWS] = draw_dy(t->out, &state, 2);
-    return !tensor_error();
+    t->dy[DRAWS] = draw_like(t->out, &state, 2);
+    t->scope = malloc(sizeof *t->scope);
+    t->tried = malloc(sizeof *t->tried);
+    if (!t->scope || !t->tried) return tensor_fail("out of memory for a rule");
+    return planted_scope_of_op(t->line->number, &t->rule->kept, t->scope) && !tensor_error();
 }
 
 static void judge(Trial *t) {
@@ -198,9 +239,13 @@ static void judge(Trial *t) {
     done = done && by_formula(t, f, t->dy[DRAWS], t->own[DRAWS]);
     t->rule->is_right = done;
     for (int d = 0; d < DRAWS && done; d++) t->rule->is_right &= same(t, t->own[d], t->right[d], 1);
-    if (done && !t->rule->is_right && find_mistake(t)) say_why(t);
+    if (done && !t->rule->is_right) t->rule->mistake = find_mistake(t, t->own);
+    if (done && !t->rule->is_right) say_why(t);
+    else if (done) look_behind(t);
     for (int d = 0; d <= DRAWS; d++) tensor_release(t->dy[d]);
     free(t->other);
+    free(t->scope);
+    free(t->tried);
 }
 
 /* Without its hook the line has its own backward. */

@@ -30,6 +30,15 @@
 #define DS    "(" P " * (" DP " - sum(" P " * " DP ")))"
 
 const RuleMistake rule_mistakes[] = {
+    {"softmax", NULL, {"y * (dy - sum(y * dy))"}, NULL},
+    {"masked_softmax", NULL, {"scale * y * (dy - sum(y * dy))"}, NULL},
+    {"scale", NULL, {"s * dy"}, NULL},
+    {"add", NULL, {"dy", "dy"}, NULL},
+    {"matmul bmm", NULL, {"dy @ b'", "a' @ dy"}, NULL},
+    {"dropout", NULL, {"dy * kept / (1 - p)"}, NULL},
+    {"linear", NULL, {"dy @ w", "dy' @ x", "sum0(dy)"}, NULL},
+    {"tanh", NULL, {"(1 - y * y) * dy"}, NULL},
+
     {"softmax", "no_sum", {"y * dy"}, "It is y dy: the sum over the row is missing."},
     {"softmax", "plain_sum", {"y * (dy - sum(dy))"}, "Its sum adds dy, and not y dy."},
     {"softmax", "mean_of_dy", {"y * (dy - mean(dy))"}, "It subtracts the plain mean of dy."},

@@ -65,7 +65,7 @@ bool rule_judge(Planting *planting);
 /* Writes ,"planted":[{"line":5,"input":0,"typed":true,"rule":"A: y * dy","name":"A",
  * "formula":"y * dy","verdict":"wrong","mistake":"no_sum","why":"..."}, ...]. typed: planted by
  * rule_plant; verdict: "right" or "wrong"; mistake: its id, or ""; why: what the formula computes,
- * or "". */
+ * or ""; of a right rule, that it is right for these numbers only. */
 void rule_write(const Planting *planting, FILE *file);
 /* Are all planted rules right, as far as they are judged? */
 bool rule_all_right(const Planting *planting);
@@ -74,7 +74,7 @@ void rule_free(Planting *planting);
 
 /* ---- mistakes: rule_mistakes.c --------------------------------------------------------------- */
 
-/* A mistake of the exercises (examples/exercises/) that a formula can say. */
+/* A mistake of the exercises that a formula can say; without an id the right formula. */
 typedef struct {
     const char *ops; /* between blanks */
     const char *id;

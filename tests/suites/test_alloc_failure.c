@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../nn/nn.h"
+#include "../../examples/explain/rule_planted.h"
 #include "common.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
@@ -475,6 +475,28 @@ static bool attempt_json(void *context, Outcome *outcome) {
     return done;
 }
 
+/* Formulas in place of a backward, a right one and a mistake. */
+static bool attempt_rules(void *context, Outcome *outcome) {
+    Leaves *l = context;
+    Planting planting = {0};
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *product = ag_name(ag_matmul(l->x, l->w), "S");
+    Tensor *y = ag_name(ag_softmax(product, -1), "A");
+    Tensor *loss = ag_sum(ag_square(ag_name(ag_dropout(y, 0.5), "D")));
+    bool done = rule_plant(&planting, "S.da: dS @ b'") && rule_plant(&planting, "A: y * dy") &&
+                rule_plant(&planting, "D: dD * kept * 2") && rule_judge(&planting);
+    const PlantedRule *mistake = done ? planting.first->next->rules[0] : NULL;
+    if (done && (mistake->is_right || strcmp(mistake->mistake->id, "no_sum") != 0)) abort();
+    if (done && !planting.first->rules[0]->is_right) abort();
+    done = done && ag_backward(loss);
+    const Tensor *all[] = {loss, l->x->grad, l->w->grad};
+    for (int i = 0; i < 3 && done; i++) note(outcome, all[i]);
+    tape_end();
+    rule_free(&planting);
+    return done;
+}
+
 static bool attempt_gradcheck(void *context, Outcome *outcome) {
     Leaves *l = context;
     const Generator before = *tensor_generator_current();
@@ -494,6 +516,7 @@ static const Work tape_work[] = {
     {"a comparison", prepare_leaves, attempt_comparison, inspect_leaves, clean_leaves},
     {"a function of a program", prepare_leaves, attempt_function, inspect_leaves, clean_leaves},
     {"gradcheck", prepare_leaves, attempt_gradcheck, inspect_leaves, clean_leaves},
+    {"rules of a reader", prepare_leaves, attempt_rules, inspect_leaves, clean_leaves},
     {"a tape as JSON", prepare_json, attempt_json, inspect_json, clean_json},
 };
 

@@ -338,10 +338,11 @@ END_TEST
 START_TEST(every_mistake_is_tested) {
     for (int m = 0; m < rule_num_mistakes; m++)
         for (int k = 0; k < INPUTS; k++) {
-            bool found = !rule_mistakes[m].formula[k];
+            bool found = !rule_mistakes[m].id || !rule_mistakes[m].formula[k];
             for (int i = 0; i < COUNT(mistakes); i++) {
                 TapeLine line;
-                if (strcmp(mistakes[i].id, rule_mistakes[m].id) != 0 || mistakes[i].k != k)
+                if (!rule_mistakes[m].id || strcmp(mistakes[i].id, rule_mistakes[m].id) != 0 ||
+                    mistakes[i].k != k)
                     continue;
                 open_tape(find_case(mistakes[i].name));
                 last_line(&line);
@@ -374,6 +375,33 @@ START_TEST(what_is_no_known_mistake) {
     ck_assert(!rule_of(0)->is_right);
     ck_assert_ptr_null(rule_of(0)->mistake);
     ck_assert_str_eq(rule_of(0)->why, others[_i].why);
+    close_tape();
+}
+END_TEST
+
+/* If b is symmetric, dy b is dy b': the rule stays green, and it is said. */
+START_TEST(right_for_these_numbers) {
+    ck_assert(tape_begin());
+    in[0] = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    in[1] = LEAF(SHAPE(2, 2), 5, 6, 6, 7);
+    y = ag_matmul(in[0], in[1]);
+    dy = tensor_ones_like(y);
+    plant(0, "dy @ b");
+    ck_assert(rule_judge(&planting) && rule_all_right(&planting));
+    ck_assert_ptr_null(rule_of(0)->mistake);
+    ck_assert_str_eq(rule_of(0)->why, "It is right for these numbers, but not for all. It is dy b, "
+                                      "without a transpose.");
+    plant(0, "dy @ b'");
+    ck_assert(rule_judge(&planting) && rule_all_right(&planting));
+    ck_assert_str_eq(rule_of(0)->why, "");
+    close_tape();
+    ck_assert(tape_begin());
+    in[0] = LEAF(SHAPE(2), 1, 2);
+    y = ag_scale(in[0], 1);
+    dy = tensor_ones_like(y);
+    plant(0, "dy"); /* s is 1 in both */
+    ck_assert(rule_judge(&planting) && rule_all_right(&planting));
+    ck_assert_str_eq(rule_of(0)->why, "");
     close_tape();
 }
 END_TEST
@@ -909,6 +937,7 @@ int main(void) {
     tcase_add_loop_test(tcase, a_mistake_is_named, 0, COUNT(mistakes));
     tcase_add_test(tcase, every_mistake_is_tested);
     tcase_add_loop_test(tcase, what_is_no_known_mistake, 0, COUNT(others));
+    tcase_add_test(tcase, right_for_these_numbers);
     tcase_add_loop_test(tcase, values_of_formulas, 0, COUNT(values));
     tcase_add_loop_test(tcase, nonsense_gets_its_place, 0, COUNT(nonsense));
     tcase_add_test(tcase, too_long_and_too_deep);

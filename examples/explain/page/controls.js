@@ -32,8 +32,9 @@ const Controls = (() => {
     /* What the recorded lesson was given: the flags in "build/explain --lesson 5 --heads 2 --causal". */
     function givenTo({ command }) {
         const given = new Map();
-        for (const [, flag, quoted, value] of command.matchAll(/--(\S+)(?: (?:["']([^"']*)["']|(?!--)(\S+)))?/g))
-            given.set(flag === "break" ? "rule" : flag, quoted ?? value ?? "1");
+        for (const [, flag, quoted, value] of command.matchAll(/--(\S+)(?: (?:"([^"]*)"|(?!--)(\S+)))?/g))
+            if (flag === "rule") given.set("formula", given.has("formula") ? `${given.get("formula")}\nformula ${quoted}` : quoted);
+            else given.set(flag === "break" ? "rule" : flag, quoted ?? value ?? "1");
         return given;
     }
 
@@ -41,8 +42,8 @@ const Controls = (() => {
     function requestOf(withRule) {
         const settings = new Map([...givenTo(recorded), ...[...changes].filter(([key]) => !isEdit(key))]);
         if (recorded.part) settings.set("lesson", recorded.number + recorded.part);
-        if (!withRule) settings.delete("rule");
-        if (settings.get("rule")) settings.set("train", "1");
+        if (!withRule) for (const key of ["rule", "formula"]) settings.delete(key);
+        if (settings.get("rule") || settings.get("formula")) settings.set("train", "1");
         const edits = [...changes].filter(([key]) => isEdit(key)).map(([key, value]) => {
             const [index, name] = readEdit(key);
             return `set ${index} ${value} ${name}`;
