@@ -28,9 +28,11 @@
  *
  * typed: false for a rule of the menu, which is listed, too; verdict: "right" or "wrong", compared
  * with the line's own backward; mistake: an id of the exercises, "" if it is none; why: a sentence,
- * "" if nothing is known. "line" and "input" are those of the tape, whose "backward" has the
- * numbers of the formula and its check, "worst". With "train 1" training has "wrong", the losses
- * with the planted rules. A formula that does not fit makes the whole answer an error,
+ * "" if nothing is known. The why of a right rule says that it is right for these numbers only, as
+ * dy w' is where w is symmetric. "line" and "input" are those of the tape, whose "backward" has the
+ * numbers of the formula and its check, "worst"; a formula that is not linear in dy can pass that
+ * check, and is wrong here. With "train 1" training has "wrong", the losses with the planted rules.
+ * A formula that does not fit makes the whole answer an error,
  * {"error":"rule of A, column 5: there is no dz here: ..."}; the column counts in the formula,
  * from 1. An error of the name has no column: "rule of Q: ...".
  *

@@ -24,7 +24,7 @@ static Tensor *forward(Tensor **in) {
 
 /* "..., column 12: ...": a place in the formula, or just behind it. */
 static void check_column(const char *rule) {
-    const char *at = strstr(tensor_error(), ", column ");
+    const char *at = strstr(rule, "column") ? NULL : strstr(tensor_error(), ", column ");
     const int column = at ? atoi(at + strlen(", column ")) : 1;
     if (column < 1 || (size_t)column > strlen(rule) + 1) fault("a column outside of the formula");
 }
