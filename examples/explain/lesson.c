@@ -190,6 +190,7 @@ static void plant(Lesson *l) {
     l->planting.num_aliases = find_aliases(l, aliases);
     if (l->rule && wrong_apply(l->rule, &l->planting) == 0) l->rule = NULL;
     for (int i = 0; i < l->options.num_formulas && !tensor_error(); i++) plant_formula(l, i);
+    l->planting.aliases = NULL;
     l->planting.num_aliases = 0;
     l->any_rule = l->planting.first != NULL;
 }

@@ -190,8 +190,9 @@ static void tell_backward(Lesson *l) {
         "The keys were turned into columns; their gradients are turned back into rows, %s among "
         "them. Now every number of `Q`, `K` and `V` has its gradient.%s",
         show_grad("K", key),
-        l->is_wrong ? ""
-                : " Subtract a little of each, and the loss becomes smaller: that is learning.");
+        l->is_wrong
+            ? ""
+            : " Subtract a little of each, and the loss becomes smaller: that is learning.");
 }
 
 static void tell(Lesson *l) {

@@ -97,7 +97,8 @@ static const char *quoted(const char *text, char quote[RULE_NAME]) {
     int n = 0;
     for (; text[n] && n < RULE_NAME - 1; n++) {
         const bool prints = (unsigned char)text[n] >= ' ' && text[n] != 0x7f;
-        quote[n] = prints ? text[n] : '?';
+        if (prints) quote[n] = text[n];
+        else quote[n] = '?';
     }
     while (text[n] && n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
     quote[n] = '\0';

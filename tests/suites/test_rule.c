@@ -136,7 +136,8 @@ static const struct {
 } cases[] = {CASES(ROW)};
 
 static Tensor *in[INPUTS];
-static Tensor *y, *dy;
+static Tensor *y;
+static Tensor *dy;
 static Planting planting;
 
 static int find_case(const char *name) {
