@@ -116,6 +116,7 @@ EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%$(EXE),$(wildcard examples/*.c))
 COMMON   = $(call objects,$(filter-out $(if $(WINDOWS),,%/windows.c),$(wildcard examples/common/*.c)))
 
 include examples/explain/explain.mk
+include examples/exercises/exercises.mk
 include tests/tests.mk
 
 all: library $(EXAMPLES) ## the library and the examples

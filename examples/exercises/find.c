@@ -1,0 +1,2 @@
+#include "find.h"
+int find_inputs(void) { return 0; }

@@ -1,0 +1,52 @@
+/* trial.h - compiles a student's file, and lets the student's function compute the calls, in a
+ * process of its own. */
+#ifndef TAPEHEAD_EXERCISES_TRIAL_H
+#define TAPEHEAD_EXERCISES_TRIAL_H
+
+#include "calls.h"
+#include "protocol.h"
+
+enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024 };
+enum { TRIAL_SECONDS = 10, COMPILER_SECONDS = 60 };
+
+/* Where everything is. */
+typedef struct {
+    const char *submission;     /* the folder of the student's files */
+    char folder[PATH_SIZE / 4]; /* of temporary files */
+    char *compiler[16];         /* the words of $CC, or cc; NULL after the last one */
+} Place;
+
+/* Finds the compiler, makes the folder and puts the headers there; false with a sentence. */
+bool place_make(Place *place, const char *submission, char *sentence, size_t size);
+void place_remove(Place *place);
+
+typedef enum {
+    TRIAL_DONE,       /* the function has returned from every call */
+    TRIAL_EMPTY,      /* there is no file, or its backward is empty */
+    TRIAL_NO_COMPILE, /* sentence: the first error */
+    TRIAL_CRASH,      /* sentence: why */
+    TRIAL_EXIT,       /* it has called exit */
+    TRIAL_TIMEOUT,    /* it ran longer than TRIAL_SECONDS */
+    TRIAL_IMPOSSIBLE  /* sentence: what the marker could not do */
+} TrialEnd;
+
+typedef struct {
+    TrialEnd end;
+    char sentence[SENTENCE_SIZE];
+    char warning[SENTENCE_SIZE]; /* the first warning of the compiler, "" if there is none */
+    char program[PATH_SIZE];
+    char printed[PATH_SIZE]; /* the file with all that the function printed */
+    Calls calls;             /* with the student's outputs */
+    CallResult *result;      /* for each call; its call is -1 if the function has not returned */
+    int stopped;             /* the first call from which it did not return; -1 */
+    int32_t unwritten;       /* bit i: the function writes nothing to array i */
+} Trial;
+
+/* Compiles the student's file: end is TRIAL_DONE if there is a program. */
+void trial_compile(Trial *trial, const Exercise *e, const Place *place);
+/* Lets the program compute these calls, of which it takes a copy. After a crash the next input is
+ * tried. */
+void trial_compute(Trial *trial, const Exercise *e, const Place *place, const Calls *calls);
+void trial_free(Trial *trial);
+
+#endif
