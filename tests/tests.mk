@@ -35,6 +35,8 @@ $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(patsubst %,$(BUILD)/tests/test_%,explain play sources steps): $(COMMON) $(LESSONS)
 $(BUILD)/tests/test_inspect$(EXE): $(BUILD)/obj/examples/explain/json.o
+$(BUILD)/tests/test_exercises: $(call objects,examples/explain/json.c)
+$(BUILD)/tests/test_backwards: $(call objects,$(MARKER) examples/explain/json.c) $(TEXTS)
 $(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a

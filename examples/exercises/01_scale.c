@@ -13,4 +13,5 @@ void scale(int n, double s, double y[n], const double x[n]) {
     for (int i = 0; i < n; i++) y[i] = s * x[i];
 }
 
-void scale_backward(int n, double s, double dx[n], const double dy[n]) { /* your code */ }
+void scale_backward(int n, double s, double dx[n], const double dy[n]) { /* your code */
+}

@@ -170,9 +170,14 @@ void calls_right(const Exercise *e, Calls *calls) {
     }
 }
 
-void calls_wrong(const Exercise *e, Calls *calls, Function *backward) {
+bool mistake_counts(const Mistake *mistake, const Call *call) {
+    return !mistake->counts || mistake->counts(call);
+}
+
+void calls_wrong(const Exercise *e, Calls *calls, const Mistake *mistake) {
     for (int i = 0; i < calls->n; i++) {
+        if (!mistake_counts(mistake, &calls->call[i])) continue;
         if (calls->call[i].carries) carry(e, &calls->call[i], &calls->call[i - 1]);
-        e->call(backward, &calls->call[i]);
+        e->call(mistake->backward, &calls->call[i]);
     }
 }

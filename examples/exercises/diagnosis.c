@@ -61,7 +61,7 @@ static int64_t not_zero(const Exercise *e, const Call *call, int array) {
 typedef struct {
     const Exercise *e;
     const Trial *trial;
-    const Calls *right;
+    const Calls *given, *right;
     Mark *mark;
     bool wrong[MOST_ARRAYS]; /* outputs with a wrong number */
 } Case;
@@ -90,7 +90,7 @@ static bool any_wrong(const Case *c) {
 static int first_outside(const Case *c, const Mistake *m, bool changed) {
     for (int i = 0; i < c->right->n; i++) {
         const CallResult *r = &c->trial->result[i];
-        if (m && m->counts && !m->counts(&c->right->call[i])) continue;
+        if (m && !mistake_counts(m, &c->right->call[i])) continue;
         if (returned(c, i) && (changed ? r->changed : r->outside)) return i;
     }
     return -1;
@@ -108,12 +108,12 @@ typedef struct {
 
 static Fit fit(const Case *c, const Mistake *m) {
     Fit fit = {.decided = false};
-    Calls wrong = calls_copy(c->e, c->right);
+    Calls wrong = calls_copy(c->e, c->given);
     bool complete = wrong.n > 0;
-    calls_wrong(c->e, &wrong, m->backward);
+    calls_wrong(c->e, &wrong, m);
     for (int k = 0; k < MOST_ARRAYS; k++) fit.same[k] = true;
     for (int i = 0; i < wrong.n; i++) {
-        if (m->counts && !m->counts(&wrong.call[i])) continue;
+        if (!mistake_counts(m, &wrong.call[i])) continue;
         if (!returned(c, i)) complete = false;
         else fit.decided = true;
         for (int k = 0; exercise_array(c->e, k); k++) {
@@ -162,9 +162,9 @@ static void say_mistake(const Case *c, const Mistake *m, int output) {
         m->asks);
 }
 
-/* The worst wrong number, in the smallest sizes of equal errors: dense dy's first, since one-hot
- * dy's show one element of the Jacobian. */
-static void find_worst(Case *c, int *call, int *array, int64_t *element) {
+/* The worst wrong number, of a mistake only where it is decided: with dense dy's first, since
+ * one-hot dy's show one element of the Jacobian. */
+static void find_worst(const Case *c, const Mistake *m, int *call, int *array, int64_t *element) {
     double most = 0;
     *call = -1;
     for (int pass = 0; pass < 2 && *call < 0; pass++)
@@ -175,6 +175,7 @@ static void find_worst(Case *c, int *call, int *array, int64_t *element) {
                 if (!is_output(exercise_array(c->e, k)) || !returned(c, i) || is_right(c, i, k))
                     continue;
                 if (pass == 0 && mine->dy == ONE_HOT) continue;
+                if (m && !mistake_counts(m, mine)) continue;
                 int64_t at = worst_element(c->e, mine, &c->right->call[i], k, &error);
                 if (at < 0) at = not_zero(c->e, mine, k);
                 if (*call >= 0 && error <= most) continue;
@@ -185,11 +186,11 @@ static void find_worst(Case *c, int *call, int *array, int64_t *element) {
             }
 }
 
-static void say_worst(Case *c) {
+static void say_worst(Case *c, const Mistake *m) {
     char name[64], sizes[128];
     int call, array = 0;
     int64_t i = 0;
-    find_worst(c, &call, &array, &i);
+    find_worst(c, m, &call, &array, &i);
     c->mark->worst = call;
     c->mark->worst_array = array;
     c->mark->worst_element = i;
@@ -255,7 +256,7 @@ static void explain_outputs(Case *c) {
 }
 
 static void explain_wrong(Case *c, const Mistake *all) {
-    say_worst(c);
+    say_worst(c, all);
     if (all) {
         c->mark->mistake = c->mark->mistakes[0] = all->id;
         say_mistake(c, all, -1);
@@ -335,9 +336,9 @@ static void diagnose_done(Case *c) {
     if (any_wrong(c)) explain_wrong(c, all);
 }
 
-Mark diagnose(const Exercise *e, const Trial *trial, const Calls *right) {
+Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const Calls *right) {
     Mark mark = {.exercise = e, .kind = MARK_RIGHT, .worst = -1};
-    Case c = {.e = e, .trial = trial, .right = right, .mark = &mark};
+    Case c = {.e = e, .trial = trial, .given = given, .right = right, .mark = &mark};
     switch (trial->end) {
     case TRIAL_EMPTY: mark.kind = MARK_EMPTY; break;
     case TRIAL_NO_COMPILE:

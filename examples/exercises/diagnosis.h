@@ -30,8 +30,8 @@ typedef struct {
 
 extern const char *const mark_names[]; /* "right", "wrong", "empty", ... */
 
-/* right: the trial's calls, with the right outputs. */
-Mark diagnose(const Exercise *e, const Trial *trial, const Calls *right);
+/* given: the trial's calls, as the function got them; right: with the right outputs. */
+Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const Calls *right);
 
 /* Are the numbers of this output equal, within 1e-9 of the largest? NaN equals NaN. */
 bool same_output(const Exercise *e, const Call *a, const Call *b, int array);

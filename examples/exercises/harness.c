@@ -154,10 +154,12 @@ static int64_t static_bytes(void) { return 0; }
 /* ---- one call -----------------------------------------------------------------------------------
  */
 
-/* A NaN that is another one in every place of every guard: a NaN that was read beside one array and
- * written beside another is noticed. */
+/* A NaN that is another one in every place of every guard, so that a NaN which was read beside one
+ * array and written beside another is noticed. It is a signalling one: arithmetic makes it quiet,
+ * so
+ * += is noticed, too. */
 static uint64_t guard_word(int array, size_t place) {
-    return 0x7ff8000000000000 | (uint64_t)(array + 1) << 32 | (uint64_t)place << 4 | 5;
+    return 0x7ff4000000000000 | (uint64_t)(array + 1) << 32 | (uint64_t)place << 4 | 5;
 }
 static size_t padded(int array) { return ((size_t)header.bytes[array] + 7) / 8 * 8; }
 static unsigned char *array_of(int array) { return zone[array] + 8 * GUARD; }
@@ -209,6 +211,14 @@ static void read_exactly(void *bytes, size_t n, FILE *file) {
     if (n && fread(bytes, 1, n, file) != n) _Exit(3);
 }
 
+/* With the words of a guard: both = and += change them. */
+static void fill_array(int array) {
+    for (size_t i = 0; i < (size_t)header.bytes[array] / 8; i++) {
+        const uint64_t word = guard_word(array, i);
+        memcpy(array_of(array) + 8 * i, &word, 8);
+    }
+}
+
 /* Reads the arrays of a call. An array that is carried stays. */
 static void read_arrays(FILE *calls) {
     for (int i = 0; i < header.arrays; i++) {
@@ -221,7 +231,7 @@ static void read_arrays(FILE *calls) {
         make_zone(i);
         read_exactly(array_of(i), n, calls);
         if (carried) memcpy(array_of(i), carried, n);
-        if (header.access[i] && header.filled) memset(array_of(i), 0xee, n);
+        if (header.access[i] && header.filled) fill_array(i);
         memcpy(before[i], array_of(i), n);
         __real_free(carried);
     }

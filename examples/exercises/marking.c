@@ -17,7 +17,7 @@ typedef struct {
 static void try_one(const Queue *queue, Marking *marking) {
     trial_compile(&marking->trial, marking->exercise, queue->place);
     if (marking->trial.end == TRIAL_DONE && !process_interrupted())
-        trial_compute(&marking->trial, marking->exercise, queue->place, &marking->right);
+        trial_compute(&marking->trial, marking->exercise, queue->place, &marking->given);
 }
 
 static void *work(void *data) {
@@ -49,8 +49,9 @@ static void finish(Queue *queue, Marking *marking) {
     pthread_mutex_unlock(&queue->lock);
     const TrialEnd end = marking->trial.end;
     if (end != TRIAL_EMPTY && end != TRIAL_NO_COMPILE && end != TRIAL_IMPOSSIBLE)
-        calls_right(marking->exercise, &marking->right);
-    marking->mark = diagnose(marking->exercise, &marking->trial, &marking->right);
+        marking->right = calls_copy(marking->exercise, &marking->given);
+    calls_right(marking->exercise, &marking->right);
+    marking->mark = diagnose(marking->exercise, &marking->trial, &marking->given, &marking->right);
 }
 
 void marking_run(Marking *list, int n, const Place *place, uint64_t seed,
@@ -58,7 +59,7 @@ void marking_run(Marking *list, int n, const Place *place, uint64_t seed,
     Queue queue = {.list = list, .n = n, .place = place};
     pthread_t thread[MOST_WORKERS];
     int workers = 0;
-    for (int i = 0; i < n; i++) list[i].right = calls_draw(list[i].exercise, seed);
+    for (int i = 0; i < n; i++) list[i].given = calls_draw(list[i].exercise, seed);
     pthread_mutex_init(&queue.lock, NULL);
     pthread_cond_init(&queue.over, NULL);
     while (workers < workers_for(n) && pthread_create(&thread[workers], NULL, work, &queue) == 0)
@@ -75,6 +76,7 @@ void marking_run(Marking *list, int n, const Place *place, uint64_t seed,
 
 void marking_free(Marking *list, int n) {
     for (int i = 0; i < n; i++) {
+        calls_free(&list[i].given);
         calls_free(&list[i].right);
         trial_free(&list[i].trial);
     }

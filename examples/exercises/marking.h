@@ -6,7 +6,8 @@
 
 typedef struct {
     const Exercise *exercise;
-    Calls right; /* the calls, with the right outputs */
+    Calls given; /* the calls, as the function gets them */
+    Calls right; /* with the right outputs */
     Trial trial;
     Mark mark;
     bool tried; /* the trial is over */

@@ -1,0 +1,289 @@
+/* test_exercises.c - does build/exercises mark what students write rightly?
+ *
+ * tests/submissions/ has a file for each exercise with many answers to it, each under a line that
+ * says what the mark must be:
+ *
+ *     ==== right the sum first
+ *     ==== wrong no_sum           wrong by the mistake with this id, or ids with a + between
+ *     ==== wrong - half of it     wrong by no mistake that has an id
+ *     ==== crash, timeout, outside, inputs, no-compile, empty
+ *
+ * Round r takes answer r of each file, makes a submission of these, and compares all marks. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../examples/explain/json.h"
+#include "common.h"
+#include "common_program.h"
+
+enum { EXERCISES = 14, ROUNDS = 40, TEXT = 1 << 16 };
+
+static const char *const name[EXERCISES] = {
+    "01_scale",     "02_bias",           "03_product",    "04_softmax",       "05_masked_softmax",
+    "06_dropout",   "07_linear",         "08_layer_norm", "09_cross_entropy", "10_additive",
+    "11_attention", "12_self_attention", "13_sgd",        "14_flash"};
+
+/* ---- answers -----------------------------------------------------------------------------------
+ */
+
+static char text[TEXT];
+
+/* Reads answer number r of an exercise: its first line goes to `mark`, the rest is the result, in
+ * `text`. NULL if there are fewer answers. */
+static char *answer(int exercise, int r, char mark[128]) {
+    char file[128];
+    snprintf(file, sizeof file, "tests/submissions/%s.txt", name[exercise]);
+    slurp(file, text, sizeof text);
+    ck_assert_msg(*text && strlen(text) < sizeof text - 1, "%s is missing, or too long", file);
+    char *at = strncmp(text, "==== ", 5) == 0 ? text : strstr(text, "\n==== ") + 1;
+    for (; r > 0; r--) {
+        at = strstr(at, "\n==== ");
+        if (!at) return NULL;
+        at++;
+    }
+    char *body = strchr(at, '\n') + 1;
+    snprintf(mark, 128, "%.*s", (int)(body - at - 6), at + 5);
+    char *end = strstr(body, "\n==== ");
+    if (end) end[1] = '\0';
+    return body;
+}
+
+/* Writes one answer into the folder of the round. */
+static void submit(int exercise, const char *body) {
+    char file[128];
+    snprintf(file, sizeof file, "%s/%s.c", folder, name[exercise]);
+    put(file, body);
+}
+
+/* The member of a test's extra_data; "" if there is none. */
+static const char *extra(const Json *test, const char *key) {
+    return json_text(json_get(test, "extra_data"), key, "");
+}
+
+/* "no_scale", or "da_untransposed+db_untransposed" */
+static void ids_of(const Json *test, char ids[128]) {
+    const Json *list = json_get(json_get(test, "extra_data"), "mistakes");
+    snprintf(ids, 128, "%s", extra(test, "mistake"));
+    for (int64_t i = 1; list && i < list->count; i++) {
+        const size_t at = strlen(ids);
+        snprintf(ids + at, 128 - at, "+%s", json_at(list, i)->text);
+    }
+}
+
+/* "wrong - half of it" has the result "wrong" and no id. */
+static void check_mark(const char *mark, const Json *test) {
+    char result[32], wanted[64], ids[128];
+    *wanted = '\0';
+    ids_of(test, ids);
+    sscanf(mark, "%31s %63s", result, wanted);
+    if (strcmp(result, "wrong") != 0 || strcmp(wanted, "-") == 0) *wanted = '\0';
+    const char *output = json_text(test, "output", "");
+    ck_assert_msg(strcmp(extra(test, "result"), result) == 0, "%s, %s: it is %s\n%s",
+                  json_text(test, "name", ""), mark, extra(test, "result"), output);
+    ck_assert_msg(strcmp(ids, wanted) == 0, "%s, %s: its id is \"%s\"\n%s",
+                  json_text(test, "name", ""), mark, ids, output);
+    ck_assert_str_eq(json_text(test, "status", ""),
+                     strcmp(result, "right") == 0 ? "passed" : "failed");
+}
+
+/* ---- results.json ------------------------------------------------------------------------------
+ */
+
+static char json[TEXT];
+static Json *tree;
+
+/* Marks the folder, with more arguments, and reads results.json. Returns the exit status. */
+static int mark_folder(const char *arguments) {
+    char line[512];
+    snprintf(line, sizeof line, "--submission $D --json $D/results.json %s", arguments);
+    const int status = run(line);
+    ck_assert_msg(status == 0 || status == 1, "status %d: %s", status, complaints);
+    slurp(path("results.json"), json, sizeof json);
+    tree = json_read(json);
+    ck_assert_ptr_nonnull(tree);
+    return status;
+}
+
+START_TEST(answers_are_marked_rightly) {
+    char only[64] = "--only 0", mark[EXERCISES][128];
+    int chosen[EXERCISES], n = 0;
+    for (int i = 0; i < EXERCISES; i++) {
+        const char *body = answer(i, _i, mark[n]);
+        if (!body) continue;
+        submit(i, body);
+        snprintf(n ? only + strlen(only) : only, 16, n ? ",%d" : "--only %d", i + 1);
+        chosen[n++] = i;
+    }
+    if (n == 0) return;
+    mark_folder(only);
+    const Json *tests = json_get(tree, "tests");
+    ck_assert_int_eq(tests->count, n);
+    for (int i = 0; i < n; i++) {
+        ck_assert_str_eq(json_text(json_at(tests, i), "name", ""), name[chosen[i]]);
+        check_mark(mark[i], json_at(tests, i));
+    }
+    free(tree);
+}
+END_TEST
+
+START_TEST(there_are_enough_answers) {
+    char mark[128];
+    int right_ones, nameless = 0;
+    for (int i = 0; i < EXERCISES; i++) {
+        right_ones = 0;
+        for (int r = 0; answer(i, r, mark); r++) {
+            if (strncmp(mark, "right", 5) == 0) right_ones++;
+            if (strncmp(mark, "wrong -", 7) == 0) nameless++;
+        }
+        ck_assert_int_ge(right_ones, 3);
+        ck_assert_ptr_null(answer(i, ROUNDS, mark)); /* every answer is in a round */
+    }
+    ck_assert_int_ge(nameless, 12);
+}
+END_TEST
+
+/* The first answer of each exercise is right. */
+static void submit_right_answers(void) {
+    char mark[128];
+    for (int i = 0; i < EXERCISES; i++) submit(i, answer(i, 0, mark));
+}
+
+START_TEST(all_right) {
+    submit_right_answers();
+    ck_assert_int_eq(mark_folder("--seed 3"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\n14 of 14 are right.\n14 passed, 0 failed\n"));
+    ck_assert_ptr_nonnull(strstr(
+        out,
+        " 4 softmax            right    the library's loop: tensor/kernels/plain.inc, softmax_dx\n"));
+    ck_assert_int_eq(json_integer(tree, "score", 0), 14);
+    free(tree);
+}
+END_TEST
+
+/* The fields and types that Gradescope's documentation names. */
+START_TEST(results_are_as_gradescope_reads_them) {
+    submit(2, "@");
+    mark_folder("--only 3,4");
+    ck_assert_int_eq(json_get(tree, "score")->kind, JSON_NUMBER);
+    const Json *test = json_at(json_get(tree, "tests"), 0);
+    ck_assert_int_eq(json_get(test, "score")->kind, JSON_NUMBER);
+    ck_assert_int_eq(json_integer(test, "max_score", 0), 1);
+    ck_assert_str_eq(json_text(test, "number", ""), "3");
+    ck_assert_str_eq(json_text(test, "name", ""), "03_product");
+    ck_assert_str_eq(json_text(test, "status", ""), "failed");
+    ck_assert_ptr_nonnull(
+        strstr(json_text(test, "output", ""), "it does not compile: 03_product.c:1:1: error: "));
+    ck_assert_str_eq(extra(test, "result"), "no-compile");
+    ck_assert_str_eq(extra(json_at(json_get(tree, "tests"), 1), "result"), "empty");
+    free(tree);
+}
+END_TEST
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* A file that is not there counts as empty, and so does one as it is given to the students. */
+START_TEST(nothing_takes_little_time) {
+    const double start = seconds();
+    ck_assert_int_eq(run("--submission $D/nowhere"), 1);
+    ck_assert_double_lt(seconds() - start, 2);
+    ck_assert_ptr_nonnull(strstr(out, "\n 9 cross_entropy      empty\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n0 of 14 are right. Next: 1, "));
+    ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 14 failed\n"));
+}
+END_TEST
+
+/* The students' files compile without a warning: with a body in place of "your code". */
+START_TEST(the_files_of_the_students_compile) {
+    for (int i = 0; i < EXERCISES; i++) {
+        char line[256];
+        snprintf(line, sizeof line,
+                 "sed 's,/. your code ./,if (0) return;,' examples/exercises/%s.c >$D/%s.c",
+                 name[i], name[i]);
+        ck_assert_int_eq(shell(line), 0);
+    }
+    mark_folder("");
+    for (int i = 0; i < EXERCISES; i++) {
+        const Json *test = json_at(json_get(tree, "tests"), i);
+        ck_assert_msg(strcmp(extra(test, "result"), "no-compile") != 0 &&
+                          !strstr(json_text(test, "output", ""), "warns"),
+                      "%s: %s", name[i], json_text(test, "output", ""));
+    }
+    free(tree);
+}
+END_TEST
+
+/* ---- the command line --------------------------------------------------------------------------
+ */
+
+START_TEST(command_lines) {
+    expect_misuse("--solution");
+    ck_assert_ptr_nonnull(strstr(complaints, "there is no --solution"));
+    expect_misuse("--only 15");
+    expect_misuse("--only 3,x");
+    expect_misuse("--only 3 4");
+    expect_misuse("0");
+    expect_misuse("--seed");
+    expect_misuse("--train --find");
+    expect_failure("--json $D/nowhere/results.json", "it cannot be written");
+}
+END_TEST
+
+START_TEST(a_number_alone_shows_the_arrays) {
+    submit(
+        3,
+        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {\n"
+        "printf(\"here \\033 I am\\n\"); for (int i = 0; i < n; i++) dx[i] = dy[i]; }\n");
+    ck_assert_int_eq(run("--submission $D 4 --seed 9"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "(build/exercises 4 --seed 9 shows the arrays)"));
+    ck_assert_ptr_nonnull(strstr(out, "\n  dx, yours\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n  dx, right\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n    here ? I am\n"));
+    ck_assert_ptr_nonnull(strstr(out, "explain.html#lesson="));
+    ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 1 failed\n"));
+}
+END_TEST
+
+START_TEST(the_compiler) {
+    submit_right_answers();
+    ck_assert_int_eq(run_line("CC='cc -O2'", "--submission $D 4"), 0);
+    ck_assert_int_eq(run_line("CC=nothing-here", "--submission $D 4"), 1);
+    ck_assert_ptr_nonnull(strstr(complaints, "there is no C compiler nothing-here"));
+    ck_assert_int_eq(run_line("TMPDIR=$D/nowhere", "--submission $D 4"), 1);
+    ck_assert_ptr_nonnull(strstr(complaints, "TMPDIR"));
+}
+END_TEST
+
+/* Folders with spaces and quotes, and one that looks like a flag; no file is left behind. */
+START_TEST(odd_folders) {
+    submit_right_answers();
+    ck_assert_int_eq(
+        shell("mkdir \"$D/a 'folder\" \"$D/tmp\" && cp $D/04_softmax.c \"$D/a 'folder/\""), 0);
+    ck_assert_int_eq(run_line("TMPDIR=$D/tmp", "--submission \"$D/a 'folder\" 4"), 0);
+    ck_assert_int_eq(shell("[ -z \"$(ls -A $D/tmp)\" ]"), 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("exercises");
+    program = "exercises";
+    TCase *answers = add_program_case(suite, "answers");
+    mark_long(answers);
+    tcase_add_loop_test(answers, answers_are_marked_rightly, 0, ROUNDS);
+    tcase_add_test(answers, there_are_enough_answers);
+    tcase_add_test(answers, all_right);
+    TCase *results = add_program_case(suite, "results");
+    tcase_add_test(results, results_are_as_gradescope_reads_them);
+    tcase_add_test(results, nothing_takes_little_time);
+    tcase_add_test(results, the_files_of_the_students_compile);
+    TCase *line = add_program_case(suite, "command line");
+    tcase_add_test(line, command_lines);
+    tcase_add_test(line, a_number_alone_shows_the_arrays);
+    tcase_add_test(line, the_compiler);
+    tcase_add_test(line, odd_folders);
+    return run_suite(suite);
+}
