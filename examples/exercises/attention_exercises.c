@@ -114,7 +114,7 @@ static void attention_dk_untransposed(ATTENTION) {
 
 static bool q_is_k(const Call *c) { return c->size[0] == c->size[1]; }
 
-static const Mistake attention_mistakes[] = {
+static const KnownMistake attention_mistakes[] = {
     {"no_scale", (Function *)attention_no_scale,
      "dq = ds k and dk = ds' q, where ds is the gradient of the scaled scores.",
      "What stands in forward between q k' and the softmax?", NULL},

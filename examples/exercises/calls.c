@@ -170,11 +170,11 @@ void calls_right(const Exercise *e, Calls *calls) {
     }
 }
 
-bool mistake_counts(const Mistake *mistake, const Call *call) {
+bool mistake_counts(const KnownMistake *mistake, const Call *call) {
     return !mistake->counts || mistake->counts(call);
 }
 
-void calls_wrong(const Exercise *e, Calls *calls, const Mistake *mistake) {
+void calls_wrong(const Exercise *e, Calls *calls, const KnownMistake *mistake) {
     for (int i = 0; i < calls->n; i++) {
         if (!mistake_counts(mistake, &calls->call[i])) continue;
         if (calls->call[i].carries) carry(e, &calls->call[i], &calls->call[i - 1]);

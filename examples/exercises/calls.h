@@ -31,8 +31,8 @@ void calls_free(Calls *calls);
 /* Fills in the outputs of all calls: by the library; by a mistake's backward, but only where the
  * mistake is decided, since elsewhere it may read and write outside of its arrays. */
 void calls_right(const Exercise *e, Calls *calls);
-void calls_wrong(const Exercise *e, Calls *calls, const Mistake *mistake);
-bool mistake_counts(const Mistake *mistake, const Call *call);
+void calls_wrong(const Exercise *e, Calls *calls, const KnownMistake *mistake);
+bool mistake_counts(const KnownMistake *mistake, const Call *call);
 
 /* The index of dy among the arrays; -1 if dy is a number or there is none. */
 int dy_array(const Exercise *e);

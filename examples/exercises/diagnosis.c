@@ -87,7 +87,7 @@ static bool any_wrong(const Case *c) {
 
 /* The first call with a write outside, or with a changed input; -1 if there is none. With a
  * mistake, only calls on which the mistake is decided: elsewhere its plainest C may do anything. */
-static int first_outside(const Case *c, const Mistake *m, bool changed) {
+static int first_outside(const Case *c, const KnownMistake *m, bool changed) {
     for (int i = 0; i < c->right->n; i++) {
         const CallResult *r = &c->trial->result[i];
         if (m && !mistake_counts(m, &c->right->call[i])) continue;
@@ -106,7 +106,7 @@ typedef struct {
     bool differs[MOST_ARRAYS]; /* the mistake's output is wrong somewhere */
 } Fit;
 
-static Fit fit(const Case *c, const Mistake *m) {
+static Fit fit(const Case *c, const KnownMistake *m) {
     Fit fit = {.decided = false};
     Calls wrong = calls_copy(c->e, c->given);
     bool complete = wrong.n > 0;
@@ -156,7 +156,7 @@ __attribute__((format(printf, 2, 3))) static void say(Mark *mark, const char *fo
     va_end(arguments);
 }
 
-static void say_mistake(const Case *c, const Mistake *m, int output) {
+static void say_mistake(const Case *c, const KnownMistake *m, int output) {
     const Parameter *p = output >= 0 ? exercise_array(c->e, output) : NULL;
     say(c->mark, "%s%sYour code computes this: %s\n%s\n", p ? p->name : "", p ? ": " : "", m->says,
         m->asks);
@@ -164,7 +164,7 @@ static void say_mistake(const Case *c, const Mistake *m, int output) {
 
 /* The worst wrong number, of a mistake only where it is decided: with dense dy's first, since
  * one-hot dy's show one element of the Jacobian. */
-static void find_worst(const Case *c, const Mistake *m, int *call, int *array, int64_t *element) {
+static void find_worst(const Case *c, const KnownMistake *m, int *call, int *array, int64_t *element) {
     double most = 0;
     *call = -1;
     for (int pass = 0; pass < 2 && *call < 0; pass++)
@@ -186,7 +186,7 @@ static void find_worst(const Case *c, const Mistake *m, int *call, int *array, i
             }
 }
 
-static void say_worst(Case *c, const Mistake *m) {
+static void say_worst(Case *c, const KnownMistake *m) {
     char name[64], sizes[128];
     int call, array = 0;
     int64_t i = 0;
@@ -212,16 +212,16 @@ static void say_worst(Case *c, const Mistake *m) {
  */
 
 /* Does one mistake explain all outputs? */
-static const Mistake *name_all(const Case *c) {
-    for (const Mistake *m = c->e->mistakes; m->id; m++) {
+static const KnownMistake *name_all(const Case *c) {
+    for (const KnownMistake *m = c->e->mistakes; m->id; m++) {
         const Fit f = fit(c, m);
         if (fits_all(c, &f)) return m;
     }
     return NULL;
 }
 
-static const Mistake *name_output(const Case *c, int output) {
-    for (const Mistake *m = c->e->mistakes; m->id; m++) {
+static const KnownMistake *name_output(const Case *c, int output) {
+    for (const KnownMistake *m = c->e->mistakes; m->id; m++) {
         const Fit f = fit(c, m);
         if (fits_output(c, &f, output)) return m;
     }
@@ -237,7 +237,7 @@ static void explain_outputs(Case *c) {
     bool all = true;
     for (int k = 0; exercise_array(c->e, k); k++) {
         if (!c->wrong[k]) continue;
-        const Mistake *m = name_output(c, k);
+        const KnownMistake *m = name_output(c, k);
         if (m) {
             say_mistake(c, m, k);
             if (named < MOST_OUTPUTS) c->mark->mistakes[named++] = m->id;
@@ -255,7 +255,7 @@ static void explain_outputs(Case *c) {
                     c->mark->text, sizeof c->mark->text);
 }
 
-static void explain_wrong(Case *c, const Mistake *all) {
+static void explain_wrong(Case *c, const KnownMistake *all) {
     say_worst(c, all);
     if (all) {
         c->mark->mistake = c->mark->mistakes[0] = all->id;
@@ -314,14 +314,15 @@ static bool uses_too_much(Case *c) {
     return false;
 }
 
-/* From the worst to the mildest: a mistake with a name, a function that stops, a write outside, a
- * changed input, wrong numbers, too much memory. */
+/* From the worst to the mildest: a function that stops, a write outside, a changed input, wrong
+ * numbers, too much memory. A mistake with a name may stop or write outside where it is not
+ * decided. */
 static void diagnose_done(Case *c) {
     find_wrong_outputs(c);
-    const Mistake *all = any_wrong(c) ? name_all(c) : NULL;
+    const KnownMistake *all = any_wrong(c) ? name_all(c) : NULL;
     const int outside = first_outside(c, all, false);
     const int changed = first_outside(c, all, true);
-    if (c->trial->stopped >= 0 && (!all || c->trial->end == TRIAL_TIMEOUT)) {
+    if (c->trial->stopped >= 0 && !all) {
         c->mark->kind = c->trial->end == TRIAL_TIMEOUT ? MARK_TIMEOUT : MARK_CRASH;
         say_stopped(c);
     } else if (outside >= 0) {

@@ -23,7 +23,7 @@ static void scale_squared(SCALE) {
 }
 static bool scale_divides(const Call *c) { return c->number[0] != 0; }
 
-static const Mistake scale_mistakes[] = {
+static const KnownMistake scale_mistakes[] = {
     {"no_scale", (Function *)scale_no_scale, "dx = dy. The number s is not used.",
      "If x[i] grows by 1, by how much does y[i] grow?", NULL},
     {"divided", (Function *)scale_divided, "dx = dy / s.",
@@ -56,7 +56,7 @@ const Exercise exercise_scale = {.number = 1,
                                  .name = "scale",
                                  .function = "scale_backward",
                                  .parameter = {{"n", SIZE, 0, 0},
-                                               {"s", NUMBER, 0, 0},
+                                               {"s", DOUBLE, 0, 0},
                                                {"dx", OUTPUT, 0, "n"},
                                                {"dy", INPUT, 0, "n"}},
                                  .dy = "dy",
@@ -96,7 +96,7 @@ static void bias_dx_summed(BIAS) {
         for (int j = 0; j < n; j++) dx[i][j] = db[j];
 }
 
-static const Mistake bias_mistakes[] = {
+static const KnownMistake bias_mistakes[] = {
     {"db_first_row", (Function *)bias_db_first_row, "db[j] = dy[0][j]. Only one row is in it.",
      "In how many rows of y is b[j] used?", NULL},
     {"db_mean", (Function *)bias_db_mean,
@@ -163,7 +163,7 @@ static void dropout_inverted_mask(DROPOUT) {
 }
 static bool dropout_drops(const Call *c) { return c->number[0] != 0; }
 
-static const Mistake dropout_mistakes[] = {
+static const KnownMistake dropout_mistakes[] = {
     {"no_rescale", (Function *)dropout_no_rescale,
      "dx = dy where kept, else 0. The probability p is not used.",
      "What does forward do to an element that it keeps?", NULL},
@@ -214,7 +214,7 @@ const Exercise exercise_dropout = {.number = 6,
                                    .name = "dropout",
                                    .function = "dropout_backward",
                                    .parameter = {{"n", SIZE, 0, 0},
-                                                 {"p", NUMBER, 0, 0},
+                                                 {"p", DOUBLE, 0, 0},
                                                  {"kept", MASK, 0, "n"},
                                                  {"dx", OUTPUT, 0, "n"},
                                                  {"dy", INPUT, 0, "n"}},
@@ -276,7 +276,7 @@ static void sgd_velocity_after(SGD) {
     }
 }
 
-static const Mistake sgd_mistakes[] = {
+static const KnownMistake sgd_mistakes[] = {
     {"dampened", (Function *)sgd_dampened,
      "velocity = momentum velocity + (1 - momentum) g, a moving mean of the gradients.",
      "By what is g multiplied in the formula above the function?", NULL},
@@ -323,8 +323,8 @@ const Exercise exercise_sgd = {.number = 13,
                                .name = "sgd",
                                .function = "sgd_step",
                                .parameter = {{"n", SIZE, 0, 0},
-                                             {"lr", NUMBER, 0, 0},
-                                             {"momentum", NUMBER, 0, 0},
+                                             {"lr", DOUBLE, 0, 0},
+                                             {"momentum", DOUBLE, 0, 0},
                                              {"theta", STATE, 0, "n"},
                                              {"velocity", STATE, 0, "n"},
                                              {"g", INPUT, 0, "n"}},

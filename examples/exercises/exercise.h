@@ -25,7 +25,7 @@ enum { EXERCISES = 14 };
 typedef enum {
     NO_PARAMETER, /* after the last one */
     SIZE,         /* int: a size, or a target */
-    NUMBER,       /* double */
+    DOUBLE,       /* double */
     OUTPUT,       /* an array that arrives filled with zeros */
     STATE,        /* an array that is read and written, and carried to the next call */
     INPUT,        /* an array of doubles that is only read */
@@ -47,7 +47,7 @@ typedef enum {
 
 typedef struct {
     int size[MOST_SIZES];        /* the parameters of kind SIZE, in their order */
-    double number[MOST_NUMBERS]; /* those of kind NUMBER */
+    double number[MOST_NUMBERS]; /* those of kind DOUBLE */
     void *array[MOST_ARRAYS];    /* the others: of doubles, or of bools for MASK */
     int input;                   /* calls with the same input differ in dy alone */
     DyKind dy;
@@ -63,7 +63,7 @@ typedef struct {
     const char *says;                 /* what the student's code computes */
     const char *asks;                 /* a question whose answer is the mend */
     bool (*counts)(const Call *call); /* is the id decided on this input? NULL: on all */
-} Mistake;
+} KnownMistake;
 
 /* The sizes of an input and how large its numbers are: between -scale and scale; with scale 0 they
  * have sizes from 1e-3 to 30. */
@@ -92,7 +92,7 @@ typedef struct {
     bool (*compares)(const Call *call, int array);
     /* Must element i be exactly 0? NULL: no */
     bool (*is_zero)(const Call *call, int64_t i);
-    const Mistake *mistakes; /* after the last one, id is NULL */
+    const KnownMistake *mistakes; /* after the last one, id is NULL */
     const char *where;       /* the same loop in the library: file and name */
     const char *lesson;      /* where the rule is explained */
     bool limited;            /* at most 8 (sum of all sizes) numbers of memory */

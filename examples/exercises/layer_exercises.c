@@ -98,7 +98,7 @@ static bool norm_varies(const Call *c) {
     return true;
 }
 
-static const Mistake norm_mistakes[] = {
+static const KnownMistake norm_mistakes[] = {
     {"mean_as_constant", (Function *)norm_mean_as_constant,
      "With g = dy w and r = 1 / sqrt(var + eps): dx = r (g - xhat mean(g xhat)). The mean of x "
      "counts as a constant.",
@@ -168,7 +168,7 @@ const Exercise exercise_layer_norm = {
     .function = "layer_norm_backward",
     .parameter = {{"rows", SIZE, 0, 0},
                   {"n", SIZE, 0, 0},
-                  {"eps", NUMBER, 0, 0},
+                  {"eps", DOUBLE, 0, 0},
                   {"dx", OUTPUT, "rows", "n"},
                   {"dw", OUTPUT, 0, "n"},
                   {"db", OUTPUT, 0, "n"},
@@ -250,7 +250,7 @@ static void additive_not_summed(ADDITIVE) {
 
 static bool as_many_keys(const Call *c) { return c->size[0] == c->size[1]; }
 
-static const Mistake additive_mistakes[] = {
+static const KnownMistake additive_mistakes[] = {
     {"no_tanh_derivative", (Function *)additive_no_tanh_derivative,
      "dq and dk are sums of ds[i][j] w[h], with 1 for the derivative of tanh.",
      "Where tanh is almost flat, does s change much with q?", NULL},

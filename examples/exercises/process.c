@@ -25,7 +25,7 @@ void process_prepare(void) {
 
 /* ---- one program ----------------------------------------------------------------------------- */
 
-enum { MOST_OUTPUT = 64 << 20, NO_PROGRAM = 127 };
+enum { MOST_OUTPUT = 16 << 20, MOST_MEMORY = 2000000000, NO_PROGRAM = 127 };
 
 static void limit(int what, rlim_t most) {
     const struct rlimit both = {most, most};
@@ -44,6 +44,7 @@ static void become(char *const *argv, const char *output, double seconds) {
     signal(SIGTERM, SIG_DFL);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, MOST_OUTPUT);
+    limit(RLIMIT_AS, MOST_MEMORY);
     limit(RLIMIT_CPU, (rlim_t)seconds + 2); /* even if the marker itself is killed */
     execvp(argv[0], argv);
     _exit(NO_PROGRAM);

@@ -58,7 +58,7 @@ static bool m_is_k(const Call *c) { return c->size[2] == c->size[1]; }
 static bool n_is_k(const Call *c) { return c->size[0] == c->size[1]; }
 static bool all_equal(const Call *c) { return m_is_k(c) && n_is_k(c); }
 
-static const Mistake product_mistakes[] = {
+static const KnownMistake product_mistakes[] = {
     {"da_untransposed", (Function *)product_da_untransposed,
      "da = dy b: da[i][p] is the sum of dy[i][j] b[j][p] over j.",
      "Which elements of b does a[i][p] meet in y[i][j]: what is their first index, and what is "
@@ -174,7 +174,7 @@ static void linear_dw_mean(LINEAR) {
         for (int i = 0; i < in; i++) dw[o][i] /= rows;
 }
 
-static const Mistake linear_mistakes[] = {
+static const KnownMistake linear_mistakes[] = {
     {"dw_transposed_indices", (Function *)linear_dw_transposed_indices,
      "dw = x' dy: dw[o][i] is the sum of dy[r][i] x[r][o] over the rows.",
      "Does the first index of w count outputs or inputs, and which array has that index?", m_is_k},

@@ -87,7 +87,7 @@ static void print_numbers(const Exercise *e, const Call *call) {
     sizes_text(e, call, sizes, sizeof sizes);
     printf("  %s", sizes);
     for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++)
-        if (p->kind == NUMBER) printf(", %s = %.6g", p->name, call->number[next++]);
+        if (p->kind == DOUBLE) printf(", %s = %.6g", p->name, call->number[next++]);
     printf("\n");
 }
 

@@ -148,7 +148,7 @@ static void dwo_uses_x(SELF_ATTENTION) {
     backward_with(&change, n, heads, d, dx, dwq, dwk, dwv, dwo, x, wq, wk, wv, wo, dy);
 }
 
-static const Mistake mistakes[] = {
+static const KnownMistake mistakes[] = {
     {"dx_from_q_only", (Function *)dx_from_q_only,
      "dx = dQ wq. The gradients through K and V are missing.", "In which three products is x used?",
      NULL},

@@ -44,7 +44,7 @@ static void softmax_sign(SOFTMAX) {
     for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] + sum);
 }
 
-static const Mistake softmax_mistakes[] = {
+static const KnownMistake softmax_mistakes[] = {
     {"no_sum", (Function *)softmax_no_sum, "dx[i] = y[i] dy[i].",
      "If x[i] grows, what happens to the other y[j], which share the sum in the denominator?",
      NULL},
@@ -151,7 +151,7 @@ static void masked_no_sum(MASKED) {
     for (int i = 0; i < n; i++) dx[i] = keep[i] ? s * y[i] * dy[i] : 0;
 }
 
-static const Mistake masked_mistakes[] = {
+static const KnownMistake masked_mistakes[] = {
     {"no_scale", (Function *)masked_no_scale,
      "dx = y (dy - S) at the kept, where S is the sum of y dy over the kept. The number s is not "
      "used.",
@@ -222,7 +222,7 @@ const Exercise exercise_masked_softmax = {.number = 5,
                                           .name = "masked_softmax",
                                           .function = "masked_softmax_backward",
                                           .parameter = {{"n", SIZE, 0, 0},
-                                                        {"s", NUMBER, 0, 0},
+                                                        {"s", DOUBLE, 0, 0},
                                                         {"keep", MASK, 0, "n"},
                                                         {"dx", OUTPUT, 0, "n"},
                                                         {"y", INPUT, 0, "n"},
@@ -271,7 +271,7 @@ static void cross_entropy_ignored_not_zero(CROSS_ENTROPY) {
     for (int i = 0; i < n; i++) dx[i] = dloss * (dx[i] - (i == target));
 }
 
-static const Mistake cross_entropy_mistakes[] = {
+static const KnownMistake cross_entropy_mistakes[] = {
     {"no_onehot", (Function *)cross_entropy_no_onehot, "dx = dloss p, where p = softmax(x).",
      "loss = log(sum of exp(x)) - x[target]. Which of the two terms has the gradient p?", NULL},
     {"only_target", (Function *)cross_entropy_only_target,
@@ -313,7 +313,7 @@ const Exercise exercise_cross_entropy = {.number = 9,
                                          .function = "cross_entropy_backward",
                                          .parameter = {{"n", SIZE, 0, 0},
                                                        {"target", SIZE, 0, 0},
-                                                       {"dloss", NUMBER, 0, 0},
+                                                       {"dloss", DOUBLE, 0, 0},
                                                        {"dx", OUTPUT, 0, "n"},
                                                        {"x", INPUT, 0, "n"}},
                                          .dy = "dloss",

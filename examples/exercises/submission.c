@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 char *submission_read(const char *path, size_t most) {
     FILE *file = fopen(path, "rb");
@@ -113,9 +114,9 @@ bool submission_is_empty(const char *text, const char *function) {
 enum { MOST_TEXT = 1 << 20 };
 
 SubmissionState submission_look(const char *path, const char *function) {
-    FILE *file = fopen(path, "rb");
-    if (!file) return SUBMISSION_MISSING;
-    fclose(file);
+    struct stat status;
+    if (stat(path, &status) != 0) return SUBMISSION_MISSING;
+    if (!S_ISREG(status.st_mode)) return SUBMISSION_WRITTEN; /* a pipe: reading may not end */
     char *text = submission_read(path, MOST_TEXT);
     const bool empty = text && submission_is_empty(text, function);
     free(text);

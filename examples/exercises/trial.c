@@ -109,7 +109,7 @@ static void print_call(const Exercise *e, char *text, size_t size) {
         const char *comma = p > e->parameter ? ", " : "";
         if (p->kind == SIZE)
             at += (size_t)snprintf(text + at, size - at, "%ssize[%d]", comma, sizes++);
-        else if (p->kind == NUMBER)
+        else if (p->kind == DOUBLE)
             at += (size_t)snprintf(text + at, size - at, "%snumber[%d]", comma, numbers++);
         else at += (size_t)snprintf(text + at, size - at, "%sarray[%d]", comma, arrays++);
     }
@@ -294,10 +294,12 @@ static int run_from(Trial *trial, const Exercise *e, const char *calls, const ch
     char number[16], *argv[] = {trial->program, (char *)calls, (char *)results, number, NULL};
     snprintf(number, sizeof number, "%d", first);
     remove(results);
-    const ProcessResult ended = process_run(argv, trial->printed, TRIAL_SECONDS);
+    const int limit = trial->timeouts ? MORE_SECONDS : TRIAL_SECONDS;
+    const ProcessResult ended = process_run(argv, trial->printed, limit);
     const int last = read_results(trial, e, results);
     const int stopped = first_undone(trial, first);
     if (last == ALL_DONE || stopped == trial->calls.n) return trial->calls.n;
+    if (ended.end == PROCESS_TIMED_OUT) trial->timeouts++;
     if (trial->stopped >= 0) return stopped;
     trial->stopped = stopped;
     if (ended.end == PROCESS_TIMED_OUT) trial->end = TRIAL_TIMEOUT;
@@ -320,8 +322,8 @@ void trial_compute(Trial *trial, const Exercise *e, const Place *place, const Ca
         return;
     }
     for (int i = 0; i < calls->n; i++) trial->result[i].call = -1;
-    for (int at = 0;
-         at < calls->n && trial->end != TRIAL_TIMEOUT && trial->end != TRIAL_IMPOSSIBLE;) {
+    int at = 0;
+    while (at < calls->n && trial->timeouts < MOST_TIMEOUTS && trial->end != TRIAL_IMPOSSIBLE) {
         at = run_from(trial, e, path, results, at);
         if (at < calls->n) at = next_input(calls, at);
     }

@@ -7,7 +7,7 @@
 #include "protocol.h"
 
 enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024 };
-enum { TRIAL_SECONDS = 10, COMPILER_SECONDS = 60 };
+enum { TRIAL_SECONDS = 10, MORE_SECONDS = 2, COMPILER_SECONDS = 60, MOST_TIMEOUTS = 3 };
 
 /* Where everything is. */
 typedef struct {
@@ -39,13 +39,14 @@ typedef struct {
     Calls calls;             /* with the student's outputs */
     CallResult *result;      /* for each call; its call is -1 if the function has not returned */
     int stopped;             /* the first call from which it did not return; -1 */
-    int32_t unwritten;       /* bit i: the function writes nothing to array i */
+    int timeouts;
+    int32_t unwritten; /* bit i: the function writes nothing to array i */
 } Trial;
 
 /* Compiles the student's file: end is TRIAL_DONE if there is a program. */
 void trial_compile(Trial *trial, const Exercise *e, const Place *place);
-/* Lets the program compute these calls, of which it takes a copy. After a crash the next input is
- * tried. */
+/* Lets the program compute these calls, of which it takes a copy. After a crash, or for a shorter
+ * time after an endless loop, the next input is tried: a mistake may be decided there. */
 void trial_compute(Trial *trial, const Exercise *e, const Place *place, const Calls *calls);
 void trial_free(Trial *trial);
 
