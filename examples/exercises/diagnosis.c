@@ -164,7 +164,8 @@ static void say_mistake(const Case *c, const KnownMistake *m, int output) {
 
 /* The worst wrong number, of a mistake only where it is decided: with dense dy's first, since
  * one-hot dy's show one element of the Jacobian. */
-static void find_worst(const Case *c, const KnownMistake *m, int *call, int *array, int64_t *element) {
+static void find_worst(const Case *c, const KnownMistake *m, int *call, int *array,
+                       int64_t *element) {
     double most = 0;
     *call = -1;
     for (int pass = 0; pass < 2 && *call < 0; pass++)

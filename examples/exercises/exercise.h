@@ -93,9 +93,9 @@ typedef struct {
     /* Must element i be exactly 0? NULL: no */
     bool (*is_zero)(const Call *call, int64_t i);
     const KnownMistake *mistakes; /* after the last one, id is NULL */
-    const char *where;       /* the same loop in the library: file and name */
-    const char *lesson;      /* where the rule is explained */
-    bool limited;            /* at most 8 (sum of all sizes) numbers of memory */
+    const char *where;            /* the same loop in the library: file and name */
+    const char *lesson;           /* where the rule is explained */
+    bool limited;                 /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 
 /* 1 to EXERCISES */
