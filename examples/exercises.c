@@ -20,7 +20,8 @@
 #include <string.h>
 
 static const char *submission = "examples/exercises";
-static const char *json, *only;
+static const char *json;
+static const char *only;
 static uint64_t seed = 7;
 static bool train, find;
 static bool arrays; /* exercises were named without --only: show the arrays */
@@ -163,7 +164,9 @@ int main(int argc, char **argv) {
     if (train && find) flags_misuse("exercises", "--train and --find: use one of them");
     if (json && (train || find)) flags_misuse("exercises", "--json is for marks alone");
     arrays = *numbers;
-    choose(*numbers ? numbers : only ? only : "1,2,3,4,5,6,7,8,9,10,11,12,13,14", chosen);
+    if (!*numbers)
+        snprintf(numbers, sizeof numbers, "%s", only ? only : "1,2,3,4,5,6,7,8,9,10,11,12,13,14");
+    choose(numbers, chosen);
     if (json && !tensor_can_write_file(json)) {
         fprintf(stderr, "exercises: %s\n", tensor_error());
         return 1;

@@ -36,7 +36,7 @@ $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test
 $(patsubst %,$(BUILD)/tests/test_%,explain play sources steps): $(COMMON) $(LESSONS)
 $(BUILD)/tests/test_inspect$(EXE): $(BUILD)/obj/examples/explain/json.o
 $(BUILD)/tests/test_exercises: $(call objects,examples/explain/json.c)
-$(BUILD)/tests/test_backwards: $(call objects,$(MARKER) examples/explain/json.c) $(TEXTS)
+$(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER)) examples/explain/json.c) $(TEXTS)
 $(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
@@ -172,7 +172,8 @@ thorough: ## for a release: what .ci/run shortens or leaves out; needs some hour
 	@tests/checks/ports
 	@$(MAKE) --no-print-directory mutants
 
-TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c,$(filter %.c,$(SOURCES))))
+TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c $(STUDENTS) \
+         examples/exercises/harness.c examples/exercises/process_windows.c,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/checks/layers

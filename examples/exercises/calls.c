@@ -9,7 +9,8 @@
  */
 
 static uint64_t next(Random *random) {
-    uint64_t z = random->state += 0x9e3779b97f4a7c15;
+    random->state += 0x9e3779b97f4a7c15;
+    uint64_t z = random->state;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);

@@ -201,12 +201,9 @@ static void say_worst(Case *c, const KnownMistake *m) {
     const double *right = c->right->call[call].array[array];
     element_name(c->e, mine, array, i, name, sizeof name);
     sizes_text(c->e, mine, sizes, sizeof sizes);
-    const bool exactly = c->e->is_zero && c->e->is_zero(mine, i);
-    say(c->mark, "%s is %+.6g, should be %s%.6g (%s)\n", name, yours[i],
-        exactly        ? "exactly "
-        : right[i] < 0 ? ""
-                       : "+",
-        right[i], sizes);
+    const char *should = right[i] < 0 ? "" : "+";
+    if (c->e->is_zero && c->e->is_zero(mine, i)) should = "exactly ";
+    say(c->mark, "%s is %+.6g, should be %s%.6g (%s)\n", name, yours[i], should, right[i], sizes);
 }
 
 /* ---- the marks ---------------------------------------------------------------------------------
@@ -259,7 +256,8 @@ static void explain_outputs(Case *c) {
 static void explain_wrong(Case *c, const KnownMistake *all) {
     say_worst(c, all);
     if (all) {
-        c->mark->mistake = c->mark->mistakes[0] = all->id;
+        c->mark->mistake = all->id;
+        c->mark->mistakes[0] = all->id;
         say_mistake(c, all, -1);
     } else {
         explain_outputs(c);

@@ -191,7 +191,8 @@ static void run(void) {
     for (int i = 0; i < CALL_ARRAYS; i++) array[i] = i < header.arrays ? array_of(i) : NULL;
     for (int i = 0; i < CALL_SIZES; i++) size[i] = header.size[i];
     for (int i = 0; i < CALL_NUMBERS; i++) number[i] = header.number[i];
-    used = most = 0;
+    used = 0;
+    most = 0;
     if (header.measured) paint_deep();
     else paint_shallow();
     call(size, number, array);

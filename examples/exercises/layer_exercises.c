@@ -81,7 +81,10 @@ static void norm_dw_overwritten(LAYER_NORM) {
     const int last = rows - 1;
     double last_dw[n], last_db[n];
     norm_backward(norm, rows, n, eps, dx, dw, db, x, w, dy);
-    for (int j = 0; j < n; j++) last_dw[j] = last_db[j] = 0;
+    for (int j = 0; j < n; j++) {
+        last_dw[j] = 0;
+        last_db[j] = 0;
+    }
     norm_backward(norm, 1, n, eps, &dx[last], last_dw, last_db, &x[last], w, &dy[last]);
     for (int j = 0; j < n; j++) dw[j] = last_dw[j];
 }

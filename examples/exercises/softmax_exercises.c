@@ -1,6 +1,7 @@
 /* softmax_exercises.c - 4 softmax, 5 masked softmax, 9 cross entropy: their inputs, their right
  * results and their mistakes. */
 #include "calls.h"
+#include "numbers.h"
 #include "truth.h"
 
 #include "04_softmax.h"
@@ -78,22 +79,10 @@ static void softmax_right(const Call *c) {
     truth_end();
 }
 
-/* y = softmax(y) over the kept, else 0; keep may be NULL. */
-static void make_softmax(int n, double *y, const bool *keep) {
-    double max = -HUGE_VAL, sum = 0;
-    for (int i = 0; i < n; i++)
-        if (!keep || keep[i]) max = fmax(max, y[i]);
-    for (int i = 0; i < n; i++) {
-        y[i] = keep && !keep[i] ? 0 : exp(y[i] - max);
-        sum += y[i];
-    }
-    for (int i = 0; i < n; i++) y[i] /= sum;
-}
-
 static void softmax_prepare(Call *c, const Sizes *sizes, Random *random) {
     double *y = c->array[1];
     for (int i = 0; sizes->variant == 1 && i < c->size[0]; i++) y[i] = 1; /* equal scores */
-    make_softmax(c->size[0], y, NULL);
+    softmax_of(c->size[0], y, 1, NULL);
 }
 
 static const Sizes softmax_inputs[] = {{{3}, 1, 0}, {{4}, 2, 0}, {{2}, 1, 0}, {{5}, 1, 1},
@@ -208,7 +197,7 @@ static void masked_prepare(Call *c, const Sizes *sizes, Random *random) {
     for (int i = 0; i < n; i++)
         if (i < 2 || sizes->variant & ALL_KEPT) keep[i] = true;
     if (n > 2 && !(sizes->variant & ALL_KEPT)) keep[n - 1] = false;
-    make_softmax(n, c->array[2], keep);
+    softmax_of(n, c->array[2], 1, keep);
     for (int i = 0; i < n; i++)
         if (sizes->variant & MASKED_DY_IS_NAN && !keep[i]) dy[i] = (double)NAN;
 }
@@ -244,7 +233,7 @@ const Exercise exercise_masked_softmax = {.number = 5,
 
 static void fill_softmax(int n, double p[n], const double x[n]) {
     for (int i = 0; i < n; i++) p[i] = x[i];
-    make_softmax(n, p, NULL);
+    softmax_of(n, p, 1, NULL);
 }
 static void cross_entropy_no_onehot(CROSS_ENTROPY) {
     if (target < 0) return;

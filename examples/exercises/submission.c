@@ -97,7 +97,7 @@ bool submission_is_empty(const char *text, const char *function) {
     if (!copy) return false;
     strcpy(copy, text);
     blank(copy);
-    for (const char *at = copy; (at = strstr(at, function)); at++) {
+    for (const char *at = strstr(copy, function); at; at = strstr(at + 1, function)) {
         if ((at > copy && is_letter(at[-1])) || is_letter(at[length])) continue;
         const char *open = skip_space(at + length);
         const char *close = *open == '(' ? closing(open, '(', ')') : NULL;
@@ -125,6 +125,8 @@ SubmissionState submission_look(const char *path, const char *function) {
 
 /* ---- what the compiler says ------------------------------------------------------------------ */
 
+static bool is_plain(char c) { return c >= ' ' && c <= '~'; }
+
 /* A copy of `length` bytes without the folder of the first path, and without characters that are
  * not ASCII. */
 static void copy_line(char *line, size_t size, const char *from, size_t length) {
@@ -132,7 +134,7 @@ static void copy_line(char *line, size_t size, const char *from, size_t length) 
     for (size_t i = 0; i < length && from[i] != ' '; i++)
         if (from[i] == '/' || from[i] == '\\') start = i + 1;
     for (size_t i = start; i < length && n + 1 < size; i++)
-        line[n++] = (unsigned char)from[i] < ' ' || (unsigned char)from[i] > '~' ? '?' : from[i];
+        line[n++] = is_plain(from[i]) ? from[i] : (char)'?';
     line[n] = '\0';
 }
 

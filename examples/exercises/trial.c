@@ -84,7 +84,7 @@ bool place_make(Place *place, const char *submission, char *sentence, size_t siz
 static void remove_folder(const char *path, int depth) {
     DIR *folder = opendir(path);
     if (!folder) return;
-    for (struct dirent *item; (item = readdir(folder));) {
+    for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
         char name[PATH_SIZE];
         if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0) continue;
         snprintf(name, sizeof name, "%s/%s", path, item->d_name);
@@ -203,17 +203,20 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
 /* ---- calls and results -------------------------------------------------------------------------
  */
 
+static int32_t access_to(const Parameter *p) {
+    if (p->kind == STATE) return CARRIED;
+    return p->kind == OUTPUT ? WRITTEN : ONLY_READ;
+}
+
 static bool write_call_bytes(const Exercise *e, const Call *call, bool filled, FILE *file) {
     CallHeader header = {.carries = call->carries, .measured = call->measured, .filled = filled};
     memcpy(header.size, call->size, sizeof call->size);
     memcpy(header.number, call->number, sizeof call->number);
-    const Parameter *p;
-    for (; (p = exercise_array(e, header.arrays)); header.arrays++) {
-        const size_t n = (size_t)call_length(e, call, header.arrays) * element_size(p);
-        header.bytes[header.arrays] = (int32_t)n;
-        header.access[header.arrays] = p->kind == STATE    ? CARRIED
-                                       : p->kind == OUTPUT ? WRITTEN
-                                                           : ONLY_READ;
+    while (exercise_array(e, header.arrays)) {
+        const Parameter *p = exercise_array(e, header.arrays);
+        header.bytes[header.arrays] =
+            (int32_t)call_length(e, call, header.arrays) * (int32_t)element_size(p);
+        header.access[header.arrays++] = access_to(p);
     }
     bool ok = fwrite(&header, sizeof header, 1, file) == 1;
     for (int i = 0; i < header.arrays && ok; i++)
