@@ -349,7 +349,13 @@ Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const C
         mark.kind = MARK_CRASH;
         say(&mark, "it could not be marked: %s\n", trial->sentence);
         break;
-    default: diagnose_done(&c);
+    default:
+        if (right->n && right->n == trial->calls.n) {
+            diagnose_done(&c);
+            break;
+        }
+        mark.kind = MARK_CRASH;
+        say(&mark, "it could not be marked: out of memory\n");
     }
     if (mark.kind != MARK_RIGHT && *trial->warning)
         say(&mark, "The compiler warns: %s\n", trial->warning);

@@ -8,8 +8,8 @@ CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h $(
 TEXTS     = $(BUILD)/obj/examples/exercises/texts.o
 
 $(BUILD)/exercises$(EXE): $(call objects,$(MARKER) examples/explain/json.c examples/recall/model.c) $(TEXTS) $(RECORDER)
-$(TEXTS:.o=.c): $(CARRIES) $(BUILD)/flags
-	@mkdir -p $(@D); (echo '#include "../../../../examples/exercises/texts.h"'; echo 'const Text texts[] = {'; \
+$(TEXTS:.o=.c): examples/exercises/texts.h $(CARRIES) $(BUILD)/flags
+	@mkdir -p $(@D); (cat $<; echo 'const Text texts[] = {'; \
 	    for file in $(CARRIES); do echo "{\"$${file##*/}\", (const unsigned char[]){"; \
 	        od -An -v -tu1 $$file | sed 's/[0-9][0-9]*/&,/g'; echo '0}},'; done; \
 	    echo '}; const int num_texts = sizeof texts / sizeof *texts;') >$@

@@ -45,7 +45,10 @@ void __real_free(void *block);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *block, size_t n);
+#ifndef _WIN32 /* which has none */
+void *__real_aligned_alloc(size_t alignment, size_t n);
 void *__wrap_aligned_alloc(size_t alignment, size_t n);
+#endif
 void __wrap_free(void *block);
 
 static struct {
@@ -95,12 +98,13 @@ void *__wrap_realloc(void *block, size_t n) {
     if (larger && n > had) memset((char *)larger + had, 0xff, n - had);
     return keep(larger, n);
 }
+#ifndef _WIN32
 void *__wrap_aligned_alloc(size_t alignment, size_t n) {
-    void *__real_aligned_alloc(size_t, size_t);
     void *block = __real_aligned_alloc(alignment, n);
     if (block) memset(block, 0xff, n);
     return keep(block, n);
 }
+#endif
 void __wrap_free(void *block) {
     size_t n = 0;
     if (block) forget(block, &n);

@@ -25,10 +25,11 @@ void process_prepare(void) {
 
 /* ---- one program ----------------------------------------------------------------------------- */
 
-enum { MOST_OUTPUT = 16 << 20, MOST_MEMORY = 2000000000, NO_PROGRAM = 127 };
+enum { MOST_OUTPUT = 16 << 20, MOST_MEMORY = 2000000000, NO_PROGRAM = 127, WAITS = 3 };
 
 static void limit(int what, rlim_t most) {
-    const struct rlimit both = {most, most};
+    const struct rlimit both = {most,
+                                what == RLIMIT_CPU ? most + 1 : most}; /* a signal, then the end */
     setrlimit(what, &both);
 }
 
@@ -45,7 +46,7 @@ static void become(char *const *argv, const char *output, double seconds) {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, MOST_OUTPUT);
     limit(RLIMIT_AS, MOST_MEMORY);
-    limit(RLIMIT_CPU, (rlim_t)seconds + 2); /* even if the marker itself is killed */
+    limit(RLIMIT_CPU, (rlim_t)seconds); /* even if the marker itself is killed */
     execvp(argv[0], argv);
     _exit(NO_PROGRAM);
 }
@@ -58,7 +59,7 @@ static double now(void) {
 
 /* Waits, with longer and longer pauses, up to 5 ms. */
 static bool wait_for(pid_t child, int *status, double seconds) {
-    const double end = now() + seconds;
+    const double end = now() + WAITS * seconds;
     long pause = 100000;
     for (;;) {
         const pid_t ended = waitpid(child, status, WNOHANG);
@@ -83,6 +84,8 @@ ProcessResult process_run(char *const *argv, const char *output, double seconds)
         waitpid(child, &status, 0);
         return (ProcessResult){PROCESS_TIMED_OUT, 0};
     }
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        return (ProcessResult){PROCESS_TIMED_OUT, 0};
     if (WIFSIGNALED(status)) return (ProcessResult){PROCESS_KILLED, WTERMSIG(status)};
     if (WEXITSTATUS(status) == NO_PROGRAM) return (ProcessResult){PROCESS_NOT_STARTED, 0};
     return (ProcessResult){PROCESS_ENDED, WEXITSTATUS(status)};

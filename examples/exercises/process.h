@@ -23,8 +23,9 @@ typedef struct {
 void process_prepare(void);
 bool process_interrupted(void);
 
-/* Runs a program, which is found as a shell finds it, until it ends. It reads nothing; all that it
- * prints goes to the file `output`, at most some megabytes. */
+/* Runs a program, which is found as a shell finds it, until it ends, or has computed for so many
+ * seconds. (A program that only waits is stopped after three times as many.) It reads nothing; all
+ * that it prints goes to the file `output`, at most some megabytes. */
 ProcessResult process_run(char *const *argv, const char *output, double seconds);
 
 /* What a signal says about the program: "it reads or writes memory that is not there". */

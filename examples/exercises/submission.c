@@ -134,7 +134,8 @@ static void copy_line(char *line, size_t size, const char *from, size_t length) 
     for (size_t i = 0; i < length && from[i] != ' '; i++)
         if (from[i] == '/' || from[i] == '\\') start = i + 1;
     for (size_t i = start; i < length && n + 1 < size; i++)
-        line[n++] = is_plain(from[i]) ? from[i] : (char)'?';
+        if (is_plain(from[i])) line[n++] = from[i];
+        else line[n++] = '?';
     line[n] = '\0';
 }
 

@@ -53,10 +53,12 @@ static bool compiler_runs(Place *place) {
     if (runs(place, place->compiler[0], messages)) return true;
     if (getenv("CC") && *getenv("CC")) return false;
     char *const other[] = {gcc, clang};
+    char *const cc = place->compiler[0];
     for (int i = 0; i < 2; i++) {
         place->compiler[0] = other[i];
         if (runs(place, other[i], messages)) return true;
     }
+    place->compiler[0] = cc;
     return false;
 }
 
@@ -132,11 +134,17 @@ static bool write_call(const Exercise *e, const char *folder) {
 static ProcessResult compile(const Place *place, const char *file, const char *folder,
                              const char *program, const char *messages) {
     static const char *const flags[] = {
-        "-std=gnu11", "-O0", "-Wall", "-Dmain=students_main",
+        "-std=gnu11",
+        "-O0",
+        "-Wall",
+        "-Dmain=students_main",
 #ifdef __APPLE__
         "-DNO_WRAP",
 #else
-        "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=aligned_alloc",
+        "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
+#endif
+#if !defined __APPLE__ && !defined _WIN32
+        "-Wl,--wrap=aligned_alloc",
 #endif
     };
     char here[PATH_SIZE + 2], headers[PATH_SIZE], harness[PATH_SIZE];

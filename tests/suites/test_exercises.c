@@ -268,6 +268,91 @@ START_TEST(odd_folders) {
 }
 END_TEST
 
+/* ---- training, and finding an input
+ * -------------------------------------------------------------- */
+
+/* The functions of recall's model, right: the losses of the student and of the library are equal.
+ */
+START_TEST(right_functions_train_as_the_library_does) {
+    submit_right_answers();
+    ck_assert_int_eq(run("--submission $D --train"), 0);
+    ck_assert_ptr_nonnull(
+        strstr(out, "  yours: 3 product 5 masked_softmax 7 linear 9 cross_entropy 13 sgd\n"));
+    ck_assert_ptr_nonnull(strstr(out, " 10 additive "));
+    ck_assert_ptr_null(strstr(out, "differ"));
+    const char *first = strstr(out, "The losses are equal to the last digit.");
+    ck_assert(first && strstr(first + 1, "The losses are equal to the last digit."));
+}
+END_TEST
+
+START_TEST(a_wrong_function_trains_otherwise) {
+    char mark[128];
+    submit(8, answer(8, 3, mark)); /* no_onehot: the loss does not fall */
+    ck_assert_str_eq(mark, "wrong no_onehot");
+    ck_assert_int_eq(run("--submission $D --train"), 1);
+    ck_assert_ptr_nonnull(strstr(
+        out, "  yours: 9 cross_entropy\n  the library's, since yours is not there: 3 product"));
+    ck_assert_ptr_nonnull(strstr(out, "   differs\n"));
+    ck_assert_ptr_nonnull(strstr(out, "  The losses differ"));
+    submit(
+        8,
+        "#include \"09_cross_entropy.h\"\nvoid cross_entropy_backward(int n, int target, double dloss, "
+        "double dx[n], const double x[n]) { exit(0); }\n");
+    expect_failure("--submission $D --train", "9 cross_entropy: the function did not return");
+    ck_assert_int_eq(run("--submission $D/nowhere --train"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "Write one of these functions first."));
+}
+END_TEST
+
+/* Wrong answers get a hint, and what cannot be read is asked again. */
+START_TEST(finding_inputs) {
+    ck_assert_int_eq(
+        run_line(
+            "printf '%s\\n' '1 1 1' '1 2 3' 0 '1 2 x' '1, 2, 3' '1 0 0' 'dx[7]' 'dx[1]' '1 2 3' 3 -1 1 2 "
+            "'1 2 3' 'true true false' '1 1 nan' 2 |",
+            "--find"),
+        0);
+    ck_assert_ptr_nonnull(strstr(out, "dx[0] is -0.333333, and should be -0.333333.\nFor which y"));
+    ck_assert_ptr_nonnull(strstr(out, "x wants 3 numbers"));
+    ck_assert_ptr_nonnull(strstr(out, "It has the form dx[1]."));
+    ck_assert_ptr_nonnull(strstr(out, "target wants a class"));
+    ck_assert_ptr_nonnull(
+        strstr(out, "Right: dx[2] is +nan here, and should be +0.\n\n3 of 3 found.\n"));
+    ck_assert_int_eq(run("--find </dev/null"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "\n0 of 3 found.\n"));
+}
+END_TEST
+
+/* Copies the code that --find shows, and marks it: it is the mistake that it should be. */
+static void mark_shown(int exercise, const char *function, const char *id) {
+    char code[4096] = "#include <math.h>\n#include <stdbool.h>\n";
+    const char *at = strstr(out, function);
+    ck_assert_ptr_nonnull(at);
+    strncat(code, at, (size_t)(strstr(at, "\n    }\n") - at) + 7);
+    submit(exercise - 1, code);
+    char only[32];
+    snprintf(only, sizeof only, "--only %d", exercise);
+    mark_folder(only);
+    ck_assert_str_eq(extra(json_at(json_get(tree, "tests"), 0), "mistake"), id);
+    free(tree);
+}
+
+START_TEST(what_find_shows_is_what_it_computes) {
+    static const struct {
+        int exercise;
+        const char *function, *id;
+    } shown[] = {{4, "void softmax_backward", "mean_of_dy"},
+                 {9, "void cross_entropy_backward", "ignored_not_zero"},
+                 {5, "void masked_softmax_backward", "unmasked_gradient"}};
+    for (int i = 0; i < 3; i++) {
+        run_line(
+            "{ for i in 1 2 3; do printf '1 1 1\\n1 1 1\\n0\\n'; done; for i in 1 2 3; do printf '1 1 1\\n1\\n1\\n0\\n'; done; } |",
+            "--find");
+        mark_shown(shown[i].exercise, shown[i].function, shown[i].id);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("exercises");
     program = "exercises";
@@ -285,5 +370,12 @@ int main(void) {
     tcase_add_test(line, a_number_alone_shows_the_arrays);
     tcase_add_test(line, the_compiler);
     tcase_add_test(line, odd_folders);
+    TCase *training = add_program_case(suite, "training");
+    mark_long(training);
+    tcase_add_test(training, right_functions_train_as_the_library_does);
+    tcase_add_test(training, a_wrong_function_trains_otherwise);
+    TCase *find = add_program_case(suite, "find");
+    tcase_add_test(find, finding_inputs);
+    tcase_add_test(find, what_find_shows_is_what_it_computes);
     return run_suite(suite);
 }
