@@ -64,6 +64,7 @@ $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat
 $(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
 $(BUILD)/fuzz/target_api: WRAP = -Wl,--wrap=tensor_fail $$(pkg-config --libs check)
 $(BUILD)/fuzz/target_tape: $(LESSONS)
+$(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/submission.c examples/exercises/numbers.c)
 $(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
