@@ -162,48 +162,59 @@ static void say_mistake(const Case *c, const KnownMistake *m, int output) {
         m->asks);
 }
 
-/* The worst wrong number, of a mistake only where it is decided: with dense dy's first, since
- * one-hot dy's show one element of the Jacobian. */
-static void find_worst(const Case *c, const KnownMistake *m, int *call, int *array,
-                       int64_t *element) {
-    double most = 0;
-    *call = -1;
-    for (int pass = 0; pass < 2 && *call < 0; pass++)
-        for (int i = 0; i < c->right->n; i++)
-            for (int k = 0; exercise_array(c->e, k); k++) {
-                double error;
-                const Call *mine = &c->trial->calls.call[i];
-                if (!is_output(exercise_array(c->e, k)) || !returned(c, i) || is_right(c, i, k))
-                    continue;
-                if (pass == 0 && mine->dy == ONE_HOT) continue;
-                if (m && !mistake_counts(m, mine)) continue;
-                int64_t at = worst_element(c->e, mine, &c->right->call[i], k, &error);
-                if (at < 0) at = not_zero(c->e, mine, k);
-                if (*call >= 0 && error <= most) continue;
-                most = error;
-                *call = i;
-                *array = k;
-                *element = at;
-            }
+/* The number of all elements of a call's arrays. */
+static int64_t size_of(const Exercise *e, const Call *call) {
+    int64_t size = 0;
+    for (int k = 0; exercise_array(e, k); k++) size += call_length(e, call, k);
+    return size;
 }
 
-static void say_worst(Case *c, const KnownMistake *m) {
-    char name[64], sizes[128];
-    int call, array = 0;
-    int64_t i = 0;
-    find_worst(c, m, &call, &array, &i);
-    c->mark->worst = call;
-    c->mark->worst_array = array;
-    c->mark->worst_element = i;
-    if (call < 0) return;
+typedef struct {
+    int call, array;
+    int64_t element, size;
+    double error;
+} Worst;
+
+static void look_at_output(const Case *c, int call, int array, Worst *worst) {
     const Call *mine = &c->trial->calls.call[call];
-    const double *yours = mine->array[array];
-    const double *right = c->right->call[call].array[array];
-    element_name(c->e, mine, array, i, name, sizeof name);
+    const int64_t size = size_of(c->e, mine);
+    double error;
+    if (!is_output(exercise_array(c->e, array)) || is_right(c, call, array)) return;
+    int64_t at = worst_element(c->e, mine, &c->right->call[call], array, &error);
+    if (at < 0) at = not_zero(c->e, mine, array);
+    const bool better = size < worst->size || (size == worst->size && error > worst->error);
+    if (worst->call < 0 || better) *worst = (Worst){call, array, at, size, error};
+}
+
+/* The worst number of the smallest input that has a wrong one; of a mistake, where it is decided.
+ * Dense dy's first, since one-hot dy's show one element of the Jacobian. */
+static Worst find_worst(const Case *c, const KnownMistake *m) {
+    Worst worst = {.call = -1};
+    for (int pass = 0; pass < 2 && worst.call < 0; pass++)
+        for (int i = 0; i < c->right->n; i++) {
+            const Call *call = &c->right->call[i];
+            if (!returned(c, i) || (pass == 0 && call->dy == ONE_HOT)) continue;
+            if (m && !mistake_counts(m, call)) continue;
+            for (int k = 0; exercise_array(c->e, k); k++) look_at_output(c, i, k, &worst);
+        }
+    return worst;
+}
+
+static void say_worst(const Case *c, const KnownMistake *m) {
+    char name[64], sizes[128];
+    const Worst w = find_worst(c, m);
+    c->mark->worst = w.call;
+    c->mark->worst_array = w.array;
+    c->mark->worst_element = w.element;
+    if (w.call < 0) return;
+    const Call *mine = &c->trial->calls.call[w.call];
+    const double yours = ((double *)mine->array[w.array])[w.element];
+    const double right = ((double *)c->right->call[w.call].array[w.array])[w.element];
+    const char *should = right < 0 ? "" : "+";
+    if (c->e->is_zero && c->e->is_zero(mine, w.element)) should = "exactly ";
+    element_name(c->e, mine, w.array, w.element, name, sizeof name);
     sizes_text(c->e, mine, sizes, sizeof sizes);
-    const char *should = right[i] < 0 ? "" : "+";
-    if (c->e->is_zero && c->e->is_zero(mine, i)) should = "exactly ";
-    say(c->mark, "%s is %+.6g, should be %s%.6g (%s)\n", name, yours[i], should, right[i], sizes);
+    say(c->mark, "%s is %+.6g, should be %s%.6g (%s)\n", name, yours, should, right, sizes);
 }
 
 /* ---- the marks ---------------------------------------------------------------------------------
@@ -230,7 +241,7 @@ static bool never_written(const Case *c, int output) { return c->trial->unwritte
 
 /* What is known about each wrong output: a mistake, nothing written, or a hint. The mistakes have
  * ids in the mark only if every wrong output has one. */
-static void explain_outputs(Case *c) {
+static void explain_outputs(const Case *c) {
     int named = 0;
     bool all = true;
     for (int k = 0; exercise_array(c->e, k); k++) {
@@ -253,7 +264,7 @@ static void explain_outputs(Case *c) {
                     c->mark->text, sizeof c->mark->text);
 }
 
-static void explain_wrong(Case *c, const KnownMistake *all) {
+static void explain_wrong(const Case *c, const KnownMistake *all) {
     say_worst(c, all);
     if (all) {
         c->mark->mistake = all->id;
@@ -268,16 +279,16 @@ static void say_outside(const Case *c, int call) {
     char sizes[128];
     const Parameter *p = exercise_array(c->e, c->trial->result[call].outside - 1);
     sizes_text(c->e, &c->right->call[call], sizes, sizeof sizes);
-    say(c->mark, "it writes outside of %s (%s)\nWhich is the largest index of each loop?\n",
-        p ? p->name : "an array", sizes);
+    say(c->mark, "%s writes outside of %s (%s)\nWhich is the largest index of each loop?\n",
+        c->e->function, p ? p->name : "an array", sizes);
 }
 
 static void say_changed(const Case *c, int call) {
     char sizes[128];
     const Parameter *p = exercise_array(c->e, c->trial->result[call].changed - 1);
     sizes_text(c->e, &c->right->call[call], sizes, sizeof sizes);
-    say(c->mark, "it changes %s, an input (%s)\nOthers read it after this function.\n",
-        p ? p->name : "an input", sizes);
+    say(c->mark, "%s changes %s, an input (%s)\nOthers read it after this function.\n",
+        c->e->function, p ? p->name : "an input", sizes);
 }
 
 /* The function has stopped in call `stopped`, and no mistake explains it. */
@@ -285,16 +296,16 @@ static void say_stopped(const Case *c) {
     char sizes[128];
     sizes_text(c->e, &c->right->call[c->trial->stopped], sizes, sizeof sizes);
     if (c->trial->end == TRIAL_TIMEOUT)
-        say(c->mark, "it did not return within %d seconds (%s)\nDoes every loop end?\n",
-            TRIAL_SECONDS, sizes);
+        say(c->mark, "%s did not return within %d seconds (%s)\nDoes every loop end?\n",
+            c->e->function, TRIAL_SECONDS, sizes);
     else if (c->trial->end == TRIAL_EXIT)
-        say(c->mark, "it calls exit, or ends its thread (%s): a backward returns.\n", sizes);
-    else say(c->mark, "it crashed (%s): %s\n", sizes, c->trial->sentence);
+        say(c->mark, "%s calls exit (%s): a backward returns.\n", c->e->function, sizes);
+    else say(c->mark, "%s crashed (%s): %s\n", c->e->function, sizes, c->trial->sentence);
 }
 
 /* Does the function use more memory than it may? The limit is 8 numbers for each of the sizes, and
  * 16 KB for its frame and for what the C library needs. */
-static bool uses_too_much(Case *c) {
+static bool uses_too_much(const Case *c) {
     for (int i = 0; i < c->right->n; i++) {
         const Call *call = &c->right->call[i];
         char sizes[128];
@@ -304,10 +315,10 @@ static bool uses_too_much(Case *c) {
         if (!call->measured || !returned(c, i) || used <= limit + 2048) continue;
         sizes_text(c->e, call, sizes, sizeof sizes);
         say(c->mark,
-            "it uses memory for %ld numbers, and may use 8 (Q + K + D) = %ld (%s)\n"
+            "%s uses memory for %ld numbers, and may use 8 (Q + K + D) = %ld (%s)\n"
             "Which of its arrays has an element for every pair? Could it be computed anew, a row at "
             "a time?\n",
-            (long)used, (long)limit, sizes);
+            c->e->function, (long)used, (long)limit, sizes);
         return true;
     }
     return false;

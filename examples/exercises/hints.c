@@ -151,7 +151,7 @@ void hints_terms(const Exercise *e, const Calls *right, int call, int array, int
     char name[64];
     while (first > 0 && right->call[first - 1].input == dense->input) first--;
     element_name(e, dense, array, i, name, sizeof name);
-    append(text, size, "%s should be a sum with these terms:", name);
+    append(text, size, "%s should be the sum of these terms:", name);
     for (int j = first; right->call[j].dy == ONE_HOT && terms < 6; j++) {
         const double factor = ((double *)right->call[j].array[array])[i];
         const double value = ((double *)dense->array[dy])[j - first];
@@ -159,5 +159,5 @@ void hints_terms(const Exercise *e, const Calls *right, int call, int array, int
         element_name(e, dense, dy, j - first, name, sizeof name);
         append(text, size, "%s %s = %+.4g times %+.4g", terms++ ? "," : "", name, value, factor);
     }
-    append(text, size, "%s\n", terms ? "." : " none, so it is 0.");
+    append(text, size, "%s\n", terms ? "." : " there are none, so it is 0.");
 }

@@ -13,23 +13,20 @@ enum { INDENT = 22, WIDTH = 100, MESSAGE = 31 };
 
 /* Prints a sentence from this column on; lines after the first begin at INDENT. */
 static void print_wrapped(const char *sentence, size_t length, int column) {
-    while (length > 0) {
-        size_t word = 0;
-        while (word < length && sentence[word] != ' ') word++;
-        if (column > INDENT && column + (int)word > WIDTH) {
+    const char *end = sentence + length;
+    const char *between = "";
+    while (sentence < end) {
+        int word = 0;
+        while (sentence + word < end && sentence[word] != ' ') word++;
+        if (*between && column + 1 + word > WIDTH) {
             printf("\n%*s", INDENT, "");
             column = INDENT;
+            between = "";
         }
-        printf("%.*s", (int)word, sentence);
-        column += (int)word;
-        sentence += word;
-        length -= word;
-        if (length > 0) {
-            putchar(' ');
-            column++;
-            sentence++;
-            length--;
-        }
+        printf("%s%.*s", between, word, sentence);
+        column += (int)strlen(between) + word;
+        between = " ";
+        sentence += word + (sentence + word < end);
     }
     putchar('\n');
 }

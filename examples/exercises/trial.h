@@ -7,7 +7,7 @@
 #include "protocol.h"
 
 enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024 };
-enum { TRIAL_SECONDS = 10, MORE_SECONDS = 2, COMPILER_SECONDS = 60, MOST_TIMEOUTS = 3 };
+enum { TRIAL_SECONDS = 10, MORE_SECONDS = 1, COMPILER_SECONDS = 60, MOST_TIMEOUTS = 3 };
 
 /* Where everything is. */
 typedef struct {
