@@ -189,7 +189,7 @@ const Exercise exercise_attention = {
     .mistakes = attention_mistakes,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, "
              "masked_softmax_dx",
-    .lesson = "lesson=4"};
+    .lesson = "lesson=2"};
 
 /* ---- the same without the Q x K weights in memory ----------------------------------------------
  */

@@ -313,4 +313,4 @@ const Exercise exercise_additive = {.number = 10,
                                     .right = additive_right,
                                     .mistakes = additive_mistakes,
                                     .where = "tensor/kernels/plain.inc, additive_dx",
-                                    .lesson = "lesson=6&additive"};
+                                    .lesson = "lesson=6&additive=1"};
