@@ -47,7 +47,14 @@ static bool is_multiple(const Pair *p, double factor) {
     return true;
 }
 
-/* The factor of one call, by its largest right number; NaN if they are all 0. */
+/* Are all numbers almost 0? Then every factor fits. */
+static bool is_small(const Pair *p) {
+    for (int64_t i = 0; i < p->n; i++)
+        if (!(fabs(p->x[i]) < 1e-4)) return false;
+    return true;
+}
+
+/* The factor of one call, by its largest right number; NaN if they are all almost 0. */
 static double factor_of(const Pair *p) {
     int64_t at = 0;
     for (int64_t i = 0; i < p->n; i++)
@@ -81,7 +88,7 @@ typedef struct {
 static void look_at(Found *found, const Pair *p, bool has_rows) {
     const double factor = factor_of(p);
     if (isnan(factor)) {
-        if (!is_multiple(p, 1)) found->multiple = false;
+        if (!is_small(p)) found->multiple = false;
     } else {
         if (!is_multiple(p, factor)) found->multiple = false;
         if (isnan(found->factor)) found->factor = factor;

@@ -217,6 +217,51 @@ START_TEST(the_files_of_the_students_compile) {
 }
 END_TEST
 
+/* What is said about a result that no known mistake computes. The body is that of softmax_backward,
+ * or of product_backward. */
+static void expect_words(int exercise, const char *body, const char *words) {
+    static const char *const function[] = {
+        "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {"
+        "double s = 0; for (int i = 0; i < n; i++) s += y[i] * dy[i];",
+        "void product_backward(int n, int k, int m, double da[n][k], double db[k][m], const double a[n][k], "
+        "const double b[k][m], const double dy[n][m]) {"
+        "for (int i = 0; i < n; i++) for (int p = 0; p < k; p++) for (int j = 0; j < m; j++) {"};
+    char code[2048], only[32];
+    snprintf(code, sizeof code, "%s %s }\n", function[exercise == 3], body);
+    snprintf(only, sizeof only, "--only %d", exercise);
+    submit(exercise - 1, code);
+    mark_folder(only);
+    const char *output = json_text(json_at(json_get(tree, "tests"), 0), "output", "");
+    ck_assert_msg(strstr(output, words), "%s: %s", words, output);
+    ck_assert_str_eq(extra(json_at(json_get(tree, "tests"), 0), "mistake"), "");
+    free(tree);
+}
+
+START_TEST(words_about_a_result_without_a_name) {
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] * (s - dy[i]);",
+                 "dx is right but for its sign, on every input.\n");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = 3 * y[i] * (dy[i] - s);",
+                 "dx is 3 times what it should be, on every input.\n");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = n * y[i] * (dy[i] - s);",
+                 "dx is right up to a factor");
+    expect_words(4, "for (int i = 1; i < n; i++) dx[i] = y[i - 1] * (dy[i - 1] - s);",
+                 "The elements of dx are right, but shifted by one place.\n");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - s) * dy[i];",
+                 "dx does not double when dy doubles: is dy squared, or not used?\n");
+    expect_words(4, "y = dx; dx = 0; if (s > 1e9) s = y[0];",
+                 "dx: the function never writes to it.\n");
+    expect_words(3, "da[i][p] = dy[i][j] * b[p][j]; db[p][j] += a[i][p] * dy[i][j]; }",
+                 "] should be the sum of these terms: dy[");
+    expect_words(
+        3,
+        "da[i][p] += dy[i][j] * b[p][j]; db[p][j] += a[i][p] * dy[i][j]; } if (n == k)"
+        "for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) { double t = da[i][j]; da[i][j] = da[j][i]; da[j][i] = t; }",
+        "da is the transpose of what it should be, where it is square.\n");
+    expect_words(3, "da[i][p] += dy[i][j] * b[j][p]; db[p][j] -= a[i][p] * dy[i][j]; }",
+                 "da: Your code computes this: da = dy b");
+}
+END_TEST
+
 /* ---- the command line --------------------------------------------------------------------------
  */
 
@@ -365,6 +410,7 @@ int main(void) {
     tcase_add_test(results, results_are_as_gradescope_reads_them);
     tcase_add_test(results, nothing_takes_little_time);
     tcase_add_test(results, the_files_of_the_students_compile);
+    tcase_add_test(results, words_about_a_result_without_a_name);
     TCase *line = add_program_case(suite, "command line");
     tcase_add_test(line, command_lines);
     tcase_add_test(line, a_number_alone_shows_the_arrays);
