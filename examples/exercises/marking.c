@@ -17,7 +17,7 @@ typedef struct {
 static void try_one(const Queue *queue, Marking *marking) {
     trial_compile(&marking->trial, marking->exercise, queue->place);
     if (marking->trial.end == TRIAL_DONE && !process_interrupted())
-        trial_compute(&marking->trial, marking->exercise, queue->place, &marking->given);
+        trial_compute(&marking->trial, marking->exercise, &marking->given);
 }
 
 static void *work(void *data) {
@@ -43,15 +43,41 @@ static int workers_for(int n) {
     return workers < MOST_WORKERS ? workers : MOST_WORKERS;
 }
 
+/* Something is wrong, and has no name: perhaps it has one if each input gets a process of its own.
+ */
+static void try_again(Marking *marking) {
+    Trial apart = marking->trial;
+    apart.end = TRIAL_DONE;
+    apart.stopped = -1;
+    apart.timeouts = 0;
+    trial_compute_apart(&apart, marking->exercise, &marking->given);
+    const Mark mark = diagnose(marking->exercise, &apart, &marking->given, &marking->right);
+    if (mark.mistake) {
+        trial_free(&marking->trial);
+        marking->trial = apart;
+        marking->mark = mark;
+    } else {
+        trial_free(&apart);
+    }
+}
+
+static bool has_numbers(const Trial *trial) {
+    return trial->end != TRIAL_EMPTY && trial->end != TRIAL_NO_COMPILE &&
+           trial->end != TRIAL_IMPOSSIBLE;
+}
+
 static void finish(Queue *queue, Marking *marking) {
     pthread_mutex_lock(&queue->lock);
     while (!marking->tried) pthread_cond_wait(&queue->over, &queue->lock);
     pthread_mutex_unlock(&queue->lock);
-    const TrialEnd end = marking->trial.end;
-    if (end != TRIAL_EMPTY && end != TRIAL_NO_COMPILE && end != TRIAL_IMPOSSIBLE)
-        marking->right = calls_copy(marking->exercise, &marking->given);
-    calls_right(marking->exercise, &marking->right);
-    marking->mark = diagnose(marking->exercise, &marking->trial, &marking->given, &marking->right);
+    const Exercise *e = marking->exercise;
+    if (has_numbers(&marking->trial)) {
+        marking->right = calls_copy(e, &marking->given);
+        calls_right(e, &marking->right);
+    }
+    marking->mark = diagnose(e, &marking->trial, &marking->given, &marking->right);
+    const bool wrong = has_numbers(&marking->trial) && marking->mark.kind != MARK_RIGHT;
+    if (wrong && !marking->mark.mistake && !process_interrupted()) try_again(marking);
 }
 
 void marking_run(Marking *list, int n, const Place *place, uint64_t seed,

@@ -298,47 +298,76 @@ static bool exists(const char *path) {
     return file;
 }
 
-/* Runs the program from call `first` on. Returns the call at which it stopped; the number of calls
- * if it did not stop before the last one. */
-static int run_from(Trial *trial, const Exercise *e, const char *calls, const char *results,
-                    int first) {
-    char number[16], *argv[] = {trial->program, (char *)calls, (char *)results, number, NULL};
-    snprintf(number, sizeof number, "%d", first);
-    remove(results);
-    const int limit = trial->timeouts ? MORE_SECONDS : TRIAL_SECONDS;
-    const ProcessResult ended = process_run(argv, trial->printed, limit);
-    const int last = read_results(trial, e, results);
-    const int stopped = first_undone(trial, first);
-    if (last == ALL_DONE || stopped == trial->calls.n) return trial->calls.n;
-    if (ended.end == PROCESS_TIMED_OUT) trial->timeouts++;
-    if (trial->stopped >= 0) return stopped;
-    trial->stopped = stopped;
+/* The files of a run. */
+typedef struct {
+    char calls[PATH_SIZE + 32], results[PATH_SIZE + 32];
+} Files;
+
+/* Why did the program stop, when it had to make another call? */
+static void explain_end(Trial *trial, ProcessResult ended, const Files *files) {
     if (ended.end == PROCESS_TIMED_OUT) trial->end = TRIAL_TIMEOUT;
     else if (ended.end == PROCESS_KILLED)
         end(trial, TRIAL_CRASH, process_signal_text(ended.status));
-    else if (!exists(results)) end(trial, TRIAL_IMPOSSIBLE, "the program cannot be started");
+    else if (!exists(files->results)) end(trial, TRIAL_IMPOSSIBLE, "the program cannot be started");
     else trial->end = TRIAL_EXIT;
+}
+
+/* Makes the calls from `first` to `last` - 1. Returns the call at which the program stopped, or
+ * `last`. */
+static int run(Trial *trial, const Exercise *e, Files *files, int first, int last, int seconds) {
+    char from[16], to[16];
+    char *argv[] = {trial->program, files->calls, files->results, from, to, NULL};
+    snprintf(from, sizeof from, "%d", first);
+    snprintf(to, sizeof to, "%d", last < trial->calls.n ? last : last + 1); /* the filled call */
+    remove(files->results);
+    const ProcessResult ended = process_run(argv, trial->printed, seconds);
+    const int read = read_results(trial, e, files->results);
+    const int stopped = first_undone(trial, first);
+    if (read == ALL_DONE || stopped >= last) return last;
+    if (ended.end == PROCESS_TIMED_OUT) trial->timeouts++;
+    if (trial->stopped < 0) {
+        trial->stopped = stopped;
+        explain_end(trial, ended, files);
+    }
     return stopped;
 }
 
-void trial_compute(Trial *trial, const Exercise *e, const Place *place, const Calls *calls) {
-    char path[PATH_SIZE + 32], results[PATH_SIZE + 32];
-    snprintf(path, sizeof path, "%s.calls", trial->program);
-    snprintf(results, sizeof results, "%s.results", trial->program);
+/* Copies the calls, and writes them for the program; false if there is no room. */
+static bool begin(Trial *trial, const Exercise *e, const Calls *calls, Files *files) {
+    snprintf(files->calls, sizeof files->calls, "%s.calls", trial->program);
+    snprintf(files->results, sizeof files->results, "%s.results", trial->program);
     trial->calls = calls_copy(e, calls);
     trial->result = calloc((size_t)calls->n + 1, sizeof *trial->result);
-    if (!trial->calls.n || !trial->result || !write_calls(e, calls, path)) {
+    if (!trial->calls.n || !trial->result || !write_calls(e, calls, files->calls)) {
         end(trial, TRIAL_IMPOSSIBLE,
             "there is no memory, or the folder of temporary files is full");
-        return;
+        return false;
     }
     for (int i = 0; i < calls->n; i++) trial->result[i].call = -1;
-    int at = 0;
-    while (at < calls->n && trial->timeouts < MOST_TIMEOUTS && trial->end != TRIAL_IMPOSSIBLE) {
-        at = run_from(trial, e, path, results, at);
+    return true;
+}
+
+static bool goes_on(const Trial *trial) {
+    return trial->timeouts < MOST_TIMEOUTS && trial->end != TRIAL_IMPOSSIBLE;
+}
+
+void trial_compute(Trial *trial, const Exercise *e, const Calls *calls) {
+    Files files;
+    if (!begin(trial, e, calls, &files)) return;
+    for (int at = 0; at < calls->n && goes_on(trial);) {
+        const int seconds = trial->timeouts ? MORE_SECONDS : TRIAL_SECONDS;
+        at = run(trial, e, &files, at, calls->n, seconds);
         if (at < calls->n) at = next_input(calls, at);
     }
-    remove(results);
+    remove(files.results);
+}
+
+void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls) {
+    Files files;
+    if (!begin(trial, e, calls, &files)) return;
+    for (int at = 0; at < calls->n && goes_on(trial); at = next_input(calls, at))
+        run(trial, e, &files, at, next_input(calls, at), MORE_SECONDS);
+    remove(files.results);
 }
 
 void trial_free(Trial *trial) {

@@ -47,7 +47,10 @@ typedef struct {
 void trial_compile(Trial *trial, const Exercise *e, const Place *place);
 /* Lets the program compute these calls, of which it takes a copy. After a crash, or for a shorter
  * time after an endless loop, the next input is tried: a mistake may be decided there. */
-void trial_compute(Trial *trial, const Exercise *e, const Place *place, const Calls *calls);
+void trial_compute(Trial *trial, const Exercise *e, const Calls *calls);
+/* The same, with a process for each input: a function that overwrites its heap on one input does
+ * not spoil the next one. */
+void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls);
 void trial_free(Trial *trial);
 
 #endif
