@@ -73,7 +73,6 @@ static bool wait_for(pid_t child, int *status, double seconds) {
 
 ProcessResult process_run(char *const *argv, const char *output, double seconds) {
     int status = 0;
-    fflush(NULL);
     const pid_t child = fork();
     if (child < 0) return (ProcessResult){PROCESS_NOT_STARTED, errno};
     if (child == 0) become(argv, output, seconds);

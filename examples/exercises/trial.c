@@ -63,7 +63,12 @@ static bool compiler_runs(Place *place) {
 }
 
 bool place_make(Place *place, const char *submission, char *sentence, size_t size) {
+    struct stat status;
     *place = (Place){.submission = submission};
+    if (stat(submission, &status) != 0 || !S_ISDIR(status.st_mode)) {
+        snprintf(sentence, size, "%s: there is no such folder; --submission names one", submission);
+        return false;
+    }
     if (!process_make_folder(place->folder, sizeof place->folder)) {
         snprintf(sentence, size, "there is no place for temporary files; TMPDIR may name one");
         return false;
