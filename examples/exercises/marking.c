@@ -77,7 +77,9 @@ static void finish(Queue *queue, Marking *marking) {
     }
     marking->mark = diagnose(e, &marking->trial, &marking->given, &marking->right);
     const bool wrong = has_numbers(&marking->trial) && marking->mark.kind != MARK_RIGHT;
-    if (wrong && !marking->mark.mistake && !process_interrupted()) try_again(marking);
+    if (wrong && !marking->mark.mistake && trial_has_results(&marking->trial) &&
+        !process_interrupted())
+        try_again(marking);
 }
 
 void marking_run(Marking *list, int n, const Place *place, uint64_t seed,

@@ -25,7 +25,7 @@ void process_prepare(void) {
 
 /* ---- one program ----------------------------------------------------------------------------- */
 
-enum { MOST_OUTPUT = 16 << 20, MOST_MEMORY = 2000000000, NO_PROGRAM = 127, WAITS = 3 };
+enum { MOST_OUTPUT = 16 << 20, MOST_MEMORY = 2000000000, NO_PROGRAM = 127, WAITS = 2 };
 
 static void limit(int what, rlim_t most) {
     const struct rlimit both = {most,

@@ -24,7 +24,7 @@ void process_prepare(void);
 bool process_interrupted(void);
 
 /* Runs a program, which is found as a shell finds it, until it ends, or has computed for so many
- * seconds. (A program that only waits is stopped after three times as many.) It reads nothing; all
+ * seconds. (A program that only waits is stopped after twice as many.) It reads nothing; all
  * that it prints goes to the file `output`, at most some megabytes. */
 ProcessResult process_run(char *const *argv, const char *output, double seconds);
 

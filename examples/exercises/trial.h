@@ -51,6 +51,8 @@ void trial_compute(Trial *trial, const Exercise *e, const Calls *calls);
 /* The same, with a process for each input: a function that overwrites its heap on one input does
  * not spoil the next one. */
 void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls);
+/* Has the function returned from any call? */
+bool trial_has_results(const Trial *trial);
 void trial_free(Trial *trial);
 
 #endif
