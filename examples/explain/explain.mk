@@ -22,9 +22,9 @@ PACK       = gzip -9n
 # style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
 PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/page/page.%.o,html css js)
 STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step play media)
-SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures compare \
-             tables layout machine predict terms step words questions charts cover controls change panels share paper keys \
-             page play)
+SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures \
+             compare tables layout machine predict terms step words questions charts cover controls change panels \
+             share paper keys page play)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \

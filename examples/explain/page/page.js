@@ -129,7 +129,8 @@ function goTo(n) {
     Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
     stopTrailer();
     draw();
-    if (isNarrow() && scrollY > byId("below").offsetTop) scrollTo(0, byId("machine").offsetTop);
+    /* A new step is read from its top. */
+    if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);
     if (inStep) byId("step").focus({ preventScroll: true });
     if (inMachine) (byId("picture").querySelector('.node[tabindex="0"]') ||
         byId("step")).focus({ preventScroll: true });

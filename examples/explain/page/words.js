@@ -71,8 +71,9 @@ function drawWords() {
 function drawVerdict(step) {
     const { bet, lesson: { bet: asked } } = state;
     if (!asked || bet === null || !isAt(asked.at, step)) return "";
-    return el("p", { class: "verdict" }, `You said “${asked.options[bet]}”. `,
-        bet === asked.answer ? "The gradient agrees." : `The gradient says “${asked.options[asked.answer]}”.`);
+    const said = n => ["“", ...prose(asked.options[n]), "”."];
+    return el("p", { class: "verdict" }, "You said ", said(bet), " ",
+        bet === asked.answer ? "This step agrees." : ["This step says ", said(asked.answer)]);
 }
 
 /* At the last step: how many questions are answered, what the loss does after a step of SGD, and what comes next. */
