@@ -53,8 +53,8 @@ static void divide(Alignment *a, double counts[LETTERS][MAX_SOUNDS]) {
 }
 
 /* The first round has no probabilities: the sounds are spread over the letters, beginning at the
- * first. This start also decides what the probabilities cannot: if two letters always stand together
- * for one sound, as ng does, the first letter says it. */
+ * first. This start also decides what the probabilities cannot: if two letters always stand
+ * together for one sound, as ng does, the first letter says it. */
 void alignment_learn(Alignment *a, const Dictionary *d) {
     *a = (Alignment){.num_sounds = d->num_sounds};
     for (int round = 0; round <= ROUNDS; round++) {

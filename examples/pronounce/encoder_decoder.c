@@ -32,11 +32,6 @@ Tensor *encode(EncoderDecoder *net, Tensor *letters, Tensor *lengths) {
     return ag_cat(both, 2, 2);
 }
 
-Tensor *decode(EncoderDecoder *net, Tensor *before, Tensor *h) {
-    Tensor *x = nn_dropout_forward(net->dropout, nn_embedding_forward(net->sounds, before));
-    return gru_forward(net->decoder, x, h);
-}
-
 /* The forward state of the last letter, and the backward state of the first: (N, 1, h). */
 static Tensor *last_states(Tensor *keys, Tensor *lengths) {
     const int64_t N = tensor_size(keys, 0), h = tensor_size(keys, 2);
@@ -45,6 +40,15 @@ static Tensor *last_states(Tensor *keys, Tensor *lengths) {
     Tensor *both[] = {ag_gather(forward, 1, ag_expand(last, SHAPE(N, 1, h / 2))),
                       ag_slice(backward, 1, 0, 1)};
     return ag_cat(both, 2, 2);
+}
+
+Tensor *first_state(const EncoderDecoder *net, Tensor *keys, Tensor *lengths) {
+    return is(net->options.attention, "last") ? ag_select(last_states(keys, lengths), 1, 0) : NULL;
+}
+
+Tensor *decode(EncoderDecoder *net, Tensor *before, Tensor *h) {
+    Tensor *x = nn_dropout_forward(net->dropout, nn_embedding_forward(net->sounds, before));
+    return gru_forward(net->decoder, x, h);
 }
 
 Tensor *attend(EncoderDecoder *net, Tensor *queries, Tensor *keys, Tensor *lengths,
@@ -74,7 +78,8 @@ Tensor *answer(EncoderDecoder *net, Tensor *queries, Tensor *contexts) {
 
 Tensor *encoder_decoder_forward(EncoderDecoder *net, const Batch *batch, Tensor **weights) {
     Tensor *keys = encode(net, batch->letters, batch->lengths);
-    Tensor *queries = decode(net, batch->before, NULL);
+    Tensor *h = first_state(net, keys, batch->lengths);
+    Tensor *queries = decode(net, batch->before, h);
     return answer(net, queries, attend(net, queries, keys, batch->lengths, weights));
 }
 
@@ -101,7 +106,8 @@ static bool take_sounds(Tensor *said, int i, int64_t *sounds) {
 bool speak(EncoderDecoder *net, const Batch *batch, int64_t *sounds, Tensor **weights) {
     const int64_t N = tensor_size(batch->letters, 0), most = 2 * tensor_size(batch->letters, 1);
     Tensor *keys = encode(net, batch->letters, batch->lengths);
-    Tensor *said = tape_own(tensor_zeros_of(SHAPE(N, 1), I64)), *h = NULL;
+    Tensor *said = tape_own(tensor_zeros_of(SHAPE(N, 1), I64));
+    Tensor *h = first_state(net, keys, batch->lengths);
     Tensor *rows[MOST_SAID];
     bool ended = false;
     int i = 0;

@@ -18,8 +18,9 @@
 #include "gru.h"
 
 typedef struct {
-    /* "additive", "dot", or two that are no attention: "last", where every context is the last
-     * state of each direction, and "mean", where all letters have the same weight. */
+    /* "additive", "dot", or two that are no attention: "last", where the decoder begins with the
+     * last state of each direction, and every context is the same (Sutskever, Vinyals & Le 2014),
+     * and "mean", where all letters have the same weight. */
     const char *attention;
     int64_t hidden; /* h, even */
     double dropout;
@@ -42,6 +43,8 @@ EncoderDecoder *encoder_decoder_new(const EncoderDecoderOptions *options, int64_
 
 /* letters (N, T), lengths (N) -> keys (N, T, h). */
 Tensor *encode(EncoderDecoder *net, Tensor *letters, Tensor *lengths);
+/* The decoder's state before the first sound: (N, h) for "last", else NULL, which is 0. */
+Tensor *first_state(const EncoderDecoder *net, Tensor *keys, Tensor *lengths);
 /* before (N, S): the sound before each -> queries (N, S, h). h: the state before the first, (N, h);
  * NULL: 0. */
 Tensor *decode(EncoderDecoder *net, Tensor *before, Tensor *h);
