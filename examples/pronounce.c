@@ -156,31 +156,36 @@ static void print_by_length(const Score *s) {
     printf("  sounds wrong  %.4f  %.4f\n", s->wrong / s->sounds, s->table_wrong / s->sounds);
 }
 
+/* The bounds are for the held-out words, by which they were chosen. */
+static void report(const char *what, double value, const char *relation, double bound) {
+    if (final) printf("final  %s  %.4f\n", what, value);
+    else training_expect(&run, what, value, relation, bound);
+}
+
 static void evaluate(EncoderDecoder *net) {
     nn_train(net, false);
     show(net);
     const Score s = score_of(net, &dictionary, &alignment, &table, final ? FINAL : HELD_OUT);
     if (tensor_error()) return;
-    const double right = sum(s.right) / sum(s.words);
+    const double right = sum(s.right) / sum(s.words), counting = sum(s.table_right) / sum(s.words);
     print_by_length(&s);
-    training_expect(&run, "sounds wrong", s.wrong / s.sounds, "<", 0.11);
-    training_expect(&run, "words right", right, ">=", 0.58);
-    training_expect(&run, "words right, a letter table's", right,
-                    ">=", sum(s.table_right) / sum(s.words));
+    report("sounds wrong", s.wrong / s.sounds, "<", 0.11);
+    report("words right", right, ">=", 0.58);
+    report("words right by the letter table", counting, "<", right);
     if (!has_attention(net)) return;
-    training_expect(&run, "looks that never go left", 1 - s.left / s.steps, ">=", 0.99);
-    training_expect(&run, "looks at the alignment's letter", s.agree / s.sounds, ">=", 0.94);
-    training_expect(&run, "weight of a silent letter", s.on_silent / s.silent, "<", 0.35);
+    report("looks that never go left", 1 - s.left / s.steps, ">=", 0.99);
+    report("looks at the alignment's letter", s.agree / s.sounds, ">=", 0.94);
+    report("weight of a silent letter", s.on_silent / s.silent, "<", 0.35);
 }
 
 /* ---- one word step by step ---------------------------------------------------------------------
  */
 
-/* The leaves of the page, and its constants. */
+/* The attention of a whole backward pass, for the page. */
 typedef struct {
-    Tensor *q, *k, *v; /* (1, S, h), (1, T, h) */
-    Tensor *own;       /* (1, S, h): U query + c, what the decoder's own state adds */
-    Tensor *U, *right; /* (h, h), (S) */
+    Tensor *queries, *keys, *values; /* (1, S, h), (1, T, h), (1, T, h) */
+    Tensor *context_grad;            /* (1, S, h), of the loss by the contexts */
+    double loss;
 } Seen;
 
 /* The shortest of the words to show. */
@@ -192,79 +197,89 @@ static int shortest(void) {
     return best;
 }
 
-/* What a score compares: additive attention adds W_q q and W_k k, so these are the page's queries
- * and keys. For a word that the dictionary does not have, what the model says is right. */
-static Seen see(EncoderDecoder *net, Batch batch, int sounds) {
-    const int64_t h = options.hidden;
-    Tensor *keys = encode(net, batch.letters, batch.lengths);
-    Tensor *queries = decode(net, batch.before, NULL);
-    Tensor *U_q = ag_slice(net->join->weight, 1, 0, h);
-    Tensor *U_c = ag_slice(net->join->weight, 1, h, 2 * h);
-    Tensor *q = net->additive ? nn_linear_forward(net->additive->W_q, queries) : queries;
-    Tensor *k = net->additive ? nn_linear_forward(net->additive->W_k, keys) : keys;
-    return (Seen){
-        .q = recording_leaf(q, "queries"),
-        .k = recording_leaf(k, "keys"),
-        .v = recording_leaf(keys, "values"),
-        .own = recording_constant(ag_linear(queries, U_q, net->join->bias), "U query + c"),
-        .U = recording_constant(U_c, "U"),
-        .right = recording_constant(ag_reshape(batch.answers, SHAPE(sounds + 1)), "right")};
-}
-
-/* The batch of a word with what the model says as its sounds. */
-static Batch as_said(EncoderDecoder *net, Batch batch, int *sounds) {
+/* For a word that the dictionary does not have, what the model says is right. */
+static void as_said(EncoderDecoder *net, Batch *batch) {
     int64_t said[MOST_SAID + 2] = {0}; /* a 0 before the sounds, and one after them */
     Tensor *weights;
-    if (!speak(net, &batch, said + 1, &weights)) return batch;
-    *sounds = count_sounds(said + 1);
-    batch.before = tape_own(tensor_from_int64s(SHAPE(1, *sounds + 1), said));
-    batch.answers = tape_own(tensor_from_int64s(SHAPE(1, *sounds + 1), said + 1));
-    return batch;
+    if (!speak(net, batch, said + 1, &weights)) return;
+    const Shape shape = SHAPE(1, count_sounds(said + 1) + 1);
+    batch->before = tape_own(tensor_from_int64s(shape, said));
+    batch->answers = tape_own(tensor_from_int64s(shape, said + 1));
 }
 
-static Tensor *page_loss(const EncoderDecoder *net, const Seen *s) {
-    Tensor *scores =
-        net->additive
-            ? ag_additive_scores(s->q, s->k, net->additive->w_v->weight, NULL)
-            : ag_scale(ag_bmm(s->q, ag_transpose(s->k, 1, 2)), 1 / sqrt((double)options.hidden));
+/* One forward and backward pass of the whole model. The queries and keys of the page are what a
+ * score compares: for additive attention W_q q and W_k k. */
+static Seen see(EncoderDecoder *net, const Batch *batch) {
+    Seen seen = {0};
+    Tensor *weights;
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *keys = encode(net, batch->letters, batch->lengths);
+    Tensor *queries = decode(net, batch->before, NULL);
+    Tensor *contexts = attend(net, queries, keys, batch->lengths, &weights);
+    Tensor *loss = loss_of(answer(net, queries, contexts), batch);
+    if (ag_backward(loss)) {
+        Tensor *q = net->additive ? nn_linear_forward(net->additive->W_q, queries) : queries;
+        Tensor *k = net->additive ? nn_linear_forward(net->additive->W_k, keys) : keys;
+        seen = (Seen){.queries = recording_leaf(q, "queries"),
+                      .keys = recording_leaf(k, "keys"),
+                      .values = recording_leaf(keys, "values"),
+                      .context_grad = recording_constant(contexts->grad, "G"),
+                      .loss = tensor_item(loss)};
+    }
+    tape_end();
+    return seen;
+}
+
+/* What the page shows: the contexts again, and a sum that has the loss's gradient. */
+static Tensor *page_sum(const EncoderDecoder *net, const Seen *s) {
+    Tensor *scores = net->additive
+                         ? ag_additive_scores(s->queries, s->keys, net->additive->w_v->weight, NULL)
+                         : ag_scale(ag_bmm(s->queries, ag_transpose(s->keys, 1, 2)),
+                                    1 / sqrt((double)options.hidden));
     Tensor *weights = ag_name(ag_softmax(ag_name(scores, "scores"), 2), "attention_weights");
-    Tensor *contexts = ag_name(ag_bmm(weights, s->v), "contexts"); /* (1, S, h) */
-    Tensor *joined = ag_tanh(ag_add(s->own, ag_linear(contexts, s->U, NULL)));
-    Tensor *logits = ag_linear(joined, net->answer->weight, net->answer->bias);
-    return ag_cross_entropy(ag_reshape(logits, SHAPE(-1, dictionary.num_sounds)), s->right,
-                            AG_IGNORE_NONE, REDUCE_MEAN);
+    Tensor *contexts = ag_name(ag_bmm(weights, s->values), "contexts"); /* (1, S, h) */
+    return ag_name(ag_sum(ag_mul(s->context_grad, contexts)), "sum(G contexts)");
 }
 
+/* Writes the page of one word. A page cannot show the matrices of the model. So the whole model
+ * runs once, and the page gets the gradient of its loss by the contexts, G: sum(G contexts) has the
+ * gradients that the loss has. */
 static void explain(EncoderDecoder *net) {
     const int number = shortest();
     const Word *word = &dictionary.word[number];
-    int sounds = word->num_sounds;
-    char text[512];
+    char text[512], sounds[8 * (MOST_SAID + 1)];
     nn_train(net, false);
-    recording_prepare(net);
+    tape_begin_no_grad();
     Batch batch = batch_of(number);
-    if (sounds == 0) batch = as_said(net, batch, &sounds);
-    const Seen s = see(net, batch, sounds);
+    if (word->num_sounds == 0) as_said(net, &batch);
+    int64_t answers[MOST_SAID + 1] = {0};
+    tensor_to_int64s(batch.answers, answers);
+    print_sounds(sounds, sizeof sounds, answers, count_sounds(answers));
+    const Seen seen = see(net, &batch);
+    tape_end();
+    recording_prepare(net);
     recording_begin();
-    Tensor *loss = page_loss(net, &s);
+    Tensor *sum = page_sum(net, &seen);
     snprintf(text, sizeof text,
-             "The word %s after %" PRId64 " steps of training. Row i of `attention_weights` says "
-             "where the model looks before sound i, column j is letter j; the last row is the end "
-             "of the word.",
-             word->text, run.step);
+             "The word %s after %" PRId64 " steps of training. Its sounds are%s; the model's loss "
+             "is %.4f. Row i of `attention_weights` says where the model looks before sound i, the "
+             "last row is the end of the word, and column j is letter j.",
+             word->text, run.step, sounds, seen.loss);
     const Recording recording = {
         .title = "pronounce",
         .idea = "The loss knows the right sounds; the gradient of the scores finds their letters.",
         .command = "build/pronounce --explain FILE.html",
         .columns = "",
-        .text = {text, "The keys and the values come from one vector of each letter, the state of "
-                       "the encoder; here their gradients are apart. Parameters are constants, and "
-                       "so is what the decoder's own state adds, `U query + c`."},
-        .formula = {net->additive ? "weights = softmax(w tanh(queries + keys)), over the letters"
-                                  : "weights = softmax(queries keys' / sqrt(d)), over the letters",
-                    "contexts = weights values",
-                    "loss = mean of -log softmax(W tanh(contexts U' + own) + b)[right sound]"}};
-    recording_end(net, loss, &recording, run.explain);
+        .text = {text, "The page is too small for the rest of the model: it has only `G`, the "
+                       "gradient of the model's loss by the contexts. The last line, sum(G "
+                       "contexts), has the gradient `G`, so all gradients before it are gradients "
+                       "of the loss. `keys` and `values` come from one vector of each letter, the "
+                       "state of the encoder; here their gradients are apart."},
+        .formula = {net->additive ? "attention_weights = softmax(w tanh(queries + keys))"
+                                  : "attention_weights = softmax(queries keys' / sqrt(d))",
+                    "contexts = attention_weights values", "G = d loss of the model / d contexts"}};
+    recording_end(net, sum, &recording, run.explain);
 }
 
 /* ---- main ---------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
  * to show, batches. */
 #include "dictionary.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +138,8 @@ static bool read_shown(Dictionary *d, const char *list) {
         if (found < 0) return false;
         d->shown[d->num_shown++] = found;
     }
-    return d->num_shown > 0 || tensor_fail("--show: there is no word in \"%s\"", list);
+    return d->num_shown > 0 ||
+           tensor_fail("--show: there is no word in \"%s\"", tensor_name_text(list));
 }
 
 static void hold_out_shown(Dictionary *d) {

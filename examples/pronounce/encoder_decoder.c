@@ -83,10 +83,13 @@ Tensor *encoder_decoder_forward(EncoderDecoder *net, const Batch *batch, Tensor 
     return answer(net, queries, attend(net, queries, keys, batch->lengths, weights));
 }
 
+Tensor *loss_of(Tensor *logits, const Batch *batch) {
+    return ag_cross_entropy(ag_transpose(logits, 1, 2), batch->answers, NO_SOUND, REDUCE_MEAN);
+}
+
 Tensor *encoder_decoder_loss(EncoderDecoder *net, const Batch *batch) {
     Tensor *weights;
-    Tensor *logits = encoder_decoder_forward(net, batch, &weights);
-    return ag_cross_entropy(ag_transpose(logits, 1, 2), batch->answers, NO_SOUND, REDUCE_MEAN);
+    return loss_of(encoder_decoder_forward(net, batch, &weights), batch);
 }
 
 /* ---- saying words -------------------------------------------------------------------------- */

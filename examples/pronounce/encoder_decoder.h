@@ -54,9 +54,11 @@ Tensor *attend(EncoderDecoder *net, Tensor *queries, Tensor *keys, Tensor *lengt
 /* (N, S, h), (N, S, h) -> logits (N, S, V) */
 Tensor *answer(EncoderDecoder *net, Tensor *queries, Tensor *contexts);
 
+/* -log of the probability of the right sound, the mean over all sounds and ends. */
+Tensor *loss_of(Tensor *logits, const Batch *batch);
+
 /* All of it: batch -> logits (N, S, V), given the right sounds before each. *weights as above. */
 Tensor *encoder_decoder_forward(EncoderDecoder *net, const Batch *batch, Tensor **weights);
-/* -log of the probability of the right sound, the mean over all sounds and ends. */
 Tensor *encoder_decoder_loss(EncoderDecoder *net, const Batch *batch);
 
 /* Says the words of a batch: at each step the most probable sound, until the end of the word or two
