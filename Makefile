@@ -4,7 +4,8 @@
 # Every source is found by its folder: to add a file, add the file. V=1 shows the commands,
 # DEV=1 makes warnings errors, CC=clang uses clang. This file builds the library and the
 # programs, and installs them. It includes tests/tests.mk, which tests them, and
-# examples/explain/explain.mk, for the page of explain and the library as WebAssembly.
+# examples/explain/explain.mk, for the page of explain and the library as WebAssembly, and
+# examples/exercises/exercises.mk, for the exercises.
 
 .DEFAULT_GOAL = all
 VERSION := $(shell sed -n 's/.*define TAPEHEAD_VERSION "\([^"]*\)".*/\1/p' tensor/tensor.h)
@@ -116,6 +117,7 @@ EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%$(EXE),$(wildcard examples/*.c))
 COMMON   = $(call objects,$(filter-out $(if $(WINDOWS),,%/windows.c),$(wildcard examples/common/*.c)))
 
 include examples/explain/explain.mk
+include examples/exercises/exercises.mk
 include tests/tests.mk
 
 all: library $(EXAMPLES) ## the library and the examples

@@ -389,6 +389,13 @@ Tensor *ag_flatten(Tensor *x, int start, int end);
  * NULLs. */
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n);
 
+/* torch's F.pad along one dimension: x, with the value before times before it and after times after
+ * it. before and after are at least 0; x itself when both are. */
+Tensor *ag_pad(Tensor *x, int dim, int64_t before, int64_t after, double value);
+/* torch's pad_sequence with batch_first: n sequences (L_i, ...) as one tensor (n, L, ...), where L
+ * is the longest L_i. Shorter sequences are followed by the value. */
+Tensor *ag_pad_sequence(Tensor **list, int n, double value);
+
 /* In the last two dimensions: x, but 0 above (tril) or below (triu) the diagonal. */
 Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
 

@@ -70,8 +70,9 @@ static void explain(Recall *net) {
 /* ---- main ---------------------------------------------------------------------------------- */
 
 static const Flag flags[] = {
-    CHOICE_FLAG("--attention", options.attention, "dot|additive",
-                "The score of a question and a key: q . k / sqrt(d), or w . tanh(W_q q + W_k k)."),
+    CHOICE_FLAG("--attention", options.attention, "dot|additive|mean",
+                "The score of a question and a key: q . k / sqrt(d), or w . tanh(W_q q + W_k k).\n"
+                "mean is no attention: all pairs have the same weight."),
     INTEGER_FLAG("--pairs", options.pairs, 1, RECALL_MOST_KEYS, "from 1 to 52",
                  "The largest number of pairs in a sequence; the smallest is half of it."),
     INTEGER_FLAG("--keys", options.keys, 1, RECALL_MOST_KEYS, "from 1 to 52",
@@ -99,7 +100,9 @@ int main(int argc, char **argv) {
     Recall *net = recall_new(&options);
     recall_show_input(net);
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = run.lr, .momentum = momentum});
+    const bool is_mean = strcmp(options.attention, "mean") == 0;
     training_must_match(&run, "no_scale", tensor_from_bools(SCALAR, &options.no_scale));
+    training_must_match(&run, "mean", tensor_from_bools(SCALAR, &is_mean));
     training_begin(&run, net, sgd);
     train(net, sgd);
     if (training_finish(&run)) evaluate(net);

@@ -174,6 +174,9 @@ Tensor *tensor_sort(const Tensor *x, Tensor **indices);
 /* ---- access -------------------------------------------------------------------------------- */
 
 int64_t tensor_numel(const Tensor *x); /* number of elements; 1 for a scalar */
+/* x's size along dim; a negative dim counts from the end. 0 on error, so a loop over the sizes of a
+ * NULL, which an earlier error left, does not begin. */
+int64_t tensor_size(const Tensor *x, int dim);
 bool tensor_is_contiguous(const Tensor *x);
 double tensor_item(const Tensor *x); /* the element of a one-element tensor; NaN on error */
 
@@ -185,6 +188,7 @@ double tensor_get_at(const Tensor *x, Shape index);
 
 /* Copies all elements in row-major order; x may have any strides and any type. */
 bool tensor_to_doubles(const Tensor *x, double *out);
+bool tensor_to_int64s(const Tensor *x, int64_t *out); /* floats are converted as in tensor_to */
 
 /* True if shapes and types are equal and |a - b| <= atol + rtol |b| for all elements (an infinity
  * is close only to itself, NaN to nothing). NULL, and different shapes or types, are no error: the

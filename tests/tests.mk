@@ -33,9 +33,12 @@ $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
 $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
+$(BUILD)/tests/test_pronounce: $(call objects,$(wildcard examples/pronounce/*.c))
 $(patsubst %,$(BUILD)/tests/test_%,explain play rule sources steps): $(COMMON) $(LESSONS)
 $(BUILD)/tests/test_inspect$(EXE): $(BUILD)/obj/examples/explain/json.o
 $(BUILD)/tests/test_alloc_failure: $(call objects,$(wildcard examples/explain/rule_*.c) examples/explain/json.c)
+$(BUILD)/tests/test_exercises: $(call objects,examples/explain/json.c)
+$(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER)) examples/explain/json.c) $(TEXTS)
 $(BUILD)/tests/test_programs: $(call objects,examples/explain/json.c examples/explain/check.c)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
@@ -63,6 +66,8 @@ $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat
 $(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
 $(BUILD)/fuzz/target_api: WRAP = -Wl,--wrap=tensor_fail $$(pkg-config --libs check)
 $(BUILD)/fuzz/target_tape $(BUILD)/fuzz/target_rule: $(LESSONS)
+$(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/submission.c examples/exercises/numbers.c)
+$(BUILD)/fuzz/target_texts: $(call objects,examples/pronounce/dictionary.c)
 $(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
@@ -171,7 +176,8 @@ thorough: ## for a release: what .ci/run shortens or leaves out; needs some hour
 	@tests/checks/ports
 	@$(MAKE) --no-print-directory mutants
 
-TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c,$(filter %.c,$(SOURCES))))
+TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c $(STUDENTS) \
+         examples/exercises/harness.c examples/exercises/process_windows.c,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
 	tests/checks/layers

@@ -119,11 +119,18 @@ static void print_row_label(const Screen *s, const char *label) {
     while (*label) print_character(s, &label);
 }
 
+/* Writes the title of a map, with its note. Returns its length. */
+enum { TITLE_SIZE = 64 + 64 + 2 };
+static int title_of(const AttentionMap *map, char title[TITLE_SIZE]) {
+    snprintf(title, TITLE_SIZE, "%s%s%s", map->title, map->note[0] ? ", " : "", map->note);
+    return utf8_text_columns(title);
+}
+
 /* In a title, blanks stay blanks. */
 static void print_title(const Screen *s, const AttentionMap *map) {
-    char title[sizeof map->title + sizeof map->note + 2];
+    char title[TITLE_SIZE];
     int n = fprintf(s->file, "%*s", s->row_label + 1, "");
-    snprintf(title, sizeof title, "%s%s%s", map->title, map->note[0] ? ", " : "", map->note);
+    title_of(map, title);
     for (const char *text = title; *text && n < s->width - 1;)
         if (*text == ' ') n += fprintf(s->file, "%c", *text++);
         else n += print_character(s, &text);
@@ -202,19 +209,23 @@ static void print_legend(const Screen *s, bool masked) {
     putc('\n', s->file);
 }
 
-/* Cells are two columns wide, nearly square, unless the widest map then exceeds the line. */
+/* Cells are two columns wide, nearly square, unless the widest map then exceeds the line. A map
+ * gets the width of its title, too: only a title that is longer than a line is cut. */
 static Screen screen_for(FILE *file, const AttentionMap *maps, int num_maps) {
     Screen s = {file, terminal_is_plain(file), largest_weight(maps, num_maps), 0, 0, 0, 0};
-    int keys = 0;
+    char text[TITLE_SIZE];
+    int keys = 0, title = 0;
     for (int m = 0; m < num_maps; m++) {
         keys = most_of(keys, maps[m].keys);
+        title = most_of(title, title_of(&maps[m], text));
         for (int q = 0; q < maps[m].queries; q++)
             s.row_label = most_of(s.row_label, utf8_text_columns(maps[m].query[q]));
         for (int k = 0; k < maps[m].keys; k++)
             s.column_label = most_of(s.column_label, utf8_length(maps[m].key[k]));
     }
     s.cell = s.row_label + 2 + 2 * keys <= TERMINAL_COLUMNS ? 2 : 1;
-    s.width = s.row_label + 2 + s.cell * keys;
+    s.width = s.row_label + 2 + most_of(s.cell * keys, title);
+    if (s.width > TERMINAL_COLUMNS) s.width = TERMINAL_COLUMNS;
     return s;
 }
 

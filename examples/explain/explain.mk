@@ -22,9 +22,9 @@ PACK       = gzip -9n
 # style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
 PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/page/page.%.o,html css js)
 STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step play media)
-SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures compare \
-             tables layout machine predict terms step words questions charts cover controls change panels share paper keys \
-             page play)
+SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures \
+             compare tables layout machine predict terms step words questions charts cover controls change panels \
+             share paper keys page play)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
@@ -42,8 +42,9 @@ CUT      = $(patsubst %,tensor/kernels/%,elementwise.def plain_math.h plain.inc)
 # ---- how to build it ------------------------------------------------------------------------------------------
 
 $(BUILD)/explain$(EXE): $(LESSONS) $(MODULE)
-$(patsubst %,$(BUILD)/%$(EXE),recall reverse heads charlm): $(RECORDER)
+$(patsubst %,$(BUILD)/%$(EXE),recall reverse heads charlm pronounce): $(RECORDER)
 $(BUILD)/recall$(EXE): $(call objects,examples/recall/model.c)
+$(BUILD)/pronounce$(EXE): $(call objects,$(wildcard examples/pronounce/*.c))
 
 $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) $(WASM_SPEED) -MMD -MP -c $< -o $@

@@ -2,7 +2,8 @@
  *
  * Three rows of matrices stand below each other, dy, y and dx, with a column for each head; at the
  * right are the rule and the terms of the chosen number. Colours, outlines and hatches are the
- * page's (page/base.css). The sections: what is drawn, places, words, matrices, the tape, the terms. */
+ * page's (page/base.css). The sections: what is drawn, places, words, matrices, the tape, the
+ * terms. */
 #include "picture.h"
 
 #include "../../tensor/tensor.h"

@@ -25,15 +25,25 @@ Recall *recall_new(const RecallOptions *options) {
     net->values = nn_add_child(net, "values", nn_embedding_new(options->values, d));
     if (strcmp(options->attention, "dot") == 0)
         net->dot = nn_add_child(net, "attention", nn_dot_product_attention_new(options->dropout));
-    else
+    if (strcmp(options->attention, "additive") == 0)
         net->additive =
             nn_add_child(net, "attention", nn_additive_attention_new(d, options->dropout));
+    nn_add_result(net, &net->equal_weights);
     net->answer = nn_add_child(net, "answer", nn_linear_new(d, options->values, true));
     return nn_module_done(net);
 }
 
+/* The mean of the values of each sequence: no attention, since no weight depends on the question.
+ */
+static Tensor *mean(Recall *net, Tensor *q, Tensor *v, AttentionMask mask) {
+    const Shape scores = SHAPE(tensor_size(q, 0), tensor_size(q, 1), tensor_size(v, 1));
+    Tensor *weights = ag_masked_softmax(tape_own(tensor_zeros(scores)), mask.valid_lens);
+    nn_keep_result(net, &net->equal_weights, weights);
+    return ag_bmm(weights, v);
+}
+
 /*      q_i = asked[question i]    k_j = keys[key j]    v_j = values[value j]
- *      score_ij  = q_i . k_j / sqrt(d)   or   w . tanh(W_q q_i + W_k k_j)
+ *      score_ij  = q_i . k_j / sqrt(d)   or   w . tanh(W_q q_i + W_k k_j)   or   0
  *      weight_ij = exp(score_ij) / sum of exp(score_il) over the pairs l < n
  *      y_i = sum_j weight_ij v_j, and the logits of the answer are W y_i + b.
  * q: (B, Q, d), a vector for each question, k, v: (B, P, d) -> (B, Q, values) */
@@ -41,8 +51,10 @@ static Tensor *attend(Recall *net, Tensor *q, Tensor *k, Tensor *v, const Sequen
     if (net->options.no_scale)
         q = ag_scale(q, sqrt((double)net->options.hidden)); /* undoes / sqrt(d) */
     AttentionMask mask = {.valid_lens = net->options.no_mask ? NULL : s->num_pairs};
-    Tensor *y = net->dot ? nn_dot_product_attention_forward(net->dot, q, k, v, mask)
-                         : nn_additive_attention_forward(net->additive, q, k, v, mask);
+    Tensor *y;
+    if (net->dot) y = nn_dot_product_attention_forward(net->dot, q, k, v, mask);
+    else if (net->additive) y = nn_additive_attention_forward(net->additive, q, k, v, mask);
+    else y = mean(net, q, v, mask);
     return nn_linear_forward(net->answer, y);
 }
 
@@ -61,7 +73,8 @@ static Tensor *loss_of(const Recall *net, Tensor *answered, const Sequences *s) 
 }
 
 Tensor *recall_weights(const Recall *net) {
-    return net->dot ? net->dot->attention_weights : net->additive->attention_weights;
+    if (net->dot) return net->dot->attention_weights;
+    return net->additive ? net->additive->attention_weights : net->equal_weights;
 }
 
 /* ---- the sequences ------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include "../common/attention_map.h"
 
 typedef struct {
-    const char *attention; /* "dot" or "additive" */
+    const char *attention; /* "dot", "additive", or "mean": the mean of all values */
     int64_t pairs, keys, values, hidden;
     double dropout;
     bool no_scale, no_mask;
@@ -41,8 +41,9 @@ typedef struct {
     Module module;
     RecallOptions options;
     Embedding *asked, *keys, *values; /* a vector of d numbers for each token */
-    DotProductAttention *dot;         /* dot or additive is used, the other one is NULL */
+    DotProductAttention *dot;         /* at most one of these two is not NULL */
     AdditiveAttention *additive;
+    Tensor *equal_weights; /* (B, P, P) of the last forward of "mean" */
     Linear *answer;
 } Recall;
 

@@ -3,6 +3,12 @@
 
 #include <math.h>
 
+int64_t tensor_size(const Tensor *x, int dim) {
+    if (!tensor_check_given("size", "tensor", x)) return 0;
+    const int d = tensor_shape_dim("size", x->shape, dim);
+    return d < 0 ? 0 : x->shape.dim[d];
+}
+
 double tensor_item(const Tensor *x) {
     if (tensor_check_readable("item", x) && tensor_numel(x) == 1) return tensor_read_element(x, 0);
     if (x) tensor_fail("item: x is %s: it must have one element", tensor_shape_text(x->shape));
@@ -28,14 +34,20 @@ double tensor_get_at(const Tensor *x, Shape index) {
     return tensor_read_element(x, offset);
 }
 
-bool tensor_to_doubles(const Tensor *x, double *out) {
-    if (!tensor_check_readable("to_doubles", x)) return false;
-    if (!out && tensor_numel(x) > 0) return tensor_fail("to_doubles: out is NULL");
-    Tensor target = {.shape = x->shape, .dtype = F64, .data = out};
+static bool copy_out(const char *op, const Tensor *x, DType dtype, void *out) {
+    if (!tensor_check_readable(op, x)) return false;
+    if (!out && tensor_numel(x) > 0) return tensor_fail("%s: out is NULL", op);
+    Tensor target = {.shape = x->shape, .dtype = dtype, .data = out};
     tensor_shape_strides(x->shape, target.stride);
     tensor_copy_elements(&target, x);
     return true;
 }
+
+bool tensor_to_doubles(const Tensor *x, double *out) {
+    return copy_out("to_doubles", x, F64, out);
+}
+
+bool tensor_to_int64s(const Tensor *x, int64_t *out) { return copy_out("to_int64s", x, I64, out); }
 
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;

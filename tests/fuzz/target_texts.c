@@ -1,8 +1,9 @@
 /* target_texts.c - for libFuzzer: the text files that the example programs read.
  *
  * An input is two texts that end with a NUL, and a file. The two texts name the columns of a table
- * (kernel_regression --x --y); the first text is also a prompt (charlm --prompt). Each reader must
- * accept the file or set one error message. A file that is accepted is then used. */
+ * (kernel_regression --x --y); the first text is also a prompt (charlm --prompt) and a list of
+ * words (pronounce --show). Each reader must accept the file or set one error message. A file that
+ * is accepted is then used. */
 #include "common.h"
 
 #include "../../examples/common/corpus.h"
@@ -10,6 +11,7 @@
 #include "../../examples/common/sample.h"
 #include "../../examples/common/trigram.h"
 #include "../../examples/common/utf8.h"
+#include "../../examples/pronounce/dictionary.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,6 +82,21 @@ static void try_characters(const char *text) {
     if (columns < length || columns > 2 * length) fault("a text has a strange width");
 }
 
+/* ---- dictionaries -------------------------------------------------------------------------- */
+
+static void try_dictionary(const char *shown) {
+    Dictionary d;
+    if (said(dictionary_read(&d, file.path, shown))) {
+        tape_begin_no_grad();
+        const Batch batch = dictionary_draw(&d, 2);
+        if (tensor_numel(batch.lengths) != 2) fault("a batch has lost a word");
+        for (int i = 0; i < d.num_shown; i++)
+            if (d.word[d.shown[i]].part == TRAINED) fault("a shown word is trained on");
+        tape_end();
+    }
+    dictionary_free(&d);
+}
+
 /* ---- one input ------------------------------------------------------------------------------- */
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size) {
@@ -96,6 +113,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size) {
     try_table(column);
     try_sample(column);
     try_corpus(column[0]);
+    try_dictionary(column[0]);
     try_characters(column[0]);
     if (tensor_live() != live) fault("tensors are left over");
     return 0;

@@ -398,6 +398,7 @@ more("matmul", adapt=quartered, grad_fn={"CloneBackward0": None, "TransposeBackw
 more("bmm", adapt=quartered)
 more("linear", db="nn.functional.{}", adapt=lambda s: quartered(s) if s.args[0].dim() == 2 else None)
 SHOWN = {name: "SoftmaxBackward0" for name in ("WhereBackward0", "ReshapeAliasBackward0", "ViewBackward0")}
+MORE["pad_sequence"] = {"grad_fn": {"CopySlices": "StackBackward0"}}
 MORE["masked_softmax"] = {"grad_fn": SHOWN}
 MORE["attention_weights"] = {"grad": 1, "grad_fn": SHOWN}
 MORE["additive_scores"] = {"grad_fn": {"WhereBackward0": "SqueezeBackward1"}}

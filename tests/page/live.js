@@ -54,7 +54,7 @@ function ask(request, name = state.lesson.name) {
 }
 
 /* The steps whose check is red. */
-const red = () => state.lesson.steps.filter(step => (step.kind === "backward" ? checkOf(step.part) : step.kind === "add" ? checkOfSum(step) : "") === "wrong").map(step => step.id);
+const red = () => state.lesson.steps.filter(step => checkOfStep(step) === "wrong").map(step => step.id);
 
 /* Uses a control as a reader does. */
 function set(input, value) {

@@ -60,6 +60,8 @@ function readTerms() {
         const { key } = cell.dataset, chosen = $(`#step .tab.main .c[data-key="${key}"]`);
         expect(chosen?.classList.contains("chosen"), `${where()}: a click does not choose ${key}`);
         const line = $("#terms").textContent, [, made, sum] = /^[^=]*? = (.*) = (\S+)( because.*)?$/.exec(line.replace(/ {2,}/g, " ")) || [];
+        const [, moved] = /^[^=]*? = (\S+), moved( back)?$/.exec(line) || [];
+        if (moved && !$("#step .tab.main .ten")) expect(moved === cell.textContent, `${where()}: ${line} is in its cell ${cell.textContent}`);
         const value = made && evaluate(made), wanted = sum && evaluate(sum), factors = all("#terms .fac");
         if (!Number.isFinite(value) || !Number.isFinite(wanted)) continue;
         /* Each factor is rounded where it is printed: its error, times the factor beside it. */

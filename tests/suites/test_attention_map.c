@@ -432,6 +432,23 @@ START_TEST(a_note) {
 }
 END_TEST
 
+/* A title that is longer than its map is not cut, and the next map stands beside it. */
+START_TEST(a_title_wider_than_its_map) {
+    make_maps(2, 2, 3, 0.5);
+    strcpy(maps[0].title, "psychology: S AY K");
+    print_maps(2);
+    ck_assert_ptr_nonnull(strstr(text, " psychology: S AY K "));
+    ck_assert_ptr_nonnull(strstr(text, " head 2 "));
+    const char *end = strchr(text, '\n');
+    ck_assert_ptr_nonnull(strstr(text, " head 2 "));
+    ck_assert(strstr(text, " head 2 ") < end);
+    for (const char *line = text; *line != 'w'; line = end + 1) { /* the maps, before the legend */
+        end = strchr(line, '\n');
+        ck_assert(end == line || end - line == strchr(text, '\n') - text);
+    }
+}
+END_TEST
+
 static int longest_line(void) {
     int longest = 0, n = 0;
     for (const char *c = text; *c; c++) {
@@ -515,6 +532,7 @@ int main(void) {
     tcase_add_test(tcase, constant_losses);
     tcase_add_test(tcase, in_plain_characters);
     tcase_add_test(tcase, a_note);
+    tcase_add_test(tcase, a_title_wider_than_its_map);
     tcase_add_test(tcase, in_eighty_columns);
     tcase_add_test(tcase, in_colours);
     tcase_add_test(tcase, not_in_colours);

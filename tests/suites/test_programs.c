@@ -38,6 +38,10 @@ static const struct {
      "--steps 50 --every 10 --batch 8 --lr 0.1 --heads 2 --hidden 8 --length 6 --offsets 2"
      " --tokens 4",
      "--hidden 12", "--hidden 352", NULL},
+    {"pronounce",
+     "--words tests/golden/words.txt --show xate,bathi,lite --steps 50 --every 10 --batch 8"
+     " --hidden 8 --lr 0.02",
+     "--hidden 10", "--hidden 352", "--words"},
 };
 
 enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };
@@ -346,7 +350,9 @@ START_TEST(explains_other_models) {
                                            {"heads", "--no-scale --offsets 1 --length 2"},
                                            {"charlm", "--context 1"},
                                            {"charlm", "--composed --layers 2 --layer 2"},
-                                           {"charlm", "--heads 1 --layers 3 --dropout 0.2"}};
+                                           {"charlm", "--heads 1 --layers 3 --dropout 0.2"},
+                                           {"pronounce", "--attention dot"},
+                                           {"pronounce", "--show z"}};
     char line[256];
     for (int i = 0; i < NUM_PROGRAMS; i++)
         if (strcmp(programs[i].name, lines[_i][0]) == 0) choose(i);
@@ -679,7 +685,7 @@ int main(void) {
     tcase_add_loop_test(tcase, a_rate_that_is_too_large, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, shows, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, explains_what_it_had_learned, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, explains_other_models, 0, 8);
+    tcase_add_loop_test(tcase, explains_other_models, 0, 10);
     tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, version);
     tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);

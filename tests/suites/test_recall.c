@@ -40,6 +40,18 @@ START_TEST(learns_with_both_mechanisms) {
 }
 END_TEST
 
+/* A mean that does not depend on the question knows one value in n. All weights of a sequence are
+ * equal, so the first is the largest. */
+START_TEST(the_mean_is_no_memory) {
+    ck_assert_int_eq(run_with("mean", "--steps 300"), 1);
+    ck_assert_double_lt(accuracy(), 0.6);
+    ck_assert_int_eq(run_with("mean", "--quiet --steps 7 --save $D/mean"), 1);
+    expect_failure(SMALL "--quiet --load $D/mean", "its mean is 1, and in this run it is 0");
+    run_with("mean", "--quiet --steps 7 --explain $D/page.html");
+    ck_assert_str_eq(complaints, "");
+}
+END_TEST
+
 /* The darkest cell of a row "f?|  @@  |" is below the f of "f:3" in the first line of labels:
  * values of one digit leave the letters there. */
 static void check_row(const char *letters, const char *line, const char *question) {
@@ -136,6 +148,7 @@ int main(void) {
     TCase *tcase = add_program_case(suite, "program");
     program = "recall";
     tcase_add_test(tcase, learns_with_both_mechanisms);
+    tcase_add_test(tcase, the_mean_is_no_memory);
     tcase_add_test(tcase, maps_show_the_asked_keys);
     tcase_add_test(tcase, without_valid_lens_old_pairs_are_believed);
     tcase_add_test(tcase, finds_keys_in_longer_sequences);

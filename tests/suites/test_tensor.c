@@ -1076,6 +1076,44 @@ START_TEST(to_doubles_reads_everything) {
 }
 END_TEST
 
+/* Beyond 2^53 a double would round. A shape can be read while an error is pending. */
+START_TEST(to_int64s_reads_everything) {
+    Tensor *x = tensor_from_int64s(SHAPE(2, 2), (const int64_t[]){INT64_MIN, INT64_MAX, -3, 4});
+    Tensor *turned = STRIDED(x, SHAPE(2, 2), 0, 1, 2);
+    Tensor *f = tensor_from_doubles(SHAPE(2), (const double[]){-1.75, 3});
+    Tensor *b = tensor_from_bools(SHAPE(2), (const bool[]){true, false});
+    Tensor *none = tensor_ones(SHAPE(2, 0));
+    int64_t out[5] = {0, 0, 0, 0, 77};
+    ck_assert(tensor_to_int64s(turned, out));
+    ck_assert(out[0] == INT64_MIN && out[1] == -3 && out[2] == INT64_MAX && out[3] == 4);
+    ck_assert(tensor_to_int64s(f, out) && out[0] == -1 && out[1] == 3 && out[2] == INT64_MAX);
+    ck_assert(tensor_to_int64s(b, out) && out[0] == 1 && out[1] == 0 && out[4] == 77);
+    ck_assert(tensor_to_int64s(none, NULL));
+    REFUSES(tensor_to_int64s(NULL, out), "to_int64s: the tensor is NULL");
+    REFUSES(tensor_to_int64s(x, NULL), "to_int64s: out is NULL");
+    Tensor *all[] = {x, turned, f, b, none};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+START_TEST(a_size_can_be_read_while_an_error_is_pending) {
+    Tensor *x = counting(SHAPE(2, 3));
+    ck_assert_int_eq(tensor_size(x, 0), 2);
+    ck_assert_int_eq(tensor_size(x, 1), 3);
+    ck_assert_int_eq(tensor_size(x, -1), 3);
+    ck_assert_int_eq(tensor_size(x, -2), 2);
+    REFUSES(tensor_size(x, 2), "size: there is no dimension 2 in (2, 3)");
+    REFUSES(tensor_size(x, -3), "size: there is no dimension -3 in (2, 3)");
+    REFUSES(tensor_size(NULL, 0), "size: the tensor is NULL");
+    tensor_fail("the first error");
+    ck_assert_int_eq(tensor_size(x, 1), 3);
+    ck_assert_int_eq(tensor_size(NULL, 1), 0);
+    ck_assert_str_eq(tensor_error(), "the first error");
+    tensor_clear_error();
+    tensor_release(x);
+}
+END_TEST
+
 /* ---- allclose -------------------------------------------------------------------------------- */
 
 /* torch.allclose(torch.tensor([a]), torch.tensor([b]), rtol, atol) in float64 */
@@ -2098,6 +2136,8 @@ static void add_access(Suite *suite) {
     tcase_add_test(access, get_of_a_scalar_takes_no_index);
     tcase_add_test(access, get_outside_is_said);
     tcase_add_test(access, to_doubles_reads_everything);
+    tcase_add_test(access, to_int64s_reads_everything);
+    tcase_add_test(access, a_size_can_be_read_while_an_error_is_pending);
     tcase_add_test(access, allclose_says_what_torch_says);
     tcase_add_test(access, integers_are_compared_exactly);
     tcase_add_test(access, allclose_looks_at_every_element);

@@ -1,7 +1,8 @@
 /* change.js - the panels that change a lesson: its settings, and the wrong rules of backward. */
 "use strict";
 
-const settingWords = { step: "steps of SGD", causal: "causal mask", "no-scale": "scale", "no-mask": "mask", additive: "additive attention" };
+const settingWords = { step: "steps of SGD", causal: "causal mask", "no-scale": "scale", "no-mask": "mask",
+    additive: "additive attention" };
 const isInverted = key => key.startsWith("no-"); /* "no-scale" is a box that is checked where there is a scale */
 let inputs = new Map(); /* key of a setting -> its control, while its panel is open */
 
@@ -10,20 +11,26 @@ let inputs = new Map(); /* key of a setting -> its control, while its panel is o
 function drawSetting({ key, kind, least, most, value }) {
     const isSwitch = kind === "switch", slides = key === "step", isText = kind === "text" || kind === "words";
     const type = isSwitch ? "checkbox" : slides ? "range" : isText ? "text" : "number";
-    const limits = isSwitch || isText ? {} : { min: String(least), max: String(most), step: kind === "number" ? "any" : "1" };
+    const limits = isSwitch || isText ? {} : { min: String(least), max: String(most),
+        step: kind === "number" ? "any" : "1" };
     const input = el("input", { type, id: "set-" + key, disabled: !Controls.isLive(), autocomplete: "off", ...limits });
-    const set = () => tellPanel(Controls.change({ [key]: isSwitch ? (input.checked !== isInverted(key) ? "1" : "0") : input.value.trim() }));
+    const set = () => tellPanel(Controls.change({ [key]: isSwitch
+        ? (input.checked !== isInverted(key) ? "1" : "0") : input.value.trim() }));
     input.addEventListener(slides ? "input" : "change", set);
     inputs.set(key, input);
-    return el("label", { class: slides ? "slides" : isText ? "wide" : "" }, isSwitch && input, settingWords[key] || key, !isSwitch && input,
+    return el("label", { class: slides ? "slides" : isText ? "wide" : "" }, isSwitch && input,
+        settingWords[key] || key, !isSwitch && input,
         slides && el("output", {}, String(value)));
 }
 
 function drawChange() {
     const { losses = [] } = Controls.recorded(), settings = Controls.settings();
-    return [el("h2", {}, "Change the example"), settings.length === 0 && el("p", {}, "This tape was recorded: it has no settings."),
-        el("div", { class: "fields" }, settings.map(drawSetting)), losses.length > 0 && Controls.isLive() && drawLosses(losses.map(Number)),
-        el("div", { class: "buttons" }, el("button", { id: "again", onclick: () => tellPanel(Controls.startAgain()) }, "start again")),
+    return [el("h2", {}, "Change the example"), settings.length === 0 &&
+        el("p", {}, "This tape was recorded: it has no settings."),
+        el("div", { class: "fields" }, settings.map(drawSetting)),
+            losses.length > 0 && Controls.isLive() && drawLosses(losses.map(Number)),
+        el("div", { class: "buttons" }, el("button", { id: "again", onclick: () => tellPanel(Controls.startAgain()) },
+            "start again")),
         el("p", { id: "changed", role: "status" })];
 }
 
@@ -33,8 +40,10 @@ function updatePanel() {
         const value = Controls.valueNow(key);
         if (input.type === "checkbox") input.checked = (value === "1") !== isInverted(key);
         else if (input.value !== value) input.value = value;
-        if (input.type === "range") input.nextElementSibling.textContent = `${value}, loss ${bare(lossOf(state.lesson))}`;
-        if (key === "causal" && Controls.isLive()) input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
+        if (input.type === "range") input.nextElementSibling.textContent =
+            `${value}, loss ${bare(lossOf(state.lesson))}`;
+        if (key === "causal" && Controls.isLive()) input.disabled = inputs.has("no-mask") &&
+            Controls.valueNow("no-mask") === "1";
     }
     const { losses = [] } = Controls.recorded() || {}, chart = byId("panel").querySelector(".losses");
     if (chart && byId("panel").dataset.by === "change") chart.replaceWith(drawLosses(losses.map(Number)));
@@ -74,48 +83,63 @@ function drawBreak() {
         if (said) tellPanel(said);
         byId("panel").querySelector(`[data-rule="${key}"]`)?.focus();
     };
-    const card = ({ key, title, wrong, right }) => el("button", { class: "rulebox", "data-rule": key, "aria-pressed": String(rule === key), disabled: !Controls.isLive(),
-        onclick: () => choose(key) }, el("b", {}, title), el("code", {}, wrong), el("small", {}, "in place of ", el("code", {}, right)));
-    return [el("h2", {}, "Break a rule of backward"), rules.length === 0 && el("p", {}, "No line of this tape has a rule that can be broken here."),
+    const card = ({ key, title, wrong, right }) => el("button",
+        { class: "rulebox", "data-rule": key, "aria-pressed": String(rule === key), disabled: !Controls.isLive(),
+        onclick: () => choose(key) }, el("b", {}, title), el("code", {}, wrong),
+            el("small", {}, "in place of ", el("code", {}, right)));
+    return [el("h2", {}, "Break a rule of backward"), rules.length === 0 &&
+        el("p", {}, "No line of this tape has a rule that can be broken here."),
         el("div", { class: "rules" }, rules.map(card)), rule && drawDamage(training),
-        el("div", { class: "buttons" }, rule && el("button", { onclick: () => tellPanel(Controls.change({ rule: "" })) }, "put the right rule back")), el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? "" : Live.refused)];
+        el("div", { class: "buttons" }, rule && el("button",
+            { onclick: () => tellPanel(Controls.change({ rule: "" })) }, "put the right rule back")),
+            el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? ""
+            : Live.refused)];
 }
 
 /* What the checks see of a wrong rule, and what the losses do not. */
 function drawDamage({ right, wrong } = {}) {
     const links = redChecks(state.lesson), last = list => Number(list[list.length - 1]);
-    const curves = wrong && drawCurvesOfLosses([{ name: "right", losses: right.map(Number) }, { name: "wrong", losses: wrong.map(Number) }]);
+    const curves = wrong && drawCurvesOfLosses([{ name: "right", losses: right.map(Number) },
+        { name: "wrong", losses: wrong.map(Number) }]);
     const isAsGood = wrong && last(wrong) < 2 * last(right);
-    return el("div", { class: "damage" }, el("div", {}, el("p", {}, "The values are right; these checks see that gradients are not:"),
+    return el("div", { class: "damage" }, el("div", {}, el("p", {},
+        "The values are right; these checks see that gradients are not:"),
         el("ul", { class: "red" }, links.map(link => el("li", {}, link)))), wrong && el("div", {}, curves,
         el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${bare(last(right))} with the right rule, at ${bare(last(wrong))} ` +
-            "with the wrong one.", isAsGood && " A step against the wrong gradient still lowers the loss: only the check shows the mistake.")));
+            "with the wrong one.", isAsGood &&
+                " A step against the wrong gradient still lowers the loss: only the check shows the mistake.")));
 }
 
 /* Links to the steps whose checks are red. */
 function redChecks(lesson) {
     const link = (step, ...words) => el("a", { href: addressOf(step, null) }, words), { steps, tape } = lesson;
-    const parts = steps.filter(step => step.kind === "backward" && checkOf(step.part) === "wrong").map(step =>
-        link(step, nameEl(gradName(symbolOf(step.part.tensor))), " from ", nameEl(symbolOf(step.unit.result)), ": differences disagree"));
-    const leaves = tape.tensors.filter(t => t.check && !t.check.right && steps[t.gradStep]).map(t =>
-        link(steps[t.gradStep], nameEl(gradName(symbolOf(t))), ": its terms do not sum to it"));
+    const wrong = steps.filter(step => checkOfStep(step) === "wrong").map(step =>
+        (step.kind === "backward" && checkOf(step.part) === "wrong"
+        ? link(step, nameEl(gradName(symbolOf(step.part.tensor))), " from ", nameEl(symbolOf(step.unit.result)),
+            ": differences disagree")
+        : link(step, nameEl(gradName(symbolOf(step.part.tensor))), ": its terms do not sum to it")));
     const spoiled = tape.tensors.filter(t => t.check && Controls.changedByRule(t)).map(t =>
-        link(steps[t.gradStep], `${Controls.changedByRule(t)} of ${t.grad.length} numbers of `, nameEl(gradName(symbolOf(t))), " are wrong"));
-    return [...parts, ...leaves, ...spoiled];
+        link(steps[t.gradStep], `${Controls.changedByRule(t)} of ${t.grad.length} numbers of `,
+            nameEl(gradName(symbolOf(t))), " are wrong"));
+    return [...wrong, ...spoiled];
 }
 
 /* ---- the strip: which state is shown, if it is not the recorded one ------------------------------------------------ */
 
 function drawState() {
-    const { rules = [], rule } = state.lesson, broken = rules.find(({ key }) => key === rule), isChanged = Controls.isChanged();
-    const checks = broken ? state.lesson.steps.filter(step => step.kind === "backward" ? checkOf(step.part) === "wrong"
-        : step.kind === "add" && checkOfSum(step) === "wrong") : [];
+    const { rules = [], rule } = state.lesson, broken = rules.find(({ key }) => key === rule),
+        isChanged = Controls.isChanged();
+    const checks = broken ? state.lesson.steps.filter(step => checkOfStep(step) === "wrong") : [];
     byId("state").hidden = Controls.isLoading() || (!isChanged && !broken);
     byId("state").classList.toggle("broken", !!broken);
-    fill(byId("state"), broken ? el("span", {}, el("b", {}, "Broken: "), broken.title, ". ", checks.length > 0 && el("a", { href: addressOf(checks[0], null) },
-        `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`)) : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ` +
+    fill(byId("state"), broken ? el("span", {}, el("b", {}, "Broken: "), broken.title, ". ",
+        checks.length > 0 && el("a", { href: addressOf(checks[0], null) },
+        `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`))
+            : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ` +
         `${bare(lossOf(Controls.recorded()))}.`),
-    Controls.otherState() && el("button", { "aria-pressed": String(state.compare), onclick: () => Controls.setCompare(!state.compare) }, "side by side"),
+    Controls.otherState() && el("button", { "aria-pressed": String(state.compare),
+        onclick: () => Controls.setCompare(!state.compare) }, "side by side"),
     isChanged && el("button", { onclick: () => Controls.startAgain() }, "undo"));
-    for (const name of ["change", "break"]) byId("b-" + name).classList.toggle("used", name === "break" ? !!broken : isChanged);
+    for (const name of ["change", "break"]) byId("b-" + name).classList.toggle("used",
+        name === "break" ? !!broken : isChanged);
 }

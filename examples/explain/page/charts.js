@@ -10,7 +10,8 @@ function tickFor(x, count) {
 
 /* Numbers for an axis, 0 among them: from low <= 0 or a little less, to high or a little more. */
 function ticksFor(low, high, count) {
-    const tick = tickFor(high - low || 1, count), first = Math.floor(low / tick + 1e-9), last = Math.ceil(high / tick - 1e-9);
+    const tick = tickFor(high - low || 1, count), first = Math.floor(low / tick + 1e-9),
+        last = Math.ceil(high / tick - 1e-9);
     return Array.from({ length: last - first + 1 }, (_, n) => Number(((first + n) * tick).toPrecision(12)));
 }
 
@@ -53,7 +54,8 @@ function piecesOf(points, low, high) {
 /* A chart of losses, width by height pixels. steps: the numbers of the x axis, from 0; ticks: [loss, label] of the y
  * axis; share: a loss as a share of the height; limits: the lowest and the highest loss that are drawn; curves: {name
  * (right or wrong), points: [{step, loss}]}. Also gives x and y, the place of a step and of a loss. */
-function drawChart({ width, height, steps, ticks, share, limits = [-Infinity, Infinity], curves, label, xLabel = "step" }) {
+function drawChart({ width, height, steps, ticks, share, limits = [-Infinity, Infinity], curves, label,
+    xLabel = "step" }) {
     const { left, right, top, bottom } = AROUND, end = steps[steps.length - 1];
     const x = step => left + (width - left - right) * step / end;
     const y = loss => height - bottom - (height - top - bottom) * share(loss);
@@ -65,7 +67,8 @@ function drawChart({ width, height, steps, ticks, share, limits = [-Infinity, In
         ...ticks.map(([loss, words]) => text(words, left - 6, y(loss) + 4, "end")),
         ...steps.map(n => text(String(n), x(n), height - bottom + 16, n === end ? "end" : "middle")),
         text("loss", left, 11, "start"), text(xLabel, width - right, height - 6, "end"),
-        ...curves.flatMap(({ name, points }) => (points.length ? piecesOf(points, ...limits) : [[]]).map(piece => line(name, piece))));
+        ...curves.flatMap(({ name, points }) => (points.length
+            ? piecesOf(points, ...limits) : [[]]).map(piece => line(name, piece))));
     return { chart, x, y };
 }
 
@@ -83,10 +86,13 @@ function beyond(losses, highest) {
 function chartOfTrainings(trainings, label) {
     const largest = losses => Math.max(0, ...losses.filter(Number.isFinite)), first = trainings[0].losses;
     const highest = Math.min(2 * largest(first), Math.max(...trainings.map(({ losses }) => largest(losses))));
-    const scale = linearScale(Math.min(0, ...first.filter(Number.isFinite)), highest, 4), ends = scale.ticks.map(([loss]) => loss);
+    const scale = linearScale(Math.min(0, ...first.filter(Number.isFinite)), highest, 4),
+        ends = scale.ticks.map(([loss]) => loss);
     const limits = [ends[0], ends[ends.length - 1]];
-    const curves = trainings.map(({ name, losses }) => ({ name, points: losses.map((loss, step) => ({ step, loss })) }));
-    return { ...drawChart({ width: 340, height: 180, label, curves, steps: ticksFor(0, first.length - 1, 5), limits, ...scale }), limits };
+    const curves = trainings.map(({ name, losses }) =>
+        ({ name, points: losses.map((loss, step) => ({ step, loss })) }));
+    return { ...drawChart({ width: 340, height: 180, label, curves, steps: ticksFor(0, first.length - 1, 5), limits,
+        ...scale }), limits };
 }
 
 /* The losses of several trainings, and what leaves the axis. */
@@ -94,20 +100,24 @@ function drawCurvesOfLosses(curves) {
     const end = ({ name, losses }) => `${name}: from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`;
     const { chart, limits } = chartOfTrainings(curves, "the losses, " + curves.map(end).join("; "));
     const words = ({ name, losses }) => [`${name} rule`, beyond(losses, limits[1])].filter(Boolean).join(", ");
-    return el("figure", { class: "losses" }, chart, el("figcaption", {}, curves.map(curve => el("span", { class: curve.name }, words(curve)))));
+    return el("figure", { class: "losses" }, chart, el("figcaption", {},
+        curves.map(curve => el("span", { class: curve.name }, words(curve)))));
 }
 
 /* A chart with a slider that shows its losses. If the library is in the page, the slider "steps of SGD" of the panel
  * "Change" takes its place, and moves the tables, too. */
 function drawLosses(losses) {
-    const label = `the loss goes from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`, isLive = Controls.isLive();
+    const label = `the loss goes from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`,
+        isLive = Controls.isLive();
     const { chart, x, y, limits } = chartOfTrainings([{ name: "right", losses }], label), dot = svg("circle", { r: 4 });
-    const words = el("figcaption"), slider = !isLive && el("input", { type: "range", min: "0", max: String(losses.length - 1), value: "0",
+    const words = el("figcaption"), slider = !isLive && el("input",
+        { type: "range", min: "0", max: String(losses.length - 1), value: "0",
         "aria-label": "steps of training", oninput: () => show(Number(slider.value)) });
     function show(n) {
         const loss = losses[n], isIn = loss >= limits[0] && loss <= limits[1];
         dot.setAttribute("transform", isIn ? `translate(${x(n)} ${y(loss)})` : "scale(0)");
-        words.textContent = loss === undefined ? `After ${n} steps: beyond this chart.` : `After ${n} steps of SGD the loss is ${bare(loss)}. ` +
+        words.textContent = loss === undefined ? `After ${n} steps: beyond this chart.`
+            : `After ${n} steps of SGD the loss is ${bare(loss)}. ` +
             (isLive ? "" : `The tables stay at step ${Controls.stepOfTraining()}.`);
     }
     chart.append(dot);

@@ -4,13 +4,16 @@
 
 /* The number table of a step, in the other state; null if it has none of that name and shape. */
 function otherNumbers(step, other) {
-    const { tensors, lines } = other.tape, t = step.kind === "forward" ? step.unit.result : (step.part || step).tensor || step.tensor;
+    const { tensors, lines } = other.tape, t = step.kind === "forward"
+        ? step.unit.result : (step.part || step).tensor || step.tensor;
     const same = tensors.find(each => each.name === t.name && String(each.shape) === String(t.shape));
     if (!same || !t.name) return null;
     if (step.kind === "forward") return same.value;
     if (step.kind !== "backward") return same.grad || null;
-    const made = (step.part.from || step.unit).result.name, line = lines.find(each => each.result.name === made && each.inputs.includes(same));
-    const part = line && (line.parts.find(each => each.tensor === same && each.k === step.part.k) || line.parts.find(each => each.tensor === same));
+    const made = (step.part.from || step.unit).result.name,
+        line = lines.find(each => each.result.name === made && each.inputs.includes(same));
+    const part = line && (line.parts.find(each => each.tensor === same && each.k === step.part.k) ||
+        line.parts.find(each => each.tensor === same));
     return part ? part.dx : null;
 }
 
@@ -21,13 +24,17 @@ const stateNames = () => (state.lesson.rule ? ["wrong rule", "right rule"] : ["c
 function comparison(step) {
     const other = Controls.otherState(), numbers = other && otherNumbers(step, other), own = pictureOf(step).main;
     if (!numbers) return null;
-    const format = decimalsOf([...own.numbers, ...numbers], step.kind === "forward" ? own.t.type : ""), [mine, theirs] = stateNames();
+    const format = decimalsOf([...own.numbers, ...numbers], step.kind === "forward" ? own.t.type : ""),
+        [mine, theirs] = stateNames();
     const difference = own.numbers.map((x, i) => x - numbers[i]);
     const a = { ...own, isMain: false, format, note: mine };
-    const b = { ...own, isMain: false, format, note: theirs, numbers, key: i => `o${own.t.number}.${i}`, of: "o", reason: () => "" };
-    const main = { ...own, format, numbers: difference, key: i => `d${own.t.number}.${i}`, of: "d", name: "difference", plainName: true, note: "",
+    const b = { ...own, isMain: false, format, note: theirs, numbers, key: i => `o${own.t.number}.${i}`, of: "o",
+        reason: () => "" };
+    const main = { ...own, format, numbers: difference, key: i => `d${own.t.number}.${i}`, of: "d", name: "difference",
+        plainName: true, note: "",
         reason: () => "both are the same" };
-    return { main, items: [{ table: main }, sign("="), { table: a }, sign("−"), { table: b }], rule: [nameEl(own.name), ": ", mine, " and ", theirs],
+    return { main, items: [{ table: main }, sign("="), { table: a }, sign("−"), { table: b }],
+        rule: [nameEl(own.name), ": ", mine, " and ", theirs],
         terms: i => [factor(a, i), " − ", factor(b, i)] };
 }
 
@@ -35,11 +42,13 @@ function comparison(step) {
 function drawBothLosses() {
     const other = Controls.otherState();
     if (!other) return null;
-    const [mine, theirs] = stateNames(), loss = lesson => bare(lossOf(lesson)), { right, wrong } = state.lesson.training || {};
+    const [mine, theirs] = stateNames(), loss = lesson => bare(lossOf(lesson)),
+        { right, wrong } = state.lesson.training || {};
     const last = list => bare(Number(list[list.length - 1]));
     return el("p", { class: "both" }, `The loss is ${loss(state.lesson)} (${mine}) and ${loss(other)} (${theirs}).`,
         wrong && ` After ${right.length} steps of SGD it is ${last(wrong)} and ${last(right)}.`,
-        tablesIn(picture).some(view => view.of === "o") ? "" : " The other state has no such table here: only this one is shown.");
+        tablesIn(picture).some(view => view.of === "o") ? ""
+            : " The other state has no such table here: only this one is shown.");
 }
 
 const lossOf = ({ tape: { lines } }) => lines[lines.length - 1].result.value[0];

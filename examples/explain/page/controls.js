@@ -66,7 +66,8 @@ const Controls = (() => {
         const found = new Map(), unknown = [], keyFor = new Map([["rule", "rule"]]);
         for (const { key } of settingsOf(recorded)) keyFor.set(inAddress[key] || key, key);
         for (const [word, value] of wanted) {
-            const key = keyFor.get(alias[word] || word), [, index, number, name] = /^(\d+),([^,]+),(.+)$/.exec(value) || [];
+            const key = keyFor.get(alias[word] || word), [, index, number,
+                name] = /^(\d+),([^,]+),(.+)$/.exec(value) || [];
             if (word === "set" && name) found.set(`set ${index} ${oneLine(name)}`, oneLine(number));
             else if (word === "compare") state.compare = value === "1";
             else if (!key || !recorded.settings) unknown.push(word);
@@ -96,7 +97,8 @@ const Controls = (() => {
         recorded = lesson;
         state.compare = false;
         const { found, unknown } = changesIn(wanted), isOff = found.size > 0 && !loading && !library;
-        const ignored = unknown.length ? `The address says ${unknown.map(word => `“${word}”`).join(", ")}: nothing here has that name.` : "";
+        const ignored = unknown.length
+            ? `The address says ${unknown.map(word => `“${word}”`).join(", ")}: nothing here has that name.` : "";
         changes = found;
         if (changes.size === 0 || loading) return { lesson, sentence: ignored };
         const computed = isOff ? { lesson: null, sentence: Live.refused } : compute();
@@ -142,7 +144,8 @@ const Controls = (() => {
 
     /* How many numbers of this leaf's gradient the wrong rule changed. */
     function changedByRule(t) {
-        const isThis = rightLesson && state.lesson === answer.lesson && t.grad, grad = isThis ? rightLesson.tape.tensors[t.number].grad : [];
+        const isThis = rightLesson && state.lesson === answer.lesson && t.grad,
+            grad = isThis ? rightLesson.tape.tensors[t.number].grad : [];
         return grad.filter((x, i) => differs(x, t.grad[i])).length;
     }
 
@@ -153,7 +156,8 @@ const Controls = (() => {
     /* For the line of terms: a field for another value of a number that was given. */
     function field(t, i) {
         if (!canType(t)) return null;
-        const key = editKey(t, i), input = el("input", { type: "text", id: "type", inputmode: "decimal", autocomplete: "off", size: "6",
+        const key = editKey(t, i), input = el("input", { type: "text", id: "type", inputmode: "decimal",
+            autocomplete: "off", size: "6",
             "aria-label": `another number for ${plain(nameOf(t))} ${placeWords(viewOf(t, "v"), i)}` });
         const said = el("span", { class: "said", role: "status" });
         const set = value => {
@@ -170,7 +174,8 @@ const Controls = (() => {
             if (Number.isFinite(x)) set(String(x));
             else said.textContent = input.value.trim() ? "That is no number." : "Enter a number first.";
         };
-        const back = changes.has(key) && el("button", { type: "button", onclick: () => set(null) }, "put the old number back");
+        const back = changes.has(key) && el("button", { type: "button", onclick: () => set(null) },
+            "put the old number back");
         return el("form", { class: "guess", onsubmit: submit }, input, el("button", {}, "change it"), back, said);
     }
 
@@ -193,7 +198,8 @@ const Controls = (() => {
         const now = Number(valueNow("step")), said = el("p", { role: "status" });
         const take = () => {
             const before = lossOf(state.lesson), sentence = change({ step: String(now + 1) });
-            byId("words").querySelector(".sgd p").textContent = sentence || `The loss was ${bare(before)}; now it is ${bare(lossOf(state.lesson))}.`;
+            byId("words").querySelector(".sgd p").textContent = sentence ||
+                `The loss was ${bare(before)}; now it is ${bare(lossOf(state.lesson))}.`;
             byId("words").querySelector(".sgd button").focus();
         };
         return el("div", { class: "sgd" }, el("button", { onclick: take }, "take a step of SGD"), said);
@@ -220,8 +226,11 @@ const Controls = (() => {
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
     const isEdited = () => [...changes.keys()].some(isEdit);
 
-    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, isEdited, changedByRule, stepButton, otherState, setCompare,
-        settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0, isLoading: () => loading,
+    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, isEdited, changedByRule,
+        stepButton, otherState, setCompare,
+        settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
+            isLoading: () => loading,
         isLive: () => library !== null, time: () => answer.time,
-        stepOfTraining: () => Number((recorded.settings || []).some(({ key }) => key === "step") ? valueNow("step") : 0) };
+        stepOfTraining: () => Number((recorded.settings || []).some(({ key }) => key === "step")
+            ? valueNow("step") : 0) };
 })();

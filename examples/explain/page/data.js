@@ -126,7 +126,8 @@ function factorOf({ line: { result: { value: y, type } }, tensor: { columns }, r
     const largest = entries.reduce((a, b) => (Math.abs(b.J) > Math.abs(a.J) ? b : a));
     const s = largest.J / given(largest.j, largest.i);
     const isOne = rows.every((list, j) => {
-        const row = new Map(list), start = j - (j % columns), places = Array.from({ length: columns }, (_, c) => start + c);
+        const row = new Map(list), start = j - (j % columns),
+            places = Array.from({ length: columns }, (_, c) => start + c);
         return places.every(i => Math.abs((row.get(i) || 0) - s * given(j, i)) <= Math.abs(s) * most);
     });
     return Number.isFinite(s) && isOne ? s : 0;
@@ -161,7 +162,8 @@ function broadcastIndex(x, y, j) {
 }
 
 /* What the op's call names input k: b in ag_linear(x, w, b). One mask may be several inputs. */
-const noTensors = new Set(("s p n list scale dim dim0 dim1 dims keepdim shape axes start end size repeats diagonal dtype " +
+const noTensors =
+    new Set(("s p n list scale dim dim0 dim1 dims keepdim shape axes start end size repeats diagonal dtype " +
     "num_heads dropout eps reduction ignore_index").split(" "));
 
 function roleOf(line, k) {

@@ -6,7 +6,8 @@
 const needsKeys = target => target.closest("select, textarea, dialog, input:not([type='checkbox'])");
 
 function onKey(event) {
-    const { key, target } = event, cell = target.closest && target.closest("#step .c"), node = target.closest && target.closest(".node");
+    const { key, target } = event, cell = target.closest && target.closest("#step .c"),
+        node = target.closest && target.closest(".node");
     if (event.ctrlKey || event.altKey || event.metaKey || !target.closest) return;
     if (key === "Escape" && !target.closest("dialog")) escape(cell);
     else if (needsKeys(target)) return;
@@ -29,7 +30,8 @@ function stepByKey(key, target) {
 }
 
 function otherKey(key) {
-    const group = stepNow().unit && state.lesson.groups.find(each => stepNow().unit.lines.some(line => each.lines.includes(line)));
+    const group = stepNow().unit && state.lesson.groups.find(each =>
+        stepNow().unit.lines.some(line => each.lines.includes(line)));
     if (key === "p") present();
     else if (key === "h") togglePredict();
     else if (key === "o" && group) toggleGroup(group);

@@ -12,7 +12,8 @@ const LANE = 12; /* pixels between two tables of a layer */
 /* Sizes of a tensor's small tables in pixels: c a cell, w and h the value; both the value and its gradient, side by side
  * or under each other. */
 function boxOf(t) {
-    const columns = t.panels * t.columns, c = Math.max(1, Math.min(9, Math.floor(48 / columns), Math.floor(34 / t.rows)));
+    const columns = t.panels * t.columns, c = Math.max(1, Math.min(9, Math.floor(48 / columns),
+        Math.floor(34 / t.rows)));
     const own = t.shape.length ? { c, w: columns * c + (t.panels - 1) * 3, h: t.rows * c } : { c: 24, w: 24, h: 24 };
     const isUnder = own.w >= 1.5 * own.h && t.shape.length > 0;
     const both = !t.grad ? own : isUnder ? { w: own.w, h: 2 * own.h + 4 } : { w: 2 * own.w + 4, h: own.h };
@@ -24,7 +25,8 @@ function arrange(units, label) {
     const layerOf = layersOf(units), nodes = new Map();
     for (const [t, layer] of layerOf) {
         const box = boxOf(t), w = Math.max(box.mapW, Math.min(label.width(t), 110)), below = t.unit ? label.op : 4;
-        nodes.set(t, { t, layer, box, w, h: box.mapH + label.height + below, shift: (label.height - below) / 2, before: [], after: [], y: 0 });
+        nodes.set(t, { t, layer, box, w, h: box.mapH + label.height + below, shift: (label.height - below) / 2,
+            before: [], after: [], y: 0 });
     }
     const { edges, all } = edgesOf(units, nodes), last = nodes.get(units[units.length - 1].result);
     const layers = orderOf(all, last);
@@ -172,7 +174,8 @@ function pointsOf(graph, edge) {
     const siblings = graph.edges.filter(each => each.to === to).sort((a, b) => before(a) - before(b));
     const room = Math.min(9, (to.box.mapH - 8) / Math.max(1, siblings.length - 1));
     const y = to.y + to.shift + (siblings.indexOf(edge) - (siblings.length - 1) / 2) * room;
-    return [[from.x + from.box.mapW / 2, from.y + from.shift], ...via.flatMap(n => [[n.left, n.y], [n.right, n.y]]), [to.x - to.box.mapW / 2, y]];
+    return [[from.x + from.box.mapW / 2, from.y + from.shift], ...via.flatMap(n => [[n.left, n.y], [n.right, n.y]]),
+        [to.x - to.box.mapW / 2, y]];
 }
 
 /* A path through points, shorter by so many pixels at its start and its end. */
@@ -183,6 +186,7 @@ function curve(points, startCut, endCut) {
     return p.map(([x, y], i) => {
         if (i === 0) return `M${n(x)} ${n(y)}`;
         const [xa, ya] = p[i - 1], middle = (xa + x) / 2;
-        return Math.abs(ya - y) < 0.5 ? `L${n(x)} ${n(y)}` : `C${n(middle)} ${n(ya)} ${n(middle)} ${n(y)} ${n(x)} ${n(y)}`;
+        return Math.abs(ya - y) < 0.5 ? `L${n(x)} ${n(y)}`
+            : `C${n(middle)} ${n(ya)} ${n(middle)} ${n(y)} ${n(x)} ${n(y)}`;
     }).join("");
 }

@@ -9,7 +9,8 @@ let arrangement = { key: "" }; /* the last layout: other numbers of the same sha
 /* onclick: what a table does, if it does not lead to its step. */
 function buildMachine(lesson = state.lesson, onclick = goToTensor) {
     const graph = fittedGraph(lesson), { isCompact, label, scale } = graph;
-    const world = el("div", { class: isCompact ? "world compact" : "world", "--label": label.height + "px", "--hit": 24 / scale + "px" });
+    const world = el("div", { class: isCompact ? "world compact" : "world", "--label": label.height + "px",
+        "--hit": 24 / scale + "px" });
     const lines = svg("svg", { class: "lines", width: graph.width, height: graph.height + 8, "aria-hidden": "true" });
     world.style.cssText += `;width:${graph.width}px;height:${graph.height + 8}px;transform:scale(${scale})`;
     world.append(lines);
@@ -22,21 +23,26 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor) {
     const holder = el("div", { class: "holder" }, world);
     holder.style.cssText = `width:${graph.width * scale}px;height:${(graph.height + 8) * scale}px`;
     byId("picture").replaceChildren(holder);
-    machine = { lesson, graph, nodes, edges, scale, most: Math.max(...edges.map(e => (e.part ? e.part.weight : 0)), 0) };
+    machine = { lesson, graph, nodes, edges, scale, most: Math.max(...edges.map(e => (e.part ? e.part.weight : 0)),
+        0) };
     updateMachine();
 }
 
 /* ---- the layout that fits ----------------------------------------------------------------------------------------- */
 
 /* How high the picture may be: a share of the window. */
-const mostHeight = () => Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : innerHeight < 850 ? 0.285 : 0.33));
+const mostHeight = () => Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : innerHeight < 850
+    ? 0.285 : 0.33));
 
 /* If the picture has to be small, its labels keep their size, and the ops are named by the tip and the rule alone. */
 function fittedGraph(lesson) {
-    const W = byId("picture").clientWidth - 24, pen = document.createElement("canvas").getContext("2d"), LEAST = isNarrow() ? 0.8 : 0.66;
+    const W = byId("picture").clientWidth - 24, pen = document.createElement("canvas").getContext("2d"),
+        LEAST = isNarrow() ? 0.8 : 0.66;
     pen.font = "12.5px serif";
-    const labels = (height, op) => ({ height, op, width: t => pen.measureText(plain(symbolOf(t))).width * height / 15 + 6 });
-    const fitting = graph => Math.min(mostHeight() / (graph.height + 8), W / graph.width, 1.5 * Math.max(1, enlarged()));
+    const labels = (height, op) => ({ height, op, width: t => pen.measureText(plain(symbolOf(t))).width * height / 15 +
+        6 });
+    const fitting = graph => Math.min(mostHeight() / (graph.height + 8), W / graph.width,
+        1.5 * Math.max(1, enlarged()));
     const made = label => {
         const graph = arranged(lesson, label);
         spread(graph, 0, 24, 24);
@@ -57,7 +63,8 @@ function fittedGraph(lesson) {
 /* The layout, taken from the last one if only numbers changed. */
 function arranged({ units, tape: { tensors } }, label) {
     const shape = t => [t.number, symbolOf(t), t.shape, !!t.grad];
-    const key = JSON.stringify([label.height, units.map(unit => [unit.inputs.map(t => t && shape(t)), shape(unit.result), unit.lines.length])]);
+    const key = JSON.stringify([label.height, units.map(unit =>
+        [unit.inputs.map(t => t && shape(t)), shape(unit.result), unit.lines.length])]);
     if (arrangement.key !== key) arrangement = { key, graph: arrange(units, label) };
     const { graph } = arrangement, nodes = new Map(), renewed = new Map();
     for (const [t, n] of graph.nodes) {
@@ -67,7 +74,8 @@ function arranged({ units, tape: { tensors } }, label) {
     }
     const same = n => renewed.get(n) || n;
     return { height: graph.height, nodes, layers: graph.layers.map(layer => layer.map(same)),
-        edges: graph.edges.map(edge => ({ ...edge, t: tensors[edge.t.number], unit: units.find(unit => unit.result.number === edge.unit.result.number),
+        edges: graph.edges.map(edge => ({ ...edge, t: tensors[edge.t.number],
+            unit: units.find(unit => unit.result.number === edge.unit.result.number),
             from: same(edge.from), to: same(edge.to) })) };
 }
 
@@ -81,10 +89,13 @@ function drawEdge(graph, edge, lines) {
 }
 
 function drawNode(lesson, t, n, label, isCompact, onclick) {
-    const map = (kind, numbers) => el("span", { class: "map " + kind, "--w": n.box.w + "px", "--h": n.box.h + "px" }, paint(lesson, t, n.box, numbers, kind),
+    const map = (kind, numbers) => el("span", { class: "map " + kind, "--w": n.box.w + "px", "--h": n.box.h + "px" },
+        paint(lesson, t, n.box, numbers, kind),
         el("span", { class: "q" }, "?"));
     const op = t.unit && !isCompact && (t.unit.group ? "" : opName(t.unit.op));
-    const node = el("button", { class: `node ${t.unit ? "" : "leaf"} ${n.box.isUnder ? "under" : ""} ${t.shape.length ? "" : "scalar"}`, tabindex: "-1",
+    const node = el("button",
+        { class: `node ${t.unit ? "" : "leaf"} ${n.box.isUnder ? "under" : ""} ${t.shape.length ? "" : "scalar"}`,
+        tabindex: "-1",
         "data-t": t.number, onclick: () => onclick(t), onmouseenter: () => tip(t, node), onmouseleave: () => tip(null),
         onfocus: () => tip(t, node), onblur: () => tip(null) },
     el("span", { class: "name" }, nameEl(symbolOf(t), "span"), !t.shape.length && el("b", { class: "loss" })),
@@ -97,10 +108,12 @@ function drawNode(lesson, t, n, label, isCompact, onclick) {
 /* The button that unfolds a group of lines, or folds it again. */
 function drawOpener(t, n) {
     const { lesson } = state, folded = t.unit && t.unit.group;
-    const group = folded || lesson.groups.find(each => lesson.open.has(each.id) && each.lines[each.lines.length - 1].result === t);
+    const group = folded || lesson.groups.find(each => lesson.open.has(each.id) &&
+        each.lines[each.lines.length - 1].result === t);
     if (!group) return [];
     const words = folded ? `open: ${group.lines.map(line => opName(line.op)).join(", ")}` : "fold these lines into one";
-    const opener = el("button", { class: "opener", tabindex: "-1", title: words, "aria-label": words, onclick: () => toggleGroup(group) },
+    const opener = el("button", { class: "opener", tabindex: "-1", title: words, "aria-label": words,
+        onclick: () => toggleGroup(group) },
         el("span", {}, folded ? (group.isMoves ? group.name : `${group.lines.length} lines`) : "fold"));
     opener.style.cssText = `left:${n.x}px;top:${n.y + n.h / 2 - 2}px`;
     return [opener];
@@ -108,10 +121,14 @@ function drawOpener(t, n) {
 
 /* The numbers of a tensor as colours: blue above 0, vermillion below. */
 function paint(lesson, t, { c, w, h }, numbers, kind) {
-    const ratio = Math.min(3, (devicePixelRatio || 1) * 2), canvas = el("canvas", { width: Math.ceil(w * ratio), height: Math.ceil(h * ratio) });
-    const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue(name);
-    const [above, below, empty, grey] = ["--pos", "--neg", "--cell", "--grey"].map(get), gap = c >= 5 ? 1 : 0, isPlain = isWhole(t.type) && kind === "value";
-    const largest = largestOf(numbers.filter(x => Math.abs(x) <= 1e4)), top = kind === "grad" ? lesson.topGrad : lesson.topValue;
+    const ratio = Math.min(3, (devicePixelRatio || 1) * 2),
+        canvas = el("canvas", { width: Math.ceil(w * ratio), height: Math.ceil(h * ratio) });
+    const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement),
+        get = name => style.getPropertyValue(name);
+    const [above, below, empty, grey] = ["--pos", "--neg", "--cell", "--grey"].map(get), gap = c >= 5 ? 1 : 0,
+        isPlain = isWhole(t.type) && kind === "value";
+    const largest = largestOf(numbers.filter(x => Math.abs(x) <= 1e4)),
+        top = kind === "grad" ? lesson.topGrad : lesson.topValue;
     pen.scale(ratio, ratio);
     numbers.forEach((x, i) => {
         const p = Math.floor(i / (t.rows * t.columns)), r = Math.floor(i / t.columns) % t.rows, q = i % t.columns;
@@ -134,10 +151,12 @@ const resultOf = step => (step.kind === "forward" ? step.unit.result : step.part
 function updateMachine() {
     if (!machine) return;
     const { lesson } = machine, isHere = lesson === state.lesson, last = { kind: "all" };
-    const n = isHere ? state.trailer ?? state.step : lesson.steps.length - 1, step = isHere ? lesson.steps[n] : last, isBack = n > lesson.forward;
+    const n = isHere ? state.trailer ?? state.step : lesson.steps.length - 1, step = isHere ? lesson.steps[n] : last,
+        isBack = n > lesson.forward;
     const hidden = isHere && state.trailer === null && isHiding() ? hiddenIn(step) : {};
     for (const [t, node] of machine.nodes) updateNode(t, node, step, n, isBack, hidden);
-    if (![...machine.nodes.values()].some(node => node.tabIndex === 0)) machine.nodes.values().next().value.tabIndex = 0;
+    if (![...machine.nodes.values()].some(node => node.tabIndex === 0)) machine.nodes.values().next().value.tabIndex =
+        0;
     for (const edge of machine.edges) updateEdge(edge, step, n, isBack, hidden);
     follow();
 }
@@ -152,13 +171,16 @@ function hiddenIn(step) {
 function updateNode(t, node, step, n, isBack, hidden) {
     const isKnown = n > 0 ? t.valueStep <= n : !t.producer, isDone = t.gradStep <= n, isCurrent = resultOf(step) === t;
     const isSome = !isDone && t.grad && t.parts.some(part => part.step <= n), isHidden = hidden.t === t;
-    const isRead = !isCurrent && step.unit && (step.kind === "forward" ? step.unit.inputs.includes(t) : step.unit.result === t);
-    const classes = { known: isKnown, back: isBack && t.grad, "has-grad": isDone || isSome, some: isSome, current: isCurrent, reads: isRead,
+    const isRead = !isCurrent && step.unit && (step.kind === "forward"
+        ? step.unit.inputs.includes(t) : step.unit.result === t);
+    const classes = { known: isKnown, back: isBack && t.grad, "has-grad": isDone || isSome, some: isSome,
+        current: isCurrent, reads: isRead,
         "secret-v": isHidden && hidden.kind === "v", "secret-g": isHidden && hidden.kind === "g" };
     for (const [name, on] of Object.entries(classes)) node.classList.toggle(name, !!on);
     const loss = node.querySelector(".loss");
     if (loss) loss.textContent = isKnown && !classes["secret-v"] ? " " + bare(t.value[0]) : "";
-    const words = [plain(nameOf(t)), t.unit ? opName(t.unit.op) : "given", t.shape.join(" by ") || "one number", !isKnown && "not computed yet",
+    const words = [plain(nameOf(t)), t.unit ? opName(t.unit.op) : "given", t.shape.join(" by ") || "one number",
+        !isKnown && "not computed yet",
         isDone && "with its gradient"].filter(Boolean);
     node.setAttribute("aria-label", words.join(", "));
     node.tabIndex = isCurrent ? 0 : -1;
@@ -167,10 +189,13 @@ function updateNode(t, node, step, n, isBack, hidden) {
 }
 
 function updateEdge(edge, step, n, isBack, hidden) {
-    const { points, part, unit, path, head, flow } = edge, half = (t, node) => (isBack && t.grad ? node.box.mapW : node.box.w + 6) / 2;
-    const isDone = unit.result.valueStep <= n && n > 0, isNow = step.kind === "forward" ? step.unit === unit : step.kind === "backward" && part && step.part === part;
+    const { points, part, unit, path, head, flow } = edge, half = (t, node) => (isBack && t.grad ? node.box.mapW
+        : node.box.w + 6) / 2;
+    const isDone = unit.result.valueStep <= n && n > 0, isNow = step.kind === "forward" ? step.unit === unit
+        : step.kind === "backward" && part && step.part === part;
     const isBehind = part && part.step <= n, isHidden = isNow && hidden.kind === "g";
-    const width = isBehind && !isHidden ? 2 + 8 * part.weight / (machine.most || 1) : isNow ? 2.5 : isDone ? 1.6 : 1.2, size = 5 + width * 0.75;
+    const width = isBehind && !isHidden ? 2 + 8 * part.weight / (machine.most || 1) : isNow ? 2.5 : isDone ? 1.6 : 1.2,
+        size = 5 + width * 0.75;
     const look = `${isBehind ? "returned" : isDone ? "done" : "todo"} ${isNow ? "now" : ""}`, s = isBehind ? -1 : 1;
     points[0][0] = edge.from.x + half(edge.t, edge.from);
     points[points.length - 1][0] = edge.to.x - half(edge.to.t, edge.to);
@@ -189,7 +214,8 @@ function updateEdge(edge, step, n, isBack, hidden) {
 function follow() {
     const node = [...machine.nodes.values()].find(each => each.classList.contains("current")), box = byId("picture");
     if (node && box.scrollWidth > box.clientWidth)
-        box.scrollTo({ left: node.offsetLeft * machine.scale - box.clientWidth / 2, behavior: calm() ? "auto" : "smooth" });
+        box.scrollTo({ left: node.offsetLeft * machine.scale - box.clientWidth / 2,
+            behavior: calm() ? "auto" : "smooth" });
     else if (!node) box.scrollLeft = 0;
 }
 
@@ -198,11 +224,13 @@ function tip(t, node) {
     box.hidden = !t;
     if (!t) return;
     const { unit } = t, inputs = unit ? [...new Set(unit.inputs)].filter(Boolean) : [];
-    fill(box, nameEl(symbolOf(t), "b"), t.symbol && [" = ", nameEl(nameOf(t))], ` ${t.shape.join(" × ") || "one number"}`, el("br"),
+    fill(box, nameEl(symbolOf(t), "b"), t.symbol && [" = ", nameEl(nameOf(t))],
+        ` ${t.shape.join(" × ") || "one number"}`, el("br"),
         unit ? [opName(unit.op), " of ", listed(inputs.map(x => nameEl(symbolOf(x))))] : "given, not computed",
         t.parts.length > 1 && el("div", {}, `used ${t.parts.length} times`));
     const r = node.getBoundingClientRect();
-    box.style.left = Math.max(8, Math.min(innerWidth - box.offsetWidth - 8, r.x + r.width / 2 - box.offsetWidth / 2)) + "px";
+    box.style.left = Math.max(8, Math.min(innerWidth - box.offsetWidth - 8, r.x + r.width / 2 - box.offsetWidth / 2)) +
+        "px";
     box.style.top = r.bottom + scrollY + 6 + "px";
 }
 
@@ -228,6 +256,7 @@ function toggleGroup(group) {
 
 /* Up and down move among the tables. */
 function moveInMachine(node, key) {
-    const all = [...byId("picture").querySelectorAll(".node")], next = all[all.indexOf(node) + (key === "ArrowUp" ? -1 : 1)];
+    const all = [...byId("picture").querySelectorAll(".node")],
+        next = all[all.indexOf(node) + (key === "ArrowUp" ? -1 : 1)];
     if (next) next.focus();
 }

@@ -11,7 +11,8 @@
  * predict first; hint: the terms of a hidden number are shown; bet: the option of the cover; trailer: the step that the
  * opening shows; moved: the step is new, so it may move; compare: two states are side by side; printing: what is drawn is
  * for paper. */
-const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null, trailer: null,
+const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
+    bet: null, trailer: null,
     moved: false, compare: false, printing: "", derivatives: false, program: false,
     layout: null, guessed: null, others: false };
 
@@ -21,21 +22,25 @@ const isPlaying = () => !byId("play").hidden;
 /* ---- addresses ---------------------------------------------------------------------------------------------------- */
 
 /* A number's key stands in the address if it is one of a value or a gradient. */
-const addressOf = (step, key) => `#${state.lesson.name}/${step.id}` + (readKey(key) ? "/" + key : "") + Controls.suffix();
+const addressOf = (step, key) =>
+    `#${state.lesson.name}/${step.id}` + (readKey(key) ? "/" + key : "") + Controls.suffix();
 
 function writeAddress() {
     if (isPlaying() || (Controls.isLoading() && Controls.suffix())) return; /* what it asks for is not shown yet */
     const isFirst = state.step === 0 && state.lesson === lessons[0] && !Controls.suffix() && !location.hash;
     try {
-        history.replaceState(null, "", isFirst ? location.pathname + location.search : addressOf(stepNow(), state.chosen));
+        history.replaceState(null, "", isFirst ? location.pathname + location.search
+            : addressOf(stepNow(), state.chosen));
     } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
 }
 
 /* An address as {name, id, key, wanted}: the words after "&", too. */
 function parseAddress(hash) {
-    const [place, ...pairs] = hash.replace(/^#/, "").split("&"), isOld = place.includes("=") || (!place && pairs.length > 0);
+    const [place, ...pairs] = hash.replace(/^#/, "").split("&"),
+        isOld = place.includes("=") || (!place && pairs.length > 0);
     const wanted = new URLSearchParams(isOld ? hash.replace(/^#/, "") : pairs.join("&"));
-    const [name, id, key] = isOld ? [wanted.get("lesson"), wanted.get("step"), wanted.get("cell")] : place.split("/").map(decoded);
+    const [name, id, key] = isOld ? [wanted.get("lesson"), wanted.get("step"), wanted.get("cell")]
+        : place.split("/").map(decoded);
     for (const word of isOld ? ["lesson", "step", "cell"] : []) wanted.delete(word);
     return { name: name || "", id: id || "", key: key || null, wanted };
 }
@@ -75,7 +80,8 @@ function readAddress() {
     if (isPlay !== wasPlaying) scrollTo(0, 0);
     closePanel();
     if (isPlay) return drawTabs("play");
-    const found = lessons.find(each => each.name === name), { lesson, sentence } = Controls.read(found || lessons[0], wanted);
+    const found = lessons.find(each => each.name === name),
+        { lesson, sentence } = Controls.read(found || lessons[0], wanted);
     const isUnknown = !found && name;
     fill(byId("notice"), isUnknown && name === RECORDED ? ["A recording is there only while the page stays open. ",
         el("a", { href: "#play" }, "Make another one in the playground.")]
@@ -86,7 +92,8 @@ function readAddress() {
         state.bet = null;
         scrollTo(0, 0);
     }
-    Object.assign(state, { step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key, hover: null, hint: false,
+    Object.assign(state, { step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
+        hover: null, hint: false,
         moved: false, guessed: null });
     draw();
     Controls.drawn();
@@ -100,7 +107,8 @@ function openLesson(lesson) {
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
     plan(lesson);
     lesson.texts ??= new Map((lesson.notes || []).map(({ at, text }) => [at, text]));
-    lesson.look ??= new Map((lesson.notes || []).filter(each => each.look !== undefined).map(({ at, look }) => [at, look]));
+    lesson.look ??= new Map((lesson.notes || []).filter(each => each.look !== undefined).map(({ at, look }) =>
+        [at, look]));
     Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
     drawTabs(lesson.name);
     buildMachine();
@@ -116,13 +124,16 @@ function drawTabs(name) {
 function goTo(n) {
     const to = Math.max(0, Math.min(state.lesson.steps.length - 1, n));
     if (to === state.step) return;
-    const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus), inMachine = byId("picture").contains(focus);
+    const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus),
+        inMachine = byId("picture").contains(focus);
     Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
     stopTrailer();
     draw();
-    if (isNarrow() && scrollY > byId("below").offsetTop) scrollTo(0, byId("machine").offsetTop);
+    /* A new step is read from its top. */
+    if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);
     if (inStep) byId("step").focus({ preventScroll: true });
-    if (inMachine) (byId("picture").querySelector('.node[tabindex="0"]') || byId("step")).focus({ preventScroll: true });
+    if (inMachine) (byId("picture").querySelector('.node[tabindex="0"]') ||
+        byId("step")).focus({ preventScroll: true });
 }
 
 /* Draws the step. */
@@ -141,7 +152,8 @@ function draw() {
 
 /* The same step once more; the focus stays where it was. */
 function drawAgain() {
-    const focus = document.activeElement, key = focus.dataset && focus.dataset.key, inStep = byId("step").contains(focus);
+    const focus = document.activeElement, key = focus.dataset && focus.dataset.key,
+        inStep = byId("step").contains(focus);
     draw();
     if (focus.isConnected) focus.focus({ preventScroll: true });
     else if (inStep) (cellAt(key) || byId("step")).focus({ preventScroll: true });
@@ -150,8 +162,10 @@ function drawAgain() {
 /* The bar: a dash for each step, with a mark where a question waits. A click on it leads to the nearest step. */
 function drawBar() {
     const { lesson, step } = state, bar = byId("scrub"), asks = new Set();
-    (lesson.questions || []).forEach((question, n) => lesson.steps.forEach((each, m) => isAsked(question, each) && !lesson.right.has(n) && asks.add(m)));
-    fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on" : n < step ? "past" : "",
+    (lesson.questions || []).forEach((question, n) => lesson.steps.forEach((each, m) => isAsked(question, each) &&
+        !lesson.right.has(n) && asks.add(m)));
+    fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o",
+        n === step ? "on" : n < step ? "past" : "",
         asks.has(n) ? "ask" : ""].join(" ").trim() })));
     byId("count").textContent = phaseOf(lesson, step);
     byId("back").disabled = step === 0;
@@ -160,7 +174,8 @@ function drawBar() {
 }
 
 function stepInBar(x) {
-    const far = dash => Math.abs(dash.getBoundingClientRect().x + dash.offsetWidth / 2 - x), dashes = [...byId("scrub").children];
+    const far = dash => Math.abs(dash.getBoundingClientRect().x + dash.offsetWidth / 2 - x),
+        dashes = [...byId("scrub").children];
     return dashes.indexOf(dashes.reduce((a, b) => (far(b) < far(a) ? b : a)));
 }
 
@@ -176,8 +191,10 @@ function choose(key) {
 
 /* Shows the same lesson with other numbers, at the same step if it has one. */
 function showLesson(lesson) {
-    const { steps } = state.lesson, step = stepNow(), key = readKey(state.chosen), id = step.id, isLast = state.step === steps.length - 1;
-    const like = other => other.kind === step.kind && step.kind !== "cover" && nameOf(resultOf(other)) === nameOf(resultOf(step)) &&
+    const { steps } = state.lesson, step = stepNow(), key = readKey(state.chosen), id = step.id,
+        isLast = state.step === steps.length - 1;
+    const like = other => other.kind === step.kind && step.kind !== "cover" &&
+        nameOf(resultOf(other)) === nameOf(resultOf(step)) &&
         (!step.unit || nameOf(other.unit.result) === nameOf(step.unit.result));
     const at = state.step;
     openLesson(lesson);
@@ -195,16 +212,20 @@ const RECORDED = "recall";
 /* Shows a lesson that was recorded while the page is open, in place of the one before it. back: a link on its cover; at:
  * the number of the tensor whose step is shown first. */
 function showRecording(recording, back, at) {
-    const lesson = prepare({ ...recording, name: RECORDED, back }), former = lessons.findIndex(({ name }) => name === RECORDED);
+    const lesson = prepare({ ...recording, name: RECORDED, back }),
+        former = lessons.findIndex(({ name }) => name === RECORDED);
     lessons.splice(former < 0 ? lessons.length : former, 1, lesson);
     drawMenu();
     plan(lesson);
-    const t = lesson.tape.tensors[at ?? -1], step = t && lesson.steps[t.gradStep < Infinity ? t.gradStep : Math.max(1, t.valueStep)];
+    const t = lesson.tape.tensors[at ?? -1], step = t && lesson.steps[t.gradStep < Infinity ? t.gradStep
+        : Math.max(1, t.valueStep)];
     location.hash = RECORDED + (step ? "/" + step.id : "");
 }
 
-const drawMenu = () => byId("tabs").replaceChildren(...lessons.map(({ number, name, title }) => el("a", { href: "#" + name, "data-name": name, title },
-    number ? el("b", {}, name) : "", el("span", {}, title || "Your tape"))), el("a", { href: "#play", "data-name": "play", class: "playtab" }, "Playground"));
+const drawMenu = () => byId("tabs").replaceChildren(...lessons.map(({ number, name, title }) =>
+    el("a", { href: "#" + name, "data-name": name, title },
+    number ? el("b", {}, name) : "", el("span", {}, title || "Your tape"))),
+        el("a", { href: "#play", "data-name": "play", class: "playtab" }, "Playground"));
 
 /* ---- the beginning ------------------------------------------------------------------------------------------------ */
 
@@ -245,7 +266,8 @@ function begin() {
     byId("back").addEventListener("click", () => goTo(state.step - 1));
     byId("next").addEventListener("click", () => goTo(state.step + 1));
     byId("scrub").addEventListener("click", event => goTo(stepInBar(event.clientX)));
-    byId("scrub").addEventListener("mousemove", event => (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));
+    byId("scrub").addEventListener("mousemove", event =>
+        (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));
     byId("predict").addEventListener("click", togglePredict);
     watchStep(byId("step"));
     beginPanels();

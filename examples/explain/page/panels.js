@@ -3,7 +3,8 @@
 
 const panelKinds = { change: drawChange, break: drawBreak, share: drawShare };
 
-const closer = () => el("button", { class: "close", "aria-label": "Close", onclick: () => closePanel(true) }, icon("wrong"));
+const closer = () => el("button", { class: "close", "aria-label": "Close", onclick: () => closePanel(true) },
+    icon("wrong"));
 
 function openPanel(name) {
     const box = byId("panel"), wasOpen = box.dataset.by === name && !box.hidden;
@@ -16,7 +17,8 @@ function openPanel(name) {
     fill(box, closer(), panelKinds[name]());
     updatePanel();
     drawAgain();
-    (box.querySelector("input:enabled, .rulebox:enabled") || box.querySelector("button")).focus({ preventScroll: true });
+    (box.querySelector("input:enabled, .rulebox:enabled") ||
+        box.querySelector("button")).focus({ preventScroll: true });
     if (scrollY > box.offsetTop) scrollTo(0, 0);
 }
 

@@ -12,14 +12,17 @@ function printAs(what) {
 
 function drawPaper() {
     if (isPlaying()) return;
-    const { lesson, step, panel } = state, isWorksheet = printed === "worksheet", before = picture, { title, idea, text = [], formula = [], cover = {} } = lesson;
+    const { lesson, step, panel } = state, isWorksheet = printed === "worksheet", before = picture,
+        { title, idea, text = [], formula = [], cover = {} } = lesson;
     state.printing = printed;
     const sheets = lesson.steps.slice(1).map((_, n) => drawSheet(n + 1, isWorksheet));
     const answers = isWorksheet && el("section", { class: "answers" }, el("h1", {}, "Answers"), drawAnswers());
     Object.assign(state, { step, panel, printing: "" });
     picture = before;
-    fill(byId("paper"), el("section", {}, el("h1", {}, lesson.number ? `Lesson ${lesson.name}: ${title}` : title || "Your tape"), el("p", {}, prose(cover.lead || idea)),
-        !cover.lead && text.map(each => el("p", {}, prose(each))), formula.length > 0 && el("div", { class: "formula" }, formula.map(line => el("p", {}, formulaLine(line))))),
+    fill(byId("paper"), el("section", {}, el("h1", {}, lesson.number ? `Lesson ${lesson.name}: ${title}` : title ||
+        "Your tape"), el("p", {}, prose(cover.lead || idea)),
+        !cover.lead && text.map(each => el("p", {}, prose(each))),
+            formula.length > 0 && el("div", { class: "formula" }, formula.map(line => el("p", {}, formulaLine(line))))),
     sheets, answers);
     document.body.classList.toggle("worksheet", isWorksheet);
 }
@@ -35,25 +38,32 @@ function drawSheet(n, isWorksheet) {
     state.step = n;
     picture = { unit: step.unit, ...pictureOf(step) };
     const layout = layoutOf(picture.items, PAPER, 600, tablesIn(picture).some(view => view.panels > 1));
-    const small = { ...layout, cell: Math.min(58, layout.cell), height: Math.min(26, layout.height), font: Math.min(13, layout.font) };
+    const small = { ...layout, cell: Math.min(58, layout.cell), height: Math.min(26, layout.height),
+        font: Math.min(13, layout.font) };
     const words = isWorksheet ? sentenceOf(step) : textOf(step) || sentenceOf(step);
-    return el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)), el("h2", {}, picture.rule), el("p", {}, prose(words)), drawItems(picture, small, true),
-        questionsNow().map(({ question }) => el("div", { class: "asked" }, el("p", {}, el("b", {}, "Question. "), prose(question.ask)),
+    return el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)), el("h2", {}, picture.rule),
+        el("p", {}, prose(words)), drawItems(picture, small, true),
+        questionsNow().map(({ question }) => el("div", { class: "asked" },
+            el("p", {}, el("b", {}, "Question. "), prose(question.ask)),
             question.options && el("ol", { type: "a" }, question.options.map(option => el("li", {}, prose(option)))))));
 }
 
 /* The computed table of each step in a line of numbers, and the answers of the questions. */
 function drawAnswers() {
-    const { lesson } = state, numbers = ({ numbers: list, columns, format }) => list.map((x, i) => (i && i % columns === 0 ? "; " : i ? "  " : "") + written(x, format)).join("");
+    const { lesson } = state, numbers = ({ numbers: list, columns, format }) =>
+        list.map((x, i) => (i && i % columns === 0 ? "; " : i ? "  " : "") + written(x, format)).join("");
     const steps = lesson.steps.slice(1).map(step => [step, pictureOf(step).main]);
     const answer = question => {
         const { kind, options, answer: right, why } = question, { tape: { tensors, lines } } = lesson;
         if (kind === "choice") return [prose(options[right]), " ", prose(why)];
         if (kind === "number") return bare(tensors[question.tensor][question.part][question.index]);
-        if (kind === "count") return String(lines.find(line => line.line === question.line).parts.find(part => part.k === question.input).columns[question.index].length);
+        if (kind === "count") return String(lines.find(line => line.line === question.line).parts.find(part =>
+            part.k === question.input).columns[question.index].length);
         const t = tensors[question.tensor], view = viewOf(t, "g");
         return t.grad.map((x, i) => (x === 0 ? placeWords(view, i) : "")).filter(Boolean).join(", ") || "none";
     };
-    return [el("dl", {}, steps.map(([step, main]) => [el("dt", {}, phaseOf(lesson, lesson.steps.indexOf(step)), ": ", nameEl(main.name)), el("dd", {}, numbers(main))])),
-        el("ol", {}, (lesson.questions || []).map(question => el("li", {}, prose(question.ask), " ", el("b", {}, answer(question)))))];
+    return [el("dl", {}, steps.map(([step, main]) => [el("dt", {}, phaseOf(lesson, lesson.steps.indexOf(step)), ": ",
+        nameEl(main.name)), el("dd", {}, numbers(main))])),
+        el("ol", {}, (lesson.questions || []).map(question =>
+            el("li", {}, prose(question.ask), " ", el("b", {}, answer(question)))))];
 }

@@ -33,7 +33,8 @@ function pictureOf(step) {
 }
 
 function startPicture(t) {
-    const isOne = t.grad.length === 1 && t.grad[0] === 1, main = gradView(t, { isMain: true, note: isOne ? "" : "it was given" });
+    const isOne = t.grad.length === 1 && t.grad[0] === 1, main = gradView(t,
+        { isMain: true, note: isOne ? "" : "it was given" });
     return { items: isOne ? [{ table: main }, sign("="), sign("1")] : [{ table: main }], main,
         rule: isOne ? [nameEl(main.name), " = 1"] : [nameEl(main.name), " was given"],
         terms: i => (isOne ? ["1"] : [factor(main, i)]) };
@@ -68,11 +69,13 @@ function groupPicture({ lines, inputs, group }, main) {
         .flatMap(n => [sign("←", opName(lines[n].op)), { table: valueView(lines[n - 1].result) }]);
     return { main, terms: pictureOfLine(last, main).terms,
         rule: [nameEl(main.name), ": ", group.name === nameOf(last.result) ? count : `${group.name}, ${count}`],
-        items: [{ table: main }, ...back, sign("←", back.length ? opName(lines[0].op) : count), ...inputs.map(t => ({ table: valueView(t) }))] };
+        items: [{ table: main }, ...back, sign("←", back.length ? opName(lines[0].op) : count),
+            ...inputs.map(t => ({ table: valueView(t) }))] };
 }
 
 const opName = op => op.replace(/_/g, " ");
-const pictureOfLine = (line, main) => (line.product ? productPicture : (u, m) => formulaPicture(u, m) || opPicture(u, m))(line, main);
+const pictureOfLine = (line, main) => (line.product ? productPicture
+    : (u, m) => formulaPicture(u, m) || opPicture(u, m))(line, main);
 
 function productPicture(unit, main) {
     const { product: { a: ta, b: tb, ka, kb, isFlipped, K, A, B, placeOf }, inputs } = unit;
@@ -96,7 +99,8 @@ function formulaItems(unit, viewFor) {
     for (const token of text.match(/[A-Za-z]+|\S/g)) {
         const last = items[items.length - 1], isSymbol = token in unit && /^[sp]$/.test(token);
         if (roles.has(token)) {
-            if (last && (last.table || last.isNumber)) items.push(last.table ? sign("×", "number by number") : sign("·"));
+            if (last && (last.table || last.isNumber)) items.push(last.table
+                ? sign("×", "number by number") : sign("·"));
             items.push({ table: roles.get(token) });
         } else if (isSymbol) items.push({ op: constant(Number(unit[token])), isNumber: true });
         else if (/^[A-Za-z]{2,}$/.test(token) && token !== "max") return null;
@@ -108,7 +112,8 @@ function formulaItems(unit, viewFor) {
 }
 
 function formulaPicture(unit, main) {
-    const views = new Map(), viewFor = t => views.get(t) || views.set(t, valueView(t)).get(t), items = formulaItems(unit, viewFor);
+    const views = new Map(), viewFor = t => views.get(t) || views.set(t, valueView(t)).get(t),
+        items = formulaItems(unit, viewFor);
     if (!items) return null;
     const inRule = item => (item.table ? nameEl(item.table.name) : /^[×·]$/.test(item.op) ? " "
         : /^[−+/]$/.test(item.op) ? ` ${item.op} ` : item.op === "," ? ", " : item.isNumber ? item.op : item.op);
@@ -120,17 +125,20 @@ function formulaPicture(unit, main) {
 
 /* Is the result the sum of derivative times input? So it is for sums and means. */
 const isLinear = ({ result, parts, inputs }) => parts.length === inputs.filter(Boolean).length && parts.length > 0 &&
-    result.value.every((y, j) => isNear(y, sum(parts.flatMap(part => part.rows[j].map(([i, J]) => J * part.tensor.value[i])))));
+    result.value.every((y, j) => isNear(y, sum(parts.flatMap(part =>
+        part.rows[j].map(([i, J]) => J * part.tensor.value[i])))));
 
 function opPicture(unit, main) {
     const tensors = [...new Set(unit.inputs.filter(Boolean))], isAlone = tensors.length < 2;
     const isShort = t => t.value.every(x => fix(x, decimalsOf(t.value, t.type)).length <= 3);
-    const views = tensors.map(t => valueView(t, { isSmall: !isAlone && !t.grad && isShort(t) })), name = opName(unit.op);
+    const views = tensors.map(t => valueView(t, { isSmall: !isAlone && !t.grad && isShort(t) })),
+        name = opName(unit.op);
     const viewFor = t => views[tensors.indexOf(t)], isSum = isLinear(unit), from = j => unit.parts.flatMap(part =>
         part.rows[j].map(([i, J]) => ({ view: viewFor(part.tensor), i, J })));
     const isFirst = (list, { view, i }, n) => list.findIndex(each => each.view === view && each.i === i) === n;
     return { main, items: [{ table: main }, sign("="), sign(name), ...views.map(table => ({ table }))],
-        rule: [nameEl(main.name), " = ", el("span", { class: "fn" }, name), "(", listed(views.map(view => nameEl(view.name))), ")"],
+        rule: [nameEl(main.name), " = ", el("span", { class: "fn" }, name), "(",
+            listed(views.map(view => nameEl(view.name))), ")"],
         rowOf: rowsOf(unit, views.concat(main)),
         terms: j => {
             const list = from(j);
@@ -152,7 +160,8 @@ function unmoved({ parts, result }, j) {
 function rowsOf(unit, views) {
     const { rows, columns, panels } = unit.result, isSame = view => view.t.rows === rows && view.t.panels === panels;
     const isRowwise = unit.parts.length > 0 && unit.parts.every(part => part.rowwise) && rows > 1;
-    return isRowwise && views.filter(view => view.t.rows > 1).every(isSame) ? i => Math.floor(i / columns) % rows : null;
+    return isRowwise && views.filter(view => view.t.rows > 1).every(isSame)
+        ? i => Math.floor(i / columns) % rows : null;
 }
 
 /* ---- backward ----------------------------------------------------------------------------------------------------- */
@@ -164,13 +173,15 @@ function backwardPicture(unit, part) {
     const dy = gradView(unit.result, { note: "arrives" });
     const picture = { move: movedBack, product: productBack, softmax: softmaxBack, each: eachBack, spread: spreadBack,
         general: generalBack }[part.kind](unit, part, main, dy);
-    return { main, part, ...picture, rule: [nameEl(main.name), picture.moves || part.kind === "general" ? " ← " : " = ", picture.rule] };
+    return { main, part, ...picture, rule: [nameEl(main.name),
+        picture.moves || part.kind === "general" ? " ← " : " = ", picture.rule] };
 }
 
 function movedBack(unit, part, main, dy) {
     return { items: [{ table: main }, sign("←", "moves back"), { table: dy }], rule: nameEl(dy.name),
         moves: part.rows.flatMap((row, j) => row.map(([i]) => [dy.key(j), main.key(i)])),
-        terms: i => (part.columns[i].length ? [...sumOf(part.columns[i].map(([j]) => [factor(dy, j)])), { note: ", moved back" }] : []) };
+        terms: i => (part.columns[i].length ? [...sumOf(part.columns[i].map(([j]) => [factor(dy, j)])),
+            { note: ", moved back" }] : []) };
 }
 
 /* da = dy b', and db = a' dy. A factor stands as it has to be read: transposed, unless it was used transposed. */
@@ -191,7 +202,8 @@ function productBack(unit, part, main, dy) {
         places.set(i, { k, m, panels: [...(places.get(i) || { panels: [] }).panels, p] });
     }
     const other = valueView(a, { isFlipped: !isFlipped, note: "as it was" });
-    const d = isFlipped ? gradView(unit.result, { isFlipped: true, note: "arrives" }) : dy, order = isFlipped ? [d, other] : [other, d];
+    const d = isFlipped ? gradView(unit.result, { isFlipped: true, note: "arrives" }) : dy,
+        order = isFlipped ? [d, other] : [other, d];
     return { items: [{ table: main }, sign("="), { table: order[0] }, sign("·", "row · column"), { table: order[1] }],
         rule: order.flatMap((view, n) => [n ? " " : "", nameEl(view.name)]),
         terms: i => {
@@ -205,30 +217,35 @@ function productBack(unit, part, main, dy) {
 function softmaxBack({ result: y }, part, main, dy) {
     const { tensor: x, factor: s } = part, C = x.columns, weights = valueView(y, { note: "weights" });
     const means = range(y.value.length / C, r => sum(range(C, c => y.value[r * C + c] * y.grad[r * C + c])));
-    const mean = { ...viewOf(x, "m", { numbers: means, note: "", plainName: true }), name: "row mean", columns: 1, rowWords: null,
+    const mean = { ...viewOf(x, "m", { numbers: means, note: "", plainName: true }), name: "row mean", columns: 1,
+        rowWords: null,
         columnWords: null, at: (p, r) => p * x.rows + r, format: dy.format, top: dy.top, isMean: true };
     const scale = Math.abs(s - 1) > 1e-6 ? constant(s) : "";
     return { mean, rowOf: x.rows > 1 ? i => Math.floor(i / C) % x.rows : null,
         items: [{ table: main }, sign("="), ...(scale ? [sign(scale), sign("×")] : []), { table: weights },
             sign("×", "number by number"), sign("("), { table: dy }, sign("−"), { table: mean }, sign(")")],
         rule: [scale && scale + " ", nameEl(weights.name), " × (", nameEl(dy.name), " − mean of the row)"],
-        terms: i => [scale && scale + " × ", factor(weights, i), " × (", factor(dy, i), " − ", factor(mean, Math.floor(i / C)), ")"]
+        terms: i => [scale && scale + " × ", factor(weights, i), " × (", factor(dy, i), " − ",
+            factor(mean, Math.floor(i / C)), ")"]
             .filter(Boolean),
         meanTerms: r => sumOf(range(C, c => times(factor(weights, r * C + c), factor(dy, r * C + c)))) };
 }
 
 const jacobianView = (unit, part) => viewOf(unit.result, "j", { name: "derivative", plainName: true,
-    numbers: part.rows.map(row => (row.length ? row[0][1] : 0)), note: `of ${plain(symbolOf(unit.result))} by ${plain(symbolOf(part.tensor))}` });
+    numbers: part.rows.map(row => (row.length ? row[0][1] : 0)),
+        note: `of ${plain(symbolOf(unit.result))} by ${plain(symbolOf(part.tensor))}` });
 
 /* dx = dy times the derivative in its place. A constant derivative is a number; of copies the products are added. */
 function eachBack(unit, part, main, dy) {
     const c = constantOf(part), J = jacobianView(unit, part), isMinus = c === -1;
     const number = c === null || c === 1 ? "" : isMinus ? "−" : constant(c);
-    const product = j => (c === 1 ? [factor(dy, j)] : c !== null ? [isMinus ? "−1" : number, " × ", factor(dy, j)] : times(factor(dy, j), factor(J, j)));
+    const product = j => (c === 1 ? [factor(dy, j)] : c !== null
+        ? [isMinus ? "−1" : number, " × ", factor(dy, j)] : times(factor(dy, j), factor(J, j)));
     const items = c === null ? [{ table: dy }, sign("×", "number by number"), { table: J }]
         : [...(number ? [sign(number), ...(isMinus ? [] : [sign("×")])] : []), { table: dy }];
     return { items: [{ table: main }, sign("="), ...(part.copies ? [sign("sum of", "all copies")] : []), ...items],
-        rule: [part.copies && "sum of ", number && (isMinus ? "−" : number + " "), nameEl(dy.name), c === null && " × derivative"],
+        rule: [part.copies && "sum of ", number && (isMinus ? "−" : number + " "), nameEl(dy.name),
+            c === null && " × derivative"],
         terms: i => sumOf(part.columns[i].map(([j]) => product(j))) };
 }
 
@@ -238,32 +255,44 @@ function spreadBack(unit, part, main, dy) {
     const J = viewOf(part.tensor, "j", { numbers, name: "derivative", plainName: true, top: state.lesson.topValue,
         note: `of ${plain(symbolOf(unit.result))} by ${plain(symbolOf(part.tensor))}` });
     const by = c === null ? [sign("×"), { table: J }] : [sign(`× ${constant(c)}`, "for each")];
-    return { items: [{ table: main }, sign("="), { table: dy }, ...by], rule: [nameEl(dy.name), c === null ? " × derivative" : ", for each number"],
-        terms: i => part.columns[i].flatMap(([j, value]) => [factor(dy, j), " × ", c === null ? factor(J, i) : constant(value)]) };
+    return { items: [{ table: main }, sign("="), { table: dy }, ...by],
+        rule: [nameEl(dy.name), c === null ? " × derivative" : ", for each number"],
+        terms: i => part.columns[i].flatMap(([j, value]) =>
+            [factor(dy, j), " × ", c === null ? factor(J, i) : constant(value)]) };
 }
 
 function generalBack(unit, part, main, dy) {
-    return { items: [{ table: main }, sign("←", opName(unit.op)), { table: dy }], rule: unit.gradient || nameEl(dy.name),
-        terms: i => sumOf(termsOf({ line: unit, columns: part.columns }, i).map(({ j, J }) => [factor(dy, j), " × ", bare(J)])) };
+    return { items: [{ table: main }, sign("←", opName(unit.op)), { table: dy }],
+        rule: unit.gradient || nameEl(dy.name),
+        terms: i => sumOf(termsOf({ line: unit, columns: part.columns },
+            i).map(({ j, J }) => [factor(dy, j), " × ", bare(J)])) };
 }
 
 const MOST_PARTS = 4; /* of a gradient side by side: of more, those that came before stand as their sum */
 
 /* The parts of a gradient that have arrived, added in the order and the type of backward. */
 function addPicture({ tensor, done }) {
-    const all = tensor.parts, isComplete = done.length === all.length, round = tensor.type === "float32" ? Math.fround : x => x;
+    const all = tensor.parts, isComplete = done.length === all.length,
+        round = tensor.type === "float32" ? Math.fround : x => x;
     const totalOf = parts => tensor.value.map((_, i) => parts.reduce((a, part) => round(a + part.dx[i]), 0));
-    const format = decimalsOf([...tensor.grad, ...all.flatMap(part => part.dx)], ""), before = done.slice(0, -1), isMany = done.length > MOST_PARTS;
+    const format = decimalsOf([...tensor.grad, ...all.flatMap(part => part.dx)], ""), before = done.slice(0, -1),
+        isMany = done.length > MOST_PARTS;
     const reasonOf = parts => i => [...new Set(parts.map(part => reasonOfPart(part, i)))].join("; ");
-    const partViews = (isMany ? done.slice(-1) : done).map(part => partView(part, { name: symbolOf(part.line.result), isFrom: true, format, of: "p",
+    const partViews = (isMany ? done.slice(-1) : done).map(part =>
+        partView(part, { name: symbolOf(part.line.result), isFrom: true, format, of: "p",
         key: i => `p${part.line.line}.${part.k}.${i}`, note: part === done[done.length - 1] ? "added now" : "" }));
-    const soFar = isMany && viewOf(tensor, "q", { name: "before", plainName: true, numbers: totalOf(before), format, note: `${before.length} parts`,
+    const soFar = isMany && viewOf(tensor, "q", { name: "before", plainName: true, numbers: totalOf(before), format,
+        note: `${before.length} parts`,
         top: state.lesson.topGrad, reason: reasonOf(before) });
-    const views = soFar ? [soFar, ...partViews] : partViews, names = view => (view.isFrom ? ["from ", nameEl(view.name)] : "what came before");
+    const views = soFar ? [soFar, ...partViews] : partViews,
+        names = view => (view.isFrom ? ["from ", nameEl(view.name)] : "what came before");
     const main = gradView(tensor, { isMain: true, numbers: isComplete ? tensor.grad : totalOf(done), format,
         shows: isComplete ? "grad " + tensor.number : `sum ${tensor.number} ${done.length}`,
-        note: isComplete ? "complete" : `${done.length} of ${all.length} so far`, reason: isComplete ? i => reasonOfGrad(tensor, i) : reasonOf(done) });
-    return { main, items: [{ table: main }, sign("="), ...views.flatMap((table, n) => (n ? [sign("+"), { table }] : [{ table }]))],
-        rule: [nameEl(main.name), isComplete ? " = " : " so far = ", views.map((view, n) => [n ? " + " : "", names(view)])],
+        note: isComplete ? "complete" : `${done.length} of ${all.length} so far`,
+            reason: isComplete ? i => reasonOfGrad(tensor, i) : reasonOf(done) });
+    return { main, items: [{ table: main }, sign("="),
+        ...views.flatMap((table, n) => (n ? [sign("+"), { table }] : [{ table }]))],
+        rule: [nameEl(main.name), isComplete ? " = " : " so far = ",
+            views.map((view, n) => [n ? " + " : "", names(view)])],
         terms: i => sumOf(views.map(view => [factor(view, i)])) };
 }

@@ -71,7 +71,8 @@ function foldOf(group) {
     });
     const unit = { ...last, group, lines, op: lines.map(line => line.op).join(", "), inputs: [...new Set(inputs)],
         moves: moves || null, view: lines.every(line => line.view), product: null, parts: [] };
-    const worst = Math.max(...lines.flatMap(line => line.parts.map(part => (part.worst === part.worst ? part.worst : Infinity))));
+    const worst = Math.max(...lines.flatMap(line => line.parts.map(part =>
+        (part.worst === part.worst ? part.worst : Infinity))));
     const unchecked = sum(lines.flatMap(line => line.parts.map(part => part.unchecked)));
     const parts = isMoves && first.parts.length ? [{ part: first.parts[0], rows: moves.map(({ i }) => [[i, 1]]) }]
         : isMoves ? [] : composed(group);

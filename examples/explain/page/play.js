@@ -269,7 +269,8 @@
     function scaleOf(points, isLog) {
         const finite = points.map(({ loss }) => loss).filter(loss => loss > 0);
         if (isLog) {
-            const low = Math.floor(Math.log10(Math.min(0.1, ...finite))), high = Math.max(1, Math.ceil(Math.log10(Math.max(1, ...finite))));
+            const low = Math.floor(Math.log10(Math.min(0.1, ...finite))),
+                high = Math.max(1, Math.ceil(Math.log10(Math.max(1, ...finite))));
             const label = n => (n < -4 ? `1e${n}` : String(Number((10 ** n).toFixed(4))));
             const ticks = Array.from({ length: high - low + 1 }, (_, n) => [10 ** (low + n), label(low + n)]);
             const share = loss => (loss > 0 ? Math.max(0, (Math.log10(loss) - low) / (high - low)) : 0);
@@ -282,7 +283,8 @@
         const figure = byId("play-curve"), { losses, step } = run, { points, each } = pointsOf(losses);
         const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : 260;
         const scale = scaleOf(points, byId("play-log").checked), curves = [{ name: "right", points }];
-        const label = losses.length ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
+        const label = losses.length
+            ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
             : "The loss: no step was made yet";
         const xLabel = each > 1 ? `step (a point is the mean of ${each})` : "step";
         const steps = ticksFor(0, Math.max(100, step), 5);

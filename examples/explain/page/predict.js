@@ -7,7 +7,8 @@ const isShown = key => state.lesson.shown.has(secretOf(key));
 
 /* The key of the number that an open question of this step asks for; null if there is none. */
 function askedKey() {
-    const open = questionsNow().find(({ question, n }) => question.kind === "number" && !state.lesson.right.has(n) && !isShown(keyAsked(question)));
+    const open = questionsNow().find(({ question, n }) => question.kind === "number" && !state.lesson.right.has(n) &&
+        !isShown(keyAsked(question)));
     return open ? keyAsked(open.question) : null;
 }
 
@@ -52,7 +53,8 @@ function judge(guess, x) {
 /* The field in the line of terms for a number that is hidden. */
 function guessField(view, i) {
     const key = view.key(i), said = el("span", { class: "said", role: "status" });
-    const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "6", "aria-label": "your guess" });
+    const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "6",
+        "aria-label": "your guess" });
     const open = () => show([key]), button = (text, onclick) => el("button", { type: "button", onclick }, text);
     const check = event => {
         event.preventDefault();
@@ -70,14 +72,16 @@ function guessField(view, i) {
         !state.hint && button("show the terms", () => {
             state.hint = true;
             showTerms();
-        }), button("reveal", open), state.hide && button("reveal all", () => show(view.numbers.map((_, n) => view.key(n)))), said);
+        }), button("reveal", open), state.hide && button("reveal all",
+            () => show(view.numbers.map((_, n) => view.key(n)))), said);
 }
 
 /* After a reveal: how far the last guess was. */
 function gapOf(view, i) {
     const { key, guess, words } = state.guessed || {};
     if (key !== view.key(i) || !isShown(key)) return "";
-    return words || `You said ${bare(guess)}: ${bare(Math.abs(guess - view.numbers[i]))} too ${guess > view.numbers[i] ? "much" : "little"}.`;
+    return words ||
+        `You said ${bare(guess)}: ${bare(Math.abs(guess - view.numbers[i]))} too ${guess > view.numbers[i] ? "much" : "little"}.`;
 }
 
 function togglePredict() {

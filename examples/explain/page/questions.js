@@ -19,9 +19,11 @@ const questionsNow = () => (state.lesson.questions || []).map((question, n) => (
 
 /* One question is open, first one that hides a number; others of the step are folded under it. */
 function drawQuestions() {
-    const isNumber = ({ question }) => question.kind === "number", sorted = questionsNow().sort((a, b) => isNumber(b) - isNumber(a));
+    const isNumber = ({ question }) => question.kind === "number",
+        sorted = questionsNow().sort((a, b) => isNumber(b) - isNumber(a));
     const [first, ...others] = sorted.map(({ question, n }) => drawQuestion(question, n));
-    return first && el("div", { id: "questions" }, first, others.length > 0 && el("details", { class: "others", open: state.others, ontoggle: event => (state.others = event.target.open) },
+    return first && el("div", { id: "questions" }, first, others.length > 0 && el("details",
+        { class: "others", open: state.others, ontoggle: event => (state.others = event.target.open) },
         el("summary", {}, others.length > 1 ? `${others.length} more questions` : "one more question"), others));
 }
 
@@ -38,7 +40,8 @@ function newQuestion(question, n) {
     }
     function submit(event) {
         event.preventDefault();
-        const { isRight, words } = check(), name = isRight ? "right" : "wrong", grade = el("p", { class: name }, icon(name), " ", words);
+        const { isRight, words } = check(), name = isRight ? "right" : "wrong",
+            grade = el("p", { class: name }, icon(name), " ", words);
         give.hidden = false;
         if (isRight) {
             lesson.right.add(n);
@@ -47,15 +50,19 @@ function newQuestion(question, n) {
         drawBar();
         if (state.step === lesson.steps.length - 1) byId("end")?.closest(".end")?.replaceWith(drawEnd(stepNow()));
     }
-    return el("form", { class: "question " + question.kind, "data-kind": question.kind, onsubmit: submit, "aria-label": `Question ${n + 1}` },
-        el("p", {}, el("b", {}, "? "), prose(question.ask)), el("div", { class: "reply" }, field, el("div", { class: "buttons" }, el("button", { "data-check": true }, "check"),
+    return el("form", { class: "question " + question.kind, "data-kind": question.kind, onsubmit: submit,
+        "aria-label": `Question ${n + 1}` },
+        el("p", {}, el("b", {}, "? "), prose(question.ask)),
+            el("div", { class: "reply" }, field, el("div", { class: "buttons" },
+            el("button", { "data-check": true }, "check"),
             button("hint", () => {
                 fill(result, el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint()));
                 give.hidden = false;
             }), give)), result);
 }
 
-const numberField = label => el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "8", "aria-label": label });
+const numberField = label => el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "8",
+    "aria-label": label });
 const notYet = words => ({ isRight: false, words });
 
 /* The terms of dx[i]; while there is only one, those of its dy, too: at most four lines. */
@@ -72,14 +79,18 @@ function chainOf(part, i) {
 const questionKinds = {
     /* Predict a number: its cell is hidden until then. */
     number({ tensor, part, index }) {
-        const t = state.lesson.tape.tensors[tensor], isGrad = part === "grad", x = t[part][index], field = numberField("your prediction");
+        const t = state.lesson.tape.tensors[tensor], isGrad = part === "grad", x = t[part][index],
+            field = numberField("your prediction");
         const product = ({ dy, J }) => `${bare(dy)} × ${J < 0 ? `(${bare(J)})` : bare(J)}`;
-        const rows = () => (isGrad ? t.parts : []).flatMap(p => chainOf(p, index)).map(({ part: p, i, terms }) => (terms.length
-            ? `${opName(p.line.op)}: ${terms.slice(0, MOST_TERMS).map(product).join(" + ")} = ${bare(p.dx[i])}.` : `0, because ${reasonOfPart(p, i)}.`));
+        const rows = () => (isGrad ? t.parts : []).flatMap(p => chainOf(p, index)).map(({ part: p, i, terms }) =>
+            (terms.length
+            ? `${opName(p.line.op)}: ${terms.slice(0, MOST_TERMS).map(product).join(" + ")} = ${bare(p.dx[i])}.`
+                : `0, because ${reasonOfPart(p, i)}.`));
         return {
             field,
             check() {
-                const guess = readNumber(field), isClose = y => Math.abs(guess - y) <= Math.max(0.0005, 0.01 * Math.abs(y));
+                const guess = readNumber(field), isClose = y =>
+                    Math.abs(guess - y) <= Math.max(0.0005, 0.01 * Math.abs(y));
                 if (field.value.trim() === "") return notYet("Enter a number first.");
                 if (guess !== guess) return notYet("That is no number.");
                 if (isClose(x)) return { isRight: true, words: "Right." };
@@ -88,27 +99,35 @@ const questionKinds = {
                 if (Math.abs(x) > 0.001 && isClose(2 * x)) return notYet("Not yet: the answer is half of your number.");
                 return notYet("Not yet.");
             },
-            hint: () => (isGrad ? "choose the cell: the line under the tables shows for other cells of the table what they are made of. Do the same for this one."
+            hint: () => (isGrad
+                ? "choose the cell: the line under the tables shows for other cells of the table what they are made of. Do the same for this one."
                 : "read the rule above the tables, and work it out for this cell."),
             reveal: () => [[numberName(isGrad ? "g" : "v", t, index), ` is ${bare(x)}.`], ...rows()],
         };
     },
     /* Choose all cells of a gradient that are 0. */
     zeros({ tensor }) {
-        const t = state.lesson.tape.tensors[tensor], all = [...t.grad.keys()], panel = t.rows * t.columns, view = viewOf(t, "g");
+        const t = state.lesson.tape.tensors[tensor], all = [...t.grad.keys()], panel = t.rows * t.columns,
+            view = viewOf(t, "g");
         const isZero = i => t.grad[i] === 0, isChosen = i => cells[i].getAttribute("aria-pressed") === "true";
-        const press = ({ currentTarget: cell }) => cell.setAttribute("aria-pressed", String(cell.getAttribute("aria-pressed") === "false"));
-        const cells = all.map(i => el("button", { type: "button", "aria-pressed": "false", "aria-label": placeWords(view, i), onclick: press }));
+        const press = ({ currentTarget: cell }) => cell.setAttribute("aria-pressed",
+            String(cell.getAttribute("aria-pressed") === "false"));
+        const cells = all.map(i => el("button", { type: "button", "aria-pressed": "false",
+            "aria-label": placeWords(view, i), onclick: press }));
         const head = c => el("small", {}, view.columnWords ? view.columnWords[c] : String(c));
-        const row = (p, r) => [el("small", {}, view.rowWords ? view.rowWords[r] : String(r)), range(t.columns, c => cells[p * panel + r * t.columns + c])];
+        const row = (p, r) => [el("small", {}, view.rowWords ? view.rowWords[r] : String(r)),
+            range(t.columns, c => cells[p * panel + r * t.columns + c])];
         const grids = range(t.panels, p => el("div", {}, t.panels > 1 && el("small", {}, panelName(t, p)),
-            el("div", { class: "pick", "--cols": t.columns }, el("small"), range(t.columns, head), range(t.rows, r => row(p, r)))));
+            el("div", { class: "pick", "--cols": t.columns }, el("small"), range(t.columns, head),
+                range(t.rows, r => row(p, r)))));
         return {
             field: el("div", { class: "picks" }, grids),
             check() {
-                const missing = all.filter(i => isZero(i) && !isChosen(i)).length, extra = all.filter(i => !isZero(i) && isChosen(i)).length;
+                const missing = all.filter(i => isZero(i) && !isChosen(i)).length,
+                    extra = all.filter(i => !isZero(i) && isChosen(i)).length;
                 if (!all.some(isChosen) && missing) return notYet("Choose cells first.");
-                return missing || extra ? notYet(`Not yet: ${missing} missing, ${extra} too many.`) : { isRight: true, words: "Right." };
+                return missing || extra ? notYet(`Not yet: ${missing} missing, ${extra} too many.`)
+                    : { isRight: true, words: "Right." };
             },
             hint: () => "a gradient is 0 where every path from the number to the loss is cut. Follow each path.",
             reveal() {
@@ -120,7 +139,8 @@ const questionKinds = {
     },
     /* How many terms does a gradient have? */
     count({ line: number, input, index }) {
-        const { parts } = state.lesson.tape.lines.find(each => each.line === number), { tensor, columns, line } = parts.find(p => p.k === input);
+        const { parts } = state.lesson.tape.lines.find(each => each.line === number),
+            { tensor, columns, line } = parts.find(p => p.k === input);
         const field = numberField("how many terms"), wanted = columns[index].length;
         return {
             field,
@@ -130,15 +150,19 @@ const questionKinds = {
                 if (guess !== guess) return notYet("That is no number.");
                 return guess === wanted ? { isRight: true, words: "Right." } : notYet("Not yet.");
             },
-            hint: () => ["count the numbers of ", nameEl(symbolOf(line.result)), " that change when ", numberName("v", tensor, index), " changes."],
-            reveal: () => [[`${wanted} terms, one from each of `, listed(columns[index].slice(0, MOST_TERMS).map(([j]) => numberName("v", line.result, j))),
+            hint: () => ["count the numbers of ", nameEl(symbolOf(line.result)), " that change when ",
+                numberName("v", tensor, index), " changes."],
+            reveal: () => [[`${wanted} terms, one from each of `,
+                listed(columns[index].slice(0, MOST_TERMS).map(([j]) => numberName("v", line.result, j))),
                 wanted > MOST_TERMS && ", …"]],
         };
     },
     choice({ options, answer, why }) {
-        const name = "choice" + Math.random(), inputs = options.map((_, n) => el("input", { type: "radio", name, value: String(n) }));
+        const name = "choice" + Math.random(), inputs =
+            options.map((_, n) => el("input", { type: "radio", name, value: String(n) }));
         return {
-            field: el("div", { class: "choices", onmousedown: event => event.preventDefault() }, options.map((option, n) => el("label", {}, inputs[n], el("span", {}, prose(option))))),
+            field: el("div", { class: "choices", onmousedown: event => event.preventDefault() },
+                options.map((option, n) => el("label", {}, inputs[n], el("span", {}, prose(option))))),
             check() {
                 if (!inputs.some(input => input.checked)) return notYet("Choose one first.");
                 return inputs[answer].checked ? { isRight: true, words: "Right." } : notYet("Not yet.");

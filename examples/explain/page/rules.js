@@ -54,7 +54,8 @@ function sumsToResult({ result: y, inputs }, { K, A, B, placeOf }, a, b) {
  * other's decides. */
 function productOf(line) {
     const tensors = line.inputs.map((t, k) => t && { t, k }).filter(Boolean);
-    for (const { t: a, k: ka } of tensors) for (const { t: b, k: kb } of tensors) for (const isFlipped of [false, true]) {
+    for (const { t: a, k: ka } of tensors) for (const { t: b, k: kb } of tensors) for (const isFlipped of [false,
+        true]) {
         const shape = kb > ka && productShape(line, a, b, isFlipped);
         if (!shape) continue;
         const parts = line.parts.filter(part => part.k === ka || part.k === kb);

@@ -31,7 +31,8 @@ function drawStep() {
 function fitCaptions() {
     const captions = [...byId("step").querySelectorAll("figcaption")], box = each => each.getBoundingClientRect();
     captions.forEach((caption, n) => {
-        const next = captions[n + 1], limit = next && Math.abs(box(next).top - box(caption).top) < 60 ? box(next).left - 8 : box(byId("step")).right;
+        const next = captions[n + 1], limit = next && Math.abs(box(next).top - box(caption).top) < 60
+            ? box(next).left - 8 : box(byId("step")).right;
         const end = () => Math.max(...[...caption.children].map(child => (child.offsetWidth ? box(child).right : 0)));
         if (end() > limit) caption.classList.add("noteless");
         if (end() > limit) caption.firstChild.style.maxWidth = Math.max(30, limit - box(caption).left) + "px";
@@ -40,16 +41,19 @@ function fitCaptions() {
 
 /* panels: how many there are to choose from, or 0. */
 function drawTables(box, step, panels) {
-    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step), panels > 0 && drawHeads(panels),
+    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step),
+        panels > 0 && drawHeads(panels),
         picture.row !== undefined && drawRows()), drawItems(picture, state.layout)),
-    el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step), state.compare && drawBothLosses()),
+    el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step),
+        state.compare && drawBothLosses()),
     svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
 }
 
 /* The width of signs and words is only estimated before it is drawn: cells that reach over the edge become narrower.
  * False if they would be too narrow for their digits. */
 function narrowTables() {
-    const items = byId("step").querySelector(".items"), { layout } = state, right = each => each.getBoundingClientRect().right;
+    const items = byId("step").querySelector(".items"), { layout } = state,
+        right = each => each.getBoundingClientRect().right;
     const over = Math.max(0, ...[...items.querySelectorAll(".grid, .op")].map(right)) - right(items);
     if (layout.wraps || over <= 0) return true;
     layout.cell -= Math.ceil(over / Math.max(1, layout.columns));
@@ -60,15 +64,18 @@ function narrowTables() {
 /* On a wide window the step ends above its lower edge: with smaller words, lower rows, and, of large tables, fewer rows in
  * view at a time. */
 function settle() {
-    const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state, limit = innerHeight - 6;
+    const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state,
+        limit = innerHeight - 6;
     below.classList.remove("small");
     if (!picture || !items || innerWidth < 1100) return;
     const bottom = list => Math.max(...list.map(each => each.getBoundingClientRect().bottom)) + scrollY;
     const step = () => bottom([items, ...byId("terms").children]);
-    const all = () => Math.max(step(), bottom([items, ...byId("words").querySelectorAll(".text, .verdict, .question")]));
+    const all = () => Math.max(step(),
+        bottom([items, ...byId("words").querySelectorAll(".text, .verdict, .question")]));
     if (all() > limit) below.classList.add("small");
     if (all() > limit && byId("questions")) moveQuestions(all);
-    const over = (below.classList.contains("full") ? all() : step()) - limit, rows = items.clientHeight / (layout.height + 2);
+    const over = (below.classList.contains("full") ? all() : step()) - limit,
+        rows = items.clientHeight / (layout.height + 2);
     if (over <= 0) return;
     const height = Math.max(24 * enlarged(), layout.height - over / rows);
     items.style.setProperty("--ch", height + "px");
@@ -79,7 +86,8 @@ function settle() {
 
 /* The questions stand under the line of terms, if they end higher there. */
 function moveQuestions(bottom) {
-    const questions = byId("questions"), words = questions.parentElement, next = questions.nextSibling, before = bottom();
+    const questions = byId("questions"), words = questions.parentElement, next = questions.nextSibling,
+        before = bottom();
     byId("terms").after(questions);
     if (questions.getBoundingClientRect().bottom + scrollY >= before) words.insertBefore(questions, next);
 }
@@ -103,7 +111,8 @@ const tablesIn = ({ items }) => items.filter(item => item.table).map(item => ite
 function fitLayout(box, all, wraps) {
     const { items } = picture, below = byId("below"), k = enlarged();
     const top = below.getBoundingClientRect().top + scrollY, H = Math.max(200, innerHeight - top - 40);
-    const fit = () => layoutOf(items, box.clientWidth - 20, H, all, wraps), layout = fit(), free = H - 180 * k - layout.rows * (layout.height + 2);
+    const fit = () => layoutOf(items, box.clientWidth - 20, H, all, wraps), layout = fit(),
+        free = H - 180 * k - layout.rows * (layout.height + 2);
     const isSmall = layout.wraps || layout.font < 14 * k || (layout.isTight && free > 150 * k);
     if (innerWidth < 1100 || !isSmall) return layout;
     below.classList.add("full");
@@ -146,7 +155,8 @@ function drawRows() {
         byId("step").querySelectorAll(".heads.rows button")[r].focus();
     };
     return el("div", { class: "heads rows", role: "group", "aria-label": "which row" }, range(main.rows, r =>
-        el("button", { "aria-pressed": String(r === row), onclick: () => choose(r) }, main.rowWords ? main.rowWords[r] : `row ${r}`)));
+        el("button", { "aria-pressed": String(r === row), onclick: () => choose(r) },
+            main.rowWords ? main.rowWords[r] : `row ${r}`)));
 }
 
 /* ---- the check of a rule ------------------------------------------------------------------------------------------ */
@@ -154,7 +164,8 @@ function drawRows() {
 /* A number this large leaves its neighbours no digits to differ in. */
 const TOO_LARGE = 1e5;
 
-const isTooLarge = part => [part.tensor.value, part.line.result.value, part.dx, part.line.result.grad || []].some(numbers =>
+const isTooLarge = part => [part.tensor.value, part.line.result.value, part.dx,
+    part.line.result.grad || []].some(numbers =>
     numbers.some(x => Math.abs(x) >= TOO_LARGE && Number.isFinite(x)));
 
 /* "right", "wrong", or "unchecked": differences cannot tell. */
@@ -164,47 +175,54 @@ function checkOf(part) {
 }
 
 function checkWords(part) {
-    const worst = Number.isFinite(part.worst) ? part.worst === 0 ? "0" : part.worst.toExponential(0) : String(part.worst);
+    const worst = Number.isFinite(part.worst) ? part.worst === 0
+        ? "0" : part.worst.toExponential(0) : String(part.worst);
     if (checkOf(part) === "unchecked") return "cannot be checked: the numbers are too large";
     if (checkOf(part) === "wrong") return `differences disagree: this rule is wrong (largest error ${worst})`;
     const some = part.unchecked ? `; ${part.unchecked} of the derivatives cannot be checked` : "";
     return `checked by difference quotients, largest error ${worst}${some}`;
 }
 
-/* Quiet where the rule is right, loud where it is wrong. A sum of parts is checked, too: with "= for +=" it is wrong. */
-function tick(step) {
-    if (step.kind === "add") return tickOfSum(step);
-    if (step.kind !== "backward") return "";
-    const check = checkOf(step.part), words = checkWords(step.part);
-    return drawTick(check, words, check === "wrong" ? ["differences disagree: this rule is wrong", wrongRule()] : check === "unchecked" ? words : "");
+/* The sum of all terms of a leaf, against the gradient that the program stored: "=" for "+=" makes it wrong. "" if this
+ * step does not complete such a gradient. */
+function checkOfSum(step) {
+    const t = step.part && step.part.tensor, isLast = t && t.check && state.lesson.steps[t.gradStep] === step;
+    if (!isLast) return "";
+    if (t.check.right) return "right";
+    return t.grad.some(x => Math.abs(x) >= TOO_LARGE) && !state.lesson.rule ? "unchecked" : "wrong";
 }
 
-const drawTick = (check, words, shown) => el("span", { class: `tick ${check}`, title: words, "aria-label": words, role: "img" },
-    icon(check === "right" ? "right" : check === "wrong" ? "wrong" : "unknown"), shown);
+/* "right", "wrong", "unchecked", or "": of the rule of a step, and of the sum that it completes. */
+function checkOfStep(step) {
+    const checks = [step.kind === "backward" ? checkOf(step.part) : "",
+        /backward|add/.test(step.kind) ? checkOfSum(step) : ""];
+    return ["wrong", "unchecked", "right"].find(check => checks.includes(check)) || "";
+}
+
+/* Quiet where the rule is right, loud where it is wrong. */
+function tick(step) {
+    const check = checkOfStep(step), isRule = step.kind === "backward" && checkOf(step.part) === check;
+    if (!check) return "";
+    const ofSum = { right: "the sum of all terms is the gradient that the program stored",
+        unchecked: "cannot be checked: the numbers are too large",
+        wrong: "the sum of all terms is not the gradient that the program stored" };
+    const words = isRule ? checkWords(step.part) : ofSum[check];
+    const shown = isRule && check === "wrong" ? ["differences disagree: this rule is wrong", wrongRule()] : words;
+    return el("span", { class: `tick ${check}`, title: words, "aria-label": words, role: "img" },
+        icon(check === "right" ? "right" : check === "wrong" ? "wrong" : "unknown"), check === "right" ? "" : shown);
+}
 
 const wrongRule = () => {
     const { rules = [], rule } = state.lesson, used = rules.find(each => each.key === rule);
     return used ? `: ${used.wrong}` : "";
 };
 
-/* The sum of all terms, against the gradient that the program stored; "" while parts are missing. */
-function checkOfSum({ tensor, done }) {
-    if (!tensor.check || done.length < tensor.parts.length) return "";
-    if (tensor.check.right) return "right";
-    return tensor.grad.some(x => Math.abs(x) >= TOO_LARGE) && !state.lesson.rule ? "unchecked" : "wrong";
-}
-
-function tickOfSum(step) {
-    const check = checkOfSum(step), words = { right: "the sum of all terms is the gradient that the program stored",
-        unchecked: "cannot be checked: the numbers are too large", wrong: "the sum of the parts is not the gradient that the program stored" }[check];
-    return check && drawTick(check, words, check === "right" ? "" : words);
-}
-
 /* ---- the Jacobian of a row, and the program ----------------------------------------------------------------------- */
 
 function drawDerivativesFold({ unit, part, kind }) {
     const isRowwise = part ? part.rowwise : kind === "forward" && unit.parts.some(each => each.rowwise);
-    return isRowwise && kind !== "add" && el("details", { class: "more", id: "derivatives", open: state.derivatives, ontoggle: event => {
+    return isRowwise && kind !== "add" && el("details", { class: "more", id: "derivatives", open: state.derivatives,
+        ontoggle: event => {
         state.derivatives = event.target.open;
         showTerms();
     } }, el("summary", {}, "all derivatives of this row"), el("div", {}));
@@ -215,14 +233,19 @@ function drawProgram(step) {
     if (!step.unit) return "";
     const row = (name, text) => text && [el("dt", {}, name), el("dd", {}, text)];
     const pieces = step.unit.lines.flatMap(line => sourcesOf(line, step.kind === "forward"));
-    const shapes = line => line.inputs.filter(Boolean).map(t => shapeText(t.shape)).join(", ") + " → " + shapeText(line.result.shape);
-    return el("details", { class: "more program", open: state.program, ontoggle: event => (state.program = event.target.open) },
+    const shapes = line => line.inputs.filter(Boolean).map(t => shapeText(t.shape)).join(", ") + " → " +
+        shapeText(line.result.shape);
+    return el("details", { class: "more program", open: state.program,
+        ontoggle: event => (state.program = event.target.open) },
         el("summary", {}, "the program"),
         pieces.filter((piece, n) => pieces.indexOf(piece) === n).map(({ file, line, title, text }) => el("figure", {},
             el("figcaption", {}, el("b", {}, title), ` ${file}:${line}`), el("pre", { tabindex: "0" }, text))),
-        step.unit.lines.map(line => el("dl", {}, row("line", `%${line.line} ${plain(line.result.name)} = ${line.op}`), row("call", line.call),
-            row("y", line.formula), row("gradient", line.gradient), row("shapes", shapes(line)), row("in general", line.shapes),
-            row("memory", line.moves && (line.view ? "a view: it shares the numbers of its input" : "a copy")), row("source", line.source))));
+        step.unit.lines.map(line => el("dl", {}, row("line", `%${line.line} ${plain(line.result.name)} = ${line.op}`),
+            row("call", line.call),
+            row("y", line.formula), row("gradient", line.gradient), row("shapes", shapes(line)),
+                row("in general", line.shapes),
+            row("memory", line.moves && (line.view ? "a view: it shares the numbers of its input" : "a copy")),
+                row("source", line.source))));
 }
 
 const shapeText = shape => "(" + shape.join(", ") + ")";
@@ -241,17 +264,21 @@ function animateStep() {
     const { moves } = picture, box = byId("step");
     if (moves && moves.length <= 400) return slide(moves);
     const cells = [...box.querySelectorAll(".tab.main .c")], wait = Math.min(60, 600 / cells.length);
-    if (cells.length <= 400) cells.forEach((cell, n) => cell.animate([{ opacity: 0, transform: "scale(.7)" }, { opacity: 1, transform: "none" }],
+    if (cells.length <= 400) cells.forEach((cell, n) =>
+        cell.animate([{ opacity: 0, transform: "scale(.7)" }, { opacity: 1, transform: "none" }],
         { duration: 260, delay: 250 + n * wait, easing: "ease-out", fill: "backwards" }));
     for (const tab of box.querySelectorAll('.tab[data-of="g"]:not(.main)'))
-        tab.animate([{ opacity: 0.2, transform: "translateX(28px)" }, { opacity: 1, transform: "none" }], { duration: 320, easing: "ease-out" });
+        tab.animate([{ opacity: 0.2, transform: "translateX(28px)" }, { opacity: 1, transform: "none" }],
+            { duration: 320, easing: "ease-out" });
 }
 
 function slide(moves) {
-    const places = new Map([...byId("step").querySelectorAll(".c")].map(cell => [cell.dataset.key, [cell, cell.getBoundingClientRect()]]));
+    const places = new Map([...byId("step").querySelectorAll(".c")].map(cell =>
+        [cell.dataset.key, [cell, cell.getBoundingClientRect()]]));
     for (const [from, to] of moves) {
         const [, a] = places.get(from) || [], [cell, b] = places.get(to) || [];
-        if (a && b) cell.animate([{ transform: `translate(${a.x - b.x}px,${a.y - b.y}px)`, zIndex: 3 }, { transform: "none", zIndex: 3 }],
+        if (a && b) cell.animate([{ transform: `translate(${a.x - b.x}px,${a.y - b.y}px)`, zIndex: 3 },
+            { transform: "none", zIndex: 3 }],
             { duration: 800, easing: "cubic-bezier(.5,0,.2,1)", fill: "backwards" });
     }
 }

@@ -7,7 +7,8 @@ const MOST_COLUMNS = 16; /* a wider table scrolls in itself */
 
 const SMALL = 28; /* pixels: a cell of a small table, without words: a mask, read beside the others */
 
-const rowLabels = view => (view.isMean || view.isSmall ? "" : view.rowWords ? view.rowWords.join() : view.rows > 1 ? String(view.rows) : "");
+const rowLabels = view => (view.isMean || view.isSmall ? "" : view.rowWords ? view.rowWords.join() : view.rows > 1
+    ? String(view.rows) : "");
 const columnsOf = view => Math.min(view.columns, MOST_COLUMNS);
 
 /* Pixels beside the cells of a table: the words or numbers of its rows. */
@@ -18,7 +19,8 @@ function sideOf(view, isTight, k) {
 
 /* Pixels for the signs between the tables. */
 const signsWidth = (items, isTight, gap, k) => sum(items.filter(item => item.op).map(({ op, note }) => gap +
-    (/^[()]$/.test(op) ? 18 * k : /^[a-z]{3}/.test(op) ? op.length * 11 * k : note && !isTight ? 54 * k : Math.max(18, op.length * 13) * k)));
+    (/^[()]$/.test(op) ? 18 * k : /^[a-z]{3}/.test(op) ? op.length * 11 * k : note && !isTight
+        ? 54 * k : Math.max(18, op.length * 13) * k)));
 
 /* Cells as large as W by H pixels allow: all tables in one line; if they would be small, without notes and without row
  * words that repeat those of a table before; if they would be too small for their digits, in several lines. all: every
@@ -33,14 +35,17 @@ function layoutOf(items, W, H, all, mustWrap = false) {
     const smallWidth = sum(tables.filter(view => view.isSmall).map(view => columnsOf(view) * (SMALL * k + 2)));
     const chars = Math.max(...large.map(view => Math.max(1, ...view.numbers.map(x => fix(x, view.format).length))));
     const least = Math.max(34, chars * 7.2 + 6) * k;
-    const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + gap + (panels(view) - 1) * (20 + (isTight ? 2 : sideOf(view, false, k)))));
-    const room = isTight => Math.floor((W - smallWidth - besides(isTight) - signsWidth(items, isTight, gap, k)) / columns) - 2;
+    const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + gap +
+        (panels(view) - 1) * (20 + (isTight ? 2 : sideOf(view, false, k)))));
+    const room = isTight => Math.floor((W - smallWidth - besides(isTight) - signsWidth(items, isTight, gap,
+        k)) / columns) - 2;
     let isTight = room(false) < 66 * k, cell = room(isTight);
     const wraps = mustWrap || cell < least;
     if (wraps) {
         isTight = false;
         cell = Math.min(...large.map(view => {
-            const beside = all && W > 700 ? Math.min(panels(view), 2) : 1, around = sideOf(view, false, k) + (W < 700 ? 60 : 40) * k;
+            const beside = all && W > 700 ? Math.min(panels(view), 2) : 1,
+                around = sideOf(view, false, k) + (W < 700 ? 60 : 40) * k;
             return Math.floor((W - beside * around) / (columnsOf(view) * beside)) - 2;
         }));
     }
@@ -49,14 +54,16 @@ function layoutOf(items, W, H, all, mustWrap = false) {
     const height = Math.max(24 * k, Math.min(40 * k, cell * 0.6, most));
     const font = Math.max(11 * k, Math.min(20 * k, height * 0.52, (cell - 10) / (chars * 0.575)));
     const heads = !wraps && tables.some(view => view.columnWords || (view.columns > 1 && !view.rowWords));
-    return { cell, height, font, wraps, isTight, heads, isTall: tables.some(view => view.columnWords), rows, columns, least };
+    return { cell, height, font, wraps, isTight, heads, isTall: tables.some(view => view.columnWords), rows, columns,
+        least };
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------------------------ */
 
 function drawItems(picture, layout, isPaper) {
     const { items, moves } = picture;
-    return el("div", { class: `items ${layout.wraps ? "wrap" : ""} ${moves ? "moving" : ""}`, "--cw": layout.cell + "px",
+    return el("div", { class: `items ${layout.wraps ? "wrap" : ""} ${moves ? "moving" : ""}`,
+        "--cw": layout.cell + "px",
         "--ch": layout.height + "px", "--font": layout.font + "px" },
     groupsOfItems(items).map(group => drawGroup(group, layout, !!moves || isPaper)));
 }
@@ -82,10 +89,12 @@ function groupsOfItems(items) {
 }
 
 function drawGroup(group, layout, all) {
-    const drawSign = ({ op, note }) => el("span", { class: `op ${/^[()]$/.test(op) ? "paren" : /^[a-z]{3}/.test(op) ? "fn" : ""}` }, op,
+    const drawSign = ({ op, note }) => el("span",
+        { class: `op ${/^[()]$/.test(op) ? "paren" : /^[a-z]{3}/.test(op) ? "fn" : ""}` }, op,
         note && !layout.isTight && el("small", {}, note));
     const n = group.findIndex(item => item.table), before = n < 0 ? group : group.slice(0, n);
-    return el("div", { class: "item" }, (before.length > 0 || layout.wraps) && el("span", { class: "ops" }, before.map(drawSign)),
+    return el("div", { class: "item" }, (before.length > 0 || layout.wraps) &&
+        el("span", { class: "ops" }, before.map(drawSign)),
         n >= 0 && drawTable(group[n].table, layout, all), n >= 0 && group.slice(n + 1).map(drawSign));
 }
 
@@ -95,10 +104,14 @@ function drawTable(view, layout, all) {
     const chars = Math.max(1, ...view.numbers.map(x => fix(x, view.format).length));
     view.largest = largestOf(view.numbers.filter(x => Math.abs(x) <= 1e4));
     const grids = panels.map((p, n) => drawGrid(view, layout, p, chars, n > 0));
-    const many = panels.length > 1 ? panels.map((p, n) => el("div", {}, el("small", { class: "head" }, panelName(view.t, p)), grids[n])) : grids;
-    return el("figure", { class: `tab ${view.isMain ? "main" : view.isSmall ? "small" : ""}`, "data-of": view.of, "data-shows": view.shows },
-        el("figcaption", {}, view.plainName ? el("b", {}, view.name) : view.isFrom ? el("b", {}, "from ", nameEl(view.name)) : nameEl(view.name, "b"),
-            view.format.e !== 0 && el("small", { class: "ten" }, "× 10" + superscript(view.format.e)), el("small", {}, view.note)),
+    const many = panels.length > 1 ? panels.map((p, n) => el("div", {},
+        el("small", { class: "head" }, panelName(view.t, p)), grids[n])) : grids;
+    return el("figure", { class: `tab ${view.isMain ? "main" : view.isSmall ? "small" : ""}`, "data-of": view.of,
+        "data-shows": view.shows },
+        el("figcaption", {}, view.plainName ? el("b", {}, view.name) : view.isFrom
+            ? el("b", {}, "from ", nameEl(view.name)) : nameEl(view.name, "b"),
+            view.format.e !== 0 && el("small", { class: "ten" }, "× 10" + superscript(view.format.e)),
+                el("small", {}, view.note)),
         el("div", { class: "panels" }, view.t.value.length ? many : el("small", { class: "soft" }, "no elements")));
 }
 
@@ -109,21 +122,29 @@ function drawGrid(view, layout, p, chars, isNext) {
     const shown = only === undefined ? range(rows, r => r) : [Math.min(only, rows - 1)];
     const top = c => el("span", { class: `h top ${columnWords ? "word" : layout.isTall ? "tall" : ""}` },
         columnWords ? columnWords[c] : isWordless ? String(c) : " ");
-    return el("div", { class: "grid" + (columns > MOST_COLUMNS ? " wide" : ""), role: "grid", "aria-label": plain(view.name), "--cols": columns,
+    return el("div", { class: "grid" + (columns > MOST_COLUMNS ? " wide" : ""), role: "grid",
+        "aria-label": plain(view.name), "--cols": columns,
         "--chars": chars },
-    !view.isSmall && (columnWords || isWordless || layout.heads) && el("div", { class: "r", "aria-hidden": "true" }, labels && el("span", { class: "h" }), range(columns, top)),
+    !view.isSmall && (columnWords || isWordless || layout.heads) &&
+        el("div", { class: "r", "aria-hidden": "true" }, labels && el("span", { class: "h" }), range(columns, top)),
     shown.map(r => el("div", { role: "row", class: "r" },
-        labels && el("span", { class: "h" + (rowWords ? " word" : ""), "aria-hidden": "true" }, rowWords ? rowWords[r] : String(r)),
+        labels && el("span", { class: "h" + (rowWords ? " word" : ""), "aria-hidden": "true" },
+            rowWords ? rowWords[r] : String(r)),
         range(columns, c => drawCell(view, view.at(p, r, c))))));
 }
 
 function drawCell(view, i) {
-    const x = view.numbers[i], key = view.key(i), secret = isSecret(view, i), reason = x === 0 && !secret ? view.reason(i) : "";
+    const x = view.numbers[i], key = view.key(i), secret = isSecret(view, i),
+        reason = x === 0 && !secret ? view.reason(i) : "";
     const text = secret ? "?" : fix(x, view.format), isPlain = isWhole(view.t.type) && view.of === "v";
     const largest = Math.abs(x) > 1e4 ? Math.abs(x) : view.largest;
-    const words = `${plain(view.name)}${placeWords(view, i)}: ${secret ? "to be found" : text}${reason && ", " + reason}`;
-    const isTyped = view.of === "v" && Controls.isTyped(view.t, i), mark = (/^(masked|dropped)/.exec(reason) || [""])[0];
-    return el("div", { role: "gridcell", tabindex: "-1", "data-key": key, "data-i": i, "aria-label": words, title: !secret && reason,
-        class: ["c", secret ? "secret" : isPlain ? "" : x > 0 ? "pos" : x < 0 ? "neg" : "zero", mark, isTyped && "typed"].filter(Boolean).join(" "),
+    const words =
+        `${plain(view.name)}${placeWords(view, i)}: ${secret ? "to be found" : text}${reason && ", " + reason}`;
+    const isTyped = view.of === "v" && Controls.isTyped(view.t, i),
+        mark = (/^(masked|dropped)/.exec(reason) || [""])[0];
+    return el("div", { role: "gridcell", tabindex: "-1", "data-key": key, "data-i": i, "aria-label": words,
+        title: !secret && reason,
+        class: ["c", secret ? "secret" : isPlain ? "" : x > 0 ? "pos" : x < 0 ? "neg" : "zero", mark,
+            isTyped && "typed"].filter(Boolean).join(" "),
         "--a": secret ? 0 : strengthOf(x, largest, view.top).toFixed(3) }, el("span", {}, text));
 }

@@ -8,25 +8,32 @@ const cellAt = key => cellsAt(key)[0];
 /* The number that is worked out if none is chosen: the one that the text is about, or the largest. */
 function defaultKey() {
     const { main } = picture, look = state.lesson.look?.get(stepNow().id), panel = main.t.rows * main.t.columns;
-    const here = main.numbers.map((x, i) => i).filter(i => picture.moves || main.panels === 1 || Math.floor(i / panel) === state.panel);
-    const asked = here.find(i => main.key(i) === state.asked), size = i => (Math.abs(main.numbers[i]) < 1e5 ? Math.abs(main.numbers[i]) : -1);
+    const here = main.numbers.map((x, i) => i).filter(i => picture.moves || main.panels === 1 ||
+        Math.floor(i / panel) === state.panel);
+    const asked = here.find(i => main.key(i) === state.asked),
+        size = i => (Math.abs(main.numbers[i]) < 1e5 ? Math.abs(main.numbers[i]) : -1);
     if (asked !== undefined) return main.key(asked);
     if (here.includes(look)) return main.key(look);
     return here.length ? main.key(here.reduce((a, i) => (size(i) > size(a) ? i : a))) : null;
 }
 
-const viewAt = (key, i) => picture.items.map(item => item.table).find(view => view && view.key(i) === key) || picture.main;
+const viewAt = (key, i) => picture.items.map(item => item.table).find(view => view && view.key(i) === key) ||
+    picture.main;
 
 function showTerms() {
     const box = byId("terms");
     if (!box || !picture) return;
-    const first = byId("step").querySelector(".tab.main .c"), key = [state.hover, state.chosen, defaultKey(), first?.dataset.key].find(cellAt);
+    const first = byId("step").querySelector(".tab.main .c"),
+        key = [state.hover, state.chosen, defaultKey(), first?.dataset.key].find(cellAt);
     const cell = cellAt(key);
     if (!cell) return fill(box);
-    const i = Number(cell.dataset.i), view = viewAt(key, i), isHidden = isSecret(view, i), isOpen = !isHidden || (state.hint && key !== state.asked);
+    const i = Number(cell.dataset.i), view = viewAt(key, i), isHidden = isSecret(view, i),
+        isOpen = !isHidden || (state.hint && key !== state.asked);
     const terms = view.isMain ? picture.terms(i) : view.isMean ? picture.meanTerms(i) : null;
-    fill(box, el("span", { class: "what" }, view.plainName ? view.name : view.isFrom ? ["from ", nameEl(view.name)] : nameEl(view.name),
-        el("small", {}, placeWords(view, i)), " = "), terms ? drawTerms(view, i, terms, isHidden, isOpen) : drawInput(view, i, key, isHidden));
+    fill(box, el("span", { class: "what" }, view.plainName ? view.name : view.isFrom
+        ? ["from ", nameEl(view.name)] : nameEl(view.name),
+        el("small", {}, placeWords(view, i)), " = "), terms
+            ? drawTerms(view, i, terms, isHidden, isOpen) : drawInput(view, i, key, isHidden));
     mark(cell, key, isOpen && terms ? terms.map(term => term.key) : terms ? [] : dependents(key));
     if (key !== state.hover) bringIntoView(cell);
     drawCurves();
@@ -35,22 +42,28 @@ function showTerms() {
 
 /* A number that the step computes: its terms and their sum. */
 function drawTerms(view, i, terms, isHidden, isOpen) {
-    const x = view.numbers[i], reason = x === 0 && !isHidden ? view.reason(i) : "", output = el("output", { class: "sum" }, written(x, view.format));
-    const isAlone = terms.filter(term => term.key).length === 1 && terms.every(term => term.key || term.note) && !terms.some(term => term.isOf);
+    const x = view.numbers[i], reason = x === 0 && !isHidden ? view.reason(i) : "",
+        output = el("output", { class: "sum" }, written(x, view.format));
+    const isAlone = terms.filter(term => term.key).length === 1 && terms.every(term => term.key || term.note) &&
+        !terms.some(term => term.isOf);
     const drawTerm = (term, n) => (typeof term === "string" ? el("span", { class: "sign" }, term)
         : term.note ? el("span", { class: "note" }, term.note) : drawFactor(term, term.x < 0 &&
         (/[×+−(,]\s?$/.test(terms[n - 1] || "") || /^[⁰¹²³⁴⁵⁶⁷⁸⁹]/.test(terms[n + 1] || ""))));
     const nodes = isOpen ? terms.map(drawTerm) : [];
     const equals = el("span", { class: "sign" }, terms.some(term => term.isOf) ? " → " : " = ");
-    if (isHidden && view.key(i) === state.asked) return [...nodes, el("span", { class: "note" }, "? The question asks for it.")];
+    if (isHidden && view.key(i) === state.asked) return [...nodes,
+        el("span", { class: "note" }, "? The question asks for it.")];
     if (isHidden) return [...nodes, isOpen && equals, guessField(view, i)];
     return [nodes, terms.length === 0 ? output : !isAlone && [equals, output],
-        reason && el("span", { class: "why" }, "because " + reason), gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
+        reason && el("span", { class: "why" }, "because " + reason),
+            gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
 }
 
 function drawFactor({ key, x, text }, isBracketed) {
-    const shown = key === state.asked && !isShown(key) ? "?" : isBracketed ? `(${text})` : text, target = whereFrom(key);
-    return target ? el("a", { class: "fac", href: addressOf(target.step, target.key), "data-key": key, title: target.words }, shown)
+    const shown = key === state.asked && !isShown(key) ? "?" : isBracketed ? `(${text})` : text,
+        target = whereFrom(key);
+    return target ? el("a", { class: "fac", href: addressOf(target.step, target.key), "data-key": key,
+        title: target.words }, shown)
         : el("span", { class: "fac", "data-key": key, title: x === undefined ? "" : null }, shown);
 }
 
@@ -59,10 +72,14 @@ function drawInput(view, i, key, isHidden) {
     const x = view.numbers[i], reason = x === 0 && !isHidden ? view.reason(i) : "", target = whereFrom(key);
     const isGiven = view.of === "v" && !view.t.producer, into = dependents(key), read = readKey(key);
     const leads = target && el("a", { class: "goto", href: addressOf(target.step, target.key) },
-        view.of === "g" ? "where this gradient came from" : view.of === "p" ? "where this part came from" : "where it was computed");
-    const given = isGiven && el("span", { class: "note" }, view.t.parts.length ? "given: one of the numbers that learn" : "given");
-    return [el("span", { class: "sum" }, isHidden ? "?" : written(x, view.format)), leads || given ? el("span", {}, "  ") : "", leads, given,
-        reason && el("span", { class: "why" }, `0, because ${reason}`), read && into.length > 0 && drawInto(into), isGiven && Controls.field(view.t, i)];
+        view.of === "g" ? "where this gradient came from" : view.of === "p"
+            ? "where this part came from" : "where it was computed");
+    const given = isGiven && el("span", { class: "note" }, view.t.parts.length ? "given: one of the numbers that learn"
+        : "given");
+    return [el("span", { class: "sum" }, isHidden ? "?" : written(x, view.format)),
+        leads || given ? el("span", {}, "  ") : "", leads, given,
+        reason && el("span", { class: "why" }, `0, because ${reason}`), read && into.length > 0 && drawInto(into),
+            isGiven && Controls.field(view.t, i)];
 }
 
 /* The numbers that this step makes from the number with this key. */
@@ -74,7 +91,8 @@ function dependents(key) {
 function drawInto(keys) {
     const { main } = picture, place = key => placeWords(main, Number(/\d+$/.exec(key)[0])) || "it";
     const link = key => el("a", { class: "goto", href: addressOf(stepNow(), key) }, place(key)), most = 4;
-    return el("span", { class: "note" }, "  goes into ", keys.length > most && `${keys.length} numbers of `, nameEl(main.name),
+    return el("span", { class: "note" }, "  goes into ", keys.length > most && `${keys.length} numbers of `,
+        nameEl(main.name),
         keys.length <= most && listed(keys.map(link)));
 }
 
@@ -103,14 +121,18 @@ function mark(cell, key, sources) {
 
 /* The step that a number came from, and the number's key there; null if it was given, or is made here. */
 function whereFrom(key) {
-    const { tape: { tensors }, steps } = state.lesson, [, line, k, index] = /^p(\d+)\.(\d+)\.(\d+)$/.exec(key || "") || [];
+    const { tape: { tensors }, steps } = state.lesson, [, line, k, index] = /^p(\d+)\.(\d+)\.(\d+)$/.exec(key || "") ||
+        [];
     if (line) {
-        const step = steps.find(each => each.kind === "backward" && (each.part.from || each.unit).line === Number(line) && each.part.k === Number(k));
-        return step ? { step, key: `g${step.part.tensor.number}.${index}`, words: "to the step that found this part" } : null;
+        const step = steps.find(each => each.kind === "backward" &&
+            (each.part.from || each.unit).line === Number(line) && each.part.k === Number(k));
+        return step ? { step, key: `g${step.part.tensor.number}.${index}`, words: "to the step that found this part" }
+            : null;
     }
     const { of, t } = readKey(key) || {}, n = !t ? -1 : of === "g" ? t.gradStep : t.producer ? t.valueStep : -1;
     if (n < 0 || n === state.step || !steps[n]) return null;
-    return { step: steps[n], key, words: of === "g" ? "to the step that found this gradient" : "to the step that computed this number" };
+    return { step: steps[n], key, words: of === "g" ? "to the step that found this gradient"
+        : "to the step that computed this number" };
 }
 
 /* Thin curves from the cells to their numbers in the line below: only to its first line, since others would cross it. */
@@ -124,12 +146,16 @@ function drawCurves() {
     for (const each of factors.filter(fac => fac.getBoundingClientRect().top < first + 12).slice(0, 14)) {
         const cell = cellAt(each.dataset.key);
         if (!cell) continue;
-        const a = cell.getBoundingClientRect(), b = each.getBoundingClientRect(), grid = cell.closest(".grid").getBoundingClientRect();
+        const a = cell.getBoundingClientRect(), b = each.getBoundingClientRect(),
+            grid = cell.closest(".grid").getBoundingClientRect();
         const panels = cell.closest(".panels").getBoundingClientRect();
         const x0 = a.x + a.width / 2 - frame.x, x1 = b.x + b.width / 2 - frame.x, y1 = b.top - frame.y - 1;
-        const y = Math.max(a.bottom - frame.y - 2, Math.min(grid.bottom, panels.bottom) - frame.y + 2), bend = Math.max(14, (y1 - y) * 0.55);
-        if (y1 < y || a.x < panels.x - 1 || a.right > panels.right + 1 || a.bottom > panels.bottom + 1 || a.x < grid.x - 1 || a.right > grid.right + 1) continue;
-        paths.push(svg("path", { d: `M${x0} ${a.bottom - frame.y - 2}L${x0} ${y}C${x0} ${y + bend} ${x1} ${y1 - bend} ${x1} ${y1}`,
+        const y = Math.max(a.bottom - frame.y - 2, Math.min(grid.bottom, panels.bottom) - frame.y + 2),
+            bend = Math.max(14, (y1 - y) * 0.55);
+        if (y1 < y || a.x < panels.x - 1 || a.right > panels.right + 1 || a.bottom > panels.bottom + 1 ||
+            a.x < grid.x - 1 || a.right > grid.right + 1) continue;
+        paths.push(svg("path",
+            { d: `M${x0} ${a.bottom - frame.y - 2}L${x0} ${y}C${x0} ${y + bend} ${x1} ${y1 - bend} ${x1} ${y1}`,
             class: calm() ? "" : "grow", pathLength: 1 }), svg("circle", { cx: x0, cy: y, r: 2 }));
     }
     lines.replaceChildren(...paths);
@@ -139,15 +165,19 @@ function drawCurves() {
 function drawDerivatives(view, i) {
     const box = byId("derivatives"), part = picture.part || picture.unit?.parts.find(each => each.rowwise);
     if (!box) return;
-    box.hidden = !part || !part.rowwise || !(view.t === part.tensor || view.t === part.line.result) || !/^[vg]/.test(view.of);
+    box.hidden = !part || !part.rowwise || !(view.t === part.tensor || view.t === part.line.result) ||
+        !/^[vg]/.test(view.of);
     if (box.hidden || !box.open) return;
     const { tensor: x, rows } = part, y = part.line.result, place = i % x.columns, start = i - place;
-    const block = rows.slice(start, start + x.columns).map(row => new Map(row)), largest = largestOf(block.flatMap(row => [...row.values()]));
+    const block = rows.slice(start, start + x.columns).map(row => new Map(row)),
+        largest = largestOf(block.flatMap(row => [...row.values()]));
     const format = decimalsOf(block.flatMap(row => [...row.values()]), ""), isByX = view.t === x;
-    const cell = (J, r, c) => el("td", { class: `${J > 0 ? "pos" : J < 0 ? "neg" : "zero"} ${(isByX ? c : r) === place ? "this" : ""}`,
+    const cell = (J, r, c) => el("td",
+        { class: `${J > 0 ? "pos" : J < 0 ? "neg" : "zero"} ${(isByX ? c : r) === place ? "this" : ""}`,
         "--a": strengthOf(J, largest).toFixed(3) }, fix(J, format));
     const word = n => (x.words?.columns ? x.words.columns[n] : String(n));
-    fill(box.querySelector("div"), el("table", {}, el("tr", {}, el("th"), range(x.columns, c => el("th", { scope: "col" }, nameEl(symbolOf(x)), " ", word(c)))),
+    fill(box.querySelector("div"), el("table", {}, el("tr", {}, el("th"),
+        range(x.columns, c => el("th", { scope: "col" }, nameEl(symbolOf(x)), " ", word(c)))),
         block.map((row, r) => el("tr", {}, el("th", { scope: "row" }, nameEl(symbolOf(y)), " ", word(r)),
             range(x.columns, c => cell(row.get(start + c) || 0, r, c))))),
     el("p", {}, "How fast the number of the row grows with the number of the column: the Jacobian of this row.",

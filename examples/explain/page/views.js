@@ -32,7 +32,8 @@ function viewOf(t, of, more = {}) {
 const valueView = (t, more) => viewOf(t, "v", { reason: i => reasonOfValue(t, i), ...more });
 const gradView = (t, more) => viewOf(t, "g", { reason: i => reasonOfGrad(t, i), ...more });
 const partView = (part, more) =>
-    viewOf(part.tensor, "g", { numbers: part.dx, shows: `dx ${(part.from || part.line).line} ${part.k}`, reason: i => reasonOfPart(part, i), ...more });
+    viewOf(part.tensor, "g", { numbers: part.dx, shows: `dx ${(part.from || part.line).line} ${part.k}`,
+        reason: i => reasonOfPart(part, i), ...more });
 
 /* "g12.8" as its tensor and element; null if there is no such number. */
 function readKey(key) {
@@ -52,10 +53,12 @@ function panelName(t, p) {
 function placeWords({ t, isFlipped, rowWords, columnWords, rows, columns }, i) {
     const panel = t.rows * t.columns, own = [Math.floor((i % panel) / t.columns), i % t.columns];
     const [r, c] = isFlipped ? own.reverse() : own;
-    const words = [t.panels > 1 && panelName(t, Math.floor(i / panel)), (rows > 1 || rowWords) && (rowWords ? rowWords[r] : r),
+    const words = [t.panels > 1 && panelName(t, Math.floor(i / panel)),
+        (rows > 1 || rowWords) && (rowWords ? rowWords[r] : r),
         (columns > 1 || columnWords) && (columnWords ? columnWords[c] : c)].filter(word => word || word === 0);
     return words.length ? `[${words.join(", ")}]` : "";
 }
 
 /* The element of t, and of its value or gradient, in words, for links: A[cat, the]. */
-const numberName = (of, t, i) => [nameEl(of === "g" ? gradName(symbolOf(t)) : symbolOf(t)), placeWords(viewOf(t, of), i)];
+const numberName = (of, t, i) => [nameEl(of === "g" ? gradName(symbolOf(t)) : symbolOf(t)),
+    placeWords(viewOf(t, of), i)];

@@ -8,8 +8,10 @@ const MOST_LETTERS = 480; /* of the texts of folded lines together */
  * ends. */
 function textOf(step) {
     const { texts } = state.lesson, { unit, kind, id } = step, own = texts.get(id);
-    if (!unit || !unit.group || unit.moves || (kind !== "forward" && kind !== "backward")) return own || (unit && unit.moves && textInside(step));
-    const all = (kind === "forward" ? unit.lines : unit.lines.slice().reverse()).map(line => textOfLine(line, kind)).filter(Boolean);
+    if (!unit || !unit.group || unit.moves || (kind !== "forward" && kind !== "backward")) return own ||
+        (unit && unit.moves && textInside(step));
+    const all = (kind === "forward" ? unit.lines : unit.lines.slice().reverse()).map(line =>
+        textOfLine(line, kind)).filter(Boolean);
     const joined = [...new Set(all)].join(" ");
     return joined.length <= MOST_LETTERS ? joined : own || all[all.length - 1];
 }
@@ -40,7 +42,8 @@ function sentenceOf(step) {
             (part.copies ? " The input was used once for each copy: the products are added." : ""),
         spread: `Each number of ${dx} is the number that arrives, times its derivative.`,
         general: `${dy} arrives. Each number of ${dx} is a sum of its numbers, times derivatives.` }[part.kind] +
-        (isEnd && part.tensor.parts.length === 1 ? ` ${name(part.tensor)} was given, not computed: here its gradient is complete.` : "");
+        (isEnd && part.tensor.parts.length === 1
+            ? ` ${name(part.tensor)} was given, not computed: here its gradient is complete.` : "");
 }
 
 function forwardSentence(unit, y, list) {
@@ -56,7 +59,8 @@ function drawWords() {
     const box = byId("words"), step = stepNow();
     if (step.kind === "cover") return fill(box);
     const isHidden = isHiding() && canPredict(step), text = textOf(step) || sentenceOf(step);
-    const words = isHidden ? "Predict first. Choose a cell, and guess what will stand there; or look at its terms, or reveal it. The words of this " +
+    const words = isHidden
+        ? "Predict first. Choose a cell, and guess what will stand there; or look at its terms, or reveal it. The words of this " +
         "step come then." : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)),
         !isHidden && drawVerdict(step), drawQuestions(), drawEnd(), drawProgram(step));
@@ -67,8 +71,9 @@ function drawWords() {
 function drawVerdict(step) {
     const { bet, lesson: { bet: asked } } = state;
     if (!asked || bet === null || !isAt(asked.at, step)) return "";
-    return el("p", { class: "verdict" }, `You said “${asked.options[bet]}”. `,
-        bet === asked.answer ? "The gradient agrees." : `The gradient says “${asked.options[asked.answer]}”.`);
+    const said = n => ["“", ...prose(asked.options[n]), "”."];
+    return el("p", { class: "verdict" }, "You said ", said(bet), " ",
+        bet === asked.answer ? "This step agrees." : ["This step says ", said(asked.answer)]);
 }
 
 /* At the last step: how many questions are answered, what the loss does after a step of SGD, and what comes next. */
@@ -77,7 +82,9 @@ function drawEnd() {
     if (step < steps.length - 1) return "";
     const next = number ? lessons[lessons.findIndex(each => each.name === lesson.name) + 1] : null;
     const answered = questions.length > 0 && `${right.size} of ${questions.length} questions right. `;
-    return el("div", { class: "end" }, Controls.stepButton(), number ? el("p", { id: "end" }, "The end of this lesson. ", answered,
-        next && next.number ? el("a", { href: "#" + next.name }, `Next: ${next.title}`) : el("a", { href: "#play" }, "Next: train a model in the playground"))
+    return el("div", { class: "end" }, Controls.stepButton(),
+        number ? el("p", { id: "end" }, "The end of this lesson. ", answered,
+        next && next.number ? el("a", { href: "#" + next.name }, `Next: ${next.title}`)
+            : el("a", { href: "#play" }, "Next: train a model in the playground"))
         : el("p", { id: "end" }, "The end. ", lesson.back));
 }

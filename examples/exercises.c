@@ -1,0 +1,181 @@
+/* exercises.c - write the backward yourself: marks the fourteen functions in examples/exercises/.
+ *
+ * Each NN_name.c there has a forward and an empty backward. The program compiles each file, runs
+ * the backward on several inputs with one-hot dy's, which gives its Jacobian, and compares it with
+ * the library's. Where a number is wrong, it looks for the mistake that computes the same numbers.
+ *
+ * exercises/README.md is for students and for teachers. */
+#include "common/flags.h"
+#include "common/output.h"
+#include "exercises/find.h"
+#include "exercises/marking.h"
+#include "exercises/process.h"
+#include "exercises/results.h"
+#include "exercises/train.h"
+
+#include "../tensor/tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *submission = "examples/exercises";
+static const char *json;
+static const char *only;
+static uint64_t seed = 7;
+static bool train, find;
+static bool arrays; /* exercises were named without --only: show the arrays */
+
+static const Flag flags[] = {
+    TEXT_FLAG("--submission", submission, "DIR", "examples/exercises",
+              "Marks the files NN_name.c in this folder. A file that is not there is empty."),
+    OUTPUT_FLAG("--json", json, "FILE.json", "Writes the marks as Gradescope's results.json."),
+    TEXT_FLAG(
+        "--only", only, "3,4", "all",
+        "Marks only these exercises. The numbers alone, as in `exercises 3`, do the same, and\n"
+        "show the arrays of a wrong number, and what the function printed."),
+    SEED_FLAG("--seed", seed, "Draws other inputs."),
+    SWITCH_FLAG("--train", train,
+                "Trains recall's model with your functions as its backward, beside the library's."),
+    SWITCH_FLAG("--find", find,
+                "The other direction: a backward is wrong, and you find an input that shows it."),
+};
+
+/* ---- the command line --------------------------------------------------------------------------
+ */
+
+static bool is_list(const char *text) {
+    return *text >= '0' && *text <= '9' && text[strspn(text, "0123456789,")] == '\0';
+}
+
+/* Does this flag take the next argument as its value? */
+static bool takes_next(const char *text) {
+    static const char *const flag[] = {"--submission", "--json", "--only", "--seed"};
+    for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
+        if (strcmp(text, flag[i]) == 0) return true;
+    return false;
+}
+
+/* Takes numbers without a flag out of the arguments, and adds them to `numbers`. */
+static int take_numbers(int argc, char **argv, char *numbers, size_t size) {
+    int left = 0;
+    for (int i = 0; i < argc; i++) {
+        const bool is_value = i > 1 && takes_next(argv[i - 1]);
+        if (i > 0 && !is_value && strncmp(argv[i], "--solution", 10) == 0)
+            flags_misuse("exercises",
+                         "there is no --solution: a right answer names the same loop in "
+                         "the library, and a wrong one gets a question");
+        if (i == 0 || is_value || !is_list(argv[i])) {
+            argv[left++] = argv[i];
+            continue;
+        }
+        const size_t at = strlen(numbers);
+        snprintf(numbers + at, size - at, "%s%s", at ? "," : "", argv[i]);
+    }
+    argv[left] = NULL;
+    return left;
+}
+
+/* Which exercises does "3,4" name? */
+static void choose(const char *list, bool *chosen) {
+    for (const char *at = list; *at;) {
+        char *end;
+        const long number = strtol(at, &end, 10);
+        if (!is_list(at) || number < 1 || number > EXERCISES)
+            flags_misuse("exercises", "--only wants numbers from 1 to %d, as 3,4, not \"%s\"",
+                         EXERCISES, list);
+        chosen[number - 1] = true;
+        at = *end == ',' ? end + 1 : end;
+    }
+}
+
+/* ---- marking -----------------------------------------------------------------------------------
+ */
+
+static void print_mark(const Marking *marking, void *data) {
+    (void)data;
+    results_print(marking, seed);
+    if (arrays && marking->exercise->lesson && marking->mark.kind != MARK_RIGHT)
+        printf("%*sThe lesson: build/explain, and then explain.html#%s\n", 22, "",
+               marking->exercise->lesson);
+    if (arrays) results_print_arrays(marking);
+    fflush(stdout);
+}
+
+static void print_summary(const Marking *list, int n) {
+    int right = 0, next = -1;
+    char name[64];
+    for (int i = 0; i < n; i++)
+        if (list[i].mark.kind == MARK_RIGHT) right++;
+        else if (next < 0) next = i;
+    printf("\n%d of %d %s right.", right, n, right == 1 ? "is" : "are");
+    if (next >= 0) {
+        exercise_file(list[next].exercise, name, sizeof name);
+        printf(" Next: %d, %s/%s.c", list[next].exercise->number, submission, name);
+    }
+    printf("\n%d passed, %d failed\n", right, n - right);
+}
+
+static bool all_right(const Marking *list, int n) {
+    for (int i = 0; i < n; i++)
+        if (list[i].mark.kind != MARK_RIGHT) return false;
+    return true;
+}
+
+/* The exit status. */
+static int mark(const Place *place, const bool *chosen) {
+    static Marking list[EXERCISES];
+    int n = 0;
+    for (int number = 1; number <= EXERCISES; number++)
+        if (chosen[number - 1]) list[n++].exercise = exercise(number);
+    marking_run(list, n, place, seed, print_mark, NULL);
+    int status = 0;
+    if (process_interrupted()) {
+        status = 130;
+    } else {
+        print_summary(list, n);
+        if (json) output_write(json, results_write_json, &(Results){list, n});
+        status = all_right(list, n) ? 0 : 1;
+    }
+    marking_free(list, n);
+    return status;
+}
+
+static int mark_or_train(const bool *chosen) {
+    char sentence[SENTENCE_SIZE];
+    Place place;
+    if (!place_make(&place, submission, sentence, sizeof sentence)) {
+        fprintf(stderr, "exercises: %s\n", sentence);
+        return 1;
+    }
+    const int status = train ? train_beside(&place) : mark(&place, chosen);
+    place_remove(&place);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    static char numbers[256];
+    bool chosen[EXERCISES] = {false};
+    argc = take_numbers(argc, argv, numbers, sizeof numbers);
+    flags_parse(argc, argv, "exercises", "marks the backwards that you write", flags,
+                sizeof flags / sizeof *flags);
+    if (only && *numbers)
+        flags_misuse("exercises", "--only %s and %s: use one of them", only, numbers);
+    if (train && find) flags_misuse("exercises", "--train and --find: use one of them");
+    if (json && (train || find)) flags_misuse("exercises", "--json is for marks alone");
+    arrays = *numbers;
+    if (!*numbers)
+        snprintf(numbers, sizeof numbers, "%s", only ? only : "1,2,3,4,5,6,7,8,9,10,11,12,13,14");
+    choose(numbers, chosen);
+    if (json && !tensor_can_write_file(json)) {
+        fprintf(stderr, "exercises: %s\n", tensor_error());
+        return 1;
+    }
+    process_prepare();
+    const int status = find ? find_inputs() : mark_or_train(chosen);
+    if (output_reader_is_gone()) return OUTPUT_READER_GONE;
+    if (!tensor_error() && output_stdout_ok()) return status;
+    fprintf(stderr, "exercises: %s\n",
+            tensor_error() ? tensor_error() : "cannot write to standard output");
+    return 1;
+}

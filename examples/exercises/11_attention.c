@@ -1,0 +1,40 @@
+/* 11 attention: each query i takes a mean of the values v[j], with weights that its scores give.
+ *
+ *     s = q k' / sqrt(D)       the scores, Q x K
+ *     p = softmax of each row of s
+ *     y = p v
+ *
+ * Three lines forward, three steps back: from dy to dv and dp (exercise 3), from dp to ds (exercise
+ * 4, a row at a time), from ds to dq and dk (exercise 3 again, and the scale). Backward computes p
+ * again.
+ *
+ * A number to check: Q = 1, K = 2, D = 1, q = {{1}}, k = {{0}, {log 3}}, v = {{0}, {8}}, dy =
+ * {{1}}. Then p = {{0.25, 0.75}}, ds = {{-1.5, 1.5}}, and dv = {{0.25}, {0.75}}, dq = {{1.647918}},
+ * dk = {{-1.5}, {1.5}}. */
+#include "11_attention.h"
+
+void attention(int Q, int K, int D, double y[Q][D], const double q[Q][D], const double k[K][D],
+               const double v[K][D]) {
+    for (int i = 0; i < Q; i++) {
+        double p[K], max = -HUGE_VAL, sum = 0;
+        for (int j = 0; j < K; j++) {
+            p[j] = 0;
+            for (int d = 0; d < D; d++) p[j] += q[i][d] * k[j][d] / sqrt(D);
+            max = fmax(max, p[j]);
+        }
+        for (int j = 0; j < K; j++) {
+            p[j] = exp(p[j] - max);
+            sum += p[j];
+        }
+        for (int d = 0; d < D; d++) {
+            y[i][d] = 0;
+            for (int j = 0; j < K; j++) y[i][d] += p[j] / sum * v[j][d];
+        }
+    }
+}
+
+void attention_backward(int Q, int K, int D, double dq[Q][D], double dk[K][D], double dv[K][D],
+                        const double q[Q][D], const double k[K][D], const double v[K][D],
+                        const double dy[Q][D]) {
+    /* your code */
+}

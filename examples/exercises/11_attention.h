@@ -1,0 +1,15 @@
+/* The function of 11_attention.c. */
+#ifndef EXERCISE_11_H
+#define EXERCISE_11_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void attention_backward(int Q, int K, int D, double dq[Q][D], double dk[K][D], double dv[K][D],
+                        const double q[Q][D], const double k[K][D], const double v[K][D],
+                        const double dy[Q][D]);
+
+#endif

@@ -1,0 +1,39 @@
+/* 14 flash: attention, exercise 11, without a Q x K array.
+ *
+ *     y = softmax(q k' / sqrt(D)) v
+ *
+ * Forward below keeps one weight at a time: of each query it needs the largest score and the sum of
+ * the exponentials. Backward may use 8 (Q + K + D) numbers of memory of its own, in all its arrays,
+ * and the program measures that. So p and ds can be there a row at a time, or a number at a time,
+ * but not as a whole. FlashAttention (Dao 2022) computes backward like this, since it is memory
+ * that limits long sequences.
+ *
+ * The numbers to check are those of exercise 11. */
+#include "14_flash.h"
+
+static double score(int D, const double q[D], const double k[D]) {
+    double sum = 0;
+    for (int d = 0; d < D; d++) sum += q[d] * k[d] / sqrt(D);
+    return sum;
+}
+
+void flash(int Q, int K, int D, double y[Q][D], const double q[Q][D], const double k[K][D],
+           const double v[K][D]) {
+    for (int i = 0; i < Q; i++) {
+        double max = -HUGE_VAL, sum = 0;
+        for (int j = 0; j < K; j++) max = fmax(max, score(D, q[i], k[j]));
+        for (int d = 0; d < D; d++) y[i][d] = 0;
+        for (int j = 0; j < K; j++) {
+            const double weight = exp(score(D, q[i], k[j]) - max); /* not yet divided by sum */
+            for (int d = 0; d < D; d++) y[i][d] += weight * v[j][d];
+            sum += weight;
+        }
+        for (int d = 0; d < D; d++) y[i][d] /= sum;
+    }
+}
+
+void flash_backward(int Q, int K, int D, double dq[Q][D], double dk[K][D], double dv[K][D],
+                    const double q[Q][D], const double k[K][D], const double v[K][D],
+                    const double dy[Q][D]) {
+    /* your code */
+}

@@ -1,0 +1,218 @@
+/* attention_exercises.c - 11 attention and 14 flash: their inputs, their right results and their
+ * mistakes. Both are the same function; 14 limits its memory. */
+#include "calls.h"
+#include "truth.h"
+
+#include "11_attention.h"
+#include "14_flash.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- y = softmax(q k' / sqrt(D)) v ------------------------------------------------------------
+ */
+
+#define ATTENTION                                                                                  \
+    int Q, int K, int D, double dq[Q][D], double dk[K][D], double dv[K][D], const double q[Q][D],  \
+        const double k[K][D], const double v[K][D], const double dy[Q][D]
+
+/* p[j] = softmax over the keys of q[i] . k[j] / sqrt(D), the weights of one query. */
+static void weights_of(int K, int D, double p[K], const double q[D], const double k[K][D]) {
+    double max = -HUGE_VAL, sum = 0;
+    for (int j = 0; j < K; j++) {
+        p[j] = 0;
+        for (int d = 0; d < D; d++) p[j] += q[d] * k[j][d] / sqrt(D);
+        max = fmax(max, p[j]);
+    }
+    for (int j = 0; j < K; j++) {
+        p[j] = exp(p[j] - max);
+        sum += p[j];
+    }
+    for (int j = 0; j < K; j++) p[j] /= sum;
+}
+
+/* ds = p (dp - sum of p dp), dp = v dy: the gradient of the scaled scores of one query. Without the
+ * sum, if without_sum. */
+static void scores_backward(bool without_sum, int K, int D, double ds[K], const double p[K],
+                            const double v[K][D], const double dy[D]) {
+    double sum = 0;
+    for (int j = 0; j < K; j++) {
+        ds[j] = 0;
+        for (int d = 0; d < D; d++) ds[j] += dy[d] * v[j][d];
+        sum += p[j] * ds[j];
+    }
+    for (int j = 0; j < K; j++) ds[j] = p[j] * (ds[j] - (without_sum ? 0 : sum));
+}
+
+/* dq = ds k factor, dk = ds' q factor, dv = p' dy. */
+static void attention_with(bool without_sum, double factor, ATTENTION) {
+    double *p = calloc((size_t)K * 2, sizeof *p);
+    double *score = p + K;
+    for (int i = 0; i < Q && p; i++) {
+        weights_of(K, D, p, q[i], k);
+        scores_backward(without_sum, K, D, score, p, v, dy[i]);
+        for (int j = 0; j < K; j++)
+            for (int d = 0; d < D; d++) {
+                dq[i][d] += score[j] * k[j][d] * factor;
+                dk[j][d] += score[j] * q[i][d] * factor;
+                dv[j][d] += p[j] * dy[i][d];
+            }
+    }
+    free(p);
+}
+
+static void attention_no_scale(ATTENTION) {
+    attention_with(false, 1, Q, K, D, dq, dk, dv, q, k, v, dy);
+}
+static void attention_scale_twice(ATTENTION) {
+    attention_with(false, 1.0 / D, Q, K, D, dq, dk, dv, q, k, v, dy);
+}
+static void attention_softmax_no_sum(ATTENTION) {
+    attention_with(true, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
+}
+static void attention_dv_only(ATTENTION) {
+    attention_with(false, 0, Q, K, D, dq, dk, dv, q, k, v, dy);
+}
+
+/* The next three index an array of queries by a key, so Q must be K. */
+static void clear(int n, int D, double x[n][D]) {
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < D; d++) x[i][d] = 0;
+}
+static void attention_dv_untransposed(ATTENTION) {
+    double p[K];
+    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
+    clear(K, D, dv);
+    for (int j = 0; j < K; j++) {
+        weights_of(K, D, p, q[j], k);
+        for (int i = 0; i < Q; i++)
+            for (int d = 0; d < D; d++) dv[j][d] += p[i] * dy[i][d];
+    }
+}
+static void attention_dq_uses_q(ATTENTION) {
+    double p[K], ds[K];
+    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
+    clear(Q, D, dq);
+    for (int i = 0; i < Q; i++) {
+        weights_of(K, D, p, q[i], k);
+        scores_backward(false, K, D, ds, p, v, dy[i]);
+        for (int j = 0; j < K; j++)
+            for (int d = 0; d < D; d++) dq[i][d] += ds[j] * q[j][d] / sqrt(D);
+    }
+}
+static void attention_dk_untransposed(ATTENTION) {
+    double p[K], ds[K];
+    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
+    clear(K, D, dk);
+    for (int j = 0; j < K; j++) {
+        weights_of(K, D, p, q[j], k);
+        scores_backward(false, K, D, ds, p, v, dy[j]);
+        for (int i = 0; i < Q; i++)
+            for (int d = 0; d < D; d++) dk[j][d] += ds[i] * q[i][d] / sqrt(D);
+    }
+}
+
+static bool q_is_k(const Call *c) { return c->size[0] == c->size[1]; }
+
+static const KnownMistake attention_mistakes[] = {
+    {"no_scale", (Function *)attention_no_scale,
+     "dq = ds k and dk = ds' q, where ds is the gradient of the scaled scores.",
+     "What stands in forward between q k' and the softmax?", NULL},
+    {"scale_twice", (Function *)attention_scale_twice,
+     "dq = ds k / D and dk = ds' q / D: the factor 1 / sqrt(D) is there twice.",
+     "How often does forward divide by sqrt(D)?", NULL},
+    {"softmax_no_sum", (Function *)attention_softmax_no_sum,
+     "ds = p dp, and dq and dk are made of it.",
+     "If one score of a query grows, what happens to the weights of its other keys?", NULL},
+    {"dv_untransposed", (Function *)attention_dv_untransposed,
+     "dv = p dy: dv[j] is the sum of p[j][i] dy[i] over i.",
+     "With which weight does query i take v[j]: p[i][j] or p[j][i]?", q_is_k},
+    {"dq_uses_q", (Function *)attention_dq_uses_q,
+     "dq = ds q / sqrt(D): dq[i] is the sum of ds[i][j] q[j] / sqrt(D).",
+     "By which vector is q[i] multiplied in the score of query i and key j?", q_is_k},
+    {"dk_untransposed", (Function *)attention_dk_untransposed,
+     "dk = ds q / sqrt(D): dk[j] is the sum of ds[j][i] q[i] / sqrt(D).",
+     "In which scores is k[j] used: in a row of them or in a column?", q_is_k},
+    {"dv_only", (Function *)attention_dv_only, "dq = 0 and dk = 0.",
+     "Do the weights p change with q and k?", NULL},
+    {0}};
+
+static void attention_call(Function *f, const Call *c) {
+    ((__typeof__(attention_backward) *)f)(c->size[0], c->size[1], c->size[2], c->array[0],
+                                          c->array[1], c->array[2], c->array[3], c->array[4],
+                                          c->array[5], c->array[6]);
+}
+
+static void attention_right(const Call *c) {
+    const int64_t Q = c->size[0], K = c->size[1], D = c->size[2];
+    truth_begin();
+    Tensor *q = truth_leaf(c->array[3], SHAPE(1, Q, D));
+    Tensor *k = truth_leaf(c->array[4], SHAPE(1, K, D));
+    Tensor *v = truth_leaf(c->array[5], SHAPE(1, K, D));
+    Tensor *score = ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), 1 / sqrt((double)D));
+    truth_backward(ag_bmm(ag_softmax(score, 2), v), c->array[6]);
+    truth_store(c->array[0], q);
+    truth_store(c->array[1], k);
+    truth_store(c->array[2], v);
+    truth_end();
+}
+
+/* Numbers of several sizes in v; the scores stay where exp is finite. */
+static void attention_prepare(Call *c, const Sizes *sizes, Random *random) {
+    double *v = c->array[5];
+    const int64_t n = (int64_t)c->size[1] * c->size[2];
+    for (int64_t i = 0; sizes->variant == 1 && i < n; i++) v[i] = random_number(random, 0);
+}
+
+static const Sizes attention_inputs[] = {{{3, 3, 2}, 1, 0}, {{3, 3, 3}, 1, 0}, {{2, 2, 4}, 2, 1},
+                                         {{2, 3, 2}, 1, 0}, {{3, 2, 3}, 1, 0}, {{4, 2, 2}, 2, 1},
+                                         {{1, 4, 3}, 1, 0}, {{3, 1, 2}, 1, 0}, {{2, 3, 1}, 1, 0},
+                                         {{1, 1, 1}, 1, 0}, {{2, 5, 2}, 3, 1}, {{0}, 0, 0}};
+
+#define ATTENTION_PARAMETERS                                                                       \
+    {                                                                                              \
+        {"Q", SIZE, 0, 0}, {"K", SIZE, 0, 0}, {"D", SIZE, 0, 0}, {"dq", OUTPUT, "Q", "D"},         \
+            {"dk", OUTPUT, "K", "D"}, {"dv", OUTPUT, "K", "D"}, {"q", INPUT, "Q", "D"},            \
+            {"k", INPUT, "K", "D"}, {"v", INPUT, "K", "D"}, {"dy", INPUT, "Q", "D"},               \
+    }
+
+const Exercise exercise_attention = {
+    .number = 11,
+    .name = "attention",
+    .function = "attention_backward",
+    .parameter = ATTENTION_PARAMETERS,
+    .dy = "dy",
+    .inputs = attention_inputs,
+    .prepare = attention_prepare,
+    .call = attention_call,
+    .right = attention_right,
+    .mistakes = attention_mistakes,
+    .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, "
+             "masked_softmax_dx",
+    .lesson = "lesson=2"};
+
+/* ---- the same without the Q x K weights in memory ----------------------------------------------
+ */
+
+/* In the last two the function's memory is measured. A Q x K array is three times the limit in the
+ * one, a Q x D array four times in the other; and K is small, so that a function that computes a
+ * weight anew whenever it needs one still ends. */
+static const Sizes flash_inputs[] = {
+    {{3, 3, 2}, 1, 0},      {{3, 3, 3}, 1, 0}, {{2, 2, 4}, 2, 1}, {{2, 3, 2}, 1, 0},
+    {{3, 2, 3}, 1, 0},      {{4, 2, 2}, 2, 1}, {{1, 4, 3}, 1, 0}, {{3, 1, 2}, 1, 0},
+    {{2, 3, 1}, 1, 0},      {{1, 1, 1}, 1, 0}, {{2, 5, 2}, 3, 1}, {{1800, 20, 2}, 1, 0},
+    {{40, 6, 300}, 0.1, 0}, {{0}, 0, 0}};
+
+const Exercise exercise_flash = {.number = 14,
+                                 .name = "flash",
+                                 .function = "flash_backward",
+                                 .parameter = ATTENTION_PARAMETERS,
+                                 .dy = "dy",
+                                 .inputs = flash_inputs,
+                                 .prepare = attention_prepare,
+                                 .call = attention_call,
+                                 .right = attention_right,
+                                 .mistakes = attention_mistakes,
+                                 .where = "tensor/kernels/plain.inc, attention_dx",
+                                 .lesson = "lesson=2",
+                                 .limited = true};

@@ -1,0 +1,374 @@
+/* diagnosis.c - which mistake is it? See diagnosis.h. */
+#include "diagnosis.h"
+
+#include "hints.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const mark_names[] = {"right",   "wrong",   "empty",  "crash",
+                                  "timeout", "outside", "inputs", "no-compile"};
+
+/* ---- equal numbers --------------------------------------------------------------------------- */
+
+/* How far is a from b, in units of `unit`? */
+static double distance(double a, double b, double unit) {
+    if (isnan(a) && isnan(b)) return 0;
+    if (a == b) return 0;
+    const double d = fabs(a - b) / unit;
+    return isnan(d) ? HUGE_VAL : d;
+}
+
+int64_t worst_element(const Exercise *e, const Call *a, const Call *b, int array, double *error) {
+    const int64_t n = call_length(e, b, array);
+    const double *x = a->array[array];
+    const double *y = b->array[array];
+    double unit = 1;
+    int64_t worst = -1;
+    *error = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(y[i])) unit = fmax(unit, fabs(y[i]));
+    for (int64_t i = 0; i < n; i++) {
+        const double d = distance(x[i], y[i], unit);
+        if (d > *error) {
+            *error = d;
+            worst = i;
+        }
+    }
+    return *error > 1e-9 ? worst : -1;
+}
+
+bool same_output(const Exercise *e, const Call *a, const Call *b, int array) {
+    double error;
+    if (e->compares && !e->compares(b, array)) return true;
+    return worst_element(e, a, b, array, &error) < 0;
+}
+
+/* An element that must be exactly 0, and is not; -1 if there is none. */
+static int64_t not_zero(const Exercise *e, const Call *call, int array) {
+    const double *x = call->array[array];
+    const int64_t n = call_length(e, call, array);
+    for (int64_t i = 0; e->is_zero && i < n; i++)
+        if (e->is_zero(call, i) && x[i] != 0) return i;
+    return -1;
+}
+
+/* ---- what is known about a trial ---------------------------------------------------------------
+ */
+
+typedef struct {
+    const Exercise *e;
+    const Trial *trial;
+    const Calls *given, *right;
+    Mark *mark;
+    bool wrong[MOST_ARRAYS]; /* outputs with a wrong number */
+} Case;
+
+static bool returned(const Case *c, int call) { return c->trial->result[call].call >= 0; }
+
+static bool is_right(const Case *c, int call, int array) {
+    return same_output(c->e, &c->trial->calls.call[call], &c->right->call[call], array) &&
+           not_zero(c->e, &c->trial->calls.call[call], array) < 0;
+}
+
+static void find_wrong_outputs(Case *c) {
+    for (int k = 0; exercise_array(c->e, k); k++)
+        for (int i = 0; i < c->right->n && is_output(exercise_array(c->e, k)); i++)
+            if (returned(c, i) && !is_right(c, i, k)) c->wrong[k] = true;
+}
+
+static bool any_wrong(const Case *c) {
+    for (int k = 0; k < MOST_ARRAYS; k++)
+        if (c->wrong[k]) return true;
+    return false;
+}
+
+/* The first call with a write outside, or with a changed input; -1 if there is none. With a
+ * mistake, only calls on which the mistake is decided: elsewhere its plainest C may do anything. */
+static int first_outside(const Case *c, const KnownMistake *m, bool changed) {
+    for (int i = 0; i < c->right->n; i++) {
+        const CallResult *r = &c->trial->result[i];
+        if (m && !mistake_counts(m, &c->right->call[i])) continue;
+        if (returned(c, i) && (changed ? r->changed : r->outside)) return i;
+    }
+    return -1;
+}
+
+/* ---- mistakes ----------------------------------------------------------------------------------
+ */
+
+/* How a mistake's results compare with the student's and with the right ones, output by output. */
+typedef struct {
+    bool decided;           /* on at least one input, and the student's function returned there */
+    bool same[MOST_ARRAYS]; /* the student's output is the mistake's, wherever it is decided */
+    bool differs[MOST_ARRAYS]; /* the mistake's output is wrong somewhere */
+} Fit;
+
+static Fit fit(const Case *c, const KnownMistake *m) {
+    Fit fit = {.decided = false};
+    Calls wrong = calls_copy(c->e, c->given);
+    bool complete = wrong.n > 0;
+    calls_wrong(c->e, &wrong, m);
+    for (int k = 0; k < MOST_ARRAYS; k++) fit.same[k] = true;
+    for (int i = 0; i < wrong.n; i++) {
+        if (!mistake_counts(m, &wrong.call[i])) continue;
+        if (!returned(c, i)) complete = false;
+        else fit.decided = true;
+        for (int k = 0; exercise_array(c->e, k); k++) {
+            if (!is_output(exercise_array(c->e, k))) continue;
+            if (!same_output(c->e, &c->right->call[i], &wrong.call[i], k)) fit.differs[k] = true;
+            if (returned(c, i) && !same_output(c->e, &c->trial->calls.call[i], &wrong.call[i], k))
+                fit.same[k] = false;
+        }
+    }
+    fit.decided = fit.decided && complete;
+    calls_free(&wrong);
+    return fit;
+}
+
+/* Has the student's function made this mistake, and no other? */
+static bool fits_all(const Case *c, const Fit *f) {
+    bool differs = false;
+    for (int k = 0; exercise_array(c->e, k); k++) {
+        if (is_output(exercise_array(c->e, k)) && !f->same[k]) return false;
+        if (f->differs[k]) differs = true;
+    }
+    return f->decided && differs;
+}
+
+/* Does it explain output k alone? */
+static bool fits_output(const Case *c, const Fit *f, int output) {
+    for (int k = 0; exercise_array(c->e, k); k++)
+        if (k != output && f->differs[k]) return false;
+    return f->decided && f->differs[output] && f->same[output];
+}
+
+/* ---- sentences ---------------------------------------------------------------------------------
+ */
+
+__attribute__((format(printf, 2, 3))) static void say(Mark *mark, const char *format, ...) {
+    const size_t at = strlen(mark->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(mark->text + at, sizeof mark->text - at, format, arguments);
+    va_end(arguments);
+}
+
+static void say_mistake(const Case *c, const KnownMistake *m, int output) {
+    const Parameter *p = output >= 0 ? exercise_array(c->e, output) : NULL;
+    say(c->mark, "%s%sYour code computes this: %s\n%s\n", p ? p->name : "", p ? ": " : "", m->says,
+        m->asks);
+}
+
+/* The number of all elements of a call's arrays. */
+static int64_t size_of(const Exercise *e, const Call *call) {
+    int64_t size = 0;
+    for (int k = 0; exercise_array(e, k); k++) size += call_length(e, call, k);
+    return size;
+}
+
+typedef struct {
+    int call, array;
+    int64_t element, size;
+    double error;
+} Worst;
+
+static void look_at_output(const Case *c, int call, int array, Worst *worst) {
+    const Call *mine = &c->trial->calls.call[call];
+    const int64_t size = size_of(c->e, mine);
+    double error;
+    if (!is_output(exercise_array(c->e, array)) || is_right(c, call, array)) return;
+    int64_t at = worst_element(c->e, mine, &c->right->call[call], array, &error);
+    if (at < 0) at = not_zero(c->e, mine, array);
+    const bool better = size < worst->size || (size == worst->size && error > worst->error);
+    if (worst->call < 0 || better) *worst = (Worst){call, array, at, size, error};
+}
+
+/* The worst number of the smallest input that has a wrong one; of a mistake, where it is decided.
+ * Dense dy's first, since one-hot dy's show one element of the Jacobian. */
+static Worst find_worst(const Case *c, const KnownMistake *m) {
+    Worst worst = {.call = -1};
+    for (int pass = 0; pass < 2 && worst.call < 0; pass++)
+        for (int i = 0; i < c->right->n; i++) {
+            const Call *call = &c->right->call[i];
+            if (!returned(c, i) || (pass == 0 && call->dy == ONE_HOT)) continue;
+            if (m && !mistake_counts(m, call)) continue;
+            for (int k = 0; exercise_array(c->e, k); k++) look_at_output(c, i, k, &worst);
+        }
+    return worst;
+}
+
+static void say_worst(const Case *c, const KnownMistake *m) {
+    char name[64], sizes[128];
+    const Worst w = find_worst(c, m);
+    c->mark->worst = w.call;
+    c->mark->worst_array = w.array;
+    c->mark->worst_element = w.element;
+    if (w.call < 0) return;
+    const Call *mine = &c->trial->calls.call[w.call];
+    const double yours = ((double *)mine->array[w.array])[w.element];
+    const double right = ((double *)c->right->call[w.call].array[w.array])[w.element];
+    const char *should = right < 0 ? "" : "+";
+    if (c->e->is_zero && c->e->is_zero(mine, w.element)) should = "exactly ";
+    element_name(c->e, mine, w.array, w.element, name, sizeof name);
+    sizes_text(c->e, mine, sizes, sizeof sizes);
+    say(c->mark, "%s is %+.6g, should be %s%.6g (%s)\n", name, yours, should, right, sizes);
+}
+
+/* ---- the marks ---------------------------------------------------------------------------------
+ */
+
+/* Does one mistake explain all outputs? */
+static const KnownMistake *name_all(const Case *c) {
+    for (const KnownMistake *m = c->e->mistakes; m->id; m++) {
+        const Fit f = fit(c, m);
+        if (fits_all(c, &f)) return m;
+    }
+    return NULL;
+}
+
+static const KnownMistake *name_output(const Case *c, int output) {
+    for (const KnownMistake *m = c->e->mistakes; m->id; m++) {
+        const Fit f = fit(c, m);
+        if (fits_output(c, &f, output)) return m;
+    }
+    return NULL;
+}
+
+static bool never_written(const Case *c, int output) { return c->trial->unwritten >> output & 1; }
+
+/* What is known about each wrong output: a mistake, nothing written, or a hint. The mistakes have
+ * ids in the mark only if every wrong output has one. */
+static void explain_outputs(const Case *c) {
+    int named = 0;
+    bool all = true;
+    for (int k = 0; exercise_array(c->e, k); k++) {
+        if (!c->wrong[k]) continue;
+        const KnownMistake *m = name_output(c, k);
+        if (m) {
+            say_mistake(c, m, k);
+            if (named < MOST_OUTPUTS) c->mark->mistakes[named++] = m->id;
+            continue;
+        }
+        all = false;
+        if (never_written(c, k))
+            say(c->mark, "%s: the function never writes to it.\n", exercise_array(c->e, k)->name);
+        else hints_output(c->e, c->trial, c->right, k, c->mark->text, sizeof c->mark->text);
+    }
+    if (all) c->mark->mistake = c->mark->mistakes[0];
+    else memset(c->mark->mistakes, 0, sizeof c->mark->mistakes);
+    if (!all && c->mark->worst >= 0)
+        hints_terms(c->e, c->right, c->mark->worst, c->mark->worst_array, c->mark->worst_element,
+                    c->mark->text, sizeof c->mark->text);
+}
+
+static void explain_wrong(const Case *c, const KnownMistake *all) {
+    say_worst(c, all);
+    if (all) {
+        c->mark->mistake = all->id;
+        c->mark->mistakes[0] = all->id;
+        say_mistake(c, all, -1);
+    } else {
+        explain_outputs(c);
+    }
+}
+
+static void say_outside(const Case *c, int call) {
+    char sizes[128];
+    const Parameter *p = exercise_array(c->e, c->trial->result[call].outside - 1);
+    sizes_text(c->e, &c->right->call[call], sizes, sizeof sizes);
+    say(c->mark, "%s writes outside of %s (%s)\nWhich is the largest index of each loop?\n",
+        c->e->function, p ? p->name : "an array", sizes);
+}
+
+static void say_changed(const Case *c, int call) {
+    char sizes[128];
+    const Parameter *p = exercise_array(c->e, c->trial->result[call].changed - 1);
+    sizes_text(c->e, &c->right->call[call], sizes, sizeof sizes);
+    say(c->mark, "%s changes %s, an input (%s)\nOthers read it after this function.\n",
+        c->e->function, p ? p->name : "an input", sizes);
+}
+
+/* The function has stopped in call `stopped`, and no mistake explains it. */
+static void say_stopped(const Case *c) {
+    char sizes[128];
+    sizes_text(c->e, &c->right->call[c->trial->stopped], sizes, sizeof sizes);
+    if (c->trial->end == TRIAL_TIMEOUT)
+        say(c->mark, "%s did not return within %d seconds (%s)\nDoes every loop end?\n",
+            c->e->function, TRIAL_SECONDS, sizes);
+    else if (c->trial->end == TRIAL_EXIT)
+        say(c->mark, "%s calls exit (%s): a backward returns.\n", c->e->function, sizes);
+    else say(c->mark, "%s crashed (%s): %s\n", c->e->function, sizes, c->trial->sentence);
+}
+
+/* Does the function use more memory than it may? The limit is 8 numbers for each of the sizes, and
+ * 16 KB for its frame and for what the C library needs. */
+static bool uses_too_much(const Case *c) {
+    for (int i = 0; i < c->right->n; i++) {
+        const Call *call = &c->right->call[i];
+        char sizes[128];
+        int64_t limit = 0;
+        for (int s = 0; s < MOST_SIZES; s++) limit += 8 * call->size[s];
+        const int64_t used = c->trial->result[i].memory / 8;
+        if (!call->measured || !returned(c, i) || used <= limit + 2048) continue;
+        sizes_text(c->e, call, sizes, sizeof sizes);
+        say(c->mark,
+            "%s uses memory for %ld numbers, and may use 8 (Q + K + D) = %ld (%s)\n"
+            "Which of its arrays has an element for every pair? Could it be computed anew, a row at "
+            "a time?\n",
+            c->e->function, (long)used, (long)limit, sizes);
+        return true;
+    }
+    return false;
+}
+
+/* From the worst to the mildest: a function that stops, a write outside, a changed input, wrong
+ * numbers, too much memory. A mistake with a name may stop or write outside where it is not
+ * decided. */
+static void diagnose_done(Case *c) {
+    find_wrong_outputs(c);
+    const KnownMistake *all = any_wrong(c) ? name_all(c) : NULL;
+    const int outside = first_outside(c, all, false);
+    const int changed = first_outside(c, all, true);
+    if (c->trial->stopped >= 0 && !all) {
+        c->mark->kind = c->trial->end == TRIAL_TIMEOUT ? MARK_TIMEOUT : MARK_CRASH;
+        say_stopped(c);
+    } else if (outside >= 0) {
+        c->mark->kind = MARK_OUTSIDE;
+        say_outside(c, outside);
+    } else if (changed >= 0) {
+        c->mark->kind = MARK_INPUTS;
+        say_changed(c, changed);
+    } else if (any_wrong(c) || uses_too_much(c)) {
+        c->mark->kind = MARK_WRONG;
+    }
+    if (any_wrong(c)) explain_wrong(c, all);
+}
+
+Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const Calls *right) {
+    Mark mark = {.exercise = e, .kind = MARK_RIGHT, .worst = -1};
+    Case c = {.e = e, .trial = trial, .given = given, .right = right, .mark = &mark};
+    switch (trial->end) {
+    case TRIAL_EMPTY: mark.kind = MARK_EMPTY; break;
+    case TRIAL_NO_COMPILE:
+        mark.kind = MARK_NO_COMPILE;
+        say(&mark, "it does not compile: %s\n", trial->sentence);
+        break;
+    case TRIAL_IMPOSSIBLE:
+        mark.kind = MARK_CRASH;
+        say(&mark, "it could not be marked: %s\n", trial->sentence);
+        break;
+    default:
+        if (right->n && right->n == trial->calls.n) {
+            diagnose_done(&c);
+            break;
+        }
+        mark.kind = MARK_CRASH;
+        say(&mark, "it could not be marked: out of memory\n");
+    }
+    if (mark.kind != MARK_RIGHT && *trial->warning)
+        say(&mark, "The compiler warns: %s\n", trial->warning);
+    return mark;
+}

@@ -1,0 +1,42 @@
+/* diagnosis.h - compares what the student's function has computed with the right results, and finds
+ * the mistake that computes the same. */
+#ifndef TAPEHEAD_EXERCISES_DIAGNOSIS_H
+#define TAPEHEAD_EXERCISES_DIAGNOSIS_H
+
+#include "trial.h"
+
+typedef enum {
+    MARK_RIGHT,
+    MARK_WRONG,
+    MARK_EMPTY,
+    MARK_CRASH, /* and exit */
+    MARK_TIMEOUT,
+    MARK_OUTSIDE,
+    MARK_INPUTS,
+    MARK_NO_COMPILE
+} MarkKind;
+
+enum { MOST_OUTPUTS = 5, TEXT_SIZE = 4096 };
+
+typedef struct {
+    const Exercise *exercise;
+    MarkKind kind;
+    const char *mistake;                /* the id; NULL if no mistake fits */
+    const char *mistakes[MOST_OUTPUTS]; /* of several outputs; NULL after the last one */
+    char text[TEXT_SIZE];               /* sentences, each ends with a \n */
+    int worst, worst_array; /* the call and the output with the worst number; -1 if none */
+    int64_t worst_element;
+} Mark;
+
+extern const char *const mark_names[]; /* "right", "wrong", "empty", ... */
+
+/* given: the trial's calls, as the function got them; right: with the right outputs. */
+Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const Calls *right);
+
+/* Are the numbers of this output equal, within 1e-9 of the largest? NaN equals NaN. */
+bool same_output(const Exercise *e, const Call *a, const Call *b, int array);
+
+/* The element that differs most from b's, relative to the largest of b; -1 if none does. */
+int64_t worst_element(const Exercise *e, const Call *a, const Call *b, int array, double *error);
+
+#endif

@@ -1,0 +1,339 @@
+/* elementwise_exercises.c - 1 scale, 2 bias, 6 dropout, 13 sgd: their inputs, their right results
+ * and their mistakes. */
+#include "calls.h"
+#include "truth.h"
+
+#include "01_scale.h"
+#include "02_bias.h"
+#include "06_dropout.h"
+#include "13_sgd.h"
+
+/* ---- 1 scale: y = s x ------------------------------------------------------------------------ */
+
+#define SCALE int n, double s, double dx[n], const double dy[n]
+
+static void scale_no_scale(SCALE) {
+    for (int i = 0; i < n; i++) dx[i] = dy[i];
+}
+static void scale_divided(SCALE) {
+    for (int i = 0; i < n; i++) dx[i] = dy[i] / s;
+}
+static void scale_squared(SCALE) {
+    for (int i = 0; i < n; i++) dx[i] = s * s * dy[i];
+}
+static bool scale_divides(const Call *c) { return c->number[0] != 0; }
+
+static const KnownMistake scale_mistakes[] = {
+    {"no_scale", (Function *)scale_no_scale, "dx = dy. The number s is not used.",
+     "If x[i] grows by 1, by how much does y[i] grow?", NULL},
+    {"divided", (Function *)scale_divided, "dx = dy / s.",
+     "If s = 10 and x[i] grows by 1, does y[i] grow by 10 or by 1/10?", scale_divides},
+    {"squared", (Function *)scale_squared, "dx = s s dy, with s as a factor twice.",
+     "How often does s stand in y = s x?", NULL},
+    {0}};
+
+static void scale_call(Function *f, const Call *c) {
+    ((__typeof__(scale_backward) *)f)(c->size[0], c->number[0], c->array[0], c->array[1]);
+}
+
+static void scale_right(const Call *c) {
+    truth_begin();
+    Tensor *x = truth_leaf(c->array[1], SHAPE(c->size[0])); /* any numbers will do */
+    truth_backward(ag_scale(x, c->number[0]), c->array[1]);
+    truth_store(c->array[0], x);
+    truth_end();
+}
+
+static void scale_prepare(Call *c, const Sizes *sizes, Random *random) {
+    const double s[] = {1.7, -0.3, 0, 1, 30, 1e-3};
+    c->number[0] = s[sizes->variant];
+}
+
+static const Sizes scale_inputs[] = {{{4}, 1, 0}, {{1}, 1, 1}, {{3}, 1, 2}, {{2}, 30, 3},
+                                     {{7}, 0, 4}, {{3}, 1, 5}, {{0}, 0, 0}};
+
+const Exercise exercise_scale = {.number = 1,
+                                 .name = "scale",
+                                 .function = "scale_backward",
+                                 .parameter = {{"n", SIZE, 0, 0},
+                                               {"s", DOUBLE, 0, 0},
+                                               {"dx", OUTPUT, 0, "n"},
+                                               {"dy", INPUT, 0, "n"}},
+                                 .dy = "dy",
+                                 .inputs = scale_inputs,
+                                 .prepare = scale_prepare,
+                                 .call = scale_call,
+                                 .right = scale_right,
+                                 .mistakes = scale_mistakes,
+                                 .where = "tensor/kernels/elementwise.def, the row of scale",
+                                 .lesson = "lesson=2"};
+
+/* ---- 2 bias: y[i][j] = x[i][j] + b[j] ---------------------------------------------------------
+ */
+
+#define BIAS int rows, int n, double dx[rows][n], double db[n], const double dy[rows][n]
+
+static void bias_right_dx(BIAS) {
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < n; j++) dx[i][j] = dy[i][j];
+}
+static void bias_right_db(BIAS) {
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < n; j++) db[j] += dy[i][j];
+}
+static void bias_db_first_row(BIAS) {
+    bias_right_dx(rows, n, dx, db, dy);
+    for (int j = 0; j < n; j++) db[j] = dy[0][j];
+}
+static void bias_db_mean(BIAS) {
+    bias_right_dx(rows, n, dx, db, dy);
+    bias_right_db(rows, n, dx, db, dy);
+    for (int j = 0; j < n; j++) db[j] /= rows;
+}
+static void bias_dx_summed(BIAS) {
+    bias_right_db(rows, n, dx, db, dy);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < n; j++) dx[i][j] = db[j];
+}
+
+static const KnownMistake bias_mistakes[] = {
+    {"db_first_row", (Function *)bias_db_first_row, "db[j] = dy[0][j]. Only one row is in it.",
+     "In how many rows of y is b[j] used?", NULL},
+    {"db_mean", (Function *)bias_db_mean,
+     "db[j] is the mean of dy[i][j] over the rows i, a sum divided by rows.",
+     "If b[j] grows by 1, by how much does each of its y[i][j] grow, and all of them together?",
+     NULL},
+    {"dx_summed", (Function *)bias_dx_summed,
+     "dx[i][j] is the sum of dy[r][j] over all rows r, as db[j] is.",
+     "Which elements of y does x[i][j] change, and which does b[j] change?", NULL},
+    {0}};
+
+static void bias_call(Function *f, const Call *c) {
+    ((__typeof__(bias_backward) *)f)(c->size[0], c->size[1], c->array[0], c->array[1], c->array[2]);
+}
+
+static void bias_right(const Call *c) {
+    truth_begin();
+    Tensor *x = truth_leaf(c->array[2], SHAPE(c->size[0], c->size[1]));
+    Tensor *b = truth_leaf(c->array[2], SHAPE(c->size[1]));
+    truth_backward(ag_add(x, b), c->array[2]);
+    truth_store(c->array[0], x);
+    truth_store(c->array[1], b);
+    truth_end();
+}
+
+static const Sizes bias_inputs[] = {{{3, 3}, 1, 0}, {{2, 3}, 1, 0}, {{4, 2}, 1, 0}, {{1, 3}, 1, 0},
+                                    {{3, 1}, 1, 0}, {{1, 1}, 1, 0}, {{5, 4}, 0, 0}, {{0}, 0, 0}};
+
+const Exercise exercise_bias = {.number = 2,
+                                .name = "bias",
+                                .function = "bias_backward",
+                                .parameter = {{"rows", SIZE, 0, 0},
+                                              {"n", SIZE, 0, 0},
+                                              {"dx", OUTPUT, "rows", "n"},
+                                              {"db", OUTPUT, 0, "n"},
+                                              {"dy", INPUT, "rows", "n"}},
+                                .dy = "dy",
+                                .inputs = bias_inputs,
+                                .call = bias_call,
+                                .right = bias_right,
+                                .mistakes = bias_mistakes,
+                                .where = "autograd/tape.c, unbroadcast",
+                                .lesson = "lesson=1"};
+
+/* ---- 6 dropout: y = x / (1 - p) where kept, else 0 --------------------------------------------
+ */
+
+#define DROPOUT int n, double p, const bool kept[n], double dx[n], const double dy[n]
+
+static void dropout_no_rescale(DROPOUT) {
+    for (int i = 0; i < n; i++) dx[i] = kept[i] ? dy[i] : 0;
+}
+static void dropout_rescale_by_p(DROPOUT) {
+    for (int i = 0; i < n; i++) dx[i] = kept[i] ? dy[i] / p : 0;
+}
+static void dropout_rescale_twice(DROPOUT) {
+    for (int i = 0; i < n; i++) dx[i] = kept[i] ? dy[i] / ((1 - p) * (1 - p)) : 0;
+}
+static void dropout_all_elements(DROPOUT) {
+    for (int i = 0; i < n; i++) dx[i] = dy[i] / (1 - p);
+}
+static void dropout_inverted_mask(DROPOUT) {
+    for (int i = 0; i < n; i++) dx[i] = kept[i] ? 0 : dy[i] / (1 - p);
+}
+static bool dropout_drops(const Call *c) { return c->number[0] != 0; }
+
+static const KnownMistake dropout_mistakes[] = {
+    {"no_rescale", (Function *)dropout_no_rescale,
+     "dx = dy where kept, else 0. The probability p is not used.",
+     "What does forward do to an element that it keeps?", NULL},
+    {"rescale_by_p", (Function *)dropout_rescale_by_p, "dx = dy / p where kept, else 0.",
+     "Of 10 elements p drops 10 p. By what does forward divide those that stay?", dropout_drops},
+    {"rescale_twice", (Function *)dropout_rescale_twice,
+     "dx = dy / (1 - p)^2 where kept, else 0. An element is rescaled twice.",
+     "How often does forward divide x[i]?", NULL},
+    {"all_elements", (Function *)dropout_all_elements,
+     "dx = dy / (1 - p) everywhere. The mask kept is not used.",
+     "If kept[i] is false and x[i] grows, does y[i] grow?", NULL},
+    {"inverted_mask", (Function *)dropout_inverted_mask,
+     "dx = dy / (1 - p) where not kept, and 0 where kept.",
+     "What does kept[i] = true say: is x[i] in y, or is it dropped?", NULL},
+    {0}};
+
+static void dropout_call(Function *f, const Call *c) {
+    ((__typeof__(dropout_backward) *)f)(c->size[0], c->number[0], c->array[0], c->array[1],
+                                        c->array[2]);
+}
+
+/* The mask and the scale, as ops: ag_dropout draws a mask of its own. */
+static void dropout_right(const Call *c) {
+    const Shape n = SHAPE(c->size[0]);
+    truth_begin();
+    Tensor *x = truth_leaf(c->array[2], n);
+    Tensor *dropped = ag_logical_not(tape_own(tensor_from_bools(n, c->array[0])));
+    truth_backward(ag_scale(ag_masked_fill(x, dropped, 0), 1 / (1 - c->number[0])), c->array[2]);
+    truth_store(c->array[1], x);
+    truth_end();
+}
+
+static void dropout_prepare(Call *c, const Sizes *sizes, Random *random) {
+    const double p[] = {0.3, 0.75, 0, 0.5, 0.9, 0.2};
+    bool *kept = c->array[0];
+    c->number[0] = p[sizes->variant];
+    if (sizes->variant == 2) /* nothing is dropped */
+        for (int i = 0; i < c->size[0]; i++) kept[i] = true;
+    else
+        for (int i = 0; i < c->size[0] && c->size[0] > 1; i++)
+            if (i < 2) kept[i] = i; /* there is one of each kind */
+}
+
+static const Sizes dropout_inputs[] = {{{5}, 1, 0}, {{4}, 1, 1}, {{3}, 1, 2}, {{6}, 1, 3},
+                                       {{1}, 1, 4}, {{1}, 1, 5}, {{9}, 0, 5}, {{0}, 0, 0}};
+
+const Exercise exercise_dropout = {.number = 6,
+                                   .name = "dropout",
+                                   .function = "dropout_backward",
+                                   .parameter = {{"n", SIZE, 0, 0},
+                                                 {"p", DOUBLE, 0, 0},
+                                                 {"kept", MASK, 0, "n"},
+                                                 {"dx", OUTPUT, 0, "n"},
+                                                 {"dy", INPUT, 0, "n"}},
+                                   .dy = "dy",
+                                   .inputs = dropout_inputs,
+                                   .prepare = dropout_prepare,
+                                   .call = dropout_call,
+                                   .right = dropout_right,
+                                   .mistakes = dropout_mistakes,
+                                   .where = "autograd/ops/dropout.c, dropout_backward",
+                                   .lesson = "lesson=4"};
+
+/* ---- 13 sgd: v = momentum v + g, theta = theta - lr v -----------------------------------------
+ */
+
+#define SGD                                                                                        \
+    int n, double lr, double momentum, double theta[n], double velocity[n], const double g[n]
+
+static void sgd_right_step(SGD) {
+    for (int i = 0; i < n; i++) {
+        velocity[i] = momentum * velocity[i] + g[i];
+        theta[i] -= lr * velocity[i];
+    }
+}
+static void sgd_dampened(SGD) {
+    for (int i = 0; i < n; i++) {
+        velocity[i] = momentum * velocity[i] + (1 - momentum) * g[i];
+        theta[i] -= lr * velocity[i];
+    }
+}
+static void sgd_lr_in_velocity(SGD) {
+    for (int i = 0; i < n; i++) {
+        velocity[i] = momentum * velocity[i] + lr * g[i];
+        theta[i] -= velocity[i];
+    }
+}
+static void sgd_minus_lr_in_velocity(SGD) {
+    for (int i = 0; i < n; i++) {
+        velocity[i] = momentum * velocity[i] - lr * g[i];
+        theta[i] += velocity[i];
+    }
+}
+static void sgd_ascent(SGD) {
+    for (int i = 0; i < n; i++) {
+        velocity[i] = momentum * velocity[i] + g[i];
+        theta[i] += lr * velocity[i];
+    }
+}
+static void sgd_nesterov(SGD) {
+    for (int i = 0; i < n; i++) {
+        velocity[i] = momentum * velocity[i] + g[i];
+        theta[i] -= lr * (g[i] + momentum * velocity[i]);
+    }
+}
+static void sgd_velocity_after(SGD) {
+    for (int i = 0; i < n; i++) {
+        theta[i] -= lr * velocity[i];
+        velocity[i] = momentum * velocity[i] + g[i];
+    }
+}
+
+static const KnownMistake sgd_mistakes[] = {
+    {"dampened", (Function *)sgd_dampened,
+     "velocity = momentum velocity + (1 - momentum) g, a moving mean of the gradients.",
+     "By what is g multiplied in the formula above the function?", NULL},
+    {"lr_in_velocity", (Function *)sgd_lr_in_velocity,
+     "velocity = momentum velocity + lr g, and theta = theta - velocity.",
+     "After lr changes, with which lr do the gradients of earlier steps count in theta?", NULL},
+    {"lr_in_velocity", (Function *)sgd_minus_lr_in_velocity,
+     "velocity = momentum velocity - lr g, and theta = theta + velocity.",
+     "After lr changes, with which lr do the gradients of earlier steps count in theta?", NULL},
+    {"ascent", (Function *)sgd_ascent, "theta = theta + lr velocity.",
+     "Does a step along the gradient make the loss larger or smaller?", NULL},
+    {"nesterov", (Function *)sgd_nesterov,
+     "theta = theta - lr (g + momentum velocity): a step with momentum applied once more.",
+     "Which number moves theta in the formula above the function?", NULL},
+    {"velocity_after", (Function *)sgd_velocity_after,
+     "theta = theta - lr velocity with the velocity from before the step.",
+     "In the first step velocity is 0. Should theta move?", NULL},
+    {0}};
+
+static void sgd_call(Function *f, const Call *c) {
+    ((__typeof__(sgd_step) *)f)(c->size[0], c->number[0], c->number[1], c->array[0], c->array[1],
+                                c->array[2]);
+}
+
+/* No op of the library: nn/sgd.c keeps the velocity to itself. test_exercises compares this loop
+ * with the optimizer of nn. */
+static void sgd_right(const Call *c) { sgd_call((Function *)sgd_right_step, c); }
+
+/* torch keeps no velocity where momentum is 0. */
+static bool sgd_compares(const Call *c, int array) { return array != 1 || c->number[1] != 0; }
+
+static void sgd_prepare(Call *c, const Sizes *sizes, Random *random) {
+    const double momentum[] = {0.9, 0.5, 0, 0.9};
+    double *velocity = c->array[1];
+    c->number[0] = 0.1;
+    c->number[1] = momentum[sizes->variant];
+    for (int i = 0; i < c->size[0]; i++) velocity[i] = 0;
+}
+
+static const Sizes sgd_inputs[] = {{{4}, 1, 0}, {{3}, 1, 1}, {{3}, 1, 2},
+                                   {{1}, 1, 3}, {{6}, 0, 1}, {{0}, 0, 0}};
+
+const Exercise exercise_sgd = {.number = 13,
+                               .name = "sgd",
+                               .function = "sgd_step",
+                               .parameter = {{"n", SIZE, 0, 0},
+                                             {"lr", DOUBLE, 0, 0},
+                                             {"momentum", DOUBLE, 0, 0},
+                                             {"theta", STATE, 0, "n"},
+                                             {"velocity", STATE, 0, "n"},
+                                             {"g", INPUT, 0, "n"}},
+                               .inputs = sgd_inputs,
+                               .steps = 5,
+                               .prepare = sgd_prepare,
+                               .call = sgd_call,
+                               .right = sgd_right,
+                               .compares = sgd_compares,
+                               .mistakes = sgd_mistakes,
+                               .where = "nn/sgd.c, move_sgd",
+                               .lesson = "lesson=6"};

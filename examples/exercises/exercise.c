@@ -1,0 +1,113 @@
+/* exercise.c - the list of exercises, and the arrays of their calls: see exercise.h. */
+#include "exercise.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Exercise *const all[EXERCISES] = {
+    &exercise_scale,    &exercise_bias,           &exercise_product,
+    &exercise_softmax,  &exercise_masked_softmax, &exercise_dropout,
+    &exercise_linear,   &exercise_layer_norm,     &exercise_cross_entropy,
+    &exercise_additive, &exercise_attention,      &exercise_self_attention,
+    &exercise_sgd,      &exercise_flash};
+
+const Exercise *exercise(int number) { return all[number - 1]; }
+
+void exercise_file(const Exercise *e, char *name, size_t size) {
+    snprintf(name, size, "%02d_%s", e->number, e->name);
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+static bool is_array(const Parameter *p) {
+    return p->kind == OUTPUT || p->kind == STATE || p->kind == INPUT || p->kind == MASK;
+}
+
+bool is_output(const Parameter *p) { return p->kind == OUTPUT || p->kind == STATE; }
+
+size_t element_size(const Parameter *p) { return p->kind == MASK ? sizeof(bool) : sizeof(double); }
+
+const Parameter *exercise_array(const Exercise *e, int array) {
+    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++)
+        if (is_array(p) && array-- == 0) return p;
+    return NULL;
+}
+
+/* The value of the size with this name, which has `length` letters. */
+static int64_t size_named(const Exercise *e, const Call *call, const char *name, size_t length) {
+    int at = 0;
+    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++) {
+        if (p->kind != SIZE) continue;
+        if (strlen(p->name) == length && memcmp(p->name, name, length) == 0) return call->size[at];
+        at++;
+    }
+    return 0;
+}
+
+/* "heads * d" -> 6 */
+static int64_t value_of(const Exercise *e, const Call *call, const char *sizes) {
+    int64_t product = 1;
+    while (sizes && *sizes) {
+        const size_t length = strcspn(sizes, " ");
+        product *= size_named(e, call, sizes, length);
+        sizes += length;
+        sizes += strspn(sizes, " *");
+    }
+    return product;
+}
+
+int64_t call_columns(const Exercise *e, const Call *call, int array) {
+    return value_of(e, call, exercise_array(e, array)->columns);
+}
+
+int64_t call_length(const Exercise *e, const Call *call, int array) {
+    return value_of(e, call, exercise_array(e, array)->rows) * call_columns(e, call, array);
+}
+
+bool call_make(const Exercise *e, Call *call) {
+    for (int i = 0; exercise_array(e, i); i++) {
+        call->array[i] = calloc((size_t)call_length(e, call, i) + 1, sizeof(double));
+        if (call->array[i]) continue;
+        call_free(call);
+        return false;
+    }
+    return true;
+}
+
+bool call_copy(const Exercise *e, Call *copy, const Call *call) {
+    *copy = *call;
+    memset(copy->array, 0, sizeof copy->array);
+    if (!call_make(e, copy)) return false;
+    for (int i = 0; exercise_array(e, i); i++)
+        memcpy(copy->array[i], call->array[i],
+               (size_t)call_length(e, call, i) * element_size(exercise_array(e, i)));
+    return true;
+}
+
+void call_free(Call *call) {
+    for (int i = 0; i < MOST_ARRAYS; i++) free(call->array[i]);
+    memset(call->array, 0, sizeof call->array);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+void element_name(const Exercise *e, const Call *call, int array, int64_t i, char *text,
+                  size_t size) {
+    const Parameter *p = exercise_array(e, array);
+    const int64_t columns = call_columns(e, call, array);
+    if (p->rows)
+        snprintf(text, size, "%s[%" PRId64 "][%" PRId64 "]", p->name, i / columns, i % columns);
+    else snprintf(text, size, "%s[%" PRId64 "]", p->name, i);
+}
+
+void sizes_text(const Exercise *e, const Call *call, char *text, size_t size) {
+    size_t at = 0;
+    int next = 0;
+    *text = '\0';
+    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER && at < size; p++)
+        if (p->kind == SIZE)
+            at += (size_t)snprintf(text + at, size - at, "%s%s = %d", at ? ", " : "", p->name,
+                                   call->size[next++]);
+}

@@ -1,0 +1,132 @@
+/* exercise.h - what an exercise is: the function that the student writes, the inputs on which it is
+ * called, the right results and the mistakes that have a name.
+ *
+ * A call is one call of that function: its sizes, its numbers, its arrays. The marker makes a list
+ * of calls (calls.h), and the student's function (trial.h), the library and every mistake compute
+ * the same calls, so marking is comparing arrays.
+ *
+ * One section of a file holds an exercise of one's own, as in softmaxes.c: its inputs, its right
+ * results by the library, its mistakes. exercise.c lists all of them. */
+#ifndef TAPEHEAD_EXERCISES_EXERCISE_H
+#define TAPEHEAD_EXERCISES_EXERCISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The parameters of an exercise have their sizes, double dy[rows][n], and a wrong backward may
+ * leave a parameter out. */
+#pragma GCC diagnostic ignored "-Wvla"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+enum { MOST_PARAMETERS = 16, MOST_SIZES = 4, MOST_NUMBERS = 2, MOST_ARRAYS = 12 };
+enum { EXERCISES = 14 };
+
+typedef enum {
+    NO_PARAMETER, /* after the last one */
+    SIZE,         /* int: a size, or a target */
+    DOUBLE,       /* double */
+    OUTPUT,       /* an array that arrives filled with zeros */
+    STATE,        /* an array that is read and written, and carried to the next call */
+    INPUT,        /* an array of doubles that is only read */
+    MASK          /* the same, of bools */
+} ParameterKind;
+
+typedef struct {
+    const char *name;
+    ParameterKind kind;
+    const char *rows, *columns; /* "n", "heads * d"; a vector has rows NULL, as dx[n] */
+} Parameter;
+
+/* Which dy does a call have? */
+typedef enum {
+    ONE_HOT, /* 1 in one place, 0 elsewhere: the result is a row of the Jacobian */
+    DENSE,
+    DOUBLED /* twice the dy of the call before */
+} DyKind;
+
+typedef struct {
+    int size[MOST_SIZES];        /* the parameters of kind SIZE, in their order */
+    double number[MOST_NUMBERS]; /* those of kind DOUBLE */
+    void *array[MOST_ARRAYS];    /* the others: of doubles, or of bools for MASK */
+    int input;                   /* calls with the same input differ in dy alone */
+    DyKind dy;
+    bool carries;  /* STATE begins as the call before left it */
+    bool measured; /* its memory is measured */
+} Call;
+
+typedef void Function(void); /* a backward, behind its exercise's call() */
+
+typedef struct {
+    const char *id;
+    Function *backward;               /* complete and wrong */
+    const char *says;                 /* what the student's code computes */
+    const char *asks;                 /* a question whose answer is the mend */
+    bool (*counts)(const Call *call); /* is the id decided on this input? NULL: on all */
+} KnownMistake;
+
+/* The sizes of an input and how large its numbers are: between -scale and scale; with scale 0 they
+ * have sizes from 1e-3 to 30. */
+typedef struct {
+    int size[MOST_SIZES];
+    double scale;
+    int variant; /* for prepare */
+} Sizes;
+
+typedef struct Random Random;
+
+typedef struct {
+    int number;
+    const char *name;     /* "softmax": the file is 04_softmax.c */
+    const char *function; /* "softmax_backward" */
+    Parameter parameter[MOST_PARAMETERS];
+    const char *dy;      /* the parameter that is the gradient of the result; NULL: no vjp */
+    const Sizes *inputs; /* after the last one, size[0] is 0 */
+    int steps;           /* calls in a row for each input, if there is no dy */
+    /* Makes an input out of random numbers: a y that is a softmax, a target. May be NULL. */
+    void (*prepare)(Call *call, const Sizes *sizes, Random *random);
+    /* Calls a function that has the exercise's parameters. */
+    void (*call)(Function *function, const Call *call);
+    void (*right)(const Call *call); /* by the library, in float64 */
+    /* Is element i of an output compared? NULL: yes */
+    bool (*compares)(const Call *call, int array);
+    /* Must element i be exactly 0? NULL: no */
+    bool (*is_zero)(const Call *call, int64_t i);
+    const KnownMistake *mistakes; /* after the last one, id is NULL */
+    const char *where;            /* the same loop in the library: file and name */
+    const char *lesson;           /* where the rule is explained */
+    bool limited;                 /* at most 8 (sum of all sizes) numbers of memory */
+} Exercise;
+
+/* 1 to EXERCISES */
+const Exercise *exercise(int number);
+
+/* "04_softmax" */
+void exercise_file(const Exercise *e, char *name, size_t size);
+
+/* The array parameters are numbered from 0; NULL after the last one. */
+const Parameter *exercise_array(const Exercise *e, int array);
+/* How many elements array has in this call, and how many are in a row: 1 for a vector. */
+int64_t call_length(const Exercise *e, const Call *call, int array);
+int64_t call_columns(const Exercise *e, const Call *call, int array);
+bool is_output(const Parameter *p); /* OUTPUT or STATE */
+size_t element_size(const Parameter *p);
+
+/* A call with arrays of zeros, and a copy of a call. False if there is no memory. */
+bool call_make(const Exercise *e, Call *call);
+bool call_copy(const Exercise *e, Call *copy, const Call *call);
+void call_free(Call *call);
+
+/* "dx[1][2]" */
+void element_name(const Exercise *e, const Call *call, int array, int64_t i, char *text,
+                  size_t size);
+/* "n = 2, k = 3, m = 2" */
+void sizes_text(const Exercise *e, const Call *call, char *text, size_t size);
+
+/* The exercises, in the files of their right results and mistakes. */
+extern const Exercise exercise_scale, exercise_bias, exercise_product, exercise_softmax,
+    exercise_masked_softmax, exercise_dropout, exercise_linear, exercise_layer_norm,
+    exercise_cross_entropy, exercise_additive, exercise_attention, exercise_self_attention,
+    exercise_sgd, exercise_flash;
+
+#endif

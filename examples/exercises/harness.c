@@ -1,0 +1,271 @@
+/* harness.c - the program around one student's function. The marker compiles it together with the
+ * student's file and with call.h, which it writes (trial.c), so this file is no part of the marker.
+ *
+ *     program CALLS RESULTS FIRST END
+ *
+ * reads the calls (protocol.h), makes those from FIRST to END - 1, and writes a result
+ * after each call: so the results before a crash are there. The function's arrays lie between guard
+ * zones, so a write outside is found, and a read outside gives NaN.
+ *
+ * Everything is static or has a name that no student would choose: the two files are linked. */
+#undef main /* the student's own main has another name */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call.h"
+#include "protocol.h"
+
+enum { GUARD = 512, SHALLOW = 1 << 14, DEEP = 1 << 20 };
+
+static CallHeader header;
+static CallResult result;
+static unsigned char *zone[CALL_ARRAYS];   /* guard, array, guard */
+static unsigned char *before[CALL_ARRAYS]; /* what the array had before the call */
+
+/* ---- the student's heap ------------------------------------------------------------------------
+ */
+
+static int64_t used, most; /* bytes */
+
+/* The linker sends the student's calls of malloc to __wrap_malloc, and so on; macOS's linker
+ * cannot, and heap is not measured there. Blocks are filled with the bytes of a NaN, so that a sum
+ * that was never set to 0 is no number. */
+#ifdef NO_WRAP
+#define __real_malloc  malloc
+#define __real_realloc realloc
+#define __real_free    free
+#else
+void *__real_malloc(size_t n);
+void *__real_realloc(void *block, size_t n);
+void __real_free(void *block);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *block, size_t n);
+#ifndef _WIN32 /* which has none */
+void *__real_aligned_alloc(size_t alignment, size_t n);
+void *__wrap_aligned_alloc(size_t alignment, size_t n);
+#endif
+void __wrap_free(void *block);
+
+static struct {
+    void *block;
+    size_t n;
+} * live;
+static size_t blocks, room;
+
+static void *keep(void *block, size_t n) {
+    if (!block) return NULL;
+    if (blocks == room) {
+        room = 2 * room + 64;
+        live = __real_realloc(live, room * sizeof *live);
+    }
+    live[blocks].block = block;
+    live[blocks++].n = n;
+    used += (int64_t)n;
+    if (used > most) most = used;
+    return block;
+}
+/* Forgets a block; false for one that the C library made. */
+static bool forget(const void *block, size_t *n) {
+    for (size_t i = blocks; i-- > 0;)
+        if (live[i].block == block) {
+            *n = live[i].n;
+            live[i] = live[--blocks];
+            used -= (int64_t)*n;
+            return true;
+        }
+    return false;
+}
+void *__wrap_malloc(size_t n) {
+    void *block = __real_malloc(n);
+    if (block) memset(block, 0xff, n);
+    return keep(block, n);
+}
+void *__wrap_calloc(size_t n, size_t size) {
+    if (size && n > SIZE_MAX / size) return NULL;
+    void *block = __wrap_malloc(n * size);
+    if (block) memset(block, 0, n * size);
+    return block;
+}
+void *__wrap_realloc(void *block, size_t n) {
+    size_t had = 0;
+    if (block && !forget(block, &had)) return __real_realloc(block, n);
+    void *larger = __real_realloc(block, n);
+    if (larger && n > had) memset((char *)larger + had, 0xff, n - had);
+    return keep(larger, n);
+}
+#ifndef _WIN32
+void *__wrap_aligned_alloc(size_t alignment, size_t n) {
+    void *block = __real_aligned_alloc(alignment, n);
+    if (block) memset(block, 0xff, n);
+    return keep(block, n);
+}
+#endif
+void __wrap_free(void *block) {
+    size_t n = 0;
+    if (block) forget(block, &n);
+    __real_free(block);
+}
+#endif
+
+/* ---- the student's stack -----------------------------------------------------------------------
+ */
+
+/* These functions run one after the other, from the same depth: what one leaves on the stack, the
+ * next one finds. The student's function runs between paint and depth. */
+static unsigned char *painted; /* the deepest byte */
+
+static void fill(unsigned char *area, size_t n) {
+    painted = area;
+    memset(area, 0xff, n);
+}
+static void paint_shallow(void) {
+    unsigned char area[SHALLOW];
+    fill(area, sizeof area);
+}
+static void paint_deep(void) {
+    unsigned char area[DEEP];
+    fill(area, sizeof area);
+}
+/* How many of the painted bytes the function has used. The bytes lie below the stack now, so they
+ * are read through a pointer that the compiler does not follow. */
+static int64_t depth(void) {
+    const volatile uint64_t *deepest =
+        (const volatile uint64_t *)((uintptr_t)painted & ~(uintptr_t)7);
+    size_t i = 1;
+    while (i < DEEP / 8 - 1 && deepest[i] == UINT64_MAX) i++;
+    return (int64_t)(DEEP - 8 * i);
+}
+
+/* ---- static memory ------------------------------------------------------------------------------
+ */
+
+#ifdef __ELF__
+extern char __bss_start __attribute__((weak)), _end __attribute__((weak));
+extern char data_start __attribute__((weak)), _edata __attribute__((weak));
+static int64_t static_bytes(void) {
+    const int64_t zeros = &_end - &__bss_start;
+    return zeros + (&data_start && &_edata ? &_edata - &data_start : 0);
+}
+#else
+static int64_t static_bytes(void) { return 0; }
+#endif
+
+/* ---- one call -----------------------------------------------------------------------------------
+ */
+
+/* A NaN that is another one in every place of every guard, so that a NaN which was read beside one
+ * array and written beside another is noticed. It is a signalling one: arithmetic makes it quiet,
+ * so
+ * += is noticed, too. */
+static uint64_t guard_word(int array, size_t place) {
+    return 0x7ff4000000000000 | (uint64_t)(array + 1) << 32 | (uint64_t)place << 4 | 5;
+}
+static size_t padded(int array) { return ((size_t)header.bytes[array] + 7) / 8 * 8; }
+static unsigned char *array_of(int array) { return zone[array] + 8 * GUARD; }
+
+static void make_zone(int array) {
+    const size_t bytes = padded(array) + 16 * GUARD;
+    zone[array] = __real_realloc(zone[array], bytes);
+    before[array] = __real_realloc(before[array], padded(array) + 8);
+    for (size_t i = 0; i < bytes / 8; i++) {
+        const uint64_t word = guard_word(array, i);
+        memcpy(zone[array] + 8 * i, &word, 8);
+    }
+}
+/* Is every byte outside of the array as it was? */
+static bool zone_is_whole(int array) {
+    const size_t bytes = padded(array) + 16 * GUARD;
+    for (size_t i = 0; i < bytes; i++) {
+        const uint64_t word = guard_word(array, i / 8);
+        const bool inside = i >= 8 * GUARD && i < 8 * GUARD + (size_t)header.bytes[array];
+        if (!inside && zone[array][i] != ((const unsigned char *)&word)[i % 8]) return false;
+    }
+    return true;
+}
+
+static void run(void) {
+    void *array[CALL_ARRAYS];
+    double number[CALL_NUMBERS];
+    int size[CALL_SIZES];
+    for (int i = 0; i < CALL_ARRAYS; i++) array[i] = i < header.arrays ? array_of(i) : NULL;
+    for (int i = 0; i < CALL_SIZES; i++) size[i] = header.size[i];
+    for (int i = 0; i < CALL_NUMBERS; i++) number[i] = header.number[i];
+    used = 0;
+    most = 0;
+    if (header.measured) paint_deep();
+    else paint_shallow();
+    call(size, number, array);
+    if (header.measured) result.memory = depth() + most + static_bytes();
+}
+
+static void check(void) {
+    for (int i = 0; i < header.arrays; i++) {
+        const bool same = memcmp(array_of(i), before[i], (size_t)header.bytes[i]) == 0;
+        if (!zone_is_whole(i) && !result.outside) result.outside = i + 1;
+        if (!header.access[i] && !same && !result.changed) result.changed = i + 1;
+        if (header.access[i] && header.filled && same) result.unwritten |= 1 << i;
+    }
+}
+
+static void read_exactly(void *bytes, size_t n, FILE *file) {
+    if (n && fread(bytes, 1, n, file) != n) _Exit(3);
+}
+
+/* With the words of a guard: both = and += change them. */
+static void fill_array(int array) {
+    for (size_t i = 0; i < (size_t)header.bytes[array] / 8; i++) {
+        const uint64_t word = guard_word(array, i);
+        memcpy(array_of(array) + 8 * i, &word, 8);
+    }
+}
+
+/* Reads the arrays of a call. An array that is carried stays. */
+static void read_arrays(FILE *calls) {
+    for (int i = 0; i < header.arrays; i++) {
+        const size_t n = (size_t)header.bytes[i];
+        unsigned char *carried = NULL;
+        if (header.carries && header.access[i] == CARRIED) {
+            carried = __real_malloc(n + 1);
+            memcpy(carried, array_of(i), n);
+        }
+        make_zone(i);
+        read_exactly(array_of(i), n, calls);
+        if (carried) memcpy(array_of(i), carried, n);
+        if (header.access[i] && header.filled) fill_array(i);
+        memcpy(before[i], array_of(i), n);
+        __real_free(carried);
+    }
+}
+
+static void write_result(FILE *results, int number) {
+    result.call = number;
+    fwrite(&result, sizeof result, 1, results);
+    for (int i = 0; i < header.arrays; i++)
+        if (header.access[i]) fwrite(array_of(i), 1, (size_t)header.bytes[i], results);
+    fflush(results);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 5) return 3;
+    FILE *calls = fopen(argv[1], "rb");
+    FILE *results = fopen(argv[2], "ab");
+    if (!calls || !results) return 3;
+    const int first = atoi(argv[3]), end = atoi(argv[4]);
+    for (int number = 0; number < end && fread(&header, sizeof header, 1, calls) == 1; number++) {
+        read_arrays(calls);
+        if (number < first) continue;
+        memset(&result, 0, sizeof result);
+        run();
+        check();
+        write_result(results, number);
+    }
+    memset(&result, 0, sizeof result);
+    result.call = ALL_DONE;
+    fwrite(&result, sizeof result, 1, results);
+    return fclose(results) ? 3 : 0;
+}

@@ -1,0 +1,170 @@
+/* hints.c - what can be said about a wrong output without a name: see hints.h. */
+#include "hints.h"
+
+#include "diagnosis.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
+                                                         const char *format, ...) {
+    const size_t at = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + at, size - at, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- right, but for something ------------------------------------------------------------------
+ */
+
+/* One call of the student's function, and the same call with the right output. */
+typedef struct {
+    int64_t n, columns;
+    const double *x, *right;
+} Pair;
+
+static Pair pair_of(const Exercise *e, const Trial *trial, const Calls *right, int call,
+                    int array) {
+    return (Pair){call_length(e, &right->call[call], array),
+                  call_columns(e, &right->call[call], array), trial->calls.call[call].array[array],
+                  right->call[call].array[array]};
+}
+
+static double largest(const Pair *p) {
+    double most = 1;
+    for (int64_t i = 0; i < p->n; i++) most = fmax(most, fabs(p->right[i]));
+    return most;
+}
+
+/* Is x equal to factor times the right output? */
+static bool is_multiple(const Pair *p, double factor) {
+    const double most = fmax(1, fabs(factor)) * largest(p);
+    for (int64_t i = 0; i < p->n; i++)
+        if (!(fabs(p->x[i] - factor * p->right[i]) <= 1e-9 * most)) return false;
+    return true;
+}
+
+/* Are all numbers almost 0? Then every factor fits. */
+static bool is_small(const Pair *p) {
+    for (int64_t i = 0; i < p->n; i++)
+        if (!(fabs(p->x[i]) < 1e-4)) return false;
+    return true;
+}
+
+/* The factor of one call, by its largest right number; NaN if they are all almost 0. */
+static double factor_of(const Pair *p) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < p->n; i++)
+        if (fabs(p->right[i]) > fabs(p->right[at])) at = i;
+    return fabs(p->right[at]) > 1e-6 ? p->x[at] / p->right[at] : (double)NAN;
+}
+
+/* Element i of the right output, transposed (a square array) or shifted. */
+static double transposed(const Pair *p, int64_t i) {
+    return p->right[i % p->columns * p->columns + i / p->columns];
+}
+static double shifted_up(const Pair *p, int64_t i) {
+    return i + 1 < p->n ? p->right[i + 1] : p->x[i];
+}
+static double shifted_down(const Pair *p, int64_t i) { return i > 0 ? p->right[i - 1] : p->x[i]; }
+
+static bool is_moved(const Pair *p, double (*moved)(const Pair *, int64_t)) {
+    const double most = largest(p);
+    for (int64_t i = 0; i < p->n; i++)
+        if (!(fabs(p->x[i] - moved(p, i)) <= 1e-9 * most)) return false;
+    return true;
+}
+
+/* What holds in all calls, where it can be seen. */
+typedef struct {
+    bool multiple, constant, transposed, up, down;
+    double factor;
+    int squares, long_ones;
+} Found;
+
+static void look_at(Found *found, const Pair *p, bool has_rows) {
+    const double factor = factor_of(p);
+    if (isnan(factor)) {
+        if (!is_small(p)) found->multiple = false;
+    } else {
+        if (!is_multiple(p, factor)) found->multiple = false;
+        if (isnan(found->factor)) found->factor = factor;
+        if (fabs(factor - found->factor) > 1e-6 * fabs(factor)) found->constant = false;
+    }
+    if (has_rows && p->columns > 1 && p->n == p->columns * p->columns) {
+        found->squares++;
+        if (!is_moved(p, transposed)) found->transposed = false;
+    }
+    if (p->n > 2) {
+        found->long_ones++;
+        if (!is_moved(p, shifted_up)) found->up = false;
+        if (!is_moved(p, shifted_down)) found->down = false;
+    }
+}
+
+/* Is the result of a doubled dy twice the one before? */
+static bool doubles(const Exercise *e, const Trial *trial, int array) {
+    for (int i = 1; i < trial->calls.n; i++) {
+        const Call *call = &trial->calls.call[i];
+        if (call->dy != DOUBLED || trial->result[i].call < 0 || trial->result[i - 1].call < 0)
+            continue;
+        const Pair p = {call_length(e, call, array), 1, call->array[array],
+                        trial->calls.call[i - 1].array[array]};
+        if (!is_multiple(&p, 2)) return false;
+    }
+    return true;
+}
+
+void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, char *text,
+                  size_t size) {
+    const char *name = exercise_array(e, array)->name;
+    Found f = {true, true, true, true, true, (double)NAN, 0, 0};
+    for (int i = 0; i < right->n; i++) {
+        if (trial->result[i].call < 0) continue;
+        const Pair p = pair_of(e, trial, right, i, array);
+        look_at(&f, &p, exercise_array(e, array)->rows);
+    }
+    if (f.multiple && f.constant && fabs(f.factor + 1) < 1e-6)
+        append(text, size, "%s is right but for its sign, on every input.\n", name);
+    else if (f.multiple && f.constant && f.factor != 0)
+        append(text, size, "%s is %.6g times what it should be, on every input.\n", name, f.factor);
+    else if (f.multiple && f.factor != 0)
+        append(text, size,
+               "%s is right up to a factor, which is another one for other sizes or numbers.\n",
+               name);
+    else if (f.transposed && f.squares)
+        append(text, size, "%s is the transpose of what it should be, where it is square.\n", name);
+    else if ((f.up || f.down) && f.long_ones)
+        append(text, size, "The elements of %s are right, but shifted by one place.\n", name);
+    else if (e->dy && !doubles(e, trial, array))
+        append(text, size, "%s does not double when %s doubles: is %s squared, or not used?\n",
+               name, e->dy, e->dy);
+}
+
+/* ---- the terms of a number ---------------------------------------------------------------------
+ */
+
+/* The calls with one-hot dy's of an input have its Jacobian: element i of the output, in the j-th
+ * of them, is the factor of dy[j]. */
+void hints_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i, char *text,
+                 size_t size) {
+    const Call *dense = &right->call[call];
+    const int dy = dy_array(e);
+    if (dy < 0 || dense->dy == ONE_HOT || dense->measured) return;
+    int first = call, terms = 0;
+    char name[64];
+    while (first > 0 && right->call[first - 1].input == dense->input) first--;
+    element_name(e, dense, array, i, name, sizeof name);
+    append(text, size, "%s should be the sum of these terms:", name);
+    for (int j = first; right->call[j].dy == ONE_HOT && terms < 6; j++) {
+        const double factor = ((double *)right->call[j].array[array])[i];
+        const double value = ((double *)dense->array[dy])[j - first];
+        if (factor == 0 || value == 0 || isnan(value)) continue;
+        element_name(e, dense, dy, j - first, name, sizeof name);
+        append(text, size, "%s %s = %+.4g times %+.4g", terms++ ? "," : "", name, value, factor);
+    }
+    append(text, size, "%s\n", terms ? "." : " there are none, so it is 0.");
+}

@@ -1,0 +1,16 @@
+/* hints.h - what can be said about a wrong output that no listed mistake explains. */
+#ifndef TAPEHEAD_EXERCISES_HINTS_H
+#define TAPEHEAD_EXERCISES_HINTS_H
+
+#include "trial.h"
+
+/* Appends a sentence if this output is right up to its sign, up to a factor, transposed or shifted
+ * by one, or if it does not double when dy doubles. */
+void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, char *text,
+                  size_t size);
+
+/* Appends the terms of element i of an output: each dy times the element of the Jacobian. */
+void hints_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i, char *text,
+                 size_t size);
+
+#endif

@@ -1,0 +1,111 @@
+/* marking.c - marks several exercises, some at the same time: see marking.h. Threads compile the
+ * files and wait for the programs; the library and the diagnosis run in the thread that called. */
+#include "marking.h"
+
+#include "process.h"
+
+#include <pthread.h>
+
+typedef struct {
+    Marking *list;
+    int n, next;
+    const Place *place;
+    pthread_mutex_t lock;
+    pthread_cond_t over; /* some trial is over */
+} Queue;
+
+static void try_one(const Queue *queue, Marking *marking) {
+    trial_compile(&marking->trial, marking->exercise, queue->place);
+    if (marking->trial.end == TRIAL_DONE && !process_interrupted())
+        trial_compute(&marking->trial, marking->exercise, &marking->given);
+}
+
+static void *work(void *data) {
+    Queue *queue = data;
+    for (;;) {
+        pthread_mutex_lock(&queue->lock);
+        Marking *marking = queue->next < queue->n ? &queue->list[queue->next++] : NULL;
+        pthread_mutex_unlock(&queue->lock);
+        if (!marking || process_interrupted()) return NULL;
+        try_one(queue, marking);
+        pthread_mutex_lock(&queue->lock);
+        marking->tried = true;
+        pthread_cond_broadcast(&queue->over);
+        pthread_mutex_unlock(&queue->lock);
+    }
+}
+
+/* At least four at a time: an endless loop must not stop the others. */
+enum { LEAST_WORKERS = 4, MOST_WORKERS = EXERCISES };
+static int workers_for(int n) {
+    int workers = process_cores() > LEAST_WORKERS ? process_cores() : LEAST_WORKERS;
+    if (workers > n) workers = n;
+    return workers < MOST_WORKERS ? workers : MOST_WORKERS;
+}
+
+/* Something is wrong, and has no name: perhaps it has one if each input gets a process of its own.
+ */
+static void try_again(Marking *marking) {
+    Trial apart = marking->trial;
+    apart.end = TRIAL_DONE;
+    apart.stopped = -1;
+    apart.timeouts = 0;
+    trial_compute_apart(&apart, marking->exercise, &marking->given);
+    const Mark mark = diagnose(marking->exercise, &apart, &marking->given, &marking->right);
+    if (mark.mistake) {
+        trial_free(&marking->trial);
+        marking->trial = apart;
+        marking->mark = mark;
+    } else {
+        trial_free(&apart);
+    }
+}
+
+static bool has_numbers(const Trial *trial) {
+    return trial->end != TRIAL_EMPTY && trial->end != TRIAL_NO_COMPILE &&
+           trial->end != TRIAL_IMPOSSIBLE;
+}
+
+static void finish(Queue *queue, Marking *marking) {
+    pthread_mutex_lock(&queue->lock);
+    while (!marking->tried) pthread_cond_wait(&queue->over, &queue->lock);
+    pthread_mutex_unlock(&queue->lock);
+    const Exercise *e = marking->exercise;
+    if (has_numbers(&marking->trial)) {
+        marking->right = calls_copy(e, &marking->given);
+        calls_right(e, &marking->right);
+    }
+    marking->mark = diagnose(e, &marking->trial, &marking->given, &marking->right);
+    const bool wrong = has_numbers(&marking->trial) && marking->mark.kind != MARK_RIGHT;
+    if (wrong && !marking->mark.mistake && trial_has_results(&marking->trial) &&
+        !process_interrupted())
+        try_again(marking);
+}
+
+void marking_run(Marking *list, int n, const Place *place, uint64_t seed,
+                 void (*done)(const Marking *marking, void *data), void *data) {
+    Queue queue = {.list = list, .n = n, .place = place};
+    pthread_t thread[MOST_WORKERS];
+    int workers = 0;
+    for (int i = 0; i < n; i++) list[i].given = calls_draw(list[i].exercise, seed);
+    pthread_mutex_init(&queue.lock, NULL);
+    pthread_cond_init(&queue.over, NULL);
+    while (workers < workers_for(n) && pthread_create(&thread[workers], NULL, work, &queue) == 0)
+        workers++;
+    if (workers == 0) work(&queue); /* there are no threads */
+    for (int i = 0; i < n && !process_interrupted(); i++) {
+        finish(&queue, &list[i]);
+        if (!process_interrupted()) done(&list[i], data);
+    }
+    for (int i = 0; i < workers; i++) pthread_join(thread[i], NULL);
+    pthread_mutex_destroy(&queue.lock);
+    pthread_cond_destroy(&queue.over);
+}
+
+void marking_free(Marking *list, int n) {
+    for (int i = 0; i < n; i++) {
+        calls_free(&list[i].given);
+        calls_free(&list[i].right);
+        trial_free(&list[i].trial);
+    }
+}

@@ -1,0 +1,93 @@
+/* process_windows.c - programs with a time limit, on Windows: see process.h. */
+#include "process.h"
+
+#include <windows.h>
+
+#include <direct.h>
+#include <errno.h>
+#include <process.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile LONG interrupted;
+static BOOL WINAPI interrupt(DWORD event) {
+    (void)event;
+    interrupted = 1;
+    return TRUE;
+}
+bool process_interrupted(void) { return interrupted; }
+
+void process_prepare(void) {
+    _putenv("LC_ALL=C");
+    SetConsoleCtrlHandler(interrupt, TRUE);
+    SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
+}
+
+/* Windows passes one line. Between quotes a backslash counts only before a quote; paths have none.
+ */
+static void make_line(char *line, size_t size, char *const *argv) {
+    size_t at = 0;
+    for (int i = 0; argv[i] && at < size; i++)
+        at += (size_t)snprintf(line + at, size - at, "%s\"%s\"", i ? " " : "", argv[i]);
+}
+
+ProcessResult process_run(char *const *argv, const char *output, double seconds) {
+    SECURITY_ATTRIBUTES inherit = {sizeof inherit, NULL, TRUE};
+    STARTUPINFOA start = {.cb = sizeof start, .dwFlags = STARTF_USESTDHANDLES};
+    PROCESS_INFORMATION process;
+    char line[16384];
+    DWORD status = 0;
+    make_line(line, sizeof line, argv);
+    start.hStdInput =
+        CreateFileA("NUL", GENERIC_READ, FILE_SHARE_READ, &inherit, OPEN_EXISTING, 0, NULL);
+    start.hStdOutput =
+        CreateFileA(output, GENERIC_WRITE, FILE_SHARE_READ, &inherit, CREATE_ALWAYS, 0, NULL);
+    start.hStdError = start.hStdOutput;
+    const BOOL started = CreateProcessA(NULL, line, NULL, NULL, TRUE, CREATE_NO_WINDOW, NULL, NULL,
+                                        &start, &process);
+    CloseHandle(start.hStdInput);
+    CloseHandle(start.hStdOutput);
+    if (!started) return (ProcessResult){PROCESS_NOT_STARTED, 0};
+    const bool ended =
+        WaitForSingleObject(process.hProcess, (DWORD)(1000 * seconds)) == WAIT_OBJECT_0;
+    if (!ended) {
+        TerminateProcess(process.hProcess, 1);
+        WaitForSingleObject(process.hProcess, INFINITE);
+    }
+    GetExitCodeProcess(process.hProcess, &status);
+    CloseHandle(process.hThread);
+    CloseHandle(process.hProcess);
+    if (!ended) return (ProcessResult){PROCESS_TIMED_OUT, 0};
+    /* An exception is 0xc0000005 and the like. */
+    return (ProcessResult){status >= 0xc0000000 ? PROCESS_KILLED : PROCESS_ENDED, (int)status};
+}
+
+const char *process_signal_text(int number) {
+    switch ((unsigned)number) {
+    case 0xc0000005:
+        return "it reads or writes memory that is not there: an index that is too large, or a pointer that is not set";
+    case 0xc00000fd:
+        return "an array is too large for the stack, or a function calls itself for ever";
+    case 0xc0000094: return "a whole number is divided by 0";
+    default: return "an exception";
+    }
+}
+
+bool process_make_folder(char *path, size_t size) {
+    char parent[MAX_PATH];
+    if (!GetTempPathA(sizeof parent, parent)) return false;
+    snprintf(path, size, "%sexercises-%d", parent, _getpid());
+    return _mkdir(path) == 0 || errno == EEXIST;
+}
+
+bool process_make_folder_in(const char *parent, const char *name, char *path, size_t size) {
+    snprintf(path, size, "%s/%s", parent, name);
+    return _mkdir(path) == 0 || errno == EEXIST;
+}
+
+int process_cores(void) {
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    return (int)info.dwNumberOfProcessors;
+}

@@ -1,0 +1,233 @@
+/* product_exercises.c - 3 product and 7 linear: their inputs, their right results and their
+ * mistakes. */
+#include "truth.h"
+
+#include "03_product.h"
+#include "07_linear.h"
+
+/* ---- 3 product: y = a b -----------------------------------------------------------------------
+ */
+
+#define PRODUCT                                                                                    \
+    int n, int k, int m, double da[n][k], double db[k][m], const double a[n][k],                   \
+        const double b[k][m], const double dy[n][m]
+
+static void product_right_da(PRODUCT) {
+    for (int i = 0; i < n; i++)
+        for (int p = 0; p < k; p++)
+            for (int j = 0; j < m; j++) da[i][p] += dy[i][j] * b[p][j];
+}
+static void product_right_db(PRODUCT) {
+    for (int i = 0; i < n; i++)
+        for (int p = 0; p < k; p++)
+            for (int j = 0; j < m; j++) db[p][j] += a[i][p] * dy[i][j];
+}
+static void product_da_untransposed(PRODUCT) {
+    for (int i = 0; i < n; i++)
+        for (int p = 0; p < k; p++)
+            for (int j = 0; j < m; j++) da[i][p] += dy[i][j] * b[j][p];
+    product_right_db(n, k, m, da, db, a, b, dy);
+}
+static void product_db_untransposed(PRODUCT) {
+    product_right_da(n, k, m, da, db, a, b, dy);
+    for (int p = 0; p < k; p++)
+        for (int j = 0; j < m; j++)
+            for (int i = 0; i < n; i++) db[p][j] += a[p][i] * dy[i][j];
+}
+static void product_swapped(PRODUCT) {
+    for (int i = 0; i < n; i++)
+        for (int p = 0; p < k; p++)
+            for (int j = 0; j < m; j++) da[i][p] += dy[i][j] * a[p][j];
+    for (int p = 0; p < k; p++)
+        for (int j = 0; j < m; j++)
+            for (int i = 0; i < n; i++) db[p][j] += b[i][p] * dy[i][j];
+}
+static void product_da_elementwise(PRODUCT) {
+    for (int i = 0; i < n; i++)
+        for (int p = 0; p < k; p++) da[i][p] = dy[i][p] * b[i][p];
+    product_right_db(n, k, m, da, db, a, b, dy);
+}
+static void product_only_diagonal(PRODUCT) {
+    for (int i = 0; i < n; i++)
+        for (int p = 0; p < k; p++) da[i][p] = dy[i][p] * b[p][p];
+    for (int p = 0; p < k; p++)
+        for (int j = 0; j < m; j++) db[p][j] = a[p][p] * dy[p][j];
+}
+
+static bool m_is_k(const Call *c) { return c->size[2] == c->size[1]; }
+static bool n_is_k(const Call *c) { return c->size[0] == c->size[1]; }
+static bool all_equal(const Call *c) { return m_is_k(c) && n_is_k(c); }
+
+static const KnownMistake product_mistakes[] = {
+    {"da_untransposed", (Function *)product_da_untransposed,
+     "da = dy b: da[i][p] is the sum of dy[i][j] b[j][p] over j.",
+     "Which elements of b does a[i][p] meet in y[i][j]: what is their first index, and what is "
+     "their second?",
+     m_is_k},
+    {"db_untransposed", (Function *)product_db_untransposed,
+     "db = a dy: db[p][j] is the sum of a[p][i] dy[i][j] over i.",
+     "Which elements of a does b[p][j] meet in y[i][j]: what is their first index, and what is "
+     "their second?",
+     n_is_k},
+    {"swapped", (Function *)product_swapped,
+     "da = dy a' and db = b' dy: each gradient is made of its own operand.",
+     "If a[i][p] grows by 1, by how much does y[i][j] grow: by an element of a or of b?",
+     all_equal},
+    {"da_elementwise", (Function *)product_da_elementwise,
+     "da[i][p] = dy[i][p] b[i][p]: a product element by element, without a sum.",
+     "How many elements of y does a[i][p] change?", all_equal},
+    {"only_diagonal", (Function *)product_only_diagonal,
+     "da[i][p] = dy[i][p] b[p][p] and db[p][j] = a[p][p] dy[p][j]: one term of each sum.",
+     "Over which index does forward not sum? Over which index must backward sum?", all_equal},
+    {0}};
+
+static void product_call(Function *f, const Call *c) {
+    ((__typeof__(product_backward) *)f)(c->size[0], c->size[1], c->size[2], c->array[0],
+                                        c->array[1], c->array[2], c->array[3], c->array[4]);
+}
+
+static void product_right(const Call *c) {
+    truth_begin();
+    Tensor *a = truth_leaf(c->array[2], SHAPE(c->size[0], c->size[1]));
+    Tensor *b = truth_leaf(c->array[3], SHAPE(c->size[1], c->size[2]));
+    truth_backward(ag_matmul(a, b), c->array[4]);
+    truth_store(c->array[0], a);
+    truth_store(c->array[1], b);
+    truth_end();
+}
+
+static const Sizes product_inputs[] = {{{3, 3, 3}, 1, 0},  {{2, 2, 2}, 1, 0}, {{4, 4, 4}, 0, 0},
+                                       {{2, 3, 2}, 1, 0},  {{2, 3, 3}, 1, 0}, {{3, 3, 2}, 1, 0},
+                                       {{4, 1, 3}, 1, 0},  {{1, 4, 1}, 1, 0}, {{1, 1, 1}, 1, 0},
+                                       {{3, 2, 5}, 30, 0}, {{0}, 0, 0}};
+
+const Exercise exercise_product = {.number = 3,
+                                   .name = "product",
+                                   .function = "product_backward",
+                                   .parameter = {{"n", SIZE, 0, 0},
+                                                 {"k", SIZE, 0, 0},
+                                                 {"m", SIZE, 0, 0},
+                                                 {"da", OUTPUT, "n", "k"},
+                                                 {"db", OUTPUT, "k", "m"},
+                                                 {"a", INPUT, "n", "k"},
+                                                 {"b", INPUT, "k", "m"},
+                                                 {"dy", INPUT, "n", "m"}},
+                                   .dy = "dy",
+                                   .inputs = product_inputs,
+                                   .call = product_call,
+                                   .right = product_right,
+                                   .mistakes = product_mistakes,
+                                   .where = "autograd/ops/linear.c, product_backward",
+                                   .lesson = "lesson=2"};
+
+/* ---- 7 linear: y = x w' + b -------------------------------------------------------------------
+ */
+
+#define LINEAR                                                                                     \
+    int rows, int in, int out, double dx[rows][in], double dw[out][in], double db[out],            \
+        const double x[rows][in], const double w[out][in], const double dy[rows][out]
+
+static void linear_right_dx(LINEAR) {
+    for (int r = 0; r < rows; r++)
+        for (int o = 0; o < out; o++)
+            for (int i = 0; i < in; i++) dx[r][i] += dy[r][o] * w[o][i];
+}
+static void linear_right_dw(LINEAR) {
+    for (int r = 0; r < rows; r++)
+        for (int o = 0; o < out; o++)
+            for (int i = 0; i < in; i++) dw[o][i] += dy[r][o] * x[r][i];
+}
+static void linear_right_db(LINEAR) {
+    for (int r = 0; r < rows; r++)
+        for (int o = 0; o < out; o++) db[o] += dy[r][o];
+}
+static void linear_all_right(LINEAR) {
+    linear_right_dx(rows, in, out, dx, dw, db, x, w, dy);
+    linear_right_dw(rows, in, out, dx, dw, db, x, w, dy);
+    linear_right_db(rows, in, out, dx, dw, db, x, w, dy);
+}
+static void linear_dw_transposed_indices(LINEAR) {
+    linear_right_dx(rows, in, out, dx, dw, db, x, w, dy);
+    linear_right_db(rows, in, out, dx, dw, db, x, w, dy);
+    for (int r = 0; r < rows; r++)
+        for (int o = 0; o < out; o++)
+            for (int i = 0; i < in; i++) dw[o][i] += dy[r][i] * x[r][o];
+}
+static void linear_dx_w_transposed(LINEAR) {
+    linear_right_dw(rows, in, out, dx, dw, db, x, w, dy);
+    linear_right_db(rows, in, out, dx, dw, db, x, w, dy);
+    for (int r = 0; r < rows; r++)
+        for (int o = 0; o < out; o++)
+            for (int i = 0; i < in; i++) dx[r][i] += dy[r][o] * w[i][o];
+}
+static void linear_db_missing(LINEAR) {
+    linear_right_dx(rows, in, out, dx, dw, db, x, w, dy);
+    linear_right_dw(rows, in, out, dx, dw, db, x, w, dy);
+}
+static void linear_db_mean(LINEAR) {
+    linear_all_right(rows, in, out, dx, dw, db, x, w, dy);
+    for (int o = 0; o < out; o++) db[o] /= rows;
+}
+static void linear_dw_mean(LINEAR) {
+    linear_all_right(rows, in, out, dx, dw, db, x, w, dy);
+    for (int o = 0; o < out; o++)
+        for (int i = 0; i < in; i++) dw[o][i] /= rows;
+}
+
+static const KnownMistake linear_mistakes[] = {
+    {"dw_transposed_indices", (Function *)linear_dw_transposed_indices,
+     "dw = x' dy: dw[o][i] is the sum of dy[r][i] x[r][o] over the rows.",
+     "Does the first index of w count outputs or inputs, and which array has that index?", m_is_k},
+    {"dx_w_transposed", (Function *)linear_dx_w_transposed,
+     "dx = dy w': dx[r][i] is the sum of dy[r][o] w[i][o] over o.",
+     "Which element of w does x[r][i] meet in y[r][o]?", m_is_k},
+    {"db_missing", (Function *)linear_db_missing, "db = 0.",
+     "If b[o] grows by 1, which elements of y change?", NULL},
+    {"db_mean", (Function *)linear_db_mean,
+     "db[o] is the mean of dy[r][o] over the rows, a sum divided by rows.",
+     "b[o] is added in every row. Is there a division in forward?", NULL},
+    {"dw_mean", (Function *)linear_dw_mean, "dw is dy' x / rows, a mean over the rows.",
+     "w is used in every row. Is there a division in forward?", NULL},
+    {0}};
+
+static void linear_call(Function *f, const Call *c) {
+    ((__typeof__(linear_backward) *)f)(c->size[0], c->size[1], c->size[2], c->array[0], c->array[1],
+                                       c->array[2], c->array[3], c->array[4], c->array[5]);
+}
+
+static void linear_right(const Call *c) {
+    truth_begin();
+    Tensor *x = truth_leaf(c->array[3], SHAPE(c->size[0], c->size[1]));
+    Tensor *w = truth_leaf(c->array[4], SHAPE(c->size[2], c->size[1]));
+    Tensor *b = truth_leaf(c->array[2], SHAPE(c->size[2]));
+    truth_backward(ag_linear(x, w, b), c->array[5]);
+    truth_store(c->array[0], x);
+    truth_store(c->array[1], w);
+    truth_store(c->array[2], b);
+    truth_end();
+}
+
+static const Sizes linear_inputs[] = {{{3, 3, 3}, 1, 0},  {{2, 2, 2}, 1, 0}, {{2, 4, 4}, 0, 0},
+                                      {{2, 3, 2}, 1, 0},  {{4, 2, 3}, 1, 0}, {{1, 3, 3}, 1, 0},
+                                      {{3, 1, 4}, 1, 0},  {{5, 2, 1}, 1, 0}, {{1, 1, 1}, 1, 0},
+                                      {{3, 4, 2}, 30, 0}, {{0}, 0, 0}};
+
+const Exercise exercise_linear = {.number = 7,
+                                  .name = "linear",
+                                  .function = "linear_backward",
+                                  .parameter = {{"rows", SIZE, 0, 0},
+                                                {"in", SIZE, 0, 0},
+                                                {"out", SIZE, 0, 0},
+                                                {"dx", OUTPUT, "rows", "in"},
+                                                {"dw", OUTPUT, "out", "in"},
+                                                {"db", OUTPUT, 0, "out"},
+                                                {"x", INPUT, "rows", "in"},
+                                                {"w", INPUT, "out", "in"},
+                                                {"dy", INPUT, "rows", "out"}},
+                                  .dy = "dy",
+                                  .inputs = linear_inputs,
+                                  .call = linear_call,
+                                  .right = linear_right,
+                                  .mistakes = linear_mistakes,
+                                  .where = "autograd/ops/linear.c, linear_backward",
+                                  .lesson = "lesson=4"};

@@ -1,0 +1,35 @@
+/* protocol.h - what the marker writes for harness.c, and what harness.c writes for the marker. Both
+ * are compiled with this file.
+ *
+ * The file of calls has a header for each call, and after it the bytes of the call's arrays. The
+ * file of results has a result for each call that has returned, and after it the bytes of its
+ * outputs. At the end comes a result with the call ALL_DONE: without it the function has crashed or
+ * called exit. */
+#ifndef TAPEHEAD_EXERCISES_PROTOCOL_H
+#define TAPEHEAD_EXERCISES_PROTOCOL_H
+
+#include <stdint.h>
+
+enum { CALL_SIZES = 4, CALL_NUMBERS = 2, CALL_ARRAYS = 12, ALL_DONE = -1 };
+enum { ONLY_READ, WRITTEN, CARRIED }; /* what the function does with an array */
+
+typedef struct {
+    double number[CALL_NUMBERS];
+    int32_t size[CALL_SIZES];
+    int32_t carries;  /* a CARRIED array begins as the call before left it */
+    int32_t measured; /* how much memory does the function use? */
+    int32_t filled;   /* outputs arrive with a pattern: which ones are never written? */
+    int32_t arrays;
+    int32_t bytes[CALL_ARRAYS]; /* of each array */
+    int32_t access[CALL_ARRAYS];
+} CallHeader;
+
+typedef struct {
+    int64_t memory;    /* bytes of stack, heap and static memory, of a measured call */
+    int32_t call;      /* its number, from 0, or ALL_DONE */
+    int32_t outside;   /* 1 + the array beside which something was written; else 0 */
+    int32_t changed;   /* 1 + the input that was changed; else 0 */
+    int32_t unwritten; /* bit i: nothing was written to array i, in a filled call */
+} CallResult;
+
+#endif

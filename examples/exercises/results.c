@@ -1,0 +1,168 @@
+/* results.c - prints marks, and writes them as JSON: see results.h. */
+#include "results.h"
+
+#include "../explain/json.h"
+#include "submission.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+enum { INDENT = 22, WIDTH = 100, MESSAGE = 31 };
+
+/* Prints a sentence from this column on; lines after the first begin at INDENT. */
+static void print_wrapped(const char *sentence, size_t length, int column) {
+    const char *end = sentence + length;
+    const char *between = "";
+    while (sentence < end) {
+        int word = 0;
+        while (sentence + word < end && sentence[word] != ' ') word++;
+        if (*between && column + 1 + word > WIDTH) {
+            printf("\n%*s", INDENT, "");
+            column = INDENT;
+            between = "";
+        }
+        printf("%s%.*s", between, word, sentence);
+        column += (int)strlen(between) + word;
+        between = " ";
+        sentence += word + (sentence + word < end);
+    }
+    putchar('\n');
+}
+
+static void print_text(const char *text) {
+    int column = MESSAGE;
+    while (*text) {
+        const size_t length = strcspn(text, "\n");
+        if (column == INDENT) printf("%*s", INDENT, "");
+        print_wrapped(text, length, column);
+        column = INDENT;
+        text += length;
+        if (*text) text++;
+    }
+}
+
+void results_print(const Marking *marking, uint64_t seed) {
+    const Mark *mark = &marking->mark;
+    const Exercise *e = marking->exercise;
+    printf("%2d %-19s%s", e->number, e->name, mark_names[mark->kind]);
+    if (mark->kind == MARK_RIGHT) printf("    the library's loop: %s", e->where);
+    if (!*mark->text) {
+        putchar('\n');
+        return;
+    }
+    printf("%*s", MESSAGE - INDENT - (int)strlen(mark_names[mark->kind]), "");
+    if (strlen(mark_names[mark->kind]) >= MESSAGE - INDENT) putchar(' ');
+    print_text(mark->text);
+    if (mark->worst >= 0)
+        printf("%*s(build/exercises %d --seed %llu shows the arrays)\n", INDENT, "", e->number,
+               (unsigned long long)seed);
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+enum { MOST_SHOWN = 12 };
+
+static void print_array(const Exercise *e, const Call *call, int array, const char *label) {
+    const Parameter *p = exercise_array(e, array);
+    const int64_t n = call_length(e, call, array), columns = call_columns(e, call, array);
+    printf("  %s%s\n", p->name, label);
+    for (int64_t i = 0; i < n && i / columns < MOST_SHOWN; i += columns) {
+        printf("   ");
+        for (int64_t j = i; j < i + columns && j - i < MOST_SHOWN; j++)
+            if (p->kind == MASK) printf(" %9s", ((bool *)call->array[array])[j] ? "true" : "false");
+            else printf(" %9.5g", ((double *)call->array[array])[j]);
+        printf("%s\n", columns > MOST_SHOWN ? " ..." : "");
+    }
+    if (n / columns > MOST_SHOWN) printf("    ...\n");
+}
+
+static void print_numbers(const Exercise *e, const Call *call) {
+    char sizes[128];
+    int next = 0;
+    sizes_text(e, call, sizes, sizeof sizes);
+    printf("  %s", sizes);
+    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++)
+        if (p->kind == DOUBLE) printf(", %s = %.6g", p->name, call->number[next++]);
+    printf("\n");
+}
+
+static void print_output_of(const Marking *marking) {
+    enum { LINES = 20, BYTES = 4000 };
+    char *text = submission_read(marking->trial.printed, BYTES);
+    if (text && *text) {
+        printf("\n  The function printed:\n");
+        int lines = 0;
+        for (const char *at = text; *at && lines < LINES; lines++) {
+            const size_t length = strcspn(at, "\n");
+            printf("    ");
+            for (size_t i = 0; i < length; i++)
+                putchar((unsigned char)at[i] < ' ' || (unsigned char)at[i] > '~' ? '?' : at[i]);
+            putchar('\n');
+            at += length + (at[length] == '\n');
+        }
+    }
+    free(text);
+}
+
+void results_print_arrays(const Marking *marking) {
+    const Exercise *e = marking->exercise;
+    const int worst = marking->mark.worst;
+    if (worst >= 0) {
+        printf("\n");
+        print_numbers(e, &marking->right.call[worst]);
+        for (int k = 0; exercise_array(e, k); k++)
+            if (!is_output(exercise_array(e, k)))
+                print_array(e, &marking->right.call[worst], k, "");
+        for (int k = 0; exercise_array(e, k); k++) {
+            if (!is_output(exercise_array(e, k))) continue;
+            print_array(e, &marking->trial.calls.call[worst], k, ", yours");
+            print_array(e, &marking->right.call[worst], k, ", right");
+        }
+    }
+    if (marking->trial.end != TRIAL_EMPTY) print_output_of(marking);
+}
+
+/* ---- results.json ---------------------------------------------------------------------------- */
+
+static void write_output(FILE *file, const Marking *marking) {
+    char text[SENTENCE_SIZE];
+    const Mark *mark = &marking->mark;
+    snprintf(text, sizeof text, "right: the library's loop is %s", marking->exercise->where);
+    if (*mark->text) json_write_string(file, mark->text);
+    else json_write_string(file, mark->kind == MARK_RIGHT ? text : mark_names[mark->kind]);
+}
+
+static void write_test(FILE *file, const Marking *marking) {
+    const Mark *mark = &marking->mark;
+    const bool right = mark->kind == MARK_RIGHT;
+    char name[64];
+    exercise_file(marking->exercise, name, sizeof name);
+    fprintf(file, "  {\"number\": \"%d\", \"name\": \"%s\", \"score\": %d, \"max_score\": 1, ",
+            marking->exercise->number, name, right);
+    fprintf(file, "\"status\": \"%s\", \"output\": ", right ? "passed" : "failed");
+    write_output(file, marking);
+    fprintf(file, ", \"extra_data\": {\"result\": \"%s\"", mark_names[mark->kind]);
+    if (mark->mistake) fprintf(file, ", \"mistake\": \"%s\"", mark->mistake);
+    if (mark->mistake && mark->mistakes[1]) {
+        fprintf(file, ", \"mistakes\": [");
+        for (int i = 0; i < MOST_OUTPUTS && mark->mistakes[i]; i++)
+            fprintf(file, "%s\"%s\"", i ? ", " : "", mark->mistakes[i]);
+        fprintf(file, "]");
+    }
+    fprintf(file, "}}");
+}
+
+void results_write_json(FILE *file, const void *data) {
+    const Results *results = data;
+    int score = 0;
+    for (int i = 0; i < results->n; i++) score += results->list[i].mark.kind == MARK_RIGHT;
+    fprintf(file, "{\"score\": %d, \"output\": \"%d of %d are right.\", \"tests\": [\n", score,
+            score, results->n);
+    for (int i = 0; i < results->n; i++) {
+        write_test(file, &results->list[i]);
+        fprintf(file, i + 1 < results->n ? ",\n" : "\n");
+    }
+    fprintf(file, "]}\n");
+}

@@ -1,0 +1,314 @@
+/* softmax_exercises.c - 4 softmax, 5 masked softmax, 9 cross entropy: their inputs, their right
+ * results and their mistakes. */
+#include "calls.h"
+#include "numbers.h"
+#include "truth.h"
+
+#include "04_softmax.h"
+#include "05_masked_softmax.h"
+#include "09_cross_entropy.h"
+
+#include <math.h>
+
+/* ---- 4 softmax --------------------------------------------------------------------------------
+ */
+
+#define SOFTMAX int n, double dx[n], const double y[n], const double dy[n]
+
+static double sum_of_products(int n, const double y[n], const double dy[n]) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += y[i] * dy[i];
+    return sum;
+}
+static void softmax_no_sum(SOFTMAX) {
+    for (int i = 0; i < n; i++) dx[i] = y[i] * dy[i];
+}
+static void softmax_plain_sum(SOFTMAX) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += dy[i];
+    for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - sum);
+}
+static void softmax_mean_of_dy(SOFTMAX) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += dy[i];
+    for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - sum / n);
+}
+static void softmax_y_squared(SOFTMAX) {
+    for (int i = 0; i < n; i++) dx[i] = y[i] * (1 - y[i]) * dy[i];
+}
+static void softmax_sum_outside(SOFTMAX) {
+    const double sum = sum_of_products(n, y, dy);
+    for (int i = 0; i < n; i++) dx[i] = dy[i] - sum;
+}
+static void softmax_sign(SOFTMAX) {
+    const double sum = sum_of_products(n, y, dy);
+    for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] + sum);
+}
+
+static const KnownMistake softmax_mistakes[] = {
+    {"no_sum", (Function *)softmax_no_sum, "dx[i] = y[i] dy[i].",
+     "If x[i] grows, what happens to the other y[j], which share the sum in the denominator?",
+     NULL},
+    {"plain_sum", (Function *)softmax_plain_sum,
+     "dx[i] = y[i] (dy[i] - S), where S is the sum of dy alone.",
+     "By how much does y[j] change with x[i]: does it depend on how large y[j] is?", NULL},
+    {"mean_of_dy", (Function *)softmax_mean_of_dy,
+     "dx[i] = y[i] (dy[i] - M), where M is the mean of dy.",
+     "In a mean every element has the weight 1 / n. Which weights have the elements here?", NULL},
+    {"y_squared", (Function *)softmax_y_squared,
+     "dx[i] = y[i] (1 - y[i]) dy[i], the derivative of y[i] by x[i] alone.",
+     "Which other elements of y does x[i] change?", NULL},
+    {"sum_not_weighted_by_y_outside", (Function *)softmax_sum_outside,
+     "dx[i] = dy[i] - S, where S is the sum of y dy.", "If y[i] is almost 0, can x[i] change much?",
+     NULL},
+    {"sign", (Function *)softmax_sign, "dx[i] = y[i] (dy[i] + S), where S is the sum of y dy.",
+     "If x[i] grows, do the other y[j] grow or shrink?", NULL},
+    {0}};
+
+static void softmax_call(Function *f, const Call *c) {
+    ((__typeof__(softmax_backward) *)f)(c->size[0], c->array[0], c->array[1], c->array[2]);
+}
+
+/* x = log y has the softmax y. */
+static void softmax_right(const Call *c) {
+    const Shape n = SHAPE(c->size[0]);
+    truth_begin();
+    Tensor *x = ag_requires_grad(ag_detach(ag_log(truth_constant(c->array[1], n))));
+    truth_backward(ag_softmax(x, 0), c->array[2]);
+    truth_store(c->array[0], x);
+    truth_end();
+}
+
+static void softmax_prepare(Call *c, const Sizes *sizes, Random *random) {
+    double *y = c->array[1];
+    for (int i = 0; sizes->variant == 1 && i < c->size[0]; i++) y[i] = 1; /* equal scores */
+    softmax_of(c->size[0], y, 1, NULL);
+}
+
+static const Sizes softmax_inputs[] = {{{3}, 1, 0}, {{4}, 2, 0}, {{2}, 1, 0}, {{5}, 1, 1},
+                                       {{1}, 1, 0}, {{6}, 0, 0}, {{7}, 5, 0}, {{0}, 0, 0}};
+
+const Exercise exercise_softmax = {.number = 4,
+                                   .name = "softmax",
+                                   .function = "softmax_backward",
+                                   .parameter = {{"n", SIZE, 0, 0},
+                                                 {"dx", OUTPUT, 0, "n"},
+                                                 {"y", INPUT, 0, "n"},
+                                                 {"dy", INPUT, 0, "n"}},
+                                   .dy = "dy",
+                                   .inputs = softmax_inputs,
+                                   .prepare = softmax_prepare,
+                                   .call = softmax_call,
+                                   .right = softmax_right,
+                                   .mistakes = softmax_mistakes,
+                                   .where = "tensor/kernels/plain.inc, softmax_dx",
+                                   .lesson = "lesson=2"};
+
+/* ---- 5 masked softmax: y = softmax(s x) over the kept, 0 elsewhere -----------------------------
+ */
+
+#define MASKED                                                                                     \
+    int n, double s, const bool keep[n], double dx[n], const double y[n], const double dy[n]
+
+static double sum_over_kept(MASKED) {
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        if (keep[i]) sum += y[i] * dy[i];
+    return sum;
+}
+static void masked_no_scale(MASKED) {
+    const double sum = sum_over_kept(n, s, keep, dx, y, dy);
+    for (int i = 0; i < n; i++) dx[i] = keep[i] ? y[i] * (dy[i] - sum) : 0;
+}
+static void masked_scale_squared(MASKED) {
+    const double sum = sum_over_kept(n, s, keep, dx, y, dy);
+    for (int i = 0; i < n; i++) dx[i] = keep[i] ? s * s * y[i] * (dy[i] - sum) : 0;
+}
+static void masked_multiplies_nan(MASKED) {
+    const double sum = sum_of_products(n, y, dy);
+    for (int i = 0; i < n; i++) dx[i] = s * y[i] * (dy[i] - sum);
+}
+static void masked_sum_over_masked(MASKED) {
+    const double sum = sum_of_products(n, y, dy);
+    for (int i = 0; i < n; i++) dx[i] = keep[i] ? s * y[i] * (dy[i] - sum) : 0;
+}
+static void masked_unmasked_gradient(MASKED) {
+    const double sum = sum_over_kept(n, s, keep, dx, y, dy);
+    for (int i = 0; i < n; i++) dx[i] = s * y[i] * (dy[i] - sum);
+}
+static void masked_no_sum(MASKED) {
+    for (int i = 0; i < n; i++) dx[i] = keep[i] ? s * y[i] * dy[i] : 0;
+}
+
+static const KnownMistake masked_mistakes[] = {
+    {"no_scale", (Function *)masked_no_scale,
+     "dx = y (dy - S) at the kept, where S is the sum of y dy over the kept. The number s is not "
+     "used.",
+     "If x[i] grows by 1, by how much does the score s x[i] grow?", NULL},
+    {"scale_squared", (Function *)masked_scale_squared,
+     "dx = s s y (dy - S) at the kept, with s as a factor twice.",
+     "y is there already, made of s x. How often does s stand between x and the softmax?", NULL},
+    {"multiplies_nan", (Function *)masked_multiplies_nan,
+     "dx = s y (dy - S) everywhere, where S is the sum of y dy over all elements: the mask selects "
+     "nothing, and a masked dy counts as 0 times dy.",
+     "A masked dy may be NaN. What is 0 times NaN?", NULL},
+    {"sum_over_masked", (Function *)masked_sum_over_masked,
+     "dx = s y (dy - S) at the kept, where S is the sum of y dy over all elements, masked ones "
+     "too.",
+     "A masked dy may be NaN. What is then the sum of y dy?", NULL},
+    {"unmasked_gradient", (Function *)masked_unmasked_gradient,
+     "dx = s y (dy - S) everywhere, also where keep is false.",
+     "y is 0 at a masked element. What is 0 times dy, if that dy is NaN?", NULL},
+    {"no_sum", (Function *)masked_no_sum, "dx = s y dy at the kept.",
+     "If x[i] grows, what happens to the other kept y[j]?", NULL},
+    {0}};
+
+static void masked_call(Function *f, const Call *c) {
+    ((__typeof__(masked_softmax_backward) *)f)(c->size[0], c->number[0], c->array[0], c->array[1],
+                                               c->array[2], c->array[3]);
+}
+
+/* x = log(y) / s where y is not 0: then y is the softmax of s x. */
+static void masked_right(const Call *c) {
+    const int n = c->size[0];
+    const double *y = c->array[2];
+    truth_begin();
+    Tensor *keep = tape_own(tensor_from_bools(SHAPE(n), c->array[0]));
+    Tensor *masked = ag_logical_not(keep);
+    Tensor *score = ag_masked_fill(ag_log(truth_constant(y, SHAPE(n))), masked, 0);
+    Tensor *x = ag_requires_grad(ag_detach(ag_scale(score, 1 / c->number[0])));
+    const AttentionMask mask = {.keep = keep};
+    Tensor *weights = ag_attention_weights(ag_reshape(x, SHAPE(1, 1, n)), c->number[0], mask, 1);
+    truth_backward(ag_reshape(weights, SHAPE(n)), c->array[3]);
+    truth_store(c->array[1], x);
+    truth_end();
+}
+
+static bool masked_is_zero(const Call *c, int64_t i) { return !((const bool *)c->array[0])[i]; }
+
+enum { ALL_KEPT = 1, MASKED_DY_IS_NAN = 2 };
+
+static void masked_prepare(Call *c, const Sizes *sizes, Random *random) {
+    const double s[] = {0.5, 1.3, -0.7, 2};
+    const int n = c->size[0];
+    bool *keep = c->array[0];
+    double *dy = c->array[3];
+    c->number[0] = s[n % 4];
+    for (int i = 0; i < n; i++)
+        if (i < 2 || sizes->variant & ALL_KEPT) keep[i] = true;
+    if (n > 2 && !(sizes->variant & ALL_KEPT)) keep[n - 1] = false;
+    softmax_of(n, c->array[2], 1, keep);
+    for (int i = 0; i < n; i++)
+        if (sizes->variant & MASKED_DY_IS_NAN && !keep[i]) dy[i] = (double)NAN;
+}
+
+static const Sizes masked_inputs[] = {
+    {{4}, 1, MASKED_DY_IS_NAN}, {{5}, 1, 0},        {{3}, 1, MASKED_DY_IS_NAN},
+    {{3}, 1, ALL_KEPT},         {{1}, 1, ALL_KEPT}, {{2}, 1, ALL_KEPT},
+    {{6}, 4, MASKED_DY_IS_NAN}, {{6}, 0, 0},        {{0}, 0, 0}};
+
+const Exercise exercise_masked_softmax = {.number = 5,
+                                          .name = "masked_softmax",
+                                          .function = "masked_softmax_backward",
+                                          .parameter = {{"n", SIZE, 0, 0},
+                                                        {"s", DOUBLE, 0, 0},
+                                                        {"keep", MASK, 0, "n"},
+                                                        {"dx", OUTPUT, 0, "n"},
+                                                        {"y", INPUT, 0, "n"},
+                                                        {"dy", INPUT, 0, "n"}},
+                                          .dy = "dy",
+                                          .inputs = masked_inputs,
+                                          .prepare = masked_prepare,
+                                          .call = masked_call,
+                                          .right = masked_right,
+                                          .is_zero = masked_is_zero,
+                                          .mistakes = masked_mistakes,
+                                          .where = "tensor/kernels/plain.inc, masked_softmax_dx",
+                                          .lesson = "lesson=3"};
+
+/* ---- 9 cross entropy: loss = -log softmax(x)[target] -------------------------------------------
+ */
+
+#define CROSS_ENTROPY int n, int target, double dloss, double dx[n], const double x[n]
+
+static void fill_softmax(int n, double p[n], const double x[n]) {
+    for (int i = 0; i < n; i++) p[i] = x[i];
+    softmax_of(n, p, 1, NULL);
+}
+static void cross_entropy_no_onehot(CROSS_ENTROPY) {
+    if (target < 0) return;
+    fill_softmax(n, dx, x);
+    for (int i = 0; i < n; i++) dx[i] *= dloss;
+}
+static void cross_entropy_only_target(CROSS_ENTROPY) {
+    if (target < 0) return;
+    fill_softmax(n, dx, x);
+    for (int i = 0; i < n; i++) dx[i] = i == target ? dloss * (dx[i] - 1) : 0;
+}
+static void cross_entropy_dloss_missing(CROSS_ENTROPY) {
+    if (target < 0) return;
+    fill_softmax(n, dx, x);
+    dx[target] -= 1;
+}
+static void cross_entropy_minus_all(CROSS_ENTROPY) {
+    if (target < 0) return;
+    fill_softmax(n, dx, x);
+    for (int i = 0; i < n; i++) dx[i] = dloss * (dx[i] - 1);
+}
+static void cross_entropy_ignored_not_zero(CROSS_ENTROPY) {
+    fill_softmax(n, dx, x);
+    for (int i = 0; i < n; i++) dx[i] = dloss * (dx[i] - (i == target));
+}
+
+static const KnownMistake cross_entropy_mistakes[] = {
+    {"no_onehot", (Function *)cross_entropy_no_onehot, "dx = dloss p, where p = softmax(x).",
+     "loss = log(sum of exp(x)) - x[target]. Which of the two terms has the gradient p?", NULL},
+    {"only_target", (Function *)cross_entropy_only_target,
+     "dx[target] = dloss (p[target] - 1), and 0 everywhere else.",
+     "If x[j] of another class grows, does the loss stay the same?", NULL},
+    {"dloss_missing", (Function *)cross_entropy_dloss_missing,
+     "dx = p - 1 at the target, p elsewhere. The number dloss is not used.",
+     "If what comes after it doubles this loss, what happens to the gradient of x?", NULL},
+    {"probabilities_minus_all", (Function *)cross_entropy_minus_all,
+     "dx[j] = dloss (p[j] - 1) for every j.",
+     "What is the sum of a right dx over all classes, if all x may grow together?", NULL},
+    {"ignored_not_zero", (Function *)cross_entropy_ignored_not_zero,
+     "dx = dloss p for a target below 0.",
+     "What is the loss of an ignored target, and what can x change about it?", NULL},
+    {0}};
+
+static void cross_entropy_call(Function *f, const Call *c) {
+    ((__typeof__(cross_entropy_backward) *)f)(c->size[0], c->size[1], c->number[0], c->array[0],
+                                              c->array[1]);
+}
+
+static void cross_entropy_right(const Call *c) {
+    const int64_t target = c->size[1];
+    truth_begin();
+    Tensor *x = truth_leaf(c->array[1], SHAPE(c->size[0]));
+    Tensor *t = tape_own(tensor_from_int64s(SCALAR, &target));
+    Tensor *loss = ag_cross_entropy(x, t, target < 0 ? target : AG_IGNORE_NONE, REDUCE_SUM);
+    truth_backward(loss, c->number);
+    truth_store(c->array[0], x);
+    truth_end();
+}
+
+static const Sizes cross_entropy_inputs[] = {
+    {{4, 2}, 1, 0},  {{3, 0}, 1, 0}, {{3, -1}, 1, 0}, {{5, 4}, 3, 0},    {{1, 0}, 1, 0},
+    {{2, 1}, 30, 0}, {{6, 3}, 0, 0}, {{4, 1}, 1, 0},  {{2, -100}, 1, 0}, {{0}, 0, 0}};
+
+const Exercise exercise_cross_entropy = {.number = 9,
+                                         .name = "cross_entropy",
+                                         .function = "cross_entropy_backward",
+                                         .parameter = {{"n", SIZE, 0, 0},
+                                                       {"target", SIZE, 0, 0},
+                                                       {"dloss", DOUBLE, 0, 0},
+                                                       {"dx", OUTPUT, 0, "n"},
+                                                       {"x", INPUT, 0, "n"}},
+                                         .dy = "dloss",
+                                         .inputs = cross_entropy_inputs,
+                                         .call = cross_entropy_call,
+                                         .right = cross_entropy_right,
+                                         .mistakes = cross_entropy_mistakes,
+                                         .where = "tensor/kernels/plain.inc, cross_entropy_dx",
+                                         .lesson = "lesson=6"};

@@ -1,0 +1,58 @@
+/* trial.h - compiles a student's file, and lets the student's function compute the calls, in a
+ * process of its own. */
+#ifndef TAPEHEAD_EXERCISES_TRIAL_H
+#define TAPEHEAD_EXERCISES_TRIAL_H
+
+#include "calls.h"
+#include "protocol.h"
+
+enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024 };
+enum { TRIAL_SECONDS = 10, MORE_SECONDS = 1, COMPILER_SECONDS = 60, MOST_TIMEOUTS = 3 };
+
+/* Where everything is. */
+typedef struct {
+    const char *submission;     /* the folder of the student's files */
+    char folder[PATH_SIZE / 4]; /* of temporary files */
+    char *compiler[16];         /* the words of $CC, or cc; NULL after the last one */
+} Place;
+
+/* Finds the compiler, makes the folder and puts the headers there; false with a sentence. */
+bool place_make(Place *place, const char *submission, char *sentence, size_t size);
+void place_remove(Place *place);
+
+typedef enum {
+    TRIAL_DONE,       /* the function has returned from every call */
+    TRIAL_EMPTY,      /* there is no file, or its backward is empty */
+    TRIAL_NO_COMPILE, /* sentence: the first error */
+    TRIAL_CRASH,      /* sentence: why */
+    TRIAL_EXIT,       /* it has called exit */
+    TRIAL_TIMEOUT,    /* it ran longer than TRIAL_SECONDS */
+    TRIAL_IMPOSSIBLE  /* sentence: what the marker could not do */
+} TrialEnd;
+
+typedef struct {
+    TrialEnd end;
+    char sentence[SENTENCE_SIZE];
+    char warning[SENTENCE_SIZE]; /* the first warning of the compiler, "" if there is none */
+    char program[PATH_SIZE];
+    char printed[PATH_SIZE]; /* the file with all that the function printed */
+    Calls calls;             /* with the student's outputs */
+    CallResult *result;      /* for each call; its call is -1 if the function has not returned */
+    int stopped;             /* the first call from which it did not return; -1 */
+    int timeouts;
+    int32_t unwritten; /* bit i: the function writes nothing to array i */
+} Trial;
+
+/* Compiles the student's file: end is TRIAL_DONE if there is a program. */
+void trial_compile(Trial *trial, const Exercise *e, const Place *place);
+/* Lets the program compute these calls, of which it takes a copy. After a crash, or for a shorter
+ * time after an endless loop, the next input is tried: a mistake may be decided there. */
+void trial_compute(Trial *trial, const Exercise *e, const Calls *calls);
+/* The same, with a process for each input: a function that overwrites its heap on one input does
+ * not spoil the next one. */
+void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls);
+/* Has the function returned from any call? */
+bool trial_has_results(const Trial *trial);
+void trial_free(Trial *trial);
+
+#endif

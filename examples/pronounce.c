@@ -1,0 +1,347 @@
+/* pronounce.c - learns to pronounce English: from letters to sounds, with additive attention.
+ *
+ * A bidirectional GRU reads the letters of a word, another GRU says its sounds, one after the
+ * other, and before each sound attention looks at the letters (Bahdanau, Cho & Bengio 2015). The
+ * loss knows only which sounds are right; nobody tells the model which letter makes which sound.
+ * Its map is an alignment of letters and sounds, which anybody can check by eye, and the program
+ * checks it by a number.
+ *
+ * The sections: training, words to show, what was learned, one word step by step, main. The words
+ * are in pronounce/dictionary.c, the model in pronounce/encoder_decoder.c and gru.c. What it is
+ * compared with is in pronounce/alignment.c and letter_table.c, and the comparison in score.c.
+ */
+#include "common/training.h"
+#include "explain/recording.h"
+#include "pronounce/score.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static Training run = {
+    .program = "pronounce",
+    .summary = "learns which letters make which sounds",
+    .caption = {{"A row is a sound that the model says, a column a letter, the colour the weight.",
+                 "Looks go from left to right; a pale column is a silent letter."}},
+    .seed = 1,
+    .steps = 15000,
+    .batch = 32,
+    .lr = 0.005};
+
+static EncoderDecoderOptions options = {.attention = "additive", .hidden = 64, .dropout = 0.1};
+static double decay = 0.2;
+static const char *words = "examples/data/pronounce.txt";
+static const char *shown = "daughter,light,knight,box,psychology,taxi";
+static bool final;
+
+static Dictionary dictionary;
+static Alignment alignment;
+static LetterTable table;
+
+static bool has_attention(const EncoderDecoder *net) { return net->additive || net->dot; }
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+static void train(EncoderDecoder *net, Optimizer *adamw) {
+    while (training_next(&run)) {
+        double warm = nn_warmup(run.step, run.steps / 20);
+        nn_optimizer_scale_lr(adamw, warm * nn_cosine_decay(run.step, run.steps, 0));
+        tape_begin();
+        const Batch batch = dictionary_draw(&dictionary, run.batch);
+        Tensor *loss = encoder_decoder_loss(net, &batch);
+        nn_optimizer_zero_grad(adamw);
+        ag_backward(loss);
+        nn_clip_grad_norm(net, 1);
+        nn_optimizer_step(adamw);
+        training_report(&run, loss);
+        tape_end();
+    }
+}
+
+/* Additive attention draws its matrices at its first input, which this gives. */
+static void show_input(EncoderDecoder *net) {
+    if (!net) return;
+    tape_begin_no_grad();
+    const Batch batch = dictionary_draw(&dictionary, 1);
+    encoder_decoder_loss(net, &batch);
+    tape_end();
+}
+
+/* ---- words to show --------------------------------------------------------------------------- */
+
+/* " N AY T" */
+static void print_sounds(char *text, size_t size, const int64_t *sound, int n) {
+    size_t at = 0;
+    *text = '\0';
+    for (int i = 0; i < n && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, " %s", dictionary.sound[sound[i]]);
+}
+
+/* The sounds of a word in the dictionary. */
+static int right_sounds(const Word *word, int64_t sound[WORD_MAX]) {
+    for (int i = 0; i < word->num_sounds; i++) sound[i] = word->sound[i];
+    return word->num_sounds;
+}
+
+static int count_sounds(const int64_t *said) {
+    int n = 0;
+    while (n < MOST_SAID && said[n]) n++;
+    return n;
+}
+
+static bool is_right(const Word *word, const int64_t *said, int n) {
+    bool same = n == word->num_sounds;
+    for (int i = 0; same && i < n; i++) same = said[i] == word->sound[i];
+    return same;
+}
+
+/* Prints "knight  N AY T", and what the dictionary says instead. */
+static void print_word(const Word *word, const int64_t *said) {
+    int64_t right[WORD_MAX];
+    char text[8 * MOST_SAID];
+    const int n = count_sounds(said);
+    print_sounds(text, sizeof text, said, n);
+    printf("%-10s %s", word->text, text);
+    print_sounds(text, sizeof text, right, right_sounds(word, right));
+    if (word->num_sounds && !is_right(word, said, n)) printf("   (the dictionary:%s)", text);
+    putchar('\n');
+}
+
+static void take_map(AttentionMap *map, const Word *word, const int64_t *said, Tensor *weights) {
+    if (!map_take(map, weights, 0, -1)) return;
+    snprintf(map->title, sizeof map->title, "%s", word->text);
+    for (int i = 0; i < map->queries; i++) map_label(map->query[i], dictionary.sound[said[i]]);
+    for (int l = 0; l < map->keys; l++) map->key[l][0] = word->text[l];
+}
+
+static Batch batch_of(int word) {
+    const int64_t number = word;
+    return dictionary_batch(&dictionary, tape_own(tensor_from_int64s(SHAPE(1), &number)));
+}
+
+static void show(EncoderDecoder *net) {
+    static AttentionMap maps[SHOWN_MAX];
+    int num_maps = 0;
+    for (int i = 0; i < dictionary.num_shown && !tensor_error(); i++) {
+        const Word *word = &dictionary.word[dictionary.shown[i]];
+        int64_t said[MOST_SAID];
+        Tensor *weights;
+        tape_begin_no_grad();
+        const Batch batch = batch_of(dictionary.shown[i]);
+        if (speak(net, &batch, said, &weights)) {
+            print_word(word, said);
+            if (weights) take_map(&maps[num_maps++], word, said, weights);
+        }
+        tape_end();
+    }
+    if (!tensor_error()) putchar('\n');
+    training_show(&run, maps, num_maps);
+}
+
+/* ---- what was learned --------------------------------------------------------------------------
+ */
+
+static double sum(const double *x) {
+    double total = 0;
+    for (int i = 0; i <= WORD_MAX; i++) total += x[i];
+    return total;
+}
+
+static void print_by_length(const Score *s) {
+    printf("letters  words   right   the table's\n");
+    for (int n = 0; n <= WORD_MAX; n++)
+        if (s->words[n] > 0)
+            printf("%7d  %5.0f  %.4f  %.4f\n", n, s->words[n], s->right[n] / s->words[n],
+                   s->table_right[n] / s->words[n]);
+    printf("  sounds wrong  %.4f  %.4f\n", s->wrong / s->sounds, s->table_wrong / s->sounds);
+}
+
+/* The bounds are for the held-out words, by which they were chosen. */
+static void report(const char *what, double value, const char *relation, double bound) {
+    if (final) printf("final  %s  %.4f\n", what, value);
+    else training_expect(&run, what, value, relation, bound);
+}
+
+static void evaluate(EncoderDecoder *net) {
+    nn_train(net, false);
+    show(net);
+    const Score s = score_of(net, &dictionary, &alignment, &table, final ? FINAL : HELD_OUT);
+    if (tensor_error()) return;
+    const double right = sum(s.right) / sum(s.words), counting = sum(s.table_right) / sum(s.words);
+    print_by_length(&s);
+    report("sounds wrong", s.wrong / s.sounds, "<", 0.11);
+    report("words right", right, ">=", 0.58);
+    report("words right by the letter table", counting, "<", right);
+    if (!has_attention(net)) return;
+    report("looks that never go left", 1 - s.left / s.steps, ">=", 0.99);
+    report("looks at the alignment's letter", s.agree / s.sounds, ">=", 0.94);
+    report("weight of a silent letter", s.on_silent / s.silent, "<", 0.35);
+}
+
+/* ---- one word step by step ---------------------------------------------------------------------
+ */
+
+/* The attention of a whole backward pass, for the page. */
+typedef struct {
+    Tensor *queries, *keys, *values; /* (1, S, h), (1, T, h), (1, T, h) */
+    Tensor *context_grad;            /* (1, S, h), of the loss by the contexts */
+    double loss;
+} Seen;
+
+/* The shortest of the words to show. */
+static int shortest(void) {
+    int best = dictionary.shown[0];
+    for (int i = 1; i < dictionary.num_shown; i++)
+        if (dictionary.word[dictionary.shown[i]].num_letters < dictionary.word[best].num_letters)
+            best = dictionary.shown[i];
+    return best;
+}
+
+/* For a word that the dictionary does not have, what the model says is right. */
+static void as_said(EncoderDecoder *net, Batch *batch) {
+    int64_t said[MOST_SAID + 2] = {0}; /* a 0 before the sounds, and one after them */
+    Tensor *weights;
+    if (!speak(net, batch, said + 1, &weights)) return;
+    const Shape shape = SHAPE(1, count_sounds(said + 1) + 1);
+    batch->before = tape_own(tensor_from_int64s(shape, said));
+    batch->answers = tape_own(tensor_from_int64s(shape, said + 1));
+}
+
+/* One forward and backward pass of the whole model. The queries and keys of the page are what a
+ * score compares: for additive attention W_q q and W_k k. */
+static Seen see(EncoderDecoder *net, const Batch *batch) {
+    Seen seen = {0};
+    Tensor *weights;
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *keys = encode(net, batch->letters, batch->lengths);
+    Tensor *queries = decode(net, batch->before, NULL);
+    Tensor *contexts = attend(net, queries, keys, batch->lengths, &weights);
+    Tensor *loss = loss_of(answer(net, queries, contexts), batch);
+    if (ag_backward(loss)) {
+        Tensor *q = net->additive ? nn_linear_forward(net->additive->W_q, queries) : queries;
+        Tensor *k = net->additive ? nn_linear_forward(net->additive->W_k, keys) : keys;
+        seen = (Seen){.queries = recording_leaf(q, "queries"),
+                      .keys = recording_leaf(k, "keys"),
+                      .values = recording_leaf(keys, "values"),
+                      .context_grad = recording_constant(contexts->grad, "G"),
+                      .loss = tensor_item(loss)};
+    }
+    tape_end();
+    return seen;
+}
+
+/* What the page shows: the contexts again, and a sum that has the loss's gradient. */
+static Tensor *page_sum(const EncoderDecoder *net, const Seen *s) {
+    Tensor *scores = net->additive
+                         ? ag_additive_scores(s->queries, s->keys, net->additive->w_v->weight, NULL)
+                         : ag_scale(ag_bmm(s->queries, ag_transpose(s->keys, 1, 2)),
+                                    1 / sqrt((double)options.hidden));
+    Tensor *weights = ag_name(ag_softmax(ag_name(scores, "scores"), 2), "attention_weights");
+    Tensor *contexts = ag_name(ag_bmm(weights, s->values), "contexts"); /* (1, S, h) */
+    return ag_name(ag_sum(ag_mul(s->context_grad, contexts)), "sum(G contexts)");
+}
+
+/* Writes the page of one word. A page cannot show the matrices of the model. So the whole model
+ * runs once, and the page gets the gradient of its loss by the contexts, G: sum(G contexts) has the
+ * gradients that the loss has. */
+static void explain(EncoderDecoder *net) {
+    const int number = shortest();
+    const Word *word = &dictionary.word[number];
+    char text[512], sounds[8 * (MOST_SAID + 1)];
+    nn_train(net, false);
+    tape_begin_no_grad();
+    Batch batch = batch_of(number);
+    if (word->num_sounds == 0) as_said(net, &batch);
+    int64_t answers[MOST_SAID + 1] = {0};
+    tensor_to_int64s(batch.answers, answers);
+    print_sounds(sounds, sizeof sounds, answers, count_sounds(answers));
+    const Seen seen = see(net, &batch);
+    tape_end();
+    recording_prepare(net);
+    recording_begin();
+    Tensor *sum = page_sum(net, &seen);
+    snprintf(text, sizeof text,
+             "The word %s after %" PRId64 " steps of training. Its sounds are%s; the model's loss "
+             "is %.4f. Row i of `attention_weights` says where the model looks before sound i, the "
+             "last row is the end of the word, and column j is letter j.",
+             word->text, run.step, sounds, seen.loss);
+    const Recording recording = {
+        .title = "pronounce",
+        .idea = "The loss knows the right sounds; the gradient of the scores finds their letters.",
+        .command = "build/pronounce --explain FILE.html",
+        .columns = "",
+        .text = {text, "The page is too small for the rest of the model: it has only `G`, the "
+                       "gradient of the model's loss by the contexts. The last line, sum(G "
+                       "contexts), has the gradient `G`, so all gradients before it are gradients "
+                       "of the loss. `keys` and `values` come from one vector of each letter, the "
+                       "state of the encoder; here their gradients are apart."},
+        .formula = {net->additive ? "attention_weights = softmax(w tanh(queries + keys))"
+                                  : "attention_weights = softmax(queries keys' / sqrt(d))",
+                    "contexts = attention_weights values", "G = d loss of the model / d contexts"}};
+    recording_end(net, sum, &recording, run.explain);
+}
+
+/* ---- main ---------------------------------------------------------------------------------- */
+
+static const Flag flags[] = {
+    CHOICE_FLAG("--attention", options.attention, "additive|dot|last|mean",
+                "The score of a query and a key: w . tanh(W_q q + W_k k), or q . k / sqrt(d). The\n"
+                "other two have no attention: the model gets the encoder's last states, or the\n"
+                "mean of all states."),
+    TEXT_FLAG("--words", words, "FILE", "examples/data/pronounce.txt",
+              "The dictionary: a word and its sounds in each line."),
+    TEXT_FLAG("--show", shown, "WORDS", "daughter,light,knight,box,psychology,taxi",
+              "Words to show, in any spelling. They, and words that begin as they do, are not\n"
+              "trained on."),
+    INTEGER_FLAG("--hidden", options.hidden, 2, 1024, "from 2 to 1024",
+                 "The size of the vectors, even."),
+    NUMBER_FLAG("--dropout", options.dropout, 0, 1, "from 0 to 1", "Probability of dropout."),
+    NUMBER_FLAG("--decay", decay, 0, 1e300, "of at least 0", "Weight decay."),
+    SWITCH_FLAG("--final", final,
+                "Measure by words that no choice was made by, for numbers that are reported."),
+};
+
+/* The number of the chosen attention: dot, last and mean have the same parameters. */
+static Tensor *which_attention(void) {
+    static const char *const all[] = {"additive", "dot", "last", "mean"};
+    int64_t i = 0;
+    while (strcmp(all[i], options.attention) != 0) i++;
+    return tensor_from_int64s(SCALAR, &i);
+}
+
+static Tensor *sound_names(void) {
+    int64_t letter[sizeof dictionary.sound];
+    for (size_t i = 0; i < sizeof dictionary.sound; i++)
+        letter[i] = dictionary.sound[i / sizeof *dictionary.sound][i % sizeof *dictionary.sound];
+    return tensor_from_int64s(SHAPE(sizeof dictionary.sound), letter);
+}
+
+int main(int argc, char **argv) {
+    training_flags(&run, argc, argv, flags, sizeof flags / sizeof *flags);
+    if (options.hidden % 2)
+        flags_misuse(run.program, "--hidden %" PRId64 " is odd", options.hidden);
+    const bool looks = options.attention[0] == 'a' || options.attention[0] == 'd';
+    if (run.explain && !looks)
+        flags_misuse(run.program, "--explain shows attention, and --attention %s is none",
+                     options.attention);
+    if (dictionary_read(&dictionary, words, shown)) {
+        alignment_learn(&alignment, &dictionary);
+        letter_table_learn(&table, &dictionary, &alignment);
+    }
+    EncoderDecoder *net = encoder_decoder_new(&options, dictionary.num_sounds);
+    show_input(net);
+    Optimizer *adamw = nn_adamw_new(net, (AdamWConfig){.lr = run.lr, .weight_decay = decay});
+    training_must_match(&run, "attention", which_attention());
+    training_must_match(&run, "list of sounds", sound_names());
+    training_must_match(&run, "choice of training words", dictionary_is_trained(&dictionary));
+    training_begin(&run, net, adamw);
+    train(net, adamw);
+    if (training_finish(&run)) evaluate(net);
+    if (run.explain && !tensor_error()) explain(net);
+    nn_free(adamw);
+    nn_free(net);
+    letter_table_free(&table);
+    dictionary_free(&dictionary);
+    return training_status(&run);
+}

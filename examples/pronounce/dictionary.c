@@ -1,0 +1,251 @@
+/* dictionary.c - words and their sounds: see dictionary.h. The sections: reading, the split, words
+ * to show, batches. */
+#include "dictionary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static bool is_small(char c) { return c >= 'a' && c <= 'z'; } /* in every locale */
+
+/* True if the first n characters of text are a word; then *word has its letters. */
+static bool spell(Word *word, const char *text, size_t n) {
+    *word = (Word){.num_letters = (int)n};
+    if (n < 1 || n > WORD_MAX) return false;
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
+        if (!is_small(c)) return false;
+        word->text[i] = c;
+        word->letter[i] = (uint8_t)(c - 'a' + 1);
+    }
+    return true;
+}
+
+/* The number of a sound; a new sound gets the next number. -1 if there is no room for it. */
+static int sound_number(Dictionary *d, const char *name, size_t n) {
+    for (int s = 1; s < d->num_sounds; s++)
+        if (strlen(d->sound[s]) == n && memcmp(d->sound[s], name, n) == 0) return s;
+    if (d->num_sounds == MAX_SOUNDS || n >= sizeof *d->sound) return -1;
+    memcpy(d->sound[d->num_sounds], name, n);
+    return d->num_sounds++;
+}
+
+static const char blanks[] = " \t\r\n";
+
+/* "knight N AY T" */
+static bool read_line(Dictionary *d, const char *line, Word *word) {
+    size_t n = strcspn(line, blanks);
+    if (!spell(word, line, n)) return false;
+    for (line += n; *(line += strspn(line, blanks)); line += n) {
+        n = strcspn(line, blanks);
+        int sound = sound_number(d, line, n);
+        if (sound < 0 || word->num_sounds == WORD_MAX) return false;
+        word->sound[word->num_sounds++] = (uint8_t)sound;
+    }
+    return word->num_sounds > 0 && word->num_sounds <= SOUNDS_A_LETTER * word->num_letters;
+}
+
+static bool append(Dictionary *d, const Word *word) {
+    if ((d->num_words & (d->num_words - 1)) == 0) { /* full: 0, 1, 2, 4 ... words */
+        size_t room = d->num_words ? 2 * (size_t)d->num_words : 1;
+        Word *more = realloc(d->word, room * sizeof *more);
+        if (!more) return tensor_fail("out of memory for %zu words", room);
+        d->word = more;
+    }
+    d->word[d->num_words++] = *word;
+    return true;
+}
+
+static bool read_lines(Dictionary *d, FILE *file, const char *path) {
+    char line[512];
+    Word word;
+    for (int number = 1; fgets(line, sizeof line, file); number++) {
+        if (*line == '#' || !line[strspn(line, blanks)]) continue;
+        if (!read_line(d, line, &word))
+            return tensor_fail(
+                "%s:%d: \"%s\" is no line of a dictionary: a word of 1 to %d letters "
+                "a to z, then 1 to %d sounds, at most %d for a letter",
+                path, number, tensor_name_text(strtok(line, "\r\n")), WORD_MAX, WORD_MAX,
+                SOUNDS_A_LETTER);
+        if (!append(d, &word)) return false;
+    }
+    return !ferror(file) || tensor_fail("cannot read %s: %s", path, strerror(errno));
+}
+
+/* ---- the split ------------------------------------------------------------------------------- */
+
+enum { BEGINNINGS = LETTERS * LETTERS * LETTERS * LETTERS };
+
+/* Numbers the families in the order in which they begin. */
+static bool number_families(Dictionary *d) {
+    int *family = calloc(BEGINNINGS, sizeof *family); /* of four letters: its number + 1 */
+    if (!family) return tensor_fail("out of memory");
+    for (Word *w = d->word; w < d->word + d->num_words; w++) {
+        int beginning = 0;
+        for (int i = 0; i < 4; i++)
+            beginning = beginning * LETTERS + (i < w->num_letters ? w->letter[i] : 0);
+        if (!family[beginning]) family[beginning] = ++d->num_families;
+        w->family = family[beginning] - 1;
+    }
+    free(family);
+    return true;
+}
+
+/* 4 and 19, since so no word that pronounce shows by default is trained on. */
+static Part part_of_family(int family) {
+    switch (family % 20) {
+    case 0:
+    case 10: return HELD_OUT;
+    case 4:
+    case 19: return FINAL;
+    default: return TRAINED;
+    }
+}
+
+/* Each part must have a word. */
+static bool check_parts(const Dictionary *d, const char *path) {
+    int words[SHOWN + 1] = {0};
+    for (int i = 0; i < d->num_words; i++) words[d->word[i].part]++;
+    if (words[TRAINED] && words[HELD_OUT] && words[FINAL]) return true;
+    return tensor_fail("%s: a dictionary of %d words in %d families is too short for three parts",
+                       path, d->num_words, d->num_families);
+}
+
+/* ---- words to show --------------------------------------------------------------------------- */
+
+/* The number of a word in the file; a word that is not there is appended. -1 on error. */
+static int find(Dictionary *d, const Word *word) {
+    for (int i = 0; i < d->num_words; i++)
+        if (strcmp(d->word[i].text, word->text) == 0) return i;
+    return append(d, word) ? d->num_words - 1 : -1;
+}
+
+static bool read_shown(Dictionary *d, const char *list) {
+    static const char between[] = ", \t\r\n";
+    Word word;
+    for (const char *at = list; *(at += strspn(at, between)); at += strcspn(at, between)) {
+        const size_t n = strcspn(at, between);
+        if (!spell(&word, at, n))
+            return tensor_fail(
+                "--show: \"%s\" does not begin with a word of 1 to %d letters a to z",
+                tensor_name_text(at), WORD_MAX);
+        if (d->num_shown == SHOWN_MAX)
+            return tensor_fail("--show: there are more than %d words", SHOWN_MAX);
+        int found = find(d, &word);
+        if (found < 0) return false;
+        d->shown[d->num_shown++] = found;
+    }
+    return d->num_shown > 0 ||
+           tensor_fail("--show: there is no word in \"%s\"", tensor_name_text(list));
+}
+
+static void hold_out_shown(Dictionary *d) {
+    for (int i = 0; i < d->num_shown; i++) {
+        const int family = d->word[d->shown[i]].family;
+        for (Word *w = d->word; w < d->word + d->num_words; w++)
+            if (w->family == family && w->part == TRAINED) w->part = SHOWN;
+    }
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+/* x after `before` (if it is not negative), with `after` at its end. */
+static Tensor *list_of(const uint8_t *x, int n, int64_t before, int64_t after) {
+    int64_t list[WORD_MAX + 1];
+    int length = 0;
+    if (before >= 0) list[length++] = before;
+    for (int i = 0; i < n; i++) list[length++] = x[i];
+    if (after >= 0) list[length++] = after;
+    return tape_own(tensor_from_int64s(SHAPE(length), list));
+}
+
+static Tensor *padded(Tensor **list, int n, double value) {
+    return tensor_retain(ag_pad_sequence(list, n, value));
+}
+
+/* All words as one batch, and the list of those that are trained on. */
+static bool make_tensors(Dictionary *d) {
+    const int N = d->num_words;
+    Tensor **list = malloc(3 * (size_t)N * sizeof *list);
+    int64_t *number = malloc(2 * (size_t)N * sizeof *number), trained = 0;
+    if (!list || !number) tensor_fail("out of memory for %d words", N);
+    tape_begin_no_grad();
+    for (int i = 0; i < N && !tensor_error(); i++) {
+        const Word *w = &d->word[i];
+        list[i] = list_of(w->letter, w->num_letters, -1, -1);
+        list[N + i] = list_of(w->sound, w->num_sounds, 0, -1);
+        list[2 * N + i] = list_of(w->sound, w->num_sounds, -1, 0);
+        number[N + i] = w->num_letters;
+        if (w->part == TRAINED) number[trained++] = i;
+    }
+    if (!tensor_error()) {
+        d->all = (Batch){padded(list, N, 0), tensor_from_int64s(SHAPE(N), number + N),
+                         padded(list + N, N, 0), padded(list + 2 * N, N, NO_SOUND)};
+        d->trained = tensor_from_int64s(SHAPE(trained), number);
+    }
+    tape_end();
+    free(list);
+    free(number);
+    return !tensor_error();
+}
+
+bool dictionary_read(Dictionary *d, const char *path, const char *shown) {
+    *d = (Dictionary){.num_sounds = 1, .sound = {"."}};
+    FILE *file = fopen(path, "rb");
+    if (!file) return tensor_fail("cannot read %s: %s", path, strerror(errno));
+    bool ok = read_lines(d, file, path);
+    fclose(file);
+    d->num_in_file = d->num_words;
+    if (!ok || !read_shown(d, shown) || !number_families(d)) return false;
+    for (int i = 0; i < d->num_words; i++)
+        d->word[i].part = i < d->num_in_file ? part_of_family(d->word[i].family) : SHOWN;
+    hold_out_shown(d);
+    return check_parts(d, path) && make_tensors(d);
+}
+
+void dictionary_free(Dictionary *d) {
+    Tensor *const all[] = {d->all.letters, d->all.lengths, d->all.before, d->all.answers};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    tensor_release(d->trained);
+    free(d->word);
+    *d = (Dictionary){0};
+}
+
+Tensor *dictionary_is_trained(const Dictionary *d) {
+    Tensor *trained = tensor_zeros_of(SHAPE(d->num_in_file), BOOL);
+    for (int i = 0; trained && i < d->num_in_file; i++)
+        tensor_set(trained, d->word[i].part == TRAINED, i);
+    return trained;
+}
+
+Batch dictionary_batch(const Dictionary *d, Tensor *numbers) {
+    const int64_t B = tensor_size(numbers, 0);
+    int64_t letters = 1, sounds = 0;
+    for (int64_t b = 0; b < B; b++) {
+        const Word *w = &d->word[(int)tensor_get(numbers, b)];
+        if (w->num_letters > letters) letters = w->num_letters;
+        if (w->num_sounds > sounds) sounds = w->num_sounds;
+    }
+    const Batch *all = &d->all;
+    return (Batch){ag_slice(ag_index_select(all->letters, 0, numbers), 1, 0, letters),
+                   ag_index_select(all->lengths, 0, numbers),
+                   ag_slice(ag_index_select(all->before, 0, numbers), 1, 0, sounds + 1),
+                   ag_slice(ag_index_select(all->answers, 0, numbers), 1, 0, sounds + 1)};
+}
+
+Batch dictionary_draw(const Dictionary *d, int64_t B) {
+    Tensor *drawn = tape_own(tensor_randint(0, tensor_size(d->trained, 0), SHAPE(B)));
+    return dictionary_batch(d, ag_index_select(d->trained, 0, drawn));
+}
+
+Tensor *dictionary_part(const Dictionary *d, Part part, int *next, int B) {
+    Tensor *numbers = tensor_empty_of(SHAPE(B), I64);
+    int n = 0;
+    for (; numbers && *next < d->num_words && n < B; ++*next)
+        if (d->word[*next].part == part) tensor_set(numbers, *next, n++);
+    tape_own(numbers);
+    return n > 0 ? ag_slice(numbers, 0, 0, n) : NULL;
+}

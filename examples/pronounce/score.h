@@ -1,0 +1,29 @@
+/* score.h - how good is a pronunciation, and where does the model look? */
+#ifndef TAPEHEAD_EXAMPLES_SCORE_H
+#define TAPEHEAD_EXAMPLES_SCORE_H
+
+#include "encoder_decoder.h"
+#include "letter_table.h"
+
+/* Sums over the words of a part of the dictionary. */
+typedef struct {
+    double words[WORD_MAX + 1]; /* by the number of letters */
+    double right[WORD_MAX + 1], table_right[WORD_MAX + 1];
+    double sounds, wrong, table_wrong; /* wrong: edits, the distance from what was said */
+
+    /* Looks: the letter with the largest weight, for each sound of the dictionary, given the right
+     * sounds before it. These are 0 for a model without attention. */
+    double steps, left;            /* from a sound to the next one; looks that go to the left */
+    double agree;                  /* looks at the letter of the alignment */
+    double silent, sounding;       /* letters that say nothing, letters that say something */
+    double on_silent, on_sounding; /* the weight on them, a sum over the sounds of the word */
+} Score;
+
+/* How many insertions, deletions and changes of a sound make b of a. Levenshtein 1966 */
+int edit_distance(const uint8_t *a, int n, const uint8_t *b, int m);
+
+/* Lets the model and the table say each word of the part. */
+Score score_of(EncoderDecoder *net, const Dictionary *d, const Alignment *alignment,
+               const LetterTable *table, Part part);
+
+#endif

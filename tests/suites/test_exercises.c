@@ -1,0 +1,429 @@
+/* test_exercises.c - does build/exercises mark what students write rightly?
+ *
+ * tests/submissions/ has a file for each exercise with many answers to it, each under a line that
+ * says what the mark must be:
+ *
+ *     ==== right the sum first
+ *     ==== wrong no_sum           wrong by the mistake with this id, or ids with a + between
+ *     ==== wrong - half of it     wrong by no mistake that has an id
+ *     ==== crash, timeout, outside, inputs, no-compile, empty
+ *
+ * Round r takes answer r of each file, makes a submission of these, and compares all marks. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../examples/explain/json.h"
+#include "common.h"
+#include "common_program.h"
+
+enum { EXERCISES = 14, ROUNDS = 40, TEXT = 1 << 16 };
+
+static const char *const name[EXERCISES] = {
+    "01_scale",     "02_bias",           "03_product",    "04_softmax",       "05_masked_softmax",
+    "06_dropout",   "07_linear",         "08_layer_norm", "09_cross_entropy", "10_additive",
+    "11_attention", "12_self_attention", "13_sgd",        "14_flash"};
+
+/* ---- answers -----------------------------------------------------------------------------------
+ */
+
+static char text[TEXT];
+
+/* Reads answer number r of an exercise: its first line goes to `mark`, the rest is the result, in
+ * `text`. NULL if there are fewer answers. */
+static char *answer(int exercise, int r, char mark[128]) {
+    char file[128];
+    snprintf(file, sizeof file, "tests/submissions/%s.txt", name[exercise]);
+    slurp(file, text, sizeof text);
+    ck_assert_msg(*text && strlen(text) < sizeof text - 1, "%s is missing, or too long", file);
+    char *at = strncmp(text, "==== ", 5) == 0 ? text : strstr(text, "\n==== ") + 1;
+    for (; r > 0; r--) {
+        at = strstr(at, "\n==== ");
+        if (!at) return NULL;
+        at++;
+    }
+    char *body = strchr(at, '\n') + 1;
+    snprintf(mark, 128, "%.*s", (int)(body - at - 6), at + 5);
+    char *end = strstr(body, "\n==== ");
+    if (end) end[1] = '\0';
+    return body;
+}
+
+/* Writes one answer into the folder of the round. */
+static void submit(int exercise, const char *body) {
+    char file[128];
+    snprintf(file, sizeof file, "%s/%s.c", folder, name[exercise]);
+    put(file, body);
+}
+
+/* The member of a test's extra_data; "" if there is none. */
+static const char *extra(const Json *test, const char *key) {
+    return json_text(json_get(test, "extra_data"), key, "");
+}
+
+/* "no_scale", or "da_untransposed+db_untransposed" */
+static void ids_of(const Json *test, char ids[128]) {
+    const Json *list = json_get(json_get(test, "extra_data"), "mistakes");
+    snprintf(ids, 128, "%s", extra(test, "mistake"));
+    for (int64_t i = 1; list && i < list->count; i++) {
+        const size_t at = strlen(ids);
+        snprintf(ids + at, 128 - at, "+%s", json_at(list, i)->text);
+    }
+}
+
+/* "wrong - half of it" has the result "wrong" and no id. */
+static void check_mark(const char *mark, const Json *test) {
+    char result[32], wanted[64], ids[128];
+    *wanted = '\0';
+    ids_of(test, ids);
+    sscanf(mark, "%31s %63s", result, wanted);
+    if (strcmp(result, "wrong") != 0 || strcmp(wanted, "-") == 0) *wanted = '\0';
+    const char *output = json_text(test, "output", "");
+    ck_assert_msg(strcmp(extra(test, "result"), result) == 0, "%s, %s: it is %s\n%s",
+                  json_text(test, "name", ""), mark, extra(test, "result"), output);
+    ck_assert_msg(strcmp(ids, wanted) == 0, "%s, %s: its id is \"%s\"\n%s",
+                  json_text(test, "name", ""), mark, ids, output);
+    ck_assert_str_eq(json_text(test, "status", ""),
+                     strcmp(result, "right") == 0 ? "passed" : "failed");
+}
+
+/* ---- results.json ------------------------------------------------------------------------------
+ */
+
+static char json[TEXT];
+static Json *tree;
+
+/* Marks the folder, with more arguments, and reads results.json. Returns the exit status. */
+static int mark_folder(const char *arguments) {
+    char line[512];
+    snprintf(line, sizeof line, "--submission $D --json $D/results.json %s", arguments);
+    const int status = run(line);
+    ck_assert_msg(status == 0 || status == 1, "status %d: %s", status, complaints);
+    slurp(path("results.json"), json, sizeof json);
+    tree = json_read(json);
+    ck_assert_ptr_nonnull(tree);
+    return status;
+}
+
+START_TEST(answers_are_marked_rightly) {
+    char only[64] = "--only 0", mark[EXERCISES][128];
+    int chosen[EXERCISES], n = 0;
+    for (int i = 0; i < EXERCISES; i++) {
+        const char *body = answer(i, _i, mark[n]);
+        if (!body) continue;
+        submit(i, body);
+        snprintf(n ? only + strlen(only) : only, 16, n ? ",%d" : "--only %d", i + 1);
+        chosen[n++] = i;
+    }
+    if (n == 0) return;
+    mark_folder(only);
+    const Json *tests = json_get(tree, "tests");
+    ck_assert_int_eq(tests->count, n);
+    for (int i = 0; i < n; i++) {
+        ck_assert_str_eq(json_text(json_at(tests, i), "name", ""), name[chosen[i]]);
+        check_mark(mark[i], json_at(tests, i));
+    }
+    free(tree);
+}
+END_TEST
+
+START_TEST(there_are_enough_answers) {
+    char mark[128];
+    int right_ones, nameless = 0;
+    for (int i = 0; i < EXERCISES; i++) {
+        right_ones = 0;
+        for (int r = 0; answer(i, r, mark); r++) {
+            if (strncmp(mark, "right", 5) == 0) right_ones++;
+            if (strncmp(mark, "wrong -", 7) == 0) nameless++;
+        }
+        ck_assert_int_ge(right_ones, 3);
+        ck_assert_ptr_null(answer(i, ROUNDS, mark)); /* every answer is in a round */
+    }
+    ck_assert_int_ge(nameless, 12);
+}
+END_TEST
+
+/* The first answer of each exercise is right. */
+static void submit_right_answers(void) {
+    char mark[128];
+    for (int i = 0; i < EXERCISES; i++) submit(i, answer(i, 0, mark));
+}
+
+START_TEST(all_right) {
+    submit_right_answers();
+    ck_assert_int_eq(mark_folder("--seed 3"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\n14 of 14 are right.\n14 passed, 0 failed\n"));
+    ck_assert_ptr_nonnull(strstr(
+        out,
+        " 4 softmax            right    the library's loop: tensor/kernels/plain.inc, softmax_dx\n"));
+    ck_assert_int_eq(json_integer(tree, "score", 0), 14);
+    free(tree);
+}
+END_TEST
+
+/* The fields and types that Gradescope's documentation names. */
+START_TEST(results_are_as_gradescope_reads_them) {
+    submit(2, "@");
+    mark_folder("--only 3,4");
+    ck_assert_int_eq(json_get(tree, "score")->kind, JSON_NUMBER);
+    const Json *test = json_at(json_get(tree, "tests"), 0);
+    ck_assert_int_eq(json_get(test, "score")->kind, JSON_NUMBER);
+    ck_assert_int_eq(json_integer(test, "max_score", 0), 1);
+    ck_assert_str_eq(json_text(test, "number", ""), "3");
+    ck_assert_str_eq(json_text(test, "name", ""), "03_product");
+    ck_assert_str_eq(json_text(test, "status", ""), "failed");
+    ck_assert_ptr_nonnull(
+        strstr(json_text(test, "output", ""), "it does not compile: 03_product.c:1:1: error: "));
+    ck_assert_str_eq(extra(test, "result"), "no-compile");
+    ck_assert_str_eq(extra(json_at(json_get(tree, "tests"), 1), "result"), "empty");
+    free(tree);
+}
+END_TEST
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* A file that is not there counts as empty, and so does one as it is given to the students. */
+START_TEST(nothing_takes_little_time) {
+    const double start = seconds();
+    ck_assert_int_eq(run("--submission $D"), 1);
+    ck_assert_double_lt(seconds() - start, 2);
+    ck_assert_ptr_nonnull(strstr(out, "\n 9 cross_entropy      empty\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n0 of 14 are right. Next: 1, "));
+    ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 14 failed\n"));
+}
+END_TEST
+
+/* The students' files compile without a warning: with a body in place of "your code". */
+START_TEST(the_files_of_the_students_compile) {
+    for (int i = 0; i < EXERCISES; i++) {
+        char line[256];
+        snprintf(line, sizeof line,
+                 "sed 's,/. your code ./,if (0) return;,' examples/exercises/%s.c >$D/%s.c",
+                 name[i], name[i]);
+        ck_assert_int_eq(shell(line), 0);
+    }
+    mark_folder("");
+    for (int i = 0; i < EXERCISES; i++) {
+        const Json *test = json_at(json_get(tree, "tests"), i);
+        ck_assert_msg(strcmp(extra(test, "result"), "no-compile") != 0 &&
+                          !strstr(json_text(test, "output", ""), "warns"),
+                      "%s: %s", name[i], json_text(test, "output", ""));
+    }
+    free(tree);
+}
+END_TEST
+
+/* What is said about a result that no known mistake computes. The body is that of softmax_backward,
+ * or of product_backward. */
+static void expect_words(int exercise, const char *body, const char *words) {
+    static const char *const function[] = {
+        "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {"
+        "double s = 0; for (int i = 0; i < n; i++) s += y[i] * dy[i];",
+        "void product_backward(int n, int k, int m, double da[n][k], double db[k][m], const double a[n][k], "
+        "const double b[k][m], const double dy[n][m]) {"
+        "for (int i = 0; i < n; i++) for (int p = 0; p < k; p++) for (int j = 0; j < m; j++) {"};
+    char code[2048], only[32];
+    snprintf(code, sizeof code, "%s %s }\n", function[exercise == 3], body);
+    snprintf(only, sizeof only, "--only %d", exercise);
+    submit(exercise - 1, code);
+    mark_folder(only);
+    const char *output = json_text(json_at(json_get(tree, "tests"), 0), "output", "");
+    ck_assert_msg(strstr(output, words), "%s: %s", words, output);
+    ck_assert_str_eq(extra(json_at(json_get(tree, "tests"), 0), "mistake"), "");
+    free(tree);
+}
+
+START_TEST(words_about_a_result_without_a_name) {
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] * (s - dy[i]);",
+                 "dx is right but for its sign, on every input.\n");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = 3 * y[i] * (dy[i] - s);",
+                 "dx is 3 times what it should be, on every input.\n");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = n * y[i] * (dy[i] - s);",
+                 "dx is right up to a factor");
+    expect_words(4, "for (int i = 1; i < n; i++) dx[i] = y[i - 1] * (dy[i - 1] - s);",
+                 "The elements of dx are right, but shifted by one place.\n");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - s) * dy[i];",
+                 "dx does not double when dy doubles: is dy squared, or not used?\n");
+    expect_words(4, "y = dx; dx = 0; if (s > 1e9) s = y[0];",
+                 "dx: the function never writes to it.\n");
+    expect_words(3, "da[i][p] = dy[i][j] * b[p][j]; db[p][j] += a[i][p] * dy[i][j]; }",
+                 "] should be the sum of these terms: dy[");
+    expect_words(
+        3,
+        "da[i][p] += dy[i][j] * b[p][j]; db[p][j] += a[i][p] * dy[i][j]; } if (n == k)"
+        "for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) { double t = da[i][j]; da[i][j] = da[j][i]; da[j][i] = t; }",
+        "da is the transpose of what it should be, where it is square.\n");
+    expect_words(3, "da[i][p] += dy[i][j] * b[j][p]; db[p][j] -= a[i][p] * dy[i][j]; }",
+                 "da: Your code computes this: da = dy b");
+}
+END_TEST
+
+/* ---- the command line --------------------------------------------------------------------------
+ */
+
+START_TEST(command_lines) {
+    expect_misuse("--solution");
+    ck_assert_ptr_nonnull(strstr(complaints, "there is no --solution"));
+    expect_misuse("--only 15");
+    expect_misuse("--only 3,x");
+    expect_misuse("--only 3 4");
+    expect_misuse("0");
+    expect_misuse("--seed");
+    expect_misuse("--train --find");
+    expect_failure("--json $D/nowhere/results.json", "it cannot be written");
+    expect_failure("--submission $D/nowhere", "there is no such folder");
+}
+END_TEST
+
+START_TEST(a_number_alone_shows_the_arrays) {
+    submit(
+        3,
+        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {\n"
+        "printf(\"here \\033 I am\\n\"); for (int i = 0; i < n; i++) dx[i] = dy[i]; }\n");
+    ck_assert_int_eq(run("--submission $D 4 --seed 9"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "(build/exercises 4 --seed 9 shows the arrays)"));
+    ck_assert_ptr_nonnull(strstr(out, "\n  dx, yours\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n  dx, right\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n    here ? I am\n"));
+    ck_assert_ptr_nonnull(strstr(out, "explain.html#lesson="));
+    ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 1 failed\n"));
+}
+END_TEST
+
+START_TEST(the_compiler) {
+    submit_right_answers();
+    ck_assert_int_eq(run_line("CC='cc -O2'", "--submission $D 4"), 0);
+    ck_assert_int_eq(run_line("CC=nothing-here", "--submission $D 4"), 1);
+    ck_assert_ptr_nonnull(strstr(complaints, "there is no C compiler nothing-here"));
+    ck_assert_int_eq(run_line("TMPDIR=$D/nowhere", "--submission $D 4"), 1);
+    ck_assert_ptr_nonnull(strstr(complaints, "TMPDIR"));
+}
+END_TEST
+
+/* Folders with spaces and quotes, and one that looks like a flag; no file is left behind. */
+START_TEST(odd_folders) {
+    submit_right_answers();
+    ck_assert_int_eq(
+        shell("mkdir \"$D/a 'folder\" \"$D/tmp\" && cp $D/04_softmax.c \"$D/a 'folder/\""), 0);
+    ck_assert_int_eq(run_line("TMPDIR=$D/tmp", "--submission \"$D/a 'folder\" 4"), 0);
+    ck_assert_int_eq(shell("[ -z \"$(ls -A $D/tmp)\" ]"), 0);
+}
+END_TEST
+
+/* ---- training, and finding an input
+ * -------------------------------------------------------------- */
+
+/* The functions of recall's model, right: the losses of the student and of the library are equal.
+ */
+START_TEST(right_functions_train_as_the_library_does) {
+    submit_right_answers();
+    ck_assert_int_eq(run("--submission $D --train"), 0);
+    ck_assert_ptr_nonnull(
+        strstr(out, "  yours: 3 product 5 masked_softmax 7 linear 9 cross_entropy 13 sgd\n"));
+    ck_assert_ptr_nonnull(strstr(out, " 10 additive "));
+    ck_assert_ptr_null(strstr(out, "differ"));
+    const char *first = strstr(out, "The losses are equal to the last digit.");
+    ck_assert(first && strstr(first + 1, "The losses are equal to the last digit."));
+}
+END_TEST
+
+START_TEST(a_wrong_function_trains_otherwise) {
+    char mark[128];
+    submit(8, answer(8, 3, mark)); /* no_onehot: the loss does not fall */
+    ck_assert_str_eq(mark, "wrong no_onehot");
+    ck_assert_int_eq(run("--submission $D --train"), 1);
+    ck_assert_ptr_nonnull(strstr(
+        out, "  yours: 9 cross_entropy\n  the library's, since yours is not there: 3 product"));
+    ck_assert_ptr_nonnull(strstr(out, "   differs\n"));
+    ck_assert_ptr_nonnull(strstr(out, "  The losses differ"));
+    submit(
+        8,
+        "#include \"09_cross_entropy.h\"\nvoid cross_entropy_backward(int n, int target, double dloss, "
+        "double dx[n], const double x[n]) { exit(0); }\n");
+    expect_failure("--submission $D --train", "9 cross_entropy: the function did not return");
+    ck_assert_int_eq(shell("rm $D/09_cross_entropy.c"), 0);
+    ck_assert_int_eq(run("--submission $D --train"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "Write one of these functions first."));
+}
+END_TEST
+
+/* Wrong answers get a hint, and what cannot be read is asked again. */
+START_TEST(finding_inputs) {
+    ck_assert_int_eq(
+        run_line(
+            "printf '%s\\n' '1 1 1' '1 2 3' 0 '1 2 x' '1, 2, 3' '1 0 0' 'dx[7]' 'dx[1]' '1 2 3' 3 -1 1 2 "
+            "'1 2 3' 'true true false' '1 1 nan' 2 |",
+            "--find"),
+        0);
+    ck_assert_ptr_nonnull(strstr(out, "dx[0] is -0.333333, and should be -0.333333.\nFor which y"));
+    ck_assert_ptr_nonnull(strstr(out, "x wants 3 numbers"));
+    ck_assert_ptr_nonnull(strstr(out, "It has the form dx[1]."));
+    ck_assert_ptr_nonnull(strstr(out, "target wants a class"));
+    ck_assert_ptr_nonnull(
+        strstr(out, "Right: dx[2] is +nan here, and should be +0.\n\n3 of 3 found.\n"));
+    ck_assert_int_eq(run("--find </dev/null"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "\n0 of 3 found.\n"));
+}
+END_TEST
+
+/* Copies the code that --find shows, and marks it: it is the mistake that it should be. */
+static void mark_shown(int exercise, const char *function, const char *id) {
+    char code[4096] = "#include <math.h>\n#include <stdbool.h>\n";
+    const char *at = strstr(out, function);
+    ck_assert_ptr_nonnull(at);
+    strncat(code, at, (size_t)(strstr(at, "\n    }\n") - at) + 7);
+    submit(exercise - 1, code);
+    char only[32];
+    snprintf(only, sizeof only, "--only %d", exercise);
+    mark_folder(only);
+    ck_assert_str_eq(extra(json_at(json_get(tree, "tests"), 0), "mistake"), id);
+    free(tree);
+}
+
+START_TEST(what_find_shows_is_what_it_computes) {
+    static const struct {
+        int exercise;
+        const char *function, *id;
+    } shown[] = {{4, "void softmax_backward", "mean_of_dy"},
+                 {9, "void cross_entropy_backward", "ignored_not_zero"},
+                 {5, "void masked_softmax_backward", "unmasked_gradient"}};
+    for (int i = 0; i < 3; i++) {
+        run_line(
+            "{ for i in 1 2 3; do printf '1 1 1\\n1 1 1\\n0\\n'; done; for i in 1 2 3; do printf '1 1 1\\n1\\n1\\n0\\n'; done; } |",
+            "--find");
+        mark_shown(shown[i].exercise, shown[i].function, shown[i].id);
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("exercises");
+    program = "exercises";
+    TCase *answers = add_program_case(suite, "answers");
+    mark_long(answers);
+    tcase_add_loop_test(answers, answers_are_marked_rightly, 0, ROUNDS);
+    tcase_add_test(answers, there_are_enough_answers);
+    tcase_add_test(answers, all_right);
+    TCase *results = add_program_case(suite, "results");
+    tcase_add_test(results, results_are_as_gradescope_reads_them);
+    tcase_add_test(results, nothing_takes_little_time);
+    tcase_add_test(results, the_files_of_the_students_compile);
+    tcase_add_test(results, words_about_a_result_without_a_name);
+    TCase *line = add_program_case(suite, "command line");
+    tcase_add_test(line, command_lines);
+    tcase_add_test(line, a_number_alone_shows_the_arrays);
+    tcase_add_test(line, the_compiler);
+    tcase_add_test(line, odd_folders);
+    TCase *training = add_program_case(suite, "training");
+    mark_long(training);
+    tcase_add_test(training, right_functions_train_as_the_library_does);
+    tcase_add_test(training, a_wrong_function_trains_otherwise);
+    TCase *find = add_program_case(suite, "find");
+    tcase_add_test(find, finding_inputs);
+    tcase_add_test(find, what_find_shows_is_what_it_computes);
+    return run_suite(suite);
+}
