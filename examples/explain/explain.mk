@@ -20,7 +20,9 @@ PACK       = gzip -9n
 
 # explain's lessons, and its page: the sources of the page are arrays of the program. page.css is all
 # style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
-PAGE     = $(patsubst %,$(BUILD)/obj/examples/explain/page/page.%.o,html css js)
+# unpack.js unpacks both in the page.
+PAGE_AT  = $(BUILD)/obj/examples/explain/page
+PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html unpack.js page.css.gz page.js.gz)
 STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step play media)
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures \
              compare tables layout machine predict terms step words questions charts cover controls change panels \
@@ -58,21 +60,25 @@ $(BUILD)/live.wasm: $(WASM)
 # bytes.
 $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
 	@$(PACK) <$< >$@
-# Scripts and style sheets go into the page without comments and indentation, which would be a tenth of it.
-squeeze = $(if $(filter %.css.c %.js.c,$@),LC_ALL=C awk -f examples/explain/squeeze.awk,cat)
-# page.html becomes page_html, an array of its bytes and a 0, and page_html_size; live.wasm.gz becomes live_wasm.
+# Scripts and style sheets go into the page without comments and indentation, which would be a tenth of it, and packed,
+# which leaves a third: a page of one lesson is then smaller than 400 KB. Each system with a make and a C compiler has
+# gzip, or one package from it: Debian, macOS, the BSDs, MSYS2, BusyBox.
+squeeze = LC_ALL=C awk -f examples/explain/squeeze.awk
+$(PAGE_AT)/page.css.gz: $(STYLES)
+$(PAGE_AT)/page.js.gz: $(SCRIPTS)
+$(PAGE_AT)/page.css.gz $(PAGE_AT)/page.js.gz: examples/explain/squeeze.awk examples/explain/explain.mk
+	@mkdir -p $(@D); $(squeeze) $(filter-out %.awk %.mk,$^) | $(PACK) >$@
+# page.html becomes page_html, an array of its bytes and a 0, and page_html_size; page.js.gz becomes page_js_gz.
 array = $(subst .,_,$(basename $(@F)))
-PAGE_AT  = $(BUILD)/obj/examples/explain/page/page
-$(PAGE_AT).html.c: examples/explain/page/page.html
-$(PAGE_AT).css.c: $(STYLES)
-$(PAGE_AT).js.c: $(SCRIPTS)
-$(PAGE:.o=.c): examples/explain/explain.mk
+$(PAGE_AT)/page.html.c $(PAGE_AT)/unpack.js.c: $(PAGE_AT)/%.c: examples/explain/page/%
+$(PAGE_AT)/page.css.gz.c $(PAGE_AT)/page.js.gz.c: %.c: %
 $(MODULE:.o=.c): examples/explain/live.wasm.gz
-$(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/squeeze.awk
+$(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/squeeze.awk examples/explain/explain.mk
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
 	    echo 'const unsigned char $(array)[] = {'; \
-	    $(squeeze) $(filter-out %.awk %.mk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
+	    $(if $(filter unpack.%,$(@F)),$(squeeze),cat) $(filter-out %.awk %.mk,$^) | od -An -v -tu1 | \
+	        sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
 $(SOURCED:.o=.c): examples/explain/cut.awk $(CUT)
 	@mkdir -p $(@D); LC_ALL=C awk -f $^ >$@

@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-extern const unsigned char page_html[], page_css[], page_js[];
-extern const size_t page_html_size, page_css_size, page_js_size;
+/* page.css and page.js are packed by gzip; unpack.js unpacks them in the page. */
+extern const unsigned char page_html[], unpack_js[], page_css_gz[], page_js_gz[];
+extern const size_t page_html_size, unpack_js_size, page_css_gz_size, page_js_gz_size;
 
 /* The data, an object, with the sources as its last member. "</" could end the script; in a string
  * of JSON "<\/" means the same. cut.awk sees to it that the sources have no "</". */
@@ -51,10 +52,17 @@ static void write_wasm(FILE *file, const Page *page) {
     fputs("</script>\n", file);
 }
 
-static void write_element(FILE *file, const char *name, const unsigned char *text, size_t size) {
-    fprintf(file, "<%s>\n", name);
-    fwrite(text, 1, size, file);
-    fprintf(file, "</%s>\n", name);
+/* The style sheets or the scripts: the text is an element that the script behind it replaces. */
+static void write_packed(FILE *file, const char *name, const unsigned char *bytes, size_t size) {
+    fprintf(file, "<script id=\"packed-%s\" type=\"text/plain\">", name);
+    write_bytes(file, bytes, size);
+    fprintf(file, "</script>\n<script>Packed.open(\"%s\");</script>\n", name);
+}
+
+static void write_unpack(FILE *file) {
+    fputs("<script>\n", file);
+    fwrite(unpack_js, 1, unpack_js_size, file);
+    fputs("</script>\n", file);
 }
 
 static bool is_mark(const char *line, size_t size, const char *mark) {
@@ -69,14 +77,16 @@ void html_write(FILE *file, const void *context) {
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const size_t size = newline ? (size_t)(newline - line) + 1 : (size_t)(end - line);
-        if (is_mark(line, size, "<!-- style -->")) {
-            write_element(file, "style", page_css, page_css_size);
+        if (is_mark(line, size, "<!-- unpack -->")) {
+            write_unpack(file);
+        } else if (is_mark(line, size, "<!-- style -->")) {
+            write_packed(file, "style", page_css_gz, page_css_gz_size);
         } else if (is_mark(line, size, "<!-- data -->")) {
             write_json(file, page->json);
         } else if (is_mark(line, size, "<!-- wasm -->")) {
             write_wasm(file, page);
         } else if (is_mark(line, size, "<!-- script -->")) {
-            write_element(file, "script", page_js, page_js_size);
+            write_packed(file, "script", page_js_gz, page_js_gz_size);
         } else {
             fwrite(line, 1, size, file);
         }

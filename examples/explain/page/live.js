@@ -80,18 +80,6 @@ const Live = (() => {
         };
     }
 
-    /* The bytes that html.c wrote as text, "size characters": each two characters are 13 bits. */
-    function unpack(text) {
-        const digit = at => (text[at] === "!" ? "<" : text[at]).charCodeAt(0) - "#".charCodeAt(0);
-        const bytes = new Uint8Array(parseInt(text, 10));
-        let held = 0, bits = 0, n = 0;
-        for (let at = text.indexOf(" ") + 1; n < bytes.length; at += 2) {
-            held = held << 13 | (digit(at) * 91 + digit(at + 1));
-            for (bits += 13; bits >= 8 && n < bytes.length; n++) bytes[n] = held >> (bits -= 8);
-        }
-        return bytes;
-    }
-
     /* The object whose answer(text) runs a request; null, and a sentence in Live.refused, if there is none. */
     async function loadOnce() {
         const source = document.getElementById("wasm");
@@ -100,7 +88,8 @@ const Live = (() => {
             return null;
         }
         try {
-            const bytes = new Blob([unpack(source.textContent)]).stream().pipeThrough(new DecompressionStream("gzip"));
+            const packed = new Blob([Packed.read(source.textContent)]);
+            const bytes = packed.stream().pipeThrough(new DecompressionStream("gzip")); /* while the page goes on */
             return open(await WebAssembly.compile(await new Response(bytes).arrayBuffer()));
         } catch (error) {
             Live.refused = `This browser refuses WebAssembly here, so the numbers are recorded ones. (${error.message})`;
