@@ -75,13 +75,13 @@ static void tell_forward(Lesson *l) {
         "A row of `D` belongs to a query and a column to a key: the number is how far the query is "
         "from the key. The first query is at %s and its nearest key at %s, so the number is %s.",
         show_value("queries", 0), show_value("keys", near), show_value("D", near));
-    say(l, step_forward("U"), far, "%d distance%s multiplied by the same `w`, %s: %s becomes %s.%s",
-        (int)size_of("U"), size_of("U") == 1 ? " is" : "s are all", show_value("w", 0),
-        show_value("D", far), show_value("U", far),
+    say(l, step_forward("U"), far, "%d distance%s multiplied by the same `w`, %s.%s",
+        (int)size_of("U"), size_of("U") == 1 ? " is" : "s are all",
+        show_times(value_of("w", 0), value_of("D", far), value_of("U", far)),
         lesson_value("w", 0) > 0 ? " With a larger `w` every key would be farther away." : "");
     say(l, step_forward("U^2"), far,
-        "Squared, so that it does not matter on which side a key is: %s becomes %s.",
-        show_value("U", far), show_value("U^2", far));
+        "Squared, so that it does not matter on which side a key is: %s.",
+        show_square(value_of("U", far), value_of("U^2", far)));
     say(l, step_forward("S"), near,
         "Times -1/2: this is a score, 0 for a key at the very place of the query and negative for "
         "the others. The best score of the first query is %s.",
@@ -96,13 +96,13 @@ static void tell_forward(Lesson *l) {
         "answer, made of %d value%s, is %s.",
         (int)K, plural(K), show_value("Y", 0));
     say(l, step_forward("E"), most,
-        "`T` is the right answer, and `E` is how far `Y` is off. The largest error is %s: %s where "
-        "%s is right.",
-        show_value("E", most), show_value("Y", most), show_value("T", most));
+        "`T` is the right answer, and `E` is how far `Y` is off. Farthest off is the answer %s: "
+        "%s.",
+        show_value("Y", most),
+        show_difference(value_of("Y", most), value_of("T", most), value_of("E", most)));
     say(l, step_forward("E^2"), most,
-        "Squared, so that too much and too little both count, and a large error counts most: %s "
-        "becomes %s.",
-        show_value("E", most), show_value("E^2", most));
+        "Squared, so that too much and too little both count, and a large error counts most: %s.",
+        show_square(value_of("E", most), value_of("E^2", most)));
     say(l, step_forward("loss"), 0,
         "The sum of the squares is the loss: one number for how wrong all answers are, %s. Now the "
         "question is: how would the loss change if `w` changed? Backward answers it, line by line.",
@@ -119,8 +119,8 @@ static void tell_loss_backward(Lesson *l) {
         "term gets the gradient 1.");
     say(l, step_backward("E^2", "E"), most,
         "The derivative of a square is twice what was squared, and the chain rule multiplies it by "
-        "the 1 that arrives: 2 x %s = %s. The largest error gets the largest gradient.",
-        show_value("E", most), show_grad("E", most));
+        "the 1 that arrives: %s. The largest error gets the largest gradient.",
+        show_product(number(2), value_of("E", most), grad_of("E", most)));
     say(l, step_backward("E", "Y"), most,
         "`E` is `Y` minus `T`: if `Y` grows, `E` grows by as much. So the gradient passes "
         "unchanged, and %s stays %s.",
@@ -130,26 +130,25 @@ static void tell_loss_backward(Lesson *l) {
 /* The weight with the steepest gradient of its score stands for all. */
 static void tell_backward(Lesson *l) {
     const int64_t K = columns_of("A"), s = largest_grad("S"), q = s / K;
-    const double mean = mean_grad_in_row("A", q), rate = RATE;
+    const double rate = RATE;
     const double w = lesson_value("w", 0), dw = lesson_grad("w", 0);
     char step[256] = "";
     say(l, step_backward("Y", "A"), s,
         "On the way to `Y` a weight multiplies a value. So the gradient of the weight is the "
-        "gradient of the answer times this value: %s x %s = %s.",
-        show_grad("Y", q), show_value("values", s % K), show_grad("A", s));
+        "gradient of the answer times this value: %s.",
+        show_product(grad_of("Y", q), value_of("values", s % K), grad_of("A", s)));
     say(l, step_backward("A", "S"), s,
         "The weights of a row sum to 1, so none can grow alone. A score gets its weight times how "
-        "far its `dA` is above the mean of the row, where each `dA` counts with its weight: %s x "
-        "(%s %s) = %s.",
-        show_value("A", s), show_grad("A", s), show_less(mean), show_grad("S", s));
+        "far its `dA` is above the mean of the row, where each `dA` counts with its weight: %s.",
+        show_slope("A", "S", s));
     say(l, step_backward("S", "U^2"), s,
         "A number was multiplied by -1/2 on the way forward, and so is its gradient on the way "
-        "back: %s becomes %s.",
-        show_grad("S", s), show_grad("U^2", s));
+        "back: %s.",
+        show_scaled(-0.5, grad_of("S", s), grad_of("U^2", s)));
     const int64_t u = largest_grad("U");
     say(l, step_backward("U^2", "U"), u,
-        "A square again: twice what was squared, times what arrives: 2 x %s x %s = %s.",
-        show_value("U", u), show_grad("U^2", u), show_grad("U", u));
+        "A square again: twice what was squared, times what arrives: %s.",
+        show_product_of_3(number(2), value_of("U", u), grad_of("U^2", u), grad_of("U", u)));
     if (dw != 0 && !l->is_wrong)
         snprintf(step, sizeof step,
                  " It is %s, so a %s `w` makes the loss smaller: a step of SGD subtracts %g times "
@@ -171,6 +170,7 @@ static void tell(Lesson *l) {
 /* What would the gradient of Y be with another target? */
 static void ask_target(Lesson *l) {
     const double y = lesson_value("Y", 0), t = lesson_value("T", 0), dy = lesson_grad("Y", 0);
+    const Number off = number_with(y - t - 1, 2);
     const double others[] = {dy - 1, dy - 2, dy, dy + 2};
     char numbers[4][32], why[256];
     const char *options[5] = {NULL};
@@ -178,10 +178,9 @@ static void ask_target(Lesson *l) {
         snprintf(numbers[i], sizeof numbers[i], "%.2f", others[i]);
         options[i] = numbers[i];
     }
-    snprintf(
-        why, sizeof why,
-        "E would be %.2f - %.2f = %.2f, and the rule of the square is 2 x dy: 2 x %.2f = %.2f.", y,
-        t + 1, y - t - 1, y - t - 1, dy - 2);
+    snprintf(why, sizeof why, "E would be %s, and the rule of the square is 2 x dy: %s.",
+             show_difference(number_with(y, 2), number_with(t + 1, 2), off),
+             show_product(number(2), off, number_with(dy - 2, 2)));
     ask_choice(l, step_backward("E", "Y"), options, 1, why,
                "Compute `E` with the other number, then its square's derivative.",
                "Suppose that the first number of `T` were %.2f in place of %.2f: what would the "

@@ -75,9 +75,10 @@ static void tell_scores(Lesson *l) {
     if (d > 1)
         say(l, step_forward("S / sqrt(d)"), cell,
             "A score is a sum of d = %d products, so scores grow with d. Divided by sqrt(d) they "
-            "stay small: %s becomes %s. This looks like housekeeping; on the way back you will see "
+            "stay small: %s. This looks like housekeeping; on the way back you will see "
             "what it is good for.",
-            (int)d, show_value("S", cell), show_value("S / sqrt(d)", cell));
+            (int)d,
+            show_scaled(lesson_scale(l), value_of("S", cell), value_of("S / sqrt(d)", cell)));
     else
         say(l, step_forward("S / sqrt(d)"), cell,
             "Scores are divided by sqrt(d), because a score is a sum of d products and grows with "
@@ -123,9 +124,9 @@ static void tell_loss_backward(Lesson *l) {
         "The loss is a plain sum. If one of the squares grows by a little, the loss grows by as "
         "much, so each of them gets 1.");
     say(l, step_backward("E^2", "E"), most,
-        "The derivative of a square is twice what was squared. Times the 1 that arrives this is 2 "
-        "x %s = %s: the largest error gets the largest gradient.",
-        show_value("E", most), show_grad("E", most));
+        "The derivative of a square is twice what was squared. Times the 1 that arrives this is "
+        "%s: the largest error gets the largest gradient.",
+        show_product(number(2), value_of("E", most), grad_of("E", most)));
     say(l, step_backward("E", "Y"), most,
         "`E` is `Y` minus `T`. If `Y` grows, `E` grows by as much, so the gradient passes "
         "unchanged: %s. Nothing goes to `T`: it is the goal, and the goal stays.",
@@ -167,12 +168,11 @@ static void tell_backward(Lesson *l) {
     say(l, step_backward("A", scores(l)), cell,
         "The weights of a row share one whole: if one grows, others shrink. So a score gets its "
         "weight times how far its `dA` is above the mean of the row, where each `dA` counts with "
-        "its weight: %s x (%s %s) = %s. %s",
-        show_value("A", cell), show_grad("A", cell), show_less(mean_grad_in_row("A", q)),
-        show_grad(scores(l), cell), verdict(l, cell));
+        "its weight: %s. %s",
+        show_slope("A", scores(l), cell), verdict(l, cell));
     say(l, step_backward("S / sqrt(d)", "S"), cell,
-        "Divided on the way forward, divided on the way back: %s becomes %s.%s",
-        show_grad("S / sqrt(d)", cell), show_grad("S", cell),
+        "Divided on the way forward, divided on the way back: %s.%s",
+        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", cell), grad_of("S", cell)),
         d == 1 || K == 1 ? ""
                          : " And here is what the root is good for: with larger scores the weights "
                            "would be nearer to 0 and 1, and softmax lets almost no gradient "

@@ -119,9 +119,9 @@ static void tell_scores(Lesson *l) {
         "\"%s\".%s",
         show_value("S", cell), word_of(l, cell / K), word_of(l, cell % K),
         hidden(l) > 0 ? " All scores are computed, also those that a mask will hide." : "");
-    say(l, step_forward("S / sqrt(d)"), cell, "Divided by sqrt(d), here %s: %s becomes %s.",
-        show(sqrt((double)l->options.size)), show_value("S", cell),
-        show_value("S / sqrt(d)", cell));
+    say(l, step_forward("S / sqrt(d)"), cell, "Divided by sqrt(d), here %s.",
+        show_divided(number(sqrt((double)l->options.size)), value_of("S", cell),
+                     value_of("S / sqrt(d)", cell)));
 }
 
 static void tell_weights(Lesson *l) {
@@ -168,27 +168,23 @@ static const char *row_of_one(const Lesson *l) {
         snprintf(
             text, sizeof text,
             " \"%s\" sees one key only, and the weight of this key is 1 whatever its score is: "
-            "1 x (%s %s) = %s.",
-            word_of(l, one), show_grad("A", cell), show_less(mean_grad_in_row("A", one)),
-            show_grad(scores(l), cell));
+            "%s.",
+            word_of(l, one), show_slope("A", scores(l), cell));
     return text;
 }
 
 static void tell_softmax(Lesson *l) {
-    const int64_t K = l->options.keys, cell = shown_cell(l), q = cell / K;
-    const int64_t cells = hidden(l);
+    const int64_t cell = shown_cell(l), cells = hidden(l);
     if (cells == 0)
         say(l, step_backward("A", scores(l)), cell,
-            "A score gets its weight times how far its `dA` is above the mean of the row: %s x (%s "
-            "%s) = %s.%s",
-            show_value("A", cell), show_grad("A", cell), show_less(mean_grad_in_row("A", q)),
-            show_grad(scores(l), cell), row_of_one(l));
+            "A score gets its weight times how far its `dA` is above the mean of the row: "
+            "%s.%s",
+            show_slope("A", scores(l), cell), row_of_one(l));
     else
         say(l, step_backward("A", scores(l)), cell,
-            "A score gets its weight times how far its `dA` is above the mean of the row: %s x (%s "
-            "%s) = %s. %d of %d scores are hidden: their weight is 0, and so is their gradient.%s",
-            show_value("A", cell), show_grad("A", cell), show_less(mean_grad_in_row("A", q)),
-            show_grad(scores(l), cell), (int)cells, (int)size_of("A"), row_of_one(l));
+            "A score gets its weight times how far its `dA` is above the mean of the row: "
+            "%s. %d of %d scores are hidden: their weight is 0, and so is their gradient.%s",
+            show_slope("A", scores(l), cell), (int)cells, (int)size_of("A"), row_of_one(l));
 }
 
 static void tell_backward(Lesson *l) {
@@ -208,8 +204,8 @@ static void tell_backward(Lesson *l) {
         show_grad("V", v), word_of(l, v / VALUES));
     tell_softmax(l);
     say(l, step_backward("S / sqrt(d)", "S"), s,
-        "Divided by sqrt(d) on the way, divided by it on the way back: %s becomes %s.",
-        show_grad("S / sqrt(d)", s), show_grad("S", s));
+        "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
+        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", s), grad_of("S", s)));
     say(l, step_backward("S", "Q"), q,
         "A query gets a term from each key that it met; where the gradient of the score is 0, the "
         "term is 0. \"%s\" gets %s.",

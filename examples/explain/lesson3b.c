@@ -105,9 +105,9 @@ static void tell_scores(Lesson *l) {
         "Each query times each key: the scores. Farthest from 0 is %s, of \"%s\" with \"%s\".",
         show_value("S", cell), word_of(l, cell / K), word_of(l, cell % K));
     say(l, step_forward("S / sqrt(d)"), cell,
-        "Divided by sqrt(d): %s becomes %s. Two lines will read these scores, one for each way to "
+        "Divided by sqrt(d): %s. Two lines will read these scores, one for each way to "
         "hide keys.",
-        show_value("S", cell), show_value("S / sqrt(d)", cell));
+        show_scaled(lesson_scale(l), value_of("S", cell), value_of("S / sqrt(d)", cell)));
 }
 
 /* What a query without a key gets; "" if there is none. */
@@ -188,10 +188,9 @@ static void tell_filled_backward(Lesson *l) {
             "should see nothing changes `V`.",
             show_part("Y_B", "V", 0), word_of(l, blind), show_value("B", blind * K));
     say(l, step_backward("B", "F"), f,
-        "The weight times how far its `dB` is above the mean of the row: %s x (%s %s) = %s. Where "
+        "The weight times how far its `dB` is above the mean of the row: %s. Where "
         "the weight is 0 by rounding, the gradient is 0.",
-        show_value("B", f), show_grad("B", f), show_less(mean_grad_in_row("B", f / K)),
-        show_grad("F", f));
+        show_slope("B", "F", f));
     if (hidden < 0)
         say(l, step_backward("F", scores(l)), 0,
             "No score was filled, so every gradient passes: %s.", show_part("F", scores(l), 0));
@@ -211,16 +210,15 @@ static void tell_selected_backward(Lesson *l) {
         "The second part of the gradient of `V`, with the weights `A`: its first number is %s. Only "
         "words that may see a key give it something.",
         show_part("Y_A", "V", 0));
-    say(l, step_addition("Y_A", "V"), 0, "Both parts are added: %s and %s make %s.",
-        show_part("Y_B", "V", 0), show_part("Y_A", "V", 0), show_grad("V", 0));
+    say(l, step_addition("Y_A", "V"), 0, "Both parts are added: %s.",
+        show_sum(part_of("Y_B", "V", 0), part_of("Y_A", "V", 0), grad_of("V", 0)));
     say(l, step_backward("A", scores(l)), s,
-        "Softmax of the keys that are seen: %s x (%s %s) = %s. A hidden score never took part, so "
+        "Softmax of the keys that are seen: %s. A hidden score never took part, so "
         "its gradient is 0.",
-        show_value("A", s), show_grad("A", s), show_less(mean_grad_in_row("A", s / K)),
-        show_part("A", scores(l), s));
+        show_slope("A", scores(l), s));
     say(l, step_addition("A", scores(l)), s,
-        "The scores were read twice, once for each way, so two parts are added: %s and %s make %s.",
-        show_part("F", scores(l), s), show_part("A", scores(l), s), show_grad(scores(l), s));
+        "The scores were read twice, once for each way, so two parts are added: %s.",
+        show_sum(part_of("F", scores(l), s), part_of("A", scores(l), s), grad_of(scores(l), s)));
 }
 
 static void tell_backward(Lesson *l) {
@@ -235,8 +233,8 @@ static void tell_backward(Lesson *l) {
     tell_filled_backward(l);
     tell_selected_backward(l);
     say(l, step_backward("S / sqrt(d)", "S"), s,
-        "Divided by sqrt(d) on the way, divided by it on the way back: %s becomes %s.",
-        show_grad("S / sqrt(d)", s), show_grad("S", s));
+        "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
+        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", s), grad_of("S", s)));
     say(l, step_backward("S", "Q"), q, "A query gets a term from each key: \"%s\" gets %s.",
         word_of(l, q / l->options.size), show_grad("Q", q));
     say(l, step_backward("S", "K'"), column,

@@ -86,8 +86,9 @@ static void tell_scores(Lesson *l) {
         "Every word meets every word, itself among them: that is why it is called self-attention. "
         "The score farthest from 0 is %s, of \"%s\" with \"%s\".",
         show_value("S", s), word_of(l, s / T), word_of(l, s % T));
-    say(l, step_forward("S / sqrt(d)"), s, "Divided by sqrt(d), here %s: %s becomes %s.",
-        show(sqrt((double)l->options.size)), show_value("S", s), show_value("S / sqrt(d)", s));
+    say(l, step_forward("S / sqrt(d)"), s, "Divided by sqrt(d), here %s.",
+        show_divided(number(sqrt((double)l->options.size)), value_of("S", s),
+                     value_of("S / sqrt(d)", s)));
 }
 
 static int64_t count_dropped(void) {
@@ -107,10 +108,11 @@ static void tell_weights(Lesson *l) {
         l->options.causal ? " No word may look at a later one: there the weight is 0." : "",
         word_of(l, 0), word_of(l, a % T), show_value("A", a));
     say(l, step_forward("dropout(A)"), kept,
-        "Dropout draws for each weight: with probability %s it becomes 0, and the others "
-        "are divided by %s, so that the mean stays. Of %d weights %d became 0 here; %s became %s.",
-        show(p), show(1 - p), (int)size_of("A"), (int)count_dropped(), show_value("A", kept),
-        show_value("dropout(A)", kept));
+        "In training, dropout makes each weight 0 with probability %s, here %d of %d: so the model "
+        "learns not to rely on one word alone. The others are divided by %s, which is times %s, so "
+        "that the mean stays%s.",
+        show(p), (int)count_dropped(), (int)size_of("A"), show(1 - p), show(1 / (1 - p)),
+        show_kept(l));
     say(l, step_forward("Y"), y,
         "The output of a word is the sum of the values, each times its weight. For \"%s\" one "
         "number is %s.",
@@ -131,21 +133,20 @@ static void tell_softmax(Lesson *l) {
         word_of(l, v / d), show_grad("V", v));
     say(l, step_backward("dropout(A)", "A"), again,
         "A weight that was dropped had no effect: whatever arrives, its gradient is exactly 0. The "
-        "others were divided by %s, and so are their gradients: %s becomes %s.",
-        show(1 - p), show_grad("dropout(A)", again), show_grad("A", again));
+        "others were divided by %s, and so are their gradients%s.",
+        show(1 - p), show_kept_grad(l));
     say(l, step_backward("A", scores(l)), s,
-        "The weight, times how far its `dA` is above the mean of the row: %s x (%s %s) = %s. Each "
+        "The weight, times how far its `dA` is above the mean of the row: %s. Each "
         "row sums to 0: attention can only be moved, not made.",
-        show_value("A", s), show_grad("A", s), show_less(mean_grad_in_row("A", s / T)),
-        show_grad(scores(l), s));
+        show_slope("A", scores(l), s));
 }
 
 static void tell_factors(Lesson *l) {
     const int64_t d = l->options.size, s = largest_grad("S"), q = largest_grad("Q");
     const int64_t column = largest_grad("K'"), k = largest_grad("K");
     say(l, step_backward("S / sqrt(d)", "S"), s,
-        "Divided by sqrt(d) on the way, divided by it on the way back: %s becomes %s.",
-        show_grad("S / sqrt(d)", s), show_grad("S", s));
+        "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
+        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", s), grad_of("S", s)));
     say(l, step_backward("S", "Q"), q,
         "To the queries: each gets a term from every key. \"%s\" gets %s.", word_of(l, q / d),
         show_grad("Q", q));
@@ -169,18 +170,19 @@ static void tell_x(Lesson *l) {
         show_grad("W_v", largest_grad("W_v")));
     say(l, step_backward("K", "x"), x, "The second arrival, from `K`: %s.", show_part("K", "x", x));
     say(l, step_addition("K", "x"), x,
-        "It is added to the first: %s and %s make %s. A program that wrote = in place of += would "
+        "It is added to the first: %s. A program that wrote = in place of += would "
         "now have lost what came from `V`.",
-        show_part("V", "x", x), show_part("K", "x", x),
-        show(lesson_part("V", "x", x) + lesson_part("K", "x", x)));
+        show_sum(part_of("V", "x", x), part_of("K", "x", x),
+                 number(lesson_part("V", "x", x) + lesson_part("K", "x", x))));
     say(l, step_backward("K", "W_k"), largest_grad("W_k"),
         "The matrix of the keys gets its own gradient: farthest from 0 is %s.",
         show_grad("W_k", largest_grad("W_k")));
     say(l, step_backward("Q", "x"), x, "The third arrival, from `Q`: %s.", show_part("Q", "x", x));
     say(l, step_addition("Q", "x"), x,
-        "Now it is complete: %s from `V`, %s from `K` and %s from `Q` make %s. `x` changed the loss in three "
+        "Now it is complete: %s. `x` changed the loss in three "
         "ways, so its gradient is a sum of three parts.%s%s%s",
-        show_part("V", "x", x), show_part("K", "x", x), show_part("Q", "x", x), show_grad("x", x),
+        show_sum_of_uses(part_of("V", "x", x), part_of("K", "x", x), part_of("Q", "x", x),
+                         grad_of("x", x)),
         size_of_part(uses[most]) > 0 ? " Over the whole of `x`, most of it came through `" : "",
         size_of_part(uses[most]) > 0 ? uses[most] : "", size_of_part(uses[most]) > 0 ? "`." : "");
     say(l, step_backward("Q", "W_q"), largest_grad("W_q"),

@@ -140,31 +140,38 @@ static void tell_heads(Lesson *l) {
         H > 1 ? ", and sees nothing of the other heads" : "", show_value("S", s),
         (int)s / (T * T) + 1, word_of(l, s / T % T), word_of(l, s % T));
     say(l, step_forward("S / sqrt(d)"), s,
-        "Divided by sqrt(d), where d = %d is the size of one head: %s becomes %s.", d,
-        show_value("S", s), show_value("S / sqrt(d)", s));
+        "Divided by sqrt(d), where d = %d is the size of one head: %s.", d,
+        show_scaled(lesson_scale(l), value_of("S", s), value_of("S / sqrt(d)", s)));
     say(l, step_forward("A"), a,
         "A softmax for each row of each head.%s Head %d is the most decided: \"%s\" gives \"%s\" "
         "%s.",
         l->options.causal ? " No word may look at a later one." : "", (int)a / (T * T) + 1,
         word_of(l, a / T % T), word_of(l, a % T), show_value("A", a));
     say(l, step_forward("dropout(A)"), D,
-        "Each weight becomes 0 with probability %s, and the others are divided by %s: %s becomes "
-        "%s.",
-        show(l->options.dropout), show(1 - l->options.dropout), show_value("A", D),
-        show_value("dropout(A)", D));
+        "Each weight becomes 0 with probability %s, and the others are divided by %s%s.",
+        show(l->options.dropout), show(1 - l->options.dropout), show_kept(l));
     say(l, step_forward("Y_h"), y,
         "Each head returns a mean of its own values: head %d gives %s for \"%s\".",
         (int)y / (T * d) + 1, show_value("Y_h", y), word_of(l, y / d % T));
+}
+
+/* "1: 0.504 stays" */
+static const char *stays(const char *number) {
+    static char text[64];
+    snprintf(text, sizeof text, "1: %s stays", number);
+    return text;
 }
 
 static void tell_merge(Lesson *l) {
     const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
     const int64_t g = largest_value("gated"), y = largest_value("Y"), last = (int64_t)(H - 1) * d;
     say(l, step_forward("gated"), g,
-        "Each head is multiplied by its gate, %s for head %d: %s becomes %s. A gate of 1 changes "
+        "Each head is multiplied by its gate. The gate of head %d is %s. A gate of 1 changes "
         "nothing, but backward will tell what would happen if it changed.",
-        show_value("gate", g / (T * d)), (int)g / (T * d) + 1, show_value("Y_h", g),
-        show_value("gated", g));
+        (int)g / (T * d) + 1,
+        lesson_value("gate", g / (T * d)) == 1
+            ? stays(show_value("gated", g))
+            : show_times(value_of("gate", g / (T * d)), value_of("Y_h", g), value_of("gated", g)));
     say(l, step_forward("heads"), 0, "The heads are sorted back into rows: %s is still the first.",
         show_value("heads", 0));
     say(l, step_forward("transposed"), 0, "By words again, in place of heads: first stands %s.",
@@ -213,8 +220,8 @@ static void tell_gate(Lesson *l) {
     say(l, step_backward("heads", "gated"), 0,
         "Each head has its own gradients again, and the first is %s.", show_grad("gated", 0));
     say(l, step_backward("gated", "Y_h"), y,
-        "The gate multiplied on the way, and multiplies on the way back: %s x %s = %s.",
-        show_grad("gated", y), show_value("gate", y / (T * d)), show_grad("Y_h", y));
+        "The gate multiplied on the way, and multiplies on the way back: %s.",
+        show_product(grad_of("gated", y), value_of("gate", y / (T * d)), grad_of("Y_h", y)));
     say(l, step_backward("gated", "gate"), 0,
         "A gate multiplied every number of its head, so its gradient is a sum with a term for each, "
         "`Y_h` times its gradient: %s for head 1. Without the sign this is the importance of the "
@@ -236,16 +243,15 @@ static void tell_heads_backward(Lesson *l) {
         "\"%s\".",
         show_grad("V_h", v), (int)v / (T * d) + 1, word_of(l, v / d % T));
     say(l, step_backward("dropout(A)", "A"), again,
-        "A weight that was dropped gets exactly 0; the others are divided by %s: %s becomes %s.",
-        show(1 - l->options.dropout), show_grad("dropout(A)", again), show_grad("A", again));
+        "A weight that was dropped gets exactly 0; the others are divided by %s%s.",
+        show(1 - l->options.dropout), show_kept_grad(l));
     say(l, step_backward("A", scores(l)), s,
-        "The weight, times how far its `dA` is above the mean of its row: %s x (%s %s) = %s, in "
+        "The weight, times how far its `dA` is above the mean of its row: %s, in "
         "head %d.",
-        show_value("A", s), show_grad("A", s), show_less(mean_grad_in_row("A", s / T)),
-        show_grad(scores(l), s), (int)s / (T * T) + 1);
+        show_slope("A", scores(l), s), (int)s / (T * T) + 1);
     say(l, step_backward("S / sqrt(d)", "S"), z,
-        "Divided by sqrt(d) on the way, divided by it on the way back: %s becomes %s.",
-        show_grad("S / sqrt(d)", z), show_grad("S", z));
+        "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
+        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", z), grad_of("S", z)));
     say(l, step_backward("S", "Q_h"), q,
         "To the queries of each head: farthest from 0 is %s, in head %d, for \"%s\".",
         show_grad("Q_h", q), (int)q / (T * d) + 1, word_of(l, q / d % T));
@@ -269,17 +275,19 @@ static void tell_x(Lesson *l) {
     tell_split_backward(l, "K");
     say(l, step_backward("K", "x"), x, "The second part, from the keys: %s.",
         show_part("K", "x", x));
-    say(l, step_addition("K", "x"), x, "Added: %s and %s make %s.", show_part("V", "x", x),
-        show_part("K", "x", x), show(lesson_part("V", "x", x) + lesson_part("K", "x", x)));
+    say(l, step_addition("K", "x"), x, "Added: %s.",
+        show_sum(part_of("V", "x", x), part_of("K", "x", x),
+                 number(lesson_part("V", "x", x) + lesson_part("K", "x", x))));
     say(l, step_backward("K", "W_k"), k, "The matrix of the keys: farthest from 0 is %s.",
         show_grad("W_k", k));
     tell_split_backward(l, "Q");
     say(l, step_backward("Q", "x"), x, "The third part, from the queries: %s.",
         show_part("Q", "x", x));
     say(l, step_addition("Q", "x"), x,
-        "Complete: %s, %s and %s make %s. All heads read the same `x`, and all of them, in three "
+        "Complete: %s. All heads read the same `x`, and all of them, in three "
         "ways, are in this sum.",
-        show_part("V", "x", x), show_part("K", "x", x), show_part("Q", "x", x), show_grad("x", x));
+        show_sum_of_3(part_of("V", "x", x), part_of("K", "x", x), part_of("Q", "x", x),
+                      grad_of("x", x)));
     say(l, step_backward("Q", "W_q"), q,
         "And last the matrix of the queries: farthest from 0 is %s. Every leaf that learns now has "
         "its gradient.",

@@ -308,9 +308,12 @@ static void tell(Lesson *l) {
             word_of(l, q / E), show_grad("queries", q));
     say(l, step_backward("queries", "W_q.weight"), w,
         "The last parameter has its gradient; now comes the step. SGD subtracts %g times the "
-        "gradient from each parameter: this one goes from %.4f to %.4f - %g x %.4f = %.4f. All "
+        "gradient from each parameter: this one goes %s. All "
         "%d steps of the training are like this one.",
-        RATE, before, before, RATE, slope, before - RATE * slope, LESSON_STEPS);
+        RATE,
+        show_step(number_with(before, 4), number(RATE), number_with(slope, 4),
+                  number_with(before - RATE * slope, 4)),
+        LESSON_STEPS);
 }
 
 static void ask_step(Lesson *l) {
@@ -320,8 +323,9 @@ static void ask_step(Lesson *l) {
     snprintf(up, sizeof up, "%.4f", w + RATE * dw);
     snprintf(down, sizeof down, "%.4f", w - RATE * dw);
     snprintf(all, sizeof all, "%.4f", w - dw);
-    snprintf(why, sizeof why, "SGD subtracts the rate times the gradient: %.4f - %g x %.4f = %s.",
-             w, RATE, dw, down);
+    snprintf(why, sizeof why, "SGD subtracts the rate times the gradient: %s.",
+             show_subtraction(number_with(w, 4), number(RATE), number_with(dw, 4),
+                              number_with(w - RATE * dw, 4)));
     const char *const options[] = {up, down, all, NULL};
     if (strcmp(up, down) != 0)
         ask_choice(l, step_backward("queries", "W_q.weight"), options, 1, why,

@@ -1,5 +1,5 @@
 /* tell.c - what a lesson says, as JSON: see tell.h. The sections: steps, numbers, texts, questions,
- * names. */
+ * names. shown.c prints the numbers. */
 #include "tell.h"
 
 #include "json.h"
@@ -77,9 +77,7 @@ static int64_t dimension(const char *name, int from_the_end) {
 int64_t rows_of(const char *name) { return dimension(name, 2); }
 int64_t columns_of(const char *name) { return dimension(name, 1); }
 
-/* The gradient of the input that the line's backward makes, a new reference; NULL if there is none.
- */
-static Tensor *part_of(Step at) {
+Tensor *step_part(Step at) {
     TapeLine line;
     Tensor *dx[8] = {NULL};
     if (!at.kind || !tape_line(at.line, &line) || line.n_in > 8) return NULL;
@@ -90,7 +88,7 @@ static Tensor *part_of(Step at) {
 }
 
 double lesson_part(const char *made, const char *input, int64_t i) {
-    Tensor *dx = part_of(step_backward(made, input));
+    Tensor *dx = step_part(step_backward(made, input));
     const double number = lesson_element(dx, i);
     tensor_release(dx);
     return number;
@@ -133,89 +131,6 @@ const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
 const char *word_of(const Lesson *l, int64_t i) {
     return i >= 0 && i < MOST_WORDS ? l->words.word[i] : "";
-}
-
-/* ---- numbers as text ------------------------------------------------------------------------- */
-
-static char *next_string(void) {
-    static char strings[32][32];
-    static int next;
-    return strings[next++ % 32];
-}
-
-static const char *with_decimals(double number, int decimals) {
-    char *text = next_string();
-    if (isnan(number)) strcpy(text, "NaN");
-    else if (isinf(number)) strcpy(text, number < 0 ? "-infinity" : "infinity");
-    else if (number == 0) strcpy(text, "0");
-    else if (fabs(number) >= 1e5) snprintf(text, 32, "%.3g", number);
-    else snprintf(text, 32, "%.*f", decimals, number);
-    return text;
-}
-
-/* So that the largest number has three digits. */
-static int decimals_for(double largest) {
-    const int digits = largest > 0 ? 2 - (int)floor(log10(largest) + 1e-9) : 0;
-    if (digits < 0) return 0;
-    return digits > 3 ? 3 : digits;
-}
-
-static bool is_short(double number, int decimals) {
-    const double power = pow(10, decimals);
-    return fabs(number - round(number * power) / power) < 1e-9;
-}
-
-const char *show(double number) {
-    int decimals = decimals_for(fabs(number));
-    while (decimals > 0 && is_short(number, decimals - 1)) decimals--;
-    if (!(fabs(number) < 0.01) || number == 0) return with_decimals(number, decimals);
-    char *text = next_string();
-    snprintf(text, 32, "%.2g", number);
-    return text;
-}
-
-const char *show_less(double number) {
-    char *text = next_string();
-    snprintf(text, 32, "%c %s", number < 0 ? '+' : '-', show(fabs(number)));
-    return text;
-}
-
-/* Are all numbers of the table the same with so few decimals? */
-static bool are_short(const Tensor *x, int decimals) {
-    for (int64_t i = 0; i < tensor_numel(x); i++) {
-        const double number = lesson_element(x, i);
-        if (fabs(number) < 1e5 && !is_short(number, decimals)) return false;
-    }
-    return true;
-}
-
-/* Element i as the table of x shows it. */
-static const char *show_in(const Tensor *x, int64_t i) {
-    double largest = 0;
-    if (!x || i >= tensor_numel(x)) return "NaN";
-    for (int64_t j = 0; j < tensor_numel(x); j++) {
-        const double size = fabs(lesson_element(x, j));
-        if (size < 1e5 && size > largest) largest = size;
-    }
-    int decimals = decimals_for(largest);
-    while (decimals > 0 && are_short(x, decimals - 1)) decimals--;
-    const double number = lesson_element(x, i);
-    const bool rounds_to_0 = fabs(number) < 0.5 * pow(10, -decimals) || largest < 0.01;
-    return rounds_to_0 ? show(number) : with_decimals(number, decimals);
-}
-
-const char *show_value(const char *name, int64_t i) { return show_in(lesson_tensor(name), i); }
-
-const char *show_grad(const char *name, int64_t i) {
-    const Tensor *x = lesson_tensor(name);
-    return show_in(x ? x->grad : NULL, i);
-}
-
-const char *show_part(const char *made, const char *input, int64_t i) {
-    Tensor *dx = part_of(step_backward(made, input));
-    const char *text = show_in(dx, i);
-    tensor_release(dx);
-    return text;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -294,9 +209,8 @@ void say_loss(Lesson *l, const char *target) {
         "`T` is %s, and `E` is how far the output is off. The largest error is %s.", target,
         show_value("E", most));
     say(l, step_forward("E^2"), most,
-        "Squared, so that too much and too little both count, and a large error counts most: %s "
-        "becomes %s.",
-        show_value("E", most), show_value("E^2", most));
+        "Squared, so that too much and too little both count, and a large error counts most: %s.",
+        show_square(value_of("E", most), value_of("E^2", most)));
     say(l, step_forward("loss"), 0, "The sum of all squares is the loss: %s.",
         show_value("loss", 0));
 }
@@ -306,12 +220,32 @@ void say_loss_backward(Lesson *l, const char *y) {
     say(l, step_start(), 0, "The loss changes exactly as fast as itself: 1. Backward begins here.");
     say(l, step_backward("loss", "E^2"), most, "A sum gives each of its terms the same: 1.");
     say(l, step_backward("E^2", "E"), most,
-        "The derivative of a square is twice what was squared: 2 x %s = %s.", show_value("E", most),
-        show_grad("E", most));
+        "The derivative of a square is twice what was squared: %s.",
+        show_product(number(2), value_of("E", most), grad_of("E", most)));
     say(l, step_backward("E", y), most,
         "`E` is `%s` minus `T`, so the gradient passes unchanged: %s stays %s. `T` is data and gets "
         "none.",
         y, show_grad("E", most), show_part("E", y, most));
+}
+
+static const char *after_colon(const char *equation) {
+    static char text[128];
+    snprintf(text, sizeof text, ": %.120s", equation);
+    return text;
+}
+
+const char *show_kept(const Lesson *l) {
+    const int64_t i = largest_value("dropout(A)");
+    const Number before = value_of("A", i), after = value_of("dropout(A)", i);
+    const double factor = 1 / (1 - l->options.dropout);
+    return after.number == 0 ? "" : after_colon(show_scaled(factor, before, after));
+}
+
+const char *show_kept_grad(const Lesson *l) {
+    const int64_t i = largest_grad("A");
+    const Number before = grad_of("dropout(A)", i), after = grad_of("A", i);
+    const double factor = 1 / (1 - l->options.dropout);
+    return after.number == 0 ? "" : after_colon(show_scaled(factor, before, after));
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

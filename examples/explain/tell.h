@@ -8,11 +8,13 @@
  *     say(l, step_backward("A", "S"), 0, "Its score gets %s.", show_part("A", "S", 0));
  *
  * What is said about a step that is not on the tape is left out. Every number of a text comes from
- * the tensors. `A` in backquotes is a name; all else is plain ASCII, but for the reader's words. */
+ * the tensors: see shown.h. `A` in backquotes is a name; all else is plain ASCII, but for the
+ * reader's words. */
 #ifndef TAPEHEAD_EXAMPLES_TELL_H
 #define TAPEHEAD_EXAMPLES_TELL_H
 
 #include "lesson.h"
+#include "shown.h"
 
 #define TELLS(text, first) __attribute__((format(printf, text, first)))
 
@@ -37,14 +39,8 @@ Step step_addition(const char *made, const char *input);
 /* Element i, row-major, of the part of input's gradient that comes from the line that made `made`;
  * NaN if there is none. */
 double lesson_part(const char *made, const char *input, int64_t i);
-
-/* A number as the tables of the page show it: as many decimals as its table has. The string is
- * valid for the next 31 calls of these functions. */
-const char *show_value(const char *name, int64_t i), *show_grad(const char *name, int64_t i);
-const char *show_part(const char *made, const char *input, int64_t i);
-/* A number that is in no table, with up to three digits. less: "- 4.01", to stand after another
- * number. */
-const char *show(double number), *show_less(double number);
+/* The part of a gradient that a step of backward makes, a new reference; NULL if there is none. */
+Tensor *step_part(Step at);
 
 /* The element of a tensor, or of its gradient, that is the farthest from 0. */
 int64_t largest_value(const char *name), largest_grad(const char *name);
@@ -74,6 +70,10 @@ TELLS(4, 5) void say(Lesson *l, Step at, int64_t look, const char *text, ...);
 /* Three steps forward and four back that all lessons share, told shortly. target: what T is; y:
  * what E is made of. */
 void say_loss(Lesson *l, const char *target), say_loss_backward(Lesson *l, const char *y);
+
+/* ": 0.6 becomes 0.8": a weight that dropout keeps, or its gradient. "" if it keeps none, or if the
+ * gradient is 0. */
+const char *show_kept(const Lesson *l), *show_kept_grad(const Lesson *l);
 
 /* For a question whose answer the text at the same step does not name: 0, or 1 if the text looks at
  * element 0; and the word for it, "first" or "second". */

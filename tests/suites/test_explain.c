@@ -1263,6 +1263,174 @@ START_TEST(covers_and_bets) {
 }
 END_TEST
 
+/* ---- equations of the texts ------------------------------------------------------------------ */
+
+static const char *rest; /* what is left of a text */
+
+static bool take(const char *words) {
+    const size_t n = strlen(words);
+    if (strncmp(rest, words, n) != 0) return false;
+    rest += n;
+    return true;
+}
+
+/* A printed number; unit: 1 in its last place. */
+static bool take_number(double *number, double *unit) {
+    const char *digits = rest + (*rest == '-');
+    if (*digits < '0' || *digits > '9') return false;
+    const bool negative = digits > rest;
+    rest = digits;
+    next_number(&rest, number, unit);
+    if (negative) *number = -*number;
+    return true;
+}
+
+static bool take_sum(double *sum);
+
+static bool take_factor(double *factor) {
+    double unit;
+    if (!take("(")) return take_number(factor, &unit);
+    return take_sum(factor) && take(")");
+}
+
+static bool take_product(double *product) {
+    double factor;
+    if (!take_factor(product)) return false;
+    while (take(" x ")) {
+        if (!take_factor(&factor)) return false;
+        *product *= factor;
+    }
+    return true;
+}
+
+static bool take_sum(double *sum) {
+    double term;
+    if (!take_product(sum)) return false;
+    for (;;) {
+        const bool adds = take(" + ");
+        if (!adds && !take(" - ")) return true;
+        if (!take_product(&term)) return false;
+        *sum += adds ? term : -term;
+    }
+}
+
+/* "1 and 2", "1, 2 and 3", "1 from `V`, 2 from `K` and 3 from `Q`" */
+static bool take_list(double *sum) {
+    double term, unit;
+    int n = 0;
+    *sum = 0;
+    do {
+        if (!take_number(&term, &unit)) return false;
+        if (take(" from `")) rest += 2;
+        *sum += term;
+        n++;
+    } while (take(", ") || take(" and "));
+    return n > 1;
+}
+
+/* What the rule that the text names makes of x; NaN if it names none. */
+static double made_of(const char *text, double x) {
+    double factor, unit;
+    const char *colon = rest;
+    while (colon > text && *colon != ':' && *colon != '.') colon--;
+    const char *before = colon;
+    while (before > text && before[-1] != ' ') before--;
+    const char *saved = rest;
+    rest = before;
+    const bool has_factor = colon > text && take_number(&factor, &unit) && rest == colon;
+    rest = saved;
+    if (strstr(text, "Squared") || strstr(text, "on which side")) return x * x;
+    if (strstr(text, "-1/2")) return -x / 2;
+    if (strstr(text, "tanh")) return tanh(x);
+    if (has_factor && strstr(text, "ivided")) return x / factor;
+    if (has_factor) return x * factor;
+    if (strstr(text, "sqrt(d)") || strstr(text, "Divided on the way"))
+        return x / sqrt((double)lesson.options.size);
+    if (strstr(text, "ivided by")) return x / (1 - lesson.options.dropout);
+    return (double)NAN;
+}
+
+/* Takes an equation that begins here: what it must make, what it makes, 1 in its last place. */
+static bool take_equation(const char *text, double *must, double *makes, double *unit) {
+    const char *begin = rest;
+    if (take_sum(must) && take(" = ") && take_number(makes, unit)) return true;
+    rest = begin;
+    if (take_list(must) && take(" make ") && take_number(makes, unit)) return true;
+    rest = begin;
+    if (!take_number(must, unit)) return false;
+    const char *end = rest;
+    if (take(" becomes ") && take_number(makes, unit)) {
+        const char *after = rest;
+        rest = begin;
+        *must = made_of(text, *must);
+        rest = after;
+        return isfinite(*must);
+    }
+    rest = end;
+    return false;
+}
+
+/* Every equation of a text is right to the last digit that is printed. Returns how many there are.
+ */
+static int check_equations(const char *text) {
+    int n = 0;
+    for (rest = text; *rest;) {
+        double must, makes, unit;
+        const char *begin = rest;
+        const bool may_begin = rest == text || strchr(" :", rest[-1]);
+        if (may_begin && take_equation(text, &must, &makes, &unit)) {
+            ck_assert_msg(fabs(must - makes) <= 0.5 * unit + 1e-8 * fabs(must),
+                          "%s: %.12g, not %.12g: %s", json_text(tree, "command", ""), must, makes,
+                          text);
+            n++;
+        } else rest = begin + 1;
+    }
+    return n;
+}
+
+static int check_all_equations(void) {
+    int n = 0;
+    for (const Json *told = json_get(tree, "steps")->first; told; told = told->next)
+        n += check_equations(json_text(told, "text", ""));
+    for (const Json *question = questions->first; question; question = question->next) {
+        n += check_equations(json_text(question, "ask", ""));
+        n += check_equations(json_text(question, "why", ""));
+    }
+    return n;
+}
+
+START_TEST(equations_hold_as_printed) {
+    open_case(_i);
+    ck_assert_int_ge(check_all_equations(), 2);
+    close_case();
+}
+END_TEST
+
+START_TEST(equations_hold_at_other_seeds) {
+    LessonOptions options = own_options(_i / SEEDS);
+    options.seed = (uint64_t)(_i % SEEDS) + 200;
+    open_lesson(cases[_i / SEEDS].number, options);
+    ck_assert_int_ge(check_all_equations(), 3);
+    close_case();
+}
+END_TEST
+
+/* The test itself sees an equation that rounding has made wrong. */
+START_TEST(equations_are_found) {
+    open_case(LESSON_2);
+    ck_assert_int_eq(check_equations("It is 2 x -1.5 = -3, and 0.5 x (-1 + 3) = 1."), 2);
+    ck_assert_int_eq(check_equations("Here 1, 2 and -0.5 make 2.5. Squared: 3 becomes 9."), 2);
+    ck_assert_int_eq(check_equations("A row of 3 numbers: 4 stays."), 0);
+    double must, makes, unit;
+    rest = "2 x 1.48 = 2.95";
+    ck_assert(take_equation(rest, &must, &makes, &unit) && fabs(must - makes) > 0.5 * unit);
+    close_case();
+}
+END_TEST
+
+/* ---- names of tensors --------------------------------------------------------------------------
+ */
+
 static const char *name_at(const Json *number) { return name_of(tensor_at(number)); }
 
 /* The folded lines are those of the loss; a transposed tensor has the numbers of the other one, and
@@ -2146,6 +2314,9 @@ int main(void) {
     tcase_add_loop_test(tcase, texts_hold_the_numbers_at_other_seeds, 0, PARTS * SEEDS);
     tcase_add_loop_test(tcase, texts_of_large_numbers, 0, PARTS);
     tcase_add_loop_test(tcase, covers_and_bets, 0, CASES);
+    tcase_add_loop_test(tcase, equations_hold_as_printed, 0, CASES);
+    tcase_add_loop_test(tcase, equations_hold_at_other_seeds, 0, PARTS * SEEDS);
+    tcase_add_test(tcase, equations_are_found);
     tcase_add_loop_test(tcase, names_of_tensors, 0, CASES);
     tcase_add_loop_test(tcase, rows_have_words, 0, CASES);
     tcase_add_test(tcase, words_that_are_given);
