@@ -235,7 +235,7 @@ const LessonKind lesson_4 = {
                 "Y = dropout(A) V", "loss = sum((Y - T)^2)", "dx = 0 + from V + from K + from Q"},
     .word_rows = {"x", "Q", "K", "V", "S", "S / sqrt(d)", "A", "dropout(A)", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A", "dropout(A)"},
-    .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "D"}},
+    .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "A_p"}},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rate = 0.02,
     .build = build,

@@ -364,7 +364,7 @@ const LessonKind lesson_5 = {
                   "E",
                   "E^2"},
     .word_columns = {"K_h'", "S", "S / sqrt(d)", "A", "dropout(A)"},
-    .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "D"}, {"Concat(heads)", "C"}, {"gated", "G"}},
+    .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "A_p"}, {"Concat(heads)", "C"}, {"gated", "G"}},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rate = 0.01,
     .build = build,

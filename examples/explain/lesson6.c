@@ -67,8 +67,8 @@ static Tensor *net_forward(Net *net, Tensor *x) {
     } else {
         output = additive(net, x);
     }
-    Tensor *Z = ag_name(nn_linear_forward(net->W_1, output), "Z");
-    return ag_name(nn_linear_forward(net->W_2, ag_name(ag_relu(Z), "relu(Z)")), "Y");
+    Tensor *P = ag_name(nn_linear_forward(net->W_1, output), "P");
+    return ag_name(nn_linear_forward(net->W_2, ag_name(ag_relu(P), "relu(P)")), "Y");
 }
 
 /* x and T, in which token i + 1 of x stands at place i; the parameters are drawn last. */
@@ -108,9 +108,9 @@ static void begin(Lesson *l) {
         "gradients, then subtract a little of each gradient. %d steps take this loss from %s to "
         "%s. Here is step %d of them, number by number.",
         LESSON_STEPS, show(losses[0]), show(losses[LESSON_STEPS - 1]), (int)l->options.step + 1);
-    if (count_negative("Z") > 0)
-        bet(l, step_backward("relu(Z)", "Z"), options, 0,
-            "`relu(Z)` makes each negative number of `Z` 0. What gradient does a negative number "
+    if (count_negative("P") > 0)
+        bet(l, step_backward("relu(P)", "P"), options, 0,
+            "`relu(P)` makes each negative number of `P` 0. What gradient does a negative number "
             "get back?");
 }
 
@@ -119,7 +119,7 @@ static void tell_dot_product(Lesson *l) {
     const int64_t a = largest_value("attention_weights");
     say(l, step_forward("queries"), q,
         "For each word of `x` the model should return the next one, and for the last word the first. "
-        "So it must learn to look one place on. `W_q.weight` makes a query of each word: one number "
+        "So it must learn to look one place on. `W_q` makes a query of each word: one number "
         "for \"%s\" is %s.",
         word_of(l, q / E), show_value("queries", q));
     say(l, step_forward("keys'"), 0,
@@ -142,11 +142,11 @@ static void tell_additive(Lesson *l) {
     const char *pairs = "A small network computes the scores.";
     say(l, step_forward("queries"), q,
         "For each word of `x` the model should return the next one, and for the last word the first. "
-        "So it must learn to look one place on. `W_q.weight` makes a query of each word: one number "
+        "So it must learn to look one place on. `W_q` makes a query of each word: one number "
         "for \"%s\" is %s.",
         word_of(l, q / E), show_value("queries", q));
     say(l, step_forward("keys"), k,
-        "And `W_k.weight` makes the keys. It began %d times too large: one number "
+        "And `W_k` makes the keys. It began %d times too large: one number "
         "for \"%s\" is %s.",
         STEEP, word_of(l, k / E), show_value("keys", k));
     say(l, step_forward("queries (1, T, 1, E)"), 0,
@@ -161,7 +161,7 @@ static void tell_additive(Lesson *l) {
         "The tanh of it, between -1 and 1: %s becomes %s. Far from 0, tanh is flat.",
         show_value("q + k", sum), show_value("features", sum));
     say(l, step_forward("w_v features"), w,
-        "`w_v.weight` makes one score of each %d numbers: farthest from 0 is %s.", E,
+        "`w_v` makes one score of each %d numbers: farthest from 0 is %s.", E,
         show_value("w_v features", w));
     say(l, step_forward("scores"), s,
         "As a table, a row for each query and a column for each key: \"%s\" with \"%s\" has %s.",
@@ -173,20 +173,19 @@ static void tell_additive(Lesson *l) {
 }
 
 static void tell_forward(Lesson *l) {
-    const int64_t o = largest_value("output"), z = largest_value("Z"), y = largest_value("Y");
-    const int64_t h = largest_value("relu(Z)"), negative = count_negative("Z");
+    const int64_t o = largest_value("output"), z = largest_value("P"), y = largest_value("Y");
+    const int64_t h = largest_value("relu(P)"), negative = count_negative("P");
     if (l->options.additive) tell_additive(l);
     else tell_dot_product(l);
     say(l, step_forward("output"), o,
         "The mean of the words, each counted with its weight: for \"%s\" one number is %s.",
         word_of(l, o / E), show_value("output", o));
-    say(l, step_forward("Z"), z,
-        "A first layer: times `W_1.weight`, plus `W_1.bias`. Farthest from 0 is %s.",
-        show_value("Z", z));
-    say(l, step_forward("relu(Z)"), h,
-        "`relu(Z)` keeps what is positive and makes the rest 0: %d of %d numbers are negative here. "
+    say(l, step_forward("P"), z, "A first layer: times `W_1`, plus `b_1`. Farthest from 0 is %s.",
+        show_value("P", z));
+    say(l, step_forward("relu(P)"), h,
+        "`relu(P)` keeps what is positive and makes the rest 0: %d of %d numbers are negative here. "
         "The largest number that stays is %s.",
-        (int)negative, (int)size_of("Z"), show_value("relu(Z)", h));
+        (int)negative, (int)size_of("P"), show_value("relu(P)", h));
     say(l, step_forward("Y"), y,
         "A second layer makes the answer, as large as a word again: farthest from 0 is %s.",
         show_value("Y", y));
@@ -194,14 +193,14 @@ static void tell_forward(Lesson *l) {
 }
 
 static void tell_layers_backward(Lesson *l) {
-    const int64_t h = largest_grad("relu(Z)"), w = largest_grad("W_2.weight");
-    const int64_t b = largest_grad("W_2.bias"), z = largest_grad("Z"), o = largest_grad("output");
+    const int64_t h = largest_grad("relu(P)"), w = largest_grad("W_2.weight");
+    const int64_t b = largest_grad("W_2.bias"), z = largest_grad("P"), o = largest_grad("output");
     const int64_t w_1 = largest_grad("W_1.weight"), b_1 = largest_grad("W_1.bias");
     const int still = rows_without_gradient();
     say_loss_backward(l, "Y");
-    say(l, step_backward("Y", "relu(Z)"), h,
+    say(l, step_backward("Y", "relu(P)"), h,
         "Back through the second layer: farthest from 0 is %s, for \"%s\".",
-        show_grad("relu(Z)", h), word_of(l, h / HIDDEN));
+        show_grad("relu(P)", h), word_of(l, h / HIDDEN));
     say(l, step_backward("Y", "W_2.weight"), w,
         "The first parameter that gets its gradient: each of its numbers was used for every word, "
         "and gets a term from each. Farthest from 0 is %s.",
@@ -209,23 +208,23 @@ static void tell_layers_backward(Lesson *l) {
     say(l, step_backward("Y", "W_2.bias"), b,
         "The bias was added to every word, so its gradient is the sum of a column of `dY`: %s.",
         show_grad("W_2.bias", b));
-    say(l, step_backward("relu(Z)", "Z"), z,
-        "Where `Z` is negative, relu is flat: a small change of `Z` changes nothing, and the gradient "
+    say(l, step_backward("relu(P)", "P"), z,
+        "Where `P` is negative, relu is flat: a small change of `P` changes nothing, and the gradient "
         "is exactly 0. Elsewhere it passes unchanged: %s is the one farthest from 0.",
-        show_grad("Z", z));
-    say(l, step_backward("Z", "output"), o,
+        show_grad("P", z));
+    say(l, step_backward("P", "output"), o,
         "Back through the first layer, to the attention: farthest from 0 is %s.",
         show_grad("output", o));
     if (still > 0)
-        say(l, step_backward("Z", "W_1.weight"), w_1,
-            "A term from each word. But %d of %d rows get%s exactly 0: in the column of `dZ` all "
+        say(l, step_backward("P", "W_1.weight"), w_1,
+            "A term from each word. But %d of %d rows get%s exactly 0: in the column of `dP` all "
             "numbers are 0, so nothing is learned there in this step. Farthest from 0 is %s.",
             still, HIDDEN, still == 1 ? "s" : "", show_grad("W_1.weight", w_1));
     else
-        say(l, step_backward("Z", "W_1.weight"), w_1,
+        say(l, step_backward("P", "W_1.weight"), w_1,
             "A term from each word, as before. Every row gets a gradient; farthest from 0 is %s.",
             show_grad("W_1.weight", w_1));
-    say(l, step_backward("Z", "W_1.bias"), b_1, "The sum of a column of `dZ`: %s.",
+    say(l, step_backward("P", "W_1.bias"), b_1, "The sum of a column of `dP`: %s.",
         show_grad("W_1.bias", b_1));
 }
 
@@ -268,7 +267,7 @@ static void tell_additive_backward(Lesson *l) {
         "The scores were only moved, and so are their gradients: %s stays.",
         show_grad("w_v features", w));
     say(l, step_backward("w_v features", "features"), f,
-        "Each score was a sum over %d numbers, times `w_v.weight`; with these factors the gradient "
+        "Each score was a sum over %d numbers, times `w_v`; with these factors the gradient "
         "comes back: %s.",
         E, show_grad("features", f));
     say(l, step_backward("w_v features", "w_v.weight"), v,
@@ -331,32 +330,31 @@ static void ask_step(Lesson *l) {
         ask_choice(l, step_backward("queries", "W_q.weight"), options, 1, why,
                    "A step subtracts the gradient, but only a small part of it: the learning rate "
                    "says how much.",
-                   "What is the %s number of `W_q.weight` after this step, with a learning rate of "
-                   "%g?",
-                   place_of(i), RATE);
+                   "The %s number of `W_q` is %.4f now. With a learning rate of %g, what is it "
+                   "after this step?",
+                   place_of(i), w, RATE);
 }
 
 static void ask(Lesson *l) {
     const int64_t i = other_than(largest_grad("W_2.bias"));
     ask_number(l, step_backward("Y", "W_2.bias"), "W_2.bias", "grad", i,
                "Each column of `dY` belongs to one number of the bias. Add it up.",
-               "`W_2.bias` is added to every word. What is the gradient of its %s number?",
-               place_of(i));
+               "`b_2` is added to every word. What is the gradient of its %s number?", place_of(i));
     if (l->options.additive)
         ask_zeros(l, step_backward("features", "q + k"), "q + k",
                   "The derivative of tanh is 1 minus its square. When is that exactly 0 on a "
                   "computer?",
                   "Which cells of the gradient of `q + k` must be 0?");
     else
-        ask_zeros(l, step_backward("relu(Z)", "Z"), "Z",
-                  "Where does a small change of `Z` not change `relu(Z)`?",
-                  "Which cells of the gradient of `Z` must be 0?");
+        ask_zeros(l, step_backward("relu(P)", "P"), "P",
+                  "Where does a small change of `P` not change `relu(P)`?",
+                  "Which cells of the gradient of `P` must be 0?");
     ask_step(l);
 }
 
 /* The formulas that both kinds of attention share. */
 #define TRAINED                                                                                    \
-    "Z = output W_1' + W_1.bias", "Y = relu(Z) W_2' + W_2.bias", "loss = sum((Y - T)^2)",          \
+    "P = output W_1' + b_1", "Y = relu(P) W_2' + b_2", "loss = sum((Y - T)^2)",                    \
         "W <- W - 0.02 dW, every parameter W"
 
 const LessonKind lesson_6 = {
@@ -370,7 +368,7 @@ const LessonKind lesson_6 = {
                 TRAINED},
     .additive = {"features = tanh(x W_q' + x W_k')", "output = softmax(features w_v') x", TRAINED},
     .word_rows = {"x", "queries", "keys", "keys (1, 1, T, E)", "q + k", "features", "w_v features",
-                  "scores", "attention_weights", "output", "Z", "relu(Z)", "Y", "T", "E", "E^2"},
+                  "scores", "attention_weights", "output", "P", "relu(P)", "Y", "T", "E", "E^2"},
     .word_columns = {"keys'", "scores", "attention_weights"},
     .shorts = {{"queries", "Q"},
                {"keys", "K"},
@@ -379,7 +377,7 @@ const LessonKind lesson_6 = {
                {"features", "F"},
                {"attention_weights", "A"},
                {"output", "O"},
-               {"relu(Z)", "H"},
+               {"relu(P)", "H"},
                {"W_q.weight", "W_q"},
                {"W_k.weight", "W_k"},
                {"w_v.weight", "w_v"},

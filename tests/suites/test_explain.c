@@ -1164,15 +1164,21 @@ static int sentences_in(const char *text) {
     return n;
 }
 
-/* What stands between backquotes is a name, also of a gradient or a transpose. */
+static bool is_short_name(const char *name) {
+    const Json *pair = json_get(tree, "short")->first;
+    while (pair && strcmp(json_text(pair, "name", ""), name) != 0) pair = pair->next;
+    return pair != NULL;
+}
+
+/* What stands between backquotes is a name, also a short one, or of a gradient or a transpose. */
 static void expect_names(const char *text) {
     char name[64];
     for (const char *at = strchr(text, '`'); at; at = strchr(at, '`')) {
         const int n = (int)strcspn(at + 1, "`");
         snprintf(name, sizeof name, "%.*s", n, at + 1);
         const bool is_gradient = *name == 'd' && find(name + 1);
-        ck_assert_msg(find(name) || is_gradient, "lesson %d: \"%s\" has the name %s, of nothing",
-                      lesson.number, text, name);
+        ck_assert_msg(find(name) || is_gradient || is_short_name(name),
+                      "lesson %d: \"%s\" has the name %s, of nothing", lesson.number, text, name);
         at += n + 2;
     }
 }

@@ -438,8 +438,8 @@ START_TEST(formulas) {
     expect_formula("a0.0", "dx = from V + from K + from Q");
     close_plan();
     open_case(5);
-    expect_formula("f6", "relu(Z) = max(Z, 0)");
-    expect_formula("b5.2", "dW_1.bias = sum of dZ");
+    expect_formula("f6", "relu(P) = max(P, 0)");
+    expect_formula("b5.2", "dW_1.bias = sum of dP");
     close_plan();
 }
 END_TEST
