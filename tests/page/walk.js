@@ -77,12 +77,24 @@ function readTerms() {
 
 const digitsAfter = text => Number(/10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+)/.exec(text)[1].replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹]/g, c => "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c)));
 
+/* A question hides the table, or the terms, that it asks about, until it is answered or revealed. */
+function reveal() {
+    const form = $("form.zeros, form.count"), isZeros = form?.matches(".zeros"), cells = () => all("#step .tab.main .c");
+    const isHidden = () => (isZeros ? cells().every(cell => cell.textContent === "?") : !$("#terms .fac"));
+    if (!form || form.querySelector(".result").textContent) return;
+    expect(isHidden(), where() + ": the answer to the question is shown");
+    for (const fold of all("details.others")) fold.open = true;
+    for (const name of ["hint", "reveal"]) [...form.querySelectorAll("button")].find(each => each.textContent === name).click();
+    expect(!isHidden(), where() + ": nothing is shown after the reveal");
+}
+
 /* Forward and backward by key; returns the names of the steps. */
 function stepThrough(number) {
     const names = [];
     press("Home");
     for (let before = null; before !== where();) {
         names.push(where().split("&")[0].split("/")[1] || "0");
+        reveal();
         turnPages(() => look(number));
         before = where();
         press("Escape");

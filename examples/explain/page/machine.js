@@ -163,7 +163,7 @@ function updateMachine() {
 
 /* What must not be seen of a step whose numbers are hidden: {t, kind}. */
 function hiddenIn(step) {
-    const { of, t } = readKey(state.asked) || {};
+    const { of, t } = readKey((state.asked || "").replace("*", "0")) || {};
     if (canPredict(step)) return { t: resultOf(step), kind: step.kind === "forward" ? "v" : "g" };
     return t ? { t, kind: of } : {};
 }

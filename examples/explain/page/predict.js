@@ -1,18 +1,23 @@
-/* predict.js - predict first: what a step computes is hidden until it is guessed or shown. A question for a number hides
- * that number, too. A hidden number stands nowhere: not in cells, titles, the picture of the tape, or words. */
+/* predict.js - predict first: what a step computes is hidden until it is guessed or shown. A question hides what it asks
+ * for, too: a number, a table whose zeros are to be found, a sum whose terms are to be counted. A hidden number stands
+ * nowhere: not in cells, titles, the picture of the tape, or words. */
 "use strict";
 
 const secretOf = key => stepNow().id + " " + key;
 const isShown = key => state.lesson.shown.has(secretOf(key));
 
-/* The key of the number that an open question of this step asks for; null if there is none. */
+/* What an open question of this step hides; null if there is none. */
 function askedKey() {
-    const open = questionsNow().find(({ question, n }) => question.kind === "number" && !state.lesson.right.has(n) &&
-        !isShown(keyAsked(question)));
+    const open = inOrder(questionsNow()).find(({ question, n }) => question.kind !== "choice" &&
+        !state.lesson.right.has(n) && !isShown(keyAsked(question)));
     return open ? keyAsked(open.question) : null;
 }
 
-const keyAsked = ({ part, tensor, index }) => (part === "grad" ? "g" : "v") + tensor + "." + index;
+/* A number by its key, "g4.3"; "g4.*", a whole gradient; "terms", what the sums of this step are made of. */
+const keyAsked = ({ kind, part, tensor, index }) => (kind === "count" ? "terms" : kind === "zeros"
+    ? `g${tensor}.*` : (part === "grad" ? "g" : "v") + tensor + "." + index);
+const isAskedFor = key => !!key && (key === state.asked || key.replace(/\d+$/, "*") === state.asked);
+const isAskedAll = () => /\*$/.test(state.asked || "");
 
 /* Can the step's result be predicted? The start is 1, and that is no question. */
 const canPredict = step => state.hide && step.kind !== "cover" && step.kind !== "start";
@@ -21,14 +26,15 @@ function isSecret(view, i) {
     const key = view.key(i), step = stepNow();
     if (state.printing) return state.printing === "worksheet" && view.isMain && step.kind !== "start";
     if (/^[mjq]/.test(key) || isShown(key)) return false;
-    return key === state.asked || (view.isMain && canPredict(step));
+    return isAskedFor(key) || (view.isMain && canPredict(step));
 }
 
 /* Is anything of this step's result hidden? */
 const isHiding = () => !!picture && picture.main.numbers.some((_, i) => isSecret(picture.main, i));
 
-/* May these words be read? Not if they hold the number that is to be found. */
+/* May these words be read? Not if they hold the number that is to be found, or speak of the zeros or the terms. */
 function tellsSecret(text) {
+    if (isAskedAll() || state.asked === "terms") return true;
     const { of, t, i } = readKey(state.asked) || {};
     if (!t) return false;
     const x = (of === "g" ? t.grad : t.value)[i], digits = [1, 2, 3].map(d => Math.abs(x).toFixed(d));

@@ -17,11 +17,12 @@ const isAsked = (question, step) => (question.at ? isAt(question.at, step) : pla
 const questionsNow = () => (state.lesson.questions || []).map((question, n) => ({ question, n }))
     .filter(({ question }) => isAsked(question, stepNow()));
 
-/* One question is open, first one that hides a number; others of the step are folded under it. */
+/* Questions that hide something come first. */
+const inOrder = list => list.slice().sort((a, b) => (a.question.kind === "choice") - (b.question.kind === "choice"));
+
+/* One question is open; others of the step are folded under it. */
 function drawQuestions() {
-    const isNumber = ({ question }) => question.kind === "number",
-        sorted = questionsNow().sort((a, b) => isNumber(b) - isNumber(a));
-    const [first, ...others] = sorted.map(({ question, n }) => drawQuestion(question, n));
+    const [first, ...others] = inOrder(questionsNow()).map(({ question, n }) => drawQuestion(question, n));
     return first && el("div", { id: "questions" }, first, others.length > 0 && el("details",
         { class: "others", open: state.others, ontoggle: event => (state.others = event.target.open) },
         el("summary", {}, others.length > 1 ? `${others.length} more questions` : "one more question"), others));
@@ -36,7 +37,7 @@ function newQuestion(question, n) {
     const give = button("reveal", () => tell(reveal()), { hidden: true });
     function tell(words, grade) {
         fill(result, grade, words.map(each => el("p", {}, each)));
-        if (question.kind === "number") show([keyAsked(question)]);
+        if (question.kind !== "choice") show([keyAsked(question)]);
     }
     function submit(event) {
         event.preventDefault();

@@ -28,7 +28,8 @@ function showTerms() {
     const cell = cellAt(key);
     if (!cell) return fill(box);
     const i = Number(cell.dataset.i), view = viewAt(key, i), isHidden = isSecret(view, i),
-        isOpen = !isHidden || (state.hint && key !== state.asked);
+        isCounted = view.isMain && state.asked === "terms",
+        isOpen = !isCounted && (!isHidden || (state.hint && !isAskedFor(key)));
     const terms = view.isMain ? picture.terms(i) : view.isMean ? picture.meanTerms(i) : null;
     fill(box, el("span", { class: "what" }, view.plainName ? view.name : view.isFrom
         ? ["from ", nameEl(view.name)] : nameEl(view.name),
@@ -51,8 +52,9 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
         (/[×+−(,]\s?$/.test(terms[n - 1] || "") || /^[⁰¹²³⁴⁵⁶⁷⁸⁹]/.test(terms[n + 1] || ""))));
     const nodes = isOpen ? terms.map(drawTerm) : [];
     const equals = el("span", { class: "sign" }, terms.some(term => term.isOf) ? " → " : " = ");
-    if (isHidden && view.key(i) === state.asked) return [...nodes,
+    if (isHidden && isAskedFor(view.key(i))) return [...nodes,
         el("span", { class: "note" }, "? The question asks for it.")];
+    if (!isHidden && !isOpen) return [output, el("span", { class: "note" }, ", a sum: the question asks for its terms.")];
     if (isHidden) return [...nodes, isOpen && equals, guessField(view, i)];
     return [nodes, terms.length === 0 ? output : !isAlone && [equals, output],
         reason && el("span", { class: "why" }, "because " + reason),
@@ -60,7 +62,7 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
 }
 
 function drawFactor({ key, x, text }, isBracketed) {
-    const shown = key === state.asked && !isShown(key) ? "?" : isBracketed ? `(${text})` : text,
+    const shown = isAskedFor(key) && !isShown(key) ? "?" : isBracketed ? `(${text})` : text,
         target = whereFrom(key);
     return target ? el("a", { class: "fac", href: addressOf(target.step, target.key), "data-key": key,
         title: target.words }, shown)

@@ -63,7 +63,7 @@ function drawWords() {
         ? "Predict first. Choose a cell, and guess what will stand there; or look at its terms, or reveal it. The words of this " +
         "step come then." : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)),
-        !isHidden && drawVerdict(step), drawQuestions(), drawEnd(), drawProgram(step));
+        !isHidden && !isAskedAll() && drawVerdict(step), drawQuestions(), drawEnd(), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0);
 }
 
