@@ -161,16 +161,30 @@ static bool add_formula(const Plan *plan, const RuledLine *line, Formula *f) {
     return fits;
 }
 
+/* Of a softmax with its scores alone, masked_softmax without a mask too: the number that it
+ * multiplies them by. 0 of other lines. */
+static double factor_of_softmax(const RuledLine *line) {
+    int inputs = 0;
+    for (int k = 0; k < line->num_in; k++) inputs += line->in[k] >= 0;
+    return inputs == 1 && line->num_parts == 1 ? line->parts->factor : 0;
+}
+
 /* y = op(x, z, 0.25) */
 static void add_call(const Plan *plan, const RuledLine *line, Formula *f) {
     char text[NAME_TEXT];
-    const char *op = json_text(line->json, "op", "");
+    const double scale = factor_of_softmax(line);
+    const char *op = scale != 0 ? "softmax" : json_text(line->json, "op", "");
     const char *comma = "";
     const Json *argument = json_get(line->json, "s");
     if (!argument) argument = json_get(line->json, "p");
     add(f, "=");
     snprintf(text, sizeof text, "%.40s(", op);
     add(f, text);
+    if (scale != 0 && fabs(scale - 1) > 1e-6) {
+        snprintf(text, sizeof text, "%.4g", scale);
+        add(f, text);
+        add(f, "x");
+    }
     for (int k = 0; k < line->num_in; k++) {
         if (line->in[k] < 0) continue;
         if (*comma) add(f, comma);
@@ -220,7 +234,9 @@ static void add_line(const Plan *plan, const RuledLine *line, Formula *f) {
     else if (says_something(plan, line)) add_formula(plan, line, f);
     else {
         add_call(plan, line, f);
-        if (*said) snprintf(f->note, FORMULA_TEXT, ": %.*s", (int)strcspn(said, ";"), said);
+        const double scale = factor_of_softmax(line);
+        const bool is_scaled = scale != 0 && fabs(scale - 1) > 1e-6;
+        if (*said && !is_scaled) snprintf(f->note, FORMULA_TEXT, ": %.*s", (int)strcspn(said, ";"), said);
     }
 }
 
@@ -331,9 +347,9 @@ static void add_softmax(const Plan *plan, const Part *part, Formula *f) {
     add(f, "(");
     const Item *dy = add_dy(plan, f, part, false);
     name_of_tensor(plan, part->y, false, name);
-    snprintf(f->note, FORMULA_TEXT, ", mean: the sum of %s x %s in the row", name, dy->text);
+    snprintf(f->note, FORMULA_TEXT, ", weighted mean: the sum of %s x %s in the row", name, dy->text);
     add(f, "-");
-    add_table(f, "mean", y, part->means)->is_column = true;
+    add_table(f, "weighted mean", y, part->means)->is_column = true;
     add(f, ")");
 }
 

@@ -355,7 +355,7 @@ void worked_mean(const Plan *plan, const Step *step, int64_t i, char text[FORMUL
     const Part *part = step->part;
     const TapeTensor *y = &plan->tape.tensors[part->y];
     const int64_t row = i / y->columns, count = y->columns < SHOWN ? y->columns : SHOWN;
-    append(&t, "mean = ");
+    append(&t, "weighted mean = ");
     for (int64_t n = 0; n < count; n++) {
         const int64_t j = row * y->columns + n;
         const Term term = {2, {value_at(y, j), grad_at(y, j)}};

@@ -43,8 +43,8 @@ function turnPages(see) {
 function evaluate(text) {
     const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹", plainText = text.replace(/·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)/g, (_, power) =>
         "e" + power.replace("⁻", "-").replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹]/g, c => digits.indexOf(c))).replace(/−/g, "-").replace(/×|·/g, "*")
-        .replace(/²/g, "**2").replace(/^(-[\d.]+)\*\*2/, "($1)**2").replace(/max/g, "Math.max").trim();
-    if (!/^[-+*/().,\d\se]*$/.test(plainText.replace(/Math\.max/g, ""))) return NaN;
+        .replace(/²/g, "**2").replace(/^(-[\d.]+)\*\*2/, "($1)**2").replace(/max|exp/g, "Math.$&").trim();
+    if (!/^[-+*/().,\d\se]*$/.test(plainText.replace(/Math\.(max|exp)/g, ""))) return NaN;
     try {
         return Number(new Function("return " + plainText)());
     } catch {
@@ -59,20 +59,29 @@ function readTerms() {
         cell.click();
         const { key } = cell.dataset, chosen = $(`#step .tab.main .c[data-key="${key}"]`);
         expect(chosen?.classList.contains("chosen"), `${where()}: a click does not choose ${key}`);
-        const line = $("#terms").textContent, [, made, sum] = /^[^=]*? = (.*) = (\S+)( because.*)?$/.exec(line.replace(/ {2,}/g, " ")) || [];
-        const [, moved] = /^[^=]*? = (\S+), moved( back)?$/.exec(line) || [];
-        if (moved && !$("#step .tab.main .ten")) expect(moved === cell.textContent, `${where()}: ${line} is in its cell ${cell.textContent}`);
-        const value = made && evaluate(made), wanted = sum && evaluate(sum), factors = all("#terms .fac");
-        if (!Number.isFinite(value) || !Number.isFinite(wanted)) continue;
-        /* Each factor is rounded where it is printed: its error, times the factor beside it. */
-        const unit = text => 0.5 * 10 ** -((/\.(\d+)/.exec(text) || ["", ""])[1].length) * (/10⁻(\d)/.test(text) ? 10 ** -digitsAfter(text) : 1);
-        const largest = Math.max(1, ...factors.map(fac => Math.abs(evaluate(fac.textContent.replace(/[()]/g, ""))) || 0));
-        const slack = unit(sum) + (line.includes("²") ? 2 : 1) * factors.reduce((total, fac) => total + unit(fac.textContent), 0) * largest + 1e-9;
-        expect(Math.abs(value - wanted) <= slack, `${where()}: ${line} is ${value}`);
-        report.terms++;
+        const mean = $("#terms .mean"); /* softmax has a second line */
+        mean?.remove();
+        const factors = box => [...box.querySelectorAll(".fac")].map(fac => fac.textContent);
+        readLine(cell, $("#terms").textContent, factors($("#terms")));
+        if (mean) readLine(cell, mean.textContent, factors(mean));
     }
     press("Escape");
     press("Escape");
+}
+
+/* factors: the line's own. */
+function readLine(cell, line, factors) {
+    const [, made, sum] = /^[^=]*? = (.*) = (\S+)( because.*)?$/.exec(line.replace(/ {2,}/g, " ")) || [];
+    const [, moved] = /^[^=]*? = (\S+), moved( back)?$/.exec(line) || [];
+    if (moved && !$("#step .tab.main .ten")) expect(moved === cell.textContent, `${where()}: ${line} is in its cell ${cell.textContent}`);
+    const value = made && evaluate(made), wanted = sum && evaluate(sum);
+    if (!Number.isFinite(value) || !Number.isFinite(wanted)) return;
+    /* Each factor is rounded where it is printed: its error, times the factor beside it. */
+    const unit = text => 0.5 * 10 ** -((/\.(\d+)/.exec(text) || ["", ""])[1].length) * (/10⁻(\d)/.test(text) ? 10 ** -digitsAfter(text) : 1);
+    const largest = Math.max(1, ...factors.map(text => Math.abs(evaluate(text.replace(/[()]/g, ""))) || 0));
+    const slack = unit(sum) + (line.includes("²") ? 2 : 1) * factors.reduce((total, text) => total + unit(text), 0) * largest + 1e-9;
+    expect(Math.abs(value - wanted) <= slack, `${where()}: ${line} is ${value}`);
+    report.terms++;
 }
 
 const digitsAfter = text => Number(/10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+)/.exec(text)[1].replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹]/g, c => "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c)));

@@ -5,7 +5,7 @@
  *     main      the view that the step computes
  *     terms(i)  what number i of main is made of: text, {note: words} and factors {key, x, text}
  *     moves     [from, to], keys of cells, where numbers only slide
- *     mean, meanTerms   the row mean of softmax, and what it is made of
+ *     mean, meanOf(i), meanTerms(r)   the weighted means of softmax, which one belongs to number i, and what it is made of
  *     rowOf(i)  the row of number i, where each row is made from the same rows of the others alone
  *
  * All follows from the Jacobian; an op's own formula is used where it has only letters of inputs, numbers and signs. */
@@ -132,12 +132,14 @@ function opPicture(unit, main) {
     const tensors = [...new Set(unit.inputs.filter(Boolean))], isAlone = tensors.length < 2;
     const isShort = t => t.value.every(x => fix(x, decimalsOf(t.value, t.type)).length <= 3);
     const views = tensors.map(t => valueView(t, { isSmall: !isAlone && !t.grad && isShort(t) })),
-        name = opName(unit.op);
+        weights = unit.parts.find(part => part.factor), name = weights && isAlone ? "softmax" : opName(unit.op),
+        scale = weights ? scaleOf(weights) : "";
     const viewFor = t => views[tensors.indexOf(t)], isSum = isLinear(unit), from = j => unit.parts.flatMap(part =>
         part.rows[j].map(([i, J]) => ({ view: viewFor(part.tensor), i, J })));
     const isFirst = (list, { view, i }, n) => list.findIndex(each => each.view === view && each.i === i) === n;
-    return { main, items: [{ table: main }, sign("="), sign(name), ...views.map(table => ({ table }))],
-        rule: [nameEl(main.name), " = ", el("span", { class: "fn" }, name), "(",
+    return { main, items: [{ table: main }, sign("="), sign(name), ...scaleSigns(scale, weights),
+        ...views.map(table => ({ table }))],
+        rule: [nameEl(main.name), " = ", el("span", { class: "fn" }, name), "(", scale && scale + " ",
             listed(views.map(view => nameEl(view.name))), ")"],
         rowOf: rowsOf(unit, views.concat(main)),
         terms: j => {
@@ -145,9 +147,34 @@ function opPicture(unit, main) {
             if (!list.length) return tensors.length ? [{ note: unmoved(unit, j) }] : [];
             if (isSum) return sumOf(list.map(({ view, i, J }) =>
                 (J === 1 ? [factor(view, i)] : [constant(J), " × ", factor(view, i)])));
+            if (weights && isWeight(weights, j)) return weightTerms(weights, viewFor(weights.tensor), j);
             return [{ note: name + " of ", isOf: true }, ...listed(list.filter((each, n) => isFirst(list, each, n))
                 .slice(0, MOST_TERMS).map(({ view, i }) => factor(view, i)))];
         } };
+}
+
+/* The number that softmax multiplies its scores by; "" if it is 1. */
+const scaleOf = ({ factor: s }) => (Math.abs(s - 1) > 1e-6 ? constant(s) : "");
+
+/* "0.5774 ×", with 1 / √3 under it. */
+function scaleSigns(scale, part) {
+    const square = scale && Math.round(1 / part.factor ** 2), isRoot = square > 1 && isNear(part.factor ** 2 * square, 1);
+    return scale ? [sign(scale, isRoot ? `1 / √${square}` : ""), sign("×")] : [];
+}
+
+const MOST_POWERS = 6; /* in the sum under a weight */
+
+/* Is the weight exp(s x) over the sum of exp(s x), and is the sum short? */
+function isWeight({ factor: s, tensor, rows, line }, j) {
+    const powers = rows[j].map(([i]) => Math.exp(s * tensor.value[i]));
+    return powers.length <= MOST_POWERS && rows[j].some(([i]) => i === j) &&
+        isNear(Math.exp(s * tensor.value[j]) / sum(powers), line.result.value[j]);
+}
+
+/* exp(a) / (exp(a) + exp(b)) */
+function weightTerms(part, x, j) {
+    const scale = scaleOf(part), power = i => ["exp(" + (scale && scale + " × "), factor(x, i), ")"];
+    return [...power(j), " / (", ...sumOf(part.rows[j].map(([i]) => i).sort((a, b) => a - b).map(power)), ")"];
 }
 
 /* Why no input changes a number of the result. */
@@ -215,18 +242,17 @@ function productBack(unit, part, main, dy) {
 
 /* dx = s y (dy - mean of the row), the mean weighted by y. */
 function softmaxBack({ result: y }, part, main, dy) {
-    const { tensor: x, factor: s } = part, C = x.columns, weights = valueView(y, { note: "weights" });
+    const { tensor: x } = part, C = x.columns, weights = valueView(y, { note: "weights" });
     const means = range(y.value.length / C, r => sum(range(C, c => y.value[r * C + c] * y.grad[r * C + c])));
-    const mean = { ...viewOf(x, "m", { numbers: means, note: "", plainName: true }), name: "row mean", columns: 1,
-        rowWords: null,
+    const mean = { ...viewOf(x, "m", { numbers: means, note: "", plainName: true }), name: "weighted mean", columns: 1,
         columnWords: null, at: (p, r) => p * x.rows + r, format: dy.format, top: dy.top, isMean: true };
-    const scale = Math.abs(s - 1) > 1e-6 ? constant(s) : "";
-    return { mean, rowOf: x.rows > 1 ? i => Math.floor(i / C) % x.rows : null,
-        items: [{ table: main }, sign("="), ...(scale ? [sign(scale), sign("×")] : []), { table: weights },
+    const scale = scaleOf(part), rowOf = i => Math.floor(i / C);
+    return { mean, meanOf: rowOf, rowOf: x.rows > 1 ? i => rowOf(i) % x.rows : null,
+        items: [{ table: main }, sign("="), ...scaleSigns(scale, part), { table: weights },
             sign("×", "number by number"), sign("("), { table: dy }, sign("−"), { table: mean }, sign(")")],
-        rule: [scale && scale + " ", nameEl(weights.name), " × (", nameEl(dy.name), " − mean of the row)"],
+        rule: [scale && scale + " ", nameEl(weights.name), " × (", nameEl(dy.name), " − weighted mean)"],
         terms: i => [scale && scale + " × ", factor(weights, i), " × (", factor(dy, i), " − ",
-            factor(mean, Math.floor(i / C)), ")"]
+            factor(mean, rowOf(i)), ")"]
             .filter(Boolean),
         meanTerms: r => sumOf(range(C, c => times(factor(weights, r * C + c), factor(dy, r * C + c)))) };
 }

@@ -13,6 +13,7 @@ const columnsOf = view => Math.min(view.columns, MOST_COLUMNS);
 
 /* Pixels beside the cells of a table: the words or numbers of its rows. */
 function sideOf(view, isTight, k) {
+    if (view.isMean) return 56 * k; /* its name is wider than its column */
     if (!rowLabels(view) || (isTight && view.repeats)) return 2;
     return 2 + (view.rowWords ? Math.max(...view.rowWords.map(word => word.length)) * 8.6 * k + 7 : 15 * k);
 }
@@ -106,7 +107,7 @@ function drawTable(view, layout, all) {
     const grids = panels.map((p, n) => drawGrid(view, layout, p, chars, n > 0));
     const many = panels.length > 1 ? panels.map((p, n) => el("div", {},
         el("small", { class: "head" }, panelName(view.t, p)), grids[n])) : grids;
-    return el("figure", { class: `tab ${view.isMain ? "main" : view.isSmall ? "small" : ""}`, "data-of": view.of,
+    return el("figure", { class: `tab ${view.isMain ? "main" : view.isSmall ? "small" : view.isMean ? "mean" : ""}`, "data-of": view.of,
         "data-shows": view.shows },
         el("figcaption", {}, view.plainName ? el("b", {}, view.name) : view.isFrom
             ? el("b", {}, "from ", nameEl(view.name)) : nameEl(view.name, "b"),

@@ -34,7 +34,8 @@ function showTerms() {
     fill(box, el("span", { class: "what" }, view.plainName ? view.name : view.isFrom
         ? ["from ", nameEl(view.name)] : nameEl(view.name),
         el("small", {}, placeWords(view, i)), " = "), terms
-            ? drawTerms(view, i, terms, isHidden, isOpen) : drawInput(view, i, key, isHidden));
+            ? drawTerms(view, i, terms, isHidden, isOpen) : drawInput(view, i, key, isHidden),
+    view.isMain && picture.mean && isOpen && drawMean(picture.meanOf(i)));
     mark(cell, key, isOpen && terms ? terms.map(term => term.key) : terms ? [] : dependents(key));
     if (key !== state.hover) bringIntoView(cell);
     drawCurves();
@@ -49,7 +50,7 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
         !terms.some(term => term.isOf);
     const drawTerm = (term, n) => (typeof term === "string" ? el("span", { class: "sign" }, term)
         : term.note ? el("span", { class: "note" }, term.note) : drawFactor(term, term.x < 0 &&
-        (/[×+−(,]\s?$/.test(terms[n - 1] || "") || /^[⁰¹²³⁴⁵⁶⁷⁸⁹]/.test(terms[n + 1] || ""))));
+        (/[×+−]\s?$/.test(terms[n - 1] || "") || /^[⁰¹²³⁴⁵⁶⁷⁸⁹]/.test(terms[n + 1] || ""))));
     const nodes = isOpen ? terms.map(drawTerm) : [];
     const equals = el("span", { class: "sign" }, terms.some(term => term.isOf) ? " → " : " = ");
     if (isHidden && isAskedFor(view.key(i))) return [...nodes,
@@ -59,6 +60,13 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
     return [nodes, terms.length === 0 ? output : !isAlone && [equals, output],
         reason && el("span", { class: "why" }, "because " + reason),
             gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
+}
+
+/* The second line of softmax: the mean that the first one subtracts. */
+function drawMean(r) {
+    const { mean, meanTerms } = picture;
+    return el("div", { class: "mean" }, mean.name, el("small", {}, placeWords(mean, r)), " = ",
+        drawTerms(mean, r, meanTerms(r), false, true));
 }
 
 function drawFactor({ key, x, text }, isBracketed) {

@@ -37,7 +37,7 @@ function sentenceOf(step) {
     return { move: `Nothing is computed. Each number of ${dy} moves back to the place that its number came from.`,
         product: `${dy} arrives. Each number of ${name(part.tensor)} was multiplied by numbers of the other factor; the same numbers, times what ` +
             `arrives, give ${dx}.`,
-        softmax: `${dy} arrives. The weights of a row share a sum of 1, so what counts is how far a number is above the mean of its row.`,
+        softmax: `${dy} arrives. The weights of a row share a sum of 1, so what counts is how far a number is above the mean of its row, in which each counts with its weight.`,
         each: `${dy} arrives, and each number is multiplied by the derivative in its place.` +
             (part.copies ? " The input was used once for each copy: the products are added." : ""),
         spread: `Each number of ${dx} is the number that arrives, times its derivative.`,
