@@ -85,8 +85,8 @@ function drawBreak() {
     };
     const card = ({ key, title, wrong, right }) => el("button",
         { class: "rulebox", "data-rule": key, "aria-pressed": String(rule === key), disabled: !Controls.isLive(),
-        onclick: () => choose(key) }, el("b", {}, title), el("code", {}, wrong),
-            el("small", {}, "in place of ", el("code", {}, right)));
+        onclick: () => choose(key) }, el("b", {}, title), el("code", {}, typeset(wrong)),
+            el("small", {}, "in place of ", el("code", {}, typeset(right))));
     return [el("h2", {}, "Break a rule of backward"), rules.length === 0 &&
         el("p", {}, "No line of this tape has a rule that can be broken here."),
         el("div", { class: "rules" }, rules.map(card)), rule && drawDamage(training),

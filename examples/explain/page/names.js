@@ -27,9 +27,17 @@ function nameEl(name, tag = "i") {
     return el(tag, { class: "n" }, pieces.map((piece, n) => (n % 2 ? el("sub", {}, piece) : raised(piece))));
 }
 
+/* What lessons write with the letters of a keyboard, set as formulas are: 2 × (−0.661 − 1), 10⁶, √d, “the”. A number does
+ * not part from its sign at the end of a line. */
+const typeset = text => text.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
+    .replace(/\b(d?[A-Z]|d[a-z])'(?!\w)/g, "$1ᵀ").replace(/(\d)e(\d+)\b/g, (_, m, power) => (m === "1" ? "" : m + "·") + "10" +
+    superscript(power)).replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|$)/g, "\u00a0×\u00a0")
+    .replace(/ - /g, "\u00a0−\u00a0").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")
+    .replace(/"/g, "”").replace(/(\w)'/g, "$1’");
+
 /* Text with `names` between backquotes; a command is set as code. */
 const prose = text => (text || "").split("`").map((piece, n) =>
-    (n % 2 === 0 ? piece : /^(build\/|--)/.test(piece) ? el("code", {}, piece) : nameEl(piece)));
+    (n % 2 === 0 ? typeset(piece) : /^(build\/|--)/.test(piece) ? el("code", {}, piece) : nameEl(piece)));
 
 const listed = list => list.flatMap((item, n) => [n ? ", " : "", item]);
 
