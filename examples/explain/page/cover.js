@@ -11,10 +11,10 @@ function drawCover(box) {
         el("p", { class: "lead" }, prose(cover.lead || idea)), back && el("p", {}, back), go,
         !cover.lead && text.length > 0 && el("details", {}, el("summary", {}, "more about this lesson"),
             text.map(each => el("p", {}, prose(each)))),
-        (source || command) && el("p", { class: "made" }, source && `From ${source}. `,
+        (source || command) && el("p", { class: "made" }, source && ["From ", prose(source), ". "],
             command && ["Made by ", el("code", {}, command)])),
-    el("div", { class: "hook" }, t ? drawArcs(t, cover.row || 0) : isCurve
-        ? drawLosses(losses.map(Number)) : drawFormula(formula), drawBet()));
+    el("div", { class: "hook" }, t ? [drawHeadsOfCover(t),
+        drawArcs(t, cover.row || 0, isTold(lesson, t) && state.bet === null)] : isCurve ? drawLosses(losses.map(Number)) : drawFormula(formula), drawBet(t)));
 }
 
 /* The lesson's formulas, their names in italics. */
@@ -28,31 +28,67 @@ const formulaLine = line => line.replace(/<-/g, "←").replace(/sqrt\((\w+)\)/g,
         (wordsInFormulas.test(piece) ? el("span", { class: "fn" }, piece)
         : /^[A-Za-z]/.test(piece) ? nameEl(piece) : piece));
 
-/* A row of weights: arcs from its word to all words, as thick as the weights. */
-function drawArcs(t, row) {
-    const labels = t.words || {}, words = labels.columns || range(t.columns, String),
-        own = labels.rows ? labels.rows[row] : String(row);
-    const from = words.indexOf(own), n = words.length, step = Math.min(150, 640 / n), width = 90 + step * (n - 1) + 90,
-        x = c => 90 + c * step;
-    const weights = words.map((_, c) => t.value[row * t.columns + c]), start = from < 0 ? width / 2 : x(from), y = 150;
-    const drawing = svg("svg", { viewBox: `0 0 ${width} 220`, class: "arcs", role: "img",
-        "aria-label": `“${own}” looks at ` + words.map((word, c) =>
-            `“${word}” with ${fix(weights[c], { d: 2, e: 0 })}`).join(", ") });
+/* What the arcs of a row of weights go from and to, in pixels. Words stand side by side, and one looks at all, itself too.
+ * Without words keys and queries are numbers on a line, if the tape begins with them: a query (rows by 1) and keys (1 by
+ * columns). */
+function placesOf(t, row) {
+    const { rows, columns } = t, labels = t.words || {}, words = labels.columns || range(columns, String);
+    const from = labels.rows ? words.indexOf(labels.rows[row]) : -1, step = Math.min(150, 640 / columns);
+    const isLine = (a, b) => a.columns === 1 && a.rows === rows && b.rows === 1 && b.columns === columns;
+    const line = !labels.columns && state.lesson.tape.lines.find(({ inputs: [a, b] }) => a && b && isLine(a, b));
+    const width = 180 + step * (columns - 1);
+    if (!line) return { words, from, width, ends: range(columns, c => 90 + c * step),
+        start: from < 0 ? width / 2 : 90 + from * step, own: "" };
+    const [a, b] = line.inputs, query = a.value[row], all = [...b.value, query], least = Math.min(...all);
+    const x = value => 90 + (value - least) / (Math.max(...all) - least || 1) * (width - 180);
+    return { words: b.value.map(bare), from, width, ends: b.value.map(x), start: x(query), own: `query ${bare(query)}` };
+}
+
+/* A row of weights: arcs as thick as the weights. isHidden: the bet asks for them. */
+function drawArcs(t, row, isHidden) {
+    const { words, from, width, ends, start, own } = placesOf(t, row), y = 150, first = panelShown(t) * t.rows;
+    const weights = words.map((_, c) => t.value[(first + row) * t.columns + c]),
+        said = w => (isHidden ? "?" : fix(w, { d: 2, e: 0 })), who = own || (from < 0 ? `row ${row}` : words[from]);
+    const drawing = svg("svg", { viewBox: `0 0 ${width} 225`, class: "arcs", role: "img",
+        "aria-label": `“${who}” looks at ` + words.map((word, c) => `“${word}” with ${said(weights[c])}`).join(", ") });
     weights.forEach((w, c) => {
-        const b = x(c), side = b > start ? 22 : -22, high = Math.min(105, 70 + Math.abs(b - start) / 4);
+        const b = ends[c], side = own || from < 0 ? 0 : b > start ? 22 : -22, high = Math.min(105,
+            70 + Math.abs(b - start) / 4);
         const path = c === from
             ? `M${start - 14} ${y}C${start - 40} ${y - 62} ${start + 40} ${y - 62} ${start + 14} ${y}`
-            : `M${start + (from < 0 ? 0 : side)} ${y}C${start + (b - start) * 0.25} ${y - high} ${b - (b - start) * 0.25} ${y - high} ${b} ${y}`;
-        if (w > 0) drawing.append(svg("path", { d: path, class: "arc", "stroke-width": (2 + 20 * w).toFixed(1) }));
+            : `M${start + side} ${y}C${start + (b - start) * 0.25} ${y - high} ${b - (b - start) * 0.25} ${y - high} ${b} ${y}`;
+        if (w > 0) drawing.append(svg("path", { d: path, class: "arc",
+            "stroke-width": isHidden ? 2 : (2 + 20 * w).toFixed(1) }));
         drawing.append(svg("text", { x: c === from ? start : (start + b) / 2,
-            y: c === from ? 92 : y - high * 0.75 - 14, class: "weight" }, fix(w, { d: 2, e: 0 })));
+            y: c === from ? 92 : y - high * 0.75 - 14, class: "weight" }, said(w)));
     });
-    words.forEach((word, c) => drawing.append(svg("text", { x: x(c), y: 188, class: c === from ? "word from"
+    words.forEach((word, c) => drawing.append(svg("text", { x: ends[c], y: 188, class: c === from ? "word from"
         : "word" }, word)));
+    if (own) drawing.append(svg("path", { d: `M${ends[0]} 156L${ends[ends.length - 1]} 156M${start} 150v12`,
+        class: "axis" }), svg("text", { x: start, y: 218, class: "word own" }, own));
     return drawing;
 }
 
-function drawBet() {
+const panelShown = t => Math.min(state.panel, t.panels - 1);
+
+/* Of several heads, the arcs of one; buttons lead to the others. */
+function drawHeadsOfCover(t) {
+    const turn = p => {
+        state.panel = p;
+        drawStep();
+        byId("step").querySelectorAll(".hook .heads button")[p].focus();
+    };
+    return t.panels > 1 && el("div", { class: "heads", role: "group", "aria-label": "which part" }, range(t.panels, p =>
+        el("button", { "aria-pressed": String(p === panelShown(t)), onclick: () => turn(p) }, panelName(t, p))));
+}
+
+/* Does the picture of the cover hold the answer to the bet? */
+function isTold({ bet, steps }, t) {
+    const step = bet && steps[stepOf(state.lesson, bet.at)];
+    return !!step && step.kind === "forward" && resultOf(step) === t;
+}
+
+function drawBet(t) {
     const { bet } = state.lesson;
     if (!bet) return "";
     const choose = n => {
@@ -63,7 +99,8 @@ function drawBet() {
     return el("div", { class: "bet", role: "group", "aria-label": "A bet" }, el("p", {}, prose(bet.ask)),
         el("div", { class: "choices" }, bet.options.map((option, n) =>
         el("button", { "aria-pressed": String(state.bet === n), onclick: () => choose(n) }, prose(option)))),
-    el("p", { class: "said", role: "status" }, state.bet !== null ? "Noted. The machine will tell." : ""));
+    el("p", { class: "said", role: "status" }, state.bet === null ? "" : isTold(state.lesson, t)
+        ? "Noted. The picture has the weights now; the machine will tell why." : "Noted. The machine will tell."));
 }
 
 /* The opening of the first lesson that is shown: once through the tape, quickly. */
