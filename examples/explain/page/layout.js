@@ -20,11 +20,11 @@ function boxOf(t) {
     return { ...own, isUnder, mapW: both.w + 6, mapH: both.h + 6 };
 }
 
-/* The graph: nodes, and an edge for each table that a unit reads. label: {height, op, width(t)} of the words at a node. */
+/* The graph: nodes, and an edge for each table that a unit reads. label: {height, width(t), below(t)} of the words at a node. */
 function arrange(units, label) {
     const layerOf = layersOf(units), nodes = new Map();
     for (const [t, layer] of layerOf) {
-        const box = boxOf(t), w = Math.max(box.mapW, Math.min(label.width(t), 110)), below = t.unit ? label.op : 4;
+        const box = boxOf(t), w = Math.max(box.mapW, Math.min(label.width(t), 110)), below = label.below(t);
         nodes.set(t, { t, layer, box, w, h: box.mapH + label.height + below, shift: (label.height - below) / 2,
             before: [], after: [], y: 0 });
     }

@@ -18,7 +18,7 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor) {
     for (const [t, n] of graph.nodes) {
         const node = drawNode(lesson, t, n, label, isCompact, onclick);
         nodes.set(t, node);
-        world.append(node, ...(lesson === state.lesson ? drawOpener(t, n) : []));
+        world.append(node, ...(lesson === state.lesson ? drawOpener(t, n, label) : []));
     }
     const holder = el("div", { class: "holder" }, world);
     holder.style.cssText = `width:${graph.width * scale}px;height:${(graph.height + 8) * scale}px`;
@@ -39,7 +39,7 @@ function fittedGraph(lesson) {
     const W = byId("picture").clientWidth - 24, pen = document.createElement("canvas").getContext("2d"),
         LEAST = isNarrow() ? 0.8 : 0.66;
     pen.font = "12.5px serif";
-    const labels = (height, op) => ({ height, op, width: t => pen.measureText(plain(symbolOf(t))).width * height / 15 +
+    const labels = (height, op) => ({ height, below: t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4), width: t => pen.measureText(plain(symbolOf(t))).width * height / 15 +
         6 });
     const fitting = graph => Math.min(mostHeight() / (graph.height + 8), W / graph.width,
         1.5 * Math.max(1, enlarged()));
@@ -100,22 +100,24 @@ function drawNode(lesson, t, n, label, isCompact, onclick) {
         onfocus: () => tip(t, node), onblur: () => tip(null) },
     el("span", { class: "name" }, nameEl(symbolOf(t), "span"), !t.shape.length && el("b", { class: "loss" })),
     el("span", { class: "maps" }, map("value", t.value), t.grad && map("grad", t.grad)),
-    el("span", { class: "op", "--op": (t.unit ? label.op : 4) + "px" }, op));
+    el("span", { class: "op", "--op": label.below(t) + "px" }, op));
     node.style.cssText += `;left:${n.x}px;top:${n.y - n.h / 2}px;height:${n.h}px`;
     return node;
 }
 
+/* The group of lines that ends with t, folded or not. */
+const openable = (lesson, t) => (t.unit && t.unit.group) || lesson.groups.find(each => lesson.open.has(each.id) &&
+    each.lines[each.lines.length - 1].result.number === t.number);
+
 /* The button that unfolds a group of lines, or folds it again. */
-function drawOpener(t, n) {
-    const { lesson } = state, folded = t.unit && t.unit.group;
-    const group = folded || lesson.groups.find(each => lesson.open.has(each.id) &&
-        each.lines[each.lines.length - 1].result === t);
+function drawOpener(t, n, label) {
+    const group = openable(state.lesson, t), folded = group && t.unit.group;
     if (!group) return [];
     const words = folded ? `open: ${group.lines.map(line => opName(line.op)).join(", ")}` : "fold these lines into one";
     const opener = el("button", { class: "opener", tabindex: "-1", title: words, "aria-label": words,
         onclick: () => toggleGroup(group) },
         el("span", {}, folded ? (group.isMoves ? group.name : `${group.lines.length} lines`) : "fold"));
-    opener.style.cssText = `left:${n.x}px;top:${n.y + n.h / 2 - 2}px`;
+    opener.style.cssText = `left:${n.x}px;top:${n.y + n.h / 2 - label.below(t) / 2 + 5}px`;
     return [opener];
 }
 

@@ -65,7 +65,7 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
 /* The second line of softmax: the mean that the first one subtracts. */
 function drawMean(r) {
     const { mean, meanTerms } = picture;
-    return el("div", { class: "mean" }, mean.name, el("small", {}, placeWords(mean, r)), " = ",
+    return el("div", { class: "mean" }, mean.name, " = ",
         drawTerms(mean, r, meanTerms(r), false, true));
 }
 

@@ -50,7 +50,8 @@ function panelName(t, p) {
 }
 
 /* Where element i of a view stands: [cat, the], or [1, 0]. */
-function placeWords({ t, isFlipped, rowWords, columnWords, rows, columns }, i) {
+function placeWords({ t, isFlipped, isMean, rowWords, columnWords, rows, columns }, i) {
+    if (isMean) i *= t.columns; /* one for each row */
     const panel = t.rows * t.columns, own = [Math.floor((i % panel) / t.columns), i % t.columns];
     const [r, c] = isFlipped ? own.reverse() : own;
     const words = [t.panels > 1 && panelName(t, Math.floor(i / panel)),
