@@ -118,7 +118,7 @@ function redChecks(lesson) {
         ? link(step, nameEl(gradName(symbolOf(step.part.tensor))), " from ", nameEl(symbolOf(step.unit.result)),
             ": differences disagree")
         : link(step, nameEl(gradName(symbolOf(step.part.tensor))), ": its terms do not sum to it")));
-    const spoiled = tape.tensors.filter(t => t.check && Controls.changedByRule(t)).map(t =>
+    const spoiled = tape.tensors.filter(t => !t.producer && t.check && Controls.changedByRule(t)).map(t =>
         link(steps[t.gradStep], `${Controls.changedByRule(t)} of ${t.grad.length} numbers of `,
             nameEl(gradName(symbolOf(t))), " are wrong"));
     return [...wrong, ...spoiled];

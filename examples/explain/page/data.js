@@ -34,7 +34,7 @@ function connect(lesson) {
         line.moves = moveOf(line);
     }
     for (const line of lines.slice().reverse()) for (const part of line.parts) part.tensor.parts.push(part);
-    for (const t of tensors) if (!t.producer && t.grad) t.check = checkLeaf(t);
+    for (const t of tensors) if (t.grad) t.check = !t.producer ? checkLeaf(t) : t.parts.length > 1 ? checkSum(t) : null;
     for (const { tensor, name } of lesson.short || []) tensors[tensor].symbol = name;
     for (const { tensor, of } of lesson.transposed || []) {
         tensors[tensor].twin = tensors[of];
@@ -142,6 +142,16 @@ function checkLeaf({ grad, parts, type }) {
     });
     const worst = Math.max(0, ...errors);
     return { worst, right: worst <= (type === "float32" ? 1e-5 : 1e-12) }; /* NaN is not */
+}
+
+/* The sum of all parts, compared with the gradient of a result that several lines read. */
+function checkSum({ grad, parts, type }) {
+    const errors = grad.map((wanted, i) => {
+        const terms = parts.map(part => part.dx[i]);
+        return Object.is(sum(terms), wanted) ? 0 : Math.abs(sum(terms) - wanted) / Math.max(1, size(terms));
+    });
+    const worst = Math.max(0, ...errors);
+    return { worst, right: worst <= (type === "float32" ? 1e-5 : 1e-12) };
 }
 
 /* The index of element i, row-major. */

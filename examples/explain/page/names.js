@@ -1,7 +1,7 @@
 /* names.js - how the page writes names and numbers.
  *
  * A name of the tape, "S / sqrt(d)", "E^2", "K'", is set as mathematics. The numbers of a table share their decimals; an
- * exact zero is "0", so 0.00 is never one. */
+ * exact zero is "0", so 0.00 is never one, and a small number has one or two decimals more. */
 "use strict";
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -69,7 +69,8 @@ function fix(x, { d, e }) {
         const power = Math.floor(Math.log10(a) + 1e-12), m = a / 10 ** power;
         return sign + (Math.abs(m - 1) < 1e-9 ? "" : m.toFixed(1) + "·") + "10" + superscript(power);
     }
-    return sign + (a / 10 ** e).toFixed(d);
+    const text = n => (a / 10 ** e).toFixed(n), isSeen = n => Number(text(n)) !== 0;
+    return sign + text([d, d + 1, d + 2].find(isSeen) ?? d); /* not -0.00 */
 }
 
 /* A number alone: with the power of ten that a table would have above it. */

@@ -35,9 +35,9 @@ function pictureOf(step) {
 function startPicture(t) {
     const isOne = t.grad.length === 1 && t.grad[0] === 1, main = gradView(t,
         { isMain: true, note: isOne ? "" : "it was given" });
-    return { items: isOne ? [{ table: main }, sign("="), sign("1")] : [{ table: main }], main,
+    return { items: [{ table: main }], main,
         rule: isOne ? [nameEl(main.name), " = 1"] : [nameEl(main.name), " was given"],
-        terms: i => (isOne ? ["1"] : [factor(main, i)]) };
+        terms: () => [] };
 }
 
 /* ---- forward ------------------------------------------------------------------------------------------------------ */
@@ -68,9 +68,24 @@ function groupPicture({ lines, inputs, group }, main) {
     const back = columns > MOST_INNER ? [] : range(lines.length - 1, n => lines.length - 1 - n)
         .flatMap(n => [sign("←", opName(lines[n].op)), { table: valueView(lines[n - 1].result) }]);
     return { main, terms: pictureOfLine(last, main).terms,
-        rule: [nameEl(main.name), ": ", group.name === nameOf(last.result) ? count : `${group.name}, ${count}`],
+        rule: [nameEl(main.name), lines.length > MOST_NESTED
+            ? [": ", group.name === nameOf(last.result) ? count : `${group.name}, ${count}`]
+            : [" = ", nested(last, lines)]],
         items: [{ table: main }, ...back, sign("←", back.length ? opName(lines[0].op) : count),
             ...inputs.map(t => ({ table: valueView(t) }))] };
+}
+
+const MOST_NESTED = 4; /* lines of a group in one formula */
+
+/* A line as a formula of what its group began with: sum((Y − T)²). */
+function nested(line, lines) {
+    const inner = t => lines.find(each => each.result === t), name = t => (inner(t) ? nested(inner(t), lines)
+        : nameEl(symbolOf(t)));
+    const items = formulaItems(line, t => ({ t })), isAlone = items && items.length === 1;
+    if (!items || items.some(item => item.isCaret)) return [el("span", { class: "fn" }, opName(line.op)), "(",
+        listed(line.inputs.filter(Boolean).map(name)), ")"];
+    return items.map(({ table, op }) => (!table ? /^[×·]$/.test(op) ? " " : /^[−+/]$/.test(op) ? ` ${op} ` : op
+        : inner(table.t) && !isAlone ? ["(", name(table.t), ")"] : name(table.t)));
 }
 
 const opName = op => op.replace(/_/g, " ");
@@ -119,7 +134,10 @@ function formulaPicture(unit, main) {
         : /^[−+/]$/.test(item.op) ? ` ${item.op} ` : item.op === "," ? ", " : item.isNumber ? item.op : item.op);
     const inTerms = (item, j) => (item.table ? factor(item.table, broadcastIndex(item.table.t, main.t, j))
         : /^[−+×·/]$/.test(item.op) ? ` ${item.op === "·" ? "×" : item.op} ` : item.op === "," ? ", " : item.op);
-    return { main, items: [{ table: main }, sign("="), ...items], rule: [nameEl(main.name), " = ", items.map(inRule)],
+    const says = items.map(item => (item.table ? item.table.name : item.op)).join(""), [{ table: x }] = items;
+    const isItself = says === plain(main.name); /* U² = U² */
+    return { main, items: [{ table: main }, sign("="), ...items], rule: [nameEl(main.name), " = ", isItself
+        ? [nameEl(x.name), " × ", nameEl(x.name), ", number by number"] : items.map(inRule)],
         terms: j => items.map(item => inTerms(item, j)) };
 }
 

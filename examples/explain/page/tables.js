@@ -29,7 +29,7 @@ const signsWidth = (items, isTight, gap, k) => sum(items.filter(item => item.op)
 function layoutOf(items, W, H, all, mustWrap = false) {
     const k = enlarged(), gap = 10 * k, tables = items.filter(item => item.table).map(item => item.table);
     const rowsIn = view => (view.onlyRow !== undefined ? 1 : view.rows), rows = Math.max(1, ...tables.map(rowsIn));
-    tables.forEach((view, n) => (view.repeats = tables.slice(0, n).some(before =>
+    tables.forEach((view, n) => (view.repeats = !all && tables.slice(0, n).some(before =>
         rowLabels(before) === rowLabels(view) && before.rows === view.rows)));
     const panels = view => (all ? view.panels : 1), large = tables.filter(view => !view.isSmall);
     const columns = sum(large.map(view => columnsOf(view) * panels(view)));
