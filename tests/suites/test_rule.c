@@ -741,9 +741,9 @@ static const struct {
     {"lesson 4\nrule K.dx: dK @ W_k'", "wrong", "dx_w_transposed"},
     {"lesson 4\nrule W_q: x' @ dQ", "wrong", "dw_transposed_indices"},
     {"lesson 4\nrule Z: dZ * s * s", "wrong", "squared"},
-    {"lesson 6\nrule W_1.weight: dZ' @ output", "right", ""},
-    {"lesson 6\nrule W_1.bias: dZ", "right", ""},
-    {"lesson 6\nrule W_1.bias: sum0(dZ) / 4", "wrong", "db_mean"},
+    {"lesson 6\nrule W_1.weight: dP' @ output", "right", ""},
+    {"lesson 6\nrule W_1.bias: dP", "right", ""},
+    {"lesson 6\nrule W_1.bias: sum0(dP) / 4", "wrong", "db_mean"},
     {"lesson 6\nrule output.da: dO @ x'", "right", ""},
     {"lesson 6\nadditive 1\nrule F: dF", "wrong", "no_tanh_derivative"},
     {"lesson 6\nadditive 1\nrule dF: dF", NULL, "rule of dF, column 1: there is no dF here: "},
@@ -831,7 +831,7 @@ START_TEST(training_with_rules) {
     ask("lesson 2\ntrain 1\nrule A: y * dy");
     ck_assert_double_eq_tol(loss_at("wrong", 0), loss_at("right", 0), 1e-12);
     ck_assert(fabs(loss_at("wrong", 1) - loss_at("right", 1)) > 1e-4);
-    ask("lesson 6\nstep 5\nrule W_1.weight: -dZ' @ output");
+    ask("lesson 6\nstep 5\nrule W_1.weight: -dP' @ output");
     ck_assert_str_eq(json_text(planted(), "why", ""),
                      "It is the right gradient with the other sign.");
     ask_no_more();
