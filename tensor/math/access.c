@@ -43,9 +43,7 @@ static bool copy_out(const char *op, const Tensor *x, DType dtype, void *out) {
     return true;
 }
 
-bool tensor_to_doubles(const Tensor *x, double *out) {
-    return copy_out("to_doubles", x, F64, out);
-}
+bool tensor_to_doubles(const Tensor *x, double *out) { return copy_out("to_doubles", x, F64, out); }
 
 bool tensor_to_int64s(const Tensor *x, int64_t *out) { return copy_out("to_int64s", x, I64, out); }
 
