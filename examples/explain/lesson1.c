@@ -139,7 +139,7 @@ static void tell_backward(Lesson *l) {
         show_product(grad_of("Y", q), value_of("values", s % K), grad_of("A", s)));
     say(l, step_backward("A", "S"), s,
         "The weights of a row sum to 1, so none can grow alone. A score gets its weight times how "
-        "far its `dA` is above the mean of the row, where each `dA` counts with its weight: %s.",
+        "far its `dA` is above the weighted mean of the row, the sum of `A` x `dA`: %s.",
         show_slope("A", "S", s));
     say(l, step_backward("S", "U^2"), s,
         "A number was multiplied by -1/2 on the way forward, and so is its gradient on the way "

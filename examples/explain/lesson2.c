@@ -166,9 +166,9 @@ static void tell_backward(Lesson *l) {
     const int64_t cell = q * K + k, key = k * d;
     tell_products(l);
     say(l, step_backward("A", scores(l)), cell,
-        "The weights of a row share one whole: if one grows, others shrink. So a score gets its "
-        "weight times how far its `dA` is above the mean of the row, where each `dA` counts with "
-        "its weight: %s. %s",
+        "If a score grows by a little, its own weight p grows p (1 - p) times as much, and another "
+        "weight r shrinks p r times as much. Times `dA` and added up, this is the weight times how "
+        "far its own `dA` is above the weighted mean of the row, the sum of `A` x `dA`: %s. %s",
         show_slope("A", scores(l), cell), verdict(l, cell));
     say(l, step_backward("S / sqrt(d)", "S"), cell,
         "Divided on the way forward, divided on the way back: %s.%s",

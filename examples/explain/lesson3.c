@@ -177,13 +177,14 @@ static void tell_softmax(Lesson *l) {
     const int64_t cell = shown_cell(l), cells = hidden(l);
     if (cells == 0)
         say(l, step_backward("A", scores(l)), cell,
-            "A score gets its weight times how far its `dA` is above the mean of the row: "
-            "%s.%s",
+            "A score gets its weight times how far its `dA` is above the weighted mean of the row, "
+            "the sum of `A` x `dA`: %s.%s",
             show_slope("A", scores(l), cell), row_of_one(l));
     else
         say(l, step_backward("A", scores(l)), cell,
-            "A score gets its weight times how far its `dA` is above the mean of the row: "
-            "%s. %d of %d scores are hidden: their weight is 0, and so is their gradient.%s",
+            "A score gets its weight times how far its `dA` is above the weighted mean of the row, "
+            "the sum of `A` x `dA`: %s. %d of %d scores are hidden: their weight is 0, and so is "
+            "their gradient.%s",
             show_slope("A", scores(l), cell), (int)cells, (int)size_of("A"), row_of_one(l));
 }
 
@@ -242,10 +243,11 @@ static void ask(Lesson *l) {
     ask_count(l, step_backward("Y", "V"), 0,
               "A query whose weight for this key is exactly 0 gives no term.",
               "How many terms, other than 0, does the gradient of the first number of `V` have?");
-    ask_zeros(l, step_backward("A", scores(l)), scores(l),
-              "The gradient is the weight times (`dA` minus the mean of the row). When is one of "
-              "the two factors exactly 0?",
-              "Which cells of the gradient of `%s` must be 0?", scores(l));
+    ask_zeros(
+        l, step_backward("A", scores(l)), scores(l),
+        "The gradient is the weight times (`dA` minus the weighted mean of the row). When is one of "
+        "the two factors exactly 0?",
+        "Which cells of the gradient of `%s` must be 0?", scores(l));
     if (l->options.no_mask && largest_grad("A") != 0)
         ask_number(l, step_backward("Y", "A"), "A", "grad", 0,
                    "Multiply the first row of `dY` with the first row of `V`, number by number, "

@@ -188,8 +188,8 @@ static void tell_filled_backward(Lesson *l) {
             "should see nothing changes `V`.",
             show_part("Y_B", "V", 0), word_of(l, blind), show_value("B", blind * K));
     say(l, step_backward("B", "F"), f,
-        "The weight times how far its `dB` is above the mean of the row: %s. Where "
-        "the weight is 0 by rounding, the gradient is 0.",
+        "The weight times how far its `dB` is above the weighted mean of the row, the sum of `B` x "
+        "`dB`: %s. Where the weight is 0 by rounding, the gradient is 0.",
         show_slope("B", "F", f));
     if (hidden < 0)
         say(l, step_backward("F", scores(l)), 0,
@@ -272,10 +272,11 @@ static void ask_more_keys(Lesson *l) {
 
 static void ask(Lesson *l) {
     ask_more_keys(l);
-    ask_zeros(l, step_backward("B", "F"), "F",
-              "The gradient is the weight times (`dB` minus the mean of the row). When is one of "
-              "the two factors exactly 0?",
-              "Which cells of the gradient of `F` are exactly 0?");
+    ask_zeros(
+        l, step_backward("B", "F"), "F",
+        "The gradient is the weight times (`dB` minus the weighted mean of the row). When is one of "
+        "the two factors exactly 0?",
+        "Which cells of the gradient of `F` are exactly 0?");
     ask_number(l, step_addition("Y_A", "V"), "V", "grad", 1,
                "Two lines read `V`. Find the part that each gave to this number.",
                "What is the gradient of the second number of `V`?");

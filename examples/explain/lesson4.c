@@ -136,8 +136,8 @@ static void tell_softmax(Lesson *l) {
         "others were divided by %s, and so are their gradients%s.",
         show(1 - p), show_kept_grad(l));
     say(l, step_backward("A", scores(l)), s,
-        "The weight, times how far its `dA` is above the mean of the row: %s. Each "
-        "row sums to 0: attention can only be moved, not made.",
+        "The weight, times how far its `dA` is above the weighted mean of the row, the sum of `A` x "
+        "`dA`: %s. Each row sums to 0: attention can only be moved, not made.",
         show_slope("A", scores(l), s));
 }
 

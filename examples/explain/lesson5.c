@@ -246,8 +246,8 @@ static void tell_heads_backward(Lesson *l) {
         "A weight that was dropped gets exactly 0; the others are divided by %s%s.",
         show(1 - l->options.dropout), show_kept_grad(l));
     say(l, step_backward("A", scores(l)), s,
-        "The weight, times how far its `dA` is above the mean of its row: %s, in "
-        "head %d.",
+        "The weight, times how far its `dA` is above the weighted mean of its row, the sum of `A` x "
+        "`dA`: %s, in head %d.",
         show_slope("A", scores(l), s), (int)s / (T * T) + 1);
     say(l, step_backward("S / sqrt(d)", "S"), z,
         "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
