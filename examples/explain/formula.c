@@ -236,7 +236,8 @@ static void add_line(const Plan *plan, const RuledLine *line, Formula *f) {
         add_call(plan, line, f);
         const double scale = factor_of_softmax(line);
         const bool is_scaled = scale != 0 && fabs(scale - 1) > 1e-6;
-        if (*said && !is_scaled) snprintf(f->note, FORMULA_TEXT, ": %.*s", (int)strcspn(said, ";"), said);
+        if (*said && !is_scaled)
+            snprintf(f->note, FORMULA_TEXT, ": %.*s", (int)strcspn(said, ";"), said);
     }
 }
 
@@ -289,6 +290,33 @@ static void make_forward(const Plan *plan, const Step *step, Formula *f) {
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
+/* Are these numbers those of x, times a number? Returns that number, or 0. */
+static double ratio_of(const double *numbers, const TapeTensor *x) {
+    int64_t n = 0;
+    while (n < x->size && x->value[n] == 0) n++;
+    const double times = n < x->size ? round(100 * numbers[n] / x->value[n]) / 100 : 0;
+    for (int64_t i = 0; i < x->size; i++)
+        if (!(fabs(numbers[i] - times * x->value[i]) <= 1e-12 * fmax(1, fabs(numbers[i]))))
+            return 0;
+    return times;
+}
+
+int multiple_of(const Plan *plan, const Part *part, double *times) {
+    const RuledTape *tape = &plan->tape;
+    const int64_t size = tape->tensors[part->kind == RULE_SPREAD ? part->x : part->y].size;
+    const Unit *unit = plan->units;
+    while (unit->last < part->line) unit++;
+    for (int l = unit->first; part->each && l <= unit->last; l++)
+        for (int k = 0; k <= tape->lines[l].num_in; k++) {
+            const RuledLine *line = &tape->lines[l];
+            const int t = k < line->num_in ? line->in[k] : line->out;
+            if (t < 0 || tape->tensors[t].size != size) continue;
+            *times = ratio_of(part->each, &tape->tensors[t]);
+            if (*times != 0) return t;
+        }
+    return -1;
+}
+
 /* dy times the derivatives, of which all can be the same. */
 static void add_scaled(const Plan *plan, const Part *part, Formula *f) {
     char text[24];
@@ -306,16 +334,18 @@ static void add_scaled(const Plan *plan, const Part *part, Formula *f) {
     }
     add_dy(plan, f, part, false);
     add(f, "x");
-    const RuledLine *line = &tape->lines[part->line];
-    for (int k = 0; k <= line->num_in; k++) { /* is it one of the line's tensors? */
-        const int t = k < line->num_in ? line->in[k] : line->out;
-        if (t < 0 || tape->tensors[t].size != like->size) continue;
-        if (memcmp(tape->tensors[t].value, part->each, (size_t)like->size * sizeof(double)) != 0)
-            continue;
-        add_value(plan, f, t, false);
+    double times;
+    const int t = multiple_of(plan, part, &times);
+    if (t < 0) {
+        add_table(f, "derivative", like, part->each);
         return;
     }
-    add_table(f, "derivative", like, part->each);
+    if (times != 1) {
+        snprintf(text, sizeof text, "%.4g", times);
+        add(f, text);
+        add(f, "x");
+    }
+    add_value(plan, f, t, false);
 }
 
 static void add_factors(const Plan *plan, const Part *part, Formula *f) {
@@ -347,7 +377,8 @@ static void add_softmax(const Plan *plan, const Part *part, Formula *f) {
     add(f, "(");
     const Item *dy = add_dy(plan, f, part, false);
     name_of_tensor(plan, part->y, false, name);
-    snprintf(f->note, FORMULA_TEXT, ", weighted mean: the sum of %s x %s in the row", name, dy->text);
+    snprintf(f->note, FORMULA_TEXT, ", weighted mean: the sum of %s x %s in the row", name,
+             dy->text);
     add(f, "-");
     add_table(f, "weighted mean", y, part->means)->is_column = true;
     add(f, ")");

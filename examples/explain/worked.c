@@ -162,11 +162,21 @@ static void put_derivatives(const Plan *plan, const Part *part, int64_t i, Terms
     const TapeTensor *x = &plan->tape.tensors[part->x];
     const TapeTensor *y = &plan->tape.tensors[part->y];
     const int64_t size = part->kind == RULE_SPREAD ? x->size : y->size;
+    const bool varies = !part->is_constant && part->kind != RULE_GENERAL;
+    double times = 1;
+    const int like = varies ? multiple_of(plan, part, &times) : -1;
     for (int64_t e = part->begin[i]; e < part->begin[i + 1]; e++) {
         const Factor dy = grad_at(y, part->of[e].j);
+        if (like >= 0) {
+            const int64_t at = part->kind == RULE_SPREAD ? i : part->of[e].j;
+            const Factor v = value_at(&plan->tape.tensors[like], at);
+            if (times == 1) put(list, 2, dy, v);
+            else if (list->count++ < list->most)
+                list->terms[list->count - 1] = (Term){3, {dy, constant(times), v}};
+            continue;
+        }
         Factor J = constant(part->of[e].J);
-        if (!part->is_constant && part->each && part->kind != RULE_GENERAL)
-            J.decimals = decimals_of(part->each, size);
+        if (varies && part->each) J.decimals = decimals_of(part->each, size);
         if (J.number == 1 && part->is_constant) put(list, 1, dy, J);
         else if (part->is_constant) put(list, 2, J, dy);
         else put(list, 2, dy, J);

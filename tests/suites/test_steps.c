@@ -388,7 +388,7 @@ START_TEST(lines_of_lesson_2) {
     expect_line("f7", "loss = 0.0674 + 0.351 + 0.314 + 3.888 = 4.621");
     expect_line("s", "");
     expect_line("b7.0", "d(E^2)[0, 0] = dloss = 1");
-    expect_line("b6.0", "dE[1, 1] = 1 x -3.944 = -3.944");
+    expect_line("b6.0", "dE[1, 1] = 1 x 2 x -1.972 = -3.944");
     expect_line("b4.0", "dA[1, 0] = -1.121 x -0.1 + -3.944 x -1.6 = 6.422");
     expect_line("b3.0", "d(S / sqrt(d))[1, 2] = 0.341 x (-0.228 - 4.013) = -1.444");
     expect_line("b0.0", "dK[2, 0] = d(K')[0, 2] = -0.803");
@@ -417,7 +417,7 @@ START_TEST(formulas) {
     expect_formula("f5", "E = Y - T");
     expect_formula("s", "dloss = 1");
     expect_formula("b7.0", "d(E^2) = dloss, for each number");
-    expect_formula("b6.0", "dE = d(E^2) x derivative");
+    expect_formula("b6.0", "dE = d(E^2) x 2 x E");
     expect_formula("b5.0", "dY = dE");
     expect_formula("b4.0", "dA = dY V'");
     expect_formula("b4.1", "dV = A' dY");
@@ -538,8 +538,8 @@ START_TEST(folds) {
     ck_assert_int_eq(step->kind, RULE_SPREAD);
     ck_assert_str_eq(plan.units[step->unit].name, "loss");
     expect_formula("f7", "E = Y - T, E^2 = square(E), loss = sum(E^2)");
-    expect_formula("b5.0", "dY = dloss x derivative, for each number");
-    expect_line("b5.0", "dY[1, 1] = 1 x -3.944 = -3.944");
+    expect_formula("b5.0", "dY = dloss x 2 x E, for each number");
+    expect_line("b5.0", "dY[1, 1] = 1 x 2 x -1.972 = -3.944");
     expect_line("f7", "loss = 0.0674 + 0.351 + 0.314 + 3.888 = 4.621");
     check_all_terms();
     close_plan();
@@ -719,7 +719,7 @@ END_TEST
 /* A table of small numbers says so above; a small number has three digits. */
 START_TEST(small_numbers) {
     static const char *const parts[] = {"\n    dx, in 1e-4 ", "[  1.00  -4.00   0.05 ]",
-                                        "\n    dx[1] = 5e-06 x -80 = -0.0004\n", NULL};
+                                        "\n    dx[1] = 5e-06 x 2 x -40.0 = -0.0004\n", NULL};
     begin_tape();
     Tensor *x = tensor_from_doubles(SHAPE(3), (double[]){10, -40, 0.5});
     tape_own(ag_requires_grad(ag_name(x, "x")));

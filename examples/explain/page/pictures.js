@@ -275,34 +275,47 @@ function softmaxBack({ result: y }, part, main, dy) {
         meanTerms: r => sumOf(range(C, c => times(factor(weights, r * C + c), factor(dy, r * C + c)))) };
 }
 
-const jacobianView = (unit, part) => viewOf(unit.result, "j", { name: "derivative", plainName: true,
-    numbers: part.rows.map(row => (row.length ? row[0][1] : 0)),
+/* The derivatives of a step, one for each number of t, as {table, signs, times(i)}: a tensor of its lines if they are that
+ * tensor's numbers, or a multiple of them, "2 × E"; else a table of their own. */
+function derivativesOf(unit, part, t, numbers, top) {
+    const tensors = [...new Set(unit.lines.flatMap(line => [...line.inputs, line.result]))];
+    for (const x of tensors.filter(each => each && each.value.length === numbers.length && !isWhole(each.type))) {
+        const n = x.value.findIndex(value => value !== 0), c = n < 0 ? 0 : numbers[n] / x.value[n];
+        if (!c || !isNear(c, Number(constant(c).replace("−", "-"))) ||
+            !numbers.every((J, i) => isNear(J, c * x.value[i]))) continue;
+        const table = valueView(x), before = c === 1 ? "" : constant(c);
+        return { table, signs: before ? [sign(before), sign("×")] : [], name: [before && before + " ", nameEl(table.name)],
+            times: i => (before ? [before, " × ", factor(table, i)] : [factor(table, i)]) };
+    }
+    const table = viewOf(t, "j", { name: "derivative", plainName: true, numbers, ...top,
         note: `of ${plain(symbolOf(unit.result))} by ${plain(symbolOf(part.tensor))}` });
+    return { table, signs: [], name: "derivative", times: i => [factor(table, i)] };
+}
 
 /* dx = dy times the derivative in its place. A constant derivative is a number; of copies the products are added. */
 function eachBack(unit, part, main, dy) {
-    const c = constantOf(part), J = jacobianView(unit, part), isMinus = c === -1;
+    const c = constantOf(part), isMinus = c === -1, J = derivativesOf(unit, part, unit.result,
+        part.rows.map(row => (row.length ? row[0][1] : 0)), {});
     const number = c === null || c === 1 ? "" : isMinus ? "−" : constant(c);
     const product = j => (c === 1 ? [factor(dy, j)] : c !== null
-        ? [isMinus ? "−1" : number, " × ", factor(dy, j)] : times(factor(dy, j), factor(J, j)));
-    const items = c === null ? [{ table: dy }, sign("×", "number by number"), { table: J }]
+        ? [isMinus ? "−1" : number, " × ", factor(dy, j)] : [factor(dy, j), " × ", ...J.times(j)]);
+    const items = c === null ? [{ table: dy }, sign("×", "number by number"), ...J.signs, { table: J.table }]
         : [...(number ? [sign(number), ...(isMinus ? [] : [sign("×")])] : []), { table: dy }];
     return { items: [{ table: main }, sign("="), ...(part.copies ? [sign("sum of", "all copies")] : []), ...items],
         rule: [part.copies && "sum of ", number && (isMinus ? "−" : number + " "), nameEl(dy.name),
-            c === null && " × derivative"],
+            c === null && [" × ", J.name]],
         terms: i => sumOf(part.columns[i].map(([j]) => product(j))) };
 }
 
 /* One dy for several x: each gets it, times its derivative. */
 function spreadBack(unit, part, main, dy) {
     const c = constantOf(part), numbers = part.columns.map(column => (column.length ? column[0][1] : 0));
-    const J = viewOf(part.tensor, "j", { numbers, name: "derivative", plainName: true, top: state.lesson.topValue,
-        note: `of ${plain(symbolOf(unit.result))} by ${plain(symbolOf(part.tensor))}` });
-    const by = c === null ? [sign("×"), { table: J }] : [sign(`× ${constant(c)}`, "for each")];
+    const J = derivativesOf(unit, part, part.tensor, numbers, { top: state.lesson.topValue });
+    const by = c === null ? [sign("×"), ...J.signs, { table: J.table }] : [sign(`× ${constant(c)}`, "for each")];
     return { items: [{ table: main }, sign("="), { table: dy }, ...by],
-        rule: [nameEl(dy.name), c === null ? " × derivative" : ", for each number"],
+        rule: [nameEl(dy.name), c === null ? [" × ", J.name] : ", for each number"],
         terms: i => part.columns[i].flatMap(([j, value]) =>
-            [factor(dy, j), " × ", c === null ? factor(J, i) : constant(value)]) };
+            [factor(dy, j), " × ", ...(c === null ? J.times(i) : [constant(value)])]) };
 }
 
 function generalBack(unit, part, main, dy) {
