@@ -148,6 +148,17 @@ async function deepLink(number, open, { id, key, counted }) {
     expect(where() === `#${number}/0` && !$("#notice").textContent, "a wrong address leads to " + where());
     await go(`#${number}/f0&nonsense=3`);
     expect($("#notice").textContent.includes("nonsense"), "a word that means nothing is not named");
+    await go(`#${number}/${id}&present`);
+    expect(isPresenting() && state.hide && where() === `#${number}/${id}&present`, where() + " does not present");
+    $("#exit").click();
+    expect(!isPresenting() && where() === `#${number}/${id}`, where() + ": the presentation does not end");
+    press("h");
+    const program = $(".opens"), isOpen = () => $("#program").getClientRects().length > 0 && $("#program").textContent.length > 10;
+    program.click();
+    expect(isOpen() && program.getAttribute("aria-expanded") === "true", where() + ": the program does not open");
+    lookWide();
+    program.click();
+    expect(!isOpen(), where() + ": the program does not close");
     await go("#9999/f3");
     expect($("#notice").textContent.includes("no lesson 9999"), "a link to a lesson that is not there leads to " + where());
     await go(`#${number}`);

@@ -2,6 +2,7 @@
  *
  *     #2/b3.0/g4.3                lesson 2, the step b3.0 (plan.js), the number g4.3 (views.js)
  *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
+ *     #2/f3&present               in present mode
  *     #play&seed=3                the playground (play.js)
  *
  * Addresses that counted steps, #lesson=2&step=12&cell=g4.3 or #2/12, lead to the nearest step. */
@@ -27,10 +28,11 @@ const addressOf = (step, key) =>
 
 function writeAddress() {
     if (isPlaying() || (Controls.isLoading() && Controls.suffix())) return; /* what it asks for is not shown yet */
-    const isFirst = state.step === 0 && state.lesson === lessons[0] && !Controls.suffix() && !location.hash;
+    const isFirst = state.step === 0 && state.lesson === lessons[0] && !Controls.suffix() && !location.hash &&
+        !isPresenting();
     try {
         history.replaceState(null, "", isFirst ? location.pathname + location.search
-            : addressOf(stepNow(), state.chosen));
+            : addressOf(stepNow(), state.chosen) + (isPresenting() ? "&present" : ""));
     } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
 }
 
@@ -79,6 +81,8 @@ function readAddress() {
     document.body.classList.toggle("playing", isPlay);
     if (isPlay !== wasPlaying) scrollTo(0, 0);
     closePanel();
+    if (wanted.has("present")) setPresent(true);
+    wanted.delete("present");
     if (isPlay) return drawTabs("play");
     const found = lessons.find(each => each.name === name),
         { lesson, sentence } = Controls.read(found || lessons[0], wanted);

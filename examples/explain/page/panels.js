@@ -36,16 +36,21 @@ function closePanel(back) {
     if (state.lesson && !isPlaying()) drawAgain();
 }
 
-function present(on = !isPresenting()) {
+function setPresent(on) {
     document.documentElement.classList.toggle("present", on);
     byId("b-present").setAttribute("aria-pressed", String(on));
+    if (on) state.hide = true;
+}
+
+function present(on = !isPresenting()) {
+    setPresent(on);
     if (on) closePanel();
-    if (on && !state.hide) state.hide = true;
     rebuild();
 }
 
 function beginPanels() {
     for (const name of Object.keys(panelKinds)) byId("b-" + name).addEventListener("click", () => openPanel(name));
     byId("b-present").addEventListener("click", () => present());
+    byId("exit").addEventListener("click", () => present(false));
     byId("b-help").addEventListener("click", () => byId("help").showModal());
 }

@@ -15,7 +15,10 @@ function drawShare() {
         }
         said.textContent = "Copied.";
     };
-    return [el("h2", {}, "A link to what you see"), el("div", { class: "fields" }, input, button("copy", copy), said),
+    const presents = el("input", { type: "checkbox", onchange: () =>
+        (input.value = location.href + (presents.checked ? (location.hash ? "&present" : "#&present") : "")) });
+    return [el("h2", {}, "A link to what you see"), el("div", { class: "fields" }, input, button("copy", copy),
+        !isPlaying() && el("label", {}, presents, "in present mode"), said),
         el("div", { class: "buttons" },
         !isPlaying() && [button("save this step as SVG", saveStep, !picture),
             button("print the lesson", () => printAs("lesson")),

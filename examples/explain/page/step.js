@@ -228,16 +228,28 @@ function drawDerivativesFold({ unit, part, kind }) {
     } }, el("summary", {}, "all derivatives of this row"), el("div", {}));
 }
 
-/* The lines of C that computed the step, if the page has them; what the tape says of the op. */
+/* The lines of C that computed the step, if the page has them; what the tape says of the op. The button stands with the
+ * words; lines of C need the whole width, under the step. */
 function drawProgram(step) {
+    byId("program").hidden = !step.unit || !state.program;
     if (!step.unit) return "";
+    fillProgram(step);
+    const toggle = event => {
+        state.program = !state.program;
+        event.currentTarget.setAttribute("aria-expanded", String(state.program));
+        byId("program").hidden = !state.program;
+        if (state.program) byId("program").scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
+    };
+    return el("button", { class: "opens", "aria-expanded": String(state.program), "aria-controls": "program",
+        onclick: toggle }, "the program");
+}
+
+function fillProgram(step) {
     const row = (name, text) => text && [el("dt", {}, name), el("dd", {}, text)];
     const pieces = step.unit.lines.flatMap(line => sourcesOf(line, step.kind === "forward"));
     const shapes = line => line.inputs.filter(Boolean).map(t => shapeText(t.shape)).join(", ") + " → " +
         shapeText(line.result.shape);
-    return el("details", { class: "more program", open: state.program,
-        ontoggle: event => (state.program = event.target.open) },
-        el("summary", {}, "the program"),
+    fill(byId("program"),
         pieces.filter((piece, n) => pieces.indexOf(piece) === n).map(({ file, line, title, text }) => el("figure", {},
             el("figcaption", {}, el("b", {}, title), ` ${file}:${line}`), el("pre", { tabindex: "0" }, text))),
         step.unit.lines.map(line => el("dl", {}, row("line", `%${line.line} ${plain(line.result.name)} = ${line.op}`),

@@ -59,8 +59,8 @@ function drawWords() {
     const box = byId("words"), step = stepNow();
     if (step.kind === "cover") return fill(box);
     const isHidden = isHiding() && canPredict(step), text = textOf(step) || sentenceOf(step);
-    const words = isHidden
-        ? "Predict first. Choose a cell, and guess what will stand there; or look at its terms, or reveal it. The words of this " +
+    const words = isHidden && isAskedAll()
+        ? "Predict first. Answer the question, or reveal it. The words of this step come then." : isHidden ? "Predict first. Choose a cell, and guess what will stand there; or look at its terms, or reveal it. The words of this " +
         "step come then." : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)),
         !isHidden && !isAskedAll() && drawVerdict(step), drawQuestions(), drawEnd(), drawProgram(step));
