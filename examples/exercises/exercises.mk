@@ -1,10 +1,10 @@
 # exercises.mk - build/exercises, which marks what students write in this folder.
 
 # The students' files, and the program around one of them, are compiled by build/exercises. So are the
-# headers that they include: these are arrays of the program.
+# headers that they include, and the texts that --find shows: these are arrays of the program.
 STUDENTS  = $(wildcard examples/exercises/[01]*.c)
 MARKER    = $(filter-out $(STUDENTS) %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(wildcard examples/exercises/*.c))
-CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h $(wildcard examples/exercises/[01]*.h))
+CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h $(wildcard examples/exercises/[01]*.h examples/exercises/find_*.inc))
 TEXTS     = $(BUILD)/obj/examples/exercises/texts.o
 
 $(BUILD)/exercises$(EXE): $(call objects,$(MARKER) examples/explain/json.c examples/recall/model.c) $(TEXTS) $(RECORDER)

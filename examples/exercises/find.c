@@ -5,6 +5,7 @@
 #include "calls.h"
 #include "diagnosis.h"
 #include "numbers.h"
+#include "texts.h"
 
 #include "../../tensor/tensor.h"
 
@@ -13,10 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The wrong backwards. A question shows the text of such a file (exercises.mk), and calls its
+ * function, so what is shown is what is computed. */
+static void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]);
+static void cross_entropy_backward(int n, int target, double dloss, double dx[n],
+                                   const double x[n]);
+static void masked_softmax_backward(int n, double s, const bool keep[n], double dx[n],
+                                    const double y[n], const double dy[n]);
+#include "find_cross_entropy.inc"
+#include "find_masked_softmax.inc"
+#include "find_softmax.inc"
+
 typedef struct {
     int exercise;
-    const char *id;   /* the mistake */
-    const char *code; /* of the mistake */
+    Function *backward;
+    const char *file; /* where it stands */
     const char *hint; /* after a wrong answer */
     int size[MOST_SIZES];
     const char *asks[4]; /* what the student types: parameters, or the x whose softmax is y */
@@ -24,34 +36,20 @@ typedef struct {
 
 static const Question questions[] = {
     {4,
-     "mean_of_dy",
-     "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {\n"
-     "    double mean = 0;\n"
-     "    for (int i = 0; i < n; i++) mean += dy[i] / n;\n"
-     "    for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - mean);\n"
-     "}\n",
+     (Function *)softmax_backward,
+     "find_softmax.inc",
      "For which y is the mean of dy equal to the sum of y dy? Take another one.",
      {3},
      {"x", "dy"}},
     {9,
-     "ignored_not_zero",
-     "void cross_entropy_backward(int n, int target, double dloss, double dx[n], const double x[n]) {\n"
-     "    double sum = 0;\n"
-     "    for (int j = 0; j < n; j++) sum += exp(x[j]);\n"
-     "    for (int j = 0; j < n; j++) dx[j] = dloss * (exp(x[j]) / sum - (j == target));\n"
-     "}\n",
+     (Function *)cross_entropy_backward,
+     "find_cross_entropy.inc",
      "Which targets are there? Read the text above the function in 09_cross_entropy.c.",
      {3},
      {"x", "target", "dloss"}},
     {5,
-     "unmasked_gradient",
-     "void masked_softmax_backward(int n, double s, const bool keep[n], double dx[n], const double y[n],\n"
-     "                             const double dy[n]) {\n"
-     "    double sum = 0;\n"
-     "    for (int i = 0; i < n; i++)\n"
-     "        if (keep[i]) sum += y[i] * dy[i];\n"
-     "    for (int i = 0; i < n; i++) dx[i] = s * y[i] * (dy[i] - sum);\n"
-     "}\n",
+     (Function *)masked_softmax_backward,
+     "find_masked_softmax.inc",
      "y is 0 where keep is false. Which dy makes 0 times dy something else than 0?",
      {3},
      {"x", "keep", "dy"}},
@@ -151,14 +149,14 @@ static void make_y(const Exercise *e, Call *call) {
 }
 
 /* Is the element that the student named wrong? */
-static bool check(const Exercise *e, const KnownMistake *m, const Call *call, int element) {
+static bool check(const Exercise *e, Function *backward, const Call *call, int element) {
     const int dx = array_named(e, "dx");
     Calls right = {NULL, 0}, given = {(Call *)call, 1};
     Calls wrong = calls_copy(e, &given);
     right = calls_copy(e, &given);
     bool found = false;
     if (wrong.n && right.n) {
-        calls_wrong(e, &wrong, m);
+        e->call(backward, wrong.call);
         calls_right(e, &right);
         const double is = ((double *)wrong.call->array[dx])[element];
         const double should = ((double *)right.call->array[dx])[element];
@@ -173,13 +171,10 @@ static bool check(const Exercise *e, const KnownMistake *m, const Call *call, in
     return found;
 }
 
-static const KnownMistake *mistake_of(const Question *q) {
-    const KnownMistake *m = exercise(q->exercise)->mistakes;
-    while (strcmp(m->id, q->id) != 0) m++;
-    return m;
-}
-
-static void print_code(const char *code) {
+static void print_code(const char *file) {
+    const char *code = "";
+    for (int i = 0; i < num_texts; i++)
+        if (strcmp(texts[i].name, file) == 0) code = (const char *)texts[i].text;
     while (*code) {
         const int length = (int)strcspn(code, "\n");
         printf("    %.*s\n", length, code);
@@ -201,7 +196,7 @@ static bool try_question(const Question *q, bool *found) {
     for (int i = 0; i < 4 && q->asks[i] && more; i++) more = ask(e, &call, q->asks[i]);
     if (more) make_y(e, &call);
     more = more && ask_element(e, &call, &element);
-    *found = more && check(e, mistake_of(q), &call, element);
+    *found = more && check(e, q->backward, &call, element);
     call_free(&call);
     return more;
 }
@@ -211,7 +206,7 @@ static int ask_question(const Question *q, int number) {
     bool found = false;
     printf("%d of %d. This backward is wrong, but not on every input (n = %d%s):\n\n", number,
            QUESTIONS, q->size[0], q->exercise == 5 ? ", s = 1" : "");
-    print_code(q->code);
+    print_code(q->file);
     printf("\nType an input on which one of its results is wrong.\n");
     for (int i = 0; i < TRIES && !found; i++) {
         if (i > 0) printf("%s\n", q->hint);

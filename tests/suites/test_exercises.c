@@ -400,6 +400,18 @@ START_TEST(what_find_shows_is_what_it_computes) {
 }
 END_TEST
 
+/* exp(1000) is infinite: the code that is shown subtracts the maximum, and so does what is
+ * computed.
+ */
+START_TEST(find_computes_what_it_shows_for_large_numbers) {
+    run_line("printf '%s\\n' '1 2 3' '1 0 0' 0 '1000 0 0' 0 1 0 |", "--find");
+    ck_assert_ptr_nonnull(strstr(out, "sum += exp(x[j] - max);"));
+    ck_assert_ptr_nonnull(strstr(out, "dx[0] is +0, and should be +0.\n"));
+    run_line("printf '%s\\n' '1 2 3' '1 0 0' 0 '1000 0 0' -1 1 0 |", "--find");
+    ck_assert_ptr_nonnull(strstr(out, "Right: dx[0] is +1 here, and should be +0.\n"));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("exercises");
     program = "exercises";
@@ -425,5 +437,6 @@ int main(void) {
     TCase *find = add_program_case(suite, "find");
     tcase_add_test(find, finding_inputs);
     tcase_add_test(find, what_find_shows_is_what_it_computes);
+    tcase_add_test(find, find_computes_what_it_shows_for_large_numbers);
     return run_suite(suite);
 }
