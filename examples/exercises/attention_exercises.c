@@ -213,6 +213,6 @@ const Exercise exercise_flash = {.number = 14,
                                  .call = attention_call,
                                  .right = attention_right,
                                  .mistakes = attention_mistakes,
-                                 .where = "tensor/kernels/plain.inc, attention_dx",
+                                 .where = "tensor/more/more_plain.inc, attention_dx",
                                  .lesson = "lesson=2",
                                  .limited = true};

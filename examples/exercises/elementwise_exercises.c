@@ -138,7 +138,7 @@ const Exercise exercise_bias = {.number = 2,
                                 .call = bias_call,
                                 .right = bias_right,
                                 .mistakes = bias_mistakes,
-                                .where = "autograd/tape.c, unbroadcast",
+                                .where = "autograd/backward.c, unbroadcast",
                                 .lesson = "lesson=1"};
 
 /* ---- 6 dropout: y = x / (1 - p) where kept, else 0 --------------------------------------------

@@ -312,5 +312,5 @@ const Exercise exercise_additive = {.number = 10,
                                     .call = additive_call,
                                     .right = additive_right,
                                     .mistakes = additive_mistakes,
-                                    .where = "tensor/kernels/plain.inc, additive_dx",
+                                    .where = "tensor/more/more_plain.inc, additive_dx",
                                     .lesson = "lesson=6&additive=1"};
