@@ -200,6 +200,15 @@ static Worst find_worst(const Case *c, const KnownMistake *m) {
     return worst;
 }
 
+/* Two numbers that differ, with at least six digits, and as many as show the difference. */
+static void print_both(double yours, double right, char a[32], char b[32]) {
+    int digits = 6;
+    do {
+        snprintf(a, 32, "%+.*g", digits, yours);
+        snprintf(b, 32, "%+.*g", digits, right);
+    } while (strcmp(a, b) == 0 && digits++ < 17);
+}
+
 static void say_worst(const Case *c, const KnownMistake *m) {
     char name[64], sizes[128];
     const Worst w = find_worst(c, m);
@@ -210,11 +219,13 @@ static void say_worst(const Case *c, const KnownMistake *m) {
     const Call *mine = &c->trial->calls.call[w.call];
     const double yours = ((double *)mine->array[w.array])[w.element];
     const double right = ((double *)c->right->call[w.call].array[w.array])[w.element];
-    const char *should = right < 0 ? "" : "+";
-    if (c->e->is_zero && c->e->is_zero(mine, w.element)) should = "exactly ";
+    char is[32], should[32];
+    print_both(yours, right, is, should);
+    if (c->e->is_zero && c->e->is_zero(mine, w.element))
+        snprintf(should, sizeof should, "exactly 0");
     element_name(c->e, mine, w.array, w.element, name, sizeof name);
     sizes_text(c->e, mine, sizes, sizeof sizes);
-    say(c->mark, "%s is %+.6g, should be %s%.6g (%s)\n", name, yours, should, right, sizes);
+    say(c->mark, "%s is %s, should be %s (%s)\n", name, is, should, sizes);
 }
 
 /* ---- the marks ---------------------------------------------------------------------------------
@@ -255,7 +266,9 @@ static void explain_outputs(const Case *c) {
         all = false;
         if (never_written(c, k))
             say(c->mark, "%s: the function never writes to it.\n", exercise_array(c->e, k)->name);
-        else hints_output(c->e, c->trial, c->right, k, c->mark->text, sizeof c->mark->text);
+        else
+            hints_output(c->e, c->trial, c->right, k, c->mark->worst, c->mark->text,
+                         sizeof c->mark->text);
     }
     if (all) c->mark->mistake = c->mark->mistakes[0];
     else memset(c->mark->mistakes, 0, sizeof c->mark->mistakes);

@@ -39,13 +39,14 @@ static double largest(const Pair *p) {
     return most;
 }
 
-/* Is x equal to factor times the right output? */
-static bool is_multiple(const Pair *p, double factor) {
+/* Is x factor times the right output, within this part of the largest number? */
+static bool is_near(const Pair *p, double factor, double part) {
     const double most = fmax(1, fabs(factor)) * largest(p);
     for (int64_t i = 0; i < p->n; i++)
-        if (!(fabs(p->x[i] - factor * p->right[i]) <= 1e-9 * most)) return false;
+        if (!(fabs(p->x[i] - factor * p->right[i]) <= part * most)) return false;
     return true;
 }
+static bool is_multiple(const Pair *p, double factor) { return is_near(p, factor, 1e-9); }
 
 /* Are all numbers almost 0? Then every factor fits. */
 static bool is_small(const Pair *p) {
@@ -60,6 +61,13 @@ static double factor_of(const Pair *p) {
     for (int64_t i = 0; i < p->n; i++)
         if (fabs(p->right[i]) > fabs(p->right[at])) at = i;
     return fabs(p->right[at]) > 1e-6 ? p->x[at] / p->right[at] : (double)NAN;
+}
+
+/* Does x have NaN where the right output has a number? */
+static bool has_nan(const Pair *p) {
+    for (int64_t i = 0; i < p->n; i++)
+        if (isnan(p->x[i]) && !isnan(p->right[i])) return true;
+    return false;
 }
 
 /* Element i of the right output, transposed (a square array) or shifted. */
@@ -80,13 +88,17 @@ static bool is_moved(const Pair *p, double (*moved)(const Pair *, int64_t)) {
 
 /* What holds in all calls, where it can be seen. */
 typedef struct {
-    bool multiple, constant, transposed, up, down;
-    double factor;
-    int squares, long_ones;
+    bool nan, almost, multiple, zero, constant, transposed, up, down;
+    double factor; /* of the first call that has one */
+    int calls, squares, long_ones;
 } Found;
 
 static void look_at(Found *found, const Pair *p, bool has_rows) {
     const double factor = factor_of(p);
+    found->calls++;
+    if (has_nan(p)) found->nan = true;
+    if (!is_near(p, 1, 1e-5)) found->almost = false;
+    if (factor == 0) found->zero = true;
     if (isnan(factor)) {
         if (!is_small(p)) found->multiple = false;
     } else {
@@ -118,25 +130,62 @@ static bool doubles(const Exercise *e, const Trial *trial, int array) {
     return true;
 }
 
-void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, char *text,
-                  size_t size) {
+static const char *nan_question(const Exercise *e) {
+    return e->is_zero ? "Or is a number that may be NaN multiplied by 0?"
+                      : "Or is something divided by 0?";
+}
+
+/* The output is a multiple of the right one on every input. */
+static void say_factor(const Found *f, const char *name, const Pair *here, char *text,
+                       size_t size) {
+    const double factor = here ? factor_of(here) : (double)NAN;
+    if (f->constant && fabs(f->factor + 1) < 1e-6)
+        append(text, size, "%s is right but for its sign, on every input.\n", name);
+    else if (f->constant)
+        append(text, size, "%s is %.6g times what it should be, on every input.\n", name,
+               f->factor);
+    else if (isnan(factor) || fabs(factor - 1) < 1e-6)
+        append(text, size,
+               "%s is right up to a factor, which differs from input to input. What is it made "
+               "of?\n",
+               name);
+    else
+        append(text, size,
+               "Here %s is %.6g times what it should be; on other inputs the factor differs. What "
+               "is it made of?\n",
+               name, factor);
+}
+
+void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, int here,
+                  char *text, size_t size) {
     const char *name = exercise_array(e, array)->name;
-    Found f = {true, true, true, true, true, (double)NAN, 0, 0};
+    Found f = {false, true, true, false, true, true, true, true, (double)NAN, 0, 0, 0};
+    Pair shown = {0};
     for (int i = 0; i < right->n; i++) {
         if (trial->result[i].call < 0) continue;
         const Pair p = pair_of(e, trial, right, i, array);
+        if (i == here) shown = p;
         look_at(&f, &p, exercise_array(e, array)->rows);
     }
-    if (f.multiple && f.constant && fabs(f.factor + 1) < 1e-6)
-        append(text, size, "%s is right but for its sign, on every input.\n", name);
-    else if (f.multiple && f.constant && f.factor != 0)
-        append(text, size, "%s is %.6g times what it should be, on every input.\n", name, f.factor);
-    else if (f.multiple && f.factor != 0)
+    if (f.nan)
         append(text, size,
-               "%s is right up to a factor, which is another one for other sizes or numbers.\n",
+               "%s has NaN in it. Is a variable or an array of your own not set to 0 before +=? Is "
+               "an index too large? %s\n",
+               name, nan_question(e));
+    else if (trial->unsteady >> array & 1)
+        append(text, size,
+               "%s has two results for one input: does the function draw numbers, or remember "
+               "something?\n",
                name);
+    else if (f.almost)
+        append(text, size,
+               "%s is almost right. Is a float used somewhere, or a constant with few digits?\n",
+               name);
+    else if (f.multiple && !f.zero && !isnan(f.factor))
+        say_factor(&f, name, shown.n ? &shown : NULL, text, size);
     else if (f.transposed && f.squares)
-        append(text, size, "%s is the transpose of what it should be, where it is square.\n", name);
+        append(text, size, "%s is the transpose of what it should be%s.\n", name,
+               f.squares < f.calls ? ", where it is square" : "");
     else if ((f.up || f.down) && f.long_ones)
         append(text, size, "The elements of %s are right, but shifted by one place.\n", name);
     else if (e->dy && !doubles(e, trial, array))

@@ -4,10 +4,11 @@
 
 #include "trial.h"
 
-/* Appends a sentence if this output is right up to its sign, up to a factor, transposed or shifted
- * by one, or if it does not double when dy doubles. */
-void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, char *text,
-                  size_t size);
+/* Appends a sentence if this output has NaN in it, if the function gives two results for one input,
+ * if the output is almost right, right up to its sign, up to a factor, transposed or shifted by
+ * one, or if it does not double when dy doubles. `here` is the call that is shown. */
+void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, int here,
+                  char *text, size_t size);
 
 /* Appends the terms of element i of an output: each dy times the element of the Jacobian. */
 void hints_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i, char *text,

@@ -237,14 +237,15 @@ static bool write_call_bytes(const Exercise *e, const Call *call, bool filled, F
     return ok;
 }
 
-/* After the calls comes the first of them once more, with outputs that are filled with a pattern:
- * which ones does the function never write to? */
+/* After the calls comes the first of them twice more: with outputs that are filled with a pattern,
+ * which ones does the function never write to? And as it was: is the result the same? */
 static bool write_calls(const Exercise *e, const Calls *calls, const char *path) {
     FILE *file = fopen(path, "wb");
     if (!file) return false;
     bool ok = true;
     for (int i = 0; i < calls->n && ok; i++) ok = write_call_bytes(e, &calls->call[i], false, file);
-    ok = ok && write_call_bytes(e, &calls->call[0], true, file);
+    ok = ok && write_call_bytes(e, &calls->call[0], true, file) &&
+         write_call_bytes(e, &calls->call[0], false, file);
     return fclose(file) == 0 && ok;
 }
 
@@ -259,6 +260,27 @@ static bool read_outputs(const Exercise *e, Call *call, FILE *file) {
     return ok;
 }
 
+static int32_t differing(const Exercise *e, const Call *a, const Call *b) {
+    int32_t bits = 0;
+    for (int i = 0; exercise_array(e, i); i++)
+        if (is_output(exercise_array(e, i)) &&
+            memcmp(a->array[i], b->array[i], (size_t)call_length(e, a, i) * sizeof(double)) != 0)
+            bits |= 1 << i;
+    return bits;
+}
+
+/* The two calls after the last one; false at the end of the file. */
+static bool read_extra(Trial *trial, const Exercise *e, const CallResult *result, FILE *file) {
+    Call again;
+    if (!call_copy(e, &again, &trial->calls.call[0])) return false;
+    const bool ok = read_outputs(e, &again, file);
+    if (result->call == trial->calls.n) trial->unwritten = result->unwritten;
+    else if (ok && trial->result[0].call == 0)
+        trial->unsteady = differing(e, &again, &trial->calls.call[0]);
+    call_free(&again);
+    return ok;
+}
+
 /* Reads the results and returns the number of the last call; ALL_DONE if the function has returned
  * from every call. The student's program may have written anything to the file. */
 static int read_results(Trial *trial, const Exercise *e, const char *path) {
@@ -267,13 +289,8 @@ static int read_results(Trial *trial, const Exercise *e, const char *path) {
     int last = -2;
     while (file && fread(&result, sizeof result, 1, file) == 1) {
         last = result.call;
-        if (last == trial->calls.n) { /* the filled call */
-            Call unused;
-            if (!call_copy(e, &unused, &trial->calls.call[0])) break;
-            trial->unwritten = result.unwritten;
-            const bool read = read_outputs(e, &unused, file);
-            call_free(&unused);
-            if (!read) break;
+        if (last == trial->calls.n || last == trial->calls.n + 1) {
+            if (!read_extra(trial, e, &result, file)) break;
             continue;
         }
         if (last < 0 || last > trial->calls.n) break;
@@ -329,7 +346,7 @@ static int run(Trial *trial, const Exercise *e, Files *files, int first, int las
     char from[16], to[16];
     char *argv[] = {trial->program, files->calls, files->results, from, to, NULL};
     snprintf(from, sizeof from, "%d", first);
-    snprintf(to, sizeof to, "%d", last < trial->calls.n ? last : last + 1); /* the filled call */
+    snprintf(to, sizeof to, "%d", last < trial->calls.n ? last : last + 2); /* the extra calls */
     remove(files->results);
     const ProcessResult ended = process_run(argv, trial->printed, seconds);
     const int read = read_results(trial, e, files->results);

@@ -41,6 +41,7 @@ typedef struct {
     int stopped;             /* the first call from which it did not return; -1 */
     int timeouts;
     int32_t unwritten; /* bit i: the function writes nothing to array i */
+    int32_t unsteady;  /* bit i: the first call, made again, gives another array i */
 } Trial;
 
 /* Compiles the student's file: end is TRIAL_DONE if there is a program. */

@@ -237,13 +237,41 @@ static void expect_words(int exercise, const char *body, const char *words) {
     free(tree);
 }
 
+/* The two numbers of the mark's first line differ in what is printed. */
+START_TEST(the_worst_numbers_differ_in_print) {
+    submit(
+        3,
+        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
+        "double dy[n]) { double s = 0; for (int i = 0; i < n; i++) s += y[i] * dy[i];"
+        "for (int i = 0; i < n; i++) dx[i] = (float)(y[i] * (dy[i] - s)); }\n");
+    mark_folder("--only 4");
+    char yours[64], right[64];
+    const char *output = json_text(json_at(json_get(tree, "tests"), 0), "output", "");
+    ck_assert_int_eq(sscanf(output, "dx[%*d] is %63[^,], should be %63s", yours, right), 2);
+    ck_assert_str_ne(yours, right);
+    free(tree);
+}
+END_TEST
+
 START_TEST(words_about_a_result_without_a_name) {
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] * (s - dy[i]);",
                  "dx is right but for its sign, on every input.\n");
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = 3 * y[i] * (dy[i] - s);",
                  "dx is 3 times what it should be, on every input.\n");
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = n * y[i] * (dy[i] - s);",
-                 "dx is right up to a factor");
+                 "Here dx is 2 times what it should be; on other inputs the factor differs.");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = n == 3 ? 0 : y[i] * (dy[i] - s);",
+                 "dx[0] should be the sum of these terms");
+    expect_words(4, "double t[n]; for (int i = 0; i < n; i++) dx[i] = t[i] += y[i] * (dy[i] - s);",
+                 "dx has NaN in it. Is a variable or an array of your own not set to 0 before +=?");
+    expect_words(4,
+                 "int rand(void); for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - s) * rand();",
+                 "dx has two results for one input: does the function draw numbers");
+    expect_words(4,
+                 "static double t; t += 1; for (int i = 0; i < n; i++) dx[i] = y[i] * dy[i] * t;",
+                 "dx has two results for one input");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = (float)(y[i] * (dy[i] - s));",
+                 "dx is almost right. Is a float used somewhere");
     expect_words(4, "for (int i = 1; i < n; i++) dx[i] = y[i - 1] * (dy[i - 1] - s);",
                  "The elements of dx are right, but shifted by one place.\n");
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - s) * dy[i];",
@@ -424,6 +452,7 @@ int main(void) {
     tcase_add_test(results, results_are_as_gradescope_reads_them);
     tcase_add_test(results, nothing_takes_little_time);
     tcase_add_test(results, the_files_of_the_students_compile);
+    tcase_add_test(results, the_worst_numbers_differ_in_print);
     tcase_add_test(results, words_about_a_result_without_a_name);
     TCase *line = add_program_case(suite, "command line");
     tcase_add_test(line, command_lines);
