@@ -88,11 +88,19 @@ static void print_numbers(const Exercise *e, const Call *call) {
     printf("\n");
 }
 
+/* The first lines that the function printed: on the input that is shown, on the one where it
+ * stopped, or on all inputs if every number is right. */
 static void print_output_of(const Marking *marking) {
     enum { LINES = 20, BYTES = 4000 };
+    const int worst = marking->mark.worst, stopped = marking->trial.stopped;
+    if (worst >= 0 || stopped >= 0)
+        trial_print_again(&marking->trial, marking->exercise, &marking->given,
+                          worst >= 0 ? worst : stopped);
     char *text = submission_read(marking->trial.printed, BYTES);
     if (text && *text) {
-        printf("\n  The function printed:\n");
+        if (worst >= 0) printf("\n  On this input the function printed:\n");
+        else if (stopped >= 0) printf("\n  On the input where it stopped the function printed:\n");
+        else printf("\n  The function printed, on all inputs:\n");
         int lines = 0;
         for (const char *at = text; *at && lines < LINES; lines++) {
             const size_t length = strcspn(at, "\n");

@@ -400,6 +400,29 @@ void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls) {
     remove(files.results);
 }
 
+void trial_print_again(const Trial *trial, const Exercise *e, const Calls *given, int i) {
+    char calls[PATH_SIZE + 32], results[PATH_SIZE + 32], first[] = "0", end[] = "1";
+    char program[PATH_SIZE];
+    Call call;
+    if (!call_copy(e, &call, &given->call[i])) return;
+    for (int k = 0; call.carries && exercise_array(e, k); k++)
+        if (exercise_array(e, k)->kind == STATE)
+            memcpy(call.array[k], trial->calls.call[i - 1].array[k],
+                   (size_t)call_length(e, &call, k) * sizeof(double));
+    call.carries = false;
+    snprintf(program, sizeof program, "%s", trial->program);
+    snprintf(calls, sizeof calls, "%s.calls", program);
+    snprintf(results, sizeof results, "%s.results", program);
+    FILE *file = fopen(calls, "wb");
+    const bool written = file && write_call_bytes(e, &call, false, file);
+    if (file && fclose(file) == 0 && written) {
+        char *argv[] = {program, calls, results, first, end, NULL};
+        process_run(argv, trial->printed, MORE_SECONDS);
+        remove(results);
+    }
+    call_free(&call);
+}
+
 void trial_free(Trial *trial) {
     calls_free(&trial->calls);
     free(trial->result);

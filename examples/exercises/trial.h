@@ -52,6 +52,9 @@ void trial_compute(Trial *trial, const Exercise *e, const Calls *calls);
 /* The same, with a process for each input: a function that overwrites its heap on one input does
  * not spoil the next one. */
 void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls);
+/* Calls the function once more, alone, on call i of `given`: `printed` has then what it printed on
+ * this input. An array that is carried begins as the student's function left it. */
+void trial_print_again(const Trial *trial, const Exercise *e, const Calls *given, int i);
 /* Has the function returned from any call? */
 bool trial_has_results(const Trial *trial);
 void trial_free(Trial *trial);

@@ -322,6 +322,37 @@ START_TEST(a_number_alone_shows_the_arrays) {
 }
 END_TEST
 
+/* What is printed belongs to the arrays that are shown: n, the steps of 13, and a crash. */
+START_TEST(what_the_function_prints) {
+    submit(
+        3,
+        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
+        "double dy[n]) { printf(\"%d %.5g.\\n\", n, dy[0]); dx[0] = n == 2; }\n");
+    run("--submission $D 4");
+    char shown[64], *dy = strstr(out, "\n  dy\n");
+    ck_assert_ptr_nonnull(dy);
+    snprintf(shown, sizeof shown, "On this input the function printed:\n    2 %.5g.\n",
+             strtod(dy + 6, NULL));
+    ck_assert_msg(strstr(out, shown), "%s: %s", shown, out);
+    submit(
+        12,
+        "#include \"13_sgd.h\"\nvoid sgd_step(int n, double lr, double momentum, double theta[n], "
+        "double velocity[n], const double g[n]) { printf(\"%g.\\n\", velocity[0]);"
+        "for (int i = 0; i < n; i++) velocity[i] += 1; }\n");
+    run("--submission $D 13");
+    ck_assert_msg(strstr(out, "function printed:\n    4.\n") ||
+                      strstr(out, "function printed:\n    3.\n"),
+                  "%s", out);
+    submit(
+        3,
+        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
+        "double dy[n]) { printf(\"here\\n\"); *(volatile int *)0 = 1; }\n");
+    run("--submission $D 4");
+    ck_assert_ptr_nonnull(
+        strstr(out, "On the input where it stopped the function printed:\n    here\n"));
+}
+END_TEST
+
 START_TEST(the_compiler) {
     submit_right_answers();
     ck_assert_int_eq(run_line("CC='cc -O2'", "--submission $D 4"), 0);
@@ -457,6 +488,7 @@ int main(void) {
     TCase *line = add_program_case(suite, "command line");
     tcase_add_test(line, command_lines);
     tcase_add_test(line, a_number_alone_shows_the_arrays);
+    tcase_add_test(line, what_the_function_prints);
     tcase_add_test(line, the_compiler);
     tcase_add_test(line, odd_folders);
     TCase *training = add_program_case(suite, "training");
