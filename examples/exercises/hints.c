@@ -117,6 +117,95 @@ static void look_at(Found *found, const Pair *p, bool has_rows) {
     }
 }
 
+/* ---- the terms of a number ---------------------------------------------------------------------
+ */
+
+/* The calls with one-hot dy's of an input have its Jacobian: element i of the output, in the j-th
+ * of them, is the factor of dy[j]. */
+typedef struct {
+    const Call *call, *jacobian; /* with a dense dy; with the one-hot dy's */
+    int dy, array, n;            /* the numbers of two arrays, and how many dy's there are */
+} Terms;
+
+static Terms terms_of(const Exercise *e, const Calls *right, int call, int array) {
+    Terms t = {.call = &right->call[call], .dy = dy_array(e), .array = array};
+    if (t.dy < 0 || t.call->dy == ONE_HOT || t.call->measured) return t;
+    int first = call;
+    while (first > 0 && right->call[first - 1].input == t.call->input) first--;
+    t.jacobian = &right->call[first];
+    while (t.jacobian[t.n].dy == ONE_HOT) t.n++;
+    return t;
+}
+static double factor_at(const Terms *t, int64_t i, int j) {
+    return ((double *)t->jacobian[j].array[t->array])[i];
+}
+static double dy_of(const Terms *t, int j) { return ((double *)t->call->array[t->dy])[j]; }
+static bool is_term(const Terms *t, int64_t i, int j) {
+    return factor_at(t, i, j) != 0 && !isnan(dy_of(t, j));
+}
+/* The last term of element i; -1 if there is none. */
+static int last_term(const Terms *t, int64_t i) {
+    int last = t->n - 1;
+    while (last >= 0 && !is_term(t, i, last)) last--;
+    return last;
+}
+
+/* Numbers so large that a tanh is flat, or a weight 0, make a factor 0: which term is the last? */
+static bool is_moderate(const Exercise *e, const Call *call) {
+    for (int k = 0; exercise_array(e, k); k++)
+        for (int64_t i = 0; exercise_array(e, k)->kind == INPUT && i < call_length(e, call, k); i++)
+            if (fabs(((double *)call->array[k])[i]) > 4) return false;
+    return true;
+}
+
+/* Is every element of the output the last one of its terms, as = in place of += leaves it? */
+static bool is_overwritten(const Exercise *e, const Trial *trial, const Calls *right, int array) {
+    bool seen = false;
+    for (int call = 0; call < right->n; call++) {
+        const Terms t = terms_of(e, right, call, array);
+        if (t.n < 2 || trial->result[call].call < 0 || !is_moderate(e, t.call)) continue;
+        const Pair p = pair_of(e, trial, right, call, array);
+        for (int64_t i = 0; i < p.n; i++) {
+            const int last = last_term(&t, i);
+            const double value = last < 0 ? 0 : factor_at(&t, i, last) * dy_of(&t, last);
+            if (!(fabs(p.x[i] - value) <= 1e-9 * largest(&p))) return false;
+            if (fabs(value - p.right[i]) > 1e-6) seen = true;
+        }
+    }
+    return seen;
+}
+
+enum { MOST_TERMS = 6 };
+
+static void append_term(const Exercise *e, const Terms *t, int64_t i, int j, char *text,
+                        size_t size) {
+    const double factor = factor_at(t, i, j), dy = dy_of(t, j);
+    char name[64];
+    element_name(e, t->call, t->dy, j, name, sizeof name);
+    append(text, size, " %s = %+.4g times %+.4g = %+.4g", name, dy, factor, dy * factor);
+}
+
+void hints_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i, char *text,
+                 size_t size) {
+    const Terms t = terms_of(e, right, call, array);
+    const int last = t.n ? last_term(&t, i) : -1;
+    int terms = 0;
+    char name[64];
+    if (!t.n) return;
+    element_name(e, t.call, array, i, name, sizeof name);
+    append(text, size, "%s should be the sum of these terms:", name);
+    for (int j = 0; j <= last; j++) {
+        if (!is_term(&t, i, j) || (terms >= MOST_TERMS && j < last)) continue;
+        if (terms) append(text, size, terms < MOST_TERMS ? "," : ", ...");
+        append_term(e, &t, i, j, text, size);
+        terms++;
+    }
+    append(text, size, "%s\n", terms ? "." : " there are none, so it is 0.");
+}
+
+/* ---- all of an output --------------------------------------------------------------------------
+ */
+
 /* Is the result of a doubled dy twice the one before? */
 static bool doubles(const Exercise *e, const Trial *trial, int array) {
     for (int i = 1; i < trial->calls.n; i++) {
@@ -183,6 +272,11 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
                name);
     else if (f.multiple && !f.zero && !isnan(f.factor))
         say_factor(&f, name, shown.n ? &shown : NULL, text, size);
+    else if (is_overwritten(e, trial, right, array))
+        append(text, size,
+               "Each element of %s is the last of its terms alone. What does = do to the terms "
+               "before?\n",
+               name);
     else if (f.transposed && f.squares)
         append(text, size, "%s is the transpose of what it should be%s.\n", name,
                f.squares < f.calls ? ", where it is square" : "");
@@ -191,29 +285,4 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
     else if (e->dy && !doubles(e, trial, array))
         append(text, size, "%s does not double when %s doubles: is %s squared, or not used?\n",
                name, e->dy, e->dy);
-}
-
-/* ---- the terms of a number ---------------------------------------------------------------------
- */
-
-/* The calls with one-hot dy's of an input have its Jacobian: element i of the output, in the j-th
- * of them, is the factor of dy[j]. */
-void hints_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i, char *text,
-                 size_t size) {
-    const Call *dense = &right->call[call];
-    const int dy = dy_array(e);
-    if (dy < 0 || dense->dy == ONE_HOT || dense->measured) return;
-    int first = call, terms = 0;
-    char name[64];
-    while (first > 0 && right->call[first - 1].input == dense->input) first--;
-    element_name(e, dense, array, i, name, sizeof name);
-    append(text, size, "%s should be the sum of these terms:", name);
-    for (int j = first; right->call[j].dy == ONE_HOT && terms < 6; j++) {
-        const double factor = ((double *)right->call[j].array[array])[i];
-        const double value = ((double *)dense->array[dy])[j - first];
-        if (factor == 0 || value == 0 || isnan(value)) continue;
-        element_name(e, dense, dy, j - first, name, sizeof name);
-        append(text, size, "%s %s = %+.4g times %+.4g", terms++ ? "," : "", name, value, factor);
-    }
-    append(text, size, "%s\n", terms ? "." : " there are none, so it is 0.");
 }

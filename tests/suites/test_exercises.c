@@ -290,6 +290,40 @@ START_TEST(words_about_a_result_without_a_name) {
 }
 END_TEST
 
+/* Marks the answer with this title in tests/submissions, and looks for the words. */
+static void expect_words_about(int exercise, const char *title, const char *words) {
+    char mark[128], only[32];
+    const char *body = answer(exercise - 1, 0, mark);
+    for (int r = 1; body && !strstr(mark, title); r++) body = answer(exercise - 1, r, mark);
+    ck_assert_msg(body, "%d: there is no answer %s", exercise, title);
+    submit(exercise - 1, body);
+    snprintf(only, sizeof only, "--only %d", exercise);
+    mark_folder(only);
+    const char *output = json_text(json_at(json_get(tree, "tests"), 0), "output", "");
+    ck_assert_msg(strstr(output, words), "%s: %s", words, output);
+    free(tree);
+}
+
+START_TEST(an_assignment_where_terms_are_added) {
+    const char *const question =
+        " is the last of its terms alone. What does = do to the terms before?\n";
+    char words[128];
+    snprintf(words, sizeof words, "Each element of db%s", question);
+    expect_words_about(2, "the last row", words);
+    expect_words_about(3, "= for +=", question);
+    expect_words_about(7, "dx of the last output", question);
+    expect_words_about(8, "dw and db of the last row", words);
+    snprintf(words, sizeof words, "Each element of dq%s", question);
+    expect_words_about(10, "= for += in dq", words);
+    snprintf(words, sizeof words, "Each element of dv%s", question);
+    expect_words_about(11, "dv overwritten", words);
+    expect_words(
+        4,
+        "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) dx[i] = dy[j] * y[j] * ((i == j) - y[i]);",
+        question);
+}
+END_TEST
+
 /* ---- the command line --------------------------------------------------------------------------
  */
 
@@ -485,6 +519,7 @@ int main(void) {
     tcase_add_test(results, the_files_of_the_students_compile);
     tcase_add_test(results, the_worst_numbers_differ_in_print);
     tcase_add_test(results, words_about_a_result_without_a_name);
+    tcase_add_test(results, an_assignment_where_terms_are_added);
     TCase *line = add_program_case(suite, "command line");
     tcase_add_test(line, command_lines);
     tcase_add_test(line, a_number_alone_shows_the_arrays);
