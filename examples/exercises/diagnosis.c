@@ -173,7 +173,23 @@ typedef struct {
     int call, array;
     int64_t element, size;
     double error;
+    bool zero; /* the right output is 0 everywhere, as dx of a softmax with n = 1 */
 } Worst;
+
+static bool is_all_zero(const Exercise *e, const Call *call, int array) {
+    const double *x = call->array[array];
+    for (int64_t i = 0; i < call_length(e, call, array); i++)
+        if (!(fabs(x[i]) < 1e-12)) return false;
+    return true;
+}
+
+/* An input on which the right output is not 0 says more; then a smaller input, or a larger error.
+ */
+static bool is_better(const Worst *a, const Worst *b) {
+    if (a->zero != b->zero) return b->zero;
+    if (a->size != b->size) return a->size < b->size;
+    return a->error > b->error;
+}
 
 static void look_at_output(const Case *c, int call, int array, Worst *worst) {
     const Call *mine = &c->trial->calls.call[call];
@@ -182,8 +198,9 @@ static void look_at_output(const Case *c, int call, int array, Worst *worst) {
     if (!is_output(exercise_array(c->e, array)) || is_right(c, call, array)) return;
     int64_t at = worst_element(c->e, mine, &c->right->call[call], array, &error);
     if (at < 0) at = not_zero(c->e, mine, array);
-    const bool better = size < worst->size || (size == worst->size && error > worst->error);
-    if (worst->call < 0 || better) *worst = (Worst){call, array, at, size, error};
+    const Worst this = {call, array, at,
+                        size, error, is_all_zero(c->e, &c->right->call[call], array)};
+    if (worst->call < 0 || is_better(&this, worst)) *worst = this;
 }
 
 /* The worst number of the smallest input that has a wrong one; of a mistake, where it is decided.

@@ -177,6 +177,15 @@ static bool is_overwritten(const Exercise *e, const Trial *trial, const Calls *r
 
 enum { MOST_TERMS = 6 };
 
+/* Why has every dy the factor 0? */
+static const char *why_zero(const Exercise *e, const Call *call, int64_t i) {
+    if (e->is_zero && e->is_zero(call, i)) return ": a masked x changes nothing";
+    if ((e->number == 4 || e->number == 5) && call->size[0] == 1)
+        return ": with n = 1, y is 1 whatever x is";
+    if (e->number == 8 && call->size[1] == 1) return ": with n = 1, xhat is 0 whatever x is";
+    return "";
+}
+
 static void append_term(const Exercise *e, const Terms *t, int64_t i, int j, char *text,
                         size_t size) {
     const double factor = factor_at(t, i, j), dy = dy_of(t, j);
@@ -193,6 +202,11 @@ void hints_terms(const Exercise *e, const Calls *right, int call, int array, int
     char name[64];
     if (!t.n) return;
     element_name(e, t.call, array, i, name, sizeof name);
+    if (last < 0) {
+        append(text, size, "%s should be 0, since every %s has the factor 0 here%s.\n", name, e->dy,
+               why_zero(e, t.call, i));
+        return;
+    }
     append(text, size, "%s should be the sum of these terms:", name);
     for (int j = 0; j <= last; j++) {
         if (!is_term(&t, i, j) || (terms >= MOST_TERMS && j < last)) continue;
@@ -200,7 +214,7 @@ void hints_terms(const Exercise *e, const Calls *right, int call, int array, int
         append_term(e, &t, i, j, text, size);
         terms++;
     }
-    append(text, size, "%s\n", terms ? "." : " there are none, so it is 0.");
+    append(text, size, ".\n");
 }
 
 /* ---- all of an output --------------------------------------------------------------------------

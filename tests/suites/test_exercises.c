@@ -324,6 +324,15 @@ START_TEST(an_assignment_where_terms_are_added) {
 }
 END_TEST
 
+/* With n = 1 every right number is 0: a larger input says more, if it is wrong, too. */
+START_TEST(an_input_where_all_is_zero) {
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] + dy[i];", "(n = 2)\n");
+    expect_words(
+        4, "for (int i = 0; i < n; i++) dx[i] = n == 1 ? 1 : y[i] * (dy[i] - s);",
+        "dx[0] should be 0, since every dy has the factor 0 here: with n = 1, y is 1 whatever x is.\n");
+}
+END_TEST
+
 /* ---- the command line --------------------------------------------------------------------------
  */
 
@@ -520,6 +529,7 @@ int main(void) {
     tcase_add_test(results, the_worst_numbers_differ_in_print);
     tcase_add_test(results, words_about_a_result_without_a_name);
     tcase_add_test(results, an_assignment_where_terms_are_added);
+    tcase_add_test(results, an_input_where_all_is_zero);
     TCase *line = add_program_case(suite, "command line");
     tcase_add_test(line, command_lines);
     tcase_add_test(line, a_number_alone_shows_the_arrays);
