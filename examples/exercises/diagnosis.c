@@ -173,6 +173,7 @@ typedef struct {
     int call, array;
     int64_t element, size;
     double error;
+    int step;  /* of a function that is no vjp: its errors go on in later steps */
     bool zero; /* the right output is 0 everywhere, as dx of a softmax with n = 1 */
 } Worst;
 
@@ -183,11 +184,12 @@ static bool is_all_zero(const Exercise *e, const Call *call, int array) {
     return true;
 }
 
-/* An input on which the right output is not 0 says more; then a smaller input, or a larger error.
- */
+/* An input on which the right output is not 0 says more; then a smaller input, an earlier step, a
+ * larger error. */
 static bool is_better(const Worst *a, const Worst *b) {
     if (a->zero != b->zero) return b->zero;
     if (a->size != b->size) return a->size < b->size;
+    if (a->step != b->step) return a->step < b->step;
     return a->error > b->error;
 }
 
@@ -198,8 +200,13 @@ static void look_at_output(const Case *c, int call, int array, Worst *worst) {
     if (!is_output(exercise_array(c->e, array)) || is_right(c, call, array)) return;
     int64_t at = worst_element(c->e, mine, &c->right->call[call], array, &error);
     if (at < 0) at = not_zero(c->e, mine, array);
-    const Worst this = {call, array, at,
-                        size, error, is_all_zero(c->e, &c->right->call[call], array)};
+    const Worst this = {call,
+                        array,
+                        at,
+                        size,
+                        error,
+                        c->e->dy ? 0 : call,
+                        is_all_zero(c->e, &c->right->call[call], array)};
     if (worst->call < 0 || is_better(&this, worst)) *worst = this;
 }
 
@@ -290,8 +297,8 @@ static void explain_outputs(const Case *c) {
     if (all) c->mark->mistake = c->mark->mistakes[0];
     else memset(c->mark->mistakes, 0, sizeof c->mark->mistakes);
     if (!all && c->mark->worst >= 0)
-        hints_terms(c->e, c->right, c->mark->worst, c->mark->worst_array, c->mark->worst_element,
-                    c->mark->text, sizeof c->mark->text);
+        hints_terms(c->e, c->given, c->right, c->mark->worst, c->mark->worst_array,
+                    c->mark->worst_element, c->mark->text, sizeof c->mark->text);
 }
 
 static void explain_wrong(const Case *c, const KnownMistake *all) {

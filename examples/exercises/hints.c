@@ -194,8 +194,35 @@ static void append_term(const Exercise *e, const Terms *t, int64_t i, int j, cha
     append(text, size, " %s = %+.4g times %+.4g = %+.4g", name, dy, factor, dy * factor);
 }
 
-void hints_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i, char *text,
-                 size_t size) {
+/* The loss of 9 is one number, so its Jacobian is one row. */
+static void append_loss(const Call *call, int64_t i, char *text, size_t size) {
+    const double dloss = call->number[0], right = ((double *)call->array[0])[i];
+    if (dloss == 0) return; /* + 0: no -0 below */
+    append(text, size, "dx[%d] should be dloss = %.4g times %.4g%s.\n", (int)i, dloss,
+           right / dloss + 0, call->size[1] < 0 ? ", since a target below 0 is ignored" : "");
+}
+
+/* The formula of 13, whose arrays are theta, velocity and g. */
+static void append_step(const Calls *given, const Calls *right, int at, int array, int64_t i,
+                        char *text, size_t size) {
+    const Call *call = &right->call[at];
+    const Call *before = call->carries ? &right->call[at - 1] : &given->call[at];
+    const double was = ((double *)before->array[array])[i];
+    const double velocity = ((double *)call->array[1])[i], g = ((double *)call->array[2])[i];
+    if (array == 0)
+        append(text, size,
+               "theta[%d] should be its theta before (%.4g) minus lr (%.4g) times its new velocity "
+               "(%.4g).\n",
+               (int)i, was, call->number[0], velocity);
+    else
+        append(text, size,
+               "velocity[%d] should be momentum (%.4g) times its velocity before (%.4g) plus g "
+               "(%.4g).\n",
+               (int)i, call->number[1], was, g);
+}
+
+static void append_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i,
+                         char *text, size_t size) {
     const Terms t = terms_of(e, right, call, array);
     const int last = t.n ? last_term(&t, i) : -1;
     int terms = 0;
@@ -215,6 +242,13 @@ void hints_terms(const Exercise *e, const Calls *right, int call, int array, int
         terms++;
     }
     append(text, size, ".\n");
+}
+
+void hints_terms(const Exercise *e, const Calls *given, const Calls *right, int call, int array,
+                 int64_t i, char *text, size_t size) {
+    if (e->number == 9) append_loss(&right->call[call], i, text, size);
+    else if (e->number == 13) append_step(given, right, call, array, i, text, size);
+    else append_terms(e, right, call, array, i, text, size);
 }
 
 /* ---- all of an output --------------------------------------------------------------------------

@@ -11,8 +11,9 @@
 void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, int here,
                   char *text, size_t size);
 
-/* Appends the terms of element i of an output: each dy times the element of the Jacobian. */
-void hints_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i, char *text,
-                 size_t size);
+/* Appends the terms of element i of an output: each dy times the element of the Jacobian. Of a step
+ * of SGD, the numbers of its formula. */
+void hints_terms(const Exercise *e, const Calls *given, const Calls *right, int call, int array,
+                 int64_t i, char *text, size_t size);
 
 #endif

@@ -325,6 +325,17 @@ START_TEST(an_assignment_where_terms_are_added) {
 END_TEST
 
 /* With n = 1 every right number is 0: a larger input says more, if it is wrong, too. */
+/* 9, whose loss is one number, and 13, which is no backward: the numbers of the formula. */
+START_TEST(the_numbers_of_a_formula) {
+    expect_words_about(9, "only one negative target is ignored",
+                       " times 0, since a target below 0 is ignored.\n");
+    expect_words_about(9, "minus x at the target", "] should be dloss = ");
+    expect_words_about(13, "theta before the step is not used", "] should be its theta before (");
+    expect_words_about(13, "velocity is added to itself",
+                       "] should be momentum (0.9) times its velocity before (");
+}
+END_TEST
+
 START_TEST(an_input_where_all_is_zero) {
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] + dy[i];", "(n = 2)\n");
     expect_words(
@@ -380,12 +391,11 @@ START_TEST(what_the_function_prints) {
     submit(
         12,
         "#include \"13_sgd.h\"\nvoid sgd_step(int n, double lr, double momentum, double theta[n], "
-        "double velocity[n], const double g[n]) { printf(\"%g.\\n\", velocity[0]);"
-        "for (int i = 0; i < n; i++) velocity[i] += 1; }\n");
+        "double velocity[n], const double g[n]) { printf(\"%g.\\n\", velocity[0] != 0 ? 1. : 0);"
+        "for (int i = 0; i < n; i++) { theta[i] += velocity[i] != 0 ? 1 : -lr * g[i];"
+        "velocity[i] = momentum * velocity[i] + g[i]; } }\n");
     run("--submission $D 13");
-    ck_assert_msg(strstr(out, "function printed:\n    4.\n") ||
-                      strstr(out, "function printed:\n    3.\n"),
-                  "%s", out);
+    ck_assert_msg(strstr(out, "function printed:\n    1.\n"), "%s", out);
     submit(
         3,
         "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
@@ -530,6 +540,7 @@ int main(void) {
     tcase_add_test(results, words_about_a_result_without_a_name);
     tcase_add_test(results, an_assignment_where_terms_are_added);
     tcase_add_test(results, an_input_where_all_is_zero);
+    tcase_add_test(results, the_numbers_of_a_formula);
     TCase *line = add_program_case(suite, "command line");
     tcase_add_test(line, command_lines);
     tcase_add_test(line, a_number_alone_shows_the_arrays);
