@@ -114,6 +114,17 @@ static void print_output_of(const Marking *marking) {
     free(text);
 }
 
+/* theta and velocity of 13 as the step got them: of the student's step before, where there is one.
+ */
+static void print_states(const Marking *marking, int worst) {
+    const Exercise *e = marking->exercise;
+    const bool carries = marking->given.call[worst].carries;
+    const Call *before =
+        carries ? &marking->trial.calls.call[worst - 1] : &marking->given.call[worst];
+    for (int k = 0; exercise_array(e, k); k++)
+        if (exercise_array(e, k)->kind == STATE) print_array(e, before, k, ", before the step");
+}
+
 void results_print_arrays(const Marking *marking) {
     const Exercise *e = marking->exercise;
     const int worst = marking->mark.worst;
@@ -123,6 +134,7 @@ void results_print_arrays(const Marking *marking) {
         for (int k = 0; exercise_array(e, k); k++)
             if (!is_output(exercise_array(e, k)))
                 print_array(e, &marking->right.call[worst], k, "");
+        print_states(marking, worst);
         for (int k = 0; exercise_array(e, k); k++) {
             if (!is_output(exercise_array(e, k))) continue;
             print_array(e, &marking->trial.calls.call[worst], k, ", yours");

@@ -396,6 +396,8 @@ START_TEST(what_the_function_prints) {
         "velocity[i] = momentum * velocity[i] + g[i]; } }\n");
     run("--submission $D 13");
     ck_assert_msg(strstr(out, "function printed:\n    1.\n"), "%s", out);
+    ck_assert_ptr_nonnull(strstr(out, "\n  theta, before the step\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n  velocity, before the step\n"));
     submit(
         3,
         "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
