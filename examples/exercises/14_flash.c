@@ -4,9 +4,10 @@
  *
  * Forward below keeps one weight at a time: of each query it needs the largest score and the sum of
  * the exponentials. Backward may use 8 (Q + K + D) numbers of memory of its own, in all its arrays,
- * and the program measures that. So p and ds can be there a row at a time, or a number at a time,
- * but not as a whole. FlashAttention (Dao 2022) computes backward like this, since it is memory
- * that limits long sequences.
+ * and the program measures that at large sizes. (It lets 2048 numbers more pass, for the stack and
+ * the C library; memory that is not freed counts.) So p and ds can be there a row at a time, or a
+ * number at a time, but not as a whole. FlashAttention (Dao 2022) computes backward like this,
+ * since it is memory that limits long sequences.
  *
  * The numbers to check are those of exercise 11. */
 #include "14_flash.h"

@@ -340,6 +340,8 @@ static void say_stopped(const Case *c) {
     else say(c->mark, "%s crashed (%s): %s\n", c->e->function, sizes, c->trial->sentence);
 }
 
+enum { SLACK = 2048 };
+
 /* Does the function use more memory than it may? The limit is 8 numbers for each of the sizes, and
  * 16 KB for its frame and for what the C library needs. */
 static bool uses_too_much(const Case *c) {
@@ -349,13 +351,13 @@ static bool uses_too_much(const Case *c) {
         int64_t limit = 0;
         for (int s = 0; s < MOST_SIZES; s++) limit += 8 * call->size[s];
         const int64_t used = c->trial->result[i].memory / 8;
-        if (!call->measured || !returned(c, i) || used <= limit + 2048) continue;
+        if (!call->measured || !returned(c, i) || used <= limit + SLACK) continue;
         sizes_text(c->e, call, sizes, sizeof sizes);
         say(c->mark,
-            "%s uses memory for %ld numbers, and may use 8 (Q + K + D) = %ld (%s)\n"
-            "Which of its arrays has an element for every pair? Could it be computed anew, a row at "
-            "a time?\n",
-            c->e->function, (long)used, (long)limit, sizes);
+            "%s uses memory for %ld numbers, and may use 8 (Q + K + D) = %ld, and %d more (%s)\n"
+            "Which of its arrays has an element for every pair, or is memory not freed? Could it be "
+            "computed anew, a row at a time?\n",
+            c->e->function, (long)used, (long)limit, SLACK, sizes);
         return true;
     }
     return false;

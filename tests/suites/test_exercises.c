@@ -344,6 +344,23 @@ START_TEST(an_input_where_all_is_zero) {
 }
 END_TEST
 
+/* 14: a free that was forgotten in a loop. */
+START_TEST(memory_that_is_not_freed) {
+    char code[TEXT], mark[128], *at;
+    const char *body = answer(13, 0, mark);
+    at = strchr(strstr(body, "flash_backward("), '{') + 1;
+    snprintf(code, sizeof code,
+             "#include <stdlib.h>\n%.*s for (int z = 0; z < Q; z++) (void)!malloc(K * 80); %s",
+             (int)(at - body), body, at);
+    submit(13, code);
+    mark_folder("--only 14");
+    const char *output = json_text(json_at(json_get(tree, "tests"), 0), "output", "");
+    ck_assert_msg(strstr(output, "and may use 8 (Q + K + D) = 14576, and 2048 more"), "%s", output);
+    ck_assert_ptr_nonnull(strstr(output, "or is memory not freed?"));
+    free(tree);
+}
+END_TEST
+
 /* ---- the command line --------------------------------------------------------------------------
  */
 
@@ -543,6 +560,7 @@ int main(void) {
     tcase_add_test(results, an_assignment_where_terms_are_added);
     tcase_add_test(results, an_input_where_all_is_zero);
     tcase_add_test(results, the_numbers_of_a_formula);
+    tcase_add_test(results, memory_that_is_not_freed);
     TCase *line = add_program_case(suite, "command line");
     tcase_add_test(line, command_lines);
     tcase_add_test(line, a_number_alone_shows_the_arrays);
