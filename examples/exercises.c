@@ -92,12 +92,24 @@ static void choose(const char *list, bool *chosen) {
 /* ---- marking -----------------------------------------------------------------------------------
  */
 
+/* Where the rule is explained; not before an attempt, if the lesson has the answer. */
+static void print_lesson(const Marking *marking) {
+    const Exercise *e = marking->exercise;
+    const MarkKind kind = marking->mark.kind;
+    const char *with = e->lesson_switch, *note = e->lesson_note;
+    if (!e->lesson || kind == MARK_RIGHT || (e->lesson_has_answer && kind == MARK_EMPTY)) return;
+    printf("%*sThe lesson: run build/explain and open explain.html#lesson=%d%s%s%s in a browser,\n",
+           22, "", e->lesson, with ? "&" : "", with ? with : "", with ? "=1" : "");
+    printf("%*sor build/explain --text --lesson %d%s%s", 22, "", e->lesson, with ? " --" : "",
+           with ? with : "");
+    if (note) printf(" (%s)", note);
+    putchar('\n');
+}
+
 static void print_mark(const Marking *marking, void *data) {
     (void)data;
     results_print(marking, seed);
-    if (arrays && marking->exercise->lesson && marking->mark.kind != MARK_RIGHT)
-        printf("%*sThe lesson: build/explain, and then explain.html#%s\n", 22, "",
-               marking->exercise->lesson);
+    if (arrays) print_lesson(marking);
     if (arrays) results_print_arrays(marking);
     fflush(stdout);
 }

@@ -189,7 +189,7 @@ const Exercise exercise_attention = {
     .mistakes = attention_mistakes,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, "
              "masked_softmax_dx",
-    .lesson = "lesson=2"};
+    .lesson = 2};
 
 /* ---- the same without the Q x K weights in memory ----------------------------------------------
  */
@@ -214,5 +214,5 @@ const Exercise exercise_flash = {.number = 14,
                                  .right = attention_right,
                                  .mistakes = attention_mistakes,
                                  .where = "tensor/more/more_plain.inc, attention_dx",
-                                 .lesson = "lesson=2",
+                                 .lesson = 2,
                                  .limited = true};

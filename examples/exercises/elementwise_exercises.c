@@ -66,7 +66,7 @@ const Exercise exercise_scale = {.number = 1,
                                  .right = scale_right,
                                  .mistakes = scale_mistakes,
                                  .where = "tensor/kernels/elementwise.def, the row of scale",
-                                 .lesson = "lesson=2"};
+                                 .lesson = 2};
 
 /* ---- 2 bias: y[i][j] = x[i][j] + b[j] ---------------------------------------------------------
  */
@@ -139,7 +139,7 @@ const Exercise exercise_bias = {.number = 2,
                                 .right = bias_right,
                                 .mistakes = bias_mistakes,
                                 .where = "autograd/backward.c, unbroadcast",
-                                .lesson = "lesson=1"};
+                                .lesson = 6};
 
 /* ---- 6 dropout: y = x / (1 - p) where kept, else 0 --------------------------------------------
  */
@@ -225,7 +225,7 @@ const Exercise exercise_dropout = {.number = 6,
                                    .right = dropout_right,
                                    .mistakes = dropout_mistakes,
                                    .where = "autograd/ops/dropout.c, dropout_backward",
-                                   .lesson = "lesson=4"};
+                                   .lesson = 4};
 
 /* ---- 13 sgd: v = momentum v + g, theta = theta - lr v -----------------------------------------
  */
@@ -336,4 +336,5 @@ const Exercise exercise_sgd = {.number = 13,
                                .compares = sgd_compares,
                                .mistakes = sgd_mistakes,
                                .where = "nn/sgd.c, move_sgd",
-                               .lesson = "lesson=6"};
+                               .lesson = 6,
+                               .lesson_note = "its steps have no momentum"};

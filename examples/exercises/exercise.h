@@ -94,7 +94,10 @@ typedef struct {
     bool (*is_zero)(const Call *call, int64_t i);
     const KnownMistake *mistakes; /* after the last one, id is NULL */
     const char *where;            /* the same loop in the library: file and name */
-    const char *lesson;           /* where the rule is explained */
+    int lesson;                   /* of build/explain, where the rule is explained; 0: none */
+    const char *lesson_switch;    /* that the lesson needs: "additive"; NULL: none */
+    const char *lesson_note;      /* how the lesson differs; NULL: it does not */
+    bool lesson_has_answer;       /* so it is named only after an attempt */
     bool limited;                 /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 

@@ -184,8 +184,7 @@ const Exercise exercise_layer_norm = {
     .call = norm_call,
     .right = norm_right,
     .mistakes = norm_mistakes,
-    .where = "tensor/kernels/plain.inc, layer_norm_dx and layer_norm_dw",
-    .lesson = NULL};
+    .where = "tensor/kernels/plain.inc, layer_norm_dx and layer_norm_dw"};
 
 /* ---- 10 additive: s[i][j] = sum of w[h] tanh(q[i][h] + k[j][h]) ---------------------------------
  */
@@ -313,4 +312,5 @@ const Exercise exercise_additive = {.number = 10,
                                     .right = additive_right,
                                     .mistakes = additive_mistakes,
                                     .where = "tensor/more/more_plain.inc, additive_dx",
-                                    .lesson = "lesson=6&additive=1"};
+                                    .lesson = 6,
+                                    .lesson_switch = "additive"};

@@ -118,7 +118,7 @@ const Exercise exercise_product = {.number = 3,
                                    .right = product_right,
                                    .mistakes = product_mistakes,
                                    .where = "autograd/ops/linear.c, product_backward",
-                                   .lesson = "lesson=2"};
+                                   .lesson = 2};
 
 /* ---- 7 linear: y = x w' + b -------------------------------------------------------------------
  */
@@ -230,4 +230,4 @@ const Exercise exercise_linear = {.number = 7,
                                   .right = linear_right,
                                   .mistakes = linear_mistakes,
                                   .where = "autograd/ops/linear.c, linear_backward",
-                                  .lesson = "lesson=4"};
+                                  .lesson = 6};

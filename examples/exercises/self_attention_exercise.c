@@ -231,4 +231,4 @@ const Exercise exercise_self_attention = {
     .right = right,
     .mistakes = mistakes,
     .where = "nn/attention.c, multi_head, and the backward of its ops",
-    .lesson = "lesson=5"};
+    .lesson = 5};

@@ -102,7 +102,9 @@ const Exercise exercise_softmax = {.number = 4,
                                    .right = softmax_right,
                                    .mistakes = softmax_mistakes,
                                    .where = "tensor/kernels/plain.inc, softmax_dx",
-                                   .lesson = "lesson=2"};
+                                   .lesson = 2,
+                                   .lesson_note = "it shows the result",
+                                   .lesson_has_answer = true};
 
 /* ---- 5 masked softmax: y = softmax(s x) over the kept, 0 elsewhere -----------------------------
  */
@@ -224,7 +226,7 @@ const Exercise exercise_masked_softmax = {.number = 5,
                                           .is_zero = masked_is_zero,
                                           .mistakes = masked_mistakes,
                                           .where = "tensor/kernels/plain.inc, masked_softmax_dx",
-                                          .lesson = "lesson=3"};
+                                          .lesson = 3};
 
 /* ---- 9 cross entropy: loss = -log softmax(x)[target] -------------------------------------------
  */
@@ -310,5 +312,4 @@ const Exercise exercise_cross_entropy = {.number = 9,
                                          .call = cross_entropy_call,
                                          .right = cross_entropy_right,
                                          .mistakes = cross_entropy_mistakes,
-                                         .where = "tensor/kernels/plain.inc, cross_entropy_dx",
-                                         .lesson = "lesson=6"};
+                                         .where = "tensor/kernels/plain.inc, cross_entropy_dx"};

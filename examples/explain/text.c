@@ -178,7 +178,7 @@ static void list_zeros(const TapeTensor *x, char *text, size_t size) {
         char place[PLACE_TEXT];
         if (x->grad[i] != 0) continue;
         place_text(&plan, x, i, place);
-        n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? " and " : "0 at", place);
+        n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? " and " : "0 at ", place);
     }
 }
 

@@ -425,6 +425,22 @@ START_TEST(what_the_function_prints) {
 }
 END_TEST
 
+/* Where the rule is explained. The lesson of 4 shows the result, so it is named after an attempt.
+ */
+START_TEST(the_lessons) {
+    char mark[128];
+    ck_assert_int_eq(run("--submission $D 2,4,9,10,13"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "open explain.html#lesson=6 in a browser,\n"));
+    ck_assert_ptr_nonnull(strstr(out, "explain.html#lesson=6&additive=1 in"));
+    ck_assert_ptr_nonnull(strstr(out, "or build/explain --text --lesson 6 --additive\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--lesson 6 (its steps have no momentum)\n"));
+    ck_assert_ptr_null(strstr(out, "--lesson 2"));
+    submit(3, answer(3, 5, mark));
+    run("--submission $D 4");
+    ck_assert_ptr_nonnull(strstr(out, "--lesson 2 (it shows the result)\n"));
+}
+END_TEST
+
 START_TEST(the_compiler) {
     submit_right_answers();
     ck_assert_int_eq(run_line("CC='cc -O2'", "--submission $D 4"), 0);
@@ -565,6 +581,7 @@ int main(void) {
     tcase_add_test(line, command_lines);
     tcase_add_test(line, a_number_alone_shows_the_arrays);
     tcase_add_test(line, what_the_function_prints);
+    tcase_add_test(line, the_lessons);
     tcase_add_test(line, the_compiler);
     tcase_add_test(line, odd_folders);
     TCase *training = add_program_case(suite, "training");
