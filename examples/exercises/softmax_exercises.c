@@ -188,7 +188,7 @@ static void masked_right(const Call *c) {
 
 static bool masked_is_zero(const Call *c, int64_t i) { return !((const bool *)c->array[0])[i]; }
 
-enum { ALL_KEPT = 1, MASKED_DY_IS_NAN = 2 };
+enum { ALL_KEPT = 1, MASKED_DY_IS_NAN = 2, FIRST_MASKED = 4 };
 
 static void masked_prepare(Call *c, const Sizes *sizes, Random *random) {
     const double s[] = {0.5, 1.3, -0.7, 2};
@@ -199,15 +199,26 @@ static void masked_prepare(Call *c, const Sizes *sizes, Random *random) {
     for (int i = 0; i < n; i++)
         if (i < 2 || sizes->variant & ALL_KEPT) keep[i] = true;
     if (n > 2 && !(sizes->variant & ALL_KEPT)) keep[n - 1] = false;
+    if (sizes->variant & FIRST_MASKED) { /* a sum may begin with the first element */
+        keep[0] = false;
+        keep[n - 1] = true;
+    }
     softmax_of(n, c->array[2], 1, keep);
     for (int i = 0; i < n; i++)
         if (sizes->variant & MASKED_DY_IS_NAN && !keep[i]) dy[i] = (double)NAN;
 }
 
-static const Sizes masked_inputs[] = {
-    {{4}, 1, MASKED_DY_IS_NAN}, {{5}, 1, 0},        {{3}, 1, MASKED_DY_IS_NAN},
-    {{3}, 1, ALL_KEPT},         {{1}, 1, ALL_KEPT}, {{2}, 1, ALL_KEPT},
-    {{6}, 4, MASKED_DY_IS_NAN}, {{6}, 0, 0},        {{0}, 0, 0}};
+static const Sizes masked_inputs[] = {{{4}, 1, MASKED_DY_IS_NAN},
+                                      {{5}, 1, 0},
+                                      {{3}, 1, MASKED_DY_IS_NAN},
+                                      {{3}, 1, ALL_KEPT},
+                                      {{1}, 1, ALL_KEPT},
+                                      {{2}, 1, ALL_KEPT},
+                                      {{6}, 4, MASKED_DY_IS_NAN},
+                                      {{6}, 0, 0},
+                                      {{5}, 1, MASKED_DY_IS_NAN | FIRST_MASKED},
+                                      {{2}, 1, MASKED_DY_IS_NAN | FIRST_MASKED},
+                                      {{0}, 0, 0}};
 
 const Exercise exercise_masked_softmax = {.number = 5,
                                           .name = "masked_softmax",
