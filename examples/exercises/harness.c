@@ -10,11 +10,13 @@
  * Everything is static or has a name that no student would choose: the two files are linked. */
 #undef main /* the student's own main has another name */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "call.h"
 #include "protocol.h"
@@ -48,6 +50,11 @@ void *__wrap_realloc(void *block, size_t n);
 #ifndef _WIN32 /* which has none */
 void *__real_aligned_alloc(size_t alignment, size_t n);
 void *__wrap_aligned_alloc(size_t alignment, size_t n);
+void *__wrap_memalign(size_t alignment, size_t n);
+int __wrap_posix_memalign(void **block, size_t alignment, size_t n);
+void *__wrap_reallocarray(void *block, size_t n, size_t size);
+void *__real_mmap(void *at, size_t n, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *at, size_t n, int protection, int flags, int file, off_t offset);
 #endif
 void __wrap_free(void *block);
 
@@ -103,6 +110,20 @@ void *__wrap_aligned_alloc(size_t alignment, size_t n) {
     void *block = __real_aligned_alloc(alignment, n);
     if (block) memset(block, 0xff, n);
     return keep(block, n);
+}
+void *__wrap_memalign(size_t alignment, size_t n) { return __wrap_aligned_alloc(alignment, n); }
+int __wrap_posix_memalign(void **block, size_t alignment, size_t n) {
+    *block = __wrap_aligned_alloc(alignment, n);
+    return *block ? 0 : ENOMEM;
+}
+void *__wrap_reallocarray(void *block, size_t n, size_t size) {
+    return size && n > SIZE_MAX / size ? NULL : __wrap_realloc(block, n * size);
+}
+/* Counts as used until the end of the call. */
+void *__wrap_mmap(void *at, size_t n, int protection, int flags, int file, off_t offset) {
+    used += (int64_t)n;
+    if (used > most) most = used;
+    return __real_mmap(at, n, protection, flags, file, offset);
 }
 #endif
 void __wrap_free(void *block) {

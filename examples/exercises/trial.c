@@ -149,7 +149,8 @@ static ProcessResult compile(const Place *place, const char *file, const char *f
         "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
 #endif
 #if !defined __APPLE__ && !defined _WIN32
-        "-Wl,--wrap=aligned_alloc",
+        "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",
+        "-Wl,--wrap=mmap",
 #endif
     };
     char here[PATH_SIZE + 2], headers[PATH_SIZE], harness[PATH_SIZE];
