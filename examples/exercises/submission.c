@@ -161,13 +161,14 @@ static const char *line_with(const char *messages, const char *part, size_t *len
 void submission_error(const char *messages, const char *function, char *line, size_t size) {
     size_t length = 0;
     const char *error = line_with(messages, "error: ", &length);
-    const char *missing = line_with(messages, "undefined reference", &length);
-    if (missing && find(missing, length, function)) {
+    const char *linker = line_with(messages, "undefined reference", &length);
+    if (linker && find(linker, length, function)) {
         snprintf(line, size, "there is no function %s in it", function);
         return;
     }
+    if (!linker) linker = line_with(messages, "multiple definition", &length);
+    if (linker) error = linker; /* gcc's own line says only "error: ld returned 1" */
     if (!error) error = line_with(messages, "ndefined", &length); /* macOS: Undefined symbols */
-    if (!error) error = line_with(messages, "multiple definition", &length);
     if (error) error = line_with(error, "", &length);
     const char *part = error ? find(error, length, "undefined reference") : NULL;
     if (part) copy_line(line, size, part, length - (size_t)(part - error));

@@ -358,6 +358,10 @@ START_TEST(what_a_compiler_says) {
         "there is no function f_backward in it");
     expect_line("/tmp/x.o: in function `f': x.c:(.text+0x1): undefined reference to `g'\n",
                 "undefined reference to `g'");
+    expect_line("/usr/bin/ld: /tmp/x.o: in function `f_backward':\n"
+                "f.c:(.text+0x1): undefined reference to `g'\n"
+                "collect2: error: ld returned 1 exit status\n",
+                "undefined reference to `g'");
     expect_line("x/y.c:1:1: error: \xc3\xa9\033[31m\n", "y.c:1:1: error: ???[31m");
     submission_warning("x/y.c:1:1: note: a\nx/y.c:2:2: warning: unused variable 'abcdefghijklm'\n",
                        found, sizeof found);
