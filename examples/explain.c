@@ -39,7 +39,7 @@ static FlagTexts rules;
 /* ---- the page -------------------------------------------------------------------------------- */
 
 static void write_page(const Page *page, const char *what) {
-    if (tensor_error() || !output_write(page_file, html_write, page)) return;
+    if (tensor_error() || !html_write(page_file, page)) return;
     printf("%s: %s\n", page_file, what);
     printf("Open the page in a browser. The right arrow key takes the next step, first forward,\n"
            "then backward; click a number to see where it comes from.\n");

@@ -1,27 +1,26 @@
 /* html.c - writes the page: see html.h. */
 #include "html.h"
 
+#include "../common/output.h"
+#include "deflate.h"
 #include "program.h"
+#include "recording.h"
 
-#include <stdbool.h>
 #include <string.h>
 
-/* page.css and page.js are packed by gzip; unpack.js unpacks them in the page. */
+/* page.css and page.js are packed by gzip. */
 extern const unsigned char page_html[], unpack_js[], page_css_gz[], page_js_gz[];
 extern const size_t page_html_size, unpack_js_size, page_css_gz_size, page_js_gz_size;
 
-/* The data, an object, with the sources as its last member. "</" could end the script; in a string
- * of JSON "<\/" means the same. cut.awk sees to it that the sources have no "</". */
-static void write_json(FILE *file, const char *json) {
-    const char *const end = strrchr(json, '}');
-    fputs("<script id=\"data\" type=\"application/json\">\n", file);
-    for (const char *c = json; c < end; c++) {
-        putc(*c, file);
-        if (c[0] == '<' && c[1] == '/') putc('\\', file);
-    }
-    program_write_sources(file);
-    fputs("}\n</script>\n", file);
-}
+/* ---- base 91 --------------------------------------------------------------------------------- */
+
+/* Bytes on their way into the page: each two digits of base 91 hold 13 bits. Base64, 12 bits in two
+ * characters, would be 15 KB longer. */
+typedef struct {
+    FILE *file;          /* NULL: they are only counted */
+    size_t size;         /* how many bytes */
+    unsigned held, bits; /* the last bits of `held` are not written yet */
+} Text;
 
 /* A digit from 0 to 90 as one character, but never "<". */
 static void write_digit(FILE *file, unsigned digit) {
@@ -29,20 +28,64 @@ static void write_digit(FILE *file, unsigned digit) {
     putc(c == '<' ? '!' : (int)c, file);
 }
 
-/* The size, and the bytes as text: each two digits of base 91 hold 13 bits. Base64, 12 bits in two
- * characters, would be 15 KB longer. */
+static void put_byte(void *to, unsigned byte) {
+    Text *text = to;
+    text->size++;
+    text->held = text->held << 8 | byte;
+    text->bits += 8;
+    if (text->bits < 13) return;
+    text->bits -= 13;
+    const unsigned number = text->held >> text->bits & 0x1fff;
+    if (!text->file) return;
+    write_digit(text->file, number / 91);
+    write_digit(text->file, number % 91);
+}
+
+/* Two more bytes, to write the last bits. */
+static void put_end(Text *text) {
+    put_byte(text, 0);
+    put_byte(text, 0);
+}
+
+/* The size, then the bytes. */
 static void write_bytes(FILE *file, const unsigned char *bytes, size_t size) {
-    unsigned held = 0, bits = 0; /* the last bits of `held` are not written yet */
+    Text text = {.file = file};
     fprintf(file, "%zu ", size);
-    for (size_t i = 0; i < size + 2; i++) { /* two more bytes, to write the last bits */
-        held = held << 8 | (i < size ? bytes[i] : 0);
-        bits += 8;
-        if (bits < 13) continue;
-        bits -= 13;
-        const unsigned number = held >> bits & 0x1fff;
-        write_digit(file, number / 91);
-        write_digit(file, number % 91);
-    }
+    for (size_t i = 0; i < size; i++) put_byte(&text, bytes[i]);
+    put_end(&text);
+}
+
+static void write_deflated(FILE *file, const char *json) {
+    const size_t size = strlen(json);
+    Text counted = {0}, text = {.file = file};
+    deflate_gzip(json, size, put_byte, &counted);
+    fprintf(file, "%zu ", counted.size);
+    deflate_gzip(json, size, put_byte, &text);
+    put_end(&text);
+}
+
+/* ---- the elements of the page ---------------------------------------------------------------- */
+
+/* What is packed is an element that the script behind it replaces: see unpack.js. */
+static void begin_packed(FILE *file, const char *name) {
+    fprintf(file, "<script id=\"packed-%s\" type=\"text/plain\">", name);
+}
+
+static void end_packed(FILE *file, const char *name) {
+    fprintf(file, "</script>\n<script>Packed.open(\"%s\");</script>\n", name);
+}
+
+/* The style sheets or the scripts. */
+static void write_packed(FILE *file, const char *name, const unsigned char *bytes, size_t size) {
+    begin_packed(file, name);
+    write_bytes(file, bytes, size);
+    end_packed(file, name);
+}
+
+static void write_data(FILE *file, const char *json) {
+    begin_packed(file, "data");
+    write_deflated(file, json);
+    end_packed(file, "data");
 }
 
 static void write_wasm(FILE *file, const Page *page) {
@@ -50,13 +93,6 @@ static void write_wasm(FILE *file, const Page *page) {
     fputs("<script id=\"wasm\" type=\"text/plain\">", file);
     write_bytes(file, page->wasm, page->wasm_size);
     fputs("</script>\n", file);
-}
-
-/* The style sheets or the scripts: the text is an element that the script behind it replaces. */
-static void write_packed(FILE *file, const char *name, const unsigned char *bytes, size_t size) {
-    fprintf(file, "<script id=\"packed-%s\" type=\"text/plain\">", name);
-    write_bytes(file, bytes, size);
-    fprintf(file, "</script>\n<script>Packed.open(\"%s\");</script>\n", name);
 }
 
 static void write_unpack(FILE *file) {
@@ -70,7 +106,7 @@ static bool is_mark(const char *line, size_t size, const char *mark) {
 }
 
 /* A mark is a line of its own in page.html. */
-void html_write(FILE *file, const void *context) {
+static void write_page(FILE *file, const void *context) {
     const Page *page = context;
     const char *line = (const char *)page_html;
     const char *end = line + page_html_size;
@@ -82,7 +118,7 @@ void html_write(FILE *file, const void *context) {
         } else if (is_mark(line, size, "<!-- style -->")) {
             write_packed(file, "style", page_css_gz, page_css_gz_size);
         } else if (is_mark(line, size, "<!-- data -->")) {
-            write_json(file, page->json);
+            write_data(file, page->json);
         } else if (is_mark(line, size, "<!-- wasm -->")) {
             write_wasm(file, page);
         } else if (is_mark(line, size, "<!-- script -->")) {
@@ -92,4 +128,19 @@ void html_write(FILE *file, const void *context) {
         }
         line += size;
     }
+}
+
+/* The sources become the last member of the data, which are an object. */
+static void add_sources(char *json) {
+    char *end = strrchr(json, '}');
+    FILE *file = data_reopen(json, end);
+    if (!file) return;
+    program_write_sources(file);
+    fputs("}\n", file);
+    data_close(file, end);
+}
+
+bool html_write(const char *path, const Page *page) {
+    add_sources(page->json);
+    return !tensor_error() && output_write(path, write_page, page);
 }

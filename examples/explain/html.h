@@ -1,17 +1,19 @@
 /* html.h - the page, one HTML file that needs no network: page/page.html with the style sheets, the
- * scripts and the data in it. These sources are arrays of this program (see explain.mk). */
+ * scripts, the data and the library in it, packed, and page/unpack.js, which unpacks them. These
+ * sources are arrays of this program (see explain.mk). */
 #ifndef TAPEHEAD_EXAMPLES_HTML_H
 #define TAPEHEAD_EXAMPLES_HTML_H
 
-#include <stdio.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 typedef struct {
-    const char *json;          /* the data */
+    char *json;                /* the data, of data_close */
     const unsigned char *wasm; /* the library as a WebAssembly module, packed by gzip */
     size_t wasm_size;          /* 0 for the page of a tape: its numbers are recorded ones */
 } Page;
 
-/* For output_write; context is a Page. */
-void html_write(FILE *file, const void *context);
+/* Adds the sources to the data, and writes the page. False and an error on failure. */
+bool html_write(const char *path, const Page *page);
 
 #endif

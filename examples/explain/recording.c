@@ -1,7 +1,6 @@
 /* recording.c - a page of one tape: see recording.h. */
 #include "recording.h"
 
-#include "../common/output.h"
 #include "html.h"
 #include "json.h"
 #include "program.h"
@@ -19,6 +18,12 @@ enum { MOST_JSON = 1 << 23 }; /* bytes of the data of a page */
 FILE *data_open(char **string) {
     *string = tensor_error() ? NULL : malloc(MOST_JSON);
     FILE *file = *string ? fmemopen(*string, MOST_JSON, "w") : NULL;
+    if (!file) tensor_fail("out of memory");
+    return file;
+}
+
+FILE *data_reopen(char *string, char *at) {
+    FILE *file = fmemopen(at, MOST_JSON - (size_t)(at - string), "w");
     if (!file) tensor_fail("out of memory");
     return file;
 }
@@ -215,7 +220,7 @@ char *recording_json(void *model, Tensor *loss, const Recording *recording) {
 }
 
 void recording_write(char *json, const char *path) {
-    if (json) output_write(path, html_write, &(Page){.json = json});
+    if (json) html_write(path, &(Page){.json = json});
     free(json);
 }
 

@@ -33,8 +33,10 @@ typedef struct {
 char *recording_as_json(const Recording *recording);
 
 /* A file in memory for data of a page, and its string, which the caller frees; NULL and an error
- * without memory. data_close ends the string. */
+ * without memory. data_close ends the string. data_reopen opens it once more, to write over it from
+ * `at` on; then data_close gets `at`. */
 FILE *data_open(char **string);
+FILE *data_reopen(char *string, char *at);
 void data_close(FILE *file, char *string);
 /* Lists the tensors of the open tape in the order of the numbers that tape_write_json gives them;
  * returns how many. And the number of a tensor; -1 if it is on no line. */

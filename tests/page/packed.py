@@ -1,5 +1,5 @@
 """packed.py - unpacks a page without a browser, as page/unpack.js does in one."""
-import gzip, re
+import functools, gzip, re
 
 
 def read(text):
@@ -10,9 +10,13 @@ def read(text):
     return int(bits[:8 * count], 2).to_bytes(count, "big")
 
 
+@functools.lru_cache(maxsize=8)
 def unpacked(page):
-    """The page with its style sheets and its scripts as plain elements."""
+    """The page with its style sheets, its scripts and its data as plain elements."""
     def element(found):
         name, text = found.groups()
-        return f"<{name}>\n{gzip.decompress(read(text)).decode()}</{name}>"
+        content = gzip.decompress(read(text)).decode()
+        if name == "data":
+            return '<script id="data" type="application/json">\n' + content.replace("</", "<\\/") + "</script>"
+        return f"<{name}>\n{content}</{name}>"
     return re.sub(r'<script id="packed-(\w+)"[^>]*>([^<]*)</script>\n<script>Packed\.open\("\1"\);</script>', element, page)

@@ -5,6 +5,7 @@
  * build/explain --lesson 5 --causal --picture examples/explain.svg the picture of the first README.
  */
 #include "common.h"
+#include "common_page.h"
 #include "common_program.h"
 
 #include "../../examples/explain/check.h"
@@ -1847,22 +1848,15 @@ static size_t module_in(const char *text) {
     return module ? strcspn(module + 1, "<") : 0;
 }
 
-/* The JSON of the page, between its marks; overwritten by the tree, which the caller frees. */
+/* The JSON of the page; overwritten by the tree, which the caller frees. */
 static Json *data_of_page(const char *name) {
-    static const char begin[] = "<script id=\"data\" type=\"application/json\">\n";
     slurp(path(name), page, sizeof page);
     ck_assert_ptr_null(strstr(page, "<!-- unpack -->"));
     ck_assert_ptr_null(strstr(page, "<!-- data -->"));
     ck_assert_ptr_null(strstr(page, "<!-- style -->"));
     ck_assert_ptr_null(strstr(page, "<!-- script -->"));
     ck_assert_ptr_null(strstr(page, "<!-- wasm -->"));
-    char *data = strstr(page, begin);
-    ck_assert_ptr_nonnull(data);
-    data += strlen(begin);
-    char *end = strstr(data, "</");
-    ck_assert_msg(end && !strncmp(end, "</script>", 9), "the data ends with %.20s", end);
-    *end = '\0';
-    Json *read = json_read(data);
+    Json *read = json_read(data_in_page(page));
     ck_assert_msg(read != NULL, "%s", tensor_error());
     return read;
 }
@@ -1901,11 +1895,10 @@ START_TEST(page_of_one_lesson) {
     free(read);
     for (int number = 1; number <= LESSONS; number++) {
         char arguments[64];
-        const size_t most = number == 5 ? 415 * KB : 400 * KB; /* the tape of lesson 5: 75 KB */
         snprintf(arguments, sizeof arguments, "--lesson %d --page $D/lesson.html", number);
         ck_assert_int_eq(run(arguments), 0);
         slurp(path("lesson.html"), page, sizeof page);
-        ck_assert_msg(strlen(page) < most, "the page of lesson %d has %zu bytes", number,
+        ck_assert_msg(strlen(page) < 400 * KB, "the page of lesson %d has %zu bytes", number,
                       strlen(page));
     }
     char here[512]; /* the default is a file in the current folder */

@@ -7,6 +7,7 @@
 #include "../../examples/explain/live.h"
 #include "../../nn/nn.h"
 #include "common.h"
+#include "common_page.h"
 #include "common_program.h"
 
 static const char *const mechanisms[] = {"dot", "additive"};
@@ -92,19 +93,16 @@ START_TEST(trains_as_the_program) {
 }
 END_TEST
 
-/* The data of the page that the program writes, without their last line. */
+/* The data of the page that the program writes. */
 static char *data_of_program(const char *arguments) {
     static char page[1 << 20];
     program = "recall";
     run(arguments);
     slurp(path("page.html"), page, sizeof page);
-    char *data = strstr(page, "{\"lessons\":");
-    ck_assert_ptr_nonnull(data);
-    *strstr(data, "</script>") = '\0';
-    return data;
+    return data_in_page(page);
 }
 
-/* The command is taken out, and the sources, which only a page has; and "<\/" is "</" again. */
+/* The command is taken out, and the sources, which only a page has. */
 static void strip(char *data) {
     char *command = strstr(data, "\"command\":");
     char *rest = strstr(command, ",\n\"source\"");
@@ -112,8 +110,6 @@ static void strip(char *data) {
     memmove(command, rest, strlen(rest) + 1);
     char *sources = strstr(data, ",\n\"addition\":");
     if (sources) memcpy(sources, "}\n", sizeof "}\n");
-    for (char *at = strstr(data, "<\\/"); at; at = strstr(at, "<\\/"))
-        memmove(at + 1, at + 2, strlen(at + 2) + 1);
 }
 
 START_TEST(records_the_page_of_the_program) {

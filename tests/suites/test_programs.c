@@ -15,6 +15,7 @@
 
 #include "../../examples/explain/check.h"
 #include "common.h"
+#include "common_page.h"
 #include "common_program.h"
 
 #include <math.h>
@@ -207,13 +208,8 @@ static char page[1 << 21];
 
 /* The tape of the page as JSON, after check_tape. *tree is freed by the caller. */
 static const Json *tape_of_page(const char *name, Json **tree) {
-    static const char begin[] = "<script id=\"data\" type=\"application/json\">\n";
     slurp(path(name), page, sizeof page);
-    char *data = strstr(page, begin);
-    ck_assert_msg(data != NULL, "%s: no data in %s", program, name);
-    data += strlen(begin);
-    *strstr(data, "</script>") = '\0';
-    *tree = json_read(data);
+    *tree = json_read(data_in_page(page));
     ck_assert_msg(*tree != NULL, "%s: %s", program, tensor_error());
     const Json *lesson = json_at(json_get(*tree, "lessons"), 0);
     ck_assert_int_eq(json_integer(lesson, "number", -1), 0);

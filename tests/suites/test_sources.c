@@ -1,6 +1,7 @@
 /* test_sources.c - the C beside a step of explain's page: every step of every lesson names its
  * lines, and these lines are in the files. */
 #include "common.h"
+#include "common_page.h"
 #include "common_program.h"
 
 #include "../../examples/explain/lesson.h"
@@ -279,14 +280,9 @@ END_TEST
 /* ---- pages ----------------------------------------------------------------------------------- */
 
 static Json *data_of_page(const char *name) {
-    static const char begin[] = "<script id=\"data\" type=\"application/json\">\n";
     static char page[1 << 21];
     slurp(path(name), page, sizeof page);
-    char *data = strstr(page, begin);
-    ck_assert_ptr_nonnull(data);
-    data += strlen(begin);
-    *strstr(data, "</script>") = '\0';
-    Json *read = json_read(data);
+    Json *read = json_read(data_in_page(page));
     ck_assert_msg(read != NULL, "%s", tensor_error());
     return read;
 }

@@ -1,7 +1,8 @@
-/* unpack.js - unpacks the page: html.c writes the style sheets and the scripts packed, which saves 130 KB.
+/* unpack.js - unpacks the page: html.c writes its style sheets, scripts and data packed, which saves half of it.
  *
  *     Packed.open("style");     the element "packed-style" becomes a <style>
  *     Packed.open("script");    "packed-script" becomes a <script>, and runs at once
+ *     Packed.open("data");      "packed-data" becomes the element "data", with the JSON
  *     Packed.read(text)         a file of gzip, from its text
  *
  * Packed text is "size characters", the bytes of a file of gzip in base 91. A browser's DecompressionStream could unpack
@@ -125,7 +126,9 @@ const Packed = (() => {
     /* ---- the page ------------------------------------------------------------------------------------------------- */
 
     function open(name) {
-        const packed = document.getElementById("packed-" + name), element = document.createElement(name);
+        const packed = document.getElementById("packed-" + name), isData = name === "data";
+        const element = document.createElement(isData ? "script" : name);
+        if (isData) Object.assign(element, { id: "data", type: "application/json" });
         element.textContent = new TextDecoder().decode(inflate(read(packed.textContent)));
         packed.replaceWith(element);
     }
