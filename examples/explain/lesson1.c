@@ -72,10 +72,12 @@ static void tell_forward(Lesson *l) {
     const int64_t far = largest_value("D"), near = largest_in_row("S", 0);
     const int64_t most = largest_value("E"), K = columns_of("A");
     say(l, step_forward("D"), near,
-        "A row of `D` belongs to a query and a column to a key: the number is how far the query is "
-        "from the key. The first query is at %s and its nearest key at %s, so the number is %s.",
-        show_value("queries", 0), show_value("keys", near), show_value("D", near));
-    say(l, step_forward("U"), far, "%d distance%s multiplied by the same `w`, %s.%s",
+        "Each query minus each key: a row of `D` belongs to a query and a column to a key. The "
+        "first query is at %s and its nearest key at %s: %s. The tape records each operation of "
+        "the program as a line, and this is the first one.",
+        show_value("queries", 0), show_value("keys", near),
+        show_difference(value_of("queries", 0), value_of("keys", near), value_of("D", near)));
+    say(l, step_forward("U"), far, "%d difference%s multiplied by the same `w`, %s.%s",
         (int)size_of("U"), size_of("U") == 1 ? " is" : "s are all",
         show_times(value_of("w", 0), value_of("D", far), value_of("U", far)),
         lesson_value("w", 0) > 0 ? " With a larger `w` every key would be farther away." : "");
@@ -132,7 +134,7 @@ static void tell_backward(Lesson *l) {
     const int64_t K = columns_of("A"), s = largest_grad("S"), q = s / K;
     const double rate = RATE;
     const double w = lesson_value("w", 0), dw = lesson_grad("w", 0);
-    char step[256] = "";
+    char step[320] = "";
     say(l, step_backward("Y", "A"), s,
         "On the way to `Y` a weight multiplies a value. So the gradient of the weight is the "
         "gradient of the answer times this value: %s.",
@@ -151,8 +153,9 @@ static void tell_backward(Lesson *l) {
         show_product_of_3(number(2), value_of("U", u), grad_of("U^2", u), grad_of("U", u)));
     if (dw != 0 && !l->is_wrong)
         snprintf(step, sizeof step,
-                 " It is %s, so a %s `w` makes the loss smaller: a step of SGD subtracts %g times "
-                 "the gradient, `w` goes from %s to %s, and the loss from %s to %s.",
+                 " It is %s, so a %s `w` makes the loss smaller: SGD (stochastic gradient descent) "
+                 "subtracts it times %g, the learning rate; `w` goes from %s to %s, and the loss "
+                 "from %s to %s.",
                  dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger", rate, show(w),
                  show(w - rate * dw), show_value("loss", 0), show(loss_at(w - rate * dw)));
     say(l, step_backward("U", "w"), 0,
@@ -195,14 +198,15 @@ static void ask_step(Lesson *l) {
     snprintf(up, sizeof up, "%.3f", w + RATE * dw);
     snprintf(down, sizeof down, "%.3f", w - RATE * dw);
     snprintf(all, sizeof all, "%.3f", w - dw);
-    snprintf(why, sizeof why, "SGD subtracts the rate times the gradient: %.3f - %g x %g = %s.", w,
-             RATE, dw, down);
+    snprintf(why, sizeof why,
+             "SGD subtracts the learning rate times the gradient: %.3f - %g x %g = %s.", w, RATE,
+             dw, down);
     const char *const options[] = {up, down, all, NULL};
     ask_choice(
         l, step_backward("U", "w"), options, 1, why,
-        "SGD subtracts the gradient, times the rate. Mind the sign.",
-        "Suppose that the gradient of `w` were %g. Where would a step of SGD, with a rate of "
-        "%g, lead `w`?",
+        "SGD subtracts the gradient, times the learning rate. Mind the sign.",
+        "Suppose that the gradient of `w` were %g. Where would a step of SGD, with a learning "
+        "rate of %g, lead `w`?",
         dw, RATE);
 }
 

@@ -57,15 +57,23 @@ static const char *shares(const Lesson *l, int64_t q) {
     return text;
 }
 
+/* Why `Q` has fewer rows than there are words. */
+static const char *asking(const Lesson *l) {
+    if (l->options.queries >= l->options.keys) return "";
+    return l->options.queries == 1 ? "; here only the first word asks"
+                                   : "; here only the first words ask";
+}
+
 static void tell_scores(Lesson *l) {
     const int64_t d = l->options.size, K = l->options.keys, q = last_query(l), k = best_key(l);
     const int64_t cell = q * K + k;
     const char *word = word_of(l, q);
     const char *other = word_of(l, k);
     say(l, step_forward("K'"), k,
-        "A row of `Q` is a query: what a word is looking for. A row of `K` is a key: what a word "
+        "A row of `Q` is a query: what a word is looking for%s. A row of `K` is a key: what a word "
         "has to offer. To multiply each query with each key, the keys must stand as columns; "
-        "nothing is computed here, each number only moves.");
+        "nothing is computed here, each number only moves.",
+        asking(l));
     say(l, step_forward("S"), cell,
         "A query times a key, number by number and added up, is a score: large where the two "
         "agree%s. The best score of \"%s\" is %s, with "

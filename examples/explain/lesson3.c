@@ -99,10 +99,12 @@ static void begin(Lesson *l) {
               "and compare the zeros.");
         return;
     }
-    cover(l, "A", 0,
-          "Not every word may look at every other: a model that writes must not see the next word, "
-          "and the padding of a short sentence must not be read. A mask says which keys may be "
-          "seen. On the way back, every exact 0 has a reason: look for it.");
+    cover(
+        l, "A", 0,
+        "Not every word may look at every other: a model that writes must not see the next word, "
+        "and padding, the places that fill up a short sentence, must not be read. A mask says "
+        "which keys each row may see; here three masks act at once. On the way back, every exact 0 "
+        "has a reason: look for it.");
     if (hidden(l) > 0)
         bet(l, step_backward("A", scores(l)), options, 0,
             "A key that is hidden gets the weight 0. What is the gradient of its score?");
@@ -115,7 +117,8 @@ static void tell_scores(Lesson *l) {
         "first number of the first key, stays as it is.",
         show_value("K'", 0));
     say(l, step_forward("S"), cell,
-        "Each query times each key gives a score. The one farthest from 0 is %s, of \"%s\" with "
+        "Each query times each key gives a score; bmm is a matmul for each sentence of a batch, "
+        "here of one. The one farthest from 0 is %s, of \"%s\" with "
         "\"%s\".%s",
         show_value("S", cell), word_of(l, cell / K), word_of(l, cell % K),
         hidden(l) > 0 ? " All scores are computed, also those that a mask will hide." : "");
@@ -148,7 +151,8 @@ static void tell_forward(Lesson *l) {
     if (blind >= 0)
         say(l, step_forward("Y"), blind * VALUES,
             "Each output is the mean of the values that the word may see. \"%s\" may see none: all "
-            "its weights are 0, and so is its output, %s.",
+            "its weights are 0, and so is its output, %s. Rows of padding are "
+            "treated like this.",
             word_of(l, blind), show_value("Y", blind * VALUES));
     else
         say(l, step_forward("Y"), y,

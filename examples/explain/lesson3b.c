@@ -87,7 +87,7 @@ static void begin(Lesson *l) {
     cover(l, "B", blind < 0 ? 0 : blind,
           "There are two ways to hide a key. `A` selects: softmax never sees the score; `B` fills, "
           "as many programs do: it writes -1e6 in place of the score. The weights look the same, "
-          "until a word may see nothing.%s",
+          "until a row may see nothing, as a row of padding does.%s",
           blind < 0 ? " Here each word sees a key, so both ways agree." : "");
     if (blind >= 0 && K > 1)
         bet(l, step_forward("B"), options, 1,

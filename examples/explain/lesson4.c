@@ -186,7 +186,7 @@ static void tell_x(Lesson *l) {
         size_of_part(uses[most]) > 0 ? " Over the whole of `x`, most of it came through `" : "",
         size_of_part(uses[most]) > 0 ? uses[most] : "", size_of_part(uses[most]) > 0 ? "`." : "");
     say(l, step_backward("Q", "W_q"), largest_grad("W_q"),
-        "And last the matrix of the queries: farthest from 0 is %s. Every leaf that learns now has "
+        "And last the matrix of the queries: farthest from 0 is %s. Now everything that learns has "
         "its gradient.",
         show_grad("W_q", largest_grad("W_q")));
 }

@@ -289,7 +289,7 @@ static void tell_x(Lesson *l) {
         show_sum_of_3(part_of("V", "x", x), part_of("K", "x", x), part_of("Q", "x", x),
                       grad_of("x", x)));
     say(l, step_backward("Q", "W_q"), q,
-        "And last the matrix of the queries: farthest from 0 is %s. Every leaf that learns now has "
+        "And last the matrix of the queries: farthest from 0 is %s. Now everything that learns has "
         "its gradient.",
         show_grad("W_q", q));
 }

@@ -119,8 +119,8 @@ static void tell_dot_product(Lesson *l) {
     const int64_t a = largest_value("attention_weights");
     say(l, step_forward("queries"), q,
         "For each word of `x` the model should return the next one, and for the last word the first. "
-        "So it must learn to look one place on. `W_q` makes a query of each word: one number "
-        "for \"%s\" is %s.",
+        "So it must learn to look one place on. `W_q` is a parameter, a table of numbers that "
+        "learns, and makes a query of each word: one number for \"%s\" is %s.",
         word_of(l, q / E), show_value("queries", q));
     say(l, step_forward("keys'"), 0,
         "The words themselves are the keys, without a matrix. They stand as columns: %s is the "
@@ -130,7 +130,8 @@ static void tell_dot_product(Lesson *l) {
         "Each query times each key: farthest from 0 is %s, of \"%s\" with \"%s\".",
         show_value("scores", s), word_of(l, s / T), word_of(l, s % T));
     say(l, step_forward("attention_weights"), a,
-        "This softmax divides by sqrt(d) itself, and has no mask here. \"%s\" gives \"%s\" %s; "
+        "This line first divides the scores by sqrt(d), then takes the softmax of each row; no key "
+        "is masked. \"%s\" gives \"%s\" %s; "
         "right would be all of it to the next word.",
         word_of(l, a / T), word_of(l, a % T), show_value("attention_weights", a));
 }
@@ -142,8 +143,8 @@ static void tell_additive(Lesson *l) {
     const char *pairs = "A small network computes the scores.";
     say(l, step_forward("queries"), q,
         "For each word of `x` the model should return the next one, and for the last word the first. "
-        "So it must learn to look one place on. `W_q` makes a query of each word: one number "
-        "for \"%s\" is %s.",
+        "So it must learn to look one place on. `W_q` is a parameter, a table of numbers that "
+        "learns, and makes a query of each word: one number for \"%s\" is %s.",
         word_of(l, q / E), show_value("queries", q));
     say(l, step_forward("keys"), k,
         "And `W_k` makes the keys. It began %d times too large: one number "
@@ -180,10 +181,11 @@ static void tell_forward(Lesson *l) {
     say(l, step_forward("output"), o,
         "The mean of the words, each counted with its weight: for \"%s\" one number is %s.",
         word_of(l, o / E), show_value("output", o));
-    say(l, step_forward("P"), z, "A first layer: times `W_1`, plus `b_1`. Farthest from 0 is %s.",
+    say(l, step_forward("P"), z,
+        "A first layer: times `W_1`, plus the bias `b_1`. Farthest from 0 is %s.",
         show_value("P", z));
     say(l, step_forward("relu(P)"), h,
-        "`relu(P)` keeps what is positive and makes the rest 0: %d of %d numbers are negative here. "
+        "`relu(P)`, the rectified linear unit, keeps what is positive and makes the rest 0: %d of %d numbers are negative here. "
         "The largest number that stays is %s.",
         (int)negative, (int)size_of("P"), show_value("relu(P)", h));
     say(l, step_forward("Y"), y,
@@ -306,8 +308,8 @@ static void tell(Lesson *l) {
             "To the queries: \"%s\" gets %s. The keys are data here, and get nothing.",
             word_of(l, q / E), show_grad("queries", q));
     say(l, step_backward("queries", "W_q.weight"), w,
-        "The last parameter has its gradient; now comes the step. SGD subtracts %g times the "
-        "gradient from each parameter: this one goes %s. All "
+        "The last parameter has its gradient; now comes the step: SGD (stochastic gradient descent) "
+        "subtracts from each parameter its gradient times %g, the learning rate. This one goes %s. All "
         "%d steps of the training are like this one.",
         RATE,
         show_step(number_with(before, 4), number(RATE), number_with(slope, 4),
