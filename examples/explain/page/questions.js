@@ -35,6 +35,8 @@ function newQuestion(question, n) {
     const result = el("div", { class: "result", role: "status" });
     const button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
     const give = button("reveal", () => tell(reveal()), { hidden: true });
+    const hinted = () => el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint());
+    let tries = 0; /* that were wrong, and not empty or no number */
     function tell(words, grade) {
         fill(result, grade, words.map(each => el("p", {}, each)));
         if (question.kind !== "choice") show([keyAsked(question)]);
@@ -47,7 +49,10 @@ function newQuestion(question, n) {
         if (isRight) {
             lesson.right.add(n);
             tell(reveal(), grade);
-        } else fill(result, grade);
+        } else {
+            tries += !/first\.$|no number/.test(words);
+            fill(result, grade, tries >= 2 && hinted());
+        }
         drawBar();
         if (state.step === lesson.steps.length - 1) byId("end")?.closest(".end")?.replaceWith(drawEnd(stepNow()));
     }
@@ -57,7 +62,7 @@ function newQuestion(question, n) {
             el("div", { class: "reply" }, field, el("div", { class: "buttons" },
             el("button", { "data-check": true }, "check"),
             button("hint", () => {
-                fill(result, el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint()));
+                fill(result, hinted());
                 give.hidden = false;
             }), give)), result);
 }

@@ -59,9 +59,10 @@ function drawWords() {
     const box = byId("words"), step = stepNow();
     if (step.kind === "cover") return fill(box);
     const isHidden = isHiding() && canPredict(step), text = textOf(step) || sentenceOf(step);
-    const words = isHidden && isAskedAll()
-        ? "Predict first. Answer the question, or reveal it. The words of this step come then." : isHidden ? "Predict first. Choose a cell, and guess what will stand there; or look at its terms, or reveal it. The words of this " +
-        "step come then." : tellsSecret(text) ? sentenceOf(step) : text;
+    const guess = isAskedAll() ? "Answer the question, or reveal it."
+        : "Choose a cell, and guess what will stand there; or look at its terms, or reveal it.";
+    const words = isHidden ? `Predict first. ${guess} The words of this step come then.`
+        : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)),
         !isHidden && !isAskedAll() && drawVerdict(step), drawQuestions(), drawEnd(), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0);
@@ -81,7 +82,8 @@ function drawEnd() {
     const { lesson, step } = state, { questions = [], right, steps, number } = lesson;
     if (step < steps.length - 1) return "";
     const next = number ? lessons[lessons.findIndex(each => each.name === lesson.name) + 1] : null;
-    const answered = questions.length > 0 && `${right.size} of ${questions.length} questions right. `;
+    const answered = right.size ? `${right.size} of ${questions.length} questions right. `
+        : questions.length ? "Questions wait at the steps with a “?”. " : "";
     return el("div", { class: "end" }, Controls.stepButton(),
         number ? el("p", { id: "end" }, "The end of this lesson. ", answered,
         next && next.number ? el("a", { href: "#" + next.name }, `Next: ${next.title}`)
