@@ -248,6 +248,7 @@
         button("train").disabled = button("one").disabled = isLast;
         button("goal").disabled = isLast || run.step >= GOAL;
         button("record").disabled = !run;
+        byId("picture").classList.toggle("stale", isTraining()); /* its tape is that of the last pause */
         if (document.activeElement.disabled) button(isLast ? "again" : "train").focus();
     }
 
