@@ -1,5 +1,5 @@
-/* paper.js - the lesson on paper: all steps with their numbers; or a worksheet, a step on each page with the computed table
- * empty, its questions with their options, and the answers on the last page. */
+/* paper.js - the lesson on paper: all steps with their numbers; or a worksheet, where the computed table of a step is empty,
+ * and that of the step before, with the questions and their options, and the answers on the last pages. */
 "use strict";
 
 const PAPER = 690; /* pixels across */
@@ -55,7 +55,7 @@ function drawAnswers() {
     const steps = lesson.steps.slice(1).map(step => [step, pictureOf(step).main]);
     const answer = question => {
         const { kind, options, answer: right, why } = question, { tape: { tensors, lines } } = lesson;
-        if (kind === "choice") return [prose(options[right]), " ", prose(why)];
+        if (kind === "choice") return [prose(options[right]), /[.!?]$/.test(options[right]) ? " " : ". ", prose(why)];
         if (kind === "number") return bare(tensors[question.tensor][question.part][question.index]);
         if (kind === "count") return String(lines.find(line => line.line === question.line).parts.find(part =>
             part.k === question.input).columns[question.index].length);

@@ -24,9 +24,16 @@ const canPredict = step => state.hide && step.kind !== "cover" && step.kind !== 
 
 function isSecret(view, i) {
     const key = view.key(i), step = stepNow();
-    if (state.printing) return state.printing === "worksheet" && view.isMain && step.kind !== "start";
+    if (state.printing) return state.printing === "worksheet" && step.kind !== "start" &&
+        (view.isMain || isOfStepBefore(view));
     if (/^[mjq]/.test(key) || isShown(key)) return false;
     return isAskedFor(key) || (view.isMain && canPredict(step));
+}
+
+/* On a worksheet: did the step before compute this table? A reader fills it in once more, and no answer stands beside it. */
+function isOfStepBefore({ of, t }) {
+    const before = state.lesson.steps[state.step - 1], isValue = before.kind === "forward";
+    return state.step > 1 && before.kind !== "start" && resultOf(before) === t && of === (isValue ? "v" : "g");
 }
 
 /* Is anything of this step's result hidden? */
