@@ -69,8 +69,8 @@ function fix(x, { d, e }) {
         const power = Math.floor(Math.log10(a) + 1e-12), m = a / 10 ** power;
         return sign + (Math.abs(m - 1) < 1e-9 ? "" : m.toFixed(1) + "·") + "10" + superscript(power);
     }
-    const text = n => (a / 10 ** e).toFixed(n), isSeen = n => Number(text(n)) !== 0;
-    return sign + text([d, d + 1, d + 2].find(isSeen) ?? d); /* not -0.00 */
+    const text = (a / 10 ** e).toFixed(d), longer = [1, 2].map(more => (a / 10 ** e).toFixed(d + more));
+    return sign + ([text, ...longer].find(each => Number(each) !== 0) || text); /* not -0.00 */
 }
 
 /* A number alone: with the power of ten that a table would have above it. */
