@@ -9,6 +9,7 @@ function drawCover(box) {
     const t = lesson.tape.tensors[cover.tensor ?? -1], isCurve = cover.losses || (!t && losses.length > 0);
     fill(box, el("div", { class: "cover" }, el("h1", {}, prose(cover.title || title || "Your tape")),
         el("p", { class: "lead" }, prose(cover.lead || idea)), back && el("p", {}, back), go,
+        el("span", { class: "length" }, lengthOf(lesson)),
         !cover.lead && text.length > 0 && el("details", {}, el("summary", {}, "more about this lesson"),
             text.map(each => el("p", {}, prose(each)))),
         (source || command) && el("p", { class: "made" }, source && ["From ", prose(source), ". "],
@@ -16,6 +17,10 @@ function drawCover(box) {
     el("div", { class: "hook" }, t ? [drawHeadsOfCover(t),
         drawArcs(t, cover.row || 0, isTold(lesson, t) && state.bet === null)] : isCurve ? drawLosses(losses.map(Number)) : drawFormula(formula), drawBet(t)));
 }
+
+/* "15 steps, 3 questions" */
+const lengthOf = ({ steps, questions = [] }) => `${steps.length - 1} steps` +
+    (questions.length ? `, ${questions.length} questions` : "");
 
 /* The lesson's formulas, their names in italics. */
 const drawFormula = formula => formula.length > 0 && el("div", { class: "formula" },

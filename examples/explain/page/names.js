@@ -1,7 +1,7 @@
 /* names.js - how the page writes names and numbers.
  *
  * A name of the tape, "S / sqrt(d)", "E^2", "K'", is set as mathematics. The numbers of a table share their decimals; an
- * exact zero is "0", so 0.00 is never one, and a small number has one or two decimals more. */
+ * exact zero is "0", so 0.00 is never one, and a small number has up to three decimals. */
 "use strict";
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -69,8 +69,8 @@ function fix(x, { d, e }) {
         const power = Math.floor(Math.log10(a) + 1e-12), m = a / 10 ** power;
         return sign + (Math.abs(m - 1) < 1e-9 ? "" : m.toFixed(1) + "·") + "10" + superscript(power);
     }
-    const text = (a / 10 ** e).toFixed(d), longer = [1, 2].map(more => (a / 10 ** e).toFixed(d + more));
-    return sign + ([text, ...longer].find(each => Number(each) !== 0) || text); /* not -0.00 */
+    const text = (a / 10 ** e).toFixed(d), longer = (a / 10 ** e).toFixed(Math.max(d, 3));
+    return sign + (Number(text) === 0 && Number(longer) > 0 ? String(Number(longer)) : text); /* not -0.00 */
 }
 
 /* A number alone: with the power of ten that a table would have above it. */
