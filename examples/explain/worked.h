@@ -25,7 +25,8 @@ int64_t worked_terms(const Plan *plan, const Step *step, int64_t i, Term *terms,
 /* "dA[1, 0] = -1.121 x -0.1 + -3.944 x -1.6 = 6.422", also where the number is no sum. "" for the
  * start. */
 void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]);
-/* The mean in the gradient of a softmax: "weighted mean = 0.508 x 6.422 + ..."; "" in other steps. */
+/* The weighted mean in the gradient of a softmax: "weighted mean = 0.508 x 6.422 + ..."; "" in
+ * other steps. */
 void worked_mean(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]);
 
 /* How many decimals, up to 3, show all these numbers as they are. */

@@ -421,7 +421,9 @@ START_TEST(formulas) {
     expect_formula("b5.0", "dY = dE");
     expect_formula("b4.0", "dA = dY V'");
     expect_formula("b4.1", "dV = A' dY");
-    expect_formula("b3.0", "d(S / sqrt(d)) = A x (dA - weighted mean), weighted mean: the sum of A x dA in the row");
+    expect_formula(
+        "b3.0",
+        "d(S / sqrt(d)) = A x (dA - weighted mean), weighted mean: the sum of A x dA in the row");
     expect_formula("b2.0", "dS = 0.5 x d(S / sqrt(d))");
     expect_formula("b1.0", "dQ = dS K");
     expect_formula("b1.1", "d(K') = Q' dS");
@@ -472,7 +474,8 @@ START_TEST(short_names) {
     snprintf(members, sizeof members, ",\"short\":[{\"tensor\":%d,\"name\":\"Z\"}]", scores);
     open_with(1, members);
     expect_formula("f2", "Z = 0.5 x S");
-    expect_formula("b3.0", "dZ = A x (dA - weighted mean), weighted mean: the sum of A x dA in the row");
+    expect_formula("b3.0",
+                   "dZ = A x (dA - weighted mean), weighted mean: the sum of A x dA in the row");
     expect_line("b2.0", "dS[1, 2] = 0.5 x -1.444 = -0.722");
     call_of_line(&plan, &plan.tape.lines[2], &f);
     formula_text(&f, text);

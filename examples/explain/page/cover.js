@@ -15,7 +15,8 @@ function drawCover(box) {
         (source || command) && el("p", { class: "made" }, source && ["From ", prose(source), ". "],
             command && ["Made by ", el("code", {}, command)])),
     el("div", { class: "hook" }, t ? [drawHeadsOfCover(t),
-        drawArcs(t, cover.row || 0, isTold(lesson, t) && state.bet === null)] : isCurve ? drawLosses(losses.map(Number)) : drawFormula(formula), drawBet(t)));
+        drawArcs(t, cover.row || 0, isTold(lesson, t) && state.bet === null)] : isCurve
+        ? drawLosses(losses.map(Number)) : drawFormula(formula), drawBet(t)));
 }
 
 /* "15 steps, 3 questions" */

@@ -39,7 +39,8 @@ function fittedGraph(lesson) {
     const W = byId("picture").clientWidth - 24, pen = document.createElement("canvas").getContext("2d"),
         LEAST = isNarrow() ? 0.8 : 0.66;
     pen.font = "12.5px serif";
-    const labels = (height, op) => ({ height, below: t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4), width: t => pen.measureText(plain(symbolOf(t))).width * height / 15 +
+    const below = (height, op) => t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4);
+    const labels = (height, op) => ({ height, below: below(height, op), width: t => pen.measureText(plain(symbolOf(t))).width * height / 15 +
         6 });
     const fitting = graph => Math.min(mostHeight() / (graph.height + 8), W / graph.width,
         1.5 * Math.max(1, enlarged()));

@@ -30,8 +30,9 @@ function nameEl(name, tag = "i") {
 /* What lessons write with the letters of a keyboard, set as formulas are: 2 × (−0.661 − 1), 10⁶, √d, “the”. A number does
  * not part from its sign at the end of a line. */
 const typeset = text => text.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
-    .replace(/\b(d?[A-Z]|d[a-z])'(?!\w)/g, "$1ᵀ").replace(/(\d)e(\d+)\b/g, (_, m, power) => (m === "1" ? "" : m + "·") + "10" +
-    superscript(power)).replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|$)/g, "\u00a0×\u00a0")
+    .replace(/\b(d?[A-Z]|d[a-z])'(?!\w)/g, "$1ᵀ")
+    .replace(/(\d)e(\d+)\b/g, (_, m, power) => (m === "1" ? "" : m + "·") + "10" + superscript(power))
+    .replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|$)/g, "\u00a0×\u00a0")
     .replace(/ - /g, "\u00a0−\u00a0").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")
     .replace(/"/g, "”").replace(/(\w)'/g, "$1’");
 

@@ -57,6 +57,9 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
         el("span", { class: "note" }, "? The question asks for it.")];
     if (!isHidden && !isOpen) return [output, el("span", { class: "note" }, ", a sum: the question asks for its terms.")];
     if (isHidden) return [...nodes, isOpen && equals, guessField(view, i)];
+    /* exp(−2.35) does not part at the end of a line. */
+    terms.forEach((term, n) => /exp\([^)]*$/.test(term) && terms[n + 2] === ")" &&
+        nodes.splice(n, 3, el("span", { class: "held" }, nodes.slice(n, n + 3)), "", ""));
     return [nodes, terms.length === 0 ? output : !isAlone && [equals, output],
         reason && el("span", { class: "why" }, "because " + reason),
             gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
