@@ -28,8 +28,7 @@ void formula_of(const Plan *plan, const Step *step, Formula *formula);
 /* y = a - b: a line forward that the data give a formula of inputs, numbers and signs, so it holds
  * for each number. False if they do not. */
 bool formula_by_number(const Plan *plan, const RuledLine *line, Formula *formula);
-/* The tensor of the part's lines that its derivatives are, times a number: E, 2 of E^2. -1: none.
- */
+/* The tensor of the part's lines that its derivatives are, times a number: E, 2. -1: none. */
 int multiple_of(const Plan *plan, const Part *part, double *times);
 /* A = softmax(S): a line forward with its op, in the names of the tape. */
 void call_of_line(const Plan *plan, const RuledLine *line, Formula *formula);
