@@ -7,7 +7,7 @@
  *
  * Each row has a mean and a variance of its own. x[i][j] changes xhat in three ways: by itself,
  * through the mean and through the variance. w and b are used in every row. Backward computes mean,
- * var and xhat again.
+ * var and xhat again. First find how L changes with var and with mean of a row, then with x.
  *
  * A number to check: one row, x = {{0, 4, 0, 4}}, eps = 5, w = {1, 1, 1, 1} and dy = {{9, 0, 0,
  * 0}}. Then mean = 2, var = 4, xhat = {-2/3, 2/3, -2/3, 2/3}, and dx = {{1.91667, -0.41667,

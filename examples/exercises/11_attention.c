@@ -6,7 +6,8 @@
  *
  * Three lines forward, three steps back: from dy to dv and dp (exercise 3), from dp to ds (exercise
  * 4, a row at a time), from ds to dq and dk (exercise 3 again, and the scale). Backward computes p
- * again.
+ * again. An array of your own, double p[Q][K], is not zero at the start, and = {0}
+ * does not compile where a size is a variable: use memset or a loop.
  *
  * A number to check: Q = 1, K = 2, D = 1, q = {{1}}, k = {{0}, {log 3}}, v = {{0}, {8}}, dy =
  * {{1}}. Then p = {{0.25, 0.75}}, ds = {{-1.5, 1.5}}, and dv = {{0.25}, {0.75}}, dq = {{1.647918}},

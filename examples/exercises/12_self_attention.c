@@ -6,7 +6,8 @@
  *
  * Head h has the columns h d to h d + d - 1 of q, k, v and o. x is used in three products, so dx
  * has three terms. The rest is exercises 7 and 11: a projection is a linear layer without b, and a
- * head is attention.
+ * head is attention. An array of your own, double q[n][E], is not zero at the start, and = {0}
+ * does not compile where a size is a variable: use memset or a loop.
  *
  * A number to check: n = 1. Then every weight is 1, so o = v, and dwq = dwk = 0. With heads = d =
  * 1, x = {{2}}, wv = {{3}}, wo = {{5}} and dy = {{1}}: dx = {{15}}, dwv = {{10}}, dwo = {{6}}. */
