@@ -386,6 +386,28 @@ static void diagnose_done(Case *c) {
     if (any_wrong(c)) explain_wrong(c, all);
 }
 
+/* "'x' undeclared" or "undeclared identifier 'x'", where the backward computes dx and gets no x, or
+ * gets no y: the name; NULL if the message is another one. */
+static const char *missing_operand(const Exercise *e, const char *message) {
+    static char name[32];
+    char quoted[40];
+    if (!strstr(message, "undeclared")) return NULL;
+    for (int k = -1; k < 0 || exercise_array(e, k); k++) {
+        if (k >= 0 && exercise_array(e, k)->kind != OUTPUT) continue;
+        snprintf(name, sizeof name, "%s", k < 0 ? "y" : exercise_array(e, k)->name + 1);
+        snprintf(quoted, sizeof quoted, "'%s'", name);
+        if (strstr(message, quoted)) return name;
+    }
+    return NULL;
+}
+
+static void say_no_compile(Mark *mark, const char *message) {
+    const char *name = missing_operand(mark->exercise, message);
+    say(mark, "it does not compile: %s\n", message);
+    if (name)
+        say(mark, "A backward gets only what is in its parentheses; does it need %s?\n", name);
+}
+
 Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const Calls *right) {
     Mark mark = {.exercise = e, .kind = MARK_RIGHT, .worst = -1};
     Case c = {.e = e, .trial = trial, .given = given, .right = right, .mark = &mark};
@@ -393,7 +415,7 @@ Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const C
     case TRIAL_EMPTY: mark.kind = MARK_EMPTY; break;
     case TRIAL_NO_COMPILE:
         mark.kind = MARK_NO_COMPILE;
-        say(&mark, "it does not compile: %s\n", trial->sentence);
+        say_no_compile(&mark, trial->sentence);
         break;
     case TRIAL_IMPOSSIBLE:
         mark.kind = MARK_CRASH;

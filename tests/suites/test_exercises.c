@@ -344,6 +344,21 @@ START_TEST(an_input_where_all_is_zero) {
 }
 END_TEST
 
+START_TEST(what_is_missing) {
+    expect_words(4, "double dot(int n); dx[0] = dot(n);",
+                 "it does not compile: undefined reference to `dot'");
+    submit(
+        0,
+        "void scale_backward(int n, double s, double dx[n], const double dy[n]) { dx[0] = s * x[0]; }\n");
+    mark_folder("--only 1");
+    const char *output = json_text(json_at(json_get(tree, "tests"), 0), "output", "");
+    ck_assert_msg(
+        strstr(output, "\nA backward gets only what is in its parentheses; does it need x?\n"),
+        "%s", output);
+    free(tree);
+}
+END_TEST
+
 /* 14: a free that was forgotten in a loop. */
 START_TEST(memory_that_is_not_freed) {
     char code[TEXT], mark[128], *at;
@@ -576,6 +591,7 @@ int main(void) {
     tcase_add_test(results, an_assignment_where_terms_are_added);
     tcase_add_test(results, an_input_where_all_is_zero);
     tcase_add_test(results, the_numbers_of_a_formula);
+    tcase_add_test(results, what_is_missing);
     tcase_add_test(results, memory_that_is_not_freed);
     TCase *line = add_program_case(suite, "command line");
     tcase_add_test(line, command_lines);
