@@ -81,6 +81,9 @@ static void choose(const char *list, bool *chosen) {
     for (const char *at = list; *at;) {
         char *end;
         const long number = strtol(at, &end, 10);
+        if (!only && is_list(at) && (number < 1 || number > EXERCISES))
+            flags_misuse("exercises", "there is no exercise %.*s: they are 1 to %d",
+                         (int)strcspn(at, ","), at, EXERCISES);
         if (!is_list(at) || number < 1 || number > EXERCISES)
             flags_misuse("exercises", "--only wants numbers from 1 to %d, as 3,4, not \"%s\"",
                          EXERCISES, list);
@@ -108,7 +111,7 @@ static void print_lesson(const Marking *marking) {
 
 static void print_mark(const Marking *marking, void *data) {
     (void)data;
-    results_print(marking, seed);
+    results_print(marking, arrays ? NULL : &seed);
     if (arrays) print_lesson(marking);
     if (arrays) results_print_arrays(marking);
     fflush(stdout);
@@ -132,6 +135,16 @@ static bool all_right(const Marking *list, int n) {
     for (int i = 0; i < n; i++)
         if (list[i].mark.kind != MARK_RIGHT) return false;
     return true;
+}
+
+/* "sub/" -> "sub": a slash comes before a file's name. */
+static void cut_slashes(void) {
+    static char folder[4096];
+    size_t n = strlen(submission);
+    while (n > 1 && submission[n - 1] == '/') n--;
+    if (n >= sizeof folder) return;
+    memcpy(folder, submission, n);
+    submission = folder;
 }
 
 /* The exit status. */
@@ -183,6 +196,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "exercises: %s\n", tensor_error());
         return 1;
     }
+    cut_slashes();
     process_prepare();
     const int status = find ? find_inputs() : mark_or_train(chosen);
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;

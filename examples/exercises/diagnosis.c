@@ -158,8 +158,8 @@ __attribute__((format(printf, 2, 3))) static void say(Mark *mark, const char *fo
 
 static void say_mistake(const Case *c, const KnownMistake *m, int output) {
     const Parameter *p = output >= 0 ? exercise_array(c->e, output) : NULL;
-    say(c->mark, "%s%sYour code computes this: %s\n%s\n", p ? p->name : "", p ? ": " : "", m->says,
-        m->asks);
+    say(c->mark, "%s%s code computes this: %s\n%s\n", p ? p->name : "", p ? ": your" : "Your",
+        m->says, m->asks);
 }
 
 /* The number of all elements of a call's arrays. */

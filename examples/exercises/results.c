@@ -43,7 +43,7 @@ static void print_text(const char *text) {
     }
 }
 
-void results_print(const Marking *marking, uint64_t seed) {
+void results_print(const Marking *marking, const uint64_t *seed) {
     const Mark *mark = &marking->mark;
     const Exercise *e = marking->exercise;
     printf("%2d %-19s%s", e->number, e->name, mark_names[mark->kind]);
@@ -55,9 +55,9 @@ void results_print(const Marking *marking, uint64_t seed) {
     printf("%*s", MESSAGE - INDENT - (int)strlen(mark_names[mark->kind]), "");
     if (strlen(mark_names[mark->kind]) >= MESSAGE - INDENT) putchar(' ');
     print_text(mark->text);
-    if (mark->worst >= 0)
+    if (mark->worst >= 0 && seed)
         printf("%*s(build/exercises %d --seed %llu shows the arrays)\n", INDENT, "", e->number,
-               (unsigned long long)seed);
+               (unsigned long long)*seed);
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */

@@ -6,8 +6,9 @@
 
 #include <stdio.h>
 
-/* " 4 softmax            right    ...": a line, and the sentences of its mark below it. */
-void results_print(const Marking *marking, uint64_t seed);
+/* " 4 softmax            right    ...": a line, and the sentences of its mark below it; the
+ * last of them says which command shows the arrays, if there is a seed. */
+void results_print(const Marking *marking, const uint64_t *seed);
 
 /* The arrays of the call with the worst number, yours and right, and what the function printed. */
 void results_print_arrays(const Marking *marking);
