@@ -5,6 +5,9 @@
 #include "process.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
 typedef struct {
     Marking *list;
@@ -66,10 +69,27 @@ static bool has_numbers(const Trial *trial) {
            trial->end != TRIAL_IMPOSSIBLE;
 }
 
-static void finish(Queue *queue, Marking *marking) {
+/* Waits until the trial is over. Somebody who waits in a terminal for a loop without an end is told
+ * so, once. */
+static void await(Queue *queue, const Marking *marking) {
+    enum { SILENCE = 3 };
+    struct timespec end = {.tv_sec = time(NULL) + SILENCE + 1};
+    bool says = isatty(2);
     pthread_mutex_lock(&queue->lock);
-    while (!marking->tried) pthread_cond_wait(&queue->over, &queue->lock);
+    while (!marking->tried) {
+        if (!says) {
+            pthread_cond_wait(&queue->over, &queue->lock);
+        } else if (pthread_cond_timedwait(&queue->over, &queue->lock, &end) != 0) {
+            fprintf(stderr, "%d %s is still running; it is stopped after %d seconds ...\n",
+                    marking->exercise->number, marking->exercise->name, TRIAL_SECONDS);
+            says = false;
+        }
+    }
     pthread_mutex_unlock(&queue->lock);
+}
+
+static void finish(Queue *queue, Marking *marking) {
+    await(queue, marking);
     const Exercise *e = marking->exercise;
     if (has_numbers(&marking->trial)) {
         marking->right = calls_copy(e, &marking->given);

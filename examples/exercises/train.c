@@ -137,7 +137,9 @@ static bool print_functions(const int *numbers) {
         bool first = true;
         for (const int *number = numbers; *number; number++) {
             if (planted_is_yours(*number) != yours) continue;
-            if (first) printf(yours ? "  yours:" : "  the library's, since yours is not there:");
+            if (first)
+                printf(yours ? "  yours:"
+                             : "  the library's, since yours is not there or does not compile:");
             printf(" %d %s", *number, exercise(*number)->name);
             first = false;
             if (yours) any = true;
@@ -181,6 +183,7 @@ static bool train_mechanism(const char *attention, const char *title, const int 
         printf("  Write one of these functions first.\n\n");
         return false;
     }
+    printf("  (a function that does not return is stopped after %d seconds)\n", TRIAL_SECONDS);
     fflush(stdout);
     train_library(attention, &library);
     train_yours(attention, &yours);

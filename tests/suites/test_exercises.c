@@ -465,6 +465,18 @@ START_TEST(the_lessons) {
 }
 END_TEST
 
+/* In a terminal, somebody who waits is told for what. */
+START_TEST(a_loop_without_an_end) {
+    submit(
+        3,
+        "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) { for (;;) dx[0] = n; }\n");
+    ck_assert_int_eq(run_on_terminal("", "--submission $D --only 4 2>&1"), 1);
+    ck_assert_ptr_nonnull(
+        strstr(out, "4 softmax is still running; it is stopped after 10 seconds ..."));
+    ck_assert_ptr_nonnull(strstr(out, "did not return within 10 seconds (n = "));
+}
+END_TEST
+
 START_TEST(the_compiler) {
     submit_right_answers();
     ck_assert_int_eq(run_line("CC='cc -O2'", "--submission $D 4"), 0);
@@ -508,7 +520,8 @@ START_TEST(a_wrong_function_trains_otherwise) {
     ck_assert_str_eq(mark, "wrong no_onehot");
     ck_assert_int_eq(run("--submission $D --train"), 1);
     ck_assert_ptr_nonnull(strstr(
-        out, "  yours: 9 cross_entropy\n  the library's, since yours is not there: 3 product"));
+        out,
+        "  yours: 9 cross_entropy\n  the library's, since yours is not there or does not compile: 3 product"));
     ck_assert_ptr_nonnull(strstr(out, "   differs\n"));
     ck_assert_ptr_nonnull(strstr(out, "  The losses differ"));
     submit(
@@ -612,6 +625,7 @@ int main(void) {
     TCase *training = add_program_case(suite, "training");
     mark_long(training);
     tcase_add_test(training, right_functions_train_as_the_library_does);
+    tcase_add_test(training, a_loop_without_an_end);
     tcase_add_test(training, a_wrong_function_trains_otherwise);
     TCase *find = add_program_case(suite, "find");
     tcase_add_test(find, finding_inputs);
