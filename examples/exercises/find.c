@@ -50,7 +50,8 @@ static const Question questions[] = {
     {5,
      (Function *)masked_softmax_backward,
      "find_masked_softmax.inc",
-     "y is 0 where keep is false. Which dy makes 0 times dy something else than 0?",
+     "y is 0 where keep is false. Which dy makes 0 times dy something else than 0? You can "
+     "type it.",
      {3},
      {"x", "keep", "dy"}},
 };
@@ -79,6 +80,15 @@ static int array_named(const Exercise *e, const char *name) {
     return -1;
 }
 
+/* "3 numbers" */
+static const char *wants(const Exercise *e, int array, int64_t n) {
+    static char text[64];
+    const bool mask = array >= 0 && exercise_array(e, array)->kind == MASK;
+    if (mask) snprintf(text, sizeof text, "%d times true or false, or 1 or 0", (int)n);
+    else snprintf(text, sizeof text, "%d number%s", (int)n, n == 1 ? "" : "s");
+    return text;
+}
+
 /* Stores the numbers of a line as the parameter with this name. False with a sentence on standard
  * output if they do not fit. */
 static bool store(const Exercise *e, Call *call, const char *name, const char *line) {
@@ -86,8 +96,7 @@ static bool store(const Exercise *e, Call *call, const char *name, const char *l
     const int64_t n = array < 0 ? 1 : call_length(e, call, array);
     double number[16];
     if (!numbers_read(line, number, (int)n)) {
-        printf("%s wants %d number%s, with spaces between; nan is a number, too\n", name, (int)n,
-               n == 1 ? "" : "s");
+        printf("It wants %s, with spaces between.\n", wants(e, array, n));
         return false;
     }
     if (strcmp(name, "target") == 0) {
@@ -107,9 +116,10 @@ static bool store(const Exercise *e, Call *call, const char *name, const char *l
 }
 
 static bool ask(const Exercise *e, Call *call, const char *name) {
+    const int array = array_named(e, name);
     char line[LINE];
     for (;;) {
-        printf("%s = ", name);
+        printf("%s, %s = ", name, wants(e, array, array < 0 ? 1 : call_length(e, call, array)));
         if (!read_line(line)) return false;
         if (store(e, call, name, line)) return true;
     }

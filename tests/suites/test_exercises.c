@@ -544,7 +544,9 @@ START_TEST(finding_inputs) {
             "--find"),
         0);
     ck_assert_ptr_nonnull(strstr(out, "dx[0] is -0.333333, and should be -0.333333.\nFor which y"));
-    ck_assert_ptr_nonnull(strstr(out, "x wants 3 numbers"));
+    ck_assert_ptr_nonnull(strstr(out, "x, 3 numbers = It wants 3 numbers, with spaces between.\n"));
+    ck_assert_ptr_nonnull(strstr(out, "keep, 3 times true or false, or 1 or 0 = "));
+    ck_assert_ptr_nonnull(strstr(out, "dloss, 1 number = "));
     ck_assert_ptr_nonnull(strstr(out, "It has the form dx[1]."));
     ck_assert_ptr_nonnull(strstr(out, "target wants a class"));
     ck_assert_ptr_nonnull(
