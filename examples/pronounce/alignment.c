@@ -53,21 +53,23 @@ static void divide(Alignment *a, double counts[LETTERS][MAX_SOUNDS]) {
 }
 
 /* The first round has no probabilities: the sounds are spread over the letters, beginning at the
- * first. This start also decides what the probabilities cannot: if two letters always stand
- * together for one sound, as ng does, the first letter says it. */
+ * first. (Words with more sounds than letters wait for the second round.) This start also decides
+ * what the probabilities cannot: if two letters always stand together for one sound, as ng does,
+ * the first letter says it. */
+static bool align(const Alignment *a, const Word *w, int round, int letter[WORD_MAX]) {
+    if (round > 0) alignment_of(a, w, letter);
+    else
+        for (int i = 0; i < w->num_sounds; i++) letter[i] = i * w->num_letters / w->num_sounds;
+    return round > 0 || w->num_sounds <= w->num_letters;
+}
+
 void alignment_learn(Alignment *a, const Dictionary *d) {
     *a = (Alignment){.num_sounds = d->num_sounds};
     for (int round = 0; round <= ROUNDS; round++) {
         double counts[LETTERS][MAX_SOUNDS] = {{0}};
         int letter[WORD_MAX];
-        for (const Word *w = d->word; w < d->word + d->num_words; w++) {
-            if (w->part != TRAINED) continue;
-            if (round > 0) alignment_of(a, w, letter);
-            else
-                for (int i = 0; i < w->num_sounds; i++)
-                    letter[i] = i * w->num_letters / w->num_sounds;
-            count(counts, w, letter);
-        }
+        for (const Word *w = d->word; w < d->word + d->num_words; w++)
+            if (w->part == TRAINED && align(a, w, round, letter)) count(counts, w, letter);
         divide(a, counts);
     }
 }

@@ -40,9 +40,9 @@ static const struct {
      " --tokens 4",
      "--hidden 12", "--hidden 352", NULL},
     {"pronounce",
-     "--words tests/golden/words.txt --show xate,bathi,lite --steps 50 --every 10 --batch 8"
+     "--words tests/golden/words.txt --show baxi,dakih,lite --steps 50 --every 10 --batch 8"
      " --hidden 8 --lr 0.02",
-     "--hidden 10", "--hidden 352", "--words"},
+     "--hidden 10", "--hidden 256 --show abcdefghijklmnopqrstuvwxyzabcd", "--words"},
 };
 
 enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };
