@@ -313,7 +313,9 @@ static Tensor *which_attention(void) {
 static Tensor *sound_names(void) {
     int64_t letter[sizeof dictionary.sound];
     for (size_t i = 0; i < sizeof dictionary.sound; i++)
-        letter[i] = dictionary.sound[i / sizeof *dictionary.sound][i % sizeof *dictionary.sound];
+        letter[i] =
+            (unsigned char)
+                dictionary.sound[i / sizeof *dictionary.sound][i % sizeof *dictionary.sound];
     return tensor_from_int64s(SHAPE(sizeof dictionary.sound), letter);
 }
 

@@ -67,7 +67,7 @@ void alignment_learn(Alignment *a, const Dictionary *d) {
     *a = (Alignment){.num_sounds = d->num_sounds};
     for (int round = 0; round <= ROUNDS; round++) {
         double counts[LETTERS][MAX_SOUNDS] = {{0}};
-        int letter[WORD_MAX];
+        int letter[WORD_MAX] = {0};
         for (const Word *w = d->word; w < d->word + d->num_words; w++)
             if (w->part == TRAINED && align(a, w, round, letter)) count(counts, w, letter);
         divide(a, counts);

@@ -39,7 +39,8 @@ static const char blanks[] = " \t\r\n";
 static bool read_line(Dictionary *d, const char *line, Word *word) {
     size_t n = strcspn(line, blanks);
     if (!spell(word, line, n)) return false;
-    for (line += n; *(line += strspn(line, blanks)); line += n) {
+    line += n + strspn(line + n, blanks);
+    for (; *line; line += n + strspn(line + n, blanks)) {
         n = strcspn(line, blanks);
         int sound = sound_number(d, line, n);
         if (sound < 0 || word->num_sounds == WORD_MAX) return false;
@@ -126,8 +127,9 @@ static int find(Dictionary *d, const Word *word) {
 static bool read_shown(Dictionary *d, const char *list) {
     static const char between[] = ", \t\r\n";
     Word word;
-    for (const char *at = list; *(at += strspn(at, between)); at += strcspn(at, between)) {
-        const size_t n = strcspn(at, between);
+    size_t n;
+    for (const char *at = list + strspn(list, between); *at; at += n + strspn(at + n, between)) {
+        n = strcspn(at, between);
         if (!spell(&word, at, n))
             return tensor_fail(
                 "--show: \"%s\" does not begin with a word of 1 to %d letters a to z",

@@ -36,7 +36,8 @@ Tensor *encode(EncoderDecoder *net, Tensor *letters, Tensor *lengths) {
 static Tensor *last_states(Tensor *keys, Tensor *lengths) {
     const int64_t N = tensor_size(keys, 0), h = tensor_size(keys, 2);
     Tensor *last = ag_reshape(ag_add_scalar(lengths, -1), SHAPE(N, 1, 1));
-    Tensor *forward = ag_slice(keys, 2, 0, h / 2), *backward = ag_slice(keys, 2, h / 2, h);
+    Tensor *forward = ag_slice(keys, 2, 0, h / 2);
+    Tensor *backward = ag_slice(keys, 2, h / 2, h);
     Tensor *both[] = {ag_gather(forward, 1, ag_expand(last, SHAPE(N, 1, h / 2))),
                       ag_slice(backward, 1, 0, 1)};
     return ag_cat(both, 2, 2);

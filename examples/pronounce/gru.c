@@ -24,7 +24,8 @@ static Tensor *step(Gru *gru, Tensor *given, Tensor *h) {
     const int64_t H = gru->size;
     Tensor *own = ag_linear(h, gru->weight_hh, gru->bias_hh); /* (B, 3 H) */
     Tensor *gates = ag_sigmoid(ag_add(ag_slice(given, 1, 0, 2 * H), ag_slice(own, 1, 0, 2 * H)));
-    Tensor *r = ag_slice(gates, 1, 0, H), *z = ag_slice(gates, 1, H, 2 * H);
+    Tensor *r = ag_slice(gates, 1, 0, H);
+    Tensor *z = ag_slice(gates, 1, H, 2 * H);
     Tensor *n = ag_tanh(
         ag_add(ag_slice(given, 1, 2 * H, 3 * H), ag_mul(r, ag_slice(own, 1, 2 * H, 3 * H))));
     return ag_add(n, ag_mul(z, ag_sub(h, n)));

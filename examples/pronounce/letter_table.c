@@ -18,13 +18,16 @@ static uint64_t window_at(const Word *w, int l, int size) {
     for (int i = l - LEFT; i <= l + RIGHT; i++) {
         const bool inside = i >= 0 && i < w->num_letters;
         const bool counts = i >= l - sizes[size].left && i <= l + sizes[size].right;
-        window = window << LETTER_BITS | (counts ? inside ? w->letter[i] : 0 : 31);
+        uint64_t letter = inside ? w->letter[i] : 0;
+        if (!counts) letter = 31;
+        window = window << LETTER_BITS | letter;
     }
     return window;
 }
 
 static int compare(const void *a, const void *b) {
-    const Entry *x = a, *y = b;
+    const Entry *x = a;
+    const Entry *y = b;
     if (x->window != y->window) return x->window < y->window ? -1 : 1;
     return (x->sounds > y->sounds) - (x->sounds < y->sounds);
 }
@@ -59,7 +62,7 @@ static void add_word(LetterTable *table, const Word *w, const int *letter) {
 }
 
 bool letter_table_learn(LetterTable *table, const Dictionary *d, const Alignment *alignment) {
-    size_t letters = 0;
+    size_t letters = 1; /* malloc of 0 bytes may be NULL */
     int letter[WORD_MAX];
     *table = (LetterTable){{NULL}, {0}};
     for (int i = 0; i < d->num_words; i++) letters += (size_t)d->word[i].num_letters;
@@ -82,7 +85,8 @@ void letter_table_free(LetterTable *table) {
 }
 
 static int compare_windows(const void *a, const void *b) {
-    const Entry *x = a, *y = b;
+    const Entry *x = a;
+    const Entry *y = b;
     return (x->window > y->window) - (x->window < y->window);
 }
 

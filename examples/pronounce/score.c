@@ -90,12 +90,14 @@ static void score_batch(Score *score, EncoderDecoder *net, const Dictionary *d,
 Score score_of(EncoderDecoder *net, const Dictionary *d, const Alignment *alignment,
                const LetterTable *table, Part part) {
     Score score = {.sounds = 0};
-    Tensor *numbers;
+    int next = 0;
     tape_begin_no_grad();
-    for (int next = 0; (numbers = dictionary_part(d, part, &next, AT_ONCE));) {
+    Tensor *numbers = dictionary_part(d, part, &next, AT_ONCE);
+    while (numbers) {
         tape_begin_no_grad();
         score_batch(&score, net, d, alignment, table, numbers);
         tape_end();
+        numbers = dictionary_part(d, part, &next, AT_ONCE);
     }
     tape_end();
     return score;

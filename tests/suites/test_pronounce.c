@@ -64,8 +64,10 @@ static void expect_gradients(Gru *gru, const char *direction) {
 
 /* torch's states are 0 after the end of a sequence; ours go on, and nothing reads them. */
 START_TEST(both_directions_with_lengths) {
-    Gru *forward = torchs_gru("forward."), *backward = torchs_gru("backward.");
-    Tensor *x = ag_requires_grad(tensor_clone(torchs("x"))), *lengths = torchs("lengths");
+    Gru *forward = torchs_gru("forward.");
+    Gru *backward = torchs_gru("backward.");
+    Tensor *x = ag_requires_grad(tensor_clone(torchs("x")));
+    Tensor *lengths = torchs("lengths");
     tape_begin();
     Tensor *both[] = {gru_forward(forward, x, NULL), gru_backward(backward, x, lengths)};
     Tensor *t = tape_own(tensor_arange_of(0, 6, 1, I64));
@@ -86,7 +88,9 @@ END_TEST
 /* One step at a time, as in decoding, gives the states of all steps at once. */
 START_TEST(from_a_state) {
     Gru *gru = torchs_gru("forward.");
-    Tensor *x = torchs("x"), *h = torchs("h"), *list[6];
+    Tensor *x = torchs("x");
+    Tensor *h = torchs("h");
+    Tensor *list[6];
     tape_begin_no_grad();
     expect_torchs(gru_forward(gru, x, h), "states_from_h", 1e-12);
     for (int t = 0; t < 6; t++) {
@@ -153,7 +157,8 @@ START_TEST(no_family_is_on_both_sides) {
     read_words(ENGLISH, "taxi,house,water");
     int families = 1;
     for (int i = 1; i < d.num_in_file; i++) {
-        const Word *a = &d.word[i - 1], *b = &d.word[i];
+        const Word *a = &d.word[i - 1];
+        const Word *b = &d.word[i];
         const bool same = strncmp(a->text, b->text, 4) == 0;
         ck_assert_msg(same == (a->family == b->family), "%s, %s", a->text, b->text);
         if (same) ck_assert_msg(a->part == b->part, "%s, %s", a->text, b->text);
@@ -224,13 +229,15 @@ START_TEST(parts) {
     static int seen[9617];
     read_words(ENGLISH, "light");
     tape_begin_no_grad();
-    Tensor *numbers;
-    int n = 0;
-    for (int next = 0; (numbers = dictionary_part(&d, FINAL, &next, 100));)
+    int n = 0, next = 0;
+    Tensor *numbers = dictionary_part(&d, FINAL, &next, 100);
+    while (numbers) {
         for (int64_t i = 0; i < tensor_size(numbers, 0); i++, n++) {
             const int word = (int)tensor_get(numbers, i);
             ck_assert(d.word[word].part == FINAL && seen[word]++ == 0);
         }
+        numbers = dictionary_part(&d, FINAL, &next, 100);
+    }
     tape_end();
     ck_assert_int_eq(n, words_in(FINAL));
     dictionary_free(&d);
@@ -327,7 +334,8 @@ START_TEST(decoding) {
     tape_begin_no_grad();
     int64_t numbers[] = {d.shown[0], d.shown[1], d.shown[2]};
     Batch batch = dictionary_batch(&d, tape_own(tensor_from_int64s(SHAPE(3), numbers)));
-    Tensor *weights, *again;
+    Tensor *weights;
+    Tensor *again;
     ck_assert(speak(net, &batch, said, &weights));
     const int most = 2 * 8;
     for (int n = 0; n < 3; n++)
