@@ -9,6 +9,7 @@
 #include "common_program.h"
 
 #include "../../examples/explain/check.h"
+#include "../../examples/explain/deflate.h"
 #include "../../examples/explain/lesson.h"
 #include "../../examples/explain/live.h"
 #include "../../examples/explain/picture.h"
@@ -1861,6 +1862,38 @@ static Json *data_of_page(const char *name) {
     return read;
 }
 
+static void put_into_file(void *file, unsigned byte) { putc((int)byte, file); }
+
+/* Fills the text with copies of what stands before, short and long, near and far, and with bytes
+ * of all kinds between them. */
+static void fill_with_copies(char *text, size_t size) {
+    uint32_t random = 1;
+    for (size_t i = 0; i < size;) {
+        random = random * 1664525 + 1013904223;
+        const size_t length = (size_t)1 << (random >> 8) % 11;
+        const size_t back = (size_t)1 << (random >> 16) % 17;
+        const bool is_copy = random >> 31 && back <= i;
+        for (const size_t end = i + (is_copy ? length : 5); i < end && i < size; i++) {
+            random = random * 1664525 + 1013904223;
+            text[i] = is_copy ? text[i - back] : (char)(random >> 24);
+        }
+    }
+}
+
+START_TEST(gunzip_reads_what_deflate_writes) {
+    static const size_t lengths[] = {0, 1, 2, 3, 1000, PAGE_SIZE / 4};
+    fill_with_copies(page, PAGE_SIZE / 4);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        FILE *text = fopen(path("text"), "wb");
+        FILE *packed = fopen(path("text.gz"), "wb");
+        ck_assert(text && packed && fwrite(page, 1, lengths[i], text) == lengths[i]);
+        deflate_gzip(page, lengths[i], put_into_file, packed);
+        ck_assert(fclose(text) == 0 && fclose(packed) == 0);
+        ck_assert_int_eq(shell("gzip -dc <$D/text.gz | cmp - $D/text"), 0);
+    }
+}
+END_TEST
+
 START_TEST(page_of_the_lessons) {
     program = "explain";
     ck_assert_int_eq(run("--page $D/page.html"), 0);
@@ -2352,6 +2385,7 @@ int main(void) {
     tcase_add_test(tcase, requests);
     tcase_add_test(tcase, requests_that_cannot_be);
     tcase = add_program_case(suite, "the program");
+    tcase_add_test(tcase, gunzip_reads_what_deflate_writes);
     tcase_add_test(tcase, page_of_the_lessons);
     tcase_add_test(tcase, page_of_one_lesson);
     tcase_add_loop_test(tcase, text_is_golden, 0, SETS);
