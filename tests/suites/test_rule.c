@@ -3,6 +3,7 @@
  *
  * A small tape has one line, an op of the library. A lesson has a rule for each of its lines. */
 #include "common.h"
+#include "common_page.h"
 #include "common_program.h"
 
 #include "../../examples/explain/check.h"
@@ -870,7 +871,7 @@ static const char *page(void) {
     ck_assert_ptr_nonnull(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
-    return text;
+    return data_in_page(text);
 }
 
 static int count_in(const char *text, const char *part) {
