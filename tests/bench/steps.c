@@ -25,6 +25,8 @@ struct Case {
     double dropout;
     enum { NO_LENGTHS, LENGTHS_3_2, RANDOM_LENGTHS, CAUSAL } mask;
     double clip; /* the largest norm of the gradients; 0: no clipping */
+    int layers;  /* of a transformer, and how many tokens it knows */
+    int64_t vocabulary;
 };
 
 /* What a case trains, made once. */
@@ -221,7 +223,7 @@ static void sharp_make(Training *t) { sdpa_spread(t, 32); }
 
 /* ---- gpt: a transformer that predicts the next token, after nanoGPT -------------------------- */
 
-enum { VOCABULARY = 65, LAYERS = 4 };
+enum { MOST_LAYERS = 4 };
 
 typedef struct {
     Module module;
@@ -231,7 +233,7 @@ typedef struct {
 typedef struct {
     Module module;
     Embedding *wte, *wpe; /* for tokens (its weight is also the weight of head) and for places */
-    Block *block[LAYERS];
+    Block *block[MOST_LAYERS];
     LayerNorm *lnf;
     Linear *head;
     Tensor *places; /* 0, 1, 2, ... */
@@ -272,20 +274,20 @@ static Tensor *gpt_loss(Training *t) {
     GPT *net = t->net;
     Tensor *places = nn_embedding_forward(net->wpe, net->places);
     Tensor *x = ag_add(nn_embedding_forward(net->wte, t->q), places);
-    for (int i = 0; i < LAYERS; i++) x = block_forward(t, net->block[i], x);
+    for (int i = 0; i < c->layers; i++) x = block_forward(t, net->block[i], x);
     Tensor *logits = nn_linear_forward(net->head, nn_layer_norm_forward(net->lnf, x));
-    logits = ag_reshape(logits, SHAPE(c->B * c->Q, VOCABULARY));
+    logits = ag_reshape(logits, SHAPE(c->B * c->Q, c->vocabulary));
     return ag_cross_entropy(logits, t->target, -100, REDUCE_MEAN);
 }
 
 static GPT *gpt_new(const Case *c) {
     GPT *net = nn_module_new(&gpt_class);
-    net->wte = nn_add_child(net, "wte", nn_embedding_new(VOCABULARY, c->C));
+    net->wte = nn_add_child(net, "wte", nn_embedding_new(c->vocabulary, c->C));
     net->wpe = nn_add_child(net, "wpe", nn_embedding_new(c->Q, c->C));
-    for (int i = 0; i < LAYERS; i++)
+    for (int i = 0; i < c->layers; i++)
         net->block[i] = nn_add_child(net, (char[]){'h', (char)('0' + i), '\0'}, block_new(c->C));
     net->lnf = nn_add_child(net, "lnf", nn_layer_norm_new(SHAPE(c->C)));
-    net->head = nn_add_child(net, "head", nn_linear_new(c->C, VOCABULARY, false));
+    net->head = nn_add_child(net, "head", nn_linear_new(c->C, c->vocabulary, false));
     nn_set_parameter(net->wte, &net->wte->weight, tensor_retain(net->head->weight));
     for (ModuleSlot *p = NULL; nn_next_parameter(net, "", &p);)
         if ((*p->slot)->shape.ndim > 1) nn_init_normal(*p->slot, 0, 0.02);
@@ -296,14 +298,14 @@ static GPT *gpt_new(const Case *c) {
 static void gpt_make(Training *t) {
     const Case *c = t->c;
     t->net = gpt_new(c);
-    t->q = tensor_randint(0, VOCABULARY, SHAPE(c->B, c->Q));
-    t->target = tensor_randint(0, VOCABULARY, SHAPE(c->B * c->Q));
+    t->q = tensor_randint(0, c->vocabulary, SHAPE(c->B, c->Q));
+    t->target = tensor_randint(0, c->vocabulary, SHAPE(c->B * c->Q));
     AdamWConfig config = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
     t->optimizer = nn_adamw_new(t->net, config);
     const double width = (double)c->C, tokens = (double)(c->B * c->Q);
     t->operations =
-        LAYERS * (product(tokens, width, 12 * width, 2) + 2 * product(pairs(t), width, 1, 2)) +
-        product(tokens, width, VOCABULARY, 2);
+        c->layers * (product(tokens, width, 12 * width, 2) + 2 * product(pairs(t), width, 1, 2)) +
+        product(tokens, width, (double)c->vocabulary, 2);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -311,19 +313,24 @@ static void gpt_make(Training *t) {
 #define COMPOSED "composed"
 #define BOTH     "composed fused"
 static const Case cases[] = {
-    /* name paths make loss B Q K C H dropout mask clip */
-    {"nw", COMPOSED, nw_make, nw_loss, 1, 50, 49, 1, 1, 0, NO_LENGTHS, 0},
-    {"mha_tiny", BOTH, mha_make, mha_loss, 2, 4, 6, 100, 5, 0.5, LENGTHS_3_2, 0},
-    {"mha_small", BOTH, mha_make, mha_loss, 64, 10, 10, 100, 5, 0.1, RANDOM_LENGTHS, 0},
-    {"additive", COMPOSED, additive_make, additive_loss, 32, 16, 32, 64, 1, 0.1, RANDOM_LENGTHS, 0},
-    {"mha_medium", BOTH, mha_make, mha_loss, 8, 256, 256, 512, 8, 0, RANDOM_LENGTHS, 0},
-    {"mha_large", BOTH, mha_make, mha_loss, 1, 2048, 2048, 768, 12, 0, NO_LENGTHS, 0},
-    {"mha_large_causal", BOTH, mha_make, mha_loss, 1, 2048, 2048, 768, 12, 0, CAUSAL, 0},
-    {"sharp", BOTH, sharp_make, sdpa_result, 1, 1024, 1024, 512, 8, 0, NO_LENGTHS, 0},
-    {"gpt", BOTH, gpt_make, gpt_loss, 12, 64, 64, 128, 4, 0, CAUSAL, 1},
+    /* name paths make loss B Q K C H dropout mask clip layers vocabulary */
+    {"nw", COMPOSED, nw_make, nw_loss, 1, 50, 49, 1, 1, 0, NO_LENGTHS, 0, 0, 0},
+    {"mha_tiny", BOTH, mha_make, mha_loss, 2, 4, 6, 100, 5, 0.5, LENGTHS_3_2, 0, 0, 0},
+    {"mha_small", BOTH, mha_make, mha_loss, 64, 10, 10, 100, 5, 0.1, RANDOM_LENGTHS, 0, 0, 0},
+    {"additive", COMPOSED, additive_make, additive_loss, 32, 16, 32, 64, 1, 0.1, RANDOM_LENGTHS, 0,
+     0, 0},
+    {"mha_medium", BOTH, mha_make, mha_loss, 8, 256, 256, 512, 8, 0, RANDOM_LENGTHS, 0, 0, 0},
+    {"mha_large", BOTH, mha_make, mha_loss, 1, 2048, 2048, 768, 12, 0, NO_LENGTHS, 0, 0, 0},
+    {"mha_large_causal", BOTH, mha_make, mha_loss, 1, 2048, 2048, 768, 12, 0, CAUSAL, 0, 0, 0},
+    {"sharp", BOTH, sharp_make, sdpa_result, 1, 1024, 1024, 512, 8, 0, NO_LENGTHS, 0, 0, 0},
+    {"gpt", BOTH, gpt_make, gpt_loss, 12, 64, 64, 128, 4, 0, CAUSAL, 1, 4, 65},
+    {"microgpt_16", BOTH, gpt_make, gpt_loss, 16, 16, 16, 16, 4, 0, CAUSAL, 0, 1, 27},
+    {"microgpt_64", BOTH, gpt_make, gpt_loss, 16, 16, 16, 64, 4, 0, CAUSAL, 0, 1, 27},
+    {"microgpt_128", BOTH, gpt_make, gpt_loss, 16, 16, 16, 128, 4, 0, CAUSAL, 0, 1, 27},
 };
 /* This case runs for each of --lengths; Q and K are the length. */
-static const Case sdpa = {"sdpa", BOTH, sdpa_make, sdpa_result, 1, 0, 0, 512, 8, 0, NO_LENGTHS, 0};
+static const Case sdpa = {"sdpa", BOTH, sdpa_make, sdpa_result, 1, 0, 0,
+                          512,    8,    0,         NO_LENGTHS,  0, 0, 0};
 
 static void training_free(Training *t) {
     Tensor *held[] = {t->q, t->k, t->v, t->target, t->lengths};

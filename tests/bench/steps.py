@@ -196,11 +196,15 @@ def additive(options):
     return sgd(options, net, 0.01, lambda: net(q, k, v, lengths).square().mean())
 
 
-def gpt(options):
-    net = GPT(options.path, vocabulary=65, C=128, H=4, length=64, layers=4)
-    tokens, targets = torch.randint(0, 65, (12, 64)), torch.randint(0, 65, (12, 64))
+def gpt(options, B=12, vocabulary=65, C=128, length=64, layers=4, clip=1.0):
+    net = GPT(options.path, vocabulary, C, 4, length, layers)
+    tokens, targets = (torch.randint(0, vocabulary, (B, length)) for _ in range(2))
     adamw = torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
-    return training(options, net, adamw, lambda: net(tokens, targets), clip=1.0)
+    return training(options, net, adamw, lambda: net(tokens, targets), clip)
+
+
+def microgpt(options, C):
+    return gpt(options, B=16, vocabulary=27, C=C, length=16, layers=1, clip=0)
 
 
 def attention_alone(options, length, H=8, D=64, spread=1.0):
@@ -228,6 +232,9 @@ CASES = {
     "mha_large_causal": lambda o: mha(o, 1, 2048, 2048, 768, 12, 0.0, causal=True),
     "sharp": lambda o: attention_alone(o, 1024, spread=32.0),
     "gpt": gpt,
+    "microgpt_16": lambda o: microgpt(o, 16),
+    "microgpt_64": lambda o: microgpt(o, 64),
+    "microgpt_128": lambda o: microgpt(o, 128),
 }
 
 

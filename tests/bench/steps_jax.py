@@ -83,10 +83,13 @@ def sgd(lr):
         jax.tree.map(lambda p, g: p - lr * g, parameters, gradients), state)
 
 
-def adamw(parameters, gradients, state, lr=1e-3, beta1=0.9, beta2=0.99, decay=0.1, clip=1.0):
-    m, v, n = state
+def clipped(gradients, clip):
     norm = jnp.sqrt(sum(jnp.square(g).sum() for g in jax.tree.leaves(gradients)))
-    gradients = jax.tree.map(lambda g: g * jnp.minimum(clip / (norm + 1e-6), 1), gradients)
+    return jax.tree.map(lambda g: g * jnp.minimum(clip / (norm + 1e-6), 1), gradients)
+
+
+def adamw(parameters, gradients, state, lr=1e-3, beta1=0.9, beta2=0.99, decay=0.1):
+    m, v, n = state
     n = n + 1
     m = jax.tree.map(lambda m, g: beta1 * m + (1 - beta1) * g, m, gradients)
     v = jax.tree.map(lambda v, g: beta2 * v + (1 - beta2) * g * g, v, gradients)
@@ -146,7 +149,7 @@ def additive(key):
     return Training(parameters, (*batch, random.randint(keys[6], (32,), 1, 33)), loss, sgd(0.01), random=True)
 
 
-def gpt(key, vocabulary=65, C=128, H=4, length=64, layers=4, B=12):
+def gpt(key, vocabulary=65, C=128, H=4, length=64, layers=4, B=12, clip=1.0):
     keys = iter(random.split(key, 100))
 
     def weight(*size):
@@ -176,7 +179,15 @@ def gpt(key, vocabulary=65, C=128, H=4, length=64, layers=4, B=12):
 
     tokens, targets = (random.randint(next(keys), (B, length), 0, vocabulary) for _ in range(2))
     zeros = [jax.tree.map(jnp.zeros_like, parameters) for _ in range(2)]
-    return Training(parameters, (tokens, targets), loss, adamw, (*zeros, jnp.zeros(())))
+
+    def update(parameters, gradients, state):
+        return adamw(parameters, clipped(gradients, clip) if clip else gradients, state)
+
+    return Training(parameters, (tokens, targets), loss, update, (*zeros, jnp.zeros(())))
+
+
+def microgpt(key, C):
+    return gpt(key, vocabulary=27, C=C, length=16, layers=1, B=16, clip=0)
 
 
 CASES = {
@@ -188,6 +199,9 @@ CASES = {
     "mha_large": lambda key: mha(key, 1, 2048, 2048, 768, 12, 0.0),
     "mha_large_causal": lambda key: mha(key, 1, 2048, 2048, 768, 12, 0.0, causal=True),
     "gpt": gpt,
+    "microgpt_16": lambda key: microgpt(key, 16),
+    "microgpt_64": lambda key: microgpt(key, 64),
+    "microgpt_128": lambda key: microgpt(key, 128),
 }
 
 
