@@ -11,7 +11,7 @@ def read_options(paths):
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--cpu-time", action="store_true", help="of the process instead of the time on the wall")
     parser.add_argument("--path", choices=paths, default=paths[0])
-    parser.add_argument("--compile", action="store_true", help="PyTorch: torch.compile of the forward pass and the loss")
+    parser.add_argument("--compile", choices=["compiled", "autotuned"], help="by torch.compile, or its max-autotune")
     parser.add_argument("--losses", action="store_true", help="print the losses of the first three steps, measure nothing")
     parser.add_argument("case", help="nw, mha_tiny, ...; PyTorch: sdpa_2048 (any length); startup: one step, and when")
     return parser.parse_args()
@@ -45,10 +45,10 @@ def run(options, make, footprint):
     step = make()
     first = float(step())  # this step compiles, so it is not part of the warm-up
     if options.losses:
-        print(options.case, options.path, "compiled" if options.compile else "", first, float(step()), float(step()))
+        print(options.case, options.path, options.compile or "", first, float(step()), float(step()))
         return
     clock = time.process_time if options.cpu_time else time.perf_counter
     timing = {key: round(us, 2) for key, us in measure(step, options.seconds, clock).items()}
-    path = f"{options.path}, compiled" if options.compile else options.path
+    path = f"{options.path}, {options.compile}" if options.compile else options.path
     print(json.dumps(dict(case=options.case, path=path, threads=options.threads, **timing,
                           memory_mb=round(peak_memory() - footprint, 1))))

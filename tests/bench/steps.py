@@ -3,8 +3,9 @@
 
 The models are written as in Dive into Deep Learning and nanoGPT. A path is a way to compute attention:
 "composed" of ops, by "sdpa" (F.scaled_dot_product_attention) or by the "module" nn.MultiheadAttention, which
-computes q, k and v in one product. With --compile, torch.compile makes one function of the forward pass and
-the loss. Memory is the peak of the process minus the memory after the imports.
+computes q, k and v in one product. With --compile=compiled, torch.compile makes one function of the forward
+pass and the loss; with --compile=autotuned in its mode "max-autotune". Memory is the peak of the process minus
+the memory after the imports.
 
 tests/bench/compare runs this beside steps.c.
 """
@@ -143,8 +144,14 @@ class GPT(nn.Module):
 # ---- the cases: each is a function that does one step and returns the loss ------------------------
 
 
+MODES = {"compiled": "default", "autotuned": "max-autotune"}
+
+
 def compiled(options, function):
-    return torch.compile(function, fullgraph=True, dynamic=False) if options.compile else function
+    """The function, or what torch.compile makes of it in the mode that --compile names."""
+    if not options.compile:
+        return function
+    return torch.compile(function, fullgraph=True, dynamic=False, mode=MODES[options.compile])
 
 
 def training(options, net, optimizer, loss, clip=0):
