@@ -99,7 +99,8 @@ static void choose(const char *list, bool *chosen) {
 static void print_lesson(const Marking *marking) {
     const Exercise *e = marking->exercise;
     const MarkKind kind = marking->mark.kind;
-    const char *with = e->lesson_switch, *note = e->lesson_note;
+    const char *with = e->lesson_switch;
+    const char *note = e->lesson_note;
     if (!e->lesson || kind == MARK_RIGHT || (e->lesson_has_answer && kind == MARK_EMPTY)) return;
     printf("%*sThe lesson: run build/explain and open explain.html#lesson=%d%s%s%s in a browser,\n",
            22, "", e->lesson, with ? "&" : "", with ? with : "", with ? "=1" : "");
