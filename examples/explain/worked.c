@@ -162,7 +162,8 @@ static void put_derivatives(const Plan *plan, const Part *part, int64_t i, Terms
     const TapeTensor *x = &plan->tape.tensors[part->x];
     const TapeTensor *y = &plan->tape.tensors[part->y];
     const int64_t size = part->kind == RULE_SPREAD ? x->size : y->size;
-    const bool varies = !part->is_constant && part->kind != RULE_GENERAL;
+    const bool has_each = part->kind == RULE_EACH || part->kind == RULE_SPREAD;
+    const bool varies = has_each && !part->is_constant;
     double times = 1;
     const int like = varies ? multiple_of(plan, part, &times) : -1;
     for (int64_t e = part->begin[i]; e < part->begin[i + 1]; e++) {
@@ -176,7 +177,7 @@ static void put_derivatives(const Plan *plan, const Part *part, int64_t i, Terms
             continue;
         }
         Factor J = constant(part->of[e].J);
-        if (varies && part->each) J.decimals = decimals_of(part->each, size);
+        if (varies) J.decimals = decimals_of(part->each, size);
         if (J.number == 1 && part->is_constant) put(list, 1, dy, J);
         else if (part->is_constant) put(list, 2, J, dy);
         else put(list, 2, dy, J);
