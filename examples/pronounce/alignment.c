@@ -19,10 +19,10 @@ static double says(const Alignment *a, const Word *w, int letter, int from, int 
 void alignment_of(const Alignment *a, const Word *w, int letter[WORD_MAX]) {
     double best[WORD_MAX + 1][WORD_MAX + 1];
     int sounds[WORD_MAX + 1][WORD_MAX + 1]; /* of the letter before, in the best alignment */
-    for (int i = 0; i <= w->num_sounds; i++) best[0][i] = i == 0 ? 0 : -INFINITY;
+    for (int i = 0; i <= w->num_sounds; i++) best[0][i] = i == 0 ? 0 : -(double)INFINITY;
     for (int l = 0; l < w->num_letters; l++)
         for (int i = 0; i <= w->num_sounds; i++) {
-            best[l + 1][i] = -INFINITY;
+            best[l + 1][i] = -(double)INFINITY;
             sounds[l + 1][i] = 0;
             for (int k = 0; k <= SOUNDS_A_LETTER && k <= i; k++) {
                 double p = best[l][i - k] + says(a, w, l, i - k, i);
