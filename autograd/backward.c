@@ -103,7 +103,10 @@ bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx) {
             tensor_release(dx[i]);
             dx[i] = NULL;
         }
-    for (int i = 0; i < n->n_in && tensor_pending(); i++) tensor_release(dx[i]);
+    for (int i = 0; i < n->n_in && tensor_pending(); i++) {
+        tensor_release(dx[i]);
+        dx[i] = NULL;
+    }
     return !tensor_pending();
 }
 
