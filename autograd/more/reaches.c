@@ -1,8 +1,7 @@
 /* reaches.c - would backpropagation from y add to x's gradient? */
 #include "../open_tapes.h"
 
-/* While ag_reaches runs, a tensor that would get a gradient is marked: it is its own grad_buffer.
- */
+/* While ag_reaches runs, a tensor that would get a gradient is its own grad_buffer. */
 static bool is_marked(const Tensor *x) { return x->grad_buffer == x; }
 
 static void unmark(Tensor *x) {

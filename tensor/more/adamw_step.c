@@ -1,5 +1,4 @@
-/* adamw_step.c - a step of AdamW: one kernel, which writes three tensors in one pass over memory.
- */
+/* adamw_step.c - a step of AdamW: one kernel writes three tensors in one pass over memory. */
 #include "more_kernels.h"
 
 #include "../math/operations.h"
