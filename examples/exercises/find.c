@@ -127,10 +127,11 @@ static bool ask(const Exercise *e, Call *call, const char *name) {
 
 /* "dx[1]", "1": the index; -1 if it is none. */
 static int read_element(const char *line, int64_t n) {
-    const char *at = strchr(line, '[');
+    const char *bracket = strchr(line, '[');
+    const char *digits = bracket ? bracket + 1 : line;
     char *end;
-    const long i = strtol(at ? at + 1 : line, &end, 10);
-    return end == line || end == at + 1 || i < 0 || i >= n ? -1 : (int)i;
+    const long i = strtol(digits, &end, 10);
+    return end == digits || i < 0 || i >= n ? -1 : (int)i;
 }
 
 static bool ask_element(const Exercise *e, const Call *call, int *element) {
