@@ -25,8 +25,7 @@ static Training run = {
     .summary = "learns where its heads must look",
     .caption = {{"A row is a place i in a sequence, a column a place that it "
                  "looks at.",
-                 "i-7: the head looks 7 places back. Importance: how fast the loss "
-                 "changes with the gate."}},
+                 "i-7: it looks 7 places back. Importance: how the gate changes the loss."}},
     .seed = 1,
     .steps = 1500,
     .batch = 32,

@@ -24,7 +24,7 @@ static Training run = {
     .program = "recall",
     .summary = "learns to look up the value of a key",
     .caption = {{"A row is a question, a column a stored pair, the colour the weight.",
-                 "Each row should have one strong cell: the pair of the key that is asked for."}},
+                 "Each row should have one strong cell: the pair with its key."}},
     .seed = RECALL_SEED,
     .steps = RECALL_STEPS,
     .batch = RECALL_BATCH,

@@ -289,9 +289,9 @@ static void draw_curve(FILE *file, const Sheet *sheet, double top) {
     panel.width = 500;
     panel.height = 220;
     panel.x_max = fmax((double)sheet->num_losses, 6); /* ticks at whole steps */
+    (logs ? svg_log_chart : svg_chart)(file, &panel, "step", "loss");
     svg_line(file, &panel, curve.x, curve.y, curve.n);
     if (curve.n == 1) svg_points(file, &panel, curve.x, curve.y, 1);
-    (logs ? svg_log_axes : svg_axes)(file, &panel, "step", "loss");
 }
 
 /* ---- the maps on the sheet ------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ void fit_write_svg(FILE *file, const void *context) {
     Panel curve = {100, 150, 9 * FIT_HEAT, 300, x.min, x.max, y.min - pad, y.max + pad};
     Panel heat = {100, 580, 9 * FIT_HEAT, 9 * FIT_HEAT, x.min, x.max, x.min, x.max};
     const Caption caption = {
-        {"Above: measurements (blue) and what the attention answers at each x.",
+        {"Above: measurements, and what the attention answers at each x.",
          "Below: a row is a query x, a column keys x, the colour the weight."}};
     char title[64], key[192], query[192];
     snprintf(title, sizeof title, "Kernel regression, bandwidth %.6g", fit->bandwidth);
@@ -67,9 +67,9 @@ void fit_write_svg(FILE *file, const void *context) {
     snprintf(query, sizeof query, "query: %.160s", data->name[0]);
     for (int i = 0; i < FIT_HEAT * FIT_HEAT; i++) most = fmax(most, fit->heat[i]);
     svg_begin(file, 640, 1080, title, caption);
+    svg_chart(file, &curve, data->name[0], data->name[1]);
     svg_points(file, &curve, data->column[0], data->column[1], data->num_rows);
     svg_line(file, &curve, fit->x, fit->y, FIT_CURVE);
-    svg_axes(file, &curve, data->name[0], data->name[1]);
     svg_heat_map(file, &heat, fit->heat, FIT_HEAT, FIT_HEAT, most);
     svg_axes(file, &heat, key, query);
     svg_colour_bar(file, &heat, most, "weight");

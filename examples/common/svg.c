@@ -4,6 +4,7 @@
  */
 #include "svg.h"
 
+#include "colours.h"
 #include "utf8.h"
 
 #include <math.h>
@@ -51,15 +52,27 @@ static void turned_text(FILE *file, double x, double y, const char *anchor, cons
 }
 
 /* The colours for dark screens. The colours for light screens are attributes. */
-static const char dark[] = "<style>@media(prefers-color-scheme:dark){svg{color:#e2e2e2}"
-                           ".paper{fill:#16191d}.heat{fill:#cfe3ff}.points{fill:#56b4e9}"
-                           ".line{stroke:#ff9e59}}</style>\n";
+static const char dark[] =
+    "<style>@media(prefers-color-scheme:dark){svg{color:" INK_DARK "}.paper{fill:" PAPER_DARK
+    "}.soft{fill:" SOFT_DARK "}.cell{fill:" CELL_DARK "}.pos{fill:" POS_DARK
+    "}.points{fill:" FAINT_DARK "}.curve{stroke:" POS_DARK "}.line{stroke:" LINE_DARK
+    "}.gap{stroke:" PAPER_DARK "}.hatch{stroke:" HATCH_DARK ";stroke-opacity:" HATCH_OPACITY_DARK
+    "}}</style>\n";
 static const char hatch[] =
-    "<pattern id=\"hatch\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\""
-    " patternTransform=\"rotate(45)\"><path d=\"M0 0v5\" stroke=\"#888888\"/></pattern>\n";
+    "<pattern id=\"hatch\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\""
+    " patternTransform=\"rotate(-45)\"><path class=\"hatch\" d=\"M1 0v7\" stroke=\"" HATCH
+    "\" stroke-opacity=\"" HATCH_OPACITY "\" stroke-width=\"2\"/></pattern>\n";
+
+#define THIN_LINE "class=\"line\" fill=\"none\" stroke=\"" LINE "\""
+
+static void begin_soft(FILE *file, const char *attributes) {
+    fprintf(file, "<g class=\"soft\" fill=\"" SOFT "\" %s>\n", attributes);
+}
+
+static void end_group(FILE *file) { fputs("</g>\n", file); }
 
 static void caption_line(FILE *file, int y, const char *line) {
-    fprintf(file, "<text x=\"%d\" y=\"%d\" font-size=\"17\">", MARGIN, y);
+    fprintf(file, "<text x=\"%d\" y=\"%d\">", MARGIN, y);
     print_escaped(file, line, CAPTION_MOST);
     fputs("</text>\n", file);
 }
@@ -67,17 +80,19 @@ static void caption_line(FILE *file, int y, const char *line) {
 void svg_begin(FILE *file, int width, int height, const char *title, Caption caption) {
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
-            " viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"sans-serif\" font-size=\"20\""
-            " color=\"#222222\" fill=\"currentColor\">\n<title>",
+            " viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"" SANS "\" font-size=\"16\""
+            " color=\"" INK "\" fill=\"currentColor\">\n<title>",
             width, height, width, height);
     print_escaped(file, title, TEXT_MOST);
     fprintf(file, "</title>\n%s%s", dark, hatch);
-    fprintf(file, "<rect class=\"paper\" width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", width,
+    fprintf(file, "<rect class=\"paper\" width=\"%d\" height=\"%d\" fill=\"" PAPER "\"/>\n", width,
             height);
-    fputs("<g font-size=\"24\" font-weight=\"bold\">\n", file);
-    svg_text(file, MARGIN, 38, "start", title);
-    fputs("</g>\n", file);
-    for (int i = 0; i < 2; i++) caption_line(file, 66 + 24 * i, caption.line[i]);
+    fputs("<g font-family=\"" SERIF "\" font-size=\"28\">\n", file);
+    svg_text(file, MARGIN, 40, "start", title);
+    end_group(file);
+    begin_soft(file, "font-family=\"" SERIF "\" font-size=\"15\"");
+    for (int i = 0; i < 2; i++) caption_line(file, 68 + 23 * i, caption.line[i]);
+    end_group(file);
 }
 
 void svg_end(FILE *file) { fputs("</svg>\n", file); }
@@ -102,24 +117,38 @@ static void format_tick(char text[32], double value, double step) {
     else snprintf(text, 32, "%.*f", decimals, value);
 }
 
-static void tick_x(FILE *file, const Panel *p, double value, double step) {
+static void number_x(FILE *file, const Panel *p, double value, double step) {
     char text[32];
-    double x = px(p, value), bottom = p->top + p->height;
     format_tick(text, value, step);
-    fprintf(file, "<path d=\"M%.1f %.1fv6\" stroke=\"currentColor\"/>\n", x, bottom);
-    svg_text(file, x, bottom + 27, "middle", text);
+    svg_text(file, px(p, value), p->top + p->height + 22, "middle", text);
 }
 
-static void mark_y(FILE *file, const Panel *p, double value, const char *text) {
-    double y = py(p, value);
-    fprintf(file, "<path d=\"M%.1f %.1fh-6\" stroke=\"currentColor\"/>\n", p->left, y);
-    svg_text(file, p->left - 11, y + 7, "end", text);
+static void number_y(FILE *file, const Panel *p, double value, const char *text) {
+    svg_text(file, p->left - 9, py(p, value) + 5.5, "end", text);
+}
+
+static void tick_x(FILE *file, const Panel *p, double value, double step) {
+    fprintf(file, "<path " THIN_LINE " d=\"M%.1f %.1fv5\"/>\n", px(p, value), p->top + p->height);
+    number_x(file, p, value, step);
 }
 
 static void tick_y(FILE *file, const Panel *p, double value, double step) {
     char text[32];
+    fprintf(file, "<path " THIN_LINE " d=\"M%.1f %.1fh-5\"/>\n", p->left, py(p, value));
     format_tick(text, value, step);
-    mark_y(file, p, value, text);
+    number_y(file, p, value, text);
+}
+
+/* A number beside a line through the whole panel. */
+static void lined_y(FILE *file, const Panel *p, double value, const char *text) {
+    fprintf(file, "<path " THIN_LINE " d=\"M%.1f %.1fh%.1f\"/>\n", p->left, py(p, value), p->width);
+    number_y(file, p, value, text);
+}
+
+static void line_y(FILE *file, const Panel *p, double value, double step) {
+    char text[32];
+    format_tick(text, value, step);
+    lined_y(file, p, value, text);
 }
 
 /* Calls tick for every multiple of the step from min to max. */
@@ -131,45 +160,55 @@ static void ticks(FILE *file, const Panel *p, double min, double max, int most,
 }
 
 static void frame(FILE *file, const Panel *p) {
-    fprintf(file,
-            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\""
-            " stroke=\"currentColor\"/>\n",
+    fprintf(file, "<rect " THIN_LINE " x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
             p->left, p->top, p->width, p->height);
 }
 
-/* The parts that all axes have. */
-static void frame_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
-    frame(file, p);
-    ticks(file, p, p->x_min, p->x_max, 6, tick_x);
-    svg_text(file, p->left + p->width / 2, p->top + p->height + 56, "middle", x_label);
+static void labels(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
+    svg_text(file, p->left + p->width / 2, p->top + p->height + 48, "middle", x_label);
     svg_text(file, p->left, p->top - 12, "start", y_label);
 }
 
 void svg_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
-    frame_axes(file, p, x_label, y_label);
+    frame(file, p);
+    begin_soft(file, "");
+    ticks(file, p, p->x_min, p->x_max, 6, tick_x);
     ticks(file, p, p->y_min, p->y_max, 6, tick_y);
+    labels(file, p, x_label, y_label);
+    end_group(file);
 }
 
-/* A tick at y, with the number 10^y. */
-static void tick_log(FILE *file, const Panel *p, double y) {
+void svg_chart(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
+    begin_soft(file, "");
+    ticks(file, p, p->x_min, p->x_max, 6, number_x);
+    ticks(file, p, p->y_min, p->y_max, 6, line_y);
+    labels(file, p, x_label, y_label);
+    end_group(file);
+}
+
+/* A line at y, with the number 10^y. */
+static void line_log(FILE *file, const Panel *p, double y) {
     char text[32];
     snprintf(text, sizeof text, "%.6g", pow(10, y));
-    mark_y(file, p, y, text);
+    lined_y(file, p, y, text);
 }
 
-/* Ticks at powers of ten: at each, or at every second, fifth, ...; if they are few, also at 2 and 5
+/* Lines at powers of ten: at each, or at every second, fifth, ...; if they are few, also at 2 and 5
  * times each power. */
-void svg_log_axes(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
+void svg_log_chart(FILE *file, const Panel *p, const char *x_label, const char *y_label) {
     static const double digit[] = {1, 2, 5};
     double step = fmax(1, tick_step(p->y_min, p->y_max, 6));
     int digits = p->y_max - p->y_min < 2.5 ? 3 : 1;
-    frame_axes(file, p, x_label, y_label);
+    begin_soft(file, "");
+    ticks(file, p, p->x_min, p->x_max, 6, number_x);
+    labels(file, p, x_label, y_label);
     double first = floor(p->y_min / step), last = floor(p->y_max / step);
     for (int i = 0; i <= (int)(last - first); i++)
         for (int d = 0; d < digits; d++) {
             double y = (first + i) * step + log10(digit[d]);
-            if (y >= p->y_min && y <= p->y_max) tick_log(file, p, y);
+            if (y >= p->y_min && y <= p->y_max) line_log(file, p, y);
         }
+    end_group(file);
 }
 
 /* ---- words ------------------------------------------------------------------------------- */
@@ -206,7 +245,7 @@ double svg_space_below(Words columns, double cell) {
 
 /* A thin line from the edge of the panel to a word that is not in the first line. */
 static void leader(FILE *file, double x, double y, char direction, double length) {
-    fprintf(file, "<path d=\"M%.1f %.1f%c%.1f\" stroke=\"#999999\"/>\n", x, y, direction, length);
+    fprintf(file, "<path " THIN_LINE " d=\"M%.1f %.1f%c%.1f\"/>\n", x, y, direction, length);
 }
 
 static void row_words(FILE *file, const Panel *p, Words rows) {
@@ -233,11 +272,12 @@ static void column_words(FILE *file, const Panel *p, Words columns) {
     }
 }
 
-/* Faint lines between cells that are large enough for them. */
+/* Gaps between cells that are large enough for them. */
+enum { LEAST_WITH_GAPS = 12 };
 static void grid(FILE *file, const Panel *p, int columns, int rows) {
     double width = p->width / columns, height = p->height / rows;
-    if (fmin(width, height) < WORD_SIZE) return;
-    fputs("<path stroke=\"currentColor\" stroke-opacity=\"0.1\" d=\"M0 0", file);
+    if (fmin(width, height) < LEAST_WITH_GAPS) return;
+    fputs("<path class=\"gap\" stroke=\"" PAPER "\" stroke-width=\"2\" d=\"M0 0", file);
     for (int i = 1; i < columns; i++)
         fprintf(file, "M%.1f %.1fv%.1f", p->left + i * width, p->top, p->height);
     for (int i = 1; i < rows; i++)
@@ -250,27 +290,27 @@ void svg_word_axes(FILE *file, const Panel *p, Words columns, Words rows, const 
     double left = svg_space_left(rows, p->height / rows.n);
     double below = svg_space_below(columns, p->width / columns.n);
     grid(file, p, columns.n, rows.n);
-    frame(file, p);
-    fprintf(file, "<g font-size=\"%.0f\">\n<g font-family=\"monospace\">\n", WORD_SIZE);
+    fprintf(file, "<g font-family=\"" MONO "\" font-size=\"%.0f\">\n", WORD_SIZE);
     row_words(file, p, rows);
     column_words(file, p, columns);
-    fputs("</g>\n", file);
+    end_group(file);
+    begin_soft(file, "font-size=\"14\"");
     svg_text(file, p->left + p->width / 2, p->top + p->height + below - 3, "middle", x_label);
     turned_text(file, p->left - left + 0.8 * WORD_SIZE, p->top + p->height / 2, "middle", y_label);
-    fputs("</g>\n", file);
+    end_group(file);
 }
 
 /* ---- points and lines ---------------------------------------------------------------------- */
 
 void svg_points(FILE *file, const Panel *p, const double *x, const double *y, int64_t n) {
-    fputs("<g class=\"points\" fill=\"#0072b2\" fill-opacity=\"0.55\">\n", file);
+    fputs("<g class=\"points\" fill=\"" FAINT "\" fill-opacity=\"0.6\">\n", file);
     for (int64_t i = 0; i < n; i++)
         fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", px(p, x[i]), py(p, y[i]));
     fputs("</g>\n", file);
 }
 
 void svg_line(FILE *file, const Panel *p, const double *x, const double *y, int64_t n) {
-    fputs("<path class=\"line\" fill=\"none\" stroke=\"#d55e00\" stroke-width=\"3\""
+    fputs("<path class=\"curve\" fill=\"none\" stroke=\"" POS "\" stroke-width=\"2.5\""
           " stroke-linejoin=\"round\" d=\"",
           file);
     for (int64_t i = 0; i < n; i++)
@@ -280,8 +320,15 @@ void svg_line(FILE *file, const Panel *p, const double *x, const double *y, int6
 
 /* ---- heat -------------------------------------------------------------------------------- */
 
-/* The colour of a cell: this many hundredths of full blue, mixed with the background. */
+/* The level of a cell, in hundredths of the largest. */
 enum { MASKED = -1, FULL = 100 };
+
+/* How opaque is the blue of a level, over the colour of 0? level^(3/4): with the level itself, a
+ * twentieth of the largest weight would look like 0. */
+static double opacity_of(int level) {
+    const double root = sqrt((double)level / FULL);
+    return root * sqrt(root);
+}
 
 static int heat_level(double cell, double most) {
     const double level = most > 0 ? cell / most * FULL + 0.5 : 0;
@@ -294,7 +341,11 @@ static int heat_level(double cell, double most) {
 void svg_heat_map(FILE *file, const Panel *p, const double *cells, int rows, int columns,
                   double most) {
     double height = p->height / rows, width = p->width / columns;
-    fputs("<g class=\"heat\" fill=\"#084594\" shape-rendering=\"crispEdges\">\n", file);
+    fprintf(file,
+            "<rect class=\"cell\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"" CELL
+            "\"/>\n",
+            p->left, p->top, p->width, p->height);
+    fputs("<g class=\"pos\" fill=\"" POS "\" shape-rendering=\"crispEdges\">\n", file);
     for (int row = 0; row < rows; row++) {
         const double *cell = cells + (ptrdiff_t)row * columns;
         int above = p->y_min > p->y_max ? row : rows - 1 - row;
@@ -306,7 +357,7 @@ void svg_heat_map(FILE *file, const Panel *p, const double *cells, int rows, int
                     p->left + begin * width, p->top + above * height, (end - begin) * width,
                     height);
             if (level == MASKED) fputs("fill=\"url(#hatch)\"/>\n", file);
-            else fprintf(file, "fill-opacity=\"%.2f\"/>\n", (double)level / FULL);
+            else fprintf(file, "fill-opacity=\"%.2f\"/>\n", opacity_of(level));
         }
     }
     fputs("</g>\n", file);
@@ -325,12 +376,16 @@ void svg_colour_bar(FILE *file, const Panel *panel, double most, const char *lab
     Panel bar = {panel->left + panel->width + 72, panel->top, 18, panel->height, 0, 1, 0, most};
     if (!(most > 0)) return;
     blues(file, &bar, BLUES, 1, most);
+    begin_soft(file, "");
     ticks(file, &bar, 0, most, 6, tick_y);
     svg_text(file, bar.left + bar.width, bar.top - 12, "end", label);
+    end_group(file);
 }
 
 void svg_flat_colour_bar(FILE *file, const Panel *bar, const char *label) {
-    svg_text(file, bar->left - 11, bar->top + bar->height / 2 + 7, "end", label);
     blues(file, bar, 1, BLUES, bar->x_max);
+    begin_soft(file, "");
+    svg_text(file, bar->left - 11, bar->top + bar->height / 2 + 5.5, "end", label);
     ticks(file, bar, 0, bar->x_max, 6, tick_x);
+    end_group(file);
 }

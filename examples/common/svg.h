@@ -1,10 +1,10 @@
 /* svg.h - pictures: panels with axes, points, lines and heat maps, as SVG.
  *
  * A picture has a size and scales to its viewer. Each picture has colours for light and for dark
- * screens; the viewer chooses (prefers-color-scheme), and a viewer without style sheets shows the
- * light colours. Colour-blind readers can distinguish the colours: points are blue, lines
- * vermillion (Okabe and Ito 2008), and a heat map mixes one blue with the background. Numbers have
- * a fixed number of digits, so the same data give the same bytes.
+ * screens (colours.h); the viewer chooses (prefers-color-scheme), and a viewer without style sheets
+ * shows the light colours. A heat map is blue, as all its numbers are 0 or positive; points and all
+ * words and lines around the data are neutral. Numbers have a fixed number of digits, so the same
+ * data give the same bytes.
  */
 #ifndef TAPEHEAD_EXAMPLES_SVG_H
 #define TAPEHEAD_EXAMPLES_SVG_H
@@ -32,12 +32,15 @@ void svg_end(FILE *file);
  * anchor: "start", "middle", "end". */
 void svg_text(FILE *file, double x, double y, const char *anchor, const char *text);
 
-/* The frame with ticks and numbers; draw it after the contents. */
+/* A frame with ticks and numbers, around a heat map; draw it after the contents. */
 void svg_axes(FILE *file, const Panel *panel, const char *x_label, const char *y_label);
+
+/* Lines through the panel with numbers, for points and lines; draw it before the contents. */
+void svg_chart(FILE *file, const Panel *panel, const char *x_label, const char *y_label);
 
 /* The same for a logarithmic axis: y, in the panel and in its contents, is the decimal logarithm of
  * the value, and the numbers show the value. */
-void svg_log_axes(FILE *file, const Panel *panel, const char *x_label, const char *y_label);
+void svg_log_chart(FILE *file, const Panel *panel, const char *x_label, const char *y_label);
 
 /* Words instead of numbers, one for each of n equal parts of an edge, from the top or left. Words
  * that are too wide stand in several rows or are turned. */

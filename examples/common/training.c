@@ -10,6 +10,7 @@
 #include "output.h"
 #include "terminal.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -282,7 +283,10 @@ bool training_finish(Training *run) {
 }
 
 void training_show(Training *run, const AttentionMap *maps, int num_maps) {
-    const Sheet sheet = {run->summary, run->caption, run->losses, run->step, maps, num_maps};
+    char title[64];
+    snprintf(title, sizeof title, "%s", run->summary);
+    *title = (char)toupper((unsigned char)*title);
+    const Sheet sheet = {title, run->caption, run->losses, run->step, maps, num_maps};
     if (tensor_error()) return;
     if (!run->quiet) {
         printf("%s\n%s\n\n", run->caption.line[0], run->caption.line[1]);

@@ -7,6 +7,7 @@
  * If you change the picture on purpose, look at $BUILD/tests/attention_map.svg, then copy it. Run
  * from the root of the repository. */
 #include "../../examples/common/attention_map.h"
+#include "../../examples/common/colours.h"
 #include "../../examples/common/utf8.h"
 #include "common.h"
 
@@ -368,7 +369,7 @@ static const char *curve(const double *loss, int steps) {
     make_maps(1, 1, 1, 1);
     write_sheet(&(Sheet){"A curve", {{"One line", "another"}}, loss, steps, maps, 1});
     expect_well_formed();
-    const char *line = strstr(text, "stroke=\"#d55e00\"");
+    const char *line = strstr(text, "class=\"curve\"");
     ck_assert_ptr_nonnull(line);
     ck_assert_int_eq(sscanf(strstr(line, " d="), " d=\"%4095[^\"]", points), 1);
     return points;
@@ -397,7 +398,7 @@ START_TEST(constant_losses) {
     static const double values[] = {0, 3, 1e-8, 1e-300, 1e300, -2};
     for (int i = 0; i < 6; i++) {
         ck_assert_str_eq(curve((double[]){values[i], values[i]}, 2), "M183.3 254.0L266.7 254.0");
-        ck_assert_int_ge(count("h-6\""), 1);
+        ck_assert_int_ge(count("h500.0\""), 1);
     }
     ck_assert_str_eq(curve(values, 1), "M183.3 254.0");
     ck_assert_int_eq(count("<circle"), 1);
@@ -518,6 +519,88 @@ START_TEST(not_in_colours) {
 }
 END_TEST
 
+/* ---- the colours ---------------------------------------------------------------------------- */
+
+/* Without blanks and quotation marks. */
+static void squeeze(char *words) {
+    char *to = words;
+    for (const char *from = words; *from; from++)
+        if (!strchr(" \"'", *from)) *to++ = *from;
+    *to = '\0';
+}
+
+/* The value of a property that stands in this part of the style sheet. */
+static void value_in(const char *part, const char *property, char value[256]) {
+    char before[64];
+    snprintf(before, sizeof before, "%s: ", property);
+    const char *at = strstr(part, before);
+    ck_assert_msg(at != NULL, "base.css has no %s", property);
+    snprintf(value, 256, "%.*s", (int)strcspn(at + strlen(before), ";}"), at + strlen(before));
+    squeeze(value);
+}
+
+static void expect_colour(const char *part, const char *property, const char *color) {
+    char value[256];
+    value_in(part, property, value);
+    ck_assert_msg(strcmp(value, color) == 0, "%s is %s, and %s in colours.h", property, value,
+                  color);
+}
+
+/* "0 114 178" is "#0072b2". */
+static void expect_sign(const char *part, const char *property, const char *color) {
+    char before[64], value[16];
+    unsigned r = 0, g = 0, b = 0;
+    snprintf(before, sizeof before, "%s: ", property);
+    const char *at = strstr(part, before);
+    ck_assert_ptr_nonnull(at);
+    ck_assert_int_eq(sscanf(at + strlen(before), "%u %u %u", &r, &g, &b), 3);
+    snprintf(value, sizeof value, "#%02x%02x%02x", r, g, b);
+    ck_assert_msg(strcmp(value, color) == 0, "%s is %s, and %s in colours.h", property, value,
+                  color);
+}
+
+static void expect_type(const char *part, const char *property, const char *family) {
+    char value[256], own[256];
+    value_in(part, property, value);
+    snprintf(own, sizeof own, "%s", family);
+    squeeze(own);
+    ck_assert_str_eq(value, own);
+}
+
+/* One hand drew the page and the pictures. */
+START_TEST(the_colours_of_the_page) {
+    static const struct {
+        const char *property, *light, *dark;
+    } colours[] = {
+        {"--paper", PAPER, PAPER_DARK}, {"--ink", INK, INK_DARK},    {"--soft", SOFT, SOFT_DARK},
+        {"--faint", FAINT, FAINT_DARK}, {"--line", LINE, LINE_DARK}, {"--cell", CELL, CELL_DARK},
+        {"--arrow", ARROW, ARROW_DARK}, {"--back", BACK, BACK_DARK}, {"--good", GOOD, GOOD_DARK}};
+    static char css[1 << 16];
+    FILE *file = fopen("examples/explain/page/base.css", "rb");
+    ck_assert_msg(file != NULL, "run me from the root of the repository");
+    css[fread(css, 1, sizeof css - 1, file)] = '\0';
+    fclose(file);
+    const char *light = strstr(css, ":root {");
+    const char *dark = strstr(css, "(prefers-color-scheme: dark)");
+    ck_assert(light && dark && light < dark);
+    for (size_t i = 0; i < sizeof colours / sizeof *colours; i++) {
+        expect_colour(light, colours[i].property, colours[i].light);
+        expect_colour(dark, colours[i].property, colours[i].dark);
+    }
+    expect_sign(light, "--pos", POS);
+    expect_sign(light, "--neg", NEG);
+    expect_sign(dark, "--pos", POS_DARK);
+    expect_sign(dark, "--neg", NEG_DARK);
+    ck_assert_str_eq(HATCH HATCH_DARK, "#000000#ffffff");
+    expect_colour(light, "--hatch", "rgb(000/.17)");
+    expect_colour(dark, "--hatch", "rgb(255255255/.22)");
+    ck_assert_str_eq(HATCH_OPACITY HATCH_OPACITY_DARK, "0.170.22");
+    expect_type(light, "--serif", SERIF);
+    expect_type(light, "--sans", SANS);
+    expect_type(strstr(css, "code, pre"), "font-family", MONO);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("attention_map");
     TCase *tcase = add_framed_case(suite, "maps");
@@ -536,5 +619,6 @@ int main(void) {
     tcase_add_test(tcase, in_eighty_columns);
     tcase_add_test(tcase, in_colours);
     tcase_add_test(tcase, not_in_colours);
+    tcase_add_test(tcase, the_colours_of_the_page);
     return run_suite(suite);
 }

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../examples/common/colours.h"
 #include "../../examples/common/output.c"
 #include "common.h"
 #include "common_program.h"
@@ -317,7 +318,7 @@ START_TEST(same_bytes_every_time) {
     ck_assert_int_eq(shell("cmp $D/1.csv $D/2.csv"), 0);
     slurp(path("a.svg"), again, sizeof again);
     ck_assert_ptr_nonnull(strstr(again, "viewBox=\"0 0 640 1080\""));
-    ck_assert_ptr_nonnull(strstr(again, "fill=\"#ffffff\"/>"));
+    ck_assert_ptr_nonnull(strstr(again, "fill=\"" PAPER "\"/>"));
     int circles = 0;
     for (const char *s = strstr(again, "<circle"); s; s = strstr(s + 1, "<circle")) circles++;
     ck_assert_int_eq(circles, 50);
