@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum { MOST_BYTES = 1 << 20 }; /* of a tape */
-enum { LESSON_OF_HEADS = 5 };
+enum { LESSON_OF_SOFTMAX = 2 };
 
 /* The library as a WebAssembly module, an array that the Makefile makes of live.wasm.gz. */
 extern const unsigned char live_wasm[];
@@ -96,12 +96,13 @@ static void show_text(void) {
 static void make_picture(void) {
     char *json;
     Json *tree;
-    Picture picture;
+    Picture picture = {.width = 0};
     if (!tensor_can_write_file(picture_file)) return;
     const Json *drawn = json_at(read_lesson((int)lesson, &tree, &json), 0);
     if (drawn && picture_choose(&picture, drawn) &&
         output_write(picture_file, picture_write, &picture))
         printf("%s: the softmax of lesson %d\n", picture_file, (int)lesson);
+    picture_free(&picture);
     free(tree);
     free(json);
 }
@@ -179,7 +180,7 @@ static const Flag flags[] = {
         "--text", text,
         "Print the lesson and write no page. A terminal shows a step at a time; ? lists the keys."),
     {"--picture", FLAG_OUTPUT, &picture_file, "FILE.svg",
-     "Draw the backward of softmax, in lesson 5 unless --lesson names another, and write no page.",
+     "Draw the backward of softmax, in lesson 2 unless --lesson names another, and write no page.",
      0, 0, NULL, "none"},
     TEXT_FLAG(
         "--tape", tape_file, "FILE.json", "none",
@@ -243,7 +244,7 @@ static void check_flags(void) {
 int main(int argc, char **argv) {
     flags_parse(argc, argv, "explain", "writes a page that steps through backpropagation", flags,
                 sizeof flags / sizeof *flags);
-    if (picture_file && lesson == 0) lesson = LESSON_OF_HEADS;
+    if (picture_file && lesson == 0) lesson = LESSON_OF_SOFTMAX;
     for (int i = 0; i < rules.n; i++) lesson_set(&options, "formula", rules.text[i]);
     check_flags();
     if (!page_file) page_file = "explain.html";

@@ -1,26 +1,27 @@
-/* picture.h - a picture of the page, as SVG: one step of a lesson, the backward of its softmax. */
+/* picture.h - a step of the page as SVG: the backward of a lesson's softmax, with the picture of
+ * the tape above it. */
 #ifndef TAPEHEAD_EXAMPLES_PICTURE_H
 #define TAPEHEAD_EXAMPLES_PICTURE_H
 
-#include "json.h"
-
-enum { PICTURE_NAME = 15 };
+#include "arrange.h"
+#include "formula.h"
 
 /* What is drawn. The lesson must stay until the picture is written. */
 typedef struct {
-    const Json *lesson;
-    int64_t line;                    /* of the tape: its first softmax */
-    const Json *dy, *y, *dx;         /* lists of numbers */
-    const Json *jacobian;            /* of y by x */
-    int64_t matrices, rows, columns; /* of y, dy and dx */
-    int64_t chosen;                  /* the element of dx that is the farthest from 0 */
-    char weights[PICTURE_NAME], scores[PICTURE_NAME]; /* names of y and x; a long one is cut */
+    Plan plan;
+    Arrangement graph;
+    Formula formula;
+    const Step *step;
+    double width;
+    int64_t chosen; /* the element of dx that is worked out: the one that the lesson looks at */
+    int64_t panel;  /* that is shown, of a softmax with several heads */
 } Picture;
 
 /* Chooses the step and the element, from a lesson whose tape check_tape accepts. False and an error
  * if the lesson has no softmax, one that is too large, one whose backward differs from its check,
- * or one whose gradients are all 0. */
+ * or one whose gradients are all 0. The caller calls picture_free also then. */
 bool picture_choose(Picture *picture, const Json *lesson);
+void picture_free(Picture *picture);
 
 /* For output_write; context is the Picture. */
 void picture_write(FILE *file, const void *context);
