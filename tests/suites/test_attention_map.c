@@ -567,19 +567,26 @@ static void expect_type(const char *part, const char *property, const char *fami
     ck_assert_str_eq(value, own);
 }
 
-/* One hand drew the page and the pictures. */
-START_TEST(the_colours_of_the_page) {
-    static const struct {
-        const char *property, *light, *dark;
-    } colours[] = {
-        {"--paper", PAPER, PAPER_DARK}, {"--ink", INK, INK_DARK},    {"--soft", SOFT, SOFT_DARK},
-        {"--faint", FAINT, FAINT_DARK}, {"--line", LINE, LINE_DARK}, {"--cell", CELL, CELL_DARK},
-        {"--arrow", ARROW, ARROW_DARK}, {"--back", BACK, BACK_DARK}, {"--good", GOOD, GOOD_DARK}};
+static const struct {
+    const char *property, *light, *dark;
+} colours[] = {
+    {"--paper", PAPER, PAPER_DARK}, {"--ink", INK, INK_DARK},    {"--soft", SOFT, SOFT_DARK},
+    {"--faint", FAINT, FAINT_DARK}, {"--line", LINE, LINE_DARK}, {"--cell", CELL, CELL_DARK},
+    {"--arrow", ARROW, ARROW_DARK}, {"--back", BACK, BACK_DARK}, {"--good", GOOD, GOOD_DARK}};
+
+/* A file with a style sheet, in a string that the next call overwrites. */
+static const char *style_sheet(const char *name) {
     static char css[1 << 16];
-    FILE *file = fopen("examples/explain/page/base.css", "rb");
+    FILE *file = fopen(name, "rb");
     ck_assert_msg(file != NULL, "run me from the root of the repository");
     css[fread(css, 1, sizeof css - 1, file)] = '\0';
     fclose(file);
+    return css;
+}
+
+/* One hand drew the page and the pictures. */
+START_TEST(the_colours_of_the_page) {
+    const char *css = style_sheet("examples/explain/page/base.css");
     const char *light = strstr(css, ":root {");
     const char *dark = strstr(css, "(prefers-color-scheme: dark)");
     ck_assert(light && dark && light < dark);
@@ -598,6 +605,25 @@ START_TEST(the_colours_of_the_page) {
     expect_type(light, "--serif", SERIF);
     expect_type(light, "--sans", SANS);
     expect_type(strstr(css, "code, pre"), "font-family", MONO);
+}
+END_TEST
+
+/* And the page with all pictures, which has some of the colours. */
+START_TEST(the_colours_of_the_index) {
+    static const char *const properties[] = {"--paper", "--ink", "--soft", "--line"};
+    const char *css = style_sheet("examples/index.html");
+    const char *light = strstr(css, ":root {");
+    const char *dark = strstr(css, "(prefers-color-scheme: dark)");
+    ck_assert(light && dark && light < dark);
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+        size_t c = 0;
+        while (strcmp(colours[c].property, properties[i]) != 0) c++;
+        expect_colour(light, properties[i], colours[c].light);
+        expect_colour(dark, properties[i], colours[c].dark);
+    }
+    expect_type(light, "--serif", SERIF);
+    expect_type(light, "--sans", SANS);
+    expect_type(light, "--mono", MONO);
 }
 END_TEST
 
@@ -620,5 +646,6 @@ int main(void) {
     tcase_add_test(tcase, in_colours);
     tcase_add_test(tcase, not_in_colours);
     tcase_add_test(tcase, the_colours_of_the_page);
+    tcase_add_test(tcase, the_colours_of_the_index);
     return run_suite(suite);
 }
