@@ -101,11 +101,11 @@ static void print_lesson(const Marking *marking) {
     const MarkKind kind = marking->mark.kind;
     const char *with = e->lesson_switch;
     const char *note = e->lesson_note;
-    if (!e->lesson || kind == MARK_RIGHT || (e->lesson_has_answer && kind == MARK_EMPTY)) return;
-    printf("%*sThe lesson: run build/explain and open explain.html#lesson=%d%s%s%s in a browser,\n",
-           22, "", e->lesson, with ? "&" : "", with ? with : "", with ? "=1" : "");
-    printf("%*sor build/explain --text --lesson %d%s%s", 22, "", e->lesson, with ? " --" : "",
-           with ? with : "");
+    if (kind == MARK_RIGHT || (e->lesson_has_answer && kind == MARK_EMPTY)) return;
+    printf("%*sThe lesson: run build/explain and open explain.html#%d/%s%s%s%s in a browser,\n", 22,
+           "", e->lesson, e->step, with ? "&" : "", with ? with : "", with ? "=1" : "");
+    printf("%*sor build/explain --text --lesson %d%s%s: step %s", 22, "", e->lesson,
+           with ? " --" : "", with ? with : "", e->step);
     if (note) printf(" (%s)", note);
     putchar('\n');
 }

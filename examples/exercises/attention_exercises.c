@@ -189,7 +189,8 @@ const Exercise exercise_attention = {
     .mistakes = attention_mistakes,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, "
              "masked_softmax_dx",
-    .lesson = 2};
+    .lesson = 2,
+    .step = "s"};
 
 /* ---- the same without the Q x K weights in memory ----------------------------------------------
  */
@@ -215,4 +216,5 @@ const Exercise exercise_flash = {.number = 14,
                                  .mistakes = attention_mistakes,
                                  .where = "tensor/more/more_plain.inc, attention_dx",
                                  .lesson = 2,
+                                 .step = "s",
                                  .limited = true};

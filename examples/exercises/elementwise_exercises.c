@@ -66,7 +66,8 @@ const Exercise exercise_scale = {.number = 1,
                                  .right = scale_right,
                                  .mistakes = scale_mistakes,
                                  .where = "tensor/kernels/elementwise.def, the row of scale",
-                                 .lesson = 2};
+                                 .lesson = 2,
+                                 .step = "b2.0"};
 
 /* ---- 2 bias: y[i][j] = x[i][j] + b[j] ---------------------------------------------------------
  */
@@ -139,7 +140,8 @@ const Exercise exercise_bias = {.number = 2,
                                 .right = bias_right,
                                 .mistakes = bias_mistakes,
                                 .where = "autograd/backward.c, unbroadcast",
-                                .lesson = 6};
+                                .lesson = 6,
+                                .step = "b7.2"};
 
 /* ---- 6 dropout: y = x / (1 - p) where kept, else 0 --------------------------------------------
  */
@@ -225,7 +227,8 @@ const Exercise exercise_dropout = {.number = 6,
                                    .right = dropout_right,
                                    .mistakes = dropout_mistakes,
                                    .where = "autograd/ops/dropout.c, dropout_backward",
-                                   .lesson = 4};
+                                   .lesson = 4,
+                                   .step = "b7.0"};
 
 /* ---- 13 sgd: v = momentum v + g, theta = theta - lr v -----------------------------------------
  */
@@ -337,4 +340,5 @@ const Exercise exercise_sgd = {.number = 13,
                                .mistakes = sgd_mistakes,
                                .where = "nn/sgd.c, move_sgd",
                                .lesson = 6,
+                               .step = "b0.1",
                                .lesson_note = "its steps have no momentum"};

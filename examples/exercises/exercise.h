@@ -94,7 +94,8 @@ typedef struct {
     bool (*is_zero)(const Call *call, int64_t i);
     const KnownMistake *mistakes; /* after the last one, id is NULL */
     const char *where;            /* the same loop in the library: file and name */
-    int lesson;                   /* of build/explain, where the rule is explained; 0: none */
+    int lesson;                   /* of build/explain, where the rule is explained, */
+    const char *step;             /* and its step: "b3.0" */
     const char *lesson_switch;    /* that the lesson needs: "additive"; NULL: none */
     const char *lesson_note;      /* how the lesson differs; NULL: it does not */
     bool lesson_has_answer;       /* so it is named only after an attempt */

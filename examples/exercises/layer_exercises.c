@@ -184,7 +184,10 @@ const Exercise exercise_layer_norm = {
     .call = norm_call,
     .right = norm_right,
     .mistakes = norm_mistakes,
-    .where = "tensor/kernels/plain.inc, layer_norm_dx and layer_norm_dw"};
+    .where = "tensor/kernels/plain.inc, layer_norm_dx and layer_norm_dw",
+    .lesson = 2,
+    .step = "b3.0",
+    .lesson_note = "a softmax: there, too, each number of a row changes all others"};
 
 /* ---- 10 additive: s[i][j] = sum of w[h] tanh(q[i][h] + k[j][h]) ---------------------------------
  */
@@ -313,4 +316,5 @@ const Exercise exercise_additive = {.number = 10,
                                     .mistakes = additive_mistakes,
                                     .where = "tensor/more/more_plain.inc, additive_dx",
                                     .lesson = 6,
+                                    .step = "b5.0",
                                     .lesson_switch = "additive"};

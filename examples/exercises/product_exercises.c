@@ -118,7 +118,8 @@ const Exercise exercise_product = {.number = 3,
                                    .right = product_right,
                                    .mistakes = product_mistakes,
                                    .where = "autograd/ops/linear.c, product_backward",
-                                   .lesson = 2};
+                                   .lesson = 2,
+                                   .step = "b4.0"};
 
 /* ---- 7 linear: y = x w' + b -------------------------------------------------------------------
  */
@@ -230,4 +231,5 @@ const Exercise exercise_linear = {.number = 7,
                                   .right = linear_right,
                                   .mistakes = linear_mistakes,
                                   .where = "autograd/ops/linear.c, linear_backward",
-                                  .lesson = 6};
+                                  .lesson = 6,
+                                  .step = "b7.1"};

@@ -231,4 +231,5 @@ const Exercise exercise_self_attention = {
     .right = right,
     .mistakes = mistakes,
     .where = "nn/attention.c, multi_head, and the backward of its ops",
-    .lesson = 5};
+    .lesson = 5,
+    .step = "s"};

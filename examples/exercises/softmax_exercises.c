@@ -103,6 +103,7 @@ const Exercise exercise_softmax = {.number = 4,
                                    .mistakes = softmax_mistakes,
                                    .where = "tensor/kernels/plain.inc, softmax_dx",
                                    .lesson = 2,
+                                   .step = "b3.0",
                                    .lesson_note = "it shows the result",
                                    .lesson_has_answer = true};
 
@@ -237,7 +238,8 @@ const Exercise exercise_masked_softmax = {.number = 5,
                                           .is_zero = masked_is_zero,
                                           .mistakes = masked_mistakes,
                                           .where = "tensor/kernels/plain.inc, masked_softmax_dx",
-                                          .lesson = 3};
+                                          .lesson = 3,
+                                          .step = "b3.0"};
 
 /* ---- 9 cross entropy: loss = -log softmax(x)[target] -------------------------------------------
  */
@@ -323,4 +325,7 @@ const Exercise exercise_cross_entropy = {.number = 9,
                                          .call = cross_entropy_call,
                                          .right = cross_entropy_right,
                                          .mistakes = cross_entropy_mistakes,
-                                         .where = "tensor/kernels/plain.inc, cross_entropy_dx"};
+                                         .where = "tensor/kernels/plain.inc, cross_entropy_dx",
+                                         .lesson = 2,
+                                         .step = "b3.0",
+                                         .lesson_note = "the softmax alone, without the logarithm"};

@@ -412,7 +412,7 @@ START_TEST(a_number_alone_shows_the_arrays) {
     ck_assert_ptr_nonnull(strstr(out, "\n  dx, yours\n"));
     ck_assert_ptr_nonnull(strstr(out, "\n  dx, right\n"));
     ck_assert_ptr_nonnull(strstr(out, "\n    here ? I am\n"));
-    ck_assert_ptr_nonnull(strstr(out, "explain.html#lesson="));
+    ck_assert_ptr_nonnull(strstr(out, "explain.html#2/b3.0"));
     ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 1 failed\n"));
 }
 END_TEST
@@ -453,15 +453,49 @@ END_TEST
  */
 START_TEST(the_lessons) {
     char mark[128];
-    ck_assert_int_eq(run("--submission $D 2,4,9,10,13"), 1);
-    ck_assert_ptr_nonnull(strstr(out, "open explain.html#lesson=6 in a browser,\n"));
-    ck_assert_ptr_nonnull(strstr(out, "explain.html#lesson=6&additive=1 in"));
-    ck_assert_ptr_nonnull(strstr(out, "or build/explain --text --lesson 6 --additive\n"));
-    ck_assert_ptr_nonnull(strstr(out, "--lesson 6 (its steps have no momentum)\n"));
+    ck_assert_int_eq(run("--submission $D 2,4,10,13"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "open explain.html#6/b7.2 in a browser,\n"));
+    ck_assert_ptr_nonnull(strstr(out, "explain.html#6/b5.0&additive=1 in"));
+    ck_assert_ptr_nonnull(
+        strstr(out, "or build/explain --text --lesson 6 --additive: step b5.0\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--lesson 6: step b0.1 (its steps have no momentum)\n"));
     ck_assert_ptr_null(strstr(out, "--lesson 2"));
     submit(3, answer(3, 5, mark));
     run("--submission $D 4");
-    ck_assert_ptr_nonnull(strstr(out, "--lesson 2 (it shows the result)\n"));
+    ck_assert_ptr_nonnull(strstr(out, "--lesson 2: step b3.0 (it shows the result)\n"));
+}
+END_TEST
+
+/* Each exercise names a step that is there, and the index of make demo has the same address. */
+START_TEST(each_lesson_is_there) {
+    static char index[1 << 16];
+    char numbers[32], line[192], address[64], escaped[96], program_line[128], step[16], mark[128];
+    FILE *file = fopen("examples/index.html", "rb");
+    ck_assert_ptr_nonnull(file);
+    index[fread(index, 1, sizeof index - 1, file)] = '\0';
+    fclose(file);
+    if (_i == 3) submit(_i, answer(_i, 5, mark)); /* an attempt */
+    snprintf(numbers, sizeof numbers, "--submission $D %d", _i + 1);
+    ck_assert_int_eq(run(numbers), 1);
+    const char *at = strstr(out, "explain.html#");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_int_eq(sscanf(at, "explain.html#%63s", address), 1);
+    const char *others = strchr(address, '&');
+    snprintf(escaped, sizeof escaped, "\"explain.html#%.*s%s%s\"", (int)strcspn(address, "&"),
+             address, others ? "&amp;" : "", others ? others + 1 : "");
+    snprintf(line, sizeof line, "<li><b>%d</b> ", _i + 1);
+    const char *item = strstr(index, line);
+    ck_assert_ptr_nonnull(item);
+    const char *link = strstr(item, escaped);
+    ck_assert_msg(link && link < strstr(item, "</li>"), "the index has no %s", escaped);
+    at = strstr(out, "or build/explain ");
+    ck_assert_ptr_nonnull(at);
+    ck_assert_int_eq(sscanf(at, "or build/explain %127[^:]: step %15s", program_line, step), 2);
+    ck_assert_ptr_nonnull(strstr(address, step));
+    program = "explain";
+    snprintf(line, sizeof line, "%s | grep -qE ', %s(,|$)'", program_line, step);
+    ck_assert_int_eq(run(line), 0);
+    program = "exercises";
 }
 END_TEST
 
@@ -622,6 +656,7 @@ int main(void) {
     tcase_add_test(line, a_number_alone_shows_the_arrays);
     tcase_add_test(line, what_the_function_prints);
     tcase_add_test(line, the_lessons);
+    tcase_add_loop_test(line, each_lesson_is_there, 0, EXERCISES);
     tcase_add_test(line, the_compiler);
     tcase_add_test(line, odd_folders);
     TCase *training = add_program_case(suite, "training");
