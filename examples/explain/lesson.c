@@ -361,6 +361,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     write_formula(l, file);
     json_write_member(file, "source", l->kind->source);
     json_write_member(file, "columns", l->kind->columns);
+    json_write_member(file, "exercise", l->kind->exercise);
     tell_write_names(l);
     tell_write_steps(l);
     tell_write_questions(l);

@@ -68,6 +68,7 @@ struct LessonKind {
     char part; /* 'b' or '\0' */
     const char *title, *idea, *source;
     const char *hook;               /* the title of the cover */
+    const char *exercise;           /* whose rule the lesson has: "04_softmax" */
     const char *columns;            /* what each matrix of a 3-d tensor is: "head"; or "" */
     const char *formula[6];         /* lines of 38 characters at most, the rest NULL */
     const char *additive[6];        /* the formula with --additive */

@@ -226,6 +226,7 @@ const LessonKind lesson_1 = {
     .idea =
         "A number that is used many times gets a gradient from every use; the gradients are added.",
     .source = "d2l.ai: Parametric Attention Pooling; Nadaraya 1964, Watson 1964",
+    .exercise = "02_bias",
     .columns = "",
     .formula = {"D = queries - keys,  U = D w", "S = -U^2 / 2,  A = softmax(S)", "Y = A values",
                 "loss = sum((Y - T)^2)"},

@@ -235,6 +235,7 @@ const LessonKind lesson_2 = {
     .idea = "Attention is two products with a softmax between them, and backward needs one rule "
             "for each kind.",
     .source = "Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1",
+    .exercise = "04_softmax",
     .columns = "",
     .formula = {"Y = softmax(Q K' / sqrt(d)) V", "S = Q K'", "A = softmax(S / sqrt(d))", "Y = A V",
                 "loss = sum((Y - T)^2)"},

@@ -265,6 +265,7 @@ const LessonKind lesson_3 = {
     .hook = "Zeros have reasons",
     .idea = "A mask hides keys; every exact 0 among the gradients has a reason.",
     .source = "d2l.ai: Masked Softmax Operation; window_mask: Liu et al. 2021",
+    .exercise = "05_masked_softmax",
     .columns = "",
     .formula = {"S = Q K'", "A = softmax(S / sqrt(d), allowed keys)", "Y = A V",
                 "loss = sum((Y - T)^2)"},

@@ -289,6 +289,7 @@ const LessonKind lesson_3b = {
     .hook = "A word that should see nothing",
     .idea = "Two ways to hide a key agree, until a query may see no key at all.",
     .source = "d2l.ai: Masked Softmax Operation, which fills with -1e6",
+    .exercise = "05_masked_softmax",
     .columns = "",
     .formula = {"S = Q K'", "A = softmax(S / sqrt(d), allowed keys)",
                 "F = S / sqrt(d), -1e6 where ignored", "B = softmax(F)", "Y_A = A V,  Y_B = B V",

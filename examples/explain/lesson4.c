@@ -230,6 +230,7 @@ const LessonKind lesson_4 = {
     .hook = "One x, three uses",
     .idea = "Where a value is used several times, its gradients are added.",
     .source = "Multi-Head Self-Attention, one head, without biases; Vaswani et al. 2017",
+    .exercise = "06_dropout",
     .columns = "",
     .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "S = Q K',  A = softmax(S / sqrt(d))",
                 "Y = dropout(A) V", "loss = sum((Y - T)^2)", "dx = 0 + from V + from K + from Q"},

@@ -337,6 +337,7 @@ const LessonKind lesson_5 = {
     .idea = "Heads are columns: split, attend side by side, merge; a gate measures each head.",
     .source =
         "Multi-head attention: Vaswani et al. 2017, section 3.2.2; dim_in 2, d_model 6, 3 heads",
+    .exercise = "12_self_attention",
     .columns = "head",
     .formula = {"Q = x W_q',  K = x W_k',  V = x W_v'", "A = softmax(Q_h K_h' / sqrt(d))",
                 "Y_h = A V_h,  gated = Y_h gate", "Y = Concat(heads) W_o'", "loss = sum((Y - T)^2)",

@@ -365,6 +365,7 @@ const LessonKind lesson_6 = {
     .hook = "Forward, backward, step",
     .idea = "Forward, backward, step: a module learns by 200 small subtractions.",
     .source = "d2l.ai: Attention Scoring Functions; additive attention: Bahdanau et al. 2015",
+    .exercise = "13_sgd",
     .columns = "",
     .formula = {"queries = x W_q',  scores = queries x'", "output = softmax(scores / sqrt(d)) x",
                 TRAINED},

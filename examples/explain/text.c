@@ -286,6 +286,18 @@ static void show_number(const Step *step, int64_t i) {
     putchar('\n');
 }
 
+/* At the last step: where the reader can write the rule of the lesson. */
+static void show_exercise(void) {
+    char text[160];
+    const char *exercise = json_text(lesson, "exercise", "");
+    if (!*exercise) return;
+    snprintf(text, sizeof text,
+             "Write it yourself, in C: examples/exercises/%.40s.c. make exercises marks it.",
+             exercise);
+    print_paragraph(text, TERMINAL_MARGIN);
+    putchar('\n');
+}
+
 /* False after q. */
 static bool show_step(const Step *step) {
     char text[FORMULA_TEXT], name[FORMULA_TEXT];
@@ -310,10 +322,12 @@ static bool show_step(const Step *step) {
         putchar('\n');
     }
     print_questions(step, true);
-    if (!stands_at(bet, step)) return true;
-    snprintf(text, sizeof text, "Your bet was: %.500s", json_text(bet, "ask", ""));
-    print_paragraph(text, TERMINAL_MARGIN);
-    print_answer(bet);
+    if (stands_at(bet, step)) {
+        snprintf(text, sizeof text, "Your bet was: %.500s", json_text(bet, "ask", ""));
+        print_paragraph(text, TERMINAL_MARGIN);
+        print_answer(bet);
+    }
+    if (step == &plan.steps[plan.num_steps - 1]) show_exercise();
     return true;
 }
 

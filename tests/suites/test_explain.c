@@ -1792,6 +1792,16 @@ START_TEST(no_picture_of_what_is_wrong) {
 }
 END_TEST
 
+/* The last step leads to an exercise, which is there. */
+START_TEST(lesson_leads_to_an_exercise) {
+    char file[96];
+    open_case(_i);
+    snprintf(file, sizeof file, "examples/exercises/%s.c", json_text(tree, "exercise", "none"));
+    ck_assert_msg(access(file, R_OK) == 0, "%s is not there", file);
+    close_case();
+}
+END_TEST
+
 /* ---- requests of the page -------------------------------------------------------------------- */
 
 static const char *ask(const char *request) {
@@ -2460,6 +2470,7 @@ int main(void) {
     tcase_add_test(tcase, strings_of_json);
     tcase_add_loop_test(tcase, picture_shows_the_tape, 0, PARTS);
     tcase_add_loop_test(tcase, picture_of_the_tape, 0, PARTS);
+    tcase_add_loop_test(tcase, lesson_leads_to_an_exercise, 0, PARTS);
     tcase_add_test(tcase, no_picture_of_what_is_wrong);
     tcase_add_test(tcase, requests);
     tcase_add_test(tcase, requests_that_cannot_be);

@@ -77,7 +77,8 @@ function drawVerdict(step) {
         bet === asked.answer ? "This step agrees." : ["This step says ", said(asked.answer)]);
 }
 
-/* At the last step: how many questions are answered, what the loss does after a step of SGD, and what comes next. */
+/* At the last step: how many questions are answered, what the loss does after a step of SGD, what comes next, and where the
+ * reader can write the rule. */
 function drawEnd() {
     const { lesson, step } = state, { questions = [], right, steps, number } = lesson;
     if (step < steps.length - 1) return "";
@@ -88,5 +89,7 @@ function drawEnd() {
         number ? el("p", { id: "end" }, "The end of this lesson. ", answered,
         next && next.number ? el("a", { href: "#" + next.name }, `Next: ${next.title}`)
             : el("a", { href: "#play" }, "Next: train a model in the playground"))
-        : el("p", { id: "end" }, "The end. ", lesson.back));
+        : el("p", { id: "end" }, "The end. ", lesson.back),
+        lesson.exercise && el("p", { class: "others" }, "Write it yourself, in C: ",
+            el("code", {}, `examples/exercises/${lesson.exercise}.c`), ", marked by ", el("code", {}, "make exercises")));
 }
