@@ -137,6 +137,51 @@ static const KnownMistake attention_mistakes[] = {
      "Do the weights p change with q and k?", NULL},
     {0}};
 
+/* = in place of += where a loop adds: of each sum only the last term. It is a query's last key, or
+ * a key's last query, not the last dy; so hints.c does not see it. */
+static void attention_last(ATTENTION) {
+    double p[K], ds[K];
+    for (int i = 0; i < Q; i++) {
+        weights_of(K, D, p, q[i], k);
+        scores_backward(false, K, D, ds, p, v, dy[i]);
+        for (int j = 0; j < K; j++)
+            for (int d = 0; d < D; d++) {
+                dq[i][d] = ds[j] * k[j][d] / sqrt(D);
+                dk[j][d] = ds[j] * q[i][d] / sqrt(D);
+                dv[j][d] = p[j] * dy[i][d];
+            }
+    }
+}
+
+/* Each is compared with one output of attention_last. */
+static void attention_dq_last(ATTENTION) {
+    double t[K][D], u[K][D];
+    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
+    attention_last(Q, K, D, dq, t, u, q, k, v, dy);
+}
+static void attention_dk_last(ATTENTION) {
+    double t[Q][D], u[K][D];
+    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
+    attention_last(Q, K, D, t, dk, u, q, k, v, dy);
+}
+static void attention_dv_last(ATTENTION) {
+    double t[Q][D], u[K][D];
+    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
+    attention_last(Q, K, D, t, u, dv, q, k, v, dy);
+}
+
+static const KnownMistake attention_slips[] = {
+    {NULL, (Function *)attention_dq_last,
+     "dq[i] is ds[i][j] k[j] / sqrt(D) of the last key j alone.",
+     "Query i has a score with every key. What does = do to the terms of the keys before?", NULL},
+    {NULL, (Function *)attention_dk_last,
+     "dk[j] is ds[i][j] q[i] / sqrt(D) of the last query i alone.",
+     "Every query has a score with key j. What does = do to the terms of the queries before?",
+     NULL},
+    {NULL, (Function *)attention_dv_last, "dv[j] is p[i][j] dy[i] of the last query i alone.",
+     "Every query takes a part of v[j]. What does = do to the terms of the queries before?", NULL},
+    {0}};
+
 static void attention_call(Function *f, const Call *c) {
     ((__typeof__(attention_backward) *)f)(c->size[0], c->size[1], c->size[2], c->array[0],
                                           c->array[1], c->array[2], c->array[3], c->array[4],
@@ -187,6 +232,7 @@ const Exercise exercise_attention = {
     .call = attention_call,
     .right = attention_right,
     .mistakes = attention_mistakes,
+    .slips = attention_slips,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, "
              "masked_softmax_dx",
     .lesson = 2,
@@ -214,6 +260,7 @@ const Exercise exercise_flash = {.number = 14,
                                  .call = attention_call,
                                  .right = attention_right,
                                  .mistakes = attention_mistakes,
+                                 .slips = attention_slips,
                                  .where = "tensor/more/more_plain.inc, attention_dx",
                                  .lesson = 2,
                                  .step = "s",

@@ -2,6 +2,7 @@
 #include "diagnosis.h"
 
 #include "hints.h"
+#include "numbers.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -228,8 +229,8 @@ static Worst find_worst(const Case *c, const KnownMistake *m) {
 static void print_both(double yours, double right, char a[32], char b[32]) {
     int digits = 6;
     do {
-        snprintf(a, 32, "%+.*g", digits, yours);
-        snprintf(b, 32, "%+.*g", digits, right);
+        number_signed(a, yours, digits);
+        number_signed(b, right, digits);
     } while (strcmp(a, b) == 0 && digits++ < 17);
 }
 
@@ -272,6 +273,16 @@ static const KnownMistake *name_output(const Case *c, int output) {
     return NULL;
 }
 
+/* A mistake without an id that makes this output, whatever the others are; NULL if there is none.
+ */
+static const KnownMistake *find_slip(const Case *c, int output) {
+    for (const KnownMistake *m = c->e->slips; m && m->says; m++) {
+        const Fit f = fit(c, m);
+        if (f.decided && f.differs[output] && f.same[output]) return m;
+    }
+    return NULL;
+}
+
 static bool never_written(const Case *c, int output) { return c->trial->unwritten >> output & 1; }
 
 /* What is known about each wrong output: a mistake, nothing written, or a hint. The mistakes have
@@ -288,8 +299,10 @@ static void explain_outputs(const Case *c) {
             continue;
         }
         all = false;
+        const KnownMistake *slip = find_slip(c, k);
         if (never_written(c, k))
             say(c->mark, "%s: the function never writes to it.\n", exercise_array(c->e, k)->name);
+        else if (slip) say_mistake(c, slip, k);
         else
             hints_output(c->e, c->trial, c->right, k, c->mark->worst, c->mark->text,
                          sizeof c->mark->text);

@@ -93,6 +93,8 @@ typedef struct {
     /* Must element i be exactly 0? NULL: no */
     bool (*is_zero)(const Call *call, int64_t i);
     const KnownMistake *mistakes; /* after the last one, id is NULL */
+    const KnownMistake *slips;    /* of single outputs, that have words and no id; says is NULL
+                                   * after the last one. NULL: there are none */
     const char *where;            /* the same loop in the library: file and name */
     int lesson;                   /* of build/explain, where the rule is explained, */
     const char *step;             /* and its step: "b3.0" */

@@ -173,9 +173,12 @@ static bool check(const Exercise *e, Function *backward, const Call *call, int e
         const double should = ((double *)right.call->array[dx])[element];
         found = !same_output(e, wrong.call, right.call, dx) &&
                 (fabs(is - should) > 1e-9 || isnan(is) != isnan(should));
+        char here[32], right_one[32];
+        number_signed(here, is, 6);
+        number_signed(right_one, should, 6);
         if (found)
-            printf("Right: dx[%d] is %+.6g here, and should be %+.6g.\n", element, is, should);
-        else printf("dx[%d] is %+.6g, and should be %+.6g.\n", element, is, should);
+            printf("Right: dx[%d] is %s here, and should be %s.\n", element, here, right_one);
+        else printf("dx[%d] is %s, and should be %s.\n", element, here, right_one);
     }
     calls_free(&wrong);
     calls_free(&right);

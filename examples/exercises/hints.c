@@ -2,6 +2,7 @@
 #include "hints.h"
 
 #include "diagnosis.h"
+#include "numbers.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -83,6 +84,14 @@ static bool is_moved(const Pair *p, double (*moved)(const Pair *, int64_t)) {
     const double most = largest(p);
     for (int64_t i = 0; i < p->n; i++)
         if (!(fabs(p->x[i] - moved(p, i)) <= 1e-9 * most)) return false;
+    return true;
+}
+
+/* Is x right but where it must be exactly 0: 1e-12 at a masked element? */
+static bool is_right_elsewhere(const Exercise *e, const Call *call, const Pair *p) {
+    const double most = largest(p);
+    for (int64_t i = 0; i < p->n; i++)
+        if (!e->is_zero(call, i) && !(fabs(p->x[i] - p->right[i]) <= 1e-9 * most)) return false;
     return true;
 }
 
@@ -189,9 +198,12 @@ static const char *why_zero(const Exercise *e, const Call *call, int64_t i) {
 static void append_term(const Exercise *e, const Terms *t, int64_t i, int j, char *text,
                         size_t size) {
     const double factor = factor_at(t, i, j), dy = dy_of(t, j);
-    char name[64];
+    char name[64], numbers[3][32];
     element_name(e, t->call, t->dy, j, name, sizeof name);
-    append(text, size, " %s = %+.4g times %+.4g = %+.4g", name, dy, factor, dy * factor);
+    number_signed(numbers[0], dy, 4);
+    number_signed(numbers[1], factor, 4);
+    number_signed(numbers[2], dy * factor, 4);
+    append(text, size, " %s = %s times %s = %s", name, numbers[0], numbers[1], numbers[2]);
 }
 
 /* The loss of 9 is one number, so its Jacobian is one row. */
@@ -298,11 +310,13 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
     const char *name = exercise_array(e, array)->name;
     Found f = {false, true, true, false, true, true, true, true, (double)NAN, 0, 0, 0};
     Pair shown = {0};
+    bool elsewhere = e->is_zero != NULL;
     for (int i = 0; i < right->n; i++) {
         if (trial->result[i].call < 0) continue;
         const Pair p = pair_of(e, trial, right, i, array);
         if (i == here) shown = p;
         look_at(&f, &p, exercise_array(e, array)->rows);
+        elsewhere = elsewhere && is_right_elsewhere(e, &right->call[i], &p);
     }
     if (f.nan)
         append(text, size,
@@ -313,6 +327,11 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
         append(text, size,
                "%s has two results for one input: does the function draw numbers, or remember "
                "something?\n",
+               name);
+    else if (elsewhere)
+        append(text, size,
+               "%s is right where keep is true, and small, but not 0, where it is false. What does "
+               "your code write there?\n",
                name);
     else if (f.almost)
         append(text, size,

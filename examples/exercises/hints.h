@@ -5,9 +5,9 @@
 #include "trial.h"
 
 /* Appends a sentence if this output has NaN in it, if the function gives two results for one input,
- * if the output is almost right, right up to its sign or a factor, the last of its terms alone,
- * transposed, shifted by one, or if it does not double when dy doubles. `here` is the call that is
- * shown. */
+ * if the output is right but where it must be exactly 0, almost right, right up to its sign or a
+ * factor, the last of its terms alone, transposed, shifted by one, or if it does not double when dy
+ * doubles. `here` is the call that is shown. */
 void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, int here,
                   char *text, size_t size);
 

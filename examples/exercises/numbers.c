@@ -1,7 +1,8 @@
-/* numbers.c - numbers that a student types, and softmax: see numbers.h. */
+/* numbers.c - numbers that a student types or reads, and softmax: see numbers.h. */
 #include "numbers.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,12 @@ bool numbers_read(const char *line, double *number, int n) {
         at = end + strspn(end, space);
     }
     return !*at;
+}
+
+void number_signed(char text[32], double number, int digits) {
+    if (isnan(number)) snprintf(text, 32, "NaN");
+    else if (number == 0) snprintf(text, 32, "0");
+    else snprintf(text, 32, "%+.*g", digits, number);
 }
 
 void softmax_of(int n, double *y, double s, const bool *keep) {

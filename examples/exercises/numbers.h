@@ -1,4 +1,4 @@
-/* numbers.h - numbers that a student types, and softmax. */
+/* numbers.h - numbers that a student types or reads, and softmax. */
 #ifndef TAPEHEAD_EXERCISES_NUMBERS_H
 #define TAPEHEAD_EXERCISES_NUMBERS_H
 
@@ -7,6 +7,9 @@
 /* Reads exactly n numbers with spaces or commas between; true and false are 1 and 0, and nan is a
  * number. False if the line has anything else. */
 bool numbers_read(const char *line, double *number, int n);
+
+/* "+0.5", with so many digits. A zero, also -0, is "0": its sign says nothing. */
+void number_signed(char text[32], double number, int digits);
 
 /* y = softmax(s y) over the kept, 0 elsewhere; keep NULL: all are kept. */
 void softmax_of(int n, double *y, double s, const bool *keep);

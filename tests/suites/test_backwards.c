@@ -233,6 +233,35 @@ START_TEST(mistakes_can_be_told_apart) {
 }
 END_TEST
 
+/* A slip makes one output wrong, and is no mistake that has an id. */
+START_TEST(slips_are_no_mistakes) {
+    const Exercise *e = exercise(_i + 1);
+    Calls given = calls_draw(e, 5), right = calls_copy(e, &given);
+    calls_right(e, &right);
+    for (const KnownMistake *s = e->slips; s && s->says; s++) {
+        Calls slip = calls_copy(e, &given);
+        int wrong = 0;
+        calls_wrong(e, &slip, s);
+        for (int k = 0; exercise_array(e, k); k++) {
+            bool differs = false;
+            for (int i = 0; i < slip.n && is_output(exercise_array(e, k)); i++)
+                differs = differs || !same_output(e, &slip.call[i], &right.call[i], k);
+            wrong += differs;
+        }
+        ck_assert_int_eq(wrong, 1);
+        for (const KnownMistake *m = e->mistakes; m->id; m++) {
+            Calls named = calls_copy(e, &given);
+            calls_wrong(e, &named, m);
+            ck_assert_msg(differ(e, &slip, s, &named, m), "%s: %s", m->id, s->says);
+            calls_free(&named);
+        }
+        calls_free(&slip);
+    }
+    calls_free(&given);
+    calls_free(&right);
+}
+END_TEST
+
 /* A mistake says what is computed and asks a question. */
 START_TEST(mistakes_have_their_words) {
     for (int number = 1; number <= EXERCISES; number++) {
@@ -242,6 +271,8 @@ START_TEST(mistakes_have_their_words) {
             ck_assert_int_eq(m->says[strlen(m->says) - 1], '.');
             ck_assert_msg(strchr(m->asks, '?'), "%s, %s: no question", e->name, m->id);
         }
+        for (const KnownMistake *m = e->slips; m && m->says; m++)
+            ck_assert(m->says[strlen(m->says) - 1] == '.' && strchr(m->asks, '?'));
     }
 }
 END_TEST
@@ -378,6 +409,7 @@ int main(void) {
     tcase_add_test(key, sgd_agrees_with_the_optimizer);
     TCase *mistakes = add_framed_case(suite, "mistakes");
     tcase_add_loop_test(mistakes, mistakes_can_be_told_apart, 0, EXERCISES);
+    tcase_add_loop_test(mistakes, slips_are_no_mistakes, 0, EXERCISES);
     tcase_add_test(mistakes, mistakes_have_their_words);
     tcase_add_test(mistakes, exercises_are_complete);
     tcase_add_test(mistakes, the_librarys_loops_are_where_it_says);

@@ -315,8 +315,14 @@ START_TEST(an_assignment_where_terms_are_added) {
     expect_words_about(8, "dw and db of the last row", words);
     snprintf(words, sizeof words, "Each element of dq%s", question);
     expect_words_about(10, "= for += in dq", words);
-    snprintf(words, sizeof words, "Each element of dv%s", question);
-    expect_words_about(11, "dv overwritten", words);
+    expect_words_about(11, "dv overwritten",
+                       "dv: your code computes this: dv[j] is p[i][j] dy[i] of the last query i");
+    expect_words_about(11, "dq overwritten", "What does = do to the terms of the keys before?\n");
+    expect_words_about(11, "= in all three",
+                       "dk: your code computes this: dk[j] is ds[i][j] q[i] / sqrt(D) of the last");
+    expect_words_about(11, "= in all three",
+                       "dq: your code computes this: dq[i] is ds[i][j] k[j] / sqrt(D) of the last");
+    expect_words_about(14, "= in dk", "What does = do to the terms of the queries before?\n");
     expect_words(
         4,
         "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) dx[i] = dy[j] * y[j] * ((i == j) - y[i]);",
@@ -333,6 +339,16 @@ START_TEST(the_numbers_of_a_formula) {
     expect_words_about(13, "theta before the step is not used", "] should be its theta before (");
     expect_words_about(13, "velocity is added to itself",
                        "] should be momentum (0.9) times its velocity before (");
+}
+END_TEST
+
+/* A masked dx must be exactly 0, and a right one is printed as 0, not as +0 or -0. */
+START_TEST(almost_zero) {
+    expect_words_about(5, "almost 0 where masked",
+                       "dx is right where keep is true, and small, but not 0, where it is false.");
+    expect_words_about(5, "almost 0 where masked", "dx[2] is +1e-12, should be exactly 0 (n = 3)");
+    expect_words(4, "for (int i = 0; i < n; i++) dx[i] = n == 1 ? 1 : y[i] * (dy[i] - s);",
+                 "dx[0] is +1, should be 0 (n = 1)");
 }
 END_TEST
 
@@ -584,7 +600,7 @@ START_TEST(finding_inputs) {
     ck_assert_ptr_nonnull(strstr(out, "It has the form dx[1]."));
     ck_assert_ptr_nonnull(strstr(out, "target wants a class"));
     ck_assert_ptr_nonnull(
-        strstr(out, "Right: dx[2] is +nan here, and should be +0.\n\n3 of 3 found.\n"));
+        strstr(out, "Right: dx[2] is NaN here, and should be 0.\n\n3 of 3 found.\n"));
     ck_assert_int_eq(run("--find </dev/null"), 1);
     ck_assert_ptr_nonnull(strstr(out, "\n0 of 3 found.\n"));
 }
@@ -626,9 +642,9 @@ END_TEST
 START_TEST(find_computes_what_it_shows_for_large_numbers) {
     run_line("printf '%s\\n' '1 2 3' '1 0 0' 0 '1000 0 0' 0 1 0 |", "--find");
     ck_assert_ptr_nonnull(strstr(out, "sum += exp(x[j] - max);"));
-    ck_assert_ptr_nonnull(strstr(out, "dx[0] is +0, and should be +0.\n"));
+    ck_assert_ptr_nonnull(strstr(out, "dx[0] is 0, and should be 0.\n"));
     run_line("printf '%s\\n' '1 2 3' '1 0 0' 0 '1000 0 0' -1 1 0 |", "--find");
-    ck_assert_ptr_nonnull(strstr(out, "Right: dx[0] is +1 here, and should be +0.\n"));
+    ck_assert_ptr_nonnull(strstr(out, "Right: dx[0] is +1 here, and should be 0.\n"));
 }
 END_TEST
 
@@ -647,6 +663,7 @@ int main(void) {
     tcase_add_test(results, the_worst_numbers_differ_in_print);
     tcase_add_test(results, words_about_a_result_without_a_name);
     tcase_add_test(results, an_assignment_where_terms_are_added);
+    tcase_add_test(results, almost_zero);
     tcase_add_test(results, an_input_where_all_is_zero);
     tcase_add_test(results, the_numbers_of_a_formula);
     tcase_add_test(results, what_is_missing);
