@@ -24,12 +24,42 @@ void process_prepare(void) {
     SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
 }
 
+enum { MOST_MEMORY = 2000000000, WAITS = 2, PAUSE = 5 /* milliseconds */ };
+
 /* Windows passes one line. Between quotes a backslash counts only before a quote; paths have none.
  */
 static void make_line(char *line, size_t size, char *const *argv) {
     size_t at = 0;
     for (int i = 0; argv[i] && at < size; i++)
         at += (size_t)snprintf(line + at, size - at, "%s\"%s\"", i ? " " : "", argv[i]);
+}
+
+/* Seconds of a processor that the process has used. */
+static double computed(HANDLE process) {
+    FILETIME made, ended, in_system, own;
+    if (!GetProcessTimes(process, &made, &ended, &in_system, &own)) return 0;
+    const double high = (double)in_system.dwHighDateTime + own.dwHighDateTime;
+    return 1e-7 * (4294967296.0 * high + in_system.dwLowDateTime + own.dwLowDateTime);
+}
+
+/* Until it ends; false if it has computed for too long, waits for too long, or Ctrl-C was pressed.
+ */
+static bool wait_for(HANDLE process, double seconds) {
+    const ULONGLONG end = GetTickCount64() + (ULONGLONG)(1000 * WAITS * seconds);
+    while (WaitForSingleObject(process, PAUSE) != WAIT_OBJECT_0)
+        if (interrupted || GetTickCount64() > end || computed(process) > seconds) return false;
+    return true;
+}
+
+/* A job: the processes of this one are stopped with it, and its memory has a limit. */
+static HANDLE make_job(void) {
+    const HANDLE job = CreateJobObjectA(NULL, NULL);
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {.BasicLimitInformation.LimitFlags =
+                                                       JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE |
+                                                       JOB_OBJECT_LIMIT_PROCESS_MEMORY,
+                                                   .ProcessMemoryLimit = MOST_MEMORY};
+    SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
+    return job;
 }
 
 ProcessResult process_run(char *const *argv, const char *output, double seconds) {
@@ -44,13 +74,16 @@ ProcessResult process_run(char *const *argv, const char *output, double seconds)
     start.hStdOutput =
         CreateFileA(output, GENERIC_WRITE, FILE_SHARE_READ, &inherit, CREATE_ALWAYS, 0, NULL);
     start.hStdError = start.hStdOutput;
-    const BOOL started = CreateProcessA(NULL, line, NULL, NULL, TRUE, CREATE_NO_WINDOW, NULL, NULL,
-                                        &start, &process);
+    const BOOL started =
+        CreateProcessA(NULL, line, NULL, NULL, TRUE, CREATE_NO_WINDOW | CREATE_SUSPENDED, NULL,
+                       NULL, &start, &process);
     CloseHandle(start.hStdInput);
     CloseHandle(start.hStdOutput);
     if (!started) return (ProcessResult){PROCESS_NOT_STARTED, 0};
-    const bool ended =
-        WaitForSingleObject(process.hProcess, (DWORD)(1000 * seconds)) == WAIT_OBJECT_0;
+    const HANDLE job = make_job();
+    AssignProcessToJobObject(job, process.hProcess);
+    ResumeThread(process.hThread);
+    const bool ended = wait_for(process.hProcess, seconds);
     if (!ended) {
         TerminateProcess(process.hProcess, 1);
         WaitForSingleObject(process.hProcess, INFINITE);
@@ -58,6 +91,7 @@ ProcessResult process_run(char *const *argv, const char *output, double seconds)
     GetExitCodeProcess(process.hProcess, &status);
     CloseHandle(process.hThread);
     CloseHandle(process.hProcess);
+    CloseHandle(job); /* what is left of it */
     if (!ended) return (ProcessResult){PROCESS_TIMED_OUT, 0};
     /* An exception is 0xc0000005 and the like. */
     return (ProcessResult){status >= 0xc0000000 ? PROCESS_KILLED : PROCESS_ENDED, (int)status};

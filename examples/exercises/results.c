@@ -72,7 +72,7 @@ static void print_array(const Exercise *e, const Call *call, int array, const ch
         printf("   ");
         for (int64_t j = i; j < i + columns && j - i < MOST_SHOWN; j++)
             if (p->kind == MASK) printf(" %9s", ((bool *)call->array[array])[j] ? "true" : "false");
-            else printf(" %9.5g", ((double *)call->array[array])[j]);
+            else printf(" %9.5g", ((double *)call->array[array])[j] + 0); /* + 0: no -0 */
         printf("%s\n", columns > MOST_SHOWN ? " ..." : "");
     }
     if (n / columns > MOST_SHOWN) printf("    ...\n");

@@ -135,7 +135,7 @@ static void copy_line(char *line, size_t size, const char *from, size_t length) 
         if (from[i] == '/' || from[i] == '\\') start = i + 1;
     for (size_t i = start; i < length && n + 1 < size; i++)
         if (is_plain(from[i])) line[n++] = from[i];
-        else line[n++] = '?';
+        else if (from[i] != '\r') line[n++] = '?'; /* lines end with \r\n on Windows */
     line[n] = '\0';
 }
 

@@ -349,6 +349,12 @@ START_TEST(almost_zero) {
     expect_words_about(5, "almost 0 where masked", "dx[2] is +1e-12, should be exactly 0 (n = 3)");
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = n == 1 ? 1 : y[i] * (dy[i] - s);",
                  "dx[0] is +1, should be 0 (n = 1)");
+    submit(0, "#include \"01_scale.h\"\nvoid scale_backward(int n, double s, double dx[n], const "
+              "double dy[n]) { for (int i = 0; i < n; i++) dx[i] = -0. * s * dy[i]; }\n");
+    ck_assert_int_eq(run("--submission $D 1"), 1);
+    ck_assert_ptr_null(strstr(out, " -0\n"));
+    ck_assert_ptr_null(strstr(out, " -0 "));
+    ck_assert_ptr_null(strstr(out, "+0,"));
 }
 END_TEST
 
